@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * list: intrusive doubly linked ring. The head is a link that points to itself when empty.
+ * Single-threaded by contract: the lane that owns the list guards it.
+ */
+#ifndef WEFT_BASE_LIST_H
+#define WEFT_BASE_LIST_H
+
+#include <stdbool.h>
+
+#include "base/macros.h"
+
+typedef struct weft_link {
+    struct weft_link *next, *prev;
+} weft_link;
+
+static inline void weft_list_init(weft_link *head) { head->next = head->prev = head; }
+static inline bool weft_list_is_empty(const weft_link *head) { return head->next == head; }
+
+static inline void weft_list_append(weft_link *head, weft_link *item)
+{
+    item->prev = head->prev;
+    item->next = head;
+    head->prev->next = item;
+    head->prev = item;
+}
+
+static inline void weft_list_remove(weft_link *item)
+{
+    item->prev->next = item->next;
+    item->next->prev = item->prev;
+    item->next = item->prev = item;
+}
+
+/* The first item, or NULL when empty. */
+static inline weft_link *weft_list_first(const weft_link *head) { return head->next == head ? NULL : head->next; }
+
+static inline weft_link *weft_list_take(weft_link *head)
+{
+    weft_link *item = weft_list_first(head);
+    if (item)
+        weft_list_remove(item);
+    return item;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * macros: the few words that the language lacks. Nothing here has state.
+ */
+#ifndef WEFT_BASE_MACROS_H
+#define WEFT_BASE_MACROS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define weft_likely(x) __builtin_expect(!!(x), 1)
+#define weft_unlikely(x) __builtin_expect(!!(x), 0)
+#define WEFT_LINE 64 /* bytes of a cache line; layouts in shared memory depend on it */
+#define weft_container(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
+#define weft_count(array) (sizeof(array) / sizeof((array)[0]))
+#define weft_round_up(x, to) (((x) + ((to)-1)) / (to) * (to))
+
+#if defined(__x86_64__) || defined(__i386__)
+#define weft_cpu_relax() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define weft_cpu_relax() __asm__ volatile("isb" ::: "memory")
+#else
+#define weft_cpu_relax() __asm__ volatile("" ::: "memory")
+#endif
+
+#endif

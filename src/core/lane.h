@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * lane: a lock and everything it guards: ports, peers, channels, pools, running plans. Threads scale by lanes; a communicator
+ * belongs to one. The door (woven entry points) takes the lock; inner rooms are single-threaded by contract.
+ */
+#ifndef WEFT_CORE_LANE_H
+#define WEFT_CORE_LANE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "core/req.h"
+#include "core/wait.h"
+#include "transport/port.h"
+
+struct weft_world;
+struct weft_peer;
+struct weft_chan;
+
+#define WEFT_LANE_PORTS 4
+
+typedef struct weft_lane {
+    struct weft_world *world;
+    uint32_t index;
+    bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
+    uint32_t sleepers;     /* threads asleep in this lane */
+    weft_port *ports[WEFT_LANE_PORTS];
+    uint32_t port_count;
+    struct weft_peer **peers;  /* [job size], made on first use */
+    struct weft_chan **chans;  /* by index bits of the channel id */
+    uint32_t chan_room;
+    weft_link backlog;         /* peers with frames that found their port full */
+    weft_link plans;           /* recorded plans that progress plays */
+    int (*play)(struct weft_lane *lane); /* plays them; set by collectives */
+    weft_link free_reqs;
+    weft_link chunks;          /* memory of the request pool, for closing */
+    weft_req **named;          /* requests that a peer may name: index in the low 32 bits, generation above */
+    uint32_t *named_generation;
+    uint32_t named_room, named_free;
+    uint64_t post_order;
+    struct weft_pool *pool;    /* unexpected messages, at exact size classes */
+    uint64_t counters[32];     /* enum weft_counter; read by tools, summed over lanes */
+    pthread_mutex_t lock;
+} weft_lane;
+
+enum weft_counter {
+    WEFT_COUNT_SENT, WEFT_COUNT_RECEIVED, WEFT_COUNT_EAGER_BYTES, WEFT_COUNT_UNEXPECTED, WEFT_COUNT_UNEXPECTED_BYTES,
+    WEFT_COUNT_RNDV_COPY, WEFT_COUNT_RNDV_GET, WEFT_COUNT_RNDV_HALVES, WEFT_COUNT_SLEEPS, WEFT_COUNT_AGAIN, WEFT_COUNT_POLLS,
+    WEFT_COUNT_LAST
+};
+
+int weft_lane_open(struct weft_world *world, uint32_t index, weft_lane **lane);
+void weft_lane_close(weft_lane *lane);
+
+static inline void weft_lane_lock(weft_lane *lane)
+{
+    if (__builtin_expect(lane->is_threaded, 0))
+        pthread_mutex_lock(&lane->lock);
+}
+static inline void weft_lane_unlock(weft_lane *lane)
+{
+    if (__builtin_expect(lane->is_threaded, 0))
+        pthread_mutex_unlock(&lane->lock);
+}
+
+/* One visit to every port, the backlog and the running plans. How many things happened. */
+int weft_lane_poll(weft_lane *lane);
+
+/* A name for a request that travels to a peer, and back. Names are never reused while alive; a stale one finds NULL. */
+uint64_t weft_lane_name(weft_lane *lane, weft_req *req);
+weft_req *weft_lane_find(weft_lane *lane, uint64_t name);
+void weft_lane_unname(weft_lane *lane, weft_req *req);
+
+#endif

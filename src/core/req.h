@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * req: one operation in flight, and the gate that its end tells. An MPI_Request is a pointer to one of these.
+ * Guarded by its lane. `is_done` is set last, by weft_req_end, exactly once.
+ */
+#ifndef WEFT_CORE_REQ_H
+#define WEFT_CORE_REQ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+typedef struct weft_req weft_req;
+typedef struct weft_gate weft_gate;
+struct weft_lane;
+struct weft_chan;
+struct weft_peer;
+struct MPI_ABI_Datatype;
+
+/* A counter with an action: the last of N completions opens it. rc keeps the first error. */
+struct weft_gate {
+    uint32_t left;
+    int rc;
+    void (*open)(weft_gate *gate);
+};
+
+enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_PLAN, WEFT_REQ_USER, WEFT_REQ_NOTHING };
+
+#define WEFT_REQ_MAGIC 0x52455157u
+#define WEFT_ANY (-1)      /* any source: MPI_ANY_SOURCE */
+#define WEFT_ANY_TAG (-2)  /* any tag: MPI_ANY_TAG */
+#define WEFT_NOBODY (-3)   /* MPI_PROC_NULL */
+
+/* What a receive found; also the core of MPI_Status. */
+typedef struct weft_found {
+    int32_t source, tag;
+    uint64_t bytes;
+    bool cancelled;
+} weft_found;
+
+struct weft_req {
+    uint32_t magic;   /* WEFT_REQ_MAGIC while alive */
+    uint8_t kind;
+    bool is_done;
+    bool is_persistent, is_active;
+    bool is_static;   /* never freed: the shared "already complete" request */
+    bool is_cancelling;
+    uint8_t step;     /* rendezvous: see p2p/rndv */
+    int rc;           /* valid when done */
+    weft_gate *gate;  /* told once when done; NULL: nobody */
+    struct weft_lane *lane;
+    struct weft_chan *chan;
+    weft_found found;
+    weft_link link;   /* in the matching, a waiting queue or the free list */
+    /* matching */
+    uint64_t key;
+    uint64_t order;                  /* post number */
+    weft_req *same_next, *same_last; /* p2p/match: further entries of the same key */
+    /* the message */
+    int32_t rank, tag; /* destination, or source as asked for */
+    void *buf;
+    uint64_t count, bytes;
+    const struct MPI_ABI_Datatype *type;
+    /* rendezvous */
+    struct weft_peer *peer;
+    uint64_t moved, sent;  /* bytes that have arrived / left */
+    uint64_t partner;      /* the other side's name for its request */
+    uint64_t name;         /* ours, in the lane's table; 0 = none */
+    uint64_t clock;        /* when the transfer began, for the ladder */
+    void *extra;           /* owner's: plan, persistent arguments */
+    void (*free_extra)(weft_req *req);
+};
+
+/* A fresh request from the lane's pool; fields not named here are zero. NULL when out of memory. */
+weft_req *weft_req_new(struct weft_lane *lane, enum weft_req_kind kind);
+void weft_req_free(weft_req *req);
+/* Marks done, tells the gate, wakes other threads of the lane that wait. */
+void weft_req_end(weft_req *req, int rc);
+
+#endif

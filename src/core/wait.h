@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wait: the one way to wait. Spin, then yield, then sleep, on everything that can wake us. Whoever waits does
+ *
+ *     weft_wait wait;
+ *     weft_wait_begin(&wait, lane, WEFT_WHY_RECV, peer, tag, bytes);
+ *     while (!req->is_done)
+ *         weft_wait_turn(&wait);
+ *     weft_wait_end(&wait);
+ *
+ * The condition is looked at between turns, under the lane's lock (which a turn may drop and take again). A turn polls; when polls
+ * stay empty it spins up to the knobs' limits, then arms every port, comes back once more so that the caller looks again, and only
+ * then sleeps. In the simulator a turn hands over to another rank's fibre.
+ */
+#ifndef WEFT_CORE_WAIT_H
+#define WEFT_CORE_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weft_lane;
+
+enum weft_why { WEFT_WHY_NONE, WEFT_WHY_SEND, WEFT_WHY_RECV, WEFT_WHY_PROBE, WEFT_WHY_REQUESTS, WEFT_WHY_COLLECTIVE, WEFT_WHY_FINALIZE, WEFT_WHY_LAUNCH };
+
+typedef struct weft_wait {
+    struct weft_lane *lane;
+    uint32_t idle;      /* empty polls in a row */
+    bool is_armed;
+    bool is_shown;      /* the status page says what we wait for */
+    uint64_t since_ns;  /* of the first look at the clock; 0 = not yet */
+    enum weft_why why;
+    int32_t peer, tag;
+    uint64_t bytes;
+} weft_wait;
+
+static inline void weft_wait_begin(weft_wait *wait, struct weft_lane *lane, enum weft_why why, int32_t peer, int32_t tag, uint64_t bytes)
+{
+    *wait = (weft_wait){.lane = lane, .why = why, .peer = peer, .tag = tag, .bytes = bytes};
+}
+void weft_wait_turn(weft_wait *wait);
+void weft_wait_close(weft_wait *wait);
+static inline void weft_wait_end(weft_wait *wait)
+{
+    if (__builtin_expect(wait->is_armed | wait->is_shown, 0))
+        weft_wait_close(wait);
+}
+
+/* The seat of sleeping: real processes sleep on futex or descriptors; sim switches fibres. One per world. */
+typedef struct weft_rest {
+    /* Spin at most so many empty polls before the clock is looked at; 0: hand over at once. */
+    uint32_t spins;
+    uint64_t spin_ns; /* then until this long */
+    /* Sleeps until a bell rings or the time is over; called with the lane unlocked. NULL bells (n = 0): just let others run. */
+    void (*sleep)(struct weft_lane *lane, uint64_t limit_ns);
+} weft_rest;
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * world: this process as a member of a job, the library's only mutable global besides knobs. sim holds many and makes one after
+ * another current (weft_world_now is switched with the fibre); everybody else has one.
+ */
+#ifndef WEFT_CORE_WORLD_H
+#define WEFT_CORE_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/lane.h"
+#include "core/wait.h"
+#include "launch/boot.h"
+
+typedef struct weft_world {
+    weft_boot *boot;
+    weft_lane *lanes[16];
+    uint32_t lane_count;
+    int thread_level;      /* MPI_THREAD_*, as provided */
+    const weft_rest *rest;
+    bool is_crowded;       /* ranks share CPUs: hand over at once */
+    weft_rank_page *page;  /* our status page: in the segment, or private */
+    void *mpi;             /* src/mpi's: predefined communicators, attributes */
+} weft_world;
+
+extern weft_world *weft_world_now; /* NULL before init and after finalize */
+
+/* Opens the world over a boot: lane 0, its ports, knobs. Takes the boot over, also on error. */
+int weft_world_open(weft_boot *boot, int thread_level, weft_world **world);
+/* Drains and closes all: says BYE to every peer spoken to, waits for theirs. */
+int weft_world_close(weft_world *world);
+
+#endif

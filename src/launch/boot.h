@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * boot: who am I, and who is there? One answer, three ways to it: the descriptor inherited from our mpirun, a PMIx server of
+ * whatever launcher, or nobody (a singleton). sim makes a fourth. Floor 3; core/world asks, nobody else.
+ */
+#ifndef WEFT_LAUNCH_BOOT_H
+#define WEFT_LAUNCH_BOOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mem/segment.h"
+
+typedef struct weft_boot weft_boot;
+
+typedef struct weft_boot_ops {
+    const char *name; /* "mpirun", "pmix", "singleton", "sim" */
+    /* Key-value exchange across nodes (cards). put before commit; get may wait for the owner, up to the deadline knob; value is copied. */
+    int (*put)(weft_boot *boot, const char *key, const void *value, size_t bytes);
+    int (*commit)(weft_boot *boot);
+    int (*get)(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes);
+    /* All ranks of the job; collective. Only where the standard needs it. */
+    int (*fence)(weft_boot *boot);
+    /* Ends the whole job with this exit code; does not return. `text` is shown once. */
+    void (*abort)(weft_boot *boot, int code, const char *text) __attribute__((noreturn));
+    /* Tells the launcher that this rank is finalized, frees all. */
+    void (*finish)(weft_boot *boot);
+} weft_boot_ops;
+
+struct weft_boot {
+    const weft_boot_ops *ops;
+    char job_name[256];      /* namespace */
+    uint64_t job;            /* its hash, never 0 */
+    uint32_t rank, size;     /* in the job */
+    uint32_t app, universe;  /* number of the MPMD part (MPI_APPNUM); MPI_UNIVERSE_SIZE or 0 */
+    uint32_t node, nodes;    /* index of our node as the launcher sees it */
+    uint32_t local_rank, local_size;
+    const uint32_t *node_of;  /* [size]: node index of each rank; NULL when all are on ours */
+    const uint32_t *local_of; /* [size]: index of each rank on its node; NULL when it is the rank itself */
+    char host[256];
+    bool has_segment;        /* false: shared memory could not be had (segment is closed); only self and networks remain */
+    weft_segment segment;
+    bool crowded;            /* ranks of this node outnumber the CPUs that they may use together */
+};
+
+/* Finds out. On failure the text for the user is in weft_fail_text: a process that was started as one task of several and finds no
+ * server is an error, never a silent singleton. Free with (*boot)->ops->finish. */
+int weft_boot_start(weft_boot **boot);
+
+#endif

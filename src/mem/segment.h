@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * segment: the one piece of shared memory that the ranks of a job have on a node. Whoever starts them makes it (mpirun; under a
+ * foreign launcher the lowest rank of the node) as a memfd, sized once and sealed, sparse: what is not touched costs nothing.
+ * All-zero is a valid start of everything in it, so that no rank waits for another at start-up: a rank may ring and fill the inbox
+ * of a neighbour that has not even been exec'ed.
+ * Layout: head page | a page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank).
+ * Touching pages: call weft_segment_claim first; a full machine is then WEFT_E_NOSPACE and never a SIGBUS.
+ */
+#ifndef WEFT_MEM_SEGMENT_H
+#define WEFT_MEM_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+
+#define WEFT_SEGMENT_MAGIC 0x57454654u /* "WEFT" */
+#define WEFT_SEGMENT_VERSION 1
+#define WEFT_PAGE 4096
+
+/* What a rank is doing: written by the rank (relaxed stores), read by the launcher without the rank's help. */
+typedef struct weft_page_status {
+    _Atomic uint64_t since_ns;    /* weft_clock_ns when the call began to wait; 0 = not waiting */
+    const char *_Atomic call;     /* for the rank itself only; others read call_name */
+    char call_name[32];           /* MPI function, e.g. "MPI_Recv"; start-up and finalize steps stand here too */
+    _Atomic int32_t peer;         /* world rank waited for; -1 any, -2 none */
+    _Atomic int32_t tag;
+    _Atomic uint32_t chan;
+    _Atomic uint64_t bytes;
+    _Atomic uint32_t asleep_on;   /* 0 awake, else what it sleeps on (enum in core/wait.h) */
+} weft_page_status;
+
+/* One page per local rank. */
+typedef struct weft_rank_page {
+    /* doorbell: 1 while the rank sleeps; whoever finds 1 sets 0 and wakes the futex. Alone in its line. */
+    _Alignas(WEFT_LINE) _Atomic uint32_t asleep;
+    /* set bits name senders (local index) whose ring has news and is not being polled; a line of its own per 512 senders */
+    _Alignas(WEFT_LINE) _Atomic uint64_t active_summary; /* bit w: word w of active is not 0 */
+    _Alignas(WEFT_LINE) _Atomic uint64_t active[64];     /* up to 4,096 senders */
+    /* who I am, for whoever wants to copy by kernel: tested on `probe` before use */
+    _Alignas(WEFT_LINE) _Atomic uint32_t pid;            /* as this rank sees itself; 0 until it has started */
+    _Atomic uint32_t state;                              /* enum weft_rank_state */
+    _Atomic uint64_t probe_addr;                         /* where this process holds probe_word */
+    _Atomic uint64_t probe_word;                         /* a random word */
+    _Atomic int32_t exit_code;                           /* MPI_Abort's argument, told to the launcher */
+    _Atomic uint32_t membarrier_ok;                      /* registered for GLOBAL_EXPEDITED */
+    _Alignas(WEFT_LINE) weft_page_status status;
+} weft_rank_page;
+
+_Static_assert(sizeof(weft_rank_page) <= WEFT_PAGE, "one page per rank");
+
+enum weft_rank_state {
+    WEFT_RANK_NONE = 0,  /* started, has not called MPI_Init (a program that never does leaves it so) */
+    WEFT_RANK_INIT = 1,  /* inside or after MPI_Init */
+    WEFT_RANK_FINAL = 2, /* finalized */
+    WEFT_RANK_ABORT = 3, /* called MPI_Abort: exit_code holds its argument */
+    WEFT_RANK_DEAD = 4,  /* written by the launcher: the process is gone without finalize */
+};
+
+typedef struct weft_segment_head {
+    uint32_t magic, version;
+    uint32_t ranks;            /* on this node */
+    uint32_t cpus_shared;      /* 1 when ranks of this node have fewer CPUs than ranks (launcher's word); each rank checks itself too */
+    uint64_t job;              /* hash of the namespace */
+    uint64_t total_bytes;
+    uint64_t rank_pages;       /* offsets from the segment's start */
+    uint64_t areas, area_bytes, area_count;
+    uint64_t inboxes, ring_bytes; /* ring of sender s in inbox r: inboxes + (r * ranks + s) * ring_bytes */
+    uint64_t pools, pool_bytes;   /* bulk chunks that rank r lends: pools + r * pool_bytes */
+    _Alignas(WEFT_LINE) _Atomic uint64_t area_taken[16]; /* bitmap: up to 1,024 node areas */
+    _Alignas(WEFT_LINE) _Atomic uint64_t fences[8];      /* node-wide start-up counters; see launch */
+} weft_segment_head;
+
+/* This process's view. */
+typedef struct weft_segment {
+    int fd;
+    weft_segment_head *head; /* head and rank pages and nothing else are mapped here */
+    uint64_t mapped_bytes;
+} weft_segment;
+
+/* Makes a segment for `ranks` processes (1..4096): memfd (else an unlinked file), sized and sealed. The descriptor is *not* close-on-exec
+ * if `inherit`. WEFT_E_SYSTEM, WEFT_E_NOSPACE. */
+int weft_segment_make(uint32_t ranks, uint64_t job, int inherit, weft_segment *segment);
+/* Maps an inherited or received descriptor after checking magic, version and size. Takes the descriptor over. */
+int weft_segment_open(int fd, weft_segment *segment);
+/* Unmaps and closes. Views made by weft_segment_view stay until they are dropped. */
+void weft_segment_close(weft_segment *segment);
+/* Reserves pages (fallocate): WEFT_E_NOSPACE instead of a later SIGBUS. Offsets need not be aligned. */
+int weft_segment_claim(const weft_segment *segment, uint64_t offset, uint64_t bytes);
+/* Maps a stretch (offset page-aligned) shared read-write into this process. */
+int weft_segment_view(const weft_segment *segment, uint64_t offset, uint64_t bytes, void **addr);
+void weft_segment_drop(void *addr, uint64_t bytes);
+
+static inline weft_rank_page *weft_segment_rank(const weft_segment *segment, uint32_t local)
+{
+    return (weft_rank_page *)((char *)segment->head + segment->head->rank_pages + (uint64_t)local * WEFT_PAGE);
+}
+
+/* Takes a free node area (zeroed), gives its index or WEFT_E_NOSPACE; release zeroes it again (punches the hole). */
+int weft_segment_take_area(const weft_segment *segment, uint32_t *index);
+void weft_segment_release_area(const weft_segment *segment, uint32_t index);
+
+/* Wakes the rank if it sleeps. The caller has stored its news before (release); the sleeper paid for the store-load order, or
+ * `fence` is set where membarrier is refused. */
+void weft_segment_wake(weft_rank_page *page);
+
+#endif

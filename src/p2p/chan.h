@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * chan: a private message space. Knows ranks, peers and matching; nothing of communicators. A frame travels with the id that its
+ * *receiver* gave the channel, so a frame never comes before its channel exists. Communicators, windows and files are tenants
+ * that own one or two channels.
+ */
+#ifndef WEFT_P2P_CHAN_H
+#define WEFT_P2P_CHAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/lane.h"
+#include "core/peer.h"
+#include "p2p/match.h"
+
+typedef struct weft_chan {
+    weft_lane *lane;
+    uint32_t id;               /* ours: generation << 20 | index */
+    uint32_t size, rank;       /* of the remote group; ours in the local one */
+    uint32_t id_out;           /* what all members call it, when they agree ... */
+    const uint32_t *ids_out;   /* ... else each one's own; NULL when uniform */
+    const uint32_t *world_rank; /* [size] world rank of each member; NULL: rank itself */
+    weft_peer **peers;         /* [size], filled on first use */
+    weft_match match;
+    bool is_revoked;
+} weft_chan;
+
+/* Opens a channel: from now on its id may be told to others. world_rank is borrowed. fixed_id < 0: any (else that index, generation 0). */
+int weft_chan_open(weft_lane *lane, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **chan);
+/* Says what the others call it. ids is copied when they differ. */
+int weft_chan_connect(weft_chan *chan, const uint32_t *ids);
+/* Unmatched messages are dropped. */
+void weft_chan_close(weft_chan *chan);
+
+int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer); /* slow half of weft_chan_peer */
+static inline weft_peer *weft_chan_peer(weft_chan *chan, uint32_t rank)
+{
+    return chan->peers[rank]; /* NULL until weft_chan_meet */
+}
+
+#endif

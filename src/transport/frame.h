@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * frame: what crosses a transport in one piece: a 24-byte header and a body. This is the wire; docs/wire.md tells its
+ * meaning kind by kind. All integers are little-endian (a big-endian host is refused at configure time).
+ * The header may only ever grow by using the free bits of `flags`.
+ */
+#ifndef WEFT_TRANSPORT_FRAME_H
+#define WEFT_TRANSPORT_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum weft_frame_kind {
+    WEFT_FRAME_EAGER = 1, /* a whole message */
+    WEFT_FRAME_RTS,       /* request to send: body is a weft_rts, the message stays with the sender */
+    WEFT_FRAME_CTS,       /* clear to send: the receiver matched; body is a weft_cts */
+    WEFT_FRAME_DATA,      /* a chunk of a rendezvous by copy: body is a weft_data then bytes */
+    WEFT_FRAME_FIN,       /* a rendezvous is over on the side that sends this; body is a weft_fin */
+    WEFT_FRAME_CREDIT,    /* nothing but the credits in its header */
+    WEFT_FRAME_BYE,       /* the sender sends no more after this frame */
+    WEFT_FRAME_LAST
+};
+
+enum weft_frame_flag {
+    WEFT_FRAME_SYNC = 1, /* EAGER: the sender waits for a FIN that says "matched"; body starts with the sender's u64 request name */
+};
+
+typedef struct weft_head {
+    uint32_t seq;     /* per peer, counts every frame from 1, wraps; looked at only when a peer's port changes */
+    uint8_t kind;     /* enum weft_frame_kind */
+    uint8_t flags;    /* enum weft_frame_flag */
+    uint16_t credits; /* eager credits that this frame gives back, in units of WEFT_CREDIT_BYTES */
+    uint32_t chan;    /* the id that the *receiver* gave the channel */
+    int32_t src;      /* the sender's rank in that channel */
+    int32_t tag;
+    uint32_t bytes;   /* of the body */
+} weft_head;
+
+_Static_assert(sizeof(weft_head) == 24, "the wire header is 24 bytes");
+
+#define WEFT_CREDIT_BYTES 128
+
+typedef struct weft_frame weft_frame;
+
+/* A frame to be sent. The transport chooses the body's final place and has it filled there:
+ * by memcpy of body when fill is NULL, else by fill(frame, place), which writes exactly head.bytes. */
+struct weft_frame {
+    weft_head head;
+    const void *body;
+    void (*fill)(const weft_frame *frame, void *place);
+};
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * port: the transport contract, the house's thin waist. A transport is one folder that fills one weft_port_ops and passes
+ * test/contract. Whoever is above (core, p2p) knows a device by its port only; a transport knows nothing above this file.
+ *
+ * Threads: every call on a port is made under its lane's lock. A port never makes a thread call up.
+ * Re-entrancy: up.arrive may call send/get/put on the same port (replies); it never calls poll, arm, reach or close.
+ * Errors: negative codes of base/status.h, described by weft_fail where they arise. Absent operations answer
+ * WEFT_E_UNSUPPORTED: a pointer in the table is never NULL.
+ */
+#ifndef WEFT_TRANSPORT_PORT_H
+#define WEFT_TRANSPORT_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/frame.h"
+
+typedef struct weft_port weft_port;
+typedef struct weft_path weft_path;
+typedef struct weft_port_ops weft_port_ops;
+
+/* Names a process for good: job (namespace, hashed by the launcher) and rank in it. Never a world rank alone. */
+typedef struct weft_name {
+    uint64_t job;
+    uint32_t rank;
+    uint32_t lane;
+} weft_name;
+
+enum weft_right { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_ATOMIC = 4 }; /* what *remote* peers may do */
+enum weft_memory_kind { WEFT_MEMORY_HOST = 0, WEFT_MEMORY_DEVICE = 1 };
+enum weft_amo_op { WEFT_AMO_ADD, WEFT_AMO_SWAP, WEFT_AMO_CAS, WEFT_AMO_AND, WEFT_AMO_OR, WEFT_AMO_XOR };
+/* Who an amo is atomic with: nobody (absent), other amos of the same device, or also the CPUs' own atomics. */
+enum weft_amo_domain { WEFT_AMO_NONE, WEFT_AMO_NIC, WEFT_AMO_CPU };
+
+#define WEFT_KEY_BYTES 32
+typedef struct weft_key { /* what a peer needs to reach mapped memory; travels in RTS and CTS */
+    uint8_t length;
+    uint8_t bytes[WEFT_KEY_BYTES];
+} weft_key;
+
+/* Memory made known to a device by map. Caller owns the struct; the port owns `device`. */
+typedef struct weft_region {
+    void *addr;
+    uint64_t bytes;
+    uint32_t rights;
+    weft_key key;
+    void *device;
+} weft_region;
+
+/* One get or put. Local memory must be mapped where caps.local_keys says so. `done` is named back by up.done. */
+typedef struct weft_move {
+    void *local;
+    const weft_region *region; /* of local, or NULL */
+    uint64_t remote;           /* address in the peer */
+    const weft_key *key;       /* of remote, as the peer sent it */
+    uint64_t bytes;            /* at most caps.move_max */
+    void *done;                /* NULL: nobody asks */
+    uint32_t notify;           /* put only, if caps.notify: the peer's up.notified gets this value after the data is visible; 0 = none */
+} weft_move;
+
+typedef struct weft_atomic {
+    enum weft_amo_op op;
+    uint64_t remote;
+    const weft_key *key;
+    uint64_t operand, compare;
+    uint64_t *before; /* gets the old value by the time of done; NULL if not wanted */
+    void *done;
+} weft_atomic;
+
+/* Numbers and bits, constant after open. The ladder is made from these, never from a transport's name. */
+typedef struct weft_caps {
+    uint32_t frame_max;   /* largest body of a frame, bytes */
+    uint32_t inline_max;  /* largest body that costs no more than an empty one */
+    uint64_t move_max;    /* largest single get/put, bytes */
+    uint32_t latency_ns;  /* one way, small frame; an estimate */
+    uint32_t mbyte_per_s; /* an estimate; 0 = unknown */
+    uint8_t key_bytes;
+    bool get, put, notify;
+    bool ordered;    /* frames to a peer arrive in order of send (else the engine sorts by seq) */
+    bool local_keys; /* get/put need weft_region for local memory */
+    bool share;      /* share works with peers of the same node */
+    enum weft_amo_domain amo;
+} weft_caps;
+
+/* How to sleep on a port, filled in by arm. Exactly one of both. */
+typedef struct weft_bell {
+    uint32_t *futex; /* sleep while *futex == value ... */
+    uint32_t value;
+    int fd;          /* ... or until this descriptor is readable; -1 = none */
+} weft_bell;
+
+/* What a port tells its owner. Given at open. All run inside poll, or inside send/get/put where said. */
+typedef struct weft_up {
+    /* A frame from `peer` (the cookie of reach, or what greet gave). head and body are the port's again on return: copy what stays.
+     * May send. body is aligned to 8 bytes. */
+    void (*arrive)(void *owner, void *peer, const weft_head *head, const void *body);
+    /* A get, put, amo or flush ended; may also be called before that call returns. */
+    void (*done)(void *owner, void *done, int rc);
+    /* A put's notification. */
+    void (*notified)(void *owner, void *peer, uint32_t notify);
+    /* The peer is gone for good: its frames that came before have all arrived. Once per path. Not called after leave. */
+    void (*lost)(void *owner, void *peer, int rc);
+    /* Somebody not yet reached by us sends: returns the cookie to use in arrive, and makes us able to answer (calls reach). */
+    void *(*greet)(void *owner, const weft_name *who);
+} weft_up;
+
+/* What open may use. Pointers outlive the port. */
+typedef struct weft_port_env {
+    void *owner;
+    const weft_up *up;
+    weft_name self;
+    const void *segment; /* shm: the node's weft_segment (mem/segment.h); sim: its fabric; others NULL */
+    int local_rank;      /* index in the segment, or -1 */
+} weft_port_env;
+
+struct weft_port { /* common part; a transport's own port begins with it */
+    const weft_port_ops *ops;
+    void *owner;
+    const weft_up *up;
+    weft_caps caps;
+};
+
+struct weft_path { /* the port's side of one peer; a transport's own path begins with it */
+    weft_port *port;
+    void *peer; /* cookie given back in arrive and lost */
+};
+
+/* Memory that node-mates map: the same pages in each process that shares it. */
+typedef struct weft_shared {
+    void *addr;      /* here */
+    uint64_t bytes;
+    uint64_t handle; /* names it to node-mates: pass it over, they call share with it */
+} weft_shared;
+
+#define WEFT_CARD_MAX 256
+
+struct weft_port_ops {
+    const char *name;
+    /* Why this transport cannot be used here (a sentence, static or thread-local), or NULL when it can. Cheap; any time. */
+    const char *(*absent)(void);
+
+    /* -- life and acquaintance -- */
+    int (*open)(const weft_port_env *env, weft_port **port);
+    void (*close)(weft_port *port); /* all paths left before; frees everything */
+    int (*card)(weft_port *port, void *card, size_t *bytes); /* my address: in *bytes the room, out the length */
+    /* Makes a path from the peer's card. Nothing is exchanged before the first send. WEFT_E_UNSUPPORTED: not reachable this way. */
+    int (*reach)(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path);
+    /* Ends a path in peace, after both sides sent BYE and all was drained: WEFT_AGAIN until nothing of ours is in flight. Not `lost`. */
+    int (*leave)(weft_port *port, weft_path *path);
+
+    /* -- memory -- */
+    int (*map)(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
+    int (*unmap)(weft_port *port, weft_region *region);
+    /* handle 0 on entry: makes `bytes` of zeroed shared memory; else attaches that of a node-mate. unshare ends our mapping. */
+    int (*share)(weft_port *port, uint64_t bytes, weft_shared *shared);
+    int (*unshare)(weft_port *port, weft_shared *shared);
+
+    /* -- moving bytes: 0, AGAIN (poll, then try again) or an error -- */
+    /* The frame's body is free again on return. head is sent as it stands. */
+    int (*send)(weft_port *port, weft_path *path, const weft_frame *frame);
+    int (*get)(weft_port *port, weft_path *path, const weft_move *move);
+    int (*put)(weft_port *port, weft_path *path, const weft_move *move);
+    int (*amo)(weft_port *port, weft_path *path, const weft_atomic *atomic);
+    /* done is told when all earlier puts and amos on the path are complete: locally (buffers free) or remotely (visible there). */
+    int (*flush)(weft_port *port, weft_path *path, bool remotely, void *done);
+
+    /* -- progress -- */
+    /* Handles up to `budget` events; returns how many (0 = nothing was there) or an error of the whole device. */
+    int (*poll)(weft_port *port, int budget);
+    /* About to sleep: makes whatever comes from now on ring the bell, and pays for the ordering (membarrier). The caller then
+     * polls once more and sleeps only if that found nothing. An arrival that makes no event of its own (a ring in memory) must be
+     * taken back here. disarm is called after every arm, before anything else. */
+    int (*arm)(weft_port *port, weft_bell *bell);
+    void (*disarm)(weft_port *port);
+};
+
+/* The transports that are built in; the hot path asks for shm by name. */
+extern const weft_port_ops weft_self_ops, weft_shm_ops;
+int weft_shm_send(weft_port *port, weft_path *path, const weft_frame *frame);
+int weft_shm_poll(weft_port *port, int budget);
+
+/* Null objects: every call on the dead port answers WEFT_E_PEER. */
+extern const weft_port_ops weft_dead_ops;
+extern weft_port weft_dead_port;
+extern weft_path weft_dead_path;
+
+static inline int weft_port_send(weft_path *path, const weft_frame *frame)
+{
+    weft_port *port = path->port;
+    if (__builtin_expect(port->ops == &weft_shm_ops, 1))
+        return weft_shm_send(port, path, frame);
+    return port->ops->send(port, path, frame);
+}
+
+static inline int weft_port_poll(weft_port *port, int budget)
+{
+    if (__builtin_expect(port->ops == &weft_shm_ops, 1))
+        return weft_shm_poll(port, budget);
+    return port->ops->poll(port, budget);
+}
+
+#endif

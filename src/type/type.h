@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * type: datatypes. An MPI_Datatype is a pointer to one of these, or one of the ABI's small constants (0x200..0x2ff), which index a
+ * constant table. The engine below knows three facts of a type: its size, its extent, and whether it is one dense run of bytes.
+ * Everything else is a program: a short list of strided blocks that pack.h interprets (and that all constructors compile to).
+ */
+#ifndef WEFT_TYPE_TYPE_H
+#define WEFT_TYPE_TYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_TYPE_MAGIC 0x54595045u
+
+/* What the elements are, for reductions: a class and a width. Derived types have WEFT_CLASS_NONE unless all elements are the same basic type. */
+enum weft_class {
+    WEFT_CLASS_NONE, WEFT_CLASS_INT, WEFT_CLASS_UINT, WEFT_CLASS_FLOAT, WEFT_CLASS_COMPLEX, WEFT_CLASS_BOOL,
+    WEFT_CLASS_BYTE, WEFT_CLASS_CHAR, /* CHAR: text, no arithmetic (MPI_CHAR, MPI_WCHAR, MPI_CHARACTER) */
+    WEFT_CLASS_PAIR /* value + index: MINLOC and MAXLOC */
+};
+
+typedef struct weft_type_program weft_type_program;
+
+typedef struct MPI_ABI_Datatype weft_type;
+struct MPI_ABI_Datatype {
+    uint32_t magic;      /* WEFT_TYPE_MAGIC while alive */
+    uint32_t refs;       /* user's handle, requests in flight, types built on it */
+    int32_t handle;      /* the ABI's constant of a predefined type; 0 for derived ones */
+    bool is_committed, is_predefined;
+    bool is_dense;       /* packed form == memory form: size == extent, lb 0, in order, no holes */
+    bool is_absent;      /* predefined but not supported by this compiler: size is MPI_UNDEFINED */
+    uint8_t class_;      /* enum weft_class of the basic element */
+    uint16_t basic_handle; /* the one predefined type that all elements have; 0 when mixed */
+    int64_t size;        /* bytes of data in one element */
+    int64_t lb, extent;
+    int64_t true_lb, true_extent;
+    int64_t elements;    /* basic elements in one */
+    const weft_type_program *program; /* NULL when dense */
+    void *envelope;      /* how it was made: combiner, integers, addresses, types (MPI_Type_get_contents) */
+    void *attributes;    /* src/mpi's */
+    char name[128];      /* MPI_MAX_OBJECT_NAME */
+};
+
+/* Handle to type: predefined constants by table, pointers as they are. NULL for MPI_DATATYPE_NULL, garbage below 4096, or freed types. */
+extern const weft_type *const weft_type_table[256];
+static inline const weft_type *weft_type_of(const void *handle)
+{
+    uintptr_t bits = (uintptr_t)handle;
+    const weft_type *type;
+    if (bits < 4096)
+        return (bits >> 8) == 2 ? weft_type_table[bits & 255] : NULL;
+    type = handle;
+    return type->magic == WEFT_TYPE_MAGIC ? type : NULL;
+}
+
+/* Constructors: out types are uncommitted, with one reference, owned by the caller. WEFT_E_NOMEM; arguments were checked before. */
+int weft_type_contiguous(int64_t count, const weft_type *old, weft_type **out);
+int weft_type_vector(int64_t count, int64_t blocklength, int64_t stride_bytes, const weft_type *old, weft_type **out);
+int weft_type_dup(const weft_type *old, weft_type **out);
+int weft_type_commit(weft_type *type);
+void weft_type_hold(const weft_type *type);
+void weft_type_drop(const weft_type *type); /* the last drop frees; predefined: nothing happens */
+
+#endif
