@@ -42,7 +42,16 @@ struct weft_boot {
     bool has_segment;        /* false: shared memory could not be had (segment is closed); only self and networks remain */
     weft_segment segment;
     bool crowded;            /* ranks of this node outnumber the CPUs that they may use together */
+    /* The simulator's: the transport that reaches everybody (NULL: shm and networks as they fit), its env.segment, and how its
+     * ranks rest (NULL: as processes do). */
+    const struct weft_port_ops *fabric_ops;
+    void *fabric;
+    const struct weft_rest *rest;
 };
+
+/* Asked first by weft_boot_start when not NULL: who runs many worlds in one process (transports/sim) answers here with the boot of
+ * the rank that asks, or NULL for none. Defined in boot.c; set before the first and taken back after the last rank. */
+extern weft_boot *(*weft_boot_hook)(void);
 
 /* Finds out. On failure the text for the user is in weft_fail_text: a process that was started as one task of several and finds no
  * server is an error, never a silent singleton. Free with (*boot)->ops->finish. */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * keyring: the memory that a port has mapped, by key. For transports whose keys are checked by software (self, sim). A key names
+ * its entry, the entry's generation and the ring, so that a key that is stale, forged or of another port is refused.
+ */
+#ifndef WEFT_TRANSPORT_KEYRING_H
+#define WEFT_TRANSPORT_KEYRING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/port.h"
+
+#define WEFT_KEYRING_KEY_BYTES 16
+
+typedef struct weft_keyring_entry {
+    uint64_t addr, bytes;
+    uint32_t rights, generation;
+    uint32_t next_free; /* index + 1 of the next free entry, 0 = none */
+    bool is_live;
+} weft_keyring_entry;
+
+typedef struct weft_keyring {
+    weft_keyring_entry *entries;
+    uint32_t room, first_free; /* first_free: index + 1, 0 = none */
+    uint32_t live;
+    uint64_t live_bytes;
+    uint64_t salt; /* tells the keys of this ring from those of others */
+} weft_keyring;
+
+void weft_keyring_open(weft_keyring *ring, uint64_t salt);
+void weft_keyring_close(weft_keyring *ring);
+/* Enters memory and fills in the whole region, key included. WEFT_E_NOMEM; WEFT_E_ARG when the range wraps around. */
+int weft_keyring_add(weft_keyring *ring, void *addr, uint64_t bytes, uint32_t rights, weft_region *region);
+/* Ends a region: its key is refused from now on. WEFT_E_KEY when it is not one of this ring's. */
+int weft_keyring_remove(weft_keyring *ring, weft_region *region);
+/* May [addr, addr + bytes) be used with these rights under this key? 0 or WEFT_E_KEY with a text that says what was wrong. */
+int weft_keyring_check(const weft_keyring *ring, const weft_key *key, uint64_t addr, uint64_t bytes, uint32_t rights);
+
+#endif

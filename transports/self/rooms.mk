@@ -1,0 +1,2 @@
+# transports/self: a rank to itself
+libweft_la_SOURCES += transports/self/self.c

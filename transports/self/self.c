@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * self: a rank to itself. send copies the frame into a queue, poll hands it up; get, put and amo act at once. Opened by core for
+ * every lane. Invariant: arrive is only called from poll and never inside another arrive, so the engine above meets its own
+ * messages exactly as it meets those of others.
+ */
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "transport/keyring.h"
+#include "transport/port.h"
+
+/* What may wait for poll: past either limit send answers AGAIN. */
+#define QUEUE_FRAMES 4096
+#define QUEUE_BYTES (4u << 20)
+#define FRAME_MAX (64u << 10)
+
+typedef struct self_path {
+    weft_path path;
+    uint32_t queued; /* its frames and notifications that poll has not handed up */
+} self_path;
+
+typedef struct self_event {
+    weft_link link;
+    self_path *path;
+    uint32_t notify; /* not 0: a put's notification, and there is no frame */
+    weft_head head;
+    _Alignas(8) uint8_t body[];
+} self_event;
+
+typedef struct self_block { /* memory made by share */
+    weft_link link;
+    void *addr;
+    uint64_t bytes, handle;
+    uint32_t refs;
+} self_block;
+
+typedef struct self_port {
+    weft_port port;
+    weft_name name;
+    weft_link events;
+    uint32_t event_count;
+    uint64_t event_bytes;
+    weft_keyring keys;
+    weft_link blocks;
+    uint64_t next_handle;
+    /* The bell. Only another thread of this lane can send here while a thread sleeps; it holds the lane's lock when it does, and
+     * arm ran under that lock, so `armed` needs no atomic. The word is one because futex reads it without the lock. */
+    uint32_t armed;
+    uint32_t bell;
+} self_port;
+
+static const char *self_absent(void)
+{
+    return NULL;
+}
+
+static int self_open(const weft_port_env *env, weft_port **port)
+{
+    self_port *self = calloc(1, sizeof *self);
+    if (!self)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *self);
+    self->port = (weft_port){
+        .ops = &weft_self_ops,
+        .owner = env->owner,
+        .up = env->up,
+        .caps = {.frame_max = FRAME_MAX, .inline_max = 64, .move_max = UINT64_MAX / 2, .latency_ns = 50, .mbyte_per_s = 10000,
+                 .key_bytes = WEFT_KEYRING_KEY_BYTES, .get = true, .put = true, .notify = true, .ordered = true, .share = true,
+                 .amo = WEFT_AMO_CPU},
+    };
+    self->name = env->self;
+    weft_list_init(&self->events);
+    weft_list_init(&self->blocks);
+    weft_keyring_open(&self->keys, (uintptr_t)self);
+    *port = &self->port;
+    return 0;
+}
+
+static void self_close(weft_port *port)
+{
+    self_port *self = (self_port *)port;
+    weft_link *link;
+    while ((link = weft_list_take(&self->events)))
+        free(weft_container(link, self_event, link));
+    while ((link = weft_list_take(&self->blocks))) {
+        self_block *block = weft_container(link, self_block, link);
+        munmap(block->addr, block->bytes);
+        free(block);
+    }
+    weft_keyring_close(&self->keys);
+    free(self);
+}
+
+static int self_card(weft_port *port, void *card, size_t *bytes)
+{
+    self_port *self = (self_port *)port;
+    if (*bytes < sizeof self->name)
+        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof self->name, *bytes);
+    memcpy(card, &self->name, sizeof self->name);
+    *bytes = sizeof self->name;
+    return 0;
+}
+
+/* The card tells nothing that the name does not: it may be NULL. */
+static int self_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path)
+{
+    self_port *self = (self_port *)port;
+    (void)card;
+    (void)bytes;
+    if (who->job != self->name.job || who->rank != self->name.rank || who->lane != self->name.lane)
+        return weft_fail(WEFT_E_UNSUPPORTED, "self reaches rank %u only, not rank %u", self->name.rank, who->rank);
+    self_path *made = calloc(1, sizeof *made);
+    if (!made)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *made);
+    made->path = (weft_path){port, peer};
+    *path = &made->path;
+    return 0;
+}
+
+static int self_leave(weft_port *port, weft_path *path)
+{
+    self_path *mine = (self_path *)path;
+    (void)port;
+    if (mine->queued)
+        return WEFT_AGAIN;
+    free(mine);
+    return 0;
+}
+
+static int self_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+{
+    if (kind != WEFT_MEMORY_HOST)
+        return weft_fail(WEFT_E_UNSUPPORTED, "self copies by the CPU: memory of a device cannot be mapped");
+    return weft_keyring_add(&((self_port *)port)->keys, addr, bytes, rights, region);
+}
+
+static int self_unmap(weft_port *port, weft_region *region)
+{
+    return weft_keyring_remove(&((self_port *)port)->keys, region);
+}
+
+static self_block *block_find(self_port *self, uint64_t handle)
+{
+    for (weft_link *link = self->blocks.next; link != &self->blocks; link = link->next) {
+        self_block *block = weft_container(link, self_block, link);
+        if (block->handle == handle)
+            return block;
+    }
+    return NULL;
+}
+
+static int self_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+{
+    self_port *self = (self_port *)port;
+    self_block *block;
+    if (shared->handle) {
+        block = block_find(self, shared->handle);
+        if (!block)
+            return weft_fail(WEFT_E_KEY, "no shared memory has the handle %" PRIu64, shared->handle);
+        block->refs++;
+    } else {
+        if (!bytes)
+            return weft_fail(WEFT_E_ARG, "shared memory of 0 bytes cannot be made");
+        block = malloc(sizeof *block);
+        if (!block)
+            return weft_fail(WEFT_E_NOMEM, "no memory to note shared memory of %" PRIu64 " bytes", bytes);
+        void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (addr == MAP_FAILED) {
+            free(block);
+            return weft_fail(WEFT_E_NOMEM, "mmap of %" PRIu64 " bytes to share failed: %m", bytes);
+        }
+        *block = (self_block){.addr = addr, .bytes = bytes, .handle = ++self->next_handle, .refs = 1};
+        weft_list_append(&self->blocks, &block->link);
+    }
+    *shared = (weft_shared){block->addr, block->bytes, block->handle};
+    return 0;
+}
+
+static int self_unshare(weft_port *port, weft_shared *shared)
+{
+    self_block *block = block_find((self_port *)port, shared->handle);
+    if (!block)
+        return weft_fail(WEFT_E_KEY, "no shared memory has the handle %" PRIu64, shared->handle);
+    if (!--block->refs) {
+        weft_list_remove(&block->link);
+        munmap(block->addr, block->bytes);
+        free(block);
+    }
+    *shared = (weft_shared){0};
+    return 0;
+}
+
+/* Wakes the threads of this lane that sleep. */
+static void ring(self_port *self)
+{
+    if (!self->armed)
+        return;
+    __atomic_fetch_add(&self->bell, 1, __ATOMIC_RELEASE); /* pairs with the kernel's read of the futex word */
+    syscall(SYS_futex, &self->bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Queues an event with room for `bytes` of body; NULL means AGAIN or, when *rc says so, an error. */
+static self_event *event_new(self_port *self, self_path *path, uint32_t bytes, int *rc)
+{
+    *rc = WEFT_AGAIN;
+    if (self->event_count >= QUEUE_FRAMES || self->event_bytes + bytes > QUEUE_BYTES)
+        return NULL;
+    self_event *event = malloc(sizeof *event + bytes);
+    if (!event) {
+        *rc = weft_fail(WEFT_E_NOMEM, "no memory to queue a frame of %u bytes", bytes);
+        return NULL;
+    }
+    event->path = path;
+    event->notify = 0;
+    event->head.bytes = bytes;
+    *rc = 0;
+    return event;
+}
+
+static void event_queue(self_port *self, self_event *event)
+{
+    weft_list_append(&self->events, &event->link);
+    self->event_count++;
+    self->event_bytes += event->head.bytes;
+    event->path->queued++;
+    ring(self);
+}
+
+static int self_send(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    self_port *self = (self_port *)port;
+    uint32_t bytes = frame->head.bytes;
+    int rc;
+    if (bytes > FRAME_MAX)
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, FRAME_MAX);
+    self_event *event = event_new(self, (self_path *)path, bytes, &rc);
+    if (!event)
+        return rc;
+    event->head = frame->head;
+    if (frame->fill)
+        frame->fill(frame, event->body);
+    else if (bytes)
+        memcpy(event->body, frame->body, bytes);
+    event_queue(self, event);
+    return 0;
+}
+
+static int self_get(weft_port *port, weft_path *path, const weft_move *move)
+{
+    (void)path;
+    int rc = weft_keyring_check(&((self_port *)port)->keys, move->key, move->remote, move->bytes, WEFT_RIGHT_READ);
+    if (rc)
+        return rc;
+    if (move->bytes)
+        memmove(move->local, (const void *)(uintptr_t)move->remote, move->bytes);
+    if (move->done)
+        port->up->done(port->owner, move->done, 0);
+    return 0;
+}
+
+static int self_put(weft_port *port, weft_path *path, const weft_move *move)
+{
+    self_port *self = (self_port *)port;
+    self_event *event = NULL;
+    int rc = weft_keyring_check(&self->keys, move->key, move->remote, move->bytes, WEFT_RIGHT_WRITE);
+    if (rc)
+        return rc;
+    if (move->notify && !(event = event_new(self, (self_path *)path, 0, &rc)))
+        return rc;
+    if (move->bytes)
+        memmove((void *)(uintptr_t)move->remote, move->local, move->bytes);
+    if (event) {
+        event->notify = move->notify;
+        event_queue(self, event);
+    }
+    if (move->done)
+        port->up->done(port->owner, move->done, 0);
+    return 0;
+}
+
+static int self_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
+{
+    self_port *self = (self_port *)port;
+    _Atomic uint64_t *word = (_Atomic uint64_t *)(uintptr_t)atomic->remote;
+    uint64_t before;
+    (void)path;
+    if (atomic->remote % sizeof(uint64_t))
+        return weft_fail(WEFT_E_ARG, "an atomic on 0x%" PRIx64 ": the address must be a multiple of 8", atomic->remote);
+    int rc = weft_keyring_check(&self->keys, atomic->key, atomic->remote, sizeof before, WEFT_RIGHT_ATOMIC);
+    if (rc)
+        return rc;
+    switch (atomic->op) {
+    case WEFT_AMO_ADD: before = atomic_fetch_add(word, atomic->operand); break;
+    case WEFT_AMO_SWAP: before = atomic_exchange(word, atomic->operand); break;
+    case WEFT_AMO_AND: before = atomic_fetch_and(word, atomic->operand); break;
+    case WEFT_AMO_OR: before = atomic_fetch_or(word, atomic->operand); break;
+    case WEFT_AMO_XOR: before = atomic_fetch_xor(word, atomic->operand); break;
+    case WEFT_AMO_CAS:
+        before = atomic->compare;
+        atomic_compare_exchange_strong(word, &before, atomic->operand);
+        break;
+    default: return weft_fail(WEFT_E_UNSUPPORTED, "self has no atomic operation number %d", (int)atomic->op);
+    }
+    if (atomic->before)
+        *atomic->before = before;
+    if (atomic->done)
+        port->up->done(port->owner, atomic->done, 0);
+    return 0;
+}
+
+static int self_flush(weft_port *port, weft_path *path, bool remotely, void *done)
+{
+    (void)path;
+    (void)remotely;
+    if (done)
+        port->up->done(port->owner, done, 0);
+    return 0;
+}
+
+static int self_poll(weft_port *port, int budget)
+{
+    self_port *self = (self_port *)port;
+    int events = 0;
+    weft_link *link;
+    while (events < budget && (link = weft_list_take(&self->events))) {
+        self_event *event = weft_container(link, self_event, link);
+        void *peer = event->path->path.peer;
+        self->event_count--;
+        self->event_bytes -= event->head.bytes;
+        event->path->queued--;
+        if (event->notify)
+            port->up->notified(port->owner, peer, event->notify);
+        else
+            port->up->arrive(port->owner, peer, &event->head, event->body);
+        free(event);
+        events++;
+    }
+    return events;
+}
+
+static int self_arm(weft_port *port, weft_bell *bell)
+{
+    self_port *self = (self_port *)port;
+    self->armed++;
+    *bell = (weft_bell){.futex = &self->bell, .value = __atomic_load_n(&self->bell, __ATOMIC_RELAXED), .fd = -1};
+    return 0;
+}
+
+static void self_disarm(weft_port *port)
+{
+    ((self_port *)port)->armed--;
+}
+
+const weft_port_ops weft_self_ops = {
+    .name = "self",
+    .absent = self_absent,
+    .open = self_open,
+    .close = self_close,
+    .card = self_card,
+    .reach = self_reach,
+    .leave = self_leave,
+    .map = self_map,
+    .unmap = self_unmap,
+    .share = self_share,
+    .unshare = self_unshare,
+    .send = self_send,
+    .get = self_get,
+    .put = self_put,
+    .amo = self_amo,
+    .flush = self_flush,
+    .poll = self_poll,
+    .arm = self_arm,
+    .disarm = self_disarm,
+};
