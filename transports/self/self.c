@@ -5,14 +5,10 @@
  * messages exactly as it meets those of others.
  */
 #include <inttypes.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/list.h"
 #include "base/macros.h"
@@ -54,10 +50,6 @@ typedef struct self_port {
     weft_keyring keys;
     weft_link blocks;
     uint64_t next_handle;
-    /* The bell. Only another thread of this lane can send here while a thread sleeps; it holds the lane's lock when it does, and
-     * arm ran under that lock, so `armed` needs no atomic. The word is one because futex reads it without the lock. */
-    uint32_t armed;
-    uint32_t bell;
 } self_port;
 
 static const char *self_absent(void)
@@ -200,15 +192,6 @@ static int self_unshare(weft_port *port, weft_shared *shared)
     return 0;
 }
 
-/* Wakes the threads of this lane that sleep. */
-static void ring(self_port *self)
-{
-    if (!self->armed)
-        return;
-    __atomic_fetch_add(&self->bell, 1, __ATOMIC_RELEASE); /* pairs with the kernel's read of the futex word */
-    syscall(SYS_futex, &self->bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
 /* Queues an event with room for `bytes` of body; NULL means AGAIN or, when *rc says so, an error. */
 static self_event *event_new(self_port *self, self_path *path, uint32_t bytes, int *rc)
 {
@@ -233,7 +216,6 @@ static void event_queue(self_port *self, self_event *event)
     self->event_count++;
     self->event_bytes += event->head.bytes;
     event->path->queued++;
-    ring(self);
 }
 
 static int self_send(weft_port *port, weft_path *path, const weft_frame *frame)
@@ -348,17 +330,17 @@ static int self_poll(weft_port *port, int budget)
     return events;
 }
 
+/* No bell: only another thread of this lane can bring news here, and it ends the sleep of the others itself (weft_rest.wake). */
 static int self_arm(weft_port *port, weft_bell *bell)
 {
-    self_port *self = (self_port *)port;
-    self->armed++;
-    *bell = (weft_bell){.futex = &self->bell, .value = __atomic_load_n(&self->bell, __ATOMIC_RELAXED), .fd = -1};
+    (void)port;
+    *bell = (weft_bell){.futex = NULL, .fd = -1};
     return 0;
 }
 
 static void self_disarm(weft_port *port)
 {
-    ((self_port *)port)->armed--;
+    (void)port;
 }
 
 const weft_port_ops weft_self_ops = {
