@@ -19,8 +19,6 @@ struct weft_world;
 struct weft_peer;
 struct weft_chan;
 
-#define WEFT_LANE_PORTS 4
-
 typedef struct weft_lane {
     struct weft_world *world;
     uint32_t index;
@@ -29,17 +27,23 @@ typedef struct weft_lane {
     weft_port *ports[WEFT_LANE_PORTS];
     uint32_t port_count;
     struct weft_peer **peers;  /* [job size], made on first use */
-    struct weft_chan **chans;  /* by index bits of the channel id */
-    uint32_t chan_room;
+    struct weft_chan_slot *chans; /* by index bits of the channel id */
+    uint32_t chan_room, chan_lowest; /* no free index of a channel below lowest */
     weft_link backlog;         /* peers with frames that found their port full */
     weft_link plans;           /* recorded plans that progress plays */
     int (*play)(struct weft_lane *lane); /* plays them; set by collectives */
+    weft_link pumps;           /* sends whose data go out chunk by chunk (p2p/rndv) */
+    int (*pump)(struct weft_lane *lane); /* moves them on; set by p2p, as is ... */
+    void (*meet)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits */
+    const weft_up *up;         /* what ports tell; p2p's */
+    weft_req done_req;         /* the shared "already complete" request of eager sends */
     weft_link free_reqs;
-    weft_link chunks;          /* memory of the request pool, for closing */
-    weft_req **named;          /* requests that a peer may name: index in the low 32 bits, generation above */
-    uint32_t *named_generation;
-    uint32_t named_room, named_free;
+    void *slabs;               /* memory of the request pool, for closing */
+    struct weft_name_slot *names; /* requests that a peer may name */
+    uint32_t name_room, name_free;
     uint64_t post_order;
+    struct weft_ladder *ladder; /* p2p's, freed with the lane */
+    uint32_t repay_at;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */
     uint64_t counters[32];     /* enum weft_counter; read by tools, summed over lanes */
     pthread_mutex_t lock;
@@ -47,11 +51,12 @@ typedef struct weft_lane {
 
 enum weft_counter {
     WEFT_COUNT_SENT, WEFT_COUNT_RECEIVED, WEFT_COUNT_EAGER_BYTES, WEFT_COUNT_UNEXPECTED, WEFT_COUNT_UNEXPECTED_BYTES,
-    WEFT_COUNT_RNDV_COPY, WEFT_COUNT_RNDV_GET, WEFT_COUNT_RNDV_HALVES, WEFT_COUNT_SLEEPS, WEFT_COUNT_AGAIN, WEFT_COUNT_POLLS,
+    WEFT_COUNT_RNDV_COPY, WEFT_COUNT_RNDV_GET, WEFT_COUNT_RNDV_HALVES, WEFT_COUNT_SLEEPS, WEFT_COUNT_AGAIN, WEFT_COUNT_LATE_WAKES,
     WEFT_COUNT_LAST
 };
 
-int weft_lane_open(struct weft_world *world, uint32_t index, weft_lane **lane);
+/* Opens ports and pools; `up` is what ports tell (p2p). WEFT_E_NOMEM, or why a port would not open. */
+int weft_lane_open(struct weft_world *world, uint32_t index, const weft_up *up, weft_lane **lane);
 void weft_lane_close(weft_lane *lane);
 
 static inline void weft_lane_lock(weft_lane *lane)
@@ -68,9 +73,10 @@ static inline void weft_lane_unlock(weft_lane *lane)
 /* One visit to every port, the backlog and the running plans. How many things happened. */
 int weft_lane_poll(weft_lane *lane);
 
-/* A name for a request that travels to a peer, and back. Names are never reused while alive; a stale one finds NULL. */
-uint64_t weft_lane_name(weft_lane *lane, weft_req *req);
-weft_req *weft_lane_find(weft_lane *lane, uint64_t name);
+/* Gives the request a name (req->name) that may travel to a peer: 20 bits of slot, 12 of generation. A stale name finds NULL.
+ * WEFT_E_NOMEM. weft_req_free takes it away. */
+int weft_lane_name(weft_lane *lane, weft_req *req);
+weft_req *weft_lane_find(weft_lane *lane, uint32_t name);
 void weft_lane_unname(weft_lane *lane, weft_req *req);
 
 #endif

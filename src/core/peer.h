@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * peer: one other process as a lane reaches it. Made on first contact; frames to a peer take one path at a time.
+ * peer: one other process as a lane reaches it. Made on first contact; frames to a peer take one path at a time and leave in the
+ * order in which they were given, also when the port is full.
  */
 #ifndef WEFT_CORE_PEER_H
 #define WEFT_CORE_PEER_H
@@ -13,33 +14,59 @@
 
 enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_LOST, WEFT_PEER_LEFT };
 
-struct weft_ladder;
-
 typedef struct weft_peer {
     weft_path *path;       /* never NULL: the dead path when lost */
     weft_lane *lane;
     uint32_t seq_out, seq_in;
+    uint32_t eager_max;    /* largest body sent without asking, bytes */
     uint32_t credit;       /* what we may still send eagerly, in WEFT_CREDIT_BYTES */
     uint32_t owed;         /* what we have freed of theirs and not yet told */
-    weft_link waiting;     /* frames (weft_late) that found the port full; while not empty every frame queues here */
-    weft_link backlog;     /* in lane->backlog while waiting is not empty */
-    struct weft_ladder *ladder;
-    weft_name name;
-    enum weft_peer_state state;
     bool said_bye, heard_bye;
+    bool no_move;          /* get and put were refused: copy */
+    enum weft_peer_state state;
+    weft_link waiting;     /* weft_late: frames that found the port full; while not empty every frame queues here */
+    weft_link backlog;     /* in lane->backlog while waiting is not empty */
+    weft_name name;
 } weft_peer;
 
-/* The peer of a rank of our job, reached if need be. WEFT_E_PEER with a text when no port reaches it. */
-int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **peer);
-/* Sends or queues in order. Stamps seq and credits. The body must stay valid until `ended` is called if the frame was queued:
- * queued small bodies (up to 64 bytes, no fill) are copied. `late` may be NULL for those. Returns 0 or an error. */
+/* A frame that waits for its port. Owned by the queue. */
 typedef struct weft_late {
     weft_link link;
     weft_frame frame;
-    weft_req *req;                       /* whose frame this is, for fill */
-    void (*ended)(struct weft_late *late, int rc);
-    uint8_t small[64];
-    bool is_owned;                       /* allocated by peer_send */
+    weft_req *req; /* ends when the frame has left; NULL: nobody's */
+    uint64_t small[8];
 } weft_late;
+
+/* The peer of a rank of our job, reached if need be. WEFT_E_PEER with a text when no port reaches it. */
+int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **peer);
+
+/* What an eager message of so many bytes costs in credits. */
+static inline uint32_t weft_peer_cost(uint64_t bytes) { return 1 + (uint32_t)((bytes + WEFT_CREDIT_BYTES - 1) / WEFT_CREDIT_BYTES); }
+
+/* Puts number and credits into the header: what is owed goes with every frame. */
+static inline void weft_peer_stamp(weft_peer *peer, weft_head *head)
+{
+    uint32_t credits = peer->owed < 0xffff ? peer->owed : 0xffff;
+    head->seq = ++peer->seq_out;
+    head->credits = (uint16_t)credits;
+    peer->owed -= credits;
+}
+
+/* A stamped frame that was not taken gives its number and credits back. */
+static inline void weft_peer_unstamp(weft_peer *peer, const weft_head *head)
+{
+    peer->seq_out--;
+    peer->owed += head->credits;
+}
+
+/* Sends now, or queues in order: 0 or an error. *sent says which when not NULL. A queued frame's body: up to 64 bytes without fill are copied; anything else
+ * must stay valid until req, which must be given then, is ended by the queue (rc 0: the frame has left). */
+int weft_peer_send(weft_peer *peer, const weft_frame *frame, weft_req *req, bool *sent);
+/* Tries again what waits, in order. How many frames left. */
+int weft_peer_push(weft_peer *peer);
+/* Tells a peer its credits when no frame of ours did so lately. */
+void weft_peer_repay(weft_peer *peer);
+/* No way leads there any more: everything that waits ends with an error. */
+void weft_peer_lose(weft_peer *peer, int rc);
 
 #endif

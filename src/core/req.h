@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fifomap.h"
 #include "base/list.h"
 
 typedef struct weft_req weft_req;
@@ -46,34 +47,35 @@ struct weft_req {
     bool is_done;
     bool is_persistent, is_active;
     bool is_static;   /* never freed: the shared "already complete" request */
-    bool is_cancelling;
-    uint8_t step;     /* rendezvous: see p2p/rndv */
+    bool is_dense;    /* of the message */
+    bool is_posted;   /* stands in the matching */
+    uint8_t mode;     /* rendezvous: enum weft_rung chosen */
     int rc;           /* valid when done */
+    int32_t rank, tag; /* destination, or source, as asked for */
     weft_gate *gate;  /* told once when done; NULL: nobody */
     struct weft_lane *lane;
     struct weft_chan *chan;
-    weft_found found;
-    weft_link link;   /* in the matching, a waiting queue or the free list */
-    /* matching */
-    uint64_t key;
-    uint64_t order;                  /* post number */
-    weft_req *same_next, *same_last; /* p2p/match: further entries of the same key */
-    /* the message */
-    int32_t rank, tag; /* destination, or source as asked for */
     void *buf;
     uint64_t count, bytes;
     const struct MPI_ABI_Datatype *type;
-    /* rendezvous */
-    struct weft_peer *peer;
-    uint64_t moved, sent;  /* bytes that have arrived / left */
-    uint64_t partner;      /* the other side's name for its request */
-    uint64_t name;         /* ours, in the lane's table; 0 = none */
-    uint64_t clock;        /* when the transfer began, for the ladder */
-    void *extra;           /* owner's: plan, persistent arguments */
+    weft_found found;
+    weft_fifo_entry match; /* p2p/match: among the posted receives of its channel */
+    uint64_t order;        /* post number */
+    weft_link link;        /* in a waiting queue (pumps, plans) or the free list */
+    void *extra;           /* owner's: plan, persistent arguments; NULL at birth */
     void (*free_extra)(weft_req *req);
+    /* rendezvous only: valid once it has begun */
+    struct weft_peer *peer;
+    uint64_t moved;        /* send: bytes that have left; receive: bytes that are to come */
+    uint64_t clock;        /* send: where to end; receive: when it began, for the ladder */
+    uint64_t arrived;
+    uint32_t partner;      /* the other side's name for its request */
+    uint32_t name;         /* ours, in the lane's table; 0 = none */
+    uint32_t left;         /* ends still to come */
 };
 
-/* A fresh request from the lane's pool; fields not named here are zero. NULL when out of memory. */
+/* A fresh request from the lane's pool: flags, rc, gate, chan, type, found, extra are zero; what belongs to the message is not set.
+ * NULL when out of memory. */
 weft_req *weft_req_new(struct weft_lane *lane, enum weft_req_kind kind);
 void weft_req_free(weft_req *req);
 /* Marks done, tells the gate, wakes other threads of the lane that wait. */

@@ -18,6 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "transport/port.h"
+
+#define WEFT_LANE_PORTS 4
+
 struct weft_lane;
 
 enum weft_why { WEFT_WHY_NONE, WEFT_WHY_SEND, WEFT_WHY_RECV, WEFT_WHY_PROBE, WEFT_WHY_REQUESTS, WEFT_WHY_COLLECTIVE, WEFT_WHY_FINALIZE, WEFT_WHY_LAUNCH };
@@ -31,11 +35,19 @@ typedef struct weft_wait {
     enum weft_why why;
     int32_t peer, tag;
     uint64_t bytes;
+    weft_bell bells[WEFT_LANE_PORTS]; /* set while armed */
 } weft_wait;
 
 static inline void weft_wait_begin(weft_wait *wait, struct weft_lane *lane, enum weft_why why, int32_t peer, int32_t tag, uint64_t bytes)
 {
-    *wait = (weft_wait){.lane = lane, .why = why, .peer = peer, .tag = tag, .bytes = bytes};
+    wait->lane = lane;
+    wait->idle = 0;
+    wait->is_armed = wait->is_shown = false;
+    wait->since_ns = 0;
+    wait->why = why;
+    wait->peer = peer;
+    wait->tag = tag;
+    wait->bytes = bytes;
 }
 void weft_wait_turn(weft_wait *wait);
 void weft_wait_close(weft_wait *wait);
@@ -45,13 +57,17 @@ static inline void weft_wait_end(weft_wait *wait)
         weft_wait_close(wait);
 }
 
-/* The seat of sleeping: real processes sleep on futex or descriptors; sim switches fibres. One per world. */
+/* The seat of sleeping: real processes sleep on a futex or on descriptors; sim switches fibres. One per world. */
 typedef struct weft_rest {
-    /* Spin at most so many empty polls before the clock is looked at; 0: hand over at once. */
-    uint32_t spins;
-    uint64_t spin_ns; /* then until this long */
-    /* Sleeps until a bell rings or the time is over; called with the lane unlocked. NULL bells (n = 0): just let others run. */
-    void (*sleep)(struct weft_lane *lane, uint64_t limit_ns);
+    uint32_t spins;   /* empty polls before the clock is looked at */
+    uint64_t spin_ns; /* empty polls go on so long before the lane is armed; 0: arm at once */
+    /* Sleeps on the bells that arm filled in, until one rings or limit_ns is over. Called with the lane unlocked.
+     * Returns true when the limit ended it. */
+    bool (*sleep)(struct weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns);
+    /* Ends the sleep of other threads in this lane. */
+    void (*wake)(struct weft_lane *lane);
 } weft_rest;
+
+extern const weft_rest weft_rest_roomy, weft_rest_crowded; /* a CPU for each rank, or not */
 
 #endif

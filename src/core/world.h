@@ -21,13 +21,15 @@ typedef struct weft_world {
     const weft_rest *rest;
     bool is_crowded;       /* ranks share CPUs: hand over at once */
     weft_rank_page *page;  /* our status page: in the segment, or private */
+    weft_rank_page *own_page; /* behind `page` where there is no segment */
     void *mpi;             /* src/mpi's: predefined communicators, attributes */
 } weft_world;
 
 extern weft_world *weft_world_now; /* NULL before init and after finalize */
 
-/* Opens the world over a boot: lane 0, its ports, knobs. Takes the boot over, also on error. */
-int weft_world_open(weft_boot *boot, int thread_level, weft_world **world);
+/* Opens the world over a boot and makes it current: lane 0 and its ports. Takes the boot over, also on error (then it is finished).
+ * `up` is what ports tell: floor 4's, see weft_p2p_open, which callers use. */
+int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_world **world);
 /* Drains and closes all: says BYE to every peer spoken to, waits for theirs. */
 int weft_world_close(weft_world *world);
 

@@ -24,7 +24,21 @@ typedef struct weft_chan {
     weft_peer **peers;         /* [size], filled on first use */
     weft_match match;
     bool is_revoked;
+    void *tenant;              /* whose channel it is (src/mpi's communicator); never looked at here */
 } weft_chan;
+
+typedef struct weft_chan_slot {
+    weft_chan *chan; /* NULL: free */
+    uint32_t generation;
+} weft_chan_slot;
+
+/* The open channel of this id in this lane, or NULL. */
+static inline weft_chan *weft_chan_of(weft_lane *lane, uint32_t id)
+{
+    uint32_t index = id & ((1u << 20) - 1);
+    weft_chan *chan = weft_likely(index < lane->chan_room) ? lane->chans[index].chan : NULL;
+    return weft_likely(chan && chan->id == id) ? chan : NULL;
+}
 
 /* Opens a channel: from now on its id may be told to others. world_rank is borrowed. fixed_id < 0: any (else that index, generation 0). */
 int weft_chan_open(weft_lane *lane, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **chan);

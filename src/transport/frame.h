@@ -12,23 +12,19 @@
 
 enum weft_frame_kind {
     WEFT_FRAME_EAGER = 1, /* a whole message */
-    WEFT_FRAME_RTS,       /* request to send: body is a weft_rts, the message stays with the sender */
-    WEFT_FRAME_CTS,       /* clear to send: the receiver matched; body is a weft_cts */
-    WEFT_FRAME_DATA,      /* a chunk of a rendezvous by copy: body is a weft_data then bytes */
-    WEFT_FRAME_FIN,       /* a rendezvous is over on the side that sends this; body is a weft_fin */
+    WEFT_FRAME_RTS,       /* request to send: the message stays with the sender; body is a weft_rts (p2p/rndv.h) */
+    WEFT_FRAME_CTS,       /* clear to send, the receiver matched: chan names the sender's request; body is a weft_cts */
+    WEFT_FRAME_DATA,      /* a chunk of a rendezvous by copy: chan names the receiver's request, src:tag is the 64-bit offset */
+    WEFT_FRAME_FIN,       /* one side of a rendezvous is over: chan names the other's request, tag is the result */
     WEFT_FRAME_CREDIT,    /* nothing but the credits in its header */
     WEFT_FRAME_BYE,       /* the sender sends no more after this frame */
     WEFT_FRAME_LAST
 };
 
-enum weft_frame_flag {
-    WEFT_FRAME_SYNC = 1, /* EAGER: the sender waits for a FIN that says "matched"; body starts with the sender's u64 request name */
-};
-
 typedef struct weft_head {
     uint32_t seq;     /* per peer, counts every frame from 1, wraps; looked at only when a peer's port changes */
     uint8_t kind;     /* enum weft_frame_kind */
-    uint8_t flags;    /* enum weft_frame_flag */
+    uint8_t flags;    /* free, 0 */
     uint16_t credits; /* eager credits that this frame gives back, in units of WEFT_CREDIT_BYTES */
     uint32_t chan;    /* the id that the *receiver* gave the channel */
     int32_t src;      /* the sender's rank in that channel */

@@ -72,6 +72,7 @@ typedef struct weft_atomic {
 /* Numbers and bits, constant after open. The ladder is made from these, never from a transport's name. */
 typedef struct weft_caps {
     uint32_t frame_max;   /* largest body of a frame, bytes */
+    uint32_t chunk;       /* body size at which a long stream of frames is fastest, bytes */
     uint32_t inline_max;  /* largest body that costs no more than an empty one */
     uint64_t move_max;    /* largest single get/put, bytes */
     uint32_t latency_ns;  /* one way, small frame; an estimate */
@@ -84,7 +85,7 @@ typedef struct weft_caps {
     enum weft_amo_domain amo;
 } weft_caps;
 
-/* How to sleep on a port, filled in by arm. Exactly one of both. */
+/* How to sleep on a port, filled in by arm. At most one of both: a port that never rings by itself (self) leaves NULL and -1. */
 typedef struct weft_bell {
     uint32_t *futex; /* sleep while *futex == value ... */
     uint32_t value;
@@ -160,6 +161,8 @@ struct weft_port_ops {
     /* -- moving bytes: 0, AGAIN (poll, then try again) or an error -- */
     /* The frame's body is free again on return. head is sent as it stands. */
     int (*send)(weft_port *port, weft_path *path, const weft_frame *frame);
+    /* Do get and put work with this very peer? Proven, not assumed (the kernel may refuse); asked before a rung is chosen. */
+    bool (*can_move)(weft_port *port, weft_path *path);
     int (*get)(weft_port *port, weft_path *path, const weft_move *move);
     int (*put)(weft_port *port, weft_path *path, const weft_move *move);
     int (*amo)(weft_port *port, weft_path *path, const weft_atomic *atomic);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * lane: opening, polling, and names of requests. See lane.h.
+ */
+#include "core/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "core/peer.h"
+#include "core/world.h"
+#include "mem/pool.h"
+
+#define POLL_BUDGET 32
+#define SLOT_BITS 20
+#define SLOT_MASK ((1u << SLOT_BITS) - 1)
+
+struct weft_name_slot {
+    weft_req *req;       /* NULL: free */
+    uint32_t generation; /* 12 bits count */
+    uint32_t next_free;
+};
+
+static int open_port(weft_lane *lane, const weft_port_ops *ops, const void *medium)
+{
+    weft_boot *boot = lane->world->boot;
+    weft_port_env env = {.owner = lane, .up = lane->up, .self = {boot->job, boot->rank, lane->index},
+                         .segment = medium, .local_rank = (int)boot->local_rank};
+    int rc = ops->open(&env, &lane->ports[lane->port_count]);
+    if (rc)
+        return rc;
+    lane->port_count++;
+    return 0;
+}
+
+/* self first: reach asks the ports in order, and self knows itself by name. */
+static int open_ports(weft_lane *lane)
+{
+    weft_boot *boot = lane->world->boot;
+    int rc = open_port(lane, &weft_self_ops, NULL);
+    if (rc == 0 && boot->fabric_ops)
+        rc = open_port(lane, boot->fabric_ops, boot->fabric);
+    else if (rc == 0 && boot->has_segment && boot->local_size > 1)
+        rc = open_port(lane, &weft_shm_ops, &boot->segment);
+    return rc;
+}
+
+int weft_lane_open(weft_world *world, uint32_t index, const weft_up *up, weft_lane **out)
+{
+    pthread_mutexattr_t kind;
+    weft_lane *lane = calloc(1, sizeof *lane);
+    int rc;
+    if (!lane)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a lane");
+    lane->world = world;
+    lane->index = index;
+    lane->up = up;
+    weft_list_init(&lane->backlog);
+    weft_list_init(&lane->plans);
+    weft_list_init(&lane->pumps);
+    weft_list_init(&lane->free_reqs);
+    lane->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true, .lane = lane};
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&lane->lock, &kind);
+    pthread_mutexattr_destroy(&kind);
+    lane->pool = weft_pool_open();
+    lane->peers = calloc(world->boot->size, sizeof *lane->peers);
+    rc = lane->pool && lane->peers ? open_ports(lane) : weft_fail(WEFT_E_NOMEM, "no memory for a lane of %u peers", world->boot->size);
+    if (rc) {
+        weft_lane_close(lane);
+        return rc;
+    }
+    *out = lane;
+    return 0;
+}
+
+void weft_lane_close(weft_lane *lane)
+{
+    struct slab_link { struct slab_link *next; } *slab = lane->slabs;
+    for (uint32_t i = 0; lane->peers && i < lane->world->boot->size; i++)
+        free(lane->peers[i]);
+    free(lane->peers);
+    while (lane->port_count) {
+        weft_port *port = lane->ports[--lane->port_count];
+        port->ops->close(port);
+    }
+    while (slab) {
+        struct slab_link *next = slab->next;
+        free(slab);
+        slab = next;
+    }
+    free(lane->names);
+    free(lane->chans);
+    free(lane->ladder);
+    if (lane->pool)
+        weft_pool_close(lane->pool);
+    pthread_mutex_destroy(&lane->lock);
+    free(lane);
+}
+
+static int push_backlog(weft_lane *lane)
+{
+    int n = 0;
+    for (weft_link *link = lane->backlog.next, *next; link != &lane->backlog; link = next) {
+        next = link->next;
+        n += weft_peer_push(weft_container(link, weft_peer, backlog));
+    }
+    return n;
+}
+
+int weft_lane_poll(weft_lane *lane)
+{
+    int n = 0;
+    for (uint32_t i = lane->port_count; i-- > 0;) {
+        int rc = weft_port_poll(lane->ports[i], POLL_BUDGET);
+        if (weft_unlikely(rc < 0))
+            weft_log_error("transport %s failed: %s", lane->ports[i]->ops->name, weft_fail_text(rc));
+        else
+            n += rc;
+    }
+    if (weft_unlikely(!weft_list_is_empty(&lane->backlog)))
+        n += push_backlog(lane);
+    if (weft_unlikely(!weft_list_is_empty(&lane->pumps)))
+        n += lane->pump(lane);
+    if (weft_unlikely(!weft_list_is_empty(&lane->plans)))
+        n += lane->play(lane);
+    return n;
+}
+
+static int grow_names(weft_lane *lane)
+{
+    uint32_t room = lane->name_room ? lane->name_room * 2 : 64;
+    struct weft_name_slot *names = room > SLOT_MASK ? NULL : realloc(lane->names, room * sizeof *names);
+    if (!names)
+        return weft_fail(WEFT_E_NOMEM, "no room for more than %u large messages under way at one time", lane->name_room);
+    /* slot 0 is never given: a name of 0 means none */
+    for (uint32_t i = lane->name_room ? lane->name_room : 1; i < room; i++)
+        names[i] = (struct weft_name_slot){NULL, 1, i + 1 < room ? i + 1 : 0};
+    lane->name_free = lane->name_room ? lane->name_room : 1;
+    lane->names = names;
+    lane->name_room = room;
+    return 0;
+}
+
+int weft_lane_name(weft_lane *lane, weft_req *req)
+{
+    struct weft_name_slot *slot;
+    uint32_t index;
+    if (!lane->name_free) {
+        int rc = grow_names(lane);
+        if (rc)
+            return rc;
+    }
+    index = lane->name_free;
+    slot = &lane->names[index];
+    lane->name_free = slot->next_free;
+    slot->req = req;
+    req->name = slot->generation << SLOT_BITS | index;
+    return 0;
+}
+
+weft_req *weft_lane_find(weft_lane *lane, uint32_t name)
+{
+    uint32_t index = name & SLOT_MASK;
+    weft_req *req = index < lane->name_room && index ? lane->names[index].req : NULL;
+    return req && req->name == name ? req : NULL;
+}
+
+void weft_lane_unname(weft_lane *lane, weft_req *req)
+{
+    uint32_t index = req->name & SLOT_MASK;
+    struct weft_name_slot *slot = &lane->names[index];
+    slot->req = NULL;
+    slot->generation = (slot->generation + 1) & ((1u << (32 - SLOT_BITS)) - 1);
+    slot->next_free = lane->name_free;
+    lane->name_free = index;
+    req->name = 0;
+}

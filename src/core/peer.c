@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * peer: acquaintance with other processes and the queue of frames that found their port full. See peer.h.
+ */
+#include "core/peer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "core/world.h"
+#include "mem/pool.h"
+
+static int reach(weft_lane *lane, weft_peer *peer)
+{
+    weft_boot *boot = lane->world->boot;
+    char card[WEFT_CARD_MAX];
+    for (uint32_t i = 0; i < lane->port_count; i++) {
+        weft_port *port = lane->ports[i];
+        size_t bytes = 0;
+        int rc = port->ops->reach(port, &peer->name, card, bytes, peer, &peer->path);
+        if (rc == 0)
+            return 0;
+        if (rc != WEFT_E_UNSUPPORTED)
+            return rc;
+    }
+    return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
+                     "between them (weft-info lists the transports and why each is not)",
+                     peer->name.rank, boot->rank, boot->host);
+}
+
+int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
+{
+    weft_peer *peer = lane->peers[rank];
+    int rc;
+    if (peer) {
+        *out = peer;
+        return 0;
+    }
+    peer = calloc(1, sizeof *peer);
+    if (!peer)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the acquaintance with rank %u", rank);
+    peer->lane = lane;
+    peer->name = (weft_name){lane->world->boot->job, rank, lane->index};
+    peer->credit = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
+    weft_list_init(&peer->waiting);
+    weft_list_init(&peer->backlog);
+    rc = reach(lane, peer);
+    if (rc) {
+        free(peer);
+        return rc;
+    }
+    peer->eager_max = peer->path->port->caps.frame_max;
+    if (lane->meet)
+        lane->meet(peer);
+    lane->peers[rank] = peer;
+    *out = peer;
+    return 0;
+}
+
+static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
+{
+    weft_lane *lane = peer->lane;
+    weft_late *late = weft_pool_take(lane->pool, sizeof *late);
+    if (!late)
+        return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->name.rank);
+    late->frame = *frame;
+    late->req = req;
+    if (!frame->fill && frame->head.bytes <= sizeof late->small) {
+        memcpy(late->small, frame->body, frame->head.bytes);
+        late->frame.body = late->small;
+    }
+    lane->counters[WEFT_COUNT_AGAIN]++;
+    if (weft_list_is_empty(&peer->waiting))
+        weft_list_append(&lane->backlog, &peer->backlog);
+    weft_list_append(&peer->waiting, &late->link);
+    return 0;
+}
+
+int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool *sent)
+{
+    weft_frame frame = *given;
+    if (sent)
+        *sent = false;
+    if (weft_list_is_empty(&peer->waiting)) {
+        int rc;
+        weft_peer_stamp(peer, &frame.head);
+        rc = weft_port_send(peer->path, &frame);
+        if (rc == 0) {
+            if (sent)
+                *sent = true;
+            return 0;
+        }
+        weft_peer_unstamp(peer, &frame.head);
+        if (rc != WEFT_AGAIN)
+            return rc;
+    }
+    return put_off(peer, given, req);
+}
+
+static void end_late(weft_peer *peer, weft_late *late, int rc)
+{
+    weft_req *req = late->req;
+    weft_list_remove(&late->link);
+    weft_pool_give(peer->lane->pool, late, sizeof *late);
+    if (weft_list_is_empty(&peer->waiting))
+        weft_list_remove(&peer->backlog);
+    if (req)
+        weft_req_end(req, rc);
+}
+
+int weft_peer_push(weft_peer *peer)
+{
+    int pushed = 0;
+    while (!weft_list_is_empty(&peer->waiting)) {
+        weft_late *late = weft_container(peer->waiting.next, weft_late, link);
+        int rc;
+        weft_peer_stamp(peer, &late->frame.head);
+        rc = weft_port_send(peer->path, &late->frame);
+        if (rc) {
+            weft_peer_unstamp(peer, &late->frame.head);
+            if (rc == WEFT_AGAIN)
+                break;
+        }
+        end_late(peer, late, rc);
+        pushed++;
+    }
+    return pushed;
+}
+
+void weft_peer_repay(weft_peer *peer)
+{
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_CREDIT}};
+    /* while frames wait, the credits travel with them */
+    if (weft_list_is_empty(&peer->waiting))
+        weft_peer_send(peer, &frame, NULL, NULL);
+}
+
+void weft_peer_lose(weft_peer *peer, int rc)
+{
+    if (peer->state == WEFT_PEER_LOST)
+        return;
+    peer->state = WEFT_PEER_LOST;
+    peer->path = &weft_dead_path;
+    while (!weft_list_is_empty(&peer->waiting))
+        end_late(peer, weft_container(peer->waiting.next, weft_late, link), rc);
+}

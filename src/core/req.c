@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * req: the pool of requests and their end. Requests are type-stable: their memory goes back to the system only with the lane, so
+ * that a freed handle is found out by its magic.
+ */
+#include "core/req.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "core/lane.h"
+#include "core/world.h"
+
+#define SLAB_REQS 64
+
+typedef struct slab {
+    struct slab *next;
+    weft_req reqs[SLAB_REQS];
+} slab;
+
+static int grow(weft_lane *lane)
+{
+    slab *more = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *more, WEFT_LINE));
+    if (!more)
+        return WEFT_E_NOMEM;
+    memset(more, 0, sizeof *more);
+    more->next = lane->slabs;
+    lane->slabs = more;
+    for (int i = 0; i < SLAB_REQS; i++)
+        weft_list_append(&lane->free_reqs, &more->reqs[i].link);
+    return 0;
+}
+
+weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind)
+{
+    weft_link *link = lane->free_reqs.next;
+    weft_req *req;
+    if (weft_unlikely(link == &lane->free_reqs)) {
+        if (grow(lane))
+            return NULL;
+        link = lane->free_reqs.next;
+    }
+    lane->free_reqs.next = link->next; /* youngest first: its lines are warm */
+    link->next->prev = &lane->free_reqs;
+    req = weft_container(link, weft_req, link);
+    req->magic = WEFT_REQ_MAGIC;
+    req->kind = (uint8_t)kind;
+    req->is_done = req->is_persistent = req->is_active = req->is_static = req->is_posted = false;
+    req->rc = 0;
+    req->gate = NULL;
+    req->lane = lane;
+    req->chan = NULL;
+    req->type = NULL;
+    req->found = (weft_found){0};
+    req->extra = NULL;
+    req->free_extra = NULL;
+    req->name = 0;
+    return req;
+}
+
+void weft_req_free(weft_req *req)
+{
+    weft_lane *lane = req->lane;
+    if (req->is_static)
+        return;
+    if (req->free_extra)
+        req->free_extra(req);
+    if (req->name)
+        weft_lane_unname(lane, req);
+    req->magic = 0;
+    req->link.prev = &lane->free_reqs;
+    req->link.next = lane->free_reqs.next;
+    lane->free_reqs.next->prev = &req->link;
+    lane->free_reqs.next = &req->link;
+}
+
+void weft_req_end(weft_req *req, int rc)
+{
+    weft_gate *gate = req->gate;
+    req->rc = rc;
+    req->is_done = true;
+    if (gate) {
+        if (rc && !gate->rc)
+            gate->rc = rc;
+        if (--gate->left == 0)
+            gate->open(gate);
+    }
+    if (weft_unlikely(req->lane->sleepers))
+        req->lane->world->rest->wake(req->lane);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wait: the idle half of waiting: spin, yield to other threads, arm, look once more, sleep. See wait.h.
+ * Invariant: between arm and sleep the caller's condition and every port are looked at once more, so no wake-up is lost.
+ */
+#include "core/wait.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "core/lane.h"
+#include "core/world.h"
+
+#define CLOCK_EVERY 64               /* empty polls between looks at the clock */
+#define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
+
+static void show(weft_wait *wait, uint64_t now)
+{
+    weft_page_status *status = &wait->lane->world->page->status;
+    wait->is_shown = true;
+    atomic_store_explicit(&status->peer, wait->peer, memory_order_relaxed);
+    atomic_store_explicit(&status->tag, wait->tag, memory_order_relaxed);
+    atomic_store_explicit(&status->bytes, wait->bytes, memory_order_relaxed);
+    atomic_store_explicit(&status->why, wait->why, memory_order_relaxed);
+    atomic_store_explicit(&status->since_ns, now, memory_order_release);
+}
+
+static void disarm(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    wait->is_armed = false;
+    for (uint32_t i = 0; i < lane->port_count; i++)
+        lane->ports[i]->ops->disarm(lane->ports[i]);
+}
+
+static void arm(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    wait->is_armed = true;
+    for (uint32_t i = 0; i < lane->port_count; i++) {
+        wait->bells[i] = (weft_bell){.futex = NULL, .fd = -1};
+        lane->ports[i]->ops->arm(lane->ports[i], &wait->bells[i]);
+    }
+    lane->sleepers++;
+}
+
+static void sleep_on_bells(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    weft_world *world = lane->world;
+    bool by_limit;
+    atomic_store_explicit(&world->page->status.asleep_on, 1, memory_order_relaxed);
+    weft_lane_unlock(lane);
+    by_limit = world->rest->sleep(lane, wait->bells, lane->port_count, SLEEP_LIMIT_NS);
+    weft_lane_lock(lane);
+    atomic_store_explicit(&world->page->status.asleep_on, 0, memory_order_relaxed);
+    lane->counters[WEFT_COUNT_SLEEPS]++;
+    lane->sleepers--;
+    disarm(wait);
+    if (by_limit && weft_lane_poll(lane) > 0)
+        lane->counters[WEFT_COUNT_LATE_WAKES]++;
+    wait->idle = 0;
+}
+
+/* Other threads of the lane get a chance at each turn that found nothing. */
+static void step_aside(weft_lane *lane)
+{
+    weft_lane_unlock(lane);
+    weft_cpu_relax();
+    weft_lane_lock(lane);
+}
+
+static __attribute__((noinline)) void turn_idle(weft_wait *wait)
+{
+    const weft_rest *rest = wait->lane->world->rest;
+    if (wait->is_armed) {
+        sleep_on_bells(wait);
+        return;
+    }
+    if (rest->spin_ns) {
+        uint64_t now = weft_clock_ns();
+        if (!wait->since_ns)
+            wait->since_ns = now;
+        if (now - wait->since_ns < rest->spin_ns) {
+            wait->idle = rest->spins > CLOCK_EVERY ? rest->spins - CLOCK_EVERY : 0;
+            return;
+        }
+    }
+    if (!wait->is_shown)
+        show(wait, weft_clock_ns());
+    arm(wait);
+}
+
+void weft_wait_turn(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    if (weft_lane_poll(lane) > 0) {
+        wait->idle = 0;
+        wait->since_ns = 0;
+        if (weft_unlikely(wait->is_armed)) {
+            lane->sleepers--;
+            disarm(wait);
+        }
+        return;
+    }
+    if (weft_likely(++wait->idle <= lane->world->rest->spins) && !wait->is_armed) {
+        if (weft_unlikely(lane->is_threaded))
+            step_aside(lane);
+        else
+            weft_cpu_relax();
+        return;
+    }
+    turn_idle(wait);
+}
+
+void weft_wait_close(weft_wait *wait)
+{
+    if (wait->is_armed) {
+        wait->lane->sleepers--;
+        disarm(wait);
+    }
+    if (wait->is_shown)
+        atomic_store_explicit(&wait->lane->world->page->status.since_ns, 0, memory_order_release);
+}
+
+static bool sleep_on_futex(const weft_bell *bell, uint64_t limit_ns)
+{
+    struct timespec limit = {(time_t)(limit_ns / 1000000000u), (long)(limit_ns % 1000000000u)};
+    return syscall(SYS_futex, bell->futex, FUTEX_WAIT, bell->value, &limit, NULL, 0) != 0 && errno == ETIMEDOUT;
+}
+
+/* One futex, or any number of descriptors: a futex cannot be waited on together with descriptors before Linux 6.7, so a port that
+ * rings a futex must offer a descriptor as well once a second source exists (traps: the doorbell). */
+static bool sleep_here(weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
+{
+    struct pollfd fds[WEFT_LANE_PORTS];
+    const weft_bell *futex = NULL;
+    nfds_t n = 0;
+    (void)lane;
+    for (uint32_t i = 0; i < count; i++) {
+        if (bells[i].futex)
+            futex = &bells[i];
+        else if (bells[i].fd >= 0)
+            fds[n++] = (struct pollfd){.fd = bells[i].fd, .events = POLLIN};
+    }
+    if (futex && !n)
+        return sleep_on_futex(futex, limit_ns);
+    return poll(fds, n, (int)(limit_ns / 1000000u)) == 0;
+}
+
+static void wake_here(weft_lane *lane) { weft_segment_wake(lane->world->page); }
+
+const weft_rest weft_rest_roomy = {.spins = 2000, .spin_ns = 500000, .sleep = sleep_here, .wake = wake_here};
+const weft_rest weft_rest_crowded = {.spins = 32, .spin_ns = 0, .sleep = sleep_here, .wake = wake_here};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * world: opening and closing this process's membership in a job. See world.h.
+ */
+#include "core/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/place.h"
+#include "base/status.h"
+#include "core/peer.h"
+
+weft_world *weft_world_now;
+
+/* More ranks than CPUs that they may use: what the launcher counted, or what this process sees of its own allowance. */
+static bool is_crowded(const weft_boot *boot)
+{
+    if (boot->crowded)
+        return true;
+    /* bound to a share of its own, a rank sees fewer CPUs than ranks: the launcher's count is right then */
+    return boot->local_size > 1 && weft_place_quota_cpus() > 0 && weft_place_quota_cpus() < (int)boot->local_size;
+}
+
+static void show_ourselves(weft_world *world)
+{
+    weft_boot *boot = world->boot;
+    if (boot->has_segment)
+        world->page = weft_segment_rank(&boot->segment, boot->local_rank);
+    atomic_store_explicit(&world->page->state, WEFT_RANK_INIT, memory_order_release);
+}
+
+int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_world **out)
+{
+    weft_world *world = calloc(1, sizeof *world);
+    weft_rank_page *own_page = aligned_alloc(WEFT_LINE, WEFT_PAGE);
+    int rc;
+    if (!world || !own_page) {
+        free(world);
+        free(own_page);
+        boot->ops->finish(boot);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the library's own state");
+    }
+    memset(own_page, 0, WEFT_PAGE);
+    world->boot = boot;
+    world->thread_level = thread_level;
+    world->page = world->own_page = own_page;
+    world->is_crowded = is_crowded(boot);
+    world->rest = boot->rest ? boot->rest : world->is_crowded ? &weft_rest_crowded : &weft_rest_roomy;
+    show_ourselves(world);
+    weft_world_now = world;
+    rc = weft_lane_open(world, 0, up, &world->lanes[0]);
+    if (rc) {
+        weft_world_now = NULL;
+        boot->ops->finish(boot);
+        free(own_page);
+        free(world);
+        return rc;
+    }
+    world->lane_count = 1;
+    *out = world;
+    return 0;
+}
+
+/* Nothing of ours may be under way: frames that wait, transfers that others read, paths that hold our bytes. */
+static bool is_drained(weft_lane *lane)
+{
+    if (!weft_list_is_empty(&lane->backlog) || !weft_list_is_empty(&lane->pumps))
+        return false;
+    for (uint32_t i = 0; i < lane->world->boot->size; i++) {
+        weft_peer *peer = lane->peers[i];
+        if (!peer || peer->state == WEFT_PEER_LEFT || peer->state == WEFT_PEER_LOST)
+            continue;
+        if (!peer->said_bye) {
+            weft_frame bye = {.head = {.kind = WEFT_FRAME_BYE}};
+            peer->said_bye = true;
+            weft_peer_send(peer, &bye, NULL, NULL);
+            return false;
+        }
+        if (peer->path->port->ops->leave(peer->path->port, peer->path) == WEFT_AGAIN)
+            return false;
+        peer->state = WEFT_PEER_LEFT;
+        peer->path = &weft_dead_path;
+    }
+    return true;
+}
+
+static void drain(weft_lane *lane)
+{
+    weft_wait wait;
+    weft_wait_begin(&wait, lane, WEFT_WHY_FINALIZE, -1, -1, 0);
+    while (!is_drained(lane))
+        weft_wait_turn(&wait);
+    weft_wait_end(&wait);
+}
+
+int weft_world_close(weft_world *world)
+{
+    for (uint32_t i = 0; i < world->lane_count; i++) {
+        weft_lane_lock(world->lanes[i]);
+        drain(world->lanes[i]);
+        weft_lane_unlock(world->lanes[i]);
+    }
+    while (world->lane_count)
+        weft_lane_close(world->lanes[--world->lane_count]);
+    atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);
+    world->boot->ops->finish(world->boot);
+    weft_world_now = NULL;
+    free(world->own_page);
+    free(world);
+    return 0;
+}

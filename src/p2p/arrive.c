@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * arrive: see arrive.h. Runs inside a port's poll; may send replies, never waits.
+ */
+#include "p2p/arrive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "p2p/chan.h"
+#include "p2p/ladder.h"
+#include "p2p/rndv.h"
+#include "type/pack.h"
+#include "type/type.h"
+
+/* Credits go back with the next frame to that peer; when half a window is owed they are worth a frame of their own. */
+static inline void owe(weft_peer *peer, uint64_t bytes)
+{
+    peer->owed += weft_peer_cost(bytes);
+    if (weft_unlikely(peer->owed >= peer->lane->repay_at))
+        weft_peer_repay(peer);
+}
+
+static void end_truncated(weft_req *req, const weft_head *head)
+{
+    req->found.bytes = req->bytes;
+    weft_req_end(req, weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %u bytes, the receive buffer %llu", head->src, head->tag,
+                                head->bytes, (unsigned long long)req->bytes));
+}
+
+void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body)
+{
+    uint64_t bytes = head->bytes;
+    req->found.source = head->src;
+    req->found.tag = head->tag;
+    req->found.bytes = bytes;
+    req->found.cancelled = false;
+    if (weft_unlikely(bytes > req->bytes))
+        bytes = req->bytes;
+    if (weft_unlikely(!req->is_dense))
+        weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
+    else if (bytes)
+        memcpy((char *)req->buf + req->type->true_lb, body, bytes);
+    owe(peer, head->bytes);
+    if (weft_unlikely(bytes < head->bytes))
+        end_truncated(req, head);
+    else
+        weft_req_end(req, 0);
+}
+
+static void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
+{
+    weft_lane *lane = peer->lane;
+    weft_early *early = weft_early_new(lane, peer, head, body);
+    if (weft_unlikely(!early)) {
+        weft_log_error("no memory for an unexpected message of %u bytes from rank %u: it is lost, and so is this job.\n"
+                       "Post receives earlier, or lower WEFT_CREDIT_KIB (now %d KiB for each peer).",
+                       head->bytes, peer->name.rank, weft_knob.credit_kib);
+        lane->world->boot->ops->abort(lane->world->boot, 1, "out of memory for unexpected messages");
+    }
+    weft_match_keep(&chan->match, lane, early);
+    lane->counters[WEFT_COUNT_UNEXPECTED]++;
+    lane->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
+}
+
+static inline void arrive_message(weft_peer *peer, const weft_head *head, const void *body)
+{
+    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    weft_req *req;
+    if (weft_unlikely(!chan)) { /* the communicator was freed with messages under way: nobody can ask for them any more */
+        weft_log_debug("a message from rank %u to a freed communicator is dropped", peer->name.rank);
+        return;
+    }
+    req = weft_match_arrival(&chan->match, head->src, head->tag);
+    if (weft_unlikely(!req))
+        keep_early(peer, chan, head, body);
+    else if (weft_likely(head->kind == WEFT_FRAME_EAGER))
+        weft_arrive_eager(peer, req, head, body);
+    else
+        weft_rndv_accept(peer, req, head, body);
+}
+
+static void arrive(void *owner, void *cookie, const weft_head *head, const void *body)
+{
+    weft_peer *peer = cookie;
+    (void)owner;
+    peer->seq_in = head->seq;
+    peer->credit += head->credits;
+    switch (head->kind) {
+    case WEFT_FRAME_EAGER:
+    case WEFT_FRAME_RTS:
+        arrive_message(peer, head, body);
+        break;
+    case WEFT_FRAME_CTS:
+        weft_rndv_cts(peer, head, body);
+        break;
+    case WEFT_FRAME_DATA:
+        weft_rndv_data(peer, head, body);
+        break;
+    case WEFT_FRAME_FIN:
+        weft_rndv_fin(peer, head);
+        break;
+    case WEFT_FRAME_BYE:
+        peer->heard_bye = true;
+        break;
+    case WEFT_FRAME_CREDIT:
+        break;
+    default:
+        weft_log_error("a frame of unknown kind %u came from rank %u: is it the same version of Weft?", head->kind, peer->name.rank);
+    }
+}
+
+static void done(void *owner, void *cookie, int rc)
+{
+    (void)owner;
+    if (cookie)
+        weft_rndv_moved(cookie, rc);
+}
+
+static void notified(void *owner, void *peer, uint32_t notify)
+{
+    (void)owner;
+    (void)peer;
+    (void)notify; /* windows will */
+}
+
+static void lost(void *owner, void *cookie, int rc)
+{
+    weft_peer *peer = cookie;
+    weft_lane *lane = owner;
+    if (peer->heard_bye) {
+        peer->state = WEFT_PEER_LEFT;
+        return;
+    }
+    weft_peer_lose(peer, rc);
+    weft_log_error("rank %u is lost: %s", peer->name.rank, weft_fail_text(rc));
+    lane->world->boot->ops->abort(lane->world->boot, 1, "a peer is lost");
+}
+
+static void *greet(void *owner, const weft_name *who)
+{
+    weft_peer *peer = NULL;
+    int rc = weft_peer_find(owner, who->rank, &peer);
+    if (rc)
+        weft_log_error("rank %u reaches us, but we do not reach it: %s", who->rank, weft_fail_text(rc));
+    return peer;
+}
+
+static void meet(weft_peer *peer) { peer->eager_max = weft_ladder_eager_max(peer); }
+
+int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
+{
+    static const weft_up up = {.arrive = arrive, .done = done, .notified = notified, .lost = lost, .greet = greet};
+    weft_lane *lane;
+    int rc = weft_world_open(boot, thread_level, &up, out);
+    if (rc)
+        return rc;
+    lane = (*out)->lanes[0];
+    lane->meet = meet;
+    lane->pump = weft_rndv_pump;
+    lane->repay_at = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
+    lane->ladder = calloc(1, sizeof *lane->ladder);
+    if (!lane->ladder) {
+        weft_world_close(*out);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the ladder");
+    }
+    return 0;
+}

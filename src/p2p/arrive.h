@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * arrive: the one switch on a frame's kind, where every frame enters floor 4, and what a world on this floor is opened with.
+ */
+#ifndef WEFT_P2P_ARRIVE_H
+#define WEFT_P2P_ARRIVE_H
+
+#include "core/peer.h"
+#include "core/world.h"
+#include "p2p/match.h"
+
+/* Opens the world with point-to-point on top: what src/mpi and tests call instead of weft_world_open. Same terms. */
+int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **world);
+
+/* An eager message goes into the receive that matched it; the room it took is owed back to its sender. */
+void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * chan: opening and closing message spaces, and their ids. See chan.h.
+ */
+#include "p2p/chan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "core/world.h"
+
+/* An id is generation << 20 | index: an index is used again only with another generation, so a late frame to a closed channel
+ * cannot reach its successor before 4,096 more have come and gone. */
+#define INDEX_BITS 20
+#define INDEX_MASK ((1u << INDEX_BITS) - 1)
+#define FIRST_FREE 8 /* below: the predefined communicators' */
+
+static int grow(weft_lane *lane, uint32_t index)
+{
+    uint32_t room = lane->chan_room ? lane->chan_room : 32;
+    weft_chan_slot *slots;
+    while (room <= index)
+        room *= 2;
+    if (room > INDEX_MASK || !(slots = realloc(lane->chans, room * sizeof *slots)))
+        return weft_fail(WEFT_E_NOMEM, "no room for more than %u communicators at one time", lane->chan_room / 2);
+    memset(slots + lane->chan_room, 0, (room - lane->chan_room) * sizeof *slots);
+    lane->chans = slots;
+    lane->chan_room = room;
+    return 0;
+}
+
+static int take_index(weft_lane *lane, int fixed_id, uint32_t *out)
+{
+    uint32_t index = fixed_id >= 0 ? (uint32_t)fixed_id : FIRST_FREE;
+    if (fixed_id < 0) {
+        if (lane->chan_lowest > index)
+            index = lane->chan_lowest;
+        while (index < lane->chan_room && lane->chans[index].chan)
+            index++;
+        lane->chan_lowest = index + 1;
+    }
+    *out = index;
+    return index < lane->chan_room ? 0 : grow(lane, index);
+}
+
+int weft_chan_open(weft_lane *lane, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **out)
+{
+    weft_chan *chan = calloc(1, sizeof *chan);
+    uint32_t index;
+    int rc;
+    if (!chan || !(chan->peers = calloc(size ? size : 1, sizeof *chan->peers))) {
+        free(chan);
+        return weft_fail(WEFT_E_NOMEM, "no memory for a channel of %u ranks", size);
+    }
+    rc = take_index(lane, fixed_id, &index);
+    if (rc) {
+        free(chan->peers);
+        free(chan);
+        return rc;
+    }
+    chan->lane = lane;
+    chan->size = size;
+    chan->rank = rank;
+    chan->world_rank = world_rank;
+    chan->id = lane->chans[index].generation << INDEX_BITS | index;
+    weft_match_open(&chan->match);
+    lane->chans[index].chan = chan;
+    *out = chan;
+    return 0;
+}
+
+int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
+{
+    bool is_uniform = true;
+    uint32_t *copy;
+    for (uint32_t i = 1; i < chan->size; i++)
+        is_uniform &= ids[i] == ids[0];
+    chan->id_out = chan->size ? ids[0] : 0;
+    if (is_uniform)
+        return 0;
+    copy = malloc(chan->size * sizeof *copy);
+    if (!copy)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %u ranks", chan->size);
+    memcpy(copy, ids, chan->size * sizeof *copy);
+    chan->ids_out = copy;
+    return 0;
+}
+
+void weft_chan_close(weft_chan *chan)
+{
+    weft_lane *lane = chan->lane;
+    uint32_t index = chan->id & INDEX_MASK;
+    weft_match_close(&chan->match, lane);
+    lane->chans[index].chan = NULL;
+    lane->chans[index].generation = (lane->chans[index].generation + 1) & 0xfff;
+    if (index < lane->chan_lowest && index >= FIRST_FREE)
+        lane->chan_lowest = index;
+    free((void *)chan->ids_out);
+    free(chan->peers);
+    free(chan);
+}
+
+int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer)
+{
+    int rc = weft_peer_find(chan->lane, chan->world_rank ? chan->world_rank[rank] : rank, peer);
+    if (rc == 0)
+        chan->peers[rank] = *peer;
+    return rc;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * match: the seldom halves: wildcards and early messages. See match.h.
+ */
+#include "p2p/match.h"
+
+#include <string.h>
+
+#include "core/lane.h"
+#include "mem/pool.h"
+
+struct early_wild {
+    weft_fifo_entry by_source, by_tag;
+    weft_early *early;
+};
+
+void weft_match_open(weft_match *match)
+{
+    memset(match, 0, sizeof *match);
+    weft_fifomap_open(&match->posted);
+    weft_fifomap_open(&match->early);
+    weft_list_init(&match->early_all);
+}
+
+void weft_match_close(weft_match *match, weft_lane *lane)
+{
+    weft_link *link;
+    while ((link = weft_list_first(&match->early_all))) {
+        weft_early *early = weft_container(link, weft_early, all);
+        weft_match_take(match, lane, early);
+        weft_early_free(lane, early);
+    }
+    weft_fifomap_close(&match->posted);
+    weft_fifomap_close(&match->early);
+}
+
+static weft_req *older(weft_req *a, weft_fifo_entry *entry)
+{
+    weft_req *b = entry ? weft_container(entry, weft_req, match) : NULL;
+    return !a || (b && b->order < a->order) ? b : a;
+}
+
+weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag, weft_fifo_entry *exact)
+{
+    weft_req *req = older(NULL, exact);
+    req = older(req, weft_fifomap_find(&match->posted, weft_match_key(WEFT_ANY, tag)));
+    req = older(req, weft_fifomap_find(&match->posted, weft_match_key(source, WEFT_ANY_TAG)));
+    return older(req, weft_fifomap_find(&match->posted, weft_match_key(WEFT_ANY, WEFT_ANY_TAG)));
+}
+
+/* Without memory for its place an early message would be invisible to wildcard receives: the index is given up and find walks. */
+static bool index_one(weft_match *match, weft_lane *lane, weft_early *early)
+{
+    struct early_wild *wild = weft_pool_take(lane->pool, sizeof *wild);
+    if (!wild)
+        return false;
+    wild->early = early;
+    early->wild = wild;
+    weft_fifomap_insert(&match->early, &wild->by_source, weft_match_key(early->head.src, WEFT_ANY_TAG));
+    weft_fifomap_insert(&match->early, &wild->by_tag, weft_match_key(WEFT_ANY, early->head.tag));
+    return true;
+}
+
+static void unindex_one(weft_match *match, weft_lane *lane, weft_early *early)
+{
+    weft_fifomap_remove(&match->early, &early->wild->by_source);
+    weft_fifomap_remove(&match->early, &early->wild->by_tag);
+    weft_pool_give(lane->pool, early->wild, sizeof *early->wild);
+    early->wild = NULL;
+}
+
+static void unindex_all(weft_match *match, weft_lane *lane)
+{
+    match->is_indexed = false;
+    for (weft_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
+        weft_early *early = weft_container(link, weft_early, all);
+        if (early->wild)
+            unindex_one(match, lane, early);
+    }
+}
+
+static void index_all(weft_match *match, weft_lane *lane)
+{
+    match->is_indexed = true;
+    for (weft_link *link = match->early_all.next; link != &match->early_all; link = link->next)
+        if (!index_one(match, lane, weft_container(link, weft_early, all))) {
+            unindex_all(match, lane);
+            return;
+        }
+}
+
+void weft_match_keep(weft_match *match, weft_lane *lane, weft_early *early)
+{
+    weft_fifomap_insert(&match->early, &early->match, weft_match_key(early->head.src, early->head.tag));
+    weft_list_append(&match->early_all, &early->all);
+    match->early_count++;
+    early->wild = NULL;
+    if (weft_unlikely(match->is_indexed) && !index_one(match, lane, early))
+        unindex_all(match, lane);
+}
+
+void weft_match_take(weft_match *match, weft_lane *lane, weft_early *early)
+{
+    weft_fifomap_remove(&match->early, &early->match);
+    weft_list_remove(&early->all);
+    match->early_count--;
+    if (weft_unlikely(early->wild != NULL))
+        unindex_one(match, lane, early);
+}
+
+static weft_early *walk(weft_match *match, int32_t source, int32_t tag)
+{
+    for (weft_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
+        weft_early *early = weft_container(link, weft_early, all);
+        if ((source == WEFT_ANY || source == early->head.src) && (tag == WEFT_ANY_TAG || tag == early->head.tag))
+            return early;
+    }
+    return NULL;
+}
+
+weft_early *weft_match_look(weft_match *match, weft_lane *lane, int32_t source, int32_t tag)
+{
+    bool any_source = source == WEFT_ANY, any_tag = tag == WEFT_ANY_TAG;
+    weft_fifo_entry *entry;
+    if (any_source && any_tag)
+        return weft_container(match->early_all.next, weft_early, all);
+    if (any_source || any_tag) {
+        if (!match->is_indexed)
+            index_all(match, lane);
+        if (!match->is_indexed)
+            return walk(match, source, tag);
+    }
+    entry = weft_fifomap_find(&match->early, weft_match_key(source, tag));
+    if (!entry)
+        return NULL;
+    if (any_tag)
+        return weft_container(entry, struct early_wild, by_source)->early;
+    if (any_source)
+        return weft_container(entry, struct early_wild, by_tag)->early;
+    return weft_container(entry, weft_early, match);
+}
+
+weft_early *weft_early_new(weft_lane *lane, struct weft_peer *peer, const weft_head *head, const void *body)
+{
+    weft_early *early = weft_pool_take(lane->pool, sizeof *early + head->bytes);
+    if (!early)
+        return NULL;
+    early->peer = peer;
+    early->head = *head;
+    memcpy(early->body, body, head->bytes);
+    return early;
+}
+
+void weft_early_free(weft_lane *lane, weft_early *early) { weft_pool_give(lane->pool, early, sizeof *early + early->head.bytes); }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * match: who gets which message (MPI 5.0, 3.5: order by post number). Posted receives and early (unexpected) messages of one channel,
+ * each found in O(1) by source and tag; wildcards are keys of their own, and the lowest post number of the keys that fit wins.
+ * Early messages stand under wildcard keys only after the first receive that asked by one.
+ */
+#ifndef WEFT_P2P_MATCH_H
+#define WEFT_P2P_MATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fifomap.h"
+#include "base/list.h"
+#include "core/req.h"
+#include "transport/frame.h"
+
+struct weft_peer;
+struct weft_lane;
+
+/* An early message: header and body (the eager payload, or the RTS), at their exact size. */
+typedef struct weft_early {
+    weft_fifo_entry match;  /* by source and tag */
+    weft_link all;          /* in order of arrival */
+    struct weft_peer *peer;
+    weft_head head;
+    struct early_wild *wild; /* its places under the wildcard keys, if there are any */
+    uint64_t body[];
+} weft_early;
+
+typedef struct weft_match {
+    weft_fifomap posted;
+    uint32_t posted_wild;   /* how many of the posted receives hold a wildcard */
+    uint32_t early_count;
+    weft_fifomap early;
+    weft_link early_all;
+    bool is_indexed;        /* early messages stand under their wildcard keys too */
+} weft_match;
+
+void weft_match_open(weft_match *match);
+/* Drops early messages. Posted receives must be gone. */
+void weft_match_close(weft_match *match, struct weft_lane *lane);
+
+static inline uint64_t weft_match_key(int32_t source, int32_t tag) { return (uint64_t)(uint32_t)source << 32 | (uint32_t)tag; }
+
+/* Posts a receive (rank, tag, order are set). */
+static inline void weft_match_post(weft_match *match, weft_req *req)
+{
+    req->is_posted = true;
+    match->posted_wild += req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG;
+    weft_fifomap_insert(&match->posted, &req->match, weft_match_key(req->rank, req->tag));
+}
+
+static inline void weft_match_unpost(weft_match *match, weft_req *req)
+{
+    req->is_posted = false;
+    match->posted_wild -= req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG;
+    weft_fifomap_remove(&match->posted, &req->match);
+}
+
+weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag, weft_fifo_entry *exact);
+
+/* The posted receive that a message from source with tag matches, taken out; NULL when there is none. */
+static inline weft_req *weft_match_arrival(weft_match *match, int32_t source, int32_t tag)
+{
+    weft_fifo_entry *entry = weft_fifomap_find(&match->posted, weft_match_key(source, tag));
+    weft_req *req;
+    if (weft_unlikely(match->posted_wild))
+        req = weft_match_posted_wild(match, source, tag, entry);
+    else
+        req = entry ? weft_container(entry, weft_req, match) : NULL;
+    if (req)
+        weft_match_unpost(match, req);
+    return req;
+}
+
+/* Keeps an early message (all but its index entries filled in). */
+void weft_match_keep(weft_match *match, struct weft_lane *lane, weft_early *early);
+weft_early *weft_match_look(weft_match *match, struct weft_lane *lane, int32_t source, int32_t tag);
+/* Takes it out of the matching; it stays the caller's, who frees it with weft_early_free. */
+void weft_match_take(weft_match *match, struct weft_lane *lane, weft_early *early);
+
+/* The early message that a receive from source (or WEFT_ANY) with tag (or WEFT_ANY_TAG) would get, left where it is; or NULL. */
+static inline weft_early *weft_match_find(weft_match *match, struct weft_lane *lane, int32_t source, int32_t tag)
+{
+    return weft_likely(match->early_count == 0) ? NULL : weft_match_look(match, lane, source, tag);
+}
+
+weft_early *weft_early_new(struct weft_lane *lane, struct weft_peer *peer, const weft_head *head, const void *body);
+void weft_early_free(struct weft_lane *lane, weft_early *early);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * recv: posting receives, probing, cancelling. A receive takes what came early, or is posted for what comes.
+ */
+#include <string.h>
+
+#include "base/status.h"
+#include "core/peer.h"
+#include "core/world.h"
+#include "p2p/arrive.h"
+#include "p2p/p2p.h"
+#include "p2p/rndv.h"
+
+static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type)
+{
+    req->kind = WEFT_REQ_RECV;
+    req->is_done = false;
+    req->rc = 0;
+    req->chan = chan;
+    req->rank = src;
+    req->tag = tag;
+    req->buf = buf;
+    req->count = count;
+    req->type = type;
+    req->bytes = count * (uint64_t)type->size;
+    req->is_dense = type->is_dense;
+}
+
+static void take_early(weft_req *req, weft_early *early)
+{
+    weft_lane *lane = req->lane;
+    weft_match_take(&req->chan->match, lane, early);
+    if (early->head.kind == WEFT_FRAME_RTS)
+        weft_rndv_accept(early->peer, req, &early->head, (const weft_rts *)early->body);
+    else
+        weft_arrive_eager(early->peer, req, &early->head, early->body);
+    weft_early_free(lane, early);
+}
+
+static inline void match_or_post(weft_chan *chan, weft_req *req)
+{
+    weft_early *early = weft_match_find(&chan->match, chan->lane, req->rank, req->tag);
+    if (weft_unlikely(early != NULL)) {
+        take_early(req, early);
+        return;
+    }
+    req->order = chan->lane->post_order++;
+    weft_match_post(&chan->match, req);
+}
+
+static void end_at_nobody(weft_req *req)
+{
+    req->found = (weft_found){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
+    weft_req_end(req, 0);
+}
+
+int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req)
+{
+    describe(req, chan, src, tag, buf, count, type);
+    if (weft_unlikely(src == WEFT_NOBODY))
+        end_at_nobody(req);
+    else
+        match_or_post(chan, req);
+    return 0;
+}
+
+int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **out)
+{
+    weft_req *req = weft_req_new(chan->lane, WEFT_REQ_RECV);
+    if (weft_unlikely(!req))
+        return weft_fail(WEFT_E_NOMEM, "no memory for a receive request");
+    *out = req;
+    return weft_irecv_into(chan, src, tag, buf, count, type, req);
+}
+
+int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
+{
+    weft_req req;
+    weft_wait wait;
+    req.magic = WEFT_REQ_MAGIC;
+    req.gate = NULL;
+    req.lane = chan->lane;
+    req.name = 0;
+    describe(&req, chan, src, tag, buf, count, type);
+    if (weft_unlikely(src == WEFT_NOBODY))
+        end_at_nobody(&req);
+    else
+        match_or_post(chan, &req);
+    if (!req.is_done) {
+        weft_wait_begin(&wait, chan->lane, WEFT_WHY_RECV, src, tag, req.bytes);
+        do
+            weft_wait_turn(&wait);
+        while (!req.is_done);
+        weft_wait_end(&wait);
+    }
+    if (found)
+        *found = req.found;
+    return req.rc;
+}
+
+static bool look(weft_chan *chan, int src, int tag, weft_found *found)
+{
+    weft_early *early = weft_match_find(&chan->match, chan->lane, src, tag);
+    if (!early)
+        return false;
+    found->source = early->head.src;
+    found->tag = early->head.tag;
+    found->cancelled = false;
+    found->bytes = early->head.kind == WEFT_FRAME_RTS ? ((const weft_rts *)early->body)->bytes : early->head.bytes;
+    return true;
+}
+
+int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_found *found)
+{
+    weft_wait turns;
+    if (src == WEFT_NOBODY) {
+        *found = (weft_found){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
+        *is_there = true;
+        return 0;
+    }
+    *is_there = look(chan, src, tag, found);
+    if (*is_there)
+        return 0;
+    if (!wait) {
+        weft_lane_poll(chan->lane);
+        *is_there = look(chan, src, tag, found);
+        return 0;
+    }
+    weft_wait_begin(&turns, chan->lane, WEFT_WHY_PROBE, src, tag, 0);
+    while (!(*is_there = look(chan, src, tag, found)))
+        weft_wait_turn(&turns);
+    weft_wait_end(&turns);
+    return 0;
+}
+
+int weft_cancel(weft_req *req)
+{
+    if (req->kind != WEFT_REQ_RECV || req->is_done || !req->is_posted)
+        return 0;
+    weft_match_unpost(&req->chan->match, req);
+    req->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG, .cancelled = true};
+    weft_req_end(req, 0);
+    return 0;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rndv: both sides of a rendezvous. See rndv.h. Every request here stands in the lane's table of names until it ends; a frame that
+ * names an unknown request is dropped (its operation was given up).
+ */
+#include "p2p/rndv.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "core/world.h"
+#include "p2p/ladder.h"
+#include "type/pack.h"
+#include "type/type.h"
+
+static void *dense_start(const weft_req *req) { return (char *)req->buf + req->type->true_lb; }
+
+static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan, int32_t tag, const void *body, uint32_t bytes)
+{
+    weft_frame frame = {.head = {.kind = (uint8_t)kind, .chan = chan, .tag = tag, .bytes = bytes}, .body = body};
+    int rc = weft_peer_send(peer, &frame, NULL, NULL);
+    if (rc && rc != WEFT_E_PEER)
+        weft_log_error("rank %u cannot be answered: %s", peer->name.rank, weft_fail_text(rc));
+}
+
+/* -- the sender -- */
+
+int weft_rndv_announce(weft_peer *peer, weft_req *req)
+{
+    weft_rts rts = {.bytes = req->bytes};
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag, .bytes = sizeof rts}, .body = &rts};
+    int rc = weft_lane_name(req->lane, req);
+    if (rc)
+        return rc;
+    frame.head.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
+    rts.name = req->name;
+    rts.addr = req->is_dense ? (uint64_t)(uintptr_t)dense_start(req) : 0;
+    req->peer = peer;
+    req->left = 1;
+    req->moved = 0;
+    return weft_peer_send(peer, &frame, NULL, NULL);
+}
+
+static void end_send(weft_req *req, int rc)
+{
+    if (rc && !req->rc)
+        req->rc = rc;
+    if (--req->left == 0) {
+        weft_lane_unname(req->lane, req);
+        weft_req_end(req, req->rc);
+    }
+}
+
+static void push_half(weft_peer *peer, weft_req *req, const weft_cts *cts)
+{
+    static const weft_key no_key = {0};
+    weft_move move = {.local = (char *)dense_start(req) + cts->from, .remote = cts->addr + cts->from, .key = &no_key,
+                      .bytes = cts->to - cts->from, .done = req};
+    int rc;
+    req->left = 2; /* our put, and the receiver's FIN */
+    rc = peer->path->port->ops->put(peer->path->port, peer->path, &move);
+    if (rc)
+        weft_rndv_moved(req, rc);
+}
+
+void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
+{
+    weft_req *req = weft_lane_find(peer->lane, head->chan);
+    if (!req)
+        return;
+    req->partner = cts->name;
+    req->mode = (uint8_t)cts->rung;
+    if (cts->rung == WEFT_RUNG_HALVES) {
+        push_half(peer, req, cts);
+        return;
+    }
+    req->moved = cts->from;
+    req->clock = cts->to;
+    weft_list_append(&peer->lane->pumps, &req->link);
+    weft_rndv_pump(peer->lane);
+}
+
+static void fill_packed(const weft_frame *frame, void *place)
+{
+    const weft_req *req = frame->body;
+    uint64_t offset = (uint64_t)(uint32_t)frame->head.src << 32 | (uint32_t)frame->head.tag;
+    weft_pack(req->type, req->buf, req->count, offset, frame->head.bytes, place);
+}
+
+static uint32_t chunk_of(const weft_peer *peer)
+{
+    const weft_caps *caps = &peer->path->port->caps;
+    return caps->chunk ? caps->chunk : caps->frame_max;
+}
+
+/* One chunk: 0, AGAIN or an error. req->clock holds the end of what the receiver wants. */
+static int pump_chunk(weft_req *req)
+{
+    weft_peer *peer = req->peer;
+    uint64_t rest = req->clock - req->moved;
+    uint32_t most = chunk_of(peer), bytes = rest < most ? (uint32_t)rest : most;
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_DATA, .chan = req->partner, .src = (int32_t)(req->moved >> 32),
+                                 .tag = (int32_t)(uint32_t)req->moved, .bytes = bytes}};
+    int rc;
+    if (req->is_dense) {
+        frame.body = (char *)dense_start(req) + req->moved;
+    } else {
+        frame.body = req;
+        frame.fill = fill_packed;
+    }
+    if (!weft_list_is_empty(&peer->waiting))
+        return WEFT_AGAIN;
+    weft_peer_stamp(peer, &frame.head);
+    rc = weft_port_send(peer->path, &frame);
+    if (rc)
+        weft_peer_unstamp(peer, &frame.head);
+    else
+        req->moved += bytes;
+    return rc;
+}
+
+int weft_rndv_pump(weft_lane *lane)
+{
+    int n = 0;
+    for (weft_link *link = lane->pumps.next, *next; link != &lane->pumps; link = next) {
+        weft_req *req = weft_container(link, weft_req, link);
+        int rc = 0;
+        next = link->next;
+        while (req->moved < req->clock && (rc = pump_chunk(req)) == 0)
+            n++;
+        if (rc == WEFT_AGAIN)
+            continue;
+        weft_list_remove(link);
+        end_send(req, rc);
+        n++;
+    }
+    return n;
+}
+
+/* -- the receiver -- */
+
+static void end_recv(weft_req *req, int rc)
+{
+    if (rc && !req->rc)
+        req->rc = rc;
+    if (--req->left)
+        return;
+    if (!req->rc)
+        weft_ladder_learn(req->lane->ladder, req->mode, req->moved, weft_clock_ns() - req->clock);
+    if (req->name)
+        weft_lane_unname(req->lane, req);
+    if (!req->rc && req->found.bytes > req->bytes)
+        req->rc = weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu", req->found.source,
+                            req->found.tag, (unsigned long long)req->found.bytes, (unsigned long long)req->bytes);
+    if (req->found.bytes > req->bytes)
+        req->found.bytes = req->bytes;
+    weft_req_end(req, req->rc);
+}
+
+static void ask_for_data(weft_peer *peer, weft_req *req, uint32_t sender, uint64_t from, uint64_t to)
+{
+    weft_cts cts = {.addr = req->mode == WEFT_RUNG_HALVES ? (uint64_t)(uintptr_t)dense_start(req) : 0,
+                    .from = from, .to = to, .name = req->name, .rung = req->mode};
+    send_small(peer, WEFT_FRAME_CTS, sender, 0, &cts, sizeof cts);
+}
+
+/* The kernel or device refused: this pair copies from now on, and this message with it. */
+static void fall_back(weft_peer *peer, weft_req *req)
+{
+    peer->no_move = true;
+    req->mode = WEFT_RUNG_COPY;
+    req->left = 1;
+    ask_for_data(peer, req, req->partner, 0, req->moved);
+}
+
+static void pull(weft_peer *peer, weft_req *req, uint64_t remote, uint64_t bytes)
+{
+    static const weft_key no_key = {0};
+    weft_move move = {.local = dense_start(req), .remote = remote, .key = &no_key, .bytes = bytes, .done = req};
+    int rc = peer->path->port->ops->get(peer->path->port, peer->path, &move);
+    if (rc)
+        weft_rndv_moved(req, rc);
+}
+
+/* Halves are told to the sender before we start on ours: both sides copy at one time. */
+static void move_halves(weft_peer *peer, weft_req *req, const weft_rts *rts)
+{
+    uint64_t middle = weft_round_up(req->moved / 2, 4096);
+    if (middle > req->moved)
+        middle = req->moved;
+    req->left = 2; /* our get, and the sender's FIN */
+    ask_for_data(peer, req, rts->name, middle, req->moved);
+    pull(peer, req, rts->addr, middle);
+}
+
+void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts)
+{
+    bool can_move = rts->addr && req->is_dense;
+    req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = rts->bytes};
+    req->moved = rts->bytes < req->bytes ? rts->bytes : req->bytes;
+    req->peer = peer;
+    req->partner = rts->name;
+    req->left = 1;
+    req->mode = WEFT_RUNG_COPY;
+    req->clock = 0;
+    req->arrived = 0;
+    if (req->moved == 0) {
+        send_small(peer, WEFT_FRAME_FIN, rts->name, 0, NULL, 0);
+        end_recv(req, 0);
+        return;
+    }
+    if (weft_lane_name(req->lane, req)) {
+        weft_req_end(req, WEFT_E_NOMEM);
+        return;
+    }
+    /* the pair's right to move is proven before a rung that needs it is promised to the sender */
+    if (can_move && !peer->no_move && !peer->path->port->ops->can_move(peer->path->port, peer->path))
+        peer->no_move = true;
+    req->mode = (uint8_t)weft_ladder_choose(req->lane->ladder, peer, req->moved, can_move);
+    req->clock = weft_clock_ns();
+    if (req->mode == WEFT_RUNG_COPY)
+        ask_for_data(peer, req, rts->name, 0, req->moved);
+    else if (req->mode == WEFT_RUNG_GET)
+        pull(peer, req, rts->addr, req->moved);
+    else
+        move_halves(peer, req, rts);
+    req->lane->counters[WEFT_COUNT_RNDV_COPY + req->mode]++;
+}
+
+void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body)
+{
+    weft_req *req = weft_lane_find(peer->lane, head->chan);
+    uint64_t offset = (uint64_t)(uint32_t)head->src << 32 | (uint32_t)head->tag;
+    if (!req)
+        return;
+    if (req->is_dense)
+        memcpy((char *)dense_start(req) + offset, body, head->bytes);
+    else
+        weft_unpack(req->type, req->buf, req->count, offset, head->bytes, body);
+    req->arrived += head->bytes;
+    if (req->arrived == req->moved)
+        end_recv(req, 0);
+}
+
+/* -- both -- */
+
+void weft_rndv_moved(weft_req *req, int rc)
+{
+    if (req->kind == WEFT_REQ_RECV && rc == WEFT_E_UNSUPPORTED && req->mode == WEFT_RUNG_GET) {
+        fall_back(req->peer, req);
+        return;
+    }
+    send_small(req->peer, WEFT_FRAME_FIN, req->partner, rc, NULL, 0);
+    if (req->kind == WEFT_REQ_RECV)
+        end_recv(req, rc);
+    else
+        end_send(req, rc);
+}
+
+void weft_rndv_fin(weft_peer *peer, const weft_head *head)
+{
+    weft_req *req = weft_lane_find(peer->lane, head->chan);
+    if (!req)
+        return;
+    if (req->kind == WEFT_REQ_RECV)
+        end_recv(req, head->tag);
+    else
+        end_send(req, head->tag);
+}

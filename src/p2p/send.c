@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * send: a message's way out. Short ones leave at once in one frame, without a request; everything else announces itself (rndv).
+ * Order: frames to a peer leave in the order of the calls, also those that find the port full (core/peer).
+ */
+#include "base/status.h"
+#include "core/peer.h"
+#include "core/world.h"
+#include "p2p/p2p.h"
+#include "p2p/rndv.h"
+#include "type/pack.h"
+
+static void fill_packed(const weft_frame *frame, void *place)
+{
+    const weft_req *req = frame->body;
+    weft_pack(req->type, req->buf, req->count, 0, frame->head.bytes, place);
+}
+
+/* May this message go out unasked: does it fit, and does the receiver still lend us room? */
+static inline bool is_eager(const weft_peer *peer, uint64_t bytes, enum weft_send_mode mode)
+{
+    return bytes <= peer->eager_max && mode != WEFT_SEND_SYNC && weft_peer_cost(bytes) <= peer->credit;
+}
+
+static inline weft_head eager_head(const weft_chan *chan, int dst, int tag, uint64_t bytes)
+{
+    return (weft_head){.kind = WEFT_FRAME_EAGER, .chan = weft_unlikely(chan->ids_out != NULL) ? chan->ids_out[dst] : chan->id_out,
+                       .src = (int32_t)chan->rank, .tag = tag, .bytes = (uint32_t)bytes};
+}
+
+/* The short way: dense, eager, port has room. WEFT_AGAIN: take the long one. */
+static inline int send_now(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
+                           enum weft_send_mode mode)
+{
+    uint64_t bytes = count * (uint64_t)type->size;
+    weft_peer *peer = chan->peers[dst];
+    weft_frame frame;
+    int rc;
+    if (weft_unlikely(!peer || !type->is_dense || !is_eager(peer, bytes, mode) || !weft_list_is_empty(&peer->waiting)))
+        return WEFT_AGAIN;
+    frame.head = eager_head(chan, dst, tag, bytes);
+    frame.body = (const char *)buf + type->true_lb;
+    frame.fill = NULL;
+    weft_peer_stamp(peer, &frame.head);
+    rc = weft_port_send(peer->path, &frame);
+    if (weft_likely(rc == 0))
+        peer->credit -= weft_peer_cost(bytes);
+    else
+        weft_peer_unstamp(peer, &frame.head);
+    return rc;
+}
+
+static int send_eager(weft_peer *peer, weft_req *req)
+{
+    weft_frame frame = {.head = eager_head(req->chan, req->rank, req->tag, req->bytes), .body = (const char *)req->buf + req->type->true_lb};
+    bool sent;
+    int rc;
+    if (!req->is_dense) {
+        frame.body = req;
+        frame.fill = fill_packed;
+    }
+    rc = weft_peer_send(peer, &frame, req, &sent);
+    if (rc)
+        return rc;
+    peer->credit -= weft_peer_cost(req->bytes);
+    if (sent)
+        weft_req_end(req, 0);
+    return 0;
+}
+
+int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
+                    weft_req *req)
+{
+    weft_peer *peer;
+    int rc;
+    req->kind = WEFT_REQ_SEND;
+    req->is_done = false;
+    req->rc = 0;
+    req->chan = chan;
+    req->rank = dst;
+    req->tag = tag;
+    req->buf = (void *)buf;
+    req->count = count;
+    req->type = type;
+    req->bytes = count * (uint64_t)type->size;
+    req->is_dense = type->is_dense;
+    req->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
+    if (dst == WEFT_NOBODY) {
+        weft_req_end(req, 0);
+        return 0;
+    }
+    peer = chan->peers[dst];
+    if (!peer && (rc = weft_chan_meet(chan, (uint32_t)dst, &peer)))
+        return rc;
+    return is_eager(peer, req->bytes, mode) ? send_eager(peer, req) : weft_rndv_announce(peer, req);
+}
+
+int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
+               weft_req **out)
+{
+    weft_req *req;
+    int rc = dst < 0 ? WEFT_AGAIN : send_now(chan, dst, tag, buf, count, type, mode);
+    if (weft_likely(rc == 0)) {
+        *out = &chan->lane->done_req;
+        return 0;
+    }
+    if (rc < 0)
+        return rc;
+    req = weft_req_new(chan->lane, WEFT_REQ_SEND);
+    if (!req)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a send request");
+    rc = weft_isend_into(chan, dst, tag, buf, count, type, mode, req);
+    if (rc) {
+        weft_req_free(req);
+        return rc;
+    }
+    *out = req;
+    return 0;
+}
+
+static __attribute__((noinline)) int send_long(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
+                                               enum weft_send_mode mode)
+{
+    weft_req *req;
+    int rc = weft_isend(chan, dst, tag, buf, count, type, mode, &req);
+    if (rc)
+        return rc;
+    rc = weft_req_wait(req);
+    weft_req_free(req);
+    return rc;
+}
+
+int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode)
+{
+    int rc = weft_unlikely(dst < 0) ? WEFT_AGAIN : send_now(chan, dst, tag, buf, count, type, mode);
+    return weft_likely(rc == 0) ? 0 : rc < 0 ? rc : send_long(chan, dst, tag, buf, count, type, mode);
+}
+
+int weft_req_wait(weft_req *req)
+{
+    weft_lane *lane = req->lane;
+    weft_wait wait;
+    if (req->is_done)
+        return req->rc;
+    weft_wait_begin(&wait, lane, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
+    do
+        weft_wait_turn(&wait);
+    while (!req->is_done);
+    weft_wait_end(&wait);
+    return req->rc;
+}
