@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * weft-bench: times an MPI by its public interface alone. Here: the table of tests and the walk over tests, variants and sizes.
+ * Invariant: all ranks take the same way through this file; what only one can know (memory ran out, data was wrong) is agreed on
+ * before anything follows from it.
+ */
+#include "buffer.h"
+#include "check.h"
+#include "options.h"
+#include "report.h"
+
+#include <stdio.h>
+
+static const bench_test *const all_tests[] = {
+    &bench_latency, &bench_bandwidth, &bench_bibw,      &bench_rate,  &bench_posted,   &bench_unexpected,
+    &bench_vector,  &bench_barrier,   &bench_allreduce, &bench_bcast, &bench_alltoall, NULL,
+};
+
+/* Whether any rank says so. */
+static bool anyone(int mine)
+{
+    int most = 0;
+
+    MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return most != 0;
+}
+
+static void check_rounds(bench_case *c, int from)
+{
+    if (!c->options->check || (c->test->pairs && c->partner < 0)) {
+        return;
+    }
+    for (int round = from; round < from + BENCH_ROUNDS; round++) {
+        c->test->check(c, round);
+    }
+}
+
+/* One row: returns the failures of all ranks. */
+static int case_run(bench_case *c, bool first)
+{
+    bool active = !c->test->pairs || c->partner >= 0;
+    bench_result result = {0};
+    int failures = 0;
+
+    if (anyone(c->test->memory(c) > (size_t)c->options->memory_bytes)) {
+        if (!c->rank) {
+            bench_report_left_out(c, "more memory than --memory allows", first);
+        }
+        return 0;
+    }
+    if (anyone(active && c->test->open(c))) {
+        if (active) {
+            c->test->close(c);
+        }
+        if (!c->rank) {
+            bench_report_left_out(c, "out of memory", first);
+        }
+        return 0;
+    }
+    check_rounds(c, 0);
+    bench_timing_run(c, &result);
+    check_rounds(c, BENCH_ROUNDS);
+    if (active) {
+        c->test->close(c);
+    }
+    MPI_Allreduce(&c->failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (!c->rank) {
+        bench_report_row(c, &result, failures, first);
+    }
+    return failures;
+}
+
+static int test_run(const bench_options *o, const bench_test *t, int rank, int ranks, bool first)
+{
+    static const char *const plain[] = {"", NULL};
+    const char *const *variants = t->variants ? t->variants : plain;
+    long sizes[BENCH_SIZES_MOST];
+    int count = bench_options_sizes(o, t, sizes);
+    int half = ranks / 2, failures = 0;
+
+    if (!rank) {
+        bench_report_test(o, t, ranks, first);
+    }
+    for (int v = 0; variants[v]; v++) {
+        for (int i = 0; i < count; i++) {
+            bench_case c = {.options = o, .test = t, .rank = rank, .ranks = ranks, .bytes = sizes[i], .variant = v, .share = 1,
+                            .type = MPI_DATATYPE_NULL};
+            c.leads = rank < half;
+            c.partner = rank < half ? rank + half : rank < 2 * half ? rank - half : -1;
+            failures += case_run(&c, v + i == 0);
+        }
+    }
+    if (!rank) {
+        bench_report_test_end(o);
+    }
+    return failures;
+}
+
+/* The program's exit code. */
+static int tests_run(const bench_options *o, int rank, int ranks)
+{
+    int failures = 0;
+    bool first = true;
+
+    if (!rank) {
+        bench_report_open(o, ranks);
+    }
+    for (int i = 0; i < o->tests_count; i++) {
+        if (o->tests[i]->pairs && ranks < 2) {
+            if (!rank) {
+                fprintf(stderr, "weft-bench: %s needs 2 ranks, left out: mpirun -n 2 weft-bench %s\n",
+                        o->tests[i]->name, o->tests[i]->name);
+            }
+            continue;
+        }
+        failures += test_run(o, o->tests[i], rank, ranks, first);
+        first = false;
+    }
+    if (!rank) {
+        bench_report_close(o, failures);
+    }
+    return failures ? 1 : first ? 2 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    bench_options options;
+    char why[256] = "";
+    int rank, ranks, code = 0;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (bench_options_parse(&options, argc, argv, all_tests, why, sizeof why)) {
+        if (!rank) {
+            fprintf(stderr, "weft-bench: %s\n", why);
+        }
+        code = 2;
+    } else if (options.help || options.list) {
+        if (!rank && options.help) {
+            bench_options_help(stdout);
+        }
+        if (!rank && options.list) {
+            bench_options_list(stdout, all_tests);
+        }
+    } else {
+        code = tests_run(&options, rank, ranks);
+    }
+    MPI_Finalize();
+    return code;
+}

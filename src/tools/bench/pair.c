@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Tests of two ranks that talk: latency, bandwidth, bidirectional bandwidth, message rate.
+ * Timed rounds send out of one buffer and receive into another, over and over (or rotating ones); the receives of a window
+ * share their buffer, as benchmarks do, since a buffer of its own for each would leave the caches. Validated rounds give each
+ * its own.
+ */
+#include "buffer.h"
+#include "check.h"
+
+#include <stdlib.h>
+
+enum
+{
+    TAG_DATA = 1,
+    TAG_BACK = 2
+};
+
+static size_t memory(const bench_case *c)
+{
+    return bench_buffer_memory(c, (size_t)c->bytes, (size_t)c->bytes);
+}
+
+static int open_window(bench_case *c)
+{
+    c->payload = (double)c->options->window * (c->test->figure == BENCH_GB_PER_S ? (double)c->bytes : 1) * (c->ranks / 2);
+    if (c->test == &bench_bibw) {
+        c->payload *= 2;
+    }
+    if (bench_buffer_requests(c, 2 * c->options->window)) {
+        return -1;
+    }
+    return bench_buffer_open(c, (size_t)c->bytes, (size_t)c->bytes);
+}
+
+static int open_latency(bench_case *c)
+{
+    c->share = 0.5;
+    return bench_buffer_open(c, (size_t)c->bytes, (size_t)c->bytes);
+}
+
+static double run_latency(bench_case *c, long iterations)
+{
+    int n = (int)c->bytes, to = c->partner;
+    double start = MPI_Wtime();
+
+    if (c->leads) {
+        for (long i = 0; i < iterations; i++) {
+            MPI_Send(bench_buffer_next(&c->out), n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD);
+            MPI_Recv(bench_buffer_next(&c->in), n, MPI_BYTE, to, TAG_BACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    } else {
+        for (long i = 0; i < iterations; i++) {
+            MPI_Recv(bench_buffer_next(&c->in), n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(bench_buffer_next(&c->out), n, MPI_BYTE, to, TAG_BACK, MPI_COMM_WORLD);
+        }
+    }
+    return MPI_Wtime() - start;
+}
+
+static double run_window(bench_case *c, long iterations)
+{
+    int n = (int)c->bytes, window = (int)c->options->window, to = c->partner;
+    double start = MPI_Wtime();
+
+    for (long i = 0; i < iterations; i++) {
+        if (c->leads) {
+            for (int w = 0; w < window; w++) {
+                MPI_Isend(bench_buffer_next(&c->out), n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD, &c->requests[w]);
+            }
+            MPI_Waitall(window, c->requests, MPI_STATUSES_IGNORE);
+            MPI_Recv(NULL, 0, MPI_BYTE, to, TAG_BACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else {
+            for (int w = 0; w < window; w++) {
+                MPI_Irecv(bench_buffer_next(&c->in), n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD, &c->requests[w]);
+            }
+            MPI_Waitall(window, c->requests, MPI_STATUSES_IGNORE);
+            MPI_Send(NULL, 0, MPI_BYTE, to, TAG_BACK, MPI_COMM_WORLD);
+        }
+    }
+    return MPI_Wtime() - start;
+}
+
+static double run_bibw(bench_case *c, long iterations)
+{
+    int n = (int)c->bytes, window = (int)c->options->window, to = c->partner;
+    double start = MPI_Wtime();
+
+    for (long i = 0; i < iterations; i++) {
+        for (int w = 0; w < window; w++) {
+            MPI_Irecv(bench_buffer_next(&c->in), n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD, &c->requests[w]);
+        }
+        for (int w = 0; w < window; w++) {
+            MPI_Isend(bench_buffer_next(&c->out), n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD, &c->requests[window + w]);
+        }
+        MPI_Waitall(2 * window, c->requests, MPI_STATUSES_IGNORE);
+    }
+    return MPI_Wtime() - start;
+}
+
+static void check_latency(bench_case *c, int round)
+{
+    size_t n = (size_t)c->bytes;
+    unsigned char *out = malloc(n + 1), *in = malloc(n + BENCH_GUARD);
+    MPI_Status status;
+
+    if (!out || !in) {
+        bench_check_fail(c, "no memory for validation");
+    } else {
+        int in_tag = c->leads ? TAG_BACK : TAG_DATA, out_tag = c->leads ? TAG_DATA : TAG_BACK;
+        bench_check_fill(out, n, bench_check_seed(c->rank, c->partner, round, 0));
+        bench_check_blank(in, n);
+        if (c->leads) {
+            MPI_Send(out, (int)n, MPI_BYTE, c->partner, out_tag, MPI_COMM_WORLD);
+        }
+        MPI_Recv(in, (int)n, MPI_BYTE, c->partner, in_tag, MPI_COMM_WORLD, &status);
+        if (!c->leads) {
+            MPI_Send(out, (int)n, MPI_BYTE, c->partner, out_tag, MPI_COMM_WORLD);
+        }
+        bench_check_status(c, &status, c->partner, in_tag, c->bytes, round);
+        bench_check_message(c, in, n, c->partner, c->rank, round, 0);
+    }
+    free(out);
+    free(in);
+}
+
+/* Slots of a validated window: as many as the test has, fewer when they are large. The same on both sides. */
+static int check_slots(const bench_case *c)
+{
+    size_t fit = (16u << 20) / bench_check_stride(c->bytes);
+
+    return fit < 1 ? 1 : fit < (size_t)c->options->window ? (int)fit : (int)c->options->window;
+}
+
+/* A window with a buffer for each message. In odd rounds the sends start before the receives are there. */
+static void check_exchange(bench_case *c, int round, bool sends, bool receives, unsigned char *out, unsigned char *in)
+{
+    int slots = check_slots(c), n = (int)c->bytes;
+    size_t stride = bench_check_stride(c->bytes);
+    MPI_Status *statuses = calloc((size_t)slots, sizeof *statuses);
+
+    if (!statuses) {
+        bench_check_fail(c, "no memory for validation");
+        return;
+    }
+    for (int w = 0; w < slots; w++) {
+        bench_check_fill(out + w * stride, (size_t)n, bench_check_seed(c->rank, c->partner, round, w));
+        bench_check_blank(in + w * stride, (size_t)n);
+    }
+    for (int half = 0; half < 2; half++) {
+        bool now_sends = half == (round % 2 == 0);
+        for (int w = 0; w < slots; w++) {
+            if (now_sends && sends) {
+                MPI_Isend(out + w * stride, n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD, &c->requests[slots + w]);
+            } else if (!now_sends && receives) {
+                MPI_Irecv(in + w * stride, n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD, &c->requests[w]);
+            }
+        }
+    }
+    if (receives) {
+        MPI_Waitall(slots, c->requests, statuses);
+    }
+    if (sends) {
+        MPI_Waitall(slots, c->requests + slots, MPI_STATUSES_IGNORE);
+    }
+    for (int w = 0; w < slots && receives; w++) {
+        bench_check_status(c, &statuses[w], c->partner, TAG_DATA, c->bytes, round);
+        bench_check_message(c, in + w * stride, (size_t)n, c->partner, c->rank, round, w);
+    }
+    free(statuses);
+}
+
+static void check_window(bench_case *c, int round)
+{
+    size_t bytes = bench_check_stride(c->bytes) * (size_t)check_slots(c);
+    unsigned char *out = malloc(bytes), *in = malloc(bytes);
+    bool both = c->test == &bench_bibw;
+
+    if (!out || !in) {
+        /* The partner waits for messages: there is no going on from here. */
+        bench_check_fail(c, "no memory for validation");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    } else {
+        check_exchange(c, round, both || c->leads, both || !c->leads, out, in);
+    }
+    free(out);
+    free(in);
+}
+
+const bench_test bench_latency = {
+    .name = "latency", .sentence = "one way of a ping-pong by Send and Recv",
+    .figure = BENCH_MICROSECONDS, .pairs = true,
+    .least_bytes = 0, .most_bytes = 4 << 20, .unit_bytes = 1, .empty = true,
+    .memory = memory, .open = open_latency, .run = run_latency, .check = check_latency, .close = bench_buffer_close,
+};
+
+const bench_test bench_bandwidth = {
+    .name = "bandwidth", .sentence = "windows of Isend one way, answered by an empty message",
+    .figure = BENCH_GB_PER_S, .pairs = true,
+    .least_bytes = 1, .most_bytes = 4 << 20, .unit_bytes = 1,
+    .memory = memory, .open = open_window, .run = run_window, .check = check_window, .close = bench_buffer_close,
+};
+
+const bench_test bench_bibw = {
+    .name = "bibw", .sentence = "windows of Isend and Irecv both ways at once, bytes of both counted",
+    .figure = BENCH_GB_PER_S, .pairs = true,
+    .least_bytes = 1, .most_bytes = 4 << 20, .unit_bytes = 1,
+    .memory = memory, .open = open_window, .run = run_bibw, .check = check_window, .close = bench_buffer_close,
+};
+
+const bench_test bench_rate = {
+    .name = "rate", .sentence = "messages a second in windows of Isend and Irecv",
+    .figure = BENCH_MILLIONS_PER_S, .pairs = true,
+    .least_bytes = 8, .most_bytes = 8, .unit_bytes = 1, .empty = true,
+    .memory = memory, .open = open_window, .run = run_window, .check = check_window, .close = bench_buffer_close,
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What weft-bench prints: OSU-style tables for people, or one JSON object for programs.
+ */
+#ifndef WEFT_TOOLS_BENCH_REPORT_H
+#define WEFT_TOOLS_BENCH_REPORT_H
+
+#include "timing.h"
+
+/* Rank 0 alone calls these. `first` says that nothing was opened before at this level (JSON's commas). */
+void bench_report_open(const bench_options *o, int ranks);
+void bench_report_test(const bench_options *o, const bench_test *t, int ranks, bool first);
+void bench_report_row(const bench_case *c, const bench_result *r, int failures, bool first);
+void bench_report_left_out(const bench_case *c, const char *why, bool first);
+void bench_report_test_end(const bench_options *o);
+void bench_report_close(const bench_options *o, int failures);
+
+#endif

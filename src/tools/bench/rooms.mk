@@ -1,0 +1,15 @@
+# weft-bench: the public MPI API alone, so that `mpicc src/tools/bench/*.c` makes the same program with any MPI.
+bin_PROGRAMS += weft-bench
+weft_bench_LDADD = libmpi_abi.la
+weft_bench_SOURCES = \
+	src/tools/bench/main.c \
+	src/tools/bench/bench.h \
+	src/tools/bench/buffer.c src/tools/bench/buffer.h \
+	src/tools/bench/check.c src/tools/bench/check.h \
+	src/tools/bench/coll.c \
+	src/tools/bench/match.c \
+	src/tools/bench/options.c src/tools/bench/options.h \
+	src/tools/bench/pair.c \
+	src/tools/bench/report.c src/tools/bench/report.h \
+	src/tools/bench/timing.c src/tools/bench/timing.h \
+	src/tools/bench/vector.c

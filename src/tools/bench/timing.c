@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Samples of a case: see timing.h. Rank 0 alone reads the clock for decisions and tells them by Bcast, so that no two ranks
+ * can differ in their counts, whatever rounding their sums have.
+ */
+#include "timing.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+double bench_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Mean over the ranks that measured of the seconds for one iteration. */
+static double sample(bench_case *c, long iterations)
+{
+    bool active = !c->test->pairs || (c->partner >= 0 && c->leads);
+    double mine[2] = {0, active}, all[2] = {0, 0};
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!c->test->pairs || c->partner >= 0) {
+        double s = c->test->run(c, iterations);
+        mine[0] = active ? s : 0;
+    }
+    MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return all[0] / all[1] / (double)iterations;
+}
+
+/* Iterations for a sample of `want` seconds. The runs that find it are the warm-up as well. */
+static long calibrate(bench_case *c, double want)
+{
+    long n = 1, next = 1;
+    double start = bench_seconds();
+
+    do {
+        double one;
+        n = next;
+        one = sample(c, n);
+        if (one * (double)n < want / 2 && bench_seconds() - start < 8 * want) {
+            double fit = one > 0 ? want / one : 1e9;
+            next = fit > 16.0 * (double)n ? 16 * n : fit < 2.0 * (double)n ? 2 * n : (long)fit;
+        } else {
+            double fit = one > 0 ? want / one : 1;
+            n = fit < 1 ? 1 : fit > 1e9 ? 1000000000 : (long)fit;
+            next = -n;
+        }
+        MPI_Bcast(&next, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    } while (next > 0);
+    return -next;
+}
+
+static double figure(const bench_case *c, double seconds)
+{
+    switch (c->test->figure) {
+    case BENCH_GB_PER_S:
+        return c->payload / seconds * 1e-9;
+    case BENCH_MILLIONS_PER_S:
+        return c->payload / seconds * 1e-6;
+    default:
+        return seconds * c->share * 1e6;
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+void bench_timing_run(bench_case *c, bench_result *out)
+{
+    const bench_options *o = c->options;
+    double figures[BENCH_SAMPLES_MOST], row = (double)o->row_ms * 1e-3, start;
+    long n = o->iterations;
+    int taken = 0, more = 1;
+
+    if (!n) {
+        n = calibrate(c, row / (double)o->samples);
+    } else {
+        sample(c, n / 10 + 1);
+    }
+    start = bench_seconds();
+    while (more) {
+        figures[taken++] = figure(c, sample(c, n));
+        /* Crowded CPUs make the wall clock of a sample many times the figure's: at least three, then the time counts too. */
+        more = taken < o->samples && (taken < 3 || o->iterations || bench_seconds() - start < 2 * row);
+        MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    qsort(figures, (size_t)taken, sizeof figures[0], ascending);
+    out->least = figures[0];
+    out->most = figures[taken - 1];
+    out->median = taken % 2 ? figures[taken / 2] : (figures[taken / 2 - 1] + figures[taken / 2]) / 2;
+    out->iterations = n;
+    out->samples = taken;
+}
