@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run: ranks as fibres on one thread, chosen by the seed, in virtual time. When nobody can run, time jumps to the next event;
+ * when there is none either, everybody waits for ever and the run ends with a report of who waits for what.
+ */
+#include "transports/sim/run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "transports/sim/sim.h"
+
+#define STEP_LIMIT 50000000u
+#define QUIET_LIMIT 300000u /* switches in which nothing was sent, received or moved: all turn in circles */
+#define STACK_BYTES (1u << 20)
+
+/* The one run of this process: boots and programs are given no argument that leads there. */
+static sim_run *running;
+
+sim_run *sim_run_now(void)
+{
+    return running;
+}
+
+static void hand_over(sim_run *run)
+{
+    sim_rank *me = run->now;
+    me->world = weft_world_now;
+    weft_fibre_pause(me->fibre);
+    weft_world_now = me->world;
+}
+
+void sim_run_yield(sim_run *run, const char *waits_for)
+{
+    sim_rank *me = run->now;
+    me->waits_for = waits_for;
+    hand_over(run);
+    me->waits_for = NULL;
+}
+
+void weft_sim_yield(void)
+{
+    if (running && running->now)
+        sim_run_yield(running, "the program itself");
+}
+
+void sim_run_abort(sim_run *run, int code, const char *text)
+{
+    run->is_aborted = true;
+    run->abort_code = code;
+    snprintf(run->text, sizeof run->text, "%s", text);
+    run->now->state = SIM_DEAD;
+    for (;;)
+        hand_over(run);
+}
+
+/* A poll found nothing: others may run here too, so that loops over MPI_Test end, and runs meet more interleavings. */
+static void on_idle(void *arg)
+{
+    sim_run *run = arg;
+    sim_rank *me = run->now;
+    if (!me)
+        return;
+    if (++me->dull >= 8 || (sim_random(run->sim) & 1)) {
+        me->dull = 0;
+        hand_over(run);
+    }
+}
+
+static void on_death(void *arg, uint32_t rank)
+{
+    sim_run *run = arg;
+    (void)rank;
+    run->now->state = SIM_DEAD;
+    for (;;)
+        hand_over(run);
+}
+
+/* -- waiting, for core/wait -- */
+
+static bool rest_sleep(weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
+{
+    sim_run *run = running;
+    sim_rank *me = run->now;
+    (void)lane;
+    me->bells = bells;
+    me->bell_count = count;
+    me->wake_ns = run->sim->now + limit_ns;
+    me->state = SIM_ASLEEP;
+    hand_over(run);
+    me->state = SIM_READY;
+    return me->by_limit;
+}
+
+/* A rank has one thread here: nobody else of its lane can sleep. */
+static void rest_wake(weft_lane *lane)
+{
+    (void)lane;
+}
+
+const weft_rest sim_rest = {.spins = 0, .spin_ns = 0, .sleep = rest_sleep, .wake = rest_wake};
+
+/* -- the scheduler -- */
+
+static void run_rank(void *arg)
+{
+    sim_rank *me = arg;
+    me->code = me->run->program((int)me->rank, me->run->arg);
+    me->state = SIM_OVER;
+}
+
+static bool has_rung(const sim_rank *rank)
+{
+    for (uint32_t i = 0; i < rank->bell_count; i++)
+        if (rank->bells[i].futex && *rank->bells[i].futex != rank->bells[i].value)
+            return true;
+    return rank->bell_count == 0;
+}
+
+static bool can_run(sim_run *run, sim_rank *rank)
+{
+    if (rank->state == SIM_READY)
+        return true;
+    if (rank->state != SIM_ASLEEP)
+        return false;
+    if (has_rung(rank)) {
+        rank->by_limit = false;
+        return true;
+    }
+    rank->by_limit = run->sim->now >= rank->wake_ns;
+    return rank->by_limit;
+}
+
+static sim_rank *choose(sim_run *run)
+{
+    uint32_t size = run->config->ranks, count = 0;
+    sim_rank *chosen = NULL;
+    for (uint32_t i = 0; i < size; i++)
+        if (can_run(run, &run->ranks[i]) && sim_random(run->sim) % ++count == 0)
+            chosen = &run->ranks[i];
+    if (chosen && chosen->is_slow && count > 1 && sim_random(run->sim) % 16)
+        return choose(run);
+    return chosen;
+}
+
+/* Nobody can run. Lets time jump to what comes next; false when nothing will. */
+static bool jump(sim_run *run)
+{
+    weft_sim *sim = run->sim;
+    uint64_t next = sim_next_due(sim);
+    if (next == UINT64_MAX) {
+        /* only sleepers' own limits are left. A few rounds of them may still get things going: that is a lost wake-up */
+        if (++run->idle_rounds > 4)
+            return false;
+        for (uint32_t i = 0; i < run->config->ranks; i++)
+            if (run->ranks[i].state == SIM_ASLEEP && run->ranks[i].wake_ns < next)
+                next = run->ranks[i].wake_ns;
+        if (next == UINT64_MAX)
+            return false;
+    }
+    sim_advance(sim, next > sim->now ? next - sim->now : 0);
+    return true;
+}
+
+static const char *state_name(const sim_rank *rank)
+{
+    static const char *const names[] = {"runs", "sleeps", "has ended", "is dead"};
+    return names[rank->state];
+}
+
+static void report(sim_run *run, const char *what)
+{
+    FILE *out = stderr;
+    snprintf(run->text, sizeof run->text, "%s", what);
+    if (run->config->is_quiet)
+        return;
+    fprintf(out, "sim: %s after %" PRIu64 " switches\n", what, run->steps);
+    for (uint32_t i = 0; i < run->config->ranks; i++) {
+        const sim_rank *rank = &run->ranks[i];
+        fprintf(out, "sim:   rank %u %s", i, state_name(rank));
+        if (rank->state == SIM_OVER)
+            fprintf(out, " (returned %d)", rank->code);
+        if (rank->waits_for)
+            fprintf(out, ", waits for %s", rank->waits_for);
+        if (rank->world && rank->state < SIM_OVER) {
+            const weft_page_status *status = &rank->world->page->status;
+            fprintf(out, ", in %.31s, peer %d tag %d, %" PRIu64 " bytes", *status->call_name ? status->call_name : "(no call)",
+                    atomic_load(&status->peer), atomic_load(&status->tag), (uint64_t)atomic_load(&status->bytes));
+        }
+        fputc('\n', out);
+    }
+    weft_sim_print(run->sim, out);
+}
+
+static void resume(sim_run *run, sim_rank *rank)
+{
+    weft_sim *sim = run->sim;
+    run->steps++;
+    sim->counts[WEFT_SIM_SWITCHES]++;
+    run->now = rank;
+    weft_world_now = rank->world;
+    bool goes_on = weft_fibre_resume(rank->fibre);
+    weft_world_now = NULL;
+    run->now = NULL;
+    /* a rank that ended without closing its port is as dead as one that was killed */
+    if (!goes_on)
+        for (uint32_t i = 0; i < sim->endpoint_count; i++)
+            if (sim->endpoints[i]->name.rank == rank->rank && sim->endpoints[i]->port && !sim->endpoints[i]->is_dead)
+                weft_sim_kill(sim, rank->rank);
+}
+
+/* Until all are over: 0, or WEFT_E_TIMEOUT. */
+static int schedule(sim_run *run)
+{
+    weft_sim *sim = run->sim;
+    uint64_t limit = run->config->step_limit ? run->config->step_limit : STEP_LIMIT;
+    for (;;) {
+        bool is_live = false;
+        for (uint32_t i = 0; i < run->config->ranks; i++)
+            is_live |= run->ranks[i].state < SIM_OVER;
+        if (!is_live || run->is_aborted)
+            return 0;
+        sim_advance(sim, 10 + sim_random(sim) % 50);
+        sim_rank *rank = choose(run);
+        if (rank)
+            resume(run, rank);
+        else if (!jump(run)) {
+            report(run, "everybody waits for ever");
+            return WEFT_E_TIMEOUT;
+        }
+        if (sim->activity != run->last_activity) {
+            if (run->idle_rounds)
+                sim->counts[WEFT_SIM_LATE_WAKES]++;
+            run->idle_rounds = 0;
+            run->last_activity = sim->activity;
+            run->quiet_since = run->steps;
+        }
+        if (run->steps - run->quiet_since > QUIET_LIMIT || run->steps > limit) {
+            report(run, run->steps > limit ? "the limit of steps is reached" : "everybody turns in circles");
+            return WEFT_E_TIMEOUT;
+        }
+    }
+}
+
+/* -- begin and end -- */
+
+static int begin(sim_run *run)
+{
+    const weft_sim_config *config = run->config;
+    uint32_t per_node = config->ranks_per_node ? config->ranks_per_node : config->ranks;
+    run->sim = weft_sim_open(config->profile ? config->profile : weft_sim_profile_find("calm"), config->seed);
+    run->ranks = calloc(config->ranks, sizeof *run->ranks);
+    run->node_of = calloc(config->ranks, sizeof *run->node_of);
+    run->local_of = calloc(config->ranks, sizeof *run->local_of);
+    if (!run->sim || !run->ranks || !run->node_of || !run->local_of)
+        return weft_fail(WEFT_E_NOMEM, "no memory for %u simulated ranks", config->ranks);
+    run->sim->idle = on_idle;
+    run->sim->died = on_death;
+    run->sim->hook_arg = run;
+    if (config->kill)
+        weft_sim_kill_at(run->sim, config->kill_rank, config->kill_step);
+    for (uint32_t i = 0; i < config->ranks; i++) {
+        sim_rank *rank = &run->ranks[i];
+        run->node_of[i] = i / per_node;
+        run->local_of[i] = i % per_node;
+        *rank = (sim_rank){.run = run, .rank = i, .code = INT32_MIN, .is_slow = sim_random(run->sim) % 8 == 0};
+        rank->fibre = weft_fibre_new(run_rank, rank, config->stack_bytes ? config->stack_bytes : STACK_BYTES);
+        if (!rank->fibre)
+            return weft_fail(WEFT_E_NOMEM, "no memory for the stack of simulated rank %u", i);
+    }
+    return 0;
+}
+
+static int result(sim_run *run, int rc)
+{
+    if (rc)
+        return rc;
+    if (run->is_aborted)
+        return run->abort_code ? run->abort_code : 1;
+    for (uint32_t i = 0; i < run->config->ranks; i++)
+        if (run->ranks[i].code && run->ranks[i].state == SIM_OVER)
+            return run->ranks[i].code;
+    return 0;
+}
+
+static void tell(sim_run *run, int rc)
+{
+    weft_sim_report *out = run->config->report;
+    if (!out)
+        return;
+    out->deadlocked = rc == WEFT_E_TIMEOUT;
+    out->aborted = run->is_aborted;
+    out->abort_code = run->abort_code;
+    out->rc = result(run, rc);
+    snprintf(out->text, sizeof out->text, "%s", run->text);
+    out->steps = run->steps;
+    out->now_ns = run->sim->now;
+    memcpy(out->counts, run->sim->counts, sizeof out->counts);
+    for (uint32_t i = 0; out->codes && i < run->config->ranks; i++)
+        out->codes[i] = run->ranks[i].code;
+}
+
+int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *arg), void *arg)
+{
+    sim_run run = {.config = config, .program = program, .arg = arg};
+    weft_boot *(*hook_before)(void) = weft_boot_hook;
+    weft_world *world_before = weft_world_now;
+    if (running)
+        return weft_fail(WEFT_E_ARG, "one simulated run at a time: this one was asked for inside another");
+    if (!config->ranks)
+        return weft_fail(WEFT_E_ARG, "a run needs at least one rank");
+    weft_list_init(&run.pairs);
+    running = &run;
+    weft_boot_hook = sim_boot_new;
+    int rc = begin(&run);
+    if (!rc) {
+        rc = schedule(&run);
+        tell(&run, rc);
+        rc = result(&run, rc);
+    }
+    for (uint32_t i = 0; run.ranks && i < config->ranks; i++)
+        weft_fibre_free(run.ranks[i].fibre);
+    if (run.sim)
+        weft_sim_close(run.sim);
+    sim_pairs_free(&run);
+    free(run.ranks);
+    free(run.node_of);
+    free(run.local_of);
+    weft_world_now = world_before;
+    weft_boot_hook = hook_before;
+    running = NULL;
+    return rc;
+}

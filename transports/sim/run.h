@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run: the state of weft_sim_run that its boots need: who runs, and how one waits there. Private to transports/sim.
+ */
+#ifndef WEFT_SIM_RUN_H
+#define WEFT_SIM_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "core/world.h"
+#include "launch/boot.h"
+#include "transports/sim/fabric.h"
+#include "transports/sim/fibre.h"
+
+enum sim_rank_state { SIM_READY, SIM_ASLEEP, SIM_OVER, SIM_DEAD };
+
+typedef struct sim_run sim_run;
+
+typedef struct sim_rank {
+    sim_run *run;
+    uint32_t rank;
+    weft_fibre *fibre;
+    enum sim_rank_state state;
+    const weft_bell *bells; /* while asleep */
+    uint32_t bell_count;
+    uint64_t wake_ns;       /* virtual */
+    bool by_limit;          /* what ended the last sleep */
+    bool is_slow;           /* by seed: this rank is chosen rarely */
+    uint32_t dull;          /* polls in a row that found nothing */
+    weft_world *world;      /* its weft_world_now while others run */
+    const char *waits_for;  /* in a boot's call; NULL else */
+    int code;
+} sim_rank;
+
+struct sim_run {
+    const weft_sim_config *config;
+    int (*program)(int rank, void *arg);
+    void *arg;
+    weft_sim *sim;
+    sim_rank *ranks;
+    sim_rank *now;          /* who runs; NULL: the scheduler */
+    uint32_t *node_of, *local_of;
+    weft_link pairs;        /* what boots have put */
+    uint32_t fence_came, fence_generation;
+    uint64_t steps, quiet_since, last_activity;
+    uint32_t idle_rounds;
+    bool is_aborted;
+    int abort_code;
+    char text[512];
+};
+
+/* The boot of the rank that runs; NULL when none does. */
+weft_boot *sim_boot_new(void);
+void sim_pairs_free(sim_run *run);
+/* The run of this process, or NULL. */
+sim_run *sim_run_now(void);
+/* The rank that runs hands over; `waits_for` says why, for the report of a deadlock. */
+void sim_run_yield(sim_run *run, const char *waits_for);
+/* Ends the whole run; does not return. */
+void sim_run_abort(sim_run *run, int code, const char *text) __attribute__((noreturn));
+extern const weft_rest sim_rest;
+
+#endif

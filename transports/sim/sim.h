@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sim: many worlds in one process, on a network that is made of a seed. Delay, reordering where the contract allows it, refusals,
+ * narrow queues, torn writes, bit flips, pin limits and the death of a rank all follow from (profile, seed), so a failing seed
+ * replays exactly. For tests only: it is no part of the library that programs link.
+ *
+ *   fabric   what lies between ports: give it as env.segment to weft_sim_ops.open; virtual time, events, faults, counts
+ *   run      ranks as fibres over one fabric: weft_sim_run
+ */
+#ifndef WEFT_SIM_SIM_H
+#define WEFT_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "transport/port.h"
+
+extern const weft_port_ops weft_sim_ops;
+
+/* What the network does to its users. Zero of a limit means none, or the default named. */
+typedef struct weft_sim_profile {
+    const char *name;
+    uint32_t delay_ns;            /* an event takes 1..delay_ns */
+    uint32_t again_permille;      /* a send, get, put or amo meets a storm of refusals ... */
+    uint32_t storm_max;           /* ... of 1..storm_max calls */
+    uint32_t flow_frames;         /* frames to one peer that it has not polled; 0: 1,024 */
+    uint32_t flow_moves;          /* gets, puts, amos to one peer under way; 0: 256 */
+    uint32_t blind_permille;      /* polls that find nothing although something is there (never while armed) */
+    uint32_t prompt_permille;     /* moves that end inside the call */
+    uint32_t flip_permille;       /* frames of which one bit of the body is wrong */
+    uint32_t map_refuse_permille; /* maps that fail with WEFT_E_NOMEM */
+    uint64_t pin_bytes;           /* what one port may have mapped; 0: no limit */
+    uint32_t frame_max;           /* 0: 4,096 */
+    uint32_t inline_max;
+    uint64_t move_max;            /* 0: 1 GiB */
+    bool unordered;               /* frames of a pair may overtake each other, and caps says so */
+    bool local_keys;
+    bool torn;                    /* a put's halves become visible at two moments, the later half first */
+    bool no_get, no_put, no_notify, no_share;
+    enum weft_amo_domain amo;
+} weft_sim_profile;
+
+/* By name: calm slow storm narrow shuffled torn copyonly pinched tiny wild flipped. NULL when there is none. */
+const weft_sim_profile *weft_sim_profile_find(const char *name);
+/* All of them, for tests that try each; ends with name NULL. */
+extern const weft_sim_profile weft_sim_profiles[];
+
+enum weft_sim_count {
+    WEFT_SIM_FRAMES, WEFT_SIM_MOVES, WEFT_SIM_REFUSED, WEFT_SIM_DELAYED, WEFT_SIM_REORDERED, WEFT_SIM_BLIND, WEFT_SIM_TORN,
+    WEFT_SIM_FLIPPED, WEFT_SIM_KEYS_REFUSED, WEFT_SIM_MAPS_REFUSED, WEFT_SIM_KILLED, WEFT_SIM_DROPPED, WEFT_SIM_SWITCHES,
+    WEFT_SIM_LATE_WAKES, WEFT_SIM_COUNT_LAST
+};
+extern const char *const weft_sim_count_names[WEFT_SIM_COUNT_LAST];
+
+/* -- the fabric -- */
+
+typedef struct weft_sim weft_sim;
+
+/* NULL when out of memory. The profile is copied. */
+weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed);
+/* Frees all, also the ports of ranks that were killed. Other ports were closed before. */
+void weft_sim_close(weft_sim *sim);
+uint64_t weft_sim_now_ns(const weft_sim *sim);
+uint64_t weft_sim_counter(const weft_sim *sim, enum weft_sim_count which);
+/* Ends a rank as kill -9 does: of the frames that it has under way, a beginning arrives, then its peers are told `lost`. */
+void weft_sim_kill(weft_sim *sim, uint32_t rank);
+/* Kills `rank` at its `step`-th call of the contract (from 1). */
+void weft_sim_kill_at(weft_sim *sim, uint32_t rank, uint64_t step);
+/* One line: seed, profile, counts that are not zero. */
+void weft_sim_print(const weft_sim *sim, FILE *out);
+
+/* -- a run -- */
+
+typedef struct weft_sim_report {
+    bool deadlocked, aborted;
+    int rc;                 /* as weft_sim_run returned */
+    int abort_code;
+    char text[512];         /* of the abort or the deadlock */
+    uint64_t steps, now_ns;
+    uint64_t counts[WEFT_SIM_COUNT_LAST];
+    int *codes;             /* [ranks], caller's array or NULL: what each program returned; INT32_MIN: it never did */
+} weft_sim_report;
+
+typedef struct weft_sim_config {
+    uint32_t ranks;
+    uint64_t seed;
+    const weft_sim_profile *profile; /* NULL: calm */
+    uint32_t ranks_per_node;         /* 0: all on one node */
+    bool kill;                       /* kill_rank dies at its kill_step-th call of the contract */
+    uint32_t kill_rank;
+    uint64_t kill_step;
+    uint64_t step_limit;             /* switches; 0: 50 million */
+    size_t stack_bytes;              /* 0: 1 MiB */
+    bool is_quiet;                   /* no report of a deadlock on stderr */
+    weft_sim_report *report;         /* or NULL */
+} weft_sim_config;
+
+/* Runs program(rank, arg) once per rank, each in its fibre; weft_boot_start inside a fibre gives that rank's boot, and
+ * weft_world_now is the rank's own. Returns 0 when all returned 0, else the first code that was not; WEFT_E_TIMEOUT when all
+ * waited for ever (a report of each rank's state goes to stderr), the code of MPI_Abort when one aborted (1 if that is 0).
+ * One run at a time per process. */
+int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *arg), void *arg);
+/* Lets others run: for loops in a program that wait for something outside the library. */
+void weft_sim_yield(void);
+
+#endif
