@@ -37,9 +37,19 @@ static inline const weft_op *weft_op_of(const void *handle)
     return op->magic == WEFT_OP_MAGIC ? op : NULL;
 }
 
+/* A user's operator, with one reference. WEFT_E_NOMEM. Predefined ones are never freed. */
+int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **op);
+void weft_op_hold(const weft_op *op);
+void weft_op_drop(const weft_op *op);
+/* The user gives the handle up (MPI_Op_free); operations under way go on using it. */
+void weft_op_retire(weft_op *op);
+/* As weft_type_number. */
+int weft_op_number(const weft_op *op);
+const weft_op *weft_op_numbered(int number);
+
 /* May this operator reduce this type (MPI 5.0, 6.9.2)? User operators: always. On no: WEFT_E_OP with a text that names both. */
 int weft_op_fits(const weft_op *op, const weft_type *type);
-/* inout = in op inout, count elements of type, in memory form. `handle` is what user functions are given as datatype. */
+/* inout = in op inout, count elements of type, in memory form; weft_op_fits said yes. User functions are given the type's handle. */
 void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
 
 #endif

@@ -40,7 +40,23 @@ struct MPI_ABI_Datatype {
     void *envelope;      /* how it was made: combiner, integers, addresses, types (MPI_Type_get_contents) */
     void *attributes;    /* src/mpi's */
     char name[128];      /* MPI_MAX_OBJECT_NAME */
+    int64_t align;       /* what the strictest basic element asks of addresses: rounds the extent (MPI 5.0, 5.1) */
+    bool is_resized;     /* lb and extent were set by the user (or come from a type where they were), not by the data */
 };
+
+/* How a type was made, for MPI_Type_get_envelope and _contents. Combiners have the ABI's values. Owned by the type; holds `types`. */
+enum weft_combiner {
+    WEFT_COMBINER_NAMED = 101, WEFT_COMBINER_DUP, WEFT_COMBINER_CONTIGUOUS, WEFT_COMBINER_VECTOR, WEFT_COMBINER_HVECTOR,
+    WEFT_COMBINER_INDEXED, WEFT_COMBINER_HINDEXED, WEFT_COMBINER_INDEXED_BLOCK, WEFT_COMBINER_HINDEXED_BLOCK, WEFT_COMBINER_STRUCT,
+    WEFT_COMBINER_SUBARRAY, WEFT_COMBINER_DARRAY, WEFT_COMBINER_RESIZED = 116
+};
+typedef struct weft_envelope {
+    int32_t combiner;
+    uint32_t number_count, address_count, type_count;
+    int64_t *numbers;        /* counts and integers in the order of the standard's tables (5.1.13) */
+    int64_t *addresses;      /* byte displacements and strides */
+    const weft_type **types; /* each is held by this one, so that programs may point into theirs */
+} weft_envelope;
 
 /* Handle to type: predefined constants by table, pointers as they are. NULL for MPI_DATATYPE_NULL, garbage below 4096, or freed types. */
 extern const weft_type *const weft_type_table[256];
@@ -54,12 +70,30 @@ static inline const weft_type *weft_type_of(const void *handle)
     return type->magic == WEFT_TYPE_MAGIC ? type : NULL;
 }
 
-/* Constructors: out types are uncommitted, with one reference, owned by the caller. WEFT_E_NOMEM; arguments were checked before. */
+/* Constructors: out types are uncommitted, with one reference, owned by the caller. WEFT_E_NOMEM; WEFT_E_TOOLARGE when a size or
+ * an address of the new type passes 63 bits. Arguments were checked before (counts >= 0, old types present on this compiler).
+ * Strides and displacements may be negative and are in bytes. The old types may be dropped afterwards. */
 int weft_type_contiguous(int64_t count, const weft_type *old, weft_type **out);
 int weft_type_vector(int64_t count, int64_t blocklength, int64_t stride_bytes, const weft_type *old, weft_type **out);
+/* count blocks: blocklengths[i] elements of types[i] at displacements[i]. */
+int weft_type_struct(int64_t count, const int64_t *blocklengths, const int64_t *displacements, const weft_type *const *types,
+                     weft_type **out);
+/* The same with one old type: what indexed, hindexed and their block forms compile to. */
+int weft_type_hindexed(int64_t count, const int64_t *blocklengths, const int64_t *displacements, const weft_type *old, weft_type **out);
+int weft_type_resized(const weft_type *old, int64_t lb, int64_t extent, weft_type **out);
+/* A copy, committed if the old one is. */
 int weft_type_dup(const weft_type *old, weft_type **out);
-int weft_type_commit(weft_type *type);
+/* Replaces what the envelope says (the constructors note their byte form); keeps the types that it holds. */
+int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint32_t number_count, const int64_t *numbers,
+                       uint32_t address_count, const int64_t *addresses);
+int weft_type_commit(weft_type *type); /* idempotent */
 void weft_type_hold(const weft_type *type);
 void weft_type_drop(const weft_type *type); /* the last drop frees; predefined: nothing happens */
+/* The user gives the handle up (MPI_Type_free): from now on weft_type_of knows it no more; whoever holds the type may go on using it. */
+void weft_type_retire(weft_type *type);
+
+/* A number for a live type, the same each time, and back: the ABI's constant, or 4096 and up. NULL for numbers never given. */
+int weft_type_number(const weft_type *type);
+const weft_type *weft_type_numbered(int number);
 
 #endif

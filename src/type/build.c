@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * build: the constructors: bounds and extents by the definitions of MPI 5.0, 5.1, and the program. Every constructor is "copies of
+ * old types at displacements"; what differs is only how the program is put together.
+ */
+#include "type/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "type/program.h"
+
+/* What the type map's definitions ask for, gathered over all copies. Sticky: overflow. */
+typedef struct bounds {
+    int64_t lb, ub;           /* of resized members if there is one, else of the data */
+    int64_t true_lb, true_ub; /* of the data */
+    int64_t size, elements, align;
+    uint16_t basic_handle;
+    uint8_t class_;
+    bool is_resized, has_data, is_mixed, is_over;
+} bounds;
+
+static int64_t add(bounds *b, int64_t x, int64_t y)
+{
+    int64_t z;
+    b->is_over |= __builtin_add_overflow(x, y, &z);
+    return z;
+}
+
+static int64_t mul(bounds *b, int64_t x, int64_t y)
+{
+    int64_t z;
+    b->is_over |= __builtin_mul_overflow(x, y, &z);
+    return z;
+}
+
+/* One copy of `old` at `at`: where it reaches. */
+static void bounds_reach(bounds *b, const weft_type *old, int64_t at)
+{
+    int64_t lb = add(b, at, old->lb), ub = add(b, lb, old->extent);
+    int64_t true_lb = add(b, at, old->true_lb), true_ub = add(b, true_lb, old->true_extent);
+    if (old->is_resized) { /* its marks overrule all data's bounds */
+        if (!b->is_resized || lb < b->lb)
+            b->lb = lb;
+        if (!b->is_resized || ub > b->ub)
+            b->ub = ub;
+        b->is_resized = true;
+    }
+    if (!old->elements)
+        return;
+    if (!b->has_data || true_lb < b->true_lb)
+        b->true_lb = true_lb;
+    if (!b->has_data || true_ub > b->true_ub)
+        b->true_ub = true_ub;
+    b->has_data = true;
+}
+
+/* `copies` elements of `old` are in it: what they are. */
+static void bounds_amount(bounds *b, const weft_type *old, int64_t copies)
+{
+    if (!old->elements || !copies)
+        return;
+    if (old->align > b->align)
+        b->align = old->align;
+    if (b->elements && b->basic_handle != old->basic_handle)
+        b->is_mixed = true;
+    b->basic_handle = old->basic_handle;
+    b->class_ = old->class_;
+    b->size = add(b, b->size, mul(b, old->size, copies));
+    b->elements = add(b, b->elements, mul(b, old->elements, copies));
+}
+
+/* Blocks of `length` copies, an extent apart: the outermost copies are the first and the last, whatever the signs. */
+static void bounds_block(bounds *b, const weft_type *old, int64_t at, int64_t length)
+{
+    if (!length)
+        return;
+    bounds_reach(b, old, at);
+    bounds_reach(b, old, add(b, at, mul(b, length - 1, old->extent)));
+    bounds_amount(b, old, length);
+}
+
+static weft_envelope *envelope_new(uint32_t type_count, const weft_type *const *types)
+{
+    weft_envelope *envelope = calloc(1, sizeof(*envelope));
+    if (!envelope)
+        return NULL;
+    envelope->types = malloc((type_count ? type_count : 1) * sizeof(*types));
+    if (!envelope->types) {
+        free(envelope);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < type_count; i++) {
+        envelope->types[i] = types[i];
+        weft_type_hold(types[i]);
+    }
+    envelope->type_count = type_count;
+    return envelope;
+}
+
+static void type_settle(weft_type *type, const bounds *b)
+{
+    const weft_type_program *p = type->program;
+    int64_t past;
+    type->magic = WEFT_TYPE_MAGIC;
+    type->size = b->size;
+    type->elements = b->elements;
+    type->align = b->align ? b->align : 1;
+    type->basic_handle = b->is_mixed ? 0 : b->basic_handle;
+    type->class_ = b->is_mixed ? WEFT_CLASS_NONE : b->class_;
+    type->true_lb = b->true_lb;
+    type->true_extent = b->true_ub - b->true_lb;
+    type->is_resized = b->is_resized;
+    type->lb = b->is_resized ? b->lb : b->true_lb;
+    type->extent = b->is_resized ? b->ub - b->lb : type->true_extent;
+    past = type->extent % type->align;
+    if (!b->is_resized && past)
+        type->extent += type->align - past;
+    type->is_dense = type->size == type->extent && !type->lb && p->kind == WEFT_PROGRAM_RUN && p->count <= 1 && !p->disp;
+    if (type->is_dense) {
+        weft_program_free(p);
+        type->program = NULL;
+    }
+}
+
+/* Makes a type of bounds, program (taken over, also on error; NULL: memory ran out) and the types that it is made of. */
+static int type_finish(const bounds *b, weft_type_program *program, uint32_t type_count, const weft_type *const *types, weft_type **out)
+{
+    weft_type *type = NULL;
+    if (!program)
+        goto no_memory;
+    if (b->is_over) {
+        weft_program_free(program);
+        return weft_fail(WEFT_E_TOOLARGE, "the datatype's size or one of its addresses would not fit into 63 bits");
+    }
+    type = weft_type_blank();
+    if (!type)
+        goto no_memory;
+    type->program = program;
+    type->envelope = envelope_new(type_count, types);
+    if (!type->envelope)
+        goto undo_type;
+    type_settle(type, b);
+    *out = type;
+    return 0;
+undo_type:
+    type->program = NULL;
+    weft_type_drop(type);
+no_memory:
+    weft_program_free(program);
+    return weft_fail(WEFT_E_NOMEM, "no memory for a datatype made of %u others", type_count);
+}
+
+static int type_described(weft_type *type, enum weft_combiner combiner, uint32_t number_count, const int64_t *numbers,
+                          uint32_t address_count, const int64_t *addresses, weft_type **out)
+{
+    int rc = weft_type_describe(type, combiner, number_count, numbers, address_count, addresses);
+    if (rc)
+        weft_type_drop(type);
+    else
+        *out = type;
+    return rc;
+}
+
+/* The program for count blocks of blocklength copies. */
+static weft_type_program *vector_program(const weft_type *old, int64_t count, int64_t blocklength, int64_t stride)
+{
+    weft_type_program scratch, outer, *block, *root;
+    const weft_type_program *element = weft_program_of(old, &scratch);
+    weft_program_repeat(&outer, element, (uint64_t)blocklength, old->extent);
+    if (outer.child == &scratch || !(block = weft_program_root(&outer, NULL)))
+        return NULL; /* the first never happens: a dense element always merges */
+    weft_program_repeat(&outer, block, (uint64_t)count, stride);
+    if (outer.kind == WEFT_PROGRAM_LOOP && outer.child == block)
+        return weft_program_root(&outer, block);
+    root = weft_program_root(&outer, NULL);
+    weft_program_free(block);
+    return root;
+}
+
+static int vector_make(int64_t count, int64_t blocklength, int64_t stride, const weft_type *old, weft_type **out)
+{
+    bounds b = {0};
+    if (count && blocklength) {
+        bounds_block(&b, old, 0, blocklength);
+        b.size = b.elements = 0;
+        bounds_block(&b, old, mul(&b, count - 1, stride), blocklength);
+        b.size = b.elements = 0;
+        bounds_amount(&b, old, mul(&b, count, blocklength));
+    }
+    if (b.is_over) /* the program's own products would pass 64 bits too */
+        return weft_fail(WEFT_E_TOOLARGE, "%lld blocks of %lld elements of %lld bytes, %lld bytes apart, do not fit into 63 bits",
+                         (long long)count, (long long)blocklength, (long long)old->size, (long long)stride);
+    return type_finish(&b, vector_program(old, count, blocklength, stride), 1, &old, out);
+}
+
+int weft_type_contiguous(int64_t count, const weft_type *old, weft_type **out)
+{
+    weft_type *type;
+    int rc = vector_make(1, count, 0, old, &type);
+    return rc ? rc : type_described(type, WEFT_COMBINER_CONTIGUOUS, 1, &count, 0, NULL, out);
+}
+
+int weft_type_vector(int64_t count, int64_t blocklength, int64_t stride_bytes, const weft_type *old, weft_type **out)
+{
+    weft_type *type;
+    int64_t numbers[2] = {count, blocklength};
+    int rc = vector_make(count, blocklength, stride_bytes, old, &type);
+    return rc ? rc : type_described(type, WEFT_COMBINER_HVECTOR, 2, numbers, 1, &stride_bytes, out);
+}
+
+/* types[i * step]: step 0 for one type in all blocks. */
+static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t *displacements, const weft_type *const *types,
+                       int step, weft_type **out)
+{
+    bounds b = {0};
+    weft_program_builder builder = {0};
+    weft_type_program scratch, block;
+    for (int64_t i = 0; i < count; i++)
+        bounds_block(&b, types[i * step], displacements[i], blocklengths[i]);
+    if (b.is_over)
+        return weft_fail(WEFT_E_TOOLARGE, "the size or an address of a datatype of %lld blocks does not fit into 63 bits", (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        const weft_type *old = types[i * step];
+        weft_program_repeat(&block, weft_program_of(old, &scratch), (uint64_t)blocklengths[i], old->extent);
+        weft_builder_add(&builder, &block, displacements[i]);
+    }
+    return type_finish(&b, weft_builder_finish(&builder), step ? (uint32_t)count : 1, types, out);
+}
+
+/* The numbers of struct and hindexed: the count, then the block lengths. */
+static int blocks_described(weft_type *type, enum weft_combiner combiner, int64_t count, const int64_t *blocklengths,
+                            const int64_t *displacements, weft_type **out)
+{
+    int64_t *numbers = malloc(((size_t)count + 1) * sizeof(*numbers));
+    int rc;
+    if (!numbers) {
+        weft_type_drop(type);
+        return weft_fail(WEFT_E_NOMEM, "no memory to note %lld block lengths", (long long)count);
+    }
+    numbers[0] = count;
+    if (count)
+        memcpy(numbers + 1, blocklengths, (size_t)count * sizeof(*numbers));
+    rc = type_described(type, combiner, (uint32_t)count + 1, numbers, (uint32_t)count, displacements, out);
+    free(numbers);
+    return rc;
+}
+
+int weft_type_struct(int64_t count, const int64_t *blocklengths, const int64_t *displacements, const weft_type *const *types,
+                     weft_type **out)
+{
+    weft_type *type;
+    int rc = blocks_make(count, blocklengths, displacements, types, 1, &type);
+    return rc ? rc : blocks_described(type, WEFT_COMBINER_STRUCT, count, blocklengths, displacements, out);
+}
+
+int weft_type_hindexed(int64_t count, const int64_t *blocklengths, const int64_t *displacements, const weft_type *old, weft_type **out)
+{
+    weft_type *type;
+    int rc = blocks_make(count, blocklengths, displacements, &old, 0, &type);
+    return rc ? rc : blocks_described(type, WEFT_COMBINER_HINDEXED, count, blocklengths, displacements, out);
+}
+
+/* A second type over the same data: same program, other bounds or none other. */
+static int type_again(const weft_type *old, bool is_resized, int64_t lb, int64_t extent, weft_type **out)
+{
+    weft_type_program scratch;
+    const weft_type_program *element = weft_program_of(old, &scratch);
+    bounds b = {0};
+    bounds_block(&b, old, 0, 1);
+    if (is_resized) {
+        b.is_resized = true;
+        b.lb = lb;
+        b.ub = add(&b, lb, extent);
+    }
+    return type_finish(&b, weft_program_root(element, NULL), 1, &old, out);
+}
+
+int weft_type_resized(const weft_type *old, int64_t lb, int64_t extent, weft_type **out)
+{
+    weft_type *type;
+    int64_t addresses[2] = {lb, extent};
+    int rc = type_again(old, true, lb, extent, &type);
+    return rc ? rc : type_described(type, WEFT_COMBINER_RESIZED, 0, NULL, 2, addresses, out);
+}
+
+int weft_type_dup(const weft_type *old, weft_type **out)
+{
+    weft_type *type;
+    int rc = type_again(old, false, 0, 0, &type);
+    if (rc)
+        return rc;
+    type->is_committed = old->is_committed;
+    return type_described(type, WEFT_COMBINER_DUP, 0, NULL, 0, NULL, out);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * kernels: tables of loops, operator by machine type, one table per level of the CPU (the same text compiled thrice: kernels.inc)
+ * and one for the formats that no vector unit knows. Called by op.c. All levels give the same bits. Buffers may lie at any address.
+ */
+#ifndef WEFT_TYPE_KERNELS_H
+#define WEFT_TYPE_KERNELS_H
+
+#include <stdint.h>
+
+#include "type/op.h"
+
+enum weft_slot {
+    WEFT_SLOT_SUM, WEFT_SLOT_PROD, WEFT_SLOT_MIN, WEFT_SLOT_MAX, WEFT_SLOT_BAND, WEFT_SLOT_BOR, WEFT_SLOT_BXOR,
+    WEFT_SLOT_LAND, WEFT_SLOT_LOR, WEFT_SLOT_LXOR, WEFT_SLOT_MINLOC, WEFT_SLOT_MAXLOC, WEFT_SLOTS
+};
+
+/* What a kernel computes with. Signed sums and products use the unsigned type: same bits, and no undefined overflow. */
+enum weft_unit {
+    WEFT_UNIT_U8, WEFT_UNIT_U16, WEFT_UNIT_U32, WEFT_UNIT_U64, WEFT_UNIT_U128, /* in the order of log2 of their bytes */
+    WEFT_UNIT_I8, WEFT_UNIT_I16, WEFT_UNIT_I32, WEFT_UNIT_I64, WEFT_UNIT_I128,
+    WEFT_UNIT_F16, WEFT_UNIT_F32, WEFT_UNIT_F64, WEFT_UNIT_LONG, WEFT_UNIT_F128, /* LONG: long double */
+    WEFT_UNIT_C16, WEFT_UNIT_C32, WEFT_UNIT_C64, WEFT_UNIT_CLONG, WEFT_UNIT_C128, /* complex of two of those */
+    WEFT_UNIT_F32_INT, WEFT_UNIT_F64_INT, WEFT_UNIT_LONG_INT, WEFT_UNIT_INT_INT, WEFT_UNIT_SHORT_INT, WEFT_UNIT_LONG_DOUBLE_INT,
+    WEFT_UNIT_F32_F32, WEFT_UNIT_F64_F64,
+    WEFT_UNITS
+};
+
+typedef struct weft_kernel_table {
+    weft_op_kernel *kernel[WEFT_SLOTS][WEFT_UNITS];
+} weft_kernel_table;
+
+extern const weft_kernel_table weft_kernels0, weft_kernels1, weft_kernels2, weft_kernels_wide;
+
+/* The kernel at a level of the CPU (0..2, see base/arith.h); NULL when operator and unit do not go together. */
+weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_unit unit, int level);
+
+/* Types that may lie at any address and alias anything. */
+#define WEFT_ANYWHERE __attribute__((aligned(1), may_alias))
+
+/* One loop. R is what it computes in; x is in's element, y inout's. */
+#define WEFT_KERNEL(attribute, name, T, R, expression)                                                                             \
+    static attribute void name(const void *in, void *inout, uint64_t count)                                                       \
+    {                                                                                                                              \
+        typedef T any WEFT_ANYWHERE;                                                                                               \
+        const any *restrict a = in;                                                                                                \
+        any *restrict b = inout;                                                                                                   \
+        for (uint64_t i = 0; i < count; i++) {                                                                                     \
+            const R x = (R)a[i], y = (R)b[i];                                                                                      \
+            b[i] = (T)(expression);                                                                                                \
+        }                                                                                                                          \
+    }
+
+#define WEFT_KERNELS_RING(A, u, T, R)                                                                                              \
+    WEFT_KERNEL(A, sum_##u, T, R, x + y)                                                                                           \
+    WEFT_KERNEL(A, prod_##u, T, R, x *y)
+#define WEFT_KERNELS_ORDER(A, u, T)                                                                                                \
+    WEFT_KERNEL(A, min_##u, T, T, x < y ? x : y)                                                                                   \
+    WEFT_KERNEL(A, max_##u, T, T, x > y ? x : y)
+/* A NaN on either side gives a NaN, so that the order of operands cannot make ranks differ in that. */
+#define WEFT_KERNELS_FLOAT_ORDER(A, u, T)                                                                                          \
+    WEFT_KERNEL(A, min_##u, T, T, ((x < y) | (x != x)) ? x : y)                                                                    \
+    WEFT_KERNEL(A, max_##u, T, T, ((x > y) | (x != x)) ? x : y)
+#define WEFT_KERNELS_LOGIC(A, u, T)                                                                                                \
+    WEFT_KERNEL(A, land_##u, T, T, (x != 0) & (y != 0))                                                                            \
+    WEFT_KERNEL(A, lor_##u, T, T, (x | y) != 0)                                                                                    \
+    WEFT_KERNEL(A, lxor_##u, T, T, (x != 0) != (y != 0))
+
+/* The textbook product, as Fortran has it: C's repairs of infinities (annex G) would keep it out of vector units. */
+#define WEFT_KERNEL_COMPLEX(attribute, u, T)                                                                                       \
+    static attribute void prod_##u(const void *in, void *inout, uint64_t count)                                                   \
+    {                                                                                                                              \
+        typedef T any WEFT_ANYWHERE;                                                                                               \
+        const any *restrict a = in;                                                                                                \
+        any *restrict b = inout;                                                                                                   \
+        for (uint64_t i = 0; i < 2 * count; i += 2) {                                                                              \
+            const T xr = a[i], xi = a[i + 1], yr = b[i], yi = b[i + 1];                                                            \
+            b[i] = xr * yr - xi * yi;                                                                                              \
+            b[i + 1] = xr * yi + xi * yr;                                                                                          \
+        }                                                                                                                          \
+    }
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * op: which operator may reduce which type (the table of MPI 5.0, 6.9.2, read strictly: logical operators take no Fortran or
+ * multi-language integers, and predefined operators no derived types), the way to the kernel, and users' operators.
+ *
+ * Floating point: MIN and MAX give a NaN when either side is one; MINLOC and MAXLOC let a NaN win over numbers, the lower index over
+ * the same value. Complex products are the plain formula. Nothing is fused: bits do not depend on the CPU.
+ */
+#include "type/op.h"
+
+#include <string.h>
+
+#include "base/arith.h"
+#include "base/status.h"
+#include "type/kernels.h"
+#include "type/pack.h"
+#include "type/shelf.h"
+
+#define FIRST_NUMBER 4096
+#define CHUNK (UINT64_C(1) << 30) /* elements per call of a user's function with an int length */
+
+/* MPI_User_function and MPI_User_function_c: MPI_Datatype is a pointer to weft_type. */
+typedef void user_function(void *in, void *inout, int *length, weft_type **type);
+typedef void user_function_large(void *in, void *inout, int64_t *length, weft_type **type);
+
+enum { GROUP_C_INT = 1, GROUP_F_INT = 2, GROUP_FLOAT = 4, GROUP_LOGICAL = 8, GROUP_COMPLEX = 16, GROUP_BYTE = 32, GROUP_MULTI = 64,
+       GROUP_PAIR = 128, GROUP_TEXT = 256, GROUP_ALL = 511 };
+#define ORDERED (GROUP_C_INT | GROUP_F_INT | GROUP_FLOAT | GROUP_MULTI)
+#define NUMBERS (ORDERED | GROUP_COMPLEX)
+#define LOGICALS (GROUP_C_INT | GROUP_LOGICAL)
+#define BITS (GROUP_C_INT | GROUP_F_INT | GROUP_BYTE | GROUP_MULTI)
+
+/* OPERATOR(value, name, slot, groups): REPLACE and NO_OP compute nothing and have no slot. */
+#define OPERATORS                                                                                                                  \
+    OPERATOR(0x21, MPI_SUM, WEFT_SLOT_SUM, NUMBERS)                                                                                \
+    OPERATOR(0x22, MPI_MIN, WEFT_SLOT_MIN, ORDERED)                                                                                \
+    OPERATOR(0x23, MPI_MAX, WEFT_SLOT_MAX, ORDERED)                                                                                \
+    OPERATOR(0x24, MPI_PROD, WEFT_SLOT_PROD, NUMBERS)                                                                              \
+    OPERATOR(0x28, MPI_BAND, WEFT_SLOT_BAND, BITS)                                                                                 \
+    OPERATOR(0x29, MPI_BOR, WEFT_SLOT_BOR, BITS)                                                                                   \
+    OPERATOR(0x2a, MPI_BXOR, WEFT_SLOT_BXOR, BITS)                                                                                 \
+    OPERATOR(0x30, MPI_LAND, WEFT_SLOT_LAND, LOGICALS)                                                                             \
+    OPERATOR(0x31, MPI_LOR, WEFT_SLOT_LOR, LOGICALS)                                                                               \
+    OPERATOR(0x32, MPI_LXOR, WEFT_SLOT_LXOR, LOGICALS)                                                                             \
+    OPERATOR(0x38, MPI_MINLOC, WEFT_SLOT_MINLOC, GROUP_PAIR)                                                                       \
+    OPERATOR(0x39, MPI_MAXLOC, WEFT_SLOT_MAXLOC, GROUP_PAIR)                                                                       \
+    OPERATOR(0x3c, MPI_REPLACE, WEFT_SLOTS, GROUP_ALL)                                                                             \
+    OPERATOR(0x3d, MPI_NO_OP, WEFT_SLOTS, GROUP_ALL)
+enum { HANDLE_REPLACE = 0x3c, HANDLE_NO_OP = 0x3d, HANDLE_LONG_DOUBLE = 0x220, HANDLE_C_LONG_DOUBLE = 0x224, HANDLE_CXX_LONG_DOUBLE };
+
+#define OPERATOR(value, name, slot, groups)                                                                                        \
+    static const weft_op op_##name = {                                                                                             \
+        .magic = WEFT_OP_MAGIC, .refs = 1, .handle = value, .is_commutative = (value) != HANDLE_REPLACE && (value) != HANDLE_NO_OP};
+OPERATORS
+#undef OPERATOR
+
+const weft_op *const weft_op_table[32] = {
+#define OPERATOR(value, name, slot, groups) [value & 31] = &op_##name,
+    OPERATORS
+#undef OPERATOR
+};
+
+static const struct { const char *name; uint16_t groups; uint8_t slot; } op_facts[32] = {
+#define OPERATOR(value, name, slot, groups) [value & 31] = {#name, groups, slot},
+    OPERATORS
+#undef OPERATOR
+};
+
+static const uint16_t type_groups[256] = {
+#define BASIC(value, name, c_type, kind, group, is_there) [value & 255] = GROUP_##group,
+#define PAIR(value, name, first_type, second_type) [value & 255] = GROUP_PAIR,
+#include "type/types.def"
+#undef BASIC
+#undef PAIR
+};
+
+static const uint8_t pair_units[16] = { /* by handle & 15 */
+    [0x8] = WEFT_UNIT_F32_INT, [0x9] = WEFT_UNIT_F64_INT, [0xa] = WEFT_UNIT_LONG_INT, [0xb] = WEFT_UNIT_INT_INT,
+    [0xc] = WEFT_UNIT_SHORT_INT, [0xd] = WEFT_UNIT_LONG_DOUBLE_INT,
+    [0x0] = WEFT_UNIT_F32_F32, [0x1] = WEFT_UNIT_F64_F64, [0x2] = WEFT_UNIT_INT_INT};
+
+static weft_shelf op_shelf = WEFT_SHELF_OF(weft_op);
+
+int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **out)
+{
+    weft_op *op = weft_shelf_take(&op_shelf);
+    if (!op)
+        return weft_fail(WEFT_E_NOMEM, "no memory for an operator");
+    *op = (weft_op){.magic = WEFT_OP_MAGIC, .refs = 1, .is_commutative = is_commutative, .is_large = is_large, .user = user};
+    *out = op;
+    return 0;
+}
+
+void weft_op_hold(const weft_op *op)
+{
+    if (!op->handle)
+        __atomic_add_fetch(&((weft_op *)op)->refs, 1, __ATOMIC_RELAXED);
+}
+
+void weft_op_drop(const weft_op *op)
+{
+    if (!op->handle && !__atomic_sub_fetch(&((weft_op *)op)->refs, 1, __ATOMIC_ACQ_REL))
+        weft_shelf_give(&op_shelf, (weft_op *)op);
+}
+
+void weft_op_retire(weft_op *op)
+{
+    if (op->handle)
+        return;
+    op->magic = 0;
+    weft_op_drop(op);
+}
+
+int weft_op_number(const weft_op *op)
+{
+    return op->handle ? op->handle : FIRST_NUMBER + (int)weft_shelf_number(op);
+}
+
+const weft_op *weft_op_numbered(int number)
+{
+    const weft_op *op;
+    if (number < FIRST_NUMBER)
+        return number >= 0 ? weft_op_of((const void *)(uintptr_t)number) : NULL;
+    op = weft_shelf_find(&op_shelf, (uint32_t)number - FIRST_NUMBER);
+    return op && op->magic == WEFT_OP_MAGIC ? op : NULL;
+}
+
+static const char *type_text(const weft_type *type)
+{
+    return type->name[0] ? type->name : "a derived datatype";
+}
+
+int weft_op_fits(const weft_op *op, const weft_type *type)
+{
+    const char *name;
+    if (type->is_absent)
+        return weft_fail(WEFT_E_TYPE, "%s does not exist with this compiler", type->name);
+    if (!op->handle || op->handle == HANDLE_REPLACE || op->handle == HANDLE_NO_OP)
+        return 0;
+    name = op_facts[op->handle & 31].name;
+    if (!type->is_predefined)
+        return weft_fail(WEFT_E_OP, "%s does not reduce %s: predefined operators take predefined datatypes only; "
+                         "give the count in basic elements, or make an operator with MPI_Op_create", name, type_text(type));
+    if (!(type_groups[type->handle & 255] & op_facts[op->handle & 31].groups))
+        return weft_fail(WEFT_E_OP, "%s does not reduce %s (MPI 5.0, 6.9.2 lists what goes together)", name, type->name);
+    return 0;
+}
+
+/* U8 to U128 (and, each 5 further, the other rows of enum weft_unit) by size. */
+static unsigned size_rank(int64_t size)
+{
+    return (unsigned)__builtin_ctzll((uint64_t)size);
+}
+
+/* In what a kernel computes, and how many of those make one element. */
+static enum weft_unit unit_of(enum weft_slot slot, const weft_type *type, uint64_t *per_element)
+{
+    int64_t size = type->size;
+    int32_t handle = type->handle;
+    bool is_long = handle == HANDLE_LONG_DOUBLE || handle == HANDLE_C_LONG_DOUBLE || handle == HANDLE_CXX_LONG_DOUBLE;
+    *per_element = 1;
+    if (slot >= WEFT_SLOT_BAND && slot <= WEFT_SLOT_BXOR) {
+        *per_element = (uint64_t)size;
+        return WEFT_UNIT_U8;
+    }
+    if (slot >= WEFT_SLOT_MINLOC)
+        return pair_units[handle & 15];
+    if (type->class_ == WEFT_CLASS_COMPLEX && slot == WEFT_SLOT_PROD)
+        return is_long ? WEFT_UNIT_CLONG : size == 32 ? WEFT_UNIT_C128 : WEFT_UNIT_C16 + size_rank(size) - 2;
+    if (type->class_ == WEFT_CLASS_COMPLEX) {
+        *per_element = 2;
+        return is_long ? WEFT_UNIT_LONG : size == 32 ? WEFT_UNIT_F128 : WEFT_UNIT_F16 + size_rank(size) - 2;
+    }
+    if (type->class_ == WEFT_CLASS_FLOAT)
+        return is_long ? WEFT_UNIT_LONG : size == 16 ? WEFT_UNIT_F128 : WEFT_UNIT_F16 + size_rank(size) - 1;
+    if (type->class_ == WEFT_CLASS_INT && (slot == WEFT_SLOT_MIN || slot == WEFT_SLOT_MAX))
+        return WEFT_UNIT_I8 + size_rank(size);
+    return WEFT_UNIT_U8 + size_rank(size);
+}
+
+weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_unit unit, int level)
+{
+    const weft_kernel_table *table = level == 2 ? &weft_kernels2 : level == 1 ? &weft_kernels1 : &weft_kernels0;
+    weft_op_kernel *kernel = table->kernel[slot][unit];
+    return kernel ? kernel : weft_kernels_wide.kernel[slot][unit];
+}
+
+/* A user's function gets a handle that works in MPI calls: that of a type freed since the operation began is a new one. */
+static void user_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
+{
+    weft_type *handle = type->is_predefined ? (weft_type *)(uintptr_t)type->handle : (weft_type *)type, *again = NULL;
+    if (type->magic != WEFT_TYPE_MAGIC && !weft_type_dup(type, &again))
+        handle = again;
+    if (op->is_large) {
+        user_function_large *call;
+        int64_t length = (int64_t)count;
+        memcpy(&call, &op->user, sizeof(call));
+        call((void *)in, inout, &length, &handle);
+    } else {
+        user_function *call;
+        memcpy(&call, &op->user, sizeof(call));
+        for (uint64_t done = 0; done < count; done += CHUNK) {
+            int length = (int)(count - done < CHUNK ? count - done : CHUNK);
+            int64_t away = (int64_t)done * type->extent;
+            weft_type *argument = handle;
+            call((void *)((uintptr_t)in + (uintptr_t)away), (void *)((uintptr_t)inout + (uintptr_t)away), &length, &argument);
+        }
+    }
+    if (again)
+        weft_type_drop(again);
+}
+
+void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
+{
+    uint64_t per_element;
+    enum weft_slot slot;
+    enum weft_unit unit;
+    if (!count || op->handle == HANDLE_NO_OP)
+        return;
+    if (!op->handle) {
+        user_apply(op, type, in, inout, count);
+        return;
+    }
+    if (op->handle == HANDLE_REPLACE) {
+        weft_copy(type, inout, count, type, in, count);
+        return;
+    }
+    slot = op_facts[op->handle & 31].slot;
+    unit = unit_of(slot, type, &per_element);
+    weft_kernel_find(slot, unit, weft_arith_level())(in, inout, count * per_element);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pack: the interpreter of type programs. Called on every message of strided data, often for one wire frame's part of it, so it
+ * keeps no state: it finds the packed offset by division and binary search, then moves runs of blocks with a loop made for their
+ * length. Both directions are one text, compiled twice. Buffers may overlap nothing and may lie at any address.
+ */
+#include "type/pack.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "type/program.h"
+
+#define BOUNCE 4096 /* bytes on the stack of weft_copy; sim's fibres have small stacks */
+
+/* MPI_BOTTOM plus absolute displacements is legal: do the sum on integers. */
+static inline char *at(const void *base, int64_t disp)
+{
+    return (char *)((uintptr_t)base + (uintptr_t)disp);
+}
+
+/* One block between memory and the packed form. bytes may be a constant. */
+static inline __attribute__((always_inline)) void move(char *memory, char *packed, size_t bytes, bool packing)
+{
+    memcpy(packing ? packed : memory, packing ? memory : packed, bytes);
+}
+
+/* A block of a length known only now: short ones by two moves that overlap, long ones by the C library. */
+static inline __attribute__((always_inline)) void move_any(char *memory, char *packed, size_t bytes, bool packing)
+{
+    if (bytes > 64) {
+        move(memory, packed, bytes, packing);
+    } else if (bytes >= 32) {
+        char *from = packing ? memory : packed, *to = packing ? packed : memory, head[32], tail[32];
+        memcpy(head, from, 32);
+        memcpy(tail, from + bytes - 32, 32);
+        memcpy(to, head, 32);
+        memcpy(to + bytes - 32, tail, 32);
+    } else if (bytes >= 16) {
+        move(memory, packed, 16, packing);
+        move(memory + bytes - 16, packed + bytes - 16, 16, packing);
+    } else if (bytes >= 8) {
+        move(memory, packed, 8, packing);
+        move(memory + bytes - 8, packed + bytes - 8, 8, packing);
+    } else if (bytes >= 4) {
+        move(memory, packed, 4, packing);
+        move(memory + bytes - 4, packed + bytes - 4, 4, packing);
+    } else {
+        for (size_t i = 0; i < bytes; i++)
+            move(memory + i, packed + i, 1, packing);
+    }
+}
+
+/* count whole blocks. The switch is outside of the loops: each loop moves a constant number of bytes. */
+#define BLOCKS_OF(constant)                                                                                                        \
+    case constant:                                                                                                                 \
+        _Pragma("GCC unroll 8") for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += (constant))             \
+            move(memory, packed, constant, packing);                                                                               \
+        break
+static inline __attribute__((always_inline)) void blocks_move(char *memory, int64_t stride, uint64_t count, uint64_t bytes,
+                                                              char *packed, bool packing)
+{
+    switch (bytes) {
+        BLOCKS_OF(1);
+        BLOCKS_OF(2);
+        BLOCKS_OF(4);
+        BLOCKS_OF(8);
+        BLOCKS_OF(12);
+        BLOCKS_OF(16);
+        BLOCKS_OF(24);
+        BLOCKS_OF(32);
+        BLOCKS_OF(48);
+        BLOCKS_OF(64);
+    default:
+        for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += bytes)
+            move_any(memory, packed, bytes, packing);
+    }
+}
+
+static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed)
+{
+    blocks_move(memory, stride, count, bytes, packed, true);
+}
+
+static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed)
+{
+    blocks_move(memory, stride, count, bytes, packed, false);
+}
+
+/* Moves packed bytes [skip, skip + bytes) of a node that is put at `memory`. */
+static void node_pack(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes, char *packed);
+static void node_unpack(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes, char *packed);
+
+static inline __attribute__((always_inline)) void node_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
+                                                            char *packed, bool packing)
+{
+    if (packing)
+        node_pack(node, memory, skip, bytes, packed);
+    else
+        node_unpack(node, memory, skip, bytes, packed);
+}
+
+static inline __attribute__((always_inline)) void run_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
+                                                           char *packed, bool packing)
+{
+    uint64_t block = node->bytes, whole, part;
+    if (node->count <= 1) {
+        move_any(at(memory, (int64_t)skip), packed, bytes, packing);
+        return;
+    }
+    if (skip) {
+        uint64_t first = skip / block;
+        memory = at(memory, (int64_t)first * node->stride);
+        skip -= first * block;
+        if (skip) {
+            part = block - skip < bytes ? block - skip : bytes;
+            move_any(at(memory, (int64_t)skip), packed, part, packing);
+            memory = at(memory, node->stride);
+            packed += part;
+            bytes -= part;
+        }
+    }
+    whole = bytes == node->size ? node->count : bytes / block;
+    if (packing)
+        blocks_pack(memory, node->stride, whole, block, packed);
+    else
+        blocks_unpack(memory, node->stride, whole, block, packed);
+    part = bytes - whole * block;
+    if (part)
+        move_any(at(memory, (int64_t)whole * node->stride), packed + whole * block, part, packing);
+}
+
+static inline __attribute__((always_inline)) void loop_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
+                                                            char *packed, bool packing)
+{
+    uint64_t first = skip / node->bytes;
+    memory = at(memory, (int64_t)first * node->stride);
+    skip -= first * node->bytes;
+    while (bytes) {
+        uint64_t part = node->bytes - skip < bytes ? node->bytes - skip : bytes;
+        node_move(node->child, memory, skip, part, packed, packing);
+        memory = at(memory, node->stride);
+        packed += part;
+        bytes -= part;
+        skip = 0;
+    }
+}
+
+/* The entry in which packed byte `skip` lies: the last one that begins at or before it. */
+static uint64_t list_find(const weft_type_program *node, uint64_t skip)
+{
+    uint64_t low = 0, high = node->count;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (node->blocks[middle].start <= skip)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static inline __attribute__((always_inline)) void list_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
+                                                            char *packed, bool packing)
+{
+    const weft_program_block *b = &node->blocks[skip ? list_find(node, skip) : 0];
+    skip -= b->start;
+    for (; bytes; b++) {
+        uint64_t left = b[1].start - b->start - skip, part = left < bytes ? left : bytes;
+        if (b->child)
+            node_move(b->child, at(memory, b->disp), skip, part, packed, packing);
+        else
+            move_any(at(memory, b->disp + (int64_t)skip), packed, part, packing);
+        packed += part;
+        bytes -= part;
+        skip = 0;
+    }
+}
+
+#define NODE_BODY(packing)                                                                                                         \
+    memory = at(memory, node->disp);                                                                                               \
+    if (node->kind == WEFT_PROGRAM_RUN)                                                                                            \
+        run_move(node, memory, skip, bytes, packed, packing);                                                                      \
+    else if (node->kind == WEFT_PROGRAM_LOOP)                                                                                      \
+        loop_move(node, memory, skip, bytes, packed, packing);                                                                     \
+    else                                                                                                                           \
+        list_move(node, memory, skip, bytes, packed, packing);
+
+static void node_pack(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes, char *packed)
+{
+    NODE_BODY(true)
+}
+
+static void node_unpack(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes, char *packed)
+{
+    NODE_BODY(false)
+}
+
+void weft_pack(const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
+{
+    weft_type_program all;
+    if (!bytes)
+        return;
+    if (type->is_dense) {
+        memcpy(out, (const char *)buf + offset, bytes);
+        return;
+    }
+    weft_program_repeat(&all, type->program, count, type->extent);
+    node_pack(&all, (char *)buf, offset, bytes, out);
+}
+
+void weft_unpack(const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
+{
+    weft_type_program all;
+    if (!bytes)
+        return;
+    if (type->is_dense) {
+        memcpy((char *)buf + offset, in, bytes);
+        return;
+    }
+    weft_program_repeat(&all, type->program, count, type->extent);
+    node_unpack(&all, buf, offset, bytes, (char *)in);
+}
+
+void weft_copy(const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from, uint64_t from_count)
+{
+    uint64_t to_bytes = (uint64_t)to_type->size * to_count, bytes = (uint64_t)from_type->size * from_count;
+    char bounce[BOUNCE];
+    if (to_bytes < bytes)
+        bytes = to_bytes;
+    if (to == from && to_type == from_type)
+        return;
+    if (to_type->is_dense) {
+        weft_pack(from_type, from, from_count, 0, bytes, to);
+        return;
+    }
+    if (from_type->is_dense) {
+        weft_unpack(to_type, to, to_count, 0, bytes, from);
+        return;
+    }
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t part = bytes - done < BOUNCE ? bytes - done : BOUNCE;
+        weft_pack(from_type, from, from_count, done, part, bounce);
+        weft_unpack(to_type, to, to_count, done, part, bounce);
+        done += part;
+    }
+}

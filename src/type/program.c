@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * program: normalising. The order of blocks is never changed: it is the type map's, and the packed form's.
+ */
+#include "type/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Lists up to this long are taken over entry by entry into the list around them: a struct of structs needs no second search. */
+#define FLATTEN 32
+
+void weft_program_dense(weft_type_program *node, int64_t disp, uint64_t bytes)
+{
+    *node = (weft_type_program){.kind = WEFT_PROGRAM_RUN, .size = bytes, .disp = disp, .count = bytes ? 1 : 0, .bytes = bytes};
+}
+
+static bool node_is_dense(const weft_type_program *node)
+{
+    return node->kind == WEFT_PROGRAM_RUN && node->count == 1;
+}
+
+void weft_program_repeat(weft_type_program *node, const weft_type_program *child, uint64_t count, int64_t stride)
+{
+    weft_type_program merged = *child;
+    merged.owned = NULL;
+    merged.memory = NULL;
+    if (!count || !child->size) {
+        weft_program_dense(node, 0, 0);
+        return;
+    }
+    merged.size = child->size * count;
+    if (count == 1) {
+        /* as it is */
+    } else if (node_is_dense(child) && stride == (int64_t)child->bytes) {
+        merged.bytes = merged.size;
+    } else if (node_is_dense(child)) {
+        merged.count = count;
+        merged.stride = stride;
+    } else if (child->kind != WEFT_PROGRAM_LIST && stride == (int64_t)child->count * child->stride) {
+        merged.count = child->count * count;
+    } else {
+        merged = (weft_type_program){.kind = WEFT_PROGRAM_LOOP, .size = child->size * count, .count = count, .stride = stride,
+                                     .bytes = child->size, .child = child};
+    }
+    *node = merged;
+}
+
+const weft_type_program *weft_program_of(const weft_type *type, weft_type_program *scratch)
+{
+    if (type->program)
+        return type->program;
+    weft_program_dense(scratch, 0, (uint64_t)type->size);
+    return scratch;
+}
+
+static weft_program_block *builder_entry(weft_program_builder *builder)
+{
+    if (builder->count + 1 >= builder->room) { /* room for the end mark too */
+        uint64_t room = builder->room ? builder->room * 2 : 16;
+        weft_program_block *blocks = realloc(builder->blocks, room * sizeof(*blocks));
+        if (!blocks) {
+            builder->is_out_of_memory = true;
+            return NULL;
+        }
+        builder->blocks = blocks;
+        builder->room = room;
+    }
+    return &builder->blocks[builder->count++];
+}
+
+static void builder_dense(weft_program_builder *builder, int64_t disp, uint64_t bytes)
+{
+    weft_program_block *last = builder->count ? &builder->blocks[builder->count - 1] : NULL, *b;
+    if (last && !last->child && last->disp + (int64_t)(builder->size - last->start) == disp) {
+        builder->size += bytes; /* goes on where the last one ends */
+        return;
+    }
+    b = builder_entry(builder);
+    if (!b)
+        return;
+    *b = (weft_program_block){.disp = disp, .start = builder->size};
+    builder->size += bytes;
+}
+
+/* The same shape as the node made last, as when all blocks of an indexed type are alike: share it, so that finish can see a loop. */
+static const weft_type_program *builder_keep(weft_program_builder *builder, const weft_type_program *node)
+{
+    weft_type_program *made = builder->nodes;
+    if (made && made->kind == node->kind && made->disp == node->disp && made->count == node->count && made->stride == node->stride &&
+        made->bytes == node->bytes && made->child == node->child && made->blocks == node->blocks)
+        return made;
+    made = malloc(sizeof(*made));
+    if (!made) {
+        builder->is_out_of_memory = true;
+        return NULL;
+    }
+    *made = *node;
+    made->memory = NULL;
+    made->owned = builder->nodes;
+    builder->nodes = made;
+    return made;
+}
+
+void weft_builder_add(weft_program_builder *builder, const weft_type_program *node, int64_t disp)
+{
+    weft_program_block *b;
+    const weft_type_program *child;
+    if (!node->size || builder->is_out_of_memory)
+        return;
+    if (node_is_dense(node)) {
+        builder_dense(builder, disp + node->disp, node->bytes);
+        return;
+    }
+    if (node->kind == WEFT_PROGRAM_LIST && node->count <= FLATTEN) {
+        for (uint64_t i = 0; i < node->count; i++) {
+            const weft_program_block *from = &node->blocks[i];
+            if (from->child)
+                weft_builder_add(builder, from->child, disp + node->disp + from->disp);
+            else
+                builder_dense(builder, disp + node->disp + from->disp, from[1].start - from->start);
+        }
+        return;
+    }
+    child = builder_keep(builder, node);
+    b = child ? builder_entry(builder) : NULL;
+    if (!b)
+        return;
+    *b = (weft_program_block){.disp = disp, .start = builder->size, .child = child};
+    builder->size += node->size;
+}
+
+/* Are the entries alike and evenly spaced? Then they are a run or a loop. */
+static bool builder_is_even(const weft_program_builder *builder)
+{
+    const weft_program_block *b = builder->blocks;
+    uint64_t n = builder->count;
+    for (uint64_t i = 1; i < n; i++) {
+        uint64_t end = i + 1 < n ? b[i + 1].start : builder->size;
+        if (b[i].child != b[0].child || b[i].disp - b[i - 1].disp != b[1].disp - b[0].disp || end - b[i].start != b[1].start)
+            return false;
+    }
+    return true;
+}
+
+weft_type_program *weft_builder_finish(weft_program_builder *builder)
+{
+    weft_type_program node, dense, *root;
+    const weft_program_block *b = builder->blocks;
+    void *blocks = builder->blocks;
+    if (builder->is_out_of_memory) {
+        weft_program_free(builder->nodes);
+        free(blocks);
+        return NULL;
+    }
+    if (!builder->count) {
+        weft_program_dense(&node, 0, 0);
+    } else if (builder_is_even(builder)) {
+        const weft_type_program *child = b->child;
+        if (!child) {
+            weft_program_dense(&dense, 0, builder->count > 1 ? b[1].start : builder->size);
+            child = &dense;
+        }
+        weft_program_repeat(&node, child, builder->count, builder->count > 1 ? b[1].disp - b[0].disp : 0);
+        node.disp += b->disp;
+    } else {
+        builder->blocks[builder->count] = (weft_program_block){.start = builder->size};
+        node = (weft_type_program){.kind = WEFT_PROGRAM_LIST, .size = builder->size, .count = builder->count, .blocks = b};
+    }
+    root = weft_program_root(&node, builder->nodes);
+    if (root && root->kind == WEFT_PROGRAM_LIST && root->blocks == b)
+        root->memory = blocks;
+    else
+        free(blocks);
+    return root;
+}
+
+weft_type_program *weft_program_root(const weft_type_program *node, weft_type_program *chain)
+{
+    weft_type_program *root = malloc(sizeof(*root));
+    if (!root) {
+        weft_program_free(chain);
+        return NULL;
+    }
+    *root = *node;
+    root->memory = NULL;
+    root->owned = chain;
+    return root;
+}
+
+void weft_program_free(const weft_type_program *root)
+{
+    weft_type_program *node = (weft_type_program *)root;
+    while (node) {
+        weft_type_program *next = node->owned;
+        free(node->memory);
+        free(node);
+        node = next;
+    }
+}

@@ -1,0 +1,11 @@
+# src/type: datatypes, packing, reduction operators
+libweft_la_SOURCES += \
+	src/base/arith.h \
+	src/type/type.h src/type/type.c src/type/types.def \
+	src/type/build.h src/type/build.c \
+	src/type/program.h src/type/program.c \
+	src/type/shelf.h src/type/shelf.c \
+	src/type/pack.h src/type/pack.c \
+	src/type/op.h src/type/op.c \
+	src/type/kernels.h src/type/kernels.inc \
+	src/type/kernels0.c src/type/kernels1.c src/type/kernels2.c src/type/kernels_wide.c

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * type: the table of predefined datatypes, and the life of the others. References are counted atomically because a type belongs to
+ * no lane: two threads may send with it in two lanes.
+ */
+#include "type/type.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arith.h"
+#include "base/status.h"
+#include "type/build.h"
+#include "type/program.h"
+#include "type/shelf.h"
+
+#define FIRST_NUMBER 4096 /* handles below are the ABI's */
+
+typedef struct weft_float16_pair { weft_float16 re, im; } weft_float16_pair;
+typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
+
+/* A value and an index as a C struct has them: the layout may have a hole between both and one behind. */
+#define PAIR(value, name_, first_type, second_type)                                                                                \
+    struct pair_##name_ { first_type v; second_type i; };                                                                          \
+    static const weft_program_block blocks_##name_[3] = {                                                                          \
+        {.disp = 0, .start = 0},                                                                                                   \
+        {.disp = offsetof(struct pair_##name_, i), .start = sizeof(first_type)},                                                   \
+        {.start = sizeof(first_type) + sizeof(second_type)}};                                                                      \
+    static const weft_type_program program_##name_ = {                                                                             \
+        .kind = offsetof(struct pair_##name_, i) == sizeof(first_type) ? WEFT_PROGRAM_RUN : WEFT_PROGRAM_LIST,                     \
+        .size = sizeof(first_type) + sizeof(second_type),                                                                          \
+        .count = offsetof(struct pair_##name_, i) == sizeof(first_type) ? 1 : 2,                                                   \
+        .bytes = sizeof(first_type) + sizeof(second_type),                                                                         \
+        .blocks = blocks_##name_};                                                                                                 \
+    enum { dense_##name_ = sizeof(struct pair_##name_) == sizeof(first_type) + sizeof(second_type) };                              \
+    static const weft_type type_##name_ = {                                                                                        \
+        .magic = WEFT_TYPE_MAGIC, .refs = 1, .handle = value, .is_committed = true, .is_predefined = true,                         \
+        .is_dense = dense_##name_, .class_ = WEFT_CLASS_PAIR, .basic_handle = value,                                               \
+        .size = sizeof(first_type) + sizeof(second_type), .extent = sizeof(struct pair_##name_),                                   \
+        .true_extent = offsetof(struct pair_##name_, i) + sizeof(second_type), .elements = 1,                                      \
+        .program = dense_##name_ ? NULL : &program_##name_, .name = #name_, .align = __alignof__(struct pair_##name_)};
+#define BASIC(value, name_, c_type, kind, group, is_there)                                                                         \
+    static const weft_type type_##name_ = {                                                                                        \
+        .magic = WEFT_TYPE_MAGIC, .refs = 1, .handle = value, .is_committed = true, .is_predefined = true, .is_dense = true,       \
+        .is_absent = !(is_there), .class_ = WEFT_CLASS_##kind, .basic_handle = value, .size = sizeof(c_type),                      \
+        .extent = sizeof(c_type), .true_extent = sizeof(c_type), .elements = 1, .name = #name_, .align = _Alignof(c_type)};
+#include "type/types.def"
+#undef BASIC
+#undef PAIR
+
+const weft_type *const weft_type_table[256] = {
+#define BASIC(value, name_, c_type, kind, group, is_there) [value & 255] = &type_##name_,
+#define PAIR(value, name_, first_type, second_type) [value & 255] = &type_##name_,
+#include "type/types.def"
+#undef BASIC
+#undef PAIR
+};
+
+static weft_shelf type_shelf = WEFT_SHELF_OF(weft_type);
+
+weft_type *weft_type_blank(void)
+{
+    weft_type *type = weft_shelf_take(&type_shelf);
+    if (type)
+        type->refs = 1;
+    return type;
+}
+
+static void envelope_free(weft_envelope *envelope)
+{
+    if (!envelope)
+        return;
+    for (uint32_t i = 0; i < envelope->type_count; i++)
+        weft_type_drop(envelope->types[i]);
+    free(envelope->numbers);
+    free(envelope->addresses);
+    free(envelope->types);
+    free(envelope);
+}
+
+void weft_type_hold(const weft_type *type)
+{
+    if (!type->is_predefined)
+        __atomic_add_fetch(&((weft_type *)type)->refs, 1, __ATOMIC_RELAXED);
+}
+
+void weft_type_drop(const weft_type *type)
+{
+    weft_type *mine = (weft_type *)type;
+    weft_envelope *envelope;
+    const weft_type_program *program;
+    if (mine->is_predefined || __atomic_sub_fetch(&mine->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    envelope = mine->envelope;
+    program = mine->program;
+    weft_shelf_give(&type_shelf, mine);
+    weft_program_free(program);
+    envelope_free(envelope);
+}
+
+void weft_type_retire(weft_type *type)
+{
+    if (type->is_predefined)
+        return;
+    type->magic = 0;
+    weft_type_drop(type);
+}
+
+int weft_type_commit(weft_type *type)
+{
+    if (!type->is_committed) /* predefined ones lie in constant memory */
+        type->is_committed = true;
+    return 0;
+}
+
+int weft_type_number(const weft_type *type)
+{
+    return type->is_predefined ? type->handle : FIRST_NUMBER + (int)weft_shelf_number(type);
+}
+
+const weft_type *weft_type_numbered(int number)
+{
+    const weft_type *type;
+    if (number < FIRST_NUMBER)
+        return number >= 0 ? weft_type_of((const void *)(uintptr_t)number) : NULL;
+    type = weft_shelf_find(&type_shelf, (uint32_t)number - FIRST_NUMBER);
+    return type && type->magic == WEFT_TYPE_MAGIC ? type : NULL;
+}
+
+static int64_t *copy_numbers(const int64_t *from, uint32_t count, bool *is_out)
+{
+    int64_t *to = malloc((count ? count : 1) * sizeof(*to));
+    if (!to)
+        *is_out = true;
+    else if (count)
+        memcpy(to, from, count * sizeof(*to));
+    return to;
+}
+
+int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint32_t number_count, const int64_t *numbers,
+                       uint32_t address_count, const int64_t *addresses)
+{
+    weft_envelope *envelope = type->envelope;
+    bool is_out = false;
+    int64_t *n = copy_numbers(numbers, number_count, &is_out), *a = copy_numbers(addresses, address_count, &is_out);
+    if (is_out) {
+        free(n);
+        free(a);
+        return weft_fail(WEFT_E_NOMEM, "no memory to note how a datatype was made (%u numbers)", number_count + address_count);
+    }
+    free(envelope->numbers);
+    free(envelope->addresses);
+    envelope->combiner = combiner;
+    envelope->number_count = number_count;
+    envelope->address_count = address_count;
+    envelope->numbers = n;
+    envelope->addresses = a;
+    return 0;
+}
