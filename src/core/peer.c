@@ -13,16 +13,24 @@
 #include "core/world.h"
 #include "mem/pool.h"
 
+/* The address of a node-mate is its index on the node, which the launcher told; of others nothing is known yet. */
+static size_t card_of(const weft_boot *boot, uint32_t rank, void *card)
+{
+    uint32_t local = boot->local_of ? boot->local_of[rank] : rank;
+    if (boot->node_of && boot->node_of[rank] != boot->node)
+        return 0;
+    memcpy(card, &local, sizeof local);
+    return sizeof local;
+}
+
 static int reach(weft_lane *lane, weft_peer *peer)
 {
     weft_boot *boot = lane->world->boot;
     char card[WEFT_CARD_MAX];
+    size_t bytes = card_of(boot, peer->name.rank, card);
     for (uint32_t i = 0; i < lane->port_count; i++) {
         weft_port *port = lane->ports[i];
-        size_t bytes = 0;
         int rc = port->ops->reach(port, &peer->name, card, bytes, peer, &peer->path);
-        if (rc == 0)
-            return 0;
         if (rc != WEFT_E_UNSUPPORTED)
             return rc;
     }

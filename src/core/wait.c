@@ -36,6 +36,8 @@ static void disarm(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
     wait->is_armed = false;
+    if (--lane->sleepers) /* another thread still sleeps on the same bells */
+        return;
     for (uint32_t i = 0; i < lane->port_count; i++)
         lane->ports[i]->ops->disarm(lane->ports[i]);
 }
@@ -62,7 +64,6 @@ static void sleep_on_bells(weft_wait *wait)
     weft_lane_lock(lane);
     atomic_store_explicit(&world->page->status.asleep_on, 0, memory_order_relaxed);
     lane->counters[WEFT_COUNT_SLEEPS]++;
-    lane->sleepers--;
     disarm(wait);
     if (by_limit && weft_lane_poll(lane) > 0)
         lane->counters[WEFT_COUNT_LATE_WAKES]++;
@@ -104,10 +105,8 @@ void weft_wait_turn(weft_wait *wait)
     if (weft_lane_poll(lane) > 0) {
         wait->idle = 0;
         wait->since_ns = 0;
-        if (weft_unlikely(wait->is_armed)) {
-            lane->sleepers--;
+        if (weft_unlikely(wait->is_armed))
             disarm(wait);
-        }
         return;
     }
     if (weft_likely(++wait->idle <= lane->world->rest->spins) && !wait->is_armed) {
@@ -122,10 +121,8 @@ void weft_wait_turn(weft_wait *wait)
 
 void weft_wait_close(weft_wait *wait)
 {
-    if (wait->is_armed) {
-        wait->lane->sleepers--;
+    if (wait->is_armed)
         disarm(wait);
-    }
     if (wait->is_shown)
         atomic_store_explicit(&wait->lane->world->page->status.since_ns, 0, memory_order_release);
 }

@@ -141,6 +141,13 @@ static void dead_disarm(weft_port *port)
     (void)port;
 }
 
+static bool dead_can_move(weft_port *port, weft_path *path)
+{
+    (void)port;
+    (void)path;
+    return false;
+}
+
 const weft_port_ops weft_dead_ops = {
     .name = "dead",
     .absent = dead_absent,
@@ -154,6 +161,7 @@ const weft_port_ops weft_dead_ops = {
     .share = dead_share,
     .unshare = dead_unshare,
     .send = dead_send,
+    .can_move = dead_can_move,
     .get = dead_move,
     .put = dead_move,
     .amo = dead_amo,

@@ -343,6 +343,13 @@ static void self_disarm(weft_port *port)
     (void)port;
 }
 
+static bool self_can_move(weft_port *port, weft_path *path)
+{
+    (void)port;
+    (void)path;
+    return true;
+}
+
 const weft_port_ops weft_self_ops = {
     .name = "self",
     .absent = self_absent,
@@ -356,6 +363,7 @@ const weft_port_ops weft_self_ops = {
     .share = self_share,
     .unshare = self_unshare,
     .send = self_send,
+    .can_move = self_can_move,
     .get = self_get,
     .put = self_put,
     .amo = self_amo,

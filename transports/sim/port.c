@@ -490,6 +490,13 @@ static void sim_disarm(weft_port *port)
     endpoint_of(port)->armed--;
 }
 
+static bool sim_can_move(weft_port *port, weft_path *path)
+{
+    (void)port;
+    (void)path;
+    return true;
+}
+
 const weft_port_ops weft_sim_ops = {
     .name = "sim",
     .absent = sim_absent,
@@ -503,6 +510,7 @@ const weft_port_ops weft_sim_ops = {
     .share = sim_share,
     .unshare = sim_unshare,
     .send = sim_send,
+    .can_move = sim_can_move,
     .get = sim_get,
     .put = sim_put,
     .amo = sim_amo,

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * port: life, acquaintance and memory of the shared-memory transport, and its table of calls. What is hot stands in shm.c.
+ */
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "transports/shm/cma.h"
+#include "transports/shm/shm.h"
+
+static const char *shm_absent(void) { return NULL; }
+
+static void shm_close(weft_port *port);
+
+static int shm_open_port(const weft_port_env *env, weft_port **out)
+{
+    const weft_segment *segment = env->segment;
+    shm_port *shm = calloc(1, sizeof *shm);
+    int rc = WEFT_E_NOMEM;
+    if (!shm)
+        return weft_fail(rc, "no memory for the shared-memory port");
+    shm->port = (weft_port){.ops = &weft_shm_ops, .owner = env->owner, .up = env->up,
+                            .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .inline_max = WEFT_RING_INLINE,
+                                     .move_max = UINT64_MAX / 2, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
+                                     .ordered = true, .share = true}};
+    shm->segment = segment;
+    shm->local = (uint32_t)env->local_rank;
+    shm->ranks = segment->head->ranks;
+    shm->page = weft_segment_rank(segment, shm->local);
+    shm->hot = calloc(shm->ranks, sizeof *shm->hot);
+    shm->paths = calloc(shm->ranks, sizeof *shm->paths);
+    if (shm->hot && shm->paths)
+        rc = weft_bulk_open(segment, shm->local, &shm->bulk);
+    if (rc) {
+        shm_close(&shm->port);
+        return weft_fail(rc, "no memory for the shared-memory port of %u ranks", segment->head->ranks);
+    }
+    shm->ring_flags = WEFT_RING_OPEN;
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0)
+        shm->ring_flags |= WEFT_RING_FENCE; /* seccomp or an old kernel: our senders fence themselves */
+    atomic_store_explicit(&shm->page->membarrier_ok, !(shm->ring_flags & WEFT_RING_FENCE), memory_order_relaxed);
+    atomic_store_explicit(&shm->page->job_rank, env->self.rank, memory_order_relaxed);
+    weft_cma_show(shm->page);
+    *out = &shm->port;
+    return 0;
+}
+
+static void free_path(shm_port *shm, shm_path *path)
+{
+    if (path->out.ring)
+        weft_segment_drop(path->out.ring, WEFT_RING_BYTES);
+    if (path->in.ring)
+        weft_segment_drop(path->in.ring, WEFT_RING_BYTES);
+    if (path->bulk)
+        weft_segment_drop(path->bulk, sizeof *path->bulk);
+    shm->paths[path->local] = NULL;
+    free(path);
+}
+
+static void shm_close(weft_port *port)
+{
+    shm_port *shm = (shm_port *)port;
+    for (uint32_t i = 0; shm->paths && i < shm->ranks; i++)
+        if (shm->paths[i])
+            free_path(shm, shm->paths[i]);
+    weft_bulk_close(&shm->bulk);
+    free(shm->paths);
+    free(shm->hot);
+    free(shm);
+}
+
+static int shm_card(weft_port *port, void *card, size_t *bytes)
+{
+    if (*bytes < sizeof(uint32_t))
+        return WEFT_E_NOSPACE;
+    *bytes = sizeof(uint32_t);
+    memcpy(card, &((shm_port *)port)->local, sizeof(uint32_t));
+    return 0;
+}
+
+/* The card is the neighbour's index on the node. A rank is no neighbour of itself here: that is the self port's. */
+static int shm_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **out)
+{
+    shm_port *shm = (shm_port *)port;
+    shm_path *path;
+    uint32_t local;
+    (void)who;
+    if (bytes != sizeof local)
+        return WEFT_E_UNSUPPORTED;
+    memcpy(&local, card, sizeof local);
+    if (local >= shm->ranks)
+        return WEFT_E_UNSUPPORTED;
+    path = shm->paths[local];
+    if (!path && !(path = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *path, WEFT_LINE))))
+        return weft_fail(WEFT_E_NOMEM, "no memory for a path to local rank %u", local);
+    memset(path, 0, sizeof *path);
+    path->path = (weft_path){.port = port, .peer = peer};
+    path->local = local;
+    path->page = weft_segment_rank(shm->segment, local);
+    shm->paths[local] = path;
+    *out = &path->path;
+    return 0;
+}
+
+/* What we sent stays in the segment, which outlives us: nothing of ours can be lost. Only our lent chunks tell that it was read. */
+static int shm_leave(weft_port *port, weft_path *generic)
+{
+    shm_port *shm = (shm_port *)port;
+    shm_path *path = (shm_path *)generic;
+    for (uint32_t i = 0; path->is_hot && i < shm->hot_count; i++)
+        if (shm->hot[i] == path) {
+            shm->hot[i] = shm->hot[--shm->hot_count];
+            break;
+        }
+    free_path(shm, path);
+    return 0;
+}
+
+/* -- memory -- */
+
+static int shm_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+{
+    (void)port;
+    if (kind != WEFT_MEMORY_HOST)
+        return weft_fail(WEFT_E_UNSUPPORTED, "shared memory reaches host memory only");
+    *region = (weft_region){.addr = addr, .bytes = bytes, .rights = rights}; /* the kernel knows our memory; no key is needed */
+    return 0;
+}
+
+static int shm_unmap(weft_port *port, weft_region *region)
+{
+    (void)port;
+    (void)region;
+    return 0;
+}
+
+static int shm_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+{
+    shm_port *shm = (shm_port *)port;
+    const weft_segment_head *head = shm->segment->head;
+    uint32_t index = (uint32_t)shared->handle - 1;
+    int rc = 0;
+    if (bytes > head->area_bytes)
+        return weft_fail(WEFT_E_NOSPACE, "%llu bytes to share, an area has %llu", (unsigned long long)bytes, (unsigned long long)head->area_bytes);
+    if (!shared->handle)
+        rc = weft_segment_take_area(shm->segment, &index);
+    if (rc == 0)
+        rc = weft_segment_view(shm->segment, head->areas + index * head->area_bytes, head->area_bytes, &shared->addr);
+    if (rc)
+        return rc;
+    shared->bytes = head->area_bytes;
+    shared->handle = index + 1;
+    return 0;
+}
+
+static int shm_unshare(weft_port *port, weft_shared *shared)
+{
+    (void)port;
+    weft_segment_drop(shared->addr, shared->bytes);
+    return 0;
+}
+
+/* -- single copies -- */
+
+static bool shm_can_move(weft_port *port, weft_path *generic)
+{
+    shm_path *path = (shm_path *)generic;
+    (void)port;
+    if (path->cma == WEFT_CMA_UNKNOWN)
+        path->cma = weft_cma_works(path->page) ? WEFT_CMA_WORKS : WEFT_CMA_REFUSED;
+    return path->cma == WEFT_CMA_WORKS;
+}
+
+static int shm_get(weft_port *port, weft_path *path, const weft_move *move)
+{
+    int rc;
+    if (!shm_can_move(port, path))
+        return weft_fail(WEFT_E_UNSUPPORTED, "the kernel lets us not read this neighbour's memory");
+    rc = weft_cma_get(atomic_load_explicit(&((shm_path *)path)->page->pid, memory_order_relaxed), move->local, move->remote, move->bytes);
+    if (rc == 0 && move->done)
+        port->up->done(port->owner, move->done, 0);
+    return rc;
+}
+
+static int shm_put(weft_port *port, weft_path *path, const weft_move *move)
+{
+    int rc;
+    if (!shm_can_move(port, path) || move->notify)
+        return weft_fail(WEFT_E_UNSUPPORTED, "the kernel lets us not write this neighbour's memory");
+    rc = weft_cma_put(atomic_load_explicit(&((shm_path *)path)->page->pid, memory_order_relaxed), move->local, move->remote, move->bytes);
+    if (rc == 0 && move->done)
+        port->up->done(port->owner, move->done, 0);
+    return rc;
+}
+
+static int shm_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
+{
+    (void)port;
+    (void)path;
+    (void)atomic;
+    return weft_fail(WEFT_E_UNSUPPORTED, "the kernel has no atomics on another process's memory");
+}
+
+/* get and put are done when they return. */
+static int shm_flush(weft_port *port, weft_path *path, bool remotely, void *done)
+{
+    (void)path;
+    (void)remotely;
+    if (done)
+        port->up->done(port->owner, done, 0);
+    return 0;
+}
+
+const weft_port_ops weft_shm_ops = {
+    .name = "shm", .absent = shm_absent, .open = shm_open_port, .close = shm_close, .card = shm_card, .reach = shm_reach,
+    .leave = shm_leave, .map = shm_map, .unmap = shm_unmap, .share = shm_share, .unshare = shm_unshare, .send = weft_shm_send,
+    .can_move = shm_can_move, .get = shm_get, .put = shm_put, .amo = shm_amo, .flush = shm_flush, .poll = weft_shm_poll,
+    .arm = weft_shm_arm, .disarm = weft_shm_disarm,
+};

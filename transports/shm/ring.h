@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ring: one sender's frames to one receiver through shared memory. 64-byte cells: turn, header and up to 32 bytes of body in one
+ * cache line; longer bodies lie in the ring's own data lines, or (place says so) in a chunk that the sender lends (bulk.h).
+ * Protocol: a cell is full when its turn equals the reader's lap; the sender stores turn last (release), the reader loads it first
+ * (acquire). The reader tells what it has taken in big steps. All-zero is an empty ring. One sender, one reader, no locks; checked by
+ * test/unit/test_ring (two threads under TSan, and every interleaving of a small model).
+ */
+#ifndef WEFT_TRANSPORTS_SHM_RING_H
+#define WEFT_TRANSPORTS_SHM_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "transport/frame.h"
+
+#define WEFT_RING_CELLS 126
+#define WEFT_RING_INLINE 32
+#define WEFT_RING_FRONT 8192 /* control lines and cells: claimed at the first frame */
+#define WEFT_RING_BYTES 65536
+#define WEFT_RING_LINES ((WEFT_RING_BYTES - WEFT_RING_FRONT) / WEFT_LINE)
+#define WEFT_RING_BODY_MAX 8192 /* longer bodies go into lent chunks */
+#define WEFT_RING_STEP 32       /* cells, and ... */
+#define WEFT_RING_LINE_STEP (WEFT_RING_LINES / 4) /* ... data lines that the reader takes before it says so */
+
+enum weft_ring_flag {
+    WEFT_RING_OPEN = 1,  /* the reader polls this ring; else the sender must ring the bell after each frame */
+    WEFT_RING_FENCE = 2  /* the reader cannot pay for the order (no membarrier): the sender fences */
+};
+
+typedef struct weft_cell {
+    _Atomic uint32_t turn; /* pairs with weft_ring_peek */
+    uint32_t place;        /* 0: body below; WEFT_PLACE_CHUNK | index; else 1 + first data line */
+    weft_head head;
+    uint64_t body[4];
+} weft_cell;
+
+#define WEFT_PLACE_CHUNK 0x80000000u
+
+_Static_assert(sizeof(weft_cell) == WEFT_LINE, "a cell is a cache line");
+
+typedef struct weft_ring { /* in shared memory */
+    _Alignas(WEFT_LINE) _Atomic uint64_t taken; /* the reader's: cells, and data lines << 32, both wrapping */
+    _Atomic uint32_t flags;                     /* the reader's: enum weft_ring_flag */
+    _Alignas(WEFT_LINE) _Atomic uint32_t wanted; /* the sender's: wake me when something is taken */
+    _Alignas(WEFT_LINE) weft_cell cells[WEFT_RING_CELLS];
+    _Alignas(WEFT_LINE) uint8_t lines[WEFT_RING_LINES][WEFT_LINE];
+} weft_ring;
+
+_Static_assert(sizeof(weft_ring) == WEFT_RING_BYTES, "a ring fills its slot");
+
+typedef struct weft_ring_out { /* the sender's own view */
+    weft_ring *ring;
+    uint32_t cell, lap;             /* next cell to fill, and its turn */
+    uint32_t sent, taken;           /* cells so far; what the reader last said */
+    uint32_t line;                  /* next data line */
+    uint32_t lines_sent, lines_taken;
+    bool has_lines;                 /* the data lines are claimed */
+} weft_ring_out;
+
+typedef struct weft_ring_in { /* the reader's own view */
+    weft_ring *ring;
+    uint32_t cell, lap;
+    uint32_t taken, told;
+    uint32_t line;
+    uint32_t lines_taken, lines_told;
+} weft_ring_in;
+
+static inline void weft_ring_out_open(weft_ring_out *out, weft_ring *ring) { *out = (weft_ring_out){.ring = ring, .lap = 1}; }
+static inline void weft_ring_in_open(weft_ring_in *in, weft_ring *ring) { *in = (weft_ring_in){.ring = ring, .lap = 1}; }
+
+static inline void weft_ring_refresh(weft_ring_out *out)
+{
+    uint64_t taken = atomic_load_explicit(&out->ring->taken, memory_order_acquire); /* pairs with weft_ring_tell */
+    out->taken = (uint32_t)taken;
+    out->lines_taken = (uint32_t)(taken >> 32);
+}
+
+/* The next cell to fill, or NULL when the ring is full. */
+static inline weft_cell *weft_ring_room(weft_ring_out *out)
+{
+    if (weft_unlikely(out->sent - out->taken >= WEFT_RING_CELLS)) {
+        weft_ring_refresh(out);
+        if (out->sent - out->taken >= WEFT_RING_CELLS)
+            return NULL;
+    }
+    return &out->ring->cells[out->cell];
+}
+
+/* Reserves data lines for a body, one after another; false when there is no room. What is skipped at the end counts as sent. */
+static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_t *line)
+{
+    uint32_t need = (bytes + WEFT_LINE - 1) / WEFT_LINE;
+    uint32_t skip = out->line + need > WEFT_RING_LINES ? WEFT_RING_LINES - out->line : 0;
+    if (out->lines_sent + skip + need - out->lines_taken > WEFT_RING_LINES) {
+        weft_ring_refresh(out);
+        if (out->lines_sent + skip + need - out->lines_taken > WEFT_RING_LINES)
+            return false;
+    }
+    *line = skip ? 0 : out->line;
+    out->line = *line + need;
+    out->lines_sent += skip + need;
+    return true;
+}
+
+/* Makes the filled cell visible. */
+static inline void weft_ring_publish(weft_ring_out *out, weft_cell *cell)
+{
+    atomic_store_explicit(&cell->turn, out->lap, memory_order_release); /* pairs with weft_ring_peek */
+    out->sent++;
+    if (weft_unlikely(++out->cell == WEFT_RING_CELLS)) {
+        out->cell = 0;
+        out->lap++;
+    }
+}
+
+/* The next full cell, or NULL. */
+static inline weft_cell *weft_ring_peek(const weft_ring_in *in)
+{
+    weft_cell *cell = &in->ring->cells[in->cell];
+    return atomic_load_explicit(&cell->turn, memory_order_acquire) == in->lap ? cell : NULL;
+}
+
+/* The cell that peek gave has been read, its data lines too. */
+static inline void weft_ring_take(weft_ring_in *in, const weft_cell *cell)
+{
+    uint32_t place = cell->place;
+    if (place && !(place & WEFT_PLACE_CHUNK)) {
+        uint32_t line = place - 1, need = (cell->head.bytes + WEFT_LINE - 1) / WEFT_LINE;
+        in->lines_taken += need + (line < in->line ? WEFT_RING_LINES - in->line : 0);
+        in->line = line + need;
+    }
+    in->taken++;
+    if (weft_unlikely(++in->cell == WEFT_RING_CELLS)) {
+        in->cell = 0;
+        in->lap++;
+    }
+}
+
+/* Tells the sender what was taken, if it is much. True when the sender wants to be woken. */
+static inline bool weft_ring_tell(weft_ring_in *in)
+{
+    if (weft_likely(in->taken - in->told < WEFT_RING_STEP && in->lines_taken - in->lines_told < WEFT_RING_LINE_STEP))
+        return false;
+    in->told = in->taken;
+    in->lines_told = in->lines_taken;
+    atomic_store_explicit(&in->ring->taken, (uint64_t)in->lines_taken << 32 | in->taken, memory_order_release);
+    return atomic_load_explicit(&in->ring->wanted, memory_order_relaxed) != 0;
+}
+
+/* Copies a short body without a call: bytes <= 32. */
+static inline void weft_ring_copy(void *to, const void *from, uint32_t bytes)
+{
+    char *t = to;
+    const char *f = from;
+    if (bytes >= 16) {
+        memcpy(t, f, 16);
+        memcpy(t + bytes - 16, f + bytes - 16, 16);
+    } else if (bytes >= 8) {
+        memcpy(t, f, 8);
+        memcpy(t + bytes - 8, f + bytes - 8, 8);
+    } else if (bytes >= 4) {
+        memcpy(t, f, 4);
+        memcpy(t + bytes - 4, f + bytes - 4, 4);
+    } else {
+        while (bytes--)
+            *t++ = *f++;
+    }
+}
+
+#endif
