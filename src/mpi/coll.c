@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll: collective calls (MPI 5.0, chapter 6): what needs knowledge of several arguments at once is checked here (in place,
+ * root-only arguments, operator and type), then a weft_coll is filled in and handed down. One filler per operation serves its
+ * blocking, nonblocking and persistent call. Called by the woven entries, under the lane's lock.
+ */
+#include <mpi.h>
+
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/request.h"
+
+/* How a collective is called; what the fillers' results go into. */
+enum how { RUN, START, PREPARE };
+
+static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args, int rc, enum how how, MPI_Request *request)
+{
+    weft_req *req = NULL;
+    if (weft_unlikely(rc)) {
+        if (request)
+            *request = MPI_REQUEST_NULL;
+        return rc;
+    }
+    if (weft_likely(how == RUN))
+        return weft_coll_run(&comm->team, kind, args);
+    rc = how == START ? weft_coll_start(&comm->team, kind, args, &req) : weft_coll_prepare(&comm->team, kind, args, &req);
+    if (!rc && how == PREPARE)
+        req->is_persistent = true;
+    return weft_request_give(comm, comm->team.chan, req, rc, request);
+}
+
+static bool is_in_place(const void *buf) { return buf == MPI_IN_PLACE; }
+
+static int misplaced(const char *argument, const char *instead) __attribute__((cold));
+static int misplaced(const char *argument, const char *instead)
+{
+    return weft_fail(WEFT_E_BUFFER, "%s is MPI_IN_PLACE, which is not allowed here: %s", argument, instead);
+}
+
+/* Both buffers at one place: what MPI_IN_PLACE is for. */
+static int check_alias(const void *sendbuf, const void *recvbuf, MPI_Count count, const weft_type *type)
+{
+    if (weft_likely(sendbuf != recvbuf) || !sendbuf || !count || !type->size)
+        return 0;
+    return weft_fail(WEFT_E_BUFFER, "sendbuf and recvbuf are the same address %p: pass MPI_IN_PLACE as sendbuf to work in place",
+                     sendbuf);
+}
+
+/* A significant argument pair: the entry cannot check it, for only some ranks need it. */
+static int check_pair(const char *which, MPI_Count count, const weft_type *type)
+{
+    if (count < 0)
+        return weft_fail(WEFT_E_COUNT, "%scount is %lld: it must not be negative", which, (long long)count);
+    if (!type)
+        return weft_fail(WEFT_E_TYPE, "%stype is not a live datatype", which);
+    if (!type->is_committed && !type->is_predefined)
+        return weft_fail(WEFT_E_TYPE, "%stype is not committed: call MPI_Type_commit first", which);
+    return 0;
+}
+
+/* What a rank sends to itself must fit exactly, for nobody else would notice. */
+static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_Count recvcount, const weft_type *recvtype)
+{
+    uint64_t sent = (uint64_t)sendcount * (uint64_t)sendtype->size, room = (uint64_t)recvcount * (uint64_t)recvtype->size;
+    if (weft_likely(sent == room))
+        return 0;
+    return weft_fail(sent > room ? WEFT_E_TRUNCATE : WEFT_E_COUNT,
+                     "sendcount x sendtype are %llu bytes, recvcount x recvtype %llu: they must be the same for each block",
+                     (unsigned long long)sent, (unsigned long long)room);
+}
+
+/* ---- fillers ---- */
+
+static int fill_bcast(weft_coll *args, void *buffer, MPI_Count count, const weft_type *type, int root)
+{
+    *args = (weft_coll){.recvbuf = buffer, .recvcount = (uint64_t)count, .recvtype = type, .root = root};
+    return is_in_place(buffer) ? misplaced("buffer", "MPI_Bcast has one buffer only") : 0;
+}
+
+static int fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type,
+                       const weft_op *op, int root, bool gets_result)
+{
+    int rc = weft_op_fits(op, type);
+    *args = (weft_coll){.sendbuf = sendbuf,
+                        .recvbuf = recvbuf,
+                        .sendcount = (uint64_t)count,
+                        .recvcount = (uint64_t)count,
+                        .sendtype = type,
+                        .recvtype = type,
+                        .op = op,
+                        .root = root};
+    if (rc)
+        return rc;
+    if (weft_unlikely(is_in_place(sendbuf))) {
+        args->in_place = true;
+        args->sendbuf = recvbuf;
+        if (!gets_result)
+            return misplaced("sendbuf", "only the root may pass it");
+    } else if (gets_result && (rc = check_alias(sendbuf, recvbuf, count, type))) {
+        return rc;
+    }
+    return gets_result && is_in_place(recvbuf) ? misplaced("recvbuf", "pass it as sendbuf") : 0;
+}
+
+static int fill_gather(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
+                       MPI_Count recvcount, const weft_type *recvtype, int root, bool is_root)
+{
+    int rc = 0;
+    *args = (weft_coll){.sendbuf = sendbuf,
+                        .recvbuf = recvbuf,
+                        .sendcount = (uint64_t)sendcount,
+                        .recvcount = (uint64_t)recvcount,
+                        .sendtype = sendtype,
+                        .recvtype = recvtype,
+                        .root = root,
+                        .in_place = is_in_place(sendbuf)};
+    if (args->in_place && !is_root)
+        return misplaced("sendbuf", "only the root may pass it");
+    if (!args->in_place)
+        rc = check_pair("send", sendcount, sendtype);
+    if (rc || !is_root)
+        return rc;
+    if (is_in_place(recvbuf))
+        return misplaced("recvbuf", "pass it as sendbuf");
+    rc = check_pair("recv", recvcount, recvtype);
+    if (!rc && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
+        rc = check_alias(sendbuf, recvbuf, recvcount, recvtype);
+    return rc;
+}
+
+static int fill_scatter(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
+                        MPI_Count recvcount, const weft_type *recvtype, int root, bool is_root)
+{
+    int rc = 0;
+    *args = (weft_coll){.sendbuf = sendbuf,
+                        .recvbuf = recvbuf,
+                        .sendcount = (uint64_t)sendcount,
+                        .recvcount = (uint64_t)recvcount,
+                        .sendtype = sendtype,
+                        .recvtype = recvtype,
+                        .root = root,
+                        .in_place = is_in_place(recvbuf)};
+    if (args->in_place && !is_root)
+        return misplaced("recvbuf", "only the root may pass it");
+    if (!args->in_place)
+        rc = check_pair("recv", recvcount, recvtype);
+    if (rc || !is_root)
+        return rc;
+    if (is_in_place(sendbuf))
+        return misplaced("sendbuf", "pass it as recvbuf");
+    rc = check_pair("send", sendcount, sendtype);
+    if (!rc && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
+        rc = check_alias(sendbuf, recvbuf, sendcount, sendtype);
+    return rc;
+}
+
+/* Allgather and alltoall. */
+static int fill_exchange(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
+                         MPI_Count recvcount, const weft_type *recvtype)
+{
+    int rc = check_pair("recv", recvcount, recvtype);
+    *args = (weft_coll){.sendbuf = sendbuf,
+                        .recvbuf = recvbuf,
+                        .sendcount = (uint64_t)sendcount,
+                        .recvcount = (uint64_t)recvcount,
+                        .sendtype = sendtype,
+                        .recvtype = recvtype,
+                        .in_place = is_in_place(sendbuf)};
+    if (rc)
+        return rc;
+    if (is_in_place(recvbuf))
+        return misplaced("recvbuf", "pass it as sendbuf");
+    if (args->in_place)
+        return 0;
+    rc = check_pair("send", sendcount, sendtype);
+    if (!rc && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
+        rc = check_alias(sendbuf, recvbuf, recvcount, recvtype);
+    return rc;
+}
+
+/* ---- barrier, bcast ---- */
+
+static int barrier(weft_comm *comm, enum how how, MPI_Request *request)
+{
+    static const weft_coll nothing;
+    return perform(comm, WEFT_COLL_BARRIER, &nothing, 0, how, request);
+}
+
+int weft_mpi_barrier(weft_comm *comm) { return barrier(comm, RUN, NULL); }
+
+int weft_mpi_ibarrier(weft_comm *comm, MPI_Request *request) { return barrier(comm, START, request); }
+
+int weft_mpi_barrier_init(weft_comm *comm, MPI_Info info, MPI_Request *request)
+{
+    (void)info;
+    return barrier(comm, PREPARE, request);
+}
+
+static int bcast(void *buffer, MPI_Count count, const weft_type *type, int root, weft_comm *comm, enum how how,
+                 MPI_Request *request)
+{
+    weft_coll args;
+    int rc = fill_bcast(&args, buffer, count, type, root);
+    return perform(comm, WEFT_COLL_BCAST, &args, rc, how, request);
+}
+
+int weft_mpi_bcast(void *buffer, MPI_Count count, const weft_type *datatype, int root, weft_comm *comm)
+{
+    return bcast(buffer, count, datatype, root, comm, RUN, NULL);
+}
+
+int weft_mpi_ibcast(void *buffer, MPI_Count count, const weft_type *datatype, int root, weft_comm *comm, MPI_Request *request)
+{
+    return bcast(buffer, count, datatype, root, comm, START, request);
+}
+
+int weft_mpi_bcast_init(void *buffer, MPI_Count count, const weft_type *datatype, int root, weft_comm *comm, MPI_Info info,
+                        MPI_Request *request)
+{
+    (void)info;
+    return bcast(buffer, count, datatype, root, comm, PREPARE, request);
+}
+
+/* ---- reduce, allreduce ---- */
+
+static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type, const weft_op *op, int root,
+                  weft_comm *comm, enum how how, MPI_Request *request)
+{
+    weft_coll args;
+    int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, root, comm->rank == root);
+    return perform(comm, WEFT_COLL_REDUCE, &args, rc, how, request);
+}
+
+int weft_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op, int root,
+                    weft_comm *comm)
+{
+    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, RUN, NULL);
+}
+
+int weft_mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op, int root,
+                     weft_comm *comm, MPI_Request *request)
+{
+    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, START, request);
+}
+
+int weft_mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
+                         int root, weft_comm *comm, MPI_Info info, MPI_Request *request)
+{
+    (void)info;
+    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, PREPARE, request);
+}
+
+static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type, const weft_op *op,
+                     weft_comm *comm, enum how how, MPI_Request *request)
+{
+    weft_coll args;
+    int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, 0, true);
+    return perform(comm, WEFT_COLL_ALLREDUCE, &args, rc, how, request);
+}
+
+int weft_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
+                       weft_comm *comm)
+{
+    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, RUN, NULL);
+}
+
+int weft_mpi_iallreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
+                        weft_comm *comm, MPI_Request *request)
+{
+    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, START, request);
+}
+
+int weft_mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
+                            weft_comm *comm, MPI_Info info, MPI_Request *request)
+{
+    (void)info;
+    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, PREPARE, request);
+}
+
+/* ---- gather ---- */
+
+static int gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                  const weft_type *recvtype, int root, weft_comm *comm, enum how how, MPI_Request *request)
+{
+    weft_coll args;
+    int rc = fill_gather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm->rank == root);
+    return perform(comm, WEFT_COLL_GATHER, &args, rc, how, request);
+}
+
+int weft_mpi_gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                    const weft_type *recvtype, int root, weft_comm *comm)
+{
+    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, RUN, NULL);
+}
+
+int weft_mpi_igather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                     const weft_type *recvtype, int root, weft_comm *comm, MPI_Request *request)
+{
+    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, START, request);
+}
+
+int weft_mpi_gather_init(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                         const weft_type *recvtype, int root, weft_comm *comm, MPI_Info info, MPI_Request *request)
+{
+    (void)info;
+    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, PREPARE, request);
+}
+
+/* ---- scatter ---- */
+
+static int scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                   const weft_type *recvtype, int root, weft_comm *comm, enum how how, MPI_Request *request)
+{
+    weft_coll args;
+    int rc = fill_scatter(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm->rank == root);
+    return perform(comm, WEFT_COLL_SCATTER, &args, rc, how, request);
+}
+
+int weft_mpi_scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                     const weft_type *recvtype, int root, weft_comm *comm)
+{
+    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, RUN, NULL);
+}
+
+int weft_mpi_iscatter(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                      const weft_type *recvtype, int root, weft_comm *comm, MPI_Request *request)
+{
+    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, START, request);
+}
+
+int weft_mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                          const weft_type *recvtype, int root, weft_comm *comm, MPI_Info info, MPI_Request *request)
+{
+    (void)info;
+    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, PREPARE, request);
+}
+
+/* ---- allgather ---- */
+
+static int allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                     const weft_type *recvtype, weft_comm *comm, enum how how, MPI_Request *request)
+{
+    weft_coll args;
+    int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return perform(comm, WEFT_COLL_ALLGATHER, &args, rc, how, request);
+}
+
+int weft_mpi_allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                       const weft_type *recvtype, weft_comm *comm)
+{
+    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, RUN, NULL);
+}
+
+int weft_mpi_iallgather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                        const weft_type *recvtype, weft_comm *comm, MPI_Request *request)
+{
+    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, START, request);
+}
+
+int weft_mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
+                            MPI_Count recvcount, const weft_type *recvtype, weft_comm *comm, MPI_Info info, MPI_Request *request)
+{
+    (void)info;
+    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, PREPARE, request);
+}
+
+/* ---- alltoall ---- */
+
+static int alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                    const weft_type *recvtype, weft_comm *comm, enum how how, MPI_Request *request)
+{
+    weft_coll args;
+    int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return perform(comm, WEFT_COLL_ALLTOALL, &args, rc, how, request);
+}
+
+int weft_mpi_alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                      const weft_type *recvtype, weft_comm *comm)
+{
+    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, RUN, NULL);
+}
+
+int weft_mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
+                       const weft_type *recvtype, weft_comm *comm, MPI_Request *request)
+{
+    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, START, request);
+}
+
+int weft_mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
+                           MPI_Count recvcount, const weft_type *recvtype, weft_comm *comm, MPI_Info info, MPI_Request *request)
+{
+    (void)info;
+    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, PREPARE, request);
+}

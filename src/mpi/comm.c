@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * comm: life and questions of communicators (MPI 5.0, 7.4 and 7.8). New ones out of old ones are made in make.c.
+ * Invariant: under the lane's lock, except where all members are closed at finalize. A freed struct stays readable for a while,
+ * with its magic gone, so that a stale handle is an error and no crash.
+ */
+#include "mpi/comm.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/errhandler.h"
+
+#define FREED_KEPT 64
+
+weft_comm *weft_comm_new(weft_lane *lane)
+{
+    weft_mpi_world *mpi = lane->world->mpi;
+    weft_comm *comm;
+    if (mpi->freed_count > FREED_KEPT) {
+        mpi->freed_count--;
+        comm = weft_container(weft_list_take(&mpi->freed), weft_comm, link);
+        memset(comm, 0, sizeof *comm);
+    } else if (!(comm = calloc(1, sizeof *comm))) {
+        weft_fail(WEFT_E_NOMEM, "no memory for a communicator (%zu bytes)", sizeof *comm);
+        return NULL;
+    }
+    comm->magic = WEFT_COMM_MAGIC;
+    comm->refs = 1;
+    comm->lane = lane;
+    comm->errhandler = MPI_ERRORS_ARE_FATAL;
+    weft_list_append(&mpi->live, &comm->link);
+    return comm;
+}
+
+void weft_comm_close(weft_comm *comm)
+{
+    weft_mpi_world *mpi = comm->lane->world->mpi;
+    weft_chan *coll = comm->team.chan;
+    if (coll) {
+        weft_team_close(&comm->team);
+        weft_chan_close(coll);
+    }
+    if (comm->chan)
+        weft_chan_close(comm->chan);
+    weft_errhandler_drop(comm->errhandler);
+    free(comm->world_ranks);
+    comm->magic = 0;
+    comm->chan = comm->team.chan = NULL;
+    weft_list_remove(&comm->link);
+    weft_list_append(&mpi->freed, &comm->link);
+    mpi->freed_count++;
+}
+
+void weft_comm_drop(weft_comm *comm)
+{
+    if (--comm->refs == 0)
+        weft_comm_close(comm);
+}
+
+/* One with fixed channel ids: no exchange is needed, for all know them. world_ranks is taken over, also on error. */
+static int open_fixed(weft_lane *lane, uint32_t size, uint32_t rank, uint32_t *world_ranks, int first_id, int handle,
+                      const char *name, weft_comm **out)
+{
+    weft_comm *comm = weft_comm_new(lane);
+    uint32_t *ids = malloc(size * sizeof *ids);
+    weft_chan *coll = NULL;
+    int rc = comm && ids ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for %s", name);
+    if (!comm) {
+        free(world_ranks);
+    } else {
+        comm->world_ranks = world_ranks;
+        comm->size = (int32_t)size;
+        comm->rank = (int32_t)rank;
+        comm->handle = handle;
+        snprintf(comm->name, sizeof comm->name, "%s", name);
+    }
+    if (!rc)
+        rc = weft_chan_open(lane, size, rank, world_ranks, first_id, &comm->chan);
+    if (!rc)
+        rc = weft_chan_open(lane, size, rank, world_ranks, first_id + 1, &coll);
+    for (int half = 0; half < 2 && !rc; half++) {
+        weft_chan *chan = half ? coll : comm->chan;
+        chan->tenant = comm;
+        for (uint32_t i = 0; i < size; i++)
+            ids[i] = chan->id;
+        rc = weft_chan_connect(chan, ids);
+    }
+    if (!rc)
+        rc = weft_team_open(coll, size > 1, &comm->team);
+    free(ids);
+    if (rc && coll)
+        weft_chan_close(coll);
+    if (rc && comm) {
+        comm->team.chan = NULL;
+        weft_comm_close(comm);
+    }
+    *out = rc ? NULL : comm;
+    return rc;
+}
+
+int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
+{
+    weft_lane *lane = world->lanes[0];
+    uint32_t *alone = malloc(sizeof *alone);
+    int rc = open_fixed(lane, world->boot->size, world->boot->rank, NULL, 0, 0x101, "MPI_COMM_WORLD", &mpi->comm_world);
+    if (rc || !alone) {
+        free(alone);
+        return rc ? rc : weft_fail(WEFT_E_NOMEM, "no memory for MPI_COMM_SELF");
+    }
+    *alone = world->boot->rank;
+    return open_fixed(lane, 1, 0, alone, 2, 0x102, "MPI_COMM_SELF", &mpi->comm_self);
+}
+
+void weft_comm_close_all(weft_mpi_world *mpi)
+{
+    weft_link *link;
+    /* youngest first: the world's areas last */
+    while (!weft_list_is_empty(&mpi->live))
+        weft_comm_close(weft_container(mpi->live.prev, weft_comm, link));
+    while ((link = weft_list_take(&mpi->freed)))
+        free(weft_container(link, weft_comm, link));
+}
+
+int weft_mpi_comm_rank(weft_comm *comm, int *rank)
+{
+    *rank = comm->rank;
+    return 0;
+}
+
+int weft_mpi_comm_size(weft_comm *comm, int *size)
+{
+    *size = comm->size;
+    return 0;
+}
+
+int weft_mpi_comm_remote_size(weft_comm *comm, int *size)
+{
+    (void)size;
+    return weft_fail(WEFT_E_COMM, "%s is an intracommunicator: it has no remote group",
+                     comm->name[0] ? comm->name : "this communicator");
+}
+
+int weft_mpi_comm_test_inter(weft_comm *comm, int *flag)
+{
+    *flag = comm->is_inter;
+    return 0;
+}
+
+static uint32_t world_rank(const weft_comm *comm, int rank)
+{
+    return comm->world_ranks ? comm->world_ranks[rank] : (uint32_t)rank;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Do both have the same members in some order? Sorts copies: n log n. */
+static int same_members(const weft_comm *a, const weft_comm *b, bool *same)
+{
+    size_t n = (size_t)a->size;
+    uint32_t *members = malloc(2 * n * sizeof *members);
+    if (!members)
+        return weft_fail(WEFT_E_NOMEM, "no memory to compare %zu members", n);
+    for (size_t i = 0; i < n; i++) {
+        members[i] = world_rank(a, (int)i);
+        members[n + i] = world_rank(b, (int)i);
+    }
+    qsort(members, n, sizeof *members, by_value);
+    qsort(members + n, n, sizeof *members, by_value);
+    *same = memcmp(members, members + n, n * sizeof *members) == 0;
+    free(members);
+    return 0;
+}
+
+int weft_mpi_comm_compare(weft_comm *comm1, weft_comm *comm2, int *result)
+{
+    bool same = true;
+    int rc;
+    if (comm1 == comm2) {
+        *result = MPI_IDENT;
+        return 0;
+    }
+    *result = MPI_UNEQUAL;
+    if (comm1->size != comm2->size)
+        return 0;
+    for (int i = 0; i < comm1->size && same; i++)
+        same = world_rank(comm1, i) == world_rank(comm2, i);
+    if (same) {
+        *result = MPI_CONGRUENT;
+        return 0;
+    }
+    rc = same_members(comm1, comm2, &same);
+    if (!rc && same)
+        *result = MPI_SIMILAR;
+    return rc;
+}
+
+int weft_mpi_comm_free(MPI_Comm *comm)
+{
+    weft_comm *gone = weft_comm_of(*comm);
+    if (!gone)
+        return weft_fail(WEFT_E_COMM, "comm %p is not a live communicator", (void *)*comm);
+    if (gone->handle)
+        return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->name);
+    gone->magic = 0; /* what is in flight goes on; the handle is dead */
+    weft_comm_drop(gone);
+    *comm = MPI_COMM_NULL;
+    return 0;
+}
+
+int weft_mpi_comm_get_name(weft_comm *comm, char *comm_name, int *resultlen)
+{
+    size_t length = strlen(comm->name);
+    memcpy(comm_name, comm->name, length + 1);
+    *resultlen = (int)length;
+    return 0;
+}
+
+/* A name longer than MPI_MAX_OBJECT_NAME - 1 is cut, as the standard has it (7.8). */
+int weft_mpi_comm_set_name(weft_comm *comm, const char *comm_name)
+{
+    if (!comm_name)
+        return weft_fail(WEFT_E_ARG, "comm_name is NULL");
+    snprintf(comm->name, sizeof comm->name, "%s", comm_name);
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * errhandler: error handler objects. An MPI_Errhandler is a pointer to one of these or one of the ABI's constants 0x140..0x143.
+ * Counted by the user's handle and by each communicator that uses it; counts are atomic, for objects on different lanes share
+ * one.
+ */
+#ifndef WEFT_MPI_ERRHANDLER_H
+#define WEFT_MPI_ERRHANDLER_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpi/errors.h"
+
+typedef struct MPI_ABI_Errhandler weft_errhandler;
+struct MPI_ABI_Errhandler {
+    uint32_t magic; /* WEFT_ERRHANDLER_MAGIC while alive */
+    _Atomic uint32_t refs;
+    MPI_Comm_errhandler_function *comm_function;
+};
+
+/* May this handle be set on a communicator? MPI_ERRHANDLER_NULL may not. */
+static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
+{
+    uintptr_t bits = (uintptr_t)handler;
+    if (bits < 4096)
+        return handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT || handler == MPI_ERRORS_RETURN;
+    return handler->magic == WEFT_ERRHANDLER_MAGIC;
+}
+
+void weft_errhandler_hold(weft_errhandler *handler); /* constants: nothing happens */
+void weft_errhandler_drop(weft_errhandler *handler);
+
+#endif

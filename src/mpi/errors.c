@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * errors: from inner codes to MPI classes, and the run of error handlers. Called by every woven entry that fails, without locks.
+ * Invariant: a job hears of a fatal error once, in at most five lines; whoever first knew the cause wrote it with weft_fail.
+ */
+#include "mpi/errors.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/errhandler.h"
+
+static const short classes[] = {
+    [0] = MPI_SUCCESS,
+    [-WEFT_E_NOMEM] = MPI_ERR_NO_MEM,
+    [-WEFT_E_NOSPACE] = MPI_ERR_NO_SPACE,
+    [-WEFT_E_SYSTEM] = MPI_ERR_OTHER,
+    [-WEFT_E_PEER] = MPI_ERR_PROC_ABORTED,
+    [-WEFT_E_TIMEOUT] = MPI_ERR_OTHER,
+    [-WEFT_E_UNSUPPORTED] = MPI_ERR_UNSUPPORTED_OPERATION,
+    [-WEFT_E_INTERN] = MPI_ERR_INTERN,
+    [-WEFT_E_TRUNCATE] = MPI_ERR_TRUNCATE,
+    [-WEFT_E_BUFFER] = MPI_ERR_BUFFER,
+    [-WEFT_E_COUNT] = MPI_ERR_COUNT,
+    [-WEFT_E_TYPE] = MPI_ERR_TYPE,
+    [-WEFT_E_TAG] = MPI_ERR_TAG,
+    [-WEFT_E_COMM] = MPI_ERR_COMM,
+    [-WEFT_E_RANK] = MPI_ERR_RANK,
+    [-WEFT_E_REQUEST] = MPI_ERR_REQUEST,
+    [-WEFT_E_ROOT] = MPI_ERR_ROOT,
+    [-WEFT_E_GROUP] = MPI_ERR_GROUP,
+    [-WEFT_E_OP] = MPI_ERR_OP,
+    [-WEFT_E_ARG] = MPI_ERR_ARG,
+    [-WEFT_E_ERRHANDLER] = MPI_ERR_ERRHANDLER,
+    [-WEFT_E_INFO] = MPI_ERR_INFO,
+    [-WEFT_E_KEY] = MPI_ERR_OTHER,
+    [-WEFT_E_OTHER] = MPI_ERR_OTHER,
+    [-WEFT_E_IN_STATUS] = MPI_ERR_IN_STATUS,
+    [-WEFT_E_PENDING] = MPI_ERR_PENDING,
+    [-WEFT_E_TOOLARGE] = MPI_ERR_VALUE_TOO_LARGE,
+    [-WEFT_E_REVOKED] = MPI_ERR_OTHER, /* MPI 5.0 has no class of its own for it */
+};
+_Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
+
+typedef struct class_text {
+    const char *name, *sentence;
+} class_text;
+
+#define ROW(name, sentence) [MPI_##name] = {"MPI_" #name, sentence}
+static const class_text texts[] = {
+    ROW(SUCCESS, "no error"),
+    ROW(ERR_BUFFER, "invalid buffer pointer"),
+    ROW(ERR_COUNT, "invalid count"),
+    ROW(ERR_TYPE, "invalid datatype"),
+    ROW(ERR_TAG, "invalid tag"),
+    ROW(ERR_COMM, "invalid communicator"),
+    ROW(ERR_RANK, "invalid rank"),
+    ROW(ERR_REQUEST, "invalid request"),
+    ROW(ERR_ROOT, "invalid root"),
+    ROW(ERR_GROUP, "invalid group"),
+    ROW(ERR_OP, "invalid reduction operation"),
+    ROW(ERR_TOPOLOGY, "invalid topology"),
+    ROW(ERR_DIMS, "invalid dimensions"),
+    ROW(ERR_ARG, "invalid argument"),
+    ROW(ERR_UNKNOWN, "unknown error"),
+    ROW(ERR_TRUNCATE, "the message is longer than the receive buffer"),
+    ROW(ERR_OTHER, "an error that has no class of its own"),
+    ROW(ERR_INTERN, "internal error of the MPI library"),
+    ROW(ERR_PENDING, "the request has neither failed nor completed"),
+    ROW(ERR_IN_STATUS, "the error code is in the statuses"),
+    ROW(ERR_ACCESS, "permission denied"),
+    ROW(ERR_AMODE, "invalid access mode"),
+    ROW(ERR_ASSERT, "invalid assertion"),
+    ROW(ERR_BAD_FILE, "invalid file name"),
+    ROW(ERR_BASE, "invalid base address"),
+    ROW(ERR_CONVERSION, "a data conversion function failed"),
+    ROW(ERR_DISP, "invalid displacement"),
+    ROW(ERR_DUP_DATAREP, "the data representation is registered already"),
+    ROW(ERR_FILE_EXISTS, "the file exists"),
+    ROW(ERR_FILE_IN_USE, "the file is in use"),
+    ROW(ERR_FILE, "invalid file handle"),
+    ROW(ERR_INFO_KEY, "the info key is too long or empty"),
+    ROW(ERR_INFO_NOKEY, "no such info key"),
+    ROW(ERR_INFO_VALUE, "the info value is too long or empty"),
+    ROW(ERR_INFO, "invalid info object"),
+    ROW(ERR_IO, "input or output failed"),
+    ROW(ERR_KEYVAL, "invalid attribute key"),
+    ROW(ERR_LOCKTYPE, "invalid lock type"),
+    ROW(ERR_NAME, "the service name is not published"),
+    ROW(ERR_NO_MEM, "out of memory"),
+    ROW(ERR_NOT_SAME, "a collective argument is not the same on all processes"),
+    ROW(ERR_NO_SPACE, "no space is left"),
+    ROW(ERR_NO_SUCH_FILE, "no such file"),
+    ROW(ERR_PORT, "invalid port name"),
+    ROW(ERR_QUOTA, "the quota is exceeded"),
+    ROW(ERR_READ_ONLY, "the file or file system is read-only"),
+    ROW(ERR_RMA_ATTACH, "memory cannot be attached to the window"),
+    ROW(ERR_RMA_CONFLICT, "conflicting accesses to a window"),
+    ROW(ERR_RMA_RANGE, "the target memory is outside the window"),
+    ROW(ERR_RMA_SHARED, "memory cannot be shared"),
+    ROW(ERR_RMA_SYNC, "wrong synchronization of one-sided calls"),
+    ROW(ERR_SERVICE, "invalid service name"),
+    ROW(ERR_SIZE, "invalid size"),
+    ROW(ERR_SPAWN, "processes could not be started"),
+    ROW(ERR_UNSUPPORTED_DATAREP, "unsupported data representation"),
+    ROW(ERR_UNSUPPORTED_OPERATION, "unsupported operation"),
+    ROW(ERR_WIN, "invalid window"),
+    ROW(ERR_RMA_FLAVOR, "the window has the wrong flavor"),
+    ROW(ERR_PROC_ABORTED, "another process is lost"),
+    ROW(ERR_VALUE_TOO_LARGE, "a value does not fit the type of its argument"),
+    ROW(ERR_SESSION, "invalid session"),
+    ROW(ERR_ERRHANDLER, "invalid error handler"),
+    ROW(ERR_ABI, "an ABI function was used wrongly"),
+};
+#undef ROW
+
+static const class_text *text_of(int mpi_code)
+{
+    static const class_text strange = {"error", "unknown error code"};
+    return mpi_code >= 0 && mpi_code < (int)weft_count(texts) && texts[mpi_code].name ? &texts[mpi_code] : &strange;
+}
+
+int weft_errors_class(int code)
+{
+    if (code > 0 || code <= WEFT_E_LAST)
+        return MPI_ERR_UNKNOWN;
+    return classes[-code];
+}
+
+/* What belongs to an error beside its code: carried from the failing request to the raise on the same thread, like weft_fail's
+ * text. */
+static _Thread_local weft_comm *blamed;
+
+int weft_errors_blame(weft_comm *comm, int code)
+{
+    blamed = comm;
+    return code;
+}
+
+/* Ends the job, or this process where there is no job to end. */
+static void die(weft_comm *comm, const char *function, int mpi_code, const char *why, const char *handler)
+{
+    const class_text *text = text_of(mpi_code);
+    weft_world *world = weft_world_now;
+    char message[1024];
+    if (!world || !comm) {
+        weft_log_error("%s failed: %s (%s)\n  %s", function, text->name, text->sentence, why);
+        exit(mpi_code & 255 ? mpi_code & 255 : 1);
+    }
+    snprintf(message, sizeof message,
+             "%s failed on %s (rank %d of %d; world rank %u on %s): %s (%s)\n  %s\n  The error handler is %s: the job ends.",
+             function, comm->name[0] ? comm->name : "an unnamed communicator", comm->rank, comm->size, world->boot->rank,
+             world->boot->host, text->name, text->sentence, why, handler);
+    world->boot->ops->abort(world->boot, mpi_code & 255 ? mpi_code : 1, message);
+}
+
+static void run(weft_comm *comm, const char *function, int mpi_code, const char *why)
+{
+    weft_errhandler *handler = comm->errhandler;
+    MPI_Comm handle = weft_comm_handle(comm);
+    int code = mpi_code;
+    if (handler == MPI_ERRORS_RETURN)
+        return;
+    if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
+        die(comm, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
+        return;
+    }
+    weft_errhandler_hold(handler); /* the function may free or replace it */
+    handler->comm_function(&handle, &code);
+    weft_errhandler_drop(handler);
+}
+
+int weft_errors_raise(weft_comm *comm, const char *function, int code)
+{
+    weft_mpi_world *mpi = weft_mpi_now();
+    int mpi_code = weft_errors_class(code);
+    weft_comm *whose = comm ? comm : blamed ? blamed : mpi ? mpi->comm_self : NULL;
+    char why[512];
+    blamed = NULL;
+    snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* a user's handler may fail calls of its own */
+    if (whose)
+        run(whose, function, mpi_code, why);
+    else
+        die(NULL, function, mpi_code, why, "MPI_ERRORS_ARE_FATAL");
+    return mpi_code;
+}
+
+void weft_errors_call(weft_comm *comm, const char *function, int mpi_code)
+{
+    run(comm, function, mpi_code, "the program itself raised this error");
+}
+
+int weft_mpi_error_class(int errorcode, int *errorclass)
+{
+    if (errorcode < 0 || errorcode > MPI_ERR_LASTCODE)
+        return weft_fail(WEFT_E_ARG, "error code %d is not in 0..%d", errorcode, MPI_ERR_LASTCODE);
+    *errorclass = errorcode; /* every code of ours is a class */
+    return 0;
+}
+
+/* What this thread last failed with, if it was of this class: users of MPI_ERRORS_RETURN print this string. */
+static const char *latest_cause(int mpi_code)
+{
+    for (int code = -1; code > WEFT_E_LAST; code--) {
+        const char *text = weft_fail_text(code);
+        if (classes[-code] == mpi_code && text != weft_status_text(code))
+            return text;
+    }
+    return NULL;
+}
+
+int weft_mpi_error_string(int errorcode, char *string, int *resultlen)
+{
+    const class_text *text = text_of(errorcode);
+    const char *cause = latest_cause(errorcode);
+    if (errorcode < 0 || errorcode > MPI_ERR_LASTCODE)
+        return weft_fail(WEFT_E_ARG, "error code %d is not in 0..%d", errorcode, MPI_ERR_LASTCODE);
+    snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s%s%s", text->name, text->sentence,
+             cause ? "; latest cause in this thread: " : "", cause ? cause : "");
+    *resultlen = (int)strlen(string);
+    return 0;
+}

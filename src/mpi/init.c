@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * init: MPI_Init to MPI_Finalize, and MPI_Abort (MPI 5.0, 11.2 to 11.4). Called by the woven entries, without locks.
+ * Invariant: weft_world_now is set exactly while the stage is OPEN or CLOSING; a stage is never left backwards.
+ */
+#include "mpi/init.h"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/request.h"
+#include "p2p/arrive.h"
+
+/* Belongs to the process like weft_world_now: MPI can be initialized once. */
+static _Atomic int stage = WEFT_STAGE_BEFORE;
+
+enum weft_stage weft_init_stage(void) { return (enum weft_stage)atomic_load_explicit(&stage, memory_order_acquire); }
+
+static void set_stage(enum weft_stage next) { atomic_store_explicit(&stage, (int)next, memory_order_release); }
+
+int weft_mpi_world_open(weft_world *world)
+{
+    weft_mpi_world *mpi = calloc(1, sizeof *mpi);
+    int rc;
+    if (!mpi)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the predefined communicators");
+    weft_list_init(&mpi->live);
+    weft_list_init(&mpi->freed);
+    weft_list_init(&mpi->orphans);
+    mpi->main_thread = (unsigned long)pthread_self();
+    world->mpi = mpi;
+    rc = weft_comm_open_predefined(world, mpi);
+    if (rc)
+        weft_mpi_world_close(world);
+    return rc;
+}
+
+void weft_mpi_world_close(weft_world *world)
+{
+    weft_mpi_world *mpi = world->mpi;
+    weft_lane_lock(world->lanes[0]);
+    weft_request_reap(mpi, true);
+    weft_comm_close_all(mpi);
+    weft_lane_unlock(world->lanes[0]);
+    world->mpi = NULL;
+    free(mpi);
+}
+
+static int open_world(int level)
+{
+    weft_boot *boot = NULL;
+    weft_world *world;
+    int rc;
+    weft_knobs_load(false); /* launch reads some; nobody knows yet who shall warn */
+    rc = weft_boot_start(&boot);
+    if (rc)
+        return rc;
+    weft_log_identify((int)boot->rank, boot->host);
+    if (boot->rank == 0)
+        weft_knobs_load(true);
+    rc = weft_p2p_open(boot, level, &world);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < world->lane_count; i++)
+        world->lanes[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
+    rc = weft_mpi_world_open(world);
+    if (rc)
+        weft_world_close(world);
+    return rc;
+}
+
+/* Every level is provided as it is asked for: below MULTIPLE no lock is ever taken, and no other thread of ours exists. */
+int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int expected = WEFT_STAGE_BEFORE, rc;
+    (void)argc;
+    (void)argv;
+    if (required != MPI_THREAD_SINGLE && required != MPI_THREAD_FUNNELED && required != MPI_THREAD_SERIALIZED &&
+        required != MPI_THREAD_MULTIPLE)
+        return weft_fail(WEFT_E_ARG, "required is %d, which is none of MPI_THREAD_SINGLE, _FUNNELED, _SERIALIZED, _MULTIPLE",
+                         required);
+    if (!atomic_compare_exchange_strong(&stage, &expected, WEFT_STAGE_OPENING))
+        return weft_fail(WEFT_E_OTHER, expected == WEFT_STAGE_AFTER ? "MPI was finalized: it cannot be initialized again"
+                                                                    : "MPI is initialized already");
+    rc = open_world(required);
+    set_stage(rc ? WEFT_STAGE_BEFORE : WEFT_STAGE_OPEN);
+    if (!rc)
+        *provided = required;
+    return rc;
+}
+
+int weft_mpi_init(int *argc, char ***argv)
+{
+    int provided;
+    return weft_mpi_init_thread(argc, argv, MPI_THREAD_SINGLE, &provided);
+}
+
+int weft_mpi_initialized(int *flag)
+{
+    *flag = weft_init_stage() >= WEFT_STAGE_OPEN;
+    return 0;
+}
+
+int weft_mpi_finalized(int *flag)
+{
+    *flag = weft_init_stage() == WEFT_STAGE_AFTER;
+    return 0;
+}
+
+int weft_mpi_finalize(void)
+{
+    int expected = WEFT_STAGE_OPEN, rc;
+    weft_world *world = weft_world_now;
+    if (!atomic_compare_exchange_strong(&stage, &expected, WEFT_STAGE_CLOSING))
+        return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
+    weft_mpi_world_close(world);
+    rc = weft_world_close(world);
+    set_stage(WEFT_STAGE_AFTER);
+    return rc;
+}
+
+int weft_mpi_query_thread(int *provided)
+{
+    *provided = weft_world_now->thread_level;
+    return 0;
+}
+
+int weft_mpi_is_thread_main(int *flag)
+{
+    *flag = pthread_equal((pthread_t)weft_mpi_now()->main_thread, pthread_self()) != 0;
+    return 0;
+}
+
+/* The whole job ends, whatever the communicator: allowed by 9.4, and what users expect. */
+int weft_mpi_abort(weft_comm *comm, int errorcode)
+{
+    weft_boot *boot = comm->lane->world->boot;
+    char text[256];
+    snprintf(text, sizeof text, "MPI_Abort(%s, %d) was called", comm->name[0] ? comm->name : "a communicator without a name",
+             errorcode);
+    boot->ops->abort(boot, errorcode, text);
+    return 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * make: new communicators out of old ones: dup, split, split_type (MPI 5.0, 7.4.2). Called by the woven entries, collectively.
+ * Invariant: all members of the parent take the same steps, whatever goes wrong in one of them: they agree before each return.
+ * A channel's id is told to others only once the channel is open, so no frame comes before its channel.
+ */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/comm.h"
+#include "mpi/errhandler.h"
+
+enum { ID_FIRST, ID_LAST = ID_FIRST + 1, NOT_FIRST, NOT_LAST, FINE, AGREED };
+
+/* inout[i] becomes the least of all members' inout[i]. */
+static int least(weft_comm *parent, uint32_t *inout, uint32_t count)
+{
+    weft_coll coll = {
+        .sendbuf = inout,
+        .recvbuf = inout,
+        .sendcount = count,
+        .recvcount = count,
+        .sendtype = weft_type_of(MPI_UINT32_T),
+        .recvtype = weft_type_of(MPI_UINT32_T),
+        .op = weft_op_of(MPI_MIN),
+        .in_place = true,
+    };
+    return weft_coll_run(&parent->team, WEFT_COLL_ALLREDUCE, &coll);
+}
+
+/* all[i * words ..] becomes what member i gave as mine. */
+static int gather_all(weft_comm *parent, const uint32_t *mine, uint32_t words, uint32_t *all)
+{
+    weft_coll coll = {
+        .sendbuf = mine,
+        .recvbuf = all,
+        .sendcount = words,
+        .recvcount = words,
+        .sendtype = weft_type_of(MPI_UINT32_T),
+        .recvtype = weft_type_of(MPI_UINT32_T),
+    };
+    return weft_coll_run(&parent->team, WEFT_COLL_ALLGATHER, &coll);
+}
+
+/* Opens both channels of a member. */
+static int open_channels(weft_comm *comm, weft_chan *chans[2])
+{
+    int rc = 0;
+    for (int half = 0; half < 2 && !rc; half++) {
+        rc = weft_chan_open(comm->lane, (uint32_t)comm->size, (uint32_t)comm->rank, comm->world_ranks, -1, &chans[half]);
+        if (!rc)
+            chans[half]->tenant = comm;
+    }
+    return rc;
+}
+
+/* Connects both channels: ids[half * size + i] is what member i calls that half. */
+static int connect_channels(weft_chan *chans[2], uint32_t size, const uint32_t *ids)
+{
+    int rc = weft_chan_connect(chans[0], ids);
+    return rc ? rc : weft_chan_connect(chans[1], ids + size);
+}
+
+/* Where members' ids differ: everyone tells, members pick. Non-members take part with zeros. */
+static int tell_ids(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
+{
+    uint32_t mine[2] = {chans[0] ? chans[0]->id : 0, chans[1] ? chans[1]->id : 0};
+    int rc = gather_all(parent, mine, 2, all);
+    for (uint32_t i = 0; i < size && !rc; i++) {
+        ids[i] = all[2 * ranks[i]];
+        ids[size + i] = all[2 * ranks[i] + 1];
+    }
+    return rc;
+}
+
+/* Agrees on the ids and connects. `rc` is this member's trouble so far; all fail when one does. */
+static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], int rc)
+{
+    uint32_t *all = malloc(2 * (size_t)parent->size * sizeof *all), *ids = malloc(2 * (size_t)(size + 1) * sizeof *ids);
+    uint32_t word[AGREED];
+    bool is_member = size > 0 && !rc;
+    int agreed;
+    if (!rc && !(all && ids))
+        rc = weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %d ranks", parent->size);
+    word[ID_FIRST] = is_member ? chans[0]->id : UINT32_MAX;
+    word[ID_LAST] = is_member ? chans[1]->id : UINT32_MAX;
+    word[NOT_FIRST] = is_member ? ~chans[0]->id : UINT32_MAX;
+    word[NOT_LAST] = is_member ? ~chans[1]->id : UINT32_MAX;
+    word[FINE] = rc == 0;
+    agreed = least(parent, word, AGREED);
+    if (rc || agreed)
+        rc = rc ? rc : agreed;
+    else if (!word[FINE])
+        rc = weft_fail(WEFT_E_OTHER, "another member could not make its part of the communicator (its own error says why)");
+    else if (word[ID_FIRST] == ~word[NOT_FIRST] && word[ID_LAST] == ~word[NOT_LAST])
+        for (uint32_t i = 0; i < size; i++) {
+            ids[i] = word[ID_FIRST];
+            ids[size + i] = word[ID_LAST];
+        }
+    else if (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX) /* some rank is a member of something */
+        rc = tell_ids(parent, size, ranks, chans, all, ids);
+    if (!rc && size)
+        rc = connect_channels(chans, size, ids);
+    free(all);
+    free(ids);
+    return rc;
+}
+
+/* The member's own half of a new communicator: struct, members, channels. */
+static int make_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, weft_comm **out, weft_chan *chans[2])
+{
+    weft_comm *comm = weft_comm_new(parent->lane);
+    if (!comm)
+        return WEFT_E_NOMEM;
+    *out = comm;
+    comm->size = (int32_t)size;
+    comm->rank = (int32_t)rank;
+    comm->errhandler = parent->errhandler;
+    weft_errhandler_hold(comm->errhandler);
+    comm->world_ranks = malloc(size * sizeof *comm->world_ranks);
+    if (!comm->world_ranks)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the %u members of a communicator", size);
+    for (uint32_t i = 0; i < size; i++)
+        comm->world_ranks[i] = parent->world_ranks ? parent->world_ranks[ranks[i]] : ranks[i];
+    return open_channels(comm, chans);
+}
+
+int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **out)
+{
+    weft_comm *comm = NULL;
+    weft_chan *chans[2] = {NULL, NULL};
+    if (!rc && size)
+        rc = make_own(parent, size, rank, ranks, &comm, chans);
+    rc = connect_all(parent, size, ranks, chans, rc);
+    if (comm) {
+        comm->chan = chans[0];
+        comm->team.chan = NULL;
+        if (!rc)
+            rc = weft_team_open(chans[1], size > 1, &comm->team);
+        if (rc) {
+            if (chans[1])
+                weft_chan_close(chans[1]);
+            comm->team.chan = NULL;
+            weft_comm_close(comm);
+            comm = NULL;
+        }
+    }
+    *out = comm;
+    return rc;
+}
+
+/* Makes and hands out; MPI_COMM_NULL to those that are not in it and on error. */
+static int hand_out(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, MPI_Comm *newcomm)
+{
+    weft_comm *comm = NULL;
+    rc = weft_comm_make(parent, size, rank, ranks, rc, &comm);
+    *newcomm = comm ? comm : MPI_COMM_NULL;
+    return rc;
+}
+
+int weft_mpi_comm_dup(weft_comm *comm, MPI_Comm *newcomm)
+{
+    uint32_t *ranks = malloc((size_t)comm->size * sizeof *ranks);
+    int rc = ranks ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the %d members of a communicator", comm->size);
+    for (int i = 0; i < comm->size && ranks; i++)
+        ranks[i] = (uint32_t)i;
+    rc = hand_out(comm, (uint32_t)comm->size, (uint32_t)comm->rank, ranks, rc, newcomm);
+    free(ranks);
+    return rc;
+}
+
+typedef struct split_entry {
+    int32_t color, key;
+    uint32_t rank;
+} split_entry;
+
+static int by_key(const void *a, const void *b)
+{
+    const split_entry *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* Who shares my color, ordered by key and then by rank in the parent. */
+static uint32_t same_color(const weft_comm *parent, const uint32_t *all, int color, split_entry *entries)
+{
+    uint32_t size = 0;
+    for (uint32_t i = 0; i < (uint32_t)parent->size; i++)
+        if ((int32_t)all[2 * i] == color)
+            entries[size++] = (split_entry){color, (int32_t)all[2 * i + 1], i};
+    qsort(entries, size, sizeof *entries, by_key);
+    return size;
+}
+
+static int split(weft_comm *parent, int color, int key, MPI_Comm *newcomm)
+{
+    size_t n = (size_t)parent->size;
+    uint32_t mine[2] = {(uint32_t)color, (uint32_t)key}, size = 0, rank = 0;
+    uint32_t *all = malloc(2 * n * sizeof *all), *ranks = malloc(n * sizeof *ranks);
+    split_entry *entries = malloc(n * sizeof *entries);
+    uint32_t fine = all && ranks && entries;
+    int rc = fine ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for colors and keys of %zu ranks", n),
+        agreed = least(parent, &fine, 1);
+    *newcomm = MPI_COMM_NULL;
+    if (!rc && (agreed || !fine))
+        rc = agreed ? agreed : weft_fail(WEFT_E_OTHER, "another member had no memory for the split");
+    if (!rc)
+        rc = gather_all(parent, mine, 2, all);
+    if (rc)
+        goto out; /* all members go out here, or the channel itself is broken */
+    if (color != MPI_UNDEFINED)
+        size = same_color(parent, all, color, entries);
+    for (uint32_t i = 0; i < size; i++) {
+        ranks[i] = entries[i].rank;
+        if (ranks[i] == (uint32_t)parent->rank)
+            rank = i;
+    }
+    rc = hand_out(parent, size, rank, ranks, 0, newcomm);
+out:
+    free(all);
+    free(ranks);
+    free(entries);
+    return rc;
+}
+
+int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm)
+{
+    if (color < 0 && color != MPI_UNDEFINED)
+        return weft_fail(WEFT_E_ARG, "color %d is negative and not MPI_UNDEFINED", color);
+    return split(comm, color, key, newcomm);
+}
+
+/* Ranks that can share memory have the same color. Without shared memory each rank is alone, which is the truth. */
+static int node_color(const weft_boot *boot)
+{
+    if (!boot->has_segment)
+        return (int)(boot->nodes + boot->rank);
+    return boot->node_of ? (int)boot->node_of[boot->rank] : 0;
+}
+
+/* MPI_COMM_TYPE_HW_GUIDED, _UNGUIDED and _RESOURCE_GUIDED: no part of the machine below the node is offered, for which the
+ * standard gives MPI_COMM_NULL (7.4.2). */
+int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm)
+{
+    (void)info;
+    switch (split_type) {
+    case MPI_COMM_TYPE_SHARED:
+        return split(comm, node_color(comm->lane->world->boot), key, newcomm);
+    case MPI_UNDEFINED:
+    case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_HW_UNGUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+        return split(comm, MPI_UNDEFINED, key, newcomm);
+    default:
+        return weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type);
+    }
+}

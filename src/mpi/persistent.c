@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * persistent: requests that are made once and started many times (MPI 5.0, 3.9 and 6.13). Called by the woven entries.
+ * Invariant: arguments are checked when the request is made, so that a start is only the operation itself.
+ */
+#include <mpi.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/errors.h"
+#include "mpi/request.h"
+#include "p2p/p2p.h"
+
+typedef struct persist {
+    bool is_receive;
+    enum weft_send_mode mode;
+    int rank, tag;
+    void *buf;
+    uint64_t count;
+    const weft_type *type;
+} persist;
+
+static void persist_free(weft_req *req)
+{
+    persist *args = req->extra;
+    weft_type_drop(args->type);
+    free(args);
+    req->extra = NULL;
+}
+
+static int make(weft_comm *comm, const persist *args, MPI_Request *request)
+{
+    weft_req *req = weft_req_new(comm->lane, args->is_receive ? WEFT_REQ_RECV : WEFT_REQ_SEND);
+    persist *own = malloc(sizeof *own);
+    if (!req || !own) {
+        if (req)
+            weft_req_free(req);
+        free(own);
+        *request = MPI_REQUEST_NULL;
+        return weft_fail(WEFT_E_NOMEM, "no memory for a persistent request");
+    }
+    *own = *args;
+    weft_type_hold(own->type);
+    req->is_persistent = true;
+    req->extra = own;
+    req->free_extra = persist_free;
+    return weft_request_give(comm, comm->chan, req, 0, request);
+}
+
+static int make_send(weft_comm *comm, const void *buf, MPI_Count count, const weft_type *type, int dest, int tag,
+                     enum weft_send_mode mode, MPI_Request *request)
+{
+    return make(comm, &(persist){false, mode, dest, tag, (void *)buf, (uint64_t)count, type}, request);
+}
+
+int weft_mpi_send_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
+                       MPI_Request *request)
+{
+    return make_send(comm, buf, count, datatype, dest, tag, WEFT_SEND_STANDARD, request);
+}
+
+int weft_mpi_ssend_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
+                        MPI_Request *request)
+{
+    return make_send(comm, buf, count, datatype, dest, tag, WEFT_SEND_SYNC, request);
+}
+
+int weft_mpi_rsend_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
+                        MPI_Request *request)
+{
+    return make_send(comm, buf, count, datatype, dest, tag, WEFT_SEND_READY, request);
+}
+
+int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm,
+                       MPI_Request *request)
+{
+    return make(comm, &(persist){true, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype}, request);
+}
+
+/* Under the request's lane's lock. */
+static int start(weft_req *req)
+{
+    const persist *args = req->extra;
+    int rc;
+    req->is_done = false;
+    req->rc = 0;
+    if (req->kind == WEFT_REQ_PLAN)
+        rc = weft_plan_restart(req);
+    else if (args->is_receive)
+        rc = weft_irecv_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, req);
+    else
+        rc = weft_isend_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, args->mode, req);
+    req->is_active = rc == 0;
+    if (rc)
+        weft_errors_blame(req->chan->tenant, rc);
+    return rc;
+}
+
+static int check(const weft_req *req, int index)
+{
+    if (!req)
+        return weft_fail(WEFT_E_REQUEST, "request %d is MPI_REQUEST_NULL", index);
+    if (!req->is_persistent)
+        return weft_fail(WEFT_E_REQUEST, "request %d is not persistent: only requests made by MPI_..._init can be started",
+                         index);
+    if (req->is_active)
+        return weft_fail(WEFT_E_REQUEST, "request %d is started already: complete it before you start it again", index);
+    return 0;
+}
+
+int weft_mpi_start(MPI_Request *request) { return weft_mpi_startall(1, request); }
+
+int weft_mpi_startall(int count, MPI_Request array_of_requests[])
+{
+    int rc = 0;
+    for (int i = 0; i < count && !rc; i++) {
+        weft_req *req = weft_request_of(array_of_requests[i]);
+        rc = check(req, i);
+        if (rc) {
+            if (req && req->chan)
+                weft_errors_blame(req->chan->tenant, rc);
+            break;
+        }
+        weft_lane_lock(req->lane);
+        rc = start(req);
+        weft_lane_unlock(req->lane);
+    }
+    return rc;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * request: completing one request (MPI 5.0, 3.7.3), giving it up, cancelling it. Called by the woven entries; arrays are in
+ * requests.c.
+ * Invariant: a handle is set to MPI_REQUEST_NULL in the same step in which its request is released.
+ */
+#include "mpi/request.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/errors.h"
+#include "mpi/status.h"
+
+void weft_request_release(weft_req *req)
+{
+    weft_comm *comm = req->chan ? req->chan->tenant : NULL;
+    if (req->is_static)
+        return;
+    weft_req_free(req);
+    if (comm)
+        weft_comm_drop(comm);
+}
+
+/* Says once more what went wrong (it may have been found long ago, by another thread) and whose handler shall run. */
+static int describe(weft_req *req)
+{
+    weft_comm *comm = req->chan ? req->chan->tenant : NULL;
+    int rc = req->rc;
+    if (rc == WEFT_E_TRUNCATE && req->kind == WEFT_REQ_RECV)
+        weft_fail(rc, "the message from rank %d with tag %d is longer than the receive buffer of %llu bytes", req->found.source,
+                  req->found.tag, (unsigned long long)req->bytes);
+    if (comm && comm->magic == WEFT_COMM_MAGIC)
+        weft_errors_blame(comm, rc);
+    return rc;
+}
+
+int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
+{
+    int rc = req->rc;
+    weft_status_fill(status, &req->found);
+    if (weft_unlikely(rc))
+        describe(req);
+    if (req->is_persistent) {
+        req->is_active = false;
+        return rc;
+    }
+    *request = MPI_REQUEST_NULL;
+    weft_request_release(req);
+    return rc;
+}
+
+int weft_mpi_wait(MPI_Request *request, MPI_Status *status)
+{
+    weft_req *req = weft_request_of(*request);
+    weft_lane *lane;
+    int rc;
+    if (weft_unlikely(weft_request_is_idle(req))) {
+        weft_status_clear(status);
+        return 0;
+    }
+    if (req->is_static) { /* an eager send: it was over before it had a request */
+        *request = MPI_REQUEST_NULL;
+        weft_status_fill(status, &req->found);
+        return 0;
+    }
+    lane = req->lane;
+    weft_lane_lock(lane);
+    if (!req->is_done)
+        weft_req_wait(req);
+    rc = weft_request_finish(request, req, status);
+    weft_lane_unlock(lane);
+    return rc;
+}
+
+int weft_mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    weft_req *req = weft_request_of(*request);
+    weft_lane *lane;
+    int rc = 0;
+    *flag = 1;
+    if (weft_request_is_idle(req)) {
+        weft_status_clear(status);
+        return 0;
+    }
+    lane = req->lane;
+    weft_lane_lock(lane);
+    if (!req->is_done)
+        weft_lane_poll(lane);
+    if (req->is_done)
+        rc = weft_request_finish(request, req, status);
+    else
+        *flag = 0;
+    weft_lane_unlock(lane);
+    return rc;
+}
+
+/* As test, but the request stays what it is. */
+int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    weft_req *req = weft_request_of(request);
+    *flag = 1;
+    if (weft_request_is_idle(req)) {
+        weft_status_clear(status);
+        return 0;
+    }
+    weft_lane_lock(req->lane);
+    if (!req->is_done)
+        weft_lane_poll(req->lane);
+    *flag = req->is_done;
+    if (req->is_done)
+        weft_status_fill(status, &req->found);
+    weft_lane_unlock(req->lane);
+    return 0;
+}
+
+typedef struct orphan {
+    weft_link link; /* in weft_mpi_world.orphans, oldest first */
+    weft_req *req;
+} orphan;
+
+static void bury(orphan *entry)
+{
+    weft_list_remove(&entry->link);
+    weft_request_release(entry->req);
+    free(entry);
+}
+
+void weft_request_reap(weft_mpi_world *mpi, bool all)
+{
+    for (weft_link *link = mpi->orphans.next, *next; link != &mpi->orphans; link = next) {
+        orphan *entry = weft_container(link, orphan, link);
+        if (all && !entry->req->is_done) {
+            if (entry->req->kind == WEFT_REQ_RECV)
+                weft_cancel(entry->req); /* nobody can look at what it would receive; one that has matched goes on */
+            weft_req_wait(entry->req);
+        }
+        next = link->next;
+        if (entry->req->is_done)
+            bury(entry);
+    }
+}
+
+int weft_request_orphan(weft_req *req)
+{
+    weft_mpi_world *mpi = req->lane->world->mpi;
+    orphan *entry = malloc(sizeof *entry);
+    if (!entry)
+        return weft_fail(WEFT_E_NOMEM, "no memory to free a request that is in flight");
+    entry->req = req;
+    /* The oldest end first, mostly: so this costs O(1) however many there are. */
+    while (!weft_list_is_empty(&mpi->orphans)) {
+        orphan *oldest = weft_container(weft_list_first(&mpi->orphans), orphan, link);
+        if (!oldest->req->is_done)
+            break;
+        bury(oldest);
+    }
+    weft_list_append(&mpi->orphans, &entry->link);
+    return 0;
+}
+
+int weft_mpi_request_free(MPI_Request *request)
+{
+    weft_req *req = weft_request_of(*request);
+    weft_lane *lane;
+    int rc = 0;
+    if (!req)
+        return weft_fail(WEFT_E_REQUEST, "request is MPI_REQUEST_NULL");
+    if (req->is_static) {
+        *request = MPI_REQUEST_NULL;
+        return 0;
+    }
+    lane = req->lane;
+    weft_lane_lock(lane);
+    if (req->is_done || weft_request_is_idle(req))
+        weft_request_release(req);
+    else
+        rc = weft_request_orphan(req);
+    weft_lane_unlock(lane);
+    if (!rc)
+        *request = MPI_REQUEST_NULL;
+    return rc;
+}
+
+/* Sends have no effect: they go on and complete (MPI 5.0 deprecates cancelling them; 3.8.4 lets them complete). */
+int weft_mpi_cancel(MPI_Request *request)
+{
+    weft_req *req = weft_request_of(*request);
+    weft_lane *lane;
+    int rc = 0;
+    if (!req)
+        return weft_fail(WEFT_E_REQUEST, "request is MPI_REQUEST_NULL");
+    if (weft_request_is_idle(req))
+        return weft_fail(WEFT_E_REQUEST, "the persistent request is not started: there is nothing to cancel");
+    if (req->kind == WEFT_REQ_PLAN)
+        return weft_fail(WEFT_E_REQUEST, "the request is of a collective operation, which cannot be cancelled");
+    lane = req->lane;
+    if (req->is_static)
+        return 0;
+    weft_lane_lock(lane);
+    if (!req->is_done && req->kind == WEFT_REQ_RECV)
+        rc = weft_cancel(req);
+    weft_lane_unlock(lane);
+    return rc;
+}

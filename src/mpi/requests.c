@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * requests: completing several requests (MPI 5.0, 3.7.5). Called by the woven entries, which hold no lock: the requests may
+ * belong to several lanes, and each is touched under its own lane's lock only.
+ * Invariant: MPI_ERROR of the statuses is written if and only if the call answers MPI_ERR_IN_STATUS.
+ */
+#include <mpi.h>
+#include <sched.h>
+
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/errors.h"
+#include "mpi/request.h"
+#include "mpi/status.h"
+
+/* The lane whose lock this thread holds at the moment; NULL: none. */
+typedef struct grip {
+    weft_lane *lane;
+} grip;
+
+static inline void grip_move(grip *hand, weft_lane *lane)
+{
+    if (hand->lane == lane)
+        return;
+    if (hand->lane)
+        weft_lane_unlock(hand->lane);
+    if (lane)
+        weft_lane_lock(lane);
+    hand->lane = lane;
+}
+
+/* What an array call has found so far. */
+typedef struct tally {
+    MPI_Status *statuses; /* NULL: ignored */
+    int count;            /* statuses that are valid when the call ends */
+    int first_failed;     /* the first failing request's index, -1: none */
+    char why[256];
+} tally;
+
+static inline MPI_Status *status_at(const tally *sum, int i) { return sum->statuses ? &sum->statuses[i] : MPI_STATUS_IGNORE; }
+
+static void note_failure(tally *sum, int place, int index, int rc) __attribute__((cold));
+static void note_failure(tally *sum, int place, int index, int rc)
+{
+    if (sum->first_failed < 0) {
+        const char *text = weft_fail_text(rc);
+        size_t i = 0;
+        for (; i < sizeof sum->why - 1 && text[i]; i++)
+            sum->why[i] = text[i];
+        sum->why[i] = 0;
+        sum->first_failed = index;
+        for (i = 0; sum->statuses && i < (size_t)sum->count; i++)
+            sum->statuses[i].MPI_ERROR = MPI_SUCCESS;
+    }
+    if (sum->statuses)
+        sum->statuses[place].MPI_ERROR = weft_errors_class(rc);
+}
+
+static int tally_end(const tally *sum)
+{
+    if (weft_likely(sum->first_failed < 0))
+        return 0;
+    return weft_fail(WEFT_E_IN_STATUS, "request %d failed: %s", sum->first_failed, sum->why);
+}
+
+int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses)
+{
+    tally sum = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
+    grip hand = {NULL};
+    int first_left = count, rc;
+    /* What is done already, without a poll. */
+    for (int i = 0; i < count; i++) {
+        weft_req *req = weft_request_of(array_of_requests[i]);
+        if (weft_request_is_idle(req)) {
+            weft_status_clear(status_at(&sum, i));
+            continue;
+        }
+        if (req->is_static) {
+            array_of_requests[i] = MPI_REQUEST_NULL;
+            weft_status_fill(status_at(&sum, i), &req->found);
+            continue;
+        }
+        grip_move(&hand, req->lane);
+        if (!req->is_done)
+            first_left = first_left == count ? i : first_left;
+        else if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
+            note_failure(&sum, i, i, rc);
+    }
+    /* The rest in order: a wait for one polls everything, so the later ones are mostly done when their turn comes. */
+    for (int i = first_left; i < count; i++) {
+        weft_req *req = weft_request_of(array_of_requests[i]);
+        if (weft_request_is_idle(req))
+            continue;
+        grip_move(&hand, req->lane);
+        if (!req->is_done)
+            weft_req_wait(req);
+        if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
+            note_failure(&sum, i, i, rc);
+    }
+    grip_move(&hand, NULL);
+    return tally_end(&sum);
+}
+
+/* The lane of all requests that are not idle; *is_mixed when there are several. NULL: nothing to complete. */
+static weft_lane *survey(int count, const MPI_Request requests[], bool *is_mixed)
+{
+    weft_lane *lane = NULL;
+    *is_mixed = false;
+    for (int i = 0; i < count; i++) {
+        weft_req *req = weft_request_of(requests[i]);
+        if (weft_request_is_idle(req))
+            continue;
+        *is_mixed |= lane && lane != req->lane;
+        lane = req->lane;
+    }
+    return lane;
+}
+
+/* One poll of each lane that any of the requests is in. */
+static void poll_lanes(grip *hand, int count, const MPI_Request requests[], bool is_mixed)
+{
+    weft_lane *latest = NULL;
+    for (int i = 0; i < count; i++) {
+        weft_req *req = weft_request_of(requests[i]);
+        if (weft_request_is_idle(req) || req->lane == latest)
+            continue;
+        latest = req->lane;
+        grip_move(hand, latest);
+        weft_lane_poll(latest);
+        if (!is_mixed)
+            return;
+    }
+}
+
+/* Waits a turn. One lane: the wait engine, which may sleep. Several: a sleep in one would miss the others, so poll and let
+ * others run. */
+static void turn(grip *hand, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
+{
+    if (!is_mixed) {
+        grip_move(hand, wait->lane);
+        weft_wait_turn(wait);
+        return;
+    }
+    poll_lanes(hand, count, requests, true);
+    grip_move(hand, NULL);
+    sched_yield();
+}
+
+/* The first done request from `from` on, or count. */
+static int find_done(grip *hand, int from, int count, const MPI_Request requests[])
+{
+    for (int i = from; i < count; i++) {
+        weft_req *req = weft_request_of(requests[i]);
+        if (weft_request_is_idle(req))
+            continue;
+        grip_move(hand, req->lane);
+        if (req->is_done)
+            return i;
+    }
+    return count;
+}
+
+/* Completes one if one is done. */
+static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Status *status, bool wait_for_it)
+{
+    grip hand = {NULL};
+    bool is_mixed;
+    weft_lane *lane = survey(count, requests, &is_mixed);
+    weft_wait wait;
+    int found, rc = 0;
+    *indx = MPI_UNDEFINED;
+    *flag = 1;
+    if (!lane) {
+        weft_status_clear(status);
+        return 0;
+    }
+    found = find_done(&hand, 0, count, requests);
+    if (found == count && wait_for_it) {
+        weft_wait_begin(&wait, lane, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+        do
+            turn(&hand, &wait, count, requests, is_mixed);
+        while ((found = find_done(&hand, 0, count, requests)) == count);
+        grip_move(&hand, lane);
+        weft_wait_end(&wait);
+    } else if (found == count) {
+        poll_lanes(&hand, count, requests, is_mixed);
+        found = find_done(&hand, 0, count, requests);
+    }
+    if (found < count) {
+        weft_req *req = weft_request_of(requests[found]);
+        grip_move(&hand, req->lane);
+        *indx = found;
+        rc = weft_request_finish(&requests[found], req, status);
+    } else {
+        *flag = 0;
+    }
+    grip_move(&hand, NULL);
+    return rc;
+}
+
+int weft_mpi_waitany(int count, MPI_Request array_of_requests[], int *indx, MPI_Status *status)
+{
+    int flag;
+    return any(count, array_of_requests, indx, &flag, status, true);
+}
+
+int weft_mpi_testany(int count, MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status *status)
+{
+    return any(count, array_of_requests, indx, flag, status, false);
+}
+
+/* Completes all that are done, at least one if `wait_for_it`. */
+static int some(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status *statuses, bool wait_for_it)
+{
+    tally sum = {.statuses = statuses, .count = 0, .first_failed = -1};
+    grip hand = {NULL};
+    bool is_mixed;
+    weft_lane *lane = survey(count, requests, &is_mixed);
+    weft_wait wait;
+    int i, rc;
+    *outcount = MPI_UNDEFINED;
+    if (!lane)
+        return 0;
+    i = find_done(&hand, 0, count, requests);
+    if (i == count && wait_for_it) {
+        weft_wait_begin(&wait, lane, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+        do
+            turn(&hand, &wait, count, requests, is_mixed);
+        while ((i = find_done(&hand, 0, count, requests)) == count);
+        grip_move(&hand, lane);
+        weft_wait_end(&wait);
+    } else if (i == count) {
+        poll_lanes(&hand, count, requests, is_mixed);
+        i = find_done(&hand, 0, count, requests);
+    }
+    for (; i < count; i = find_done(&hand, i + 1, count, requests)) {
+        weft_req *req = weft_request_of(requests[i]);
+        int place = sum.count++;
+        if (sum.first_failed >= 0 && statuses)
+            statuses[place].MPI_ERROR = MPI_SUCCESS;
+        indices[place] = i;
+        grip_move(&hand, req->lane);
+        if ((rc = weft_request_finish(&requests[i], req, status_at(&sum, place))))
+            note_failure(&sum, place, i, rc);
+    }
+    grip_move(&hand, NULL);
+    *outcount = sum.count;
+    return tally_end(&sum);
+}
+
+int weft_mpi_waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
+                      MPI_Status *array_of_statuses)
+{
+    return some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses, true);
+}
+
+int weft_mpi_testsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
+                      MPI_Status *array_of_statuses)
+{
+    return some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses, false);
+}
+
+/* The first request that is neither idle nor done, from `from` on, or count. */
+static int find_left(grip *hand, int from, int count, const MPI_Request requests[])
+{
+    for (int i = from; i < count; i++) {
+        weft_req *req = weft_request_of(requests[i]);
+        if (weft_request_is_idle(req))
+            continue;
+        grip_move(hand, req->lane);
+        if (!req->is_done)
+            return i;
+    }
+    return count;
+}
+
+/* All or nothing: no request changes unless all are done. */
+int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses)
+{
+    tally sum = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
+    grip hand = {NULL};
+    bool is_mixed;
+    int left = find_left(&hand, 0, count, array_of_requests);
+    if (left < count) {
+        survey(count, array_of_requests, &is_mixed);
+        poll_lanes(&hand, count, array_of_requests, is_mixed);
+        left = find_left(&hand, left, count, array_of_requests); /* done stays done: those before need no second look */
+    }
+    grip_move(&hand, NULL);
+    *flag = left == count;
+    return *flag ? weft_mpi_waitall(count, array_of_requests, sum.statuses) : 0;
+}

@@ -1,0 +1,4 @@
+# src/mpi: MPI objects and their rules; one room for each kind of object, called by the woven entries.
+libweft_la_SOURCES += src/mpi/coll.c src/mpi/comm.c src/mpi/comm.h src/mpi/errhandler.c src/mpi/errhandler.h src/mpi/errors.c \
+	src/mpi/errors.h src/mpi/handle.c src/mpi/init.c src/mpi/init.h src/mpi/make.c src/mpi/mem.c src/mpi/message.c src/mpi/misc.c \
+	src/mpi/persistent.c src/mpi/request.c src/mpi/request.h src/mpi/requests.c src/mpi/status.c src/mpi/status.h
