@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * plan: a collective operation in verbs. An algorithm is one function that speaks verbs to a plan, once, for its own rank:
- *     weft_plan_send / _recv / _copy / _fold / _fence / _temp
+ *     weft_plan_send / _recv / _copy / _fold / _fence / _temp / _sub
  * A *live* plan performs each verb at once (blocking calls); a *recorded* plan keeps them as steps which progress plays
  * (nonblocking calls) and which may be played again (persistent calls). Algorithms hold no error checks, allocate nothing and do no
  * datatype arithmetic: an error sticks to the plan (plan->rc) and the rest of the verbs do nothing.
  *
- * Verbs between two fences may run in any order; a fence waits for all before it. fold and copy run in order after what the last
- * fence waited for.
+ * Order: verbs begin in the order spoken. copy and fold are over when the next verb begins; sends and receives are over at the next
+ * fence and not before, so what was received is read, and what was sent is overwritten, only behind a fence. The end of an
+ * algorithm is a fence. Messages between two ranks match in the order in which each side speaks them.
  */
 #ifndef WEFT_COLLECTIVES_PLAN_H
 #define WEFT_COLLECTIVES_PLAN_H
@@ -21,8 +22,17 @@
 #include "type/type.h"
 
 typedef struct weft_plan weft_plan;
+struct weft_node;
 
-/* What a collective is asked for; algorithms read it, the chooser reads it. Buffers are the user's; MPI_IN_PLACE is told by in_place. */
+/* What a collective is asked for; algorithms read it, the chooser reads it. Buffers are the user's; MPI_IN_PLACE is told by in_place
+ * (set on every rank where the caller passed it; the side that it replaces is then ignored).
+ *   barrier            nothing
+ *   bcast              recvbuf, recvcount, recvtype on every rank (the root's recvbuf is read); root
+ *   reduce             sendbuf; recvcount, recvtype, op on every rank; recvbuf at the root; in_place only at the root: data in recvbuf
+ *   allreduce          sendbuf (in_place: recvbuf); recvbuf, recvcount, recvtype, op
+ *   gather             send* on every rank; recv* at the root, counts per rank; in_place at the root: send* ignored
+ *   scatter            send* at the root, counts per rank; recv* on every rank; in_place at the root: recv* ignored
+ *   allgather, alltoall  send* and recv*, counts per rank; in_place on every rank: send* ignored */
 typedef struct weft_coll {
     const void *sendbuf;
     void *recvbuf;
@@ -42,13 +52,18 @@ enum weft_coll_kind {
 typedef struct weft_team {
     weft_chan *chan;          /* the communicator's collective channel */
     uint32_t rank, size;
-    uint32_t sequence;        /* of collective calls, gives tags to plans */
+    uint32_t sequence;        /* of plans on this team: the low 30 bits are a plan's tag */
     struct weft_node *node;   /* shared slots and flags when all members are on one node; NULL: none */
-    void *cache;
+    void *cache;              /* a spare block of temporary memory; owned */
+    uint32_t prepared;        /* of persistent plans: their tags have bit 30 set and stay theirs for life */
+    uint32_t latency_bytes;   /* what the wire carries in one latency: the chooser's unit; all members hold the same value */
+    bool may_share;           /* the node area is agreed on by the first blocking call */
 } weft_team;
 
-/* Collective over the team's members when `share` (they agree on a node area); needs a connected channel. */
+/* Local: the members agree on a node area (when `share`) in their first blocking collective, which is the same call on all of them.
+ * The channel must be connected by then. */
 int weft_team_open(weft_chan *chan, bool share, weft_team *team);
+/* Local; all collectives on the team are over here. The last member to close gives the node area back. */
 void weft_team_close(weft_team *team);
 
 /* Blocking call: chooses and performs. 0 or an error. */
@@ -58,5 +73,94 @@ int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *
 /* Persistent call: records; start with weft_plan_restart(req). */
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
 int weft_plan_restart(weft_req *req);
+
+/* ---- for algorithms ---- */
+
+typedef void weft_plan_algorithm(weft_plan *plan, const weft_coll *args);
+
+enum weft_step_verb { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_FOLD, WEFT_STEP_FENCE };
+
+typedef struct weft_step {
+    enum weft_step_verb verb;
+    int32_t peer;                   /* rank in the team's channel */
+    const void *from;
+    void *to;
+    uint64_t from_count, to_count;  /* a message or a fold uses to_count and to_type */
+    const weft_type *from_type, *to_type;
+} weft_step;
+
+#define WEFT_PLAN_SMALL 512
+#define WEFT_PLAN_FEW 8
+
+struct weft_plan {
+    uint32_t rank, size;        /* ours in the present view (weft_plan_sub narrows it) */
+    int rc;                     /* the first error; verbs do nothing once it is set */
+    bool is_live;
+    int tag;
+    const uint32_t *map;        /* the view's ranks to the team's; NULL: the same */
+    weft_team *team;
+    const weft_op *op;          /* what folds use: the caller's, or our copy of it when recorded */
+    /* requests begun since the last fence */
+    weft_gate gate;             /* left is one more than the requests under way */
+    weft_req **reqs;            /* few, or allocated */
+    uint32_t req_count, req_room;
+    bool is_holding;            /* live: `held` is a receive not yet posted, so that a fence may perform it as a blocking one */
+    weft_step held;
+    /* recorded */
+    weft_step *steps;
+    uint32_t step_count, step_room, next;
+    weft_link link;             /* in lane->plans while it can go on */
+    weft_req *req;
+    weft_op own_op;
+    /* temporary memory: small, then blocks */
+    struct weft_plan_block *blocks;
+    uint32_t small_used;
+    weft_req *few[WEFT_PLAN_FEW];
+    _Alignas(64) char small[WEFT_PLAN_SMALL];
+};
+
+/* Verbs. Ranks are those of the view. count elements of type at buf. */
+void weft_plan_send(weft_plan *plan, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
+void weft_plan_recv(weft_plan *plan, uint32_t from, void *buf, uint64_t count, const weft_type *type);
+/* Nothing happens when both are the same place. */
+void weft_plan_copy(weft_plan *plan, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
+                    const weft_type *from_type);
+/* inout = in op inout with the plan's operator. */
+void weft_plan_fold(weft_plan *plan, const void *in, void *inout, uint64_t count, const weft_type *type);
+void weft_plan_fence(weft_plan *plan);
+/* Room for count elements of type, in memory form, until the plan ends (and through replays); the address is that of element 0.
+ * On shortage the error sticks and NULL is returned: further verbs never touch it. */
+void *weft_plan_temp(weft_plan *plan, uint64_t count, const weft_type *type);
+/* The same plan seen by some of the ranks: `ranks` (the view's, ours among them, valid during the call) speak `algorithm`. */
+void weft_plan_sub(weft_plan *plan, const uint32_t *ranks, uint32_t size, weft_plan_algorithm *algorithm, const weft_coll *args);
+
+/* Element i of buf. */
+static inline void *weft_plan_at(const void *buf, const weft_type *type, uint64_t i)
+{
+    return (char *)buf + (int64_t)i * type->extent;
+}
+
+/* Where block i of `blocks` begins when count elements are spread as evenly as can be; block `blocks` is the end. */
+static inline uint64_t weft_plan_block_start(uint64_t count, uint32_t blocks, uint32_t i)
+{
+    uint64_t each = count / blocks, more = count % blocks;
+    return each * i + (i < more ? i : more);
+}
+
+#define WEFT_PLAN_BYTE_HANDLE 0x247 /* MPI_BYTE in the ABI; floor 5 sees no mpi.h */
+/* The type of raw bytes. */
+static inline const weft_type *weft_plan_bytes(void) { return weft_type_of((const void *)(uintptr_t)WEFT_PLAN_BYTE_HANDLE); }
+
+/* ---- for coll.c, player.c and tests ---- */
+
+void weft_plan_begin_live(weft_plan *plan, weft_team *team, int tag);
+/* Waits for what is under way, frees all that the plan holds (not the plan); the plan's error. */
+int weft_plan_end_live(weft_plan *plan);
+int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
+/* lane->play: goes on with all plans that can. */
+int weft_plan_play(weft_lane *lane);
+int weft_plan_begin_message(weft_plan *plan, const weft_step *step);
+void weft_plan_free_requests(weft_plan *plan);
+void weft_plan_free_memory(weft_plan *plan);
 
 #endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * choose: the table, and the walk through it. Called by coll.c for each collective call and by tools that print it.
+ * Invariant: rows of one operation stand together, in the order of enum weft_coll_kind, and the last one takes everything.
+ */
+#include "collectives/choose.h"
+
+#include <stdio.h>
+
+#include "base/macros.h"
+#include "collectives/algorithms.h"
+
+#define ALL UINT32_MAX
+#define ANY 0, WEFT_UNIT_ANY
+#define LATENCIES(n) n, WEFT_UNIT_LATENCIES
+#define SLOTS(n) n, WEFT_UNIT_SLOTS
+#define SLOTS_BY_RANKS(n) n, WEFT_UNIT_SLOTS_BY_RANKS
+#define COMMUTATIVE WEFT_NEED_COMMUTATIVE
+#define POWER WEFT_NEED_POWER
+#define NODE WEFT_NEED_NODE
+
+static const weft_choice rows[] = {
+    {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
+    {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds, nobody is special"},
+
+    {WEFT_COLL_BCAST, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "all read the root's slot at once"},
+    {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, 2, ANY, 0, "one message"},
+    {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency rules: log2(ranks) messages"},
+    {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "a short chain's filling is cheaper than sending twice"},
+    {WEFT_COLL_BCAST, "scatter, ring", weft_bcast_scatter_ring, 1, ALL, ANY, 0, "twice the bytes for any number of ranks"},
+
+    {WEFT_COLL_REDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "the root folds where the others wrote"},
+    {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE, "latency rules: log2(ranks) messages"},
+    {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0, "the operator does not commute"},
+    {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks fold at once, each its block"},
+
+    {WEFT_COLL_ALLREDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "each rank folds its block in shared memory"},
+    {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0, "latency rules: log2(ranks) exchanges"},
+    {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},
+    {WEFT_COLL_ALLREDUCE, "ring", weft_allreduce_ring, 1, ALL, ANY, COMMUTATIVE, "twice the bytes, and memory for one block"},
+    {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, ALL, ANY, 0, "the operator does not commute"},
+
+    {WEFT_COLL_GATHER, "node slots", NULL, 2, ALL, SLOTS(16), NODE, "the root reads where the others wrote"},
+    {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0, "latency rules: the root takes log2(ranks) messages"},
+    {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte travels once"},
+
+    {WEFT_COLL_SCATTER, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(16), NODE, "all read the root's slot at once"},
+    {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0, "latency rules: the root sends log2(ranks) messages"},
+    {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte travels once"},
+
+    {WEFT_COLL_ALLGATHER, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "each writes once, all read"},
+    {WEFT_COLL_ALLGATHER, "doubling", weft_allgather_doubling, 1, ALL, LATENCIES(4), POWER, "log2(ranks) exchanges, no copies"},
+    {WEFT_COLL_ALLGATHER, "Bruck", weft_allgather_bruck, 3, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds for any number"},
+    {WEFT_COLL_ALLGATHER, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
+
+    {WEFT_COLL_ALLTOALL, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(32), NODE, "each writes once, each reads its part"},
+    {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds"},
+    {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
+    {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one partner at a time: nobody is flooded"},
+};
+
+static uint64_t row_bytes(const weft_choice *row, const weft_choice_ask *ask)
+{
+    switch (row->unit) {
+    case WEFT_UNIT_LATENCIES:
+        return (uint64_t)row->up_to * ask->latency_bytes;
+    case WEFT_UNIT_SLOTS:
+        return (uint64_t)row->up_to * ask->slot_bytes;
+    case WEFT_UNIT_SLOTS_BY_RANKS:
+        return (uint64_t)row->up_to * ask->slot_bytes / ask->ranks;
+    default:
+        return UINT64_MAX;
+    }
+}
+
+const weft_choice *weft_choose(const weft_choice_ask *ask)
+{
+    const weft_choice *row = rows;
+
+    while (row->kind != ask->kind)
+        row++;
+    while ((row->needs & ~ask->has) || ask->ranks < row->ranks_min || ask->ranks > row->ranks_max || ask->bytes > row_bytes(row, ask))
+        row++;
+    return row;
+}
+
+uint64_t weft_choose_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)
+{
+    if (kind == WEFT_COLL_BARRIER)
+        return 0;
+    if ((kind == WEFT_COLL_GATHER && !is_root) || (kind == WEFT_COLL_SCATTER && is_root))
+        return args->sendcount * (uint64_t)args->sendtype->size;
+    return args->recvcount * (uint64_t)args->recvtype->size;
+}
+
+const weft_choice *weft_choose_rows(size_t *count)
+{
+    *count = weft_count(rows);
+    return rows;
+}
+
+const char *weft_coll_name(enum weft_coll_kind kind)
+{
+    static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"};
+    return kind < WEFT_COLL_LAST ? names[kind] : "?";
+}
+
+int weft_choose_print(const weft_choice *row, const weft_choice_ask *with, char *text, size_t room)
+{
+    uint64_t bytes = row_bytes(row, with);
+    char most[32] = "any size", ranks[16] = "any";
+
+    if (row->ranks_max != ALL)
+        snprintf(ranks, sizeof ranks, "%u", row->ranks_max);
+    if (bytes != UINT64_MAX)
+        snprintf(most, sizeof most, "<= %llu B", (unsigned long long)bytes);
+    return snprintf(text, room, "%-10s %-18s %u..%s ranks, %s%s%s: %s", weft_coll_name(row->kind), row->name, row->ranks_min,
+                    ranks, most,
+                    row->needs & COMMUTATIVE ? ", commutative" : "", row->needs & POWER ? ", ranks a power of two" : "", row->because);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * choose: which algorithm performs a collective: the first row that matches. Sizes are counted in the wire's latencies (what it
+ * carries in one of them), so that the choice moves with the port and not with the machine this was written on. All that is asked
+ * here is the same on every member, or members would choose differently.
+ */
+#ifndef WEFT_COLLECTIVES_CHOOSE_H
+#define WEFT_COLLECTIVES_CHOOSE_H
+
+#include <stddef.h>
+
+#include "collectives/plan.h"
+
+enum weft_need {
+    WEFT_NEED_COMMUTATIVE = 1, /* the operator commutes */
+    WEFT_NEED_POWER = 2,       /* ranks are a power of two */
+    WEFT_NEED_NODE = 4,        /* a node area, and a blocking call */
+};
+
+enum weft_choice_unit { WEFT_UNIT_ANY, WEFT_UNIT_LATENCIES, WEFT_UNIT_SLOTS, WEFT_UNIT_SLOTS_BY_RANKS };
+
+typedef struct weft_choice {
+    enum weft_coll_kind kind;
+    const char *name;
+    weft_plan_algorithm *algorithm; /* NULL: collectives/node */
+    uint32_t ranks_min, ranks_max;
+    uint32_t up_to;                 /* largest message in `unit`, inclusive */
+    enum weft_choice_unit unit;
+    uint32_t needs;
+    const char *because;
+} weft_choice;
+
+typedef struct weft_choice_ask {
+    enum weft_coll_kind kind;
+    uint32_t ranks;
+    uint64_t bytes;         /* weft_choose_bytes */
+    uint32_t has;           /* enum weft_need that hold */
+    uint32_t latency_bytes; /* weft_team's */
+    uint32_t slot_bytes;    /* of the node area; 0: none */
+} weft_choice_ask;
+
+/* Never NULL: the last row of each operation always matches. */
+const weft_choice *weft_choose(const weft_choice_ask *ask);
+/* Bytes by which an operation is chosen: of the vector or buffer; of one rank's block where the operation is per rank. */
+uint64_t weft_choose_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root);
+/* All rows, for tools and tests. */
+const weft_choice *weft_choose_rows(size_t *count);
+const char *weft_coll_name(enum weft_coll_kind kind);
+/* One line of text: operation, algorithm, ranks, up to how many bytes with these numbers, because. Returns as snprintf. */
+int weft_choose_print(const weft_choice *row, const weft_choice_ask *with, char *text, size_t room);
+
+#endif

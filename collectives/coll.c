@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll: the entrance of src/mpi: chooses, then performs, starts or records. Also a team's opening and closing.
+ * Invariant: whatever decides here (choice, tag, node or not) is the same on every member.
+ */
+#include "base/status.h"
+#include "collectives/choose.h"
+#include "collectives/node.h"
+#include "core/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TAG_BITS 0x3fffffffu
+#define TAG_PREPARED 0x40000000u     /* a persistent plan keeps its tag: it must not meet one that comes round again */
+#define LATENCY_BYTES_DEFAULT 8192u  /* until the team agrees on its port's number */
+
+int weft_team_open(weft_chan *chan, bool share, weft_team *team)
+{
+    memset(team, 0, sizeof *team);
+    team->chan = chan;
+    team->rank = chan->rank;
+    team->size = chan->size;
+    team->latency_bytes = LATENCY_BYTES_DEFAULT;
+    team->may_share = share && chan->size > 1;
+    chan->lane->play = weft_plan_play;
+    return WEFT_OK;
+}
+
+void weft_team_close(weft_team *team)
+{
+    weft_node_close(team->node);
+    team->node = NULL;
+    free(team->cache);
+    team->cache = NULL;
+    team->may_share = false;
+}
+
+static int next_tag(weft_team *team) { return (int)(team->sequence++ & TAG_BITS); }
+
+static const weft_choice *choose(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
+{
+    weft_choice_ask ask = {.kind = kind, .ranks = team->size, .latency_bytes = team->latency_bytes};
+
+    ask.bytes = weft_choose_bytes(kind, args, args->root == (int)team->rank);
+    if (args->op && args->op->is_commutative)
+        ask.has |= WEFT_NEED_COMMUTATIVE;
+    if (!(team->size & (team->size - 1)))
+        ask.has |= WEFT_NEED_POWER;
+    if (team->node && is_blocking) {
+        ask.slot_bytes = weft_node_slot_bytes(team->node);
+        if (!args->op || args->recvtype->size <= (int64_t)ask.slot_bytes) /* an element is never cut */
+            ask.has |= WEFT_NEED_NODE;
+    }
+    return weft_choose(&ask);
+}
+
+static int perform(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args)
+{
+    weft_plan plan;
+
+    weft_plan_begin_live(&plan, team, next_tag(team));
+    plan.op = args->op;
+    algorithm(&plan, args);
+    return weft_plan_end_live(&plan);
+}
+
+int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+{
+    const weft_choice *row;
+
+    if (weft_unlikely(team->may_share)) {
+        int rc = weft_node_agree(team, perform);
+        team->may_share = false;
+        if (rc)
+            return rc;
+    }
+    row = choose(team, kind, args, true);
+    if (weft_likely(!row->algorithm))
+        return weft_node_run(team->node, kind, args);
+    return perform(team, row->algorithm, args);
+}
+
+int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
+{
+    int rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, next_tag(team), req);
+    return rc ? rc : weft_plan_restart(*req);
+}
+
+int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
+{
+    int tag = (int)((team->prepared++ & TAG_BITS) | TAG_PREPARED);
+    int rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, tag, req);
+
+    if (rc == WEFT_OK) {
+        (*req)->is_persistent = true;
+        (*req)->is_done = true; /* inactive until started */
+    }
+    return rc;
+}

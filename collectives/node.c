@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * node: attaching a node area, its flags, and waiting for them. The protocol and why it is safe stand in node_area.h.
+ */
+#include "collectives/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "collectives/algorithms.h"
+#include "collectives/node_area.h"
+#include "core/lane.h"
+#include "core/wait.h"
+#include "core/world.h"
+
+#define SPINS 400         /* looks at a flag before the wait engine is asked to poll as well: some hand-overs long */
+#define SLOT_BYTES_LEAST 256
+#define SLOT_BYTES_MOST 32768u
+
+/* ---- flags ---- */
+
+static inline weft_node_line *line_of(const weft_node *node, uint32_t member, uint64_t s)
+{
+    return &node->lines[(uint64_t)member * WEFT_NODE_DEPTH + s % WEFT_NODE_DEPTH];
+}
+
+static inline bool has_posted(const weft_node *node, uint32_t member, uint64_t s)
+{
+    return atomic_load_explicit(&line_of(node, member, s)->posted, memory_order_acquire) >= s;
+}
+
+/* How many posts its place has seen when s is complete: each operation before it on that place brought one of each member. */
+static inline bool is_complete(const weft_node *node, uint64_t s)
+{
+    uint64_t uses = s / WEFT_NODE_DEPTH + (s % WEFT_NODE_DEPTH != 0);
+    return atomic_load_explicit(&node->head->count[s % WEFT_NODE_DEPTH].posts, memory_order_acquire) >= uses * node->ranks;
+}
+
+static inline void wake(weft_node *node, uint32_t member)
+{
+    if (weft_unlikely(atomic_load_explicit(&node->pages[member]->asleep, memory_order_relaxed)))
+        weft_segment_wake(node->pages[member]);
+}
+
+static void wake_others(weft_node *node)
+{
+    for (uint32_t i = 0; i < node->ranks; i++)
+        if (i != node->rank)
+            wake(node, i);
+}
+
+/* The last post of s: wakes who wait for all. The add and the exchange are both locked, so that a sleeper that set its bit before it
+ * looked at the count is either seen here or sees the count complete. */
+static void count_post(weft_node *node, uint64_t s)
+{
+    weft_node_count *count = &node->head->count[s % WEFT_NODE_DEPTH];
+    uint64_t posts = atomic_fetch_add_explicit(&count->posts, 1, memory_order_seq_cst) + 1;
+    uint64_t wanted;
+
+    if (posts % node->ranks)
+        return;
+    wanted = atomic_exchange_explicit(&count->wanted, 0, memory_order_seq_cst);
+    for (; wanted; wanted &= wanted - 1)
+        wake(node, (uint32_t)__builtin_ctzll(wanted));
+}
+
+void weft_node_post(weft_node *node, uint64_t s, int to)
+{
+    atomic_store_explicit(&line_of(node, node->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
+    if (node->is_crowded)
+        count_post(node, s);
+    else if (weft_unlikely(node->needs_fence))
+        atomic_thread_fence(memory_order_seq_cst); /* no membarrier here: we pay for the sleeper's look */
+    else
+        atomic_signal_fence(memory_order_seq_cst); /* the sleeper's membarrier pairs with this order of store and load */
+    if (to == WEFT_NODE_ALL || !node->is_crowded) /* roomy: somebody may also wait for us to leave an old place */
+        wake_others(node);
+    else if (to >= 0)
+        wake(node, (uint32_t)to);
+}
+
+/* ---- waiting ---- */
+
+static int member_lost(weft_node *node, uint32_t member)
+{
+    return node->rc = weft_fail(WEFT_E_PEER, "member %u of a collective is gone", member);
+}
+
+static int find_lost(weft_node *node)
+{
+    for (uint32_t i = 0; i < node->ranks; i++)
+        if (weft_unlikely(atomic_load_explicit(&node->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
+            return member_lost(node, i);
+    return WEFT_OK;
+}
+
+/* The patient half of both waits; member < 0: for all. */
+static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, uint64_t s)
+{
+    _Atomic uint64_t *wanted = &node->head->count[s % WEFT_NODE_DEPTH].wanted;
+    uint64_t bit = (uint64_t)1 << node->rank;
+    weft_wait wait;
+    int rc = WEFT_OK;
+
+    weft_wait_begin(&wait, node->lane, WEFT_WHY_COLLECTIVE, member, (int32_t)s, 0);
+    for (;;) {
+        if (member < 0 && node->is_crowded && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
+            atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
+        if (member >= 0 ? has_posted(node, (uint32_t)member, s) : is_complete(node, s))
+            break;
+        rc = find_lost(node);
+        if (rc)
+            break;
+        if (node->is_crowded) /* spinning here keeps those from running for whom we wait */
+            wait.idle = node->lane->world->rest->spins;
+        weft_wait_turn(&wait);
+    }
+    weft_wait_end(&wait);
+    return rc;
+}
+
+int weft_node_await(weft_node *node, uint32_t member, uint64_t s)
+{
+    for (uint32_t i = node->is_crowded ? 1 : SPINS; i; i--)
+        if (weft_likely(has_posted(node, member, s)))
+            return WEFT_OK;
+    return wait_long(node, (int32_t)member, s);
+}
+
+int weft_node_await_all(weft_node *node, uint64_t s)
+{
+    int rc = WEFT_OK;
+
+    if (node->is_crowded) {
+        if (!is_complete(node, s))
+            rc = wait_long(node, -1, s);
+    } else {
+        for (uint32_t i = 0; i < node->ranks && !rc; i++)
+            if (i != node->rank)
+                rc = weft_node_await(node, i, s);
+    }
+    if (s > node->known)
+        node->known = s;
+    return rc;
+}
+
+static bool have_all_posted(const weft_node *node, uint64_t s)
+{
+    if (node->is_crowded)
+        return is_complete(node, s);
+    for (uint32_t i = 0; i < node->ranks; i++)
+        if (i != node->rank && !has_posted(node, i, s))
+            return false;
+    return true;
+}
+
+uint64_t weft_node_begin(weft_node *node, bool is_writer)
+{
+    uint64_t s = ++node->op, safe = s + is_writer;
+
+    if (weft_unlikely(node->rc))
+        return 0;
+    if (weft_likely(node->known + WEFT_NODE_DEPTH >= safe))
+        return s;
+    if (have_all_posted(node, s - 1)) /* so the next ones need not look */
+        node->known = s - 1;
+    else if (weft_node_await_all(node, safe - WEFT_NODE_DEPTH))
+        return 0;
+    return s;
+}
+
+/* ---- life ---- */
+
+static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_node_head), WEFT_PAGE); }
+
+static uint64_t slots_offset(uint32_t ranks)
+{
+    return weft_round_up(lines_offset() + (uint64_t)ranks * WEFT_NODE_DEPTH * sizeof(weft_node_line), WEFT_PAGE);
+}
+
+weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks, weft_rank_page *const *pages,
+                            bool is_crowded, bool needs_fence)
+{
+    weft_node *node;
+    uint64_t slot;
+
+    if (ranks < 2 || ranks > WEFT_NODE_RANKS || bytes < slots_offset(ranks))
+        return NULL;
+    slot = (bytes - slots_offset(ranks)) / ((uint64_t)ranks * WEFT_NODE_DEPTH) / WEFT_LINE * WEFT_LINE;
+    if (slot < SLOT_BYTES_LEAST)
+        return NULL;
+    node = calloc(1, sizeof *node);
+    if (!node)
+        return NULL;
+    node->lane = lane;
+    node->head = base;
+    node->lines = (weft_node_line *)((char *)base + lines_offset());
+    node->slots = (char *)base + slots_offset(ranks);
+    node->slot_bytes = slot < SLOT_BYTES_MOST ? (uint32_t)slot : SLOT_BYTES_MOST;
+    node->rank = rank;
+    node->ranks = ranks;
+    node->is_crowded = is_crowded;
+    node->needs_fence = needs_fence;
+    memcpy(node->pages, pages, ranks * sizeof *pages);
+    return node;
+}
+
+uint32_t weft_node_slot_bytes(const weft_node *node) { return node->slot_bytes; }
+
+void weft_node_close(weft_node *node)
+{
+    if (!node)
+        return;
+    if (node->bytes) {
+        const weft_segment *segment = &node->lane->world->boot->segment;
+        uint32_t closed = atomic_fetch_add_explicit(&node->head->closed, 1, memory_order_acq_rel) + 1;
+
+        weft_segment_drop(node->head, node->bytes);
+        if (closed == node->ranks)
+            weft_segment_release_area(segment, node->area);
+    }
+    free(node);
+}
+
+/* ---- agreement ---- */
+
+enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4 };
+#define NO_AREA UINT32_MAX
+
+typedef struct agreement {
+    uint32_t area, latency_bytes;
+    uint8_t says;
+} agreement;
+
+static uint32_t world_rank(const weft_team *team, uint32_t i)
+{
+    return team->chan->world_rank ? team->chan->world_rank[i] : i;
+}
+
+static uint8_t own_words(const weft_team *team)
+{
+    const weft_world *world = team->chan->lane->world;
+    const weft_boot *boot = world->boot;
+    uint8_t says = SAYS_CAN;
+
+    if (!boot->has_segment || team->size > WEFT_NODE_RANKS)
+        return 0;
+    for (uint32_t i = 0; boot->node_of && i < team->size; i++)
+        if (boot->node_of[world_rank(team, i)] != boot->node)
+            return 0;
+    if (world->is_crowded)
+        says |= SAYS_CROWDED;
+    if (!atomic_load_explicit(&world->page->membarrier_ok, memory_order_relaxed))
+        says |= SAYS_FENCE;
+    return says;
+}
+
+static int all_say(weft_team *team, weft_node_performer *perform, uint8_t own, uint8_t *all)
+{
+    weft_coll args = {.sendbuf = &own, .recvbuf = all, .sendcount = 1, .recvcount = 1, .sendtype = weft_plan_bytes(),
+                      .recvtype = weft_plan_bytes()};
+    return perform(team, weft_gather_binomial, &args);
+}
+
+static int first_tells(weft_team *team, weft_node_performer *perform, agreement *deal)
+{
+    weft_coll args = {.recvbuf = deal, .recvcount = sizeof *deal, .recvtype = weft_plan_bytes()};
+    return perform(team, weft_bcast_binomial, &args);
+}
+
+static void first_decides(weft_team *team, const uint8_t *all, agreement *deal)
+{
+    const weft_boot *boot = team->chan->lane->world->boot;
+    const weft_segment *segment = &boot->segment;
+    weft_peer *peer = weft_chan_peer(team->chan, 1);
+    uint8_t can = SAYS_CAN, also = 0;
+
+    if (peer && peer->path->port->caps.mbyte_per_s && peer->path->port->caps.latency_ns) {
+        uint64_t bytes = (uint64_t)peer->path->port->caps.latency_ns * peer->path->port->caps.mbyte_per_s / 1000;
+        deal->latency_bytes = bytes < 1024 ? 1024 : bytes > 1u << 20 ? 1u << 20 : (uint32_t)bytes;
+    }
+    for (uint32_t i = 0; i < team->size; i++) {
+        can &= all[i];
+        also |= all[i];
+    }
+    if (!can || weft_segment_take_area(segment, &deal->area))
+        return;
+    if (weft_segment_claim(segment, segment->head->areas + deal->area * segment->head->area_bytes, segment->head->area_bytes)) {
+        weft_segment_release_area(segment, deal->area);
+        deal->area = NO_AREA;
+        return;
+    }
+    deal->says = also;
+}
+
+static weft_node *open_area(weft_team *team, const agreement *deal)
+{
+    weft_lane *lane = team->chan->lane;
+    const weft_boot *boot = lane->world->boot;
+    const weft_segment *segment = &boot->segment;
+    uint64_t bytes = segment->head->area_bytes;
+    weft_rank_page *pages[WEFT_NODE_RANKS];
+    weft_node *node;
+    void *base;
+
+    if (weft_segment_view(segment, segment->head->areas + deal->area * bytes, bytes, &base))
+        return NULL;
+    for (uint32_t i = 0; i < team->size; i++) {
+        uint32_t world = world_rank(team, i);
+        pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[world] : world);
+    }
+    node = weft_node_attach(lane, base, bytes, team->rank, team->size, pages, deal->says & SAYS_CROWDED, deal->says & SAYS_FENCE);
+    if (!node) {
+        weft_segment_drop(base, bytes);
+        return NULL;
+    }
+    node->bytes = bytes;
+    node->area = deal->area;
+    return node;
+}
+
+int weft_node_agree(weft_team *team, weft_node_performer *perform)
+{
+    const weft_segment *segment = &team->chan->lane->world->boot->segment;
+    agreement deal = {.area = NO_AREA, .latency_bytes = team->latency_bytes};
+    uint8_t *all = team->rank ? NULL : calloc(1, team->size);
+    uint8_t can = 1;
+    weft_node *node = NULL;
+    int rc = team->rank || all ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for a communicator of %u", team->size);
+
+    if (!rc)
+        rc = all_say(team, perform, own_words(team), all);
+    if (!rc && !team->rank)
+        first_decides(team, all, &deal);
+    if (!rc)
+        rc = first_tells(team, perform, &deal);
+    team->latency_bytes = deal.latency_bytes;
+    if (rc || deal.area == NO_AREA)
+        goto out;
+    node = open_area(team, &deal);
+    rc = all_say(team, perform, node != NULL, all); /* mapping may have failed on one of us: then nobody uses it */
+    for (uint32_t i = 0; all && !rc && i < team->size; i++)
+        can &= all[i];
+    deal.says = can;
+    if (!rc)
+        rc = first_tells(team, perform, &deal);
+    if (!rc && deal.says) {
+        team->node = node;
+        node = NULL;
+    } else if (!rc && !team->rank) {
+        weft_segment_release_area(segment, deal.area); /* nobody has touched it */
+    }
+out:
+    if (node) {
+        weft_segment_drop(node->head, node->bytes);
+        free(node);
+    }
+    free(all);
+    return rc;
+}

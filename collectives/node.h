@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * node: collectives among ranks that share memory, through slots and flags in a node area of the segment. Called by coll.c for
+ * blocking calls only. Every member performs the same sequence of operations on an area, numbered from 1.
+ */
+#ifndef WEFT_COLLECTIVES_NODE_H
+#define WEFT_COLLECTIVES_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/plan.h"
+#include "mem/segment.h"
+
+typedef struct weft_node weft_node;
+
+/* Performs an algorithm on the team by messages (coll.c's). */
+typedef int weft_node_performer(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args);
+
+/* Collective: the members find out whether all stand on one node with room for an area, and attach it: team->node, NULL if not.
+ * Also settles team->latency_bytes. Errors are those of messages; a lack of room is none. */
+int weft_node_agree(weft_team *team, weft_node_performer *perform);
+/* Attaches an area: `base` is zeroed memory that all `ranks` (2..64) members map, `bytes` long; pages[i] is member i's rank page.
+ * NULL on lack of memory or room. */
+weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
+                            weft_rank_page *const *pages, bool is_crowded, bool needs_fence);
+/* NULL is allowed. The last member gives the area back. */
+void weft_node_close(weft_node *node);
+/* Payload of one rank in one operation. */
+uint32_t weft_node_slot_bytes(const weft_node *node);
+int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args);
+
+#endif

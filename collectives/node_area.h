@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * node_area: the flags and slots of a node area. node.c attaches it, node_coll.c's operations use it.
+ *
+ * Operations are numbered from 1, alike on all members. Operation s uses line and slot s % WEFT_NODE_DEPTH of each member. In it
+ * every member *posts* s once: "I have finished all operations before s, and what I write in s stands in my line or slot". Then it
+ * waits for those posts that it needs. Hence the rule that makes reuse safe (weft_node_begin):
+ *   who writes in s has seen that all posted s - DEPTH + 1, so nobody still reads what s - DEPTH left there;
+ *   who only posts has seen that all posted s - DEPTH, so that no counter of s - DEPTH is still filling.
+ * Roomy: flags are looked at one by one, each in its member's own line. Crowded: the posts are counted too, and the last one wakes
+ * those who wait for all, so that nobody is woken in vain.
+ */
+#ifndef WEFT_COLLECTIVES_NODE_AREA_H
+#define WEFT_COLLECTIVES_NODE_AREA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+#include "collectives/node.h"
+#include "mem/segment.h"
+
+#define WEFT_NODE_DEPTH 4
+#define WEFT_NODE_RANKS 64
+#define WEFT_NODE_INLINE 48
+
+typedef struct weft_node_line {
+    _Alignas(WEFT_LINE) _Atomic uint64_t posted; /* release by its member, acquire by who waits */
+    uint64_t pad;
+    char data[WEFT_NODE_INLINE];                 /* aligned for every basic type */
+} weft_node_line;
+
+typedef struct weft_node_count {
+    _Alignas(WEFT_LINE) _Atomic uint64_t posts; /* of all operations that use this place, ever */
+    _Alignas(WEFT_LINE) _Atomic uint64_t wanted; /* members who sleep until the present one is complete */
+} weft_node_count;
+
+typedef struct weft_node_head {
+    weft_node_count count[WEFT_NODE_DEPTH];
+    _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that are through with the area */
+} weft_node_head;
+
+struct weft_node {
+    uint64_t op;    /* the operation that we are in */
+    uint64_t known; /* all members have posted this one */
+    weft_node_line *lines;
+    char *slots;
+    uint32_t rank, ranks, slot_bytes;
+    bool is_crowded, needs_fence;
+    int rc; /* a member is lost: the area is of no more use */
+    weft_node_head *head;
+    weft_lane *lane;
+    weft_rank_page *pages[WEFT_NODE_RANKS];
+    uint64_t bytes; /* of the view, when it is ours to unmap; 0: the caller's */
+    uint32_t area;  /* its index in the segment */
+};
+
+/* Enters the next operation and gives its number; 0 on error (node->rc). is_writer: we shall write to our place in it. */
+uint64_t weft_node_begin(weft_node *node, bool is_writer);
+/* Says that our part in s stands. to: who may be waiting for us alone: WEFT_NODE_ALL, WEFT_NODE_NONE, or a member. */
+#define WEFT_NODE_ALL (-1)
+#define WEFT_NODE_NONE (-2)
+void weft_node_post(weft_node *node, uint64_t s, int to);
+/* Waits until `member` posted s, having written in it. */
+int weft_node_await(weft_node *node, uint32_t member, uint64_t s);
+/* Waits until all posted s. */
+int weft_node_await_all(weft_node *node, uint64_t s);
+
+/* Where `member` writes in s when all writers of s write at most `bytes`. */
+static inline char *weft_node_place(const weft_node *node, uint32_t member, uint64_t s, uint64_t bytes)
+{
+    uint64_t i = (uint64_t)member * WEFT_NODE_DEPTH + s % WEFT_NODE_DEPTH;
+    return bytes <= WEFT_NODE_INLINE ? node->lines[i].data : node->slots + i * node->slot_bytes;
+}
+
+#endif

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * node_coll: the collectives among ranks that share memory. Called through coll.c. Each is a loop over chunks that fit a slot, one
+ * or two operations of the area each (node_area.h): write, post, wait for whom one needs, read. Rooted ones let writers run up to
+ * DEPTH - 1 chunks ahead, so that both sides copy at the same time.
+ * Folds go from the last member down (in op inout), on every member alike: results agree bit for bit, and keep the rank order.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "collectives/node_area.h"
+#include "type/pack.h"
+
+#define FLAT_BYTES 2048 /* up to here each member folds all itself: one hand-over instead of two */
+
+static inline void put(const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
+{
+    if (weft_unlikely(!type->is_dense))
+        weft_pack(type, buf, count, offset, bytes, out);
+    else if (bytes == 8)
+        memcpy(out, (const char *)buf + offset, 8);
+    else
+        memcpy(out, (const char *)buf + offset, bytes);
+}
+
+static inline void take(const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
+{
+    if (weft_unlikely(!type->is_dense))
+        weft_unpack(type, buf, count, offset, bytes, in);
+    else if (bytes == 8)
+        memcpy((char *)buf + offset, in, 8);
+    else
+        memcpy((char *)buf + offset, in, bytes);
+}
+
+static inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static void saw_writer(weft_node *node, uint64_t s) /* it saw all post s - DEPTH + 1 before it wrote */
+{
+    if (s >= WEFT_NODE_DEPTH && s - WEFT_NODE_DEPTH + 1 > node->known)
+        node->known = s - WEFT_NODE_DEPTH + 1;
+}
+
+static int node_barrier(weft_node *node)
+{
+    uint64_t s = weft_node_begin(node, false);
+
+    if (!s)
+        return node->rc;
+    weft_node_post(node, s, WEFT_NODE_NONE);
+    return weft_node_await_all(node, s);
+}
+
+static int node_bcast(weft_node *node, const weft_coll *args)
+{
+    const weft_type *type = args->recvtype;
+    uint64_t all = args->recvcount * (uint64_t)type->size;
+    bool is_root = node->rank == (uint32_t)args->root;
+
+    for (uint64_t at = 0; at < all; at += node->slot_bytes) {
+        uint64_t here = least(all - at, node->slot_bytes), s = weft_node_begin(node, is_root);
+        char *place = weft_node_place(node, (uint32_t)args->root, s, here);
+        if (!s)
+            return node->rc;
+        if (is_root) {
+            put(type, args->recvbuf, args->recvcount, at, here, place);
+            weft_node_post(node, s, WEFT_NODE_ALL);
+            continue;
+        }
+        weft_node_post(node, s, WEFT_NODE_NONE);
+        if (weft_node_await(node, (uint32_t)args->root, s))
+            return node->rc;
+        saw_writer(node, s);
+        take(type, args->recvbuf, args->recvcount, at, here, place);
+    }
+    return WEFT_OK;
+}
+
+/* ---- folding ---- */
+
+/* What a fold needs to know. own is where our data stands in memory form, NULL when it was put into our place. */
+typedef struct folding {
+    weft_node *node;
+    const weft_coll *args;
+    const char *own;
+    void *room; /* one chunk in memory form, when the packed form is another; element 0 */
+    void *room_block;
+} folding;
+
+static int folding_open(folding *f, weft_node *node, const weft_coll *args)
+{
+    const weft_type *type = args->recvtype;
+    uint64_t count = least(args->recvcount, node->slot_bytes / (uint64_t)type->size);
+    int64_t step = type->extent < 0 ? -type->extent : type->extent;
+
+    *f = (folding){.node = node, .args = args, .own = args->in_place ? NULL : args->sendbuf};
+    if (type->is_dense)
+        return WEFT_OK;
+    f->room_block = malloc((size_t)(type->true_extent + (int64_t)(count - 1) * step));
+    if (!f->room_block)
+        return weft_fail(WEFT_E_NOMEM, "no memory to fold %llu elements", (unsigned long long)count);
+    f->room = (char *)f->room_block - type->true_lb + (type->extent < 0 ? (int64_t)(count - 1) * step : 0);
+    return WEFT_OK;
+}
+
+/* Folds elements [first, first + count) of the vector into out (which has the vector's layout, from there on). They stand at element
+ * `skip` of the chunk that each member wrote in s; `chunk` is that chunk's whole length in bytes. */
+static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint64_t skip, uint64_t first, uint64_t count, void *out)
+{
+    weft_node *node = f->node;
+    const weft_type *type = f->args->recvtype;
+    uint64_t size = (uint64_t)type->size;
+
+    for (uint32_t i = node->ranks; i-- > 0;) {
+        bool is_own = i == node->rank && f->own;
+        const char *part = is_own ? f->own + (int64_t)first * type->extent : weft_node_place(node, i, s, chunk) + skip * size;
+        if (i == node->ranks - 1) {
+            if (is_own)
+                weft_copy(type, out, count, type, part, count);
+            else
+                take(type, out, count, 0, count * size, part);
+            continue;
+        }
+        if (!is_own && f->room) {
+            weft_unpack(type, f->room, count, 0, count * size, part);
+            part = f->room;
+        }
+        weft_op_apply(f->args->op, type, part, out, count);
+    }
+}
+
+static int node_reduce(weft_node *node, const weft_coll *args)
+{
+    const weft_type *type = args->recvtype;
+    uint64_t size = (uint64_t)type->size, most = node->slot_bytes / size;
+    bool is_root = node->rank == (uint32_t)args->root, is_writer = !is_root || args->in_place;
+    const void *data = is_root && args->in_place ? args->recvbuf : args->sendbuf;
+    folding f = {0};
+
+    if (is_root) {
+        int rc = folding_open(&f, node, args);
+        if (rc)
+            return node->rc = rc;
+    }
+    for (uint64_t at = 0; at < args->recvcount; at += most) {
+        uint64_t here = least(args->recvcount - at, most), s = weft_node_begin(node, is_writer);
+        if (!s)
+            break;
+        if (is_writer)
+            put(type, data, args->recvcount, at * size, here * size, weft_node_place(node, node->rank, s, here * size));
+        weft_node_post(node, s, WEFT_NODE_NONE);
+        if (!is_root)
+            continue;
+        if (weft_node_await_all(node, s))
+            break;
+        fold_places(&f, s, here * size, 0, at, here, (char *)args->recvbuf + (int64_t)at * type->extent);
+    }
+    free(f.room_block);
+    return node->rc;
+}
+
+/* One hand-over: each member folds everything. */
+static int allreduce_flat(const folding *f, uint64_t at, uint64_t here)
+{
+    weft_node *node = f->node;
+    const weft_coll *args = f->args;
+    const weft_type *type = args->recvtype;
+    uint64_t size = (uint64_t)type->size, s = weft_node_begin(node, true);
+
+    if (!s)
+        return node->rc;
+    put(type, args->in_place ? args->recvbuf : args->sendbuf, args->recvcount, at * size, here * size,
+        weft_node_place(node, node->rank, s, here * size));
+    weft_node_post(node, s, WEFT_NODE_NONE);
+    if (weft_node_await_all(node, s))
+        return node->rc;
+    fold_places(f, s, here * size, 0, at, here, (char *)args->recvbuf + (int64_t)at * type->extent);
+    return WEFT_OK;
+}
+
+/* Two hand-overs: each member folds its block of the chunk, then all read all blocks. */
+static int allreduce_split(const folding *f, uint64_t at, uint64_t here)
+{
+    weft_node *node = f->node;
+    const weft_coll *args = f->args;
+    const weft_type *type = args->recvtype;
+    const void *data = args->in_place ? args->recvbuf : args->sendbuf;
+    uint64_t size = (uint64_t)type->size, chunk = here * size, s = weft_node_begin(node, true);
+    uint64_t from = weft_plan_block_start(here, node->ranks, node->rank), to = weft_plan_block_start(here, node->ranks, node->rank + 1);
+    char *out = (char *)args->recvbuf + (int64_t)(at + from) * type->extent, *place;
+
+    if (!s)
+        return node->rc;
+    place = weft_node_place(node, node->rank, s, chunk);
+    if (args->in_place) {
+        put(type, data, args->recvcount, at * size, chunk, place);
+    } else { /* nobody but us reads our own block */
+        put(type, data, args->recvcount, at * size, from * size, place);
+        put(type, data, args->recvcount, (at + to) * size, (here - to) * size, place + to * size);
+    }
+    weft_node_post(node, s, WEFT_NODE_NONE);
+    if (weft_node_await_all(node, s))
+        return node->rc;
+    fold_places(f, s, chunk, from, at + from, to - from, out);
+    s = weft_node_begin(node, true);
+    if (!s)
+        return node->rc;
+    put(type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
+        weft_node_place(node, node->rank, s, chunk) + from * size);
+    weft_node_post(node, s, WEFT_NODE_NONE);
+    if (weft_node_await_all(node, s))
+        return node->rc;
+    for (uint32_t i = 0; i < node->ranks; i++) {
+        from = weft_plan_block_start(here, node->ranks, i);
+        to = weft_plan_block_start(here, node->ranks, i + 1);
+        if (i != node->rank)
+            take(type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
+                 weft_node_place(node, i, s, chunk) + from * size);
+    }
+    return WEFT_OK;
+}
+
+static int node_allreduce(weft_node *node, const weft_coll *args)
+{
+    uint64_t size = (uint64_t)args->recvtype->size, most, all = args->recvcount * size;
+    bool is_flat = all <= FLAT_BYTES || node->is_crowded; /* crowded: a hand-over costs more than any fold of a slot */
+    folding f;
+    int rc;
+
+    if (!all)
+        return WEFT_OK;
+    rc = folding_open(&f, node, args);
+    if (rc)
+        return node->rc = rc;
+    most = node->slot_bytes / size;
+    for (uint64_t at = 0; at < args->recvcount && !rc; at += most) {
+        uint64_t here = least(args->recvcount - at, most);
+        rc = is_flat ? allreduce_flat(&f, at, here) : allreduce_split(&f, at, here);
+    }
+    free(f.room_block);
+    return rc;
+}
+
+/* ---- blocks ---- */
+
+static int node_gather(weft_node *node, const weft_coll *args)
+{
+    bool is_root = node->rank == (uint32_t)args->root;
+    const weft_type *type = is_root ? args->recvtype : args->sendtype;
+    uint64_t all = (is_root ? args->recvcount : args->sendcount) * (uint64_t)type->size;
+
+    for (uint64_t at = 0; at < all; at += node->slot_bytes) {
+        uint64_t here = least(all - at, node->slot_bytes), s = weft_node_begin(node, !is_root);
+        if (!s)
+            return node->rc;
+        if (!is_root)
+            put(type, args->sendbuf, args->sendcount, at, here, weft_node_place(node, node->rank, s, here));
+        weft_node_post(node, s, WEFT_NODE_NONE);
+        if (!is_root)
+            continue;
+        if (weft_node_await_all(node, s))
+            return node->rc;
+        for (uint32_t i = 0; i < node->ranks; i++)
+            if (i != node->rank)
+                take(type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
+                     weft_node_place(node, i, s, here));
+    }
+    if (is_root && !args->in_place)
+        weft_copy(type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype, args->sendbuf,
+                  args->sendcount);
+    return WEFT_OK;
+}
+
+static uint64_t part_bytes(const weft_node *node) { return node->slot_bytes / node->ranks / 16 * 16 ? node->slot_bytes / node->ranks / 16 * 16 : 1; }
+
+static int node_scatter(weft_node *node, const weft_coll *args)
+{
+    bool is_root = node->rank == (uint32_t)args->root;
+    const weft_type *type = is_root ? args->sendtype : args->recvtype;
+    uint64_t count = is_root ? args->sendcount : args->recvcount, all = count * (uint64_t)type->size, part = part_bytes(node);
+
+    for (uint64_t at = 0; at < all; at += part) {
+        uint64_t here = least(all - at, part), s = weft_node_begin(node, is_root);
+        char *place = weft_node_place(node, (uint32_t)args->root, s, here * node->ranks);
+        if (!s)
+            return node->rc;
+        if (is_root) {
+            for (uint32_t i = 0; i < node->ranks; i++)
+                if (i != node->rank)
+                    put(type, weft_plan_at(args->sendbuf, type, i * count), count, at, here, place + i * here);
+            weft_node_post(node, s, WEFT_NODE_ALL);
+            continue;
+        }
+        weft_node_post(node, s, WEFT_NODE_NONE);
+        if (weft_node_await(node, (uint32_t)args->root, s))
+            return node->rc;
+        saw_writer(node, s);
+        take(type, args->recvbuf, count, at, here, place + node->rank * here);
+    }
+    if (is_root && !args->in_place)
+        weft_copy(args->recvtype, args->recvbuf, args->recvcount, type, weft_plan_at(args->sendbuf, type, node->rank * count), count);
+    return WEFT_OK;
+}
+
+static int node_allgather(weft_node *node, const weft_coll *args)
+{
+    const weft_type *type = args->recvtype, *from_type = args->in_place ? type : args->sendtype;
+    char *own = weft_plan_at(args->recvbuf, type, node->rank * args->recvcount);
+    const void *from = args->in_place ? own : args->sendbuf;
+    uint64_t from_count = args->in_place ? args->recvcount : args->sendcount, all = args->recvcount * (uint64_t)type->size;
+
+    for (uint64_t at = 0; at < all; at += node->slot_bytes) {
+        uint64_t here = least(all - at, node->slot_bytes), s = weft_node_begin(node, true);
+        if (!s)
+            return node->rc;
+        put(from_type, from, from_count, at, here, weft_node_place(node, node->rank, s, here));
+        weft_node_post(node, s, WEFT_NODE_NONE);
+        if (weft_node_await_all(node, s))
+            return node->rc;
+        for (uint32_t i = 0; i < node->ranks; i++)
+            if (i != node->rank)
+                take(type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
+                     weft_node_place(node, i, s, here));
+    }
+    if (!args->in_place)
+        weft_copy(type, own, args->recvcount, from_type, from, from_count);
+    return WEFT_OK;
+}
+
+static int node_alltoall(weft_node *node, const weft_coll *args)
+{
+    const weft_type *type = args->recvtype, *from_type = args->in_place ? type : args->sendtype;
+    const void *from = args->in_place ? args->recvbuf : args->sendbuf;
+    uint64_t from_count = args->in_place ? args->recvcount : args->sendcount, all = args->recvcount * (uint64_t)type->size;
+    uint64_t part = part_bytes(node);
+
+    for (uint64_t at = 0; at < all; at += part) {
+        uint64_t here = least(all - at, part), s = weft_node_begin(node, true);
+        char *place = weft_node_place(node, node->rank, s, here * node->ranks);
+        if (!s)
+            return node->rc;
+        for (uint32_t i = 0; i < node->ranks; i++)
+            if (i != node->rank)
+                put(from_type, weft_plan_at(from, from_type, i * from_count), from_count, at, here, place + i * here);
+        weft_node_post(node, s, WEFT_NODE_NONE);
+        if (weft_node_await_all(node, s))
+            return node->rc;
+        for (uint32_t i = 0; i < node->ranks; i++)
+            if (i != node->rank)
+                take(type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
+                     weft_node_place(node, i, s, here * node->ranks) + node->rank * here);
+    }
+    if (!args->in_place)
+        weft_copy(type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, from_type,
+                  weft_plan_at(from, from_type, node->rank * from_count), from_count);
+    return WEFT_OK;
+}
+
+int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+{
+    switch (kind) {
+    case WEFT_COLL_BARRIER:
+        return node_barrier(node);
+    case WEFT_COLL_BCAST:
+        return node_bcast(node, args);
+    case WEFT_COLL_REDUCE:
+        return args->recvcount && args->recvtype->size ? node_reduce(node, args) : WEFT_OK;
+    case WEFT_COLL_ALLREDUCE:
+        return node_allreduce(node, args);
+    case WEFT_COLL_GATHER:
+        return node_gather(node, args);
+    case WEFT_COLL_SCATTER:
+        return node_scatter(node, args);
+    case WEFT_COLL_ALLGATHER:
+        return node_allgather(node, args);
+    case WEFT_COLL_ALLTOALL:
+        return node_alltoall(node, args);
+    default:
+        return weft_fail(WEFT_E_INTERN, "no collective %d", (int)kind);
+    }
+}

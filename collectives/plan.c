@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plan: the verbs. Called by the algorithms only. A live plan performs, a recorded one appends a step; both hold the same rules:
+ * an error sticks, temporary memory lives as long as the plan, and gate.left is one more than the messages under way.
+ */
+#include "collectives/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "core/lane.h"
+#include "core/wait.h"
+#include "type/pack.h"
+
+#define SPARE_MAX (8u << 20) /* the largest block that a team keeps for the next plan: page faults cost more than the copy they serve */
+
+typedef struct weft_plan_block {
+    struct weft_plan_block *next;
+    uint64_t bytes; /* usable, behind this header */
+} __attribute__((aligned(64))) block;
+
+static void plan_reset(weft_plan *plan, weft_team *team, int tag, bool is_live)
+{
+    memset(plan, 0, offsetof(weft_plan, few));
+    plan->rank = team->rank;
+    plan->size = team->size;
+    plan->team = team;
+    plan->tag = tag;
+    plan->is_live = is_live;
+    plan->gate.left = 1;
+    plan->reqs = plan->few;
+    plan->req_room = WEFT_PLAN_FEW;
+}
+
+static int32_t plan_peer(const weft_plan *plan, uint32_t rank) { return (int32_t)(plan->map ? plan->map[rank] : rank); }
+
+static void plan_fail(weft_plan *plan, int rc)
+{
+    if (!plan->rc)
+        plan->rc = rc;
+}
+
+/* ---- messages ---- */
+
+static int reqs_grow(weft_plan *plan)
+{
+    uint32_t room = plan->req_room * 2;
+    weft_req **more = realloc(plan->reqs == plan->few ? NULL : plan->reqs, room * sizeof *more);
+
+    if (!more)
+        return weft_fail(WEFT_E_NOMEM, "no memory for %u messages of a collective", room);
+    if (plan->reqs == plan->few)
+        memcpy(more, plan->few, sizeof plan->few);
+    plan->reqs = more;
+    plan->req_room = room;
+    return WEFT_OK;
+}
+
+int weft_plan_begin_message(weft_plan *plan, const weft_step *step)
+{
+    weft_chan *chan = plan->team->chan;
+    weft_req *req = NULL;
+    int rc = plan->req_count == plan->req_room ? reqs_grow(plan) : WEFT_OK;
+
+    if (rc)
+        return rc;
+    if (step->verb == WEFT_STEP_SEND)
+        rc = weft_isend(chan, step->peer, plan->tag, step->from, step->to_count, step->to_type, WEFT_SEND_STANDARD, &req);
+    else
+        rc = weft_irecv(chan, step->peer, plan->tag, step->to, step->to_count, step->to_type, &req);
+    if (rc)
+        return rc;
+    if (req->is_done) {
+        rc = req->rc;
+        weft_req_free(req);
+        return rc;
+    }
+    req->gate = &plan->gate;
+    plan->gate.left++;
+    plan->reqs[plan->req_count++] = req;
+    return WEFT_OK;
+}
+
+void weft_plan_free_requests(weft_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->req_count; i++)
+        weft_req_free(plan->reqs[i]);
+    plan->req_count = 0;
+    if (plan->gate.rc)
+        plan_fail(plan, plan->gate.rc);
+    plan->gate.rc = 0;
+}
+
+/* ---- live ---- */
+
+static void live_post_held(weft_plan *plan)
+{
+    if (!plan->is_holding)
+        return;
+    plan->is_holding = false;
+    if (!plan->rc)
+        plan_fail(plan, weft_plan_begin_message(plan, &plan->held));
+}
+
+static void live_cancel(weft_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->req_count; i++)
+        if (plan->reqs[i]->kind == WEFT_REQ_RECV && !plan->reqs[i]->is_done)
+            weft_cancel(plan->reqs[i]);
+}
+
+/* Once anything failed, nobody promises that our receives will be served: they are cancelled, and only then waited for. */
+static void live_settle(weft_plan *plan)
+{
+    weft_wait wait;
+    bool is_cancelled = false;
+
+    weft_wait_begin(&wait, plan->team->chan->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
+    while (plan->gate.left > 1) {
+        if (weft_unlikely(plan->rc || plan->gate.rc) && !is_cancelled) {
+            is_cancelled = true;
+            live_cancel(plan);
+            continue;
+        }
+        weft_wait_turn(&wait);
+    }
+    weft_wait_end(&wait);
+    weft_plan_free_requests(plan);
+}
+
+static void live_fence(weft_plan *plan)
+{
+    const weft_step *held = &plan->held;
+    weft_found found;
+
+    if (plan->is_holding) {
+        plan->is_holding = false;
+        if (!plan->rc)
+            plan_fail(plan, weft_recv(plan->team->chan, held->peer, plan->tag, held->to, held->to_count, held->to_type, &found));
+    }
+    if (plan->gate.left > 1)
+        live_settle(plan);
+    else if (plan->req_count)
+        weft_plan_free_requests(plan);
+}
+
+void weft_plan_begin_live(weft_plan *plan, weft_team *team, int tag) { plan_reset(plan, team, tag, true); }
+
+int weft_plan_end_live(weft_plan *plan)
+{
+    live_fence(plan);
+    weft_plan_free_memory(plan);
+    return plan->rc;
+}
+
+/* ---- recorded ---- */
+
+static void record(weft_plan *plan, const weft_step *step)
+{
+    if (plan->step_count == plan->step_room) {
+        uint32_t room = plan->step_room ? plan->step_room * 2 : 16;
+        weft_step *more = realloc(plan->steps, room * sizeof *more);
+
+        if (!more) {
+            plan_fail(plan, weft_fail(WEFT_E_NOMEM, "no memory for %u steps of a collective", room));
+            return;
+        }
+        plan->steps = more;
+        plan->step_room = room;
+    }
+    weft_type_hold(step->to_type);
+    if (step->from_type)
+        weft_type_hold(step->from_type);
+    plan->steps[plan->step_count++] = *step;
+}
+
+static void open_gate(weft_gate *gate)
+{
+    weft_plan *plan = weft_container(gate, weft_plan, gate);
+
+    weft_list_append(&plan->team->chan->lane->plans, &plan->link);
+}
+
+static void free_plan(weft_req *req)
+{
+    weft_plan *plan = req->extra;
+
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        weft_type_drop(plan->steps[i].to_type);
+        if (plan->steps[i].from_type)
+            weft_type_drop(plan->steps[i].from_type);
+    }
+    weft_plan_free_memory(plan);
+    free(plan->steps);
+    free(plan);
+    req->extra = NULL;
+}
+
+int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req)
+{
+    weft_plan *plan = aligned_alloc(64, weft_round_up(sizeof *plan, 64));
+    int rc;
+
+    *req = plan ? weft_req_new(team->chan->lane, WEFT_REQ_PLAN) : NULL;
+    if (!*req) {
+        free(plan);
+        return weft_fail(WEFT_E_NOMEM, "no memory to record a collective");
+    }
+    plan_reset(plan, team, tag, false);
+    plan->gate.open = open_gate;
+    plan->req = *req;
+    (*req)->chan = team->chan;
+    (*req)->extra = plan;
+    (*req)->free_extra = free_plan;
+    weft_list_init(&plan->link);
+    if (args->op) { /* the user may free an operator while it is in use here */
+        plan->own_op = *args->op;
+        plan->op = &plan->own_op;
+    }
+    algorithm(plan, args);
+    weft_plan_fence(plan);
+    rc = plan->rc;
+    if (rc) {
+        weft_req_free(*req);
+        *req = NULL;
+    }
+    return rc;
+}
+
+/* ---- verbs ---- */
+
+void weft_plan_send(weft_plan *plan, uint32_t to, const void *buf, uint64_t count, const weft_type *type)
+{
+    weft_step step = {.verb = WEFT_STEP_SEND, .peer = plan_peer(plan, to), .from = buf, .to_count = count, .to_type = type};
+
+    if (plan->rc)
+        return;
+    if (plan->is_live)
+        plan_fail(plan, weft_plan_begin_message(plan, &step));
+    else
+        record(plan, &step);
+}
+
+void weft_plan_recv(weft_plan *plan, uint32_t from, void *buf, uint64_t count, const weft_type *type)
+{
+    weft_step step = {.verb = WEFT_STEP_RECV, .peer = plan_peer(plan, from), .to = buf, .to_count = count, .to_type = type};
+
+    if (plan->rc)
+        return;
+    if (!plan->is_live) {
+        record(plan, &step);
+        return;
+    }
+    live_post_held(plan);
+    plan->held = step;
+    plan->is_holding = true;
+}
+
+void weft_plan_copy(weft_plan *plan, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
+                    const weft_type *from_type)
+{
+    weft_step step = {.verb = WEFT_STEP_COPY, .from = from, .to = to, .from_count = from_count, .to_count = to_count,
+                      .from_type = from_type, .to_type = to_type};
+
+    if (plan->rc || to == from || !to_count)
+        return;
+    if (plan->is_live)
+        weft_copy(to_type, to, to_count, from_type, from, from_count);
+    else
+        record(plan, &step);
+}
+
+void weft_plan_fold(weft_plan *plan, const void *in, void *inout, uint64_t count, const weft_type *type)
+{
+    weft_step step = {.verb = WEFT_STEP_FOLD, .from = in, .to = inout, .to_count = count, .to_type = type};
+
+    if (plan->rc || !count)
+        return;
+    if (plan->is_live)
+        weft_op_apply(plan->op, type, in, inout, count);
+    else
+        record(plan, &step);
+}
+
+void weft_plan_fence(weft_plan *plan)
+{
+    weft_step step = {.verb = WEFT_STEP_FENCE, .to_type = NULL};
+
+    if (plan->is_live)
+        live_fence(plan);
+    else if (!plan->rc && plan->step_count && plan->steps[plan->step_count - 1].verb != WEFT_STEP_FENCE) {
+        step.to_type = weft_plan_bytes(); /* every step holds a type: no test when they are dropped */
+        record(plan, &step);
+    }
+}
+
+void weft_plan_sub(weft_plan *plan, const uint32_t *ranks, uint32_t size, weft_plan_algorithm *algorithm, const weft_coll *args)
+{
+    const uint32_t *outer_map = plan->map;
+    uint32_t outer_rank = plan->rank, outer_size = plan->size;
+    uint32_t *map = weft_plan_temp(plan, size * sizeof *map, weft_plan_bytes());
+
+    if (!map)
+        return;
+    for (uint32_t i = 0; i < size; i++) {
+        map[i] = (uint32_t)plan_peer(plan, ranks[i]);
+        if (ranks[i] == outer_rank)
+            plan->rank = i;
+    }
+    plan->map = map;
+    plan->size = size;
+    algorithm(plan, args);
+    weft_plan_fence(plan);
+    plan->map = outer_map;
+    plan->rank = outer_rank;
+    plan->size = outer_size;
+}
+
+/* ---- temporary memory ---- */
+
+static void *temp_bytes(weft_plan *plan, uint64_t bytes)
+{
+    block *fresh = plan->is_live ? plan->team->cache : NULL;
+
+    bytes = weft_round_up(bytes ? bytes : 1, 64);
+    if (bytes <= WEFT_PLAN_SMALL - plan->small_used) {
+        void *place = plan->small + plan->small_used;
+        plan->small_used += (uint32_t)bytes;
+        return place;
+    }
+    if (fresh && fresh->bytes >= bytes) {
+        plan->team->cache = NULL;
+    } else {
+        fresh = bytes < UINT64_MAX / 2 ? aligned_alloc(64, sizeof *fresh + bytes) : NULL;
+        if (!fresh) {
+            plan_fail(plan, weft_fail(WEFT_E_NOMEM, "a collective needs %llu bytes of temporary memory that are not to be had",
+                                      (unsigned long long)bytes));
+            return NULL;
+        }
+        fresh->bytes = bytes;
+    }
+    fresh->next = plan->blocks;
+    plan->blocks = fresh;
+    return fresh + 1;
+}
+
+void *weft_plan_temp(weft_plan *plan, uint64_t count, const weft_type *type)
+{
+    int64_t span = type->true_extent;
+    char *place;
+
+    if (plan->rc)
+        return NULL;
+    if (count > 1) /* a negative extent grows downwards */
+        span += (int64_t)(count - 1) * (type->extent < 0 ? -type->extent : type->extent);
+    place = temp_bytes(plan, count ? (uint64_t)span : 0);
+    if (!place)
+        return NULL;
+    if (count > 1 && type->extent < 0)
+        place += (int64_t)(count - 1) * -type->extent;
+    return place - type->true_lb;
+}
+
+void weft_plan_free_memory(weft_plan *plan)
+{
+    block *at = plan->blocks;
+
+    while (at) {
+        block *next = at->next, *spare = plan->team->cache;
+        if (plan->is_live && at->bytes <= SPARE_MAX && (!spare || spare->bytes < at->bytes)) {
+            plan->team->cache = at;
+            at = spare;
+        }
+        free(at);
+        at = next;
+    }
+    plan->blocks = NULL;
+    if (plan->reqs != plan->few)
+        free(plan->reqs);
+    plan->reqs = plan->few;
+    plan->req_room = WEFT_PLAN_FEW;
+}

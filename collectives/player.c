@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * player: performs recorded plans, from the lane's progress. A plan stands in lane->plans only while it can go on: its gate puts it
+ * there when the messages of its round are over. Nothing here runs inside a gate, so no transport callback ever nests in an algorithm.
+ */
+#include "base/status.h"
+#include "collectives/plan.h"
+#include "core/lane.h"
+#include "type/pack.h"
+
+static void step_perform(weft_plan *plan, const weft_step *step)
+{
+    switch (step->verb) {
+    case WEFT_STEP_SEND:
+    case WEFT_STEP_RECV: {
+        int rc = weft_plan_begin_message(plan, step);
+        if (rc && !plan->rc)
+            plan->rc = rc;
+        break;
+    }
+    case WEFT_STEP_COPY:
+        weft_copy(step->to_type, step->to, step->to_count, step->from_type, step->from, step->from_count);
+        break;
+    case WEFT_STEP_FOLD:
+        weft_op_apply(plan->op, step->to_type, step->from, step->to, step->to_count);
+        break;
+    case WEFT_STEP_FENCE:
+        break;
+    }
+}
+
+/* A failed plan begins nothing new; receives that nobody may ever serve are taken back. */
+static void plan_give_up(weft_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->req_count; i++)
+        if (plan->reqs[i]->kind == WEFT_REQ_RECV && !plan->reqs[i]->is_done)
+            weft_cancel(plan->reqs[i]);
+}
+
+static void plan_go_on(weft_plan *plan)
+{
+    for (;;) {
+        weft_plan_free_requests(plan);
+        if (plan->rc || plan->next == plan->step_count)
+            break;
+        while (!plan->rc && plan->next < plan->step_count) {
+            const weft_step *step = &plan->steps[plan->next++];
+            if (step->verb == WEFT_STEP_FENCE)
+                break;
+            step_perform(plan, step);
+        }
+        if (plan->rc)
+            plan_give_up(plan);
+        if (--plan->gate.left) /* the last of them opens the gate */
+            return;
+        plan->gate.left = 1;
+    }
+    weft_req_end(plan->req, plan->rc);
+}
+
+int weft_plan_play(weft_lane *lane)
+{
+    weft_link ready;
+    weft_link *link;
+    int n = 0;
+
+    if (weft_list_is_empty(&lane->plans))
+        return 0;
+    ready = lane->plans; /* what becomes ready while we play waits for the next poll */
+    ready.next->prev = ready.prev->next = &ready;
+    weft_list_init(&lane->plans);
+    while ((link = weft_list_take(&ready))) {
+        weft_plan *plan = weft_container(link, weft_plan, link);
+        plan->gate.left = 1;
+        plan_go_on(plan);
+        n++;
+    }
+    return n;
+}
+
+int weft_plan_restart(weft_req *req)
+{
+    weft_plan *plan = req->extra;
+
+    plan->next = 0;
+    plan->rc = 0;
+    plan->gate.left = 1;
+    plan->gate.rc = 0;
+    req->is_done = false;
+    req->is_active = true;
+    req->rc = 0;
+    plan_go_on(plan);
+    return WEFT_OK;
+}
