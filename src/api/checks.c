@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * checks: see the header. Everything here is off the way of a right call.
+ * Invariant: each function asks anew, so an odd but right argument (MPI_PROC_NULL, a null buffer of nothing) passes with 0.
+ */
+#include "api/checks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "mpi/calls.h"
+#include "mpi/errors.h"
+
+/* " of MPI_COMM_WORLD" or " of communicator 'rows'": into text, which is given back; "" without one. */
+static const char *of_comm(const weft_comm *comm, char text[192])
+{
+    if (!comm)
+        text[0] = 0;
+    else if (comm->handle == 0x101 || comm->handle == 0x102)
+        snprintf(text, 192, " of %s", comm->handle == 0x101 ? "MPI_COMM_WORLD" : "MPI_COMM_SELF");
+    else if (comm->name[0])
+        snprintf(text, 192, " of communicator '%.127s'", comm->name);
+    else
+        snprintf(text, 192, " of the communicator at %p", (const void *)comm);
+    return text;
+}
+
+/* " (on MPI_COMM_WORLD)", for texts that speak of something else. */
+static const char *on_comm(const weft_comm *comm, char text[192])
+{
+    char name[192];
+    if (!comm)
+        text[0] = 0;
+    else
+        snprintf(text, 192, " (on %.180s)", of_comm(comm, name) + 4);
+    return text;
+}
+
+/* What a handle looks like to a person: constants and pointers in hexadecimal. */
+static const char *handle_text(const void *handle, const char *null_name, uintptr_t null_value, char text[64])
+{
+    uintptr_t bits = (uintptr_t)handle;
+    if (bits == null_value)
+        snprintf(text, 64, "%s", null_name);
+    else
+        snprintf(text, 64, "0x%lx%s", (unsigned long)bits, bits < 4096 ? ", no handle of this kind" : ", freed or never a handle");
+    return text;
+}
+
+int weft_checks_missing(MPI_Comm handle, const char *function)
+{
+    weft_comm *comm = handle ? weft_comm_of(handle) : NULL;
+    int rc = weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)", function);
+    return weft_errors_raise(comm, function, rc);
+}
+
+int weft_checks_missing_file(const char *function)
+{
+    return weft_errors_class(
+        weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)", function));
+}
+
+weft_lane *weft_checks_first_lane(const MPI_Request *requests, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const weft_req *req = (const weft_req *)(const void *)requests[i];
+        if (requests[i] != MPI_REQUEST_NULL && req->lane)
+            return req->lane;
+    }
+    return weft_world_now->lanes[0];
+}
+
+int weft_checks_alive(const char *function)
+{
+    int is_finalized = 0;
+    if (weft_world_now)
+        return 0;
+    weft_mpi_finalized(&is_finalized);
+    return weft_fail(WEFT_E_OTHER, "%s: called %s", function, is_finalized ? "after MPI_Finalize" : "before MPI_Init");
+}
+
+int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle)
+{
+    char value[64];
+    (void)comm;
+    if (weft_comm_of(handle))
+        return 0;
+    return weft_fail(WEFT_E_COMM, "%s: argument %s is %s: not a communicator", function, argument,
+                     handle_text(handle, "MPI_COMM_NULL", 0x100, value));
+}
+
+int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed)
+{
+    const weft_type *type = weft_type_of(handle);
+    char value[64], on[192];
+    on_comm(comm, on);
+    if (!type)
+        return weft_fail(WEFT_E_TYPE, "%s: argument %s is %s: not a datatype%s", function, argument,
+                         handle_text(handle, "MPI_DATATYPE_NULL", 0x200, value), on);
+    if (must_be_committed && type->is_absent)
+        return weft_fail(WEFT_E_TYPE, "%s: argument %s is %s: a datatype that this compiler does not have%s", function, argument,
+                         type->name, on);
+    if (must_be_committed && !type->is_committed)
+        return weft_fail(WEFT_E_TYPE, "%s: argument %s is %s%s%s: a datatype that is not committed (MPI_Type_commit)%s", function,
+                         argument, type->name[0] ? "'" : "a derived type without a name", type->name, type->name[0] ? "'" : "", on);
+    return 0;
+}
+
+int weft_checks_op(WEFT_ABOUT, MPI_Op handle)
+{
+    char value[64], on[192];
+    if (weft_op_of(handle))
+        return 0;
+    return weft_fail(WEFT_E_OP, "%s: argument %s is %s: not an operation%s", function, argument,
+                     handle_text(handle, "MPI_OP_NULL", 0x20, value), on_comm(comm, on));
+}
+
+int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array)
+{
+    char value[64], which[32] = "";
+    (void)comm;
+    if (!requests && (count > 0 || !is_array))
+        return weft_fail(WEFT_E_ARG, "%s: argument %s is NULL: it must point to a request", function, argument);
+    for (int i = 0; i < count; i++) {
+        if (!weft_checks_is_bad(requests[i]))
+            continue;
+        if (is_array)
+            snprintf(which, sizeof which, "[%d]", i);
+        return weft_fail(WEFT_E_REQUEST, "%s: argument %s%s is %s: not a request", function, argument, which,
+                         handle_text(requests[i], "NULL", 0, value));
+    }
+    return 0;
+}
+
+int weft_checks_info(WEFT_ABOUT, MPI_Info handle)
+{
+    char value[64], on[192];
+    uintptr_t bits = (uintptr_t)handle;
+    if (bits >= 4096 || handle == MPI_INFO_NULL || handle == MPI_INFO_ENV)
+        return 0;
+    return weft_fail(WEFT_E_INFO, "%s: argument %s is %s: not an info object%s", function, argument, handle_text(handle, "NULL", 0, value),
+                     on_comm(comm, on));
+}
+
+int weft_checks_count(WEFT_ABOUT, MPI_Count count)
+{
+    char on[192];
+    if (count >= 0)
+        return 0;
+    return weft_fail(WEFT_E_COUNT, "%s: argument %s is %lld: a count cannot be negative%s", function, argument, (long long)count,
+                     on_comm(comm, on));
+}
+
+int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes)
+{
+    char on[192];
+    if (bytes >= 0)
+        return 0;
+    return weft_fail(WEFT_E_ARG, "%s: argument %s is %lld: a size cannot be negative%s", function, argument, (long long)bytes,
+                     on_comm(comm, on));
+}
+
+static int not_a_rank(WEFT_ABOUT, int code, int rank, const char *others)
+{
+    char of[192];
+    unsigned size = comm->chan->size;
+    return weft_fail(code, "%s: argument %s is %d: not a rank%s%s (0..%u), nor %s", function, argument, rank, of_comm(comm, of),
+                     comm->is_inter ? "'s remote group" : "", size - 1, others);
+}
+
+int weft_checks_dest(WEFT_ABOUT, int rank)
+{
+    if ((rank >= 0 && (uint32_t)rank < comm->chan->size) || rank == MPI_PROC_NULL)
+        return 0;
+    return not_a_rank(function, comm, argument, WEFT_E_RANK, rank, "MPI_PROC_NULL");
+}
+
+int weft_checks_source(WEFT_ABOUT, int rank)
+{
+    if ((rank >= 0 && (uint32_t)rank < comm->chan->size) || rank == MPI_PROC_NULL || rank == MPI_ANY_SOURCE)
+        return 0;
+    return not_a_rank(function, comm, argument, WEFT_E_RANK, rank, "MPI_ANY_SOURCE or MPI_PROC_NULL");
+}
+
+int weft_checks_root(WEFT_ABOUT, int rank)
+{
+    char of[192];
+    if (comm->is_inter) {
+        if ((rank >= 0 && (uint32_t)rank < comm->chan->size) || rank == MPI_PROC_NULL || rank == MPI_ROOT)
+            return 0;
+        return not_a_rank(function, comm, argument, WEFT_E_ROOT, rank, "MPI_ROOT or MPI_PROC_NULL");
+    }
+    if (rank >= 0 && rank < comm->size)
+        return 0;
+    return weft_fail(WEFT_E_ROOT, "%s: argument %s is %d: not a rank%s (0..%d)", function, argument, rank, of_comm(comm, of), comm->size - 1);
+}
+
+int weft_checks_tag(WEFT_ABOUT, int tag, bool may_be_any)
+{
+    char on[192];
+    if (tag >= 0 || (may_be_any && tag == MPI_ANY_TAG))
+        return 0;
+    return weft_fail(WEFT_E_TAG, "%s: argument %s is %d%s: a tag must be in 0..2147483647%s%s", function, argument, tag,
+                     tag == MPI_ANY_TAG ? " (MPI_ANY_TAG)" : "", may_be_any ? ", or MPI_ANY_TAG" : "", on_comm(comm, on));
+}
+
+int weft_checks_color(WEFT_ABOUT, int color)
+{
+    char on[192];
+    if (color >= 0 || color == MPI_UNDEFINED)
+        return 0;
+    return weft_fail(WEFT_E_ARG, "%s: argument %s is %d: it must not be negative, or be MPI_UNDEFINED%s", function, argument, color,
+                     on_comm(comm, on));
+}
+
+int weft_checks_pointer(WEFT_ABOUT, const void *pointer)
+{
+    char on[192];
+    if (pointer)
+        return 0;
+    return weft_fail(WEFT_E_ARG, "%s: argument %s is NULL%s", function, argument, on_comm(comm, on));
+}
+
+int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatype handle, bool may_be_in_place)
+{
+    const weft_type *type;
+    char on[192];
+    if (buf == MPI_IN_PLACE && may_be_in_place)
+        return 0;
+    if (buf == MPI_IN_PLACE || buf == MPI_BUFFER_AUTOMATIC)
+        return weft_fail(WEFT_E_BUFFER, "%s: argument %s is %s, which is not allowed here%s", function, argument,
+                         buf == MPI_IN_PLACE ? "MPI_IN_PLACE" : "MPI_BUFFER_AUTOMATIC", on_comm(comm, on));
+    type = weft_type_of(handle);
+    /* NULL is MPI_BOTTOM: right for a derived type that holds addresses, never for a dense run of bytes. */
+    if (buf || count == 0 || !type || !type->is_dense || !type->is_predefined)
+        return 0;
+    return weft_fail(WEFT_E_BUFFER, "%s: argument %s is NULL, but %lld elements of %s are asked for%s", function, argument,
+                     (long long)count, type->name, on_comm(comm, on));
+}
+
+int weft_checks_room(WEFT_ABOUT, const void *buf, MPI_Count bytes)
+{
+    char on[192];
+    if (bytes == 0 || (buf && !weft_checks_buffer_is_odd(buf)))
+        return 0;
+    return weft_fail(WEFT_E_BUFFER, "%s: argument %s is %p: not a buffer of %lld bytes%s", function, argument, buf, (long long)bytes,
+                     on_comm(comm, on));
+}
+
+int weft_checks_apart(const char *function, const weft_comm *comm, const void *sendbuf, const void *recvbuf, MPI_Count count)
+{
+    char on[192];
+    if (sendbuf != recvbuf || count == 0 || sendbuf == MPI_BOTTOM)
+        return 0;
+    return weft_fail(WEFT_E_BUFFER, "%s: arguments sendbuf and recvbuf are both %p: they must not overlap; say MPI_IN_PLACE%s", function,
+                     sendbuf, on_comm(comm, on));
+}
+
+int weft_checks_too_large(WEFT_ABOUT, MPI_Count value)
+{
+    char on[192];
+    return weft_fail(WEFT_E_TOOLARGE, "%s: argument %s would be %lld, which an int cannot hold: use %s_c%s", function, argument,
+                     (long long)value, function, on_comm(comm, on));
+}

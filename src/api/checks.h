@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * checks: are a call's arguments right? Woven entry points call the inline questions on the way of every call, and the others only
+ * when one of those said no: they find out which argument it is and describe it with weft_fail.
+ * Invariant: a text names the function, the argument, its value and, if there is one, the communicator.
+ */
+#ifndef WEFT_API_CHECKS_H
+#define WEFT_API_CHECKS_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The tables and the world are the library's own: said before their headers, so that entries reach them without a detour. */
+#pragma GCC visibility push(hidden)
+extern struct weft_world *weft_world_now;
+extern const struct MPI_ABI_Datatype *const weft_type_table[256];
+extern const struct MPI_ABI_Op *const weft_op_table[32];
+#pragma GCC visibility pop
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "core/world.h"
+#include "mpi/comm.h"
+#include "type/op.h"
+#include "type/type.h"
+
+#define WEFT_ENTRY __attribute__((visibility("default")))
+#define WEFT_COLD static __attribute__((cold, noinline))
+/* MPI_X may be taken over by a program or a tool, which reaches ours as PMPI_X (MPI 5.0, 15.2). */
+#define WEFT_ALIAS(name) extern __typeof__(P##name) name __attribute__((weak, alias("P" #name), visibility("default")))
+
+/* Neither MPI_REQUEST_NULL nor a live request? */
+static inline bool weft_checks_is_bad(MPI_Request request)
+{
+    if (weft_unlikely((uintptr_t)request < 4096))
+        return request != MPI_REQUEST_NULL;
+    return ((const weft_req *)(const void *)request)->magic != WEFT_REQ_MAGIC;
+}
+
+/* Is the array missing, or one of its requests bad? A count below 0 is asked before. */
+static inline bool weft_checks_some_bad(const MPI_Request *requests, int count)
+{
+    bool bad = !requests && count > 0;
+    for (int i = 0; i < count && !bad; i++)
+        bad = weft_checks_is_bad(requests[i]);
+    return bad;
+}
+
+/* NULL, MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC want a second look. */
+static inline bool weft_checks_buffer_is_odd(const void *buf) { return (uintptr_t)buf <= 2; }
+
+/* Everything but MPI_INFO_NULL and MPI_INFO_ENV. */
+static inline bool weft_checks_info_is_odd(MPI_Info info) { return (uintptr_t)info - 0x130u > 1; }
+
+/* The lane of the first of n requests that is not MPI_REQUEST_NULL; lane 0 when there is none, or when no thread needs a lock. */
+weft_lane *weft_checks_first_lane(const MPI_Request *requests, int n);
+static inline weft_lane *weft_checks_lane(const MPI_Request *requests, int n)
+{
+    weft_lane *first = weft_world_now->lanes[0];
+    return weft_likely(!first->is_threaded) ? first : weft_checks_first_lane(requests, n);
+}
+
+/* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not built, with the error handler of comm (a handle) if that is a live
+ * communicator. Returns the MPI class. */
+int weft_checks_missing(MPI_Comm comm, const char *function) __attribute__((cold));
+/* The same for files: their default handler is MPI_ERRORS_RETURN (MPI 5.0, 14.7), and no file can have another yet. */
+int weft_checks_missing_file(const char *function) __attribute__((cold));
+
+/* The second look. All return 0 when the argument is right after all, else an inner code, described. `comm` is whose call it is, or
+ * NULL; `argument` the parameter's name. */
+#define WEFT_ABOUT const char *function, const weft_comm *comm, const char *argument
+int weft_checks_alive(const char *function) __attribute__((cold));
+int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle) __attribute__((cold));
+int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed) __attribute__((cold));
+int weft_checks_op(WEFT_ABOUT, MPI_Op handle) __attribute__((cold));
+int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array) __attribute__((cold));
+int weft_checks_info(WEFT_ABOUT, MPI_Info handle) __attribute__((cold));
+int weft_checks_count(WEFT_ABOUT, MPI_Count count) __attribute__((cold));
+int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes) __attribute__((cold));
+int weft_checks_dest(WEFT_ABOUT, int rank) __attribute__((cold));
+int weft_checks_source(WEFT_ABOUT, int rank) __attribute__((cold));
+int weft_checks_root(WEFT_ABOUT, int rank) __attribute__((cold));
+int weft_checks_tag(WEFT_ABOUT, int tag, bool may_be_any) __attribute__((cold));
+int weft_checks_color(WEFT_ABOUT, int color) __attribute__((cold));
+int weft_checks_pointer(WEFT_ABOUT, const void *pointer) __attribute__((cold));
+int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatype type, bool may_be_in_place) __attribute__((cold));
+int weft_checks_room(WEFT_ABOUT, const void *buf, MPI_Count bytes) __attribute__((cold));
+int weft_checks_apart(const char *function, const weft_comm *comm, const void *sendbuf, const void *recvbuf, MPI_Count count)
+    __attribute__((cold));
+/* A value that the narrow form of a function cannot return: WEFT_E_TOOLARGE. */
+int weft_checks_too_large(WEFT_ABOUT, MPI_Count value) __attribute__((cold));
+
+#endif

@@ -1,0 +1,1 @@
+# src/api: see house.md; its owner lists the sources here

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# weave_checks: the questions that an entry point asks of its arguments, by their roles: once as one quick condition, once as a cold
+# function that finds out which argument it was. Used by weave_entries. The answers are hand-written: checks.h.
+# Invariant: what the quick condition lets pass is right; what it stops may still be right (MPI_PROC_NULL, a null buffer of nothing).
+import re
+
+from weave_header import wrapped
+
+
+def has_data(row):
+    """Does the call move data? Then its types must be committed."""
+    return any(p.kind_is("buf") for p in row.params) and any(p.kind_is("count", "bytes") for p in row.params)
+
+
+def partners(row, buffer):
+    """count, type and size (in bytes) that belong to a message buffer; each may be None."""
+    prefix = buffer.name[:-3] if buffer.name.endswith("buf") else ""
+    size = row.find(prefix + "size") if prefix else None
+    if size:
+        return None, None, size
+    return row.find(prefix + "count") or row.find("count"), row.find(prefix + "type") or row.find("datatype"), None
+
+
+def at_root_only(row, param):
+    return ("rootrecv" in row.flags and param.name.startswith("recv")) or ("rootsend" in row.flags and param.name.startswith("send"))
+
+
+def may_be_in_place(row, buffer):
+    """MPI_IN_PLACE: never, 'yes', or 'root' when only the root may say it (MPI 5.0, 6.2)."""
+    if "coll" not in row.flags or not (row.find("sendbuf") and row.find("recvbuf")):
+        return "never"
+    if "rootsend" in row.flags:
+        return "root" if buffer.name == "recvbuf" else "never"
+    if buffer.name != "sendbuf":
+        return "never"
+    return "root" if "rootrecv" in row.flags else "yes"
+
+
+def is_pointer_out(param):
+    """An address that must not be NULL, whatever stands there."""
+    if param.kind is None or param.kind_is("buf", "status", "argc", "request", "comm") and param.mark != ">":
+        return False
+    if param.kind_is("buf", "status"):
+        return False
+    return param.mark in (">", "<>", "*") and param.length is None
+
+
+def is_status_in(param):
+    return param.kind_is("status") and param.mark in ("", "<>") and param.length is None
+
+
+def is_negative_an_error(param):
+    return param.kind_is("count", "many", "bytes", "asize") and param.mark == "" and param.length is None
+
+
+def quick_of(row, param):
+    """Conditions in C, each true when the argument needs a second look."""
+    name = param.name
+    comm = row.comm()
+    out = []
+    if is_pointer_out(param):
+        out.append("!" + name)
+    if param.mark == "=" or param.kind is None:
+        return ["!" + name] if param.callback else []
+    if param is comm:
+        out.append("!comm_at")
+    elif param.kind_is("comm") and param.mark == "":
+        out.append("!%s_at" % name)
+    elif param.kind_is("type", "op") and param.mark == "" and param.length is None:
+        out.append("!%s_at" % name)
+        if param.kind_is("type") and has_data(row):
+            out += ["!%s_at->is_committed" % name, "%s_at->is_absent" % name]
+    elif param.kind_is("type", "op") and param.mark == "<>":
+        out.append("!weft_%s_of(*%s)" % (param.kind.name, name))
+    elif param.kind_is("request") and param.mark != ">":
+        if param.length is not None:
+            out.append("weft_checks_some_bad(%s, %s)" % (name, param.length))
+        elif param.mark == "":
+            out.append("weft_checks_is_bad(%s)" % name)
+        else:
+            out += ["!" + name, "weft_checks_is_bad(*%s)" % name]
+    elif param.kind_is("dest") and comm and param.mark == "":
+        out.append("(uint32_t)%s >= comm_at->chan->size" % name)
+    elif param.kind_is("source") and comm and param.mark == "":
+        out.append("(uint32_t)%s + 1u > comm_at->chan->size" % name)  # 0 is MPI_ANY_SOURCE
+    elif param.kind_is("root") and param.mark == "":
+        out.append("(uint32_t)%s >= (uint32_t)comm_at->size" % name)
+    elif param.kind_is("rtag") and param.mark == "":
+        out.append("(%s < 0 && %s != MPI_ANY_TAG)" % (name, name))
+    elif param.kind_is("info") and param.mark == "":
+        out.append("weft_checks_info_is_odd(%s)" % name)
+    elif param.kind_is("color"):
+        out.append("(%s < 0 && %s != MPI_UNDEFINED)" % (name, name))
+    elif param.kind_is("string") and param.mark == "" or is_status_in(param):
+        out.append("!" + name)
+    elif param.kind_is("address"):
+        out.append("!" + name)
+    elif param.kind_is("buf") and any(partners(row, param)):
+        if may_be_in_place(row, param) == "yes":
+            out.append("!" + name)
+        else:
+            out.append("weft_checks_buffer_is_odd(%s)" % name)
+    return list(dict.fromkeys(out))
+
+
+def signed_of(row, param):
+    return is_negative_an_error(param) or (param.kind_is("tag") and param.mark == "" and row.comm())
+
+
+def checks_of(row):
+    """(conditions for a second look, statements that make up for arguments that do not matter)."""
+    always, root, signs, root_signs = [], [], [], []
+    comm = row.comm()
+    if not comm and "any" not in row.flags:
+        always.append("!weft_world_now")
+    for param in ([comm] if comm else []) + [p for p in row.params if p is not comm]:
+        where, sign = (root, root_signs) if at_root_only(row, param) else (always, signs)
+        where += quick_of(row, param)
+        if signed_of(row, param):
+            sign.append(param.name)
+    if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
+        (root if row.find("root") else always).append("sendbuf == recvbuf")
+    first = [c for c in always if c in ("!comm_at", "!weft_world_now") or c.startswith("!") and c.endswith("_at")]
+    rest = [c for c in always if c not in first]
+    for names, where in ((signs, rest), (root_signs, root)):
+        if names:
+            where.insert(0, "(%s) < 0" % " | ".join(names) if len(names) > 1 else names[0] + " < 0")
+    loops = [c for c in rest if "some_bad" in c]
+    conditions = first + [c for c in rest if c not in loops] + loops
+    if root:
+        conditions.append("(comm_at->rank == root && (%s))" % " || ".join(root))
+    # A null object in place of a type that does not matter: src/mpi never sees NULL.
+    substitutes = ["if (!%s_at)\n        %s_at = weft_type_of(MPI_BYTE);" % (p.name, p.name)
+                   for p in row.params if p.name in ("sendtype", "recvtype") and "coll" in row.flags]
+    return conditions, substitutes
+
+
+def cold_declare(param):
+    if param.is_callback_poly or (param.kind and param.kind.is_poly and (param.mark in (">", "<>") or param.length is not None)):
+        return "const void *" + param.name
+    return param.declare(True)
+
+
+def matters(row, param):
+    """When does the argument matter? A C condition, '' for always."""
+    terms = []
+    if at_root_only(row, param):
+        terms.append("at->rank == root")
+    if "coll" in row.flags and row.find("recvbuf"):
+        if param.name in ("sendcount", "sendtype") and "rootsend" not in row.flags:
+            terms.append("sendbuf != MPI_IN_PLACE")
+        if param.name in ("recvcount", "recvtype") and "rootsend" in row.flags:
+            terms.append("(at->rank != root || recvbuf != MPI_IN_PLACE)")
+    return " && ".join(terms)
+
+
+def cold_of(row, param):
+    """Calls of checks.h for one argument, in the order in which they are to be asked."""
+    name = param.name
+    comm = row.comm()
+    at = "at" if comm else "NULL"
+    about = 'function, %s, "%s"' % (at, name)
+    out = []
+    if is_pointer_out(param) or is_status_in(param) or (param.kind_is("string") and param.mark == "") or param.kind_is("address"):
+        out.append("weft_checks_pointer(%s, %s)" % (about, name))
+    if param.callback:
+        out.append("weft_checks_pointer(%s, (const void *)%s)" % (about, name))
+    if param.mark == "=" or param.kind is None:
+        return out
+    if param.kind_is("type", "op") and param.mark == "" and param.length is None:
+        more = ", %s" % ("true" if has_data(row) else "false") if param.kind_is("type") else ""
+        out.append("weft_checks_%s(%s, %s%s)" % (param.kind.name, about, name, more))
+    elif param.kind_is("type", "op") and param.mark == "<>":
+        out.append("weft_checks_%s(%s, *%s%s)" % (param.kind.name, about, name, ", false" if param.kind_is("type") else ""))
+    elif param.kind_is("comm") and param is not comm and param.mark == "":
+        out.append("weft_checks_comm(%s, %s)" % (about, name))
+    elif param.kind_is("request") and param.mark != ">":
+        by_value = param.mark == "" and param.length is None
+        length = param.length or "1"
+        out.append("weft_checks_requests(%s, %s%s, %s, %s)" % (
+            about, "&" if by_value else "", name, length, "true" if param.length else "false"))
+    elif is_negative_an_error(param):
+        out.append("weft_checks_%s(%s, %s)" % ("count" if param.kind_is("count", "many") else "bytes", about, name))
+    elif param.kind_is("dest", "source", "root") and comm and param.mark == "":
+        out.append("weft_checks_%s(%s, %s)" % (param.kind.name, about, name))
+    elif param.kind_is("tag", "rtag") and comm and param.mark == "":
+        out.append("weft_checks_tag(%s, %s, %s)" % (about, name, "true" if param.kind_is("rtag") else "false"))
+    elif param.kind_is("info") and param.mark == "":
+        out.append("weft_checks_info(%s, %s)" % (about, name))
+    elif param.kind_is("color"):
+        out.append("weft_checks_color(%s, %s)" % (about, name))
+    return out
+
+
+def cold_buffer(row, param):
+    count, kind, size = partners(row, param)
+    about = 'function, %s, "%s"' % ("at" if row.comm() else "NULL", param.name)
+    if size:
+        return ["weft_checks_room(%s, %s, %s)" % (about, param.name, size.name)]
+    if not (count and kind):
+        return []
+    place = may_be_in_place(row, param)
+    allowed = {"never": "false", "yes": "true", "root": "at->rank == root"}[place]
+    return ["weft_checks_buffer(%s, %s, %s, %s, %s)" % (about, param.name, count.name, kind.name, allowed)]
+
+
+def wrapped_lines(texts):
+    out = []
+    for line in "\n".join(texts).split("\n"):
+        indent = len(line) - len(line.lstrip())
+        out.append(" " * indent + wrapped(line.lstrip()).replace("\n", "\n" + " " * indent))
+    return out
+
+
+def cold_checks(row):
+    """The cold function of a row, in C; '' when there is nothing to check."""
+    if not checks_of(row)[0]:
+        return ""
+    comm = row.comm()
+    lines = []
+
+    def ask(call, when=""):
+        lines.append("    if (%s(rc = %s))\n        return rc;" % (when + " && " if when else "", call))
+
+    if "any" not in row.flags:
+        ask("weft_checks_alive(function)")
+    if comm and comm.mark == "<>":
+        ask('weft_checks_pointer(function, NULL, "%s", %s)' % (comm.name, comm.name))
+    if comm:
+        handle = comm.name if comm.mark == "" else "*" + comm.name
+        ask('weft_checks_comm(function, NULL, "%s", %s)' % (comm.name, handle))
+        lines.append("    at = weft_comm_of(%s);" % handle)
+    before = len(lines)
+    late = []
+    for param in sorted((p for p in row.params if p is not comm), key=lambda p: not p.kind_is("root")):
+        for call in cold_of(row, param):
+            ask(call, matters(row, param))
+        if param.kind_is("buf"):
+            late += [(call, matters(row, param)) for call in cold_buffer(row, param)]
+    for call, when in late:
+        ask(call, when)
+    if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
+        count = "sendcount" if row.find("sendcount") else "count"
+        ask("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "at->rank == root" if row.find("root") else "")
+    declared = "".join(", " + cold_declare(p) for p in row.params)
+    head = ["WEFT_COLD int %s_bad(const char *function%s)" % (row.name.lower(), declared), "{"]
+    if comm and any(re.search(r"\bat\b", line) for line in lines[before:]):
+        head.append("    weft_comm *at;")
+    elif comm:
+        del lines[before - 1]
+    head.append("    int rc;")
+    return "\n".join(wrapped_lines(head + lines + ["    return 0;", "}", ""]))

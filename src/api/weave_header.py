@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# weave_header: include/mpi.h out of the tables. Used by weave.
+# Invariant: nothing but the standard ABI stands in it; C99 and later and C++11 and later take it without a warning.
+import textwrap
+
+TOP = """\
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mpi.h: the C interface of MPI 5.0 in its standard ABI. Programs compiled with it run with any library of that ABI.
+ * Woven by src/api/weave from the tables of src/api: change those.
+ */
+#ifndef MPI_H_ABI
+#define MPI_H_ABI
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+"""
+
+STATUS = """
+/* Status of a receive. MPI_internal is the library's own; statuses may be copied by assignment. */
+typedef struct {
+    int MPI_SOURCE;
+    int MPI_TAG;
+    int MPI_ERROR;
+    int MPI_internal[5];
+} MPI_Status;
+"""
+
+
+def wrapped(text, indent=4):
+    return "\n".join(textwrap.wrap(text, 128, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False))
+
+
+def value_of(what, value):
+    return value if value.startswith("MPI_") else "((%s)%s)" % (what, value) if value[0] != "-" else "((%s)(%s))" % (what, value)
+
+
+def enumeration(tag, names):
+    head = "typedef enum %s {" % tag if tag else "enum {"
+    body = ",\n".join("    %-40s = %s" % (n[0], n[1]) for n in names)
+    return "%s\n%s\n}%s;\n" % (head, body, " " + tag if tag else "")
+
+
+def header(tables):
+    out = [TOP]
+    for text in tables.types["integers"]:
+        name, base = text.split()
+        out.append("typedef %s MPI_%s;" % (base, name))
+    out.append("\n/* Handles: constants below 4096, or pointers. */")
+    for name in tables.types["handles"]:
+        out.append("typedef struct MPI_ABI_%s *MPI_%s;" % (name, name))
+    out.append(STATUS)
+    plain, casts = [], []
+    for title, what, names in tables.constants:
+        if what == "fortran":
+            continue
+        if what.startswith("enum"):
+            plain.append("/* %s */\n%s" % (title, enumeration(what[5:], names)))
+        elif what == "define":
+            plain.append("/* %s */\n%s\n" % (title, "\n".join("#define %-40s %s" % (n[0], n[1]) for n in names)))
+        else:
+            casts.append("/* %s */\n%s\n" % (title, "\n".join("#define %-40s %s" % (n[0], value_of(what, n[1])) for n in names)))
+    out += plain
+    out.append("/* Functions that programs hand to the library */")
+    for text in tables.types["callbacks"]:
+        name, result, params = text.split(None, 2)
+        out.append(wrapped("typedef %s (MPI_%s)(%s);" % (result, name, params)))
+    for text in tables.types["aliases"]:
+        old, name = text.split()
+        out.append("typedef MPI_%s MPI_%s;" % (name, old))
+    out.append("")
+    out += casts
+    chapter = None
+    for row in tables.rows:
+        if row.chapter != chapter:
+            chapter = row.chapter
+            out.append("/* %s */" % chapter)
+        for prefix in ("", "P"):
+            for name, wide in row.forms():
+                out.append(wrapped("%s %s%s(%s);" % (row.result(), prefix, name, row.declare(wide))))
+    out.append("\n#ifdef __cplusplus\n}\n#endif\n\n#endif")
+    return "\n".join(out) + "\n"
