@@ -24,6 +24,20 @@ static bool is_crowded(const weft_boot *boot)
     return boot->local_size > 1 && weft_place_quota_cpus() > 0 && weft_place_quota_cpus() < (int)boot->local_size;
 }
 
+/* How this world rests: by the CPUs there are, unless the user said otherwise. */
+static void choose_rest(weft_world *world)
+{
+    const weft_rest *by_place = world->is_crowded ? &weft_rest_crowded : &weft_rest_roomy;
+    world->rest = world->boot->rest ? world->boot->rest : &world->own_rest;
+    world->own_rest = *by_place;
+    if (weft_knob.spin_us >= 0)
+        world->own_rest.spin_ns = (uint64_t)weft_knob.spin_us * 1000;
+    if (weft_knob.sleep == WEFT_SLEEP_NEVER)
+        world->own_rest.spin_ns = UINT64_MAX;
+    if (weft_knob.sleep == WEFT_SLEEP_ALWAYS)
+        world->own_rest.spins = 0, world->own_rest.spin_ns = 0;
+}
+
 static void show_ourselves(weft_world *world)
 {
     weft_boot *boot = world->boot;
@@ -48,7 +62,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     world->thread_level = thread_level;
     world->page = world->own_page = own_page;
     world->is_crowded = is_crowded(boot);
-    world->rest = boot->rest ? boot->rest : world->is_crowded ? &weft_rest_crowded : &weft_rest_roomy;
+    choose_rest(world);
     show_ourselves(world);
     weft_world_now = world;
     rc = weft_lane_open(world, 0, up, &world->lanes[0]);

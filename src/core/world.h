@@ -18,7 +18,8 @@ typedef struct weft_world {
     weft_lane *lanes[16];
     uint32_t lane_count;
     int thread_level;      /* MPI_THREAD_*, as provided */
-    const weft_rest *rest;
+    const weft_rest *rest; /* own_rest, or sim's */
+    weft_rest own_rest;
     bool is_crowded;       /* ranks share CPUs: hand over at once */
     weft_rank_page *page;  /* our status page: in the segment, or private */
     weft_rank_page *own_page; /* behind `page` where there is no segment */

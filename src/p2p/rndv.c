@@ -15,6 +15,8 @@
 #include "type/pack.h"
 #include "type/type.h"
 
+#define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
+
 static void *dense_start(const weft_req *req) { return (char *)req->buf + req->type->true_lb; }
 
 static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan, int32_t tag, const void *body, uint32_t bytes)
@@ -128,9 +130,11 @@ int weft_rndv_pump(weft_lane *lane)
         weft_req *req = weft_container(link, weft_req, link);
         int rc = 0;
         next = link->next;
-        while (req->moved < req->clock && (rc = pump_chunk(req)) == 0)
-            n++;
+        for (int burst = 0; burst < PUMP_BURST && req->moved < req->clock && rc == 0; burst++, n++)
+            rc = pump_chunk(req);
         if (rc == WEFT_AGAIN)
+            n--;
+        if (rc == WEFT_AGAIN || (rc == 0 && req->moved < req->clock))
             continue;
         weft_list_remove(link);
         end_send(req, rc);

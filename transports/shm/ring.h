@@ -91,17 +91,18 @@ static inline weft_cell *weft_ring_room(weft_ring_out *out)
     return &out->ring->cells[out->cell];
 }
 
-/* Reserves data lines for a body, one after another; false when there is no room. What is skipped at the end counts as sent. */
+/* Reserves data lines for a body, one after another; false when there is no room. */
 static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_t *line)
 {
     uint32_t need = (bytes + WEFT_LINE - 1) / WEFT_LINE;
-    uint32_t skip = out->line + need > WEFT_RING_LINES ? WEFT_RING_LINES - out->line : 0;
+    bool is_round = out->line + need > WEFT_RING_LINES; /* it would stick out: start over, what is left counts as sent */
+    uint32_t skip = is_round ? WEFT_RING_LINES - out->line : 0;
     if (out->lines_sent + skip + need - out->lines_taken > WEFT_RING_LINES) {
         weft_ring_refresh(out);
         if (out->lines_sent + skip + need - out->lines_taken > WEFT_RING_LINES)
             return false;
     }
-    *line = skip ? 0 : out->line;
+    *line = is_round ? 0 : out->line;
     out->line = *line + need;
     out->lines_sent += skip + need;
     return true;

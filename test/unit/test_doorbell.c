@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_doorbell: every interleaving of a sender and a receiver that polls, closes its ring, and sleeps (transports/shm/shm.c), with
+ * the store buffers of a TSO machine. Property: never asleep for good while a frame lies unread. Each rule of the protocol, taken
+ * away, must make the search find such an end: that shows that the search would see it.
+ */
+#include <CUnit/Basic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+#define FRAMES 3
+#define TABLE (1u << 20)
+
+enum variable { SENT, ASLEEP, OPEN, NOTE, VARIABLES };
+enum sender { S_STORE, S_FLAGS, S_NOTE, S_ASLEEP, S_WAKE, S_END };
+enum receiver { R_RING, R_NOTE, R_IDLE, R_CLOSE_ORDER, R_CLOSE_LOOK, R_ARM_ORDER, R_AGAIN_RING, R_AGAIN_NOTE, R_FUTEX, R_BLOCKED };
+enum rule { NO_BARRIER = 1, NO_SECOND_LOOK = 2, NO_LOOK_AFTER_CLOSE = 4, NO_NOTE = 8, NO_WAKE = 16 };
+
+typedef struct state {
+    uint8_t memory[VARIABLES];
+    uint8_t sender, receiver;
+    uint8_t frame;               /* the sender's, 1..FRAMES */
+    uint8_t got;
+    uint8_t sent_buffer;         /* a store of SENT on its way; 0: none */
+    uint8_t own_count;           /* the receiver's stores on their way, oldest first */
+    uint8_t own_what[3], own_value[3];
+    uint8_t closes;
+} state;
+
+typedef struct search {
+    unsigned broken; /* enum rule */
+    state *table;
+    bool *used;
+    uint32_t count;
+    uint32_t hangs;
+} search;
+
+static uint8_t own_load(const state *s, enum variable what)
+{
+    for (int i = s->own_count; i-- > 0;)
+        if (s->own_what[i] == what)
+            return s->own_value[i];
+    return s->memory[what];
+}
+
+static void own_store(state *s, enum variable what, uint8_t value)
+{
+    s->own_what[s->own_count] = (uint8_t)what;
+    s->own_value[s->own_count++] = value;
+}
+
+static void own_drain_one(state *s)
+{
+    s->memory[s->own_what[0]] = s->own_value[0];
+    s->own_count--;
+    memmove(s->own_what, s->own_what + 1, 2);
+    memmove(s->own_value, s->own_value + 1, 2);
+    s->own_what[s->own_count] = s->own_value[s->own_count] = 0;
+}
+
+static void own_drain(state *s)
+{
+    while (s->own_count)
+        own_drain_one(s);
+}
+
+static void sender_drain(state *s)
+{
+    if (s->sent_buffer)
+        s->memory[SENT] = s->sent_buffer;
+    s->sent_buffer = 0;
+}
+
+static void visit(search *search, const state *s);
+
+static void next_frame(state *s)
+{
+    s->sender = s->frame == FRAMES ? S_END : S_STORE;
+    if (s->sender == S_STORE)
+        s->frame++;
+}
+
+static void step_sender(search *search, state s)
+{
+    switch (s.sender) {
+    case S_STORE:
+        sender_drain(&s); /* a buffer of one: an older store leaves first, as TSO orders */
+        s.sent_buffer = s.frame;
+        s.sender = S_FLAGS;
+        break;
+    case S_FLAGS:
+        s.sender = s.memory[OPEN] || (search->broken & NO_NOTE) ? S_ASLEEP : S_NOTE;
+        break;
+    case S_NOTE:
+        sender_drain(&s);
+        s.memory[NOTE] = 1;
+        s.sender = S_ASLEEP;
+        break;
+    case S_ASLEEP:
+        if (s.memory[ASLEEP] && !(search->broken & NO_WAKE))
+            s.sender = S_WAKE;
+        else
+            next_frame(&s);
+        break;
+    case S_WAKE:
+        sender_drain(&s);
+        if (s.memory[ASLEEP]) {
+            s.memory[ASLEEP] = 0;
+            if (s.receiver == R_BLOCKED)
+                s.receiver = R_RING;
+        }
+        next_frame(&s);
+        break;
+    default:
+        return;
+    }
+    visit(search, &s);
+}
+
+/* Our stores, then a barrier on every CPU: the sender's buffer drains too. */
+static void order(const search *search, state *s)
+{
+    own_drain(s);
+    if (!(search->broken & NO_BARRIER))
+        sender_drain(s);
+}
+
+static bool take_frame(state *s)
+{
+    if (!own_load(s, OPEN) || s->memory[SENT] <= s->got)
+        return false;
+    s->got++;
+    return true;
+}
+
+static bool take_note(state *s)
+{
+    if (!s->memory[NOTE])
+        return false;
+    own_drain(s); /* an atomic exchange */
+    s->memory[NOTE] = 0;
+    own_store(s, OPEN, 1);
+    return true;
+}
+
+static void step_receiver(search *search, state s)
+{
+    if (s.own_count == 3)
+        own_drain_one(&s);
+    switch (s.receiver) {
+    case R_RING:
+        s.receiver = take_frame(&s) ? R_RING : R_NOTE;
+        break;
+    case R_NOTE:
+        s.receiver = take_note(&s) ? R_RING : R_IDLE;
+        break;
+    case R_IDLE:
+        if (own_load(&s, OPEN) && s.closes < 2) {
+            state closing = s;
+            closing.closes++;
+            own_store(&closing, OPEN, 0);
+            closing.receiver = R_CLOSE_ORDER;
+            visit(search, &closing);
+        }
+        own_store(&s, ASLEEP, 1);
+        s.receiver = R_ARM_ORDER;
+        break;
+    case R_CLOSE_ORDER:
+        order(search, &s);
+        s.receiver = R_CLOSE_LOOK;
+        break;
+    case R_CLOSE_LOOK:
+        if (s.memory[SENT] > s.got && !(search->broken & NO_LOOK_AFTER_CLOSE))
+            own_store(&s, OPEN, 1);
+        s.receiver = R_RING;
+        break;
+    case R_ARM_ORDER:
+        order(search, &s);
+        s.receiver = search->broken & NO_SECOND_LOOK ? R_FUTEX : R_AGAIN_RING;
+        break;
+    case R_AGAIN_RING:
+    case R_AGAIN_NOTE:
+        if (s.receiver == R_AGAIN_RING ? take_frame(&s) : take_note(&s)) {
+            own_store(&s, ASLEEP, 0);
+            s.receiver = R_RING;
+        } else {
+            s.receiver = s.receiver == R_AGAIN_RING ? R_AGAIN_NOTE : R_FUTEX;
+        }
+        break;
+    case R_FUTEX:
+        own_drain(&s);
+        s.receiver = s.memory[ASLEEP] ? R_BLOCKED : R_RING;
+        break;
+    default:
+        return;
+    }
+    visit(search, &s);
+}
+
+static bool is_new(search *search, const state *s)
+{
+    uint64_t hash = 1469598103934665603u;
+    for (size_t i = 0; i < sizeof *s; i++)
+        hash = (hash ^ ((const uint8_t *)s)[i]) * 1099511628211u;
+    for (uint32_t at = (uint32_t)(hash >> 20) % TABLE;; at = (at + 1) % TABLE) {
+        if (!search->used[at]) {
+            search->used[at] = true;
+            search->table[at] = *s;
+            search->count++;
+            return true;
+        }
+        if (memcmp(&search->table[at], s, sizeof *s) == 0)
+            return false;
+    }
+}
+
+static void visit(search *search, const state *s)
+{
+    if (search->count > TABLE / 2 || !is_new(search, s))
+        return;
+    if (s->sender == S_END && s->receiver == R_BLOCKED && !s->sent_buffer && s->got < FRAMES)
+        search->hangs++;
+    if (s->sent_buffer) {
+        state drained = *s;
+        sender_drain(&drained);
+        visit(search, &drained);
+    }
+    if (s->own_count) {
+        state drained = *s;
+        own_drain_one(&drained);
+        visit(search, &drained);
+    }
+    step_sender(search, *s);
+    step_receiver(search, *s);
+}
+
+static uint32_t hangs_without(unsigned broken, uint32_t *states)
+{
+    search search = {.broken = broken, .table = calloc(TABLE, sizeof(state)), .used = calloc(TABLE, sizeof(bool))};
+    state start = {.frame = 1};
+    visit(&search, &start);
+    CU_ASSERT(search.count < TABLE / 2);
+    *states = search.count;
+    free(search.table);
+    free(search.used);
+    return search.hangs;
+}
+
+static void never_asleep_for_good(void)
+{
+    uint32_t states;
+    CU_ASSERT_EQUAL(hangs_without(0, &states), 0);
+    CU_ASSERT(states > 1000);
+    printf("(%u states) ", states);
+}
+
+static void every_rule_is_needed(void)
+{
+    static const unsigned rules[] = {NO_BARRIER, NO_SECOND_LOOK, NO_LOOK_AFTER_CLOSE, NO_NOTE, NO_WAKE};
+    uint32_t states;
+    for (size_t i = 0; i < weft_count(rules); i++)
+        CU_ASSERT(hangs_without(rules[i], &states) > 0);
+}
+
+int main(void)
+{
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("doorbell", NULL, NULL);
+    CU_add_test(suite, "never asleep for good with a frame unread", never_asleep_for_good);
+    CU_add_test(suite, "without any one rule it hangs", every_rule_is_needed);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    return CU_get_number_of_failures() ? 1 : 0;
+}
