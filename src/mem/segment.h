@@ -19,6 +19,13 @@
 #define WEFT_SEGMENT_VERSION 1
 #define WEFT_PAGE 4096
 
+/* Sizes that the maker writes into the head; readers take them from there. All of it is sparse. */
+#define WEFT_SEGMENT_RING_BYTES ((uint64_t)64 << 10)  /* one sender's ring in one inbox; its first 8 KiB are touched first */
+#define WEFT_SEGMENT_POOL_BYTES ((uint64_t)2 << 20)   /* bulk chunks that one rank lends */
+#define WEFT_SEGMENT_AREA_BYTES ((uint64_t)256 << 10) /* one node area */
+#define WEFT_SEGMENT_AREA_COUNT 64
+#define WEFT_SEGMENT_RANKS_MOST 4096
+
 /* What a rank is doing: written by the rank (relaxed stores), read by the launcher without the rank's help. */
 typedef struct weft_page_status {
     _Atomic uint64_t since_ns;    /* weft_clock_ns when the call began to wait; 0 = not waiting */
@@ -28,7 +35,8 @@ typedef struct weft_page_status {
     _Atomic int32_t tag;
     _Atomic uint32_t chan;
     _Atomic uint64_t bytes;
-    _Atomic uint32_t asleep_on;   /* 0 awake, else what it sleeps on (enum in core/wait.h) */
+    _Atomic uint32_t why;         /* enum weft_why */
+    _Atomic uint32_t asleep_on;   /* 1 while asleep */
 } weft_page_status;
 
 /* One page per local rank. */
@@ -44,6 +52,7 @@ typedef struct weft_rank_page {
     _Atomic uint64_t probe_addr;                         /* where this process holds probe_word */
     _Atomic uint64_t probe_word;                         /* a random word */
     _Atomic int32_t exit_code;                           /* MPI_Abort's argument, told to the launcher */
+    _Atomic uint32_t job_rank;                           /* rank in the job, for whoever finds our bit in its inbox */
     _Atomic uint32_t membarrier_ok;                      /* registered for GLOBAL_EXPEDITED */
     _Alignas(WEFT_LINE) weft_page_status status;
 } weft_rank_page;

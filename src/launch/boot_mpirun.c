@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * boot_mpirun: a rank of our own mpirun. All it needs lies in the inherited segment: no round trip, no fence, nobody to wait for.
+ * Exactly one process may be a given rank: it takes the rank page's pid from 0, and closes the descriptor to its children.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "launch/ways.h"
+
+typedef struct child {
+    weft_boot boot;
+    weft_segment own; /* the launcher's word stands here also when the knob withholds the segment from the ports */
+    uint64_t fences;  /* passed so far */
+} child;
+
+static weft_rank_page *child_page(child *self)
+{
+    return weft_segment_rank(&self->own, self->boot.local_rank);
+}
+
+static int child_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
+{
+    (void)boot, (void)value, (void)bytes;
+    return weft_fail(WEFT_E_UNSUPPORTED, "key %s: this mpirun starts ranks of one machine, which exchange nothing", key);
+}
+
+static int child_commit(weft_boot *boot)
+{
+    (void)boot;
+    return WEFT_OK;
+}
+
+static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
+{
+    (void)boot, (void)value, (void)bytes;
+    return weft_fail(WEFT_E_UNSUPPORTED, "key %s of rank %u: this mpirun starts ranks of one machine, which exchange nothing", key,
+                     rank);
+}
+
+/* Which ranks have not come: up to eight, and whether one is known to be dead. */
+static bool missing_list(child *self, char *text, size_t room)
+{
+    bool is_dead = false;
+    size_t used = 0;
+    int shown = 0;
+
+    text[0] = '\0';
+    for (uint32_t r = 0; r < self->boot.local_size; r++) {
+        uint32_t state = atomic_load_explicit(&weft_segment_rank(&self->own, r)->state, memory_order_relaxed);
+        if (state == WEFT_RANK_INIT)
+            continue;
+        is_dead |= state == WEFT_RANK_DEAD || state == WEFT_RANK_ABORT;
+        const char *why = state == WEFT_RANK_NONE ? "has not called MPI_Init" : state == WEFT_RANK_FINAL ? "has finalized" : "is dead";
+        if (++shown <= 8 && used < room)
+            used += (size_t)snprintf(text + used, room - used, "%srank %u %s", shown > 1 ? ", " : "", r, why);
+    }
+    return is_dead;
+}
+
+/* A count of arrivals that only grows: fence k is passed when k * size have come. */
+static int child_fence(weft_boot *boot)
+{
+    child *self = (child *)boot;
+    _Atomic uint64_t *count = &self->own.head->fences[0];
+    uint64_t want = ++self->fences * boot->size, now;
+    uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
+    struct timespec nap = {.tv_nsec = 50000000};
+    char missing[400];
+
+    atomic_fetch_add_explicit(count, 1, memory_order_acq_rel);
+    syscall(SYS_futex, count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    while ((now = atomic_load_explicit(count, memory_order_acquire)) < want) {
+        /* the low half changes with every arrival; little-endian machines hold it first, others only nap */
+        syscall(SYS_futex, count, FUTEX_WAIT, (uint32_t)now, &nap, NULL, 0);
+        if (missing_list(self, missing, sizeof(missing)))
+            return weft_fail(WEFT_E_PEER, "a fence of all ranks cannot end: %s", missing);
+        if (weft_clock_ns() > deadline)
+            return weft_fail(WEFT_E_TIMEOUT, "a fence of all ranks still waits after %d s (WEFT_START_TIMEOUT_S): %s",
+                             weft_knob.start_timeout_s, *missing ? missing : "all have called MPI_Init, not all have come to the fence");
+    }
+    return WEFT_OK;
+}
+
+static void __attribute__((noreturn)) child_abort(weft_boot *boot, int code, const char *text)
+{
+    child *self = (child *)boot;
+    int exit_code = code & 0xff || !code ? code & 0xff : 1; /* only a byte reaches the launcher's caller: never turn failure into 0 */
+
+    if (text && *text)
+        weft_log_error("%s", text);
+    atomic_store_explicit(&child_page(self)->exit_code, exit_code, memory_order_relaxed);
+    atomic_store_explicit(&child_page(self)->state, WEFT_RANK_ABORT, memory_order_release);
+    _exit(exit_code);
+}
+
+static void child_finish(weft_boot *boot)
+{
+    child *self = (child *)boot;
+
+    atomic_store_explicit(&child_page(self)->state, WEFT_RANK_FINAL, memory_order_release);
+    weft_segment_close(&self->own);
+    free(self);
+}
+
+static const weft_boot_ops child_ops = {
+    .name = "mpirun",
+    .put = child_put,
+    .commit = child_commit,
+    .get = child_get,
+    .fence = child_fence,
+    .abort = child_abort,
+    .finish = child_finish,
+};
+
+/* A descriptor of that number may be anything by now: only one that is the job's own segment counts. */
+static int job_read(int fd, const weft_word *word, weft_word_job *job)
+{
+    weft_segment_head head;
+    struct stat stat;
+
+    if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+        head.magic != WEFT_SEGMENT_MAGIC || head.job != weft_word_hash(word->name))
+        return 0;
+    return pread(fd, job, sizeof(*job), WEFT_WORD_JOB_AT) == (ssize_t)sizeof(*job) && job->magic == WEFT_WORD_JOB_MAGIC &&
+           job->version == WEFT_WORD_VERSION && !strcmp(job->name, word->name);
+}
+
+/* A wrapper (Python's subprocess, sudo) may have closed the descriptor on the way to us. The launcher still holds it. */
+static int fd_from_launcher(const weft_word *word, weft_word_job *job)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%ld/fd/%d", word->launcher, word->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && !job_read(fd, word, job)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Takes the rank. WEFT_AGAIN when another process is it already and we did not inherit the descriptor: then we are its child. */
+static int rank_take(child *self, uint32_t rank, bool is_inherited)
+{
+    weft_rank_page *page = weft_segment_rank(&self->own, rank);
+    uint32_t nobody = 0;
+
+    if (atomic_compare_exchange_strong(&page->pid, &nobody, (uint32_t)getpid())) {
+        atomic_store_explicit(&page->state, WEFT_RANK_INIT, memory_order_release);
+        return WEFT_OK;
+    }
+    if (!is_inherited)
+        return WEFT_AGAIN;
+    return weft_fail(WEFT_E_OTHER,
+                     "process %u already is, or was, rank %u of this job, and process %ld wants to be it too: under one mpirun each "
+                     "rank can be one MPI program; to run this one alone, unset %s",
+                     nobody, rank, (long)getpid(), WEFT_WORD_NAME);
+}
+
+int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot)
+{
+    weft_word_job job;
+    bool is_inherited = job_read(word->fd, word, &job);
+    int fd = is_inherited ? word->fd : fd_from_launcher(word, &job);
+    int rc;
+
+    if (fd < 0)
+        return WEFT_AGAIN; /* the job is over, or not ours to look into: whoever holds its stale word is on its own */
+    child *self = calloc(1, sizeof(*self));
+    if (!self) {
+        close(fd);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the description of the job");
+    }
+    rc = weft_segment_open(fd, &self->own);
+    if (rc)
+        goto undo_new;
+    if (word->rank >= job.size || word->rank >= self->own.head->ranks) {
+        rc = weft_fail(WEFT_E_OTHER, "the launcher calls this process rank %u of %u", word->rank, job.size);
+        goto undo_open;
+    }
+    rc = rank_take(self, word->rank, is_inherited);
+    if (rc)
+        goto undo_open;
+    weft_boot *b = &self->boot;
+    b->ops = &child_ops;
+    memcpy(b->job_name, job.name, sizeof(b->job_name));
+    memcpy(b->host, job.host, sizeof(b->host));
+    b->job = self->own.head->job;
+    b->rank = b->local_rank = word->rank;
+    b->size = b->local_size = job.size;
+    b->app = word->app;
+    b->universe = job.universe;
+    b->nodes = 1;
+    b->has_segment = weft_knob.segment != WEFT_SEGMENT_OFF;
+    b->segment = b->has_segment ? self->own : (weft_segment){.fd = -1};
+    b->crowded = job.is_crowded || weft_boot_is_crowded(job.size, job.is_bound);
+    *boot = b;
+    return WEFT_OK;
+
+undo_open:
+    weft_segment_close(&self->own);
+undo_new:
+    free(self);
+    return rc;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * boot_singleton: a world of one that nobody launched. It has a segment of one rank, so that nothing above needs a special case.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "launch/ways.h"
+
+typedef struct pair {
+    struct pair *next;
+    size_t bytes;
+    char *key;
+    unsigned char value[];
+} pair;
+
+typedef struct alone {
+    weft_boot boot;
+    pair *pairs; /* what we put: we are the only one who can ask for it */
+} alone;
+
+static int alone_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
+{
+    alone *self = (alone *)boot;
+    pair *item = malloc(sizeof(*item) + bytes + strlen(key) + 1);
+
+    if (!item)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the %zu bytes of key %s", bytes, key);
+    item->bytes = bytes;
+    item->key = (char *)item->value + bytes;
+    memcpy(item->value, value, bytes);
+    strcpy(item->key, key);
+    item->next = self->pairs;
+    self->pairs = item;
+    return WEFT_OK;
+}
+
+static int alone_commit(weft_boot *boot)
+{
+    (void)boot;
+    return WEFT_OK;
+}
+
+static int alone_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
+{
+    if (rank != 0)
+        return weft_fail(WEFT_E_RANK, "key %s of rank %u was asked for in a job of one", key, rank);
+    for (pair *item = ((alone *)boot)->pairs; item; item = item->next) {
+        if (strcmp(item->key, key))
+            continue;
+        if (item->bytes > *bytes)
+            return weft_fail(WEFT_E_TOOLARGE, "key %s has %zu bytes, the caller's room is %zu", key, item->bytes, *bytes);
+        memcpy(value, item->value, item->bytes);
+        *bytes = item->bytes;
+        return WEFT_OK;
+    }
+    return weft_fail(WEFT_E_ARG, "nobody has put the key %s", key);
+}
+
+static void __attribute__((noreturn)) alone_abort(weft_boot *boot, int code, const char *text)
+{
+    (void)boot;
+    if (text && *text)
+        weft_log_error("%s", text);
+    _exit(code & 0xff || !code ? code & 0xff : 1);
+}
+
+static void alone_finish(weft_boot *boot)
+{
+    alone *self = (alone *)boot;
+
+    for (pair *item = self->pairs, *next; item; item = next) {
+        next = item->next;
+        free(item);
+    }
+    if (boot->has_segment)
+        weft_segment_close(&boot->segment);
+    free(self);
+}
+
+static const weft_boot_ops alone_ops = {
+    .name = "singleton",
+    .put = alone_put,
+    .commit = alone_commit,
+    .get = alone_get,
+    .fence = alone_commit,
+    .abort = alone_abort,
+    .finish = alone_finish,
+};
+
+int weft_boot_alone(weft_boot **boot)
+{
+    alone *self = calloc(1, sizeof(*self));
+
+    if (!self)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the description of the job");
+    weft_boot *b = &self->boot;
+    b->ops = &alone_ops;
+    weft_boot_host(b->host, sizeof(b->host));
+    snprintf(b->job_name, sizeof(b->job_name), "weft-%.128s-%ld-%llx", b->host, (long)getpid(), (unsigned long long)weft_clock_ns());
+    b->job = weft_word_hash(b->job_name);
+    b->size = b->nodes = b->local_size = 1;
+    b->segment.fd = -1;
+    /* refused shared memory is no reason to stop: self needs none */
+    b->has_segment = weft_knob.segment != WEFT_SEGMENT_OFF && weft_segment_make(1, b->job, 0, &b->segment) == WEFT_OK;
+    if (b->has_segment) {
+        weft_rank_page *page = weft_segment_rank(&b->segment, 0);
+        atomic_store_explicit(&page->pid, (uint32_t)getpid(), memory_order_relaxed);
+        atomic_store_explicit(&page->state, WEFT_RANK_INIT, memory_order_relaxed);
+    }
+    *boot = b;
+    return WEFT_OK;
+}

@@ -1,0 +1,10 @@
+# src/launch: who am I, and who is there?
+libweft_la_SOURCES += src/launch/boot.h src/launch/ways.h src/launch/word.h src/launch/boot.c src/launch/word.c src/launch/step.c \
+	src/launch/boot_mpirun.c src/launch/boot_singleton.c
+if WITH_PMIX
+libweft_la_SOURCES += src/launch/boot_pmix.c
+AM_CPPFLAGS += $(PMIX_CFLAGS)
+else
+libweft_la_SOURCES += src/launch/boot_pmix_none.c
+endif
+EXTRA_DIST += src/launch/boot_pmix_none.c

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * step: does the environment say that we are one of several tasks? A table of what launchers leave there. Variables of a mere
+ * allocation (SLURM_NTASKS in a batch script) are not in it: ./a.out in a batch script is a job of one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/macros.h"
+#include "launch/ways.h"
+
+typedef struct step_sign {
+    const char *size;   /* holds the number of tasks of the step */
+    const char *rank;   /* must be set too: it names this task */
+    const char *who;    /* for texts */
+    int is_pmi1;
+} step_sign;
+
+static const step_sign signs[] = {
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "Slurm's srun", 0},
+    {"PMI_SIZE", "PMI_RANK", "a PMI-1 launcher such as MPICH's mpiexec", 1},
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun", 0},
+    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MVAPICH's mpirun", 0},
+    {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "Flux", 0},
+    {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "jsrun", 0},
+    {"ALPS_APP_SIZE", "ALPS_APP_PE", "ALPS' aprun", 0},
+    {"PALS_SIZE", "PALS_RANKID", "PALS", 0},
+};
+
+int weft_step_seen(char *text, size_t room, int *is_pmi1)
+{
+    for (size_t i = 0; i < weft_count(signs); i++) {
+        const char *size = getenv(signs[i].size), *rank = getenv(signs[i].rank);
+        if (!size || !rank || atol(size) <= 1)
+            continue;
+        snprintf(text, room, "%s set %s=%s and %s=%s", signs[i].who, signs[i].size, size, signs[i].rank, rank);
+        *is_pmi1 = signs[i].is_pmi1;
+        return 1;
+    }
+    return 0;
+}

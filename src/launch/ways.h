@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ways: the ways to an answer of "who am I", one room each; boot.c alone chooses among them.
+ */
+#ifndef WEFT_LAUNCH_WAYS_H
+#define WEFT_LAUNCH_WAYS_H
+
+#include "launch/boot.h"
+#include "launch/word.h"
+
+/* WEFT_OK: we are a rank of our mpirun. WEFT_AGAIN: the word is not for us (a rank's child). Else an error with its text. */
+int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot);
+/* Asks the PMIx server that the environment names. `who` tells for texts what was seen there. */
+int weft_boot_by_pmix(weft_boot **boot);
+/* Nobody started us: a world of one. */
+int weft_boot_alone(weft_boot **boot);
+
+/* If the environment says that this process is one of several tasks of a step: 1 and what was seen (cut at `room`), else 0. */
+int weft_step_seen(char *text, size_t room, int *is_pmi1);
+
+/* The host's name; never empty. */
+void weft_boot_host(char *host, size_t room);
+/* Whether `local` ranks outnumber the CPUs that this process may use. */
+bool weft_boot_is_crowded(uint32_t local, bool is_bound);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * word: see word.h. Used by both sides, so that writer and reader cannot drift apart.
+ */
+#include "launch/word.h"
+
+#include <stdio.h>
+
+int weft_word_parse(const char *text, weft_word *word)
+{
+    int version = 0, end = 0;
+
+    if (sscanf(text, "%d:%d:%u:%u:%ld:%255[^:]%n", &version, &word->fd, &word->rank, &word->app, &word->launcher, word->name,
+               &end) != 6)
+        return 0;
+    return version == WEFT_WORD_VERSION && text[end] == '\0' && word->fd >= 0;
+}
+
+uint64_t weft_word_hash(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
+    return hash ? hash : 1;
+}

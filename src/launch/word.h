@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * word: what our mpirun says to its ranks. The environment variable WEFT_BOOT holds
+ *     1:<descriptor>:<rank>:<MPMD part>:<pid of mpirun>:<name of the job>
+ * and the descriptor is the node's segment, whose first page also holds the job's record. A process that inherited the variable but
+ * not the descriptor is a child of a rank (or of a wrapper that closes descriptors) and no rank by itself; see boot_mpirun.
+ */
+#ifndef WEFT_LAUNCH_WORD_H
+#define WEFT_LAUNCH_WORD_H
+
+#include <stdint.h>
+
+#define WEFT_WORD_NAME "WEFT_BOOT"
+#define WEFT_WORD_VERSION 1
+#define WEFT_WORD_JOB_AT 2048 /* the record's offset in the segment's first page */
+#define WEFT_WORD_JOB_MAGIC 0x4a4f4221u
+
+/* Written by mpirun before the first rank starts, never changed after. */
+typedef struct weft_word_job {
+    uint32_t magic, version;
+    uint32_t size, universe;
+    uint32_t is_crowded, is_bound;
+    char name[256], host[256];
+} weft_word_job;
+
+typedef struct weft_word {
+    int fd;
+    uint32_t rank, app;
+    long launcher; /* pid */
+    char name[256];
+} weft_word;
+
+/* Reads the variable's text. False when it is not of this form or version. */
+int weft_word_parse(const char *text, weft_word *word);
+/* Hash of a job's name, never 0 (FNV-1a). */
+uint64_t weft_word_hash(const char *name);
+
+#endif

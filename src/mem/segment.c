@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * segment: see segment.h. The maker sizes and seals it before anybody else can see it, so that no mapping of it can ever be cut
+ * short under a reader. Only the head and the rank pages are claimed at the start; every other page is claimed by who uses it.
+ */
+#include "mem/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#define F_SEAL_SHRINK 0x0002
+#define F_SEAL_GROW 0x0004
+#endif
+
+/* Where a file without a name may stand when memfd_create is refused: memory first, since a disk would write our traffic back. */
+static int file_open_unlinked(void)
+{
+    const char *dirs[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
+
+    for (size_t i = 0; i < weft_count(dirs); i++) {
+        if (!dirs[i] || !*dirs[i])
+            continue;
+        int fd = open(dirs[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            return fd;
+        if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+            continue;
+        char path[4096];
+        size_t length = strlen(dirs[i]);
+        if (length > sizeof(path) - 16)
+            continue;
+        memcpy(path, dirs[i], length);
+        memcpy(path + length, "/weft-XXXXXX", sizeof("/weft-XXXXXX"));
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd >= 0) {
+            unlink(path);
+            return fd;
+        }
+    }
+    return -1;
+}
+
+static int file_open(int *sealable)
+{
+    int fd = memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+    if (fd < 0 && errno == EINVAL) /* a kernel before 6.3 does not know the last flag */
+        fd = memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    *sealable = fd >= 0;
+    return fd >= 0 ? fd : file_open_unlinked();
+}
+
+static int pages_reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    int rc;
+
+    do
+        rc = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
+    while (rc < 0 && errno == EINTR);
+    if (rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS) /* a file system that cannot reserve: the best we can do is to go on */
+        return WEFT_OK;
+    if (errno == ENOSPC || errno == ENOMEM || errno == EDQUOT || errno == EFBIG)
+        return weft_fail(WEFT_E_NOSPACE, "no room for %llu more bytes of shared memory (%s): use fewer ranks or free memory",
+                         (unsigned long long)bytes, strerror(errno));
+    return weft_fail(WEFT_E_SYSTEM, "reserving %llu bytes of shared memory failed: %s", (unsigned long long)bytes,
+                     strerror(errno));
+}
+
+/* The one place that knows the order of the parts. */
+static void head_lay_out(weft_segment_head *head, uint32_t ranks, uint64_t job)
+{
+    memset(head, 0, sizeof(*head));
+    head->magic = WEFT_SEGMENT_MAGIC;
+    head->version = WEFT_SEGMENT_VERSION;
+    head->ranks = ranks;
+    head->job = job;
+    head->rank_pages = WEFT_PAGE;
+    head->area_bytes = WEFT_SEGMENT_AREA_BYTES;
+    head->area_count = WEFT_SEGMENT_AREA_COUNT;
+    head->ring_bytes = WEFT_SEGMENT_RING_BYTES;
+    head->pool_bytes = WEFT_SEGMENT_POOL_BYTES;
+    head->areas = weft_round_up(head->rank_pages + (uint64_t)ranks * WEFT_PAGE, WEFT_SEGMENT_RING_BYTES);
+    head->inboxes = head->areas + head->area_count * head->area_bytes;
+    head->pools = head->inboxes + (uint64_t)ranks * ranks * head->ring_bytes;
+    head->total_bytes = head->pools + ranks * head->pool_bytes;
+}
+
+static uint64_t front_bytes(const weft_segment_head *head)
+{
+    return head->rank_pages + (uint64_t)head->ranks * WEFT_PAGE;
+}
+
+static int front_map(weft_segment *segment, uint64_t bytes)
+{
+    void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+
+    if (addr == MAP_FAILED)
+        return weft_fail(WEFT_E_SYSTEM, "mapping %llu bytes of the node's shared memory failed: %s", (unsigned long long)bytes,
+                         strerror(errno));
+    segment->head = addr;
+    segment->mapped_bytes = bytes;
+    return WEFT_OK;
+}
+
+int weft_segment_make(uint32_t ranks, uint64_t job, int inherit, weft_segment *segment)
+{
+    weft_segment_head head;
+    int sealable, rc;
+
+    *segment = (weft_segment){.fd = -1};
+    if (ranks < 1 || ranks > WEFT_SEGMENT_RANKS_MOST)
+        return weft_fail(WEFT_E_ARG, "%u ranks on one node: at least 1 and at most %d can share memory", ranks,
+                         WEFT_SEGMENT_RANKS_MOST);
+    segment->fd = file_open(&sealable);
+    if (segment->fd < 0)
+        return weft_fail(WEFT_E_SYSTEM, "no shared memory: memfd_create and files in /dev/shm, TMPDIR and /tmp all fail (%s)",
+                         strerror(errno));
+    head_lay_out(&head, ranks, job);
+    if (ftruncate(segment->fd, (off_t)head.total_bytes)) {
+        rc = weft_fail(errno == EFBIG || errno == ENOSPC ? WEFT_E_NOSPACE : WEFT_E_SYSTEM,
+                       "shared memory of %llu bytes (sparse) was refused: %s; look at ulimit -f",
+                       (unsigned long long)head.total_bytes, strerror(errno));
+        goto undo_open;
+    }
+    rc = pages_reserve(segment->fd, 0, front_bytes(&head));
+    if (rc)
+        goto undo_open;
+    if (sealable && fcntl(segment->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
+        rc = weft_fail(WEFT_E_SYSTEM, "sealing the shared memory failed: %s", strerror(errno));
+        goto undo_open;
+    }
+    rc = front_map(segment, front_bytes(&head));
+    if (rc)
+        goto undo_open;
+    memcpy(segment->head, &head, sizeof(head));
+    if (inherit)
+        fcntl(segment->fd, F_SETFD, 0);
+    return WEFT_OK;
+
+undo_open:
+    close(segment->fd);
+    segment->fd = -1;
+    return rc;
+}
+
+/* A head that comes from elsewhere must agree with itself and with the file, or every offset made from it is a wild pointer. */
+static int head_check(const weft_segment_head *head, uint64_t file_bytes)
+{
+    weft_segment_head want;
+
+    if (head->magic != WEFT_SEGMENT_MAGIC)
+        return weft_fail(WEFT_E_INTERN, "the launcher's descriptor is no Weft segment (magic %#x)", head->magic);
+    if (head->version != WEFT_SEGMENT_VERSION)
+        return weft_fail(WEFT_E_INTERN,
+                         "the launcher's shared memory has format %u, this library speaks %u: use mpirun and library of one version",
+                         head->version, WEFT_SEGMENT_VERSION);
+    if (head->ranks < 1 || head->ranks > WEFT_SEGMENT_RANKS_MOST)
+        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names %u ranks", head->ranks);
+    head_lay_out(&want, head->ranks, head->job);
+    if (head->rank_pages != want.rank_pages || head->areas != want.areas || head->inboxes != want.inboxes ||
+        head->pools != want.pools || head->total_bytes != want.total_bytes || head->ring_bytes != want.ring_bytes ||
+        head->pool_bytes != want.pool_bytes || file_bytes < want.total_bytes)
+        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is laid out otherwise than this library expects: "
+                                        "use mpirun and library of one version");
+    return WEFT_OK;
+}
+
+int weft_segment_open(int fd, weft_segment *segment)
+{
+    weft_segment_head head;
+    struct stat stat;
+    int rc;
+
+    *segment = (weft_segment){.fd = fd};
+    if (fstat(fd, &stat) || pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
+        rc = weft_fail(WEFT_E_SYSTEM, "the launcher's shared memory (descriptor %d) cannot be read: %s", fd, strerror(errno));
+    else
+        rc = head_check(&head, (uint64_t)stat.st_size);
+    if (rc == WEFT_OK)
+        rc = front_map(segment, front_bytes(&head));
+    if (rc) {
+        close(fd);
+        segment->fd = -1;
+        return rc;
+    }
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return WEFT_OK;
+}
+
+void weft_segment_close(weft_segment *segment)
+{
+    if (segment->head)
+        munmap(segment->head, segment->mapped_bytes);
+    if (segment->fd >= 0)
+        close(segment->fd);
+    *segment = (weft_segment){.fd = -1};
+}
+
+int weft_segment_claim(const weft_segment *segment, uint64_t offset, uint64_t bytes)
+{
+    uint64_t from = offset / WEFT_PAGE * WEFT_PAGE;
+    uint64_t to = weft_round_up(offset + bytes, WEFT_PAGE);
+
+    if (bytes == 0)
+        return WEFT_OK;
+    if (to > segment->head->total_bytes || to < offset)
+        return weft_fail(WEFT_E_INTERN, "claim of bytes %llu..%llu of a segment of %llu", (unsigned long long)offset,
+                         (unsigned long long)to, (unsigned long long)segment->head->total_bytes);
+    return pages_reserve(segment->fd, from, to - from);
+}
+
+int weft_segment_view(const weft_segment *segment, uint64_t offset, uint64_t bytes, void **addr)
+{
+    *addr = NULL;
+    if (offset % WEFT_PAGE || bytes == 0 || offset + bytes > segment->head->total_bytes || offset + bytes < offset)
+        return weft_fail(WEFT_E_INTERN, "view of %llu bytes at %llu of a segment of %llu", (unsigned long long)bytes,
+                         (unsigned long long)offset, (unsigned long long)segment->head->total_bytes);
+    void *view = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, (off_t)offset);
+    if (view == MAP_FAILED)
+        return weft_fail(errno == ENOMEM ? WEFT_E_NOMEM : WEFT_E_SYSTEM,
+                         "mapping %llu bytes of the node's shared memory failed: %s", (unsigned long long)bytes, strerror(errno));
+    *addr = view;
+    return WEFT_OK;
+}
+
+void weft_segment_drop(void *addr, uint64_t bytes)
+{
+    if (addr)
+        munmap(addr, bytes);
+}
+
+int weft_segment_take_area(const weft_segment *segment, uint32_t *index)
+{
+    weft_segment_head *head = segment->head;
+
+    for (uint32_t word = 0; word * 64 < head->area_count; word++) {
+        uint64_t taken = atomic_load_explicit(&head->area_taken[word], memory_order_relaxed);
+        while (~taken) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
+            if (word * 64 + bit >= head->area_count)
+                break;
+            /* acquire pairs with release_area's release: the hole is punched before the area is ours */
+            if (atomic_compare_exchange_weak_explicit(&head->area_taken[word], &taken, taken | (uint64_t)1 << bit,
+                                                      memory_order_acquire, memory_order_relaxed)) {
+                *index = word * 64 + bit;
+                return WEFT_OK;
+            }
+        }
+    }
+    return weft_fail(WEFT_E_NOSPACE, "all %llu shared areas for collectives of this node are in use",
+                     (unsigned long long)head->area_count);
+}
+
+void weft_segment_release_area(const weft_segment *segment, uint32_t index)
+{
+    weft_segment_head *head = segment->head;
+    uint64_t offset = head->areas + index * head->area_bytes;
+
+    if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)head->area_bytes)) {
+        void *view; /* a file system without holes: zero by hand what the next taker must find zeroed */
+        if (weft_segment_view(segment, offset, head->area_bytes, &view))
+            return; /* stays taken: rather one area less than one that is not zero */
+        memset(view, 0, head->area_bytes);
+        weft_segment_drop(view, head->area_bytes);
+    }
+    atomic_fetch_and_explicit(&head->area_taken[index / 64], ~((uint64_t)1 << index % 64), memory_order_release);
+}
+
+void weft_segment_wake(weft_rank_page *page)
+{
+    if (weft_likely(!atomic_load_explicit(&page->asleep, memory_order_relaxed)))
+        return;
+    if (atomic_exchange_explicit(&page->asleep, 0, memory_order_acq_rel))
+        syscall(SYS_futex, &page->asleep, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bind: hwloc's view of the CPUs that are allowed here, dealt out. The topology is loaded in this process only, without I/O
+ * devices, and not at all when nobody will be bound.
+ */
+#include "tools/mpirun/bind.h"
+
+#include <hwloc.h>
+#include <hwloc/glibc-sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/place.h"
+
+/* The units that ranks are bound to, in the order in which ranks get them. */
+typedef struct unit_list {
+    hwloc_obj_t *units;
+    uint32_t count;
+} unit_list;
+
+static hwloc_obj_type_t unit_type(enum bind_unit unit)
+{
+    return unit == BIND_HWTHREAD ? HWLOC_OBJ_PU : unit == BIND_CORE ? HWLOC_OBJ_CORE :
+           unit == BIND_NUMA ? HWLOC_OBJ_NUMANODE : HWLOC_OBJ_PACKAGE;
+}
+
+static int topology_load(hwloc_topology_t *topology)
+{
+    if (hwloc_topology_init(topology))
+        return -1;
+    hwloc_topology_set_all_types_filter(*topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
+    hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL);
+    if (hwloc_topology_load(*topology)) {
+        hwloc_topology_destroy(*topology);
+        return -1;
+    }
+    hwloc_bitmap_t ours = hwloc_bitmap_alloc(); /* taskset's word counts as the cgroup's does */
+    if (ours && hwloc_get_cpubind(*topology, ours, HWLOC_CPUBIND_PROCESS) == 0)
+        hwloc_topology_restrict(*topology, ours, 0);
+    hwloc_bitmap_free(ours);
+    return 0;
+}
+
+/* All units of a type, or the hardware threads when the machine has none of it (some virtual machines know no cores). */
+static int units_list(hwloc_topology_t topology, hwloc_obj_type_t type, unit_list *list)
+{
+    int count = hwloc_get_nbobjs_by_type(topology, type);
+
+    if (count <= 0) {
+        type = HWLOC_OBJ_PU;
+        count = hwloc_get_nbobjs_by_type(topology, type);
+    }
+    list->units = calloc((size_t)(count > 0 ? count : 1), sizeof(*list->units));
+    if (!list->units || count <= 0)
+        return -1;
+    for (int i = 0; i < count; i++)
+        list->units[i] = hwloc_get_obj_by_type(topology, type, (unsigned)i);
+    list->count = (uint32_t)count;
+    return 0;
+}
+
+/* Orders units so that neighbours in the list lie in different `over` objects: round robin. */
+static int units_interleave(hwloc_topology_t topology, enum bind_unit over, unit_list *list)
+{
+    unit_list groups = {0};
+    hwloc_obj_t *order = calloc(list->count, sizeof(*order));
+    uint32_t done = 0;
+
+    if (!order || units_list(topology, unit_type(over), &groups)) {
+        free(order);
+        free(groups.units);
+        return -1;
+    }
+    for (uint32_t turn = 0; done < list->count && turn < list->count; turn++)
+        for (uint32_t g = 0; g < groups.count; g++) {
+            uint32_t seen = 0;
+            for (uint32_t u = 0; u < list->count; u++)
+                if (hwloc_bitmap_intersects(list->units[u]->cpuset, groups.units[g]->cpuset) && seen++ == turn) {
+                    order[done++] = list->units[u];
+                    break;
+                }
+            if (done == list->count)
+                break;
+        }
+    free(groups.units);
+    free(list->units);
+    list->units = order;
+    list->count = done;
+    return 0;
+}
+
+static char *unit_words(hwloc_topology_t topology, hwloc_const_bitmap_t set)
+{
+    char cpus[256], *text = NULL;
+    char cores[256] = "";
+    size_t used = 0;
+    hwloc_obj_t core = NULL;
+
+    hwloc_bitmap_list_snprintf(cpus, sizeof(cpus), set);
+    while ((core = hwloc_get_next_obj_covering_cpuset_by_type(topology, set, HWLOC_OBJ_CORE, core)) && used < sizeof(cores) - 16)
+        used += (size_t)snprintf(cores + used, sizeof(cores) - used, "%s%u", used ? "," : "", core->logical_index);
+    if (asprintf(&text, "bound to CPUs %s%s%s", cpus, used ? " (cores " : "", used ? cores : "") < 0)
+        return NULL;
+    if (used) {
+        char *closed = NULL;
+        if (asprintf(&closed, "%s)", text) < 0)
+            closed = NULL;
+        free(text);
+        text = closed;
+    }
+    return text;
+}
+
+/* Rank r of n among u units: whole units while they suffice, [r*u/n, (r+1)*u/n); else one, in turn. */
+static void share_fill(const unit_list *list, uint32_t rank, uint32_t ranks, bool is_share, hwloc_bitmap_t set)
+{
+    hwloc_bitmap_zero(set);
+    if (is_share && ranks <= list->count) {
+        uint32_t to = (uint32_t)((uint64_t)(rank + 1) * list->count / ranks);
+        for (uint32_t u = (uint32_t)((uint64_t)rank * list->count / ranks); u < to; u++)
+            hwloc_bitmap_or(set, set, list->units[u]->cpuset);
+        return;
+    }
+    hwloc_bitmap_or(set, set, list->units[rank % list->count]->cpuset);
+}
+
+static int masks_make(hwloc_topology_t topology, const unit_list *list, const options *opts, binding *self)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc(), all = hwloc_bitmap_alloc();
+    int rc = set && all ? 0 : -1;
+
+    self->mask_bytes = CPU_ALLOC_SIZE((size_t)hwloc_bitmap_last(hwloc_topology_get_topology_cpuset(topology)) + 1);
+    if (self->mask_bytes < sizeof(cpu_set_t))
+        self->mask_bytes = sizeof(cpu_set_t);
+    self->masks = calloc(opts->ranks, sizeof(*self->masks));
+    self->words = calloc(opts->ranks, sizeof(*self->words));
+    self->count = opts->ranks;
+    self->is_disjoint = true;
+    if (!self->masks || !self->words)
+        rc = -1;
+    for (uint32_t r = 0; r < opts->ranks && !rc; r++) {
+        share_fill(list, r, opts->ranks, opts->bind == BIND_AUTO, set);
+        if (hwloc_bitmap_intersects(all, set))
+            self->is_disjoint = false;
+        hwloc_bitmap_or(all, all, set);
+        self->masks[r] = calloc(1, self->mask_bytes);
+        if (!self->masks[r] || hwloc_cpuset_to_glibc_sched_affinity(topology, set, self->masks[r], self->mask_bytes))
+            rc = -1;
+        else if (opts->is_bind_reported)
+            self->words[r] = unit_words(topology, set);
+    }
+    hwloc_bitmap_free(set);
+    hwloc_bitmap_free(all);
+    return rc;
+}
+
+static bool nobody_is_bound(const options *opts)
+{
+    if (opts->bind == BIND_AUTO && opts->map != BIND_AUTO)
+        return false; /* --map-by core: bound to what it maps by */
+    return opts->bind == BIND_NONE || (opts->bind == BIND_AUTO && (opts->ranks == 1 || opts->ranks > (uint32_t)weft_place_cpus()));
+}
+
+int bind_make(const options *opts, binding *self)
+{
+    hwloc_topology_t topology;
+    unit_list list = {0};
+    options wish = *opts;
+    int rc;
+
+    *self = (binding){0};
+    if (nobody_is_bound(opts))
+        return 0;
+    if (topology_load(&topology))
+        return complain(1, "hwloc cannot tell which CPUs there are: use --bind-to none");
+    if (wish.bind == BIND_AUTO && wish.map != BIND_AUTO)
+        wish.bind = wish.map;
+    hwloc_obj_type_t type = wish.bind == BIND_AUTO ? HWLOC_OBJ_CORE : unit_type(wish.bind);
+    if (wish.bind == BIND_AUTO && opts->ranks > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
+        type = HWLOC_OBJ_PU;
+    rc = units_list(topology, type, &list);
+    if (!rc && (wish.map == BIND_SOCKET || wish.map == BIND_NUMA) && wish.bind != wish.map)
+        rc = units_interleave(topology, wish.map, &list);
+    if (!rc)
+        rc = masks_make(topology, &list, &wish, self);
+    free(list.units);
+    hwloc_topology_destroy(topology);
+    return rc ? complain(1, "out of memory for the binding of %u ranks", opts->ranks) : 0;
+}
+
+void bind_report(const binding *self, uint32_t ranks, const char *host)
+{
+    for (uint32_t r = 0; r < ranks; r++)
+        complain(0, "rank %u on host %s is %s", r, host, self->masks && self->words[r] ? self->words[r] : "not bound");
+}
+
+void bind_free(binding *self)
+{
+    for (uint32_t r = 0; r < self->count; r++) {
+        if (self->masks)
+            free(self->masks[r]);
+        if (self->words)
+            free(self->words[r]);
+    }
+    free(self->masks);
+    free(self->words);
+    *self = (binding){0};
+}

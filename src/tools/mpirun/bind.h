@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bind: which CPUs each rank gets.
+ */
+#ifndef WEFT_MPIRUN_BIND_H
+#define WEFT_MPIRUN_BIND_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/mpirun/options.h"
+
+typedef struct binding {
+    cpu_set_t **masks; /* one per rank; NULL: nobody is bound */
+    size_t mask_bytes;
+    uint32_t count;
+    bool is_disjoint;  /* no two ranks share a CPU */
+    char **words;      /* for the report, one per rank; NULL without report */
+} binding;
+
+/* Decides. 0, or an exit code after a line that says why. */
+int bind_make(const options *opts, binding *self);
+/* One line per rank on stderr. */
+void bind_report(const binding *self, uint32_t ranks, const char *host);
+void bind_free(binding *self);
+
+#endif

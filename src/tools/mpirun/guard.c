@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * guard: PR_SET_PDEATHSIG ends a rank when mpirun is killed, but not the children of a wrapper script. The guardian, in a session
+ * of its own, reads a pipe whose write end only mpirun holds: end of file without "quit" means that mpirun vanished. Then it kills
+ * the ranks' process groups, and every process that still carries the job's mark in its environment.
+ * Invariant: the guardian holds no descriptor but its pipe, so it keeps nobody from seeing an end of file.
+ */
+#include "tools/mpirun/guard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct message {
+    char kind; /* 'g' group, 'd' directory, 'q' quit */
+    int32_t group;
+    char path[248];
+} message;
+
+_Static_assert(sizeof(message) <= 4096, "written in one piece into the pipe");
+
+/* Reads a whole file of /proc; the caller frees. */
+static char *proc_read(const char *pid, const char *file, size_t *bytes)
+{
+    char path[300];
+    size_t room = 1 << 16;
+    char *text = NULL;
+
+    snprintf(path, sizeof(path), "/proc/%s/%s", pid, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    *bytes = 0;
+    if (fd < 0)
+        return NULL;
+    for (;;) {
+        char *more = realloc(text, room);
+        if (!more)
+            break;
+        text = more;
+        ssize_t n = read(fd, text + *bytes, room - *bytes);
+        if (n <= 0)
+            break;
+        *bytes += (size_t)n;
+        if (*bytes == room)
+            room *= 2;
+    }
+    close(fd);
+    return text;
+}
+
+static bool process_is_marked(const char *pid, const char *mark)
+{
+    size_t bytes, length = strlen(mark);
+    char *text = proc_read(pid, "environ", &bytes);
+    bool found = text && bytes >= length && memmem(text, bytes, mark, length);
+
+    free(text);
+    return found;
+}
+
+int marked_kill(const char *mark)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    int found = 0;
+
+    if (!dir)
+        return 0;
+    while ((entry = readdir(dir))) {
+        pid_t pid = (pid_t)atol(entry->d_name);
+        if (pid <= 1 || pid == getpid() || pid == getppid() || !process_is_marked(entry->d_name, mark))
+            continue;
+        found += kill(pid, SIGKILL) == 0;
+    }
+    closedir(dir);
+    return found;
+}
+
+static void dir_empty(int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    while ((entry = readdir(dir))) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+            continue;
+        if (unlinkat(fd, entry->d_name, 0) && errno == EISDIR) {
+            dir_empty(fd, entry->d_name);
+            unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+        }
+    }
+    closedir(dir);
+}
+
+void dir_remove(const char *path)
+{
+    dir_empty(AT_FDCWD, path);
+    rmdir(path);
+}
+
+static void nap_ms(long ms)
+{
+    struct timespec t = {.tv_nsec = ms * 1000000};
+    nanosleep(&t, NULL);
+}
+
+static void job_clear(const char *mark, const pid_t *groups, uint32_t count, const char *dir)
+{
+    for (uint32_t i = 0; i < count; i++)
+        kill(-groups[i], SIGKILL);
+    /* a process may fork while we look: done when two looks in a row find nobody */
+    for (int clean = 0, looks = 0; clean < 2 && looks < 200; looks++) {
+        clean = marked_kill(mark) ? 0 : clean + 1;
+        nap_ms(clean ? 5 : 2);
+    }
+    if (*dir)
+        dir_remove(dir);
+}
+
+static void guardian_main(int fd, const char *mark)
+{
+    pid_t *groups = NULL;
+    uint32_t count = 0, room = 0;
+    char dir[248] = "";
+    message word;
+    ssize_t n;
+
+    while ((n = read(fd, &word, sizeof(word))) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n != (ssize_t)sizeof(word) || word.kind == 'q')
+            _exit(0);
+        if (word.kind == 'd') {
+            memcpy(dir, word.path, sizeof(dir));
+            continue;
+        }
+        if (count == room) {
+            pid_t *more = realloc(groups, (room + 256) * sizeof(*more));
+            if (!more)
+                continue; /* the mark in the environment still finds them */
+            groups = more;
+            room += 256;
+        }
+        groups[count++] = word.group;
+    }
+    job_clear(mark, groups, count, dir);
+    _exit(0);
+}
+
+/* In the child: be nobody's business but the pipe's. */
+static void guardian_settle(int fd, sigset_t *before)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    /* an mpirun inside a rank carries the outer job's mark, and so would its guardian: it must outlive that job's clearing */
+    for (char **item = environ; item && *item; item++)
+        memset(*item, 0, strlen(*item));
+    setsid();
+    prctl(PR_SET_NAME, "weft-guard");
+    prctl(PR_SET_PDEATHSIG, 0);
+    for (int s = 1; s < NSIG; s++)
+        if (s != SIGCHLD && s != SIGKILL && s != SIGSTOP && s != SIGSEGV && s != SIGBUS && s != SIGABRT)
+            sigaction(s, &ignore, NULL);
+    sigprocmask(SIG_SETMASK, before, NULL);
+    dup2(fd, 3);
+    int null = open("/dev/null", O_RDWR);
+    for (int i = 0; i < 3; i++)
+        dup2(null, i);
+    if (syscall(SYS_close_range, 4u, ~0u, 0)) /* before 5.9 */
+        for (int i = 4, most = (int)sysconf(_SC_OPEN_MAX); i < most; i++)
+            close(i);
+    if (chdir("/")) { /* keep no directory busy; / is always there */
+    }
+}
+
+int guard_start(guard *self)
+{
+    sigset_t all, before;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC))
+        return -1;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        guardian_settle(ends[0], &before);
+        guardian_main(3, self->mark);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(ends[0]);
+    if (pid < 0) {
+        close(ends[1]);
+        return -1;
+    }
+    self->pid = pid;
+    self->fd = ends[1];
+    return 0;
+}
+
+static void guard_say(guard *self, const message *word)
+{
+    /* a guardian that is gone answers EPIPE; its SIGCHLD brings guard_again */
+    while (self->pid && write(self->fd, word, sizeof(*word)) < 0 && errno == EINTR)
+        ;
+}
+
+void guard_tell_group(guard *self, pid_t group)
+{
+    message word = {.kind = 'g', .group = group};
+    guard_say(self, &word);
+}
+
+void guard_tell_dir(guard *self)
+{
+    message word = {.kind = 'd'};
+
+    if (!self->dir)
+        return;
+    snprintf(word.path, sizeof(word.path), "%s", self->dir);
+    guard_say(self, &word);
+}
+
+int guard_again(guard *self)
+{
+    close(self->fd);
+    self->pid = 0;
+    if (guard_start(self))
+        return -1;
+    guard_tell_dir(self);
+    for (uint32_t i = 0; i < self->group_count; i++)
+        guard_tell_group(self, self->groups[i]);
+    return 0;
+}
+
+void guard_stop(guard *self)
+{
+    message word = {.kind = 'q'};
+
+    if (!self->pid)
+        return;
+    guard_say(self, &word);
+    close(self->fd);
+    while (waitpid(self->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    self->pid = 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * main: mpirun, and mpiexec. Starts the ranks of a job on this machine itself, waits for them, and leaves nothing behind. One loop
+ * on one thread; everything that can happen comes to it by a descriptor or a deadline.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tools/mpirun/io.h"
+#include "tools/mpirun/job.h"
+#include "tools/mpirun/options.h"
+#include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/program.h"
+#include "tools/mpirun/signals.h"
+
+/* Descriptors 0 to 2 must be something, or a pipe of ours would get one of these numbers. */
+static void descriptors_fill(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd < 3);
+    if (fd >= 3)
+        close(fd);
+}
+
+static bool pmix_is_wanted(const options *opts)
+{
+    if (opts->pmix != PMIX_MODE_AUTO)
+        return opts->pmix == PMIX_MODE_ALWAYS;
+    for (uint32_t i = 0; i < opts->app_count; i++)
+        if (!opts->apps[i].is_ours)
+            return true;
+    return false;
+}
+
+static void signal_ends(job *job, int sig)
+{
+    if (job->phase == JOB_DRAINS) { /* only output is left, and nobody takes it */
+        io_drop(job->io);
+        return;
+    }
+    job->told = sig;
+    if (job->told_count++ || job->phase != JOB_RUNS) {
+        if (!job->code)
+            job->code = 128 + sig;
+        job_kill(job);
+        return;
+    }
+    job_signal(job, sig);
+}
+
+static void signal_take(job *job, int sig)
+{
+    switch (sig) {
+    case SIGCHLD:
+        job_reap(job);
+        break;
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT:
+        signal_ends(job, sig);
+        break;
+    case SIGTSTP:
+        job_signal(job, SIGTSTP);
+        raise(SIGSTOP);
+        break;
+    default:
+        job_signal(job, sig);
+    }
+}
+
+static void abort_take(job *job)
+{
+    char text[256];
+    int rank, code;
+
+    if (!pmix_host_aborted(job->pmix, &rank, &code, text))
+        return;
+    if (job->phase == JOB_RUNS)
+        complain(code, "rank %d on host %s called PMIx_Abort with exit code %d%s%s; the other ranks are ended", rank, job->host, code,
+                 *text ? ": " : "", text);
+    job_end(job, code & 0xff || !code ? code & 0xff : 1);
+}
+
+/* Until nothing of the job is left. */
+static void job_watch(job *job, int signals)
+{
+    struct pollfd *set = calloc(io_most(job->io) + 2, sizeof(*set));
+
+    if (!set) {
+        complain(1, "out of memory");
+        job_end(job, 1);
+        return;
+    }
+    job_reap(job);
+    for (;;) {
+        uint64_t next = job_deadlines(job), now = weft_clock_ns();
+        if (job_is_over(job))
+            break;
+        uint32_t count = io_wishes(job->io, set);
+        set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
+        set[count + 1] = (struct pollfd){.fd = job->pmix ? pmix_host_fd(job->pmix) : -1, .events = POLLIN};
+        uint64_t wait_ms = next > now ? (next - now + 999999) / 1000000 : 0;
+        int ready = poll(set, count + 2, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
+        if (ready > 0)
+            io_turn(job->io, set, count);
+        for (int sig; (sig = signals_next());)
+            signal_take(job, sig);
+        if (job->pmix)
+            abort_take(job);
+        if (job->phase == JOB_DRAINS)
+            job_reap(job); /* orphans of ranks that end now */
+    }
+    free(set);
+}
+
+static int job_run(const options *opts, int signals)
+{
+    job job = {0};
+    int rc = io_open(opts, &job.io);
+
+    if (!rc)
+        rc = job_open(&job, opts);
+    if (!rc && pmix_is_wanted(opts)) {
+        rc = pmix_host_open(opts, job.name, job.host, &job.guard, &job.pmix);
+        if (rc && opts->pmix == PMIX_MODE_AUTO)
+            rc = 0; /* said; most programs need none */
+    }
+    if (!rc) {
+        if (opts->is_bind_reported)
+            bind_report(&job.binding, job.count, job.host);
+        rc = job_start(&job);
+        if (rc)
+            job_end(&job, rc);
+        job_watch(&job, signals);
+    } else {
+        job.code = rc;
+        job.mark[0] = job.mark[0] ? job.mark[0] : '\1'; /* nothing was started: an empty mark would match everybody */
+    }
+    return job_close(&job);
+}
+
+int main(int argc, char **argv)
+{
+    options opts;
+
+    descriptors_fill();
+    int rc = options_parse(argc, argv, &opts);
+    if (rc || !opts.apps)
+        return rc;
+    for (uint32_t i = 0; i < opts.app_count && !rc; i++)
+        rc = program_find(&opts.apps[i]);
+    if (!rc) {
+        int signals = signals_open();
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        rc = signals < 0 ? complain(1, "no descriptors left: %s", strerror(errno)) : job_run(&opts, signals);
+    }
+    options_free(&opts);
+    return rc;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * options: the command line. One table of names serves parsing, "did you mean" and the completion's test; the names are those that
+ * users of the other launchers type.
+ */
+#include "tools/mpirun/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "0"
+#endif
+
+enum opt_id {
+    OPT_COUNT, OPT_ENV, OPT_X, OPT_GENV, OPT_ENVLIST, OPT_GENVLIST, OPT_ENVNONE, OPT_GENVNONE, OPT_GENVALL, OPT_WDIR, OPT_TAG,
+    OPT_OUTPUT, OPT_STDIN, OPT_TIMEOUT, OPT_BIND, OPT_MAP, OPT_REPORT, OPT_NOTHING, OPT_NOTHING1, OPT_PMIX, OPT_HELP, OPT_VERSION,
+    OPT_HOST, OPT_VERBOSE
+};
+
+/* Names without their dashes: -np and --np are the same. */
+static const struct opt_row {
+    const char *name;
+    enum opt_id id;
+    int values;
+} rows[] = {
+    {"n", OPT_COUNT, 1}, {"np", OPT_COUNT, 1}, {"c", OPT_COUNT, 1},
+    {"x", OPT_X, 1}, {"env", OPT_ENV, 2}, {"genv", OPT_GENV, 2}, {"envlist", OPT_ENVLIST, 1}, {"genvlist", OPT_GENVLIST, 1},
+    {"envnone", OPT_ENVNONE, 0}, {"genvnone", OPT_GENVNONE, 0}, {"genvall", OPT_GENVALL, 0}, {"envall", OPT_GENVALL, 0},
+    {"wdir", OPT_WDIR, 1}, {"wd", OPT_WDIR, 1},
+    {"tag-output", OPT_TAG, 0}, {"l", OPT_TAG, 0}, {"prepend-rank", OPT_TAG, 0}, {"output-filename", OPT_OUTPUT, 1},
+    {"stdin", OPT_STDIN, 1}, {"timeout", OPT_TIMEOUT, 1},
+    {"bind-to", OPT_BIND, 1}, {"map-by", OPT_MAP, 1}, {"report-bindings", OPT_REPORT, 0},
+    {"oversubscribe", OPT_NOTHING, 0}, {"o", OPT_NOTHING, 0}, {"use-hwthread-cpus", OPT_NOTHING, 0},
+    {"allow-run-as-root", OPT_NOTHING, 0}, {"quiet", OPT_NOTHING, 0}, {"q", OPT_NOTHING, 0},
+    {"ppn", OPT_NOTHING1, 1}, {"N", OPT_NOTHING1, 1}, {"npernode", OPT_NOTHING1, 1},
+    {"host", OPT_HOST, 1}, {"H", OPT_HOST, 1}, {"hosts", OPT_HOST, 1},
+    {"pmix", OPT_PMIX, 1}, {"verbose", OPT_VERBOSE, 0}, {"v", OPT_VERBOSE, 0},
+    {"help", OPT_HELP, 0}, {"h", OPT_HELP, 0}, {"version", OPT_VERSION, 0}, {"V", OPT_VERSION, 0},
+};
+
+int complain(int code, const char *format, ...)
+{
+    char text[1200] = "mpirun: ";
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + 8, sizeof(text) - 9, format, args);
+    va_end(args);
+    size_t length = strlen(text);
+    text[length++] = '\n';
+    for (size_t done = 0; done < length;) {
+        ssize_t n = write(STDERR_FILENO, text + done, length - done);
+        if (n < 0 && errno != EINTR)
+            break;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return code;
+}
+
+/* Edit distance, cut at 64 letters: how many letters to change, drop or add. */
+static int word_distance(const char *a, const char *b)
+{
+    int row[65], la = (int)strnlen(a, 64), lb = (int)strnlen(b, 64);
+
+    for (int j = 0; j <= lb; j++)
+        row[j] = j;
+    for (int i = 1; i <= la; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= lb; j++) {
+            int best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[lb];
+}
+
+static int option_unknown(const char *arg, const char *name, size_t length)
+{
+    char word[65];
+    const char *nearest = NULL;
+    int best = 4;
+
+    snprintf(word, sizeof(word), "%.*s", (int)length, name);
+    for (size_t i = 0; i < weft_count(rows); i++) {
+        int distance = word_distance(word, rows[i].name);
+        if (distance < best && distance * 2 < (int)strlen(rows[i].name) + 1) {
+            best = distance;
+            nearest = rows[i].name;
+        }
+    }
+    if (nearest)
+        return complain(2, "unknown option '%s': did you mean '%s%s'? (mpirun --help lists all)", arg, nearest[1] ? "--" : "-",
+                        nearest);
+    return complain(2, "unknown option '%s' (mpirun --help lists all)", arg);
+}
+
+static int word_choose(const char *option, const char *value, const char *const *words, const int *values, int *result)
+{
+    const char *nearest = words[0];
+
+    for (int i = 0; words[i]; i++) {
+        if (!strcmp(words[i], value)) {
+            *result = values[i];
+            return 0;
+        }
+        if (word_distance(value, words[i]) < word_distance(value, nearest))
+            nearest = words[i];
+    }
+    return complain(2, "%s knows no '%s': did you mean '%s'?", option, value, nearest);
+}
+
+static int edit_add(env_edit **edits, uint32_t *count, const char *name, const char *value)
+{
+    env_edit *more = realloc(*edits, (*count + 1) * sizeof(**edits));
+    char *text = NULL;
+
+    if (!more)
+        return complain(1, "out of memory");
+    *edits = more;
+    if ((value ? asprintf(&text, "%s=%s", name, value) : asprintf(&text, "%s", name)) < 0)
+        return complain(1, "out of memory");
+    more[(*count)++].text = text;
+    return 0;
+}
+
+static int count_read(const char *option, const char *text, uint32_t *count)
+{
+    char *end;
+
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end)
+        return complain(2, "%s wants a number of ranks, not '%s'", option, text);
+    if (value < 1)
+        return complain(2, "%s %ld: at least one rank must be started", option, value);
+    if (value > 4096)
+        return complain(2, "%s %ld: at most 4096 ranks run on one machine", option, value);
+    *count = (uint32_t)value;
+    return 0;
+}
+
+static int seconds_read(const char *option, const char *text, double *seconds)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end || !(value > 0) || value > 1e9)
+        return complain(2, "%s wants a time in seconds above 0, not '%s'", option, text);
+    *seconds = value;
+    return 0;
+}
+
+static int hosts_check(const char *option, const char *list)
+{
+    char host[256] = "", *copy = strdup(list), *save = NULL;
+    int rc = 0;
+
+    gethostname(host, sizeof(host) - 1);
+    for (char *name = strtok_r(copy, ",", &save); name && !rc; name = strtok_r(NULL, ",", &save)) {
+        name[strcspn(name, ":")] = '\0';
+        if (strcmp(name, "localhost") && strcmp(name, host) && strcmp(name, "127.0.0.1"))
+            rc = complain(2, "%s names the host '%s': this mpirun starts ranks on this machine (%s) only", option, name, host);
+    }
+    free(copy);
+    return rc;
+}
+
+static int stdin_read(const char *text, int *to)
+{
+    char *end;
+
+    if (!strcmp(text, "none")) {
+        *to = STDIN_NONE;
+        return 0;
+    }
+    long rank = strtol(text, &end, 10);
+    if (end == text || *end || rank < 0 || rank > 4095)
+        return complain(2, "--stdin wants a rank or 'none', not '%s'", text);
+    *to = (int)rank;
+    return 0;
+}
+
+static int placement_read(enum opt_id id, const char *arg, const char *value, options *opts)
+{
+    static const char *const bind_words[] = {"none", "core", "hwthread", "socket", "package", "numa", "auto", NULL};
+    static const int bind_values[] = {BIND_NONE, BIND_CORE, BIND_HWTHREAD, BIND_SOCKET, BIND_SOCKET, BIND_NUMA, BIND_AUTO};
+    static const char *const map_words[] = {"slot", "core", "hwthread", "socket", "package", "numa", "node", NULL};
+    static const int map_values[] = {BIND_AUTO, BIND_CORE, BIND_HWTHREAD, BIND_SOCKET, BIND_SOCKET, BIND_NUMA, BIND_AUTO};
+    char word[32];
+    int unit, rc;
+
+    snprintf(word, sizeof(word), "%s", value);
+    word[strcspn(word, ":")] = '\0'; /* ":overload", ":OVERSUBSCRIBE": allowed anyway */
+    for (char *c = word; *c; c++)
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c;
+    if (id == OPT_BIND)
+        rc = word_choose(arg, word, bind_words, bind_values, &unit);
+    else
+        rc = word_choose(arg, word, map_words, map_values, &unit);
+    if (rc)
+        return rc;
+    *(id == OPT_BIND ? &opts->bind : &opts->map) = (enum bind_unit)unit;
+    return 0;
+}
+
+static int environment_read(enum opt_id id, char **values, options *opts, app *part)
+{
+    char *equal;
+
+    switch (id) {
+    case OPT_X:
+        equal = strchr(values[0], '=');
+        if (!equal && !getenv(values[0]))
+            return complain(2, "-x %s: no such variable is set here, and no value is given (-x %s=VALUE)", values[0], values[0]);
+        return edit_add(&part->edits, &part->edit_count, values[0], equal ? NULL : getenv(values[0]));
+    case OPT_ENV:
+        return edit_add(&part->edits, &part->edit_count, values[0], values[1]);
+    case OPT_GENV:
+        return edit_add(&opts->edits, &opts->edit_count, values[0], values[1]);
+    case OPT_ENVLIST:
+        part->env_list = values[0];
+        return 0;
+    case OPT_GENVLIST:
+        opts->env_list = values[0];
+        return 0;
+    case OPT_ENVNONE:
+        part->env_none = true;
+        return 0;
+    case OPT_GENVNONE:
+        opts->env_none = true;
+        return 0;
+    default:
+        opts->env_none = part->env_none = false;
+        return 0;
+    }
+}
+
+static int option_take(enum opt_id id, const char *arg, char **values, options *opts, app *part)
+{
+    static const char *const pmix_words[] = {"auto", "always", "never", NULL};
+    static const int pmix_values[] = {PMIX_MODE_AUTO, PMIX_MODE_ALWAYS, PMIX_MODE_NEVER};
+    int mode, rc;
+
+    switch (id) {
+    case OPT_COUNT:
+        return count_read(arg, values[0], &part->count);
+    case OPT_WDIR:
+        part->wdir = values[0];
+        return 0;
+    case OPT_TAG:
+        opts->is_tagged = true;
+        return 0;
+    case OPT_OUTPUT:
+        opts->output = values[0];
+        return 0;
+    case OPT_STDIN:
+        return stdin_read(values[0], &opts->stdin_to);
+    case OPT_TIMEOUT:
+        return seconds_read(arg, values[0], &opts->timeout_s);
+    case OPT_BIND:
+    case OPT_MAP:
+        return placement_read(id, arg, values[0], opts);
+    case OPT_REPORT:
+        opts->is_bind_reported = true;
+        return 0;
+    case OPT_VERBOSE:
+        opts->is_verbose = true;
+        return 0;
+    case OPT_HOST:
+        return hosts_check(arg, values[0]);
+    case OPT_PMIX:
+        rc = word_choose(arg, values[0], pmix_words, pmix_values, &mode);
+        if (!rc)
+            opts->pmix = (enum pmix_mode)mode;
+        return rc;
+    case OPT_NOTHING:
+    case OPT_NOTHING1:
+        return 0;
+    default:
+        return environment_read(id, values, opts, part);
+    }
+}
+
+/* One option at argv[*at]; moves *at behind it and its values. 0, or exit code; -1: help or version was shown. */
+static int option_read(int argc, char **argv, int *at, options *opts, app *part)
+{
+    const char *arg = argv[*at], *name = arg + 1 + (arg[1] == '-');
+    size_t length = strcspn(name, "=");
+    char *inline_value = name[length] ? (char *)name + length + 1 : NULL, *values[2] = {0};
+    const struct opt_row *row = NULL;
+
+    for (size_t i = 0; i < weft_count(rows) && !row; i++)
+        if (strlen(rows[i].name) == length && !strncmp(rows[i].name, name, length))
+            row = &rows[i];
+    if (!row)
+        return option_unknown(arg, name, length);
+    if (row->id == OPT_HELP || row->id == OPT_VERSION) {
+        fputs(row->id == OPT_HELP ? help_text : "mpirun (Weft) " PACKAGE_VERSION "\n", stdout);
+        return -1;
+    }
+    ++*at;
+    if (inline_value && row->values != 1)
+        return complain(2, "option '%.*s' takes %s", (int)(length + (size_t)(name - arg)), arg,
+                        row->values ? "two values after it" : "no value");
+    for (int v = 0; v < row->values; v++) {
+        if (inline_value)
+            values[v] = inline_value;
+        else if (*at < argc)
+            values[v] = argv[(*at)++];
+        else
+            return complain(2, "option '%s' wants %s after it", arg, row->values == 2 ? "a name and a value" : "a value");
+    }
+    return option_take(row->id, arg, values, opts, part);
+}
+
+/* One part, up to ':' or the end. */
+static int app_read(int argc, char **argv, int *at, options *opts)
+{
+    app *more = realloc(opts->apps, (opts->app_count + 1) * sizeof(*more));
+    int rc;
+
+    if (!more)
+        return complain(1, "out of memory");
+    opts->apps = more;
+    app *part = &more[opts->app_count++];
+    *part = (app){.count = 1, .first = opts->ranks};
+    while (*at < argc && argv[*at][0] == '-' && argv[*at][1]) {
+        if (!strcmp(argv[*at], "--")) {
+            ++*at;
+            break;
+        }
+        rc = option_read(argc, argv, at, opts, part);
+        if (rc)
+            return rc;
+    }
+    if (*at == argc || !strcmp(argv[*at], ":"))
+        return complain(2, "no program to start is named%s (usage: mpirun -n RANKS PROGRAM [ARGUMENTS])",
+                        opts->app_count > 1 || *at < argc ? " in one of the parts between ':'" : "");
+    part->argv = argv + *at;
+    while (*at < argc && strcmp(argv[*at], ":"))
+        ++*at;
+    opts->ranks += part->count;
+    if (opts->ranks > 4096)
+        return complain(2, "%u ranks: at most 4096 run on one machine", opts->ranks);
+    return 0;
+}
+
+int options_parse(int argc, char **argv, options *opts)
+{
+    const char *limit = getenv("MPIEXEC_TIMEOUT");
+    int at = 1, rc;
+
+    *opts = (options){.stdin_to = 0};
+    if (limit && *limit && (rc = seconds_read("MPIEXEC_TIMEOUT", limit, &opts->timeout_s)))
+        return rc;
+    do {
+        rc = app_read(argc, argv, &at, opts);
+        if (rc) {
+            options_free(opts);
+            return rc < 0 ? 0 : rc;
+        }
+        if (at == argc)
+            break;
+        argv[at++] = NULL; /* the ':' ends the part's argv */
+    } while (1);
+    if (opts->stdin_to >= (int)opts->ranks) {
+        rc = complain(2, "--stdin %d: there are ranks 0 to %u only", opts->stdin_to, opts->ranks - 1);
+        options_free(opts);
+    }
+    return rc;
+}
+
+static void edits_free(env_edit *edits, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        free(edits[i].text);
+    free(edits);
+}
+
+void options_free(options *opts)
+{
+    for (uint32_t i = 0; i < opts->app_count; i++) {
+        edits_free(opts->apps[i].edits, opts->apps[i].edit_count);
+        free(opts->apps[i].path);
+    }
+    edits_free(opts->edits, opts->edit_count);
+    free(opts->apps);
+    *opts = (options){0};
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * options: what the user asked of mpirun, as data. Read once by main; nobody changes it after.
+ */
+#ifndef WEFT_MPIRUN_OPTIONS_H
+#define WEFT_MPIRUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum bind_unit { BIND_AUTO, BIND_NONE, BIND_HWTHREAD, BIND_CORE, BIND_NUMA, BIND_SOCKET };
+enum pmix_mode { PMIX_MODE_AUTO, PMIX_MODE_ALWAYS, PMIX_MODE_NEVER };
+enum stdin_to { STDIN_NONE = -1, STDIN_ALL = -2 }; /* else a rank */
+
+/* NAME=VALUE. */
+typedef struct env_edit {
+    char *text;
+} env_edit;
+
+/* One program of the job: what stands between two ':'. */
+typedef struct app {
+    uint32_t count, first; /* its ranks are first .. first + count - 1 */
+    char **argv;           /* points into main's argv, NULL-terminated */
+    const char *wdir;      /* NULL: ours */
+    env_edit *edits;
+    uint32_t edit_count;
+    const char *env_list;  /* names to pass, comma separated; NULL: all */
+    bool env_none;
+    char *path;            /* the program as found; see program.c */
+    bool is_ours;          /* linked with libmpi_abi */
+} app;
+
+typedef struct options {
+    app *apps;
+    uint32_t app_count;
+    uint32_t ranks;        /* of all apps */
+    env_edit *edits;       /* for every app */
+    uint32_t edit_count;
+    const char *env_list;
+    bool env_none;
+    bool is_tagged, is_bind_reported, is_verbose;
+    const char *output;    /* prefix of files for the ranks' output; NULL: ours */
+    int stdin_to;
+    double timeout_s;      /* 0: none */
+    enum bind_unit bind;
+    enum bind_unit map;    /* BIND_AUTO: next to each other */
+    enum pmix_mode pmix;
+} options;
+
+/* 0, or the exit code to end with (help and version: 0 with apps == NULL). Says what is wrong on stderr. */
+int options_parse(int argc, char **argv, options *opts);
+void options_free(options *opts);
+
+/* One line "mpirun: ..." on stderr, by one write. Gives `code` back. */
+int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+extern const char help_text[];
+
+#endif

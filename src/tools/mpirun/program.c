@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * program: finds the executable as a shell would, in the parent, so that a mistake is one line and not one per rank; and reads its
+ * ELF headers: a program linked with our library boots from the inherited descriptor and need not wait for a PMIx server.
+ */
+#include "tools/mpirun/program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *path_join(const char *dir, size_t length, const char *name)
+{
+    char *path = NULL;
+
+    if (length == 0)
+        dir = ".", length = 1;
+    if (asprintf(&path, "%.*s/%s", (int)length, dir, name) < 0)
+        return NULL;
+    return path;
+}
+
+/* Whether `path`, seen from the part's working directory, can be executed; errno says why not. */
+static int path_try(int wdir, const char *path)
+{
+    struct stat stat;
+
+    if (fstatat(wdir, path, &stat, 0))
+        return -1;
+    if (S_ISDIR(stat.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    if (!(stat.st_mode & 0111)) { /* root may do everything but this */
+        errno = EACCES;
+        return -1;
+    }
+    return faccessat(wdir, path, X_OK, AT_EACCESS);
+}
+
+static int path_search(int wdir, const char *name, char **found)
+{
+    const char *dirs = getenv("PATH");
+    int worst = ENOENT;
+
+    if (!dirs)
+        dirs = "/usr/local/bin:/usr/bin:/bin";
+    for (;;) {
+        size_t length = strcspn(dirs, ":");
+        char *path = path_join(dirs, length, name);
+        if (!path)
+            return ENOMEM;
+        if (path_try(wdir, path) == 0) {
+            *found = path;
+            return 0;
+        }
+        if (errno == EACCES)
+            worst = EACCES;
+        free(path);
+        if (!dirs[length])
+            return worst;
+        dirs += length + 1;
+    }
+}
+
+/* The string table lies where a LOAD segment of this address stands in the file. */
+static uint64_t file_offset(const Elf64_Phdr *parts, int count, uint64_t address)
+{
+    for (int i = 0; i < count; i++)
+        if (parts[i].p_type == PT_LOAD && address >= parts[i].p_vaddr && address - parts[i].p_vaddr < parts[i].p_filesz)
+            return address - parts[i].p_vaddr + parts[i].p_offset;
+    return UINT64_MAX;
+}
+
+/* Whether the ELF image needs a library whose name begins with libmpi_abi.so, and none of PMIx's. Every offset is checked: this is
+ * a file that anybody may have written. */
+static bool image_is_ours(const unsigned char *image, uint64_t bytes)
+{
+    const Elf64_Ehdr *head = (const void *)image;
+    uint64_t strings = UINT64_MAX;
+    bool has_ours = false, has_pmix = false;
+
+    if (bytes < sizeof(*head) || memcmp(image, ELFMAG, SELFMAG) || image[EI_CLASS] != ELFCLASS64 ||
+        head->e_phentsize != sizeof(Elf64_Phdr) || head->e_phoff > bytes || head->e_phoff % 8 ||
+        (uint64_t)head->e_phnum * sizeof(Elf64_Phdr) > bytes - head->e_phoff)
+        return false;
+    const Elf64_Phdr *parts = (const void *)(image + head->e_phoff);
+    for (int i = 0; i < head->e_phnum; i++) {
+        if (parts[i].p_type != PT_DYNAMIC || parts[i].p_offset % 8 || parts[i].p_offset > bytes ||
+            parts[i].p_filesz > bytes - parts[i].p_offset)
+            continue;
+        const Elf64_Dyn *rows = (const void *)(image + parts[i].p_offset);
+        uint64_t count = parts[i].p_filesz / sizeof(*rows);
+        for (uint64_t r = 0; r < count && rows[r].d_tag != DT_NULL; r++)
+            if (rows[r].d_tag == DT_STRTAB)
+                strings = file_offset(parts, head->e_phnum, rows[r].d_un.d_ptr);
+        for (uint64_t r = 0; strings < bytes && r < count && rows[r].d_tag != DT_NULL; r++) {
+            if (rows[r].d_tag != DT_NEEDED || rows[r].d_un.d_val >= bytes - strings)
+                continue;
+            const char *name = (const char *)image + strings + rows[r].d_un.d_val;
+            size_t room = bytes - strings - rows[r].d_un.d_val;
+            has_ours |= room > 13 && !strncmp(name, "libmpi_abi.so", 13);
+            has_pmix |= room > 10 && !strncmp(name, "libpmix.so", 10);
+        }
+    }
+    return has_ours && !has_pmix;
+}
+
+static bool file_is_ours(int wdir, const char *path)
+{
+    struct stat stat;
+    bool is_ours = false;
+    int fd = openat(wdir, path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > 0) {
+        void *image = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (image != MAP_FAILED) {
+            is_ours = image_is_ours(image, (uint64_t)stat.st_size);
+            munmap(image, (size_t)stat.st_size);
+        }
+    }
+    close(fd);
+    return is_ours;
+}
+
+static int program_refuse(const char *name, int error)
+{
+    switch (error) {
+    case ENOENT:
+        if (strchr(name, '/'))
+            return complain(127, "no such program: %s", name);
+        return complain(127, "no such program: %s is not in PATH%s", name,
+                        access(name, X_OK) ? "" : " (it is in this directory: write ./ before it)");
+    case ENOTDIR:
+        return complain(127, "no such program: %s", name);
+    case EISDIR:
+        return complain(126, "cannot execute %s: it is a directory", name);
+    case EACCES:
+        return complain(126, "cannot execute %s: no permission (chmod +x?)", name);
+    default:
+        return complain(126, "cannot execute %s: %s", name, strerror(error));
+    }
+}
+
+int program_find(app *part)
+{
+    const char *name = part->argv[0];
+    int wdir = AT_FDCWD, error = 0;
+
+    if (part->wdir) {
+        wdir = open(part->wdir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (wdir < 0)
+            return complain(2, "working directory %s: %s", part->wdir, strerror(errno));
+    }
+    if (strchr(name, '/')) {
+        if (path_try(wdir, name))
+            error = errno;
+        else if (!(part->path = strdup(name)))
+            error = ENOMEM;
+    } else {
+        error = path_search(wdir, name, &part->path);
+    }
+    if (!error)
+        part->is_ours = file_is_ours(wdir, part->path);
+    if (wdir != AT_FDCWD)
+        close(wdir);
+    return error ? program_refuse(name, error) : 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * program: finds what a part is to execute, and looks which libraries it is linked with.
+ */
+#ifndef WEFT_MPIRUN_PROGRAM_H
+#define WEFT_MPIRUN_PROGRAM_H
+
+#include "tools/mpirun/options.h"
+
+/* Fills part->path and is_ours. 0, or 127/126 after a line that says why. */
+int program_find(app *part);
+
+#endif

@@ -1,0 +1,21 @@
+# mpirun (and mpiexec, a link to it): starts the ranks. libpmix is loaded at run time, only for programs that may want it.
+bin_PROGRAMS += mpirun
+mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS)
+mpirun_LDADD = libweft.la $(HWLOC_LIBS)
+mpirun_SOURCES = src/tools/mpirun/main.c \
+	src/tools/mpirun/bind.c src/tools/mpirun/bind.h \
+	src/tools/mpirun/environ.c src/tools/mpirun/environ.h \
+	src/tools/mpirun/guard.c src/tools/mpirun/guard.h \
+	src/tools/mpirun/help.c \
+	src/tools/mpirun/io.c src/tools/mpirun/io.h \
+	src/tools/mpirun/job.c src/tools/mpirun/job.h \
+	src/tools/mpirun/options.c src/tools/mpirun/options.h \
+	src/tools/mpirun/pmix_host.h \
+	src/tools/mpirun/program.c src/tools/mpirun/program.h \
+	src/tools/mpirun/signals.c src/tools/mpirun/signals.h
+if WITH_PMIX
+mpirun_SOURCES += src/tools/mpirun/pmix_host.c
+else
+mpirun_SOURCES += src/tools/mpirun/pmix_none.c
+endif
+EXTRA_DIST += src/tools/mpirun/pmix_none.c
