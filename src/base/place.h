@@ -10,6 +10,8 @@
 int weft_place_affinity_cpus(void);
 /* CPUs' worth of time that the cgroups (v2, or v1's cfs quota) from ours up to the root allow, rounded up; 0 when unlimited. */
 int weft_place_quota_cpus(void);
+/* The same, read below another root directory: for tests. */
+int weft_place_quota_under(const char *root);
 /* The smaller of both: what the node can run of us at one time. At least 1. */
 int weft_place_cpus(void);
 

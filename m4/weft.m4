@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What configure asks, in Weft's words: everything that is missing is collected and told at once, with the Debian package for each.
+
+AC_DEFUN([WEFT_NEED_START], [weft_missing= ; weft_packages= ])
+
+# WEFT_NEED(what, Debian package): notes that it is missing.
+AC_DEFUN([WEFT_NEED], [
+    weft_missing="$weft_missing
+    $1 (Debian package: $2)"
+    weft_packages="$weft_packages $2"
+])
+
+AC_DEFUN([WEFT_NEED_END], [
+    AS_IF([test -n "$weft_packages"],
+          [AC_MSG_ERROR([missing:$weft_missing
+  On Debian: apt-get install$weft_packages])])
+])
+
+# WEFT_LIBRARY_MAYBE(VARIABLE, pkg-config name, header, Debian package): sets VARIABLE_CFLAGS, VARIABLE_LIBS and have_VARIABLE.
+AC_DEFUN([WEFT_LIBRARY_MAYBE], [
+    AC_ARG_VAR([$1_CFLAGS], [compiler flags for $2])
+    AC_ARG_VAR([$1_LIBS], [linker flags for $2])
+    AS_IF([test -z "${$1_CFLAGS+set}" && test -n "$PKG_CONFIG"], [$1_CFLAGS=`$PKG_CONFIG --cflags $2 2>/dev/null`])
+    AS_IF([test -z "${$1_LIBS+set}" && test -n "$PKG_CONFIG"], [$1_LIBS=`$PKG_CONFIG --libs $2 2>/dev/null`])
+    weft_cppflags=$CPPFLAGS
+    CPPFLAGS="$CPPFLAGS $$1_CFLAGS"
+    AC_CHECK_HEADER([$3], [have_$1=yes], [have_$1=no])
+    CPPFLAGS=$weft_cppflags
+    AS_IF([test "$have_$1" = no], [AC_MSG_NOTICE([$2 is not there (Debian package: $4)])])
+])
+
+AC_DEFUN([WEFT_LIBRARY], [
+    WEFT_LIBRARY_MAYBE([$1], [$2], [$3], [$4])
+    AS_IF([test "$have_$1" = no], [WEFT_NEED([$3], [$4])])
+])
+
+# The compiler must know gnu11, C11 atomics without a library for 8 bytes, and visibility.
+AC_DEFUN([WEFT_COMPILER], [
+    weft_cflags=$CFLAGS
+    CFLAGS="$CFLAGS -std=gnu11 -fvisibility=hidden"
+    AC_MSG_CHECKING([whether $CC knows gnu11, atomics and visibility])
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <stdatomic.h>
+#include <stdint.h>
+_Static_assert(sizeof(void *) == 8, "64 bit");
+static _Atomic uint64_t word;]], [[return (int)atomic_fetch_add(&word, 1);]])],
+        [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         WEFT_NEED([a 64-bit C compiler that knows -std=gnu11 and lock-free 8-byte atomics], [gcc])])
+    CFLAGS=$weft_cflags
+])
+
+# Where libpmix stands, for dlopen: beside the linker's own places Debian has it in a folder of its own.
+AC_DEFUN([WEFT_PMIX_SONAME], [
+    weft_pmix_dir=`$PKG_CONFIG --variable=libdir pmix 2>/dev/null`
+    AC_DEFINE_UNQUOTED([WEFT_PMIX_LIBDIR], ["$weft_pmix_dir"], [where libpmix.so.2 was at build time])
+])
+
+AC_DEFUN([WEFT_SANITIZERS], [
+    SANITIZE_CFLAGS=
+    AS_IF([test "$enable_asan" = yes && test "$enable_tsan" = yes], [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])])
+    AS_IF([test "$enable_asan" = yes], [SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fsanitize=address"])
+    AS_IF([test "$enable_ubsan" = yes], [SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fsanitize=undefined -fno-sanitize-recover=undefined"])
+    AS_IF([test "$enable_tsan" = yes], [SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fsanitize=thread"])
+    AS_IF([test -n "$SANITIZE_CFLAGS"], [SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fno-omit-frame-pointer"])
+    AC_SUBST([SANITIZE_CFLAGS])
+])

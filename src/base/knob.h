@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * knob: what a user may set, one table (knobs.def). Read once at start from WEFT_<NAME>, frozen after that; before it, the defaults
+ * stand. Anybody reads `weft_knob.spin_us`; only weft_knobs_load writes (and tests, before they open a world).
+ */
+#ifndef WEFT_BASE_KNOB_H
+#define WEFT_BASE_KNOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+
+enum weft_knob_large { WEFT_LARGE_AUTO, WEFT_LARGE_COPY, WEFT_LARGE_GET, WEFT_LARGE_HALVES };
+enum weft_knob_sleep { WEFT_SLEEP_AUTO, WEFT_SLEEP_NEVER, WEFT_SLEEP_ALWAYS };
+enum weft_knob_segment { WEFT_SEGMENT_AUTO, WEFT_SEGMENT_OFF };
+
+typedef struct weft_knobs {
+#define KNOB_INT(name, start, least, most, sentence) int name;
+#define KNOB_SIZE(name, start, least, most, sentence) uint64_t name;
+#define KNOB_BOOL(name, start, sentence) bool name;
+#define KNOB_CHOICE(name, start, words, sentence) int name;
+#define KNOB_TEXT(name, start, sentence) const char *name;
+#define KNOB_OTHER(name, sentence)
+#include "base/knobs.def"
+#undef KNOB_INT
+#undef KNOB_SIZE
+#undef KNOB_BOOL
+#undef KNOB_CHOICE
+#undef KNOB_TEXT
+#undef KNOB_OTHER
+} weft_knobs;
+
+extern weft_knobs weft_knob;
+
+/* Reads the environment: a value out of range is warned about and clamped, one that cannot be read keeps the default, an unknown
+ * WEFT_ name is warned about once with the nearest name. Sets the log's limit. Warns only if `warn` (one process of a job is enough). */
+void weft_knobs_load(bool warn);
+
+enum weft_knob_kind { WEFT_KNOB_INT, WEFT_KNOB_SIZE, WEFT_KNOB_BOOL, WEFT_KNOB_CHOICE, WEFT_KNOB_TEXT };
+
+/* The table, for weft-info and tests. */
+typedef struct weft_knob_row {
+    const char *name; /* without WEFT_, lower case */
+    enum weft_knob_kind kind;
+    size_t offset; /* of the field in weft_knobs */
+    int64_t least, most;
+    const char *words; /* CHOICE: separated by | */
+    const char *sentence;
+} weft_knob_row;
+
+extern const weft_knob_row weft_knob_rows[];
+extern const int weft_knob_row_count;
+
+/* The value of row `index` in words; cut at `room`. */
+void weft_knob_show(int index, char *text, size_t room);
+/* The same for the value that it has when nobody sets it. */
+void weft_knob_show_default(int index, char *text, size_t room);
+/* Where the value comes from: "default", "environment", or "environment, clamped". */
+const char *weft_knob_origin(int index);
+/* The WEFT_ name (knob or other) that is nearest to `name`, or NULL when none is near. */
+const char *weft_knob_nearest(const char *name, char *text, size_t room);
+
+#endif

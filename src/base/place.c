@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * place: counts the CPUs that this process may use. Called at start by the wait engine and the launcher.
+ * Invariant: never less than one CPU, and a file that is missing or strange means "no limit", never an error.
+ */
+#include "base/place.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_ROOM 1024
+
+int weft_place_affinity_cpus(void)
+{
+    /* The kernel refuses a mask smaller than its own: grow until it fits. */
+    for (int room = 1024; room <= 1 << 20; room *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)room);
+        if (!set)
+            return 1;
+        size_t bytes = CPU_ALLOC_SIZE((size_t)room);
+        int rc = sched_getaffinity(0, bytes, set);
+        int cpus = rc ? 0 : CPU_COUNT_S(bytes, set);
+        CPU_FREE(set);
+        if (rc == 0)
+            return cpus > 0 ? cpus : 1;
+    }
+    return 1;
+}
+
+/* The first line of a small file; false when it cannot be read. */
+static bool line_read(const char *path, char *line, int room)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    bool is_read = fgets(line, room, file) != NULL;
+    fclose(file);
+    return is_read;
+}
+
+/* The quota of one directory in CPUs, 0 when it has none. v2: "max 100000" or "150000 100000"; v1: two files, -1 for none. */
+static double quota_of(const char *directory, bool is_v2)
+{
+    char path[3 * PATH_ROOM + 32], line[128];
+    double quota = 0, period = 0;
+    if (is_v2) {
+        snprintf(path, sizeof(path), "%s/cpu.max", directory);
+        if (!line_read(path, line, sizeof(line)) || sscanf(line, "%lf %lf", &quota, &period) != 2)
+            return 0;
+    } else {
+        snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", directory);
+        if (!line_read(path, line, sizeof(line)))
+            return 0;
+        quota = atof(line);
+        snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", directory);
+        if (!line_read(path, line, sizeof(line)))
+            return 0;
+        period = atof(line);
+    }
+    return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+/* Is `word` one of those that commas separate in `list`? */
+static bool list_has(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+        if (strcspn(at, ",\n") == length && memcmp(at, word, length) == 0)
+            return true;
+    return false;
+}
+
+/* Our cgroup's path in the hierarchy that has the cpu controller (/proc/self/cgroup). */
+static bool group_find(const char *root, bool is_v2, char *group, size_t room)
+{
+    char path[PATH_ROOM], line[PATH_ROOM];
+    snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+    FILE *file = fopen(path, "re");
+    bool is_found = false;
+    while (file && !is_found && fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = 0;
+        char *controllers = strchr(line, ':');
+        char *where = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!where)
+            continue;
+        *where++ = 0;
+        controllers++;
+        is_found = is_v2 ? *controllers == 0 : list_has(controllers, "cpu");
+        if (is_found)
+            snprintf(group, room, "%s", where);
+    }
+    if (file)
+        fclose(file);
+    return is_found;
+}
+
+/* Where that hierarchy is mounted, and which part of it (/proc/self/mountinfo). */
+static bool mount_find(const char *root, bool is_v2, char *mount, char *part)
+{
+    char path[PATH_ROOM], line[2 * PATH_ROOM];
+    snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
+    FILE *file = fopen(path, "re");
+    bool is_found = false;
+    while (file && !is_found && fgets(line, sizeof(line), file)) {
+        char kind[32], options[PATH_ROOM];
+        const char *tail = strstr(line, " - ");
+        if (!tail || sscanf(tail, " - %31s %*s %1023s", kind, options) != 2)
+            continue;
+        if (sscanf(line, "%*s %*s %*s %1023s %1023s", part, mount) != 2)
+            continue;
+        is_found = is_v2 ? strcmp(kind, "cgroup2") == 0 : strcmp(kind, "cgroup") == 0 && list_has(options, "cpu");
+    }
+    if (file)
+        fclose(file);
+    return is_found;
+}
+
+/* The least quota from our group up to the top of one hierarchy, 0 when there is none. */
+static double hierarchy_quota(const char *root, bool is_v2)
+{
+    char group[PATH_ROOM], mount[PATH_ROOM], part[PATH_ROOM], directory[3 * PATH_ROOM];
+    if (!group_find(root, is_v2, group, sizeof(group)) || !mount_find(root, is_v2, mount, part))
+        return 0;
+    /* A container sees a part of the tree mounted: its own path begins with that part. */
+    const char *below = group;
+    size_t length = strlen(part);
+    if (strcmp(part, "/") != 0 && strncmp(group, part, length) == 0)
+        below = group + length;
+    size_t top = (size_t)snprintf(directory, sizeof(directory), "%s%s", root, mount);
+    snprintf(directory + top, sizeof(directory) - top, "%s", strcmp(below, "/") == 0 ? "" : below);
+    double least = 0;
+    for (;;) {
+        double quota = quota_of(directory, is_v2);
+        if (quota > 0 && (least == 0 || quota < least))
+            least = quota;
+        char *slash = strrchr(directory + top, '/');
+        if (!slash)
+            return least;
+        *slash = 0;
+    }
+}
+
+int weft_place_quota_under(const char *root)
+{
+    double v2 = hierarchy_quota(root, true), v1 = hierarchy_quota(root, false);
+    double least = v2 > 0 && (v1 <= 0 || v2 < v1) ? v2 : v1;
+    int whole = (int)least;
+    return least <= 0 ? 0 : whole + (least > whole);
+}
+
+int weft_place_quota_cpus(void)
+{
+    return weft_place_quota_under("");
+}
+
+int weft_place_cpus(void)
+{
+    int cpus = weft_place_affinity_cpus(), quota = weft_place_quota_cpus();
+    return quota > 0 && quota < cpus ? quota : cpus;
+}

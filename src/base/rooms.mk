@@ -1,0 +1,10 @@
+# src/base: status, log, knobs, place, and the small things that the language lacks
+libweft_la_SOURCES += \
+	src/base/clock.h \
+	src/base/fifomap.c src/base/fifomap.h \
+	src/base/knob.c src/base/knob.h src/base/knobs.def \
+	src/base/list.h \
+	src/base/log.c src/base/log.h \
+	src/base/macros.h \
+	src/base/place.c src/base/place.h \
+	src/base/status.c src/base/status.h

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * status: the words behind the codes. The last description of each thread is kept here until somebody shows it.
+ * Invariant: weft_fail never allocates and never fails, so that it can describe running out of memory.
+ */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/macros.h"
+
+static _Thread_local struct {
+    int code;
+    char text[512];
+} said;
+
+int weft_fail(int code, const char *format, ...)
+{
+    /* A text may quote the one before it ("while ...: %s"): format beside it, then move. */
+    char text[sizeof(said.text)];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    __builtin_memcpy(said.text, text, sizeof(text));
+    said.code = code;
+    return code;
+}
+
+const char *weft_fail_text(int code)
+{
+    return code && said.code == code ? said.text : weft_status_text(code);
+}
+
+static const char *const words[] = {
+    [0] = "no error",
+    [-WEFT_E_NOMEM] = "out of memory",
+    [-WEFT_E_NOSPACE] = "no room left in shared memory or on a device",
+    [-WEFT_E_SYSTEM] = "a system call failed",
+    [-WEFT_E_PEER] = "the other process is lost",
+    [-WEFT_E_TIMEOUT] = "a deadline passed",
+    [-WEFT_E_UNSUPPORTED] = "not supported",
+    [-WEFT_E_INTERN] = "internal error: an invariant of the library is broken",
+    [-WEFT_E_TRUNCATE] = "the message is longer than the receive buffer",
+    [-WEFT_E_BUFFER] = "invalid buffer pointer",
+    [-WEFT_E_COUNT] = "invalid count",
+    [-WEFT_E_TYPE] = "invalid datatype",
+    [-WEFT_E_TAG] = "invalid tag",
+    [-WEFT_E_COMM] = "invalid communicator",
+    [-WEFT_E_RANK] = "invalid rank",
+    [-WEFT_E_REQUEST] = "invalid request",
+    [-WEFT_E_ROOT] = "invalid root",
+    [-WEFT_E_GROUP] = "invalid group",
+    [-WEFT_E_OP] = "invalid reduction operation",
+    [-WEFT_E_ARG] = "invalid argument",
+    [-WEFT_E_ERRHANDLER] = "invalid error handler",
+    [-WEFT_E_INFO] = "invalid info object",
+    [-WEFT_E_KEY] = "a remote memory key was refused",
+    [-WEFT_E_OTHER] = "known error not in this list",
+    [-WEFT_E_IN_STATUS] = "the error code is in the statuses",
+    [-WEFT_E_PENDING] = "the request is neither failed nor complete",
+    [-WEFT_E_TOOLARGE] = "a value does not fit the type of its argument",
+    [-WEFT_E_REVOKED] = "the communicator is revoked",
+};
+_Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence");
+
+const char *weft_status_text(int code)
+{
+    if (code == WEFT_AGAIN)
+        return "not now: a resource is full for the moment";
+    if (code > 0 || code <= WEFT_E_LAST)
+        return "unknown error code";
+    return words[-code];
+}
