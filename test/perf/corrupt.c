@@ -69,7 +69,8 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
     return rc;
 }
 
-int MPI_Alltoall(const void *in, int in_count, MPI_Datatype in_type, void *out, int out_count, MPI_Datatype out_type, MPI_Comm comm)
+int MPI_Alltoall(const void *in, int in_count, MPI_Datatype in_type, void *out, int out_count, MPI_Datatype out_type,
+                 MPI_Comm comm)
 {
     int rc = PMPI_Alltoall(in, in_count, in_type, out, out_count, out_type, comm);
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * hello: every rank says who it is and where it runs. mpicc hello.c -o hello && mpirun -n 4 ./hello
+ */
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    char host[MPI_MAX_PROCESSOR_NAME];
+    int rank, size, length;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Get_processor_name(host, &length);
+    printf("hello from rank %d of %d on %s\n", rank, size, host);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,1 @@
+# test/examples: see house.md; its owner lists the sources here

@@ -1,0 +1,1 @@
+# test/perf: see house.md; its owner lists the sources here
