@@ -16,7 +16,6 @@
 #include "type/pack.h"
 #include "type/shelf.h"
 
-#define FIRST_NUMBER 4096
 #define CHUNK (UINT64_C(1) << 30) /* elements per call of a user's function with an int length */
 
 /* MPI_User_function and MPI_User_function_c: MPI_Datatype is a pointer to weft_type. */
@@ -109,20 +108,6 @@ void weft_op_retire(weft_op *op)
         return;
     op->magic = 0;
     weft_op_drop(op);
-}
-
-int weft_op_number(const weft_op *op)
-{
-    return op->handle ? op->handle : FIRST_NUMBER + (int)weft_shelf_number(op);
-}
-
-const weft_op *weft_op_numbered(int number)
-{
-    const weft_op *op;
-    if (number < FIRST_NUMBER)
-        return number >= 0 ? weft_op_of((const void *)(uintptr_t)number) : NULL;
-    op = weft_shelf_find(&op_shelf, (uint32_t)number - FIRST_NUMBER);
-    return op && op->magic == WEFT_OP_MAGIC ? op : NULL;
 }
 
 static const char *type_text(const weft_type *type)

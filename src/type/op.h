@@ -43,9 +43,6 @@ void weft_op_hold(const weft_op *op);
 void weft_op_drop(const weft_op *op);
 /* The user gives the handle up (MPI_Op_free); operations under way go on using it. */
 void weft_op_retire(weft_op *op);
-/* As weft_type_number. */
-int weft_op_number(const weft_op *op);
-const weft_op *weft_op_numbered(int number);
 
 /* May this operator reduce this type (MPI 5.0, 6.9.2)? User operators: always. On no: WEFT_E_OP with a text that names both. */
 int weft_op_fits(const weft_op *op, const weft_type *type);

@@ -12,6 +12,7 @@
 #include "type/program.h"
 
 #define BOUNCE 4096 /* bytes on the stack of weft_copy; sim's fibres have small stacks */
+#define TILE 64     /* elements whose columns are moved in turn, so that they stay in the first cache */
 
 /* MPI_BOTTOM plus absolute displacements is legal: do the sum on integers. */
 static inline char *at(const void *base, int64_t disp)
@@ -51,14 +52,14 @@ static inline __attribute__((always_inline)) void move_any(char *memory, char *p
     }
 }
 
-/* count whole blocks. The switch is outside of the loops: each loop moves a constant number of bytes. */
+/* count whole blocks, `stride` apart in memory and `step` in the packed form. The switch is outside of the loops: each loop moves a constant number of bytes. */
 #define BLOCKS_OF(constant)                                                                                                        \
     case constant:                                                                                                                 \
-        _Pragma("GCC unroll 8") for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += (constant))             \
+        _Pragma("GCC unroll 8") for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step)                   \
             move(memory, packed, constant, packing);                                                                               \
         break
 static inline __attribute__((always_inline)) void blocks_move(char *memory, int64_t stride, uint64_t count, uint64_t bytes,
-                                                              char *packed, bool packing)
+                                                              char *packed, uint64_t step, bool packing)
 {
     switch (bytes) {
         BLOCKS_OF(1);
@@ -72,19 +73,21 @@ static inline __attribute__((always_inline)) void blocks_move(char *memory, int6
         BLOCKS_OF(48);
         BLOCKS_OF(64);
     default:
-        for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += bytes)
+        for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step)
             move_any(memory, packed, bytes, packing);
     }
 }
 
-static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed)
+static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
+                                                 uint64_t step)
 {
-    blocks_move(memory, stride, count, bytes, packed, true);
+    blocks_move(memory, stride, count, bytes, packed, step, true);
 }
 
-static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed)
+static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
+                                                   uint64_t step)
 {
-    blocks_move(memory, stride, count, bytes, packed, false);
+    blocks_move(memory, stride, count, bytes, packed, step, false);
 }
 
 /* Moves packed bytes [skip, skip + bytes) of a node that is put at `memory`. */
@@ -122,12 +125,32 @@ static inline __attribute__((always_inline)) void run_move(const weft_type_progr
     }
     whole = bytes == node->size ? node->count : bytes / block;
     if (packing)
-        blocks_pack(memory, node->stride, whole, block, packed);
+        blocks_pack(memory, node->stride, whole, block, packed, block);
     else
-        blocks_unpack(memory, node->stride, whole, block, packed);
+        blocks_unpack(memory, node->stride, whole, block, packed, block);
     part = bytes - whole * block;
     if (part)
         move_any(at(memory, (int64_t)whole * node->stride), packed + whole * block, part, packing);
+}
+
+/* Whole elements that are short lists of dense blocks: column by column, each with a loop for its length. */
+static inline __attribute__((always_inline)) void table_move(const weft_type_program *table, char *memory, int64_t stride,
+                                                             uint64_t count, char *packed, bool packing)
+{
+    while (count) {
+        uint64_t some = count < TILE ? count : TILE;
+        for (uint64_t j = 0; j < table->count; j++) {
+            const weft_program_block *b = &table->blocks[j];
+            char *column = at(memory, table->disp + b->disp);
+            if (packing)
+                blocks_pack(column, stride, some, b[1].start - b->start, packed + b->start, table->size);
+            else
+                blocks_unpack(column, stride, some, b[1].start - b->start, packed + b->start, table->size);
+        }
+        memory = at(memory, (int64_t)some * stride);
+        packed += some * table->size;
+        count -= some;
+    }
 }
 
 static inline __attribute__((always_inline)) void loop_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
@@ -137,7 +160,15 @@ static inline __attribute__((always_inline)) void loop_move(const weft_type_prog
     memory = at(memory, (int64_t)first * node->stride);
     skip -= first * node->bytes;
     while (bytes) {
-        uint64_t part = node->bytes - skip < bytes ? node->bytes - skip : bytes;
+        uint64_t part, whole = !skip && node->child->kind == WEFT_PROGRAM_TABLE ? bytes / node->bytes : 0;
+        if (whole) {
+            table_move(node->child, memory, node->stride, whole, packed, packing);
+            memory = at(memory, (int64_t)whole * node->stride);
+            packed += whole * node->bytes;
+            bytes -= whole * node->bytes;
+            continue;
+        }
+        part = node->bytes - skip < bytes ? node->bytes - skip : bytes;
         node_move(node->child, memory, skip, part, packed, packing);
         memory = at(memory, node->stride);
         packed += part;

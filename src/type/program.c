@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lists up to this long are taken over entry by entry into the list around them: a struct of structs needs no second search. */
+/* Lists up to this long, if all dense, are moved by columns when they repeat; and lists up to this long are taken over entry by entry into the list around them: a struct of structs needs no second search. */
 #define FLATTEN 32
 
 void weft_program_dense(weft_type_program *node, int64_t disp, uint64_t bytes)
@@ -37,7 +37,7 @@ void weft_program_repeat(weft_type_program *node, const weft_type_program *child
     } else if (node_is_dense(child)) {
         merged.count = count;
         merged.stride = stride;
-    } else if (child->kind != WEFT_PROGRAM_LIST && stride == (int64_t)child->count * child->stride) {
+    } else if ((child->kind == WEFT_PROGRAM_RUN || child->kind == WEFT_PROGRAM_LOOP) && stride == (int64_t)child->count * child->stride) {
         merged.count = child->count * count;
     } else {
         merged = (weft_type_program){.kind = WEFT_PROGRAM_LOOP, .size = child->size * count, .count = count, .stride = stride,
@@ -112,7 +112,7 @@ void weft_builder_add(weft_program_builder *builder, const weft_type_program *no
         builder_dense(builder, disp + node->disp, node->bytes);
         return;
     }
-    if (node->kind == WEFT_PROGRAM_LIST && node->count <= FLATTEN) {
+    if ((node->kind == WEFT_PROGRAM_LIST || node->kind == WEFT_PROGRAM_TABLE) && node->count <= FLATTEN) {
         for (uint64_t i = 0; i < node->count; i++) {
             const weft_program_block *from = &node->blocks[i];
             if (from->child)
@@ -143,6 +143,16 @@ static bool builder_is_even(const weft_program_builder *builder)
     return true;
 }
 
+static bool builder_is_table(const weft_program_builder *builder)
+{
+    if (builder->count > FLATTEN)
+        return false;
+    for (uint64_t i = 0; i < builder->count; i++)
+        if (builder->blocks[i].child)
+            return false;
+    return true;
+}
+
 weft_type_program *weft_builder_finish(weft_program_builder *builder)
 {
     weft_type_program node, dense, *root;
@@ -165,10 +175,10 @@ weft_type_program *weft_builder_finish(weft_program_builder *builder)
         node.disp += b->disp;
     } else {
         builder->blocks[builder->count] = (weft_program_block){.start = builder->size};
-        node = (weft_type_program){.kind = WEFT_PROGRAM_LIST, .size = builder->size, .count = builder->count, .blocks = b};
+        node = (weft_type_program){.kind = builder_is_table(builder) ? WEFT_PROGRAM_TABLE : WEFT_PROGRAM_LIST, .size = builder->size, .count = builder->count, .blocks = b};
     }
     root = weft_program_root(&node, builder->nodes);
-    if (root && root->kind == WEFT_PROGRAM_LIST && root->blocks == b)
+    if (root && b && root->blocks == b)
         root->memory = blocks;
     else
         free(blocks);

@@ -15,7 +15,8 @@
 enum weft_program_kind {
     WEFT_PROGRAM_RUN,  /* count dense blocks of `bytes`, `stride` apart; count 1: one dense block; count 0: nothing */
     WEFT_PROGRAM_LOOP, /* count times `child`, `stride` apart; `bytes` is the child's packed size */
-    WEFT_PROGRAM_LIST  /* count blocks one after the other, each dense or a child */
+    WEFT_PROGRAM_LIST, /* count blocks one after the other, each dense or a child */
+    WEFT_PROGRAM_TABLE /* a short list, all dense: when it is repeated, its columns are moved one by one */
 };
 
 /* One entry of a list; its packed bytes reach to the next one's start (a last entry marks the end). */

@@ -14,8 +14,6 @@
 #include "type/program.h"
 #include "type/shelf.h"
 
-#define FIRST_NUMBER 4096 /* handles below are the ABI's */
-
 typedef struct weft_float16_pair { weft_float16 re, im; } weft_float16_pair;
 typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
 
@@ -27,7 +25,7 @@ typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
         {.disp = offsetof(struct pair_##name_, i), .start = sizeof(first_type)},                                                   \
         {.start = sizeof(first_type) + sizeof(second_type)}};                                                                      \
     static const weft_type_program program_##name_ = {                                                                             \
-        .kind = offsetof(struct pair_##name_, i) == sizeof(first_type) ? WEFT_PROGRAM_RUN : WEFT_PROGRAM_LIST,                     \
+        .kind = offsetof(struct pair_##name_, i) == sizeof(first_type) ? WEFT_PROGRAM_RUN : WEFT_PROGRAM_TABLE,                    \
         .size = sizeof(first_type) + sizeof(second_type),                                                                          \
         .count = offsetof(struct pair_##name_, i) == sizeof(first_type) ? 1 : 2,                                                   \
         .bytes = sizeof(first_type) + sizeof(second_type),                                                                         \
@@ -111,20 +109,6 @@ int weft_type_commit(weft_type *type)
     if (!type->is_committed) /* predefined ones lie in constant memory */
         type->is_committed = true;
     return 0;
-}
-
-int weft_type_number(const weft_type *type)
-{
-    return type->is_predefined ? type->handle : FIRST_NUMBER + (int)weft_shelf_number(type);
-}
-
-const weft_type *weft_type_numbered(int number)
-{
-    const weft_type *type;
-    if (number < FIRST_NUMBER)
-        return number >= 0 ? weft_type_of((const void *)(uintptr_t)number) : NULL;
-    type = weft_shelf_find(&type_shelf, (uint32_t)number - FIRST_NUMBER);
-    return type && type->magic == WEFT_TYPE_MAGIC ? type : NULL;
 }
 
 static int64_t *copy_numbers(const int64_t *from, uint32_t count, bool *is_out)

@@ -92,8 +92,4 @@ void weft_type_drop(const weft_type *type); /* the last drop frees; predefined: 
 /* The user gives the handle up (MPI_Type_free): from now on weft_type_of knows it no more; whoever holds the type may go on using it. */
 void weft_type_retire(weft_type *type);
 
-/* A number for a live type, the same each time, and back: the ABI's constant, or 4096 and up. NULL for numbers never given. */
-int weft_type_number(const weft_type *type);
-const weft_type *weft_type_numbered(int number);
-
 #endif
