@@ -12,11 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "base/macros.h"
-
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "0"
-#endif
 
 enum opt_id {
     OPT_COUNT, OPT_ENV, OPT_X, OPT_GENV, OPT_ENVLIST, OPT_GENVLIST, OPT_ENVNONE, OPT_GENVNONE, OPT_GENVALL, OPT_WDIR, OPT_TAG,
