@@ -272,7 +272,12 @@ static int node_gather(weft_node *node, const weft_coll *args)
     return WEFT_OK;
 }
 
-static uint64_t part_bytes(const weft_node *node) { return node->slot_bytes / node->ranks / 16 * 16 ? node->slot_bytes / node->ranks / 16 * 16 : 1; }
+/* What one member's part may take of a slot that holds one for each; slots are large enough for four bytes at the least. */
+static uint64_t part_bytes(const weft_node *node)
+{
+    uint64_t part = node->slot_bytes / node->ranks;
+    return part >= 16 ? part / 16 * 16 : part;
+}
 
 static int node_scatter(weft_node *node, const weft_coll *args)
 {

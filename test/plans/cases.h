@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cases: one collective call on all ranks of a model or on threads: buffers, naive results, and the comparison with them, gaps of
+ * strided types and untouched buffers included.
+ */
+#ifndef WEFT_TEST_PLANS_CASES_H
+#define WEFT_TEST_PLANS_CASES_H
+
+#include "collectives/plan.h"
+
+/* long: integers, sum. pair: strings of affine maps, an operator that does not commute. wide: pairs with a gap after each. */
+enum cases_type { CASES_LONG, CASES_PAIR, CASES_WIDE, CASES_TYPES };
+
+typedef struct cases_call {
+    enum weft_coll_kind kind;
+    uint32_t ranks;
+    uint64_t count; /* elements per rank, or of the vector */
+    int root;
+    bool in_place;
+    enum cases_type type;
+    uint32_t round; /* varies the data */
+} cases_call;
+
+typedef struct cases_side {
+    weft_coll args;
+    char *send, *recv, *expect_send, *expect_recv;
+    uint64_t send_bytes, recv_bytes;
+} cases_side;
+
+void cases_open(void);
+void cases_close(void);
+/* Buffers and arguments of one rank, with what they must be like afterwards. */
+void cases_begin(const cases_call *call, uint32_t rank, cases_side *side);
+/* Compares; NULL or what differs (static text). */
+const char *cases_compare(const cases_side *side);
+void cases_end(cases_side *side);
+
+#endif

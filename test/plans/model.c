@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * model: see model.h. Called by test_plans.c, and by the collectives under test in place of p2p, req and wait.
+ */
+#include "model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "base/status.h"
+#include "core/lane.h"
+#include "core/wait.h"
+#include "p2p/p2p.h"
+#include "type/pack.h"
+
+#define STACK_BYTES (192u << 10)
+#define RANKS_MAX 64
+
+typedef struct message {
+    struct message *next;
+    int32_t from, to, tag;
+    uint64_t bytes;
+    weft_req *late; /* the send is over when this arrives; NULL: it was over at once, and data holds a copy */
+    const void *buf;
+    uint64_t count;
+    const weft_type *type;
+    char data[];
+} message;
+
+typedef struct rank_state {
+    ucontext_t context;
+    char *stack;
+    weft_lane lane;
+    weft_chan chan;
+    weft_team team;
+    message *flying[RANKS_MAX]; /* by sender, oldest first */
+    message *unexpected;        /* oldest first */
+    weft_link posted;
+    bool is_over;
+} rank_state;
+
+static struct {
+    rank_state *ranks;
+    uint32_t count, now;
+    uint64_t random;
+    ucontext_t outside;
+    model_rank *body;
+    void *argument;
+    int complaints;
+    uint64_t events;
+} model;
+
+model_counts model_total;
+
+uint64_t model_random(uint64_t *state)
+{
+    uint64_t x = (*state += 0x9e3779b97f4a7c15u);
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+void model_complain(const char *format, ...)
+{
+    va_list args;
+
+    if (model.complaints++ || getenv("MODEL_QUIET"))
+        return;
+    va_start(args, format);
+    fprintf(stderr, "rank %u of %u: ", model.now, model.count);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+static uint64_t dice(uint64_t sides) { return model_random(&model.random) % sides; }
+
+void model_yield(void) { swapcontext(&model.ranks[model.now].context, &model.outside); }
+
+/* ---- what collectives call ---- */
+
+static weft_req done_req = {.is_done = true, .is_static = true};
+
+weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind)
+{
+    weft_req *req = calloc(1, sizeof *req);
+    req->magic = WEFT_REQ_MAGIC;
+    req->lane = lane;
+    req->kind = (uint8_t)kind;
+    return req;
+}
+
+void weft_req_free(weft_req *req)
+{
+    if (req->is_static)
+        return;
+    if (!req->is_done && req->kind != WEFT_REQ_PLAN)
+        model_complain("a request is freed before it is over");
+    if (req->free_extra)
+        req->free_extra(req);
+    free(req);
+}
+
+void weft_req_end(weft_req *req, int rc)
+{
+    req->rc = rc;
+    req->is_done = true;
+    if (!req->gate)
+        return;
+    if (rc && !req->gate->rc)
+        req->gate->rc = rc;
+    if (--req->gate->left == 0)
+        req->gate->open(req->gate);
+}
+
+void weft_wait_turn(weft_wait *wait)
+{
+    (void)wait;
+    model_yield();
+}
+
+void weft_wait_close(weft_wait *wait) { (void)wait; }
+
+static message **tail(message **list)
+{
+    while (*list)
+        list = &(*list)->next;
+    return list;
+}
+
+int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
+               weft_req **req)
+{
+    uint64_t bytes = count * (uint64_t)type->size;
+    bool is_late = dice(2);
+    message *m = calloc(1, sizeof *m + (is_late ? 0 : bytes));
+
+    (void)mode;
+    *m = (message){.from = (int32_t)chan->rank, .to = to, .tag = tag, .bytes = bytes, .buf = buf, .count = count, .type = type};
+    model_total.messages++;
+    model_total.late_sends += is_late;
+    if (to < 0 || (uint32_t)to >= model.count || (uint32_t)to == chan->rank)
+        model_complain("a message to rank %d", to);
+    if (is_late)
+        *req = m->late = weft_req_new(chan->lane, WEFT_REQ_SEND);
+    else {
+        weft_pack(type, buf, count, 0, bytes, m->data);
+        *req = &done_req;
+    }
+    *tail(&model.ranks[to].flying[chan->rank]) = m;
+    model.events++;
+    return WEFT_OK;
+}
+
+static void deliver(weft_req *req, message *m)
+{
+    uint64_t room = req->count * (uint64_t)req->type->size;
+
+    if (room != m->bytes)
+        model_complain("a message of %llu bytes from %d meets a receive of %llu", (unsigned long long)m->bytes, m->from,
+                       (unsigned long long)room);
+    else if (m->late) {
+        char *data = malloc(m->bytes + 1);
+        weft_pack(m->type, m->buf, m->count, 0, m->bytes, data);
+        weft_unpack(req->type, req->buf, req->count, 0, m->bytes, data);
+        free(data);
+    } else
+        weft_unpack(req->type, req->buf, req->count, 0, m->bytes, m->data);
+    if (m->late)
+        weft_req_end(m->late, WEFT_OK);
+    weft_req_end(req, WEFT_OK);
+    free(m);
+}
+
+int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **out)
+{
+    weft_req *req = *out = weft_req_new(chan->lane, WEFT_REQ_RECV);
+    rank_state *self = &model.ranks[chan->rank];
+
+    req->rank = from;
+    req->tag = tag;
+    req->buf = buf;
+    req->count = count;
+    req->type = type;
+    model.events++;
+    for (message **at = &self->unexpected; *at; at = &(*at)->next) {
+        message *m = *at;
+        if (m->from == from && m->tag == tag) {
+            *at = m->next;
+            deliver(req, m);
+            return WEFT_OK;
+        }
+    }
+    weft_list_append(&self->posted, &req->link);
+    return WEFT_OK;
+}
+
+int weft_recv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
+{
+    weft_req *req;
+    int rc = weft_irecv(chan, from, tag, buf, count, type, &req);
+
+    (void)found;
+    while (!rc && !req->is_done)
+        model_yield();
+    if (!rc)
+        weft_req_free(req);
+    return rc;
+}
+
+int weft_cancel(weft_req *req)
+{
+    weft_list_remove(&req->link);
+    weft_req_end(req, WEFT_OK);
+    return WEFT_OK;
+}
+
+/* ---- the run ---- */
+
+static void arrive(rank_state *at, message *m)
+{
+    model.events++;
+    for (weft_link *link = at->posted.next; link != &at->posted; link = link->next) {
+        weft_req *req = weft_container(link, weft_req, link);
+        if (req->rank == m->from && req->tag == m->tag) {
+            weft_list_remove(link);
+            deliver(req, m);
+            return;
+        }
+    }
+    m->next = NULL;
+    *tail(&at->unexpected) = m;
+    model_total.unexpected++;
+}
+
+static bool network_moves(void)
+{
+    uint32_t to = (uint32_t)dice(model.count), from = (uint32_t)dice(model.count);
+
+    for (uint32_t i = 0; i < model.count; i++) {
+        rank_state *at = &model.ranks[(to + i) % model.count];
+        for (uint32_t j = 0; j < model.count; j++) {
+            message **first = &at->flying[(from + j) % model.count], *m = *first;
+            if (m) {
+                *first = m->next;
+                arrive(at, m);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void fibre(void)
+{
+    rank_state *self = &model.ranks[model.now];
+
+    model.body(&self->team, model.argument);
+    self->is_over = true;
+    model.events++;
+    for (;;)
+        model_yield();
+}
+
+static void rank_open(rank_state *self, uint32_t i)
+{
+    weft_list_init(&self->lane.plans);
+    weft_list_init(&self->posted);
+    self->chan.lane = &self->lane;
+    self->chan.size = model.count;
+    self->chan.rank = i;
+    weft_team_open(&self->chan, false, &self->team);
+    self->team.latency_bytes = 16; /* small sizes reach every branch */
+    self->stack = malloc(STACK_BYTES);
+    getcontext(&self->context);
+    self->context.uc_stack.ss_sp = self->stack;
+    self->context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&self->context, fibre, 0);
+}
+
+static void rank_close(rank_state *self)
+{
+    if (self->unexpected || !weft_list_is_empty(&self->posted))
+        model_complain("messages or receives are left over");
+    for (uint32_t i = 0; i < model.count; i++)
+        if (self->flying[i])
+            model_complain("messages are left over");
+    weft_team_close(&self->team);
+    free(self->stack);
+}
+
+/* Everybody is asked many times in a row and nothing happens: nobody will ever move again. */
+static bool run_all(void)
+{
+    uint32_t left = model.count, quiet = 0;
+    uint64_t before;
+
+    while (left) {
+        bool has_moved = dice(3) == 0 && network_moves();
+        rank_state *self = &model.ranks[model.now = (uint32_t)dice(model.count)];
+        before = model.events;
+        if (!self->is_over) {
+            model_total.turns++;
+            swapcontext(&model.outside, &self->context);
+            left -= self->is_over;
+        }
+        quiet = has_moved || model.events != before ? 0 : quiet + 1;
+        if (quiet > 40 * model.count + 400) {
+            if (network_moves())
+                quiet = 0;
+            else
+                return false;
+        }
+    }
+    return true;
+}
+
+int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
+{
+    memset(&model, 0, sizeof model);
+    model.ranks = calloc(ranks, sizeof *model.ranks);
+    model.count = ranks;
+    model.random = seed;
+    model.body = body;
+    model.argument = argument;
+    for (uint32_t i = 0; i < ranks; i++)
+        rank_open(&model.ranks[i], i);
+    if (!run_all())
+        model_complain("deadlock");
+    while (!model.complaints && network_moves())
+        ;
+    for (uint32_t i = 0; i < ranks; i++)
+        if (!model.complaints)
+            rank_close(&model.ranks[i]);
+        else
+            free(model.ranks[i].stack); /* what hangs on a failed run is left: the test has failed */
+    free(model.ranks);
+    return model.complaints != 0;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_node: the node area's protocol, with threads as members on one mapping (TSan sees them): all operations one after another in
+ * random order without any barrier between them, small and large, roomy and crowded. Waiting really sleeps on the member's doorbell,
+ * by the same steps as core/wait: a wake-up that is lost ends in a deadline and fails the test. `test_node SEED` repeats one seed.
+ */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "collectives/choose.h"
+#include "collectives/node.h"
+#include "core/lane.h"
+#include "core/wait.h"
+#include "core/world.h"
+
+#define RANKS_MAX 9
+#define OPERATIONS 400
+#define DEADLINE_S 20 /* of one sleep: far beyond any scheduling delay */
+
+typedef struct member {
+    weft_lane lane;
+    weft_world world;
+    weft_rest rest;
+    weft_rank_page *page;
+    uint32_t rank;
+    uint64_t sleeps;
+    pthread_t thread;
+} member;
+
+static struct {
+    uint32_t ranks;
+    bool is_crowded, needs_fence;
+    uint64_t seed, bytes;
+    void *area;
+    weft_rank_page *pages[RANKS_MAX];
+    member members[RANKS_MAX];
+    _Atomic int failures;
+} rig;
+
+static uint64_t first_seed = 1;
+
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t x = (*state += 0x9e3779b97f4a7c15u);
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static void complain(const char *what, uint32_t rank, uint64_t number)
+{
+    if (atomic_fetch_add(&rig.failures, 1) == 0)
+        fprintf(stderr, "rank %u of %u, %s, seed %llu, operation %llu: %s\n", rank, rig.ranks, rig.is_crowded ? "crowded" : "roomy",
+                (unsigned long long)rig.seed, (unsigned long long)number, what);
+}
+
+/* ---- core/wait's part: spin a little, arm (doorbell up, then the barrier that the sleeper pays), look again, sleep ---- */
+
+static void order_for_sleeper(void)
+{
+    if (rig.needs_fence)
+        atomic_thread_fence(memory_order_seq_cst);
+    else
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+void weft_wait_turn(weft_wait *wait)
+{
+    member *self = weft_container(wait->lane, member, lane);
+    struct timespec limit = {DEADLINE_S, 0};
+
+    if (!wait->is_armed) {
+        if (wait->idle++ < self->rest.spins)
+            return;
+        wait->is_armed = true;
+        atomic_store_explicit(&self->page->asleep, 1, memory_order_relaxed);
+        order_for_sleeper();
+        return;
+    }
+    self->sleeps++;
+    while (atomic_load_explicit(&self->page->asleep, memory_order_acquire) == 1)
+        if (syscall(SYS_futex, &self->page->asleep, FUTEX_WAIT, 1, &limit, NULL, 0) && errno == ETIMEDOUT) {
+            fprintf(stderr, "rank %u of %u sleeps for good: a wake-up was lost (seed %llu)\n", self->rank, rig.ranks,
+                    (unsigned long long)rig.seed);
+            _exit(1);
+        }
+    wait->is_armed = false;
+    wait->idle = 0;
+}
+
+void weft_wait_close(weft_wait *wait)
+{
+    member *self = weft_container(wait->lane, member, lane);
+    atomic_store_explicit(&self->page->asleep, 0, memory_order_relaxed);
+}
+
+/* Nothing here goes by messages. */
+weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind) { (void)lane, (void)kind; abort(); }
+void weft_req_free(weft_req *req) { (void)req, abort(); }
+void weft_req_end(weft_req *req, int rc) { (void)req, (void)rc, abort(); }
+int weft_cancel(weft_req *req) { (void)req; abort(); }
+int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
+               weft_req **req)
+{
+    (void)chan, (void)to, (void)tag, (void)buf, (void)count, (void)type, (void)mode, (void)req;
+    abort();
+}
+int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **req)
+{
+    (void)chan, (void)from, (void)tag, (void)buf, (void)count, (void)type, (void)req;
+    abort();
+}
+int weft_recv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
+{
+    (void)chan, (void)from, (void)tag, (void)buf, (void)count, (void)type, (void)found;
+    abort();
+}
+
+/* ---- members ---- */
+
+/* Operation i of the sequence: alike on all members. Runs of one rooted kind let writers run ahead. */
+static cases_call call_number(uint32_t i)
+{
+    uint64_t run = rig.seed * 131 + i / 6, random = rig.seed * 7919 + i, kind = draw(&run);
+    cases_call call = {.ranks = rig.ranks, .round = i, .kind = kind % WEFT_COLL_LAST, .type = draw(&random) % CASES_TYPES};
+
+    call.root = (int)(draw(&run) % rig.ranks);
+    switch (draw(&random) % 8) {
+    case 0:
+        call.count = draw(&random) % 6000;
+        break;
+    case 1:
+        call.count = draw(&random) % 400;
+        break;
+    case 2:
+        call.count = 0;
+        break;
+    default:
+        call.count = 1 + draw(&random) % 8;
+    }
+    call.in_place = call.kind != WEFT_COLL_BCAST && call.kind != WEFT_COLL_BARRIER && draw(&random) % 2;
+    return call;
+}
+
+static void dawdle(uint64_t *random)
+{
+    struct timespec some = {0, (long)(draw(random) % 200000)};
+
+    if (draw(random) % 40 == 0)
+        nanosleep(&some, NULL);
+}
+
+static void *member_main(void *argument)
+{
+    member *self = argument;
+    uint64_t random = rig.seed * 31 + self->rank;
+    weft_node *node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, rig.is_crowded, rig.needs_fence);
+
+    if (!node) {
+        complain("no area", self->rank, 0);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < OPERATIONS && !atomic_load(&rig.failures); i++) {
+        cases_call call = call_number(i);
+        cases_side side;
+        const char *wrong;
+        cases_begin(&call, self->rank, &side);
+        dawdle(&random);
+        if (weft_node_run(node, call.kind, &side.args))
+            complain("failed", self->rank, i);
+        wrong = cases_compare(&side);
+        if (wrong)
+            complain(weft_coll_name(call.kind), self->rank, i);
+        cases_end(&side);
+    }
+    if (atomic_load(&rig.failures))
+        _exit(1); /* the others may wait for us */
+    weft_node_close(node);
+    return NULL;
+}
+
+static uint64_t run_rig(uint32_t ranks, bool is_crowded, bool needs_fence, uint64_t bytes, uint64_t seed)
+{
+    uint64_t sleeps = 0;
+    char *pages = mmap(NULL, RANKS_MAX * WEFT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    memset(&rig, 0, sizeof rig);
+    rig.ranks = ranks;
+    rig.is_crowded = is_crowded;
+    rig.needs_fence = needs_fence;
+    rig.seed = seed;
+    rig.bytes = bytes;
+    rig.area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (uint32_t i = 0; i < ranks; i++) {
+        member *self = &rig.members[i];
+        self->rank = i;
+        self->page = rig.pages[i] = (weft_rank_page *)(pages + i * WEFT_PAGE);
+        self->lane.world = &self->world;
+        self->world.rest = &self->rest;
+        self->rest.spins = is_crowded ? 0 : 20;
+    }
+    for (uint32_t i = 0; i < ranks; i++)
+        pthread_create(&rig.members[i].thread, NULL, member_main, &rig.members[i]);
+    for (uint32_t i = 0; i < ranks; i++) {
+        pthread_join(rig.members[i].thread, NULL);
+        sleeps += rig.members[i].sleeps;
+    }
+    munmap(rig.area, bytes);
+    munmap(pages, RANKS_MAX * WEFT_PAGE);
+    return sleeps;
+}
+
+static void test_members(void)
+{
+    static const uint64_t sizes[] = {256 << 10, 64 << 10};
+    uint64_t sleeps = 0, runs = 0;
+    int can_membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+
+    for (uint32_t ranks = 2; ranks <= RANKS_MAX; ranks += ranks < 5 ? 1 : 2)
+        for (uint64_t seed = first_seed; seed < first_seed + 4; seed++, runs++)
+            sleeps += run_rig(ranks, seed % 2, seed % 4 > 1 || !can_membarrier, sizes[seed / 2 % 2], seed * 100 + ranks);
+    CU_ASSERT_EQUAL(rig.failures, 0);
+    CU_ASSERT(sleeps > runs); /* or nothing was shown about waking */
+    printf("%llu runs of %d operations, %llu sleeps ", (unsigned long long)runs, OPERATIONS, (unsigned long long)sleeps);
+}
+
+static void test_room(void)
+{
+    weft_rank_page *pages[65] = {NULL};
+
+    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 8192, 0, 2, pages, false, false));
+    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 1 << 20, 0, 1, pages, false, false));
+    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 1 << 30, 0, 65, pages, false, false));
+}
+
+int main(int argc, char **argv)
+{
+    CU_pSuite suite;
+    unsigned failed;
+
+    if (argc > 1)
+        first_seed = strtoull(argv[1], NULL, 0);
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    cases_open();
+    suite = CU_add_suite("node", NULL, NULL);
+    CU_add_test(suite, "no room, no area", test_room);
+    CU_add_test(suite, "operations in any order, roomy and crowded, with real sleep", test_members);
+    CU_basic_run_tests();
+    failed = CU_get_number_of_failures();
+    cases_close();
+    CU_cleanup_registry();
+    return failed != 0;
+}

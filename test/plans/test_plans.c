@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_plans: every algorithm of the chooser's table, for 1..33 ranks, odd counts and none, all kinds of types, in place, sampled roots;
+ * performed live, recorded and played, and played three times (persistent); then several collectives outstanding at once. All ranks
+ * run in one process in an order that a seed decides (model.h). `test_plans SEED` repeats one seed.
+ */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cases.h"
+#include "collectives/choose.h"
+#include "core/lane.h"
+#include "model.h"
+
+enum mode { LIVE, RECORDED, PERSISTENT, MODES };
+
+typedef struct trial {
+    cases_call call;
+    const weft_choice *row;
+    enum mode mode;
+    uint64_t seed;
+    uint64_t runs;
+} trial;
+
+static uint64_t first_seed = 1, trials;
+
+static void play_until(weft_team *team, const weft_req *req)
+{
+    while (!req->is_done)
+        if (!weft_plan_play(team->chan->lane))
+            model_yield();
+}
+
+static void check(const cases_side *side, const trial *t)
+{
+    static const char *const modes[] = {"live", "recorded", "persistent"};
+    const char *wrong = cases_compare(side);
+
+    if (wrong)
+        model_complain("%s, %s, %s: %s (count %llu, root %d, %stype %d, seed %llu)", weft_coll_name(t->call.kind), t->row->name,
+                       modes[t->mode], wrong, (unsigned long long)t->call.count, t->call.root,
+                       t->call.in_place ? "in place, " : "", (int)t->call.type, (unsigned long long)t->seed);
+}
+
+static void run_live(weft_team *team, const trial *t)
+{
+    cases_side side;
+    weft_plan plan;
+
+    cases_begin(&t->call, team->rank, &side);
+    weft_plan_begin_live(&plan, team, 7);
+    plan.op = side.args.op;
+    t->row->algorithm(&plan, &side.args);
+    if (weft_plan_end_live(&plan))
+        model_complain("%s failed: %d", t->row->name, plan.rc);
+    check(&side, t);
+    cases_end(&side);
+}
+
+static void run_recorded(weft_team *team, const trial *t)
+{
+    cases_side side, again;
+    weft_req *req;
+    uint64_t bytes;
+
+    cases_begin(&t->call, team->rank, &side);
+    if (weft_plan_record(team, t->row->algorithm, &side.args, 7, &req)) {
+        model_complain("recording failed");
+        return;
+    }
+    for (int i = 0; i < (t->mode == PERSISTENT ? 3 : 1); i++) {
+        if (i) { /* the same data again, in the same buffers */
+            cases_begin(&t->call, team->rank, &again);
+            bytes = side.recv_bytes;
+            for (uint64_t at = 0; at < bytes; at++)
+                ((char *)side.args.recvbuf)[at] = ((const char *)again.args.recvbuf)[at];
+            cases_end(&again);
+        }
+        weft_plan_restart(req);
+        play_until(team, req);
+        if (req->rc)
+            model_complain("%s failed: %d", t->row->name, req->rc);
+        check(&side, t);
+    }
+    weft_req_free(req);
+    cases_end(&side);
+}
+
+static void body(weft_team *team, void *argument)
+{
+    const trial *t = argument;
+
+    if (t->mode == LIVE)
+        run_live(team, t);
+    else
+        run_recorded(team, t);
+}
+
+static uint64_t draw_count(uint64_t *random, uint32_t ranks)
+{
+    switch (model_random(random) % 7) {
+    case 0:
+        return 0;
+    case 1:
+        return 1;
+    case 2:
+        return ranks - 1;
+    case 3:
+        return ranks + 1;
+    case 4:
+        return 2 * ranks + 3;
+    case 5:
+        return 3;
+    default:
+        return 1 + model_random(random) % 80;
+    }
+}
+
+static int try_row(const weft_choice *row, uint32_t ranks, uint64_t seed)
+{
+    uint64_t random = seed * 1000003 + ranks;
+    trial t = {.row = row, .seed = seed, .mode = model_random(&random) % MODES};
+
+    t.call = (cases_call){.kind = row->kind, .ranks = ranks, .count = draw_count(&random, ranks)};
+    t.call.root = (int)(model_random(&random) % ranks);
+    t.call.in_place = row->kind != WEFT_COLL_BCAST && row->kind != WEFT_COLL_BARRIER && model_random(&random) % 2;
+    t.call.type = row->needs & WEFT_NEED_COMMUTATIVE ? CASES_LONG : model_random(&random) % CASES_TYPES;
+    t.call.round = (uint32_t)seed;
+    trials++;
+    return model_run(ranks, random, body, &t);
+}
+
+static void test_algorithms(void)
+{
+    size_t count;
+    const weft_choice *rows = weft_choose_rows(&count);
+    int failures = 0;
+
+    for (size_t i = 0; i < count && failures < 5; i++) {
+        for (uint32_t ranks = 1; ranks <= 33 && rows[i].algorithm && failures < 5; ranks++) {
+            if ((rows[i].needs & WEFT_NEED_POWER) && (ranks & (ranks - 1)))
+                continue;
+            for (uint64_t seed = first_seed; seed < first_seed + (ranks <= 8 ? 24 : 6); seed++)
+                failures += try_row(&rows[i], ranks, seed * 64 + i);
+        }
+    }
+    CU_ASSERT_EQUAL(failures, 0);
+}
+
+/* ---- several at once, through the entrance that src/mpi uses ---- */
+
+#define AT_ONCE 40
+
+static void body_many(weft_team *team, void *argument)
+{
+    const trial *t = argument;
+    cases_side sides[AT_ONCE];
+    cases_call calls[AT_ONCE];
+    weft_req *reqs[AT_ONCE] = {NULL};
+
+    for (uint32_t i = 0; i < AT_ONCE; i++) {
+        uint64_t random = t->seed * 77 + i; /* alike on all ranks */
+        bool is_blocking = model_random(&random) % 4 == 0;
+        calls[i] = (cases_call){.kind = model_random(&random) % WEFT_COLL_LAST, .ranks = team->size, .round = i,
+                                .count = model_random(&random) % 30, .type = model_random(&random) % CASES_TYPES};
+        calls[i].root = (int)(model_random(&random) % team->size);
+        cases_begin(&calls[i], team->rank, &sides[i]);
+        if (is_blocking ? weft_coll_run(team, calls[i].kind, &sides[i].args)
+                        : weft_coll_start(team, calls[i].kind, &sides[i].args, &reqs[i]))
+            model_complain("collective %u failed", i);
+    }
+    for (uint32_t i = AT_ONCE; i-- > 0;) {
+        const char *wrong;
+        if (reqs[i]) {
+            play_until(team, reqs[i]);
+            weft_req_free(reqs[i]);
+        }
+        wrong = cases_compare(&sides[i]);
+        if (wrong)
+            model_complain("%s, number %u of %u at once: %s (seed %llu)", weft_coll_name(calls[i].kind), i, AT_ONCE, wrong,
+                           (unsigned long long)t->seed);
+        cases_end(&sides[i]);
+    }
+}
+
+static void test_many_at_once(void)
+{
+    int failures = 0;
+
+    for (uint64_t seed = first_seed; seed < first_seed + 40 && !failures; seed++) {
+        trial t = {.seed = seed};
+        failures += model_run((uint32_t)(2 + seed % 9), seed, body_many, &t);
+        trials++;
+    }
+    CU_ASSERT_EQUAL(failures, 0);
+}
+
+/* ---- the table ---- */
+
+static void test_table(void)
+{
+    size_t count;
+    const weft_choice *rows = weft_choose_rows(&count), *small, *large;
+    char text[256];
+    weft_choice_ask ask = {.kind = WEFT_COLL_ALLREDUCE, .ranks = 8, .bytes = 100000, .latency_bytes = 1000};
+
+    for (size_t i = 0; i < count; i++) {
+        weft_choice_ask any = {.kind = rows[i].kind, .ranks = 5, .bytes = UINT64_MAX / 2, .latency_bytes = 1000};
+        CU_ASSERT_PTR_NOT_NULL(weft_choose(&any)->algorithm);
+        CU_ASSERT(weft_choose_print(&rows[i], &any, text, sizeof text) < (int)sizeof text);
+        CU_ASSERT(i == 0 || rows[i].kind >= rows[i - 1].kind);
+    }
+    large = weft_choose(&ask);
+    ask.latency_bytes = 1000000; /* a slower wire with more in flight: latency rules for longer */
+    small = weft_choose(&ask);
+    CU_ASSERT_PTR_NOT_EQUAL(small, large);
+    ask.has = WEFT_NEED_NODE;
+    ask.slot_bytes = 32768;
+    CU_ASSERT_PTR_NULL(weft_choose(&ask)->algorithm);
+}
+
+int main(int argc, char **argv)
+{
+    CU_pSuite suite;
+    unsigned failed;
+
+    if (argc > 1)
+        first_seed = strtoull(argv[1], NULL, 0);
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    cases_open();
+    suite = CU_add_suite("plans", NULL, NULL);
+    CU_add_test(suite, "the table answers everything and moves with the wire", test_table);
+    CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; live, recorded, persistent", test_algorithms);
+    CU_add_test(suite, "many at once keep apart", test_many_at_once);
+    CU_basic_run_tests();
+    printf("%llu trials, %llu messages, %llu sends over late, %llu unexpected, %llu turns\n", (unsigned long long)trials,
+           (unsigned long long)model_total.messages, (unsigned long long)model_total.late_sends,
+           (unsigned long long)model_total.unexpected, (unsigned long long)model_total.turns);
+    failed = CU_get_number_of_failures();
+    cases_close();
+    CU_cleanup_registry();
+    return failed != 0;
+}
