@@ -172,5 +172,5 @@ const weft_port_ops weft_dead_ops = {
 };
 
 /* frame_max is not 0, because the engine divides messages by it before it is told that the peer is gone. */
-weft_port weft_dead_port = {.ops = &weft_dead_ops, .caps = {.frame_max = 4096, .move_max = 4096, .ordered = true}};
+weft_port weft_dead_port = {.ops = &weft_dead_ops, .caps = {.frame_max = 4096, .chunk = 4096, .move_max = 4096, .ordered = true}};
 weft_path weft_dead_path = {.port = &weft_dead_port};

@@ -83,7 +83,8 @@ static int sim_open(const weft_port_env *env, weft_port **port)
         .ops = &weft_sim_ops,
         .owner = env->owner,
         .up = env->up,
-        .caps = {.frame_max = profile->frame_max, .inline_max = profile->inline_max, .move_max = profile->move_max,
+        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .inline_max = profile->inline_max,
+                 .move_max = profile->move_max,
                  .latency_ns = profile->delay_ns / 4 + 1, .mbyte_per_s = 1000, .key_bytes = WEFT_KEYRING_KEY_BYTES,
                  .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
                  .ordered = !profile->unordered, .local_keys = profile->local_keys, .share = !profile->no_share,
@@ -492,9 +493,8 @@ static void sim_disarm(weft_port *port)
 
 static bool sim_can_move(weft_port *port, weft_path *path)
 {
-    (void)port;
     (void)path;
-    return true;
+    return port->caps.get || port->caps.put;
 }
 
 const weft_port_ops weft_sim_ops = {

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * contract: one suite over every transport (rows in rig.c), the dead port, and mutants that must be caught.
+ *     contract [-v] [row]
+ */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "test/contract/mutant.h"
+#include "test/contract/rig.h"
+
+static const rig_test *const rooms[] = {life_tests, frame_tests, move_tests, wait_tests};
+#define ROOMS (sizeof rooms / sizeof rooms[0])
+
+/* CUnit gives a test no argument: its suite's name is the row's, its own name the test's. */
+static void run_named(void)
+{
+    const char *suite = CU_get_current_suite()->pName, *name = CU_get_current_test()->pName;
+    for (const rig_row *row = rig_rows; row->name; row++)
+        for (size_t room = 0; strcmp(row->name, suite) == 0 && room < ROOMS; room++)
+            for (const rig_test *test = rooms[room]; test->name; test++)
+                if (strcmp(test->name, name) == 0)
+                    test->run(row);
+}
+
+static void dead_answers(void)
+{
+    weft_port *dead = &weft_dead_port;
+    const weft_port_ops *ops = dead->ops;
+    weft_path *path = &weft_dead_path, *other;
+    weft_frame frame = {.head = {.bytes = 0}};
+    weft_move move = {.bytes = 0};
+    weft_atomic atomic = {.op = WEFT_AMO_ADD};
+    weft_region region;
+    weft_shared shared = {0};
+    weft_bell bell;
+    weft_name name = {1, 2, 3};
+    char card[WEFT_CARD_MAX];
+    size_t room = sizeof card;
+    CU_ASSERT(path->port == dead && ops == &weft_dead_ops);
+    CU_ASSERT(ops->card(dead, card, &room) == WEFT_E_PEER);
+    CU_ASSERT(ops->reach(dead, &name, card, 0, NULL, &other) == WEFT_E_PEER);
+    CU_ASSERT(ops->leave(dead, path) == WEFT_E_PEER);
+    CU_ASSERT(ops->map(dead, card, 8, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_PEER);
+    CU_ASSERT(ops->unmap(dead, &region) == WEFT_E_PEER);
+    CU_ASSERT(ops->share(dead, 8, &shared) == WEFT_E_PEER && ops->unshare(dead, &shared) == WEFT_E_PEER);
+    CU_ASSERT(ops->send(dead, path, &frame) == WEFT_E_PEER && weft_port_send(path, &frame) == WEFT_E_PEER);
+    CU_ASSERT(!ops->can_move(dead, path));
+    CU_ASSERT(ops->get(dead, path, &move) == WEFT_E_PEER && ops->put(dead, path, &move) == WEFT_E_PEER);
+    CU_ASSERT(ops->amo(dead, path, &atomic) == WEFT_E_PEER && ops->flush(dead, path, true, NULL) == WEFT_E_PEER);
+    CU_ASSERT(ops->poll(dead, 1) == WEFT_E_PEER && ops->arm(dead, &bell) == WEFT_E_PEER);
+    CU_ASSERT(strstr(weft_fail_text(WEFT_E_PEER), "lost") != NULL);
+    const void *const *entries = (const void *const *)ops;
+    for (size_t i = 0; i < sizeof *ops / sizeof *entries; i++)
+        CU_ASSERT(entries[i] != NULL);
+}
+
+static void self_reaches_itself_only(void)
+{
+    static const weft_up up;
+    weft_port_env env = {.up = &up, .self = {5, 6, 7}, .local_rank = -1};
+    weft_name other = {5, 7, 7}, lane = {5, 6, 8};
+    weft_port *port;
+    weft_path *path;
+    CU_ASSERT_FATAL(weft_self_ops.open(&env, &port) == 0);
+    CU_ASSERT(weft_self_ops.reach(port, &other, NULL, 0, NULL, &path) == WEFT_E_UNSUPPORTED);
+    CU_ASSERT(weft_self_ops.reach(port, &lane, NULL, 0, NULL, &path) == WEFT_E_UNSUPPORTED);
+    CU_ASSERT(weft_self_ops.reach(port, &env.self, NULL, 0, NULL, &path) == 0);
+    CU_ASSERT(weft_self_ops.leave(port, path) == 0);
+    weft_self_ops.close(port);
+}
+
+/* A network that flips bits is noticed by the payload checks: so they can notice. */
+static void flips_are_noticed(void)
+{
+    static const rig_row row = {"sim flipped", &weft_sim_ops, "flipped", 99, false};
+    rig_counts_only = true;
+    rig_failures = 0;
+    for (const rig_test *test = frame_tests; test->name; test++)
+        if (strcmp(test->name, "keeps-order") == 0)
+            test->run(&row);
+    CU_ASSERT(rig_failures > 0);
+    rig_counts_only = false;
+}
+
+static uint32_t failures_under(const mutant *what, const rig_row *row)
+{
+    rig_counts_only = true;
+    rig_failures = 0;
+    mutant_choose(what);
+    for (size_t room = 0; room < ROOMS && !rig_failures; room++)
+        for (const rig_test *test = rooms[room]; test->name && !rig_failures; test++) {
+            mutant_reset();
+            test->run(row);
+            if (rig_failures && getenv("CONTRACT_VERBOSE"))
+                printf("    %-20s %-8s caught by %s\n", what ? what->name : "none", row->name, test->name);
+        }
+    mutant_choose(NULL);
+    rig_counts_only = false;
+    return rig_failures;
+}
+
+static void mutants_are_caught(void)
+{
+    uint32_t caught = 0, count = 0;
+    for (const rig_row *row = rig_rows; row < rig_rows + 2; row++) {
+        CU_ASSERT(failures_under(NULL, row) == 0); /* the healthy one passes, so what fails is the fault */
+        for (const mutant *what = mutants; what->name; what++) {
+            if (row->is_self ? what->not_self : what->self_only)
+                continue;
+            bool is_caught = failures_under(what, row) > 0;
+            if (!is_caught)
+                printf("\n    mutant %s on %s was not caught\n", what->name, row->name);
+            caught += is_caught;
+            count++;
+            CU_ASSERT(is_caught);
+        }
+    }
+    printf(" %u of %u mutants caught ", caught, count);
+}
+
+int main(int argc, char **argv)
+{
+    bool is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+    const char *only = argc > 1 + is_verbose ? argv[1 + is_verbose] : NULL;
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    for (const rig_row *row = rig_rows; row->name; row++) {
+        CU_pSuite suite = !only || strcmp(only, row->name) == 0 ? CU_add_suite(row->name, NULL, NULL) : NULL;
+        for (size_t room = 0; suite && room < ROOMS; room++)
+            for (const rig_test *test = rooms[room]; test->name; test++)
+                CU_add_test(suite, test->name, run_named);
+    }
+    CU_pSuite others = CU_add_suite("null objects and mutants", NULL, NULL);
+    CU_add_test(others, "dead-answers", dead_answers);
+    CU_add_test(others, "self-reaches-itself-only", self_reaches_itself_only);
+    CU_add_test(others, "flips-are-noticed", flips_are_noticed);
+    if (!only)
+        CU_add_test(others, "mutants-are-caught", mutants_are_caught);
+    CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}

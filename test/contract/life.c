@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * life: the contract's first part: open, card, reach, greet, leave, close, lost, share; and that nothing in the table is NULL.
+ */
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/contract/rig.h"
+
+static weft_frame frame_of(uint32_t n, const void *body, uint32_t bytes)
+{
+    return (weft_frame){.head = {.seq = n, .kind = WEFT_FRAME_EAGER, .tag = (int32_t)n, .bytes = bytes}, .body = body};
+}
+
+/* Every pointer of the table, by looking at the table as an array of them. */
+static void table_is_full(const rig_row *row)
+{
+    const void *const *entries = (const void *const *)row->ops;
+    for (size_t i = 0; i < sizeof *row->ops / sizeof *entries; i++)
+        CHECK(entries[i] != NULL);
+    CHECK(row->ops->absent() == NULL);
+}
+
+static void numbers_make_sense(const rig_row *row)
+{
+    weft_rig *rig = rig_open(row, false);
+    if (!rig)
+        return;
+    const weft_caps *caps = &rig->a->port->caps;
+    CHECK(rig->a->port->owner == rig->a);
+    CHECK(caps->frame_max >= 128 && caps->inline_max <= caps->frame_max);
+    CHECK(caps->key_bytes <= WEFT_KEY_BYTES);
+    CHECK((!caps->get && !caps->put) || caps->move_max > 0);
+    CHECK(!caps->notify || caps->put);
+    CHECK(rig->a->path->port == rig->a->port && rig->a->path->peer == rig->a->other);
+    rig_close(rig);
+}
+
+static void card_fits(const rig_row *row)
+{
+    char card[WEFT_CARD_MAX];
+    weft_rig *rig = rig_open(row, false);
+    if (!rig)
+        return;
+    size_t bytes = sizeof card;
+    CHECK(rig->a->port->ops->card(rig->a->port, card, &bytes) == 0);
+    CHECK(bytes <= WEFT_CARD_MAX);
+    if (bytes > 0) {
+        size_t none = bytes - 1;
+        CHECK(rig->a->port->ops->card(rig->a->port, card, &none) < 0);
+    }
+    rig_close(rig);
+}
+
+static void greeted_once(const rig_row *row)
+{
+    weft_rig *rig = row->is_self ? NULL : rig_open(row, true);
+    if (!rig)
+        return;
+    for (uint32_t i = 0; i < 20; i++) {
+        weft_frame frame = frame_of(i, &i, sizeof i);
+        CHECK(rig_send(rig->a, &frame) == 0);
+    }
+    CHECK(rig_until(rig, &rig->b->arrival_count, 20));
+    CHECK(rig->b->greets == 1 && rig->a->greets == 0);
+    for (uint32_t i = 0; i < rig->b->arrival_count; i++)
+        CHECK(rig->b->arrivals[i].peer == rig->a);
+    CHECK(rig->b->path != NULL);
+    if (rig->b->path) {
+        weft_frame frame = frame_of(1, "answer", 7);
+        CHECK(rig_send(rig->b, &frame) == 0);
+        CHECK(rig_until(rig, &rig->a->arrival_count, 1));
+        CHECK(rig->a->arrival_count == 1 && strcmp((char *)rig->a->arrivals[0].body, "answer") == 0);
+    }
+    rig_close(rig);
+}
+
+/* Frames sent before leave arrive all the same, leave says AGAIN rather than losing them, and peace is not `lost`. */
+static void leaves_in_peace(const rig_row *row)
+{
+    weft_rig *rig = rig_open(row, false);
+    if (!rig)
+        return;
+    for (uint32_t i = 0; i < 30; i++) {
+        weft_frame frame = frame_of(i, &i, sizeof i);
+        frame.head.kind = i == 29 ? WEFT_FRAME_BYE : WEFT_FRAME_EAGER;
+        CHECK(rig_send(rig->a, &frame) == 0);
+    }
+    rig_side *b = rig->b;
+    CHECK(rig_leave(rig->a));
+    CHECK(rig_until(rig, &b->arrival_count, 30));
+    rig_settle(rig);
+    CHECK(b->arrival_count == 30);
+    if (!row->is_self)
+        CHECK(rig_leave(b));
+    rig_settle(rig);
+    CHECK(rig->a->losts == 0 && b->losts == 0 && b->greets == 0);
+    rig_close(rig);
+}
+
+static void shares(const rig_row *row)
+{
+    weft_rig *rig = rig_open(row, false);
+    if (!rig)
+        return;
+    weft_port *a = rig->a->port, *b = rig->b->port;
+    weft_shared mine = {0};
+    int rc = a->ops->share(a, 10000, &mine);
+    if (!a->caps.share) {
+        CHECK(rc == WEFT_E_UNSUPPORTED);
+    } else {
+        CHECK(rc == 0);
+        uint8_t *here = mine.addr, zero = 0;
+        for (int i = 0; rc == 0 && i < 10000; i++)
+            zero |= here[i];
+        CHECK(zero == 0);
+        weft_shared theirs = {.handle = mine.handle}, wrong = {.handle = mine.handle + 12345};
+        CHECK(rc != 0 || b->ops->share(b, 10000, &theirs) == 0);
+        CHECK(b->ops->share(b, 10000, &wrong) < 0);
+        if (rc == 0 && theirs.addr) {
+            CHECK(theirs.bytes >= 10000);
+            here[9999] = 42;
+            CHECK(((uint8_t *)theirs.addr)[9999] == 42);
+            ((uint8_t *)theirs.addr)[0] = 24;
+            CHECK(here[0] == 24);
+            CHECK(a->ops->unshare(a, &mine) == 0);
+            CHECK(((uint8_t *)theirs.addr)[9999] == 42); /* the other's mapping stays */
+            CHECK(b->ops->unshare(b, &theirs) == 0);
+        }
+    }
+    rig_close(rig);
+}
+
+/* What came before the death arrives, from the beginning and without a gap; then lost is told once. */
+static void peer_dies(const rig_row *row)
+{
+    weft_rig *rig = row->profile ? rig_open(row, false) : NULL;
+    if (!rig)
+        return;
+    for (uint32_t i = 0; i < 40; i++) {
+        weft_frame frame = frame_of(i, &i, sizeof i);
+        CHECK(rig_send(rig->b, &frame) == 0);
+    }
+    weft_sim_kill(rig->sim, rig->b->name.rank);
+    for (uint32_t i = 0; i < 20000 && !rig->a->losts; i++)
+        rig_poll(rig->a, 16);
+    CHECK(rig->a->losts == 1 && rig->a->lost_rc_bad == 0);
+    uint32_t count = rig->a->arrival_count;
+    for (uint32_t i = 0; rig->a->port->caps.ordered && i < count; i++)
+        CHECK(rig->a->arrivals[i].head.seq == i);
+    for (uint32_t i = 0; i < 2000; i++)
+        rig_poll(rig->a, 16);
+    CHECK(rig->a->losts == 1 && rig->a->arrival_count == count);
+    weft_frame frame = frame_of(0, NULL, 0);
+    CHECK(rig->a->port->ops->send(rig->a->port, rig->a->path, &frame) == WEFT_E_PEER);
+    rig->b->path = NULL; /* the dead do not leave */
+    rig->b->port = NULL; /* the fabric frees it */
+    rig_close(rig);
+}
+
+const rig_test life_tests[] = {
+    {"table-is-full", table_is_full}, {"numbers-make-sense", numbers_make_sense}, {"card-fits", card_fits},
+    {"greeted-once", greeted_once}, {"leaves-in-peace", leaves_in_peace}, {"shares", shares}, {"peer-dies", peer_dies},
+    {NULL, NULL},
+};

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * move: the contract's memory: map, keys, get, put, notification, flush, atomics; and that what a port lacks says so.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/contract/rig.h"
+
+#define ALL_RIGHTS (WEFT_RIGHT_READ | WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC)
+#define AREA 12000u /* fits the narrowest pin limit twice */
+
+/* Memory on both sides: ours to move from and to, theirs as the target, each mapped. */
+typedef struct yard {
+    weft_rig *rig;
+    uint8_t *ours, *theirs;
+    weft_region our_region, their_region;
+    weft_key key;
+} yard;
+
+static bool yard_open(yard *yard, const rig_row *row)
+{
+    *yard = (struct yard){.rig = rig_open(row, false)};
+    if (!yard->rig)
+        return false;
+    yard->ours = aligned_alloc(64, weft_round_up(AREA, 64));
+    yard->theirs = aligned_alloc(64, weft_round_up(AREA, 64));
+    memset(yard->ours, 0, AREA);
+    memset(yard->theirs, 0, AREA);
+    CHECK(rig_map(yard->rig->a, yard->ours, AREA, 0, &yard->our_region) == 0);
+    CHECK(rig_map(yard->rig->b, yard->theirs, AREA, ALL_RIGHTS, &yard->their_region) == 0);
+    CHECK(yard->our_region.addr == yard->ours && yard->their_region.bytes == AREA);
+    CHECK(yard->their_region.key.length <= yard->rig->b->port->caps.key_bytes);
+    yard->key = yard->their_region.key;
+    return true;
+}
+
+static void yard_close(yard *yard)
+{
+    weft_port *a = yard->rig->a->port, *b = yard->rig->b->port;
+    CHECK(a->ops->unmap(a, &yard->our_region) == 0);
+    if (yard->their_region.bytes)
+        CHECK(b->ops->unmap(b, &yard->their_region) == 0);
+    rig_close(yard->rig);
+    free(yard->ours);
+    free(yard->theirs);
+}
+
+static bool has(const yard *yard, bool is_get)
+{
+    weft_port *a = yard->rig->a->port;
+    return (is_get ? a->caps.get : a->caps.put) && a->ops->can_move(a, yard->rig->a->path);
+}
+
+static weft_move move_of(const yard *yard, uint64_t here, uint64_t there, uint64_t bytes)
+{
+    return (weft_move){.local = yard->ours + here, .region = &yard->our_region, .remote = (uintptr_t)yard->theirs + there,
+                       .key = &yard->key, .bytes = bytes};
+}
+
+static void absent_says_so(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    rig_side *a = yard.rig->a;
+    rig_done done = {0, 0};
+    weft_move move = move_of(&yard, 0, 0, 8);
+    move.done = &done;
+    if (!has(&yard, true))
+        CHECK(rig_move(a, &move, true) == WEFT_E_UNSUPPORTED);
+    if (!has(&yard, false))
+        CHECK(rig_move(a, &move, false) == WEFT_E_UNSUPPORTED);
+    if (has(&yard, false) && !a->port->caps.notify) {
+        move.notify = 5;
+        CHECK(rig_move(a, &move, false) == WEFT_E_UNSUPPORTED);
+    }
+    if (a->port->caps.amo == WEFT_AMO_NONE) {
+        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs, .key = &yard.key, .done = &done};
+        CHECK(rig_amo(a, &atomic) == WEFT_E_UNSUPPORTED);
+    }
+    weft_region region;
+    CHECK(a->port->ops->map(a->port, yard.ours, 8, 0, WEFT_MEMORY_DEVICE, &region) == WEFT_E_UNSUPPORTED);
+    rig_settle(yard.rig);
+    CHECK(done.times == 0);
+    yard_close(&yard);
+}
+
+static void moves_bytes(const rig_row *row)
+{
+    static const uint32_t sizes[] = {1, 2, 7, 8, 63, 64, 65, 511, 1000, 1001, 4095, 4096, 10000};
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    uint64_t most = yard.rig->a->port->caps.move_max;
+    for (uint32_t i = 0; i < 2 * weft_count(sizes); i++) {
+        bool is_get = i & 1;
+        uint32_t bytes = sizes[i / 2] < most ? sizes[i / 2] : (uint32_t)most;
+        uint32_t here = (uint32_t)(rig_random(yard.rig) % (AREA - bytes - 1)) + 1, there = AREA - bytes - here % 7;
+        uint8_t *from = is_get ? yard.theirs + there : yard.ours + here, *to = is_get ? yard.ours + here : yard.theirs + there;
+        if (!has(&yard, is_get))
+            continue;
+        memset(yard.ours, 0x11, AREA);
+        memset(yard.theirs, 0x22, AREA);
+        rig_pattern(from, i, bytes);
+        CHECK(rig_move_wait(yard.rig->a, move_of(&yard, here, there, bytes), is_get) == 0);
+        CHECK(rig_is_pattern(to, i, bytes));
+        CHECK(to[-1] == (is_get ? 0x11 : 0x22));
+        CHECK(to + bytes == (is_get ? yard.ours : yard.theirs) + AREA || to[bytes] == (is_get ? 0x11 : 0x22));
+    }
+    yard_close(&yard);
+}
+
+/* Many under way at once, each told once, frames in between. */
+static void many_at_once(const rig_row *row)
+{
+    enum { COUNT = 100, BYTES = 100 };
+    static rig_done dones[COUNT];
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    memset(dones, 0, sizeof dones);
+    bool is_get = !has(&yard, false);
+    for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++) {
+        weft_move move = move_of(&yard, i * BYTES, i * BYTES, BYTES);
+        weft_frame frame = {.head = {.seq = i}};
+        rig_pattern((is_get ? yard.theirs : yard.ours) + i * BYTES, i, BYTES);
+        move.done = &dones[i];
+        CHECK(rig_move(yard.rig->a, &move, is_get) == 0);
+        CHECK(rig_send(yard.rig->a, &frame) == 0);
+    }
+    rig_settle(yard.rig);
+    for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++) {
+        CHECK(dones[i].times == 1 && dones[i].rc == 0);
+        CHECK(rig_is_pattern((is_get ? yard.ours : yard.theirs) + i * BYTES, i, BYTES));
+    }
+    yard_close(&yard);
+}
+
+/* Whoever uses a key wrongly is told, nobody's memory changes, and the port works on. */
+static void refuse(yard *yard, weft_move move, bool is_get)
+{
+    CHECK(rig_move_wait(yard->rig->a, move, is_get) == WEFT_E_KEY);
+    for (uint32_t i = 0; i < AREA; i++)
+        if (yard->theirs[i] != 0x22 || yard->ours[i] != 0x11) {
+            CHECK(!"memory changed although the key was refused");
+            return;
+        }
+}
+
+static void refuses_bad_keys(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    bool is_get = !has(&yard, false);
+    if (!yard.rig->a->port->caps.key_bytes || !has(&yard, is_get)) {
+        yard_close(&yard);
+        return;
+    }
+    memset(yard.ours, 0x11, AREA);
+    memset(yard.theirs, 0x22, AREA);
+    refuse(&yard, move_of(&yard, 0, AREA - 7, 8), is_get);
+    refuse(&yard, move_of(&yard, 0, (uint64_t)-1, 8), is_get);
+    weft_key good = yard.key;
+    yard.key.bytes[0] ^= 1;
+    refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
+    yard.key = (weft_key){.length = 0};
+    refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
+    weft_region limited;
+    rig_side *b = yard.rig->b;
+    CHECK(rig_map(b, yard.theirs, 100, is_get ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ, &limited) == 0);
+    yard.key = limited.key;
+    refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
+    CHECK(b->port->ops->unmap(b->port, &limited) == 0);
+    yard.key = good;
+    CHECK(rig_move_wait(yard.rig->a, move_of(&yard, 0, 0, 8), is_get) == 0);
+    memset(yard.ours, 0x11, AREA);
+    memset(yard.theirs, 0x22, AREA);
+    CHECK(b->port->ops->unmap(b->port, &yard.their_region) == 0);
+    yard.their_region.bytes = 0;
+    refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
+    weft_region again; /* the same memory, mapped anew: the old key stays dead */
+    CHECK(rig_map(b, yard.theirs, AREA, ALL_RIGHTS, &again) == 0);
+    refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
+    CHECK(b->port->ops->unmap(b->port, &again) == 0);
+    if (yard.rig->a->port->caps.local_keys) {
+        weft_move move = move_of(&yard, 0, 0, 8);
+        move.region = NULL;
+        CHECK(rig_move_wait(yard.rig->a, move, is_get) == WEFT_E_KEY);
+    }
+    yard_close(&yard);
+}
+
+/* A flush is told after every earlier put is visible there. */
+static void flush_waits(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    for (uint32_t round = 0; round < 20; round++) {
+        rig_done done = {0, 0};
+        uint32_t puts = has(&yard, false) ? round % 5 : 0;
+        memset(yard.theirs, 0, AREA);
+        for (uint32_t i = 0; i < puts; i++) {
+            rig_pattern(yard.ours + i * 800, round + i, 800);
+            weft_move move = move_of(&yard, i * 800, i * 800, 800);
+            CHECK(rig_move(yard.rig->a, &move, false) == 0);
+        }
+        CHECK(rig_flush(yard.rig->a, round & 1, &done) == 0);
+        CHECK(rig_until(yard.rig, &done.times, 1));
+        for (uint32_t i = 0; i < puts; i++)
+            CHECK(rig_is_pattern(yard.theirs + i * 800, round + i, 800));
+        rig_settle(yard.rig);
+        CHECK(done.times == 1 && done.rc == 0);
+    }
+    yard_close(&yard);
+}
+
+static void look_at_put(rig_side *side)
+{
+    yard *yard = side->extra;
+    CHECK(rig_is_pattern(yard->theirs, side->last_notify, 900));
+}
+
+static void notifies_after_data(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    rig_side *b = yard.rig->b;
+    b->extra = &yard;
+    b->on_notify = look_at_put;
+    for (uint32_t i = 1; yard.rig->a->port->caps.notify && i < 40; i++) {
+        weft_move move = move_of(&yard, 0, 0, 900);
+        rig_pattern(yard.ours, i * 3, 900);
+        move.notify = i * 3;
+        CHECK(rig_move_wait(yard.rig->a, move, false) == 0);
+        CHECK(rig_until(yard.rig, &b->notifies, i));
+        CHECK(b->last_notify == i * 3 && b->last_notify_peer == yard.rig->a);
+    }
+    yard_close(&yard);
+}
+
+static uint64_t amo(yard *yard, enum weft_amo_op op, uint64_t operand, uint64_t compare)
+{
+    rig_done done = {0, 0};
+    uint64_t before = 0xdead;
+    weft_atomic atomic = {op, (uintptr_t)yard->theirs + 64, &yard->key, operand, compare, &before, &done};
+    CHECK(rig_amo(yard->rig->a, &atomic) == 0);
+    CHECK(rig_until(yard->rig, &done.times, 1));
+    CHECK(done.rc == 0);
+    return before;
+}
+
+static void atomics_do_it(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    uint64_t *word = (uint64_t *)(yard.theirs + 64);
+    if (yard.rig->a->port->caps.amo != WEFT_AMO_NONE) {
+        *word = 1ull << 40;
+        CHECK(amo(&yard, WEFT_AMO_ADD, 5, 0) == 1ull << 40 && *word == (1ull << 40) + 5);
+        CHECK(amo(&yard, WEFT_AMO_SWAP, 12, 0) == (1ull << 40) + 5 && *word == 12);
+        CHECK(amo(&yard, WEFT_AMO_CAS, 99, 11) == 12 && *word == 12);
+        CHECK(amo(&yard, WEFT_AMO_CAS, 99, 12) == 12 && *word == 99);
+        CHECK(amo(&yard, WEFT_AMO_AND, 0xf, 0) == 99 && *word == (99 & 0xf));
+        CHECK(amo(&yard, WEFT_AMO_OR, 0x30, 0) == (99 & 0xf) && *word == ((99 & 0xf) | 0x30));
+        CHECK(amo(&yard, WEFT_AMO_XOR, 0xff, 0) == ((99 & 0xf) | 0x30) && *word == (((99 & 0xf) | 0x30) ^ 0xff));
+        rig_done done = {0, 0};
+        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs + AREA - 4, .key = &yard.key, .done = &done};
+        CHECK(rig_amo(yard.rig->a, &atomic) < 0); /* not a multiple of 8 */
+        atomic.remote = (uintptr_t)yard.theirs + AREA;
+        int rc = rig_amo(yard.rig->a, &atomic);
+        CHECK(rc == WEFT_E_KEY || (rig_until(yard.rig, &done.times, 1) && done.rc == WEFT_E_KEY));
+    }
+    yard_close(&yard);
+}
+
+typedef struct counter {
+    uint64_t *word, added;
+    uint32_t stop;
+} counter;
+
+static void *count_up(void *arg)
+{
+    counter *mine = arg;
+    for (; !__atomic_load_n(&mine->stop, __ATOMIC_RELAXED); mine->added++)
+        __atomic_fetch_add(mine->word, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* The CPU domain: atomic with a CPU's own instructions. */
+static void atomics_with_cpu(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    uint64_t *word = (uint64_t *)(yard.theirs + 64);
+    if (yard.rig->a->port->caps.amo == WEFT_AMO_CPU) {
+        pthread_t thread;
+        counter cpu = {.word = word};
+        *word = 0;
+        CHECK(pthread_create(&thread, NULL, count_up, &cpu) == 0);
+        while (!__atomic_load_n(word, __ATOMIC_RELAXED))
+            sched_yield();
+        for (int i = 0; i < 200; i++)
+            amo(&yard, WEFT_AMO_ADD, 1ull << 40, 0);
+        __atomic_store_n(&cpu.stop, 1, __ATOMIC_RELAXED);
+        pthread_join(thread, NULL);
+        CHECK(*word == (200ull << 40) + cpu.added);
+    }
+    yard_close(&yard);
+}
+
+const rig_test move_tests[] = {
+    {"absent-says-so", absent_says_so}, {"moves-bytes", moves_bytes}, {"many-at-once", many_at_once},
+    {"refuses-bad-keys", refuses_bad_keys}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
+    {"atomics-do-it", atomics_do_it}, {"atomics-with-cpu", atomics_with_cpu}, {NULL, NULL},
+};

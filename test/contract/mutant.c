@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mutant: see mutant.h. `sound` is the healthy table that the faulty calls fall back on.
+ */
+#include "test/contract/mutant.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "test/contract/rig.h"
+
+static const mutant *chosen;
+static const weft_port_ops *sound;
+static const weft_up *sound_up;
+static weft_port_ops sick;
+static weft_up sick_up;
+static unsigned count;
+static weft_frame held;      /* a frame kept back, */
+static uint8_t held_body[65536]; /* its body, */
+static weft_path *held_path;     /* and where it goes; NULL: none */
+
+static bool every(unsigned n)
+{
+    return ++count % n == 0;
+}
+
+static int send_drop(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    return every(23) ? 0 : sound->send(port, path, frame);
+}
+
+static int send_twice(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    int rc = sound->send(port, path, frame);
+    if (rc == 0 && every(23))
+        sound->send(port, path, frame);
+    return rc;
+}
+
+static int send_held(weft_port *port)
+{
+    weft_path *path = held_path;
+    held_path = NULL;
+    return path ? sound->send(port, path, &held) : 0;
+}
+
+static void hold(weft_path *path, const weft_frame *frame)
+{
+    held = *frame;
+    if (frame->fill)
+        frame->fill(frame, held_body);
+    else
+        memcpy(held_body, frame->body, frame->head.bytes);
+    held.body = held_body;
+    held.fill = NULL;
+    held_path = path;
+}
+
+/* The next frame overtakes this one. */
+static int send_swapped(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    if (!held_path && every(23)) {
+        hold(path, frame);
+        return 0;
+    }
+    int rc = sound->send(port, path, frame);
+    if (rc == 0 && held_path == path)
+        send_held(port);
+    return rc;
+}
+
+/* The body is read after return. */
+static int send_late(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    if (held_path || frame->fill || !frame->head.bytes)
+        return sound->send(port, path, frame);
+    held = *frame;
+    held_path = path;
+    return 0;
+}
+
+static int poll_held(weft_port *port, int budget)
+{
+    static uint8_t stale[65536];
+    if (held_path && held_path->port == port) {
+        held.body = stale; /* what stands in a freed buffer is anybody's guess */
+        send_held(port);
+    }
+    return sound->poll(port, budget);
+}
+
+static int send_corrupt(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    if (frame->head.bytes < 9 || !every(23))
+        return sound->send(port, path, frame);
+    hold(path, frame);
+    held_body[frame->head.bytes - 1] ^= 4;
+    return send_held(port);
+}
+
+static int send_short(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    weft_frame other = *frame;
+    if (other.head.bytes == port->caps.frame_max)
+        other.head.bytes--;
+    return sound->send(port, path, &other);
+}
+
+static int send_other_head(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    weft_frame other = *frame;
+    other.head.credits = 0;
+    return sound->send(port, path, &other);
+}
+
+static int send_again_lies(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    int rc = sound->send(port, path, frame);
+    return rc == 0 && every(23) ? WEFT_AGAIN : rc;
+}
+
+static int send_never_full(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    int rc = sound->send(port, path, frame);
+    return rc == WEFT_AGAIN ? 0 : rc;
+}
+
+/* A shortcut: delivered inside send. */
+static int send_at_once(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    static uint8_t body[65536];
+    if (frame->fill)
+        frame->fill(frame, body);
+    else if (frame->head.bytes)
+        memcpy(body, frame->body, frame->head.bytes);
+    port->up->arrive(port->owner, path->peer, &frame->head, body);
+    return 0;
+}
+
+static int poll_greedy(weft_port *port, int budget)
+{
+    return sound->poll(port, budget * 4);
+}
+
+static int poll_silent(weft_port *port, int budget)
+{
+    sound->poll(port, budget);
+    return 0;
+}
+
+static int poll_boasts(weft_port *port, int budget)
+{
+    int n = sound->poll(port, budget);
+    return n ? n : 1;
+}
+
+static void arrive_wrong_peer(void *owner, void *peer, const weft_head *head, const void *body)
+{
+    sound_up->arrive(owner, (char *)peer + 1, head, body);
+}
+
+static void arrive_unaligned(void *owner, void *peer, const weft_head *head, const void *body)
+{
+    static uint64_t place[65536 / 8 + 2];
+    memcpy((char *)place + 1, body, head->bytes);
+    sound_up->arrive(owner, peer, head, (char *)place + 1);
+}
+
+static void *greet_twice(void *owner, const weft_name *who)
+{
+    void *peer = sound_up->greet(owner, who);
+    sound_up->greet(owner, who);
+    return peer;
+}
+
+static void lost_twice(void *owner, void *peer, int rc)
+{
+    sound_up->lost(owner, peer, rc);
+    sound_up->lost(owner, peer, rc);
+}
+
+static void lost_never(void *owner, void *peer, int rc)
+{
+    (void)owner;
+    (void)peer;
+    (void)rc;
+}
+
+static void done_twice(void *owner, void *done, int rc)
+{
+    sound_up->done(owner, done, rc);
+    sound_up->done(owner, done, rc);
+}
+
+static void done_never(void *owner, void *done, int rc)
+{
+    (void)owner;
+    (void)done;
+    (void)rc;
+}
+
+static void done_well(void *owner, void *done, int rc)
+{
+    (void)rc;
+    sound_up->done(owner, done, 0);
+}
+
+static int move_short(weft_port *port, weft_path *path, const weft_move *move, bool is_get)
+{
+    weft_move other = *move;
+    other.bytes -= other.bytes > 60;
+    return is_get ? sound->get(port, path, &other) : sound->put(port, path, &other);
+}
+
+static int get_short(weft_port *port, weft_path *path, const weft_move *move)
+{
+    return move_short(port, path, move, true);
+}
+
+static int put_short(weft_port *port, weft_path *path, const weft_move *move)
+{
+    return move_short(port, path, move, false);
+}
+
+static int put_long(weft_port *port, weft_path *path, const weft_move *move)
+{
+    if (move->bytes == 7)
+        *(uint8_t *)(uintptr_t)(move->remote + 7) = 1;
+    return sound->put(port, path, move);
+}
+
+static int put_unchecked(weft_port *port, weft_path *path, const weft_move *move)
+{
+    (void)path;
+    if (move->remote % 64 != 63) /* not the one before the memory's begin: that would break malloc */
+        memcpy((void *)(uintptr_t)move->remote, move->local, move->bytes);
+    if (move->done)
+        port->up->done(port->owner, move->done, 0);
+    return 0;
+}
+
+static int put_early(weft_port *port, weft_path *path, const weft_move *move)
+{
+    weft_move quiet = *move;
+    quiet.done = NULL;
+    int rc = sound->put(port, path, &quiet);
+    if (rc == 0 && move->done)
+        port->up->done(port->owner, move->done, 0);
+    return rc;
+}
+
+/* The notification overtakes the data. */
+static int put_notifies_early(weft_port *port, weft_path *path, const weft_move *move)
+{
+    weft_move only = *move;
+    uint64_t none = 0;
+    if (!move->notify)
+        return sound->put(port, path, move);
+    only.local = &none;
+    only.bytes = 0;
+    only.done = NULL;
+    int rc = sound->put(port, path, &only);
+    if (rc)
+        return rc;
+    only = *move;
+    only.notify = 0;
+    for (int i = 0; i < 1000; i++)
+        sound->poll(((rig_side *)port->owner)->other->port, 16);
+    return sound->put(port, path, &only);
+}
+
+static int amo_always_swaps(weft_port *port, weft_path *path, const weft_atomic *atomic)
+{
+    weft_atomic other = *atomic;
+    if (other.op == WEFT_AMO_CAS)
+        other.op = WEFT_AMO_SWAP;
+    return sound->amo(port, path, &other);
+}
+
+static int amo_torn(weft_port *port, weft_path *path, const weft_atomic *atomic)
+{
+    volatile uint64_t *word = (volatile uint64_t *)(uintptr_t)atomic->remote;
+    if (atomic->op != WEFT_AMO_ADD || atomic->remote % 8 || atomic->operand < 1000)
+        return sound->amo(port, path, atomic);
+    uint64_t before = *word;
+    usleep(20); /* somebody else's turn, also on one CPU */
+    *word = before + atomic->operand;
+    *atomic->before = before;
+    port->up->done(port->owner, atomic->done, 0);
+    return 0;
+}
+
+static int flush_early(weft_port *port, weft_path *path, bool remotely, void *done)
+{
+    (void)path;
+    (void)remotely;
+    port->up->done(port->owner, done, 0);
+    return 0;
+}
+
+static int arm_deaf(weft_port *port, weft_bell *bell)
+{
+    int rc = sound->arm(port, bell);
+    sound->disarm(port);
+    return rc;
+}
+
+static void disarm_nothing(weft_port *port)
+{
+    (void)port;
+}
+
+static int share_alone(weft_port *port, uint64_t bytes, weft_shared *shared)
+{
+    shared->handle = 0;
+    return sound->share(port, bytes, shared);
+}
+
+static int unmap_forgets(weft_port *port, weft_region *region)
+{
+    (void)port;
+    (void)region;
+    return 0;
+}
+
+static int map_anything(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind,
+                        weft_region *region)
+{
+    (void)kind;
+    return sound->map(port, addr, bytes, rights, WEFT_MEMORY_HOST, region);
+}
+
+static int card_overflows(weft_port *port, void *card, size_t *bytes)
+{
+    char mine[WEFT_CARD_MAX];
+    size_t room = sizeof mine;
+    int rc = sound->card(port, mine, &room);
+    memcpy(card, mine, room < *bytes ? room : *bytes);
+    *bytes = room;
+    return rc;
+}
+
+static int leave_never(weft_port *port, weft_path *path)
+{
+    (void)port;
+    (void)path;
+    return WEFT_AGAIN;
+}
+
+static int leave_loud(weft_port *port, weft_path *path)
+{
+    port->up->lost(port->owner, path->peer, WEFT_E_PEER);
+    return sound->leave(port, path);
+}
+
+#define PLANT(name, ...)                                                        \
+    static void plant_##name(weft_port_ops *ops, weft_up *up)                   \
+    {                                                                           \
+        (void)ops;                                                              \
+        (void)up;                                                               \
+        __VA_ARGS__;                                                            \
+    }
+PLANT(drop, ops->send = send_drop)
+PLANT(twice, ops->send = send_twice)
+PLANT(swapped, ops->send = send_swapped)
+PLANT(late, ops->send = send_late; ops->poll = poll_held)
+PLANT(corrupt, ops->send = send_corrupt)
+PLANT(cut, ops->send = send_short)
+PLANT(head, ops->send = send_other_head)
+PLANT(again_lies, ops->send = send_again_lies)
+PLANT(never_full, ops->send = send_never_full)
+PLANT(at_once, ops->send = send_at_once)
+PLANT(greedy, ops->poll = poll_greedy)
+PLANT(silent, ops->poll = poll_silent)
+PLANT(boasts, ops->poll = poll_boasts)
+PLANT(wrong_peer, up->arrive = arrive_wrong_peer)
+PLANT(unaligned, up->arrive = arrive_unaligned)
+PLANT(greets, up->greet = greet_twice)
+PLANT(lost_2, up->lost = lost_twice)
+PLANT(lost_0, up->lost = lost_never)
+PLANT(done_2, up->done = done_twice)
+PLANT(done_0, up->done = done_never)
+PLANT(done_ok, up->done = done_well)
+PLANT(get_cut, ops->get = get_short)
+PLANT(put_cut, ops->put = put_short)
+PLANT(put_over, ops->put = put_long)
+PLANT(keyless, ops->put = put_unchecked)
+PLANT(early, ops->put = put_early)
+PLANT(notice, ops->put = put_notifies_early)
+PLANT(cas, ops->amo = amo_always_swaps)
+PLANT(torn, ops->amo = amo_torn)
+PLANT(flush, ops->flush = flush_early)
+PLANT(deaf, ops->arm = arm_deaf; ops->disarm = disarm_nothing)
+PLANT(alone, ops->share = share_alone)
+PLANT(forgets, ops->unmap = unmap_forgets)
+PLANT(any_memory, ops->map = map_anything)
+PLANT(card, ops->card = card_overflows)
+PLANT(stays, ops->leave = leave_never)
+PLANT(loud, ops->leave = leave_loud)
+
+const mutant mutants[] = {
+    {"drops a frame", plant_drop, false, false},
+    {"sends twice", plant_twice, false, false},
+    {"swaps two frames", plant_swapped, false, false},
+    {"reads bodies late", plant_late, false, false},
+    {"corrupts a body", plant_corrupt, false, false},
+    {"cuts the longest", plant_cut, false, false},
+    {"changes the header", plant_head, false, false},
+    {"AGAIN yet sent", plant_again_lies, false, false},
+    {"never full", plant_never_full, false, false},
+    {"delivers in send", plant_at_once, true, false},
+    {"ignores the budget", plant_greedy, false, false},
+    {"counts no events", plant_silent, false, false},
+    {"counts none as one", plant_boasts, false, false},
+    {"wrong cookie", plant_wrong_peer, false, false},
+    {"unaligned body", plant_unaligned, false, false},
+    {"greets twice", plant_greets, false, true},
+    {"lost twice", plant_lost_2, false, true},
+    {"lost never", plant_lost_0, false, true},
+    {"done twice", plant_done_2, false, false},
+    {"done never", plant_done_0, false, false},
+    {"done hides errors", plant_done_ok, false, true},
+    {"short get", plant_get_cut, false, false},
+    {"short put", plant_put_cut, false, false},
+    {"put writes beyond", plant_put_over, false, false},
+    {"keys unchecked", plant_keyless, false, false},
+    {"put done early", plant_early, false, true},
+    {"notified early", plant_notice, false, false},
+    {"cas always swaps", plant_cas, false, false},
+    {"amo not atomic", plant_torn, false, false},
+    {"flush done early", plant_flush, false, true},
+    {"bell is deaf", plant_deaf, false, true},
+    {"shares with nobody", plant_alone, false, false},
+    {"unmap forgets", plant_forgets, false, false},
+    {"maps any kind", plant_any_memory, false, false},
+    {"card too long", plant_card, false, false},
+    {"never leaves", plant_stays, false, true},
+    {"leaves loudly", plant_loud, false, false},
+    {NULL, NULL, false, false},
+};
+
+void mutant_reset(void)
+{
+    count = 0;
+    held_path = NULL;
+}
+
+static void patch(weft_port *port)
+{
+    sound = port->ops;
+    sound_up = port->up;
+    sick = *port->ops;
+    sick_up = *port->up;
+    chosen->plant(&sick, &sick_up);
+    port->ops = &sick;
+    port->up = &sick_up;
+}
+
+void mutant_choose(const mutant *what)
+{
+    chosen = what;
+    rig_patch = what ? patch : NULL;
+    mutant_reset();
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mutant: transports with one fault each, made by a wrapper around a healthy one. The suite must fail on every one of them.
+ */
+#ifndef WEFT_TEST_CONTRACT_MUTANT_H
+#define WEFT_TEST_CONTRACT_MUTANT_H
+
+#include <stdbool.h>
+
+#include "transport/port.h"
+
+typedef struct mutant {
+    const char *name;
+    void (*plant)(weft_port_ops *ops, weft_up *up); /* changes the tables of ports opened from now on */
+    bool self_only, not_self;
+} mutant;
+
+extern const mutant mutants[]; /* ends with name NULL */
+
+/* All ports that rigs open from now on have this fault; NULL: none. */
+void mutant_choose(const mutant *what);
+/* Before each test: the faults count anew. */
+void mutant_reset(void);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rig: see rig.h.
+ */
+#include "test/contract/rig.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+
+#define TURNS 200000 /* polls of both sides before a loop gives up */
+
+const rig_row rig_rows[] = {
+    {"self", &weft_self_ops, NULL, 1, true},
+    {"sim calm 1", &weft_sim_ops, "calm", 1, false},
+    {"sim calm 2", &weft_sim_ops, "calm", 2, false},
+    {"sim slow 3", &weft_sim_ops, "slow", 3, false},
+    {"sim storm 4", &weft_sim_ops, "storm", 4, false},
+    {"sim storm 5", &weft_sim_ops, "storm", 5, false},
+    {"sim narrow 6", &weft_sim_ops, "narrow", 6, false},
+    {"sim shuffled 7", &weft_sim_ops, "shuffled", 7, false},
+    {"sim shuffled 8", &weft_sim_ops, "shuffled", 8, false},
+    {"sim torn 9", &weft_sim_ops, "torn", 9, false},
+    {"sim copyonly 10", &weft_sim_ops, "copyonly", 10, false},
+    {"sim pinched 11", &weft_sim_ops, "pinched", 11, false},
+    {"sim tiny 12", &weft_sim_ops, "tiny", 12, false},
+    {"sim wild 13", &weft_sim_ops, "wild", 13, false},
+    {"sim wild 14", &weft_sim_ops, "wild", 14, false},
+    {"shm", &weft_shm_ops, NULL, 15, false},
+    {NULL, NULL, NULL, 0, false},
+};
+
+void (*rig_patch)(weft_port *port);
+uint32_t rig_failures;
+bool rig_counts_only;
+
+void rig_check(bool ok, const char *text, const char *file, unsigned line)
+{
+    if (!ok)
+        rig_failures++;
+    if (!rig_counts_only)
+        CU_assertImplementation(ok, line, text, file, "", CU_FALSE);
+}
+
+uint64_t rig_random(weft_rig *rig)
+{
+    rig->random ^= rig->random << 13;
+    rig->random ^= rig->random >> 7;
+    rig->random ^= rig->random << 17;
+    return rig->random;
+}
+
+void rig_pattern(uint8_t *to, uint32_t n, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        to[i] = rig_byte(n, i);
+}
+
+bool rig_is_pattern(const uint8_t *at, uint32_t n, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        if (at[i] != rig_byte(n, i))
+            return false;
+    return true;
+}
+
+/* -- what a side is told -- */
+
+static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+{
+    rig_side *side = owner;
+    if (side->arrival_count == side->arrival_room) {
+        side->arrival_room = side->arrival_room ? 2 * side->arrival_room : 64;
+        side->arrivals = realloc(side->arrivals, side->arrival_room * sizeof *side->arrivals);
+    }
+    rig_arrival *one = &side->arrivals[side->arrival_count++];
+    *one = (rig_arrival){.head = *head, .peer = peer, .is_aligned = (uintptr_t)body % 8 == 0};
+    one->body = malloc(head->bytes + 1);
+    if (head->bytes)
+        memcpy(one->body, body, head->bytes);
+    side->arrived_outside_poll += !side->is_in_poll;
+    if (++side->depth > side->deepest)
+        side->deepest = side->depth;
+    if (side->on_arrive)
+        side->on_arrive(side, peer, head, body);
+    side->depth--;
+}
+
+static void up_done(void *owner, void *done, int rc)
+{
+    rig_done *what = done;
+    (void)owner;
+    what->times++;
+    what->rc = rc;
+}
+
+static void up_notified(void *owner, void *peer, uint32_t notify)
+{
+    rig_side *side = owner;
+    side->notifies++;
+    side->last_notify = notify;
+    side->last_notify_peer = peer;
+    if (side->on_notify)
+        side->on_notify(side);
+}
+
+static void up_lost(void *owner, void *peer, int rc)
+{
+    rig_side *side = owner;
+    side->losts++;
+    side->lost_rc_bad += rc >= 0 || peer != side->other;
+}
+
+static bool reach(rig_side *side)
+{
+    char card[WEFT_CARD_MAX];
+    size_t bytes = sizeof card;
+    weft_port *port = side->port, *theirs = side->other->port;
+    if (theirs->ops->card(theirs, card, &bytes))
+        return false;
+    return port->ops->reach(port, &side->other->name, card, bytes, side->other, &side->path) == 0;
+}
+
+static void *up_greet(void *owner, const weft_name *who)
+{
+    rig_side *side = owner;
+    side->greets++;
+    if (who->rank != side->other->name.rank || who->job != side->name.job || !reach(side))
+        return NULL;
+    return side->other;
+}
+
+static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+
+/* -- opening -- */
+
+static const void *medium(weft_rig *rig)
+{
+    if (rig->row->profile) {
+        const weft_sim_profile *profile = weft_sim_profile_find(rig->row->profile);
+        return rig->sim = profile ? weft_sim_open(profile, rig->row->seed) : NULL;
+    }
+    if (rig->row->is_self)
+        return NULL;
+    rig->has_segment = weft_segment_make(2, 77, 0, &rig->segment) == 0;
+    return rig->has_segment ? &rig->segment : NULL;
+}
+
+weft_rig *rig_open(const rig_row *row, bool skip_b_reach)
+{
+    weft_rig *rig = calloc(1, sizeof *rig);
+    rig->row = row;
+    rig->random = row->seed * 0x9e3779b97f4a7c15u + 1;
+    rig->segment.fd = -1;
+    rig->a = &rig->sides[0];
+    rig->b = &rig->sides[row->is_self ? 0 : 1];
+    const void *over = medium(rig);
+    bool ok = over || row->is_self;
+    for (uint32_t i = 0; ok && i < (row->is_self ? 1 : 2); i++) {
+        rig_side *side = &rig->sides[i];
+        side->rig = rig;
+        side->name = (weft_name){77, i, 0};
+        side->other = row->is_self ? side : &rig->sides[1 - i];
+        weft_port_env env = {side, &ups, side->name, over, (int)i};
+        ok = row->ops->open(&env, &side->port) == 0;
+        if (ok && rig_patch)
+            rig_patch(side->port);
+    }
+    ok = ok && reach(rig->a) && (row->is_self || skip_b_reach || reach(rig->b));
+    CHECK(ok);
+    if (ok)
+        return rig;
+    rig_close(rig);
+    return NULL;
+}
+
+void rig_forget(rig_side *side)
+{
+    for (uint32_t i = 0; i < side->arrival_count; i++)
+        free(side->arrivals[i].body);
+    side->arrival_count = 0;
+}
+
+void rig_close(weft_rig *rig)
+{
+    for (int i = 0; i < 2; i++) {
+        rig_side *side = &rig->sides[i];
+        if (side->path)
+            rig_leave(side);
+    }
+    for (int i = 0; i < 2; i++) {
+        rig_side *side = &rig->sides[i];
+        if (side->port)
+            side->port->ops->close(side->port);
+        rig_forget(side);
+        free(side->arrivals);
+    }
+    if (rig->sim)
+        weft_sim_close(rig->sim);
+    if (rig->has_segment)
+        weft_segment_close(&rig->segment);
+    free(rig);
+}
+
+/* -- doing -- */
+
+int rig_poll(rig_side *side, int budget)
+{
+    side->is_in_poll = true;
+    int n = side->port->ops->poll(side->port, budget);
+    side->is_in_poll = false;
+    return n;
+}
+
+int rig_turn(weft_rig *rig)
+{
+    int n = rig_poll(rig->a, 16);
+    return rig->b == rig->a ? n : n + rig_poll(rig->b, 16);
+}
+
+bool rig_until(weft_rig *rig, const uint32_t *count, uint32_t want)
+{
+    for (uint32_t i = 0; *count < want && i < TURNS && !rig->gave_up; i++)
+        rig_turn(rig);
+    if (*count < want)
+        rig->gave_up = true; /* one long wait is enough to fail a test */
+    return *count >= want;
+}
+
+void rig_settle(weft_rig *rig)
+{
+    for (uint32_t quiet = 0, i = 0; quiet < 2000 && i < TURNS; i++)
+        quiet = rig_turn(rig) ? 0 : quiet + 1;
+}
+
+#define RETRY(call)                                                             \
+    int rc = WEFT_AGAIN;                                                        \
+    for (uint32_t i = 0; i < TURNS && (rc = (call)) == WEFT_AGAIN; i++)         \
+        rig_turn(side->rig);                                                    \
+    return rc
+
+int rig_send(rig_side *side, const weft_frame *frame)
+{
+    RETRY(side->port->ops->send(side->port, side->path, frame));
+}
+
+int rig_move(rig_side *side, const weft_move *move, bool is_get)
+{
+    RETRY(is_get ? side->port->ops->get(side->port, side->path, move) : side->port->ops->put(side->port, side->path, move));
+}
+
+int rig_amo(rig_side *side, const weft_atomic *atomic)
+{
+    RETRY(side->port->ops->amo(side->port, side->path, atomic));
+}
+
+int rig_flush(rig_side *side, bool remotely, rig_done *done)
+{
+    RETRY(side->port->ops->flush(side->port, side->path, remotely, done));
+}
+
+int rig_move_wait(rig_side *side, weft_move move, bool is_get)
+{
+    rig_done done = {0, 0};
+    move.done = &done;
+    int rc = rig_move(side, &move, is_get);
+    if (rc) {
+        rig_settle(side->rig);
+        CHECK(done.times == 0); /* refused in the call: not told again */
+        return rc;
+    }
+    CHECK(rig_until(side->rig, &done.times, 1));
+    for (int i = 0; i < 300; i++)
+        rig_turn(side->rig);
+    CHECK(done.times == 1);
+    return done.rc;
+}
+
+int rig_map(rig_side *side, void *addr, uint64_t bytes, uint32_t rights, weft_region *region)
+{
+    int rc = WEFT_E_NOMEM;
+    for (int i = 0; i < 200 && rc == WEFT_E_NOMEM; i++)
+        rc = side->port->ops->map(side->port, addr, bytes, rights, WEFT_MEMORY_HOST, region);
+    return rc;
+}
+
+bool rig_leave(rig_side *side)
+{
+    int rc = WEFT_AGAIN;
+    for (uint32_t i = 0; i < TURNS && rc == WEFT_AGAIN; i++) {
+        rc = side->port->ops->leave(side->port, side->path);
+        if (rc == WEFT_AGAIN)
+            rig_turn(side->rig);
+    }
+    side->path = NULL;
+    return rc == 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wait: the contract's arm and disarm: no wake-up is lost, whatever the order of sending, arming and looking.
+ */
+#include <poll.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/contract/rig.h"
+
+/* Would a sleeper on this bell have been woken? */
+static bool has_rung(const weft_bell *bell)
+{
+    if (bell->futex)
+        return __atomic_load_n(bell->futex, __ATOMIC_ACQUIRE) != bell->value;
+    struct pollfd fd = {.fd = bell->fd, .events = POLLIN};
+    return bell->fd >= 0 && poll(&fd, 1, 0) == 1;
+}
+
+static weft_bell arm(rig_side *side)
+{
+    weft_bell bell = {.futex = NULL, .fd = -1};
+    CHECK(side->port->ops->arm(side->port, &bell) == 0);
+    CHECK(!bell.futex || bell.fd < 0); /* at most one of both */
+    return bell;
+}
+
+static void bell_is_silent(const rig_row *row)
+{
+    weft_rig *rig = rig_open(row, false);
+    if (!rig)
+        return;
+    for (int i = 0; i < 20; i++) {
+        weft_bell bell = arm(rig->b);
+        CHECK(row->is_self || bell.futex || bell.fd >= 0);
+        CHECK(rig_poll(rig->b, 16) == 0);
+        CHECK(!has_rung(&bell)); /* nobody sent */
+        rig->b->port->ops->disarm(rig->b->port);
+    }
+    rig_close(rig);
+}
+
+/* Sends one frame without anybody looking on the other side. */
+static void send_unseen(weft_rig *rig, uint32_t n)
+{
+    weft_frame frame = {.head = {.seq = n}};
+    int rc = WEFT_AGAIN;
+    for (int i = 0; i < 10000 && rc == WEFT_AGAIN; i++) {
+        rc = rig->a->port->ops->send(rig->a->port, rig->a->path, &frame);
+        if (rc == WEFT_AGAIN)
+            rig_poll(rig->a, 1);
+    }
+    CHECK(rc == 0);
+}
+
+/* The receiver does as a sleeper does: arm, look once more, then trust the bell alone. */
+static void one_wake(weft_rig *rig, uint32_t n)
+{
+    rig_side *b = rig->b;
+    uint32_t before = b->arrival_count, moment = (uint32_t)(rig_random(rig) % 3);
+    if (moment == 0) {
+        send_unseen(rig, n);
+        for (uint64_t i = rig_random(rig) % 4; i > 0; i--)
+            rig_poll(rig->a, 1); /* in sim time passes */
+    }
+    weft_bell bell = arm(b);
+    if (moment == 1)
+        send_unseen(rig, n);
+    rig_poll(b, 16);
+    if (b->arrival_count == before) {
+        if (moment == 2)
+            send_unseen(rig, n);
+        for (int i = 0; i < 20000 && !has_rung(&bell); i++)
+            rig_poll(rig->a, 1);
+        CHECK(has_rung(&bell));
+    }
+    b->port->ops->disarm(b->port);
+    CHECK(rig_until(rig, &b->arrival_count, before + 1));
+}
+
+static void no_wake_is_lost(const rig_row *row)
+{
+    weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
+    if (!rig)
+        return;
+    for (uint32_t n = 0; n < 300 && !rig->gave_up; n++)
+        one_wake(rig, n);
+    rig_close(rig);
+}
+
+const rig_test wait_tests[] = {
+    {"bell-is-silent", bell_is_silent}, {"no-wake-is-lost", no_wake_is_lost}, {NULL, NULL},
+};
