@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_type: the table of predefined types, bounds by the standard's own examples, collapsing of layouts, life and death of
+ * handles, envelopes, and refusals of what passes 63 bits.
+ */
+#include <CUnit/Basic.h>
+#include <complex.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "base/status.h"
+#include "type/program.h"
+#include "type/type.h"
+
+static const weft_type *predefined(int handle) { return weft_type_of((void *)(uintptr_t)handle); }
+
+static void test_table(void)
+{
+    static const struct { int handle; const char *name; size_t size, extent; } some[] = {
+        {0x201, "MPI_AINT", sizeof(void *), sizeof(void *)}, {0x202, "MPI_COUNT", 8, 8}, {0x203, "MPI_OFFSET", 8, 8},
+        {0x207, "MPI_PACKED", 1, 1}, {0x209, "MPI_INT", sizeof(int), sizeof(int)}, {0x20a, "MPI_LONG", sizeof(long), sizeof(long)},
+        {0x210, "MPI_FLOAT", 4, 4}, {0x214, "MPI_DOUBLE", 8, 8}, {0x216, "MPI_C_DOUBLE_COMPLEX", 16, 16},
+        {0x218, "MPI_LOGICAL", 4, 4}, {0x219, "MPI_INTEGER", 4, 4}, {0x21e, "MPI_CHARACTER", 1, 1},
+        {0x220, "MPI_LONG_DOUBLE", sizeof(long double), sizeof(long double)}, {0x238, "MPI_C_BOOL", sizeof(_Bool), sizeof(_Bool)},
+        {0x23c, "MPI_WCHAR", sizeof(wchar_t), sizeof(wchar_t)}, {0x243, "MPI_CHAR", 1, 1}, {0x247, "MPI_BYTE", 1, 1},
+        {0x228, "MPI_FLOAT_INT", 8, 8}, {0x229, "MPI_DOUBLE_INT", 12, sizeof(struct { double v; int i; })},
+        {0x22a, "MPI_LONG_INT", sizeof(long) + 4, sizeof(struct { long v; int i; })}, {0x22b, "MPI_2INT", 8, 8},
+        {0x22c, "MPI_SHORT_INT", 6, 8}, {0x22d, "MPI_LONG_DOUBLE_INT", sizeof(long double) + 4, sizeof(struct { long double v; int i; })},
+        {0x230, "MPI_2REAL", 8, 8}, {0x231, "MPI_2DOUBLE_PRECISION", 16, 16}, {0x232, "MPI_2INTEGER", 8, 8}};
+    int count = 0;
+    for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++) {
+        const weft_type *t = predefined(some[i].handle);
+        CU_ASSERT_FATAL(t != NULL);
+        CU_ASSERT(!strcmp(t->name, some[i].name));
+        CU_ASSERT((size_t)t->size == some[i].size && (size_t)t->extent == some[i].extent && !t->lb);
+        CU_ASSERT(t->is_dense == (some[i].size == some[i].extent));
+    }
+    for (int h = 0; h < 256; h++) {
+        const weft_type *t = weft_type_table[h];
+        if (!t)
+            continue;
+        count++;
+        CU_ASSERT(t->handle == 0x200 + h && t->magic == WEFT_TYPE_MAGIC && t->is_committed && t->is_predefined && t->elements == 1);
+        CU_ASSERT((t->program == NULL) == t->is_dense && t->basic_handle == t->handle);
+        if ((h >= 0x40 && h < 0x80) || h >= 0xc0) /* the ABI: their size stands in the handle */
+            CU_ASSERT(t->is_absent || t->size == 1 << (t->handle >> 3 & 7));
+        weft_type_hold(t);
+        weft_type_drop(t);
+        weft_type_drop(t);
+        CU_ASSERT(t->refs == 1);
+    }
+    CU_ASSERT(count == 70);
+    CU_ASSERT(!predefined(0x200) && !predefined(0) && !predefined(0x211) && !predefined(0x2ff) && !predefined(0x309) && !predefined(0x109));
+}
+
+/* MPI 5.0, 5.1, examples: {(double,0),(char,8)} has extent 16; and what is made of it. */
+static void test_standard_examples(void)
+{
+    const weft_type *parts[2] = {predefined(0x214), predefined(0x243)};
+    int64_t ones[2] = {1, 1}, at[2] = {0, 8}, lengths[2] = {3, 1}, disps[2] = {4, 0};
+    weft_type *s, *c, *v, *h, *x;
+    CU_ASSERT_EQUAL_FATAL(weft_type_struct(2, ones, at, parts, &s), 0);
+    CU_ASSERT(s->size == 9 && s->lb == 0 && s->extent == 16 && s->true_extent == 9 && s->elements == 2 && s->basic_handle == 0);
+    CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(3, s, &c), 0);
+    CU_ASSERT(c->size == 27 && c->extent == 48 && c->true_extent == 41);
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(2, 3, 4 * 16, s, &v), 0); /* (2, 3, 4): the last one ends at 64 + 41 */
+    CU_ASSERT(v->size == 54 && v->extent == 112 && v->true_extent == 105);
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(3, 1, -2 * 16, s, &h), 0);
+    CU_ASSERT(h->lb == -64 && h->true_lb == -64 && h->extent == 80);
+    disps[0] *= 16;
+    CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(2, lengths, disps, s, &x), 0); /* B = (3, 1), D = (4, 0) */
+    CU_ASSERT(x->size == 36 && x->lb == 0 && x->extent == 112);
+    weft_type_drop(s);
+    weft_type_drop(c);
+    weft_type_drop(v);
+    weft_type_drop(h);
+    weft_type_drop(x);
+}
+
+/* Marks set by resized overrule the data's bounds, also through further types; padding is not added to them. */
+static void test_resized(void)
+{
+    const weft_type *i = predefined(0x209);
+    const weft_type *both[2];
+    int64_t ones[2] = {1, 1}, at[2] = {0, 100};
+    weft_type *r, *t;
+    CU_ASSERT_EQUAL_FATAL(weft_type_resized(i, -3, 9, &r), 0);
+    CU_ASSERT(r->lb == -3 && r->extent == 9 && r->true_lb == 0 && r->true_extent == 4 && !r->is_dense && r->size == 4);
+    both[0] = r;
+    both[1] = i;
+    CU_ASSERT_EQUAL_FATAL(weft_type_struct(2, ones, at, both, &t), 0);
+    CU_ASSERT(t->lb == -3 && t->extent == 9 && t->true_lb == 0 && t->true_extent == 104);
+    weft_type_drop(t);
+    CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(4, r, &t), 0);
+    CU_ASSERT(t->lb == -3 && t->extent == 36 && t->true_extent == 31);
+    weft_type_drop(t);
+    CU_ASSERT_EQUAL_FATAL(weft_type_resized(i, 0, 4, &t), 0);
+    CU_ASSERT(t->is_dense);
+    weft_type_drop(t);
+    weft_type_drop(r);
+    CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(0, i, &t), 0);
+    CU_ASSERT(t->size == 0 && t->lb == 0 && t->extent == 0 && t->true_extent == 0);
+    weft_type_drop(t);
+}
+
+/* What must become one dense run, one strided run, and what cannot. */
+static void test_collapse(void)
+{
+    const weft_type *d = predefined(0x214);
+    int64_t lengths[3] = {2, 2, 2}, dense[3] = {0, 16, 32}, even[3] = {0, 64, 128}, odd[3] = {0, 64, 100};
+    weft_type *t, *u;
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(10, 3, 24, d, &t), 0);
+    CU_ASSERT(t->is_dense && !t->program && t->basic_handle == 0x214 && t->class_ == WEFT_CLASS_FLOAT && t->elements == 30);
+    weft_type_drop(t);
+    CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(3, lengths, dense, d, &t), 0);
+    CU_ASSERT(t->is_dense);
+    weft_type_drop(t);
+    CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(3, lengths, even, d, &t), 0);
+    CU_ASSERT(t->program->kind == WEFT_PROGRAM_RUN && t->program->count == 3 && t->program->stride == 64 && t->program->bytes == 16);
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(5, 1, 192, t, &u), 0); /* goes on at the same distance */
+    CU_ASSERT(u->program->kind == WEFT_PROGRAM_RUN && u->program->count == 15 && u->program->stride == 64);
+    weft_type_drop(u);
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(5, 1, 200, t, &u), 0);
+    CU_ASSERT(u->program->kind == WEFT_PROGRAM_LOOP && u->program->child->kind == WEFT_PROGRAM_RUN);
+    weft_type_drop(u);
+    weft_type_drop(t);
+    CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(3, lengths, odd, d, &t), 0);
+    CU_ASSERT(t->program->kind == WEFT_PROGRAM_TABLE && t->program->count == 3);
+    weft_type_drop(t);
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(3, 1, -8, d, &t), 0);
+    CU_ASSERT(!t->is_dense && t->lb == -16 && t->extent == 24); /* no holes, but not in order */
+    weft_type_drop(t);
+}
+
+/* A handle dies when the user frees it; the type lives while something holds it. */
+static void test_life(void)
+{
+    weft_type *a, *b, *stale;
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(4, 1, 16, predefined(0x214), &a), 0);
+    CU_ASSERT(weft_type_of(a) == a && !a->is_committed);
+    CU_ASSERT(weft_type_commit(a) == 0 && weft_type_commit(a) == 0 && a->is_committed);
+    CU_ASSERT(weft_type_commit((weft_type *)predefined(0x214)) == 0);
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(2, 1, 100, a, &b), 0);
+    CU_ASSERT(a->refs == 2 && !b->is_committed);
+    weft_type_retire(a);
+    CU_ASSERT(!weft_type_of(a) && a->refs == 1 && a->size == 32); /* b goes on using it */
+    CU_ASSERT(b->program->child->size == 32);
+    stale = b;
+    weft_type_hold(b); /* a request */
+    weft_type_retire(b);
+    CU_ASSERT(!weft_type_of(stale) && stale->size == 64);
+    weft_type_drop(b);
+    for (int i = 0; i < 60; i++) { /* its memory rests for a while, and is never given back */
+        CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(1, predefined(0x209), &a), 0);
+        CU_ASSERT(a != stale && !weft_type_of(stale));
+        weft_type_retire(a);
+    }
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(4, 1, 16, predefined(0x214), &a), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_type_dup(a, &b), 0);
+    CU_ASSERT(!b->is_committed);
+    weft_type_drop(b);
+    weft_type_commit(a);
+    CU_ASSERT_EQUAL_FATAL(weft_type_dup(a, &b), 0);
+    CU_ASSERT(b->is_committed && b != a && b->size == a->size && b->extent == a->extent && b->program->stride == 16);
+    weft_type_drop(a);
+    weft_type_drop(b);
+}
+
+static void test_envelope(void)
+{
+    int64_t lengths[2] = {1, 2}, disps[2] = {0, 16}, again[3] = {7, 8, 9};
+    const weft_type *types[2] = {predefined(0x209), predefined(0x214)};
+    const weft_envelope *e;
+    weft_type *t;
+    CU_ASSERT_EQUAL_FATAL(weft_type_struct(2, lengths, disps, types, &t), 0);
+    e = t->envelope;
+    CU_ASSERT(e->combiner == WEFT_COMBINER_STRUCT && e->number_count == 3 && e->address_count == 2 && e->type_count == 2);
+    CU_ASSERT(e->numbers[0] == 2 && e->numbers[1] == 1 && e->numbers[2] == 2 && e->addresses[1] == 16 && e->types[1] == types[1]);
+    CU_ASSERT_EQUAL(weft_type_describe(t, WEFT_COMBINER_VECTOR, 3, again, 0, NULL), 0);
+    CU_ASSERT(e->combiner == WEFT_COMBINER_VECTOR && e->numbers[2] == 9 && e->address_count == 0 && e->type_count == 2);
+    weft_type_drop(t);
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(2, 3, -40, types[0], &t), 0);
+    e = t->envelope;
+    CU_ASSERT(e->combiner == WEFT_COMBINER_HVECTOR && e->numbers[0] == 2 && e->numbers[1] == 3 && e->addresses[0] == -40);
+    weft_type_drop(t);
+}
+
+static void test_too_large(void)
+{
+    const weft_type *d = predefined(0x214);
+    int64_t lengths[2] = {INT64_C(1) << 59, INT64_C(1) << 59}, far[2] = {INT64_MAX - 4, 0};
+    weft_type *t = NULL, *big;
+    CU_ASSERT(weft_type_contiguous(INT64_C(1) << 60, d, &t) == WEFT_E_TOOLARGE);
+    CU_ASSERT(weft_type_vector(INT64_C(1) << 40, INT64_C(1) << 30, 8, d, &t) == WEFT_E_TOOLARGE);
+    CU_ASSERT(weft_type_vector(3, 1, INT64_MAX / 2 + 1, d, &t) == WEFT_E_TOOLARGE);
+    CU_ASSERT(weft_type_hindexed(1, (int64_t[]){1}, far, d, &t) == WEFT_E_TOOLARGE);
+    CU_ASSERT(weft_type_hindexed(2, lengths, (int64_t[]){0, 0}, d, &t) == WEFT_E_TOOLARGE);
+    CU_ASSERT(weft_type_resized(d, INT64_MAX, 1, &t) == WEFT_E_TOOLARGE);
+    CU_ASSERT(t == NULL);
+    CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(INT64_C(1) << 59, d, &big), 0); /* 2^62 bytes are fine */
+    CU_ASSERT(big->size == INT64_C(1) << 62);
+    weft_type_drop(big);
+}
+
+int main(void)
+{
+    CU_pSuite suite;
+    unsigned failed;
+    if (CU_initialize_registry() || !(suite = CU_add_suite("type", NULL, NULL)))
+        return 2;
+    CU_add_test(suite, "predefined types", test_table);
+    CU_add_test(suite, "the standard's examples", test_standard_examples);
+    CU_add_test(suite, "resized bounds", test_resized);
+    CU_add_test(suite, "layouts collapse", test_collapse);
+    CU_add_test(suite, "life and death", test_life);
+    CU_add_test(suite, "envelopes", test_envelope);
+    CU_add_test(suite, "too large", test_too_large);
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}
