@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * algorithms: every way that Weft knows to perform a collective, one file per operation. Called through the rows of choose.c (and by
- * the tests, which try each). Each takes any count including 0, any type, any root, MPI_IN_PLACE and any number of ranks >= 1;
- * what one needs beyond that (a commutative operator) stands beside it and in its row.
+ * algorithms: every way that Weft knows to perform a collective, one file per operation. Called through the rows of choose.c
+ * (and by the tests, which try each). Each takes any count including 0, any type, any root, MPI_IN_PLACE and any number of
+ * ranks >= 1; what one needs beyond that (a commutative operator) stands beside it and in its row.
  */
 #ifndef WEFT_COLLECTIVES_ALGORITHMS_H
 #define WEFT_COLLECTIVES_ALGORITHMS_H
@@ -12,7 +12,8 @@
 weft_plan_algorithm weft_barrier_dissemination;
 
 weft_plan_algorithm weft_bcast_binomial;
-weft_plan_algorithm weft_bcast_scatter_ring; /* scatter by halves, then a ring: two times the bytes instead of log2(ranks) times */
+/* scatter by halves, then a ring: two times the bytes instead of log2(ranks) times */
+weft_plan_algorithm weft_bcast_scatter_ring;
 weft_plan_algorithm weft_bcast_chain;        /* segments down a chain: once the bytes, ranks latencies */
 
 weft_plan_algorithm weft_reduce_binomial;       /* commutative */
@@ -29,7 +30,8 @@ weft_plan_algorithm weft_allgather_ring, weft_allgather_bruck;
 weft_plan_algorithm weft_allgather_doubling; /* ranks a power of two */
 weft_plan_algorithm weft_alltoall_pairwise, weft_alltoall_linear, weft_alltoall_bruck;
 
-/* ranks blocks of count elements of type at buf go round, `place` being whose block we hold; blocks as weft_plan_block_start cuts. */
+/* ranks blocks of count elements of type at buf go round, `place` being whose block we hold; blocks as weft_plan_block_start
+ * cuts. */
 void weft_allgather_blocks(weft_plan *plan, void *buf, uint64_t count, const weft_type *type, uint32_t place, uint32_t shift);
 /* Sends our part of every block to its folder and folds, in rank order, our own block of args' vector into out. */
 void weft_reduce_own_block(weft_plan *plan, const weft_coll *args, void *out);

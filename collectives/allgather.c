@@ -64,7 +64,8 @@ void weft_allgather_bruck(weft_plan *plan, const weft_coll *args)
         weft_plan_recv(plan, (uint32_t)((rank + have) % size), all + have * block, more * block, byte);
         weft_plan_fence(plan);
     }
-    weft_plan_copy(plan, weft_plan_at(args->recvbuf, type, rank * count), (size - rank) * count, type, all, (size - rank) * block, byte);
+    weft_plan_copy(plan, weft_plan_at(args->recvbuf, type, rank * count), (size - rank) * count, type, all,
+                   (size - rank) * block, byte);
     if (rank)
         weft_plan_copy(plan, args->recvbuf, rank * count, type, all + (size - rank) * block, rank * block, byte);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * allreduce: folds all ranks' vectors on every rank, bit for bit alike. Called through choose.c. Alike, because wherever two ranks
- * fold the same data they call the same kernel with the same operands in the same places, or one folds and the other copies.
+ * allreduce: folds all ranks' vectors on every rank, bit for bit alike. Called through choose.c. Alike, because wherever two
+ * ranks fold the same data they call the same kernel with the same operands in the same places, or one folds and the other
+ * copies.
  */
 #include "collectives/algorithms.h"
 
@@ -125,7 +126,8 @@ void weft_allreduce_ring(weft_plan *plan, const weft_coll *args)
     weft_plan_copy(plan, args->recvbuf, args->recvcount, type, own_data(args), args->recvcount, type);
     for (uint32_t i = 0; i + 1 < size; i++) { /* block b ends folded at rank b - 1 */
         uint32_t out = (rank + size - i) % size, in = (rank + 2 * size - i - 1) % size;
-        uint64_t from = weft_plan_block_start(args->recvcount, size, out), here = weft_plan_block_start(args->recvcount, size, in);
+        uint64_t from = weft_plan_block_start(args->recvcount, size, out), here = weft_plan_block_start(args->recvcount, size,
+                                                                                                        in);
         uint64_t count = weft_plan_block_start(args->recvcount, size, in + 1) - here;
         weft_plan_send(plan, right, weft_plan_at(args->recvbuf, type, from),
                        weft_plan_block_start(args->recvcount, size, out + 1) - from, type);

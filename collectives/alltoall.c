@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * alltoall: a block from each rank to each rank. Called through choose.c. In place, the blocks are sent from a packed copy: what is
- * received then never overwrites what is still to go.
+ * alltoall: a block from each rank to each rank. Called through choose.c. In place, the blocks are sent from a packed copy:
+ * what is received then never overwrites what is still to go.
  */
 #include "collectives/algorithms.h"
 
@@ -33,13 +33,15 @@ static void block_send(weft_plan *plan, const blocks *out, uint32_t to)
 
 static void block_recv(weft_plan *plan, const weft_coll *args, uint32_t from)
 {
-    weft_plan_recv(plan, from, weft_plan_at(args->recvbuf, args->recvtype, from * args->recvcount), args->recvcount, args->recvtype);
+    weft_plan_recv(plan, from, weft_plan_at(args->recvbuf, args->recvtype, from * args->recvcount), args->recvcount,
+                   args->recvtype);
 }
 
 static void block_keep(weft_plan *plan, const weft_coll *args, const blocks *out)
 {
     if (!args->in_place) /* in place it stands there already */
-        weft_plan_copy(plan, weft_plan_at(args->recvbuf, args->recvtype, plan->rank * args->recvcount), args->recvcount, args->recvtype,
+        weft_plan_copy(plan, weft_plan_at(args->recvbuf, args->recvtype, plan->rank * args->recvcount), args->recvcount,
+                       args->recvtype,
                        weft_plan_at(out->at, out->type, plan->rank * out->count), out->count, out->type);
 }
 
@@ -110,6 +112,7 @@ void weft_alltoall_bruck(weft_plan *plan, const weft_coll *args)
         bruck_move(plan, all, in, block, bit, false);
     }
     for (uint32_t i = 0; i < size; i++)
-        weft_plan_copy(plan, weft_plan_at(args->recvbuf, type, ((rank + size - i) % size) * args->recvcount), args->recvcount, type,
+        weft_plan_copy(plan, weft_plan_at(args->recvbuf, type, ((rank + size - i) % size) * args->recvcount), args->recvcount,
+                       type,
                        all + i * block, block, byte);
 }

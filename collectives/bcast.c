@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bcast: the root's data to all. Called through choose.c. Ranks are counted from the root ("turned"). Where a message is cut, it is
- * cut as bytes of the packed form: the ranks' types need only have the same signature, so elements could not be counted alike.
+ * bcast: the root's data to all. Called through choose.c. Ranks are counted from the root ("turned"). Where a message is cut,
+ * it is cut as bytes of the packed form: the ranks' types need only have the same signature, so elements could not be counted
+ * alike.
  */
 #include "collectives/algorithms.h"
 

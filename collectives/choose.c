@@ -30,8 +30,10 @@ static const weft_choice rows[] = {
     {WEFT_COLL_BCAST, "scatter, ring", weft_bcast_scatter_ring, 1, ALL, ANY, 0, "twice the bytes for any number of ranks"},
 
     {WEFT_COLL_REDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "the root folds where the others wrote"},
-    {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE, "latency rules: log2(ranks) messages"},
-    {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0, "the operator does not commute"},
+    {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE,
+     "latency rules: log2(ranks) messages"},
+    {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0,
+     "the operator does not commute"},
     {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks fold at once, each its block"},
 
     {WEFT_COLL_ALLREDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "each rank folds its block in shared memory"},
@@ -41,19 +43,22 @@ static const weft_choice rows[] = {
     {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, ALL, ANY, 0, "the operator does not commute"},
 
     {WEFT_COLL_GATHER, "node slots", NULL, 2, ALL, SLOTS(16), NODE, "the root reads where the others wrote"},
-    {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0, "latency rules: the root takes log2(ranks) messages"},
+    {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0,
+     "latency rules: the root takes log2(ranks) messages"},
     {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte travels once"},
 
-    {WEFT_COLL_SCATTER, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(16), NODE, "all read the root's slot at once"},
-    {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0, "latency rules: the root sends log2(ranks) messages"},
+    {WEFT_COLL_SCATTER, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(4), NODE, "all read the root's slot at once"},
+    {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0,
+     "latency rules: the root sends log2(ranks) messages"},
     {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte travels once"},
 
     {WEFT_COLL_ALLGATHER, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "each writes once, all read"},
     {WEFT_COLL_ALLGATHER, "doubling", weft_allgather_doubling, 1, ALL, LATENCIES(4), POWER, "log2(ranks) exchanges, no copies"},
-    {WEFT_COLL_ALLGATHER, "Bruck", weft_allgather_bruck, 3, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds for any number"},
+    {WEFT_COLL_ALLGATHER, "Bruck", weft_allgather_bruck, 3, ALL, LATENCIES(1), 0,
+     "latency rules: log2(ranks) rounds for any number"},
     {WEFT_COLL_ALLGATHER, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
 
-    {WEFT_COLL_ALLTOALL, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(32), NODE, "each writes once, each reads its part"},
+    {WEFT_COLL_ALLTOALL, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(8), NODE, "each writes once, each reads its part"},
     {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds"},
     {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
     {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one partner at a time: nobody is flooded"},
@@ -79,7 +84,8 @@ const weft_choice *weft_choose(const weft_choice_ask *ask)
 
     while (row->kind != ask->kind)
         row++;
-    while ((row->needs & ~ask->has) || ask->ranks < row->ranks_min || ask->ranks > row->ranks_max || ask->bytes > row_bytes(row, ask))
+    while ((row->needs & ~ask->has) || ask->ranks < row->ranks_min || ask->ranks > row->ranks_max ||
+           ask->bytes > row_bytes(row, ask))
         row++;
     return row;
 }
@@ -116,5 +122,6 @@ int weft_choose_print(const weft_choice *row, const weft_choice_ask *with, char 
         snprintf(most, sizeof most, "<= %llu B", (unsigned long long)bytes);
     return snprintf(text, room, "%-10s %-18s %u..%s ranks, %s%s%s: %s", weft_coll_name(row->kind), row->name, row->ranks_min,
                     ranks, most,
-                    row->needs & COMMUTATIVE ? ", commutative" : "", row->needs & POWER ? ", ranks a power of two" : "", row->because);
+                    row->needs & COMMUTATIVE ? ", commutative" : "", row->needs & POWER ? ", ranks a power of two" : "",
+                    row->because);
 }

@@ -16,7 +16,8 @@ void weft_gather_linear(weft_plan *plan, const weft_coll *args)
     }
     for (uint32_t i = 0; i < plan->size; i++)
         if (i != root)
-            weft_plan_recv(plan, i, weft_plan_at(args->recvbuf, args->recvtype, i * args->recvcount), args->recvcount, args->recvtype);
+            weft_plan_recv(plan, i, weft_plan_at(args->recvbuf, args->recvtype, i * args->recvcount), args->recvcount,
+                           args->recvtype);
     if (!args->in_place)
         weft_plan_copy(plan, weft_plan_at(args->recvbuf, args->recvtype, root * args->recvcount), args->recvcount, args->recvtype,
                        args->sendbuf, args->sendcount, args->sendtype);

@@ -50,8 +50,8 @@ static void wake_others(weft_node *node)
             wake(node, i);
 }
 
-/* The last post of s: wakes who wait for all. The add and the exchange are both locked, so that a sleeper that set its bit before it
- * looked at the count is either seen here or sees the count complete. */
+/* The last post of s: wakes who wait for all. The add and the exchange are both locked, so that a sleeper that set its bit
+ * before it looked at the count is either seen here or sees the count complete. */
 static void count_post(weft_node *node, uint64_t s)
 {
     weft_node_count *count = &node->head->count[s % WEFT_NODE_DEPTH];
@@ -179,7 +179,8 @@ static uint64_t slots_offset(uint32_t ranks)
     return weft_round_up(lines_offset() + (uint64_t)ranks * WEFT_NODE_DEPTH * sizeof(weft_node_line), WEFT_PAGE);
 }
 
-weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks, weft_rank_page *const *pages,
+weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
+                            weft_rank_page *const *pages,
                             bool is_crowded, bool needs_fence)
 {
     weft_node *node;

@@ -3,12 +3,12 @@
  * node_area: the flags and slots of a node area. node.c attaches it, node_coll.c's operations use it.
  *
  * Operations are numbered from 1, alike on all members. Operation s uses line and slot s % WEFT_NODE_DEPTH of each member. In it
- * every member *posts* s once: "I have finished all operations before s, and what I write in s stands in my line or slot". Then it
- * waits for those posts that it needs. Hence the rule that makes reuse safe (weft_node_begin):
+ * every member *posts* s once: "I have finished all operations before s, and what I write in s stands in my line or slot".
+ * Then it waits for those posts that it needs. Hence the rule that makes reuse safe (weft_node_begin):
  *   who writes in s has seen that all posted s - DEPTH + 1, so nobody still reads what s - DEPTH left there;
  *   who only posts has seen that all posted s - DEPTH, so that no counter of s - DEPTH is still filling.
- * Roomy: flags are looked at one by one, each in its member's own line. Crowded: the posts are counted too, and the last one wakes
- * those who wait for all, so that nobody is woken in vain.
+ * Roomy: flags are looked at one by one, each in its member's own line. Crowded: the posts are counted too, and the last one
+ * wakes those who wait for all, so that nobody is woken in vain.
  */
 #ifndef WEFT_COLLECTIVES_NODE_AREA_H
 #define WEFT_COLLECTIVES_NODE_AREA_H

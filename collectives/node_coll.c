@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * node_coll: the collectives among ranks that share memory. Called through coll.c. Each is a loop over chunks that fit a slot, one
- * or two operations of the area each (node_area.h): write, post, wait for whom one needs, read. Rooted ones let writers run up to
- * DEPTH - 1 chunks ahead, so that both sides copy at the same time.
+ * node_coll: the collectives among ranks that share memory. Called through coll.c. Each is a loop over chunks that fit a slot,
+ * one or two operations of the area each (node_area.h): write, post, wait for whom one needs, read. Rooted ones let writers
+ * run up to DEPTH - 1 chunks ahead, so that both sides copy at the same time.
  * Folds go from the last member down (in op inout), on every member alike: results agree bit for bit, and keep the rank order.
  */
 #include <stdlib.h>
@@ -104,8 +104,8 @@ static int folding_open(folding *f, weft_node *node, const weft_coll *args)
     return WEFT_OK;
 }
 
-/* Folds elements [first, first + count) of the vector into out (which has the vector's layout, from there on). They stand at element
- * `skip` of the chunk that each member wrote in s; `chunk` is that chunk's whole length in bytes. */
+/* Folds elements [first, first + count) of the vector into out (which has the vector's layout, from there on). They stand at
+ * element `skip` of the chunk that each member wrote in s; `chunk` is that chunk's whole length in bytes. */
 static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint64_t skip, uint64_t first, uint64_t count, void *out)
 {
     weft_node *node = f->node;
@@ -187,7 +187,8 @@ static int allreduce_split(const folding *f, uint64_t at, uint64_t here)
     const weft_type *type = args->recvtype;
     const void *data = args->in_place ? args->recvbuf : args->sendbuf;
     uint64_t size = (uint64_t)type->size, chunk = here * size, s = weft_node_begin(node, true);
-    uint64_t from = weft_plan_block_start(here, node->ranks, node->rank), to = weft_plan_block_start(here, node->ranks, node->rank + 1);
+    uint64_t from = weft_plan_block_start(here, node->ranks, node->rank), to = weft_plan_block_start(here, node->ranks,
+                                                                                                     node->rank + 1);
     char *out = (char *)args->recvbuf + (int64_t)(at + from) * type->extent, *place;
 
     if (!s)
@@ -267,7 +268,8 @@ static int node_gather(weft_node *node, const weft_coll *args)
                      weft_node_place(node, i, s, here));
     }
     if (is_root && !args->in_place)
-        weft_copy(type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype, args->sendbuf,
+        weft_copy(type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
+                  args->sendbuf,
                   args->sendcount);
     return WEFT_OK;
 }
@@ -304,7 +306,8 @@ static int node_scatter(weft_node *node, const weft_coll *args)
         take(type, args->recvbuf, count, at, here, place + node->rank * here);
     }
     if (is_root && !args->in_place)
-        weft_copy(args->recvtype, args->recvbuf, args->recvcount, type, weft_plan_at(args->sendbuf, type, node->rank * count), count);
+        weft_copy(args->recvtype, args->recvbuf, args->recvcount, type, weft_plan_at(args->sendbuf, type, node->rank * count),
+                  count);
     return WEFT_OK;
 }
 

@@ -13,7 +13,8 @@
 #include "core/wait.h"
 #include "type/pack.h"
 
-#define SPARE_MAX (8u << 20) /* the largest block that a team keeps for the next plan: page faults cost more than the copy they serve */
+/* The largest block that a team keeps for the next plan: page faults cost more than the copy that it serves. */
+#define SPARE_MAX (8u << 20)
 
 typedef struct weft_plan_block {
     struct weft_plan_block *next;

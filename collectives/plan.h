@@ -3,11 +3,11 @@
  * plan: a collective operation in verbs. An algorithm is one function that speaks verbs to a plan, once, for its own rank:
  *     weft_plan_send / _recv / _copy / _fold / _fence / _temp / _sub
  * A *live* plan performs each verb at once (blocking calls); a *recorded* plan keeps them as steps which progress plays
- * (nonblocking calls) and which may be played again (persistent calls). Algorithms hold no error checks, allocate nothing and do no
- * datatype arithmetic: an error sticks to the plan (plan->rc) and the rest of the verbs do nothing.
+ * (nonblocking calls) and which may be played again (persistent calls). Algorithms hold no error checks, allocate nothing and
+ * do no datatype arithmetic: an error sticks to the plan (plan->rc) and the rest of the verbs do nothing.
  *
- * Order: verbs begin in the order spoken. copy and fold are over when the next verb begins; sends and receives are over at the next
- * fence and not before, so what was received is read, and what was sent is overwritten, only behind a fence. The end of an
+ * Order: verbs begin in the order spoken. copy and fold are over when the next verb begins; sends and receives are over at the
+ * next fence and not before, so what was received is read, and what was sent is overwritten, only behind a fence. The end of an
  * algorithm is a fence. Messages between two ranks match in the order in which each side speaks them.
  */
 #ifndef WEFT_COLLECTIVES_PLAN_H
@@ -24,11 +24,12 @@
 typedef struct weft_plan weft_plan;
 struct weft_node;
 
-/* What a collective is asked for; algorithms read it, the chooser reads it. Buffers are the user's; MPI_IN_PLACE is told by in_place
- * (set on every rank where the caller passed it; the side that it replaces is then ignored).
+/* What a collective is asked for; algorithms read it, the chooser reads it. Buffers are the user's; MPI_IN_PLACE is told by
+ * in_place (set on every rank where the caller passed it; the side that it replaces is then ignored).
  *   barrier            nothing
  *   bcast              recvbuf, recvcount, recvtype on every rank (the root's recvbuf is read); root
- *   reduce             sendbuf; recvcount, recvtype, op on every rank; recvbuf at the root; in_place only at the root: data in recvbuf
+ *   reduce             sendbuf; recvcount, recvtype, op on every rank; recvbuf at the root; in_place only at the root: data in
+ *                     recvbuf
  *   allreduce          sendbuf (in_place: recvbuf); recvbuf, recvcount, recvtype, op
  *   gather             send* on every rank; recv* at the root, counts per rank; in_place at the root: send* ignored
  *   scatter            send* at the root, counts per rank; recv* on every rank; in_place at the root: recv* ignored
@@ -60,8 +61,8 @@ typedef struct weft_team {
     bool may_share;           /* the node area is agreed on by the first blocking call */
 } weft_team;
 
-/* Local: the members agree on a node area (when `share`) in their first blocking collective, which is the same call on all of them.
- * The channel must be connected by then. */
+/* Local: the members agree on a node area (when `share`) in their first blocking collective, which is the same call on all of
+ * them. The channel must be connected by then. */
 int weft_team_open(weft_chan *chan, bool share, weft_team *team);
 /* Local; all collectives on the team are over here. The last member to close gives the node area back. */
 void weft_team_close(weft_team *team);

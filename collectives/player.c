@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * player: performs recorded plans, from the lane's progress. A plan stands in lane->plans only while it can go on: its gate puts it
- * there when the messages of its round are over. Nothing here runs inside a gate, so no transport callback ever nests in an algorithm.
+ * player: performs recorded plans, from the lane's progress. A plan stands in lane->plans only while it can go on: its gate
+ * puts it there when the messages of its round are over. Nothing here runs inside a gate, so no transport callback ever nests
+ * in an algorithm.
  */
 #include "base/status.h"
 #include "collectives/plan.h"

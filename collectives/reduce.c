@@ -72,7 +72,7 @@ void weft_reduce_binomial_order(weft_plan *plan, const weft_coll *args)
         weft_plan_send(plan, root, sum, count, type);
     else
         weft_plan_copy(plan, args->recvbuf, count, type, sum, count, type);
-    weft_plan_fence(plan); /* the root's data may stand in recvbuf: it has left before the result comes */
+    weft_plan_fence(plan);
     if (rank == root && rank) {
         weft_plan_recv(plan, 0, args->recvbuf, count, type);
         weft_plan_fence(plan);
@@ -91,8 +91,10 @@ void weft_reduce_own_block(weft_plan *plan, const weft_coll *args, void *out)
     for (uint32_t i = 1; i < size; i++) {
         uint32_t to = (rank + i) % size, from = (rank + size - i) % size;
         uint64_t begin = weft_plan_block_start(args->recvcount, size, to);
-        weft_plan_send(plan, to, weft_plan_at(own, type, begin), weft_plan_block_start(args->recvcount, size, to + 1) - begin, type);
-        weft_plan_recv(plan, from, parts ? weft_plan_at(parts, type, count * (from < rank ? from : from - 1)) : NULL, count, type);
+        weft_plan_send(plan, to, weft_plan_at(own, type, begin), weft_plan_block_start(args->recvcount, size, to + 1) - begin,
+                       type);
+        weft_plan_recv(plan, from, parts ? weft_plan_at(parts, type, count * (from < rank ? from : from - 1)) : NULL, count,
+                       type);
     }
     weft_plan_fence(plan);
     for (uint32_t i = size; i-- > 0 && !plan->rc;) { /* from the last rank down: in op inout */

@@ -8,7 +8,8 @@ static void keep_own(weft_plan *plan, const weft_coll *args)
 {
     if (!args->in_place)
         weft_plan_copy(plan, args->recvbuf, args->recvcount, args->recvtype,
-                       weft_plan_at(args->sendbuf, args->sendtype, plan->rank * args->sendcount), args->sendcount, args->sendtype);
+                       weft_plan_at(args->sendbuf, args->sendtype, plan->rank * args->sendcount), args->sendcount,
+                           args->sendtype);
 }
 
 void weft_scatter_linear(weft_plan *plan, const weft_coll *args)
@@ -22,7 +23,8 @@ void weft_scatter_linear(weft_plan *plan, const weft_coll *args)
     }
     for (uint32_t i = 0; i < plan->size; i++)
         if (i != root)
-            weft_plan_send(plan, i, weft_plan_at(args->sendbuf, args->sendtype, i * args->sendcount), args->sendcount, args->sendtype);
+            weft_plan_send(plan, i, weft_plan_at(args->sendbuf, args->sendtype, i * args->sendcount), args->sendcount,
+                           args->sendtype);
     keep_own(plan, args);
     weft_plan_fence(plan);
 }
@@ -37,7 +39,8 @@ static char *collect(weft_plan *plan, const weft_coll *args, uint64_t block)
         return NULL;
     if (upper)
         weft_plan_copy(plan, all + block, upper * block, weft_plan_bytes(),
-                       weft_plan_at(args->sendbuf, args->sendtype, (root + 1) * args->sendcount), upper * args->sendcount, args->sendtype);
+                       weft_plan_at(args->sendbuf, args->sendtype, (root + 1) * args->sendcount), upper * args->sendcount,
+                           args->sendtype);
     if (root)
         weft_plan_copy(plan, all + (upper + 1) * block, root * block, weft_plan_bytes(), args->sendbuf, root * args->sendcount,
                        args->sendtype);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * model: a network of one process for the plans' tests. Ranks are fibres; messages between two ranks keep their order, all else is
- * decided by a seed: which rank runs, which message arrives, whether a send is over at once or when it is received. It stands in for
- * p2p, req and wait. Sends that are not over at once are read when they arrive, receives are written when they arrive, so that a
- * missing fence shows as wrong data. A receive must have exactly the length of its message.
+ * model: a network of one process for the plans' tests. Ranks are fibres; messages between two ranks keep their order, all
+ * else is decided by a seed: which rank runs, which message arrives, whether a send is over at once or when it is received. It
+ * stands in for p2p, req and wait. Sends that are not over at once are read when they arrive, receives are written when they
+ * arrive, so that a missing fence shows as wrong data. A receive must have exactly the length of its message.
  */
 #ifndef WEFT_TEST_PLANS_MODEL_H
 #define WEFT_TEST_PLANS_MODEL_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_node: the node area's protocol, with threads as members on one mapping (TSan sees them): all operations one after another in
- * random order without any barrier between them, small and large, roomy and crowded. Waiting really sleeps on the member's doorbell,
- * by the same steps as core/wait: a wake-up that is lost ends in a deadline and fails the test. `test_node SEED` repeats one seed.
+ * test_node: the node area's protocol, with threads as members on one mapping (TSan sees them): all operations one after
+ * another in random order without any barrier between them, small and large, roomy and crowded. Waiting really sleeps on the
+ * member's doorbell, by the same steps as core/wait: a wake-up that is lost ends in a deadline and fails the test. `test_node
+ * SEED` repeats one seed.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -61,7 +62,8 @@ static uint64_t draw(uint64_t *state)
 static void complain(const char *what, uint32_t rank, uint64_t number)
 {
     if (atomic_fetch_add(&rig.failures, 1) == 0)
-        fprintf(stderr, "rank %u of %u, %s, seed %llu, operation %llu: %s\n", rank, rig.ranks, rig.is_crowded ? "crowded" : "roomy",
+        fprintf(stderr, "rank %u of %u, %s, seed %llu, operation %llu: %s\n", rank, rig.ranks,
+                rig.is_crowded ? "crowded" : "roomy",
                 (unsigned long long)rig.seed, (unsigned long long)number, what);
 }
 
@@ -165,7 +167,8 @@ static void *member_main(void *argument)
 {
     member *self = argument;
     uint64_t random = rig.seed * 31 + self->rank;
-    weft_node *node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, rig.is_crowded, rig.needs_fence);
+    weft_node *node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, rig.is_crowded,
+                                       rig.needs_fence);
 
     if (!node) {
         complain("no area", self->rank, 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_plans: every algorithm of the chooser's table, for 1..33 ranks, odd counts and none, all kinds of types, in place, sampled roots;
- * performed live, recorded and played, and played three times (persistent); then several collectives outstanding at once. All ranks
- * run in one process in an order that a seed decides (model.h). `test_plans SEED` repeats one seed.
+ * test_plans: every algorithm of the chooser's table, for 1..33 ranks, odd counts and none, all kinds of types, in place,
+ * sampled roots; performed live, recorded and played, and played three times (persistent); then several collectives
+ * outstanding at once. All ranks run in one process in an order that a seed decides (model.h). `test_plans SEED` repeats one
+ * seed.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
