@@ -14,7 +14,7 @@
 #include "type/program.h"
 #include "type/type.h"
 
-static const weft_type *predefined(int handle) { return weft_type_of((void *)(uintptr_t)handle); }
+__attribute__((noinline)) static const weft_type *predefined(int handle) { return weft_type_of((void *)(uintptr_t)handle); }
 
 static void test_table(void)
 {
