@@ -1,1 +1,2 @@
-# test/examples: see house.md; its owner lists the sources here
+# test/examples: the examples as people meet them, by the installed mpicc and mpirun
+EXTRA_DIST += test/examples/try

@@ -1,1 +1,4 @@
-# test/perf: see house.md; its owner lists the sources here
+# test/perf: what is repeatable (instruction budgets, the check of weft-bench --check) is a test of the installed library; what is
+# not (compare, limits, futexring) is run by hand and writes docs/performance.md. All four compile their programs themselves.
+EXTRA_DIST += test/perf/bench-check test/perf/budget test/perf/budget.c test/perf/compare test/perf/corrupt.c \
+	test/perf/futexring.c test/perf/limits.c

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The calls that test/perf/budget counts instructions of. Two ranks; rank 0 runs under callgrind, which is told by requests to
+ * collect around each counted call and to dump after it, so that every call has a figure of its own. Rank 1 runs as it is.
+ * Invariant: nothing that is counted waits. While rank 0 sends, rank 1 sleeps outside of MPI (no bell is to be rung); before
+ * rank 0 receives, it naps outside of MPI until the message lies in the ring.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <valgrind/callgrind.h>
+
+enum
+{
+    CALLS = 24,  /* of each kind: fewer than any ring has cells */
+    TAG = 7,
+    BYTES = 8
+};
+
+/* Collection is on between the two requests only; the dump's name says what was counted. */
+#define COUNT(what, calls)                \
+    do {                                  \
+        CALLGRIND_TOGGLE_COLLECT;         \
+        calls;                            \
+        CALLGRIND_TOGGLE_COLLECT;         \
+        CALLGRIND_DUMP_STATS_AT(what);    \
+    } while (0)
+
+__attribute__((noinline, noclone)) static int nothing(const void *buffer, int count, MPI_Datatype type, int to,
+                                                             int tag, MPI_Comm comm)
+{
+    __asm__ volatile("" : : "r"(buffer), "r"(count), "r"(type), "r"(to), "r"(tag), "r"(comm) : "memory");
+    return 0;
+}
+
+/* What counting costs by itself: the arguments, the call, the return. */
+static void count_nothing(char *buffer)
+{
+    COUNT("nothing", nothing(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD));
+}
+
+static void count_send(char *buffer)
+{
+    COUNT("send", MPI_Send(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD));
+}
+
+static void count_recv(char *buffer)
+{
+    COUNT("recv", MPI_Recv(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
+static void count_isend_wait(char *buffer)
+{
+    MPI_Request request;
+
+    COUNT("isend_wait", MPI_Isend(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
+          MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void nap(long ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+    nanosleep(&t, NULL);
+}
+
+/* Rank 0 sends CALLS messages by `count` while rank 1 stays out of MPI. */
+static int sends(int rank, void (*count)(char *))
+{
+    char buffer[BYTES] = "", expected[BYTES];
+    int wrong = 0;
+
+    if (rank) {
+        /* The token says that rank 0 is ready; this nap is what keeps the counted calls free of bells. */
+        MPI_Recv(buffer, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        nap(1500);
+        for (int i = 0; i < CALLS; i++) {
+            memset(expected, i + 1, BYTES);
+            MPI_Recv(buffer, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            wrong |= memcmp(buffer, expected, BYTES) != 0;
+        }
+        MPI_Send(buffer, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        return wrong;
+    }
+    MPI_Send(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+    nap(100);
+    for (int i = 0; i < CALLS; i++) {
+        memset(buffer, i + 1, BYTES);
+        count(buffer);
+    }
+    MPI_Recv(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}
+
+/* Rank 0 asks, naps until the answer lies there, and receives it by count_recv. */
+static int receives(int rank)
+{
+    char buffer[BYTES] = "", expected[BYTES];
+    int wrong = 0;
+
+    for (int i = 0; i < CALLS; i++) {
+        memset(expected, i + 1, BYTES);
+        if (rank) {
+            MPI_Recv(buffer, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(expected, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        } else {
+            MPI_Send(expected, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+            nap(20);
+            count_recv(buffer);
+            wrong |= memcmp(buffer, expected, BYTES) != 0;
+        }
+    }
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    char buffer[BYTES] = "";
+    int rank, size, wrong;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size != 2) {
+        fprintf(stderr, "budget: two ranks are wanted, not %d\n", size);
+        MPI_Finalize();
+        return 2;
+    }
+    for (int i = 0; i < CALLS && !rank; i++) {
+        count_nothing(buffer);
+    }
+    wrong = sends(rank, count_send);
+    wrong |= sends(rank, count_isend_wait);
+    wrong |= receives(rank);
+    MPI_Finalize();
+    if (wrong) {
+        fprintf(stderr, "budget: rank %d received wrong bytes\n", rank);
+    }
+    return wrong;
+}
