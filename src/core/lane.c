@@ -102,6 +102,13 @@ void weft_lane_close(weft_lane *lane)
     free(lane);
 }
 
+void weft_lane_rouse(weft_lane *lane)
+{
+    for (uint32_t i = 0; i < lane->port_count; i++)
+        if (lane->ports[i]->ops == &weft_self_ops && !lane->ports[i]->is_quiet)
+            lane->world->rest->wake(lane);
+}
+
 static int push_backlog(weft_lane *lane)
 {
     int n = 0;
@@ -116,7 +123,10 @@ int weft_lane_poll(weft_lane *lane)
 {
     int n = 0;
     for (uint32_t i = lane->port_count; i-- > 0;) {
-        int rc = weft_port_poll(lane->ports[i], POLL_BUDGET);
+        int rc;
+        if (lane->ports[i]->is_quiet)
+            continue;
+        rc = weft_port_poll(lane->ports[i], POLL_BUDGET);
         if (weft_unlikely(rc < 0))
             weft_log_error("transport %s failed: %s", lane->ports[i]->ops->name, weft_fail_text(rc));
         else

@@ -64,10 +64,15 @@ static inline void weft_lane_lock(weft_lane *lane)
     if (__builtin_expect(lane->is_threaded, 0))
         pthread_mutex_lock(&lane->lock);
 }
+/* Leaving, a thread may leave frames to ourselves behind: whoever sleeps in the lane must look at them. */
+void weft_lane_rouse(weft_lane *lane);
 static inline void weft_lane_unlock(weft_lane *lane)
 {
-    if (__builtin_expect(lane->is_threaded, 0))
+    if (__builtin_expect(lane->is_threaded, 0)) {
+        if (lane->sleepers)
+            weft_lane_rouse(lane);
         pthread_mutex_unlock(&lane->lock);
+    }
 }
 
 /* One visit to every port, the backlog and the running plans. How many things happened. */

@@ -41,15 +41,23 @@ typedef struct weft_late {
 int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **peer);
 
 /* What an eager message of so many bytes costs in credits. */
-static inline uint32_t weft_peer_cost(uint64_t bytes) { return 1 + (uint32_t)((bytes + WEFT_CREDIT_BYTES - 1) / WEFT_CREDIT_BYTES); }
+static inline uint32_t weft_peer_cost(uint64_t bytes) { return (uint32_t)((bytes + WEFT_CREDIT_BYTES) / WEFT_CREDIT_BYTES); }
 
-/* Puts number and credits into the header: what is owed goes with every frame. */
+/* Credits to put into a header; what is owed goes with every frame. */
+static inline uint32_t weft_peer_repayment(weft_peer *peer)
+{
+    uint32_t credits = peer->owed;
+    if (weft_unlikely(credits > 0xffff))
+        credits = 0xffff;
+    peer->owed -= credits;
+    return credits;
+}
+
+/* Puts number and credits into the header. */
 static inline void weft_peer_stamp(weft_peer *peer, weft_head *head)
 {
-    uint32_t credits = peer->owed < 0xffff ? peer->owed : 0xffff;
     head->seq = ++peer->seq_out;
-    head->credits = (uint16_t)credits;
-    peer->owed -= credits;
+    head->credits = (uint16_t)weft_peer_repayment(peer);
 }
 
 /* A stamped frame that was not taken gives its number and credits back. */

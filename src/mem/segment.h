@@ -114,4 +114,11 @@ void weft_segment_release_area(const weft_segment *segment, uint32_t index);
  * `fence` is set where membarrier is refused. */
 void weft_segment_wake(weft_rank_page *page);
 
+/* The same, without a call when the rank is awake. */
+static inline void weft_segment_nudge(weft_rank_page *page)
+{
+    if (__builtin_expect(atomic_load_explicit(&page->asleep, memory_order_relaxed), 0))
+        weft_segment_wake(page);
+}
+
 #endif

@@ -15,7 +15,7 @@
 
 int weft_mpi_send(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm)
 {
-    return weft_send(comm->chan, dest, tag, buf, (uint64_t)count, datatype, WEFT_SEND_STANDARD);
+    return weft_send_standard(buf, (uint64_t)count, datatype, dest, tag, comm->chan);
 }
 
 int weft_mpi_ssend(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm)
@@ -39,7 +39,9 @@ static inline int isend(const void *buf, MPI_Count count, const weft_type *type,
 int weft_mpi_isend(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
                    MPI_Request *request)
 {
-    return isend(buf, count, datatype, dest, tag, comm, WEFT_SEND_STANDARD, request);
+    weft_req *req;
+    int rc = weft_isend_standard(buf, (uint64_t)count, datatype, dest, tag, comm->chan, &req);
+    return weft_request_give(comm, comm->chan, req, rc, request);
 }
 
 int weft_mpi_issend(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
@@ -57,7 +59,7 @@ int weft_mpi_irsend(const void *buf, MPI_Count count, const weft_type *datatype,
 int weft_mpi_recv(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm, MPI_Status *status)
 {
     weft_found found;
-    int rc = weft_recv(comm->chan, source, tag, buf, (uint64_t)count, datatype, &found);
+    int rc = weft_recv_plain(buf, (uint64_t)count, datatype, source, tag, comm->chan, &found);
     if (weft_likely(rc == 0 || rc == WEFT_E_TRUNCATE))
         weft_status_fill(status, &found);
     return rc;

@@ -29,8 +29,9 @@ typedef struct weft_early {
 } weft_early;
 
 typedef struct weft_match {
-    weft_fifomap posted;
-    uint32_t posted_wild;   /* how many of the posted receives hold a wildcard */
+    weft_req *latest;       /* the youngest posted receive stands apart: a ping-pong never touches the map */
+    weft_fifomap posted;    /* all older ones */
+    uint32_t posted_wild;   /* how many of those hold a wildcard */
     uint32_t early_count;
     weft_fifomap early;
     weft_link early_all;
@@ -43,34 +44,60 @@ void weft_match_close(weft_match *match, struct weft_lane *lane);
 
 static inline uint64_t weft_match_key(int32_t source, int32_t tag) { return (uint64_t)(uint32_t)source << 32 | (uint32_t)tag; }
 
+static inline bool weft_match_is_wild(const weft_req *req) { return req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG; }
+
 /* Posts a receive (rank, tag, order are set). */
 static inline void weft_match_post(weft_match *match, weft_req *req)
 {
+    weft_req *older = match->latest;
     req->is_posted = true;
-    match->posted_wild += req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG;
-    weft_fifomap_insert(&match->posted, &req->match, weft_match_key(req->rank, req->tag));
+    match->latest = req;
+    if (older) {
+        match->posted_wild += weft_match_is_wild(older);
+        weft_fifomap_insert(&match->posted, &older->match, weft_match_key(older->rank, older->tag));
+    }
+}
+
+static inline void weft_match_remove(weft_match *match, weft_req *req)
+{
+    match->posted_wild -= weft_match_is_wild(req);
+    weft_fifomap_remove(&match->posted, &req->match);
 }
 
 static inline void weft_match_unpost(weft_match *match, weft_req *req)
 {
     req->is_posted = false;
-    match->posted_wild -= req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG;
-    weft_fifomap_remove(&match->posted, &req->match);
+    if (match->latest == req)
+        match->latest = NULL;
+    else
+        weft_match_remove(match, req);
 }
 
 weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag, weft_fifo_entry *exact);
 
+/* Among all but the latest. */
+static inline weft_req *weft_match_older(weft_match *match, int32_t source, int32_t tag)
+{
+    weft_fifo_entry *entry = weft_fifomap_find(&match->posted, weft_match_key(source, tag));
+    if (weft_unlikely(match->posted_wild))
+        return weft_match_posted_wild(match, source, tag, entry);
+    return entry ? weft_container(entry, weft_req, match) : NULL;
+}
+
 /* The posted receive that a message from source with tag matches, taken out; NULL when there is none. */
 static inline weft_req *weft_match_arrival(weft_match *match, int32_t source, int32_t tag)
 {
-    weft_fifo_entry *entry = weft_fifomap_find(&match->posted, weft_match_key(source, tag));
     weft_req *req;
-    if (weft_unlikely(match->posted_wild))
-        req = weft_match_posted_wild(match, source, tag, entry);
-    else
-        req = entry ? weft_container(entry, weft_req, match) : NULL;
-    if (req)
-        weft_match_unpost(match, req);
+    if (match->posted.keys && (req = weft_match_older(match, source, tag))) {
+        weft_match_remove(match, req);
+        req->is_posted = false;
+        return req;
+    }
+    req = match->latest;
+    if (weft_unlikely(!req) || (req->tag != tag && req->tag != WEFT_ANY_TAG) || (req->rank != source && req->rank != WEFT_ANY))
+        return NULL;
+    match->latest = NULL;
+    req->is_posted = false;
     return req;
 }
 

@@ -73,11 +73,20 @@ int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, con
     return weft_irecv_into(chan, src, tag, buf, count, type, req);
 }
 
-int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
+static __attribute__((noinline)) void wait_long(weft_req *req)
+{
+    weft_wait wait;
+    weft_wait_begin(&wait, req->lane, WEFT_WHY_RECV, req->rank, req->tag, req->bytes);
+    do
+        weft_wait_turn(&wait);
+    while (!req->is_done);
+    weft_wait_end(&wait);
+}
+
+/* The request lives on the stack: only what somebody reads is set. */
+int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_found *found)
 {
     weft_req req;
-    weft_wait wait;
-    req.magic = WEFT_REQ_MAGIC;
     req.gate = NULL;
     req.lane = chan->lane;
     req.name = 0;
@@ -87,15 +96,18 @@ int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, cons
     else
         match_or_post(chan, &req);
     if (!req.is_done) {
-        weft_wait_begin(&wait, chan->lane, WEFT_WHY_RECV, src, tag, req.bytes);
-        do
-            weft_wait_turn(&wait);
-        while (!req.is_done);
-        weft_wait_end(&wait);
+        weft_lane_poll(chan->lane);
+        if (!req.is_done)
+            wait_long(&req);
     }
-    if (found)
-        *found = req.found;
+    *found = req.found;
     return req.rc;
+}
+
+int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
+{
+    weft_found ours;
+    return weft_recv_plain(buf, count, type, src, tag, chan, found ? found : &ours);
 }
 
 static bool look(weft_chan *chan, int src, int tag, weft_found *found)

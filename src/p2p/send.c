@@ -10,6 +10,8 @@
 #include "p2p/rndv.h"
 #include "type/pack.h"
 
+#define SHORT_MAX 32 /* no more than the inline_max of shm, the only port that says it has room */
+
 static void fill_packed(const weft_frame *frame, void *place)
 {
     const weft_req *req = frame->body;
@@ -22,24 +24,50 @@ static inline bool is_eager(const weft_peer *peer, uint64_t bytes, enum weft_sen
     return bytes <= peer->eager_max && mode != WEFT_SEND_SYNC && weft_peer_cost(bytes) <= peer->credit;
 }
 
+static inline uint32_t chan_id_at(const weft_chan *chan, int dst)
+{
+    return weft_unlikely(chan->ids_out != NULL) ? chan->ids_out[dst] : chan->id_out;
+}
+
 static inline weft_head eager_head(const weft_chan *chan, int dst, int tag, uint64_t bytes)
 {
-    return (weft_head){.kind = WEFT_FRAME_EAGER, .chan = weft_unlikely(chan->ids_out != NULL) ? chan->ids_out[dst] : chan->id_out,
+    return (weft_head){.kind = WEFT_FRAME_EAGER, .chan = chan_id_at(chan, dst),
                        .src = (int32_t)chan->rank, .tag = tag, .bytes = (uint32_t)bytes};
 }
 
-/* The short way: dense, eager, port has room. WEFT_AGAIN: take the long one. */
-static inline int send_now(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
-                           enum weft_send_mode mode)
+/* May a message leave at once in one frame: dense, eager, nothing of this peer's queued before it? Negative ranks (nobody) fail too. */
+static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t bytes, const weft_type *type, int dst, weft_chan *chan)
+{
+    weft_peer *peer;
+    if (weft_unlikely((uint32_t)dst >= chan->size || !type->is_dense))
+        return NULL;
+    peer = chan->peers[dst];
+    if (weft_unlikely(!peer || bytes > peer->eager_max || weft_peer_cost(bytes) > peer->credit || !weft_list_is_empty(&peer->waiting)))
+        return NULL;
+    return peer;
+}
+
+/* The shortest way: the body fits the cell's line, and the ring has room for sure. */
+static inline __attribute__((always_inline)) void send_short(weft_peer *peer, uint64_t bytes, const void *buf, int dst, int tag, weft_chan *chan)
+{
+    uint64_t head0 = weft_head_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_repayment(peer));
+    peer->credit -= weft_peer_cost(bytes);
+    weft_shm_send_short(peer->path, head0, weft_head_word1(chan_id_at(chan, dst), chan->rank), weft_head_word2((uint32_t)tag, (uint32_t)bytes), buf);
+}
+
+static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->path->room; }
+
+/* The short way. WEFT_AGAIN: take the long one. */
+static __attribute__((noinline)) int send_now(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
 {
     uint64_t bytes = count * (uint64_t)type->size;
-    weft_peer *peer = chan->peers[dst];
+    weft_peer *peer = eager_peer(bytes, type, dst, chan);
     weft_frame frame;
     int rc;
-    if (weft_unlikely(!peer || !type->is_dense || !is_eager(peer, bytes, mode) || !weft_list_is_empty(&peer->waiting)))
+    if (weft_unlikely(!peer))
         return WEFT_AGAIN;
     frame.head = eager_head(chan, dst, tag, bytes);
-    frame.body = (const char *)buf + type->true_lb;
+    frame.body = buf;
     frame.fill = NULL;
     weft_peer_stamp(peer, &frame.head);
     rc = weft_port_send(peer->path, &frame);
@@ -95,18 +123,11 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     return is_eager(peer, req->bytes, mode) ? send_eager(peer, req) : weft_rndv_announce(peer, req);
 }
 
-int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
-               weft_req **out)
+static __attribute__((noinline)) int isend_long(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
+                                                enum weft_send_mode mode, weft_req **out)
 {
-    weft_req *req;
-    int rc = dst < 0 ? WEFT_AGAIN : send_now(chan, dst, tag, buf, count, type, mode);
-    if (weft_likely(rc == 0)) {
-        *out = &chan->lane->done_req;
-        return 0;
-    }
-    if (rc < 0)
-        return rc;
-    req = weft_req_new(chan->lane, WEFT_REQ_SEND);
+    weft_req *req = weft_req_new(chan->lane, WEFT_REQ_SEND);
+    int rc;
     if (!req)
         return weft_fail(WEFT_E_NOMEM, "no memory for a send request");
     rc = weft_isend_into(chan, dst, tag, buf, count, type, mode, req);
@@ -122,7 +143,7 @@ static __attribute__((noinline)) int send_long(weft_chan *chan, int dst, int tag
                                                enum weft_send_mode mode)
 {
     weft_req *req;
-    int rc = weft_isend(chan, dst, tag, buf, count, type, mode, &req);
+    int rc = isend_long(chan, dst, tag, buf, count, type, mode, &req);
     if (rc)
         return rc;
     rc = weft_req_wait(req);
@@ -130,10 +151,53 @@ static __attribute__((noinline)) int send_long(weft_chan *chan, int dst, int tag
     return rc;
 }
 
+static __attribute__((noinline)) int send_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
+{
+    int rc = send_now(buf, count, type, dst, tag, chan);
+    return rc <= 0 ? rc : send_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD);
+}
+
+int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
+{
+    uint64_t bytes = count * (uint64_t)type->size;
+    weft_peer *peer = eager_peer(bytes, type, dst, chan);
+    if (weft_unlikely(!peer || !is_short(peer, bytes)))
+        return send_slowly(buf, count, type, dst, tag, chan);
+    send_short(peer, bytes, buf, dst, tag, chan);
+    return 0;
+}
+
+static __attribute__((noinline)) int isend_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
+                                                  weft_req **out)
+{
+    int rc = send_now(buf, count, type, dst, tag, chan);
+    return rc <= 0 ? rc : isend_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD, out);
+}
+
+int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, weft_req **out)
+{
+    uint64_t bytes = count * (uint64_t)type->size;
+    weft_peer *peer = eager_peer(bytes, type, dst, chan);
+    *out = &chan->lane->done_req;
+    if (weft_unlikely(!peer || !is_short(peer, bytes)))
+        return isend_slowly(buf, count, type, dst, tag, chan, out);
+    send_short(peer, bytes, buf, dst, tag, chan);
+    return 0;
+}
+
+int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
+               weft_req **out)
+{
+    if (mode == WEFT_SEND_SYNC)
+        return isend_long(chan, dst, tag, buf, count, type, mode, out);
+    return weft_isend_standard(buf, count, type, dst, tag, chan, out);
+}
+
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode)
 {
-    int rc = weft_unlikely(dst < 0) ? WEFT_AGAIN : send_now(chan, dst, tag, buf, count, type, mode);
-    return weft_likely(rc == 0) ? 0 : rc < 0 ? rc : send_long(chan, dst, tag, buf, count, type, mode);
+    if (mode == WEFT_SEND_SYNC)
+        return send_long(chan, dst, tag, buf, count, type, mode);
+    return weft_send_standard(buf, count, type, dst, tag, chan);
 }
 
 int weft_req_wait(weft_req *req)

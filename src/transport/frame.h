@@ -34,6 +34,14 @@ typedef struct weft_head {
 
 _Static_assert(sizeof(weft_head) == 24, "the wire header is 24 bytes");
 
+/* The header as three words, for hot paths that keep it in registers. */
+static inline uint64_t weft_head_word0(uint32_t seq, enum weft_frame_kind kind, uint32_t credits)
+{
+    return seq | (uint64_t)kind << 32 | (uint64_t)credits << 48;
+}
+static inline uint64_t weft_head_word1(uint32_t chan, uint32_t src) { return chan | (uint64_t)src << 32; }
+static inline uint64_t weft_head_word2(uint32_t tag, uint32_t bytes) { return tag | (uint64_t)bytes << 32; }
+
 #define WEFT_CREDIT_BYTES 128
 
 typedef struct weft_frame weft_frame;

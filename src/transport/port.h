@@ -118,6 +118,7 @@ typedef struct weft_port_env {
 
 struct weft_port { /* common part; a transport's own port begins with it */
     const weft_port_ops *ops;
+    bool is_quiet; /* set by a port while nothing but its own send, put, get could make poll find anything: polls are skipped */
     void *owner;
     const weft_up *up;
     weft_caps caps;
@@ -125,7 +126,8 @@ struct weft_port { /* common part; a transport's own port begins with it */
 
 struct weft_path { /* the port's side of one peer; a transport's own path begins with it */
     weft_port *port;
-    void *peer; /* cookie given back in arrive and lost */
+    void *peer;     /* cookie given back in arrive and lost */
+    uint32_t room;  /* so many more frames of at most inline_max bytes are sure to be taken; shm only, others leave 0 */
 };
 
 /* Memory that node-mates map: the same pages in each process that shares it. */
@@ -183,6 +185,8 @@ struct weft_port_ops {
 extern const weft_port_ops weft_self_ops, weft_shm_ops;
 int weft_shm_send(weft_port *port, weft_path *path, const weft_frame *frame);
 int weft_shm_poll(weft_port *port, int budget);
+/* A short frame while path->room is not 0: cannot fail. The header comes in three words as it lies in memory. */
+void weft_shm_send_short(weft_path *path, uint64_t head0, uint64_t head1, uint64_t head2, const void *body);
 
 /* Null objects: every call on the dead port answers WEFT_E_PEER. */
 extern const weft_port_ops weft_dead_ops;

@@ -70,6 +70,7 @@ static int self_open(const weft_port_env *env, weft_port **port)
                  .key_bytes = WEFT_KEYRING_KEY_BYTES, .get = true, .put = true, .notify = true, .ordered = true, .share = true,
                  .amo = WEFT_AMO_CPU},
     };
+    self->port.is_quiet = true;
     self->name = env->self;
     weft_list_init(&self->events);
     weft_list_init(&self->blocks);
@@ -114,7 +115,7 @@ static int self_reach(weft_port *port, const weft_name *who, const void *card, s
     self_path *made = calloc(1, sizeof *made);
     if (!made)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *made);
-    made->path = (weft_path){port, peer};
+    made->path = (weft_path){.port = port, .peer = peer};
     *path = &made->path;
     return 0;
 }
@@ -212,6 +213,7 @@ static self_event *event_new(self_port *self, self_path *path, uint32_t bytes, i
 
 static void event_queue(self_port *self, self_event *event)
 {
+    self->port.is_quiet = false;
     weft_list_append(&self->events, &event->link);
     self->event_count++;
     self->event_bytes += event->head.bytes;
@@ -327,6 +329,7 @@ static int self_poll(weft_port *port, int budget)
         free(event);
         events++;
     }
+    port->is_quiet = weft_list_is_empty(&self->events);
     return events;
 }
 

@@ -56,7 +56,7 @@ _Static_assert(sizeof(weft_ring) == WEFT_RING_BYTES, "a ring fills its slot");
 typedef struct weft_ring_out { /* the sender's own view */
     weft_ring *ring;
     uint32_t cell, lap;             /* next cell to fill, and its turn */
-    uint32_t sent, taken;           /* cells so far; what the reader last said */
+    uint32_t taken;                 /* what the reader last said */
     uint32_t line;                  /* next data line */
     uint32_t lines_sent, lines_taken;
     bool has_lines;                 /* the data lines are claimed */
@@ -80,16 +80,17 @@ static inline void weft_ring_refresh(weft_ring_out *out)
     out->lines_taken = (uint32_t)(taken >> 32);
 }
 
-/* The next cell to fill, or NULL when the ring is full. */
-static inline weft_cell *weft_ring_room(weft_ring_out *out)
+/* Cells free for sure, looking at what the reader says only when there seems to be none. */
+static inline uint32_t weft_ring_room(weft_ring_out *out)
 {
-    if (weft_unlikely(out->sent - out->taken >= WEFT_RING_CELLS)) {
+    uint32_t sent = (out->lap - 1) * WEFT_RING_CELLS + out->cell;
+    if (weft_unlikely(sent - out->taken == WEFT_RING_CELLS))
         weft_ring_refresh(out);
-        if (out->sent - out->taken >= WEFT_RING_CELLS)
-            return NULL;
-    }
-    return &out->ring->cells[out->cell];
+    return WEFT_RING_CELLS - (sent - out->taken);
 }
+
+/* The next cell to fill; there must be room. */
+static inline weft_cell *weft_ring_next(const weft_ring_out *out) { return &out->ring->cells[out->cell]; }
 
 /* Reserves data lines for a body, one after another; false when there is no room. */
 static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_t *line)
@@ -112,7 +113,6 @@ static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_
 static inline void weft_ring_publish(weft_ring_out *out, weft_cell *cell)
 {
     atomic_store_explicit(&cell->turn, out->lap, memory_order_release); /* pairs with weft_ring_peek */
-    out->sent++;
     if (weft_unlikely(++out->cell == WEFT_RING_CELLS)) {
         out->cell = 0;
         out->lap++;

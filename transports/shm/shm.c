@@ -87,19 +87,53 @@ static int refuse(shm_path *path)
     return WEFT_AGAIN;
 }
 
+/* The frame is out: who must hear of it? */
+static inline void announce(shm_port *shm, shm_path *path)
+{
+    uint32_t flags = atomic_load_explicit(&path->out.ring->flags, memory_order_relaxed);
+    if (weft_unlikely(flags != WEFT_RING_OPEN)) {
+        if (!(flags & WEFT_RING_OPEN)) {
+            ring_bell(shm, path);
+            return;
+        }
+        atomic_thread_fence(memory_order_seq_cst);
+    }
+    weft_segment_nudge(path->page);
+}
+
+void weft_shm_send_short(weft_path *generic, uint64_t head0, uint64_t head1, uint64_t head2, const void *body)
+{
+    shm_path *path = (shm_path *)generic;
+    weft_cell *cell = weft_ring_next(&path->out);
+    uint64_t *head = (uint64_t *)&cell->head;
+    uint32_t bytes = (uint32_t)(head2 >> 32);
+    cell->place = 0;
+    memcpy(&head[0], &head0, 8);
+    memcpy(&head[1], &head1, 8);
+    memcpy(&head[2], &head2, 8);
+    if (weft_likely(bytes == 8))
+        memcpy(cell->body, body, 8);
+    else
+        weft_ring_copy(cell->body, body, bytes);
+    path->path.room--;
+    weft_ring_publish(&path->out, cell);
+    announce((shm_port *)path->path.port, path);
+}
+
 int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
 {
     shm_port *shm = (shm_port *)port;
     shm_path *path = (shm_path *)generic;
     weft_cell *cell;
-    uint32_t place = 0, flags;
+    uint32_t place = 0;
     void *body;
     int rc;
     if (weft_unlikely(!path->out.ring) && (rc = open_out(shm, path)))
         return rc;
-    cell = weft_ring_room(&path->out);
-    if (weft_unlikely(!cell))
+    path->path.room = weft_ring_room(&path->out);
+    if (weft_unlikely(!path->path.room))
         return refuse(path);
+    cell = weft_ring_next(&path->out);
     body = cell->body;
     if (frame->head.bytes > WEFT_RING_INLINE && (rc = find_place(shm, path, frame, &place, &body)))
         return rc == WEFT_AGAIN ? refuse(path) : rc;
@@ -111,16 +145,9 @@ int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
         memcpy(body, frame->body, frame->head.bytes);
     else
         weft_ring_copy(body, frame->body, frame->head.bytes);
+    path->path.room--;
     weft_ring_publish(&path->out, cell);
-    flags = atomic_load_explicit(&path->out.ring->flags, memory_order_relaxed);
-    if (weft_unlikely(flags != WEFT_RING_OPEN)) {
-        if (!(flags & WEFT_RING_OPEN)) {
-            ring_bell(shm, path);
-            return 0;
-        }
-        atomic_thread_fence(memory_order_seq_cst);
-    }
-    weft_segment_wake(path->page);
+    announce(shm, path);
     return 0;
 }
 
