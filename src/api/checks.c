@@ -60,16 +60,6 @@ int weft_checks_missing_file(const char *function)
         weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)", function));
 }
 
-weft_lane *weft_checks_first_lane(const MPI_Request *requests, int n)
-{
-    for (int i = 0; i < n; i++) {
-        const weft_req *req = (const weft_req *)(const void *)requests[i];
-        if (requests[i] != MPI_REQUEST_NULL && req->lane)
-            return req->lane;
-    }
-    return weft_world_now->lanes[0];
-}
-
 int weft_checks_alive(const char *function)
 {
     int is_finalized = 0;

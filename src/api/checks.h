@@ -28,8 +28,51 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 
 #define WEFT_ENTRY __attribute__((visibility("default")))
 #define WEFT_COLD static __attribute__((cold, noinline))
+#define WEFT_APART static __attribute__((noinline))
 /* MPI_X may be taken over by a program or a tool, which reaches ours as PMPI_X (MPI 5.0, 15.2). */
 #define WEFT_ALIAS(name) extern __typeof__(P##name) name __attribute__((weak, alias("P" #name), visibility("default")))
+
+/* weft_comm_of, weft_type_of and weft_op_of in the order of what is usual: same answers. */
+static inline weft_comm *weft_checks_comm_at(MPI_Comm handle)
+{
+    if (weft_likely(handle == MPI_COMM_WORLD)) {
+        weft_world *world = weft_world_now; /* between MPI_Init and MPI_Finalize its mpi is set */
+        weft_comm *comm;
+        if (weft_unlikely(!world))
+            return NULL;
+        comm = ((weft_mpi_world *)world->mpi)->comm_world;
+        if (!comm)
+            __builtin_unreachable(); /* saves the callers' test */
+        return comm;
+    }
+    return weft_comm_of(handle);
+}
+static inline const weft_type *weft_checks_type_at(MPI_Datatype handle)
+{
+    uintptr_t index = (uintptr_t)handle - 0x200;
+    if (weft_likely(index < 256))
+        return weft_type_table[index];
+    return weft_type_of(handle);
+}
+/* The type if data may move with it: NULL too when it is not committed, or not supported by this compiler. */
+static inline const weft_type *weft_checks_ready_at(MPI_Datatype handle)
+{
+    uintptr_t index = (uintptr_t)handle - 0x200;
+    const weft_type *type;
+    if (weft_likely(index < 256)) {
+        type = weft_type_table[index];
+        return weft_likely(type && !type->is_absent) ? type : NULL;
+    }
+    type = weft_type_of(handle);
+    return weft_likely(type && type->is_committed) ? type : NULL;
+}
+static inline const weft_op *weft_checks_op_at(MPI_Op handle)
+{
+    uintptr_t index = (uintptr_t)handle - 0x20;
+    if (weft_likely(index < 32))
+        return weft_op_table[index];
+    return weft_op_of(handle);
+}
 
 /* Neither MPI_REQUEST_NULL nor a live request? */
 static inline bool weft_checks_is_bad(MPI_Request request)
@@ -53,14 +96,6 @@ static inline bool weft_checks_buffer_is_odd(const void *buf) { return (uintptr_
 
 /* Everything but MPI_INFO_NULL and MPI_INFO_ENV. */
 static inline bool weft_checks_info_is_odd(MPI_Info info) { return (uintptr_t)info - 0x130u > 1; }
-
-/* The lane of the first of n requests that is not MPI_REQUEST_NULL; lane 0 when there is none, or when no thread needs a lock. */
-weft_lane *weft_checks_first_lane(const MPI_Request *requests, int n);
-static inline weft_lane *weft_checks_lane(const MPI_Request *requests, int n)
-{
-    weft_lane *first = weft_world_now->lanes[0];
-    return weft_likely(!first->is_threaded) ? first : weft_checks_first_lane(requests, n);
-}
 
 /* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not built, with the error handler of comm (a handle) if that is a live
  * communicator. Returns the MPI class. */

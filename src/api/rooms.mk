@@ -1,1 +1,25 @@
-# src/api: see house.md; its owner lists the sources here
+# src/api: the tables, the weaver, and the one library that people link: libmpi_abi.so
+weave_sources = src/api/weave src/api/weave_checks.py src/api/weave_entries.py src/api/weave_header.py src/api/weave_tables.py \
+	src/api/constants.tbl src/api/functions.tbl src/api/kinds.tbl src/api/types.tbl
+weave_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
+	src/api/entries-type.c
+weave_made = include/mpi.h src/mpi/calls.h src/api/missing.c $(weave_entries)
+EXTRA_DIST += $(weave_sources)
+BUILT_SOURCES += $(weave_made)
+CLEANFILES += $(weave_made) weave.stamp
+
+# The weaver writes a file only when it changes: the stamp tells make that it ran.
+weave.stamp: $(weave_sources)
+	$(AM_V_GEN)$(PYTHON3) $(srcdir)/src/api/weave --into . && touch $@
+$(weave_made): weave.stamp
+	@test -f $@ || { rm -f weave.stamp; $(MAKE) $(AM_MAKEFLAGS) weave.stamp; }
+
+nodist_include_HEADERS = include/mpi.h
+
+lib_LTLIBRARIES = libmpi_abi.la
+libmpi_abi_la_SOURCES = src/api/checks.c src/api/checks.h src/api/missing.h
+nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(weave_entries)
+libmpi_abi_la_LIBADD = libweft.la
+# Soname libmpi_abi.so.1 is the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
+libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \
+	-export-symbols-regex '^P?MPI_'

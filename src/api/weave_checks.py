@@ -69,8 +69,6 @@ def quick_of(row, param):
         out.append("!%s_at" % name)
     elif param.kind_is("type", "op") and param.mark == "" and param.length is None:
         out.append("!%s_at" % name)
-        if param.kind_is("type") and has_data(row):
-            out += ["!%s_at->is_committed" % name, "%s_at->is_absent" % name]
     elif param.kind_is("type", "op") and param.mark == "<>":
         out.append("!weft_%s_of(*%s)" % (param.kind.name, name))
     elif param.kind_is("request") and param.mark != ">":
@@ -131,14 +129,18 @@ def checks_of(row):
     if root:
         conditions.append("(comm_at->rank == root && (%s))" % " || ".join(root))
     # A null object in place of a type that does not matter: src/mpi never sees NULL.
-    substitutes = ["if (!%s_at)\n        %s_at = weft_type_of(MPI_BYTE);" % (p.name, p.name)
+    substitutes = ["if (!%s_at)\n    %s_at = weft_type_of(MPI_BYTE);" % (p.name, p.name)
                    for p in row.params if p.name in ("sendtype", "recvtype") and "coll" in row.flags]
     return conditions, substitutes
 
 
 def cold_declare(param):
-    if param.is_callback_poly or (param.kind and param.kind.is_poly and (param.mark in (">", "<>") or param.length is not None)):
-        return "const void *" + param.name
+    if param.is_callback_poly:
+        return "void *%s, bool is_large" % param.name
+    if param.kind and param.kind.is_poly and param.length is not None:
+        return "weft_counts " + param.name
+    if param.kind and param.kind.is_poly and param.mark in (">", "<>"):
+        return "const void *" + param.name  # int or MPI_Count: only asked whether it is NULL
     return param.declare(True)
 
 
@@ -165,7 +167,7 @@ def cold_of(row, param):
     if is_pointer_out(param) or is_status_in(param) or (param.kind_is("string") and param.mark == "") or param.kind_is("address"):
         out.append("weft_checks_pointer(%s, %s)" % (about, name))
     if param.callback:
-        out.append("weft_checks_pointer(%s, (const void *)%s)" % (about, name))
+        out.append("weft_checks_pointer(%s, %s%s)" % (about, "" if param.is_callback_poly else "(const void *)", name))
     if param.mark == "=" or param.kind is None:
         return out
     if param.kind_is("type", "op") and param.mark == "" and param.length is None:

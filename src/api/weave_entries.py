@@ -3,7 +3,7 @@
 # weave_entries: src/mpi/calls.h, the entry points (src/api/entries-*.c) and the list of missing functions. Used by weave.
 # Invariant: an entry holds one unlikely branch for all checks; what is wrong is found by a cold function beside it, which asks
 # checks.h the same questions again, one by one, in the order init, communicator, others.
-from weave_checks import checks_of, cold_checks
+from weave_checks import checks_of, cold_checks, cold_declare, has_data
 from weave_header import wrapped
 from weave_tables import TableError
 
@@ -46,22 +46,22 @@ def is_poly_array(param):
     return param.kind is not None and param.kind.is_poly and param.length is not None
 
 
+def inner_declare_one(row, param, name_of):
+    if param.name == "...":
+        raise TableError("%s: variable arguments cannot be woven through" % row.name)
+    if param.is_wide_only:
+        raise TableError("%s: parameters of the large-count twin alone cannot be woven yet" % row.name)
+    if is_poly_array(param):
+        if not param.is_in():
+            raise TableError("%s: arrays of counts going out cannot be woven yet" % row.name)
+        return "weft_counts " + param.name
+    if param.is_callback_poly:
+        return "void *%s, bool is_large" % param.name
+    return converted(param) + name_of(row, param) if converted(param) else param.declare(True)
+
+
 def inner_declare(row):
-    out = []
-    for param in row.params:
-        if param.name == "...":
-            raise TableError("%s: variable arguments cannot be woven through" % row.name)
-        if param.is_wide_only:
-            raise TableError("%s: parameters of the large-count twin alone cannot be woven yet" % row.name)
-        if is_poly_array(param):
-            if not param.is_in():
-                raise TableError("%s: arrays of counts going out cannot be woven yet" % row.name)
-            out.append("weft_counts " + param.name)
-        elif param.is_callback_poly:
-            out.append("void *%s, bool is_large" % param.name)
-        else:
-            out.append(converted(param) + param.name if converted(param) else param.declare(True))
-    return ", ".join(out) or "void"
+    return ", ".join(inner_declare_one(row, p, lambda _, param: param.name) for p in row.params) or "void"
 
 
 def calls_header(tables):
@@ -105,15 +105,16 @@ def arguments(row, wide):
 
 def door(row):
     """The lane that the entry locks, as a C expression, or None."""
-    if row.via == "free" or "open" in row.flags:
+    if row.via == "free" or row.flags & {"open", "any"}:
         return None
-    if row.via == "comm":
-        return "comm_at->lane"
-    if row.via == "request":
-        param = next(p for p in row.params if p.kind_is("request"))
-        length = param.length if param.length not in (None, "*") else "1"
-        return "weft_checks_lane(%s%s, %s)" % ("&" if param.mark == "" and param.length is None else "", param.name, length)
-    return None if "any" in row.flags else "weft_world_now->lanes[0]"
+    if row.via not in ("comm", "world"):
+        raise TableError("%s: a built row via %s must be open: its function in src/mpi takes the locks" % (row.name, row.via))
+    return "comm_at->lane" if row.via == "comm" else "weft_world_now->lanes[0]"
+
+
+def is_threaded(row):
+    """Must the lane be locked at all? A C expression."""
+    return "comm_at->lane->is_threaded" if row.via == "comm" else "weft_world_now->lanes[0]->is_threaded"
 
 
 def missing_entry(row, name, wide):
@@ -134,58 +135,162 @@ def missing_entry(row, name, wide):
     return body
 
 
-def built_entry(row, name, wide):
-    comm = row.comm()
-    call = "%s(%s)" % (inner_name(row), arguments(row, wide))
-    if row.returns:
-        return ["return %s;" % call]
-    body = []
-    if comm:
-        body.append("weft_comm *comm_at = weft_comm_of(%s);" % (
-            comm.name if comm.mark == "" else "%s ? *%s : NULL" % (comm.name, comm.name)))
+def call_of(row, wide):
+    return "%s(%s)" % (inner_name(row), arguments(row, wide))
+
+
+def found(row, param):
+    """The C variable that holds the object of a handle."""
+    return "comm_at" if param is row.comm() else param.name + "_at"
+
+
+def conversions(row, is_quick):
+    """Declarations of the objects behind the handles; the quick ones are NULL also when a type is not ready to move data."""
+    out = []
     for param in row.params:
-        if converted(param) and param is not comm:
-            body.append("%s%s_at = %s(%s);" % (converted(param), param.name, {
-                "comm": "weft_comm_of", "type": "weft_type_of", "op": "weft_op_of"}[param.kind.name], param.name))
+        if param is row.comm() and param.mark == "<>":
+            out.append("weft_comm *comm_at = %s ? weft_checks_comm_at(*%s) : NULL;" % (param.name, param.name))
+        elif converted(param):
+            what = "ready" if is_quick and param.kind_is("type") and has_data(row) else param.kind.name
+            out.append("%s%s = weft_checks_%s_at(%s);" % (converted(param), found(row, param), what, param.name))
+    return out
+
+
+def locked(row, call):
+    """Statements: the call between lock and unlock."""
+    if not door(row):
+        return ["rc = %s;" % call]
+    return ["lane = %s;\nweft_lane_lock(lane);" % door(row), "rc = %s;" % call, "weft_lane_unlock(lane);"]
+
+
+def is_simple(row):
+    """Is there anything to do after the call? Then the entry is written in one piece, else in three: see go()."""
+    return bool(narrow_outs(row, False))
+
+
+def blame(row):
+    return "comm_at" if row.comm() else "NULL"
+
+
+def end(row, name):
+    return "return weft_likely(!rc) ? MPI_SUCCESS : weft_errors_raise(%s, %s, rc);" % (blame(row), name)
+
+
+def forward(row, names):
+    """What an entry or odd() passes to go()."""
+    extra = ", comm_at" if row.comm() and row.comm().mark == "<>" else ""
+    return "%s%s%s" % (", " if names else "", names, extra)
+
+
+def go(row):
+    """The locked call as a function of its own, for threads and for odd arguments, so that the entry needs no lock."""
+    declared = [inner_declare_one(row, p, found) for p in row.params]
+    if row.comm() and row.comm().mark == "<>":
+        declared.append("weft_comm *comm_at")
+    head = wrapped("WEFT_APART int %s_go(%s)" % (row.name.lower(), ", ".join(["const char *function"] + declared)))
+    passed = ", ".join(passed_on(row, p) for p in row.params)
+    body = ["weft_lane *lane;"] if door(row) else []
+    body += ["int rc;"] + locked(row, "%s(%s)" % (inner_name(row), passed)) + [end(row, "function")]
+    return "%s\n{\n%s\n}\n" % (head, indented(body))
+
+
+def passed_on(row, param):
+    if converted(param):
+        return found(row, param)
+    return param.name + (", is_large" if param.is_callback_poly else "")
+
+
+def odd(row):
+    """The second look as a function of its own: asks what is wrong, and when nothing is, makes the call after all."""
+    declared = ["const char *function"] + [cold_declare(p) for p in row.params]
+    head = wrapped("WEFT_COLD int %s_odd(%s)" % (row.name.lower(), ", ".join(declared)))
+    passed = ", ".join(passed_on(row, p) for p in row.params)
+    asked = ", ".join(["function"] + [p.name + (", is_large" if p.is_callback_poly else "") for p in row.params])
+    body = conversions(row, False)
+    body.append("int rc = %s_bad(%s);" % (row.name.lower(), asked))
+    body.append("if (rc)\n    return weft_errors_raise(%s, function, rc);" % blame(row))
+    body += checks_of(row)[1]
+    body.append("return %s_go(function%s);" % (row.name.lower(), forward(row, passed)))
+    return "%s\n{\n%s\n}\n" % (head, indented(body))
+
+
+def raw_arguments(row, wide):
+    """The arguments as the caller gave them, for the cold functions."""
+    out = []
+    for param in row.params:
+        if is_poly_array(param):
+            out.append("(weft_counts){%s, sizeof *%s}" % (param.name, param.name))
+        elif param.is_callback_poly:
+            out.append("(void *)%s, %s" % (param.name, "true" if wide else "false"))
+        else:
+            out.append(param.name)
+    return "".join(", " + text for text in out)
+
+
+def built_entry(row, name, wide):
+    if row.returns:
+        return ["return %s;" % call_of(row, wide)]
+    quick, _ = checks_of(row)
+    body = conversions(row, not is_simple(row))
+    if is_simple(row):
+        return body + simple_entry(row, name, wide, quick)
+    if quick:
+        body.append("if (weft_unlikely(%s))\n    return %s_odd(\"%s\"%s);" % (
+            " || ".join(quick), row.name.lower(), name, raw_arguments(row, wide)))
     if door(row):
-        body.append("weft_lane *lane;")
+        body.append("if (weft_unlikely(%s))\n    return %s_go(\"%s\"%s);" % (
+            is_threaded(row), row.name.lower(), name, forward(row, arguments(row, wide))))
+    body.append("int rc = %s;" % call_of(row, wide))
+    body.append(end(row, '"%s"' % name))
+    return body
+
+
+def simple_entry(row, name, wide, quick):
+    body = ["weft_lane *lane;"] if door(row) else []
     body.append("int rc;")
-    quick, substitutes = checks_of(row)
-    blame = "comm_at" if comm else "NULL"
     if quick:
         body.append("if (weft_unlikely(%s)) {" % " || ".join(quick))
-        asked = ", ".join(("(const void *)" if p.is_callback_poly else "") + p.name for p in row.params)
-        body.append("    rc = %s_bad(\"%s\"%s%s);" % (row.name.lower(), name, ", " if asked else "", asked))
-        body.append("    if (rc)\n        return weft_errors_raise(%s, \"%s\", rc);" % (blame, name))
-        for line in substitutes:
-            body.append("    " + line)
+        body.append("    rc = %s_bad(\"%s\"%s);" % (row.name.lower(), name, raw_arguments(row, wide)))
+        body.append("    if (rc)\n        return weft_errors_raise(%s, \"%s\", rc);" % (blame(row), name))
         body.append("}")
     for param in narrow_outs(row, wide):
         body.append("%s %s_wide = %s;" % (param.kind.wide, param.name, "*" + param.name if param.mark == "<>" else "0"))
-    if door(row):
-        body.append("lane = %s;\nweft_lane_lock(lane);" % door(row))
-    body.append("rc = %s;" % call)
-    if door(row):
-        body.append("weft_lane_unlock(lane);")
+    body += locked(row, call_of(row, wide))
     for param in narrow_outs(row, wide):
+        narrow, text = param.kind.narrow, {"n": param.name, "t": param.kind.narrow, "f": name, "c": blame(row)}
         if param.mark == ">":
-            body.append("if (!rc)\n    *%s = (%s)%s_wide == %s_wide ? (%s)%s_wide : MPI_UNDEFINED;" % (
-                (param.name, param.kind.narrow) + (param.name,) * 2 + (param.kind.narrow, param.name)))
+            body.append("if (!rc)\n    *%(n)s = (%(t)s)%(n)s_wide == %(n)s_wide ? (%(t)s)%(n)s_wide : MPI_UNDEFINED;" % text)
         else:
-            body.append("if (!rc && (%s)%s_wide != %s_wide)\n    rc = weft_checks_too_large(\"%s\", %s, \"%s\", %s_wide);" % (
-                param.kind.narrow, param.name, param.name, name, blame, param.name, param.name))
-            body.append("if (!rc)\n    *%s = (%s)%s_wide;" % (param.name, param.kind.narrow, param.name))
-    body.append("return weft_likely(!rc) ? MPI_SUCCESS : weft_errors_raise(%s, \"%s\", rc);" % (blame, name))
+            body.append("if (!rc && (%(t)s)%(n)s_wide != %(n)s_wide)\n"
+                        "    rc = weft_checks_too_large(\"%(f)s\", %(c)s, \"%(n)s\", %(n)s_wide);" % text)
+            body.append("if (!rc)\n    *%s = (%s)%s_wide;" % (param.name, narrow, param.name))
+    body.append(end(row, '"%s"' % name))
     return body
+
+
+def indented(body):
+    out = []
+    for line in "\n".join(body).split("\n"):
+        indent = " " * (4 + len(line) - len(line.lstrip()))
+        out.append(indent + wrapped(line.lstrip(), 4, 128 - len(indent)).replace("\n", "\n" + indent))
+    return "\n".join(out)
+
+
+def helpers(row):
+    """The functions that a row's entries share."""
+    out = [cold_checks(row)]
+    if not is_simple(row):
+        if checks_of(row)[0] or door(row):
+            out.append(go(row))
+        if checks_of(row)[0]:
+            out.append(odd(row))
+    return [text for text in out if text]
 
 
 def entry(row, name, wide):
     body = built_entry(row, name, wide) if row.built == "yes" else missing_entry(row, name, wide)
-    text = "\n".join(body)
-    lines = [wrapped(line, 4) for line in text.split("\n")]
-    lines = [("    " + line).replace("\n", "\n    ") for line in lines]
     head = wrapped("WEFT_ENTRY %s P%s(%s)" % (row.result(), name, row.declare(wide)))
-    return "%s\n{\n%s\n}\nWEFT_ALIAS(%s);\n" % (head, "\n".join(lines), name)
+    return "%s\n{\n%s\n}\nWEFT_ALIAS(%s);\n" % (head, indented(body), name)
 
 
 def entries(tables, chapters, what):
@@ -196,9 +301,7 @@ def entries(tables, chapters, what):
         if row.chapter not in chapters:
             continue
         if row.built == "yes" and not row.returns:
-            cold = cold_checks(row)
-            if cold:
-                out.append(cold)
+            out += helpers(row)
         for name, wide in row.forms():
             out.append(entry(row, name, wide))
     return "\n".join(out)

@@ -31,8 +31,8 @@ typedef struct {
 """
 
 
-def wrapped(text, indent=4):
-    return "\n".join(textwrap.wrap(text, 128, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False))
+def wrapped(text, indent=4, width=128):
+    return "\n".join(textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False))
 
 
 def value_of(what, value):
