@@ -119,6 +119,18 @@ static int push_backlog(weft_lane *lane)
     return n;
 }
 
+static __attribute__((noinline)) int do_chores(weft_lane *lane)
+{
+    int n = 0;
+    if (!weft_list_is_empty(&lane->backlog))
+        n += push_backlog(lane);
+    if (!weft_list_is_empty(&lane->pumps))
+        n += lane->pump(lane);
+    if (!weft_list_is_empty(&lane->plans))
+        n += lane->play(lane);
+    return n;
+}
+
 int weft_lane_poll(weft_lane *lane)
 {
     int n = 0;
@@ -132,12 +144,8 @@ int weft_lane_poll(weft_lane *lane)
         else
             n += rc;
     }
-    if (weft_unlikely(!weft_list_is_empty(&lane->backlog)))
-        n += push_backlog(lane);
-    if (weft_unlikely(!weft_list_is_empty(&lane->pumps)))
-        n += lane->pump(lane);
-    if (weft_unlikely(!weft_list_is_empty(&lane->plans)))
-        n += lane->play(lane);
+    if (weft_unlikely(!weft_list_is_empty(&lane->backlog) || !weft_list_is_empty(&lane->pumps) || !weft_list_is_empty(&lane->plans)))
+        n += do_chores(lane);
     return n;
 }
 

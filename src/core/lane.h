@@ -75,6 +75,15 @@ static inline void weft_lane_unlock(weft_lane *lane)
     }
 }
 
+/* Marks the request done, tells its gate, wakes other threads of the lane that wait. Once. */
+static inline void weft_req_end(weft_req *req, int rc)
+{
+    req->rc = rc;
+    req->is_done = true;
+    if (__builtin_expect(req->gate || req->lane->sleepers, 0))
+        weft_req_tell(req);
+}
+
 /* One visit to every port, the backlog and the running plans. How many things happened. */
 int weft_lane_poll(weft_lane *lane);
 

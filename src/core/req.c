@@ -75,17 +75,16 @@ void weft_req_free(weft_req *req)
     lane->free_reqs.next = &req->link;
 }
 
-void weft_req_end(weft_req *req, int rc)
+void weft_req_tell(weft_req *req)
 {
     weft_gate *gate = req->gate;
-    req->rc = rc;
-    req->is_done = true;
+    weft_lane *lane = req->lane;
     if (gate) {
-        if (rc && !gate->rc)
-            gate->rc = rc;
+        if (req->rc && !gate->rc)
+            gate->rc = req->rc;
         if (--gate->left == 0)
             gate->open(gate);
     }
-    if (weft_unlikely(req->lane->sleepers))
-        req->lane->world->rest->wake(req->lane);
+    if (weft_unlikely(lane->sleepers))
+        lane->world->rest->wake(lane);
 }

@@ -78,7 +78,7 @@ struct weft_req {
  * NULL when out of memory. */
 weft_req *weft_req_new(struct weft_lane *lane, enum weft_req_kind kind);
 void weft_req_free(weft_req *req);
-/* Marks done, tells the gate, wakes other threads of the lane that wait. */
-void weft_req_end(weft_req *req, int rc);
+/* The end of a request is weft_req_end in core/lane.h; this is its seldom half: tells the gate, wakes threads of the lane that wait. */
+void weft_req_tell(weft_req *req);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -31,7 +32,7 @@ static void end_truncated(weft_req *req, const weft_head *head)
                                 head->bytes, (unsigned long long)req->bytes));
 }
 
-void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body)
+static inline void end_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body)
 {
     uint64_t bytes = head->bytes;
     req->found.source = head->src;
@@ -42,8 +43,10 @@ void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, co
         bytes = req->bytes;
     if (weft_unlikely(!req->is_dense))
         weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
-    else if (bytes)
-        memcpy((char *)req->buf + req->type->true_lb, body, bytes);
+    else if (bytes <= 32)
+        weft_copy_short(req->buf, body, (uint32_t)bytes);
+    else
+        memcpy(req->buf, body, bytes);
     owe(peer, head->bytes);
     if (weft_unlikely(bytes < head->bytes))
         end_truncated(req, head);
@@ -51,7 +54,9 @@ void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, co
         weft_req_end(req, 0);
 }
 
-static void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
+void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body) { end_eager(peer, req, head, body); }
+
+static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
 {
     weft_lane *lane = peer->lane;
     weft_early *early = weft_early_new(lane, peer, head, body);
@@ -78,19 +83,14 @@ static inline void arrive_message(weft_peer *peer, const weft_head *head, const 
     if (weft_unlikely(!req))
         keep_early(peer, chan, head, body);
     else if (weft_likely(head->kind == WEFT_FRAME_EAGER))
-        weft_arrive_eager(peer, req, head, body);
+        end_eager(peer, req, head, body);
     else
         weft_rndv_accept(peer, req, head, body);
 }
 
-static void arrive(void *owner, void *cookie, const weft_head *head, const void *body)
+static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_head *head, const void *body)
 {
-    weft_peer *peer = cookie;
-    (void)owner;
-    peer->seq_in = head->seq;
-    peer->credit += head->credits;
     switch (head->kind) {
-    case WEFT_FRAME_EAGER:
     case WEFT_FRAME_RTS:
         arrive_message(peer, head, body);
         break;
@@ -111,6 +111,18 @@ static void arrive(void *owner, void *cookie, const weft_head *head, const void 
     default:
         weft_log_error("a frame of unknown kind %u came from rank %u: is it the same version of Weft?", head->kind, peer->name.rank);
     }
+}
+
+static void arrive(void *owner, void *cookie, const weft_head *head, const void *body)
+{
+    weft_peer *peer = cookie;
+    (void)owner;
+    peer->seq_in = head->seq;
+    peer->credit += head->credits;
+    if (weft_likely(head->kind == WEFT_FRAME_EAGER))
+        arrive_message(peer, head, body);
+    else
+        arrive_other(peer, head, body);
 }
 
 static void done(void *owner, void *cookie, int rc)

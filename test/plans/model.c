@@ -104,14 +104,10 @@ void weft_req_free(weft_req *req)
     free(req);
 }
 
-void weft_req_end(weft_req *req, int rc)
+void weft_req_tell(weft_req *req)
 {
-    req->rc = rc;
-    req->is_done = true;
-    if (!req->gate)
-        return;
-    if (rc && !req->gate->rc)
-        req->gate->rc = rc;
+    if (req->rc && !req->gate->rc)
+        req->gate->rc = req->rc;
     if (--req->gate->left == 0)
         req->gate->open(req->gate);
 }

@@ -110,7 +110,7 @@ void weft_wait_close(weft_wait *wait)
 /* Nothing here goes by messages. */
 weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind) { (void)lane, (void)kind; abort(); }
 void weft_req_free(weft_req *req) { (void)req, abort(); }
-void weft_req_end(weft_req *req, int rc) { (void)req, (void)rc, abort(); }
+void weft_req_tell(weft_req *req) { (void)req, abort(); }
 int weft_cancel(weft_req *req) { (void)req; abort(); }
 int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
                weft_req **req)

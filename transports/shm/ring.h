@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "transport/frame.h"
@@ -142,35 +143,19 @@ static inline void weft_ring_take(weft_ring_in *in, const weft_cell *cell)
     }
 }
 
-/* Tells the sender what was taken, if it is much. True when the sender wants to be woken. */
+/* Tells the sender what was taken. True when it wants to be woken. */
 static inline bool weft_ring_tell(weft_ring_in *in)
 {
-    if (weft_likely(in->taken - in->told < WEFT_RING_STEP && in->lines_taken - in->lines_told < WEFT_RING_LINE_STEP))
-        return false;
     in->told = in->taken;
     in->lines_told = in->lines_taken;
     atomic_store_explicit(&in->ring->taken, (uint64_t)in->lines_taken << 32 | in->taken, memory_order_release);
     return atomic_load_explicit(&in->ring->wanted, memory_order_relaxed) != 0;
 }
 
-/* Copies a short body without a call: bytes <= 32. */
-static inline void weft_ring_copy(void *to, const void *from, uint32_t bytes)
+/* Is it much? */
+static inline bool weft_ring_should_tell(const weft_ring_in *in)
 {
-    char *t = to;
-    const char *f = from;
-    if (bytes >= 16) {
-        memcpy(t, f, 16);
-        memcpy(t + bytes - 16, f + bytes - 16, 16);
-    } else if (bytes >= 8) {
-        memcpy(t, f, 8);
-        memcpy(t + bytes - 8, f + bytes - 8, 8);
-    } else if (bytes >= 4) {
-        memcpy(t, f, 4);
-        memcpy(t + bytes - 4, f + bytes - 4, 4);
-    } else {
-        while (bytes--)
-            *t++ = *f++;
-    }
+    return in->taken - in->told >= WEFT_RING_STEP || in->lines_taken - in->lines_told >= WEFT_RING_LINE_STEP;
 }
 
 #endif

@@ -114,7 +114,7 @@ void weft_shm_send_short(weft_path *generic, uint64_t head0, uint64_t head1, uin
     if (weft_likely(bytes == 8))
         memcpy(cell->body, body, 8);
     else
-        weft_ring_copy(cell->body, body, bytes);
+        weft_copy_short(cell->body, body, bytes);
     path->path.room--;
     weft_ring_publish(&path->out, cell);
     announce((shm_port *)path->path.port, path);
@@ -144,7 +144,7 @@ int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
     else if (place)
         memcpy(body, frame->body, frame->head.bytes);
     else
-        weft_ring_copy(body, frame->body, frame->head.bytes);
+        weft_copy_short(body, frame->body, frame->head.bytes);
     path->path.room--;
     weft_ring_publish(&path->out, cell);
     announce(shm, path);
@@ -165,40 +165,44 @@ static __attribute__((noinline)) const void *chunk_body(shm_port *shm, shm_path 
     return path->bulk->chunks[index];
 }
 
-static inline int deliver(shm_port *shm, shm_path *path, weft_cell *cell)
+/* A frame whose body stands elsewhere. */
+static __attribute__((noinline)) int deliver_placed(shm_port *shm, shm_path *path, weft_cell *cell)
 {
-    uint32_t place = cell->place;
-    const void *body = cell->body;
-    if (place & WEFT_PLACE_CHUNK) {
-        body = chunk_body(shm, path, place & ~WEFT_PLACE_CHUNK);
-        if (!body)
-            return WEFT_E_NOMEM;
-    } else if (place) {
-        body = path->in.ring->lines[place - 1];
-    }
+    uint32_t place = cell->place, index = place & ~WEFT_PLACE_CHUNK;
+    bool is_chunk = place & WEFT_PLACE_CHUNK;
+    const void *body = is_chunk ? chunk_body(shm, path, index) : path->in.ring->lines[place - 1];
+    if (!body)
+        return WEFT_E_NOMEM;
     shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, body);
-    if ((place & WEFT_PLACE_CHUNK) && weft_bulk_return(path->bulk, place & ~WEFT_PLACE_CHUNK)) {
+    if (is_chunk && weft_bulk_return(path->bulk, index)) {
         atomic_store_explicit(&path->bulk->wanted, 0, memory_order_relaxed);
-        weft_segment_wake(path->page);
+        weft_segment_nudge(path->page);
     }
     return 0;
+}
+
+static __attribute__((noinline)) void tell(shm_path *path)
+{
+    if (weft_ring_tell(&path->in)) {
+        atomic_store_explicit(&path->in.ring->wanted, 0, memory_order_relaxed);
+        weft_segment_nudge(path->page);
+    }
 }
 
 static inline int drain(shm_port *shm, shm_path *path, int budget)
 {
     weft_cell *cell;
-    int n = 0, rc;
-    while (n < budget && (cell = weft_ring_peek(&path->in))) {
-        __builtin_prefetch(cell + 1);
-        rc = deliver(shm, path, cell);
-        if (weft_unlikely(rc))
-            return rc;
+    int n = 0;
+    while ((cell = weft_ring_peek(&path->in))) {
+        if (weft_likely(!cell->place))
+            shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, cell->body);
+        else if (deliver_placed(shm, path, cell))
+            return WEFT_E_NOMEM;
         weft_ring_take(&path->in, cell);
-        n++;
-        if (weft_unlikely(weft_ring_tell(&path->in))) {
-            atomic_store_explicit(&path->in.ring->wanted, 0, memory_order_relaxed);
-            weft_segment_wake(path->page);
-        }
+        if (weft_unlikely(weft_ring_should_tell(&path->in)))
+            tell(path);
+        if (++n == budget)
+            break;
     }
     return n;
 }
