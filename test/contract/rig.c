@@ -30,7 +30,8 @@ const rig_row rig_rows[] = {
     {"sim tiny 12", &weft_sim_ops, "tiny", 12, false},
     {"sim wild 13", &weft_sim_ops, "wild", 13, false},
     {"sim wild 14", &weft_sim_ops, "wild", 14, false},
-    {"shm", &weft_shm_ops, NULL, 15, false},
+    {"sim kernel 15", &weft_sim_ops, "kernel", 15, false},
+    {"shm", &weft_shm_ops, NULL, 16, false},
     {NULL, NULL, NULL, 0, false},
 };
 

@@ -34,6 +34,7 @@ const weft_sim_profile weft_sim_profiles[] = {
     {.name = "wild", .delay_ns = 8000, .again_permille = 150, .storm_max = 20, .flow_frames = 6, .flow_moves = 3,
      .blind_permille = 250, .prompt_permille = 250, .map_refuse_permille = 100, .torn = true, .local_keys = true,
      .frame_max = 2048, .move_max = 5000, .amo = WEFT_AMO_CPU},
+    {.name = "kernel", .delay_ns = 1500, .blind_permille = 100, .prompt_permille = 400, .keyless = true, .no_notify = true},
     {.name = "flipped", .delay_ns = 500, .flip_permille = 20, .amo = WEFT_AMO_CPU},
     {.name = NULL},
 };
@@ -309,6 +310,24 @@ static void make_ready(sim_endpoint *endpoint, sim_event *event)
         endpoint->bell++;
 }
 
+void sim_stir(sim_endpoint *endpoint)
+{
+    if (!endpoint->wants || !endpoint->armed)
+        return;
+    endpoint->wants = false;
+    endpoint->bell++;
+}
+
+void sim_retry_post(weft_sim *sim, sim_endpoint *endpoint)
+{
+    sim_flow *own = endpoint->retry_posted ? NULL : sim_flow_of(endpoint, endpoint);
+    sim_event *event = own ? sim_event_new(own, SIM_RETRY, 0) : NULL;
+    uint64_t activity = sim->activity;
+    if (event)
+        endpoint->retry_posted = sim_event_post(sim, event) == 0;
+    sim->activity = activity; /* being refused is no progress */
+}
+
 static uint64_t amo_now(const weft_atomic *atomic)
 {
     uint64_t *word = (uint64_t *)(uintptr_t)atomic->remote, before = atomic->compare;
@@ -337,7 +356,7 @@ int sim_perform(sim_event *event)
         return 0;
     uint64_t remote = event->kind == SIM_AMO ? event->atomic.remote : move->remote;
     uint64_t bytes = event->kind == SIM_AMO ? sizeof(uint64_t) : move->bytes;
-    int rc = weft_keyring_check(&to->keys, &event->key, remote, bytes, needs[event->kind]);
+    int rc = sim->profile.keyless ? 0 : weft_keyring_check(&to->keys, &event->key, remote, bytes, needs[event->kind]);
     if (!rc && event->has_region)
         rc = weft_keyring_check(&event->flow->from->keys, &event->local_key, (uintptr_t)move->local, bytes, 0);
     if (rc) {
@@ -399,6 +418,7 @@ static void happen(weft_sim *sim, sim_event *event)
     switch (event->kind) {
     case SIM_FRAME:
         flow->frames_flying--;
+        sim_stir(flow->from);
         if (flow->to->is_dead) {
             flow->frames--;
             sim->counts[WEFT_SIM_DROPPED]++;
@@ -416,6 +436,11 @@ static void happen(weft_sim *sim, sim_event *event)
             sim_event_free(event);
         else
             make_ready(flow->from, event);
+        break;
+    case SIM_RETRY:
+        flow->from->retry_posted = false;
+        sim_stir(flow->from);
+        sim_event_free(event);
         break;
     case SIM_NOTIFY: case SIM_LOST:
         if (flow->to->is_dead || !flow->to->port)

@@ -19,7 +19,7 @@
 typedef struct sim_endpoint sim_endpoint;
 typedef struct sim_flow sim_flow;
 
-enum sim_event_kind { SIM_FRAME, SIM_GET, SIM_PUT, SIM_AMO, SIM_FLUSH, SIM_DONE, SIM_NOTIFY, SIM_LOST };
+enum sim_event_kind { SIM_FRAME, SIM_GET, SIM_PUT, SIM_AMO, SIM_FLUSH, SIM_DONE, SIM_NOTIFY, SIM_LOST, SIM_RETRY };
 
 typedef struct sim_event {
     weft_link link;      /* in the receiver's ready list, once due */
@@ -63,6 +63,7 @@ struct sim_endpoint {
     weft_link ready;         /* events that are due, in that order */
     uint32_t armed, bell;
     uint32_t storm_left;
+    bool wants, retry_posted; /* a call was refused: ring when it may be tried again */
     uint64_t calls;          /* of the contract, for kill_at */
     uint64_t newest;         /* highest seq that became ready */
     weft_keyring keys;
@@ -110,6 +111,11 @@ void sim_event_free(sim_event *event);
 int sim_event_post(weft_sim *sim, sim_event *event);
 /* Tells the owner of `told`'s path that its peer is dead, after all frames that are under way. */
 void sim_lost_post(weft_sim *sim, sim_flow *told);
+
+/* Rings whoever was refused: it may try again. */
+void sim_stir(sim_endpoint *endpoint);
+/* Has it stirred after a while. */
+void sim_retry_post(weft_sim *sim, sim_endpoint *endpoint);
 
 /* Lets virtual time pass and everything happen that is due by then. */
 void sim_advance(weft_sim *sim, uint64_t by_ns);

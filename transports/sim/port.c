@@ -46,6 +46,14 @@ static weft_sim *enter(sim_endpoint *endpoint)
     return sim;
 }
 
+/* AGAIN: from now on whatever may let the call through rings our bell, so that we may sleep on it. */
+static int again(weft_sim *sim, sim_endpoint *endpoint)
+{
+    endpoint->wants = true;
+    sim->counts[WEFT_SIM_REFUSED]++;
+    return WEFT_AGAIN;
+}
+
 /* Storms: the same call is refused a few times in a row. */
 static bool is_refused(weft_sim *sim, sim_endpoint *endpoint)
 {
@@ -54,7 +62,8 @@ static bool is_refused(weft_sim *sim, sim_endpoint *endpoint)
     if (!endpoint->storm_left)
         return false;
     endpoint->storm_left--;
-    sim->counts[WEFT_SIM_REFUSED]++;
+    again(sim, endpoint);
+    sim_retry_post(sim, endpoint);
     return true;
 }
 
@@ -85,7 +94,8 @@ static int sim_open(const weft_port_env *env, weft_port **port)
         .up = env->up,
         .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .inline_max = profile->inline_max,
                  .move_max = profile->move_max,
-                 .latency_ns = profile->delay_ns / 4 + 1, .mbyte_per_s = 1000, .key_bytes = WEFT_KEYRING_KEY_BYTES,
+                 .latency_ns = profile->delay_ns / 4 + 1, .mbyte_per_s = 1000,
+                 .key_bytes = profile->keyless ? 0 : WEFT_KEYRING_KEY_BYTES,
                  .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
                  .ordered = !profile->unordered, .local_keys = profile->local_keys, .share = !profile->no_share,
                  .amo = profile->amo},
@@ -131,10 +141,8 @@ static int sim_reach(weft_port *port, const weft_name *who, const void *card, si
     sim_endpoint *endpoint = endpoint_of(port);
     weft_sim *sim = enter(endpoint);
     sim_card theirs;
-    /* Without a card the name is enough: one fabric, one namespace of ports. */
-    if (card && bytes) {
-        if (bytes != sizeof theirs)
-            return weft_fail(WEFT_E_UNSUPPORTED, "a card of %zu bytes is not one of the simulator's", bytes);
+    /* The name is enough, as one fabric is one namespace: a card of ours is only checked, others are passed over. */
+    if (card && bytes == sizeof theirs) {
         memcpy(&theirs, card, sizeof theirs);
         if (theirs.fabric != sim->seed || theirs.name.rank != who->rank)
             return weft_fail(WEFT_E_UNSUPPORTED, "the card of rank %u is of another fabric", who->rank);
@@ -147,7 +155,7 @@ static int sim_reach(weft_port *port, const weft_name *who, const void *card, si
         return weft_fail(WEFT_E_ARG, "rank %u is reached already", who->rank);
     flow->is_open = true;
     flow->is_lost = flow->lost_posted = false;
-    flow->path = (weft_path){port, peer};
+    flow->path = (weft_path){.port = port, .peer = peer};
     if (to->is_dead)
         sim_lost_post(sim, flow);
     *path = &flow->path;
@@ -159,7 +167,9 @@ static int sim_leave(weft_port *port, weft_path *path)
     sim_flow *flow = flow_of(path);
     sim_endpoint *endpoint = endpoint_of(port);
     weft_sim *sim = enter(endpoint);
-    if (!flow->is_lost && (flow->frames_flying || flow->moves || is_refused(sim, endpoint)))
+    if (!flow->is_lost && (flow->frames_flying || flow->moves))
+        return again(sim, endpoint);
+    if (!flow->is_lost && is_refused(sim, endpoint))
         return WEFT_AGAIN;
     flow->is_open = false;
     return 0;
@@ -180,12 +190,17 @@ static int sim_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights,
         sim->counts[WEFT_SIM_MAPS_REFUSED]++;
         return weft_fail(WEFT_E_NOMEM, "the simulated device is out of regions for now");
     }
-    return weft_keyring_add(&endpoint->keys, addr, bytes, rights, region);
+    int rc = weft_keyring_add(&endpoint->keys, addr, bytes, rights, region);
+    if (!rc && sim->profile.keyless)
+        region->key.length = 0;
+    return rc;
 }
 
 static int sim_unmap(weft_port *port, weft_region *region)
 {
-    enter(endpoint_of(port));
+    weft_sim *sim = enter(endpoint_of(port));
+    if (sim->profile.keyless)
+        region->key.length = WEFT_KEYRING_KEY_BYTES; /* it was only hidden */
     return weft_keyring_remove(&endpoint_of(port)->keys, region);
 }
 
@@ -259,10 +274,8 @@ static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
     int rc = may_post(sim, flow);
     if (rc)
         return rc;
-    if (flow->frames >= sim->profile.flow_frames) {
-        sim->counts[WEFT_SIM_REFUSED]++;
-        return WEFT_AGAIN;
-    }
+    if (flow->frames >= sim->profile.flow_frames)
+        return again(sim, flow->from);
     sim_event *event = sim_event_new(flow, SIM_FRAME, bytes);
     if (!event)
         return weft_fail(WEFT_E_NOMEM, "no memory for a frame of %u bytes", bytes);
@@ -341,10 +354,8 @@ static int move(weft_port *port, weft_path *path, const weft_move *what, enum si
     int rc = may_post(sim, flow);
     if (rc)
         return rc;
-    if (flow->moves >= sim->profile.flow_moves) {
-        sim->counts[WEFT_SIM_REFUSED]++;
-        return WEFT_AGAIN;
-    }
+    if (flow->moves >= sim->profile.flow_moves)
+        return again(sim, flow->from);
     sim_event *event = sim_event_new(flow, kind, 0);
     if (!event)
         return weft_fail(WEFT_E_NOMEM, "no memory for a simulated transfer");
@@ -377,8 +388,10 @@ static int sim_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
     if (atomic->remote % sizeof(uint64_t))
         return weft_fail(WEFT_E_ARG, "an atomic on 0x%" PRIx64 ": the address must be a multiple of 8", atomic->remote);
     int rc = may_post(sim, flow);
-    if (rc || flow->moves >= sim->profile.flow_moves)
-        return rc ? rc : WEFT_AGAIN;
+    if (rc)
+        return rc;
+    if (flow->moves >= sim->profile.flow_moves)
+        return again(sim, flow->from);
     sim_event *event = sim_event_new(flow, SIM_AMO, 0);
     if (!event)
         return weft_fail(WEFT_E_NOMEM, "no memory for a simulated atomic");
@@ -411,6 +424,7 @@ static void hand_up_frame(weft_port *port, sim_event *event)
     sim_flow *back = sim_flow_of(me, from);
     void *peer = NULL;
     event->flow->frames--;
+    sim_stir(from);
     if (back && back->is_open)
         peer = back->path.peer;
     else if (!(peer = port->up->greet(port->owner, &from->name))) {

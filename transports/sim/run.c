@@ -146,6 +146,26 @@ static sim_rank *choose(sim_run *run)
     return chosen;
 }
 
+/* What a rank that runs or sleeps is doing, in words. */
+static void describe(const sim_rank *rank, char *text, size_t room)
+{
+    static const char *const whys[] = {"nothing", "send", "receive", "probe", "requests", "collective", "finalize", "launch"};
+    const weft_page_status *status = &rank->world->page->status;
+    uint32_t why = atomic_load(&status->why);
+    snprintf(text, room, "%.31s, waits for %s, peer %d tag %d, %" PRIu64 " bytes",
+             *status->call_name ? status->call_name : "no call", why < weft_count(whys) ? whys[why] : "?",
+             atomic_load(&status->peer), atomic_load(&status->tag), (uint64_t)atomic_load(&status->bytes));
+}
+
+/* A sleeper's own limit is all that is left: had its bell rung, it would not have come to this. */
+static void note_late_wake(sim_run *run, const sim_rank *rank)
+{
+    char text[200];
+    run->sim->counts[WEFT_SIM_LATE_WAKES]++;
+    describe(rank, text, sizeof text);
+    snprintf(run->text, sizeof run->text, "rank %u slept to its limit: %s", rank->rank, text);
+}
+
 /* Nobody can run. Lets time jump to what comes next; false when nothing will. */
 static bool jump(sim_run *run)
 {
@@ -155,11 +175,13 @@ static bool jump(sim_run *run)
         /* only sleepers' own limits are left. A few rounds of them may still get things going: that is a lost wake-up */
         if (++run->idle_rounds > 4)
             return false;
+        sim_rank *first = NULL;
         for (uint32_t i = 0; i < run->config->ranks; i++)
             if (run->ranks[i].state == SIM_ASLEEP && run->ranks[i].wake_ns < next)
-                next = run->ranks[i].wake_ns;
-        if (next == UINT64_MAX)
+                next = (first = &run->ranks[i])->wake_ns;
+        if (!first)
             return false;
+        note_late_wake(run, first);
     }
     sim_advance(sim, next > sim->now ? next - sim->now : 0);
     return true;
@@ -186,9 +208,9 @@ static void report(sim_run *run, const char *what)
         if (rank->waits_for)
             fprintf(out, ", waits for %s", rank->waits_for);
         if (rank->world && rank->state < SIM_OVER) {
-            const weft_page_status *status = &rank->world->page->status;
-            fprintf(out, ", in %.31s, peer %d tag %d, %" PRIu64 " bytes", *status->call_name ? status->call_name : "(no call)",
-                    atomic_load(&status->peer), atomic_load(&status->tag), (uint64_t)atomic_load(&status->bytes));
+            char text[200];
+            describe(rank, text, sizeof text);
+            fprintf(out, ", in %s", text);
         }
         fputc('\n', out);
     }
@@ -232,8 +254,6 @@ static int schedule(sim_run *run)
             return WEFT_E_TIMEOUT;
         }
         if (sim->activity != run->last_activity) {
-            if (run->idle_rounds)
-                sim->counts[WEFT_SIM_LATE_WAKES]++;
             run->idle_rounds = 0;
             run->last_activity = sim->activity;
             run->quiet_since = run->steps;
@@ -289,6 +309,8 @@ static int result(sim_run *run, int rc)
 static void tell(sim_run *run, int rc)
 {
     weft_sim_report *out = run->config->report;
+    for (uint32_t i = 0; run->config->codes && i < run->config->ranks; i++)
+        run->config->codes[i] = run->ranks[i].code;
     if (!out)
         return;
     out->deadlocked = rc == WEFT_E_TIMEOUT;
@@ -299,8 +321,6 @@ static void tell(sim_run *run, int rc)
     out->steps = run->steps;
     out->now_ns = run->sim->now;
     memcpy(out->counts, run->sim->counts, sizeof out->counts);
-    for (uint32_t i = 0; out->codes && i < run->config->ranks; i++)
-        out->codes[i] = run->ranks[i].code;
 }
 
 int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *arg), void *arg)

@@ -38,10 +38,11 @@ typedef struct weft_sim_profile {
     bool local_keys;
     bool torn;                    /* a put's halves become visible at two moments, the later half first */
     bool no_get, no_put, no_notify, no_share;
+    bool keyless;                 /* memory is reached by its address alone, as a neighbour's is by the kernel */
     enum weft_amo_domain amo;
 } weft_sim_profile;
 
-/* By name: calm slow storm narrow shuffled torn copyonly pinched tiny wild flipped. NULL when there is none. */
+/* By name: calm slow storm narrow shuffled torn copyonly pinched tiny wild kernel flipped. NULL when there is none. */
 const weft_sim_profile *weft_sim_profile_find(const char *name);
 /* All of them, for tests that try each; ends with name NULL. */
 extern const weft_sim_profile weft_sim_profiles[];
@@ -76,10 +77,9 @@ typedef struct weft_sim_report {
     bool deadlocked, aborted;
     int rc;                 /* as weft_sim_run returned */
     int abort_code;
-    char text[512];         /* of the abort or the deadlock */
+    char text[512];         /* of the abort, the deadlock, or the last rank that slept to its limit */
     uint64_t steps, now_ns;
     uint64_t counts[WEFT_SIM_COUNT_LAST];
-    int *codes;             /* [ranks], caller's array or NULL: what each program returned; INT32_MIN: it never did */
 } weft_sim_report;
 
 typedef struct weft_sim_config {
@@ -93,7 +93,8 @@ typedef struct weft_sim_config {
     uint64_t step_limit;             /* switches; 0: 50 million */
     size_t stack_bytes;              /* 0: 1 MiB */
     bool is_quiet;                   /* no report of a deadlock on stderr */
-    weft_sim_report *report;         /* or NULL */
+    weft_sim_report *report;         /* filled in; or NULL */
+    int *codes;                      /* [ranks], or NULL: filled in with what each program returned; INT32_MIN: it never did */
 } weft_sim_config;
 
 /* Runs program(rank, arg) once per rank, each in its fibre; weft_boot_start inside a fibre gives that rank's boot, and

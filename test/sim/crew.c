@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * crew: see crew.h.
+ */
+#include "test/sim/crew.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "p2p/arrive.h"
+
+uint64_t crew_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static uint8_t byte_of(uint64_t name, uint64_t at)
+{
+    uint64_t x = name * 0x9e3779b97f4a7c15u + at * 0xff51afd7ed558ccdu;
+    return (uint8_t)(x >> 56 ^ x >> 19);
+}
+
+void crew_fill(uint8_t *to, uint64_t name, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        to[i] = byte_of(name, i);
+}
+
+uint64_t crew_wrong(const uint8_t *at, uint64_t name, uint64_t bytes)
+{
+    uint64_t i = 0;
+    while (i < bytes && at[i] == byte_of(name, i))
+        i++;
+    return i;
+}
+
+int crew_fail(const crew *crew, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "    rank %d of %d: %s\n", crew->rank, crew->size, text);
+    return 1;
+}
+
+const weft_type *crew_type(uint32_t handle)
+{
+    return weft_type_of((const void *)(uintptr_t)handle);
+}
+
+static int open_chan(crew *crew, int id, weft_chan **chan)
+{
+    uint32_t ids[64] = {0};
+    int rc = weft_chan_open(crew->world->lanes[0], (uint32_t)crew->size, (uint32_t)crew->rank, NULL, id, chan);
+    for (int i = 0; i < crew->size; i++)
+        ids[i] = (*chan)->id;
+    return rc ? rc : weft_chan_connect(*chan, ids);
+}
+
+int crew_open(crew *crew, uint64_t seed)
+{
+    weft_boot *boot;
+    weft_chan *coll;
+    memset(crew, 0, sizeof *crew);
+    int rc = weft_boot_start(&boot);
+    if (rc)
+        return crew_fail(crew, "no boot: %s", weft_fail_text(rc));
+    crew->rank = (int)boot->rank;
+    crew->size = (int)boot->size;
+    crew->random = seed * 1000003 + boot->rank;
+    rc = weft_p2p_open(boot, 0, &crew->world);
+    if (rc)
+        return crew_fail(crew, "no world: %s", weft_fail_text(rc));
+    rc = open_chan(crew, 0, &crew->chan);
+    rc = rc ? rc : open_chan(crew, 1, &coll);
+    rc = rc ? rc : weft_team_open(coll, false, &crew->team);
+    if (rc)
+        return crew_fail(crew, "no channel: %s", weft_fail_text(rc));
+    return 0;
+}
+
+int crew_close(crew *crew)
+{
+    weft_chan *coll = crew->team.chan;
+    weft_team_close(&crew->team);
+    weft_chan_close(coll);
+    weft_chan_close(crew->chan);
+    return weft_world_close(crew->world);
+}
+
+int crew_barrier(crew *crew)
+{
+    weft_coll none = {.sendbuf = NULL};
+    int rc = weft_coll_run(&crew->team, WEFT_COLL_BARRIER, &none);
+    return rc ? crew_fail(crew, "barrier: %s", weft_fail_text(rc)) : 0;
+}

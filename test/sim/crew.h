@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * crew: what simulated whole-library runs share: a world over the simulator's boot with two channels, and message patterns that
+ * name their message, so that a byte in the wrong place tells where it came from.
+ */
+#ifndef WEFT_TEST_SIM_CREW_H
+#define WEFT_TEST_SIM_CREW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/plan.h"
+#include "core/world.h"
+#include "p2p/p2p.h"
+#include "transports/sim/sim.h"
+
+#define CREW_BYTE 0x247 /* MPI_BYTE, MPI_INT64_T and MPI_SUM of the standard ABI */
+
+typedef struct crew {
+    int rank, size;
+    weft_world *world;
+    weft_chan *chan; /* the test's messages */
+    weft_team team;  /* collectives, with a channel of their own */
+    uint64_t random;
+} crew;
+
+/* Opens this rank's world; a nonzero rc is a failure of the run. */
+int crew_open(crew *crew, uint64_t seed);
+int crew_close(crew *crew);
+int crew_barrier(crew *crew);
+const weft_type *crew_type(uint32_t handle);
+uint64_t crew_random(uint64_t *state);
+
+void crew_fill(uint8_t *to, uint64_t name, uint64_t bytes);
+/* The offset of the first wrong byte, or bytes. */
+uint64_t crew_wrong(const uint8_t *at, uint64_t name, uint64_t bytes);
+
+/* Prints where and returns 1, for `return crew_fail(...)`. */
+int crew_fail(const crew *crew, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

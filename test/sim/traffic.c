@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * traffic: random messages between simulated ranks. Every rank draws the same plan of a round from the seed, so each knows what
+ * it must get; what it gets is checked byte by byte, with source, tag and length, and against MPI's order of messages.
+ */
+#include "test/sim/traffic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "test/sim/crew.h"
+
+#define MESSAGES 24 /* in a round */
+#define TAGS 3
+
+/* How a round's messages to one rank are asked for. In all of them every message has a receive that it may match. */
+enum asking { EXACT, ANY_SOURCE, ANY_TAG, ANYTHING, PROBED, ASKINGS };
+
+typedef struct message {
+    int src, dst, tag;
+    uint64_t bytes, name;
+    bool is_strided, is_got;
+    enum weft_send_mode mode;
+    uint8_t *buf;
+    const weft_type *type;
+    weft_req *req;
+} message;
+
+typedef struct receive {
+    int src, tag;
+    uint64_t room;
+    bool is_strided;
+    uint8_t *buf;
+    weft_req *req;
+    weft_found found;
+    bool is_done;
+} receive;
+
+typedef struct round_plan {
+    message messages[MESSAGES];
+    enum asking asking[64]; /* per destination */
+    bool is_late[64];       /* receives are posted after the sends: messages come unexpected */
+} round_plan;
+
+static uint64_t draw_bytes(uint64_t *state)
+{
+    switch (crew_random(state) % 8) {
+    case 0: return 0;
+    case 1: case 2: return crew_random(state) % 9;
+    case 3: case 4: return crew_random(state) % 200;
+    case 5: return crew_random(state) % 5000;
+    case 6: return crew_random(state) % 40000;
+    default: return crew_random(state) % 9000;
+    }
+}
+
+static void draw_round(round_plan *plan, int size, uint64_t seed, uint32_t round)
+{
+    uint64_t state = seed * 7919 + round;
+    for (int i = 0; i < size; i++) {
+        plan->asking[i] = (enum asking)(crew_random(&state) % ASKINGS);
+        plan->is_late[i] = plan->asking[i] == PROBED || crew_random(&state) % 2;
+    }
+    for (int i = 0; i < MESSAGES; i++) {
+        message *one = &plan->messages[i];
+        *one = (message){.src = (int)(crew_random(&state) % (uint64_t)size), .dst = (int)(crew_random(&state) % (uint64_t)size),
+                         .tag = (int)(crew_random(&state) % TAGS), .bytes = draw_bytes(&state),
+                         .name = seed << 20 | round * 64 | (uint32_t)i, .is_strided = crew_random(&state) % 4 == 0};
+        if (crew_random(&state) % 3 == 0) /* crowd some pairs, for order's sake */
+            one->src = one->dst = (int)(seed % (uint64_t)size), one->dst = (one->src + 1) % size;
+        one->mode = crew_random(&state) % 5 == 0 ? WEFT_SEND_SYNC : WEFT_SEND_STANDARD;
+    }
+}
+
+/* Strided: each byte alone, three apart. */
+static int byte_type(bool is_strided, uint64_t bytes, const weft_type **type, uint64_t *count)
+{
+    weft_type *made;
+    *type = crew_type(CREW_BYTE);
+    *count = bytes;
+    if (!is_strided || !bytes)
+        return 0;
+    int rc = weft_type_vector((int64_t)bytes, 1, 3, *type, &made);
+    *type = made;
+    *count = 1;
+    return rc ? rc : weft_type_commit(made);
+}
+
+static uint64_t span(bool is_strided, uint64_t bytes)
+{
+    return is_strided ? 3 * bytes + 1 : bytes + 1;
+}
+
+static void spread(uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        to[3 * i] = from[i];
+}
+
+static void gather(uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        to[i] = from[3 * i];
+}
+
+static int start_send(crew *crew, message *one)
+{
+    const weft_type *type;
+    uint64_t count;
+    uint8_t *plain = malloc(one->bytes + 1);
+    int rc = byte_type(one->is_strided, one->bytes, &type, &count);
+    if (rc)
+        return rc;
+    one->buf = malloc(span(one->is_strided, one->bytes));
+    crew_fill(plain, one->name, one->bytes);
+    if (one->is_strided)
+        spread(one->buf, plain, one->bytes);
+    else
+        memcpy(one->buf, plain, one->bytes);
+    free(plain);
+    one->type = type;
+    rc = weft_isend(crew->chan, one->dst, one->tag, one->buf, count, type, one->mode, &one->req);
+    if (one->req && one->req->is_done)
+        memset(one->buf, 0xee, span(one->is_strided, one->bytes)); /* done: the buffer is ours again */
+    return rc;
+}
+
+static int start_receive(crew *crew, receive *one)
+{
+    const weft_type *type;
+    uint64_t count;
+    int rc = byte_type(one->is_strided, one->room, &type, &count);
+    if (rc)
+        return rc;
+    one->buf = malloc(span(one->is_strided, one->room));
+    memset(one->buf, 0x77, span(one->is_strided, one->room));
+    return weft_irecv(crew->chan, one->src, one->tag, one->buf, count, type, &one->req);
+}
+
+/* Some wait as MPI_Wait does, some poll as MPI_Test does. */
+static int finish(crew *crew, weft_req *req)
+{
+    if (crew_random(&crew->random) % 4 == 0)
+        while (!req->is_done)
+            weft_lane_poll(crew->world->lanes[0]);
+    return weft_req_wait(req);
+}
+
+/* The message that this receive got: named by what it carries when long enough, else any that fits and was not got yet. */
+static message *identify(crew *crew, round_plan *plan, const receive *got, const uint8_t *plain)
+{
+    for (int i = 0; i < MESSAGES; i++) {
+        message *one = &plan->messages[i];
+        if (one->dst == crew->rank && !one->is_got && one->src == got->found.source && one->tag == got->found.tag &&
+            one->bytes == got->found.bytes && crew_wrong(plain, one->name, one->bytes) == one->bytes)
+            return one;
+    }
+    return NULL;
+}
+
+static int check_receive(crew *crew, round_plan *plan, receive *got)
+{
+    uint8_t *plain = malloc(got->found.bytes + 1);
+    int rc = 0;
+    if (got->is_strided)
+        gather(plain, got->buf, got->found.bytes);
+    else
+        memcpy(plain, got->buf, got->found.bytes);
+    message *one = identify(crew, plan, got, plain);
+    if (!one) {
+        rc = crew_fail(crew,
+                       "a message from %d, tag %d, %llu bytes is none that was sent, or its bytes are wrong (asked for %d, %d)",
+                       got->found.source, got->found.tag, (unsigned long long)got->found.bytes, got->src, got->tag);
+    } else {
+        one->is_got = true;
+        /* MPI 5.0, 3.5: of messages with the same envelope the earlier one goes to the earlier receive */
+        for (message *before = plan->messages; before < one && !rc; before++)
+            if (before->dst == one->dst && before->src == one->src && before->tag == one->tag && !before->is_got &&
+                (before->bytes != one->bytes || one->bytes > 8))
+                rc = crew_fail(crew, "message %d from %d, tag %d overtook message %d", (int)(one - plan->messages), one->src,
+                               one->tag, (int)(before - plan->messages));
+    }
+    uint64_t end = span(got->is_strided, got->room) - 1;
+    if (!rc && got->buf[end] != 0x77)
+        rc = crew_fail(crew, "a receive wrote behind its buffer");
+    free(plain);
+    return rc;
+}
+
+/* One receive for each message to us. The room is the largest that it may meet. */
+static uint32_t plan_receives(crew *crew, round_plan *plan, receive *receives)
+{
+    uint64_t most = 0;
+    uint32_t n = 0;
+    enum asking asking = plan->asking[crew->rank];
+    for (int i = 0; i < MESSAGES; i++)
+        if (plan->messages[i].dst == crew->rank && plan->messages[i].bytes > most)
+            most = plan->messages[i].bytes;
+    for (int i = 0; i < MESSAGES; i++) {
+        const message *one = &plan->messages[i];
+        if (one->dst != crew->rank)
+            continue;
+        receives[n++] = (receive){.src = asking == EXACT || asking == ANY_TAG ? one->src : WEFT_ANY,
+                                  .tag = asking == EXACT || asking == ANY_SOURCE ? one->tag : WEFT_ANY_TAG,
+                                  .room = most, .is_strided = most && one->is_strided};
+    }
+    /* in any order: which receive gets which message is the matching's business */
+    for (uint32_t i = n; i > 1; i--) {
+        uint32_t j = (uint32_t)(crew_random(&crew->random) % i);
+        receive swap = receives[i - 1];
+        receives[i - 1] = receives[j];
+        receives[j] = swap;
+    }
+    return n;
+}
+
+static int receive_probed(crew *crew, receive *one)
+{
+    bool is_there = false, do_wait = crew_random(&crew->random) % 2;
+    int rc = 0;
+    while (!is_there && !rc)
+        rc = weft_probe(crew->chan, WEFT_ANY, WEFT_ANY_TAG, do_wait, &is_there, &one->found);
+    if (rc)
+        return rc;
+    weft_found probed = one->found;
+    one->src = probed.source;
+    one->tag = probed.tag;
+    one->room = probed.bytes;
+    one->is_strided = false;
+    one->buf = malloc(one->room + 1);
+    one->buf[one->room] = 0x77;
+    rc = weft_recv(crew->chan, one->src, one->tag, one->buf, one->room, crew_type(CREW_BYTE), &one->found);
+    if (!rc && (probed.source != one->found.source || probed.tag != one->found.tag || probed.bytes != one->found.bytes))
+        rc = crew_fail(crew, "the probe told another message than the receive got");
+    return rc;
+}
+
+static int post_receives(crew *crew, round_plan *plan, receive *receives, uint32_t n)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc && plan->asking[crew->rank] != PROBED; i++)
+        rc = start_receive(crew, &receives[i]);
+    return rc;
+}
+
+static int send_all(crew *crew, round_plan *plan)
+{
+    int rc = 0;
+    for (int i = 0; i < MESSAGES && !rc; i++) {
+        message *one = &plan->messages[i];
+        if (one->src == crew->rank)
+            rc = start_send(crew, one);
+        if (crew_random(&crew->random) % 6 == 0)
+            weft_lane_poll(crew->world->lanes[0]);
+    }
+    return rc;
+}
+
+static int finish_receives(crew *crew, round_plan *plan, receive *receives, uint32_t n)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        receive *one = &receives[i];
+        if (plan->asking[crew->rank] == PROBED) {
+            rc = receive_probed(crew, one);
+        } else if (!(rc = finish(crew, one->req))) {
+            one->found = one->req->found;
+            if (one->is_strided)
+                weft_type_drop(one->req->type);
+            weft_req_free(one->req);
+        }
+        if (rc < 0)
+            rc = crew_fail(crew, "a receive failed: %s", weft_fail_text(rc));
+        if (!rc)
+            rc = check_receive(crew, plan, one);
+        free(one->buf);
+    }
+    return rc;
+}
+
+static int finish_sends(crew *crew, round_plan *plan)
+{
+    int rc = 0;
+    for (int i = MESSAGES - 1; i >= 0 && !rc; i--) {
+        message *one = &plan->messages[i];
+        if (one->src != crew->rank)
+            continue;
+        rc = finish(crew, one->req);
+        if (rc < 0)
+            rc = crew_fail(crew, "a send failed: %s", weft_fail_text(rc));
+        memset(one->buf, 0xee, span(one->is_strided, one->bytes));
+        if (one->is_strided && one->bytes)
+            weft_type_drop(one->type);
+        weft_req_free(one->req);
+        free(one->buf);
+    }
+    return rc;
+}
+
+/* A receive that nothing matches is cancelled, and only that one. */
+static int cancel_one(crew *crew)
+{
+    uint8_t buf[8];
+    weft_req *req;
+    int rc = weft_irecv(crew->chan, WEFT_ANY, 1000, buf, sizeof buf, crew_type(CREW_BYTE), &req);
+    if (rc || (rc = weft_cancel(req)) || (rc = weft_req_wait(req)))
+        return rc;
+    if (!req->found.cancelled)
+        rc = crew_fail(crew, "a receive that nobody sends to was not cancelled");
+    weft_req_free(req);
+    return rc;
+}
+
+int traffic_program(int rank, void *arg)
+{
+    const traffic *what = arg;
+    crew crew;
+    receive receives[MESSAGES];
+    static round_plan plans[64]; /* too large for many stacks; each rank has its own */
+    round_plan *plan = &plans[rank];
+    int rc = crew_open(&crew, what->seed);
+    for (uint32_t round = 0; round < what->rounds && !rc; round++) {
+        draw_round(plan, crew.size, what->seed, round);
+        uint32_t n = plan_receives(&crew, plan, receives);
+        if (!plan->is_late[rank])
+            rc = post_receives(&crew, plan, receives, n);
+        rc = rc ? rc : send_all(&crew, plan);
+        if (!rc && plan->is_late[rank])
+            rc = post_receives(&crew, plan, receives, n);
+        rc = rc ? rc : finish_receives(&crew, plan, receives, n);
+        rc = rc ? rc : finish_sends(&crew, plan);
+        rc = rc ? rc : cancel_one(&crew);
+        rc = rc ? rc : crew_barrier(&crew); /* a wildcard must not meet the next round's messages */
+    }
+    return rc ? rc : crew_close(&crew);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * traffic: programs for weft_sim_run: random messages, and collectives. See traffic.c and colls.c.
+ */
+#ifndef WEFT_TEST_SIM_TRAFFIC_H
+#define WEFT_TEST_SIM_TRAFFIC_H
+
+#include <stdint.h>
+
+typedef struct traffic {
+    uint64_t seed;
+    uint32_t rounds;
+} traffic;
+
+int traffic_program(int rank, void *arg); /* arg: traffic */
+int colls_program(int rank, void *arg);
+
+#endif
