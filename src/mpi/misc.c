@@ -11,10 +11,6 @@
 #include "base/status.h"
 #include "mpi/calls.h"
 
-#ifndef PACKAGE_VERSION
-#include "config.h"
-#endif
-
 /* The version of the standard that is *reached*: the highest whose every function is built. None is whole yet (MPI 1 already has
  * groups, topologies, attributes and buffered sends), so this says 0.1 while the header and the ABI, which are whole, say 5.0
  * and 1.0. `weft-info --missing` names what lacks. */

@@ -18,6 +18,9 @@ void weft_request_release(weft_req *req)
     weft_comm *comm = req->chan ? req->chan->tenant : NULL;
     if (req->is_static)
         return;
+    /* a persistent request's type is held by its arguments, a plan's by its steps */
+    if (!req->is_persistent && req->kind != WEFT_REQ_PLAN && req->type && !req->type->is_predefined)
+        weft_type_drop(req->type);
     weft_req_free(req);
     if (comm)
         weft_comm_drop(comm);

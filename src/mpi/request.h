@@ -32,6 +32,8 @@ static inline int weft_request_give(weft_comm *comm, weft_chan *chan, weft_req *
     if (!req->is_static) {
         req->chan = chan;
         weft_comm_hold(comm);
+        if (req->type && !req->type->is_predefined) /* the user may free it now */
+            weft_type_hold(req->type);
     }
     *request = (MPI_Request)req;
     return 0;
