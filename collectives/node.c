@@ -157,7 +157,7 @@ static bool have_all_posted(const weft_node *node, uint64_t s)
 
 uint64_t weft_node_begin(weft_node *node, bool is_writer)
 {
-    uint64_t s = ++node->op, safe = s + is_writer;
+    uint64_t s = ++node->op, safe = s + (is_writer ? 1 + WEFT_NODE_LAG : 0);
 
     if (weft_unlikely(node->rc))
         return 0;
@@ -179,16 +179,33 @@ static uint64_t slots_offset(uint32_t ranks)
     return weft_round_up(lines_offset() + (uint64_t)ranks * WEFT_NODE_DEPTH * sizeof(weft_node_line), WEFT_PAGE);
 }
 
+static uint32_t slot_bytes(uint64_t bytes, uint32_t ranks)
+{
+    uint64_t slot = (bytes - slots_offset(ranks)) / ((uint64_t)ranks * WEFT_NODE_DEPTH) / WEFT_LINE * WEFT_LINE;
+    return slot < SLOT_BYTES_MOST ? (uint32_t)slot : SLOT_BYTES_MOST;
+}
+
+/* What of an area is used: only that is reserved and mapped. */
+static uint64_t used_bytes(uint64_t bytes, uint32_t ranks)
+{
+    uint64_t used;
+
+    if (bytes < slots_offset(ranks))
+        return bytes;
+    used = slots_offset(ranks) + (uint64_t)ranks * WEFT_NODE_DEPTH * slot_bytes(bytes, ranks);
+    return weft_round_up(used, WEFT_PAGE) < bytes ? weft_round_up(used, WEFT_PAGE) : bytes;
+}
+
 weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
                             weft_rank_page *const *pages,
                             bool is_crowded, bool needs_fence)
 {
     weft_node *node;
-    uint64_t slot;
+    uint32_t slot;
 
     if (ranks < 2 || ranks > WEFT_NODE_RANKS || bytes < slots_offset(ranks))
         return NULL;
-    slot = (bytes - slots_offset(ranks)) / ((uint64_t)ranks * WEFT_NODE_DEPTH) / WEFT_LINE * WEFT_LINE;
+    slot = slot_bytes(bytes, ranks);
     if (slot < SLOT_BYTES_LEAST)
         return NULL;
     node = calloc(1, sizeof *node);
@@ -198,7 +215,7 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
     node->head = base;
     node->lines = (weft_node_line *)((char *)base + lines_offset());
     node->slots = (char *)base + slots_offset(ranks);
-    node->slot_bytes = slot < SLOT_BYTES_MOST ? (uint32_t)slot : SLOT_BYTES_MOST;
+    node->slot_bytes = slot;
     node->rank = rank;
     node->ranks = ranks;
     node->is_crowded = is_crowded;
@@ -287,7 +304,8 @@ static void first_decides(weft_team *team, const uint8_t *all, agreement *deal)
     }
     if (!can || weft_segment_take_area(segment, &deal->area))
         return;
-    if (weft_segment_claim(segment, segment->head->areas + deal->area * segment->head->area_bytes, segment->head->area_bytes)) {
+    if (weft_segment_claim(segment, segment->head->areas + deal->area * segment->head->area_bytes,
+                           used_bytes(segment->head->area_bytes, team->size))) {
         weft_segment_release_area(segment, deal->area);
         deal->area = NO_AREA;
         return;
@@ -300,12 +318,12 @@ static weft_node *open_area(weft_team *team, const agreement *deal)
     weft_lane *lane = team->chan->lane;
     const weft_boot *boot = lane->world->boot;
     const weft_segment *segment = &boot->segment;
-    uint64_t bytes = segment->head->area_bytes;
+    uint64_t bytes = used_bytes(segment->head->area_bytes, team->size);
     weft_rank_page *pages[WEFT_NODE_RANKS];
     weft_node *node;
     void *base;
 
-    if (weft_segment_view(segment, segment->head->areas + deal->area * bytes, bytes, &base))
+    if (weft_segment_view(segment, segment->head->areas + deal->area * segment->head->area_bytes, bytes, &base))
         return NULL;
     for (uint32_t i = 0; i < team->size; i++) {
         uint32_t world = world_rank(team, i);

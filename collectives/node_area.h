@@ -2,10 +2,10 @@
  *
  * node_area: the flags and slots of a node area. node.c attaches it, node_coll.c's operations use it.
  *
- * Operations are numbered from 1, alike on all members. Operation s uses line and slot s % WEFT_NODE_DEPTH of each member. In it
- * every member *posts* s once: "I have finished all operations before s, and what I write in s stands in my line or slot".
- * Then it waits for those posts that it needs. Hence the rule that makes reuse safe (weft_node_begin):
- *   who writes in s has seen that all posted s - DEPTH + 1, so nobody still reads what s - DEPTH left there;
+ * Operations are numbered from 1, alike on all members. Operation s uses line and slot s % DEPTH of each member. In it every
+ * member *posts* s once: "I have finished all operations before s - LAG, and what I write in s stands in my line or slot". Then
+ * it waits for those posts that it needs. Hence the rule that makes reuse safe (weft_node_begin):
+ *   who writes in s has seen that all posted s - DEPTH + 1 + LAG, so nobody still reads what s - DEPTH left there;
  *   who only posts has seen that all posted s - DEPTH, so that no counter of s - DEPTH is still filling.
  * Roomy: flags are looked at one by one, each in its member's own line. Crowded: the posts are counted too, and the last one
  * wakes those who wait for all, so that nobody is woken in vain.
@@ -21,7 +21,8 @@
 #include "collectives/node.h"
 #include "mem/segment.h"
 
-#define WEFT_NODE_DEPTH 4
+#define WEFT_NODE_DEPTH 8
+#define WEFT_NODE_LAG 2 /* operations before the one just posted that a member may still be reading (allreduce's pipeline) */
 #define WEFT_NODE_RANKS 64
 #define WEFT_NODE_INLINE 48
 

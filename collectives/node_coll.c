@@ -36,10 +36,12 @@ static inline void take(const weft_type *type, void *buf, uint64_t count, uint64
 
 static inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static void saw_writer(weft_node *node, uint64_t s) /* it saw all post s - DEPTH + 1 before it wrote */
+static void saw_writer(weft_node *node, uint64_t s) /* whatever it saw before it wrote in s is so */
 {
-    if (s >= WEFT_NODE_DEPTH && s - WEFT_NODE_DEPTH + 1 > node->known)
-        node->known = s - WEFT_NODE_DEPTH + 1;
+    uint64_t seen = s + 1 + WEFT_NODE_LAG;
+
+    if (seen > node->known + WEFT_NODE_DEPTH)
+        node->known = seen - WEFT_NODE_DEPTH;
 }
 
 static int node_barrier(weft_node *node)
@@ -179,47 +181,92 @@ static int allreduce_flat(const folding *f, uint64_t at, uint64_t here)
     return WEFT_OK;
 }
 
-/* Two hand-overs: each member folds its block of the chunk, then all read all blocks. */
-static int allreduce_split(const folding *f, uint64_t at, uint64_t here)
+/* The pipeline of large ones. In stage i members write chunk i, fold each its block of chunk i - 1 and write that, and read all
+ * blocks of chunk i - 2: what a stage waits for was posted a stage before. */
+typedef struct pipeline {
+    const folding *f;
+    uint64_t most, chunks; /* elements of a chunk; how many */
+    uint64_t written[2], folded[2]; /* the operations in which chunk i was written, and its blocks: by i % 2 */
+} pipeline;
+
+static uint64_t chunk_count(const pipeline *p, uint64_t i) { return least(p->f->args->recvcount - i * p->most, p->most); }
+
+static int stage_write(pipeline *p, uint64_t i)
 {
-    weft_node *node = f->node;
-    const weft_coll *args = f->args;
+    weft_node *node = p->f->node;
+    const weft_coll *args = p->f->args;
     const weft_type *type = args->recvtype;
-    const void *data = args->in_place ? args->recvbuf : args->sendbuf;
-    uint64_t size = (uint64_t)type->size, chunk = here * size, s = weft_node_begin(node, true);
-    uint64_t from = weft_plan_block_start(here, node->ranks, node->rank), to = weft_plan_block_start(here, node->ranks,
-                                                                                                     node->rank + 1);
-    char *out = (char *)args->recvbuf + (int64_t)(at + from) * type->extent, *place;
+    uint64_t size = (uint64_t)type->size, at = i * p->most, here = chunk_count(p, i), s = weft_node_begin(node, true);
+    uint64_t from = weft_plan_block_start(here, node->ranks, node->rank);
+    uint64_t to = weft_plan_block_start(here, node->ranks, node->rank + 1);
+    char *place = weft_node_place(node, node->rank, s, here * size);
 
     if (!s)
         return node->rc;
-    place = weft_node_place(node, node->rank, s, chunk);
     if (args->in_place) {
-        put(type, data, args->recvcount, at * size, chunk, place);
+        put(type, args->recvbuf, args->recvcount, at * size, here * size, place);
     } else { /* nobody but us reads our own block */
-        put(type, data, args->recvcount, at * size, from * size, place);
-        put(type, data, args->recvcount, (at + to) * size, (here - to) * size, place + to * size);
+        put(type, args->sendbuf, args->recvcount, at * size, from * size, place);
+        put(type, args->sendbuf, args->recvcount, (at + to) * size, (here - to) * size, place + to * size);
     }
     weft_node_post(node, s, WEFT_NODE_NONE);
+    p->written[i % 2] = s;
+    return WEFT_OK;
+}
+
+static int stage_fold(pipeline *p, uint64_t i)
+{
+    weft_node *node = p->f->node;
+    const weft_coll *args = p->f->args;
+    const weft_type *type = args->recvtype;
+    uint64_t size = (uint64_t)type->size, at = i * p->most, here = chunk_count(p, i), s = p->written[i % 2];
+    uint64_t from = weft_plan_block_start(here, node->ranks, node->rank);
+    uint64_t to = weft_plan_block_start(here, node->ranks, node->rank + 1);
+
     if (weft_node_await_all(node, s))
         return node->rc;
-    fold_places(f, s, chunk, from, at + from, to - from, out);
+    fold_places(p->f, s, here * size, from, at + from, to - from, (char *)args->recvbuf + (int64_t)(at + from) * type->extent);
     s = weft_node_begin(node, true);
     if (!s)
         return node->rc;
     put(type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
-        weft_node_place(node, node->rank, s, chunk) + from * size);
+        weft_node_place(node, node->rank, s, here * size) + from * size);
     weft_node_post(node, s, WEFT_NODE_NONE);
+    p->folded[i % 2] = s;
+    return WEFT_OK;
+}
+
+static int stage_read(pipeline *p, uint64_t i)
+{
+    weft_node *node = p->f->node;
+    const weft_coll *args = p->f->args;
+    uint64_t size = (uint64_t)args->recvtype->size, at = i * p->most, here = chunk_count(p, i), s = p->folded[i % 2];
+
     if (weft_node_await_all(node, s))
         return node->rc;
-    for (uint32_t i = 0; i < node->ranks; i++) {
-        from = weft_plan_block_start(here, node->ranks, i);
-        to = weft_plan_block_start(here, node->ranks, i + 1);
-        if (i != node->rank)
-            take(type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
-                 weft_node_place(node, i, s, chunk) + from * size);
+    for (uint32_t r = 0; r < node->ranks; r++) {
+        uint64_t from = weft_plan_block_start(here, node->ranks, r), to = weft_plan_block_start(here, node->ranks, r + 1);
+        if (r != node->rank)
+            take(args->recvtype, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
+                 weft_node_place(node, r, s, here * size) + from * size);
     }
     return WEFT_OK;
+}
+
+static int allreduce_pipeline(const folding *f, uint64_t most)
+{
+    pipeline p = {.f = f, .most = most, .chunks = (f->args->recvcount + most - 1) / most};
+    int rc = WEFT_OK;
+
+    for (uint64_t i = 0; i < p.chunks + 2 && !rc; i++) {
+        if (i < p.chunks)
+            rc = stage_write(&p, i);
+        if (!rc && i >= 1 && i <= p.chunks)
+            rc = stage_fold(&p, i - 1);
+        if (!rc && i >= 2)
+            rc = stage_read(&p, i - 2);
+    }
+    return rc;
 }
 
 static int node_allreduce(weft_node *node, const weft_coll *args)
@@ -235,10 +282,10 @@ static int node_allreduce(weft_node *node, const weft_coll *args)
     if (rc)
         return node->rc = rc;
     most = node->slot_bytes / size;
-    for (uint64_t at = 0; at < args->recvcount && !rc; at += most) {
-        uint64_t here = least(args->recvcount - at, most);
-        rc = is_flat ? allreduce_flat(&f, at, here) : allreduce_split(&f, at, here);
-    }
+    if (!is_flat)
+        rc = allreduce_pipeline(&f, most);
+    for (uint64_t at = 0; is_flat && at < args->recvcount && !rc; at += most)
+        rc = allreduce_flat(&f, at, least(args->recvcount - at, most));
     free(f.room_block);
     return rc;
 }
