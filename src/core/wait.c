@@ -18,6 +18,7 @@
 #include "core/lane.h"
 #include "core/world.h"
 
+#define YIELD_TRIAL_EVERY 256        /* sleeps between two trials of yielding where it does not help */
 #define CLOCK_EVERY 64               /* empty polls between looks at the clock */
 #define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
 
@@ -53,6 +54,33 @@ static void arm(weft_wait *wait)
     lane->sleepers++;
 }
 
+/* sched_yield hands a CPU over in a fraction of what a futex takes where the scheduler lets others run on it, and is lost time where
+ * it does not: the limit doubles when a wait ended while yielding, halves when it did not, and is tried anew now and then. */
+static bool has_yielded(weft_wait *wait)
+{
+    weft_world *world = wait->lane->world;
+    if (!world->rest->yields || wait->yields >= world->yield_limit)
+        return false;
+    wait->yields++;
+    weft_lane_unlock(wait->lane);
+    sched_yield();
+    weft_lane_lock(wait->lane);
+    return true;
+}
+
+static void yielding_failed(weft_world *world)
+{
+    world->yield_limit /= 2;
+    if (++world->yield_failures % YIELD_TRIAL_EVERY == 0)
+        world->yield_limit = WEFT_YIELDS_MOST / 8;
+}
+
+static void yielding_helped(weft_world *world)
+{
+    if (world->yield_limit < WEFT_YIELDS_MOST)
+        world->yield_limit = world->yield_limit ? world->yield_limit * 2 : 1;
+}
+
 static void sleep_on_bells(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
@@ -64,6 +92,9 @@ static void sleep_on_bells(weft_wait *wait)
     weft_lane_lock(lane);
     atomic_store_explicit(&world->page->status.asleep_on, 0, memory_order_relaxed);
     lane->counters[WEFT_COUNT_SLEEPS]++;
+    if (world->rest->yields)
+        yielding_failed(world);
+    wait->has_slept = true;
     disarm(wait);
     if (by_limit && weft_lane_poll(lane) > 0)
         lane->counters[WEFT_COUNT_LATE_WAKES]++;
@@ -85,6 +116,8 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
         sleep_on_bells(wait);
         return;
     }
+    if (has_yielded(wait))
+        return;
     if (rest->spin_ns) {
         uint64_t now = weft_clock_ns();
         if (!wait->since_ns)
@@ -121,6 +154,8 @@ void weft_wait_turn(weft_wait *wait)
 
 void weft_wait_close(weft_wait *wait)
 {
+    if (wait->yields && !wait->has_slept)
+        yielding_helped(wait->lane->world);
     if (wait->is_armed)
         disarm(wait);
     if (wait->is_shown)
@@ -155,4 +190,4 @@ static bool sleep_here(weft_lane *lane, const weft_bell *bells, uint32_t count, 
 static void wake_here(weft_lane *lane) { weft_segment_wake(lane->world->page); }
 
 const weft_rest weft_rest_roomy = {.spins = 2000, .spin_ns = 500000, .sleep = sleep_here, .wake = wake_here};
-const weft_rest weft_rest_crowded = {.spins = 32, .spin_ns = 0, .sleep = sleep_here, .wake = wake_here};
+const weft_rest weft_rest_crowded = {.spins = 4, .spin_ns = 0, .yields = true, .sleep = sleep_here, .wake = wake_here};

@@ -32,6 +32,8 @@ typedef struct weft_wait {
     uint32_t idle;      /* empty polls in a row */
     bool is_armed;
     bool is_shown;      /* the status page says what we wait for */
+    bool has_slept;
+    uint32_t yields;    /* so far in this wait */
     uint64_t since_ns;  /* of the first look at the clock; 0 = not yet */
     enum weft_why why;
     int32_t peer, tag;
@@ -43,7 +45,8 @@ static inline void weft_wait_begin(weft_wait *wait, struct weft_lane *lane, enum
 {
     wait->lane = lane;
     wait->idle = 0;
-    wait->is_armed = wait->is_shown = false;
+    wait->is_armed = wait->is_shown = wait->has_slept = false;
+    wait->yields = 0;
     wait->since_ns = 0;
     wait->why = why;
     wait->peer = peer;
@@ -54,7 +57,7 @@ void weft_wait_turn(weft_wait *wait);
 void weft_wait_close(weft_wait *wait);
 static inline void weft_wait_end(weft_wait *wait)
 {
-    if (__builtin_expect(wait->is_armed | wait->is_shown, 0))
+    if (__builtin_expect(wait->is_armed | wait->is_shown | wait->yields, 0))
         weft_wait_close(wait);
 }
 
@@ -62,6 +65,7 @@ static inline void weft_wait_end(weft_wait *wait)
 typedef struct weft_rest {
     uint32_t spins;   /* empty polls before the clock is looked at */
     uint64_t spin_ns; /* empty polls go on so long before the lane is armed; 0: arm at once */
+    bool yields;      /* before it sleeps a rank lets others run a few times, as often as that has helped lately */
     /* Sleeps on the bells that arm filled in, until one rings or limit_ns is over. Called with the lane unlocked.
      * Returns true when the limit ended it. */
     bool (*sleep)(struct weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns);
@@ -69,6 +73,7 @@ typedef struct weft_rest {
     void (*wake)(struct weft_lane *lane);
 } weft_rest;
 
+#define WEFT_YIELDS_MOST 64
 extern const weft_rest weft_rest_roomy, weft_rest_crowded; /* a CPU for each rank, or not */
 
 #endif

@@ -63,6 +63,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     world->page = world->own_page = own_page;
     world->is_crowded = is_crowded(boot);
     choose_rest(world);
+    world->yield_limit = WEFT_YIELDS_MOST;
     show_ourselves(world);
     weft_world_now = world;
     rc = weft_lane_open(world, 0, up, &world->lanes[0]);

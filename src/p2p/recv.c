@@ -83,25 +83,27 @@ static __attribute__((noinline)) void wait_long(weft_req *req)
     weft_wait_end(&wait);
 }
 
-/* The request lives on the stack: only what somebody reads is set. */
+/* The request lives on the stack: only what somebody reads is set. It leaves the matching before we return, which the compiler
+ * cannot see and would warn of. */
 int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_found *found)
 {
-    weft_req req;
-    req.gate = NULL;
-    req.lane = chan->lane;
-    req.name = 0;
-    describe(&req, chan, src, tag, buf, count, type);
+    weft_req on_stack, *req = &on_stack;
+    __asm__("" : "+r"(req));
+    req->gate = NULL;
+    req->lane = chan->lane;
+    req->name = 0;
+    describe(req, chan, src, tag, buf, count, type);
     if (weft_unlikely(src == WEFT_NOBODY))
-        end_at_nobody(&req);
+        end_at_nobody(req);
     else
-        match_or_post(chan, &req);
-    if (!req.is_done) {
+        match_or_post(chan, req);
+    if (!req->is_done) {
         weft_lane_poll(chan->lane);
-        if (!req.is_done)
-            wait_long(&req);
+        if (!req->is_done)
+            wait_long(req);
     }
-    *found = req.found;
-    return req.rc;
+    *found = req->found;
+    return req->rc;
 }
 
 int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
