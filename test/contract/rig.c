@@ -31,7 +31,8 @@ const rig_row rig_rows[] = {
     {"sim wild 13", &weft_sim_ops, "wild", 13, false},
     {"sim wild 14", &weft_sim_ops, "wild", 14, false},
     {"sim kernel 15", &weft_sim_ops, "kernel", 15, false},
-    {"shm", &weft_shm_ops, NULL, 16, false},
+    {"sim grudging 16", &weft_sim_ops, "grudging", 16, false},
+    {"shm", &weft_shm_ops, NULL, 17, false},
     {NULL, NULL, NULL, 0, false},
 };
 

@@ -123,20 +123,25 @@ static void speak(int kept)
     close(kept);
 }
 
-static void flips_are_noticed(void)
+/* Networks with a fault that the contract does not allow: in most runs something must be seen of it. */
+static void faults_are_noticed(void)
 {
-    weft_sim_report report;
-    uint32_t noticed = 0;
-    int kept = hush();
-    for (uint64_t seed = 1; seed <= 6; seed++) {
-        traffic traffic = {.seed = seed, .rounds = 6};
-        weft_sim_profile flips = {.name = "flips", .delay_ns = 100, .flip_permille = 50, .frame_max = 32768};
-        weft_sim_config config = {.ranks = 3, .seed = seed, .profile = &flips, .report = &report, .is_quiet = true};
-        choose_knobs(0);
-        noticed += weft_sim_run(&config, traffic_program, &traffic) != 0 && report.counts[WEFT_SIM_FLIPPED] > 0;
+    static const char *const faulty[] = {"flipped", "lossy", "doubled", "deaf", "shuffled"};
+    for (uint32_t f = 0; f < 5; f++) {
+        uint32_t noticed = 0;
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            weft_sim_report report;
+            traffic traffic = {.seed = seed, .rounds = 6};
+            weft_sim_config config = {.ranks = 3, .seed = seed, .profile = weft_sim_profile_find(faulty[f]), .report = &report,
+                                      .is_quiet = true};
+            choose_knobs(0);
+            int kept = hush(), rc = weft_sim_run(&config, traffic_program, &traffic);
+            speak(kept);
+            noticed += rc != 0 || report.counts[WEFT_SIM_LATE_WAKES] > 0;
+        }
+        printf("\n    %s: noticed in %u of 10 runs", faulty[f], noticed);
+        CU_ASSERT(noticed >= 6);
     }
-    speak(kept);
-    CU_ASSERT(noticed == 6);
 }
 
 static int waits_for_nobody(int rank, void *arg)
@@ -227,10 +232,11 @@ static int replay(char **argv)
 
 int main(int argc, char **argv)
 {
-    /* "shuffled" is not here: p2p does not sort frames yet, so it has no port without order */
+    /* "shuffled" is not here but among the faults: p2p does not sort frames yet, and takes ports with order only */
     static const char *const profiles[] = {"calm", "slow", "storm", "narrow", "torn", "copyonly", "pinched", "tiny", "wild",
-                                           "kernel"};
-    static char names[20][40];
+                                           "kernel", "grudging"};
+    enum { PROFILES = sizeof profiles / sizeof profiles[0] };
+    static char names[2 * 11][40];
     bool is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
     if (argc > 3)
         return replay(argv + argc - 3);
@@ -240,9 +246,9 @@ int main(int argc, char **argv)
     CU_add_test(own, "waiting-for-ever-is-found", waiting_for_ever_is_found);
     CU_add_test(own, "faults-happen", faults_happen);
     CU_add_test(own, "seeds-replay", seeds_replay);
-    CU_add_test(own, "flips-are-noticed", flips_are_noticed);
-    for (int i = 0; i < 20; i++) {
-        snprintf(names[i], sizeof names[i], "%s %s", i < 10 ? "traffic" : "colls", profiles[i % 10]);
+    CU_add_test(own, "faults-are-noticed", faults_are_noticed);
+    for (int i = 0; i < 2 * PROFILES; i++) {
+        snprintf(names[i], sizeof names[i], "%s %s", i < PROFILES ? "traffic" : "colls", profiles[i % PROFILES]);
         CU_add_test(whole, names[i], run_named);
     }
     CU_add_test(whole, "death-ends-the-job", death_ends_the_job);

@@ -35,7 +35,12 @@ const weft_sim_profile weft_sim_profiles[] = {
      .blind_permille = 250, .prompt_permille = 250, .map_refuse_permille = 100, .torn = true, .local_keys = true,
      .frame_max = 2048, .move_max = 5000, .amo = WEFT_AMO_CPU},
     {.name = "kernel", .delay_ns = 1500, .blind_permille = 100, .prompt_permille = 400, .keyless = true, .no_notify = true},
+    {.name = "grudging", .delay_ns = 1500, .again_permille = 250, .storm_max = 10, .flow_moves = 1, .prompt_permille = 200,
+     .keyless = true, .no_notify = true},
     {.name = "flipped", .delay_ns = 500, .flip_permille = 20, .amo = WEFT_AMO_CPU},
+    {.name = "lossy", .delay_ns = 500, .lose_permille = 10, .amo = WEFT_AMO_CPU},
+    {.name = "doubled", .delay_ns = 500, .twice_permille = 10, .amo = WEFT_AMO_CPU},
+    {.name = "deaf", .delay_ns = 5000, .deaf_permille = 300, .amo = WEFT_AMO_CPU},
     {.name = NULL},
 };
 
@@ -306,7 +311,7 @@ static void make_ready(sim_endpoint *endpoint, sim_event *event)
     else
         endpoint->newest = event->seq;
     weft_list_append(&endpoint->ready, &event->link);
-    if (endpoint->armed)
+    if (endpoint->armed && !sim_chance(endpoint->sim, endpoint->sim->profile.deaf_permille))
         endpoint->bell++;
 }
 

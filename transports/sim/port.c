@@ -264,18 +264,10 @@ static int may_post(weft_sim *sim, sim_flow *flow)
     return is_refused(sim, flow->from) ? WEFT_AGAIN : 0;
 }
 
-static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
+/* Puts a copy of the frame on its way. */
+static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
-    sim_flow *flow = flow_of(path);
-    weft_sim *sim = enter(endpoint_of(port));
     uint32_t bytes = frame->head.bytes;
-    if (bytes > port->caps.frame_max)
-        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, port->caps.frame_max);
-    int rc = may_post(sim, flow);
-    if (rc)
-        return rc;
-    if (flow->frames >= sim->profile.flow_frames)
-        return again(sim, flow->from);
     sim_event *event = sim_event_new(flow, SIM_FRAME, bytes);
     if (!event)
         return weft_fail(WEFT_E_NOMEM, "no memory for a frame of %u bytes", bytes);
@@ -292,11 +284,31 @@ static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
     sim->counts[WEFT_SIM_FRAMES]++;
     flow->frames++;
     flow->frames_flying++;
-    rc = sim_event_post(sim, event);
+    int rc = sim_event_post(sim, event);
     if (rc) {
         flow->frames--;
         flow->frames_flying--;
     }
+    return rc;
+}
+
+static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    sim_flow *flow = flow_of(path);
+    weft_sim *sim = enter(endpoint_of(port));
+    uint32_t bytes = frame->head.bytes;
+    if (bytes > port->caps.frame_max)
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, port->caps.frame_max);
+    int rc = may_post(sim, flow);
+    if (rc)
+        return rc;
+    if (flow->frames >= sim->profile.flow_frames)
+        return again(sim, flow->from);
+    if (sim_chance(sim, sim->profile.lose_permille))
+        return 0;
+    rc = launch(sim, flow, frame);
+    if (!rc && sim_chance(sim, sim->profile.twice_permille))
+        launch(sim, flow, frame);
     return rc;
 }
 
