@@ -1,0 +1,160 @@
+/* np: 1 2 4 : error handlers: user's get communicator and code, RETURN gives the class, handlers are inherited and counted */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+
+static int rank, size;
+static int calls, last_code;
+static MPI_Comm last_comm;
+
+static void handler(MPI_Comm *comm, int *code, ...)
+{
+    calls++;
+    last_code = *code;
+    last_comm = *comm;
+}
+
+static void other_handler(MPI_Comm *comm, int *code, ...)
+{
+    int r;
+    (void)code;
+    calls += 100;
+    OK(MPI_Comm_rank(*comm, &r)); /* calls are allowed here */
+    OK(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN));
+}
+
+static void users(void)
+{
+    MPI_Errhandler mine, got;
+    MPI_Comm dup, part;
+    int code;
+    OK(MPI_Comm_create_errhandler(handler, &mine));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, mine));
+    OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &got));
+    CHECK(got == mine);
+    OK(MPI_Errhandler_free(&got));
+    CHECK(got == MPI_ERRHANDLER_NULL);
+    OK(MPI_Errhandler_free(&mine)); /* the communicator keeps it */
+    code = MPI_Send(NULL, 1, MPI_INT, size + 3, 0, MPI_COMM_WORLD);
+    CHECK(code == MPI_ERR_RANK || code == MPI_ERR_BUFFER, "code %d", code);
+    CHECK(calls == 1 && last_code == code && last_comm == MPI_COMM_WORLD, "%d calls, code %d", calls, last_code);
+    /* dup and split inherit */
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &dup));
+    code = MPI_Send(&code, 1, MPI_INT, 0, -7, dup);
+    CHECK(code == MPI_ERR_TAG && calls == 2 && last_comm == dup, "code %d, %d calls", code, calls);
+    OK(MPI_Comm_split(dup, rank, 0, &part));
+    code = MPI_Send(&code, -1, MPI_INT, 0, 0, part);
+    CHECK(code == MPI_ERR_COUNT && calls == 3 && last_comm == part, "code %d, %d calls", code, calls);
+    OK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
+    code = MPI_Send(&code, 1, MPI_INT, 99, 0, part);
+    CHECK(code == MPI_ERR_RANK && calls == 3);
+    /* another handler only for the dup; it replaces itself while it runs */
+    OK(MPI_Comm_create_errhandler(other_handler, &mine));
+    OK(MPI_Comm_set_errhandler(dup, mine));
+    OK(MPI_Errhandler_free(&mine));
+    code = MPI_Recv(&code, 1, MPI_INT, -9, 0, dup, MPI_STATUS_IGNORE);
+    CHECK(code == MPI_ERR_RANK && calls == 103);
+    OK(MPI_Comm_free(&part));
+    OK(MPI_Comm_free(&dup));
+    /* called by hand, with any code */
+    calls = 0;
+    OK(MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_IO));
+    CHECK(calls == 1 && last_code == MPI_ERR_IO && last_comm == MPI_COMM_WORLD);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+}
+
+/* An error found in MPI_Wait runs the handler of the request's communicator. */
+static void late(void)
+{
+    MPI_Errhandler mine;
+    MPI_Comm comm;
+    MPI_Request req;
+    int code, value[2] = {1, 2}, in;
+    calls = 0;
+    OK(MPI_Comm_create_errhandler(handler, &mine));
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+    OK(MPI_Comm_set_errhandler(comm, mine));
+    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Irecv(&in, 1, MPI_INT, 0, 0, comm, &req));
+    OK(MPI_Send(value, 2, MPI_INT, 0, 0, comm));
+    code = MPI_Wait(&req, MPI_STATUS_IGNORE);
+    CHECK(code == MPI_ERR_TRUNCATE && calls == 1 && last_comm == comm, "code %d, %d calls", code, calls);
+    OK(MPI_Comm_free(&comm));
+}
+
+/* What has no communicator runs MPI_COMM_SELF's. */
+static void unattached(void)
+{
+    int code, n;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_Errhandler mine;
+    calls = 0;
+    OK(MPI_Comm_create_errhandler(handler, &mine));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, mine));
+    OK(MPI_Errhandler_free(&mine));
+    code = MPI_Type_size(type, &n);
+    CHECK(code == MPI_ERR_TYPE && calls == 1 && last_comm == MPI_COMM_SELF, "code %d, %d calls", code, calls);
+    code = MPI_Comm_rank(MPI_COMM_NULL, &n);
+    CHECK(code == MPI_ERR_COMM && calls == 2);
+    code = MPI_Init(NULL, NULL);
+    CHECK(code == MPI_ERR_OTHER && calls == 3, "a second MPI_Init gave %d", code);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    code = MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRHANDLER_NULL);
+    CHECK(code == MPI_ERR_ERRHANDLER || code == MPI_ERR_ARG, "code %d", code);
+    code = MPI_Alloc_mem(-1, MPI_INFO_NULL, &type);
+    CHECK(code != MPI_SUCCESS);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
+}
+
+static void strings(void)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int length, class;
+    for (int code = 0; code <= MPI_ERR_ABI; code++) {
+        OK(MPI_Error_class(code, &class));
+        CHECK(class == code);
+        memset(text, 0, sizeof text);
+        OK(MPI_Error_string(code, text, &length));
+        CHECK(length > 8 && (size_t)length == strlen(text) && strncmp(text, code ? "MPI_ERR_" : "MPI_SUCCESS", 8) == 0, "code %d: '%s'",
+              code, text);
+    }
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    class = MPI_Send(&length, 1, MPI_INT, 4242, 0, MPI_COMM_WORLD);
+    OK(MPI_Error_string(class, text, &length));
+    CHECK(strstr(text, "4242"), "the string does not say what was wrong: %s", text);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+}
+
+/* In-place and buffers of collectives. */
+static void collectives(void)
+{
+    int a[64] = {0}, b[64], code;
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    code = MPI_Allreduce(a, a, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(code == MPI_ERR_BUFFER, "aliased buffers gave %d", code);
+    code = MPI_Allreduce(a, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(code == MPI_ERR_BUFFER, "recvbuf in place gave %d", code);
+    code = MPI_Bcast(MPI_IN_PLACE, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    CHECK(code == MPI_ERR_BUFFER, "bcast in place gave %d", code);
+    code = MPI_Allreduce(a, b, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD);
+    CHECK(code == MPI_ERR_OP, "and of doubles gave %d", code);
+    code = MPI_Bcast(a, 1, MPI_INT, size, MPI_COMM_WORLD);
+    CHECK(code == MPI_ERR_ROOT, "a root behind the end gave %d", code);
+    code = MPI_Allgather(a, 2, MPI_INT, b, 1, MPI_INT, MPI_COMM_WORLD);
+    CHECK(code == MPI_ERR_TRUNCATE, "a block that does not fit gave %d", code);
+    code = MPI_Gather(rank == 0 ? a : MPI_IN_PLACE, 1, MPI_INT, b, rank == 0 ? -1 : 1, MPI_INT, 0, MPI_COMM_WORLD);
+    CHECK(code == (rank == 0 ? MPI_ERR_COUNT : MPI_ERR_BUFFER), "gather gave %d", code);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+}
+
+int main(int argc, char **argv)
+{
+    check_start(&argc, &argv, &rank, &size);
+    users();
+    late();
+    unattached();
+    strings();
+    collectives();
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Finalize());
+    return 0;
+}
