@@ -45,8 +45,8 @@ static int child_commit(weft_boot *boot)
 static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
 {
     (void)boot, (void)value, (void)bytes;
-    return weft_fail(WEFT_E_UNSUPPORTED, "key %s of rank %u: this mpirun starts ranks of one machine, which exchange nothing", key,
-                     rank);
+    return weft_fail(WEFT_E_UNSUPPORTED, "key %s of rank %u: this mpirun starts ranks of one machine, which exchange nothing",
+                     key, rank);
 }
 
 /* Which ranks have not come: up to eight, and whether one is known to be dead. */
@@ -62,7 +62,9 @@ static bool missing_list(child *self, char *text, size_t room)
         if (state == WEFT_RANK_INIT)
             continue;
         is_dead |= state == WEFT_RANK_DEAD || state == WEFT_RANK_ABORT;
-        const char *why = state == WEFT_RANK_NONE ? "has not called MPI_Init" : state == WEFT_RANK_FINAL ? "has finalized" : "is dead";
+        const char *why = state == WEFT_RANK_NONE    ? "has not called MPI_Init"
+                          : state == WEFT_RANK_FINAL ? "has finalized"
+                                                     : "is dead";
         if (++shown <= 8 && used < room)
             used += (size_t)snprintf(text + used, room - used, "%srank %u %s", shown > 1 ? ", " : "", r, why);
     }
@@ -88,7 +90,8 @@ static int child_fence(weft_boot *boot)
             return weft_fail(WEFT_E_PEER, "a fence of all ranks cannot end: %s", missing);
         if (weft_clock_ns() > deadline)
             return weft_fail(WEFT_E_TIMEOUT, "a fence of all ranks still waits after %d s (WEFT_START_TIMEOUT_S): %s",
-                             weft_knob.start_timeout_s, *missing ? missing : "all have called MPI_Init, not all have come to the fence");
+                             weft_knob.start_timeout_s,
+                             *missing ? missing : "all have called MPI_Init, not all have come to the fence");
     }
     return WEFT_OK;
 }
@@ -96,7 +99,8 @@ static int child_fence(weft_boot *boot)
 static void __attribute__((noreturn)) child_abort(weft_boot *boot, int code, const char *text)
 {
     child *self = (child *)boot;
-    int exit_code = code & 0xff || !code ? code & 0xff : 1; /* only a byte reaches the launcher's caller: never turn failure into 0 */
+    /* only a byte reaches the launcher's caller: never turn failure into 0 */
+    int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
     if (text && *text)
         weft_log_error("%s", text);
@@ -164,8 +168,8 @@ static int rank_take(child *self, uint32_t rank, bool is_inherited)
     if (!is_inherited)
         return WEFT_AGAIN;
     return weft_fail(WEFT_E_OTHER,
-                     "process %u already is, or was, rank %u of this job, and process %ld wants to be it too: under one mpirun each "
-                     "rank can be one MPI program; to run this one alone, unset %s",
+                     "process %u already is, or was, rank %u of this job, and process %ld wants to be it too: under one mpirun "
+                     "each rank can be one MPI program; to run this one alone, unset %s",
                      nobody, rank, (long)getpid(), WEFT_WORD_NAME);
 }
 

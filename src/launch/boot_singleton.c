@@ -103,7 +103,8 @@ int weft_boot_alone(weft_boot **boot)
     weft_boot *b = &self->boot;
     b->ops = &alone_ops;
     weft_boot_host(b->host, sizeof(b->host));
-    snprintf(b->job_name, sizeof(b->job_name), "weft-%.128s-%ld-%llx", b->host, (long)getpid(), (unsigned long long)weft_clock_ns());
+    snprintf(b->job_name, sizeof(b->job_name), "weft-%.128s-%ld-%llx", b->host, (long)getpid(),
+             (unsigned long long)weft_clock_ns());
     b->job = weft_word_hash(b->job_name);
     b->size = b->nodes = b->local_size = 1;
     b->segment.fd = -1;

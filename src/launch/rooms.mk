@@ -2,8 +2,7 @@
 libweft_la_SOURCES += src/launch/boot.h src/launch/ways.h src/launch/word.h src/launch/boot.c src/launch/word.c src/launch/step.c \
 	src/launch/boot_mpirun.c src/launch/boot_singleton.c
 if WITH_PMIX
-libweft_la_SOURCES += src/launch/boot_pmix.c
-AM_CPPFLAGS += $(PMIX_CFLAGS)
+libweft_la_SOURCES += src/launch/boot_pmix.c src/launch/handout.c src/launch/handout.h
 else
 libweft_la_SOURCES += src/launch/boot_pmix_none.c
 endif

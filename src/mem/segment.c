@@ -166,7 +166,8 @@ static int head_check(const weft_segment_head *head, uint64_t file_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's descriptor is no Weft segment (magic %#x)", head->magic);
     if (head->version != WEFT_SEGMENT_VERSION)
         return weft_fail(WEFT_E_INTERN,
-                         "the launcher's shared memory has format %u, this library speaks %u: use mpirun and library of one version",
+                         "the launcher's shared memory has format %u, this library speaks %u: "
+                         "use mpirun and library of one version",
                          head->version, WEFT_SEGMENT_VERSION);
     if (head->ranks < 1 || head->ranks > WEFT_SEGMENT_RANKS_MOST)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names %u ranks", head->ranks);

@@ -229,7 +229,7 @@ static bool exec_error_told(job *self, uint32_t index, int code)
     return is_told;
 }
 
-static void death_told(job *self, uint32_t index, uint32_t state, int code)
+static void death_told(job *self, uint32_t index, uint32_t state, int code, bool ends_all)
 {
     const rank *one = &self->ranks[index];
     const app *part = self->opts->apps;
@@ -252,7 +252,7 @@ static void death_told(job *self, uint32_t index, uint32_t state, int code)
         snprintf(how, sizeof(how), "ended with exit code %d", code);
     }
     complain(code, "rank %u on host %s (%s, process %ld) %s%s", index, self->host, part->path, (long)one->pid, how,
-             self->live ? "; the other ranks are ended" : "");
+             ends_all && self->live ? "; the other ranks are ended" : "");
 }
 
 /* Judges one rank's end. Only the first failure is told and decides the code: what follows is its consequence. */
@@ -276,16 +276,14 @@ static void rank_ended(job *self, uint32_t index)
     bool is_told = exec_error_told(self, index, code);
     if (!is_failure || self->phase != JOB_RUNS)
         return;
-    if (!is_told)
-        death_told(self, index, state, code);
-    if (state == WEFT_RANK_FINAL && !WIFSIGNALED(one->raw_status)) {
-        if (!self->code) /* the others owe it nothing: let them come to their end */
-            self->code = code;
-        return;
-    }
-    if (state == WEFT_RANK_ABORT && code == 0)
-        self->code = 0;
-    job_end(self, code);
+    /* a rank that has finalized owes the others nothing: they may come to their own end */
+    bool ends_all = state != WEFT_RANK_FINAL || WIFSIGNALED(one->raw_status);
+    if (!is_told && !self->code)
+        death_told(self, index, state, code, ends_all);
+    if (ends_all)
+        job_end(self, code);
+    else if (!self->code)
+        self->code = code;
 }
 
 void job_reap(job *self)

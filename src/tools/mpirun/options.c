@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/macros.h"
 
 enum opt_id {

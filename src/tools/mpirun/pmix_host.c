@@ -20,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/macros.h"
 
 #define STEP_LIMIT_S 60 /* of one asynchronous call of libpmix */

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * handout: a Unix socket file (abstract names belong to network namespaces, /proc/PID/fd needs ptrace rights), SCM_RIGHTS, and a
+ * nonce so that nobody but the job's ranks gets the descriptor. The file lives only while the ranks start.
+ */
+#include "launch/handout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "base/status.h"
+
+typedef struct request {
+    uint64_t nonce[2];
+    uint32_t index;
+} request;
+
+static uint64_t deadline_ns(void)
+{
+    return weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
+}
+
+/* Waits for input until the deadline: 1, or 0 when it has passed. */
+static int input_wait(int fd, uint64_t deadline)
+{
+    for (;;) {
+        uint64_t now = weft_clock_ns();
+        struct pollfd set = {.fd = fd, .events = POLLIN};
+        if (now >= deadline)
+            return 0;
+        int rc = poll(&set, 1, (int)((deadline - now) / 1000000 + 1));
+        if (rc > 0)
+            return 1;
+        if (rc < 0 && errno != EINTR)
+            return 0;
+    }
+}
+
+int weft_handout_open(const char *dir, weft_handout *offer)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+
+    memset(offer, 0, sizeof(*offer));
+    if (getrandom(offer->nonce, sizeof(offer->nonce), 0) != (ssize_t)sizeof(offer->nonce))
+        return weft_fail(WEFT_E_SYSTEM, "no random numbers: %s", strerror(errno));
+    int length = snprintf(offer->path, sizeof(offer->path), "%s/weft-%ld-%08x", dir, (long)getpid(), (unsigned)offer->nonce[0]);
+    if (length >= (int)sizeof(offer->path)) /* the launcher's directory is too deep for a socket's name */
+        snprintf(offer->path, sizeof(offer->path), "/tmp/weft-%ld-%08x", (long)getpid(), (unsigned)offer->nonce[0]);
+    memcpy(name.sun_path, offer->path, sizeof(name.sun_path));
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return weft_fail(WEFT_E_SYSTEM, "no Unix socket for handing out the node's shared memory: %s", strerror(errno));
+    if (bind(fd, (struct sockaddr *)&name, sizeof(name)) || chmod(offer->path, 0600) || listen(fd, 1024)) {
+        int rc = weft_fail(WEFT_E_SYSTEM, "cannot listen at %s for the other ranks of this node: %s", offer->path, strerror(errno));
+        weft_handout_close(fd, offer);
+        return rc;
+    }
+    return fd;
+}
+
+void weft_handout_close(int fd, const weft_handout *offer)
+{
+    unlink(offer->path);
+    close(fd);
+}
+
+static int descriptor_send(int to, int fd)
+{
+    char byte = 'w';
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.room)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+    return sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+static int serve_missing(const uint32_t *ranks, const unsigned char *has_it, uint32_t count)
+{
+    char text[256];
+    size_t used = 0;
+    int shown = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 1; i < count; i++)
+        if (!has_it[i] && ++shown <= 16 && used < sizeof(text))
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", shown > 1 ? ", " : "", ranks[i]);
+    return weft_fail(WEFT_E_TIMEOUT,
+                     "start-up: handing out the node's shared memory still waits for %s %s%s after %d s (WEFT_START_TIMEOUT_S): have "
+                     "they called MPI_Init?",
+                     shown > 1 ? "ranks" : "rank", text, shown > 16 ? ", ..." : "", weft_knob.start_timeout_s);
+}
+
+int weft_handout_serve(int fd, const weft_handout *offer, const weft_segment *segment, const uint32_t *ranks, uint32_t count)
+{
+    unsigned char *has_it = calloc(count, 1);
+    uint64_t deadline = deadline_ns();
+    uint32_t left = count - 1;
+    int rc = WEFT_OK;
+
+    if (!has_it)
+        return weft_fail(WEFT_E_NOMEM, "no memory for %u ranks", count);
+    while (left) {
+        request asked;
+        if (!input_wait(fd, deadline)) {
+            rc = serve_missing(ranks, has_it, count);
+            break;
+        }
+        int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+        if (one < 0)
+            continue;
+        /* a stranger who connects and says nothing has a second, not our whole time */
+        uint64_t patience = weft_clock_ns() + 1000000000u;
+        if (input_wait(one, patience) && recv(one, &asked, sizeof(asked), 0) == (ssize_t)sizeof(asked) &&
+            !memcmp(asked.nonce, offer->nonce, sizeof(asked.nonce)) && asked.index > 0 && asked.index < count &&
+            !has_it[asked.index] && descriptor_send(one, segment->fd) == 0) {
+            has_it[asked.index] = 1;
+            left--;
+        }
+        close(one);
+    }
+    free(has_it);
+    return rc;
+}
+
+static int descriptor_receive(int from)
+{
+    char byte;
+    int fd = -1;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.room)};
+
+    if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != 1)
+        return -1;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+    return fd;
+}
+
+int weft_handout_fetch(const weft_handout *offer, size_t bytes, uint32_t index, const char *who, weft_segment *segment)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    request asked = {.index = index};
+    int fd = -1, rc = WEFT_OK;
+
+    if (bytes != sizeof(*offer) || offer->path[sizeof(offer->path) - 1])
+        return weft_fail(WEFT_E_OTHER, "start-up: %s runs another version of this library", who);
+    memcpy(name.sun_path, offer->path, sizeof(name.sun_path));
+    memcpy(asked.nonce, offer->nonce, sizeof(asked.nonce));
+    int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (to < 0 || connect(to, (struct sockaddr *)&name, sizeof(name)) ||
+        send(to, &asked, sizeof(asked), MSG_NOSIGNAL) != (ssize_t)sizeof(asked))
+        rc = weft_fail(WEFT_E_SYSTEM,
+                       "start-up: %s hands out the node's shared memory at %s, which this process cannot reach: %s. Do the ranks of "
+                       "this node share that directory?",
+                       who, offer->path, strerror(errno));
+    else if (!input_wait(to, deadline_ns()))
+        rc = weft_fail(WEFT_E_TIMEOUT, "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)", who,
+                       weft_knob.start_timeout_s);
+    else if ((fd = descriptor_receive(to)) < 0)
+        rc = weft_fail(WEFT_E_OTHER, "start-up: %s has refused to hand out the node's shared memory, or has ended", who);
+    if (to >= 0)
+        close(to);
+    return rc ? rc : weft_segment_open(fd, segment);
+}
