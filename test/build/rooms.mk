@@ -1,0 +1,1 @@
+# test/build: see house.md; its owner lists the sources here

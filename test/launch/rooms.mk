@@ -1,0 +1,1 @@
+# test/launch: see house.md; its owner lists the sources here

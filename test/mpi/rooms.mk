@@ -1,0 +1,1 @@
+# test/mpi: see house.md; its owner lists the sources here
