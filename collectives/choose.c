@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * choose: the table, and the walk through it. Called by coll.c for each collective call and by tools that print it.
- * Invariant: rows of one operation stand together, in the order of enum weft_coll_kind, and the last one takes everything.
+ * Invariant: the last row of each operation takes everything.
  */
 #include "collectives/choose.h"
 
@@ -19,49 +19,63 @@
 #define POWER WEFT_NEED_POWER
 #define NODE WEFT_NEED_NODE
 
-static const weft_choice rows[] = {
-    {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
-    {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds, nobody is special"},
+#define ROWS_MOST 5
 
-    {WEFT_COLL_BCAST, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "all read the root's slot at once"},
-    {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, 2, ANY, 0, "one message"},
-    {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency rules: log2(ranks) messages"},
-    {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "a short chain's filling is cheaper than sending twice"},
-    {WEFT_COLL_BCAST, "scatter, ring", weft_bcast_scatter_ring, 1, ALL, ANY, 0, "twice the bytes for any number of ranks"},
-
-    {WEFT_COLL_REDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "the root folds where the others wrote"},
-    {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE,
-     "latency rules: log2(ranks) messages"},
-    {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0,
-     "the operator does not commute"},
-    {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks fold at once, each its block"},
-
-    {WEFT_COLL_ALLREDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "each rank folds its block in shared memory"},
-    {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0, "latency rules: log2(ranks) exchanges"},
-    {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},
-    {WEFT_COLL_ALLREDUCE, "ring", weft_allreduce_ring, 1, ALL, ANY, COMMUTATIVE, "twice the bytes, and memory for one block"},
-    {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, ALL, ANY, 0, "the operator does not commute"},
-
-    {WEFT_COLL_GATHER, "node slots", NULL, 2, ALL, SLOTS(16), NODE, "the root reads where the others wrote"},
-    {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0,
-     "latency rules: the root takes log2(ranks) messages"},
-    {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte travels once"},
-
-    {WEFT_COLL_SCATTER, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(4), NODE, "all read the root's slot at once"},
-    {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0,
-     "latency rules: the root sends log2(ranks) messages"},
-    {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte travels once"},
-
-    {WEFT_COLL_ALLGATHER, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "each writes once, all read"},
-    {WEFT_COLL_ALLGATHER, "doubling", weft_allgather_doubling, 1, ALL, LATENCIES(4), POWER, "log2(ranks) exchanges, no copies"},
-    {WEFT_COLL_ALLGATHER, "Bruck", weft_allgather_bruck, 3, ALL, LATENCIES(1), 0,
-     "latency rules: log2(ranks) rounds for any number"},
-    {WEFT_COLL_ALLGATHER, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
-
-    {WEFT_COLL_ALLTOALL, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(8), NODE, "each writes once, each reads its part"},
-    {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds"},
-    {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
-    {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one partner at a time: nobody is flooded"},
+static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
+    [WEFT_COLL_BARRIER] = {
+        {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
+        {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds, nobody is special"},
+    },
+    [WEFT_COLL_BCAST] = {
+        {WEFT_COLL_BCAST, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "all read the root's slot at once"},
+        {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, 2, ANY, 0, "one message"},
+        {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency rules: log2(ranks) messages"},
+        {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "a short chain's filling is cheaper than sending twice"},
+        {WEFT_COLL_BCAST, "scatter, ring", weft_bcast_scatter_ring, 1, ALL, ANY, 0, "twice the bytes for any number of ranks"},
+    },
+    [WEFT_COLL_REDUCE] = {
+        {WEFT_COLL_REDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "the root folds where the others wrote"},
+        {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE,
+         "latency rules: log2(ranks) messages"},
+        {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0,
+         "the operator does not commute"},
+        {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks fold at once, each its block"},
+    },
+    [WEFT_COLL_ALLREDUCE] = {
+        {WEFT_COLL_ALLREDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE,
+         "each rank folds its block in shared memory"},
+        {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0,
+         "latency rules: log2(ranks) exchanges"},
+        {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},
+        {WEFT_COLL_ALLREDUCE, "ring", weft_allreduce_ring, 1, ALL, ANY, COMMUTATIVE, "twice the bytes, and memory for one block"},
+        {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, ALL, ANY, 0, "the operator does not commute"},
+    },
+    [WEFT_COLL_GATHER] = {
+        {WEFT_COLL_GATHER, "node slots", NULL, 2, ALL, SLOTS(16), NODE, "the root reads where the others wrote"},
+        {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0,
+         "latency rules: the root takes log2(ranks) messages"},
+        {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte travels once"},
+    },
+    [WEFT_COLL_SCATTER] = {
+        {WEFT_COLL_SCATTER, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(4), NODE, "all read the root's slot at once"},
+        {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0,
+         "latency rules: the root sends log2(ranks) messages"},
+        {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte travels once"},
+    },
+    [WEFT_COLL_ALLGATHER] = {
+        {WEFT_COLL_ALLGATHER, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "each writes once, all read"},
+        {WEFT_COLL_ALLGATHER, "doubling", weft_allgather_doubling, 1, ALL, LATENCIES(4), POWER,
+         "log2(ranks) exchanges, no copies"},
+        {WEFT_COLL_ALLGATHER, "Bruck", weft_allgather_bruck, 3, ALL, LATENCIES(1), 0,
+         "latency rules: log2(ranks) rounds for any number"},
+        {WEFT_COLL_ALLGATHER, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
+    },
+    [WEFT_COLL_ALLTOALL] = {
+        {WEFT_COLL_ALLTOALL, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(8), NODE, "each writes once, each reads its part"},
+        {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds"},
+        {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
+        {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one partner at a time: nobody is flooded"},
+    },
 };
 
 static uint64_t row_bytes(const weft_choice *row, const weft_choice_ask *ask)
@@ -72,7 +86,7 @@ static uint64_t row_bytes(const weft_choice *row, const weft_choice_ask *ask)
     case WEFT_UNIT_SLOTS:
         return (uint64_t)row->up_to * ask->slot_bytes;
     case WEFT_UNIT_SLOTS_BY_RANKS:
-        return (uint64_t)row->up_to * ask->slot_bytes / ask->ranks;
+        return row->up_to * ask->slot_bytes / ask->ranks; /* in 32 bits: this stands on the way of small calls */
     default:
         return UINT64_MAX;
     }
@@ -80,10 +94,8 @@ static uint64_t row_bytes(const weft_choice *row, const weft_choice_ask *ask)
 
 const weft_choice *weft_choose(const weft_choice_ask *ask)
 {
-    const weft_choice *row = rows;
+    const weft_choice *row = rows[ask->kind];
 
-    while (row->kind != ask->kind)
-        row++;
     while ((row->needs & ~ask->has) || ask->ranks < row->ranks_min || ask->ranks > row->ranks_max ||
            ask->bytes > row_bytes(row, ask))
         row++;
@@ -99,10 +111,12 @@ uint64_t weft_choose_bytes(enum weft_coll_kind kind, const weft_coll *args, bool
     return args->recvcount * (uint64_t)args->recvtype->size;
 }
 
-const weft_choice *weft_choose_rows(size_t *count)
+const weft_choice *weft_choose_rows(enum weft_coll_kind kind, size_t *count)
 {
-    *count = weft_count(rows);
-    return rows;
+    *count = 0;
+    while (*count < ROWS_MOST && rows[kind][*count].name)
+        ++*count;
+    return rows[kind];
 }
 
 const char *weft_coll_name(enum weft_coll_kind kind)

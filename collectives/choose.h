@@ -43,8 +43,8 @@ typedef struct weft_choice_ask {
 const weft_choice *weft_choose(const weft_choice_ask *ask);
 /* Bytes by which an operation is chosen: of the vector or buffer; of one rank's block where the operation is per rank. */
 uint64_t weft_choose_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root);
-/* All rows, for tools and tests. */
-const weft_choice *weft_choose_rows(size_t *count);
+/* All rows of an operation, for tools and tests. */
+const weft_choice *weft_choose_rows(enum weft_coll_kind kind, size_t *count);
 const char *weft_coll_name(enum weft_coll_kind kind);
 /* One line of text: operation, algorithm, ranks, up to how many bytes with these numbers, because. Returns as snprintf. */
 int weft_choose_print(const weft_choice *row, const weft_choice_ask *with, char *text, size_t room);
