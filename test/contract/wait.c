@@ -88,6 +88,33 @@ static void no_wake_is_lost(const rig_row *row)
     rig_close(rig);
 }
 
+/* Refused, armed, looked once more, asleep: when the peer makes room the bell must ring, or the sender sleeps on a full queue. */
+static void room_rings(const rig_row *row)
+{
+    weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
+    if (!rig)
+        return;
+    weft_port *port = rig->a->port;
+    uint32_t sent = 0;
+    for (int round = 0; round < 20 && !rig->gave_up; round++) {
+        weft_frame frame = {.head = {.seq = sent}};
+        int rc = 0;
+        for (int i = 0; i < 100000 && rc == 0; i++)
+            sent += (rc = port->ops->send(port, rig->a->path, &frame)) == 0;
+        CHECK(rc == WEFT_AGAIN);
+        weft_bell bell = arm(rig->a);
+        bool found = rig_poll(rig->a, 16) > 0;
+        rc = port->ops->send(port, rig->a->path, &frame); /* the last look of who is about to sleep */
+        sent += rc == 0;
+        for (int i = 0; i < 20000 && rc == WEFT_AGAIN && !found && !has_rung(&bell); i++)
+            rig_poll(rig->b, 16);
+        CHECK(rc == 0 || found || has_rung(&bell));
+        port->ops->disarm(port);
+    }
+    CHECK(rig_until(rig, &rig->b->arrival_count, sent));
+    rig_close(rig);
+}
+
 const rig_test wait_tests[] = {
-    {"bell-is-silent", bell_is_silent}, {"no-wake-is-lost", no_wake_is_lost}, {NULL, NULL},
+    {"bell-is-silent", bell_is_silent}, {"no-wake-is-lost", no_wake_is_lost}, {"room-rings", room_rings}, {NULL, NULL},
 };

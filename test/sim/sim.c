@@ -107,9 +107,15 @@ static void seeds_replay(void)
     CU_ASSERT(first.now_ns != other.now_ns);
 }
 
+/* The leak checker's, where one is linked: ranks that fail or die in the middle free nothing. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
 /* Runs that are meant to fail say so on stderr: not to the reader. */
 static int hush(void)
 {
+    if (__lsan_disable)
+        __lsan_disable();
     int kept = dup(2), nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, 2);
     close(nowhere);
@@ -118,6 +124,8 @@ static int hush(void)
 
 static void speak(int kept)
 {
+    if (__lsan_enable)
+        __lsan_enable();
     fflush(stderr);
     dup2(kept, 2);
     close(kept);

@@ -264,6 +264,12 @@ static int may_post(weft_sim *sim, sim_flow *flow)
     return is_refused(sim, flow->from) ? WEFT_AGAIN : 0;
 }
 
+/* Users' bytes. A wrong address in a control frame is no question of noticing, it is a wild write. */
+static bool is_payload(const weft_frame *frame)
+{
+    return frame->head.kind == WEFT_FRAME_EAGER || frame->head.kind == WEFT_FRAME_DATA;
+}
+
 /* Puts a copy of the frame on its way. */
 static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
@@ -276,7 +282,7 @@ static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
         frame->fill(frame, event->body);
     else if (bytes)
         memcpy(event->body, frame->body, bytes);
-    if (bytes && sim_chance(sim, sim->profile.flip_permille)) {
+    if (bytes && is_payload(frame) && sim_chance(sim, sim->profile.flip_permille)) {
         uint64_t bit = sim_random(sim) % (8ull * bytes);
         event->body[bit / 8] ^= (uint8_t)(1u << bit % 8);
         sim->counts[WEFT_SIM_FLIPPED]++;
@@ -307,7 +313,7 @@ static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
     if (sim_chance(sim, sim->profile.lose_permille))
         return 0;
     rc = launch(sim, flow, frame);
-    if (!rc && sim_chance(sim, sim->profile.twice_permille))
+    if (!rc && frame->head.kind == WEFT_FRAME_EAGER && sim_chance(sim, sim->profile.twice_permille))
         launch(sim, flow, frame);
     return rc;
 }

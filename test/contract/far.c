@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * far: the contract between two processes on one segment: echo with real sleeping, copies by the kernel, and death by SIGKILL.
+ * The suite in contract.c shows each sentence in one process; this shows what needs two. An alarm ends a process that hangs.
+ */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "mem/segment.h"
+#include "test/contract/rig.h"
+#include "transport/port.h"
+
+#define SLEEP_S 3      /* a sleep this long with news waiting is a lost wake-up */
+#define HANG_S 60
+#define ECHOES 4000
+#define WINDOW 60
+#define AREA 100000u
+
+typedef struct side {
+    weft_port *port;
+    weft_path *path;
+    weft_name other;
+    uint32_t arrived, wrong, losts, late_wakes, sleeps;
+    bool has_bye, is_echo;
+    uint64_t far_addr;
+    struct { weft_head head; uint8_t body[512]; } owed[2 * WINDOW]; /* echoes that found the port full */
+    uint32_t owed_first, owed_count;
+} side;
+
+static int try_send(side *me, const weft_head *head, const void *body)
+{
+    weft_frame frame = {.head = *head, .body = body};
+    return me->port->ops->send(me->port, me->path, &frame);
+}
+
+static void arrive(void *owner, void *peer, const weft_head *head, const void *body)
+{
+    side *me = owner;
+    me->wrong += peer != &me->other;
+    if (head->kind == WEFT_FRAME_BYE) {
+        me->has_bye = true;
+    } else if (head->kind == WEFT_FRAME_FIN) {
+        memcpy(&me->far_addr, body, sizeof me->far_addr);
+    } else {
+        me->wrong += head->seq != me->arrived++ || !rig_is_pattern(body, head->seq, head->bytes);
+        if (me->is_echo && (me->owed_count || try_send(me, head, body))) {
+            uint32_t at = (me->owed_first + me->owed_count++) % weft_count(me->owed);
+            me->owed[at].head = *head;
+            memcpy(me->owed[at].body, body, head->bytes);
+        }
+    }
+}
+
+static void done(void *owner, void *what, int rc)
+{
+    (void)owner;
+    *(int *)what = rc ? rc : 1;
+}
+
+static void notified(void *owner, void *peer, uint32_t notify)
+{
+    (void)owner;
+    (void)peer;
+    (void)notify;
+}
+
+static void lost(void *owner, void *peer, int rc)
+{
+    side *me = owner;
+    me->losts++;
+    me->wrong += peer != &me->other || rc >= 0;
+}
+
+static int reach(side *me)
+{
+    uint32_t local = me->other.rank; /* shm's card: the index on the node */
+    return me->port->ops->reach(me->port, &me->other, &local, sizeof local, &me->other, &me->path);
+}
+
+static void *greet(void *owner, const weft_name *who)
+{
+    side *me = owner;
+    return who->rank == me->other.rank && reach(me) == 0 ? &me->other : NULL;
+}
+
+static bool side_open(side *me, weft_segment *segment, uint32_t local)
+{
+    static const weft_up up = {arrive, done, notified, lost, greet};
+    memset(me, 0, sizeof *me);
+    me->other = (weft_name){77, 1 - local, 0};
+    weft_port_env env = {me, &up, {77, local, 0}, segment, (int)local};
+    return weft_shm_ops.open(&env, &me->port) == 0;
+}
+
+static int look(side *me)
+{
+    int n = me->port->ops->poll(me->port, 16);
+    while (me->owed_count && try_send(me, &me->owed[me->owed_first].head, me->owed[me->owed_first].body) == 0) {
+        me->owed_first = (me->owed_first + 1) % weft_count(me->owed);
+        me->owed_count--;
+        n++;
+    }
+    return n;
+}
+
+/* As core/wait does: look, arm, look once more, sleep. */
+static void wait_a_turn(side *me)
+{
+    struct timespec limit = {SLEEP_S, 0};
+    weft_bell bell = {.fd = -1};
+    if (look(me))
+        return;
+    me->port->ops->arm(me->port, &bell);
+    bool late = false;
+    if (!look(me)) {
+        me->sleeps++;
+        late = syscall(SYS_futex, bell.futex, FUTEX_WAIT, bell.value, &limit, NULL, 0) && errno == ETIMEDOUT;
+    }
+    me->port->ops->disarm(me->port);
+    if (late && look(me))
+        me->late_wakes++;
+}
+
+static int serve(weft_segment *segment)
+{
+    static side me;
+    static uint8_t area[AREA];
+    uint64_t addr = (uintptr_t)area;
+    weft_head head = {.kind = WEFT_FRAME_FIN, .bytes = sizeof addr};
+    alarm(HANG_S);
+    if (!side_open(&me, segment, 1) || reach(&me))
+        return 2;
+    me.is_echo = true;
+    rig_pattern(area, 9, AREA);
+    while (try_send(&me, &head, &addr))
+        look(&me);
+    while (!me.has_bye || me.owed_count)
+        wait_a_turn(&me);
+    while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)
+        look(&me);
+    me.port->ops->close(me.port);
+    return me.wrong ? 3 : me.late_wakes ? 4 : me.losts ? 5 : !rig_is_pattern(area + 5, 10, AREA - 5);
+}
+
+static pid_t spawn(weft_segment *segment)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(serve(segment));
+    return child;
+}
+
+static void echo_all(side *me)
+{
+    uint64_t random = 12345;
+    uint32_t sent = 0;
+    while (me->arrived < ECHOES) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        weft_head head = {.seq = sent, .kind = WEFT_FRAME_EAGER, .bytes = (uint32_t)(random >> 40) % 500};
+        uint8_t body[512];
+        rig_pattern(body, sent, head.bytes);
+        if (sent < ECHOES && sent - me->arrived < WINDOW && try_send(me, &head, body) == 0) {
+            sent++;
+            if (random >> 60 == 0)
+                usleep(300); /* the other side falls asleep */
+        } else {
+            wait_a_turn(me);
+        }
+    }
+}
+
+static void move_all(side *me)
+{
+    uint8_t *mine = malloc(AREA);
+    static const weft_key key;
+    int told = 0;
+    weft_move move = {.local = mine, .remote = me->far_addr, .key = &key, .bytes = AREA, .done = &told};
+    if (me->port->ops->can_move(me->port, me->path)) {
+        CU_ASSERT(me->port->ops->get(me->port, me->path, &move) == 0);
+        CU_ASSERT(told == 1 && rig_is_pattern(mine, 9, AREA));
+    } else {
+        CU_ASSERT(me->port->ops->get(me->port, me->path, &move) == WEFT_E_UNSUPPORTED && told == 0);
+    }
+    free(mine);
+}
+
+/* The child looks at its end whether this stands there: it returns 0 if so, else 1. */
+static bool put_back(side *me)
+{
+    uint8_t *mine = malloc(AREA);
+    static const weft_key key;
+    weft_move move = {.local = mine, .remote = me->far_addr + 5, .key = &key, .bytes = AREA - 5};
+    rig_pattern(mine, 10, AREA);
+    bool can = me->port->ops->can_move(me->port, me->path);
+    CU_ASSERT(me->port->ops->put(me->port, me->path, &move) == (can ? 0 : WEFT_E_UNSUPPORTED));
+    free(mine);
+    return can;
+}
+
+static void two_processes(void)
+{
+    static side me;
+    weft_segment segment;
+    weft_head bye = {.kind = WEFT_FRAME_BYE};
+    int status = 0;
+    CU_ASSERT_FATAL(weft_segment_make(2, 77, 0, &segment) == 0);
+    pid_t child = spawn(&segment);
+    CU_ASSERT_FATAL(side_open(&me, &segment, 0));
+    while (!me.far_addr)
+        wait_a_turn(&me);
+    echo_all(&me);
+    move_all(&me);
+    bool can_put = put_back(&me);
+    while (try_send(&me, &bye, NULL))
+        look(&me);
+    waitpid(child, &status, 0);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == (can_put ? 0 : 1));
+    CU_ASSERT(me.arrived == ECHOES && me.wrong == 0 && me.late_wakes == 0 && me.losts == 0);
+    CU_ASSERT(me.sleeps > 0);
+    printf("\n    %u echoes, slept %u times ", me.arrived, me.sleeps);
+    while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)
+        look(&me);
+    me.port->ops->close(me.port);
+    weft_segment_close(&segment);
+}
+
+/* The launcher's part is played here: it marks the dead rank's page and rings. */
+static void killed(void)
+{
+    static side me;
+    weft_segment segment;
+    CU_ASSERT_FATAL(weft_segment_make(2, 77, 0, &segment) == 0);
+    pid_t child = spawn(&segment);
+    CU_ASSERT_FATAL(side_open(&me, &segment, 0));
+    while (!me.far_addr)
+        wait_a_turn(&me);
+    weft_head head = {.kind = WEFT_FRAME_EAGER};
+    for (uint32_t i = 0; i < 20; i++, head.seq = i)
+        try_send(&me, &head, NULL);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    atomic_store(&weft_segment_rank(&segment, 1)->state, WEFT_RANK_DEAD);
+    weft_segment_wake(weft_segment_rank(&segment, 0));
+    time_t end = time(NULL) + 10;
+    while (!me.losts && time(NULL) < end)
+        wait_a_turn(&me);
+    CU_ASSERT(me.losts == 1 && me.wrong == 0);
+    for (int i = 0; i < 1000; i++)
+        look(&me);
+    CU_ASSERT(me.losts == 1);
+    me.port->ops->close(me.port);
+    weft_segment_close(&segment);
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    alarm(HANG_S);
+    CU_pSuite suite = CU_add_suite("shm between two processes", NULL, NULL);
+    CU_add_test(suite, "echo, sleep, copy", two_processes);
+    CU_add_test(suite, "killed", killed);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}
