@@ -41,6 +41,18 @@ static void disarm(weft_wait *wait)
         return;
     for (uint32_t i = 0; i < lane->port_count; i++)
         lane->ports[i]->ops->disarm(lane->ports[i]);
+    atomic_store_explicit(&lane->world->page->asleep, 0, memory_order_relaxed);
+}
+
+/* Where no port rings (a rank alone), only other threads can wake us: by our own doorbell. */
+static void arm_own_bell(weft_wait *wait)
+{
+    weft_rank_page *page = wait->lane->world->page;
+    for (uint32_t i = 0; i < wait->lane->port_count; i++)
+        if (wait->bells[i].futex || wait->bells[i].fd >= 0)
+            return;
+    atomic_store_explicit(&page->asleep, 1, memory_order_seq_cst);
+    wait->bells[0] = (weft_bell){.futex = (uint32_t *)&page->asleep, .value = 1, .fd = -1};
 }
 
 static void arm(weft_wait *wait)
@@ -51,6 +63,7 @@ static void arm(weft_wait *wait)
         wait->bells[i] = (weft_bell){.futex = NULL, .fd = -1};
         lane->ports[i]->ops->arm(lane->ports[i], &wait->bells[i]);
     }
+    arm_own_bell(wait);
     lane->sleepers++;
 }
 
