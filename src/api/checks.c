@@ -43,21 +43,24 @@ static const char *handle_text(const void *handle, const char *null_name, uintpt
     if (bits == null_value)
         snprintf(text, 64, "%s", null_name);
     else
-        snprintf(text, 64, "0x%lx%s", (unsigned long)bits, bits < 4096 ? ", no handle of this kind" : ", freed or never a handle");
+        snprintf(text, 64, "0x%lx%s", (unsigned long)bits,
+            bits < 4096 ? ", no handle of this kind" : ", freed or never a handle");
     return text;
 }
 
 int weft_checks_missing(MPI_Comm handle, const char *function)
 {
     weft_comm *comm = handle ? weft_comm_of(handle) : NULL;
-    int rc = weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)", function);
+    int rc = weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)",
+        function);
     return weft_errors_raise(comm, function, rc);
 }
 
 int weft_checks_missing_file(const char *function)
 {
     return weft_errors_class(
-        weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)", function));
+        weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)",
+            function));
 }
 
 int weft_checks_alive(const char *function)
@@ -92,7 +95,8 @@ int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed)
                          type->name, on);
     if (must_be_committed && !type->is_committed)
         return weft_fail(WEFT_E_TYPE, "%s: argument %s is %s%s%s: a datatype that is not committed (MPI_Type_commit)%s", function,
-                         argument, type->name[0] ? "'" : "a derived type without a name", type->name, type->name[0] ? "'" : "", on);
+                         argument, type->name[0] ? "'" : "a derived type without a name", type->name, type->name[0] ? "'" : "",
+                         on);
     return 0;
 }
 
@@ -128,8 +132,8 @@ int weft_checks_info(WEFT_ABOUT, MPI_Info handle)
     uintptr_t bits = (uintptr_t)handle;
     if (bits >= 4096 || handle == MPI_INFO_NULL || handle == MPI_INFO_ENV)
         return 0;
-    return weft_fail(WEFT_E_INFO, "%s: argument %s is %s: not an info object%s", function, argument, handle_text(handle, "NULL", 0, value),
-                     on_comm(comm, on));
+    return weft_fail(WEFT_E_INFO, "%s: argument %s is %s: not an info object%s", function, argument,
+                     handle_text(handle, "NULL", 0, value), on_comm(comm, on));
 }
 
 int weft_checks_count(WEFT_ABOUT, MPI_Count count)
@@ -182,7 +186,8 @@ int weft_checks_root(WEFT_ABOUT, int rank)
     }
     if (rank >= 0 && rank < comm->size)
         return 0;
-    return weft_fail(WEFT_E_ROOT, "%s: argument %s is %d: not a rank%s (0..%d)", function, argument, rank, of_comm(comm, of), comm->size - 1);
+    return weft_fail(WEFT_E_ROOT, "%s: argument %s is %d: not a rank%s (0..%d)", function, argument, rank, of_comm(comm, of),
+                     comm->size - 1);
 }
 
 int weft_checks_tag(WEFT_ABOUT, int tag, bool may_be_any)
@@ -199,8 +204,8 @@ int weft_checks_color(WEFT_ABOUT, int color)
     char on[192];
     if (color >= 0 || color == MPI_UNDEFINED)
         return 0;
-    return weft_fail(WEFT_E_ARG, "%s: argument %s is %d: it must not be negative, or be MPI_UNDEFINED%s", function, argument, color,
-                     on_comm(comm, on));
+    return weft_fail(WEFT_E_ARG, "%s: argument %s is %d: it must not be negative, or be MPI_UNDEFINED%s", function, argument,
+                     color, on_comm(comm, on));
 }
 
 int weft_checks_pointer(WEFT_ABOUT, const void *pointer)
@@ -233,8 +238,8 @@ int weft_checks_room(WEFT_ABOUT, const void *buf, MPI_Count bytes)
     char on[192];
     if (bytes == 0 || (buf && !weft_checks_buffer_is_odd(buf)))
         return 0;
-    return weft_fail(WEFT_E_BUFFER, "%s: argument %s is %p: not a buffer of %lld bytes%s", function, argument, buf, (long long)bytes,
-                     on_comm(comm, on));
+    return weft_fail(WEFT_E_BUFFER, "%s: argument %s is %p: not a buffer of %lld bytes%s", function, argument, buf,
+                     (long long)bytes, on_comm(comm, on));
 }
 
 int weft_checks_apart(const char *function, const weft_comm *comm, const void *sendbuf, const void *recvbuf, MPI_Count count)
@@ -242,8 +247,8 @@ int weft_checks_apart(const char *function, const weft_comm *comm, const void *s
     char on[192];
     if (sendbuf != recvbuf || count == 0 || sendbuf == MPI_BOTTOM)
         return 0;
-    return weft_fail(WEFT_E_BUFFER, "%s: arguments sendbuf and recvbuf are both %p: they must not overlap; say MPI_IN_PLACE%s", function,
-                     sendbuf, on_comm(comm, on));
+    return weft_fail(WEFT_E_BUFFER, "%s: arguments sendbuf and recvbuf are both %p: they must not overlap; say MPI_IN_PLACE%s",
+                     function, sendbuf, on_comm(comm, on));
 }
 
 int weft_checks_too_large(WEFT_ABOUT, MPI_Count value)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * checks: are a call's arguments right? Woven entry points call the inline questions on the way of every call, and the others only
- * when one of those said no: they find out which argument it is and describe it with weft_fail.
+ * checks: are a call's arguments right? Woven entry points call the inline questions on the way of every call, and the others
+ * only when one of those said no: they find out which argument it is and describe it with weft_fail.
  * Invariant: a text names the function, the argument, its value and, if there is one, the communicator.
  */
 #ifndef WEFT_API_CHECKS_H
@@ -97,14 +97,14 @@ static inline bool weft_checks_buffer_is_odd(const void *buf) { return (uintptr_
 /* Everything but MPI_INFO_NULL and MPI_INFO_ENV. */
 static inline bool weft_checks_info_is_odd(MPI_Info info) { return (uintptr_t)info - 0x130u > 1; }
 
-/* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not built, with the error handler of comm (a handle) if that is a live
- * communicator. Returns the MPI class. */
+/* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not built, with the error handler of comm (a handle) if that is a
+ * live communicator. Returns the MPI class. */
 int weft_checks_missing(MPI_Comm comm, const char *function) __attribute__((cold));
 /* The same for files: their default handler is MPI_ERRORS_RETURN (MPI 5.0, 14.7), and no file can have another yet. */
 int weft_checks_missing_file(const char *function) __attribute__((cold));
 
-/* The second look. All return 0 when the argument is right after all, else an inner code, described. `comm` is whose call it is, or
- * NULL; `argument` the parameter's name. */
+/* The second look. All return 0 when the argument is right after all, else an inner code, described. `comm` is whose call it
+ * is, or NULL; `argument` the parameter's name. */
 #define WEFT_ABOUT const char *function, const weft_comm *comm, const char *argument
 int weft_checks_alive(const char *function) __attribute__((cold));
 int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle) __attribute__((cold));
@@ -120,7 +120,8 @@ int weft_checks_root(WEFT_ABOUT, int rank) __attribute__((cold));
 int weft_checks_tag(WEFT_ABOUT, int tag, bool may_be_any) __attribute__((cold));
 int weft_checks_color(WEFT_ABOUT, int color) __attribute__((cold));
 int weft_checks_pointer(WEFT_ABOUT, const void *pointer) __attribute__((cold));
-int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatype type, bool may_be_in_place) __attribute__((cold));
+int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatype type,
+    bool may_be_in_place) __attribute__((cold));
 int weft_checks_room(WEFT_ABOUT, const void *buf, MPI_Count bytes) __attribute__((cold));
 int weft_checks_apart(const char *function, const weft_comm *comm, const void *sendbuf, const void *recvbuf, MPI_Count count)
     __attribute__((cold));

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weave_checks: the questions that an entry point asks of its arguments, by their roles: once as one quick condition, once as a cold
-# function that finds out which argument it was. Used by weave_entries. The answers are hand-written: checks.h.
-# Invariant: what the quick condition lets pass is right; what it stops may still be right (MPI_PROC_NULL, a null buffer of nothing).
+# weave_checks: the questions that an entry point asks of its arguments, by their roles: once as one quick condition, once as a
+# cold function that finds out which argument it was. Used by weave_entries. The answers are hand-written: checks.h.
+# Invariant: what the quick condition lets pass is right; what it stops may still be right (MPI_PROC_NULL, a null buffer of
+# nothing).
 import re
 
 from weave_header import wrapped
@@ -23,7 +24,8 @@ def partners(row, buffer):
 
 
 def at_root_only(row, param):
-    return ("rootrecv" in row.flags and param.name.startswith("recv")) or ("rootsend" in row.flags and param.name.startswith("send"))
+    return ("rootrecv" in row.flags and param.name.startswith("recv")) or ("rootsend" in row.flags and
+        param.name.startswith("send"))
 
 
 def may_be_in_place(row, buffer):

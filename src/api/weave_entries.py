@@ -66,9 +66,10 @@ def inner_declare(row):
 
 def calls_header(tables):
     out = [CARD % "calls.h: what the woven entry points call: one function of src/mpi per built row of the table."]
-    out.append("#ifndef WEFT_MPI_CALLS_H\n#define WEFT_MPI_CALLS_H\n\n#include <mpi.h>\n#include <stdbool.h>\n#include <stddef.h>")
-    out.append('#include <stdint.h>\n\n#include "mpi/comm.h"\n#include "type/op.h"\n#include "type/type.h"\n')
-    out.append("/* An array of counts or displacements as the caller has it: elements of 4 or 8 bytes. `at` is borrowed for the call. */")
+    out.append("#ifndef WEFT_MPI_CALLS_H\n#define WEFT_MPI_CALLS_H\n\n#include <mpi.h>\n#include <stdbool.h>")
+    out.append('#include <stddef.h>\n#include <stdint.h>\n')
+    out.append('#include "mpi/comm.h"\n#include "type/op.h"\n#include "type/type.h"\n')
+    out.append("/* An array of counts or displacements as the caller has it: elements of 4 or 8 bytes. `at` is borrowed. */")
     out.append("typedef struct weft_counts {\n    const void *at;\n    size_t width;\n} weft_counts;\n")
     out.append("static inline int64_t weft_counts_get(weft_counts counts, size_t index)\n{")
     out.append("    return counts.width == 4 ? ((const int32_t *)counts.at)[index] : ((const int64_t *)counts.at)[index];\n}\n")
@@ -234,14 +235,20 @@ def built_entry(row, name, wide):
     body = conversions(row, not is_simple(row))
     if is_simple(row):
         return body + simple_entry(row, name, wide, quick)
-    if quick:
-        body.append("if (weft_unlikely(%s))\n    return %s_odd(\"%s\"%s);" % (
-            " || ".join(quick), row.name.lower(), name, raw_arguments(row, wide)))
+    # Each object is asked for where it is found: the compiler then needs no second test of it.
+    early = ["!" + found(row, p) for p in row.params if converted(p)]
+    body = [text for line in body for text in (line, *(
+        "if (weft_unlikely(%s))\n    goto odd;" % e for e in early if line.split(" =")[0].split("*")[-1].split()[-1] == e[1:]))]
+    late = [condition for condition in quick if condition not in early]
+    if late:
+        body.append("if (weft_unlikely(%s))\n    goto odd;" % " || ".join(late))
     if door(row):
         body.append("if (weft_unlikely(%s))\n    return %s_go(\"%s\"%s);" % (
             is_threaded(row), row.name.lower(), name, forward(row, arguments(row, wide))))
     body.append("int rc = %s;" % call_of(row, wide))
     body.append(end(row, '"%s"' % name))
+    if quick:
+        body.append("odd:\nreturn %s_odd(\"%s\"%s);" % (row.name.lower(), name, raw_arguments(row, wide)))
     return body
 
 
@@ -271,7 +278,7 @@ def simple_entry(row, name, wide, quick):
 def indented(body):
     out = []
     for line in "\n".join(body).split("\n"):
-        indent = " " * (4 + len(line) - len(line.lstrip()))
+        indent = "" if line == "odd:" else " " * (4 + len(line) - len(line.lstrip()))
         out.append(indent + wrapped(line.lstrip(), 4, 128 - len(indent)).replace("\n", "\n" + indent))
     return "\n".join(out)
 
@@ -314,7 +321,8 @@ def missing_source(tables):
     out.append('#include "api/missing.h"\n\n#include <stddef.h>\n')
     out.append("const char *const weft_api_missing[] = {")
     out += ['    "%s",' % name for name in names]
-    out.append("    NULL\n};\nconst unsigned weft_api_missing_count = %d;\nconst unsigned weft_api_total = %d;" % (len(names), total))
+    out.append("    NULL\n};\nconst unsigned weft_api_missing_count = %d;" % len(names))
+    out.append("const unsigned weft_api_total = %d;" % total)
     return "\n".join(out) + "\n"
 
 
