@@ -176,7 +176,8 @@ struct weft_port_ops {
     int (*poll)(weft_port *port, int budget);
     /* About to sleep: makes whatever comes from now on ring the bell, and pays for the ordering (membarrier). The caller then
      * polls once more and sleeps only if that found nothing. An arrival that makes no event of its own (a ring in memory) must be
-     * taken back here. disarm is called after every arm, before anything else. */
+     * taken back here. After an AGAIN the bell also rings when the call may be tried again. disarm is called after every arm,
+     * before anything else. */
     int (*arm)(weft_port *port, weft_bell *bell);
     void (*disarm)(weft_port *port);
 };

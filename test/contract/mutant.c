@@ -281,12 +281,12 @@ static int amo_always_swaps(weft_port *port, weft_path *path, const weft_atomic 
 
 static int amo_torn(weft_port *port, weft_path *path, const weft_atomic *atomic)
 {
-    volatile uint64_t *word = (volatile uint64_t *)(uintptr_t)atomic->remote;
+    uint64_t *word = (uint64_t *)(uintptr_t)atomic->remote;
     if (atomic->op != WEFT_AMO_ADD || atomic->remote % 8 || atomic->operand < 1000)
         return sound->amo(port, path, atomic);
-    uint64_t before = *word;
+    uint64_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
     usleep(20); /* somebody else's turn, also on one CPU */
-    *word = before + atomic->operand;
+    __atomic_store_n(word, before + atomic->operand, __ATOMIC_RELAXED);
     *atomic->before = before;
     port->up->done(port->owner, atomic->done, 0);
     return 0;
