@@ -13,6 +13,14 @@
 #include "mpi/errors.h"
 #include "mpi/status.h"
 
+void weft_request_keep(weft_comm *comm, weft_chan *chan, weft_req *req)
+{
+    req->chan = chan;
+    weft_comm_hold(comm);
+    if (req->type && !req->type->is_predefined)
+        weft_type_hold(req->type);
+}
+
 void weft_request_release(weft_req *req)
 {
     weft_comm *comm = req->chan ? req->chan->tenant : NULL;
@@ -54,18 +62,12 @@ int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
     return rc;
 }
 
-int weft_mpi_wait(MPI_Request *request, MPI_Status *status)
+static __attribute__((noinline)) int wait_long(MPI_Request *request, weft_req *req, MPI_Status *status)
 {
-    weft_req *req = weft_request_of(*request);
     weft_lane *lane;
     int rc;
-    if (weft_unlikely(weft_request_is_idle(req))) {
+    if (weft_request_is_idle(req)) {
         weft_status_clear(status);
-        return 0;
-    }
-    if (req->is_static) { /* an eager send: it was over before it had a request */
-        *request = MPI_REQUEST_NULL;
-        weft_status_fill(status, &req->found);
         return 0;
     }
     lane = req->lane;
@@ -75,6 +77,17 @@ int weft_mpi_wait(MPI_Request *request, MPI_Status *status)
     rc = weft_request_finish(request, req, status);
     weft_lane_unlock(lane);
     return rc;
+}
+
+int weft_mpi_wait(MPI_Request *request, MPI_Status *status)
+{
+    weft_req *req = weft_request_of(*request);
+    if (weft_unlikely(!req) || !req->is_static)
+        return wait_long(request, req, status);
+    /* an eager send: it was over before it had a request */
+    *request = MPI_REQUEST_NULL;
+    weft_status_fill(status, &req->found);
+    return 0;
 }
 
 int weft_mpi_test(MPI_Request *request, int *flag, MPI_Status *status)

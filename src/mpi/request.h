@@ -22,20 +22,19 @@ static inline weft_req *weft_request_of(MPI_Request handle)
 /* Nothing to complete: no request, or a persistent one that is not started. */
 static inline bool weft_request_is_idle(const weft_req *req) { return !req || (req->is_persistent && !req->is_active); }
 
-/* Hands a fresh request of comm to the user: from now on it keeps the communicator. `rc` is what making it returned. */
+/* The longer half of weft_request_give: the request keeps its communicator and type, the user may free both. */
+void weft_request_keep(weft_comm *comm, weft_chan *chan, weft_req *req);
+
+/* Hands a fresh request of comm to the user. `rc` is what making it returned. */
 static inline int weft_request_give(weft_comm *comm, weft_chan *chan, weft_req *req, int rc, MPI_Request *request)
 {
     if (__builtin_expect(rc != 0, 0)) {
         *request = MPI_REQUEST_NULL;
         return rc;
     }
-    if (!req->is_static) {
-        req->chan = chan;
-        weft_comm_hold(comm);
-        if (req->type && !req->type->is_predefined) /* the user may free it now */
-            weft_type_hold(req->type);
-    }
     *request = (MPI_Request)req;
+    if (!req->is_static)
+        weft_request_keep(comm, chan, req);
     return 0;
 }
 
