@@ -23,3 +23,9 @@ libmpi_abi_la_LIBADD = libweft.la
 # Soname libmpi_abi.so.1 is the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
 libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \
 	-export-symbols-regex '^P?MPI_'
+
+# make check-abi: header and library against the standard's tables, and in every language (test/api). 77: no tables there.
+check-abi: all
+	@CC="$(CC)" $(top_srcdir)/test/api/abi include .libs/libmpi_abi.so || test $$? = 77
+	@CC="$(CC)" CXX="$(CXX)" $(top_srcdir)/test/api/header include
+.PHONY: check-abi
