@@ -15,6 +15,7 @@
 #include "core/world.h"
 
 #define SPINS 400         /* looks at a flag before the wait engine is asked to poll as well: some hand-overs long */
+#define POLL_EVERY 64     /* operations: ranks that never wait here still serve the messages of others */
 #define SLOT_BYTES_LEAST 256
 #define SLOT_BYTES_MOST 32768u
 
@@ -155,12 +156,23 @@ static bool have_all_posted(const weft_node *node, uint64_t s)
     return true;
 }
 
+static __attribute__((noinline)) void poll_once(weft_node *node)
+{
+    weft_wait wait;
+
+    weft_wait_begin(&wait, node->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
+    weft_wait_turn(&wait);
+    weft_wait_end(&wait);
+}
+
 uint64_t weft_node_begin(weft_node *node, bool is_writer)
 {
     uint64_t s = ++node->op, safe = s + (is_writer ? 1 + WEFT_NODE_LAG : 0);
 
     if (weft_unlikely(node->rc))
         return 0;
+    if (weft_unlikely(s % POLL_EVERY == 0))
+        poll_once(node);
     if (weft_likely(node->known + WEFT_NODE_DEPTH >= safe))
         return s;
     if (have_all_posted(node, s - 1)) /* so the next ones need not look */
