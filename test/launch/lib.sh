@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the tests of mpirun share. WEFT_TEST_MPIRUN: the mpirun under test; WEFT_TEST_PROBE: test/launch/boot_probe as built.
+# A test ends with 0 (ok), 1 (not ok) or 77 (cannot be tried here).
+mpirun=${WEFT_TEST_MPIRUN:-$(command -v mpirun)}
+probe=${WEFT_TEST_PROBE:-$(dirname "$0")/boot_probe}
+[ -x "$mpirun" ] || { echo "skip: no mpirun (WEFT_TEST_MPIRUN)"; exit 77; }
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+
+# expect CODE PATTERN COMMAND...: the exit code must be CODE and the output (both streams) must match the extended PATTERN.
+expect()
+{
+    local code=$1 pattern=$2 got
+    shift 2
+    timeout 60 "$@" >"$tmp/out" 2>&1 </dev/null
+    got=$?
+    if [ "$got" != "$code" ] || { [ "$pattern" != "^" ] && ! grep -Eq -- "$pattern" "$tmp/out"; }; then
+        echo "not ok: $* gave $got (wanted $code, and /$pattern/):"
+        sed 's/^/    /' "$tmp/out" | head -20
+        failed=1
+    else
+        echo "ok: $*"
+    fi
+}
+
+# same WANTED GOT WHAT
+same()
+{
+    if [ "$1" = "$2" ]; then
+        echo "ok: $3"
+    else
+        echo "not ok: $3: wanted '$1', got '$2'"
+        failed=1
+    fi
+}
+need_probe() { [ -x "$probe" ] || { echo "skip: no boot_probe (WEFT_TEST_PROBE)"; exit 77; }; }
+finish() { exit $failed; }
