@@ -117,6 +117,7 @@ void weft_shm_send_short(weft_path *generic, uint64_t head0, uint64_t head1, uin
         weft_copy_short(cell->body, body, bytes);
     path->path.room--;
     weft_ring_publish(&path->out, cell);
+    __builtin_prefetch(cell + WEFT_RING_AHEAD_OUT, 1);
     announce((shm_port *)path->path.port, path);
 }
 
@@ -147,6 +148,7 @@ int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
         weft_copy_short(body, frame->body, frame->head.bytes);
     path->path.room--;
     weft_ring_publish(&path->out, cell);
+    __builtin_prefetch(cell + WEFT_RING_AHEAD_OUT, 1);
     announce(shm, path);
     return 0;
 }
@@ -194,6 +196,8 @@ static inline int drain(shm_port *shm, shm_path *path, int budget)
     weft_cell *cell;
     int n = 0;
     while ((cell = weft_ring_peek(&path->in))) {
+        if (n) /* a stream: lines to come travel while this one is looked at */
+            __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
         if (weft_likely(!cell->place))
             shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, cell->body);
         else if (deliver_placed(shm, path, cell))
