@@ -65,3 +65,8 @@ AC_DEFUN([WEFT_SANITIZERS], [
     AS_IF([test -n "$SANITIZE_CFLAGS"], [SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fno-omit-frame-pointer"])
     AC_SUBST([SANITIZE_CFLAGS])
 ])
+
+AC_DEFUN([WEFT_LITTLE_ENDIAN], [
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian");]], [])], [],
+                      [AC_MSG_ERROR([Weft's wire is little-endian, and this machine is not])])
+])

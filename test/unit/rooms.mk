@@ -8,3 +8,5 @@ test_unit_test_ring_SOURCES = test/unit/test_ring.c
 test_unit_test_match_SOURCES = test/unit/test_match.c
 test_unit_test_doorbell_SOURCES = test/unit/test_doorbell.c
 test_unit_test_polling_SOURCES = test/unit/test_polling.c
+unit_programs += test/unit/test_base
+test_unit_test_base_SOURCES = test/unit/test_base.c

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * main: weft-info: what this Weft is, what works here, and what it would choose. Reads the library's own tables; starts nothing
+ * unless --ladder is asked for.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/missing.h"
+#include "base/knob.h"
+#include "base/macros.h"
+#include "base/place.h"
+#include "tools/info/ladder.h"
+#include "tools/info/out.h"
+#include "transport/port.h"
+
+enum section { BUILD = 1, MACHINE = 2, TRANSPORTS = 4, KNOBS = 8, MISSING = 16, USUAL = BUILD | MACHINE | TRANSPORTS | KNOBS };
+
+static const char help[] =
+    "weft-info: what this Weft is, what works here, and what it would choose.\n"
+    "  --version     the version alone\n"
+    "  --build       version, compiler, flags, parts\n"
+    "  --machine     the CPUs that this process may use\n"
+    "  --transports  the transports that are built in: usable here, or why not\n"
+    "  --knobs       every knob, its value and where that comes from\n"
+    "  --missing     the functions of the MPI standard ABI that are not built yet\n"
+    "  --ladder      the way that a message of each size takes, and because (runs two ranks)\n"
+    "  --json        as JSON (not --ladder)\n"
+    "Without an option: build, machine, transports and knobs.\n";
+
+static void show_build(out *to)
+{
+    char text[64];
+    out_section(to, "build", "Weft " PACKAGE_VERSION);
+    out_row(to, "version", PACKAGE_VERSION, NULL);
+    out_row(to, "library", "libmpi_abi.so.1", "the MPI standard ABI, the only one that Weft has");
+    out_row(to, "built for", WEFT_BUILD_HOST, NULL);
+    out_row(to, "compiler", WEFT_BUILD_CC " " __VERSION__, NULL);
+    out_row(to, "flags", WEFT_BUILD_CFLAGS, NULL);
+    out_row(to, "prefix", WEFT_PREFIX, NULL);
+#ifdef WEFT_HAVE_PMIX
+    out_row(to, "PMIx", "yes", "libpmix is loaded when a launcher or a program needs it");
+#else
+    out_row(to, "PMIx", "no", "configured with --disable-pmix");
+#endif
+    snprintf(text, sizeof(text), "%u of %u", weft_api_total - weft_api_missing_count, weft_api_total);
+    out_row(to, "MPI functions", text, "weft-info --missing names the others");
+    out_section_end(to);
+}
+
+static void show_machine(out *to)
+{
+    char text[16];
+    out_section(to, "machine", "CPUs that this process may use");
+    snprintf(text, sizeof(text), "%d", weft_place_affinity_cpus());
+    out_row(to, "by affinity", text, NULL);
+    int quota = weft_place_quota_cpus();
+    snprintf(text, sizeof(text), "%d", quota);
+    out_row(to, "by the cgroup's quota", quota ? text : "no limit", NULL);
+    snprintf(text, sizeof(text), "%d", weft_place_cpus());
+    out_row(to, "counted on", text, NULL);
+    out_section_end(to);
+}
+
+static void show_transports(out *to)
+{
+    static const weft_port_ops *const built_in[] = {&weft_self_ops, &weft_shm_ops};
+    out_section(to, "transports", "transports that are built in");
+    for (size_t i = 0; i < weft_count(built_in); i++) {
+        const char *why = built_in[i]->absent();
+        out_row(to, built_in[i]->name, why ? "absent" : "usable", why ? why : "");
+    }
+    out_section_end(to);
+}
+
+static void show_knobs(out *to)
+{
+    out_section(to, "knobs", "knobs (environment variables)");
+    for (int i = 0; i < weft_knob_row_count; i++) {
+        const weft_knob_row *row = &weft_knob_rows[i];
+        char name[64], value[256], note[768];
+        snprintf(name, sizeof(name), "WEFT_%s", row->name);
+        for (char *at = name; *at; at++)
+            *at = (char)(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
+        weft_knob_show(i, value, sizeof(value));
+        snprintf(note, sizeof(note), "[%s] %s%s%s%s", weft_knob_origin(i), row->sentence, row->words ? " (" : "", row->words ? row->words : "",
+                 row->words ? ")" : "");
+        out_row(to, name, *value || to->is_json ? value : "\"\"", note);
+    }
+    out_section_end(to);
+}
+
+static void show_missing(out *to)
+{
+    char title[96];
+    snprintf(title, sizeof(title), "%u of %u functions exist but raise MPI_ERR_UNSUPPORTED_OPERATION", weft_api_missing_count, weft_api_total);
+    out_section(to, "missing", title);
+    for (const char *const *name = weft_api_missing; *name; name++)
+        out_row(to, *name, "missing", to->is_json ? NULL : "");
+    out_section_end(to);
+}
+
+/* Adds the option's section to *sections; false when it is none. */
+static bool section_add(const char *option, unsigned *sections)
+{
+    static const struct {
+        const char *name;
+        enum section section;
+    } rows[] = {{"--build", BUILD}, {"--machine", MACHINE}, {"--transports", TRANSPORTS}, {"--knobs", KNOBS}, {"--missing", MISSING}};
+    for (size_t i = 0; i < weft_count(rows); i++)
+        if (strcmp(option, rows[i].name) == 0) {
+            *sections |= rows[i].section;
+            return true;
+        }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned sections = 0;
+    bool is_json = false;
+    for (int i = 1; i < argc; i++) {
+        const char *option = argv[i];
+        if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
+            return fputs(help, stdout) < 0;
+        if (strcmp(option, "--version") == 0)
+            return puts("Weft " PACKAGE_VERSION) < 0;
+        if (strcmp(option, "--ladder") == 0)
+            return ladder_start();
+        if (strcmp(option, "--ladder-rank") == 0)
+            return ladder_rank();
+        if (strcmp(option, "--json") == 0)
+            is_json = true;
+        else if (!section_add(option, &sections)) {
+            fprintf(stderr, "weft-info: no option %s; --help names them\n", option);
+            return 2;
+        }
+    }
+    weft_knobs_load(true);
+    out to;
+    sections = sections ? sections : USUAL;
+    out_open(&to, is_json);
+    static const struct {
+        enum section section;
+        void (*show)(out *to);
+    } shows[] = {{BUILD, show_build}, {MACHINE, show_machine}, {TRANSPORTS, show_transports}, {KNOBS, show_knobs}, {MISSING, show_missing}};
+    for (size_t i = 0; i < weft_count(shows); i++)
+        if (sections & shows[i].section)
+            shows[i].show(&to);
+    out_close(&to);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
