@@ -43,4 +43,16 @@ static inline weft_link *weft_list_take(weft_link *head)
     return item;
 }
 
+/* Moves all items, in order, to the end of another list. */
+static inline void weft_list_splice(weft_link *to, weft_link *from)
+{
+    if (weft_list_is_empty(from))
+        return;
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    weft_list_init(from);
+}
+
 #endif

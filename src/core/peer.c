@@ -77,7 +77,8 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
     late->frame = *frame;
     late->req = req;
     if (!frame->fill && frame->head.bytes <= sizeof late->small) {
-        memcpy(late->small, frame->body, frame->head.bytes);
+        if (frame->head.bytes)
+            memcpy(late->small, frame->body, frame->head.bytes);
         late->frame.body = late->small;
     }
     lane->counters[WEFT_COUNT_AGAIN]++;

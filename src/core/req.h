@@ -69,6 +69,8 @@ struct weft_req {
     uint64_t moved;        /* send: bytes that have left; receive: bytes that are to come */
     uint64_t clock;        /* send: where to end; receive: when it began, for the ladder */
     uint64_t arrived;
+    uint64_t far;          /* get, halves: address in the peer ... */
+    uint64_t near, span;   /* ... of the bytes [near, near + span) of the message that we move */
     uint32_t partner;      /* the other side's name for its request */
     uint32_t name;         /* ours, in the lane's table; 0 = none */
     uint32_t left;         /* ends still to come */

@@ -92,7 +92,8 @@ static bool is_drained(weft_lane *lane)
             weft_frame bye = {.head = {.kind = WEFT_FRAME_BYE}};
             peer->said_bye = true;
             weft_peer_send(peer, &bye, NULL, NULL);
-            return false;
+            if (!weft_list_is_empty(&peer->waiting))
+                return false;
         }
         if (peer->path->port->ops->leave(peer->path->port, peer->path) == WEFT_AGAIN)
             return false;

@@ -55,16 +55,27 @@ static void end_send(weft_req *req, int rc)
     }
 }
 
-static void push_half(weft_peer *peer, weft_req *req, const weft_cts *cts)
+/* Starts our get or put: AGAIN, or it is under way or over (its end may already have been told). */
+static int try_move(weft_req *req)
 {
     static const weft_key no_key = {0};
-    weft_move move = {.local = (char *)dense_start(req) + cts->from, .remote = cts->addr + cts->from, .key = &no_key,
-                      .bytes = cts->to - cts->from, .done = req};
-    int rc;
-    req->left = 2; /* our put, and the receiver's FIN */
-    rc = peer->path->port->ops->put(peer->path->port, peer->path, &move);
-    if (rc)
+    weft_path *path = req->peer->path;
+    const weft_port_ops *ops = path->port->ops;
+    weft_move move = {.local = (char *)dense_start(req) + req->near, .remote = req->far, .key = &no_key, .bytes = req->span, .done = req};
+    int rc = req->kind == WEFT_REQ_RECV ? ops->get(path->port, path, &move) : ops->put(path->port, path, &move);
+    if (rc < 0)
         weft_rndv_moved(req, rc);
+    return rc > 0 ? rc : 0;
+}
+
+static void start_move(weft_req *req, uint64_t far, uint64_t near, uint64_t span)
+{
+    weft_lane *lane = req->lane;
+    req->far = far;
+    req->near = near;
+    req->span = span;
+    if (try_move(req) == WEFT_AGAIN)
+        weft_list_append(&lane->pumps, &req->link);
 }
 
 void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
@@ -75,7 +86,8 @@ void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
     req->partner = cts->name;
     req->mode = (uint8_t)cts->rung;
     if (cts->rung == WEFT_RUNG_HALVES) {
-        push_half(peer, req, cts);
+        req->left = 2; /* our put, and the receiver's FIN */
+        start_move(req, cts->addr + cts->from, cts->from, cts->to - cts->from);
         return;
     }
     req->moved = cts->from;
@@ -123,22 +135,33 @@ static int pump_chunk(weft_req *req)
     return rc;
 }
 
+/* A burst of chunks: AGAIN or 0 when more is to come; the request ends when all has left. */
+static int pump_chunks(weft_req *req, int *n)
+{
+    int rc = 0;
+    for (int burst = 0; burst < PUMP_BURST && req->moved < req->clock && rc == 0; burst++)
+        *n += (rc = pump_chunk(req)) == 0;
+    if (rc == WEFT_AGAIN || (rc == 0 && req->moved < req->clock))
+        return WEFT_AGAIN;
+    end_send(req, rc);
+    return 0;
+}
+
+/* Everything that waits here is taken out first: ends may start new transfers. */
 int weft_rndv_pump(weft_lane *lane)
 {
+    weft_link todo, *link;
     int n = 0;
-    for (weft_link *link = lane->pumps.next, *next; link != &lane->pumps; link = next) {
+    weft_list_init(&todo);
+    weft_list_splice(&todo, &lane->pumps);
+    while ((link = weft_list_take(&todo))) {
         weft_req *req = weft_container(link, weft_req, link);
-        int rc = 0;
-        next = link->next;
-        for (int burst = 0; burst < PUMP_BURST && req->moved < req->clock && rc == 0; burst++, n++)
-            rc = pump_chunk(req);
+        bool is_copy = req->mode == WEFT_RUNG_COPY;
+        int rc = is_copy ? pump_chunks(req, &n) : try_move(req);
         if (rc == WEFT_AGAIN)
-            n--;
-        if (rc == WEFT_AGAIN || (rc == 0 && req->moved < req->clock))
-            continue;
-        weft_list_remove(link);
-        end_send(req, rc);
-        n++;
+            weft_list_append(&lane->pumps, link);
+        else
+            n++;
     }
     return n;
 }
@@ -179,15 +202,6 @@ static void fall_back(weft_peer *peer, weft_req *req)
     ask_for_data(peer, req, req->partner, 0, req->moved);
 }
 
-static void pull(weft_peer *peer, weft_req *req, uint64_t remote, uint64_t bytes)
-{
-    static const weft_key no_key = {0};
-    weft_move move = {.local = dense_start(req), .remote = remote, .key = &no_key, .bytes = bytes, .done = req};
-    int rc = peer->path->port->ops->get(peer->path->port, peer->path, &move);
-    if (rc)
-        weft_rndv_moved(req, rc);
-}
-
 /* Halves are told to the sender before we start on ours: both sides copy at one time. */
 static void move_halves(weft_peer *peer, weft_req *req, const weft_rts *rts)
 {
@@ -196,7 +210,7 @@ static void move_halves(weft_peer *peer, weft_req *req, const weft_rts *rts)
         middle = req->moved;
     req->left = 2; /* our get, and the sender's FIN */
     ask_for_data(peer, req, rts->name, middle, req->moved);
-    pull(peer, req, rts->addr, middle);
+    start_move(req, rts->addr, 0, middle);
 }
 
 void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts)
@@ -216,6 +230,7 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
         return;
     }
     if (weft_lane_name(req->lane, req)) {
+        send_small(peer, WEFT_FRAME_FIN, rts->name, WEFT_E_NOMEM, NULL, 0);
         weft_req_end(req, WEFT_E_NOMEM);
         return;
     }
@@ -224,13 +239,13 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
         peer->no_move = true;
     req->mode = (uint8_t)weft_ladder_choose(req->lane->ladder, peer, req->moved, can_move);
     req->clock = weft_clock_ns();
+    req->lane->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
     if (req->mode == WEFT_RUNG_COPY)
         ask_for_data(peer, req, rts->name, 0, req->moved);
     else if (req->mode == WEFT_RUNG_GET)
-        pull(peer, req, rts->addr, req->moved);
+        start_move(req, rts->addr, 0, req->moved);
     else
         move_halves(peer, req, rts);
-    req->lane->counters[WEFT_COUNT_RNDV_COPY + req->mode]++;
 }
 
 void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body)

@@ -79,7 +79,7 @@ typedef struct weft_caps {
     uint32_t mbyte_per_s; /* an estimate; 0 = unknown */
     uint8_t key_bytes;
     bool get, put, notify;
-    bool ordered;    /* frames to a peer arrive in order of send (else the engine sorts by seq) */
+    bool ordered;    /* frames to a peer arrive in order of send; a transport whose fabric does not keep order sorts by seq before it calls up */
     bool local_keys; /* get/put need weft_region for local memory */
     bool share;      /* share works with peers of the same node */
     enum weft_amo_domain amo;

@@ -226,18 +226,28 @@ static void look_for_dead(shm_port *shm)
     }
 }
 
+/* The budget ended before all rings had their turn: the first one waits longest next time. */
+static void rotate(shm_port *shm)
+{
+    shm_path *first = shm->hot[0];
+    memmove(shm->hot, shm->hot + 1, (shm->hot_count - 1) * sizeof *shm->hot);
+    shm->hot[shm->hot_count - 1] = first;
+}
+
 int weft_shm_poll(weft_port *port, int budget)
 {
     shm_port *shm = (shm_port *)port;
     int n = 0;
-    for (uint32_t i = 0; i < shm->hot_count; i++) {
-        int rc = drain(shm, shm->hot[i], budget);
+    for (uint32_t i = 0; i < shm->hot_count && n < budget; i++) {
+        int rc = drain(shm, shm->hot[i], budget - n);
         if (weft_unlikely(rc < 0))
             return rc;
         n += rc;
     }
-    if (weft_unlikely(atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed)))
-        n += weft_shm_greet(shm);
+    if (weft_unlikely(n == budget && shm->hot_count > 1))
+        rotate(shm);
+    if (weft_unlikely(n < budget && atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed)))
+        n += weft_shm_greet(shm, budget - n);
     if (weft_unlikely(shm->hot_count > WEFT_SHM_HOT_FEW) && (++shm->polls & 1023) == 0)
         weft_shm_cool(shm);
     if (weft_unlikely(shm->look_for_dead))
@@ -282,7 +292,7 @@ static int open_in(shm_port *shm, shm_path *path)
     return rc;
 }
 
-static int greet_sender(shm_port *shm, uint32_t sender)
+static int greet_sender(shm_port *shm, uint32_t sender, int budget)
 {
     weft_rank_page *page = weft_segment_rank(shm->segment, sender);
     weft_name who = {.job = shm->segment->head->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
@@ -302,10 +312,10 @@ static int greet_sender(shm_port *shm, uint32_t sender)
         shm->hot[shm->hot_count++] = path;
         atomic_store_explicit(&path->in.ring->flags, shm->ring_flags, memory_order_relaxed);
     }
-    return drain(shm, path, 32);
+    return budget > 0 ? drain(shm, path, budget) : 0;
 }
 
-int weft_shm_greet(shm_port *shm)
+int weft_shm_greet(shm_port *shm, int budget)
 {
     uint64_t words = atomic_exchange_explicit(&shm->page->active_summary, 0, memory_order_acquire);
     int n = 0;
@@ -314,8 +324,8 @@ int weft_shm_greet(shm_port *shm)
         uint64_t bits = atomic_exchange_explicit(&shm->page->active[word], 0, memory_order_acquire);
         words &= words - 1;
         for (; bits; bits &= bits - 1) {
-            int rc = greet_sender(shm, word * 64 + (uint32_t)__builtin_ctzll(bits));
-            n += rc > 0 ? rc : 1;
+            int rc = greet_sender(shm, word * 64 + (uint32_t)__builtin_ctzll(bits), budget - n);
+            n += rc > 0 ? rc : 0;
         }
     }
     return n;
@@ -348,5 +358,5 @@ void weft_shm_cool(shm_port *shm)
     /* greeting puts a path back at hot_count, which never passes i */
     for (uint32_t i = kept; i < cold; i++)
         if (weft_ring_peek(&shm->hot[i]->in))
-            greet_sender(shm, shm->hot[i]->local);
+            greet_sender(shm, shm->hot[i]->local, 0);
 }

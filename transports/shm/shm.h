@@ -45,7 +45,7 @@ typedef struct shm_port {
 int weft_shm_arm(weft_port *port, weft_bell *bell);
 void weft_shm_disarm(weft_port *port);
 /* Opens the rings whose senders left a note; how many frames came. */
-int weft_shm_greet(shm_port *shm);
+int weft_shm_greet(shm_port *shm, int budget);
 void weft_shm_cool(shm_port *shm);
 
 #endif
