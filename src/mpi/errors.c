@@ -161,16 +161,19 @@ static void die(weft_comm *comm, const char *function, int mpi_code, const char 
 
 static void run(weft_comm *comm, const char *function, int mpi_code, const char *why)
 {
-    weft_errhandler *handler = comm->errhandler;
+    weft_errhandler *handler;
     MPI_Comm handle = weft_comm_handle(comm);
     int code = mpi_code;
+    weft_lane_lock(comm->lane); /* another thread may set another handler, or this function itself */
+    handler = comm->errhandler;
+    weft_errhandler_hold(handler);
+    weft_lane_unlock(comm->lane);
     if (handler == MPI_ERRORS_RETURN)
         return;
     if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
         die(comm, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
         return;
     }
-    weft_errhandler_hold(handler); /* the function may free or replace it */
     handler->comm_function(&handle, &code);
     weft_errhandler_drop(handler);
 }

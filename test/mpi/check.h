@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * check: what the MPI behaviour tests share: a check that names rank, place and values and ends the job, and payloads that tell where
- * a byte came from. A test that returns from main with 0 has passed.
+ * check: what the MPI behaviour tests share: a check that names rank, place and values and ends the job, and payloads that tell
+ * where a byte came from. A test that returns from main with 0 has passed.
  */
 #ifndef TEST_MPI_CHECK_H
 #define TEST_MPI_CHECK_H

@@ -44,7 +44,7 @@ static void reduce(int n, MPI_Op op, int number)
     memcpy(in, out, (size_t)n * sizeof *in);
     OK(MPI_Allreduce(MPI_IN_PLACE, in, n, MPI_LONG, op, MPI_COMM_WORLD));
     expect("allreduce in place", n, number);
-    for (int root = 0; root < size; root += size > 4 ? 3 : 1) {
+    for (int root = 0; root<size; root += size> 4 ? 3 : 1) {
         memset(in, 0x11, (size_t)n * sizeof *in);
         OK(MPI_Reduce(out, rank == root ? in : NULL, n, MPI_LONG, op, root, MPI_COMM_WORLD));
         if (rank == root)
@@ -139,7 +139,8 @@ static void multiply(void *invec, void *inoutvec, int *len, MPI_Datatype *type)
     double *a = invec, *b = inoutvec;
     (void)type;
     for (int i = 0; i < *len; i++, a += 4, b += 4) {
-        double c[4] = {a[0] * b[0] + a[1] * b[2], a[0] * b[1] + a[1] * b[3], a[2] * b[0] + a[3] * b[2], a[2] * b[1] + a[3] * b[3]};
+        double c[4] = {a[0] * b[0] + a[1] * b[2], a[0] * b[1] + a[1] * b[3], a[2] * b[0] + a[3] * b[2],
+                       a[2] * b[1] + a[3] * b[3]};
         memcpy(b, c, sizeof c);
     }
 }
@@ -174,7 +175,8 @@ static void user_op(int n)
     for (int root = 0; root < size; root++) {
         memset(b, 0, (size_t)n * 4 * sizeof *b);
         OK(MPI_Reduce(a, b, n, matrix, op, root, MPI_COMM_WORLD));
-        CHECK(rank != root || memcmp(b, c, (size_t)n * 4 * sizeof *b) == 0, "reduce of %d matrices to %d lost the order", n, root);
+        CHECK(rank != root || memcmp(b, c, (size_t)n * 4 * sizeof *b) == 0, "reduce of %d matrices to %d lost the order", n,
+              root);
     }
     OK(MPI_Op_free(&op));
     OK(MPI_Type_free(&matrix));
@@ -184,24 +186,24 @@ static void user_op(int n)
 }
 
 /* Every arithmetic type with sum, min and max; pairs with minloc and maxloc. */
-#define ARITHMETIC(ctype, mpitype, name) \
-    static void types_##name(int n) \
-    { \
-        ctype *a = malloc((size_t)n * sizeof *a), *b = malloc((size_t)n * sizeof *b); \
-        for (int i = 0; i < n; i++) \
-            a[i] = (ctype)item(rank, i); \
-        for (int k = 0; k < 3; k++) { \
-            MPI_Op op = k == 0 ? MPI_SUM : k == 1 ? MPI_MIN : MPI_MAX; \
-            OK(MPI_Allreduce(a, b, n, mpitype, op, MPI_COMM_WORLD)); \
-            for (int i = 0; i < n; i++) { \
-                long expected = item(0, i); \
-                for (int r = 1; r < size; r++) \
-                    expected = fold(op, expected, item(r, i)); \
+#define ARITHMETIC(ctype, mpitype, name)                                                           \
+    static void types_##name(int n)                                                                \
+    {                                                                                              \
+        ctype *a = malloc((size_t)n * sizeof *a), *b = malloc((size_t)n * sizeof *b);              \
+        for (int i = 0; i < n; i++)                                                                \
+            a[i] = (ctype)item(rank, i);                                                           \
+        for (int k = 0; k < 3; k++) {                                                              \
+            MPI_Op op = k == 0 ? MPI_SUM : k == 1 ? MPI_MIN : MPI_MAX;                             \
+            OK(MPI_Allreduce(a, b, n, mpitype, op, MPI_COMM_WORLD));                               \
+            for (int i = 0; i < n; i++) {                                                          \
+                long expected = item(0, i);                                                        \
+                for (int r = 1; r < size; r++)                                                     \
+                    expected = fold(op, expected, item(r, i));                                     \
                 CHECK(b[i] == (ctype)expected, #mpitype ", operation %d: item %d of %d", k, i, n); \
-            } \
-        } \
-        free(a); \
-        free(b); \
+            }                                                                                      \
+        }                                                                                          \
+        free(a);                                                                                   \
+        free(b);                                                                                   \
     }
 ARITHMETIC(int8_t, MPI_INT8_T, i8)
 ARITHMETIC(uint8_t, MPI_UINT8_T, u8)
@@ -248,7 +250,8 @@ static void strided(void)
             matrix[i] = rank == root ? i : -1;
         OK(MPI_Bcast(matrix + 2, 1, column, root, MPI_COMM_WORLD));
         for (int i = 0; i < ROWS * 8; i++)
-            CHECK(matrix[i] == (rank == root || i % 8 == 2 ? i : -1), "bcast of a column from %d: place %d is %d", root, i, matrix[i]);
+            CHECK(matrix[i] == (rank == root || i % 8 == 2 ? i : -1), "bcast of a column from %d: place %d is %d", root, i,
+                  matrix[i]);
         for (int i = 0; i < ROWS * 8; i++)
             matrix[i] = rank * 1000 + i;
         OK(MPI_Gather(matrix + 3, 1, column, dense, ROWS, MPI_INT, root, MPI_COMM_WORLD));

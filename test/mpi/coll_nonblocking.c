@@ -129,7 +129,8 @@ static void persistent(int n)
                 CHECK(to[REDUCE][i] == size * (size - 1) / 2 * 10000 + size * (turn * 7 + i), "turn %d: reduce item %d", turn, i);
         }
         for (int i = 0; i < n * size; i++) {
-            CHECK(to[ALLGATHER][i] == i / n * 10000 + turn * 7 + i % n, "turn %d: allgather item %d is %d", turn, i, to[ALLGATHER][i]);
+            CHECK(to[ALLGATHER][i] == i / n * 10000 + turn * 7 + i % n, "turn %d: allgather item %d is %d", turn, i,
+                  to[ALLGATHER][i]);
             CHECK(to[ALLTOALL][i] == i / n * 10000 + turn * 7 + rank * n + i % n, "turn %d: alltoall item %d", turn, i);
         }
     }

@@ -114,8 +114,8 @@ static void strings(void)
         CHECK(class == code);
         memset(text, 0, sizeof text);
         OK(MPI_Error_string(code, text, &length));
-        CHECK(length > 8 && (size_t)length == strlen(text) && strncmp(text, code ? "MPI_ERR_" : "MPI_SUCCESS", 8) == 0, "code %d: '%s'",
-              code, text);
+        CHECK(length > 8 && (size_t)length == strlen(text) && strncmp(text, code ? "MPI_ERR_" : "MPI_SUCCESS", 8) == 0,
+              "code %d: '%s'", code, text);
     }
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     class = MPI_Send(&length, 1, MPI_INT, 4242, 0, MPI_COMM_WORLD);

@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     } else {
         long before = peak_mib(), after;
         int flag;
-        usleep(200000); /* "computes" */
+        usleep(200000);                /* "computes" */
         for (int i = 0; i < 2000; i++) /* progress without a receive: everything that comes is unexpected */
             OK(MPI_Iprobe(MPI_ANY_SOURCE, 5000, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
         for (int from = size - 1; from > 0; from--)

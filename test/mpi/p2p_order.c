@@ -29,8 +29,8 @@ static void keep_order(void)
     free(next);
 }
 
-/* Tags received in an order that has nothing to do with that of sending: all are unexpected. Isend, for no library owes a program that
- * many buffers: beyond the credits only the announcement of a message travels. */
+/* Tags received in an order that has nothing to do with that of sending: all are unexpected. Isend, for no library owes a
+ * program that many buffers: beyond the credits only the announcement of a message travels. */
 static void unexpected(void)
 {
     int value, first = -1;
@@ -68,7 +68,8 @@ static void posted(void)
         OK(MPI_Send(&go, 1, MPI_INT, 1, 0, MPI_COMM_WORLD));
         OK(MPI_Waitall(MANY, reqs, statuses));
         for (int i = 0; i < MANY; i++)
-            CHECK(values[i] == 3 * i && statuses[i].MPI_TAG == i && reqs[i] == MPI_REQUEST_NULL, "receive %d got %d", i, values[i]);
+            CHECK(values[i] == 3 * i && statuses[i].MPI_TAG == i && reqs[i] == MPI_REQUEST_NULL, "receive %d got %d", i,
+                  values[i]);
     } else if (rank == 1) {
         OK(MPI_Recv(&go, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         for (int i = MANY - 1; i >= 0; i--) {
@@ -120,7 +121,8 @@ static void no_overtaking(void)
         } else if (rank == 0) {
             OK(MPI_Recv(buf, LARGE, MPI_BYTE, turn % 2 ? 1 : MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, &status));
             OK(MPI_Get_count(&status, MPI_BYTE, &count));
-            CHECK(count == LARGE && check_wrong(buf, LARGE, (unsigned)turn) == LARGE, "turn %d: %d bytes came first", turn, count);
+            CHECK(count == LARGE && check_wrong(buf, LARGE, (unsigned)turn) == LARGE, "turn %d: %d bytes came first", turn,
+                  count);
             OK(MPI_Recv(buf, LARGE, MPI_BYTE, 1, MPI_ANY_TAG, MPI_COMM_WORLD, &status));
             OK(MPI_Get_count(&status, MPI_BYTE, &count));
             CHECK(count == 4);

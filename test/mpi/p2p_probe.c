@@ -21,7 +21,8 @@ static void probe(void)
             while (!flag)
                 OK(MPI_Iprobe(MPI_ANY_SOURCE, (int)i, MPI_COMM_WORLD, &flag, &status));
         OK(MPI_Get_count(&status, MPI_BYTE, &count));
-        CHECK(count == lengths[i] && status.MPI_SOURCE == left && status.MPI_TAG == (int)i, "probed %d bytes of %d", count, lengths[i]);
+        CHECK(count == lengths[i] && status.MPI_SOURCE == left && status.MPI_TAG == (int)i, "probed %d bytes of %d", count,
+              lengths[i]);
         OK(MPI_Get_count(&status, MPI_INT, &count));
         CHECK(count == (lengths[i] % 4 ? MPI_UNDEFINED : lengths[i] / 4), "%d ints in %d bytes", count, lengths[i]);
         OK(MPI_Iprobe(left, 999, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));

@@ -52,8 +52,8 @@ static void exchange(enum mode mode, size_t bytes, unsigned round)
         OK(MPI_Wait(&reqs[1], MPI_STATUS_IGNORE));
     }
     OK(MPI_Get_count(&status, MPI_BYTE, &count));
-    CHECK(status.MPI_SOURCE == left && status.MPI_TAG == tag && (size_t)count == bytes, "mode %d: source %d tag %d count %d of %zu",
-          (int)mode, status.MPI_SOURCE, status.MPI_TAG, count, bytes);
+    CHECK(status.MPI_SOURCE == left && status.MPI_TAG == tag && (size_t)count == bytes,
+          "mode %d: source %d tag %d count %d of %zu", (int)mode, status.MPI_SOURCE, status.MPI_TAG, count, bytes);
     size_t wrong = check_wrong(in, bytes, theirs);
     CHECK(wrong == bytes, "mode %d, %zu bytes: byte %zu is wrong", (int)mode, bytes, wrong);
     for (size_t i = 0; i < GUARD; i++)
@@ -97,7 +97,8 @@ static void exchange_strided(int blocks, unsigned round)
 
 int main(int argc, char **argv)
 {
-    static const size_t edges[] = {0, 8, 16, 40, 64, 100, 128, 200, 256, 512, 1024, 2048, 4096, 8192, 12000, 16384, 32768, 65536,
+    static const size_t edges[] = {0,      8,      16,     40,     64,      100,     128,    200,   256,
+                                   512,    1024,   2048,   4096,   8192,    12000,   16384,  32768, 65536,
                                    100000, 131072, 262144, 524288, 1 << 20, 3000000, LARGEST};
     unsigned round = 0;
     check_start(&argc, &argv, &rank, &size);

@@ -1,4 +1,4 @@
-/* np: 1 2 : a message longer than its buffer is MPI_ERR_TRUNCATE, eager and by rendezvous, expected or not, and harms nothing else */
+/* np: 1 2 : a message longer than its buffer is MPI_ERR_TRUNCATE, eager or rendezvous, expected or not, and harms nothing else */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

@@ -11,7 +11,8 @@ static void check_empty(const MPI_Status *status)
     int count = -1, flag = 1;
     OK(MPI_Get_count(status, MPI_INT, &count));
     OK(MPI_Test_cancelled(status, &flag));
-    CHECK(status->MPI_SOURCE == MPI_ANY_SOURCE && status->MPI_TAG == MPI_ANY_TAG && status->MPI_ERROR == MPI_SUCCESS && count == 0 && !flag,
+    CHECK(status->MPI_SOURCE == MPI_ANY_SOURCE && status->MPI_TAG == MPI_ANY_TAG && status->MPI_ERROR == MPI_SUCCESS &&
+              count == 0 && !flag,
           "source %d tag %d error %d count %d", status->MPI_SOURCE, status->MPI_TAG, status->MPI_ERROR, count);
 }
 
@@ -129,7 +130,8 @@ static void families(void)
             }
         }
         for (int i = 0; i < N; i++)
-            CHECK(values[i] == family * 1000 + i && reqs[i] == MPI_REQUEST_NULL, "family %d: value %d is %d", family, i, values[i]);
+            CHECK(values[i] == family * 1000 + i && reqs[i] == MPI_REQUEST_NULL, "family %d: value %d is %d", family, i,
+                  values[i]);
     }
 }
 
@@ -260,7 +262,8 @@ static void cancel(void)
 /* Requests given up in flight still deliver; also at finalize. */
 static void forget(void)
 {
-    int *out = malloc(LARGE * sizeof *out), *in = malloc(LARGE * sizeof *in), right = (rank + 1) % size, left = (rank + size - 1) % size;
+    int *out = malloc(LARGE * sizeof *out), *in = malloc(LARGE * sizeof *in), right = (rank + 1) % size,
+        left = (rank + size - 1) % size;
     MPI_Request req;
     for (int i = 0; i < LARGE; i++)
         out[i] = rank + i;

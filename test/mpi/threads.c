@@ -1,4 +1,4 @@
-/* np: 1 2 3 : MPI_THREAD_MULTIPLE: four threads a rank, each with tags or a communicator of its own, messages and collectives at once */
+/* np: 1 2 3 : MPI_THREAD_MULTIPLE: four threads a rank, own tags and own communicators, messages and collectives at once */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 
