@@ -76,7 +76,8 @@ static int step_failed(const client *self, const char *step, const char *who, pm
     return weft_fail(WEFT_E_OTHER, "start-up: %s (asking %s) failed: %s", step, who, self->pmix.error_string(status));
 }
 
-/* PMIx_Init has no deadline of its own: a server that is gone or hangs would hold us for ever, so a watcher speaks and ends us. */
+/* PMIx_Init has no deadline of its own: a server that is gone or hangs would hold us for ever, so a watcher speaks and ends us.
+ * */
 typedef struct watch {
     pthread_mutex_t lock;
     pthread_cond_t ended;
@@ -137,8 +138,8 @@ static int client_open(client *self)
         return WEFT_OK;
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
     return weft_fail(WEFT_E_OTHER,
-                     "this process was started as rank %s of job %s (PMIX_RANK, PMIX_NAMESPACE), but the PMIx server does not answer: "
-                     "%s. Is the launcher alive, and is its libpmix compatible? To run the program alone, unset PMIX_NAMESPACE",
+                     "this process was started as rank %s of job %s (PMIX_RANK, PMIX_NAMESPACE), but the PMIx server does not "
+                     "answer: %s. Is the launcher alive, and is its libpmix compatible? To run the program alone, unset PMIX_NAMESPACE",
                      rank, name, self->pmix.error_string(status));
 }
 
@@ -265,7 +266,8 @@ static int job_read(client *self)
     b->job = weft_word_hash(b->job_name);
     b->rank = self->me.rank;
     if (!number_get(self, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &b->size) || b->rank >= b->size)
-        return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell how many ranks job %s has", b->job_name);
+        return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell how many ranks job %s has",
+                         b->job_name);
     if (!number_get(self, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE, &b->universe))
         b->universe = 0;
     if (!number_get(self, b->rank, PMIX_APPNUM, &b->app))

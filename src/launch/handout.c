@@ -62,7 +62,8 @@ int weft_handout_open(const char *dir, weft_handout *offer)
     if (fd < 0)
         return weft_fail(WEFT_E_SYSTEM, "no Unix socket for handing out the node's shared memory: %s", strerror(errno));
     if (bind(fd, (struct sockaddr *)&name, sizeof(name)) || chmod(offer->path, 0600) || listen(fd, 1024)) {
-        int rc = weft_fail(WEFT_E_SYSTEM, "cannot listen at %s for the other ranks of this node: %s", offer->path, strerror(errno));
+        int rc = weft_fail(WEFT_E_SYSTEM, "cannot listen at %s for the other ranks of this node: %s", offer->path,
+                           strerror(errno));
         weft_handout_close(fd, offer);
         return rc;
     }
@@ -104,8 +105,8 @@ static int serve_missing(const uint32_t *ranks, const unsigned char *has_it, uin
         if (!has_it[i] && ++shown <= 16 && used < sizeof(text))
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", shown > 1 ? ", " : "", ranks[i]);
     return weft_fail(WEFT_E_TIMEOUT,
-                     "start-up: handing out the node's shared memory still waits for %s %s%s after %d s (WEFT_START_TIMEOUT_S): have "
-                     "they called MPI_Init?",
+                     "start-up: handing out the node's shared memory still waits for %s %s%s after %d s (WEFT_START_TIMEOUT_S): "
+                     "have they called MPI_Init?",
                      shown > 1 ? "ranks" : "rank", text, shown > 16 ? ", ..." : "", weft_knob.start_timeout_s);
 }
 
@@ -174,12 +175,12 @@ int weft_handout_fetch(const weft_handout *offer, size_t bytes, uint32_t index, 
     if (to < 0 || connect(to, (struct sockaddr *)&name, sizeof(name)) ||
         send(to, &asked, sizeof(asked), MSG_NOSIGNAL) != (ssize_t)sizeof(asked))
         rc = weft_fail(WEFT_E_SYSTEM,
-                       "start-up: %s hands out the node's shared memory at %s, which this process cannot reach: %s. Do the ranks of "
-                       "this node share that directory?",
+                       "start-up: %s hands out the node's shared memory at %s, which this process cannot reach: %s. Do the ranks "
+                       "of this node share that directory?",
                        who, offer->path, strerror(errno));
     else if (!input_wait(to, deadline_ns()))
-        rc = weft_fail(WEFT_E_TIMEOUT, "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)", who,
-                       weft_knob.start_timeout_s);
+        rc = weft_fail(WEFT_E_TIMEOUT, "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)",
+                       who, weft_knob.start_timeout_s);
     else if ((fd = descriptor_receive(to)) < 0)
         rc = weft_fail(WEFT_E_OTHER, "start-up: %s has refused to hand out the node's shared memory, or has ended", who);
     if (to >= 0)

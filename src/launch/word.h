@@ -2,8 +2,8 @@
  *
  * word: what our mpirun says to its ranks. The environment variable WEFT_BOOT holds
  *     1:<descriptor>:<rank>:<MPMD part>:<pid of mpirun>:<name of the job>
- * and the descriptor is the node's segment, whose first page also holds the job's record. A process that inherited the variable but
- * not the descriptor is a child of a rank (or of a wrapper that closes descriptors) and no rank by itself; see boot_mpirun.
+ * and the descriptor is the node's segment, whose first page also holds the job's record. A process that inherited the variable
+ * but not the descriptor is a child of a rank (or of a wrapper that closes descriptors) and no rank by itself; see boot_mpirun.
  */
 #ifndef WEFT_LAUNCH_WORD_H
 #define WEFT_LAUNCH_WORD_H

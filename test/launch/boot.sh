@@ -7,6 +7,10 @@ expect 0 "^mpirun: rank 2 of 3, local 2 of 3.*app 0, segment yes" "$mpirun" -n 3
 expect 0 "^mpirun: rank 2 of 3.*app 1" "$mpirun" -n 1 "$probe" : -n 2 "$probe"
 expect 0 "^mpirun: rank 1 of 2" "$mpirun" -n 2 sh -c "'$probe'; true"
 expect 0 "^mpirun: rank 1 of 2" "$mpirun" -n 2 python3 -c "import subprocess; subprocess.run(['$probe'], check=True)"
+expect 0 "^singleton: rank 0 of 1" "$mpirun" -n 2 "$probe" child
+same 2 "$(grep -c ^mpirun: "$tmp/out")" "a rank's child is alone, and its parents are not"
+same 2 "$(grep -c ^singleton: "$tmp/out")" "each of them"
+expect 0 "^singleton: rank 0 of 1" "$mpirun" --pmix never -n 2 "$probe" child
 expect 0 "segment no" env WEFT_SEGMENT=off "$mpirun" -n 1 "$probe"
 expect 3 "already is, or was, rank 0" "$mpirun" -n 1 sh -c "'$probe' && '$probe'"
 expect 0 "^singleton: rank 0 of 1.*segment yes" "$probe"

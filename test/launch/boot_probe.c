@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_probe: asks weft_boot_start who it is and prints the answer; the tests of test/launch run it under every launcher there is.
- * Each rank writes its number into every neighbour's page and reads its own: the segment is one, or the probe fails.
- *   boot_probe [MODE]    die: end without finish; abort: by the boot's abort; sleep: wait to be killed; late: come 5 s late on rank 1
+ * boot_probe: asks weft_boot_start who it is and prints the answer; the tests of test/launch run it under every launcher there
+ * is. Each rank writes its number into every neighbour's page and reads its own: the segment is one, or the probe fails.
+ *   boot_probe [MODE]    die: end without finish; abort: by the boot's abort; sleep: wait to be killed; late: come 5 s late on
+ * rank 1; child: run ourselves once more, as a rank's child
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,13 @@ int main(int argc, char **argv)
         return 0;
     if (!strcmp(mode, "abort") && boot->rank == 0)
         boot->ops->abort(boot, 42, "the probe was told to");
-    if (*mode && strcmp(mode, "late"))
+    if (!strcmp(mode, "child")) {
+        char self[4096];
+        ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        self[length > 0 ? length : 0] = '\0';
+        if (system(self))
+            return 6;
+    } else if (*mode && strcmp(mode, "late"))
         nap_ms(100000);
     rc = boot->ops->fence(boot);
     if (rc) {

@@ -10,3 +10,5 @@ test_unit_test_doorbell_SOURCES = test/unit/test_doorbell.c
 test_unit_test_polling_SOURCES = test/unit/test_polling.c
 unit_programs += test/unit/test_base
 test_unit_test_base_SOURCES = test/unit/test_base.c
+unit_programs += test/unit/test_segment
+test_unit_test_segment_SOURCES = test/unit/test_segment.c

@@ -160,7 +160,9 @@ static bool nobody_is_bound(const options *opts)
 {
     if (opts->bind == BIND_AUTO && opts->map != BIND_AUTO)
         return false; /* --map-by core: bound to what it maps by */
-    return opts->bind == BIND_NONE || (opts->bind == BIND_AUTO && (opts->ranks == 1 || opts->ranks > (uint32_t)weft_place_cpus()));
+    if (opts->bind == BIND_NONE)
+        return true;
+    return opts->bind == BIND_AUTO && (opts->ranks == 1 || opts->ranks > (uint32_t)weft_place_cpus());
 }
 
 int bind_make(const options *opts, binding *self)

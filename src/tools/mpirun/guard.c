@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * guard: PR_SET_PDEATHSIG ends a rank when mpirun is killed, but not the children of a wrapper script. The guardian, in a session
- * of its own, reads a pipe whose write end only mpirun holds: end of file without "quit" means that mpirun vanished. Then it kills
- * the ranks' process groups, and every process that still carries the job's mark in its environment.
+ * of its own, reads a pipe whose write end only mpirun holds: end of file without "quit" means that mpirun vanished. Then it
+ * kills the ranks' process groups, and every process that still carries the job's mark in its environment.
  * Invariant: the guardian holds no descriptor but its pipe, so it keeps nobody from seeing an end of file.
  */
 #include "tools/mpirun/guard.h"
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 typedef struct message {
-    char kind; /* 'g' group, 'd' directory, 'q' quit */
+    char kind; /* 'g' group, 'e' empty group, 'd' directory, 'q' quit */
     int32_t group;
     char path[248];
 } message;
@@ -150,6 +150,12 @@ static void guardian_main(int fd, const char *mark)
             memcpy(dir, word.path, sizeof(dir));
             continue;
         }
+        if (word.kind == 'e') {
+            for (uint32_t i = 0; i < count; i++)
+                if (groups[i] == word.group)
+                    groups[i--] = groups[--count];
+            continue;
+        }
         if (count == room) {
             pid_t *more = realloc(groups, (room + 256) * sizeof(*more));
             if (!more)
@@ -227,6 +233,12 @@ void guard_tell_group(guard *self, pid_t group)
     guard_say(self, &word);
 }
 
+void guard_tell_empty(guard *self, pid_t group)
+{
+    message word = {.kind = 'e', .group = group};
+    guard_say(self, &word);
+}
+
 void guard_tell_dir(guard *self)
 {
     message word = {.kind = 'd'};
@@ -245,7 +257,8 @@ int guard_again(guard *self)
         return -1;
     guard_tell_dir(self);
     for (uint32_t i = 0; i < self->group_count; i++)
-        guard_tell_group(self, self->groups[i]);
+        if (self->groups[i])
+            guard_tell_group(self, self->groups[i]);
     return 0;
 }
 

@@ -13,7 +13,7 @@ typedef struct guard {
     int fd;       /* write end of its pipe */
     const char *mark; /* "WEFT_BOOT=...:<job>" ends so in every rank's environment; stays the caller's */
     const char *dir;  /* removed with all that is in it; NULL: none */
-    const pid_t *groups; /* the process groups so far, for a guardian that must be started anew */
+    const pid_t *groups; /* the process groups so far, for a guardian that must be started anew; 0: empty by now */
     uint32_t group_count;
 } guard;
 
@@ -21,6 +21,8 @@ typedef struct guard {
 int guard_start(guard *self);
 /* Tells it of one more process group, already in self->groups. */
 void guard_tell_group(guard *self, pid_t group);
+/* That group has no process any more: its number may come to belong to strangers, who must not be killed for ours. */
+void guard_tell_empty(guard *self, pid_t group);
 /* Tells it of self->dir, before the directory is made. */
 void guard_tell_dir(guard *self);
 /* It was killed: start another and tell it all again. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job: see job.h. A rank leads its own process group, so that what a wrapper script starts is reached too, and dies with mpirun by
- * PR_SET_PDEATHSIG, which the guardian completes. Between fork and exec only async-signal-safe calls are made: a PMIx server may
- * already run threads here.
+ * job: see job.h. A rank leads its own process group, so that what a wrapper script starts is reached too, and dies with mpirun
+ * by PR_SET_PDEATHSIG, which the guardian completes. Between fork and exec only async-signal-safe calls are made: a PMIx server
+ * may already run threads here.
  */
 #include "tools/mpirun/job.h"
 
@@ -179,10 +179,23 @@ int job_start(job *self)
     return rc;
 }
 
+/* A group that is empty stays so, and the kernel may give its number to strangers: it is forgotten as soon as it is seen empty.
+ * */
+static bool group_signal(job *self, uint32_t index, int sig)
+{
+    if (!self->groups[index])
+        return false;
+    if (kill(-self->groups[index], sig) == 0 || errno != ESRCH || !self->ranks[index].is_gone)
+        return true;
+    guard_tell_empty(&self->guard, self->groups[index]);
+    self->groups[index] = 0;
+    return false;
+}
+
 void job_signal(job *self, int sig)
 {
     for (uint32_t i = 0; i < self->started; i++)
-        kill(-self->groups[i], sig);
+        group_signal(self, i, sig);
 }
 
 void job_end(job *self, int code)
@@ -266,6 +279,7 @@ static void rank_ended(job *self, uint32_t index)
 
     one->is_gone = true;
     self->live--;
+    group_signal(self, index, 0);
     if (state != WEFT_RANK_FINAL && state != WEFT_RANK_ABORT)
         atomic_store_explicit(&page->state, WEFT_RANK_DEAD, memory_order_release);
     if (state != WEFT_RANK_FINAL) /* peers that sleep look again, and see it */
@@ -315,12 +329,13 @@ void job_reap(job *self)
     }
 }
 
-static bool groups_are_empty(const job *self)
+static bool groups_are_empty(job *self)
 {
+    bool is_empty = true;
+
     for (uint32_t i = 0; i < self->started; i++)
-        if (kill(-self->groups[i], 0) == 0 || errno == EPERM)
-            return false;
-    return true;
+        is_empty &= !group_signal(self, i, 0);
+    return is_empty;
 }
 
 bool job_is_over(job *self)

@@ -37,7 +37,7 @@ typedef struct job {
     char name[256], host[256], mark[270];
     weft_segment segment;
     rank *ranks;
-    pid_t *groups;         /* pid of each started rank, which leads a process group of its own */
+    pid_t *groups;         /* pid of each started rank, which leads a process group of its own; 0: that is empty */
     uint32_t count, started, live;
     enum job_phase phase;
     uint64_t deadline_ns;  /* of the phase; 0: none */

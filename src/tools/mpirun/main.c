@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * main: mpirun, and mpiexec. Starts the ranks of a job on this machine itself, waits for them, and leaves nothing behind. One loop
- * on one thread; everything that can happen comes to it by a descriptor or a deadline.
+ * main: mpirun, and mpiexec. Starts the ranks of a job on this machine itself, waits for them, and leaves nothing behind. One
+ * loop on one thread; everything that can happen comes to it by a descriptor or a deadline.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -88,8 +88,8 @@ static void abort_take(job *job)
     if (!pmix_host_aborted(job->pmix, &rank, &code, text))
         return;
     if (job->phase == JOB_RUNS)
-        complain(code, "rank %d on host %s called PMIx_Abort with exit code %d%s%s; the other ranks are ended", rank, job->host, code,
-                 *text ? ": " : "", text);
+        complain(code, "rank %d on host %s called PMIx_Abort with exit code %d%s%s; the other ranks are ended", rank, job->host,
+                 code, *text ? ": " : "", text);
     job_end(job, code & 0xff || !code ? code & 0xff : 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * options: the command line. One table of names serves parsing, "did you mean" and the completion's test; the names are those that
- * users of the other launchers type.
+ * options: the command line. One table of names serves parsing, "did you mean" and the completion's test; the names are those
+ * that users of the other launchers type.
  */
 #include "tools/mpirun/options.h"
 

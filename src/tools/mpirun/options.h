@@ -10,7 +10,7 @@
 
 enum bind_unit { BIND_AUTO, BIND_NONE, BIND_HWTHREAD, BIND_CORE, BIND_NUMA, BIND_SOCKET };
 enum pmix_mode { PMIX_MODE_AUTO, PMIX_MODE_ALWAYS, PMIX_MODE_NEVER };
-enum stdin_to { STDIN_NONE = -1, STDIN_ALL = -2 }; /* else a rank */
+enum stdin_to { STDIN_NONE = -1 }; /* else a rank */
 
 /* NAME=VALUE. */
 typedef struct env_edit {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_host: hosts a PMIx server through libpmix, for programs of other MPIs and for what scripts may start. libpmix is loaded here
- * and now, so that a job of our own ranks pays nothing for it. Its upcalls come on its own thread: they touch the mutex-guarded
- * part only and tell the loop by a pipe. All ranks are local: libpmix answers fences and gets by itself.
+ * pmix_host: hosts a PMIx server through libpmix, for programs of other MPIs and for what scripts may start. libpmix is loaded
+ * here and now, so that a job of our own ranks pays nothing for it. Its upcalls come on its own thread: they touch the
+ * mutex-guarded part only and tell the loop by a pipe. All ranks are local: libpmix answers fences and gets by itself.
  */
 #include "tools/mpirun/pmix_host.h"
 
@@ -140,8 +140,8 @@ static pmix_status_t call_wait(call_end *call, pmix_status_t status)
 /* Upcalls. The module has no pointer of ours, so the one server of this process stands here. */
 static pmix_host *host_now;
 
-static pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int code, const char text[], pmix_proc_t *procs, size_t n,
-                                  pmix_op_cbfunc_t ended, void *data)
+static pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int code, const char text[], pmix_proc_t *procs,
+                                  size_t n, pmix_op_cbfunc_t ended, void *data)
 {
     (void)object, (void)procs, (void)n, (void)ended, (void)data;
     pthread_mutex_lock(&host_now->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * program: finds the executable as a shell would, in the parent, so that a mistake is one line and not one per rank; and reads its
- * ELF headers: a program linked with our library boots from the inherited descriptor and need not wait for a PMIx server.
+ * program: finds the executable as a shell would, in the parent, so that a mistake is one line and not one per rank; and reads
+ * its ELF headers: a program linked with our library boots from the inherited descriptor and need not wait for a PMIx server.
  */
 #include "tools/mpirun/program.h"
 
@@ -78,8 +78,8 @@ static uint64_t file_offset(const Elf64_Phdr *parts, int count, uint64_t address
     return UINT64_MAX;
 }
 
-/* Whether the ELF image needs a library whose name begins with libmpi_abi.so, and none of PMIx's. Every offset is checked: this is
- * a file that anybody may have written. */
+/* Whether the ELF image needs a library whose name begins with libmpi_abi.so, and none of PMIx's. Every offset is checked: this
+ * is a file that anybody may have written. */
 static bool image_is_ours(const unsigned char *image, uint64_t bytes)
 {
     const Elf64_Ehdr *head = (const void *)image;
