@@ -139,7 +139,8 @@ static int client_open(client *self)
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
     return weft_fail(WEFT_E_OTHER,
                      "this process was started as rank %s of job %s (PMIX_RANK, PMIX_NAMESPACE), but the PMIx server does not "
-                     "answer: %s. Is the launcher alive, and is its libpmix compatible? To run the program alone, unset PMIX_NAMESPACE",
+                     "answer: %s. Is the launcher alive, and is its libpmix compatible? To run the program alone, unset "
+                     "PMIX_NAMESPACE",
                      rank, name, self->pmix.error_string(status));
 }
 

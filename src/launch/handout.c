@@ -179,8 +179,8 @@ int weft_handout_fetch(const weft_handout *offer, size_t bytes, uint32_t index, 
                        "of this node share that directory?",
                        who, offer->path, strerror(errno));
     else if (!input_wait(to, deadline_ns()))
-        rc = weft_fail(WEFT_E_TIMEOUT, "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)",
-                       who, weft_knob.start_timeout_s);
+        rc = weft_fail(WEFT_E_TIMEOUT,
+                       "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)", who, weft_knob.start_timeout_s);
     else if ((fd = descriptor_receive(to)) < 0)
         rc = weft_fail(WEFT_E_OTHER, "start-up: %s has refused to hand out the node's shared memory, or has ended", who);
     if (to >= 0)

@@ -3,6 +3,10 @@
 # A test ends with 0 (ok), 1 (not ok) or 77 (cannot be tried here).
 mpirun=${WEFT_TEST_MPIRUN:-$(command -v mpirun)}
 probe=${WEFT_TEST_PROBE:-$(dirname "$0")/boot_probe}
+case $("$mpirun" --version 2>/dev/null) in
+*Weft*) ;;
+*) mpirun= ;; # PATH may hold another one's
+esac
 [ -x "$mpirun" ] || { echo "skip: no mpirun (WEFT_TEST_MPIRUN)"; exit 77; }
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
