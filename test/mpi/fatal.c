@@ -1,6 +1,5 @@
 /* np: 1 : errors without a handler end the program with the class as exit code and at most five lines that say what was wrong */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE
 #include <sys/wait.h>
 #include <unistd.h>
 
