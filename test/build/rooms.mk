@@ -1,1 +1,1 @@
-# test/build: see house.md; its owner lists the sources here
+# test/build: the wrappers, the library, the installation and the build itself; scripts run by test/run
