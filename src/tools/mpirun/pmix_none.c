@@ -4,6 +4,8 @@
  */
 #include "tools/mpirun/pmix_host.h"
 
+#include <stddef.h>
+
 int pmix_host_open(const options *opts, const char *job, const char *host, guard *guardian, pmix_host **self)
 {
     (void)job, (void)host, (void)guardian;
