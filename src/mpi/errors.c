@@ -142,6 +142,14 @@ int weft_errors_blame(weft_comm *comm, int code)
     return code;
 }
 
+void weft_errors_flush(void)
+{
+    if (ftrylockfile(stdout))
+        return;
+    fflush_unlocked(stdout);
+    funlockfile(stdout);
+}
+
 /* Ends the job, or this process where there is no job to end. */
 static void die(weft_comm *comm, const char *function, int mpi_code, const char *why, const char *handler)
 {
@@ -156,6 +164,7 @@ static void die(weft_comm *comm, const char *function, int mpi_code, const char 
              "%s failed on %s (rank %d of %d; world rank %u on %s): %s (%s)\n  %s\n  The error handler is %s: the job ends.",
              function, comm->name[0] ? comm->name : "an unnamed communicator", comm->rank, comm->size, world->boot->rank,
              world->boot->host, text->name, text->sentence, why, handler);
+    weft_errors_flush();
     world->boot->ops->abort(world->boot, mpi_code & 255 ? mpi_code : 1, message);
 }
 

@@ -21,5 +21,7 @@ int weft_errors_raise(weft_comm *comm, const char *function, int code) __attribu
 int weft_errors_blame(weft_comm *comm, int code) __attribute__((cold));
 /* MPI_Comm_call_errhandler: runs comm's handler for an MPI code. Returns if the handler does. Without the lane's lock. */
 void weft_errors_call(weft_comm *comm, const char *function, int mpi_code) __attribute__((cold));
+/* Before the process ends without exit handlers: what the program has printed goes out, unless another thread is printing. */
+void weft_errors_flush(void) __attribute__((cold));
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "mpi/calls.h"
+#include "mpi/errors.h"
 #include "mpi/request.h"
 #include "p2p/arrive.h"
 
@@ -145,6 +146,7 @@ int weft_mpi_abort(weft_comm *comm, int errorcode)
     char text[256];
     snprintf(text, sizeof text, "MPI_Abort(%s, %d) was called", comm->name[0] ? comm->name : "a communicator without a name",
              errorcode);
+    weft_errors_flush();
     boot->ops->abort(boot, errorcode, text);
     return 0;
 }

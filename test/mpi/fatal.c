@@ -16,7 +16,7 @@ static const struct way ways[] = {
     {"rank", MPI_ERR_RANK, {"MPI_Send", "MPI_COMM_WORLD", "MPI_ERR_RANK", "77", "MPI_ERRORS_ARE_FATAL"}},
     {"truncate", MPI_ERR_TRUNCATE, {"MPI_Wait", "rows", "MPI_ERR_TRUNCATE", "tag 5", NULL}},
     {"errors_abort", MPI_ERR_TAG, {"MPI_Send", "MPI_ERR_TAG", "MPI_ERRORS_ABORT", NULL}},
-    {"abort", 7, {"MPI_Abort", "7", NULL}},
+    {"abort", 7, {"MPI_Abort", "7", "printed before", NULL}},
     {"call", MPI_ERR_IO, {"MPI_Comm_call_errhandler", "MPI_ERR_IO", NULL}},
     {"before", -1, {"MPI_Comm_size", "before MPI_Init", NULL}},
     {"after", -1, {"MPI_Comm_size", "after MPI_Finalize", NULL}},
@@ -45,6 +45,7 @@ static void misbehave(const char *name)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ABORT);
         MPI_Send(&value, 1, MPI_INT, 0, -3, MPI_COMM_WORLD);
     } else if (!strcmp(name, "abort")) {
+        printf("printed before"); /* stands in stdio's buffer still */
         MPI_Abort(MPI_COMM_WORLD, 7);
     } else if (!strcmp(name, "call")) {
         MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_IO);
@@ -88,6 +89,7 @@ static int run(char *self, const struct way *way)
         return 1;
     }
     if (child == 0) {
+        dup2(ends[1], 1);
         dup2(ends[1], 2);
         start_alone(self, way->name);
     }
