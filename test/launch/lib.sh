@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the tests of mpirun share. WEFT_TEST_MPIRUN: the mpirun under test; WEFT_TEST_PROBE: test/launch/boot_probe as built.
+# What the tests of mpirun share. WEFT_TEST_MPIRUN: the mpirun under test; WEFT_TEST_PROBE: test/launch/probe/boot_probe as built.
 # A test ends with 0 (ok), 1 (not ok) or 77 (cannot be tried here).
-mpirun=${WEFT_TEST_MPIRUN:-$(command -v mpirun)}
-probe=${WEFT_TEST_PROBE:-$(dirname "$0")/boot_probe}
+mpirun=${WEFT_TEST_MPIRUN:-${MPIRUN:-$(command -v mpirun)}}
+probe=${WEFT_TEST_PROBE:-${WEFT_TEST_BUILD:-$(dirname "$0")/../..}/test/launch/probe/boot_probe}
 case $("$mpirun" --version 2>/dev/null) in
 *Weft*) ;;
 *) mpirun= ;; # PATH may hold another one's
