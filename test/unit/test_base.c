@@ -79,11 +79,27 @@ static void test_log(void)
     CU_ASSERT_STRING_EQUAL(text, "weft: [3@there] 1\n2\n3\n4\n5\n");
 }
 
+/* Whoever runs the tests may have WEFT_ variables of his own. */
+static void environ_clear(void)
+{
+    for (char **entry = environ; *entry;) {
+        char name[128];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
+        if (strncmp(name, "WEFT_", 5) == 0) {
+            unsetenv(name);
+            entry = environ;
+        } else {
+            entry++;
+        }
+    }
+}
+
 static void load(void) { weft_knobs_load(true); }
 
 static void test_knobs(void)
 {
     char text[4096];
+    environ_clear();
     CU_ASSERT_EQUAL(weft_knob.start_timeout_s, 60); /* the defaults stand before anybody loads */
     setenv("WEFT_EAGER_MAX", "16K", 1);
     setenv("WEFT_LARGE_BY", "halves", 1);
