@@ -22,7 +22,7 @@
 /* Sizes that the maker writes into the head; readers take them from there. All of it is sparse. */
 #define WEFT_SEGMENT_RING_BYTES ((uint64_t)64 << 10)  /* one sender's ring in one inbox; its first 8 KiB are touched first */
 #define WEFT_SEGMENT_POOL_BYTES ((uint64_t)2 << 20)   /* bulk chunks that one rank lends */
-#define WEFT_SEGMENT_AREA_BYTES ((uint64_t)256 << 10) /* one node area */
+#define WEFT_SEGMENT_AREA_BYTES ((uint64_t)2 << 20)   /* one node area */
 #define WEFT_SEGMENT_AREA_COUNT 64
 #define WEFT_SEGMENT_RANKS_MOST 4096
 

@@ -15,6 +15,8 @@
 #include "type/pack.h"
 #include "type/type.h"
 
+#define PIECES 4
+#define CHUNK_LEAST 4096
 #define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
 
 static void *dense_start(const weft_req *req) { return (char *)req->buf + req->type->true_lb; }
@@ -103,10 +105,14 @@ static void fill_packed(const weft_frame *frame, void *place)
     weft_pack(req->type, req->buf, req->count, offset, frame->head.bytes, place);
 }
 
-static uint32_t chunk_of(const weft_peer *peer)
+/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_LEAST. */
+static uint32_t chunk_of(const weft_req *req)
 {
-    const weft_caps *caps = &peer->path->port->caps;
-    return caps->chunk ? caps->chunk : caps->frame_max;
+    const weft_caps *caps = &req->peer->path->port->caps;
+    uint32_t most = caps->chunk ? caps->chunk : caps->frame_max;
+    uint64_t bytes = req->bytes / PIECES;
+    bytes = bytes < CHUNK_LEAST ? CHUNK_LEAST : bytes;
+    return bytes < most ? (uint32_t)bytes : most;
 }
 
 /* One chunk: 0, AGAIN or an error. req->clock holds the end of what the receiver wants. */
@@ -114,7 +120,7 @@ static int pump_chunk(weft_req *req)
 {
     weft_peer *peer = req->peer;
     uint64_t rest = req->clock - req->moved;
-    uint32_t most = chunk_of(peer), bytes = rest < most ? (uint32_t)rest : most;
+    uint32_t most = chunk_of(req), bytes = rest < most ? (uint32_t)rest : most;
     weft_frame frame = {.head = {.kind = WEFT_FRAME_DATA, .chan = req->partner, .src = (int32_t)(req->moved >> 32),
                                  .tag = (int32_t)(uint32_t)req->moved, .bytes = bytes}};
     int rc;
