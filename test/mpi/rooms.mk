@@ -1,1 +1,1 @@
-# test/mpi: see house.md; its owner lists the sources here
+# test/mpi: one program per behaviour; test/run compiles each with the installed mpicc and runs it at the rank counts of its first line.

@@ -12,3 +12,5 @@ unit_programs += test/unit/test_base
 test_unit_test_base_SOURCES = test/unit/test_base.c
 unit_programs += test/unit/test_segment
 test_unit_test_segment_SOURCES = test/unit/test_segment.c
+unit_programs += test/unit/test_requests
+test_unit_test_requests_SOURCES = test/unit/test_requests.c
