@@ -64,6 +64,7 @@ static const char *const others[] = {
 
 enum origin { ORIGIN_DEFAULT, ORIGIN_ENVIRONMENT, ORIGIN_CLAMPED };
 static unsigned char origins[weft_count(weft_knob_rows)]; /* written with weft_knob, frozen with it */
+static char *texts[weft_count(weft_knob_rows)];           /* our copies of TEXT values: as long-lived as weft_knob */
 
 static void *field_of(weft_knobs *knobs, const weft_knob_row *row)
 {
@@ -176,10 +177,14 @@ static bool value_read(const weft_knob_row *row, const char *text, weft_knobs *k
     void *field = field_of(knobs, row);
     *origin = ORIGIN_ENVIRONMENT;
     if (row->kind == WEFT_KNOB_TEXT) {
-        char *copy = strdup(text); /* lives as long as the process, like the knobs */
-        if (copy)
-            *(const char **)field = copy;
-        return copy != NULL;
+        char **own = &texts[row - weft_knob_rows];
+        if (!*own || strcmp(*own, text) != 0) {
+            free(*own);
+            *own = strdup(text);
+        }
+        if (*own)
+            *(const char **)field = *own;
+        return *own != NULL;
     }
     if (row->kind == WEFT_KNOB_BOOL || row->kind == WEFT_KNOB_CHOICE) {
         int index = row->kind == WEFT_KNOB_BOOL ? bool_read(text) : word_find(row->words, text);
@@ -204,6 +209,16 @@ static bool value_read(const weft_knob_row *row, const char *text, weft_knobs *k
     return true;
 }
 
+static size_t field_bytes(enum weft_knob_kind kind)
+{
+    switch (kind) {
+    case WEFT_KNOB_SIZE: return sizeof(uint64_t);
+    case WEFT_KNOB_BOOL: return sizeof(bool);
+    case WEFT_KNOB_TEXT: return sizeof(const char *);
+    default: return sizeof(int);
+    }
+}
+
 /* "spin_us" as WEFT_SPIN_US. */
 static void name_upper(const char *name, char *text, size_t room)
 {
@@ -219,6 +234,7 @@ static void row_load(int index, bool warn)
     name_upper(row->name, name, sizeof(name));
     const char *text = getenv(name);
     origins[index] = ORIGIN_DEFAULT;
+    memcpy(field_of(&weft_knob, row), (const char *)&defaults + row->offset, field_bytes(row->kind));
     if (!text || (!*text && row->kind != WEFT_KNOB_TEXT))
         return;
     enum origin origin;
