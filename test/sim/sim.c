@@ -42,7 +42,9 @@ static int run(program *what, const char *profile, uint32_t ranks, uint64_t seed
     traffic traffic = {.seed = seed, .rounds = 6};
     weft_sim_config config = {.ranks = ranks, .seed = seed, .profile = weft_sim_profile_find(profile), .report = report};
     choose_knobs(seed);
-    return weft_sim_run(&config, what, &traffic);
+    int rc = weft_sim_run(&config, what, &traffic);
+    traffic_clear();
+    return rc;
 }
 
 static void show_counts(const uint64_t *counts)
@@ -144,6 +146,7 @@ static void faults_are_noticed(void)
                                       .is_quiet = true};
             choose_knobs(0);
             int kept = hush(), rc = weft_sim_run(&config, traffic_program, &traffic);
+            traffic_clear();
             speak(kept);
             noticed += rc != 0 || report.counts[WEFT_SIM_LATE_WAKES] > 0;
         }
@@ -211,6 +214,7 @@ static void death_ends_the_job(void)
             choose_knobs(step);
             int kept = hush();
             weft_sim_run(&config, traffic_program, &traffic);
+            traffic_clear();
             speak(kept);
             if (report.deadlocked)
                 fprintf(stderr, "    death of rank %" PRIu64 " at step %" PRIu64 " on %s hangs the others: %s\n", step % 3, step,

@@ -75,8 +75,15 @@ static void draw_round(round_plan *plan, int size, uint64_t seed, uint32_t round
     }
 }
 
-/* Strided: each byte alone, three apart. */
-static int byte_type(bool is_strided, uint64_t bytes, const weft_type **type, uint64_t *count)
+/* The types that each rank made and has not dropped. A type's storage is the process's, not the rank's, and serves one run after
+ * another: what a rank held when it died must go back, as its memory would with a process. */
+static struct {
+    const weft_type *types[2 * MESSAGES];
+    uint32_t count;
+} held[64];
+
+/* Strided: each byte alone, three apart. To be dropped by drop_type. */
+static int byte_type(const crew *crew, bool is_strided, uint64_t bytes, const weft_type **type, uint64_t *count)
 {
     weft_type *made;
     *type = crew_type(CREW_BYTE);
@@ -84,9 +91,29 @@ static int byte_type(bool is_strided, uint64_t bytes, const weft_type **type, ui
     if (!is_strided || !bytes)
         return 0;
     int rc = weft_type_vector((int64_t)bytes, 1, 3, *type, &made);
-    *type = made;
+    if (rc)
+        return rc;
+    held[crew->rank].types[held[crew->rank].count++] = *type = made;
     *count = 1;
-    return rc ? rc : weft_type_commit(made);
+    return weft_type_commit(made);
+}
+
+static void drop_type(const crew *crew, const weft_type *type)
+{
+    uint32_t i = 0;
+    if (type == crew_type(CREW_BYTE))
+        return;
+    while (held[crew->rank].types[i] != type)
+        i++;
+    held[crew->rank].types[i] = held[crew->rank].types[--held[crew->rank].count];
+    weft_type_drop(type);
+}
+
+void traffic_clear(void)
+{
+    for (int rank = 0; rank < 64; rank++)
+        while (held[rank].count)
+            weft_type_drop(held[rank].types[--held[rank].count]);
 }
 
 static uint64_t span(bool is_strided, uint64_t bytes)
@@ -111,7 +138,7 @@ static int start_send(crew *crew, message *one)
     const weft_type *type;
     uint64_t count;
     uint8_t *plain = malloc(one->bytes + 1);
-    int rc = byte_type(one->is_strided, one->bytes, &type, &count);
+    int rc = byte_type(crew, one->is_strided, one->bytes, &type, &count);
     if (rc)
         return rc;
     one->buf = malloc(span(one->is_strided, one->bytes));
@@ -132,7 +159,7 @@ static int start_receive(crew *crew, receive *one)
 {
     const weft_type *type;
     uint64_t count;
-    int rc = byte_type(one->is_strided, one->room, &type, &count);
+    int rc = byte_type(crew, one->is_strided, one->room, &type, &count);
     if (rc)
         return rc;
     one->buf = malloc(span(one->is_strided, one->room));
@@ -268,8 +295,7 @@ static int finish_receives(crew *crew, round_plan *plan, receive *receives, uint
             rc = receive_probed(crew, one);
         } else if (!(rc = finish(crew, one->req))) {
             one->found = one->req->found;
-            if (one->is_strided)
-                weft_type_drop(one->req->type);
+            drop_type(crew, one->req->type);
             weft_req_free(one->req);
         }
         if (rc < 0)
@@ -292,8 +318,7 @@ static int finish_sends(crew *crew, round_plan *plan)
         if (rc < 0)
             rc = crew_fail(crew, "a send failed: %s", weft_fail_text(rc));
         memset(one->buf, 0xee, span(one->is_strided, one->bytes));
-        if (one->is_strided && one->bytes)
-            weft_type_drop(one->type);
+        drop_type(crew, one->type);
         weft_req_free(one->req);
         free(one->buf);
     }

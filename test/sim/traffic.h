@@ -13,6 +13,8 @@ typedef struct traffic {
 } traffic;
 
 int traffic_program(int rank, void *arg); /* arg: traffic */
+/* After a run of traffic: gives back what ranks held that never came to their end. */
+void traffic_clear(void);
 int colls_program(int rank, void *arg);
 
 #endif
