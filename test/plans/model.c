@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "base/status.h"
 #include "core/lane.h"
 #include "core/wait.h"
 #include "p2p/p2p.h"
+#include "transports/sim/fibre.h"
 #include "type/pack.h"
 
 #define STACK_BYTES (192u << 10)
@@ -31,8 +31,7 @@ typedef struct message {
 } message;
 
 typedef struct rank_state {
-    ucontext_t context;
-    char *stack;
+    weft_fibre *fibre;
     weft_lane lane;
     weft_chan chan;
     weft_team team;
@@ -46,7 +45,6 @@ static struct {
     rank_state *ranks;
     uint32_t count, now;
     uint64_t random;
-    ucontext_t outside;
     model_rank *body;
     void *argument;
     int complaints;
@@ -78,7 +76,7 @@ void model_complain(const char *format, ...)
 
 static uint64_t dice(uint64_t sides) { return model_random(&model.random) % sides; }
 
-void model_yield(void) { swapcontext(&model.ranks[model.now].context, &model.outside); }
+void model_yield(void) { weft_fibre_pause(model.ranks[model.now].fibre); }
 
 /* ---- what collectives call ---- */
 
@@ -250,15 +248,12 @@ static bool network_moves(void)
     return false;
 }
 
-static void fibre(void)
+static void rank_run(void *argument)
 {
-    rank_state *self = &model.ranks[model.now];
+    rank_state *self = argument;
 
     model.body(&self->team, model.argument);
-    self->is_over = true;
     model.events++;
-    for (;;)
-        model_yield();
 }
 
 static void rank_open(rank_state *self, uint32_t i)
@@ -270,11 +265,7 @@ static void rank_open(rank_state *self, uint32_t i)
     self->chan.rank = i;
     weft_team_open(&self->chan, false, &self->team);
     self->team.latency_bytes = 16; /* small sizes reach every branch */
-    self->stack = malloc(STACK_BYTES);
-    getcontext(&self->context);
-    self->context.uc_stack.ss_sp = self->stack;
-    self->context.uc_stack.ss_size = STACK_BYTES;
-    makecontext(&self->context, fibre, 0);
+    self->fibre = weft_fibre_new(rank_run, self, STACK_BYTES);
 }
 
 static void rank_close(rank_state *self)
@@ -285,7 +276,7 @@ static void rank_close(rank_state *self)
         if (self->flying[i])
             model_complain("messages are left over");
     weft_team_close(&self->team);
-    free(self->stack);
+    weft_fibre_free(self->fibre);
 }
 
 /* Everybody is asked many times in a row and nothing happens: nobody will ever move again. */
@@ -300,7 +291,7 @@ static bool run_all(void)
         before = model.events;
         if (!self->is_over) {
             model_total.turns++;
-            swapcontext(&model.outside, &self->context);
+            self->is_over = !weft_fibre_resume(self->fibre);
             left -= self->is_over;
         }
         quiet = has_moved || model.events != before ? 0 : quiet + 1;
@@ -332,7 +323,7 @@ int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
         if (!model.complaints)
             rank_close(&model.ranks[i]);
         else
-            free(model.ranks[i].stack); /* what hangs on a failed run is left: the test has failed */
+            weft_fibre_free(model.ranks[i].fibre); /* what hangs on a failed run is left: the test has failed */
     free(model.ranks);
     return model.complaints != 0;
 }
