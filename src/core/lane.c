@@ -104,6 +104,8 @@ void weft_lane_close(weft_lane *lane)
 
 void weft_lane_rouse(weft_lane *lane)
 {
+    if (!weft_list_is_empty(&lane->backlog) || !weft_list_is_empty(&lane->pumps))
+        lane->world->rest->wake(lane);
     for (uint32_t i = 0; i < lane->port_count; i++)
         if (lane->ports[i]->ops == &weft_self_ops && !lane->ports[i]->is_quiet)
             lane->world->rest->wake(lane);

@@ -64,7 +64,7 @@ static inline void weft_lane_lock(weft_lane *lane)
     if (__builtin_expect(lane->is_threaded, 0))
         pthread_mutex_lock(&lane->lock);
 }
-/* Leaving, a thread may leave frames to ourselves behind: whoever sleeps in the lane must look at them. */
+/* Leaving, a thread may leave frames behind, to ourselves or for a full port: whoever sleeps in the lane must take care of them. */
 void weft_lane_rouse(weft_lane *lane);
 static inline void weft_lane_unlock(weft_lane *lane)
 {

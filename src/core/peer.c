@@ -4,6 +4,7 @@
  */
 #include "core/peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,13 @@ static void end_late(weft_peer *peer, weft_late *late, int rc)
         weft_req_end(req, rc);
 }
 
+void weft_peer_doom(weft_peer *peer, int rc)
+{
+    char text[640];
+    snprintf(text, sizeof text, "rank %u cannot be answered, it would wait for ever: %s", peer->name.rank, weft_fail_text(rc));
+    peer->lane->world->boot->ops->abort(peer->lane->world->boot, 1, text);
+}
+
 int weft_peer_push(weft_peer *peer)
 {
     int pushed = 0;
@@ -132,6 +140,8 @@ int weft_peer_push(weft_peer *peer)
             weft_peer_unstamp(peer, &late->frame.head);
             if (rc == WEFT_AGAIN)
                 break;
+            if (!late->req && peer->state == WEFT_PEER_ALIVE)
+                weft_peer_doom(peer, rc);
         }
         end_late(peer, late, rc);
         pushed++;

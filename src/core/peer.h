@@ -74,6 +74,8 @@ int weft_peer_send(weft_peer *peer, const weft_frame *frame, weft_req *req, bool
 int weft_peer_push(weft_peer *peer);
 /* Tells a peer its credits when no frame of ours did so lately. */
 void weft_peer_repay(weft_peer *peer);
+/* A frame that keeps a promise to the peer cannot be sent (no memory for a ring): the job ends here, with a text, instead of hanging. */
+void weft_peer_doom(weft_peer *peer, int rc) __attribute__((noreturn, cold));
 /* No way leads there any more: everything that waits ends with an error. */
 void weft_peer_lose(weft_peer *peer, int rc);
 

@@ -51,8 +51,7 @@ static void arm_own_bell(weft_wait *wait)
     for (uint32_t i = 0; i < wait->lane->port_count; i++)
         if (wait->bells[i].futex || wait->bells[i].fd >= 0)
             return;
-    atomic_store_explicit(&page->asleep, 1, memory_order_seq_cst);
-    wait->bells[0] = (weft_bell){.futex = (uint32_t *)&page->asleep, .value = 1, .fd = -1};
+    wait->bells[0] = (weft_bell){.futex = (uint32_t *)&page->asleep, .value = weft_segment_doze(page), .fd = -1};
 }
 
 static void arm(weft_wait *wait)
@@ -100,7 +99,8 @@ static void sleep_on_bells(weft_wait *wait)
     weft_world *world = lane->world;
     bool by_limit;
     atomic_store_explicit(&world->page->status.asleep_on, 1, memory_order_relaxed);
-    weft_lane_unlock(lane);
+    if (lane->is_threaded) /* nobody is roused: what is there to do was just looked at */
+        pthread_mutex_unlock(&lane->lock);
     by_limit = world->rest->sleep(lane, wait->bells, lane->port_count, SLEEP_LIMIT_NS);
     weft_lane_lock(lane);
     atomic_store_explicit(&world->page->status.asleep_on, 0, memory_order_relaxed);

@@ -41,7 +41,7 @@ typedef struct weft_page_status {
 
 /* One page per local rank. */
 typedef struct weft_rank_page {
-    /* doorbell: 1 while the rank sleeps; whoever finds 1 sets 0 and wakes the futex. Alone in its line. */
+    /* doorbell: not 0 while the rank sleeps (a ticket, another each time); whoever finds it so sets 0 and wakes the futex. Alone in its line. */
     _Alignas(WEFT_LINE) _Atomic uint32_t asleep;
     /* set bits name senders (local index) whose ring has news and is not being polled; a line of its own per 512 senders */
     _Alignas(WEFT_LINE) _Atomic uint64_t active_summary; /* bit w: word w of active is not 0 */
@@ -53,6 +53,7 @@ typedef struct weft_rank_page {
     _Atomic uint64_t probe_word;                         /* a random word */
     _Atomic int32_t exit_code;                           /* MPI_Abort's argument, told to the launcher */
     _Atomic uint32_t job_rank;                           /* rank in the job, for whoever finds our bit in its inbox */
+    _Atomic uint32_t tickets;                            /* the last one given; the rank's own */
     _Atomic uint32_t membarrier_ok;                      /* registered for GLOBAL_EXPEDITED */
     _Alignas(WEFT_LINE) weft_page_status status;
 } weft_rank_page;
@@ -113,6 +114,20 @@ void weft_segment_release_area(const weft_segment *segment, uint32_t index);
 /* Wakes the rank if it sleeps. The caller has stored its news before (release); the sleeper paid for the store-load order, or
  * `fence` is set where membarrier is refused. */
 void weft_segment_wake(weft_rank_page *page);
+
+/* Owner: says that we are about to sleep, and gives the futex value to sleep on. A thread that was woken and is late for its futex
+ * must not fall asleep on another thread's later sleep: hence a ticket. Under the lane's lock. */
+static inline uint32_t weft_segment_doze(weft_rank_page *page)
+{
+    uint32_t ticket = atomic_load_explicit(&page->asleep, memory_order_relaxed);
+    if (ticket)
+        return ticket;
+    ticket = atomic_load_explicit(&page->tickets, memory_order_relaxed) + 1;
+    ticket += !ticket;
+    atomic_store_explicit(&page->tickets, ticket, memory_order_relaxed);
+    atomic_store_explicit(&page->asleep, ticket, memory_order_seq_cst);
+    return ticket;
+}
 
 /* The same, without a call when the rank is awake. */
 static inline void weft_segment_nudge(weft_rank_page *page)

@@ -69,14 +69,25 @@ static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *cha
     weft_match_keep(&chan->match, lane, early);
     lane->counters[WEFT_COUNT_UNEXPECTED]++;
     lane->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
+    if (weft_unlikely(lane->sleepers)) /* it may be what a thread probes for */
+        lane->world->rest->wake(lane);
+}
+
+void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body)
+{
+    weft_log_debug("a message of rank %u to a freed communicator is dropped", peer->name.rank);
+    if (head->kind == WEFT_FRAME_RTS)
+        weft_rndv_refuse(peer, body);
+    else
+        owe(peer, head->bytes);
 }
 
 static inline void arrive_message(weft_peer *peer, const weft_head *head, const void *body)
 {
     weft_chan *chan = weft_chan_of(peer->lane, head->chan);
     weft_req *req;
-    if (weft_unlikely(!chan)) { /* the communicator was freed with messages under way: nobody can ask for them any more */
-        weft_log_debug("a message from rank %u to a freed communicator is dropped", peer->name.rank);
+    if (weft_unlikely(!chan)) {
+        weft_arrive_drop(peer, head, body);
         return;
     }
     req = weft_match_arrival(&chan->match, head->src, head->tag);
@@ -143,11 +154,9 @@ static void lost(void *owner, void *cookie, int rc)
 {
     weft_peer *peer = cookie;
     weft_lane *lane = owner;
-    if (peer->heard_bye) {
-        peer->state = WEFT_PEER_LEFT;
-        return;
-    }
     weft_peer_lose(peer, rc);
+    if (peer->heard_bye)
+        return;
     weft_log_error("rank %u is lost: %s", peer->name.rank, weft_fail_text(rc));
     lane->world->boot->ops->abort(lane->world->boot, 1, "a peer is lost");
 }

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "core/world.h"
+#include "p2p/arrive.h"
 
 /* An id is generation << 20 | index: an index is used again only with another generation, so a late frame to a closed channel
  * cannot reach its successor before 4,096 more have come and gone. */
@@ -87,11 +88,23 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
     return 0;
 }
 
+static void drop_early(weft_chan *chan)
+{
+    weft_link *link;
+    while ((link = weft_list_first(&chan->match.early_all))) {
+        weft_early *early = weft_container(link, weft_early, all);
+        weft_match_take(&chan->match, chan->lane, early);
+        weft_arrive_drop(early->peer, &early->head, early->body);
+        weft_early_free(chan->lane, early);
+    }
+}
+
 void weft_chan_close(weft_chan *chan)
 {
     weft_lane *lane = chan->lane;
     uint32_t index = chan->id & INDEX_MASK;
-    weft_match_close(&chan->match, lane);
+    drop_early(chan);
+    weft_match_close(&chan->match);
     lane->chans[index].chan = NULL;
     lane->chans[index].generation = (lane->chans[index].generation + 1) & 0xfff;
     if (index < lane->chan_lowest && index >= FIRST_FREE)

@@ -8,7 +8,7 @@
 
 #include "base/knob.h"
 
-#define EAGER_DEFAULT 16384
+#define EAGER_DEFAULT 4096
 #define TRIALS 3         /* of each rung at first use of a size class */
 #define AGAIN_EVERY 1024 /* transfers after which the rungs are compared anew */
 
@@ -74,6 +74,8 @@ void weft_ladder_learn(weft_ladder *ladder, enum weft_rung rung, uint64_t bytes,
 {
     weft_rung_record *record = &ladder->record[class_of(bytes)][rung];
     float per_byte = bytes ? (float)took_ns / (float)bytes : 0;
+    if (!bytes) /* nothing was moved, nothing is learned */
+        return;
     if (record->best_ns_per_byte == 0 || per_byte < record->best_ns_per_byte)
         record->best_ns_per_byte = per_byte;
 }

@@ -22,14 +22,8 @@ void weft_match_open(weft_match *match)
     weft_list_init(&match->early_all);
 }
 
-void weft_match_close(weft_match *match, weft_lane *lane)
+void weft_match_close(weft_match *match)
 {
-    weft_link *link;
-    while ((link = weft_list_first(&match->early_all))) {
-        weft_early *early = weft_container(link, weft_early, all);
-        weft_match_take(match, lane, early);
-        weft_early_free(lane, early);
-    }
     weft_fifomap_close(&match->posted);
     weft_fifomap_close(&match->early);
 }

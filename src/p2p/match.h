@@ -39,8 +39,8 @@ typedef struct weft_match {
 } weft_match;
 
 void weft_match_open(weft_match *match);
-/* Drops early messages. Posted receives must be gone. */
-void weft_match_close(weft_match *match, struct weft_lane *lane);
+/* Posted receives and early messages must be gone. */
+void weft_match_close(weft_match *match);
 
 static inline uint64_t weft_match_key(int32_t source, int32_t tag) { return (uint64_t)(uint32_t)source << 32 | (uint32_t)tag; }
 

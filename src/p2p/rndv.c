@@ -25,8 +25,8 @@ static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan
 {
     weft_frame frame = {.head = {.kind = (uint8_t)kind, .chan = chan, .tag = tag, .bytes = bytes}, .body = body};
     int rc = weft_peer_send(peer, &frame, NULL, NULL);
-    if (rc && rc != WEFT_E_PEER)
-        weft_log_error("rank %u cannot be answered: %s", peer->name.rank, weft_fail_text(rc));
+    if (rc && peer->state == WEFT_PEER_ALIVE)
+        weft_peer_doom(peer, rc);
 }
 
 /* -- the sender -- */
@@ -44,7 +44,10 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
     req->peer = peer;
     req->left = 1;
     req->moved = 0;
-    return weft_peer_send(peer, &frame, NULL, NULL);
+    rc = weft_peer_send(peer, &frame, NULL, NULL);
+    if (rc)
+        weft_lane_unname(req->lane, req);
+    return rc;
 }
 
 static void end_send(weft_req *req, int rc)
@@ -57,6 +60,16 @@ static void end_send(weft_req *req, int rc)
     }
 }
 
+/* Our put was refused where the receiver's get is not: the half that is ours goes by DATA, which the receiver counts as well. */
+static void push_instead(weft_req *req)
+{
+    req->peer->no_move = true;
+    req->mode = WEFT_RUNG_COPY;
+    req->moved = req->near;
+    req->clock = req->near + req->span;
+    weft_list_append(&req->lane->pumps, &req->link);
+}
+
 /* Starts our get or put: AGAIN, or it is under way or over (its end may already have been told). */
 static int try_move(weft_req *req)
 {
@@ -65,7 +78,9 @@ static int try_move(weft_req *req)
     const weft_port_ops *ops = path->port->ops;
     weft_move move = {.local = (char *)dense_start(req) + req->near, .remote = req->far, .key = &no_key, .bytes = req->span, .done = req};
     int rc = req->kind == WEFT_REQ_RECV ? ops->get(path->port, path, &move) : ops->put(path->port, path, &move);
-    if (rc < 0)
+    if (rc == WEFT_E_UNSUPPORTED && req->kind == WEFT_REQ_SEND)
+        push_instead(req);
+    else if (rc < 0)
         weft_rndv_moved(req, rc);
     return rc > 0 ? rc : 0;
 }
@@ -115,12 +130,12 @@ static uint32_t chunk_of(const weft_req *req)
     return bytes < most ? (uint32_t)bytes : most;
 }
 
-/* One chunk: 0, AGAIN or an error. req->clock holds the end of what the receiver wants. */
-static int pump_chunk(weft_req *req)
+/* One chunk of at most `most` bytes: 0, AGAIN or an error. req->clock holds the end of what the receiver wants. */
+static int send_chunk(weft_req *req, uint32_t most)
 {
     weft_peer *peer = req->peer;
     uint64_t rest = req->clock - req->moved;
-    uint32_t most = chunk_of(req), bytes = rest < most ? (uint32_t)rest : most;
+    uint32_t bytes = rest < most ? (uint32_t)rest : most;
     weft_frame frame = {.head = {.kind = WEFT_FRAME_DATA, .chan = req->partner, .src = (int32_t)(req->moved >> 32),
                                  .tag = (int32_t)(uint32_t)req->moved, .bytes = bytes}};
     int rc;
@@ -141,6 +156,14 @@ static int pump_chunk(weft_req *req)
     return rc;
 }
 
+/* Where peers that do not read hold all that is shared, what fits the pair's own room still gets through. */
+static int pump_chunk(weft_req *req)
+{
+    uint32_t most = chunk_of(req), alone = req->peer->path->port->caps.chunk_alone;
+    int rc = send_chunk(req, most);
+    return rc == WEFT_AGAIN && alone && alone < most ? send_chunk(req, alone) : rc;
+}
+
 /* A burst of chunks: AGAIN or 0 when more is to come; the request ends when all has left. */
 static int pump_chunks(weft_req *req, int *n)
 {
@@ -149,6 +172,8 @@ static int pump_chunks(weft_req *req, int *n)
         *n += (rc = pump_chunk(req)) == 0;
     if (rc == WEFT_AGAIN || (rc == 0 && req->moved < req->clock))
         return WEFT_AGAIN;
+    if (rc < 0 && req->peer->state == WEFT_PEER_ALIVE) /* the receiver waits for what will never come */
+        send_small(req->peer, WEFT_FRAME_FIN, req->partner, rc, NULL, 0);
     end_send(req, rc);
     return 0;
 }
@@ -265,8 +290,13 @@ void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body)
     else
         weft_unpack(req->type, req->buf, req->count, offset, head->bytes, body);
     req->arrived += head->bytes;
-    if (req->arrived == req->moved)
+    if (req->arrived == (req->mode == WEFT_RUNG_HALVES ? req->moved - req->span : req->moved))
         end_recv(req, 0);
+}
+
+void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts)
+{
+    send_small(peer, WEFT_FRAME_FIN, rts->name, WEFT_E_COMM, NULL, 0);
 }
 
 /* -- both -- */

@@ -117,7 +117,12 @@ static void like_the_model(void)
         while (posted.count)
             weft_match_unpost(&match, &reqs[take(&posted, 0)]);
     }
-    weft_match_close(&match, &lane);
+    for (weft_link *link; (link = weft_list_first(&match.early_all));) {
+        weft_early *left = weft_container(link, weft_early, all);
+        weft_match_take(&match, &lane, left);
+        weft_early_free(&lane, left);
+    }
+    weft_match_close(&match);
     weft_pool_close(lane.pool);
     free(reqs);
 }

@@ -4,6 +4,8 @@
  */
 #include "transports/shm/bulk.h"
 
+#include <string.h>
+
 #include "base/status.h"
 
 int weft_bulk_open(const weft_segment *segment, uint32_t local, weft_bulk_owner *owner)
@@ -24,44 +26,92 @@ void weft_bulk_close(weft_bulk_owner *owner)
     owner->bulk = NULL;
 }
 
-/* Round robin inside the window: the readers' lines come back in about that order. */
-static bool find_free(weft_bulk_owner *owner, uint32_t *index)
+static bool is_back(const weft_bulk_owner *owner, uint32_t index)
 {
-    for (uint32_t tried = 0; tried < owner->window; tried++) {
-        uint32_t i = owner->next;
-        owner->next = i + 1 < owner->window ? i + 1 : 0;
-        if (!atomic_load_explicit(&owner->bulk->flags[i].is_lent, memory_order_acquire)) { /* pairs with weft_bulk_return */
-            *index = i;
-            return true;
-        }
-    }
-    return false;
+    return !atomic_load_explicit(&owner->bulk->flags[index].is_lent, memory_order_acquire); /* pairs with weft_bulk_return */
 }
 
-static int widen(weft_bulk_owner *owner)
+static int claim_more(weft_bulk_owner *owner)
 {
-    uint64_t first = offsetof(weft_bulk, chunks) + (uint64_t)owner->window * WEFT_BULK_CHUNK;
-    int rc = owner->window ? 0 : weft_segment_claim(owner->segment, owner->offset, offsetof(weft_bulk, chunks));
+    uint64_t first = offsetof(weft_bulk, chunks) + (uint64_t)owner->claimed * WEFT_BULK_CHUNK;
+    int rc = owner->claimed ? 0 : weft_segment_claim(owner->segment, owner->offset, offsetof(weft_bulk, chunks));
     if (rc == 0)
         rc = weft_segment_claim(owner->segment, owner->offset + first, WEFT_BULK_STEP * WEFT_BULK_CHUNK);
+    if (rc == 0)
+        owner->claimed += WEFT_BULK_STEP;
+    else if (owner->claimed) /* no more memory on the machine: the chunks that we have must do */
+        rc = WEFT_AGAIN;
+    return rc;
+}
+
+static void take_from(weft_bulk_share *share, uint32_t index)
+{
+    for (uint32_t i = 0; i < share->count; i++)
+        if (share->ids[i] == index)
+            share->ids[i] = share->ids[--share->count];
+    share->next = 0;
+}
+
+/* A chunk that is nobody's, or that another path had and got back; memory is claimed only when there is none. */
+static int find_other(weft_bulk_owner *owner, uint32_t *index)
+{
+    int rc;
+    for (uint32_t i = 0; i < owner->claimed; i++)
+        if (!owner->holder[i] && is_back(owner, i)) {
+            *index = i;
+            return 0;
+        }
+    if (owner->claimed < WEFT_BULK_COUNT && (rc = claim_more(owner)) <= 0) {
+        *index = owner->claimed - WEFT_BULK_STEP;
+        return rc;
+    }
+    for (uint32_t i = 0; i < owner->claimed; i++)
+        if (is_back(owner, i)) {
+            take_from(owner->holder[i], i);
+            *index = i;
+            return 0;
+        }
+    return WEFT_AGAIN;
+}
+
+static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
+{
+    int rc;
+    if (share->count && is_back(owner, share->ids[share->next])) {
+        *index = share->ids[share->next];
+        share->next = share->next + 1 < share->count ? share->next + 1 : 0;
+        return 0;
+    }
+    if (share->count == WEFT_BULK_SHARE)
+        return WEFT_AGAIN;
+    rc = find_other(owner, index);
     if (rc)
         return rc;
-    owner->next = owner->window;
-    owner->window += WEFT_BULK_STEP;
+    /* it goes behind the ones that are out: before next */
+    memmove(share->ids + share->next + 1, share->ids + share->next, share->count - share->next);
+    share->ids[share->next++] = (uint8_t)*index;
+    if (share->next == ++share->count)
+        share->next = 0;
+    owner->holder[*index] = share;
     return 0;
 }
 
-int weft_bulk_lend(weft_bulk_owner *owner, uint32_t *index)
+int weft_bulk_lend(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
 {
-    if (!find_free(owner, index)) {
-        int rc = owner->window < WEFT_BULK_COUNT ? widen(owner) : WEFT_AGAIN;
-        if (rc < 0 && owner->window) /* no more memory on the machine: the chunks that we have must do */
-            rc = WEFT_AGAIN;
-        if (rc == WEFT_AGAIN)
-            atomic_store_explicit(&owner->bulk->wanted, 1, memory_order_relaxed);
-        if (rc || !find_free(owner, index))
-            return rc ? rc : WEFT_AGAIN;
+    int rc = find(owner, share, index);
+    bool is_starved = rc == WEFT_AGAIN;
+    if (rc == 0)
+        atomic_store_explicit(&owner->bulk->flags[*index].is_lent, 1, memory_order_relaxed);
+    if (rc >= 0 && (is_starved || owner->is_starved)) { /* stored at each refusal: the sleeper's barrier comes after the last */
+        owner->is_starved = is_starved;
+        atomic_store_explicit(&owner->bulk->wanted, is_starved, memory_order_relaxed);
     }
-    atomic_store_explicit(&owner->bulk->flags[*index].is_lent, 1, memory_order_relaxed);
-    return 0;
+    return rc;
+}
+
+void weft_bulk_leave(weft_bulk_owner *owner, weft_bulk_share *share)
+{
+    for (uint32_t i = 0; i < share->count; i++)
+        owner->holder[share->ids[i]] = NULL;
+    share->count = 0;
 }

@@ -14,7 +14,8 @@
 
 #define WEFT_BULK_CHUNK 32768
 #define WEFT_BULK_COUNT 60
-#define WEFT_BULK_STEP 4 /* chunks claimed at a time */
+#define WEFT_BULK_SHARE 8 /* chunks that one path may have out */
+#define WEFT_BULK_STEP 4  /* chunks claimed at a time */
 
 typedef struct weft_bulk_flag {
     _Alignas(WEFT_LINE) _Atomic uint32_t is_lent; /* owner sets before it publishes the frame; reader clears (release) */
@@ -26,24 +27,34 @@ typedef struct weft_bulk { /* in shared memory */
     _Alignas(WEFT_PAGE) uint8_t chunks[WEFT_BULK_COUNT][WEFT_BULK_CHUNK];
 } weft_bulk;
 
+/* The chunks that one path has out or had back: it uses its own again first, whose lines both sides still have in their caches, and
+ * it cannot take more than its share: a neighbour that does not read holds up nobody else. */
+typedef struct weft_bulk_share {
+    uint8_t ids[WEFT_BULK_SHARE];
+    uint8_t count, next; /* readers give back in order: only ids[next] need be looked at */
+} weft_bulk_share;
+
 typedef struct weft_bulk_owner { /* the owner's own view */
     weft_bulk *bulk;
     const weft_segment *segment;
     uint64_t offset;
-    uint32_t window; /* chunks claimed and in use */
-    uint32_t next;
+    uint32_t claimed;                          /* chunks that have memory */
+    weft_bulk_share *holder[WEFT_BULK_COUNT];  /* NULL: nobody's */
+    bool is_starved;                           /* a chunk was refused and none was had since */
 } weft_bulk_owner;
 
 /* Maps our pool; nothing is claimed yet. */
 int weft_bulk_open(const weft_segment *segment, uint32_t local, weft_bulk_owner *owner);
 void weft_bulk_close(weft_bulk_owner *owner);
-/* A free chunk's index, or WEFT_AGAIN (then `wanted` is set), or an error. It is lent at once: give it back by weft_bulk_return. */
-int weft_bulk_lend(weft_bulk_owner *owner, uint32_t *index);
-/* Reader: the chunk has been read. True when its owner wants to be woken. */
-static inline bool weft_bulk_return(weft_bulk *bulk, uint32_t index)
+/* A free chunk's index for the path of this share, or WEFT_AGAIN (then `wanted` is set), or an error. It is lent at once: the reader
+ * gives it back by weft_bulk_return. */
+int weft_bulk_lend(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index);
+/* The path goes: its chunks are anybody's once their readers gave them back. */
+void weft_bulk_leave(weft_bulk_owner *owner, weft_bulk_share *share);
+/* Reader: the chunk has been read. */
+static inline void weft_bulk_return(weft_bulk *bulk, uint32_t index)
 {
     atomic_store_explicit(&bulk->flags[index].is_lent, 0, memory_order_release);
-    return atomic_load_explicit(&bulk->wanted, memory_order_relaxed) != 0;
 }
 
 #endif

@@ -23,7 +23,8 @@ static int shm_open_port(const weft_port_env *env, weft_port **out)
     if (!shm)
         return weft_fail(rc, "no memory for the shared-memory port");
     shm->port = (weft_port){.ops = &weft_shm_ops, .owner = env->owner, .up = env->up,
-                            .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .inline_max = WEFT_RING_INLINE,
+                            .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .chunk_alone = WEFT_RING_BODY_MAX,
+                                     .inline_max = WEFT_RING_INLINE,
                                      .move_max = UINT64_MAX / 2, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
                                      .ordered = true, .share = true}};
     shm->segment = segment;
@@ -56,6 +57,7 @@ static void free_path(shm_port *shm, shm_path *path)
         weft_segment_drop(path->in.ring, WEFT_RING_BYTES);
     if (path->bulk)
         weft_segment_drop(path->bulk, sizeof *path->bulk);
+    weft_bulk_leave(&shm->bulk, &path->share);
     shm->paths[path->local] = NULL;
     free(path);
 }

@@ -145,13 +145,12 @@ static inline void weft_ring_take(weft_ring_in *in, const weft_cell *cell)
     }
 }
 
-/* Tells the sender what was taken. True when it wants to be woken. */
-static inline bool weft_ring_tell(weft_ring_in *in)
+/* Tells the sender what was taken. Then ask whether it sleeps for want of it (wanted). */
+static inline void weft_ring_tell(weft_ring_in *in)
 {
     in->told = in->taken;
     in->lines_told = in->lines_taken;
     atomic_store_explicit(&in->ring->taken, (uint64_t)in->lines_taken << 32 | in->taken, memory_order_release);
-    return atomic_load_explicit(&in->ring->wanted, memory_order_relaxed) != 0;
 }
 
 /* Is it much? */

@@ -34,13 +34,13 @@ static __attribute__((noinline)) int open_out(shm_port *shm, shm_path *path)
     return rc;
 }
 
-static int lend_chunk(shm_port *shm, const weft_frame *frame, uint32_t *place, void **body)
+static int lend_chunk(shm_port *shm, shm_path *path, const weft_frame *frame, uint32_t *place, void **body)
 {
     uint32_t index;
     int rc;
     if (frame->head.bytes > WEFT_BULK_CHUNK)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes does not fit a chunk of %d", frame->head.bytes, WEFT_BULK_CHUNK);
-    rc = weft_bulk_lend(&shm->bulk, &index);
+    rc = weft_bulk_lend(&shm->bulk, &path->share, &index);
     if (rc)
         return rc;
     *place = WEFT_PLACE_CHUNK | index;
@@ -61,7 +61,7 @@ static __attribute__((noinline)) int find_place(shm_port *shm, shm_path *path, c
     uint32_t line;
     int rc;
     if (frame->head.bytes > WEFT_RING_BODY_MAX)
-        return lend_chunk(shm, frame, place, body);
+        return lend_chunk(shm, path, frame, place, body);
     if (weft_unlikely(!path->out.has_lines) && (rc = claim_lines(shm, path)))
         return rc;
     if (!weft_ring_reserve(&path->out, frame->head.bytes, &line))
@@ -81,10 +81,18 @@ static __attribute__((noinline)) void ring_bell(shm_port *shm, shm_path *path)
     weft_segment_wake(page);
 }
 
+/* `wanted` is ours alone to clear, once a frame got through. */
 static int refuse(shm_path *path)
 {
+    path->is_starved = true;
     atomic_store_explicit(&path->out.ring->wanted, 1, memory_order_relaxed);
     return WEFT_AGAIN;
+}
+
+static void feed(shm_path *path)
+{
+    path->is_starved = false;
+    atomic_store_explicit(&path->out.ring->wanted, 0, memory_order_relaxed);
 }
 
 /* The frame is out: who must hear of it? */
@@ -97,6 +105,10 @@ static inline void announce(shm_port *shm, shm_path *path)
             return;
         }
         atomic_thread_fence(memory_order_seq_cst);
+        if (!(atomic_load_explicit(&path->out.ring->flags, memory_order_relaxed) & WEFT_RING_OPEN)) { /* closed before the fence */
+            ring_bell(shm, path);
+            return;
+        }
     }
     weft_segment_nudge(path->page);
 }
@@ -149,6 +161,8 @@ int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
     path->path.room--;
     weft_ring_publish(&path->out, cell);
     __builtin_prefetch(cell + WEFT_RING_AHEAD_OUT, 1);
+    if (weft_unlikely(path->is_starved))
+        feed(path);
     announce(shm, path);
     return 0;
 }
@@ -167,6 +181,15 @@ static __attribute__((noinline)) const void *chunk_body(shm_port *shm, shm_path 
     return path->bulk->chunks[index];
 }
 
+/* Something was given back (release): does its owner sleep for want of it? Without a membarrier the sleeper cannot pay for the order. */
+static inline void wake_who_wants(shm_path *path, _Atomic uint32_t *wanted)
+{
+    if (weft_unlikely(!atomic_load_explicit(&path->page->membarrier_ok, memory_order_relaxed)))
+        atomic_thread_fence(memory_order_seq_cst);
+    if (weft_unlikely(atomic_load_explicit(wanted, memory_order_relaxed)))
+        weft_segment_nudge(path->page);
+}
+
 /* A frame whose body stands elsewhere. */
 static __attribute__((noinline)) int deliver_placed(shm_port *shm, shm_path *path, weft_cell *cell)
 {
@@ -176,19 +199,17 @@ static __attribute__((noinline)) int deliver_placed(shm_port *shm, shm_path *pat
     if (!body)
         return WEFT_E_NOMEM;
     shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, body);
-    if (is_chunk && weft_bulk_return(path->bulk, index)) {
-        atomic_store_explicit(&path->bulk->wanted, 0, memory_order_relaxed);
-        weft_segment_nudge(path->page);
+    if (is_chunk) {
+        weft_bulk_return(path->bulk, index);
+        wake_who_wants(path, &path->bulk->wanted);
     }
     return 0;
 }
 
 static __attribute__((noinline)) void tell(shm_path *path)
 {
-    if (weft_ring_tell(&path->in)) {
-        atomic_store_explicit(&path->in.ring->wanted, 0, memory_order_relaxed);
-        weft_segment_nudge(path->page);
-    }
+    weft_ring_tell(&path->in);
+    wake_who_wants(path, &path->in.ring->wanted);
 }
 
 static inline int drain(shm_port *shm, shm_path *path, int budget)
@@ -249,7 +270,7 @@ int weft_shm_poll(weft_port *port, int budget)
     if (weft_unlikely(n < budget && atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed)))
         n += weft_shm_greet(shm, budget - n);
     if (weft_unlikely(shm->hot_count > WEFT_SHM_HOT_FEW) && (++shm->polls & 1023) == 0)
-        weft_shm_cool(shm);
+        n += weft_shm_cool(shm);
     if (weft_unlikely(shm->look_for_dead))
         look_for_dead(shm);
     return n;
@@ -268,10 +289,10 @@ static void order_for_senders(const shm_port *shm)
 int weft_shm_arm(weft_port *port, weft_bell *bell)
 {
     shm_port *shm = (shm_port *)port;
-    atomic_store_explicit(&shm->page->asleep, 1, memory_order_seq_cst);
+    uint32_t ticket = weft_segment_doze(shm->page);
     order_for_senders(shm);
     shm->look_for_dead = true;
-    *bell = (weft_bell){.futex = (uint32_t *)&shm->page->asleep, .value = 1, .fd = -1};
+    *bell = (weft_bell){.futex = (uint32_t *)&shm->page->asleep, .value = ticket, .fd = -1};
     return 0;
 }
 
@@ -324,8 +345,14 @@ int weft_shm_greet(shm_port *shm, int budget)
         uint64_t bits = atomic_exchange_explicit(&shm->page->active[word], 0, memory_order_acquire);
         words &= words - 1;
         for (; bits; bits &= bits - 1) {
-            int rc = greet_sender(shm, word * 64 + (uint32_t)__builtin_ctzll(bits), budget - n);
-            n += rc > 0 ? rc : 0;
+            uint32_t sender = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            int rc = greet_sender(shm, sender, budget - n);
+            if (weft_unlikely(rc < 0)) { /* no memory to hear it by: leave its note for a better time */
+                atomic_fetch_or_explicit(&shm->page->active[word], 1ull << sender % 64, memory_order_relaxed);
+                atomic_fetch_or_explicit(&shm->page->active_summary, 1ull << word, memory_order_relaxed);
+                return rc;
+            }
+            n += rc;
         }
     }
     return n;
@@ -333,9 +360,10 @@ int weft_shm_greet(shm_port *shm, int budget)
 
 /* Closes rings that were silent since the last look, so that a poll's cost does not grow with silent neighbours. One barrier for all:
  * a sender that still saw "open" has published before it, and the drain after it finds the frame. */
-void weft_shm_cool(shm_port *shm)
+int weft_shm_cool(shm_port *shm)
 {
     uint32_t kept = 0, cold = 0;
+    int n = 0;
     for (uint32_t i = 0; i < shm->hot_count; i++) {
         shm_path *path = shm->hot[i];
         bool is_silent = path->in.taken == path->taken_before;
@@ -349,7 +377,7 @@ void weft_shm_cool(shm_port *shm)
         }
     }
     if (!cold)
-        return;
+        return 0;
     order_for_senders(shm);
     for (uint32_t i = kept; i < shm->hot_count; i++)
         shm->hot[i]->is_hot = false;
@@ -357,6 +385,9 @@ void weft_shm_cool(shm_port *shm)
     shm->hot_count = kept;
     /* greeting puts a path back at hot_count, which never passes i */
     for (uint32_t i = kept; i < cold; i++)
-        if (weft_ring_peek(&shm->hot[i]->in))
+        if (weft_ring_peek(&shm->hot[i]->in)) {
             greet_sender(shm, shm->hot[i]->local, 0);
+            n++; /* a frame is there: who is about to sleep must look again */
+        }
+    return n;
 }

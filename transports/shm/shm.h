@@ -21,9 +21,11 @@ typedef struct shm_path {
     weft_ring_out out;     /* ring NULL: never sent */
     weft_ring_in in;       /* ring NULL: never received */
     weft_bulk *bulk;       /* the neighbour's chunks, mapped at the first long frame */
+    weft_bulk_share share; /* of ours */
     uint32_t taken_before; /* in.taken when silence was last looked for */
     bool is_hot;
     bool is_lost;
+    bool is_starved;       /* a frame was refused and none got through since */
     enum weft_cma_state cma;
 } shm_path;
 
@@ -46,6 +48,6 @@ int weft_shm_arm(weft_port *port, weft_bell *bell);
 void weft_shm_disarm(weft_port *port);
 /* Opens the rings whose senders left a note; how many frames came. */
 int weft_shm_greet(shm_port *shm, int budget);
-void weft_shm_cool(shm_port *shm);
+int weft_shm_cool(shm_port *shm); /* how many of the closed ones turned out to hold news */
 
 #endif
