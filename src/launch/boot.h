@@ -22,7 +22,7 @@ typedef struct weft_boot_ops {
     int (*get)(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes);
     /* All ranks of the job; collective. Only where the standard needs it. */
     int (*fence)(weft_boot *boot);
-    /* Ends the whole job with this exit code; does not return. `text` is shown once. */
+    /* Ends the whole job with this exit code; does not return. `text` is shown once, however many ranks fail together. */
     void (*abort)(weft_boot *boot, int code, const char *text) __attribute__((noreturn));
     /* Tells the launcher that this rank is finalized, frees all. */
     void (*finish)(weft_boot *boot);
@@ -56,5 +56,9 @@ extern weft_boot *(*weft_boot_hook)(void);
 /* Finds out. On failure the text for the user is in weft_fail_text: a process that was started as one task of several and finds no
  * server is an error, never a silent singleton. Free with (*boot)->ops->finish. */
 int weft_boot_start(weft_boot **boot);
+
+/* Shows a fatal text, of at most five lines, once per job: for processes that end without a boot (MPI_Init failed or was not
+ * called, or MPI is finalized); others call abort. The caller exits after it. Any thread. */
+void weft_boot_speak(const char *text);
 
 #endif

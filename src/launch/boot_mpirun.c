@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/knob.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "launch/ways.h"
 
@@ -102,8 +101,7 @@ static void __attribute__((noreturn)) child_abort(weft_boot *boot, int code, con
     /* only a byte reaches the launcher's caller: never turn failure into 0 */
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
-    if (text && *text)
-        weft_log_error("%s", text);
+    weft_speak(&self->own, boot->local_rank, text);
     atomic_store_explicit(&child_page(self)->exit_code, exit_code, memory_order_relaxed);
     atomic_store_explicit(&child_page(self)->state, WEFT_RANK_ABORT, memory_order_release);
     _exit(exit_code);
@@ -171,6 +169,23 @@ static int rank_take(child *self, uint32_t rank, bool is_inherited)
                      "process %u already is, or was, rank %u of this job, and process %ld wants to be it too: under one mpirun "
                      "each rank can be one MPI program; to run this one alone, unset %s",
                      nobody, rank, (long)getpid(), WEFT_WORD_NAME);
+}
+
+int weft_boot_segment_again(const weft_word *word, weft_segment *segment)
+{
+    weft_word_job job;
+    bool is_inherited = job_read(word->fd, word, &job);
+    int fd = is_inherited ? word->fd : fd_from_launcher(word, &job);
+
+    if (fd < 0 || weft_segment_open(fd, segment))
+        return WEFT_AGAIN;
+    if (word->rank < segment->head->ranks) {
+        uint32_t pid = atomic_load(&weft_segment_rank(segment, word->rank)->pid);
+        if (pid == (uint32_t)getpid() || (!pid && is_inherited))
+            return WEFT_OK;
+    }
+    weft_segment_close(segment);
+    return WEFT_AGAIN;
 }
 
 int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot)

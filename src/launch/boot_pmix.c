@@ -330,7 +330,9 @@ static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, co
     client *self = (client *)boot;
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
-    if (text && *text)
+    if (boot->has_segment)
+        weft_speak(&boot->segment, boot->local_rank, text);
+    else if (text && *text)
         weft_log_error("%s", text);
     if (boot->has_segment)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_ABORT);

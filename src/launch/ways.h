@@ -15,6 +15,12 @@ int weft_boot_by_pmix(weft_boot **boot);
 /* Nobody started us: a world of one. */
 int weft_boot_alone(weft_boot **boot);
 
+/* Opens our job's segment once more, for a process that has no boot, yet or any more, but is this rank or will be. WEFT_AGAIN: it
+ * is not, or the job is gone. */
+int weft_boot_segment_again(const weft_word *word, weft_segment *segment);
+/* Writes the fatal text, unless another rank of the segment has; returns when it is out. The caller is about to end. */
+void weft_speak(const weft_segment *segment, uint32_t local, const char *text);
+
 /* If the environment says that this process is one of several tasks of a step: 1 and what was seen (cut at `room`), else 0. */
 int weft_step_seen(char *text, size_t room, int *is_pmi1);
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
@@ -157,7 +156,8 @@ static void die(weft_comm *comm, const char *function, int mpi_code, const char 
     weft_world *world = weft_world_now;
     char message[1024];
     if (!world || !comm) {
-        weft_log_error("%s failed: %s (%s)\n  %s", function, text->name, text->sentence, why);
+        snprintf(message, sizeof message, "%s failed: %s (%s)\n  %s", function, text->name, text->sentence, why);
+        weft_boot_speak(message);
         exit(mpi_code & 255 ? mpi_code & 255 : 1);
     }
     snprintf(message, sizeof message,

@@ -14,3 +14,5 @@ unit_programs += test/unit/test_segment
 test_unit_test_segment_SOURCES = test/unit/test_segment.c
 unit_programs += test/unit/test_requests
 test_unit_test_requests_SOURCES = test/unit/test_requests.c
+unit_programs += test/unit/test_speak
+test_unit_test_speak_SOURCES = test/unit/test_speak.c

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_speak: why a job ends is told once: by the first of many threads, and by the next one when the first was
+ * killed while it spoke.
+ */
+#include <CUnit/Basic.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "launch/ways.h"
+
+enum { SPEAKERS = 8 };
+
+static weft_segment segment;
+
+static void *speak(void *arg)
+{
+    char text[40];
+    snprintf(text, sizeof text, "this is speaker %d", (int)(intptr_t)arg);
+    weft_speak(&segment, (uint32_t)(intptr_t)arg, text);
+    return NULL;
+}
+
+/* What all of `count` speakers said together. */
+static size_t listen(int count, char *heard, size_t room)
+{
+    pthread_t threads[SPEAKERS];
+    int kept = dup(STDERR_FILENO), ends[2];
+
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    for (int i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, speak, (void *)(intptr_t)i);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    ssize_t length = read(ends[0], heard, room - 1);
+    close(ends[0]);
+    heard[length > 0 ? length : 0] = '\0';
+    return strlen(heard);
+}
+
+static void test_one_speaks(void)
+{
+    char heard[4096], *first;
+
+    CU_ASSERT_EQUAL_FATAL(weft_segment_make(SPEAKERS, 5, 0, &segment), WEFT_OK);
+    CU_ASSERT(listen(SPEAKERS, heard, sizeof heard) > 0);
+    first = strstr(heard, "this is speaker");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+    CU_ASSERT_PTR_NULL(strstr(first + 1, "this is speaker"));
+    CU_ASSERT_EQUAL(listen(2, heard, sizeof heard), 0);
+    weft_segment_close(&segment);
+}
+
+static void test_speaker_dies(void)
+{
+    char heard[4096], *first;
+
+    CU_ASSERT_EQUAL_FATAL(weft_segment_make(SPEAKERS, 5, 0, &segment), WEFT_OK);
+    atomic_store(&segment.head->spoken, 7 + 1); /* took the floor and never ends */
+    uint64_t begin = weft_clock_ns();
+    CU_ASSERT(listen(3, heard, sizeof heard) > 0);
+    CU_ASSERT(weft_clock_ns() - begin > 1000000000u); /* it had its time */
+    first = strstr(heard, "this is speaker");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+    CU_ASSERT_PTR_NULL(strstr(first + 1, "this is speaker"));
+    weft_segment_close(&segment);
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("speak", NULL, NULL);
+    CU_add_test(suite, "one speaks for all", test_one_speaks);
+    CU_add_test(suite, "the next speaks for one that died", test_speaker_dies);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failures != 0;
+}
