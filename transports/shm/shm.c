@@ -155,7 +155,7 @@ int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
     if (weft_unlikely(frame->fill != NULL))
         frame->fill(frame, body);
     else if (place)
-        memcpy(body, frame->body, frame->head.bytes);
+        weft_store_body(&shm->store, body, frame->body, frame->head.bytes);
     else
         weft_copy_short(body, frame->body, frame->head.bytes);
     path->path.room--;
