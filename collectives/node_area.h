@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/macros.h"
+#include "base/store.h"
 #include "collectives/node.h"
 #include "mem/segment.h"
 
@@ -52,6 +53,7 @@ struct weft_node {
     int rc; /* a member is lost: the area is of no more use */
     weft_node_head *head;
     weft_lane *lane;
+    weft_store store; /* how what we write reaches its readers soonest */
     weft_rank_page *pages[WEFT_NODE_RANKS];
     uint64_t bytes; /* of the view, when it is ours to unmap; 0: the caller's */
     uint32_t area;  /* its index in the segment */

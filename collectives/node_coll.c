@@ -14,14 +14,14 @@
 
 #define FLAT_BYTES 2048 /* up to here each member folds all itself: one hand-over instead of two */
 
-static inline void put(const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
+static inline void put(weft_node *node, const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
 {
     if (weft_unlikely(!type->is_dense))
         weft_pack(type, buf, count, offset, bytes, out);
     else if (bytes == 8)
         memcpy(out, (const char *)buf + offset, 8);
     else
-        memcpy(out, (const char *)buf + offset, bytes);
+        weft_store_body(&node->store, out, (const char *)buf + offset, (uint32_t)bytes);
 }
 
 static inline void take(const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
@@ -66,7 +66,7 @@ static int node_bcast(weft_node *node, const weft_coll *args)
         if (!s)
             return node->rc;
         if (is_root) {
-            put(type, args->recvbuf, args->recvcount, at, here, place);
+            put(node, type, args->recvbuf, args->recvcount, at, here, place);
             weft_node_post(node, s, WEFT_NODE_ALL);
             continue;
         }
@@ -150,7 +150,7 @@ static int node_reduce(weft_node *node, const weft_coll *args)
         if (!s)
             break;
         if (is_writer)
-            put(type, data, args->recvcount, at * size, here * size, weft_node_place(node, node->rank, s, here * size));
+            put(node, type, data, args->recvcount, at * size, here * size, weft_node_place(node, node->rank, s, here * size));
         weft_node_post(node, s, WEFT_NODE_NONE);
         if (!is_root)
             continue;
@@ -172,7 +172,7 @@ static int allreduce_flat(const folding *f, uint64_t at, uint64_t here)
 
     if (!s)
         return node->rc;
-    put(type, args->in_place ? args->recvbuf : args->sendbuf, args->recvcount, at * size, here * size,
+    put(node, type, args->in_place ? args->recvbuf : args->sendbuf, args->recvcount, at * size, here * size,
         weft_node_place(node, node->rank, s, here * size));
     weft_node_post(node, s, WEFT_NODE_NONE);
     if (weft_node_await_all(node, s))
@@ -204,10 +204,10 @@ static int stage_write(pipeline *p, uint64_t i)
     if (!s)
         return node->rc;
     if (args->in_place) {
-        put(type, args->recvbuf, args->recvcount, at * size, here * size, place);
+        put(node, type, args->recvbuf, args->recvcount, at * size, here * size, place);
     } else { /* nobody but us reads our own block */
-        put(type, args->sendbuf, args->recvcount, at * size, from * size, place);
-        put(type, args->sendbuf, args->recvcount, (at + to) * size, (here - to) * size, place + to * size);
+        put(node, type, args->sendbuf, args->recvcount, at * size, from * size, place);
+        put(node, type, args->sendbuf, args->recvcount, (at + to) * size, (here - to) * size, place + to * size);
     }
     weft_node_post(node, s, WEFT_NODE_NONE);
     p->written[i % 2] = s;
@@ -229,7 +229,7 @@ static int stage_fold(pipeline *p, uint64_t i)
     s = weft_node_begin(node, true);
     if (!s)
         return node->rc;
-    put(type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
+    put(node, type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
         weft_node_place(node, node->rank, s, here * size) + from * size);
     weft_node_post(node, s, WEFT_NODE_NONE);
     p->folded[i % 2] = s;
@@ -303,7 +303,7 @@ static int node_gather(weft_node *node, const weft_coll *args)
         if (!s)
             return node->rc;
         if (!is_root)
-            put(type, args->sendbuf, args->sendcount, at, here, weft_node_place(node, node->rank, s, here));
+            put(node, type, args->sendbuf, args->sendcount, at, here, weft_node_place(node, node->rank, s, here));
         weft_node_post(node, s, WEFT_NODE_NONE);
         if (!is_root)
             continue;
@@ -342,7 +342,7 @@ static int node_scatter(weft_node *node, const weft_coll *args)
         if (is_root) {
             for (uint32_t i = 0; i < node->ranks; i++)
                 if (i != node->rank)
-                    put(type, weft_plan_at(args->sendbuf, type, i * count), count, at, here, place + i * here);
+                    put(node, type, weft_plan_at(args->sendbuf, type, i * count), count, at, here, place + i * here);
             weft_node_post(node, s, WEFT_NODE_ALL);
             continue;
         }
@@ -369,7 +369,7 @@ static int node_allgather(weft_node *node, const weft_coll *args)
         uint64_t here = least(all - at, node->slot_bytes), s = weft_node_begin(node, true);
         if (!s)
             return node->rc;
-        put(from_type, from, from_count, at, here, weft_node_place(node, node->rank, s, here));
+        put(node, from_type, from, from_count, at, here, weft_node_place(node, node->rank, s, here));
         weft_node_post(node, s, WEFT_NODE_NONE);
         if (weft_node_await_all(node, s))
             return node->rc;
@@ -397,7 +397,7 @@ static int node_alltoall(weft_node *node, const weft_coll *args)
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                put(from_type, weft_plan_at(from, from_type, i * from_count), from_count, at, here, place + i * here);
+                put(node, from_type, weft_plan_at(from, from_type, i * from_count), from_count, at, here, place + i * here);
         weft_node_post(node, s, WEFT_NODE_NONE);
         if (weft_node_await_all(node, s))
             return node->rc;

@@ -7,4 +7,4 @@ libweft_la_SOURCES += \
 	src/base/log.c src/base/log.h \
 	src/base/macros.h \
 	src/base/place.c src/base/place.h \
-	src/base/status.c src/base/status.h
+	src/base/store.c src/base/store.h src/base/status.c src/base/status.h

@@ -69,6 +69,7 @@ static void shm_close(weft_port *port)
         if (shm->paths[i])
             free_path(shm, shm->paths[i]);
     weft_bulk_close(&shm->bulk);
+    free(shm->scratch);
     free(shm->paths);
     free(shm->hot);
     free(shm);

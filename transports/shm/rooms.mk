@@ -1,2 +1,2 @@
 libweft_la_SOURCES += transports/shm/bulk.c transports/shm/bulk.h transports/shm/cma.c transports/shm/cma.h transports/shm/port.c \
-	transports/shm/ring.h transports/shm/shm.c transports/shm/shm.h transports/shm/store.c transports/shm/store.h
+	transports/shm/ring.h transports/shm/shm.c transports/shm/shm.h

@@ -133,6 +133,25 @@ void weft_shm_send_short(weft_path *generic, uint64_t head0, uint64_t head1, uin
     announce((shm_port *)path->path.port, path);
 }
 
+static bool has_scratch(shm_port *shm)
+{
+    if (!shm->scratch)
+        shm->scratch = malloc(WEFT_BULK_CHUNK);
+    return shm->scratch;
+}
+
+/* Where it is better to store past the caches (or that is to be found out), what is packed is packed at home first. */
+static __attribute__((noinline)) void fill(shm_port *shm, const weft_frame *frame, void *body)
+{
+    if (frame->head.bytes >= WEFT_STORE_LEAST && weft_store_is_asked(&shm->store) && has_scratch(shm)) {
+        frame->fill(frame, shm->scratch);
+        weft_store_body(&shm->store, body, shm->scratch, frame->head.bytes);
+    } else {
+        frame->fill(frame, body);
+        shm->store.count++;
+    }
+}
+
 int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
 {
     shm_port *shm = (shm_port *)port;
@@ -153,7 +172,7 @@ int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
     cell->place = place;
     cell->head = frame->head;
     if (weft_unlikely(frame->fill != NULL))
-        frame->fill(frame, body);
+        fill(shm, frame, body);
     else if (place)
         weft_store_body(&shm->store, body, frame->body, frame->head.bytes);
     else

@@ -9,7 +9,7 @@
 #include "transport/port.h"
 #include "transports/shm/bulk.h"
 #include "transports/shm/ring.h"
-#include "transports/shm/store.h"
+#include "base/store.h"
 
 #define WEFT_SHM_HOT_FEW 4 /* so many rings are always polled; beyond, silent ones are closed and ring the bell when they speak */
 
@@ -37,6 +37,7 @@ typedef struct shm_port {
     weft_rank_page *page;
     weft_bulk_owner bulk;
     weft_store store;
+    void *scratch;         /* a chunk's room at home, made at first use */
     uint32_t ring_flags;   /* what an open ring says: WEFT_RING_OPEN, and WEFT_RING_FENCE without membarrier */
     bool look_for_dead;
     uint32_t polls;

@@ -2,21 +2,23 @@
  *
  * store: see store.h.
  */
-#include "transports/shm/store.h"
+#include "base/store.h"
 
 #include "base/clock.h"
 
-#define SAMPLE_EVERY 16 /* of so many bodies one is timed; every second sample tries the other way */
-#define WORTH 2         /* past the caches costs the reader more: it must save the sender this much */
+#define WORTH 2 /* past the caches costs the reader more: it must save the sender this much */
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 
-/* `to` is aligned to a cache line. The fence orders these stores before the release that publishes the body. */
+/* Whole lines go past the caches. The fence orders these stores before the release that publishes the body. */
 static void copy_past(void *to, const void *from, uint32_t bytes)
 {
-    __m128i *t = to;
-    const __m128i *f = from;
+    uint32_t odd = (uint32_t)(-(uintptr_t)to % WEFT_LINE);
+    __m128i *t = (__m128i *)((char *)to + odd);
+    const __m128i *f = (const __m128i *)((const char *)from + odd);
+    memcpy(to, from, odd);
+    bytes -= odd;
     for (; bytes >= WEFT_LINE; bytes -= WEFT_LINE, t += 4, f += 4) {
         __m128i a = _mm_loadu_si128(f), b = _mm_loadu_si128(f + 1), c = _mm_loadu_si128(f + 2), d = _mm_loadu_si128(f + 3);
         _mm_stream_si128(t, a);
@@ -48,7 +50,7 @@ static void learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
 
 static void sample(weft_store *store, void *to, const void *from, uint32_t bytes)
 {
-    bool past = store->count / SAMPLE_EVERY % 2 ? !store->goes_past : store->goes_past;
+    bool past = store->count / WEFT_STORE_SAMPLE % 2 ? !store->goes_past : store->goes_past;
     uint64_t start = weft_clock_ns();
     copy(past, to, from, bytes);
     learn(past ? &store->past_ps : &store->through_ps, weft_clock_ns() - start, bytes);
@@ -58,7 +60,7 @@ static void sample(weft_store *store, void *to, const void *from, uint32_t bytes
 
 void weft_store_long(weft_store *store, void *to, const void *from, uint32_t bytes)
 {
-    if (weft_unlikely(store->count++ % SAMPLE_EVERY == 0))
+    if (weft_unlikely(store->count++ % WEFT_STORE_SAMPLE == 0))
         sample(store, to, from, bytes);
     else
         copy(store->goes_past, to, from, bytes);

@@ -4,8 +4,8 @@
  * from its last reader, which CPUs that are far apart make slow; past the caches (non-temporal stores) it need not, but the reader then
  * waits for memory. Which one is better is measured: now and then a body of each kind is timed at the sender.
  */
-#ifndef WEFT_TRANSPORTS_SHM_STORE_H
-#define WEFT_TRANSPORTS_SHM_STORE_H
+#ifndef WEFT_BASE_STORE_H
+#define WEFT_BASE_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +14,8 @@
 #include "base/macros.h"
 
 #define WEFT_STORE_LEAST 1024 /* shorter bodies always go through the caches */
+
+#define WEFT_STORE_SAMPLE 16   /* of so many bodies one is timed; every second sample tries the other way */
 
 typedef struct weft_store { /* a port's; all zero at first: through the caches */
     uint32_t count;
@@ -31,5 +33,8 @@ static inline void weft_store_body(weft_store *store, void *to, const void *from
     else
         weft_store_long(store, to, from, bytes);
 }
+
+/* Would the next long body go past the caches, or be timed? Else it may as well be made where it belongs. */
+static inline bool weft_store_is_asked(const weft_store *store) { return store->goes_past || store->count % WEFT_STORE_SAMPLE == 0; }
 
 #endif
