@@ -15,6 +15,14 @@
 #define weft_count(array) (sizeof(array) / sizeof((array)[0]))
 #define weft_round_up(x, to) (((x) + ((to)-1)) / (to) * (to))
 
+/* Fetches a line to write it. gcc's builtin makes a prefetch for reading of this on x86-64, which takes the line from its owner in vain;
+ * prefetchw does nothing on the oldest CPUs that do not know it. */
+#if defined(__x86_64__)
+#define weft_prefetch_write(addr) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(addr)))
+#else
+#define weft_prefetch_write(addr) __builtin_prefetch(addr, 1)
+#endif
+
 #if defined(__x86_64__) || defined(__i386__)
 #define weft_cpu_relax() __builtin_ia32_pause()
 #elif defined(__aarch64__)

@@ -25,7 +25,7 @@
 #define WEFT_RING_BYTES 65536
 #define WEFT_RING_LINES ((WEFT_RING_BYTES - WEFT_RING_FRONT) / WEFT_LINE)
 #define WEFT_RING_BODY_MAX 8192 /* longer bodies go into lent chunks */
-#define WEFT_RING_AHEAD_OUT 2   /* the sender fetches so many cells ahead to write: never the one that the reader looks at */
+#define WEFT_RING_AHEAD_OUT 4   /* the sender fetches so many cells ahead to write: never the one that the reader looks at */
 #define WEFT_RING_AHEAD_IN 8    /* the reader of a stream fetches so many ahead */
 #define WEFT_RING_STEP 32       /* cells, and ... */
 #define WEFT_RING_LINE_STEP (WEFT_RING_LINES / 4) /* ... data lines that the reader takes before it says so */

@@ -129,7 +129,7 @@ void weft_shm_send_short(weft_path *generic, uint64_t head0, uint64_t head1, uin
         weft_copy_short(cell->body, body, bytes);
     path->path.room--;
     weft_ring_publish(&path->out, cell);
-    __builtin_prefetch(cell + WEFT_RING_AHEAD_OUT, 1);
+    weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
     announce((shm_port *)path->path.port, path);
 }
 
@@ -179,7 +179,7 @@ int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
         weft_copy_short(body, frame->body, frame->head.bytes);
     path->path.room--;
     weft_ring_publish(&path->out, cell);
-    __builtin_prefetch(cell + WEFT_RING_AHEAD_OUT, 1);
+    weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
     if (weft_unlikely(path->is_starved))
         feed(path);
     announce(shm, path);
