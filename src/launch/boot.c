@@ -15,6 +15,8 @@
 #include "launch/ways.h"
 
 weft_boot *(*weft_boot_hook)(void);
+static _Atomic int own_stage;
+_Atomic int *weft_boot_stage = &own_stage;
 
 void weft_boot_host(char *host, size_t room)
 {

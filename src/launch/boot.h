@@ -52,6 +52,9 @@ struct weft_boot {
 /* Asked first by weft_boot_start when not NULL: who runs many worlds in one process (transports/sim) answers here with the boot of
  * the rank that asks, or NULL for none. Defined in boot.c; set before the first and taken back after the last rank. */
 extern weft_boot *(*weft_boot_hook)(void);
+/* Where this process stands between MPI_Init and MPI_Finalize: src/mpi/init's, 0 at the start. Points to the process's own, or to
+ * that of the simulated rank that runs: who runs many worlds switches it together with weft_world_now. Never NULL. */
+extern _Atomic int *weft_boot_stage;
 
 /* Finds out. On failure the text for the user is in weft_fail_text: a process that was started as one task of several and finds no
  * server is an error, never a silent singleton. Free with (*boot)->ops->finish. */

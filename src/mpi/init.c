@@ -19,12 +19,10 @@
 #include "mpi/request.h"
 #include "p2p/arrive.h"
 
-/* Belongs to the process like weft_world_now: MPI can be initialized once. */
-static _Atomic int stage = WEFT_STAGE_BEFORE;
+/* Belongs to the process like weft_world_now, or to a simulated rank: MPI can be initialized once. */
+enum weft_stage weft_init_stage(void) { return (enum weft_stage)atomic_load_explicit(weft_boot_stage, memory_order_acquire); }
 
-enum weft_stage weft_init_stage(void) { return (enum weft_stage)atomic_load_explicit(&stage, memory_order_acquire); }
-
-static void set_stage(enum weft_stage next) { atomic_store_explicit(&stage, (int)next, memory_order_release); }
+static void set_stage(enum weft_stage next) { atomic_store_explicit(weft_boot_stage, (int)next, memory_order_release); }
 
 int weft_mpi_world_open(weft_world *world)
 {
@@ -87,7 +85,7 @@ int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
         required != MPI_THREAD_MULTIPLE)
         return weft_fail(WEFT_E_ARG, "required is %d, which is none of MPI_THREAD_SINGLE, _FUNNELED, _SERIALIZED, _MULTIPLE",
                          required);
-    if (!atomic_compare_exchange_strong(&stage, &expected, WEFT_STAGE_OPENING))
+    if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_OPENING))
         return weft_fail(WEFT_E_OTHER, expected == WEFT_STAGE_AFTER ? "MPI was finalized: it cannot be initialized again"
                                                                     : "MPI is initialized already");
     rc = open_world(required);
@@ -119,7 +117,7 @@ int weft_mpi_finalize(void)
 {
     int expected = WEFT_STAGE_OPEN, rc;
     weft_world *world = weft_world_now;
-    if (!atomic_compare_exchange_strong(&stage, &expected, WEFT_STAGE_CLOSING))
+    if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_CLOSING))
         return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
     weft_mpi_world_close(world);
     rc = weft_world_close(world);

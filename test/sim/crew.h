@@ -38,4 +38,9 @@ uint64_t crew_wrong(const uint8_t *at, uint64_t name, uint64_t bytes);
 /* Prints where and returns 1, for `return crew_fail(...)`. */
 int crew_fail(const crew *crew, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Around runs that are meant to fail: what they say on stderr is not for the reader, and what ranks that fail or die in the
+ * middle leave is not for the leak checker. */
+int crew_hush(void);
+void crew_speak(int kept);
+
 #endif

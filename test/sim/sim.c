@@ -6,12 +6,10 @@
  * WEFT_TEST_SIM_SEEDS says how many seeds each profile gets (8).
  */
 #include <CUnit/Basic.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/knob.h"
 #include "base/status.h"
@@ -109,30 +107,6 @@ static void seeds_replay(void)
     CU_ASSERT(first.now_ns != other.now_ns);
 }
 
-/* The leak checker's, where one is linked: ranks that fail or die in the middle free nothing. */
-void __lsan_disable(void) __attribute__((weak));
-void __lsan_enable(void) __attribute__((weak));
-
-/* Runs that are meant to fail say so on stderr: not to the reader. */
-static int hush(void)
-{
-    if (__lsan_disable)
-        __lsan_disable();
-    int kept = dup(2), nowhere = open("/dev/null", O_WRONLY);
-    dup2(nowhere, 2);
-    close(nowhere);
-    return kept;
-}
-
-static void speak(int kept)
-{
-    if (__lsan_enable)
-        __lsan_enable();
-    fflush(stderr);
-    dup2(kept, 2);
-    close(kept);
-}
-
 /* Networks with a fault that the contract does not allow: in most runs something must be seen of it. */
 static void faults_are_noticed(void)
 {
@@ -145,9 +119,9 @@ static void faults_are_noticed(void)
             weft_sim_config config = {.ranks = 3, .seed = seed, .profile = weft_sim_profile_find(faulty[f]), .report = &report,
                                       .is_quiet = true};
             choose_knobs(0);
-            int kept = hush(), rc = weft_sim_run(&config, traffic_program, &traffic);
+            int kept = crew_hush(), rc = weft_sim_run(&config, traffic_program, &traffic);
             traffic_clear();
-            speak(kept);
+            crew_speak(kept);
             noticed += rc != 0 || report.counts[WEFT_SIM_LATE_WAKES] > 0;
         }
         printf("\n    %s: noticed in %u of 10 runs", faulty[f], noticed);
@@ -212,10 +186,10 @@ static void death_ends_the_job(void)
             weft_sim_config config = {.ranks = 3, .seed = step, .profile = weft_sim_profile_find(profiles[p]), .kill = true,
                                       .kill_rank = (uint32_t)(step % 3), .kill_step = step, .report = &report, .is_quiet = true};
             choose_knobs(step);
-            int kept = hush();
+            int kept = crew_hush();
             weft_sim_run(&config, traffic_program, &traffic);
             traffic_clear();
-            speak(kept);
+            crew_speak(kept);
             if (report.deadlocked)
                 fprintf(stderr, "    death of rank %" PRIu64 " at step %" PRIu64 " on %s hangs the others: %s\n", step % 3, step,
                         profiles[p], report.text);

@@ -224,7 +224,10 @@ static void resume(sim_run *run, sim_rank *rank)
     sim->counts[WEFT_SIM_SWITCHES]++;
     run->now = rank;
     weft_world_now = rank->world;
+    _Atomic int *stage_before = weft_boot_stage;
+    weft_boot_stage = &rank->stage;
     bool goes_on = weft_fibre_resume(rank->fibre);
+    weft_boot_stage = stage_before;
     weft_world_now = NULL;
     run->now = NULL;
     /* a rank that ended without closing its port is as dead as one that was killed */

@@ -30,6 +30,7 @@ typedef struct sim_rank {
     bool is_slow;           /* by seed: this rank is chosen rarely */
     uint32_t dull;          /* polls in a row that found nothing */
     weft_world *world;      /* its weft_world_now while others run */
+    _Atomic int stage;      /* its *weft_boot_stage */
     const char *waits_for;  /* in a boot's call; NULL else */
     int code;
 } sim_rank;

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mpi: MPI programs on simulated networks, by seed: woven entries, objects, engine and plans, all of it in one process.
+ * WEFT_TEST_SIM_SEEDS: how many seeds per program and profile (20). `mpi PROGRAM PROFILE RANKS SEED` replays one.
+ */
+#include <CUnit/Basic.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "test/sim/apps.h"
+#include "test/sim/crew.h"
+
+static const struct {
+    const char *name;
+    app_program *what;
+} apps[] = {{"stages", app_stages}, {"ring", app_ring}, {"wild", app_wild},
+            {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}};
+enum { APPS = sizeof apps / sizeof apps[0] };
+
+static app_program *find(const char *name)
+{
+    for (int i = 0; i < APPS; i++)
+        if (strncmp(name, apps[i].name, strlen(apps[i].name)) == 0)
+            return apps[i].what;
+    return NULL;
+}
+
+static uint32_t seeds(void)
+{
+    const char *text = getenv("WEFT_TEST_SIM_SEEDS");
+    return text && atoi(text) > 0 ? (uint32_t)atoi(text) : 20;
+}
+
+/* As a user does: MPI_Init reads the environment. Which way large messages go is told by the seed, never by what a clock
+ * measured. */
+static void choose_knobs(uint64_t seed)
+{
+    static const char *const ways[] = {"copy", "get", "halves"};
+    setenv("WEFT_LARGE_BY", ways[seed % 3], 1);
+    setenv("WEFT_CREDIT_KIB", seed % 4 == 0 ? "16" : "1024", 1);
+}
+
+static int run(app_program *what, weft_sim_config *config, const char *profile, uint32_t rounds)
+{
+    app app = {.seed = config->seed, .rounds = rounds};
+    config->profile = weft_sim_profile_find(profile);
+    choose_knobs(config->seed);
+    return weft_sim_run(config, what, &app);
+}
+
+/* A test is named "program profile". */
+static void run_named(void)
+{
+    static const uint32_t sizes[] = {2, 3, 1, 5, 8, 4};
+    const char *name = CU_get_current_test()->pName, *profile = strchr(name, ' ') + 1;
+    uint64_t frames = 0, switches = 0;
+    for (uint64_t seed = 1; seed <= seeds(); seed++) {
+        weft_sim_report report;
+        weft_sim_config config = {.ranks = sizes[seed % 6], .seed = seed, .report = &report,
+                                  .ranks_per_node = seed % 5 == 0 ? 2 : 0};
+        int rc = run(find(name), &config, profile, 4);
+        CU_ASSERT(rc == 0);
+        CU_ASSERT(report.counts[WEFT_SIM_LATE_WAKES] == 0);
+        if (rc || report.counts[WEFT_SIM_LATE_WAKES])
+            fprintf(stderr, "    %s: code %d, %" PRIu64 " wake-ups lost, %s: replay by: mpi %s %u %" PRIu64 "\n", name, rc,
+                    report.counts[WEFT_SIM_LATE_WAKES], report.text, name, config.ranks, seed);
+        frames += report.counts[WEFT_SIM_FRAMES];
+        switches += report.counts[WEFT_SIM_SWITCHES];
+    }
+    printf("\n    %s, %u seeds: %" PRIu64 " frames, %" PRIu64 " switches", name, seeds(), frames, switches);
+    fflush(stdout);
+    CU_ASSERT(frames > 0 || strncmp(name, "stages", 6) == 0);
+}
+
+/* Networks with a fault that no contract allows: most runs must notice, else the runs above show nothing. Each fault with
+ * programs that can meet it: only eager frames come twice (and a collective's tag never comes again, so that its double matches
+ * nothing), and only who sleeps can miss a bell. */
+static void faults_are_noticed(void)
+{
+    static const char *const pairs[][2] = {{"storm", "flipped"}, {"wild", "flipped"}, {"colls", "flipped"}, {"comms", "flipped"},
+                                           {"storm", "lossy"}, {"wild", "lossy"}, {"colls", "lossy"}, {"comms", "lossy"},
+                                           {"storm", "doubled"},
+                                           {"wild", "deaf"}, {"colls", "deaf"}, {"comms", "deaf"}};
+    for (uint32_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++) {
+        uint32_t noticed = 0;
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            weft_sim_report report;
+            weft_sim_config config = {.ranks = 3, .seed = seed, .report = &report, .is_quiet = true};
+            int kept = crew_hush(), rc = run(find(pairs[p][0]), &config, pairs[p][1], 8);
+            crew_speak(kept);
+            noticed += rc != 0 || report.counts[WEFT_SIM_LATE_WAKES] > 0;
+        }
+        printf("\n    %s on %s: noticed in %u of 10 runs", pairs[p][0], pairs[p][1], noticed);
+        CU_ASSERT(noticed >= 6);
+    }
+}
+
+/* A rank dies at its k-th call of the contract: MPI_ERRORS_ARE_FATAL ends the others, or they were done with it. Nobody hangs. */
+static void death_ends_the_job(void)
+{
+    static const char *const profiles[] = {"calm", "slow", "kernel"}, *const names[] = {"storm", "colls"};
+    uint32_t aborted = 0, count = 0;
+    for (uint64_t step = 2; step < 2000; step += 1 + step / 4, count++) {
+        weft_sim_report report;
+        weft_sim_config config = {.ranks = 3, .seed = step, .kill = true, .kill_rank = (uint32_t)(step % 3), .kill_step = step,
+                                  .report = &report, .is_quiet = true};
+        int kept = crew_hush();
+        run(find(names[count % 2]), &config, profiles[count % 3], 4);
+        crew_speak(kept);
+        if (report.deadlocked)
+            fprintf(stderr, "    death of rank %" PRIu64 " at step %" PRIu64 " on %s hangs the others: %s\n", step % 3, step,
+                    profiles[count % 3], report.text);
+        CU_ASSERT(!report.deadlocked);
+        aborted += report.aborted;
+    }
+    printf("\n    %u deaths, %u told by an abort", count, aborted);
+    CU_ASSERT(aborted > 0);
+}
+
+static int wrong_call(int rank, void *arg)
+{
+    int value = 0;
+    (void)arg;
+    if (MPI_Init(NULL, NULL))
+        return 1;
+    if (rank == 1)
+        MPI_Send(&value, 1, MPI_INT, 77, 0, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return MPI_Finalize();
+}
+
+/* A fatal error on one rank is the end of all, with its class as code and its reason. */
+static void errors_are_fatal(void)
+{
+    weft_sim_report report;
+    weft_sim_config config = {.ranks = 3, .seed = 4, .report = &report, .is_quiet = true};
+    int kept = crew_hush(), rc = run(wrong_call, &config, "calm", 1);
+    crew_speak(kept);
+    CU_ASSERT(rc == MPI_ERR_RANK && report.aborted && report.abort_code == MPI_ERR_RANK);
+    CU_ASSERT(strstr(report.text, "rank 1") && strstr(report.text, "MPI_Send") && strstr(report.text, "77"));
+}
+
+static int replay(char **argv)
+{
+    weft_sim_report report = {.rc = 0};
+    uint64_t seed = strtoull(argv[3], NULL, 10);
+    weft_sim_config config = {.ranks = (uint32_t)atoi(argv[2]), .seed = seed, .report = &report,
+                              .ranks_per_node = seed % 5 == 0 ? 2 : 0};
+    if (!find(argv[0]) || !weft_sim_profile_find(argv[1]))
+        return 2;
+    int rc = run(find(argv[0]), &config, argv[1], 4);
+    printf("%s: %d; %" PRIu64 " us; %s\n", argv[0], rc, report.now_ns / 1000, report.text);
+    return rc != 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const profiles[] = {"calm", "slow", "storm", "narrow", "torn", "copyonly", "pinched", "tiny", "wild",
+                                           "kernel", "grudging"};
+    enum { PROFILES = sizeof profiles / sizeof profiles[0] };
+    static char names[APPS * PROFILES][40];
+    if (argc == 5)
+        return replay(argv + 1);
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("MPI programs", NULL, NULL), ends = CU_add_suite("their ends", NULL, NULL);
+    for (int i = 0; i < APPS * PROFILES; i++) {
+        snprintf(names[i], sizeof names[i], "%s %s", apps[i / PROFILES].name, profiles[i % PROFILES]);
+        CU_add_test(suite, names[i], run_named);
+    }
+    CU_add_test(ends, "errors are fatal", errors_are_fatal);
+    CU_add_test(ends, "faults are noticed", faults_are_noticed);
+    CU_add_test(ends, "death ends the job", death_ends_the_job);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}
