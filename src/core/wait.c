@@ -18,6 +18,7 @@
 #include "core/lane.h"
 #include "core/world.h"
 
+#define RELAX_EVERY 16
 #define YIELD_TRIAL_EVERY 256        /* sleeps between two trials of yielding where it does not help */
 #define CLOCK_EVERY 64               /* empty polls between looks at the clock */
 #define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
@@ -158,7 +159,7 @@ void weft_wait_turn(weft_wait *wait)
     if (weft_likely(++wait->idle <= lane->world->rest->spins) && !wait->is_armed) {
         if (weft_unlikely(lane->is_threaded))
             step_aside(lane);
-        else
+        else if (wait->idle % RELAX_EVERY == 0) /* a pause is as long as a hand-over of a line: not at every look */
             weft_cpu_relax();
         return;
     }

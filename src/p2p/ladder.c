@@ -8,7 +8,7 @@
 
 #include "base/knob.h"
 
-#define EAGER_DEFAULT 4096
+#define EAGER_DEFAULT 16384
 #define TRIALS 3         /* of each rung at first use of a size class */
 #define AGAIN_EVERY 1024 /* transfers after which the rungs are compared anew */
 
