@@ -41,8 +41,9 @@ static int segment_open(job *self)
                           .universe = self->count,
                           .is_bound = self->binding.masks && self->binding.is_disjoint};
 
-    if (weft_segment_make(self->count, weft_word_hash(self->name), 0, &self->segment))
-        return complain(1, "%s", weft_fail_text(WEFT_E_SYSTEM));
+    int rc = weft_segment_make(self->count, weft_word_hash(self->name), 0, &self->segment);
+    if (rc)
+        return complain(1, "%s", weft_fail_text(rc));
     int fd = fcntl(self->segment.fd, F_DUPFD_CLOEXEC, INHERITED_FD);
     if (fd >= 0) {
         close(self->segment.fd);
