@@ -53,10 +53,7 @@ weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind)
     req->chan = NULL;
     req->type = NULL;
     req->found = (weft_found){0};
-    req->extra = NULL;
-    req->free_extra = NULL;
-    req->name = 0;
-    return req;
+    return req; /* extra, free_extra and name are zero since birth or weft_req_free */
 }
 
 void weft_req_free(weft_req *req)
@@ -64,9 +61,12 @@ void weft_req_free(weft_req *req)
     weft_lane *lane = req->lane;
     if (req->is_static)
         return;
-    if (req->free_extra)
+    if (weft_unlikely(req->free_extra != NULL)) {
         req->free_extra(req);
-    if (req->name)
+        req->free_extra = NULL;
+    }
+    req->extra = NULL;
+    if (weft_unlikely(req->name))
         weft_lane_unname(lane, req);
     req->magic = 0;
     req->link.prev = &lane->free_reqs;

@@ -48,7 +48,8 @@ struct weft_req {
     bool is_persistent, is_active;
     bool is_static;   /* never freed: the shared "already complete" request */
     bool is_dense;    /* of the message */
-    bool is_posted;   /* stands in the matching */
+    bool is_posted;   /* stands in the matching ... */
+    bool is_latest;   /* ... among its channel's latest */
     uint8_t mode;     /* rendezvous: enum weft_rung chosen */
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination, or source, as asked for */
@@ -79,6 +80,7 @@ struct weft_req {
 /* A fresh request from the lane's pool: flags, rc, gate, chan, type, found, extra are zero; what belongs to the message is not set.
  * NULL when out of memory. */
 weft_req *weft_req_new(struct weft_lane *lane, enum weft_req_kind kind);
+/* Gives a request that is over back, with what its owner attached to it. */
 void weft_req_free(weft_req *req);
 /* The end of a request is weft_req_end in core/lane.h; this is its seldom half: tells the gate, wakes threads of the lane that wait. */
 void weft_req_tell(weft_req *req);

@@ -28,6 +28,35 @@ void weft_match_close(weft_match *match)
     weft_fifomap_close(&match->early);
 }
 
+void weft_match_settle(weft_match *match)
+{
+    for (weft_fifo_entry *entry = &match->latest->match, *next; entry; entry = next) {
+        weft_req *req = weft_container(entry, weft_req, match);
+        next = entry->next;
+        req->is_latest = false;
+        match->posted_wild += weft_match_is_wild(req);
+        weft_fifomap_insert(&match->posted, entry, weft_match_key(req->rank, req->tag));
+    }
+    match->latest = NULL;
+}
+
+void weft_match_unpost(weft_match *match, weft_req *req)
+{
+    weft_fifo_entry *entry = &req->match, *last = req->is_latest ? match->latest->match.prev : NULL;
+    req->is_posted = false;
+    if (!req->is_latest) {
+        weft_match_remove(match, req);
+    } else if (req == match->latest) {
+        weft_match_pop(match);
+    } else {
+        entry->prev->next = entry->next;
+        if (entry == last)
+            match->latest->match.prev = entry->prev;
+        else
+            entry->next->prev = entry->prev;
+    }
+}
+
 static weft_req *older(weft_req *a, weft_fifo_entry *entry)
 {
     weft_req *b = entry ? weft_container(entry, weft_req, match) : NULL;

@@ -29,7 +29,8 @@ typedef struct weft_early {
 } weft_early;
 
 typedef struct weft_match {
-    weft_req *latest;       /* the youngest posted receive stands apart: a ping-pong never touches the map */
+    weft_req *latest;       /* the youngest posted receives that ask for the same, oldest first, stand apart: neither a ping-pong nor a
+                             * window of like receives touches the map. Linked by match.next; the first one's match.prev is the last */
     weft_fifomap posted;    /* all older ones */
     uint32_t posted_wild;   /* how many of those hold a wildcard */
     uint32_t early_count;
@@ -46,16 +47,34 @@ static inline uint64_t weft_match_key(int32_t source, int32_t tag) { return (uin
 
 static inline bool weft_match_is_wild(const weft_req *req) { return req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG; }
 
+/* Moves the latest ones to the others. */
+void weft_match_settle(weft_match *match);
+
 /* Posts a receive (rank, tag, order are set). */
 static inline void weft_match_post(weft_match *match, weft_req *req)
 {
-    weft_req *older = match->latest;
-    req->is_posted = true;
-    match->latest = req;
-    if (older) {
-        match->posted_wild += weft_match_is_wild(older);
-        weft_fifomap_insert(&match->posted, &older->match, weft_match_key(older->rank, older->tag));
+    weft_req *first = match->latest;
+    req->is_posted = req->is_latest = true;
+    req->match.next = NULL;
+    if (first && first->rank == req->rank && first->tag == req->tag) {
+        req->match.prev = first->match.prev;
+        first->match.prev->next = &req->match;
+        first->match.prev = &req->match;
+        return;
     }
+    if (first)
+        weft_match_settle(match);
+    req->match.prev = &req->match;
+    match->latest = req;
+}
+
+/* Takes the first of the latest. */
+static inline void weft_match_pop(weft_match *match)
+{
+    weft_fifo_entry *next = match->latest->match.next;
+    if (next)
+        next->prev = match->latest->match.prev;
+    match->latest = next ? weft_container(next, weft_req, match) : NULL;
 }
 
 static inline void weft_match_remove(weft_match *match, weft_req *req)
@@ -64,14 +83,8 @@ static inline void weft_match_remove(weft_match *match, weft_req *req)
     weft_fifomap_remove(&match->posted, &req->match);
 }
 
-static inline void weft_match_unpost(weft_match *match, weft_req *req)
-{
-    req->is_posted = false;
-    if (match->latest == req)
-        match->latest = NULL;
-    else
-        weft_match_remove(match, req);
-}
+/* A receive that is cancelled. */
+void weft_match_unpost(weft_match *match, weft_req *req);
 
 weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag, weft_fifo_entry *exact);
 
@@ -96,7 +109,7 @@ static inline weft_req *weft_match_arrival(weft_match *match, int32_t source, in
     req = match->latest;
     if (weft_unlikely(!req) || (req->tag != tag && req->tag != WEFT_ANY_TAG) || (req->rank != source && req->rank != WEFT_ANY))
         return NULL;
-    match->latest = NULL;
+    weft_match_pop(match);
     req->is_posted = false;
     return req;
 }

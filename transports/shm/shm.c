@@ -274,9 +274,8 @@ static void rotate(shm_port *shm)
     shm->hot[shm->hot_count - 1] = first;
 }
 
-int weft_shm_poll(weft_port *port, int budget)
+static __attribute__((noinline)) int poll_many(shm_port *shm, int budget)
 {
-    shm_port *shm = (shm_port *)port;
     int n = 0;
     for (uint32_t i = 0; i < shm->hot_count && n < budget; i++) {
         int rc = drain(shm, shm->hot[i], budget - n);
@@ -284,14 +283,36 @@ int weft_shm_poll(weft_port *port, int budget)
             return rc;
         n += rc;
     }
-    if (weft_unlikely(n == budget && shm->hot_count > 1))
+    if (n == budget)
         rotate(shm);
-    if (weft_unlikely(n < budget && atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed)))
-        n += weft_shm_greet(shm, budget - n);
-    if (weft_unlikely(shm->hot_count > WEFT_SHM_HOT_FEW) && (++shm->polls & 1023) == 0)
+    if (shm->hot_count > WEFT_SHM_HOT_FEW && (++shm->polls & 1023) == 0)
         n += weft_shm_cool(shm);
-    if (weft_unlikely(shm->look_for_dead))
+    return n;
+}
+
+/* Senders that left a note, and the dead. */
+static __attribute__((noinline)) int poll_rest(shm_port *shm, int n, int budget)
+{
+    int rc = 0;
+    if (n < 0)
+        return n;
+    if (n < budget && atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed))
+        rc = weft_shm_greet(shm, budget - n);
+    if (shm->look_for_dead)
         look_for_dead(shm);
+    return rc < 0 ? rc : n + rc;
+}
+
+int weft_shm_poll(weft_port *port, int budget)
+{
+    shm_port *shm = (shm_port *)port;
+    int n = 0;
+    if (weft_likely(shm->hot_count == 1))
+        n = drain(shm, shm->hot[0], budget);
+    else if (shm->hot_count)
+        n = poll_many(shm, budget);
+    if (weft_unlikely(atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed) | shm->look_for_dead))
+        n = poll_rest(shm, n, budget);
     return n;
 }
 
