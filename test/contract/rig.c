@@ -32,6 +32,7 @@ const rig_row rig_rows[] = {
     {"sim wild 14", &weft_sim_ops, "wild", 14, false},
     {"sim kernel 15", &weft_sim_ops, "kernel", 15, false},
     {"sim grudging 16", &weft_sim_ops, "grudging", 16, false},
+    {"sim lopsided 18", &weft_sim_ops, "lopsided", 18, false},
     {"shm", &weft_shm_ops, NULL, 17, false},
     {NULL, NULL, NULL, 0, false},
 };

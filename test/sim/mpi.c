@@ -160,7 +160,7 @@ static int replay(char **argv)
 int main(int argc, char **argv)
 {
     static const char *const profiles[] = {"calm", "slow", "storm", "narrow", "torn", "copyonly", "pinched", "tiny", "wild",
-                                           "kernel", "grudging"};
+                                           "kernel", "grudging", "lopsided"};
     enum { PROFILES = sizeof profiles / sizeof profiles[0] };
     static char names[APPS * PROFILES][40];
     if (argc == 5)

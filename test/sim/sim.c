@@ -220,9 +220,9 @@ int main(int argc, char **argv)
 {
     /* "shuffled" is not here but among the faults: p2p does not sort frames yet, and takes ports with order only */
     static const char *const profiles[] = {"calm", "slow", "storm", "narrow", "torn", "copyonly", "pinched", "tiny", "wild",
-                                           "kernel", "grudging"};
+                                           "kernel", "grudging", "lopsided"};
     enum { PROFILES = sizeof profiles / sizeof profiles[0] };
-    static char names[2 * 11][40];
+    static char names[2 * PROFILES][40];
     bool is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
     if (argc > 3)
         return replay(argv + argc - 3);

@@ -37,6 +37,7 @@ const weft_sim_profile weft_sim_profiles[] = {
     {.name = "kernel", .delay_ns = 1500, .blind_permille = 100, .prompt_permille = 400, .keyless = true, .no_notify = true},
     {.name = "grudging", .delay_ns = 1500, .again_permille = 250, .storm_max = 10, .flow_moves = 1, .prompt_permille = 200,
      .keyless = true, .no_notify = true},
+    {.name = "lopsided", .delay_ns = 1500, .prompt_permille = 400, .keyless = true, .no_notify = true, .one_way = true},
     {.name = "flipped", .delay_ns = 500, .flip_permille = 20, .amo = WEFT_AMO_CPU},
     {.name = "lossy", .delay_ns = 500, .lose_permille = 10, .amo = WEFT_AMO_CPU},
     {.name = "doubled", .delay_ns = 500, .twice_permille = 10, .amo = WEFT_AMO_CPU},

@@ -357,12 +357,21 @@ static int post_move(weft_sim *sim, sim_event *event)
     return rc;
 }
 
+static bool sim_can_move(weft_port *port, weft_path *path)
+{
+    const sim_endpoint *endpoint = endpoint_of(port);
+    (void)path;
+    return (port->caps.get || port->caps.put) && !(endpoint->sim->profile.one_way && endpoint->name.rank % 2);
+}
+
 static int move(weft_port *port, weft_path *path, const weft_move *what, enum sim_event_kind kind)
 {
     sim_flow *flow = flow_of(path);
     weft_sim *sim = enter(endpoint_of(port));
     if (kind == SIM_GET ? sim->profile.no_get : sim->profile.no_put)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port has no %s", kind == SIM_GET ? "get" : "put");
+    if (!sim_can_move(port, path))
+        return weft_fail(WEFT_E_UNSUPPORTED, "this simulated rank may not reach other ranks' memory");
     if (what->notify && !port->caps.notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port cannot notify");
     if (what->bytes > port->caps.move_max)
@@ -521,12 +530,6 @@ static int sim_arm(weft_port *port, weft_bell *bell)
 static void sim_disarm(weft_port *port)
 {
     endpoint_of(port)->armed--;
-}
-
-static bool sim_can_move(weft_port *port, weft_path *path)
-{
-    (void)path;
-    return port->caps.get || port->caps.put;
 }
 
 const weft_port_ops weft_sim_ops = {

@@ -38,13 +38,14 @@ typedef struct weft_sim_profile {
     bool local_keys;
     bool torn;                    /* a put's halves become visible at two moments, the later half first */
     bool no_get, no_put, no_notify, no_share;
+    bool one_way;                 /* ranks of odd number may move nothing, as where the kernel refuses it: see can_move */
     bool keyless;                 /* memory is reached by its address alone, as a neighbour's is by the kernel */
     enum weft_amo_domain amo;
     /* what no contract allows, to show that tests notice: frames that vanish or come twice, arrivals that ring nothing */
     uint32_t lose_permille, twice_permille, deaf_permille;
 } weft_sim_profile;
 
-/* By name: calm slow storm narrow shuffled torn copyonly pinched tiny wild kernel grudging
+/* By name: calm slow storm narrow shuffled torn copyonly pinched tiny wild kernel grudging lopsided
  * flipped lossy doubled deaf. NULL when there is none. */
 const weft_sim_profile *weft_sim_profile_find(const char *name);
 /* All of them, for tests that try each; ends with name NULL. */
