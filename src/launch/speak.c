@@ -59,6 +59,12 @@ void weft_speak(const weft_segment *segment, uint32_t local, const char *text)
         nap();
 }
 
+void weft_speak_not(const weft_segment *segment)
+{
+    uint32_t nobody = 0;
+    atomic_compare_exchange_strong(&segment->head->spoken, &nobody, SPOKEN);
+}
+
 void weft_boot_speak(const char *text)
 {
     const char *from = getenv(WEFT_WORD_NAME);

@@ -20,6 +20,8 @@ int weft_boot_alone(weft_boot **boot);
 int weft_boot_segment_again(const weft_word *word, weft_segment *segment);
 /* Writes the fatal text, unless another rank of the segment has; returns when it is out. The caller is about to end. */
 void weft_speak(const weft_segment *segment, uint32_t local, const char *text);
+/* Of the launcher, which tells a rank's end itself: ranks that have not begun to speak are silent from now on. */
+void weft_speak_not(const weft_segment *segment);
 
 /* If the environment says that this process is one of several tasks of a step: 1 and what was seen (cut at `room`), else 0. */
 int weft_step_seen(char *text, size_t room, int *is_pmi1);

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/place.h"
 #include "base/status.h"
+#include "launch/ways.h"
 #include "launch/word.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/pmix_host.h"
@@ -278,8 +279,13 @@ static void rank_ended(job *self, uint32_t index)
     int code = WIFSIGNALED(one->raw_status) ? 128 + WTERMSIG(one->raw_status) : WEXITSTATUS(one->raw_status);
     bool is_failure = code != 0 || state == WEFT_RANK_INIT || state == WEFT_RANK_ABORT;
 
+    /* a rank that has finalized owes the others nothing: they may come to their own end */
+    bool ends_all = state != WEFT_RANK_FINAL || WIFSIGNALED(one->raw_status);
+
     one->is_gone = true;
     self->live--;
+    if (is_failure && ends_all && self->phase == JOB_RUNS) /* before they see it, they need not tell it: we do */
+        weft_speak_not(&self->segment);
     group_signal(self, index, 0);
     if (state != WEFT_RANK_FINAL && state != WEFT_RANK_ABORT)
         atomic_store_explicit(&page->state, WEFT_RANK_DEAD, memory_order_release);
@@ -291,8 +297,6 @@ static void rank_ended(job *self, uint32_t index)
     bool is_told = exec_error_told(self, index, code);
     if (!is_failure || self->phase != JOB_RUNS)
         return;
-    /* a rank that has finalized owes the others nothing: they may come to their own end */
-    bool ends_all = state != WEFT_RANK_FINAL || WIFSIGNALED(one->raw_status);
     if (!is_told && !self->code)
         death_told(self, index, state, code, ends_all);
     if (ends_all)
