@@ -4,6 +4,7 @@
  */
 #include "p2p/arrive.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,10 +62,12 @@ static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *cha
     weft_lane *lane = peer->lane;
     weft_early *early = weft_early_new(lane, peer, head, body);
     if (weft_unlikely(!early)) {
-        weft_log_error("no memory for an unexpected message of %u bytes from rank %u: it is lost, and so is this job.\n"
-                       "Post receives earlier, or lower WEFT_CREDIT_KIB (now %d KiB for each peer).",
-                       head->bytes, peer->name.rank, weft_knob.credit_kib);
-        lane->world->boot->ops->abort(lane->world->boot, 1, "out of memory for unexpected messages");
+        char text[256];
+        snprintf(text, sizeof text,
+                 "no memory for an unexpected message of %u bytes from rank %u: it is lost, and so is this job.\n"
+                 "Post receives earlier, or lower WEFT_CREDIT_KIB (now %d KiB for each peer).",
+                 head->bytes, peer->name.rank, weft_knob.credit_kib);
+        lane->world->boot->ops->abort(lane->world->boot, 1, text);
     }
     weft_match_keep(&chan->match, lane, early);
     lane->counters[WEFT_COUNT_UNEXPECTED]++;
@@ -154,11 +157,12 @@ static void lost(void *owner, void *cookie, int rc)
 {
     weft_peer *peer = cookie;
     weft_lane *lane = owner;
+    char text[600];
     weft_peer_lose(peer, rc);
     if (peer->heard_bye)
         return;
-    weft_log_error("rank %u is lost: %s", peer->name.rank, weft_fail_text(rc));
-    lane->world->boot->ops->abort(lane->world->boot, 1, "a peer is lost");
+    snprintf(text, sizeof text, "rank %u is lost: %s", peer->name.rank, weft_fail_text(rc));
+    lane->world->boot->ops->abort(lane->world->boot, 1, text);
 }
 
 static void *greet(void *owner, const weft_name *who)

@@ -104,7 +104,10 @@ void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
     req->mode = (uint8_t)cts->rung;
     if (cts->rung == WEFT_RUNG_HALVES) {
         req->left = 2; /* our put, and the receiver's FIN */
-        start_move(req, cts->addr + cts->from, cts->from, cts->to - cts->from);
+        if (cts->from == cts->to) /* short messages have no second half: a refused put of nothing would send no DATA to end it */
+            weft_rndv_moved(req, 0);
+        else
+            start_move(req, cts->addr + cts->from, cts->from, cts->to - cts->from);
         return;
     }
     req->moved = cts->from;
