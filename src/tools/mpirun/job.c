@@ -24,6 +24,7 @@
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/pmix_host.h"
 #include "tools/mpirun/signals.h"
+#include "tools/mpirun/waits.h"
 
 #define INHERITED_FD 100 /* high: scripts use the low ones by number */
 
@@ -260,7 +261,7 @@ static void death_told(job *self, uint32_t index, uint32_t state, int code, bool
             snprintf(how, sizeof(how), "was killed by signal %d (SIG%s: %s)%s", sig, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
                      strsignal(sig), WCOREDUMP(one->raw_status) ? " and left a core" : "");
     } else if (state == WEFT_RANK_ABORT) {
-        snprintf(how, sizeof(how), "called MPI_Abort with exit code %d", code);
+        snprintf(how, sizeof(how), "ended the job with exit code %d (MPI_Abort, or an MPI error that is fatal)", code);
     } else if (state == WEFT_RANK_INIT) {
         snprintf(how, sizeof(how), "ended with exit code %d without MPI_Finalize", WEXITSTATUS(one->raw_status));
     } else {
@@ -355,6 +356,7 @@ uint64_t job_deadlines(job *self)
     if (self->timeout_ns && now >= self->timeout_ns && self->phase != JOB_DRAINS) {
         self->timeout_ns = 0;
         complain(124, "the job is ended: it has not finished within %g s (--timeout or MPIEXEC_TIMEOUT)", self->opts->timeout_s);
+        waits_tell(&self->segment, self->count);
         job_end(self, 124);
     }
     if (self->phase == JOB_ENDING && now >= self->deadline_ns)

@@ -16,8 +16,8 @@
 
 enum opt_id {
     OPT_COUNT, OPT_ENV, OPT_X, OPT_GENV, OPT_ENVLIST, OPT_GENVLIST, OPT_ENVNONE, OPT_GENVNONE, OPT_GENVALL, OPT_WDIR, OPT_TAG,
-    OPT_OUTPUT, OPT_STDIN, OPT_TIMEOUT, OPT_BIND, OPT_MAP, OPT_REPORT, OPT_NOTHING, OPT_NOTHING1, OPT_PMIX, OPT_HELP, OPT_VERSION,
-    OPT_HOST, OPT_VERBOSE
+    OPT_OUTPUT, OPT_STDIN, OPT_TIMEOUT, OPT_BIND, OPT_MAP, OPT_REPORT, OPT_NOTHING, OPT_PER_NODE, OPT_PMIX, OPT_HELP, OPT_VERSION,
+    OPT_HOST, OPT_HOSTFILE, OPT_VERBOSE
 };
 
 /* Names without their dashes: -np and --np are the same. */
@@ -35,7 +35,8 @@ static const struct opt_row {
     {"bind-to", OPT_BIND, 1}, {"map-by", OPT_MAP, 1}, {"report-bindings", OPT_REPORT, 0},
     {"oversubscribe", OPT_NOTHING, 0}, {"o", OPT_NOTHING, 0}, {"use-hwthread-cpus", OPT_NOTHING, 0},
     {"allow-run-as-root", OPT_NOTHING, 0}, {"quiet", OPT_NOTHING, 0}, {"q", OPT_NOTHING, 0},
-    {"ppn", OPT_NOTHING1, 1}, {"N", OPT_NOTHING1, 1}, {"npernode", OPT_NOTHING1, 1},
+    {"ppn", OPT_PER_NODE, 1}, {"N", OPT_PER_NODE, 1}, {"npernode", OPT_PER_NODE, 1},
+    {"hostfile", OPT_HOSTFILE, 1}, {"machinefile", OPT_HOSTFILE, 1}, {"f", OPT_HOSTFILE, 1},
     {"host", OPT_HOST, 1}, {"H", OPT_HOST, 1}, {"hosts", OPT_HOST, 1},
     {"pmix", OPT_PMIX, 1}, {"verbose", OPT_VERBOSE, 0}, {"v", OPT_VERBOSE, 0},
     {"help", OPT_HELP, 0}, {"h", OPT_HELP, 0}, {"version", OPT_VERSION, 0}, {"V", OPT_VERSION, 0},
@@ -249,6 +250,7 @@ static int option_take(enum opt_id id, const char *arg, char **values, options *
 
     switch (id) {
     case OPT_COUNT:
+        part->is_counted = true;
         return count_read(arg, values[0], &part->count);
     case OPT_WDIR:
         part->wdir = values[0];
@@ -279,8 +281,11 @@ static int option_take(enum opt_id id, const char *arg, char **values, options *
         if (!rc)
             opts->pmix = (enum pmix_mode)mode;
         return rc;
+    case OPT_HOSTFILE:
+        return complain(2, "%s %s: hosts are not read yet, this mpirun starts ranks on this machine only", arg, values[0]);
+    case OPT_PER_NODE:
+        return count_read(arg, values[0], &part->per_node);
     case OPT_NOTHING:
-    case OPT_NOTHING1:
         return 0;
     default:
         return environment_read(id, values, opts, part);
@@ -339,6 +344,8 @@ static int app_read(int argc, char **argv, int *at, options *opts)
         if (rc)
             return rc;
     }
+    if (part->per_node && !part->is_counted) /* there is one node */
+        part->count = part->per_node;
     if (*at == argc || !strcmp(argv[*at], ":"))
         return complain(2, "no program to start is named%s (usage: mpirun -n RANKS PROGRAM [ARGUMENTS])",
                         opts->app_count > 1 || *at < argc ? " in one of the parts between ':'" : "");

@@ -20,6 +20,8 @@ typedef struct env_edit {
 /* One program of the job: what stands between two ':'. */
 typedef struct app {
     uint32_t count, first; /* its ranks are first .. first + count - 1 */
+    uint32_t per_node;     /* -N: on each machine; 0 = not said */
+    bool is_counted;       /* -n was given */
     char **argv;           /* points into main's argv, NULL-terminated */
     const char *wdir;      /* NULL: ours */
     env_edit *edits;

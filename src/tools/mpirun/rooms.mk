@@ -12,7 +12,8 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/options.c src/tools/mpirun/options.h \
 	src/tools/mpirun/pmix_host.h \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
-	src/tools/mpirun/signals.c src/tools/mpirun/signals.h
+	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
+	src/tools/mpirun/waits.c src/tools/mpirun/waits.h
 if WITH_PMIX
 mpirun_SOURCES += src/tools/mpirun/pmix_host.c
 else
