@@ -183,7 +183,7 @@ static bool sleep_on_futex(const weft_bell *bell, uint64_t limit_ns)
 }
 
 /* One futex, or any number of descriptors: a futex cannot be waited on together with descriptors before Linux 6.7, so a port that
- * rings a futex must offer a descriptor as well once a second source exists (traps: the doorbell). */
+ * rings a futex must offer a descriptor as well once a second source exists. */
 static bool sleep_here(weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
 {
     struct pollfd fds[WEFT_LANE_PORTS];

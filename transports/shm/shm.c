@@ -3,7 +3,7 @@
  * shm: sending, polling and sleeping through the node's segment. The inbox of a rank has a ring for each sender, mapped and claimed
  * by whoever uses it first; the receiver polls the few rings that are open and one word that tells of all others.
  * Ordering with a sleeper: a sender stores its cell, then loads `asleep`; the sleeper stores `asleep`, pays for a membarrier on all
- * CPUs, then looks at its rings (traps: Dekker).
+ * CPUs, then looks at its rings (Dekker's problem).
  */
 #include "transports/shm/shm.h"
 
