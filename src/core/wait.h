@@ -18,13 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mem/segment.h"
 #include "transport/port.h"
 
 #define WEFT_LANE_PORTS 4
 
 struct weft_lane;
-
-enum weft_why { WEFT_WHY_NONE, WEFT_WHY_SEND, WEFT_WHY_RECV, WEFT_WHY_PROBE, WEFT_WHY_REQUESTS, WEFT_WHY_COLLECTIVE, WEFT_WHY_FINALIZE, WEFT_WHY_LAUNCH };
 
 /* (weft_rest, below, says how long to spin and how to sleep.) */
 typedef struct weft_wait {

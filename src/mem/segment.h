@@ -26,6 +26,12 @@
 #define WEFT_SEGMENT_AREA_COUNT 64
 #define WEFT_SEGMENT_RANKS_MOST 4096
 
+/* What a rank waits for. */
+enum weft_why {
+    WEFT_WHY_NONE, WEFT_WHY_SEND, WEFT_WHY_RECV, WEFT_WHY_PROBE, WEFT_WHY_REQUESTS, WEFT_WHY_COLLECTIVE, WEFT_WHY_FINALIZE, WEFT_WHY_LAUNCH
+};
+#define WEFT_STATUS_ANY_TAG (-2)
+
 /* What a rank is doing: written by the rank (relaxed stores), read by the launcher without the rank's help. */
 typedef struct weft_page_status {
     _Atomic uint64_t since_ns;    /* weft_clock_ns when the call began to wait; 0 = not waiting */

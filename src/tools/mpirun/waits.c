@@ -8,8 +8,6 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "core/req.h"
-#include "core/wait.h"
 #include "tools/mpirun/options.h"
 
 #define LINES_MOST 3
@@ -32,7 +30,7 @@ static void describe_peer(const weft_page_status *status, uint32_t why, char *te
     n = peer >= 0 ? snprintf(text, room, " rank %d", peer) : snprintf(text, room, why == WEFT_WHY_COLLECTIVE ? " all" : " any rank");
     if (why == WEFT_WHY_COLLECTIVE || n < 0 || (size_t)n >= room)
         return;
-    if (tag == WEFT_ANY_TAG)
+    if (tag == WEFT_STATUS_ANY_TAG)
         snprintf(text + n, room - (size_t)n, ", any tag");
     else
         snprintf(text + n, room - (size_t)n, ", tag %d", tag);
