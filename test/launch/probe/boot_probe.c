@@ -56,8 +56,11 @@ int main(int argc, char **argv)
         return 4;
     if (!strcmp(mode, "die") && boot->rank == 0)
         return 0;
-    if (!strcmp(mode, "abort") && boot->rank == 0)
-        boot->ops->abort(boot, 42, "the probe was told to");
+    if (!strcmp(mode, "abort")) {
+        boot->ops->fence(boot); /* a rank that still boots would end for want of rank 0's word, and maybe first */
+        if (boot->rank == 0)
+            boot->ops->abort(boot, 42, "the probe was told to");
+    }
     if (!strcmp(mode, "child")) {
         char self[4096];
         ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
