@@ -62,6 +62,8 @@ static const char *const words[] = {
     [-WEFT_E_PENDING] = "the request is neither failed nor complete",
     [-WEFT_E_TOOLARGE] = "a value does not fit the type of its argument",
     [-WEFT_E_REVOKED] = "the communicator is revoked",
+    [-WEFT_E_CORRUPT] = "a message was damaged on its way",
+    [-WEFT_E_STALE] = "the memory is lent no more, as the connection broke",
 };
 _Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence");
 

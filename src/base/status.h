@@ -39,7 +39,9 @@ enum weft_status {
     WEFT_E_PENDING = -25,
     WEFT_E_TOOLARGE = -26,    /* a value does not fit its argument's type */
     WEFT_E_REVOKED = -27,
-    WEFT_E_LAST = -28
+    WEFT_E_CORRUPT = -28,     /* a message is not what was sent: its checksum is wrong */
+    WEFT_E_STALE = -29,       /* a lent key that died with the connection: move the bytes another way */
+    WEFT_E_LAST = -30
 };
 
 /* Describes the error that this thread is about to return, for the error handler's text, and gives `code` back:

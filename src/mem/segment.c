@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "mem/chime.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -285,6 +286,11 @@ void weft_segment_wake(weft_rank_page *page)
 {
     if (weft_likely(!atomic_load_explicit(&page->asleep, memory_order_relaxed)))
         return;
-    if (atomic_exchange_explicit(&page->asleep, 0, memory_order_acq_rel))
+    if (!atomic_exchange_explicit(&page->asleep, 0, memory_order_acq_rel))
+        return;
+    uint64_t chime = atomic_load_explicit(&page->chime, memory_order_relaxed);
+    if (weft_unlikely(chime))
+        weft_chime_ring(page, chime);
+    else
         syscall(SYS_futex, &page->asleep, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

@@ -16,7 +16,7 @@
 #include "base/macros.h"
 
 #define WEFT_SEGMENT_MAGIC 0x57454654u /* "WEFT" */
-#define WEFT_SEGMENT_VERSION 1
+#define WEFT_SEGMENT_VERSION 2
 #define WEFT_PAGE 4096
 
 /* Sizes that the maker writes into the head; readers take them from there. All of it is sparse. */
@@ -25,6 +25,7 @@
 #define WEFT_SEGMENT_AREA_BYTES ((uint64_t)2 << 20)   /* one node area */
 #define WEFT_SEGMENT_AREA_COUNT 64
 #define WEFT_SEGMENT_RANKS_MOST 4096
+#define WEFT_TOLD_ROOM 2048                           /* of one rank's keys and values */
 
 /* What a rank waits for. */
 enum weft_why {
@@ -47,7 +48,8 @@ typedef struct weft_page_status {
 
 /* One page per local rank. */
 typedef struct weft_rank_page {
-    /* doorbell: not 0 while the rank sleeps (a ticket, another each time); whoever finds it so sets 0 and wakes the futex. Alone in its line. */
+    /* doorbell: not 0 while the rank sleeps (a ticket, another each time); whoever finds it so sets 0 and wakes the futex, or rings the
+     * chime where there is one. Alone in its line. */
     _Alignas(WEFT_LINE) _Atomic uint32_t asleep;
     /* set bits name senders (local index) whose ring has news and is not being polled; a line of its own per 512 senders */
     _Alignas(WEFT_LINE) _Atomic uint64_t active_summary; /* bit w: word w of active is not 0 */
@@ -61,7 +63,14 @@ typedef struct weft_rank_page {
     _Atomic uint32_t job_rank;                           /* rank in the job, for whoever finds our bit in its inbox */
     _Atomic uint32_t tickets;                            /* the last one given; the rank's own */
     _Atomic uint32_t membarrier_ok;                      /* registered for GLOBAL_EXPEDITED */
+    /* a socket's name to send to instead of waking the futex (mem/chime); 0: none. The owner's, changed only while awake */
+    _Alignas(WEFT_LINE) _Atomic uint64_t chime;
+    _Atomic uint32_t chime_deaf;                         /* set by a neighbour that could not reach it */
     _Alignas(WEFT_LINE) weft_page_status status;
+    /* what the rank tells others who ask: key\0, u16 length, value, ...; complete once has_told is set (release; a futex) */
+    _Alignas(WEFT_LINE) _Atomic uint32_t has_told;
+    uint32_t told_bytes;
+    char told[WEFT_TOLD_ROOM];
 } weft_rank_page;
 
 _Static_assert(sizeof(weft_rank_page) <= WEFT_PAGE, "one page per rank");

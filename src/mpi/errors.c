@@ -42,7 +42,9 @@ static const short classes[] = {
     [-WEFT_E_IN_STATUS] = MPI_ERR_IN_STATUS,
     [-WEFT_E_PENDING] = MPI_ERR_PENDING,
     [-WEFT_E_TOOLARGE] = MPI_ERR_VALUE_TOO_LARGE,
-    [-WEFT_E_REVOKED] = MPI_ERR_OTHER, /* MPI 5.0 has no class of its own for it */
+    [-WEFT_E_REVOKED] = MPI_ERR_OTHER, /* MPI 5.0 has no class of its own for it ... */
+    [-WEFT_E_CORRUPT] = MPI_ERR_OTHER, /* ... nor for this */
+    [-WEFT_E_STALE] = MPI_ERR_INTERN, /* p2p never lets it out */
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
 
@@ -118,9 +120,35 @@ static const class_text texts[] = {
 };
 #undef ROW
 
+#define ROW(name, sentence) [MPI_T_##name - MPI_T_ERR_CANNOT_INIT] = {"MPI_T_" #name, sentence}
+static const class_text tool_texts[] = {
+    ROW(ERR_CANNOT_INIT, "the tool interface cannot be initialized"),
+    ROW(ERR_NOT_ACCESSIBLE, "the requested function is not accessible"),
+    ROW(ERR_NOT_INITIALIZED, "the tool interface is not initialized"),
+    ROW(ERR_NOT_SUPPORTED, "the requested function is not supported"),
+    ROW(ERR_MEMORY, "out of memory"),
+    ROW(ERR_INVALID, "invalid use of the tool interface, or a bad argument"),
+    ROW(ERR_INVALID_INDEX, "no variable, category, enumeration item or event has this index"),
+    ROW(ERR_INVALID_ITEM, "no enumeration item has this index"),
+    ROW(ERR_INVALID_SESSION, "invalid session of performance variables"),
+    ROW(ERR_INVALID_HANDLE, "invalid handle of the tool interface"),
+    ROW(ERR_INVALID_NAME, "no variable, category or event has this name"),
+    ROW(ERR_OUT_OF_HANDLES, "no more handles are available"),
+    ROW(ERR_OUT_OF_SESSIONS, "no more sessions are available"),
+    ROW(ERR_CVAR_SET_NOT_NOW, "the control variable cannot be set now"),
+    ROW(ERR_CVAR_SET_NEVER, "the control variable can never be set"),
+    ROW(ERR_PVAR_NO_WRITE, "the performance variable cannot be written or reset"),
+    ROW(ERR_PVAR_NO_STARTSTOP, "the performance variable cannot be started or stopped"),
+    ROW(ERR_PVAR_NO_ATOMIC, "the performance variable cannot be read and reset in one step"),
+};
+#undef ROW
+
 static const class_text *text_of(int mpi_code)
 {
     static const class_text strange = {"error", "unknown error code"};
+    int tool_code = mpi_code - MPI_T_ERR_CANNOT_INIT;
+    if (tool_code >= 0 && tool_code < (int)weft_count(tool_texts))
+        return &tool_texts[tool_code];
     return mpi_code >= 0 && mpi_code < (int)weft_count(texts) && texts[mpi_code].name ? &texts[mpi_code] : &strange;
 }
 

@@ -120,7 +120,7 @@ static void test_knobs(void)
     setenv("WEFT_WHATEVER_THIS_IS", "1", 1);
     heard(load, text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_EAGER_MAX=3.5K is not understood"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_LARGE_BY=magic is not understood (auto|copy|get|halves)"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_LARGE_BY=magic is not understood (auto|copy|get|halves|put)"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_START_TIMEOUT_S=0 is out of range (1 to 86400): using 1"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_EAGER_MAXX is not a knob of Weft: did you mean WEFT_EAGER_MAX?"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_WHATEVER_THIS_IS is not a knob of Weft: weft-info"));

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bare: a thread of the kernel's that libc knows nothing of, and system calls without errno. For a helper that must go on while
+ * the process may be anywhere in libc: no thread-local storage, no stack protector, no locks, no allocation. libc still holds the
+ * process for single-threaded, and so keeps its fast paths and tells us the truth about the program's own threads.
+ * Invariant: what runs in such a thread is marked WEFT_BARE and calls nothing but weft_bare_call and what is marked so too.
+ */
+#ifndef WEFT_BASE_BARE_H
+#define WEFT_BASE_BARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#if defined(__has_attribute) && __has_attribute(no_stack_protector)
+#define WEFT_BARE __attribute__((no_stack_protector, no_instrument_function))
+#else
+#define WEFT_BARE __attribute__((no_instrument_function))
+#endif
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define WEFT_IS_SANITIZED 1
+#endif
+#endif
+#if !defined(WEFT_IS_SANITIZED) && (defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__))
+#define WEFT_IS_SANITIZED 1
+#endif
+#ifndef WEFT_IS_SANITIZED
+#define WEFT_IS_SANITIZED 0
+#endif
+
+/* Sanitizers keep a state per thread, which such a thread has not. */
+#if (defined(__x86_64__) || defined(__aarch64__)) && !WEFT_IS_SANITIZED
+#define WEFT_BARE_THREADS true
+#else
+#define WEFT_BARE_THREADS false
+#endif
+
+/* A system call made here and now, past libc; the result as the kernel gives it: -errno. Where WEFT_BARE_CALLS is false it is
+ * libc's syscall() after all. */
+#if defined(__x86_64__)
+#define WEFT_BARE_CALLS true
+static inline __attribute__((always_inline)) long weft_bare_call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    long result;
+    register long fourth __asm__("r10") = d;
+    register long fifth __asm__("r8") = e;
+    register long sixth __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+#elif defined(__aarch64__)
+#define WEFT_BARE_CALLS true
+static inline __attribute__((always_inline)) long weft_bare_call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long call __asm__("x8") = number;
+    register long first __asm__("x0") = a;
+    register long second __asm__("x1") = b;
+    register long third __asm__("x2") = c;
+    register long fourth __asm__("x3") = d;
+    register long fifth __asm__("x4") = e;
+    register long sixth __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(first)
+                     : "r"(call), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "memory");
+    return first;
+}
+#else
+#include <errno.h>
+#include <unistd.h>
+#define WEFT_BARE_CALLS false
+static inline long weft_bare_call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    long result = syscall(number, a, b, c, d, e, f);
+    return result == -1 ? -errno : result;
+}
+#endif
+static inline __attribute__((always_inline)) long weft_bare_call(long number, long a, long b, long c, long d)
+{
+    return weft_bare_call6(number, a, b, c, d, 0, 0);
+}
+
+/* Runs `run` in such a thread, all signals blocked, on a stack of its own (64 KiB, never freed). It may return: the thread ends.
+ * Its id, or -errno; -ENOSYS where WEFT_BARE_THREADS is false. */
+int weft_bare_thread(void (*run)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * chime: see chime.h.
+ */
+#include "mem/chime.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define NAME_TRIES 4
+#define DRAIN_MOST 4096 /* a flood from elsewhere must not keep us here */
+
+/* The process's end for ringing others, made when it first rings: -1 until then. A program that closed it (or all descriptors) finds
+ * out by the next send's error, and another one is made. */
+static _Atomic int ringer = -1;
+
+static socklen_t address_of(uint64_t name, struct sockaddr_un *address)
+{
+    int n;
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    n = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "weft-chime-%016llx", (unsigned long long)name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static int datagram_socket(void)
+{
+    return socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+/* A name that nobody can know before we show it: it cannot be taken beforehand, nor meant for somebody who is gone. */
+static bool bind_to_fresh_name(int fd, uint64_t *name)
+{
+    for (int i = 0; i < NAME_TRIES; i++) {
+        struct sockaddr_un address;
+        socklen_t bytes;
+        if (getrandom(name, sizeof *name, GRND_NONBLOCK) != (ssize_t)sizeof *name || !*name)
+            continue;
+        bytes = address_of(*name, &address);
+        if (bind(fd, (struct sockaddr *)&address, bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+int weft_chime_open(weft_rank_page *page)
+{
+    uint64_t name = 0;
+    int fd = datagram_socket();
+    if (fd < 0)
+        return -1;
+    if (!bind_to_fresh_name(fd, &name)) {
+        close(fd);
+        return -1;
+    }
+    atomic_store_explicit(&page->chime_deaf, 0, memory_order_relaxed);
+    /* whoever sees us asleep later, sees the name: doze is an ordered store, wake an acquiring exchange */
+    atomic_store_explicit(&page->chime, name, memory_order_release);
+    return fd;
+}
+
+void weft_chime_close(weft_rank_page *page, int fd)
+{
+    atomic_store_explicit(&page->chime, 0, memory_order_release);
+    close(fd);
+}
+
+void weft_chime_drain(int fd)
+{
+    char byte;
+    for (int i = 0; i < DRAIN_MOST && recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0; i++)
+        ;
+}
+
+/* 0 or errno. */
+static int send_to(int fd, uint64_t name)
+{
+    struct sockaddr_un address;
+    socklen_t bytes = address_of(name, &address);
+    ssize_t sent;
+    do
+        sent = sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address, bytes);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? errno : 0;
+}
+
+/* By a socket of its own, which owes nothing to anybody: EAGAIN then means that the owner's queue is full. */
+static int send_afresh(uint64_t name, bool keeps)
+{
+    int fd = datagram_socket(), rc, none = -1;
+    if (fd < 0)
+        return errno;
+    rc = send_to(fd, name);
+    if (!keeps || !atomic_compare_exchange_strong_explicit(&ringer, &none, fd, memory_order_relaxed, memory_order_relaxed))
+        close(fd);
+    return rc;
+}
+
+void weft_chime_ring(weft_rank_page *page, uint64_t name)
+{
+    int keep = errno, fd = atomic_load_explicit(&ringer, memory_order_relaxed);
+    int rc = fd < 0 ? send_afresh(name, true) : send_to(fd, name);
+    if (rc == EBADF || rc == ENOTSOCK || rc == EINVAL || rc == EAFNOSUPPORT || rc == EISCONN || rc == EOPNOTSUPP || rc == EPROTOTYPE) {
+        /* it was closed behind our back, and the number may be somebody else's by now */
+        atomic_compare_exchange_strong_explicit(&ringer, &fd, -1, memory_order_relaxed, memory_order_relaxed);
+        rc = send_afresh(name, true);
+    } else if (rc == EAGAIN) { /* bytes that others have not read yet may fill our end: this is no word of the owner's queue */
+        rc = send_afresh(name, false);
+    }
+    if (rc && rc != EAGAIN)
+        atomic_store_explicit(&page->chime_deaf, 1, memory_order_relaxed);
+    errno = keep;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * news: the list of ranges that changed. Whoever tells may be anywhere: inside malloc, in a signal handler, in a thread that libc
+ * does not know. So telling never waits for anybody: a slot whose last owner was cut off in the middle of its store, or was
+ * overtaken by a whole round, is not fought for; `next` jumps a round instead, and every reader finds that it lost count and
+ * forgets all. Compiled into the library and into libweft-watch.so. Invariant: a reader that is told true has seen every range of
+ * every ticket.
+ */
+#include <sched.h>
+#include <time.h>
+
+#include "base/bare.h"
+#include "mem/watch.h"
+
+#define STORING ((uint64_t)1 << 63) /* in a turn: its owner is between its first store and its last */
+
+WEFT_BARE void weft_news_tell(weft_news *news, uint64_t start, uint64_t end)
+{
+    uint64_t ticket = atomic_fetch_add_explicit(&news->next, 1, memory_order_acq_rel);
+    weft_news_slot *slot = &news->slots[ticket % WEFT_NEWS_ROOM];
+    uint64_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
+
+    if ((turn & STORING) || turn > ticket ||
+        !atomic_compare_exchange_strong_explicit(&slot->turn, &turn, STORING | (ticket + 1), memory_order_acq_rel,
+                                                 memory_order_relaxed)) {
+        atomic_fetch_add_explicit(&news->next, WEFT_NEWS_ROOM, memory_order_acq_rel);
+        return;
+    }
+    /* Release: a reader that finds them under the old turn must then find the turn changed. */
+    atomic_store_explicit(&slot->start, start, memory_order_release);
+    atomic_store_explicit(&slot->end, end, memory_order_release);
+    atomic_store_explicit(&slot->turn, ticket + 1, memory_order_release);
+}
+
+/* The n-th time in a row that a reader finds somebody in the middle of telling: the other may need this CPU. False: given up. */
+static bool wait_a_little(unsigned n)
+{
+    if (n < 64)
+        weft_cpu_relax();
+    else if (n < 256)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL); /* a real-time thread must leave the CPU to others */
+    return n < 512;
+}
+
+/* Reads one slot. False: its owner overtook us, or was cut off. */
+static bool read_slot(const weft_news *news, uint64_t ticket, weft_range *range)
+{
+    const weft_news_slot *slot = &news->slots[ticket % WEFT_NEWS_ROOM];
+
+    for (unsigned n = 0;; n++) {
+        uint64_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
+        if (turn == ticket + 1) {
+            range->start = atomic_load_explicit(&slot->start, memory_order_acquire);
+            range->end = atomic_load_explicit(&slot->end, memory_order_acquire);
+            return atomic_load_explicit(&slot->turn, memory_order_relaxed) == turn;
+        }
+        if ((turn & ~STORING) > ticket + 1 || !wait_a_little(n) ||
+            atomic_load_explicit(&news->next, memory_order_acquire) - ticket > WEFT_NEWS_ROOM)
+            return false;
+    }
+}
+
+bool weft_news_read(const weft_news *news, uint64_t *cursor, void (*each)(void *arg, weft_range range), void *arg)
+{
+    uint32_t busy = atomic_load_explicit(&news->busy, memory_order_acquire);
+
+    /* Odd: events are being read. When it changed, those that we might have seen the effect of are in the list. No giving up: the
+     * listener is in a stretch without system calls that wait. */
+    for (unsigned n = 0; (busy & 1) && atomic_load_explicit(&news->busy, memory_order_acquire) == busy; n++)
+        wait_a_little(n);
+
+    uint64_t next = atomic_load_explicit(&news->next, memory_order_acquire);
+    while (*cursor != next) {
+        weft_range range;
+        if (next - *cursor > WEFT_NEWS_ROOM || !read_slot(news, *cursor, &range)) {
+            *cursor = atomic_load_explicit(&news->next, memory_order_acquire);
+            return false;
+        }
+        *cursor += 1;
+        each(arg, range);
+    }
+    return true;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * preload: libweft-watch.so, put in front of a program by mpirun. Stands before libc's calls that change mappings, syscall()
+ * among them, and publishes what will change before it does. It knows which ranges the program mapped through it: only those it
+ * can answer for, because what malloc maps, unmaps and trims never leaves libc. Nobody can stand before a system call that is
+ * made inline: when the kernel gives out an address that is still held for mapped, that is published, but not what was mapped
+ * inline again; so nothing rests on it alone unless the user says so (watch.c). mprotect is not among the calls: it changes who
+ * may use pages, not which pages they are. Invariant: a range leaves `seen` before its news, and its news are out before the system
+ * call.
+ * It must work before libc is ready, inside signal handlers, in a child after fork or vfork, and in programs that know nothing of
+ * MPI.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+#include "mem/ranges.h"
+#include "mem/watch_preload.h"
+
+#define SEEN_ROOM 8192
+#define ATTACHED_ROOM 64
+#define PATIENCE 100000 /* tries for the lock; its owner is then taken for dead */
+#define GUARD_INSTALL 102 /* MADV_GUARD_INSTALL, since Linux 6.13 */
+#define DONTNEED_LOCKED 24
+#define DONTUNMAP 4          /* MREMAP_DONTUNMAP, since 5.7 */
+#define PROCESS_MADVISE 440  /* a system call that has the same number everywhere, since 5.10 */
+#define VECTORS_MOST 1024
+#define OPEN __attribute__((visibility("default")))
+
+static bool saw(uint64_t start, uint64_t end);
+
+OPEN weft_preload weft_preload_watch = {.version = WEFT_PRELOAD_VERSION, .bytes = sizeof(weft_preload), .saw = saw};
+
+static weft_range seen_at[SEEN_ROOM];
+static weft_ranges seen = {.room = SEEN_ROOM, .at = seen_at};
+static struct attached {
+    uint64_t start, bytes;
+} attached[ATTACHED_ROOM];
+
+/* -- the lock: names its owner by the address of its errno, so that a signal handler that interrupted the owner knows itself
+ * -- */
+
+static _Atomic(void *) owner;
+static _Atomic bool is_broken; /* somebody died or was interrupted inside: nothing that was seen can be trusted any more */
+
+static bool lock(void)
+{
+    void *me = &errno;
+
+    for (int n = 0; n < PATIENCE && !atomic_load_explicit(&is_broken, memory_order_relaxed); n++) {
+        void *nobody = NULL;
+        if (atomic_compare_exchange_weak_explicit(&owner, &nobody, me, memory_order_acquire, memory_order_relaxed))
+            return true;
+        if (nobody == me)
+            break;
+        if (n > 16)
+            sched_yield();
+    }
+    atomic_store(&is_broken, true);
+    return false;
+}
+
+static void unlock(void) { atomic_store_explicit(&owner, NULL, memory_order_release); }
+
+static void leave_to_child(void)
+{
+    if (atomic_exchange(&owner, NULL))
+        atomic_store(&is_broken, true);
+}
+
+/* -- what was seen -- */
+
+static uint64_t page_mask(void)
+{
+    static _Atomic uint64_t mask;
+    uint64_t known = atomic_load_explicit(&mask, memory_order_relaxed);
+
+    if (!known) {
+        known = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+        atomic_store_explicit(&mask, known, memory_order_relaxed);
+    }
+    return known;
+}
+
+static weft_range whole_pages(const void *addr, size_t bytes)
+{
+    uint64_t mask = page_mask(), first = (uint64_t)(uintptr_t)addr, start = first & ~mask, end = (first + bytes + mask) & ~mask;
+    return (weft_range){start, end < start ? UINT64_MAX & ~mask : end};
+}
+
+static bool saw(uint64_t start, uint64_t end)
+{
+    if (!lock())
+        return false;
+    bool is_seen = weft_ranges_hold(&seen, start, end);
+    unlock();
+    return is_seen;
+}
+
+/* Addresses that the kernel has just given out. Are they still held for mapped, somebody unmapped them behind our back. */
+static void come(weft_range range)
+{
+    bool is_news = true;
+
+    if (range.start >= range.end)
+        return;
+    if (lock()) {
+        uint32_t at = weft_ranges_after(&seen, range.start);
+        is_news = at < seen.count && seen.at[at].start < range.end;
+        if (is_news)
+            weft_ranges_remove(&seen, range.start, range.end);
+        unlock();
+    }
+    if (is_news)
+        weft_news_tell(&weft_preload_watch.news, range.start, range.end);
+}
+
+static void see(weft_range range)
+{
+    if (range.start < range.end && lock()) {
+        weft_ranges_add(&seen, range.start, range.end); /* no room: not seen, so never answered for */
+        unlock();
+    }
+}
+
+/* These addresses are about to become something else. */
+static void lose(weft_range range)
+{
+    if (range.start >= range.end)
+        return;
+    if (lock()) {
+        weft_ranges_remove(&seen, range.start, range.end);
+        unlock();
+    }
+    weft_news_tell(&weft_preload_watch.news, range.start, range.end);
+}
+
+/* -- the calls behind ours -- */
+
+static struct {
+    long (*syscall)(long, ...);
+    int (*munmap)(void *, size_t);
+    void *(*mmap)(void *, size_t, int, int, int, off_t);
+    void *(*mremap)(void *, size_t, size_t, int, ...);
+    int (*madvise)(void *, size_t, int);
+    int (*brk)(void *);
+    void *(*sbrk)(intptr_t);
+    void *(*shmat)(int, const void *, int);
+    int (*shmdt)(const void *);
+} behind;
+
+/* Others may have been preloaded after us: theirs are called, not libc's. Until this has run, the system calls are made
+ * directly. */
+static __attribute__((constructor)) void find_behind(void)
+{
+    *(void **)&behind.syscall = dlsym(RTLD_NEXT, "syscall");
+    *(void **)&behind.munmap = dlsym(RTLD_NEXT, "munmap");
+    *(void **)&behind.mmap = dlsym(RTLD_NEXT, "mmap");
+    *(void **)&behind.mremap = dlsym(RTLD_NEXT, "mremap");
+    *(void **)&behind.madvise = dlsym(RTLD_NEXT, "madvise");
+    *(void **)&behind.brk = dlsym(RTLD_NEXT, "brk");
+    *(void **)&behind.sbrk = dlsym(RTLD_NEXT, "sbrk");
+    *(void **)&behind.shmat = dlsym(RTLD_NEXT, "shmat");
+    *(void **)&behind.shmdt = dlsym(RTLD_NEXT, "shmdt");
+    pthread_atfork(NULL, NULL, leave_to_child);
+}
+
+static long call(long number, long a, long b, long c, long d, long e, long f)
+{
+    if (!behind.syscall && !WEFT_BARE_CALLS)
+        *(void **)&behind.syscall = dlsym(RTLD_NEXT, "syscall");
+    if (behind.syscall)
+        return behind.syscall(number, a, b, c, d, e, f);
+    long got = weft_bare_call6(number, a, b, c, d, e, f);
+    if (got >= 0 || got < -4095)
+        return got;
+    errno = (int)-got;
+    return -1;
+}
+
+/* -- mapping, by whatever call -- */
+
+static void before_mmap(const void *addr, size_t bytes, int flags)
+{
+    if (flags & MAP_FIXED)
+        lose(whole_pages(addr, bytes));
+}
+
+static void after_mmap(void *got, size_t bytes, int flags)
+{
+    if (got == MAP_FAILED)
+        return;
+    come(whole_pages(got, bytes));
+    if ((flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE)
+        see(whole_pages(got, bytes));
+}
+
+/* Was what moves seen? Then it is where it comes to, too. */
+static bool before_mremap(const void *old, size_t old_bytes, size_t new_bytes, int flags, const void *to)
+{
+    weft_range before = whole_pages(old, old_bytes), kept = whole_pages(old, new_bytes);
+    bool moves = (flags & MREMAP_FIXED) || ((flags & MREMAP_MAYMOVE) && (new_bytes > old_bytes || (flags & DONTUNMAP)));
+    bool was_seen = saw(before.start, before.end);
+
+    if (flags & MREMAP_FIXED)
+        lose(whole_pages(to, new_bytes));
+    if (moves)
+        lose(before);
+    else if (kept.end < before.end)
+        lose((weft_range){kept.end, before.end});
+    return was_seen;
+}
+
+static void after_mremap(void *got, const void *old, size_t old_bytes, size_t new_bytes, bool was_seen)
+{
+    if (got == MAP_FAILED)
+        return;
+    weft_range now = whole_pages(got, new_bytes), before = whole_pages(old, old_bytes);
+    if (got != old)
+        come(now);
+    else if (before.end < now.end)
+        come((weft_range){before.end, now.end}); /* it grew where it stands */
+    if (was_seen)
+        see(now);
+}
+
+static void before_madvise(const void *addr, size_t bytes, int advice)
+{
+    weft_range range = whole_pages(addr, bytes);
+    bool throws_away = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE || advice == DONTNEED_LOCKED ||
+                       advice == GUARD_INSTALL;
+
+    if (throws_away)
+        weft_news_tell(&weft_preload_watch.news, range.start | WEFT_NEWS_EMPTIED, range.end);
+}
+
+OPEN int munmap(void *addr, size_t bytes)
+{
+    lose(whole_pages(addr, bytes));
+    return behind.munmap ? behind.munmap(addr, bytes) : (int)call(SYS_munmap, (long)addr, (long)bytes, 0, 0, 0, 0);
+}
+
+OPEN void *mmap(void *addr, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    before_mmap(addr, bytes, flags);
+    void *got = behind.mmap ? behind.mmap(addr, bytes, protection, flags, fd, offset)
+                            : (void *)call(SYS_mmap, (long)addr, (long)bytes, protection, flags, fd, offset);
+    after_mmap(got, bytes, flags);
+    return got;
+}
+
+OPEN void *mmap64(void *addr, size_t bytes, int protection, int flags, int fd, off64_t offset)
+{
+    return mmap(addr, bytes, protection, flags, fd, offset);
+}
+
+OPEN void *mremap(void *old, size_t old_bytes, size_t new_bytes, int flags, ...)
+{
+    va_list rest;
+    void *to = NULL;
+
+    va_start(rest, flags);
+    if (flags & (MREMAP_FIXED | DONTUNMAP))
+        to = va_arg(rest, void *);
+    va_end(rest);
+    bool was_seen = before_mremap(old, old_bytes, new_bytes, flags, to);
+    void *got = behind.mremap ? behind.mremap(old, old_bytes, new_bytes, flags, to)
+                              : (void *)call(SYS_mremap, (long)old, (long)old_bytes, (long)new_bytes, flags, (long)to, 0);
+    after_mremap(got, old, old_bytes, new_bytes, was_seen);
+    return got;
+}
+
+OPEN int madvise(void *addr, size_t bytes, int advice)
+{
+    before_madvise(addr, bytes, advice);
+    return behind.madvise ? behind.madvise(addr, bytes, advice)
+                          : (int)call(SYS_madvise, (long)addr, (long)bytes, advice, 0, 0, 0);
+}
+
+/* -- the heap: libc knows where it ends, so there is no doing without its calls -- */
+
+static void *call_sbrk(intptr_t change)
+{
+    if (!behind.sbrk)
+        *(void **)&behind.sbrk = dlsym(RTLD_NEXT, "sbrk");
+    return behind.sbrk(change);
+}
+
+OPEN int brk(void *end)
+{
+    char *now = call_sbrk(0);
+
+    if ((char *)end < now)
+        lose(whole_pages(end, (size_t)(now - (char *)end)));
+    if (!behind.brk)
+        *(void **)&behind.brk = dlsym(RTLD_NEXT, "brk");
+    return behind.brk(end);
+}
+
+OPEN void *sbrk(intptr_t change)
+{
+    if (change < 0) {
+        char *now = call_sbrk(0);
+        lose(whole_pages(now + change, (size_t)-change));
+    }
+    return call_sbrk(change);
+}
+
+/* -- SysV memory: shmdt names no length -- */
+
+static uint64_t attached_bytes(uint64_t start, bool forgets)
+{
+    uint64_t bytes = 0;
+
+    if (!lock())
+        return 0;
+    for (int i = 0; i < ATTACHED_ROOM; i++)
+        if (attached[i].bytes && attached[i].start == start) {
+            bytes = attached[i].bytes;
+            if (forgets)
+                attached[i].bytes = 0;
+            break;
+        }
+    unlock();
+    return bytes;
+}
+
+static void attach(uint64_t start, uint64_t bytes)
+{
+    if (!lock())
+        return;
+    for (int i = 0; i < ATTACHED_ROOM; i++)
+        if (!attached[i].bytes) {
+            attached[i] = (struct attached){start, bytes};
+            weft_ranges_add(&seen, start, start + bytes);
+            break; /* no room: not seen */
+        }
+    unlock();
+}
+
+/* The segment's size; 0: we may not ask. */
+static uint64_t before_shmat(int id, const void *addr, int flags)
+{
+    int saved = errno;
+    struct shmid_ds about = {.shm_segsz = 0};
+    bool is_known = shmctl(id, IPC_STAT, &about) == 0;
+
+    errno = saved;
+    if (addr && (flags & SHM_REMAP)) /* a segment that we may not look at could end anywhere */
+        lose(is_known ? whole_pages(addr, about.shm_segsz) : (weft_range){(uint64_t)(uintptr_t)addr & ~page_mask(), UINT64_MAX});
+    return is_known ? about.shm_segsz : 0;
+}
+
+static void after_shmat(void *got, uint64_t bytes)
+{
+    if (got == (void *)-1 || !bytes)
+        return;
+    weft_range range = whole_pages(got, bytes);
+    come(range);
+    attach(range.start, range.end - range.start);
+}
+
+static void before_shmdt(const void *addr)
+{
+    uint64_t start = (uint64_t)(uintptr_t)addr, bytes = attached_bytes(start, true);
+
+    if (bytes)
+        lose((weft_range){start, start + bytes});
+}
+
+OPEN void *shmat(int id, const void *addr, int flags)
+{
+    uint64_t bytes = before_shmat(id, addr, flags);
+
+    if (!behind.shmat)
+        *(void **)&behind.shmat = dlsym(RTLD_NEXT, "shmat");
+    void *got = behind.shmat(id, addr, flags);
+    after_shmat(got, bytes);
+    return got;
+}
+
+OPEN int shmdt(const void *addr)
+{
+    before_shmdt(addr);
+    if (!behind.shmdt)
+        *(void **)&behind.shmdt = dlsym(RTLD_NEXT, "shmdt");
+    return behind.shmdt(addr);
+}
+
+/* -- syscall(): the same calls without their names -- */
+
+static void before_brk(uint64_t end)
+{
+    uint64_t now = (uint64_t)call(SYS_brk, 0, 0, 0, 0, 0, 0);
+
+    if (end && end < now)
+        lose(whole_pages((void *)(uintptr_t)end, now - end));
+}
+
+/* Of whichever process: news too many do no harm. What the kernel would refuse is not followed. */
+static void before_process_madvise(const struct iovec *vectors, size_t count, int advice)
+{
+    if (vectors && count <= VECTORS_MOST)
+        for (size_t i = 0; i < count; i++)
+            before_madvise(vectors[i].iov_base, vectors[i].iov_len, advice);
+}
+
+/* What the call that follows needs to know: was it seen, how large is it. */
+static uint64_t before_call(long number, const long *a)
+{
+    switch (number) {
+    case SYS_munmap:
+    case SYS_remap_file_pages:
+        lose(whole_pages((void *)a[0], (size_t)a[1]));
+        return 0;
+    case SYS_mmap:
+        before_mmap((void *)a[0], (size_t)a[1], (int)a[3]);
+        return 0;
+    case SYS_mremap:
+        return before_mremap((void *)a[0], (size_t)a[1], (size_t)a[2], (int)a[3], (void *)a[4]);
+    case SYS_madvise:
+        before_madvise((void *)a[0], (size_t)a[1], (int)a[2]);
+        return 0;
+    case PROCESS_MADVISE:
+        before_process_madvise((const struct iovec *)a[1], (size_t)a[2], (int)a[3]);
+        return 0;
+    case SYS_brk:
+        before_brk((uint64_t)a[0]);
+        return 0;
+    case SYS_shmat:
+        return before_shmat((int)a[0], (void *)a[1], (int)a[2]);
+    case SYS_shmdt:
+        before_shmdt((void *)a[0]);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static void after_call(long number, const long *a, long got, uint64_t known)
+{
+    if (number == SYS_mmap)
+        after_mmap((void *)got, (size_t)a[1], (int)a[3]);
+    else if (number == SYS_mremap)
+        after_mremap((void *)got, (void *)a[0], (size_t)a[1], (size_t)a[2], known != 0);
+    else if (number == SYS_shmat)
+        after_shmat((void *)got, known);
+}
+
+/* Reads six arguments whether or not they were given, as libc's does. */
+OPEN long syscall(long number, ...)
+{
+    va_list rest;
+    long a[6];
+
+    va_start(rest, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+    uint64_t known = before_call(number, a);
+    long got = call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    after_call(number, a, got, known);
+    return got;
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * regcache: see the header. Owners (core, p2p) call it under their lane's lock.
+ * Invariants: whatever the tree holds was covered by the watch before it was mapped, and the news since then are heeded before
+ * any look-up answers; an entry with references is never unmapped; pinned_bytes and pinned_regions count what is mapped or about
+ * to be.
+ */
+#include "mem/regcache.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "mem/regcache_parts.h"
+
+static const weft_news silence; /* of devices that page on demand: nothing ever changes for them */
+
+static weft_regentry *entry_of(weft_regnode *node) { return (weft_regentry *)(void *)node; }
+static uint32_t state_of(const weft_regentry *entry) { return atomic_load_explicit(&entry->state, memory_order_acquire); }
+static bool is_ready(const weft_regnode *node) { return state_of((const weft_regentry *)(const void *)node) == WEFT_REG_READY; }
+static bool is_any(const weft_regnode *node) { return node != NULL; }
+
+/* By the page of a look-up's first byte. Multiplied, because buffers like to be a power of two apart. */
+static weft_regentry **slot_of(weft_regcache *cache, uint64_t addr)
+{
+    return &cache->lately[(addr / 4096 * 0x9e3779b97f4a7c15u) >> (64 - WEFT_REG_SLOT_BITS)];
+}
+
+/* A child has the parent's list of pins, and none of its pins: nothing of theirs is unmapped or freed there. */
+static bool is_ours(const weft_regcache *cache) { return getpid() == cache->process; }
+
+/* -- entries -- */
+
+static weft_regentry *make_entry(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
+{
+    weft_regentry *entry = NULL;
+
+    if (posix_memalign((void **)&entry, 64, sizeof(*entry) + cache->config.record_bytes))
+        return NULL;
+    memset(entry, 0, sizeof(*entry) + cache->config.record_bytes);
+    entry->node.start = entry->pin.start = start;
+    entry->node.end = entry->pin.end = end;
+    entry->node.rights = entry->pin.rights = rights;
+    atomic_init(&entry->state, WEFT_REG_MAPPING);
+    weft_list_init(&entry->idle);
+    weft_list_init(&entry->job);
+    return entry;
+}
+
+void weft_regentry_free(weft_regcache *cache, weft_regentry *entry)
+{
+    (void)cache;
+    free(entry);
+}
+
+int weft_regentry_map(weft_regcache *cache, weft_regentry *entry, uint64_t *ns)
+{
+    uint64_t before = weft_clock_ns();
+    int rc = cache->config.map(cache->config.owner, (void *)(uintptr_t)entry->node.start, entry->node.end - entry->node.start,
+                               entry->node.rights, entry->pin.record);
+    *ns = weft_clock_ns() - before;
+    return rc;
+}
+
+static void count_in(weft_regcache *cache, const weft_regentry *entry)
+{
+    cache->counts.pinned_regions++;
+    cache->counts.pinned_bytes += entry->node.end - entry->node.start;
+    if (cache->counts.pinned_bytes > cache->counts.most_pinned_bytes)
+        cache->counts.most_pinned_bytes = cache->counts.pinned_bytes;
+}
+
+static void count_out(weft_regcache *cache, const weft_regentry *entry)
+{
+    cache->counts.pinned_regions--;
+    cache->counts.pinned_bytes -= entry->node.end - entry->node.start;
+}
+
+static void keep(weft_regcache *cache, weft_regentry *entry)
+{
+    weft_regtree_add(&cache->root, &entry->node);
+    entry->is_kept = true;
+}
+
+/* No look-up finds it any more. */
+static void let_go(weft_regcache *cache, weft_regentry *entry)
+{
+    if (!entry->is_kept)
+        return;
+    weft_regtree_remove(&cache->root, &entry->node);
+    entry->is_kept = false;
+    if ((entry->node.end - entry->node.start) / 4096 < WEFT_REG_SLOTS) {
+        for (uint64_t at = entry->node.start; at < entry->node.end; at += 4096)
+            if (*slot_of(cache, at) == entry)
+                *slot_of(cache, at) = NULL;
+        return;
+    }
+    for (int i = 0; i < WEFT_REG_SLOTS; i++)
+        if (cache->lately[i] == entry)
+            cache->lately[i] = NULL;
+}
+
+/* Unmaps what nobody holds. */
+static void end_entry(weft_regcache *cache, weft_regentry *entry)
+{
+    count_out(cache, entry);
+    if (!is_ours(cache))
+        return;
+    if (state_of(entry) == WEFT_REG_READY)
+        cache->config.unmap(cache->config.owner, entry->pin.record);
+    weft_regentry_free(cache, entry);
+}
+
+/* Out of the tree; unmapped now, by its last reference, or by the helper that is just mapping it. */
+static void throw_out(weft_regcache *cache, weft_regentry *entry)
+{
+    let_go(cache, entry);
+    if (entry->refs)
+        return;
+    weft_list_remove(&entry->idle);
+    uint32_t state = state_of(entry);
+    if (state == WEFT_REG_READY || state == WEFT_REG_FAILED || !is_ours(cache) || weft_reghelper_leave(cache, entry))
+        end_entry(cache, entry);
+}
+
+static void reap_orphans(weft_regcache *cache)
+{
+    if (weft_likely(!atomic_load_explicit(&cache->orphan_count, memory_order_relaxed)) || !is_ours(cache))
+        return;
+    for (weft_regentry *entry; (entry = weft_reghelper_orphan(cache)) != NULL;) {
+        count_out(cache, entry);
+        weft_regentry_free(cache, entry);
+    }
+}
+
+/* -- news -- */
+
+static void invalidate(void *arg, weft_range range)
+{
+    weft_regcache *cache = arg;
+    weft_regnode *next;
+
+    for (weft_regnode *node = weft_regtree_chain(cache->root, range.start & ~WEFT_NEWS_EMPTIED, range.end); node; node = next) {
+        next = node->chained;
+        cache->counts.invalidations++;
+        throw_out(cache, entry_of(node));
+    }
+}
+
+static void heed_news(weft_regcache *cache)
+{
+    if (!weft_news_read(cache->news, &cache->cursor, invalidate, cache))
+        invalidate(cache, (weft_range){0, UINT64_MAX});
+}
+
+static void start_watch(weft_regcache *cache)
+{
+    if (cache->is_free_of_watch) {
+        cache->news = &silence;
+        return;
+    }
+    cache->watch = cache->config.watch ? cache->config.watch : weft_watch_get();
+    cache->news = weft_watch_news(cache->watch);
+    cache->cursor = atomic_load_explicit(&cache->news->next, memory_order_acquire);
+}
+
+/* Will the watch tell of every change of this from now on? Heeds the news, so that what is kept hereafter misses none. */
+static bool may_keep(weft_regcache *cache, uint64_t start, uint64_t end)
+{
+    if (!cache->news)
+        start_watch(cache);
+    bool is_covered = cache->is_free_of_watch || weft_watch_cover(cache->watch, start, end);
+    heed_news(cache);
+    return is_covered;
+}
+
+/* -- bounds -- */
+
+/* Throws out the least recently used that can go. False: all are in use. */
+static bool evict_one(weft_regcache *cache)
+{
+    for (weft_link *link = cache->idle.next; link != &cache->idle; link = link->next) {
+        weft_regentry *entry = weft_container(link, weft_regentry, idle);
+        if (state_of(entry) == WEFT_REG_MAPPING)
+            continue;
+        cache->counts.evictions += state_of(entry) == WEFT_REG_READY;
+        throw_out(cache, entry);
+        return true;
+    }
+    return false;
+}
+
+static bool is_over(const weft_regcache *cache, uint64_t more_bytes, uint64_t more_regions)
+{
+    const weft_regcache_counts *now = &cache->counts;
+    return now->pinned_bytes + more_bytes > cache->most_bytes || now->pinned_regions + more_regions > cache->most_regions;
+}
+
+static bool make_room(weft_regcache *cache, uint64_t bytes)
+{
+    if (bytes > cache->most_bytes)
+        return false;
+    reap_orphans(cache);
+    while (is_over(cache, bytes, 1))
+        if (!evict_one(cache))
+            return false;
+    return true;
+}
+
+/* Maps in this thread; where a limit is met that we knew nothing of (the device's, the system's), evicts as much as is wanted,
+ * and twice that, and so on: a few calls, however many small ones are in the way. */
+static int map_now(weft_regcache *cache, weft_regentry *entry)
+{
+    uint64_t bytes = entry->node.end - entry->node.start, goal = bytes, ns;
+
+    for (;;) {
+        int rc = weft_regentry_map(cache, entry, &ns);
+        cache->counts.pin_ns += ns;
+        if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
+            entry->rc = rc;
+            atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_relaxed);
+            return rc;
+        }
+        uint64_t before = cache->counts.pinned_bytes, evicted = 0;
+        while (before - cache->counts.pinned_bytes < goal && evict_one(cache))
+            evicted++;
+        goal *= 2;
+        if (!evicted) {
+            entry->rc = WEFT_E_NOSPACE;
+            atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed);
+            return weft_fail(WEFT_E_NOSPACE,
+                             "no room to register %llu more bytes for the network: %llu bytes in %llu registrations are in use; "
+                             "a larger limit on locked memory (ulimit -l) gives more",
+                             (unsigned long long)bytes, (unsigned long long)cache->counts.pinned_bytes,
+                             (unsigned long long)cache->counts.pinned_regions);
+        }
+    }
+}
+
+/* -- the hot half -- */
+
+static inline weft_pin *hold_entry(weft_regcache *cache, weft_regentry *entry)
+{
+    if (!entry->refs++)
+        weft_list_remove(&entry->idle);
+    cache->counts.hits++;
+    return &entry->pin;
+}
+
+static weft_regentry *find(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
+{
+    weft_regentry **slot = slot_of(cache, start), *entry = *slot;
+
+    if (weft_likely(entry && entry->node.start <= start && entry->node.end >= end && (entry->node.rights & rights) == rights))
+        return entry; /* READY: only such are put there */
+    weft_regnode *node = weft_regtree_find(cache->root, start, end, rights, is_ready);
+    return node ? *slot = entry_of(node) : NULL;
+}
+
+weft_pin *weft_regcache_look_asked(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_asked)
+{
+    uint64_t start = (uint64_t)(uintptr_t)addr, end = start + bytes;
+
+    if (weft_unlikely(!cache->news))
+        return NULL;
+    if (weft_unlikely(weft_news_is_new(cache->news, cache->cursor)))
+        heed_news(cache);
+    weft_regentry *entry = find(cache, start, end, rights);
+    if (!entry)
+        return NULL;
+    if (weft_likely(*is_asked || !cache->watch || !weft_watch_must_ask(cache->watch)))
+        return hold_entry(cache, entry);
+    /* Another thread may have unmapped this and a third one mapped it anew, all before the event of it was read. */
+    cache->counts.asks++;
+    if (!weft_watch_settle(cache->watch))
+        return NULL;
+    *is_asked = true;
+    if (weft_news_is_new(cache->news, cache->cursor)) {
+        heed_news(cache);
+        entry = find(cache, start, end, rights);
+    }
+    return entry ? hold_entry(cache, entry) : NULL;
+}
+
+weft_pin *weft_regcache_look(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights)
+{
+    bool is_asked = false;
+    return weft_regcache_look_asked(cache, addr, bytes, rights, &is_asked);
+}
+
+/* -- the cold half -- */
+
+/* What the new entry covers is no longer needed. Only that: to register neighbours together would pin their pages once more, and
+ * a buffer that is pinned chunk by chunk would pay for most of its pages twice. */
+static void absorb(weft_regcache *cache, weft_regentry *entry)
+{
+    weft_regnode *next;
+
+    for (weft_regnode *node = weft_regtree_chain(cache->root, entry->node.start, entry->node.end); node; node = next) {
+        next = node->chained;
+        bool is_within = node->start >= entry->node.start && node->end <= entry->node.end;
+        if (is_within && (node->rights | entry->node.rights) == entry->node.rights)
+            throw_out(cache, entry_of(node));
+    }
+}
+
+static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights, weft_regentry **made)
+{
+    if (!make_room(cache, end - start))
+        return weft_fail(WEFT_E_NOSPACE,
+                         "%llu bytes do not fit into what may be registered for the network: %llu of %llu bytes, %llu of %u "
+                         "registrations are in use (knobs pin_max, pin_regions)",
+                         (unsigned long long)(end - start), (unsigned long long)cache->counts.pinned_bytes,
+                         (unsigned long long)cache->most_bytes, (unsigned long long)cache->counts.pinned_regions,
+                         cache->most_regions);
+    weft_regentry *entry = make_entry(cache, start, end, rights);
+    if (!entry)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the record of a registration");
+    int rc = map_now(cache, entry);
+    if (rc) {
+        weft_regentry_free(cache, entry);
+        return rc;
+    }
+    count_in(cache, entry);
+    entry->refs = 1;
+    *made = entry;
+    return WEFT_OK;
+}
+
+/* Waits for, or does itself, what the helper was asked to pin. False: there is nothing like that. */
+static bool finish_ahead(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
+{
+    weft_regnode *node = cache->has_helper ? weft_regtree_find(cache->root, start, end, rights, is_any) : NULL;
+
+    if (!node)
+        return false;
+    weft_regentry *entry = entry_of(node);
+    uint32_t state = state_of(entry);
+    if (state == WEFT_REG_READY)
+        return true; /* became so since the look-up */
+    if (state != WEFT_REG_FAILED && weft_reghelper_take(cache, entry)) {
+        entry->refs++; /* not to be evicted while it is mapped; it stays in the idle list */
+        weft_list_remove(&entry->idle);
+        map_now(cache, entry);
+        entry->refs--;
+        weft_list_append(&cache->idle, &entry->idle);
+    }
+    bool is_good = state_of(entry) == WEFT_REG_READY;
+    if (!is_good)
+        throw_out(cache, entry);
+    return is_good;
+}
+
+static int hold_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights, weft_pin **pin)
+{
+    weft_regentry *entry = NULL;
+    bool is_covered = may_keep(cache, start, end);
+    int rc = map_range(cache, start, end, rights, &entry);
+
+    if (rc) {
+        cache->counts.refused++;
+        return rc;
+    }
+    if (is_covered) {
+        absorb(cache, entry);
+        keep(cache, entry);
+    } else {
+        cache->counts.uncached++;
+    }
+    *pin = &entry->pin;
+    return WEFT_OK;
+}
+
+int weft_regcache_hold(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin)
+{
+    uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
+    uint64_t start = first & ~(cache->page - 1), end = (last + cache->page - 1) & ~(cache->page - 1);
+
+    *pin = weft_regcache_look(cache, addr, bytes, rights);
+    if (!*pin && finish_ahead(cache, first, last, rights))
+        *pin = weft_regcache_look(cache, addr, bytes, rights);
+    if (*pin)
+        return WEFT_OK;
+    cache->counts.misses++;
+    if (end < start)
+        return weft_fail(WEFT_E_ARG, "a buffer of %llu bytes at %p goes beyond all addresses", (unsigned long long)bytes, addr);
+    return hold_new(cache, start, end, rights, pin);
+}
+
+/* Is it there, on its way, or refused for good? What met a limit is tried again, with room made for it. */
+static bool is_tried(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
+{
+    weft_regnode *node = weft_regtree_find(cache->root, start, end, rights, is_any);
+    uint64_t freed = 0;
+
+    if (!node || state_of(entry_of(node)) != WEFT_REG_FAILED)
+        return node != NULL;
+    int rc = entry_of(node)->rc;
+    if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE)
+        return true;
+    throw_out(cache, entry_of(node));
+    for (uint64_t before = cache->counts.pinned_bytes; freed < end - start; freed = before - cache->counts.pinned_bytes)
+        if (!evict_one(cache))
+            return true; /* next time, perhaps */
+    return false;
+}
+
+void weft_regcache_ahead(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights)
+{
+    uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
+    uint64_t start = first & ~(cache->page - 1), end = (last + cache->page - 1) & ~(cache->page - 1);
+
+    /* may_keep first: it heeds the news, and what they throw out must not count as there. */
+    if (end < start || !may_keep(cache, start, end) || is_tried(cache, start, end, rights) || !make_room(cache, end - start))
+        return;
+    weft_regentry *entry = make_entry(cache, start, end, rights);
+    if (!entry)
+        return;
+    count_in(cache, entry);
+    keep(cache, entry); /* before it is mapped: what changes meanwhile throws it out */
+    weft_list_append(&cache->idle, &entry->idle);
+    if (weft_reghelper_give(cache, entry)) {
+        cache->counts.ahead++;
+        return;
+    }
+    atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed);
+    throw_out(cache, entry);
+}
+
+void weft_regcache_drop(weft_regcache *cache, weft_pin *pin)
+{
+    weft_regentry *entry = weft_container(pin, weft_regentry, pin);
+
+    if (--entry->refs)
+        return;
+    if (!entry->is_kept) {
+        end_entry(cache, entry);
+        return;
+    }
+    weft_list_append(&cache->idle, &entry->idle);
+    if (weft_unlikely(is_over(cache, 0, 0)))
+        weft_regcache_tidy(cache);
+}
+
+void weft_regcache_tidy(weft_regcache *cache)
+{
+    if (!cache->news)
+        return;
+    if (weft_unlikely(weft_news_is_new(cache->news, cache->cursor)))
+        heed_news(cache);
+    reap_orphans(cache);
+    while (weft_unlikely(is_over(cache, 0, 0)) && evict_one(cache)) {
+    }
+}
+
+bool weft_regcache_may_keep(weft_regcache *cache, const void *addr, uint64_t bytes)
+{
+    uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
+    uint64_t end = (last + cache->page - 1) & ~(cache->page - 1);
+    return end >= last && end - first <= cache->most_bytes && may_keep(cache, first & ~(cache->page - 1), end);
+}
+
+void weft_regcache_flush(weft_regcache *cache)
+{
+    invalidate(cache, (weft_range){0, UINT64_MAX});
+    reap_orphans(cache);
+}
+
+weft_regcache_counts weft_regcache_look_at(const weft_regcache *cache)
+{
+    weft_regcache_counts counts = cache->counts;
+
+    if (cache->has_helper && is_ours(cache)) {
+        pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
+        counts.pin_ns += cache->pin_ns_ahead;
+        pthread_mutex_unlock((pthread_mutex_t *)&cache->lock);
+    }
+    return counts;
+}
+
+int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
+{
+    weft_regcache *cache = NULL;
+
+    *made = NULL;
+    if (posix_memalign((void **)&cache, WEFT_LINE, sizeof(*cache)))
+        return weft_fail(WEFT_E_NOMEM, "no memory for a registration cache");
+    memset(cache, 0, sizeof(*cache));
+    cache->config = *config;
+    cache->is_free_of_watch = config->needs_no_watch || (config->pages_on_demand && weft_knob.pin_watch == WEFT_WATCH_ODP);
+    cache->page = (uint64_t)sysconf(_SC_PAGESIZE);
+    cache->process = getpid();
+    weft_list_init(&cache->idle);
+    weft_list_init(&cache->queue);
+    weft_list_init(&cache->orphans);
+    pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->work, NULL);
+    pthread_cond_init(&cache->done, NULL);
+    weft_regcache_bound(cache);
+    *made = cache;
+    return WEFT_OK;
+}
+
+void weft_regcache_close(weft_regcache *cache)
+{
+    /* In a child: the helper is not here, its lock may be held for ever, the pins are the parent's. */
+    if (!cache || !is_ours(cache))
+        return;
+    weft_regcache_flush(cache); /* what the helper is just mapping becomes an orphan, which it ends before it leaves */
+    weft_reghelper_end(cache);
+    for (weft_regentry *entry; (entry = weft_reghelper_orphan(cache)) != NULL;)
+        weft_regentry_free(cache, entry);
+    pthread_mutex_destroy(&cache->lock);
+    pthread_cond_destroy(&cache->work);
+    pthread_cond_destroy(&cache->done);
+    free(cache);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * regcache_ahead: the helper that pins what will be wanted soon. One thread per cache, started at the first such wish, asleep
+ * while there is none. It never sees the tree: it takes an entry off the queue, maps it, and says so.
+ * Invariant: an entry that is MAPPING by the helper is nobody else's to free; map and unmap are called without the lock.
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "mem/regcache_parts.h"
+
+static void work_on(weft_regcache *cache, weft_regentry *entry)
+{
+    uint64_t ns;
+    bool is_orphan;
+
+    int rc = weft_regentry_map(cache, entry, &ns);
+    pthread_mutex_lock(&cache->lock);
+    cache->pin_ns_ahead += ns;
+    is_orphan = atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_ORPHAN;
+    if (!is_orphan) {
+        entry->rc = rc;
+        atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_release);
+        pthread_cond_broadcast(&cache->done);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    if (!is_orphan)
+        return;
+    if (!rc)
+        cache->config.unmap(cache->config.owner, entry->pin.record);
+    pthread_mutex_lock(&cache->lock);
+    weft_list_append(&cache->orphans, &entry->job);
+    atomic_fetch_add_explicit(&cache->orphan_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static void *help(void *arg)
+{
+    weft_regcache *cache = arg;
+    weft_link *job = NULL;
+
+    pthread_setname_np(pthread_self(), "weft-pin");
+    for (;;) {
+        pthread_mutex_lock(&cache->lock);
+        while (!(job = weft_list_take(&cache->queue)) && !cache->is_closing)
+            pthread_cond_wait(&cache->work, &cache->lock);
+        if (job)
+            atomic_store_explicit(&weft_container(job, weft_regentry, job)->state, WEFT_REG_MAPPING, memory_order_relaxed);
+        pthread_mutex_unlock(&cache->lock);
+        if (!job)
+            return NULL;
+        work_on(cache, weft_container(job, weft_regentry, job));
+    }
+}
+
+static bool start(weft_regcache *cache)
+{
+    sigset_t all, before;
+
+    sigfillset(&all); /* the program's signals are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&cache->helper, NULL, help, cache);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc)
+        weft_log_note("no thread to pin memory ahead (%d): it is pinned when it is needed", rc);
+    return !rc;
+}
+
+bool weft_reghelper_give(weft_regcache *cache, weft_regentry *entry)
+{
+    if (!cache->has_helper && !(cache->has_helper = start(cache)))
+        return false;
+    atomic_store_explicit(&entry->state, WEFT_REG_WAITING, memory_order_relaxed);
+    pthread_mutex_lock(&cache->lock);
+    weft_list_append(&cache->queue, &entry->job);
+    pthread_cond_signal(&cache->work);
+    pthread_mutex_unlock(&cache->lock);
+    return true;
+}
+
+bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry)
+{
+    bool is_ours;
+
+    pthread_mutex_lock(&cache->lock);
+    is_ours = atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_WAITING;
+    if (is_ours) {
+        weft_list_remove(&entry->job);
+        atomic_store_explicit(&entry->state, WEFT_REG_MAPPING, memory_order_relaxed);
+    }
+    while (!is_ours && atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_MAPPING)
+        pthread_cond_wait(&cache->done, &cache->lock);
+    pthread_mutex_unlock(&cache->lock);
+    return is_ours;
+}
+
+bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry)
+{
+    pthread_mutex_lock(&cache->lock);
+    uint32_t state = atomic_load_explicit(&entry->state, memory_order_relaxed);
+    if (state == WEFT_REG_WAITING) {
+        weft_list_remove(&entry->job);
+        entry->rc = 0;
+        atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed); /* nothing to unmap */
+    } else if (state == WEFT_REG_MAPPING) {
+        atomic_store_explicit(&entry->state, WEFT_REG_ORPHAN, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return state != WEFT_REG_MAPPING;
+}
+
+weft_regentry *weft_reghelper_orphan(weft_regcache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+    weft_link *job = weft_list_take(&cache->orphans);
+    if (job)
+        atomic_fetch_sub_explicit(&cache->orphan_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&cache->lock);
+    return job ? weft_container(job, weft_regentry, job) : NULL;
+}
+
+void weft_reghelper_end(weft_regcache *cache)
+{
+    if (!cache->has_helper)
+        return;
+    pthread_mutex_lock(&cache->lock);
+    cache->is_closing = true;
+    pthread_cond_signal(&cache->work);
+    pthread_mutex_unlock(&cache->lock);
+    pthread_join(cache->helper, NULL);
+    cache->has_helper = false;
+}

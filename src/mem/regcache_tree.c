@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * regcache_tree: see the header. Equal starts are told apart by the nodes' own addresses, so removal finds its way.
+ */
+#include "mem/regcache_tree.h"
+
+#include <stddef.h>
+
+static int height_of(const weft_regnode *node) { return node ? node->height : 0; }
+static int lean_of(const weft_regnode *node) { return height_of(node->left) - height_of(node->right); }
+
+static bool is_before(const weft_regnode *a, const weft_regnode *b)
+{
+    return a->start != b->start ? a->start < b->start : a < b;
+}
+
+static void refresh(weft_regnode *node)
+{
+    int left = height_of(node->left), right = height_of(node->right);
+
+    node->height = 1 + (left > right ? left : right);
+    node->highest = node->end;
+    if (left && node->left->highest > node->highest)
+        node->highest = node->left->highest;
+    if (right && node->right->highest > node->highest)
+        node->highest = node->right->highest;
+}
+
+static weft_regnode *turn_right(weft_regnode *node)
+{
+    weft_regnode *top = node->left;
+    node->left = top->right;
+    top->right = node;
+    refresh(node);
+    refresh(top);
+    return top;
+}
+
+static weft_regnode *turn_left(weft_regnode *node)
+{
+    weft_regnode *top = node->right;
+    node->right = top->left;
+    top->left = node;
+    refresh(node);
+    refresh(top);
+    return top;
+}
+
+/* The top of a subtree whose children are in order and differ by two at most. */
+static weft_regnode *balance(weft_regnode *node)
+{
+    refresh(node);
+    int lean = lean_of(node);
+    if (lean > 1) {
+        if (lean_of(node->left) < 0)
+            node->left = turn_left(node->left);
+        return turn_right(node);
+    }
+    if (lean < -1) {
+        if (lean_of(node->right) > 0)
+            node->right = turn_right(node->right);
+        return turn_left(node);
+    }
+    return node;
+}
+
+static weft_regnode *add(weft_regnode *top, weft_regnode *node)
+{
+    if (!top)
+        return node;
+    if (is_before(node, top))
+        top->left = add(top->left, node);
+    else
+        top->right = add(top->right, node);
+    return balance(top);
+}
+
+void weft_regtree_add(weft_regnode **root, weft_regnode *node)
+{
+    node->left = node->right = NULL;
+    refresh(node);
+    *root = add(*root, node);
+}
+
+static weft_regnode *take_first(weft_regnode *top, weft_regnode **first)
+{
+    if (!top->left) {
+        *first = top;
+        return top->right;
+    }
+    top->left = take_first(top->left, first);
+    return balance(top);
+}
+
+static weft_regnode *take(weft_regnode *top, weft_regnode *node)
+{
+    if (!top)
+        return NULL;
+    if (top == node) {
+        weft_regnode *heir;
+        if (!top->right)
+            return top->left;
+        weft_regnode *right = take_first(top->right, &heir);
+        heir->left = top->left;
+        heir->right = right;
+        return balance(heir);
+    }
+    if (is_before(node, top))
+        top->left = take(top->left, node);
+    else
+        top->right = take(top->right, node);
+    return balance(top);
+}
+
+void weft_regtree_remove(weft_regnode **root, weft_regnode *node)
+{
+    *root = take(*root, node);
+}
+
+weft_regnode *weft_regtree_find(weft_regnode *root, uint64_t start, uint64_t end, uint32_t rights,
+                                bool (*pleases)(const weft_regnode *node))
+{
+    while (root && root->highest >= end) {
+        if (root->start > start) {
+            root = root->left;
+            continue;
+        }
+        if (root->end >= end && (root->rights & rights) == rights && pleases(root))
+            return root;
+        /* Starts that are nearer to ours are more likely to be right; both sides may have one. */
+        weft_regnode *found = weft_regtree_find(root->right, start, end, rights, pleases);
+        if (found)
+            return found;
+        root = root->left;
+    }
+    return NULL;
+}
+
+static void chain(weft_regnode *node, uint64_t start, uint64_t end, weft_regnode **last)
+{
+    if (!node || node->highest <= start)
+        return;
+    chain(node->left, start, end, last);
+    if (node->start >= end)
+        return;
+    if (node->end > start) {
+        node->chained = *last;
+        *last = node;
+    }
+    chain(node->right, start, end, last);
+}
+
+weft_regnode *weft_regtree_chain(weft_regnode *root, uint64_t start, uint64_t end)
+{
+    weft_regnode *last = NULL;
+    chain(root, start, end, &last);
+    return last;
+}
+
+long weft_regtree_check(const weft_regnode *root)
+{
+    if (!root)
+        return 0;
+    long left = weft_regtree_check(root->left), right = weft_regtree_check(root->right);
+    uint64_t highest = root->end;
+    if (left < 0 || right < 0 || lean_of(root) > 1 || lean_of(root) < -1)
+        return -1;
+    if ((root->left && !is_before(root->left, root)) || (root->right && !is_before(root, root->right)))
+        return -1;
+    highest = root->left && root->left->highest > highest ? root->left->highest : highest;
+    highest = root->right && root->right->highest > highest ? root->right->highest : highest;
+    return highest == root->highest ? left + right + 1 : -1;
+}

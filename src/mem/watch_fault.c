@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * watch_fault: see the header.
+ * The kernel, in order: an unmapping counts `mmap_changing` up under the mmap lock, drops the mapping, lets the lock go, queues
+ * its event and sleeps until it was read; after that it counts down and returns. madvise does so before it throws pages away. So
+ *     one thread:   when munmap returns, the listener has read the event. It had raised `busy` before, and lowers it when the
+ * range
+ *                   is in the list: the look-up that follows sees the one or the other.
+ *     more threads: munmap in A; the address is free at once; B maps it and sends from it before A's event was read. B asks: any
+ * ioctl
+ *                   that would place pages answers EAGAIN while the count is not zero, before it looks at its arguments. Once it
+ *                   answers EINVAL (the length is 0), A's event was read, and the above holds.
+ * Until 5.15 the count was a flag that the first of two unmappings cleared for both: there `can_settle` is false.
+ * Invariant: the listener takes no lock and faults on nothing but its own stack and the list.
+ */
+#include "mem/watch_fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+#include "base/status.h"
+
+#define EVENTS (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE)
+/* Not in headers before 5.11 and 5.19. */
+#define USER_MODE_ONLY 1
+#define WP_HUGETLBFS_SHMEM ((uint64_t)1 << 12)
+/* Linux 6.1: makes a userfaultfd for whoever may open it; flags as the system call's. */
+#define DEVICE "/dev/userfaultfd"
+#define DEVICE_NEW _IO(0xAA, 0x00)
+
+static WEFT_BARE void publish(weft_news *news, const struct uffd_msg *message)
+{
+    switch (message->event) {
+    case UFFD_EVENT_UNMAP:
+        weft_news_tell(news, message->arg.remove.start, message->arg.remove.end);
+        break;
+    case UFFD_EVENT_REMOVE:
+        weft_news_tell(news, message->arg.remove.start | WEFT_NEWS_EMPTIED, message->arg.remove.end);
+        break;
+    case UFFD_EVENT_REMAP: /* what stood at its new place had an event of its own */
+        weft_news_tell(news, message->arg.remap.from, message->arg.remap.from + message->arg.remap.len);
+        break;
+    default:
+        break;
+    }
+}
+
+/* An event that cannot be read would hold an unmapping for ever: closing the descriptor lets it go. */
+static WEFT_BARE void give_up(weft_fault *fault)
+{
+    int fd = atomic_exchange(&fault->fd, -1);
+    atomic_store_explicit(&fault->is_alive, 0, memory_order_release);
+    weft_news_tell(fault->news, 0, UINT64_MAX);
+    weft_bare_call(SYS_close, fd, 0, 0, 0);
+}
+
+static WEFT_BARE void listen_to(void *arg)
+{
+    weft_fault *fault = arg;
+    weft_news *news = fault->news;
+    struct uffd_msg messages[16];
+
+    weft_bare_call(SYS_prctl, PR_SET_NAME, (long)"weft-watch", 0, 0);
+    for (;;) {
+        struct pollfd ends[2] = {{fault->fd, POLLIN, 0}, {fault->stop, POLLIN, 0}};
+        long rc = weft_bare_call(SYS_ppoll, (long)ends, 2, 0, 0);
+        if (rc == -EINTR)
+            continue;
+        if (rc > 0 && ends[1].revents)
+            break;
+        atomic_fetch_add_explicit(&news->busy, 1, memory_order_acq_rel);
+        rc = rc < 0 ? rc : weft_bare_call(SYS_read, fault->fd, (long)messages, sizeof(messages), 0);
+        for (long i = 0; i < rc / (long)sizeof(messages[0]); i++)
+            publish(news, &messages[i]);
+        if (rc <= 0 && rc != -EAGAIN && rc != -EINTR)
+            give_up(fault);
+        atomic_fetch_add_explicit(&news->busy, 1, memory_order_acq_rel);
+        if (!atomic_load_explicit(&fault->is_alive, memory_order_relaxed))
+            return;
+    }
+    atomic_store_explicit(&fault->is_alive, 0, memory_order_release);
+}
+
+static void *listen_as_pthread(void *arg)
+{
+    listen_to(arg);
+    return NULL;
+}
+
+/* Where a filter refuses the call a container may have been given the device. */
+static int open_device(void)
+{
+    int device = open(DEVICE, O_RDWR | O_CLOEXEC);
+    if (device < 0)
+        return -1;
+    int fd = ioctl(device, DEVICE_NEW, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY), saved = errno;
+    close(device);
+    errno = saved;
+    return fd;
+}
+
+static int open_kernel(uint64_t features, bool by_device)
+{
+    long fd = by_device ? open_device() : syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
+    if (fd < 0 && errno == EINVAL && !by_device) /* before 5.11; then only for who may handle the kernel's faults too */
+        fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    struct uffdio_api api = {.api = UFFD_API, .features = features};
+    if (ioctl((int)fd, UFFDIO_API, &api)) {
+        int saved = errno;
+        close((int)fd);
+        errno = saved;
+        return -1;
+    }
+    return (int)fd;
+}
+
+static bool kernel_counts(void)
+{
+    struct utsname name;
+    int major = 0, minor = 0;
+
+    return !uname(&name) && sscanf(name.release, "%d.%d", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 15));
+}
+
+/* Before the listener: an unregistered descriptor answers as it will later, or it is one that cannot be asked. */
+static bool start(weft_fault *fault)
+{
+    sigset_t all, before;
+
+    atomic_store(&fault->is_alive, 1);
+    if (weft_bare_thread(listen_to, fault) > 0)
+        return true;
+    fault->is_pthread = true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&fault->thread, NULL, listen_as_pthread, fault);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0;
+}
+
+int weft_fault_open(weft_fault *fault, weft_news *news, char *why, size_t room)
+{
+    *fault = (weft_fault){.fd = -1, .stop = -1, .news = news};
+    int refused = 0;
+    for (;; fault->by_device = true) {
+        fault->fd = open_kernel(EVENTS | WP_HUGETLBFS_SHMEM, fault->by_device);
+        if (fault->fd < 0 && errno == EINVAL)
+            fault->fd = open_kernel(EVENTS, fault->by_device);
+        if (fault->fd >= 0 || fault->by_device)
+            break;
+        refused = errno;
+    }
+    if (fault->fd < 0) {
+        int device = errno;
+        size_t used = (size_t)snprintf(why, room, "the kernel refuses it: %s%s", strerror(refused),
+                                       refused == EPERM ? " (a container's filter of system calls, or Linux before 5.11)" : "");
+        if (used < room)
+            snprintf(why + used, room - used, ", and " DEVICE ": %s", strerror(device));
+        return WEFT_E_UNSUPPORTED;
+    }
+    fault->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    fault->can_settle = kernel_counts() && weft_fault_is_settled(fault);
+    if (fault->stop < 0 || !start(fault)) {
+        snprintf(why, room, "no listener could be started: %s", strerror(errno));
+        weft_fault_forget(fault);
+        return WEFT_E_UNSUPPORTED;
+    }
+    return WEFT_OK;
+}
+
+void weft_fault_forget(weft_fault *fault)
+{
+    atomic_store(&fault->is_alive, 0);
+    if (fault->fd >= 0)
+        close(fault->fd);
+    if (fault->stop >= 0)
+        close(fault->stop);
+    fault->fd = fault->stop = -1;
+}
+
+void weft_fault_close(weft_fault *fault)
+{
+    if (fault->fd < 0)
+        return;
+    eventfd_write(fault->stop, 1);
+    if (fault->is_pthread)
+        pthread_join(fault->thread, NULL);
+    while (atomic_load_explicit(&fault->is_alive, memory_order_acquire))
+        sched_yield();
+    weft_fault_forget(fault);
+}
+
+bool weft_fault_register(const weft_fault *fault, uint64_t start, uint64_t end)
+{
+    struct uffdio_register request = {.range = {start, end - start}, .mode = UFFDIO_REGISTER_MODE_WP};
+
+    return atomic_load_explicit(&fault->is_alive, memory_order_acquire) && !ioctl(fault->fd, UFFDIO_REGISTER, &request);
+}
+
+bool weft_fault_is_settled(const weft_fault *fault)
+{
+    struct uffdio_writeprotect nothing = {.range = {4096, 0}};
+
+    return weft_bare_call(SYS_ioctl, fault->fd, UFFDIO_WRITEPROTECT, (long)&nothing, 0) == -EINVAL;
+}

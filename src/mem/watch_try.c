@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * watch_try: does a watch see what it should? Tried once, at the first pin, on memory of our own: a filter of system calls,
+ * another allocator, or a library that takes munmap away may each make a watch blind without a word. Called by watch.
+ */
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+#include "mem/watch_parts.h"
+
+#define TRIAL_BYTES ((size_t)64 << 10)
+#define FREE_BYTES ((size_t)64 << 20)  /* above any threshold at which glibc maps a block of its own */
+#define TRIM_BYTES ((size_t)100 << 10) /* below it, and enough for a whole page at the top to go */
+#define TRIM_HEAP ((size_t)4 << 20)    /* malloc_trim walks the heap: not one that is larger */
+
+typedef struct heard {
+    weft_range wanted;
+    bool is_heard;
+} heard;
+
+static void hear(void *arg, weft_range range)
+{
+    heard *h = arg;
+    if ((range.start & ~WEFT_NEWS_EMPTIED) < h->wanted.end && range.end > h->wanted.start)
+        h->is_heard = true;
+}
+
+static bool heard_of(weft_watch *watch, uint64_t *cursor, uint64_t start, uint64_t end)
+{
+    heard h = {{start, end}, false};
+    bool is_whole = weft_news_read(watch->news, cursor, hear, &h);
+    return h.is_heard || !is_whole; /* so much came that some is lost: whoever reads forgets all */
+}
+
+/* Not by libc: nobody but the kernel takes note. */
+static long raw(long number, const void *p, long a, long b, long c, const void *d)
+{
+    return weft_bare_call6(number, (long)p, a, b, c, (long)d, 0);
+}
+static void raw_unmap(const void *p) { raw(SYS_munmap, p, TRIAL_BYTES, 0, 0, NULL); }
+
+/* True: the mapping is still there. */
+static bool change(enum weft_trial trial, char *p)
+{
+    switch (trial) {
+    case WEFT_TRIAL_MUNMAP:
+        munmap(p, TRIAL_BYTES);
+        return false;
+    case WEFT_TRIAL_SYSCALL:
+        syscall(SYS_munmap, p, TRIAL_BYTES);
+        return false;
+    case WEFT_TRIAL_FIXED:
+        (void)!mmap(p, TRIAL_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        return true;
+    case WEFT_TRIAL_MREMAP:
+    case WEFT_TRIAL_RAW_MREMAP: {
+        char *to = mmap(NULL, TRIAL_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+        if (to == MAP_FAILED)
+            return true;
+        if (trial == WEFT_TRIAL_MREMAP)
+            (void)!mremap(p, TRIAL_BYTES, TRIAL_BYTES, flags, to);
+        else
+            raw(SYS_mremap, p, TRIAL_BYTES, TRIAL_BYTES, flags, to);
+        raw_unmap(to);
+        return false;
+    }
+    case WEFT_TRIAL_MADVISE:
+        madvise(p, TRIAL_BYTES, MADV_DONTNEED);
+        return true;
+    case WEFT_TRIAL_RAW_MADVISE:
+        raw(SYS_madvise, p, TRIAL_BYTES, MADV_DONTNEED, 0, NULL);
+        return true;
+    default:
+        raw_unmap(p);
+        return false;
+    }
+}
+
+/* All of it: ours may have become one with a neighbour. */
+static bool watch_mapping(weft_watch *watch, uint64_t addr)
+{
+    weft_mapping mapping;
+    return weft_maps_find(watch->maps, addr, &mapping) && weft_fault_register(&watch->fault, mapping.start, mapping.end);
+}
+
+/* One trial on a fresh mapping. `is_watched`: registered with userfaultfd first. */
+static void try_mapping(weft_watch *watch, enum weft_trial trial, bool is_watched, weft_trials *trials)
+{
+    char *p = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t start = (uint64_t)(uintptr_t)p, cursor;
+
+    if (p == MAP_FAILED)
+        return;
+    memset(p, 1, 4096);
+    trials->tried |= 1u << trial;
+    if (is_watched && !watch_mapping(watch, start)) {
+        raw_unmap(p);
+        return;
+    }
+    cursor = atomic_load(&watch->news->next);
+    bool is_there = change(trial, p);
+    if (heard_of(watch, &cursor, start, start + TRIAL_BYTES))
+        trials->seen |= 1u << trial;
+    if (is_there) /* after that: this would be heard too */
+        munmap(p, TRIAL_BYTES);
+}
+
+static void try_free(weft_watch *watch)
+{
+    weft_mapping after;
+    char *volatile block = malloc(FREE_BYTES);
+    uint64_t inside = (uint64_t)(uintptr_t)block + FREE_BYTES / 2, cursor;
+
+    if (!block || !watch_mapping(watch, inside)) {
+        free(block);
+        return;
+    }
+    cursor = atomic_load(&watch->news->next);
+    free(block);
+    if (weft_maps_find(watch->maps, inside, &after))
+        return; /* another allocator: it keeps the mapping */
+    watch->fault_trials.tried |= 1u << WEFT_TRIAL_FREE;
+    if (heard_of(watch, &cursor, inside, inside + 1))
+        watch->fault_trials.seen |= 1u << WEFT_TRIAL_FREE;
+}
+
+static void try_trim(weft_watch *watch)
+{
+    weft_mapping heap;
+    uint64_t top = (uint64_t)(uintptr_t)sbrk(0), cursor;
+
+    if (!watch->is_single || !*watch->is_single)
+        return; /* other threads move the heap's end too */
+    if (!weft_maps_find(watch->maps, top - 1, &heap) || heap.end - heap.start > TRIM_HEAP)
+        return;
+    void *volatile block = malloc(TRIM_BYTES);
+    top = (uint64_t)(uintptr_t)sbrk(0);
+    if (!block || !watch_mapping(watch, top - 1)) {
+        free(block);
+        return;
+    }
+    cursor = atomic_load(&watch->news->next);
+    free(block);
+    malloc_trim(0);
+    uint64_t left = (uint64_t)(uintptr_t)sbrk(0);
+    if (left >= top)
+        return; /* nothing at the top was free, or the heap is not glibc's */
+    watch->fault_trials.tried |= 1u << WEFT_TRIAL_TRIM;
+    if (heard_of(watch, &cursor, left, top))
+        watch->fault_trials.seen |= 1u << WEFT_TRIAL_TRIM;
+}
+
+void weft_watch_try_fault(weft_watch *watch)
+{
+    for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
+        try_mapping(watch, trial, true, &watch->fault_trials);
+    try_free(watch);
+    try_trim(watch);
+}
+
+void weft_watch_try_preload(weft_watch *watch)
+{
+    for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
+        try_mapping(watch, trial, false, &watch->preload_trials);
+}
+
+void weft_watch_name_trials(uint32_t trials, char *text, size_t room)
+{
+    static const char *const names[WEFT_TRIAL_LAST] = {
+        "munmap", "mmap over it", "mremap", "madvise", "syscall(munmap)", "inline munmap", "inline mremap", "inline madvise",
+        "free of a large block", "malloc_trim"};
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < WEFT_TRIAL_LAST && used < room; i++)
+        if (trials >> i & 1)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", names[i]);
+}

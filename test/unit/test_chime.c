@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_chime: a rank that sleeps on descriptors is woken by another process, every time; who cannot reach it says so; a program that
+ * closes our descriptors costs nothing but a new one.
+ */
+#include <CUnit/Basic.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "mem/chime.h"
+
+#define ROUNDS 20000
+#define LIMIT_MS 1000
+
+typedef struct shared {
+    weft_rank_page page;
+    _Atomic uint32_t sent, seen;
+} shared;
+
+static shared *shared_new(void)
+{
+    return mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static bool is_rung(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return poll(&one, 1, 0) == 1;
+}
+
+/* Store the news, then look whether somebody sleeps: here by a full fence, which needs no membarrier on the other side. */
+static void send_one(shared *at, uint32_t n)
+{
+    atomic_store_explicit(&at->sent, n, memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst);
+    weft_segment_nudge(&at->page);
+}
+
+static int send_all(shared *at)
+{
+    for (uint32_t n = 1; n <= ROUNDS; n++) {
+        while (atomic_load(&at->seen) < n - 1)
+            if (n % 64 == 0)
+                sched_yield();
+        for (uint32_t spin = n * 2654435761u >> 20; spin > 0; spin--) /* another moment each time */
+            __asm__ volatile("");
+        send_one(at, n);
+    }
+    return 0;
+}
+
+static void every_ring_wakes(void)
+{
+    shared *at = shared_new();
+    int fd = weft_chime_open(&at->page), other[2], status = -1;
+    uint32_t late = 0, slept = 0;
+    CU_ASSERT_FATAL(fd >= 0 && pipe(other) == 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(send_all(at));
+    for (uint32_t n = 1; n <= ROUNDS; n++) {
+        while (atomic_load(&at->sent) < n) {
+            struct pollfd fds[] = {{.fd = other[0], .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+            weft_segment_doze(&at->page);
+            atomic_thread_fence(memory_order_seq_cst);
+            if (atomic_load(&at->sent) < n) {
+                slept++;
+                late += poll(fds, 2, LIMIT_MS) == 0;
+            }
+            atomic_store(&at->page.asleep, 0);
+            weft_chime_drain(fd);
+        }
+        atomic_store(&at->seen, n);
+    }
+    waitpid(child, &status, 0);
+    CU_ASSERT_EQUAL(status, 0);
+    CU_ASSERT_EQUAL(late, 0);
+    CU_ASSERT(slept > 100);
+    CU_ASSERT(!weft_chime_is_deaf(&at->page));
+    printf("(slept %u of %u times) ", slept, ROUNDS);
+    weft_chime_close(&at->page, fd);
+    CU_ASSERT_EQUAL(at->page.chime, 0);
+    close(other[0]);
+    close(other[1]);
+    munmap(at, sizeof *at);
+}
+
+static void ring_once(weft_rank_page *page)
+{
+    weft_segment_doze(page);
+    weft_segment_wake(page);
+    CU_ASSERT_EQUAL(page->asleep, 0);
+}
+
+static void a_late_byte_only_shortens_the_next_sleep(void)
+{
+    weft_rank_page *page = &shared_new()->page;
+    int fd = weft_chime_open(page);
+    ring_once(page);
+    CU_ASSERT(is_rung(fd));
+    weft_chime_drain(fd);
+    CU_ASSERT(!is_rung(fd));
+    for (int i = 0; i < 5000; i++) /* nobody reads: the queue is full long before */
+        ring_once(page);
+    CU_ASSERT(is_rung(fd));
+    CU_ASSERT(!weft_chime_is_deaf(page));
+    weft_chime_drain(fd);
+    CU_ASSERT(!is_rung(fd));
+    weft_segment_wake(page); /* nobody sleeps: no byte */
+    CU_ASSERT(!is_rung(fd));
+    weft_chime_close(page, fd);
+}
+
+/* Bytes that sleepers have not read count against the end that sent them: that must not silence it for the others. */
+static void many_deaf_ears_silence_nobody(void)
+{
+    enum { RANKS = 600 };
+    weft_rank_page *page[RANKS];
+    int fd[RANKS], unheard = 0;
+    for (int i = 0; i < RANKS; i++) {
+        page[i] = &shared_new()->page;
+        fd[i] = weft_chime_open(page[i]);
+        CU_ASSERT_FATAL(fd[i] >= 0);
+    }
+    for (int i = 0; i < RANKS; i++)
+        ring_once(page[i]);
+    for (int i = 0; i < RANKS; i++) {
+        unheard += !is_rung(fd[i]);
+        weft_chime_close(page[i], fd[i]);
+    }
+    CU_ASSERT_EQUAL(unheard, 0);
+}
+
+static void closing_all_descriptors_is_survived(void)
+{
+    weft_rank_page *page = &shared_new()->page;
+    int fd = weft_chime_open(page), status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        weft_segment_doze(page);
+        weft_segment_wake(page); /* makes our end */
+        for (int i = 3; i < 256; i++)
+            close(i);
+        for (int i = 3; i < 64 && dup(0) >= 0; i++) /* its number is somebody else's now */
+            ;
+        weft_segment_doze(page);
+        weft_segment_wake(page);
+        _exit(weft_chime_is_deaf(page));
+    }
+    waitpid(child, &status, 0);
+    CU_ASSERT_EQUAL(status, 0);
+    char byte;
+    CU_ASSERT_EQUAL(read(fd, &byte, 1), 1);
+    CU_ASSERT_EQUAL(read(fd, &byte, 1), 1);
+    CU_ASSERT(!is_rung(fd));
+    weft_chime_close(page, fd);
+}
+
+static void who_cannot_reach_it_says_so(void)
+{
+    weft_rank_page *page = &shared_new()->page;
+    int fd = weft_chime_open(page), status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 3; i < 256; i++) /* the end that this process rings by was made in the old network */
+            close(i);
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0)
+            atomic_store(&page->chime, 1); /* may not leave this network: a name that nobody has looks the same */
+        weft_chime_ring(page, atomic_load(&page->chime));
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    CU_ASSERT_EQUAL(status, 0);
+    CU_ASSERT(weft_chime_is_deaf(page));
+    close(fd);
+}
+
+int main(void)
+{
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("chime", NULL, NULL);
+    CU_add_test(suite, "every ring of another process wakes", every_ring_wakes);
+    CU_add_test(suite, "a late byte only shortens the next sleep", a_late_byte_only_shortens_the_next_sleep);
+    CU_add_test(suite, "many deaf ears silence nobody", many_deaf_ears_silence_nobody);
+    CU_add_test(suite, "closing all descriptors is survived", closing_all_descriptors_is_survived);
+    CU_add_test(suite, "who cannot reach it says so", who_cannot_reach_it_says_so);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    return CU_get_number_of_failures() ? 1 : 0;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_interposer: what the preloaded library sees: it runs this program again under itself, trusted alone, and where the kernel refuses
+ * userfaultfd.
+ */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+#include "base/knob.h"
+#include "watch_ears.h"
+
+static void test_interposed_calls(void)
+{
+    uint64_t cursor;
+    char *p = fresh(16 * MIB), *q = fresh(MIB);
+
+    CU_ASSERT_FATAL(weft_watch_get()->preload && !weft_watch_get()->has_fault);
+    CU_ASSERT_FALSE(weft_watch_must_ask(weft_watch_get()));
+    CU_ASSERT(is_covered(p, 16 * MIB));
+    cursor = now_cursor();
+    munmap(p, MIB);
+    CU_ASSERT(is_told(&cursor, p, MIB, false));
+    CU_ASSERT_FALSE(is_covered(p, 2 * MIB));
+    CU_ASSERT(is_covered(p + MIB, MIB));
+    cursor = now_cursor();
+    madvise(p + 2 * MIB, MIB, MADV_DONTNEED);
+    CU_ASSERT(is_told(&cursor, p + 2 * MIB, MIB, true));
+    madvise(p + 2 * MIB, 4096, 102); /* MADV_GUARD_INSTALL: userfaultfd is not told of it; older kernels refuse */
+    CU_ASSERT(is_told(&cursor, p + 2 * MIB, 4096, true));
+    madvise(p + 2 * MIB, MIB, MADV_WILLNEED);
+    CU_ASSERT_FALSE(is_told(&cursor, p + 2 * MIB, MIB, true));
+    CU_ASSERT(mmap(p + 3 * MIB, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p + 3 * MIB);
+    CU_ASSERT(is_told(&cursor, p + 3 * MIB, MIB, false));
+    CU_ASSERT(is_covered(p + MIB, 4 * MIB));
+    cursor = now_cursor();
+    CU_ASSERT(mremap(p + 4 * MIB, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
+    CU_ASSERT(is_told(&cursor, p + 4 * MIB, MIB, false));
+    CU_ASSERT(is_covered(q, MIB));
+    CU_ASSERT_FALSE(is_covered(p + 4 * MIB, MIB));
+    cursor = now_cursor();
+    CU_ASSERT(mremap(p + 5 * MIB, 11 * MIB, MIB, 0) == p + 5 * MIB);
+    CU_ASSERT(is_told(&cursor, p + 6 * MIB, 10 * MIB, false));
+    CU_ASSERT(is_covered(p + 5 * MIB, MIB));
+    munmap(p, 16 * MIB);
+    CU_ASSERT_FALSE(is_covered(p + 5 * MIB, MIB));
+    munmap(q, MIB);
+}
+
+/* The same calls through syscall(), which must go on answering as it does. */
+static void test_interposed_syscall(void)
+{
+    char *p = fresh(16 * MIB), *q = (char *)syscall(SYS_mmap, NULL, MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+
+    CU_ASSERT(is_covered(p, 16 * MIB));
+    CU_ASSERT(is_covered(q, MIB));
+    uint64_t cursor = now_cursor();
+    CU_ASSERT(!syscall(SYS_munmap, p, MIB) && is_told(&cursor, p, MIB, false));
+    CU_ASSERT_FALSE(is_covered(p, 2 * MIB));
+    cursor = now_cursor();
+    CU_ASSERT(!syscall(SYS_madvise, p + MIB, MIB, MADV_DONTNEED) && is_told(&cursor, p + MIB, MIB, true));
+    CU_ASSERT(syscall(SYS_mmap, p + 2 * MIB, MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+              (long)(p + 2 * MIB));
+    CU_ASSERT(is_told(&cursor, p + 2 * MIB, MIB, false));
+    CU_ASSERT(syscall(SYS_mremap, p + 3 * MIB, MIB, MIB, flags, q) == (long)q && is_told(&cursor, p + 3 * MIB, MIB, false));
+    CU_ASSERT(is_covered(q, MIB));
+    CU_ASSERT_FALSE(is_covered(p + 3 * MIB, MIB));
+    int id = shmget(IPC_PRIVATE, MIB, 0600);
+    char *segment = (char *)syscall(SYS_shmat, id, NULL, 0);
+    CU_ASSERT(is_covered(segment, MIB));
+    cursor = now_cursor();
+    CU_ASSERT(!syscall(SYS_shmdt, segment) && is_told(&cursor, segment, MIB, false));
+    shmctl(id, IPC_RMID, NULL);
+    char *heap = sbrk(MIB), *end = (char *)(((uintptr_t)heap + 4095) & ~(uintptr_t)4095);
+    cursor = now_cursor();
+    CU_ASSERT(syscall(SYS_brk, end) == (long)end && is_told(&cursor, end, MIB / 2, false));
+    CU_ASSERT(!brk(heap));
+    errno = 0;
+    CU_ASSERT(syscall(SYS_close, -1) == -1 && errno == EBADF);
+    CU_ASSERT(syscall(SYS_getpid) == getpid());
+    munmap(p, 16 * MIB);
+    munmap(q, MIB);
+}
+
+/* Unmapped by a call that nobody sees: told when the kernel gives the address out again, whatever comes there. */
+static void test_interposed_behind(void)
+{
+    int fd = memfd_create("weft-test", MFD_CLOEXEC), fixed = MAP_FIXED_NOREPLACE;
+
+    CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, (off_t)MIB));
+    for (int kind = 0; kind < 3; kind++) {
+        char *p = fresh(4 * MIB), *again;
+        CU_ASSERT(is_covered(p, 4 * MIB));
+        weft_bare_call(SYS_munmap, (long)(p + MIB), (long)MIB, 0, 0);
+        uint64_t cursor = now_cursor();
+        if (kind == 0)
+            again = mmap(p + MIB, MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+        else if (kind == 1)
+            again = mmap(p + MIB, MIB, PROT_READ, MAP_SHARED | fixed, fd, 0);
+        else
+            again = mremap(p, MIB, 2 * MIB, 0); /* grows where it stands, into the hole */
+        CU_ASSERT(again == (kind == 2 ? p : p + MIB));
+        CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
+        CU_ASSERT_EQUAL(weft_watch_get()->preload->saw((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
+        munmap(p, 4 * MIB);
+    }
+    close(fd);
+}
+
+/* malloc's blocks are libc's own mappings: never answered for. */
+static void test_interposed_malloc(void)
+{
+    char *volatile block = malloc(64 * MIB);
+    int local = 0;
+
+    memset(block, 1, MIB);
+    CU_ASSERT_FALSE(is_covered(block, MIB));
+    CU_ASSERT_FALSE(is_covered(&local, sizeof(local)));
+    free(block);
+    uint64_t cursor = now_cursor();
+    char *heap = sbrk(MIB);
+    CU_ASSERT_FALSE(is_told(&cursor, heap, MIB, false));
+    sbrk(-(intptr_t)MIB);
+    CU_ASSERT(is_told(&cursor, heap, MIB, false));
+    heap = sbrk(MIB);
+    cursor = now_cursor();
+    CU_ASSERT_EQUAL(brk(heap), 0);
+    CU_ASSERT(is_told(&cursor, heap, MIB, false));
+}
+
+static void test_interposed_sysv(void)
+{
+    int id = shmget(IPC_PRIVATE, MIB, 0600);
+    char *segment = shmat(id, NULL, 0), *p = fresh(4 * MIB);
+    uint64_t cursor;
+
+    CU_ASSERT_FATAL(segment != (char *)-1);
+    CU_ASSERT(is_covered(segment, MIB));
+    cursor = now_cursor();
+    CU_ASSERT_EQUAL(shmdt(segment), 0);
+    CU_ASSERT(is_told(&cursor, segment, MIB, false));
+    CU_ASSERT(is_covered(p, 4 * MIB));
+    cursor = now_cursor();
+    CU_ASSERT(shmat(id, p + MIB, SHM_REMAP) == p + MIB); /* userfaultfd is not told of this */
+    CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
+    CU_ASSERT(is_covered(p, 4 * MIB)); /* both kinds were seen */
+    shmctl(id, IPC_RMID, NULL);
+    munmap(p, 4 * MIB);
+}
+
+static void *mapper(void *arg)
+{
+    uint64_t wrong = 0;
+
+    for (int i = 0; i < 20000; i++) {
+        size_t bytes = (1 + (size_t)i % 7) * 4096;
+        char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint64_t start = (uint64_t)(uintptr_t)p;
+        wrong += !weft_watch_get()->preload->saw(start, start + bytes);
+        if (i % 3 == 0)
+            madvise(p, 4096, MADV_DONTNEED);
+        munmap(p, bytes);
+    }
+    return (void *)(uintptr_t)(wrong + (arg != NULL));
+}
+
+static void test_interposed_threads(void)
+{
+    pthread_t threads[4];
+    void *wrong;
+    int status = 1;
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, mapper, NULL);
+    for (int i = 0; i < 20; i++) { /* its lock may be held when we fork: the child must go on */
+        pid_t child = fork();
+        if (!child) {
+            char *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            _exit(p == MAP_FAILED || munmap(p, MIB));
+        }
+        CU_ASSERT(child > 0 && waitpid(child, &status, 0) == child && !status);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &wrong);
+        CU_ASSERT_PTR_NULL(wrong);
+    }
+}
+
+/* -- where userfaultfd is refused -- */
+
+/* `auto` where the kernel refuses userfaultfd: the interposer is there, hears all, and covers nothing. */
+static void test_refused(void)
+{
+    char *p = fresh(MIB);
+
+    CU_ASSERT(weft_watch_get()->preload && !weft_watch_get()->has_fault);
+    CU_ASSERT_FALSE(is_covered(p, MIB));
+    uint64_t cursor = now_cursor();
+    munmap(p, MIB);
+    CU_ASSERT(is_told(&cursor, p, MIB, false));
+}
+
+static void note(void *arg, const char *text)
+{
+    if (strstr(text, "made by /dev/userfaultfd"))
+        *(bool *)arg = true;
+}
+
+/* The call is refused, the device is not: watched as ever, and said so. */
+static void test_device(void)
+{
+    bool is_told_so = false;
+    char *p = fresh(MIB);
+
+    CU_ASSERT(weft_watch_get()->has_fault && weft_watch_get()->fault.by_device);
+    weft_watch_tell(note, &is_told_so);
+    CU_ASSERT(is_told_so);
+    CU_ASSERT(is_covered(p, MIB));
+    uint64_t cursor = now_cursor();
+    weft_bare_call(SYS_munmap, (long)p, (long)MIB, 0, 0);
+    CU_ASSERT(is_told(&cursor, p, MIB, false));
+}
+
+static void test_tell(void)
+{
+    int lines = 0;
+
+    weft_watch_tell(say, &lines);
+    CU_ASSERT(lines >= 3);
+}
+
+static void test_interposer_alone(void) { run_again("interpose"); }
+static void test_auto_refused(void) { run_again("refused"); }
+
+static void test_call_refused(void)
+{
+    if (access("/dev/userfaultfd", R_OK | W_OK))
+        printf("(skipped: no /dev/userfaultfd for us) ");
+    else
+        run_again("device");
+}
+
+static void add_tests(CU_pSuite suite, const char *preloaded)
+{
+    if (!preloaded) {
+        CU_add_test(suite, "interposer alone", test_interposer_alone);
+        CU_add_test(suite, "interposer, userfaultfd refused", test_auto_refused);
+        CU_add_test(suite, "the system call alone refused", test_call_refused);
+        return;
+    }
+    CU_add_test(suite, "tell", test_tell);
+    if (!strcmp(preloaded, "refused")) {
+        CU_add_test(suite, "refused: nothing is covered", test_refused);
+        return;
+    }
+    if (!strcmp(preloaded, "device")) {
+        CU_add_test(suite, "refused, but for the device", test_device);
+        return;
+    }
+    CU_add_test(suite, "interposed calls", test_interposed_calls);
+    CU_add_test(suite, "interposed: syscall()", test_interposed_syscall);
+    CU_add_test(suite, "interposed: behind its back", test_interposed_behind);
+    CU_add_test(suite, "interposed: malloc", test_interposed_malloc);
+    CU_add_test(suite, "interposed: SysV", test_interposed_sysv);
+    CU_add_test(suite, "interposed: threads", test_interposed_threads);
+}
+
+int main(void)
+{
+    weft_knobs_load(false);
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    add_tests(CU_add_suite("interposer", NULL, NULL), getenv("WEFT_TEST_PRELOADED"));
+    return run_tests();
+}

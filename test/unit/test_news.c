@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_news: the list of news under many tellers, with one that was cut off, with a listener that has read and not yet published; the
+ * bare thread that tells.
+ */
+#include <CUnit/Basic.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+#include "base/clock.h"
+#include "watch_ears.h"
+
+#define TELLERS 4
+#define TELLS 200000
+
+static weft_news news;
+static _Atomic int telling;
+static _Atomic uint64_t heard_so_far;
+
+static void *teller(void *arg)
+{
+    uint64_t me = (uint64_t)(uintptr_t)arg;
+
+    for (uint64_t i = 1; i <= TELLS; i++) {
+        weft_news_tell(&news, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end says the start: a torn pair shows */
+        /* In every second stretch nobody runs ahead of the reader by more than the list can hold; in the others all do. */
+        while (i / 4096 % 2 == 0 && atomic_load(&news.next) - atomic_load(&heard_so_far) > WEFT_NEWS_ROOM / 2)
+            sched_yield();
+    }
+    atomic_fetch_sub(&telling, 1);
+    return NULL;
+}
+
+typedef struct count {
+    uint64_t last[TELLERS], heard, torn, backward;
+} count;
+
+static void take(void *arg, weft_range range)
+{
+    count *c = arg;
+    uint64_t word = range.start >> 1, me = word >> 32, i = word & 0xffffffff;
+
+    c->torn += range.end != ~word || me >= TELLERS || !i || i > TELLS;
+    if (me < TELLERS) {
+        c->backward += i <= c->last[me];
+        c->last[me] = i;
+    }
+    c->heard++;
+}
+
+static void test_news(void)
+{
+    pthread_t threads[TELLERS];
+    count c = {.heard = 0};
+    uint64_t cursor = 0, lost = 0;
+
+    atomic_store(&telling, TELLERS);
+    for (uint64_t i = 0; i < TELLERS; i++)
+        pthread_create(&threads[i], NULL, teller, (void *)(uintptr_t)i);
+    while (atomic_load(&telling) || weft_news_is_new(&news, cursor)) {
+        uint64_t before = c.heard, at = cursor;
+        if (!weft_news_read(&news, &cursor, take, &c))
+            lost++;
+        else if (cursor == at)
+            sched_yield();
+        else
+            CU_ASSERT_EQUAL_FATAL(c.heard - before, cursor - at); /* true: nothing was passed over */
+        atomic_store(&heard_so_far, cursor);
+    }
+    for (int i = 0; i < TELLERS; i++)
+        pthread_join(threads[i], NULL);
+    CU_ASSERT_EQUAL(c.torn, 0);
+    CU_ASSERT_EQUAL(c.backward, 0);
+    CU_ASSERT(c.heard > 0);
+    printf("(%llu heard, lost count %llu times) ", (unsigned long long)c.heard, (unsigned long long)lost);
+}
+
+static void ignore(void *arg, weft_range range) { (void)arg, (void)range; }
+
+/* A teller that was cut off between its ticket and its last store: nobody waits for it for ever, and nobody believes what it
+ * left. */
+static void test_news_cut_off(void)
+{
+    static weft_news cut;
+    uint64_t cursor = 0;
+
+    CU_ASSERT(weft_news_read(&cut, &cursor, ignore, NULL));
+    atomic_fetch_add(&cut.next, 1);
+    CU_ASSERT(weft_news_is_new(&cut, cursor));
+    CU_ASSERT_FALSE(weft_news_read(&cut, &cursor, ignore, NULL));
+    CU_ASSERT_EQUAL(cursor, 1);
+    atomic_store(&cut.slots[1].turn, (uint64_t)1 << 63 | 2); /* in the middle of its stores */
+    atomic_fetch_add(&cut.next, 1);
+    CU_ASSERT_FALSE(weft_news_read(&cut, &cursor, ignore, NULL));
+    CU_ASSERT_EQUAL(cursor, 2);
+    for (int i = 0; i < WEFT_NEWS_ROOM - 1; i++) {
+        weft_news_tell(&cut, 4096, 8192);
+        CU_ASSERT(weft_news_read(&cut, &cursor, ignore, NULL));
+    }
+    weft_news_tell(&cut, 4096, 8192); /* it would need that slot: all are told that they lost count */
+    CU_ASSERT(weft_news_is_new(&cut, cursor));
+    CU_ASSERT_FALSE(weft_news_read(&cut, &cursor, ignore, NULL));
+    CU_ASSERT_FALSE(weft_news_is_new(&cut, cursor));
+    weft_news_tell(&cut, 4096, 8192); /* and life goes on */
+    CU_ASSERT(weft_news_read(&cut, &cursor, ignore, NULL));
+    for (int i = 0; i <= WEFT_NEWS_ROOM; i++)
+        weft_news_tell(&cut, 4096, 8192);
+    CU_ASSERT_FALSE(weft_news_read(&cut, &cursor, ignore, NULL)); /* more than there is room for */
+}
+
+static _Atomic int bare_ran;
+static WEFT_BARE void bare_body(void *arg) { atomic_store((_Atomic int *)arg, 1); }
+
+static void test_bare(void)
+{
+    int id = weft_bare_thread(bare_body, &bare_ran);
+
+    if (!WEFT_BARE_THREADS) {
+        CU_ASSERT(id < 0);
+        return;
+    }
+    CU_ASSERT_FATAL(id > 0);
+    while (!atomic_load(&bare_ran))
+        sched_yield();
+}
+
+/* -- a listener that has read and not yet published -- */
+
+static weft_news slow;
+static _Atomic int slow_step;
+
+static void *slow_listener(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&slow.busy, 1);
+    atomic_store(&slow_step, 1);
+    usleep(20000);
+    weft_news_tell(&slow, 4096, 8192);
+    atomic_fetch_add(&slow.busy, 1);
+    return NULL;
+}
+
+static void test_busy(void)
+{
+    pthread_t thread;
+    uint64_t cursor = 0;
+    overlap o = {{4096, 8192}, 0, 0};
+
+    pthread_create(&thread, NULL, slow_listener, NULL);
+    while (!atomic_load(&slow_step))
+        sched_yield();
+    CU_ASSERT(weft_news_is_new(&slow, cursor));
+    CU_ASSERT(weft_news_read(&slow, &cursor, see, &o));
+    CU_ASSERT_EQUAL(o.times, 1);
+    CU_ASSERT_FALSE(weft_news_is_new(&slow, cursor));
+    pthread_join(thread, NULL);
+}
+
+#define EVENTS 300000
+
+static weft_news between;
+static _Atomic int event_wanted, event_read, is_over;
+
+/* The two take turns; where they have one CPU they must let go of it. */
+static void wait_in_turn(const _Atomic int *word, int value)
+{
+    for (unsigned n = 1; atomic_load_explicit(word, memory_order_acquire) != value; n++)
+        if (n % 4096 == 0)
+            sched_yield();
+}
+
+static void *quick_listener(void *arg)
+{
+    for (int i = 1; i <= EVENTS; i++) {
+        wait_in_turn(&event_wanted, i);
+        if (atomic_load(&is_over))
+            break;
+        atomic_fetch_add_explicit(&between.busy, 1, memory_order_acq_rel);
+        atomic_store_explicit(&event_read, i, memory_order_release); /* from here on an unmapping may return */
+        weft_news_tell(&between, 4096, 8192);
+        atomic_fetch_add_explicit(&between.busy, 1, memory_order_acq_rel);
+    }
+    return arg;
+}
+
+/* Whoever looks after an event was read finds it, be it known or told, or becoming told between the two loads of a look. */
+static void test_no_gap(void)
+{
+    pthread_t thread;
+    int missed = 0;
+
+    pthread_create(&thread, NULL, quick_listener, NULL);
+    uint64_t deadline = weft_clock_ns() + 3000000000u; /* on a loaded machine fewer must do */
+    for (int i = 1; i <= EVENTS; i++) {
+        uint64_t cursor = atomic_load(&between.next);
+        while (atomic_load(&between.busy) & 1)
+            sched_yield();
+        atomic_store(&is_over, weft_clock_ns() > deadline);
+        atomic_store(&event_wanted, i);
+        if (atomic_load(&is_over))
+            break;
+        wait_in_turn(&event_read, i);
+        missed += !weft_news_is_new(&between, cursor);
+        while (atomic_load(&between.next) == cursor)
+            sched_yield();
+    }
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(missed, 0);
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("news", NULL, NULL);
+    CU_add_test(suite, "news", test_news);
+    CU_add_test(suite, "news cut off", test_news_cut_off);
+    CU_add_test(suite, "busy", test_busy);
+    CU_add_test(suite, "no gap between known and told", test_no_gap);
+    CU_add_test(suite, "bare thread", test_bare);
+    return run_tests();
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_regcache: the tree against a plain list; hits, neighbours, references, news and a child after fork, with a device that only
+ * counts. Bounds: test_regcache_bounds; the helper: test_regcache_ahead; real memory: test_regcache_real.
+ */
+#include <CUnit/Basic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "mem/regcache_tree.h"
+#include "regcache_device.h"
+
+/* -- the tree -- */
+
+#define NODES 600
+
+static bool pleases(const weft_regnode *node) { return node->chained != (const weft_regnode *)1; }
+
+static void check_tree(weft_regnode *root, weft_regnode *nodes, const bool *is_in, uint64_t start, uint64_t end, uint32_t rights)
+{
+    long overlaps = 0, chained = 0;
+    bool is_there = false;
+
+    for (int i = 0; i < NODES; i++) {
+        overlaps += is_in[i] && nodes[i].start < end && nodes[i].end > start;
+        is_there |= is_in[i] && nodes[i].start <= start && nodes[i].end >= end && (nodes[i].rights & rights) == rights;
+    }
+    weft_regnode *found = weft_regtree_find(root, start, end, rights, pleases);
+    CU_ASSERT_EQUAL(found != NULL, is_there);
+    if (found)
+        CU_ASSERT(is_in[found - nodes] && found->start <= start && found->end >= end && (found->rights & rights) == rights);
+    for (weft_regnode *n = weft_regtree_chain(root, start, end); n; n = n->chained) {
+        chained++;
+        CU_ASSERT(is_in[n - nodes] && n->start < end && n->end > start);
+    }
+    CU_ASSERT_EQUAL(chained, overlaps);
+}
+
+static void test_tree(void)
+{
+    static weft_regnode nodes[NODES];
+    static bool is_in[NODES];
+    weft_regnode *root = NULL;
+    long count = 0;
+
+    srandom(7);
+    for (int step = 0; step < 20000; step++) {
+        int i = (int)(random() % NODES);
+        if (is_in[i]) {
+            weft_regtree_remove(&root, &nodes[i]);
+        } else {
+            uint64_t start = (uint64_t)random() % 400;
+            uint64_t end = start + 1 + (uint64_t)random() % (step % 7 ? 8 : 300);
+            nodes[i] = (weft_regnode){.start = start, .end = end, .rights = (uint32_t)random() % 4};
+            weft_regtree_add(&root, &nodes[i]);
+        }
+        is_in[i] = !is_in[i];
+        count += is_in[i] ? 1 : -1;
+        uint64_t start = (uint64_t)random() % 420;
+        if (step % 5 == 0) {
+            CU_ASSERT_EQUAL_FATAL(weft_regtree_check(root), count);
+            check_tree(root, nodes, is_in, start, start + 1 + (uint64_t)random() % 40, (uint32_t)random() % 4);
+        }
+    }
+}
+
+static void test_hits(void)
+{
+    device d;
+    weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 100);
+    weft_pin *pin, *other;
+
+    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(0), 1, 0));
+    pin = hold(cache, 0, 4, 1);
+    CU_ASSERT_PTR_EQUAL(weft_regcache_look(cache, at(1), PAGE, 1), pin);
+    CU_ASSERT_PTR_EQUAL(weft_regcache_look(cache, (char *)at(0) + 5, 4 * PAGE - 5, 0), pin);
+    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(3), PAGE + 1, 1)); /* a byte too far */
+    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(1), PAGE, 3));     /* a right too many */
+    other = hold(cache, 1, 1, 3);
+    CU_ASSERT_PTR_NOT_EQUAL(other, pin);
+    CU_ASSERT_EQUAL(d.maps, 2);
+    CU_ASSERT_PTR_EQUAL(hold(cache, 1, 1, 2), other);
+    for (int i = 0; i < 3; i++)
+        weft_regcache_drop(cache, pin);
+    weft_regcache_drop(cache, other);
+    weft_regcache_drop(cache, other);
+    weft_regcache_counts c = weft_regcache_look_at(cache);
+    CU_ASSERT(c.hits == 3 && c.misses == 2 && c.pinned_regions == 2 && c.pinned_bytes == 5 * PAGE && d.bytes == 5 * PAGE);
+    CU_ASSERT(hold(cache, 100, 0, 0) != NULL); /* no bytes: a page all the same */
+    weft_regcache_drop(cache, weft_regcache_look(cache, at(100), 0, 0));
+    weft_pin *pin2 = weft_regcache_look(cache, at(100), 0, 0);
+    weft_regcache_drop(cache, pin2);
+    weft_regcache_drop(cache, pin2);
+    CU_ASSERT_EQUAL(weft_regcache_hold(cache, (void *)(uintptr_t)(UINT64_MAX - 100), 50, 0, &pin), WEFT_E_ARG);
+    close_cache(cache, &d);
+}
+
+static bool is_range(const weft_pin *pin, uint64_t page, uint64_t pages)
+{
+    return pin && pin->start == (uint64_t)(uintptr_t)at(page) && pin->end == (uint64_t)(uintptr_t)at(page + pages);
+}
+
+/* Pages that are pinned already are not pinned once more because their neighbours are asked for. */
+static void test_neighbours(void)
+{
+    device d;
+    weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 100000);
+    weft_pin *old, *next, *all;
+
+    old = hold(cache, 10, 2, 1);
+    next = hold(cache, 12, 2, 1); /* touches */
+    CU_ASSERT(is_range(old, 10, 2) && is_range(next, 12, 2) && d.regions == 2);
+    weft_regcache_drop(cache, next);
+    all = hold(cache, 11, 3, 1); /* spans both, covers the second, which nobody holds */
+    CU_ASSERT(is_range(all, 11, 3) && d.regions == 2 && d.bytes == 5 * PAGE);
+    CU_ASSERT_PTR_EQUAL(hold(cache, 10, 2, 1), old); /* still found */
+    weft_regcache_drop(cache, old);
+    weft_regcache_drop(cache, all);
+    all = hold(cache, 10, 4, 1); /* covers both; the one that is held lives on, and nobody finds it any more */
+    CU_ASSERT(is_range(all, 10, 4) && d.regions == 2);
+    weft_regcache_drop(cache, old);
+    CU_ASSERT(d.regions == 1 && d.bytes == 4 * PAGE);
+    weft_regcache_drop(cache, all);
+    touch(cache, 14, 4, 2); /* other rights: another exposure */
+    CU_ASSERT_EQUAL(d.regions, 2);
+    touch(cache, 8, 20, 2); /* does not give the rights of the first */
+    CU_ASSERT_EQUAL(d.regions, 2);
+    touch(cache, 8, 20, 3); /* covers all, with all their rights */
+    CU_ASSERT(d.regions == 1 && d.bytes == 20 * PAGE);
+    /* Chunk by chunk through a large array, at no page's begin: the page between two chunks is in both, no more. */
+    weft_regcache_flush(cache);
+    unsigned maps = d.maps;
+    for (uint64_t i = 0; i < 64; i++) {
+        weft_pin *pin = NULL;
+        CU_ASSERT_EQUAL(weft_regcache_hold(cache, (char *)at(2000 + 8 * i) + 100, 8 * PAGE, 1, &pin), WEFT_OK);
+        weft_regcache_drop(cache, pin);
+    }
+    CU_ASSERT_EQUAL(d.maps - maps, 64);
+    CU_ASSERT_EQUAL(d.bytes, 64 * 9 * PAGE);
+    close_cache(cache, &d);
+}
+
+static void test_invalidation(void)
+{
+    device d;
+    weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 100);
+    weft_pin *pin, *again;
+
+    touch(cache, 0, 4, 0);
+    touch(cache, 10, 4, 0);
+    tell(3, 1);
+    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(0), 1, 0));
+    CU_ASSERT_EQUAL(d.regions, 1);
+    tell(14, 100); /* only touches */
+    pin = weft_regcache_look(cache, at(10), 1, 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
+    tell(0, 11); /* while it is held: out of the tree, mapped until its end */
+    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(10), 1, 0));
+    CU_ASSERT_EQUAL(d.regions, 1);
+    again = hold(cache, 10, 4, 0);
+    CU_ASSERT(again != pin && d.regions == 2);
+    weft_regcache_drop(cache, pin);
+    CU_ASSERT_EQUAL(d.regions, 1);
+    weft_regcache_drop(cache, again);
+    for (int i = 0; i < WEFT_NEWS_ROOM + 5; i++) /* more than can be told: everything */
+        tell(100000, 1);
+    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(10), 1, 0));
+    CU_ASSERT_EQUAL(d.regions, 0);
+    touch(cache, 10, 4, 0);
+    tell(0, 1000);
+    weft_regcache_tidy(cache);
+    CU_ASSERT_EQUAL(d.regions, 0);
+    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).invalidations, 4);
+    close_cache(cache, &d);
+}
+
+/* A watch that covers nothing: every registration is for one use. */
+static void test_uncached(void)
+{
+    static weft_watch none = {.news = &no_news, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
+    device d;
+    weft_regcache *cache = open_cache(&d, &none, 8 * PAGE, 100);
+
+    CU_ASSERT_FALSE(weft_regcache_may_keep(cache, at(0), PAGE));
+    for (int i = 0; i < 5; i++) {
+        weft_pin *a = hold(cache, 0, 4, 0), *b = hold(cache, 0, 4, 0), *c = NULL;
+        CU_ASSERT(a && b && a != b && d.regions == 2);
+        CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(50), PAGE, 0, &c), WEFT_E_NOSPACE); /* the bounds are for these too */
+        weft_regcache_ahead(cache, at(0), PAGE, 0);
+        weft_regcache_drop(cache, a);
+        weft_regcache_drop(cache, b);
+        CU_ASSERT_EQUAL(d.regions, 0);
+    }
+    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).uncached, 10);
+    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).ahead, 0);
+    close_cache(cache, &d);
+}
+
+/* In a child nothing of the parent's is unmapped, and closing there is nothing. */
+static void test_fork(void)
+{
+    device d;
+    weft_regcache *cache = open_cache(&d, weft_watch_get(), 1 << 30, 100);
+    char *buffer = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    weft_pin *pin = NULL, *held = NULL;
+    int status = 1;
+
+    CU_ASSERT_EQUAL(weft_regcache_hold(cache, buffer, PAGE, 0, &pin), WEFT_OK);
+    CU_ASSERT_EQUAL(weft_regcache_hold(cache, buffer + 4 * PAGE, PAGE, 0, &held), WEFT_OK);
+    weft_regcache_drop(cache, pin);
+    pid_t child = fork();
+    if (!child) {
+        bool is_right = weft_regcache_look(cache, buffer, PAGE, 0) == NULL || !weft_watch_get()->is_forgotten;
+        weft_regcache_drop(cache, held);
+        weft_regcache_tidy(cache);
+        weft_regcache_flush(cache);
+        weft_regcache_close(cache);
+        _exit(is_right && d.unmaps == 0 ? 0 : 1);
+    }
+    CU_ASSERT(child > 0 && waitpid(child, &status, 0) == child && !status);
+    weft_regcache_drop(cache, held);
+    close_cache(cache, &d);
+    munmap(buffer, 8 * PAGE);
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("regcache", NULL, NULL);
+    CU_add_test(suite, "tree", test_tree);
+    CU_add_test(suite, "hits", test_hits);
+    CU_add_test(suite, "neighbours", test_neighbours);
+    CU_add_test(suite, "invalidation", test_invalidation);
+    CU_add_test(suite, "uncached", test_uncached);
+    CU_add_test(suite, "fork", test_fork);
+    return run_tests();
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_regcache_bounds: how much a registration cache holds, what it throws out first, and what it says when nothing can go; limits of
+ * the user's, of the device's, and of its own.
+ */
+#include <CUnit/Basic.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "regcache_device.h"
+
+static void test_bounds(void)
+{
+    device d;
+    weft_regcache *cache = open_cache(&d, &blind, 16 * PAGE, 6);
+    weft_pin *held[4], *none;
+
+    for (uint64_t i = 0; i < 50; i++) {
+        touch(cache, i * 10, 4, 0);
+        CU_ASSERT(d.bytes <= 16 * PAGE && d.regions <= 6);
+    }
+    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).evictions, 46);
+    for (uint64_t i = 0; i < 50; i++)
+        touch(cache, 1000 + i * 10, 1, 0);
+    CU_ASSERT_EQUAL(d.regions, 6);
+    /* Least recently used first: 40 is used, 41 goes. */
+    touch(cache, 1440, 1, 0);
+    touch(cache, 5000, 1, 0);
+    uint64_t maps = d.maps;
+    touch(cache, 1440, 1, 0);
+    CU_ASSERT_EQUAL(d.maps, maps);
+    touch(cache, 1450, 1, 0);
+    CU_ASSERT_EQUAL(d.maps, maps + 1);
+    /* What is in use stays, and then there is no room. */
+    for (uint64_t i = 0; i < 4; i++)
+        held[i] = hold(cache, 7000 + i * 10, 4, 0);
+    CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(9000), PAGE, 0, &none), WEFT_E_NOSPACE);
+    CU_ASSERT_PTR_NULL(none);
+    CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(9000), 17 * PAGE, 0, &none), WEFT_E_NOSPACE);
+    weft_regcache_drop(cache, held[2]);
+    held[2] = hold(cache, 9000, 1, 0);
+    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).refused, 2);
+    for (int i = 0; i < 4; i++)
+        weft_regcache_drop(cache, held[i]);
+    CU_ASSERT_EQUAL(d.most_bytes, 16 * PAGE);
+    close_cache(cache, &d);
+}
+
+/* Limits that only the device knows: evict, try again, and only then say no. */
+static void test_device_limits(void)
+{
+    device d;
+    weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 1000);
+    weft_pin *pin, *none;
+
+    d.limit_bytes = 20 * PAGE;
+    for (uint64_t i = 0; i < 50; i++)
+        touch(cache, i * 10, 3, 0);
+    touch(cache, 3000, 20, 0);
+    CU_ASSERT_EQUAL(d.regions, 1);
+    d.limit_regions = 3;
+    for (uint64_t i = 0; i < 50; i++)
+        touch(cache, i * 10, 1, 0);
+    pin = hold(cache, 5000, 20, 0);
+    CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(6000), PAGE, 0, &none), WEFT_E_NOSPACE);
+    weft_regcache_drop(cache, pin);
+    d.refuse = WEFT_E_UNSUPPORTED; /* such memory: nothing is thrown out for it */
+    uint64_t unmaps = d.unmaps;
+    CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(6000), PAGE, 0, &none), WEFT_E_UNSUPPORTED);
+    CU_ASSERT_EQUAL(d.unmaps, unmaps);
+    d.refuse = 0;
+    touch(cache, 6000, 1, 0);
+    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).pinned_bytes, d.bytes);
+    close_cache(cache, &d);
+}
+
+static void test_default_bounds(void)
+{
+    device d;
+    weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = &d, .record_bytes = sizeof(record), .watch = &blind,
+                                   .port_bytes = 16 * PAGE, .port_regions = 4};
+    weft_regcache *cache;
+
+    memset(&d, 0, sizeof(d));
+    pthread_mutex_init(&d.lock, NULL);
+    CU_ASSERT_EQUAL_FATAL(weft_regcache_open(&config, &cache), WEFT_OK);
+    for (uint64_t i = 0; i < 20; i++)
+        touch(cache, i * 10, 4, 0);
+    CU_ASSERT(d.most_bytes > 0 && d.most_bytes <= 12 * PAGE);
+    for (uint64_t i = 0; i < 20; i++)
+        touch(cache, i * 10, 1, 0);
+    CU_ASSERT_EQUAL(d.regions, 2);
+    weft_regcache_close(cache);
+    weft_knob.pin_max = 2 * PAGE; /* as a user may */
+    weft_knob.pin_regions = 1;
+    CU_ASSERT_EQUAL_FATAL(weft_regcache_open(&config, &cache), WEFT_OK);
+    d.most_bytes = 0;
+    for (uint64_t i = 0; i < 20; i++)
+        touch(cache, i * 10, 1 + i % 2, 0);
+    CU_ASSERT_EQUAL(d.most_bytes, 2 * PAGE);
+    CU_ASSERT_EQUAL(d.regions, 1);
+    weft_regcache_close(cache);
+    weft_knob.pin_max = 0;
+    weft_knob.pin_regions = 0;
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("regcache bounds", NULL, NULL);
+    CU_add_test(suite, "bounds", test_bounds);
+    CU_add_test(suite, "device's limits", test_device_limits);
+    CU_add_test(suite, "default bounds", test_default_bounds);
+    return run_tests();
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_regcache_real: real memory under every way to unmap it, by one thread and by several. The device holds the pages themselves
+ * (vmsplice), and what is written to the buffer must be read through the registration. The same run with a watch that says nothing
+ * must fail.
+ */
+#include <CUnit/Basic.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "regcache_device.h"
+
+#define STAMPS 8
+#define BUFFERS 12
+
+/* A region of this device holds real references to its first pages, in a pipe: what it reads is what stands in *those* pages,
+ * wherever the address leads by now. */
+typedef struct stamped {
+    record base;
+    uint64_t pages;
+    int pipe[2];
+} stamped;
+
+static _Atomic uint64_t next_stamp = 1;
+
+static int map_stamped(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *at)
+{
+    stamped *s = at;
+    struct iovec from[STAMPS];
+
+    s->pages = bytes / PAGE < STAMPS ? bytes / PAGE : STAMPS;
+    for (uint64_t i = 0; i < s->pages; i++)
+        from[i] = (struct iovec){(char *)addr + i * PAGE, 8};
+    if (pipe2(s->pipe, O_CLOEXEC | O_NONBLOCK))
+        return WEFT_E_NOMEM;
+    /* What is not there cannot be mapped: the kernel says so, as it would to a driver. */
+    int rc = vmsplice(s->pipe[1], from, s->pages, 0) == (ssize_t)(8 * s->pages) ? device_map(owner, addr, bytes, rights, &s->base)
+                                                                                 : WEFT_E_UNSUPPORTED;
+    if (rc) {
+        close(s->pipe[0]);
+        close(s->pipe[1]);
+    }
+    return rc;
+}
+
+static void unmap_stamped(void *owner, void *at)
+{
+    stamped *s = at;
+
+    close(s->pipe[0]);
+    close(s->pipe[1]);
+    device_unmap(owner, &s->base);
+}
+
+typedef struct rider {
+    weft_watch *watch;
+    uint32_t seed;
+    int steps;
+    uint64_t stale, checks, hits;
+    int scratch[2];
+} rider;
+
+typedef struct buffer {
+    char *start; /* whole pages */
+    uint64_t bytes;
+    char *block; /* of malloc, when it was that */
+} buffer;
+
+static void stamp(buffer *b, uint64_t from)
+{
+    for (uint64_t i = from; i < b->bytes; i += PAGE)
+        *(uint64_t *)(void *)(b->start + i) = atomic_fetch_add(&next_stamp, 1);
+}
+
+static void align(buffer *b, uint64_t bytes)
+{
+    b->start = (char *)(((uintptr_t)b->block + PAGE - 1) & ~(PAGE - 1));
+    b->bytes = bytes;
+}
+
+static void make(buffer *b, uint32_t *seed)
+{
+    uint64_t bytes = (1 + rand_r(seed) % 60) * PAGE;
+
+    b->block = NULL;
+    if (rand_r(seed) % 2) {
+        bytes += rand_r(seed) % 3 ? 0 : 40 * PAGE; /* some above malloc's threshold, some in the heap */
+        b->block = malloc(bytes + PAGE);
+        align(b, bytes);
+    } else {
+        b->start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        b->bytes = bytes;
+        if (b->start == MAP_FAILED)
+            b->start = NULL, b->bytes = 0;
+    }
+    stamp(b, 0);
+}
+
+static void unmake(buffer *b, uint32_t *seed)
+{
+    if (b->block)
+        free(b->block);
+    else if (rand_r(seed) % 2)
+        munmap(b->start, b->bytes);
+    else
+        syscall(SYS_munmap, b->start, b->bytes);
+    b->start = NULL;
+}
+
+static void change_mapping(buffer *b, uint32_t *seed)
+{
+    uint64_t bytes = (1 + rand_r(seed) % 60) * PAGE, old = b->bytes;
+    char *p;
+
+    switch (rand_r(seed) % 4) {
+    case 0:
+        p = mremap(b->start, b->bytes, bytes, MREMAP_MAYMOVE);
+        if (p == MAP_FAILED)
+            break;
+        b->start = p;
+        b->bytes = bytes;
+        if (bytes > old)
+            stamp(b, old);
+        break;
+    case 1:
+        if (mmap(b->start, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == b->start)
+            stamp(b, 0);
+        break;
+    default:
+        p = b->start + rand_r(seed) % (b->bytes / PAGE) * PAGE;
+        if (rand_r(seed) % 2)
+            madvise(p, PAGE, MADV_DONTNEED);
+        else
+            syscall(SYS_madvise, p, PAGE, MADV_DONTNEED);
+        *(uint64_t *)(void *)p = atomic_fetch_add(&next_stamp, 1);
+    }
+}
+
+static void change(buffer *b, uint32_t *seed)
+{
+    if (!b->block) {
+        change_mapping(b, seed);
+    } else {
+        uint64_t bytes = (1 + rand_r(seed) % 100) * PAGE;
+        b->block = realloc(b->block, bytes + PAGE);
+        align(b, bytes);
+        stamp(b, 0);
+    }
+}
+
+/* Writes anew into the buffer, and reads through the region. */
+static void check(rider *r, const buffer *b, const weft_pin *pin)
+{
+    const stamped *s = (const stamped *)(const void *)pin->record;
+    uint64_t seen[STAMPS];
+
+    stamp((buffer *)b, 0);
+    if (tee(s->pipe[0], r->scratch[1], 8 * s->pages, 0) != (ssize_t)(8 * s->pages) ||
+        read(r->scratch[0], seen, 8 * s->pages) != (ssize_t)(8 * s->pages)) {
+        r->stale += 1000000;
+        return;
+    }
+    for (uint64_t i = 0; i < s->pages; i++) {
+        uint64_t addr = pin->start + i * PAGE;
+        if (addr < (uint64_t)(uintptr_t)b->start || addr >= (uint64_t)(uintptr_t)b->start + b->bytes)
+            continue;
+        r->checks++;
+        r->stale += seen[i] != *(const uint64_t *)(uintptr_t)addr;
+    }
+}
+
+static void *ride(void *arg)
+{
+    rider *r = arg;
+    device d;
+    buffer buffers[BUFFERS] = {{NULL, 0, NULL}};
+    weft_regcache_config config = {.map = map_stamped, .unmap = unmap_stamped, .owner = &d, .record_bytes = sizeof(stamped),
+                                   .most_bytes = 4096 * PAGE, .most_regions = 64, .watch = r->watch};
+    weft_regcache *cache;
+
+    memset(&d, 0, sizeof(d));
+    pthread_mutex_init(&d.lock, NULL);
+    if (weft_regcache_open(&config, &cache) || pipe2(r->scratch, O_CLOEXEC))
+        return NULL;
+    for (int step = 0; step < r->steps; step++) {
+        buffer *b = &buffers[rand_r(&r->seed) % BUFFERS];
+        unsigned what = (unsigned)rand_r(&r->seed) % 8;
+        weft_pin *pin = NULL;
+        if (!b->start)
+            make(b, &r->seed);
+        else if (what == 0)
+            unmake(b, &r->seed);
+        else if (what == 1)
+            change(b, &r->seed);
+        if (!b->start)
+            continue;
+        uint64_t skip = rand_r(&r->seed) % (b->bytes / PAGE) * PAGE;
+        if (what == 2 && r->watch->has_fault)
+            weft_regcache_ahead(cache, b->start, b->bytes, 1);
+        else if (!weft_regcache_hold(cache, b->start + skip, b->bytes - skip, 1, &pin)) {
+            check(r, b, pin);
+            weft_regcache_drop(cache, pin);
+        }
+    }
+    for (int i = 0; i < BUFFERS; i++)
+        if (buffers[i].start)
+            unmake(&buffers[i], &r->seed);
+    r->hits = weft_regcache_look_at(cache).hits;
+    weft_regcache_close(cache);
+    close(r->scratch[0]);
+    close(r->scratch[1]);
+    if (d.regions || d.bytes)
+        r->stale += 1000000;
+    return NULL;
+}
+
+static void ride_all(weft_watch *watch, int threads, int steps, rider *sum)
+{
+    pthread_t ids[8];
+    rider riders[8];
+
+    *sum = (rider){.watch = watch};
+    for (int i = 0; i < threads; i++) {
+        riders[i] = (rider){.watch = watch, .seed = (uint32_t)(i * 7919 + steps), .steps = steps};
+        if (threads > 1)
+            pthread_create(&ids[i], NULL, ride, &riders[i]);
+        else
+            ride(&riders[i]);
+    }
+    for (int i = 0; i < threads; i++) {
+        if (threads > 1)
+            pthread_join(ids[i], NULL);
+        sum->stale += riders[i].stale;
+        sum->checks += riders[i].checks;
+        sum->hits += riders[i].hits;
+    }
+    printf("(%llu pages checked, %llu stale, %llu hits) ", (unsigned long long)sum->checks, (unsigned long long)sum->stale,
+           (unsigned long long)sum->hits);
+}
+
+static void test_real_alone(void)
+{
+    rider sum;
+
+    ride_all(weft_watch_get(), 1, 40000, &sum);
+    CU_ASSERT_EQUAL(sum.stale, 0);
+    CU_ASSERT(sum.checks > 1000);
+    CU_ASSERT(!weft_watch_get()->has_fault || sum.hits > 1000);
+}
+
+static void test_real_threads(void)
+{
+    rider sum;
+
+    ride_all(weft_watch_get(), 4, 15000, &sum);
+    CU_ASSERT_EQUAL(sum.stale, 0);
+    CU_ASSERT(sum.checks > 1000);
+}
+
+/* Without news the same memory must be found stale, or the tests above prove nothing. */
+static void test_real_blind(void)
+{
+    rider sum;
+
+    see_all();
+    ride_all(&blind, 1, 4000, &sum);
+    CU_ASSERT(sum.stale > 0 && sum.stale < 1000000);
+}
+
+/* -- a look-up while an unmapping is under way -- */
+
+static void *unmapper(void *arg)
+{
+    syscall(SYS_munmap, arg, 64 * PAGE);
+    return NULL;
+}
+
+/* The first look-up asks and says so; what was handed over before that is found without asking. */
+static void look_once_asked(weft_regcache *cache, char *p)
+{
+    bool is_asked = false;
+    uint64_t before = weft_regcache_look_at(cache).asks;
+
+    for (int i = 0; i < 5; i++) {
+        weft_pin *pin = weft_regcache_look_asked(cache, p + (uint64_t)i * PAGE, PAGE, 0, &is_asked);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
+        CU_ASSERT_TRUE(is_asked);
+        weft_regcache_drop(cache, pin);
+    }
+    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).asks, before + 1);
+}
+
+/* The listener is gone, so the event stays unread; the address has been taken again: the hit must not be given. */
+static void test_look_asks(void)
+{
+    static weft_news unread;
+    static weft_range room[8];
+    static weft_watch watch = {.news = &unread, .covered = {.room = 8, .at = room}, .lock = PTHREAD_MUTEX_INITIALIZER,
+                               .has_fault = true};
+    device d;
+    char why[192], message[64];
+    pthread_t thread;
+    weft_mapping m;
+    weft_pin *pin = NULL;
+    char *p = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (weft_fault_open(&watch.fault, &unread, why, sizeof(why))) {
+        printf("(skipped: %s) ", why);
+        return;
+    }
+    watch.maps = weft_maps_open();
+    weft_regcache *cache = open_cache(&d, &watch, 1 << 30, 100);
+    CU_ASSERT_EQUAL_FATAL(weft_regcache_hold(cache, p, 64 * PAGE, 0, &pin), WEFT_OK);
+    weft_regcache_drop(cache, pin);
+    pin = weft_regcache_look(cache, p, 64 * PAGE, 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
+    weft_regcache_drop(cache, pin);
+    look_once_asked(cache, p);
+    eventfd_write(watch.fault.stop, 1);
+    while (atomic_load(&watch.fault.is_alive))
+        sched_yield();
+    pthread_create(&thread, NULL, unmapper, p);
+    while (weft_maps_find(watch.maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
+        sched_yield();
+    CU_ASSERT_PTR_EQUAL(mmap(p, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), p);
+    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, p, 64 * PAGE, 0));
+    bool is_asked = false;
+    CU_ASSERT_PTR_NULL(weft_regcache_look_asked(cache, p, 64 * PAGE, 0, &is_asked));
+    CU_ASSERT_FALSE(is_asked); /* no answer: nobody else may rely on it */
+    CU_ASSERT_FALSE(weft_regcache_may_keep(cache, p, PAGE));
+    CU_ASSERT(weft_regcache_hold(cache, p, PAGE, 0, &pin) == WEFT_OK); /* now, and for this use only */
+    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).uncached, 1);
+    weft_regcache_drop(cache, pin);
+    CU_ASSERT(read(watch.fault.fd, message, sizeof(message)) > 0);
+    pthread_join(thread, NULL);
+    close_cache(cache, &d);
+    munmap(p, 64 * PAGE);
+    if (watch.fault.is_pthread)
+        pthread_join(watch.fault.thread, NULL);
+    weft_fault_forget(&watch.fault);
+    close(watch.maps);
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("regcache on real memory", NULL, NULL);
+    CU_add_test(suite, "blind", test_real_blind);
+    CU_add_test(suite, "one thread", test_real_alone);
+    CU_add_test(suite, "look asks", test_look_asks);
+    CU_add_test(suite, "threads", test_real_threads);
+    return run_tests();
+}

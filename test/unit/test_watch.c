@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_watch: what userfaultfd sees of real memory by every call that changes it; what is covered and what is not; a listener that is
+ * held up; a child after fork. What this kernel refuses is skipped in words. Then all again with the interposer preloaded.
+ */
+#include <CUnit/Basic.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+#include "base/clock.h"
+#include "base/knob.h"
+#include "watch_ears.h"
+
+/* -- mappings -- */
+
+static void test_maps(void)
+{
+    int maps = weft_maps_open(), fd = memfd_create("weft-test", MFD_CLOEXEC), local;
+    weft_mapping m, text;
+    static const char constant[] = "in a file";
+    char *anonymous = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *shared = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int sysv = shmget(IPC_PRIVATE, MIB, 0600);
+    char *segment = shmat(sysv, NULL, 0);
+
+    CU_ASSERT_FATAL(maps >= 0 && fd >= 0 && !ftruncate(fd, (off_t)MIB));
+    shmctl(sysv, IPC_RMID, NULL);
+    char *file = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    munmap(anonymous + 2 * MIB, MIB);
+    const struct {
+        const void *addr;
+        enum weft_mapping_kind kind;
+    } cases[] = {{anonymous + MIB, WEFT_MAPPING_ANONYMOUS}, {shared, WEFT_MAPPING_OTHER},     {segment, WEFT_MAPPING_SYSV},
+                 {file, WEFT_MAPPING_OTHER},                {&local, WEFT_MAPPING_ANONYMOUS}, {constant, WEFT_MAPPING_OTHER},
+                 {anonymous + 3 * MIB, WEFT_MAPPING_ANONYMOUS}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t addr = (uint64_t)(uintptr_t)cases[i].addr;
+        CU_ASSERT_FATAL(weft_maps_find(maps, addr, &m) && weft_maps_find_by_text(maps, addr, &text));
+        CU_ASSERT(m.start <= addr && addr < m.end);
+        CU_ASSERT_EQUAL(m.kind, cases[i].kind);
+        CU_ASSERT(m.start == text.start && m.end == text.end && m.kind == text.kind);
+    }
+    CU_ASSERT_FALSE(weft_maps_find(maps, (uint64_t)(uintptr_t)anonymous + 2 * MIB, &m));
+    CU_ASSERT_FALSE(weft_maps_find(maps, 4096, &m));
+    CU_ASSERT_FALSE(weft_maps_find(maps, UINT64_MAX - 4096, &m));
+    munmap(anonymous, 4 * MIB);
+    munmap(shared, MIB);
+    munmap(file, MIB);
+    shmdt(segment);
+    close(maps);
+    close(fd);
+}
+
+/* -- userfaultfd -- */
+
+static void test_every_call(void)
+{
+    uint64_t cursor;
+    char *p = fresh(16 * MIB), *q;
+
+    CU_ASSERT_FATAL(is_covered(p, 16 * MIB));
+    cursor = now_cursor();
+    syscall(SYS_munmap, p, MIB);
+    CU_ASSERT(is_told(&cursor, p, MIB, false));
+    CU_ASSERT_FALSE(is_told(&cursor, p, 16 * MIB, false)); /* once */
+    munmap(p + MIB, MIB);
+    CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
+    madvise(p + 2 * MIB, MIB, MADV_DONTNEED);
+    CU_ASSERT(is_told(&cursor, p + 2 * MIB, MIB, true));
+    CU_ASSERT(is_covered(p + 2 * MIB, MIB)); /* the mapping is the same: it need not be found again, nor told of */
+    CU_ASSERT_FALSE(is_told(&cursor, p + 2 * MIB, MIB, false));
+    madvise(p + 2 * MIB, 4096, MADV_FREE);
+    CU_ASSERT(is_told(&cursor, p + 2 * MIB, 4096, true));
+    q = mmap(p + 3 * MIB, MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    CU_ASSERT(q == p + 3 * MIB && is_told(&cursor, q, MIB, false));
+    q = fresh(MIB);
+    CU_ASSERT(mremap(p + 4 * MIB, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
+    CU_ASSERT(is_told(&cursor, p + 4 * MIB, MIB, false));
+    CU_ASSERT(mremap(p + 5 * MIB, 11 * MIB, 2 * MIB, 0) == p + 5 * MIB); /* shrinks where it stands */
+    CU_ASSERT(is_told(&cursor, p + 7 * MIB, 9 * MIB, false));
+    CU_ASSERT_FALSE(is_told(&cursor, p + 5 * MIB, 2 * MIB, false));
+    CU_ASSERT(is_covered(p + 5 * MIB, 2 * MIB));
+    CU_ASSERT_FALSE(is_covered(p, MIB));
+    CU_ASSERT_FALSE(is_covered(p + 2 * MIB, 6 * MIB)); /* the last of it is a hole */
+    munmap(p, 16 * MIB);
+    munmap(q, MIB);
+}
+
+static void test_malloc(void)
+{
+    uint64_t cursor = now_cursor();
+    char *volatile block = malloc(64 * MIB);
+    uint64_t at = (uint64_t)(uintptr_t)block;
+
+    memset(block, 1, 64 * MIB);
+    CU_ASSERT(is_covered(block, 64 * MIB));
+    block = realloc(block, 96 * MIB);
+    CU_ASSERT(is_covered(block, 96 * MIB));
+    if ((uint64_t)(uintptr_t)block != at)
+        CU_ASSERT(is_told(&cursor, (void *)(uintptr_t)at, 64 * MIB, false));
+    at = (uint64_t)(uintptr_t)block;
+    cursor = now_cursor();
+    free(block);
+    weft_mapping m;
+    if (weft_maps_find(weft_watch_get()->maps, at, &m)) /* such an allocator (or AddressSanitizer) keeps what is freed */
+        CU_ASSERT_FALSE(is_told(&cursor, (void *)(uintptr_t)at, 96 * MIB, false))
+    else
+        CU_ASSERT(is_told(&cursor, (void *)(uintptr_t)at, 96 * MIB, false));
+    char *heap = sbrk(MIB), *page = (char *)(((uintptr_t)heap + 4095) & ~(uintptr_t)4095);
+    if (heap == (void *)-1)
+        return;
+    memset(page, 1, MIB / 2);
+    CU_ASSERT(is_covered(page, MIB / 2));
+    sbrk(-(intptr_t)MIB);
+    CU_ASSERT(is_told(&cursor, page, MIB / 2, false));
+    CU_ASSERT_FALSE(is_covered(page, MIB / 2));
+}
+
+/* What no watch sees changing is not covered: files, shared memory, SysV memory (unless the interposer is there). */
+static void test_not_covered(void)
+{
+    int fd = memfd_create("weft-test", MFD_CLOEXEC), local = 0;
+    char *shared = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, (off_t)MIB));
+    char *file = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    char *memory = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CU_ASSERT_FALSE(is_covered(shared, MIB));
+    CU_ASSERT_FALSE(is_covered(file, MIB));
+    CU_ASSERT_FALSE(is_covered(memory, MIB));
+    CU_ASSERT(is_covered(&local, sizeof(local)));
+    munmap(shared, MIB);
+    munmap(file, MIB);
+    munmap(memory, MIB);
+    close(fd);
+}
+
+/* Private memory in huge pages; the machine must have some set aside. */
+static void test_huge(void)
+{
+    const size_t huge = 2 * MIB;
+    uint64_t cursor;
+    char *p = mmap(NULL, 4 * huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+    if (p == MAP_FAILED) {
+        printf("(skipped: no huge pages here) ");
+        return;
+    }
+    p[0] = p[huge] = 1;
+    if (!is_covered(p + 4096, 4096)) {
+        printf("(this kernel cannot watch huge pages) ");
+    } else {
+        CU_ASSERT(is_covered(p, 4 * huge));
+        cursor = now_cursor();
+        madvise(p, huge, MADV_DONTNEED);
+        CU_ASSERT(is_told(&cursor, p, huge, true));
+        syscall(SYS_munmap, p + huge, huge);
+        CU_ASSERT(is_told(&cursor, p + huge, huge, false));
+        CU_ASSERT_FALSE(is_covered(p, 2 * huge));
+    }
+    munmap(p, 4 * huge);
+}
+
+/* What was not registered before is told of when it is: somebody may hold what he pinned there in another time. */
+static void test_gap_is_told(void)
+{
+    char *p = fresh(2 * MIB);
+    uint64_t cursor = now_cursor();
+
+    CU_ASSERT(is_covered(p, MIB));
+    CU_ASSERT(is_told(&cursor, p, MIB, false));
+    CU_ASSERT(is_covered(p + MIB / 2, MIB));
+    CU_ASSERT_FALSE(is_told(&cursor, p, 2 * MIB, false)); /* known already */
+    munmap(p, 2 * MIB);
+}
+
+/* -- an event that is not yet read -- */
+
+static weft_fault held;
+static _Atomic int is_unmapped;
+
+static void *unmapper(void *arg)
+{
+    syscall(SYS_munmap, arg, MIB);
+    atomic_store(&is_unmapped, 1);
+    return NULL;
+}
+
+/* A listener of our own that does not listen: the unmapping hangs, its addresses are free, and whoever asks is told to wait. */
+static void test_settle(void)
+{
+    static weft_news unread;
+    char why[192] = "";
+    pthread_t thread;
+    char *p = fresh(MIB), probe;
+
+    if (weft_fault_open(&held, &unread, why, sizeof(why))) {
+        printf("(skipped: %s) ", why);
+        return;
+    }
+    CU_ASSERT(weft_fault_register(&held, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + MIB));
+    CU_ASSERT(weft_fault_is_settled(&held));
+    eventfd_write(held.stop, 1); /* the listener ends; the descriptor stays */
+    while (atomic_load(&held.is_alive))
+        sched_yield();
+    pthread_create(&thread, NULL, unmapper, p);
+    int maps = weft_maps_open();
+    weft_mapping m;
+    uint64_t deadline = weft_clock_ns() + 2000000000u;
+    while (weft_maps_find(maps, (uint64_t)(uintptr_t)p, &m) && weft_clock_ns() < deadline)
+        sched_yield();
+    CU_ASSERT_FALSE(weft_fault_is_settled(&held));
+    usleep(20000);
+    CU_ASSERT_FALSE(atomic_load(&is_unmapped));
+    char *again = mmap(p, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CU_ASSERT_EQUAL(again, p); /* the race that asking is for */
+    CU_ASSERT_FALSE(weft_fault_is_settled(&held));
+    char message[64];
+    CU_ASSERT(read(held.fd, message, sizeof(message)) > 0);
+    pthread_join(thread, NULL);
+    CU_ASSERT(weft_fault_is_settled(&held));
+    probe = *again;
+    CU_ASSERT_EQUAL(probe, 0);
+    munmap(again, MIB);
+    close(maps);
+    if (held.is_pthread)
+        pthread_join(held.thread, NULL);
+    weft_fault_forget(&held);
+}
+
+static void test_single(void)
+{
+    weft_watch *watch = weft_watch_get();
+
+    if (!watch->is_single || !WEFT_BARE_THREADS)
+        return;
+    CU_ASSERT_FALSE(weft_watch_must_ask(watch)); /* runs before any test that makes a thread of libc's */
+}
+
+static void test_asks(void)
+{
+    weft_watch *watch = weft_watch_get();
+
+    CU_ASSERT(weft_watch_must_ask(watch)); /* earlier tests made threads */
+    CU_ASSERT(weft_watch_settle(watch));
+}
+
+static void ignore(void *arg, weft_range range) { (void)arg, (void)range; }
+
+static void test_fork(void)
+{
+    char *p = fresh(MIB);
+    int status = 1;
+
+    CU_ASSERT(is_covered(p, MIB));
+    pid_t child = fork();
+    if (!child) {
+        uint64_t cursor = now_cursor() - 1;
+        bool is_right = !is_covered(p, MIB) && !weft_watch_must_ask(weft_watch_get()) &&
+                        !weft_news_read(weft_watch_news(weft_watch_get()), &(uint64_t){0}, ignore, NULL) && !munmap(p, MIB) &&
+                        weft_news_is_new(weft_watch_news(weft_watch_get()), cursor);
+        _exit(is_right ? 0 : 1);
+    }
+    CU_ASSERT(child > 0 && waitpid(child, &status, 0) == child && !status);
+    CU_ASSERT(is_covered(p, MIB)); /* the parent's goes on */
+    uint64_t cursor = now_cursor();
+    munmap(p, MIB);
+    CU_ASSERT(is_told(&cursor, p, MIB, false));
+}
+
+/* More mappings than the table has room for: it forgets, and finds again. */
+static void test_full_table(void)
+{
+    static char *pages[300];
+    size_t n = sizeof(pages) / sizeof(pages[0]), covered = 0;
+    weft_watch *watch = weft_watch_get();
+
+    watch->covered.room = watch->covered.count + 64;
+
+    char *all = mmap(NULL, n * 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CU_ASSERT_FATAL(all != MAP_FAILED);
+    for (size_t i = 0; i < n; i++) {
+        pages[i] = all + i * 8192;
+        mprotect(pages[i], 4096, PROT_READ | PROT_WRITE);
+    }
+    for (size_t i = 0; i < n; i++)
+        covered += is_covered(pages[i], 4096);
+    CU_ASSERT_EQUAL(covered, n);
+    CU_ASSERT(watch->covered.count <= watch->covered.room);
+    watch->covered.room = WEFT_WATCH_ROOM;
+    uint64_t cursor = now_cursor();
+    munmap(pages[0], 4096);
+    CU_ASSERT(is_told(&cursor, pages[0], 4096, false)); /* forgotten in the table, still registered */
+    munmap(all, n * 8192);
+}
+
+static void test_tell(void)
+{
+    int lines = 0;
+
+    weft_watch_tell(say, &lines);
+    CU_ASSERT(lines >= 3);
+}
+
+static void test_both(void) { run_again("auto"); }
+
+static void add_tests(CU_pSuite suite, bool is_preloaded)
+{
+    CU_add_test(suite, "tell", test_tell);
+    bool has_fault = weft_watch_get()->has_fault;
+    if (has_fault) {
+        CU_add_test(suite, "one thread: nothing to ask", test_single);
+        CU_add_test(suite, "every call is told", test_every_call);
+        CU_add_test(suite, "malloc's own calls", test_malloc);
+        CU_add_test(suite, "gaps are told", test_gap_is_told);
+        CU_add_test(suite, "not covered", test_not_covered);
+        CU_add_test(suite, "huge pages", test_huge);
+    } else {
+        printf("userfaultfd is not in force here: what it sees is not tested (why: above)\n");
+    }
+    CU_add_test(suite, "maps", test_maps);
+    if (has_fault) {
+        CU_add_test(suite, "settle", test_settle); /* makes a thread */
+        CU_add_test(suite, "several threads: asks", test_asks);
+        CU_add_test(suite, "fork", test_fork);
+        CU_add_test(suite, "full table", test_full_table);
+        CU_add_test(suite, "every call, several threads", test_every_call);
+    }
+    if (!is_preloaded)
+        CU_add_test(suite, "interposer and userfaultfd", test_both);
+}
+
+int main(void)
+{
+    weft_knobs_load(false);
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    add_tests(CU_add_suite("watch", NULL, NULL), getenv("WEFT_TEST_PRELOADED") != NULL);
+    return run_tests();
+}

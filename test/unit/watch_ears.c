@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * watch_ears: see the header.
+ */
+#include "watch_ears.h"
+
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+
+void see(void *arg, weft_range range)
+{
+    overlap *o = arg;
+    bool is_emptied = range.start & WEFT_NEWS_EMPTIED;
+
+    if ((range.start & ~WEFT_NEWS_EMPTIED) < o->wanted.end && range.end > o->wanted.start) {
+        o->times++;
+        o->emptied += is_emptied;
+    }
+}
+
+bool is_told(uint64_t *cursor, const void *addr, size_t bytes, bool is_emptied)
+{
+    uint64_t start = (uint64_t)(uintptr_t)addr;
+    overlap o = {{start, start + bytes}, 0, 0};
+
+    CU_ASSERT(weft_news_read(weft_watch_news(weft_watch_get()), cursor, see, &o));
+    return o.times && (o.emptied == o.times) == is_emptied;
+}
+
+bool is_covered(const void *addr, size_t bytes)
+{
+    return weft_watch_cover(weft_watch_get(), (uint64_t)(uintptr_t)addr, (uint64_t)(uintptr_t)addr + bytes);
+}
+
+uint64_t now_cursor(void) { return atomic_load(&weft_watch_news(weft_watch_get())->next); }
+
+char *fresh(size_t bytes)
+{
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CU_ASSERT_FATAL(p != MAP_FAILED);
+    memset(p, 1, bytes);
+    return p;
+}
+
+void say(void *arg, const char *text)
+{
+    (*(int *)arg)++;
+    printf("\n    %s", text);
+}
+
+bool refuse_userfaultfd(bool and_device)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, and_device ? SYS_ioctl : UINT32_MAX, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* its low half: little-endian */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, _IO(0xAA, 0x00), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof(steps) / sizeof(steps[0]), steps};
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+void run_again(const char *watch)
+{
+    bool is_device = !strcmp(watch, "device"), is_refused = is_device || !strcmp(watch, "refused");
+    char self[4096], library[4200];
+    int status = 1;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    CU_ASSERT_FATAL(length > 0);
+    self[length] = '\0';
+    snprintf(library, sizeof(library), "%s", self);
+    for (int up = 0; up < 3; up++) /* test/unit/PROGRAM */
+        *strrchr(library, '/') = '\0';
+    strcat(library, "/.libs/libweft-watch.so");
+    if (access(library, R_OK) || WEFT_IS_SANITIZED) {
+        printf("(skipped: %s) ", WEFT_IS_SANITIZED ? "a sanitizer" : "no libweft-watch.so beside the tests");
+        return;
+    }
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        setenv("LD_PRELOAD", library, 1);
+        setenv("WEFT_PIN_WATCH", is_refused ? "auto" : watch, 1);
+        setenv("WEFT_TEST_PRELOADED", watch, 1);
+        if (!is_refused || refuse_userfaultfd(!is_device))
+            execl(self, self, (char *)NULL);
+        _exit(99);
+    }
+    CU_ASSERT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+int run_tests(void)
+{
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failures != 0;
+}
