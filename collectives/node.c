@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/knob.h"
 #include "base/status.h"
 #include "collectives/algorithms.h"
 #include "collectives/node_area.h"
+#include "collectives/node_sum.h"
 #include "core/lane.h"
 #include "core/wait.h"
 #include "core/world.h"
@@ -186,38 +188,42 @@ uint64_t weft_node_begin(weft_node *node, bool is_writer)
 
 static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_node_head), WEFT_PAGE); }
 
-static uint64_t slots_offset(uint32_t ranks)
+static uint64_t sums_offset(uint32_t ranks)
 {
     return weft_round_up(lines_offset() + (uint64_t)ranks * WEFT_NODE_DEPTH * sizeof(weft_node_line), WEFT_PAGE);
 }
 
-static uint32_t slot_bytes(uint64_t bytes, uint32_t ranks)
+static uint64_t slots_offset(uint32_t ranks, unsigned manner)
 {
-    uint64_t slot = (bytes - slots_offset(ranks)) / ((uint64_t)ranks * WEFT_NODE_DEPTH) / WEFT_LINE * WEFT_LINE;
+    return sums_offset(ranks) + (manner & WEFT_NODE_SUMMED ? weft_node_sums_bytes(ranks) : 0);
+}
+
+static uint32_t slot_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
+{
+    uint64_t slot = (bytes - slots_offset(ranks, manner)) / ((uint64_t)ranks * WEFT_NODE_DEPTH) / WEFT_LINE * WEFT_LINE;
     return slot < SLOT_BYTES_MOST ? (uint32_t)slot : SLOT_BYTES_MOST;
 }
 
 /* What of an area is used: only that is reserved and mapped. */
-static uint64_t used_bytes(uint64_t bytes, uint32_t ranks)
+static uint64_t used_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
 {
     uint64_t used;
 
-    if (bytes < slots_offset(ranks))
+    if (bytes < slots_offset(ranks, manner))
         return bytes;
-    used = slots_offset(ranks) + (uint64_t)ranks * WEFT_NODE_DEPTH * slot_bytes(bytes, ranks);
+    used = slots_offset(ranks, manner) + (uint64_t)ranks * WEFT_NODE_DEPTH * slot_bytes(bytes, ranks, manner);
     return weft_round_up(used, WEFT_PAGE) < bytes ? weft_round_up(used, WEFT_PAGE) : bytes;
 }
 
 weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
-                            weft_rank_page *const *pages,
-                            bool is_crowded, bool needs_fence)
+                            weft_rank_page *const *pages, unsigned manner)
 {
     weft_node *node;
     uint32_t slot;
 
-    if (ranks < 2 || ranks > WEFT_NODE_RANKS || bytes < slots_offset(ranks))
+    if (ranks < 2 || ranks > WEFT_NODE_RANKS || bytes < slots_offset(ranks, manner))
         return NULL;
-    slot = slot_bytes(bytes, ranks);
+    slot = slot_bytes(bytes, ranks, manner);
     if (slot < SLOT_BYTES_LEAST)
         return NULL;
     node = calloc(1, sizeof *node);
@@ -226,12 +232,14 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
     node->lane = lane;
     node->head = base;
     node->lines = (weft_node_line *)((char *)base + lines_offset());
-    node->slots = (char *)base + slots_offset(ranks);
+    if (manner & WEFT_NODE_SUMMED)
+        node->sums = (struct weft_node_sum *)((char *)base + sums_offset(ranks));
+    node->slots = (char *)base + slots_offset(ranks, manner);
     node->slot_bytes = slot;
     node->rank = rank;
     node->ranks = ranks;
-    node->is_crowded = is_crowded;
-    node->needs_fence = needs_fence;
+    node->is_crowded = manner & WEFT_NODE_CROWDED;
+    node->needs_fence = manner & WEFT_NODE_FENCE;
     memcpy(node->pages, pages, ranks * sizeof *pages);
     return node;
 }
@@ -255,13 +263,19 @@ void weft_node_close(weft_node *node)
 
 /* ---- agreement ---- */
 
-enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4 };
+enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
 #define NO_AREA UINT32_MAX
 
 typedef struct agreement {
     uint32_t area, latency_bytes;
     uint8_t says;
 } agreement;
+
+static unsigned manner_of(uint8_t says)
+{
+    return (says & SAYS_CROWDED ? WEFT_NODE_CROWDED : 0) | (says & SAYS_FENCE ? WEFT_NODE_FENCE : 0) |
+           (says & SAYS_SUMMED ? WEFT_NODE_SUMMED : 0);
+}
 
 static uint32_t world_rank(const weft_team *team, uint32_t i)
 {
@@ -283,6 +297,8 @@ static uint8_t own_words(const weft_team *team)
         says |= SAYS_CROWDED;
     if (!atomic_load_explicit(&world->page->membarrier_ok, memory_order_relaxed))
         says |= SAYS_FENCE;
+    if (weft_knob.checksum)
+        says |= SAYS_SUMMED;
     return says;
 }
 
@@ -317,7 +333,7 @@ static void first_decides(weft_team *team, const uint8_t *all, agreement *deal)
     if (!can || weft_segment_take_area(segment, &deal->area))
         return;
     if (weft_segment_claim(segment, segment->head->areas + deal->area * segment->head->area_bytes,
-                           used_bytes(segment->head->area_bytes, team->size))) {
+                           used_bytes(segment->head->area_bytes, team->size, manner_of(also)))) {
         weft_segment_release_area(segment, deal->area);
         deal->area = NO_AREA;
         return;
@@ -330,7 +346,8 @@ static weft_node *open_area(weft_team *team, const agreement *deal)
     weft_lane *lane = team->chan->lane;
     const weft_boot *boot = lane->world->boot;
     const weft_segment *segment = &boot->segment;
-    uint64_t bytes = used_bytes(segment->head->area_bytes, team->size);
+    unsigned manner = manner_of(deal->says);
+    uint64_t bytes = used_bytes(segment->head->area_bytes, team->size, manner);
     weft_rank_page *pages[WEFT_NODE_RANKS];
     weft_node *node;
     void *base;
@@ -341,7 +358,7 @@ static weft_node *open_area(weft_team *team, const agreement *deal)
         uint32_t world = world_rank(team, i);
         pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[world] : world);
     }
-    node = weft_node_attach(lane, base, bytes, team->rank, team->size, pages, deal->says & SAYS_CROWDED, deal->says & SAYS_FENCE);
+    node = weft_node_attach(lane, base, bytes, team->rank, team->size, pages, manner);
     if (!node) {
         weft_segment_drop(base, bytes);
         return NULL;

@@ -20,10 +20,16 @@ typedef int weft_node_performer(weft_team *team, weft_plan_algorithm *algorithm,
 /* Collective: the members find out whether all stand on one node with room for an area, and attach it: team->node, NULL if not.
  * Also settles team->latency_bytes. Errors are those of messages; a lack of room is none. */
 int weft_node_agree(weft_team *team, weft_node_performer *perform);
+/* How members share an area; alike on all. */
+enum weft_node_manner {
+    WEFT_NODE_CROWDED = 1, /* more ranks than CPUs */
+    WEFT_NODE_FENCE = 2,   /* somebody has no membarrier */
+    WEFT_NODE_SUMMED = 4,  /* somebody checks messages from end to end */
+};
 /* Attaches an area: `base` is zeroed memory that all `ranks` (2..64) members map, `bytes` long; pages[i] is member i's rank page.
  * NULL on lack of memory or room. */
 weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
-                            weft_rank_page *const *pages, bool is_crowded, bool needs_fence);
+                            weft_rank_page *const *pages, unsigned manner);
 /* NULL is allowed. The last member gives the area back. */
 void weft_node_close(weft_node *node);
 /* Payload of one rank in one operation. */

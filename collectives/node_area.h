@@ -51,6 +51,10 @@ struct weft_node {
     uint32_t rank, ranks, slot_bytes;
     bool is_crowded, needs_fence;
     int rc; /* a member is lost: the area is of no more use */
+    struct weft_node_sum *sums; /* [ranks][DEPTH][ranks], in the area; NULL: nothing is checked. Then, of the present call: */
+    enum weft_coll_kind kind;
+    int root, damage;           /* damage: 0, or the error that it ends with here */
+    uint32_t damages;
     weft_node_head *head;
     weft_lane *lane;
     weft_store store; /* how what we write reaches its readers soonest */

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "collectives/node_area.h"
+#include "collectives/node_sum.h"
 #include "type/pack.h"
 
 #define FLAT_BYTES 2048 /* up to here each member folds all itself: one hand-over instead of two */
@@ -32,6 +33,23 @@ static inline void take(const weft_type *type, void *buf, uint64_t count, uint64
         memcpy((char *)buf + offset, in, 8);
     else
         memcpy((char *)buf + offset, in, bytes);
+}
+
+/* The same with the piece's sum. */
+static inline void put_piece(weft_node *node, uint64_t s, uint32_t index, const weft_type *type, const void *buf, uint64_t count,
+                             uint64_t offset, uint64_t bytes, void *out)
+{
+    put(node, type, buf, count, offset, bytes, out);
+    if (weft_unlikely(node->sums != NULL))
+        weft_node_seal(node, &(weft_node_piece){s, node->rank, index, type, buf, count, offset, bytes});
+}
+
+static inline void take_piece(weft_node *node, uint32_t member, uint64_t s, uint32_t index, const weft_type *type, void *buf,
+                              uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
+{
+    take(type, buf, count, offset, bytes, in);
+    if (weft_unlikely(node->sums != NULL))
+        weft_node_check(node, &(weft_node_piece){s, member, index, type, buf, count, offset, bytes}, offset);
 }
 
 static inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -66,7 +84,7 @@ static int node_bcast(weft_node *node, const weft_coll *args)
         if (!s)
             return node->rc;
         if (is_root) {
-            put(node, type, args->recvbuf, args->recvcount, at, here, place);
+            put_piece(node, s, 0, type, args->recvbuf, args->recvcount, at, here, place);
             weft_node_post(node, s, WEFT_NODE_ALL);
             continue;
         }
@@ -74,7 +92,7 @@ static int node_bcast(weft_node *node, const weft_coll *args)
         if (weft_node_await(node, (uint32_t)args->root, s))
             return node->rc;
         saw_writer(node, s);
-        take(type, args->recvbuf, args->recvcount, at, here, place);
+        take_piece(node, (uint32_t)args->root, s, 0, type, args->recvbuf, args->recvcount, at, here, place);
     }
     return WEFT_OK;
 }
@@ -106,9 +124,28 @@ static int folding_open(folding *f, weft_node *node, const weft_coll *args)
     return WEFT_OK;
 }
 
+/* The last member's part begins the fold: where it landed it is as it was sent. */
+static void take_first(weft_node *node, uint64_t s, uint32_t index, const weft_type *type, void *out, uint64_t count,
+                       const void *part, uint64_t at)
+{
+    uint64_t bytes = count * (uint64_t)type->size;
+
+    take(type, out, count, 0, bytes, part);
+    if (weft_unlikely(node->sums != NULL))
+        weft_node_check(node, &(weft_node_piece){s, node->ranks - 1, index, type, out, count, 0, bytes}, at);
+}
+
+/* A part that is folded where it stands: checked there, byte `first` elements of the vector on. */
+static void check_place(weft_node *node, uint32_t member, uint64_t s, uint32_t index, const char *part, uint64_t bytes,
+                        uint64_t at)
+{
+    weft_node_check(node, &(weft_node_piece){s, member, index, weft_plan_bytes(), part, bytes, 0, bytes}, at);
+}
+
 /* Folds elements [first, first + count) of the vector into out (which has the vector's layout, from there on). They stand at
- * element `skip` of the chunk that each member wrote in s; `chunk` is that chunk's whole length in bytes. */
-static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint64_t skip, uint64_t first, uint64_t count, void *out)
+ * element `skip` of the chunk that each member wrote in s, as its piece `index`; `chunk` is that chunk's length in bytes. */
+static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint32_t index, uint64_t skip, uint64_t first,
+                        uint64_t count, void *out)
 {
     weft_node *node = f->node;
     const weft_type *type = f->args->recvtype;
@@ -117,11 +154,13 @@ static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint64_t s
     for (uint32_t i = node->ranks; i-- > 0;) {
         bool is_own = i == node->rank && f->own;
         const char *part = is_own ? f->own + (int64_t)first * type->extent : weft_node_place(node, i, s, chunk) + skip * size;
+        if (weft_unlikely(node->sums != NULL) && !is_own && i < node->ranks - 1)
+            check_place(node, i, s, index, part, count * size, first * size);
         if (i == node->ranks - 1) {
             if (is_own)
                 weft_copy(type, out, count, type, part, count);
             else
-                take(type, out, count, 0, count * size, part);
+                take_first(node, s, index, type, out, count, part, first * size);
             continue;
         }
         if (!is_own && f->room) {
@@ -150,13 +189,14 @@ static int node_reduce(weft_node *node, const weft_coll *args)
         if (!s)
             break;
         if (is_writer)
-            put(node, type, data, args->recvcount, at * size, here * size, weft_node_place(node, node->rank, s, here * size));
+            put_piece(node, s, 0, type, data, args->recvcount, at * size, here * size,
+                      weft_node_place(node, node->rank, s, here * size));
         weft_node_post(node, s, WEFT_NODE_NONE);
         if (!is_root)
             continue;
         if (weft_node_await_all(node, s))
             break;
-        fold_places(&f, s, here * size, 0, at, here, (char *)args->recvbuf + (int64_t)at * type->extent);
+        fold_places(&f, s, here * size, 0, 0, at, here, (char *)args->recvbuf + (int64_t)at * type->extent);
     }
     free(f.room_block);
     return node->rc;
@@ -172,12 +212,12 @@ static int allreduce_flat(const folding *f, uint64_t at, uint64_t here)
 
     if (!s)
         return node->rc;
-    put(node, type, args->in_place ? args->recvbuf : args->sendbuf, args->recvcount, at * size, here * size,
-        weft_node_place(node, node->rank, s, here * size));
+    put_piece(node, s, 0, type, args->in_place ? args->recvbuf : args->sendbuf, args->recvcount, at * size, here * size,
+              weft_node_place(node, node->rank, s, here * size));
     weft_node_post(node, s, WEFT_NODE_NONE);
     if (weft_node_await_all(node, s))
         return node->rc;
-    fold_places(f, s, here * size, 0, at, here, (char *)args->recvbuf + (int64_t)at * type->extent);
+    fold_places(f, s, here * size, 0, 0, at, here, (char *)args->recvbuf + (int64_t)at * type->extent);
     return WEFT_OK;
 }
 
@@ -190,6 +230,21 @@ typedef struct pipeline {
 } pipeline;
 
 static uint64_t chunk_count(const pipeline *p, uint64_t i) { return least(p->f->args->recvcount - i * p->most, p->most); }
+
+/* Each member reads its own block of our chunk: the pieces. */
+static __attribute__((noinline)) void seal_blocks(pipeline *p, uint64_t i, uint64_t s)
+{
+    weft_node *node = p->f->node;
+    const weft_coll *args = p->f->args;
+    const void *data = args->in_place ? args->recvbuf : args->sendbuf;
+    uint64_t size = (uint64_t)args->recvtype->size, at = i * p->most, here = chunk_count(p, i);
+
+    for (uint32_t r = 0; r < node->ranks; r++) {
+        uint64_t from = weft_plan_block_start(here, node->ranks, r), to = weft_plan_block_start(here, node->ranks, r + 1);
+        weft_node_seal(node, &(weft_node_piece){s, node->rank, r, args->recvtype, data, args->recvcount, (at + from) * size,
+                                                (to - from) * size});
+    }
+}
 
 static int stage_write(pipeline *p, uint64_t i)
 {
@@ -209,6 +264,8 @@ static int stage_write(pipeline *p, uint64_t i)
         put(node, type, args->sendbuf, args->recvcount, at * size, from * size, place);
         put(node, type, args->sendbuf, args->recvcount, (at + to) * size, (here - to) * size, place + to * size);
     }
+    if (weft_unlikely(node->sums != NULL))
+        seal_blocks(p, i, s);
     weft_node_post(node, s, WEFT_NODE_NONE);
     p->written[i % 2] = s;
     return WEFT_OK;
@@ -222,15 +279,18 @@ static int stage_fold(pipeline *p, uint64_t i)
     uint64_t size = (uint64_t)type->size, at = i * p->most, here = chunk_count(p, i), s = p->written[i % 2];
     uint64_t from = weft_plan_block_start(here, node->ranks, node->rank);
     uint64_t to = weft_plan_block_start(here, node->ranks, node->rank + 1);
+    uint32_t damages = node->damages;
 
     if (weft_node_await_all(node, s))
         return node->rc;
-    fold_places(p->f, s, here * size, from, at + from, to - from, (char *)args->recvbuf + (int64_t)(at + from) * type->extent);
+    fold_places(p->f, s, here * size, node->rank, from, at + from, to - from, (char *)args->recvbuf + (int64_t)(at + from) * type->extent);
     s = weft_node_begin(node, true);
     if (!s)
         return node->rc;
-    put(node, type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
-        weft_node_place(node, node->rank, s, here * size) + from * size);
+    put_piece(node, s, 0, type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
+              weft_node_place(node, node->rank, s, here * size) + from * size);
+    if (weft_unlikely(node->damages != damages))
+        weft_node_taint(node, &(weft_node_piece){.s = s, .member = node->rank});
     weft_node_post(node, s, WEFT_NODE_NONE);
     p->folded[i % 2] = s;
     return WEFT_OK;
@@ -247,8 +307,8 @@ static int stage_read(pipeline *p, uint64_t i)
     for (uint32_t r = 0; r < node->ranks; r++) {
         uint64_t from = weft_plan_block_start(here, node->ranks, r), to = weft_plan_block_start(here, node->ranks, r + 1);
         if (r != node->rank)
-            take(args->recvtype, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
-                 weft_node_place(node, r, s, here * size) + from * size);
+            take_piece(node, r, s, 0, args->recvtype, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
+                       weft_node_place(node, r, s, here * size) + from * size);
     }
     return WEFT_OK;
 }
@@ -303,7 +363,7 @@ static int node_gather(weft_node *node, const weft_coll *args)
         if (!s)
             return node->rc;
         if (!is_root)
-            put(node, type, args->sendbuf, args->sendcount, at, here, weft_node_place(node, node->rank, s, here));
+            put_piece(node, s, 0, type, args->sendbuf, args->sendcount, at, here, weft_node_place(node, node->rank, s, here));
         weft_node_post(node, s, WEFT_NODE_NONE);
         if (!is_root)
             continue;
@@ -311,8 +371,8 @@ static int node_gather(weft_node *node, const weft_coll *args)
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                take(type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
-                     weft_node_place(node, i, s, here));
+                take_piece(node, i, s, 0, type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
+                           weft_node_place(node, i, s, here));
     }
     if (is_root && !args->in_place)
         weft_copy(type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
@@ -342,7 +402,8 @@ static int node_scatter(weft_node *node, const weft_coll *args)
         if (is_root) {
             for (uint32_t i = 0; i < node->ranks; i++)
                 if (i != node->rank)
-                    put(node, type, weft_plan_at(args->sendbuf, type, i * count), count, at, here, place + i * here);
+                    put_piece(node, s, i, type, weft_plan_at(args->sendbuf, type, i * count), count, at, here,
+                              place + i * here);
             weft_node_post(node, s, WEFT_NODE_ALL);
             continue;
         }
@@ -350,7 +411,7 @@ static int node_scatter(weft_node *node, const weft_coll *args)
         if (weft_node_await(node, (uint32_t)args->root, s))
             return node->rc;
         saw_writer(node, s);
-        take(type, args->recvbuf, count, at, here, place + node->rank * here);
+        take_piece(node, (uint32_t)args->root, s, node->rank, type, args->recvbuf, count, at, here, place + node->rank * here);
     }
     if (is_root && !args->in_place)
         weft_copy(args->recvtype, args->recvbuf, args->recvcount, type, weft_plan_at(args->sendbuf, type, node->rank * count),
@@ -369,14 +430,14 @@ static int node_allgather(weft_node *node, const weft_coll *args)
         uint64_t here = least(all - at, node->slot_bytes), s = weft_node_begin(node, true);
         if (!s)
             return node->rc;
-        put(node, from_type, from, from_count, at, here, weft_node_place(node, node->rank, s, here));
+        put_piece(node, s, 0, from_type, from, from_count, at, here, weft_node_place(node, node->rank, s, here));
         weft_node_post(node, s, WEFT_NODE_NONE);
         if (weft_node_await_all(node, s))
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                take(type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
-                     weft_node_place(node, i, s, here));
+                take_piece(node, i, s, 0, type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
+                           weft_node_place(node, i, s, here));
     }
     if (!args->in_place)
         weft_copy(type, own, args->recvcount, from_type, from, from_count);
@@ -397,14 +458,15 @@ static int node_alltoall(weft_node *node, const weft_coll *args)
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                put(node, from_type, weft_plan_at(from, from_type, i * from_count), from_count, at, here, place + i * here);
+                put_piece(node, s, i, from_type, weft_plan_at(from, from_type, i * from_count), from_count, at, here,
+                          place + i * here);
         weft_node_post(node, s, WEFT_NODE_NONE);
         if (weft_node_await_all(node, s))
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                take(type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
-                     weft_node_place(node, i, s, here * node->ranks) + node->rank * here);
+                take_piece(node, i, s, node->rank, type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount,
+                           at, here, weft_node_place(node, i, s, here * node->ranks) + node->rank * here);
     }
     if (!args->in_place)
         weft_copy(type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, from_type,
@@ -412,7 +474,7 @@ static int node_alltoall(weft_node *node, const weft_coll *args)
     return WEFT_OK;
 }
 
-int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+static inline int run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
 {
     switch (kind) {
     case WEFT_COLL_BARRIER:
@@ -434,4 +496,20 @@ int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *ar
     default:
         return weft_fail(WEFT_E_INTERN, "no collective %d", (int)kind);
     }
+}
+
+static __attribute__((noinline)) int run_summed(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+{
+    int rc;
+
+    node->kind = kind;
+    node->root = args->root;
+    node->damage = 0;
+    rc = run(node, kind, args);
+    return rc ? rc : node->damage;
+}
+
+int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+{
+    return weft_unlikely(node->sums != NULL) ? run_summed(node, kind, args) : run(node, kind, args);
 }

@@ -187,6 +187,8 @@ static void free_plan(weft_req *req)
 {
     weft_plan *plan = req->extra;
 
+    if (plan->kept)
+        plan->drop_kept(plan->kept);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         weft_type_drop(plan->steps[i].to_type);
         if (plan->steps[i].from_type)

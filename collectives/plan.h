@@ -113,6 +113,8 @@ struct weft_plan {
     weft_link link;             /* in lane->plans while it can go on */
     weft_req *req;
     weft_op own_op;
+    void *kept;                 /* what src/mpi keeps for as long as a persistent plan lives (registrations of its memory) ... */
+    void (*drop_kept)(void *kept); /* ... given back before the memory is */
     /* temporary memory: small, then blocks */
     struct weft_plan_block *blocks;
     uint32_t small_used;

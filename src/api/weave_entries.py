@@ -229,7 +229,7 @@ def raw_arguments(row, wide):
 
 
 def built_entry(row, name, wide):
-    if row.returns:
+    if row.returns or row.via == "tool":
         return ["return %s;" % call_of(row, wide)]
     quick, _ = checks_of(row)
     body = conversions(row, not is_simple(row))
@@ -307,7 +307,7 @@ def entries(tables, chapters, what):
     for row in tables.rows:
         if row.chapter not in chapters:
             continue
-        if row.built == "yes" and not row.returns:
+        if row.built == "yes" and not row.returns and row.via != "tool":
             out += helpers(row)
         for name, wide in row.forms():
             out.append(entry(row, name, wide))

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/peer.h"
+#include "core/pins.h"
+#include "core/ports.h"
 #include "core/world.h"
 #include "mem/pool.h"
 
@@ -23,30 +25,6 @@ struct weft_name_slot {
     uint32_t generation; /* 12 bits count */
     uint32_t next_free;
 };
-
-static int open_port(weft_lane *lane, const weft_port_ops *ops, const void *medium)
-{
-    weft_boot *boot = lane->world->boot;
-    weft_port_env env = {.owner = lane, .up = lane->up, .self = {boot->job, boot->rank, lane->index},
-                         .segment = medium, .local_rank = (int)boot->local_rank};
-    int rc = ops->open(&env, &lane->ports[lane->port_count]);
-    if (rc)
-        return rc;
-    lane->port_count++;
-    return 0;
-}
-
-/* self first: reach asks the ports in order, and self knows itself by name. */
-static int open_ports(weft_lane *lane)
-{
-    weft_boot *boot = lane->world->boot;
-    int rc = open_port(lane, &weft_self_ops, NULL);
-    if (rc == 0 && boot->fabric_ops)
-        rc = open_port(lane, boot->fabric_ops, boot->fabric);
-    else if (rc == 0 && boot->has_segment && boot->local_size > 1)
-        rc = open_port(lane, &weft_shm_ops, &boot->segment);
-    return rc;
-}
 
 int weft_lane_open(weft_world *world, uint32_t index, const weft_up *up, weft_lane **out)
 {
@@ -69,7 +47,7 @@ int weft_lane_open(weft_world *world, uint32_t index, const weft_up *up, weft_la
     pthread_mutexattr_destroy(&kind);
     lane->pool = weft_pool_open();
     lane->peers = calloc(world->boot->size, sizeof *lane->peers);
-    rc = lane->pool && lane->peers ? open_ports(lane) : weft_fail(WEFT_E_NOMEM, "no memory for a lane of %u peers", world->boot->size);
+    rc = lane->pool && lane->peers ? weft_ports_open(lane) : weft_fail(WEFT_E_NOMEM, "no memory for a lane of %u peers", world->boot->size);
     if (rc) {
         weft_lane_close(lane);
         return rc;
@@ -86,6 +64,7 @@ void weft_lane_close(weft_lane *lane)
     free(lane->peers);
     while (lane->port_count) {
         weft_port *port = lane->ports[--lane->port_count];
+        weft_pins_close(port);
         port->ops->close(port);
     }
     while (slab) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "core/count.h"
 #include "core/req.h"
 #include "core/wait.h"
 #include "transport/port.h"
@@ -24,15 +25,19 @@ typedef struct weft_lane {
     uint32_t index;
     bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
     uint32_t sleepers;     /* threads asleep in this lane */
+    bool has_fd;           /* ... on descriptors */
+    bool is_leaving;       /* they sleep on descriptors and one has left: the others follow, and nobody joins them (core/wait) */
     weft_port *ports[WEFT_LANE_PORTS];
+    bool has_card[WEFT_LANE_PORTS]; /* the port is a network: others reach it by a card that was put out */
     uint32_t port_count;
+    bool wants_fd;         /* sleeps on descriptors */
     struct weft_peer **peers;  /* [job size], made on first use */
     struct weft_chan_slot *chans; /* by index bits of the channel id */
     uint32_t chan_room, chan_lowest; /* no free index of a channel below lowest */
     weft_link backlog;         /* peers with frames that found their port full */
     weft_link plans;           /* recorded plans that progress plays */
     int (*play)(struct weft_lane *lane); /* plays them; set by collectives */
-    weft_link pumps;           /* sends whose data go out chunk by chunk (p2p/rndv) */
+    weft_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their port full (p2p/leg) */
     int (*pump)(struct weft_lane *lane); /* moves them on; set by p2p, as is ... */
     void (*meet)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits */
     const weft_up *up;         /* what ports tell; p2p's */
@@ -41,19 +46,16 @@ typedef struct weft_lane {
     void *slabs;               /* memory of the request pool, for closing */
     struct weft_name_slot *names; /* requests that a peer may name */
     uint32_t name_room, name_free;
-    uint64_t post_order;
+    uint64_t post_order;       /* of the next receive */
+    uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/pins) */
     struct weft_ladder *ladder; /* p2p's, freed with the lane */
+    uint64_t kept_bytes;       /* pinned ahead (core/pins) */
     uint32_t repay_at;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */
-    uint64_t counters[32];     /* enum weft_counter; read by tools, summed over lanes */
+    uint64_t counters[WEFT_COUNT_LAST]; /* core/count; read by tools, summed over lanes */
+    void (*count)(struct weft_lane *lane); /* brings counters up to date that somebody else keeps (registrations), or NULL */
     pthread_mutex_t lock;
 } weft_lane;
-
-enum weft_counter {
-    WEFT_COUNT_SENT, WEFT_COUNT_RECEIVED, WEFT_COUNT_EAGER_BYTES, WEFT_COUNT_UNEXPECTED, WEFT_COUNT_UNEXPECTED_BYTES,
-    WEFT_COUNT_RNDV_COPY, WEFT_COUNT_RNDV_GET, WEFT_COUNT_RNDV_HALVES, WEFT_COUNT_SLEEPS, WEFT_COUNT_AGAIN, WEFT_COUNT_LATE_WAKES,
-    WEFT_COUNT_LAST
-};
 
 /* Opens ports and pools; `up` is what ports tell (p2p). WEFT_E_NOMEM, or why a port would not open. */
 int weft_lane_open(struct weft_world *world, uint32_t index, const weft_up *up, weft_lane **lane);

@@ -11,34 +11,10 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/ports.h"
+#include "core/seal.h"
 #include "core/world.h"
 #include "mem/pool.h"
-
-/* The address of a node-mate is its index on the node, which the launcher told; of others nothing is known yet. */
-static size_t card_of(const weft_boot *boot, uint32_t rank, void *card)
-{
-    uint32_t local = boot->local_of ? boot->local_of[rank] : rank;
-    if (boot->node_of && boot->node_of[rank] != boot->node)
-        return 0;
-    memcpy(card, &local, sizeof local);
-    return sizeof local;
-}
-
-static int reach(weft_lane *lane, weft_peer *peer)
-{
-    weft_boot *boot = lane->world->boot;
-    char card[WEFT_CARD_MAX];
-    size_t bytes = card_of(boot, peer->name.rank, card);
-    for (uint32_t i = 0; i < lane->port_count; i++) {
-        weft_port *port = lane->ports[i];
-        int rc = port->ops->reach(port, &peer->name, card, bytes, peer, &peer->path);
-        if (rc != WEFT_E_UNSUPPORTED)
-            return rc;
-    }
-    return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
-                     "between them (weft-info lists the transports and why each is not)",
-                     peer->name.rank, boot->rank, boot->host);
-}
 
 int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
 {
@@ -56,7 +32,7 @@ int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
     peer->credit = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
     weft_list_init(&peer->waiting);
     weft_list_init(&peer->backlog);
-    rc = reach(lane, peer);
+    rc = weft_ports_reach(lane, peer);
     if (rc) {
         free(peer);
         return rc;
@@ -89,21 +65,28 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
     return 0;
 }
 
+int weft_peer_post(weft_peer *peer, weft_frame *frame)
+{
+    int rc;
+    weft_peer_stamp(peer, &frame->head);
+    rc = weft_unlikely(weft_knob.checksum) ? weft_seal_send(peer->path, frame) : weft_port_send(peer->path, frame);
+    if (rc)
+        weft_peer_unstamp(peer, &frame->head);
+    return rc;
+}
+
 int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool *sent)
 {
     weft_frame frame = *given;
     if (sent)
         *sent = false;
     if (weft_list_is_empty(&peer->waiting)) {
-        int rc;
-        weft_peer_stamp(peer, &frame.head);
-        rc = weft_port_send(peer->path, &frame);
+        int rc = weft_peer_post(peer, &frame);
         if (rc == 0) {
             if (sent)
                 *sent = true;
             return 0;
         }
-        weft_peer_unstamp(peer, &frame.head);
         if (rc != WEFT_AGAIN)
             return rc;
     }
@@ -134,10 +117,9 @@ int weft_peer_push(weft_peer *peer)
     while (!weft_list_is_empty(&peer->waiting)) {
         weft_late *late = weft_container(peer->waiting.next, weft_late, link);
         int rc;
-        weft_peer_stamp(peer, &late->frame.head);
-        rc = weft_port_send(peer->path, &late->frame);
+        late->frame.more = late->link.next != &peer->waiting;
+        rc = weft_peer_post(peer, &late->frame);
         if (rc) {
-            weft_peer_unstamp(peer, &late->frame.head);
             if (rc == WEFT_AGAIN)
                 break;
             if (!late->req && peer->state == WEFT_PEER_ALIVE)
@@ -152,8 +134,8 @@ int weft_peer_push(weft_peer *peer)
 void weft_peer_repay(weft_peer *peer)
 {
     weft_frame frame = {.head = {.kind = WEFT_FRAME_CREDIT}};
-    /* while frames wait, the credits travel with them */
-    if (weft_list_is_empty(&peer->waiting))
+    /* while frames wait, the credits travel with them; nothing is sent after a goodbye, and who said one needs no more */
+    if (weft_list_is_empty(&peer->waiting) && !peer->said_bye && !peer->heard_bye)
         weft_peer_send(peer, &frame, NULL, NULL);
 }
 

@@ -22,6 +22,8 @@ typedef struct weft_peer {
     uint32_t credit;       /* what we may still send eagerly, in WEFT_CREDIT_BYTES */
     uint32_t owed;         /* what we have freed of theirs and not yet told */
     bool said_bye, heard_bye;
+    bool is_unsummed;      /* was told that it sends no checksums while we check (p2p/sum) */
+    bool is_sealing;       /* its frames carry checks of their headers (core/seal) */
     bool no_move;          /* get and put were refused: copy */
     enum weft_peer_state state;
     weft_link waiting;     /* weft_late: frames that found the port full; while not empty every frame queues here */
@@ -34,7 +36,7 @@ typedef struct weft_late {
     weft_link link;
     weft_frame frame;
     weft_req *req; /* ends when the frame has left; NULL: nobody's */
-    uint64_t small[8];
+    uint64_t small[10]; /* a CTS with its key */
 } weft_late;
 
 /* The peer of a rank of our job, reached if need be. WEFT_E_PEER with a text when no port reaches it. */
@@ -58,16 +60,20 @@ static inline void weft_peer_stamp(weft_peer *peer, weft_head *head)
 {
     head->seq = ++peer->seq_out;
     head->credits = (uint16_t)weft_peer_repayment(peer);
+    peer->lane->counters[WEFT_COUNT_FRAMES_LONG]++;
 }
 
 /* A stamped frame that was not taken gives its number and credits back. */
 static inline void weft_peer_unstamp(weft_peer *peer, const weft_head *head)
 {
     peer->seq_out--;
+    peer->lane->counters[WEFT_COUNT_FRAMES_LONG]--;
     peer->owed += head->credits;
 }
 
-/* Sends now, or queues in order: 0 or an error. *sent says which when not NULL. A queued frame's body: up to 64 bytes without fill are copied; anything else
+/* Stamps and sends: 0, AGAIN or an error. For who keeps the order itself: nothing of this peer's waits. */
+int weft_peer_post(weft_peer *peer, weft_frame *frame);
+/* Sends now, or queues in order: 0 or an error. *sent says which when not NULL. A queued frame's body: up to 80 bytes without fill are copied; anything else
  * must stay valid until req, which must be given then, is ended by the queue (rc 0: the frame has left). */
 int weft_peer_send(weft_peer *peer, const weft_frame *frame, weft_req *req, bool *sent);
 /* Tries again what waits, in order. How many frames left. */

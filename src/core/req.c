@@ -75,6 +75,14 @@ void weft_req_free(weft_req *req)
     lane->free_reqs.next = &req->link;
 }
 
+void weft_req_each(weft_lane *lane, void (*each)(weft_req *req))
+{
+    for (slab *one = lane->slabs; one; one = one->next)
+        for (int i = 0; i < SLAB_REQS; i++)
+            if (one->reqs[i].magic == WEFT_REQ_MAGIC)
+                each(&one->reqs[i]);
+}
+
 void weft_req_tell(weft_req *req)
 {
     weft_gate *gate = req->gate;

@@ -12,6 +12,7 @@
 
 #include "base/fifomap.h"
 #include "base/list.h"
+#include "transport/port.h"
 
 typedef struct weft_req weft_req;
 typedef struct weft_gate weft_gate;
@@ -19,6 +20,7 @@ struct weft_lane;
 struct weft_chan;
 struct weft_peer;
 struct MPI_ABI_Datatype;
+struct weft_pin;
 
 /* A counter with an action: the last of N completions opens it. rc keeps the first error. */
 struct weft_gate {
@@ -65,16 +67,29 @@ struct weft_req {
     weft_link link;        /* in a waiting queue (pumps, plans) or the free list */
     void *extra;           /* owner's: plan, persistent arguments; NULL at birth */
     void (*free_extra)(weft_req *req);
-    /* rendezvous only: valid once it has begun */
+    /* rendezvous only (p2p/rndv): valid once it has begun */
     struct weft_peer *peer;
-    uint64_t moved;        /* send: bytes that have left; receive: bytes that are to come */
-    uint64_t clock;        /* send: where to end; receive: when it began, for the ladder */
-    uint64_t arrived;
-    uint64_t far;          /* get, halves: address in the peer ... */
-    uint64_t near, span;   /* ... of the bytes [near, near + span) of the message that we move */
+    weft_port *port;       /* that it began on, whatever becomes of the peer */
+    struct weft_pin *pin;  /* held for the whole buffer; NULL: none */
+    weft_loan *loan;       /* send: of it, to the receiver; NULL: none */
+    uint64_t moved;        /* bytes that are to be moved in all */
+    uint64_t arrived;      /* of them: send: that have left by our doing; receive: that are there */
+    uint64_t next;         /* receive: first byte that no stretch was started for */
+    uint64_t clock;        /* receive: when it began, for the ladder */
+    uint64_t far;          /* receive: where the message stands in the sender; 0: not in one run ... */
+    weft_key far_key;      /* ... and its key */
+    weft_link lent;        /* receive: stretches that the sender may write */
+    uint32_t legs;         /* stretches of ours under way */
+    uint32_t segments;     /* receive: lent so far */
+    uint32_t sum;          /* receive: what the message must sum up to, if ... */
+    bool is_summed;        /* ... its sender said so; it may be ... */
+    bool awaits_sum;       /* ... still to come: the message is longer than the receive, and the sum of its beginning was asked for */
     uint32_t partner;      /* the other side's name for its request */
     uint32_t name;         /* ours, in the lane's table; 0 = none */
-    uint32_t left;         /* ends still to come */
+    uint32_t left;         /* send: ends still to come */
+    bool is_cold;          /* receive: memory on one side was not registered; send: it was moved in segments */
+    bool is_told;          /* receive: the sender knows that we are through */
+    bool is_stepping;      /* receive: stretches are being started */
 };
 
 /* A fresh request from the lane's pool: flags, rc, gate, chan, type, found, extra are zero; what belongs to the message is not set.
@@ -82,6 +97,8 @@ struct weft_req {
 weft_req *weft_req_new(struct weft_lane *lane, enum weft_req_kind kind);
 /* Gives a request that is over back, with what its owner attached to it. */
 void weft_req_free(weft_req *req);
+/* Calls `each` for every request of the lane that was made and not freed; it may free that one. */
+void weft_req_each(struct weft_lane *lane, void (*each)(weft_req *req));
 /* The end of a request is weft_req_end in core/lane.h; this is its seldom half: tells the gate, wakes threads of the lane that wait. */
 void weft_req_tell(weft_req *req);
 

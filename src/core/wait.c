@@ -15,8 +15,11 @@
 
 #include "base/clock.h"
 #include "base/knob.h"
+#include "base/status.h"
 #include "core/lane.h"
+#include "core/pins.h"
 #include "core/world.h"
+#include "mem/chime.h"
 
 #define RELAX_EVERY 16
 #define YIELD_TRIAL_EVERY 256        /* sleeps between two trials of yielding where it does not help */
@@ -34,37 +37,108 @@ static void show(weft_wait *wait, uint64_t now)
     atomic_store_explicit(&status->since_ns, now, memory_order_release);
 }
 
+static void disarm_ports(weft_lane *lane, uint32_t count)
+{
+    while (count-- > 0)
+        lane->ports[count]->ops->disarm(lane->ports[count]);
+}
+
+/* What made a descriptor readable is taken back when the last sleeper leaves: earlier, one that is late for its poll would miss it.
+ * Until then who joined would be woken at once, over and over. So all leave, and who wants to join waits for them. A futex needs
+ * none of this: its ticket tells who is late. */
+static void leave_together(weft_lane *lane)
+{
+    if (lane->is_leaving)
+        return;
+    lane->is_leaving = true;
+    lane->world->rest->wake(lane);
+}
+
+static void let_others_leave(weft_lane *lane)
+{
+    weft_lane_unlock(lane);
+    sched_yield();
+    weft_lane_lock(lane);
+}
+
 static void disarm(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
     wait->is_armed = false;
-    if (--lane->sleepers) /* another thread still sleeps on the same bells */
+    if (--lane->sleepers) { /* another thread still sleeps on the same bells */
+        if (lane->has_fd)
+            leave_together(lane);
         return;
-    for (uint32_t i = 0; i < lane->port_count; i++)
-        lane->ports[i]->ops->disarm(lane->ports[i]);
+    }
+    lane->is_leaving = false;
+    disarm_ports(lane, lane->port_count);
     atomic_store_explicit(&lane->world->page->asleep, 0, memory_order_relaxed);
+    if (weft_unlikely(lane->world->chime >= 0))
+        weft_chime_drain(lane->world->chime);
+}
+
+/* Ports with descriptors of their own (networks without shared memory beside them) ring for what they bring; what other threads do for
+ * us needs a descriptor as well. self has none: its place is free. */
+static void arm_chime(weft_wait *wait)
+{
+    weft_world *world = wait->lane->world;
+    if (!wait->lane->is_threaded)
+        return;
+    if (world->chime < 0)
+        world->chime = weft_chime_open(world->page);
+    weft_segment_doze(world->page);
+    wait->bells[0].fd = world->chime;
+    if (world->chime < 0)
+        wait->bells[0].within_ns = WEFT_CHIME_NAP_NS;
 }
 
 /* Where no port rings (a rank alone), only other threads can wake us: by our own doorbell. */
 static void arm_own_bell(weft_wait *wait)
 {
     weft_rank_page *page = wait->lane->world->page;
-    for (uint32_t i = 0; i < wait->lane->port_count; i++)
-        if (wait->bells[i].futex || wait->bells[i].fd >= 0)
+    wait->lane->has_fd = false;
+    for (uint32_t i = 0; i < wait->lane->port_count; i++) {
+        if (wait->bells[i].futex)
             return;
+        wait->lane->has_fd |= wait->bells[i].fd >= 0;
+    }
+    if (wait->lane->has_fd) {
+        if (!atomic_load_explicit(&page->chime, memory_order_relaxed) || wait->lane->world->chime >= 0)
+            arm_chime(wait);
+        return;
+    }
     wait->bells[0] = (weft_bell){.futex = (uint32_t *)&page->asleep, .value = weft_segment_doze(page), .fd = -1};
 }
 
-static void arm(weft_wait *wait)
+/* All ports or none: false while one of them still takes back what would come in without ringing. */
+static bool arm(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
-    wait->is_armed = true;
+    if (weft_unlikely(lane->is_leaving)) {
+        let_others_leave(lane);
+        return false;
+    }
     for (uint32_t i = 0; i < lane->port_count; i++) {
         wait->bells[i] = (weft_bell){.futex = NULL, .fd = -1};
-        lane->ports[i]->ops->arm(lane->ports[i], &wait->bells[i]);
+        if (lane->ports[i]->ops->arm(lane->ports[i], &wait->bells[i]) == WEFT_AGAIN) {
+            if (!lane->sleepers) /* else another thread sleeps on what was armed before */
+                disarm_ports(lane, i);
+            return false;
+        }
     }
+    wait->is_armed = true;
     arm_own_bell(wait);
     lane->sleepers++;
+    return true;
+}
+
+static uint64_t shortest_limit(const weft_wait *wait)
+{
+    uint64_t limit = SLEEP_LIMIT_NS;
+    for (uint32_t i = 0; i < wait->lane->port_count; i++)
+        if (wait->bells[i].within_ns && wait->bells[i].within_ns < limit)
+            limit = wait->bells[i].within_ns;
+    return limit;
 }
 
 /* sched_yield hands a CPU over in a fraction of what a futex takes where the scheduler lets others run on it, and is lost time where
@@ -98,11 +172,12 @@ static void sleep_on_bells(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
     weft_world *world = lane->world;
+    uint64_t limit = shortest_limit(wait);
     bool by_limit;
     atomic_store_explicit(&world->page->status.asleep_on, 1, memory_order_relaxed);
     if (lane->is_threaded) /* nobody is roused: what is there to do was just looked at */
         pthread_mutex_unlock(&lane->lock);
-    by_limit = world->rest->sleep(lane, wait->bells, lane->port_count, SLEEP_LIMIT_NS);
+    by_limit = world->rest->sleep(lane, wait->bells, lane->port_count, limit);
     weft_lane_lock(lane);
     atomic_store_explicit(&world->page->status.asleep_on, 0, memory_order_relaxed);
     lane->counters[WEFT_COUNT_SLEEPS]++;
@@ -110,7 +185,7 @@ static void sleep_on_bells(weft_wait *wait)
         yielding_failed(world);
     wait->has_slept = true;
     disarm(wait);
-    if (by_limit && weft_lane_poll(lane) > 0)
+    if (by_limit && limit == SLEEP_LIMIT_NS && weft_lane_poll(lane) > 0) /* a shorter one is a port's timer */
         lane->counters[WEFT_COUNT_LATE_WAKES]++;
     wait->idle = 0;
 }
@@ -143,6 +218,7 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
     }
     if (!wait->is_shown)
         show(wait, weft_clock_ns());
+    weft_pins_tidy(wait->lane);
     arm(wait);
 }
 
@@ -198,7 +274,7 @@ static bool sleep_here(weft_lane *lane, const weft_bell *bells, uint32_t count, 
     }
     if (futex && !n)
         return sleep_on_futex(futex, limit_ns);
-    return poll(fds, n, (int)(limit_ns / 1000000u)) == 0;
+    return poll(fds, n, (int)((limit_ns + 999999u) / 1000000u)) == 0;
 }
 
 static void wake_here(weft_lane *lane) { weft_segment_wake(lane->world->page); }

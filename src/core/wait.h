@@ -70,6 +70,7 @@ typedef struct weft_rest {
     bool (*sleep)(struct weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns);
     /* Ends the sleep of other threads in this lane. */
     void (*wake)(struct weft_lane *lane);
+    void (*aside)(bool begins); /* simulator only: what is done until it ends is another CPU's work and takes none of our time */
 } weft_rest;
 
 #define WEFT_YIELDS_MOST 64

@@ -11,7 +11,10 @@
 #include "base/log.h"
 #include "base/place.h"
 #include "base/status.h"
+#include "core/count.h"
 #include "core/peer.h"
+#include "core/ports.h"
+#include "mem/chime.h"
 
 weft_world *weft_world_now;
 
@@ -46,6 +49,24 @@ static void show_ourselves(weft_world *world)
     atomic_store_explicit(&world->page->state, WEFT_RANK_INIT, memory_order_release);
 }
 
+/* For trials: ranks of this node in turn stand on different ones, as far as anybody above the launcher can tell. */
+static int split_node(weft_world *world)
+{
+    weft_boot *boot = world->boot;
+    uint32_t parts = (uint32_t)weft_knob.split_node;
+    if (parts <= 1 || boot->size <= 1 || boot->fabric_ops)
+        return 0;
+    world->node_of = calloc(boot->size, sizeof *world->node_of);
+    if (!world->node_of)
+        return weft_fail(WEFT_E_NOMEM, "no memory for where %u ranks stand", boot->size);
+    for (uint32_t r = 0; r < boot->size; r++)
+        world->node_of[r] = (boot->node_of ? boot->node_of[r] : boot->node) * parts + (boot->local_of ? boot->local_of[r] : r) % parts;
+    boot->node_of = world->node_of;
+    boot->node = world->node_of[boot->rank];
+    boot->nodes *= parts;
+    return 0;
+}
+
 int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_world **out)
 {
     weft_world *world = calloc(1, sizeof *world);
@@ -54,22 +75,30 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     if (!world || !own_page) {
         free(world);
         free(own_page);
+        boot->has_failed = true;
         boot->ops->finish(boot);
         return weft_fail(WEFT_E_NOMEM, "no memory for the library's own state");
     }
     memset(own_page, 0, WEFT_PAGE);
     world->boot = boot;
     world->thread_level = thread_level;
+    world->chime = -1;
     world->page = world->own_page = own_page;
     world->is_crowded = is_crowded(boot);
     choose_rest(world);
     world->yield_limit = WEFT_YIELDS_MOST;
     show_ourselves(world);
+    if (boot->size > 1 && !weft_ports_allow("shm"))
+        boot->has_segment = false; /* no tenant may share memory behind the user's back */
     weft_world_now = world;
-    rc = weft_lane_open(world, 0, up, &world->lanes[0]);
+    rc = split_node(world);
+    if (rc == 0)
+        rc = weft_lane_open(world, 0, up, &world->lanes[0]);
     if (rc) {
         weft_world_now = NULL;
+        boot->has_failed = true;
         boot->ops->finish(boot);
+        free(world->node_of);
         free(own_page);
         free(world);
         return rc;
@@ -79,28 +108,44 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     return 0;
 }
 
-/* Nothing of ours may be under way: frames that wait, transfers that others read, paths that hold our bytes. */
+static bool is_over(const weft_peer *peer) { return !peer || peer->state == WEFT_PEER_LEFT || peer->state == WEFT_PEER_LOST; }
+
+static void say_bye(weft_peer *peer)
+{
+    weft_frame bye = {.head = {.kind = WEFT_FRAME_BYE}};
+    if (peer->said_bye)
+        return;
+    weft_peer_send(peer, &bye, NULL, NULL);
+    peer->said_bye = true;
+}
+
+/* Where a network lies between, both sides have said their last word before one of them takes its end of the connection away. */
+static bool has_left(weft_peer *peer)
+{
+    weft_port *port = peer->path->port;
+    if (!weft_list_is_empty(&peer->waiting) || (!peer->heard_bye && !port->caps.lingers))
+        return false;
+    if (port->ops->leave(port, peer->path) == WEFT_AGAIN)
+        return false;
+    peer->state = WEFT_PEER_LEFT;
+    peer->path = &weft_dead_path;
+    return true;
+}
+
+/* Nothing of ours may be under way: frames that wait, transfers that others read, paths that hold our bytes. Everybody hears our goodbye
+ * before anybody's is waited for, or a circle of ranks would wait for each other. Who has heard it and said its own is left at once,
+ * also while goodbyes to others wait: its connection may be what they wait for. */
 static bool is_drained(weft_lane *lane)
 {
-    if (!weft_list_is_empty(&lane->backlog) || !weft_list_is_empty(&lane->pumps))
-        return false;
-    for (uint32_t i = 0; i < lane->world->boot->size; i++) {
-        weft_peer *peer = lane->peers[i];
-        if (!peer || peer->state == WEFT_PEER_LEFT || peer->state == WEFT_PEER_LOST)
-            continue;
-        if (!peer->said_bye) {
-            weft_frame bye = {.head = {.kind = WEFT_FRAME_BYE}};
-            peer->said_bye = true;
-            weft_peer_send(peer, &bye, NULL, NULL);
-            if (!weft_list_is_empty(&peer->waiting))
-                return false;
-        }
-        if (peer->path->port->ops->leave(peer->path->port, peer->path) == WEFT_AGAIN)
-            return false;
-        peer->state = WEFT_PEER_LEFT;
-        peer->path = &weft_dead_path;
-    }
-    return true;
+    uint32_t size = lane->world->boot->size;
+    bool is_quiet = weft_list_is_empty(&lane->backlog) && weft_list_is_empty(&lane->pumps), all = is_quiet;
+    for (uint32_t i = 0; i < size && is_quiet; i++)
+        if (!is_over(lane->peers[i]))
+            say_bye(lane->peers[i]);
+    for (uint32_t i = 0; i < size; i++)
+        if (!is_over(lane->peers[i]))
+            all &= lane->peers[i]->said_bye && has_left(lane->peers[i]);
+    return all;
 }
 
 static void drain(weft_lane *lane)
@@ -119,12 +164,17 @@ int weft_world_close(weft_world *world)
         drain(world->lanes[i]);
         weft_lane_unlock(world->lanes[i]);
     }
+    if (weft_knob.counters)
+        weft_count_tell(world);
     while (world->lane_count)
         weft_lane_close(world->lanes[--world->lane_count]);
+    if (world->chime >= 0)
+        weft_chime_close(world->page, world->chime);
     atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);
     world->boot->ops->finish(world->boot);
     weft_world_now = NULL;
     free(world->own_page);
+    free(world->node_of);
     free(world);
     return 0;
 }

@@ -24,6 +24,8 @@ typedef struct weft_world {
     bool is_crowded;       /* ranks share CPUs: hand over at once */
     weft_rank_page *page;  /* our status page: in the segment, or private */
     weft_rank_page *own_page; /* behind `page` where there is no segment */
+    uint32_t *node_of;     /* behind boot->node_of while the knob split_node is set */
+    int chime;             /* how threads wake each other where ports sleep on descriptors of their own; -1: not needed so far */
     void *mpi;             /* src/mpi's: predefined communicators, attributes */
 } weft_world;
 

@@ -19,6 +19,7 @@ typedef struct weft_boot_ops {
     /* Key-value exchange across nodes (cards). put before commit; get may wait for the owner, up to the deadline knob; value is copied. */
     int (*put)(weft_boot *boot, const char *key, const void *value, size_t bytes);
     int (*commit)(weft_boot *boot);
+    /* WEFT_E_UNSUPPORTED: the owner has committed and put no such key. */
     int (*get)(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes);
     /* All ranks of the job; collective. Only where the standard needs it. */
     int (*fence)(weft_boot *boot);
@@ -39,13 +40,15 @@ struct weft_boot {
     const uint32_t *node_of;  /* [size]: node index of each rank; NULL when all are on ours */
     const uint32_t *local_of; /* [size]: index of each rank on its node; NULL when it is the rank itself */
     char host[256];
+    bool has_failed;         /* MPI_Init did not come about: finish must not tell the launcher that all is well */
     bool has_segment;        /* false: shared memory could not be had (segment is closed); only self and networks remain */
     weft_segment segment;
     bool crowded;            /* ranks of this node outnumber the CPUs that they may use together */
     /* The simulator's: the transport that reaches everybody (NULL: shm and networks as they fit), its env.segment, and how its
      * ranks rest (NULL: as processes do). */
     const struct weft_port_ops *fabric_ops;
-    void *fabric;
+    void *fabric;            /* its medium; NULL: it is a network whose cards go through put and get */
+    uint64_t (*now_ns)(void); /* the clock of ports' timers; NULL: the machine's */
     const struct weft_rest *rest;
 };
 

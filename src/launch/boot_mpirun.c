@@ -31,21 +31,69 @@ static weft_rank_page *child_page(child *self)
 
 static int child_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
 {
-    (void)boot, (void)value, (void)bytes;
-    return weft_fail(WEFT_E_UNSUPPORTED, "key %s: this mpirun starts ranks of one machine, which exchange nothing", key);
+    weft_rank_page *page = child_page((child *)boot);
+    size_t key_bytes = strlen(key) + 1;
+    uint16_t length = (uint16_t)bytes;
+
+    if (atomic_load_explicit(&page->has_told, memory_order_relaxed))
+        return weft_fail(WEFT_E_INTERN, "key %s: this rank has told all it had to tell", key);
+    if (page->told_bytes + key_bytes + sizeof(length) + bytes > WEFT_TOLD_ROOM)
+        return weft_fail(WEFT_E_NOSPACE, "key %s: no room for %zu bytes more beside the %u that this rank tells", key, bytes, page->told_bytes);
+    memcpy(page->told + page->told_bytes, key, key_bytes);
+    memcpy(page->told + page->told_bytes + key_bytes, &length, sizeof(length));
+    memcpy(page->told + page->told_bytes + key_bytes + sizeof(length), value, bytes);
+    page->told_bytes += (uint32_t)(key_bytes + sizeof(length) + bytes);
+    return WEFT_OK;
 }
 
 static int child_commit(weft_boot *boot)
 {
-    (void)boot;
+    weft_rank_page *page = child_page((child *)boot);
+
+    atomic_store_explicit(&page->has_told, 1, memory_order_release);
+    syscall(SYS_futex, &page->has_told, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    return WEFT_OK;
+}
+
+/* Until the rank has told: 0, or why it never will. */
+static int wait_told(weft_rank_page *page, uint32_t rank)
+{
+    uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
+    struct timespec nap = {.tv_nsec = 50000000};
+
+    while (!atomic_load_explicit(&page->has_told, memory_order_acquire)) {
+        uint32_t state = atomic_load_explicit(&page->state, memory_order_relaxed);
+        if (state == WEFT_RANK_DEAD || state == WEFT_RANK_ABORT || state == WEFT_RANK_FINAL)
+            return weft_fail(WEFT_E_PEER, "rank %u is gone and left no address", rank);
+        if (weft_clock_ns() > deadline)
+            return weft_fail(WEFT_E_TIMEOUT, "rank %u has not told its address after %d s (WEFT_START_TIMEOUT_S): has it called MPI_Init?",
+                             rank, weft_knob.start_timeout_s);
+        syscall(SYS_futex, &page->has_told, FUTEX_WAIT, 0, &nap, NULL, 0);
+    }
     return WEFT_OK;
 }
 
 static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
 {
-    (void)boot, (void)value, (void)bytes;
-    return weft_fail(WEFT_E_UNSUPPORTED, "key %s of rank %u: this mpirun starts ranks of one machine, which exchange nothing",
-                     key, rank);
+    weft_rank_page *page = weft_segment_rank(&((child *)boot)->own, rank);
+    int rc = wait_told(page, rank);
+
+    if (rc)
+        return rc;
+    for (uint32_t at = 0; at < page->told_bytes;) {
+        size_t key_bytes = strlen(page->told + at) + 1;
+        uint16_t length;
+        memcpy(&length, page->told + at + key_bytes, sizeof(length));
+        if (strcmp(page->told + at, key) == 0) {
+            if (*bytes < length)
+                return weft_fail(WEFT_E_ARG, "key %s of rank %u has %u bytes, there is room for %zu", key, rank, length, *bytes);
+            memcpy(value, page->told + at + key_bytes + sizeof(length), length);
+            *bytes = length;
+            return WEFT_OK;
+        }
+        at += (uint32_t)(key_bytes + sizeof(length) + length);
+    }
+    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has told no %s", rank, key);
 }
 
 /* Which ranks have not come: up to eight, and whether one is known to be dead. */
@@ -111,7 +159,8 @@ static void child_finish(weft_boot *boot)
 {
     child *self = (child *)boot;
 
-    atomic_store_explicit(&child_page(self)->state, WEFT_RANK_FINAL, memory_order_release);
+    if (!boot->has_failed)
+        atomic_store_explicit(&child_page(self)->state, WEFT_RANK_FINAL, memory_order_release);
     weft_segment_close(&self->own);
     free(self);
 }

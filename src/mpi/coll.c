@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "mpi/calls.h"
+#include "mpi/keep.h"
 #include "mpi/request.h"
 
 /* How a collective is called; what the fillers' results go into. */
@@ -24,8 +25,10 @@ static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *a
     if (weft_likely(how == RUN))
         return weft_coll_run(&comm->team, kind, args);
     rc = how == START ? weft_coll_start(&comm->team, kind, args, &req) : weft_coll_prepare(&comm->team, kind, args, &req);
-    if (!rc && how == PREPARE)
+    if (!rc && how == PREPARE) {
         req->is_persistent = true;
+        weft_keep_plan(req);
+    }
     return weft_request_give(comm, comm->team.chan, req, rc, request);
 }
 

@@ -44,6 +44,7 @@ typedef struct weft_mpi_world {
     weft_link live;             /* all communicators, so that finalize frees those that the user did not */
     weft_link freed;            /* structs of freed ones, oldest first: kept for a while so that a stale handle is found out */
     uint32_t freed_count;
+    weft_link keeps;            /* memory that stays pinned for persistent requests and allocations: keep.c */
     weft_link orphans;          /* requests given to MPI_Request_free before their end: request.c */
 } weft_mpi_world;
 

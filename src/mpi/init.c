@@ -16,7 +16,9 @@
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
+#include "mpi/keep.h"
 #include "mpi/request.h"
+#include "mpi/tool.h"
 #include "p2p/arrive.h"
 
 /* Belongs to the process like weft_world_now, or to a simulated rank: MPI can be initialized once. */
@@ -33,6 +35,7 @@ int weft_mpi_world_open(weft_world *world)
     weft_list_init(&mpi->live);
     weft_list_init(&mpi->freed);
     weft_list_init(&mpi->orphans);
+    weft_list_init(&mpi->keeps);
     mpi->main_thread = (unsigned long)pthread_self();
     world->mpi = mpi;
     rc = weft_comm_open_predefined(world, mpi);
@@ -46,7 +49,9 @@ void weft_mpi_world_close(weft_world *world)
     weft_mpi_world *mpi = world->mpi;
     weft_lane_lock(world->lanes[0]);
     weft_request_reap(mpi, true);
+    weft_request_end_all(world->lanes[0]);
     weft_comm_close_all(mpi);
+    weft_keep_end_all(mpi);
     weft_lane_unlock(world->lanes[0]);
     world->mpi = NULL;
     free(mpi);
@@ -89,6 +94,7 @@ int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
         return weft_fail(WEFT_E_OTHER, expected == WEFT_STAGE_AFTER ? "MPI was finalized: it cannot be initialized again"
                                                                     : "MPI is initialized already");
     rc = open_world(required);
+    weft_tool_renew();
     set_stage(rc ? WEFT_STAGE_BEFORE : WEFT_STAGE_OPEN);
     if (!rc)
         *provided = required;
@@ -120,6 +126,7 @@ int weft_mpi_finalize(void)
     if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_CLOSING))
         return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
     weft_mpi_world_close(world);
+    weft_tool_keep(world);
     rc = weft_world_close(world);
     set_stage(WEFT_STAGE_AFTER);
     return rc;

@@ -1,32 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the woven entries, any thread.
- * Invariant: what is handed out begins on a cache line; big pieces begin on a page, so that pinning them touches no neighbour.
+ * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the woven entries, under lane 0's lock.
+ * Invariant: what is handed out begins on a cache line; big pieces begin and end on pages, so that pinning them touches no neighbour.
+ * They are registered at once with the devices that need it, and for as long as they live.
  */
 #include <mpi.h>
 #include <stdlib.h>
 
 #include "base/macros.h"
 #include "base/status.h"
+#include "core/world.h"
 #include "mpi/calls.h"
+#include "mpi/keep.h"
+
+#define PAGE 4096
+#define BLOCK_MAGIC 0x424c4f43u
+
+typedef struct block { /* in the line before what is handed out */
+    uint32_t magic;
+    uint32_t before; /* bytes from the start of the allocation */
+    weft_keep *keep;
+} block;
+
+static block *block_of(void *base) { return (block *)((char *)base - WEFT_LINE); }
 
 int weft_mpi_alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
 {
-    size_t bytes = size > 0 ? (size_t)size : 1, align = bytes >= 4096 ? 4096 : WEFT_LINE;
-    void *memory;
+    size_t bytes = size > 0 ? (size_t)size : 1, align = bytes >= PAGE ? PAGE : WEFT_LINE;
+    char *memory = NULL;
+    void *start;
     (void)info;
     if (size < 0)
         return weft_fail(WEFT_E_ARG, "size is %lld bytes: it must not be negative", (long long)size);
     if (!baseptr)
         return weft_fail(WEFT_E_ARG, "baseptr is NULL");
-    if (posix_memalign(&memory, align, bytes))
+    if (bytes <= SIZE_MAX / 2 && posix_memalign(&start, align, align + weft_round_up(bytes, align)) == 0)
+        memory = (char *)start + align;
+    if (!memory)
         return weft_fail(WEFT_E_NOMEM, "no memory for %lld bytes", (long long)size);
+    *block_of(memory) = (block){.magic = BLOCK_MAGIC, .before = (uint32_t)align};
+    if (bytes >= WEFT_KEEP_LEAST)
+        block_of(memory)->keep = weft_keep_take(weft_world_now->lanes[0], memory, bytes, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE);
     *(void **)baseptr = memory;
     return 0;
 }
 
 int weft_mpi_free_mem(void *base)
 {
-    free(base);
+    block *own;
+    if (!base)
+        return 0;
+    if ((uintptr_t)base % WEFT_LINE || block_of(base)->magic != BLOCK_MAGIC)
+        return weft_fail(WEFT_E_ARG, "%p was not given by MPI_Alloc_mem, or was freed already", base);
+    own = block_of(base);
+    own->magic = 0;
+    weft_keep_drop(own->keep);
+    free((char *)base - own->before);
     return 0;
 }

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "core/peer.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
+#include "mpi/keep.h"
 #include "mpi/request.h"
 #include "p2p/p2p.h"
 
@@ -19,14 +21,27 @@ typedef struct persist {
     void *buf;
     uint64_t count;
     const weft_type *type;
+    weft_keep *keep; /* the buffer stays registered for as long as the request lives */
 } persist;
 
 static void persist_free(weft_req *req)
 {
     persist *args = req->extra;
+    weft_keep_drop(args->keep);
     weft_type_drop(args->type);
     free(args);
     req->extra = NULL;
+}
+
+/* What goes eagerly, is packed, or crosses by shared memory needs no registration. Peers may do with it what this request needs. */
+static weft_keep *keep_buffer(weft_comm *comm, const persist *args)
+{
+    const weft_peer *peer = args->rank >= 0 ? comm->chan->peers[args->rank] : NULL;
+    uint64_t bytes = args->count * (uint64_t)args->type->size, least = peer ? (uint64_t)peer->eager_max + 1 : WEFT_KEEP_LEAST;
+    if (args->rank == WEFT_NOBODY || !args->type->is_dense || bytes < least || (peer && !weft_pins_needed(peer->path->port)))
+        return NULL;
+    return weft_keep_take(comm->lane, (char *)args->buf + args->type->true_lb, bytes,
+                          args->is_receive ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ);
 }
 
 static int make(weft_comm *comm, const persist *args, MPI_Request *request)
@@ -41,6 +56,7 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
         return weft_fail(WEFT_E_NOMEM, "no memory for a persistent request");
     }
     *own = *args;
+    own->keep = keep_buffer(comm, args);
     weft_type_hold(own->type);
     req->is_persistent = true;
     req->extra = own;
@@ -51,7 +67,7 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
 static int make_send(weft_comm *comm, const void *buf, MPI_Count count, const weft_type *type, int dest, int tag,
                      enum weft_send_mode mode, MPI_Request *request)
 {
-    return make(comm, &(persist){false, mode, dest, tag, (void *)buf, (uint64_t)count, type}, request);
+    return make(comm, &(persist){false, mode, dest, tag, (void *)buf, (uint64_t)count, type, NULL}, request);
 }
 
 int weft_mpi_send_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
@@ -75,7 +91,7 @@ int weft_mpi_rsend_init(const void *buf, MPI_Count count, const weft_type *datat
 int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm,
                        MPI_Request *request)
 {
-    return make(comm, &(persist){true, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype}, request);
+    return make(comm, &(persist){true, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
 }
 
 /* Under the request's lane's lock. */

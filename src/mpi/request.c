@@ -158,6 +158,15 @@ void weft_request_reap(weft_mpi_world *mpi, bool all)
     }
 }
 
+/* One that is still under way is an error of the program's, and its memory may be in use: it stays. */
+static void end_forgotten(weft_req *req)
+{
+    if (req->is_persistent && (req->is_done || !req->is_active))
+        weft_request_release(req);
+}
+
+void weft_request_end_all(weft_lane *lane) { weft_req_each(lane, end_forgotten); }
+
 int weft_request_orphan(weft_req *req)
 {
     weft_mpi_world *mpi = req->lane->world->mpi;

@@ -46,5 +46,7 @@ int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
 int weft_request_orphan(weft_req *req);
 /* Releases orphans that are done; with `all` waits for the rest (finalize). Under lane 0's lock. */
 void weft_request_reap(weft_mpi_world *mpi, bool all);
+/* A world closes: releases the persistent requests that the program did not free. */
+void weft_request_end_all(weft_lane *lane);
 
 #endif

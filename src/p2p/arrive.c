@@ -12,9 +12,12 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/seal.h"
 #include "p2p/chan.h"
 #include "p2p/ladder.h"
+#include "p2p/leg.h"
 #include "p2p/rndv.h"
+#include "p2p/sum.h"
 #include "type/pack.h"
 #include "type/type.h"
 
@@ -42,12 +45,15 @@ static inline void end_eager(weft_peer *peer, weft_req *req, const weft_head *he
     req->found.cancelled = false;
     if (weft_unlikely(bytes > req->bytes))
         bytes = req->bytes;
-    if (weft_unlikely(!req->is_dense))
-        weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
-    else if (bytes <= 32)
+    if (weft_likely(req->is_dense) && bytes <= 32) {
         weft_copy_short(req->buf, body, (uint32_t)bytes);
-    else
-        memcpy(req->buf, body, bytes);
+    } else {
+        if (req->is_dense)
+            memcpy(req->buf, body, bytes);
+        else
+            weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
+        peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+    }
     owe(peer, head->bytes);
     if (weft_unlikely(bytes < head->bytes))
         end_truncated(req, head);
@@ -56,6 +62,19 @@ static inline void end_eager(weft_peer *peer, weft_req *req, const weft_head *he
 }
 
 void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body) { end_eager(peer, req, head, body); }
+
+void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, const void *body)
+{
+    int rc;
+    if (head->kind == WEFT_FRAME_RTS) {
+        weft_rndv_accept(peer, req, head, body);
+        return;
+    }
+    rc = weft_sum_take(peer, req, head, body);
+    peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += req->found.bytes;
+    owe(peer, head->bytes);
+    weft_req_end(req, rc);
+}
 
 static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
 {
@@ -72,6 +91,7 @@ static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *cha
     weft_match_keep(&chan->match, lane, early);
     lane->counters[WEFT_COUNT_UNEXPECTED]++;
     lane->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
+    lane->counters[WEFT_COUNT_BYTES_COPIED] += head->kind != WEFT_FRAME_RTS && head->bytes > 32 ? head->bytes : 0;
     if (weft_unlikely(lane->sleepers)) /* it may be what a thread probes for */
         lane->world->rest->wake(lane);
 }
@@ -99,13 +119,19 @@ static inline void arrive_message(weft_peer *peer, const weft_head *head, const 
     else if (weft_likely(head->kind == WEFT_FRAME_EAGER))
         end_eager(peer, req, head, body);
     else
-        weft_rndv_accept(peer, req, head, body);
+        weft_arrive_other(peer, req, head, body);
 }
 
 static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_head *head, const void *body)
 {
+    weft_head plain;
+    if (weft_unlikely(head->flags & WEFT_HEAD_SEALED)) { /* its sender checks, we do not */
+        weft_seal_open(peer, head, body, &plain);
+        head = &plain;
+    }
     switch (head->kind) {
     case WEFT_FRAME_RTS:
+    case WEFT_FRAME_EAGER_SUMMED:
         arrive_message(peer, head, body);
         break;
     case WEFT_FRAME_CTS:
@@ -113,6 +139,9 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
         break;
     case WEFT_FRAME_DATA:
         weft_rndv_data(peer, head, body);
+        break;
+    case WEFT_FRAME_SUM:
+        weft_rndv_sum(peer, head);
         break;
     case WEFT_FRAME_FIN:
         weft_rndv_fin(peer, head);
@@ -139,11 +168,26 @@ static void arrive(void *owner, void *cookie, const weft_head *head, const void 
         arrive_other(peer, head, body);
 }
 
+/* Takes arrive's place where messages are checked. */
+static void arrive_checked(void *owner, void *cookie, const weft_head *head, const void *body)
+{
+    weft_head plain;
+    if (head->flags & WEFT_HEAD_SEALED) {
+        weft_seal_open(cookie, head, body, &plain);
+        head = &plain;
+    } else {
+        weft_seal_miss(cookie, head);
+    }
+    if (head->kind == WEFT_FRAME_EAGER || (head->kind == WEFT_FRAME_RTS && !(head->flags & WEFT_HEAD_SUMMED)))
+        weft_sum_miss(cookie);
+    arrive(owner, cookie, head, body);
+}
+
 static void done(void *owner, void *cookie, int rc)
 {
     (void)owner;
     if (cookie)
-        weft_rndv_moved(cookie, rc);
+        weft_leg_done(cookie, rc);
 }
 
 static void notified(void *owner, void *peer, uint32_t notify)
@@ -174,18 +218,26 @@ static void *greet(void *owner, const weft_name *who)
     return peer;
 }
 
-static void meet(weft_peer *peer) { peer->eager_max = weft_ladder_eager_max(peer); }
+static void meet(weft_peer *peer)
+{
+    uint32_t most = peer->path->port->caps.frame_max - weft_sum_room() - weft_seal_room();
+    peer->eager_max = weft_ladder_eager_max(peer);
+    if (peer->eager_max > most)
+        peer->eager_max = most;
+}
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
     static const weft_up up = {.arrive = arrive, .done = done, .notified = notified, .lost = lost, .greet = greet};
+    static const weft_up checked = {.arrive = arrive_checked, .done = done, .notified = notified, .lost = lost, .greet = greet};
     weft_lane *lane;
-    int rc = weft_world_open(boot, thread_level, &up, out);
+    int rc = weft_world_open(boot, thread_level, weft_knob.checksum ? &checked : &up, out);
     if (rc)
         return rc;
     lane = (*out)->lanes[0];
     lane->meet = meet;
-    lane->pump = weft_rndv_pump;
+    lane->pump = weft_leg_pump;
+    lane->count = weft_pins_count;
     lane->repay_at = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
     lane->ladder = calloc(1, sizeof *lane->ladder);
     if (!lane->ladder) {

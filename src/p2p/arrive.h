@@ -15,6 +15,9 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **world);
 /* An eager message goes into the receive that matched it; the room it took is owed back to its sender. */
 void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body);
 
+/* The same for every other kind of message: one that is announced, or has a sum behind it. */
+void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, const void *body);
+
 /* A message whose communicator was freed: nobody can ask for it any more. Its room is owed back, a sender that waits is told. */
 void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/knob.h"
 #include "base/status.h"
 #include "core/world.h"
 #include "p2p/arrive.h"
@@ -117,7 +118,7 @@ void weft_chan_close(weft_chan *chan)
 int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
     int rc = weft_peer_find(chan->lane, chan->world_rank ? chan->world_rank[rank] : rank, peer);
-    if (rc == 0)
+    if (rc == 0 && !weft_knob.checksum) /* else every send takes the long way: see sum.h */
         chan->peers[rank] = *peer;
     return rc;
 }

@@ -12,7 +12,7 @@
 #define TRIALS 3         /* of each rung at first use of a size class */
 #define AGAIN_EVERY 1024 /* transfers after which the rungs are compared anew */
 
-static const char *const names[] = {"copy", "get", "halves"};
+static const char *const names[] = {"copy", "get", "halves", "put"};
 
 const char *weft_rung_name(enum weft_rung rung) { return names[rung]; }
 
@@ -28,51 +28,71 @@ uint32_t weft_ladder_eager_max(const weft_peer *peer)
     return (uint32_t)(want < most ? want : most);
 }
 
-static bool is_offered(const weft_peer *peer, enum weft_rung rung)
+static bool is_offered(const weft_peer *peer, enum weft_rung rung, const weft_offer *offer)
 {
     const weft_caps *caps = &peer->path->port->caps;
-    if (caps->key_bytes || caps->local_keys)
-        return rung == WEFT_RUNG_COPY; /* registration comes with the registration cache */
-    return rung == WEFT_RUNG_COPY || (rung == WEFT_RUNG_GET ? caps->get : caps->get && caps->put);
+    bool is_keyed = caps->key_bytes || caps->local_keys;
+    switch (rung) {
+    case WEFT_RUNG_GET:
+        return caps->get && (!is_keyed || offer->has_key);
+    case WEFT_RUNG_HALVES:
+        return caps->get && caps->put && !is_keyed;
+    case WEFT_RUNG_PUT: /* without keys halves is never worse */
+        return caps->put && is_keyed;
+    default:
+        return true;
+    }
 }
 
-static enum weft_rung forced(const weft_peer *peer)
+/* What the knobs leave no choice about; WEFT_RUNG_LAST: they do. */
+static enum weft_rung forced(const weft_peer *peer, const weft_offer *offer)
 {
-    enum weft_rung rung = weft_knob.large_by == WEFT_LARGE_GET ? WEFT_RUNG_GET : WEFT_RUNG_HALVES;
-    return weft_knob.large_by != WEFT_LARGE_COPY && is_offered(peer, rung) ? rung : WEFT_RUNG_COPY;
+    static const enum weft_rung by_knob[] = {WEFT_RUNG_LAST, WEFT_RUNG_COPY, WEFT_RUNG_GET, WEFT_RUNG_HALVES, WEFT_RUNG_PUT};
+    enum weft_rung rung = by_knob[weft_knob.large_by];
+    if (offer->is_cold && weft_knob.pin == WEFT_PIN_BEHIND)
+        return WEFT_RUNG_COPY;
+    if (rung != WEFT_RUNG_LAST)
+        return is_offered(peer, rung, offer) ? rung : is_offered(peer, WEFT_RUNG_PUT, offer) && rung == WEFT_RUNG_GET ? WEFT_RUNG_PUT : WEFT_RUNG_COPY;
+    if (offer->is_cold && (weft_knob.pin == WEFT_PIN_PIPELINE || weft_knob.pin == WEFT_PIN_NOW))
+        return is_offered(peer, WEFT_RUNG_GET, offer) ? WEFT_RUNG_GET : is_offered(peer, WEFT_RUNG_PUT, offer) ? WEFT_RUNG_PUT : WEFT_RUNG_COPY;
+    return WEFT_RUNG_LAST;
 }
 
-static enum weft_rung fastest(const weft_rung_record *record)
+/* Of those that are offered to this peer now. */
+static enum weft_rung fastest(const weft_rung_record *record, const weft_peer *peer, const weft_offer *offer)
 {
     enum weft_rung best = WEFT_RUNG_COPY;
     for (enum weft_rung rung = WEFT_RUNG_GET; rung < WEFT_RUNG_LAST; rung++)
-        if (record[rung].best_ns_per_byte > 0 && record[rung].best_ns_per_byte < record[best].best_ns_per_byte)
+        if (is_offered(peer, rung, offer) && record[rung].best_ns_per_byte > 0 &&
+            (record[best].best_ns_per_byte == 0 || record[rung].best_ns_per_byte < record[best].best_ns_per_byte))
             best = rung;
     return best;
 }
 
-enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, uint64_t bytes, bool can_move)
+enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, uint64_t bytes, const weft_offer *offer)
 {
     uint32_t class = class_of(bytes);
-    weft_rung_record *record = ladder->record[class];
-    if (!can_move || peer->no_move)
+    weft_rung_record *record = ladder->record[offer->is_cold][class];
+    enum weft_rung rung;
+    if (!offer->can_move || peer->no_move)
         return WEFT_RUNG_COPY;
-    if (weft_knob.large_by != WEFT_LARGE_AUTO)
-        return forced(peer);
-    if (++ladder->transfers[class] % AGAIN_EVERY == 0)
-        for (enum weft_rung rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
+    rung = forced(peer, offer);
+    if (rung != WEFT_RUNG_LAST)
+        return rung;
+    if (++ladder->transfers[offer->is_cold][class] % AGAIN_EVERY == 0)
+        for (rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
             record[rung] = (weft_rung_record){0};
-    for (enum weft_rung rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
-        if (is_offered(peer, rung) && record[rung].tries < TRIALS) {
+    for (rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
+        if (is_offered(peer, rung, offer) && record[rung].tries < TRIALS) {
             record[rung].tries++;
             return rung;
         }
-    return fastest(record);
+    return fastest(record, peer, offer);
 }
 
-void weft_ladder_learn(weft_ladder *ladder, enum weft_rung rung, uint64_t bytes, uint64_t took_ns)
+void weft_ladder_learn(weft_ladder *ladder, enum weft_rung rung, bool is_cold, uint64_t bytes, uint64_t took_ns)
 {
-    weft_rung_record *record = &ladder->record[class_of(bytes)][rung];
+    weft_rung_record *record = &ladder->record[is_cold][class_of(bytes)][rung];
     float per_byte = bytes ? (float)took_ns / (float)bytes : 0;
     if (!bytes) /* nothing was moved, nothing is learned */
         return;
@@ -80,14 +100,15 @@ void weft_ladder_learn(weft_ladder *ladder, enum weft_rung rung, uint64_t bytes,
         record->best_ns_per_byte = per_byte;
 }
 
-static size_t show_class(const weft_ladder *ladder, uint32_t class, char *text, size_t room)
+static size_t show_class(const weft_ladder *ladder, const weft_peer *peer, bool is_cold, uint32_t class, char *text, size_t room)
 {
-    const weft_rung_record *record = ladder->record[class];
-    enum weft_rung best = fastest(record);
+    static const weft_offer all = {.can_move = true, .has_key = true};
+    const weft_rung_record *record = ladder->record[is_cold][class];
+    enum weft_rung best = fastest(record, peer, &all);
     int n;
     if (record[best].best_ns_per_byte == 0)
         return 0;
-    n = snprintf(text, room, "%12llu  %-6s because", (unsigned long long)(8192ull << class) - 1, names[best]);
+    n = snprintf(text, room, "%12llu  %-6s because%s", (unsigned long long)(8192ull << class) - 1, names[best], is_cold ? ", not registered before," : "");
     for (enum weft_rung rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST && n > 0 && (size_t)n < room; rung++)
         if (record[rung].best_ns_per_byte > 0)
             n += snprintf(text + n, room - (size_t)n, " %s %.1f GB/s", names[rung], 1.0 / (double)record[rung].best_ns_per_byte);
@@ -102,6 +123,6 @@ void weft_ladder_show(const weft_ladder *ladder, const weft_peer *peer, char *te
 {
     size_t n = (size_t)snprintf(text, room, "%12u  eager  because it fits a frame of %s%s\n", peer->eager_max, peer->path->port->ops->name,
                                 weft_knob.eager_max ? " and WEFT_EAGER_MAX says so" : "");
-    for (uint32_t class = 0; class < WEFT_LADDER_CLASSES && n + 1 < room; class++)
-        n += show_class(ladder, class, text + n, room - n);
+    for (uint32_t i = 0; i < 2 * WEFT_LADDER_CLASSES && n + 1 < room; i++)
+        n += show_class(ladder, peer, i & 1, i / 2, text + n, room - n);
 }

@@ -10,6 +10,7 @@
 #include "p2p/arrive.h"
 #include "p2p/p2p.h"
 #include "p2p/rndv.h"
+#include "p2p/sum.h"
 
 static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type)
 {
@@ -24,16 +25,17 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
     req->type = type;
     req->bytes = count * (uint64_t)type->size;
     req->is_dense = type->is_dense;
+    req->order = chan->lane->post_order++; /* of early ones too: pins asks what was handed over before what */
 }
 
 static void take_early(weft_req *req, weft_early *early)
 {
     weft_lane *lane = req->lane;
     weft_match_take(&req->chan->match, lane, early);
-    if (early->head.kind == WEFT_FRAME_RTS)
-        weft_rndv_accept(early->peer, req, &early->head, (const weft_rts *)early->body);
-    else
+    if (weft_likely(early->head.kind == WEFT_FRAME_EAGER))
         weft_arrive_eager(early->peer, req, &early->head, early->body);
+    else
+        weft_arrive_other(early->peer, req, &early->head, early->body);
     weft_early_free(lane, early);
 }
 
@@ -44,7 +46,6 @@ static inline void match_or_post(weft_chan *chan, weft_req *req)
         take_early(req, early);
         return;
     }
-    req->order = chan->lane->post_order++;
     weft_match_post(&chan->match, req);
 }
 
@@ -120,7 +121,7 @@ static bool look(weft_chan *chan, int src, int tag, weft_found *found)
     found->source = early->head.src;
     found->tag = early->head.tag;
     found->cancelled = false;
-    found->bytes = early->head.kind == WEFT_FRAME_RTS ? ((const weft_rts *)early->body)->bytes : early->head.bytes;
+    found->bytes = early->head.kind == WEFT_FRAME_RTS ? ((const weft_rts *)early->body)->bytes : weft_sum_payload(&early->head);
     return true;
 }
 

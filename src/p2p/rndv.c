@@ -1,217 +1,285 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * rndv: both sides of a rendezvous. See rndv.h. Every request here stands in the lane's table of names until it ends; a frame that
- * names an unknown request is dropped (its operation was given up).
+ * names an unknown request is dropped (its operation was given up). A request ends when all its bytes are there, or something failed,
+ * and no leg of it is under way any more: memory that a device may still touch is never given back.
  */
 #include "p2p/rndv.h"
 
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "core/world.h"
 #include "p2p/ladder.h"
+#include "p2p/leg.h"
+#include "p2p/sum.h"
 #include "type/pack.h"
 #include "type/type.h"
 
-#define PIECES 4
-#define CHUNK_LEAST 4096
-#define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
+/* Memory that is not registered is taken in stretches: long enough that a device is busy while the next one is pinned (64 pages), short
+ * enough that the first one leaves soon. */
+#define SEGMENT ((uint64_t)256 << 10)
+#define SEGMENTS_AHEAD 3
 
-static void *dense_start(const weft_req *req) { return (char *)req->buf + req->type->true_lb; }
-
-static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan, int32_t tag, const void *body, uint32_t bytes)
+static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan, int32_t src, int32_t tag, const void *body, uint32_t bytes)
 {
-    weft_frame frame = {.head = {.kind = (uint8_t)kind, .chan = chan, .tag = tag, .bytes = bytes}, .body = body};
+    weft_frame frame = {.head = {.kind = (uint8_t)kind, .chan = chan, .src = src, .tag = tag, .bytes = bytes}, .body = body};
     int rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc && peer->state == WEFT_PEER_ALIVE)
         weft_peer_doom(peer, rc);
 }
 
+/* index 0: the whole of our side. */
+static void send_fin(weft_req *req, uint32_t index, int rc)
+{
+    send_small(req->peer, WEFT_FRAME_FIN, req->partner, (int32_t)index, rc, NULL, 0);
+}
+
+/* The key to bytes [from, end) of the message, so many bytes long; 0: the peer gets none. */
+static uint8_t put_key(uint8_t *to, weft_req *req, const weft_pin *pin, uint64_t from, uint64_t end, uint32_t rights, weft_loan **loan)
+{
+    weft_key key;
+    if (!weft_pins_lend(req->port, req->peer->path, pin, (char *)weft_leg_start_of(req) + from, end - from, rights, &key, loan))
+        return 0;
+    memcpy(to, key.bytes, key.length);
+    return key.length;
+}
+
+static void take_key(weft_key *key, const uint8_t *from, uint8_t bytes)
+{
+    key->length = bytes < WEFT_KEY_BYTES ? bytes : WEFT_KEY_BYTES;
+    memcpy(key->bytes, from, key->length);
+}
+
+static void begin(weft_req *req, weft_peer *peer)
+{
+    req->peer = peer;
+    req->port = peer->path->port;
+    req->pin = NULL;
+    req->loan = NULL;
+    req->legs = 0;
+    req->arrived = 0;
+    req->is_cold = false;
+    req->is_told = false;
+    req->is_stepping = false;
+}
+
 /* -- the sender -- */
+
+/* What the receiver may know of our memory: a key, or that there is none yet. */
+static void offer(weft_req *req, weft_rts *rts)
+{
+    weft_port *port = req->port;
+    void *start = weft_leg_start_of(req);
+    if (!weft_pins_needed(port))
+        return;
+    if (req->peer->no_move || !weft_pins_allowed(port)) {
+        rts->flags = WEFT_RTS_NO_MOVE;
+        return;
+    }
+    req->pin = weft_pins_look(port, start, req->bytes, WEFT_RIGHT_READ);
+    if (!req->pin) {
+        bool is_now = weft_knob.pin == WEFT_PIN_NOW || (weft_knob.pin != WEFT_PIN_BEHIND && req->bytes <= SEGMENT);
+        rts->flags = WEFT_RTS_COLD;
+        if ((is_now || !port->caps.put) && port->caps.get && weft_pins_hold(port, start, req->bytes, WEFT_RIGHT_READ, &req->pin))
+            rts->flags = WEFT_RTS_NO_MOVE;
+    }
+    if (req->pin)
+        rts->key_bytes = put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_RIGHT_READ, &req->loan);
+}
 
 int weft_rndv_announce(weft_peer *peer, weft_req *req)
 {
-    weft_rts rts = {.bytes = req->bytes};
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag, .bytes = sizeof rts}, .body = &rts};
+    union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_KEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
+    weft_rts *rts = &body.rts;
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
     int rc = weft_lane_name(req->lane, req);
     if (rc)
         return rc;
-    frame.head.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
-    rts.name = req->name;
-    rts.addr = req->is_dense ? (uint64_t)(uintptr_t)dense_start(req) : 0;
-    req->peer = peer;
+    begin(req, peer);
     req->left = 1;
-    req->moved = 0;
+    req->moved = req->bytes;
+    frame.head.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
+    rts->name = req->name;
+    if (req->is_dense && req->bytes) {
+        rts->addr = (uint64_t)(uintptr_t)weft_leg_start_of(req);
+        offer(req, rts);
+    }
+    if (weft_knob.checksum) {
+        frame.head.flags = WEFT_HEAD_SUMMED;
+        rts->sum = weft_sum_of_send(req, &frame.head);
+    }
+    frame.head.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
     rc = weft_peer_send(peer, &frame, NULL, NULL);
-    if (rc)
+    if (rc) {
+        weft_pins_unlend(req->port, req->loan);
+        weft_pins_drop(req->port, req->pin);
         weft_lane_unname(req->lane, req);
+    }
     return rc;
 }
 
-static void end_send(weft_req *req, int rc)
+/* Next time the buffer will be registered in one piece, by nobody's waiting. */
+static void pin_behind(weft_req *req, uint32_t rights)
+{
+    bool is_wanted = weft_knob.pin == WEFT_PIN_AUTO || weft_knob.pin == WEFT_PIN_BEHIND || weft_knob.pin == WEFT_PIN_PIPELINE;
+    if (is_wanted && !req->pin && req->is_dense && !req->peer->no_move && weft_pins_needed(req->port) && weft_pins_allowed(req->port))
+        weft_pins_soon(req->port, weft_leg_start_of(req), req->bytes, rights);
+}
+
+static void settle_send(weft_req *req)
+{
+    if (req->left || req->legs)
+        return;
+    if (req->is_cold && !req->rc)
+        pin_behind(req, WEFT_RIGHT_READ);
+    weft_pins_unlend(req->port, req->loan);
+    weft_pins_drop(req->port, req->pin);
+    weft_lane_unname(req->lane, req);
+    weft_req_end(req, req->rc);
+}
+
+/* One of the things that end a send: the receiver's FIN, or our last byte. */
+static void end_one(weft_req *req, int rc)
 {
     if (rc && !req->rc)
         req->rc = rc;
-    if (--req->left == 0) {
-        weft_lane_unname(req->lane, req);
-        weft_req_end(req, req->rc);
+    if (req->rc)
+        req->left = 0;
+    else if (req->left)
+        req->left--;
+    settle_send(req);
+}
+
+static void count_sent(weft_leg *leg, int rc)
+{
+    weft_req *req = leg->req;
+    req->arrived += leg->bytes;
+    weft_leg_free(leg);
+    if (rc || req->arrived == req->moved)
+        end_one(req, rc);
+    else
+        settle_send(req);
+}
+
+/* What the receiver asked to be pushed is out. */
+static void pushed(weft_leg *leg, int rc)
+{
+    weft_req *req = leg->req;
+    if (rc < 0 && req->peer->state == WEFT_PEER_ALIVE) /* the receiver waits for what will never come */
+        send_fin(req, 0, rc);
+    count_sent(leg, rc);
+}
+
+static void told_over(weft_leg *leg, int rc);
+
+/* Our put was refused: what it should have written goes by DATA, and is told like it. */
+static void push_instead(weft_leg *leg)
+{
+    leg->kind = WEFT_LEG_DATA;
+    leg->over = told_over;
+    weft_leg_start(leg);
+}
+
+/* Refused: this pair copies from now on, and these bytes with it. Or the connection broke by which the memory was lent: these bytes. */
+static bool is_to_be_copied(weft_peer *peer, int rc)
+{
+    peer->no_move |= rc == WEFT_E_UNSUPPORTED;
+    return rc == WEFT_E_UNSUPPORTED || rc == WEFT_E_STALE;
+}
+
+/* A segment, or our half, is written: the receiver hears of it. */
+static void told_over(weft_leg *leg, int rc)
+{
+    weft_req *req = leg->req;
+    if (leg->kind == WEFT_LEG_PUT && is_to_be_copied(req->peer, rc)) {
+        push_instead(leg);
+        return;
     }
+    send_fin(req, leg->index, rc);
+    if (leg->index) {
+        count_sent(leg, rc);
+        return;
+    }
+    weft_leg_free(leg);
+    end_one(req, rc);
 }
 
-/* Our put was refused where the receiver's get is not: the half that is ours goes by DATA, which the receiver counts as well. */
-static void push_instead(weft_req *req)
+static void put_stretch(weft_req *req, const weft_cts *cts)
 {
-    req->peer->no_move = true;
-    req->mode = WEFT_RUNG_COPY;
-    req->moved = req->near;
-    req->clock = req->near + req->span;
-    weft_list_append(&req->lane->pumps, &req->link);
+    weft_leg *leg = weft_leg_new(req, WEFT_LEG_PUT, cts->from, cts->to, told_over);
+    if (!leg) {
+        send_fin(req, cts->index, WEFT_E_NOMEM);
+        end_one(req, WEFT_E_NOMEM);
+        return;
+    }
+    leg->index = cts->index;
+    leg->far = cts->addr;
+    req->is_cold = cts->to - cts->from < cts->want; /* in segments: nobody had it registered whole */
+    take_key(&leg->key, cts->key, cts->key_bytes);
+    if (leg->from == leg->to) { /* short messages have no second half: a refused put of nothing would send no DATA to end it */
+        told_over(leg, 0);
+        return;
+    }
+    if (weft_pins_needed(req->port) && (!cts->key_bytes ||
+        (!req->pin && weft_pins_hold(req->port, (char *)weft_leg_start_of(req) + leg->from, leg->bytes, 0, &leg->pin))))
+        push_instead(leg);
+    else
+        weft_leg_start(leg);
 }
 
-/* Starts our get or put: AGAIN, or it is under way or over (its end may already have been told). */
-static int try_move(weft_req *req)
+static void push_stretch(weft_req *req, const weft_cts *cts)
 {
-    static const weft_key no_key = {0};
-    weft_path *path = req->peer->path;
-    const weft_port_ops *ops = path->port->ops;
-    weft_move move = {.local = (char *)dense_start(req) + req->near, .remote = req->far, .key = &no_key, .bytes = req->span, .done = req};
-    int rc = req->kind == WEFT_REQ_RECV ? ops->get(path->port, path, &move) : ops->put(path->port, path, &move);
-    if (rc == WEFT_E_UNSUPPORTED && req->kind == WEFT_REQ_SEND)
-        push_instead(req);
-    else if (rc < 0)
-        weft_rndv_moved(req, rc);
-    return rc > 0 ? rc : 0;
-}
-
-static void start_move(weft_req *req, uint64_t far, uint64_t near, uint64_t span)
-{
-    weft_lane *lane = req->lane;
-    req->far = far;
-    req->near = near;
-    req->span = span;
-    if (try_move(req) == WEFT_AGAIN)
-        weft_list_append(&lane->pumps, &req->link);
+    weft_leg *leg = weft_leg_new(req, WEFT_LEG_DATA, cts->from, cts->to, pushed);
+    if (weft_knob.pin != WEFT_PIN_PIPELINE)
+        pin_behind(req, WEFT_RIGHT_READ);
+    if (leg) {
+        weft_leg_start(leg);
+        return;
+    }
+    send_fin(req, 0, WEFT_E_NOMEM);
+    end_one(req, WEFT_E_NOMEM);
 }
 
 void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
 {
     weft_req *req = weft_lane_find(peer->lane, head->chan);
-    if (!req)
+    if (!req || req->kind != WEFT_REQ_SEND) {
+        if (cts->rung == WEFT_RUNG_PUT) /* the send failed meanwhile, as its receiver was told: it still waits for this segment */
+            send_small(peer, WEFT_FRAME_FIN, cts->name, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
         return;
+    }
+    if (cts->rung == WEFT_CTS_SUM) {
+        uint32_t sum = weft_sum_of_prefix(req, cts->want < req->bytes ? cts->want : req->bytes);
+        send_small(peer, WEFT_FRAME_SUM, cts->name, (int32_t)sum, 0, NULL, 0);
+        return;
+    }
     req->partner = cts->name;
-    req->mode = (uint8_t)cts->rung;
-    if (cts->rung == WEFT_RUNG_HALVES) {
+    req->moved = cts->want;
+    if (cts->rung == WEFT_RUNG_HALVES)
         req->left = 2; /* our put, and the receiver's FIN */
-        if (cts->from == cts->to) /* short messages have no second half: a refused put of nothing would send no DATA to end it */
-            weft_rndv_moved(req, 0);
-        else
-            start_move(req, cts->addr + cts->from, cts->from, cts->to - cts->from);
-        return;
-    }
-    req->moved = cts->from;
-    req->clock = cts->to;
-    weft_list_append(&peer->lane->pumps, &req->link);
-    weft_rndv_pump(peer->lane);
-}
-
-static void fill_packed(const weft_frame *frame, void *place)
-{
-    const weft_req *req = frame->body;
-    uint64_t offset = (uint64_t)(uint32_t)frame->head.src << 32 | (uint32_t)frame->head.tag;
-    weft_pack(req->type, req->buf, req->count, offset, frame->head.bytes, place);
-}
-
-/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_LEAST. */
-static uint32_t chunk_of(const weft_req *req)
-{
-    const weft_caps *caps = &req->peer->path->port->caps;
-    uint32_t most = caps->chunk ? caps->chunk : caps->frame_max;
-    uint64_t bytes = req->bytes / PIECES;
-    bytes = bytes < CHUNK_LEAST ? CHUNK_LEAST : bytes;
-    return bytes < most ? (uint32_t)bytes : most;
-}
-
-/* One chunk of at most `most` bytes: 0, AGAIN or an error. req->clock holds the end of what the receiver wants. */
-static int send_chunk(weft_req *req, uint32_t most)
-{
-    weft_peer *peer = req->peer;
-    uint64_t rest = req->clock - req->moved;
-    uint32_t bytes = rest < most ? (uint32_t)rest : most;
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_DATA, .chan = req->partner, .src = (int32_t)(req->moved >> 32),
-                                 .tag = (int32_t)(uint32_t)req->moved, .bytes = bytes}};
-    int rc;
-    if (req->is_dense) {
-        frame.body = (char *)dense_start(req) + req->moved;
-    } else {
-        frame.body = req;
-        frame.fill = fill_packed;
-    }
-    if (!weft_list_is_empty(&peer->waiting))
-        return WEFT_AGAIN;
-    weft_peer_stamp(peer, &frame.head);
-    rc = weft_port_send(peer->path, &frame);
-    if (rc)
-        weft_peer_unstamp(peer, &frame.head);
+    if (cts->rung == WEFT_RUNG_COPY)
+        push_stretch(req, cts);
     else
-        req->moved += bytes;
-    return rc;
-}
-
-/* Where peers that do not read hold all that is shared, what fits the pair's own room still gets through. */
-static int pump_chunk(weft_req *req)
-{
-    uint32_t most = chunk_of(req), alone = req->peer->path->port->caps.chunk_alone;
-    int rc = send_chunk(req, most);
-    return rc == WEFT_AGAIN && alone && alone < most ? send_chunk(req, alone) : rc;
-}
-
-/* A burst of chunks: AGAIN or 0 when more is to come; the request ends when all has left. */
-static int pump_chunks(weft_req *req, int *n)
-{
-    int rc = 0;
-    for (int burst = 0; burst < PUMP_BURST && req->moved < req->clock && rc == 0; burst++)
-        *n += (rc = pump_chunk(req)) == 0;
-    if (rc == WEFT_AGAIN || (rc == 0 && req->moved < req->clock))
-        return WEFT_AGAIN;
-    if (rc < 0 && req->peer->state == WEFT_PEER_ALIVE) /* the receiver waits for what will never come */
-        send_small(req->peer, WEFT_FRAME_FIN, req->partner, rc, NULL, 0);
-    end_send(req, rc);
-    return 0;
-}
-
-/* Everything that waits here is taken out first: ends may start new transfers. */
-int weft_rndv_pump(weft_lane *lane)
-{
-    weft_link todo, *link;
-    int n = 0;
-    weft_list_init(&todo);
-    weft_list_splice(&todo, &lane->pumps);
-    while ((link = weft_list_take(&todo))) {
-        weft_req *req = weft_container(link, weft_req, link);
-        bool is_copy = req->mode == WEFT_RUNG_COPY;
-        int rc = is_copy ? pump_chunks(req, &n) : try_move(req);
-        if (rc == WEFT_AGAIN)
-            weft_list_append(&lane->pumps, link);
-        else
-            n++;
-    }
-    return n;
+        put_stretch(req, cts);
 }
 
 /* -- the receiver -- */
 
-static void end_recv(weft_req *req, int rc)
+static void end_recv(weft_req *req)
 {
-    if (rc && !req->rc)
-        req->rc = rc;
-    if (--req->left)
-        return;
     if (!req->rc)
-        weft_ladder_learn(req->lane->ladder, req->mode, req->moved, weft_clock_ns() - req->clock);
+        weft_ladder_learn(req->lane->ladder, req->mode, req->is_cold, req->moved, weft_clock_ns() - req->clock);
+    if (req->next > SEGMENT && req->mode != WEFT_RUNG_COPY && !req->rc)
+        pin_behind(req, req->mode == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0);
+    weft_pins_drop(req->port, req->pin);
     if (req->name)
         weft_lane_unname(req->lane, req);
+    if (!req->rc && req->is_summed)
+        req->rc = weft_sum_check(req, req->peer, req->moved, req->sum, weft_rung_name(req->mode));
     if (!req->rc && req->found.bytes > req->bytes)
         req->rc = weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu", req->found.source,
                             req->found.tag, (unsigned long long)req->found.bytes, (unsigned long long)req->bytes);
@@ -220,101 +288,274 @@ static void end_recv(weft_req *req, int rc)
     weft_req_end(req, req->rc);
 }
 
-static void ask_for_data(weft_peer *peer, weft_req *req, uint32_t sender, uint64_t from, uint64_t to)
+/* Ends it when nothing is under way. The sender waits for our word after a get, and for any error. */
+static void settle_recv(weft_req *req)
 {
-    weft_cts cts = {.addr = req->mode == WEFT_RUNG_HALVES ? (uint64_t)(uintptr_t)dense_start(req) : 0,
-                    .from = from, .to = to, .name = req->name, .rung = req->mode};
-    send_small(peer, WEFT_FRAME_CTS, sender, 0, &cts, sizeof cts);
+    if (req->is_stepping || req->legs || ((req->arrived < req->moved || req->awaits_sum) && !req->rc))
+        return;
+    if ((req->mode == WEFT_RUNG_GET || req->rc) && !req->is_told)
+        send_fin(req, 0, req->rc);
+    end_recv(req);
 }
 
-/* The kernel or device refused: this pair copies from now on, and this message with it. */
-static void fall_back(weft_peer *peer, weft_req *req)
+/* Asks the sender to move [from, to): for put, lent is that stretch. pin: of our memory there, or NULL when it must push. */
+static void ask(weft_req *req, enum weft_rung rung, uint64_t from, uint64_t to, weft_leg *lent, const weft_pin *pin)
 {
-    peer->no_move = true;
-    req->mode = WEFT_RUNG_COPY;
-    req->left = 1;
-    ask_for_data(peer, req, req->partner, 0, req->moved);
+    union { weft_cts cts; char room[sizeof(weft_cts) + WEFT_KEY_BYTES]; } body = {.cts = {
+        .addr = rung == WEFT_RUNG_COPY ? 0 : (uint64_t)(uintptr_t)weft_leg_start_of(req), .from = from, .to = to, .want = req->moved,
+        .name = req->name, .index = lent ? lent->index : 0, .rung = (uint8_t)rung}};
+    if (pin)
+        body.cts.key_bytes = put_key(body.cts.key, req, pin, from, to, WEFT_RIGHT_WRITE, &lent->loan);
+    send_small(req->peer, WEFT_FRAME_CTS, req->partner, 0, 0, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
 }
 
-/* Halves are told to the sender before we start on ours: both sides copy at one time. */
-static void move_halves(weft_peer *peer, weft_req *req, const weft_rts *rts)
+static void step(weft_req *req);
+
+static void got(weft_leg *leg, int rc)
 {
-    uint64_t middle = weft_round_up(req->moved / 2, 4096);
-    if (middle > req->moved)
-        middle = req->moved;
-    req->left = 2; /* our get, and the sender's FIN */
-    ask_for_data(peer, req, rts->name, middle, req->moved);
-    start_move(req, rts->addr, 0, middle);
+    weft_req *req = leg->req;
+    bool is_half = req->mode == WEFT_RUNG_HALVES;
+    if (!is_half && is_to_be_copied(req->peer, rc)) {
+        req->arrived += leg->bytes - (leg->to - leg->from);
+        ask(req, WEFT_RUNG_COPY, leg->from, leg->to, NULL, NULL);
+    } else if (rc) {
+        req->rc = req->rc ? req->rc : rc;
+    } else {
+        req->arrived += leg->bytes;
+    }
+    weft_leg_free(leg);
+    if (is_half) {
+        req->is_told = true;
+        send_fin(req, 0, rc);
+    }
+    step(req);
+}
+
+/* Reads a stretch, or has it pushed where our memory there cannot be pinned. */
+static void get_stretch(weft_req *req, uint64_t from, uint64_t to)
+{
+    weft_leg *leg = weft_leg_new(req, WEFT_LEG_GET, from, to, got);
+    if (!leg) {
+        req->rc = WEFT_E_NOMEM;
+        return;
+    }
+    if (weft_pins_needed(req->port) && !req->pin &&
+        weft_pins_hold(req->port, (char *)weft_leg_start_of(req) + from, to - from, 0, &leg->pin)) {
+        weft_leg_free(leg);
+        ask(req, WEFT_RUNG_COPY, from, to, NULL, NULL);
+        return;
+    }
+    leg->far = req->far;
+    leg->key = req->far_key;
+    weft_leg_start(leg);
+}
+
+/* Lends a stretch to the sender: it says by a FIN when it has written it. */
+static void lend_stretch(weft_req *req, uint64_t from, uint64_t to)
+{
+    weft_leg *leg = weft_leg_new(req, WEFT_LEG_LENT, from, to, NULL);
+    const weft_pin *pin = req->pin;
+    if (!leg) {
+        req->rc = WEFT_E_NOMEM;
+        return;
+    }
+    if (req->peer->no_move) /* without a key it is pushed, and told like what is put */
+        pin = NULL;
+    else if (!pin && weft_pins_needed(req->port) &&
+        weft_pins_hold(req->port, (char *)weft_leg_start_of(req) + from, to - from, WEFT_RIGHT_WRITE, &leg->pin) == 0)
+        pin = leg->pin;
+    leg->index = ++req->segments;
+    weft_list_append(&req->lent, &leg->link);
+    ask(req, WEFT_RUNG_PUT, from, to, leg, pin);
+}
+
+/* Starts as many stretches as may be under way at one time. A stretch may end inside the call that starts it: then the loop goes on here,
+ * not in a deeper call. */
+static void step(weft_req *req)
+{
+    if (req->is_stepping)
+        return;
+    req->is_stepping = true;
+    while (req->next < req->moved && req->legs < SEGMENTS_AHEAD && !req->rc) {
+        uint64_t from = req->next, rest = req->moved - from;
+        bool is_whole = req->pin || !weft_pins_needed(req->port) || req->peer->no_move;
+        req->next = is_whole || rest <= SEGMENT ? req->moved : from + SEGMENT;
+        if (req->mode == WEFT_RUNG_GET && req->peer->no_move)
+            ask(req, WEFT_RUNG_COPY, from, req->next, NULL, NULL);
+        else if (req->mode == WEFT_RUNG_GET)
+            get_stretch(req, from, req->next);
+        else
+            lend_stretch(req, from, req->next);
+    }
+    req->is_stepping = false;
+    settle_recv(req);
+}
+
+/* Both sides must move at the same time: the sender is asked first. */
+static void move_halves(weft_req *req)
+{
+    uint64_t middle = req->moved / 2 / 4096 * 4096;
+    ask(req, WEFT_RUNG_HALVES, middle, req->moved, NULL, NULL);
+    req->next = req->moved;
+    req->is_stepping = true;
+    if (middle)
+        get_stretch(req, 0, middle);
+    else
+        send_fin(req, 0, 0), req->is_told = true;
+    req->is_stepping = false;
+    settle_recv(req);
+}
+
+/* Is the stretch of memory that will be moved registered as this rung needs it? Then it is held. */
+static bool is_warm(weft_req *req, uint32_t rights)
+{
+    if (!req->pin)
+        req->pin = weft_pins_look_posted(req->port, req->order, weft_leg_start_of(req), req->moved, rights);
+    return req->pin;
+}
+
+static enum weft_rung choose(weft_req *req, const weft_rts *rts)
+{
+    weft_peer *peer = req->peer;
+    weft_offer offer = {.can_move = req->is_dense && rts->addr && !(rts->flags & WEFT_RTS_NO_MOVE) && !peer->no_move,
+                        .has_key = rts->key_bytes, .is_cold = rts->flags & WEFT_RTS_COLD};
+    bool needs_pins = weft_pins_needed(req->port);
+    enum weft_rung rung;
+    if (needs_pins && !weft_pins_allowed(req->port))
+        offer.can_move = false;
+    /* the pair's right to move is proven before a rung that needs it is promised to the sender */
+    if (offer.can_move && !req->port->ops->can_move(req->port, peer->path)) {
+        peer->no_move = true;
+        offer.can_move = false;
+    }
+    if (offer.can_move && needs_pins)
+        offer.is_cold |= !is_warm(req, offer.has_key ? 0 : WEFT_RIGHT_WRITE);
+    req->is_cold = offer.is_cold;
+    rung = weft_ladder_choose(req->lane->ladder, peer, req->moved, &offer);
+    if (req->pin && rung == WEFT_RUNG_PUT && !weft_pins_grants(req->port, req->pin, WEFT_RIGHT_WRITE)) {
+        weft_pins_drop(req->port, req->pin);
+        req->pin = NULL;
+        is_warm(req, WEFT_RIGHT_WRITE);
+    }
+    /* at once, where the user wants it so or it is short; else segment by segment */
+    if (rung != WEFT_RUNG_COPY && needs_pins && !req->pin && (weft_knob.pin == WEFT_PIN_NOW || req->moved <= SEGMENT))
+        weft_pins_hold(req->port, weft_leg_start_of(req), req->moved, rung == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
+    return rung;
+}
+
+/* Before anything that may end the send: frames to a peer keep their order. */
+static void ask_sum(weft_req *req)
+{
+    weft_cts cts = {.want = req->moved, .name = req->name, .rung = WEFT_CTS_SUM};
+    req->awaits_sum = true;
+    send_small(req->peer, WEFT_FRAME_CTS, req->partner, 0, 0, &cts, (uint32_t)WEFT_CTS_BYTES);
+}
+
+void weft_rndv_sum(weft_peer *peer, const weft_head *head)
+{
+    weft_req *req = weft_lane_find(peer->lane, head->chan);
+    if (!req || req->kind != WEFT_REQ_RECV || !req->awaits_sum)
+        return;
+    req->sum = (uint32_t)head->src;
+    req->awaits_sum = false;
+    settle_recv(req);
 }
 
 void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts)
 {
-    bool can_move = rts->addr && req->is_dense;
     req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = rts->bytes};
     req->moved = rts->bytes < req->bytes ? rts->bytes : req->bytes;
-    req->peer = peer;
+    begin(req, peer);
     req->partner = rts->name;
-    req->left = 1;
+    req->sum = rts->sum;
+    req->is_summed = head->flags & WEFT_HEAD_SUMMED;
     req->mode = WEFT_RUNG_COPY;
     req->clock = 0;
-    req->arrived = 0;
-    if (req->moved == 0) {
-        send_small(peer, WEFT_FRAME_FIN, rts->name, 0, NULL, 0);
-        end_recv(req, 0);
+    req->next = 0;
+    req->name = 0;
+    req->awaits_sum = false;
+    if (req->moved == 0 && !(req->is_summed && rts->bytes)) {
+        send_fin(req, 0, 0);
+        req->is_told = true;
+        end_recv(req);
         return;
     }
     if (weft_lane_name(req->lane, req)) {
-        send_small(peer, WEFT_FRAME_FIN, rts->name, WEFT_E_NOMEM, NULL, 0);
+        send_fin(req, 0, WEFT_E_NOMEM);
         weft_req_end(req, WEFT_E_NOMEM);
         return;
     }
-    /* the pair's right to move is proven before a rung that needs it is promised to the sender */
-    if (can_move && !peer->no_move && !peer->path->port->ops->can_move(peer->path->port, peer->path))
-        peer->no_move = true;
-    req->mode = (uint8_t)weft_ladder_choose(req->lane->ladder, peer, req->moved, can_move);
+    req->segments = 0;
+    weft_list_init(&req->lent);
+    if (req->is_summed && req->moved < rts->bytes)
+        ask_sum(req);
+    if (req->moved == 0) {
+        req->mode = WEFT_RUNG_GET; /* nothing of it is to be moved: it ends when we say so */
+        return;
+    }
+    req->far = rts->addr;
+    take_key(&req->far_key, rts->key, rts->key_bytes);
+    req->mode = (uint8_t)choose(req, rts);
     req->clock = weft_clock_ns();
     req->lane->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
-    if (req->mode == WEFT_RUNG_COPY)
-        ask_for_data(peer, req, rts->name, 0, req->moved);
-    else if (req->mode == WEFT_RUNG_GET)
-        start_move(req, rts->addr, 0, req->moved);
-    else
-        move_halves(peer, req, rts);
+    if (req->mode == WEFT_RUNG_COPY) {
+        if (weft_knob.pin != WEFT_PIN_PIPELINE)
+            pin_behind(req, req->port->caps.get ? 0 : WEFT_RIGHT_WRITE);
+        req->next = req->moved;
+        ask(req, WEFT_RUNG_COPY, 0, req->moved, NULL, NULL);
+    } else if (req->mode == WEFT_RUNG_HALVES) {
+        move_halves(req);
+    } else {
+        step(req);
+    }
 }
 
+/* Lent segments and the sender's half are counted when it says that they are written, however it did that. */
 void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body)
 {
     weft_req *req = weft_lane_find(peer->lane, head->chan);
     uint64_t offset = (uint64_t)(uint32_t)head->src << 32 | (uint32_t)head->tag;
-    if (!req)
+    if (!req || req->kind != WEFT_REQ_RECV || offset > req->moved || head->bytes > req->moved - offset)
         return;
     if (req->is_dense)
-        memcpy((char *)dense_start(req) + offset, body, head->bytes);
+        memcpy((char *)weft_leg_start_of(req) + offset, body, head->bytes);
     else
         weft_unpack(req->type, req->buf, req->count, offset, head->bytes, body);
+    req->lane->counters[WEFT_COUNT_BYTES_COPIED] += head->bytes;
+    if (req->mode != WEFT_RUNG_COPY && req->mode != WEFT_RUNG_GET)
+        return;
     req->arrived += head->bytes;
-    if (req->arrived == (req->mode == WEFT_RUNG_HALVES ? req->moved - req->span : req->moved))
-        end_recv(req, 0);
+    settle_recv(req);
 }
 
 void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts)
 {
-    send_small(peer, WEFT_FRAME_FIN, rts->name, WEFT_E_COMM, NULL, 0);
+    send_small(peer, WEFT_FRAME_FIN, rts->name, 0, WEFT_E_COMM, NULL, 0);
 }
 
-/* -- both -- */
-
-void weft_rndv_moved(weft_req *req, int rc)
+/* The sender's word on a segment (index), on its half, or on its failure. */
+static void hear(weft_req *req, uint32_t index, int rc)
 {
-    if (req->kind == WEFT_REQ_RECV && rc == WEFT_E_UNSUPPORTED && req->mode == WEFT_RUNG_GET) {
-        fall_back(req->peer, req);
+    if (rc) {
+        req->is_told = true; /* it knows */
+        req->rc = req->rc ? req->rc : rc;
+    }
+    if (!index) {
+        if (!rc && req->mode == WEFT_RUNG_HALVES)
+            req->arrived += req->moved - req->moved / 2 / 4096 * 4096;
+        settle_recv(req);
         return;
     }
-    send_small(req->peer, WEFT_FRAME_FIN, req->partner, rc, NULL, 0);
-    if (req->kind == WEFT_REQ_RECV)
-        end_recv(req, rc);
-    else
-        end_send(req, rc);
+    for (weft_link *link = req->lent.next; link != &req->lent; link = link->next) {
+        weft_leg *leg = weft_container(link, weft_leg, link);
+        if (leg->index != index)
+            continue;
+        weft_list_remove(link);
+        req->arrived += leg->bytes;
+        weft_leg_free(leg);
+        step(req);
+        return;
+    }
 }
 
 void weft_rndv_fin(weft_peer *peer, const weft_head *head)
@@ -323,7 +564,7 @@ void weft_rndv_fin(weft_peer *peer, const weft_head *head)
     if (!req)
         return;
     if (req->kind == WEFT_REQ_RECV)
-        end_recv(req, head->tag);
+        hear(req, (uint32_t)head->src, head->tag);
     else
-        end_send(req, head->tag);
+        end_one(req, head->tag);
 }

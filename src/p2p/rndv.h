@@ -5,7 +5,13 @@
  *     copy     CTS; the sender pushes DATA frames; the last one ends both sides
  *     get      the receiver reads the sender's memory; FIN ends the sender
  *     halves   CTS tells where; the receiver reads the lower half, the sender writes the upper one; a FIN each way
+ *     put      a CTS with a key for each segment; the sender writes it and says so by a FIN; the last one ends the receiver
+ * With checksums, a receiver that takes only the beginning of a message asks for the sum of that first (WEFT_CTS_SUM).
  * A message of no bytes (a synchronous send) is answered by FIN at once.
+ *
+ * Registered memory. Where the port moves registered memory only, a key travels in RTS (get) or CTS (put). A buffer that is not
+ * registered yet is taken segment by segment, so that one is pinned while the one before it moves; or it is copied this time and
+ * pinned behind; or pinned at once when it is short. Whatever cannot be pinned goes by DATA: nothing ever fails for want of a key.
  */
 #ifndef WEFT_P2P_RNDV_H
 #define WEFT_P2P_RNDV_H
@@ -17,23 +23,37 @@
 #include "p2p/chan.h"
 #include "p2p/match.h"
 
-enum weft_rung { WEFT_RUNG_COPY, WEFT_RUNG_GET, WEFT_RUNG_HALVES, WEFT_RUNG_LAST };
+enum weft_rung { WEFT_RUNG_COPY, WEFT_RUNG_GET, WEFT_RUNG_HALVES, WEFT_RUNG_PUT, WEFT_RUNG_LAST };
+
+/* What RTS says of the sender's memory. */
+enum weft_rts_flag {
+    WEFT_RTS_NO_MOVE = 1, /* it cannot be registered, or must not be: copy */
+    WEFT_RTS_COLD = 2,    /* it was not registered before this message */
+};
 
 /* Body of RTS. Followed by key_bytes of the sender's key. */
 typedef struct weft_rts {
     uint64_t bytes;
     uint64_t addr;      /* of the data in the sender; 0: not one dense run, copy only */
     uint32_t name;      /* of the sender's request */
-    uint32_t key_bytes;
+    uint32_t sum;       /* with WEFT_CHECKSUM: CRC32C of the whole message in pack order */
+    uint8_t key_bytes, flags;
+    uint8_t key[];
 } weft_rts;
+#define WEFT_RTS_BYTES offsetof(weft_rts, key)
 
-/* Body of CTS. */
+/* Body of CTS. Followed by key_bytes of the receiver's key. */
 typedef struct weft_cts {
-    uint64_t addr;      /* halves: of the receiver's buffer */
+    uint64_t addr;      /* halves, put: of the receiver's buffer */
     uint64_t from, to;  /* which bytes of the message the sender is to move */
+    uint64_t want;      /* of its bytes in all: fewer than announced when the receive buffer is shorter */
     uint32_t name;      /* of the receiver's request */
-    uint32_t rung;
+    uint32_t index;     /* put: of the segment; its FIN names it in src, counted from 1 */
+    uint8_t rung, key_bytes; /* rung: enum weft_rung, or WEFT_CTS_SUM */
+    uint8_t key[];
 } weft_cts;
+#define WEFT_CTS_SUM 0xff /* nothing is to be moved: tell the sum of the first `want` bytes by a SUM frame */
+#define WEFT_CTS_BYTES offsetof(weft_cts, key)
 
 /* Sender: announces the message that req describes. */
 int weft_rndv_announce(weft_peer *peer, weft_req *req);
@@ -44,10 +64,7 @@ void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts);
 /* Frames of a rendezvous. */
 void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts);
 void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body);
+void weft_rndv_sum(weft_peer *peer, const weft_head *head);
 void weft_rndv_fin(weft_peer *peer, const weft_head *head);
-/* A get or put of ours ended (up.done; the cookie is the request). */
-void weft_rndv_moved(weft_req *req, int rc);
-/* Sends DATA of all transfers by copy until ports are full. */
-int weft_rndv_pump(weft_lane *lane);
 
 #endif

@@ -8,6 +8,7 @@
 #include "core/world.h"
 #include "p2p/p2p.h"
 #include "p2p/rndv.h"
+#include "p2p/sum.h"
 #include "type/pack.h"
 
 #define SHORT_MAX 32 /* no more than the inline_max of shm, the only port that says it has room */
@@ -21,12 +22,20 @@ static void fill_packed(const weft_frame *frame, void *place)
 /* May this message go out unasked: does it fit, and does the receiver still lend us room? */
 static inline bool is_eager(const weft_peer *peer, uint64_t bytes, enum weft_send_mode mode)
 {
-    return bytes <= peer->eager_max && mode != WEFT_SEND_SYNC && weft_peer_cost(bytes) <= peer->credit;
+    return bytes <= peer->eager_max && mode != WEFT_SEND_SYNC && weft_peer_cost(bytes + weft_sum_room()) <= peer->credit;
 }
 
 static inline uint32_t chan_id_at(const weft_chan *chan, int dst)
 {
     return weft_unlikely(chan->ids_out != NULL) ? chan->ids_out[dst] : chan->id_out;
+}
+
+/* A message that leaves in one frame, but not in one line: its body is copied into the frame. */
+static inline void count_eager(weft_lane *lane, uint64_t bytes)
+{
+    lane->counters[WEFT_COUNT_EAGER]++;
+    lane->counters[WEFT_COUNT_EAGER_BYTES] += bytes;
+    lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
 }
 
 static inline weft_head eager_head(const weft_chan *chan, int dst, int tag, uint64_t bytes)
@@ -69,12 +78,15 @@ static __attribute__((noinline)) int send_now(const void *buf, uint64_t count, c
     frame.head = eager_head(chan, dst, tag, bytes);
     frame.body = buf;
     frame.fill = NULL;
+    frame.more = false;
     weft_peer_stamp(peer, &frame.head);
     rc = weft_port_send(peer->path, &frame);
-    if (weft_likely(rc == 0))
+    if (weft_likely(rc == 0)) {
         peer->credit -= weft_peer_cost(bytes);
-    else
+        count_eager(chan->lane, bytes);
+    } else {
         weft_peer_unstamp(peer, &frame.head);
+    }
     return rc;
 }
 
@@ -83,14 +95,17 @@ static int send_eager(weft_peer *peer, weft_req *req)
     weft_frame frame = {.head = eager_head(req->chan, req->rank, req->tag, req->bytes), .body = (const char *)req->buf + req->type->true_lb};
     bool sent;
     int rc;
-    if (!req->is_dense) {
+    if (weft_knob.checksum) {
+        weft_sum_frame(&frame, req);
+    } else if (!req->is_dense) {
         frame.body = req;
         frame.fill = fill_packed;
     }
     rc = weft_peer_send(peer, &frame, req, &sent);
     if (rc)
         return rc;
-    peer->credit -= weft_peer_cost(req->bytes);
+    peer->credit -= weft_peer_cost(frame.head.bytes);
+    count_eager(peer->lane, req->bytes);
     if (sent)
         weft_req_end(req, 0);
     return 0;

@@ -148,9 +148,16 @@ static bool dead_can_move(weft_port *port, weft_path *path)
     return false;
 }
 
+void weft_tell_nothing(void (*line)(void *arg, const char *text), void *arg)
+{
+    (void)line;
+    (void)arg;
+}
+
 const weft_port_ops weft_dead_ops = {
     .name = "dead",
     .absent = dead_absent,
+    .tell = weft_tell_nothing,
     .open = dead_open,
     .close = dead_close,
     .card = dead_card,

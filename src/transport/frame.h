@@ -18,13 +18,15 @@ enum weft_frame_kind {
     WEFT_FRAME_FIN,       /* one side of a rendezvous is over: chan names the other's request, tag is the result */
     WEFT_FRAME_CREDIT,    /* nothing but the credits in its header */
     WEFT_FRAME_BYE,       /* the sender sends no more after this frame */
+    WEFT_FRAME_EAGER_SUMMED, /* EAGER with a CRC32C of channel, source, tag and message behind it; bytes counts it (p2p/sum.h) */
+    WEFT_FRAME_SUM,       /* the sum that a receiver asked for (WEFT_CTS_SUM): chan names its request, src is the sum */
     WEFT_FRAME_LAST
 };
 
 typedef struct weft_head {
     uint32_t seq;     /* per peer, counts every frame from 1, wraps; looked at only when a peer's port changes */
     uint8_t kind;     /* enum weft_frame_kind */
-    uint8_t flags;    /* free, 0 */
+    uint8_t flags;    /* WEFT_HEAD_..., else 0 */
     uint16_t credits; /* eager credits that this frame gives back, in units of WEFT_CREDIT_BYTES */
     uint32_t chan;    /* the id that the *receiver* gave the channel */
     int32_t src;      /* the sender's rank in that channel */
@@ -33,6 +35,9 @@ typedef struct weft_head {
 } weft_head;
 
 _Static_assert(sizeof(weft_head) == 24, "the wire header is 24 bytes");
+
+#define WEFT_HEAD_SUMMED 1 /* RTS: weft_rts.sum is set */
+#define WEFT_HEAD_SEALED 2 /* a CRC32C of the header stands behind the body; bytes counts it (core/seal.h) */
 
 /* The header as three words, for hot paths that keep it in registers. */
 static inline uint64_t weft_head_word0(uint32_t seq, enum weft_frame_kind kind, uint32_t credits)
@@ -52,6 +57,7 @@ struct weft_frame {
     weft_head head;
     const void *body;
     void (*fill)(const weft_frame *frame, void *place);
+    bool more; /* another frame to the same path follows at once, or else a poll: the port may start both together */
 };
 
 #endif

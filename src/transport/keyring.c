@@ -19,7 +19,7 @@ _Static_assert(sizeof(key_form) == WEFT_KEYRING_KEY_BYTES, "the key's form");
 
 void weft_keyring_open(weft_keyring *ring, uint64_t salt)
 {
-    *ring = (weft_keyring){.salt = salt};
+    *ring = (weft_keyring){.salt = salt, .lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
 void weft_keyring_close(weft_keyring *ring)
@@ -43,7 +43,7 @@ static int grow(weft_keyring *ring)
     return 0;
 }
 
-int weft_keyring_add(weft_keyring *ring, void *addr, uint64_t bytes, uint32_t rights, weft_region *region)
+static int add(weft_keyring *ring, void *addr, uint64_t bytes, uint32_t rights, weft_region *region)
 {
     uint64_t at = (uintptr_t)addr;
     if (at + bytes < at)
@@ -79,7 +79,7 @@ static weft_keyring_entry *find(const weft_keyring *ring, const weft_key *key)
     return entry->is_live && entry->generation == form.generation ? entry : NULL;
 }
 
-int weft_keyring_remove(weft_keyring *ring, weft_region *region)
+static int take_out(weft_keyring *ring, weft_region *region)
 {
     weft_keyring_entry *entry = find(ring, &region->key);
     if (!entry)
@@ -95,7 +95,7 @@ int weft_keyring_remove(weft_keyring *ring, weft_region *region)
     return 0;
 }
 
-int weft_keyring_check(const weft_keyring *ring, const weft_key *key, uint64_t addr, uint64_t bytes, uint32_t rights)
+static int check(const weft_keyring *ring, const weft_key *key, uint64_t addr, uint64_t bytes, uint32_t rights)
 {
     const weft_keyring_entry *entry = find(ring, key);
     if (!entry)
@@ -107,4 +107,35 @@ int weft_keyring_check(const weft_keyring *ring, const weft_key *key, uint64_t a
         return weft_fail(WEFT_E_KEY, "the key at 0x%" PRIx64 " does not allow to %s", entry->addr,
                          rights & WEFT_RIGHT_WRITE ? "write" : rights & WEFT_RIGHT_READ ? "read" : "use atomics");
     return 0;
+}
+
+uint32_t weft_keyring_index(const weft_key *key)
+{
+    key_form form;
+    memcpy(&form, key->bytes, sizeof form);
+    return form.index;
+}
+
+int weft_keyring_add(weft_keyring *ring, void *addr, uint64_t bytes, uint32_t rights, weft_region *region)
+{
+    pthread_mutex_lock(&ring->lock);
+    int rc = add(ring, addr, bytes, rights, region);
+    pthread_mutex_unlock(&ring->lock);
+    return rc;
+}
+
+int weft_keyring_remove(weft_keyring *ring, weft_region *region)
+{
+    pthread_mutex_lock(&ring->lock);
+    int rc = take_out(ring, region);
+    pthread_mutex_unlock(&ring->lock);
+    return rc;
+}
+
+int weft_keyring_check(weft_keyring *ring, const weft_key *key, uint64_t addr, uint64_t bytes, uint32_t rights)
+{
+    pthread_mutex_lock(&ring->lock);
+    int rc = check(ring, key, addr, bytes, rights);
+    pthread_mutex_unlock(&ring->lock);
+    return rc;
 }

@@ -2,10 +2,12 @@
  *
  * keyring: the memory that a port has mapped, by key. For transports whose keys are checked by software (self, sim). A key names
  * its entry, the entry's generation and the ring, so that a key that is stale, forged or of another port is refused.
+ * Any thread, at any time between open and close: a helper maps while the lane's own thread checks keys.
  */
 #ifndef WEFT_TRANSPORT_KEYRING_H
 #define WEFT_TRANSPORT_KEYRING_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,6 +27,7 @@ typedef struct weft_keyring {
     uint32_t room, first_free; /* first_free: index + 1, 0 = none */
     uint32_t live;
     uint64_t live_bytes;
+    pthread_mutex_t lock;
     uint64_t salt; /* tells the keys of this ring from those of others */
 } weft_keyring;
 
@@ -35,6 +38,8 @@ int weft_keyring_add(weft_keyring *ring, void *addr, uint64_t bytes, uint32_t ri
 /* Ends a region: its key is refused from now on. WEFT_E_KEY when it is not one of this ring's. */
 int weft_keyring_remove(weft_keyring *ring, weft_region *region);
 /* May [addr, addr + bytes) be used with these rights under this key? 0 or WEFT_E_KEY with a text that says what was wrong. */
-int weft_keyring_check(const weft_keyring *ring, const weft_key *key, uint64_t addr, uint64_t bytes, uint32_t rights);
+int weft_keyring_check(weft_keyring *ring, const weft_key *key, uint64_t addr, uint64_t bytes, uint32_t rights);
+/* The place of a key's entry in the table, for a key that was just checked or made; counts from 0. */
+uint32_t weft_keyring_index(const weft_key *key);
 
 #endif

@@ -3,10 +3,11 @@
  * port: the transport contract, the house's thin waist. A transport is one folder that fills one weft_port_ops and passes
  * test/contract. Whoever is above (core, p2p) knows a device by its port only; a transport knows nothing above this file.
  *
- * Threads: every call on a port is made under its lane's lock. A port never makes a thread call up.
+ * Threads: every call on a port is made under its lane's lock, but map and unmap: these a helper that pins may call at any time, so a
+ * port guards what it keeps of regions itself. A port never makes a thread call up.
  * Re-entrancy: up.arrive may call send/get/put on the same port (replies); it never calls poll, arm, reach or close.
  * Errors: negative codes of base/status.h, described by weft_fail where they arise. Absent operations answer
- * WEFT_E_UNSUPPORTED: a pointer in the table is never NULL.
+ * WEFT_E_UNSUPPORTED: a pointer in the table is never NULL, but where it says so.
  */
 #ifndef WEFT_TRANSPORT_PORT_H
 #define WEFT_TRANSPORT_PORT_H
@@ -20,6 +21,7 @@
 typedef struct weft_port weft_port;
 typedef struct weft_path weft_path;
 typedef struct weft_port_ops weft_port_ops;
+typedef struct weft_loan weft_loan; /* a port's own: memory that one peer may touch for now */
 
 /* Names a process for good: job (namespace, hashed by the launcher) and rank in it. Never a world rank alone. */
 typedef struct weft_name {
@@ -28,7 +30,8 @@ typedef struct weft_name {
     uint32_t lane;
 } weft_name;
 
-enum weft_right { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_ATOMIC = 4 }; /* what *remote* peers may do */
+/* What *remote* peers may do by the region's own key. LEND: nothing by that; parts of it may be lent (caps.lends). */
+enum weft_right { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_ATOMIC = 4, WEFT_RIGHT_LEND = 8 };
 enum weft_memory_kind { WEFT_MEMORY_HOST = 0, WEFT_MEMORY_DEVICE = 1 };
 enum weft_amo_op { WEFT_AMO_ADD, WEFT_AMO_SWAP, WEFT_AMO_CAS, WEFT_AMO_AND, WEFT_AMO_OR, WEFT_AMO_XOR };
 /* Who an amo is atomic with: nobody (absent), other amos of the same device, or also the CPUs' own atomics. */
@@ -40,11 +43,12 @@ typedef struct weft_key { /* what a peer needs to reach mapped memory; travels i
     uint8_t bytes[WEFT_KEY_BYTES];
 } weft_key;
 
-/* Memory made known to a device by map. Caller owns the struct; the port owns `device`. */
+/* Memory made known to a device by map. Caller owns the struct; the port owns `device`. A region of no rights serves as the local side
+ * of moves only; its key is never given away. */
 typedef struct weft_region {
     void *addr;
     uint64_t bytes;
-    uint32_t rights;
+    uint32_t rights;      /* what was granted: at least what was asked for; more where the fabric needs it (iWARP's read sinks) */
     weft_key key;
     void *device;
 } weft_region;
@@ -79,18 +83,26 @@ typedef struct weft_caps {
     uint32_t latency_ns;  /* one way, small frame; an estimate */
     uint32_t mbyte_per_s; /* an estimate; 0 = unknown */
     uint8_t key_bytes;
+    uint8_t rails;        /* devices or links that one path stripes its moves over; 0 and 1: one */
+    uint64_t pin_bytes;   /* most that may be mapped at one time, and ... */
+    uint32_t pin_regions; /* ... in so many regions; 0: not known */
+    bool pages_on_demand; /* the device follows the page tables: registrations need no watch and never go stale; never tried on a real one */
+    bool pins;            /* map costs a system call and pins pages: registrations are worth caching */
     bool get, put, notify;
     bool ordered;    /* frames to a peer arrive in order of send; a transport whose fabric does not keep order sorts by seq before it calls up */
     bool local_keys; /* get/put need weft_region for local memory */
+    bool lends;      /* lend and unlend are there: keys for one peer, of no more bytes and no longer than is needed */
     bool share;      /* share works with peers of the same node */
+    bool lingers;    /* what was sent is received even when the sender has left before (memory that outlives it): no goodbye need be waited for */
     enum weft_amo_domain amo;
 } weft_caps;
 
 /* How to sleep on a port, filled in by arm. At most one of both: a port that never rings by itself (self) leaves NULL and -1. */
 typedef struct weft_bell {
-    uint32_t *futex; /* sleep while *futex == value ... */
+    uint32_t *futex;    /* sleep while *futex == value ... */
     uint32_t value;
-    int fd;          /* ... or until this descriptor is readable; -1 = none */
+    int fd;             /* ... or until this descriptor is readable; -1 = none */
+    uint64_t within_ns; /* poll again within so long even if nothing rings: a timer of the port; 0 = none */
 } weft_bell;
 
 /* What a port tells its owner. Given at open. All run inside poll, or inside send/get/put where said. */
@@ -115,6 +127,8 @@ typedef struct weft_port_env {
     weft_name self;
     const void *segment; /* shm: the node's weft_segment (mem/segment.h); sim: its fabric; others NULL */
     int local_rank;      /* index in the segment, or -1 */
+    bool wants_fd;       /* the owner sleeps on other ports' descriptors too: arm must give one, never a futex */
+    uint64_t (*now_ns)(void); /* the clock that timers run by; NULL: weft_clock_ns (sim gives its own) */
 } weft_port_env;
 
 struct weft_port { /* common part; a transport's own port begins with it */
@@ -122,6 +136,7 @@ struct weft_port { /* common part; a transport's own port begins with it */
     bool is_quiet; /* set by a port while nothing but its own send, put, get could make poll find anything: polls are skipped */
     void *owner;
     const weft_up *up;
+    void *pins;    /* the owner's: registrations with this port (core/pins); a port leaves it alone */
     weft_caps caps;
 };
 
@@ -144,6 +159,8 @@ struct weft_port_ops {
     const char *name;
     /* Why this transport cannot be used here (a sentence, static or thread-local), or NULL when it can. Cheap; any time. */
     const char *(*absent)(void);
+    /* Says line by line what it found here (devices, ports, addresses) and why it would not use one; for weft-info. Any time. */
+    void (*tell)(void (*line)(void *arg, const char *text), void *arg);
 
     /* -- life and acquaintance -- */
     int (*open)(const weft_port_env *env, weft_port **port);
@@ -156,7 +173,7 @@ struct weft_port_ops {
 
     /* -- memory -- */
     int (*map)(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-    int (*unmap)(weft_port *port, weft_region *region);
+    int (*unmap)(weft_port *port, weft_region *region); /* all that was lent of it was taken back before */
     /* handle 0 on entry: makes `bytes` of zeroed shared memory; else attaches that of a node-mate. unshare ends our mapping. */
     int (*share)(weft_port *port, uint64_t bytes, weft_shared *shared);
     int (*unshare)(weft_port *port, weft_shared *shared);
@@ -177,11 +194,30 @@ struct weft_port_ops {
     int (*poll)(weft_port *port, int budget);
     /* About to sleep: makes whatever comes from now on ring the bell, and pays for the ordering (membarrier). The caller then
      * polls once more and sleeps only if that found nothing. An arrival that makes no event of its own (a ring in memory) must be
-     * taken back here. After an AGAIN the bell also rings when the call may be tried again. disarm is called after every arm,
+     * taken back here: until its senders have acknowledged, arm answers AGAIN (poll on, arm later) and nothing is armed. After a
+     * call's AGAIN the bell also rings when that call may be tried again. disarm is called after every arm that answered 0,
      * before anything else. */
     int (*arm)(weft_port *port, weft_bell *bell);
     void (*disarm)(weft_port *port);
+
+    /* -- where caps.lends; NULL elsewhere -- */
+    /* A key to [addr, addr + bytes) of a region with LEND, for the peer of this path alone, with no other rights than these. It works in
+     * what is sent on the path from now on, until it is taken back or the connection behind the path breaks: a move with it then ends
+     * with WEFT_E_STALE (the peer's own port says so, nobody else's memory or transfer is touched), and its bytes must go another way.
+     * AGAIN: not now (not connected, no room); whoever cannot wait does without. */
+    int (*lend)(weft_port *port, weft_path *path, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
+                weft_key *key, weft_loan **loan);
+    /* Takes it back: at the latest when the next poll or two are over nobody can use the key. The loan is the port's again; its path may
+     * have gone before. */
+    void (*unlend)(weft_port *port, weft_loan *loan);
+
+    /* Says line by line what the port counted by itself (work requests, retries); at exit with WEFT_COUNTERS=1. May be
+     * NULL: nothing to say. */
+    void (*count)(weft_port *port, void (*line)(void *arg, const char *text), void *arg);
 };
+
+/* tell of a transport that has no devices to speak of. */
+void weft_tell_nothing(void (*line)(void *arg, const char *text), void *arg);
 
 /* The transports that are built in; the hot path asks for shm by name. */
 extern const weft_port_ops weft_self_ops, weft_shm_ops;

@@ -1,3 +1,8 @@
-# src/transport: the contract, its null object, and what transports with software keys share
+# src/transport: the contract, its null object, what transports with software keys share, and the loader of modules
 libweft_la_SOURCES += src/transport/port.h src/transport/frame.h src/transport/dead.c \
-	src/transport/keyring.c src/transport/keyring.h
+	src/transport/blocks.c src/transport/blocks.h src/transport/keyring.c src/transport/keyring.h src/transport/module.c src/transport/module.h
+# Transports that are modules: each adds <name>.la to module_LTLIBRARIES and compiles src/transport/module_glue.c with its table's name.
+moduledir = $(libdir)/weft
+module_LTLIBRARIES =
+module_flags = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined -Wl,-z,defs -Wl,-z,nodelete -export-symbols-regex '^weft_module$$'
+EXTRA_DIST += src/transport/module_glue.c

@@ -98,7 +98,7 @@ static bool side_open(side *me, weft_segment *segment, uint32_t local)
     static const weft_up up = {arrive, done, notified, lost, greet};
     memset(me, 0, sizeof *me);
     me->other = (weft_name){77, 1 - local, 0};
-    weft_port_env env = {me, &up, {77, local, 0}, segment, (int)local};
+    weft_port_env env = {.owner = me, .up = &up, .self = {77, local, 0}, .segment = segment, .local_rank = (int)local};
     return weft_shm_ops.open(&env, &me->port) == 0;
 }
 

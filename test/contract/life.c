@@ -13,11 +13,11 @@ static weft_frame frame_of(uint32_t n, const void *body, uint32_t bytes)
     return (weft_frame){.head = {.seq = n, .kind = WEFT_FRAME_EAGER, .tag = (int32_t)n, .bytes = bytes}, .body = body};
 }
 
-/* Every pointer of the table, by looking at the table as an array of them. */
+/* Every pointer of the table, by looking at the table as an array of them. What stands from lend on may be absent. */
 static void table_is_full(const rig_row *row)
 {
     const void *const *entries = (const void *const *)row->ops;
-    for (size_t i = 0; i < sizeof *row->ops / sizeof *entries; i++)
+    for (size_t i = 0; i < offsetof(weft_port_ops, lend) / sizeof *entries; i++)
         CHECK(entries[i] != NULL);
     CHECK(row->ops->absent() == NULL);
 }
@@ -99,6 +99,30 @@ static void leaves_in_peace(const rig_row *row)
     rig_close(rig);
 }
 
+static void take_line(void *arg, const char *text)
+{
+    uint32_t *lines = arg;
+    const char *digit = strpbrk(text, "123456789");
+    CHECK(*text && !strchr(text, '\n') && strlen(text) < 1024);
+    CHECK(digit != NULL); /* something is told, and it is not 0 */
+    ++*lines;
+}
+
+/* A port that counts has something to tell once a frame has crossed. */
+static void tells_counts(const rig_row *row)
+{
+    weft_rig *rig = row->ops->count ? rig_open(row, false) : NULL;
+    uint32_t lines = 0;
+    if (!rig)
+        return;
+    weft_frame frame = frame_of(0, NULL, 0);
+    CHECK(rig_send(rig->a, &frame) == 0);
+    CHECK(rig_until(rig, &rig->b->arrival_count, 1));
+    row->ops->count(rig->a->port, take_line, &lines);
+    CHECK(lines > 0);
+    rig_close(rig);
+}
+
 static void shares(const rig_row *row)
 {
     weft_rig *rig = rig_open(row, false);
@@ -161,6 +185,6 @@ static void peer_dies(const rig_row *row)
 
 const rig_test life_tests[] = {
     {"table-is-full", table_is_full}, {"numbers-make-sense", numbers_make_sense}, {"card-fits", card_fits},
-    {"greeted-once", greeted_once}, {"leaves-in-peace", leaves_in_peace}, {"shares", shares}, {"peer-dies", peer_dies},
+    {"greeted-once", greeted_once}, {"leaves-in-peace", leaves_in_peace}, {"shares", shares}, {"tells-counts", tells_counts}, {"peer-dies", peer_dies},
     {NULL, NULL},
 };

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/macros.h"
 #include "base/status.h"
@@ -115,6 +116,27 @@ static void moves_bytes(const rig_row *row)
     yard_close(&yard);
 }
 
+/* When a get is told, not a poll later, its bytes are here. */
+static void got_when_told(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    uint64_t most = yard.rig->a->port->caps.move_max, bytes = most < 6000 ? most : 6000;
+    for (uint32_t i = 0; has(&yard, true) && i < 30; i++) {
+        rig_done done = {0, 0};
+        weft_move move = move_of(&yard, 0, 0, bytes);
+        move.done = &done;
+        memset(yard.ours, 0x11, AREA);
+        rig_pattern(yard.theirs, i, bytes);
+        CHECK(rig_move(yard.rig->a, &move, true) == 0);
+        CHECK(rig_until(yard.rig, &done.times, 1));
+        CHECK(done.rc == 0 && rig_is_pattern(yard.ours, i, bytes));
+        rig_settle(yard.rig);
+    }
+    yard_close(&yard);
+}
+
 /* Many under way at once, each told once, frames in between. */
 static void many_at_once(const rig_row *row)
 {
@@ -196,6 +218,85 @@ static void refuses_bad_keys(const rig_row *row)
     yard_close(&yard);
 }
 
+/* Where local memory needs a region, the region must cover it: else nothing moves, here or there. */
+static void local_region_covers(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    rig_side *a = yard.rig->a;
+    bool is_get = !has(&yard, false);
+    weft_region small;
+    if (a->port->caps.local_keys && has(&yard, is_get)) {
+        memset(yard.ours, 0x11, AREA);
+        memset(yard.theirs, 0x22, AREA);
+        CHECK(rig_map(a, yard.ours, 100, 0, &small) == 0);
+        weft_move move = move_of(&yard, 93, 0, 8);
+        move.region = &small;
+        refuse(&yard, move, is_get);
+        move = move_of(&yard, 4000, 0, 8);
+        move.region = &small;
+        refuse(&yard, move, is_get);
+        move = move_of(&yard, 92, 0, 8);
+        move.region = &small;
+        CHECK(rig_move_wait(a, move, is_get) == 0); /* to its very end it does */
+        CHECK(a->port->ops->unmap(a->port, &small) == 0);
+    }
+    yard_close(&yard);
+}
+
+typedef struct mapper {
+    weft_port *port;
+    uint8_t *memory;
+    uint32_t mapped, wrong;
+    uint32_t stop;
+} mapper;
+
+static void *map_on_and_on(void *arg)
+{
+    mapper *mine = arg;
+    for (uint32_t i = 0; !__atomic_load_n(&mine->stop, __ATOMIC_RELAXED); i++) {
+        weft_region region;
+        int rc = mine->port->ops->map(mine->port, mine->memory + i % 64, 1000, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region);
+        if (rc == 0) {
+            __atomic_fetch_add(&mine->mapped, 1, __ATOMIC_RELAXED);
+            mine->wrong += mine->port->ops->unmap(mine->port, &region) != 0;
+        } else if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
+            mine->wrong++;
+        }
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* map and unmap come from any thread, at any time: what moves meanwhile, under other keys, does not notice. */
+static void maps_from_a_thread(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    pthread_t thread;
+    mapper helper = {.port = yard.rig->b->port, .memory = malloc(2000)};
+    bool is_get = !has(&yard, false);
+    CHECK(pthread_create(&thread, NULL, map_on_and_on, &helper) == 0);
+    for (uint32_t i = 0; i < 30 || (__atomic_load_n(&helper.mapped, __ATOMIC_RELAXED) < 20 && i < 10000); i++) {
+        weft_frame frame = {.head = {.seq = i}};
+        CHECK(rig_send(yard.rig->a, &frame) == 0);
+        if (i > 30)
+            usleep(100); /* the helper has not had its turn yet */
+        if (!has(&yard, is_get))
+            continue;
+        rig_pattern((is_get ? yard.theirs : yard.ours) + 64, i, 500);
+        CHECK(rig_move_wait(yard.rig->a, move_of(&yard, 64, 64, 500), is_get) == 0);
+        CHECK(rig_is_pattern((is_get ? yard.ours : yard.theirs) + 64, i, 500));
+    }
+    __atomic_store_n(&helper.stop, 1, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    CHECK(helper.mapped > 0 && helper.wrong == 0);
+    free(helper.memory);
+    yard_close(&yard);
+}
+
 /* A flush is told after every earlier put is visible there. */
 static void flush_waits(const rig_row *row)
 {
@@ -243,6 +344,55 @@ static void notifies_after_data(const rig_row *row)
         CHECK(rig_until(yard.rig, &b->notifies, i));
         CHECK(b->last_notify == i * 3 && b->last_notify_peer == yard.rig->a);
     }
+    yard_close(&yard);
+}
+
+enum { NOTICES = 60, NOTICE_BYTES = 190 };
+
+typedef struct notices {
+    yard *yard;
+    uint32_t times[NOTICES + 1], early;
+} notices;
+
+static void count_notice(rig_side *side)
+{
+    notices *all = side->extra;
+    uint32_t i = side->last_notify % (NOTICES + 1);
+    all->times[i]++;
+    all->early += !rig_is_pattern(all->yard->theirs + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
+}
+
+/* Many puts under way at once, frames both ways between them: each is notified of once, its bytes are there by then, and frames keep
+ * their order. More than credits are lent for, so some wait. */
+static void notices_among_frames(const rig_row *row)
+{
+    static rig_done dones[NOTICES + 1];
+    yard yard;
+    notices all = {.yard = &yard};
+    if (!yard_open(&yard, row))
+        return;
+    rig_side *a = yard.rig->a, *b = yard.rig->b;
+    b->extra = &all;
+    b->on_notify = count_notice;
+    memset(dones, 0, sizeof dones);
+    for (uint32_t i = 1; has(&yard, false) && a->port->caps.notify && i <= NOTICES; i++) {
+        weft_move move = move_of(&yard, (i - 1) * NOTICE_BYTES, (i - 1) * NOTICE_BYTES, NOTICE_BYTES);
+        weft_frame frame = {.head = {.seq = i}}, back = {.head = {.seq = i}};
+        rig_pattern(yard.ours + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
+        move.notify = i;
+        move.done = &dones[i];
+        CHECK(rig_move(a, &move, false) == 0);
+        for (uint32_t k = 0; k < i % 3; k++)
+            CHECK(rig_send(a, &frame) == 0);
+        if (i % 4 == 0)
+            CHECK(rig_send(b, &back) == 0);
+    }
+    rig_settle(yard.rig);
+    for (uint32_t i = 1; has(&yard, false) && a->port->caps.notify && i <= NOTICES; i++)
+        CHECK(all.times[i] == 1 && dones[i].times == 1 && dones[i].rc == 0);
+    CHECK(all.early == 0);
+    for (uint32_t i = 1; b->port->caps.ordered && a != b && i < b->arrival_count; i++)
+        CHECK(b->arrivals[i].head.seq >= b->arrivals[i - 1].head.seq);
     yard_close(&yard);
 }
 
@@ -319,7 +469,9 @@ static void atomics_with_cpu(const rig_row *row)
 }
 
 const rig_test move_tests[] = {
-    {"absent-says-so", absent_says_so}, {"moves-bytes", moves_bytes}, {"many-at-once", many_at_once},
-    {"refuses-bad-keys", refuses_bad_keys}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
+    {"absent-says-so", absent_says_so}, {"moves-bytes", moves_bytes}, {"got-when-told", got_when_told},
+    {"many-at-once", many_at_once},
+    {"refuses-bad-keys", refuses_bad_keys}, {"local-region-covers", local_region_covers},
+    {"maps-from-a-thread", maps_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data}, {"notices-among-frames", notices_among_frames},
     {"atomics-do-it", atomics_do_it}, {"atomics-with-cpu", atomics_with_cpu}, {NULL, NULL},
 };

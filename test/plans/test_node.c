@@ -18,9 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/status.h"
 #include "cases.h"
 #include "collectives/choose.h"
 #include "collectives/node.h"
+#include "collectives/node_area.h"
 #include "core/lane.h"
 #include "core/wait.h"
 #include "core/world.h"
@@ -37,17 +39,27 @@ typedef struct member {
     uint32_t rank;
     uint64_t sleeps;
     pthread_t thread;
+    weft_node *node;
+    int rc;
+    bool is_right;
+    char text[600]; /* of rc */
 } member;
 
 static struct {
     uint32_t ranks;
-    bool is_crowded, needs_fence;
+    bool is_crowded, needs_fence, is_summed;
     bool is_lagging; /* bcasts whose roots take turns, while the last member is late: writers must not run away from it */
     uint64_t seed, bytes;
     void *area;
     weft_rank_page *pages[RANKS_MAX];
     member members[RANKS_MAX];
     _Atomic int failures;
+    /* one flipped bit: the writer's slots are damaged before the reader looks at them */
+    bool is_flipping;
+    uint32_t writer;
+    uint64_t flip_bytes, flip_at; /* the writer writes so many in its first operation; the byte that is hurt */
+    _Atomic bool is_flipped;
+    cases_call call;
 } rig;
 
 static uint64_t first_seed = 1;
@@ -78,11 +90,20 @@ static void order_for_sleeper(void)
         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
+static void flip(member *self)
+{
+    if (!rig.is_flipping || self->rank != rig.writer || rig.is_flipped)
+        return;
+    weft_node_place(self->node, rig.writer, 1, rig.flip_bytes)[rig.flip_at] ^= 8;
+    rig.is_flipped = true;
+}
+
 void weft_wait_turn(weft_wait *wait)
 {
     member *self = weft_container(wait->lane, member, lane);
     struct timespec limit = {DEADLINE_S, 0};
 
+    flip(self);
     if (!wait->is_armed) {
         if (wait->idle++ < self->rest.spins)
             return;
@@ -166,12 +187,17 @@ static void dawdle(uint64_t *random)
         nanosleep(&some, NULL);
 }
 
+static unsigned manner(void)
+{
+    return (rig.is_crowded ? WEFT_NODE_CROWDED : 0) | (rig.needs_fence ? WEFT_NODE_FENCE : 0) |
+           (rig.is_summed ? WEFT_NODE_SUMMED : 0);
+}
+
 static void *member_main(void *argument)
 {
     member *self = argument;
     uint64_t random = rig.seed * 31 + self->rank;
-    weft_node *node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, rig.is_crowded,
-                                       rig.needs_fence);
+    weft_node *node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
 
     if (!node) {
         complain("no area", self->rank, 0);
@@ -199,17 +225,14 @@ static void *member_main(void *argument)
     return NULL;
 }
 
-static uint64_t run_rig(uint32_t ranks, bool is_crowded, bool needs_fence, bool is_lagging, uint64_t bytes, uint64_t seed)
+static void rig_open(uint32_t ranks, bool is_crowded, bool needs_fence, uint64_t bytes)
 {
-    uint64_t sleeps = 0;
     char *pages = mmap(NULL, RANKS_MAX * WEFT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     memset(&rig, 0, sizeof rig);
     rig.ranks = ranks;
     rig.is_crowded = is_crowded;
     rig.needs_fence = needs_fence;
-    rig.is_lagging = is_lagging;
-    rig.seed = seed;
     rig.bytes = bytes;
     rig.area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (uint32_t i = 0; i < ranks; i++) {
@@ -220,15 +243,120 @@ static uint64_t run_rig(uint32_t ranks, bool is_crowded, bool needs_fence, bool 
         self->world.rest = &self->rest;
         self->rest.spins = is_crowded ? 0 : 20;
     }
-    for (uint32_t i = 0; i < ranks; i++)
-        pthread_create(&rig.members[i].thread, NULL, member_main, &rig.members[i]);
-    for (uint32_t i = 0; i < ranks; i++) {
+}
+
+static void rig_run(void *(*body)(void *))
+{
+    for (uint32_t i = 0; i < rig.ranks; i++)
+        pthread_create(&rig.members[i].thread, NULL, body, &rig.members[i]);
+    for (uint32_t i = 0; i < rig.ranks; i++)
         pthread_join(rig.members[i].thread, NULL);
+    munmap(rig.area, rig.bytes);
+    munmap(rig.pages[0], RANKS_MAX * WEFT_PAGE);
+}
+
+static uint64_t run_rig(uint32_t ranks, bool is_crowded, bool needs_fence, bool is_lagging, uint64_t bytes, uint64_t seed)
+{
+    uint64_t sleeps = 0;
+
+    rig_open(ranks, is_crowded, needs_fence, bytes);
+    rig.is_lagging = is_lagging;
+    rig.seed = seed;
+    rig.is_summed = seed % 3 == 1;
+    rig_run(member_main);
+    for (uint32_t i = 0; i < ranks; i++)
         sleeps += rig.members[i].sleeps;
-    }
-    munmap(rig.area, bytes);
-    munmap(pages, RANKS_MAX * WEFT_PAGE);
     return sleeps;
+}
+
+/* ---- a bit of a slot is flipped ---- */
+
+/* The reader comes when the damage is done; then both perform a sound operation on the same area. */
+static void *flip_main(void *argument)
+{
+    member *self = argument;
+    cases_call sound = {.ranks = 2, .round = 2, .kind = WEFT_COLL_ALLGATHER, .count = 100};
+    cases_side side;
+
+    self->node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, 2, rig.pages, manner());
+    while (self->rank != rig.writer && !rig.is_flipped)
+        sched_yield();
+    cases_begin(&rig.call, self->rank, &side);
+    self->rc = weft_node_run(self->node, rig.call.kind, &side.args);
+    flip(self);
+    self->is_right = !cases_compare(&side);
+    snprintf(self->text, sizeof self->text, "%s", weft_fail_text(self->rc));
+    cases_end(&side);
+    cases_begin(&sound, self->rank, &side);
+    if (weft_node_run(self->node, sound.kind, &side.args) || cases_compare(&side))
+        complain("after a flip", self->rank, sound.round);
+    cases_end(&side);
+    weft_node_close(self->node);
+    return NULL;
+}
+
+/* Where the writer puts what the other will read. The block of a pipeline is called by its place in the vector. */
+static uint64_t aim(uint64_t slot, uint64_t *told)
+{
+    uint64_t all = rig.call.count * 8, reader = 1 - rig.writer, part = slot / 2 / 16 * 16;
+    bool is_flat = all <= 2048 || rig.is_crowded;
+
+    rig.flip_bytes = all < slot ? all : slot;
+    *told = rig.flip_at = 5;
+    if (rig.call.kind == WEFT_COLL_SCATTER || rig.call.kind == WEFT_COLL_ALLTOALL) {
+        rig.flip_bytes = 2 * (all < part ? all : part);
+        rig.flip_at += reader * rig.flip_bytes / 2;
+    } else if (rig.call.kind == WEFT_COLL_ALLREDUCE && !is_flat) {
+        *told = rig.flip_at += weft_plan_block_start(rig.flip_bytes / 8, 2, (uint32_t)reader) * 8;
+    }
+    return *told;
+}
+
+static void one_flip(enum weft_coll_kind kind, uint64_t count, uint32_t writer, bool is_crowded, bool in_place, bool is_summed,
+                     int *handed_on)
+{
+    uint64_t told, sums = is_summed ? 4096 : 0;
+    bool is_rooted = kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_GATHER;
+    char who[80], byte[60], *text;
+
+    rig_open(2, is_crowded, true, (64 << 10) + sums); /* slots are as long with sums as without */
+    rig.is_flipping = true;
+    rig.is_summed = is_summed;
+    rig.writer = writer;
+    rig.call = (cases_call){.ranks = 2, .round = 1, .kind = kind, .count = count, .type = CASES_LONG,
+                            .in_place = in_place && kind != WEFT_COLL_BCAST, .root = (int)(is_rooted ? 1 - writer : writer)};
+    member *reader = &rig.members[1 - writer], *author = &rig.members[writer];
+    weft_node *probe = weft_node_attach(NULL, rig.area, rig.bytes, 0, 2, rig.pages, manner());
+    uint64_t slot = weft_node_slot_bytes(probe);
+    free(probe);
+    aim(slot, &told);
+    rig_run(flip_main);
+    text = reader->text;
+    CU_ASSERT_EQUAL(rig.failures, 0);
+    CU_ASSERT(rig.is_flipped && !reader->is_right);
+    CU_ASSERT_EQUAL(reader->rc, is_summed ? WEFT_E_CORRUPT : WEFT_OK);
+    if (!is_summed)
+        return;
+    snprintf(who, sizeof who, "what rank %u gave in %s, root %d,", writer, weft_coll_name(kind), rig.call.root);
+    snprintf(byte, sizeof byte, "bit 3 of its byte %llu is wrong", (unsigned long long)told);
+    if (!strstr(text, who) || !strstr(text, byte)) {
+        CU_FAIL("the text does not name the damage");
+        fprintf(stderr, "%s %s: %s\n", who, byte, text);
+    }
+    /* the writer may read the place again itself; or what the reader made of it */
+    CU_ASSERT_EQUAL(author->rc, author->is_right ? WEFT_OK : WEFT_E_CORRUPT);
+    *handed_on += strstr(author->text, "it was damaged before rank") != NULL;
+}
+
+static void test_flips(void)
+{
+    static const uint64_t counts[] = {2, 100, 1500};
+    int handed_on = 0;
+
+    for (enum weft_coll_kind kind = WEFT_COLL_BCAST; kind < WEFT_COLL_LAST; kind++)
+        for (int i = 0; i < 3 * 16; i++)
+            one_flip(kind, counts[i / 16], i & 1, i & 2, i & 4, i & 8, &handed_on);
+    CU_ASSERT_EQUAL(handed_on, 4); /* the long, roomy allreduces: both writers, in place and not */
 }
 
 static void test_members(void)
@@ -258,9 +386,9 @@ static void test_room(void)
 {
     weft_rank_page *pages[65] = {NULL};
 
-    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 8192, 0, 2, pages, false, false));
-    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 1 << 20, 0, 1, pages, false, false));
-    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 1 << 30, 0, 65, pages, false, false));
+    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 8192, 0, 2, pages, 0));
+    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 1 << 20, 0, 1, pages, 0));
+    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 1 << 30, 0, 65, pages, 0));
 }
 
 int main(int argc, char **argv)
@@ -276,6 +404,7 @@ int main(int argc, char **argv)
     suite = CU_add_suite("node", NULL, NULL);
     CU_add_test(suite, "no room, no area", test_room);
     CU_add_test(suite, "operations in any order, roomy and crowded, with real sleep", test_members);
+    CU_add_test(suite, "a bit that flips in a slot is found, named and placed; without sums it is not", test_flips);
     CU_add_test(suite, "writers do not run away from a late member", test_laggard);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();

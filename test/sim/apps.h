@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * apps: MPI programs from MPI_Init to MPI_Finalize, as users write them, for weft_sim_run. Each checks every byte that it gets.
- * See apps.c (messages) and apps_comms.c (communicators and collectives).
+ * See apps.c (messages), apps_comms.c (communicators and collectives), apps_forget.c (who frees nothing).
  */
 #ifndef WEFT_TEST_SIM_APPS_H
 #define WEFT_TEST_SIM_APPS_H
@@ -16,7 +16,7 @@ typedef struct app {
 } app;
 
 typedef int app_program(int rank, void *arg); /* arg: app; 0, or 1 after a text on stderr */
-app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms;
+app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful;
 
 typedef struct app_self {
     int rank, size;

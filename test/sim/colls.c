@@ -80,7 +80,7 @@ static int check(const crew *crew, const call *call, const int64_t *receive)
     for (int block = 0; has_result(crew, call) && block < blocks; block++)
         for (uint64_t i = 0; i < call->count; i++)
             if (receive[(uint64_t)block * call->count + i] != expected(crew, call, block, i))
-                return crew_fail(crew, "%s of %llu, root %d: element %llu of block %d is wrong", names[call->kind],
+                return crew_fail_wrong(crew, "%s of %llu, root %d: element %llu of block %d is wrong", names[call->kind],
                                  (unsigned long long)call->count, call->root, (unsigned long long)i, block);
     return 0;
 }

@@ -42,14 +42,32 @@ uint64_t crew_wrong(const uint8_t *at, uint64_t name, uint64_t bytes)
     return i;
 }
 
-int crew_fail(const crew *crew, const char *format, ...)
+uint32_t crew_wrongs;
+
+static int say(const crew *crew, const char *format, va_list args)
 {
     char text[400];
+    vsnprintf(text, sizeof text, format, args);
+    fprintf(stderr, "    rank %d of %d: %s\n", crew->rank, crew->size, text);
+    return 1;
+}
+
+int crew_fail(const crew *crew, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    say(crew, format, args);
     va_end(args);
-    fprintf(stderr, "    rank %d of %d: %s\n", crew->rank, crew->size, text);
+    return 1;
+}
+
+int crew_fail_wrong(const crew *crew, const char *format, ...)
+{
+    va_list args;
+    crew_wrongs++;
+    va_start(args, format);
+    say(crew, format, args);
+    va_end(args);
     return 1;
 }
 

@@ -35,6 +35,9 @@ void crew_fill(uint8_t *to, uint64_t name, uint64_t bytes);
 /* The offset of the first wrong byte, or bytes. */
 uint64_t crew_wrong(const uint8_t *at, uint64_t name, uint64_t bytes);
 
+/* Messages whose bytes were wrong, or that came where they should not: counted by crew_fail_wrong. */
+extern uint32_t crew_wrongs;
+int crew_fail_wrong(const crew *crew, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints where and returns 1, for `return crew_fail(...)`. */
 int crew_fail(const crew *crew, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,10 +1,20 @@
 # test/sim: whole-library runs by seed
 sim_programs += test/sim/sim
-test_sim_sim_SOURCES = test/sim/sim.c test/sim/colls.c test/sim/crew.c test/sim/crew.h test/sim/traffic.c test/sim/traffic.h
+test_sim_sim_SOURCES = test/sim/sim.c test/sim/colls.c test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h \
+	test/sim/traffic.c test/sim/traffic.h
+sim_programs += test/sim/manners test/sim/flips
+test_sim_flips_SOURCES = test/sim/flips.c test/sim/crew.c test/sim/crew.h
+test_sim_manners_SOURCES = test/sim/manners.c
+sim_programs += test/sim/legs
+test_sim_legs_SOURCES = test/sim/legs.c test/sim/crew.c test/sim/crew.h
+sim_programs += test/sim/pincost
+test_sim_pincost_SOURCES = test/sim/pincost.c test/sim/crew.c test/sim/crew.h
 # MPI programs in simulated worlds: the woven entries, linked statically. The objects are those of libmpi_abi.
 check_LTLIBRARIES += libweftapi.la
 libweftapi_la_SOURCES = $(libmpi_abi_la_SOURCES)
 nodist_libweftapi_la_SOURCES = $(nodist_libmpi_abi_la_SOURCES)
 sim_programs += test/sim/mpi
-test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps.h test/sim/crew.c test/sim/crew.h
+test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h test/sim/crew.c test/sim/crew.h \
+	test/sim/seeds.c test/sim/seeds.h
 test_sim_mpi_LDADD = libweftapi.la $(LDADD)
+# The simulated HCA, and whole-library runs over transports/verbs on it: no libibverbs on the line.

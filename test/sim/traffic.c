@@ -73,6 +73,8 @@ static void draw_round(round_plan *plan, int size, uint64_t seed, uint32_t round
             one->src = one->dst = (int)(seed % (uint64_t)size), one->dst = (one->src + 1) % size;
         one->mode = crew_random(&state) % 5 == 0 ? WEFT_SEND_SYNC : WEFT_SEND_STANDARD;
     }
+    if (seed % 9 == 4) /* now and then one that is pinned in several stretches */
+        plan->messages[crew_random(&state) % MESSAGES].bytes = 200000 + crew_random(&state) % 1000000;
 }
 
 /* The types that each rank made and has not dropped. A type's storage is the process's, not the rank's, and serves one run after
@@ -198,7 +200,7 @@ static int check_receive(crew *crew, round_plan *plan, receive *got)
         memcpy(plain, got->buf, got->found.bytes);
     message *one = identify(crew, plan, got, plain);
     if (!one) {
-        rc = crew_fail(crew,
+        rc = crew_fail_wrong(crew,
                        "a message from %d, tag %d, %llu bytes is none that was sent, or its bytes are wrong (asked for %d, %d)",
                        got->found.source, got->found.tag, (unsigned long long)got->found.bytes, got->src, got->tag);
     } else {
@@ -207,12 +209,12 @@ static int check_receive(crew *crew, round_plan *plan, receive *got)
         for (message *before = plan->messages; before < one && !rc; before++)
             if (before->dst == one->dst && before->src == one->src && before->tag == one->tag && !before->is_got &&
                 (before->bytes != one->bytes || one->bytes > 8))
-                rc = crew_fail(crew, "message %d from %d, tag %d overtook message %d", (int)(one - plan->messages), one->src,
-                               one->tag, (int)(before - plan->messages));
+                rc = crew_fail_wrong(crew, "message %d from %d, tag %d overtook message %d", (int)(one - plan->messages),
+                                     one->src, one->tag, (int)(before - plan->messages));
     }
     uint64_t end = span(got->is_strided, got->room) - 1;
     if (!rc && got->buf[end] != 0x77)
-        rc = crew_fail(crew, "a receive wrote behind its buffer");
+        rc = crew_fail_wrong(crew, "a receive wrote behind its buffer");
     free(plain);
     return rc;
 }

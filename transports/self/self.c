@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/macros.h"
 #include "base/status.h"
+#include "transport/blocks.h"
 #include "transport/keyring.h"
 #include "transport/port.h"
 
@@ -34,13 +35,6 @@ typedef struct self_event {
     _Alignas(8) uint8_t body[];
 } self_event;
 
-typedef struct self_block { /* memory made by share */
-    weft_link link;
-    void *addr;
-    uint64_t bytes, handle;
-    uint32_t refs;
-} self_block;
-
 typedef struct self_port {
     weft_port port;
     weft_name name;
@@ -48,8 +42,7 @@ typedef struct self_port {
     uint32_t event_count;
     uint64_t event_bytes;
     weft_keyring keys;
-    weft_link blocks;
-    uint64_t next_handle;
+    weft_blocks blocks;
 } self_port;
 
 static const char *self_absent(void)
@@ -68,12 +61,12 @@ static int self_open(const weft_port_env *env, weft_port **port)
         .up = env->up,
         .caps = {.frame_max = FRAME_MAX, .chunk = FRAME_MAX, .inline_max = 64, .move_max = UINT64_MAX / 2, .latency_ns = 50,
                  .mbyte_per_s = 10000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .get = true, .put = true, .notify = true,
-                 .ordered = true, .share = true, .amo = WEFT_AMO_CPU},
+                 .ordered = true, .lingers = true, .share = true, .amo = WEFT_AMO_CPU},
     };
     self->port.is_quiet = true;
     self->name = env->self;
     weft_list_init(&self->events);
-    weft_list_init(&self->blocks);
+    weft_blocks_init(&self->blocks);
     weft_keyring_open(&self->keys, (uintptr_t)self);
     *port = &self->port;
     return 0;
@@ -85,11 +78,7 @@ static void self_close(weft_port *port)
     weft_link *link;
     while ((link = weft_list_take(&self->events)))
         free(weft_container(link, self_event, link));
-    while ((link = weft_list_take(&self->blocks))) {
-        self_block *block = weft_container(link, self_block, link);
-        munmap(block->addr, block->bytes);
-        free(block);
-    }
+    weft_blocks_clear(&self->blocks);
     weft_keyring_close(&self->keys);
     free(self);
 }
@@ -142,55 +131,14 @@ static int self_unmap(weft_port *port, weft_region *region)
     return weft_keyring_remove(&((self_port *)port)->keys, region);
 }
 
-static self_block *block_find(self_port *self, uint64_t handle)
-{
-    for (weft_link *link = self->blocks.next; link != &self->blocks; link = link->next) {
-        self_block *block = weft_container(link, self_block, link);
-        if (block->handle == handle)
-            return block;
-    }
-    return NULL;
-}
-
 static int self_share(weft_port *port, uint64_t bytes, weft_shared *shared)
 {
-    self_port *self = (self_port *)port;
-    self_block *block;
-    if (shared->handle) {
-        block = block_find(self, shared->handle);
-        if (!block)
-            return weft_fail(WEFT_E_KEY, "no shared memory has the handle %" PRIu64, shared->handle);
-        block->refs++;
-    } else {
-        if (!bytes)
-            return weft_fail(WEFT_E_ARG, "shared memory of 0 bytes cannot be made");
-        block = malloc(sizeof *block);
-        if (!block)
-            return weft_fail(WEFT_E_NOMEM, "no memory to note shared memory of %" PRIu64 " bytes", bytes);
-        void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (addr == MAP_FAILED) {
-            free(block);
-            return weft_fail(WEFT_E_NOMEM, "mmap of %" PRIu64 " bytes to share failed: %m", bytes);
-        }
-        *block = (self_block){.addr = addr, .bytes = bytes, .handle = ++self->next_handle, .refs = 1};
-        weft_list_append(&self->blocks, &block->link);
-    }
-    *shared = (weft_shared){block->addr, block->bytes, block->handle};
-    return 0;
+    return weft_blocks_share(&((self_port *)port)->blocks, bytes, shared);
 }
 
 static int self_unshare(weft_port *port, weft_shared *shared)
 {
-    self_block *block = block_find((self_port *)port, shared->handle);
-    if (!block)
-        return weft_fail(WEFT_E_KEY, "no shared memory has the handle %" PRIu64, shared->handle);
-    if (!--block->refs) {
-        weft_list_remove(&block->link);
-        munmap(block->addr, block->bytes);
-        free(block);
-    }
-    *shared = (weft_shared){0};
-    return 0;
+    return weft_blocks_unshare(&((self_port *)port)->blocks, shared);
 }
 
 /* Queues an event with room for `bytes` of body; NULL means AGAIN or, when *rc says so, an error. */
@@ -356,6 +304,7 @@ static bool self_can_move(weft_port *port, weft_path *path)
 const weft_port_ops weft_self_ops = {
     .name = "self",
     .absent = self_absent,
+    .tell = weft_tell_nothing,
     .open = self_open,
     .close = self_close,
     .card = self_card,

@@ -2,12 +2,16 @@
  *
  * port: life, acquaintance and memory of the shared-memory transport, and its table of calls. What is hot stands in shm.c.
  */
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/status.h"
+#include "mem/chime.h"
 #include "transports/shm/cma.h"
 #include "transports/shm/shm.h"
 
@@ -26,7 +30,9 @@ static int shm_open_port(const weft_port_env *env, weft_port **out)
                             .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .chunk_alone = WEFT_RING_BODY_MAX,
                                      .inline_max = WEFT_RING_INLINE,
                                      .move_max = UINT64_MAX / 2, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
-                                     .ordered = true, .share = true}};
+                                     .ordered = true, .share = true, .lingers = true}};
+    shm->wants_fd = env->wants_fd;
+    shm->chime = -1;
     shm->segment = segment;
     shm->local = (uint32_t)env->local_rank;
     shm->ranks = segment->head->ranks;
@@ -45,6 +51,8 @@ static int shm_open_port(const weft_port_env *env, weft_port **out)
     atomic_store_explicit(&shm->page->membarrier_ok, !(shm->ring_flags & WEFT_RING_FENCE), memory_order_relaxed);
     atomic_store_explicit(&shm->page->job_rank, env->self.rank, memory_order_relaxed);
     weft_cma_show(shm->page);
+    if (shm->wants_fd && (shm->chime = weft_chime_open(shm->page)) < 0)
+        weft_log_note("no socket to be woken by (%s): waits beside a network sleep in short naps", strerror(errno));
     *out = &shm->port;
     return 0;
 }
@@ -69,6 +77,8 @@ static void shm_close(weft_port *port)
         if (shm->paths[i])
             free_path(shm, shm->paths[i]);
     weft_bulk_close(&shm->bulk);
+    if (shm->chime >= 0)
+        weft_chime_close(shm->page, shm->chime);
     free(shm->scratch);
     free(shm->paths);
     free(shm->hot);
@@ -218,7 +228,7 @@ static int shm_flush(weft_port *port, weft_path *path, bool remotely, void *done
 }
 
 const weft_port_ops weft_shm_ops = {
-    .name = "shm", .absent = shm_absent, .open = shm_open_port, .close = shm_close, .card = shm_card, .reach = shm_reach,
+    .name = "shm", .absent = shm_absent, .tell = weft_tell_nothing, .open = shm_open_port, .close = shm_close, .card = shm_card, .reach = shm_reach,
     .leave = shm_leave, .map = shm_map, .unmap = shm_unmap, .share = shm_share, .unshare = shm_unshare, .send = weft_shm_send,
     .can_move = shm_can_move, .get = shm_get, .put = shm_put, .amo = shm_amo, .flush = shm_flush, .poll = weft_shm_poll,
     .arm = weft_shm_arm, .disarm = weft_shm_disarm,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "mem/chime.h"
 
 static uint64_t ring_offset(const shm_port *shm, uint32_t receiver, uint32_t sender)
 {
@@ -332,13 +333,18 @@ int weft_shm_arm(weft_port *port, weft_bell *bell)
     uint32_t ticket = weft_segment_doze(shm->page);
     order_for_senders(shm);
     shm->look_for_dead = true;
-    *bell = (weft_bell){.futex = (uint32_t *)&shm->page->asleep, .value = ticket, .fd = -1};
+    *bell = (weft_bell){.futex = shm->wants_fd ? NULL : (uint32_t *)&shm->page->asleep, .value = ticket, .fd = shm->chime};
+    if (weft_unlikely(shm->wants_fd) && (shm->chime < 0 || weft_chime_is_deaf(shm->page)))
+        bell->within_ns = WEFT_CHIME_NAP_NS;
     return 0;
 }
 
 void weft_shm_disarm(weft_port *port)
 {
-    atomic_store_explicit(&((shm_port *)port)->page->asleep, 0, memory_order_relaxed);
+    shm_port *shm = (shm_port *)port;
+    atomic_store_explicit(&shm->page->asleep, 0, memory_order_relaxed);
+    if (weft_unlikely(shm->chime >= 0))
+        weft_chime_drain(shm->chime);
 }
 
 /* -- which rings are polled -- */

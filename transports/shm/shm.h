@@ -40,6 +40,8 @@ typedef struct shm_port {
     void *scratch;         /* a chunk's room at home, made at first use */
     uint32_t ring_flags;   /* what an open ring says: WEFT_RING_OPEN, and WEFT_RING_FENCE without membarrier */
     bool look_for_dead;
+    bool wants_fd;         /* the owner sleeps on descriptors: chime rings instead of the futex */
+    int chime;             /* mem/chime's descriptor, or -1 */
     uint32_t polls;
     uint32_t hot_count;
     shm_path **hot;        /* [ranks] rings that every poll looks at */

@@ -114,8 +114,9 @@ weft_boot *sim_boot_new(void)
     }
     snprintf(boot->host, sizeof boot->host, "sim%u", boot->node);
     boot->segment.fd = -1;
-    boot->fabric_ops = &weft_sim_ops;
-    boot->fabric = run->sim;
+    const weft_sim_net *net = run->config->net;
+    boot->fabric_ops = net ? net->ops : &weft_sim_ops;
+    boot->fabric = net ? (void *)(uintptr_t)net->fabric : run->sim;
     boot->rest = &sim_rest;
     return boot;
 }

@@ -12,47 +12,6 @@
 #include "base/macros.h"
 #include "base/status.h"
 
-const char *const weft_sim_count_names[WEFT_SIM_COUNT_LAST] = {
-    "frames", "moves", "refused", "delayed", "reordered", "blind", "torn", "flipped", "keys-refused", "maps-refused", "killed",
-    "dropped", "switches", "late-wakes",
-};
-
-const weft_sim_profile weft_sim_profiles[] = {
-    {.name = "calm", .delay_ns = 50, .amo = WEFT_AMO_CPU},
-    {.name = "slow", .delay_ns = 20000, .blind_permille = 200, .amo = WEFT_AMO_CPU},
-    {.name = "storm", .delay_ns = 500, .again_permille = 300, .storm_max = 40, .blind_permille = 100, .amo = WEFT_AMO_CPU},
-    {.name = "narrow", .delay_ns = 2000, .flow_frames = 2, .flow_moves = 1, .frame_max = 512, .local_keys = true,
-     .amo = WEFT_AMO_NIC},
-    {.name = "shuffled", .delay_ns = 5000, .unordered = true, .blind_permille = 50, .amo = WEFT_AMO_NIC},
-    {.name = "torn", .delay_ns = 3000, .torn = true, .prompt_permille = 300, .move_max = 1000, .amo = WEFT_AMO_CPU},
-    {.name = "copyonly", .delay_ns = 1000, .frame_max = 1024, .no_get = true, .no_put = true, .no_notify = true,
-     .no_share = true},
-    {.name = "pinched", .delay_ns = 1000, .pin_bytes = 32768, .map_refuse_permille = 300, .local_keys = true, .no_get = true,
-     .amo = WEFT_AMO_CPU},
-    {.name = "tiny", .delay_ns = 300, .frame_max = 192, .inline_max = 32, .flow_frames = 4, .again_permille = 100, .storm_max = 5,
-     .no_put = true},
-    {.name = "wild", .delay_ns = 8000, .again_permille = 150, .storm_max = 20, .flow_frames = 6, .flow_moves = 3,
-     .blind_permille = 250, .prompt_permille = 250, .map_refuse_permille = 100, .torn = true, .local_keys = true,
-     .frame_max = 2048, .move_max = 5000, .amo = WEFT_AMO_CPU},
-    {.name = "kernel", .delay_ns = 1500, .blind_permille = 100, .prompt_permille = 400, .keyless = true, .no_notify = true},
-    {.name = "grudging", .delay_ns = 1500, .again_permille = 250, .storm_max = 10, .flow_moves = 1, .prompt_permille = 200,
-     .keyless = true, .no_notify = true},
-    {.name = "lopsided", .delay_ns = 1500, .prompt_permille = 400, .keyless = true, .no_notify = true, .one_way = true},
-    {.name = "flipped", .delay_ns = 500, .flip_permille = 20, .amo = WEFT_AMO_CPU},
-    {.name = "lossy", .delay_ns = 500, .lose_permille = 10, .amo = WEFT_AMO_CPU},
-    {.name = "doubled", .delay_ns = 500, .twice_permille = 10, .amo = WEFT_AMO_CPU},
-    {.name = "deaf", .delay_ns = 5000, .deaf_permille = 300, .amo = WEFT_AMO_CPU},
-    {.name = NULL},
-};
-
-const weft_sim_profile *weft_sim_profile_find(const char *name)
-{
-    for (const weft_sim_profile *profile = weft_sim_profiles; profile->name; profile++)
-        if (strcmp(profile->name, name) == 0)
-            return profile;
-    return NULL;
-}
-
 /* xorshift128+, seeded by splitmix64. */
 uint64_t sim_random(weft_sim *sim)
 {
@@ -91,10 +50,13 @@ weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
         sim->profile.frame_max = 4096;
     if (!sim->profile.move_max)
         sim->profile.move_max = 1u << 30;
+    if (sim->profile.rails > SIM_RAILS_MOST)
+        sim->profile.rails = SIM_RAILS_MOST;
+    sim->thread = pthread_self();
     sim->seed = seed;
     sim->random[0] = split(&state);
     sim->random[1] = split(&state) | 1;
-    weft_list_init(&sim->blocks);
+    weft_blocks_init(&sim->blocks);
     return sim;
 }
 
@@ -107,22 +69,18 @@ static void endpoint_free(sim_endpoint *endpoint)
         free(endpoint->flows[i]);
     free(endpoint->flows);
     weft_keyring_close(&endpoint->keys);
+    pthread_mutex_destroy(&endpoint->pin_lock);
     free(endpoint->port);
     free(endpoint);
 }
 
 void weft_sim_close(weft_sim *sim)
 {
-    weft_link *link;
     for (uint32_t i = 0; i < sim->heap_count; i++)
         sim_event_free(sim->heap[i]);
     for (uint32_t i = 0; i < sim->endpoint_count; i++)
         endpoint_free(sim->endpoints[i]);
-    while ((link = weft_list_take(&sim->blocks))) {
-        sim_block *block = weft_container(link, sim_block, link);
-        munmap(block->addr, block->bytes);
-        free(block);
-    }
+    weft_blocks_clear(&sim->blocks);
     free(sim->endpoints);
     free(sim->heap);
     free(sim);
@@ -171,6 +129,7 @@ sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_name *name)
     endpoint->name = *name;
     endpoint->index = sim->endpoint_count;
     weft_list_init(&endpoint->ready);
+    pthread_mutex_init(&endpoint->pin_lock, NULL);
     weft_keyring_open(&endpoint->keys, ((uint64_t)endpoint->index << 32) ^ 0x73696d00u ^ sim->seed);
     sim->endpoints[sim->endpoint_count++] = endpoint;
     return endpoint;
@@ -280,18 +239,54 @@ static uint64_t delay(weft_sim *sim)
     return 1 + sim_random(sim) % span;
 }
 
+/* A link is down at the end of each of its periods, and what would have crossed meanwhile crosses then. */
+static uint64_t after_flap(weft_sim *sim, uint32_t rail, uint64_t due)
+{
+    uint64_t every = sim->profile.flap_every_ns, links = sim->profile.rails ? sim->profile.rails : 1;
+    if (!every)
+        return due;
+    uint64_t phase = (due + rail * every / links) % every;
+    if (phase < every - sim->profile.flap_ns)
+        return due;
+    sim->counts[WEFT_SIM_FLAPPED]++;
+    return due + every - phase;
+}
+
+static void keep_order(sim_event *event, uint64_t *last_due)
+{
+    if (event->due < *last_due)
+        event->due = *last_due;
+    *last_due = event->due;
+}
+
+/* When the last byte has left whoever sends it: a get's bytes come from the other side. */
+static uint64_t sent_by(weft_sim *sim, const sim_event *event)
+{
+    sim_flow *flow = event->flow;
+    uint64_t *free_at = &(event->kind == SIM_GET ? flow->to : flow->from)->link_free[event->rail], bytes = 0;
+    if (event->kind == SIM_FRAME)
+        bytes = event->head.bytes;
+    else if ((event->kind == SIM_GET || event->kind == SIM_PUT) && (event->step == 0 || event->step == SIM_WHOLE))
+        bytes = event->move.bytes;
+    if (!sim->profile.link_mbyte_per_s || !bytes)
+        return sim->now;
+    *free_at = (*free_at > sim->now ? *free_at : sim->now) + bytes * 1000 / sim->profile.link_mbyte_per_s;
+    return *free_at;
+}
+
 int sim_event_post(weft_sim *sim, sim_event *event)
 {
+    bool is_move = event->kind == SIM_GET || event->kind == SIM_PUT || event->kind == SIM_AMO;
     uint64_t took = delay(sim);
     if (took > 1000)
         sim->counts[WEFT_SIM_DELAYED]++;
-    event->due = sim->now + took;
-    if (event->kind == SIM_FRAME) {
-        if (event->due < event->flow->last_frame_due && !sim->profile.unordered)
-            event->due = event->flow->last_frame_due;
-        if (event->due > event->flow->last_frame_due)
-            event->flow->last_frame_due = event->due;
-    }
+    event->due = after_flap(sim, event->rail, sent_by(sim, event) + took);
+    if (event->kind == SIM_FRAME && !sim->profile.unordered)
+        keep_order(event, &event->flow->last_frame_due);
+    else if (event->kind == SIM_FRAME && event->due > event->flow->last_frame_due)
+        event->flow->last_frame_due = event->due;
+    else if (sim->profile.rails && is_move && (event->step == 0 || event->step == SIM_WHOLE))
+        keep_order(event, &event->flow->last_rail_due[event->rail]);
     sim->activity++;
     int rc = heap_push(sim, event);
     if (rc)
@@ -304,16 +299,26 @@ uint64_t sim_next_due(const weft_sim *sim)
     return sim->heap_count ? sim->heap[0]->due : UINT64_MAX;
 }
 
-/* Hands an event to whom it is for: its poll will find it. */
-static void make_ready(sim_endpoint *endpoint, sim_event *event)
+/* Some rings are missed: where the profile is sound only those that a timer makes up for. */
+static void ring(sim_endpoint *endpoint)
+{
+    weft_sim *sim = endpoint->sim;
+    if (!endpoint->armed || sim_chance(sim, sim->profile.deaf_permille))
+        return;
+    if (sim_chance(sim, sim->profile.unrung_permille))
+        sim->counts[WEFT_SIM_UNRUNG]++;
+    else
+        endpoint->bell++;
+}
+
+void sim_make_ready(sim_endpoint *endpoint, sim_event *event)
 {
     if (event->seq < endpoint->newest)
         endpoint->sim->counts[WEFT_SIM_REORDERED]++;
     else
         endpoint->newest = event->seq;
     weft_list_append(&endpoint->ready, &event->link);
-    if (endpoint->armed && !sim_chance(endpoint->sim, endpoint->sim->profile.deaf_permille))
-        endpoint->bell++;
+    ring(endpoint);
 }
 
 void sim_stir(sim_endpoint *endpoint)
@@ -334,88 +339,15 @@ void sim_retry_post(weft_sim *sim, sim_endpoint *endpoint)
     sim->activity = activity; /* being refused is no progress */
 }
 
-static uint64_t amo_now(const weft_atomic *atomic)
+/* The frame that was tried too often is not there, so none behind it is. */
+static bool breaks_here(weft_sim *sim, const sim_event *frame)
 {
-    uint64_t *word = (uint64_t *)(uintptr_t)atomic->remote, before = atomic->compare;
-    switch (atomic->op) {
-    case WEFT_AMO_ADD: return __atomic_fetch_add(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_SWAP: return __atomic_exchange_n(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_AND: return __atomic_fetch_and(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_OR: return __atomic_fetch_or(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_XOR: return __atomic_fetch_xor(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_CAS:
-        __atomic_compare_exchange_n(word, &before, atomic->operand, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        break;
-    }
-    return before;
-}
-
-int sim_perform(sim_event *event)
-{
-    static const uint32_t needs[] = {[SIM_GET] = WEFT_RIGHT_READ, [SIM_PUT] = WEFT_RIGHT_WRITE, [SIM_AMO] = WEFT_RIGHT_ATOMIC};
-    sim_endpoint *to = event->flow->to;
-    weft_sim *sim = to->sim;
-    weft_move *move = &event->move;
-    if (to->is_dead)
-        return weft_fail(WEFT_E_PEER, "rank %u died before the transfer was over", to->name.rank);
-    if (event->kind == SIM_FLUSH)
-        return 0;
-    uint64_t remote = event->kind == SIM_AMO ? event->atomic.remote : move->remote;
-    uint64_t bytes = event->kind == SIM_AMO ? sizeof(uint64_t) : move->bytes;
-    int rc = sim->profile.keyless ? 0 : weft_keyring_check(&to->keys, &event->key, remote, bytes, needs[event->kind]);
-    if (!rc && event->has_region)
-        rc = weft_keyring_check(&event->flow->from->keys, &event->local_key, (uintptr_t)move->local, bytes, 0);
-    if (rc) {
-        sim->counts[WEFT_SIM_KEYS_REFUSED]++;
-        return rc;
-    }
-    if (event->kind == SIM_AMO) {
-        event->atomic.operand = amo_now(&event->atomic);
-    } else if (event->kind == SIM_GET && bytes) {
-        if (!(event->bounce = malloc(bytes)))
-            return weft_fail(WEFT_E_NOMEM, "no memory to simulate a get of %" PRIu64 " bytes", bytes);
-        memcpy(event->bounce, (void *)(uintptr_t)remote, bytes);
-    } else if (bytes) {
-        uint64_t half = sim->profile.torn ? bytes / 2 : 0;
-        uint64_t first = event->is_half ? 0 : half, count = event->is_half ? half : bytes - half;
-        memcpy((char *)(uintptr_t)remote + first, (char *)move->local + first, count);
-    }
-    return 0;
-}
-
-/* A get, put, amo or flush reached the other side. */
-static void reach_memory(weft_sim *sim, sim_event *event)
-{
-    sim_flow *flow = event->flow;
-    if (flow->from->is_dead || !flow->from->port) {
-        sim_event_free(event); /* nobody is left to whom its end could be told */
-        return;
-    }
-    if (event->kind == SIM_FLUSH) {
-        weft_link *oldest = weft_list_first(&flow->pending);
-        if (oldest && weft_container(oldest, sim_event, pending)->seq < event->seq) {
-            sim_event_post(sim, event);
-            return;
-        }
-    }
-    event->rc = sim_perform(event);
-    if (event->kind == SIM_PUT && !event->rc && sim->profile.torn && !event->is_half && event->move.bytes > 1) {
-        sim->counts[WEFT_SIM_TORN]++;
-        event->is_half = true;
-        sim_event_post(sim, event);
-        return;
-    }
-    if (event->kind == SIM_PUT && !event->rc && event->move.notify && flow->to->port) {
-        sim_event *notify = sim_event_new(flow, SIM_NOTIFY, 0);
-        if (notify) {
-            notify->move.notify = event->move.notify;
-            make_ready(flow->to, notify);
-        }
-    }
-    sim->counts[WEFT_SIM_MOVES]++;
-    event->was = event->kind;
-    event->kind = SIM_DONE;
-    sim_event_post(sim, event);
+    sim_flow *flow = frame->flow;
+    if (flow->is_cut || flow->from == flow->to || !sim_chance(sim, sim->profile.cut_permille))
+        return false;
+    flow->missing_seq = frame->seq;
+    sim_cut(sim, flow);
+    return true;
 }
 
 static void happen(weft_sim *sim, sim_event *event)
@@ -425,23 +357,23 @@ static void happen(weft_sim *sim, sim_event *event)
     case SIM_FRAME:
         flow->frames_flying--;
         sim_stir(flow->from);
-        if (flow->to->is_dead) {
+        if (flow->to->is_dead || breaks_here(sim, event)) {
             flow->frames--;
             sim->counts[WEFT_SIM_DROPPED]++;
             sim_event_free(event);
         } else {
-            make_ready(flow->to, event); /* also before the port is open: it waits there */
+            sim_make_ready(flow->to, event); /* also before the port is open: it waits there */
         }
         break;
     case SIM_GET: case SIM_PUT: case SIM_AMO: case SIM_FLUSH:
-        reach_memory(sim, event);
+        sim_reach_memory(sim, event);
         break;
     case SIM_DONE:
         weft_list_remove(&event->pending);
         if (flow->from->is_dead || !flow->from->port)
             sim_event_free(event);
         else
-            make_ready(flow->from, event);
+            sim_make_ready(flow->from, event);
         break;
     case SIM_RETRY:
         flow->from->retry_posted = false;
@@ -452,7 +384,7 @@ static void happen(weft_sim *sim, sim_event *event)
         if (flow->to->is_dead || !flow->to->port)
             sim_event_free(event);
         else
-            make_ready(flow->to, event);
+            sim_make_ready(flow->to, event);
         break;
     }
 }
@@ -462,6 +394,55 @@ void sim_advance(weft_sim *sim, uint64_t by_ns)
     sim->now += by_ns;
     while (sim->heap_count && sim->heap[0]->due <= sim->now)
         happen(sim, heap_pop(sim));
+}
+
+void sim_spend(weft_sim *sim, uint64_t ns)
+{
+    if (sim->busy)
+        sim->busy(sim->hook_arg, ns);
+    else
+        sim_advance(sim, ns);
+}
+
+/* -- what a call of the contract begins with -- */
+
+weft_sim *sim_enter(sim_endpoint *endpoint)
+{
+    weft_sim *sim = endpoint->sim;
+    endpoint->calls++;
+    if (weft_unlikely(sim->kill_armed) && endpoint->name.rank == sim->kill_rank && endpoint->calls >= sim->kill_step) {
+        sim->kill_armed = false;
+        weft_sim_kill(sim, endpoint->name.rank);
+        if (sim->died)
+            sim->died(sim->hook_arg, endpoint->name.rank);
+    }
+    return sim;
+}
+
+int sim_again(weft_sim *sim, sim_endpoint *endpoint)
+{
+    endpoint->wants = true;
+    sim->counts[WEFT_SIM_REFUSED]++;
+    return WEFT_AGAIN;
+}
+
+bool sim_is_refused(weft_sim *sim, sim_endpoint *endpoint)
+{
+    if (!endpoint->storm_left && sim_chance(sim, sim->profile.again_permille))
+        endpoint->storm_left = 1 + (uint32_t)(sim_random(sim) % (sim->profile.storm_max + 1));
+    if (!endpoint->storm_left)
+        return false;
+    endpoint->storm_left--;
+    sim_again(sim, endpoint);
+    sim_retry_post(sim, endpoint);
+    return true;
+}
+
+int sim_may_post(weft_sim *sim, sim_flow *flow)
+{
+    if (flow->is_lost)
+        return weft_fail(WEFT_E_PEER, "rank %u is lost", flow->to->name.rank);
+    return sim_is_refused(sim, flow->from) ? WEFT_AGAIN : 0;
 }
 
 /* -- death -- */
@@ -480,8 +461,8 @@ void sim_lost_post(weft_sim *sim, sim_flow *told)
         sim_event_free(event);
 }
 
-/* Of what the dead one has under way to each peer a beginning arrives: cut every flow at a random frame. */
-static void cut_flows(weft_sim *sim, sim_endpoint *dead)
+/* Of the frames under way that `is_hit` names a beginning arrives: each flow is cut at a random one. */
+static void drop_frames(weft_sim *sim, bool (*is_hit)(const sim_flow *flow, const void *arg), const void *arg)
 {
     uint32_t kept = 0;
     uint64_t *cut = calloc(sim->endpoint_count, sizeof *cut);
@@ -489,7 +470,10 @@ static void cut_flows(weft_sim *sim, sim_endpoint *dead)
         cut[i] = sim_random(sim) % (sim->next_seq + 1);
     for (uint32_t i = 0; i < sim->heap_count; i++) {
         sim_event *event = sim->heap[i];
-        if (event->kind == SIM_FRAME && event->flow->from == dead && cut && event->seq > cut[event->flow->to->index]) {
+        uint64_t missing = event->flow->missing_seq, last = cut ? cut[event->flow->to->index] : 0;
+        if (missing && missing < last)
+            last = missing;
+        if (event->kind == SIM_FRAME && is_hit(event->flow, arg) && cut && event->seq > last) {
             event->flow->frames--;
             event->flow->frames_flying--;
             sim->counts[WEFT_SIM_DROPPED]++;
@@ -504,6 +488,31 @@ static void cut_flows(weft_sim *sim, sim_endpoint *dead)
     free(cut);
 }
 
+static bool is_from(const sim_flow *flow, const void *dead)
+{
+    return flow->from == dead;
+}
+
+static bool is_cut(const sim_flow *flow, const void *unused)
+{
+    (void)unused;
+    return flow->is_cut;
+}
+
+void sim_cut(weft_sim *sim, sim_flow *flow)
+{
+    sim_flow *back = sim_flow_of(flow->to, flow->from);
+    if (!back)
+        return;
+    flow->is_cut = back->is_cut = true;
+    sim->counts[WEFT_SIM_CUT]++;
+    drop_frames(sim, is_cut, NULL);
+    if (flow->is_open)
+        sim_lost_post(sim, flow);
+    if (back->is_open)
+        sim_lost_post(sim, back);
+}
+
 void weft_sim_kill(weft_sim *sim, uint32_t rank)
 {
     for (uint32_t i = 0; i < sim->endpoint_count; i++) {
@@ -512,7 +521,7 @@ void weft_sim_kill(weft_sim *sim, uint32_t rank)
             continue;
         dead->is_dead = true;
         sim->counts[WEFT_SIM_KILLED]++;
-        cut_flows(sim, dead);
+        drop_frames(sim, is_from, dead);
         for (uint32_t j = 0; j < sim->endpoint_count; j++) {
             sim_flow *told = sim_flow_of(sim->endpoints[j], dead);
             if (told && told->is_open && !sim->endpoints[j]->is_dead)

@@ -6,6 +6,7 @@
 #include "transports/sim/run.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,9 @@
 #define STEP_LIMIT 50000000u
 #define QUIET_LIMIT 300000u /* switches in which nothing was sent, received or moved: all turn in circles */
 #define STACK_BYTES (1u << 20)
+#define HASTE_AFTER 1000u   /* switches in which nothing got on ... */
+#define HASTE_NS 200u       /* ... each more makes time so much faster, for as many again */
+#define NET_ROUNDS 4000u    /* timers of another network that go off while nothing gets on: it may take seconds to give a peer up */
 
 /* The one run of this process: boots and programs are given no argument that leads there. */
 static sim_run *running;
@@ -39,6 +43,11 @@ void sim_run_yield(sim_run *run, const char *waits_for)
     me->waits_for = waits_for;
     hand_over(run);
     me->waits_for = NULL;
+}
+
+uint64_t weft_sim_run_ns(void)
+{
+    return running ? running->sim->now : 0;
 }
 
 void weft_sim_yield(void)
@@ -79,6 +88,73 @@ static void on_death(void *arg, uint32_t rank)
         hand_over(run);
 }
 
+/* What the rank does takes time: pinning. Others run meanwhile. */
+static void on_busy(void *arg, uint64_t ns)
+{
+    sim_run *run = arg;
+    sim_rank *me = run->now;
+    if (run->is_aside)
+        return;
+    if (!me) {
+        sim_advance(run->sim, ns);
+        return;
+    }
+    me->wake_ns = run->sim->now + ns;
+    me->state = SIM_BUSY;
+    hand_over(run);
+    me->state = SIM_READY;
+}
+
+/* -- another network -- */
+
+static void pass(sim_run *run, uint64_t ns)
+{
+    sim_advance(run->sim, ns);
+    if (run->config->net)
+        run->config->net->advance(run->sim->now);
+}
+
+static uint64_t next_due(const sim_run *run)
+{
+    uint64_t own = sim_next_due(run->sim), net = run->config->net ? run->config->net->next_due() : UINT64_MAX;
+    return own < net ? own : net;
+}
+
+static uint64_t activity(const sim_run *run)
+{
+    return run->sim->activity + (run->config->net ? *run->config->net->activity : 0);
+}
+
+int weft_sim_rank(void)
+{
+    return running && running->now ? (int)running->now->rank : -1;
+}
+
+void weft_sim_enter(void)
+{
+    sim_run *run = running;
+    if (!run || !run->now)
+        return;
+    const weft_sim_config *config = run->config;
+    if (++run->now->calls != config->kill_step || !config->kill || run->now->rank != config->kill_rank)
+        return;
+    run->sim->counts[WEFT_SIM_KILLED]++;
+    config->net->ended(run->now->rank);
+    on_death(run, run->now->rank);
+}
+
+void weft_sim_pass(uint64_t ns)
+{
+    if (running)
+        pass(running, ns);
+}
+
+void weft_sim_idle(void)
+{
+    if (running)
+        on_idle(running);
+}
+
 /* -- waiting, for core/wait -- */
 
 static bool rest_sleep(weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
@@ -88,7 +164,11 @@ static bool rest_sleep(weft_lane *lane, const weft_bell *bells, uint32_t count, 
     (void)lane;
     me->bells = bells;
     me->bell_count = count;
+    me->rings_seen = UINT64_MAX;
     me->wake_ns = run->sim->now + limit_ns;
+    me->has_timer = false;
+    for (uint32_t i = 0; i < count; i++)
+        me->has_timer |= bells[i].within_ns != 0;
     me->state = SIM_ASLEEP;
     hand_over(run);
     me->state = SIM_READY;
@@ -101,7 +181,12 @@ static void rest_wake(weft_lane *lane)
     (void)lane;
 }
 
-const weft_rest sim_rest = {.spins = 0, .spin_ns = 0, .sleep = rest_sleep, .wake = rest_wake};
+static void rest_aside(bool begins)
+{
+    running->is_aside = begins;
+}
+
+const weft_rest sim_rest = {.spins = 0, .spin_ns = 0, .sleep = rest_sleep, .wake = rest_wake, .aside = rest_aside};
 
 /* -- the scheduler -- */
 
@@ -112,11 +197,23 @@ static void run_rank(void *arg)
     me->state = SIM_OVER;
 }
 
-static bool has_rung(const sim_rank *rank)
+static bool is_readable(int fd)
 {
-    for (uint32_t i = 0; i < rank->bell_count; i++)
-        if (rank->bells[i].futex && *rank->bells[i].futex != rank->bells[i].value)
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return poll(&one, 1, 0) == 1;
+}
+
+static bool has_rung(sim_rank *rank)
+{
+    const weft_sim_net *net = rank->run->config->net;
+    bool looks = net && rank->rings_seen != *net->rings;
+    for (uint32_t i = 0; i < rank->bell_count; i++) {
+        const weft_bell *bell = &rank->bells[i];
+        if ((bell->futex && *bell->futex != bell->value) || (looks && bell->fd >= 0 && is_readable(bell->fd)))
             return true;
+    }
+    if (net)
+        rank->rings_seen = *net->rings;
     return rank->bell_count == 0;
 }
 
@@ -124,6 +221,8 @@ static bool can_run(sim_run *run, sim_rank *rank)
 {
     if (rank->state == SIM_READY)
         return true;
+    if (rank->state == SIM_BUSY)
+        return run->sim->now >= rank->wake_ns;
     if (rank->state != SIM_ASLEEP)
         return false;
     if (has_rung(rank)) {
@@ -166,12 +265,40 @@ static void note_late_wake(sim_run *run, const sim_rank *rank)
     snprintf(run->text, sizeof run->text, "rank %u slept to its limit: %s", rank->rank, text);
 }
 
+/* When the first rank goes on by itself: what it did is done, or a port's timer says to look. */
+static uint64_t next_turn(const sim_run *run)
+{
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < run->config->ranks; i++) {
+        const sim_rank *rank = &run->ranks[i];
+        bool is_sure = rank->state == SIM_BUSY || (rank->state == SIM_ASLEEP && rank->has_timer);
+        if (is_sure && rank->wake_ns < next)
+            next = rank->wake_ns;
+    }
+    return next;
+}
+
+static bool is_anyone_busy(const sim_run *run)
+{
+    for (uint32_t i = 0; i < run->config->ranks; i++)
+        if (run->ranks[i].state == SIM_BUSY)
+            return true;
+    return false;
+}
+
 /* Nobody can run. Lets time jump to what comes next; false when nothing will. */
 static bool jump(sim_run *run)
 {
     weft_sim *sim = run->sim;
-    uint64_t next = sim_next_due(sim);
-    if (next == UINT64_MAX) {
+    uint64_t next = next_due(run), turn = next_turn(run);
+    if (next == UINT64_MAX && turn != UINT64_MAX) {
+        /* timers go off for ever: what is still to come of them comes the first few times. Who pins memory is not idle. */
+        if (!is_anyone_busy(run) && ++run->idle_rounds > (run->config->net ? NET_ROUNDS : 4) * (run->config->ranks + 1))
+            return false;
+        next = turn;
+    } else if (turn < next) {
+        next = turn;
+    } else if (next == UINT64_MAX) {
         /* only sleepers' own limits are left. A few rounds of them may still get things going: that is a lost wake-up */
         if (++run->idle_rounds > 4)
             return false;
@@ -183,13 +310,13 @@ static bool jump(sim_run *run)
             return false;
         note_late_wake(run, first);
     }
-    sim_advance(sim, next > sim->now ? next - sim->now : 0);
+    pass(run, next > sim->now ? next - sim->now : 0);
     return true;
 }
 
 static const char *state_name(const sim_rank *rank)
 {
-    static const char *const names[] = {"runs", "sleeps", "has ended", "is dead"};
+    static const char *const names[] = {"runs", "sleeps", "pins memory", "has ended", "is dead"};
     return names[rank->state];
 }
 
@@ -231,10 +358,23 @@ static void resume(sim_run *run, sim_rank *rank)
     weft_world_now = NULL;
     run->now = NULL;
     /* a rank that ended without closing its port is as dead as one that was killed */
+    if (!goes_on && run->config->net)
+        run->config->net->ended(rank->rank);
     if (!goes_on)
         for (uint32_t i = 0; i < sim->endpoint_count; i++)
             if (sim->endpoints[i]->name.rank == rank->rank && sim->endpoints[i]->port && !sim->endpoints[i]->is_dead)
                 weft_sim_kill(sim, rank->rank);
+}
+
+/* On another network some things take seconds (retries, giving a peer up), in which ranks that look about instead of sleeping would
+ * take millions of turns: when nothing gets on, time goes faster. */
+static uint64_t haste(const sim_run *run)
+{
+    uint64_t quiet = run->steps - run->quiet_since;
+    if (!run->config->net || quiet < HASTE_AFTER)
+        return 0;
+    quiet -= HASTE_AFTER;
+    return (quiet < HASTE_AFTER ? quiet : HASTE_AFTER) * HASTE_NS;
 }
 
 /* Until all are over: 0, or WEFT_E_TIMEOUT. */
@@ -248,7 +388,7 @@ static int schedule(sim_run *run)
             is_live |= run->ranks[i].state < SIM_OVER;
         if (!is_live || run->is_aborted)
             return 0;
-        sim_advance(sim, 10 + sim_random(sim) % 50);
+        pass(run, 10 + sim_random(sim) % 50 + haste(run));
         sim_rank *rank = choose(run);
         if (rank)
             resume(run, rank);
@@ -256,9 +396,9 @@ static int schedule(sim_run *run)
             report(run, "everybody waits for ever");
             return WEFT_E_TIMEOUT;
         }
-        if (sim->activity != run->last_activity) {
+        if (activity(run) != run->last_activity) {
             run->idle_rounds = 0;
-            run->last_activity = sim->activity;
+            run->last_activity = activity(run);
             run->quiet_since = run->steps;
         }
         if (run->steps - run->quiet_since > QUIET_LIMIT || run->steps > limit) {
@@ -282,6 +422,7 @@ static int begin(sim_run *run)
         return weft_fail(WEFT_E_NOMEM, "no memory for %u simulated ranks", config->ranks);
     run->sim->idle = on_idle;
     run->sim->died = on_death;
+    run->sim->busy = on_busy;
     run->sim->hook_arg = run;
     if (config->kill)
         weft_sim_kill_at(run->sim, config->kill_rank, config->kill_step);

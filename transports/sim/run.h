@@ -14,7 +14,7 @@
 #include "transports/sim/fabric.h"
 #include "transports/sim/fibre.h"
 
-enum sim_rank_state { SIM_READY, SIM_ASLEEP, SIM_OVER, SIM_DEAD };
+enum sim_rank_state { SIM_READY, SIM_ASLEEP, SIM_BUSY, SIM_OVER, SIM_DEAD }; /* BUSY: stands still, whatever rings */
 
 typedef struct sim_run sim_run;
 
@@ -25,9 +25,12 @@ typedef struct sim_rank {
     enum sim_rank_state state;
     const weft_bell *bells; /* while asleep */
     uint32_t bell_count;
-    uint64_t wake_ns;       /* virtual */
+    uint64_t wake_ns;       /* virtual; asleep and busy */
+    bool has_timer;         /* the sleep's end is some port's own wish */
     bool by_limit;          /* what ended the last sleep */
     bool is_slow;           /* by seed: this rank is chosen rarely */
+    uint64_t calls;         /* of the contract, on a network of somebody else's */
+    uint64_t rings_seen;    /* of that network, when its descriptors were last silent */
     uint32_t dull;          /* polls in a row that found nothing */
     weft_world *world;      /* its weft_world_now while others run */
     _Atomic int stage;      /* its *weft_boot_stage */
@@ -47,6 +50,7 @@ struct sim_run {
     uint32_t fence_came, fence_generation;
     uint64_t steps, quiet_since, last_activity;
     uint32_t idle_rounds;
+    bool is_aside;          /* the rank that runs stands in for its helper: it spends no time */
     bool is_aborted;
     int abort_code;
     char text[512];

@@ -30,23 +30,39 @@ typedef struct weft_sim_profile {
     uint32_t prompt_permille;     /* moves that end inside the call */
     uint32_t flip_permille;       /* frames of which one bit of the body is wrong */
     uint32_t map_refuse_permille; /* maps that fail with WEFT_E_NOMEM */
-    uint64_t pin_bytes;           /* what one port may have mapped; 0: no limit */
+    bool pins;                    /* caps says so: maps are worth caching ... */
+    uint32_t pin_ns, pin_page_ns; /* ... for each region and page that is mapped the rank stands still so long */
+    uint64_t pin_bytes;           /* what one port may have mapped: past it WEFT_E_NOMEM; 0: no limit */
+    uint32_t pin_regions;         /* in so many regions: past it WEFT_E_NOSPACE; 0: no limit */
+    bool limits_told;             /* both limits stand in caps */
     uint32_t frame_max;           /* 0: 4,096 */
     uint32_t inline_max;
     uint64_t move_max;            /* 0: 1 GiB */
     bool unordered;               /* frames of a pair may overtake each other, and caps says so */
     bool local_keys;
-    bool torn;                    /* a put's halves become visible at two moments, the later half first */
+    bool torn;                    /* gets and puts cross line by line: at several moments, in any order of lines */
+    uint8_t rails;                /* moves are spread over so many links, in order on each; 0: in any order */
+    uint32_t flap_every_ns, flap_ns; /* each link (frames: the first) halts so often, so long; then all of it arrives */
+    uint32_t queue;               /* moves of one port whose end it has not polled: past that AGAIN; 0: no limit */
+    uint32_t unrung_permille;     /* arrivals that ring no bell, as is allowed where ... */
+    uint32_t timer_ns;            /* ... the bell says to look within so long; 0: no timer */
+    uint32_t arm_again_permille;  /* arms that must be asked again, up to four times */
+    uint32_t link_mbyte_per_s;    /* each link carries so much, one thing after another; 0: anything, at once */
+    uint32_t copy_mbyte_per_s;    /* a CPU copies bodies into frames and out of them so fast; 0: in no time */
+    uint32_t cut_permille;        /* frames and moves at which the way to the peer breaks for good: both are told `lost` */
     bool no_get, no_put, no_notify, no_share;
     bool one_way;                 /* ranks of odd number may move nothing, as where the kernel refuses it: see can_move */
     bool keyless;                 /* memory is reached by its address alone, as a neighbour's is by the kernel */
     enum weft_amo_domain amo;
     /* what no contract allows, to show that tests notice: frames that vanish or come twice, arrivals that ring nothing */
     uint32_t lose_permille, twice_permille, deaf_permille;
+    uint32_t flip_head_permille;  /* frames of which one bit of the header, or of an RTS or CTS, is wrong */
+    uint32_t flip_move_permille;  /* gets and puts of which one bit arrives wrong */
 } weft_sim_profile;
 
 /* By name: calm slow storm narrow shuffled torn copyonly pinched tiny wild kernel grudging lopsided
- * flipped lossy doubled deaf. NULL when there is none. */
+ * pinning scarce starved rails flapping pressed ticking hca priced breaking, flipped spoiled tainted scrawled lossy
+ * doubled deaf. */
 const weft_sim_profile *weft_sim_profile_find(const char *name);
 /* All of them, for tests that try each; ends with name NULL. */
 extern const weft_sim_profile weft_sim_profiles[];
@@ -54,7 +70,8 @@ extern const weft_sim_profile weft_sim_profiles[];
 enum weft_sim_count {
     WEFT_SIM_FRAMES, WEFT_SIM_MOVES, WEFT_SIM_REFUSED, WEFT_SIM_DELAYED, WEFT_SIM_REORDERED, WEFT_SIM_BLIND, WEFT_SIM_TORN,
     WEFT_SIM_FLIPPED, WEFT_SIM_KEYS_REFUSED, WEFT_SIM_MAPS_REFUSED, WEFT_SIM_KILLED, WEFT_SIM_DROPPED, WEFT_SIM_SWITCHES,
-    WEFT_SIM_LATE_WAKES, WEFT_SIM_COUNT_LAST
+    WEFT_SIM_LATE_WAKES, WEFT_SIM_MAPS, WEFT_SIM_PIN_NS, WEFT_SIM_FLAPPED, WEFT_SIM_MOVES_FLIPPED, WEFT_SIM_QUEUE_FULL,
+    WEFT_SIM_ARMS_REFUSED, WEFT_SIM_UNRUNG, WEFT_SIM_CUT, WEFT_SIM_OVERTAKEN, WEFT_SIM_HEADS_FLIPPED, WEFT_SIM_COUNT_LAST
 };
 extern const char *const weft_sim_count_names[WEFT_SIM_COUNT_LAST];
 
@@ -77,6 +94,24 @@ void weft_sim_print(const weft_sim *sim, FILE *out);
 
 /* -- a run -- */
 
+/* A network of somebody else's that lies under a run's ranks in place of the simulator's own. The run keeps the time and says who runs. */
+typedef struct weft_sim_net {
+    const weft_port_ops *ops;
+    const void *fabric;                /* env.segment of the ranks' ports */
+    void (*advance)(uint64_t now_ns);  /* lets happen what is due by then */
+    uint64_t (*next_due)(void);        /* UINT64_MAX: nothing is under way */
+    void (*ended)(uint32_t rank);      /* it was killed, or its program has returned: what it has not closed ends as by kill -9 */
+    const uint64_t *rings;             /* grows with every bell that rings: until then a sleeper's descriptor is not looked at */
+    const uint64_t *activity;          /* grows when a message gets on: a run in which nothing does has come to a standstill */
+} weft_sim_net;
+/* For the calls of such a network, inside a rank: the call is one of the contract (the rank dies here if kill_step says so); time
+ * passes; a poll found nothing, so others may run. Outside of a rank all do nothing but let time pass. */
+void weft_sim_enter(void);
+void weft_sim_pass(uint64_t ns);
+void weft_sim_idle(void);
+/* The rank that runs; -1: none. */
+int weft_sim_rank(void);
+
 typedef struct weft_sim_report {
     bool deadlocked, aborted;
     int rc;                 /* as weft_sim_run returned */
@@ -97,6 +132,7 @@ typedef struct weft_sim_config {
     uint64_t step_limit;             /* switches; 0: 50 million */
     size_t stack_bytes;              /* 0: 1 MiB */
     bool is_quiet;                   /* no report of a deadlock on stderr */
+    const weft_sim_net *net;         /* NULL: the simulator's own network */
     weft_sim_report *report;         /* filled in; or NULL */
     int *codes;                      /* [ranks], or NULL: filled in with what each program returned; INT32_MIN: it never did */
 } weft_sim_config;
@@ -106,6 +142,8 @@ typedef struct weft_sim_config {
  * waited for ever (a report of each rank's state goes to stderr), the code of MPI_Abort when one aborted (1 if that is 0).
  * One run at a time per process. */
 int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *arg), void *arg);
+/* Virtual time of the run; 0 outside of one. */
+uint64_t weft_sim_run_ns(void);
 /* Lets others run: for loops in a program that wait for something outside the library. */
 void weft_sim_yield(void);
 

@@ -10,23 +10,27 @@
 #include "base/knob.h"
 #include "base/macros.h"
 #include "base/place.h"
+#include "tools/info/devices.h"
 #include "tools/info/ladder.h"
 #include "tools/info/out.h"
-#include "transport/port.h"
 
-enum section { BUILD = 1, MACHINE = 2, TRANSPORTS = 4, KNOBS = 8, MISSING = 16, USUAL = BUILD | MACHINE | TRANSPORTS | KNOBS };
+enum section {
+    BUILD = 1, MACHINE = 2, TRANSPORTS = 4, KNOBS = 8, MISSING = 16, REGISTRATION = 32, ALL_TRANSPORTS = 64,
+    USUAL = BUILD | MACHINE | TRANSPORTS | REGISTRATION | KNOBS
+};
 
 static const char help[] =
     "weft-info: what this Weft is, what works here, and what it would choose.\n"
     "  --version     the version alone\n"
     "  --build       version, compiler, flags, parts\n"
     "  --machine     the CPUs that this process may use\n"
-    "  --transports  the transports that are built in: usable here, or why not\n"
+    "  --transports  the transports: usable here, with the devices and ports they find, or why not\n"
+    "  --registration  what tells the registration cache that memory changed, each tried now\n"
     "  --knobs       every knob, its value and where that comes from\n"
     "  --missing     the functions of the MPI standard ABI that are not built yet\n"
     "  --ladder      the way that a message of each size takes, and because (runs two ranks)\n"
     "  --json        as JSON (not --ladder)\n"
-    "Without an option: build, machine, transports and knobs.\n";
+    "Without an option: build, machine, transports (networks only where a device seems to be active), registration and knobs.\n";
 
 static void show_build(out *to)
 {
@@ -62,16 +66,8 @@ static void show_machine(out *to)
     out_section_end(to);
 }
 
-static void show_transports(out *to)
-{
-    static const weft_port_ops *const built_in[] = {&weft_self_ops, &weft_shm_ops};
-    out_section(to, "transports", "transports that are built in");
-    for (size_t i = 0; i < weft_count(built_in); i++) {
-        const char *why = built_in[i]->absent();
-        out_row(to, built_in[i]->name, why ? "absent" : "usable", why ? why : "");
-    }
-    out_section_end(to);
-}
+static void show_transports(out *to) { devices_show(to, false); }
+static void show_all_transports(out *to) { devices_show(to, true); }
 
 static void show_knobs(out *to)
 {
@@ -105,11 +101,11 @@ static bool section_add(const char *option, unsigned *sections)
 {
     static const struct {
         const char *name;
-        enum section section;
-    } rows[] = {{"--build", BUILD}, {"--machine", MACHINE}, {"--transports", TRANSPORTS}, {"--knobs", KNOBS}, {"--missing", MISSING}};
+        unsigned sections;
+    } rows[] = {{"--build", BUILD}, {"--machine", MACHINE}, {"--transports", ALL_TRANSPORTS}, {"--registration", REGISTRATION}, {"--knobs", KNOBS}, {"--missing", MISSING}};
     for (size_t i = 0; i < weft_count(rows); i++)
         if (strcmp(option, rows[i].name) == 0) {
-            *sections |= rows[i].section;
+            *sections |= rows[i].sections;
             return true;
         }
     return false;
@@ -143,7 +139,8 @@ int main(int argc, char **argv)
     static const struct {
         enum section section;
         void (*show)(out *to);
-    } shows[] = {{BUILD, show_build}, {MACHINE, show_machine}, {TRANSPORTS, show_transports}, {KNOBS, show_knobs}, {MISSING, show_missing}};
+    } shows[] = {{BUILD, show_build}, {MACHINE, show_machine}, {TRANSPORTS, show_transports}, {ALL_TRANSPORTS, show_all_transports},
+                 {REGISTRATION, devices_show_watches}, {KNOBS, show_knobs}, {MISSING, show_missing}};
     for (size_t i = 0; i < weft_count(shows); i++)
         if (sections & shows[i].section)
             shows[i].show(&to);

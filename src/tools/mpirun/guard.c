@@ -133,13 +133,37 @@ static void job_clear(const char *mark, const pid_t *groups, uint32_t count, con
         dir_remove(dir);
 }
 
-static void guardian_main(int fd, const char *mark)
+/* What it knows: it is born with what mpirun knew, and hears the rest. */
+typedef struct known {
+    pid_t *groups;
+    uint32_t count, room;
+    char dir[sizeof(((message *)0)->path)];
+} known;
+
+/* Without memory it is not kept: the mark in the environment still finds that group's processes. */
+static void known_add(known *self, pid_t group)
 {
-    pid_t *groups = NULL;
-    uint32_t count = 0, room = 0;
-    char dir[248] = "";
+    if (self->count == self->room) {
+        pid_t *more = realloc(self->groups, (self->room + 256) * sizeof(*more));
+        if (!more)
+            return;
+        self->groups = more;
+        self->room += 256;
+    }
+    self->groups[self->count++] = group;
+}
+
+static void guardian_main(int fd, const guard *born)
+{
+    known known = {0};
     message word;
     ssize_t n;
+
+    if (born->dir)
+        snprintf(known.dir, sizeof(known.dir), "%s", born->dir);
+    for (uint32_t i = 0; i < born->group_count; i++)
+        if (born->groups[i])
+            known_add(&known, born->groups[i]);
 
     while ((n = read(fd, &word, sizeof(word))) != 0) {
         if (n < 0 && errno == EINTR)
@@ -147,25 +171,18 @@ static void guardian_main(int fd, const char *mark)
         if (n != (ssize_t)sizeof(word) || word.kind == 'q')
             _exit(0);
         if (word.kind == 'd') {
-            memcpy(dir, word.path, sizeof(dir));
+            memcpy(known.dir, word.path, sizeof(known.dir));
             continue;
         }
         if (word.kind == 'e') {
-            for (uint32_t i = 0; i < count; i++)
-                if (groups[i] == word.group)
-                    groups[i--] = groups[--count];
+            for (uint32_t i = 0; i < known.count; i++)
+                if (known.groups[i] == word.group)
+                    known.groups[i--] = known.groups[--known.count];
             continue;
         }
-        if (count == room) {
-            pid_t *more = realloc(groups, (room + 256) * sizeof(*more));
-            if (!more)
-                continue; /* the mark in the environment still finds them */
-            groups = more;
-            room += 256;
-        }
-        groups[count++] = word.group;
+        known_add(&known, word.group);
     }
-    job_clear(mark, groups, count, dir);
+    job_clear(born->mark, known.groups, known.count, known.dir);
     _exit(0);
 }
 
@@ -207,7 +224,7 @@ int guard_start(guard *self)
     pid_t pid = fork();
     if (pid == 0) {
         guardian_settle(ends[0], &before);
-        guardian_main(3, self->mark);
+        guardian_main(3, self);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
@@ -253,13 +270,7 @@ int guard_again(guard *self)
 {
     close(self->fd);
     self->pid = 0;
-    if (guard_start(self))
-        return -1;
-    guard_tell_dir(self);
-    for (uint32_t i = 0; i < self->group_count; i++)
-        if (self->groups[i])
-            guard_tell_group(self, self->groups[i]);
-    return 0;
+    return guard_start(self);
 }
 
 void guard_stop(guard *self)

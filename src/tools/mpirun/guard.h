@@ -25,7 +25,7 @@ void guard_tell_group(guard *self, pid_t group);
 void guard_tell_empty(guard *self, pid_t group);
 /* Tells it of self->dir, before the directory is made. */
 void guard_tell_dir(guard *self);
-/* It was killed: start another and tell it all again. */
+/* It was killed: start another, which knows from the first what the killed one was told. */
 int guard_again(guard *self);
 /* The job is over: the guardian ends without doing anything. */
 void guard_stop(guard *self);

@@ -23,6 +23,7 @@
 #include "launch/word.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/preload.h"
 #include "tools/mpirun/signals.h"
 #include "tools/mpirun/waits.h"
 
@@ -173,7 +174,7 @@ int job_start(job *self)
     for (uint32_t a = 0; a < self->opts->app_count && !rc; a++) {
         const app *part = &self->opts->apps[a];
         env_list env = {0};
-        if (env_make(self->opts, part, &env))
+        if (env_make(self->opts, part, &env) || preload_set(part, &env))
             rc = complain(1, "out of memory for the environment");
         for (uint32_t i = 0; i < part->count && !rc; i++)
             rc = rank_start(self, part, part->first + i, &env);

@@ -30,6 +30,7 @@ typedef struct app {
     bool env_none;
     char *path;            /* the program as found; see program.c */
     bool is_ours;          /* linked with libmpi_abi */
+    bool has_asan;         /* needs libasan, which must be the first library of all */
 } app;
 
 typedef struct options {

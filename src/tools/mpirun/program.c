@@ -80,7 +80,7 @@ static uint64_t file_offset(const Elf64_Phdr *parts, int count, uint64_t address
 
 /* Whether the ELF image needs a library whose name begins with libmpi_abi.so, and none of PMIx's. Every offset is checked: this
  * is a file that anybody may have written. */
-static bool image_is_ours(const unsigned char *image, uint64_t bytes)
+static bool image_is_ours(const unsigned char *image, uint64_t bytes, bool *has_asan)
 {
     const Elf64_Ehdr *head = (const void *)image;
     uint64_t strings = UINT64_MAX;
@@ -106,13 +106,14 @@ static bool image_is_ours(const unsigned char *image, uint64_t bytes)
             const char *name = (const char *)image + strings + rows[r].d_un.d_val;
             size_t room = bytes - strings - rows[r].d_un.d_val;
             has_ours |= room > 13 && !strncmp(name, "libmpi_abi.so", 13);
+            *has_asan |= room > 10 && !strncmp(name, "libasan.so", 10);
             has_pmix |= room > 10 && !strncmp(name, "libpmix.so", 10);
         }
     }
     return has_ours && !has_pmix;
 }
 
-static bool file_is_ours(int wdir, const char *path)
+static bool file_is_ours(int wdir, const char *path, bool *has_asan)
 {
     struct stat stat;
     bool is_ours = false;
@@ -123,7 +124,7 @@ static bool file_is_ours(int wdir, const char *path)
     if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > 0) {
         void *image = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (image != MAP_FAILED) {
-            is_ours = image_is_ours(image, (uint64_t)stat.st_size);
+            is_ours = image_is_ours(image, (uint64_t)stat.st_size, has_asan);
             munmap(image, (size_t)stat.st_size);
         }
     }
@@ -169,7 +170,7 @@ int program_find(app *part)
         error = path_search(wdir, name, &part->path);
     }
     if (!error)
-        part->is_ours = file_is_ours(wdir, part->path);
+        part->is_ours = file_is_ours(wdir, part->path, &part->has_asan);
     if (wdir != AT_FDCWD)
         close(wdir);
     return error ? program_refuse(name, error) : 0;

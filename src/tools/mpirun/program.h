@@ -7,7 +7,7 @@
 
 #include "tools/mpirun/options.h"
 
-/* Fills part->path and is_ours. 0, or 127/126 after a line that says why. */
+/* Fills part->path, is_ours and has_asan. 0, or 127/126 after a line that says why. */
 int program_find(app *part);
 
 #endif

@@ -1,6 +1,7 @@
 # mpirun (and mpiexec, a link to it): starts the ranks. libpmix is loaded at run time, only for programs that may want it.
 bin_PROGRAMS += mpirun
-mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS)
+mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS) \
+	-DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' -DWEFT_INCLUDEDIR='"$(includedir)"'
 mpirun_LDADD = libweft.la $(HWLOC_LIBS)
 mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/bind.c src/tools/mpirun/bind.h \
@@ -11,6 +12,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/job.c src/tools/mpirun/job.h \
 	src/tools/mpirun/options.c src/tools/mpirun/options.h \
 	src/tools/mpirun/pmix_host.h \
+	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/house.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
 	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
 	src/tools/mpirun/waits.c src/tools/mpirun/waits.h

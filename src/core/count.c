@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * count: puts counters together when somebody looks. See count.h.
+ */
+#include "core/count.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "core/lane.h"
+#include "core/peer.h"
+#include "core/world.h"
+
+#define LOCK_TRIES 2000
+
+#define message WEFT_COUNT_OF_MESSAGE
+#define protocol WEFT_COUNT_OF_PROTOCOL
+#define bytes WEFT_COUNT_OF_BYTES
+#define pin WEFT_COUNT_OF_PIN
+#define wait WEFT_COUNT_OF_WAIT
+#define COUNT(id, name, class, unit, group, sentence) {#name, unit, sentence, WEFT_COUNT_IS_##class, group},
+const weft_count_row weft_count_rows[WEFT_COUNT_LAST] = {
+#include "core/counters.def"
+};
+#undef COUNT
+#undef message
+#undef protocol
+#undef bytes
+#undef pin
+#undef wait
+
+/* Every frame carries a number of its peer's: that counts them already. All but short messages are counted where they are stamped,
+ * so those are what remains. */
+static void derive(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])
+{
+    uint32_t sent = 0, taken = 0;
+    for (uint32_t i = 0; i < lane->world->boot->size; i++)
+        if (lane->peers[i]) {
+            sent += lane->peers[i]->seq_out;
+            taken += lane->peers[i]->seq_in;
+        }
+    values[WEFT_COUNT_FRAMES_SENT] = sent;
+    values[WEFT_COUNT_FRAMES_TAKEN] = taken;
+    values[WEFT_COUNT_SHORT] = (uint32_t)(sent - (uint32_t)values[WEFT_COUNT_FRAMES_LONG]);
+}
+
+/* Whoever looks may be inside the lane himself (a user's reduction function that progress called): then it is no use to wait. */
+static bool has_locked(weft_lane *lane)
+{
+    for (int i = 0; lane->is_threaded && i < LOCK_TRIES; i++) {
+        if (pthread_mutex_trylock(&lane->lock) == 0)
+            return true;
+        sched_yield();
+    }
+    return false;
+}
+
+static void look_at_lane(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])
+{
+    bool is_ours = has_locked(lane);
+    if (lane->count)
+        lane->count(lane);
+    memcpy(values, lane->counters, sizeof lane->counters);
+    derive(lane, values);
+    if (is_ours)
+        weft_lane_unlock(lane);
+}
+
+void weft_count_look(weft_world *world, uint64_t values[WEFT_COUNT_LAST])
+{
+    memset(values, 0, WEFT_COUNT_LAST * sizeof *values);
+    for (uint32_t i = 0; i < world->lane_count; i++) {
+        uint64_t one[WEFT_COUNT_LAST];
+        look_at_lane(world->lanes[i], one);
+        for (int row = 0; row < WEFT_COUNT_LAST; row++) {
+            values[row] += one[row];
+            if (weft_count_rows[row].class == WEFT_COUNT_IS_WRAPPED)
+                values[row] = (uint32_t)values[row];
+        }
+    }
+}
+
+typedef struct page { /* text that is written at once, each line under the rank's name */
+    char text[8192];
+    size_t length, line; /* line: where the last one begins */
+    char who[96];
+} page;
+
+static __attribute__((format(printf, 2, 3))) void put(page *self, const char *format, ...)
+{
+    va_list args;
+    int n;
+    va_start(args, format);
+    n = vsnprintf(self->text + self->length, sizeof self->text - self->length, format, args);
+    va_end(args);
+    if (n > 0 && self->length + (size_t)n < sizeof self->text)
+        self->length += (size_t)n;
+    else
+        self->text[self->length] = 0; /* what does not fit is left out whole */
+}
+
+static void put_line(void *arg, const char *text)
+{
+    page *self = arg;
+    put(self, "%s %s\n", self->who, text);
+}
+
+static void put_group(page *self, enum weft_count_group group, const uint64_t values[WEFT_COUNT_LAST])
+{
+    char line[1024];
+    int n = 0;
+    for (int i = 0; i < WEFT_COUNT_LAST; i++) {
+        const weft_count_row *row = &weft_count_rows[i];
+        if (row->group == group && values[i] && n >= 0 && (size_t)n < sizeof line)
+            n += snprintf(line + n, sizeof line - (size_t)n, "%s%s %llu", n ? ", " : "", row->name, (unsigned long long)values[i]);
+    }
+    if (n > 0)
+        put_line(self, line);
+}
+
+static void write_all(const char *text, size_t length)
+{
+    while (length) {
+        ssize_t wrote = write(STDERR_FILENO, text, length);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return; /* nobody to tell it to */
+        text += wrote;
+        length -= (size_t)wrote;
+    }
+}
+
+void weft_count_tell(weft_world *world)
+{
+    uint64_t values[WEFT_COUNT_LAST];
+    page self = {.length = 0};
+    snprintf(self.who, sizeof self.who, "weft: [%u@%.64s]", world->boot->rank, world->boot->host);
+    weft_count_look(world, values);
+    for (enum weft_count_group group = WEFT_COUNT_OF_MESSAGE; group <= WEFT_COUNT_OF_WAIT; group++)
+        put_group(&self, group, values);
+    for (uint32_t i = 0; i < world->lane_count; i++)
+        for (uint32_t k = 0; k < world->lanes[i]->port_count; k++) {
+            weft_port *port = world->lanes[i]->ports[k];
+            if (port->ops->count)
+                port->ops->count(port, put_line, &self);
+        }
+    write_all(self.text, self.length);
+}

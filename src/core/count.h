@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * count: what a lane counts (counters.def), and who may look. Whoever does something adds to its lane's array, under the lane's lock:
+ * lane->counters[WEFT_COUNT_SLEEPS]++. What would cost on the way of a short message is derived when somebody looks.
+ */
+#ifndef WEFT_CORE_COUNT_H
+#define WEFT_CORE_COUNT_H
+
+#include <stdint.h>
+
+struct weft_lane;
+struct weft_world;
+
+enum weft_counter {
+#define COUNT(id, name, class, unit, group, sentence) WEFT_COUNT_##id,
+#include "core/counters.def"
+#undef COUNT
+    WEFT_COUNT_LAST
+};
+
+enum weft_count_class { WEFT_COUNT_IS_COUNTER, WEFT_COUNT_IS_WRAPPED, WEFT_COUNT_IS_LEVEL, WEFT_COUNT_IS_HIGH, WEFT_COUNT_IS_TIMER };
+enum weft_count_group { WEFT_COUNT_OF_MESSAGE, WEFT_COUNT_OF_PROTOCOL, WEFT_COUNT_OF_BYTES, WEFT_COUNT_OF_PIN, WEFT_COUNT_OF_WAIT };
+
+typedef struct weft_count_row {
+    const char *name, *unit, *sentence;
+    enum weft_count_class class;
+    enum weft_count_group group;
+} weft_count_row;
+
+extern const weft_count_row weft_count_rows[WEFT_COUNT_LAST];
+
+/* All counters of the world, summed over its lanes (HIGH: too). Takes the lanes' locks. */
+void weft_count_look(struct weft_world *world, uint64_t values[WEFT_COUNT_LAST]);
+/* Says on stderr what is not zero, in a few lines and one write: with WEFT_COUNTERS=1, before lanes close. */
+void weft_count_tell(struct weft_world *world);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ports: choosing, opening and asking in order. See ports.h.
+ */
+#include "core/ports.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "core/world.h"
+#include "transport/module.h"
+
+/* Networks in order of preference. A module is not even loaded where no file of `hint` holds `word`: its library costs start-up time. */
+typedef struct network {
+    const char *name, *hint, *word;
+} network;
+static const network networks[] = {{"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE"}};
+
+/* Is `name` an element of the list? */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t bytes = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += bytes)
+        if ((at == list || at[-1] == ',' || at[-1] == ' ') && (at[bytes] == 0 || at[bytes] == ',' || at[bytes] == ' '))
+            return true;
+    return false;
+}
+
+static bool is_chosen_by_user(void) { return weft_knob.transports && *weft_knob.transports; }
+
+bool weft_ports_allow(const char *name)
+{
+    return strcmp(name, "self") == 0 || !is_chosen_by_user() || is_listed(weft_knob.transports, name);
+}
+
+static int open_port(weft_lane *lane, const weft_port_ops *ops, const void *medium, bool has_card)
+{
+    weft_boot *boot = lane->world->boot;
+    weft_port_env env = {.owner = lane, .up = lane->up, .self = {boot->job, boot->rank, lane->index},
+                         .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = lane->wants_fd, .now_ns = boot->now_ns};
+    int rc = lane->port_count == WEFT_LANE_PORTS ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_LANE_PORTS)
+                                                 : ops->open(&env, &lane->ports[lane->port_count]);
+    if (rc)
+        return rc;
+    lane->has_card[lane->port_count++] = has_card;
+    return 0;
+}
+
+static void card_name(const weft_lane *lane, const weft_port *port, char *key, size_t room)
+{
+    snprintf(key, room, "weft.card.%s.%u", port->ops->name, lane->index);
+}
+
+/* Tells everybody who may ask how we are reached. Nothing is sent anywhere. */
+static int put_cards(weft_lane *lane)
+{
+    weft_boot *boot = lane->world->boot;
+    bool any = false;
+    for (uint32_t i = 0; i < lane->port_count; i++) {
+        char key[64], card[WEFT_CARD_MAX];
+        size_t bytes = sizeof card;
+        int rc;
+        if (!lane->has_card[i])
+            continue;
+        card_name(lane, lane->ports[i], key, sizeof key);
+        rc = lane->ports[i]->ops->card(lane->ports[i], card, &bytes);
+        if (rc == 0)
+            rc = boot->ops->put(boot, key, card, bytes);
+        if (rc)
+            return rc;
+        any = true;
+    }
+    return any ? boot->ops->commit(boot) : 0;
+}
+
+static bool has_word(const char *path, const char *word)
+{
+    char text[64] = "";
+    FILE *file = fopen(path, "re");
+    if (file) {
+        if (!fgets(text, sizeof text, file))
+            *text = 0;
+        fclose(file);
+    }
+    return strstr(text, word) != NULL;
+}
+
+static bool is_promising(const network *net)
+{
+    glob_t found;
+    bool is_there = false;
+    if (glob(net->hint, GLOB_NOSORT, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc && !is_there; i++)
+            is_there = has_word(found.gl_pathv[i], net->word);
+    globfree(&found);
+    return is_there;
+}
+
+const char *weft_ports_network(uint32_t index, bool *promising)
+{
+    if (index >= weft_count(networks))
+        return NULL;
+    *promising = is_promising(&networks[index]);
+    return networks[index].name;
+}
+
+/* One that nobody asked for by name: where it is promising it should work, and why it does not is said once per node. */
+static void try_network(weft_lane *lane, const network *net)
+{
+    const char *why = NULL;
+    const weft_port_ops *ops;
+    int rc = 0;
+    if (!is_promising(net))
+        return;
+    ops = weft_transport_find(net->name, &why);
+    if (ops && !(why = ops->absent()) && (rc = open_port(lane, ops, NULL, true)) == 0)
+        return;
+    if (lane->world->boot->local_rank == 0)
+        weft_log_warn("%s is not used although an active port is there: %s", net->name, rc ? weft_fail_text(rc) : why);
+}
+
+/* One that the knob names. */
+static int open_named(weft_lane *lane, const char *name)
+{
+    const char *why = NULL;
+    const weft_port_ops *ops = weft_transport_find(name, &why);
+    int rc = 0;
+    if (ops && !(why = ops->absent()))
+        rc = open_port(lane, ops, NULL, true);
+    else
+        rc = weft_fail(WEFT_E_UNSUPPORTED, "%s", why);
+    if (rc) {
+        char text[512];
+        snprintf(text, sizeof text, "%s", weft_fail_text(rc));
+        return weft_fail(rc, "WEFT_TRANSPORTS=%s: the transport %s cannot be used: %s", weft_knob.transports, name, text);
+    }
+    return 0;
+}
+
+/* The next name in the knob that is neither self nor shm, copied to `name`; NULL at the end. */
+static const char *next_named(const char *list, char *name, size_t room)
+{
+    while (*list) {
+        size_t bytes = strcspn(list, ", ");
+        snprintf(name, room, "%.*s", (int)bytes, list);
+        list += bytes + strspn(list + bytes, ", ");
+        if (*name && strcmp(name, "self") && strcmp(name, "shm"))
+            return list;
+    }
+    return NULL;
+}
+
+static int open_all_named(weft_lane *lane)
+{
+    const char *list = weft_knob.transports;
+    char name[64];
+    while ((list = next_named(list, name, sizeof name))) {
+        int rc = open_named(lane, name);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static bool has_company(const weft_boot *boot)
+{
+    return boot->has_segment && boot->local_size > 1 && weft_ports_allow("shm");
+}
+
+static bool needs_network(const weft_boot *boot)
+{
+    return boot->size > 1 && (boot->nodes > 1 || !has_company(boot));
+}
+
+static bool will_have_network(const weft_boot *boot)
+{
+    char name[64];
+    if (is_chosen_by_user())
+        return next_named(weft_knob.transports, name, sizeof name) != NULL;
+    for (size_t i = 0; needs_network(boot) && i < weft_count(networks); i++)
+        if (is_promising(&networks[i]))
+            return true;
+    return false;
+}
+
+static int open_networks(weft_lane *lane)
+{
+    int rc = 0;
+    if (is_chosen_by_user())
+        rc = open_all_named(lane);
+    else if (needs_network(lane->world->boot))
+        for (size_t i = 0; i < weft_count(networks); i++)
+            try_network(lane, &networks[i]);
+    return rc ? rc : put_cards(lane);
+}
+
+/* self first: reach asks the ports in order, and self knows itself by name. */
+int weft_ports_open(weft_lane *lane)
+{
+    weft_boot *boot = lane->world->boot;
+    int rc = open_port(lane, &weft_self_ops, NULL, false);
+    if (rc)
+        return rc;
+    if (boot->fabric_ops) {
+        rc = open_port(lane, boot->fabric_ops, boot->fabric, !boot->fabric);
+        return rc ? rc : put_cards(lane);
+    }
+    lane->wants_fd = boot->size > 1 && will_have_network(boot);
+    if (has_company(boot) && (rc = open_port(lane, &weft_shm_ops, &boot->segment, false)))
+        return rc;
+    rc = boot->size > 1 ? open_networks(lane) : 0;
+    return rc;
+}
+
+/* The address of a node-mate is its index on the node, which the launcher told; a network's stands in its card. 0: there is none. */
+static size_t card_of(weft_lane *lane, uint32_t index, uint32_t rank, void *card)
+{
+    weft_boot *boot = lane->world->boot;
+    size_t bytes = WEFT_CARD_MAX;
+    char key[64];
+    if (!lane->has_card[index]) {
+        uint32_t local = boot->local_of ? boot->local_of[rank] : rank;
+        if (boot->node_of && boot->node_of[rank] != boot->node)
+            return 0;
+        memcpy(card, &local, sizeof local);
+        return sizeof local;
+    }
+    card_name(lane, lane->ports[index], key, sizeof key);
+    return boot->ops->get(boot, rank, key, card, &bytes) == 0 ? bytes : 0;
+}
+
+int weft_ports_reach(weft_lane *lane, weft_peer *peer)
+{
+    weft_boot *boot = lane->world->boot;
+    for (uint32_t i = 0; i < lane->port_count; i++) {
+        weft_port *port = lane->ports[i];
+        char card[WEFT_CARD_MAX];
+        size_t bytes = card_of(lane, i, peer->name.rank, card);
+        int rc = bytes || !lane->has_card[i] ? port->ops->reach(port, &peer->name, card, bytes, peer, &peer->path) : WEFT_E_UNSUPPORTED;
+        if (rc != WEFT_E_UNSUPPORTED)
+            return rc;
+    }
+    return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
+                     "between them (weft-info lists the transports and why each is not)",
+                     peer->name.rank, boot->rank, boot->host);
+}

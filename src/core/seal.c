@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * seal: see seal.h. Where one wrong bit explains it all, the text tells which. If that is one of the check's, the frame is taken.
+ */
+#include "core/seal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/crc.h"
+#include "base/log.h"
+#include "core/world.h"
+
+static bool is_ours(uint8_t kind)
+{
+    return kind != WEFT_FRAME_EAGER && kind != WEFT_FRAME_EAGER_SUMMED && kind != WEFT_FRAME_DATA;
+}
+
+/* bytes: of the body, without the seal. */
+static uint32_t sum_of(const weft_head *head, const void *body, uint32_t bytes)
+{
+    uint32_t sum = weft_crc32c(0, head, sizeof *head);
+    return is_ours(head->kind) && bytes ? weft_crc32c(sum, body, bytes) : sum;
+}
+
+static void fill_sealed(const weft_frame *frame, void *place)
+{
+    const weft_frame *inner = frame->body;
+    uint32_t bytes = inner->head.bytes, sum;
+    if (inner->fill)
+        inner->fill(inner, place);
+    else if (bytes)
+        memcpy(place, inner->body, bytes);
+    sum = sum_of(&frame->head, inner->fill ? place : inner->body, bytes);
+    memcpy((char *)place + bytes, &sum, sizeof sum);
+}
+
+int weft_seal_send(weft_path *path, const weft_frame *frame)
+{
+    weft_frame sealed = {.head = frame->head, .body = frame, .fill = fill_sealed};
+    sealed.head.flags |= WEFT_HEAD_SEALED;
+    sealed.head.bytes += WEFT_SEAL_BYTES;
+    return weft_port_send(path, &sealed);
+}
+
+/* false: only the check itself is wrong, the frame is as it was sent. */
+static bool say_where(char *text, size_t room, uint32_t difference, uint32_t body_bytes)
+{
+    static const struct {
+        uint32_t bits;
+        const char *name;
+    } fields[] = {{32, "number"}, {40, "kind"}, {48, "flags"}, {64, "credits"}, {96, "channel or request"}, {128, "source"},
+                  {160, "tag"}, {192, "length"}};
+    uint64_t bit;
+    if (!weft_crc32c_find_bit(difference, sizeof(weft_head) + body_bytes, &bit)) {
+        snprintf(text, room, "more than one bit of it is wrong, or its length or kind");
+        return true;
+    }
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (bit < fields[i].bits) {
+            snprintf(text, room, "bit %d of byte %d of its header is wrong, in its %s", (int)(bit % 8), (int)(bit / 8),
+                     fields[i].name);
+            return true;
+        }
+    bit -= 8 * sizeof(weft_head);
+    if (bit >= 8ull * body_bytes)
+        return false;
+    snprintf(text, room, "bit %d of byte %d of its body is wrong", (int)(bit % 8), (int)(bit / 8));
+    return true;
+}
+
+static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const weft_head *head, const char *where)
+{
+    static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_SUMMED", "SUM"};
+    weft_boot *boot = peer->lane->world->boot;
+    char text[500];
+    snprintf(text, sizeof text,
+             "a frame from rank %u was damaged on its way: %s.\n"
+             "(it arrived as %s with source %d, tag %d and %u bytes, over %s)\n"
+             "Memory or a network's hardware fails. What the frame was about is not known for sure: the job ends here.",
+             peer->name.rank, where, kinds[head->kind < WEFT_FRAME_LAST ? head->kind : 0], head->src, head->tag, head->bytes,
+             peer->path->port->ops->name);
+    boot->ops->abort(boot, 1, text);
+}
+
+void weft_seal_open(weft_peer *peer, const weft_head *head, const void *body, weft_head *plain)
+{
+    uint32_t bytes = head->bytes - WEFT_SEAL_BYTES, sent, got;
+    char where[120];
+    if (head->bytes < WEFT_SEAL_BYTES || (peer->state == WEFT_PEER_ALIVE && head->bytes > peer->path->port->caps.frame_max))
+        end_job(peer, head, "its length cannot be");
+    memcpy(&sent, (const char *)body + bytes, sizeof sent);
+    got = sum_of(head, body, bytes);
+    if (weft_unlikely(sent != got)) {
+        if (say_where(where, sizeof where, sent ^ got, is_ours(head->kind) ? bytes : 0))
+            end_job(peer, head, where);
+        weft_log_warn("the check of a frame from rank %u was damaged on its way (%08x, not %08x); the frame is as it was sent.",
+                      peer->name.rank, sent, got);
+    }
+    peer->is_sealing = true;
+    *plain = *head;
+    plain->bytes = bytes;
+    plain->flags &= (uint8_t)~WEFT_HEAD_SEALED;
+}
+
+void weft_seal_miss(const weft_peer *peer, const weft_head *head)
+{
+    if (peer->is_sealing || head->kind == WEFT_FRAME_EAGER_SUMMED || head->flags & WEFT_HEAD_SUMMED)
+        end_job(peer, head, "its flag that says it is checked is wrong");
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tool: beginning and end of the tool information interface, its lock, its strings, and counters beyond a world's end. See tool.h.
+ * Called by the woven entries and, at MPI_Finalize, by init.c.
+ */
+#include "mpi/tool.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "mpi/calls.h"
+#include "mpi/init.h"
+
+/* The process's, like the interface itself. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static weft_tool state;
+
+weft_tool *weft_tool_enter(void)
+{
+    pthread_mutex_lock(&lock);
+    if (state.opened)
+        return &state;
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+int weft_tool_leave(int rc)
+{
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+void weft_tool_text(const char *text, char *to, int *room)
+{
+    size_t length = strlen(text) + 1;
+    if (!room)
+        return;
+    if (to && *room > 0)
+        snprintf(to, (size_t)*room, "%s", text);
+    *room = (int)length;
+}
+
+/* The lock makes every level true, whatever MPI_Init was asked for. */
+int weft_mpi_t_init_thread(int required, int *provided)
+{
+    if (!provided || (required != MPI_THREAD_SINGLE && required != MPI_THREAD_FUNNELED && required != MPI_THREAD_SERIALIZED &&
+                      required != MPI_THREAD_MULTIPLE))
+        return MPI_T_ERR_INVALID;
+    pthread_mutex_lock(&lock);
+    if (state.opened == 0) {
+        weft_list_init(&state.cvars);
+        weft_list_init(&state.sessions);
+        if (weft_init_stage() == WEFT_STAGE_BEFORE)
+            weft_knobs_load(false); /* what MPI_Init is going to read: shown before it does */
+    }
+    state.opened++;
+    *provided = required;
+    return weft_tool_leave(MPI_SUCCESS);
+}
+
+int weft_mpi_t_finalize(void)
+{
+    WEFT_TOOL_ENTER(tool);
+    if (tool->opened == 1) {
+        weft_tool_cvars_free(tool);
+        weft_tool_pvars_free(tool);
+    }
+    tool->opened--;
+    return weft_tool_leave(MPI_SUCCESS);
+}
+
+static void add(uint64_t to[WEFT_COUNT_LAST], const uint64_t values[WEFT_COUNT_LAST], bool is_over)
+{
+    for (int i = 0; i < WEFT_COUNT_LAST; i++)
+        switch (weft_count_rows[i].class) {
+        case WEFT_COUNT_IS_COUNTER:
+        case WEFT_COUNT_IS_TIMER: to[i] += values[i]; break;
+        case WEFT_COUNT_IS_WRAPPED: to[i] = (uint32_t)(to[i] + values[i]); break;
+        case WEFT_COUNT_IS_HIGH: to[i] = to[i] > values[i] ? to[i] : values[i]; break;
+        case WEFT_COUNT_IS_LEVEL: to[i] = is_over ? 0 : values[i]; break;
+        }
+}
+
+void weft_tool_renew(void)
+{
+    pthread_mutex_lock(&lock);
+    state.has_kept = false;
+    pthread_mutex_unlock(&lock);
+}
+
+void weft_tool_keep(weft_world *world)
+{
+    uint64_t values[WEFT_COUNT_LAST];
+    pthread_mutex_lock(&lock);
+    weft_count_look(world, values);
+    add(state.kept, values, true);
+    state.has_kept = true;
+    pthread_mutex_unlock(&lock);
+}
+
+void weft_tool_look(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST])
+{
+    enum weft_stage stage = weft_init_stage();
+    memcpy(values, tool->kept, sizeof tool->kept);
+    /* while the world is OPEN or CLOSING it is whole; it goes only after `keep` had the lock */
+    if (!tool->has_kept && (stage == WEFT_STAGE_OPEN || stage == WEFT_STAGE_CLOSING)) {
+        uint64_t now[WEFT_COUNT_LAST];
+        weft_count_look(weft_world_now, now);
+        add(values, now, false);
+    }
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * leg: carrying out stretches of rendezvous. See leg.h.
+ */
+#include "p2p/leg.h"
+
+#include "base/status.h"
+#include "core/seal.h"
+#include "mem/pool.h"
+#include "type/pack.h"
+
+#define PIECES 4
+#define CHUNK_LEAST 4096
+#define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
+
+weft_leg *weft_leg_new(weft_req *req, enum weft_leg_kind kind, uint64_t from, uint64_t to, void (*over)(weft_leg *leg, int rc))
+{
+    weft_leg *leg = weft_pool_take(req->lane->pool, sizeof *leg);
+    if (!leg)
+        return NULL;
+    leg->req = req;
+    leg->pin = NULL;
+    leg->loan = NULL;
+    leg->from = from;
+    leg->to = to;
+    leg->bytes = to - from;
+    leg->over = over;
+    leg->index = 0;
+    leg->kind = (uint8_t)kind;
+    leg->key.length = 0;
+    req->legs++;
+    return leg;
+}
+
+void weft_leg_free(weft_leg *leg)
+{
+    weft_req *req = leg->req;
+    weft_pins_unlend(req->port, leg->loan);
+    weft_pins_drop(req->port, leg->pin);
+    req->legs--;
+    weft_pool_give(req->lane->pool, leg, sizeof *leg);
+}
+
+/* -- get and put -- */
+
+/* Our side's registration: the leg's, or the whole message's. */
+static const weft_region *region_of(const weft_leg *leg)
+{
+    const weft_pin *pin = leg->pin ? leg->pin : leg->req->pin;
+    return pin ? weft_pins_region(pin) : NULL;
+}
+
+/* AGAIN, or it is under way, or over (and perhaps gone). */
+static int try_move(weft_leg *leg)
+{
+    weft_req *req = leg->req;
+    weft_path *path = req->peer->path;
+    const weft_port_ops *ops = path->port->ops;
+    uint64_t most = path->port->caps.move_max;
+    weft_move move = {.local = (char *)weft_leg_start_of(req) + leg->from, .region = region_of(leg), .remote = leg->far + leg->from,
+                      .key = &leg->key, .bytes = leg->to - leg->from < most ? leg->to - leg->from : most, .done = leg};
+    int rc;
+    leg->piece = move.bytes;
+    rc = leg->kind == WEFT_LEG_GET ? ops->get(path->port, path, &move) : ops->put(path->port, path, &move);
+    if (rc < 0)
+        leg->over(leg, rc);
+    return rc > 0 ? rc : 0;
+}
+
+void weft_leg_done(weft_leg *leg, int rc)
+{
+    if (!rc) {
+        leg->req->lane->counters[weft_pins_needed(leg->req->port) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
+        leg->from += leg->piece;
+    }
+    if (!rc && leg->from < leg->to)
+        weft_leg_start(leg);
+    else
+        leg->over(leg, rc);
+}
+
+/* -- DATA -- */
+
+static void fill_packed(const weft_frame *frame, void *place)
+{
+    const weft_req *req = frame->body;
+    uint64_t offset = (uint64_t)(uint32_t)frame->head.src << 32 | (uint32_t)frame->head.tag;
+    weft_pack(req->type, req->buf, req->count, offset, frame->head.bytes, place);
+}
+
+/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_LEAST. */
+static uint32_t chunk_of(const weft_req *req)
+{
+    const weft_caps *caps = &req->peer->path->port->caps;
+    uint32_t most = (caps->chunk ? caps->chunk : caps->frame_max) - weft_seal_room();
+    uint64_t bytes = req->bytes / PIECES;
+    bytes = bytes < CHUNK_LEAST ? CHUNK_LEAST : bytes;
+    return bytes < most ? (uint32_t)bytes : most;
+}
+
+/* One chunk of at most `most` bytes: 0, AGAIN or an error. */
+static int send_chunk(weft_leg *leg, uint32_t most)
+{
+    weft_req *req = leg->req;
+    weft_peer *peer = req->peer;
+    uint64_t rest = leg->to - leg->from;
+    uint32_t bytes = rest < most ? (uint32_t)rest : most;
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_DATA, .chan = req->partner, .src = (int32_t)(leg->from >> 32),
+                                 .tag = (int32_t)(uint32_t)leg->from, .bytes = bytes}};
+    int rc;
+    if (req->is_dense) {
+        frame.body = (char *)weft_leg_start_of(req) + leg->from;
+    } else {
+        frame.body = req;
+        frame.fill = fill_packed;
+    }
+    if (!weft_list_is_empty(&peer->waiting))
+        return WEFT_AGAIN;
+    rc = weft_peer_post(peer, &frame);
+    if (rc)
+        return rc;
+    leg->from += bytes;
+    req->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+    return 0;
+}
+
+/* Where peers that do not read hold all that is shared, what fits the pair's own room still gets through. */
+static int send_some(weft_leg *leg)
+{
+    uint32_t most = chunk_of(leg->req), alone = leg->req->peer->path->port->caps.chunk_alone;
+    alone -= alone ? weft_seal_room() : 0;
+    int rc = send_chunk(leg, most);
+    return rc == WEFT_AGAIN && alone && alone < most ? send_chunk(leg, alone) : rc;
+}
+
+/* A burst of chunks: AGAIN when more is to come, 0 when it is over. */
+static int push(weft_leg *leg, int *n)
+{
+    int rc = leg->req->rc; /* the other side gave up: stop */
+    for (int burst = 0; burst < PUMP_BURST && leg->from < leg->to && rc == 0; burst++)
+        *n += (rc = send_some(leg)) == 0;
+    if (rc == WEFT_AGAIN || (rc == 0 && leg->from < leg->to))
+        return WEFT_AGAIN;
+    leg->over(leg, rc);
+    return 0;
+}
+
+/* -- both -- */
+
+void weft_leg_start(weft_leg *leg)
+{
+    weft_lane *lane = leg->req->lane;
+    int n = 0, rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg);
+    if (rc == WEFT_AGAIN)
+        weft_list_append(&lane->pumps, &leg->link);
+}
+
+/* Everything that waits here is taken out first: ends may start new legs. */
+int weft_leg_pump(weft_lane *lane)
+{
+    weft_link todo, *link;
+    int n = 0;
+    weft_list_init(&todo);
+    weft_list_splice(&todo, &lane->pumps);
+    while ((link = weft_list_take(&todo))) {
+        weft_leg *leg = weft_container(link, weft_leg, link);
+        int rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg);
+        if (rc == WEFT_AGAIN)
+            weft_list_append(&lane->pumps, link);
+        else
+            n++;
+    }
+    return n;
+}

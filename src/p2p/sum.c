@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sum: see sum.h. Strided data is summed in the order in which it is packed, piece by piece.
+ */
+#include "p2p/sum.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/crc.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "p2p/chan.h"
+#include "type/pack.h"
+#include "type/type.h"
+
+#define PIECE 2048 /* on the stack */
+
+/* What a message is called is part of what is checked. It stands in front of the payload. */
+typedef struct envelope {
+    uint32_t chan;
+    int32_t src, tag;
+} envelope;
+
+static uint32_t begin(uint32_t chan, int32_t src, int32_t tag)
+{
+    envelope envelope = {chan, src, tag};
+    return weft_crc32c(0, &envelope, sizeof envelope);
+}
+
+static uint32_t begin_found(const weft_req *req) { return begin(req->chan->id, req->found.source, req->found.tag); }
+
+/* The first `bytes` packed bytes of req's buffer. */
+static uint32_t sum_buffer(uint32_t sum, const weft_req *req, uint64_t bytes)
+{
+    uint8_t piece[PIECE];
+    if (req->is_dense)
+        return weft_crc32c(sum, (const char *)req->buf + req->type->true_lb, bytes);
+    for (uint64_t at = 0; at < bytes; at += PIECE) {
+        uint64_t count = bytes - at < PIECE ? bytes - at : PIECE;
+        weft_pack(req->type, req->buf, req->count, at, count, piece);
+        sum = weft_crc32c(sum, piece, count);
+    }
+    return sum;
+}
+
+uint32_t weft_sum_of_send(const weft_req *req, const weft_head *head)
+{
+    return sum_buffer(begin(head->chan, head->src, head->tag), req, req->bytes);
+}
+
+uint32_t weft_sum_of_prefix(const weft_req *req, uint64_t bytes)
+{
+    const weft_chan *chan = req->chan;
+    uint32_t id = chan->ids_out ? chan->ids_out[req->rank] : chan->id_out;
+    return sum_buffer(begin(id, (int32_t)chan->rank, req->tag), req, bytes);
+}
+
+static void fill_summed(const weft_frame *frame, void *place)
+{
+    const weft_req *req = frame->body;
+    uint32_t sum = weft_sum_of_send(req, &frame->head);
+    if (!req->is_dense)
+        weft_pack(req->type, req->buf, req->count, 0, req->bytes, place);
+    else if (req->bytes) /* the buffer of nothing may be NULL */
+        memcpy(place, (const char *)req->buf + req->type->true_lb, req->bytes);
+    memcpy((char *)place + req->bytes, &sum, sizeof sum);
+}
+
+void weft_sum_frame(weft_frame *frame, weft_req *req)
+{
+    frame->head.kind = WEFT_FRAME_EAGER_SUMMED;
+    frame->head.bytes = (uint32_t)req->bytes + WEFT_SUM_BYTES;
+    frame->body = req;
+    frame->fill = fill_summed;
+}
+
+/* Where the damage is, if it is a single bit: counted from the first byte of the message. */
+static void say_where(char *text, size_t room, uint32_t difference, uint64_t bytes)
+{
+    uint64_t bit, before = 8 * sizeof(envelope);
+    if (!weft_crc32c_find_bit(difference, bytes + sizeof(envelope), &bit))
+        snprintf(text, room, "more than one bit is wrong, somewhere in its bytes 0 to %llu",
+                 bytes ? (unsigned long long)bytes - 1 : 0ull);
+    else if (bit < before)
+        snprintf(text, room, "its %s is wrong", bit < 32 ? "communicator" : bit < 64 ? "source" : "tag");
+    else if (bit >= before + 8 * bytes)
+        snprintf(text, room, "the sum itself is wrong, the message is as it was sent");
+    else
+        snprintf(text, room, "bit %d of its byte %llu is wrong", (int)(bit % 8), (unsigned long long)(bit - before) / 8);
+}
+
+/* `bytes` of the message's `whole` were summed. */
+static int judge(const weft_req *req, const weft_peer *peer, uint64_t whole, uint64_t bytes, uint32_t sent, uint32_t got,
+                 const char *way)
+{
+    char where[100];
+    if (weft_likely(sent == got))
+        return 0;
+    say_where(where, sizeof where, sent ^ got, bytes);
+    return weft_fail(WEFT_E_CORRUPT,
+                     "the message from rank %d with tag %d, %llu bytes, was damaged on its way: %s.\n"
+                     "(communicator's context %u, world rank %u, %s over %s; CRC32C %08x sent, %08x arrived)\n"
+                     "Memory or a network's hardware fails, or the sender changed its buffer before its send was over.",
+                     req->found.source, req->found.tag, (unsigned long long)whole, where, req->chan->id, peer->name.rank, way,
+                     peer->path->port->ops->name, sent, got);
+}
+
+int weft_sum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, uint32_t sum, const char *way)
+{
+    return judge(req, peer, req->found.bytes, bytes, sum, sum_buffer(begin_found(req), req, bytes), way);
+}
+
+/* Of a message that is cut what landed is summed, and the rest as it came. */
+int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_head *head, const void *body)
+{
+    uint64_t bytes = weft_sum_payload(head), fits = bytes < req->bytes ? bytes : req->bytes;
+    uint32_t sum, got;
+    int rc;
+    memcpy(&sum, (const char *)body + bytes, sizeof sum);
+    req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = fits};
+    if (!req->is_dense)
+        weft_unpack(req->type, req->buf, req->count, 0, fits, body);
+    else if (fits)
+        memcpy((char *)req->buf + req->type->true_lb, body, fits);
+    if (fits == bytes)
+        return weft_sum_check(req, peer, bytes, sum, "eager");
+    got = weft_crc32c(sum_buffer(begin_found(req), req, fits), (const char *)body + fits, bytes - fits);
+    rc = judge(req, peer, bytes, bytes, sum, got, "eager");
+    return rc ? rc : weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu",
+                               head->src, head->tag, (unsigned long long)bytes, (unsigned long long)req->bytes);
+}
+
+void weft_sum_miss(weft_peer *peer)
+{
+    if (!peer->is_unsummed)
+        weft_log_warn("rank %u sends without checksums: its messages are not checked. WEFT_CHECKSUM must be set alike on all "
+                      "ranks (it is in the environment here, and not there).", peer->name.rank);
+    peer->is_unsummed = true;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * devices: see devices.h.
+ */
+#include "tools/info/devices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/macros.h"
+#include "core/ports.h"
+#include "mem/watch.h"
+#include "tools/wrapper/house.h"
+#include "transport/module.h"
+
+typedef struct teller {
+    out *to;
+    const char *name, *why; /* why: said already */
+} teller;
+
+static void tell_line(void *arg, const char *text)
+{
+    const teller *self = arg;
+    if (self->why && strcmp(text, self->why) == 0)
+        return;
+    out_row(self->to, self->to->is_json ? self->name : "", self->to->is_json ? "finds" : "", text);
+}
+
+static void show(out *to, const char *name, const weft_port_ops *ops, const char *why)
+{
+    teller self = {to, name, NULL};
+    if (ops && !why)
+        why = ops->absent();
+    self.why = why;
+    out_row(to, name, why ? "absent" : "usable", why ? why : "");
+    if (ops)
+        ops->tell(tell_line, &self);
+}
+
+static void show_network(out *to, const char *name, bool is_promising)
+{
+    const char *why = NULL;
+    const weft_port_ops *ops;
+    if (!is_promising) {
+        out_row(to, name, "not tried", "no active device is seen; weft-info --transports asks the module itself");
+        return;
+    }
+    ops = weft_transport_find(name, &why);
+    show(to, name, ops, ops ? NULL : why);
+}
+
+/* This program holds the library's code itself, so the modules do not stand beside it: they are found from the installation. */
+void devices_show(out *to, bool all)
+{
+    const char *modules = weft_knob.modules, *name;
+    char path[PATH_MAX + 8];
+    bool is_promising;
+    house here;
+    house_find(&here);
+    snprintf(path, sizeof path, "%s/weft", here.lib);
+    if (!modules || !*modules)
+        weft_knob.modules = path;
+    out_section(to, "transports", "transports, and what they find here");
+    show(to, weft_self_ops.name, &weft_self_ops, NULL);
+    show(to, weft_shm_ops.name, &weft_shm_ops, NULL);
+    for (uint32_t i = 0; (name = weft_ports_network(i, &is_promising)); i++)
+        show_network(to, name, all || is_promising);
+    out_section_end(to);
+    weft_knob.modules = modules;
+}
+
+/* "name: what is so" */
+static void tell_watch(void *arg, const char *text)
+{
+    char name[64];
+    const char *colon = strstr(text, ": ");
+    snprintf(name, sizeof name, "%.*s", (int)(colon ? colon - text : 0), text);
+    out_row(arg, name, colon ? colon + 2 : text, NULL);
+}
+
+void devices_show_watches(out *to)
+{
+    out_section(to, "registration", "what tells the registration cache that memory was unmapped or changed");
+    weft_watch_tell(tell_watch, to);
+    out_section_end(to);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * preload: see the header. Called for each part of the job when its environment is made.
+ * Without it everything works: userfaultfd is the other watch. So whatever is in doubt here means: leave LD_PRELOAD alone.
+ */
+#include "tools/mpirun/preload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+#include "base/macros.h"
+#include "tools/wrapper/house.h"
+
+#define PRELOAD "LD_PRELOAD"
+
+static const char *value_of(const env_list *env, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (uint32_t i = 0; i < env->count; i++)
+        if (!strncmp(env->items[i], name, length) && env->items[i][length] == '=')
+            return env->items[i] + length + 1;
+    return "";
+}
+
+/* The user's word to the ranks, which may differ from what mpirun itself was told. */
+static bool is_excluded(const env_list *env)
+{
+    static const char *const others[] = {"userfault", "none", "odp"};
+    const char *word = value_of(env, "WEFT_PIN_WATCH");
+
+    for (size_t i = 0; i < weft_count(others); i++)
+        if (!strcasecmp(word, others[i]))
+            return true;
+    return false;
+}
+
+int preload_set(const app *part, env_list *env)
+{
+    const char *theirs = value_of(env, PRELOAD);
+    house here;
+    char *text = NULL;
+
+    /* AddressSanitizer's library insists on being the first. */
+    if (WEFT_IS_SANITIZED || part->has_asan || strstr(theirs, "libasan") || is_excluded(env))
+        return 0;
+    house_find(&here);
+    char path[sizeof(here.lib) + 32];
+    snprintf(path, sizeof(path), "%s/weft/libweft-watch.so", here.lib);
+    /* Spaces and colons separate the entries, and nothing quotes them: ld.so would complain in every process. */
+    if (path[strcspn(path, " :")] || access(path, R_OK) || strstr(theirs, path))
+        return 0;
+    if (asprintf(&text, "%s=%s%s%s", PRELOAD, path, *theirs ? ":" : "", theirs) < 0)
+        return -1;
+    int rc = env_set(env, text);
+    free(text);
+    return rc;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * module: finds transports by name and loads those that are not built in. See module.h.
+ */
+#include "transport/module.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+
+#define LOADED_MOST 8
+
+static const weft_services services = {.version = WEFT_MODULE_VERSION, .release = PACKAGE_VERSION, .fail = weft_fail,
+                                       .fail_text = weft_fail_text, .log = weft_log, .knob = &weft_knob};
+
+static struct {
+    pthread_mutex_t lock;
+    const weft_port_ops *ops[LOADED_MOST];
+} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Modules stand in weft/ beside the library that this code is part of, wherever the whole was moved; or where the knob says. */
+static void place_of(const char *name, char *path, size_t room)
+{
+    Dl_info here;
+    const char *file = dladdr(&services, &here) && here.dli_fname ? here.dli_fname : "";
+    const char *slash = strrchr(file, '/');
+    if (weft_knob.modules && *weft_knob.modules)
+        snprintf(path, room, "%s/%s.so", weft_knob.modules, name);
+    else
+        snprintf(path, room, "%.*sweft/%s.so", slash ? (int)(slash - file + 1) : 0, file, name);
+}
+
+/* Libraries below a module may start threads: they inherit a mask in which no signal of the program's can reach them. */
+static void *load_quietly(const char *path)
+{
+    sigset_t all, before;
+    void *handle;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return handle;
+}
+
+static const weft_port_ops *load(const char *name, const char **why)
+{
+    static _Thread_local char text[4352];
+    char path[4096];
+    weft_module_entry *entry = NULL;
+    void *handle;
+    *why = text;
+    place_of(name, path, sizeof path);
+    if (access(path, F_OK) != 0) {
+        snprintf(text, sizeof text, "was not built, or %s was removed", path);
+        return NULL;
+    }
+    handle = load_quietly(path);
+    if (handle)
+        *(void **)&entry = dlsym(handle, "weft_module");
+    if (!entry) {
+        const char *words = dlerror();
+        snprintf(text, sizeof text, "cannot be loaded: %s", words ? words : path);
+        return NULL;
+    }
+    return entry(&services, why);
+}
+
+static const weft_port_ops *find_loaded(const char *name)
+{
+    for (size_t i = 0; i < LOADED_MOST && loaded.ops[i]; i++)
+        if (strcmp(loaded.ops[i]->name, name) == 0)
+            return loaded.ops[i];
+    return NULL;
+}
+
+const weft_port_ops *weft_transport_find(const char *name, const char **why)
+{
+    static const weft_port_ops *const built_in[] = {&weft_self_ops, &weft_shm_ops};
+    const weft_port_ops *ops;
+    for (size_t i = 0; i < weft_count(built_in); i++)
+        if (strcmp(built_in[i]->name, name) == 0)
+            return built_in[i];
+    pthread_mutex_lock(&loaded.lock);
+    ops = find_loaded(name);
+    if (!ops && (ops = load(name, why)))
+        for (size_t i = 0; i < LOADED_MOST; i++)
+            if (!loaded.ops[i]) {
+                loaded.ops[i] = ops;
+                break;
+            }
+    pthread_mutex_unlock(&loaded.lock);
+    return ops;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * module_glue: linked into every module: the names of floor 0 that transports use, passed on to the library that loaded it. Each
+ * module names its table WEFT_MODULE_OPS on its compiler's command line.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "transport/module.h"
+
+extern const weft_port_ops WEFT_MODULE_OPS;
+
+weft_knobs weft_knob; /* a copy: knobs are frozen when modules are loaded */
+static const weft_services *house;
+
+int weft_fail(int code, const char *format, ...)
+{
+    char text[512];
+    va_list words;
+    va_start(words, format);
+    vsnprintf(text, sizeof text, format, words);
+    va_end(words);
+    return house->fail(code, "%s", text);
+}
+
+const char *weft_fail_text(int code) { return house->fail_text(code); }
+
+void weft_log(enum weft_log_level level, const char *format, ...)
+{
+    char text[1024];
+    va_list words;
+    va_start(words, format);
+    vsnprintf(text, sizeof text, format, words);
+    va_end(words);
+    house->log(level, "%s", text);
+}
+
+__attribute__((visibility("default"))) weft_module_entry weft_module;
+
+const weft_port_ops *weft_module(const weft_services *services, const char **why)
+{
+    if (services->version != WEFT_MODULE_VERSION || strcmp(services->release, PACKAGE_VERSION) != 0) {
+        *why = "is of another version than the library: install both anew";
+        return NULL;
+    }
+    house = services;
+    weft_knob = *services->knob;
+    return &WEFT_MODULE_OPS;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * lend: the contract's loans: a key to these bytes, with this right, for this peer, until it is taken back or the connection breaks.
+ * On ports that do not lend there is nothing to see.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/contract/rig.h"
+
+#define AREA 12000u
+#define FROM 1000u  /* what is lent */
+#define BYTES 5000u
+#define TRIES 60    /* a fabric that breaks connections may be in the way of any of them */
+
+typedef struct shop {
+    weft_rig *rig;
+    uint8_t *ours, *theirs;
+    weft_region our_region, their_region;
+    weft_key key;
+    weft_loan *loan;
+} shop;
+
+static bool shop_open(shop *shop, const rig_row *row)
+{
+    *shop = (struct shop){.rig = rig_open(row, false)};
+    if (!shop->rig)
+        return false;
+    if (!shop->rig->b->port->caps.lends) {
+        rig_close(shop->rig);
+        return false;
+    }
+    shop->ours = aligned_alloc(64, weft_round_up(AREA, 64));
+    shop->theirs = aligned_alloc(64, weft_round_up(AREA, 64));
+    memset(shop->ours, 0x11, AREA);
+    memset(shop->theirs, 0x22, AREA);
+    CHECK(rig_map(shop->rig->a, shop->ours, AREA, 0, &shop->our_region) == 0);
+    CHECK(rig_map(shop->rig->b, shop->theirs, AREA, WEFT_RIGHT_LEND, &shop->their_region) == 0);
+    CHECK(shop->their_region.rights & WEFT_RIGHT_LEND);
+    return true;
+}
+
+static void take_back(shop *shop)
+{
+    weft_port *b = shop->rig->b->port;
+    if (shop->loan)
+        b->ops->unlend(b, shop->loan);
+    shop->loan = NULL;
+}
+
+static void shop_close(shop *shop)
+{
+    weft_port *a = shop->rig->a->port, *b = shop->rig->b->port;
+    take_back(shop);
+    CHECK(a->ops->unmap(a, &shop->our_region) == 0);
+    CHECK(b->ops->unmap(b, &shop->their_region) == 0);
+    rig_close(shop->rig);
+    free(shop->ours);
+    free(shop->theirs);
+}
+
+/* The lender must have something to say to be connected; keys travel in frames, so the borrower is when it has one. */
+static bool lend(shop *shop, uint32_t rights)
+{
+    rig_side *b = shop->rig->b;
+    int rc = WEFT_AGAIN;
+    take_back(shop);
+    for (uint32_t i = 0; i < 20000 && rc == WEFT_AGAIN; i++) {
+        weft_frame frame = {.head = {.bytes = 0}};
+        if (i % 1000 == 0)
+            CHECK(rig_send(b, &frame) == 0);
+        rc = b->port->ops->lend(b->port, b->path, &shop->their_region, shop->theirs + FROM, BYTES, rights, &shop->key, &shop->loan);
+        if (rc == WEFT_AGAIN)
+            rig_turn(shop->rig);
+    }
+    rig_settle(shop->rig);
+    CHECK(rc == 0);
+    CHECK(rc || shop->key.length <= b->port->caps.key_bytes);
+    return rc == 0;
+}
+
+static weft_move move_of(const shop *shop, uint64_t there, uint64_t bytes)
+{
+    return (weft_move){.local = shop->ours, .region = &shop->our_region, .remote = (uintptr_t)shop->theirs + there, .key = &shop->key,
+                       .bytes = bytes};
+}
+
+/* By a loan of these rights: what comes of it when the connection holds. */
+static int try_by(shop *shop, uint32_t rights, uint64_t there, uint64_t bytes, bool is_get)
+{
+    int rc = WEFT_E_STALE;
+    for (int i = 0; i < TRIES && rc == WEFT_E_STALE; i++)
+        if (lend(shop, rights))
+            rc = rig_move_wait(shop->rig->a, move_of(shop, there, bytes), is_get);
+    return rc;
+}
+
+static bool is_untouched(const shop *shop)
+{
+    for (uint32_t i = 0; i < AREA; i++)
+        if (shop->theirs[i] != 0x22 || shop->ours[i] != 0x11)
+            return false;
+    return true;
+}
+
+static void lends_what_it_says(const rig_row *row)
+{
+    static const uint32_t parts[][2] = {{FROM, BYTES}, {FROM, 1}, {FROM + BYTES - 1, 1}, {FROM + 77, 4096}};
+    shop shop;
+    if (!shop_open(&shop, row))
+        return;
+    for (uint32_t i = 0; i < 2 * weft_count(parts); i++) {
+        uint32_t at = parts[i / 2][0], bytes = parts[i / 2][1];
+        bool is_get = i & 1;
+        memset(shop.theirs, 0x22, AREA);
+        rig_pattern(is_get ? shop.theirs + at : shop.ours, i, bytes);
+        CHECK(try_by(&shop, is_get ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE, at, bytes, is_get) == 0);
+        CHECK(rig_is_pattern(is_get ? shop.ours : shop.theirs + at, i, bytes));
+        CHECK(shop.theirs[at - 1] == 0x22 && shop.theirs[at + bytes] == 0x22);
+    }
+    shop_close(&shop);
+}
+
+/* A key that nobody gave. */
+static weft_key spoilt(const weft_key *key)
+{
+    weft_key bad = *key;
+    for (uint32_t at = 0; at + 2 * sizeof(uint32_t) <= key->length; at += (uint32_t)sizeof(uint32_t)) {
+        uint32_t rkey;
+        memcpy(&rkey, bad.bytes + at, sizeof rkey);
+        rkey ^= rkey ? 1 : 0; /* 0: of a rail that the key is not for */
+        memcpy(bad.bytes + at, &rkey, sizeof rkey);
+    }
+    return bad;
+}
+
+static void refuses_the_rest(const rig_row *row)
+{
+    shop shop;
+    if (!shop_open(&shop, row))
+        return;
+    for (int is_get = 0; is_get < 2; is_get++) {
+        uint32_t right = is_get ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE, wrong = is_get ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ;
+        CHECK(try_by(&shop, wrong, FROM, 8, is_get) == WEFT_E_KEY);
+        for (int i = 0; i < 3 && !rig_loose_windows; i++) {
+            static const uint32_t beyond[] = {FROM - 8, FROM + BYTES - 7, FROM + BYTES};
+            CHECK(try_by(&shop, right, beyond[i], 8, is_get) == WEFT_E_KEY);
+        }
+        shop.key = shop.their_region.key; /* the registration's own opens nothing */
+        CHECK(rig_move_wait(shop.rig->a, move_of(&shop, FROM, 8), is_get) == WEFT_E_KEY);
+        CHECK(is_untouched(&shop));
+    }
+    CHECK(try_by(&shop, WEFT_RIGHT_WRITE, FROM, 8, false) == 0); /* and all goes on */
+    shop_close(&shop);
+}
+
+/* Taken back: the key is dead, also when the same bytes are lent anew. */
+static void takes_back(const rig_row *row)
+{
+    shop shop;
+    uint32_t refused = 0;
+    if (!shop_open(&shop, row))
+        return;
+    for (int i = 0; i < TRIES && refused < 4; i++) {
+        bool is_get = i & 1;
+        weft_move move = move_of(&shop, FROM, 8);
+        weft_key old;
+        if (!lend(&shop, is_get ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE))
+            break;
+        old = shop.key;
+        take_back(&shop);
+        rig_settle(shop.rig);
+        if (i & 2)
+            lend(&shop, is_get ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE);
+        move.key = &old;
+        int rc = rig_move_wait(shop.rig->a, move, is_get);
+        CHECK(rc == WEFT_E_KEY || rc == WEFT_E_STALE);
+        refused += rc == WEFT_E_KEY;
+    }
+    CHECK(refused == 4 && is_untouched(&shop));
+    shop_close(&shop);
+}
+
+/* By a key of somebody else's. An evil peer's own port would not stop it for the epoch in the key, its last four bytes: it puts in whatever
+ * fits its own connection. */
+static int try_stolen(shop *shop, rig_side *thief, weft_move move, bool is_get)
+{
+    int rc = WEFT_E_STALE;
+    for (uint32_t epoch = 1; epoch < 100 && rc == WEFT_E_STALE; epoch++) {
+        weft_key key = shop->key;
+        memcpy(key.bytes + key.length - sizeof epoch, &epoch, sizeof epoch);
+        move.key = &key;
+        rc = rig_move_wait(thief, move, is_get);
+    }
+    return rc;
+}
+
+/* Whoever else has got hold of the key can do nothing with it. */
+static void lends_to_one(const rig_row *row)
+{
+    shop shop;
+    uint32_t refused = 0;
+    if (!shop_open(&shop, row))
+        return;
+    rig_side *c = rig_third(shop.rig);
+    weft_region region;
+    uint8_t *own = malloc(64);
+    if (c && rig_map(c, own, 64, 0, &region) == 0) {
+        for (int i = 0; i < TRIES && refused < 3; i++) {
+            weft_frame frame = {.head = {.bytes = 0}};
+            CHECK(rig_send(c, &frame) == 0); /* it is connected to the lender, too */
+            rig_settle(shop.rig);
+            if (!lend(&shop, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE))
+                break;
+            weft_move move = {.local = own, .region = &region, .remote = (uintptr_t)shop.theirs + FROM, .bytes = 8};
+            int rc = try_stolen(&shop, c, move, i & 1);
+            CHECK(rc == WEFT_E_KEY || rc == WEFT_E_STALE);
+            refused += rc == WEFT_E_KEY;
+        }
+        CHECK(refused == 3 && is_untouched(&shop));
+        CHECK(try_by(&shop, WEFT_RIGHT_WRITE, FROM, 8, false) == 0); /* to whom it was lent it is of use */
+        CHECK(c->port->ops->unmap(c->port, &region) == 0);
+    }
+    shop_close(&shop);
+    free(own);
+}
+
+/* A connection that broke takes its loans along: said as such, and the memory behind the old key stays shut. */
+static void dies_with_the_connection(const rig_row *row)
+{
+    shop shop;
+    if (!shop_open(&shop, row))
+        return;
+    for (int i = 0; i < 3; i++) {
+        weft_move bad = move_of(&shop, FROM, 8), late = move_of(&shop, FROM, 8);
+        if (!lend(&shop, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE))
+            break;
+        weft_key none = spoilt(&shop.key);
+        bad.key = &none;
+        int rc = rig_move_wait(shop.rig->a, bad, false); /* ends the connection, if chance has not */
+        CHECK(rc == WEFT_E_KEY || rc == WEFT_E_STALE);
+        rig_settle(shop.rig);
+        CHECK(rig_move_wait(shop.rig->a, late, i & 1) == WEFT_E_STALE);
+        CHECK(is_untouched(&shop));
+        CHECK(try_by(&shop, WEFT_RIGHT_READ, FROM, 8, true) == 0); /* lent anew, it works */
+        memset(shop.ours, 0x11, AREA);
+    }
+    shop_close(&shop);
+}
+
+/* More than there is room for, given back in another order, and the memory unmapped behind them. */
+static void lends_many(const rig_row *row)
+{
+    enum { MANY = 100 };
+    weft_loan *loans[MANY];
+    weft_key key;
+    shop shop;
+    if (!shop_open(&shop, row))
+        return;
+    weft_port *b = shop.rig->b->port;
+    for (int round = 0; round < 3; round++) {
+        uint32_t count = 0;
+        weft_region region;
+        CHECK(rig_map(shop.rig->b, shop.theirs, AREA, WEFT_RIGHT_LEND, &region) == 0);
+        if (!lend(&shop, WEFT_RIGHT_READ))
+            break;
+        for (uint32_t i = 0; i < 3 * MANY && count < MANY; i++) {
+            int rc = b->ops->lend(b, shop.rig->b->path, &region, shop.theirs + i, 100, WEFT_RIGHT_READ, &key, &loans[count]);
+            CHECK(rc == 0 || rc == WEFT_AGAIN);
+            count += rc == 0;
+            if (rc)
+                rig_turn(shop.rig);
+        }
+        CHECK(count > 3);
+        for (uint32_t i = 0; i < count; i++)
+            b->ops->unlend(b, loans[count - 1 - i]);
+        CHECK(b->ops->unmap(b, &region) == 0); /* at once: the port keeps it while a window is open on it */
+        rig_settle(shop.rig);
+    }
+    CHECK(try_by(&shop, WEFT_RIGHT_WRITE, FROM, 8, false) == 0);
+    shop_close(&shop);
+}
+
+const rig_test lend_tests[] = {
+    {"lends-what-it-says", lends_what_it_says}, {"refuses-the-rest", refuses_the_rest}, {"takes-back", takes_back},
+    {"lends-to-one", lends_to_one}, {"dies-with-the-connection", dies_with_the_connection}, {"lends-many", lends_many}, {NULL, NULL},
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rooms: the tests of all rooms, as CUnit takes them; see rig.h.
+ */
+#include <CUnit/Basic.h>
+#include <string.h>
+
+#include "test/contract/rig.h"
+
+const rig_test *const rig_rooms[] = {life_tests, frame_tests, move_tests, lend_tests, wait_tests, NULL};
+
+void rig_add_rooms(CU_pSuite suite, const char *only, void (*run)(void))
+{
+    for (const rig_test *const *room = rig_rooms; suite && *room; room++)
+        for (const rig_test *test = *room; test->name; test++)
+            if (!only || strcmp(only, test->name) == 0)
+                CU_add_test(suite, test->name, run);
+}
+
+void rig_run_named(const rig_row *row)
+{
+    const char *name = CU_get_current_test()->pName;
+    for (const rig_test *const *room = rig_rooms; *room; room++)
+        for (const rig_test *test = *room; test->name; test++)
+            if (strcmp(test->name, name) == 0)
+                test->run(row);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * regcache: what a look-up in the registration cache costs, and what it is made of. Run by hand (make check-programs builds it);
+ * the device behind it does nothing, so a miss is shown without the registration itself. Nanoseconds: hits of the thread's own
+ * CPU time, the best of nine rounds; first uses of wall time, the best of 100.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/bare.h"
+#include "base/clock.h"
+#include "base/knob.h"
+#include "mem/regcache.h"
+#include "mem/watch_parts.h"
+
+#define ROUNDS 9
+#define PAGE 4096u
+#define MANY 1000u
+
+static int map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record)
+{
+    (void)owner, (void)addr, (void)bytes, (void)rights, (void)record;
+    return 0;
+}
+
+static void unmap(void *owner, void *record) { (void)owner, (void)record; }
+
+static weft_regcache *open_cache(void)
+{
+    weft_regcache_config config = {.map = map, .unmap = unmap, .record_bytes = 64, .most_bytes = (uint64_t)1 << 40,
+                                   .most_regions = 1 << 20};
+    weft_regcache *cache = NULL;
+
+    if (weft_regcache_open(&config, &cache))
+        exit(1);
+    return cache;
+}
+
+static char *fresh(size_t bytes)
+{
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        exit(1);
+    return p;
+}
+
+static void pin_all(weft_regcache *cache, char *p, unsigned buffers, size_t apart)
+{
+    for (unsigned i = 0; i < buffers; i++) {
+        weft_pin *pin;
+        p[i * apart] = 1;
+        if (weft_regcache_hold(cache, p + i * apart, PAGE, 0, &pin))
+            exit(1);
+        weft_regcache_drop(cache, pin);
+    }
+}
+
+/* Of this thread, on its CPU: others may share the machine. */
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Look-up and drop, over so many buffers: in turn, or all over. was_asked: as for a receive that was posted before the kernel was last
+ * asked. */
+static double hits(weft_regcache *cache, char *p, unsigned buffers, size_t apart, bool is_random, bool was_asked)
+{
+    double best = 1e30;
+    const unsigned times = 50000;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t at = 1;
+        uint64_t start = cpu_ns();
+        for (unsigned i = 0; i < times; i++) {
+            at = is_random ? at * 1664525u + 1013904223u : i;
+            bool is_asked = was_asked;
+            weft_pin *pin = weft_regcache_look_asked(cache, p + (is_random ? at >> 8 : at) % buffers * apart, 64, 0, &is_asked);
+            if (!pin) {
+                printf("a look-up missed\n");
+                exit(1);
+            }
+            weft_regcache_drop(cache, pin);
+        }
+        double ns = (double)(cpu_ns() - start) / times;
+        best = ns < best ? ns : best;
+    }
+    return best;
+}
+
+static void show(const char *what, double ns) { printf("  %-78s %10.1f\n", what, ns); }
+
+static void show_hits(const char *when)
+{
+    weft_regcache *cache = open_cache();
+    size_t apart = 2 * PAGE; /* neighbours stay apart */
+    char *p = fresh(MANY * apart);
+
+    printf("hit (look-up and drop), %s\n", when);
+    pin_all(cache, p, 1, apart);
+    show("one buffer, again and again", hits(cache, p, 1, apart, false, false));
+    pin_all(cache, p, 32, apart);
+    show("32 buffers in turn", hits(cache, p, 32, apart, false, false));
+    pin_all(cache, p, MANY, apart);
+    show("1,000 buffers in turn", hits(cache, p, MANY, apart, false, false));
+    show("1,000 buffers at random", hits(cache, p, MANY, apart, true, false));
+    show("one buffer, posted before the kernel was last asked", hits(cache, p, 1, apart, false, true));
+    weft_regcache_close(cache);
+    munmap(p, MANY * apart);
+}
+
+static double tidies(weft_regcache *cache)
+{
+    uint64_t start = cpu_ns();
+
+    for (int i = 0; i < 1000000; i++)
+        weft_regcache_tidy(cache);
+    return (double)(cpu_ns() - start) / 1000000;
+}
+
+/* What a thread does before each sleep. */
+static void show_tidies(void)
+{
+    weft_regcache *cache = open_cache();
+    char *p = fresh(4 * PAGE);
+
+    printf("tidy, nothing to do\n");
+    pin_all(cache, p, 1, PAGE);
+    show("no helper", tidies(cache));
+    weft_regcache_ahead(cache, p + 2 * PAGE, PAGE, 0);
+    show("a helper that pins ahead", tidies(cache));
+    weft_regcache_close(cache);
+    munmap(p, 4 * PAGE);
+}
+
+static void *twin(void *result)
+{
+    weft_regcache *cache = open_cache();
+    char *p = fresh(64 * PAGE);
+
+    pin_all(cache, p, 1, PAGE);
+    *(double *)result = hits(cache, p, 1, PAGE, false, false);
+    weft_regcache_close(cache);
+    return NULL;
+}
+
+enum part { MISS, COVER, FIND, FIND_TEXT, UNMAP, FREE_PLAIN, PARTS };
+
+/* A buffer that is new each time: what its first pin is made of, and what unmapping it costs. */
+static void show_misses(size_t bytes)
+{
+    static const char *const names[PARTS] = {"miss: all of it (the device does nothing)", "of it: covering a new mapping",
+                                             "of that: finding the mapping", "(by the text of /proc/self/maps)",
+                                             "munmap of it, told of by userfaultfd", "munmap of what nobody watches"};
+    weft_watch *watch = weft_watch_get();
+    weft_regcache *cache = open_cache();
+    double best[PARTS];
+    char title[128];
+
+    for (int part = 0; part < PARTS; part++)
+        best[part] = 1e30;
+    for (int round = 0; round < 100; round++)
+        for (int part = 0; part < PARTS; part++) {
+            char *guard = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p = fresh(bytes);
+            uint64_t at = (uint64_t)(uintptr_t)p;
+            weft_mapping m;
+            weft_pin *pin = NULL;
+            memset(p, 1, bytes);
+            if (part == UNMAP)
+                weft_watch_cover(watch, at, at + bytes);
+            uint64_t start = weft_clock_ns();
+            if (part == MISS)
+                weft_regcache_hold(cache, p, bytes, 0, &pin);
+            else if (part == COVER)
+                weft_watch_cover(watch, at, at + bytes);
+            else if (part == FIND)
+                weft_maps_find(watch->maps, at, &m);
+            else if (part == FIND_TEXT)
+                weft_maps_find_by_text(watch->maps, at, &m);
+            else
+                munmap(p, bytes);
+            double ns = (double)(weft_clock_ns() - start);
+            best[part] = ns < best[part] ? ns : best[part];
+            if (pin)
+                weft_regcache_drop(cache, pin);
+            munmap(p, bytes);
+            munmap(guard, PAGE);
+            weft_regcache_tidy(cache);
+        }
+    snprintf(title, sizeof(title), "first use of %zu KiB, pages touched, best of 100", bytes >> 10);
+    printf("%s\n", title);
+    for (int part = 0; part < PARTS; part++)
+        show(names[part], best[part]);
+    weft_regcache_close(cache);
+}
+
+static void say(void *arg, const char *text) { (void)arg, printf("%s\n", text); }
+
+static void *sleep_on(void *arg)
+{
+    (void)arg;
+    pause();
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t threads[2];
+    double results[2];
+
+    weft_knobs_load(true);
+    weft_watch_tell(say, NULL);
+    show_hits("one thread in the process");
+    show_tidies();
+    show_misses(64 << 10);
+    show_misses(4 << 20);
+    pthread_create(&threads[0], NULL, sleep_on, NULL);
+    show_hits("several threads in the process: the kernel is asked");
+    uint64_t start = cpu_ns();
+    for (int i = 0; i < 100000; i++)
+        weft_watch_settle(weft_watch_get());
+    show("of it: asking", (double)(cpu_ns() - start) / 100000);
+    start = cpu_ns();
+    for (int i = 0; i < 100000; i++)
+        weft_bare_call(SYS_getppid, 0, 0, 0, 0);
+    show("a system call that does nothing (getppid)", (double)(cpu_ns() - start) / 100000);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, twin, &results[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    printf("hit, two threads at once, a cache each\n");
+    show("one buffer, the slower of both", results[0] > results[1] ? results[0] : results[1]);
+    return 0;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * flips: messages over networks that flip bits, checked from end to end or not. With checksums every damaged message is told as
+ * an error that names its source, tag and the very byte, and no other is; without them the same bits arrive unseen.
+ *     flips PROFILE WAY CHECKED SEED    replays one run (WAY: copy, get, halves, put; CHECKED: 0 or 1)
+ */
+#include <CUnit/Basic.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "test/sim/crew.h"
+
+#define MESSAGES 120
+
+/* What a run saw; both ranks are fibres of one thread. */
+typedef struct tally {
+    uint64_t seed;
+    uint32_t damaged, cut, told, told_of_cut, told_of_sum, located, misplaced, missed, untrue;
+    bool is_checked, is_strided;
+} tally;
+
+static uint64_t bytes_of(uint64_t *state)
+{
+    static const uint64_t below[] = {1, 4, 60, 200, 3000, 20000, 60000};
+    return crew_random(state) % below[crew_random(state) % 7];
+}
+
+/* How many bits differ, and which byte is the first. */
+static uint32_t compare(const uint8_t *got, const uint8_t *sent, uint64_t bytes, uint64_t *first)
+{
+    uint32_t bits = 0;
+    *first = bytes;
+    for (uint64_t i = 0; i < bytes; i++) {
+        bits += (uint32_t)__builtin_popcount(got[i] ^ sent[i]);
+        if (got[i] != sent[i] && *first == bytes)
+            *first = i;
+    }
+    return bits;
+}
+
+/* Of an eager message all is summed, also what found no room. */
+static bool is_behind(const char *text, uint64_t room)
+{
+    const char *at = strstr(text, "of its byte ");
+    return at && strtoull(at + 12, NULL, 10) >= room;
+}
+
+/* The text of an error must name the message, and the byte when a single bit is wrong. */
+static void judge_text(tally *tally, int tag, uint64_t bytes, uint64_t room, uint32_t bits, uint64_t first)
+{
+    char message[80], byte[40];
+    const char *text = weft_fail_text(WEFT_E_CORRUPT);
+    bool is_sum = strstr(text, "the sum itself") || is_behind(text, room);
+    snprintf(message, sizeof message, "from rank 0 with tag %d, %llu bytes", tag, (unsigned long long)bytes);
+    snprintf(byte, sizeof byte, "of its byte %llu is wrong", (unsigned long long)first);
+    tally->told_of_sum += bits == 0;
+    if (!strstr(text, message) || (bits == 0 && !is_sum) || (bits == 1 && !strstr(text, byte))) {
+        fprintf(stderr, "    the text does not fit (%s, byte %llu, %u bits): %s\n", message, (unsigned long long)first, bits,
+                text);
+        tally->misplaced++;
+    }
+    tally->located += bits == 1;
+}
+
+/* A receive of `room` bytes. One that is cut has seen the damage to what it got first, and that it is cut only then. */
+static void judge(tally *tally, int rc, int tag, const uint8_t *got, const uint8_t *sent, uint64_t bytes, uint64_t room)
+{
+    uint64_t first;
+    uint32_t bits = compare(got, sent, bytes < room ? bytes : room, &first);
+    tally->damaged += bits > 0;
+    tally->cut += bytes > room;
+    if (rc == WEFT_E_CORRUPT) {
+        tally->told++;
+        tally->told_of_cut += bytes > room && bits;
+        judge_text(tally, tag, bytes, room, bits, first);
+    } else if (rc != (bytes > room ? WEFT_E_TRUNCATE : 0)) {
+        tally->untrue++; /* no other error is due */
+    }
+    tally->missed += bits > 0 && rc != WEFT_E_CORRUPT;
+}
+
+/* Strided on one side or both by the seed: gaps of one byte. */
+static int type_of(tally *tally, uint64_t *state, uint64_t bytes, const weft_type **type, weft_type **made)
+{
+    *made = NULL;
+    *type = crew_type(CREW_BYTE);
+    if (crew_random(state) % 3 || !bytes)
+        return 0;
+    tally->is_strided = true;
+    int rc = weft_type_vector((int64_t)bytes, 1, 2, *type, made);
+    *type = *made;
+    return rc ? rc : weft_type_commit(*made);
+}
+
+static int one_message(crew *crew, tally *tally, uint64_t *state, uint64_t number)
+{
+    uint64_t bytes = bytes_of(state), mine = *state + (uint64_t)crew->rank;
+    uint64_t room = crew_random(state) % 4 ? bytes : crew_random(state) % (bytes + 1);
+    int tag = (int)(crew_random(state) % 1000), rc;
+    uint8_t *plain = malloc(bytes + 1), *buf = calloc(1, 2 * bytes + 1);
+    const weft_type *type;
+    weft_type *made;
+    bool is_late = crew_random(state) % 2;
+    uint64_t here = crew->rank == 0 ? bytes : room;
+    rc = type_of(tally, &mine, here, &type, &made);
+    uint64_t step = made ? 2 : 1, count = made ? 1 : here;
+    crew_fill(plain, number, bytes);
+    if (!rc && crew->rank == 0) {
+        for (uint64_t i = 0; i < bytes; i++)
+            buf[step * i] = plain[i];
+        rc = weft_send(crew->chan, 1, tag, buf, count, type, crew_random(&mine) % 4 ? WEFT_SEND_STANDARD : WEFT_SEND_SYNC);
+    } else if (!rc) {
+        for (int i = 0; is_late && i < 40; i++)
+            weft_lane_poll(crew->world->lanes[0]);
+        rc = weft_recv(crew->chan, 0, tag, buf, count, type, NULL);
+        for (uint64_t i = 0; i < room; i++)
+            buf[i] = buf[step * i];
+        judge(tally, rc, tag, buf, plain, bytes, room);
+        rc = 0;
+    }
+    if (made)
+        weft_type_drop(made);
+    free(plain);
+    free(buf);
+    return rc;
+}
+
+static int program(int rank, void *arg)
+{
+    tally *tally = arg;
+    crew crew;
+    uint64_t state = tally->seed * 31; /* the same draws on both ranks */
+    int rc = crew_open(&crew, tally->seed);
+    (void)rank;
+    for (uint64_t i = 0; i < MESSAGES && !rc; i++)
+        rc = one_message(&crew, tally, &state, tally->seed << 20 | i);
+    return rc ? crew_fail(&crew, "a message failed: %s", weft_fail_text(rc)) : crew_close(&crew);
+}
+
+static int run(const char *profile, int way, bool is_checked, uint64_t seed, tally *tally, weft_sim_report *report)
+{
+    weft_sim_config config = {.ranks = 2, .seed = seed, .is_quiet = true, .profile = weft_sim_profile_find(profile), .report = report};
+    *tally = (struct tally){.seed = seed, .is_checked = is_checked};
+    weft_knobs_load(false);
+    weft_knob.large_by = way;
+    weft_knob.checksum = is_checked;
+    weft_knob.credit_kib = seed % 3 ? 1024 : 16;
+    int rc = weft_sim_run(&config, program, tally);
+    weft_knob.checksum = false;
+    return rc;
+}
+
+static const struct {
+    const char *name;
+    int way;
+} ways[] = {{"copy", WEFT_LARGE_COPY}, {"get", WEFT_LARGE_GET}, {"halves", WEFT_LARGE_HALVES},
+          {"put", WEFT_LARGE_PUT}};
+
+/* Every flipped bit of a frame or a move, by every way, is found, named and placed; nothing else is. */
+static void all_are_found(void)
+{
+    static const char *const profiles[] = {"flipped", "spoiled", "tainted"};
+    for (int p = 0; p < 3; p++)
+        for (int w = 0; w < 4; w++) {
+            uint64_t flips = 0;
+            tally sum = {0}, one;
+            for (uint64_t seed = 1; seed <= 12; seed++) {
+                weft_sim_report report;
+                CU_ASSERT(run(profiles[p], ways[w].way, true, seed, &one, &report) == 0);
+                flips += report.counts[WEFT_SIM_FLIPPED] + report.counts[WEFT_SIM_MOVES_FLIPPED];
+                if (one.missed || one.misplaced || one.untrue)
+                    fprintf(stderr, "    replay by: flips %s %s 1 %" PRIu64 "\n", profiles[p], ways[w].name, seed);
+                sum.damaged += one.damaged;
+                sum.told += one.told;
+                sum.cut += one.cut;
+                sum.told_of_cut += one.told_of_cut;
+                sum.told_of_sum += one.told_of_sum;
+                sum.located += one.located;
+                sum.missed += one.missed;
+                sum.misplaced += one.misplaced;
+                sum.untrue += one.untrue;
+            }
+            printf("\n    %s by %s: %" PRIu64 " bits flipped, %u messages damaged and %u sums, %u told, %u placed to the byte; "
+                   "of %u cut ones %u", profiles[p], ways[w].name, flips, sum.damaged, sum.told_of_sum, sum.told, sum.located,
+                   sum.cut, sum.told_of_cut);
+            CU_ASSERT(sum.missed == 0 && sum.misplaced == 0 && sum.untrue == 0);
+            CU_ASSERT(sum.told == sum.damaged + sum.told_of_sum && sum.told <= flips);
+            if (p != 1 || w == 1 || w == 2) /* there moves are spoiled only, and nothing moves by copy, nor by put without keys */
+                CU_ASSERT(sum.damaged > 5 && sum.located > 5 && sum.told_of_cut > 0 && 2 * sum.told > flips);
+        }
+}
+
+/* A wrong header, or a wrong word in a control frame, ends the job before anything is done with it, with a text that tells where.
+ * A frame that nobody reads before the end is not missed. */
+static void headers_are_found(void)
+{
+    uint32_t flipped = 0, found = 0, placed = 0, unread = 0;
+    for (int w = 0; w < 4; w++)
+        for (uint64_t seed = 1; seed <= 60; seed++) {
+            weft_sim_report report;
+            tally one;
+            int kept = crew_hush(), rc = run("scrawled", ways[w].way, true, seed, &one, &report); /* an abort leaves all as it is */
+            crew_speak(kept);
+            bool is_told = report.aborted && strstr(report.text, "a frame from rank ") &&
+                           strstr(report.text, "damaged on its way");
+            bool is_hurt = report.counts[WEFT_SIM_HEADS_FLIPPED];
+            flipped += is_hurt;
+            found += is_told;
+            placed += is_told && strstr(report.text, "bit ") && strstr(report.text, "of byte");
+            unread += is_hurt && rc == 0;
+            if (is_told > is_hurt || (!is_told && rc) || one.told || one.damaged || one.untrue)
+                fprintf(stderr, "    replay by: flips scrawled %s 1 %" PRIu64 " (%s)\n", ways[w].name, seed, report.text);
+            CU_ASSERT(is_told <= is_hurt && (is_told || rc == 0));
+            CU_ASSERT(!one.told && !one.damaged && !one.untrue);
+        }
+    printf("\n    %u runs with a damaged header: %u told, %u of them with the bit, %u never read ", flipped, found, placed,
+           unread);
+    CU_ASSERT(found + unread == flipped && found > 100 && unread < 20 && placed > found / 2);
+}
+
+/* The same networks without checksums: the damage arrives, and nobody says a word. */
+static void unseen_without(void)
+{
+    static const struct {
+        const char *profile;
+        int way;
+    } nets[] = {{"flipped", WEFT_LARGE_COPY}, {"spoiled", WEFT_LARGE_GET}};
+    for (int n = 0; n < 2; n++) {
+        uint32_t damaged = 0;
+        for (uint64_t seed = 1; seed <= 12; seed++) {
+            weft_sim_report report;
+            tally one;
+            CU_ASSERT(run(nets[n].profile, nets[n].way, false, seed, &one, &report) == 0);
+            CU_ASSERT(one.told == 0 && one.missed == one.damaged);
+            damaged += one.damaged;
+        }
+        CU_ASSERT(damaged > 5);
+    }
+}
+
+/* Sound networks: not one false alarm. */
+static void none_where_none_is(void)
+{
+    static const char *const profiles[] = {"calm", "storm", "narrow", "torn", "copyonly", "tiny", "wild", "kernel", "lopsided",
+                                           "rails", "hca"};
+    for (size_t p = 0; p < sizeof profiles / sizeof *profiles; p++)
+        for (uint64_t seed = 1; seed <= 6; seed++) {
+            weft_sim_report report;
+            tally one;
+            CU_ASSERT(run(profiles[p], ways[seed % 4].way, true, seed, &one, &report) == 0);
+            CU_ASSERT(one.told == 0 && one.damaged == 0 && one.untrue == 0);
+        }
+}
+
+static int replay(char **argv)
+{
+    weft_sim_report report;
+    tally one;
+    int w = 0;
+    while (w < 3 && strcmp(argv[1], ways[w].name) != 0)
+        w++;
+    if (!weft_sim_profile_find(argv[0]))
+        return 2;
+    int rc = run(argv[0], ways[w].way, atoi(argv[2]), strtoull(argv[3], NULL, 10), &one, &report);
+    printf("%d: %u damaged, %u told, %u missed, %u misplaced, %u untrue\n", rc, one.damaged, one.told, one.missed, one.misplaced,
+           one.untrue);
+    return rc || one.missed || one.misplaced || one.untrue;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5)
+        return replay(argv + 1);
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("flipped bits", NULL, NULL);
+    CU_add_test(suite, "all are found", all_are_found);
+    CU_add_test(suite, "headers are found", headers_are_found);
+    CU_add_test(suite, "unseen without checksums", unseen_without);
+    CU_add_test(suite, "none where none is", none_where_none_is);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * legs: rendezvous in segments while things go wrong in the middle: the pair loses its right to move when some segments are lent
+ * already; a put fails while the sender's next segments are still being asked for. Both sides must end.
+ *     legs        runs all; a deadlock is a failure
+ */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "test/sim/crew.h"
+
+#define BYTES ((uint64_t)4 << 20) /* sixteen segments */
+
+static struct {
+    bool refuses;       /* the receiver is told in the middle that this pair may not move */
+    uint32_t fails_at;  /* the sender's put of this number fails; 0: none */
+    uint32_t puts;
+    int code[2];
+    bool is_right;
+} plot;
+
+static int failing_put(weft_port *port, weft_path *path, const weft_move *move)
+{
+    return ++plot.puts == plot.fails_at ? weft_fail(WEFT_E_KEY, "a planted failure") : weft_sim_ops.put(port, path, move);
+}
+
+static int receive(crew *crew, uint8_t *buf)
+{
+    weft_lane *lane = crew->world->lanes[0];
+    weft_req *req;
+    int rc = weft_irecv(crew->chan, 0, 1, buf, BYTES, crew_type(CREW_BYTE), &req);
+    if (rc)
+        return rc;
+    if (plot.refuses) {
+        while (!lane->counters[WEFT_COUNT_RNDV_PUT] || req->next < BYTES / 4)
+            weft_lane_poll(lane);
+        lane->peers[0]->no_move = true;
+    }
+    rc = weft_req_wait(req);
+    weft_req_free(req);
+    return rc;
+}
+
+static int program(int rank, void *arg)
+{
+    weft_port_ops ops = weft_sim_ops;
+    uint8_t *buf = calloc(1, BYTES), *sent = malloc(BYTES);
+    crew crew;
+    int rc = crew_open(&crew, 1);
+    (void)arg;
+    crew_fill(sent, 7, BYTES);
+    rc = rc ? rc : crew_barrier(&crew); /* they have met: a port is found by its table */
+    if (!rc && rank == 0) {
+        weft_peer *peer = crew.world->lanes[0]->peers[1];
+        weft_port *port = peer->path->port;
+        const weft_port_ops *own = port->ops;
+        ops.put = failing_put;
+        port->ops = &ops;
+        plot.code[0] = weft_send(crew.chan, 1, 1, sent, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD);
+        port->ops = own;
+    } else if (!rc) {
+        plot.code[1] = receive(&crew, buf);
+        plot.is_right = memcmp(buf, sent, BYTES) == 0;
+    }
+    rc = rc ? rc : crew_close(&crew);
+    free(buf);
+    free(sent);
+    return rc;
+}
+
+static int run(uint64_t seed)
+{
+    weft_sim_config config = {.ranks = 2, .seed = seed, .profile = weft_sim_profile_find(seed % 2 ? "calm" : "rails"),
+                              .is_quiet = true};
+    weft_knobs_load(false);
+    weft_knob.large_by = WEFT_LARGE_PUT;
+    weft_knob.pin = WEFT_PIN_PIPELINE;
+    plot.puts = 0;
+    plot.is_right = false;
+    plot.code[0] = plot.code[1] = 0;
+    return weft_sim_run(&config, program, NULL);
+}
+
+static void refused_in_the_middle(void)
+{
+    plot.fails_at = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        plot.refuses = true;
+        CU_ASSERT(run(seed) == 0 && !plot.code[0] && !plot.code[1] && plot.is_right);
+        CU_ASSERT(plot.puts > 0);
+    }
+    plot.refuses = false;
+}
+
+static void put_fails(void)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        for (plot.fails_at = 1; plot.fails_at <= 5; plot.fails_at++) {
+            CU_ASSERT(run(seed) == 0);
+            CU_ASSERT(plot.code[0] == WEFT_E_KEY && plot.code[1] == WEFT_E_KEY);
+        }
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("segments", NULL, NULL);
+    CU_add_test(suite, "moving is refused in the middle", refused_in_the_middle);
+    CU_add_test(suite, "a put fails", put_fails);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}

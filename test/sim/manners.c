@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * manners: does the simulator really do what its profiles say? Ports alone, without the library: each fault is looked at from
+ * both ends, and with the fault left out the same look finds nothing. Else whole-library runs over these profiles would show
+ * nothing.
+ */
+#include <CUnit/Basic.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "transports/sim/sim.h"
+
+#define RANKS 3
+#define AREA 65536
+
+typedef struct side {
+    weft_port *port;
+    weft_path *paths[RANKS];
+    uint32_t arrived, lost, ended;
+    int last_rc;
+    uint64_t arrived_ns[64];
+} side;
+
+typedef struct net {
+    weft_sim *sim;
+    side sides[RANKS];
+} net;
+
+static net now;
+static _Alignas(4096) uint8_t here[AREA], there[AREA];
+#define ALL (WEFT_RIGHT_READ | WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC)
+
+static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+{
+    side *me = owner;
+    (void)peer;
+    (void)head;
+    (void)body;
+    if (me->arrived < 64)
+        me->arrived_ns[me->arrived] = weft_sim_now_ns(now.sim);
+    me->arrived++;
+}
+
+static void up_done(void *owner, void *done, int rc)
+{
+    side *me = owner;
+    (void)done;
+    me->ended++;
+    me->last_rc = rc;
+}
+
+static void up_notified(void *owner, void *peer, uint32_t notify)
+{
+    (void)owner;
+    (void)peer;
+    (void)notify;
+}
+
+static void up_lost(void *owner, void *peer, int rc)
+{
+    side *me = owner;
+    (void)peer;
+    (void)rc;
+    me->lost++;
+}
+
+static void *up_greet(void *owner, const weft_name *who)
+{
+    (void)owner;
+    (void)who;
+    return NULL;
+}
+
+static void net_open(const weft_sim_profile *profile, uint64_t seed)
+{
+    static const weft_up up = {up_arrive, up_done, up_notified, up_lost, up_greet};
+    memset(&now, 0, sizeof now);
+    now.sim = weft_sim_open(profile, seed);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        weft_port_env env = {.owner = &now.sides[i], .up = &up, .self = {7, i, 0}, .segment = now.sim, .local_rank = -1};
+        CU_ASSERT_FATAL(weft_sim_ops.open(&env, &now.sides[i].port) == 0);
+    }
+    for (uint32_t i = 0; i < RANKS; i++)
+        for (uint32_t j = 0; j < RANKS; j++) {
+            weft_name who = {7, j, 0};
+            if (i != j)
+                CU_ASSERT_FATAL(weft_sim_ops.reach(now.sides[i].port, &who, NULL, 0, &now.sides[j], &now.sides[i].paths[j]) == 0);
+        }
+}
+
+static void net_close(void)
+{
+    for (uint32_t i = 0; i < RANKS; i++)
+        weft_sim_ops.close(now.sides[i].port);
+    weft_sim_close(now.sim);
+}
+
+static uint64_t counted(enum weft_sim_count which) { return weft_sim_counter(now.sim, which); }
+
+static void turn(void)
+{
+    for (uint32_t i = 0; i < RANKS; i++)
+        weft_sim_ops.poll(now.sides[i].port, 16);
+}
+
+static weft_region map(uint32_t rank, void *addr, uint64_t bytes, uint32_t rights)
+{
+    weft_region region = {0};
+    int rc = -1;
+    for (int i = 0; i < 100 && rc; i++)
+        rc = weft_sim_ops.map(now.sides[rank].port, addr, bytes, rights, WEFT_MEMORY_HOST, &region);
+    CU_ASSERT(rc == 0);
+    return region;
+}
+
+static int start(bool is_get, const weft_region *mine, const weft_region *theirs, uint64_t at, uint64_t bytes)
+{
+    weft_move move = {.local = here + at, .region = mine, .remote = (uintptr_t)there + at, .key = &theirs->key, .bytes = bytes,
+                      .done = &now};
+    weft_path *path = now.sides[0].paths[1];
+    return is_get ? weft_sim_ops.get(now.sides[0].port, path, &move) : weft_sim_ops.put(now.sides[0].port, path, &move);
+}
+
+static int send_one(uint32_t from, uint32_t to)
+{
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER}};
+    return weft_sim_ops.send(now.sides[from].port, now.sides[from].paths[to], &frame);
+}
+
+/* Watches lines of `to` change from 0 to 1: how often a later line stood there before an earlier one, and how often that was so
+ * before the end was told. */
+static uint32_t gaps_seen(const uint8_t *to, uint64_t bytes)
+{
+    uint32_t gaps = 0;
+    for (int i = 0; i < 2000 && !now.sides[0].ended; i++) {
+        bool missing = false, gap = false;
+        for (uint64_t at = 0; at < bytes; at += 64) {
+            gap |= missing && to[at];
+            missing |= !to[at];
+        }
+        gaps += gap;
+        turn();
+    }
+    CU_ASSERT(now.sides[0].ended == 1 && now.sides[0].last_rc == 0);
+    for (uint64_t at = 0; at < bytes; at++)
+        if (to[at] != 1) {
+            CU_FAIL("a line never came");
+            break;
+        }
+    return gaps;
+}
+
+static void lines_in_any_order(void)
+{
+    for (int torn = 0; torn < 2; torn++)
+        for (int is_get = 0; is_get < 2; is_get++) {
+            weft_sim_profile profile = {.name = "own", .delay_ns = 30000, .torn = torn, .local_keys = true};
+            net_open(&profile, 5);
+            weft_region mine = map(0, here, AREA, 0), theirs = map(1, there, AREA, ALL);
+            memset(here, !is_get, AREA);
+            memset(there, is_get, AREA);
+            CU_ASSERT(start(is_get, &mine, &theirs, 0, 8192) == 0);
+            uint32_t gaps = gaps_seen(is_get ? here : there, 8192);
+            CU_ASSERT(torn ? gaps > 3 && counted(WEFT_SIM_TORN) == 1 : gaps == 0 && counted(WEFT_SIM_TORN) == 0);
+            net_close();
+        }
+}
+
+static void pins_cost_time(void)
+{
+    weft_sim_profile profile = {.name = "own", .delay_ns = 10, .pins = true, .pin_ns = 5000, .pin_page_ns = 100};
+    weft_region region;
+    net_open(&profile, 1);
+    CU_ASSERT(now.sides[0].port->caps.pins);
+    uint64_t before = weft_sim_now_ns(now.sim);
+    CU_ASSERT(weft_sim_ops.map(now.sides[0].port, here, 8 * 4096, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(weft_sim_now_ns(now.sim) - before == 5000 + 8 * 100);
+    CU_ASSERT(weft_sim_ops.map(now.sides[0].port, here + 4095, 2, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(weft_sim_now_ns(now.sim) - before == 2 * 5000 + 10 * 100); /* two bytes on two pages */
+    CU_ASSERT(counted(WEFT_SIM_PIN_NS) == 2 * 5000 + 10 * 100 && counted(WEFT_SIM_MAPS) == 2);
+    net_close();
+}
+
+static void limits_hold(void)
+{
+    for (int told = 0; told < 2; told++) {
+        weft_sim_profile profile = {.name = "own", .delay_ns = 10, .pins = true, .pin_bytes = 20000, .pin_regions = 3,
+                                    .limits_told = told};
+        weft_region regions[4];
+        net_open(&profile, 1);
+        weft_port *port = now.sides[0].port;
+        CU_ASSERT(port->caps.pin_bytes == (told ? 20000 : 0) && port->caps.pin_regions == (told ? 3 : 0));
+        for (int i = 0; i < 3; i++)
+            CU_ASSERT(weft_sim_ops.map(port, here, 4096, 0, WEFT_MEMORY_HOST, &regions[i]) == 0);
+        CU_ASSERT(weft_sim_ops.map(port, here, 4096, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOSPACE);
+        CU_ASSERT(weft_sim_ops.unmap(port, &regions[1]) == 0);
+        CU_ASSERT(weft_sim_ops.map(port, here, 12000, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOMEM);
+        CU_ASSERT(weft_sim_ops.map(port, here, 11000, 0, WEFT_MEMORY_HOST, &regions[3]) == 0);
+        CU_ASSERT(counted(WEFT_SIM_MAPS_REFUSED) == 2);
+        net_close();
+    }
+}
+
+/* Twenty moves of one flow: how many overtook an older one. */
+static uint64_t overtaken(uint8_t rails)
+{
+    weft_sim_profile profile = {.name = "own", .delay_ns = 8000, .rails = rails};
+    net_open(&profile, 9);
+    CU_ASSERT(now.sides[0].port->caps.rails == rails);
+    weft_region theirs = map(1, there, AREA, ALL);
+    for (uint64_t i = 0; i < 20; i++)
+        CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
+    while (now.sides[0].ended < 20)
+        turn();
+    uint64_t count = counted(WEFT_SIM_OVERTAKEN);
+    net_close();
+    return count;
+}
+
+static void rails_overtake(void)
+{
+    CU_ASSERT(overtaken(1) == 0);
+    CU_ASSERT(overtaken(3) > 3);
+    CU_ASSERT(overtaken(0) > 3);
+}
+
+/* The longest silence on a link that is fed all the time. */
+static uint64_t longest_silence(uint32_t flap_ns)
+{
+    weft_sim_profile profile = {.name = "own", .delay_ns = 500, .flap_every_ns = flap_ns ? 40000 : 0, .flap_ns = flap_ns};
+    uint64_t longest = 0;
+    net_open(&profile, 3);
+    while (now.sides[1].arrived < 60) {
+        if (counted(WEFT_SIM_FRAMES) < 60)
+            send_one(0, 1);
+        for (int i = 0; i < 8; i++)
+            turn();
+    }
+    for (int i = 1; i < 60; i++)
+        if (now.sides[1].arrived_ns[i] - now.sides[1].arrived_ns[i - 1] > longest)
+            longest = now.sides[1].arrived_ns[i] - now.sides[1].arrived_ns[i - 1];
+    CU_ASSERT((counted(WEFT_SIM_FLAPPED) > 2) == (flap_ns != 0));
+    net_close();
+    return longest;
+}
+
+static void links_flap(void)
+{
+    CU_ASSERT(longest_silence(20000) > 18000);
+    CU_ASSERT(longest_silence(0) < 10000);
+}
+
+static void queues_fill(void)
+{
+    weft_sim_profile profile = {.name = "own", .delay_ns = 100, .queue = 3};
+    net_open(&profile, 1);
+    weft_region theirs = map(1, there, AREA, ALL);
+    for (uint64_t i = 0; i < 3; i++)
+        CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
+    for (int i = 0; i < 100; i++)
+        weft_sim_ops.poll(now.sides[1].port, 16); /* time passes, all is over there, but nobody looked here */
+    CU_ASSERT(start(false, NULL, &theirs, 0, 100) == WEFT_AGAIN);
+    CU_ASSERT(counted(WEFT_SIM_QUEUE_FULL) == 1 && now.sides[0].ended == 0);
+    weft_sim_ops.poll(now.sides[0].port, 1);
+    CU_ASSERT(now.sides[0].ended == 1 && start(false, NULL, &theirs, 0, 100) == 0);
+    net_close();
+}
+
+static void arms_are_refused(void)
+{
+    weft_sim_profile profile = {.name = "own", .delay_ns = 100, .arm_again_permille = 500};
+    uint32_t in_a_row = 0, most = 0, armed = 0;
+    net_open(&profile, 1);
+    for (int i = 0; i < 300; i++) {
+        weft_bell bell;
+        int rc = weft_sim_ops.arm(now.sides[0].port, &bell);
+        in_a_row = rc == WEFT_AGAIN ? in_a_row + 1 : 0;
+        most = in_a_row > most ? in_a_row : most;
+        armed += rc == 0;
+        if (rc == 0)
+            weft_sim_ops.disarm(now.sides[0].port);
+    }
+    CU_ASSERT(most > 1 && most <= 4 && armed > 50 && counted(WEFT_SIM_ARMS_REFUSED) == 300 - armed);
+    net_close();
+}
+
+/* Of many arrivals at an armed port, some ring and some do not; then the bell says within which time to look. */
+static void some_do_not_ring(void)
+{
+    weft_sim_profile profile = {.name = "own", .delay_ns = 100, .unrung_permille = 300, .timer_ns = 7000};
+    uint32_t rung = 0;
+    net_open(&profile, 1);
+    for (uint32_t i = 0; i < 100; i++) {
+        weft_bell bell;
+        CU_ASSERT(weft_sim_ops.arm(now.sides[1].port, &bell) == 0 && bell.within_ns == 7000);
+        send_one(0, 1);
+        for (int k = 0; k < 20; k++)
+            weft_sim_ops.poll(now.sides[0].port, 1);
+        rung += *bell.futex != bell.value;
+        weft_sim_ops.poll(now.sides[1].port, 16);
+        weft_sim_ops.disarm(now.sides[1].port);
+    }
+    CU_ASSERT(now.sides[1].arrived == 100 && rung > 50 && rung < 90 && counted(WEFT_SIM_UNRUNG) == 100 - rung);
+    net_close();
+}
+
+static void ways_break(void)
+{
+    weft_sim_profile profile = {.name = "own", .delay_ns = 1000, .cut_permille = 200};
+    uint32_t posted = 0, refused = 0;
+    net_open(&profile, 1);
+    weft_region theirs = map(1, there, AREA, ALL);
+    for (int i = 0; i < 3000 && !refused; i++) {
+        int rc = start(false, NULL, &theirs, 0, 100);
+        posted += rc == 0;
+        refused += rc == WEFT_E_PEER;
+        turn();
+    }
+    for (int i = 0; i < 1000; i++)
+        turn();
+    CU_ASSERT(refused == 1 && posted > 0 && now.sides[0].ended == posted); /* each told, also those that failed */
+    CU_ASSERT(now.sides[0].last_rc == WEFT_E_PEER && counted(WEFT_SIM_CUT) == 1);
+    CU_ASSERT(now.sides[0].lost == 1 && now.sides[1].lost == 1 && now.sides[2].lost == 0);
+    CU_ASSERT(send_one(1, 0) == WEFT_E_PEER);
+    CU_ASSERT(send_one(2, 0) == 0 && send_one(2, 1) == 0); /* others go on */
+    for (int i = 0; i < 1000; i++)
+        turn();
+    CU_ASSERT(now.sides[0].arrived == 1 && now.sides[1].arrived == 1);
+    net_close();
+}
+
+static uint32_t wrong_bits(const uint8_t *at, uint64_t bytes)
+{
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < bytes; i++)
+        count += (uint32_t)__builtin_popcount(at[i]);
+    return count;
+}
+
+static void moves_are_flipped(void)
+{
+    for (int is_get = 0; is_get < 2; is_get++)
+        for (int prompt = 0; prompt < 2; prompt++)
+            for (int torn = 0; torn < 2; torn++) {
+                weft_sim_profile profile = {.name = "own", .delay_ns = 100, .flip_move_permille = 1000, .torn = torn,
+                                            .prompt_permille = prompt ? 1000 : 0};
+                net_open(&profile, 4);
+                weft_region theirs = map(1, there, AREA, ALL);
+                memset(here, 0, AREA);
+                memset(there, 0, AREA);
+                CU_ASSERT(start(is_get, NULL, &theirs, 0, 1000) == 0);
+                for (int i = 0; i < 100; i++)
+                    turn();
+                CU_ASSERT(now.sides[0].ended == 1 && counted(WEFT_SIM_MOVES_FLIPPED) == 1);
+                CU_ASSERT(wrong_bits(is_get ? here : there, AREA) == 1 && wrong_bits(is_get ? there : here, AREA) == 0);
+                net_close();
+            }
+}
+
+static void *map_and_unmap(void *arg)
+{
+    uint32_t *rounds = arg;
+    for (*rounds = 0; *rounds < 3000; (*rounds)++) {
+        weft_region region;
+        weft_port *port = now.sides[1].port;
+        if (weft_sim_ops.map(port, there + *rounds % 1000, 4096, ALL, WEFT_MEMORY_HOST, &region) ||
+            weft_sim_ops.unmap(port, &region))
+            break;
+    }
+    return NULL;
+}
+
+/* A helper maps while moves ask keys; what that costs is paid at the port's next poll. */
+static void any_thread_maps(void)
+{
+    weft_sim_profile profile = {.name = "own", .delay_ns = 100, .pins = true, .pin_ns = 10};
+    pthread_t thread;
+    uint32_t rounds = 0, started = 0;
+    net_open(&profile, 1);
+    weft_region theirs = map(1, there, AREA, ALL);
+    CU_ASSERT(pthread_create(&thread, NULL, map_and_unmap, &rounds) == 0);
+    for (uint32_t i = 0; i < 3000; i++) {
+        started += start(false, NULL, &theirs, 0, 64) == 0;
+        turn();
+    }
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 200; i++)
+        turn();
+    CU_ASSERT(rounds == 3000 && started > 2000 && now.sides[0].ended == started && now.sides[0].last_rc == 0);
+    CU_ASSERT(counted(WEFT_SIM_PIN_NS) == 3001 * 10 && counted(WEFT_SIM_KEYS_REFUSED) == 0);
+    net_close();
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {{"lines in any order", lines_in_any_order}, {"pins cost time", pins_cost_time}, {"limits hold", limits_hold},
+             {"rails overtake", rails_overtake}, {"links flap", links_flap}, {"queues fill", queues_fill},
+             {"arms are refused", arms_are_refused}, {"some do not ring", some_do_not_ring}, {"ways break", ways_break},
+             {"moves are flipped", moves_are_flipped}, {"any thread maps", any_thread_maps}};
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("the simulator's manners", NULL, NULL);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        CU_add_test(suite, tests[i].name, tests[i].run);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}
