@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * uring: the contract suite over the software HCA, and what only it can show: registrations are pins, so that one whose memory
+ * was unmapped delivers the old pages; limits on locked memory; peers in other processes, served while they sleep, and their
+ * death. A program of its own because the HCA is a thread: an empty poll lets it run. Skipped (77) where io_uring is refused.
+ */
+#include <CUnit/Basic.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/contract/rig.h"
+#include "transports/uring/uring.h"
+
+#define AREA (3u << 20) /* several chunks */
+#define HANG_S 170
+
+static const rig_row row = {.name = "uring", .ops = &weft_uring_ops, .seed = 21};
+
+static int poll_patiently(weft_port *port, int budget)
+{
+    int events = weft_uring_ops.poll(port, budget);
+    if (!events)
+        usleep(2);
+    return events;
+}
+
+static void make_patient(weft_port *port)
+{
+    static weft_port_ops patient;
+    patient = *port->ops;
+    patient.poll = poll_patiently;
+    port->ops = &patient;
+}
+
+static void run_named(void)
+{
+    rig_run_named(&row);
+}
+
+static uint8_t *pages(uint64_t bytes, void *at)
+{
+    return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+}
+
+static int transfer(weft_rig *rig, void *local, const weft_region *region, const void *remote, const weft_key *key,
+                    uint64_t bytes, bool is_get)
+{
+    return rig_move_wait(rig->a, (weft_move){.local = local, .region = region, .remote = (uintptr_t)remote, .key = key,
+                                             .bytes = bytes}, is_get);
+}
+
+/* The point of it all. Memory that is unmapped and mapped anew at the same address is other memory, whatever its address says. */
+static void stale_pins_show(void)
+{
+    weft_rig *rig = rig_open(&row, false);
+    uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
+    weft_region near, far;
+    rig_pattern(theirs, 1, AREA);
+    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0);
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, &far) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0 && rig_is_pattern(ours, 1, AREA));
+    CHECK(pages(AREA, theirs) == theirs);
+    rig_pattern(theirs, 2, AREA);
+    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0);
+    CHECK(rig_is_pattern(ours, 1, AREA)); /* the old page, and not what stands there now */
+    rig_pattern(ours, 3, AREA);
+    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, false) == 0);
+    CHECK(rig_is_pattern(theirs, 2, AREA)); /* nor does a put reach it */
+    CHECK(weft_uring_ops.unmap(rig->b->port, &far) == 0);
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, &far) == 0); /* registered anew: all is well */
+    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA));
+    CHECK(madvise(theirs, AREA, MADV_DONTNEED) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA) && theirs[0] == 0);
+    CHECK(weft_uring_ops.unmap(rig->b->port, &far) == 0 && weft_uring_ops.unmap(rig->a->port, &near) == 0);
+    rig_close(rig);
+    munmap(ours, AREA);
+    munmap(theirs, AREA);
+}
+
+/* Long moves cross the staging file chunk by chunk, several at a time, at odd places. */
+static void long_moves(void)
+{
+    weft_rig *rig = rig_open(&row, false);
+    uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
+    weft_region near, far;
+    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0);
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, &far) == 0);
+    for (uint32_t i = 0; i < 12; i++) {
+        uint64_t from = rig_random(rig) % 5000, to = rig_random(rig) % 5000;
+        uint64_t bytes = AREA - 5000 - rig_random(rig) % (i < 6 ? 100 : AREA - 5000);
+        memset(ours, 0, AREA);
+        rig_pattern(theirs, i, AREA);
+        CHECK(transfer(rig, ours + to, &near, theirs + from, &far.key, bytes, true) == 0);
+        CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && ours[to + bytes] == 0);
+        rig_pattern(ours, 100 + i, AREA);
+        CHECK(transfer(rig, ours + to, &near, theirs + from, &far.key, bytes, false) == 0);
+        CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && theirs[from + bytes] == rig_byte(i, from + bytes));
+    }
+    CHECK(weft_uring_ops.unmap(rig->b->port, &far) == 0 && weft_uring_ops.unmap(rig->a->port, &near) == 0);
+    rig_close(rig);
+    munmap(ours, AREA);
+    munmap(theirs, AREA);
+}
+
+/* A flush is told after the puts before it, also when these take long. */
+static void flush_waits_long(void)
+{
+    weft_rig *rig = rig_open(&row, false);
+    uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
+    weft_region near, far;
+    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0 && rig_map(rig->b, theirs, AREA, WEFT_RIGHT_WRITE, &far) == 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        rig_done put = {0, 0}, flush = {0, 0};
+        weft_move move = {.local = ours, .region = &near, .remote = (uintptr_t)theirs, .key = &far.key, .bytes = AREA,
+                          .done = &put};
+        rig_pattern(ours, i, AREA);
+        CHECK(rig_move(rig->a, &move, false) == 0 && rig_flush(rig->a, i & 1, &flush) == 0);
+        CHECK(rig_until(rig, &flush.times, 1));
+        CHECK(put.times == 1 && put.rc == 0 && flush.rc == 0 && rig_is_pattern(theirs, i, AREA));
+    }
+    CHECK(weft_uring_ops.unmap(rig->b->port, &far) == 0 && weft_uring_ops.unmap(rig->a->port, &near) == 0);
+    rig_close(rig);
+    munmap(ours, AREA);
+    munmap(theirs, AREA);
+}
+
+/* What cannot be pinned says so and costs nothing. */
+static void refuses_to_pin(void)
+{
+    weft_rig *rig = rig_open(&row, false);
+    weft_port *port = rig->a->port;
+    uint8_t *fixed = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    weft_region region;
+    CHECK(weft_uring_ops.map(port, fixed, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
+    munmap(fixed, 4096);
+    CHECK(weft_uring_ops.map(port, fixed, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
+    CHECK(weft_uring_ops.map(port, fixed, URING_REGION_MAX + 1, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
+    CHECK(((uring_port *)port)->pins.keys.live == 0);
+    uint8_t *page = pages(4096, NULL);
+    uint32_t count = 0;
+    weft_region *regions = calloc(URING_REGIONS + 1, sizeof *regions);
+    while (count <= URING_REGIONS && weft_uring_ops.map(port, page, 64, 0, WEFT_MEMORY_HOST, &regions[count]) == 0)
+        count++;
+    CHECK(count == URING_REGIONS);
+    CHECK(weft_uring_ops.map(port, page, 64, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_NOSPACE);
+    while (count)
+        CHECK(weft_uring_ops.unmap(port, &regions[--count]) == 0);
+    free(regions);
+    munmap(page, 4096);
+    rig_close(rig);
+}
+
+/* In a child: no right to lock memory beyond the limit. 0 when all is as it should be. */
+static int pin_as_nobody(void)
+{
+    static const weft_up up;
+    const weft_port_env env = {.up = &up, .self = {1, 2, 0}, .local_rank = -1};
+    struct rlimit limit = {1 << 20, 1 << 20};
+    weft_port *port;
+    weft_region region[3];
+    uint8_t *area = pages(4 << 20, NULL);
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) || (geteuid() == 0 && setresuid(64999, 64999, 64999)))
+        return 77;
+    if (weft_uring_ops.open(&env, &port))
+        return 77;
+    if (port->caps.pin_bytes != 1 << 20)
+        return 1;
+    if (weft_uring_ops.map(port, area, 2 << 20, 0, WEFT_MEMORY_HOST, &region[0]) != WEFT_E_NOSPACE)
+        return 2;
+    if (weft_uring_ops.map(port, area, 3 << 18, 0, WEFT_MEMORY_HOST, &region[0]))
+        return 77; /* others of this user pin memory at the moment */
+    if (weft_uring_ops.map(port, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]) != WEFT_E_NOSPACE)
+        return 3;
+    if (weft_uring_ops.unmap(port, &region[0]))
+        return 4;
+    for (int tries = 0; weft_uring_ops.map(port, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]); tries++) {
+        if (tries == 300)
+            return 5;
+        usleep(10000); /* older kernels give pins back a moment later */
+    }
+    return weft_uring_ops.unmap(port, &region[1]) ? 6 : 0;
+}
+
+static void locked_memory_is_limited(void)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(pin_as_nobody());
+    waitpid(child, &status, 0);
+    CU_ASSERT(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
+    if (WIFEXITED(status) && WEXITSTATUS(status))
+        printf(" code %d ", WEXITSTATUS(status));
+}
+
+/* -- two processes -- */
+
+typedef struct offer { /* through a pipe */
+    uring_card card;
+    weft_key key;
+    uint64_t addr;
+} offer;
+
+typedef struct far_side {
+    weft_port *port;
+    weft_path *path;
+    weft_name other;
+    uint32_t arrived, wrong, losts;
+    bool has_bye;
+} far_side;
+
+static void far_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+{
+    far_side *me = owner;
+    me->wrong += peer != me || head->seq != me->arrived++ || !rig_is_pattern(body, head->seq, head->bytes);
+    me->has_bye |= head->kind == WEFT_FRAME_BYE;
+}
+
+static void far_done(void *owner, void *done, int rc)
+{
+    (void)owner;
+    *(int *)done = rc ? rc : 1;
+}
+
+static void far_notified(void *owner, void *peer, uint32_t notify)
+{
+    (void)owner;
+    (void)peer;
+    (void)notify;
+}
+
+static void far_lost(void *owner, void *peer, int rc)
+{
+    far_side *me = owner;
+    me->losts++;
+    me->wrong += peer != me || rc >= 0;
+}
+
+static void *far_greet(void *owner, const weft_name *who)
+{
+    (void)owner;
+    (void)who;
+    return NULL; /* both reach before they send */
+}
+
+static bool far_open(far_side *me, uint32_t rank)
+{
+    static const weft_up up = {far_arrive, far_done, far_notified, far_lost, far_greet};
+    const weft_port_env env = {.owner = me, .up = &up, .self = {78, rank, 0}, .local_rank = -1};
+    *me = (far_side){.other = {78, 1 - rank, 0}};
+    return weft_uring_ops.open(&env, &me->port) == 0;
+}
+
+/* Polls, and sleeps on the bell when there is nothing. */
+static void far_wait(far_side *me)
+{
+    weft_bell bell = {.fd = -1};
+    if (weft_uring_ops.poll(me->port, 16))
+        return;
+    weft_uring_ops.arm(me->port, &bell);
+    if (weft_uring_ops.poll(me->port, 16) == 0) {
+        struct pollfd fd = {.fd = bell.fd, .events = POLLIN};
+        me->wrong += poll(&fd, 1, bell.within_ns ? 1 : 3000) == 0 && !bell.within_ns && weft_uring_ops.poll(me->port, 16) > 0;
+    }
+    weft_uring_ops.disarm(me->port);
+}
+
+static int far_send(far_side *me, uint32_t seq, enum weft_frame_kind kind)
+{
+    uint8_t body[512];
+    weft_frame frame = {.head = {.seq = seq, .kind = kind, .bytes = seq % 500}, .body = body};
+    int rc;
+    rig_pattern(body, seq, frame.head.bytes);
+    while ((rc = weft_uring_ops.send(me->port, me->path, &frame)) == WEFT_AGAIN)
+        far_wait(me);
+    return rc;
+}
+
+enum { SERVES_WELL, SENDS_AND_DIES, KEEPS_SILENT };
+#define LAST_FRAMES 40
+
+/* The child: offers an area, never looks at it, sends, and waits for the end; or does less. */
+static int far_serve(int in, int out, int manner)
+{
+    static far_side me;
+    offer mine = {.addr = 0}, theirs;
+    uint8_t *area = pages(AREA, NULL);
+    weft_region region;
+    size_t bytes = sizeof mine.card;
+    alarm(HANG_S);
+    rig_pattern(area, 5, AREA);
+    if (!far_open(&me, 1) || me.port->ops->card(me.port, &mine.card, &bytes) ||
+        me.port->ops->map(me.port, area, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region))
+        return 2;
+    mine.key = region.key;
+    mine.addr = (uintptr_t)area;
+    if (write(out, &mine, sizeof mine) != sizeof mine || read(in, &theirs, sizeof theirs) != sizeof theirs)
+        return 3;
+    if (me.port->ops->reach(me.port, &me.other, &theirs.card, sizeof theirs.card, &me, &me.path))
+        return 4;
+    for (uint32_t i = 0; manner != KEEPS_SILENT && i < (manner == SERVES_WELL ? 3000 : LAST_FRAMES); i++)
+        if (far_send(&me, i, WEFT_FRAME_EAGER))
+            return 5;
+    if (manner == SENDS_AND_DIES)
+        return 0;
+    sleep(1); /* in the meantime the HCA works */
+    while (!me.has_bye)
+        far_wait(&me);
+    while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)
+        far_wait(&me);
+    me.port->ops->unmap(me.port, &region);
+    me.port->ops->close(me.port);
+    return me.wrong ? 6 : me.losts ? 7 : !rig_is_pattern(area, 6, AREA);
+}
+
+static pid_t far_meet(far_side *me, offer *theirs, int manner)
+{
+    int there[2], back[2];
+    offer mine = {.addr = 0};
+    size_t bytes = sizeof mine.card;
+    CU_ASSERT_FATAL(pipe(there) == 0 && pipe(back) == 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(far_serve(there[0], back[1], manner));
+    CU_ASSERT_FATAL(far_open(me, 0) && me->port->ops->card(me->port, &mine.card, &bytes) == 0);
+    CU_ASSERT_FATAL(read(back[0], theirs, sizeof *theirs) == sizeof *theirs);
+    CU_ASSERT_FATAL(write(there[1], &mine, sizeof mine) == sizeof mine);
+    CU_ASSERT_FATAL(me->port->ops->reach(me->port, &me->other, &theirs->card, sizeof theirs->card, me, &me->path) == 0);
+    for (int i = 0; i < 2; i++) {
+        close(there[i]);
+        close(back[i]);
+    }
+    return child;
+}
+
+static int far_move(far_side *me, uint8_t *local, const weft_region *region, const offer *theirs, bool is_get)
+{
+    int told = 0;
+    weft_move move = {.local = local, .region = region, .remote = theirs->addr, .key = &theirs->key, .bytes = AREA,
+                      .done = &told};
+    int rc = is_get ? me->port->ops->get(me->port, me->path, &move) : me->port->ops->put(me->port, me->path, &move);
+    while (rc == 0 && !told)
+        far_wait(me);
+    return rc ? rc : told == 1 ? 0 : told;
+}
+
+static void two_processes(void)
+{
+    static far_side me;
+    offer theirs;
+    int status;
+    uint8_t *area = pages(AREA, NULL);
+    weft_region region;
+    pid_t child = far_meet(&me, &theirs, SERVES_WELL);
+    CU_ASSERT(me.port->ops->map(me.port, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
+    while (me.arrived < 3000)
+        far_wait(&me);
+    CU_ASSERT(far_move(&me, area, &region, &theirs, true) == 0 && rig_is_pattern(area, 5, AREA));
+    rig_pattern(area, 6, AREA);
+    CU_ASSERT(far_move(&me, area, &region, &theirs, false) == 0);
+    CU_ASSERT(far_send(&me, 0, WEFT_FRAME_BYE) == 0);
+    waitpid(child, &status, 0);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status))
+        printf(" child's code %d ", WEXITSTATUS(status));
+    CU_ASSERT(me.wrong == 0 && me.losts == 0);
+    CU_ASSERT(me.port->ops->unmap(me.port, &region) == 0);
+    while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)
+        far_wait(&me);
+    CU_ASSERT(me.losts == 0);
+    me.port->ops->close(me.port);
+    munmap(area, AREA);
+}
+
+/* Killed at any moment: moves end with an error or well, frames come from the first on without a gap, lost is told once. */
+static void killed_at(unsigned moment_us, int manner)
+{
+    static far_side me;
+    offer theirs;
+    int rc = 0;
+    uint8_t *area = pages(AREA, NULL);
+    weft_region region;
+    pid_t child = far_meet(&me, &theirs, manner);
+    time_t end = time(NULL) + 20;
+    CU_ASSERT(me.port->ops->map(me.port, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
+    pid_t killer = fork();
+    if (killer == 0) {
+        usleep(moment_us);
+        kill(child, SIGKILL);
+        _exit(0);
+    }
+    while (rc == 0 && time(NULL) < end)
+        rc = far_move(&me, area, &region, &theirs, true);
+    CU_ASSERT(rc == WEFT_E_PEER);
+    while (!me.losts && time(NULL) < end)
+        far_wait(&me);
+    waitpid(child, NULL, 0);
+    waitpid(killer, NULL, 0);
+    for (int i = 0; i < 100; i++)
+        weft_uring_ops.poll(me.port, 16);
+    CU_ASSERT(me.losts == 1 && me.wrong == 0);
+    weft_frame frame = {.head = {.bytes = 0}};
+    CU_ASSERT(me.port->ops->send(me.port, me.path, &frame) == WEFT_E_PEER);
+    CU_ASSERT(me.port->ops->unmap(me.port, &region) == 0);
+    me.port->ops->close(me.port); /* the dead are not left */
+    munmap(area, AREA);
+}
+
+static void killed(void)
+{
+    for (unsigned i = 0; i < 8; i++)
+        killed_at(i * 1300, SERVES_WELL);
+    killed_at(20000, KEEPS_SILENT); /* no frame ever went either way: only moves can tell */
+}
+
+/* A socket of ours to the peer ends at once with it; what it had sent is still to be read, even to be accepted. */
+static void last_frames_come_first(void)
+{
+    static far_side me;
+    offer theirs;
+    int status;
+    weft_frame frame = {.head = {.bytes = 0}};
+    pid_t child = far_meet(&me, &theirs, SENDS_AND_DIES);
+    time_t end = time(NULL) + 20;
+    CU_ASSERT(me.port->ops->send(me.port, me.path, &frame) == 0);
+    waitpid(child, &status, 0);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    while (!me.losts && time(NULL) < end)
+        weft_uring_ops.poll(me.port, 1);
+    CU_ASSERT(me.losts == 1 && me.arrived == LAST_FRAMES && me.wrong == 0);
+    me.port->ops->close(me.port);
+}
+
+/* --why: only whether it can be tried here; for test/stress. */
+int main(int argc, char **argv)
+{
+    const char *why = weft_uring_ops.absent();
+    if (why) {
+        printf("skipped: %s\n", why);
+        return 77;
+    }
+    if (argc > 1 && strcmp(argv[1], "--why") == 0)
+        return 0;
+    prctl(PR_SET_TIMERSLACK, 1000);
+    alarm(HANG_S);
+    rig_patch = make_patient;
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("uring", NULL, NULL);
+    rig_add_rooms(suite, NULL, run_named);
+    CU_add_test(suite, "stale-pins-show", stale_pins_show);
+    CU_add_test(suite, "long-moves", long_moves);
+    CU_add_test(suite, "flush-waits-long", flush_waits_long);
+    CU_add_test(suite, "refuses-to-pin", refuses_to_pin);
+    CU_add_test(suite, "locked-memory-is-limited", locked_memory_is_limited);
+    CU_add_test(suite, "two-processes", two_processes);
+    CU_add_test(suite, "killed", killed);
+    CU_add_test(suite, "last-frames-come-first", last_frames_come_first);
+    CU_basic_set_mode(getenv("CONTRACT_VERBOSE") ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The long form, by hand: by-hand.sh [MINUTES]: all stress tests again and again with new seeds, longer runs, up to four ranks.
+# WEFT_TEST_BUILD, MPIRUN, MPICC as test/run sets them.
+here=$(cd "$(dirname "$0")" && pwd)
+end=$(($(date +%s) + 60 * ${1:-30}))
+round=0
+while [ "$(date +%s)" -lt $end ]; do
+    round=$((round + 1))
+    export WEFT_TEST_STRESS_SEED=$((RANDOM * 32768 + RANDOM)) WEFT_TEST_STRESS_SECONDS=20
+    export WEFT_TEST_STRESS_RANKS=$((2 + round % 3))
+    echo "-- round $round: $WEFT_TEST_STRESS_RANKS ranks, seed $WEFT_TEST_STRESS_SEED"
+    for test in oracle allocators watches; do
+        WEFT_TEST_STRESS_QUIET=1 "$here/$test" || { [ $? = 77 ] && exit 77; exit 1; }
+    done
+done
+echo "ok: $round rounds"

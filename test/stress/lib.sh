@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the stress tests share: builds churn, and runs it over the software HCA (transports/uring) whose registrations are real
+# pins.
+# A test ends with 0 (ok), 1 (not ok) or 77 (cannot be tried here).
+here=$(cd "$(dirname "$0")" && pwd)
+mpirun=${MPIRUN:-$(command -v mpirun)}
+mpicc=${MPICC:-$(command -v mpicc)}
+built=${WEFT_TEST_BUILD:-$here/../../_build}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+case $("$mpirun" --version 2>/dev/null) in
+*Weft*) ;;
+*) echo "skip: no mpirun of Weft (MPIRUN)"; exit 77 ;;
+esac
+[ -e "$built/.libs/uring.so" ] || { echo "skip: no uring.so: liburing was missing at configure time?"; exit 77; }
+reason=$("$built/test/contract/uring" --why) || { echo "skip: ${reason#skipped: }"; exit 77; }
+"$mpicc" -O2 -g -std=gnu11 -Wall -D_GNU_SOURCE "$here"/churn.c "$here"/blocks.c "$here"/hammer.c -o "$tmp/churn" -lpthread ||
+    exit 1
+"$mpicc" -O2 -g -std=gnu11 -Wall -D_GNU_SOURCE -fPIC -shared "$here"/deaf.c -o "$tmp/deaf.so" -ldl || exit 1
+"$mpicc" -O2 -g -std=gnu11 -Wall "$here"/refuse.c -o "$tmp/refuse" || exit 1
+export WEFT_MODULES=$built/.libs WEFT_TRANSPORTS=self,uring WEFT_COUNTERS=1
+ranks=${WEFT_TEST_STRESS_RANKS:-2}
+seed=${WEFT_TEST_STRESS_SEED:-$(($(date +%s) / 60))}
+
+# Where it is refused nothing is kept; then only WEFT_PIN_WATCH=interpose keeps anything.
+has_fault=no
+"$(dirname "$mpirun")/weft-info" --registration 2>/dev/null | grep -Eq 'userfaultfd +in force' && has_fault=yes
+
+# Pins, per rank: what the cache counted.
+show_counts()
+{
+    grep -E "^(churn: rank|churn: [0-9])|hits|pin" "$tmp/out" | sed 's/^/    /'
+}
+
+# churn LABEL CODE PATTERN [VARIABLE=VALUE...] -- ARGUMENT...: runs it; the exit code must be CODE, and PATTERN in the output.
+# $within: what mpirun is run by.
+within=
+churn()
+{
+    local label=$1 code=$2 pattern=$3 got
+    local -a variables=()
+    shift 3
+    while [ "$1" != -- ]; do
+        variables+=("$1")
+        shift
+    done
+    shift
+    env "${variables[@]}" timeout 100 $within "$mpirun" -n "$ranks" "$tmp/churn" -r "$seed" "$@" >"$tmp/out" 2>&1 </dev/null
+    got=$?
+    if [ "$got" != "$code" ] || ! grep -Eq -- "$pattern" "$tmp/out"; then
+        echo "not ok: $label gave $got (wanted $code, and /$pattern/); again:"
+        echo "    WEFT_TEST_STRESS_SEED=$seed ${variables[*]} ${within##*/} churn $*"
+        tail -30 "$tmp/out" | sed 's/^/    /'
+        failed=1
+        return 1
+    fi
+    echo "ok: $label, seed $seed"
+    [ -n "${WEFT_TEST_STRESS_QUIET:-}" ] || show_counts
+}
+
+# Of the last churn: nothing was found in the cache, and something was looked for.
+expect_nothing_kept()
+{
+    grep -q pin_misses "$tmp/out" && ! grep -q pin_hits "$tmp/out" && return
+    echo "not ok: registrations were kept that nobody watches"
+    show_counts
+    failed=1
+}
+
+# The shared object of another allocator, or nothing.
+allocator()
+{
+    ldconfig -p | awk -v name="$1" 'index($1, name) == 1 { print $NF; exit }'
+}
+finish() { exit $failed; }

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * uring: a software HCA for trials, private to its folder. Its registrations are the kernel's own long-term pins (io_uring's
+ * fixed buffers), and bytes enter and leave registered memory through those pages only, never through an address: whoever uses a
+ * registration after its memory was unmapped gets the old pages, as with hardware. So it shows what a registration cache does
+ * wrong, without hardware or emulation, between processes of one machine. Not for production: nothing here is faster than shm.
+ *
+ *   pins     registrations: a slot of the ring's table each; keys; reading and writing pinned pages           pins.c
+ *   hca      the thread that is the HCA: requests of the owner, of peers, of the kernel                       hca.c
+ *   wire     one socket and one staging file between two HCAs: gets and puts chunk by chunk                   wire.c
+ *   line     frames: one socket for each direction of a pair; greeting, parting, death                        line.c
+ *   port     the table; open, close, poll, arm                                                                port.c
+ *
+ * Two threads: the owner's lane (line, port) and the HCA (hca, wire). They meet under port->lock only: orders go in by `posted`,
+ * come back by `ended`, and registrations are looked up under it.
+ */
+#ifndef WEFT_TRANSPORTS_URING_URING_H
+#define WEFT_TRANSPORTS_URING_URING_H
+
+#include <liburing.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "transport/keyring.h"
+#include "transport/port.h"
+
+#define URING_FRAME_MAX (32u << 10)
+#define URING_REGIONS 8192u       /* slots of the table of registrations; the kernel's limit is 16,384 */
+#define URING_REGION_MAX (1ull << 30) /* the kernel's limit for one registration */
+#define URING_CHUNK (256u << 10)  /* bytes that cross the staging file at one time */
+#define URING_SLOTS 4u            /* chunks of one wire under way */
+#define URING_ID_BYTES 16
+
+typedef struct uring_port uring_port;
+typedef struct uring_path uring_path;
+typedef struct uring_wire uring_wire;
+
+/* What an epoll event is about: always the first member of its owner. */
+enum uring_source_kind { URING_LISTEN, URING_BELL, URING_IN, URING_OUT, URING_WAKE, URING_RING, URING_WIRE };
+typedef struct uring_source {
+    enum uring_source_kind kind;
+    int fd; /* -1: none */
+} uring_source;
+
+/* Where a port is found. Processes of another boot or network namespace are not reached. */
+typedef struct uring_card {
+    uint64_t magic, boot, netns;
+    uint8_t id[URING_ID_BYTES];
+} uring_card;
+_Static_assert(sizeof(uring_card) <= WEFT_CARD_MAX, "a card");
+
+/* -- pins.c -- */
+typedef struct uring_pins {
+    struct io_uring ring;
+    weft_keyring keys;                   /* guarded by the port's lock, as is ... */
+    uint16_t users[URING_REGIONS];       /* ... this: chunks that the kernel moves from or to a registration */
+    pthread_cond_t unused;               /* one of them fell to 0 */
+    uint32_t in_kernel;                  /* over all */
+} uring_pins;
+
+/* Why this kernel offers no fixed buffers to us, or NULL. Tried once. */
+const char *uring_pins_absent(void);
+int uring_pins_open(uring_pins *pins, uint64_t salt);
+void uring_pins_close(uring_pins *pins);
+int uring_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
+int uring_unmap(weft_port *port, weft_region *region);
+/* Has the kernel move bytes between registered memory and a file; `tag` comes back with the completion. WEFT_E_KEY with a text.
+ * `whole` and `whole_bytes`: the operation that this is a part of, which the key must allow altogether. */
+typedef struct uring_span {
+    const weft_key *key;
+    uint64_t whole, whole_bytes, at;
+    uint32_t bytes, rights;
+    bool into_file;
+    int file;
+    uint64_t file_at;
+    void *tag;
+} uring_span;
+int uring_pins_move(uring_port *port, const uring_span *span, uint32_t *index);
+void uring_pins_moved(uring_port *port, uint32_t index);
+
+/* -- wire.c: HCA's thread only -- */
+enum uring_op_kind { URING_GET, URING_PUT, URING_FLUSH, URING_CLOSE };
+typedef struct uring_op {
+    weft_link link;      /* in posted, then in its wire's ops, then in ended */
+    enum uring_op_kind kind;
+    uring_path *path;
+    uint64_t local, remote, bytes;
+    weft_key local_key, key;
+    void *done;
+    int rc;
+    uint64_t issued;     /* bytes that have a slot or are over */
+    uint32_t in_slots;
+    bool is_issued;      /* all of it (an empty one, too, needs a slot once) */
+    char text[160];      /* of what was wrong */
+} uring_op;
+
+typedef struct uring_slot {
+    uring_wire *wire;
+    uring_op *op;        /* requester's; NULL: free */
+    bool is_busy, in_kernel;
+    bool writes;         /* remote memory: a put */
+    bool into_file;      /* what the kernel does at the moment */
+    uint32_t index;      /* of the registration while in_kernel */
+    uint64_t at, whole, whole_bytes;
+    uint32_t bytes, moved;
+    weft_key key;
+} uring_slot;
+
+struct uring_wire {
+    uring_source source;
+    weft_link link;      /* in hca.wires: those that we serve */
+    uring_port *port;
+    int file;            /* staging: URING_SLOTS chunks; -1 none */
+    bool serves;         /* the peer asks, we answer */
+    bool is_dead;        /* the peer hung up */
+    uint32_t in_kernel;  /* slots */
+    weft_link ops;       /* requester's, in order of posting */
+    uring_slot slots[URING_SLOTS];
+};
+
+void uring_wire_init(uring_wire *wire, uring_port *port, bool serves);
+/* An order of the owner. */
+void uring_wire_post(uring_path *path, uring_op *op);
+/* Something can be read, or the peer hung up. Frees a wire that we served when nothing of it is left. */
+void uring_wire_ready(uring_wire *wire);
+/* The kernel has moved a chunk: `res` as io_uring tells it. */
+void uring_wire_moved(uring_slot *slot, int res);
+void uring_wire_close(uring_wire *wire);
+
+/* -- hca.c -- */
+typedef struct uring_hca {
+    pthread_t thread;
+    int epoll;
+    uring_source listen, wake, ring;
+    weft_link wires;     /* that we serve */
+    bool stops;          /* guarded by the port's lock */
+} uring_hca;
+
+int uring_hca_open(uring_port *port);
+void uring_hca_close(uring_port *port);
+void uring_hca_post(uring_port *port, uring_op *op);
+void uring_hca_end(uring_port *port, uring_op *op); /* HCA's thread: over, tell the owner */
+
+/* -- line.c: the owner's lane only -- */
+typedef struct uring_in {  /* a socket that brings frames */
+    uring_source source;
+    weft_link link;        /* in port->ins */
+    uring_path *path;      /* NULL before HELLO */
+    bool has_left;
+} uring_in;
+
+struct uring_path {
+    weft_path path;
+    weft_link link;        /* in port->paths */
+    weft_name name;
+    uring_card far;
+    uring_source out;      /* our frames leave here; connected at the first */
+    bool wants_room;       /* a send was refused: the bell rings when there is room */
+    bool has_left;         /* the peer parted in peace */
+    bool is_broken, is_lost;
+    uint32_t ops_open;     /* orders that have not come back */
+    bool is_closing;       /* the wire was ordered to close, or is closed: then nothing is open */
+    uring_wire wire;       /* HCA's */
+};
+
+int uring_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path);
+int uring_leave(weft_port *port, weft_path *path);
+int uring_send(weft_port *port, weft_path *path, const weft_frame *frame);
+/* One event of a socket: how many things were told or done. */
+int uring_line_event(uring_port *port, uring_source *source, uint32_t events);
+/* The peer is known to be dead. */
+void uring_line_break(uring_port *port, uring_path *path);
+/* Tells of deaths whose last frames have arrived. How many. */
+int uring_line_deaths(uring_port *port);
+void uring_line_close(uring_port *port);
+
+/* -- port.c -- */
+struct uring_port {
+    weft_port port;
+    weft_name self;
+    uring_card card;
+    int epoll;
+    uring_source listen, bell;
+    weft_link paths, ins;
+    uint32_t broken;       /* paths whose death is not told yet */
+    bool tries_again;      /* a connection could not be queued: look again soon */
+    void *frame_out, *frame_in; /* bounce memory, one frame each */
+    pthread_mutex_t lock;  /* guards the rest, and pins.keys, pins.users */
+    weft_link posted, ended;
+    uring_pins pins;
+    uring_hca hca;
+};
+
+/* A listening socket of that id; `suffix` tells frames from moves. -1 with a text. */
+int uring_socket_listen(const uring_card *card, char suffix);
+/* A connected one: -1 with errno. */
+int uring_socket_connect(const uring_card *card, char suffix);
+/* Takes a connection of our own user: -1 when there is none. */
+int uring_socket_accept(int listen);
+int uring_watch(int epoll, uring_source *source, uint32_t events);
+void uring_unwatch(int epoll, uring_source *source); /* and closes */
+
+extern const weft_port_ops weft_uring_ops;
+
+#endif
