@@ -10,3 +10,12 @@ test_contract_uring_SOURCES = test/contract/uring.c test/contract/rooms.c test/c
 test_contract_uring_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS)
 test_contract_uring_LDADD = $(LDADD) $(URING_LIBS)
 endif
+if WITH_VERBS
+contract_programs += test/contract/verbs_sim test/contract/verbs
+test_contract_verbs_SOURCES = test/contract/verbs.c test/contract/rooms.c test/contract/frame.c test/contract/life.c test/contract/move.c test/contract/lend.c test/contract/wait.c \
+	test/contract/rig.c test/contract/rig.h
+test_contract_verbs_LDADD = libweftverbs.la $(VERBS_LIBS) $(LDADD)
+test_contract_verbs_sim_SOURCES = test/contract/verbs_sim.c test/contract/rooms.c test/contract/frame.c test/contract/life.c test/contract/move.c test/contract/lend.c \
+	test/contract/wait.c test/contract/rig.c test/contract/rig.h test/sim/verbs_net.c test/sim/verbs_net.h
+test_contract_verbs_sim_LDADD = libweftverbs.la libsimhca.la $(LDADD)
+endif

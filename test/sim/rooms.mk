@@ -18,3 +18,13 @@ test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test
 	test/sim/seeds.c test/sim/seeds.h
 test_sim_mpi_LDADD = libweftapi.la $(LDADD)
 # The simulated HCA, and whole-library runs over transports/verbs on it: no libibverbs on the line.
+if WITH_VERBS
+sim_programs += test/sim/verbs_hca
+test_sim_verbs_hca_SOURCES = test/sim/verbs_hca.c test/sim/verbs_hca.h test/sim/verbs_ends.c test/sim/verbs_ends.h \
+	test/sim/verbs_fails.c test/sim/verbs_limits.c test/sim/verbs_windows.c
+test_sim_verbs_hca_LDADD = libsimhca.la $(LDADD)
+sim_programs += test/sim/verbs
+test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/colls.c test/sim/crew.c test/sim/crew.h \
+	test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h
+test_sim_verbs_LDADD = libweftapi.la libweftverbs.la libsimhca.la $(LDADD)
+endif

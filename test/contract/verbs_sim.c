@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * verbs_sim: the contract suite over transports/verbs on simulated HCAs: each kind of fabric, several seeds. And that a peer's
+ * death is told once, after what it had sent.
+ *     verbs_sim [-v] [profile seed [test]]     one kind and seed only
+ */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/contract/rig.h"
+#include "test/sim/verbs_net.h"
+
+static rig_row row = {.name = "verbs", .ops = &verbs_net_ops, .seed = 1};
+static bool is_chatty;
+
+/* Under a sanitizer a run takes ten to twenty times as long, and what it finds is seldom another seed's. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SEEDS 1
+#else
+#define SEEDS 3
+#endif
+
+/* CUnit gives a test no argument: the suite's name is "profile seed". */
+static void run_test(void (*run)(const rig_row *row))
+{
+    char name[32];
+    unsigned long long seed;
+    sscanf(CU_get_current_suite()->pName, "%31s %llu", name, &seed);
+    weft_knobs_load(false);
+    if (seed % 3 == 0)
+        weft_knob.eager_ring = WEFT_EAGER_RING_NEVER;
+    weft_knob.windows = seed % 3 == 2 ? WEFT_WINDOWS_NEVER : WEFT_WINDOWS_AUTO;
+    row.seed = seed;
+    CU_ASSERT_FATAL(verbs_net_open(simhca_profile_find(name), seed, false) != NULL);
+    run(&row);
+    if (is_chatty)
+        simhca_print(stdout);
+    uint32_t left = verbs_net_close(stdout);
+    CU_ASSERT(left == 0);
+}
+
+static void run_named(void)
+{
+    const char *name = CU_get_current_test()->pName;
+    for (const rig_test *const *room = rig_rooms; *room; room++)
+        for (const rig_test *test = *room; test->name; test++)
+            if (strcmp(test->name, name) == 0)
+                run_test(test->run);
+}
+
+/* What came before the death arrives, from the beginning and without a gap; then lost is told once. */
+static void dies(const rig_row *what)
+{
+    weft_rig *rig = rig_open(what, false);
+    if (!rig)
+        return;
+    uint32_t sent = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        weft_frame frame = {.head = {.seq = i, .bytes = sizeof i}, .body = &i};
+        sent += rig_send(rig->b, &frame) == 0;
+        if (i == 20)
+            CHECK(rig_until(rig, &rig->a->arrival_count, 10));
+    }
+    verbs_net_kill(rig->b->name.rank);
+    for (uint32_t i = 0; i < 20 && !rig->a->losts; i++) { /* who only listens need not notice; who sends does */
+        weft_frame frame = {.head = {.seq = i}};
+        int rc = rig->a->port->ops->send(rig->a->port, rig->a->path, &frame);
+        CHECK(rc == 0 || rc == WEFT_AGAIN || rc == WEFT_E_PEER);
+        for (uint32_t k = 0; k < 20000 && !rig->a->losts; k++)
+            rig_poll(rig->a, 16);
+    }
+    CHECK(sent == 40 && rig->a->losts == 1 && rig->a->lost_rc_bad == 0);
+    uint32_t count = rig->a->arrival_count;
+    for (uint32_t i = 0; i < count; i++)
+        CHECK(rig->a->arrivals[i].head.seq == i);
+    for (uint32_t i = 0; i < 2000; i++)
+        rig_poll(rig->a, 16);
+    CHECK(rig->a->losts == 1 && rig->a->arrival_count == count);
+    weft_frame frame = {.head = {.seq = 0}};
+    CHECK(rig->a->port->ops->send(rig->a->port, rig->a->path, &frame) == WEFT_E_PEER);
+    rig->b->path = NULL; /* the dead do not leave, nor close */
+    rig->b->port = NULL;
+    rig_close(rig);
+}
+
+/* What the dead owned is lost, and not for the leak checker, where one is linked. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+static void peer_dies(void)
+{
+    if (__lsan_disable)
+        __lsan_disable();
+    run_test(dies);
+    if (__lsan_enable)
+        __lsan_enable();
+}
+
+/* Two ask that something gets through while only one side is looked after, one that every atomic's fate is known: not where
+ * connections break now and then. */
+static bool is_for(const char *profile, const char *test)
+{
+    static const char *const fragile[] = {"no-wake-is-lost", "room-rings", "atomics-do-it"};
+    const simhca_profile *what = simhca_profile_find(profile);
+    bool breaks = what && (what->break_per_100k || what->flap_per_100k || what->refuse_per_100k);
+    for (size_t i = 0; breaks && i < weft_count(fragile); i++)
+        if (strcmp(test, fragile[i]) == 0)
+            return false;
+    return strcmp(test, "peer-dies") != 0; /* that asks sim's own fabric: ours is below */
+}
+
+static void add(const char *profile, unsigned long long seed, const char *only)
+{
+    char *name = malloc(48); /* CUnit keeps the pointer's text, not the pointer */
+    snprintf(name, 48, "%s %llu", profile, seed);
+    CU_pSuite suite = CU_add_suite(name, NULL, NULL);
+    for (const rig_test *const *room = rig_rooms; suite && *room; room++)
+        for (const rig_test *test = *room; test->name; test++)
+            if ((!only || strcmp(only, test->name) == 0) && is_for(profile, test->name))
+                CU_add_test(suite, test->name, run_named);
+    if (suite && (!only || strcmp(only, "peer-dies") == 0))
+        CU_add_test(suite, "peer-dies", peer_dies);
+    free(name);
+}
+
+int main(int argc, char **argv)
+{
+    bool is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+    argv += is_verbose;
+    argc -= is_verbose;
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    verbs_net_open(simhca_profile_find("calm"), 1, false); /* fills the table that the row names */
+    verbs_net_close(NULL);
+    if (argc > 2) {
+        is_chatty = true;
+        add(argv[1], strtoull(argv[2], NULL, 10), argc > 3 ? argv[3] : NULL);
+    }
+    for (const simhca_profile *profile = simhca_profiles; argc <= 2 && profile->name; profile++)
+        for (unsigned long long seed = 1; seed <= SEEDS && strcmp(profile->name, "flipped"); seed++)
+            add(profile->name, seed, NULL);
+    CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * verbs: whole-library runs over transports/verbs on simulated HCAs, by seed: messages, collectives and MPI programs on each kind
+ * of fabric, ranks that die, and that the fabrics do what they are for.
+ *     verbs [-v] [TEXT]                 the tests whose name contains TEXT
+ *     verbs PROGRAM PROFILE RANKS SEED [RANK STEP]  replays one run; RANK dies at its STEP-th call
+ * Which seeds: seeds.h.
+ */
+#include <CUnit/Basic.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "test/sim/apps.h"
+#include "test/sim/crew.h"
+#include "test/sim/seeds.h"
+#include "test/sim/traffic.h"
+#include "test/sim/verbs_net.h"
+
+typedef int program(int rank, void *arg);
+
+static const struct {
+    const char *name;
+    program *what;
+    bool is_crew; /* below MPI: knobs are loaded here, the argument is a traffic */
+} programs[] = {{"traffic", traffic_program, true}, {"colls", colls_program, true}, {"stages", app_stages, false},
+                {"ring", app_ring, false}, {"wildcards", app_wild, false}, {"storm", app_storm, false},
+                {"mpi-colls", app_colls, false}, {"comms", app_comms, false},
+                {"forgetful", app_forgetful, false}};
+enum { PROGRAMS = sizeof programs / sizeof programs[0] };
+
+typedef struct outcome {
+    int rc;
+    uint32_t left;               /* objects that were not freed */
+    uint32_t owed;               /* paths to the dead rank on which something is under way */
+    weft_sim_report report;
+    uint64_t counts[SIMHCA_COUNT_LAST];
+} outcome;
+
+/* Which way large messages go, how they are pinned and so on: by seed, never by what a clock measured. */
+static void choose_knobs(uint64_t seed)
+{
+    static const char *const ways[] = {"copy", "get", "halves", "put"};
+    static const char *const pins[] = {"now", "pipeline", "behind", "now", "never"};
+    static const char *const rings[] = {"auto", "force", "never"};
+    setenv("WEFT_LARGE_BY", ways[seed % 4], 1);
+    setenv("WEFT_PIN", pins[seed / 3 % 5], 1);
+    setenv("WEFT_PIN_WATCH", "none", 1); /* what the cache finds depends on addresses, which a replay does not repeat */
+    setenv("WEFT_CREDIT_KIB", seed % 4 == 0 ? "16" : "1024", 1);
+    setenv("WEFT_PIN_REGIONS", seed % 7 == 0 ? "2" : "0", 1);
+    setenv("WEFT_PIN_MAX", seed % 11 == 0 ? "65536" : "0", 1);
+    setenv("WEFT_CHECKSUM", seed % 5 == 0 ? "1" : "0", 1);
+    setenv("WEFT_DEVICES", seed % 6 == 5 ? "simhca0;simhca0,simhca1" : "", 1);
+    setenv("WEFT_WINDOWS", seed / 2 % 2 ? "auto" : "never", 1);
+    setenv("WEFT_EAGER_RING", rings[seed % 3], 1); /* forced also where lines come in any order: verbs checks each cell */
+}
+
+static void run(uint32_t index, const simhca_profile *profile, weft_sim_config *config, outcome *out)
+{
+    traffic traffic = {.seed = config->seed, .rounds = 6};
+    app app = {.seed = config->seed, .rounds = 4};
+    memset(out, 0, sizeof *out);
+    choose_knobs(config->seed);
+    if (programs[index].is_crew)
+        weft_knobs_load(false);
+    config->report = &out->report;
+    config->net = verbs_net_open(profile, config->seed, true);
+    out->rc = weft_sim_run(config, programs[index].what, programs[index].is_crew ? (void *)&traffic : &app);
+    if (programs[index].is_crew)
+        traffic_clear();
+    for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
+        out->counts[i] = simhca_counter((enum simhca_count)i);
+    out->owed = verbs_net_owed(config->kill_rank);
+    out->left = verbs_net_close(out->rc == 0 && !config->kill ? stderr : NULL);
+}
+
+static int find(const char *name)
+{
+    for (int i = 0; i < PROGRAMS; i++)
+        if (strncmp(name, programs[i].name, strlen(programs[i].name)) == 0)
+            return i;
+    return -1;
+}
+
+static void show(const uint64_t *counts)
+{
+    for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
+        if (counts[i])
+            printf(" %s %" PRIu64, simhca_count_names[i], counts[i]);
+}
+
+/* On a fabric that does no harm no completion is in error, no queue is ever too full; and a receiver is ready on any. */
+static bool is_clean(const simhca_profile *profile, const outcome *out)
+{
+    bool harms = profile->lose_permille || profile->break_per_100k || profile->flap_per_100k || profile->refuse_per_100k ||
+                 profile->ack_loss_permille;
+    const uint64_t *counts = out->counts;
+    uint64_t never = counts[SIMHCA_RNR] + counts[SIMHCA_OVERRUNS], here = counts[SIMHCA_ERRORS] + counts[SIMHCA_POST_REFUSED];
+    return never == 0 && (harms || here == 0);
+}
+
+static bool is_good(const simhca_profile *profile, const outcome *out)
+{
+    return out->rc == 0 && out->report.counts[WEFT_SIM_LATE_WAKES] == 0 && out->left == 0 && is_clean(profile, out);
+}
+
+/* A test is named "program profile". */
+static void run_named(void)
+{
+    static const uint32_t sizes[] = {2, 3, 1, 5, 8, 4};
+    const char *name = CU_get_current_test()->pName, *profile = strchr(name, ' ') + 1;
+    uint64_t totals[SIMHCA_COUNT_LAST] = {0}, seed;
+    seeds range;
+    seeds_begin(&range);
+    while ((seed = seeds_next(&range))) {
+        outcome out;
+        weft_sim_config config = {.ranks = sizes[seed % 6], .seed = seed, .ranks_per_node = seed % 5 == 0 ? 2 : 0};
+        run((uint32_t)find(name), simhca_profile_find(profile), &config, &out);
+        bool good = is_good(simhca_profile_find(profile), &out);
+        CU_ASSERT(good);
+        if (!good)
+            fprintf(stderr, "    %s: code %d, %" PRIu64 " wake-ups lost, %u objects left, %" PRIu64 " errors, %s: "
+                            "replay by: verbs %s %u %" PRIu64 "\n",
+                    name, out.rc, out.report.counts[WEFT_SIM_LATE_WAKES], out.left, out.counts[SIMHCA_ERRORS], out.report.text,
+                    name, config.ranks, seed);
+        for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
+            totals[i] += out.counts[i];
+    }
+    printf("\n    %s, seeds %" PRIu64 " to %" PRIu64 ":", name, range.first, range.next - 1);
+    show(totals);
+    fflush(stdout);
+}
+
+static outcome one_on(const simhca_profile *profile, const char *name, uint32_t ranks, uint64_t seed)
+{
+    outcome out;
+    weft_sim_config config = {.ranks = ranks, .seed = seed};
+    run((uint32_t)find(name), profile, &config, &out);
+    return out;
+}
+
+static outcome one(const char *name, const char *profile, uint32_t ranks, uint64_t seed)
+{
+    return one_on(simhca_profile_find(profile), name, ranks, seed);
+}
+
+/* In one process the heap is another one each time, and so is how many pages a region has: pinning is free here. */
+static void seeds_replay(void)
+{
+    simhca_profile wild = *simhca_profile_find("wild");
+    wild.pin_page_ns = 0;
+    outcome first = one_on(&wild, "traffic", 4, 77), second = one_on(&wild, "traffic", 4, 77);
+    outcome other = one_on(&wild, "traffic", 4, 78);
+    CU_ASSERT(first.rc == 0 && second.rc == 0 && other.rc == 0);
+    CU_ASSERT(memcmp(first.counts, second.counts, sizeof first.counts) == 0);
+    for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
+        if (first.counts[i] != second.counts[i])
+            printf("\n    %s: %" PRIu64 " and %" PRIu64, simhca_count_names[i], first.counts[i], second.counts[i]);
+    CU_ASSERT(first.report.now_ns == second.report.now_ns && first.report.steps == second.report.steps);
+    CU_ASSERT(first.report.now_ns != other.report.now_ns);
+}
+
+/* The fabrics do what they are for: else the runs above show nothing. */
+static void fabrics_bite(void)
+{
+    static const struct { const char *profile; enum simhca_count what; uint64_t least; } bites[] = {
+        {"calm", SIMHCA_SENDS, 100}, {"calm", SIMHCA_WRITES, 20}, {"calm", SIMHCA_READS, 1},
+        {"datagrams", SIMHCA_DATAGRAMS_LOST, 3},
+        {"datagrams", SIMHCA_DATAGRAMS_TWICE, 3}, {"datagrams", SIMHCA_OVERTAKEN, 3}, {"breaks", SIMHCA_BREAKS, 3},
+        {"breaks", SIMHCA_FLUSHED, 3}, {"breaks", SIMHCA_RESENT, 1}, {"flap", SIMHCA_FLAPS, 1}, {"rails", SIMHCA_BREAKS, 1},
+        {"narrow", SIMHCA_REG_REFUSED, 1}, {"torn", SIMHCA_TORN, 20}, {"pin", SIMHCA_REGISTERED, 20},
+        {"wild", SIMHCA_ACKS_LOST, 3}, {"calm", SIMHCA_BINDS, 10}, {"breaks", SIMHCA_BINDS, 10},
+    };
+    for (uint32_t i = 0; i < sizeof bites / sizeof bites[0]; i++) {
+        uint64_t count = 0;
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            outcome out = one("traffic", bites[i].profile, 4, seed);
+            CU_ASSERT(out.rc == 0);
+            count += out.counts[bites[i].what];
+        }
+        CU_ASSERT(count >= bites[i].least);
+        if (count < bites[i].least)
+            printf("\n    %s: only %" PRIu64 " %s", bites[i].profile, count, simhca_count_names[bites[i].what]);
+    }
+}
+
+/* Faults planted into verbs: most runs that can meet them must notice. */
+static void mutants_are_caught(void)
+{
+    static const struct { enum verbs_net_mutant what; const char *name, *profile; uint32_t max_qp_wr; } plants[] = {
+        {VERBS_NET_OVERDRAWS, "overdraws", "calm", 0}, {VERBS_NET_DROPS, "drops", "breaks", 0},
+        {VERBS_NET_DOUBLES, "doubles", "breaks", 0},
+        {VERBS_NET_DEAF, "deaf", "torn", 0}, {VERBS_NET_OVERFILLS, "overfills", "narrow", 8},
+    };
+    for (uint32_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
+        simhca_profile profile = *simhca_profile_find(plants[i].profile);
+        uint32_t noticed = 0, healthy = 0;
+        profile.refuse_per_100k = 0;
+        profile.max_qp_wr = plants[i].max_qp_wr ? plants[i].max_qp_wr : profile.max_qp_wr;
+        profile.break_per_100k *= 10;
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            outcome out;
+            weft_sim_config config = {.ranks = 4, .seed = seed, .is_quiet = true};
+            int kept = crew_hush();
+            run((uint32_t)find(seed % 2 ? "traffic" : "storm"), &profile, &config, &out);
+            healthy += is_good(&profile, &out);
+            verbs_net_mutant = plants[i].what;
+            run((uint32_t)find(seed % 2 ? "traffic" : "storm"), &profile, &config, &out);
+            verbs_net_mutant = VERBS_NET_HEALTHY;
+            crew_speak(kept);
+            noticed += !is_good(&profile, &out);
+        }
+        printf("\n    %s on %s: noticed in %u of 10 runs; %u healthy runs are good", plants[i].name, profile.name, noticed,
+               healthy);
+        CU_ASSERT(noticed >= 5 && healthy == 10);
+    }
+}
+
+/* Credits keep receivers ready: RNR is a net that nothing falls into. */
+static void receivers_are_ready(void)
+{
+    uint64_t rnr = 0, sends = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        outcome out = one(seed % 2 ? "traffic" : "colls", seed % 3 ? "narrow" : "breaks", 5, seed);
+        CU_ASSERT(out.rc == 0);
+        rnr += out.counts[SIMHCA_RNR];
+        sends += out.counts[SIMHCA_SENDS];
+    }
+    printf("\n    %" PRIu64 " sends, %" PRIu64 " met a receiver that was not ready", sends, rnr);
+    CU_ASSERT(rnr == 0);
+}
+
+/* Whoever has had a peer's last word leaves; who has not heard of it must not wait for what the dead would answer. With three of ten
+ * datagrams lost a few runs still do: the loss of every farewell. */
+static void goodbyes_are_quick(void)
+{
+    uint32_t slow = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        outcome out = one("ring", "datagrams", 4, seed);
+        CU_ASSERT(out.rc == 0);
+        slow += out.report.now_ns > 1000000000;
+    }
+    printf("\n    %u of 60 runs took longer than a second of their time", slow);
+    CU_ASSERT(slow <= 3);
+}
+
+/* With checksums (every fifth seed) a run fails if, and only if, a bit was wrong somewhere. */
+static void flips_are_found(void)
+{
+    uint32_t flipped = 0, found = 0;
+    for (uint64_t seed = 5; seed <= 200; seed += 5) {
+        outcome out;
+        weft_sim_config config = {.ranks = 3, .seed = seed, .is_quiet = true};
+        int kept = crew_hush();
+        run((uint32_t)find("traffic"), simhca_profile_find("flipped"), &config, &out);
+        crew_speak(kept);
+        flipped += out.counts[SIMHCA_FLIPPED] != 0;
+        found += out.rc != 0;
+        CU_ASSERT((out.counts[SIMHCA_FLIPPED] != 0) == (out.rc != 0));
+    }
+    printf("\n    flips in %u of 40 runs, %u failed", flipped, found);
+    CU_ASSERT(flipped > 10 && flipped < 40);
+}
+
+/* A rank dies at its k-th call of the contract: the others end, by an abort that says so or because they were done with it. Who
+ * only waits for its messages hears nothing from a network: that is the launcher's to see. But whoever has something under way
+ * must. */
+static void death_ends_the_job(void)
+{
+    static const char *const profiles[] = {"calm", "breaks", "rails", "torn", "wild"}, *const names[] = {"traffic", "storm", "colls"};
+    uint32_t aborted = 0, silent = 0, count = 0;
+    for (uint64_t step = 2; step < 6000; step += 1 + step / 8, count++) {
+        outcome out;
+        weft_sim_config config = {.ranks = 3, .seed = step, .kill = true, .kill_rank = (uint32_t)(step % 3), .kill_step = step,
+                                  .is_quiet = true};
+        int kept = crew_hush();
+        run((uint32_t)find(names[count % 3]), simhca_profile_find(profiles[count / 3 % 5]), &config, &out);
+        crew_speak(kept);
+        bool hangs = out.report.deadlocked && out.owed;
+        if (hangs)
+            fprintf(stderr, "    death of rank %u at step %" PRIu64 " of %s on %s hangs the others (%u paths): %s\n",
+                    config.kill_rank, step, names[count % 3], profiles[count / 3 % 5], out.owed, out.report.text);
+        CU_ASSERT(!hangs);
+        silent += out.report.deadlocked;
+        aborted += out.report.aborted;
+    }
+    printf("\n    %u deaths, %u told by an abort, %u left to the launcher", count, aborted, silent);
+    CU_ASSERT(aborted > 0);
+}
+
+static int replay(char **argv)
+{
+    outcome out;
+    uint64_t seed = strtoull(argv[3], NULL, 10);
+    weft_sim_config config = {.ranks = (uint32_t)atoi(argv[2]), .seed = seed, .ranks_per_node = seed % 5 == 0 ? 2 : 0};
+    const simhca_profile *profile = simhca_profile_find(argv[1]);
+    if (find(argv[0]) < 0 || !profile)
+        return 2;
+    config.kill = argv[4] && argv[5];
+    config.kill_rank = config.kill ? (uint32_t)atoi(argv[4]) : 0;
+    config.kill_step = config.kill ? strtoull(argv[5], NULL, 10) : 0;
+    run((uint32_t)find(argv[0]), profile, &config, &out);
+    printf("%s: %d, %" PRIu64 " wake-ups lost, %u objects left, %u paths owed; %s; %" PRIu64 " us;", argv[0], out.rc,
+           out.report.counts[WEFT_SIM_LATE_WAKES], out.left, out.owed, out.report.text, out.report.now_ns / 1000);
+    show(out.counts);
+    printf("\n");
+    return out.rc != 0;
+}
+
+static void add(CU_pSuite suite, const char *only, const char *name, void (*test)(void))
+{
+    if (!only || strstr(name, only))
+        CU_add_test(suite, name, test);
+}
+
+int main(int argc, char **argv)
+{
+    bool is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+    const char *only = argc == 2 + is_verbose ? argv[1 + is_verbose] : NULL;
+    char name[48];
+    if (argc == 5 || argc == 7)
+        return replay(argv + 1);
+    if (only && strcmp(only, "--help") == 0) {
+        printf("usage: %s [-v] [TEXT] | PROGRAM PROFILE RANKS SEED [RANK STEP] (replays)\n" SEEDS_HELP, argv[0], argv[0]);
+        return 0;
+    }
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite whole = CU_add_suite("whole library", NULL, NULL), rest = CU_add_suite("fabrics and deaths", NULL, NULL);
+    for (const simhca_profile *profile = simhca_profiles; profile->name; profile++)
+        for (int i = 0; i < PROGRAMS && strcmp(profile->name, "flipped"); i++) {
+            snprintf(name, sizeof name, "%s %s", programs[i].name, profile->name);
+            add(whole, only, name, run_named);
+        }
+    seeds_share(whole->uiNumberOfTests);
+    add(rest, only, "seeds replay", seeds_replay);
+    add(rest, only, "fabrics bite", fabrics_bite);
+    add(rest, only, "receivers are ready", receivers_are_ready);
+    add(rest, only, "goodbyes are quick", goodbyes_are_quick);
+    add(rest, only, "flips are found", flips_are_found);
+    add(rest, only, "mutants are caught", mutants_are_caught);
+    add(rest, only, "death ends the job", death_ends_the_job);
+    CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}

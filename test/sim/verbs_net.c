@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * verbs_net: see verbs_net.h.
+ */
+#include "test/sim/verbs_net.h"
+
+#include <unistd.h>
+
+#include "base/status.h"
+#include "transports/verbs/verbs.h"
+
+#define PORTS 64u
+
+weft_port_ops verbs_net_ops;
+
+static struct { weft_port *port; uint32_t rank; } opened[PORTS];
+static bool is_early;
+static uint64_t state;
+
+static uint64_t draw(uint64_t below)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+}
+
+enum verbs_net_mutant verbs_net_mutant;
+
+/* What verbs keeps of each path is spoilt between its calls. */
+static void spoil_path(verbs_path *path)
+{
+    bool is_broken = path->state == VERBS_DRAINING;
+    if (verbs_net_mutant == VERBS_NET_OVERDRAWS && path->state == VERBS_UP)
+        path->credits = 64;
+    for (uint8_t i = 0; i < path->link_count && verbs_net_mutant == VERBS_NET_OVERFILLS; i++)
+        path->links[i].sq_used = 0;
+    if (verbs_net_mutant == VERBS_NET_DROPS && is_broken && !weft_list_is_empty(&path->sent))
+        weft_list_remove(path->sent.next);
+    if (verbs_net_mutant == VERBS_NET_DOUBLES && is_broken && path->rx_seq)
+        path->rx_seq--;
+}
+
+static void spoil(weft_port *base)
+{
+    verbs_port *port = (verbs_port *)base;
+    for (weft_link *link = port->paths.next; verbs_net_mutant && link != &port->paths; link = link->next)
+        spoil_path(weft_container(link, verbs_path, by_port));
+}
+
+static const char *never_absent(void)
+{
+    return NULL;
+}
+
+static int net_open(const weft_port_env *env, weft_port **port)
+{
+    weft_port_env own = *env;
+    own.now_ns = simhca_now_ns;
+    simhca_process(env->self.rank);
+    int rc = weft_verbs_ops.open(&own, port);
+    if (rc) {
+        fprintf(stderr, "    verbs cannot be opened: %s\n", weft_fail_text(rc));
+        return rc;
+    }
+    (*port)->ops = &verbs_net_ops;
+    for (uint8_t i = 0; i < ((verbs_port *)*port)->rail_count; i++) /* no iWARP device, or rdma_cm would be wanted; but as one */
+        ((verbs_port *)*port)->rails[i].tells_early = is_early;
+    rc = verbs_proof_open((verbs_port *)*port);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < PORTS; i++)
+        if (!opened[i].port) {
+            opened[i].port = *port;
+            opened[i].rank = env->self.rank;
+            return 0;
+        }
+    return 0;
+}
+
+static void net_close(weft_port *port)
+{
+    for (uint32_t i = 0; i < PORTS; i++)
+        if (opened[i].port == port)
+            opened[i].port = NULL;
+    weft_verbs_ops.close(port);
+}
+
+static int net_leave(weft_port *port, weft_path *path)
+{
+    weft_sim_enter();
+    return weft_verbs_ops.leave(port, path);
+}
+
+static int net_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+{
+    weft_sim_enter();
+    return weft_verbs_ops.map(port, addr, bytes, rights, kind, region);
+}
+
+static int net_send(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    weft_sim_enter();
+    spoil(port);
+    return weft_verbs_ops.send(port, path, frame);
+}
+
+static int net_get(weft_port *port, weft_path *path, const weft_move *move)
+{
+    weft_sim_enter();
+    return weft_verbs_ops.get(port, path, move);
+}
+
+static int net_put(weft_port *port, weft_path *path, const weft_move *move)
+{
+    weft_sim_enter();
+    return weft_verbs_ops.put(port, path, move);
+}
+
+static int net_poll(weft_port *port, int budget)
+{
+    weft_sim_enter();
+    spoil(port);
+    int n = weft_verbs_ops.poll(port, budget);
+    spoil(port);
+    if (n == 0)
+        weft_sim_idle();
+    return n;
+}
+
+/* What comes between the caller's last poll and here rings nothing: time passes, so that just this happens often. */
+static int net_arm(weft_port *port, weft_bell *bell)
+{
+    weft_sim_enter();
+    simhca_pass(draw(400));
+    int rc = weft_verbs_ops.arm(port, bell);
+    if (verbs_net_mutant == VERBS_NET_DEAF && draw(4) == 0)
+        bell->fd = -1;
+    return rc;
+}
+
+void verbs_net_kill(uint32_t rank)
+{
+    bool had = false;
+    for (uint32_t i = 0; i < PORTS; i++)
+        if (opened[i].port && opened[i].rank == rank) {
+            close(((verbs_port *)opened[i].port)->epoll);
+            opened[i].port = NULL;
+            had = true;
+        }
+    if (had)
+        simhca_kill(rank);
+}
+
+uint32_t verbs_net_owed(uint32_t rank)
+{
+    uint32_t owed = 0;
+    for (uint32_t i = 0; i < PORTS; i++) {
+        verbs_port *port = (verbs_port *)opened[i].port;
+        for (weft_link *link = port ? port->paths.next : NULL; port && link != &port->paths; link = link->next) {
+            const verbs_path *path = weft_container(link, verbs_path, by_port);
+            /* frames that were sent may be acknowledged by the device and not be told: unsignalled ones never are */
+            bool waits = path->state == VERBS_CONNECTING || path->state == VERBS_DRAINING || !weft_list_is_empty(&path->ops);
+            owed += path->name.rank == rank && path->state != VERBS_LOST && waits;
+        }
+    }
+    return owed;
+}
+
+static void pass(void *arg, uint64_t ns)
+{
+    (void)arg;
+    weft_sim_pass(ns);
+}
+
+const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed, bool is_run)
+{
+    static const weft_sim_net net = {.ops = &verbs_net_ops, .advance = simhca_advance, .next_due = simhca_next_due,
+                                     .ended = verbs_net_kill, .rings = &simhca_rings, .activity = &simhca_activity};
+    verbs_net_ops = weft_verbs_ops;
+    verbs_net_ops.absent = never_absent;
+    verbs_net_ops.open = net_open;
+    verbs_net_ops.close = net_close;
+    verbs_net_ops.leave = net_leave;
+    verbs_net_ops.map = net_map;
+    verbs_net_ops.send = net_send;
+    verbs_net_ops.get = net_get;
+    verbs_net_ops.put = net_put;
+    verbs_net_ops.poll = net_poll;
+    verbs_net_ops.arm = net_arm;
+    state = seed;
+    is_early = profile->early;
+    if (!simhca_open(profile, seed, 0))
+        return NULL;
+    simhca_clock(is_run ? pass : NULL, NULL);
+    return &net;
+}
+
+uint32_t verbs_net_close(FILE *out)
+{
+    for (uint32_t i = 0; i < PORTS; i++)
+        opened[i].port = NULL;
+    return simhca_close(out);
+}

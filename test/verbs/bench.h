@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bench: what verbs' own tests run on: real devices (on_device.c) or simulated ones (on_simhca.c). The tests are the same source.
+ */
+#ifndef WEFT_TEST_VERBS_BENCH_H
+#define WEFT_TEST_VERBS_BENCH_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/port.h"
+
+/* NULL, or why nothing can be run here. */
+const char *bench_open(const char *profile, uint64_t seed);
+/* How many things were left open (0 where that cannot be known). */
+uint32_t bench_close(void);
+/* Before port number `index` is opened; sets the clock where it is not the machine's. */
+void bench_next(uint32_t index, weft_port_env *env);
+/* By the card that the other port gives out. */
+static inline bool bench_reach(weft_port *port, weft_port *other, const weft_name *name, void *peer, weft_path **path)
+{
+    char card[WEFT_CARD_MAX];
+    size_t bytes = sizeof card;
+    return other->ops->card(other, card, &bytes) == 0 && port->ops->reach(port, name, card, bytes, peer, path) == 0;
+}
+/* Nothing has happened lately. */
+void bench_idle(void);
+/* Puts a connected queue pair into error, in one of the ways there are. */
+void bench_harm(struct ibv_qp *qp, uint64_t random);
+/* How often since bench_open a message found no receive posted (RNR); 0 where the devices do not tell. */
+uint64_t bench_not_ready(void);
+/* Real devices: what happens together is chance. */
+extern const bool bench_is_real;
+
+#endif

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * conn: verbs' connections, tried from outside by the port's table: a few ports in one process that connect, lose datagrams,
+ * break, lose links and each other. Built twice: over simulated HCAs (conn, by seed), and over real devices
+ * (conn_real, run in the lab's guest; exit code 77 without a device). Every frame carries a number and a pattern, so that loss,
+ * doubling and disorder show.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/knob.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/verbs/conn_parts.h"
+#include "transports/verbs/conn.h"
+#include "transports/verbs/flow.h"
+
+/* -- connecting -- */
+
+static bool is_iwarp(const crowd *c) { return ((const verbs_port *)c->nodes[0].port)->rails[0].is_iwarp; }
+
+static void connects(crowd *c)
+{
+    crowd_open(c, 2);
+    crowd_reach(c, 0, 1); /* b is greeted */
+    crowd_talk(c, 0, 1, 1);
+    crowd_until_quiet(c);
+    EXPECT(c, crowd_has(c, 0, 1, 1), "the first frame arrives");
+    crowd_talk(c, 0, 1, 300);
+    crowd_talk(c, 1, 0, 300);
+    crowd_until_quiet(c);
+    EXPECT(c, crowd_has(c, 0, 1, 301) && crowd_has(c, 1, 0, 300), "all frames arrive");
+    EXPECT(c, crowd_path(c, 0, 1)->meet->by_cm == (c->is_real && (weft_knob.connect == WEFT_CONNECT_CM || is_iwarp(c))),
+           "connected as the knob or the device asks");
+    EXPECT(c, crowd_count(c, 0, VERBS_COUNT_CONNECTS) == 1 + crowd_count(c, 0, VERBS_COUNT_BREAKS), "one connection");
+    crowd_close(c);
+}
+
+static void connects_crosswise(crowd *c)
+{
+    crowd_open(c, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t k = 0; k < 4; k++)
+            if (i != k)
+                crowd_reach(c, i, k), crowd_talk(c, i, k, 40);
+    crowd_until_quiet(c);
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t k = 0; k < 4; k++)
+            EXPECT(c, i == k || crowd_has(c, i, k, 40), "all to all at once");
+    for (uint32_t i = 0; i < 4; i++)
+        EXPECT(c, crowd_count(c, i, VERBS_COUNT_CONNECTS) <= 3 + crowd_count(c, i, VERBS_COUNT_BREAKS),
+               "no more connections than pairs and breaks");
+    crowd_close(c);
+}
+
+/* Three peers' slots for eleven: connections give way to each other, and nothing is lost or doubled. */
+static void serves_many_with_few_slots(crowd *c)
+{
+    uint64_t rests = 0;
+    crowd_open(c, CROWD_MOST);
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        for (uint32_t i = 0; i < CROWD_MOST; i++)
+            for (uint32_t k = 0; k < CROWD_MOST; k++)
+                if (i != k && (turn != 1 || crowd_random(c) % 3 == 0))
+                    crowd_reach(c, i, k), crowd_talk(c, i, k, 12);
+        crowd_until_quiet(c);
+    }
+    for (uint32_t i = 0; i < CROWD_MOST; i++) {
+        rests += crowd_count(c, i, VERBS_COUNT_RESTS);
+        EXPECT(c, c->nodes[i].losts == 0, "nobody is given up");
+    }
+    EXPECT(c, rests > CROWD_MOST, "connections gave way to others");
+    crowd_close(c);
+}
+
+/* -- breaking -- */
+
+static void lives_through_breaks(crowd *c)
+{
+    uint32_t sent = 0, rounds = c->is_real ? 100 : 300;
+    crowd_open(c, 2);
+    crowd_reach(c, 0, 1);
+    for (uint32_t i = 0; i < rounds; i++) {
+        uint32_t few = 1 + (uint32_t)(crowd_random(c) % 5);
+        crowd_talk(c, 0, 1, few);
+        crowd_talk(c, 1, 0, few);
+        sent += few;
+        for (uint64_t n = crowd_random(c) % (c->is_real ? 200 : 40); n; n--)
+            crowd_turn(c);
+        crowd_break(c, (uint32_t)(crowd_random(c) % 2));
+        if (crowd_random(c) % 3)
+            crowd_until_quiet(c);
+    }
+    crowd_until_quiet(c);
+    EXPECT(c, crowd_has(c, 0, 1, sent) && crowd_has(c, 1, 0, sent), "each frame once, in order");
+    EXPECT(c, crowd_count(c, 0, VERBS_COUNT_BREAKS) > rounds / 4, "and there were breaks");
+    EXPECT(c, c->nodes[0].losts + c->nodes[1].losts == 0, "nobody was lost");
+    crowd_close(c);
+}
+
+/* -- lending -- */
+
+/* No more receives than there are now; what of them is not lent, the test takes. How many that are. */
+static uint32_t take_receives(verbs_port *port)
+{
+    uint32_t most = 0, taken;
+    for (uint8_t i = 0; i < port->rail_count; i++)
+        if (port->rails[i].receives + port->rails[i].emptied_count > most)
+            most = port->rails[i].receives + port->rails[i].emptied_count;
+    for (uint8_t i = 0; i < port->rail_count; i++)
+        port->rails[i].srq_room = most;
+    taken = most - port->receives_lent - 1;
+    port->receives_lent += taken;
+    return taken;
+}
+
+/* Two busy peers hold many receives, all others are gone (the test takes them): a third can only connect when those two give
+ * some up, and they must be able to go on afterwards. */
+static void takes_credits_back(crowd *c)
+{
+    verbs_port *port;
+    verbs_path *one, *two;
+    uint32_t held, taken;
+    uint64_t begin;
+    crowd_open(c, 4);
+    port = (verbs_port *)c->nodes[0].port;
+    for (uint32_t i = 1; i <= 2; i++)
+        crowd_reach(c, i, 0), crowd_talk(c, i, 0, 2000);
+    crowd_until_quiet(c);
+    one = crowd_path(c, 0, 1), two = crowd_path(c, 0, 2);
+    held = one->lent + two->lent;
+    EXPECT(c, held > 8, "the busy hold many");
+    taken = take_receives(port);
+    crowd_reach(c, 3, 0);
+    crowd_talk(c, 3, 0, 50);
+    begin = crowd_now(c);
+    while (!crowd_has(c, 3, 0, 50) && crowd_now(c) - begin < 10000000000ull)
+        crowd_turn(c);
+    EXPECT(c, crowd_has(c, 3, 0, 50), "the third gets through");
+    EXPECT(c, one->lent + two->lent < held / 2, "because the others gave back");
+    crowd_talk(c, 1, 0, 300), crowd_talk(c, 0, 1, 300), crowd_talk(c, 2, 0, 300);
+    crowd_until_quiet(c);
+    EXPECT(c, crowd_has(c, 1, 0, 2300) && crowd_has(c, 2, 0, 2300), "and they go on with the few that they have");
+    port->receives_lent -= taken;
+    crowd_close(c);
+}
+
+/* -- leaving -- */
+
+static void leaves_while_it_breaks(crowd *c)
+{
+    for (uint32_t i = 0; i < (c->is_real ? 3 : 20); i++) {
+        crowd_open(c, 2);
+        crowd_reach(c, 0, 1);
+        crowd_talk(c, 0, 1, 5);
+        crowd_talk(c, 1, 0, 5);
+        crowd_until_quiet(c);
+        crowd_talk(c, 0, 1, 3);
+        crowd_talk(c, 1, 0, 2);
+        crowd_break(c, i % 2);
+        crowd_until_quiet(c);
+        EXPECT(c, crowd_has(c, 0, 1, 8) && crowd_has(c, 1, 0, 7), "what was sent before a break arrives");
+        crowd_break(c, i % 2);
+        crowd_close(c);
+        EXPECT(c, c->nodes[0].losts + c->nodes[1].losts == 0, "nobody is lost by leaving");
+    }
+}
+
+static void is_told_who_left(crowd *c)
+{
+    uint64_t begin;
+    crowd_open(c, 2);
+    crowd_reach(c, 0, 1);
+    crowd_talk(c, 0, 1, 1);
+    crowd_talk(c, 1, 0, 1);
+    crowd_until_quiet(c);
+    crowd_leave(c, 1, 0); /* all has arrived; a still has its path, and a frame that was acknowledged late would be like this */
+    begin = crowd_now(c);
+    crowd_break(c, 0);
+    crowd_try(c, 0, 1);
+    while (crowd_path(c, 0, 1)->state != VERBS_LOST && crowd_now(c) - begin < 3000000000ull)
+        crowd_turn(c);
+    EXPECT(c, crowd_path(c, 0, 1)->state == VERBS_LOST && c->nodes[0].losts == 0, "a break after the peer left is no loss");
+    EXPECT(c, crowd_now(c) - begin < 2000000000ull, "and takes no timeout");
+    crowd_close(c);
+}
+
+/* -- stuck -- */
+
+/* A request that never completes, as soft-RoCE has them now and then. */
+static void ends_what_is_stuck(crowd *c)
+{
+    verbs_link *link;
+    uint64_t begin;
+    uint32_t epoch;
+    crowd_open(c, 2);
+    crowd_reach(c, 0, 1);
+    crowd_talk(c, 0, 1, 5);
+    crowd_until_quiet(c);
+    link = crowd_path(c, 0, 1)->home;
+    link->sq_used++, link->rail->cq_used++;
+    epoch = link->path->epoch;
+    begin = crowd_now(c);
+    while (link->path->epoch == epoch && crowd_now(c) - begin < 60000000000ull)
+        crowd_turn(c);
+    EXPECT(c, link->path->epoch != epoch && strstr(link->path->last_error, "stuck"), "the connection ends, and it is said why");
+    crowd_talk(c, 0, 1, 5);
+    crowd_talk(c, 1, 0, 5);
+    crowd_until_quiet(c);
+    EXPECT(c, crowd_has(c, 0, 1, 10) && crowd_has(c, 1, 0, 5) && c->nodes[0].losts + c->nodes[1].losts == 0, "a new one serves");
+    begin = crowd_now(c);
+    epoch = link->path->epoch;
+    while (crowd_now(c) - begin < 40000000000ull && !c->is_real)
+        crowd_turn(c);
+    EXPECT(c, link->path->epoch == epoch, "silence is not taken for that");
+    crowd_close(c);
+}
+
+/* -- losing -- */
+
+/* The one that is killed is never closed: what it had is lost with it, as a process's memory would be. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+static void lose_one(crowd *c);
+
+static void loses_the_dead(crowd *c)
+{
+    if (__lsan_disable)
+        __lsan_disable();
+    lose_one(c);
+    if (__lsan_enable)
+        __lsan_enable();
+}
+
+static void lose_one(crowd *c)
+{
+    uint64_t begin;
+    weft_knob.peer_timeout_s = 2;
+    crowd_open(c, 3);
+    crowd_reach(c, 0, 1);
+    crowd_reach(c, 0, 2);
+    crowd_talk(c, 0, 1, 3);
+    crowd_talk(c, 0, 2, 3);
+    crowd_until_quiet(c);
+    crowd_kill(c, 1);
+    crowd_talk(c, 0, 1, 1);
+    begin = crowd_now(c);
+    while (!c->nodes[0].losts && crowd_now(c) - begin < 60000000000ull)
+        crowd_turn(c);
+    if (!c->nodes[0].losts)
+        crowd_show(c);
+    EXPECT(c, c->nodes[0].losts == 1, "the dead are told of, once");
+    EXPECT(c, strstr(c->nodes[0].why, "rank 1 is lost") && strstr(c->nodes[0].why, "no answer") &&
+           (strstr(c->nodes[0].why, "retry") || crowd_path(c, 0, 1)->meet->by_cm), "in words");
+    EXPECT(c, crowd_now(c) - begin < 15000000000ull, "in time");
+    EXPECT(c, crowd_try(c, 0, 1) == WEFT_E_PEER, "what is sent to them is an error");
+    crowd_talk(c, 0, 2, 5);
+    crowd_until_quiet(c);
+    EXPECT(c, crowd_has(c, 0, 2, 8), "the others hear us still");
+    crowd_close(c);
+    weft_knob.peer_timeout_s = 20;
+}
+
+/* What a frame's sender has let go and its receiver has not delivered, nobody can send again: that must be told, not slept over. */
+static void tells_what_is_gone(crowd *c)
+{
+    uint64_t begin;
+    weft_knob.peer_timeout_s = 2;
+    crowd_open(c, 2);
+    crowd_reach(c, 0, 1);
+    crowd_talk(c, 0, 1, 20);
+    crowd_until_quiet(c);
+    crowd_talk(c, 1, 0, 5);
+    crowd_until_quiet(c);
+    crowd_path(c, 1, 0)->rx_seq -= 2; /* as if two of them had never been delivered */
+    begin = crowd_now(c);
+    crowd_break(c, 0);
+    crowd_talk(c, 0, 1, 1); /* a queue pair in error with nothing in it tells nobody */
+    while (!c->nodes[0].losts && crowd_now(c) - begin < 10000000000ull)
+        crowd_turn(c);
+    EXPECT(c, c->nodes[0].losts == 1, "a gap ends the path");
+    EXPECT(c, strstr(c->nodes[0].why, "rank 1 is lost") && strstr(c->nodes[0].why, "acknowledged did not arrive"), "in words");
+    crowd_close(c);
+    weft_knob.peer_timeout_s = 20;
+}
+
+/* A frame that came ahead of others cannot be kept: 3 GB of it, while malloc may have a few. */
+static void tells_want_of_memory(crowd *c)
+{
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* which end the program where malloc would say no */
+    uint32_t bytes = 3u << 30;
+    verbs_wire wire = {.prefix = {.kind = VERBS_KIND_PLAIN}, .head = {.bytes = bytes - (uint32_t)sizeof wire}};
+    struct rlimit before, few;
+    verbs_path *path;
+    uint64_t begin;
+    weft_knob.peer_timeout_s = 2;
+    crowd_open(c, 2);
+    crowd_reach(c, 0, 1);
+    crowd_talk(c, 0, 1, 3);
+    crowd_until_quiet(c);
+    path = crowd_path(c, 1, 0);
+    wire.prefix.seq = (uint16_t)(path->rx_seq + 2);
+    getrlimit(RLIMIT_AS, &before);
+    few = (struct rlimit){1u << 30, before.rlim_max};
+    setrlimit(RLIMIT_AS, &few);
+    verbs_flow_take(path, &wire, bytes);
+    setrlimit(RLIMIT_AS, &before);
+    begin = crowd_now(c);
+    while (!c->nodes[1].losts && crowd_now(c) - begin < 10000000000ull)
+        crowd_turn(c);
+    EXPECT(c, c->nodes[1].losts == 1 && strstr(c->nodes[1].why, "no memory to keep a frame"), "the path ends, in words");
+    crowd_close(c);
+    weft_knob.peer_timeout_s = 20;
+#else
+    (void)c;
+#endif
+}
+
+/* -- strangers -- */
+
+static void drops_what_is_not_meant(crowd *c)
+{
+    verbs_note good, bad;
+    verbs_path *path;
+    uint32_t dropped;
+    crowd_open(c, 2);
+    crowd_reach(c, 0, 1);
+    crowd_talk(c, 0, 1, 1);
+    crowd_until_quiet(c);
+    path = crowd_path(c, 1, 0);
+    verbs_note_write(crowd_path(c, 0, 1), VERBS_NOTE_CONNECT, &good);
+    dropped = path->port->conn->dropped;
+    for (int i = 0; i < 10; i++) {
+        bad = good;
+        bad.epoch += 5; /* believed, this would end the connection */
+        switch (i) {
+        case 0: bad.magic++; break;
+        case 1: bad.version++; break;
+        case 2: bad.to_nonce++; break;
+        case 3: bad.nonce++; break;
+        case 4: bad.job++; break;
+        case 5: bad.to_rank++; break;
+        case 6: bad.life++; break;
+        case 7: bad.to_life++; break;
+        case 8: bad.rails = VERBS_RAILS + 1; break;
+        default: bad.epoch = good.epoch - 1; break;
+        }
+        verbs_conn_note(&path->port->rails[0], &bad, sizeof bad);
+    }
+    verbs_conn_note(&path->port->rails[0], &good, 7);
+    EXPECT(c, path->port->conn->dropped == dropped + 11, "all are dropped");
+    EXPECT(c, path->state == VERBS_UP && path->epoch == good.epoch, "and change nothing");
+    crowd_close(c);
+}
+
+/* -- memory -- */
+
+static void maps_memory(crowd *c)
+{
+    static _Alignas(4096) char memory[3 * 4096];
+    static _Alignas(4096) const char constant[4096] = "x";
+    weft_region region;
+    weft_port *port;
+    crowd_open(c, 1);
+    port = c->nodes[0].port;
+    EXPECT(c, port->ops->map(port, memory, sizeof memory, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region) == 0, "memory is mapped");
+    EXPECT(c, region.key.length == 4 * ((verbs_port *)port)->rail_count && verbs_rkey(&region.key, 0), "a key for every rail");
+    EXPECT(c, !verbs_rkey(&region.key, VERBS_RAILS), "and none for a rail that is not there");
+    region.key.length = 3;
+    EXPECT(c, !verbs_rkey(&region.key, 0), "a key that is cut short is none");
+    EXPECT(c, port->ops->unmap(port, &region) == 0, "and unmapped");
+    EXPECT(c, port->ops->map(port, memory, sizeof memory, 0, WEFT_MEMORY_DEVICE, &region) == WEFT_E_UNSUPPORTED,
+           "a GPU's is not");
+    if (c->is_real) { /* what may only be read can be the source of a message, and never be written */
+        EXPECT(c, port->ops->map(port, (void *)(uintptr_t)constant, 4096, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region) == 0,
+               "memory that is read-only is mapped for reading");
+        port->ops->unmap(port, &region);
+        EXPECT(c, port->ops->map(port, (void *)(uintptr_t)constant, 4096, WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region) ==
+               WEFT_E_UNSUPPORTED, "but not for writing");
+        EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "may not be written"), "which is said");
+        EXPECT(c, port->ops->map(port, (void *)(uintptr_t)4096, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED,
+               "what is not there cannot be mapped");
+    }
+    crowd_close(c);
+}
+
+static void meets_limits_of_pinning(crowd *c)
+{
+    static char memory[1 << 20];
+    weft_region regions[128];
+    weft_port *port;
+    uint32_t mapped = 0;
+    int rc = 0;
+    crowd_open(c, 1);
+    port = c->nodes[0].port;
+    while (mapped < 128 && !(rc = port->ops->map(port, memory, sizeof memory, 0, WEFT_MEMORY_HOST, &regions[mapped])))
+        mapped++;
+    EXPECT(c, mapped < 128 && rc == WEFT_E_NOSPACE, "a limit is met as no space");
+    EXPECT(c, strstr(weft_fail_text(rc), "cannot pin 1048576 bytes"), "in words");
+    while (mapped--)
+        port->ops->unmap(port, &regions[mapped]);
+    crowd_close(c);
+}
+
+/* -- words -- */
+
+static void explains_errors(crowd *c)
+{
+    char text[400];
+    crowd_open(c, 2);
+    crowd_reach(c, 0, 1);
+    for (int status = 1; status <= IBV_WC_GENERAL_ERR; status++) {
+        struct ibv_wc wc = {.status = (enum ibv_wc_status)status, .vendor_err = 0x81};
+        verbs_explain(&crowd_path(c, 0, 1)->links[0], &wc, "a put", text, sizeof text);
+        EXPECT(c, strstr(text, "a put with rank 1 failed on ") && strstr(text, ibv_wc_status_str(wc.status)) &&
+               strstr(text, "vendor 0x81"), "rank, rail, status and vendor's code are told");
+        EXPECT(c, strlen(strstr(text, "vendor 0x81")) > 40, "and a cause");
+    }
+    crowd_close(c);
+}
+
+static char told[4000];
+
+static void keep_line(void *arg, const char *text)
+{
+    (void)arg;
+    strncat(told, text, sizeof told - strlen(told) - 2);
+    strcat(told, "\n");
+}
+
+static void chooses_devices(crowd *c)
+{
+    const char *before = weft_knob.devices;
+    weft_port *port;
+    weft_port_env env = {.self = {.job = 1, .rank = 1}, .now_ns = crowd_clock()};
+    crowd_open(c, 1);
+    const char *name = ((verbs_port *)c->nodes[0].port)->rails[0].name; /* "simhca0:1" */
+    char list[160];
+    snprintf(list, sizeof list, "nowhere,void:2;%s,nowhere:2", name);
+    weft_knob.devices = list;
+    EXPECT(c, weft_verbs_ops.open(&env, &port) == 0, "rank 1 finds its device in the second list");
+    port->ops->close(port);
+    env.self.rank = 2;
+    EXPECT(c, weft_verbs_ops.open(&env, &port) == WEFT_E_UNSUPPORTED, "rank 2 has the first list, where none is");
+    EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "WEFT_DEVICES names nowhere,") &&
+           strstr(weft_fail_text(WEFT_E_UNSUPPORTED), name), "what is named and not here, and what is here");
+    EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "excluded by WEFT_DEVICES"), "and why that is not used");
+    told[0] = 0;
+    weft_verbs_ops.tell(keep_line, NULL);
+    EXPECT(c, strstr(told, name) && strstr(told, "not used: excluded by WEFT_DEVICES") && strstr(told, "GID "),
+           "tell tells it, too");
+    weft_knob.devices = before;
+    told[0] = 0;
+    weft_verbs_ops.tell(keep_line, NULL);
+    EXPECT(c, strstr(told, ": used") && strstr(told, ", used"), "and which port and GID are used");
+    crowd_close(c);
+}
+
+/* -- running -- */
+
+static const struct {
+    const char *name;
+    void (*run)(crowd *c);
+    const char *profiles; /* of simulated HCAs, comma separated */
+    uint32_t seeds;
+} tests[] = {
+    {"connects", connects, "calm,datagrams,narrow,ib,torn", 10},
+    {"connects crosswise", connects_crosswise, "calm,datagrams,narrow,wild", 10},
+    {"serves many with few slots", serves_many_with_few_slots, "cramped", 5},
+    {"lives through breaks", lives_through_breaks, "calm,datagrams,breaks,wild,narrow", 5},
+    {"only one talks", conn_one_talks, "calm,narrow", 2},
+    {"takes credits back", takes_credits_back, "calm,datagrams", 5},
+    {"leaves while it breaks", leaves_while_it_breaks, "calm,datagrams", 5},
+    {"is told who left", is_told_who_left, "calm,datagrams", 10},
+    {"ends what is stuck", ends_what_is_stuck, "calm,datagrams", 3},
+    {"loses the dead", loses_the_dead, "calm,datagrams", 3},
+    {"tells what is gone", tells_what_is_gone, "calm,datagrams", 3},
+    {"tells want of memory", tells_want_of_memory, "calm", 1},
+    {"drops what is not meant", drops_what_is_not_meant, "calm", 1},
+    {"loses a rail", conn_loses_a_rail, "two", 5},
+    {"idles while rails flap", conn_idles_while_rails_flap, "two", 5},
+    {"leaves out a pair that is silent", conn_leaves_out_the_silent, "two", 5},
+    {"outlives a device", conn_outlives_a_device, "two", 5},
+    {"maps memory", maps_memory, "calm,two", 1},
+    {"meets limits of pinning", meets_limits_of_pinning, "narrow", 1},
+    {"pairs agree", conn_pairs_agree, "calm", 3},
+    {"explains errors", explains_errors, "calm", 1},
+    {"chooses devices", chooses_devices, "calm,two", 1},
+};
+
+static bool run_one(size_t which, const char *profile, uint64_t seed)
+{
+    crowd c;
+    crowd_init(&c, profile, seed);
+    tests[which].run(&c);
+    if (c.failures)
+        printf("FAILED: %s, profile %s, seed %llu (%s -t '%s' -p %s -s %llu)\n", tests[which].name, profile,
+               (unsigned long long)seed,
+               program_invocation_short_name, tests[which].name, profile, (unsigned long long)seed);
+    return c.failures == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = NULL, *profile = NULL;
+    uint64_t seed = 0;
+    int failures = 0, runs = 0, option;
+    while ((option = getopt(argc, argv, "t:p:s:")) >= 0)
+        option == 't' ? (void)(only = optarg) : option == 'p' ? (void)(profile = optarg) :
+        (void)(seed = strtoull(optarg, NULL, 0));
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    weft_knobs_load(true);
+    if (crowd_is_absent())
+        return 77;
+    for (size_t i = 0; i < weft_count(tests); i++) {
+        char list[128], *save = NULL;
+        if (only && strcmp(only, tests[i].name) != 0)
+            continue;
+        bool has_limits = strcmp(tests[i].profiles, "narrow") == 0 || strcmp(tests[i].profiles, "cramped") == 0;
+        if (crowd_is_real && !only && has_limits) /* of our own making */
+            continue;
+        printf("%s\n", tests[i].name);
+        snprintf(list, sizeof list, "%s", profile ? profile : crowd_is_real ? "real" : tests[i].profiles);
+        for (char *one = strtok_r(list, ",", &save); one; one = strtok_r(NULL, ",", &save))
+            for (uint64_t k = seed ? seed : 1; k <= (seed ? seed : crowd_is_real ? 1 : tests[i].seeds); k++, runs++)
+                failures += !run_one(i, one, k);
+    }
+    printf("%d runs, %d failures\n", runs, failures);
+    return failures != 0;
+}

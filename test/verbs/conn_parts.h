@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * conn_parts: tests of conn that stand in files of their own, for its table.
+ */
+#ifndef TEST_VERBS_CONN_PARTS_H
+#define TEST_VERBS_CONN_PARTS_H
+
+#include "test/verbs/crowd.h"
+
+/* Which rail goes with which: the two sides, each by itself, must come to the same answer, whatever their cards say. */
+void conn_pairs_agree(crowd *c);
+/* Who connects again may have nothing to say, while the other side has; iWARP wants him to speak first all the same. */
+void conn_one_talks(crowd *c);
+
+/* -- conn_rails.c -- */
+void conn_loses_a_rail(crowd *c);
+void conn_idles_while_rails_flap(crowd *c);
+void conn_leaves_out_the_silent(crowd *c); /* a pair of rails that never answers is left out */
+void conn_outlives_a_device(crowd *c);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * crowd: see crowd.h.
+ */
+#include "test/verbs/crowd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+#define LONGEST 3000
+
+static uint32_t longest = LONGEST; /* less where little memory may be locked */
+#define MINUTE_NS 60000000000ull
+
+void crowd_expect(crowd *c, bool ok, const char *sentence, int line)
+{
+    if (ok)
+        return;
+    c->failures++;
+    printf("    line %d: not so: %s (profile %s, seed %llu)\n", line, sentence, c->profile, (unsigned long long)c->seed);
+}
+
+uint64_t crowd_random(crowd *c)
+{
+    c->random ^= c->random << 13;
+    c->random ^= c->random >> 7;
+    c->random ^= c->random << 17;
+    return c->random;
+}
+
+void crowd_init(crowd *c, const char *profile, uint64_t seed)
+{
+    *c = (crowd){.profile = profile, .seed = seed, .random = seed * 0x9e3779b97f4a7c15u + 1, .is_real = crowd_is_real};
+}
+
+/* -- frames: number n to each peer is n mod something long and filled with what n says -- */
+
+static uint32_t length_of(uint32_t number) { return number % 7 == 3 ? number * 37 % longest : number * 5 % 200; }
+static uint8_t byte_of(uint32_t number, uint32_t at) { return (uint8_t)(number * 31 + at * 7 + 5); }
+
+static int send_one(crowd_node *node, uint32_t to, uint32_t number)
+{
+    uint8_t body[LONGEST];
+    weft_frame frame = {.head = {.seq = number, .kind = WEFT_FRAME_EAGER, .bytes = length_of(number)}, .body = body};
+    for (uint32_t i = 0; i < frame.head.bytes; i++)
+        body[i] = byte_of(number, i);
+    return node->port->ops->send(node->port, node->paths[to], &frame);
+}
+
+static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+{
+    crowd_node *node = owner, *from = peer;
+    const uint8_t *bytes = body;
+    uint32_t number = ++node->heard[from->name.rank];
+    bool ok = head->seq == number && head->bytes == length_of(number);
+    for (uint32_t i = 0; ok && i < head->bytes; i++)
+        ok = bytes[i] == byte_of(number, i);
+    if (!ok)
+        printf("    rank %u: from %u came frame %u, not %u\n", node->name.rank, from->name.rank, head->seq, number);
+    EXPECT(node->crowd, ok, "frames are whole and in order");
+}
+
+static void up_done(void *owner, void *done, int rc) { (void)owner, (void)done, (void)rc; }
+static void up_notified(void *owner, void *peer, uint32_t notify) { (void)owner, (void)peer, (void)notify; }
+
+static void up_lost(void *owner, void *peer, int rc)
+{
+    crowd_node *node = owner;
+    (void)peer;
+    node->losts++;
+    snprintf(node->why, sizeof node->why, "%s", weft_fail_text(rc));
+}
+
+void crowd_reach(crowd *c, uint32_t from, uint32_t to)
+{
+    crowd_node *a = &c->nodes[from], *b = &c->nodes[to];
+    char card[WEFT_CARD_MAX];
+    size_t bytes = sizeof card;
+    if (a->paths[to])
+        return;
+    int rc = b->port->ops->card(b->port, card, &bytes);
+    if (rc == 0)
+        rc = a->port->ops->reach(a->port, &b->name, card, bytes, b, &a->paths[to]);
+    if (rc)
+        printf("    %s\n", weft_fail_text(rc));
+    EXPECT(c, rc == 0, "a peer can be reached");
+}
+
+static void *up_greet(void *owner, const weft_name *who)
+{
+    crowd_node *node = owner;
+    crowd_reach(node->crowd, node->name.rank, who->rank);
+    return node->paths[who->rank] ? &node->crowd->nodes[who->rank] : NULL;
+}
+
+static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+
+void crowd_open(crowd *c, uint32_t count)
+{
+    memset(c->nodes, 0, sizeof c->nodes);
+    c->count = count;
+    crowd_devices_open(c);
+    for (uint32_t i = 0; i < count; i++) {
+        crowd_node *node = &c->nodes[i];
+        weft_port_env env = {.owner = node, .up = &ups, .self = {.job = 99, .rank = i}, .local_rank = -1,
+                             .now_ns = crowd_clock()};
+        node->crowd = c;
+        node->name = env.self;
+        crowd_device_of(c, i);
+        int rc = weft_verbs_ops.open(&env, &node->port);
+        if (rc) {
+            printf("    a port cannot be opened: %s\n", weft_fail_text(rc));
+            exit(1);
+        }
+        if (node->port->caps.frame_max < longest)
+            longest = node->port->caps.frame_max;
+    }
+}
+
+/* -- going on -- */
+
+void crowd_talk(crowd *c, uint32_t from, uint32_t to, uint32_t more) { c->nodes[from].wanted[to] += more; }
+
+int crowd_try(crowd *c, uint32_t from, uint32_t to) { return send_one(&c->nodes[from], to, 1); }
+
+bool crowd_has(const crowd *c, uint32_t from, uint32_t to, uint32_t frames) { return c->nodes[to].heard[from] == frames; }
+
+static void send_some(crowd_node *node)
+{
+    for (uint32_t to = 0; to < node->crowd->count; to++)
+        while (node->sent[to] < node->wanted[to] && node->paths[to]) {
+            if (send_one(node, to, node->sent[to] + 1))
+                break;
+            node->sent[to]++;
+        }
+}
+
+void crowd_turn(crowd *c)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        crowd_node *node = &c->nodes[i];
+        if (node->is_dead || !node->port)
+            continue;
+        send_some(node);
+        node->port->ops->poll(node->port, 16);
+    }
+}
+
+static bool is_all_there(const crowd *c)
+{
+    for (uint32_t from = 0; from < c->count; from++)
+        for (uint32_t to = 0; to < c->count; to++)
+            if (!c->nodes[from].is_dead && !c->nodes[to].is_dead && c->nodes[to].heard[from] < c->nodes[from].wanted[to])
+                return false;
+    return true;
+}
+
+void crowd_show(const crowd *c)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->count; k++) {
+            const verbs_path *path = (const verbs_path *)c->nodes[i].paths[k];
+            if (path)
+                printf("    %u to %u: state %d epoch %u wanted %u sent %u heard there %u credits %u token %d unsent %u tries "
+                       "%u: %s\n", i, k,
+                       path->state, path->epoch, c->nodes[i].wanted[k], c->nodes[i].sent[k], c->nodes[k].heard[i], path->credits,
+                       path->has_token, path->unsent, (unsigned)path->tries, path->last_error);
+        }
+}
+
+void crowd_until_quiet(crowd *c)
+{
+    uint64_t begin = crowd_now(c);
+    while (!is_all_there(c) && crowd_now(c) - begin < MINUTE_NS)
+        crowd_turn(c);
+    if (!is_all_there(c)) {
+        crowd_show(c);
+        for (uint32_t i = 0; i < c->count; i++) /* one long wait is enough */
+            memcpy(c->nodes[i].wanted, c->nodes[i].sent, sizeof c->nodes[i].wanted);
+    }
+    EXPECT(c, is_all_there(c), "everything arrives within a minute");
+}
+
+verbs_path *crowd_path(crowd *c, uint32_t node, uint32_t other) { return (verbs_path *)c->nodes[node].paths[other]; }
+
+uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_count which)
+{
+    return ((verbs_port *)c->nodes[node].port)->counts[which];
+}
+
+/* Puts one queue pair of the node's into error behind its back. */
+void crowd_break(crowd *c, uint32_t node)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    for (uint32_t other = 0; other < c->count; other++) {
+        verbs_path *path = crowd_path(c, node, other);
+        if (path && path->home && path->home->qp)
+            ibv_modify_qp(path->home->qp, &attr, IBV_QP_STATE);
+    }
+}
+
+/* -- the end -- */
+
+void crowd_leave(crowd *c, uint32_t node, uint32_t other)
+{
+    crowd_node *one = &c->nodes[node];
+    uint64_t begin = crowd_now(c);
+    int rc = WEFT_AGAIN;
+    while (one->paths[other] && crowd_now(c) - begin < MINUTE_NS) {
+        rc = one->port->ops->leave(one->port, one->paths[other]);
+        if (rc == 0)
+            one->paths[other] = NULL;
+        else
+            crowd_turn(c);
+    }
+    EXPECT(c, rc == 0, "leaving takes no minute");
+}
+
+static bool leave_all_once(crowd *c)
+{
+    bool is_left = true;
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->count; k++) {
+            crowd_node *node = &c->nodes[i];
+            if (node->is_dead || !node->paths[k])
+                continue;
+            if (node->port->ops->leave(node->port, node->paths[k]) == 0)
+                node->paths[k] = NULL;
+            else
+                is_left = false;
+        }
+    return is_left;
+}
+
+void crowd_close(crowd *c)
+{
+    uint64_t begin = crowd_now(c);
+    bool is_left;
+    while (!(is_left = leave_all_once(c)) && crowd_now(c) - begin < MINUTE_NS)
+        crowd_turn(c);
+    if (!is_left)
+        crowd_show(c);
+    EXPECT(c, is_left, "all leave within a minute");
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->nodes[i].port && !c->nodes[i].is_dead)
+            c->nodes[i].port->ops->close(c->nodes[i].port);
+    crowd_devices_close(c);
+}

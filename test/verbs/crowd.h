@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * crowd: a few verbs ports in one process, for test/verbs/conn.c. crowd.c knows the ports; crowd_sim.c or crowd_real.c knows
+ * the devices.
+ */
+#ifndef WEFT_TEST_VERBS_CROWD_H
+#define WEFT_TEST_VERBS_CROWD_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transports/verbs/verbs.h"
+
+#define CROWD_MOST 12
+
+typedef struct crowd_node {
+    struct crowd *crowd;
+    weft_port *port;
+    weft_name name;
+    weft_path *paths[CROWD_MOST];
+    uint32_t sent[CROWD_MOST], wanted[CROWD_MOST]; /* frames to each: given to the port, to be sent in all */
+    uint32_t heard[CROWD_MOST];                    /* frames from each */
+    uint32_t losts;
+    char why[512];
+    bool is_dead;
+} crowd_node;
+
+typedef struct crowd {
+    crowd_node nodes[CROWD_MOST];
+    uint32_t count;
+    const char *profile;
+    uint64_t seed, random;
+    bool is_real;
+    uint32_t failures;
+} crowd;
+
+#define EXPECT(c, what, sentence) crowd_expect(c, what, sentence, __LINE__)
+void crowd_expect(crowd *c, bool ok, const char *sentence, int line);
+void crowd_init(crowd *c, const char *profile, uint64_t seed);
+void crowd_open(crowd *c, uint32_t count);
+void crowd_close(crowd *c); /* all leave first */
+void crowd_reach(crowd *c, uint32_t from, uint32_t to);
+void crowd_talk(crowd *c, uint32_t from, uint32_t to, uint32_t more);
+int crowd_try(crowd *c, uint32_t from, uint32_t to); /* one send, not counted */
+bool crowd_has(const crowd *c, uint32_t from, uint32_t to, uint32_t frames);
+void crowd_turn(crowd *c);
+void crowd_until_quiet(crowd *c); /* until everything that was to be sent has arrived; fails after a minute */
+void crowd_break(crowd *c, uint32_t node);
+void crowd_show(const crowd *c); /* where every path is */
+void crowd_leave(crowd *c, uint32_t node, uint32_t other);
+verbs_path *crowd_path(crowd *c, uint32_t node, uint32_t other);
+uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_count which);
+uint64_t crowd_random(crowd *c);
+
+/* crowd_sim.c, crowd_real.c */
+extern const bool crowd_is_real;
+bool crowd_is_absent(void);
+void crowd_devices_open(crowd *c);
+void crowd_devices_close(crowd *c);
+void crowd_device_of(crowd *c, uint32_t node); /* the port opened next is this one's */
+uint64_t (*crowd_clock(void))(void);
+uint64_t crowd_now(const crowd *c);
+void crowd_kill(crowd *c, uint32_t node);
+void crowd_silence(crowd *c, bool is_on); /* node 0's first rail loses everything, and no event tells */
+void crowd_fatal(crowd *c); /* node 0's first device fails for good; skipped where it cannot be done */
+void crowd_link(crowd *c, uint32_t rail, bool is_up); /* of node 0 */
+
+#endif

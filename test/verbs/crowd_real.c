@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * crowd_real: the crowd's devices are what libibverbs shows; WEFT_DEVICES says whose is which. Links are cut with ip(8), as root:
+ * WEFT_TEST_LINKS names the network interfaces of node 0's rails ("v1 v3").
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "test/verbs/crowd.h"
+#include "transports/verbs/conn.h"
+
+const bool crowd_is_real = true;
+
+bool crowd_is_absent(void)
+{
+    const char *why = weft_verbs_ops.absent();
+    if (why)
+        printf("skipped: %s\n", why);
+    return why != NULL;
+}
+
+void crowd_devices_open(crowd *c) { (void)c; }
+void crowd_devices_close(crowd *c) { (void)c; }
+void crowd_device_of(crowd *c, uint32_t node) { (void)c, (void)node; }
+uint64_t (*crowd_clock(void))(void) { return NULL; }
+
+uint64_t crowd_now(const crowd *c)
+{
+    (void)c;
+    return weft_clock_ns();
+}
+
+/* Its queue pairs go, as the kernel takes them from a process that is killed; its port is never looked at again. */
+void crowd_kill(crowd *c, uint32_t node)
+{
+    c->nodes[node].is_dead = true;
+    c->nodes[node].port->ops->close(c->nodes[node].port);
+}
+
+/* By the lab's words where there is a lab: it has routes of its own, which the kernel forgets with the link. */
+void crowd_link(crowd *c, uint32_t rail, bool is_up)
+{
+    char command[160], *names = getenv("WEFT_TEST_LINKS"), copy[64] = "", *save = NULL, *name;
+    snprintf(copy, sizeof copy, "%s", names ? names : "v1 v3");
+    name = strtok_r(copy, " ", &save);
+    while (rail-- && name)
+        name = strtok_r(NULL, " ", &save);
+    name = name ? name : "v1";
+    if (getenv("RDMA_LAB"))
+        snprintf(command, sizeof command, "bash -c '. \"$RDMA_LAB/lib/guest.sh\"; lab_%s %s'", is_up ? "mend" : "cut", name + 1);
+    else
+        snprintf(command, sizeof command, "ip link set %s %s", name, is_up ? "up" : "down");
+    EXPECT(c, system(command) == 0, "a link can be switched");
+}
+
+/* A device cannot be made to fail; that it is used no more is what a dead one would look like from here. */
+void crowd_fatal(crowd *c)
+{
+    verbs_port *port = (verbs_port *)c->nodes[0].port;
+    port->rails[0].is_dead = true;
+    port->rails[0].is_up = false;
+    verbs_conn_rail_changed(&port->rails[0]);
+}
+
+void crowd_silence(crowd *c, bool is_on)
+{
+    EXPECT(c, system(is_on ? "tc qdisc add dev v1 root netem loss 100%" : "tc qdisc del dev v1 root") == 0, "a wire can be hurt");
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * crowd_sim: the crowd's devices are simulated: a host each, virtual time.
+ */
+#include <stdio.h>
+
+#include "test/verbs/crowd.h"
+#include "transports/simhca/simhca.h"
+
+const bool crowd_is_real = false;
+static const simhca_profile two_rails = {.name = "two", .devices = 2, .separate = true, .delay_ns = 2000};
+
+bool crowd_is_absent(void) { return false; }
+
+void crowd_devices_open(crowd *c)
+{
+    const simhca_profile *profile = simhca_profile_find(c->profile);
+    if (!profile)
+        profile = &two_rails;
+    EXPECT(c, simhca_open(profile, c->seed, 0), "there are devices");
+}
+
+void crowd_devices_close(crowd *c)
+{
+    EXPECT(c, simhca_close(stdout) == 0, "nothing is left open");
+}
+
+void crowd_device_of(crowd *c, uint32_t node)
+{
+    (void)c;
+    simhca_process(node);
+}
+
+uint64_t (*crowd_clock(void))(void) { return simhca_now_ns; }
+
+uint64_t crowd_now(const crowd *c)
+{
+    (void)c;
+    return simhca_is_open() ? simhca_now_ns() : 0;
+}
+
+void crowd_kill(crowd *c, uint32_t node)
+{
+    c->nodes[node].is_dead = true;
+    simhca_kill(node);
+}
+
+void crowd_link(crowd *c, uint32_t rail, bool is_up)
+{
+    (void)c;
+    simhca_link(0, rail, 1, is_up);
+}
+
+void crowd_fatal(crowd *c)
+{
+    (void)c;
+    simhca_device_fatal(0, 0);
+}
+
+/* Datagrams pass: simulated links lose everything only when they are down, which is told. */
+void crowd_silence(crowd *c, bool is_on)
+{
+    verbs_path *path = crowd_path(c, 0, 1);
+    if (is_on && path->links[0].qp)
+        simhca_break(path->links[0].qp, SIMHCA_BREAK_LOST);
+}

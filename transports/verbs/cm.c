@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cm: see cm.h. One connection of rdma_cm for each link and epoch; its private data says what a note says (conn.h). Both sides
+ * may ask: of two requests that cross the smaller name's stands. The queue pairs are ours, not librdmacm's, which has contexts
+ * of its own: we take them through their states with the attributes that it gives.
+ *
+ *     active:  address, route, CONNECT -> response: queue pair to RTS, establish           (iWARP: the kernel does that)
+ *     passive: request: queue pair to RTS, ACCEPT -> established, or the first frame
+ *
+ * On iWARP the passive side may not speak first: the active one sends a frame of credits as soon as it is up, and until
+ * anything of the kind has come the passive one waits. The invariant: no call here waits; events are acknowledged before
+ * anything is destroyed.
+ */
+#include "transports/verbs/cm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "transports/verbs/gid.h"
+
+#define RESOLVE_MS 2000
+#define BACKLOG 256
+#define STRAGGLER_NS 1000000000ull /* links that are so much later than the first wait for another epoch */
+#define HELLO_MAGIC 0x57656650u
+
+struct verbs_cm {
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *listeners[VERBS_RAILS];
+};
+
+/* Private data; rdma_cm has 56 bytes for it in a request. */
+typedef struct hello {
+    uint32_t magic, nonce, to_nonce, life, to_life, epoch, rx_seq;
+    uint16_t credits;
+    uint8_t from_rail, to_rail;
+    uint64_t job;
+    uint32_t rank;
+    uint16_t lane;
+    uint8_t links; /* bits of the speaker's rails that it connects in this epoch */
+    uint8_t no;    /* of a rejection: enum refusal */
+} hello;
+_Static_assert(sizeof(hello) <= 56, "fits a request");
+
+enum refusal { REFUSED_NOT = 0, REFUSED_LATER, REFUSED_CROSSED, REFUSED_GONE, REFUSED_STRANGER };
+
+/* What is kept of an event after it was acknowledged. */
+typedef struct news {
+    enum rdma_cm_event_type type;
+    struct rdma_cm_id *id;
+    verbs_rail *rail; /* of the listener, for a request */
+    int status;
+    uint8_t reads_in, reads_out;
+    uint32_t qpn;
+    bool has_hello;
+    hello hello;
+} news;
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+bool verbs_cm_is_for(const verbs_path *path)
+{
+    for (uint8_t i = 0; i < path->link_count; i++)
+        if (!path->links[i].rail->cm_port || !path->far.address[path->links[i].far_rail].cm_port)
+            return false;
+    return true;
+}
+
+/* -- words -- */
+
+static void write_hello(const verbs_link *link, uint8_t no, hello *out)
+{
+    const verbs_path *path = link->path;
+    const verbs_port *port = path->port;
+    *out = (hello){.magic = HELLO_MAGIC, .nonce = port->nonce, .to_nonce = path->far.nonce, .life = path->meet->life,
+                   .to_life = path->meet->far_life, .epoch = path->epoch, .rx_seq = path->rx_seq,
+                   .credits = (uint16_t)path->meet->my_credits, .from_rail = link->rail->index, .to_rail = link->far_rail,
+                   .job = port->self.job, .rank = port->self.rank, .lane = (uint16_t)port->self.lane, .no = no};
+    for (uint8_t i = 0; i < path->link_count; i++)
+        if (path->links[i].qp)
+            out->links |= (uint8_t)(1u << path->links[i].rail->index);
+}
+
+static void trouble(verbs_path *path, const verbs_link *link, const char *what, const char *words)
+{
+    char there[VERBS_GID_TEXT];
+    snprintf(path->last_error, sizeof path->last_error, "rdma_cm could not %s rank %u at %s by %s: %s", what, path->name.rank,
+             verbs_gid_text(&path->far.address[link->far_rail].gid, there), link->rail->name, words);
+}
+
+/* -- the queue pair, through its states -- */
+
+static int to_state(verbs_link *link, struct rdma_cm_id *id, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attr = {.qp_state = state};
+    int mask = 0;
+    if (rdma_init_qp_attr(id, &attr, &mask))
+        return errno;
+    if (state == IBV_QPS_INIT) {
+        attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+        if (link->rail->attr.atomic_cap != IBV_ATOMIC_NONE)
+            attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+        mask |= IBV_QP_ACCESS_FLAGS;
+    }
+    return ibv_modify_qp(link->qp, &attr, mask);
+}
+
+static int make_ready(verbs_link *link, struct rdma_cm_id *id)
+{
+    int error = link->rail->is_iwarp ? 0 : to_state(link, id, IBV_QPS_RTR);
+    return error || link->rail->is_iwarp ? error : to_state(link, id, IBV_QPS_RTS);
+}
+
+static struct rdma_conn_param params_of(const verbs_link *link, const hello *words)
+{
+    return (struct rdma_conn_param){.private_data = words, .private_data_len = sizeof *words,
+                                    .responder_resources = (uint8_t)least((uint32_t)link->rail->attr.max_qp_rd_atom, 255),
+                                    .initiator_depth = (uint8_t)least(link->rail->max_rd_atomic, 255),
+                                    .retry_count = VERBS_RETRIES,
+                                    .rnr_retry_count = 7, .srq = 1, .qp_num = link->qp->qp_num};
+}
+
+void verbs_cm_disconnect(verbs_link *link)
+{
+    if (link->cm && verbs_half_of(link)->is_joined)
+        rdma_disconnect(link->cm);
+}
+
+void verbs_cm_forget(verbs_link *link)
+{
+    if (link->cm)
+        rdma_destroy_id(link->cm);
+    link->cm = NULL;
+    verbs_half_of(link)->is_joined = false;
+}
+
+/* An attempt that came to nothing: the next one has a new queue pair, for some devices leave the old one in error. */
+static void give_up_attempt(verbs_link *link, const char *what, const char *words)
+{
+    trouble(link->path, link, what, words);
+    weft_log_debug("connection %u: %s", link->path->epoch, link->path->last_error);
+    verbs_link_close(link);
+}
+
+/* -- active -- */
+
+static void address_of(const union ibv_gid *gid, uint16_t port, struct sockaddr_storage *to)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)to;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)to;
+    memset(to, 0, sizeof *to);
+    if (verbs_gid_is_ipv4(gid)) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        memcpy(&v4->sin_addr, gid->raw + 12, 4);
+    } else {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        memcpy(&v6->sin6_addr, gid->raw, 16);
+    }
+}
+
+static void begin(verbs_link *link)
+{
+    const verbs_address *far = &link->path->far.address[link->far_rail];
+    struct rdma_cm_id *id;
+    struct sockaddr_storage from, to;
+    if (rdma_create_id(link->path->port->conn->cm->channel, &id, link, RDMA_PS_TCP)) {
+        trouble(link->path, link, "begin to connect to", strerror(errno));
+        return;
+    }
+    link->cm = id;
+    verbs_half_of(link)->is_active = true;
+    address_of(&link->rail->gid, 0, &from);
+    address_of(&far->gid, far->cm_port, &to);
+    if (rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, RESOLVE_MS))
+        give_up_attempt(link, "find", strerror(errno));
+}
+
+static void request(verbs_link *link)
+{
+    struct rdma_conn_param param;
+    hello words;
+    int error = to_state(link, link->cm, IBV_QPS_INIT);
+    write_hello(link, REFUSED_NOT, &words);
+    param = params_of(link, &words);
+    if (error || rdma_connect(link->cm, &param))
+        give_up_attempt(link, "ask", strerror(error ? error : errno));
+}
+
+static void step_on(verbs_link *link, const news *event)
+{
+    if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED && rdma_resolve_route(link->cm, RESOLVE_MS))
+        give_up_attempt(link, "find a route to", strerror(errno));
+    else if (event->type == RDMA_CM_EVENT_ROUTE_RESOLVED)
+        request(link);
+}
+
+/* -- both: a link is connected -- */
+
+/* A link that was refused because requests crossed, or came too early, comes yet: to go up without it would be to end this epoch soon. */
+static bool all_joined(const verbs_path *path)
+{
+    const verbs_meet *meet = path->meet;
+    for (uint8_t i = 0; i < path->link_count; i++)
+        if (path->links[i].qp ? !meet->halves[i].is_joined
+                              : (meet->far_links >> path->links[i].far_rail & 1) || (meet->due_links >> i & 1))
+            return false;
+    return true;
+}
+
+static void joined(verbs_link *link, const hello *words, uint32_t reads)
+{
+    verbs_path *path = link->path;
+    verbs_meet *meet = path->meet;
+    verbs_half *half = verbs_half_of(link);
+    half->is_made = false;
+    half->is_joined = true;
+    link->reads_room = least(link->rail->max_rd_atomic, reads);
+    meet->offer.epoch = path->epoch;
+    meet->offer.rx_seq = words->rx_seq;
+    meet->offer.credits = words->credits;
+    if (!half->is_active)
+        meet->far_links = words->links; /* the passive side waits for as many */
+    meet->due_links &= (uint8_t)~(1u << (link - path->links));
+    if (!meet->is_linked)
+        meet->linked_ns = path->port->now_ns();
+    meet->is_linked = true;
+    meet->far_life = words->life;
+    path->silent_since_ns = 0;
+}
+
+bool verbs_cm_settle(verbs_path *path)
+{
+    path->home = NULL;
+    for (uint8_t i = 0; i < path->link_count; i++) {
+        verbs_link *link = &path->links[i];
+        if (link->qp && !path->meet->halves[i].is_joined)
+            verbs_link_close(link);
+        else if (link->qp && !path->home)
+            path->home = link;
+    }
+    return path->home != NULL;
+}
+
+static bool is_iwarp_passive(const verbs_path *path)
+{
+    for (uint8_t i = 0; i < path->link_count; i++)
+        if (path->links[i].qp && path->links[i].rail->is_iwarp && path->meet->halves[i].is_joined &&
+            !path->meet->halves[i].is_active)
+            return true;
+    return false;
+}
+
+static void go_up_if_all(verbs_path *path, bool is_late)
+{
+    if (path->state != VERBS_CONNECTING || !path->meet->is_linked || is_iwarp_passive(path) || !(is_late || all_joined(path)))
+        return;
+    verbs_conn_heard(path);
+}
+
+/* -- passive -- */
+
+static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const hello *asked, enum refusal no)
+{
+    hello words = {.magic = HELLO_MAGIC, .nonce = rail->port->nonce, .to_nonce = asked->nonce, .to_life = asked->life,
+                   .epoch = asked->epoch,
+                   .no = (uint8_t)no};
+    if (no == REFUSED_STRANGER)
+        rail->port->conn->dropped++;
+    rdma_reject(id, &words, sizeof words);
+    rdma_destroy_id(id);
+}
+
+static bool is_smaller(const verbs_path *path)
+{
+    const weft_name *us = &path->port->self, *them = &path->name;
+    return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->lane < them->lane;
+}
+
+static verbs_link *link_for(verbs_path *path, const verbs_rail *rail, uint8_t far_rail)
+{
+    for (uint8_t i = 0; i < path->link_count; i++)
+        if (path->links[i].rail == rail && path->links[i].far_rail == far_rail)
+            return &path->links[i];
+    return NULL;
+}
+
+/* Our half is ready, connected to theirs: says yes. */
+static bool accept_request(verbs_link *link, const news *event)
+{
+    struct rdma_conn_param param;
+    hello words;
+    int error = to_state(link, event->id, IBV_QPS_INIT);
+    if (!error)
+        error = make_ready(link, event->id);
+    write_hello(link, REFUSED_NOT, &words);
+    param = params_of(link, &words);
+    param.responder_resources = (uint8_t)least(param.responder_resources, event->reads_out);
+    param.initiator_depth = (uint8_t)least(param.initiator_depth, event->reads_in);
+    if (!error && rdma_accept(event->id, &param) == 0)
+        return true;
+    trouble(link->path, link, "answer", strerror(error ? error : errno));
+    return false;
+}
+
+static void asked(const news *event)
+{
+    verbs_rail *rail = event->rail;
+    const hello *words = &event->hello;
+    weft_name name = {words->job, words->rank, words->lane};
+    bool is_ours = event->has_hello && words->to_nonce == rail->port->nonce;
+    verbs_path *path = is_ours ? verbs_conn_named(rail->port, &name, words->life, words->to_life) : NULL;
+    verbs_link *link = path ? link_for(path, rail, words->from_rail) : NULL;
+    verbs_half *half;
+    if (!path && is_ours && verbs_conn_was_left(rail->port->conn, &name, words->life)) {
+        refuse(rail, event->id, words, REFUSED_GONE);
+        return;
+    }
+    if (!link || path->far.nonce != words->nonce) {
+        refuse(rail, event->id, words, REFUSED_STRANGER);
+        return;
+    }
+    path->meet->far_life = words->life;
+    path->silent_since_ns = 0;
+    half = verbs_half_of(link);
+    if (!verbs_conn_follow(path, words->epoch) || half->is_joined || !words->credits) {
+        refuse(rail, event->id, words, REFUSED_LATER);
+        return;
+    }
+    if (link->cm && is_smaller(path)) {
+        refuse(rail, event->id, words, REFUSED_CROSSED);
+        return;
+    }
+    if (link->cm)
+        verbs_link_close(link);
+    if (!verbs_conn_make_half(path, link)) {
+        refuse(rail, event->id, words, REFUSED_LATER);
+        return;
+    }
+    if (!accept_request(link, event)) {
+        refuse(rail, event->id, words, REFUSED_LATER);
+        verbs_link_close(link);
+        return;
+    }
+    link->cm = event->id;
+    event->id->context = link;
+    half->is_active = false;
+    joined(link, words, event->reads_in);
+}
+
+/* -- events -- */
+
+static void answered(verbs_link *link, const news *event)
+{
+    int error = make_ready(link, link->cm);
+    if (!event->has_hello || event->hello.to_nonce != link->path->port->nonce || event->hello.epoch != link->path->epoch) {
+        give_up_attempt(link, "connect to", "the answer is not meant for us");
+        return;
+    }
+    if (error || (event->type == RDMA_CM_EVENT_CONNECT_RESPONSE && rdma_establish(link->cm))) {
+        give_up_attempt(link, "connect to", strerror(error ? error : errno));
+        return;
+    }
+    joined(link, &event->hello, event->reads_in);
+    go_up_if_all(link->path, false);
+}
+
+static void rejected(verbs_link *link, const news *event)
+{
+    static const char *const words[] = {"it rejected us, without a word", "it is not ready", "requests crossed", "it has left",
+                                        "it does not know us"};
+    verbs_path *path = link->path;
+    uint8_t no = event->has_hello && event->hello.to_nonce == path->port->nonce ? event->hello.no : 0;
+    give_up_attempt(link, "connect to", words[no < sizeof words / sizeof words[0] ? no : 0]);
+    if (no == REFUSED_CROSSED || no == REFUSED_LATER)
+        path->meet->due_links |= (uint8_t)(1u << (link - path->links));
+    if (no)
+        path->silent_since_ns = 0;
+    if (no == REFUSED_GONE && event->hello.to_life == path->meet->life)
+        verbs_conn_gone(path);
+}
+
+static void disconnected(verbs_link *link)
+{
+    if (verbs_half_of(link)->is_joined)
+        verbs_conn_renew(link, "the peer ended the connection, or the network did");
+    else
+        give_up_attempt(link, "connect to", "it ended the connection");
+}
+
+static void handle(const news *event)
+{
+    verbs_link *link = event->type == RDMA_CM_EVENT_CONNECT_REQUEST ? NULL : event->id->context;
+    if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+        asked(event);
+        return;
+    }
+    if (!link || link->cm != event->id || !link->qp) /* a listener's, or of an attempt that is over */
+        return;
+    switch (event->type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        step_on(link, event);
+        break;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+        answered(link, event);
+        break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        if (verbs_half_of(link)->is_active && !verbs_half_of(link)->is_joined)
+            answered(link, event);
+        else
+            go_up_if_all(link->path, false);
+        break;
+    case RDMA_CM_EVENT_REJECTED:
+        rejected(link, event);
+        break;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+        give_up_attempt(link, "reach", event->status < 0 ? strerror(-event->status) : rdma_event_str(event->type));
+        break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+        disconnected(link);
+        break;
+    default:
+        break;
+    }
+}
+
+static void take(const struct rdma_cm_event *event, news *out)
+{
+    const struct rdma_conn_param *param = &event->param.conn;
+    *out = (news){.type = event->event, .id = event->id, .status = event->status,
+                  .rail = event->listen_id ? event->listen_id->context : NULL};
+    if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST && event->event != RDMA_CM_EVENT_CONNECT_RESPONSE &&
+        event->event != RDMA_CM_EVENT_ESTABLISHED && event->event != RDMA_CM_EVENT_REJECTED)
+        return;
+    out->reads_in = param->responder_resources;
+    out->reads_out = param->initiator_depth;
+    out->qpn = param->qp_num;
+    if (param->private_data && param->private_data_len >= sizeof(hello)) {
+        memcpy(&out->hello, param->private_data, sizeof(hello));
+        out->has_hello = out->hello.magic == HELLO_MAGIC;
+    }
+}
+
+int verbs_cm_turn(verbs_port *port)
+{
+    struct verbs_cm *cm = port->conn->cm;
+    struct rdma_cm_event *event;
+    int n = 0;
+    while (cm && rdma_get_cm_event(cm->channel, &event) == 0) {
+        news copy;
+        take(event, &copy);
+        rdma_ack_cm_event(event);
+        handle(&copy);
+        n++;
+    }
+    return n;
+}
+
+void verbs_cm_try(verbs_path *path)
+{
+    for (uint8_t i = 0; i < path->link_count; i++)
+        if (path->links[i].qp && !path->links[i].cm)
+            begin(&path->links[i]);
+    if (path->meet->is_linked)
+        go_up_if_all(path, path->port->now_ns() - path->meet->linked_ns > STRAGGLER_NS);
+}
+
+/* -- opening -- */
+
+static int listen_on(struct verbs_cm *cm, verbs_rail *rail)
+{
+    struct rdma_cm_id *id;
+    struct sockaddr_storage at;
+    if (rdma_create_id(cm->channel, &id, rail, RDMA_PS_TCP))
+        return weft_fail(WEFT_E_SYSTEM, "rdma_cm cannot listen on %s: %s", rail->name, strerror(errno));
+    cm->listeners[rail->index] = id;
+    address_of(&rail->gid, 0, &at);
+    if (rdma_bind_addr(id, (struct sockaddr *)&at) || rdma_listen(id, BACKLOG))
+        return weft_fail(WEFT_E_SYSTEM, "rdma_cm cannot listen on %s: %s (is rdma_ucm loaded, has its interface an address?)",
+                         rail->name,
+                         strerror(errno));
+    rail->cm_port = ntohs(rdma_get_src_port(id));
+    return 0;
+}
+
+static int open_all(verbs_port *port)
+{
+    struct verbs_cm *cm = port->conn->cm = calloc(1, sizeof *cm);
+    struct epoll_event event = {.events = EPOLLIN};
+    int rc = 0, flags;
+    if (!cm)
+        return weft_fail(WEFT_E_NOMEM, "no memory for rdma_cm");
+    cm->channel = rdma_create_event_channel();
+    if (!cm->channel)
+        return weft_fail(WEFT_E_SYSTEM, "rdma_cm cannot be used: %s (may this user open /dev/infiniband/rdma_cm?)",
+                         strerror(errno));
+    event.data.fd = cm->channel->fd;
+    flags = fcntl(cm->channel->fd, F_GETFL);
+    if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+        epoll_ctl(port->epoll, EPOLL_CTL_ADD, cm->channel->fd, &event) < 0)
+        return weft_fail(WEFT_E_SYSTEM, "rdma_cm's descriptor cannot be slept on: %s", strerror(errno));
+    for (uint8_t i = 0; rc == 0 && i < port->rail_count; i++)
+        rc = listen_on(cm, &port->rails[i]);
+    return rc;
+}
+
+int verbs_cm_open(verbs_port *port)
+{
+    sigset_t all, before;
+    bool is_needed = false;
+    int rc;
+    for (uint8_t i = 0; i < port->rail_count; i++)
+        is_needed |= port->rails[i].is_iwarp;
+    if (weft_knob.connect != WEFT_CONNECT_CM && (!is_needed || weft_knob.connect == WEFT_CONNECT_DATAGRAM))
+        return 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = open_all(port);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc == 0 || is_needed)
+        return rc;
+    weft_log_warn("WEFT_CONNECT=cm is not possible: %s. Connecting by datagrams", weft_fail_text(rc));
+    verbs_cm_close(port);
+    return 0;
+}
+
+void verbs_cm_close(verbs_port *port)
+{
+    struct verbs_cm *cm = port->conn->cm;
+    for (uint8_t i = 0; cm && i < VERBS_RAILS; i++) {
+        if (cm->listeners[i])
+            rdma_destroy_id(cm->listeners[i]);
+        port->rails[i].cm_port = 0;
+    }
+    if (cm && cm->channel)
+        rdma_destroy_event_channel(cm->channel);
+    free(cm);
+    port->conn->cm = NULL;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cm: connecting by rdma_cm: where there are no datagrams (iWARP), or where the knob asks for it. Called by conn.c and life.c
+ * in place of notes; the states of a path are the same.
+ */
+#ifndef WEFT_TRANSPORTS_VERBS_CM_H
+#define WEFT_TRANSPORTS_VERBS_CM_H
+
+#include "transports/verbs/conn.h"
+
+/* Listeners on every rail, if one of them needs it or the knob says so. A port that can do without goes on without, with a
+ * word. */
+int verbs_cm_open(verbs_port *port);
+void verbs_cm_close(verbs_port *port);
+/* A path between these two is connected so. */
+bool verbs_cm_is_for(const verbs_path *path);
+/* Goes on with every link of a path that is CONNECTING. */
+void verbs_cm_try(verbs_path *path);
+/* The path goes up: links that are not connected by now are closed, the first of the others carries frames. False: there is
+ * none. */
+bool verbs_cm_settle(verbs_path *path);
+/* The link's queue pair is about to be destroyed; and has been. */
+void verbs_cm_disconnect(verbs_link *link);
+void verbs_cm_forget(verbs_link *link);
+/* What came by the event channel. How many. */
+int verbs_cm_turn(verbs_port *port);
+
+#endif

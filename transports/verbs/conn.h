@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * conn: how two ports agree on a connection; shared by conn.c (the states of a path), link.c (queue pairs), datagram.c (what
+ * carries notes) and cm.c (the same by rdma_cm).
+ *
+ * A *note* says: this is who I am, these are my queue pairs of epoch e (one for each pair of rails), so many frames of yours were
+ * delivered, so many receive slots are lent to you. Its kind tells how far the speaker is:
+ *     CONNECT  mine are made                                      wait for yours
+ *     ACCEPT   mine are connected to yours                        answer READY, or anything on the queue pair
+ *     READY    mine are connected, and I know that yours are      nothing
+ *     GONE     I have left in peace
+ *     PROBE, ANSWER   does this pair of rails carry anything?
+ * Both sides say the same things, in any order and as often as they like; whoever hears of a later epoch ends its own and
+ * follows. The number of a path's queue pairs changes with the epoch only, so (life, epoch) names them.
+ */
+#ifndef WEFT_TRANSPORTS_VERBS_CONN_H
+#define WEFT_TRANSPORTS_VERBS_CONN_H
+
+#include "base/knob.h"
+#include "transports/verbs/verbs.h"
+
+#define VERBS_MS 1000000ull
+#define VERBS_SECOND 1000000000ull
+#define VERBS_TRY_MOST_NS (200 * VERBS_MS)
+#define VERBS_RETRIES 6 /* 7, the most that the field holds, is forever to rxe */
+#define VERBS_NOTE_MAGIC 0x57654654u
+#define VERBS_NOTE_VERSION 2
+
+enum verbs_note_kind { VERBS_NOTE_CONNECT = 1, VERBS_NOTE_ACCEPT, VERBS_NOTE_READY, VERBS_NOTE_GONE, VERBS_NOTE_PROBE,
+                      VERBS_NOTE_ANSWER };
+enum verbs_note_flag { VERBS_NOTE_PROVEN = 1 /* this pair was seen to carry datagrams after it had failed */ };
+
+typedef struct verbs_note_rail { /* in the order of the speaker's rails */
+    verbs_address address;
+    uint32_t qpn; /* 0: no queue pair on this rail in this epoch */
+    uint32_t psn;
+    uint8_t far_rail; /* the hearer's rail that it is paired with */
+    uint8_t flags;
+    uint8_t reads;    /* RDMA reads that may be under way towards it */
+    uint8_t pad;
+} verbs_note_rail;
+
+typedef struct verbs_note {
+    uint32_t magic;
+    uint8_t version, kind;
+    uint8_t from_rail, to_rail; /* the pair that it went by */
+    uint64_t job, to_job;
+    uint32_t rank, lane, to_rank, to_lane;
+    uint32_t nonce, to_nonce;   /* of both ports' lives */
+    uint32_t life, to_life;     /* of both paths'; to_life 0: not heard of yet */
+    uint32_t epoch;
+    uint32_t rx_seq, credits;
+    uint8_t rails, pad[3];
+    verbs_note_rail rail[VERBS_RAILS];
+} verbs_note;
+
+/* What a path keeps of one link while connections come and go. */
+typedef struct verbs_half {
+    verbs_work mark;      /* first: wr_id of the marker */
+    uint32_t psn;
+    bool is_made;         /* has a queue pair that was never connected */
+    bool is_active, is_joined; /* rdma_cm: we asked; it is connected */
+    bool is_suspect;      /* failed, or never proven: left out while another pair serves */
+    bool is_proven;       /* answered a probe since then */
+    bool is_marked, is_flushed, has_last_wqe;
+    uint64_t probe_ns;    /* when to probe next */
+    uint32_t probes;
+} verbs_half;
+
+typedef struct verbs_meet {
+    verbs_path *path;
+    weft_link by_busy;    /* in conn->busy while timers or drains are looked after */
+    bool is_busy;
+    uint32_t life, far_life;
+    bool has_offer;       /* the peer's note of offer.epoch, newest first */
+    bool is_linked;       /* our queue pairs are connected to those of the offer */
+    bool is_leaving, is_over, far_is_gone;
+    const char *doom;     /* why no new epoch can mend this path: a frame is gone that both sides count as delivered */
+    bool by_cm;           /* connected by rdma_cm, not by notes */
+    uint8_t far_links;    /* rdma_cm: bits of the peer's rails that it connects */
+    uint8_t due_links;    /* rdma_cm: bits of our links for which the peer will ask, or we again, in this epoch */
+    bool is_peaceful;     /* the end that is being told of is no trouble */
+    uint64_t linked_ns;
+    uint32_t far_epoch;   /* the newest heard of */
+    bool wants_renewal;   /* a pair can be used again: end this epoch when it is quiet */
+    uint64_t renew_ns;    /* ... or then */
+    verbs_note offer;
+    uint32_t my_credits;
+    uint64_t drain_ns;    /* when the drain began */
+    uint64_t flushed_ns;  /* when all marks had come; 0: not yet */
+    uint64_t due_ns;      /* when a turn must look at this path */
+    uint64_t sick_ns;     /* first break since anything got through; 0: none */
+    uint32_t sick_tx, sick_rx, sick_alive, sick_breaks;
+    uint32_t stuck_looks, stuck_posted, stuck_seq, stuck_alive; /* probe.c: so often nothing has changed since */
+    uint64_t up_ns;
+    uint32_t up_uses;     /* tx_seq + rx_seq then */
+    verbs_half halves[VERBS_RAILS]; /* as path->links */
+} verbs_meet;
+
+typedef struct verbs_gone { /* somebody who was left: its late notes are answered GONE */
+    weft_name name;
+    uint32_t life, far_life;
+} verbs_gone;
+
+struct verbs_conn {
+    verbs_port *port;
+    struct verbs_datagrams *datagrams;
+    struct verbs_cm *cm;
+    weft_link busy;       /* verbs_meet.by_busy */
+    bool looks_at_events; /* at the next turn */
+    bool is_stirred;      /* something happened that a turn must look at before its time */
+    uint64_t stuck_ns;    /* paths were looked at for links that are stuck */
+    uint64_t events_ns, next_ns; /* events were looked at; the earliest timer of the busy */
+    uint32_t turns;
+    uint32_t random;
+    uint32_t dropped;     /* notes of other jobs, lives, epochs */
+    verbs_card card;      /* as peers know us: rails and addresses of when we opened */
+    uint32_t path_count;
+    verbs_gone *gone;
+    uint32_t gone_count, gone_room;
+};
+
+static inline verbs_half *verbs_half_of(const verbs_link *link) { return &link->path->meet->halves[link - link->path->links]; }
+static inline bool verbs_link_is_usable(const verbs_link *link) { return link->rail->is_up && !link->rail->is_dead; }
+uint32_t verbs_conn_random(struct verbs_conn *conn);
+
+/* -- conn.c, for its sisters: what was heard, and what a device told -- */
+void verbs_conn_offered(verbs_path *path, const verbs_note *note); /* CONNECT, ACCEPT, READY */
+void verbs_conn_gone(verbs_path *path);
+void verbs_conn_answered(verbs_path *path, const verbs_rail *rail, uint8_t far_rail);
+void verbs_conn_part(verbs_path *path); /* leaves a path that is UP and quiet: says so, and drains it */
+void verbs_conn_rail_changed(verbs_rail *rail);
+void verbs_conn_last_wqe(verbs_link *link);
+void verbs_conn_due(verbs_path *path, uint64_t when); /* a turn must look at the path by then */
+bool verbs_conn_is_settled(verbs_path *path);         /* nothing of ours is unacknowledged */
+
+void verbs_conn_end(verbs_path *path);                /* ends the epoch in peace: no trouble, nothing to be sent again */
+void verbs_conn_hurry(verbs_port *port);              /* who connects and had no slots to lend tries again now */
+void verbs_conn_farewell(verbs_path *path);           /* the peer may know a connection that we have not now: we leave */
+static inline bool verbs_conn_has_offer(const verbs_path *path)
+{
+    return path->meet->has_offer && path->meet->offer.epoch == path->epoch;
+}
+
+/* -- conn.c, for end.c -- */
+static inline uint64_t verbs_conn_now(const verbs_path *path) { return path->port->now_ns(); }
+static inline uint64_t verbs_conn_timeout_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * VERBS_SECOND; }
+void verbs_conn_set_state(verbs_path *path, enum verbs_path_state state);
+void verbs_conn_begin_epoch(verbs_path *path, uint32_t epoch, uint64_t pause_ns);
+bool verbs_conn_has_links(const verbs_path *path);
+void verbs_conn_close_links(verbs_path *path);
+void verbs_conn_say(verbs_path *path, uint8_t kind); /* by the pair of rails whose turn it is; others when it is down or refuses */
+
+/* -- end.c, for conn.c -- */
+void verbs_conn_after_drain(verbs_path *path, uint64_t now); /* the queue pairs are gone: what next? */
+void verbs_conn_lose(verbs_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* -- rest.c: who gives way when receive slots are used up -- */
+void verbs_rest_for(verbs_path *path);                /* it connects, and there are no slots to lend it */
+int verbs_rest_turn(verbs_path *path, uint64_t now);  /* of a path that is up */
+
+/* Ends the epoch although nothing failed: the next one has other links, or the peer has begun it. */
+void verbs_conn_renew(verbs_link *link, const char *words);
+
+/* -- the same for cm.c -- */
+/* The peer is in this epoch: are we, too, and still connecting? Begins it, or ends ours, where need be. */
+bool verbs_conn_follow(verbs_path *path, uint32_t epoch);
+/* Our queue pair of the link is there, and slots to lend. */
+bool verbs_conn_make_half(verbs_path *path, verbs_link *link);
+/* Whose request this is: greets somebody new. NULL: nobody of ours, or of another life. */
+verbs_path *verbs_conn_named(verbs_port *port, const weft_name *name, uint32_t life, uint32_t to_life);
+bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_name *name, uint32_t far_life);
+
+/* -- probe.c -- */
+void verbs_probe_suspect(verbs_link *link, const struct ibv_wc *wc); /* it failed so */
+int verbs_probe_turn(verbs_path *path, uint64_t now);                /* of a path that is up */
+void verbs_probe_stuck(verbs_port *port);                            /* all paths, once a second */
+
+/* -- drain.c: the end of an epoch -- */
+void verbs_drain_begin(verbs_path *path);
+/* All that was posted is flushed, delivered where it had come, and the queue pairs are gone; false: not yet. */
+bool verbs_drain_turn(verbs_path *path, uint64_t now);
+
+/* -- note.c -- */
+void verbs_note_write(const verbs_path *path, uint8_t kind, verbs_note *note);
+int verbs_note_send(const verbs_link *link, uint8_t kind);
+void verbs_conn_note(verbs_rail *rail, const verbs_note *note, size_t bytes); /* one was heard */
+
+/* -- names.c: paths by their peers' names -- */
+verbs_path *verbs_names_find(const verbs_port *port, const weft_name *name);
+int verbs_names_add(verbs_port *port, verbs_path *path);
+void verbs_names_remove(verbs_port *port, verbs_path *path);
+
+/* -- pair.c: which of our rails goes with which of theirs: the same answer on both sides, from both cards -- */
+void verbs_pair(verbs_path *path, const verbs_card *mine);
+
+/* -- link.c: the queue pair of a link -- */
+int verbs_link_open(verbs_link *link);                               /* in state INIT, entered in the rail's table */
+int verbs_link_connect(verbs_link *link, const verbs_note_rail *far); /* to RTS */
+void verbs_link_break(verbs_link *link);                             /* into error: everything posted is flushed */
+bool verbs_link_mark(verbs_link *link);                              /* the marker behind all that; false: later */
+void verbs_link_close(verbs_link *link);
+void verbs_link_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr);
+
+/* -- datagram.c -- */
+uint32_t verbs_datagram_depth(const verbs_rail *rail); /* completions that datagrams may take */
+int verbs_datagrams_open(verbs_port *port);
+void verbs_datagrams_close(verbs_port *port);
+/* AGAIN: all are under way; an error: there is no way there. */
+int verbs_datagram_send(verbs_rail *rail, const verbs_address *to, const verbs_note *note, size_t bytes);
+/* A completion of DATAGRAM_*. What was received goes to verbs_conn_note. */
+void verbs_datagram_completion(verbs_rail *rail, const struct ibv_wc *wc);
+
+#endif

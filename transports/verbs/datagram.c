@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * datagram: carries notes between ports before (and beside) any connection: one UD queue pair on each rail, a few slots,
+ * nothing per peer. Datagrams may be lost, doubled and late; conn.c lives with that. Called by conn.c only. The invariant: each
+ * receive slot is posted again before its note is looked at, so notes lost for want of slots are the sender's to repeat.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "transports/verbs/conn.h"
+
+#define QKEY 0x57656674u
+#define SLOT_BYTES 384
+#define SLOTS_IN 64
+#define SLOTS_OUT 32
+#define SLOTS_IN_SHALLOW 12
+#define SLOTS_OUT_SHALLOW 4
+
+_Static_assert(VERBS_GRH + sizeof(verbs_note) <= SLOT_BYTES, "a note fits a slot");
+
+typedef struct datagram {
+    verbs_work work;
+    uint8_t *memory; /* SLOT_BYTES */
+    struct ibv_ah *ah; /* of one under way out */
+    struct datagram *next_free;
+} datagram;
+
+typedef struct office { /* of one rail */
+    uint8_t *memory;
+    struct ibv_mr *mr;
+    datagram *slots;
+    datagram *free;
+    uint32_t in, out;
+} office;
+
+struct verbs_datagrams {
+    office offices[VERBS_RAILS];
+};
+
+static uint32_t bounded(const verbs_rail *rail, uint32_t count)
+{
+    return count < (uint32_t)rail->attr.max_qp_wr ? count : (uint32_t)rail->attr.max_qp_wr;
+}
+
+static uint32_t slots_in(const verbs_rail *rail) { return bounded(rail, rail->is_shallow ? SLOTS_IN_SHALLOW : SLOTS_IN); }
+static uint32_t slots_out(const verbs_rail *rail) { return bounded(rail, rail->is_shallow ? SLOTS_OUT_SHALLOW : SLOTS_OUT); }
+uint32_t verbs_datagram_depth(const verbs_rail *rail) { return slots_in(rail) + slots_out(rail); }
+
+static int cannot(const verbs_rail *rail, const char *what, int error)
+{
+    return weft_fail(WEFT_E_SYSTEM, "RDMA device %s cannot %s datagrams for connecting: %s%s", rail->name, what, strerror(error),
+                     error == ENOMEM ? " (see ulimit -l)" : "");
+}
+
+/* -- receiving -- */
+
+static int post_in(verbs_rail *rail, const office *post, datagram *slot)
+{
+    struct ibv_sge part = {.addr = (uintptr_t)slot->memory, .length = SLOT_BYTES, .lkey = post->mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = (uintptr_t)slot, .sg_list = &part, .num_sge = 1}, *bad;
+    return ibv_post_recv(rail->ud, &wr, &bad);
+}
+
+static void was_received(verbs_rail *rail, const office *post, datagram *slot, const struct ibv_wc *wc)
+{
+    uint64_t copy[SLOT_BYTES / 8]; /* what it says may make us send, wait, or close: the slot goes back first */
+    size_t bytes = wc->byte_len > VERBS_GRH && wc->byte_len <= SLOT_BYTES ? wc->byte_len - VERBS_GRH : 0;
+    bool is_good = wc->status == IBV_WC_SUCCESS && bytes;
+    if (is_good)
+        memcpy(copy, slot->memory + VERBS_GRH, bytes);
+    if (wc->status != IBV_WC_WR_FLUSH_ERR)
+        post_in(rail, post, slot);
+    if (is_good)
+        verbs_conn_note(rail, (const verbs_note *)copy, bytes);
+}
+
+/* -- sending -- */
+
+/* A datagram that could not leave puts the send queue into error: it takes no others before it is told to go on. */
+static void go_on(const verbs_rail *rail)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE};
+    ibv_modify_qp(rail->ud, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE); /* refused by one that is not in that state */
+}
+
+static void give(office *post, datagram *slot)
+{
+    if (slot->ah)
+        ibv_destroy_ah(slot->ah);
+    slot->ah = NULL;
+    slot->next_free = post->free;
+    post->free = slot;
+}
+
+int verbs_datagram_send(verbs_rail *rail, const verbs_address *to, const verbs_note *note, size_t bytes)
+{
+    office *post = &rail->port->conn->datagrams->offices[rail->index];
+    datagram *slot = post->free;
+    struct ibv_ah_attr where;
+    struct ibv_sge part;
+    struct ibv_send_wr wr, *bad;
+    int error;
+    if (!rail->ud || !to->ud_qpn)
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s has no datagrams, or the peer has none", rail->name);
+    if (!slot)
+        return WEFT_AGAIN;
+    verbs_link_address(rail, to, &where);
+    slot->ah = ibv_create_ah(rail->pd, &where);
+    if (!slot->ah)
+        return cannot(rail, "address", errno);
+    post->free = slot->next_free;
+    memcpy(slot->memory, note, bytes);
+    part = (struct ibv_sge){.addr = (uintptr_t)slot->memory, .length = (uint32_t)bytes, .lkey = post->mr->lkey};
+    wr = (struct ibv_send_wr){.wr_id = (uintptr_t)slot, .sg_list = &part, .num_sge = 1, .opcode = IBV_WR_SEND,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .wr.ud = {.ah = slot->ah, .remote_qpn = to->ud_qpn, .remote_qkey = QKEY}};
+    error = ibv_post_send(rail->ud, &wr, &bad);
+    if (error) {
+        give(post, slot);
+        return cannot(rail, "send", error);
+    }
+    rail->port->counts[VERBS_COUNT_DATAGRAMS]++;
+    return 0;
+}
+
+void verbs_datagram_completion(verbs_rail *rail, const struct ibv_wc *wc)
+{
+    office *post = &rail->port->conn->datagrams->offices[rail->index];
+    datagram *slot = (datagram *)(uintptr_t)wc->wr_id;
+    if (slot->work.kind == VERBS_WORK_DATAGRAM_IN)
+        was_received(rail, post, slot, wc);
+    else
+        give(post, slot);
+    if (wc->status != IBV_WC_SUCCESS && wc->status != IBV_WC_WR_FLUSH_ERR && rail->ud)
+        go_on(rail);
+}
+
+/* -- opening -- */
+
+static int make_queue_pair(verbs_rail *rail)
+{
+    struct ibv_qp_init_attr init = {.send_cq = rail->cq, .recv_cq = rail->cq, .qp_type = IBV_QPT_UD,
+                                    .cap = {.max_send_wr = slots_out(rail), .max_recv_wr = slots_in(rail), .max_send_sge = 1,
+                                            .max_recv_sge = 1}};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = rail->port_num, .qkey = QKEY};
+    int error;
+    rail->ud = ibv_create_qp(rail->pd, &init);
+    if (!rail->ud)
+        return errno;
+    error = ibv_modify_qp(rail->ud, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+    attr.qp_state = IBV_QPS_RTR;
+    if (!error)
+        error = ibv_modify_qp(rail->ud, &attr, IBV_QP_STATE);
+    attr.qp_state = IBV_QPS_RTS;
+    if (!error)
+        error = ibv_modify_qp(rail->ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    return error;
+}
+
+static int open_office(verbs_rail *rail, office *post)
+{
+    uint32_t count = slots_in(rail) + slots_out(rail);
+    int error;
+    post->in = slots_in(rail);
+    post->out = slots_out(rail);
+    post->slots = calloc(count, sizeof *post->slots);
+    if (!post->slots || posix_memalign((void **)&post->memory, 4096, count * SLOT_BYTES) != 0)
+        return weft_fail(WEFT_E_NOMEM, "no memory for datagrams");
+    memset(post->memory, 0, count * SLOT_BYTES);
+    post->mr = ibv_reg_mr(rail->pd, post->memory, count * SLOT_BYTES, IBV_ACCESS_LOCAL_WRITE);
+    if (!post->mr)
+        return cannot(rail, "pin memory for", errno);
+    error = make_queue_pair(rail);
+    if (error)
+        return cannot(rail, "make a queue pair of", error);
+    for (uint32_t i = 0; i < count; i++) {
+        datagram *slot = &post->slots[i];
+        slot->memory = post->memory + i * SLOT_BYTES;
+        slot->work = (verbs_work){.kind = i < post->in ? VERBS_WORK_DATAGRAM_IN : VERBS_WORK_DATAGRAM_OUT, .rail = rail->index};
+        if (i >= post->in)
+            give(post, slot);
+        else if ((error = post_in(rail, post, slot)) != 0)
+            return cannot(rail, "receive", error);
+    }
+    return 0;
+}
+
+int verbs_datagrams_open(verbs_port *port)
+{
+    int rc = 0;
+    port->conn->datagrams = calloc(1, sizeof *port->conn->datagrams);
+    if (!port->conn->datagrams)
+        return weft_fail(WEFT_E_NOMEM, "no memory for datagrams");
+    for (uint8_t i = 0; rc == 0 && i < port->rail_count; i++)
+        if (!port->rails[i].is_iwarp)
+            rc = open_office(&port->rails[i], &port->conn->datagrams->offices[i]);
+    return rc;
+}
+
+void verbs_datagrams_close(verbs_port *port)
+{
+    for (uint8_t i = 0; port->conn->datagrams && i < port->rail_count; i++) {
+        office *post = &port->conn->datagrams->offices[i];
+        if (port->rails[i].ud)
+            ibv_destroy_qp(port->rails[i].ud);
+        port->rails[i].ud = NULL;
+        for (uint32_t slot = post->in; post->slots && slot < post->in + post->out; slot++)
+            if (post->slots[slot].ah)
+                ibv_destroy_ah(post->slots[slot].ah);
+        if (post->mr)
+            ibv_dereg_mr(post->mr);
+        free(post->memory);
+        free(post->slots);
+    }
+    free(port->conn->datagrams);
+    port->conn->datagrams = NULL;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * link: the connected queue pair of a path on one pair of rails: made, connected to the peer's, put into error, drained, closed.
+ * Called by conn.c; cm.c makes and connects its own and shares the end of life.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "transports/verbs/cm.h"
+#include "transports/verbs/gid.h"
+
+#define TIMEOUT 16      /* 4.096 us << 16 = 0.27 s for an acknowledgement, ... */
+#define RETRIES VERBS_RETRIES /* ... so a peer that is silent for two seconds (some devices: eight) breaks the connection */
+#define RNR_FOREVER 7   /* credits keep it from ever being needed */
+#define RNR_TIMER 12    /* 0.64 ms */
+#define HOP_LIMIT 64
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+void verbs_link_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr)
+{
+    *attr = (struct ibv_ah_attr){.port_num = rail->port_num, .sl = (uint8_t)weft_knob.service_level};
+    /* InfiniBand needs the global address beyond its own subnet only; Ethernet knows nothing else. */
+    if (rail->is_ib) {
+        attr->dlid = to->lid;
+        attr->is_global = memcmp(rail->gid.raw, to->gid.raw, 8) != 0 || to->lid == 0;
+    } else {
+        attr->is_global = 1;
+    }
+    if (attr->is_global)
+        attr->grh = (struct ibv_global_route){.dgid = to->gid, .sgid_index = rail->gid_index, .hop_limit = HOP_LIMIT,
+                                              .traffic_class = (uint8_t)weft_knob.traffic_class};
+}
+
+static int cannot(const verbs_link *link, const char *what, int error)
+{
+    char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
+    const verbs_path *path = link->path;
+    return weft_fail(error == ENOMEM ? WEFT_E_NOSPACE : WEFT_E_SYSTEM, "cannot %s to rank %u on %s (%s to %s): %s%s", what,
+                     path->name.rank,
+                     link->rail->name, verbs_gid_text(&link->rail->gid, here),
+                         verbs_gid_text(&path->far.address[link->far_rail].gid, there),
+                     strerror(error), error == ENOMEM ? ": the device's queue pairs or locked memory (ulimit -l) are used up"
+                     : error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EINVAL
+                     ? ": is there a route, and does the peer's interface answer ARP?" : "");
+}
+
+static int initialise(verbs_link *link)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = link->rail->port_num,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
+    if (link->rail->attr.atomic_cap != IBV_ATOMIC_NONE)
+        attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+    return ibv_modify_qp(link->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+int verbs_link_open(verbs_link *link)
+{
+    verbs_rail *rail = link->rail;
+    verbs_half *half = verbs_half_of(link);
+    struct ibv_qp_init_attr init = {.qp_context = link, .send_cq = rail->cq, .recv_cq = rail->cq, .srq = rail->srq,
+                                    .qp_type = IBV_QPT_RC,
+                                    .cap = {.max_send_wr = rail->sq_room + 1, .max_send_sge = 2,
+                                            .max_inline_data = rail->max_inline}};
+    int error;
+    link->qp = ibv_create_qp(rail->pd, &init);
+    if (!link->qp)
+        return cannot(link, "make a queue pair", errno);
+    error = link->path->meet->by_cm ? 0 : initialise(link);
+    if (error) {
+        ibv_destroy_qp(link->qp);
+        link->qp = NULL;
+        return cannot(link, "set up a queue pair", error);
+    }
+    link->sq_room = rail->sq_room;
+    link->sq_used = link->unsignalled = link->reads_used = 0;
+    link->is_broken = false;
+    half->psn = verbs_conn_random(link->path->port->conn) & 0xffffff;
+    half->is_made = true;
+    half->is_marked = half->is_flushed = half->has_last_wqe = false;
+    error = verbs_rail_enter(rail, link);
+    if (error) {
+        ibv_destroy_qp(link->qp);
+        link->qp = NULL;
+    }
+    return error;
+}
+
+static int ready_to_receive(verbs_link *link, const verbs_note_rail *far)
+{
+    const verbs_rail *rail = link->rail;
+    uint32_t mtu = least((uint32_t)rail->mtu, far->address.mtu);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = mtu ? mtu : IBV_MTU_1024, .dest_qp_num = far->qpn,
+                               .rq_psn = far->psn,
+                               .max_dest_rd_atomic = (uint8_t)least((uint32_t)rail->attr.max_qp_rd_atom, 255),
+                                   .min_rnr_timer = RNR_TIMER};
+    verbs_link_address(rail, &far->address, &attr.ah_attr);
+    return ibv_modify_qp(link->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+static int ready_to_send(verbs_link *link, const verbs_note_rail *far)
+{
+    uint32_t reads = least(least(link->rail->max_rd_atomic, far->reads), 255);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = RETRIES, .rnr_retry = RNR_FOREVER,
+                               .sq_psn = verbs_half_of(link)->psn, .max_rd_atomic = (uint8_t)reads};
+    int error = ibv_modify_qp(link->qp, &attr,
+                              IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                              IBV_QP_MAX_QP_RD_ATOMIC);
+    link->reads_room = reads;
+    return error;
+}
+
+int verbs_link_connect(verbs_link *link, const verbs_note_rail *far)
+{
+    int error = ready_to_receive(link, far);
+    if (!error)
+        error = ready_to_send(link, far);
+    if (error)
+        return cannot(link, "connect", error);
+    link->far_qpn = far->qpn;
+    verbs_half_of(link)->is_made = false;
+    return 0;
+}
+
+void verbs_link_break(verbs_link *link)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    link->is_broken = true;
+    ibv_modify_qp(link->qp, &attr, IBV_QP_STATE); /* one that is in error already, or whose device died, may refuse */
+}
+
+/* A send behind all others: when its completion has come, nothing of the send queue is under way. A queue pair that was never
+ * connected has nothing in it, and takes no sends. */
+bool verbs_link_mark(verbs_link *link)
+{
+    verbs_half *half = verbs_half_of(link);
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t)&half->mark, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+    if (half->is_made || link->rail->is_iwarp) { /* a driver that flushes at once takes none afterwards */
+        half->is_marked = half->is_flushed = true;
+        return true;
+    }
+    if (link->rail->marks >= link->rail->marks_room || ibv_post_send(link->qp, &wr, &bad) != 0)
+        return false;
+    half->is_marked = true;
+    link->rail->marks++;
+    return true;
+}
+
+void verbs_link_close(verbs_link *link)
+{
+    verbs_half *half = verbs_half_of(link);
+    if (half->is_marked && !half->is_flushed) /* its device is dead: the marker will never come back */
+        link->rail->marks--;
+    half->is_marked = half->is_flushed = true;
+    verbs_post_forget(link);
+    verbs_cm_disconnect(link);
+    verbs_rail_remove(link->rail, link);
+    verbs_windows_die(link);
+    ibv_destroy_qp(link->qp);
+    link->qp = NULL;
+    verbs_cm_forget(link);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * memory: makes user memory known to every rail, with the least rights that do. A key is the rails' rkeys, four bytes each, in
+ * the order of the card. Called by any thread (the helper that pins ahead too): reads of the port only what never changes after
+ * open.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "transports/verbs/verbs.h"
+
+/* What registering needs for these rights. iWARP's answer to a read is a write into the reader's memory, named by its own key:
+ * there, memory that serves as the local side of gets must be open to remote writes, under a key that nobody is told. */
+static int access_of(const verbs_rail *rail, uint32_t rights)
+{
+    int access = IBV_ACCESS_LOCAL_WRITE;
+    if (rights & WEFT_RIGHT_READ)
+        access |= IBV_ACCESS_REMOTE_READ;
+    if ((rights & WEFT_RIGHT_WRITE) || (rail->is_iwarp && !rights))
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    if (rights & WEFT_RIGHT_LEND)
+        access |= IBV_ACCESS_MW_BIND;
+    if ((rights & WEFT_RIGHT_ATOMIC) && rail->attr.atomic_cap != IBV_ATOMIC_NONE)
+        access |= IBV_ACCESS_REMOTE_ATOMIC;
+    return rail->is_odp ? access | IBV_ACCESS_ON_DEMAND : access;
+}
+
+static bool needs_sink(const verbs_rail *rail, uint32_t rights)
+{
+    return rail->is_iwarp && rights && !(rights & WEFT_RIGHT_WRITE);
+}
+
+/* Memory that may only be read has no page for the device to write to: the kernel says EFAULT (or EACCES) to local write, and
+ * takes it without. Only what remote peers may not write either can be tried so; such memory cannot be lent. */
+static struct ibv_mr *register_on(const verbs_rail *rail, void *addr, uint64_t bytes, uint32_t rights, bool *may_lend)
+{
+    int access = access_of(rail, rights);
+    struct ibv_mr *mr = ibv_reg_mr(rail->pd, addr, bytes, access);
+    if (!mr && (errno == EFAULT || errno == EACCES) && !(rights & (WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC)))
+        mr = ibv_reg_mr(rail->pd, addr, bytes, access & ~(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)),
+        *may_lend = false;
+    return mr;
+}
+
+static int cannot_register(const verbs_rail *rail, uint64_t bytes, int error)
+{
+    struct rlimit limit = {0, 0};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    switch (error) {
+    case ENOMEM:
+    case EAGAIN:
+    case ENOSPC:
+        if (limit.rlim_cur != RLIM_INFINITY)
+            return weft_fail(WEFT_E_NOSPACE,
+                             "%s cannot pin %llu bytes: %s. The limit on locked memory is %llu KiB (ulimit -l): raise it, "
+                             "or lower WEFT_PIN_MAX", rail->name, (unsigned long long)bytes, strerror(error),
+                                 (unsigned long long)limit.rlim_cur >> 10);
+        return weft_fail(WEFT_E_NOSPACE,
+                         "%s cannot pin %llu bytes: %s. The device holds %d regions, or the machine's memory is used up",
+                         rail->name, (unsigned long long)bytes, strerror(error), rail->attr.max_mr);
+    case EFAULT:
+    case EACCES:
+    case EPERM:
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s cannot pin this memory: %s: it is not mapped here, or may not be written",
+                         rail->name,
+                         strerror(error));
+    default:
+        return weft_fail(WEFT_E_UNSUPPORTED,
+                         "%s cannot pin this memory: %s: it is of a kind that devices cannot reach (a device's own, a file on "
+                         "a file system that does not let pages be pinned)", rail->name, strerror(error));
+    }
+}
+
+void verbs_memory_hold(verbs_memory *memory) { __atomic_fetch_add(&memory->holders, 1, __ATOMIC_RELAXED); }
+
+void verbs_memory_drop(verbs_memory *memory)
+{
+    if (__atomic_sub_fetch(&memory->holders, 1, __ATOMIC_ACQ_REL))
+        return;
+    for (int i = 0; i < VERBS_RAILS; i++) {
+        if (memory->mr[i])
+            ibv_dereg_mr(memory->mr[i]);
+        if (memory->sink[i])
+            ibv_dereg_mr(memory->sink[i]);
+    }
+    free(memory);
+}
+
+int verbs_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+{
+    verbs_port *verbs = (verbs_port *)port;
+    verbs_memory *memory;
+    uint32_t keys[VERBS_RAILS] = {0}, granted = rights;
+    if (kind != WEFT_MEMORY_HOST)
+        return weft_fail(WEFT_E_UNSUPPORTED, "verbs reaches the host's memory only");
+    if (verbs->is_small)
+        return weft_fail(WEFT_E_NOSPACE, "too little memory may be locked (ulimit -l) to pin any of the program's");
+    memory = calloc(1, sizeof *memory);
+    if (!memory)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a registration");
+    memory->holders = 1;
+    memory->may_lend = rights & WEFT_RIGHT_LEND;
+    for (uint8_t i = 0; i < verbs->rail_count; i++) {
+        const verbs_rail *rail = &verbs->rails[i];
+        int error;
+        granted |= rail->is_iwarp && !rights ? WEFT_RIGHT_WRITE : 0;
+        memory->mr[i] = register_on(rail, addr, bytes, rights, &memory->may_lend);
+        if (memory->mr[i] && needs_sink(rail, rights))
+            memory->sink[i] = register_on(rail, addr, bytes, 0, &memory->may_lend);
+        if (memory->mr[i] && (memory->sink[i] || !needs_sink(rail, rights))) {
+            keys[i] = memory->mr[i]->rkey;
+            continue;
+        }
+        error = errno;
+        if (error == EIO || error == ENODEV) /* a device that died: the others still serve */
+            continue;
+        verbs_memory_drop(memory);
+        return cannot_register(rail, bytes, error);
+    }
+    if (!memory->may_lend)
+        granted &= ~(uint32_t)WEFT_RIGHT_LEND;
+    *region = (weft_region){.addr = addr, .bytes = bytes, .rights = granted, .device = memory};
+    region->key.length = (uint8_t)(sizeof keys[0] * verbs->rail_count);
+    memcpy(region->key.bytes, keys, region->key.length);
+    return 0;
+}
+
+int verbs_unmap(weft_port *port, weft_region *region)
+{
+    (void)port;
+    if (region->device)
+        verbs_memory_drop(region->device);
+    region->device = NULL;
+    return 0;
+}
+
+uint32_t verbs_lkey(const weft_region *region, uint8_t rail)
+{
+    const verbs_memory *memory = region->device;
+    const struct ibv_mr *mr = memory->sink[rail] ? memory->sink[rail] : memory->mr[rail];
+    return mr ? mr->lkey : 0;
+}
+
+uint32_t verbs_rkey(const weft_key *key, uint8_t far_rail)
+{
+    uint32_t rkey = 0;
+    if ((far_rail + 1u) * sizeof rkey <= key->length)
+        memcpy(&rkey, key->bytes + far_rail * sizeof rkey, sizeof rkey);
+    return rkey;
+}

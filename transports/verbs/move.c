@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * move: get, put, amo and flush. A move is cut into pieces that are spread over the path's links by weight, so many bytes and reads
+ * under way at one time and no more; the last piece that ends ends the move. After a break the pieces that had not ended are posted again:
+ * both sides' memory still belongs to the move. An atomic is never repeated: what became of it is unknown, and it says so.
+ *
+ * A notification goes with the put's last piece when all its pieces that are under way stand on the link of our frames: as immediate data,
+ * or, where these cannot be (iWARP, or the peer is owed the token), as a frame right behind it. Then none of them can be seen after it. It
+ * is counted as a frame (flow.c), so a break neither loses nor repeats it, and one that was delivered ends its put: the pieces are
+ * not posted again into memory that the peer may use already. Else (several links, no credit) it is a numbered frame, sent when all
+ * pieces have been acknowledged.
+ * Invariant: a move is not told as ended, well or badly, while a piece of it is in a queue.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "transports/verbs/op.h"
+
+#define LINK_BYTES (8u << 20)  /* under way on one link */
+#define PORT_BYTES (64u << 20) /* and on all */
+#define SHORT_BYTES (64u << 10) /* shorter moves are not spread: the nearest link alone is soonest done */
+#define BLOCKED_MOST 16u       /* so many ops without room, and the rest of the path's are not tried */
+#define PROOFS 4u              /* that a connection carries something, before one that may end it is tried */
+#define PIECE_TRIES 8u         /* errors of its own, or breaks while it was alone, after which a piece is not the victim but the cause */
+
+static void wait_turn(verbs_path *path)
+{
+    if (path->by_move.next == &path->by_move)
+        weft_list_append(&path->port->moves->waiting, &path->by_move);
+}
+
+static bool is_all_posted(const verbs_op *op)
+{
+    return op->next == op->bytes && weft_list_is_empty(&op->redo);
+}
+
+/* Nothing is left to post and nothing under way; a notification may still be. */
+static bool is_over(const verbs_op *op)
+{
+    return weft_list_is_empty(&op->flying) && (op->rc || is_all_posted(op));
+}
+
+/* -- posting -- */
+
+static bool may_carry(const verbs_op *op, const verbs_link *link)
+{
+    if (!link->qp || link->is_broken || !verbs_rkey(&op->key, link->far_rail))
+        return false;
+    if (op->kind == OP_AMO)
+        return link->far_rail == 0; /* one device at the target makes atomics atomic with each other */
+    if (!op->lkeys[link->rail->index])
+        return false;
+    return link == op->path->home || op->bytes > SHORT_BYTES;
+}
+
+/* Takes one of the reads that may be under way: also a put whose end a read behind it must tell. */
+static bool is_read(const verbs_op *op, const verbs_link *link) { return op->kind != OP_PUT || link->rail->tells_early; }
+
+static bool has_room(const verbs_op *op, const verbs_link *link)
+{
+    return link->sq_used < link->sq_room * 3 / 4 && verbs_link_has_room(link, 2) && (!is_read(op, link) || link->reads_used < link->reads_room) &&
+           link->flying_bytes < LINK_BYTES && op->path->port->moves->flying_bytes < PORT_BYTES;
+}
+
+/* The target's first rail may be down for a while: an atomic waits for it as long as for a peer. */
+static bool is_too_late(verbs_op *op)
+{
+    verbs_port *port = op->path->port;
+    uint64_t now = port->now_ns();
+    if (!op->late_ns)
+        op->late_ns = now;
+    return now - op->late_ns > (uint64_t)weft_knob.peer_timeout_s * 1000000000u;
+}
+
+/* One at a time, and not before the connection has shown that it carries other things. */
+static bool may_try_suspects(const verbs_path *path)
+{
+    if (path->pieces || !path->home || path->proofs >= PROOFS || !verbs_proof_needed(path->home))
+        return !path->pieces;
+    verbs_link_prove(path->home);
+    return false;
+}
+
+/* The link with the least under way for its weight. NULL: none has room; *never: none ever will. */
+static verbs_link *choose(verbs_op *op, bool *never)
+{
+    verbs_path *path = op->path;
+    verbs_link *best = NULL, *home = path->home;
+    bool is_home_sick = !home || !may_carry(op, home), must_wait = path->suspects && !may_try_suspects(path);
+    *never = home && home->qp && !home->is_broken;
+    for (uint8_t i = 0; i < path->link_count; i++) {
+        verbs_link *link = &path->links[i];
+        uint64_t weight = link->weight ? link->weight : 1;
+        if (!may_carry(op, link) && !(is_home_sick && op->kind != OP_AMO && link->qp && !link->is_broken && op->lkeys[link->rail->index] &&
+                                      verbs_rkey(&op->key, link->far_rail)))
+            continue;
+        *never = false;
+        if (!must_wait && has_room(op, link) && (!best || link->flying_bytes * (best->weight ? best->weight : 1) < best->flying_bytes * weight))
+            best = link;
+    }
+    if (*never && op->kind == OP_AMO)
+        *never = is_too_late(op);
+    return best;
+}
+
+static void fill_atomic(verbs_op *op, struct ibv_send_wr *request, uint32_t rkey)
+{
+    const weft_atomic *atomic = &op->atomic;
+    uint64_t have = op->expected, want = 0;
+    request->wr.atomic.remote_addr = op->remote;
+    request->wr.atomic.rkey = rkey;
+    request->opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+    switch (atomic->op) {
+    case WEFT_AMO_ADD:
+        request->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        request->wr.atomic.compare_add = atomic->operand;
+        return;
+    case WEFT_AMO_CAS:
+        request->wr.atomic.compare_add = atomic->compare;
+        request->wr.atomic.swap = atomic->operand;
+        return;
+    case WEFT_AMO_SWAP: want = atomic->operand; break;
+    case WEFT_AMO_AND: want = have & atomic->operand; break;
+    case WEFT_AMO_OR: want = have | atomic->operand; break;
+    case WEFT_AMO_XOR: want = have ^ atomic->operand; break;
+    }
+    request->wr.atomic.compare_add = have;
+    request->wr.atomic.swap = want;
+}
+
+/* Does this, the last piece, come behind all others of its op, on the queue pair that numbered frames go by? */
+static bool is_behind_all(const verbs_op *op, const verbs_link *link)
+{
+    if (link != op->path->home || !is_all_posted(op))
+        return false;
+    for (const weft_link *at = op->flying.next; at != &op->flying; at = at->next)
+        if (weft_container(at, verbs_piece, link)->work.link != link)
+            return false;
+    return true;
+}
+
+/* The frame that is to follow the piece, or NULL: the piece says it itself, or it goes later, or there is none. */
+static verbs_slot *notify_along(verbs_op *op, const verbs_link *link, struct ibv_send_wr *request)
+{
+    bool may = op->kind == OP_PUT && op->notify && !op->rc && is_behind_all(op, link);
+    verbs_slot *notice = may ? verbs_flow_notice(op->path, op) : NULL;
+    if (notice && notice->wire->prefix.kind == VERBS_KIND_VOID) {
+        request->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+        request->imm_data = htonl(op->notify);
+        notice = NULL;
+    }
+    return notice;
+}
+
+/* The piece is in op->flying before it is posted; a post that fails breaks the link, and the break brings the piece back. */
+static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
+{
+    uint8_t rail = link->rail->index;
+    uint32_t rkey = verbs_rkey(&op->key, link->far_rail);
+    bool is_amo = op->kind == OP_AMO;
+    struct verbs_moves *moves = op->path->port->moves;
+    struct ibv_sge sge = {(uintptr_t)(is_amo ? (uint8_t *)op->cell : op->local + piece->at), piece->bytes,
+                          is_amo ? moves->cells->lkey[rail] : op->lkeys[rail]};
+    struct ibv_send_wr request = {.wr_id = (uintptr_t)&piece->work, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
+                                  .opcode = op->kind == OP_GET ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE};
+    if (is_amo) {
+        fill_atomic(op, &request, rkey);
+    } else {
+        request.wr.rdma.remote_addr = op->remote + piece->at;
+        request.wr.rdma.rkey = rkey;
+    }
+    verbs_slot *notice = notify_along(op, link, &request);
+    bool needs_proof = op->kind == OP_PUT && verbs_proof_needed(link);
+    struct ibv_sge word;
+    struct ibv_send_wr proof;
+    if (op->kind == OP_PUT && piece->bytes <= link->rail->max_inline)
+        request.send_flags |= IBV_SEND_INLINE;
+    if (needs_proof) {
+        verbs_proof_fill(link, &piece->work, &word, &proof);
+        request.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
+        request.next = &proof;
+    }
+    piece->work = (verbs_work){.kind = VERBS_WORK_MOVE, .rail = rail, .link = link};
+    weft_list_append(&op->flying, &piece->link);
+    link->flying_bytes += piece->bytes;
+    link->reads_used += is_read(op, link);
+    moves->flying_bytes += piece->bytes;
+    op->path->pieces++;
+    if (verbs_post(link, &request, 1 + needs_proof))
+        return WEFT_AGAIN;
+    if (notice)
+        verbs_flow_notice_frame(op->path, notice);
+    return 0;
+}
+
+/* Posts what is left of an op. False: no room now. */
+static bool post_op(verbs_op *op)
+{
+    struct verbs_moves *moves = op->path->port->moves;
+    while (!is_all_posted(op)) {
+        if (op->key_epoch && op->key_epoch != op->path->epoch) {
+            op->rc = WEFT_E_STALE;
+            return true;
+        }
+        weft_link *redo = weft_list_first(&op->redo);
+        bool never;
+        verbs_link *link = choose(op, &never);
+        verbs_piece *piece;
+        if (never) { /* a key or memory that none of the links knows */
+            op->rc = op->kind == OP_AMO ? WEFT_E_UNSUPPORTED : WEFT_E_KEY;
+            op->bad_status = IBV_WC_REM_ACCESS_ERR;
+            return true;
+        }
+        piece = !link ? NULL : redo ? weft_container(redo, verbs_piece, link) : verbs_piece_take(moves);
+        if (!piece)
+            return false;
+        if (redo) {
+            weft_list_remove(redo);
+            op->path->port->counts[VERBS_COUNT_REPOSTED_MOVES]++;
+        } else {
+            uint64_t left = op->bytes - op->next;
+            *piece = (verbs_piece){.op = op, .at = op->next, .bytes = left < moves->piece_bytes ? (uint32_t)left : moves->piece_bytes};
+            op->next += piece->bytes;
+        }
+        if (post_piece(op, piece, link))
+            return false;
+    }
+    return true;
+}
+
+static bool is_ready(const verbs_path *path)
+{
+    return path->state == VERBS_UP && path->is_confirmed && path->rest < VERBS_ASKS;
+}
+
+enum step { STEP_DONE, STEP_LATER, STEP_CHANGED /* ops have ended: look at the list anew */ };
+
+static enum step step(verbs_op *op)
+{
+    if (op->kind == OP_FLUSH)
+        return STEP_DONE;
+    if (!op->rc && !is_all_posted(op) && !post_op(op))
+        return STEP_LATER;
+    if (!is_over(op))
+        return STEP_DONE;
+    if (!op->rc && op->notify && !op->is_noticed && verbs_flow_notify(op->path, op->notify))
+        return STEP_LATER;
+    verbs_op_finish(op);
+    return STEP_CHANGED;
+}
+
+/* Posts all that may be posted on a path. True when nothing is left waiting. */
+static bool pump(verbs_path *path)
+{
+    weft_link *link = path->ops.next;
+    uint32_t blocked = 0;
+    verbs_post_gather(path->port);
+    while (is_ready(path) && link != &path->ops && blocked < BLOCKED_MOST) {
+        enum step what = step(weft_container(link, verbs_op, link));
+        blocked += what == STEP_LATER;
+        if (what == STEP_CHANGED)
+            blocked = 0;
+        link = what == STEP_CHANGED ? path->ops.next : link->next;
+    }
+    verbs_post_go(path->port);
+    return !blocked && is_ready(path);
+}
+
+int verbs_move_turn(verbs_port *port)
+{
+    weft_link now;
+    if (weft_list_is_empty(&port->moves->waiting))
+        return 0;
+    weft_list_init(&now);
+    weft_list_splice(&now, &port->moves->waiting);
+    for (weft_link *link; (link = weft_list_take(&now)) != NULL;) {
+        verbs_path *path = weft_container(link, verbs_path, by_move);
+        if (!pump(path))
+            wait_turn(path);
+    }
+    return 0;
+}
+
+/* -- what has ended -- */
+
+/* The fault of this very request, and not of the connection? */
+static bool is_own_fault(const verbs_piece *piece, enum ibv_wc_status status)
+{
+    switch (status) {
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+        return true;
+    case IBV_WC_WR_FLUSH_ERR:
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+        return false;
+    default:
+        return piece->tries >= PIECE_TRIES;
+    }
+}
+
+/* CAS until nobody came between: true when the value is ours. */
+static bool atomic_is_done(verbs_op *op)
+{
+    uint64_t was = *op->cell;
+    if (op->atomic.op != WEFT_AMO_ADD && op->atomic.op != WEFT_AMO_CAS && was != op->expected) {
+        op->expected = was;
+        return false;
+    }
+    if (op->atomic.before)
+        *op->atomic.before = was;
+    return true;
+}
+
+void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc)
+{
+    verbs_piece *piece = (verbs_piece *)(uintptr_t)wc->wr_id;
+    struct verbs_moves *moves = rail->port->moves;
+    verbs_link *link = piece->work.link;
+    verbs_op *op = piece->op;
+    if (wc->status != IBV_WC_SUCCESS) { /* the break that follows brings it back */
+        if (wc->status != IBV_WC_WR_FLUSH_ERR && wc->status != IBV_WC_RETRY_EXC_ERR && wc->status != IBV_WC_RNR_RETRY_EXC_ERR)
+            piece->tries++;
+        if (is_own_fault(piece, wc->status) && !op->rc) {
+            op->rc = piece->tries >= PIECE_TRIES ? WEFT_E_OTHER : WEFT_E_KEY;
+            op->bad_status = (uint8_t)wc->status;
+            op->vendor = wc->vendor_err;
+        }
+        return;
+    }
+    link->flying_bytes -= piece->bytes;
+    link->reads_used -= is_read(op, link);
+    moves->flying_bytes -= piece->bytes;
+    op->path->alive++;
+    op->path->pieces--;
+    op->path->suspects -= op->path->suspects > 0;
+    weft_list_remove(&piece->link);
+    if (op->kind == OP_AMO && !atomic_is_done(op)) {
+        weft_list_append(&op->redo, &piece->link);
+        wait_turn(op->path);
+        return;
+    }
+    weft_list_append(&moves->free_pieces, &piece->link);
+    if (!is_over(op))
+        return;
+    if (op->notice) {
+        op->is_noticed = true;
+        verbs_flow_notice_over(op->notice);
+    }
+    if (!op->rc && op->notify && !op->is_noticed)
+        wait_turn(op->path);
+    else
+        verbs_op_finish(op);
+}
+
+/* -- breaks -- */
+
+/* Who asks an iWARP device for what he may not sees his connection end, and is not told why. So after a break all that was under way is
+ * tried again piece by piece, and one at which the connection ends each time that it goes alone has been refused. */
+static void find_cause(verbs_path *path)
+{
+    bool is_alone = path->pieces == 1;
+    if (!path->pieces || !path->links[0].rail->tells_early)
+        return;
+    path->suspects = path->pieces;
+    for (weft_link *link = path->ops.next; is_alone && link != &path->ops; link = link->next) {
+        verbs_op *op = weft_container(link, verbs_op, link);
+        weft_link *only = weft_list_first(&op->flying);
+        if (!only || ++weft_container(only, verbs_piece, link)->tries < PIECE_TRIES || op->rc)
+            continue;
+        op->rc = WEFT_E_KEY;
+        op->bad_status = IBV_WC_REM_ACCESS_ERR;
+        path->suspects = 0;
+    }
+}
+
+void verbs_move_down(verbs_path *path)
+{
+    struct verbs_moves *moves = path->port->moves;
+    weft_link *link, *next;
+    find_cause(path);
+    path->pieces = 0;
+    for (link = path->ops.next; link != &path->ops; link = link->next) {
+        verbs_op *op = weft_container(link, verbs_op, link);
+        for (weft_link *at = op->flying.next; at != &op->flying; at = at->next)
+            moves->flying_bytes -= weft_container(at, verbs_piece, link)->bytes;
+        if (op->kind == OP_AMO && !op->rc && !weft_list_is_empty(&op->flying))
+            op->rc = WEFT_E_OTHER;
+        weft_list_splice(&op->redo, &op->flying);
+    }
+    do { /* those that ended badly; whoever is told may post more */
+        next = NULL;
+        for (link = path->ops.next; link != &path->ops && !next; link = link->next)
+            if (weft_container(link, verbs_op, link)->rc)
+                next = link;
+        if (next)
+            verbs_op_finish(weft_container(next, verbs_op, link));
+    } while (next);
+    if (path->ops_open)
+        wait_turn(path);
+}
+
+/* A notification that was delivered stood behind all pieces. */
+static verbs_op *find_noticed(const verbs_path *path)
+{
+    for (weft_link *link = path->ops.next; link != &path->ops; link = link->next) {
+        verbs_op *op = weft_container(link, verbs_op, link);
+        if (op->is_noticed)
+            return op;
+    }
+    return NULL;
+}
+
+void verbs_move_up(verbs_path *path)
+{
+    for (verbs_op *op; (op = find_noticed(path)) != NULL;) {
+        path->alive++;
+        verbs_op_finish(op);
+    }
+    if (path->ops_open)
+        wait_turn(path);
+}
+
+static void stop_waiting(verbs_path *path)
+{
+    if (path->by_move.next != &path->by_move)
+        weft_list_remove(&path->by_move);
+}
+
+void verbs_move_give_up(verbs_path *path, int rc)
+{
+    weft_link *link;
+    verbs_move_down(path);
+    stop_waiting(path);
+    while ((link = weft_list_first(&path->ops)) != NULL) {
+        verbs_op *op = weft_container(link, verbs_op, link);
+        op->rc = rc;
+        verbs_op_finish_one(op);
+    }
+}
+
+void verbs_move_drop(verbs_path *path)
+{
+    weft_link *link;
+    while ((link = weft_list_first(&path->ops)) != NULL)
+        verbs_op_forget(weft_container(link, verbs_op, link));
+    stop_waiting(path);
+}
+
+/* -- the table's calls -- */
+
+bool verbs_can_move(weft_port *port, weft_path *to)
+{
+    verbs_path *path = (verbs_path *)to;
+    return port->caps.put && path->state != VERBS_LOST;
+}
+
+/* Starts the op, or queues it until the path is up. */
+static int start(verbs_path *path)
+{
+    if (path->state == VERBS_NEW)
+        verbs_conn_begin(path);
+    if (path->by_move.next == &path->by_move && !pump(path))
+        wait_turn(path);
+    return 0;
+}
+
+static int check_key(const verbs_path *path, const weft_key *key, uint64_t remote, uint64_t bytes)
+{
+    uint32_t epoch = key ? verbs_key_epoch(path, key) : 0;
+    if (!key || !key->length || key->length % 4 || (path->far.rails && !epoch && key->length != 4 * path->far.rails))
+        return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", path->name.rank, key ? key->length : 0);
+    if (remote + bytes < remote)
+        return weft_fail(WEFT_E_KEY, "%llu bytes at 0x%llx wrap around the addresses of rank %u", (unsigned long long)bytes,
+                         (unsigned long long)remote, path->name.rank);
+    if (epoch && (epoch != path->epoch || path->state != VERBS_UP))
+        return weft_fail(WEFT_E_STALE, "what rank %u lent was lent by a connection that is no more", path->name.rank);
+    return 0;
+}
+
+static int check_local(const weft_move *move)
+{
+    const weft_region *region = move->region;
+    if (!region || !region->device)
+        return weft_fail(WEFT_E_KEY, "local memory must be mapped before it can be moved");
+    if ((uint8_t *)move->local < (uint8_t *)region->addr || (uint8_t *)move->local + move->bytes > (uint8_t *)region->addr + region->bytes)
+        return weft_fail(WEFT_E_KEY, "the local memory of a move of %llu bytes leaves its region", (unsigned long long)move->bytes);
+    return 0;
+}
+
+static int move_begin(verbs_path *path, const weft_move *move, enum op_kind kind)
+{
+    verbs_op *op;
+    int rc = check_key(path, move->key, move->remote, move->bytes);
+    if (!rc)
+        rc = check_local(move);
+    if (!rc)
+        rc = verbs_op_begin(path, kind, move->done, &op);
+    if (rc)
+        return rc;
+    op->local = move->local;
+    op->remote = move->remote;
+    op->bytes = move->bytes;
+    op->key = *move->key;
+    op->key_epoch = verbs_key_epoch(path, move->key);
+    op->notify = move->notify;
+    for (uint8_t i = 0; i < path->port->rail_count; i++)
+        op->lkeys[i] = verbs_lkey(move->region, i);
+    return start(path);
+}
+
+int verbs_get(weft_port *port, weft_path *path, const weft_move *move)
+{
+    if (!port->caps.get)
+        return weft_fail(WEFT_E_UNSUPPORTED, "this device does not read remote memory, or too little memory may be locked");
+    return move_begin((verbs_path *)path, move, OP_GET);
+}
+
+int verbs_put(weft_port *port, weft_path *path, const weft_move *move)
+{
+    if (!port->caps.put)
+        return weft_fail(WEFT_E_UNSUPPORTED, "too little memory may be locked to move it without copies");
+    return move_begin((verbs_path *)path, move, OP_PUT);
+}
+
+int verbs_amo(weft_port *port, weft_path *to, const weft_atomic *atomic)
+{
+    verbs_path *path = (verbs_path *)to;
+    uint64_t *cell = NULL;
+    verbs_op *op;
+    int rc;
+    if (port->caps.amo == WEFT_AMO_NONE)
+        return weft_fail(WEFT_E_UNSUPPORTED, "this device has no atomics");
+    if (atomic->remote % 8)
+        return weft_fail(WEFT_E_KEY, "an atomic's address, 0x%llx, is no multiple of 8", (unsigned long long)atomic->remote);
+    rc = check_key(path, atomic->key, atomic->remote, 8);
+    if (rc)
+        return rc;
+    cell = verbs_cell_take(path->port);
+    if (!cell)
+        return path->port->moves->cells ? WEFT_AGAIN : weft_fail(WEFT_E_NOSPACE, "no memory can be pinned for atomics");
+    rc = verbs_op_begin(path, OP_AMO, atomic->done, &op);
+    if (rc) {
+        verbs_cell_give(path->port, cell);
+        return rc;
+    }
+    op->cell = cell;
+    op->atomic = *atomic;
+    op->remote = atomic->remote;
+    op->bytes = sizeof *cell;
+    op->key = *atomic->key;
+    op->key_epoch = verbs_key_epoch(path, atomic->key);
+    return start(path);
+}
+
+int verbs_flush(weft_port *port, weft_path *to, bool remotely, void *done)
+{
+    verbs_path *path = (verbs_path *)to;
+    verbs_op *op;
+    int rc;
+    (void)remotely; /* a put has ended when it is visible there */
+    if (path->state == VERBS_LOST)
+        return weft_fail(WEFT_E_PEER, "rank %u is lost", path->name.rank);
+    if (!path->ops_open) {
+        if (done)
+            port->up->done(port->owner, done, 0);
+        return 0;
+    }
+    rc = verbs_op_begin(path, OP_FLUSH, done, &op);
+    return rc;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * notice: a put's notification that goes with its last piece, as immediate data or as a frame right behind it. Called by move.c (what goes),
+ * flow.c and resume.c (what becomes of it).
+ * Invariant: it has a number of the path's frames, so the peer counts it as delivered exactly when it is; slot and op know each other
+ * until the piece is over, and a break finds out by the number whether the put has ended.
+ */
+#include "transports/verbs/op.h"
+
+/* As immediate data its number stands for itself: the peer counts, so the write must stand on the queue pair that numbered frames go by,
+ * between the frames that its number is between. It brings neither the token nor credits: who owes these sends a frame behind the
+ * write. (Were the last credit spent on a write while the token is owed, neither side could send any more.) */
+verbs_slot *verbs_flow_notice(verbs_path *path, verbs_op *op)
+{
+    bool by_frame = path->owes_token || verbs_flow_owes_much(path) || (path->home && path->home->rail->is_iwarp);
+    verbs_slot *slot = NULL;
+    if (verbs_flow_is_open(path) && path->credits && verbs_flow_has_number(path))
+        slot = verbs_slot_take(path->port, sizeof(verbs_wire));
+    if (!slot)
+        return NULL;
+    slot->bytes = sizeof(verbs_wire);
+    slot->seq = ++path->tx_seq;
+    slot->wire->head = (weft_head){.tag = (int32_t)op->notify};
+    slot->wire->prefix.kind = by_frame ? VERBS_KIND_NOTIFY : VERBS_KIND_VOID;
+    slot->is_posted = true;
+    slot->op = op;
+    op->notice = slot;
+    path->credits--;
+    weft_list_append(&path->sent, &slot->link);
+    return slot;
+}
+
+void verbs_flow_notice_frame(verbs_path *path, verbs_slot *notice)
+{
+    verbs_flow_stamp(path, notice, VERBS_KIND_NOTIFY, 0);
+    verbs_flow_post(path, notice, false);
+}
+
+void verbs_flow_notice_over(verbs_slot *notice)
+{
+    verbs_path *path = notice->op->path;
+    notice->op->notice = NULL;
+    notice->op = NULL;
+    if (notice->wire->prefix.kind == VERBS_KIND_VOID)
+        verbs_flow_done(path, notice->seq);
+}
+
+void verbs_flow_disown(verbs_slot *notice)
+{
+    if (!notice->op)
+        return;
+    notice->op->notice = NULL;
+    notice->op = NULL;
+    notice->wire->prefix.kind = VERBS_KIND_VOID;
+}
+
+void verbs_flow_let_go(verbs_path *path, verbs_slot *slot, bool is_delivered)
+{
+    if (slot->op) {
+        slot->op->notice = NULL;
+        slot->op->is_noticed = is_delivered;
+        slot->op = NULL;
+    }
+    verbs_slot_give(path->port, slot);
+}

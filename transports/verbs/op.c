@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * op: beginning and end of moves; see op.h. Called by move.c.
+ */
+#include "transports/verbs/op.h"
+
+#include <stdlib.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+
+#define PIECE_BYTES (1u << 20)
+#define OPS_MOST 256u /* of one path */
+#define CELLS 64u     /* atomics under way */
+
+int verbs_moves_open(verbs_port *port)
+{
+    struct verbs_moves *moves = port->moves = calloc(1, sizeof *moves);
+    if (!moves)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the books of moves");
+    weft_list_init(&moves->waiting);
+    weft_list_init(&moves->free_pieces);
+    moves->free_cells = UINT64_MAX;
+    moves->piece_bytes = PIECE_BYTES;
+    for (uint8_t i = 0; i < port->rail_count; i++) {
+        struct ibv_port_attr attr;
+        if (!ibv_query_port(port->rails[i].context, port->rails[i].port_num, &attr) && attr.max_msg_sz && attr.max_msg_sz < moves->piece_bytes)
+            moves->piece_bytes = attr.max_msg_sz;
+    }
+    return 0;
+}
+
+void verbs_moves_close(verbs_port *port)
+{
+    struct verbs_moves *moves = port->moves;
+    if (!moves)
+        return;
+    for (weft_link *link; (link = weft_list_take(&moves->free_pieces)) != NULL;)
+        free(weft_container(link, verbs_piece, link));
+    if (moves->cells)
+        verbs_slab_free(moves->cells);
+    free(moves);
+    port->moves = NULL;
+}
+
+static void free_pieces(struct verbs_moves *moves, weft_link *list)
+{
+    weft_list_splice(&moves->free_pieces, list);
+}
+
+void verbs_op_forget(verbs_op *op)
+{
+    struct verbs_moves *moves = op->path->port->moves;
+    free_pieces(moves, &op->flying);
+    free_pieces(moves, &op->redo);
+    if (op->cell)
+        verbs_cell_give(op->path->port, op->cell);
+    if (op->notice)
+        verbs_flow_disown(op->notice);
+    weft_list_remove(&op->link);
+    op->path->ops_open--;
+    free(op);
+}
+
+static void say_why(const verbs_op *op)
+{
+    static const char *const what[] = {"read from", "write to", "atomic on", "flush to"};
+    uint32_t rank = op->path->name.rank;
+    if (op->kind == OP_AMO && op->rc == WEFT_E_OTHER)
+        weft_fail(op->rc, "the connection to rank %u broke during an atomic operation: whether it was done there is not known, so it is not repeated",
+                  rank);
+    else if (op->rc == WEFT_E_KEY && op->bad_status == IBV_WC_LOC_PROT_ERR)
+        weft_fail(op->rc, "a %s rank %u of %llu bytes was refused by our own device (%s, vendor's code 0x%x): the local memory is not registered, "
+                  "or not any more", what[op->kind], rank, (unsigned long long)op->bytes, ibv_wc_status_str(op->bad_status), op->vendor);
+    else if (op->rc == WEFT_E_KEY)
+        weft_fail(op->rc, "a %s rank %u of %llu bytes at 0x%llx was refused (%s, vendor's code 0x%x): wrong key, bounds or access, or that memory "
+                  "was unmapped", what[op->kind], rank, (unsigned long long)op->bytes, (unsigned long long)op->remote,
+                  ibv_wc_status_str(op->bad_status), op->vendor);
+    else if (op->rc == WEFT_E_STALE)
+        weft_fail(op->rc, "the connection by which rank %u had lent its memory broke during a %s it", rank, what[op->kind]);
+    else if (op->rc == WEFT_E_UNSUPPORTED)
+        weft_fail(op->rc, "atomics on rank %u go by its first RDMA port, which cannot be reached now", rank);
+    else if (op->bad_status)
+        weft_fail(op->rc, "a %s rank %u of %llu bytes failed time and again (%s, vendor's code 0x%x)", what[op->kind], rank,
+                  (unsigned long long)op->bytes, ibv_wc_status_str(op->bad_status), op->vendor);
+}
+
+void verbs_op_finish_one(verbs_op *op)
+{
+    weft_port *port = &op->path->port->port;
+    void *done = op->done;
+    int rc = op->rc;
+    if (rc)
+        say_why(op);
+    verbs_op_forget(op);
+    if (done)
+        port->up->done(port->owner, done, rc);
+}
+
+void verbs_op_finish(verbs_op *op)
+{
+    verbs_path *path = op->path;
+    verbs_op_finish_one(op);
+    for (weft_link *link; (link = weft_list_first(&path->ops)) != NULL;) { /* flushes that waited for it */
+        verbs_op *first = weft_container(link, verbs_op, link);
+        if (first->kind != OP_FLUSH)
+            break;
+        verbs_op_finish_one(first);
+    }
+}
+
+uint64_t *verbs_cell_take(verbs_port *port)
+{
+    struct verbs_moves *moves = port->moves;
+    int bit;
+    if (!moves->cells && verbs_slab_make(port, CELLS * sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE, &moves->cells))
+        return NULL;
+    if (!moves->free_cells)
+        return NULL;
+    bit = __builtin_ctzll(moves->free_cells);
+    moves->free_cells &= moves->free_cells - 1;
+    return (uint64_t *)moves->cells->memory + bit;
+}
+
+void verbs_cell_give(verbs_port *port, const uint64_t *cell)
+{
+    port->moves->free_cells |= 1ull << (cell - (uint64_t *)port->moves->cells->memory);
+}
+
+verbs_piece *verbs_piece_take(struct verbs_moves *moves)
+{
+    weft_link *link = weft_list_take(&moves->free_pieces);
+    verbs_piece *piece = link ? weft_container(link, verbs_piece, link) : calloc(1, sizeof *piece);
+    if (piece)
+        weft_list_init(&piece->link);
+    return piece;
+}
+
+int verbs_op_begin(verbs_path *path, enum op_kind kind, void *done, verbs_op **out)
+{
+    verbs_op *op;
+    if (path->state == VERBS_LOST)
+        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", path->name.rank, path->last_error[0] ? path->last_error : "it does not answer");
+    if (path->ops_open >= OPS_MOST)
+        return WEFT_AGAIN;
+    op = calloc(1, sizeof *op);
+    if (!op)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a move to rank %u", path->name.rank);
+    op->path = path;
+    op->kind = kind;
+    op->done = done;
+    weft_list_init(&op->flying);
+    weft_list_init(&op->redo);
+    weft_list_append(&path->ops, &op->link);
+    path->ops_open++;
+    *out = op;
+    return 0;
+}

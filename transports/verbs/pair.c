@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pair: which of our rails goes with which of the peer's. Both sides work it out from both cards, in one order (the smaller
+ * name's rails first), so that nothing need be said. Rails of one network are paired first; what is left over goes by order, if
+ * it could reach at all, and must prove itself before it carries anything. Called by conn.c when a path is made.
+ */
+#include <string.h>
+
+#include "transports/verbs/conn.h"
+#include "transports/verbs/gid.h"
+
+#define WEIGHT_NEAR 2
+#define NETWORK_BITS_IPV6 64
+
+static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
+{
+    uint8_t mask = (uint8_t)(0xff00u >> bits % 8);
+    if (memcmp(a, b, bits / 8) != 0)
+        return false;
+    return bits % 8 == 0 || (a[bits / 8] & mask) == (b[bits / 8] & mask);
+}
+
+/* Could packets of one be understood by the other at all? */
+static bool is_kindred(const verbs_address *a, const verbs_address *b)
+{
+    return a->flags == b->flags && ((a->flags & VERBS_ADDRESS_IB) || verbs_gid_is_ipv4(&a->gid) == verbs_gid_is_ipv4(&b->gid));
+}
+
+static bool is_same_network(const verbs_address *a, const verbs_address *b)
+{
+    if (!is_kindred(a, b))
+        return false;
+    if ((a->flags & VERBS_ADDRESS_IB) || !verbs_gid_is_ipv4(&a->gid))
+        return same_bits(a->gid.raw, b->gid.raw, NETWORK_BITS_IPV6);
+    return a->prefix_bits && a->prefix_bits == b->prefix_bits && same_bits(a->gid.raw + 12, b->gid.raw + 12, a->prefix_bits);
+}
+
+static bool is_smaller(const weft_name *a, const weft_name *b)
+{
+    return a->job != b->job ? a->job < b->job : a->rank != b->rank ? a->rank < b->rank : a->lane < b->lane;
+}
+
+typedef struct pairing {
+    const verbs_card *left, *right;
+    int8_t right_of[VERBS_RAILS]; /* -1: none */
+    bool is_sure[VERBS_RAILS], is_taken[VERBS_RAILS];
+} pairing;
+
+static void match(pairing *p, bool (*fits)(const verbs_address *, const verbs_address *), bool is_sure)
+{
+    for (uint8_t l = 0; l < p->left->rails; l++)
+        for (uint8_t r = 0; r < p->right->rails && p->right_of[l] < 0; r++)
+            if (!p->is_taken[r] && fits(&p->left->address[l], &p->right->address[r])) {
+                p->right_of[l] = (int8_t)r;
+                p->is_sure[l] = is_sure;
+                p->is_taken[r] = true;
+            }
+}
+
+/* Bulk is shared out by distance: a rail on a far NUMA node gets half. */
+static uint32_t weight_of(const verbs_path *path, const verbs_rail *rail)
+{
+    return rail->numa_distance <= path->port->rails[0].numa_distance ? WEIGHT_NEAR : 1;
+}
+
+static void add(verbs_path *path, uint8_t mine, uint8_t theirs, bool is_sure)
+{
+    uint8_t at = path->link_count++;
+    verbs_link *link = &path->links[at];
+    verbs_rail *rail = &path->port->rails[mine];
+    *link = (verbs_link){.path = path, .rail = rail, .far_rail = theirs, .weight = weight_of(path, rail)};
+    weft_list_init(&link->windows);
+    path->meet->halves[at] = (verbs_half){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .link = link}, .is_suspect = !is_sure};
+}
+
+void verbs_pair(verbs_path *path, const verbs_card *mine)
+{
+    bool is_left = is_smaller(&path->port->self, &path->name);
+    pairing p = {.left = is_left ? mine : &path->far, .right = is_left ? &path->far : mine, .right_of = {-1, -1, -1, -1}};
+    bool has_sure = false;
+    match(&p, is_same_network, true);
+    match(&p, is_kindred, false);
+    for (uint8_t l = 0; l < p.left->rails; l++)
+        has_sure |= p.right_of[l] >= 0 && p.is_sure[l];
+    path->link_count = 0;
+    for (uint8_t i = 0; i < path->port->rail_count; i++) /* in the order of our rails: the nearest first */
+        for (uint8_t l = 0; l < p.left->rails; l++) {
+            uint8_t r = (uint8_t)p.right_of[l];
+            if (p.right_of[l] >= 0 && (is_left ? l : r) == i)
+                add(path, i, is_left ? r : l, p.is_sure[l] || !has_sure);
+        }
+}

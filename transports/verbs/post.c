@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * post: work requests on their way to a send queue. A doorbell costs a write to the device (where the kernel is the device, a system
+ * call), so what is ready together goes with one: pieces of moves, frames sent again, frames that had waited above. A lone request goes
+ * at once: nothing is kept back in the hope of another. Called by flow, ring and move; lists are bounded, so that the first of a long
+ * one is not late.
+ *
+ * A request counts as standing in the queue from the moment that it is taken. When the provider refuses one, those before it are under
+ * way and the rest never were: the epoch ends, and each goes again from where its owner keeps it (path->sent, op->flying).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "transports/verbs/flow.h"
+
+static void refused(verbs_link *link, const struct ibv_send_wr *first, const struct ibv_send_wr *bad, int error)
+{
+    uint32_t all = 0, left = 0;
+    char words[128];
+    bool is_left = !bad;
+    for (; first; first = first->next) {
+        is_left = is_left || first == bad;
+        left += is_left;
+        all++;
+    }
+    link->sq_used -= left;
+    link->rail->cq_used -= left;
+    snprintf(words, sizeof words, "%s refused %u of %u work requests: %s", link->rail->name, left, all, strerror(error));
+    verbs_conn_break(link, NULL, words);
+}
+
+static int now(verbs_link *link, struct ibv_send_wr *first)
+{
+    verbs_port *port = link->rail->port;
+    struct ibv_send_wr *bad = NULL;
+    int error;
+    port->counts[VERBS_COUNT_POSTS]++;
+    error = ibv_post_send(link->qp, first, &bad);
+    if (weft_likely(!error))
+        return 0;
+    refused(link, first, bad, error);
+    return WEFT_E_SYSTEM;
+}
+
+static int flush(verbs_rail *rail)
+{
+    verbs_batch *batch = &rail->batch;
+    verbs_link *link = batch->link;
+    uint32_t count = batch->count;
+    batch->count = 0;
+    batch->link = NULL;
+    if (!count || link->is_broken || !link->qp)
+        return count ? WEFT_AGAIN : 0;
+    batch->requests[count - 1].next = NULL;
+    return now(link, batch->requests);
+}
+
+static void keep(verbs_batch *batch, const struct ibv_send_wr *request)
+{
+    uint32_t at = batch->count++;
+    batch->requests[at] = *request;
+    if (request->num_sge) {
+        batch->sges[at] = request->sg_list[0];
+        batch->requests[at].sg_list = &batch->sges[at];
+    }
+    if (at)
+        batch->requests[at - 1].next = &batch->requests[at];
+}
+
+static void count_in(verbs_link *link, const struct ibv_send_wr *request)
+{
+    uint64_t *counts = link->rail->port->counts;
+    link->unsignalled++;
+    if (request->send_flags & IBV_SEND_SIGNALED) {
+        ((verbs_work *)(uintptr_t)request->wr_id)->covers = (uint16_t)link->unsignalled;
+        link->unsignalled = 0;
+        counts[VERBS_COUNT_SIGNALLED]++;
+    }
+    link->sq_used++;
+    link->rail->cq_used++;
+    counts[VERBS_COUNT_REQUESTS]++;
+    counts[VERBS_COUNT_INLINE] += (request->send_flags & IBV_SEND_INLINE) != 0;
+    counts[VERBS_COUNT_IMMEDIATES] += request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+int verbs_post(verbs_link *link, struct ibv_send_wr *first, uint32_t count)
+{
+    verbs_rail *rail = link->rail;
+    verbs_port *port = rail->port;
+    verbs_batch *batch = &rail->batch;
+    bool is_short = count <= VERBS_BATCH && first->num_sge <= 1; /* a batch has room for one sge of each */
+    int rc = 0;
+    if (link->is_broken || !link->qp)
+        return WEFT_AGAIN;
+    if (batch->count && (batch->link != link || !is_short || batch->count + count > VERBS_BATCH) && flush(rail) && link->is_broken)
+        return WEFT_E_SYSTEM;
+    for (struct ibv_send_wr *request = first; request; request = request->next)
+        count_in(link, request);
+    if (!batch->count && (!port->gathers || !is_short))
+        return now(link, first);
+    batch->link = link;
+    for (struct ibv_send_wr *request = first; request; request = request->next)
+        keep(batch, request);
+    port->has_held = true;
+    if (!port->gathers)
+        rc = flush(rail);
+    return rc;
+}
+
+void verbs_post_flush_all(verbs_port *port)
+{
+    port->has_held = false;
+    for (uint8_t i = 0; i < port->rail_count; i++)
+        flush(&port->rails[i]);
+}
+
+void verbs_post_gather(verbs_port *port) { port->gathers++; }
+
+void verbs_post_go(verbs_port *port)
+{
+    port->gathers--;
+    verbs_post_flush(port);
+}
+
+void verbs_post_hold(verbs_port *port) { port->gathers--; }
+
+void verbs_post_forget(verbs_link *link)
+{
+    verbs_batch *batch = &link->rail->batch;
+    if (batch->link == link) {
+        batch->count = 0;
+        batch->link = NULL;
+    }
+}

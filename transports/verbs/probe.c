@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * probe: pairs of rails that failed, are down, or come back. A path whose connection lacks a pair asks it by a datagram now and
+ * then; when it answers, the path begins a new epoch with it, in a quiet moment. Called by conn.c (each turn of a path that is
+ * up; a break) and by rail.c (news of a port). And links that are stuck without a word: conn.c has them looked at once a second.
+ */
+#include <stdio.h>
+
+#include "base/macros.h"
+#include "transports/verbs/conn.h"
+#include "transports/verbs/flow.h"
+
+#define MS 1000000ull
+#define PROBE_FIRST_NS (500 * MS)
+#define PROBE_MOST_NS (30000 * MS)
+#define RENEW_NS (1000 * MS) /* a path that is never quiet is interrupted after this */
+
+static uint64_t probe_pause(const verbs_half *half)
+{
+    uint64_t pause = PROBE_FIRST_NS << (half->probes < 8 ? half->probes : 8);
+    return pause < PROBE_MOST_NS ? pause : PROBE_MOST_NS;
+}
+
+/* A pair that gave no answer is left out of the next epochs while another serves, and probed. */
+void verbs_probe_suspect(verbs_link *link, const struct ibv_wc *wc)
+{
+    verbs_half *half = verbs_half_of(link);
+    if (wc->status != IBV_WC_RETRY_EXC_ERR && wc->status != IBV_WC_RESP_TIMEOUT_ERR)
+        return;
+    half->is_suspect = true;
+    half->is_proven = false;
+    /* answers may come where connections fail: ever more rarely, too */
+    half->probe_ns = link->path->port->now_ns() + probe_pause(half);
+}
+
+static uint32_t other_links(const verbs_link *link)
+{
+    uint32_t count = 0;
+    for (uint8_t i = 0; i < link->path->link_count; i++)
+        count += link->path->links[i].qp && &link->path->links[i] != link && verbs_link_is_usable(&link->path->links[i]);
+    return count;
+}
+
+static void probe_soon(verbs_link *link)
+{
+    verbs_half *half = verbs_half_of(link);
+    half->probes = 0;
+    half->probe_ns = 0;
+    verbs_conn_due(link->path, link->path->port->now_ns());
+}
+
+/* A rail that is down is no reason to break when there is no other: the device tries on for a while, and links come back. */
+void verbs_conn_rail_changed(verbs_rail *rail)
+{
+    char words[160];
+    snprintf(words, sizeof words, "%s %s", rail->name, rail->is_dead ? "failed" : "is down");
+    for (weft_link *at = rail->port->paths.next; at != &rail->port->paths; at = at->next) {
+        verbs_path *path = weft_container(at, verbs_path, by_port);
+        for (uint8_t i = 0; i < path->link_count; i++) {
+            verbs_link *link = &path->links[i];
+            if (link->rail != rail)
+                continue;
+            if (!rail->is_up && link->qp && (rail->is_dead || other_links(link)))
+                verbs_conn_renew(link, words);
+            if (rail->is_up && path->state == VERBS_UP && !link->qp)
+                probe_soon(link);
+        }
+    }
+}
+
+void verbs_conn_answered(verbs_path *path, const verbs_rail *rail, uint8_t far_rail)
+{
+    verbs_meet *meet = path->meet;
+    for (uint8_t i = 0; i < path->link_count; i++) {
+        verbs_half *half = &meet->halves[i];
+        if (path->links[i].rail != rail || path->links[i].far_rail != far_rail || path->links[i].qp || path->state != VERBS_UP)
+            continue;
+        half->is_suspect = false;
+        half->is_proven = true;
+        if (!meet->wants_renewal)
+            meet->renew_ns = path->port->now_ns() + RENEW_NS;
+        meet->wants_renewal = true;
+        verbs_conn_due(path, path->port->now_ns());
+    }
+}
+
+/* In an epoch without all its pairs: asks those that are left out, ever more rarely; when one answers, the next epoch has it. */
+int verbs_probe_turn(verbs_path *path, uint64_t now)
+{
+    verbs_meet *meet = path->meet;
+    uint64_t next = UINT64_MAX;
+    if (meet->wants_renewal && (verbs_conn_is_settled(path) || now >= meet->renew_ns)) {
+        verbs_conn_renew(&path->links[0], "a link can be used again");
+        return 1;
+    }
+    if (meet->wants_renewal)
+        next = now + MS;
+    for (uint8_t i = 0; i < path->link_count; i++) {
+        verbs_half *half = &meet->halves[i];
+        if (path->links[i].qp || !verbs_link_is_usable(&path->links[i]) || meet->wants_renewal || !path->links[i].rail->ud)
+            continue;
+        if (now >= half->probe_ns) {
+            verbs_note_send(&path->links[i], VERBS_NOTE_PROBE);
+            half->probe_ns = now + probe_pause(half);
+            half->probes++;
+        }
+        if (half->probe_ns < next)
+            next = half->probe_ns;
+    }
+    if (next != UINT64_MAX)
+        verbs_conn_due(path, next);
+    return 0;
+}
+
+/* -- links that are stuck -- */
+
+#define STUCK_LOOKS 20 /* seconds; a device that keeps count of its tries has said so long before (TIMEOUT, RETRIES in link.c) */
+
+static uint32_t posted(const verbs_path *path)
+{
+    uint32_t count = 0;
+    for (uint8_t i = 0; i < path->link_count; i++)
+        count += path->links[i].qp ? path->links[i].sq_used : 0;
+    return count;
+}
+
+/* A queue pair should end in an error when nobody answers. Some do not: soft-RoCE forgets its timer when the link goes down at the wrong
+ * moment, and both sides would wait for ever. A request more sets it going again (and tells, if all is well, that all is over); where that
+ * does not help, the epoch ends. Looks are counted, not time: a process that was stopped has seen nothing. */
+void verbs_probe_stuck(verbs_port *port)
+{
+    for (weft_link *at = port->paths.next; at != &port->paths; at = at->next) {
+        verbs_path *path = weft_container(at, verbs_path, by_port);
+        verbs_meet *meet = path->meet;
+        uint32_t count = path->state == VERBS_UP ? posted(path) : 0;
+        if (!count || count != meet->stuck_posted || path->tx_seq != meet->stuck_seq || path->alive != meet->stuck_alive) {
+            meet->stuck_posted = count;
+            meet->stuck_seq = path->tx_seq;
+            meet->stuck_alive = path->alive;
+            meet->stuck_looks = 0;
+            continue;
+        }
+        for (uint8_t i = 0; i < path->link_count; i++)
+            verbs_link_sync(&path->links[i]);
+        meet->stuck_posted = posted(path);
+        if (++meet->stuck_looks >= STUCK_LOOKS) {
+            meet->stuck_looks = 0;
+            verbs_conn_break(&path->links[0], NULL, "nothing that was sent was acknowledged or refused in 20 s: the connection is stuck");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * proof: how it is known that what was posted has arrived. Most devices say so by the completion itself. iWARP's says only that TCP has the
+ * bytes; but a read behind them is answered when all before it has been placed, so one byte of the peer's is read, from memory that is
+ * there for nothing else and whose key stands in the card. (An empty read would do, but siw answers one that had to wait with bytes
+ * of whatever it sent before.) Called by flow.c and move.c.
+ */
+#include <stddef.h>
+
+#include "transports/verbs/flow.h"
+
+/* Two pages, as reading them is for everybody, and the other one must be open to writes, as iWARP's answers are. */
+int verbs_proof_open(verbs_port *port)
+{
+    bool is_needed = false;
+    int rc;
+    for (uint8_t i = 0; i < port->rail_count; i++)
+        is_needed |= port->rails[i].tells_early;
+    if (!is_needed || port->proof_sink)
+        return 0;
+    rc = verbs_slab_make(port, sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, &port->proof_source);
+    return rc ? rc : verbs_slab_make(port, sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &port->proof_sink);
+}
+
+void verbs_proof_close(verbs_port *port)
+{
+    if (port->proof_source)
+        verbs_slab_free(port->proof_source);
+    if (port->proof_sink)
+        verbs_slab_free(port->proof_sink);
+    port->proof_source = port->proof_sink = NULL;
+}
+
+void verbs_proof_tell(const verbs_rail *rail, verbs_address *address)
+{
+    const verbs_slab *slab = rail->port->proof_source;
+    if (!rail->tells_early || !slab || !slab->mr[rail->index])
+        return;
+    address->proof_addr = (uintptr_t)slab->memory;
+    address->proof_key = slab->mr[rail->index]->rkey;
+}
+
+bool verbs_proof_needed(const verbs_link *link)
+{
+    return link->rail->tells_early && link->reads_room && link->path->far.address[link->far_rail].proof_key;
+}
+
+void verbs_proof_fill(const verbs_link *link, verbs_work *work, struct ibv_sge *sge, struct ibv_send_wr *request)
+{
+    const verbs_address *far = &link->path->far.address[link->far_rail];
+    const verbs_slab *sink = link->path->port->proof_sink;
+    *sge = (struct ibv_sge){(uintptr_t)sink->memory, 1, sink->lkey[link->rail->index]};
+    *request = (struct ibv_send_wr){.wr_id = (uintptr_t)work, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED, .sg_list = sge,
+                                    .num_sge = 1, .wr.rdma = {.remote_addr = far->proof_addr, .rkey = far->proof_key}};
+}
+
+/* The last frame that stands before what is posted now. Frames go by the home link alone; what waits to be sent again stands nowhere yet. */
+static uint32_t last_posted(const verbs_link *link)
+{
+    const verbs_path *path = link->path;
+    return link == path->home ? path->tx_seq - path->unsent : path->tx_acked;
+}
+
+static void post_sync(verbs_link *link, bool proves)
+{
+    struct ibv_sge sge;
+    struct ibv_send_wr request = {.wr_id = (uintptr_t)&link->sync, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+    if (link->is_syncing || link->is_broken || !link->qp || link->sq_used >= link->sq_room || link->rail->cq_used >= link->rail->cq_room)
+        return;
+    if (proves)
+        verbs_proof_fill(link, &link->sync, &sge, &request);
+    link->sync = (verbs_work){.kind = VERBS_WORK_SYNC, .rail = link->rail->index, .link = link};
+    link->sync_seq = last_posted(link);
+    link->sync_proves = proves;
+    link->is_syncing = verbs_post(link, &request, 1) == 0;
+}
+
+void verbs_link_sync(verbs_link *link)
+{
+    const verbs_path *path = link->path;
+    uint32_t last = last_posted(link);
+    bool proves = verbs_proof_needed(link) && path->tx_acked != last;
+    bool is_untold = link == path->home && path->tx_done != last; /* a move that tells of its own end tells nothing of frames before it */
+    if (link->unsignalled || is_untold || proves)
+        post_sync(link, proves);
+}
+
+void verbs_link_prove(verbs_link *link)
+{
+    post_sync(link, verbs_proof_needed(link));
+}

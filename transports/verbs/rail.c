@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rail: an active port of a device, opened: its queues, the numbers that bound them, the table of our queue pairs, and what the
+ * device says unasked. Called by port.c (open, close) and conn.c (events). All calls that could start threads of a provider's are
+ * made with signals blocked, so that none of the program's signals lands there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <linux/capability.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "transports/verbs/conn.h"
+#include "transports/verbs/find.h"
+#include "transports/verbs/gid.h"
+
+#define SMALL_BYTES (4u << 20) /* less lockable memory than this: shallow queues, few short slots */
+#define CQ_DEPTH 16384
+#define CQ_DEPTH_SMALL 192
+#define CQ_DEPTH_SHALLOW 1024 /* no more than that: the others are short, too */
+#define SRQ_DEPTH 2048
+#define SRQ_DEPTH_SHALLOW 32
+#define SQ_DEPTH 128
+#define MARKS 64              /* so many links may be drained at one time */
+#define MARKS_SHALLOW 8
+#define SQ_DEPTH_SHALLOW 16
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Does the limit on locked memory bind us, and is it low? Queues of real HCAs count as locked, too. */
+static bool is_memory_small(void)
+{
+    struct rlimit limit;
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct caps[2] = {{0, 0, 0}, {0, 0, 0}};
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= SMALL_BYTES)
+        return false;
+    return syscall(SYS_capget, &head, caps) != 0 || !(caps[CAP_IPC_LOCK / 32].effective & 1u << CAP_IPC_LOCK % 32);
+}
+
+static int cannot(const verbs_rail *rail, const char *what)
+{
+    int error = errno;
+    return weft_fail(error == ENOMEM ? WEFT_E_NOSPACE : WEFT_E_SYSTEM, "RDMA device %s cannot %s: %s%s", rail->name, what,
+                     strerror(error),
+                     error == ENOMEM ? " (too little memory may be locked: see ulimit -l; or its queues are used up)" : "");
+}
+
+/* -- numbers that only a queue pair tells -- */
+
+/* The largest inline size of a few that the device grants beside our depth; and whether what is written into memory becomes
+ * visible in order. */
+static int try_queue_pair(verbs_rail *rail)
+{
+    static const uint32_t inlines[] = {220, 128, 64, 0};
+    struct ibv_qp *qp = NULL;
+    for (size_t i = 0; !qp && i < sizeof inlines / sizeof inlines[0]; i++) {
+        struct ibv_qp_init_attr init = {.send_cq = rail->cq, .recv_cq = rail->cq, .srq = rail->srq, .qp_type = IBV_QPT_RC,
+                                        .cap = {.max_send_wr = rail->sq_room + 1, .max_send_sge = 2,
+                                                .max_inline_data = inlines[i]}};
+        qp = ibv_create_qp(rail->pd, &init);
+        if (qp)
+            rail->max_inline = least(init.cap.max_inline_data, 1024);
+    }
+    if (!qp)
+        return cannot(rail, "make a connected queue pair");
+    rail->in_order = !rail->is_iwarp && ibv_query_qp_data_in_order(qp, IBV_WR_RDMA_WRITE, 0) == 1;
+    ibv_destroy_qp(qp);
+    return 0;
+}
+
+static bool has_paging(struct ibv_context *context)
+{
+    struct ibv_device_attr_ex attr;
+    uint32_t wanted = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+    memset(&attr, 0, sizeof attr);
+    return ibv_query_device_ex(context, NULL, &attr) == 0 && (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) &&
+           (attr.odp_caps.per_transport_caps.rc_odp_caps & wanted) == wanted;
+}
+
+/* -- opening -- */
+
+static int watch_descriptor(verbs_port *port, const verbs_rail *rail, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        return cannot(rail, "give a descriptor to sleep on");
+    return 0;
+}
+
+static int open_queues(verbs_port *port, verbs_rail *rail)
+{
+    struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
+    uint32_t aside, depth = least(port->is_small ? CQ_DEPTH_SMALL : CQ_DEPTH, (uint32_t)rail->attr.max_cqe);
+    rail->is_shallow = depth <= CQ_DEPTH_SHALLOW;
+    rail->marks_room = rail->is_shallow ? MARKS_SHALLOW : MARKS;
+    aside = verbs_datagram_depth(rail) + rail->marks_room;
+    rail->channel = ibv_create_comp_channel(rail->context);
+    if (!rail->channel)
+        return cannot(rail, "make a completion channel");
+    rail->pd = ibv_alloc_pd(rail->context);
+    if (!rail->pd)
+        return cannot(rail, "make a protection domain");
+    rail->cq = ibv_create_cq(rail->context, (int)depth, NULL, rail->channel, 0);
+    if (!rail->cq)
+        return cannot(rail, "make a completion queue");
+    if ((uint32_t)rail->cq->cqe < 2 * aside)
+        return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s: its completion queues are too short (%d)", rail->name,
+                         rail->cq->cqe);
+    rail->cq_room = (uint32_t)rail->cq->cqe - aside;
+    srq.attr.max_wr = least(rail->is_shallow ? SRQ_DEPTH_SHALLOW : SRQ_DEPTH, (uint32_t)rail->attr.max_srq_wr);
+    srq.attr.max_wr = least(srq.attr.max_wr, rail->cq_room / 2);
+    rail->srq = ibv_create_srq(rail->pd, &srq);
+    if (!rail->srq)
+        return cannot(rail, "make a shared receive queue");
+    rail->srq_room = srq.attr.max_wr;
+    rail->sq_room = least(rail->is_shallow ? SQ_DEPTH_SHALLOW : SQ_DEPTH, (uint32_t)rail->attr.max_qp_wr - 1);
+    return 0;
+}
+
+static void look_at_port(verbs_rail *rail, const struct ibv_port_attr *attr)
+{
+    rail->is_up = attr->state == IBV_PORT_ACTIVE;
+    rail->lid = attr->lid;
+    rail->mtu = attr->active_mtu;
+    rail->is_ib = attr->link_layer == IBV_LINK_LAYER_INFINIBAND;
+}
+
+static int open_rail(verbs_port *port, verbs_rail *rail, const verbs_found *found)
+{
+    int rc;
+    *rail = (verbs_rail){.port = port, .index = (uint8_t)(rail - port->rails), .attr = found->attr, .port_num = found->port_num,
+                         .gid = found->gid.gid, .gid_index = (uint8_t)found->gid.gid_index, .numa_distance = found->distance};
+    weft_list_init(&rail->emptied);
+    weft_list_init(&rail->windows);
+    memcpy(rail->name, found->name, sizeof rail->name);
+    rail->is_iwarp = rail->tells_early = found->device->transport_type == IBV_TRANSPORT_IWARP;
+    rail->is_v1 = found->gid.gid_type == IBV_GID_TYPE_ROCE_V1;
+    look_at_port(rail, &found->port);
+    if (rail->is_iwarp && !verbs_gid_of_interface(ibv_get_device_name(found->device), found->port_num,
+                                                  found->gid.ndev_ifindex, &rail->gid))
+        return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s: the network interface below it has no address", rail->name);
+    rail->prefix_bits = verbs_gid_prefix_bits(&rail->gid);
+    rail->max_rd_atomic = (uint32_t)(found->attr.max_qp_init_rd_atom > 0 ? found->attr.max_qp_init_rd_atom : 0);
+    rail->context = ibv_open_device(found->device);
+    if (!rail->context)
+        return cannot(rail, "be opened");
+    rail->is_odp = weft_knob.pin_watch == WEFT_WATCH_ODP && has_paging(rail->context);
+    rc = open_queues(port, rail);
+    if (rc == 0)
+        rc = try_queue_pair(rail);
+    if (rc == 0)
+        rc = watch_descriptor(port, rail, rail->channel->fd);
+    return rc ? rc : watch_descriptor(port, rail, rail->context->async_fd);
+}
+
+static void close_rail(verbs_rail *rail)
+{
+    if (rail->srq)
+        ibv_destroy_srq(rail->srq);
+    if (rail->cq)
+        ibv_destroy_cq(rail->cq);
+    if (rail->pd)
+        ibv_dealloc_pd(rail->pd);
+    if (rail->channel)
+        ibv_destroy_comp_channel(rail->channel);
+    if (rail->context)
+        ibv_close_device(rail->context);
+    free(rail->by_qpn);
+    memset(rail, 0, sizeof *rail);
+}
+
+/* A port that cannot be opened is left out with a word why, as long as another one can. */
+static int open_found(verbs_port *port, const verbs_finding *finding)
+{
+    char reasons[400];
+    int rc = 0;
+    if (finding->missing[0])
+        weft_log_note("WEFT_DEVICES names %s, which this machine does not have", finding->missing);
+    for (int i = 0; i < finding->count && port->rail_count < VERBS_RAILS; i++) {
+        verbs_rail *rail = &port->rails[port->rail_count];
+        int one;
+        if (finding->found[i].why_not[0]) {
+            weft_log_note("RDMA port %s is not used: %s", finding->found[i].name, finding->found[i].why_not);
+            continue;
+        }
+        one = open_rail(port, rail, &finding->found[i]);
+        if (one == 0) {
+            port->rail_count++;
+            continue;
+        }
+        weft_log_note("RDMA port %s is not used: %s", finding->found[i].name, weft_fail_text(one));
+        close_rail(rail);
+        rc = one;
+    }
+    if (port->rail_count)
+        return 0;
+    if (rc)
+        return rc;
+    verbs_find_reasons(finding, reasons, sizeof reasons);
+    if (finding->missing[0])
+        return weft_fail(WEFT_E_UNSUPPORTED, "no RDMA port can be used: WEFT_DEVICES names %s, which this machine does "
+                         "not have. It has %s", finding->missing, reasons);
+    return weft_fail(WEFT_E_UNSUPPORTED, "no RDMA port can be used (%s)", reasons);
+}
+
+int verbs_rails_open(verbs_port *port)
+{
+    sigset_t all, before;
+    verbs_finding *finding = malloc(sizeof *finding);
+    int rc;
+    if (!finding)
+        return weft_fail(WEFT_E_NOMEM, "no memory to look for RDMA devices");
+    port->is_small = is_memory_small();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) /* kernels that copy pinned pages at fork need nothing */
+        ibv_fork_init();
+    rc = verbs_find(port->self.rank, finding);
+    if (rc == 0) {
+        rc = open_found(port, finding);
+        verbs_find_end(finding);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(finding);
+    if (rc)
+        verbs_rails_close(port);
+    return rc;
+}
+
+void verbs_rails_close(verbs_port *port)
+{
+    while (port->rail_count)
+        close_rail(&port->rails[--port->rail_count]);
+}
+
+void verbs_rail_address(const verbs_rail *rail, verbs_address *address)
+{
+    *address = (verbs_address){.gid = rail->gid, .ud_qpn = rail->ud ? rail->ud->qp_num : 0, .lid = rail->lid,
+                               .mtu = (uint8_t)rail->mtu,
+                               .flags = (uint8_t)(rail->is_ib * VERBS_ADDRESS_IB | rail->is_iwarp * VERBS_ADDRESS_IWARP |
+                                                  rail->is_v1 * VERBS_ADDRESS_V1),
+                               .prefix_bits = rail->prefix_bits, .cm_port = rail->cm_port};
+    verbs_proof_tell(rail, address);
+}
+
+/* -- whose queue pair -- */
+
+static void place(verbs_rail *rail, verbs_link *link)
+{
+    uint32_t i = link->qp->qp_num;
+    while (rail->by_qpn[i & (rail->qpn_room - 1)])
+        i++;
+    rail->by_qpn[i & (rail->qpn_room - 1)] = link;
+}
+
+int verbs_rail_enter(verbs_rail *rail, verbs_link *link)
+{
+    if (2 * (rail->qpn_count + 1) > rail->qpn_room) {
+        uint32_t room = rail->qpn_room ? 2 * rail->qpn_room : 64, before = rail->qpn_room;
+        verbs_link **old = rail->by_qpn, **table = calloc(room, sizeof(verbs_link *));
+        if (!table)
+            return weft_fail(WEFT_E_NOMEM, "no memory for more connections");
+        rail->by_qpn = table;
+        rail->qpn_room = room;
+        for (uint32_t i = 0; i < before; i++)
+            if (old[i])
+                place(rail, old[i]);
+        free(old);
+    }
+    place(rail, link);
+    rail->qpn_count++;
+    return 0;
+}
+
+void verbs_rail_remove(verbs_rail *rail, verbs_link *link)
+{
+    uint32_t mask = rail->qpn_room - 1, i = link->qp->qp_num;
+    while (rail->by_qpn[i & mask] != link)
+        i++;
+    rail->by_qpn[i & mask] = NULL;
+    rail->qpn_count--;
+    for (i++; rail->by_qpn[i & mask]; i++) { /* what stood behind may be found through the gap no more: place it anew */
+        verbs_link *moved = rail->by_qpn[i & mask];
+        rail->by_qpn[i & mask] = NULL;
+        place(rail, moved);
+    }
+}
+
+/* -- what a device says unasked -- */
+
+static void look_again(verbs_rail *rail, const char *what)
+{
+    bool was_up = rail->is_up;
+    struct ibv_port_attr attr;
+    struct ibv_gid_entry gid;
+    if (ibv_query_port(rail->context, rail->port_num, &attr) != 0)
+        return;
+    look_at_port(rail, &attr);
+    if (!rail->is_iwarp && verbs_gid_choose(rail->context, rail->port_num, &attr, &gid)) {
+        rail->gid = gid.gid;
+        rail->gid_index = (uint8_t)gid.gid_index;
+        rail->prefix_bits = verbs_gid_prefix_bits(&rail->gid);
+    }
+    rail->is_up = rail->is_up && !rail->is_dead;
+    if (was_up == rail->is_up)
+        return;
+    weft_log_note("RDMA port %s is %s (%s)", rail->name, rail->is_up ? "up again" : "down", what);
+    verbs_conn_rail_changed(rail);
+}
+
+static void die(verbs_rail *rail, const char *what)
+{
+    if (rail->is_dead)
+        return;
+    rail->is_dead = true;
+    rail->is_up = false;
+    weft_log_warn("RDMA device %s failed (%s): it is used no more. See the kernel's log (dmesg)", rail->name, what);
+    verbs_conn_rail_changed(rail);
+}
+
+static void handle(verbs_rail *rail, const struct ibv_async_event *event)
+{
+    const char *what = ibv_event_type_str(event->event_type);
+    char words[160];
+    switch (event->event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        snprintf(words, sizeof words, "%s told of its queue pair: %s", rail->name, what);
+        if (event->element.qp->qp_context)
+            verbs_conn_break(event->element.qp->qp_context, NULL, words);
+        break;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        rail->tells_last_wqe = true;
+        if (event->element.qp->qp_context)
+            verbs_conn_last_wqe(event->element.qp->qp_context);
+        break;
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_DEVICE_FATAL:
+        die(rail, what);
+        break;
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+    case IBV_EVENT_PKEY_CHANGE:
+        look_again(rail, what);
+        break;
+    default: /* communication established, path migrated, SRQ limit: nothing to do */
+        break;
+    }
+}
+
+int verbs_rail_events(verbs_rail *rail)
+{
+    struct ibv_async_event event;
+    int n = 0;
+    while (ibv_get_async_event(rail->context, &event) == 0) {
+        /* A port's event names a port of the device; another port's is not ours, and asking again does no harm. */
+        handle(rail, &event);
+        ibv_ack_async_event(&event);
+        rail->port->counts[VERBS_COUNT_EVENTS]++;
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rest: who gives way when a new peer cannot be lent receive slots because others hold them all. A connection that has been idle, or
+ * the one that had its turn longest ago, is closed by both sides in peace, and is made anew when either side has something to say:
+ * so a rank serves any number of peers with the slots of a few. Called by conn.c (somebody wants slots), by flow.c (what the peer says).
+ *
+ * Both stop first: no frame is taken (TIRED) until all that was sent has arrived and all moves have ended; then one side sends REST and
+ * starts nothing more (ASKS; credits still go, or the other might have none to answer with); the other, when it has nothing under way
+ * either, answers RESTED and closes when that has arrived; who hears it closes at once, whatever of his credits is lost with it. When both
+ * have asked, the higher rank's question is the one that is answered. The two words stand in order with the frames, and neither is sent
+ * while anything can still break: an atomic's fate is never made doubtful by this.
+ *
+ * An error meanwhile ends the epoch as any does: RESTED may be lost with it, so both must hear of a new one. Who waits for the answer sends
+ * something empty now and then: were the other's end gone, nothing else would tell.
+ *
+ * Slots that a connection being made holds go to one whose peer has already lent its own: else two ranks could hold slots for
+ * others for ever. Invariant: what is UP has carried something, or stood for a while, before it is asked to rest.
+ *
+ * Not on iWARP, where a word without a number is told as over before it has arrived.
+ */
+#include "transports/verbs/conn.h"
+#include "transports/verbs/flow.h"
+
+#include "base/macros.h"
+
+#define LOOK_NS 250000ull         /* is everything over that was under way? */
+#define PROVE_NS 20000000ull
+#define NEW_NS 20000000ull        /* up for so long, or used */
+#define TRIES_FOR_BUSY 4u         /* before one that is not idle must give way */
+
+static uint32_t uses(const verbs_path *path) { return path->tx_seq + path->rx_seq; }
+
+static bool may_rest(const verbs_path *path, uint64_t now)
+{
+    const verbs_meet *meet = path->meet;
+    if (path->state != VERBS_UP || path->rest || meet->is_leaving || meet->far_is_gone || path->ring || path->home->rail->is_iwarp)
+        return false;
+    return uses(path) != meet->up_uses || now - meet->up_ns > NEW_NS;
+}
+
+/* One that was not used since somebody last looked; those that were are marked. The list's order is that of their turns. */
+static verbs_path *choose(verbs_port *port, bool even_busy, uint64_t now)
+{
+    verbs_path *chosen = NULL;
+    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
+        verbs_path *path = weft_container(link, verbs_path, by_port);
+        bool is_idle = path->rest_seen == uses(path);
+        if (path->rest == VERBS_TIRED || path->rest == VERBS_ASKS)
+            return NULL; /* one at a time */
+        path->rest_seen = uses(path);
+        if (!chosen && may_rest(path, now) && (is_idle || even_busy))
+            chosen = path;
+    }
+    return chosen;
+}
+
+/* Slots held for a peer that has not answered yet. True: some came free. */
+static bool take_from_hopeful(verbs_path *path)
+{
+    verbs_port *port = path->port;
+    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
+        verbs_path *other = weft_container(link, verbs_path, by_port);
+        verbs_meet *meet = other->meet;
+        if (other == path || other->state != VERBS_CONNECTING || !meet->my_credits || meet->by_cm || meet->is_linked ||
+            verbs_conn_has_offer(other))
+            continue;
+        meet->my_credits = 0;
+        verbs_lend_end(other);
+        return true;
+    }
+    return false;
+}
+
+void verbs_rest_for(verbs_path *path)
+{
+    verbs_port *port = path->port;
+    uint64_t now = port->now_ns();
+    verbs_path *chosen;
+    if (verbs_conn_has_offer(path) && take_from_hopeful(path))
+        return;
+    chosen = choose(port, path->tries >= TRIES_FOR_BUSY, now);
+    if (!chosen)
+        return;
+    weft_list_remove(&chosen->by_port);
+    weft_list_append(&port->paths, &chosen->by_port);
+    chosen->rest = VERBS_TIRED;
+    verbs_conn_due(chosen, now);
+}
+
+void verbs_rest_heard(verbs_path *path, enum verbs_kind kind)
+{
+    bool is_ours_to_be_answered = path->rest == VERBS_ASKS && path->port->self.rank > path->name.rank;
+    if (kind == VERBS_KIND_RESTED) {
+        path->rest = VERBS_AGREES;
+    } else if (!is_ours_to_be_answered) {
+        path->rest = VERBS_TIRED;
+        path->is_asked_to_rest = true;
+    }
+    verbs_conn_due(path, path->port->now_ns());
+}
+
+int verbs_rest_turn(verbs_path *path, uint64_t now)
+{
+    if (path->rest == VERBS_AWAKE || path->state != VERBS_UP)
+        return 0;
+    if (path->rest == VERBS_TIRED && verbs_conn_is_settled(path) &&
+        verbs_flow_control(path, path->is_asked_to_rest ? VERBS_KIND_RESTED : VERBS_KIND_REST, NULL) == 0)
+        path->rest = path->is_asked_to_rest ? VERBS_AGREES : VERBS_ASKS;
+    else if (path->rest == VERBS_AGREES && (!path->is_asked_to_rest || verbs_flow_is_quiet(path))) {
+        path->port->counts[VERBS_COUNT_RESTS]++;
+        verbs_conn_end(path);
+        return 1;
+    }
+    if (path->rest == VERBS_ASKS) /* who is silent himself must look whether anybody is there */
+        verbs_link_prove(path->home);
+    verbs_conn_due(path, now + (path->rest == VERBS_ASKS ? PROVE_NS : LOOK_NS));
+    return 0;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ring: short frames of a busy peer, written by its device into memory of ours that we poll: neither side's completion queue is
+ * touched. The reader lends the memory (RING_OPEN), takes it back before it sleeps (RING_SHUT), and has it when the writer says so
+ * (RING_DONE, which stands behind the last write on the same queue pair). An epoch's end ends its rings.
+ *
+ * A cell holds one frame, flush with its end; the last word is {turn, length, check}. Where the device shows a write's bytes in
+ * order, the last word there means all is there. Where a knob forces rings without that promise, `check` covers the rest and the
+ * reader looks again until it fits. A cell is free when the writer hears (prefix.ack, on whatever comes back) that its frame was
+ * delivered. Rings and queue have no common order: numbers put frames in order (flow.c). What is too long, or finds no free cell, goes
+ * by the queue.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "transports/verbs/flow.h"
+
+#define CELLS 64u
+#define CELL_BYTES 2048u
+#define RINGS_MOST 8u         /* that we lend at one time: 1 MiB */
+#define BUSY_NS 50000000ull   /* VERBS_RING_BUSY frames in so short a time make a peer busy */
+#define IDLE_NS 20000000ull   /* a ring that brought nothing for so long may be taken back for another peer */
+#define REST_SPIN_NS 200000ull /* a sleeper waits so long for its rings, then sleeps in naps: */
+#define NAP_NS 1000000ull
+
+typedef struct ring_tail {
+    uint32_t turn; /* of the frame in the ring, from 1 */
+    uint16_t bytes; /* on the wire */
+    uint16_t check;
+} ring_tail;
+_Static_assert(sizeof(ring_tail) == 8, "one word, stored at once");
+
+enum ring_state { RING_NONE, RING_OPEN, RING_SHUTTING };
+
+struct verbs_ring {
+    weft_link by_port; /* in port->rings, while we read it */
+    verbs_path *path;
+    /* that we read */
+    enum ring_state in;
+    verbs_slab *slab;
+    uint32_t taken;    /* turns read */
+    uint64_t last_ns;  /* looked idle since */
+    uint64_t shut_ns;  /* when RING_SHUT went out; 0: it has not yet */
+    /* that we write */
+    bool is_out, owes_done;
+    uint64_t far_addr;
+    uint32_t far_key, far_cells, written, freed;
+    uint32_t seqs[CELLS]; /* of the frames in the cells */
+};
+
+bool verbs_ring_may(const verbs_path *path)
+{
+    const verbs_rail *rail = path->home ? path->home->rail : NULL;
+    if (!rail || rail->is_iwarp || path->port->is_small || weft_knob.eager_ring == WEFT_EAGER_RING_NEVER)
+        return false;
+    return rail->in_order || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
+}
+
+/* Cheap, and different when a line is still old. */
+static uint16_t check_of(const void *from, uint32_t bytes, uint32_t turn)
+{
+    const uint8_t *at = from;
+    uint64_t sum = turn * 0x9e3779b97f4a7c15ull, word;
+    for (; bytes >= 8; bytes -= 8, at += 8) {
+        memcpy(&word, at, 8);
+        sum = (sum ^ word) * 0xff51afd7ed558ccdull;
+        sum ^= sum >> 32;
+    }
+    for (; bytes; bytes--)
+        sum = (sum ^ *at++) * 0x100000001b3ull;
+    return (uint16_t)(sum ^ sum >> 16 ^ sum >> 32 ^ sum >> 48);
+}
+
+static struct verbs_ring *ring_of(verbs_path *path)
+{
+    struct verbs_ring *ring = path->ring ? path->ring : calloc(1, sizeof *ring);
+    if (ring && !path->ring) {
+        ring->path = path;
+        weft_list_init(&ring->by_port);
+        path->ring = ring;
+    }
+    return ring;
+}
+
+/* -- writing -- */
+
+static void free_cells(verbs_path *path, struct verbs_ring *ring)
+{
+    while (ring->freed != ring->written && verbs_seq_diff(path->far_rx, ring->seqs[ring->freed % CELLS]) >= 0)
+        ring->freed++;
+}
+
+bool verbs_ring_takes(verbs_path *path, uint32_t bytes)
+{
+    struct verbs_ring *ring = path->ring;
+    if (!ring->is_out || weft_round_up(bytes, 8) + sizeof(ring_tail) > CELL_BYTES)
+        return false;
+    if (ring->written - ring->freed >= ring->far_cells)
+        free_cells(path, ring);
+    return ring->written - ring->freed < ring->far_cells;
+}
+
+void verbs_ring_launch(verbs_path *path, verbs_slot *slot, bool signals)
+{
+    struct verbs_ring *ring = path->ring;
+    verbs_link *link = path->home;
+    verbs_rail *rail = link->rail;
+    uint32_t whole = weft_round_up(slot->bytes, 8), cell = ring->written % ring->far_cells;
+    ring_tail tail = {.turn = ring->written + 1, .bytes = (uint16_t)slot->bytes};
+    struct ibv_sge sge = {(uintptr_t)slot->wire, whole + (uint32_t)sizeof tail, slot->slab->lkey[rail->index]};
+    struct ibv_send_wr request = {.wr_id = (uintptr_t)&slot->work, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
+    memset((uint8_t *)slot->wire + slot->bytes, 0, whole - slot->bytes);
+    tail.check = check_of(slot->wire, whole, tail.turn);
+    memcpy((uint8_t *)slot->wire + whole, &tail, sizeof tail);
+    request.wr.rdma.rkey = ring->far_key;
+    request.wr.rdma.remote_addr = ring->far_addr + (uint64_t)(cell + 1) * CELL_BYTES - sizeof tail - whole;
+    if (sge.length <= rail->max_inline)
+        request.send_flags |= IBV_SEND_INLINE;
+    if (signals)
+        request.send_flags |= IBV_SEND_SIGNALED;
+    ring->seqs[ring->written % CELLS] = slot->seq;
+    ring->written++;
+    slot->work = (verbs_work){.kind = VERBS_WORK_RING, .rail = rail->index, .link = link};
+    slot->is_posted = true;
+    path->port->counts[VERBS_COUNT_RING_FRAMES]++;
+    verbs_post(link, &request, 1);
+}
+
+static void say_done(verbs_path *path)
+{
+    struct verbs_ring *ring = path->ring;
+    ring->owes_done = verbs_flow_control(path, VERBS_KIND_RING_DONE, NULL) != 0;
+    if (ring->owes_done)
+        verbs_flow_tell(path);
+}
+
+bool verbs_ring_chores(verbs_path *path)
+{
+    if (path->ring && path->ring->owes_done)
+        say_done(path);
+    return path->ring && path->ring->owes_done;
+}
+
+static bool open_out(verbs_path *path, const weft_head *head)
+{
+    struct verbs_ring *ring = ring_of(path);
+    bool fits = ring && path->home && path->home->far_rail == head->credits && head->bytes && head->bytes <= CELLS;
+    if (!ring)
+        return false;
+    if (!fits) { /* our frames go by another rail: no, thank you */
+        say_done(path);
+        return true;
+    }
+    ring->is_out = true;
+    ring->far_addr = (uint64_t)(uint32_t)head->src << 32 | (uint32_t)head->tag;
+    ring->far_key = head->chan;
+    ring->far_cells = head->bytes;
+    ring->written = ring->freed = 0;
+    return true;
+}
+
+/* -- reading -- */
+
+/* A ring for a peer that has been busy; whichever lies idle makes room. */
+static void shut(struct verbs_ring *ring)
+{
+    ring->in = RING_SHUTTING;
+    if (!ring->shut_ns && verbs_flow_control(ring->path, VERBS_KIND_RING_SHUT, NULL) == 0)
+        ring->shut_ns = ring->path->port->now_ns();
+}
+
+static void shut_an_idle_one(verbs_port *port, uint64_t now)
+{
+    for (weft_link *link = port->rings.next; link != &port->rings; link = link->next) {
+        struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
+        if (ring->in == RING_OPEN && now - ring->last_ns > IDLE_NS) {
+            shut(ring);
+            return;
+        }
+    }
+}
+
+static void free_in(struct verbs_ring *ring)
+{
+    if (ring->in == RING_NONE)
+        return;
+    verbs_slab_free(ring->slab);
+    ring->slab = NULL;
+    ring->in = RING_NONE;
+    weft_list_remove(&ring->by_port);
+    ring->path->port->ring_count--;
+    ring->path->recent = 0;
+}
+
+static void open_in(verbs_path *path, uint64_t now)
+{
+    verbs_port *port = path->port;
+    struct verbs_ring *ring = ring_of(path);
+    uint8_t rail = path->home->rail->index;
+    weft_head head = {.credits = rail, .bytes = CELLS};
+    if (!ring || ring->in != RING_NONE ||
+        verbs_slab_make(port, CELLS * CELL_BYTES, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &ring->slab))
+        return;
+    ring->in = RING_OPEN;
+    ring->taken = 0;
+    ring->last_ns = now;
+    ring->shut_ns = 0;
+    weft_list_append(&port->rings, &ring->by_port);
+    port->ring_count++;
+    head.chan = ring->slab->mr[rail] ? ring->slab->mr[rail]->rkey : 0;
+    head.src = (int32_t)(uint32_t)((uintptr_t)ring->slab->memory >> 32);
+    head.tag = (int32_t)(uint32_t)(uintptr_t)ring->slab->memory;
+    if (!head.chan || verbs_flow_control(path, VERBS_KIND_RING_OPEN, &head))
+        free_in(ring);
+}
+
+/* Called for each frame delivered: is the peer busy? */
+void verbs_ring_think(verbs_path *path)
+{
+    verbs_port *port = path->port;
+    uint64_t now;
+    bool is_busy;
+    path->recent = 0;
+    if (path->state != VERBS_UP || !verbs_ring_may(path) || (path->ring && path->ring->in != RING_NONE))
+        return;
+    now = port->now_ns();
+    is_busy = now - path->recent_ns < BUSY_NS || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
+    path->recent_ns = now;
+    if (!is_busy)
+        return;
+    if (port->ring_count < RINGS_MOST)
+        open_in(path, now);
+    else
+        shut_an_idle_one(port, now);
+}
+
+/* The next frame, when it is there and whole. */
+static const verbs_wire *look(const struct verbs_ring *ring, uint32_t *bytes)
+{
+    const uint8_t *end = ring->slab->memory + (size_t)(ring->taken % CELLS + 1) * CELL_BYTES - sizeof(ring_tail);
+    uint64_t word = __atomic_load_n((const uint64_t *)end, __ATOMIC_ACQUIRE);
+    const verbs_wire *wire;
+    ring_tail tail;
+    memcpy(&tail, &word, sizeof tail);
+    if (tail.turn != ring->taken + 1 || tail.bytes < sizeof *wire || tail.bytes > CELL_BYTES - sizeof tail)
+        return NULL;
+    wire = (const verbs_wire *)(end - weft_round_up(tail.bytes, 8));
+    if (!ring->path->home || !ring->path->home->rail->in_order) { /* forced: nobody promised that the rest is there */
+        if (check_of(wire, weft_round_up(tail.bytes, 8), tail.turn) != tail.check)
+            return NULL;
+    }
+    *bytes = tail.bytes;
+    return wire;
+}
+
+static int read_some(struct verbs_ring *ring, int budget)
+{
+    verbs_path *path = ring->path;
+    const verbs_wire *wire;
+    uint32_t bytes;
+    int n = 0;
+    while (n < budget && ring->in != RING_NONE && (wire = look(ring, &bytes)) != NULL) {
+        ring->taken++;
+        n++;
+        if (!path->is_confirmed)
+            verbs_conn_heard(path);
+        path->in_ring = 1; /* until arrive has returned the cell must not be said to be free */
+        verbs_flow_news(path, &wire->prefix);
+        if (!verbs_flow_take(path, wire, bytes)) {
+            path->in_ring = 0;
+            path->is_garbled = true;
+            verbs_conn_break(path->home ? path->home : &path->links[0], NULL, "a frame came by a ring that cannot be read");
+            break;
+        }
+        path->in_ring = 0;
+    }
+    return n;
+}
+
+int verbs_ring_catch_up(verbs_path *path)
+{
+    struct verbs_ring *ring = path->ring;
+    return ring && ring->in != RING_NONE && !path->in_ring ? read_some(ring, (int)CELLS) : 0;
+}
+
+int verbs_ring_poll(verbs_port *port, int budget)
+{
+    int n = 0;
+    if (weft_likely(weft_list_is_empty(&port->rings)))
+        return 0;
+    for (weft_link *link = port->rings.next, *next; link != &port->rings && n < budget; link = next) {
+        struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
+        int came = read_some(ring, budget - n);
+        next = link->next;
+        if (came && port->ring_count == RINGS_MOST)
+            ring->last_ns = port->now_ns();
+        if (ring->in == RING_SHUTTING && !ring->shut_ns)
+            shut(ring);
+        n += came;
+    }
+    return n;
+}
+
+bool verbs_ring_news(verbs_path *path, uint8_t kind, const weft_head *head)
+{
+    struct verbs_ring *ring = path->ring;
+    if (kind == VERBS_KIND_RING_OPEN)
+        return open_out(path, head);
+    if (!ring)
+        return kind == VERBS_KIND_RING_SHUT;
+    if (kind == VERBS_KIND_RING_SHUT) {
+        if (ring->is_out)
+            say_done(path);
+        ring->is_out = false;
+    } else if (ring->in != RING_NONE) { /* all that it wrote is here */
+        verbs_ring_catch_up(path);
+        free_in(ring);
+    }
+    return true;
+}
+
+/* The writer's RING_DONE comes by the queue and rings the bell; what it wrote before is found then. Only a writer that does not look for
+ * a long time could leave a frame unseen in a ring, so until all have answered sleep is in naps. */
+int verbs_ring_rest(verbs_port *port, uint64_t *within_ns)
+{
+    uint64_t now = 0;
+    for (weft_link *link = port->rings.next; link != &port->rings; link = link->next) {
+        struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
+        if (!ring->shut_ns)
+            shut(ring);
+        now = now ? now : port->now_ns();
+        if (!ring->shut_ns || now - ring->shut_ns < REST_SPIN_NS)
+            return WEFT_AGAIN;
+        if (!*within_ns || *within_ns > NAP_NS)
+            *within_ns = NAP_NS;
+    }
+    return 0;
+}
+
+/* The queue pair is gone: what was written completely is in memory, and is delivered before its numbers are told to the peer. */
+void verbs_ring_down(verbs_path *path)
+{
+    struct verbs_ring *ring = path->ring;
+    if (!ring)
+        return;
+    verbs_ring_catch_up(path);
+    free_in(ring);
+    path->ring = NULL;
+    free(ring);
+}

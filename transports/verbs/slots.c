@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * slots: see slots.h. Slabs are never given back before the port closes: what a burst needed, the next one needs too.
+ * Invariant: a slot that a work request names is on no free list until that request is known to be over.
+ */
+#include "transports/verbs/slots.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "base/macros.h"
+#include "base/status.h"
+
+#define SHORT_BYTES 512u
+#define LONG_BODY (16u << 10)
+#define SMALL_BODY (1u << 10) /* where little memory may be locked: all slots together must fit into some 40 KiB */
+
+typedef struct verbs_class {
+    weft_link free;
+    uint32_t free_count, made, most, step, stride;
+} verbs_class;
+
+struct verbs_slots {
+    verbs_slab *slabs;
+    verbs_class brief, lengthy;
+    uint32_t receives_most; /* of one rail, by kindness */
+};
+
+uint32_t verbs_frame_max(const verbs_port *port)
+{
+    return port->is_small ? SMALL_BODY : LONG_BODY;
+}
+
+void verbs_slab_free(verbs_slab *slab)
+{
+    for (int i = 0; i < VERBS_RAILS; i++)
+        if (slab->mr[i])
+            ibv_dereg_mr(slab->mr[i]);
+    munmap(slab->memory, slab->bytes);
+    free(slab);
+}
+
+int verbs_slab_make(verbs_port *port, size_t bytes, uint32_t slots, int access, verbs_slab **out)
+{
+    verbs_slab *slab = calloc(1, sizeof *slab + slots * sizeof slab->slots[0]);
+    if (!slab)
+        return weft_fail(WEFT_E_NOMEM, "no memory for %zu bytes of frames", bytes);
+    slab->bytes = weft_round_up(bytes, 4096);
+    slab->memory = mmap(NULL, slab->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slab->memory == MAP_FAILED) {
+        free(slab);
+        return weft_fail(WEFT_E_NOMEM, "no memory for %zu bytes of frames: %s", bytes, strerror(errno));
+    }
+    madvise(slab->memory, slab->bytes, MADV_DONTFORK); /* a child must not share pages that the device writes */
+    for (uint8_t i = 0; i < port->rail_count; i++) {
+        verbs_rail *rail = &port->rails[i];
+        slab->mr[i] = rail->is_dead ? NULL : ibv_reg_mr(rail->pd, slab->memory, slab->bytes, access);
+        if (!slab->mr[i] && !rail->is_dead && errno != EIO && errno != ENODEV) {
+            int error = errno;
+            verbs_slab_free(slab);
+            return weft_fail(WEFT_E_NOSPACE, "%s cannot pin %zu bytes for frames: %s. Is the limit on locked memory low (ulimit -l)?", rail->name,
+                             bytes, strerror(error));
+        }
+        slab->lkey[i] = slab->mr[i] ? slab->mr[i]->lkey : 0;
+    }
+    *out = slab;
+    return 0;
+}
+
+static int grow(verbs_port *port, verbs_class *class)
+{
+    struct verbs_slots *slots = port->slots;
+    uint32_t count = class->step;
+    verbs_slab *slab;
+    int rc;
+    if (class->made + count > class->most)
+        count = class->most - class->made;
+    if (!count)
+        return WEFT_AGAIN;
+    rc = verbs_slab_make(port, (size_t)count * class->stride, count, IBV_ACCESS_LOCAL_WRITE, &slab);
+    if (rc)
+        return rc;
+    slab->next = slots->slabs;
+    slots->slabs = slab;
+    for (uint32_t i = 0; i < count; i++) {
+        verbs_slot *slot = &slab->slots[i];
+        slot->slab = slab;
+        slot->wire = (verbs_wire *)(slab->memory + (size_t)i * class->stride);
+        slot->is_short = class == &slots->brief;
+        weft_list_append(&class->free, &slot->link);
+    }
+    class->free_count += count;
+    class->made += count;
+    return 0;
+}
+
+static verbs_slot *take(verbs_port *port, verbs_class *class)
+{
+    weft_link *link = weft_list_take(&class->free);
+    if (!link && class->made < class->most && !grow(port, class))
+        link = weft_list_take(&class->free);
+    if (!link)
+        return NULL;
+    class->free_count--;
+    return weft_container(link, verbs_slot, link);
+}
+
+verbs_slot *verbs_slot_take(verbs_port *port, uint32_t bytes)
+{
+    struct verbs_slots *slots = port->slots;
+    verbs_slot *slot = bytes <= slots->brief.stride ? take(port, &slots->brief) : NULL;
+    return slot ? slot : take(port, &slots->lengthy);
+}
+
+void verbs_slot_give(verbs_port *port, verbs_slot *slot)
+{
+    verbs_class *class = slot->is_short ? &port->slots->brief : &port->slots->lengthy;
+    /* The last one used is the first to be taken: its lines are still near. */
+    slot->is_posted = false;
+    slot->link.next = class->free.next;
+    slot->link.prev = &class->free;
+    class->free.next->prev = &slot->link;
+    class->free.next = &slot->link;
+    class->free_count++;
+}
+
+bool verbs_slots_are_scarce(const verbs_port *port)
+{
+    const struct verbs_slots *slots = port->slots;
+    return slots->brief.free_count + (slots->brief.most - slots->brief.made) < slots->brief.most / 4 ||
+           slots->lengthy.free_count + (slots->lengthy.most - slots->lengthy.made) < slots->lengthy.most / 4;
+}
+
+uint32_t verbs_receives_bound(const verbs_port *port)
+{
+    return port->slots->receives_most;
+}
+
+/* Long slots serve receives of every rail and our own long frames. */
+int verbs_slots_open(verbs_port *port)
+{
+    struct verbs_slots *slots = calloc(1, sizeof *slots);
+    if (!slots)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the frames' books");
+    port->slots = slots;
+    slots->receives_most = port->is_small ? 14 : 512;
+    slots->brief = (verbs_class){.most = port->is_small ? 12 : 4096, .step = port->is_small ? 12 : 128,
+                                 .stride = port->is_small ? 256 : SHORT_BYTES};
+    slots->lengthy = (verbs_class){.most = port->is_small ? 28 : 4096, .step = port->is_small ? 7 : 16,
+                                   .stride = weft_round_up(verbs_frame_max(port) + (uint32_t)sizeof(verbs_wire), 64)};
+    weft_list_init(&slots->brief.free);
+    weft_list_init(&slots->lengthy.free);
+    int rc = grow(port, &slots->brief);
+    return rc ? rc : grow(port, &slots->lengthy);
+}
+
+void verbs_slots_close(verbs_port *port)
+{
+    verbs_slab *slab = port->slots ? port->slots->slabs : NULL;
+    while (slab) {
+        verbs_slab *next = slab->next;
+        verbs_slab_free(slab);
+        slab = next;
+    }
+    free(port->slots);
+    port->slots = NULL;
+}
+
+void verbs_receive_give(verbs_rail *rail, verbs_slot *slot)
+{
+    if (rail->receives + rail->emptied_count >= rail->srq_room) { /* another was posted while this one was delivered */
+        verbs_slot_give(rail->port, slot);
+        return;
+    }
+    weft_list_append(&rail->emptied, &slot->link);
+    rail->emptied_count++;
+}
+
+#define BATCH 16
+
+/* What the queue did not take stays: the next turn tries again. */
+static void post_batch(verbs_rail *rail)
+{
+    struct ibv_recv_wr requests[BATCH], *bad = NULL;
+    struct ibv_sge sges[BATCH];
+    verbs_slot *slots[BATCH];
+    uint32_t n = 0, done;
+    for (; n < BATCH && rail->emptied_count; n++) {
+        verbs_slot *slot = slots[n] = weft_container(weft_list_take(&rail->emptied), verbs_slot, link);
+        rail->emptied_count--;
+        slot->work = (verbs_work){.kind = VERBS_WORK_RECV, .rail = rail->index};
+        sges[n] = (struct ibv_sge){(uintptr_t)slot->wire, (uint32_t)sizeof(verbs_wire) + verbs_frame_max(rail->port), slot->slab->lkey[rail->index]};
+        requests[n] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&slot->work, .next = &requests[n + 1], .sg_list = &sges[n], .num_sge = 1};
+    }
+    requests[n - 1].next = NULL;
+    int error = ibv_post_srq_recv(rail->srq, requests, &bad);
+    for (done = 0; done < n && !(error && &requests[done] == bad); done++) {
+        rail->receives++;
+        rail->cq_used++;
+    }
+    if (error && !rail->is_dead)
+        weft_log_debug("%s did not take %u of %u receives: %s", rail->name, n - done, n, strerror(error));
+    for (; done < n; done++)
+        verbs_receive_give(rail, slots[done]);
+}
+
+void verbs_receives_post(verbs_port *port)
+{
+    for (uint8_t i = 0; i < port->rail_count; i++) {
+        verbs_rail *rail = &port->rails[i];
+        for (uint32_t before = rail->emptied_count + 1; rail->emptied_count && rail->emptied_count < before && !rail->is_dead;) {
+            before = rail->emptied_count;
+            post_batch(rail);
+        }
+    }
+}
+
+/* The last quarter of the long slots is kept for frames of ours. */
+static bool is_for_sends(const verbs_port *port)
+{
+    const verbs_class *class = &port->slots->lengthy;
+    return class->free_count + (class->most - class->made) <= class->most / 4;
+}
+
+bool verbs_receives_reach(verbs_port *port, uint32_t count)
+{
+    bool ok = true;
+    for (uint8_t i = 0; i < port->rail_count; i++) {
+        verbs_rail *rail = &port->rails[i];
+        if (rail->is_dead)
+            continue;
+        while (rail->receives + rail->emptied_count < count) {
+            bool has_room = rail->receives + rail->emptied_count < rail->srq_room && rail->cq_used < rail->cq_room && !is_for_sends(port);
+            verbs_slot *slot = has_room ? take(port, &port->slots->lengthy) : NULL;
+            if (!slot)
+                break;
+            verbs_receive_give(rail, slot);
+        }
+        if (rail->emptied_count)
+            verbs_receives_post(port);
+        ok = ok && rail->receives >= count;
+    }
+    return ok;
+}

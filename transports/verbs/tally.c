@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tally: says what the port counted, for WEFT_COUNTERS=1. Called by the lane's owner before it closes the port. And what devices count of
+ * messages that met a receiver without a receive posted: no completion tells of these, for they are sent again by the device.
+ * Invariant: names stand in the order of enum verbs_count.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "transports/verbs/verbs.h"
+
+static const char *const names[] = {
+    [VERBS_COUNT_POSTS] = "posts", [VERBS_COUNT_REQUESTS] = "work_requests", [VERBS_COUNT_COMPLETIONS] = "completions",
+    [VERBS_COUNT_INLINE] = "inlined", [VERBS_COUNT_SIGNALLED] = "signalled", [VERBS_COUNT_RING_FRAMES] = "ring_frames",
+    [VERBS_COUNT_BREAKS] = "breaks", [VERBS_COUNT_RESENT] = "frames_sent_again", [VERBS_COUNT_REPOSTED_MOVES] = "moves_posted_again",
+    [VERBS_COUNT_CONTROL] = "control_frames", [VERBS_COUNT_CONNECTS] = "connects", [VERBS_COUNT_DATAGRAMS] = "datagrams",
+    [VERBS_COUNT_EVENTS] = "device_events", [VERBS_COUNT_RESTS] = "connections_rested",
+    [VERBS_COUNT_IMMEDIATES] = "immediates", [VERBS_COUNT_LENT] = "windows_bound", [VERBS_COUNT_STALE] = "windows_lost",
+};
+_Static_assert(weft_count(names) == VERBS_COUNT_LAST, "every count has a name");
+
+uint64_t verbs_not_ready(const char *device, uint32_t port_num)
+{
+    static const char *const files[] = {"rnr_nak_retry_err" /* mlx5 */, "rcvd_rnr_err" /* rxe */};
+    uint64_t count = 0;
+    for (size_t i = 0; i < weft_count(files); i++) {
+        char path[160];
+        FILE *file;
+        snprintf(path, sizeof path, "/sys/class/infiniband/%s/ports/%" PRIu32 "/hw_counters/%s", device, port_num, files[i]);
+        file = fopen(path, "re");
+        if (file && fscanf(file, "%" SCNu64, &count) != 1)
+            count = 0;
+        if (file)
+            fclose(file);
+    }
+    return count;
+}
+
+void verbs_tally_begin(verbs_port *port)
+{
+    for (uint8_t i = 0; i < port->rail_count; i++) {
+        verbs_rail *rail = &port->rails[i];
+        rail->not_ready = verbs_not_ready(ibv_get_device_name(rail->context->device), rail->port_num);
+    }
+}
+
+void verbs_tally(weft_port *generic, void (*line)(void *arg, const char *text), void *arg)
+{
+    const verbs_port *port = (const verbs_port *)generic;
+    char text[1024];
+    int n = 0;
+    for (int i = 0; i < VERBS_COUNT_LAST; i++)
+        if (port->counts[i] && n >= 0 && (size_t)n < sizeof text)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s %s %" PRIu64, n ? "," : "verbs:", names[i], port->counts[i]);
+    if (n > 0)
+        line(arg, text);
+    for (uint8_t i = 0; i < port->rail_count; i++) {
+        const verbs_rail *rail = &port->rails[i];
+        uint64_t more = verbs_not_ready(ibv_get_device_name(rail->context->device), rail->port_num) - rail->not_ready;
+        snprintf(text, sizeof text, "verbs: %s was told %" PRIu64 " times that a receiver was not ready (all its users)", rail->name, more);
+        if (more)
+            line(arg, text);
+    }
+}
