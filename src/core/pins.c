@@ -81,7 +81,8 @@ weft_pin *weft_pins_look_posted(weft_port *port, uint64_t order, const void *add
 int weft_pins_hold(weft_port *port, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin)
 {
     weft_regcache *cache = cache_of(port);
-    return cache ? weft_regcache_hold(cache, addr, bytes, rights_of(port, rights), pin) : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
+    return cache ? weft_regcache_hold(cache, addr, bytes, rights_of(port, rights), pin)
+                 : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
 }
 
 void weft_pins_drop(weft_port *port, weft_pin *pin)

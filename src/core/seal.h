@@ -5,7 +5,8 @@
  * Users' bytes have sums of their own, from end to end (p2p/sum). Called by core/peer for what it sends, by p2p/arrive for what
  * comes.
  * Invariant: a frame that is not as it was sent is never acted upon: the job ends with a text that tells which frame, and where
- * it is wrong (only of a wrong check is said no more than a warning). Nothing is sent again, for nobody could say what else is lost. Without the knob nothing is sealed.
+ * it is wrong (only of a wrong check is said no more than a warning). Nothing is sent again, for nobody could say what else is
+ * lost. Without the knob nothing is sealed.
  */
 #ifndef WEFT_CORE_SEAL_H
 #define WEFT_CORE_SEAL_H
