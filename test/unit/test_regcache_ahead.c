@@ -28,7 +28,7 @@ static void test_tidy(void)
     touch(cache, 10, 1, 0);
     CU_ASSERT_TRUE_FATAL(cache->has_helper);
     pthread_mutex_lock(&cache->lock);
-    alarm(20); /* it would wait for ever */
+    alarm(200); /* it would wait for ever */
     weft_regcache_tidy(cache);
     alarm(0);
     pthread_mutex_unlock(&cache->lock);
