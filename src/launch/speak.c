@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "launch/ways.h"
 
-#define PATIENCE_NS 2000000000u /* for one speaker */
+#define PATIENCE_NS 8000000000u /* for one speaker, who may not get a CPU for seconds */
 #define STAY_NS 100000000u      /* for the launcher, to hear of the speaker's end before ours */
 #define SPOKEN UINT32_MAX       /* else: 0 nobody, or the speaker's local rank + 1 */
 
