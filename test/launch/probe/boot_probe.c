@@ -27,7 +27,7 @@ static int neighbours_meet(weft_boot *boot)
     for (uint32_t r = 0; r < boot->local_size; r++)
         atomic_fetch_add(&weft_segment_rank(&boot->segment, r)->probe_word, boot->local_rank + 1);
     uint64_t want = (uint64_t)boot->local_size * (boot->local_size + 1) / 2;
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 24000; i++) { /* two minutes: the others may start late on a slow machine */
         if (atomic_load(&weft_segment_rank(&boot->segment, boot->local_rank)->probe_word) == want)
             return 0;
         nap_ms(5);
