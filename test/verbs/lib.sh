@@ -35,10 +35,10 @@ take()
 
 said() { grep -Eqi -e "$1" said || { echo "lib: nobody said: $1"; return 1; }; }
 
-# within SECONDS COMMAND...: as take, and it must be over by then.
+# within SECONDS COMMAND...: as take, and it must be over by then; so many times later on a slow machine.
 within()
 {
-    local most=$1 begin=$SECONDS
+    local most=$(($1 * ${slow:-1})) begin=$SECONDS
     shift
     take "$@"
     [ $((SECONDS - begin)) -le "$most" ] || { echo "lib: took $((SECONDS - begin)) s, not $most"; return 1; }
@@ -65,11 +65,11 @@ as_nobody()
 under_way()
 {
     local i
-    for ((i = 0; i < 600; i++)); do
+    for ((i = 0; i < 600 * ${slow:-1}; i++)); do
         [ "$(grep -c . "$PINGPONG_MARKS" 2>/dev/null)" != "$1" ] || return 0
         sleep 0.1
     done
-    echo "lib: pingpong is not under way after 60 s"
+    echo "lib: pingpong is not under way after $((60 * ${slow:-1})) s"
     return 1
 }
 
