@@ -25,6 +25,7 @@
 #define YIELD_TRIAL_EVERY 256        /* sleeps between two trials of yielding where it does not help */
 #define CLOCK_EVERY 64               /* empty polls between looks at the clock */
 #define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
+#define PROMPT_NS 100000000ull       /* who looks later than so long after that was kept from running: what it finds may be new */
 
 static void show(weft_wait *wait, uint64_t now)
 {
@@ -168,16 +169,37 @@ static void yielding_helped(weft_world *world)
         world->yield_limit = world->yield_limit ? world->yield_limit * 2 : 1;
 }
 
+/* After a sleep that its limit ended, and before disarm: did a bell ring between that end and now? Descriptors are looked at as well as
+ * the doorbell, since the ringer of a chime takes the doorbell back first. */
+static bool has_rung(const weft_wait *wait, uint32_t asleep)
+{
+    const weft_lane *lane = wait->lane;
+    struct pollfd fds[WEFT_LANE_PORTS];
+    nfds_t n = 0;
+    if (atomic_load_explicit(&lane->world->page->asleep, memory_order_acquire) != asleep)
+        return true;
+    for (uint32_t i = 0; i < lane->port_count; i++) {
+        const weft_bell *bell = &wait->bells[i];
+        if (bell->futex && __atomic_load_n(bell->futex, __ATOMIC_ACQUIRE) != bell->value)
+            return true;
+        if (!bell->futex && bell->fd >= 0)
+            fds[n++] = (struct pollfd){.fd = bell->fd, .events = POLLIN};
+    }
+    return n && poll(fds, n, 0) > 0;
+}
+
 static void sleep_on_bells(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
     weft_world *world = lane->world;
-    uint64_t limit = shortest_limit(wait);
-    bool by_limit;
+    uint64_t limit = shortest_limit(wait), begin = weft_clock_ns();
+    uint32_t asleep = atomic_load_explicit(&world->page->asleep, memory_order_relaxed);
+    bool is_unrung;
     atomic_store_explicit(&world->page->status.asleep_on, 1, memory_order_relaxed);
     if (lane->is_threaded) /* nobody is roused: what is there to do was just looked at */
         pthread_mutex_unlock(&lane->lock);
-    by_limit = world->rest->sleep(lane, wait->bells, lane->port_count, limit);
+    is_unrung = world->rest->sleep(lane, wait->bells, lane->port_count, limit) && limit == SLEEP_LIMIT_NS && /* else a port's timer */
+                !has_rung(wait, asleep);
     weft_lane_lock(lane);
     atomic_store_explicit(&world->page->status.asleep_on, 0, memory_order_relaxed);
     lane->counters[WEFT_COUNT_SLEEPS]++;
@@ -185,7 +207,7 @@ static void sleep_on_bells(weft_wait *wait)
         yielding_failed(world);
     wait->has_slept = true;
     disarm(wait);
-    if (by_limit && limit == SLEEP_LIMIT_NS && weft_lane_poll(lane) > 0) /* a shorter one is a port's timer */
+    if (is_unrung && weft_lane_poll(lane) > 0 && weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS)
         lane->counters[WEFT_COUNT_LATE_WAKES]++;
     wait->idle = 0;
 }
