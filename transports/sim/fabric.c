@@ -35,6 +35,11 @@ bool sim_chance(weft_sim *sim, uint32_t permille)
     return permille && (sim_random(sim) >> 11) % 1000 < permille;
 }
 
+bool sim_flips(weft_sim *sim, uint32_t permille)
+{
+    return sim_chance(sim, permille) && !sim->is_sound;
+}
+
 weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
 {
     weft_sim *sim = calloc(1, sizeof *sim);

@@ -95,6 +95,7 @@ struct weft_sim {
     uint32_t endpoint_count, endpoint_room;
     weft_blocks blocks;
     uint64_t counts[WEFT_SIM_COUNT_LAST];
+    bool is_sound;                           /* no bit is flipped for now */
     bool kill_armed;
     uint32_t kill_rank;
     uint64_t kill_step;
@@ -109,6 +110,9 @@ struct weft_sim {
 uint64_t sim_random(weft_sim *sim);
 /* True in `permille` of 1,000 draws. */
 bool sim_chance(weft_sim *sim, uint32_t permille);
+
+/* The same of a bit that is to be flipped: not while the network is sound. */
+bool sim_flips(weft_sim *sim, uint32_t permille);
 
 /* The endpoint of a name, made if need be; NULL when out of memory. */
 sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_name *name);

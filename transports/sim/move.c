@@ -71,7 +71,7 @@ static void spoil(weft_sim *sim, sim_event *event)
 {
     uint8_t *landed = event->kind == SIM_PUT ? (uint8_t *)(uintptr_t)event->move.remote
                                              : event->bounce ? event->bounce : event->move.local;
-    if (event->kind == SIM_AMO || !event->move.bytes || !sim_chance(sim, sim->profile.flip_move_permille))
+    if (event->kind == SIM_AMO || !event->move.bytes || !sim_flips(sim, sim->profile.flip_move_permille))
         return;
     uint64_t bit = sim_random(sim) % (8 * event->move.bytes);
     landed[bit / 8] ^= (uint8_t)(1u << bit % 8);

@@ -150,7 +150,7 @@ static void scrawl(weft_sim *sim, sim_event *event)
 static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
     uint32_t bytes = frame->head.bytes;
-    bool is_scrawled = sim_chance(sim, sim->profile.flip_head_permille);
+    bool is_scrawled = sim_flips(sim, sim->profile.flip_head_permille);
     sim_event *event = sim_event_new(flow, SIM_FRAME, is_scrawled ? sim->profile.frame_max : bytes);
     if (!event)
         return weft_fail(WEFT_E_NOMEM, "no memory for a frame of %u bytes", bytes);
@@ -159,7 +159,7 @@ static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
         frame->fill(frame, event->body);
     else if (bytes)
         memcpy(event->body, frame->body, bytes);
-    if (bytes && is_payload(frame) && sim_chance(sim, sim->profile.flip_permille)) {
+    if (bytes && is_payload(frame) && sim_flips(sim, sim->profile.flip_permille)) {
         uint64_t bit = sim_random(sim) % (8ull * bytes);
         event->body[bit / 8] ^= (uint8_t)(1u << bit % 8);
         sim->counts[WEFT_SIM_FLIPPED]++;

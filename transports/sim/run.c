@@ -56,6 +56,12 @@ void weft_sim_yield(void)
         sim_run_yield(running, "the program itself");
 }
 
+void weft_sim_sound(bool is_sound)
+{
+    if (running)
+        running->sim->is_sound = is_sound;
+}
+
 void sim_run_abort(sim_run *run, int code, const char *text)
 {
     run->is_aborted = true;

@@ -146,5 +146,7 @@ int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *a
 uint64_t weft_sim_run_ns(void);
 /* Lets others run: for loops in a program that wait for something outside the library. */
 void weft_sim_yield(void);
+/* From now on the network flips no bit, or does again: a program can show what damage left behind. */
+void weft_sim_sound(bool is_sound);
 
 #endif
