@@ -7,7 +7,9 @@
 #include "collectives/choose.h"
 #include "collectives/node.h"
 #include "core/lane.h"
+#include "core/world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +36,26 @@ void weft_team_close(weft_team *team)
     free(team->cache);
     team->cache = NULL;
     team->may_share = false;
+}
+
+int weft_team_stopped(const weft_team *team) { return team->stopped || !team->node ? team->stopped : weft_node_stopped(team->node); }
+
+static void __attribute__((noreturn, cold)) end_job(const weft_team *team, int rc)
+{
+    weft_boot *boot = team->chan->lane->world->boot;
+    char text[800];
+
+    snprintf(text, sizeof text,
+             "what the members of a communicator agree on was damaged: %s\n"
+             "By it they decide what they do next: they would wait for each other for ever. The job ends here.", weft_fail_text(rc));
+    boot->ops->abort(boot, 1, text);
+}
+
+int weft_team_trust(const weft_team *team, int rc)
+{
+    if (weft_unlikely(weft_status_is_damage(rc)))
+        end_job(team, rc);
+    return rc;
 }
 
 static int next_tag(weft_team *team) { return (int)(team->sequence++ & TAG_BITS); }
@@ -70,7 +92,7 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     const weft_choice *row;
 
     if (weft_unlikely(team->may_share)) {
-        int rc = weft_node_agree(team, perform);
+        int rc = weft_team_trust(team, weft_node_agree(team, perform));
         team->may_share = false;
         if (rc)
             return rc;

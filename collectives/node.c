@@ -246,6 +246,8 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
 
 uint32_t weft_node_slot_bytes(const weft_node *node) { return node->slot_bytes; }
 
+int weft_node_stopped(const weft_node *node) { return node->rc; }
+
 void weft_node_close(weft_node *node)
 {
     if (!node)

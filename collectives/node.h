@@ -34,6 +34,8 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
 void weft_node_close(weft_node *node);
 /* Payload of one rank in one operation. */
 uint32_t weft_node_slot_bytes(const weft_node *node);
+/* The error after which the area is of no more use; 0: none. */
+int weft_node_stopped(const weft_node *node);
 int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * plan: the verbs. Called by the algorithms only. A live plan performs, a recorded one appends a step; both hold the same rules:
- * an error sticks, temporary memory lives as long as the plan, and gate.left is one more than the messages under way.
+ * errors stick (plan.h: which of them stop the plan), temporary memory lives as long as the plan, and gate.left is one more than
+ * the messages under way.
  */
 #include "collectives/plan.h"
 
@@ -36,10 +37,22 @@ static void plan_reset(weft_plan *plan, weft_team *team, int tag, bool is_live)
 
 static int32_t plan_peer(const weft_plan *plan, uint32_t rank) { return (int32_t)(plan->map ? plan->map[rank] : rank); }
 
-static void plan_fail(weft_plan *plan, int rc)
+void weft_plan_fail(weft_plan *plan, int rc)
 {
+    if (weft_status_is_damage(rc)) {
+        if (!plan->damage)
+            plan->damage = rc;
+        return;
+    }
     if (!plan->rc)
         plan->rc = rc;
+    plan->team->stopped = plan->rc;
+}
+
+static inline void plan_note(weft_plan *plan, int rc)
+{
+    if (weft_unlikely(rc))
+        weft_plan_fail(plan, rc);
 }
 
 /* ---- messages ---- */
@@ -67,7 +80,8 @@ int weft_plan_begin_message(weft_plan *plan, const weft_step *step)
     if (rc)
         return rc;
     if (step->verb == WEFT_STEP_SEND)
-        rc = weft_isend(chan, step->peer, plan->tag, step->from, step->to_count, step->to_type, WEFT_SEND_STANDARD, &req);
+        rc = weft_isend(chan, step->peer, plan->tag, step->from, step->to_count, step->to_type,
+                        weft_unlikely(plan->damage) ? WEFT_SEND_TAINTED : WEFT_SEND_STANDARD, &req);
     else
         rc = weft_irecv(chan, step->peer, plan->tag, step->to, step->to_count, step->to_type, &req);
     if (rc)
@@ -75,7 +89,10 @@ int weft_plan_begin_message(weft_plan *plan, const weft_step *step)
     if (req->is_done) {
         rc = req->rc;
         weft_req_free(req);
-        return rc;
+        if (weft_likely(!weft_status_is_damage(rc)))
+            return rc;
+        plan->gate.rc = weft_status_worse(plan->gate.rc, rc); /* nothing that is sent before the fence is made of it */
+        return WEFT_OK;
     }
     req->gate = &plan->gate;
     plan->gate.left++;
@@ -88,8 +105,7 @@ void weft_plan_free_requests(weft_plan *plan)
     for (uint32_t i = 0; i < plan->req_count; i++)
         weft_req_free(plan->reqs[i]);
     plan->req_count = 0;
-    if (plan->gate.rc)
-        plan_fail(plan, plan->gate.rc);
+    plan_note(plan, plan->gate.rc);
     plan->gate.rc = 0;
 }
 
@@ -101,7 +117,7 @@ static void live_post_held(weft_plan *plan)
         return;
     plan->is_holding = false;
     if (!plan->rc)
-        plan_fail(plan, weft_plan_begin_message(plan, &plan->held));
+        plan_note(plan, weft_plan_begin_message(plan, &plan->held));
 }
 
 static void live_cancel(weft_plan *plan)
@@ -111,7 +127,9 @@ static void live_cancel(weft_plan *plan)
             weft_cancel(plan->reqs[i]);
 }
 
-/* Once anything failed, nobody promises that our receives will be served: they are cancelled, and only then waited for. */
+static bool has_stopped(const weft_plan *plan) { return plan->rc || (plan->gate.rc && !weft_status_is_damage(plan->gate.rc)); }
+
+/* Once the plan has stopped, nobody promises that our receives will be served: they are cancelled, and only then waited for. */
 static void live_settle(weft_plan *plan)
 {
     weft_wait wait;
@@ -119,7 +137,7 @@ static void live_settle(weft_plan *plan)
 
     weft_wait_begin(&wait, plan->team->chan->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
     while (plan->gate.left > 1) {
-        if (weft_unlikely(plan->rc || plan->gate.rc) && !is_cancelled) {
+        if (weft_unlikely(has_stopped(plan)) && !is_cancelled) {
             is_cancelled = true;
             live_cancel(plan);
             continue;
@@ -138,11 +156,11 @@ static void live_fence(weft_plan *plan)
     if (plan->is_holding) {
         plan->is_holding = false;
         if (!plan->rc)
-            plan_fail(plan, weft_recv(plan->team->chan, held->peer, plan->tag, held->to, held->to_count, held->to_type, &found));
+            plan_note(plan, weft_recv(plan->team->chan, held->peer, plan->tag, held->to, held->to_count, held->to_type, &found));
     }
     if (plan->gate.left > 1)
         live_settle(plan);
-    else if (plan->req_count)
+    else if (plan->req_count || weft_unlikely(plan->gate.rc))
         weft_plan_free_requests(plan);
 }
 
@@ -152,7 +170,7 @@ int weft_plan_end_live(weft_plan *plan)
 {
     live_fence(plan);
     weft_plan_free_memory(plan);
-    return plan->rc;
+    return weft_plan_code(plan);
 }
 
 /* ---- recorded ---- */
@@ -164,7 +182,7 @@ static void record(weft_plan *plan, const weft_step *step)
         weft_step *more = realloc(plan->steps, room * sizeof *more);
 
         if (!more) {
-            plan_fail(plan, weft_fail(WEFT_E_NOMEM, "no memory for %u steps of a collective", room));
+            weft_plan_fail(plan, weft_fail(WEFT_E_NOMEM, "no memory for %u steps of a collective", room));
             return;
         }
         plan->steps = more;
@@ -208,7 +226,7 @@ int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft
     *req = plan ? weft_req_new(team->chan->lane, WEFT_REQ_PLAN) : NULL;
     if (!*req) {
         free(plan);
-        return weft_fail(WEFT_E_NOMEM, "no memory to record a collective");
+        return team->stopped = weft_fail(WEFT_E_NOMEM, "no memory to record a collective");
     }
     plan_reset(plan, team, tag, false);
     plan->gate.open = open_gate;
@@ -240,7 +258,7 @@ void weft_plan_send(weft_plan *plan, uint32_t to, const void *buf, uint64_t coun
     if (plan->rc)
         return;
     if (plan->is_live)
-        plan_fail(plan, weft_plan_begin_message(plan, &step));
+        plan_note(plan, weft_plan_begin_message(plan, &step));
     else
         record(plan, &step);
 }
@@ -337,8 +355,8 @@ static void *temp_bytes(weft_plan *plan, uint64_t bytes)
     } else {
         fresh = bytes < UINT64_MAX / 2 ? aligned_alloc(64, sizeof *fresh + bytes) : NULL;
         if (!fresh) {
-            plan_fail(plan, weft_fail(WEFT_E_NOMEM, "a collective needs %llu bytes of temporary memory that are not to be had",
-                                      (unsigned long long)bytes));
+            weft_plan_fail(plan, weft_fail(WEFT_E_NOMEM, "a collective needs %llu bytes of temporary memory that are not to be had",
+                                           (unsigned long long)bytes));
             return NULL;
         }
         fresh->bytes = bytes;

@@ -4,7 +4,15 @@
  *     weft_plan_send / _recv / _copy / _fold / _fence / _temp / _sub
  * A *live* plan performs each verb at once (blocking calls); a *recorded* plan keeps them as steps which progress plays
  * (nonblocking calls) and which may be played again (persistent calls). Algorithms hold no error checks, allocate nothing and
- * do no datatype arithmetic: an error sticks to the plan (plan->rc) and the rest of the verbs do nothing.
+ * do no datatype arithmetic: errors stick to the plan. There are two sorts.
+ *   damage   what came is not what was sent (its checksum is wrong, or it did not fit), but it came: weft_status_is_damage. The
+ *            rank goes on with all its verbs, on data that is wrong, so that everybody else ends and the next plan finds all in step;
+ *            the first such error is what the call returns. Counts and places come from the caller's arguments, never from a message,
+ *            so wrong data is wrong values and no more. What is sent after the next fence is marked as made of damaged data where
+ *            messages are checked, so that whoever gets it returns an error too: no checked result is wrong without a word.
+ *   others   (no memory, a lost peer) stop the plan: the rest of the verbs do nothing, receives are cancelled, and the call returns the
+ *            error. Others may wait for us for ever then. A lost peer ends the job; of the rest team->stopped tells, and src/mpi
+ *            says it aloud where the error handler does not end the job. A stopped team is of no more use.
  *
  * Order: verbs begin in the order spoken. copy and fold are over when the next verb begins; sends and receives are over at the
  * next fence and not before, so what was received is read, and what was sent is overwritten, only behind a fence. The end of an
@@ -58,6 +66,7 @@ typedef struct weft_team {
     void *cache;              /* a spare block of temporary memory; owned */
     uint32_t prepared;        /* of persistent plans: their tags have bit 30 set and stay theirs for life */
     uint32_t latency_bytes;   /* what the wire carries in one latency: the chooser's unit; all members hold the same value */
+    int stopped;              /* the error that stopped a plan of ours: other members may wait for it; 0: none did */
     bool may_share;           /* the node area is agreed on by the first blocking call */
 } weft_team;
 
@@ -66,6 +75,12 @@ typedef struct weft_team {
 int weft_team_open(weft_chan *chan, bool share, weft_team *team);
 /* Local; all collectives on the team are over here. The last member to close gives the node area back. */
 void weft_team_close(weft_team *team);
+
+/* An error of ours that leaves other members waiting: 0, or which. */
+int weft_team_stopped(const weft_team *team);
+/* rc of a collective whose data is the library's own, by which members decide what they do next. Damage to it ends the job: they
+ * would go different ways, and wait for each other for ever. */
+int weft_team_trust(const weft_team *team, int rc);
 
 /* Blocking call: chooses and performs. 0 or an error. */
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args);
@@ -95,7 +110,8 @@ typedef struct weft_step {
 
 struct weft_plan {
     uint32_t rank, size;        /* ours in the present view (weft_plan_sub narrows it) */
-    int rc;                     /* the first error; verbs do nothing once it is set */
+    int rc;                     /* the error that stopped it; verbs do nothing once it is set */
+    int damage;                 /* the first error that did not, as it was known at the last fence */
     bool is_live;
     int tag;
     const uint32_t *map;        /* the view's ranks to the team's; NULL: the same */
@@ -164,6 +180,9 @@ int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft
 int weft_plan_play(weft_lane *lane);
 int weft_plan_begin_message(weft_plan *plan, const weft_step *step);
 void weft_plan_free_requests(weft_plan *plan);
+/* rc (not 0) sticks to the plan. */
+void weft_plan_fail(weft_plan *plan, int rc) __attribute__((cold));
+static inline int weft_plan_code(const weft_plan *plan) { return weft_unlikely(plan->rc) ? plan->rc : plan->damage; }
 void weft_plan_free_memory(weft_plan *plan);
 
 #endif

@@ -15,8 +15,8 @@ static void step_perform(weft_plan *plan, const weft_step *step)
     case WEFT_STEP_SEND:
     case WEFT_STEP_RECV: {
         int rc = weft_plan_begin_message(plan, step);
-        if (rc && !plan->rc)
-            plan->rc = rc;
+        if (weft_unlikely(rc))
+            weft_plan_fail(plan, rc);
         break;
     }
     case WEFT_STEP_COPY:
@@ -30,7 +30,7 @@ static void step_perform(weft_plan *plan, const weft_step *step)
     }
 }
 
-/* A failed plan begins nothing new; receives that nobody may ever serve are taken back. */
+/* A plan that has stopped begins nothing new; receives that nobody may ever serve are taken back. */
 static void plan_give_up(weft_plan *plan)
 {
     for (uint32_t i = 0; i < plan->req_count; i++)
@@ -56,7 +56,7 @@ static void plan_go_on(weft_plan *plan)
             return;
         plan->gate.left = 1;
     }
-    weft_req_end(plan->req, plan->rc);
+    weft_req_end(plan->req, weft_plan_code(plan));
 }
 
 int weft_plan_play(weft_lane *lane)
@@ -85,6 +85,7 @@ int weft_plan_restart(weft_req *req)
 
     plan->next = 0;
     plan->rc = 0;
+    plan->damage = 0;
     plan->gate.left = 1;
     plan->gate.rc = 0;
     req->is_done = false;

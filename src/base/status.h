@@ -9,6 +9,8 @@
 #ifndef WEFT_BASE_STATUS_H
 #define WEFT_BASE_STATUS_H
 
+#include <stdbool.h>
+
 enum weft_status {
     WEFT_OK = 0,
     WEFT_AGAIN = 1,
@@ -43,6 +45,15 @@ enum weft_status {
     WEFT_E_STALE = -29,       /* a lent key that died with the connection: move the bytes another way */
     WEFT_E_LAST = -30
 };
+
+/* The message was delivered, but it is not what was sent: what depends on its data is wrong, who waits for its end need not. */
+static inline bool weft_status_is_damage(int code) { return code == WEFT_E_CORRUPT || code == WEFT_E_TRUNCATE; }
+
+/* Which of two errors of one operation is kept: the first one, but damage gives way to what ends the operation. 0: none. */
+static inline int weft_status_worse(int first, int next)
+{
+    return !first || (next && weft_status_is_damage(first) && !weft_status_is_damage(next)) ? next : first;
+}
 
 /* Describes the error that this thread is about to return, for the error handler's text, and gives `code` back:
  *     return weft_fail(WEFT_E_RANK, "rank %d is not in 0..%d", rank, size - 1);

@@ -88,8 +88,8 @@ void weft_req_tell(weft_req *req)
     weft_gate *gate = req->gate;
     weft_lane *lane = req->lane;
     if (gate) {
-        if (req->rc && !gate->rc)
-            gate->rc = req->rc;
+        if (weft_unlikely(req->rc))
+            gate->rc = weft_status_worse(gate->rc, req->rc);
         if (--gate->left == 0)
             gate->open(gate);
     }

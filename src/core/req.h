@@ -22,7 +22,7 @@ struct weft_peer;
 struct MPI_ABI_Datatype;
 struct weft_pin;
 
-/* A counter with an action: the last of N completions opens it. rc keeps the first error. */
+/* A counter with an action: the last of N completions opens it. rc keeps the first error (weft_status_worse). */
 struct weft_gate {
     uint32_t left;
     int rc;
@@ -52,6 +52,7 @@ struct weft_req {
     bool is_dense;    /* of the message */
     bool is_posted;   /* stands in the matching ... */
     bool is_latest;   /* ... among its channel's latest */
+    bool is_tainted;  /* send: what it sends may be made of damaged data */
     uint8_t mode;     /* rendezvous: enum weft_rung chosen */
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination, or source, as asked for */

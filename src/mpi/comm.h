@@ -29,6 +29,7 @@ struct MPI_ABI_Comm {
     int32_t rank, size;
     int32_t handle;             /* the ABI's constant, or 0 */
     bool is_inter;
+    bool is_stop_told;          /* that other members may wait for this one for ever (errors.c) */
     struct MPI_ABI_Errhandler *errhandler; /* never NULL; may be a small constant */
     uint32_t *world_ranks;      /* [size]; NULL: identity */
     void *attributes;

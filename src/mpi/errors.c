@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
@@ -196,15 +197,29 @@ static void die(weft_comm *comm, const char *function, int mpi_code, const char 
     world->boot->ops->abort(world->boot, mpi_code & 255 ? mpi_code : 1, message);
 }
 
+/* A collective of this communicator stopped half way on this rank, and the job goes on: whoever waits for it there does so for ever.
+ * A program that ends so must not do it without a word; one is enough. */
+static void say_stopped(weft_comm *comm, const char *function, const char *why)
+{
+    weft_log_warn("%s stopped on %s (rank %d of %d): %s\n"
+                  "Its other members may wait for this one for ever, now and in later collective calls: MPI_Abort ends them.",
+                  function, comm->name[0] ? comm->name : "an unnamed communicator", comm->rank, comm->size, why);
+}
+
 static void run(weft_comm *comm, const char *function, int mpi_code, const char *why)
 {
     weft_errhandler *handler;
     MPI_Comm handle = weft_comm_handle(comm);
     int code = mpi_code;
+    bool is_stopped;
     weft_lane_lock(comm->lane); /* another thread may set another handler, or this function itself */
     handler = comm->errhandler;
     weft_errhandler_hold(handler);
+    is_stopped = !comm->is_stop_told && weft_team_stopped(&comm->team);
+    comm->is_stop_told |= is_stopped;
     weft_lane_unlock(comm->lane);
+    if (is_stopped && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_ABORT)
+        say_stopped(comm, function, why);
     if (handler == MPI_ERRORS_RETURN)
         return;
     if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {

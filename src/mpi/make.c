@@ -2,6 +2,7 @@
  *
  * make: new communicators out of old ones: dup, split, split_type (MPI 5.0, 7.4.2). Called by the woven entries, collectively.
  * Invariant: all members of the parent take the same steps, whatever goes wrong in one of them: they agree before each return.
+ * Damage to what they agree by ends the job (weft_team_trust).
  * A channel's id is told to others only once the channel is open, so no frame comes before its channel.
  */
 #include <mpi.h>
@@ -28,7 +29,7 @@ static int least(weft_comm *parent, uint32_t *inout, uint32_t count)
         .op = weft_op_of(MPI_MIN),
         .in_place = true,
     };
-    return weft_coll_run(&parent->team, WEFT_COLL_ALLREDUCE, &coll);
+    return weft_team_trust(&parent->team, weft_coll_run(&parent->team, WEFT_COLL_ALLREDUCE, &coll));
 }
 
 /* all[i * words ..] becomes what member i gave as mine. */
@@ -42,7 +43,7 @@ static int gather_all(weft_comm *parent, const uint32_t *mine, uint32_t words, u
         .sendtype = weft_type_of(MPI_UINT32_T),
         .recvtype = weft_type_of(MPI_UINT32_T),
     };
-    return weft_coll_run(&parent->team, WEFT_COLL_ALLGATHER, &coll);
+    return weft_team_trust(&parent->team, weft_coll_run(&parent->team, WEFT_COLL_ALLGATHER, &coll));
 }
 
 /* Opens both channels of a member. */

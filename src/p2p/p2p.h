@@ -14,7 +14,8 @@
 #include "p2p/chan.h"
 #include "type/type.h"
 
-enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_SYNC, WEFT_SEND_READY };
+/* TAINTED: a standard send of what may be made of damaged data. Where messages are checked, its receiver is told so (p2p/sum). */
+enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_READY, WEFT_SEND_SYNC, WEFT_SEND_TAINTED };
 
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode);
 int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found);

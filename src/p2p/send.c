@@ -127,6 +127,7 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     req->type = type;
     req->bytes = count * (uint64_t)type->size;
     req->is_dense = type->is_dense;
+    req->is_tainted = mode == WEFT_SEND_TAINTED;
     req->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
     if (dst == WEFT_NOBODY) {
         weft_req_end(req, 0);
@@ -203,14 +204,14 @@ int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, 
 int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
                weft_req **out)
 {
-    if (mode == WEFT_SEND_SYNC)
+    if (mode >= WEFT_SEND_SYNC)
         return isend_long(chan, dst, tag, buf, count, type, mode, out);
     return weft_isend_standard(buf, count, type, dst, tag, chan, out);
 }
 
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode)
 {
-    if (mode == WEFT_SEND_SYNC)
+    if (mode >= WEFT_SEND_SYNC)
         return send_long(chan, dst, tag, buf, count, type, mode);
     return weft_send_standard(buf, count, type, dst, tag, chan);
 }

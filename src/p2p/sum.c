@@ -30,6 +30,11 @@ static uint32_t begin(uint32_t chan, int32_t src, int32_t tag)
 
 static uint32_t begin_found(const weft_req *req) { return begin(req->chan->id, req->found.source, req->found.tag); }
 
+/* What a sender says of data that it was told is damaged: a sum that its receiver cannot find, and knows. */
+#define TAINT UINT32_MAX
+
+static uint32_t taint_of(const weft_req *req) { return req->is_tainted ? TAINT : 0; }
+
 /* The first `bytes` packed bytes of req's buffer. */
 static uint32_t sum_buffer(uint32_t sum, const weft_req *req, uint64_t bytes)
 {
@@ -46,14 +51,14 @@ static uint32_t sum_buffer(uint32_t sum, const weft_req *req, uint64_t bytes)
 
 uint32_t weft_sum_of_send(const weft_req *req, const weft_head *head)
 {
-    return sum_buffer(begin(head->chan, head->src, head->tag), req, req->bytes);
+    return sum_buffer(begin(head->chan, head->src, head->tag), req, req->bytes) ^ taint_of(req);
 }
 
 uint32_t weft_sum_of_prefix(const weft_req *req, uint64_t bytes)
 {
     const weft_chan *chan = req->chan;
     uint32_t id = chan->ids_out ? chan->ids_out[req->rank] : chan->id_out;
-    return sum_buffer(begin(id, (int32_t)chan->rank, req->tag), req, bytes);
+    return sum_buffer(begin(id, (int32_t)chan->rank, req->tag), req, bytes) ^ taint_of(req);
 }
 
 static void fill_summed(const weft_frame *frame, void *place)
@@ -79,7 +84,9 @@ void weft_sum_frame(weft_frame *frame, weft_req *req)
 static void say_where(char *text, size_t room, uint32_t difference, uint64_t bytes)
 {
     uint64_t bit, before = 8 * sizeof(envelope);
-    if (!weft_crc32c_find_bit(difference, bytes + sizeof(envelope), &bit))
+    if (difference == TAINT)
+        snprintf(text, room, "it was made of damaged or cut data, as its sender knows");
+    else if (!weft_crc32c_find_bit(difference, bytes + sizeof(envelope), &bit))
         snprintf(text, room, "more than one bit is wrong, somewhere in its bytes 0 to %llu",
                  bytes ? (unsigned long long)bytes - 1 : 0ull);
     else if (bit < before)

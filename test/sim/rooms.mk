@@ -17,6 +17,10 @@ sim_programs += test/sim/mpi
 test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h test/sim/crew.c test/sim/crew.h \
 	test/sim/seeds.c test/sim/seeds.h
 test_sim_mpi_LDADD = libweftapi.la $(LDADD)
+sim_programs += test/sim/damage
+test_sim_damage_SOURCES = test/sim/damage.c test/sim/damage_mpi.c test/sim/damage.h test/sim/apps.c test/sim/apps_comms.c \
+	test/sim/apps_forget.c test/sim/apps.h test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h
+test_sim_damage_LDADD = libweftapi.la $(LDADD)
 # The simulated HCA, and whole-library runs over transports/verbs on it: no libibverbs on the line.
 if WITH_VERBS
 sim_programs += test/sim/verbs_hca

@@ -1,0 +1,128 @@
+/* np: 3 4 : a collective whose message is damaged or cut ends on all ranks, with an error where data is wrong; the next goes well */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "checksum.h"
+
+enum { KINDS = 3, WAYS = 3, ROUNDS = 4 };
+static const int lengths[] = {40, 900, 5000, 40000, 300000};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+static int rank, size, told, flips;
+
+typedef struct call {
+    int kind, way, bytes, root; /* bytes: ours, where they differ */
+    unsigned seed;
+    unsigned char *out, *in;
+} call;
+
+static unsigned seed_of(const call *c, int of) { return c->seed + (unsigned)of; }
+
+static void fill(const call *c, int most)
+{
+    memset(c->in, 0, (size_t)(size * most));
+    for (int block = 0; block < size; block++)
+        check_fill(c->out + block * c->bytes, (size_t)c->bytes, seed_of(c, rank));
+    if (c->kind == 0 && rank == c->root)
+        check_fill(c->in, (size_t)c->bytes, seed_of(c, rank));
+}
+
+static int is_right(const call *c)
+{
+    for (int block = 0; block < (c->kind ? size : 1); block++)
+        if (check_wrong(c->in + block * c->bytes, (size_t)c->bytes, seed_of(c, c->kind ? block : c->root)) != (size_t)c->bytes)
+            return 0;
+    return 1;
+}
+
+/* Bcast, allgather, alltoall: called, started, or prepared and started. */
+static int perform(const call *c)
+{
+    MPI_Comm w = MPI_COMM_WORLD;
+    MPI_Datatype b = MPI_BYTE;
+    MPI_Request req;
+    int n = c->bytes, code;
+    if (c->way == 0)
+        return c->kind == 0   ? MPI_Bcast(c->in, n, b, c->root, w)
+               : c->kind == 1 ? MPI_Allgather(c->out, n, b, c->in, n, b, w)
+                              : MPI_Alltoall(c->out, n, b, c->in, n, b, w);
+    if (c->way == 1)
+        OK(c->kind == 0   ? MPI_Ibcast(c->in, n, b, c->root, w, &req)
+           : c->kind == 1 ? MPI_Iallgather(c->out, n, b, c->in, n, b, w, &req)
+                          : MPI_Ialltoall(c->out, n, b, c->in, n, b, w, &req));
+    else
+        OK(c->kind == 0   ? MPI_Bcast_init(c->in, n, b, c->root, w, MPI_INFO_NULL, &req)
+           : c->kind == 1 ? MPI_Allgather_init(c->out, n, b, c->in, n, b, w, MPI_INFO_NULL, &req)
+                          : MPI_Alltoall_init(c->out, n, b, c->in, n, b, w, MPI_INFO_NULL, &req));
+    if (c->way == 2)
+        OK(MPI_Start(&req));
+    code = MPI_Wait(&req, MPI_STATUS_IGNORE);
+    if (c->way == 2)
+        OK(MPI_Request_free(&req));
+    return code;
+}
+
+/* One byte is hurt where it lands in the second rank from the root, which in a tree has others behind it. */
+static void flipped(call *c)
+{
+    int victim = (c->root + 2) % size, other = (victim + 1) % size, is_wrong, code, class, hit = 0;
+    size_t at = (size_t)(c->bytes / 3);
+    fill(c, c->bytes);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (rank == victim && (c->kind != 1 || size == 4)) /* an allgather of three comes to its place by a copy of our own */
+        flip_at = c->in + (c->kind ? (size_t)(other * c->bytes) : 0) + at;
+    code = perform(c);
+    if (rank == victim && (c->kind != 1 || size == 4))
+        hit = !flip_at;
+    flip_at = NULL;
+    is_wrong = !is_right(c);
+    OK(MPI_Error_class(code, &class));
+    CHECK(!is_wrong || class == MPI_ERR_OTHER, "kind %d, way %d, %d bytes: wrong, and class %d", c->kind, c->way, c->bytes, class);
+    CHECK(!code || class == MPI_ERR_OTHER, "kind %d, way %d, %d bytes: class %d", c->kind, c->way, c->bytes, class);
+    told += code != MPI_SUCCESS;
+    flips += hit;
+}
+
+/* The same rank has less room. By messages, that is: slots of shared memory do not know what others count. */
+static void cut(call *c)
+{
+    int victim = (c->root + 2) % size, whole = c->bytes, code, class;
+    c->bytes -= rank == victim ? 8 : 0;
+    fill(c, whole);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    code = perform(c);
+    OK(MPI_Error_class(code, &class));
+    CHECK(rank != victim || class == MPI_ERR_TRUNCATE || class == MPI_ERR_OTHER, "kind %d, way %d: class %d", c->kind, c->way, class);
+    CHECK(!code || class == MPI_ERR_TRUNCATE || class == MPI_ERR_OTHER, "kind %d, way %d: class %d", c->kind, c->way, class);
+    c->bytes = whole;
+}
+
+static void sound(const call *c)
+{
+    fill(c, c->bytes);
+    OK(perform(c));
+    CHECK(is_right(c), "kind %d, way %d, %d bytes: wrong after the damage", c->kind, c->way, c->bytes);
+}
+
+int main(void)
+{
+    setenv("WEFT_CHECKSUM", "1", 1);
+    check_start(NULL, NULL, &rank, &size);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (int i = 0; i < LENGTHS * KINDS * WAYS * ROUNDS; i++) {
+        call c = {.kind = i % KINDS, .way = i / KINDS % WAYS, .bytes = lengths[i / KINDS / WAYS % LENGTHS],
+                  .root = i / KINDS / WAYS / LENGTHS % size, .seed = (unsigned)(i * size)};
+        c.out = malloc((size_t)(size * c.bytes));
+        c.in = malloc((size_t)(size * c.bytes));
+        flipped(&c);
+        sound(&c);
+        if (c.way)
+            cut(&c);
+        sound(&c);
+        free(c.out);
+        free(c.in);
+    }
+    /* where a sender writes, or a temporary copy is hurt, nothing is flipped; but some must have been */
+    OK(MPI_Allreduce(MPI_IN_PLACE, &flips, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    OK(MPI_Allreduce(MPI_IN_PLACE, &told, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(flips > LENGTHS * KINDS * WAYS * ROUNDS / 8 && told >= flips, "%d bits were flipped, %d errors told", flips, told);
+    OK(MPI_Finalize());
+    return 0;
+}

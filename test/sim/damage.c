@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * damage: collectives whose messages are damaged or cut on their way (WEFT_CHECKSUM; counts that do not fit). Errors that leave
+ * the message delivered end no schedule: every rank ends every call, who got damage says so, so does everyone whose result was
+ * made of it, and the next call finds all ranks in step.
+ *     damage HOW PROFILE RANKS SEED    replays one run (HOW: flips, cuts, calls, making, stopping)
+ * Which seeds: seeds.h.
+ */
+#include "test/sim/damage.h"
+
+#include <CUnit/Basic.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "test/sim/crew.h"
+#include "test/sim/seeds.h"
+
+#define INT64 0x258
+#define SUM 0x21
+#define ROUNDS 24
+
+enum way { BLOCKING, NONBLOCKING, PERSISTENT, WAYS };
+
+typedef struct call {
+    enum weft_coll_kind kind;
+    uint64_t count, mine; /* what the others give and take for each rank; what we do */
+    uint64_t salt;
+    int root;
+    int64_t *send, *receive;
+    weft_req *req; /* a persistent one */
+} call;
+
+static int64_t element(const call *call, int r, int to, uint64_t i)
+{
+    return (int64_t)((call->salt + (uint64_t)r * 1000003 + (uint64_t)to * 77777) * (i * 2 + 1) & 0xffffffffffu);
+}
+
+static int64_t expected(const crew *crew, const call *call, int block, uint64_t i)
+{
+    int64_t sum = 0;
+    switch (call->kind) {
+    case WEFT_COLL_BCAST: return element(call, call->root, 0, i);
+    case WEFT_COLL_SCATTER: return element(call, call->root, crew->rank, i);
+    case WEFT_COLL_ALLTOALL: return element(call, block, crew->rank, i);
+    case WEFT_COLL_GATHER: case WEFT_COLL_ALLGATHER: return element(call, block, 0, i);
+    default: break;
+    }
+    for (int r = 0; r < crew->size; r++)
+        sum += element(call, r, 0, i);
+    return sum;
+}
+
+static bool is_right(const crew *crew, const call *call)
+{
+    bool is_root_only = call->kind == WEFT_COLL_REDUCE || call->kind == WEFT_COLL_GATHER;
+    bool is_of_each = call->kind == WEFT_COLL_GATHER || call->kind == WEFT_COLL_ALLGATHER || call->kind == WEFT_COLL_ALLTOALL;
+    if (call->kind == WEFT_COLL_BARRIER || (is_root_only && crew->rank != call->root))
+        return true;
+    for (int block = 0; block < (is_of_each ? crew->size : 1); block++)
+        for (uint64_t i = 0; i < call->mine; i++)
+            if (call->receive[(uint64_t)block * call->mine + i] != expected(crew, call, block, i))
+                return false;
+    return true;
+}
+
+static void fill(const crew *crew, call *call)
+{
+    uint64_t room = call->mine * (uint64_t)crew->size + 1;
+    bool is_to_each = call->kind == WEFT_COLL_SCATTER || call->kind == WEFT_COLL_ALLTOALL;
+    memset(call->receive, 0x5a, room * sizeof *call->receive);
+    for (int to = 0; to < (is_to_each ? crew->size : 1); to++)
+        for (uint64_t i = 0; i < call->mine; i++)
+            call->send[(uint64_t)to * call->mine + i] = element(call, crew->rank, to, i);
+    if (call->kind == WEFT_COLL_BCAST && crew->rank == call->root)
+        memcpy(call->receive, call->send, call->mine * sizeof *call->receive);
+}
+
+static void call_open(const crew *crew, call *call)
+{
+    uint64_t room = call->mine * (uint64_t)crew->size + 1;
+    call->send = calloc(room, sizeof *call->send);
+    call->receive = calloc(room, sizeof *call->receive);
+    call->req = NULL;
+}
+
+static void call_close(call *call)
+{
+    if (call->req)
+        weft_req_free(call->req);
+    free(call->send);
+    free(call->receive);
+}
+
+static weft_coll args_of(const call *call)
+{
+    return (weft_coll){.sendbuf = call->send, .recvbuf = call->receive, .sendcount = call->mine, .recvcount = call->mine,
+                       .sendtype = crew_type(INT64), .recvtype = crew_type(INT64), .op = weft_op_of((void *)(uintptr_t)SUM),
+                       .root = call->root};
+}
+
+static int perform(crew *crew, call *call, enum way way)
+{
+    weft_coll args = args_of(call);
+    weft_req *req;
+    int rc;
+    switch (way) {
+    case BLOCKING:
+        return weft_coll_run(&crew->team, call->kind, &args);
+    case NONBLOCKING:
+        rc = weft_coll_start(&crew->team, call->kind, &args, &req);
+        if (rc)
+            return rc;
+        rc = weft_req_wait(req);
+        weft_req_free(req);
+        return rc;
+    default:
+        rc = call->req ? 0 : weft_coll_prepare(&crew->team, call->kind, &args, &call->req);
+        rc = rc ? rc : weft_plan_restart(call->req);
+        return rc ? rc : weft_req_wait(call->req);
+    }
+}
+
+static void perform_hurt(crew *crew, damage *damage, call *call, enum way way)
+{
+    fill(crew, call);
+    int rc = perform(crew, call, way);
+    bool is_wrong = !is_right(crew, call);
+    damage->calls++;
+    damage->told += rc != 0;
+    damage->wrong += is_wrong;
+    damage->silent += is_wrong && rc == 0;
+    damage->untrue += rc && rc != WEFT_E_CORRUPT && !(damage->is_cut && rc == WEFT_E_TRUNCATE);
+}
+
+static int perform_sound(crew *crew, call *call, enum way way)
+{
+    fill(crew, call);
+    int rc = perform(crew, call, way);
+    if (rc)
+        return crew_fail(crew, "kind %d, way %d failed after the damage: %s", (int)call->kind, (int)way, weft_fail_text(rc));
+    return is_right(crew, call) ? 0 : crew_fail(crew, "kind %d, way %d is wrong after the damage", (int)call->kind, (int)way);
+}
+
+static uint64_t draw_count(const damage *damage, uint64_t *state)
+{
+    uint64_t length = crew_random(state) % 8;
+    if (length < 4)
+        return 1 + crew_random(state) % 20;
+    if (length < 6 || damage->is_cut) /* at all counts that ranks may differ in, the same algorithm is chosen */
+        return 500 + crew_random(state) % 400;
+    return crew_random(state) % (length == 6 ? 3000 : 12000);
+}
+
+/* The same draws on every rank, but for what one rank counts. */
+static call draw_call(const crew *crew, const damage *damage, uint64_t *state)
+{
+    call call = {.kind = (enum weft_coll_kind)(crew_random(state) % WEFT_COLL_LAST), .salt = crew_random(state) >> 32,
+                 .count = draw_count(damage, state), .root = (int)(crew_random(state) % (uint64_t)crew->size)};
+    int odd = (int)(crew_random(state) % (uint64_t)crew->size);
+    bool is_more = crew_random(state) % 2;
+    call.mine = call.count;
+    if (damage->is_cut && crew->rank == odd)
+        call.mine = is_more ? call.count + 3 : call.count - 1;
+    return call;
+}
+
+/* All wait for the last, who makes the network sound. */
+static void meet(crew *crew, damage *damage)
+{
+    if (++damage->arrived == (uint32_t)crew->size)
+        weft_sim_sound(true);
+    while (damage->arrived < (uint32_t)crew->size) {
+        weft_lane_poll(crew->world->lanes[0]);
+        weft_sim_yield();
+    }
+}
+
+static void hurt_rounds(crew *crew, damage *damage, uint64_t *state, call kept[WEFT_COLL_LAST])
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        enum way way = (enum way)(crew_random(state) % WAYS);
+        call call = draw_call(crew, damage, state);
+        call_open(crew, &call);
+        perform_hurt(crew, damage, &call, way);
+        if (way == PERSISTENT)
+            perform_hurt(crew, damage, &call, way);
+        call_close(&call);
+        if (!damage->is_cut)
+            perform_hurt(crew, damage, &kept[round % WEFT_COLL_LAST], PERSISTENT);
+    }
+}
+
+static int program(int rank, void *arg)
+{
+    damage *damage = arg;
+    crew crew;
+    call kept[WEFT_COLL_LAST];
+    uint64_t state = damage->seed * 31;
+    int rc = crew_open(&crew, damage->seed);
+    (void)rank;
+    if (rc)
+        return rc;
+    for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
+        kept[kind] = draw_call(&crew, damage, &state);
+        kept[kind].kind = (enum weft_coll_kind)kind;
+        kept[kind].mine = kept[kind].count;
+        call_open(&crew, &kept[kind]);
+    }
+    hurt_rounds(&crew, damage, &state, kept);
+    meet(&crew, damage);
+    for (int i = 0; i < WEFT_COLL_LAST * WAYS && !rc; i++)
+        rc = perform_sound(&crew, &kept[i % WEFT_COLL_LAST], (enum way)(i / WEFT_COLL_LAST));
+    for (int kind = 0; kind < WEFT_COLL_LAST; kind++)
+        call_close(&kept[kind]);
+    rc = rc ? rc : crew_barrier(&crew);
+    return rc ? rc : crew_close(&crew);
+}
+
+/* ---- runs ---- */
+
+static const weft_sim_profile rough = {.name = "rough", .delay_ns = 800, .flip_permille = 60, .flip_move_permille = 100,
+                                       .again_permille = 20, .storm_max = 4, .blind_permille = 100};
+
+static int run(damage_program *what, bool is_cut, const char *profile, uint32_t ranks, uint64_t seed, damage *damage,
+               weft_sim_report *report)
+{
+    static const char *const ways[] = {"copy", "get", "halves", "put"};
+    weft_sim_config config = {.ranks = ranks, .seed = seed, .is_quiet = true, .report = report, .step_limit = 3000000,
+                              .profile = strcmp(profile, "rough") ? weft_sim_profile_find(profile) : &rough};
+    *damage = (struct damage){.seed = seed, .is_cut = is_cut};
+    setenv("WEFT_LARGE_BY", ways[seed % 4], 1);
+    setenv("WEFT_CREDIT_KIB", seed % 3 ? "1024" : "16", 1);
+    setenv("WEFT_CHECKSUM", !is_cut || seed % 2 ? "1" : "0", 1);
+    setenv("WEFT_LOG", what == damage_stopping ? "warn" : "error", 1); /* checks of frames that are flipped are a warning each */
+    weft_knobs_load(false);
+    int rc = weft_sim_run(&config, what, damage);
+    weft_knob.checksum = false;
+    return rc;
+}
+
+static const struct {
+    const char *name;
+    damage_program *what;
+    bool is_cut, may_abort;
+    const char *profiles[6];
+} hows[] = {
+    {"flips", program, false, false, {"flipped", "spoiled", "tainted", "rough"}},
+    {"cuts", program, true, false, {"calm", "storm", "kernel", "tiny", "hca"}},
+    {"calls", damage_calls, false, false, {"flipped", "spoiled", "tainted", "rough"}},
+    {"making", damage_making, false, true, {"flipped", "tainted", "rough"}},
+    {"stopping", damage_stopping, false, false, {"calm"}},
+};
+enum { HOWS = sizeof hows / sizeof *hows };
+
+/* Nobody waits for ever, and nobody is given wrong data without a word. Which counts fit is not for others to see: a rank whose
+ * data came out of somebody's cut message is not told. */
+static bool is_well(int how, int rc, const damage *damage, const weft_sim_report *report)
+{
+    if (hows[how].may_abort && report->aborted)
+        return strstr(report->text, "damaged on its way") || strstr(report->text, "made of damaged");
+    return rc == 0 && !report->deadlocked && !damage->untrue && (damage->is_cut || !damage->silent);
+}
+
+static void run_how(int how)
+{
+    static const uint32_t sizes[] = {2, 3, 4, 5, 8, 9};
+    uint64_t seed, calls = 0, told = 0, wrong = 0, aborted = 0, runs = 0;
+    seeds range;
+    seeds_begin(&range);
+    while ((seed = seeds_next(&range)))
+        for (int p = 0; p < 6 && hows[how].profiles[p]; p++) {
+            weft_sim_report report;
+            damage one;
+            uint32_t ranks = sizes[(seed + (uint64_t)p) % 6];
+            int kept = hows[how].may_abort ? crew_hush() : -1;
+            int rc = run(hows[how].what, hows[how].is_cut, hows[how].profiles[p], ranks, seed, &one, &report);
+            if (kept >= 0)
+                crew_speak(kept);
+            bool well = is_well(how, rc, &one, &report);
+            if (!well)
+                fprintf(stderr, "    code %d, %u silent, %u untrue, %s: replay by: damage %s %s %u %" PRIu64 "\n", rc, one.silent,
+                        one.untrue, report.text, hows[how].name, hows[how].profiles[p], ranks, seed);
+            CU_ASSERT(well);
+            calls += one.calls;
+            told += one.told;
+            wrong += one.wrong;
+            aborted += report.aborted;
+            runs++;
+        }
+    printf("\n    %s, seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " runs, %" PRIu64 " calls, %" PRIu64 " wrong, %" PRIu64
+           " told, %" PRIu64 " ended", hows[how].name, range.first, range.next - 1, runs, calls, wrong, told, aborted);
+    CU_ASSERT(hows[how].may_abort ? aborted > 0 : told > 0 && wrong > 0);
+}
+
+static void flips(void) { run_how(0); }
+static void cuts(void) { run_how(1); }
+static void calls(void) { run_how(2); }
+static void making(void) { run_how(3); }
+
+/* Leaks of members that are left in the middle are not for the leak checker. */
+static void stopping(void)
+{
+    char text[4000] = "";
+    weft_sim_report report;
+    damage one;
+    FILE *said = tmpfile();
+    int kept = crew_hush();
+    dup2(fileno(said), 2);
+    int rc = run(damage_stopping, false, "calm", 3, 1, &one, &report);
+    crew_speak(kept);
+    rewind(said);
+    text[fread(text, 1, sizeof text - 1, said)] = 0;
+    fclose(said);
+    const char *word = "may wait for this one for ever", *first = strstr(text, word);
+    CU_ASSERT(rc == 0 && one.told == 2);
+    CU_ASSERT(first && strstr(text, "MPI_Allreduce") && strstr(text, "rank 0 of 3") && !strstr(first + 1, word));
+    if (rc || !first)
+        fprintf(stderr, "    %d, %s; said: %s\n", rc, report.text, text);
+}
+
+/* The address sanitizer's word for a request that is too large is an end, malloc's is NULL. */
+const char *__asan_default_options(void) __attribute__((visibility("default")));
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+
+static int replay(char **argv)
+{
+    weft_sim_report report = {.rc = 0};
+    damage one;
+    int how = 0;
+    while (how < HOWS && strcmp(argv[0], hows[how].name) != 0)
+        how++;
+    if (how == HOWS || (strcmp(argv[1], "rough") && !weft_sim_profile_find(argv[1])))
+        return 2;
+    int rc = run(hows[how].what, hows[how].is_cut, argv[1], (uint32_t)atoi(argv[2]), strtoull(argv[3], NULL, 10), &one, &report);
+    printf("%d: %u calls, %u wrong, %u told, %u silent, %u untrue; %s\n", rc, one.calls, one.wrong, one.told, one.silent,
+           one.untrue, report.text);
+    return !is_well(how, rc, &one, &report);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5)
+        return replay(argv + 1);
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("damaged collectives", NULL, NULL);
+    CU_add_test(suite, "flips end no schedule", flips);
+    CU_add_test(suite, "cut messages end no schedule", cuts);
+    CU_add_test(suite, "MPI calls tell it once, and go on", calls);
+    CU_add_test(suite, "the library's own words end the job", making);
+    CU_add_test(suite, "who stops says that others wait", stopping);
+    seeds_share(HOWS);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}
