@@ -4,7 +4,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define TRIES 5 /* the best counts: a machine that is slow at everything burns CPU for us now and then */
+/* What a wait costs at its begin and end stands against a longer wait each time, until all are content: on a machine that is slow at
+ * everything it is much, and a rank that does not sleep burns as much of a long wait as of a short one. */
+#define TRIES 6
 
 static double cpu_seconds(void)
 {
@@ -25,26 +27,27 @@ static void waited(int call, double start, double cpu)
 
 int main(int argc, char **argv)
 {
-    int rank, size, value = 0, bad = 0;
+    int rank, size, value = 0, bad = 0, all_bad = 1;
     double start, cpu;
     MPI_Request request;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < 3 * TRIES; i++) {
+    for (int i = 0; i < 3 * TRIES && all_bad; i++) {
         int round = i % 3;
         if (rank == 0) {
-            usleep(200000);
+            usleep(200000u << i / 3);
             for (int to = 1; to < size && round < 2; to++)
                 MPI_Send(&value, 1, MPI_INT, to, round, MPI_COMM_WORLD);
             if (round == 2)
                 MPI_Barrier(MPI_COMM_WORLD);
-            continue;
         }
         start = MPI_Wtime();
         cpu = cpu_seconds();
-        if (round == 0) {
+        if (rank == 0) {
+            value = 0;
+        } else if (round == 0) {
             MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             waited(0, start, cpu);
         } else if (round == 1) {
@@ -55,12 +58,14 @@ int main(int argc, char **argv)
             MPI_Barrier(MPI_COMM_WORLD);
             waited(2, start, cpu);
         }
+        if (round == 2) {
+            bad = rank && (least[0] > 0.1 || least[1] > 0.1 || least[2] > 0.1);
+            MPI_Allreduce(&bad, &all_bad, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        }
     }
     for (int call = 0; rank && call < 3; call++)
-        if (least[call] > 0.1) {
+        if (least[call] > 0.1)
             fprintf(stderr, "%s burnt %.3f s of CPU in each second\n", calls[call], least[call]);
-            bad = 1;
-        }
     MPI_Finalize();
     return bad;
 }

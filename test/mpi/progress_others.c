@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MANY = 200, BYTES = 16384, OUT_S = 60 };
+enum { MANY = 200, BYTES = 16384, OUT_S = 300 };
 
 int main(int argc, char **argv)
 {
