@@ -196,7 +196,7 @@ static void replies_from_arrive(const rig_row *row)
         rig->sides[i].extra = &game;
     }
     CHECK(send_pattern(rig->a, 0, 0) == 0);
-    for (uint32_t i = 0; i < 400000 && (game.left || game.owed); i++) {
+    for (uint32_t i = 0; i < 400000 * rig_patience && (game.left || game.owed); i++) {
         rig_turn(rig);
         if (game.owed) {
             /* the refused reply is that of whoever heard last */
@@ -205,6 +205,10 @@ static void replies_from_arrive(const rig_row *row)
             game.owed -= who->port->ops->send(who->port, who->path, &frame) == 0;
         }
     }
+    if (row->is_self)
+        rig_until(rig, &rig->a->arrival_count, 601);
+    else
+        CHECK(rig_until(rig, &rig->a->arrival_count, 300) && rig_until(rig, &rig->b->arrival_count, 301));
     rig_settle(rig);
     CHECK(game.left == 0);
     CHECK(rig->a->deepest <= 1 && rig->b->deepest <= 1);

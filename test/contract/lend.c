@@ -67,7 +67,7 @@ static bool lend(shop *shop, uint32_t rights)
     rig_side *b = shop->rig->b;
     int rc = WEFT_AGAIN;
     take_back(shop);
-    for (uint32_t i = 0; i < 20000 && rc == WEFT_AGAIN; i++) {
+    for (uint32_t i = 0; i < 20000 * rig_patience && rc == WEFT_AGAIN; i++) {
         weft_frame frame = {.head = {.bytes = 0}};
         if (i % 1000 == 0)
             CHECK(rig_send(b, &frame) == 0);

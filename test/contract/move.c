@@ -155,6 +155,8 @@ static void many_at_once(const rig_row *row)
         CHECK(rig_move(yard.rig->a, &move, is_get) == 0);
         CHECK(rig_send(yard.rig->a, &frame) == 0);
     }
+    for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++)
+        CHECK(rig_until(yard.rig, &dones[i].times, 1));
     rig_settle(yard.rig);
     for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++) {
         CHECK(dones[i].times == 1 && dones[i].rc == 0);
@@ -387,6 +389,8 @@ static void notices_among_frames(const rig_row *row)
         if (i % 4 == 0)
             CHECK(rig_send(b, &back) == 0);
     }
+    for (uint32_t i = 1; has(&yard, false) && a->port->caps.notify && i <= NOTICES; i++)
+        CHECK(rig_until(yard.rig, &all.times[i], 1) && rig_until(yard.rig, &dones[i].times, 1));
     rig_settle(yard.rig);
     for (uint32_t i = 1; has(&yard, false) && a->port->caps.notify && i <= NOTICES; i++)
         CHECK(all.times[i] == 1 && dones[i].times == 1 && dones[i].rc == 0);

@@ -12,7 +12,7 @@
 #include "base/macros.h"
 #include "base/status.h"
 
-#define TURNS 200000 /* polls of both sides before a loop gives up */
+#define TURNS 200000u /* polls of both sides before a loop gives up, times rig_patience */
 
 const rig_row rig_rows[] = {
     {"self", &weft_self_ops, NULL, 1, true, false},
@@ -49,6 +49,7 @@ const rig_row rig_rows[] = {
 
 void (*rig_patch)(weft_port *port);
 bool rig_loose_windows;
+uint32_t rig_patience = 1;
 uint32_t rig_failures;
 bool rig_counts_only;
 
@@ -226,7 +227,7 @@ static void close_third(weft_rig *rig)
     rig_side *third = rig->third;
     if (third->path)
         rig_leave(third);
-    for (uint32_t i = 0; rig->to_third && i < TURNS && rig->b->port->ops->leave(rig->b->port, rig->to_third) == WEFT_AGAIN; i++)
+    for (uint32_t i = 0; rig->to_third && i < TURNS * rig_patience && rig->b->port->ops->leave(rig->b->port, rig->to_third) == WEFT_AGAIN; i++)
         rig_turn(rig);
     if (third->port)
         third->port->ops->close(third->port);
@@ -284,7 +285,7 @@ int rig_turn(weft_rig *rig)
 
 bool rig_until(weft_rig *rig, const uint32_t *count, uint32_t want)
 {
-    for (uint32_t i = 0; *count < want && i < TURNS && !rig->gave_up; i++)
+    for (uint32_t i = 0; *count < want && i < TURNS * rig_patience && !rig->gave_up; i++)
         rig_turn(rig);
     if (*count < want)
         rig->gave_up = true; /* one long wait is enough to fail a test */
@@ -293,13 +294,13 @@ bool rig_until(weft_rig *rig, const uint32_t *count, uint32_t want)
 
 void rig_settle(weft_rig *rig)
 {
-    for (uint32_t quiet = 0, i = 0; quiet < 2000 && i < TURNS; i++)
+    for (uint32_t quiet = 0, i = 0; quiet < 2000 && i < TURNS * rig_patience; i++)
         quiet = rig_turn(rig) ? 0 : quiet + 1;
 }
 
 #define RETRY(call)                                                             \
     int rc = WEFT_AGAIN;                                                        \
-    for (uint32_t i = 0; i < TURNS && (rc = (call)) == WEFT_AGAIN; i++)         \
+    for (uint32_t i = 0; i < TURNS * rig_patience && (rc = (call)) == WEFT_AGAIN; i++)         \
         rig_turn(side->rig);                                                    \
     return rc
 
@@ -351,7 +352,7 @@ int rig_map(rig_side *side, void *addr, uint64_t bytes, uint32_t rights, weft_re
 bool rig_leave(rig_side *side)
 {
     int rc = WEFT_AGAIN;
-    for (uint32_t i = 0; i < TURNS && rc == WEFT_AGAIN; i++) {
+    for (uint32_t i = 0; i < TURNS * rig_patience && rc == WEFT_AGAIN; i++) {
         rc = side->port->ops->leave(side->port, side->path);
         if (rc == WEFT_AGAIN)
             rig_turn(side->rig);

@@ -80,6 +80,8 @@ void rig_close(weft_rig *rig);
 rig_side *rig_third(weft_rig *rig);
 /* Set by mutants: changes a port that was just opened. */
 extern void (*rig_patch)(weft_port *port);
+/* More than 1 where somebody else must get on (a thread, a kernel), who may get no CPU for seconds. */
+extern uint32_t rig_patience;
 /* The device looks at the bounds of a window's registration, not at the window's: Linux 6.1's soft-RoCE. */
 extern bool rig_loose_windows;
 
@@ -89,7 +91,7 @@ int rig_turn(weft_rig *rig);
 int rig_poll(rig_side *side, int budget);
 /* Polls until *count reaches `want`; false when it never does. */
 bool rig_until(weft_rig *rig, const uint32_t *count, uint32_t want);
-/* Polls on until nothing has come for a long while. */
+/* Polls on until nothing has come for a long while, which proves that nothing comes that must not; what must come, rig_until waits for. */
 void rig_settle(weft_rig *rig);
 /* Sends, retrying on AGAIN; the rc that ended it. */
 int rig_send(rig_side *side, const weft_frame *frame);

@@ -22,7 +22,8 @@
 #include "transports/uring/uring.h"
 
 #define AREA (3u << 20) /* several chunks */
-#define HANG_S 170
+#define HANG_S 800
+#define SLEEP_MS 30000 /* a sleep this long with news waiting is a lost wake-up */
 
 static const rig_row row = {.name = "uring", .ops = &weft_uring_ops, .seed = 21};
 
@@ -184,7 +185,7 @@ static int pin_as_nobody(void)
     if (weft_uring_ops.unmap(port, &region[0]))
         return 4;
     for (int tries = 0; weft_uring_ops.map(port, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]); tries++) {
-        if (tries == 300)
+        if (tries == 6000)
             return 5;
         usleep(10000); /* older kernels give pins back a moment later */
     }
@@ -271,7 +272,7 @@ static void far_wait(far_side *me)
     weft_uring_ops.arm(me->port, &bell);
     if (weft_uring_ops.poll(me->port, 16) == 0) {
         struct pollfd fd = {.fd = bell.fd, .events = POLLIN};
-        me->wrong += poll(&fd, 1, bell.within_ns ? 1 : 3000) == 0 && !bell.within_ns && weft_uring_ops.poll(me->port, 16) > 0;
+        me->wrong += poll(&fd, 1, bell.within_ns ? 1 : SLEEP_MS) == 0 && !bell.within_ns && weft_uring_ops.poll(me->port, 16) > 0;
     }
     weft_uring_ops.disarm(me->port);
 }
@@ -393,7 +394,7 @@ static void killed_at(unsigned moment_us, int manner)
     uint8_t *area = pages(AREA, NULL);
     weft_region region;
     pid_t child = far_meet(&me, &theirs, manner);
-    time_t end = time(NULL) + 20;
+    time_t end = time(NULL) + 200;
     CU_ASSERT(me.port->ops->map(me.port, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
     pid_t killer = fork();
     if (killer == 0) {
@@ -433,7 +434,7 @@ static void last_frames_come_first(void)
     int status;
     weft_frame frame = {.head = {.bytes = 0}};
     pid_t child = far_meet(&me, &theirs, SENDS_AND_DIES);
-    time_t end = time(NULL) + 20;
+    time_t end = time(NULL) + 200;
     CU_ASSERT(me.port->ops->send(me.port, me.path, &frame) == 0);
     waitpid(child, &status, 0);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -456,6 +457,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_TIMERSLACK, 1000);
     alarm(HANG_S);
     rig_patch = make_patient;
+    rig_patience = 50;
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("uring", NULL, NULL);

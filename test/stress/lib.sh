@@ -46,7 +46,7 @@ churn()
         shift
     done
     shift
-    env "${variables[@]}" timeout 100 $within "$mpirun" -n "$ranks" "$tmp/churn" -r "$seed" "$@" >"$tmp/out" 2>&1 </dev/null
+    env "${variables[@]}" timeout 500 $within "$mpirun" -n "$ranks" "$tmp/churn" -r "$seed" "$@" >"$tmp/out" 2>&1 </dev/null
     got=$?
     if [ "$got" != "$code" ] || ! grep -Eq -- "$pattern" "$tmp/out"; then
         echo "not ok: $label gave $got (wanted $code, and /$pattern/); again:"
