@@ -122,7 +122,8 @@ static void wait_a_turn(side *me)
         return;
     me->port->ops->arm(me->port, &bell);
     bool late = false;
-    if (!look(me)) {
+    uint32_t losts = me->losts; /* a loss is told without being counted as an event */
+    if (!look(me) && losts == me->losts) {
         me->sleeps++;
         late = syscall(SYS_futex, bell.futex, FUTEX_WAIT, bell.value, &limit, NULL, 0) && errno == ETIMEDOUT;
     }
@@ -164,19 +165,21 @@ static pid_t spawn(weft_segment *segment)
 static void echo_all(side *me)
 {
     uint64_t random = 12345;
-    uint32_t sent = 0;
-    while (me->arrived < ECHOES) {
+    uint32_t sent = 0, most = ECHOES;
+    while (me->arrived < most) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         weft_head head = {.seq = sent, .kind = WEFT_FRAME_EAGER, .bytes = (uint32_t)(random >> 40) % 500};
         uint8_t body[512];
         rig_pattern(body, sent, head.bytes);
-        if (sent < ECHOES && sent - me->arrived < WINDOW && try_send(me, &head, body) == 0) {
+        if (sent < most && sent - me->arrived < WINDOW && try_send(me, &head, body) == 0) {
             sent++;
             if (random >> 60 == 0)
                 usleep(300); /* the other side falls asleep */
         } else {
             wait_a_turn(me);
         }
+        if (me->arrived == most && !me->sleeps) /* or nothing was shown about waking */
+            most += WINDOW;
     }
 }
 
@@ -226,7 +229,7 @@ static void two_processes(void)
         look(&me);
     waitpid(child, &status, 0);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == (can_put ? 0 : 1));
-    CU_ASSERT(me.arrived == ECHOES && me.wrong == 0 && me.late_wakes == 0 && me.losts == 0);
+    CU_ASSERT(me.arrived >= ECHOES && me.wrong == 0 && me.late_wakes == 0 && me.losts == 0);
     CU_ASSERT(me.sleeps > 0);
     printf("\n    %u echoes, slept %u times ", me.arrived, me.sleeps);
     while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)

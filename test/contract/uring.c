@@ -270,7 +270,8 @@ static void far_wait(far_side *me)
     if (weft_uring_ops.poll(me->port, 16))
         return;
     weft_uring_ops.arm(me->port, &bell);
-    if (weft_uring_ops.poll(me->port, 16) == 0) {
+    uint32_t losts = me->losts; /* a loss is told without being counted as an event */
+    if (weft_uring_ops.poll(me->port, 16) == 0 && losts == me->losts) {
         struct pollfd fd = {.fd = bell.fd, .events = POLLIN};
         me->wrong += poll(&fd, 1, bell.within_ns ? 1 : SLEEP_MS) == 0 && !bell.within_ns && weft_uring_ops.poll(me->port, 16) > 0;
     }
