@@ -131,14 +131,14 @@ static struct rdma_conn_param params_of(const verbs_link *link, const hello *wor
 
 void verbs_cm_disconnect(verbs_link *link)
 {
-    if (link->cm && verbs_half_of(link)->is_joined)
+    if (link->cm && verbs_half_of(link)->is_joined && verbs_hush_may_speak(link->rail))
         rdma_disconnect(link->cm);
 }
 
 void verbs_cm_forget(verbs_link *link)
 {
     if (link->cm)
-        rdma_destroy_id(link->cm);
+        verbs_hush_end(link->rail, link->cm);
     link->cm = NULL;
     verbs_half_of(link)->is_joined = false;
 }
@@ -237,6 +237,7 @@ static void joined(verbs_link *link, const hello *words, uint32_t reads)
     meet->is_linked = true;
     meet->far_life = words->life;
     path->silent_since_ns = 0;
+    verbs_hush_over(path->port, link->rail);
 }
 
 bool verbs_cm_settle(verbs_path *path)
@@ -244,9 +245,12 @@ bool verbs_cm_settle(verbs_path *path)
     path->home = NULL;
     for (uint8_t i = 0; i < path->link_count; i++) {
         verbs_link *link = &path->links[i];
-        if (link->qp && !path->meet->halves[i].is_joined)
+        if (link->qp && !path->meet->halves[i].is_joined) {
+            if (path->port->now_ns() - path->meet->linked_ns > STRAGGLER_NS)
+                verbs_probe_missed(link);
             verbs_link_close(link);
-        else if (link->qp && !path->home)
+        }
+        if (link->qp && !path->home)
             path->home = link;
     }
     return path->home != NULL;
@@ -398,6 +402,15 @@ static void disconnected(verbs_link *link)
         give_up_attempt(link, "connect to", "it ended the connection");
 }
 
+/* We said yes, and it was not heard, or not in time: the peer goes on without this link. It may carry frames and pieces of ours already,
+ * that must go again. */
+static bool is_late_no(verbs_link *link)
+{
+    if (verbs_half_of(link)->is_joined)
+        verbs_conn_renew(link, "the peer did not hear in time that a link is connected, and goes on without");
+    return verbs_half_of(link)->is_joined;
+}
+
 static void handle(const news *event)
 {
     verbs_link *link = event->type == RDMA_CM_EVENT_CONNECT_REQUEST ? NULL : event->id->context;
@@ -422,13 +435,15 @@ static void handle(const news *event)
             go_up_if_all(link->path, false);
         break;
     case RDMA_CM_EVENT_REJECTED:
-        rejected(link, event);
+        if (!is_late_no(link))
+            rejected(link, event);
         break;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
-        give_up_attempt(link, "reach", event->status < 0 ? strerror(-event->status) : rdma_event_str(event->type));
+        if (!is_late_no(link))
+            give_up_attempt(link, "reach", event->status < 0 ? strerror(-event->status) : rdma_event_str(event->type));
         break;
     case RDMA_CM_EVENT_DISCONNECTED:
         disconnected(link);
@@ -541,6 +556,7 @@ int verbs_cm_open(verbs_port *port)
 void verbs_cm_close(verbs_port *port)
 {
     struct verbs_cm *cm = port->conn->cm;
+    verbs_hush_over(port, NULL);
     for (uint8_t i = 0; cm && i < VERBS_RAILS; i++) {
         if (cm->listeners[i])
             rdma_destroy_id(cm->listeners[i]);

@@ -25,4 +25,13 @@ void verbs_cm_forget(verbs_link *link);
 /* What came by the event channel. How many. */
 int verbs_cm_turn(verbs_port *port);
 
+/* -- hush.c -- */
+struct rdma_cm_id;
+/* What is said by this rail can leave. */
+bool verbs_hush_may_speak(const verbs_rail *rail);
+/* Destroys the id, now or when that can be said. */
+void verbs_hush_end(const verbs_rail *rail, struct rdma_cm_id *id);
+/* Something was connected by the rail (one that is up may still have no routes), or (NULL) the port closes: destroys what was kept. */
+void verbs_hush_over(verbs_port *port, const verbs_rail *rail);
+
 #endif

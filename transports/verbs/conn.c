@@ -78,10 +78,19 @@ static void note_trouble(verbs_path *path, int rc)
     snprintf(path->last_error, sizeof path->last_error, "%s", weft_fail_text(rc));
 }
 
-static uint32_t open_links(verbs_path *path)
+bool verbs_conn_has_links(const verbs_path *path)
 {
-    uint32_t made = 0, wanted = 0;
-    for (int even_suspects = 0; even_suspects < 2 && !made; even_suspects++)
+    for (uint8_t i = 0; i < path->link_count; i++)
+        if (path->links[i].qp)
+            return true;
+    return false;
+}
+
+/* Called again while links that were refused are to be asked for again: the others stay as they are, and keep suspects out. */
+static void open_links(verbs_path *path)
+{
+    uint32_t wanted = 0;
+    for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_links(path)); even_suspects++)
         for (uint8_t i = 0; i < path->link_count; i++) {
             int rc;
             if (!is_wanted(&path->links[i], even_suspects))
@@ -90,22 +99,11 @@ static uint32_t open_links(verbs_path *path)
             rc = verbs_link_open(&path->links[i]);
             if (rc)
                 note_trouble(path, rc);
-            else
-                made++;
         }
-    if (!wanted)
+    if (!wanted && !verbs_conn_has_links(path))
         snprintf(path->last_error, sizeof path->last_error,
                  "no RDMA port of ours is up that shares a network with one of rank %u's",
                  path->name.rank);
-    return made;
-}
-
-bool verbs_conn_has_links(const verbs_path *path)
-{
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp)
-            return true;
-    return false;
 }
 
 void verbs_conn_close_links(verbs_path *path)
@@ -408,6 +406,7 @@ static int look_after_busy(struct verbs_conn *conn, uint64_t now)
 }
 
 #define EVENTS_TURNS 1024 /* polls that look at nothing unasked */
+#define CLOCK_TURNS 64    /* ... nor at the clock, where requests of rdma_cm may come */
 
 int verbs_conn_turn(verbs_port *port)
 {
@@ -415,7 +414,7 @@ int verbs_conn_turn(verbs_port *port)
     bool is_time = ++conn->turns % EVENTS_TURNS == 0 || conn->looks_at_events;
     uint64_t now;
     int n = 0;
-    if (!is_time && weft_list_is_empty(&conn->busy))
+    if (!is_time && weft_list_is_empty(&conn->busy) && !(conn->cm && conn->turns % CLOCK_TURNS == 0))
         return 0;
     now = port->now_ns();
     if (is_time || now - conn->events_ns > VERBS_MS) {

@@ -64,7 +64,9 @@ typedef struct verbs_half {
     bool is_proven;       /* answered a probe since then */
     bool is_marked, is_flushed, has_last_wqe;
     uint64_t probe_ns;    /* when to probe next */
+    uint64_t rests_ns;    /* a suspect answers no probes until then: not the same, or two suspects would never answer each other */
     uint32_t probes;
+    uint32_t misses;      /* rdma_cm: so often it was not connected in time while another pair was, since its rail came up */
 } verbs_half;
 
 typedef struct verbs_meet {
@@ -106,6 +108,7 @@ struct verbs_conn {
     verbs_port *port;
     struct verbs_datagrams *datagrams;
     struct verbs_cm *cm;
+    struct verbs_hush *hushed; /* hush.c: ids of rdma_cm that are over */
     weft_link busy;       /* verbs_meet.by_busy */
     bool looks_at_events; /* at the next turn */
     bool is_stirred;      /* something happened that a turn must look at before its time */
@@ -173,6 +176,7 @@ bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_name *name, u
 
 /* -- probe.c -- */
 void verbs_probe_suspect(verbs_link *link, const struct ibv_wc *wc); /* it failed so */
+void verbs_probe_missed(verbs_link *link);                           /* another pair is connected, and rdma_cm does not connect this one */
 int verbs_probe_turn(verbs_path *path, uint64_t now);                /* of a path that is up */
 void verbs_probe_stuck(verbs_port *port);                            /* all paths, once a second */
 

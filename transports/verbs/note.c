@@ -142,7 +142,7 @@ static void answer(verbs_path *path, const verbs_rail *rail, const verbs_note *n
     for (uint8_t i = 0; i < path->link_count; i++) {
         const verbs_half *half = &path->meet->halves[i];
         if (path->links[i].rail == rail && path->links[i].far_rail == note->from_rail &&
-            !(half->is_suspect && path->port->now_ns() < half->probe_ns))
+            !(half->is_suspect && path->port->now_ns() < half->rests_ns))
             verbs_note_send(&path->links[i], VERBS_NOTE_ANSWER);
     }
 }

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "base/log.h"
 #include "base/macros.h"
 #include "transports/verbs/conn.h"
 #include "transports/verbs/flow.h"
@@ -13,24 +14,43 @@
 #define MS 1000000ull
 #define PROBE_FIRST_NS (500 * MS)
 #define PROBE_MOST_NS (30000 * MS)
+#define MISSES_MOST 4        /* each doubles the pause: to eight minutes */
 #define RENEW_NS (1000 * MS) /* a path that is never quiet is interrupted after this */
 
 static uint64_t probe_pause(const verbs_half *half)
 {
     uint64_t pause = PROBE_FIRST_NS << (half->probes < 8 ? half->probes : 8);
-    return pause < PROBE_MOST_NS ? pause : PROBE_MOST_NS;
+    return (pause < PROBE_MOST_NS ? pause : PROBE_MOST_NS) << (half->misses < MISSES_MOST ? half->misses : MISSES_MOST);
+}
+
+/* Answers may come where connections fail: ever more rarely, too. */
+static void rest(verbs_link *link)
+{
+    verbs_half *half = verbs_half_of(link);
+    half->is_suspect = true;
+    half->is_proven = false;
+    half->probe_ns = half->rests_ns = link->path->port->now_ns() + probe_pause(half);
 }
 
 /* A pair that gave no answer is left out of the next epochs while another serves, and probed. */
 void verbs_probe_suspect(verbs_link *link, const struct ibv_wc *wc)
 {
+    if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RESP_TIMEOUT_ERR)
+        rest(link);
+}
+
+/* Datagrams pass, and rdma_cm does not connect: each further try holds the path up for a second or two, so they become rare. Without
+ * datagrams nobody would ever prove that the pair is well. */
+void verbs_probe_missed(verbs_link *link)
+{
     verbs_half *half = verbs_half_of(link);
-    if (wc->status != IBV_WC_RETRY_EXC_ERR && wc->status != IBV_WC_RESP_TIMEOUT_ERR)
+    if (!link->rail->ud)
         return;
-    half->is_suspect = true;
-    half->is_proven = false;
-    /* answers may come where connections fail: ever more rarely, too */
-    half->probe_ns = link->path->port->now_ns() + probe_pause(half);
+    if (half->is_proven && !half->misses++)
+        weft_log_warn("rank %u answers datagrams by %s, but rdma_cm does not connect to it there: the pair is left out, and tried again "
+                      "ever more rarely. If it stays so: WEFT_CONNECT=datagram; soft-RoCE devices need to be made anew (rdma link)",
+                      link->path->name.rank, link->rail->name);
+    rest(link);
 }
 
 static uint32_t other_links(const verbs_link *link)
@@ -44,8 +64,8 @@ static uint32_t other_links(const verbs_link *link)
 static void probe_soon(verbs_link *link)
 {
     verbs_half *half = verbs_half_of(link);
-    half->probes = 0;
-    half->probe_ns = 0;
+    half->probes = half->misses = 0;
+    half->probe_ns = half->rests_ns = 0;
     verbs_conn_due(link->path, link->path->port->now_ns());
 }
 

@@ -2,7 +2,7 @@
 # (libweftverbs.la before libsimhca.la) or over the real thing (before $(VERBS_LIBS)).
 EXTRA_DIST += transports/verbs/verbs.h
 if WITH_VERBS
-verbs_sources = transports/verbs/verbs.h transports/verbs/cm.c transports/verbs/cm.h transports/verbs/conn.c \
+verbs_sources = transports/verbs/verbs.h transports/verbs/cm.c transports/verbs/hush.c transports/verbs/cm.h transports/verbs/conn.c \
 	transports/verbs/conn.h transports/verbs/datagram.c transports/verbs/drain.c transports/verbs/end.c \
 	transports/verbs/explain.c \
 	transports/verbs/find.c transports/verbs/find.h transports/verbs/flow.c transports/verbs/flow.h transports/verbs/gid.c \

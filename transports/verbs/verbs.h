@@ -9,6 +9,7 @@
  *   conn     connecting on demand and again, epochs, giving a peer up (conn.h tells how)           conn.c, end.c, drain.c, life.c, probe.c
  *            connections that give way when there are more peers than slots                      rest.c
  *            what it is made of: notes, by datagrams (UD) or rdma_cm; queue pairs; pairs of rails   note.c, datagram.c, cm.c, link.c, pair.c
+ *            ids of rdma_cm that are over, and must not say so yet                                 hush.c
  *   flow     frames: bounce slots, receive slots, credits, order                                       flow.c
  *   resume   frames across a break: what is dropped, what is sent again                               resume.c
  *   post     work requests on their way to a send queue, alone or several with one doorbell           post.c
