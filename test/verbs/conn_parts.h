@@ -17,5 +17,7 @@ void conn_loses_a_rail(crowd *c);
 void conn_idles_while_rails_flap(crowd *c);
 void conn_leaves_out_the_silent(crowd *c); /* a pair of rails that never answers is left out */
 void conn_outlives_a_device(crowd *c);
+void conn_leaves_out_the_deaf(crowd *c);   /* one that answers datagrams, and nothing of rdma_cm's */
+void conn_loses_the_deaf(crowd *c);        /* ... when it is the only one */
 
 #endif

@@ -25,7 +25,6 @@ static void wait_for_links(crowd *c, uint32_t want)
         crowd_turn(c);
 }
 
-/* Nothing to be tried then: closes. */
 /* Two ports that have talked; false, and nothing is open, when one rail is all they share. */
 static bool open_rails(crowd *c)
 {
@@ -57,6 +56,8 @@ void conn_loses_a_rail(crowd *c)
         crowd_link(c, round, true);
         wait_for_links(c, 2);
         EXPECT(c, links_up(crowd_path(c, 0, 1)) == 2 && links_up(crowd_path(c, 1, 0)) == 2, "a rail that came back is used");
+        for (uint32_t i = 0; i < 2; i++)
+            EXPECT(c, !((verbs_port *)c->nodes[i].port)->conn->hushed, "nothing is kept silent that may speak");
         crowd_talk(c, 0, 1, 50);
         crowd_talk(c, 1, 0, 50);
         crowd_until_quiet(c);
@@ -117,4 +118,61 @@ void conn_outlives_a_device(crowd *c)
     EXPECT(c, c->nodes[0].losts + c->nodes[1].losts == 0, "nobody was lost");
     EXPECT(c, ((verbs_port *)c->nodes[0].port)->rails[0].is_dead, "the port knows");
     crowd_close(c);
+}
+
+static void pass_a_second(crowd *c)
+{
+    for (uint64_t begin = crowd_now(c); crowd_now(c) - begin < VERBS_SECOND;)
+        crowd_turn(c);
+}
+
+/* What is lost by a rail that rdma_cm cannot use is that rail: a try to take it along again holds frames up, so tries must become rare. */
+void conn_leaves_out_the_deaf(crowd *c)
+{
+    uint64_t before;
+    if (!open_rails(c))
+        return;
+    crowd_link(c, 0, false);
+    wait_for_links(c, 1);
+    crowd_deafen(c, true);
+    crowd_link(c, 0, true);
+    before = crowd_count(c, 0, VERBS_COUNT_BREAKS);
+    for (uint32_t i = 1; i <= 300; i++) {
+        crowd_talk(c, 0, 1, 1);
+        crowd_talk(c, 1, 0, 1);
+        crowd_until_quiet(c);
+        EXPECT(c, crowd_has(c, 0, 1, 5 + i) && crowd_has(c, 1, 0, i), "frames go by the other rail");
+        pass_a_second(c);
+    }
+    EXPECT(c, crowd_count(c, 0, VERBS_COUNT_BREAKS) - before < 20, "it is rarely tried");
+    EXPECT(c, crowd_count(c, 0, VERBS_COUNT_BREAKS) - before > 2, "it is tried again, though");
+    EXPECT(c, c->nodes[0].losts + c->nodes[1].losts == 0, "nobody was lost");
+    crowd_deafen(c, false);
+    crowd_link(c, 0, false);
+    pass_a_second(c); /* or nobody would see it */
+    crowd_link(c, 0, true);
+    wait_for_links(c, 2);
+    EXPECT(c, links_up(crowd_path(c, 0, 1)) == 2 && links_up(crowd_path(c, 1, 0)) == 2, "when it hears again and comes back it is used");
+    crowd_close(c);
+}
+
+void conn_loses_the_deaf(crowd *c)
+{
+    uint64_t begin;
+    weft_knob.peer_timeout_s = 2;
+    crowd_open(c, 2);
+    crowd_reach(c, 1, 0);
+    crowd_talk(c, 1, 0, 5);
+    crowd_until_quiet(c);
+    crowd_deafen(c, true);
+    crowd_break(c, 1);
+    crowd_talk(c, 1, 0, 1);
+    crowd_talk(c, 0, 1, 1); /* who has nothing to say misses nobody */
+    begin = crowd_now(c);
+    while (c->nodes[0].losts + c->nodes[1].losts < 2 && crowd_now(c) - begin < 60 * VERBS_SECOND)
+        crowd_turn(c);
+    EXPECT(c, c->nodes[0].losts == 1 && c->nodes[1].losts == 1, "where there is no other rail both are told");
+    EXPECT(c, strstr(c->nodes[1].why, "rank 0 is lost") && strstr(c->nodes[1].why, "connect"), "in words");
+    crowd_close(c);
+    weft_knob.peer_timeout_s = 20;
 }

@@ -64,6 +64,7 @@ uint64_t crowd_now(const crowd *c);
 void crowd_kill(crowd *c, uint32_t node);
 void crowd_silence(crowd *c, bool is_on); /* node 0's first rail loses everything, and no event tells */
 void crowd_fatal(crowd *c); /* node 0's first device fails for good; skipped where it cannot be done */
+void crowd_deafen(crowd *c, bool is_on); /* node 0's first rail hears nothing of rdma_cm; simulated only */
 void crowd_link(crowd *c, uint32_t rail, bool is_up); /* of node 0 */
 
 #endif

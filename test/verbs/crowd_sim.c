@@ -57,10 +57,17 @@ void crowd_fatal(crowd *c)
     simhca_device_fatal(0, 0);
 }
 
-/* Datagrams pass: simulated links lose everything only when they are down, which is told. */
+void crowd_deafen(crowd *c, bool is_on)
+{
+    (void)c;
+    simhca_deafen(0, 0, is_on);
+}
+
+/* Datagrams pass: simulated links lose everything only when they are down, which is told. rdma_cm's do not. */
 void crowd_silence(crowd *c, bool is_on)
 {
     verbs_path *path = crowd_path(c, 0, 1);
+    crowd_deafen(c, is_on);
     if (is_on && path->links[0].qp)
         simhca_break(path->links[0].qp, SIMHCA_BREAK_LOST);
 }

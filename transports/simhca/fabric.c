@@ -89,6 +89,8 @@ bool simhca_open(const simhca_profile *profile, uint64_t seed, uint32_t processe
         hca.profile.delay_ns = 500;
     if (!hca.profile.ack_ns)
         hca.profile.ack_ns = hca.profile.delay_ns;
+    weft_list_init(&hca.cm_channels);
+    weft_list_init(&hca.cm_ids);
     hca.random[0] = split(&state);
     hca.random[1] = split(&state) | 1;
     hca.purges = split(&state) & 1;
@@ -124,6 +126,7 @@ uint32_t simhca_close(FILE *out)
                                         "queue pairs", "address handles", "windows", "contexts"};
     uint32_t total = 0;
     hca_take();
+    total += hca_cm_close(out);
     for (uint32_t i = 0; i < hca.device_count; i++)
         if (hca.devices[i])
             hca_device_free(hca.devices[i]);
@@ -224,6 +227,7 @@ static void happen(hca_event *event)
     case HCA_FLUSH: hca_qp_flush(event); break;
     case HCA_DATAGRAM: hca_datagram_arrive(event); break;
     case HCA_FLAP: hca_harm_flap(event); break;
+    case HCA_CM: hca_cm_arrive(event); break;
     }
     hca_event_free(event);
 }

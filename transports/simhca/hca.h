@@ -14,6 +14,7 @@
  *   respond   the receiving side: what each operation does and answers      respond.c
  *   place     bytes that become visible line by line                        place.c
  *   datagram  UD                                                            datagram.c
+ *   cm        rdma_cm                                                       cm.c
  *   harm      breaks, flaps, deaths                                         harm.c
  *
  * Invariant: an event names queue pairs by device and number, never by pointer: what it is for may be gone, or another one may
@@ -56,6 +57,7 @@ struct hca_device {
     struct ibv_device base;
     uint32_t host, index;
     bool is_dead;
+    bool is_deaf;              /* to rdma_cm */
     hca_port port;             /* one per device: number 1 */
     weft_link contexts;
     hca_qp **qps;              /* by number - HCA_QPN_FIRST */
@@ -233,7 +235,7 @@ struct hca_qp {
 };
 
 /* -- events -- */
-enum hca_event_kind { HCA_SEND, HCA_REQUEST, HCA_ANSWER, HCA_TIMER, HCA_RNR_OVER, HCA_PLACE, HCA_FLUSH, HCA_DATAGRAM, HCA_FLAP };
+enum hca_event_kind { HCA_SEND, HCA_REQUEST, HCA_ANSWER, HCA_TIMER, HCA_RNR_OVER, HCA_PLACE, HCA_FLUSH, HCA_DATAGRAM, HCA_FLAP, HCA_CM };
 enum hca_answer_kind { HCA_ACK, HCA_RNR_NAK, HCA_NAK };
 
 typedef struct hca_address {   /* of a queue pair, on the wire */
@@ -281,6 +283,8 @@ typedef struct hca_fabric {
     uint32_t heap_count, heap_room;
     hca_device **devices;      /* of all hosts: host * profile.devices + index */
     uint32_t device_count, device_room;
+    weft_link cm_channels, cm_ids; /* cm.c */
+    uint64_t cm_last;
     uint64_t counts[SIMHCA_COUNT_LAST];
     void (*pass)(void *arg, uint64_t ns);
     void *pass_arg;
@@ -412,6 +416,10 @@ void hca_place_now(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sg
 /* -- datagram.c -- */
 void hca_datagram_send(hca_qp *qp, hca_wqe *wqe);
 void hca_datagram_arrive(hca_event *event);
+
+/* -- cm.c -- */
+void hca_cm_arrive(hca_event *event);
+uint32_t hca_cm_close(FILE *out); /* how many ids were left */
 
 /* -- harm.c -- */
 /* At each message of a connected queue pair: breaks it by chance. False when it is not to be sent. */

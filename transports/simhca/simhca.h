@@ -5,8 +5,8 @@
  * queue pairs, links that flap, narrow limits, bytes that become visible line by line. For tests only; no real device is ever
  * touched.
  *
- * Linking: a test that is to run over it puts libsimhca.la on its link line and neither libibverbs nor librdmacm (rdma_cm is not
- * simulated: its functions are there and fail):
+ * Linking: a test that is to run over it puts libsimhca.la on its link line and neither libibverbs nor librdmacm (what
+ * transports/verbs uses of rdma_cm is simulated, too, between ports that have IPv4 addresses):
  *     test_x_y_LDADD = <objects of transports/verbs> libsimhca.la $(LDADD)
  * Use: simhca_open, then ibv_get_device_list and on, then simhca_close, which says what was left open. Where nothing was opened
  * the first call opens profile "calm", seed 1 (or WEFT_TEST_SIMHCA="profile:seed").
@@ -114,6 +114,9 @@ struct ibv_qp *simhca_any_qp(void);
 void simhca_kill(uint32_t process);
 /* Port `port` (from 1) of device `device` of a host goes down or up. */
 void simhca_link(uint32_t host, uint32_t device, uint8_t port, bool is_up);
+/* Whether the device hears nothing of rdma_cm any more, as soft-RoCE's that had to send it by a port that was down. `how` 1 makes it so,
+ * 0 ends it, -1 only asks. */
+bool simhca_deafen(uint32_t host, uint32_t device, int how);
 /* The device fails for good: its calls give EIO, queue pairs die without completions. */
 void simhca_device_fatal(uint32_t host, uint32_t device);
 
