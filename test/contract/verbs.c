@@ -62,7 +62,7 @@ int main(int argc, char **argv)
         return 77;
     }
     rig_patch = make_kind;
-    rig_patience = 20;
+    rig_patience = 300; /* what rdma_cm says again it says after 4 s */
     rig_loose_windows = has_rxe();
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
