@@ -25,7 +25,7 @@
 #define YIELD_TRIAL_EVERY 256        /* sleeps between two trials of yielding where it does not help */
 #define CLOCK_EVERY 64               /* empty polls between looks at the clock */
 #define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
-#define PROMPT_NS 100000000ull       /* who looks later than so long after that was kept from running: what it finds may be new */
+#define PROMPT_NS 100000000ull       /* who looks so much later was kept from running: what it finds may be new (not so in the simulator) */
 
 static void show(weft_wait *wait, uint64_t now)
 {
@@ -207,7 +207,7 @@ static void sleep_on_bells(weft_wait *wait)
         yielding_failed(world);
     wait->has_slept = true;
     disarm(wait);
-    if (is_unrung && weft_lane_poll(lane) > 0 && weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS)
+    if (is_unrung && weft_lane_poll(lane) > 0 && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->rest->aside))
         lane->counters[WEFT_COUNT_LATE_WAKES]++;
     wait->idle = 0;
 }

@@ -17,7 +17,7 @@
 #include "mem/chime.h"
 
 #define ROUNDS 20000
-#define LIMIT_MS 60000 /* a ring that is lost never comes: the other one waits for us */
+#define LIMIT_MS 100000 /* a ring that is lost never comes: the other one waits for us */
 
 typedef struct shared {
     weft_rank_page page;
