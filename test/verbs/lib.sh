@@ -7,6 +7,9 @@
 
 PATH=$stage/weft/bin:$PATH
 export PINGPONG_MARKS=$PWD/marks
+if [ "${slow:-1}" -gt 1 ]; then # nor are ranks' own deadlines for a machine as slow as this
+    export WEFT_START_TIMEOUT_S=$((60 * slow)) WEFT_PEER_TIMEOUT_S=$((20 * slow))
+fi
 
 # over RANKS PROGRAM ARGUMENT...: a job over verbs. Settings go before it: WEFT_LARGE_BY=copy over 2 p2p_sizes
 over()
