@@ -70,3 +70,16 @@ AC_DEFUN([WEFT_LITTLE_ENDIAN], [
     AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian");]], [])], [],
                       [AC_MSG_ERROR([Weft's wire is little-endian, and this machine is not])])
 ])
+
+# The contract that transports/ofi was written for; older libraries are left alone.
+AC_DEFUN([WEFT_OFI_VERSION], [
+    weft_cppflags=$CPPFLAGS
+    CPPFLAGS="$CPPFLAGS $OFI_CFLAGS"
+    AC_MSG_CHECKING([whether libfabric is 1.17 or later])
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <rdma/fabric.h>
+_Static_assert(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION) >= FI_VERSION(1, 17), "too old");]], [])],
+        [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         have_OFI="no: older than 1.17"])
+    CPPFLAGS=$weft_cppflags
+])

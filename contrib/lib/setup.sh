@@ -4,7 +4,7 @@
 # setup: what contrib/quickstart and contrib/check share: the Debian packages, the build in _build/, the installation in _install/.
 # Sourced with $top set to the source directory. Every step says what it does; a step that fails says where its log is.
 
-packages_build="gcc g++ make autoconf automake libtool m4 pkg-config python3 libhwloc-dev libpmix-dev libibverbs-dev librdmacm-dev libc6-dev gzip"
+packages_build="gcc g++ make autoconf automake libtool m4 pkg-config python3 libhwloc-dev libpmix-dev libibverbs-dev librdmacm-dev libfabric-dev libc6-dev gzip"
 packages_check="$packages_build liburing-dev libcunit1-dev cmake valgrind binutils procps"
 # For the tests over verbs devices in a guest (contrib/rdma-lab); where they cannot be had those tests are skipped.
 packages_lab="qemu-system-x86 busybox-static iproute2 ibverbs-providers ibverbs-utils"

@@ -19,3 +19,10 @@ test_contract_verbs_sim_SOURCES = test/contract/verbs_sim.c test/contract/rooms.
 	test/contract/wait.c test/contract/rig.c test/contract/rig.h test/sim/verbs_net.c test/sim/verbs_net.h
 test_contract_verbs_sim_LDADD = libweftverbs.la libsimhca.la $(LDADD)
 endif
+if WITH_OFI
+contract_programs += test/contract/ofi
+test_contract_ofi_SOURCES = test/contract/ofi.c test/contract/rooms.c test/contract/frame.c test/contract/life.c test/contract/move.c test/contract/lend.c test/contract/wait.c \
+	test/contract/rig.c test/contract/rig.h $(ofi_sources)
+test_contract_ofi_CFLAGS = $(AM_CFLAGS) $(OFI_CFLAGS)
+test_contract_ofi_LDADD = $(LDADD) $(OFI_LIBS)
+endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * find: which of libfabric's providers carries the job: the first of its own order that can do what is needed and reaches other hosts,
+ * or the one that the knob ofi_provider names. Called at open and by weft-info.
+ * libfabric's own cache of registrations, and its hooks of memory calls, are switched off before its first call unless the user set them:
+ * Weft has its own, and a page can be watched by one of both only.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "transports/ofi/ofi.h"
+
+#define OFI_API FI_VERSION(1, 17)
+
+const char *ofi_words(ssize_t rc) { return fi_strerror((int)(rc < 0 ? -rc : rc)); }
+
+static bool has_prefix(const char *name, const char *prefix) { return name && strncmp(name, prefix, strlen(prefix)) == 0; }
+
+bool ofi_is_socket(const struct fi_info *info)
+{
+    static const char *const names[] = {"tcp", "net", "sockets", "udp"};
+    for (size_t i = 0; i < weft_count(names); i++)
+        if (has_prefix(info->fabric_attr->prov_name, names[i]))
+            return true;
+    return false;
+}
+
+/* Not for a job of several hosts, unless the user says so. */
+static const char *unsuited(const struct fi_info *info)
+{
+    const char *name = info->fabric_attr->prov_name;
+    if (has_prefix(name, "shm"))
+        return "reaches this host only, and Weft has shared memory of its own";
+    if (has_prefix(name, "ofi_hook") || has_prefix(name, "ofi_mrail"))
+        return "stands upon another provider";
+    if (has_prefix(name, "udp") || has_prefix(name, "sockets"))
+        return "is kept by libfabric for trials";
+    return NULL;
+}
+
+static struct fi_info *hints_of(const char *provider, uint64_t more)
+{
+    struct fi_info *hints = fi_allocinfo();
+    if (!hints)
+        return NULL;
+    hints->caps = FI_MSG | FI_RMA | more;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    hints->domain_attr->threading = FI_THREAD_SAFE; /* a helper may register memory at any time */
+    hints->domain_attr->av_type = FI_AV_TABLE;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    if (provider)
+        hints->fabric_attr->prov_name = strdup(provider);
+    return hints;
+}
+
+static void quiet_hooks(void) { setenv("FI_MR_CACHE_MONITOR", "disabled", 0); }
+
+static int ask(struct fi_info *hints, struct fi_info **list)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int rc;
+    pthread_once(&once, quiet_hooks);
+    rc = hints ? fi_getinfo(OFI_API, NULL, NULL, 0, hints, list) : -FI_ENOMEM;
+    if (rc)
+        *list = NULL;
+    fi_freeinfo(hints);
+    return rc;
+}
+
+static const char *wanted(void) { return weft_knob.ofi_provider && *weft_knob.ofi_provider ? weft_knob.ofi_provider : NULL; }
+static const char *iface(void) { return weft_knob.ofi_iface && *weft_knob.ofi_iface ? weft_knob.ofi_iface : NULL; }
+
+/* The knob ofi_iface chooses among the addresses of sockets (host.c), and among the devices of everything else. */
+static bool is_chosen(const struct fi_info *info)
+{
+    if (!wanted() && unsuited(info))
+        return false;
+    return ofi_is_socket(info) || !iface() || (info->domain_attr->name && strcmp(info->domain_attr->name, iface()) == 0);
+}
+
+static const struct fi_info *first(const struct fi_info *list)
+{
+    while (list && !is_chosen(list))
+        list = list->next;
+    return list;
+}
+
+/* Asks anew for exactly this one: with all that it may have beside, and, over sockets, bound to every address of this host. */
+static struct fi_info *refine(const struct fi_info *one, uint64_t more)
+{
+    bool is_socket = ofi_is_socket(one);
+    struct fi_info *hints = hints_of(one->fabric_attr->prov_name, more), *list = NULL;
+    if (!hints)
+        return NULL;
+    hints->tx_attr->msg_order = hints->rx_attr->msg_order = one->tx_attr->msg_order & one->rx_attr->msg_order & FI_ORDER_SAS;
+    if (is_socket) {
+        int family = ofi_host_has(AF_INET) || !ofi_host_has(AF_INET6) ? AF_INET : AF_INET6;
+        hints->addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+        hints->src_addrlen = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+        hints->src_addr = calloc(1, hints->src_addrlen);
+        if (hints->src_addr)
+            ((struct sockaddr *)hints->src_addr)->sa_family = (sa_family_t)family;
+    } else if (one->domain_attr->name) {
+        hints->domain_attr->name = strdup(one->domain_attr->name);
+    }
+    ask(hints, &list);
+    return list;
+}
+
+static int nothing_found(int rc)
+{
+    if (wanted())
+        return weft_fail(WEFT_E_UNSUPPORTED, "libfabric has no provider '%s' with reliable datagrams, messages and RMA here: %s (fi_info lists them)",
+                         wanted(), rc ? ofi_words(rc) : "none of the devices that WEFT_OFI_IFACE names");
+    return weft_fail(WEFT_E_UNSUPPORTED, "libfabric offers no provider with reliable datagrams, messages and RMA that reaches other hosts: %s",
+                     rc ? ofi_words(rc) : "only such as are for this host or for trials");
+}
+
+int ofi_find(ofi_port *port)
+{
+    static const uint64_t extras[] = {FI_MULTI_RECV | FI_ATOMIC, FI_MULTI_RECV, FI_ATOMIC, 0};
+    struct fi_info *list = NULL;
+    int rc = ask(hints_of(wanted(), 0), &list);
+    const struct fi_info *one = first(list);
+    for (size_t i = 0; one && i < weft_count(extras) && !port->info; i++)
+        port->info = refine(one, extras[i]);
+    fi_freeinfo(list);
+    return port->info ? 0 : nothing_found(rc);
+}
+
+const char *ofi_absent(void)
+{
+    static _Thread_local char text[256];
+    struct fi_info *list = NULL;
+    int rc = ask(hints_of(wanted(), 0), &list);
+    bool any = first(list) != NULL;
+    fi_freeinfo(list);
+    if (any)
+        return NULL;
+    nothing_found(rc);
+    snprintf(text, sizeof text, "%s", weft_fail_text(WEFT_E_UNSUPPORTED));
+    return text;
+}
+
+void ofi_tell(void (*line)(void *arg, const char *text), void *arg)
+{
+    struct fi_info *list = NULL;
+    char text[320], last[64] = "";
+    uint32_t version = fi_version();
+    const struct fi_info *chosen;
+    ask(hints_of(wanted(), 0), &list);
+    chosen = first(list);
+    snprintf(text, sizeof text, "libfabric %u.%u", FI_MAJOR(version), FI_MINOR(version));
+    line(arg, text);
+    for (const struct fi_info *one = list; one; one = one->next) {
+        const char *name = one->fabric_attr->prov_name, *why = wanted() ? NULL : unsuited(one);
+        if (ofi_is_socket(one) && strcmp(last, name) == 0)
+            continue; /* once for all addresses */
+        snprintf(last, sizeof last, "%s", name);
+        snprintf(text, sizeof text, "%s%s%s%s: %s%s", name, ofi_is_socket(one) ? "" : " ", ofi_is_socket(one) ? "" : one->domain_attr->name,
+                 one == chosen ? " (used)" : "", why ? "not used unless WEFT_OFI_PROVIDER names it: it " : one == chosen ? "first in libfabric's order" :
+                 chosen && is_chosen(one) ? "libfabric prefers another" : "not the device that WEFT_OFI_IFACE names", why ? why : "");
+        line(arg, text);
+    }
+    fi_freeinfo(list);
+    ofi_host_tell(line, arg);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host: by which addresses this process may be reached, best first: a card has them all, because nobody knows from here which of them
+ * a peer can reach. Bridges of containers and virtual machines exist with the same address on every host, loopback does everywhere:
+ * they come last, and call.c makes sure who answers.
+ */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/knob.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "transports/ofi/ofi.h"
+
+enum rank { RANK_GOOD, RANK_LINK_LOCAL, RANK_BRIDGE, RANK_LOOPBACK, RANK_DOWN };
+static const char *const rank_words[] = {"", "link-local", "a bridge of containers or virtual machines: tried late", "loopback: this host only",
+                                         "no carrier: tried last"};
+
+static bool is_bridge(const char *name)
+{
+    static const char *const names[] = {"docker", "br-", "virbr", "lxcbr", "lxdbr", "cni", "flannel", "podman", "veth", "cali", "kube", "vmnet"};
+    char path[IFNAMSIZ + 32];
+    for (size_t i = 0; i < weft_count(names); i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return strcmp(names[i], "veth") != 0; /* one end of a pair may be a container's only network */
+    snprintf(path, sizeof path, "/sys/class/net/%s/bridge", name);
+    return access(path, F_OK) == 0;
+}
+
+static bool is_link_local(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return (ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 16) == 0xa9fe;
+    return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+static enum rank rank_of(const struct ifaddrs *one)
+{
+    if (one->ifa_flags & IFF_LOOPBACK)
+        return RANK_LOOPBACK;
+    if (!(one->ifa_flags & IFF_UP) || !(one->ifa_flags & IFF_RUNNING))
+        return RANK_DOWN;
+    return is_bridge(one->ifa_name) ? RANK_BRIDGE : is_link_local(one->ifa_addr) ? RANK_LINK_LOCAL : RANK_GOOD;
+}
+
+static bool is_listed(const char *list, const char *name)
+{
+    size_t bytes = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += bytes)
+        if ((at == list || at[-1] == ',') && (at[bytes] == 0 || at[bytes] == ','))
+            return true;
+    return false;
+}
+
+/* IPv6 addresses that are good on one link only need the number of the interface on *our* side: they are left out. */
+static bool is_usable(const struct ifaddrs *one, int family)
+{
+    const char *only = weft_knob.ofi_iface;
+    return one->ifa_addr && one->ifa_addr->sa_family == family && (family == AF_INET || !is_link_local(one->ifa_addr)) &&
+           (!only || !*only || is_listed(only, one->ifa_name));
+}
+
+bool ofi_host_has(int family)
+{
+    struct ifaddrs *all;
+    bool any = false;
+    if (getifaddrs(&all))
+        return false;
+    for (const struct ifaddrs *one = all; one; one = one->ifa_next)
+        any |= is_usable(one, family) && rank_of(one) < RANK_LOOPBACK;
+    freeifaddrs(all);
+    return any;
+}
+
+/* One kernel's network namespace. */
+static uint32_t host_number(void)
+{
+    struct stat netns = {.st_ino = 0};
+    char text[64] = "";
+    uint64_t number = 14695981039346656037u;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text);
+    if (fd >= 0)
+        close(fd);
+    if (stat("/proc/self/ns/net", &netns) == 0)
+        number ^= netns.st_ino;
+    for (ssize_t i = 0; i < bytes; i++)
+        number = (number ^ (uint8_t)text[i]) * 1099511628211u;
+    return (uint32_t)(number ^ number >> 32);
+}
+
+static uint32_t entry_bytes(const ofi_card *card) { return card->form == OFI_FORM_IN ? 5 : 17; }
+
+static void add_address(ofi_card *card, const struct ifaddrs *one)
+{
+    uint8_t *place = card->addresses + card->count * entry_bytes(card);
+    if (place + entry_bytes(card) > card->addresses + sizeof card->addresses || card->count == OFI_SPOTS)
+        return;
+    if (card->form == OFI_FORM_IN)
+        memcpy(place, &((const struct sockaddr_in *)one->ifa_addr)->sin_addr, 4);
+    else
+        memcpy(place, &((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr, 16);
+    place[entry_bytes(card) - 1] = (uint8_t)rank_of(one);
+    card->count++;
+}
+
+static int add_all(ofi_card *card)
+{
+    struct ifaddrs *all;
+    if (getifaddrs(&all))
+        return weft_fail(WEFT_E_SYSTEM, "the addresses of this host cannot be had: getifaddrs failed");
+    for (int rank = RANK_GOOD; rank <= RANK_DOWN; rank++)
+        for (const struct ifaddrs *one = all; one; one = one->ifa_next)
+            if (is_usable(one, card->form == OFI_FORM_IN ? AF_INET : AF_INET6) && (int)rank_of(one) == rank)
+                add_address(card, one);
+    freeifaddrs(all);
+    if (card->count)
+        return 0;
+    return weft_fail(WEFT_E_UNSUPPORTED, "this host has no IP address%s%s", weft_knob.ofi_iface && *weft_knob.ofi_iface
+                     ? " on what WEFT_OFI_IFACE names: " : "", weft_knob.ofi_iface ? weft_knob.ofi_iface : "");
+}
+
+int ofi_card_make(ofi_port *port)
+{
+    ofi_card *card = &port->card;
+    ofi_address name;
+    size_t bytes = sizeof name;
+    int rc = fi_getname(&port->ep->fid, &name, &bytes);
+    if (rc)
+        return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_words(rc));
+    *card = (ofi_card){.version = 1, .protocol = port->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
+    snprintf(card->provider, sizeof card->provider, "%s", port->info->fabric_attr->prov_name);
+    if (getrandom(&card->nonce, sizeof card->nonce, GRND_NONBLOCK) != sizeof card->nonce)
+        card->nonce = (port->now_ns() + port->self.rank + 1) * 0x9e3779b97f4a7c15u + (uint64_t)getpid();
+    if (!ofi_is_socket(port->info)) {
+        card->form = OFI_FORM_OPAQUE;
+        card->count = (uint8_t)bytes;
+        if (bytes > sizeof name || bytes > sizeof card->addresses)
+            return weft_fail(WEFT_E_UNSUPPORTED, "an address of %s has %zu bytes, a card has room for %zu", card->provider, bytes, sizeof name);
+        memcpy(card->addresses, &name, bytes);
+        return 0;
+    }
+    card->form = name.any.sa_family == AF_INET ? OFI_FORM_IN : OFI_FORM_IN6;
+    card->port = card->form == OFI_FORM_IN ? name.in.sin_port : name.in6.sin6_port;
+    return add_all(card);
+}
+
+/* How many leading bits of it are those of one of our own addresses' networks: all of the mask's, or none. */
+static bool is_near(const ofi_address *far, int family)
+{
+    struct ifaddrs *all;
+    bool near = false;
+    if (getifaddrs(&all))
+        return false;
+    for (const struct ifaddrs *one = all; one && !near; one = one->ifa_next) {
+        if (!is_usable(one, family) || !one->ifa_netmask || rank_of(one) > RANK_LINK_LOCAL)
+            continue;
+        if (family == AF_INET) {
+            in_addr_t mask = ((struct sockaddr_in *)one->ifa_netmask)->sin_addr.s_addr;
+            near = ((((struct sockaddr_in *)one->ifa_addr)->sin_addr.s_addr ^ far->in.sin_addr.s_addr) & mask) == 0;
+        } else {
+            const uint8_t *mask = ((struct sockaddr_in6 *)one->ifa_netmask)->sin6_addr.s6_addr;
+            const uint8_t *ours = ((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr.s6_addr;
+            near = true;
+            for (int i = 0; i < 16; i++)
+                near &= ((ours[i] ^ far->in6.sin6_addr.s6_addr[i]) & mask[i]) == 0;
+        }
+    }
+    freeifaddrs(all);
+    return near;
+}
+
+static void fill_spot(const ofi_port *port, const ofi_card *card, uint32_t i, ofi_spot *spot)
+{
+    const uint8_t *entry = card->addresses + i * entry_bytes(card);
+    int family = card->form == OFI_FORM_IN ? AF_INET : AF_INET6;
+    enum rank rank = entry[entry_bytes(card) - 1];
+    *spot = (ofi_spot){.probe = -1};
+    if (family == AF_INET) {
+        spot->address.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = card->port};
+        memcpy(&spot->address.in.sin_addr, entry, 4);
+        spot->bytes = sizeof spot->address.in;
+    } else {
+        spot->address.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = card->port};
+        memcpy(&spot->address.in6.sin6_addr, entry, 16);
+        spot->bytes = sizeof spot->address.in6;
+    }
+    if (rank == RANK_LOOPBACK && card->host != port->card.host)
+        spot->bytes = 0; /* that would be ourselves */
+    spot->score = 2 * rank + !is_near(&spot->address, family);
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const ofi_spot *x = a, *y = b;
+    return x->score < y->score ? -1 : x->score > y->score;
+}
+
+int ofi_spots_make(const ofi_port *port, ofi_path *path)
+{
+    const ofi_card *card = &path->card;
+    uint32_t most = card->form == OFI_FORM_OPAQUE ? 1 : card->count;
+    path->spots = calloc(most + 2, sizeof *path->spots); /* and two that a call may bring */
+    if (!path->spots)
+        return weft_fail(WEFT_E_NOMEM, "no memory for %u addresses of rank %u", most, path->name.rank);
+    if (card->form == OFI_FORM_OPAQUE) {
+        path->spots[0] = (ofi_spot){.bytes = card->count, .probe = -1};
+        memcpy(path->spots[0].address.opaque, card->addresses, card->count < sizeof(ofi_address) ? card->count : sizeof(ofi_address));
+        path->spot_count = 1;
+        return 0;
+    }
+    for (uint32_t i = 0; i < most && (i + 1) * entry_bytes(card) <= sizeof card->addresses; i++) {
+        ofi_spot *spot = &path->spots[path->spot_count];
+        fill_spot(port, card, i, spot);
+        path->spot_count += spot->bytes != 0;
+    }
+    qsort(path->spots, path->spot_count, sizeof *path->spots, by_score);
+    if (path->spot_count)
+        return 0;
+    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address that another host could reach", path->name.rank);
+}
+
+const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room)
+{
+    char host[INET6_ADDRSTRLEN] = "";
+    if (bytes == sizeof address->in && address->any.sa_family == AF_INET) {
+        inet_ntop(AF_INET, &address->in.sin_addr, host, sizeof host);
+        snprintf(text, room, "%s:%u", host, ntohs(address->in.sin_port));
+    } else if (bytes == sizeof address->in6 && address->any.sa_family == AF_INET6) {
+        inet_ntop(AF_INET6, &address->in6.sin6_addr, host, sizeof host);
+        snprintf(text, room, "[%s]:%u", host, ntohs(address->in6.sin6_port));
+    } else {
+        snprintf(text, room, "its only address");
+    }
+    return text;
+}
+
+/* The kernel's routes say which of our addresses a peer there sees: a datagram socket is connected, and nothing is sent. */
+uint32_t ofi_hint(const ofi_port *port, const ofi_spot *spot, uint8_t *hint, size_t room)
+{
+    ofi_address own;
+    socklen_t bytes = sizeof own;
+    int fd;
+    if (port->card.form == OFI_FORM_OPAQUE)
+        return 0;
+    fd = socket(spot->address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, &spot->address.any, spot->bytes) || getsockname(fd, &own.any, &bytes) || bytes > room)
+        bytes = 0;
+    if (fd >= 0)
+        close(fd);
+    if (!bytes)
+        return 0;
+    if (own.any.sa_family == AF_INET)
+        own.in.sin_port = port->card.port;
+    else
+        own.in6.sin6_port = port->card.port;
+    memcpy(hint, &own, bytes);
+    return bytes;
+}
+
+void ofi_host_tell(void (*line)(void *arg, const char *text), void *arg)
+{
+    struct ifaddrs *all;
+    if (getifaddrs(&all))
+        return;
+    for (int rank = RANK_GOOD; rank <= RANK_DOWN; rank++)
+        for (const struct ifaddrs *one = all; one; one = one->ifa_next) {
+            char host[INET6_ADDRSTRLEN] = "", text[192];
+            int family = one->ifa_addr ? one->ifa_addr->sa_family : 0;
+            if ((family != AF_INET && family != AF_INET6) || !is_usable(one, family) || (int)rank_of(one) != rank)
+                continue;
+            inet_ntop(family, family == AF_INET ? (void *)&((struct sockaddr_in *)one->ifa_addr)->sin_addr
+                                                : (void *)&((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr, host, sizeof host);
+            snprintf(text, sizeof text, "address %s on %s%s%s", host, one->ifa_name, *rank_words[rank] ? ": " : "", rank_words[rank]);
+            line(arg, text);
+        }
+    freeifaddrs(all);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * memory: registrations with libfabric, in whatever mode the provider asks for, and the keys that peers get. A key tells the bounds and
+ * rights of what it opens, and whoever uses it looks first: many providers end the whole connection when the target refuses.
+ * map and unmap come from any thread: the domain is opened for that (FI_THREAD_SAFE).
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "transports/ofi/ofi.h"
+
+typedef struct key_form { /* what stands in weft_key.bytes */
+    uint64_t mr_key, start, bytes;
+    uint32_t check;     /* over the rest: a key that was damaged is noticed here */
+    uint8_t rights, is_virtual;
+    uint16_t zero;
+} key_form;
+_Static_assert(sizeof(key_form) <= WEFT_KEY_BYTES, "the key's form");
+
+uint8_t ofi_key_bytes(void) { return sizeof(key_form); }
+
+static uint32_t check_of(key_form form)
+{
+    const uint8_t *at = (const uint8_t *)&form;
+    uint32_t sum = 2166136261u;
+    form.check = 0;
+    for (size_t i = 0; i < sizeof form; i++)
+        sum = (sum ^ at[i]) * 16777619u;
+    return sum;
+}
+
+int ofi_register(ofi_port *port, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **mr)
+{
+    uint64_t mode = (uint64_t)port->info->domain_attr->mr_mode;
+    uint64_t key = mode & FI_MR_PROV_KEY ? 0 : __atomic_fetch_add(&port->key_next, 1, __ATOMIC_RELAXED);
+    int rc = fi_mr_reg(port->domain, addr, bytes, access, 0, key, 0, mr, NULL);
+    if (rc == 0 && mode & FI_MR_ENDPOINT) {
+        rc = fi_mr_bind(*mr, &port->ep->fid, 0);
+        if (rc == 0)
+            rc = fi_mr_enable(*mr);
+        if (rc)
+            fi_close(&(*mr)->fid);
+    }
+    if (rc == 0)
+        return 0;
+    return weft_fail(rc == -FI_ENOMEM || rc == -FI_ENOSPC ? WEFT_E_NOMEM : WEFT_E_UNSUPPORTED,
+                     "%" PRIu64 " bytes at %p cannot be registered with %s: %s", bytes, addr, port->card.provider, ofi_words(rc));
+}
+
+int ofi_map(weft_port *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+{
+    ofi_port *port = (ofi_port *)base;
+    uint64_t at = (uintptr_t)addr, access = FI_READ | FI_WRITE;
+    key_form form = {.start = at, .bytes = bytes, .rights = (uint8_t)rights};
+    struct fid_mr *mr = NULL;
+    int rc;
+    if (kind != WEFT_MEMORY_HOST)
+        return weft_fail(WEFT_E_UNSUPPORTED, "memory of a device is not registered with libfabric yet");
+    if (at + bytes < at)
+        return weft_fail(WEFT_E_ARG, "memory at %p cannot be %" PRIu64 " bytes long", addr, bytes);
+    access |= rights & (WEFT_RIGHT_READ | WEFT_RIGHT_ATOMIC) ? FI_REMOTE_READ : 0;
+    access |= rights & (WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC) ? FI_REMOTE_WRITE : 0;
+    rc = bytes ? ofi_register(port, addr, bytes, access, &mr) : 0;
+    if (rc)
+        return rc;
+    form.mr_key = mr ? fi_mr_key(mr) : 0;
+    form.is_virtual = (port->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+    form.check = check_of(form);
+    *region = (weft_region){.addr = addr, .bytes = bytes, .rights = rights, .device = mr};
+    region->key.length = sizeof form;
+    memcpy(region->key.bytes, &form, sizeof form);
+    return 0;
+}
+
+int ofi_unmap(weft_port *base, weft_region *region)
+{
+    struct fid_mr *mr = region->device;
+    int rc = mr ? fi_close(&mr->fid) : 0;
+    (void)base;
+    if (rc)
+        return weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended: %s", region->addr, ofi_words(rc));
+    region->device = NULL;
+    region->key.length = 0;
+    return 0;
+}
+
+int ofi_key_check(const weft_key *key, uint64_t remote, uint64_t bytes, uint32_t right, uint64_t *addr, uint64_t *mr_key)
+{
+    key_form form;
+    if (!key || key->length != sizeof form)
+        return weft_fail(WEFT_E_KEY, "what should be a remote key is none");
+    memcpy(&form, key->bytes, sizeof form);
+    if (form.check != check_of(form))
+        return weft_fail(WEFT_E_KEY, "a remote key is damaged, or was never one");
+    if (remote < form.start || bytes > form.bytes || remote - form.start > form.bytes - bytes)
+        return weft_fail(WEFT_E_KEY, "%" PRIu64 " bytes at 0x%" PRIx64 " are outside the key's %" PRIu64 " bytes at 0x%" PRIx64, bytes, remote,
+                         form.bytes, form.start);
+    if (right & ~(uint32_t)form.rights)
+        return weft_fail(WEFT_E_KEY, "the key at 0x%" PRIx64 " does not allow to %s", form.start,
+                         right & WEFT_RIGHT_WRITE ? "write" : right & WEFT_RIGHT_READ ? "read" : "use atomics");
+    *addr = form.is_virtual ? remote : remote - form.start;
+    *mr_key = form.mr_key;
+    return 0;
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * move: gets and puts in pieces, few at a time with one peer; atomics; flush. A put's piece has ended when its bytes are visible there
+ * (FI_DELIVERY_COMPLETE), so flush only waits for what was posted before it, and a notification is a frame behind the last piece.
+ * A piece that failed may have gone down with somebody else's connection: it is tried again, alone, when the peer has answered (call.c);
+ * one that fails three times has a key that its owner refuses. An atomic whose end is unknown is never tried again.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "transports/ofi/ofi.h"
+
+#define TRIES 3u
+
+static const struct { enum fi_op op; } amo_ops[] = {
+    [WEFT_AMO_ADD] = {FI_SUM}, [WEFT_AMO_SWAP] = {FI_ATOMIC_WRITE}, [WEFT_AMO_CAS] = {FI_CSWAP},
+    [WEFT_AMO_AND] = {FI_BAND}, [WEFT_AMO_OR] = {FI_BOR}, [WEFT_AMO_XOR] = {FI_BXOR},
+};
+
+/* All of them, or none: a window uses one kind of atomics only. */
+enum weft_amo_domain ofi_amo_domain(ofi_port *port)
+{
+    size_t count;
+    if (!(port->info->caps & FI_ATOMIC))
+        return WEFT_AMO_NONE;
+    for (size_t i = 0; i < weft_count(amo_ops); i++) {
+        int rc = i == WEFT_AMO_CAS ? fi_compare_atomicvalid(port->ep, FI_UINT64, amo_ops[i].op, &count)
+                                   : fi_fetch_atomicvalid(port->ep, FI_UINT64, amo_ops[i].op, &count);
+        if (rc || !count)
+            return WEFT_AMO_NONE;
+    }
+    return WEFT_AMO_NIC;
+}
+
+/* -- pieces -- */
+
+static ssize_t post_amo(ofi_port *port, ofi_piece *piece, uint64_t addr, uint64_t key, fi_addr_t to)
+{
+    ofi_op *op = piece->op;
+    uint64_t *words = piece->words;
+    void *desc = port->arena_desc;
+    words[0] = op->operand;
+    words[1] = op->compare;
+    if (op->amo == WEFT_AMO_CAS)
+        return fi_compare_atomic(port->ep, &words[0], 1, desc, &words[1], desc, &words[2], desc, to, addr, key, FI_UINT64, FI_CSWAP, &piece->work);
+    return fi_fetch_atomic(port->ep, &words[0], 1, desc, &words[2], desc, to, addr, key, FI_UINT64, amo_ops[op->amo].op, &piece->work);
+}
+
+static ssize_t post(ofi_port *port, ofi_piece *piece)
+{
+    ofi_op *op = piece->op;
+    fi_addr_t to = op->path->spots[op->path->spot].to;
+    uint64_t addr, key;
+    struct iovec part = {(uint8_t *)op->move.local + piece->at, piece->bytes};
+    struct fi_rma_iov far = {.len = piece->bytes};
+    struct fi_msg_rma message = {.msg_iov = &part, .desc = &op->desc, .iov_count = 1, .addr = to, .rma_iov = &far, .rma_iov_count = 1,
+                                 .context = &piece->work};
+    if (ofi_key_check(&op->key, op->move.remote + piece->at, piece->bytes, 0, &addr, &key))
+        return -FI_EINVAL; /* was looked at before */
+    if (op->kind == OFI_AMO)
+        return post_amo(port, piece, addr, key, to);
+    far.addr = addr;
+    far.key = key;
+    return op->kind == OFI_GET ? fi_readmsg(port->ep, &message, FI_COMPLETION)
+                               : fi_writemsg(port->ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+}
+
+static void give_piece(ofi_port *port, ofi_piece *piece)
+{
+    piece->op = NULL;
+    weft_list_append(&port->free_pieces, &piece->link);
+}
+
+static void fail(ofi_op *op, int rc, const char *text)
+{
+    if (op->rc)
+        return; /* the first cause counts */
+    op->rc = rc;
+    op->is_issued = true;
+    snprintf(op->text, sizeof op->text, "%s", text);
+}
+
+/* 0, or AGAIN: no more now. */
+static int start(ofi_port *port, ofi_piece *piece)
+{
+    ofi_path *path = piece->op->path;
+    ssize_t rc = post(port, piece);
+    piece->work.path = path;
+    if (rc == 0) {
+        path->pieces_out++;
+        port->counts[OFI_COUNT_PIECES]++;
+        return 0;
+    }
+    weft_list_append(&path->again, &piece->link);
+    if (rc == -FI_EAGAIN)
+        ofi_ring_soon(port);
+    else
+        ofi_break(port, path, ofi_words(rc));
+    return WEFT_AGAIN;
+}
+
+/* Pieces that failed go alone: if the connection breaks again we know by which. Those that the provider had no room for have no tries. */
+static int start_again(ofi_port *port, ofi_path *path)
+{
+    while (!weft_list_is_empty(&path->again)) {
+        ofi_piece *piece = weft_container(path->again.next, ofi_piece, link);
+        ofi_op *op = piece->op;
+        if (op->rc) {
+            weft_list_remove(&piece->link);
+            op->pieces--;
+            give_piece(port, piece);
+            continue;
+        }
+        if (piece->tries && path->pieces_out)
+            return WEFT_AGAIN;
+        weft_list_remove(&piece->link);
+        if (start(port, piece) || piece->tries)
+            return WEFT_AGAIN;
+    }
+    return 0;
+}
+
+static int start_new(ofi_port *port, ofi_op *op)
+{
+    ofi_path *path = op->path;
+    while (!op->is_issued) {
+        uint64_t left = op->move.bytes - op->issued;
+        weft_link *link = path->pieces_out < OFI_PIECES_PATH ? weft_list_take(&port->free_pieces) : NULL;
+        ofi_piece *piece = link ? weft_container(link, ofi_piece, link) : NULL;
+        if (!piece)
+            return WEFT_AGAIN;
+        piece->op = op;
+        piece->tries = 0;
+        piece->at = op->issued;
+        piece->bytes = left < OFI_PIECE ? left : OFI_PIECE;
+        if (piece->bytes > port->info->ep_attr->max_msg_size)
+            piece->bytes = port->info->ep_attr->max_msg_size;
+        op->issued += piece->bytes;
+        op->is_issued = op->issued == op->move.bytes;
+        op->pieces++;
+        if (start(port, piece))
+            return WEFT_AGAIN;
+    }
+    return 0;
+}
+
+/* -- operations -- */
+
+static bool is_over(ofi_port *port, ofi_op *op)
+{
+    if (op->kind == OFI_FLUSH)
+        return op->path->ops.next == &op->link;
+    if (!op->is_issued || op->pieces)
+        return false;
+    if (op->owes_notice && !op->rc && ofi_notify(port, op->path, op->move.notify))
+        return false;
+    op->owes_notice = false;
+    return true;
+}
+
+/* Tells what is over. Who is told may post anew: the list is looked at from its beginning again. */
+static int settle(ofi_port *port, ofi_path *path)
+{
+    int n = 0;
+    for (weft_link *link = path->ops.next; link != &path->ops;) {
+        ofi_op *op = weft_container(link, ofi_op, link);
+        void *done = op->move.done;
+        int rc;
+        link = link->next;
+        if (!is_over(port, op))
+            continue;
+        rc = op->rc ? weft_fail(op->rc, "%s", op->text) : 0;
+        weft_list_remove(&op->link);
+        free(op);
+        port->ops_open--;
+        n++;
+        if (done)
+            port->port.up->done(port->port.owner, done, rc);
+        link = path->ops.next;
+    }
+    if (weft_list_is_empty(&path->ops) && path->is_moving) {
+        weft_list_remove(&path->moving);
+        path->is_moving = false;
+    }
+    return n;
+}
+
+int ofi_moves_turn(ofi_port *port, ofi_path *path)
+{
+    if (path->state == OFI_OPEN && start_again(port, path) == 0)
+        for (weft_link *link = path->ops.next; link != &path->ops && path->state == OFI_OPEN; link = link->next) {
+            ofi_op *op = weft_container(link, ofi_op, link);
+            if (op->kind != OFI_FLUSH && start_new(port, op))
+                break;
+        }
+    return settle(port, path);
+}
+
+/* rc, and no text: the path is freed, nobody is told any more. Pieces that the provider still has keep their operation's memory busy. */
+void ofi_moves_fail(ofi_port *port, ofi_path *path, int rc, const char *text)
+{
+    for (weft_link *link = path->ops.next; link != &path->ops; link = link->next)
+        fail(weft_container(link, ofi_op, link), rc, text ? text : "");
+    path->state = path->state == OFI_OPEN ? OFI_BROKEN : path->state;
+    while (!weft_list_is_empty(&path->again)) {
+        ofi_piece *piece = weft_container(path->again.next, ofi_piece, link);
+        weft_list_remove(&piece->link);
+        piece->op->pieces--;
+        give_piece(port, piece);
+    }
+    if (text) {
+        settle(port, path);
+        return;
+    }
+    for (size_t i = 0; i < OFI_PIECES; i++)
+        if (port->pieces[i].op && port->pieces[i].op->path == path)
+            port->pieces[i].op = NULL; /* not free: libfabric's until it says so */
+    for (weft_link *link; (link = weft_list_take(&path->ops)); port->ops_open--)
+        free(weft_container(link, ofi_op, link));
+    if (path->is_moving)
+        weft_list_remove(&path->moving);
+    path->is_moving = false;
+}
+
+static bool is_key_error(int error) { return error == FI_EACCES || error == FI_EPERM || error == FI_ENOKEY || error == FI_EKEYREJECTED; }
+
+static void failed(ofi_port *port, ofi_piece *piece, const struct fi_cq_err_entry *error)
+{
+    ofi_op *op = piece->op;
+    ofi_path *path = op->path;
+    char words[128] = "", text[192];
+    const char *more = fi_cq_strerror(port->cq, error->prov_errno, error->err_data, words, sizeof words);
+    snprintf(text, sizeof text, "%s (%s)", ofi_words(error->err), more ? more : "no more words");
+    if (path->state == OFI_LOST || op->rc) {
+        fail(op, WEFT_E_PEER, text);
+    } else if (op->kind == OFI_AMO) {
+        char fate[256];
+        snprintf(fate, sizeof fate, "an atomic operation on rank %u ended unknown: %s", path->name.rank, text);
+        fail(op, is_key_error(error->err) ? WEFT_E_KEY : WEFT_E_SYSTEM, fate);
+        ofi_break(port, path, text);
+    } else if (is_key_error(error->err) || ++piece->tries >= TRIES) {
+        char fate[256];
+        snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", path->name.rank, op->move.bytes,
+                 op->move.remote, text);
+        fail(op, WEFT_E_KEY, fate);
+        if (!is_key_error(error->err))
+            ofi_break(port, path, text);
+    } else {
+        weft_list_append(&path->again, &piece->link);
+        ofi_break(port, path, text);
+        return;
+    }
+    op->pieces--;
+    give_piece(port, piece);
+}
+
+void ofi_piece_ended(ofi_port *port, ofi_piece *piece, const struct fi_cq_err_entry *error)
+{
+    ofi_op *op = piece->op;
+    ofi_path *path = op ? op->path : NULL;
+    if (!op) { /* its path is gone */
+        give_piece(port, piece);
+        return;
+    }
+    path->pieces_out--;
+    if (error) {
+        failed(port, piece, error);
+    } else {
+        if (op->kind == OFI_AMO && op->before)
+            *op->before = piece->words[2];
+        op->pieces--;
+        give_piece(port, piece);
+    }
+    ofi_moves_turn(port, path);
+}
+
+/* -- the contract's calls -- */
+
+bool ofi_can_move(weft_port *base, weft_path *path)
+{
+    (void)path;
+    return base->caps.get;
+}
+
+static int take_on(ofi_port *port, ofi_path *path, const ofi_op *what)
+{
+    ofi_op *op;
+    if (path->state == OFI_LOST || path->has_left)
+        return weft_fail(WEFT_E_PEER, "rank %u has ended", path->name.rank);
+    if (path->state != OFI_OPEN) {
+        ofi_call_begin(port, path);
+        return WEFT_AGAIN;
+    }
+    op = malloc(sizeof *op);
+    if (!op)
+        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", path->name.rank);
+    *op = *what;
+    op->path = path;
+    op->move.key = &op->key;
+    weft_list_append(&path->ops, &op->link);
+    if (!path->is_moving)
+        weft_list_append(&port->moving, &path->moving);
+    path->is_moving = true;
+    port->ops_open++;
+    ofi_moves_turn(port, path);
+    return 0;
+}
+
+static int move(weft_port *base, weft_path *base_path, const weft_move *what, enum ofi_op_kind kind)
+{
+    ofi_port *port = (ofi_port *)base;
+    const weft_region *region = what->region;
+    uint64_t addr, key, at = (uintptr_t)what->local;
+    ofi_op op = {.kind = kind, .move = *what, .is_issued = what->bytes == 0, .owes_notice = what->notify != 0};
+    int rc;
+    if (!base->caps.get)
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not tell when a put is visible", port->card.provider);
+    rc = ofi_key_check(what->key, what->remote, what->bytes, kind == OFI_GET ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE, &addr, &key);
+    if (rc)
+        return rc;
+    if (port->needs_desc && (!region || at < (uintptr_t)region->addr || what->bytes > region->bytes || at - (uintptr_t)region->addr > region->bytes - what->bytes))
+        return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered", port->card.provider,
+                         what->bytes, what->local);
+    op.desc = region && region->device ? fi_mr_desc(region->device) : NULL;
+    op.key = *what->key;
+    return take_on(port, (ofi_path *)base_path, &op);
+}
+
+int ofi_get(weft_port *port, weft_path *path, const weft_move *what) { return move(port, path, what, OFI_GET); }
+int ofi_put(weft_port *port, weft_path *path, const weft_move *what) { return move(port, path, what, OFI_PUT); }
+
+int ofi_amo(weft_port *base, weft_path *path, const weft_atomic *atomic)
+{
+    ofi_port *port = (ofi_port *)base;
+    uint64_t addr, key;
+    ofi_op op = {.kind = OFI_AMO, .amo = atomic->op, .operand = atomic->operand, .compare = atomic->compare, .before = atomic->before,
+                 .move = {.remote = atomic->remote, .bytes = 8, .done = atomic->done}};
+    int rc;
+    if (base->caps.amo == WEFT_AMO_NONE)
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s has not all atomics", port->card.provider);
+    if (atomic->remote % 8)
+        return weft_fail(WEFT_E_ARG, "an atomic operation needs an address that is a multiple of 8, not 0x%" PRIx64, atomic->remote);
+    rc = ofi_key_check(atomic->key, atomic->remote, 8, WEFT_RIGHT_ATOMIC, &addr, &key);
+    if (rc)
+        return rc;
+    op.key = *atomic->key;
+    return take_on(port, (ofi_path *)path, &op);
+}
+
+/* A put has ended when it is visible: locally and remotely complete are one. */
+int ofi_flush(weft_port *base, weft_path *base_path, bool remotely, void *done)
+{
+    ofi_path *path = (ofi_path *)base_path;
+    ofi_op op = {.kind = OFI_FLUSH, .is_issued = true, .move = {.done = done}};
+    (void)remotely;
+    if (weft_list_is_empty(&path->ops) && path->state != OFI_LOST) {
+        if (done)
+            base->up->done(base->owner, done, 0);
+        return 0;
+    }
+    return take_on((ofi_port *)base, path, &op);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ofi: Weft's transport over libfabric, private to its folder. One reliable datagram endpoint (FI_EP_RDM) for each port, with one
+ * address vector and one completion queue; frames are messages, get and put are libfabric's reads and writes.
+ *
+ *   find     which provider: what fi_getinfo offers, in its own order                                       find.c
+ *   host     the addresses of this host, the card that tells them, the order in which a peer's are tried    host.c
+ *   call     acquaintance: who answers is who was meant, at which address; lost, and why; parting           call.c
+ *   probe    what the kernel says of an address: an ordinary TCP connection, begun and dropped              probe.c
+ *   flow     frames: slots, numbers, windows; arriving                                                       flow.c
+ *   move     gets, puts, atomics: pieces, their ends and their errors                                       move.c
+ *   memory   registrations and keys                                                                          memory.c
+ *   port     the table; open, close, poll, arm                                                               port.c
+ *
+ * What libfabric leaves to us: tcp answers "try again" for ever where nobody listens, never tells of a peer that died while we only
+ * listen, and connects anew by itself after a break, so that messages may be lost between two that arrive. Hence calls with nonces,
+ * probes, and numbers in front of every frame.
+ */
+#ifndef WEFT_TRANSPORTS_OFI_OFI_H
+#define WEFT_TRANSPORTS_OFI_OFI_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "transport/port.h"
+
+#define OFI_MESSAGE 16384u        /* largest message of ours: what tcp;ofi_rxm sends without asking first */
+#define OFI_SMALL 1024u           /* a small slot */
+#define OFI_SLOTS 64u
+#define OFI_SMALL_SLOTS 256u
+#define OFI_RECVS 4u              /* receive buffers, of which each takes many messages */
+#define OFI_RECV_BYTES (256u << 10)
+#define OFI_SINGLES 64u           /* ... or one each, where the provider has no FI_MULTI_RECV */
+#define OFI_PIECE (1u << 20)      /* a get or put is cut into such pieces */
+#define OFI_PIECES 64u            /* under way on a port */
+#define OFI_PIECES_PATH 4u        /* ... with one peer: frames wait behind them on a TCP connection */
+#define OFI_WINDOW 4096u          /* frames that the peer has not acknowledged */
+#define OFI_SPOTS 32u             /* addresses of one peer that are tried */
+#define OFI_CALL_NS 250000000u    /* without an answer for so long the kernel is asked */
+#define OFI_PROBE_NS 3000000000u  /* no answer of the kernel's: a firewall, or nobody */
+#define OFI_TURN_NS 1000000u      /* between two looks at calls under way */
+
+typedef struct ofi_port ofi_port;
+typedef struct ofi_path ofi_path;
+
+typedef union ofi_address {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    uint8_t opaque[176];
+} ofi_address;
+
+/* -- what stands on the wire -- */
+
+enum ofi_kind { OFI_FRAME = 1, OFI_NOTIFY, OFI_ACK, OFI_PING, OFI_CALL };
+/* In front of every message. Lengths are multiples of 8, so that bodies keep their alignment in a buffer of many messages. */
+typedef struct ofi_wire {
+    uint32_t to;    /* the path's index at the receiver, as its call told */
+    uint32_t seq;   /* FRAME and NOTIFY count from 1; else 0 */
+    uint32_t ack;   /* the last number had from the receiver */
+    uint16_t check; /* low half of the receiver's nonce: what was meant for an earlier owner of this address is dropped */
+    uint8_t kind, flags;
+} ofi_wire;
+
+typedef struct ofi_framed {
+    ofi_wire wire;
+    weft_head head;
+    uint8_t body[];
+} ofi_framed;
+#define OFI_FRAME_MAX (OFI_MESSAGE - (uint32_t)sizeof(ofi_framed))
+
+typedef struct ofi_notice {
+    ofi_wire wire;
+    uint32_t value, zero;
+} ofi_notice;
+
+/* flags of a call */
+#define OFI_CALL_WRONG 1 /* you have reached somebody else */
+#define OFI_CALL_LEAVE 2 /* I leave: tell me that you have heard it */
+/* Who speaks, to whom, and how to answer. `attempt` asks for an answer, which has the same number in `echo`. */
+typedef struct ofi_call {
+    ofi_wire wire;
+    weft_name name;
+    uint64_t nonce, to_nonce;
+    uint32_t attempt, echo;
+    uint32_t path;           /* the index of my path to you */
+    uint32_t sent, received; /* frames, so far */
+    uint32_t hint_bytes;
+    uint8_t hint[sizeof(struct sockaddr_in6) + 4]; /* my address as you should see it; 0 bytes: the first of my card */
+} ofi_call;
+_Static_assert(sizeof(ofi_wire) == 16 && sizeof(ofi_call) % 8 == 0 && sizeof(ofi_framed) == 40, "the wire");
+
+/* -- addresses -- */
+
+enum ofi_form { OFI_FORM_IN = 1, OFI_FORM_IN6, OFI_FORM_OPAQUE };
+typedef struct ofi_card {
+    uint16_t version;
+    uint8_t form, count;   /* of addresses; OPAQUE: bytes of the one */
+    uint32_t protocol;     /* libfabric's number of what is spoken on the wire */
+    uint64_t nonce;
+    uint32_t host;         /* tells hosts (network namespaces) apart: loopback is tried on one's own only */
+    uint16_t port;         /* IN, IN6; network order */
+    uint8_t key_form, zero;
+    char provider[24];
+    uint8_t addresses[200]; /* IN: 4 bytes and a rank; IN6: 16 and a rank; a low rank is better */
+} ofi_card;
+_Static_assert(sizeof(ofi_card) <= WEFT_CARD_MAX, "a card");
+
+enum ofi_spot_state { OFI_SPOT_NEW, OFI_SPOT_PROBED, OFI_SPOT_LISTENS, OFI_SPOT_FAILED };
+typedef struct ofi_spot { /* one address of a peer */
+    ofi_address address;
+    uint32_t bytes;
+    fi_addr_t to;
+    bool is_inserted;
+    enum ofi_spot_state state;
+    uint32_t score;        /* low: tried first */
+    uint32_t attempt;      /* number of the last call there; 0 none */
+    int probe;             /* a socket that connects, or -1 */
+    uint64_t probed_ns;
+    char why[112];         /* FAILED */
+} ofi_spot;
+
+/* -- things that libfabric tells the end of -- */
+
+enum ofi_work_kind { OFI_WORK_RECV, OFI_WORK_SLOT, OFI_WORK_PIECE };
+typedef struct ofi_work {
+    struct fi_context2 context; /* libfabric's while it is under way; first */
+    enum ofi_work_kind kind;
+    ofi_path *path;
+} ofi_work;
+
+typedef struct ofi_slot {
+    ofi_work work;
+    weft_link link;  /* in its free list */
+    bool is_small;
+    uint32_t about;  /* a call: the index of its path */
+    uint8_t *place;
+} ofi_slot;
+
+typedef struct ofi_recv {
+    ofi_work work;
+    uint8_t *place;
+    uint32_t bytes;
+    bool is_posted;
+} ofi_recv;
+
+enum ofi_op_kind { OFI_GET, OFI_PUT, OFI_AMO, OFI_FLUSH };
+typedef struct ofi_op {
+    weft_link link;      /* in its path's ops, in order of posting */
+    enum ofi_op_kind kind;
+    ofi_path *path;
+    weft_move move;
+    weft_key key;        /* move.key points here */
+    void *desc;          /* of local memory */
+    uint64_t issued;
+    uint32_t pieces;     /* under way, or to be tried again */
+    bool is_issued;      /* all */
+    bool owes_notice;
+    int rc;
+    char text[256];      /* of rc */
+    enum weft_amo_op amo;
+    uint64_t operand, compare, *before;
+} ofi_op;
+
+typedef struct ofi_piece {
+    ofi_work work;
+    weft_link link;      /* free, or in its path's `again` */
+    ofi_op *op;
+    uint64_t at, bytes;  /* within the op */
+    uint32_t tries;
+    uint64_t *words;     /* operand, compare, result: registered memory */
+} ofi_piece;
+
+/* -- a peer -- */
+
+enum ofi_state {
+    OFI_IDLE,     /* nothing was asked for yet */
+    OFI_CALLING,  /* who answers? */
+    OFI_OPEN,
+    OFI_BROKEN,   /* was open, an operation failed: calls again, and goes on if nothing was lost */
+    OFI_LOST
+};
+struct ofi_path {
+    weft_path path;
+    weft_link link;        /* in port->paths */
+    weft_link calling;     /* in port->calling: calls, probes, or parts */
+    bool is_calling;
+    weft_name name;
+    ofi_card card;
+    enum ofi_state state;
+    uint32_t index;        /* ours */
+    uint32_t theirs;       /* its index of us; known when is_heard */
+    bool is_heard;
+    ofi_spot *spots;       /* in the order of trying */
+    uint32_t spot_count, spot;
+    uint32_t attempt;      /* the last number given */
+    uint32_t repeats;      /* of the call at this spot */
+    uint64_t called_ns;    /* since when we wait for an answer at this spot; 0: the call has not gone yet */
+    uint64_t began_ns;     /* since when we call at all */
+    uint64_t tried_ns;     /* since when at this spot; BROKEN: when the numbers did not fit last */
+    uint32_t owes_echo, echo_spot; /* an answer that could not be sent yet */
+    uint64_t heard_ns;     /* the last look of the clock since something came; 0: look */
+    bool is_pinged;
+    uint32_t sent, received, acked, told; /* frames: given to the provider, had in order, acknowledged by and to the peer */
+    uint32_t slots_out;    /* in the provider's hands */
+    weft_link early;       /* frames that came before their turn */
+    weft_link ops, again;  /* moves; pieces to be tried once more */
+    weft_link moving;      /* in port->moving while there are ops */
+    bool is_moving;
+    uint32_t pieces_out;
+    bool wants_room;       /* a send was refused */
+    bool is_leaving, has_left; /* we; the peer, or it has heard that we do, or is gone */
+    uint32_t leave_attempt;
+    char broken_by[160];   /* what made us call again */
+};
+
+struct ofi_port {
+    weft_port port;
+    weft_name self;
+    ofi_card card;
+    uint64_t (*now_ns)(void);
+    struct fi_info *info;
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_ep *ep;
+    struct fid_av *av;
+    struct fid_cq *cq;
+    int cq_fd, epoll, timer;   /* cq_fd -1: the provider has none, we look by ourselves every millisecond */
+    bool is_armed, is_full;    /* is_full: the provider refused something, and nothing of ours will tell when to try again */
+    uint32_t idle_polls, skips, arm_refusals, polls;
+    uint64_t looked_ns;
+    bool has_multi_recv, sorts, needs_desc;
+    uint32_t inject_max;
+    uint8_t *arena;            /* one stretch for all buffers, registered at once where the provider wants that */
+    uint64_t arena_bytes;
+    struct fid_mr *arena_mr;
+    void *arena_desc;
+    ofi_recv recvs[OFI_SINGLES];
+    uint32_t recv_count;
+    ofi_slot slots[OFI_SLOTS + OFI_SMALL_SLOTS];
+    weft_link free_big, free_small;
+    ofi_piece pieces[OFI_PIECES];
+    weft_link free_pieces;
+    void *bounce;              /* for a body that came at an odd place */
+    weft_link paths, calling, moving;
+    ofi_path **by_index;
+    uint32_t index_room;
+    uint32_t ops_open;
+    uint64_t key_next;         /* atomic: keys that we choose */
+    uint64_t counts[8];
+};
+enum ofi_count { OFI_COUNT_SENT, OFI_COUNT_INJECTED, OFI_COUNT_ARRIVED, OFI_COUNT_AGAIN, OFI_COUNT_PIECES, OFI_COUNT_CALLS, OFI_COUNT_POLLS,
+                 OFI_COUNT_BREAKS };
+
+/* -- find.c -- */
+const char *ofi_absent(void);
+void ofi_tell(void (*line)(void *arg, const char *text), void *arg);
+/* The provider to be used, its addresses not bound to one of this host's where that can be. */
+int ofi_find(ofi_port *port);
+bool ofi_is_socket(const struct fi_info *info); /* over the kernel's IP sockets: one address stands for all */
+
+/* -- host.c -- */
+int ofi_card_make(ofi_port *port);
+int ofi_spots_make(const ofi_port *port, ofi_path *path);
+const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room);
+/* Our address as that spot would see it; 0: unknown. */
+uint32_t ofi_hint(const ofi_port *port, const ofi_spot *spot, uint8_t *hint, size_t room);
+/* Has this host an address of the family that others may reach? */
+bool ofi_host_has(int family);
+void ofi_host_tell(void (*line)(void *arg, const char *text), void *arg);
+
+/* -- probe.c -- */
+void ofi_probe_begin(ofi_spot *spot, uint64_t now);
+void ofi_probe_look(ofi_spot *spot, uint64_t now);
+void ofi_probe_end(ofi_spot *spot);
+
+/* -- call.c -- */
+int ofi_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path);
+int ofi_leave(weft_port *port, weft_path *path);
+void ofi_call_begin(ofi_port *port, ofi_path *path);
+void ofi_call_arrive(ofi_port *port, const ofi_call *call);
+/* Calls under way, and peers that have been silent for long. How many things happened. */
+int ofi_call_turn(ofi_port *port);
+/* Something failed: is the peer there, and was anything lost? */
+void ofi_break(ofi_port *port, ofi_path *path, const char *why);
+void ofi_lose(ofi_port *port, ofi_path *path, const char *why);
+void ofi_path_free(ofi_port *port, ofi_path *path);
+
+/* -- flow.c -- */
+int ofi_flow_open(ofi_port *port);
+int ofi_send(weft_port *port, weft_path *path, const weft_frame *frame);
+int ofi_notify(ofi_port *port, ofi_path *path, uint32_t value);
+/* A message without a number, from the stack; 0, or AGAIN. */
+int ofi_say(ofi_port *port, fi_addr_t to, const void *message, size_t bytes);
+void ofi_sign(const ofi_port *port, ofi_path *path, ofi_wire *wire, enum ofi_kind kind);
+/* One completion of a receive. How many things came up. */
+int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry);
+void ofi_slot_ended(ofi_port *port, ofi_slot *slot);
+int ofi_post_recv(ofi_port *port, ofi_recv *recv);
+/* Tells the peer how much we had, if it may wait for that. */
+void ofi_acknowledge(ofi_port *port, ofi_path *path, uint32_t least);
+void ofi_flow_drop(ofi_path *path);
+
+/* -- move.c -- */
+bool ofi_can_move(weft_port *port, weft_path *path);
+int ofi_get(weft_port *port, weft_path *path, const weft_move *move);
+int ofi_put(weft_port *port, weft_path *path, const weft_move *move);
+int ofi_amo(weft_port *port, weft_path *path, const weft_atomic *atomic);
+int ofi_flush(weft_port *port, weft_path *path, bool remotely, void *done);
+void ofi_piece_ended(ofi_port *port, ofi_piece *piece, const struct fi_cq_err_entry *error);
+/* Issues what there is room for, and ends what is over. */
+int ofi_moves_turn(ofi_port *port, ofi_path *path);
+void ofi_moves_fail(ofi_port *port, ofi_path *path, int rc, const char *text);
+enum weft_amo_domain ofi_amo_domain(ofi_port *port);
+
+/* -- memory.c -- */
+int ofi_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
+int ofi_unmap(weft_port *port, weft_region *region);
+/* Registers memory for ourselves. */
+int ofi_register(ofi_port *port, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **mr);
+/* May so much be done there by this key? WEFT_E_KEY with a text. Else where it stands for the provider. */
+int ofi_key_check(const weft_key *key, uint64_t remote, uint64_t bytes, uint32_t right, uint64_t *addr, uint64_t *mr_key);
+uint8_t ofi_key_bytes(void);
+
+/* -- port.c -- */
+/* The provider refused something: whoever sleeps is woken soon to try again. */
+void ofi_ring_soon(ofi_port *port);
+/* The provider's words for a failed call, or for a completion in error. */
+const char *ofi_words(ssize_t rc);
+extern const weft_port_ops weft_ofi_ops;
+
+#endif

@@ -1,0 +1,11 @@
+# transports/ofi: over libfabric, a module; the same sources, without the glue, are linked by test/contract/ofi.
+ofi_sources = transports/ofi/ofi.h transports/ofi/call.c transports/ofi/find.c transports/ofi/flow.c transports/ofi/host.c \
+	transports/ofi/memory.c transports/ofi/move.c transports/ofi/port.c transports/ofi/probe.c
+EXTRA_DIST += $(ofi_sources)
+if WITH_OFI
+module_LTLIBRARIES += ofi.la
+ofi_la_SOURCES = $(ofi_sources) src/transport/module_glue.c
+ofi_la_CFLAGS = $(AM_CFLAGS) $(OFI_CFLAGS) -DWEFT_MODULE_OPS=weft_ofi_ops
+ofi_la_LDFLAGS = $(module_flags)
+ofi_la_LIBADD = $(OFI_LIBS)
+endif
