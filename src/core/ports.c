@@ -19,7 +19,7 @@
 typedef struct network {
     const char *name, *hint, *word;
 } network;
-static const network networks[] = {{"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE"}};
+static const network networks[] = {{"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE"}, {"ofi", "/sys/class/net/*/operstate", "up"}};
 
 /* Is `name` an element of the list? */
 static bool is_listed(const char *list, const char *name)
@@ -109,19 +109,41 @@ const char *weft_ports_network(uint32_t index, bool *promising)
     return networks[index].name;
 }
 
-/* One that nobody asked for by name: where it is promising it should work, and why it does not is said once per node. */
-static void try_network(weft_lane *lane, const network *net)
+/* One that nobody asked for by name: 0 and it is open, or why it is not, "" where it is not promising. */
+static bool try_network(weft_lane *lane, const network *net, char *text, size_t room)
 {
     const char *why = NULL;
     const weft_port_ops *ops;
     int rc = 0;
+    *text = 0;
     if (!is_promising(net))
-        return;
+        return false;
     ops = weft_transport_find(net->name, &why);
     if (ops && !(why = ops->absent()) && (rc = open_port(lane, ops, NULL, true)) == 0)
-        return;
-    if (lane->world->boot->local_rank == 0)
-        weft_log_warn("%s is not used although an active port is there: %s", net->name, rc ? weft_fail_text(rc) : why);
+        return true;
+    snprintf(text, room, "%s", rc ? weft_fail_text(rc) : why);
+    return false;
+}
+
+/* The first that opens carries the job: each is a library that costs start-up time, and is polled. That a better one should work and does
+ * not is said once: by the job's first rank, or, where that one's host has none, not as loudly by the others' first ones. */
+static void try_networks(weft_lane *lane)
+{
+    const weft_boot *boot = lane->world->boot;
+    char texts[weft_count(networks)][512];
+    size_t count = 0, opened;
+    while (count < weft_count(networks) && !try_network(lane, &networks[count], texts[count], sizeof texts[count]))
+        count++;
+    opened = count;
+    for (size_t i = 0; i < opened; i++) {
+        char instead[64] = "";
+        if (!*texts[i] || boot->local_rank)
+            continue;
+        if (opened < weft_count(networks))
+            snprintf(instead, sizeof instead, ", %s carries the job instead", networks[opened].name);
+        weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_NOTE, "%s is not used although an active port is there%s: %s", networks[i].name, instead,
+                 texts[i]);
+    }
 }
 
 /* One that the knob names. */
@@ -194,8 +216,7 @@ static int open_networks(weft_lane *lane)
     if (is_chosen_by_user())
         rc = open_all_named(lane);
     else if (needs_network(lane->world->boot))
-        for (size_t i = 0; i < weft_count(networks); i++)
-            try_network(lane, &networks[i]);
+        try_networks(lane);
     return rc ? rc : put_cards(lane);
 }
 
@@ -246,6 +267,7 @@ int weft_ports_reach(weft_lane *lane, weft_peer *peer)
             return rc;
     }
     return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
-                     "between them (weft-info lists the transports and why each is not)",
+                     "between them (weft-info lists the transports and why each is not; WEFT_TRANSPORTS=shm,verbs,ofi opens all of them "
+                     "where hosts differ)",
                      peer->name.rank, boot->rank, boot->host);
 }

@@ -36,14 +36,22 @@ static void place_of(const char *name, char *path, size_t room)
         snprintf(path, room, "%.*sweft/%s.so", slash ? (int)(slash - file + 1) : 0, file, name);
 }
 
-/* Libraries below a module may start threads: they inherit a mask in which no signal of the program's can reach them. */
+/* Libraries below a module may start threads: they inherit a mask in which no signal of the program's can reach them. Some take signals
+ * for themselves as soon as they are loaded (libpsm, below libfabric, those of a crash and of Ctrl-C): the program's are put back. */
 static void *load_quietly(const char *path)
 {
+    struct sigaction handlers[NSIG];
+    bool is_known[NSIG] = {false};
     sigset_t all, before;
     void *handle;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 1; i < NSIG; i++)
+        is_known[i] = sigaction(i, NULL, &handlers[i]) == 0;
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    for (int i = 1; i < NSIG; i++)
+        if (is_known[i])
+            sigaction(i, &handlers[i], NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return handle;
 }

@@ -15,6 +15,7 @@
 #include "transports/ofi/ofi.h"
 
 #define OFI_API FI_VERSION(1, 17)
+#define QUEUE 256 /* rxm makes 2,048 buffers of 16 KiB of what it takes for enough by itself, and its first touch takes longer than all else */
 
 const char *ofi_words(ssize_t rc) { return fi_strerror((int)(rc < 0 ? -rc : rc)); }
 
@@ -100,6 +101,7 @@ static struct fi_info *refine(const struct fi_info *one, uint64_t more)
         return NULL;
     hints->tx_attr->msg_order = hints->rx_attr->msg_order = one->tx_attr->msg_order & one->rx_attr->msg_order & FI_ORDER_SAS;
     if (is_socket) {
+        hints->tx_attr->size = hints->rx_attr->size = QUEUE;
         int family = ofi_host_has(AF_INET) || !ofi_host_has(AF_INET6) ? AF_INET : AF_INET6;
         hints->addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
         hints->src_addrlen = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);

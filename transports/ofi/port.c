@@ -248,10 +248,10 @@ static int open_endpoint(ofi_port *port)
         rc = fi_ep_bind(port->ep, &port->av->fid, 0);
     if (rc == 0)
         rc = fi_ep_bind(port->ep, &port->cq->fid, FI_TRANSMIT | FI_RECV);
-    if (rc == 0 && port->has_multi_recv)
-        fi_setopt(&port->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least);
     if (rc == 0 && (what = "fi_enable"))
         rc = fi_enable(port->ep);
+    if (rc == 0 && port->has_multi_recv) /* some keep it where only enable makes room for it */
+        fi_setopt(&port->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least);
     return rc ? weft_fail(WEFT_E_SYSTEM, "%s of %s failed: %s", what, port->info->fabric_attr->prov_name, ofi_words(rc)) : 0;
 }
 
