@@ -3,10 +3,13 @@
  * ofi: the contract suite over libfabric: its tcp on this host, and other providers that work here, so that more than one is honoured.
  * Each provider is a process of its own: libfabric is told once which it shall be. A program of its own because an empty poll
  * lets kernel and providers' threads run. Skipped (77) where libfabric offers nothing.
+ * Then what only addresses can show: one that is dead, one where another process answers, a peer that is killed.
  *     ofi [-v] [provider [test]]
  */
 #include <CUnit/Basic.h>
+#include <arpa/inet.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,15 +37,182 @@ static int poll_kindly(weft_port *port, int budget)
     return events;
 }
 
+/* What is changed in the cards that are handed out, by the test that runs. */
+static void (*edit)(ofi_card *card);
+
+static int card_edited(weft_port *port, void *room, size_t *bytes)
+{
+    int rc = weft_ofi_ops.card(port, room, bytes);
+    if (rc == 0 && edit)
+        edit(room);
+    return rc;
+}
+
 static void make_kind(weft_port *port)
 {
     static weft_port_ops kind;
     kind = *port->ops;
     kind.poll = poll_kindly;
+    kind.card = card_edited;
     port->ops = &kind;
 }
 
 static void run_named(void) { rig_run_named(&row); }
+
+/* -- addresses -- */
+
+static void put_address(ofi_card *card, uint32_t i, const char *text)
+{
+    struct in_addr address;
+    inet_pton(AF_INET, text, &address);
+    memcpy(card->addresses + 5 * i, &address, 4);
+    card->addresses[5 * i + 4] = 0; /* as good as any */
+}
+
+static void dead_first(ofi_card *card)
+{
+    put_address(card, 0, "240.0.0.1"); /* of no network */
+    put_address(card, 1, "127.0.0.1");
+    card->count = 2;
+}
+
+static bool is_ip(const weft_rig *rig) { return ((const ofi_port *)rig->a->port)->card.form == OFI_FORM_IN; }
+
+/* The first address leads nowhere: the next one is found, and both sides' frames cross. */
+static void tries_the_next(void)
+{
+    weft_rig *rig;
+    edit = dead_first;
+    rig = rig_open(&row, true);
+    edit = NULL;
+    for (int i = 0; rig && is_ip(rig) && i < 2; i++) {
+        rig_side *from = i ? rig->b : rig->a, *to = from->other;
+        weft_frame frame = {.head = {.seq = 1}};
+        int rc = WEFT_AGAIN;
+        for (int k = 0; k < 100000 && rc == WEFT_AGAIN; k++, usleep(50)) { /* the kernel is asked after a while */
+            rc = from->path ? from->port->ops->send(from->port, from->path, &frame) : WEFT_AGAIN;
+            rig_turn(rig);
+        }
+        CHECK(rc == 0);
+        CHECK(rig_until(rig, &to->arrival_count, 1));
+        CHECK(from->losts == 0);
+    }
+    if (rig)
+        rig_close(rig);
+}
+
+/* Sends to a card of b's that was changed until the loss is told; its words. */
+static void lose_by(void (*change)(ofi_card *card), const char *word)
+{
+    weft_rig *rig = rig_open(&row, true);
+    weft_name nobody = {77, 9, 0};
+    weft_frame frame = {.head = {.seq = 1}};
+    ofi_card card;
+    size_t bytes = sizeof card;
+    weft_path *path = NULL;
+    weft_port *a;
+    if (!rig)
+        return;
+    a = rig->a->port;
+    CHECK(weft_ofi_ops.card(rig->b->port, &card, &bytes) == 0);
+    change(&card);
+    CHECK(a->ops->reach(a, &nobody, &card, bytes, rig->a->other, &path) == 0);
+    for (int k = 0; path && k < 400000 && !rig->a->losts; k++, usleep(50)) {
+        if (a->ops->send(a, path, &frame) != WEFT_AGAIN)
+            break;
+        rig_turn(rig);
+    }
+    CHECK(rig->a->losts == 1);
+    CHECK(strstr(weft_fail_text(WEFT_E_PEER), word) != NULL && strstr(weft_fail_text(WEFT_E_PEER), "127.0.0.1:") != NULL);
+    CHECK(path && a->ops->send(a, path, &frame) == WEFT_E_PEER && rig->b->greets == 0);
+    CHECK(path && a->ops->leave(a, path) == 0);
+    rig_close(rig);
+}
+
+static void another(ofi_card *card) { card->nonce ^= 0x10000; }
+
+static void gone(ofi_card *card)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && getsockname(fd, (struct sockaddr *)&address, &bytes) == 0);
+    close(fd); /* nobody listens there */
+    card->port = address.sin_port;
+}
+
+static void knows_another(void) { lose_by(another, "another process answers"); }
+static void names_what_was_tried(void) { lose_by(gone, "Connection refused"); }
+
+/* A peer in a process of its own, which answers and is then killed: who only listens is told. */
+static void child_lives(int in, int out)
+{
+    weft_rig *rig = rig_open(&row, true); /* its b is the peer; a stands idle */
+    ofi_card card;
+    size_t bytes = sizeof card;
+    weft_name parent = {77, 8, 0};
+    weft_path *path;
+    weft_frame frame = {.head = {.seq = 1}};
+    if (!rig || weft_ofi_ops.card(rig->b->port, &card, &bytes) || write(out, &card, bytes) != (ssize_t)bytes || read(in, &card, bytes) != (ssize_t)bytes ||
+        rig->b->port->ops->reach(rig->b->port, &parent, &card, bytes, rig->a, &path))
+        _exit(1);
+    while (rig->b->port->ops->send(rig->b->port, path, &frame) == WEFT_AGAIN)
+        rig_poll(rig->b, 16);
+    for (;;)
+        rig_poll(rig->b, 16);
+}
+
+static void hears_of_death(void)
+{
+    int up[2], down[2];
+    pid_t child;
+    weft_rig *rig;
+    ofi_card card;
+    size_t bytes = sizeof card;
+    weft_name theirs = {77, 1, 0};
+    weft_path *path = NULL;
+    CHECK(pipe(up) == 0 && pipe(down) == 0);
+    child = fork(); /* before this process has any port */
+    if (child == 0)
+        child_lives(down[0], up[1]);
+    rig = rig_open(&row, true);
+    if (rig) {
+        weft_port *a = rig->a->port;
+        ((ofi_port *)a)->self.rank = 8;
+        CHECK(a->ops->leave(a, rig->a->path) == 0); /* to the b of this process, which is not meant */
+        CHECK(weft_ofi_ops.card(a, &card, &bytes) == 0 && write(down[1], &card, bytes) == (ssize_t)bytes);
+        CHECK(read(up[0], &card, bytes) == (ssize_t)bytes);
+        CHECK(a->ops->reach(a, &theirs, &card, bytes, rig->a->other, &path) == 0);
+        rig->a->path = path;
+        for (int k = 0; k < 200000 && !rig->a->arrival_count; k++, usleep(50))
+            rig_poll(rig->a, 16);
+        CHECK(rig->a->arrival_count == 1);
+        kill(child, SIGKILL);
+        for (int k = 0; k < 600000 && !rig->a->losts; k++, usleep(50))
+            rig_poll(rig->a, 16);
+        CHECK(rig->a->losts == 1 && rig->a->lost_rc_bad == 0);
+        CHECK(strstr(weft_fail_text(WEFT_E_PEER), "refused") != NULL);
+        rig_close(rig);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        close(up[i]);
+        close(down[i]);
+    }
+}
+
+static const struct { const char *name; void (*run)(void); } reach_tests[] = {
+    {"hears-of-death", hears_of_death}, {"tries-the-next", tries_the_next}, {"knows-another", knows_another},
+    {"names-what-was-tried", names_what_was_tried},
+};
+
+static void add_reach_tests(CU_pSuite suite, const char *only)
+{
+    for (size_t i = 0; suite && i < weft_count(reach_tests); i++)
+        if (!only || strcmp(only, reach_tests[i].name) == 0)
+            CU_add_test(suite, reach_tests[i].name, reach_tests[i].run);
+}
 
 static int run(const char *provider, const char *only, bool is_verbose)
 {
@@ -58,7 +228,9 @@ static int run(const char *provider, const char *only, bool is_verbose)
     rig_patch = make_kind;
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    rig_add_rooms(CU_add_suite(*provider ? provider : "default", NULL, NULL), only, run_named);
+    if (strncmp(provider, "tcp", 3) == 0)
+        add_reach_tests(CU_add_suite("addresses", NULL, NULL), only);
+    rig_add_rooms(CU_add_suite(provider, NULL, NULL), only, run_named);
     CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();
