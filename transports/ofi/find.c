@@ -60,13 +60,22 @@ static struct fi_info *hints_of(const char *provider, uint64_t more)
     return hints;
 }
 
-static void quiet_hooks(void) { setenv("FI_MR_CACHE_MONITOR", "disabled", 0); }
+#define TEXT(x) #x
+#define TEXT_OF(x) TEXT(x)
+#define RXM_EAGER 33024 /* rxm asks before it sends more; we do that ourselves */
+_Static_assert(RXM_EAGER == OFI_MESSAGE, "a message of ours goes at once");
+
+static void set_up(void)
+{
+    setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
+    setenv("FI_OFI_RXM_BUFFER_SIZE", TEXT_OF(RXM_EAGER), 0);
+}
 
 static int ask(struct fi_info *hints, struct fi_info **list)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int rc;
-    pthread_once(&once, quiet_hooks);
+    pthread_once(&once, set_up);
     rc = hints ? fi_getinfo(OFI_API, NULL, NULL, 0, hints, list) : -FI_ENOMEM;
     if (rc)
         *list = NULL;

@@ -34,7 +34,7 @@
 #include "base/list.h"
 #include "transport/port.h"
 
-#define OFI_MESSAGE 16384u        /* largest message of ours: what tcp;ofi_rxm sends without asking first */
+#define OFI_MESSAGE 33024u        /* largest message of ours; rxm is told to send so much without asking first (find.c) */
 #define OFI_SMALL 1024u           /* a small slot */
 #define OFI_SLOTS 64u
 #define OFI_SMALL_SLOTS 256u
