@@ -258,6 +258,7 @@ static size_t card_of(weft_lane *lane, uint32_t index, uint32_t rank, void *card
 int weft_ports_reach(weft_lane *lane, weft_peer *peer)
 {
     weft_boot *boot = lane->world->boot;
+    char why[160] = "";
     for (uint32_t i = 0; i < lane->port_count; i++) {
         weft_port *port = lane->ports[i];
         char card[WEFT_CARD_MAX];
@@ -265,9 +266,11 @@ int weft_ports_reach(weft_lane *lane, weft_peer *peer)
         int rc = bytes || !lane->has_card[i] ? port->ops->reach(port, &peer->name, card, bytes, peer, &peer->path) : WEFT_E_UNSUPPORTED;
         if (rc != WEFT_E_UNSUPPORTED)
             return rc;
+        if (bytes && lane->has_card[i])
+            snprintf(why, sizeof why, "; %s: %.140s", port->ops->name, weft_fail_text(rc));
     }
     return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
                      "between them (weft-info lists the transports and why each is not; WEFT_TRANSPORTS=shm,verbs,ofi opens all of them "
-                     "where hosts differ)",
-                     peer->name.rank, boot->rank, boot->host);
+                     "where hosts differ)%s",
+                     peer->name.rank, boot->rank, boot->host, why);
 }

@@ -155,9 +155,15 @@ static int say_call(ofi_port *port, ofi_path *path, ofi_spot *spot, uint32_t att
         return WEFT_AGAIN;
     }
     call.wire = (ofi_wire){.check = (uint16_t)path->card.nonce, .kind = OFI_CALL, .flags = flags, .ack = path->received};
-    call.hint_bytes = ofi_hint(port, spot, call.hint, sizeof call.hint);
+    if (!spot->has_hint)
+        spot->hint_bytes = ofi_hint(port, spot, spot->hint, sizeof spot->hint);
+    spot->has_hint = true;
+    call.hint_bytes = spot->hint_bytes;
+    memcpy(call.hint, spot->hint, spot->hint_bytes);
+    if (ofi_say(port, spot->to, &call, sizeof call))
+        return WEFT_AGAIN;
     port->counts[OFI_COUNT_CALLS]++;
-    return ofi_say(port, spot->to, &call, sizeof call);
+    return 0;
 }
 
 static void begin(ofi_port *port, ofi_path *path)
@@ -205,8 +211,8 @@ static void lose_unreached(ofi_port *port, ofi_path *path)
                                spot->why);
         is_refused |= strstr(spot->why, "refused") != NULL;
     }
-    snprintf(text + at, sizeof text - at, "%s", is_refused ? ". Its process is gone, or a firewall refuses" : ". A firewall, or no route?"
-             " Try WEFT_OFI_IFACE");
+    snprintf(text + at, sizeof text - at, "%s; WEFT_OFI_IFACE chooses interfaces", is_refused
+             ? ". Nobody listens: its process is gone, or an address is another host's" : ". A firewall, or no route");
     ofi_lose(port, path, text);
 }
 
@@ -504,6 +510,9 @@ int ofi_call_turn(ofi_port *port)
 {
     uint64_t now = port->now_ns();
     int n = 0;
+    if (now - port->turned_ns < OFI_TURN_NS)
+        return 0;
+    port->turned_ns = now;
     for (weft_link *link = port->calling.next; link != &port->calling && !n;) {
         ofi_path *path = weft_container(link, ofi_path, calling);
         link = link->next;

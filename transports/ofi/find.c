@@ -159,10 +159,20 @@ const char *ofi_absent(void)
     return text;
 }
 
+/* Was this one told of already? Over sockets each address is an entry of libfabric's list, and shm may stand there twice. */
+static bool is_repeated(const struct fi_info *list, const struct fi_info *one)
+{
+    for (; list != one; list = list->next)
+        if (strcmp(list->fabric_attr->prov_name, one->fabric_attr->prov_name) == 0 &&
+            (ofi_is_socket(one) || strcmp(list->domain_attr->name, one->domain_attr->name) == 0))
+            return true;
+    return false;
+}
+
 void ofi_tell(void (*line)(void *arg, const char *text), void *arg)
 {
     struct fi_info *list = NULL;
-    char text[320], last[64] = "";
+    char text[320];
     uint32_t version = fi_version();
     const struct fi_info *chosen;
     ask(hints_of(wanted(), 0), &list);
@@ -171,9 +181,8 @@ void ofi_tell(void (*line)(void *arg, const char *text), void *arg)
     line(arg, text);
     for (const struct fi_info *one = list; one; one = one->next) {
         const char *name = one->fabric_attr->prov_name, *why = wanted() ? NULL : unsuited(one);
-        if (ofi_is_socket(one) && strcmp(last, name) == 0)
-            continue; /* once for all addresses */
-        snprintf(last, sizeof last, "%s", name);
+        if (is_repeated(list, one))
+            continue;
         snprintf(text, sizeof text, "%s%s%s%s: %s%s", name, ofi_is_socket(one) ? "" : " ", ofi_is_socket(one) ? "" : one->domain_attr->name,
                  one == chosen ? " (used)" : "", why ? "not used unless WEFT_OFI_PROVIDER names it: it " : one == chosen ? "first in libfabric's order" :
                  chosen && is_chosen(one) ? "libfabric prefers another" : "not the device that WEFT_OFI_IFACE names", why ? why : "");

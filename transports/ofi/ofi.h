@@ -48,7 +48,7 @@
 #define OFI_SPOTS 32u             /* addresses of one peer that are tried */
 #define OFI_CALL_NS 250000000u    /* without an answer for so long the kernel is asked */
 #define OFI_PROBE_NS 3000000000u  /* no answer of the kernel's: a firewall, or nobody */
-#define OFI_TURN_NS 1000000u      /* between two looks at calls under way */
+#define OFI_TURN_NS 20000u        /* between two looks at calls under way */
 
 typedef struct ofi_port ofi_port;
 typedef struct ofi_path ofi_path;
@@ -121,7 +121,9 @@ typedef struct ofi_spot { /* one address of a peer */
     ofi_address address;
     uint32_t bytes;
     fi_addr_t to;
-    bool is_inserted;
+    bool is_inserted, has_hint;
+    uint32_t hint_bytes;   /* our address as this one sees it; asked for once */
+    uint8_t hint[sizeof(struct sockaddr_in6) + 4];
     enum ofi_spot_state state;
     uint32_t score;        /* low: tried first */
     uint32_t attempt;      /* number of the last call there; 0 none */
@@ -238,7 +240,7 @@ struct ofi_port {
     int cq_fd, epoll, timer;   /* cq_fd -1: the provider has none, we look by ourselves every millisecond */
     bool is_armed, is_full;    /* is_full: the provider refused something, and nothing of ours will tell when to try again */
     uint32_t idle_polls, skips, arm_refusals, polls;
-    uint64_t looked_ns;
+    uint64_t turned_ns, looked_ns; /* last looks at calls under way, at peers that are silent */
     bool has_multi_recv, sorts, needs_desc;
     uint32_t inject_max;
     uint8_t *arena;            /* one stretch for all buffers, registered at once where the provider wants that */
