@@ -270,7 +270,7 @@ int weft_ports_reach(weft_lane *lane, weft_peer *peer)
             snprintf(why, sizeof why, "; %s: %.140s", port->ops->name, weft_fail_text(rc));
     }
     return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
-                     "between them (weft-info lists the transports and why each is not; WEFT_TRANSPORTS=shm,verbs,ofi opens all of them "
-                     "where hosts differ)%s",
+                     "between them (weft-info lists the transports and why each is not; where hosts have different devices, "
+                     "WEFT_TRANSPORTS=shm,ofi)%s",
                      peer->name.rank, boot->rank, boot->host, why);
 }
