@@ -8,6 +8,8 @@ packages_build="gcc g++ make autoconf automake libtool m4 pkg-config python3 lib
 packages_check="$packages_build liburing-dev libcunit1-dev cmake valgrind binutils procps"
 # For the tests over verbs devices in a guest (contrib/rdma-lab); where they cannot be had those tests are skipped.
 packages_lab="qemu-system-x86 busybox-static iproute2 ibverbs-providers ibverbs-utils"
+# For the tests over several hosts (contrib/testbed); the same.
+packages_hosts="iproute2 openssh-server openssh-client util-linux"
 # Allocators that test/stress preloads; each that cannot be had is left out there.
 packages_stress="libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
 
