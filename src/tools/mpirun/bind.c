@@ -165,7 +165,7 @@ static bool nobody_is_bound(const options *opts)
     return opts->bind == BIND_AUTO && (opts->ranks == 1 || opts->ranks > (uint32_t)weft_place_cpus());
 }
 
-int bind_make(const options *opts, binding *self)
+int bind_make(const options *opts, uint32_t ranks, binding *self)
 {
     hwloc_topology_t topology;
     unit_list list = {0};
@@ -173,14 +173,15 @@ int bind_make(const options *opts, binding *self)
     int rc;
 
     *self = (binding){0};
-    if (nobody_is_bound(opts))
+    wish.ranks = ranks;
+    if (nobody_is_bound(&wish))
         return 0;
     if (topology_load(&topology))
         return complain(1, "hwloc cannot tell which CPUs there are: use --bind-to none");
     if (wish.bind == BIND_AUTO && wish.map != BIND_AUTO)
         wish.bind = wish.map;
     hwloc_obj_type_t type = wish.bind == BIND_AUTO ? HWLOC_OBJ_CORE : unit_type(wish.bind);
-    if (wish.bind == BIND_AUTO && opts->ranks > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
+    if (wish.bind == BIND_AUTO && ranks > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
         type = HWLOC_OBJ_PU;
     rc = units_list(topology, type, &list);
     if (!rc && (wish.map == BIND_SOCKET || wish.map == BIND_NUMA) && wish.bind != wish.map)
@@ -189,13 +190,12 @@ int bind_make(const options *opts, binding *self)
         rc = masks_make(topology, &list, &wish, self);
     free(list.units);
     hwloc_topology_destroy(topology);
-    return rc ? complain(1, "out of memory for the binding of %u ranks", opts->ranks) : 0;
+    return rc ? complain(1, "out of memory for the binding of %u ranks", ranks) : 0;
 }
 
-void bind_report(const binding *self, uint32_t ranks, const char *host)
+void bind_report(const binding *self, uint32_t index, uint32_t rank, const char *host)
 {
-    for (uint32_t r = 0; r < ranks; r++)
-        complain(0, "rank %u on host %s is %s", r, host, self->masks && self->words[r] ? self->words[r] : "not bound");
+    complain(0, "rank %u on host %s is %s", rank, host, self->masks && self->words[index] ? self->words[index] : "not bound");
 }
 
 void bind_free(binding *self)

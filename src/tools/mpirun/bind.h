@@ -20,10 +20,10 @@ typedef struct binding {
     char **words;      /* for the report, one per rank; NULL without report */
 } binding;
 
-/* Decides. 0, or an exit code after a line that says why. */
-int bind_make(const options *opts, binding *self);
-/* One line per rank on stderr. */
-void bind_report(const binding *self, uint32_t ranks, const char *host);
+/* Decides for so many ranks of this machine. 0, or an exit code after a line that says why. */
+int bind_make(const options *opts, uint32_t ranks, binding *self);
+/* A line about one of them. */
+void bind_report(const binding *self, uint32_t index, uint32_t rank, const char *host);
 void bind_free(binding *self);
 
 #endif

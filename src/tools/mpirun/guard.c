@@ -133,37 +133,35 @@ static void job_clear(const char *mark, const pid_t *groups, uint32_t count, con
         dir_remove(dir);
 }
 
-/* What it knows: it is born with what mpirun knew, and hears the rest. */
-typedef struct known {
-    pid_t *groups;
-    uint32_t count, room;
-    char dir[sizeof(((message *)0)->path)];
-} known;
-
-/* Without memory it is not kept: the mark in the environment still finds that group's processes. */
-static void known_add(known *self, pid_t group)
+/* Both sides keep the list: the guardian is born with what mpirun knew, and hears the rest. Without memory a group is not kept: the
+ * mark in the environment still finds its processes. */
+static void group_keep(guard *self, pid_t group)
 {
-    if (self->count == self->room) {
-        pid_t *more = realloc(self->groups, (self->room + 256) * sizeof(*more));
+    if (self->group_count == self->group_room) {
+        pid_t *more = realloc(self->groups, (self->group_room + 256) * sizeof(*more));
         if (!more)
             return;
         self->groups = more;
-        self->room += 256;
+        self->group_room += 256;
     }
-    self->groups[self->count++] = group;
+    self->groups[self->group_count++] = group;
 }
 
-static void guardian_main(int fd, const guard *born)
+static void group_forget(guard *self, pid_t group)
 {
-    known known = {0};
+    for (uint32_t i = 0; i < self->group_count; i++)
+        if (self->groups[i] == group)
+            self->groups[i--] = self->groups[--self->group_count];
+}
+
+static void guardian_main(int fd, guard *known)
+{
+    char dir[sizeof(((message *)0)->path)] = "";
     message word;
     ssize_t n;
 
-    if (born->dir)
-        snprintf(known.dir, sizeof(known.dir), "%s", born->dir);
-    for (uint32_t i = 0; i < born->group_count; i++)
-        if (born->groups[i])
-            known_add(&known, born->groups[i]);
+    if (known->dir)
+        snprintf(dir, sizeof(dir), "%s", known->dir);
 
     while ((n = read(fd, &word, sizeof(word))) != 0) {
         if (n < 0 && errno == EINTR)
@@ -171,18 +169,15 @@ static void guardian_main(int fd, const guard *born)
         if (n != (ssize_t)sizeof(word) || word.kind == 'q')
             _exit(0);
         if (word.kind == 'd') {
-            memcpy(known.dir, word.path, sizeof(known.dir));
+            memcpy(dir, word.path, sizeof(dir));
             continue;
         }
-        if (word.kind == 'e') {
-            for (uint32_t i = 0; i < known.count; i++)
-                if (known.groups[i] == word.group)
-                    known.groups[i--] = known.groups[--known.count];
-            continue;
-        }
-        known_add(&known, word.group);
+        if (word.kind == 'e')
+            group_forget(known, word.group);
+        else
+            group_keep(known, word.group);
     }
-    job_clear(born->mark, known.groups, known.count, known.dir);
+    job_clear(known->mark, known->groups, known->group_count, dir);
     _exit(0);
 }
 
@@ -247,12 +242,16 @@ static void guard_say(guard *self, const message *word)
 void guard_tell_group(guard *self, pid_t group)
 {
     message word = {.kind = 'g', .group = group};
+
+    group_keep(self, group);
     guard_say(self, &word);
 }
 
 void guard_tell_empty(guard *self, pid_t group)
 {
     message word = {.kind = 'e', .group = group};
+
+    group_forget(self, group);
     guard_say(self, &word);
 }
 
@@ -277,6 +276,9 @@ void guard_stop(guard *self)
 {
     message word = {.kind = 'q'};
 
+    free(self->groups);
+    self->groups = NULL;
+    self->group_count = self->group_room = 0;
     if (!self->pid)
         return;
     guard_say(self, &word);

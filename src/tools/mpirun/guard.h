@@ -13,13 +13,13 @@ typedef struct guard {
     int fd;       /* write end of its pipe */
     const char *mark; /* "WEFT_BOOT=...:<job>" ends so in every rank's environment; stays the caller's */
     const char *dir;  /* removed with all that is in it; NULL: none */
-    const pid_t *groups; /* the process groups so far, for a guardian that must be started anew; 0: empty by now */
-    uint32_t group_count;
+    pid_t *groups;    /* that may have processes, for a guardian that must be started anew */
+    uint32_t group_count, group_room;
 } guard;
 
 /* Forks it. 0 or -1 with errno. */
 int guard_start(guard *self);
-/* Tells it of one more process group, already in self->groups. */
+/* Tells it of one more process group. */
 void guard_tell_group(guard *self, pid_t group);
 /* That group has no process any more: its number may come to belong to strangers, who must not be killed for ours. */
 void guard_tell_empty(guard *self, pid_t group);

@@ -208,9 +208,8 @@ int io_rank_open(io *self, uint32_t rank)
     return 0;
 }
 
-void io_child(const io *self, uint32_t rank)
+void io_child(const io *self)
 {
-    (void)rank;
     for (int i = 0; i < 3; i++)
         if (self->child[i] >= 0)
             dup2(self->child[i], i);
@@ -218,9 +217,8 @@ void io_child(const io *self, uint32_t rank)
         setrlimit(RLIMIT_NOFILE, &self->limit);
 }
 
-void io_rank_started(io *self, uint32_t rank)
+void io_rank_started(io *self)
 {
-    (void)rank;
     for (int i = 0; i < 3; i++) {
         if (self->child[i] != self->null)
             fd_close(&self->child[i]);

@@ -18,9 +18,9 @@ int io_open(const options *opts, io **self);
 /* Makes the pipes or files of a rank, before its fork. 0 or -1 after a line. */
 int io_rank_open(io *self, uint32_t rank);
 /* In the child: puts them at 0, 1 and 2. Async-signal-safe. */
-void io_child(const io *self, uint32_t rank);
+void io_child(const io *self);
 /* In the parent, after fork: closes the child's ends. */
-void io_rank_started(io *self, uint32_t rank);
+void io_rank_started(io *self);
 
 /* Fills `set` (room for io_most(self)) with what to wait for. How many. */
 uint32_t io_most(const io *self);

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job: the ranks: started, watched, ended. The only room that forks ranks and that decides the exit code.
+ * job: what the head decides: when the job is over, who ends it, and the exit code. What a machine does for it is node's; this room
+ * forks nothing.
  */
 #ifndef WEFT_MPIRUN_JOB_H
 #define WEFT_MPIRUN_JOB_H
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#include "mem/segment.h"
-#include "tools/mpirun/bind.h"
-#include "tools/mpirun/environ.h"
 #include "tools/mpirun/guard.h"
+#include "tools/mpirun/node.h"
 #include "tools/mpirun/options.h"
 
 struct io;
-struct pmix_host;
 
 enum job_phase {
     JOB_RUNS,    /* ranks live, nothing is wrong */
@@ -26,33 +22,23 @@ enum job_phase {
     JOB_DRAINS,  /* all ranks are gone; their leftovers and their output are waited for */
 };
 
-typedef struct rank {
-    pid_t pid;
-    bool is_gone;
-    int raw_status;
-} rank;
-
 typedef struct job {
     const options *opts;
-    char name[256], host[256], mark[270];
-    weft_segment segment;
-    rank *ranks;
-    pid_t *groups;         /* pid of each started rank, which leads a process group of its own; 0: that is empty */
-    uint32_t count, started, live;
+    char name[256], host[256]; /* of the job, of this machine */
+    char mark[270];        /* as node's */
+    uint32_t live;         /* ranks that were started and have not ended */
     enum job_phase phase;
     uint64_t deadline_ns;  /* of the phase; 0: none */
     uint64_t timeout_ns;   /* of the whole job; 0: none */
     int code;              /* exit code so far */
     int told;              /* the last signal that was forwarded and ends programs; 0: none */
     int told_count;
-    int errors[2];         /* pipe: a child that could not exec tells why */
     guard guard;
-    binding binding;
     struct io *io;
-    struct pmix_host *pmix; /* NULL: none */
+    node node;             /* what this machine does itself; count 0: nothing */
 } job;
 
-/* Names the job, makes its segment and guardian. 0 or an exit code, said on stderr. */
+/* Names the job, starts its guardian, opens the node. 0 or an exit code, said on stderr. */
 int job_open(job *self, const options *opts);
 /* Starts all ranks. 0 or an exit code; ranks that were started until then are the caller's to end. */
 int job_start(job *self);

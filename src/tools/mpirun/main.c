@@ -85,7 +85,7 @@ static void abort_take(job *job)
     char text[256];
     int rank, code;
 
-    if (!pmix_host_aborted(job->pmix, &rank, &code, text))
+    if (!pmix_host_aborted(job->node.pmix, &rank, &code, text))
         return;
     if (job->phase == JOB_RUNS)
         complain(code, "rank %d on host %s called PMIx_Abort with exit code %d%s%s; the other ranks are ended", rank, job->host,
@@ -110,14 +110,14 @@ static void job_watch(job *job, int signals)
             break;
         uint32_t count = io_wishes(job->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
-        set[count + 1] = (struct pollfd){.fd = job->pmix ? pmix_host_fd(job->pmix) : -1, .events = POLLIN};
+        set[count + 1] = (struct pollfd){.fd = job->node.pmix ? pmix_host_fd(job->node.pmix) : -1, .events = POLLIN};
         uint64_t wait_ms = next > now ? (next - now + 999999) / 1000000 : 0;
         int ready = poll(set, count + 2, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
         if (ready > 0)
             io_turn(job->io, set, count);
         for (int sig; (sig = signals_next());)
             signal_take(job, sig);
-        if (job->pmix)
+        if (job->node.pmix)
             abort_take(job);
         if (job->phase == JOB_DRAINS)
             job_reap(job); /* orphans of ranks that end now */
@@ -133,20 +133,20 @@ static int job_run(const options *opts, int signals)
     if (!rc)
         rc = job_open(&job, opts);
     if (!rc && pmix_is_wanted(opts)) {
-        rc = pmix_host_open(opts, job.name, job.host, &job.guard, &job.pmix);
+        rc = pmix_host_open(opts, job.name, job.host, &job.guard, &job.node.pmix);
         if (rc && opts->pmix == PMIX_MODE_AUTO)
             rc = 0; /* said; most programs need none */
     }
     if (!rc) {
         if (opts->is_bind_reported)
-            bind_report(&job.binding, job.count, job.host);
+            for (uint32_t i = 0; i < job.node.count; i++)
+                bind_report(&job.node.binding, i, job.node.ranks[i].rank, job.host);
         rc = job_start(&job);
         if (rc)
             job_end(&job, rc);
         job_watch(&job, signals);
     } else {
         job.code = rc;
-        job.mark[0] = job.mark[0] ? job.mark[0] : '\1'; /* nothing was started: an empty mark would match everybody */
     }
     return job_close(&job);
 }

@@ -10,6 +10,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/help.c \
 	src/tools/mpirun/io.c src/tools/mpirun/io.h \
 	src/tools/mpirun/job.c src/tools/mpirun/job.h \
+	src/tools/mpirun/node.c src/tools/mpirun/node.h \
 	src/tools/mpirun/options.c src/tools/mpirun/options.h \
 	src/tools/mpirun/pmix_host.h \
 	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/house.c \

@@ -36,13 +36,13 @@ static void describe_peer(const weft_page_status *status, uint32_t why, char *te
         snprintf(text + n, room - (size_t)n, ", tag %d", tag);
 }
 
-void waits_tell(const weft_segment *segment, uint32_t ranks)
+void waits_tell(const node *node)
 {
     uint32_t waiting = 0, busy = 0;
     uint64_t now = weft_clock_ns();
 
-    for (uint32_t i = 0; i < ranks; i++) {
-        const weft_rank_page *page = weft_segment_rank(segment, i);
+    for (uint32_t i = 0; i < node->count; i++) {
+        const weft_rank_page *page = weft_segment_rank(&node->segment, i);
         uint64_t since = atomic_load_explicit(&page->status.since_ns, memory_order_acquire);
         uint32_t why = atomic_load_explicit(&page->status.why, memory_order_relaxed);
         char peer[80];
@@ -54,7 +54,7 @@ void waits_tell(const weft_segment *segment, uint32_t ranks)
         if (waiting++ >= LINES_MOST)
             continue;
         describe_peer(&page->status, why, peer, sizeof peer);
-        complain(0, "  rank %u waits in %s%s since %.1f s", i, whys[why], peer, (double)(now - since) * 1e-9);
+        complain(0, "  rank %u waits in %s%s since %.1f s", node->ranks[i].rank, whys[why], peer, (double)(now - since) * 1e-9);
     }
     if (waiting > LINES_MOST || (waiting && busy))
         complain(0, "  %u more wait in MPI, %u do not", waiting > LINES_MOST ? waiting - LINES_MOST : 0, busy);

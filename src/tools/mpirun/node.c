@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * node: see node.h. A rank leads its own process group, so that what a wrapper script starts is reached too, and dies with mpirun
+ * by PR_SET_PDEATHSIG, which the guardian completes. Between fork and exec only async-signal-safe calls are made: a PMIx server
+ * may already run threads here.
+ */
+#include "tools/mpirun/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/place.h"
+#include "base/status.h"
+#include "launch/ways.h"
+#include "launch/word.h"
+#include "tools/mpirun/io.h"
+#include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/preload.h"
+#include "tools/mpirun/signals.h"
+
+#define INHERITED_FD 100 /* high: scripts use the low ones by number */
+
+/* What a child that could not exec writes. */
+typedef struct exec_error {
+    uint32_t rank;
+    int error;
+    char what; /* 'x' exec, 'd' working directory */
+} exec_error;
+
+static int segment_open(node *self)
+{
+    weft_word_job word = {.magic = WEFT_WORD_JOB_MAGIC,
+                          .version = WEFT_WORD_VERSION,
+                          .size = self->opts->ranks,
+                          .universe = self->opts->ranks,
+                          .is_bound = self->binding.masks && self->binding.is_disjoint};
+
+    int rc = weft_segment_make(self->count, weft_word_hash(self->name), 0, &self->segment);
+    if (rc)
+        return complain(1, "%s", weft_fail_text(rc));
+    int fd = fcntl(self->segment.fd, F_DUPFD_CLOEXEC, INHERITED_FD);
+    if (fd >= 0) {
+        close(self->segment.fd);
+        self->segment.fd = fd;
+    }
+    word.is_crowded = self->count > (uint32_t)weft_place_cpus() || (self->binding.masks && !self->binding.is_disjoint);
+    snprintf(word.name, sizeof(word.name), "%s", self->name);
+    snprintf(word.host, sizeof(word.host), "%s", self->host);
+    self->segment.head->cpus_shared = word.is_crowded;
+    memcpy((char *)self->segment.head + WEFT_WORD_JOB_AT, &word, sizeof(word));
+    return 0;
+}
+
+int node_open(node *self, const uint32_t *ranks, uint32_t count)
+{
+    self->count = count;
+    self->segment.fd = self->errors[0] = self->errors[1] = -1;
+    snprintf(self->mark, sizeof(self->mark), ":%s", self->name);
+    self->ranks = calloc(count, sizeof(*self->ranks));
+    if (!self->ranks || pipe2(self->errors, O_CLOEXEC))
+        return complain(1, "out of memory or descriptors: %s", strerror(errno));
+    fcntl(self->errors[0], F_SETFL, O_NONBLOCK);
+    for (uint32_t i = 0; i < count; i++)
+        self->ranks[i].rank = ranks[i];
+    int rc = bind_make(self->opts, count, &self->binding);
+    return rc ? rc : segment_open(self);
+}
+
+static void child_fail(const node *self, uint32_t rank, char what, int error)
+{
+    exec_error word = {rank, error, what};
+
+    if (write(self->errors[1], &word, sizeof(word)) < 0) {
+    }
+    _exit(what == 'x' && error == ENOENT ? 127 : 126);
+}
+
+/* A file that is executable but has no form the kernel knows is a shell script to every shell. */
+static void child_exec(const app *part, char **environment)
+{
+    execve(part->path, part->argv, environment);
+    if (errno != ENOEXEC)
+        return;
+    size_t count = 0;
+    while (part->argv[count])
+        count++;
+    char *argv[count + 2];
+    argv[0] = "/bin/sh";
+    argv[1] = part->path;
+    memcpy(argv + 2, part->argv + 1, count * sizeof(*argv));
+    execve(argv[0], argv, environment);
+}
+
+static void child_run(const node *self, const app *part, uint32_t index, char **environment, pid_t parent)
+{
+    uint32_t rank = self->ranks[index].rank;
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1); /* mpirun died before the line above: nobody would ever end us */
+    io_child(self->io);
+    if (self->binding.masks)
+        sched_setaffinity(0, self->binding.mask_bytes, self->binding.masks[index]);
+    if (part->wdir && chdir(part->wdir))
+        child_fail(self, rank, 'd', errno);
+    fcntl(self->segment.fd, F_SETFD, 0);
+    signals_child();
+    child_exec(part, environment);
+    child_fail(self, rank, 'x', errno);
+}
+
+static int rank_start(node *self, const app *part, uint32_t index, env_list *env)
+{
+    uint32_t rank = self->ranks[index].rank;
+    char text[512];
+    pid_t parent = getpid();
+
+    snprintf(text, sizeof(text), "%s=%d:%d:%u:%u:%ld%s", WEFT_WORD_NAME, WEFT_WORD_VERSION, self->segment.fd, rank,
+             (uint32_t)(part - self->opts->apps), (long)parent, self->mark);
+    int rc = env_set(env, text);
+    snprintf(text, sizeof(text), "WEFT_BOOT_RANK=%u", rank);
+    rc |= env_set(env, text);
+    snprintf(text, sizeof(text), "WEFT_BOOT_SIZE=%u", self->opts->ranks);
+    rc |= env_set(env, text);
+    if (self->pmix)
+        rc |= pmix_host_environ(self->pmix, rank, env);
+    if (rc)
+        return complain(1, "out of memory for the environment of rank %u", rank);
+    if (io_rank_open(self->io, rank))
+        return 1;
+    signals_hold();
+    pid_t pid = fork();
+    if (pid == 0)
+        child_run(self, part, index, env->items, parent);
+    signals_release();
+    io_rank_started(self->io);
+    if (pid < 0)
+        return complain(1, "cannot start rank %u: %s (look at ulimit -u)", rank, strerror(errno));
+    setpgid(pid, pid); /* both sides do it: whoever comes first */
+    self->ranks[index].pid = self->ranks[index].group = pid;
+    self->started = index + 1;
+    self->live++;
+    guard_tell_group(self->guard, pid);
+    return 0;
+}
+
+int node_start(node *self)
+{
+    int rc = 0;
+
+    for (uint32_t a = 0, i = 0; a < self->opts->app_count && !rc; a++) {
+        const app *part = &self->opts->apps[a];
+        env_list env = {0};
+        if (i == self->count || self->ranks[i].rank >= part->first + part->count)
+            continue; /* none of it stands here */
+        if (env_make(self->opts, part, &env) || preload_set(part, &env))
+            rc = complain(1, "out of memory for the environment");
+        for (; i < self->count && self->ranks[i].rank < part->first + part->count && !rc; i++)
+            rc = rank_start(self, part, i, &env);
+        env_free(&env);
+    }
+    return rc;
+}
+
+/* A group that is empty stays so, and the kernel may give its number to strangers: it is forgotten as soon as it is seen empty.
+ * */
+static bool group_signal(node *self, uint32_t index, int sig)
+{
+    node_rank *one = &self->ranks[index];
+
+    if (!one->group)
+        return false;
+    if (kill(-one->group, sig) == 0 || errno != ESRCH || !one->is_gone)
+        return true;
+    guard_tell_empty(self->guard, one->group);
+    one->group = 0;
+    return false;
+}
+
+void node_signal(node *self, int sig)
+{
+    for (uint32_t i = 0; i < self->started; i++)
+        group_signal(self, i, sig);
+}
+
+void node_end(node *self)
+{
+    self->is_ending = true;
+    node_signal(self, SIGTERM);
+    node_signal(self, SIGCONT);
+}
+
+void node_kill(node *self)
+{
+    self->is_ending = true;
+    if (self->is_draining)
+        self->deadline_ns = weft_clock_ns() + 1000000000u; /* what still is unread of a killed job's output has a second */
+    node_signal(self, SIGKILL);
+}
+
+/* Why children could not exec. Returns whether there was such a word. */
+static bool refusals_tell(node *self)
+{
+    exec_error word;
+    bool is_told = false;
+
+    while (read(self->errors[0], &word, sizeof(word)) == (ssize_t)sizeof(word)) {
+        if (word.rank >= self->opts->ranks)
+            continue;
+        self->up.refused(self->up.owner, word.rank, word.what, word.error);
+        is_told = true;
+    }
+    return is_told;
+}
+
+static void rank_ended(node *self, uint32_t index)
+{
+    node_rank *one = &self->ranks[index];
+    weft_rank_page *page = weft_segment_rank(&self->segment, index);
+    uint32_t state = atomic_load_explicit(&page->state, memory_order_acquire);
+    bool is_failure = one->raw_status || state == WEFT_RANK_INIT || state == WEFT_RANK_ABORT;
+
+    one->is_gone = true;
+    self->live--;
+    /* before the others see it, they need not tell it: the launcher does */
+    if (is_failure && (state != WEFT_RANK_FINAL || WIFSIGNALED(one->raw_status)) && !self->is_ending)
+        weft_speak_not(&self->segment);
+    group_signal(self, index, 0);
+    if (state != WEFT_RANK_FINAL && state != WEFT_RANK_ABORT)
+        atomic_store_explicit(&page->state, WEFT_RANK_DEAD, memory_order_release);
+    if (state != WEFT_RANK_FINAL) /* peers that sleep look again, and see it */
+        for (uint32_t i = 0; i < self->count; i++)
+            weft_segment_wake(weft_segment_rank(&self->segment, i));
+    rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};
+    end.is_refused = refusals_tell(self);
+    self->up.ended(self->up.owner, &end);
+}
+
+bool node_reaped(node *self, pid_t pid, int status)
+{
+    for (uint32_t i = 0; i < self->started; i++) {
+        if (self->ranks[i].pid != pid || self->ranks[i].is_gone)
+            continue;
+        self->ranks[i].raw_status = status;
+        rank_ended(self, i);
+        return true;
+    }
+    return false;
+}
+
+void node_drain(node *self, bool was_ended)
+{
+    self->is_draining = true;
+    /* a failed job's leftovers go now; a good one's (tee of a >(tee log)) may finish */
+    self->deadline_ns = weft_clock_ns() + (was_ended ? 0 : 1000000000u);
+    if (was_ended)
+        node_signal(self, SIGTERM);
+}
+
+static bool groups_are_empty(node *self)
+{
+    bool is_empty = true;
+
+    for (uint32_t i = 0; i < self->started; i++)
+        is_empty &= !group_signal(self, i, 0);
+    return is_empty;
+}
+
+bool node_is_over(node *self)
+{
+    return self->is_draining && io_is_drained(self->io) && groups_are_empty(self);
+}
+
+uint64_t node_deadlines(node *self)
+{
+    uint64_t now = weft_clock_ns();
+
+    if (!self->is_draining)
+        return 0;
+    if (now >= self->deadline_ns) {
+        if (!groups_are_empty(self)) {
+            node_signal(self, SIGKILL);
+            self->deadline_ns = now + 20000000;
+        } else {
+            io_give_up(self->io); /* a daemon of a session of its own holds a pipe: its output is not the job's */
+        }
+    }
+    return now + 10000000 < self->deadline_ns ? now + 10000000 : self->deadline_ns;
+}
+
+void node_close(node *self, bool has_failed)
+{
+    if (!self->count)
+        return;
+    if (self->pmix)
+        pmix_host_close(self->pmix);
+    if (has_failed && self->started)
+        marked_kill(self->mark); /* what left its process group must not outlive a failed job */
+    bind_free(&self->binding);
+    weft_segment_close(&self->segment);
+    for (int i = 0; i < 2; i++)
+        if (self->errors[i] >= 0)
+            close(self->errors[i]);
+    free(self->ranks);
+    self->ranks = NULL;
+}
