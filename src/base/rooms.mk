@@ -8,4 +8,5 @@ libweft_la_SOURCES += \
 	src/base/log.c src/base/log.h \
 	src/base/macros.h \
 	src/base/place.c src/base/place.h \
+	src/base/sha256.c src/base/sha256.h \
 	src/base/store.c src/base/store.h src/base/status.c src/base/status.h

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sha256: see sha256.h. The constants are the first 32 bits of the fractional parts of the cube roots of the first 64 primes (k), and
+ * of the square roots of the first eight (the start).
+ */
+#include "base/sha256.h"
+
+#include <string.h>
+
+static const uint32_t k[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
+    0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa,
+    0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85,
+    0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3,
+    0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f,
+    0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+static uint32_t turn(uint32_t x, int n)
+{
+    return x >> n | x << (32 - n);
+}
+
+static void block_take(weft_sha256 *self, const unsigned char *block)
+{
+    uint32_t w[64], v[8];
+
+    for (int i = 0; i < 16; i++)
+        w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 | (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+    for (int i = 16; i < 64; i++)
+        w[i] = w[i - 16] + w[i - 7] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3) +
+               (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
+    memcpy(v, self->h, sizeof(v));
+    for (int i = 0; i < 64; i++) {
+        uint32_t one = v[7] + (turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25)) + ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
+        uint32_t two = (turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22)) + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+        memmove(v + 1, v, 7 * sizeof(*v));
+        v[4] += one;
+        v[0] = one + two;
+    }
+    for (int i = 0; i < 8; i++)
+        self->h[i] += v[i];
+}
+
+void weft_sha256_begin(weft_sha256 *self)
+{
+    static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+
+    memcpy(self->h, start, sizeof(start));
+    self->bytes = 0;
+}
+
+void weft_sha256_add(weft_sha256 *self, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+
+    while (bytes) {
+        size_t used = self->bytes % 64, some = bytes < 64 - used ? bytes : 64 - used;
+        if (some == 64) {
+            block_take(self, at);
+        } else {
+            memcpy(self->block + used, at, some);
+            if (used + some == 64)
+                block_take(self, self->block);
+        }
+        self->bytes += some;
+        at += some;
+        bytes -= some;
+    }
+}
+
+void weft_sha256_end(weft_sha256 *self, unsigned char digest[WEFT_SHA256_BYTES])
+{
+    uint64_t bits = self->bytes * 8;
+    unsigned char tail[72] = {0x80};
+    size_t pad = (self->bytes % 64 < 56 ? 56 : 120) - self->bytes % 64;
+
+    for (int i = 0; i < 8; i++)
+        tail[pad + (size_t)i] = (unsigned char)(bits >> (56 - 8 * i));
+    weft_sha256_add(self, tail, pad + 8);
+    for (int i = 0; i < 32; i++)
+        digest[i] = (unsigned char)(self->h[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void weft_hmac_begin(weft_hmac *self, const unsigned char key[WEFT_SHA256_BYTES])
+{
+    unsigned char inner_key[64];
+
+    for (size_t i = 0; i < 64; i++) {
+        unsigned char byte = i < WEFT_SHA256_BYTES ? key[i] : 0;
+        inner_key[i] = byte ^ 0x36;
+        self->outer_key[i] = byte ^ 0x5c;
+    }
+    weft_sha256_begin(&self->inner);
+    weft_sha256_add(&self->inner, inner_key, sizeof(inner_key));
+}
+
+void weft_hmac_add(weft_hmac *self, const void *data, size_t bytes)
+{
+    weft_sha256_add(&self->inner, data, bytes);
+}
+
+void weft_hmac_end(weft_hmac *self, unsigned char code[WEFT_SHA256_BYTES])
+{
+    unsigned char digest[WEFT_SHA256_BYTES];
+    weft_sha256 outer;
+
+    weft_sha256_end(&self->inner, digest);
+    weft_sha256_begin(&outer);
+    weft_sha256_add(&outer, self->outer_key, sizeof(self->outer_key));
+    weft_sha256_add(&outer, digest, sizeof(digest));
+    weft_sha256_end(&outer, code);
+}
+
+bool weft_bytes_equal(const void *a, const void *b, size_t bytes)
+{
+    const volatile unsigned char *x = a, *y = b;
+    unsigned char differ = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        differ |= x[i] ^ y[i];
+    return !differ;
+}
