@@ -5,7 +5,8 @@ _weft_mpirun()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} i word skip=0 start=1
     local options="-n -np -c -x -env -genv -envlist -genvlist -envnone -genvnone -genvall -wdir -wd -l --tag-output -prepend-rank
-        --output-filename --stdin --timeout --bind-to --map-by --report-bindings --oversubscribe --allow-run-as-root --pmix -host
+        --output-filename --stdin --timeout --bind-to --map-by --report-bindings --oversubscribe --allow-run-as-root --pmix -host -hostfile
+        -rankfile --launch-agent -ppn
         --verbose --help --version"
 
     # behind the program's name the words are its own; behind ':' ours again
@@ -19,7 +20,8 @@ _weft_mpirun()
             case $word in
             -env | -genv | --env | --genv) skip=2 ;;
             -n | -np | -c | --np | -x | -envlist | -genvlist | -wdir | -wd | --wdir | --output-filename | --stdin | --timeout | \
-                --bind-to | --map-by | --pmix | -host | -H | -hosts | -ppn | -N | --npernode) skip=1 ;;
+                --bind-to | --map-by | --pmix | -host | --host | -H | -hosts | -ppn | -N | --npernode | -hostfile | --hostfile | -machinefile | \
+                -f | -rankfile | --rankfile | -rf | --launch-agent) skip=1 ;;
             -*) ;;
             *) start=0 ;;
             esac
@@ -32,12 +34,12 @@ _weft_mpirun()
     fi
     case $prev in
     --bind-to) COMPREPLY=($(compgen -W "none hwthread core numa socket auto" -- "$cur")) ;;
-    --map-by) COMPREPLY=($(compgen -W "slot hwthread core numa socket" -- "$cur")) ;;
+    --map-by) COMPREPLY=($(compgen -W "slot node hwthread core numa socket" -- "$cur")) ;;
     --pmix) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
     --stdin) COMPREPLY=($(compgen -W "none 0 1" -- "$cur")) ;;
     -n | -np | -c | --np) COMPREPLY=($(compgen -W "1 2 4 8 16 $(nproc 2>/dev/null)" -- "$cur")) ;;
     -wdir | -wd | --wdir) COMPREPLY=($(compgen -d -- "$cur")) && compopt -o filenames 2>/dev/null ;;
-    --output-filename) COMPREPLY=($(compgen -f -- "$cur")) && compopt -o filenames 2>/dev/null ;;
+    --output-filename | -hostfile | --hostfile | -machinefile | -f | -rankfile | --rankfile | -rf) COMPREPLY=($(compgen -f -- "$cur")) && compopt -o filenames 2>/dev/null ;;
     -x | -env | -genv) COMPREPLY=($(compgen -e -- "$cur")) ;;
     *)
         if [[ $cur == -* ]]; then

@@ -16,17 +16,28 @@
 #include "base/clock.h"
 #include "base/knob.h"
 #include "base/status.h"
+#include "launch/far.h"
 #include "launch/ways.h"
+#include "mem/chime.h"
 
 typedef struct child {
     weft_boot boot;
     weft_segment own; /* the launcher's word stands here also when the knob withholds the segment from the ports */
+    weft_far_head *far; /* NULL: all ranks are on this node */
+    uint64_t far_bytes;
     uint64_t fences;  /* passed so far */
 } child;
 
 static weft_rank_page *child_page(child *self)
 {
     return weft_segment_rank(&self->own, self->boot.local_rank);
+}
+
+static void launcher_ring(child *self)
+{
+    weft_rank_page *bell = &self->far->bell;
+
+    weft_chime_ring(bell, atomic_load_explicit(&bell->chime, memory_order_relaxed));
 }
 
 static int child_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
@@ -50,8 +61,10 @@ static int child_commit(weft_boot *boot)
 {
     weft_rank_page *page = child_page((child *)boot);
 
-    atomic_store_explicit(&page->has_told, 1, memory_order_release);
+    atomic_store(&page->has_told, 1); /* before we look at `owed`, which the launcher sets before it looks here */
     syscall(SYS_futex, &page->has_told, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    if (((child *)boot)->far && atomic_load(&((child *)boot)->far->owed))
+        launcher_ring((child *)boot);
     return WEFT_OK;
 }
 
@@ -73,21 +86,58 @@ static int wait_told(weft_rank_page *page, uint32_t rank)
     return WEFT_OK;
 }
 
+/* Until the launcher has fetched what a rank of another node tells: once for all ranks of this node. */
+static int wait_fetched(child *self, uint32_t rank)
+{
+    _Atomic uint32_t *state = weft_far_state(self->far, rank);
+    uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
+    struct timespec nap = {.tv_nsec = 50000000};
+    uint32_t seen = atomic_load_explicit(state, memory_order_acquire);
+
+    if (seen == WEFT_FAR_NONE && atomic_compare_exchange_strong(state, &seen, WEFT_FAR_WANTED)) {
+        atomic_fetch_or(&weft_far_wanted(self->far)[rank / 64], (uint64_t)1 << rank % 64);
+        launcher_ring(self);
+    }
+    while ((seen = atomic_load_explicit(state, memory_order_acquire)) != WEFT_FAR_TOLD) {
+        if (seen == WEFT_FAR_GONE)
+            return weft_fail(WEFT_E_PEER, "rank %u, on another host, is gone and left no address", rank);
+        if (weft_clock_ns() > deadline)
+            return weft_fail(WEFT_E_TIMEOUT,
+                             "rank %u, on another host, has not told its address after %d s (WEFT_START_TIMEOUT_S): has it called MPI_Init?",
+                             rank, weft_knob.start_timeout_s);
+        syscall(SYS_futex, state, FUTEX_WAIT, seen, &nap, NULL, 0);
+    }
+    return WEFT_OK;
+}
+
 static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
 {
-    weft_rank_page *page = weft_segment_rank(&((child *)boot)->own, rank);
-    int rc = wait_told(page, rank);
+    child *self = (child *)boot;
+    const char *told;
+    uint32_t told_bytes;
+    int rc;
 
+    /* boot->node_of may be a trial's (WEFT_SPLIT_NODE); the launcher's own stands in far */
+    if (!self->far || ((const uint32_t *)weft_far_at(self->far, self->far->node_of))[rank] == self->far->node) {
+        weft_rank_page *page = weft_segment_rank(&self->own, self->far ? boot->local_of[rank] : rank);
+        rc = wait_told(page, rank);
+        told = page->told;
+        told_bytes = rc ? 0 : page->told_bytes;
+    } else {
+        rc = wait_fetched(self, rank);
+        told = weft_far_card_of(self->far, rank)->told;
+        told_bytes = rc ? 0 : weft_far_card_of(self->far, rank)->bytes;
+    }
     if (rc)
         return rc;
-    for (uint32_t at = 0; at < page->told_bytes;) {
-        size_t key_bytes = strlen(page->told + at) + 1;
+    for (uint32_t at = 0; at < told_bytes;) {
+        size_t key_bytes = strlen(told + at) + 1;
         uint16_t length;
-        memcpy(&length, page->told + at + key_bytes, sizeof(length));
-        if (strcmp(page->told + at, key) == 0) {
+        memcpy(&length, told + at + key_bytes, sizeof(length));
+        if (strcmp(told + at, key) == 0) {
             if (*bytes < length)
                 return weft_fail(WEFT_E_ARG, "key %s of rank %u has %u bytes, there is room for %zu", key, rank, length, *bytes);
-            memcpy(value, page->told + at + key_bytes + sizeof(length), length);
+            memcpy(value, told + at + key_bytes + sizeof(length), length);
             *bytes = length;
             return WEFT_OK;
         }
@@ -96,7 +146,18 @@ static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *valu
     return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has told no %s", rank, key);
 }
 
-/* Which ranks have not come: up to eight, and whether one is known to be dead. */
+/* The rank that has this index on our node, as the launcher numbers nodes. */
+static uint32_t rank_at(const child *self, uint32_t local)
+{
+    const uint32_t *node_of = self->far ? weft_far_at(self->far, self->far->node_of) : NULL;
+    uint32_t rank = local;
+
+    while (self->far && (node_of[rank] != self->far->node || self->boot.local_of[rank] != local))
+        rank++;
+    return rank;
+}
+
+/* Which ranks of this node have not come: up to eight, and whether one is known to be dead. */
 static bool missing_list(child *self, char *text, size_t room)
 {
     bool is_dead = false;
@@ -113,23 +174,30 @@ static bool missing_list(child *self, char *text, size_t room)
                           : state == WEFT_RANK_FINAL ? "has finalized"
                                                      : "is dead";
         if (++shown <= 8 && used < room)
-            used += (size_t)snprintf(text + used, room - used, "%srank %u %s", shown > 1 ? ", " : "", r, why);
+            used += (size_t)snprintf(text + used, room - used, "%srank %u %s", shown > 1 ? ", " : "", rank_at(self, r), why);
     }
     return is_dead;
 }
 
-/* A count of arrivals that only grows: fence k is passed when k * size have come. */
+/* A count of arrivals that only grows: fence k is passed when k * local size have come, and, where there are other nodes, when the
+ * launcher has heard the same of all of them. */
 static int child_fence(weft_boot *boot)
 {
     child *self = (child *)boot;
     _Atomic uint64_t *count = &self->own.head->fences[0];
-    uint64_t want = ++self->fences * boot->size, now;
+    uint64_t want = ++self->fences * boot->local_size, now;
     uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
     struct timespec nap = {.tv_nsec = 50000000};
     char missing[400];
-
-    atomic_fetch_add_explicit(count, 1, memory_order_acq_rel);
-    syscall(SYS_futex, count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    uint64_t came = atomic_fetch_add_explicit(count, 1, memory_order_acq_rel) + 1;
+    if (self->far) {
+        if (came == want)
+            launcher_ring(self);
+        count = &self->far->fenced;
+        want = self->fences;
+    } else {
+        syscall(SYS_futex, count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    }
     while ((now = atomic_load_explicit(count, memory_order_acquire)) < want) {
         /* the low half changes with every arrival; little-endian machines hold it first, others only nap */
         syscall(SYS_futex, count, FUTEX_WAIT, (uint32_t)now, &nap, NULL, 0);
@@ -138,7 +206,9 @@ static int child_fence(weft_boot *boot)
         if (weft_clock_ns() > deadline)
             return weft_fail(WEFT_E_TIMEOUT, "a fence of all ranks still waits after %d s (WEFT_START_TIMEOUT_S): %s",
                              weft_knob.start_timeout_s,
-                             *missing ? missing : "all have called MPI_Init, not all have come to the fence");
+                             *missing    ? missing
+                             : self->far ? "all of this host have called MPI_Init, not all of the job have come to the fence"
+                                         : "all have called MPI_Init, not all have come to the fence");
     }
     return WEFT_OK;
 }
@@ -161,6 +231,7 @@ static void child_finish(weft_boot *boot)
 
     if (!boot->has_failed)
         atomic_store_explicit(&child_page(self)->state, WEFT_RANK_FINAL, memory_order_release);
+    weft_segment_drop(self->far, self->far_bytes);
     weft_segment_close(&self->own);
     free(self);
 }
@@ -203,9 +274,9 @@ static int fd_from_launcher(const weft_word *word, weft_word_job *job)
 }
 
 /* Takes the rank. WEFT_AGAIN when another process is it already and we did not inherit the descriptor: then we are its child. */
-static int rank_take(child *self, uint32_t rank, bool is_inherited)
+static int rank_take(child *self, const weft_word *word, bool is_inherited)
 {
-    weft_rank_page *page = weft_segment_rank(&self->own, rank);
+    weft_rank_page *page = weft_segment_rank(&self->own, word->local);
     uint32_t nobody = 0;
 
     if (atomic_compare_exchange_strong(&page->pid, &nobody, (uint32_t)getpid())) {
@@ -217,7 +288,7 @@ static int rank_take(child *self, uint32_t rank, bool is_inherited)
     return weft_fail(WEFT_E_OTHER,
                      "process %u already is, or was, rank %u of this job, and process %ld wants to be it too: under one mpirun "
                      "each rank can be one MPI program; to run this one alone, unset %s",
-                     nobody, rank, (long)getpid(), WEFT_WORD_NAME);
+                     nobody, word->rank, (long)getpid(), WEFT_WORD_NAME);
 }
 
 int weft_boot_segment_again(const weft_word *word, weft_segment *segment)
@@ -228,13 +299,39 @@ int weft_boot_segment_again(const weft_word *word, weft_segment *segment)
 
     if (fd < 0 || weft_segment_open(fd, segment))
         return WEFT_AGAIN;
-    if (word->rank < segment->head->ranks) {
-        uint32_t pid = atomic_load(&weft_segment_rank(segment, word->rank)->pid);
+    if (word->local < segment->head->ranks) {
+        uint32_t pid = atomic_load(&weft_segment_rank(segment, word->local)->pid);
         if (pid == (uint32_t)getpid() || (!pid && is_inherited))
             return WEFT_OK;
     }
     weft_segment_close(segment);
     return WEFT_AGAIN;
+}
+
+/* What the launcher keeps of other nodes, if there are any. */
+static int far_open(child *self, const weft_word *word, uint32_t size)
+{
+    const weft_segment_head *head = self->own.head;
+    void *view;
+
+    if (!head->extra_bytes)
+        return head->ranks == size && word->local == word->rank ? WEFT_OK : weft_fail(WEFT_E_OTHER, "the launcher tells nothing of other hosts");
+    int rc = weft_segment_view(&self->own, head->extra, head->extra_bytes, &view);
+    if (rc)
+        return rc;
+    weft_far_head *far = view;
+    weft_boot *b = &self->boot;
+    self->far = far;
+    self->far_bytes = head->extra_bytes;
+    if (!weft_far_is_sound(far, self->far_bytes, size))
+        return weft_fail(WEFT_E_OTHER, "the launcher's description of other hosts is not of this library's version");
+    b->node_of = weft_far_at(far, far->node_of);
+    b->local_of = weft_far_at(far, far->local_of);
+    b->node = far->node;
+    b->nodes = far->nodes;
+    if (b->node_of[word->rank] != b->node || b->local_of[word->rank] != word->local)
+        return weft_fail(WEFT_E_OTHER, "the launcher calls this process rank %u and places that rank elsewhere", word->rank);
+    return WEFT_OK;
 }
 
 int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot)
@@ -254,30 +351,35 @@ int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot)
     rc = weft_segment_open(fd, &self->own);
     if (rc)
         goto undo_new;
-    if (word->rank >= job.size || word->rank >= self->own.head->ranks) {
+    if (word->rank >= job.size || word->local >= self->own.head->ranks) {
         rc = weft_fail(WEFT_E_OTHER, "the launcher calls this process rank %u of %u", word->rank, job.size);
         goto undo_open;
     }
-    rc = rank_take(self, word->rank, is_inherited);
+    weft_boot *b = &self->boot;
+    b->nodes = 1;
+    rc = far_open(self, word, job.size);
+    if (!rc)
+        rc = rank_take(self, word, is_inherited);
     if (rc)
         goto undo_open;
-    weft_boot *b = &self->boot;
     b->ops = &child_ops;
     memcpy(b->job_name, job.name, sizeof(b->job_name));
     memcpy(b->host, job.host, sizeof(b->host));
     b->job = self->own.head->job;
-    b->rank = b->local_rank = word->rank;
-    b->size = b->local_size = job.size;
+    b->rank = word->rank;
+    b->local_rank = word->local;
+    b->size = job.size;
+    b->local_size = self->own.head->ranks;
     b->app = word->app;
     b->universe = job.universe;
-    b->nodes = 1;
     b->has_segment = weft_knob.segment != WEFT_SEGMENT_OFF;
     b->segment = b->has_segment ? self->own : (weft_segment){.fd = -1};
-    b->crowded = job.is_crowded || weft_boot_is_crowded(job.size, job.is_bound);
+    b->crowded = job.is_crowded || weft_boot_is_crowded(b->local_size, job.is_bound);
     *boot = b;
     return WEFT_OK;
 
 undo_open:
+    weft_segment_drop(self->far, self->far_bytes);
     weft_segment_close(&self->own);
 undo_new:
     free(self);

@@ -1,5 +1,5 @@
 # src/launch: who am I, and who is there?
-libweft_la_SOURCES += src/launch/boot.h src/launch/ways.h src/launch/word.h src/launch/boot.c src/launch/word.c src/launch/step.c \
+libweft_la_SOURCES += src/launch/boot.h src/launch/ways.h src/launch/word.h src/launch/boot.c src/launch/word.c src/launch/step.c src/launch/far.c src/launch/far.h \
 	src/launch/boot_mpirun.c src/launch/boot_singleton.c src/launch/speak.c
 if WITH_PMIX
 libweft_la_SOURCES += src/launch/boot_pmix.c src/launch/handout.c src/launch/handout.h

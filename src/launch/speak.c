@@ -72,7 +72,7 @@ void weft_boot_speak(const char *text)
     weft_word word;
 
     if (from && weft_word_parse(from, &word) && !weft_boot_segment_again(&word, &segment))
-        weft_speak(&segment, word.rank, text); /* ours to the end: the process is about to leave */
+        weft_speak(&segment, word.local, text); /* ours to the end: the process is about to leave */
     else
         weft_log_error("%s", text);
 }

@@ -10,8 +10,8 @@ int weft_word_parse(const char *text, weft_word *word)
 {
     int version = 0, end = 0;
 
-    if (sscanf(text, "%d:%d:%u:%u:%ld:%255[^:]%n", &version, &word->fd, &word->rank, &word->app, &word->launcher, word->name,
-               &end) != 6)
+    if (sscanf(text, "%d:%d:%u:%u:%u:%ld:%255[^:]%n", &version, &word->fd, &word->rank, &word->local, &word->app, &word->launcher, word->name,
+               &end) != 7)
         return 0;
     return version == WEFT_WORD_VERSION && text[end] == '\0' && word->fd >= 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * word: what our mpirun says to its ranks. The environment variable WEFT_BOOT holds
- *     1:<descriptor>:<rank>:<MPMD part>:<pid of mpirun>:<name of the job>
+ *     2:<descriptor>:<rank>:<index on the node>:<MPMD part>:<pid of the launcher there>:<name of the job>
  * and the descriptor is the node's segment, whose first page also holds the job's record. A process that inherited the variable
  * but not the descriptor is a child of a rank (or of a wrapper that closes descriptors) and no rank by itself; see boot_mpirun.
  */
@@ -11,21 +11,21 @@
 #include <stdint.h>
 
 #define WEFT_WORD_NAME "WEFT_BOOT"
-#define WEFT_WORD_VERSION 1
+#define WEFT_WORD_VERSION 2
 #define WEFT_WORD_JOB_AT 2048 /* the record's offset in the segment's first page */
 #define WEFT_WORD_JOB_MAGIC 0x4a4f4221u
 
 /* Written by mpirun before the first rank starts, never changed after. */
 typedef struct weft_word_job {
     uint32_t magic, version;
-    uint32_t size, universe;
+    uint32_t size, universe; /* of the job; what it has on other nodes stands in the segment's extra part, see far.h */
     uint32_t is_crowded, is_bound;
     char name[256], host[256];
 } weft_word_job;
 
 typedef struct weft_word {
     int fd;
-    uint32_t rank, app;
+    uint32_t rank, local, app;
     long launcher; /* pid */
     char name[256];
 } weft_word;

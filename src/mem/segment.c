@@ -82,7 +82,7 @@ static int pages_reserve(int fd, uint64_t offset, uint64_t bytes)
 }
 
 /* The one place that knows the order of the parts. */
-static void head_lay_out(weft_segment_head *head, uint32_t ranks, uint64_t job)
+static void head_lay_out(weft_segment_head *head, uint32_t ranks, uint64_t extra_bytes, uint64_t job)
 {
     memset(head, 0, sizeof(*head));
     head->magic = WEFT_SEGMENT_MAGIC;
@@ -97,7 +97,9 @@ static void head_lay_out(weft_segment_head *head, uint32_t ranks, uint64_t job)
     head->areas = weft_round_up(head->rank_pages + (uint64_t)ranks * WEFT_PAGE, WEFT_SEGMENT_RING_BYTES);
     head->inboxes = head->areas + head->area_count * head->area_bytes;
     head->pools = head->inboxes + (uint64_t)ranks * ranks * head->ring_bytes;
-    head->total_bytes = head->pools + ranks * head->pool_bytes;
+    head->extra = head->pools + ranks * head->pool_bytes;
+    head->extra_bytes = weft_round_up(extra_bytes, WEFT_PAGE);
+    head->total_bytes = head->extra + head->extra_bytes;
 }
 
 static uint64_t front_bytes(const weft_segment_head *head)
@@ -119,6 +121,11 @@ static int front_map(weft_segment *segment, uint64_t bytes)
 
 int weft_segment_make(uint32_t ranks, uint64_t job, int inherit, weft_segment *segment)
 {
+    return weft_segment_make_with(ranks, 0, job, inherit, segment);
+}
+
+int weft_segment_make_with(uint32_t ranks, uint64_t extra_bytes, uint64_t job, int inherit, weft_segment *segment)
+{
     weft_segment_head head;
     int sealable, rc;
 
@@ -130,7 +137,7 @@ int weft_segment_make(uint32_t ranks, uint64_t job, int inherit, weft_segment *s
     if (segment->fd < 0)
         return weft_fail(WEFT_E_SYSTEM, "no shared memory: memfd_create and files in /dev/shm, TMPDIR and /tmp all fail (%s)",
                          strerror(errno));
-    head_lay_out(&head, ranks, job);
+    head_lay_out(&head, ranks, extra_bytes, job);
     if (ftruncate(segment->fd, (off_t)head.total_bytes)) {
         rc = weft_fail(errno == EFBIG || errno == ENOSPC ? WEFT_E_NOSPACE : WEFT_E_SYSTEM,
                        "shared memory of %llu bytes (sparse) was refused: %s; look at ulimit -f",
@@ -172,10 +179,12 @@ static int head_check(const weft_segment_head *head, uint64_t file_bytes)
                          head->version, WEFT_SEGMENT_VERSION);
     if (head->ranks < 1 || head->ranks > WEFT_SEGMENT_RANKS_MOST)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names %u ranks", head->ranks);
-    head_lay_out(&want, head->ranks, head->job);
+    if (head->extra_bytes > file_bytes)
+        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory tells of more than it holds");
+    head_lay_out(&want, head->ranks, head->extra_bytes, head->job);
     if (head->rank_pages != want.rank_pages || head->areas != want.areas || head->inboxes != want.inboxes ||
         head->pools != want.pools || head->total_bytes != want.total_bytes || head->ring_bytes != want.ring_bytes ||
-        head->pool_bytes != want.pool_bytes || file_bytes < want.total_bytes)
+        head->pool_bytes != want.pool_bytes || head->extra != want.extra || head->extra_bytes != want.extra_bytes || file_bytes < want.total_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is laid out otherwise than this library expects: "
                                         "use mpirun and library of one version");
     return WEFT_OK;

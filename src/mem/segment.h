@@ -4,7 +4,8 @@
  * foreign launcher the lowest rank of the node) as a memfd, sized once and sealed, sparse: what is not touched costs nothing.
  * All-zero is a valid start of everything in it, so that no rank waits for another at start-up: a rank may ring and fill the inbox
  * of a neighbour that has not even been exec'ed.
- * Layout: head page | a page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank).
+ * Layout: head page | a page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank) |
+ * what the launcher keeps there of other nodes (launch/far.h; nothing in a job of one node).
  * Touching pages: call weft_segment_claim first; a full machine is then WEFT_E_NOSPACE and never a SIGBUS.
  */
 #ifndef WEFT_MEM_SEGMENT_H
@@ -16,7 +17,7 @@
 #include "base/macros.h"
 
 #define WEFT_SEGMENT_MAGIC 0x57454654u /* "WEFT" */
-#define WEFT_SEGMENT_VERSION 2
+#define WEFT_SEGMENT_VERSION 3
 #define WEFT_PAGE 4096
 
 /* Sizes that the maker writes into the head; readers take them from there. All of it is sparse. */
@@ -92,6 +93,7 @@ typedef struct weft_segment_head {
     uint64_t rank_pages;       /* offsets from the segment's start */
     uint64_t areas, area_bytes, area_count;
     uint64_t inboxes, ring_bytes; /* ring of sender s in inbox r: inboxes + (r * ranks + s) * ring_bytes */
+    uint64_t extra, extra_bytes;  /* the launcher's */
     uint64_t pools, pool_bytes;   /* bulk chunks that rank r lends: pools + r * pool_bytes */
     _Alignas(WEFT_LINE) _Atomic uint64_t area_taken[16]; /* bitmap: up to 1,024 node areas */
     _Alignas(WEFT_LINE) _Atomic uint64_t fences[8];      /* node-wide start-up counters; see launch */
@@ -108,6 +110,8 @@ typedef struct weft_segment {
 /* Makes a segment for `ranks` processes (1..4096): memfd (else an unlinked file), sized and sealed. The descriptor is *not* close-on-exec
  * if `inherit`. WEFT_E_SYSTEM, WEFT_E_NOSPACE. */
 int weft_segment_make(uint32_t ranks, uint64_t job, int inherit, weft_segment *segment);
+/* The same, with so many bytes behind all else. */
+int weft_segment_make_with(uint32_t ranks, uint64_t extra_bytes, uint64_t job, int inherit, weft_segment *segment);
 /* Maps an inherited or received descriptor after checking magic, version and size. Takes the descriptor over. */
 int weft_segment_open(int fd, weft_segment *segment);
 /* Unmaps and closes. Views made by weft_segment_view stay until they are dropped. */

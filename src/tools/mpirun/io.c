@@ -21,14 +21,11 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "tools/mpirun/buffer.h"
+
 #define SINK_MOST ((size_t)256 << 10) /* more than that waiting: stop reading from ranks */
 #define LINE_MOST ((size_t)1 << 20)   /* a longer line is passed on in pieces */
 #define READ_MOST ((size_t)64 << 10)
-
-typedef struct buffer {
-    char *bytes;
-    size_t start, used, room;
-} buffer;
 
 typedef struct sink {
     int fd;
@@ -46,11 +43,15 @@ typedef struct stream {
 
 struct io {
     const options *opts;
+    uint32_t ranks;        /* of this machine */
+    io_far far;
+    bool is_carried;       /* output goes to far.out */
+    size_t in_lent;        /* input that far.in took and nobody has yet */
     bool is_direct[2];     /* stdout, stderr: handed down */
     bool stdin_is_direct;
     int null, child[3];    /* the ends of the rank that is being started; -1: as ours */
     int in;                /* pipe to the rank that reads our stdin, -1: none */
-    bool in_has_ended;
+    bool in_has_ended, in_has_begun;
     buffer in_waiting;
     sink sinks[2];
     stream *streams;       /* [2 * ranks], as they were opened */
@@ -58,33 +59,6 @@ struct io {
     struct rlimit limit;   /* of descriptors, as we found it */
     struct { char kind; uint32_t index; } *map; /* what each entry of the poll set is */
 };
-
-static int buffer_add(buffer *self, const char *bytes, size_t count)
-{
-    if (self->start && self->start + self->used + count > self->room) {
-        memmove(self->bytes, self->bytes + self->start, self->used);
-        self->start = 0;
-    }
-    if (self->used + count > self->room) {
-        size_t room = self->room ? self->room * 2 : 4096;
-        while (room < self->used + count)
-            room *= 2;
-        char *more = realloc(self->bytes, room);
-        if (!more)
-            return -1;
-        self->bytes = more;
-        self->room = room;
-    }
-    memcpy(self->bytes + self->start + self->used, bytes, count);
-    self->used += count;
-    return 0;
-}
-
-static void buffer_drop(buffer *self, size_t count)
-{
-    self->used -= count;
-    self->start = self->used ? self->start + count : 0;
-}
 
 static void fd_close(int *fd)
 {
@@ -101,8 +75,9 @@ static bool terminal_takes_all(int fd)
     return tcgetattr(fd, &term) == 0 && !(term.c_lflag & TOSTOP);
 }
 
-static int descriptors_raise(io *self, uint32_t ranks, bool is_tagged)
+static int descriptors_raise(io *self, bool is_tagged)
 {
+    uint32_t ranks = self->ranks;
     struct rlimit want;
     rlim_t spare = 120; /* ours, the segment's, a PMIx server's */
 
@@ -123,7 +98,7 @@ static int descriptors_raise(io *self, uint32_t ranks, bool is_tagged)
     return 0;
 }
 
-int io_open(const options *opts, io **result)
+int io_open(const options *opts, uint32_t ranks, const io_far *far, io **result)
 {
     io *self = calloc(1, sizeof(*self));
 
@@ -131,9 +106,12 @@ int io_open(const options *opts, io **result)
     if (!self)
         return complain(1, "out of memory");
     self->opts = opts;
+    self->ranks = ranks;
+    self->far = far ? *far : (io_far){0};
+    self->is_carried = self->far.out;
     self->in = self->child[0] = self->child[1] = self->child[2] = -1;
     self->null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    self->streams = calloc(2 * opts->ranks, sizeof(*self->streams));
+    self->streams = calloc(2 * ranks + 1, sizeof(*self->streams));
     self->map = calloc(io_most(self), sizeof(*self->map));
     if (self->null < 0 || !self->streams || !self->map)
         return complain(1, "out of memory or descriptors: %s", strerror(errno));
@@ -141,12 +119,14 @@ int io_open(const options *opts, io **result)
         struct stat stat;
         bool is_terminal = isatty(i + 1);
         self->sinks[i] = (sink){.fd = i + 1, .is_file = fstat(i + 1, &stat) == 0 && S_ISREG(stat.st_mode)};
-        self->is_direct[i] = !opts->is_tagged && (opts->ranks == 1 || (is_terminal && terminal_takes_all(i + 1)));
+        if (self->is_carried)
+            self->sinks[i].fd = -1;
+        self->is_direct[i] = !self->is_carried && !opts->is_tagged && (opts->ranks == 1 || (is_terminal && terminal_takes_all(i + 1)));
     }
-    self->stdin_is_direct = !isatty(0);
+    self->stdin_is_direct = !isatty(0) && !self->is_carried;
     if (opts->output)
         return 0;
-    return descriptors_raise(self, opts->ranks, opts->is_tagged);
+    return descriptors_raise(self, opts->is_tagged || self->is_carried);
 }
 
 static int file_make(const char *prefix, uint32_t rank, const char *suffix)
@@ -228,7 +208,7 @@ void io_rank_started(io *self)
 
 uint32_t io_most(const io *self)
 {
-    return 2 * self->opts->ranks + 4;
+    return 2 * self->ranks + 5;
 }
 
 static uint32_t wish(io *self, struct pollfd *set, uint32_t at, int fd, short events, char kind, uint32_t index)
@@ -242,7 +222,9 @@ static uint32_t wish(io *self, struct pollfd *set, uint32_t at, int fd, short ev
 /* Reading a terminal from the background stops us: only while it is ours. */
 static bool stdin_is_readable(const io *self)
 {
-    return self->in >= 0 && !self->in_has_ended && !self->in_waiting.used && tcgetpgrp(0) == getpgrp();
+    if (self->far.in)
+        return self->in_has_begun && !self->in_has_ended && self->in_lent < READ_MOST && (!isatty(0) || tcgetpgrp(0) == getpgrp());
+    return !self->is_carried && self->in >= 0 && !self->in_has_ended && !self->in_waiting.used && tcgetpgrp(0) == getpgrp();
 }
 
 uint32_t io_wishes(io *self, struct pollfd *set)
@@ -250,7 +232,7 @@ uint32_t io_wishes(io *self, struct pollfd *set)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < 2; i++)
-        if (self->sinks[i].waiting.used && !self->sinks[i].is_dead)
+        if (self->sinks[i].waiting.used && !self->sinks[i].is_dead && !self->is_carried)
             count = wish(self, set, count, self->sinks[i].fd, POLLOUT, 'o', i);
     for (uint32_t i = 0; i < self->stream_count; i++)
         if (self->streams[i].fd >= 0 && self->streams[i].to->waiting.used < SINK_MOST)
@@ -322,6 +304,16 @@ static bool stream_read(const io *self, stream *from)
     return true;
 }
 
+/* As in a shell: who writes to a closed pipe gets SIGPIPE. */
+static void sink_end(io *self, sink *to)
+{
+    to->is_dead = true;
+    to->waiting.used = 0;
+    for (uint32_t i = 0; i < self->stream_count; i++)
+        if (self->streams[i].to == to && self->streams[i].fd >= 0)
+            stream_end(self, &self->streams[i]);
+}
+
 static void sink_write(io *self, sink *to)
 {
     size_t count = to->waiting.used;
@@ -337,11 +329,7 @@ static void sink_write(io *self, sink *to)
         return;
     if (errno != EPIPE)
         complain(1, "the ranks' output cannot be written: %s", strerror(errno));
-    to->is_dead = true;
-    to->waiting.used = 0;
-    for (uint32_t i = 0; i < self->stream_count; i++) /* as in a shell: who writes to a closed pipe gets SIGPIPE */
-        if (self->streams[i].to == to && self->streams[i].fd >= 0)
-            stream_end(self, &self->streams[i]);
+    sink_end(self, to);
 }
 
 static void stdin_read_some(io *self)
@@ -351,6 +339,12 @@ static void stdin_read_some(io *self)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (self->far.in) {
+        self->in_has_ended = n <= 0;
+        self->in_lent += n > 0 ? (size_t)n : 0;
+        self->far.in(self->far.owner, bytes, n > 0 ? (size_t)n : 0);
+        return;
+    }
     if (n <= 0 || buffer_add(&self->in_waiting, bytes, (size_t)n)) {
         self->in_has_ended = true;
         fd_close(&self->in);
@@ -368,7 +362,7 @@ static void stdin_write_some(io *self, short events)
     ssize_t n = write(self->in, self->in_waiting.bytes + self->in_waiting.start, self->in_waiting.used);
     if (n > 0)
         buffer_drop(&self->in_waiting, (size_t)n);
-    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+    if ((n < 0 && errno != EAGAIN && errno != EINTR) || (self->in_has_ended && !self->in_waiting.used))
         fd_close(&self->in);
 }
 
@@ -387,6 +381,80 @@ void io_turn(io *self, const struct pollfd *set, uint32_t count)
         else if (self->map[i].kind == 'w' && self->in >= 0)
             stdin_write_some(self, set[i].revents);
     }
+}
+
+/* As many whole lines as fit, or one that does not; what has no end at all goes as it is. */
+static size_t carry_count(const buffer *waiting, size_t room)
+{
+    const char *at = waiting->bytes + waiting->start;
+
+    if (waiting->used <= room)
+        return waiting->used;
+    const char *end = memrchr(at, '\n', room);
+    if (!end)
+        end = memchr(at + room, '\n', waiting->used - room);
+    return end ? (size_t)(end + 1 - at) : waiting->used;
+}
+
+size_t io_carry(io *self, size_t room)
+{
+    size_t carried = 0;
+
+    for (int i = 0; i < 2; i++) {
+        buffer *waiting = &self->sinks[i].waiting;
+        if (!waiting->used || carried >= room || self->sinks[i].is_dead)
+            continue;
+        size_t count = carry_count(waiting, room - carried);
+        carried += count;
+        self->far.out(self->far.owner, i + 1, waiting->bytes + waiting->start, count);
+        buffer_drop(waiting, count);
+    }
+    return carried;
+}
+
+void io_feed(io *self, const char *bytes, size_t count)
+{
+    if (!count || buffer_add(&self->in_waiting, bytes, count))
+        self->in_has_ended = true;
+    if (self->in_has_ended && !self->in_waiting.used)
+        fd_close(&self->in);
+}
+
+size_t io_unfed(const io *self)
+{
+    return self->in < 0 ? SIZE_MAX : self->in_waiting.used;
+}
+
+void io_add(io *self, int which, const char *bytes, size_t count)
+{
+    sink_add(&self->sinks[which - 1], bytes, count);
+}
+
+void io_closed(io *self, int which)
+{
+    if (which == 1 || which == 2)
+        sink_end(self, &self->sinks[which - 1]);
+}
+
+bool io_is_read(const io *self, int which)
+{
+    return !self->sinks[which - 1].is_dead;
+}
+
+bool io_has_room(const io *self)
+{
+    return self->sinks[0].waiting.used < SINK_MOST && self->sinks[1].waiting.used < SINK_MOST;
+}
+
+void io_far_begin(io *self)
+{
+    self->in_has_begun = true;
+}
+
+void io_taken(io *self, uint32_t bytes)
+{
+    self->in_lent -= bytes < self->in_lent ? bytes : self->in_lent;
+    self->in_has_ended |= bytes == UINT32_MAX;
 }
 
 bool io_is_drained(const io *self)

@@ -7,14 +7,24 @@
 
 #include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tools/mpirun/options.h"
 
 typedef struct io io;
 
-/* Decides what is forwarded and what a rank may write to directly. 0 or an exit code. */
-int io_open(const options *opts, io **self);
+/* What crosses hosts instead of our own descriptors; NULL: nothing does. */
+typedef struct io_far {
+    /* A daemon's: takes output (1 or 2), whole lines where they end at all. */
+    void (*out)(void *owner, int which, const char *bytes, size_t count);
+    /* A head's, when the rank that reads our standard input stands elsewhere: takes it; 0 bytes: its end. */
+    void (*in)(void *owner, const char *bytes, size_t count);
+    void *owner;
+} io_far;
+
+/* Decides what is forwarded and what a rank may write to directly, for so many ranks on this machine. 0 or an exit code. */
+int io_open(const options *opts, uint32_t ranks, const io_far *far, io **self);
 /* Makes the pipes or files of a rank, before its fork. 0 or -1 after a line. */
 int io_rank_open(io *self, uint32_t rank);
 /* In the child: puts them at 0, 1 and 2. Async-signal-safe. */
@@ -27,6 +37,22 @@ uint32_t io_most(const io *self);
 uint32_t io_wishes(io *self, struct pollfd *set);
 /* Moves what can be moved, by what poll said about the same set. */
 void io_turn(io *self, const struct pollfd *set, uint32_t count);
+/* A daemon's: hands over what waits, up to `room` bytes or one line that is longer; how much it was. */
+size_t io_carry(io *self, size_t room);
+/* A daemon's: more of the standard input; 0 bytes: its end. */
+void io_feed(io *self, const char *bytes, size_t count);
+/* A daemon's: how much of it still waits for its reader; SIZE_MAX: nobody reads any more. */
+size_t io_unfed(const io *self);
+/* A daemon's: nobody reads that output any more; who still writes gets SIGPIPE, as here. */
+void io_closed(io *self, int which);
+/* A head's: output that came from elsewhere, whether there is room for more, and whether anybody reads it. */
+void io_add(io *self, int which, const char *bytes, size_t count);
+bool io_has_room(const io *self);
+bool io_is_read(const io *self, int which);
+/* A head's: whoever reads our input elsewhere has been started. */
+void io_far_begin(io *self);
+/* A head's: so many bytes of the input were taken elsewhere; UINT32_MAX: no more are wanted. */
+void io_taken(io *self, uint32_t bytes);
 /* Whether every stream has ended and all was written. */
 bool io_is_drained(const io *self);
 /* Reads what is there and stops waiting for ends of files. */

@@ -14,29 +14,59 @@
 
 #include "base/clock.h"
 #include "tools/mpirun/io.h"
+#include "tools/mpirun/links.h"
 #include "tools/mpirun/waits.h"
 
-static void rank_ended(void *owner, const rank_end *end);
-static void rank_refused(void *owner, uint32_t rank, char what, int error);
-
-static int node_prepare(job *self)
+static void ended(void *owner, const rank_end *end)
 {
-    uint32_t *ranks = malloc(self->opts->ranks * sizeof(*ranks));
-
-    if (!ranks)
-        return complain(1, "out of memory");
-    for (uint32_t i = 0; i < self->opts->ranks; i++)
-        ranks[i] = i;
-    self->node = (node){.opts = self->opts, .name = self->name, .host = self->host, .guard = &self->guard, .io = self->io,
-                        .up = {.ended = rank_ended, .refused = rank_refused, .owner = self}};
-    int rc = node_open(&self->node, ranks, self->opts->ranks);
-    free(ranks);
-    return rc;
+    job_rank_ended(owner, end);
 }
 
-int job_open(job *self, const options *opts)
+static void refused(void *owner, uint32_t rank, char what, int error)
 {
-    self->opts = opts;
+    job_rank_refused(owner, rank, what, error);
+}
+
+static void card_want(void *owner, uint32_t rank)
+{
+    links_want(((job *)owner)->links, rank);
+}
+
+static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
+{
+    links_card(((job *)owner)->links, rank, state, told, bytes);
+}
+
+static void fence_tell(void *owner, uint64_t number)
+{
+    links_fence(((job *)owner)->links, number);
+}
+
+static void input_send(void *owner, const char *bytes, size_t count)
+{
+    job *self = owner;
+
+    links_in(self->links, self->map.node_of[self->opts->stdin_to], bytes, count);
+}
+
+static int io_prepare(job *self, uint32_t here)
+{
+    bool reads = self->opts->stdin_to >= 0 && !self->map.nodes[self->map.node_of[self->opts->stdin_to]].is_here;
+    io_far far = {.in = reads ? input_send : NULL, .owner = self};
+
+    return io_open(self->opts, here < self->map.node_count ? self->map.nodes[here].count : 0, &far, &self->io);
+}
+
+static int node_prepare(job *self, uint32_t here)
+{
+    self->node = (node){.name = self->name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->map, .index = here,
+                        .up = {.ended = ended, .refused = refused, .owner = self},
+                        .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self}};
+    return node_open(&self->node, self->opts);
+}
+
+static void name_make(job *self)
+{
     if (gethostname(self->host, sizeof(self->host)) || !*self->host)
         strcpy(self->host, "localhost");
     self->host[sizeof(self->host) - 1] = '\0';
@@ -45,7 +75,24 @@ int job_open(job *self, const options *opts)
     for (char *c = self->name; *c; c++) /* ':' ends a field of the word */
         *c = *c == ':' ? '_' : *c;
     snprintf(self->mark, sizeof(self->mark), ":%s", self->name);
-    int rc = node_prepare(self);
+}
+
+int job_open(job *self, options *opts)
+{
+    uint32_t here = 0;
+
+    self->opts = opts;
+    name_make(self);
+    int rc = map_make(opts, &self->map);
+    while (!rc && here < self->map.node_count && !self->map.nodes[here].is_here)
+        here++;
+    bool is_alone = here == 0 && self->map.node_count == 1;
+    if (!rc && !is_alone && self->map.node_count > 1 && opts->pmix == PMIX_MODE_ALWAYS)
+        rc = complain(2, "--pmix always: a PMIx server is offered on one host only yet");
+    if (!rc)
+        rc = io_prepare(self, here);
+    if (!rc && here < self->map.node_count)
+        rc = node_prepare(self, here);
     if (rc)
         return rc;
     self->guard = (guard){.mark = self->mark};
@@ -53,31 +100,46 @@ int job_open(job *self, const options *opts)
         return complain(1, "cannot start the guardian process: %s", strerror(errno));
     if (opts->timeout_s > 0)
         self->timeout_ns = weft_clock_ns() + (uint64_t)(opts->timeout_s * 1e9);
-    return 0;
+    self->phase = is_alone ? JOB_RUNS : JOB_LAUNCHES;
+    return is_alone ? 0 : links_open(self, &self->links);
 }
 
-int job_start(job *self)
+void job_start(job *self)
 {
-    int rc = node_start(&self->node);
+    int rc = 0;
 
-    self->live = self->node.live;
-    return rc;
+    if (self->phase == JOB_LAUNCHES && !links_are_ready(self->links))
+        return;
+    self->phase = JOB_RUNS;
+    if (self->links) {
+        links_go(self->links);
+        io_far_begin(self->io);
+    }
+    if (self->node.count)
+        rc = node_start(&self->node);
+    self->live += self->node.live;
+    if (rc)
+        job_end(self, rc);
 }
 
 void job_signal(job *self, int sig)
 {
     node_signal(&self->node, sig);
+    if (self->links)
+        links_signal(self->links, sig);
 }
 
 void job_end(job *self, int code)
 {
     if (!self->code)
         self->code = code;
-    if (self->phase != JOB_RUNS)
+    if (self->phase != JOB_RUNS && self->phase != JOB_LAUNCHES)
         return;
     self->phase = JOB_ENDING;
     self->deadline_ns = weft_clock_ns() + 2000000000u;
     node_end(&self->node);
+    if (self->links)
+        links_end(self->links);
 }
 
 void job_kill(job *self)
@@ -86,6 +148,8 @@ void job_kill(job *self)
         self->phase = JOB_KILLED;
     self->deadline_ns = 0;
     node_kill(&self->node);
+    if (self->links)
+        links_kill(self->links);
 }
 
 static const app *part_of(const job *self, uint32_t rank)
@@ -97,14 +161,36 @@ static const app *part_of(const job *self, uint32_t rank)
     return part;
 }
 
-static void rank_refused(void *owner, uint32_t rank, char what, int error)
+/* As it was found; as it was named where it was found by others. */
+static const char *program_of(const app *part)
 {
-    const job *self = owner;
+    return part->path ? part->path : part->argv[0];
+}
+
+/* " on host b"; nothing where all is here. */
+static const char *host_words(const job *self, uint32_t rank, char *text, size_t room)
+{
+    *text = '\0';
+    if (self->links)
+        snprintf(text, room, " on host %s", self->map.nodes[self->map.node_of[rank]].name);
+    return text;
+}
+
+static const char *host_of(const job *self, uint32_t rank)
+{
+    const map_node *node = &self->map.nodes[self->map.node_of[rank]];
+
+    return node->is_here ? self->host : node->name;
+}
+
+void job_rank_refused(job *self, uint32_t rank, char what, int error)
+{
+    char where[300];
     const app *part = part_of(self, rank);
 
     if (self->phase == JOB_RUNS)
-        complain(0, "rank %u: cannot %s %s: %s", rank, what == 'd' ? "enter directory" : "execute", what == 'd' ? part->wdir : part->path,
-                 strerror(error));
+        complain(0, "rank %u%s: cannot %s %s: %s", rank, host_words(self, rank, where, sizeof(where)),
+                 what == 'd' ? "enter directory" : "execute", what == 'd' && part->wdir ? part->wdir : program_of(part), strerror(error));
 }
 
 static void death_told(const job *self, const rank_end *end, int code, bool ends_all)
@@ -125,14 +211,13 @@ static void death_told(const job *self, const rank_end *end, int code, bool ends
     } else {
         snprintf(how, sizeof(how), "ended with exit code %d", code);
     }
-    complain(code, "rank %u on host %s (%s, process %ld) %s%s", end->rank, self->host, part_of(self, end->rank)->path, (long)end->pid,
-             how, ends_all && self->live ? "; the other ranks are ended" : "");
+    complain(code, "rank %u on host %s (%s, process %ld) %s%s", end->rank, host_of(self, end->rank),
+             program_of(part_of(self, end->rank)), (long)end->pid, how, ends_all && self->live ? "; the other ranks are ended" : "");
 }
 
 /* Judges one rank's end. Only the first failure is told and decides the code: what follows is its consequence. */
-static void rank_ended(void *owner, const rank_end *end)
+void job_rank_ended(job *self, const rank_end *end)
 {
-    job *self = owner;
     int code = WIFSIGNALED(end->raw_status) ? 128 + WTERMSIG(end->raw_status) : WEXITSTATUS(end->raw_status);
     bool is_failure = code != 0 || end->state == WEFT_RANK_INIT || end->state == WEFT_RANK_ABORT;
     /* a rank that has finalized owes the others nothing: they may come to their own end */
@@ -151,6 +236,14 @@ static void rank_ended(void *owner, const rank_end *end)
         self->code = code;
 }
 
+void job_aborted(job *self, uint32_t rank, int code, const char *text)
+{
+    if (self->phase == JOB_RUNS)
+        complain(code, "rank %u on host %s called PMIx_Abort with exit code %d%s%s; the other ranks are ended", rank, host_of(self, rank),
+                 code, text && *text ? ": " : "", text ? text : "");
+    job_end(self, code & 0xff || !code ? code & 0xff : 1);
+}
+
 static void drain(job *self)
 {
     bool was_ended = self->phase != JOB_RUNS;
@@ -158,6 +251,8 @@ static void drain(job *self)
     self->phase = JOB_DRAINS;
     self->deadline_ns = 0;
     node_drain(&self->node, was_ended);
+    if (self->links)
+        links_drain(self->links, was_ended, self->code != 0);
 }
 
 void job_reap(job *self)
@@ -166,18 +261,21 @@ void job_reap(job *self)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid != self->guard.pid)
-            node_reaped(&self->node, pid, status);
-        else if (guard_again(&self->guard))
+        if (pid != self->guard.pid) {
+            if (!node_reaped(&self->node, pid, status) && self->links)
+                links_reaped(self->links, pid, status);
+        } else if (guard_again(&self->guard)) {
             complain(1, "the guardian process was killed and cannot be started again: %s", strerror(errno));
+        }
     }
-    if (self->live == 0 && self->phase != JOB_DRAINS)
+    if (self->live == 0 && self->phase != JOB_DRAINS && self->phase != JOB_LAUNCHES)
         drain(self);
 }
 
 bool job_is_over(job *self)
 {
-    return self->phase == JOB_DRAINS && node_is_over(&self->node);
+    return self->phase == JOB_DRAINS && (!self->node.count || node_is_over(&self->node)) &&
+           (!self->links || (links_are_over(self->links) && io_is_drained(self->io)));
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -193,11 +291,15 @@ uint64_t job_deadlines(job *self)
         self->timeout_ns = 0;
         complain(124, "the job is ended: it has not finished within %g s (--timeout or MPIEXEC_TIMEOUT)", self->opts->timeout_s);
         waits_tell(&self->node);
+        if (self->links)
+            links_waits(self->links);
         job_end(self, 124);
     }
     if (self->phase == JOB_ENDING && now >= self->deadline_ns)
         job_kill(self);
     uint64_t next = node_deadlines(&self->node);
+    if (self->links)
+        next = earlier(next, earlier(links_deadlines(self->links), now + 1000000000u)); /* cards.h: a look once a second */
     if (self->phase == JOB_DRAINS)
         return next;
     return earlier(self->phase == JOB_ENDING ? self->deadline_ns : 0, earlier(self->timeout_ns, next));
@@ -205,8 +307,10 @@ uint64_t job_deadlines(job *self)
 
 int job_close(job *self)
 {
+    links_close(self->links);
     node_close(&self->node, self->code != 0);
     guard_stop(&self->guard);
     io_close(self->io);
+    map_free(&self->map);
     return self->code;
 }

@@ -10,20 +10,24 @@
 #include <stdint.h>
 
 #include "tools/mpirun/guard.h"
+#include "tools/mpirun/map.h"
 #include "tools/mpirun/node.h"
 #include "tools/mpirun/options.h"
 
 struct io;
+struct links;
 
 enum job_phase {
     JOB_RUNS,    /* ranks live, nothing is wrong */
+    JOB_LAUNCHES, /* daemons are on their way to other hosts; no rank has been started */
     JOB_ENDING,  /* SIGTERM was sent; SIGKILL follows at `deadline_ns` */
     JOB_KILLED,  /* SIGKILL was sent */
     JOB_DRAINS,  /* all ranks are gone; their leftovers and their output are waited for */
 };
 
 typedef struct job {
-    const options *opts;
+    options *opts;
+    map map;
     char name[256], host[256]; /* of the job, of this machine */
     char mark[270];        /* as node's */
     uint32_t live;         /* ranks that were started and have not ended */
@@ -36,12 +40,18 @@ typedef struct job {
     guard guard;
     struct io *io;
     node node;             /* what this machine does itself; count 0: nothing */
+    struct links *links;   /* to other hosts; NULL: all is here */
 } job;
 
-/* Names the job, starts its guardian, opens the node. 0 or an exit code, said on stderr. */
-int job_open(job *self, const options *opts);
-/* Starts all ranks. 0 or an exit code; ranks that were started until then are the caller's to end. */
-int job_start(job *self);
+/* Names the job, places its ranks, opens what is this machine's part, starts the guardian and the way to other hosts. 0 or an exit
+ * code, said on stderr. */
+int job_open(job *self, options *opts);
+/* Starts all ranks, now or when other hosts are ready. What goes wrong ends the job. */
+void job_start(job *self);
+/* Of links: what daemons tell. */
+void job_rank_ended(job *self, const rank_end *end);
+void job_rank_refused(job *self, uint32_t rank, char what, int error);
+void job_aborted(job *self, uint32_t rank, int code, const char *text);
 /* Takes in what waitpid knows. */
 void job_reap(job *self);
 /* Sends a signal to every rank's process group. */

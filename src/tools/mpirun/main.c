@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * main: mpirun, and mpiexec. Starts the ranks of a job on this machine itself, waits for them, and leaves nothing behind. One
- * loop on one thread; everything that can happen comes to it by a descriptor or a deadline.
+ * main: mpirun, and mpiexec. Starts the ranks of a job, on this machine itself and on others through daemons, waits for them, and
+ * leaves nothing behind. One loop on one thread; everything that can happen comes to it by a descriptor or a deadline.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +14,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/mpirun/daemon.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job.h"
+#include "tools/mpirun/links.h"
+#include "tools/mpirun/listen.h"
 #include "tools/mpirun/options.h"
 #include "tools/mpirun/pmix_host.h"
-#include "tools/mpirun/program.h"
 #include "tools/mpirun/signals.h"
 
 /* Descriptors 0 to 2 must be something, or a pipe of ours would get one of these numbers. */
@@ -50,6 +52,10 @@ static void signal_ends(job *job, int sig)
         return;
     }
     job->told = sig;
+    if (job->phase == JOB_LAUNCHES) { /* there is nobody yet to forward it to */
+        job_end(job, 128 + sig);
+        return;
+    }
     if (job->told_count++ || job->phase != JOB_RUNS) {
         if (!job->code)
             job->code = 128 + sig;
@@ -87,52 +93,53 @@ static void abort_take(job *job)
 
     if (!pmix_host_aborted(job->node.pmix, &rank, &code, text))
         return;
-    if (job->phase == JOB_RUNS)
-        complain(code, "rank %d on host %s called PMIx_Abort with exit code %d%s%s; the other ranks are ended", rank, job->host,
-                 code, *text ? ": " : "", text);
-    job_end(job, code & 0xff || !code ? code & 0xff : 1);
+    job_aborted(job, (uint32_t)rank, code, text);
 }
 
 /* Until nothing of the job is left. */
 static void job_watch(job *job, int signals)
 {
-    struct pollfd *set = calloc(io_most(job->io) + 2, sizeof(*set));
+    struct pollfd *set = calloc(io_most(job->io) + 3 + (job->links ? links_most(job->links) : 0), sizeof(*set));
 
     if (!set) {
         complain(1, "out of memory");
         job_end(job, 1);
         return;
     }
-    job_reap(job);
     for (;;) {
+        if (job->phase == JOB_LAUNCHES)
+            job_start(job);
+        job_reap(job);
         uint64_t next = job_deadlines(job), now = weft_clock_ns();
         if (job_is_over(job))
             break;
         uint32_t count = io_wishes(job->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
         set[count + 1] = (struct pollfd){.fd = job->node.pmix ? pmix_host_fd(job->node.pmix) : -1, .events = POLLIN};
+        set[count + 2] = (struct pollfd){.fd = job->node.count ? job->node.cards.bell : -1, .events = POLLIN};
+        uint32_t far = job->links ? links_wishes(job->links, set + count + 3) : 0;
         uint64_t wait_ms = next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = poll(set, count + 2, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
+        int ready = poll(set, count + 3 + far, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
         if (ready > 0)
             io_turn(job->io, set, count);
         for (int sig; (sig = signals_next());)
             signal_take(job, sig);
         if (job->node.pmix)
             abort_take(job);
-        if (job->phase == JOB_DRAINS)
-            job_reap(job); /* orphans of ranks that end now */
+        if (job->links) {
+            links_turn(job->links, set + count + 3, ready > 0 ? far : 0);
+            cards_turn(&job->node.cards);
+        }
     }
     free(set);
 }
 
-static int job_run(const options *opts, int signals)
+static int job_run(options *opts, int signals)
 {
     job job = {0};
-    int rc = io_open(opts, &job.io);
+    int rc = job_open(&job, opts);
 
-    if (!rc)
-        rc = job_open(&job, opts);
-    if (!rc && pmix_is_wanted(opts)) {
+    if (!rc && !job.links && pmix_is_wanted(opts)) {
         rc = pmix_host_open(opts, job.name, job.host, &job.guard, &job.node.pmix);
         if (rc && opts->pmix == PMIX_MODE_AUTO)
             rc = 0; /* said; most programs need none */
@@ -141,9 +148,7 @@ static int job_run(const options *opts, int signals)
         if (opts->is_bind_reported)
             for (uint32_t i = 0; i < job.node.count; i++)
                 bind_report(&job.node.binding, i, job.node.ranks[i].rank, job.host);
-        rc = job_start(&job);
-        if (rc)
-            job_end(&job, rc);
+        job_start(&job);
         job_watch(&job, signals);
     } else {
         job.code = rc;
@@ -156,16 +161,14 @@ int main(int argc, char **argv)
     options opts;
 
     descriptors_fill();
+    if (argc == 2 && !strcmp(argv[1], DAEMON_WORD))
+        return daemon_main();
     int rc = options_parse(argc, argv, &opts);
     if (rc || !opts.apps)
         return rc;
-    for (uint32_t i = 0; i < opts.app_count && !rc; i++)
-        rc = program_find(&opts.apps[i]);
-    if (!rc) {
-        int signals = signals_open();
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
-        rc = signals < 0 ? complain(1, "no descriptors left: %s", strerror(errno)) : job_run(&opts, signals);
-    }
+    int signals = signals_open();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    rc = signals < 0 ? complain(1, "no descriptors left: %s", strerror(errno)) : job_run(&opts, signals);
     options_free(&opts);
     return rc;
 }

@@ -25,6 +25,7 @@
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/pmix_host.h"
 #include "tools/mpirun/preload.h"
+#include "tools/mpirun/program.h"
 #include "tools/mpirun/signals.h"
 
 #define INHERITED_FD 100 /* high: scripts use the low ones by number */
@@ -44,7 +45,7 @@ static int segment_open(node *self)
                           .universe = self->opts->ranks,
                           .is_bound = self->binding.masks && self->binding.is_disjoint};
 
-    int rc = weft_segment_make(self->count, weft_word_hash(self->name), 0, &self->segment);
+    int rc = weft_segment_make_with(self->count, cards_bytes(self->map), weft_word_hash(self->name), 0, &self->segment);
     if (rc)
         return complain(1, "%s", weft_fail_text(rc));
     int fd = fcntl(self->segment.fd, F_DUPFD_CLOEXEC, INHERITED_FD);
@@ -57,21 +58,46 @@ static int segment_open(node *self)
     snprintf(word.host, sizeof(word.host), "%s", self->host);
     self->segment.head->cpus_shared = word.is_crowded;
     memcpy((char *)self->segment.head + WEFT_WORD_JOB_AT, &word, sizeof(word));
-    return 0;
+    return cards_open(&self->cards, self, self->map, self->index, &self->cards_up);
 }
 
-int node_open(node *self, const uint32_t *ranks, uint32_t count)
+/* Only what ranks of this node run must be there. */
+static int programs_find(const node *self, options *opts)
 {
+    int rc = 0;
+
+    for (uint32_t a = 0, i = 0; a < opts->app_count && !rc; a++) {
+        uint32_t end = opts->apps[a].first + opts->apps[a].count;
+        bool is_here = i < self->count && self->ranks[i].rank < end;
+        while (i < self->count && self->ranks[i].rank < end)
+            i++;
+        if (is_here)
+            rc = program_find(&opts->apps[a]);
+        if (!rc && opts->apps[a].is_foreign && self->map->node_count > 1)
+            rc = complain(2, "%s is linked with another MPI or with PMIx: for those a job must stand on one host yet", opts->apps[a].path);
+    }
+    return rc;
+}
+
+int node_open(node *self, options *opts)
+{
+    uint32_t count = self->map->nodes[self->index].count, *ranks = map_ranks(self->map, self->index);
+
+    self->opts = opts;
     self->count = count;
+    self->cards.bell = -1;
     self->segment.fd = self->errors[0] = self->errors[1] = -1;
     snprintf(self->mark, sizeof(self->mark), ":%s", self->name);
     self->ranks = calloc(count, sizeof(*self->ranks));
-    if (!self->ranks || pipe2(self->errors, O_CLOEXEC))
+    for (uint32_t i = 0; i < count && ranks && self->ranks; i++)
+        self->ranks[i].rank = ranks[i];
+    free(ranks);
+    if (!ranks || !self->ranks || pipe2(self->errors, O_CLOEXEC))
         return complain(1, "out of memory or descriptors: %s", strerror(errno));
     fcntl(self->errors[0], F_SETFL, O_NONBLOCK);
-    for (uint32_t i = 0; i < count; i++)
-        self->ranks[i].rank = ranks[i];
-    int rc = bind_make(self->opts, count, &self->binding);
+    int rc = programs_find(self, opts);
+    if (!rc)
+        rc = bind_make(self->opts, count, &self->binding);
     return rc ? rc : segment_open(self);
 }
 
@@ -125,7 +151,7 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     char text[512];
     pid_t parent = getpid();
 
-    snprintf(text, sizeof(text), "%s=%d:%d:%u:%u:%ld%s", WEFT_WORD_NAME, WEFT_WORD_VERSION, self->segment.fd, rank,
+    snprintf(text, sizeof(text), "%s=%d:%d:%u:%u:%u:%ld%s", WEFT_WORD_NAME, WEFT_WORD_VERSION, self->segment.fd, rank, index,
              (uint32_t)(part - self->opts->apps), (long)parent, self->mark);
     int rc = env_set(env, text);
     snprintf(text, sizeof(text), "WEFT_BOOT_RANK=%u", rank);
@@ -243,6 +269,7 @@ static void rank_ended(node *self, uint32_t index)
             weft_segment_wake(weft_segment_rank(&self->segment, i));
     rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};
     end.is_refused = refusals_tell(self);
+    cards_turn(&self->cards); /* whoever waits for its card waits in vain */
     self->up.ended(self->up.owner, &end);
 }
 
@@ -285,7 +312,7 @@ uint64_t node_deadlines(node *self)
 {
     uint64_t now = weft_clock_ns();
 
-    if (!self->is_draining)
+    if (!self->is_draining || !self->count)
         return 0;
     if (now >= self->deadline_ns) {
         if (!groups_are_empty(self)) {
@@ -306,6 +333,7 @@ void node_close(node *self, bool has_failed)
         pmix_host_close(self->pmix);
     if (has_failed && self->started)
         marked_kill(self->mark); /* what left its process group must not outlive a failed job */
+    cards_close(&self->cards);
     bind_free(&self->binding);
     weft_segment_close(&self->segment);
     for (int i = 0; i < 2; i++)

@@ -13,6 +13,7 @@
 
 #include "mem/segment.h"
 #include "tools/mpirun/bind.h"
+#include "tools/mpirun/cards.h"
 #include "tools/mpirun/environ.h"
 #include "tools/mpirun/guard.h"
 #include "tools/mpirun/options.h"
@@ -50,6 +51,9 @@ typedef struct node {
     const char *name, *host; /* of the job, and ours; they stay the owner's */
     char mark[270];          /* "WEFT_BOOT=...:<job>" ends so in every rank's environment */
     node_owner up;
+    cards_up cards_up;
+    const map *map;        /* of the job, and which of its nodes we are */
+    uint32_t index;
     weft_segment segment;
     node_rank *ranks;      /* [count] by local index, in the order of their ranks */
     uint32_t count, started, live;
@@ -60,12 +64,13 @@ typedef struct node {
     guard *guard;          /* the owner's */
     struct io *io;         /* the owner's */
     binding binding;
+    cards cards;
     struct pmix_host *pmix; /* NULL: none */
 } node;
 
-/* Makes the segment and decides who is bound to what. `ranks` (copied) rise. opts, name, host, up, guard and io are set. 0 or an
- * exit code, said by complain. */
-int node_open(node *self, const uint32_t *ranks, uint32_t count);
+/* Finds the programs, makes the segment and decides who is bound to what. opts, name, host, up, cards_up, map, index, guard and io are
+ * set. 0 or an exit code, said by complain. */
+int node_open(node *self, options *opts);
 /* Starts all ranks. 0 or an exit code; ranks that were started until then are the caller's to end. */
 int node_start(node *self);
 /* Takes in the end of a process that waitpid told. False: it is none of ours (an orphan of a rank, or somebody else's child). */

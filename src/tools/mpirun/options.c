@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/macros.h"
@@ -17,7 +18,7 @@
 enum opt_id {
     OPT_COUNT, OPT_ENV, OPT_X, OPT_GENV, OPT_ENVLIST, OPT_GENVLIST, OPT_ENVNONE, OPT_GENVNONE, OPT_GENVALL, OPT_WDIR, OPT_TAG,
     OPT_OUTPUT, OPT_STDIN, OPT_TIMEOUT, OPT_BIND, OPT_MAP, OPT_REPORT, OPT_NOTHING, OPT_PER_NODE, OPT_PMIX, OPT_HELP, OPT_VERSION,
-    OPT_HOST, OPT_HOSTFILE, OPT_VERBOSE
+    OPT_HOST, OPT_HOSTFILE, OPT_RANKFILE, OPT_AGENT, OPT_VERBOSE
 };
 
 /* Names without their dashes: -np and --np are the same. */
@@ -38,9 +39,12 @@ static const struct opt_row {
     {"ppn", OPT_PER_NODE, 1}, {"N", OPT_PER_NODE, 1}, {"npernode", OPT_PER_NODE, 1},
     {"hostfile", OPT_HOSTFILE, 1}, {"machinefile", OPT_HOSTFILE, 1}, {"f", OPT_HOSTFILE, 1},
     {"host", OPT_HOST, 1}, {"H", OPT_HOST, 1}, {"hosts", OPT_HOST, 1},
+    {"rankfile", OPT_RANKFILE, 1}, {"rf", OPT_RANKFILE, 1}, {"launch-agent", OPT_AGENT, 1}, {"launcher-exec", OPT_AGENT, 1},
     {"pmix", OPT_PMIX, 1}, {"verbose", OPT_VERBOSE, 0}, {"v", OPT_VERBOSE, 0},
     {"help", OPT_HELP, 0}, {"h", OPT_HELP, 0}, {"version", OPT_VERSION, 0}, {"V", OPT_VERSION, 0},
 };
+
+void (*complain_to)(const char *text);
 
 int complain(int code, const char *format, ...)
 {
@@ -50,6 +54,10 @@ int complain(int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text + 8, sizeof(text) - 9, format, args);
     va_end(args);
+    if (complain_to) {
+        complain_to(text + 8);
+        return code;
+    }
     size_t length = strlen(text);
     text[length++] = '\n';
     for (size_t done = 0; done < length;) {
@@ -140,8 +148,8 @@ static int count_read(const char *option, const char *text, uint32_t *count)
         return complain(2, "%s wants a number of ranks, not '%s'", option, text);
     if (value < 1)
         return complain(2, "%s %ld: at least one rank must be started", option, value);
-    if (value > 4096)
-        return complain(2, "%s %ld: at most 4096 ranks run on one machine", option, value);
+    if (value > RANKS_MOST)
+        return complain(2, "%s %ld: at most %d ranks are one job", option, value, RANKS_MOST);
     *count = (uint32_t)value;
     return 0;
 }
@@ -157,21 +165,6 @@ static int seconds_read(const char *option, const char *text, double *seconds)
     return 0;
 }
 
-static int hosts_check(const char *option, const char *list)
-{
-    char host[256] = "", *copy = strdup(list), *save = NULL;
-    int rc = 0;
-
-    gethostname(host, sizeof(host) - 1);
-    for (char *name = strtok_r(copy, ",", &save); name && !rc; name = strtok_r(NULL, ",", &save)) {
-        name[strcspn(name, ":")] = '\0';
-        if (strcmp(name, "localhost") && strcmp(name, host) && strcmp(name, "127.0.0.1"))
-            rc = complain(2, "%s names the host '%s': this mpirun starts ranks on this machine (%s) only", option, name, host);
-    }
-    free(copy);
-    return rc;
-}
-
 static int stdin_read(const char *text, int *to)
 {
     char *end;
@@ -181,7 +174,7 @@ static int stdin_read(const char *text, int *to)
         return 0;
     }
     long rank = strtol(text, &end, 10);
-    if (end == text || *end || rank < 0 || rank > 4095)
+    if (end == text || *end || rank < 0 || rank >= RANKS_MOST)
         return complain(2, "--stdin wants a rank or 'none', not '%s'", text);
     *to = (int)rank;
     return 0;
@@ -207,7 +200,19 @@ static int placement_read(enum opt_id id, const char *arg, const char *value, op
     if (rc)
         return rc;
     *(id == OPT_BIND ? &opts->bind : &opts->map) = (enum bind_unit)unit;
+    if (id == OPT_MAP)
+        opts->is_by_node = !strcmp(word, "node");
     return 0;
+}
+
+/* "ppr:2:node": as -N 2. */
+static int ppr_read(const char *arg, const char *value, app *part)
+{
+    char count[16] = "", unit[16] = "";
+
+    if (sscanf(value + 4, "%15[^:]:%15[^:]", count, unit) != 2 || strcasecmp(unit, "node"))
+        return complain(2, "%s %s: this is written as ppr:RANKS:node", arg, value);
+    return count_read(arg, count, &part->per_node);
 }
 
 static int environment_read(enum opt_id id, char **values, options *opts, app *part)
@@ -267,7 +272,7 @@ static int option_take(enum opt_id id, const char *arg, char **values, options *
         return seconds_read(arg, values[0], &opts->timeout_s);
     case OPT_BIND:
     case OPT_MAP:
-        return placement_read(id, arg, values[0], opts);
+        return id == OPT_MAP && !strncasecmp(values[0], "ppr:", 4) ? ppr_read(arg, values[0], part) : placement_read(id, arg, values[0], opts);
     case OPT_REPORT:
         opts->is_bind_reported = true;
         return 0;
@@ -275,14 +280,22 @@ static int option_take(enum opt_id id, const char *arg, char **values, options *
         opts->is_verbose = true;
         return 0;
     case OPT_HOST:
-        return hosts_check(arg, values[0]);
+        opts->has_hosts = true;
+        return hosts_add(&opts->hosts, arg, values[0]);
     case OPT_PMIX:
         rc = word_choose(arg, values[0], pmix_words, pmix_values, &mode);
         if (!rc)
             opts->pmix = (enum pmix_mode)mode;
         return rc;
     case OPT_HOSTFILE:
-        return complain(2, "%s %s: hosts are not read yet, this mpirun starts ranks on this machine only", arg, values[0]);
+        opts->has_hosts = true;
+        return hosts_read(&opts->hosts, arg, values[0]);
+    case OPT_RANKFILE:
+        opts->rankfile = values[0];
+        return 0;
+    case OPT_AGENT:
+        opts->agent = values[0];
+        return 0;
     case OPT_PER_NODE:
         return count_read(arg, values[0], &part->per_node);
     case OPT_NOTHING:
@@ -334,7 +347,7 @@ static int app_read(int argc, char **argv, int *at, options *opts)
         return complain(1, "out of memory");
     opts->apps = more;
     app *part = &more[opts->app_count++];
-    *part = (app){.count = 1, .first = opts->ranks};
+    *part = (app){.count = 1};
     while (*at < argc && argv[*at][0] == '-' && argv[*at][1]) {
         if (!strcmp(argv[*at], "--")) {
             ++*at;
@@ -344,17 +357,12 @@ static int app_read(int argc, char **argv, int *at, options *opts)
         if (rc)
             return rc;
     }
-    if (part->per_node && !part->is_counted) /* there is one node */
-        part->count = part->per_node;
     if (*at == argc || !strcmp(argv[*at], ":"))
         return complain(2, "no program to start is named%s (usage: mpirun -n RANKS PROGRAM [ARGUMENTS])",
                         opts->app_count > 1 || *at < argc ? " in one of the parts between ':'" : "");
     part->argv = argv + *at;
     while (*at < argc && strcmp(argv[*at], ":"))
         ++*at;
-    opts->ranks += part->count;
-    if (opts->ranks > 4096)
-        return complain(2, "%u ranks: at most 4096 run on one machine", opts->ranks);
     return 0;
 }
 
@@ -363,7 +371,7 @@ int options_parse(int argc, char **argv, options *opts)
     const char *limit = getenv("MPIEXEC_TIMEOUT");
     int at = 1, rc;
 
-    *opts = (options){.stdin_to = 0};
+    *opts = (options){.agent = getenv("WEFT_LAUNCH_AGENT")};
     if (limit && *limit && (rc = seconds_read("MPIEXEC_TIMEOUT", limit, &opts->timeout_s)))
         return rc;
     do {
@@ -376,11 +384,7 @@ int options_parse(int argc, char **argv, options *opts)
             break;
         argv[at++] = NULL; /* the ':' ends the part's argv */
     } while (1);
-    if (opts->stdin_to >= (int)opts->ranks) {
-        rc = complain(2, "--stdin %d: there are ranks 0 to %u only", opts->stdin_to, opts->ranks - 1);
-        options_free(opts);
-    }
-    return rc;
+    return 0;
 }
 
 static void edits_free(env_edit *edits, uint32_t count)
@@ -397,6 +401,7 @@ void options_free(options *opts)
         free(opts->apps[i].path);
     }
     edits_free(opts->edits, opts->edit_count);
+    hosts_free(&opts->hosts);
     free(opts->apps);
     *opts = (options){0};
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/mpirun/hosts.h"
+
 enum bind_unit { BIND_AUTO, BIND_NONE, BIND_HWTHREAD, BIND_CORE, BIND_NUMA, BIND_SOCKET };
 enum pmix_mode { PMIX_MODE_AUTO, PMIX_MODE_ALWAYS, PMIX_MODE_NEVER };
 enum stdin_to { STDIN_NONE = -1 }; /* else a rank */
@@ -20,7 +22,7 @@ typedef struct env_edit {
 /* One program of the job: what stands between two ':'. */
 typedef struct app {
     uint32_t count, first; /* its ranks are first .. first + count - 1 */
-    uint32_t per_node;     /* -N: on each machine; 0 = not said */
+    uint32_t per_node;     /* -N: on each host in turn; 0 = not said */
     bool is_counted;       /* -n was given */
     char **argv;           /* points into main's argv, NULL-terminated */
     const char *wdir;      /* NULL: ours */
@@ -30,13 +32,14 @@ typedef struct app {
     bool env_none;
     char *path;            /* the program as found; see program.c */
     bool is_ours;          /* linked with libmpi_abi */
+    bool is_foreign;       /* linked with another MPI, or with PMIx itself */
     bool has_asan;         /* needs libasan, which must be the first library of all */
 } app;
 
 typedef struct options {
     app *apps;
     uint32_t app_count;
-    uint32_t ranks;        /* of all apps */
+    uint32_t ranks;        /* of all apps; map.c counts them */
     env_edit *edits;       /* for every app */
     uint32_t edit_count;
     const char *env_list;
@@ -48,14 +51,23 @@ typedef struct options {
     enum bind_unit bind;
     enum bind_unit map;    /* BIND_AUTO: next to each other */
     enum pmix_mode pmix;
+    host_list hosts;       /* who may take ranks; without has_hosts this machine */
+    bool has_hosts;
+    bool is_by_node;       /* ranks go to the hosts in turn */
+    const char *rankfile, *agent; /* NULL: none; ssh */
 } options;
 
 /* 0, or the exit code to end with (help and version: 0 with apps == NULL). Says what is wrong on stderr. */
 int options_parse(int argc, char **argv, options *opts);
 void options_free(options *opts);
 
-/* One line "mpirun: ..." on stderr, by one write. Gives `code` back. */
+/* One line "mpirun: ..." on stderr, by one write, or to complain_to. Gives `code` back. */
 int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* NULL, or who takes the texts instead (a daemon's head). */
+extern void (*complain_to)(const char *text);
+
+#define RANKS_MOST 65536 /* of a job */
 
 extern const char help_text[];
 

@@ -80,11 +80,11 @@ static uint64_t file_offset(const Elf64_Phdr *parts, int count, uint64_t address
 
 /* Whether the ELF image needs a library whose name begins with libmpi_abi.so, and none of PMIx's. Every offset is checked: this
  * is a file that anybody may have written. */
-static bool image_is_ours(const unsigned char *image, uint64_t bytes, bool *has_asan)
+static bool image_is_ours(const unsigned char *image, uint64_t bytes, app *part)
 {
     const Elf64_Ehdr *head = (const void *)image;
     uint64_t strings = UINT64_MAX;
-    bool has_ours = false, has_pmix = false;
+    bool has_ours = false, has_pmix = false, has_other = false;
 
     if (bytes < sizeof(*head) || memcmp(image, ELFMAG, SELFMAG) || image[EI_CLASS] != ELFCLASS64 ||
         head->e_phentsize != sizeof(Elf64_Phdr) || head->e_phoff > bytes || head->e_phoff % 8 ||
@@ -106,14 +106,16 @@ static bool image_is_ours(const unsigned char *image, uint64_t bytes, bool *has_
             const char *name = (const char *)image + strings + rows[r].d_un.d_val;
             size_t room = bytes - strings - rows[r].d_un.d_val;
             has_ours |= room > 13 && !strncmp(name, "libmpi_abi.so", 13);
-            *has_asan |= room > 10 && !strncmp(name, "libasan.so", 10);
+            part->has_asan |= room > 10 && !strncmp(name, "libasan.so", 10);
             has_pmix |= room > 10 && !strncmp(name, "libpmix.so", 10);
+            has_other |= room > 11 && (!strncmp(name, "libmpi.so", 9) || !strncmp(name, "libmpich.so", 11));
         }
     }
+    part->is_foreign = has_pmix || (has_other && !has_ours);
     return has_ours && !has_pmix;
 }
 
-static bool file_is_ours(int wdir, const char *path, bool *has_asan)
+static bool file_is_ours(int wdir, const char *path, app *part)
 {
     struct stat stat;
     bool is_ours = false;
@@ -124,7 +126,7 @@ static bool file_is_ours(int wdir, const char *path, bool *has_asan)
     if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > 0) {
         void *image = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (image != MAP_FAILED) {
-            is_ours = image_is_ours(image, (uint64_t)stat.st_size, has_asan);
+            is_ours = image_is_ours(image, (uint64_t)stat.st_size, part);
             munmap(image, (size_t)stat.st_size);
         }
     }
@@ -170,7 +172,7 @@ int program_find(app *part)
         error = path_search(wdir, name, &part->path);
     }
     if (!error)
-        part->is_ours = file_is_ours(wdir, part->path, &part->has_asan);
+        part->is_ours = file_is_ours(wdir, part->path, part);
     if (wdir != AT_FDCWD)
         close(wdir);
     return error ? program_refuse(name, error) : 0;

@@ -5,18 +5,30 @@ mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS) \
 mpirun_LDADD = libweft.la $(HWLOC_LIBS)
 mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/bind.c src/tools/mpirun/bind.h \
+	src/tools/mpirun/agent.c src/tools/mpirun/agent.h \
+	src/tools/mpirun/buffer.c src/tools/mpirun/buffer.h \
+	src/tools/mpirun/cards.c src/tools/mpirun/cards.h \
+	src/tools/mpirun/daemon.c src/tools/mpirun/daemon.h \
+	src/tools/mpirun/describe.c src/tools/mpirun/describe.h \
+	src/tools/mpirun/door.c src/tools/mpirun/door.h \
 	src/tools/mpirun/environ.c src/tools/mpirun/environ.h \
 	src/tools/mpirun/guard.c src/tools/mpirun/guard.h \
 	src/tools/mpirun/help.c \
+	src/tools/mpirun/hosts.c src/tools/mpirun/hosts.h \
 	src/tools/mpirun/io.c src/tools/mpirun/io.h \
 	src/tools/mpirun/job.c src/tools/mpirun/job.h \
+	src/tools/mpirun/links.c src/tools/mpirun/links.h \
+	src/tools/mpirun/listen.c src/tools/mpirun/listen.h \
+	src/tools/mpirun/map.c src/tools/mpirun/map.h \
 	src/tools/mpirun/node.c src/tools/mpirun/node.h \
 	src/tools/mpirun/options.c src/tools/mpirun/options.h \
 	src/tools/mpirun/pmix_host.h \
 	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/house.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
 	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
-	src/tools/mpirun/waits.c src/tools/mpirun/waits.h
+	src/tools/mpirun/trade.c src/tools/mpirun/trade.h \
+	src/tools/mpirun/waits.c src/tools/mpirun/waits.h \
+	src/tools/mpirun/wire.c src/tools/mpirun/wire.h
 if WITH_PMIX
 mpirun_SOURCES += src/tools/mpirun/pmix_host.c
 else

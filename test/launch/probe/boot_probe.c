@@ -3,7 +3,8 @@
  * boot_probe: asks weft_boot_start who it is and prints the answer; the tests of test/launch run it under every launcher there
  * is. Each rank writes its number into every neighbour's page and reads its own: the segment is one, or the probe fails.
  *   boot_probe [MODE]    die: end without finish; abort: by the boot's abort; sleep: wait to be killed; late: come 5 s late on
- * rank 1; child: run ourselves once more, as a rank's child
+ * rank 1; child: run ourselves once more, as a rank's child; cards: all tell a card and ask for everybody's; lazy: only rank 0 asks,
+ * for the last one's; mute: rank 0 asks for that of the last, which ends without telling
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "launch/boot.h"
+#include "launch/far.h"
 
 static void nap_ms(long ms)
 {
@@ -36,6 +38,71 @@ static int neighbours_meet(weft_boot *boot)
     return 1;
 }
 
+static void card_fill(uint32_t rank, unsigned char *card, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        card[i] = (unsigned char)(rank * 31 + i * 7);
+}
+
+/* Asks for a card twice: from the launcher, and as it was kept. */
+static int card_check(weft_boot *boot, uint32_t rank)
+{
+    unsigned char want[300], got[400];
+
+    card_fill(rank, want, sizeof(want));
+    for (int turn = 0; turn < 2; turn++) {
+        size_t bytes = sizeof(got);
+        int rc = boot->ops->get(boot, rank, "probe.card", got, &bytes);
+        if (rc || bytes != sizeof(want) || memcmp(got, want, sizeof(want))) {
+            printf("rank %u: the card of rank %u: %s\n", boot->rank, rank, rc ? weft_fail_text(rc) : "other bytes");
+            return 7;
+        }
+    }
+    return 0;
+}
+
+/* How many cards of other nodes stand in our node's segment, and are as asked. */
+static int fetched_count(weft_boot *boot)
+{
+    const weft_segment_head *head = boot->segment.head;
+    int count = 0;
+    void *view;
+
+    if (!head->extra_bytes || weft_segment_view(&boot->segment, head->extra, head->extra_bytes, &view))
+        return 0;
+    for (uint32_t r = 0; r < boot->size; r++)
+        count += atomic_load(weft_far_state(view, r)) != WEFT_FAR_NONE;
+    weft_segment_drop(view, head->extra_bytes);
+    return count;
+}
+
+static int cards_meet(weft_boot *boot, const char *mode)
+{
+    unsigned char card[300];
+    bool is_mute = !strcmp(mode, "mute");
+    int rc = 0;
+
+    card_fill(boot->rank, card, sizeof(card));
+    if (is_mute && boot->rank == boot->size - 1)
+        return 0;
+    if (boot->ops->put(boot, "probe.card", card, sizeof(card)) || boot->ops->commit(boot))
+        return 8;
+    if (is_mute && boot->rank == 0) {
+        size_t bytes = sizeof(card);
+        rc = boot->ops->get(boot, boot->size - 1, "probe.card", card, &bytes);
+        printf("mute: %s\n", rc ? weft_fail_text(rc) : "it has told");
+    }
+    if (is_mute)
+        return 0;
+    for (uint32_t r = 0; r < boot->size && !rc; r++)
+        if (!strcmp(mode, "cards") || (boot->rank == 0 && r == boot->size - 1))
+            rc = card_check(boot, r);
+    for (int turn = 0; turn < 3 && !rc; turn++)
+        rc = boot->ops->fence(boot);
+    printf("rank %u: %d cards from elsewhere\n", boot->rank, fetched_count(boot));
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -54,6 +121,11 @@ int main(int argc, char **argv)
     fflush(stdout);
     if (boot->has_segment && neighbours_meet(boot))
         return 4;
+    if (!strcmp(mode, "cards") || !strcmp(mode, "lazy") || !strcmp(mode, "mute")) {
+        rc = cards_meet(boot, mode);
+        boot->ops->finish(boot);
+        return rc ? 9 : 0;
+    }
     if (!strcmp(mode, "die") && boot->rank == 0)
         return 0;
     if (!strcmp(mode, "abort")) {

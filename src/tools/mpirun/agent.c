@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * agent: see agent.h. It leads a process group of its own: a Ctrl-C at the terminal is ours to pass on, and a ProxyCommand goes with it.
+ */
+#include "tools/mpirun/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "tools/mpirun/signals.h"
+
+#define WORDS_MOST 64
+
+static void child_run(char **argv, int in, int out, pid_t parent)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    signals_child();
+    execvp(argv[0], argv);
+    const char *why = strerror(errno);
+    if (write(2, argv[0], strlen(argv[0])) < 0 || write(2, ": ", 2) < 0 || write(2, why, strlen(why)) < 0) {
+    }
+    _exit(127);
+}
+
+/* The words, parted at blanks; `copy` holds them. */
+static int words_part(char *copy, char **argv)
+{
+    char *save = NULL;
+    int count = 0;
+
+    for (char *word = strtok_r(copy, " \t", &save); word && count < WORDS_MOST; word = strtok_r(NULL, " \t", &save))
+        argv[count++] = word;
+    return count;
+}
+
+int agent_start(agent *self, const char *words, const char *host, const char *command, const char *line, guard *guard)
+{
+    char *argv[WORDS_MOST + 3] = {0}, *copy = strdup(words);
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, count = copy ? words_part(copy, argv) : 0, rc = -1;
+    pid_t parent = getpid();
+
+    *self = (agent){.out = -1};
+    argv[count] = (char *)host;
+    argv[count + 1] = (char *)command;
+    if (!count || pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
+        goto undo;
+    signals_hold();
+    pid_t pid = fork();
+    if (pid == 0)
+        child_run(argv, in[0], out[1], parent);
+    signals_release();
+    if (pid < 0)
+        goto undo;
+    setpgid(pid, pid);
+    self->pid = pid;
+    guard_tell_group(guard, pid);
+    self->out = out[0];
+    out[0] = -1;
+    fcntl(self->out, F_SETFL, O_NONBLOCK);
+    fcntl(in[1], F_SETFL, O_NONBLOCK);
+    if (write(in[1], line, strlen(line)) < 0) { /* fits a pipe; an agent that is gone already shows by its end */
+    }
+    rc = 0;
+undo:
+    free(copy);
+    for (int i = 0; i < 2; i++) {
+        if (in[i] >= 0)
+            close(in[i]);
+        if (out[i] >= 0)
+            close(out[i]);
+    }
+    return rc;
+}
+
+void agent_read(agent *self)
+{
+    char bytes[512];
+    ssize_t n;
+
+    while (self->out >= 0 && (n = read(self->out, bytes, sizeof(bytes))) != 0) {
+        if (n < 0 && errno != EINTR)
+            return;
+        for (ssize_t i = 0; i < n; i++) {
+            if (self->said_bytes == sizeof(self->said) - 1)
+                memmove(self->said, self->said + 1, --self->said_bytes);
+            self->said[self->said_bytes++] = bytes[i];
+        }
+    }
+    agent_close(self);
+}
+
+void agent_ended(agent *self, guard *guard)
+{
+    agent_read(self);
+    kill(-self->pid, SIGTERM); /* a ProxyCommand that is left */
+    guard_tell_empty(guard, self->pid);
+    self->pid = 0;
+}
+
+void agent_kill(const agent *self, int sig)
+{
+    if (self->pid)
+        kill(-self->pid, sig);
+}
+
+void agent_close(agent *self)
+{
+    if (self->out >= 0)
+        close(self->out);
+    self->out = -1;
+}
+
+const char *agent_words(agent *self)
+{
+    while (self->said_bytes && strchr(" \r\n", self->said[self->said_bytes - 1]))
+        self->said_bytes--;
+    self->said[self->said_bytes] = '\0';
+    for (char *c = self->said; *c; c++)
+        *c = *c == '\n' ? '|' : (unsigned char)*c < ' ' ? ' ' : *c;
+    return self->said;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * buffer: bytes that wait: added at the end, dropped at the start. All-zero is an empty one.
+ */
+#ifndef WEFT_MPIRUN_BUFFER_H
+#define WEFT_MPIRUN_BUFFER_H
+
+#include <stddef.h>
+
+typedef struct buffer {
+    char *bytes;
+    size_t start, used, room;
+} buffer;
+
+/* 0 or -1: no memory, and nothing was added. */
+int buffer_add(buffer *self, const void *bytes, size_t count);
+void buffer_drop(buffer *self, size_t count);
+void buffer_free(buffer *self);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cards: a node's share in what ranks of different nodes tell each other before they can talk: address cards, fetched when the first
+ * rank of a node asks for one and then kept in the node's segment, and fences. Used by mpirun for its own node and by daemons.
+ */
+#ifndef WEFT_MPIRUN_CARDS_H
+#define WEFT_MPIRUN_CARDS_H
+
+#include "launch/far.h"
+#include "tools/mpirun/map.h"
+
+struct node;
+
+/* Whom they tell. */
+typedef struct cards_up {
+    void (*want)(void *owner, uint32_t rank);                                              /* some rank here asks for it */
+    void (*card)(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes); /* a rank of ours: what it told */
+    void (*fence)(void *owner, uint64_t number);                                           /* all ranks here have come to it */
+    void *owner;
+} cards_up;
+
+typedef struct cards {
+    const struct node *node;
+    const map *map;
+    cards_up up;
+    weft_far_head *far;   /* NULL: the job has one node */
+    int bell;             /* readable when a rank wants something; -1: none */
+    unsigned char *owed;  /* [local ranks]: somebody elsewhere waits for its card */
+    uint32_t owed_count;
+    uint64_t fences;      /* that our ranks have come to */
+} cards;
+
+/* The segment's extra part that a job of this map needs. */
+uint64_t cards_bytes(const map *map);
+/* Writes it; node->segment is there. 0 or an exit code, said. */
+int cards_open(cards *self, const struct node *node, const map *map, uint32_t index, const cards_up *up);
+/* Takes in what ranks asked for and told; call it when the bell is readable, when a rank has ended, and once a second. */
+void cards_turn(cards *self);
+/* Somebody elsewhere asks for the card of a rank of ours. */
+void cards_owe(cards *self, uint32_t rank);
+/* A card has come. */
+void cards_fill(cards *self, uint32_t rank, uint32_t state, const void *told, size_t bytes);
+/* All nodes have come to a fence. */
+void cards_fenced(cards *self, uint64_t number);
+void cards_close(cards *self);
+
+#endif

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * daemon: see daemon.h. It lives as long as its head: when the connection ends, or the head's machine answers no more, it ends its ranks
+ * and itself; its guardian does the same when it is killed.
+ */
+#include "tools/mpirun/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tools/mpirun/describe.h"
+#include "tools/mpirun/io.h"
+#include "tools/mpirun/listen.h"
+#include "tools/mpirun/node.h"
+#include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/signals.h"
+#include "tools/mpirun/waits.h"
+#include "tools/mpirun/wire.h"
+
+/* Output on its way that the head has not passed on. It fits the buffers of the head's socket (listen.c): a head that is stopped
+ * leaves nothing unacknowledged, or TCP_USER_TIMEOUT would take it for lost. */
+#define WINDOW ((size_t)128 << 10)
+#define LINE_S 60                /* for the line with the secret */
+
+typedef struct daemon_state {
+    wire wire;
+    description job;
+    guard guard;
+    node node;
+    io *io;
+    char host[256];
+    size_t lent;     /* output that the head has not passed on */
+    size_t fed;      /* input that came and has not been reported as taken */
+    bool is_prepared, is_failed, is_told_closed;
+} daemon_state;
+
+static daemon_state *daemon_now; /* complain_to gets no pointer */
+
+static void say(const char *text)
+{
+    pack body = {0};
+
+    pack_text(&body, text);
+    pack_send(&body, &daemon_now->wire, WIRE_SAY);
+}
+
+static void rank_ended(void *owner, const rank_end *end)
+{
+    daemon_state *self = owner;
+    pack body = {0};
+
+    pack_u32(&body, end->rank);
+    pack_u32(&body, (uint32_t)end->raw_status);
+    pack_u32(&body, end->state);
+    pack_u64(&body, (uint64_t)end->pid);
+    pack_u32(&body, end->is_refused);
+    pack_send(&body, &self->wire, WIRE_ENDED);
+}
+
+static void rank_refused(void *owner, uint32_t rank, char what, int error)
+{
+    daemon_state *self = owner;
+    pack body = {0};
+
+    pack_u32(&body, rank);
+    pack_u32(&body, (uint32_t)what);
+    pack_u32(&body, (uint32_t)error);
+    pack_send(&body, &self->wire, WIRE_NOEXEC);
+}
+
+static void card_want(void *owner, uint32_t rank)
+{
+    daemon_state *self = owner;
+    pack body = {0};
+
+    pack_u32(&body, rank);
+    pack_send(&body, &self->wire, WIRE_WANT);
+}
+
+static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
+{
+    daemon_state *self = owner;
+    pack body = {0};
+
+    pack_u32(&body, rank);
+    pack_u32(&body, state);
+    pack_bytes(&body, told, bytes);
+    pack_send(&body, &self->wire, WIRE_CARD);
+}
+
+static void fence_tell(void *owner, uint64_t number)
+{
+    daemon_state *self = owner;
+    pack body = {0};
+
+    pack_u64(&body, number);
+    pack_send(&body, &self->wire, WIRE_FENCE);
+}
+
+static void output_send(void *owner, int which, const char *bytes, size_t count)
+{
+    daemon_state *self = owner;
+    pack body = {0};
+
+    pack_u32(&body, (uint32_t)which);
+    pack_bytes(&body, bytes, count);
+    pack_send(&body, &self->wire, WIRE_OUT);
+}
+
+static int pmix_open(daemon_state *self)
+{
+    const options *opts = &self->job.opts;
+    bool is_wanted = opts->pmix == PMIX_MODE_ALWAYS;
+
+    for (uint32_t i = 0; i < opts->app_count && opts->pmix == PMIX_MODE_AUTO; i++)
+        is_wanted |= !opts->apps[i].is_ours;
+    if (!is_wanted || self->job.map.node_count > 1)
+        return 0;
+    int rc = pmix_host_open(opts, self->job.name, self->host, &self->guard, &self->node.pmix);
+    return opts->pmix == PMIX_MODE_AUTO ? 0 : rc;
+}
+
+/* Everything before the first fork of a rank. */
+static int prepare(daemon_state *self, const wire_frame *frame)
+{
+    io_far far = {.out = output_send, .owner = self};
+
+    if (description_read(frame, &self->job))
+        return complain(1, "the description of the job is not understood");
+    environ = self->job.environment;
+    if (chdir(self->job.directory))
+        return complain(2, "working directory %s: %s (use -wdir)", self->job.directory, strerror(errno));
+    gethostname(self->host, sizeof(self->host) - 1);
+    int rc = io_open(&self->job.opts, self->job.map.nodes[self->job.node].count, &far, &self->io);
+    if (rc)
+        return rc;
+    self->node = (node){.name = self->job.name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->job.map,
+                        .index = self->job.node, .up = {.ended = rank_ended, .refused = rank_refused, .owner = self},
+                        .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self}};
+    rc = node_open(&self->node, &self->job.opts);
+    if (rc)
+        return rc;
+    self->guard = (guard){.mark = self->node.mark};
+    if (guard_start(&self->guard))
+        return complain(1, "cannot start the guardian process: %s", strerror(errno));
+    rc = pmix_open(self);
+    for (uint32_t i = 0; i < self->node.count && !rc && self->job.opts.is_bind_reported; i++)
+        bind_report(&self->node.binding, i, self->node.ranks[i].rank, self->job.map.nodes[self->job.node].name);
+    return rc;
+}
+
+static void refuse(daemon_state *self, int code)
+{
+    pack body = {0};
+
+    pack_u32(&body, (uint32_t)code);
+    pack_send(&body, &self->wire, WIRE_REFUSED_ALL);
+}
+
+static void start_take(daemon_state *self, const wire_frame *frame)
+{
+    int rc = self->is_prepared ? 1 : prepare(self, frame);
+
+    self->is_prepared = true;
+    if (rc)
+        refuse(self, rc);
+    else
+        wire_send(&self->wire, WIRE_READY, NULL, 0);
+}
+
+static void go_take(daemon_state *self)
+{
+    pack body = {0};
+    int rc = node_start(&self->node);
+
+    pack_u32(&body, self->node.live);
+    pack_send(&body, &self->wire, WIRE_STARTED);
+    if (rc)
+        refuse(self, rc);
+}
+
+static void drain_take(daemon_state *self, unpack *from)
+{
+    bool was_ended = unpack_u32(from);
+
+    self->is_failed = unpack_u32(from);
+    node_drain(&self->node, was_ended);
+}
+
+static void traded_take(daemon_state *self, uint32_t kind, unpack *from)
+{
+    if (kind == WIRE_FENCE) {
+        cards_fenced(&self->node.cards, unpack_u64(from));
+        return;
+    }
+    uint32_t rank = unpack_u32(from), state = kind == WIRE_CARD ? unpack_u32(from) : 0;
+    if (kind == WIRE_WANT)
+        cards_owe(&self->node.cards, rank);
+    else
+        cards_fill(&self->node.cards, rank, state, from->at, from->left);
+}
+
+static void frame_take(daemon_state *self, const wire_frame *frame)
+{
+    unpack from = {.at = frame->body, .left = frame->bytes};
+
+    switch (frame->kind) {
+    case WIRE_START:
+        start_take(self, frame);
+        break;
+    case WIRE_GO:
+        go_take(self);
+        break;
+    case WIRE_SIGNAL:
+        node_signal(&self->node, (int)unpack_u32(&from));
+        break;
+    case WIRE_END:
+        node_end(&self->node);
+        break;
+    case WIRE_KILL:
+        node_kill(&self->node);
+        break;
+    case WIRE_DRAIN:
+        drain_take(self, &from);
+        break;
+    case WIRE_WAITS:
+        waits_tell(&self->node);
+        break;
+    case WIRE_IN:
+        self->fed += frame->bytes;
+        if (self->io)
+            io_feed(self->io, frame->body, frame->bytes);
+        break;
+    case WIRE_CLOSED:
+        if (self->io)
+            io_closed(self->io, (int)unpack_u32(&from));
+        break;
+    case WIRE_CREDIT:
+        self->lent -= unpack_u32(&from);
+        break;
+    case WIRE_WANT:
+    case WIRE_CARD:
+    case WIRE_FENCE:
+        traded_take(self, frame->kind, &from);
+        break;
+    default:
+        self->wire.trouble = "not understood";
+    }
+}
+
+static void reap(daemon_state *self)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid != self->guard.pid)
+            node_reaped(&self->node, pid, status);
+        else if (guard_again(&self->guard))
+            complain(1, "the guardian process was killed and cannot be started again: %s", strerror(errno));
+    }
+}
+
+static void abort_tell(daemon_state *self)
+{
+    char text[256];
+    pack body = {0};
+    int rank, code;
+
+    if (!self->node.pmix || !pmix_host_aborted(self->node.pmix, &rank, &code, text))
+        return;
+    pack_u32(&body, (uint32_t)rank);
+    pack_u32(&body, (uint32_t)code);
+    pack_text(&body, text);
+    pack_send(&body, &self->wire, WIRE_ABORTED);
+}
+
+/* Passes on what ranks wrote, and tells how much of the input they read. */
+static void streams_move(daemon_state *self)
+{
+    pack body = {0};
+    size_t unfed;
+
+    if (!self->io)
+        return;
+    if (self->lent < WINDOW)
+        self->lent += io_carry(self->io, WINDOW - self->lent);
+    unfed = io_unfed(self->io);
+    if (unfed == SIZE_MAX && self->fed && !self->is_told_closed) {
+        self->is_told_closed = true;
+        pack_u32(&body, UINT32_MAX);
+        pack_send(&body, &self->wire, WIRE_TAKEN);
+    } else if (unfed < self->fed) {
+        pack_u32(&body, (uint32_t)(self->fed - unfed));
+        pack_send(&body, &self->wire, WIRE_TAKEN);
+        self->fed = unfed;
+    }
+}
+
+static bool has_ended(daemon_state *self)
+{
+    return self->node.is_draining && (!self->io || node_is_over(&self->node));
+}
+
+/* Until the job is over here (true) or the head is gone. */
+static bool serve(daemon_state *self, int signals)
+{
+    struct pollfd nothing[4], *set = nothing;
+    wire_frame frame;
+
+    for (;;) {
+        uint64_t next = self->io ? node_deadlines(&self->node) : 0, now = weft_clock_ns();
+        uint32_t count = 0;
+        if (self->io && set == nothing)
+            set = calloc(io_most(self->io) + 4, sizeof(*set));
+        if (!set || self->wire.trouble || has_ended(self))
+            break;
+        if (self->io)
+            count = io_wishes(self->io, set);
+        set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
+        set[count + 1] = (struct pollfd){.fd = self->wire.fd, .events = (short)(POLLIN | (self->wire.out.used ? POLLOUT : 0))};
+        set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.cards.bell : -1, .events = POLLIN};
+        set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_host_fd(self->node.pmix) : -1, .events = POLLIN};
+        uint64_t wait_ms = !next ? 1000 : next > now ? (next - now + 999999) / 1000000 : 0;
+        int ready = poll(set, count + 4, wait_ms > 1000 ? 1000 : (int)wait_ms);
+        if (ready > 0 && self->io)
+            io_turn(self->io, set, count);
+        for (int sig; (sig = signals_next());)
+            if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP)
+                self->wire.trouble = "ended";
+        reap(self);
+        wire_flush(&self->wire);
+        wire_read(&self->wire);
+        while (wire_next(&self->wire, &frame))
+            frame_take(self, &frame);
+        cards_turn(&self->node.cards);
+        abort_tell(self);
+        streams_move(self);
+    }
+    if (set != nothing)
+        free(set);
+    return !self->wire.trouble && has_ended(self);
+}
+
+/* The head must have read all before the connection goes: it closes its end when it has. */
+static void last_word(wire *wire)
+{
+    struct pollfd set = {.fd = wire->fd};
+
+    wire_send(wire, WIRE_OVER, NULL, 0);
+    while (!wire->trouble && !wire->is_deaf) {
+        set.events = (short)(POLLIN | (wire->out.used ? POLLOUT : 0));
+        if (poll(&set, 1, WIRE_SILENCE_MS) <= 0)
+            return;
+        wire_flush(wire);
+        wire_read(wire);
+        wire->in.used = 0;
+    }
+}
+
+static int line_read(char *line, size_t room)
+{
+    struct pollfd set = {.fd = 0, .events = POLLIN};
+
+    for (size_t used = 0; used < room - 1;) {
+        if (poll(&set, 1, LINE_S * 1000) <= 0 || read(0, line + used, 1) != 1)
+            return -1;
+        if (line[used++] == '\n') {
+            line[used] = '\0';
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static bool receive(int fd, void *bytes, size_t count)
+{
+    struct pollfd set = {.fd = fd, .events = POLLIN};
+
+    for (size_t got = 0; got < count;) {
+        ssize_t n = poll(&set, 1, WIRE_SILENCE_MS) > 0 ? recv(fd, (char *)bytes + got, count - got, 0) : 0;
+        if (n <= 0)
+            return false;
+        got += (size_t)n;
+    }
+    return true;
+}
+
+static int meet(daemon_state *self)
+{
+    char line[4096];
+    daemon_order order;
+    wire_hello hello;
+    wire_answer answer;
+    unsigned char proof[32];
+
+    if (line_read(line, sizeof(line)) || daemon_line_read(line, &order))
+        return complain(2, "the hidden mode " DAEMON_WORD " is for mpirun's own use");
+    int fd = daemon_connect(&order);
+    if (fd < 0)
+        return complain(1, "no address of the head can be reached from here: %s, port %u", order.addresses, order.port);
+    wire_hello_make(order.node, &hello);
+    if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != (ssize_t)sizeof(hello) || !receive(fd, &answer, sizeof(answer)))
+        return complain(1, "the head does not answer");
+    if (answer.is_other)
+        return complain(1, "the head is of another version");
+    if (!wire_answer_is_true(order.secret, &hello, &answer))
+        return complain(1, "what answers at the head's address does not know the job's secret");
+    wire_proof_make(order.secret, &hello, &answer, proof);
+    if (send(fd, proof, sizeof(proof), MSG_NOSIGNAL) != (ssize_t)sizeof(proof))
+        return complain(1, "the head does not answer");
+    wire_open(&self->wire, fd, false, order.secret, &hello, &answer);
+    explicit_bzero(&order, sizeof(order));
+    explicit_bzero(line, sizeof(line));
+    return 0;
+}
+
+int daemon_main(void)
+{
+    static daemon_state self;
+    int rc = meet(&self), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (rc)
+        return rc;
+    for (int i = 0; i < 3; i++)
+        dup2(null, i);
+    daemon_now = &self;
+    complain_to = say;
+    int signals = signals_open();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_NAME, "weft-daemon");
+    bool is_well = signals >= 0 && serve(&self, signals);
+    if (!is_well)
+        node_kill(&self.node);
+    node_close(&self.node, !is_well || self.is_failed);
+    guard_stop(&self.guard);
+    if (is_well)
+        last_word(&self.wire);
+    wire_close(&self.wire);
+    return !is_well;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * describe: see describe.h. Both sides are of one release (wire.h), so the form may change with every release.
+ */
+#include "tools/mpirun/describe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is one machine's own and not the next one's. */
+static const char *const local_names[] = {"HOSTNAME=", "SSH_CLIENT=", "SSH_CONNECTION=", "SSH_TTY=", "PWD=", "OLDPWD="};
+
+static bool is_local(const char *item)
+{
+    for (size_t i = 0; i < sizeof(local_names) / sizeof(*local_names); i++)
+        if (!strncmp(item, local_names[i], strlen(local_names[i])))
+            return true;
+    return false;
+}
+
+static void texts_pack(char *const *items, pack *to)
+{
+    uint32_t count = 0;
+
+    while (items[count])
+        count++;
+    pack_u32(to, count);
+    for (uint32_t i = 0; i < count; i++)
+        pack_text(to, items[i]);
+}
+
+static void edits_pack(const env_edit *edits, uint32_t count, pack *to)
+{
+    pack_u32(to, count);
+    for (uint32_t i = 0; i < count; i++)
+        pack_text(to, edits[i].text);
+}
+
+static void app_pack(const app *part, pack *to)
+{
+    pack_u32(to, part->count);
+    pack_u32(to, part->first);
+    pack_text(to, part->wdir);
+    pack_text(to, part->env_list);
+    pack_u32(to, part->env_none);
+    edits_pack(part->edits, part->edit_count, to);
+    texts_pack(part->argv, to);
+}
+
+static void environment_pack(pack *to)
+{
+    uint32_t count = 0;
+
+    for (char **item = environ; *item; item++)
+        count += !is_local(*item);
+    pack_u32(to, count);
+    for (char **item = environ; *item; item++)
+        if (!is_local(*item))
+            pack_text(to, *item);
+}
+
+void describe(const options *opts, const map *map, const char *name, uint32_t node, pack *to)
+{
+    char *directory = getcwd(NULL, 0);
+
+    pack_text(to, name);
+    pack_u32(to, node);
+    pack_text(to, directory ? directory : "/");
+    free(directory);
+    pack_u32(to, map->node_count);
+    for (uint32_t i = 0; i < map->node_count; i++)
+        pack_text(to, map->nodes[i].name);
+    pack_u32(to, map->ranks);
+    for (uint32_t r = 0; r < map->ranks; r++)
+        pack_u32(to, map->node_of[r]);
+    pack_text(to, opts->env_list);
+    pack_u32(to, opts->env_none);
+    pack_u32(to, opts->is_tagged);
+    pack_u32(to, opts->is_bind_reported);
+    pack_text(to, opts->output);
+    pack_u32(to, (uint32_t)opts->stdin_to);
+    pack_u32(to, opts->bind);
+    pack_u32(to, opts->map);
+    pack_u32(to, opts->pmix);
+    edits_pack(opts->edits, opts->edit_count, to);
+    pack_u32(to, opts->app_count);
+    for (uint32_t a = 0; a < opts->app_count; a++)
+        app_pack(&opts->apps[a], to);
+    environment_pack(to);
+}
+
+/* A count of things of at least four bytes each: never more than what is left could hold. */
+static uint32_t count_read(unpack *from)
+{
+    uint32_t count = unpack_u32(from);
+
+    if (count > from->left / 4)
+        from->has_failed = true;
+    return from->has_failed ? 0 : count;
+}
+
+/* NULL-terminated. */
+static char **texts_read(unpack *from)
+{
+    uint32_t count = count_read(from);
+    char **items = calloc(count + 1, sizeof(*items));
+
+    for (uint32_t i = 0; items && i < count; i++)
+        if (!(items[i] = (char *)unpack_text(from)))
+            from->has_failed = true;
+    from->has_failed |= !items;
+    return items;
+}
+
+static uint32_t edits_read(unpack *from, env_edit **edits)
+{
+    uint32_t count = count_read(from);
+
+    *edits = calloc(count + 1, sizeof(**edits));
+    for (uint32_t i = 0; *edits && i < count; i++)
+        if (!((*edits)[i].text = (char *)unpack_text(from)))
+            from->has_failed = true;
+    from->has_failed |= !*edits;
+    return count;
+}
+
+static void app_read(unpack *from, app *part)
+{
+    part->count = unpack_u32(from);
+    part->first = unpack_u32(from);
+    part->wdir = unpack_text(from);
+    part->env_list = unpack_text(from);
+    part->env_none = unpack_u32(from);
+    part->edit_count = edits_read(from, &part->edits);
+    part->argv = texts_read(from);
+    from->has_failed |= !part->argv || !part->argv[0];
+}
+
+static void map_read(unpack *from, map *self)
+{
+    self->node_count = count_read(from);
+    self->nodes = calloc(self->node_count + 1, sizeof(*self->nodes));
+    for (uint32_t i = 0; self->nodes && i < self->node_count; i++)
+        self->nodes[i].name = (char *)unpack_text(from);
+    self->ranks = count_read(from);
+    self->node_of = calloc(self->ranks + 1, sizeof(*self->node_of));
+    self->local_of = calloc(self->ranks + 1, sizeof(*self->local_of));
+    from->has_failed |= !self->nodes || !self->node_of || !self->local_of;
+    for (uint32_t r = 0; !from->has_failed && r < self->ranks; r++) {
+        uint32_t node = unpack_u32(from);
+        if (node >= self->node_count) {
+            from->has_failed = true;
+            return;
+        }
+        self->node_of[r] = node;
+        self->local_of[r] = self->nodes[node].count++;
+    }
+}
+
+static void options_read(unpack *from, options *opts)
+{
+    opts->env_list = unpack_text(from);
+    opts->env_none = unpack_u32(from);
+    opts->is_tagged = unpack_u32(from);
+    opts->is_bind_reported = unpack_u32(from);
+    opts->output = unpack_text(from);
+    opts->stdin_to = (int)unpack_u32(from);
+    opts->bind = (enum bind_unit)unpack_u32(from);
+    opts->map = (enum bind_unit)unpack_u32(from);
+    opts->pmix = (enum pmix_mode)unpack_u32(from);
+    opts->edit_count = edits_read(from, &opts->edits);
+    opts->app_count = count_read(from);
+    opts->apps = calloc(opts->app_count + 1, sizeof(*opts->apps));
+    from->has_failed |= !opts->apps;
+    for (uint32_t a = 0; !from->has_failed && a < opts->app_count; a++) {
+        app_read(from, &opts->apps[a]);
+        from->has_failed |= opts->apps[a].first != opts->ranks;
+        opts->ranks += opts->apps[a].count;
+    }
+}
+
+int description_read(const wire_frame *frame, description *self)
+{
+    *self = (description){.bytes = malloc(frame->bytes + 1)};
+    if (!self->bytes)
+        return -1;
+    memcpy(self->bytes, frame->body, frame->bytes);
+    unpack from = {.at = self->bytes, .left = frame->bytes};
+    const char *name = unpack_text(&from);
+    snprintf(self->name, sizeof(self->name), "%s", name ? name : "");
+    self->node = unpack_u32(&from);
+    self->directory = (char *)unpack_text(&from);
+    map_read(&from, &self->map);
+    options_read(&from, &self->opts);
+    self->environment = texts_read(&from);
+    return from.has_failed || !name || !self->directory || self->opts.ranks != self->map.ranks || self->node >= self->map.node_count ||
+           !self->map.nodes[self->node].count ? -1 : 0;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hosts: see hosts.h. A name is this machine's when it is one that everybody gives to himself, the host's name with or without its
+ * domain, or an address of one of our network devices; only names that are none of these by their letters are asked of the resolver.
+ */
+#include "tools/mpirun/hosts.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "tools/mpirun/options.h"
+
+/* Where a text stands, for what is said about it. */
+typedef struct place {
+    const char *what; /* an option or a file */
+    uint32_t line;    /* 0: none */
+} place;
+
+static int refuse(const place *at, const char *why, const char *text)
+{
+    if (at->line)
+        return complain(2, "%s:%u: %s: '%s'", at->what, at->line, why, text);
+    return complain(2, "%s: %s: '%s'", at->what, why, text);
+}
+
+static bool is_address_of(const struct sockaddr *a, const struct sockaddr *b)
+{
+    if (!a || !b || a->sa_family != b->sa_family)
+        return false;
+    if (a->sa_family == AF_INET)
+        return !memcmp(&((const struct sockaddr_in *)a)->sin_addr, &((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr));
+    return a->sa_family == AF_INET6 &&
+           !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
+}
+
+static bool resolves_here(const char *name)
+{
+    struct addrinfo hint = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    struct ifaddrs *ours = NULL;
+    bool is_here = false;
+
+    if (getaddrinfo(name, NULL, &hint, &found) == 0 && getifaddrs(&ours) == 0)
+        for (struct addrinfo *a = found; a && !is_here; a = a->ai_next)
+            for (struct ifaddrs *o = ours; o && !is_here; o = o->ifa_next)
+                is_here = is_address_of(a->ai_addr, o->ifa_addr);
+    if (found)
+        freeaddrinfo(found);
+    if (ours)
+        freeifaddrs(ours);
+    return is_here;
+}
+
+static bool name_is_here(const char *name)
+{
+    static const char *const always[] = {"localhost", "127.0.0.1", "::1", "localhost.localdomain"};
+    char host[256] = "";
+
+    for (size_t i = 0; i < weft_count(always); i++)
+        if (!strcasecmp(name, always[i]))
+            return true;
+    gethostname(host, sizeof(host) - 1);
+    size_t length = strcspn(host, ".");
+    if (!strcasecmp(name, host) || (strlen(name) == length && !strncasecmp(name, host, length)))
+        return true;
+    return resolves_here(name);
+}
+
+static int row_add(host_list *self, const place *at, const char *name, uint32_t slots)
+{
+    host_row *row = NULL;
+
+    for (uint32_t i = 0; i < self->count && !row; i++)
+        if (!strcasecmp(self->rows[i].name, name))
+            row = &self->rows[i];
+    bool is_here = !row && name_is_here(name);
+    for (uint32_t i = 0; i < self->count && !row; i++) /* this machine under two names is one */
+        if (is_here && self->rows[i].is_here)
+            row = &self->rows[i];
+    if (row) {
+        row->slots += slots;
+        return 0;
+    }
+    if (self->count == HOSTS_MOST)
+        return refuse(at, "more than 1024 hosts", name);
+    host_row *more = realloc(self->rows, (self->count + 1) * sizeof(*more));
+    if (!more)
+        return complain(1, "out of memory");
+    self->rows = more;
+    more[self->count] = (host_row){.name = strdup(name), .slots = slots, .is_here = is_here};
+    return more[self->count++].name ? 0 : complain(1, "out of memory");
+}
+
+/* A name that begins with '-' would be an option of ssh; one with odd letters a command of somebody's shell. */
+static bool is_name(const char *text)
+{
+    size_t length = strlen(text);
+    struct in6_addr six;
+
+    if (!length || length > 255 || *text == '-' || (strchr(text, ':') && inet_pton(AF_INET6, text, &six) != 1))
+        return false;
+    for (; *text; text++)
+        if (!isalnum((unsigned char)*text) && !strchr(".-_:@%", *text))
+            return false;
+    return true;
+}
+
+static int slots_read(const place *at, const char *text, const char *whole, uint32_t *slots)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (end == text || *end || *text == '-' || value < 1 || value > HOST_RANKS_MOST)
+        return refuse(at, "a number of ranks from 1 to 4096 is wanted", whole);
+    *slots = (uint32_t)value;
+    return 0;
+}
+
+/* "n[01-03,7]x" as n01x n02x n03x n7x. */
+static int names_expand(host_list *self, const place *at, const char *text, uint32_t slots)
+{
+    const char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
+    char name[300];
+
+    if (!open)
+        return is_name(text) ? row_add(self, at, text, slots) : refuse(at, "this is no host's name", text);
+    if (!close || strchr(close, '['))
+        return refuse(at, "a range is written as n[1-4] or n[01-03,7]", text);
+    for (const char *item = open + 1; item < close; item += *item == ',') {
+        int from_at = 0, from_end = 0, to_end = 0;
+        unsigned from, to;
+        if (sscanf(item, "%n%5u%n-%5u%n", &from_at, &from, &from_end, &to, &to_end) < 1 || !isdigit((unsigned char)*item))
+            return refuse(at, "a range is written as n[1-4] or n[01-03,7]", text);
+        if (!to_end)
+            to = from;
+        const char *next = item + (to_end ? to_end : from_end);
+        if ((*next != ',' && next != close) || to < from || to - from >= HOSTS_MOST)
+            return refuse(at, "a range is written as n[1-4] or n[01-03,7]", text);
+        for (unsigned i = from; i <= to; i++) {
+            snprintf(name, sizeof(name), "%.*s%0*u%s", (int)(open - text), text, from_end, i, close + 1);
+            int rc = is_name(name) ? row_add(self, at, name, slots) : refuse(at, "this is no host's name", name);
+            if (rc)
+                return rc;
+        }
+        item = next;
+    }
+    return 0;
+}
+
+/* "h", "h:2", "n[1-4]:2", "[fe80::1]:2" is not taken: IPv6 addresses go by name. */
+static int word_take(host_list *self, const place *at, char *word, uint32_t slots)
+{
+    char whole[300];
+    char *colon = strrchr(word, ':');
+
+    snprintf(whole, sizeof(whole), "%s", word);
+    if (colon && colon == strchr(word, ':')) { /* more than one: an address of IPv6 */
+        int rc = slots_read(at, colon + 1, whole, &slots);
+        if (rc)
+            return rc;
+        *colon = '\0';
+    }
+    return names_expand(self, at, word, slots);
+}
+
+int hosts_add(host_list *self, const char *option, const char *text)
+{
+    place at = {.what = option};
+    char *copy = strdup(text), *word = copy;
+    int rc = copy ? 0 : complain(1, "out of memory");
+
+    while (!rc && word) { /* commas inside of brackets do not part */
+        char *end = word;
+        for (bool is_inside = false; *end && (is_inside || *end != ','); end++)
+            is_inside = *end == '[' || (is_inside && *end != ']');
+        char *next = *end ? end + 1 : NULL;
+        *end = '\0';
+        rc = word_take(self, &at, word, 1);
+        word = next;
+    }
+    free(copy);
+    return rc;
+}
+
+static int line_take(host_list *self, const place *at, char *line)
+{
+    char *save = NULL, *name, *word;
+    uint32_t slots = 1, most;
+    int rc = 0;
+
+    line[strcspn(line, "#\r\n")] = '\0';
+    name = strtok_r(line, " \t", &save);
+    if (!name)
+        return 0;
+    while (!rc && (word = strtok_r(NULL, " \t", &save))) {
+        char *value = strchr(word, '=');
+        size_t length = value ? (size_t)(value - word) : strlen(word);
+        if (value && length == 5 && !strncmp(word, "slots", 5))
+            rc = slots_read(at, value + 1, word, &slots);
+        else if (value && (!strncmp(word, "max_slots", length) || !strncmp(word, "max-slots", length)) && length == 9)
+            rc = slots_read(at, value + 1, word, &most); /* more ranks than slots are allowed: this limits nothing */
+        else
+            rc = refuse(at, "after a host's name come slots=N or max_slots=N only", word);
+    }
+    return rc ? rc : word_take(self, at, name, slots);
+}
+
+int hosts_read(host_list *self, const char *option, const char *path)
+{
+    place at = {.what = path};
+    char *line = NULL;
+    size_t room = 0;
+    uint32_t before = self->count;
+    int rc = 0;
+    FILE *file = strcmp(path, "-") ? fopen(path, "re") : NULL;
+
+    if (!file)
+        return complain(2, "%s: cannot read %s: %s", option, path, strcmp(path, "-") ? strerror(errno) : "standard input is the ranks'");
+    while (!rc && getline(&line, &room, file) >= 0) {
+        at.line++;
+        rc = line_take(self, &at, line);
+    }
+    if (!rc && ferror(file))
+        rc = complain(2, "%s: cannot read %s: %s", option, path, strerror(errno));
+    if (!rc && self->count == before)
+        rc = complain(2, "%s: %s names no host", option, path);
+    free(line);
+    fclose(file);
+    return rc;
+}
+
+host_row *hosts_find(const host_list *self, const char *name)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!strcasecmp(self->rows[i].name, name))
+            return &self->rows[i];
+    if (name_is_here(name))
+        for (uint32_t i = 0; i < self->count; i++)
+            if (self->rows[i].is_here)
+                return &self->rows[i];
+    return NULL;
+}
+
+void hosts_free(host_list *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        free(self->rows[i].name);
+    free(self->rows);
+    *self = (host_list){0};
+}

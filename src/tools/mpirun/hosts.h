@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hosts: the machines that the user names, and how many ranks each is to take: from --host, and from files in Open MPI's and
+ * MPICH's forms.
+ */
+#ifndef WEFT_MPIRUN_HOSTS_H
+#define WEFT_MPIRUN_HOSTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct host_row {
+    char *name;     /* as the user wrote it */
+    uint32_t slots;
+    bool is_here;   /* this machine */
+} host_row;
+
+typedef struct host_list {
+    host_row *rows;
+    uint32_t count;
+} host_list;
+
+/* Adds what "a,b:2,n[01-03]:4" names; a name that comes again adds its slots. `option` is for texts. 0, or an exit code, said. */
+int hosts_add(host_list *self, const char *option, const char *text);
+/* Adds what a file names: lines "h", "h:2", "h slots=2 max_slots=4", "n[1-4]", with comments after '#'. */
+int hosts_read(host_list *self, const char *option, const char *path);
+/* The row of that name, or of this machine under another of its names; NULL: not in the list. */
+host_row *hosts_find(const host_list *self, const char *name);
+void hosts_free(host_list *self);
+
+/* The number of one host's entry at most, and of ranks on one of them (mem/segment.h). */
+#define HOSTS_MOST 1024
+#define HOST_RANKS_MOST 4096
+
+#endif

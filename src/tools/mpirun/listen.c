@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * listen: see listen.h. All addresses of the head are tried at once: which of its networks reaches a host is the host's to find out.
+ * The loopback's come last, for agents that lead to this same machine.
+ */
+#include "tools/mpirun/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ADDRESSES_MOST 32
+#define CONNECT_MS 10000
+
+/* Connections inherit it. What a daemon may have on its way (its WINDOW) must fit; the kernel gives twice of at most rmem_max. */
+static int listen_at(int fd, const void *name, socklen_t bytes)
+{
+    int room = 1 << 20;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    return bind(fd, name, bytes) || listen(fd, 1024) ? -1 : 0;
+}
+
+int listen_open(void)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    int both = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) == 0 &&
+        listen_at(fd, &six, sizeof(six)) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && listen_at(fd, &four, sizeof(four)) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int daemon_command(char *text, size_t room)
+{
+    char path[2048];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (length <= 0)
+        return -1;
+    path[length] = '\0';
+    /* a remote shell reads it: quoted where it must be, so that agents without a shell can run the usual ones */
+    const char *quote = path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-")] ? "'" : "";
+    if (strchr(path, '\'')) {
+        errno = EINVAL;
+        return -1;
+    }
+    snprintf(text, room, "%s%s%s %s", quote, path, quote, DAEMON_WORD);
+    return 0;
+}
+
+/* Adds the addresses that are the loopback's, or those that are not. */
+static size_t addresses_add(const struct ifaddrs *all, int is_loopback, char *text, size_t room)
+{
+    size_t used = 0;
+    int count = 0;
+
+    for (const struct ifaddrs *one = all; one && count < ADDRESSES_MOST / 2; one = one->ifa_next) {
+        char address[INET6_ADDRSTRLEN];
+        if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || !!(one->ifa_flags & IFF_LOOPBACK) != is_loopback)
+            continue;
+        const void *bytes = NULL;
+        if (one->ifa_addr->sa_family == AF_INET)
+            bytes = &((const struct sockaddr_in *)one->ifa_addr)->sin_addr;
+        else if (one->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr))
+            bytes = &((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr;
+        if (!bytes || !inet_ntop(one->ifa_addr->sa_family, bytes, address, sizeof(address)) || used + sizeof(address) + 2 > room)
+            continue;
+        used += (size_t)snprintf(text + used, room - used, "%s,", address);
+        count++;
+    }
+    return used;
+}
+
+int daemon_line(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room)
+{
+    struct sockaddr_storage name;
+    socklen_t bytes = sizeof(name);
+    struct ifaddrs *all = NULL;
+    char hex[2 * WIRE_SECRET_BYTES + 1];
+
+    if (getsockname(listener, (struct sockaddr *)&name, &bytes) || getifaddrs(&all))
+        return -1;
+    for (size_t i = 0; i < WIRE_SECRET_BYTES; i++)
+        snprintf(hex + 2 * i, 3, "%02x", secret[i]);
+    unsigned port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port : ((struct sockaddr_in *)&name)->sin_port);
+    size_t used = (size_t)snprintf(text, room, "WEFT-DAEMON %u %s %u ", node, hex, port);
+    explicit_bzero(hex, sizeof(hex));
+    used += addresses_add(all, 0, text + used, room - used - 2);
+    used += addresses_add(all, 1, text + used, room - used - 2);
+    snprintf(text + used, room - used, "\n");
+    freeifaddrs(all);
+    return 0;
+}
+
+int daemon_line_read(const char *text, daemon_order *order)
+{
+    char hex[2 * WIRE_SECRET_BYTES + 1];
+
+    if (sscanf(text, "WEFT-DAEMON %u %64[0-9a-f] %u %3499s", &order->node, hex, &order->port, order->addresses) != 4 ||
+        strlen(hex) != sizeof(hex) - 1 || order->port > 65535)
+        return -1;
+    for (size_t i = 0; i < WIRE_SECRET_BYTES; i++) {
+        unsigned byte;
+        sscanf(hex + 2 * i, "%2x", &byte);
+        order->secret[i] = (unsigned char)byte;
+    }
+    explicit_bzero(hex, sizeof(hex));
+    return 0;
+}
+
+static int connect_begin(const char *address, unsigned port)
+{
+    struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV}, *found = NULL;
+    char service[8];
+    int fd = -1;
+
+    snprintf(service, sizeof(service), "%u", port);
+    if (getaddrinfo(address, service, &hint, &found))
+        return -1;
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) && errno != EINPROGRESS) {
+        close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+int daemon_connect(const daemon_order *order)
+{
+    struct pollfd set[ADDRESSES_MOST];
+    char copy[sizeof(order->addresses)], *save = NULL;
+    int count = 0, open, result = -1;
+
+    memcpy(copy, order->addresses, sizeof(copy));
+    for (char *one = strtok_r(copy, ",", &save); one && count < ADDRESSES_MOST; one = strtok_r(NULL, ",", &save)) {
+        set[count] = (struct pollfd){.fd = connect_begin(one, order->port), .events = POLLOUT};
+        count += set[count].fd >= 0;
+    }
+    for (open = count; open && result < 0 && poll(set, (nfds_t)count, CONNECT_MS) > 0;)
+        for (int i = 0; i < count && result < 0; i++) {
+            int error = 0;
+            socklen_t bytes = sizeof(error);
+            if (set[i].fd < 0 || !set[i].revents)
+                continue;
+            if (getsockopt(set[i].fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && !error) {
+                result = set[i].fd;
+            } else {
+                close(set[i].fd);
+                open--;
+            }
+            set[i].fd = -1;
+        }
+    for (int i = 0; i < count; i++)
+        if (set[i].fd >= 0)
+            close(set[i].fd);
+    if (result >= 0)
+        fcntl(result, F_SETFL, fcntl(result, F_GETFL) & ~O_NONBLOCK);
+    return result;
+}

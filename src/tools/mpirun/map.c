@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * map: see map.h. Without hosts all ranks stand here. By slot, neighbours in rank are neighbours on a host; more ranks than slots are
+ * shared out in proportion to the slots.
+ */
+#include "tools/mpirun/map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Who takes each rank, by host row. */
+static void by_slot(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
+{
+    uint64_t slots = 0, before = 0;
+
+    for (uint32_t h = 0; h < hosts->count; h++)
+        slots += hosts->rows[h].slots;
+    for (uint32_t h = 0; h < hosts->count; h++) {
+        uint64_t from = before, to = before += hosts->rows[h].slots;
+        if (ranks > slots) {
+            from = from * ranks / slots;
+            to = to * ranks / slots;
+        }
+        for (uint64_t r = from; r < to && r < ranks; r++)
+            row_of[r] = h;
+    }
+}
+
+/* In turn, each as long as it has slots; then all in turn. */
+static void by_node(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
+{
+    for (uint32_t r = 0, turn = 0, most = 0; r < ranks; turn++) {
+        for (uint32_t h = 0; h < hosts->count; h++)
+            most = hosts->rows[h].slots > most ? hosts->rows[h].slots : most;
+        for (uint32_t h = 0; h < hosts->count && r < ranks; h++)
+            if (turn < hosts->rows[h].slots || turn >= most)
+                row_of[r++] = h;
+    }
+}
+
+static int rankfile_line(options *opts, const char *path, uint32_t line, char *text, uint32_t *row_of)
+{
+    char name[256], rest[64] = "";
+    unsigned rank;
+
+    text[strcspn(text, "#\r\n")] = '\0';
+    if (!text[strspn(text, " \t")])
+        return 0;
+    int found = sscanf(text, " rank %u = %255s %63s", &rank, name, rest);
+    if (found < 2)
+        return complain(2, "%s:%u: a line is 'rank N=HOST', not '%s'", path, line, text);
+    if (found > 2 && strcmp(rest, "slot=*"))
+        return complain(2, "%s:%u: rank %u: CPUs are not chosen by a rankfile: leave '%s' out and use --bind-to", path, line, rank, rest);
+    if (rank >= opts->ranks)
+        return complain(2, "%s:%u: there are ranks 0 to %u only", path, line, opts->ranks - 1);
+    if (row_of[rank] != UINT32_MAX)
+        return complain(2, "%s:%u: rank %u stands here twice", path, line, rank);
+    host_row *row = hosts_find(&opts->hosts, name);
+    if (!row && (hosts_add(&opts->hosts, path, name) || !(row = hosts_find(&opts->hosts, name))))
+        return 2;
+    row_of[rank] = (uint32_t)(row - opts->hosts.rows);
+    return 0;
+}
+
+static int by_file(options *opts, uint32_t *row_of)
+{
+    FILE *file = fopen(opts->rankfile, "re");
+    char *text = NULL;
+    size_t room = 0;
+    uint32_t line = 0;
+    int rc = 0;
+
+    if (!file)
+        return complain(2, "--rankfile: cannot read %s: %s", opts->rankfile, strerror(errno));
+    for (uint32_t r = 0; r < opts->ranks; r++)
+        row_of[r] = UINT32_MAX;
+    while (!rc && getline(&text, &room, file) >= 0)
+        rc = rankfile_line(opts, opts->rankfile, ++line, text, row_of);
+    for (uint32_t r = 0; r < opts->ranks && !rc; r++)
+        if (row_of[r] == UINT32_MAX)
+            rc = complain(2, "--rankfile: %s says nothing of rank %u", opts->rankfile, r);
+    free(text);
+    fclose(file);
+    return rc;
+}
+
+/* -N of each part: so many on each host in turn, from the first host on. */
+static void by_count(const options *opts, const app *part, uint32_t *row_of)
+{
+    for (uint32_t i = 0; i < part->count; i++)
+        row_of[part->first + i] = i / part->per_node % opts->hosts.count;
+}
+
+static int nodes_make(const options *opts, const uint32_t *row_of, map *self)
+{
+    const host_list *hosts = &opts->hosts;
+    uint32_t *node_of_row = malloc(hosts->count * sizeof(*node_of_row));
+
+    self->nodes = calloc(hosts->count, sizeof(*self->nodes));
+    if (!node_of_row || !self->nodes) {
+        free(node_of_row);
+        return complain(1, "out of memory");
+    }
+    for (uint32_t h = 0; h < hosts->count; h++) {
+        node_of_row[h] = UINT32_MAX;
+        for (uint32_t r = 0; r < self->ranks && node_of_row[h] == UINT32_MAX; r++)
+            if (row_of[r] == h)
+                node_of_row[h] = self->node_count++;
+        if (node_of_row[h] != UINT32_MAX)
+            self->nodes[node_of_row[h]] = (map_node){.name = strdup(hosts->rows[h].name), .is_here = hosts->rows[h].is_here};
+    }
+    int rc = 0;
+    for (uint32_t r = 0; r < self->ranks; r++) {
+        map_node *node = &self->nodes[self->node_of[r] = node_of_row[row_of[r]]];
+        self->local_of[r] = node->count++;
+        if (!node->name)
+            rc = complain(1, "out of memory");
+        else if (node->count == HOST_RANKS_MOST + 1)
+            rc = complain(2, "more than %d ranks would stand on host %s", HOST_RANKS_MOST, node->name);
+        if (rc)
+            break;
+    }
+    free(node_of_row);
+    return rc;
+}
+
+static void counts_settle(options *opts)
+{
+    uint64_t slots = 0;
+
+    for (uint32_t h = 0; h < opts->hosts.count; h++)
+        slots += opts->hosts.rows[h].slots;
+    opts->ranks = 0;
+    for (uint32_t a = 0; a < opts->app_count; a++) {
+        app *part = &opts->apps[a];
+        if (!part->is_counted && part->per_node)
+            part->count = part->per_node * opts->hosts.count;
+        else if (!part->is_counted && opts->app_count == 1 && !opts->rankfile && opts->has_hosts)
+            part->count = (uint32_t)slots;
+        part->first = opts->ranks;
+        opts->ranks += part->count;
+    }
+}
+
+int map_make(options *opts, map *self)
+{
+    int rc = 0;
+
+    *self = (map){0};
+    if (!opts->hosts.count && (rc = hosts_add(&opts->hosts, "--host", "localhost")))
+        return rc;
+    counts_settle(opts);
+    if (opts->ranks > RANKS_MOST || (opts->hosts.count == 1 && opts->ranks > HOST_RANKS_MOST && !opts->rankfile))
+        return complain(2, "%u ranks: at most %d run on one machine and %d in a job", opts->ranks, HOST_RANKS_MOST, RANKS_MOST);
+    if (opts->stdin_to >= (int)opts->ranks)
+        return complain(2, "--stdin %d: there are ranks 0 to %u only", opts->stdin_to, opts->ranks - 1);
+    uint32_t *row_of = calloc(opts->ranks, sizeof(*row_of));
+    self->ranks = opts->ranks;
+    self->node_of = calloc(self->ranks, sizeof(*self->node_of));
+    self->local_of = calloc(self->ranks, sizeof(*self->local_of));
+    if (!row_of || !self->node_of || !self->local_of)
+        rc = complain(1, "out of memory");
+    else if (opts->rankfile)
+        rc = by_file(opts, row_of);
+    else if (opts->is_by_node)
+        by_node(&opts->hosts, opts->ranks, row_of);
+    else
+        by_slot(&opts->hosts, opts->ranks, row_of);
+    for (uint32_t a = 0; a < opts->app_count && !rc && !opts->rankfile; a++)
+        if (opts->apps[a].per_node)
+            by_count(opts, &opts->apps[a], row_of);
+    if (!rc)
+        rc = nodes_make(opts, row_of, self);
+    free(row_of);
+    return rc;
+}
+
+uint32_t *map_ranks(const map *self, uint32_t node)
+{
+    uint32_t *ranks = malloc((self->nodes[node].count + 1) * sizeof(*ranks)), count = 0;
+
+    for (uint32_t r = 0; ranks && r < self->ranks; r++)
+        if (self->node_of[r] == node)
+            ranks[count++] = r;
+    return ranks;
+}
+
+void map_free(map *self)
+{
+    for (uint32_t i = 0; i < self->node_count; i++)
+        free(self->nodes[i].name);
+    free(self->nodes);
+    free(self->node_of);
+    free(self->local_of);
+    *self = (map){0};
+}

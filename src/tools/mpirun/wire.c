@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wire: see wire.h. The kernel watches the peer (keepalive and TCP_USER_TIMEOUT), so a process that is stopped or late is not taken
+ * for a lost host.
+ */
+#include "tools/mpirun/wire.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAGIC "WEFTWIRE"
+#define HEAD_BYTES 8
+#define MAC_BYTES 16
+#define READ_MOST ((size_t)256 << 10)
+
+int secret_make(unsigned char *secret)
+{
+    for (size_t got = 0; got < WIRE_SECRET_BYTES;) {
+        ssize_t n = getrandom(secret + got, WIRE_SECRET_BYTES - got, 0);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        got += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+static void release_write(char *release)
+{
+    memset(release, 0, 32);
+    snprintf(release, 32, "%s", PACKAGE_VERSION);
+}
+
+void wire_hello_make(uint32_t node, wire_hello *hello)
+{
+    memcpy(hello->magic, MAGIC, sizeof(hello->magic));
+    hello->version = htole32(WIRE_VERSION);
+    hello->node = htole32(node);
+    release_write(hello->release);
+    secret_make(hello->nonce);
+}
+
+bool wire_hello_is_sound(const wire_hello *hello)
+{
+    return !memcmp(hello->magic, MAGIC, sizeof(hello->magic)) && !hello->release[sizeof(hello->release) - 1];
+}
+
+bool wire_hello_is_ours(const wire_hello *hello)
+{
+    return hello->version == htole32(WIRE_VERSION) && !strcmp(hello->release, PACKAGE_VERSION);
+}
+
+/* All that was said so far goes in, with a word that tells the uses apart. */
+static void derive(const unsigned char *secret, const char *use, const wire_hello *hello, const wire_answer *answer, unsigned char *result)
+{
+    weft_hmac hmac;
+
+    weft_hmac_begin(&hmac, secret);
+    weft_hmac_add(&hmac, use, strlen(use) + 1);
+    weft_hmac_add(&hmac, hello, sizeof(*hello));
+    weft_hmac_add(&hmac, answer, offsetof(wire_answer, proof));
+    weft_hmac_end(&hmac, result);
+}
+
+void wire_answer_make(const unsigned char *secret, const wire_hello *hello, wire_answer *answer)
+{
+    memset(answer, 0, sizeof(*answer));
+    memcpy(answer->magic, MAGIC, sizeof(answer->magic));
+    answer->version = htole32(WIRE_VERSION);
+    answer->is_other = htole32(!wire_hello_is_ours(hello));
+    release_write(answer->release);
+    secret_make(answer->nonce);
+    if (!answer->is_other)
+        derive(secret, "head", hello, answer, answer->proof);
+}
+
+bool wire_answer_is_true(const unsigned char *secret, const wire_hello *hello, const wire_answer *answer)
+{
+    unsigned char proof[32];
+
+    derive(secret, "head", hello, answer, proof);
+    return weft_bytes_equal(proof, answer->proof, sizeof(proof));
+}
+
+void wire_proof_make(const unsigned char *secret, const wire_hello *hello, const wire_answer *answer, unsigned char proof[32])
+{
+    derive(secret, "daemon", hello, answer, proof);
+}
+
+void wire_open(wire *self, int fd, bool is_head, const unsigned char *secret, const wire_hello *hello, const wire_answer *answer)
+{
+    int on = 1, idle_s = 3, every_s = 2, tries = 4, silence_ms = WIRE_SILENCE_MS;
+
+    *self = (wire){.fd = fd, .is_head = is_head};
+    derive(secret, "frames", hello, answer, self->key);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof(tries));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof(silence_ms));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+void wire_close(wire *self)
+{
+    if (self->fd >= 0)
+        close(self->fd);
+    self->fd = -1;
+    buffer_free(&self->out);
+    buffer_free(&self->in);
+}
+
+static void frame_sign(const wire *self, bool by_head, uint64_t number, const char *head, const void *body, size_t bytes, unsigned char *mac)
+{
+    unsigned char full[32], mark[9] = {by_head ? 'h' : 'd'};
+    weft_hmac hmac;
+
+    number = htole64(number);
+    memcpy(mark + 1, &number, sizeof(number));
+    weft_hmac_begin(&hmac, self->key);
+    weft_hmac_add(&hmac, mark, sizeof(mark));
+    weft_hmac_add(&hmac, head, HEAD_BYTES);
+    weft_hmac_add(&hmac, body, bytes);
+    weft_hmac_end(&hmac, full);
+    memcpy(mac, full, MAC_BYTES);
+}
+
+void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes)
+{
+    uint32_t words[2] = {htole32((uint32_t)bytes), htole32(kind)};
+    unsigned char mac[MAC_BYTES];
+    char head[HEAD_BYTES];
+
+    if (self->fd < 0 || self->trouble || self->is_deaf)
+        return;
+    memcpy(head, words, sizeof(head));
+    frame_sign(self, self->is_head, self->sent++, head, body, bytes, mac);
+    if (bytes > WIRE_BODY_MOST || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes) ||
+        buffer_add(&self->out, mac, sizeof(mac)))
+        self->trouble = "out of memory";
+    wire_flush(self);
+}
+
+void wire_flush(wire *self)
+{
+    while (self->fd >= 0 && self->out.used && !self->trouble) {
+        ssize_t n = send(self->fd, self->out.bytes + self->out.start, self->out.used, MSG_NOSIGNAL);
+        if (n > 0)
+            buffer_drop(&self->out, (size_t)n);
+        else if (errno == EAGAIN)
+            return;
+        else if (errno != EINTR) { /* what the peer said before it went is still to be read; reading shows its end */
+            self->is_deaf = true;
+            self->out.used = 0;
+        }
+    }
+}
+
+void wire_read(wire *self)
+{
+    static char bytes[READ_MOST]; /* one thread reads wires */
+
+    if (self->fd < 0 || self->trouble)
+        return;
+    ssize_t n = recv(self->fd, bytes, sizeof(bytes), 0);
+    if (n > 0 && buffer_add(&self->in, bytes, (size_t)n))
+        self->trouble = "out of memory";
+    else if (n == 0)
+        self->trouble = "the connection was closed";
+    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+        self->trouble = errno == ETIMEDOUT ? "it has not answered for 10 s" : strerror(errno);
+}
+
+bool wire_next(wire *self, wire_frame *frame)
+{
+    const char *at = self->in.bytes + self->in.start;
+    unsigned char mac[MAC_BYTES];
+    uint32_t words[2];
+
+    if (self->fd < 0 || self->in.used < HEAD_BYTES + MAC_BYTES)
+        return false;
+    memcpy(words, at, sizeof(words));
+    size_t bytes = le32toh(words[0]);
+    if (bytes > WIRE_BODY_MOST) {
+        self->in.used = 0;
+        self->trouble = "a frame of impossible length has come";
+        return false;
+    }
+    if (self->in.used < HEAD_BYTES + bytes + MAC_BYTES)
+        return false;
+    frame_sign(self, !self->is_head, self->got++, at, at + HEAD_BYTES, bytes, mac);
+    if (!weft_bytes_equal(mac, at + HEAD_BYTES + bytes, MAC_BYTES)) {
+        self->in.used = 0;
+        self->trouble = "a frame has come that the other side did not make";
+        return false;
+    }
+    *frame = (wire_frame){.kind = le32toh(words[1]), .body = at + HEAD_BYTES, .bytes = bytes};
+    buffer_drop(&self->in, HEAD_BYTES + bytes + MAC_BYTES); /* the bytes stay where they are until more are added */
+    return true;
+}
+
+void pack_bytes(pack *self, const void *bytes, size_t count)
+{
+    self->has_failed |= buffer_add(&self->bytes, bytes, count) != 0;
+}
+
+void pack_u32(pack *self, uint32_t value)
+{
+    value = htole32(value);
+    pack_bytes(self, &value, sizeof(value));
+}
+
+void pack_u64(pack *self, uint64_t value)
+{
+    value = htole64(value);
+    pack_bytes(self, &value, sizeof(value));
+}
+
+void pack_text(pack *self, const char *text)
+{
+    pack_u32(self, text ? (uint32_t)strlen(text) + 1 : 0);
+    if (text)
+        pack_bytes(self, text, strlen(text) + 1);
+}
+
+void pack_send(pack *self, wire *to, uint32_t kind)
+{
+    if (self->has_failed)
+        to->trouble = "out of memory";
+    else
+        wire_send(to, kind, self->bytes.bytes + self->bytes.start, self->bytes.used);
+    buffer_free(&self->bytes);
+}
+
+static const void *unpack_bytes(unpack *self, size_t count)
+{
+    const char *at = self->at;
+
+    if (self->has_failed || self->left < count) {
+        self->has_failed = true;
+        return NULL;
+    }
+    self->at += count;
+    self->left -= count;
+    return at;
+}
+
+uint32_t unpack_u32(unpack *self)
+{
+    const void *at = unpack_bytes(self, 4);
+    uint32_t value = 0;
+
+    if (at)
+        memcpy(&value, at, sizeof(value));
+    return le32toh(value);
+}
+
+uint64_t unpack_u64(unpack *self)
+{
+    const void *at = unpack_bytes(self, 8);
+    uint64_t value = 0;
+
+    if (at)
+        memcpy(&value, at, sizeof(value));
+    return le64toh(value);
+}
+
+const char *unpack_text(unpack *self)
+{
+    uint32_t count = unpack_u32(self);
+    const char *text = count ? unpack_bytes(self, count) : NULL;
+
+    if (text && text[count - 1])
+        self->has_failed = true;
+    return self->has_failed ? NULL : text;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wire: one connection between head and daemon: frames, and the proof on both sides that the other knows the job's secret.
+ * A frame is: u32 bytes of the body, u32 kind, the body, 16 bytes of HMAC-SHA256 over direction, number, kind and body, by a key that
+ * holds for this connection only. So frames are neither made, changed, repeated nor left out by whoever does not know the secret; they
+ * are not hidden from who can listen (docs/launch.md). Numbers are little-endian.
+ */
+#ifndef WEFT_MPIRUN_WIRE_H
+#define WEFT_MPIRUN_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/sha256.h"
+#include "tools/mpirun/buffer.h"
+
+#define WIRE_VERSION 1u
+#define WIRE_SECRET_BYTES WEFT_SHA256_BYTES
+#define WIRE_BODY_MOST ((size_t)64 << 20)
+#define WIRE_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; asked after 3 s of silence */
+
+enum wire_kind {
+    /* head to daemon */
+    WIRE_START = 1, /* describe.h: prepare */
+    WIRE_GO,        /* start the ranks */
+    WIRE_SIGNAL,    /* u32 */
+    WIRE_END, WIRE_KILL,
+    WIRE_DRAIN,     /* u32: was ended, u32: has failed */
+    WIRE_WAITS,     /* say who waits for whom */
+    WIRE_IN,        /* standard input; empty: its end */
+    WIRE_CREDIT,    /* u32: so many bytes of output were passed on */
+    WIRE_CLOSED,    /* u32 1 or 2: nobody reads that output any more */
+    /* daemon to head */
+    WIRE_READY = 32, /* prepared */
+    WIRE_REFUSED_ALL, /* u32 exit code: could not be prepared or started; a SAY came before */
+    WIRE_STARTED,   /* u32: so many ranks live */
+    WIRE_SAY,       /* text for the user */
+    WIRE_OUT,       /* u32 1 or 2, bytes: whole lines of output */
+    WIRE_TAKEN,     /* u32: so many bytes of standard input were taken; UINT32_MAX: no more are wanted */
+    WIRE_ENDED,     /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused */
+    WIRE_NOEXEC,    /* u32 rank, u32 what, u32 error */
+    WIRE_ABORTED,   /* u32 rank, u32 code, text */
+    WIRE_OVER,      /* nothing is left there; the last frame */
+    /* both ways */
+    WIRE_WANT = 64, /* u32 rank: whose card */
+    WIRE_CARD,      /* u32 rank, u32 state, bytes */
+    WIRE_FENCE,     /* u64 number: up: our ranks have come; down: all have */
+};
+
+typedef struct wire {
+    int fd; /* -1: none */
+    bool is_head;
+    bool is_deaf; /* nothing can be sent any more */
+    unsigned char key[WEFT_SHA256_BYTES];
+    uint64_t sent, got;
+    buffer out, in;
+    const char *trouble; /* why it broke; NULL: it has not */
+} wire;
+
+typedef struct wire_frame {
+    uint32_t kind;
+    const char *body; /* inside of the wire's buffer: until the next call */
+    size_t bytes;
+} wire_frame;
+
+/* The opening, in order. A daemon says HELLO; the head proves itself and asks; the daemon proves itself. */
+typedef struct wire_hello {
+    char magic[8];
+    uint32_t version, node;
+    char release[32];
+    unsigned char nonce[32];
+} wire_hello;
+
+typedef struct wire_answer {
+    char magic[8];
+    uint32_t version, is_other; /* not 0: another release; there is no proof */
+    char release[32];
+    unsigned char nonce[32], proof[32];
+} wire_answer;
+
+/* 0 or -1 with errno. */
+int secret_make(unsigned char *secret);
+void wire_hello_make(uint32_t node, wire_hello *hello);
+/* Whether it is one, of any version. */
+bool wire_hello_is_sound(const wire_hello *hello);
+bool wire_hello_is_ours(const wire_hello *hello);
+/* Head: the answer to a sound hello. */
+void wire_answer_make(const unsigned char *secret, const wire_hello *hello, wire_answer *answer);
+/* Daemon: whether the head knows the secret. */
+bool wire_answer_is_true(const unsigned char *secret, const wire_hello *hello, const wire_answer *answer);
+/* The daemon's proof, which the head compares (weft_bytes_equal). */
+void wire_proof_make(const unsigned char *secret, const wire_hello *hello, const wire_answer *answer, unsigned char proof[32]);
+
+/* A proven connection, from now on non-blocking, with the kernel's own watch over a silent peer. */
+void wire_open(wire *self, int fd, bool is_head, const unsigned char *secret, const wire_hello *hello, const wire_answer *answer);
+void wire_close(wire *self);
+/* Queues a frame and writes what goes. After trouble nothing happens. */
+void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes);
+void wire_flush(wire *self);
+/* Reads what is there. */
+void wire_read(wire *self);
+/* The next whole frame; false: none, or trouble. Trouble by the peer's end shows after its last frame. */
+bool wire_next(wire *self, wire_frame *frame);
+
+/* Bodies. A failed pack or unpack stays so. */
+typedef struct pack {
+    buffer bytes;
+    bool has_failed;
+} pack;
+void pack_u32(pack *self, uint32_t value);
+void pack_u64(pack *self, uint64_t value);
+void pack_bytes(pack *self, const void *bytes, size_t count); /* as they are */
+void pack_text(pack *self, const char *text);                 /* NULL stays NULL */
+void pack_send(pack *self, wire *to, uint32_t kind);          /* and frees */
+
+typedef struct unpack {
+    const char *at;
+    size_t left;
+    bool has_failed;
+} unpack;
+uint32_t unpack_u32(unpack *self);
+uint64_t unpack_u64(unpack *self);
+/* Stays inside of the frame; NULL also after a failure. */
+const char *unpack_text(unpack *self);
+
+#endif

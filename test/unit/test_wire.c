@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_wire: the connection between head and daemon: both prove that they know the secret; frames arrive whole however they are cut; a
+ * frame that was changed, repeated, left out, turned back to its sender or made under another secret is trouble and never a frame.
+ */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/mpirun/wire.h"
+
+static unsigned char secret[32], other_secret[32];
+
+/* Two wires that never write to each other: what one would send stands in its buffer, for us to carry. */
+static void pair_open(wire *head, wire *daemon, const unsigned char *daemon_secret)
+{
+    int ends[2];
+    wire_hello hello;
+    wire_answer answer;
+
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    wire_hello_make(7, &hello);
+    wire_answer_make(secret, &hello, &answer);
+    wire_open(head, ends[0], true, secret, &hello, &answer);
+    wire_open(daemon, ends[1], false, daemon_secret, &hello, &answer);
+}
+
+/* What `from` writes, taken off the connection. */
+static size_t frame_catch(wire *from, wire *to, uint32_t kind, const char *body, size_t bytes, char *caught, size_t room)
+{
+    wire_send(from, kind, body, bytes);
+    ssize_t n = recv(to->fd, caught, room, 0);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static bool feed(wire *to, const char *bytes, size_t count, wire_frame *frame)
+{
+    buffer_add(&to->in, bytes, count);
+    return wire_next(to, frame);
+}
+
+static void pair_close(wire *head, wire *daemon)
+{
+    wire_close(head);
+    wire_close(daemon);
+}
+
+static void proofs(void)
+{
+    unsigned char proof[32], false_proof[32];
+    wire_hello hello, changed;
+    wire_answer answer;
+
+    wire_hello_make(7, &hello);
+    CU_ASSERT_TRUE(wire_hello_is_sound(&hello));
+    CU_ASSERT_TRUE(wire_hello_is_ours(&hello));
+    wire_answer_make(secret, &hello, &answer);
+    CU_ASSERT_TRUE(wire_answer_is_true(secret, &hello, &answer));
+    CU_ASSERT_FALSE(wire_answer_is_true(other_secret, &hello, &answer));
+    changed = hello;
+    changed.node ^= 1; /* a daemon cannot be given another's place on the way */
+    CU_ASSERT_FALSE(wire_answer_is_true(secret, &changed, &answer));
+    wire_proof_make(secret, &hello, &answer, proof);
+    wire_proof_make(other_secret, &hello, &answer, false_proof);
+    CU_ASSERT_FALSE(weft_bytes_equal(proof, false_proof, 32));
+    CU_ASSERT_FALSE(weft_bytes_equal(proof, answer.proof, 32)); /* the head's proof, sent back, is none */
+    strcpy(hello.release, "0.0.7");
+    CU_ASSERT_FALSE(wire_hello_is_ours(&hello));
+    wire_answer_make(secret, &hello, &answer);
+    CU_ASSERT_NOT_EQUAL(answer.is_other, 0);
+    memset(hello.release, 'x', sizeof hello.release);
+    CU_ASSERT_FALSE(wire_hello_is_sound(&hello));
+}
+
+static void cut_anyhow(void)
+{
+    char caught[4096], body[300];
+    wire_frame frame;
+    wire head, daemon;
+
+    memset(body, 'b', sizeof body);
+    for (size_t step = 1; step < 400; step += 13) {
+        pair_open(&head, &daemon, secret);
+        size_t count = 0, got = 0;
+        for (uint32_t i = 0; i < 5; i++)
+            count += frame_catch(&head, &daemon, i, body, 60 * i, caught + count, sizeof caught - count);
+        for (size_t at = 0; at < count; at += step) {
+            buffer_add(&daemon.in, caught + at, count - at < step ? count - at : step);
+            for (; wire_next(&daemon, &frame); got++)
+                CU_ASSERT_TRUE(frame.kind == got && frame.bytes == 60 * got && !memcmp(frame.body, body, frame.bytes));
+        }
+        CU_ASSERT_EQUAL(got, 5);
+        CU_ASSERT_PTR_NULL(daemon.trouble);
+        pair_close(&head, &daemon);
+    }
+}
+
+static void changed(void)
+{
+    char caught[256];
+    wire_frame frame;
+    wire head, daemon;
+
+    for (size_t bit = 0; bit < 8 * (8 + 20 + 16); bit++) {
+        pair_open(&head, &daemon, secret);
+        size_t count = frame_catch(&head, &daemon, WIRE_SIGNAL, "twenty bytes of body", 20, caught, sizeof caught);
+        CU_ASSERT_EQUAL_FATAL(count, 8 + 20 + 16);
+        caught[bit / 8] = (char)(caught[bit / 8] ^ 1 << bit % 8);
+        CU_ASSERT_FALSE(feed(&daemon, caught, count, &frame)); /* a longer length waits for more; nothing else may */
+        CU_ASSERT_TRUE(daemon.trouble || bit < 32);
+        pair_close(&head, &daemon);
+    }
+}
+
+static void out_of_order(void)
+{
+    char first[256], second[256];
+    wire_frame frame;
+    wire head, daemon;
+    size_t a, b;
+
+    pair_open(&head, &daemon, secret);
+    a = frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
+    CU_ASSERT_TRUE(feed(&daemon, first, a, &frame));
+    CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* repeated */
+    CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
+    pair_close(&head, &daemon);
+
+    pair_open(&head, &daemon, secret);
+    frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
+    b = frame_catch(&head, &daemon, WIRE_SIGNAL, "two", 3, second, sizeof second);
+    CU_ASSERT_FALSE(feed(&daemon, second, b, &frame)); /* the first is left out */
+    CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
+    pair_close(&head, &daemon);
+
+    pair_open(&head, &daemon, secret);
+    a = frame_catch(&head, &daemon, WIRE_WANT, "one", 3, first, sizeof first);
+    CU_ASSERT_FALSE(feed(&head, first, a, &frame)); /* turned back to its sender */
+    CU_ASSERT_PTR_NOT_NULL(head.trouble);
+    pair_close(&head, &daemon);
+
+    pair_open(&head, &daemon, other_secret);
+    a = frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
+    CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* made under another secret */
+    CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
+    pair_close(&head, &daemon);
+}
+
+static void bodies(void)
+{
+    pack body = {0};
+
+    pack_u32(&body, 5);
+    pack_u64(&body, 1ull << 40);
+    pack_text(&body, "text");
+    pack_text(&body, NULL);
+    unpack from = {.at = body.bytes.bytes, .left = body.bytes.used};
+    CU_ASSERT_EQUAL(unpack_u32(&from), 5);
+    CU_ASSERT_EQUAL(unpack_u64(&from), 1ull << 40);
+    const char *text = unpack_text(&from);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+    CU_ASSERT_STRING_EQUAL(text, "text");
+    CU_ASSERT_PTR_NULL(unpack_text(&from));
+    CU_ASSERT_TRUE(!from.has_failed && !from.left);
+    unpack_u32(&from);
+    CU_ASSERT_TRUE(from.has_failed);
+    body.bytes.bytes[body.bytes.used - 5] = 'x'; /* a text without its end */
+    from = (unpack){.at = body.bytes.bytes + 12, .left = body.bytes.used - 12};
+    CU_ASSERT_PTR_NULL(unpack_text(&from));
+    CU_ASSERT_TRUE(from.has_failed);
+    buffer_free(&body.bytes);
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    secret_make(secret);
+    secret_make(other_secret);
+    CU_pSuite suite = CU_add_suite("wire", NULL, NULL);
+    CU_add_test(suite, "proofs", proofs);
+    CU_add_test(suite, "cut anyhow", cut_anyhow);
+    CU_add_test(suite, "changed", changed);
+    CU_add_test(suite, "out of order", out_of_order);
+    CU_add_test(suite, "bodies", bodies);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}
