@@ -138,9 +138,9 @@ no_such_device() # names the knob and what there is
     [ "$code" != 0 ] && said WEFT_DEVICES && said rxe1
 }
 
-falls_back() # to libfabric, though an active port is there: said once, with the reason
+falls_back() # RANKS PROGRAM: to libfabric, though an active port is there: said once, with the reason
 {
-    take env WEFT_SPLIT_NODE=2 WEFT_DEVICES=mlx9_7 mpirun -n 4 "$stage/programs/all_at_once"
+    take env WEFT_SPLIT_NODE=2 WEFT_DEVICES=mlx9_7 mpirun -n "$1" "$stage/programs/$2"
     [ "$code" = 0 ] && said 'verbs is not used although an active port is there, ofi carries the job instead: .*mlx9_7' || return 1
     [ "$(grep -c 'verbs is not used' said)" = 1 ] || { echo "lib: that is not said once"; return 1; }
 }

@@ -124,6 +124,25 @@ static struct fi_info *refine(const struct fi_info *one, uint64_t more)
     return list;
 }
 
+/* Over sockets each address is an entry of libfabric's list, and shm may stand there twice. */
+static bool is_repeated(const struct fi_info *list, const struct fi_info *one)
+{
+    for (; list != one; list = list->next)
+        if (strcmp(list->fabric_attr->prov_name, one->fabric_attr->prov_name) == 0 &&
+            (ofi_is_socket(one) || strcmp(list->domain_attr->name, one->domain_attr->name) == 0))
+            return true;
+    return false;
+}
+
+/* The first that suits, but for so many. */
+static const struct fi_info *first_after(const struct fi_info *list, uint32_t passed)
+{
+    const struct fi_info *one = first(list);
+    while (one && (is_repeated(list, one) || passed-- > 0))
+        one = first(one->next);
+    return one;
+}
+
 static int nothing_found(int rc)
 {
     if (wanted())
@@ -138,7 +157,7 @@ int ofi_find(ofi_port *port)
     static const uint64_t extras[] = {FI_MULTI_RECV | FI_ATOMIC, FI_MULTI_RECV, FI_ATOMIC, 0};
     struct fi_info *list = NULL;
     int rc = ask(hints_of(wanted(), 0), &list);
-    const struct fi_info *one = first(list);
+    const struct fi_info *one = first_after(list, port->passed);
     for (size_t i = 0; one && i < weft_count(extras) && !port->info; i++)
         port->info = refine(one, extras[i]);
     fi_freeinfo(list);
@@ -157,16 +176,6 @@ const char *ofi_absent(void)
     nothing_found(rc);
     snprintf(text, sizeof text, "%s", weft_fail_text(WEFT_E_UNSUPPORTED));
     return text;
-}
-
-/* Was this one told of already? Over sockets each address is an entry of libfabric's list, and shm may stand there twice. */
-static bool is_repeated(const struct fi_info *list, const struct fi_info *one)
-{
-    for (; list != one; list = list->next)
-        if (strcmp(list->fabric_attr->prov_name, one->fabric_attr->prov_name) == 0 &&
-            (ofi_is_socket(one) || strcmp(list->domain_attr->name, one->domain_attr->name) == 0))
-            return true;
-    return false;
 }
 
 void ofi_tell(void (*line)(void *arg, const char *text), void *arg)

@@ -232,6 +232,7 @@ struct ofi_port {
     ofi_card card;
     uint64_t (*now_ns)(void);
     struct fi_info *info;
+    uint32_t passed;      /* providers before this one that could not be opened */
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_ep *ep;

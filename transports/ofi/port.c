@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/knob.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
@@ -175,11 +177,8 @@ static void ofi_disarm(weft_port *base)
 
 /* -- opening -- */
 
-static void ofi_close(weft_port *base)
+static void close_endpoint(ofi_port *port)
 {
-    ofi_port *port = (ofi_port *)base;
-    while (!weft_list_is_empty(&port->paths)) /* not left: the job ends in haste */
-        ofi_path_free(port, weft_container(port->paths.next, ofi_path, link));
     if (port->ep)
         fi_close(&port->ep->fid);
     if (port->arena_mr)
@@ -193,6 +192,21 @@ static void ofi_close(weft_port *base)
     if (port->fabric)
         fi_close(&port->fabric->fid);
     fi_freeinfo(port->info);
+    port->ep = NULL;
+    port->arena_mr = NULL;
+    port->cq = NULL;
+    port->av = NULL;
+    port->domain = NULL;
+    port->fabric = NULL;
+    port->info = NULL;
+}
+
+static void ofi_close(weft_port *base)
+{
+    ofi_port *port = (ofi_port *)base;
+    while (!weft_list_is_empty(&port->paths)) /* not left: the job ends in haste */
+        ofi_path_free(port, weft_container(port->paths.next, ofi_path, link));
+    close_endpoint(port);
     if (port->arena)
         munmap(port->arena, port->arena_bytes);
     if (port->timer >= 0)
@@ -255,6 +269,29 @@ static int open_endpoint(ofi_port *port)
     return rc ? weft_fail(WEFT_E_SYSTEM, "%s of %s failed: %s", what, port->info->fabric_attr->prov_name, ofi_words(rc)) : 0;
 }
 
+/* What libfabric offers may yet refuse to work (verbs;ofi_rxm on soft-RoCE does): the next one is tried then, unless the user named it. All
+ * ranks of a host come to the same one. */
+static int open_provider(ofi_port *port)
+{
+    char text[512];
+    int rc, first = 0;
+    for (; (rc = ofi_find(port)) == 0; port->passed++) {
+        port->has_multi_recv = (port->info->caps & FI_MULTI_RECV) != 0;
+        port->sorts = !(port->info->tx_attr->msg_order & port->info->rx_attr->msg_order & FI_ORDER_SAS);
+        port->needs_desc = (port->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+        port->inject_max = (uint32_t)(port->info->tx_attr->inject_size < 512 ? port->info->tx_attr->inject_size : 512);
+        rc = open_endpoint(port);
+        if (rc == 0 || (weft_knob.ofi_provider && *weft_knob.ofi_provider))
+            return rc;
+        weft_log(WEFT_LOG_NOTE, "libfabric's next provider is tried: %s", weft_fail_text(rc));
+        if (!first)
+            snprintf(text, sizeof text, "%s", weft_fail_text(rc));
+        first = first ? first : rc;
+        close_endpoint(port);
+    }
+    return first ? weft_fail(first, "%s", text) : rc;
+}
+
 /* Threads that libfabric starts inherit a mask in which no signal of the program's reaches them. */
 static int open_quietly(ofi_port *port)
 {
@@ -262,14 +299,7 @@ static int open_quietly(ofi_port *port)
     int rc;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = ofi_find(port);
-    if (rc == 0) {
-        port->has_multi_recv = (port->info->caps & FI_MULTI_RECV) != 0;
-        port->sorts = !(port->info->tx_attr->msg_order & port->info->rx_attr->msg_order & FI_ORDER_SAS);
-        port->needs_desc = (port->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-        port->inject_max = (uint32_t)(port->info->tx_attr->inject_size < 512 ? port->info->tx_attr->inject_size : 512);
-        rc = open_endpoint(port);
-    }
+    rc = open_provider(port);
     if (rc == 0)
         rc = ofi_flow_open(port);
     if (rc == 0)
