@@ -79,8 +79,11 @@ static void unmap(void *addr, size_t bytes, bool raw)
         die("munmap");
 }
 
+bool block_break_moves;
+
 void block_yard_open(block_yard *yard, uint64_t seed, bool may_raw, bool may_brk)
 {
+    block_break_moves |= may_brk;
     *yard = (block_yard){.random = seed, .may_raw = may_raw, .may_brk = may_brk, .may_race = true};
     yard->places = map(NULL, BLOCK_PLACES * BLOCK_MOST, PROT_NONE, ANON | MAP_NORESERVE, false);
 }
@@ -329,7 +332,7 @@ static void stir_malloc(block_yard *yard, block *block, size_t bytes)
         return;
     }
     free(block->addr);
-    if (block_random(yard, 4) == 0) {
+    if (block_random(yard, 4) == 0 && (yard->may_brk || !block_break_moves)) {
         malloc_trim(0);
         count(block, ACT_TRIM);
     }

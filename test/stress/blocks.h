@@ -44,6 +44,8 @@ typedef struct block_act {
     atomic_ullong times;
 } block_act;
 extern block_act block_acts[]; /* ends with name NULL */
+/* A yard moves the break by itself: nobody else may, or what stands above is cut off. Nothing in libc makes the two exclude each other. */
+extern bool block_break_moves;
 const char *block_kind_name(enum block_kind kind);
 
 void block_yard_open(block_yard *yard, uint64_t seed, bool may_raw, bool may_brk);

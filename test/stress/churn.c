@@ -11,6 +11,7 @@
 #include "blocks.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <malloc.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -295,7 +296,11 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, wants, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (options.seed & 1) { /* the heap grows and shrinks with every buffer */
+    if (options.brk) { /* the break is ours alone: see block_break_moves */
+        mallopt(M_MMAP_THRESHOLD, 1 << 17);
+        mallopt(M_TRIM_THRESHOLD, INT_MAX);
+        mallopt(M_TOP_PAD, 64 << 20);
+    } else if (options.seed & 1) { /* the heap grows and shrinks with every buffer */
         mallopt(M_MMAP_THRESHOLD, 1 << 25);
         mallopt(M_TRIM_THRESHOLD, 1 << 17);
     }
