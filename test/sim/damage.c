@@ -266,13 +266,20 @@ static bool is_well(int how, int rc, const damage *damage, const weft_sim_report
     return rc == 0 && !report->deadlocked && !damage->untrue && (damage->is_cut || !damage->silent);
 }
 
+/* What runs leave that end in the middle the leak checker reads through in the end: a thousand of them take it five minutes. */
+#ifdef __SANITIZE_ADDRESS__
+#define LEFT_MOST 100
+#else
+#define LEFT_MOST UINT32_MAX
+#endif
+
 static void run_how(int how)
 {
     static const uint32_t sizes[] = {2, 3, 4, 5, 8, 9};
     uint64_t seed, calls = 0, told = 0, wrong = 0, aborted = 0, runs = 0;
     seeds range;
     seeds_begin(&range);
-    while ((seed = seeds_next(&range)))
+    while ((seed = seeds_next(&range)) && !(hows[how].may_abort && runs > LEFT_MOST))
         for (int p = 0; p < 6 && hows[how].profiles[p]; p++) {
             weft_sim_report report;
             damage one;
