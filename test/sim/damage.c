@@ -330,9 +330,11 @@ static void stopping(void)
         fprintf(stderr, "    %d, %s; said: %s\n", rc, report.text, text);
 }
 
-/* The address sanitizer's word for a request that is too large is an end, malloc's is NULL. */
+/* The sanitizers' word for a request that is too large is an end, malloc's is NULL. */
 const char *__asan_default_options(void) __attribute__((visibility("default")));
+const char *__tsan_default_options(void) __attribute__((visibility("default")));
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 static int replay(char **argv)
 {
