@@ -9,8 +9,12 @@
 #include "base/knob.h"
 
 #define EAGER_DEFAULT 16384
-#define TRIALS 3         /* of each rung at first use of a size class */
-#define AGAIN_EVERY 1024 /* transfers after which the rungs are compared anew */
+#define TRIALS 3         /* stints of each rung at first use of a size class ... */
+#define MOST_TRIES 64    /* ... in so many transfers at most ... */
+#define MOST_AT_ONCE 256 /* ... or those that begin while others of them are under way: a window of many is to be of one rung */
+#define STINT 8          /* transfers after which a stint has lasted long enough, when they are ... */
+#define STINT_TURNS 4    /* ... so many times those under way: what these will bring is not counted */
+#define AGAIN_EVERY 8192 /* transfers after which the rungs are compared anew */
 
 static const char *const names[] = {"copy", "get", "halves", "put"};
 
@@ -58,6 +62,12 @@ static enum weft_rung forced(const weft_peer *peer, const weft_offer *offer)
     return WEFT_RUNG_LAST;
 }
 
+/* Is the rung still to be tried? */
+static bool is_on_trial(const weft_rung_record *record)
+{
+    return record->stints < TRIALS && record->tries < (record->flying ? MOST_AT_ONCE : MOST_TRIES);
+}
+
 /* Of those that are offered to this peer now. */
 static enum weft_rung fastest(const weft_rung_record *record, const weft_peer *peer, const weft_offer *offer)
 {
@@ -81,23 +91,68 @@ enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, ui
         return rung;
     if (++ladder->transfers[offer->is_cold][class] % AGAIN_EVERY == 0)
         for (rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
-            record[rung] = (weft_rung_record){0};
+            record[rung] = (weft_rung_record){.flying = record[rung].flying};
     for (rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
-        if (is_offered(peer, rung, offer) && record[rung].tries < TRIALS) {
+        if (is_offered(peer, rung, offer) && is_on_trial(&record[rung])) {
             record[rung].tries++;
             return rung;
         }
     return fastest(record, peer, offer);
 }
 
-void weft_ladder_learn(weft_ladder *ladder, enum weft_rung rung, bool is_cold, uint64_t bytes, uint64_t took_ns)
+/* -- what transfers teach -- */
+
+static weft_rung_record *record_of(weft_ladder *ladder, const weft_climb *climb)
 {
-    weft_rung_record *record = &ladder->record[is_cold][class_of(bytes)][rung];
+    return &ladder->record[climb->is_cold][class_of(climb->bytes)][climb->rung];
+}
+
+static void learn(weft_rung_record *record, uint64_t bytes, uint64_t took_ns)
+{
     float per_byte = bytes ? (float)took_ns / (float)bytes : 0;
-    if (!bytes) /* nothing was moved, nothing is learned */
-        return;
-    if (record->best_ns_per_byte == 0 || per_byte < record->best_ns_per_byte)
+    if (bytes && (record->best_ns_per_byte == 0 || per_byte < record->best_ns_per_byte))
         record->best_ns_per_byte = per_byte;
+}
+
+void weft_ladder_begin(weft_ladder *ladder, const weft_climb *climb, uint64_t now)
+{
+    weft_rung_record *record = record_of(ladder, climb);
+    if (ladder->flying == 0)
+        ladder->stint = (weft_stint){.of = record, .since = now};
+    else if (ladder->stint.of != record)
+        ladder->stint = (weft_stint){.of = record}; /* until those before it are over */
+    ladder->flying++;
+    record->flying++;
+}
+
+/* Those that began before the stint may have been all but over: they do not count. */
+static void count(weft_stint *stint, uint64_t bytes, uint64_t began, uint64_t now)
+{
+    weft_rung_record *record = stint->of;
+    if (began >= stint->since) {
+        stint->bytes += bytes;
+        stint->ended++;
+    }
+    if (record->flying && (stint->ended < STINT || stint->ended < STINT_TURNS * record->flying))
+        return;
+    learn(record, stint->bytes, now - stint->since);
+    record->stints += stint->bytes > 0;
+    *stint = (weft_stint){.of = record, .since = now};
+}
+
+/* One that overlapped with others took longer than it cost: its own time counts until a stint says better. */
+void weft_ladder_end(weft_ladder *ladder, const weft_climb *climb, bool has_failed, uint64_t began, uint64_t now)
+{
+    weft_rung_record *record = record_of(ladder, climb);
+    weft_stint *stint = &ladder->stint;
+    ladder->flying--;
+    record->flying--;
+    if (!has_failed)
+        learn(record, climb->bytes, now - began);
+    if (stint->since && stint->of == record)
+        count(stint, has_failed ? 0 : climb->bytes, began, now);
+    else if (stint->of->flying == ladder->flying)
+        stint->since = now;
 }
 
 static size_t show_class(const weft_ladder *ladder, const weft_peer *peer, bool is_cold, uint32_t class, char *text, size_t room)

@@ -269,10 +269,28 @@ void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
 
 /* -- the receiver -- */
 
+static weft_climb climb_of(const weft_req *req)
+{
+    return (weft_climb){.rung = req->mode, .is_cold = req->is_cold, .bytes = req->moved};
+}
+
+static void begin_climb(weft_req *req)
+{
+    weft_climb climb = climb_of(req);
+    req->clock = weft_clock_ns();
+    weft_ladder_begin(req->lane->ladder, &climb, req->clock);
+}
+
+static void end_climb(weft_req *req)
+{
+    weft_climb climb = climb_of(req);
+    if (req->clock) /* nothing was moved otherwise */
+        weft_ladder_end(req->lane->ladder, &climb, req->rc, req->clock, weft_clock_ns());
+}
+
 static void end_recv(weft_req *req)
 {
-    if (!req->rc)
-        weft_ladder_learn(req->lane->ladder, req->mode, req->is_cold, req->moved, weft_clock_ns() - req->clock);
+    end_climb(req);
     if (req->next > SEGMENT && req->mode != WEFT_RUNG_COPY && !req->rc)
         pin_behind(req, req->mode == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0);
     weft_pins_drop(req->port, req->pin);
@@ -496,7 +514,7 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
     req->far = rts->addr;
     take_key(&req->far_key, rts->key, rts->key_bytes);
     req->mode = (uint8_t)choose(req, rts);
-    req->clock = weft_clock_ns();
+    begin_climb(req);
     req->lane->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
     if (req->mode == WEFT_RUNG_COPY) {
         if (weft_knob.pin != WEFT_PIN_PIPELINE)

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_ladder: which rung of a rendezvous is chosen, by transfers whose times this test makes up. A rung's worth is what it brings per
+ * time, also where many transfers overlap and each takes long; transfers of other rungs under way at that time do not blur it for ever.
+ */
+#include <CUnit/Basic.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "p2p/ladder.h"
+
+#define MB ((uint64_t)1 << 20)
+#define NS(gb_per_s, bytes) ((uint64_t)((double)(bytes) / (gb_per_s)))
+
+static weft_port port = {.caps = {.get = true, .put = true, .frame_max = 16384, .move_max = UINT64_MAX / 2}};
+static weft_path path = {.port = &port};
+static weft_peer peer = {.path = &path};
+static weft_ladder ladder;
+static uint64_t now;
+static const weft_offer offer = {.can_move = true};
+
+static void start_anew(void)
+{
+    memset(&ladder, 0, sizeof ladder);
+    now = 1000;
+}
+
+static weft_climb begin(uint64_t bytes)
+{
+    weft_climb climb = {.rung = weft_ladder_choose(&ladder, &peer, bytes, &offer), .bytes = bytes};
+    weft_ladder_begin(&ladder, &climb, now);
+    return climb;
+}
+
+/* One after the other: the rung that is fastest alone. */
+static void test_alone(void)
+{
+    static const double speed[] = {[WEFT_RUNG_COPY] = 5, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 12};
+    int of[WEFT_RUNG_LAST] = {0};
+    start_anew();
+    for (int i = 0; i < 1000; i++) {
+        weft_climb climb = begin(MB);
+        uint64_t began = now;
+        of[climb.rung]++;
+        now += NS(speed[climb.rung], MB);
+        weft_ladder_end(&ladder, &climb, false, began, now);
+    }
+    CU_ASSERT_EQUAL(of[WEFT_RUNG_COPY], 3);
+    CU_ASSERT_EQUAL(of[WEFT_RUNG_HALVES], 3);
+    CU_ASSERT_EQUAL(of[WEFT_RUNG_GET], 994);
+    CU_ASSERT_EQUAL(ladder.flying, 0);
+}
+
+/* Windows of messages that are begun at one time. A get ends before the next one can begin, at 13 GB/s. The others share both sides'
+ * time, so that each ends late, but all of them bring 8 and 22 GB/s. */
+static void play_window(int messages, int of[])
+{
+    static const double speed[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_HALVES] = 22};
+    weft_climb open[WEFT_RUNG_LAST][128];
+    uint64_t began[WEFT_RUNG_LAST][128];
+    int n[WEFT_RUNG_LAST] = {0};
+    for (int i = 0; i < messages; i++) {
+        uint64_t start = now;
+        weft_climb climb = begin(MB);
+        of[climb.rung]++;
+        if (climb.rung == WEFT_RUNG_GET) {
+            now += NS(13, MB);
+            weft_ladder_end(&ladder, &climb, false, start, now);
+            continue;
+        }
+        began[climb.rung][n[climb.rung]] = start;
+        open[climb.rung][n[climb.rung]++] = climb;
+    }
+    for (int rung = 0; rung < WEFT_RUNG_LAST; rung++)
+        for (int i = 0; i < n[rung]; i++) {
+            now += NS(speed[rung], MB);
+            weft_ladder_end(&ladder, &open[rung][i], false, began[rung][i], now);
+        }
+}
+
+static void test_window_of(int messages)
+{
+    int of[WEFT_RUNG_LAST];
+    start_anew();
+    for (int i = 0; i < 12; i++)
+        memset(of, 0, sizeof of), play_window(messages, of);
+    CU_ASSERT_EQUAL(of[WEFT_RUNG_HALVES], messages);
+    CU_ASSERT_EQUAL(ladder.flying, 0);
+}
+
+static void test_windows(void)
+{
+    test_window_of(2);
+    test_window_of(16);
+    test_window_of(64);
+    test_window_of(128);
+}
+
+/* A stream that never dries up: always eight under way, each takes eight times what it costs; put to the test anew, and a rung that
+ * has become faster is found. */
+static void test_stream(void)
+{
+    double speed[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 22};
+    weft_climb open[8];
+    uint64_t began[8];
+    int of[WEFT_RUNG_LAST] = {0};
+    start_anew();
+    for (int i = 0; i < 8; i++)
+        open[i] = begin(MB), began[i] = now;
+    for (int i = 0; i < 30000; i++) {
+        if (i == 5000)
+            CU_ASSERT_EQUAL(open[i % 8].rung, WEFT_RUNG_HALVES);
+        if (i == 5000)
+            speed[WEFT_RUNG_GET] = 40;
+        now += NS(speed[open[i % 8].rung], MB);
+        weft_ladder_end(&ladder, &open[i % 8], false, began[i % 8], now);
+        open[i % 8] = begin(MB), began[i % 8] = now;
+        of[open[i % 8].rung]++;
+    }
+    CU_ASSERT_EQUAL(open[0].rung, WEFT_RUNG_GET);
+    CU_ASSERT(of[WEFT_RUNG_COPY] < 30000 / 20);
+    CU_ASSERT_EQUAL(ladder.flying, 8);
+}
+
+/* Sizes that are always under way together: nothing can be told apart, and still no rung stays on trial for ever. */
+static void test_mixed(void)
+{
+    int of[WEFT_RUNG_LAST] = {0};
+    weft_climb open[2];
+    start_anew();
+    open[0] = begin(MB);
+    for (int i = 1; i < 10000; i++) {
+        uint64_t began = now;
+        open[i % 2] = begin(i % 2 ? 4 * MB : MB);
+        of[open[i % 2].rung]++;
+        now += NS(open[(i + 1) % 2].rung == WEFT_RUNG_GET ? 13 : 8, open[(i + 1) % 2].bytes);
+        weft_ladder_end(&ladder, &open[(i + 1) % 2], false, began, now);
+    }
+    CU_ASSERT(of[WEFT_RUNG_COPY] <= 512 && of[WEFT_RUNG_HALVES] <= 512);
+    CU_ASSERT_EQUAL(ladder.flying, 1);
+}
+
+/* A transfer that failed at once was not fast, and one that was all but over when the others ended says nothing of speed. */
+static void test_misleading(void)
+{
+    start_anew();
+    for (int i = 0; i < 100; i++) {
+        weft_climb climb = begin(MB);
+        bool has_failed = climb.rung == WEFT_RUNG_HALVES;
+        uint64_t began = now;
+        now += has_failed ? 1 : NS(climb.rung == WEFT_RUNG_GET ? 13 : 8, MB);
+        weft_ladder_end(&ladder, &climb, has_failed, began, now);
+    }
+    CU_ASSERT_EQUAL(weft_ladder_choose(&ladder, &peer, MB, &offer), WEFT_RUNG_GET);
+    weft_climb late = {.rung = WEFT_RUNG_COPY, .bytes = MB}, other = {.rung = WEFT_RUNG_GET, .bytes = MB};
+    uint64_t began = now;
+    weft_ladder_begin(&ladder, &late, now);
+    weft_ladder_begin(&ladder, &other, now);
+    now += 100000000;
+    weft_ladder_end(&ladder, &other, false, began, now);
+    weft_ladder_end(&ladder, &late, false, began, now + 1);
+    CU_ASSERT_EQUAL(weft_ladder_choose(&ladder, &peer, MB, &offer), WEFT_RUNG_GET);
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("ladder", NULL, NULL);
+    CU_add_test(suite, "alone", test_alone);
+    CU_add_test(suite, "windows", test_windows);
+    CU_add_test(suite, "stream", test_stream);
+    CU_add_test(suite, "mixed", test_mixed);
+    CU_add_test(suite, "misleading", test_misleading);
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    return CU_get_number_of_failures() ? 1 : CU_get_error();
+}
