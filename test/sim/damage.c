@@ -17,67 +17,28 @@
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "test/sim/crew.h"
+#include "test/sim/answers.h"
 #include "test/sim/seeds.h"
 
-#define INT64 0x258
-#define SUM 0x21
 #define ROUNDS 24
 
 enum way { BLOCKING, NONBLOCKING, PERSISTENT, WAYS };
 
 typedef struct call {
-    enum weft_coll_kind kind;
+    question of;
     uint64_t count, mine; /* what the others give and take for each rank; what we do */
-    uint64_t salt;
-    int root;
     int64_t *send, *receive;
     weft_req *req; /* a persistent one */
 } call;
 
-static int64_t element(const call *call, int r, int to, uint64_t i)
-{
-    return (int64_t)((call->salt + (uint64_t)r * 1000003 + (uint64_t)to * 77777) * (i * 2 + 1) & 0xffffffffffu);
-}
-
-static int64_t expected(const crew *crew, const call *call, int block, uint64_t i)
-{
-    int64_t sum = 0;
-    switch (call->kind) {
-    case WEFT_COLL_BCAST: return element(call, call->root, 0, i);
-    case WEFT_COLL_SCATTER: return element(call, call->root, crew->rank, i);
-    case WEFT_COLL_ALLTOALL: return element(call, block, crew->rank, i);
-    case WEFT_COLL_GATHER: case WEFT_COLL_ALLGATHER: return element(call, block, 0, i);
-    default: break;
-    }
-    for (int r = 0; r < crew->size; r++)
-        sum += element(call, r, 0, i);
-    return sum;
-}
-
 static bool is_right(const crew *crew, const call *call)
 {
-    bool is_root_only = call->kind == WEFT_COLL_REDUCE || call->kind == WEFT_COLL_GATHER;
-    bool is_of_each = call->kind == WEFT_COLL_GATHER || call->kind == WEFT_COLL_ALLGATHER || call->kind == WEFT_COLL_ALLTOALL;
-    if (call->kind == WEFT_COLL_BARRIER || (is_root_only && crew->rank != call->root))
-        return true;
-    for (int block = 0; block < (is_of_each ? crew->size : 1); block++)
-        for (uint64_t i = 0; i < call->mine; i++)
-            if (call->receive[(uint64_t)block * call->mine + i] != expected(crew, call, block, i))
-                return false;
-    return true;
+    return question_wrong(crew, &call->of, call->receive, call->mine) < 0;
 }
 
 static void fill(const crew *crew, call *call)
 {
-    uint64_t room = call->mine * (uint64_t)crew->size + 1;
-    bool is_to_each = call->kind == WEFT_COLL_SCATTER || call->kind == WEFT_COLL_ALLTOALL;
-    memset(call->receive, 0x5a, room * sizeof *call->receive);
-    for (int to = 0; to < (is_to_each ? crew->size : 1); to++)
-        for (uint64_t i = 0; i < call->mine; i++)
-            call->send[(uint64_t)to * call->mine + i] = element(call, crew->rank, to, i);
-    if (call->kind == WEFT_COLL_BCAST && crew->rank == call->root)
-        memcpy(call->receive, call->send, call->mine * sizeof *call->receive);
+    question_fill(crew, &call->of, call->send, call->receive, call->mine);
 }
 
 static void call_open(const crew *crew, call *call)
@@ -96,30 +57,23 @@ static void call_close(call *call)
     free(call->receive);
 }
 
-static weft_coll args_of(const call *call)
-{
-    return (weft_coll){.sendbuf = call->send, .recvbuf = call->receive, .sendcount = call->mine, .recvcount = call->mine,
-                       .sendtype = crew_type(INT64), .recvtype = crew_type(INT64), .op = weft_op_of((void *)(uintptr_t)SUM),
-                       .root = call->root};
-}
-
 static int perform(crew *crew, call *call, enum way way)
 {
-    weft_coll args = args_of(call);
+    weft_coll args = question_args(&call->of, call->send, call->receive, call->mine);
     weft_req *req;
     int rc;
     switch (way) {
     case BLOCKING:
-        return weft_coll_run(&crew->team, call->kind, &args);
+        return weft_coll_run(&crew->team, call->of.kind, &args);
     case NONBLOCKING:
-        rc = weft_coll_start(&crew->team, call->kind, &args, &req);
+        rc = weft_coll_start(&crew->team, call->of.kind, &args, &req);
         if (rc)
             return rc;
         rc = weft_req_wait(req);
         weft_req_free(req);
         return rc;
     default:
-        rc = call->req ? 0 : weft_coll_prepare(&crew->team, call->kind, &args, &call->req);
+        rc = call->req ? 0 : weft_coll_prepare(&crew->team, call->of.kind, &args, &call->req);
         rc = rc ? rc : weft_plan_restart(call->req);
         return rc ? rc : weft_req_wait(call->req);
     }
@@ -142,8 +96,8 @@ static int perform_sound(crew *crew, call *call, enum way way)
     fill(crew, call);
     int rc = perform(crew, call, way);
     if (rc)
-        return crew_fail(crew, "kind %d, way %d failed after the damage: %s", (int)call->kind, (int)way, weft_fail_text(rc));
-    return is_right(crew, call) ? 0 : crew_fail(crew, "kind %d, way %d is wrong after the damage", (int)call->kind, (int)way);
+        return crew_fail(crew, "kind %d, way %d failed after the damage: %s", (int)call->of.kind, (int)way, weft_fail_text(rc));
+    return is_right(crew, call) ? 0 : crew_fail(crew, "kind %d, way %d is wrong after the damage", (int)call->of.kind, (int)way);
 }
 
 static uint64_t draw_count(const damage *damage, uint64_t *state)
@@ -159,8 +113,11 @@ static uint64_t draw_count(const damage *damage, uint64_t *state)
 /* The same draws on every rank, but for what one rank counts. */
 static call draw_call(const crew *crew, const damage *damage, uint64_t *state)
 {
-    call call = {.kind = (enum weft_coll_kind)(crew_random(state) % WEFT_COLL_LAST), .salt = crew_random(state) >> 32,
-                 .count = draw_count(damage, state), .root = (int)(crew_random(state) % (uint64_t)crew->size)};
+    call call;
+    call.of.kind = (enum weft_coll_kind)(crew_random(state) % WEFT_COLL_LAST);
+    call.of.salt = crew_random(state) >> 32;
+    call.count = draw_count(damage, state);
+    call.of.root = (int)(crew_random(state) % (uint64_t)crew->size);
     int odd = (int)(crew_random(state) % (uint64_t)crew->size);
     bool is_more = crew_random(state) % 2;
     call.mine = call.count;
@@ -207,7 +164,7 @@ static int program(int rank, void *arg)
         return rc;
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
         kept[kind] = draw_call(&crew, damage, &state);
-        kept[kind].kind = (enum weft_coll_kind)kind;
+        kept[kind].of.kind = (enum weft_coll_kind)kind;
         kept[kind].mine = kept[kind].count;
         call_open(&crew, &kept[kind]);
     }

@@ -1,7 +1,7 @@
 # test/sim: whole-library runs by seed
 sim_programs += test/sim/sim
-test_sim_sim_SOURCES = test/sim/sim.c test/sim/colls.c test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h \
-	test/sim/traffic.c test/sim/traffic.h
+test_sim_sim_SOURCES = test/sim/sim.c test/sim/answers.c test/sim/answers.h test/sim/colls.c test/sim/crew.c test/sim/crew.h \
+	test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h
 sim_programs += test/sim/manners test/sim/flips
 test_sim_flips_SOURCES = test/sim/flips.c test/sim/crew.c test/sim/crew.h
 test_sim_manners_SOURCES = test/sim/manners.c
@@ -18,7 +18,7 @@ test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test
 	test/sim/seeds.c test/sim/seeds.h
 test_sim_mpi_LDADD = libweftapi.la $(LDADD)
 sim_programs += test/sim/damage
-test_sim_damage_SOURCES = test/sim/damage.c test/sim/damage_mpi.c test/sim/damage.h test/sim/apps.c test/sim/apps_comms.c \
+test_sim_damage_SOURCES = test/sim/damage.c test/sim/answers.c test/sim/answers.h test/sim/damage_mpi.c test/sim/damage.h test/sim/apps.c test/sim/apps_comms.c \
 	test/sim/apps_forget.c test/sim/apps.h test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h
 test_sim_damage_LDADD = libweftapi.la $(LDADD)
 # The simulated HCA, and whole-library runs over transports/verbs on it: no libibverbs on the line.
@@ -28,7 +28,7 @@ test_sim_verbs_hca_SOURCES = test/sim/verbs_hca.c test/sim/verbs_hca.h test/sim/
 	test/sim/verbs_fails.c test/sim/verbs_limits.c test/sim/verbs_windows.c
 test_sim_verbs_hca_LDADD = libsimhca.la $(LDADD)
 sim_programs += test/sim/verbs
-test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/colls.c test/sim/crew.c test/sim/crew.h \
-	test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h
+test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h test/sim/colls.c \
+	test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h
 test_sim_verbs_LDADD = libweftapi.la libweftverbs.la libsimhca.la $(LDADD)
 endif
