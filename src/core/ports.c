@@ -258,7 +258,7 @@ static size_t card_of(weft_lane *lane, uint32_t index, uint32_t rank, void *card
 int weft_ports_reach(weft_lane *lane, weft_peer *peer)
 {
     weft_boot *boot = lane->world->boot;
-    char why[160] = "";
+    char why[160] = "", name[64];
     for (uint32_t i = 0; i < lane->port_count; i++) {
         weft_port *port = lane->ports[i];
         char card[WEFT_CARD_MAX];
@@ -269,6 +269,10 @@ int weft_ports_reach(weft_lane *lane, weft_peer *peer)
         if (bytes && lane->has_card[i])
             snprintf(why, sizeof why, "; %s: %.140s", port->ops->name, weft_fail_text(rc));
     }
+    if (is_chosen_by_user() && !next_named(weft_knob.transports, name, sizeof name))
+        return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: WEFT_TRANSPORTS=%s names no network, and the two do not share "
+                         "memory (without that knob Weft chooses; WEFT_TRANSPORTS=shm,ofi is for Ethernet)",
+                         peer->name.rank, boot->rank, boot->host, weft_knob.transports);
     return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
                      "between them (weft-info lists the transports and why each is not; where hosts have different devices, "
                      "WEFT_TRANSPORTS=shm,ofi)%s",
