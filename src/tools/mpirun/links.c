@@ -1,50 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * links: see links.h. Nothing here waits: an agent, a daemon and a connection may each end at any moment, in any order, and the job hears
- * of it once.
+ * links: see links.h. What connects is limbs'; here stands what each node's daemon says and hears.
  */
 #include "tools/mpirun/links.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "launch/far.h"
-#include "tools/mpirun/agent.h"
 #include "tools/mpirun/describe.h"
-#include "tools/mpirun/door.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job.h"
-#include "tools/mpirun/listen.h"
+#include "tools/mpirun/limbs.h"
 #include "tools/mpirun/trade.h"
 #include "tools/mpirun/wire.h"
 
-#define AGENT_STAY_NS 3000000000u /* after its daemon's last word */
-
 typedef struct station {
     uint32_t node;
-    agent agent;
-    wire wire;        /* fd -1: not yet, or no more */
+    limb *limb;
+    wire wire;        /* the way there */
     uint32_t live;    /* ranks there that are taken for alive */
     uint64_t owed;    /* bytes of output that it has no credit for yet */
-    bool is_met;      /* there was a wire */
-    bool is_ready, is_over, is_draining;
+    bool is_ready, is_draining;
     bool is_told_closed[2]; /* standard output, standard error: that nobody reads it */
-    uint64_t over_ns; /* when its agent is no longer waited for; 0: not yet */
 } station;
 
 struct links {
     job *job;
-    door door;
+    limbs limbs;
     station *items;
     uint32_t count;
     uint64_t deadline_ns; /* by which all are ready; 0: they are */
-    unsigned char secret[WIRE_SECRET_BYTES];
     trade trade;
 };
 
@@ -63,47 +52,54 @@ static station *link_of(links *self, uint32_t node)
 
 static bool is_open(const station *one)
 {
-    return one->wire.fd >= 0;
+    return one->limb->wire.fd >= 0;
 }
 
-static void link_part(station *one)
+static void ranks_forget(links *self, station *one)
 {
-    wire_close(&one->wire);
+    self->job->live -= one->live;
+    one->live = 0;
     one->is_ready = false;
-    one->over_ns = weft_clock_ns() + AGENT_STAY_NS;
 }
 
-/* A daemon that is gone without its last word takes its ranks with it, or its host did. */
-static void link_lose(links *self, station *one, const char *why)
+/* limbs' ways. A daemon that is gone without its last word takes its ranks with it, or its host did. */
+static void link_lost(void *owner, limb *limb, const char *why)
 {
+    links *self = owner;
+    station *one = link_of(self, limb->node);
     job *job = self->job;
     uint32_t ranks = job->map.nodes[one->node].count;
 
-    if (one->is_over)
-        return;
-    one->is_over = true;
-    link_part(one);
-    agent_kill(&one->agent, SIGKILL);
+    limb_drop(limb);
     complain(1, "host %s is lost: %s; %u %s of this job ran there%s", name_of(self, one), why, ranks, ranks == 1 ? "rank" : "ranks",
              job->phase == JOB_RUNS && job->live > one->live ? "; the others are ended" : "");
-    job->live -= one->live;
-    one->live = 0;
+    ranks_forget(self, one);
     job_end(job, 1);
 }
 
 /* One that never came to be: its agent's words say why. */
-static void link_fail(links *self, station *one, const char *why)
+static void link_failed(void *owner, limb *limb, const char *why)
 {
-    if (one->is_over)
-        return;
-    one->is_over = true;
-    link_part(one);
-    agent_kill(&one->agent, SIGKILL);
+    links *self = owner;
+    station *one = link_of(self, limb->node);
+
+    limb_drop(limb);
+    one->is_ready = false;
     if (self->job->phase == JOB_LAUNCHES && !self->job->code) {
-        const char *said = agent_words(&one->agent);
+        const char *said = agent_words(&limb->agent);
         complain(1, "cannot start ranks on host %s: %s%s%s", name_of(self, one), why, *said ? ": " : "", said);
     }
     job_end(self->job, 1);
+}
+
+static void link_met(void *owner, limb *limb)
+{
+    links *self = owner;
+    station *one = link_of(self, limb->node);
+    pack body = {0};
+
+    describe(self->job->opts, &self->job->map, self->job->name, one->node, &body);
+    pack_send(&body, &one->wire, WIRE_START);
 }
 
 /* trade's ways: to a link, or to our own node */
@@ -153,72 +149,6 @@ static void trade_fenced_up(void *owner, uint32_t node, uint64_t number)
     }
     pack_u64(&body, number);
     pack_send(&body, &one->wire, WIRE_FENCE);
-}
-
-/* door's ways */
-static bool node_is_awaited(void *owner, uint32_t node)
-{
-    const station *one = link_of(owner, node);
-
-    return one && !one->is_met && !one->is_over;
-}
-
-static void node_is_other(void *owner, uint32_t node, const char *why)
-{
-    link_fail(owner, link_of(owner, node), why);
-}
-
-static void node_met(void *owner, uint32_t node, int fd, const wire_hello *hello, const wire_answer *answer)
-{
-    links *self = owner;
-    station *one = link_of(self, node);
-    pack body = {0};
-
-    wire_open(&one->wire, fd, true, self->secret, hello, answer);
-    one->is_met = true;
-    describe(self->job->opts, &self->job->map, self->job->name, node, &body);
-    pack_send(&body, &one->wire, WIRE_START);
-}
-
-static int agents_start(links *self)
-{
-    const char *words = self->job->opts->agent;
-    char line[4096], command[4200];
-    int rc = 0;
-
-    if (daemon_command(command, sizeof(command)))
-        return complain(1, "cannot find out where this program stands: %s", strerror(errno));
-    for (uint32_t i = 0; i < self->count && !rc; i++) {
-        station *one = &self->items[i];
-        rc = daemon_line(self->door.listener, self->secret, one->node, line, sizeof(line));
-        if (rc)
-            rc = complain(1, "this machine has no network address: %s", strerror(errno));
-        else if (agent_start(&one->agent, words && *words ? words : AGENT_DEFAULT, name_of(self, one), command, line, &self->job->guard))
-            rc = complain(1, "cannot start the agent for host %s: %s", name_of(self, one), strerror(errno));
-    }
-    explicit_bzero(line, sizeof(line));
-    return rc;
-}
-
-int links_open(job *job, links **result)
-{
-    links *self = *result = calloc(1, sizeof(*self));
-    trade_up up = {.want = trade_want_up, .card = trade_card_up, .fenced = trade_fenced_up, .owner = self};
-    door_up in = {.awaits = node_is_awaited, .other = node_is_other, .met = node_met, .owner = self};
-    const char *limit = getenv("WEFT_START_TIMEOUT_S");
-    long limit_s = limit ? atol(limit) : 0;
-
-    if (!self)
-        return complain(1, "out of memory");
-    self->job = job;
-    self->items = calloc(job->map.node_count, sizeof(*self->items));
-    if (door_open(&self->door, self->secret, &in) || !self->items || trade_open(&self->trade, &job->map, &up) || secret_make(self->secret))
-        return complain(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
-    for (uint32_t i = 0; i < job->map.node_count; i++)
-        if (!job->map.nodes[i].is_here)
-            self->items[self->count++] = (station){.node = i, .wire.fd = -1, .agent.out = -1};
-    self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
-    return agents_start(self);
 }
 
 /* Frames. */
@@ -291,8 +221,10 @@ static void traded_take(links *self, station *one, uint32_t kind, unpack *from)
         trade_card(&self->trade, rank, state, from->at, from->left);
 }
 
-static void frame_take(links *self, station *one, const wire_frame *frame)
+static void frame_take(void *owner, limb *limb, const wire_frame *frame)
 {
+    links *self = owner;
+    station *one = link_of(self, limb->node);
     unpack from = {.at = frame->body, .left = frame->bytes};
     uint32_t which;
 
@@ -328,7 +260,8 @@ static void frame_take(links *self, station *one, const wire_frame *frame)
         aborted_take(self, &from);
         break;
     case WIRE_OVER:
-        one->is_over = true;
+        limb_part(limb);
+        ranks_forget(self, one); /* none, unless it went without a word on some */
         break;
     case WIRE_WANT:
     case WIRE_CARD:
@@ -336,45 +269,46 @@ static void frame_take(links *self, station *one, const wire_frame *frame)
         traded_take(self, one, frame->kind, &from);
         break;
     default:
-        one->wire.trouble = "it says what this head does not understand";
+        limb->wire.trouble = "it says what this head does not understand";
     }
 }
 
-static void link_turn(links *self, station *one)
+int links_open(job *job, links **result)
 {
-    wire_frame frame;
+    links *self = *result = calloc(1, sizeof(*self));
+    trade_up up = {.want = trade_want_up, .card = trade_card_up, .fenced = trade_fenced_up, .owner = self};
+    limbs_up in = {.met = link_met, .frame = frame_take, .lost = link_lost, .failed = link_failed, .owner = self};
+    const char *limit = getenv("WEFT_START_TIMEOUT_S");
+    long limit_s = limit ? atol(limit) : 0;
+    unsigned char secret[WIRE_SECRET_BYTES];
 
-    wire_flush(&one->wire);
-    wire_read(&one->wire);
-    while (is_open(one) && !one->is_over && wire_next(&one->wire, &frame))
-        frame_take(self, one, &frame);
-    if (one->is_over) {
-        if (is_open(one))
-            link_part(one);
-        self->job->live -= one->live; /* none, unless it went without a word on some */
-        one->live = 0;
-    } else if (one->wire.trouble) {
-        link_lose(self, one, one->wire.trouble);
+    if (!self)
+        return complain(1, "out of memory");
+    self->job = job;
+    self->items = calloc(job->map.node_count, sizeof(*self->items));
+    bool is_failed = secret_make(secret) != 0;
+    is_failed |= limbs_open(&self->limbs, secret, job->map.node_count, &job->guard, &in) != 0;
+    explicit_bzero(secret, sizeof(secret));
+    if (is_failed || !self->items || trade_open(&self->trade, &job->map, &up))
+        return complain(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
+    for (uint32_t i = 0; i < job->map.node_count; i++) {
+        if (job->map.nodes[i].is_here)
+            continue;
+        limb *limb = limbs_add(&self->limbs, i, job->map.nodes[i].name);
+        self->items[self->count++] = (station){.node = i, .limb = limb, .wire = {.via = &limb->wire, .fd = -1}};
     }
+    self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
+    return limbs_start(&self->limbs, job->opts->agent);
 }
 
 uint32_t links_most(const links *self)
 {
-    return DOOR_MOST + 2 * self->count;
+    return limbs_most(&self->limbs);
 }
 
-/* In this order: the door's, then wire and agent of each link; absent ones are -1, which poll leaves out. */
 uint32_t links_wishes(links *self, struct pollfd *set)
 {
-    uint32_t at = DOOR_MOST;
-
-    door_wishes(&self->door, set);
-    for (uint32_t i = 0; i < self->count; i++) {
-        short out = self->items[i].wire.out.used ? POLLOUT : 0;
-        set[at++] = (struct pollfd){.fd = self->items[i].wire.fd, .events = (short)(POLLIN | out)};
-        set[at++] = (struct pollfd){.fd = self->items[i].agent.out, .events = POLLIN};
-    }
-    return at;
+    return limbs_wishes(&self->limbs, set);
 }
 
 /* Has output been passed on, or does nobody want it any more? */
@@ -398,16 +332,7 @@ static void output_answer(links *self, station *one)
 
 void links_turn(links *self, const struct pollfd *set, uint32_t count)
 {
-    uint32_t at = DOOR_MOST;
-
-    for (uint32_t i = 0; i < self->count && at < count; i++, at += 2) {
-        if (set[at].revents && is_open(&self->items[i]))
-            link_turn(self, &self->items[i]);
-        if (set[at + 1].revents)
-            agent_read(&self->items[i].agent);
-    }
-    if (count)
-        door_turn(&self->door, set);
+    limbs_turn(&self->limbs, set, count);
     for (uint32_t i = 0; i < self->count; i++)
         if (is_open(&self->items[i]) && self->items[i].is_ready)
             output_answer(self, &self->items[i]);
@@ -415,21 +340,7 @@ void links_turn(links *self, const struct pollfd *set, uint32_t count)
 
 bool links_reaped(links *self, pid_t pid, int status)
 {
-    for (uint32_t i = 0; i < self->count; i++) {
-        station *one = &self->items[i];
-        char why[160];
-        if (one->agent.pid != pid)
-            continue;
-        agent_ended(&one->agent, &self->job->guard);
-        if (WIFSIGNALED(status))
-            snprintf(why, sizeof(why), "its agent was killed by signal %d before it was there", WTERMSIG(status));
-        else
-            snprintf(why, sizeof(why), "its agent ended with exit code %d", WEXITSTATUS(status));
-        if (!one->is_met && !one->is_over && status) /* one that ends well may have left the daemon behind it */
-            link_fail(self, one, why);
-        return true;
-    }
-    return false;
+    return limbs_reaped(&self->limbs, pid, status);
 }
 
 uint64_t links_deadlines(links *self)
@@ -437,21 +348,10 @@ uint64_t links_deadlines(links *self)
     uint64_t now = weft_clock_ns(), next = self->job->phase == JOB_LAUNCHES ? self->deadline_ns : 0;
 
     for (uint32_t i = 0; next && now >= next && i < self->count; i++)
-        if (!self->items[i].is_ready)
-            link_fail(self, &self->items[i], "no word has come from there in time (WEFT_START_TIMEOUT_S)");
-    uint64_t strangers = door_deadlines(&self->door);
-    if (strangers && (!next || strangers < next))
-        next = strangers;
-    for (uint32_t i = 0; i < self->count; i++) {
-        station *one = &self->items[i];
-        if (!one->over_ns || !one->agent.pid)
-            continue;
-        if (now >= one->over_ns)
-            agent_kill(&one->agent, SIGKILL);
-        if (!next || one->over_ns < next)
-            next = now >= one->over_ns ? now + 100000000u : one->over_ns;
-    }
-    return next;
+        if (!self->items[i].is_ready && !self->items[i].limb->is_over)
+            link_failed(self, self->items[i].limb, "no word has come from there in time (WEFT_START_TIMEOUT_S)");
+    uint64_t others = limbs_deadlines(&self->limbs);
+    return others && (!next || others < next) ? others : next;
 }
 
 bool links_are_ready(const links *self)
@@ -505,11 +405,7 @@ void links_drain(links *self, bool was_ended, bool has_failed)
     for (uint32_t i = 0; i < self->count; i++) {
         station *one = &self->items[i];
         pack body = {0};
-        if (!one->is_met) { /* it need not come any more */
-            one->is_over = true;
-            one->over_ns = weft_clock_ns() + AGENT_STAY_NS;
-            agent_kill(&one->agent, SIGTERM);
-        }
+        limb_spare(one->limb);
         if (one->is_draining || !is_open(one))
             continue;
         one->is_draining = true;
@@ -521,10 +417,7 @@ void links_drain(links *self, bool was_ended, bool has_failed)
 
 bool links_are_over(const links *self)
 {
-    for (uint32_t i = 0; i < self->count; i++)
-        if (!self->items[i].is_over || self->items[i].agent.pid)
-            return false;
-    return true;
+    return limbs_are_over(&self->limbs);
 }
 
 void links_in(links *self, uint32_t node, const char *bytes, size_t count)
@@ -554,14 +447,8 @@ void links_close(links *self)
 {
     if (!self)
         return;
-    for (uint32_t i = 0; i < self->count; i++) {
-        wire_close(&self->items[i].wire);
-        agent_kill(&self->items[i].agent, SIGKILL);
-        agent_close(&self->items[i].agent);
-    }
-    door_close(&self->door);
+    limbs_close(&self->limbs);
     trade_close(&self->trade);
-    explicit_bzero(self->secret, sizeof(self->secret));
     free(self->items);
     free(self);
 }

@@ -17,6 +17,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/hosts.c src/tools/mpirun/hosts.h \
 	src/tools/mpirun/io.c src/tools/mpirun/io.h \
 	src/tools/mpirun/job.c src/tools/mpirun/job.h \
+	src/tools/mpirun/limbs.c src/tools/mpirun/limbs.h \
 	src/tools/mpirun/links.c src/tools/mpirun/links.h \
 	src/tools/mpirun/listen.c src/tools/mpirun/listen.h \
 	src/tools/mpirun/map.c src/tools/mpirun/map.h \

@@ -139,6 +139,8 @@ void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes)
     unsigned char mac[MAC_BYTES];
     char head[HEAD_BYTES];
 
+    if (self->via)
+        self = self->via;
     if (self->fd < 0 || self->trouble || self->is_deaf)
         return;
     memcpy(head, words, sizeof(head));
@@ -234,7 +236,7 @@ void pack_text(pack *self, const char *text)
 void pack_send(pack *self, wire *to, uint32_t kind)
 {
     if (self->has_failed)
-        to->trouble = "out of memory";
+        (to->via ? to->via : to)->trouble = "out of memory";
     else
         wire_send(to, kind, self->bytes.bytes + self->bytes.start, self->bytes.used);
     buffer_free(&self->bytes);

@@ -49,6 +49,7 @@ enum wire_kind {
 };
 
 typedef struct wire {
+    struct wire *via; /* what is sent goes by that one; NULL: this is one itself */
     int fd; /* -1: none */
     bool is_head;
     bool is_deaf; /* nothing can be sent any more */

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * limbs: see limbs.h. Nothing here waits: an agent, a daemon and a connection may each end at any moment, in any order, and the owner
+ * hears of it once.
+ */
+#include "tools/mpirun/limbs.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "tools/mpirun/listen.h"
+#include "tools/mpirun/options.h"
+
+#define AGENT_STAY_NS 3000000000u /* after its daemon's last word */
+
+static limb *limb_of(limbs *self, uint32_t node)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (self->items[i].node == node)
+            return &self->items[i];
+    return NULL;
+}
+
+static void limb_end(limb *one)
+{
+    one->is_over = true;
+    one->over_ns = weft_clock_ns() + AGENT_STAY_NS;
+    wire_close(&one->wire);
+}
+
+void limb_part(limb *one)
+{
+    if (!one->is_over)
+        limb_end(one);
+}
+
+void limb_drop(limb *one)
+{
+    if (one->is_over)
+        return;
+    limb_end(one);
+    agent_kill(&one->agent, SIGKILL);
+}
+
+void limb_spare(limb *one)
+{
+    if (one->is_over || one->is_met)
+        return;
+    limb_end(one);
+    agent_kill(&one->agent, SIGTERM);
+}
+
+/* door's ways */
+static bool node_is_awaited(void *owner, uint32_t node)
+{
+    const limb *one = limb_of(owner, node);
+
+    return one && !one->is_met && !one->is_over;
+}
+
+static void node_is_other(void *owner, uint32_t node, const char *why)
+{
+    limbs *self = owner;
+
+    self->up.failed(self->up.owner, limb_of(self, node), why);
+}
+
+static void node_met(void *owner, uint32_t node, int fd, const wire_hello *hello, const wire_answer *answer)
+{
+    limbs *self = owner;
+    limb *one = limb_of(self, node);
+
+    wire_open(&one->wire, fd, true, self->secret, hello, answer);
+    one->is_met = true;
+    self->up.met(self->up.owner, one);
+}
+
+int limbs_open(limbs *self, const unsigned char *secret, uint32_t room, guard *guard, const limbs_up *up)
+{
+    door_up in = {.awaits = node_is_awaited, .other = node_is_other, .met = node_met, .owner = self};
+
+    *self = (limbs){.guard = guard, .up = *up};
+    memcpy(self->secret, secret, sizeof(self->secret));
+    self->items = calloc(room, sizeof(*self->items));
+    if (!self->items)
+        errno = ENOMEM;
+    return door_open(&self->door, self->secret, &in) || !self->items ? -1 : 0;
+}
+
+limb *limbs_add(limbs *self, uint32_t node, const char *host)
+{
+    limb *one = &self->items[self->count++];
+
+    *one = (limb){.node = node, .host = host, .wire.fd = -1, .agent.out = -1};
+    return one;
+}
+
+int limbs_start(limbs *self, const char *words)
+{
+    char line[4096], command[4200];
+    int rc = 0;
+
+    if (daemon_command(command, sizeof(command)))
+        return complain(1, "cannot find out where this program stands: %s", strerror(errno));
+    for (uint32_t i = 0; i < self->count && !rc; i++) {
+        limb *one = &self->items[i];
+        rc = daemon_line(self->door.listener, self->secret, one->node, line, sizeof(line));
+        if (rc)
+            rc = complain(1, "this machine has no network address: %s", strerror(errno));
+        else if (agent_start(&one->agent, words && *words ? words : AGENT_DEFAULT, one->host, command, line, self->guard))
+            rc = complain(1, "cannot start the agent for host %s: %s", one->host, strerror(errno));
+    }
+    explicit_bzero(line, sizeof(line));
+    return rc;
+}
+
+static void limb_turn(limbs *self, limb *one)
+{
+    wire_frame frame;
+
+    wire_flush(&one->wire);
+    wire_read(&one->wire);
+    while (!one->is_over && wire_next(&one->wire, &frame))
+        self->up.frame(self->up.owner, one, &frame);
+    if (!one->is_over && one->wire.trouble)
+        self->up.lost(self->up.owner, one, one->wire.trouble);
+}
+
+uint32_t limbs_most(const limbs *self)
+{
+    return DOOR_MOST + 2 * self->count;
+}
+
+/* In this order: the door's, then wire and agent of each; absent ones are -1, which poll leaves out. */
+uint32_t limbs_wishes(const limbs *self, struct pollfd *set)
+{
+    uint32_t at = DOOR_MOST;
+
+    door_wishes(&self->door, set);
+    for (uint32_t i = 0; i < self->count; i++) {
+        short out = self->items[i].wire.out.used ? POLLOUT : 0;
+        set[at++] = (struct pollfd){.fd = self->items[i].wire.fd, .events = (short)(POLLIN | out)};
+        set[at++] = (struct pollfd){.fd = self->items[i].agent.out, .events = POLLIN};
+    }
+    return at;
+}
+
+void limbs_turn(limbs *self, const struct pollfd *set, uint32_t count)
+{
+    uint32_t at = DOOR_MOST;
+
+    for (uint32_t i = 0; i < self->count && at < count; i++, at += 2) {
+        if (set[at].revents && self->items[i].wire.fd >= 0)
+            limb_turn(self, &self->items[i]);
+        if (set[at + 1].revents)
+            agent_read(&self->items[i].agent);
+    }
+    if (count)
+        door_turn(&self->door, set);
+}
+
+bool limbs_reaped(limbs *self, pid_t pid, int status)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        limb *one = &self->items[i];
+        char why[160];
+        if (one->agent.pid != pid)
+            continue;
+        agent_ended(&one->agent, self->guard);
+        if (WIFSIGNALED(status))
+            snprintf(why, sizeof(why), "its agent was killed by signal %d before it was there", WTERMSIG(status));
+        else
+            snprintf(why, sizeof(why), "its agent ended with exit code %d", WEXITSTATUS(status));
+        if (!one->is_met && !one->is_over && status) /* one that ends well may have left the daemon behind it */
+            self->up.failed(self->up.owner, one, why);
+        return true;
+    }
+    return false;
+}
+
+uint64_t limbs_deadlines(limbs *self)
+{
+    uint64_t now = weft_clock_ns(), next = door_deadlines(&self->door);
+
+    for (uint32_t i = 0; i < self->count; i++) {
+        limb *one = &self->items[i];
+        if (!one->over_ns || !one->agent.pid)
+            continue;
+        if (now >= one->over_ns)
+            agent_kill(&one->agent, SIGKILL);
+        uint64_t again = now >= one->over_ns ? now + 100000000u : one->over_ns;
+        if (!next || again < next)
+            next = again;
+    }
+    return next;
+}
+
+bool limbs_are_over(const limbs *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!self->items[i].is_over || self->items[i].agent.pid)
+            return false;
+    return true;
+}
+
+void limbs_close(limbs *self)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        wire_close(&self->items[i].wire);
+        agent_kill(&self->items[i].agent, SIGKILL);
+        agent_close(&self->items[i].agent);
+    }
+    door_close(&self->door);
+    explicit_bzero(self->secret, sizeof(self->secret));
+    free(self->items);
+    self->items = NULL;
+    self->count = 0;
+}
