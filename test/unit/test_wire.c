@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_wire: the connection between head and daemon: both prove that they know the secret; frames arrive whole however they are cut; a
- * frame that was changed, repeated, left out, turned back to its sender or made under another secret is trouble and never a frame.
+ * frame that was changed, repeated, left out, turned back to its sender or made under another secret is trouble and never a frame;
+ * what is passed on is signed anew for each connection.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -104,10 +105,10 @@ static void changed(void)
     wire_frame frame;
     wire head, daemon;
 
-    for (size_t bit = 0; bit < 8 * (8 + 20 + 16); bit++) {
+    for (size_t bit = 0; bit < 8 * (12 + 20 + 16); bit++) {
         pair_open(&head, &daemon, secret);
         size_t count = frame_catch(&head, &daemon, WIRE_SIGNAL, "twenty bytes of body", 20, caught, sizeof caught);
-        CU_ASSERT_EQUAL_FATAL(count, 8 + 20 + 16);
+        CU_ASSERT_EQUAL_FATAL(count, 12 + 20 + 16);
         caught[bit / 8] = (char)(caught[bit / 8] ^ 1 << bit % 8);
         CU_ASSERT_FALSE(feed(&daemon, caught, count, &frame)); /* a longer length waits for more; nothing else may */
         CU_ASSERT_TRUE(daemon.trouble || bit < 32);
@@ -149,6 +150,34 @@ static void out_of_order(void)
     pair_close(&head, &daemon);
 }
 
+/* Head, a daemon between, one below: what passes keeps its kind, its node and its bytes, and is signed anew for each connection. */
+static void passed_on(void)
+{
+    char first[256], second[256];
+    wire_frame frame;
+    wire head, between, above, below;
+    wire way = {.via = &head, .node = 9, .fd = -1};
+
+    pair_open(&head, &between, secret);
+    pair_open(&above, &below, secret);
+    CU_ASSERT_EQUAL(head.node, 7);
+    size_t a = frame_catch(&way, &between, 1234, "body", 4, first, sizeof first);
+    CU_ASSERT_TRUE_FATAL(feed(&between, first, a, &frame));
+    CU_ASSERT_TRUE(frame.kind == 1234 && frame.node == 9 && frame.bytes == 4);
+    wire_pass(&above, &frame);
+    ssize_t b = recv(below.fd, second, sizeof second, 0);
+    CU_ASSERT_EQUAL_FATAL(b, (ssize_t)a);
+    CU_ASSERT_TRUE_FATAL(feed(&below, second, a, &frame));
+    CU_ASSERT_TRUE(frame.kind == 1234 && frame.node == 9 && frame.bytes == 4 && !memcmp(frame.body, "body", 4));
+    pair_close(&above, &below);
+
+    pair_open(&above, &below, secret);
+    CU_ASSERT_FALSE(feed(&below, first, a, &frame)); /* as it was, it is worth nothing on another connection */
+    CU_ASSERT_PTR_NOT_NULL(below.trouble);
+    pair_close(&above, &below);
+    pair_close(&head, &between);
+}
+
 static void bodies(void)
 {
     pack body = {0};
@@ -185,6 +214,7 @@ int main(void)
     CU_add_test(suite, "cut anyhow", cut_anyhow);
     CU_add_test(suite, "changed", changed);
     CU_add_test(suite, "out of order", out_of_order);
+    CU_add_test(suite, "passed on", passed_on);
     CU_add_test(suite, "bodies", bodies);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();

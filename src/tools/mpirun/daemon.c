@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * daemon: see daemon.h. It lives as long as its head: when the connection ends, or the head's machine answers no more, it ends its ranks
- * and itself; its guardian does the same when it is killed.
+ * daemon: see daemon.h. It lives as long as its head, or the daemon that has started it: when the connection ends, or that machine
+ * answers no more, it ends its ranks and itself; its guardian does the same when it is killed.
  */
 #include "tools/mpirun/daemon.h"
 
@@ -23,6 +23,7 @@
 #include "tools/mpirun/listen.h"
 #include "tools/mpirun/node.h"
 #include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/relay.h"
 #include "tools/mpirun/signals.h"
 #include "tools/mpirun/waits.h"
 #include "tools/mpirun/wire.h"
@@ -34,11 +35,14 @@
 
 typedef struct daemon_state {
     wire wire;
+    relay relay;
+    unsigned char secret[WIRE_SECRET_BYTES]; /* until those below have been started */
     description job;
     guard guard;
     node node;
     io *io;
     char host[256];
+    size_t window;   /* our part of WINDOW */
     size_t lent;     /* output that the head has not passed on */
     size_t fed;      /* input that came and has not been reported as taken */
     bool is_prepared, is_failed, is_told_closed;
@@ -135,9 +139,13 @@ static int prepare(daemon_state *self, const wire_frame *frame)
 {
     io_far far = {.out = output_send, .owner = self};
 
-    if (description_read(frame, &self->job))
+    if (description_read(frame, self->wire.node, &self->job))
         return complain(1, "the description of the job is not understood");
+    const char *keys = getenv("SSH_AUTH_SOCK"); /* forwarded (ssh -A): for agents of ours */
     environ = self->job.environment;
+    if (keys)
+        setenv("SSH_AUTH_SOCK", keys, 1);
+    self->window = relay_window(&self->job, WINDOW);
     if (chdir(self->job.directory))
         return complain(2, "working directory %s: %s (use -wdir)", self->job.directory, strerror(errno));
     gethostname(self->host, sizeof(self->host) - 1);
@@ -153,7 +161,10 @@ static int prepare(daemon_state *self, const wire_frame *frame)
     self->guard = (guard){.mark = self->node.mark};
     if (guard_start(&self->guard))
         return complain(1, "cannot start the guardian process: %s", strerror(errno));
-    rc = pmix_open(self);
+    rc = relay_open(&self->relay, &self->job, &self->wire, self->secret, &self->guard);
+    explicit_bzero(self->secret, sizeof(self->secret));
+    if (!rc)
+        rc = pmix_open(self);
     for (uint32_t i = 0; i < self->node.count && !rc && self->job.opts.is_bind_reported; i++)
         bind_report(&self->node.binding, i, self->node.ranks[i].rank, self->job.map.nodes[self->job.node].name);
     return rc;
@@ -194,6 +205,7 @@ static void drain_take(daemon_state *self, unpack *from)
     bool was_ended = unpack_u32(from);
 
     self->is_failed = unpack_u32(from);
+    relay_drain(&self->relay);
     node_drain(&self->node, was_ended);
 }
 
@@ -214,6 +226,10 @@ static void frame_take(daemon_state *self, const wire_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
 
+    if (frame->node != self->wire.node) {
+        relay_down(&self->relay, frame);
+        return;
+    }
     switch (frame->kind) {
     case WIRE_START:
         start_take(self, frame);
@@ -248,6 +264,9 @@ static void frame_take(daemon_state *self, const wire_frame *frame)
     case WIRE_CREDIT:
         self->lent -= unpack_u32(&from);
         break;
+    case WIRE_PART:
+        relay_part(&self->relay, unpack_u32(&from));
+        break;
     case WIRE_WANT:
     case WIRE_CARD:
     case WIRE_FENCE:
@@ -264,10 +283,12 @@ static void reap(daemon_state *self)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid != self->guard.pid)
-            node_reaped(&self->node, pid, status);
-        else if (guard_again(&self->guard))
+        if (pid != self->guard.pid) {
+            if (!node_reaped(&self->node, pid, status))
+                relay_reaped(&self->relay, pid, status);
+        } else if (guard_again(&self->guard)) {
             complain(1, "the guardian process was killed and cannot be started again: %s", strerror(errno));
+        }
     }
 }
 
@@ -293,8 +314,8 @@ static void streams_move(daemon_state *self)
 
     if (!self->io)
         return;
-    if (self->lent < WINDOW)
-        self->lent += io_carry(self->io, WINDOW - self->lent);
+    if (self->lent < self->window)
+        self->lent += io_carry(self->io, self->window - self->lent);
     unfed = io_unfed(self->io);
     if (unfed == SIZE_MAX && self->fed && !self->is_told_closed) {
         self->is_told_closed = true;
@@ -309,7 +330,7 @@ static void streams_move(daemon_state *self)
 
 static bool has_ended(daemon_state *self)
 {
-    return self->node.is_draining && (!self->io || node_is_over(&self->node));
+    return self->node.is_draining && (!self->io || node_is_over(&self->node)) && relay_is_over(&self->relay);
 }
 
 /* Until the job is over here (true) or the head is gone. */
@@ -321,8 +342,9 @@ static bool serve(daemon_state *self, int signals)
     for (;;) {
         uint64_t next = self->io ? node_deadlines(&self->node) : 0, now = weft_clock_ns();
         uint32_t count = 0;
+        relay_deadlines(&self->relay);
         if (self->io && set == nothing)
-            set = calloc(io_most(self->io) + 4, sizeof(*set));
+            set = calloc(io_most(self->io) + 4 + relay_most(&self->relay), sizeof(*set));
         if (!set || self->wire.trouble || has_ended(self))
             break;
         if (self->io)
@@ -331,8 +353,9 @@ static bool serve(daemon_state *self, int signals)
         set[count + 1] = (struct pollfd){.fd = self->wire.fd, .events = (short)(POLLIN | (self->wire.out.used ? POLLOUT : 0))};
         set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.cards.bell : -1, .events = POLLIN};
         set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_host_fd(self->node.pmix) : -1, .events = POLLIN};
+        uint32_t below = relay_wishes(&self->relay, set + count + 4);
         uint64_t wait_ms = !next ? 1000 : next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = poll(set, count + 4, wait_ms > 1000 ? 1000 : (int)wait_ms);
+        int ready = poll(set, count + 4 + below, wait_ms > 1000 ? 1000 : (int)wait_ms);
         if (ready > 0 && self->io)
             io_turn(self->io, set, count);
         for (int sig; (sig = signals_next());)
@@ -343,6 +366,7 @@ static bool serve(daemon_state *self, int signals)
         wire_read(&self->wire);
         while (wire_next(&self->wire, &frame))
             frame_take(self, &frame);
+        relay_turn(&self->relay, set + count + 4, ready > 0 ? below : 0);
         cards_turn(&self->node.cards);
         abort_tell(self);
         streams_move(self);
@@ -420,6 +444,7 @@ static int meet(daemon_state *self)
     if (send(fd, proof, sizeof(proof), MSG_NOSIGNAL) != (ssize_t)sizeof(proof))
         return complain(1, "the head does not answer");
     wire_open(&self->wire, fd, false, order.secret, &hello, &answer);
+    memcpy(self->secret, order.secret, sizeof(self->secret));
     explicit_bzero(&order, sizeof(order));
     explicit_bzero(line, sizeof(line));
     return 0;
@@ -442,6 +467,7 @@ int daemon_main(void)
     bool is_well = signals >= 0 && serve(&self, signals);
     if (!is_well)
         node_kill(&self.node);
+    relay_close(&self.relay);
     node_close(&self.node, !is_well || self.is_failed);
     guard_stop(&self.guard);
     if (is_well)

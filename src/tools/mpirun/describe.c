@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 /* What is one machine's own and not the next one's. */
-static const char *const local_names[] = {"HOSTNAME=", "SSH_CLIENT=", "SSH_CONNECTION=", "SSH_TTY=", "PWD=", "OLDPWD="};
+static const char *const local_names[] = {"HOSTNAME=", "SSH_CLIENT=", "SSH_CONNECTION=", "SSH_TTY=", "SSH_AUTH_SOCK=",
+                                          "PWD=", "OLDPWD="};
 
 static bool is_local(const char *item)
 {
@@ -61,12 +62,15 @@ static void environment_pack(pack *to)
             pack_text(to, *item);
 }
 
-void describe(const options *opts, const map *map, const char *name, uint32_t node, pack *to)
+void describe(const options *opts, const map *map, const char *name, pack *to)
 {
     char *directory = getcwd(NULL, 0);
+    uint32_t head = 0;
 
+    while (head < map->node_count && !map->nodes[head].is_here)
+        head++;
     pack_text(to, name);
-    pack_u32(to, node);
+    pack_u32(to, head);
     pack_text(to, directory ? directory : "/");
     free(directory);
     pack_u32(to, map->node_count);
@@ -75,6 +79,8 @@ void describe(const options *opts, const map *map, const char *name, uint32_t no
     pack_u32(to, map->ranks);
     for (uint32_t r = 0; r < map->ranks; r++)
         pack_u32(to, map->node_of[r]);
+    pack_text(to, opts->agent);
+    pack_u32(to, opts->fanout);
     pack_text(to, opts->env_list);
     pack_u32(to, opts->env_none);
     pack_u32(to, opts->is_tagged);
@@ -161,6 +167,8 @@ static void map_read(unpack *from, map *self)
 
 static void options_read(unpack *from, options *opts)
 {
+    opts->agent = unpack_text(from);
+    opts->fanout = unpack_u32(from);
     opts->env_list = unpack_text(from);
     opts->env_none = unpack_u32(from);
     opts->is_tagged = unpack_u32(from);
@@ -181,20 +189,20 @@ static void options_read(unpack *from, options *opts)
     }
 }
 
-int description_read(const wire_frame *frame, description *self)
+int description_read(const wire_frame *frame, uint32_t node, description *self)
 {
-    *self = (description){.bytes = malloc(frame->bytes + 1)};
+    *self = (description){.node = node, .bytes = malloc(frame->bytes + 1), .size = frame->bytes};
     if (!self->bytes)
         return -1;
     memcpy(self->bytes, frame->body, frame->bytes);
     unpack from = {.at = self->bytes, .left = frame->bytes};
     const char *name = unpack_text(&from);
     snprintf(self->name, sizeof(self->name), "%s", name ? name : "");
-    self->node = unpack_u32(&from);
+    self->head = unpack_u32(&from);
     self->directory = (char *)unpack_text(&from);
     map_read(&from, &self->map);
     options_read(&from, &self->opts);
     self->environment = texts_read(&from);
-    return from.has_failed || !name || !self->directory || self->opts.ranks != self->map.ranks || self->node >= self->map.node_count ||
+    return from.has_failed || !name || !self->directory || self->opts.ranks != self->map.ranks || self->node >= self->map.node_count || self->node == self->head ||
            !self->map.nodes[self->node].count ? -1 : 0;
 }

@@ -16,22 +16,25 @@
 #include "tools/mpirun/job.h"
 #include "tools/mpirun/limbs.h"
 #include "tools/mpirun/trade.h"
+#include "tools/mpirun/tree.h"
 #include "tools/mpirun/wire.h"
 
 typedef struct station {
     uint32_t node;
-    limb *limb;
+    uint32_t below;   /* so many of the next stations stand below it (tree.h) */
+    limb *limb;       /* its own, or the one that leads there */
     wire wire;        /* the way there */
     uint32_t live;    /* ranks there that are taken for alive */
     uint64_t owed;    /* bytes of output that it has no credit for yet */
-    bool is_ready, is_draining;
+    bool is_ready, is_draining, is_over;
     bool is_told_closed[2]; /* standard output, standard error: that nobody reads it */
 } station;
 
 struct links {
     job *job;
     limbs limbs;
-    station *items;
+    tree tree;
+    station *items; /* in the order of the tree's row */
     uint32_t count;
     uint64_t deadline_ns; /* by which all are ready; 0: they are */
     trade trade;
@@ -44,62 +47,75 @@ static const char *name_of(const links *self, const station *one)
 
 static station *link_of(links *self, uint32_t node)
 {
-    for (uint32_t i = 0; i < self->count; i++)
-        if (self->items[i].node == node)
-            return &self->items[i];
-    return NULL;
+    return node == self->tree.head ? NULL : &self->items[tree_place(&self->tree, node)];
 }
 
 static bool is_open(const station *one)
 {
-    return one->limb->wire.fd >= 0;
+    return !one->is_over && one->limb->wire.fd >= 0;
 }
 
-static void ranks_forget(links *self, station *one)
+/* Nothing comes from it any more, nor from those below: ranks there of which nothing was heard are gone. */
+static void station_over(links *self, station *one)
 {
-    self->job->live -= one->live;
-    one->live = 0;
-    one->is_ready = false;
+    for (station *at = one; at <= one + one->below; at++) {
+        self->job->live -= at->live;
+        at->live = 0;
+        at->is_ready = false;
+        at->is_over = true;
+    }
 }
 
-/* limbs' ways. A daemon that is gone without its last word takes its ranks with it, or its host did. */
-static void link_lost(void *owner, limb *limb, const char *why)
+/* A daemon that is gone without its last word takes its ranks with it, or its host did; and the way to those that it has started. */
+static void station_lost(links *self, station *one, const char *why)
 {
-    links *self = owner;
-    station *one = link_of(self, limb->node);
     job *job = self->job;
-    uint32_t ranks = job->map.nodes[one->node].count;
+    uint32_t ranks = 0, behind = 0;
+    char with[80] = "";
 
-    limb_drop(limb);
-    complain(1, "host %s is lost: %s; %u %s of this job ran there%s", name_of(self, one), why, ranks, ranks == 1 ? "rank" : "ranks",
-             job->phase == JOB_RUNS && job->live > one->live ? "; the others are ended" : "");
-    ranks_forget(self, one);
+    for (station *at = one; at <= one + one->below; at++) {
+        ranks += at->is_over ? 0 : job->map.nodes[at->node].count;
+        behind += at != one && !at->is_over;
+    }
+    if (one->limb->node == one->node)
+        limb_drop(one->limb);
+    station_over(self, one);
+    if (behind)
+        snprintf(with, sizeof(with), " and on the %u host%s that it connected", behind, behind == 1 ? "" : "s");
+    complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks, ranks == 1 ? "rank" : "ranks", with,
+             job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
     job_end(job, 1);
 }
 
-/* One that never came to be: its agent's words say why. */
+/* One that never came to be. */
+static void station_failed(links *self, station *one, const char *why, const char *said)
+{
+    if (one->limb->node == one->node)
+        limb_drop(one->limb);
+    if (self->job->phase == JOB_LAUNCHES && !self->job->code)
+        complain(1, "cannot start ranks on host %s: %s%s%s", name_of(self, one), why, *said ? ": " : "", said);
+    station_over(self, one);
+    job_end(self->job, 1);
+}
+
+/* limbs' ways */
+static void link_lost(void *owner, limb *limb, const char *why)
+{
+    station_lost(owner, link_of(owner, limb->node), why);
+}
+
 static void link_failed(void *owner, limb *limb, const char *why)
 {
-    links *self = owner;
-    station *one = link_of(self, limb->node);
-
-    limb_drop(limb);
-    one->is_ready = false;
-    if (self->job->phase == JOB_LAUNCHES && !self->job->code) {
-        const char *said = agent_words(&limb->agent);
-        complain(1, "cannot start ranks on host %s: %s%s%s", name_of(self, one), why, *said ? ": " : "", said);
-    }
-    job_end(self->job, 1);
+    station_failed(owner, link_of(owner, limb->node), why, agent_words(&limb->agent)); /* its agent's words say why */
 }
 
 static void link_met(void *owner, limb *limb)
 {
     links *self = owner;
-    station *one = link_of(self, limb->node);
     pack body = {0};
 
-    describe(self->job->opts, &self->job->map, self->job->name, one->node, &body);
-    pack_send(&body, &one->wire, WIRE_START);
+    describe(self->job->opts, &self->job->map, self->job->name, &body);
+    pack_send(&body, &limb->wire, WIRE_START);
 }
 
 /* trade's ways: to a link, or to our own node */
@@ -221,10 +237,18 @@ static void traded_take(links *self, station *one, uint32_t kind, unpack *from)
         trade_card(&self->trade, rank, state, from->at, from->left);
 }
 
-static void frame_take(void *owner, limb *limb, const wire_frame *frame)
+static void below_gone_take(links *self, station *one, uint32_t kind, unpack *from)
 {
-    links *self = owner;
-    station *one = link_of(self, limb->node);
+    const char *why = unpack_text(from);
+
+    if (why && kind == WIRE_LOST)
+        station_lost(self, one, why);
+    else if (why)
+        station_failed(self, one, why, "");
+}
+
+static void frame_take(links *self, station *one, const wire_frame *frame)
+{
     unpack from = {.at = frame->body, .left = frame->bytes};
     uint32_t which;
 
@@ -260,8 +284,13 @@ static void frame_take(void *owner, limb *limb, const wire_frame *frame)
         aborted_take(self, &from);
         break;
     case WIRE_OVER:
-        limb_part(limb);
-        ranks_forget(self, one); /* none, unless it went without a word on some */
+        if (one->limb->node == one->node)
+            limb_part(one->limb);
+        station_over(self, one); /* with no rank, unless it went without a word on some */
+        break;
+    case WIRE_LOST:
+    case WIRE_UNMET:
+        below_gone_take(self, one, frame->kind, &from);
         break;
     case WIRE_WANT:
     case WIRE_CARD:
@@ -269,7 +298,43 @@ static void frame_take(void *owner, limb *limb, const wire_frame *frame)
         traded_take(self, one, frame->kind, &from);
         break;
     default:
-        limb->wire.trouble = "it says what this head does not understand";
+        one->limb->wire.trouble = "it says what this head does not understand";
+    }
+}
+
+static void link_frame(void *owner, limb *limb, const wire_frame *frame)
+{
+    links *self = owner;
+    uint32_t way = tree_way(&self->tree, frame->node);
+
+    if (way >= self->limbs.count || &self->limbs.items[way] != limb) {
+        limb->wire.trouble = "it speaks for a host that is not behind it";
+        return;
+    }
+    station *one = link_of(self, frame->node);
+    if (!one->is_over) /* or it was given up */
+        frame_take(self, one, frame);
+}
+
+/* Who is started by us, and who by whom then. */
+static void stations_make(links *self)
+{
+    const map *map = &self->job->map;
+    uint32_t head = 0;
+
+    while (head < map->node_count && !map->nodes[head].is_here)
+        head++;
+    self->tree = tree_of_head(map, head, self->job->opts->fanout);
+    for (uint32_t i = 0; i < tree_children(&self->tree); i++) {
+        uint32_t node = tree_child(&self->tree, i);
+        limbs_add(&self->limbs, node, map->nodes[node].name);
+    }
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        if (i == head)
+            continue;
+        limb *limb = &self->limbs.items[tree_way(&self->tree, i)];
+        self->items[self->count++] = (station){.node = i, .below = tree_of_node(&self->tree, i).count, .limb = limb,
+                                               .wire = {.via = &limb->wire, .node = i, .fd = -1}};
     }
 }
 
@@ -277,26 +342,22 @@ int links_open(job *job, links **result)
 {
     links *self = *result = calloc(1, sizeof(*self));
     trade_up up = {.want = trade_want_up, .card = trade_card_up, .fenced = trade_fenced_up, .owner = self};
-    limbs_up in = {.met = link_met, .frame = frame_take, .lost = link_lost, .failed = link_failed, .owner = self};
-    const char *limit = getenv("WEFT_START_TIMEOUT_S");
+    limbs_up in = {.met = link_met, .frame = link_frame, .lost = link_lost, .failed = link_failed, .owner = self};
+    const char *limit = getenv("WEFT_START_TIMEOUT_S"), *fanout = getenv("WEFT_LAUNCH_FANOUT");
     long limit_s = limit ? atol(limit) : 0;
     unsigned char secret[WIRE_SECRET_BYTES];
 
     if (!self)
         return complain(1, "out of memory");
     self->job = job;
+    job->opts->fanout = fanout && atol(fanout) > 0 && atol(fanout) <= 1024 ? (uint32_t)atol(fanout) : 0;
     self->items = calloc(job->map.node_count, sizeof(*self->items));
     bool is_failed = secret_make(secret) != 0;
     is_failed |= limbs_open(&self->limbs, secret, job->map.node_count, &job->guard, &in) != 0;
     explicit_bzero(secret, sizeof(secret));
     if (is_failed || !self->items || trade_open(&self->trade, &job->map, &up))
         return complain(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
-    for (uint32_t i = 0; i < job->map.node_count; i++) {
-        if (job->map.nodes[i].is_here)
-            continue;
-        limb *limb = limbs_add(&self->limbs, i, job->map.nodes[i].name);
-        self->items[self->count++] = (station){.node = i, .limb = limb, .wire = {.via = &limb->wire, .fd = -1}};
-    }
+    stations_make(self);
     self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
     return limbs_start(&self->limbs, job->opts->agent);
 }
@@ -343,13 +404,25 @@ bool links_reaped(links *self, pid_t pid, int status)
     return limbs_reaped(&self->limbs, pid, status);
 }
 
+static void station_late(links *self, station *one)
+{
+    pack body = {0};
+    bool is_ours = one->limb->node == one->node;
+
+    if (!is_ours) {
+        pack_u32(&body, one->node);
+        pack_send(&body, &link_of(self, tree_parent(&self->tree, one->node))->wire, WIRE_PART);
+    }
+    station_failed(self, one, "no word has come from there in time (WEFT_START_TIMEOUT_S)", is_ours ? agent_words(&one->limb->agent) : "");
+}
+
 uint64_t links_deadlines(links *self)
 {
     uint64_t now = weft_clock_ns(), next = self->job->phase == JOB_LAUNCHES ? self->deadline_ns : 0;
 
     for (uint32_t i = 0; next && now >= next && i < self->count; i++)
-        if (!self->items[i].is_ready && !self->items[i].limb->is_over)
-            link_failed(self, self->items[i].limb, "no word has come from there in time (WEFT_START_TIMEOUT_S)");
+        if (!self->items[i].is_ready && !self->items[i].is_over)
+            station_late(self, &self->items[i]);
     uint64_t others = limbs_deadlines(&self->limbs);
     return others && (!next || others < next) ? others : next;
 }
@@ -405,7 +478,10 @@ void links_drain(links *self, bool was_ended, bool has_failed)
     for (uint32_t i = 0; i < self->count; i++) {
         station *one = &self->items[i];
         pack body = {0};
-        limb_spare(one->limb);
+        if (one->limb->node == one->node && !one->limb->is_met && !one->is_over) {
+            limb_spare(one->limb);
+            station_over(self, one);
+        }
         if (one->is_draining || !is_open(one))
             continue;
         one->is_draining = true;
@@ -417,6 +493,9 @@ void links_drain(links *self, bool was_ended, bool has_failed)
 
 bool links_are_over(const links *self)
 {
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!self->items[i].is_over)
+            return false;
     return limbs_are_over(&self->limbs);
 }
 

@@ -55,6 +55,7 @@ typedef struct options {
     bool has_hosts;
     bool is_by_node;       /* ranks go to the hosts in turn */
     const char *rankfile, *agent; /* NULL: none; ssh */
+    uint32_t fanout;              /* daemons that one process starts at most; 0: tree.h's */
 } options;
 
 /* 0, or the exit code to end with (help and version: 0 with apps == NULL). Says what is wrong on stderr. */

@@ -26,8 +26,10 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/pmix_host.h \
 	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/house.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
+	src/tools/mpirun/relay.c src/tools/mpirun/relay.h \
 	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
 	src/tools/mpirun/trade.c src/tools/mpirun/trade.h \
+	src/tools/mpirun/tree.c src/tools/mpirun/tree.h \
 	src/tools/mpirun/waits.c src/tools/mpirun/waits.h \
 	src/tools/mpirun/wire.c src/tools/mpirun/wire.h
 if WITH_PMIX

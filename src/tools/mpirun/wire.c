@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define MAGIC "WEFTWIRE"
-#define HEAD_BYTES 8
+#define HEAD_BYTES 12
 #define MAC_BYTES 16
 #define READ_MOST ((size_t)256 << 10)
 
@@ -98,7 +98,7 @@ void wire_open(wire *self, int fd, bool is_head, const unsigned char *secret, co
 {
     int on = 1, idle_s = 3, every_s = 2, tries = 4, silence_ms = WIRE_SILENCE_MS;
 
-    *self = (wire){.fd = fd, .is_head = is_head};
+    *self = (wire){.fd = fd, .is_head = is_head, .node = le32toh(hello->node)};
     derive(secret, "frames", hello, answer, self->key);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -133,14 +133,12 @@ static void frame_sign(const wire *self, bool by_head, uint64_t number, const ch
     memcpy(mac, full, MAC_BYTES);
 }
 
-void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes)
+static void frame_put(wire *self, uint32_t node, uint32_t kind, const void *body, size_t bytes)
 {
-    uint32_t words[2] = {htole32((uint32_t)bytes), htole32(kind)};
+    uint32_t words[3] = {htole32((uint32_t)bytes), htole32(kind), htole32(node)};
     unsigned char mac[MAC_BYTES];
     char head[HEAD_BYTES];
 
-    if (self->via)
-        self = self->via;
     if (self->fd < 0 || self->trouble || self->is_deaf)
         return;
     memcpy(head, words, sizeof(head));
@@ -149,6 +147,16 @@ void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes)
         buffer_add(&self->out, mac, sizeof(mac)))
         self->trouble = "out of memory";
     wire_flush(self);
+}
+
+void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes)
+{
+    frame_put(self->via ? self->via : self, self->node, kind, body, bytes);
+}
+
+void wire_pass(wire *self, const wire_frame *frame)
+{
+    frame_put(self, frame->node, frame->kind, frame->body, frame->bytes);
 }
 
 void wire_flush(wire *self)
@@ -185,7 +193,7 @@ bool wire_next(wire *self, wire_frame *frame)
 {
     const char *at = self->in.bytes + self->in.start;
     unsigned char mac[MAC_BYTES];
-    uint32_t words[2];
+    uint32_t words[3];
 
     if (self->fd < 0 || self->in.used < HEAD_BYTES + MAC_BYTES)
         return false;
@@ -204,7 +212,7 @@ bool wire_next(wire *self, wire_frame *frame)
         self->trouble = "a frame has come that the other side did not make";
         return false;
     }
-    *frame = (wire_frame){.kind = le32toh(words[1]), .body = at + HEAD_BYTES, .bytes = bytes};
+    *frame = (wire_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HEAD_BYTES, .bytes = bytes};
     buffer_drop(&self->in, HEAD_BYTES + bytes + MAC_BYTES); /* the bytes stay where they are until more are added */
     return true;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * wire: one connection between head and daemon: frames, and the proof on both sides that the other knows the job's secret.
- * A frame is: u32 bytes of the body, u32 kind, the body, 16 bytes of HMAC-SHA256 over direction, number, kind and body, by a key that
- * holds for this connection only. So frames are neither made, changed, repeated nor left out by whoever does not know the secret; they
- * are not hidden from who can listen (docs/launch.md). Numbers are little-endian.
+ * A frame is: u32 bytes of the body, u32 kind, u32 node (whom it is for, or who speaks), the body, 16 bytes of HMAC-SHA256 over
+ * direction, number and all of that, by a key that holds for this connection only: who passes a frame on signs it anew. So frames are
+ * neither made, changed, repeated nor left out by whoever does not know the secret; they are not hidden from who can listen
+ * (docs/launch.md). Numbers are little-endian.
  */
 #ifndef WEFT_MPIRUN_WIRE_H
 #define WEFT_MPIRUN_WIRE_H
@@ -15,7 +16,7 @@
 #include "base/sha256.h"
 #include "tools/mpirun/buffer.h"
 
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 #define WIRE_SECRET_BYTES WEFT_SHA256_BYTES
 #define WIRE_BODY_MOST ((size_t)64 << 20)
 #define WIRE_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; asked after 3 s of silence */
@@ -31,6 +32,7 @@ enum wire_kind {
     WIRE_IN,        /* standard input; empty: its end */
     WIRE_CREDIT,    /* u32: so many bytes of output were passed on */
     WIRE_CLOSED,    /* u32 1 or 2: nobody reads that output any more */
+    WIRE_PART = 30, /* u32 node, which that daemon has started: give it up */
     /* daemon to head */
     WIRE_READY = 32, /* prepared */
     WIRE_REFUSED_ALL, /* u32 exit code: could not be prepared or started; a SAY came before */
@@ -41,7 +43,9 @@ enum wire_kind {
     WIRE_ENDED,     /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused */
     WIRE_NOEXEC,    /* u32 rank, u32 what, u32 error */
     WIRE_ABORTED,   /* u32 rank, u32 code, text */
-    WIRE_OVER,      /* nothing is left there; the last frame */
+    WIRE_OVER,      /* nothing is left there and below; the last frame */
+    WIRE_LOST = 60, /* text. Of who has started it: it is gone without its last word, and with it what is below */
+    WIRE_UNMET,     /* text. Of who has started it: it never came */
     /* both ways */
     WIRE_WANT = 64, /* u32 rank: whose card */
     WIRE_CARD,      /* u32 rank, u32 state, bytes */
@@ -50,6 +54,7 @@ enum wire_kind {
 
 typedef struct wire {
     struct wire *via; /* what is sent goes by that one; NULL: this is one itself */
+    uint32_t node;    /* whom we send to; at a daemon's end: who sends, itself */
     int fd; /* -1: none */
     bool is_head;
     bool is_deaf; /* nothing can be sent any more */
@@ -60,7 +65,7 @@ typedef struct wire {
 } wire;
 
 typedef struct wire_frame {
-    uint32_t kind;
+    uint32_t kind, node;
     const char *body; /* inside of the wire's buffer: until the next call */
     size_t bytes;
 } wire_frame;
@@ -98,6 +103,8 @@ void wire_open(wire *self, int fd, bool is_head, const unsigned char *secret, co
 void wire_close(wire *self);
 /* Queues a frame and writes what goes. After trouble nothing happens. */
 void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes);
+/* Passes on a frame that has come by another wire: it keeps its node. */
+void wire_pass(wire *self, const wire_frame *frame);
 void wire_flush(wire *self);
 /* Reads what is there. */
 void wire_read(wire *self);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tree: see tree.h. Parts differ by one place at most: the first ones are the longer.
+ */
+#include "tools/mpirun/tree.h"
+
+uint32_t tree_place(const tree *self, uint32_t node)
+{
+    return node - (node > self->head);
+}
+
+static uint32_t node_at(const tree *self, uint32_t place)
+{
+    return place + (place >= self->head);
+}
+
+uint32_t tree_children(const tree *self)
+{
+    return self->count < self->fanout ? self->count : self->fanout;
+}
+
+/* Where in our stretch a part begins; part tree_children is its end. */
+static uint32_t part_begin(const tree *self, uint32_t part)
+{
+    uint32_t parts = tree_children(self), least = self->count / parts, longer = self->count % parts;
+
+    return part * least + (part < longer ? part : longer);
+}
+
+tree tree_of_head(const map *map, uint32_t head, uint32_t fanout)
+{
+    return (tree){.fanout = fanout ? fanout : TREE_FANOUT, .head = head, .count = map->node_count - (head < map->node_count)};
+}
+
+uint32_t tree_child(const tree *self, uint32_t index)
+{
+    return node_at(self, self->first + part_begin(self, index));
+}
+
+uint32_t tree_way(const tree *self, uint32_t node)
+{
+    uint32_t place = tree_place(self, node), low = 0, high;
+
+    if (node == self->head || place < self->first || place >= self->first + self->count)
+        return UINT32_MAX;
+    for (high = tree_children(self); high - low > 1;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (self->first + part_begin(self, middle) <= place)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The stretch of a child. */
+static tree below(const tree *self, uint32_t index)
+{
+    uint32_t begin = part_begin(self, index), end = part_begin(self, index + 1);
+
+    return (tree){.fanout = self->fanout, .head = self->head, .first = self->first + begin + 1, .count = end - begin - 1};
+}
+
+/* Goes down to a node; *parent: who starts it. */
+static tree descend(const tree *above, uint32_t node, uint32_t *parent)
+{
+    tree at = *above;
+
+    *parent = above->head;
+    for (uint32_t way; (way = tree_way(&at, node)) != UINT32_MAX;) {
+        uint32_t child = tree_child(&at, way);
+        at = below(&at, way);
+        if (child == node)
+            return at;
+        *parent = child;
+    }
+    return (tree){.fanout = above->fanout, .head = above->head};
+}
+
+tree tree_of_node(const tree *above, uint32_t node)
+{
+    uint32_t parent;
+
+    return descend(above, node, &parent);
+}
+
+uint32_t tree_parent(const tree *of_head, uint32_t node)
+{
+    uint32_t parent;
+
+    descend(of_head, node, &parent);
+    return parent;
+}
