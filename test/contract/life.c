@@ -99,6 +99,32 @@ static void leaves_in_peace(const rig_row *row)
     rig_close(rig);
 }
 
+/* A port that lingers lets us leave before the other has said goodbye. When that comes we may still be polling, for the sake of other ports:
+ * it is no news, no new acquaintance and no trouble. */
+static void goodbye_comes_late(const rig_row *row)
+{
+    weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
+    if (!rig)
+        return;
+    if (rig->a->port->caps.lingers) {
+        weft_frame hello = frame_of(0, NULL, 0), bye = frame_of(1, NULL, 0);
+        bye.head.kind = WEFT_FRAME_BYE;
+        CHECK(rig_send(rig->a, &hello) == 0);
+        CHECK(rig_until(rig, &rig->b->arrival_count, 1));
+        CHECK(rig_leave(rig->a));
+        CHECK(rig_send(rig->b, &bye) == 0);
+        int worst = 0;
+        for (int i = 0; i < 100; i++) {
+            int rc = rig->a->port->ops->poll(rig->a->port, 16);
+            worst = rc < worst ? rc : worst;
+        }
+        CHECK(worst == 0);
+        CHECK(rig->a->greets == 0 && rig->a->losts == 0 && rig->a->arrival_count == 0);
+        CHECK(rig_leave(rig->b));
+    }
+    rig_close(rig);
+}
+
 static void take_line(void *arg, const char *text)
 {
     uint32_t *lines = arg;
@@ -185,6 +211,7 @@ static void peer_dies(const rig_row *row)
 
 const rig_test life_tests[] = {
     {"table-is-full", table_is_full}, {"numbers-make-sense", numbers_make_sense}, {"card-fits", card_fits},
-    {"greeted-once", greeted_once}, {"leaves-in-peace", leaves_in_peace}, {"shares", shares}, {"tells-counts", tells_counts}, {"peer-dies", peer_dies},
+    {"greeted-once", greeted_once}, {"leaves-in-peace", leaves_in_peace}, {"goodbye-comes-late", goodbye_comes_late},
+    {"shares", shares}, {"tells-counts", tells_counts}, {"peer-dies", peer_dies},
     {NULL, NULL},
 };

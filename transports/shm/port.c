@@ -39,7 +39,8 @@ static int shm_open_port(const weft_port_env *env, weft_port **out)
     shm->page = weft_segment_rank(segment, shm->local);
     shm->hot = calloc(shm->ranks, sizeof *shm->hot);
     shm->paths = calloc(shm->ranks, sizeof *shm->paths);
-    if (shm->hot && shm->paths)
+    shm->has_left = calloc(shm->ranks, sizeof *shm->has_left);
+    if (shm->hot && shm->paths && shm->has_left)
         rc = weft_bulk_open(segment, shm->local, &shm->bulk);
     if (rc) {
         shm_close(&shm->port);
@@ -81,6 +82,7 @@ static void shm_close(weft_port *port)
         weft_chime_close(shm->page, shm->chime);
     free(shm->scratch);
     free(shm->paths);
+    free(shm->has_left);
     free(shm->hot);
     free(shm);
 }
@@ -114,6 +116,7 @@ static int shm_reach(weft_port *port, const weft_name *who, const void *card, si
     path->local = local;
     path->page = weft_segment_rank(shm->segment, local);
     shm->paths[local] = path;
+    shm->has_left[local] = false;
     *out = &path->path;
     return 0;
 }
@@ -128,6 +131,7 @@ static int shm_leave(weft_port *port, weft_path *generic)
             shm->hot[i] = shm->hot[--shm->hot_count];
             break;
         }
+    shm->has_left[path->local] = true;
     free_path(shm, path);
     return 0;
 }

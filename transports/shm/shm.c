@@ -364,6 +364,8 @@ static int greet_sender(shm_port *shm, uint32_t sender, int budget)
     weft_rank_page *page = weft_segment_rank(shm->segment, sender);
     weft_name who = {.job = shm->segment->head->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
     shm_path *path = shm->paths[sender];
+    if (!path && shm->has_left[sender])
+        return 0; /* whoever still waits for others, on a network, hears goodbyes that nobody waits for */
     if (!path) {
         void *peer = shm->port.up->greet(shm->port.owner, &who);
         path = shm->paths[sender];

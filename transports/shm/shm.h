@@ -45,7 +45,8 @@ typedef struct shm_port {
     uint32_t polls;
     uint32_t hot_count;
     shm_path **hot;        /* [ranks] rings that every poll looks at */
-    shm_path **paths;      /* [ranks] by local index; NULL: not reached */
+    shm_path **paths;      /* [ranks] by local index; NULL: not reached, or left */
+    bool *has_left;        /* [ranks]: we have left it; what it may still say is its goodbye */
 } shm_port;
 
 /* shm.c, for the table in port.c: */
