@@ -62,6 +62,26 @@ static void environment_pack(pack *to)
             pack_text(to, *item);
 }
 
+/* Neighbours in rank mostly stand on one node: node and how many, unless that were longer than a node for each rank. */
+static void places_pack(const map *map, pack *to)
+{
+    uint32_t runs = 0;
+
+    for (uint32_t r = 0; r < map->ranks; r++)
+        runs += r == 0 || map->node_of[r] != map->node_of[r - 1];
+    bool is_long = runs > map->ranks / 2;
+    pack_u32(to, map->ranks);
+    pack_u32(to, is_long ? map->ranks : runs);
+    pack_u32(to, is_long);
+    for (uint32_t r = 0, end; r < map->ranks; r = end) {
+        for (end = r + 1; !is_long && end < map->ranks && map->node_of[end] == map->node_of[r];)
+            end++;
+        pack_u32(to, map->node_of[r]);
+        if (!is_long)
+            pack_u32(to, end - r);
+    }
+}
+
 void describe(const options *opts, const map *map, const char *name, pack *to)
 {
     char *directory = getcwd(NULL, 0);
@@ -76,9 +96,7 @@ void describe(const options *opts, const map *map, const char *name, pack *to)
     pack_u32(to, map->node_count);
     for (uint32_t i = 0; i < map->node_count; i++)
         pack_text(to, map->nodes[i].name);
-    pack_u32(to, map->ranks);
-    for (uint32_t r = 0; r < map->ranks; r++)
-        pack_u32(to, map->node_of[r]);
+    places_pack(map, to);
     pack_text(to, opts->agent);
     pack_u32(to, opts->fanout);
     pack_text(to, opts->env_list);
@@ -144,25 +162,42 @@ static void app_read(unpack *from, app *part)
     from->has_failed |= !part->argv || !part->argv[0];
 }
 
+static void places_read(unpack *from, map *self)
+{
+    uint32_t r = 0, runs;
+
+    self->ranks = unpack_u32(from);
+    runs = count_read(from);
+    bool is_long = unpack_u32(from);
+    from->has_failed |= self->ranks > RANKS_MOST;
+    if (from->has_failed)
+        return;
+    self->node_of = calloc(self->ranks + 1, sizeof(*self->node_of));
+    self->local_of = calloc(self->ranks + 1, sizeof(*self->local_of));
+    from->has_failed |= !self->node_of || !self->local_of;
+    for (uint32_t i = 0; !from->has_failed && i < runs; i++) {
+        uint32_t node = unpack_u32(from), count = is_long ? 1 : unpack_u32(from);
+        if (node >= self->node_count || count > self->ranks - r) {
+            from->has_failed = true;
+            return;
+        }
+        for (uint32_t end = r + count; r < end; r++) {
+            self->node_of[r] = node;
+            self->local_of[r] = self->nodes[node].count++;
+        }
+    }
+    from->has_failed |= r != self->ranks;
+}
+
 static void map_read(unpack *from, map *self)
 {
     self->node_count = count_read(from);
     self->nodes = calloc(self->node_count + 1, sizeof(*self->nodes));
     for (uint32_t i = 0; self->nodes && i < self->node_count; i++)
         self->nodes[i].name = (char *)unpack_text(from);
-    self->ranks = count_read(from);
-    self->node_of = calloc(self->ranks + 1, sizeof(*self->node_of));
-    self->local_of = calloc(self->ranks + 1, sizeof(*self->local_of));
-    from->has_failed |= !self->nodes || !self->node_of || !self->local_of;
-    for (uint32_t r = 0; !from->has_failed && r < self->ranks; r++) {
-        uint32_t node = unpack_u32(from);
-        if (node >= self->node_count) {
-            from->has_failed = true;
-            return;
-        }
-        self->node_of[r] = node;
-        self->local_of[r] = self->nodes[node].count++;
-    }
+    from->has_failed |= !self->nodes;
+    if (!from->has_failed)
+        places_read(from, self);
 }
 
 static void options_read(unpack *from, options *opts)

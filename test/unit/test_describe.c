@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_describe: a job as daemons are told it: who stands where comes back the same, by slot, by node and in between, and is short where
+ * neighbours in rank share a node; a description that was cut anywhere is refused.
+ */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/mpirun/describe.h"
+
+int complain(int code, const char *format, ...)
+{
+    (void)format;
+    return code;
+}
+
+static char *argv_made[] = {"program", NULL};
+static char *environment_made[] = {"A=b", NULL};
+
+/* A daemon keeps it until it ends; here the leak checker looks. */
+static void told_free(description *told)
+{
+    for (uint32_t a = 0; told->opts.apps && a < told->opts.app_count; a++) {
+        free(told->opts.apps[a].edits);
+        free(told->opts.apps[a].argv);
+    }
+    free(told->opts.apps);
+    free(told->opts.edits);
+    free(told->environment);
+    free(told->map.nodes);
+    free(told->map.node_of);
+    free(told->map.local_of);
+    free(told->bytes);
+}
+
+/* Describes `ranks` ranks on `nodes` nodes by `place`; how many bytes it took. */
+static size_t one(uint32_t ranks, uint32_t nodes, uint32_t (*place)(uint32_t rank, uint32_t ranks, uint32_t nodes), pack *body)
+{
+    app part = {.count = ranks, .argv = argv_made};
+    options opts = {.apps = &part, .app_count = 1, .ranks = ranks, .fanout = 3};
+    map map = {.ranks = ranks, .node_count = nodes};
+    uint32_t wrong = 0;
+
+    map.nodes = calloc(nodes, sizeof(*map.nodes));
+    map.node_of = calloc(ranks, sizeof(*map.node_of));
+    for (uint32_t i = 0; i < nodes; i++)
+        map.nodes[i].name = "host";
+    map.nodes[1].is_here = true;
+    for (uint32_t r = 0; r < ranks; r++)
+        map.node_of[r] = place(r, ranks, nodes);
+    describe(&opts, &map, "name", body);
+    wire_frame frame = {.kind = WIRE_START, .body = body->bytes.bytes + body->bytes.start, .bytes = body->bytes.used};
+    description told;
+    CU_ASSERT_EQUAL_FATAL(description_read(&frame, nodes - 1, &told), 0);
+    CU_ASSERT_TRUE_FATAL(told.map.ranks == ranks && told.map.node_count == nodes && told.head == 1 && told.opts.fanout == 3);
+    uint32_t *next = calloc(nodes, sizeof(*next));
+    for (uint32_t r = 0; r < ranks; r++)
+        wrong += told.map.node_of[r] != map.node_of[r] || told.map.local_of[r] != next[map.node_of[r]]++;
+    for (uint32_t i = 0; i < nodes; i++)
+        wrong += told.map.nodes[i].count != next[i];
+    CU_ASSERT_EQUAL(wrong, 0);
+    told_free(&told);
+    free(next);
+    free(map.nodes);
+    free(map.node_of);
+    return body->bytes.used;
+}
+
+static uint32_t by_slot(uint32_t rank, uint32_t ranks, uint32_t nodes) { return (uint32_t)((uint64_t)rank * nodes / ranks); }
+static uint32_t by_node(uint32_t rank, uint32_t ranks, uint32_t nodes) { return (void)ranks, rank % nodes; }
+static uint32_t by_turns(uint32_t rank, uint32_t ranks, uint32_t nodes) { return (void)ranks, rank / 3 % nodes; }
+
+static size_t size_of(uint32_t ranks, uint32_t nodes, uint32_t (*place)(uint32_t, uint32_t, uint32_t))
+{
+    pack body = {0};
+    size_t bytes = one(ranks, nodes, place, &body);
+
+    buffer_free(&body.bytes);
+    return bytes;
+}
+
+static void places(void)
+{
+    for (uint32_t nodes = 3; nodes < 12; nodes += 3)
+        for (uint32_t ranks = nodes; ranks < 200; ranks += 17) {
+            size_of(ranks, nodes, by_slot);
+            size_of(ranks, nodes, by_node);
+        }
+    size_of(300, 7, by_turns);
+}
+
+static void short_by_slot(void)
+{
+    size_t few = size_of(1000, 10, by_slot), many = size_of(60000, 10, by_slot);
+
+    CU_ASSERT_EQUAL(many, few); /* ten runs are ten runs */
+    few = size_of(1000, 10, by_node);
+    many = size_of(60000, 10, by_node);
+    CU_ASSERT_EQUAL(many - few, 4u * 59000); /* and no more than a node for each rank where there are none */
+}
+
+static void cut(void)
+{
+    pack body = {0};
+    size_t bytes = one(40, 4, by_slot, &body), taken = 0;
+
+    for (size_t i = 0; i < bytes; i++) {
+        wire_frame frame = {.kind = WIRE_START, .body = body.bytes.bytes + body.bytes.start, .bytes = i};
+        description told;
+        taken += description_read(&frame, 3, &told) == 0;
+        told_free(&told);
+    }
+    CU_ASSERT_EQUAL(taken, 0);
+    wire_frame whole = {.kind = WIRE_START, .body = body.bytes.bytes + body.bytes.start, .bytes = bytes};
+    description told;
+    for (uint32_t node = 1; node < 5; node += 3) { /* the head is nobody's daemon, and there is no node 4 */
+        CU_ASSERT_NOT_EQUAL(description_read(&whole, node, &told), 0);
+        told_free(&told);
+    }
+    buffer_free(&body.bytes);
+}
+
+int main(void)
+{
+    environ = environment_made;
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("describe", NULL, NULL);
+    CU_add_test(suite, "places", places);
+    CU_add_test(suite, "short by slot", short_by_slot);
+    CU_add_test(suite, "cut", cut);
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed != 0;
+}
