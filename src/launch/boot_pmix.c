@@ -240,6 +240,53 @@ static int locals_read(client *self)
     return WEFT_OK;
 }
 
+/* Nodes by their numbers, where the server tells each. */
+static bool nodes_by_number(client *self)
+{
+    weft_boot *b = &self->boot;
+
+    for (uint32_t r = 0; r < b->size; r++) {
+        if (!number_get(self, r, PMIX_NODEID, &self->node_of[r]))
+            return false;
+        if (self->node_of[r] >= b->nodes)
+            b->nodes = self->node_of[r] + 1;
+    }
+    return true;
+}
+
+/* libpmix 4.2 tells the number of the asker's own node only, but every node's name: they are numbered as the ranks name them. */
+static int nodes_by_name(client *self)
+{
+    weft_boot *b = &self->boot;
+    char(*names)[256] = NULL;
+    uint32_t room = 0, node = 0;
+
+    b->nodes = 0;
+    for (uint32_t r = 0; r < b->size; r++) {
+        char name[256];
+        if (!text_get(self, r, PMIX_HOSTNAME, name, sizeof(name))) {
+            free(names);
+            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
+        }
+        if (node == b->nodes || strcmp(names[node], name)) /* mostly the one before's */
+            for (node = 0; node < b->nodes && strcmp(names[node], name);)
+                node++;
+        if (node == b->nodes && b->nodes++ == room) {
+            room = room ? 2 * room : 16;
+            void *more = realloc(names, room * sizeof(*names));
+            if (!more) {
+                free(names);
+                return weft_fail(WEFT_E_NOMEM, "no memory for the names of nodes");
+            }
+            names = more;
+        }
+        strcpy(names[node], name);
+        self->node_of[r] = node;
+    }
+    free(names);
+    return WEFT_OK;
+}
+
 static int nodes_read(client *self)
 {
     weft_boot *b = &self->boot;
@@ -251,12 +298,12 @@ static int nodes_read(client *self)
     self->local_of = calloc(b->size, sizeof(*self->local_of));
     if (!self->node_of || !self->local_of)
         return weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
-    for (uint32_t r = 0; r < b->size; r++) {
-        if (!number_get(self, r, PMIX_NODEID, &self->node_of[r]) || !number_get(self, r, PMIX_LOCAL_RANK, &self->local_of[r]))
-            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
-        if (self->node_of[r] >= b->nodes)
-            b->nodes = self->node_of[r] + 1;
-    }
+    int rc = nodes_by_number(self) ? WEFT_OK : nodes_by_name(self);
+    if (rc)
+        return rc;
+    for (uint32_t r = 0; r < b->size; r++)
+        if (!number_get(self, r, PMIX_LOCAL_RANK, &self->local_of[r]))
+            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell which of its node's ranks rank %u is", r);
     b->node = self->node_of[b->rank];
     b->node_of = self->node_of;
     b->local_of = self->local_of;
