@@ -20,6 +20,9 @@ unit_programs += test/unit/test_tree
 test_unit_test_tree_SOURCES = test/unit/test_tree.c src/tools/mpirun/tree.c
 unit_programs += test/unit/test_describe
 test_unit_test_describe_SOURCES = test/unit/test_describe.c src/tools/mpirun/describe.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
+unit_programs += test/unit/test_hub
+test_unit_test_hub_SOURCES = test/unit/test_hub.c src/tools/mpirun/board.c src/tools/mpirun/gather.c src/tools/mpirun/haul.c \
+	src/tools/mpirun/hub.c src/tools/mpirun/slots.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_base
 test_unit_test_base_SOURCES = test/unit/test_base.c
 unit_programs += test/unit/test_segment

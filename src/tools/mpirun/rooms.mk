@@ -5,6 +5,7 @@ mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS) \
 mpirun_LDADD = libweft.la $(HWLOC_LIBS)
 mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/bind.c src/tools/mpirun/bind.h \
+	src/tools/mpirun/board.c src/tools/mpirun/board.h \
 	src/tools/mpirun/agent.c src/tools/mpirun/agent.h \
 	src/tools/mpirun/buffer.c src/tools/mpirun/buffer.h \
 	src/tools/mpirun/cards.c src/tools/mpirun/cards.h \
@@ -12,9 +13,12 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/describe.c src/tools/mpirun/describe.h \
 	src/tools/mpirun/door.c src/tools/mpirun/door.h \
 	src/tools/mpirun/environ.c src/tools/mpirun/environ.h \
+	src/tools/mpirun/gather.c src/tools/mpirun/gather.h \
 	src/tools/mpirun/guard.c src/tools/mpirun/guard.h \
+	src/tools/mpirun/haul.c src/tools/mpirun/haul.h \
 	src/tools/mpirun/help.c \
 	src/tools/mpirun/hosts.c src/tools/mpirun/hosts.h \
+	src/tools/mpirun/hub.c src/tools/mpirun/hub.h \
 	src/tools/mpirun/io.c src/tools/mpirun/io.h \
 	src/tools/mpirun/job.c src/tools/mpirun/job.h \
 	src/tools/mpirun/limbs.c src/tools/mpirun/limbs.h \
@@ -28,6 +32,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
 	src/tools/mpirun/relay.c src/tools/mpirun/relay.h \
 	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
+	src/tools/mpirun/slots.c src/tools/mpirun/slots.h \
 	src/tools/mpirun/trade.c src/tools/mpirun/trade.h \
 	src/tools/mpirun/tree.c src/tools/mpirun/tree.h \
 	src/tools/mpirun/waits.c src/tools/mpirun/waits.h \

@@ -50,6 +50,8 @@ enum wire_kind {
     WIRE_WANT = 64, /* u32 rank: whose card */
     WIRE_CARD,      /* u32 rank, u32 state, bytes */
     WIRE_FENCE,     /* u64 number: up: our ranks have come; down: all have */
+    WIRE_PIECE,     /* a piece of a note between PMIx servers: haul.h */
+    WIRE_PIECES,    /* u32: so many bytes of pieces have come */
 };
 
 typedef struct wire {

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * haul: see haul.h. The first piece of a note begins with its numbers and the length of its body; a piece belongs to one note.
+ */
+#include "tools/mpirun/haul.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct haul_item {
+    struct haul_item *next;
+    note what;
+    bool is_begun;
+};
+
+parcel *parcel_make(size_t bytes)
+{
+    parcel *self = bytes <= PARCEL_MOST ? malloc(sizeof(*self) + bytes) : NULL;
+
+    if (self) {
+        atomic_init(&self->refs, 1);
+        self->bytes = bytes;
+    }
+    return self;
+}
+
+parcel *parcel_of(const void *data, size_t bytes)
+{
+    parcel *self = parcel_make(bytes);
+
+    if (self && bytes)
+        memcpy(self->data, data, bytes);
+    return self;
+}
+
+parcel *parcel_hold(parcel *self)
+{
+    if (self)
+        atomic_fetch_add_explicit(&self->refs, 1, memory_order_relaxed);
+    return self;
+}
+
+void parcel_drop(parcel *self)
+{
+    if (self && atomic_fetch_sub_explicit(&self->refs, 1, memory_order_acq_rel) == 1)
+        free(self);
+}
+
+static size_t body_bytes(const note *what)
+{
+    return what->body ? what->body->bytes : 0;
+}
+
+int haul_add(haul *self, const note *what)
+{
+    struct haul_item *item = calloc(1, sizeof(*item));
+
+    if (!item) {
+        parcel_drop(what->body);
+        return -1;
+    }
+    item->what = *what;
+    if (self->last)
+        self->last->next = item;
+    else
+        self->first = item;
+    self->last = item;
+    self->waiting += body_bytes(what);
+    return 0;
+}
+
+static void first_drop(haul *self)
+{
+    struct haul_item *item = self->first;
+
+    self->first = item->next;
+    if (!self->first)
+        self->last = NULL;
+    self->waiting -= body_bytes(&item->what);
+    self->sent = 0;
+    parcel_drop(item->what.body);
+    free(item);
+}
+
+static void numbers_pack(const note *what, pack *to)
+{
+    pack_u32(to, what->kind);
+    pack_u32(to, (uint32_t)what->status);
+    pack_u64(to, what->ticket);
+    pack_u32(to, what->rank);
+    pack_u32(to, what->seconds);
+    pack_u64(to, body_bytes(what));
+}
+
+void haul_move(haul *self, wire *to)
+{
+    while (self->first && self->lent < HAUL_WINDOW && to->fd >= 0 && !to->trouble && !to->is_deaf) {
+        struct haul_item *item = self->first;
+        size_t left = body_bytes(&item->what) - self->sent, count = left < HAUL_PIECE ? left : HAUL_PIECE;
+        pack piece = {0};
+        if (!item->is_begun)
+            numbers_pack(&item->what, &piece);
+        item->is_begun = true;
+        if (count)
+            pack_bytes(&piece, item->what.body->data + self->sent, count);
+        self->sent += count;
+        self->lent += piece.bytes.used;
+        pack_send(&piece, to, WIRE_PIECE);
+        if (count == left)
+            first_drop(self);
+    }
+}
+
+static int note_begin(haul *self, unpack *from)
+{
+    note *what = &self->coming;
+
+    *what = (note){.kind = unpack_u32(from)};
+    what->status = (int32_t)unpack_u32(from);
+    what->ticket = unpack_u64(from);
+    what->rank = unpack_u32(from);
+    what->seconds = unpack_u32(from);
+    uint64_t bytes = unpack_u64(from);
+    if (from->has_failed || bytes > PARCEL_MOST)
+        return -1;
+    self->came = 0;
+    what->body = bytes ? parcel_make(bytes) : NULL; /* pages of it that have not come take no memory */
+    return bytes && !what->body ? -1 : 0;
+}
+
+int haul_take(haul *self, wire *from, const wire_frame *frame, note *whole)
+{
+    unpack piece = {.at = frame->body, .left = frame->bytes};
+
+    self->owed += frame->bytes;
+    if (self->owed >= HAUL_WINDOW / 4 || !self->is_coming) {
+        pack body = {0};
+        pack_u32(&body, (uint32_t)self->owed);
+        self->owed = 0;
+        pack_send(&body, from, WIRE_PIECES);
+    }
+    if ((!self->is_coming && note_begin(self, &piece)) || piece.left > body_bytes(&self->coming) - self->came) {
+        parcel_drop(self->coming.body);
+        self->coming.body = NULL;
+        from->trouble = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
+        return -1;
+    }
+    self->is_coming = true;
+    if (piece.left)
+        memcpy(self->coming.body->data + self->came, piece.at, piece.left);
+    self->came += piece.left;
+    if (self->came < body_bytes(&self->coming))
+        return 0;
+    *whole = self->coming;
+    self->coming.body = NULL;
+    self->is_coming = false;
+    return 1;
+}
+
+void haul_taken(haul *self, size_t bytes)
+{
+    self->lent -= bytes < self->lent ? bytes : self->lent;
+}
+
+void haul_close(haul *self)
+{
+    while (self->first)
+        first_drop(self);
+    parcel_drop(self->coming.body);
+    *self = (haul){0};
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_hub: what the PMIx servers of several nodes ask of each other, as the head answers it, and how it crosses: no answer is mixed with
+ * another's, who has ended or is late holds up nobody, long notes arrive whole and never fill a wire.
+ */
+#include <CUnit/Basic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/mpirun/board.h"
+#include "tools/mpirun/hub.h"
+#include "tools/mpirun/slots.h"
+
+#define NODES 3
+#define RANKS 6
+
+static uint32_t node_of[RANKS] = {0, 0, 1, 1, 2, 2};
+static map nodes = {.node_count = NODES, .ranks = RANKS, .node_of = node_of};
+static note sent[NODES][32];
+static uint32_t count[NODES];
+static int said;
+
+int complain(int code, const char *format, ...)
+{
+    (void)format;
+    said++;
+    return code;
+}
+
+static void take(void *owner, uint32_t node, const note *what)
+{
+    (void)owner;
+    CU_ASSERT_FATAL(count[node] < 32);
+    sent[node][count[node]++] = *what;
+}
+
+static void forget(void)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        while (count[i])
+            parcel_drop(sent[i][--count[i]].body);
+}
+
+static hub *open_hub(void)
+{
+    hub_up up = {.send = take};
+    hub *self = hub_open(&nodes, &up);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(self);
+    return self;
+}
+
+static parcel *parcel_from(pack *body)
+{
+    parcel *whole = parcel_of(body->bytes.bytes + body->bytes.start, body->bytes.used);
+
+    buffer_free(&body->bytes);
+    return whole;
+}
+
+/* `ranks` ends with -1. */
+static void come(hub *self, uint32_t node, uint64_t ticket, const int *ranks, const char *data, uint32_t seconds)
+{
+    pack body = {0};
+    uint32_t n = 0;
+
+    while (ranks[n] >= 0)
+        n++;
+    pack_u32(&body, n);
+    for (uint32_t i = 0; i < n; i++)
+        pack_u32(&body, (uint32_t)ranks[i]);
+    pack_bytes(&body, data, strlen(data));
+    note what = {.kind = NOTE_GATHER, .rank = GATHER_FENCE, .ticket = ticket, .seconds = seconds, .body = parcel_from(&body)};
+    hub_take(self, node, &what);
+}
+
+static bool is_done(uint32_t node, uint32_t at, uint64_t ticket, int32_t status, const char *data)
+{
+    const note *done = &sent[node][at];
+    size_t bytes = done->body ? done->body->bytes : 0;
+
+    return at < count[node] && done->kind == NOTE_DONE && done->ticket == ticket && done->status == status && bytes == strlen(data) &&
+           (!bytes || !memcmp(done->body->data, data, bytes));
+}
+
+static const int all[] = {-1}, some[] = {0, 2, -1}, others[] = {1, 2, -1};
+
+static void test_gather(void)
+{
+    hub *self = open_hub();
+
+    come(self, 0, 1, all, "a", 0);
+    come(self, 1, 2, some, "x", 0);
+    come(self, 1, 3, others, "y", 0);
+    come(self, 2, 4, all, "c", 0);
+    CU_ASSERT_EQUAL(count[0] + count[1] + count[2], 0);
+    come(self, 0, 5, some, "z", 0);
+    CU_ASSERT(is_done(0, 0, 5, NOTE_OK, "xz") && is_done(1, 0, 2, NOTE_OK, "xz") && count[2] == 0);
+    come(self, 1, 6, all, "b", 0);
+    CU_ASSERT(is_done(0, 1, 1, NOTE_OK, "acb") && is_done(1, 1, 6, NOTE_OK, "acb") && is_done(2, 0, 4, NOTE_OK, "acb"));
+    come(self, 1, 7, some, "", 0); /* the next of the same members knows nothing of the last */
+    come(self, 0, 8, some, "", 0);
+    CU_ASSERT(is_done(0, 2, 8, NOTE_OK, "") && is_done(1, 2, 7, NOTE_OK, ""));
+    forget();
+    hub_close(self);
+}
+
+static void pause_s(void)
+{
+    struct timespec nap = {.tv_sec = 1, .tv_nsec = 50000000};
+
+    while (nanosleep(&nap, &nap))
+        ;
+}
+
+/* Who gives up is told, and so is each who comes later; a second fence beside it is whole. */
+static void test_late(void)
+{
+    hub *self = open_hub();
+
+    come(self, 0, 1, all, "", 1);
+    come(self, 1, 2, all, "", 0);
+    pause_s();
+    hub_deadlines(self);
+    CU_ASSERT(is_done(0, 0, 1, NOTE_LATE, "") && is_done(1, 0, 2, NOTE_LATE, "") && count[2] == 0);
+    come(self, 0, 3, all, "a", 0);
+    come(self, 1, 4, all, "b", 0);
+    come(self, 2, 5, all, "", 0);
+    CU_ASSERT(is_done(2, 0, 5, NOTE_LATE, "") && count[0] == 1 && count[1] == 1);
+    come(self, 2, 6, all, "c", 0);
+    CU_ASSERT(is_done(0, 1, 3, NOTE_OK, "abc") && is_done(1, 1, 4, NOTE_OK, "abc") && is_done(2, 1, 6, NOTE_OK, "abc"));
+    CU_ASSERT_EQUAL(hub_deadlines(self), 0);
+    forget();
+    hub_close(self);
+}
+
+static void gone(hub *self, uint32_t rank)
+{
+    note what = {.kind = NOTE_GONE, .rank = rank};
+
+    hub_take(self, node_of[rank], &what);
+}
+
+static void test_gone(void)
+{
+    hub *self = open_hub();
+
+    come(self, 0, 1, all, "a", 0);
+    come(self, 1, 2, all, "b", 0);
+    gone(self, 4);
+    CU_ASSERT_EQUAL(count[0], 0);
+    gone(self, 5); /* the last there */
+    CU_ASSERT(is_done(0, 0, 1, NOTE_OK, "ab") && is_done(1, 0, 2, NOTE_OK, "ab"));
+    come(self, 1, 3, all, "b", 0);
+    come(self, 0, 4, all, "a", 0);
+    CU_ASSERT(is_done(0, 1, 4, NOTE_OK, "ba") && count[2] == 0);
+    come(self, 2, 5, all, "", 0); /* it comes from the dead: its own to wait for, nobody else's */
+    come(self, 0, 6, all, "", 0);
+    come(self, 1, 7, all, "", 0);
+    CU_ASSERT(is_done(0, 2, 6, NOTE_OK, "") && is_done(1, 2, 7, NOTE_OK, "") && is_done(2, 0, 5, NOTE_OK, ""));
+    forget();
+    hub_close(self);
+}
+
+static void test_fetch(void)
+{
+    note ask = {.kind = NOTE_FETCH, .rank = 5, .ticket = 70}, answer = {.kind = NOTE_FOUND, .status = NOTE_OK};
+    note soon = {.kind = NOTE_FETCH, .rank = 2, .ticket = 80, .seconds = 1}, bad = {.kind = NOTE_FETCH, .rank = RANKS, .ticket = 81};
+    hub *self = open_hub();
+
+    hub_take(self, 0, &ask);
+    ask.ticket = 71;
+    hub_take(self, 1, &ask);
+    CU_ASSERT(count[2] == 2 && sent[2][0].kind == NOTE_OWE && sent[2][0].rank == 5 && sent[2][0].ticket != sent[2][1].ticket);
+    answer.ticket = sent[2][1].ticket;
+    answer.body = parcel_of("value", 5);
+    hub_take(self, 2, &answer);
+    CU_ASSERT(is_done(1, 0, 71, NOTE_OK, "value") && count[0] == 0);
+    answer.body = parcel_of("value", 5);
+    hub_take(self, 2, &answer); /* twice: nobody waits for it */
+    CU_ASSERT_EQUAL(count[0] + count[1], 1);
+    answer = (note){.kind = NOTE_FOUND, .status = NOTE_NONE, .ticket = sent[2][0].ticket};
+    hub_take(self, 2, &answer);
+    CU_ASSERT(is_done(0, 0, 70, NOTE_NONE, ""));
+    hub_take(self, 0, &soon);
+    hub_take(self, 0, &bad);
+    CU_ASSERT(is_done(0, 1, 81, NOTE_UNABLE, ""));
+    uint64_t owed = sent[1][1].ticket;
+    pause_s();
+    hub_deadlines(self);
+    CU_ASSERT(is_done(0, 2, 80, NOTE_LATE, ""));
+    answer = (note){.kind = NOTE_FOUND, .status = NOTE_OK, .ticket = owed, .body = parcel_of("x", 1)};
+    hub_take(self, 1, &answer); /* too late */
+    CU_ASSERT_EQUAL(count[0], 3);
+    forget();
+    hub_close(self);
+}
+
+static int32_t publish(hub *self, uint32_t rank, uint32_t range, uint32_t keep, const char *key, const char *value)
+{
+    uint32_t node = node_of[rank];
+    pack body = {0};
+
+    pack_u32(&body, range);
+    pack_u32(&body, keep);
+    pack_u32(&body, 1);
+    pack_text(&body, key);
+    pack_u32(&body, (uint32_t)strlen(value));
+    pack_bytes(&body, value, strlen(value));
+    note what = {.kind = NOTE_PUBLISH, .rank = rank, .ticket = 1, .body = parcel_from(&body)};
+    hub_take(self, node, &what);
+    for (uint32_t i = count[node]; i-- > 0;)
+        if (sent[node][i].ticket == 1)
+            return sent[node][i].status;
+    return -1;
+}
+
+/* Whether a look-up is answered at once, by so much. */
+static bool finds(hub *self, uint32_t rank, bool waits, const char *key, int32_t status, const char *value)
+{
+    uint32_t node = node_of[rank], before = count[node], owner, bytes;
+    pack body = {0};
+
+    pack_u32(&body, waits);
+    pack_u32(&body, 1);
+    pack_text(&body, key);
+    note what = {.kind = NOTE_LOOKUP, .rank = rank, .ticket = 2, .body = parcel_from(&body)};
+    hub_take(self, node, &what);
+    if (count[node] != before + 1 || sent[node][before].status != status)
+        return false;
+    if (status)
+        return true;
+    unpack from = {.at = sent[node][before].body->data, .left = sent[node][before].body->bytes};
+    uint32_t found = unpack_u32(&from);
+    owner = unpack_u32(&from);
+    const char *name = unpack_text(&from);
+    bytes = unpack_u32(&from);
+    return found == 1 && owner < RANKS && name && !strcmp(name, key) && bytes == strlen(value) && bytes == from.left &&
+           !memcmp(from.at, value, bytes);
+}
+
+static void test_board(void)
+{
+    hub *self = open_hub();
+    pack keys = {0};
+
+    CU_ASSERT_EQUAL(publish(self, 0, BOARD_ALL, BOARD_KEEP, "port", "here"), NOTE_OK);
+    CU_ASSERT_EQUAL(publish(self, 4, BOARD_ALL, BOARD_KEEP, "port", "there"), NOTE_TWICE);
+    CU_ASSERT(finds(self, 5, false, "port", NOTE_OK, "here"));
+    CU_ASSERT(finds(self, 5, false, "none", NOTE_NONE, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, BOARD_NODE, BOARD_KEEP, "near", "n"), NOTE_OK);
+    CU_ASSERT(finds(self, 3, false, "near", NOTE_OK, "n") && finds(self, 4, false, "near", NOTE_NONE, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, BOARD_ALL, BOARD_ONCE, "once", "1"), NOTE_OK);
+    CU_ASSERT(finds(self, 0, false, "once", NOTE_OK, "1") && finds(self, 0, false, "once", NOTE_NONE, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, BOARD_ALL, BOARD_WHILE_ALIVE, "life", "2"), NOTE_OK);
+    gone(self, 2);
+    CU_ASSERT(finds(self, 0, false, "life", NOTE_NONE, ""));
+    forget();
+    CU_ASSERT_FALSE(finds(self, 1, true, "later", NOTE_OK, "")); /* it waits */
+    CU_ASSERT_EQUAL(count[0], 0);
+    publish(self, 4, BOARD_ALL, BOARD_KEEP, "later", "now");
+    CU_ASSERT(count[0] == 1 && sent[0][0].ticket == 2 && sent[0][0].status == NOTE_OK);
+    pack_u32(&keys, 0);
+    note what = {.kind = NOTE_UNPUBLISH, .rank = 0, .ticket = 3, .body = parcel_from(&keys)};
+    hub_take(self, 0, &what);
+    CU_ASSERT(finds(self, 5, false, "port", NOTE_NONE, "") && finds(self, 5, false, "later", NOTE_OK, "now"));
+    forget();
+    hub_close(self);
+}
+
+/* Notes that were cut short, or name what is not there, get an answer and harm nothing. */
+static void test_bad(void)
+{
+    hub *self = open_hub();
+    uint32_t kinds[] = {NOTE_GATHER, NOTE_PUBLISH, NOTE_LOOKUP, NOTE_UNPUBLISH};
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+        for (size_t bytes = 0; bytes < 16; bytes++) {
+            note what = {.kind = kinds[k], .rank = 1, .ticket = 9, .body = parcel_make(bytes)};
+            memset(what.body->data, 0xff, bytes);
+            hub_take(self, 0, &what);
+            CU_ASSERT(count[0] == 1 && sent[0][0].status != NOTE_OK);
+            forget();
+        }
+    note event = {.kind = NOTE_EVENT, .body = parcel_of("e", 1)};
+    hub_take(self, 1, &event);
+    CU_ASSERT(count[0] == 1 && count[1] == 0 && count[2] == 1 && sent[0][0].body == sent[2][0].body);
+    forget();
+    hub_close(self);
+}
+
+static void test_slots(void)
+{
+    slots self = {0};
+    int things[40];
+    uint64_t numbers[40], first;
+
+    for (int i = 0; i < 40; i++)
+        numbers[i] = slots_put(&self, &things[i]);
+    for (int i = 0; i < 40; i++)
+        CU_ASSERT(numbers[i] && slots_look(&self, numbers[i]) == &things[i]);
+    first = numbers[7];
+    CU_ASSERT_PTR_EQUAL(slots_pull(&self, first), &things[7]);
+    CU_ASSERT_PTR_NULL(slots_pull(&self, first));
+    numbers[7] = slots_put(&self, &things[7]);
+    CU_ASSERT(numbers[7] != first && !slots_look(&self, first) && slots_look(&self, numbers[7]) == &things[7]);
+    CU_ASSERT(!slots_look(&self, 0) && !slots_look(&self, 1000));
+    slots_close(&self);
+}
+
+static void pair_open(wire *head, wire *daemon)
+{
+    unsigned char secret[32] = "of this test";
+    int ends[2];
+    wire_hello hello;
+    wire_answer answer;
+
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    wire_hello_make(1, &hello);
+    wire_answer_make(secret, &hello, &answer);
+    wire_open(head, ends[0], true, secret, &hello, &answer);
+    wire_open(daemon, ends[1], false, secret, &hello, &answer);
+}
+
+/* Lets one end read; how many whole notes came, the last in `whole`. */
+static int turn(haul *self, wire *at, note *whole)
+{
+    wire_frame frame;
+    int notes = 0;
+
+    wire_flush(at);
+    wire_read(at);
+    while (wire_next(at, &frame)) {
+        unpack from = {.at = frame.body, .left = frame.bytes};
+        if (frame.kind == WIRE_PIECE)
+            notes += haul_take(self, at, &frame, whole) == 1;
+        else if (frame.kind == WIRE_PIECES)
+            haul_taken(self, unpack_u32(&from));
+    }
+    haul_move(self, at);
+    return notes;
+}
+
+static void test_haul(void)
+{
+    size_t sizes[] = {0, 1, HAUL_PIECE - 1, HAUL_PIECE, HAUL_PIECE + 1, 10 * HAUL_WINDOW + 3};
+    haul to = {0}, from = {0};
+    wire head, daemon;
+
+    pair_open(&head, &daemon);
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+        note what = {.kind = NOTE_DONE, .status = -3, .ticket = 1ull << 40 | s, .rank = 4, .seconds = 5, .body = parcel_make(sizes[s])};
+        note came = {0};
+        for (size_t i = 0; i < sizes[s]; i++)
+            what.body->data[i] = (char)(i * 7 + i / 256);
+        parcel *kept = parcel_hold(what.body);
+        CU_ASSERT_EQUAL(haul_add(&to, &what), 0);
+        haul_move(&to, &head);
+        CU_ASSERT(to.lent <= HAUL_WINDOW + HAUL_PIECE + 64); /* nobody has read, and no more goes */
+        for (int i = 0; i < 1000 && !turn(&from, &daemon, &came); i++)
+            turn(&to, &head, NULL);
+        CU_ASSERT(came.kind == NOTE_DONE && came.status == -3 && came.ticket == what.ticket && came.rank == 4 && came.seconds == 5);
+        CU_ASSERT(sizes[s] ? came.body && came.body->bytes == sizes[s] && !memcmp(came.body->data, kept->data, sizes[s]) : !came.body);
+        parcel_drop(came.body);
+        parcel_drop(kept);
+        turn(&to, &head, NULL);
+    }
+    CU_ASSERT(!head.trouble && !daemon.trouble && to.waiting == 0);
+    haul_close(&to);
+    haul_close(&from);
+    wire_close(&head);
+    wire_close(&daemon);
+}
+
+/* A length that cannot be, and a piece too long for its note. */
+static void test_haul_bad(void)
+{
+    for (int which = 0; which < 2; which++) {
+        haul self = {0};
+        wire head, daemon;
+        wire_frame frame = {.kind = WIRE_PIECE};
+        pack body = {0};
+        note whole;
+        pair_open(&head, &daemon);
+        for (int i = 0; i < 4; i++)
+            pack_u32(&body, NOTE_DONE);
+        pack_u64(&body, 0);
+        pack_u64(&body, which ? 3 : (uint64_t)PARCEL_MOST + 1);
+        pack_bytes(&body, "four", 4);
+        frame.body = body.bytes.bytes;
+        frame.bytes = body.bytes.used;
+        CU_ASSERT_EQUAL(haul_take(&self, &head, &frame, &whole), -1);
+        CU_ASSERT_PTR_NOT_NULL(head.trouble);
+        buffer_free(&body.bytes);
+        haul_close(&self);
+        wire_close(&head);
+        wire_close(&daemon);
+    }
+}
+
+int main(void)
+{
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("hub", NULL, NULL);
+    CU_add_test(suite, "fences", test_gather);
+    CU_add_test(suite, "fences that are late", test_late);
+    CU_add_test(suite, "fences without the dead", test_gone);
+    CU_add_test(suite, "what others have put", test_fetch);
+    CU_add_test(suite, "names", test_board);
+    CU_add_test(suite, "what is not understood; events", test_bad);
+    CU_add_test(suite, "slots", test_slots);
+    CU_add_test(suite, "long notes", test_haul);
+    CU_add_test(suite, "notes that cannot be", test_haul_bad);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed || said ? 1 : 0;
+}
