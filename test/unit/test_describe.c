@@ -51,7 +51,7 @@ static size_t one(uint32_t ranks, uint32_t nodes, uint32_t (*place)(uint32_t ran
     map.nodes[1].is_here = true;
     for (uint32_t r = 0; r < ranks; r++)
         map.node_of[r] = place(r, ranks, nodes);
-    describe(&opts, &map, "name", body);
+    describe(&opts, &map, "name", "host", body);
     wire_frame frame = {.kind = WIRE_START, .body = body->bytes.bytes + body->bytes.start, .bytes = body->bytes.used};
     description told;
     CU_ASSERT_EQUAL_FATAL(description_read(&frame, nodes - 1, &told), 0);

@@ -37,6 +37,7 @@ typedef struct daemon_state {
     wire wire;
     relay relay;
     unsigned char secret[WIRE_SECRET_BYTES]; /* until those below have been started */
+    haul haul; /* notes between PMIx servers */
     description job;
     guard guard;
     node node;
@@ -68,6 +69,7 @@ static void rank_ended(void *owner, const rank_end *end)
     pack_u32(&body, end->state);
     pack_u64(&body, (uint64_t)end->pid);
     pack_u32(&body, end->is_refused);
+    pack_u32(&body, end->spoke_pmix);
     pack_send(&body, &self->wire, WIRE_ENDED);
 }
 
@@ -121,19 +123,6 @@ static void output_send(void *owner, int which, const char *bytes, size_t count)
     pack_send(&body, &self->wire, WIRE_OUT);
 }
 
-static int pmix_open(daemon_state *self)
-{
-    const options *opts = &self->job.opts;
-    bool is_wanted = opts->pmix == PMIX_MODE_ALWAYS;
-
-    for (uint32_t i = 0; i < opts->app_count && opts->pmix == PMIX_MODE_AUTO; i++)
-        is_wanted |= !opts->apps[i].is_ours;
-    if (!is_wanted || self->job.map.node_count > 1)
-        return 0;
-    int rc = pmix_host_open(opts, self->job.name, self->host, &self->guard, &self->node.pmix);
-    return opts->pmix == PMIX_MODE_AUTO ? 0 : rc;
-}
-
 /* Everything before the first fork of a rank. */
 static int prepare(daemon_state *self, const wire_frame *frame)
 {
@@ -164,7 +153,7 @@ static int prepare(daemon_state *self, const wire_frame *frame)
     rc = relay_open(&self->relay, &self->job, &self->wire, self->secret, &self->guard);
     explicit_bzero(self->secret, sizeof(self->secret));
     if (!rc)
-        rc = pmix_open(self);
+        rc = node_serve(&self->node);
     for (uint32_t i = 0; i < self->node.count && !rc && self->job.opts.is_bind_reported; i++)
         bind_report(&self->node.binding, i, self->node.ranks[i].rank, self->job.map.nodes[self->job.node].name);
     return rc;
@@ -222,6 +211,22 @@ static void traded_take(daemon_state *self, uint32_t kind, unpack *from)
         cards_fill(&self->node.cards, rank, state, from->at, from->left);
 }
 
+static void note_send(daemon_state *self, const note *what)
+{
+    if (haul_add(&self->haul, what))
+        self->wire.trouble = "out of memory";
+    else
+        haul_move(&self->haul, &self->wire);
+}
+
+static void piece_take(daemon_state *self, const wire_frame *frame)
+{
+    note whole, answer;
+
+    if (haul_take(&self->haul, &self->wire, frame, &whole) == 1 && pmix_host_take(self->node.pmix, &whole, &answer))
+        note_send(self, &answer);
+}
+
 static void frame_take(daemon_state *self, const wire_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
@@ -272,6 +277,13 @@ static void frame_take(daemon_state *self, const wire_frame *frame)
     case WIRE_FENCE:
         traded_take(self, frame->kind, &from);
         break;
+    case WIRE_PIECE:
+        piece_take(self, frame);
+        break;
+    case WIRE_PIECES:
+        haul_taken(&self->haul, unpack_u32(&from));
+        haul_move(&self->haul, &self->wire);
+        break;
     default:
         self->wire.trouble = "not understood";
     }
@@ -292,18 +304,24 @@ static void reap(daemon_state *self)
     }
 }
 
-static void abort_tell(daemon_state *self)
+/* What our PMIx server has for the head. */
+static void pmix_tell(daemon_state *self)
 {
     char text[256];
-    pack body = {0};
     int rank, code;
+    note what;
 
-    if (!self->node.pmix || !pmix_host_aborted(self->node.pmix, &rank, &code, text))
+    if (!self->node.pmix)
         return;
-    pack_u32(&body, (uint32_t)rank);
-    pack_u32(&body, (uint32_t)code);
-    pack_text(&body, text);
-    pack_send(&body, &self->wire, WIRE_ABORTED);
+    if (pmix_host_aborted(self->node.pmix, &rank, &code, text)) {
+        pack body = {0};
+        pack_u32(&body, (uint32_t)rank);
+        pack_u32(&body, (uint32_t)code);
+        pack_text(&body, text);
+        pack_send(&body, &self->wire, WIRE_ABORTED);
+    }
+    while (pmix_host_next(self->node.pmix, &what))
+        note_send(self, &what);
 }
 
 /* Passes on what ranks wrote, and tells how much of the input they read. */
@@ -368,7 +386,7 @@ static bool serve(daemon_state *self, int signals)
             frame_take(self, &frame);
         relay_turn(&self->relay, set + count + 4, ready > 0 ? below : 0);
         cards_turn(&self->node.cards);
-        abort_tell(self);
+        pmix_tell(self);
         streams_move(self);
     }
     if (set != nothing)
@@ -472,6 +490,7 @@ int daemon_main(void)
     guard_stop(&self.guard);
     if (is_well)
         last_word(&self.wire);
+    haul_close(&self.haul);
     wire_close(&self.wire);
     return !is_well;
 }

@@ -82,7 +82,7 @@ static void places_pack(const map *map, pack *to)
     }
 }
 
-void describe(const options *opts, const map *map, const char *name, pack *to)
+void describe(const options *opts, const map *map, const char *name, const char *host, pack *to)
 {
     char *directory = getcwd(NULL, 0);
     uint32_t head = 0;
@@ -95,7 +95,7 @@ void describe(const options *opts, const map *map, const char *name, pack *to)
     free(directory);
     pack_u32(to, map->node_count);
     for (uint32_t i = 0; i < map->node_count; i++)
-        pack_text(to, map->nodes[i].name);
+        pack_text(to, map->nodes[i].is_here ? host : map->nodes[i].name);
     places_pack(map, to);
     pack_text(to, opts->agent);
     pack_u32(to, opts->fanout);

@@ -22,7 +22,7 @@ typedef struct description {
 } description;
 
 /* Adds all of it, the same for every node. */
-void describe(const options *opts, const map *map, const char *name, pack *to);
+void describe(const options *opts, const map *map, const char *name, const char *host, pack *to);
 /* 0, or -1: not understood, or out of memory. Stays until the process ends: options_free and map_free are not for it. */
 int description_read(const wire_frame *frame, uint32_t node, description *self);
 

@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/mpirun/hub.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/links.h"
+#include "tools/mpirun/pmix_host.h"
 #include "tools/mpirun/waits.h"
 
 static void ended(void *owner, const rank_end *end)
@@ -40,6 +42,34 @@ static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *to
 static void fence_tell(void *owner, uint64_t number)
 {
     links_fence(((job *)owner)->links, number);
+}
+
+/* hub's way: to our own node's server, or to a link */
+static void note_send(void *owner, uint32_t node, const note *what)
+{
+    job *self = owner;
+    note answer;
+
+    if (!self->map.nodes[node].is_here) {
+        links_note(self->links, node, what);
+        return;
+    }
+    if (pmix_host_take(self->node.pmix, what, &answer))
+        hub_take(self->hub, node, &answer);
+}
+
+void job_serve(job *self)
+{
+    char text[256];
+    int rank, code;
+    note what;
+
+    if (!self->node.pmix)
+        return;
+    if (pmix_host_aborted(self->node.pmix, &rank, &code, text))
+        job_aborted(self, (uint32_t)rank, code, text);
+    while (pmix_host_next(self->node.pmix, &what))
+        hub_take(self->hub, self->node.index, &what);
 }
 
 static void input_send(void *owner, const char *bytes, size_t count)
@@ -87,8 +117,9 @@ int job_open(job *self, options *opts)
     while (!rc && here < self->map.node_count && !self->map.nodes[here].is_here)
         here++;
     bool is_alone = here == 0 && self->map.node_count == 1;
-    if (!rc && !is_alone && self->map.node_count > 1 && opts->pmix == PMIX_MODE_ALWAYS)
-        rc = complain(2, "--pmix always: a PMIx server is offered on one host only yet");
+    hub_up up = {.send = note_send, .owner = self};
+    if (!rc && !(self->hub = hub_open(&self->map, &up)))
+        rc = complain(1, "out of memory");
     if (!rc)
         rc = io_prepare(self, here);
     if (!rc && here < self->map.node_count)
@@ -207,7 +238,8 @@ static void death_told(const job *self, const rank_end *end, int code, bool ends
     } else if (end->state == WEFT_RANK_ABORT) {
         snprintf(how, sizeof(how), "ended the job with exit code %d (MPI_Abort, or an MPI error that is fatal)", code);
     } else if (end->state == WEFT_RANK_INIT) {
-        snprintf(how, sizeof(how), "ended with exit code %d without MPI_Finalize", WEXITSTATUS(end->raw_status));
+        snprintf(how, sizeof(how), "ended with exit code %d without MPI_Finalize%s", WEXITSTATUS(end->raw_status),
+                 end->spoke_pmix ? " (or PMIx_Finalize)" : "");
     } else {
         snprintf(how, sizeof(how), "ended with exit code %d", code);
     }
@@ -298,6 +330,7 @@ uint64_t job_deadlines(job *self)
     if (self->phase == JOB_ENDING && now >= self->deadline_ns)
         job_kill(self);
     uint64_t next = node_deadlines(&self->node);
+    next = earlier(next, hub_deadlines(self->hub));
     if (self->links)
         next = earlier(next, earlier(links_deadlines(self->links), now + 1000000000u)); /* cards.h: a look once a second */
     if (self->phase == JOB_DRAINS)
@@ -309,6 +342,7 @@ int job_close(job *self)
 {
     links_close(self->links);
     node_close(&self->node, self->code != 0);
+    hub_close(self->hub);
     guard_stop(&self->guard);
     io_close(self->io);
     map_free(&self->map);

@@ -14,6 +14,7 @@
 #include "tools/mpirun/node.h"
 #include "tools/mpirun/options.h"
 
+struct hub;
 struct io;
 struct links;
 
@@ -41,6 +42,7 @@ typedef struct job {
     struct io *io;
     node node;             /* what this machine does itself; count 0: nothing */
     struct links *links;   /* to other hosts; NULL: all is here */
+    struct hub *hub;       /* between the nodes' PMIx servers */
 } job;
 
 /* Names the job, places its ranks, opens what is this machine's part, starts the guardian and the way to other hosts. 0 or an exit
@@ -48,6 +50,8 @@ typedef struct job {
 int job_open(job *self, options *opts);
 /* Starts all ranks, now or when other hosts are ready. What goes wrong ends the job. */
 void job_start(job *self);
+/* Takes in what our own node's PMIx server has for us. */
+void job_serve(job *self);
 /* Of links: what daemons tell. */
 void job_rank_ended(job *self, const rank_end *end);
 void job_rank_refused(job *self, uint32_t rank, char what, int error);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "launch/far.h"
 #include "tools/mpirun/describe.h"
+#include "tools/mpirun/hub.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job.h"
 #include "tools/mpirun/limbs.h"
@@ -24,6 +25,7 @@ typedef struct station {
     uint32_t below;   /* so many of the next stations stand below it (tree.h) */
     limb *limb;       /* its own, or the one that leads there */
     wire wire;        /* the way there */
+    haul haul;        /* notes between PMIx servers */
     uint32_t live;    /* ranks there that are taken for alive */
     uint64_t owed;    /* bytes of output that it has no credit for yet */
     bool is_ready, is_draining, is_over;
@@ -63,6 +65,7 @@ static void station_over(links *self, station *one)
         at->live = 0;
         at->is_ready = false;
         at->is_over = true;
+        haul_close(&at->haul);
     }
 }
 
@@ -114,7 +117,7 @@ static void link_met(void *owner, limb *limb)
     links *self = owner;
     pack body = {0};
 
-    describe(self->job->opts, &self->job->map, self->job->name, &body);
+    describe(self->job->opts, &self->job->map, self->job->name, self->job->host, &body);
     pack_send(&body, &limb->wire, WIRE_START);
 }
 
@@ -176,6 +179,7 @@ static void ended_take(links *self, station *one, unpack *from)
     end.state = unpack_u32(from);
     end.pid = (int64_t)unpack_u64(from);
     end.is_refused = unpack_u32(from);
+    end.spoke_pmix = unpack_u32(from);
     if (from->has_failed || end.rank >= self->job->map.ranks || self->job->map.node_of[end.rank] != one->node || !one->live)
         return;
     one->live--;
@@ -251,6 +255,7 @@ static void frame_take(links *self, station *one, const wire_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
     uint32_t which;
+    note whole;
 
     switch (frame->kind) {
     case WIRE_READY:
@@ -296,6 +301,14 @@ static void frame_take(links *self, station *one, const wire_frame *frame)
     case WIRE_CARD:
     case WIRE_FENCE:
         traded_take(self, one, frame->kind, &from);
+        break;
+    case WIRE_PIECE:
+        if (haul_take(&one->haul, &one->wire, frame, &whole) == 1)
+            hub_take(self->job->hub, one->node, &whole);
+        break;
+    case WIRE_PIECES:
+        haul_taken(&one->haul, unpack_u32(&from));
+        haul_move(&one->haul, &one->wire);
         break;
     default:
         one->limb->wire.trouble = "it says what this head does not understand";
@@ -522,10 +535,24 @@ void links_fence(links *self, uint64_t number)
     trade_fence(&self->trade, self->job->node.index, number);
 }
 
+void links_note(links *self, uint32_t node, const note *what)
+{
+    station *one = link_of(self, node);
+
+    if (!one || !is_open(one)) /* the job is being ended */
+        parcel_drop(what->body);
+    else if (haul_add(&one->haul, what))
+        one->limb->wire.trouble = "out of memory";
+    else
+        haul_move(&one->haul, &one->wire);
+}
+
 void links_close(links *self)
 {
     if (!self)
         return;
+    for (uint32_t i = 0; i < self->count; i++)
+        haul_close(&self->items[i].haul);
     limbs_close(&self->limbs);
     trade_close(&self->trade);
     free(self->items);

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/mpirun/haul.h"
+
 struct job;
 typedef struct links links;
 
@@ -42,6 +44,8 @@ void links_in(links *self, uint32_t node, const char *bytes, size_t count);
 void links_want(links *self, uint32_t rank);
 void links_card(links *self, uint32_t rank, uint32_t state, const void *told, uint32_t bytes);
 void links_fence(links *self, uint64_t number);
+/* A note for the PMIx server of a node elsewhere; takes its body over. */
+void links_note(links *self, uint32_t node, const note *what);
 void links_close(links *self);
 
 #endif

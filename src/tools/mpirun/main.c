@@ -35,16 +35,6 @@ static void descriptors_fill(void)
         close(fd);
 }
 
-static bool pmix_is_wanted(const options *opts)
-{
-    if (opts->pmix != PMIX_MODE_AUTO)
-        return opts->pmix == PMIX_MODE_ALWAYS;
-    for (uint32_t i = 0; i < opts->app_count; i++)
-        if (!opts->apps[i].is_ours)
-            return true;
-    return false;
-}
-
 static void signal_ends(job *job, int sig)
 {
     if (job->phase == JOB_DRAINS) { /* only output is left, and nobody takes it */
@@ -86,16 +76,6 @@ static void signal_take(job *job, int sig)
     }
 }
 
-static void abort_take(job *job)
-{
-    char text[256];
-    int rank, code;
-
-    if (!pmix_host_aborted(job->node.pmix, &rank, &code, text))
-        return;
-    job_aborted(job, (uint32_t)rank, code, text);
-}
-
 /* Until nothing of the job is left. */
 static void job_watch(job *job, int signals)
 {
@@ -124,8 +104,7 @@ static void job_watch(job *job, int signals)
             io_turn(job->io, set, count);
         for (int sig; (sig = signals_next());)
             signal_take(job, sig);
-        if (job->node.pmix)
-            abort_take(job);
+        job_serve(job);
         if (job->links) {
             links_turn(job->links, set + count + 3, ready > 0 ? far : 0);
             cards_turn(&job->node.cards);
@@ -139,11 +118,8 @@ static int job_run(options *opts, int signals)
     job job = {0};
     int rc = job_open(&job, opts);
 
-    if (!rc && !job.links && pmix_is_wanted(opts)) {
-        rc = pmix_host_open(opts, job.name, job.host, &job.guard, &job.node.pmix);
-        if (rc && opts->pmix == PMIX_MODE_AUTO)
-            rc = 0; /* said; most programs need none */
-    }
+    if (!rc && job.node.count)
+        rc = node_serve(&job.node);
     if (!rc) {
         if (opts->is_bind_reported)
             for (uint32_t i = 0; i < job.node.count; i++)

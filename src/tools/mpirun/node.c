@@ -73,10 +73,31 @@ static int programs_find(const node *self, options *opts)
             i++;
         if (is_here)
             rc = program_find(&opts->apps[a]);
-        if (!rc && opts->apps[a].is_foreign && self->map->node_count > 1)
-            rc = complain(2, "%s is linked with another MPI or with PMIx: for those a job must stand on one host yet", opts->apps[a].path);
+        if (!rc && self->map->node_count > 1)
+            rc = program_judge(&opts->apps[a], opts->pmix);
     }
     return rc;
+}
+
+int node_serve(node *self)
+{
+    const app *foreign = NULL;
+    bool is_wanted = false;
+
+    for (uint32_t a = 0; a < self->opts->app_count; a++) {
+        const app *part = &self->opts->apps[a];
+        is_wanted |= part->path && !part->is_ours; /* others' programs are looked for where they run */
+        foreign = part->path && part->is_foreign ? part : foreign;
+    }
+    if (self->opts->pmix == PMIX_MODE_NEVER || (!is_wanted && self->opts->pmix == PMIX_MODE_AUTO))
+        return 0;
+    int rc = pmix_host_open(self->opts, self->name, self->map, self->index, self->host, self->guard, &self->pmix);
+    if (!rc || self->opts->pmix == PMIX_MODE_ALWAYS)
+        return rc;
+    if (foreign && self->map->node_count > 1)
+        return complain(2, "%s is linked with another MPI or with PMIx: without a PMIx server each of its ranks would believe to be alone",
+                        foreign->path);
+    return 0; /* said; most programs need none */
 }
 
 int node_open(node *self, options *opts)
@@ -180,6 +201,12 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     return 0;
 }
 
+/* Open MPI 4 believes a PMIx server only where one of the launchers that it knows seems to be. */
+static int pmix_word_set(const app *part, env_list *env)
+{
+    return part->is_open ? env_set(env, "JSM_JSRUN_PORT=1") : 0;
+}
+
 int node_start(node *self)
 {
     int rc = 0;
@@ -189,7 +216,7 @@ int node_start(node *self)
         env_list env = {0};
         if (i == self->count || self->ranks[i].rank >= part->first + part->count)
             continue; /* none of it stands here */
-        if (env_make(self->opts, part, &env) || preload_set(part, &env))
+        if (env_make(self->opts, part, &env) || preload_set(part, &env) || (self->pmix && pmix_word_set(part, &env)))
             rc = complain(1, "out of memory for the environment");
         for (; i < self->count && self->ranks[i].rank < part->first + part->count && !rc; i++)
             rc = rank_start(self, part, i, &env);
@@ -268,6 +295,10 @@ static void rank_ended(node *self, uint32_t index)
         for (uint32_t i = 0; i < self->count; i++)
             weft_segment_wake(weft_segment_rank(&self->segment, i));
     rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};
+    if (self->pmix && pmix_host_gone(self->pmix, one->rank) && state == WEFT_RANK_NONE && !self->is_ending) {
+        end.state = WEFT_RANK_INIT;
+        end.spoke_pmix = true;
+    }
     end.is_refused = refusals_tell(self);
     cards_turn(&self->cards); /* whoever waits for its card waits in vain */
     self->up.ended(self->up.owner, &end);

@@ -28,6 +28,7 @@ typedef struct rank_end {
     uint32_t state;     /* its page's, before the node marked it */
     int64_t pid;
     bool is_refused;    /* there were words of `refused` just before */
+    bool spoke_pmix;    /* it was in the middle of it: `state` is that of a rank that has not finalized */
 } rank_end;
 
 /* Whom a node tells. */
@@ -71,6 +72,8 @@ typedef struct node {
 /* Finds the programs, makes the segment and decides who is bound to what. opts, name, host, up, cards_up, map, index, guard and io are
  * set. 0 or an exit code, said by complain. */
 int node_open(node *self, options *opts);
+/* Starts a PMIx server if the ranks may want one; the guardian runs. 0 or an exit code, said. */
+int node_serve(node *self);
 /* Starts all ranks. 0 or an exit code; ranks that were started until then are the caller's to end. */
 int node_start(node *self);
 /* Takes in the end of a process that waitpid told. False: it is none of ours (an orphan of a rank, or somebody else's child). */

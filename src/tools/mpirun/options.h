@@ -33,6 +33,8 @@ typedef struct app {
     char *path;            /* the program as found; see program.c */
     bool is_ours;          /* linked with libmpi_abi */
     bool is_foreign;       /* linked with another MPI, or with PMIx itself */
+    bool is_mpich;         /* ... with MPICH's, which as a rule knows no PMIx */
+    bool is_open;          /* ... with Open MPI's */
     bool has_asan;         /* needs libasan, which must be the first library of all */
 } app;
 

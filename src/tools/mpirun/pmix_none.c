@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_none: stands for pmix_host in an mpirun that was configured without PMIx.
+ * pmix_none: stands for the PMIx server in an mpirun that was configured without PMIx.
  */
 #include "tools/mpirun/pmix_host.h"
 
 #include <stddef.h>
 
-int pmix_host_open(const options *opts, const char *job, const char *host, guard *guardian, pmix_host **self)
+int pmix_host_open(const options *opts, const char *job, const map *map, uint32_t node, const char *host, guard *guardian,
+                   pmix_host **self)
 {
-    (void)job, (void)host, (void)guardian;
+    (void)opts, (void)job, (void)map, (void)node, (void)host, (void)guardian;
     *self = NULL;
-    return opts->pmix == PMIX_MODE_ALWAYS ? complain(2, "--pmix always: this mpirun was configured with --disable-pmix") : 0;
+    return opts->pmix == PMIX_MODE_ALWAYS ? complain(2, "--pmix always: this mpirun was configured with --disable-pmix") : 2;
 }
 
 int pmix_host_environ(pmix_host *self, uint32_t rank, env_list *env)
@@ -23,6 +24,26 @@ int pmix_host_aborted(pmix_host *self, int *rank, int *code, char *text)
 {
     (void)self, (void)rank, (void)code, (void)text;
     return 0;
+}
+
+bool pmix_host_next(pmix_host *self, note *what)
+{
+    (void)self, (void)what;
+    return false;
+}
+
+bool pmix_host_take(pmix_host *self, const note *what, note *answer)
+{
+    (void)self;
+    parcel_drop(what->body);
+    *answer = (note){.kind = NOTE_FOUND, .ticket = what->ticket, .status = NOTE_NONE};
+    return what->kind == NOTE_OWE;
+}
+
+bool pmix_host_gone(pmix_host *self, uint32_t rank)
+{
+    (void)self, (void)rank;
+    return false;
 }
 
 int pmix_host_fd(const pmix_host *self)

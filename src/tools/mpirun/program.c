@@ -109,9 +109,13 @@ static bool image_is_ours(const unsigned char *image, uint64_t bytes, app *part)
             part->has_asan |= room > 10 && !strncmp(name, "libasan.so", 10);
             has_pmix |= room > 10 && !strncmp(name, "libpmix.so", 10);
             has_other |= room > 11 && (!strncmp(name, "libmpi.so", 9) || !strncmp(name, "libmpich.so", 11));
+            part->is_mpich |= room > 12 && (!strcmp(name, "libmpi.so.12") || !strncmp(name, "libmpich.so", 11));
+            part->is_open |= room > 12 && !strcmp(name, "libmpi.so.40");
         }
     }
     part->is_foreign = has_pmix || (has_other && !has_ours);
+    part->is_mpich &= part->is_foreign && !has_pmix;
+    part->is_open &= part->is_foreign;
     return has_ours && !has_pmix;
 }
 
@@ -176,4 +180,19 @@ int program_find(app *part)
     if (wdir != AT_FDCWD)
         close(wdir);
     return error ? program_refuse(name, error) : 0;
+}
+
+int program_judge(const app *part, enum pmix_mode mode)
+{
+    if (!part->is_foreign)
+        return 0;
+    if (mode == PMIX_MODE_NEVER)
+        return complain(2, "--pmix never: %s is linked with another MPI or with PMIx, and each of its ranks would believe to be alone",
+                        part->path);
+    if (part->is_mpich && mode != PMIX_MODE_ALWAYS)
+        return complain(2,
+                        "%s is linked with MPICH, which as a rule asks its own launcher and not PMIx: each rank would believe to be alone "
+                        "(say --pmix always if yours was built with PMIx)",
+                        part->path);
+    return 0;
 }

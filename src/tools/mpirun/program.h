@@ -9,5 +9,7 @@
 
 /* Fills part->path, is_ours and has_asan. 0, or 127/126 after a line that says why. */
 int program_find(app *part);
+/* May it run on several hosts? 0, or an exit code, said. */
+int program_judge(const app *part, enum pmix_mode mode);
 
 #endif

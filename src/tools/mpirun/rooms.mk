@@ -38,7 +38,8 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/waits.c src/tools/mpirun/waits.h \
 	src/tools/mpirun/wire.c src/tools/mpirun/wire.h
 if WITH_PMIX
-mpirun_SOURCES += src/tools/mpirun/pmix_host.c
+mpirun_SOURCES += src/tools/mpirun/pmix_host.c src/tools/mpirun/pmix_inner.h \
+	src/tools/mpirun/pmix_ask.c src/tools/mpirun/pmix_describe.c src/tools/mpirun/pmix_tell.c
 else
 mpirun_SOURCES += src/tools/mpirun/pmix_none.c
 endif

@@ -40,7 +40,7 @@ enum wire_kind {
     WIRE_SAY,       /* text for the user */
     WIRE_OUT,       /* u32 1 or 2, bytes: whole lines of output */
     WIRE_TAKEN,     /* u32: so many bytes of standard input were taken; UINT32_MAX: no more are wanted */
-    WIRE_ENDED,     /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused */
+    WIRE_ENDED,     /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 spoke PMIx */
     WIRE_NOEXEC,    /* u32 rank, u32 what, u32 error */
     WIRE_ABORTED,   /* u32 rank, u32 code, text */
     WIRE_OVER,      /* nothing is left there and below; the last frame */

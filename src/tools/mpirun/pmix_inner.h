@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pmix_inner: what the rooms of the PMIx server share: pmix_host (its life), pmix_describe (what it knows of the job), pmix_ask (what
+ * clients want of the head), pmix_tell (what the head says). libpmix calls us on a thread of its own: what both touch is under `lock`.
+ */
+#ifndef WEFT_MPIRUN_PMIX_INNER_H
+#define WEFT_MPIRUN_PMIX_INNER_H
+
+#include <pmix.h>
+#include <pmix_server.h>
+#include <pthread.h>
+
+#include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/slots.h"
+
+typedef struct pmix_calls {
+    pmix_status_t (*init)(pmix_server_module_t *, pmix_info_t *, size_t);
+    pmix_status_t (*finalize)(void);
+    pmix_status_t (*register_nspace)(const pmix_nspace_t, int, pmix_info_t *, size_t, pmix_op_cbfunc_t, void *);
+    pmix_status_t (*register_client)(const pmix_proc_t *, uid_t, gid_t, void *, pmix_op_cbfunc_t, void *);
+    void (*deregister_client)(const pmix_proc_t *, pmix_op_cbfunc_t, void *);
+    pmix_status_t (*setup_fork)(const pmix_proc_t *, char ***);
+    pmix_status_t (*dmodex_request)(const pmix_proc_t *, pmix_dmodex_response_fn_t, void *);
+    pmix_status_t (*notify_event)(pmix_status_t, const pmix_proc_t *, pmix_data_range_t, const pmix_info_t *, size_t, pmix_op_cbfunc_t,
+                                  void *);
+    pmix_status_t (*data_pack)(const pmix_proc_t *, pmix_data_buffer_t *, void *, int32_t, pmix_data_type_t);
+    pmix_status_t (*data_unpack)(const pmix_proc_t *, pmix_data_buffer_t *, void *, int32_t *, pmix_data_type_t);
+    pmix_status_t (*data_load)(pmix_data_buffer_t *, pmix_byte_object_t *);
+    pmix_status_t (*generate_regex)(const char *, char **);
+    pmix_status_t (*generate_ppn)(const char *, char **);
+    const char *(*error_string)(pmix_status_t);
+} pmix_calls;
+
+struct pmix_out; /* a note on its way out */
+struct pmix_owed; /* a question of the head that libpmix has not answered */
+
+struct pmix_host {
+    void *library;
+    pmix_calls pmix;
+    pmix_nspace_t job;
+    const char *host; /* of this node, as the servers of all nodes call it */
+    const map *map;
+    uint32_t node, ranks;
+    char dir[200];
+    bool is_up;
+    int wake[2];
+    pthread_mutex_t lock; /* guards the rest: libpmix's thread writes it */
+    bool has_aborted;
+    int abort_rank, abort_code;
+    char abort_text[256];
+    char words[256];       /* to be said */
+    bool has_said_spawn;
+    struct pmix_out *out, **out_end;
+    size_t out_events;     /* bytes of events among them */
+    slots asked;           /* by ticket: what a client waits for */
+    struct pmix_owed *owed;
+    unsigned char *at;     /* [ranks]: bits of enum pmix_rank_at */
+};
+
+#define PMIX_RELAYED "weft.relayed" /* marks an event that another node's server has told */
+
+enum pmix_rank_at { PMIX_AT_IN = 1, PMIX_AT_GONE = 2 }; /* between PMIx_Init and PMIx_Finalize; ended */
+
+/* The module has no pointer of ours, so the one server of this process stands here. */
+extern pmix_host *pmix_host_now;
+extern pmix_server_module_t pmix_module;
+
+/* One asynchronous call that we wait for: begin, call, wait. */
+typedef struct pmix_call_end {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool is_done;
+    pmix_status_t status;
+} pmix_call_end;
+void pmix_call_begin(pmix_call_end *call);
+void pmix_call_ended(pmix_status_t status, void *data);
+pmix_status_t pmix_call_wait(pmix_call_end *call, pmix_status_t status);
+int pmix_failed(const pmix_host *self, const char *step, pmix_status_t status);
+
+/* Tells libpmix who stands where. 0 or an exit code, said. */
+int pmix_describe(pmix_host *self, const options *opts);
+
+/* Queues a note for the head and wakes the loop; takes the body over. -1: no memory. Any thread. */
+int pmix_send(pmix_host *self, const note *what);
+/* A line for the user, once the loop comes by. Any thread. */
+void pmix_say(pmix_host *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Runs `then` on libpmix's thread, after all that it has been given before. */
+void pmix_shift(pmix_host *self, pmix_op_cbfunc_t then, void *data);
+
+/* The server has ended: frees what the head was owed. */
+void pmix_tell_close(pmix_host *self);
+
+/* A client waits for the head: what it is to be told, and how. */
+enum ask_kind { ASK_MODEX, ASK_OP, ASK_LOOKUP };
+typedef struct pmix_asked {
+    enum ask_kind kind;
+    union {
+        pmix_modex_cbfunc_t modex;
+        pmix_op_cbfunc_t op;
+        pmix_lookup_cbfunc_t lookup;
+    } ended;
+    void *data;
+    note done;
+} pmix_asked;
+
+#endif
