@@ -23,6 +23,7 @@
 
 #define LOOK_NAP_NS 20000000
 #define LOOKS_AGAIN 100
+#define TOLD_KEY "weft.told" /* stands beside the last of a rank's keys */
 
 typedef struct pmix_calls {
     pmix_status_t (*init)(pmix_proc_t *, pmix_info_t *, size_t);
@@ -41,6 +42,7 @@ typedef struct client {
     pmix_proc_t me;
     uint32_t *node_of, *local_of;
     uint32_t *locals; /* [local_size]: world ranks of this node, rising */
+    unsigned char *has_told; /* [size]: that all of its keys are there is known; NULL: nobody was asked yet */
 } client;
 
 static int library_load(client *self)
@@ -339,21 +341,27 @@ static int client_put(weft_boot *boot, const char *key, const void *bytes, size_
     return status == PMIX_SUCCESS ? WEFT_OK : step_failed(self, "PMIx_Put", key, status);
 }
 
-static int client_commit(weft_boot *boot)
+static int commit(client *self)
 {
-    client *self = (client *)boot;
     pmix_status_t status = self->pmix.commit();
 
     return status == PMIX_SUCCESS ? WEFT_OK : step_failed(self, "PMIx_Commit", "the launcher's server", status);
 }
 
+static int client_commit(weft_boot *boot)
+{
+    int rc = client_put(boot, TOLD_KEY, "", 1);
+
+    return rc ? rc : commit((client *)boot);
+}
+
 /* A server that is asked while the owner commits may say that there is no such key (Open MPI 4.1 with libpmix 4.2, 8 of 60 jobs
- * of four ranks): it is asked again for a while. */
-static pmix_status_t put_value_get(client *self, uint32_t rank, const char *key, pmix_value_t **value)
+ * of four ranks), and one on another host does when it has been given others before: it is asked again for a while. */
+static pmix_status_t put_value_get(client *self, uint32_t rank, const char *key, long looks, pmix_value_t **value)
 {
     pmix_status_t status = value_get(self, rank, key, value);
 
-    for (int i = 0; i < LOOKS_AGAIN && status == PMIX_ERR_NOT_FOUND; i++) {
+    for (long i = 0; i < looks && status == PMIX_ERR_NOT_FOUND; i++) {
         struct timespec nap = {.tv_nsec = LOOK_NAP_NS};
         nanosleep(&nap, NULL);
         status = value_get(self, rank, key, value);
@@ -361,14 +369,13 @@ static pmix_status_t put_value_get(client *self, uint32_t rank, const char *key,
     return status;
 }
 
-static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *bytes, size_t *count)
+static int value_take(client *self, uint32_t rank, const char *key, long looks, void *bytes, size_t *count)
 {
-    client *self = (client *)boot;
     pmix_value_t *value;
     char who[64];
     int rc = WEFT_OK;
 
-    pmix_status_t status = put_value_get(self, rank, key, &value);
+    pmix_status_t status = put_value_get(self, rank, key, looks, &value);
     snprintf(who, sizeof(who), "rank %u for its key %.32s", rank, key);
     if (status != PMIX_SUCCESS)
         return step_failed(self, "PMIx_Get", who, status);
@@ -378,6 +385,25 @@ static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *byt
         memcpy(bytes, value->data.bo.bytes, *count = value->data.bo.size);
     value_free(value);
     return rc;
+}
+
+/* A key that is not there may be one that is not there yet: only when the owner has told all is it none. */
+static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *bytes, size_t *count)
+{
+    client *self = (client *)boot;
+    long looks = weft_knob.start_timeout_s * (1000000000l / LOOK_NAP_NS);
+    char mark[1];
+    size_t mark_bytes = sizeof(mark);
+
+    if (!self->has_told && !(self->has_told = calloc(boot->size, 1)))
+        return weft_fail(WEFT_E_NOMEM, "no memory for the list of %u ranks", boot->size);
+    if (!self->has_told[rank]) {
+        int rc = value_take(self, rank, TOLD_KEY, looks, mark, &mark_bytes);
+        if (rc)
+            return rc;
+        self->has_told[rank] = 1;
+    }
+    return value_take(self, rank, key, 0, bytes, count);
 }
 
 static int client_fence(weft_boot *boot)
@@ -412,6 +438,7 @@ static void client_free(client *self)
     free(self->node_of);
     free(self->local_of);
     free(self->locals);
+    free(self->has_told);
     free(self);
 }
 
@@ -447,7 +474,7 @@ static int segment_share(client *self)
     if (b->local_size == 1)
         return weft_segment_make(1, b->job, 0, &b->segment);
     if (b->local_rank != 0) {
-        rc = client_get(b, self->locals[0], WEFT_HANDOUT_KEY, &offer, &bytes);
+        rc = value_take(self, self->locals[0], WEFT_HANDOUT_KEY, LOOKS_AGAIN, &offer, &bytes);
         snprintf(who, sizeof(who), "rank %u", self->locals[0]);
         return rc ? rc : weft_handout_fetch(&offer, bytes, b->local_rank, who, &b->segment);
     }
@@ -461,7 +488,7 @@ static int segment_share(client *self)
         return fd;
     rc = client_put(b, WEFT_HANDOUT_KEY, &offer, sizeof(offer));
     if (!rc)
-        rc = client_commit(b);
+        rc = commit(self);
     if (!rc)
         rc = weft_handout_serve(fd, &offer, &b->segment, self->locals, b->local_size);
     weft_handout_close(fd, &offer);
