@@ -251,11 +251,24 @@ static void below_gone_take(links *self, station *one, uint32_t kind, unpack *fr
         station_failed(self, one, why, "");
 }
 
+/* Of a note between PMIx servers, or word that one has come. */
+static void piece_take(links *self, station *one, const wire_frame *frame)
+{
+    unpack from = {.at = frame->body, .left = frame->bytes};
+    note whole;
+
+    if (frame->kind == WIRE_PIECES) {
+        haul_taken(&one->haul, unpack_u32(&from));
+        haul_move(&one->haul, &one->wire);
+    } else if (haul_take(&one->haul, &one->wire, frame, &whole) == 1) {
+        hub_take(self->job->hub, one->node, &whole);
+    }
+}
+
 static void frame_take(links *self, station *one, const wire_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
     uint32_t which;
-    note whole;
 
     switch (frame->kind) {
     case WIRE_READY:
@@ -303,12 +316,8 @@ static void frame_take(links *self, station *one, const wire_frame *frame)
         traded_take(self, one, frame->kind, &from);
         break;
     case WIRE_PIECE:
-        if (haul_take(&one->haul, &one->wire, frame, &whole) == 1)
-            hub_take(self->job->hub, one->node, &whole);
-        break;
     case WIRE_PIECES:
-        haul_taken(&one->haul, unpack_u32(&from));
-        haul_move(&one->haul, &one->wire);
+        piece_take(self, one, frame);
         break;
     default:
         one->limb->wire.trouble = "it says what this head does not understand";
