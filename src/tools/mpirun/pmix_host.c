@@ -19,6 +19,7 @@
 #include "tools/mpirun/pmix_inner.h"
 
 #define STEP_LIMIT_S 60 /* of one asynchronous call of libpmix */
+#define END_LIMIT_S 5   /* of its own end, which nobody waits for but us */
 
 /* libpmix 4.2 keeps what ranks put in sparse files of one size, 4 MiB unless this says more; a value that does not fit one ends the
  * process that hosts the server. Servers and clients must be told the same. */
@@ -316,13 +317,50 @@ int pmix_host_fd(const pmix_host *self)
     return self->wake[0];
 }
 
+static void *finalize_run(void *data)
+{
+    pmix_host *self = data;
+
+    self->pmix.finalize();
+    return NULL;
+}
+
+static void leave(int code, void *data)
+{
+    (void)data;
+    _exit(code);
+}
+
+/* libpmix 4.2.2 was seen to wait for ever in its end, alone, after a client had been killed: then it is left where it is, and the process
+ * ends without asking libraries. False: so it is. */
+static bool server_end(pmix_host *self)
+{
+    struct timespec until;
+    sigset_t all, before;
+    pthread_t thread;
+
+    if (!self->is_up)
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool is_begun = pthread_create(&thread, NULL, finalize_run, self) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += END_LIMIT_S;
+    if (is_begun && pthread_timedjoin_np(thread, NULL, &until) == 0)
+        return true;
+    on_exit(leave, NULL);
+    return false;
+}
+
 void pmix_host_close(pmix_host *self)
 {
     note left;
+    bool has_ended = server_end(self);
 
-    if (self->is_up)
-        self->pmix.finalize();
     dir_remove(self->dir);
+    if (!has_ended)
+        return;
     while (pmix_host_next(self, &left))
         parcel_drop(left.body);
     for (uint32_t i = 0; i < self->asked.count; i++)
