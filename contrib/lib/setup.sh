@@ -10,6 +10,8 @@ packages_check="$packages_build liburing-dev libcunit1-dev cmake valgrind binuti
 packages_lab="qemu-system-x86 busybox-static iproute2 ibverbs-providers ibverbs-utils"
 # For the tests over several hosts (contrib/testbed); the same.
 packages_hosts="iproute2 openssh-server openssh-client util-linux"
+# For a Slurm cluster on those hosts (contrib/slurm-lab); the same.
+packages_slurm="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 # Allocators that test/stress preloads; each that cannot be had is left out there.
 packages_stress="libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
 
