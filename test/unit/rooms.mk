@@ -46,3 +46,5 @@ test_unit_test_regcache_SOURCES = test/unit/test_regcache.c $(regcache_device)
 test_unit_test_regcache_bounds_SOURCES = test/unit/test_regcache_bounds.c $(regcache_device)
 test_unit_test_regcache_ahead_SOURCES = test/unit/test_regcache_ahead.c $(regcache_device)
 test_unit_test_regcache_real_SOURCES = test/unit/test_regcache_real.c $(regcache_device)
+unit_programs += test/unit/test_allocation
+test_unit_test_allocation_SOURCES = test/unit/test_allocation.c src/tools/mpirun/allocation.c src/tools/mpirun/hosts.c src/tools/mpirun/names.c

@@ -16,7 +16,7 @@
 
 #define WORDS_MOST 64
 
-static void child_run(char **argv, int in, int out, pid_t parent)
+static void child_run(char **argv, char **environment, int in, int out, pid_t parent)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -26,7 +26,7 @@ static void child_run(char **argv, int in, int out, pid_t parent)
     dup2(out, 1);
     dup2(out, 2);
     signals_child();
-    execvp(argv[0], argv);
+    execvpe(argv[0], argv, environment);
     const char *why = strerror(errno);
     if (write(2, argv[0], strlen(argv[0])) < 0 || write(2, ": ", 2) < 0 || write(2, why, strlen(why)) < 0) {
     }
@@ -44,21 +44,30 @@ static int words_part(char *copy, char **argv)
     return count;
 }
 
-int agent_start(agent *self, const char *words, const char *host, const char *command, const char *line, guard *guard)
+/* What a pipe does not take at once is lost, and shows by the agent's end: so it is made wide enough. */
+static int input_give(int fd, const char *text)
 {
-    char *argv[WORDS_MOST + 3] = {0}, *copy = strdup(words);
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, count = copy ? words_part(copy, argv) : 0, rc = -1;
+    size_t bytes = strlen(text);
+
+    if (bytes > 65536)
+        fcntl(fd, F_SETPIPE_SZ, (int)bytes);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    ssize_t n = write(fd, text, bytes);
+    return n < 0 && errno == EPIPE ? 0 : n == (ssize_t)bytes ? 0 : -1; /* an agent that is gone already shows by its end */
+}
+
+int agent_run(agent *self, const char *const *argv, char **environment, const char *text, guard *guard)
+{
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, rc = -1;
     pid_t parent = getpid();
 
     *self = (agent){.out = -1};
-    argv[count] = (char *)host;
-    argv[count + 1] = (char *)command;
-    if (!count || pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
+    if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
         goto undo;
     signals_hold();
     pid_t pid = fork();
     if (pid == 0)
-        child_run(argv, in[0], out[1], parent);
+        child_run((char **)argv, environment, in[0], out[1], parent);
     signals_release();
     if (pid < 0)
         goto undo;
@@ -68,18 +77,28 @@ int agent_start(agent *self, const char *words, const char *host, const char *co
     self->out = out[0];
     out[0] = -1;
     fcntl(self->out, F_SETFL, O_NONBLOCK);
-    fcntl(in[1], F_SETFL, O_NONBLOCK);
-    if (write(in[1], line, strlen(line)) < 0) { /* fits a pipe; an agent that is gone already shows by its end */
-    }
-    rc = 0;
+    rc = input_give(in[1], text);
 undo:
-    free(copy);
     for (int i = 0; i < 2; i++) {
         if (in[i] >= 0)
             close(in[i]);
         if (out[i] >= 0)
             close(out[i]);
     }
+    return rc;
+}
+
+int agent_start(agent *self, const char *words, const char *host, const char *command, const char *line, guard *guard)
+{
+    char *argv[WORDS_MOST + 3] = {0}, *copy = strdup(words);
+    int count = copy ? words_part(copy, argv) : 0, rc = -1;
+
+    *self = (agent){.out = -1};
+    argv[count] = (char *)host;
+    argv[count + 1] = (char *)command;
+    if (count)
+        rc = agent_run(self, (const char *const *)argv, environ, line, guard);
+    free(copy);
     return rc;
 }
 
@@ -96,6 +115,7 @@ void agent_read(agent *self)
                 memmove(self->said, self->said + 1, --self->said_bytes);
             self->said[self->said_bytes++] = bytes[i];
         }
+        self->said[self->said_bytes] = '\0';
     }
     agent_close(self);
 }

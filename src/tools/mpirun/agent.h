@@ -19,6 +19,8 @@ typedef struct agent {
 
 #define AGENT_DEFAULT "ssh -x -o BatchMode=yes -o ConnectTimeout=10"
 
+/* Starts a program, in this environment, with `text` as its standard input. 0 or -1 with errno. */
+int agent_run(agent *self, const char *const *argv, char **environment, const char *text, guard *guard);
 /* Starts `words HOST COMMAND`, with `line` as its standard input. 0 or -1 with errno. */
 int agent_start(agent *self, const char *words, const char *host, const char *command, const char *line, guard *guard);
 /* Reads what it has written. */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/mpirun/crew.h"
 #include "tools/mpirun/describe.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/listen.h"
@@ -47,6 +48,7 @@ typedef struct daemon_state {
     size_t lent;     /* output that the head has not passed on */
     size_t fed;      /* input that came and has not been reported as taken */
     bool is_prepared, is_failed, is_told_closed;
+    bool is_told;    /* to end, by a signal */
 } daemon_state;
 
 static daemon_state *daemon_now; /* complain_to gets no pointer */
@@ -351,6 +353,22 @@ static bool has_ended(daemon_state *self)
     return self->node.is_draining && (!self->io || node_is_over(&self->node)) && relay_is_over(&self->relay);
 }
 
+/* From outside: what the head forwards comes by the wire. Slurm signals tasks of its steps, which our ranks are not. */
+static void signal_take(daemon_state *self, int sig)
+{
+    pack body = {0};
+
+    if (sig == SIGUSR1 || sig == SIGUSR2) {
+        node_signal(&self->node, sig);
+    } else if ((sig == SIGTERM || sig == SIGINT || sig == SIGHUP) && self->is_told) {
+        self->wire.trouble = "ended";
+    } else if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP) { /* the head ends the job, here too; a second one is not waited for */
+        self->is_told = true;
+        pack_u32(&body, (uint32_t)sig);
+        pack_send(&body, &self->wire, WIRE_TOLD);
+    }
+}
+
 /* Until the job is over here (true) or the head is gone. */
 static bool serve(daemon_state *self, int signals)
 {
@@ -377,8 +395,7 @@ static bool serve(daemon_state *self, int signals)
         if (ready > 0 && self->io)
             io_turn(self->io, set, count);
         for (int sig; (sig = signals_next());)
-            if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP)
-                self->wire.trouble = "ended";
+            signal_take(self, sig);
         reap(self);
         wire_flush(&self->wire);
         wire_read(&self->wire);
@@ -438,6 +455,21 @@ static bool receive(int fd, void *bytes, size_t count)
     return true;
 }
 
+/* One srun's input goes to all of its daemons. 0, or -1: the head does not know this node. */
+static int node_find(uint32_t *node)
+{
+    char line[400];
+
+    while (line_read(line, sizeof(line)) == 0) {
+        int64_t found = crew_node_of(line);
+        if (found < 0)
+            continue;
+        *node = (uint32_t)found;
+        return 0;
+    }
+    return -1;
+}
+
 static int meet(daemon_state *self)
 {
     char line[4096];
@@ -448,6 +480,8 @@ static int meet(daemon_state *self)
 
     if (line_read(line, sizeof(line)) || daemon_line_read(line, &order))
         return complain(2, "the hidden mode " DAEMON_WORD " is for mpirun's own use");
+    if (order.node == CREW_NODE && node_find(&order.node))
+        return complain(1, "the head knows no node of the name that Slurm gave this one (SLURMD_NODENAME)");
     int fd = daemon_connect(&order);
     if (fd < 0)
         return complain(1, "no address of the head can be reached from here: %s, port %u", order.addresses, order.port);

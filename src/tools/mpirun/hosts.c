@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "tools/mpirun/names.h"
 #include "tools/mpirun/options.h"
 
 /* Where a text stands, for what is said about it. */
@@ -59,7 +60,7 @@ static bool resolves_here(const char *name)
     return is_here;
 }
 
-static bool name_is_here(const char *name)
+static bool letters_are_ours(const char *name)
 {
     static const char *const always[] = {"localhost", "127.0.0.1", "::1", "localhost.localdomain"};
     char host[256] = "";
@@ -69,24 +70,30 @@ static bool name_is_here(const char *name)
             return true;
     gethostname(host, sizeof(host) - 1);
     size_t length = strcspn(host, ".");
-    if (!strcasecmp(name, host) || (strlen(name) == length && !strncasecmp(name, host, length)))
-        return true;
-    return resolves_here(name);
+    return !strcasecmp(name, host) || (strlen(name) == length && !strncasecmp(name, host, length));
 }
 
+static bool name_is_here(const char *name)
+{
+    return letters_are_ours(name) || resolves_here(name);
+}
+
+static host_row *row_named(const host_list *self, const char *name)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!strcasecmp(self->rows[i].name, name))
+            return &self->rows[i];
+    return NULL;
+}
+
+/* slots 0: nobody said how many. */
 static int row_add(host_list *self, const place *at, const char *name, uint32_t slots)
 {
-    host_row *row = NULL;
+    host_row *row = row_named(self, name);
 
-    for (uint32_t i = 0; i < self->count && !row; i++)
-        if (!strcasecmp(self->rows[i].name, name))
-            row = &self->rows[i];
-    bool is_here = !row && name_is_here(name);
-    for (uint32_t i = 0; i < self->count && !row; i++) /* this machine under two names is one */
-        if (is_here && self->rows[i].is_here)
-            row = &self->rows[i];
     if (row) {
-        row->slots += slots;
+        row->slots += slots ? slots : 1;
+        row->is_counted = true;
         return 0;
     }
     if (self->count == HOSTS_MOST)
@@ -95,7 +102,7 @@ static int row_add(host_list *self, const place *at, const char *name, uint32_t 
     if (!more)
         return complain(1, "out of memory");
     self->rows = more;
-    more[self->count] = (host_row){.name = strdup(name), .slots = slots, .is_here = is_here};
+    more[self->count] = (host_row){.name = strdup(name), .slots = slots ? slots : 1, .is_counted = slots != 0};
     return more[self->count++].name ? 0 : complain(1, "out of memory");
 }
 
@@ -124,35 +131,26 @@ static int slots_read(const place *at, const char *text, const char *whole, uint
     return 0;
 }
 
-/* "n[01-03,7]x" as n01x n02x n03x n7x. */
+/* Where names that are written out go. */
+typedef struct word {
+    host_list *hosts;
+    const place *at;
+    uint32_t slots;
+} word;
+
+static int name_take(void *owner, const char *name)
+{
+    word *self = owner;
+
+    return is_name(name) ? row_add(self->hosts, self->at, name, self->slots) : refuse(self->at, "this is no host's name", name);
+}
+
 static int names_expand(host_list *self, const place *at, const char *text, uint32_t slots)
 {
-    const char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
-    char name[300];
+    word one = {self, at, slots};
+    int rc = names_each(text, name_take, &one);
 
-    if (!open)
-        return is_name(text) ? row_add(self, at, text, slots) : refuse(at, "this is no host's name", text);
-    if (!close || strchr(close, '['))
-        return refuse(at, "a range is written as n[1-4] or n[01-03,7]", text);
-    for (const char *item = open + 1; item < close; item += *item == ',') {
-        int from_at = 0, from_end = 0, to_end = 0;
-        unsigned from, to;
-        if (sscanf(item, "%n%5u%n-%5u%n", &from_at, &from, &from_end, &to, &to_end) < 1 || !isdigit((unsigned char)*item))
-            return refuse(at, "a range is written as n[1-4] or n[01-03,7]", text);
-        if (!to_end)
-            to = from;
-        const char *next = item + (to_end ? to_end : from_end);
-        if ((*next != ',' && next != close) || to < from || to - from >= HOSTS_MOST)
-            return refuse(at, "a range is written as n[1-4] or n[01-03,7]", text);
-        for (unsigned i = from; i <= to; i++) {
-            snprintf(name, sizeof(name), "%.*s%0*u%s", (int)(open - text), text, from_end, i, close + 1);
-            int rc = is_name(name) ? row_add(self, at, name, slots) : refuse(at, "this is no host's name", name);
-            if (rc)
-                return rc;
-        }
-        item = next;
-    }
-    return 0;
+    return rc == NAMES_MALFORMED ? refuse(at, "a range is written as n[1-4] or n[01-03,7]", text) : rc;
 }
 
 /* "h", "h:2", "n[1-4]:2", "[fe80::1]:2" is not taken: IPv6 addresses go by name. */
@@ -183,7 +181,7 @@ int hosts_add(host_list *self, const char *option, const char *text)
             is_inside = *end == '[' || (is_inside && *end != ']');
         char *next = *end ? end + 1 : NULL;
         *end = '\0';
-        rc = word_take(self, &at, word, 1);
+        rc = word_take(self, &at, word, 0);
         word = next;
     }
     free(copy);
@@ -193,7 +191,7 @@ int hosts_add(host_list *self, const char *option, const char *text)
 static int line_take(host_list *self, const place *at, char *line)
 {
     char *save = NULL, *name, *word;
-    uint32_t slots = 1, most;
+    uint32_t slots = 0, most;
     int rc = 0;
 
     line[strcspn(line, "#\r\n")] = '\0';
@@ -237,16 +235,72 @@ int hosts_read(host_list *self, const char *option, const char *path)
     return rc;
 }
 
+int hosts_put(host_list *self, const char *from, const char *text, uint32_t slots)
+{
+    place at = {.what = from};
+
+    return names_expand(self, &at, text, slots);
+}
+
+/* This machine under two names is one. */
+static void here_merge(host_list *self)
+{
+    host_row *first = NULL;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < self->count; i++) {
+        host_row *row = &self->rows[i];
+        if (first && row->is_here) {
+            first->slots += row->slots;
+            first->is_counted = true;
+            free(row->name);
+            continue;
+        }
+        self->rows[kept] = *row;
+        if (row->is_here)
+            first = &self->rows[kept];
+        kept++;
+    }
+    self->count = kept;
+}
+
+void hosts_settle(host_list *self, bool has_one_name)
+{
+    bool is_found = false;
+
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!self->rows[i].is_settled)
+            is_found |= self->rows[i].is_here = letters_are_ours(self->rows[i].name);
+    for (uint32_t i = 0; i < self->count; i++) {
+        host_row *row = &self->rows[i];
+        if (!row->is_settled && !row->is_here && !(is_found && has_one_name))
+            row->is_here = resolves_here(row->name);
+        row->is_settled = true;
+    }
+    here_merge(self);
+}
+
+bool hosts_are_alike(const char *a, const char *b)
+{
+    size_t short_a = strcspn(a, "."), short_b = strcspn(b, ".");
+
+    if (!strcasecmp(a, b))
+        return true;
+    return short_a == short_b && (!a[short_a] || !b[short_b]) && !strncasecmp(a, b, short_a);
+}
+
 host_row *hosts_find(const host_list *self, const char *name)
 {
-    for (uint32_t i = 0; i < self->count; i++)
-        if (!strcasecmp(self->rows[i].name, name))
-            return &self->rows[i];
-    if (name_is_here(name))
-        for (uint32_t i = 0; i < self->count; i++)
+    host_row *row = row_named(self, name);
+
+    for (uint32_t i = 0; i < self->count && !row; i++)
+        if (hosts_are_alike(self->rows[i].name, name))
+            row = &self->rows[i];
+    if (!row && name_is_here(name))
+        for (uint32_t i = 0; i < self->count && !row; i++)
             if (self->rows[i].is_here)
-                return &self->rows[i];
-    return NULL;
+                row = &self->rows[i];
+    return row;
 }
 
 void hosts_free(host_list *self)

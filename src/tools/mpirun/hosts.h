@@ -10,9 +10,11 @@
 #include <stdint.h>
 
 typedef struct host_row {
-    char *name;     /* as the user wrote it */
-    uint32_t slots;
-    bool is_here;   /* this machine */
+    char *name;      /* as the user wrote it */
+    uint32_t slots;  /* 1 where nobody said */
+    bool is_counted; /* somebody said */
+    bool is_here;    /* this machine */
+    bool is_settled; /* is_here is known */
 } host_row;
 
 typedef struct host_list {
@@ -24,6 +26,13 @@ typedef struct host_list {
 int hosts_add(host_list *self, const char *option, const char *text);
 /* Adds what a file names: lines "h", "h:2", "h slots=2 max_slots=4", "n[1-4]", with comments after '#'. */
 int hosts_read(host_list *self, const char *option, const char *path);
+/* Adds what a resource manager's `from` names ("n[01-03],b"), each with so many slots (0: it does not say). 0, or an exit code, said. */
+int hosts_put(host_list *self, const char *from, const char *text, uint32_t slots);
+/* Finds out which of them are this machine, where that is not known, and makes one row of those. has_one_name: each host stands there
+ * by one name only, so when one is ours by its letters no resolver is asked for a thousand others. */
+void hosts_settle(host_list *self, bool has_one_name);
+/* The same name, one of them perhaps without its domain. */
+bool hosts_are_alike(const char *a, const char *b);
 /* The row of that name, or of this machine under another of its names; NULL: not in the list. */
 host_row *hosts_find(const host_list *self, const char *name);
 void hosts_free(host_list *self);

@@ -211,7 +211,7 @@ static const char *host_of(const job *self, uint32_t rank)
 {
     const map_node *node = &self->map.nodes[self->map.node_of[rank]];
 
-    return node->is_here ? self->host : node->name;
+    return node->is_here && !self->opts->allocation ? self->host : node->name;
 }
 
 void job_rank_refused(job *self, uint32_t rank, char what, int error)
@@ -231,7 +231,8 @@ static void death_told(const job *self, const rank_end *end, int code, bool ends
     if (WIFSIGNALED(end->raw_status)) {
         int sig = WTERMSIG(end->raw_status);
         if (sig == self->told) /* asked for by the user, who knows */
-            snprintf(how, sizeof(how), "was ended by SIG%s as you asked", sigabbrev_np(sig) ? sigabbrev_np(sig) : "?");
+            snprintf(how, sizeof(how), "was ended by SIG%s%s", sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
+                     self->opts->allocation ? ", which mpirun was sent" : " as you asked");
         else
             snprintf(how, sizeof(how), "was killed by signal %d (SIG%s: %s)%s", sig, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
                      strsignal(sig), WCOREDUMP(end->raw_status) ? " and left a core" : "");
@@ -266,6 +267,14 @@ void job_rank_ended(job *self, const rank_end *end)
         job_end(self, code);
     else if (!self->code)
         self->code = code;
+}
+
+void job_told(job *self, const char *host, int sig)
+{
+    if (self->phase == JOB_RUNS || self->phase == JOB_LAUNCHES)
+        complain(0, "the daemon on host %s was sent SIG%s%s; the job is ended", host, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
+                 self->opts->allocation ? " (the job was cancelled, or its time is over)" : "");
+    job_end(self, 128 + (sig & 127));
 }
 
 void job_aborted(job *self, uint32_t rank, int code, const char *text)

@@ -55,6 +55,8 @@ void job_serve(job *self);
 /* Of links: what daemons tell. */
 void job_rank_ended(job *self, const rank_end *end);
 void job_rank_refused(job *self, uint32_t rank, char what, int error);
+/* A resource manager, or somebody, wants the job to end there. */
+void job_told(job *self, const char *host, int sig);
 void job_aborted(job *self, uint32_t rank, int code, const char *text);
 /* Takes in what waitpid knows. */
 void job_reap(job *self);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "launch/far.h"
+#include "tools/mpirun/crew.h"
 #include "tools/mpirun/describe.h"
 #include "tools/mpirun/hub.h"
 #include "tools/mpirun/io.h"
@@ -40,6 +41,8 @@ struct links {
     uint32_t count;
     uint64_t deadline_ns; /* by which all are ready; 0: they are */
     trade trade;
+    crew crew;      /* where one srun starts all; else each has an agent of its own */
+    bool has_lost;  /* a daemon went without its last word */
 };
 
 static const char *name_of(const links *self, const station *one)
@@ -85,8 +88,12 @@ static void station_lost(links *self, station *one, const char *why)
     station_over(self, one);
     if (behind)
         snprintf(with, sizeof(with), " and on the %u host%s that it connected", behind, behind == 1 ? "" : "s");
-    complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks, ranks == 1 ? "rank" : "ranks", with,
-             job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
+    if (self->crew.is_used && job->phase == JOB_LAUNCHES)
+        return; /* srun will say why: one daemon's end is often another's fault */
+    if (!self->has_lost || job->phase == JOB_RUNS)
+        complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks, ranks == 1 ? "rank" : "ranks", with,
+                 job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
+    self->has_lost = true;
     job_end(job, 1);
 }
 
@@ -306,6 +313,9 @@ static void frame_take(links *self, station *one, const wire_frame *frame)
             limb_part(one->limb);
         station_over(self, one); /* with no rank, unless it went without a word on some */
         break;
+    case WIRE_TOLD:
+        job_told(self->job, name_of(self, one), (int)unpack_u32(&from));
+        break;
     case WIRE_LOST:
     case WIRE_UNMET:
         below_gone_take(self, one, frame->kind, &from);
@@ -372,7 +382,10 @@ int links_open(job *job, links **result)
     if (!self)
         return complain(1, "out of memory");
     self->job = job;
+    self->crew.agent.out = -1;
     job->opts->fanout = fanout && atol(fanout) > 0 && atol(fanout) <= 1024 ? (uint32_t)atol(fanout) : 0;
+    if (job->opts->is_by_srun) /* which has a tree of its own */
+        job->opts->fanout = job->map.node_count;
     self->items = calloc(job->map.node_count, sizeof(*self->items));
     bool is_failed = secret_make(secret) != 0;
     is_failed |= limbs_open(&self->limbs, secret, job->map.node_count, &job->guard, &in) != 0;
@@ -381,17 +394,20 @@ int links_open(job *job, links **result)
         return complain(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
     stations_make(self);
     self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
+    if (job->opts->is_by_srun)
+        return crew_start(&self->crew, job, self->limbs.door.listener, self->limbs.secret);
     return limbs_start(&self->limbs, job->opts->agent);
 }
 
 uint32_t links_most(const links *self)
 {
-    return limbs_most(&self->limbs);
+    return 1 + limbs_most(&self->limbs);
 }
 
 uint32_t links_wishes(links *self, struct pollfd *set)
 {
-    return limbs_wishes(&self->limbs, set);
+    set[0] = (struct pollfd){.fd = self->crew.agent.out, .events = POLLIN};
+    return 1 + limbs_wishes(&self->limbs, set + 1);
 }
 
 /* Has output been passed on, or does nobody want it any more? */
@@ -415,7 +431,9 @@ static void output_answer(links *self, station *one)
 
 void links_turn(links *self, const struct pollfd *set, uint32_t count)
 {
-    limbs_turn(&self->limbs, set, count);
+    if (count && set[0].revents)
+        crew_read(&self->crew);
+    limbs_turn(&self->limbs, set + 1, count ? count - 1 : 0);
     for (uint32_t i = 0; i < self->count; i++)
         if (is_open(&self->items[i]) && self->items[i].is_ready)
             output_answer(self, &self->items[i]);
@@ -423,7 +441,7 @@ void links_turn(links *self, const struct pollfd *set, uint32_t count)
 
 bool links_reaped(links *self, pid_t pid, int status)
 {
-    return limbs_reaped(&self->limbs, pid, status);
+    return crew_reaped(&self->crew, pid, status, links_are_ready(self), self->has_lost) || limbs_reaped(&self->limbs, pid, status);
 }
 
 static void station_late(links *self, station *one)
@@ -438,15 +456,30 @@ static void station_late(links *self, station *one)
     station_failed(self, one, "no word has come from there in time (WEFT_START_TIMEOUT_S)", is_ours ? agent_words(&one->limb->agent) : "");
 }
 
+static bool stations_are_over(const links *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!self->items[i].is_over)
+            return false;
+    return true;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
 uint64_t links_deadlines(links *self)
 {
     uint64_t now = weft_clock_ns(), next = self->job->phase == JOB_LAUNCHES ? self->deadline_ns : 0;
 
+    if (next && now >= next && self->crew.is_used)
+        crew_fail(&self->crew, "not all daemons have come in time (WEFT_START_TIMEOUT_S). ");
     for (uint32_t i = 0; next && now >= next && i < self->count; i++)
         if (!self->items[i].is_ready && !self->items[i].is_over)
             station_late(self, &self->items[i]);
-    uint64_t others = limbs_deadlines(&self->limbs);
-    return others && (!next || others < next) ? others : next;
+    next = earlier(next, limbs_deadlines(&self->limbs));
+    return stations_are_over(self) ? earlier(next, crew_finish(&self->crew)) : next;
 }
 
 bool links_are_ready(const links *self)
@@ -515,10 +548,7 @@ void links_drain(links *self, bool was_ended, bool has_failed)
 
 bool links_are_over(const links *self)
 {
-    for (uint32_t i = 0; i < self->count; i++)
-        if (!self->items[i].is_over)
-            return false;
-    return limbs_are_over(&self->limbs);
+    return stations_are_over(self) && limbs_are_over(&self->limbs) && !self->crew.agent.pid;
 }
 
 void links_in(links *self, uint32_t node, const char *bytes, size_t count)
@@ -562,6 +592,7 @@ void links_close(links *self)
         return;
     for (uint32_t i = 0; i < self->count; i++)
         haul_close(&self->items[i].haul);
+    crew_close(&self->crew);
     limbs_close(&self->limbs);
     trade_close(&self->trade);
     free(self->items);

@@ -50,14 +50,22 @@ int listen_open(void)
     return -1;
 }
 
-int daemon_command(char *text, size_t room)
+int daemon_program(char *path, size_t room)
 {
-    char path[2048];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    ssize_t length = readlink("/proc/self/exe", path, room - 1);
 
     if (length <= 0)
         return -1;
     path[length] = '\0';
+    return 0;
+}
+
+int daemon_command(char *text, size_t room)
+{
+    char path[2048];
+
+    if (daemon_program(path, sizeof(path)))
+        return -1;
     /* a remote shell reads it: quoted where it must be, so that agents without a shell can run the usual ones */
     const char *quote = path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-")] ? "'" : "";
     if (strchr(path, '\'')) {

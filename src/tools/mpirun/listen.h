@@ -15,6 +15,8 @@
 
 /* A non-blocking listening socket of TCP at a port that the kernel chose, or -1 with errno. */
 int listen_open(void);
+/* The path of this program. 0 or -1 with errno. */
+int daemon_program(char *path, size_t room);
 /* What a host has to run: this program, by its path here, in the hidden mode. 0 or -1 with errno. */
 int daemon_command(char *text, size_t room);
 /* The line for the daemon of a node. 0 or -1 with errno. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/mpirun/allocation.h"
 #include "tools/mpirun/daemon.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job.h"
@@ -142,6 +143,11 @@ int main(int argc, char **argv)
     int rc = options_parse(argc, argv, &opts);
     if (rc || !opts.apps)
         return rc;
+    rc = allocation_take(&opts);
+    if (rc) {
+        options_free(&opts);
+        return rc;
+    }
     int signals = signals_open();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     rc = signals < 0 ? complain(1, "no descriptors left: %s", strerror(errno)) : job_run(&opts, signals);

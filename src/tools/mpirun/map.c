@@ -59,8 +59,12 @@ static int rankfile_line(options *opts, const char *path, uint32_t line, char *t
     if (row_of[rank] != UINT32_MAX)
         return complain(2, "%s:%u: rank %u stands here twice", path, line, rank);
     host_row *row = hosts_find(&opts->hosts, name);
+    if (!row && opts->allocation)
+        return complain(2, "%s:%u: host %s is not in %s", path, line, name, opts->allocation);
     if (!row && (hosts_add(&opts->hosts, path, name) || !(row = hosts_find(&opts->hosts, name))))
         return 2;
+    if (!row->is_settled)
+        hosts_settle(&opts->hosts, false); /* a new one: it changes no other's place */
     row_of[rank] = (uint32_t)(row - opts->hosts.rows);
     return 0;
 }
@@ -152,6 +156,7 @@ int map_make(options *opts, map *self)
     *self = (map){0};
     if (!opts->hosts.count && (rc = hosts_add(&opts->hosts, "--host", "localhost")))
         return rc;
+    hosts_settle(&opts->hosts, false);
     counts_settle(opts);
     if (opts->ranks > RANKS_MOST || (opts->hosts.count == 1 && opts->ranks > HOST_RANKS_MOST && !opts->rankfile))
         return complain(2, "%u ranks: at most %d run on one machine and %d in a job", opts->ranks, HOST_RANKS_MOST, RANKS_MOST);

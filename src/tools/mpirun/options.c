@@ -402,6 +402,7 @@ void options_free(options *opts)
     }
     edits_free(opts->edits, opts->edit_count);
     hosts_free(&opts->hosts);
+    free(opts->allocation);
     free(opts->apps);
     *opts = (options){0};
 }

@@ -58,6 +58,8 @@ typedef struct options {
     bool is_by_node;       /* ranks go to the hosts in turn */
     const char *rankfile, *agent; /* NULL: none; ssh */
     uint32_t fanout;              /* daemons that one process starts at most; 0: tree.h's */
+    char *allocation;      /* "Slurm's allocation 17", which gave the hosts; NULL: none did */
+    bool is_by_srun;       /* one srun starts all daemons */
 } options;
 
 /* 0, or the exit code to end with (help and version: 0 with apps == NULL). Says what is wrong on stderr. */

@@ -4,11 +4,13 @@ mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS) \
 	-DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' -DWEFT_INCLUDEDIR='"$(includedir)"'
 mpirun_LDADD = libweft.la $(HWLOC_LIBS)
 mpirun_SOURCES = src/tools/mpirun/main.c \
+	src/tools/mpirun/allocation.c src/tools/mpirun/allocation.h \
 	src/tools/mpirun/bind.c src/tools/mpirun/bind.h \
 	src/tools/mpirun/board.c src/tools/mpirun/board.h \
 	src/tools/mpirun/agent.c src/tools/mpirun/agent.h \
 	src/tools/mpirun/buffer.c src/tools/mpirun/buffer.h \
 	src/tools/mpirun/cards.c src/tools/mpirun/cards.h \
+	src/tools/mpirun/crew.c src/tools/mpirun/crew.h \
 	src/tools/mpirun/daemon.c src/tools/mpirun/daemon.h \
 	src/tools/mpirun/describe.c src/tools/mpirun/describe.h \
 	src/tools/mpirun/door.c src/tools/mpirun/door.h \
@@ -25,6 +27,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/links.c src/tools/mpirun/links.h \
 	src/tools/mpirun/listen.c src/tools/mpirun/listen.h \
 	src/tools/mpirun/map.c src/tools/mpirun/map.h \
+	src/tools/mpirun/names.c src/tools/mpirun/names.h \
 	src/tools/mpirun/node.c src/tools/mpirun/node.h \
 	src/tools/mpirun/options.c src/tools/mpirun/options.h \
 	src/tools/mpirun/pmix_host.h \

@@ -44,6 +44,7 @@ enum wire_kind {
     WIRE_NOEXEC,    /* u32 rank, u32 what, u32 error */
     WIRE_ABORTED,   /* u32 rank, u32 code, text */
     WIRE_OVER,      /* nothing is left there and below; the last frame */
+    WIRE_TOLD,      /* u32: somebody sent the daemon this signal, which ends programs */
     WIRE_LOST = 60, /* text. Of who has started it: it is gone without its last word, and with it what is below */
     WIRE_UNMET,     /* text. Of who has started it: it never came */
     /* both ways */

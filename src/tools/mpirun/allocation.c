@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * allocation: see allocation.h. Managers are asked in the order of a table; the first that has given this job hosts is taken. What is
+ * there and cannot be understood is an error: a job that quietly runs on one host of forty is worse.
+ */
+#include "tools/mpirun/allocation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/macros.h"
+
+static const char *set(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
+static const char *either(const char *name, const char *older)
+{
+    const char *value = set(name);
+
+    return value ? value : set(older);
+}
+
+static const char *shown(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value ? value : "";
+}
+
+/* A number of ranks that a manager wrote; 0: none. */
+static uint32_t count_of(const char *text)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    return end == text || *end || *text == '-' || value > HOST_RANKS_MOST ? 0 : (uint32_t)value;
+}
+
+int allocation_counts(const char *text, uint32_t *counts, uint32_t room)
+{
+    uint32_t count = 0;
+
+    for (;;) {
+        unsigned value, times = 1;
+        int value_end = 0, times_end = 0;
+        if (sscanf(text, "%6u%n(x%6u%n", &value, &value_end, &times, &times_end) < 1 || strspn(text, "0123456789") != (size_t)value_end)
+            return -1;
+        text += times_end ? times_end : value_end;
+        if (times_end && *text++ != ')')
+            return -1;
+        if (!times || times > room - count || value > HOST_RANKS_MOST)
+            return -1;
+        while (times--)
+            counts[count++] = value;
+        if (!*text)
+            return (int)count;
+        if (*text++ != ',')
+            return -1;
+    }
+}
+
+/* The slots of all hosts from a variable of Slurm's. False: it is not there, or not of this list (a step's own). */
+static bool slurm_slots(host_list *hosts, const char *name, uint32_t per_slot)
+{
+    uint32_t counts[HOSTS_MOST];
+    const char *text = set(name);
+
+    if (!text || allocation_counts(text, counts, HOSTS_MOST) != (int)hosts->count)
+        return false;
+    for (uint32_t i = 0; i < hosts->count; i++)
+        hosts->rows[i].slots = counts[i] / per_slot ? counts[i] / per_slot : 1;
+    return true;
+}
+
+/* Which of its nodes we are on Slurm alone knows: several may stand on one machine, under names that no resolver knows. Outside of its
+ * steps (a shell under salloc) we are on none, even where the machine is one: what runs here would not be counted as the job's. */
+static int slurm_read(allocation *self)
+{
+    const char *list = either("SLURM_JOB_NODELIST", "SLURM_NODELIST"), *here = set("SLURMD_NODENAME"), *cpus = set("SLURM_CPUS_PER_TASK");
+    uint32_t per_task = cpus ? count_of(cpus) : 1;
+    int rc = hosts_put(&self->hosts, "SLURM_JOB_NODELIST", list, 1);
+
+    if (rc)
+        return rc;
+    if (!slurm_slots(&self->hosts, "SLURM_TASKS_PER_NODE", 1) &&
+        !slurm_slots(&self->hosts, "SLURM_JOB_CPUS_PER_NODE", per_task ? per_task : 1))
+        return complain(2, "%s: neither SLURM_TASKS_PER_NODE '%s' nor SLURM_JOB_CPUS_PER_NODE '%s' fits the %u hosts of '%s'", self->what,
+                        shown("SLURM_TASKS_PER_NODE"), shown("SLURM_JOB_CPUS_PER_NODE"), self->hosts.count, list);
+    for (uint32_t i = 0; i < self->hosts.count; i++) {
+        host_row *row = &self->hosts.rows[i];
+        row->is_here = here && !strcmp(here, row->name);
+        row->is_settled = true;
+    }
+    return 0;
+}
+
+/* Lines of a file: a host's name, and in the second column, where there is one, how many slots. */
+static int file_read(host_list *hosts, const char *variable, bool has_slots)
+{
+    const char *path = set(variable);
+    FILE *file = fopen(path, "re");
+    char *line = NULL, from[300];
+    size_t room = 0;
+    int rc = 0;
+
+    if (!file)
+        return complain(2, "%s: cannot read %s: %s (WEFT_ALLOCATION=none ignores it)", variable, path, strerror(errno));
+    for (unsigned number = 1; !rc && getline(&line, &room, file) >= 0; number++) {
+        char *save = NULL, *name = strtok_r(line, " \t\r\n", &save), *count = name ? strtok_r(NULL, " \t\r\n", &save) : NULL;
+        uint32_t slots = has_slots && count ? count_of(count) : 1;
+        snprintf(from, sizeof(from), "%s: %s:%u", variable, path, number);
+        if (name && !slots)
+            rc = complain(2, "%s: a number of slots is wanted behind the host's name: '%s'", from, count);
+        else if (name)
+            rc = hosts_put(hosts, from, name, slots);
+    }
+    if (!rc && ferror(file))
+        rc = complain(2, "%s: cannot read %s: %s", variable, path, strerror(errno));
+    else if (!rc && !hosts->count)
+        rc = complain(2, "%s: %s names no host", variable, path);
+    free(line);
+    fclose(file);
+    return rc;
+}
+
+/* "a 2 b 4", or "a a b". */
+static int words_read(host_list *hosts, const char *variable, bool has_slots)
+{
+    char *copy = strdup(set(variable)), *save = NULL;
+    int rc = copy ? 0 : complain(1, "out of memory");
+
+    for (char *name = copy ? strtok_r(copy, " ", &save) : NULL; name && !rc; name = strtok_r(NULL, " ", &save)) {
+        char *count = has_slots ? strtok_r(NULL, " ", &save) : NULL;
+        uint32_t slots = !has_slots ? 1 : count ? count_of(count) : 0;
+        rc = slots ? hosts_put(hosts, variable, name, slots) : complain(2, "%s: a number of slots is wanted behind '%s'", variable, name);
+    }
+    free(copy);
+    return rc;
+}
+
+static int pbs_read(allocation *self)
+{
+    return file_read(&self->hosts, "PBS_NODEFILE", false);
+}
+
+static int lsf_read(allocation *self)
+{
+    if (set("LSB_DJOB_HOSTFILE"))
+        return file_read(&self->hosts, "LSB_DJOB_HOSTFILE", false);
+    return set("LSB_MCPU_HOSTS") ? words_read(&self->hosts, "LSB_MCPU_HOSTS", true) : words_read(&self->hosts, "LSB_HOSTS", false);
+}
+
+static int sge_read(allocation *self)
+{
+    return file_read(&self->hosts, "PE_HOSTFILE", true);
+}
+
+/* Flux tells a task how many nodes its job has, and nothing of their names. */
+static int flux_read(allocation *self)
+{
+    const char *tasks = set("FLUX_JOB_SIZE");
+    uint32_t slots = tasks ? count_of(tasks) : 1;
+
+    self->is_nameless = count_of(set("FLUX_JOB_NNODES")) != 1;
+    if (self->is_nameless)
+        return 0;
+    return hosts_put(&self->hosts, "FLUX_JOB_NNODES", "localhost", slots ? slots : 1);
+}
+
+static const struct manager_row {
+    const char *name;
+    const char *job, *older_job; /* variables: its number; one of them must be set */
+    const char *hosts[3];        /* one of these must be set too */
+    int (*read)(allocation *self);
+} managers[] = {
+    {"Slurm", "SLURM_JOB_ID", "SLURM_JOBID", {"SLURM_JOB_NODELIST", "SLURM_NODELIST"}, slurm_read},
+    {"PBS", "PBS_JOBID", "PBS_ENVIRONMENT", {"PBS_NODEFILE"}, pbs_read},
+    {"LSF", "LSB_JOBID", "LSB_BATCH_JID", {"LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS"}, lsf_read},
+    {"Grid Engine", "JOB_ID", "SGE_TASK_ID", {"PE_HOSTFILE"}, sge_read},
+    {"Flux", "FLUX_JOB_ID", "FLUX_URI", {"FLUX_JOB_NNODES"}, flux_read},
+};
+
+int allocation_read(allocation *self)
+{
+    const char *wish = set("WEFT_ALLOCATION");
+
+    *self = (allocation){0};
+    if (wish && !strcmp(wish, "none"))
+        return 0;
+    if (wish && strcmp(wish, "auto"))
+        return complain(2, "WEFT_ALLOCATION knows auto and none, not '%s'", wish);
+    for (size_t m = 0; m < weft_count(managers); m++) {
+        const struct manager_row *row = &managers[m];
+        const char *job = either(row->job, row->older_job);
+        bool has_hosts = false;
+        for (size_t h = 0; h < weft_count(row->hosts) && row->hosts[h]; h++)
+            has_hosts |= set(row->hosts[h]) != NULL;
+        if (!job || !has_hosts)
+            continue;
+        snprintf(self->what, sizeof(self->what), "%s's allocation %.100s", row->name, job);
+        int rc = row->read(self);
+        self->manager = row->name;
+        hosts_settle(&self->hosts, true);
+        return rc;
+    }
+    return 0;
+}
+
+void allocation_free(allocation *self)
+{
+    hosts_free(&self->hosts);
+}
+
+/* The allocation's row for what the user named. */
+static int row_narrow(const allocation *self, const host_row *wanted, host_list *to)
+{
+    const host_row *row = hosts_find(&self->hosts, wanted->name);
+    uint32_t before = to->count;
+    int rc;
+
+    if (!row)
+        return complain(2, "host %s is not in %s (WEFT_ALLOCATION=none ignores that there is one)", wanted->name, self->what);
+    rc = hosts_put(to, "--host", row->name, wanted->is_counted ? wanted->slots : row->slots);
+    if (!rc && to->count > before) {
+        to->rows[before].is_here = row->is_here;
+        to->rows[before].is_settled = true;
+    }
+    return rc;
+}
+
+int allocation_take(options *opts)
+{
+    allocation given;
+    host_list wanted = {0};
+    int rc = allocation_read(&given);
+
+    if (!rc && given.is_nameless && !opts->has_hosts)
+        rc = complain(2, "%s is of %s nodes whose names the environment does not tell: name them by --host (or WEFT_ALLOCATION=none)",
+                      given.what, shown("FLUX_JOB_NNODES"));
+    if (!rc && given.manager && !given.is_nameless) {
+        for (uint32_t i = 0; i < opts->hosts.count && !rc; i++)
+            rc = row_narrow(&given, &opts->hosts.rows[i], &wanted);
+        if (!opts->has_hosts) {
+            wanted = given.hosts;
+            given.hosts = (host_list){0};
+        }
+        hosts_free(&opts->hosts);
+        opts->hosts = wanted;
+        opts->has_hosts = true;
+        opts->allocation = strdup(given.what);
+        opts->is_by_srun = !strcmp(given.manager, "Slurm") && !(opts->agent && *opts->agent);
+    }
+    hosts_settle(&opts->hosts, false);
+    allocation_free(&given);
+    return rc;
+}
