@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/place.h"
+#include "tools/mpirun/cpuslot.h"
 
 /* The units that ranks are bound to, in the order in which ranks get them. */
 typedef struct unit_list {
@@ -126,7 +127,21 @@ static void share_fill(const unit_list *list, uint32_t rank, uint32_t ranks, boo
     hwloc_bitmap_or(set, set, list->units[rank % list->count]->cpuset);
 }
 
-static int masks_make(hwloc_topology_t topology, const unit_list *list, const options *opts, binding *self)
+/* What a rankfile says of the rank. 0, 1: nothing, or -1, said. */
+static int slot_fill(hwloc_topology_t topology, const options *opts, uint32_t rank, hwloc_bitmap_t set)
+{
+    char why[120];
+
+    if (!opts->slots || !opts->slots[rank])
+        return 1;
+    hwloc_bitmap_zero(set);
+    if (!cpuslot_fill(topology, opts->slots[rank], set, why, sizeof(why)))
+        return 0;
+    complain(2, "rank %u: slot=%s: %s", rank, opts->slots[rank], why);
+    return -1;
+}
+
+static int masks_make(hwloc_topology_t topology, const unit_list *list, const options *opts, const uint32_t *ranks, binding *self)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc(), all = hwloc_bitmap_alloc();
     int rc = set && all ? 0 : -1;
@@ -141,7 +156,15 @@ static int masks_make(hwloc_topology_t topology, const unit_list *list, const op
     if (!self->masks || !self->words)
         rc = -1;
     for (uint32_t r = 0; r < opts->ranks && !rc; r++) {
-        share_fill(list, r, opts->ranks, opts->bind == BIND_AUTO, set);
+        int given = slot_fill(topology, opts, ranks[r], set);
+        if (given < 0)
+            rc = 2;
+        else if (given && list->count)
+            share_fill(list, r, opts->ranks, opts->bind == BIND_AUTO, set);
+        else if (given)
+            hwloc_bitmap_copy(set, hwloc_topology_get_topology_cpuset(topology));
+        if (rc)
+            break;
         if (hwloc_bitmap_intersects(all, set))
             self->is_disjoint = false;
         hwloc_bitmap_or(all, all, set);
@@ -156,6 +179,14 @@ static int masks_make(hwloc_topology_t topology, const unit_list *list, const op
     return rc;
 }
 
+static bool has_slots(const options *opts, uint32_t count, const uint32_t *ranks)
+{
+    for (uint32_t i = 0; opts->slots && i < count; i++)
+        if (opts->slots[ranks[i]])
+            return true;
+    return false;
+}
+
 static bool nobody_is_bound(const options *opts)
 {
     if (opts->bind == BIND_AUTO && opts->map != BIND_AUTO)
@@ -165,7 +196,7 @@ static bool nobody_is_bound(const options *opts)
     return opts->bind == BIND_AUTO && (opts->ranks == 1 || opts->ranks > (uint32_t)weft_place_cpus());
 }
 
-int bind_make(const options *opts, uint32_t ranks, binding *self)
+int bind_make(const options *opts, uint32_t count, const uint32_t *ranks, binding *self)
 {
     hwloc_topology_t topology;
     unit_list list = {0};
@@ -173,24 +204,25 @@ int bind_make(const options *opts, uint32_t ranks, binding *self)
     int rc;
 
     *self = (binding){0};
-    wish.ranks = ranks;
-    if (nobody_is_bound(&wish))
+    wish.ranks = count;
+    bool is_by_file = has_slots(opts, count, ranks), is_free = nobody_is_bound(&wish);
+    if (is_free && !is_by_file)
         return 0;
     if (topology_load(&topology))
         return complain(1, "hwloc cannot tell which CPUs there are: use --bind-to none");
     if (wish.bind == BIND_AUTO && wish.map != BIND_AUTO)
         wish.bind = wish.map;
     hwloc_obj_type_t type = wish.bind == BIND_AUTO ? HWLOC_OBJ_CORE : unit_type(wish.bind);
-    if (wish.bind == BIND_AUTO && ranks > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
+    if (wish.bind == BIND_AUTO && count > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
         type = HWLOC_OBJ_PU;
-    rc = units_list(topology, type, &list);
-    if (!rc && (wish.map == BIND_SOCKET || wish.map == BIND_NUMA) && wish.bind != wish.map)
+    rc = is_free ? 0 : units_list(topology, type, &list); /* none: who has no slot has all CPUs */
+    if (!rc && !is_free && (wish.map == BIND_SOCKET || wish.map == BIND_NUMA) && wish.bind != wish.map)
         rc = units_interleave(topology, wish.map, &list);
     if (!rc)
-        rc = masks_make(topology, &list, &wish, self);
+        rc = masks_make(topology, &list, &wish, ranks, self);
     free(list.units);
     hwloc_topology_destroy(topology);
-    return rc ? complain(1, "out of memory for the binding of %u ranks", ranks) : 0;
+    return rc < 0 ? complain(1, "out of memory for the binding of %u ranks", count) : rc;
 }
 
 void bind_report(const binding *self, uint32_t index, uint32_t rank, const char *host)

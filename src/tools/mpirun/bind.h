@@ -20,8 +20,8 @@ typedef struct binding {
     char **words;      /* for the report, one per rank; NULL without report */
 } binding;
 
-/* Decides for so many ranks of this machine. 0, or an exit code after a line that says why. */
-int bind_make(const options *opts, uint32_t ranks, binding *self);
+/* Decides for the ranks of this machine, so many, with these numbers in the job. 0, or an exit code after a line that says why. */
+int bind_make(const options *opts, uint32_t count, const uint32_t *ranks, binding *self);
 /* A line about one of them. */
 void bind_report(const binding *self, uint32_t index, uint32_t rank, const char *host);
 void bind_free(binding *self);

@@ -82,6 +82,20 @@ static void places_pack(const map *map, pack *to)
     }
 }
 
+static void slots_pack(const options *opts, const map *map, pack *to)
+{
+    uint32_t count = 0;
+
+    for (uint32_t r = 0; opts->slots && r < map->ranks; r++)
+        count += opts->slots[r] != NULL;
+    pack_u32(to, count);
+    for (uint32_t r = 0; count && r < map->ranks; r++)
+        if (opts->slots[r]) {
+            pack_u32(to, r);
+            pack_text(to, opts->slots[r]);
+        }
+}
+
 void describe(const options *opts, const map *map, const char *name, const char *host, pack *to)
 {
     char *directory = getcwd(NULL, 0);
@@ -108,6 +122,7 @@ void describe(const options *opts, const map *map, const char *name, const char 
     pack_u32(to, opts->bind);
     pack_u32(to, opts->map);
     pack_u32(to, opts->pmix);
+    slots_pack(opts, map, to);
     edits_pack(opts->edits, opts->edit_count, to);
     pack_u32(to, opts->app_count);
     for (uint32_t a = 0; a < opts->app_count; a++)
@@ -200,7 +215,22 @@ static void map_read(unpack *from, map *self)
         places_read(from, self);
 }
 
-static void options_read(unpack *from, options *opts)
+static void slots_read(unpack *from, uint32_t ranks, options *opts)
+{
+    uint32_t count = count_read(from);
+
+    if (count && !(opts->slots = calloc(ranks + 1, sizeof(*opts->slots))))
+        from->has_failed = true;
+    for (uint32_t i = 0; i < count && !from->has_failed; i++) {
+        uint32_t rank = unpack_u32(from);
+        if (rank < ranks)
+            opts->slots[rank] = (char *)unpack_text(from);
+        else
+            from->has_failed = true;
+    }
+}
+
+static void options_read(unpack *from, uint32_t ranks, options *opts)
 {
     opts->agent = unpack_text(from);
     opts->fanout = unpack_u32(from);
@@ -213,6 +243,7 @@ static void options_read(unpack *from, options *opts)
     opts->bind = (enum bind_unit)unpack_u32(from);
     opts->map = (enum bind_unit)unpack_u32(from);
     opts->pmix = (enum pmix_mode)unpack_u32(from);
+    slots_read(from, ranks, opts);
     opts->edit_count = edits_read(from, &opts->edits);
     opts->app_count = count_read(from);
     opts->apps = calloc(opts->app_count + 1, sizeof(*opts->apps));
@@ -236,7 +267,7 @@ int description_read(const wire_frame *frame, uint32_t node, description *self)
     self->head = unpack_u32(&from);
     self->directory = (char *)unpack_text(&from);
     map_read(&from, &self->map);
-    options_read(&from, &self->opts);
+    options_read(&from, self->map.ranks, &self->opts);
     self->environment = texts_read(&from);
     return from.has_failed || !name || !self->directory || self->opts.ranks != self->map.ranks || self->node >= self->map.node_count || self->node == self->head ||
            !self->map.nodes[self->node].count ? -1 : 0;

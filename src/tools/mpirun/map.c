@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/mpirun/cpuslot.h"
+
 /* Who takes each rank, by host row. */
 static void by_slot(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
 {
@@ -41,24 +43,46 @@ static void by_node(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
     }
 }
 
+/* What stands behind the host's name: slot=CPUS. */
+static int slot_take(options *opts, const char *path, uint32_t line, uint32_t rank, const char *text)
+{
+    const char *cpus = strchr(text, '=');
+
+    if (!cpus++ || (strncmp(text, "slot=", 5) && strncmp(text, "slots=", 6)))
+        return complain(2, "%s:%u: rank %u: behind the host's name comes slot=CPUS only, not '%s'", path, line, rank, text);
+    if (!cpuslot_is_sound(cpus))
+        return complain(2, "%s:%u: rank %u: CPUs are written as 0-3 (cores), 1:0-2 (cores of socket 1), 1:* or *, not '%s'", path, line,
+                        rank, cpus);
+    if (!strcmp(cpus, "*")) /* Open MPI's word for any */
+        return 0;
+    if (!opts->slots && !(opts->slots = calloc(opts->ranks, sizeof(*opts->slots))))
+        return complain(1, "out of memory");
+    opts->slots[rank] = strdup(cpus);
+    return opts->slots[rank] ? 0 : complain(1, "out of memory");
+}
+
 static int rankfile_line(options *opts, const char *path, uint32_t line, char *text, uint32_t *row_of)
 {
-    char name[256], rest[64] = "";
-    unsigned rank;
+    char name[256], rest[256] = "";
+    unsigned rank, number;
+    int end = 0;
 
     text[strcspn(text, "#\r\n")] = '\0';
     if (!text[strspn(text, " \t")])
         return 0;
-    int found = sscanf(text, " rank %u = %255s %63s", &rank, name, rest);
+    int found = sscanf(text, " rank %u = %255s %255s", &rank, name, rest);
     if (found < 2)
-        return complain(2, "%s:%u: a line is 'rank N=HOST', not '%s'", path, line, text);
-    if (found > 2 && strcmp(rest, "slot=*"))
-        return complain(2, "%s:%u: rank %u: CPUs are not chosen by a rankfile: leave '%s' out and use --bind-to", path, line, rank, rest);
+        return complain(2, "%s:%u: a line is 'rank N=HOST' or 'rank N=HOST slot=CPUS', not '%s'", path, line, text);
     if (rank >= opts->ranks)
         return complain(2, "%s:%u: there are ranks 0 to %u only", path, line, opts->ranks - 1);
     if (row_of[rank] != UINT32_MAX)
         return complain(2, "%s:%u: rank %u stands here twice", path, line, rank);
     host_row *row = hosts_find(&opts->hosts, name);
+    if (!row && sscanf(name, "+n%5u%n", &number, &end) == 1 && !name[end]) { /* the number-th host that there is */
+        if (number >= opts->hosts.count)
+            return complain(2, "%s:%u: rank %u: %u hosts are there, and no %s", path, line, rank, opts->hosts.count, name);
+        row = &opts->hosts.rows[number];
+    }
     if (!row && opts->allocation)
         return complain(2, "%s:%u: host %s is not in %s", path, line, name, opts->allocation);
     if (!row && (hosts_add(&opts->hosts, path, name) || !(row = hosts_find(&opts->hosts, name))))
@@ -66,7 +90,7 @@ static int rankfile_line(options *opts, const char *path, uint32_t line, char *t
     if (!row->is_settled)
         hosts_settle(&opts->hosts, false); /* a new one: it changes no other's place */
     row_of[rank] = (uint32_t)(row - opts->hosts.rows);
-    return 0;
+    return found > 2 ? slot_take(opts, path, line, rank, rest) : 0;
 }
 
 static int by_file(options *opts, uint32_t *row_of)

@@ -112,13 +112,15 @@ int node_open(node *self, options *opts)
     self->ranks = calloc(count, sizeof(*self->ranks));
     for (uint32_t i = 0; i < count && ranks && self->ranks; i++)
         self->ranks[i].rank = ranks[i];
-    free(ranks);
-    if (!ranks || !self->ranks || pipe2(self->errors, O_CLOEXEC))
+    if (!ranks || !self->ranks || pipe2(self->errors, O_CLOEXEC)) {
+        free(ranks);
         return complain(1, "out of memory or descriptors: %s", strerror(errno));
+    }
     fcntl(self->errors[0], F_SETFL, O_NONBLOCK);
     int rc = programs_find(self, opts);
     if (!rc)
-        rc = bind_make(self->opts, count, &self->binding);
+        rc = bind_make(self->opts, count, ranks, &self->binding);
+    free(ranks);
     return rc ? rc : segment_open(self);
 }
 

@@ -402,6 +402,9 @@ void options_free(options *opts)
     }
     edits_free(opts->edits, opts->edit_count);
     hosts_free(&opts->hosts);
+    for (uint32_t i = 0; opts->slots && i < opts->ranks; i++)
+        free(opts->slots[i]);
+    free(opts->slots);
     free(opts->allocation);
     free(opts->apps);
     *opts = (options){0};

@@ -58,6 +58,7 @@ typedef struct options {
     bool is_by_node;       /* ranks go to the hosts in turn */
     const char *rankfile, *agent; /* NULL: none; ssh */
     uint32_t fanout;              /* daemons that one process starts at most; 0: tree.h's */
+    char **slots;          /* [ranks] the CPUs that a rankfile names (cpuslot.h), NULL: it names none; NULL: none at all */
     char *allocation;      /* "Slurm's allocation 17", which gave the hosts; NULL: none did */
     bool is_by_srun;       /* one srun starts all daemons */
 } options;

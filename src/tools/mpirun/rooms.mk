@@ -10,6 +10,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/agent.c src/tools/mpirun/agent.h \
 	src/tools/mpirun/buffer.c src/tools/mpirun/buffer.h \
 	src/tools/mpirun/cards.c src/tools/mpirun/cards.h \
+	src/tools/mpirun/cpuslot.c src/tools/mpirun/cpuslot.h \
 	src/tools/mpirun/crew.c src/tools/mpirun/crew.h \
 	src/tools/mpirun/daemon.c src/tools/mpirun/daemon.h \
 	src/tools/mpirun/describe.c src/tools/mpirun/describe.h \
