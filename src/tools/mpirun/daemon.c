@@ -353,16 +353,16 @@ static bool has_ended(daemon_state *self)
     return self->node.is_draining && (!self->io || node_is_over(&self->node)) && relay_is_over(&self->relay);
 }
 
-/* From outside: what the head forwards comes by the wire. Slurm signals tasks of its steps, which our ranks are not. */
+/* From outside: what the head forwards comes by the wire. Slurm signals every process of a step, the ranks too: nothing is passed on. */
 static void signal_take(daemon_state *self, int sig)
 {
     pack body = {0};
 
-    if (sig == SIGUSR1 || sig == SIGUSR2) {
-        node_signal(&self->node, sig);
-    } else if ((sig == SIGTERM || sig == SIGINT || sig == SIGHUP) && self->is_told) {
+    if (sig != SIGTERM && sig != SIGINT && sig != SIGHUP)
+        return;
+    if (self->is_told) {
         self->wire.trouble = "ended";
-    } else if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP) { /* the head ends the job, here too; a second one is not waited for */
+    } else { /* the head ends the job, here too; a second one is not waited for */
         self->is_told = true;
         pack_u32(&body, (uint32_t)sig);
         pack_send(&body, &self->wire, WIRE_TOLD);

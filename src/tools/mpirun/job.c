@@ -234,8 +234,9 @@ static void death_told(const job *self, const rank_end *end, int code, bool ends
             snprintf(how, sizeof(how), "was ended by SIG%s%s", sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
                      self->opts->allocation ? ", which mpirun was sent" : " as you asked");
         else
-            snprintf(how, sizeof(how), "was killed by signal %d (SIG%s: %s)%s", sig, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
-                     strsignal(sig), WCOREDUMP(end->raw_status) ? " and left a core" : "");
+            snprintf(how, sizeof(how), "was killed by signal %d (SIG%s: %s%s)%s", sig, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
+                     strsignal(sig), sig == SIGTERM && self->opts->allocation ? "; was the job cancelled, or is its time over?" : "",
+                     WCOREDUMP(end->raw_status) ? " and left a core" : "");
     } else if (end->state == WEFT_RANK_ABORT) {
         snprintf(how, sizeof(how), "ended the job with exit code %d (MPI_Abort, or an MPI error that is fatal)", code);
     } else if (end->state == WEFT_RANK_INIT) {
