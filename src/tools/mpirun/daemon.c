@@ -132,10 +132,12 @@ static int prepare(daemon_state *self, const wire_frame *frame)
 
     if (description_read(frame, self->wire.node, &self->job))
         return complain(1, "the description of the job is not understood");
-    const char *keys = getenv("SSH_AUTH_SOCK"); /* forwarded (ssh -A): for agents of ours */
+    const char *keys = getenv("SSH_AUTH_SOCK"), *slurm = getenv("SLURMD_NODENAME"); /* forwarded (ssh -A): for agents of ours */
     environ = self->job.environment;
     if (keys)
         setenv("SSH_AUTH_SOCK", keys, 1);
+    if (slurm) /* an mpirun that a rank starts must know where it is */
+        setenv("SLURMD_NODENAME", slurm, 1);
     self->window = relay_window(&self->job, WINDOW);
     if (chdir(self->job.directory))
         return complain(2, "working directory %s: %s (use -wdir)", self->job.directory, strerror(errno));

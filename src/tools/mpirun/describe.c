@@ -11,7 +11,9 @@
 
 /* What is one machine's own and not the next one's. */
 static const char *const local_names[] = {"HOSTNAME=", "SSH_CLIENT=", "SSH_CONNECTION=", "SSH_TTY=", "SSH_AUTH_SOCK=",
-                                          "PWD=", "OLDPWD="};
+                                          "PWD=", "OLDPWD=",
+                                          "SLURMD_NODENAME=", "SLURM_NODEID=", "SLURM_PROCID=", "SLURM_LOCALID=", "SLURM_TASK_PID=",
+                                          "SLURM_GTIDS=", "SLURM_CPUS_ON_NODE=", "SLURM_TOPOLOGY_ADDR"};
 
 static bool is_local(const char *item)
 {
@@ -82,6 +84,7 @@ static void places_pack(const map *map, pack *to)
     }
 }
 
+/* All, for the daemons below too. */
 static void slots_pack(const options *opts, const map *map, pack *to)
 {
     uint32_t count = 0;

@@ -91,8 +91,8 @@ static void station_lost(links *self, station *one, const char *why)
     if (self->crew.is_used && job->phase == JOB_LAUNCHES)
         return; /* srun will say why: one daemon's end is often another's fault */
     if (!self->has_lost || job->phase == JOB_RUNS)
-        complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks, ranks == 1 ? "rank" : "ranks", with,
-                 job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
+        complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks,
+                 ranks == 1 ? "rank" : "ranks", with, job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
     self->has_lost = true;
     job_end(job, 1);
 }
