@@ -32,6 +32,7 @@
 /* Output on its way that the head has not passed on. It fits the buffers of the head's socket (listen.c): a head that is stopped
  * leaves nothing unacknowledged, or TCP_USER_TIMEOUT would take it for lost. */
 #define WINDOW ((size_t)128 << 10)
+#define TOLD_NS 3000000000u      /* the head's grace for its ranks, and some */
 #define LINE_S 60                /* for the line with the secret */
 
 typedef struct daemon_state {
@@ -48,7 +49,7 @@ typedef struct daemon_state {
     size_t lent;     /* output that the head has not passed on */
     size_t fed;      /* input that came and has not been reported as taken */
     bool is_prepared, is_failed, is_told_closed;
-    bool is_told;    /* to end, by a signal */
+    uint64_t told_ns; /* when a signal first wished its end; 0: none did */
 } daemon_state;
 
 static daemon_state *daemon_now; /* complain_to gets no pointer */
@@ -362,10 +363,11 @@ static void signal_take(daemon_state *self, int sig)
 
     if (sig != SIGTERM && sig != SIGINT && sig != SIGHUP)
         return;
-    if (self->is_told) {
-        self->wire.trouble = "ended";
-    } else { /* the head ends the job, here too; a second one is not waited for */
-        self->is_told = true;
+    if (self->told_ns) { /* Slurm sends two at once; who comes again after a while has waited long enough */
+        if (weft_clock_ns() - self->told_ns > TOLD_NS)
+            self->wire.trouble = "ended";
+    } else { /* the head ends the job, here too */
+        self->told_ns = weft_clock_ns();
         pack_u32(&body, (uint32_t)sig);
         pack_send(&body, &self->wire, WIRE_TOLD);
     }

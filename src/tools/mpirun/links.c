@@ -30,6 +30,7 @@ typedef struct station {
     uint32_t live;    /* ranks there that are taken for alive */
     uint64_t owed;    /* bytes of output that it has no credit for yet */
     bool is_ready, is_draining, is_over;
+    bool is_told;     /* somebody wanted its end, and that was said */
     bool is_told_closed[2]; /* standard output, standard error: that nobody reads it */
 } station;
 
@@ -90,7 +91,7 @@ static void station_lost(links *self, station *one, const char *why)
         snprintf(with, sizeof(with), " and on the %u host%s that it connected", behind, behind == 1 ? "" : "s");
     if (self->crew.is_used && job->phase == JOB_LAUNCHES)
         return; /* srun will say why: one daemon's end is often another's fault */
-    if (!self->has_lost || job->phase == JOB_RUNS)
+    if (job->phase == JOB_RUNS || (!self->has_lost && !one->is_told))
         complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks,
                  ranks == 1 ? "rank" : "ranks", with, job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
     self->has_lost = true;
@@ -314,6 +315,7 @@ static void frame_take(links *self, station *one, const wire_frame *frame)
         station_over(self, one); /* with no rank, unless it went without a word on some */
         break;
     case WIRE_TOLD:
+        one->is_told = true;
         job_told(self->job, name_of(self, one), (int)unpack_u32(&from));
         break;
     case WIRE_LOST:
