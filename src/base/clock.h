@@ -16,4 +16,10 @@ static inline uint64_t weft_clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* The earlier of two deadlines; 0 is none. */
+static inline uint64_t weft_clock_earlier(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
 #endif

@@ -94,7 +94,7 @@ static void numbers_pack(const note *what, pack *to)
 
 void haul_move(haul *self, wire *to)
 {
-    const wire *way = to->via ? to->via : to;
+    const wire *way = wire_under(to);
 
     while (self->first && self->lent < HAUL_WINDOW && way->fd >= 0 && !way->trouble && !way->is_deaf) {
         struct haul_item *item = self->first;
@@ -144,7 +144,7 @@ int haul_take(haul *self, wire *from, const wire_frame *frame, note *whole)
     if ((!self->is_coming && note_begin(self, &piece)) || piece.left > body_bytes(&self->coming) - self->came) {
         parcel_drop(self->coming.body);
         self->coming.body = NULL;
-        (from->via ? from->via : from)->trouble = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
+        wire_under(from)->trouble = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
         return -1;
     }
     self->is_coming = true;

@@ -320,11 +320,6 @@ bool job_is_over(job *self)
            (!self->links || (links_are_over(self->links) && io_is_drained(self->io)));
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return !a || (b && b < a) ? b : a;
-}
-
 uint64_t job_deadlines(job *self)
 {
     uint64_t now = weft_clock_ns();
@@ -340,12 +335,12 @@ uint64_t job_deadlines(job *self)
     if (self->phase == JOB_ENDING && now >= self->deadline_ns)
         job_kill(self);
     uint64_t next = node_deadlines(&self->node);
-    next = earlier(next, hub_deadlines(self->hub));
+    next = weft_clock_earlier(next, hub_deadlines(self->hub));
     if (self->links)
-        next = earlier(next, earlier(links_deadlines(self->links), now + 1000000000u)); /* cards.h: a look once a second */
+        next = weft_clock_earlier(next, weft_clock_earlier(links_deadlines(self->links), now + 1000000000u)); /* cards.h: a look once a second */
     if (self->phase == JOB_DRAINS)
         return next;
-    return earlier(self->phase == JOB_ENDING ? self->deadline_ns : 0, earlier(self->timeout_ns, next));
+    return weft_clock_earlier(self->phase == JOB_ENDING ? self->deadline_ns : 0, weft_clock_earlier(self->timeout_ns, next));
 }
 
 int job_close(job *self)

@@ -466,11 +466,6 @@ static bool stations_are_over(const links *self)
     return true;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return !a || (b && b < a) ? b : a;
-}
-
 uint64_t links_deadlines(links *self)
 {
     uint64_t now = weft_clock_ns(), next = self->job->phase == JOB_LAUNCHES ? self->deadline_ns : 0;
@@ -480,8 +475,8 @@ uint64_t links_deadlines(links *self)
     for (uint32_t i = 0; next && now >= next && i < self->count; i++)
         if (!self->items[i].is_ready && !self->items[i].is_over)
             station_late(self, &self->items[i]);
-    next = earlier(next, limbs_deadlines(&self->limbs));
-    return stations_are_over(self) ? earlier(next, crew_finish(&self->crew)) : next;
+    next = weft_clock_earlier(next, limbs_deadlines(&self->limbs));
+    return stations_are_over(self) ? weft_clock_earlier(next, crew_finish(&self->crew)) : next;
 }
 
 bool links_are_ready(const links *self)

@@ -151,7 +151,7 @@ static void frame_put(wire *self, uint32_t node, uint32_t kind, const void *body
 
 void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes)
 {
-    frame_put(self->via ? self->via : self, self->node, kind, body, bytes);
+    frame_put(wire_under(self), self->node, kind, body, bytes);
 }
 
 void wire_pass(wire *self, const wire_frame *frame)
@@ -244,7 +244,7 @@ void pack_text(pack *self, const char *text)
 void pack_send(pack *self, wire *to, uint32_t kind)
 {
     if (self->has_failed)
-        (to->via ? to->via : to)->trouble = "out of memory";
+        wire_under(to)->trouble = "out of memory";
     else
         wire_send(to, kind, self->bytes.bytes + self->bytes.start, self->bytes.used);
     buffer_free(&self->bytes);

@@ -67,6 +67,12 @@ typedef struct wire {
     const char *trouble; /* why it broke; NULL: it has not */
 } wire;
 
+/* The connection by which it goes. */
+static inline wire *wire_under(wire *self)
+{
+    return self->via ? self->via : self;
+}
+
 typedef struct wire_frame {
     uint32_t kind, node;
     const char *body; /* inside of the wire's buffer: until the next call */
