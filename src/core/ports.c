@@ -56,11 +56,12 @@ static void card_name(const weft_lane *lane, const weft_port *port, char *key, s
     snprintf(key, room, "weft.card.%s.%u", port->ops->name, lane->index);
 }
 
-/* Tells everybody who may ask how we are reached. Nothing is sent anywhere. */
-static int put_cards(weft_lane *lane)
+/* Tells everybody who may ask how we are reached. Nothing is sent to a peer. `all_tell`: who has no card says that: others may ask, and under
+ * some launchers wait for us. */
+static int put_cards(weft_lane *lane, bool all_tell)
 {
     weft_boot *boot = lane->world->boot;
-    bool any = false;
+    bool any = all_tell;
     for (uint32_t i = 0; i < lane->port_count; i++) {
         char key[64], card[WEFT_CARD_MAX];
         size_t bytes = sizeof card;
@@ -212,12 +213,11 @@ static bool will_have_network(const weft_boot *boot)
 
 static int open_networks(weft_lane *lane)
 {
-    int rc = 0;
-    if (is_chosen_by_user())
-        rc = open_all_named(lane);
-    else if (needs_network(lane->world->boot))
+    bool is_chosen = is_chosen_by_user(), is_needed = !is_chosen && needs_network(lane->world->boot);
+    int rc = is_chosen ? open_all_named(lane) : 0;
+    if (is_needed)
         try_networks(lane);
-    return rc ? rc : put_cards(lane);
+    return rc ? rc : put_cards(lane, is_needed);
 }
 
 /* self first: reach asks the ports in order, and self knows itself by name. */
@@ -229,7 +229,7 @@ int weft_ports_open(weft_lane *lane)
         return rc;
     if (boot->fabric_ops) {
         rc = open_port(lane, boot->fabric_ops, boot->fabric, !boot->fabric);
-        return rc ? rc : put_cards(lane);
+        return rc ? rc : put_cards(lane, false);
     }
     lane->wants_fd = boot->size > 1 && will_have_network(boot);
     if (has_company(boot) && (rc = open_port(lane, &weft_shm_ops, &boot->segment, false)))

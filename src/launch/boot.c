@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot: chooses the way. Our mpirun's word first, then a PMIx server, then alone; but a process that was started as one task of
- * several and finds nobody to ask is an error: four programs that each believe to be the whole job give wrong results in silence.
+ * boot: chooses the way. Our mpirun's word first, then a server of another launcher, then alone; but a process that was started as one
+ * task of several and finds nobody to ask is an error: four programs that each believe to be the whole job give wrong results in silence.
  */
 #include "launch/boot.h"
 
@@ -12,6 +12,7 @@
 
 #include "base/place.h"
 #include "base/status.h"
+#include "launch/pmi.h"
 #include "launch/ways.h"
 
 weft_boot *(*weft_boot_hook)(void);
@@ -32,7 +33,8 @@ bool weft_boot_is_crowded(uint32_t local, bool is_bound)
     return (uint32_t)weft_place_cpus() < local;
 }
 
-/* A server of another launcher that was started below our mpirun has a namespace of its own. */
+/* A server of another launcher that was started below our mpirun has a namespace of its own. (Our mpirun takes PMI_FD and the like out
+ * of its ranks' environment.) */
 static bool pmix_is_offered(const char *ours)
 {
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
@@ -40,28 +42,38 @@ static bool pmix_is_offered(const char *ours)
     return name && *name && rank && *rank && (!ours || strcmp(name, ours));
 }
 
-static int refuse_alone(const char *seen, int is_pmi1)
+static int refuse_alone(const char *seen, const char *instead)
 {
-    if (is_pmi1)
-        return weft_fail(WEFT_E_UNSUPPORTED,
-                         "this process is one of several (%s), but its launcher speaks PMI-1, which Weft does not speak yet. "
-                         "Start it by Weft's own mpirun, or by a launcher with PMIx (srun --mpi=pmix). "
-                         "To run it alone, unset PMI_SIZE",
-                         seen);
     return weft_fail(WEFT_E_OTHER,
-                     "this process is one of several (%s), but no PMIx server answers (PMIX_NAMESPACE is not set). "
-                     "Start it by Weft's own mpirun, or by a launcher with PMIx (srun --mpi=pmix). "
-                     "To run it alone, unset those variables",
-                     seen);
+                     "this process is one of several (%s), but it was given no server to ask (none of PMIX_NAMESPACE, PMI_FD and PMI_PORT "
+                     "is set). Start it by %s%sWeft's own mpirun. To run it alone, unset those variables",
+                     seen, instead ? instead : "", instead ? ", or by " : "");
+}
+
+/* What launchers of others left. An open connection is more than a name: launchers of PMIx close what they inherit, but a PMI launcher
+ * that was started below one of PMIx hands its environment on. A PMI server that cannot be asked does not matter to a world of one. */
+static int start_foreign(weft_boot **boot)
+{
+    enum weft_pmi_offer offered = weft_pmi_offered();
+    const char *size = getenv("PMI_SIZE"), *instead;
+    char seen[256];
+
+    if (offered == WEFT_PMI_OPEN)
+        return weft_boot_by_pmi(boot);
+    if (pmix_is_offered(NULL))
+        return weft_boot_by_pmix(boot);
+    if (offered == WEFT_PMI_NAMED && !(getenv("PMI_FD") && size && !strcmp(size, "1")))
+        return weft_boot_by_pmi(boot);
+    if (weft_step_seen(seen, sizeof(seen), &instead))
+        return refuse_alone(seen, instead);
+    return weft_boot_alone(boot);
 }
 
 int weft_boot_start(weft_boot **boot)
 {
     const char *text = getenv(WEFT_WORD_NAME);
     bool has_word = text && *text;
-    char seen[256];
     weft_word word;
-    int is_pmi1;
 
     *boot = NULL;
     if (weft_boot_hook && (*boot = weft_boot_hook()))
@@ -71,15 +83,11 @@ int weft_boot_start(weft_boot **boot)
             return weft_fail(WEFT_E_OTHER,
                              "%s=%s is not a word of this version's mpirun: use mpirun and library of one version, or unset it",
                              WEFT_WORD_NAME, text);
-        if (!pmix_is_offered(word.name)) {
+        if (!pmix_is_offered(word.name) && weft_pmi_offered() == WEFT_PMI_NONE) {
             int rc = weft_boot_by_mpirun(&word, boot);
             /* a rank's child: the step that the environment tells of is its parent's and not its own */
             return rc == WEFT_AGAIN ? weft_boot_alone(boot) : rc;
         }
     }
-    if (pmix_is_offered(NULL))
-        return weft_boot_by_pmix(boot);
-    if (weft_step_seen(seen, sizeof(seen), &is_pmi1))
-        return refuse_alone(seen, is_pmi1);
-    return weft_boot_alone(boot);
+    return start_foreign(boot);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot: who am I, and who is there? One answer, three ways to it: the descriptor inherited from our mpirun, a PMIx server of
- * whatever launcher, or nobody (a singleton). sim makes a fourth. Floor 3; core/world asks, nobody else.
+ * boot: who am I, and who is there? One answer, four ways to it: the descriptor inherited from our mpirun, a PMIx server of
+ * whatever launcher, a PMI-1 or PMI-2 server, or nobody (a singleton). sim makes a fifth. Floor 3; core/world asks, nobody else.
  */
 #ifndef WEFT_LAUNCH_BOOT_H
 #define WEFT_LAUNCH_BOOT_H
@@ -15,8 +15,9 @@
 typedef struct weft_boot weft_boot;
 
 typedef struct weft_boot_ops {
-    const char *name; /* "mpirun", "pmix", "singleton", "sim" */
-    /* Key-value exchange across nodes (cards). put before commit; get may wait for the owner, up to the deadline knob; value is copied. */
+    const char *name; /* "mpirun", "pmix", "pmi", "singleton", "sim" */
+    /* Key-value exchange across nodes (cards). put before commit; all ranks of the job commit equally often, also those that have put
+     * nothing: under PMI it is a fence. get may wait for the owner, up to the deadline knob; value is copied. */
     int (*put)(weft_boot *boot, const char *key, const void *value, size_t bytes);
     int (*commit)(weft_boot *boot);
     /* WEFT_E_UNSUPPORTED: the owner has committed and put no such key. */

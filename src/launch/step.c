@@ -10,32 +10,32 @@
 #include "launch/ways.h"
 
 typedef struct step_sign {
-    const char *size;   /* holds the number of tasks of the step */
-    const char *rank;   /* must be set too: it names this task */
-    const char *who;    /* for texts */
-    int is_pmi1;
+    const char *size;    /* holds the number of tasks of the step */
+    const char *rank;    /* must be set too: it names this task */
+    const char *who;     /* for texts */
+    const char *instead; /* how this launcher starts MPI programs; NULL: as it was done */
 } step_sign;
 
 static const step_sign signs[] = {
-    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "Slurm's srun", 0},
-    {"PMI_SIZE", "PMI_RANK", "a PMI-1 launcher such as MPICH's mpiexec", 1},
-    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun", 0},
-    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MVAPICH's mpirun", 0},
-    {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "Flux", 0},
-    {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "jsrun", 0},
-    {"ALPS_APP_SIZE", "ALPS_APP_PE", "ALPS' aprun", 0},
-    {"PALS_SIZE", "PALS_RANKID", "PALS", 0},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "Slurm's srun", "srun --mpi=pmix or srun --mpi=pmi2"},
+    {"PMI_SIZE", "PMI_RANK", "a PMI launcher such as MPICH's mpiexec", NULL},
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun", NULL},
+    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MVAPICH's mpirun", NULL},
+    {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "Flux", NULL},
+    {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "jsrun", NULL},
+    {"ALPS_APP_SIZE", "ALPS_APP_PE", "ALPS' aprun", NULL},
+    {"PALS_SIZE", "PALS_RANKID", "PALS", NULL},
 };
 
-int weft_step_seen(char *text, size_t room, int *is_pmi1)
+bool weft_step_seen(char *text, size_t room, const char **instead)
 {
     for (size_t i = 0; i < weft_count(signs); i++) {
         const char *size = getenv(signs[i].size), *rank = getenv(signs[i].rank);
         if (!size || !rank || atol(size) <= 1)
             continue;
         snprintf(text, room, "%s set %s=%s and %s=%s", signs[i].who, signs[i].size, size, signs[i].rank, rank);
-        *is_pmi1 = signs[i].is_pmi1;
-        return 1;
+        *instead = signs[i].instead;
+        return true;
     }
-    return 0;
+    return false;
 }

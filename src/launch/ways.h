@@ -12,6 +12,8 @@
 int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot);
 /* Asks the PMIx server that the environment names. `who` tells for texts what was seen there. */
 int weft_boot_by_pmix(weft_boot **boot);
+/* Asks the PMI server that the environment names (launch/pmi). */
+int weft_boot_by_pmi(weft_boot **boot);
 /* Nobody started us: a world of one. */
 int weft_boot_alone(weft_boot **boot);
 
@@ -23,8 +25,9 @@ void weft_speak(const weft_segment *segment, uint32_t local, const char *text);
 /* Of the launcher, which tells a rank's end itself: ranks that have not begun to speak are silent from now on. */
 void weft_speak_not(const weft_segment *segment);
 
-/* If the environment says that this process is one of several tasks of a step: 1 and what was seen (cut at `room`), else 0. */
-int weft_step_seen(char *text, size_t room, int *is_pmi1);
+/* If the environment says that this process is one of several tasks of a step: what was seen (cut at `room`), and the launcher's own way
+ * to start MPI programs (NULL: none is known). Else false. */
+bool weft_step_seen(char *text, size_t room, const char **instead);
 
 /* The host's name; never empty. */
 void weft_boot_host(char *host, size_t room);

@@ -47,6 +47,7 @@ static void show_build(out *to)
 #else
     out_row(to, "PMIx", "no", "configured with --disable-pmix");
 #endif
+    out_row(to, "PMI-1, PMI-2", "yes", "mpiexec of MPICH (hydra), srun --mpi=pmi2");
     snprintf(text, sizeof(text), "%u of %u", weft_api_total - weft_api_missing_count, weft_api_total);
     out_row(to, "MPI functions", text, "weft-info --missing names the others");
     out_section_end(to);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * boot_pmi: a rank of a launcher that speaks PMI-1 or PMI-2: MPICH's hydra, srun --mpi=pmi2 and whoever has the same wire. Keys are there
+ * for others after a fence of all ranks; so there are two at most: one that hands out shared memory, where ranks share a node, and
+ * one for cards (commit), where they do not all.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "launch/handout.h"
+#include "launch/pmi.h"
+#include "launch/pmi_card.h"
+#include "launch/pmi_map.h"
+#include "launch/ways.h"
+
+#define MAP_MOST 65536 /* characters of PMI_process_mapping; launchers leave out what is longer than their values are */
+#define DRAIN_MS 1000
+#define PLACE_KEY "weft.place"
+
+typedef struct tenant {
+    weft_boot boot;
+    weft_pmi pmi;
+    uint32_t *node_of, *local_of;
+    uint32_t *locals; /* [local_size]: ranks of this node, rising */
+} tenant;
+
+static int tenant_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
+{
+    return weft_pmi_card_put(&((tenant *)boot)->pmi, key, value, bytes);
+}
+
+static int tenant_fence(weft_boot *boot)
+{
+    return weft_pmi_fence(&((tenant *)boot)->pmi);
+}
+
+static int tenant_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
+{
+    return weft_pmi_card_get(&((tenant *)boot)->pmi, rank, key, value, bytes);
+}
+
+/* hydra ends the job as soon as it is asked, with what it has not read of our last words (6 of 40 jobs): it is given the time to. */
+static void stderr_drain(void)
+{
+    struct stat stat;
+    int left = 0;
+
+    if (fstat(STDERR_FILENO, &stat) || !S_ISFIFO(stat.st_mode))
+        return;
+    for (int i = 0; i < DRAIN_MS && ioctl(STDERR_FILENO, FIONREAD, &left) == 0 && left; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void __attribute__((noreturn)) tenant_abort(weft_boot *boot, int code, const char *text)
+{
+    tenant *self = (tenant *)boot;
+    int exit_code = code & 0xff || !code ? code & 0xff : 1;
+
+    if (boot->has_segment) {
+        weft_speak(&boot->segment, boot->local_rank, text);
+        atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_ABORT);
+    } else if (text && *text) {
+        weft_log_error("%s", text);
+    }
+    stderr_drain();
+    weft_pmi_abort(&self->pmi, exit_code, text);
+    _exit(exit_code);
+}
+
+static void tenant_free(tenant *self, bool in_peace)
+{
+    if (self->boot.has_segment)
+        weft_segment_close(&self->boot.segment);
+    weft_pmi_close(&self->pmi, in_peace);
+    free(self->node_of);
+    free(self->local_of);
+    free(self->locals);
+    free(self);
+}
+
+static void tenant_finish(weft_boot *boot)
+{
+    if (boot->has_segment && !boot->has_failed)
+        atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_FINAL);
+    tenant_free((tenant *)boot, !boot->has_failed);
+}
+
+static const weft_boot_ops tenant_ops = {
+    .name = "pmi",
+    .put = tenant_put,
+    .commit = tenant_fence,
+    .get = tenant_get,
+    .fence = tenant_fence,
+    .abort = tenant_abort,
+    .finish = tenant_finish,
+};
+
+/* A number that is one machine's until it boots again, and another's in each container with a name of its own. */
+static uint64_t own_place(const char *host)
+{
+    char text[320] = "", id[48] = "";
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        ssize_t bytes = read(fd, id, sizeof(id) - 1);
+        id[bytes > 0 ? bytes : 0] = '\0';
+        close(fd);
+    }
+    snprintf(text, sizeof(text), "%s %s", host, id);
+    return weft_word_hash(text);
+}
+
+/* For launchers that do not tell who shares a node: everybody says where he is. */
+static int places_ask(tenant *self, uint64_t *place)
+{
+    uint64_t own = own_place(self->boot.host);
+    int rc = weft_pmi_card_put(&self->pmi, PLACE_KEY, &own, sizeof(own));
+
+    if (!rc)
+        rc = weft_pmi_fence(&self->pmi);
+    for (uint32_t r = 0; r < self->boot.size && !rc; r++) {
+        size_t bytes = sizeof(own);
+        rc = weft_pmi_card_get(&self->pmi, r, PLACE_KEY, &place[r], &bytes);
+        if (!rc && bytes != sizeof(own))
+            rc = weft_fail(WEFT_E_OTHER, "start-up: rank %u runs another version of this library", r);
+    }
+    return rc;
+}
+
+/* place[r]: a number for the node of rank r. */
+static int places_read(tenant *self, uint64_t *place)
+{
+    char *map = malloc(MAP_MOST);
+    int rc = map ? weft_pmi_job_get(&self->pmi, "PMI_process_mapping", map, MAP_MOST)
+                 : weft_fail(WEFT_E_NOMEM, "no memory for the launcher's map of %u ranks", self->boot.size);
+
+    if (!rc && !weft_pmi_map_parse(map, self->boot.size, place)) {
+        if (self->boot.rank == 0)
+            weft_log_warn("the launcher's PMI_process_mapping \"%.100s\" is not understood: neighbours are found by their hosts' names",
+                          map);
+        rc = WEFT_E_UNSUPPORTED;
+    }
+    free(map);
+    return rc == WEFT_E_UNSUPPORTED ? places_ask(self, place) : rc;
+}
+
+static int nodes_read(tenant *self)
+{
+    weft_boot *b = &self->boot;
+    uint64_t *place = calloc(b->size, sizeof(*place));
+    int rc = WEFT_OK;
+
+    self->node_of = calloc(b->size, sizeof(*self->node_of));
+    self->local_of = calloc(b->size, sizeof(*self->local_of));
+    self->locals = calloc(b->size, sizeof(*self->locals));
+    if (!place || !self->node_of || !self->local_of || !self->locals)
+        rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
+    else
+        rc = places_read(self, place);
+    if (!rc) {
+        b->nodes = weft_pmi_map_count(place, b->size, self->node_of, self->local_of);
+        if (!b->nodes)
+            rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
+    }
+    free(place);
+    if (rc)
+        return rc;
+    b->node = self->node_of[b->rank];
+    b->local_rank = self->local_of[b->rank];
+    for (uint32_t r = 0; r < b->size; r++)
+        if (self->node_of[r] == b->node)
+            self->locals[b->local_size++] = r;
+    if (b->nodes > 1) {
+        b->node_of = self->node_of;
+        b->local_of = self->local_of;
+    }
+    return WEFT_OK;
+}
+
+static int job_read(tenant *self)
+{
+    weft_boot *b = &self->boot;
+    const weft_pmi *pmi = &self->pmi;
+
+    snprintf(b->job_name, sizeof(b->job_name), "%s", pmi->name);
+    b->job = weft_word_hash(b->job_name);
+    b->rank = pmi->rank;
+    b->size = pmi->size;
+    b->app = pmi->app;
+    b->universe = pmi->universe;
+    weft_boot_host(b->host, sizeof(b->host));
+    return nodes_read(self);
+}
+
+/* The lowest rank of each node makes the segment and says where it hands it out; the others ask it. The fence is everybody's, also of those
+ * who are alone on their node. */
+static int segment_share(tenant *self)
+{
+    weft_boot *b = &self->boot;
+    const char *dir = getenv("TMPDIR");
+    weft_handout offer;
+    size_t bytes = sizeof(offer);
+    char who[64];
+    int fd = -1, rc = WEFT_OK;
+
+    if (b->local_rank == 0)
+        rc = weft_segment_make(b->local_size, b->job, 0, &b->segment);
+    if (b->nodes == b->size || rc)
+        return rc;
+    if (b->local_rank == 0 && b->local_size > 1) {
+        fd = weft_handout_open(dir && *dir && access(dir, W_OK) == 0 ? dir : "/tmp", &offer);
+        rc = fd < 0 ? fd : weft_pmi_card_put(&self->pmi, WEFT_HANDOUT_KEY, &offer, sizeof(offer));
+    }
+    if (!rc)
+        rc = weft_pmi_fence(&self->pmi);
+    if (!rc && b->local_rank) {
+        rc = weft_pmi_card_get(&self->pmi, self->locals[0], WEFT_HANDOUT_KEY, &offer, &bytes);
+        snprintf(who, sizeof(who), "rank %u", self->locals[0]);
+        if (!rc)
+            rc = weft_handout_fetch(&offer, bytes, b->local_rank, who, &b->segment);
+    } else if (!rc && fd >= 0) {
+        rc = weft_handout_serve(fd, &offer, &b->segment, self->locals, b->local_size);
+    }
+    if (fd >= 0)
+        weft_handout_close(fd, &offer);
+    return rc;
+}
+
+int weft_boot_by_pmi(weft_boot **boot)
+{
+    tenant *self = calloc(1, sizeof(*self));
+    int rc;
+
+    *boot = NULL;
+    if (!self)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the description of the job");
+    self->boot.ops = &tenant_ops;
+    self->boot.segment.fd = -1;
+    rc = weft_pmi_open(&self->pmi);
+    if (!rc)
+        rc = job_read(self);
+    if (!rc && weft_knob.segment != WEFT_SEGMENT_OFF) {
+        rc = segment_share(self);
+        self->boot.has_segment = self->boot.segment.head != NULL;
+    }
+    if (rc) {
+        tenant_free(self, false);
+        return rc;
+    }
+    if (self->boot.has_segment) {
+        weft_rank_page *page = weft_segment_rank(&self->boot.segment, self->boot.local_rank);
+        atomic_store(&page->pid, (uint32_t)getpid());
+        atomic_store(&page->state, WEFT_RANK_INIT);
+    }
+    self->boot.crowded = weft_boot_is_crowded(self->boot.local_size, false);
+    *boot = &self->boot;
+    return WEFT_OK;
+}

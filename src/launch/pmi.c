@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pmi: see pmi.h. What each call is named on either wire stands here, and what an answer must hold.
+ */
+#include "launch/pmi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/status.h"
+
+#define RANKS_MOST 100000000
+#define VALUE_LEAST 16 /* characters a value must be able to hold: each piece of a card costs a question */
+#define KEY_MOST_2 63  /* PMI-2 has no question for these */
+#define VALUE_MOST_2 1023
+#define FIELDS(...) ((const weft_pmi_field[]){__VA_ARGS__, {NULL, NULL}})
+#define ALL_HERE "have all ranks called MPI_Init, and is none dead?"
+
+static const weft_pmi_field nothing[] = {{NULL, NULL}};
+
+static bool is_connection(int fd)
+{
+    int type = 0, listens = 1;
+    socklen_t bytes = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_STREAM &&
+           getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && !listens;
+}
+
+/* A variable that is a number from least to most. */
+static bool number_of(const char *name, long least, long most, long *number)
+{
+    const char *text = getenv(name);
+    char *end;
+
+    if (!text || !*text)
+        return false;
+    *number = strtol(text, &end, 10);
+    return !*end && *number >= least && *number <= most;
+}
+
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text && *text;
+}
+
+enum weft_pmi_offer weft_pmi_offered(void)
+{
+    long fd;
+
+    if (is_set("PMI_FD") && is_set("PMI_RANK") && is_set("PMI_SIZE"))
+        return number_of("PMI_FD", 0, INT32_MAX, &fd) && is_connection((int)fd) ? WEFT_PMI_OPEN : WEFT_PMI_NAMED;
+    return is_set("PMI_PORT") && is_set("PMI_ID") ? WEFT_PMI_NAMED : WEFT_PMI_NONE;
+}
+
+/* Asks, and hears an answer that says yes. */
+static int ask(weft_pmi *self, const char *cmd, const weft_pmi_field *fields, const char *answer, const char *what, const char *hint)
+{
+    long code = 0;
+    int rc = weft_pmi_tell(&self->line, cmd, fields);
+
+    if (!rc)
+        rc = weft_pmi_hear(&self->line, answer, what, hint);
+    if (!rc && weft_pmi_find_number(&self->line, "rc", INT32_MIN, INT32_MAX, &code) && code)
+        rc = weft_pmi_odd(&self->line, what, "rc=0");
+    return rc;
+}
+
+static int fd_take(weft_pmi *self)
+{
+    long fd, rank, size;
+
+    if (!number_of("PMI_SIZE", 1, RANKS_MOST, &size) || !number_of("PMI_RANK", 0, size - 1, &rank))
+        return weft_fail(WEFT_E_OTHER, "start-up: the launcher calls this process rank PMI_RANK=%s of PMI_SIZE=%s", getenv("PMI_RANK"),
+                         getenv("PMI_SIZE"));
+    self->rank = (uint32_t)rank;
+    self->size = (uint32_t)size;
+    snprintf(self->line.where, sizeof(self->line.where), "PMI_FD=%.40s", getenv("PMI_FD"));
+    if (weft_pmi_offered() != WEFT_PMI_OPEN)
+        return weft_fail(WEFT_E_OTHER,
+                         "this process is rank %ld of %ld (PMI_RANK, PMI_SIZE), but PMI_FD=%s is no connection to the launcher: was it "
+                         "closed on the way (by sudo, ssh, Python's subprocess), or is this a child of a rank? To run it alone, "
+                         "unset PMI_FD, PMI_RANK and PMI_SIZE",
+                         rank, size, getenv("PMI_FD"));
+    number_of("PMI_FD", 0, INT32_MAX, &fd);
+    self->line.fd = (int)fd;
+    fcntl(self->line.fd, F_SETFD, FD_CLOEXEC); /* a rank's children are no ranks */
+    return WEFT_OK;
+}
+
+static int port_connect(weft_pmi *self)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    const char *colon = strrchr(getenv("PMI_PORT"), ':');
+    char host[256];
+    int error = 0;
+
+    snprintf(self->line.where, sizeof(self->line.where), "PMI_PORT=%.80s", getenv("PMI_PORT"));
+    if (!colon || colon - getenv("PMI_PORT") >= (long)sizeof(host))
+        return weft_fail(WEFT_E_OTHER, "start-up: %s is no HOST:PORT of a launcher", self->line.where);
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - getenv("PMI_PORT")), getenv("PMI_PORT"));
+    int rc = getaddrinfo(host, colon + 1, &hints, &found);
+    if (rc)
+        return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMI server (%s) cannot be found: %s", self->line.where, gai_strerror(rc));
+    for (struct addrinfo *one = found; one && self->line.fd < 0; one = one->ai_next) {
+        int fd = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+        if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) == 0) {
+            self->line.fd = fd;
+        } else {
+            error = errno;
+            if (fd >= 0)
+                close(fd);
+        }
+    }
+    freeaddrinfo(found);
+    return self->line.fd >= 0 ? WEFT_OK : weft_fail(WEFT_E_SYSTEM, "start-up: the launcher's PMI server (%s) cannot be reached: %s",
+                                                    self->line.where, strerror(error));
+}
+
+/* Who came by an address says which process he is, and is told his rank. */
+static int port_greet(weft_pmi *self)
+{
+    long size = 0, rank = -1, number;
+    int rc = ask(self, "initack", FIELDS({"pmiid", getenv("PMI_ID")}), "initack", "start-up: PMI initack", NULL);
+
+    for (int i = 0; !rc && i < 3; i++) {
+        rc = weft_pmi_hear(&self->line, "set", "start-up: PMI initack", NULL);
+        if (!rc && weft_pmi_find_number(&self->line, "size", 1, RANKS_MOST, &number))
+            size = number;
+        else if (!rc && weft_pmi_find_number(&self->line, "rank", 0, RANKS_MOST, &number))
+            rank = number;
+    }
+    if (rc)
+        return rc;
+    if (size < 1 || rank < 0 || rank >= size)
+        return weft_fail(WEFT_E_OTHER, "start-up: the launcher (%s) calls this process rank %ld of %ld", self->line.where, rank, size);
+    self->rank = (uint32_t)rank;
+    self->size = (uint32_t)size;
+    return WEFT_OK;
+}
+
+/* The greeting is PMI-1's on either wire. A server that does not know 2 may say so, or offer 1. */
+static int version_agree(weft_pmi *self, int want)
+{
+    long version = 0, code = 0;
+    weft_pmi_line *line = &self->line;
+    int rc = weft_pmi_tell(line, "init", FIELDS({"pmi_version", want == 2 ? "2" : "1"}, {"pmi_subversion", want == 2 ? "0" : "1"}));
+
+    if (!rc)
+        rc = weft_pmi_hear(line, "response_to_init", "start-up: PMI init", NULL);
+    if (rc)
+        return rc;
+    weft_pmi_find_number(line, "rc", INT32_MIN, INT32_MAX, &code);
+    bool is_known = weft_pmi_find_number(line, "pmi_version", 1, 2, &version) && version <= want;
+    if (code == 0 && is_known) {
+        line->version = (int)version;
+        return WEFT_OK;
+    }
+    return want == 2 ? version_agree(self, 1) : weft_pmi_odd(line, "start-up: PMI init", "PMI version 1.1 or 2.0");
+}
+
+static int learn_1(weft_pmi *self)
+{
+    const weft_pmi_line *line = &self->line;
+    long number, key_room, value_room;
+    int rc = ask(self, "get_maxes", nothing, "maxes", "start-up: PMI get_maxes", NULL);
+
+    if (rc)
+        return rc;
+    if (!weft_pmi_find_number(line, "keylen_max", 2, INT32_MAX, &key_room) ||
+        !weft_pmi_find_number(line, "vallen_max", VALUE_LEAST, INT32_MAX, &value_room))
+        return weft_pmi_odd(line, "start-up: PMI get_maxes", "the room for a key and a value (16 at least)");
+    self->key_most = (size_t)key_room - 1;
+    self->value_most = (size_t)value_room - 1;
+    rc = ask(self, "get_appnum", nothing, "appnum", "start-up: PMI get_appnum", NULL);
+    if (!rc && weft_pmi_find_number(line, "appnum", 0, INT32_MAX, &number))
+        self->app = (uint32_t)number;
+    if (!rc)
+        rc = ask(self, "get_universe_size", nothing, "universe_size", "start-up: PMI get_universe_size", NULL);
+    if (!rc && weft_pmi_find_number(line, "size", 1, INT32_MAX, &number))
+        self->universe = (uint32_t)number;
+    if (!rc)
+        rc = ask(self, "get_my_kvsname", nothing, "my_kvsname", "start-up: PMI get_my_kvsname", NULL);
+    if (rc)
+        return rc;
+    if (!weft_pmi_find(line, "kvsname", self->name, sizeof(self->name)) || !*self->name)
+        return weft_pmi_odd(line, "start-up: PMI get_my_kvsname", "the name of the job's key-value space");
+    return WEFT_OK;
+}
+
+static int learn_2(weft_pmi *self)
+{
+    const weft_pmi_line *line = &self->line;
+    long number, rank, size;
+    char text[64], me[16];
+
+    self->key_most = KEY_MOST_2;
+    self->value_most = VALUE_MOST_2;
+    snprintf(me, sizeof(me), "%u", self->rank);
+    const char *job = is_set("PMI_JOBID") ? getenv("PMI_JOBID") : "";
+    int rc = ask(self, "fullinit", FIELDS({"pmijobid", job}, {"pmirank", me}, {"threaded", "FALSE"}), "fullinit-response",
+                 "start-up: PMI fullinit", NULL);
+    if (rc)
+        return rc;
+    if (!weft_pmi_find_number(line, "rank", self->rank, self->rank, &rank) ||
+        !weft_pmi_find_number(line, "size", self->size, self->size, &size)) {
+        snprintf(text, sizeof(text), "rank=%u;size=%u (PMI_RANK, PMI_SIZE)", self->rank, self->size);
+        return weft_pmi_odd(line, "start-up: PMI fullinit", text);
+    }
+    if (weft_pmi_find_number(line, "appnum", 0, INT32_MAX, &number))
+        self->app = (uint32_t)number;
+    rc = ask(self, "job-getid", nothing, "job-getid-response", "start-up: PMI job-getid", NULL);
+    if (rc)
+        return rc;
+    if (!weft_pmi_find(line, "jobid", self->name, sizeof(self->name)) || !*self->name)
+        return weft_pmi_odd(line, "start-up: PMI job-getid", "the job's name");
+    rc = weft_pmi_job_get(self, "universeSize", text, sizeof(text));
+    if (!rc && atol(text) > 0)
+        self->universe = (uint32_t)atol(text);
+    return rc == WEFT_E_UNSUPPORTED ? WEFT_OK : rc;
+}
+
+int weft_pmi_open(weft_pmi *self)
+{
+    bool by_port = !is_set("PMI_FD");
+    int rc;
+
+    memset(self, 0, sizeof(*self));
+    self->line.fd = -1;
+    self->line.version = 1;
+    rc = by_port ? port_connect(self) : fd_take(self);
+    if (!rc && by_port)
+        rc = port_greet(self);
+    if (!rc)
+        rc = version_agree(self, !by_port && is_set("PMI_JOBID") ? 2 : 1); /* Slurm and Cray name the job, PMI-1's launchers do not */
+    if (!rc)
+        rc = self->line.version == 2 ? learn_2(self) : learn_1(self);
+    return rc;
+}
+
+int weft_pmi_put(weft_pmi *self, const char *key, const char *value)
+{
+    if (strlen(key) > self->key_most || strlen(value) > self->value_most)
+        return weft_fail(WEFT_E_TOOLARGE, "PMI put: key %s has %zu characters (the launcher takes %zu), its value %zu (%zu)", key,
+                         strlen(key), self->key_most, strlen(value), self->value_most);
+    if (self->line.version == 2)
+        return ask(self, "kvs-put", FIELDS({"key", key}, {"value", value}), "kvs-put-response", "PMI kvs-put", NULL);
+    return ask(self, "put", FIELDS({"kvsname", self->name}, {"key", key}, {"value", value}), "put_result", "PMI put", NULL);
+}
+
+static int value_take(weft_pmi *self, const char *what, char *value, size_t room)
+{
+    return weft_pmi_find(&self->line, "value", value, room) ? WEFT_OK : weft_pmi_odd(&self->line, what, "a value that fits");
+}
+
+static int get_1(weft_pmi *self, const char *key, char *value, size_t room)
+{
+    long code;
+    int rc = weft_pmi_tell(&self->line, "get", FIELDS({"kvsname", self->name}, {"key", key}));
+
+    if (!rc)
+        rc = weft_pmi_hear(&self->line, "get_result", "PMI get", NULL);
+    if (rc)
+        return rc;
+    if (!weft_pmi_find_number(&self->line, "rc", INT32_MIN, INT32_MAX, &code))
+        return weft_pmi_odd(&self->line, "PMI get", "rc=0 or what is wrong");
+    return code ? weft_fail(WEFT_E_UNSUPPORTED, "the launcher's PMI server has no key %s", key) : value_take(self, "PMI get", value, room);
+}
+
+static int get_2(weft_pmi *self, const char *cmd, const weft_pmi_field *fields, const char *key, char *value, size_t room)
+{
+    char answer[64], what[64], found[16];
+
+    snprintf(answer, sizeof(answer), "%s-response", cmd);
+    snprintf(what, sizeof(what), "PMI %s", cmd);
+    int rc = ask(self, cmd, fields, answer, what, NULL);
+    if (rc)
+        return rc;
+    if (!weft_pmi_find(&self->line, "found", found, sizeof(found)))
+        return weft_pmi_odd(&self->line, what, "found=TRUE or FALSE");
+    return strcmp(found, "TRUE") ? weft_fail(WEFT_E_UNSUPPORTED, "the launcher's PMI server has no key %s", key)
+                                 : value_take(self, what, value, room);
+}
+
+int weft_pmi_get(weft_pmi *self, const char *key, char *value, size_t room)
+{
+    if (self->line.version != 2)
+        return get_1(self, key, value, room);
+    return get_2(self, "kvs-get", FIELDS({"jobid", self->name}, {"srcid", "-1"}, {"key", key}), key, value, room);
+}
+
+int weft_pmi_job_get(weft_pmi *self, const char *key, char *value, size_t room)
+{
+    if (self->line.version != 2)
+        return get_1(self, key, value, room);
+    return get_2(self, "info-getjobattr", FIELDS({"key", key}), key, value, room);
+}
+
+int weft_pmi_fence(weft_pmi *self)
+{
+    if (self->line.version == 2)
+        return ask(self, "kvs-fence", nothing, "kvs-fence-response", "PMI kvs-fence", ALL_HERE);
+    return ask(self, "barrier_in", nothing, "barrier_out", "PMI barrier", ALL_HERE);
+}
+
+void weft_pmi_abort(weft_pmi *self, int code, const char *text)
+{
+    weft_pmi_line line = self->line; /* a copy: another thread may wait for an answer, and ours needs none */
+    char number[16], safe[200];
+    size_t i = 0;
+
+    line.is_broken = false;
+    for (; text && text[i] && i < sizeof(safe) - 1; i++)
+        safe[i] = text[i] >= ' ' && text[i] <= '~' && text[i] != ';' ? text[i] : ' ';
+    safe[i] = '\0';
+    snprintf(number, sizeof(number), "%d", code);
+    if (line.version == 2)
+        weft_pmi_tell(&line, "abort", FIELDS({"isworld", "TRUE"}, {"msg", safe}));
+    else
+        weft_pmi_tell(&line, "abort", FIELDS({"exitcode", number}));
+}
+
+void weft_pmi_close(weft_pmi *self, bool in_peace)
+{
+    int rc = 0;
+
+    if (in_peace && self->line.version == 2)
+        rc = ask(self, "finalize", nothing, "finalize-response", "PMI finalize", NULL);
+    else if (in_peace)
+        rc = ask(self, "finalize", nothing, "finalize_ack", "PMI finalize", NULL);
+    if (rc)
+        weft_log_warn("%s", weft_fail_text(rc));
+    weft_pmi_line_close(&self->line);
+}

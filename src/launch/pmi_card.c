@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pmi_card: see pmi_card.h. How long the pieces are the reader finds by reading: writer and reader need not know the same limits.
+ */
+#include "launch/pmi_card.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+#define FRAME_MOST 100 /* characters of a put beside key, name and value */
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+static size_t text_length(size_t count) { return (count * 8 + 5) / 6; }
+
+static void text_write(const unsigned char *bytes, size_t count, char *text)
+{
+    uint32_t bits = 0;
+    int held = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bits = bits << 8 | bytes[i];
+        for (held += 8; held >= 6; held -= 6)
+            *text++ = digits[bits >> (held - 6) & 63];
+    }
+    if (held)
+        *text++ = digits[bits << (6 - held) & 63];
+    *text = '\0';
+}
+
+static bool text_read(const char *text, unsigned char *bytes, size_t count)
+{
+    uint32_t bits = 0;
+    int held = 0;
+
+    for (size_t done = 0; done < count; text++) {
+        const char *digit = *text ? strchr(digits, *text) : NULL;
+        if (!digit)
+            return false;
+        bits = bits << 6 | (uint32_t)(digit - digits);
+        held += 6;
+        if (held >= 8) {
+            held -= 8;
+            bytes[done++] = (unsigned char)(bits >> held);
+        }
+    }
+    return true;
+}
+
+static int piece_name(const weft_pmi *pmi, uint32_t rank, const char *key, uint32_t piece, char *name, size_t room)
+{
+    size_t length = (size_t)snprintf(name, room, "%u.%s.%u", rank, key, piece);
+
+    if (length < room && length <= pmi->key_most)
+        return WEFT_OK;
+    return weft_fail(WEFT_E_TOOLARGE, "the name %u.%s.%u is too long for this launcher's PMI server, which takes %zu characters", rank, key,
+                     piece, pmi->key_most);
+}
+
+int weft_pmi_card_put(weft_pmi *pmi, const char *key, const void *bytes, size_t count)
+{
+    size_t most = WEFT_PMI_SEND_MOST - FRAME_MOST - strlen(pmi->name), length;
+    char name[128], *text, *piece;
+    int rc = WEFT_OK;
+
+    if (count > WEFT_PMI_CARD_MOST)
+        return weft_fail(WEFT_E_TOOLARGE, "key %s: %zu bytes are more than a PMI server is given (%d)", key, count, WEFT_PMI_CARD_MOST);
+    text = malloc(text_length(count) + 32);
+    if (!text)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the %zu bytes of key %s", count, key);
+    text_write(bytes, count, text + snprintf(text, 32, "%zu.", count));
+    length = strlen(text);
+    if (most > pmi->value_most)
+        most = pmi->value_most;
+    piece = malloc(most + 1);
+    if (!piece)
+        rc = weft_fail(WEFT_E_NOMEM, "no memory for the %zu bytes of key %s", count, key);
+    for (size_t at = 0, i = 0; at < length && !rc; at += most, i++) {
+        snprintf(piece, most + 1, "%s", text + at);
+        rc = piece_name(pmi, pmi->rank, key, (uint32_t)i, name, sizeof(name));
+        if (!rc)
+            rc = weft_pmi_put(pmi, name, piece);
+    }
+    free(piece);
+    free(text);
+    return rc;
+}
+
+static int damaged(uint32_t rank, const char *key, const char *piece)
+{
+    return weft_fail(WEFT_E_OTHER, "the launcher's PMI server tells of rank %u's key %s what that rank has not put: \"%.60s\"", rank, key,
+                     piece);
+}
+
+/* Puts the rest together: `text` has room for `length` characters, and the first piece's in it. */
+static int pieces_get(weft_pmi *pmi, uint32_t rank, const char *key, char *text, size_t length)
+{
+    char name[128], piece[WEFT_PMI_SEND_MOST + 1];
+
+    for (uint32_t i = 1; strlen(text) < length; i++) {
+        size_t used = strlen(text);
+        int rc = piece_name(pmi, rank, key, i, name, sizeof(name));
+        if (!rc)
+            rc = weft_pmi_get(pmi, name, piece, sizeof(piece));
+        if (rc == WEFT_E_UNSUPPORTED)
+            return weft_fail(WEFT_E_OTHER, "the launcher's PMI server has lost a part of rank %u's key %s (%s)", rank, key, name);
+        if (rc)
+            return rc;
+        if (!*piece || used + strlen(piece) > length)
+            return damaged(rank, key, piece);
+        strcpy(text + used, piece);
+    }
+    return WEFT_OK;
+}
+
+int weft_pmi_card_get(weft_pmi *pmi, uint32_t rank, const char *key, void *bytes, size_t *count)
+{
+    char name[128], piece[WEFT_PMI_SEND_MOST + 1], *end;
+    int rc = piece_name(pmi, rank, key, 0, name, sizeof(name));
+
+    if (!rc)
+        rc = weft_pmi_get(pmi, name, piece, sizeof(piece));
+    if (rc == WEFT_E_UNSUPPORTED)
+        return weft_fail(rc, "rank %u has told no %s", rank, key);
+    if (rc)
+        return rc;
+    unsigned long told = strtoul(piece, &end, 10);
+    size_t length = told <= WEFT_PMI_CARD_MOST ? text_length(told) : 0;
+    if (end == piece || *end != '.' || told > WEFT_PMI_CARD_MOST || strlen(end + 1) > length)
+        return damaged(rank, key, piece);
+    if (told > *count)
+        return weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u has %lu bytes, there is room for %zu", key, rank, told, *count);
+    char *text = malloc(length + 1);
+    if (!text)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the %lu bytes of key %s", told, key);
+    strcpy(text, end + 1);
+    rc = pieces_get(pmi, rank, key, text, length);
+    if (!rc && !text_read(text, bytes, told))
+        rc = damaged(rank, key, text);
+    if (!rc)
+        *count = told;
+    free(text);
+    return rc;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pmi_line: see pmi_line.h. Everything that a launcher says is looked at as if a stranger had said it.
+ */
+#include "launch/pmi_line.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "base/status.h"
+
+#define LENGTH_BYTES 6       /* of the length that goes before a message of PMI-2 */
+#define MESSAGE_MOST 1000000 /* all that six digits can say */
+#define SHOWN_MOST 120       /* of an odd message, in a text */
+
+static int line_failed(weft_pmi_line *line, const char *what, const char *why)
+{
+    line->is_broken = true;
+    return weft_fail(WEFT_E_OTHER, "%s: %s (%s)", what, why, line->where);
+}
+
+/* Until the descriptor may be read or written: 0, or the deadline has passed. */
+static int ready_wait(weft_pmi_line *line, short events, uint64_t deadline, const char *what, const char *hint)
+{
+    for (;;) {
+        struct pollfd set = {.fd = line->fd, .events = events};
+        uint64_t now = weft_clock_ns();
+        int rc = now < deadline ? poll(&set, 1, (int)((deadline - now) / 1000000 + 1)) : 0;
+        if (rc > 0)
+            return WEFT_OK;
+        if (rc < 0 && errno != EINTR)
+            return line_failed(line, what, strerror(errno));
+        if (rc == 0 && weft_clock_ns() >= deadline)
+            break;
+    }
+    line->is_broken = true;
+    return weft_fail(WEFT_E_TIMEOUT, "%s: no answer from the launcher's PMI server (%s) after %d s (WEFT_START_TIMEOUT_S)%s%s", what,
+                     line->where, weft_knob.start_timeout_s, hint ? ": " : "", hint ? hint : "");
+}
+
+static uint64_t deadline_ns(void)
+{
+    return weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
+}
+
+static int gone(weft_pmi_line *line, const char *what, int error)
+{
+    line->is_broken = true;
+    return weft_fail(WEFT_E_OTHER,
+                     "%s: the launcher's PMI server has closed the connection (%s%s%s). Has the launcher ended, or was another MPI "
+                     "program in this process's place before? Each rank can be one",
+                     what, line->where, error ? ": " : "", error ? strerror(error) : "");
+}
+
+static int bytes_send(weft_pmi_line *line, const char *text, size_t bytes, const char *cmd)
+{
+    uint64_t deadline = deadline_ns();
+
+    for (size_t sent = 0; sent < bytes;) {
+        ssize_t some = send(line->fd, text + sent, bytes - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (some >= 0) {
+            sent += (size_t)some;
+            continue;
+        }
+        if (errno == EPIPE || errno == ECONNRESET)
+            return gone(line, cmd, errno);
+        if (errno != EAGAIN && errno != EINTR)
+            return line_failed(line, cmd, strerror(errno));
+        int rc = ready_wait(line, POLLOUT, deadline, cmd, NULL);
+        if (rc)
+            return rc;
+    }
+    return WEFT_OK;
+}
+
+/* Appends "name=value" and the character that ends a field, as far as there is room; PMI-2 doubles a ';' of the value. Gives
+ * the new length. */
+static size_t field_write(char *text, size_t used, size_t room, const weft_pmi_field *field, int version)
+{
+    used += (size_t)snprintf(text + used, room - used, "%s=", field->name);
+    for (const char *from = field->value; *from && used + 2 < room; from++) {
+        text[used++] = *from;
+        if (version == 2 && *from == ';')
+            text[used++] = ';';
+    }
+    if (used + 2 < room)
+        text[used++] = version == 2 ? ';' : ' ';
+    else
+        used = room;
+    return used;
+}
+
+int weft_pmi_tell(weft_pmi_line *line, const char *cmd, const weft_pmi_field *fields)
+{
+    char text[WEFT_PMI_SEND_MOST + 3], length[LENGTH_BYTES + 1];
+    size_t front = line->version == 2 ? LENGTH_BYTES : 0;
+
+    if (line->is_broken)
+        return weft_fail(WEFT_E_OTHER, "%s: the connection to the launcher's PMI server (%s) has failed before", cmd, line->where);
+    size_t used = front + (size_t)snprintf(text + front, sizeof(text) - front, "cmd=%s%c", cmd, line->version == 2 ? ';' : ' ');
+    for (; fields->name && used < sizeof(text); fields++)
+        used = field_write(text, used, sizeof(text), fields, line->version);
+    if (used >= sizeof(text))
+        return weft_fail(WEFT_E_TOOLARGE, "%s: a message to the launcher's PMI server of more than %d bytes", cmd, WEFT_PMI_SEND_MOST);
+    if (line->version == 2) {
+        snprintf(length, sizeof(length), "%-*zu", LENGTH_BYTES, used - front);
+        memcpy(text, length, LENGTH_BYTES);
+    } else {
+        text[used - 1] = '\n';
+    }
+    return bytes_send(line, text, used, cmd);
+}
+
+/* Waits for some bytes more. */
+static int bytes_receive(weft_pmi_line *line, uint64_t deadline, const char *what, const char *hint)
+{
+    if (line->have == line->room) {
+        size_t room = line->room ? line->room * 2 : 4096;
+        char *more = realloc(line->came, room);
+        if (!more)
+            return line_failed(line, what, "no memory for what the launcher's PMI server says");
+        line->came = more;
+        line->room = room;
+    }
+    for (;;) {
+        ssize_t some = recv(line->fd, line->came + line->have, line->room - line->have, MSG_DONTWAIT);
+        if (some > 0) {
+            line->have += (size_t)some;
+            return WEFT_OK;
+        }
+        if (some == 0 || errno == ECONNRESET || errno == EPIPE)
+            return gone(line, what, some ? errno : 0);
+        if (errno != EAGAIN && errno != EINTR)
+            return line_failed(line, what, strerror(errno));
+        int rc = ready_wait(line, POLLIN, deadline, what, hint);
+        if (rc)
+            return rc;
+    }
+}
+
+/* Where the next message stands in what came, as far as is known: bytes to skip before it, its own, and those to skip after it. 1 when
+ * it is there, 0 when more must come, -1 when it is none. */
+static int message_seen(const weft_pmi_line *line, size_t *before, size_t *bytes, size_t *after)
+{
+    *before = *after = 0;
+    if (line->version != 2) {
+        char *end = line->have ? memchr(line->came, '\n', line->have) : NULL;
+        *bytes = end ? (size_t)(end - line->came) : 0;
+        *after = 1;
+        return end ? 1 : line->have < MESSAGE_MOST ? 0 : -1;
+    }
+    if (line->have < LENGTH_BYTES)
+        return 0;
+    size_t length = 0, at = 0;
+    while (at < LENGTH_BYTES && line->came[at] == ' ')
+        at++;
+    for (; at < LENGTH_BYTES && line->came[at] >= '0' && line->came[at] <= '9'; at++)
+        length = length * 10 + (size_t)(line->came[at] - '0');
+    while (at < LENGTH_BYTES && line->came[at] == ' ')
+        at++;
+    if (at < LENGTH_BYTES || length == 0)
+        return -1;
+    *before = LENGTH_BYTES;
+    *bytes = length;
+    return line->have >= LENGTH_BYTES + length;
+}
+
+/* Moves one message from what came to `answer`. */
+static int message_take(weft_pmi_line *line, size_t before, size_t bytes, size_t after, const char *what)
+{
+    if (line->answer_room < bytes + 1) {
+        char *more = realloc(line->answer, bytes + 1);
+        if (!more)
+            return line_failed(line, what, "no memory for what the launcher's PMI server says");
+        line->answer = more;
+        line->answer_room = bytes + 1;
+    }
+    memcpy(line->answer, line->came + before, bytes);
+    line->answer[bytes] = '\0';
+    line->have -= before + bytes + after;
+    memmove(line->came, line->came + before + bytes + after, line->have);
+    return WEFT_OK;
+}
+
+int weft_pmi_hear(weft_pmi_line *line, const char *answer, const char *what, const char *hint)
+{
+    uint64_t deadline = deadline_ns();
+    size_t before, bytes, after;
+    char cmd[64];
+    int seen;
+
+    while ((seen = message_seen(line, &before, &bytes, &after)) == 0) {
+        int rc = bytes_receive(line, deadline, what, hint);
+        if (rc)
+            return rc;
+    }
+    if (seen < 0)
+        return line_failed(line, what, line->version == 2 ? "the launcher's PMI server sends something without the length that PMI-2 has"
+                                                          : "the launcher's PMI server sends a line that does not end");
+    int rc = message_take(line, before, bytes, after, what);
+    if (rc)
+        return rc;
+    if (weft_pmi_find(line, "cmd", cmd, sizeof(cmd)) && !strcmp(cmd, answer))
+        return WEFT_OK;
+    line->is_broken = true;
+    return weft_pmi_odd(line, what, answer);
+}
+
+/* The value's bytes, up to the field's end; '\0' or the end of the next field follows. */
+static bool value_copy(const weft_pmi_line *line, const char *from, char *value, size_t room)
+{
+    size_t used = 0;
+
+    for (; *from; from++) {
+        if (line->version == 2 ? *from == ';' && from[1] != ';' : *from == ' ')
+            break;
+        if (line->version == 2 && *from == ';')
+            from++;
+        if (used + 1 >= room)
+            return false;
+        value[used++] = *from;
+    }
+    value[used] = '\0';
+    return true;
+}
+
+bool weft_pmi_find(const weft_pmi_line *line, const char *name, char *value, size_t room)
+{
+    size_t length = strlen(name);
+    const char *at = line->answer;
+
+    while (*at) {
+        if (!strncmp(at, name, length) && at[length] == '=')
+            return value_copy(line, at + length + 1, value, room);
+        if (line->version == 2) {
+            while (*at && !(at[0] == ';' && at[1] != ';'))
+                at += at[0] == ';' ? 2 : 1;
+            at += *at == ';';
+        } else {
+            at += strcspn(at, " ");
+            at += strspn(at, " ");
+        }
+    }
+    return false;
+}
+
+bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long least, long most, long *number)
+{
+    char text[32], *end;
+
+    if (!weft_pmi_find(line, name, text, sizeof(text)))
+        return false;
+    errno = 0;
+    long found = strtol(text, &end, 10);
+    if (end == text || *end || errno || found < least || found > most)
+        return false;
+    *number = found;
+    return true;
+}
+
+int weft_pmi_odd(const weft_pmi_line *line, const char *what, const char *why)
+{
+    char shown[SHOWN_MOST + 1];
+    size_t i = 0;
+
+    for (; line->answer[i] && i < SHOWN_MOST; i++)
+        shown[i] = line->answer[i] >= ' ' && line->answer[i] <= '~' ? line->answer[i] : '?';
+    shown[i] = '\0';
+    return weft_fail(WEFT_E_OTHER, "%s: the launcher's PMI server (%s) says \"%s\"%s, where %s was expected", what, line->where, shown,
+                     line->answer[i] ? " ..." : "", why);
+}
+
+void weft_pmi_line_close(weft_pmi_line *line)
+{
+    if (line->fd >= 0)
+        close(line->fd);
+    line->fd = -1;
+    free(line->came);
+    free(line->answer);
+    line->came = line->answer = NULL;
+}

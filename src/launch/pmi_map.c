@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pmi_map: see pmi_map.h. Every rank comes to the same answer, or neighbours would look for each other on different nodes.
+ */
+#include "launch/pmi_map.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "(vector,"
+
+typedef struct spot {
+    uint64_t place;
+    uint32_t rank;
+} spot;
+
+/* Reads "(a,b,c)". NULL: it is none. */
+static const char *block_read(const char *text, uint32_t numbers[3])
+{
+    for (int i = 0; i < 3; i++) {
+        uint64_t number = 0;
+        if (*text++ != (i ? ',' : '(') || *text < '0' || *text > '9')
+            return NULL;
+        for (; *text >= '0' && *text <= '9'; text++) {
+            number = number * 10 + (uint64_t)(*text - '0');
+            if (number > UINT32_MAX)
+                return NULL;
+        }
+        numbers[i] = (uint32_t)number;
+    }
+    return *text == ')' && numbers[1] && numbers[2] ? text + 1 : NULL;
+}
+
+/* Goes through all blocks once, placing ranks from *next on. NULL: not of this form. */
+static bool blocks_place(const char *text, uint32_t size, uint64_t *place, uint32_t *next)
+{
+    uint32_t block[3];
+
+    for (;;) {
+        text = block_read(text, block);
+        if (!text)
+            return false;
+        for (uint32_t node = 0; node < block[1] && *next < size; node++)
+            for (uint32_t i = 0; i < block[2] && *next < size; i++)
+                place[(*next)++] = (uint64_t)block[0] + node;
+        if (*text == ')')
+            return text[1] == '\0';
+        if (*text++ != ',')
+            return false;
+    }
+}
+
+bool weft_pmi_map_parse(const char *text, uint32_t size, uint64_t *place)
+{
+    uint32_t next = 0;
+
+    if (strncmp(text, PREFIX, strlen(PREFIX)))
+        return false;
+    while (next < size)
+        if (!blocks_place(text + strlen(PREFIX), size, place, &next))
+            return false;
+    return true;
+}
+
+static int spot_compare(const void *left, const void *right)
+{
+    const spot *a = left, *b = right;
+
+    if (a->place != b->place)
+        return a->place < b->place ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+uint32_t weft_pmi_map_count(const uint64_t *place, uint32_t size, uint32_t *node_of, uint32_t *local_of)
+{
+    spot *spots = calloc(size, sizeof(*spots));
+    uint32_t nodes = 0, leader = 0, local = 0;
+
+    if (!spots)
+        return 0;
+    for (uint32_t r = 0; r < size; r++)
+        spots[r] = (spot){place[r], r};
+    qsort(spots, size, sizeof(*spots), spot_compare);
+    for (uint32_t i = 0; i < size; i++) {
+        if (i == 0 || spots[i].place != spots[i - 1].place) {
+            leader = spots[i].rank;
+            local = 0;
+        }
+        node_of[spots[i].rank] = leader; /* for now: the node's lowest rank */
+        local_of[spots[i].rank] = local++;
+    }
+    for (uint32_t r = 0; r < size; r++) /* a leader's number stands before its followers need it */
+        node_of[r] = node_of[r] == r ? nodes++ : node_of[node_of[r]];
+    free(spots);
+    return nodes;
+}
