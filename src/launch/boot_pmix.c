@@ -19,6 +19,7 @@
 #include "base/macros.h"
 #include "base/status.h"
 #include "launch/handout.h"
+#include "launch/pmi_map.h"
 #include "launch/ways.h"
 
 #define LOOK_NAP_NS 20000000
@@ -242,13 +243,12 @@ static int locals_read(client *self)
     return WEFT_OK;
 }
 
-/* Nodes by their numbers, where the server tells each. */
-static bool nodes_by_number(client *self)
+static bool numbers_read(client *self)
 {
     weft_boot *b = &self->boot;
 
     for (uint32_t r = 0; r < b->size; r++) {
-        if (!number_get(self, r, PMIX_NODEID, &self->node_of[r]))
+        if (!number_get(self, r, PMIX_NODEID, &self->node_of[r]) || !number_get(self, r, PMIX_LOCAL_RANK, &self->local_of[r]))
             return false;
         if (self->node_of[r] >= b->nodes)
             b->nodes = self->node_of[r] + 1;
@@ -256,42 +256,33 @@ static bool nodes_by_number(client *self)
     return true;
 }
 
-/* libpmix 4.2 tells the number of the asker's own node only, but every node's name: they are numbered as the ranks name them. */
-static int nodes_by_name(client *self)
+/* Slurm 22.05 tells numbers of the ranks of this node only, but every rank's host. (On all nodes: so all come to these numbers.) */
+static int hosts_read(client *self)
 {
     weft_boot *b = &self->boot;
-    char(*names)[256] = NULL;
-    uint32_t room = 0, node = 0;
+    uint64_t *place = calloc(b->size, sizeof(*place));
+    char host[256];
+    int rc = place ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
 
-    b->nodes = 0;
-    for (uint32_t r = 0; r < b->size; r++) {
-        char name[256];
-        if (!text_get(self, r, PMIX_HOSTNAME, name, sizeof(name))) {
-            free(names);
-            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
-        }
-        if (node == b->nodes || strcmp(names[node], name)) /* mostly the one before's */
-            for (node = 0; node < b->nodes && strcmp(names[node], name);)
-                node++;
-        if (node == b->nodes && b->nodes++ == room) {
-            room = room ? 2 * room : 16;
-            void *more = realloc(names, room * sizeof(*names));
-            if (!more) {
-                free(names);
-                return weft_fail(WEFT_E_NOMEM, "no memory for the names of nodes");
-            }
-            names = more;
-        }
-        strcpy(names[node], name);
-        self->node_of[r] = node;
+    for (uint32_t r = 0; r < b->size && !rc; r++) {
+        if (text_get(self, r, PMIX_HOSTNAME, host, sizeof(host)))
+            place[r] = weft_word_hash(host);
+        else
+            rc = weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
     }
-    free(names);
-    return WEFT_OK;
+    if (!rc) {
+        b->nodes = weft_pmi_map_count(place, b->size, self->node_of, self->local_of);
+        if (!b->nodes)
+            rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
+    }
+    free(place);
+    return rc;
 }
 
 static int nodes_read(client *self)
 {
     weft_boot *b = &self->boot;
+    int rc = WEFT_OK;
 
     b->nodes = 1;
     if (b->local_size == b->size)
@@ -300,15 +291,16 @@ static int nodes_read(client *self)
     self->local_of = calloc(b->size, sizeof(*self->local_of));
     if (!self->node_of || !self->local_of)
         return weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
-    int rc = nodes_by_number(self) ? WEFT_OK : nodes_by_name(self);
+    if (!numbers_read(self))
+        rc = hosts_read(self);
     if (rc)
         return rc;
-    for (uint32_t r = 0; r < b->size; r++)
-        if (!number_get(self, r, PMIX_LOCAL_RANK, &self->local_of[r]))
-            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell which of its node's ranks rank %u is", r);
     b->node = self->node_of[b->rank];
     b->node_of = self->node_of;
     b->local_of = self->local_of;
+    if (b->local_of[b->rank] != b->local_rank)
+        return weft_fail(WEFT_E_OTHER, "the launcher's list of ranks on this node and what it tells of each do not agree (rank %u)",
+                         b->rank);
     return WEFT_OK;
 }
 

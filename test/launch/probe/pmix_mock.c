@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pmix_mock: a libpmix that tells of a job what Slurm 22.05's plugin tells: of each rank its host, numbers only of those on this node.
+ * test/launch/pmix_places builds it and puts it in the place of the real one; hosts stand in MOCK_HOSTS, "n0 n0 n1", one for each rank.
+ * What is put goes nowhere.
+ */
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned me, size;
+static char hosts[64][32];
+
+pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t count)
+{
+    const char *text = getenv("MOCK_HOSTS");
+    int used = 0;
+
+    (void)info, (void)count;
+    me = (unsigned)atoi(getenv("PMIX_RANK"));
+    while (size < 64 && sscanf(text, "%31s%n", hosts[size], &used) == 1) {
+        text += used;
+        size++;
+    }
+    memset(proc, 0, sizeof(*proc));
+    snprintf(proc->nspace, sizeof(proc->nspace), "mock");
+    proc->rank = me;
+    return PMIX_SUCCESS;
+}
+
+pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t count) { (void)info, (void)count; return PMIX_SUCCESS; }
+pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value)
+{
+    (void)scope, (void)key, (void)value;
+    return PMIX_SUCCESS;
+}
+pmix_status_t PMIx_Commit(void) { return PMIX_SUCCESS; }
+pmix_status_t PMIx_Fence(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t infos)
+{
+    (void)procs, (void)count, (void)info, (void)infos;
+    return PMIX_SUCCESS;
+}
+const char *PMIx_Error_string(pmix_status_t status) { return status == PMIX_ERR_NOT_FOUND ? "NOT-FOUND" : "mock"; }
+pmix_status_t PMIx_Abort(int code, const char text[], pmix_proc_t procs[], size_t count)
+{
+    (void)text, (void)procs, (void)count;
+    exit(code);
+}
+
+/* How many ranks before `end` stand beside `rank`. */
+static unsigned beside(unsigned rank, unsigned end)
+{
+    unsigned count = 0;
+
+    for (unsigned r = 0; r < end; r++)
+        count += !strcmp(hosts[r], hosts[rank]);
+    return count;
+}
+
+static void peers_fill(pmix_value_t *value)
+{
+    char text[512] = "";
+
+    for (unsigned r = 0; r < size; r++)
+        if (!strcmp(hosts[r], hosts[me]))
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u", *text ? "," : "", r);
+    value->type = PMIX_STRING;
+    value->data.string = strdup(text);
+}
+
+pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t count, pmix_value_t **out)
+{
+    pmix_value_t *value = calloc(1, sizeof(*value));
+    bool is_rank = proc->rank < size, is_near = is_rank && !strcmp(hosts[proc->rank], hosts[me]);
+
+    (void)info, (void)count;
+    value->type = PMIX_UINT32;
+    if (!strcmp(key, PMIX_JOB_SIZE)) {
+        value->data.uint32 = size;
+    } else if (!strcmp(key, PMIX_LOCAL_PEERS)) {
+        peers_fill(value);
+    } else if (!strcmp(key, PMIX_HOSTNAME) && is_rank) {
+        value->type = PMIX_STRING;
+        value->data.string = strdup(hosts[proc->rank]);
+    } else if (!strcmp(key, PMIX_NODEID) && is_near) {
+        value->data.uint32 = (unsigned)atoi(hosts[proc->rank] + 1);
+    } else if (!strcmp(key, PMIX_LOCAL_RANK) && is_near) {
+        value->type = PMIX_UINT16;
+        value->data.uint16 = (uint16_t)beside(proc->rank, proc->rank);
+    } else {
+        free(value);
+        return PMIX_ERR_NOT_FOUND;
+    }
+    *out = value;
+    return PMIX_SUCCESS;
+}
