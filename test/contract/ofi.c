@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ofi: the contract suite over libfabric: its tcp on this host, or the provider that is named: net and sockets pass as well, so that more
- * than one is honoured. Libfabric is told once in a process which it shall be. A program of its own because an empty poll lets
+ * ofi: the contract suite over libfabric: the provider that Weft chooses and rxm above its tcp, each in a process of its own, or the one
+ * that is named (sockets passes as well): libfabric is told once in a process which it shall be. A program of its own because an empty poll lets
  * kernel and providers' threads run. Skipped (77) where libfabric offers nothing.
  * Then what only addresses can show: one that is dead, one where another process answers, a peer that is killed.
  *     ofi [-v] [provider [test]]
@@ -228,7 +228,7 @@ static int run(const char *provider, const char *only, bool is_verbose)
     rig_patch = make_kind;
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    if (strncmp(provider, "tcp", 3) == 0)
+    if (strncmp(provider, "tcp", 3) == 0 || strncmp(provider, "net", 3) == 0)
         add_reach_tests(CU_add_suite("addresses", NULL, NULL), only);
     rig_add_rooms(CU_add_suite(provider, NULL, NULL), only, run_named);
     CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
@@ -238,13 +238,42 @@ static int run(const char *provider, const char *only, bool is_verbose)
     return failed ? 1 : 0;
 }
 
+/* The one that a job would use. */
+static const char *chosen(void)
+{
+    static const char *const names[] = {"net", "tcp"};
+    for (size_t i = 0; i < weft_count(names); i++) {
+        setenv("WEFT_OFI_PROVIDER", names[i], 1);
+        weft_knobs_load(true);
+        if (!weft_ofi_ops.absent())
+            return names[i];
+    }
+    return "tcp;ofi_rxm";
+}
+
+/* In a child: what libfabric was told and has loaded ends with it. */
+static int run_apart(const char *provider, bool is_verbose)
+{
+    int status = 0;
+    pid_t child;
+    fflush(NULL);
+    child = fork();
+    if (child == 0)
+        exit(run(provider ? provider : chosen(), NULL, is_verbose));
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 int main(int argc, char **argv)
 {
     bool is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
-    int first = 1 + is_verbose;
+    int first = 1 + is_verbose, rc, other;
 #ifdef __SANITIZE_THREAD__
     printf("skipped: libfabric's threads are not seen by this sanitizer\n");
     return 77;
 #endif
-    return run(argc > first ? argv[first] : "tcp;ofi_rxm", argc > first + 1 ? argv[first + 1] : NULL, is_verbose);
+    if (argc > first)
+        return run(argv[first], argc > first + 1 ? argv[first + 1] : NULL, is_verbose);
+    rc = run_apart(NULL, is_verbose);
+    other = run_apart("tcp;ofi_rxm", is_verbose);
+    return other && other != 77 ? other : rc;
 }

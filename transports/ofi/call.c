@@ -204,7 +204,7 @@ static void lose_unreached(ofi_port *port, ofi_path *path)
     char text[400], where[64];
     size_t at;
     bool is_refused = false;
-    at = (size_t)snprintf(text, sizeof text, "no answer by %s%s%s", port->card.provider, *path->broken_by ? " after: " : "", path->broken_by);
+    at = (size_t)snprintf(text, sizeof text, "no answer by libfabric's %s%s%s", port->card.provider, *path->broken_by ? " after: " : "", path->broken_by);
     for (uint32_t i = 0; i < path->spot_count && at < sizeof text - 130; i++) {
         const ofi_spot *spot = &path->spots[i];
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s: %.80s", i ? "; " : ": ", ofi_address_text(&spot->address, spot->bytes, where, sizeof where),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * find: which of libfabric's providers carries the job: the first of its own order that can do what is needed and reaches other hosts,
- * or the one that the knob ofi_provider names. Called at open and by weft-info.
+ * find: which of libfabric's providers carries the job: the first of its own order that can do what is needed and reaches other hosts
+ * (over TCP without rxm where that can be), or the one that the knob ofi_provider names. Called at open and by weft-info.
  * libfabric's own cache of registrations, and its hooks of memory calls, are switched off before its first call unless the user set them:
  * Weft has its own, and a page can be watched by one of both only.
  */
@@ -28,6 +28,12 @@ bool ofi_is_socket(const struct fi_info *info)
         if (has_prefix(info->fabric_attr->prov_name, names[i]))
             return true;
     return false;
+}
+
+bool ofi_is_plain_tcp(const struct fi_info *info)
+{
+    const char *name = info->fabric_attr->prov_name;
+    return strcmp(name, "net") == 0 || strcmp(name, "tcp") == 0;
 }
 
 /* Not for a job of several hosts, unless the user says so. */
@@ -94,9 +100,14 @@ static bool is_chosen(const struct fi_info *info)
     return ofi_is_socket(info) || !iface() || (info->domain_attr->name && strcmp(info->domain_attr->name, iface()) == 0);
 }
 
-static const struct fi_info *first(const struct fi_info *list)
+/* rxm over sockets: an older way to what libfabric's tcp does by itself (called `net` in 1.17, where `tcp` has no reliable datagrams). It
+ * takes 130 MiB of buffers for each process and a third more time for a short message, so it comes behind all others. */
+static bool is_layered(const struct fi_info *info) { return ofi_is_socket(info) && strstr(info->fabric_attr->prov_name, ";ofi_rxm"); }
+
+/* The next one from here on that suits, layered ones or all others. */
+static const struct fi_info *next_chosen(const struct fi_info *list, bool layered)
 {
-    while (list && !is_chosen(list))
+    while (list && (!is_chosen(list) || is_layered(list) != layered))
         list = list->next;
     return list;
 }
@@ -137,10 +148,11 @@ static bool is_repeated(const struct fi_info *list, const struct fi_info *one)
 /* The first that suits, but for so many. */
 static const struct fi_info *first_after(const struct fi_info *list, uint32_t passed)
 {
-    const struct fi_info *one = first(list);
-    while (one && (is_repeated(list, one) || passed-- > 0))
-        one = first(one->next);
-    return one;
+    for (int layered = 0; layered < 2; layered++)
+        for (const struct fi_info *one = next_chosen(list, layered); one; one = next_chosen(one->next, layered))
+            if (!is_repeated(list, one) && passed-- == 0)
+                return one;
+    return NULL;
 }
 
 static int nothing_found(int rc)
@@ -169,7 +181,7 @@ const char *ofi_absent(void)
     static _Thread_local char text[256];
     struct fi_info *list = NULL;
     int rc = ask(hints_of(wanted(), 0), &list);
-    bool any = first(list) != NULL;
+    bool any = first_after(list, 0) != NULL;
     fi_freeinfo(list);
     if (any)
         return NULL;
@@ -185,7 +197,7 @@ void ofi_tell(void (*line)(void *arg, const char *text), void *arg)
     uint32_t version = fi_version();
     const struct fi_info *chosen;
     ask(hints_of(wanted(), 0), &list);
-    chosen = first(list);
+    chosen = first_after(list, 0);
     snprintf(text, sizeof text, "libfabric %u.%u", FI_MAJOR(version), FI_MINOR(version));
     line(arg, text);
     for (const struct fi_info *one = list; one; one = one->next) {
@@ -193,8 +205,8 @@ void ofi_tell(void (*line)(void *arg, const char *text), void *arg)
         if (is_repeated(list, one))
             continue;
         snprintf(text, sizeof text, "%s%s%s%s: %s%s", name, ofi_is_socket(one) ? "" : " ", ofi_is_socket(one) ? "" : one->domain_attr->name,
-                 one == chosen ? " (used)" : "", why ? "not used unless WEFT_OFI_PROVIDER names it: it " : one == chosen ? "first in libfabric's order" :
-                 chosen && is_chosen(one) ? "libfabric prefers another" : "not the device that WEFT_OFI_IFACE names", why ? why : "");
+                 one == chosen ? " (used)" : "", why ? "not used unless WEFT_OFI_PROVIDER names it: it " : one == chosen ? "the first that suits" :
+                 chosen && is_chosen(one) ? "another comes first" : "not the device that WEFT_OFI_IFACE names", why ? why : "");
         line(arg, text);
     }
     fi_freeinfo(list);

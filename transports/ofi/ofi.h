@@ -239,6 +239,7 @@ struct ofi_port {
     struct fid_av *av;
     struct fid_cq *cq;
     int cq_fd, epoll, timer;   /* cq_fd -1: the provider has none, we look by ourselves every millisecond */
+    bool is_edged;             /* cq_fd may stay readable: what counts is that it becomes so */
     bool is_armed, is_full;    /* is_full: the provider refused something, and nothing of ours will tell when to try again */
     uint32_t idle_polls, skips, arm_refusals, polls;
     uint64_t turned_ns, looked_ns; /* last looks at calls under way, at peers that are silent */
@@ -270,6 +271,7 @@ const char *ofi_absent(void);
 void ofi_tell(void (*line)(void *arg, const char *text), void *arg);
 /* The provider to be used, its addresses not bound to one of this host's where that can be. */
 int ofi_find(ofi_port *port);
+bool ofi_is_plain_tcp(const struct fi_info *info); /* libfabric's own reliable datagrams over TCP */
 bool ofi_is_socket(const struct fi_info *info); /* over the kernel's IP sockets: one address stands for all */
 
 /* -- host.c -- */

@@ -2,7 +2,9 @@
  *
  * port: the table of the transport ofi; opening and closing in order, polling, sleeping. See ofi.h.
  * Sleeping: the completion queue's descriptor and a timer stand in one epoll set. fi_trywait is asked before; a provider without a
- * descriptor, or one that refuses something without telling when to try again, is looked at every millisecond.
+ * descriptor, or one that refuses something without telling when to try again, is looked at every millisecond. libfabric's tcp (`net`)
+ * signals its own descriptor at a completion and takes that back in waits of its own only, so for it only what is new counts: the
+ * descriptor is watched for edges, which the first sleeper takes before it looks once more.
  * A poll costs libfabric's tcp a system call or two: one that has found nothing for a while looks only each few times.
  */
 #include <errno.h>
@@ -147,6 +149,12 @@ void ofi_ring_soon(ofi_port *port)
         set_timer(port, LOOK_NS);
 }
 
+static void take_edges(const ofi_port *port)
+{
+    struct epoll_event events[2];
+    epoll_wait(port->epoll, events, 2, 0);
+}
+
 static int ofi_arm(weft_port *base, weft_bell *bell)
 {
     ofi_port *port = (ofi_port *)base;
@@ -154,6 +162,8 @@ static int ofi_arm(weft_port *base, weft_bell *bell)
     bool looks = port->cq_fd < 0 || port->is_full || !weft_list_is_empty(&port->calling);
     for (weft_link *link = port->paths.next; link != &port->paths; link = link->next)
         ofi_acknowledge(port, weft_container(link, ofi_path, link), OFI_WINDOW / 64); /* whom we keep waiting while we sleep */
+    if (port->is_edged && !port->is_armed) /* else another thread sleeps on them */
+        take_edges(port);
     if (port->cq_fd >= 0 && fi_trywait(port->fabric, &fid, 1)) {
         if (++port->arm_refusals < 4)
             return WEFT_AGAIN;
@@ -218,9 +228,9 @@ static void ofi_close(weft_port *base)
     free(port);
 }
 
-static int watch(ofi_port *port, int fd)
+static int watch(ofi_port *port, int fd, uint32_t how)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    struct epoll_event event = {.events = EPOLLIN | how, .data.fd = fd};
     if (epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
     return weft_fail(WEFT_E_SYSTEM, "epoll_ctl failed: %s", strerror(errno));
@@ -234,7 +244,7 @@ static int open_queue(ofi_port *port)
     if (rc == 0 && fi_control(&port->cq->fid, FI_GETWAIT, &port->cq_fd))
         port->cq_fd = -1;
     if (port->cq_fd >= 0)
-        return watch(port, port->cq_fd);
+        return watch(port, port->cq_fd, port->is_edged ? EPOLLET : 0);
     if (rc) {
         attr.wait_obj = FI_WAIT_NONE;
         rc = fi_cq_open(port->domain, &attr, &port->cq, NULL);
@@ -279,6 +289,7 @@ static int open_provider(ofi_port *port)
         port->has_multi_recv = (port->info->caps & FI_MULTI_RECV) != 0;
         port->sorts = !(port->info->tx_attr->msg_order & port->info->rx_attr->msg_order & FI_ORDER_SAS);
         port->needs_desc = (port->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+        port->is_edged = ofi_is_plain_tcp(port->info);
         port->inject_max = (uint32_t)(port->info->tx_attr->inject_size < 512 ? port->info->tx_attr->inject_size : 512);
         rc = open_endpoint(port);
         if (rc == 0 || (weft_knob.ofi_provider && *weft_knob.ofi_provider))
@@ -344,7 +355,7 @@ static int ofi_open(const weft_port_env *env, weft_port **out)
     if (port->epoll < 0 || port->timer < 0)
         rc = weft_fail(WEFT_E_SYSTEM, "no descriptor to sleep on: %s", strerror(errno));
     if (rc == 0)
-        rc = watch(port, port->timer);
+        rc = watch(port, port->timer, 0);
     if (rc == 0)
         rc = open_quietly(port);
     if (rc) {
