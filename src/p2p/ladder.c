@@ -28,7 +28,8 @@ static uint32_t class_of(uint64_t bytes)
 
 uint32_t weft_ladder_eager_max(const weft_peer *peer)
 {
-    uint64_t most = peer->path->port->caps.frame_max, want = weft_knob.eager_max ? weft_knob.eager_max : EAGER_DEFAULT;
+    const weft_caps *caps = &peer->path->port->caps;
+    uint64_t most = caps->frame_max, want = weft_knob.eager_max ? weft_knob.eager_max : caps->eager ? caps->eager : EAGER_DEFAULT;
     return (uint32_t)(want < most ? want : most);
 }
 

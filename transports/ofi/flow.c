@@ -29,7 +29,7 @@ static void lay_out_slots(ofi_port *port, uint8_t *at)
     for (uint32_t i = 0; i < OFI_SLOTS + OFI_SMALL_SLOTS; i++) {
         ofi_slot *slot = &port->slots[i];
         *slot = (ofi_slot){.work = {.kind = OFI_WORK_SLOT}, .is_small = i >= OFI_SLOTS, .place = at};
-        at += slot->is_small ? OFI_SMALL : OFI_MESSAGE;
+        at += slot->is_small ? OFI_SMALL : port->message_max;
         weft_list_append(slot->is_small ? &port->free_small : &port->free_big, &slot->link);
     }
     for (uint32_t i = 0; i < OFI_PIECES; i++, at += 64) {
@@ -40,12 +40,12 @@ static void lay_out_slots(ofi_port *port, uint8_t *at)
 
 int ofi_flow_open(ofi_port *port)
 {
-    uint32_t recv_bytes = port->has_multi_recv ? OFI_RECV_BYTES : OFI_MESSAGE;
+    uint32_t recv_bytes = port->has_multi_recv ? OFI_RECV_BYTES : port->message_max;
     int rc = 0;
     port->recv_count = port->has_multi_recv ? OFI_RECVS : OFI_SINGLES;
-    port->arena_bytes = (uint64_t)port->recv_count * recv_bytes + OFI_SLOTS * OFI_MESSAGE + OFI_SMALL_SLOTS * OFI_SMALL + OFI_PIECES * 64;
+    port->arena_bytes = (uint64_t)port->recv_count * recv_bytes + (uint64_t)OFI_SLOTS * port->message_max + OFI_SMALL_SLOTS * OFI_SMALL + OFI_PIECES * 64;
     port->arena = mmap(NULL, port->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    port->bounce = malloc(OFI_MESSAGE);
+    port->bounce = malloc(port->message_max);
     if (port->arena == MAP_FAILED)
         port->arena = NULL;
     if (!port->arena || !port->bounce)
@@ -92,9 +92,10 @@ static ofi_slot *take_slot(ofi_port *port, size_t bytes)
     return link ? weft_container(link, ofi_slot, link) : NULL;
 }
 
+/* The last one given is the first one taken: it is still in the cache. */
 static void give_slot(ofi_port *port, ofi_slot *slot)
 {
-    weft_list_append(slot->is_small ? &port->free_small : &port->free_big, &slot->link);
+    weft_list_append((slot->is_small ? &port->free_small : &port->free_big)->next, &slot->link);
 }
 
 /* 0, AGAIN, or the provider's negative word. */
@@ -193,8 +194,8 @@ int ofi_send(weft_port *base, weft_path *base_path, const weft_frame *frame)
     ofi_slot *slot;
     ssize_t sent;
     int rc;
-    if (frame->head.bytes > OFI_FRAME_MAX)
-        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->head.bytes, OFI_FRAME_MAX);
+    if (frame->head.bytes > base->caps.frame_max)
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->head.bytes, base->caps.frame_max);
     if (path->has_left && path->state != OFI_LOST)
         return 0; /* it parted in peace and hears no more */
     if (is_refused(port, path, &rc))
@@ -339,7 +340,7 @@ int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry)
     int n = 0;
     if (entry->len && message) {
         if (weft_unlikely((uintptr_t)message % 8)) /* all lengths are multiples of 8, so only a strange provider does this */
-            message = memcpy(port->bounce, message, entry->len < OFI_MESSAGE ? entry->len : OFI_MESSAGE);
+            message = memcpy(port->bounce, message, entry->len < port->message_max ? entry->len : port->message_max);
         n = take(port, message, entry->len);
     }
     if (!port->has_multi_recv || entry->flags & FI_MULTI_RECV)

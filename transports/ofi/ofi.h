@@ -35,6 +35,7 @@
 #include "transport/port.h"
 
 #define OFI_MESSAGE 33024u        /* largest message of ours; rxm is told to send so much without asking first (find.c) */
+#define OFI_LONG_MESSAGE 66048u   /* ... over plain TCP: three messages to move 64 KiB by a get take longer than to copy them twice */
 #define OFI_SMALL 1024u           /* a small slot */
 #define OFI_SLOTS 64u
 #define OFI_SMALL_SLOTS 256u
@@ -77,7 +78,6 @@ typedef struct ofi_framed {
     weft_head head;
     uint8_t body[];
 } ofi_framed;
-#define OFI_FRAME_MAX (OFI_MESSAGE - (uint32_t)sizeof(ofi_framed))
 
 typedef struct ofi_notice {
     ofi_wire wire;
@@ -244,7 +244,7 @@ struct ofi_port {
     uint32_t idle_polls, skips, arm_refusals, polls;
     uint64_t turned_ns, looked_ns; /* last looks at calls under way, at peers that are silent */
     bool has_multi_recv, sorts, needs_desc;
-    uint32_t inject_max;
+    uint32_t inject_max, message_max;
     uint8_t *arena;            /* one stretch for all buffers, registered at once where the provider wants that */
     uint64_t arena_bytes;
     struct fid_mr *arena_mr;

@@ -255,7 +255,7 @@ static int open_queue(ofi_port *port)
 static int open_endpoint(ofi_port *port)
 {
     struct fi_av_attr addresses = {.type = FI_AV_TABLE};
-    size_t least = OFI_MESSAGE;
+    size_t least = port->message_max;
     const char *what = "fi_fabric";
     int rc = fi_fabric(port->info->fabric_attr, &port->fabric, NULL);
     if (rc == 0 && (what = "fi_domain"))
@@ -290,6 +290,7 @@ static int open_provider(ofi_port *port)
         port->sorts = !(port->info->tx_attr->msg_order & port->info->rx_attr->msg_order & FI_ORDER_SAS);
         port->needs_desc = (port->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
         port->is_edged = ofi_is_plain_tcp(port->info);
+        port->message_max = ofi_is_plain_tcp(port->info) ? OFI_LONG_MESSAGE : OFI_MESSAGE;
         port->inject_max = (uint32_t)(port->info->tx_attr->inject_size < 512 ? port->info->tx_attr->inject_size : 512);
         rc = open_endpoint(port);
         if (rc == 0 || (weft_knob.ofi_provider && *weft_knob.ofi_provider))
@@ -324,7 +325,8 @@ static void promise(ofi_port *port)
     uint64_t mode = (uint64_t)port->info->domain_attr->mr_mode;
     bool pins = mode & (FI_MR_LOCAL | FI_MR_ALLOCATED);
     uint64_t speed = port->info->nic && port->info->nic->link_attr ? port->info->nic->link_attr->speed : 0; /* bits per second */
-    port->port.caps = (weft_caps){.frame_max = OFI_FRAME_MAX / 8 * 8, .chunk = OFI_FRAME_MAX / 8 * 8, .move_max = 1ull << 40,
+    uint32_t most = (port->message_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
+    port->port.caps = (weft_caps){.frame_max = most, .chunk = most, .eager = ofi_is_plain_tcp(port->info) ? 65536 : 0, .move_max = 1ull << 40,
                                   .latency_ns = ofi_is_socket(port->info) ? 15000 : 2000, .mbyte_per_s = (uint32_t)(speed / 8000000),
                                   .key_bytes = ofi_key_bytes(), .pins = pins, .pages_on_demand = !pins, .get = true, .put = true, .notify = true,
                                   .ordered = true, .local_keys = port->needs_desc};
