@@ -36,47 +36,48 @@ static void place_of(const char *name, char *path, size_t room)
         snprintf(path, room, "%.*sweft/%s.so", slash ? (int)(slash - file + 1) : 0, file, name);
 }
 
-/* Libraries below a module may start threads: they inherit a mask in which no signal of the program's can reach them. Some take signals
- * for themselves as soon as they are loaded (libpsm, below libfabric, those of a crash and of Ctrl-C): the program's are put back. */
-static void *load_quietly(const char *path)
-{
-    struct sigaction handlers[NSIG];
-    bool is_known[NSIG] = {false};
-    sigset_t all, before;
-    void *handle;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (int i = 1; i < NSIG; i++)
-        is_known[i] = sigaction(i, NULL, &handlers[i]) == 0;
-    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    for (int i = 1; i < NSIG; i++)
-        if (is_known[i])
-            sigaction(i, &handlers[i], NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return handle;
-}
-
-static const weft_port_ops *load(const char *name, const char **why)
+static const weft_port_ops *load(const char *path, const char **why)
 {
     static _Thread_local char text[4352];
-    char path[4096];
     weft_module_entry *entry = NULL;
-    void *handle;
-    *why = text;
-    place_of(name, path, sizeof path);
-    if (access(path, F_OK) != 0) {
-        snprintf(text, sizeof text, "was not built, or %s was removed", path);
-        return NULL;
-    }
-    handle = load_quietly(path);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle)
         *(void **)&entry = dlsym(handle, "weft_module");
     if (!entry) {
         const char *words = dlerror();
         snprintf(text, sizeof text, "cannot be loaded: %s", words ? words : path);
+        *why = text;
         return NULL;
     }
-    return entry(&services, why);
+    return entry(&services, why); /* which may load more */
+}
+
+/* Libraries below a module may start threads: they inherit a mask in which no signal of the program's can reach them. Some take signals
+ * for themselves as soon as they are loaded (libpsm, below libfabric, those of a crash and of Ctrl-C): the program's are put back. */
+static const weft_port_ops *load_quietly(const char *name, const char **why)
+{
+    static _Thread_local char text[4352];
+    char path[4096];
+    struct sigaction handlers[NSIG];
+    bool is_known[NSIG] = {false};
+    sigset_t all, before;
+    const weft_port_ops *ops;
+    place_of(name, path, sizeof path);
+    if (access(path, F_OK) != 0) {
+        snprintf(text, sizeof text, "was not built, or %s was removed", path);
+        *why = text;
+        return NULL;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 1; i < NSIG; i++)
+        is_known[i] = sigaction(i, NULL, &handlers[i]) == 0;
+    ops = load(path, why);
+    for (int i = 1; i < NSIG; i++)
+        if (is_known[i])
+            sigaction(i, &handlers[i], NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return ops;
 }
 
 static const weft_port_ops *find_loaded(const char *name)
@@ -96,7 +97,7 @@ const weft_port_ops *weft_transport_find(const char *name, const char **why)
             return built_in[i];
     pthread_mutex_lock(&loaded.lock);
     ops = find_loaded(name);
-    if (!ops && (ops = load(name, why)))
+    if (!ops && (ops = load_quietly(name, why)))
         for (size_t i = 0; i < LOADED_MOST; i++)
             if (!loaded.ops[i]) {
                 loaded.ops[i] = ops;

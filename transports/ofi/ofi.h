@@ -239,6 +239,7 @@ struct ofi_port {
     struct fid_av *av;
     struct fid_cq *cq;
     int cq_fd, epoll, timer;   /* cq_fd -1: the provider has none, we look by ourselves every millisecond */
+    bool is_timed;             /* the timer was set */
     bool is_edged;             /* cq_fd may stay readable: what counts is that it becomes so */
     bool is_armed, is_full;    /* is_full: the provider refused something, and nothing of ours will tell when to try again */
     uint32_t idle_polls, skips, arm_refusals, polls;

@@ -136,10 +136,12 @@ static int ofi_poll(weft_port *base, int budget)
 
 /* -- sleeping -- */
 
-static void set_timer(const ofi_port *port, uint64_t ns)
+static void set_timer(ofi_port *port, uint64_t ns)
 {
     struct itimerspec when = {.it_value = {.tv_nsec = (long)ns}};
-    timerfd_settime(port->timer, 0, &when, NULL);
+    if (ns || port->is_timed)
+        timerfd_settime(port->timer, 0, &when, NULL);
+    port->is_timed = ns != 0;
 }
 
 void ofi_ring_soon(ofi_port *port)
