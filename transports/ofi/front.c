@@ -24,7 +24,8 @@ static bool stands(const char *pattern)
     return any;
 }
 
-static bool names_psm(const char *text) { return text && strstr(text, "psm"); }
+/* FI_PROVIDER may list, after a ^, those that are not wanted. */
+static bool names_psm(const char *text) { return text && *text != '^' && strstr(text, "psm"); }
 
 static bool is_real_wanted(const weft_services *services)
 {

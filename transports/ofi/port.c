@@ -3,8 +3,10 @@
  * port: the table of the transport ofi; opening and closing in order, polling, sleeping. See ofi.h.
  * Sleeping: the completion queue's descriptor and a timer stand in one epoll set. fi_trywait is asked before; a provider without a
  * descriptor, or one that refuses something without telling when to try again, is looked at every millisecond. libfabric's tcp (`net`)
- * signals its own descriptor at a completion and takes that back in waits of its own only, so for it only what is new counts: the
- * descriptor is watched for edges, which the first sleeper takes before it looks once more.
+ * signals its own descriptor at a completion and takes that back in waits of its own only, so it stays readable for ever. What counts is
+ * the set of its sockets inside, which is watched in its place. Where /proc does not tell which one that is, the descriptor is watched for
+ * edges, which the first sleeper takes before he looks once more; libfabric may leave a message in a socket that made one, so he also
+ * looks by himself now and then.
  * A poll costs libfabric's tcp a system call or two: one that has found nothing for a while looks only each few times.
  */
 #include <errno.h>
@@ -30,6 +32,7 @@
 #define IDLE_EVERY 8u     /* ... each so many */
 #define CLOCK_EVERY 512u  /* polls between two looks at the clock when no call is under way */
 #define LOOK_NS 1000000u
+#define EDGED_LOOK_NS 20000000u
 
 /* -- completions -- */
 
@@ -175,7 +178,7 @@ static int ofi_arm(weft_port *base, weft_bell *bell)
     port->is_armed = true;
     if (looks)
         set_timer(port, LOOK_NS);
-    *bell = (weft_bell){.fd = port->epoll, .within_ns = looks ? LOOK_NS : 0};
+    *bell = (weft_bell){.fd = port->epoll, .within_ns = looks ? LOOK_NS : port->is_edged ? EDGED_LOOK_NS : 0};
     return 0;
 }
 
@@ -238,6 +241,37 @@ static int watch(ofi_port *port, int fd, uint32_t how)
     return weft_fail(WEFT_E_SYSTEM, "epoll_ctl failed: %s", strerror(errno));
 }
 
+/* The one epoll set inside of another; -1: there is none, or more than one, or /proc does not tell. */
+static int set_within(int set)
+{
+    char path[64], line[256], kind[32];
+    int fd, found = -1, count = 0;
+    FILE *info;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", set);
+    info = fopen(path, "re");
+    while (info && fgets(line, sizeof line, info)) {
+        if (sscanf(line, "tfd: %d", &fd) != 1)
+            continue;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (readlink(path, kind, sizeof kind) >= 22 && memcmp(kind, "anon_inode:[eventpoll]", 22) == 0) {
+            found = fd;
+            count++;
+        }
+    }
+    if (info)
+        fclose(info);
+    return count == 1 ? found : -1;
+}
+
+static int watch_queue(ofi_port *port)
+{
+    int inner = port->is_edged ? set_within(port->cq_fd) : -1;
+    if (inner < 0)
+        return watch(port, port->cq_fd, port->is_edged ? EPOLLET : 0);
+    port->is_edged = false;
+    return watch(port, inner, 0);
+}
+
 static int open_queue(ofi_port *port)
 {
     struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD, .size = 2048};
@@ -246,7 +280,7 @@ static int open_queue(ofi_port *port)
     if (rc == 0 && fi_control(&port->cq->fid, FI_GETWAIT, &port->cq_fd))
         port->cq_fd = -1;
     if (port->cq_fd >= 0)
-        return watch(port, port->cq_fd, port->is_edged ? EPOLLET : 0);
+        return watch_queue(port);
     if (rc) {
         attr.wait_obj = FI_WAIT_NONE;
         rc = fi_cq_open(port->domain, &attr, &port->cq, NULL);
