@@ -10,6 +10,7 @@
 #include "collectives/plan.h"
 
 weft_plan_algorithm weft_barrier_dissemination;
+weft_plan_algorithm weft_barrier_doubling; /* ranks a power of two */
 
 weft_plan_algorithm weft_bcast_binomial;
 /* scatter by halves, then a ring: two times the bytes instead of log2(ranks) times */

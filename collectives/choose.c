@@ -24,6 +24,7 @@
 static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
     [WEFT_COLL_BARRIER] = {
         {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
+        {WEFT_COLL_BARRIER, "doubling", weft_barrier_doubling, 2, ALL, ANY, POWER, "log2(ranks) exchanges, the first with neighbours"},
         {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds, nobody is special"},
     },
     [WEFT_COLL_BCAST] = {
