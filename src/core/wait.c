@@ -25,6 +25,7 @@
 #define YIELD_TRIAL_EVERY 256        /* sleeps between two trials of yielding where it does not help */
 #define CLOCK_EVERY 64               /* empty polls between looks at the clock */
 #define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
+#define LONG_MOST_NS 4194304u        /* more that a long message lets a wait spin */
 #define PROMPT_NS 100000000ull       /* who looks so much later was kept from running: what it finds may be new (not so in the simulator) */
 
 static void show(weft_wait *wait, uint64_t now)
@@ -220,6 +221,13 @@ static void step_aside(weft_lane *lane)
     weft_lane_lock(lane);
 }
 
+/* A network may move a long message bit by bit in our polls without a word to us (libfabric's tcp answers a peer's reads there): who waits
+ * for one does not sleep before it could be over, at a slow link's nanosecond for each byte. */
+static uint64_t long_ns(const weft_wait *wait)
+{
+    return wait->lane->wants_fd ? wait->bytes < LONG_MOST_NS ? wait->bytes : LONG_MOST_NS : 0;
+}
+
 static __attribute__((noinline)) void turn_idle(weft_wait *wait)
 {
     const weft_rest *rest = wait->lane->world->rest;
@@ -233,7 +241,7 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
         uint64_t now = weft_clock_ns();
         if (!wait->since_ns)
             wait->since_ns = now;
-        if (now - wait->since_ns < rest->spin_ns) {
+        if (now - wait->since_ns < rest->spin_ns + long_ns(wait)) {
             wait->idle = rest->spins > CLOCK_EVERY ? rest->spins - CLOCK_EVERY : 0;
             return;
         }
