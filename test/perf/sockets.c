@@ -133,7 +133,8 @@ static int listener(uint16_t port)
 {
     struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons(port)};
     int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) || bind(fd, (struct sockaddr *)&own, sizeof own) || listen(fd, 1))
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) || bind(fd, (struct sockaddr *)&own, sizeof own) ||
+        listen(fd, 1))
         fail("listen");
     fd = accept(fd, NULL, NULL);
     if (fd < 0)
