@@ -22,6 +22,10 @@
 #include "test/contract/rig.h"
 #include "transports/ofi/ofi.h"
 
+/* For the leak checker: libfabric 1.17's net forgets what it noted of each connection. Its frames cannot be told apart further. */
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libfabric.so\n"; }
+
 static const rig_row row = {.name = "ofi", .ops = &weft_ofi_ops, .seed = 41, .wants_fd = true};
 
 /* The kernel carries the bytes: who found nothing gives it the CPU, and some microseconds when nothing comes for long. */
