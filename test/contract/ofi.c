@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/knob.h"
 #include "base/macros.h"
 #include "base/status.h"
@@ -103,6 +104,45 @@ static void tries_the_next(void)
     }
     if (rig)
         rig_close(rig);
+}
+
+/* Time stands still: what is said again later is not said. */
+static uint64_t frozen_ns(void) { return 1000000000; }
+
+static int try_send(rig_side *side)
+{
+    weft_frame frame = {.head = {.seq = 1}};
+    ((ofi_port *)side->port)->turned_ns = 0; /* the next poll looks at its calls, though no time has passed */
+    return side->port->ops->send(side->port, side->path, &frame);
+}
+
+/* Both have something to say at once. Connections that cross are the end of both, so the junior makes none before time has passed; and nobody
+ * needs to say anything twice. */
+static void both_call_at_once(void)
+{
+    weft_rig *rig = rig_open(&row, false);
+    int rcs[2] = {WEFT_AGAIN, WEFT_AGAIN}, junior;
+    if (!rig)
+        return;
+    for (int i = 0; i < 2; i++)
+        ((ofi_port *)rig->sides[i].port)->now_ns = frozen_ns;
+    junior = ((ofi_port *)rig->sides[0].port)->card.nonce > ((ofi_port *)rig->sides[1].port)->card.nonce;
+    for (int k = 0; k < 20; k++) {
+        CHECK(try_send(&rig->sides[junior]) == WEFT_AGAIN);
+        rig_poll(&rig->sides[junior], 16);
+    }
+    CHECK(((ofi_path *)rig->sides[junior].path)->attempt == 0);
+    for (int k = 0; k < 40000 && (rcs[0] || rcs[1] || !rig->a->arrival_count || !rig->b->arrival_count); k++, usleep(50)) {
+        for (int i = 0; i < 2; i++)
+            if (rcs[i] == WEFT_AGAIN)
+                rcs[i] = try_send(&rig->sides[i]);
+        rig_turn(rig);
+    }
+    CHECK(rcs[0] == 0 && rcs[1] == 0);
+    CHECK(rig->a->arrival_count == 1 && rig->b->arrival_count == 1);
+    for (int i = 0; i < 2; i++)
+        ((ofi_port *)rig->sides[i].port)->now_ns = weft_clock_ns;
+    rig_close(rig);
 }
 
 /* Sends to a card of b's that was changed until the loss is told; its words. */
@@ -207,7 +247,7 @@ static void hears_of_death(void)
 }
 
 static const struct { const char *name; void (*run)(void); } reach_tests[] = {
-    {"hears-of-death", hears_of_death}, {"tries-the-next", tries_the_next}, {"knows-another", knows_another},
+    {"hears-of-death", hears_of_death}, {"tries-the-next", tries_the_next}, {"both-call-at-once", both_call_at_once}, {"knows-another", knows_another},
     {"names-what-was-tried", names_what_was_tried},
 };
 

@@ -22,6 +22,8 @@
 #define MISSING_NS 5000000000u /* frames may still come by the old connection for so long */
 #define ASK_AGAIN_NS 50000000u
 #define REPEAT_NS 500000000u
+#define SENIOR_REPEAT_NS 50000000u
+#define GIVE_WAY_NS 1000000u
 #define SILENT_NS 5000000000u
 
 static bool can_probe(const ofi_port *port) { return ofi_is_socket(port->info) && strncmp(port->card.provider, "udp", 3) != 0; }
@@ -249,10 +251,21 @@ static void probe(ofi_port *port, ofi_path *path, uint64_t now)
     }
 }
 
-/* A call may go down with the connection that it was given to: it is said again, ever more rarely. */
-static void repeat(ofi_path *path, uint64_t now)
+/* Of two that call each other. */
+static bool is_senior(const ofi_port *port, const ofi_path *path) { return port->card.nonce > path->card.nonce; }
+
+/* Two connections that cross are the end of both: libfabric's tcp keeps one of them by comparing addresses, and ours is bound to all of the
+ * host. So the junior waits for a moment whether the senior calls, and says a lost call again much later. */
+static bool gives_way(const ofi_port *port, const ofi_path *path, uint64_t now)
 {
-    if (path->called_ns && now - path->called_ns > (uint64_t)REPEAT_NS << path->repeats) {
+    return now - path->began_ns < GIVE_WAY_NS && !is_senior(port, path);
+}
+
+/* A call may go down with the connection that it was given to: it is said again, ever more rarely. */
+static void repeat(const ofi_port *port, ofi_path *path, uint64_t now)
+{
+    uint64_t least = is_senior(port, path) ? SENIOR_REPEAT_NS : REPEAT_NS;
+    if (path->called_ns && now - path->called_ns > least << path->repeats) {
         path->called_ns = 0;
         path->repeats += path->repeats < 5;
     }
@@ -261,8 +274,8 @@ static void repeat(ofi_path *path, uint64_t now)
 static int pursue(ofi_port *port, ofi_path *path, uint64_t now)
 {
     ofi_spot *spot = &path->spots[path->spot];
-    repeat(path, now);
-    if (!path->called_ns && spot->state != OFI_SPOT_FAILED) {
+    repeat(port, path, now);
+    if (!path->called_ns && spot->state != OFI_SPOT_FAILED && !gives_way(port, path, now)) {
         if (!spot->attempt)
             spot->attempt = ++path->attempt;
         if (say_call(port, path, spot, spot->attempt, 0, 0) == 0)
@@ -428,7 +441,7 @@ static void pursue_leave(ofi_port *port, ofi_path *path, uint64_t now)
     ofi_spot *spot = &path->spots[path->spot];
     if (path->has_left)
         return;
-    repeat(path, now);
+    repeat(port, path, now);
     if (!path->called_ns && say_call(port, path, spot, path->leave_attempt, 0, OFI_CALL_LEAVE) == 0)
         path->called_ns = now;
     if (now - path->began_ns > OFI_CALL_NS)
