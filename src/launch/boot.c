@@ -33,6 +33,16 @@ bool weft_boot_is_crowded(uint32_t local, bool is_bound)
     return (uint32_t)weft_place_cpus() < local;
 }
 
+void weft_boot_begin(weft_boot *boot)
+{
+    if (boot->has_segment) {
+        weft_rank_page *page = weft_segment_rank(&boot->segment, boot->local_rank);
+        atomic_store(&page->pid, (uint32_t)getpid());
+        atomic_store(&page->state, WEFT_RANK_INIT);
+    }
+    boot->crowded = weft_boot_is_crowded(boot->local_size, false);
+}
+
 /* A server of another launcher that was started below our mpirun has a namespace of its own. (Our mpirun takes PMI_FD and the like out
  * of its ranks' environment.) */
 static bool pmix_is_offered(const char *ours)

@@ -506,12 +506,7 @@ int weft_boot_by_pmix(weft_boot **boot)
     }
     if (rc)
         goto undo_open;
-    if (self->boot.has_segment) {
-        weft_rank_page *page = weft_segment_rank(&self->boot.segment, self->boot.local_rank);
-        atomic_store(&page->pid, (uint32_t)getpid());
-        atomic_store(&page->state, WEFT_RANK_INIT);
-    }
-    self->boot.crowded = weft_boot_is_crowded(self->boot.local_size, false);
+    weft_boot_begin(&self->boot);
     *boot = &self->boot;
     return WEFT_OK;
 
