@@ -13,7 +13,7 @@ test_unit_test_crc_SOURCES = test/unit/test_crc.c
 unit_programs += test/unit/test_sha256
 test_unit_test_sha256_SOURCES = test/unit/test_sha256.c
 unit_programs += test/unit/test_wire
-test_unit_test_wire_SOURCES = test/unit/test_wire.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
+test_unit_test_wire_SOURCES = test/unit/test_wire.c test/unit/wires.c test/unit/wires.h src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_ladder
 test_unit_test_ladder_SOURCES = test/unit/test_ladder.c
 unit_programs += test/unit/test_tree
@@ -21,7 +21,7 @@ test_unit_test_tree_SOURCES = test/unit/test_tree.c src/tools/mpirun/tree.c
 unit_programs += test/unit/test_describe
 test_unit_test_describe_SOURCES = test/unit/test_describe.c src/tools/mpirun/describe.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_hub
-test_unit_test_hub_SOURCES = test/unit/test_hub.c src/tools/mpirun/board.c src/tools/mpirun/gather.c src/tools/mpirun/haul.c \
+test_unit_test_hub_SOURCES = test/unit/test_hub.c test/unit/wires.c test/unit/wires.h src/tools/mpirun/board.c src/tools/mpirun/gather.c src/tools/mpirun/haul.c \
 	src/tools/mpirun/hub.c src/tools/mpirun/slots.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_base
 test_unit_test_base_SOURCES = test/unit/test_base.c

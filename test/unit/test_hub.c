@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "test/unit/wires.h"
 #include "tools/mpirun/board.h"
 #include "tools/mpirun/hub.h"
 #include "tools/mpirun/slots.h"
@@ -315,16 +316,9 @@ static void test_slots(void)
 
 static void pair_open(wire *head, wire *daemon)
 {
-    unsigned char secret[32] = "of this test";
-    int ends[2];
-    wire_hello hello;
-    wire_answer answer;
+    static const unsigned char secret[WIRE_SECRET_BYTES] = "of this test";
 
-    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    wire_hello_make(1, &hello);
-    wire_answer_make(secret, &hello, &answer);
-    wire_open(head, ends[0], true, secret, &hello, &answer);
-    wire_open(daemon, ends[1], false, secret, &hello, &answer);
+    wires_open(head, daemon, 1, secret, secret);
 }
 
 /* Lets one end read; how many whole notes came, the last in `whole`. */

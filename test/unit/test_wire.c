@@ -11,23 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/mpirun/wire.h"
+#include "test/unit/wires.h"
 
 static unsigned char secret[32], other_secret[32];
-
-/* Two wires that never write to each other: what one would send stands in its buffer, for us to carry. */
-static void pair_open(wire *head, wire *daemon, const unsigned char *daemon_secret)
-{
-    int ends[2];
-    wire_hello hello;
-    wire_answer answer;
-
-    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    wire_hello_make(7, &hello);
-    wire_answer_make(secret, &hello, &answer);
-    wire_open(head, ends[0], true, secret, &hello, &answer);
-    wire_open(daemon, ends[1], false, daemon_secret, &hello, &answer);
-}
 
 /* What `from` writes, taken off the connection. */
 static size_t frame_catch(wire *from, wire *to, uint32_t kind, const char *body, size_t bytes, char *caught, size_t room)
@@ -84,7 +70,7 @@ static void cut_anyhow(void)
 
     memset(body, 'b', sizeof body);
     for (size_t step = 1; step < 400; step += 13) {
-        pair_open(&head, &daemon, secret);
+        wires_open(&head, &daemon, 7, secret, secret);
         size_t count = 0, got = 0;
         for (uint32_t i = 0; i < 5; i++)
             count += frame_catch(&head, &daemon, i, body, 60 * i, caught + count, sizeof caught - count);
@@ -106,7 +92,7 @@ static void changed(void)
     wire head, daemon;
 
     for (size_t bit = 0; bit < 8 * (12 + 20 + 16); bit++) {
-        pair_open(&head, &daemon, secret);
+        wires_open(&head, &daemon, 7, secret, secret);
         size_t count = frame_catch(&head, &daemon, WIRE_SIGNAL, "twenty bytes of body", 20, caught, sizeof caught);
         CU_ASSERT_EQUAL_FATAL(count, 12 + 20 + 16);
         caught[bit / 8] = (char)(caught[bit / 8] ^ 1 << bit % 8);
@@ -123,27 +109,27 @@ static void out_of_order(void)
     wire head, daemon;
     size_t a, b;
 
-    pair_open(&head, &daemon, secret);
+    wires_open(&head, &daemon, 7, secret, secret);
     a = frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
     CU_ASSERT_TRUE(feed(&daemon, first, a, &frame));
     CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* repeated */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
     pair_close(&head, &daemon);
 
-    pair_open(&head, &daemon, secret);
+    wires_open(&head, &daemon, 7, secret, secret);
     frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
     b = frame_catch(&head, &daemon, WIRE_SIGNAL, "two", 3, second, sizeof second);
     CU_ASSERT_FALSE(feed(&daemon, second, b, &frame)); /* the first is left out */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
     pair_close(&head, &daemon);
 
-    pair_open(&head, &daemon, secret);
+    wires_open(&head, &daemon, 7, secret, secret);
     a = frame_catch(&head, &daemon, WIRE_WANT, "one", 3, first, sizeof first);
     CU_ASSERT_FALSE(feed(&head, first, a, &frame)); /* turned back to its sender */
     CU_ASSERT_PTR_NOT_NULL(head.trouble);
     pair_close(&head, &daemon);
 
-    pair_open(&head, &daemon, other_secret);
+    wires_open(&head, &daemon, 7, secret, other_secret);
     a = frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
     CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* made under another secret */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
@@ -158,8 +144,8 @@ static void passed_on(void)
     wire head, between, above, below;
     wire way = {.via = &head, .node = 9, .fd = -1};
 
-    pair_open(&head, &between, secret);
-    pair_open(&above, &below, secret);
+    wires_open(&head, &between, 7, secret, secret);
+    wires_open(&above, &below, 7, secret, secret);
     CU_ASSERT_EQUAL(head.node, 7);
     size_t a = frame_catch(&way, &between, 1234, "body", 4, first, sizeof first);
     CU_ASSERT_TRUE_FATAL(feed(&between, first, a, &frame));
@@ -171,7 +157,7 @@ static void passed_on(void)
     CU_ASSERT_TRUE(frame.kind == 1234 && frame.node == 9 && frame.bytes == 4 && !memcmp(frame.body, "body", 4));
     pair_close(&above, &below);
 
-    pair_open(&above, &below, secret);
+    wires_open(&above, &below, 7, secret, secret);
     CU_ASSERT_FALSE(feed(&below, first, a, &frame)); /* as it was, it is worth nothing on another connection */
     CU_ASSERT_PTR_NOT_NULL(below.trouble);
     pair_close(&above, &below);
