@@ -2,7 +2,7 @@
  *
  * algorithms: every way that Weft knows to perform a collective, one file per operation. Called through the rows of choose.c
  * (and by the tests, which try each). Each takes any count including 0, any type, any root, MPI_IN_PLACE and any number of
- * ranks >= 1; what one needs beyond that (a commutative operator) stands beside it and in its row.
+ * ranks >= 1; what one needs beyond that (a commutative operator) stands beside it and in its row. Those by hosts need team->hosts.
  */
 #ifndef WEFT_COLLECTIVES_ALGORITHMS_H
 #define WEFT_COLLECTIVES_ALGORITHMS_H
@@ -12,18 +12,23 @@
 weft_plan_algorithm weft_barrier_dissemination;
 weft_plan_algorithm weft_barrier_doubling; /* ranks a power of two */
 
+weft_plan_algorithm weft_barrier_hosts;
+
 weft_plan_algorithm weft_bcast_binomial;
 /* scatter by halves, then a ring: two times the bytes instead of log2(ranks) times */
 weft_plan_algorithm weft_bcast_scatter_ring;
 weft_plan_algorithm weft_bcast_chain;        /* segments down a chain: once the bytes, ranks latencies */
+weft_plan_algorithm weft_bcast_hosts;
 
 weft_plan_algorithm weft_reduce_binomial;       /* commutative */
 weft_plan_algorithm weft_reduce_binomial_order; /* in rank order */
 weft_plan_algorithm weft_reduce_blocks;         /* each rank folds one block, in rank order; the root gathers */
+weft_plan_algorithm weft_reduce_hosts;          /* commutative */
 
 weft_plan_algorithm weft_allreduce_doubling; /* in rank order */
 weft_plan_algorithm weft_allreduce_blocks;   /* each rank folds one block, in rank order; a ring spreads them */
 weft_plan_algorithm weft_allreduce_ring;     /* commutative: blocks are folded while they go round; least memory */
+weft_plan_algorithm weft_allreduce_hosts;    /* commutative */
 
 weft_plan_algorithm weft_gather_linear, weft_gather_binomial;
 weft_plan_algorithm weft_scatter_linear, weft_scatter_binomial;

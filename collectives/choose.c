@@ -18,17 +18,21 @@
 #define COMMUTATIVE WEFT_NEED_COMMUTATIVE
 #define POWER WEFT_NEED_POWER
 #define NODE WEFT_NEED_NODE
+#define HOSTS WEFT_NEED_HOSTS
+#define ONE_SPEAKS "one member of each node speaks for all of it"
 
-#define ROWS_MOST 5
+#define ROWS_MOST 6
 
 static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
     [WEFT_COLL_BARRIER] = {
         {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
+        {WEFT_COLL_BARRIER, "by hosts", weft_barrier_hosts, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
         {WEFT_COLL_BARRIER, "doubling", weft_barrier_doubling, 2, ALL, ANY, POWER, "log2(ranks) exchanges, the first with neighbours"},
         {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds, nobody is special"},
     },
     [WEFT_COLL_BCAST] = {
         {WEFT_COLL_BCAST, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "all read the root's slot at once"},
+        {WEFT_COLL_BCAST, "by hosts", weft_bcast_hosts, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
         {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, 2, ANY, 0, "one message"},
         {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency rules: log2(ranks) messages"},
         {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "a short chain's filling is cheaper than sending twice"},
@@ -36,6 +40,7 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
     },
     [WEFT_COLL_REDUCE] = {
         {WEFT_COLL_REDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "the root folds where the others wrote"},
+        {WEFT_COLL_REDUCE, "by hosts", weft_reduce_hosts, 3, ALL, ANY, HOSTS | COMMUTATIVE, ONE_SPEAKS},
         {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE,
          "latency rules: log2(ranks) messages"},
         {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0,
@@ -45,6 +50,7 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
     [WEFT_COLL_ALLREDUCE] = {
         {WEFT_COLL_ALLREDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE,
          "each rank folds its block in shared memory"},
+        {WEFT_COLL_ALLREDUCE, "by hosts", weft_allreduce_hosts, 3, ALL, ANY, HOSTS | COMMUTATIVE, ONE_SPEAKS},
         {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0,
          "latency rules: log2(ranks) exchanges"},
         {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},
@@ -135,8 +141,9 @@ int weft_choose_print(const weft_choice *row, const weft_choice_ask *with, char 
         snprintf(ranks, sizeof ranks, "%u", row->ranks_max);
     if (bytes != UINT64_MAX)
         snprintf(most, sizeof most, "<= %llu B", (unsigned long long)bytes);
-    return snprintf(text, room, "%-10s %-18s %u..%s ranks, %s%s%s: %s", weft_coll_name(row->kind), row->name, row->ranks_min,
+    return snprintf(text, room, "%-10s %-18s %u..%s ranks, %s%s%s%s: %s", weft_coll_name(row->kind), row->name, row->ranks_min,
                     ranks, most,
                     row->needs & COMMUTATIVE ? ", commutative" : "", row->needs & POWER ? ", ranks a power of two" : "",
+                    row->needs & HOSTS ? ", several nodes" : "",
                     row->because);
 }

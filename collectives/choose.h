@@ -15,6 +15,7 @@ enum weft_need {
     WEFT_NEED_COMMUTATIVE = 1, /* the operator commutes */
     WEFT_NEED_POWER = 2,       /* ranks are a power of two */
     WEFT_NEED_NODE = 4,        /* a node area, and a blocking call */
+    WEFT_NEED_HOSTS = 8,       /* several nodes, two members at least on one of them */
 };
 
 enum weft_choice_unit { WEFT_UNIT_ANY, WEFT_UNIT_LATENCIES, WEFT_UNIT_SLOTS, WEFT_UNIT_SLOTS_BY_RANKS };
@@ -29,6 +30,8 @@ typedef struct weft_choice {
     uint32_t needs;
     const char *because;
 } weft_choice;
+
+#define WEFT_CHOICE_LATENCY 8192u /* latency_bytes inside of a node, and until a team agrees on its wire's */
 
 typedef struct weft_choice_ask {
     enum weft_coll_kind kind;

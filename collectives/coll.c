@@ -5,6 +5,7 @@
  */
 #include "base/status.h"
 #include "collectives/choose.h"
+#include "collectives/hosts.h"
 #include "collectives/node.h"
 #include "core/lane.h"
 #include "core/world.h"
@@ -15,17 +16,20 @@
 
 #define TAG_BITS 0x3fffffffu
 #define TAG_PREPARED 0x40000000u     /* a persistent plan keeps its tag: it must not meet one that comes round again */
-#define LATENCY_BYTES_DEFAULT 8192u  /* until the team agrees on its port's number */
 
 int weft_team_open(weft_chan *chan, bool share, weft_team *team)
 {
+    const weft_boot *boot = chan->lane->world->boot;
+
     memset(team, 0, sizeof *team);
     team->chan = chan;
     team->rank = chan->rank;
     team->size = chan->size;
-    team->latency_bytes = LATENCY_BYTES_DEFAULT;
+    team->latency_bytes = WEFT_CHOICE_LATENCY;
     team->may_share = share && chan->size > 1;
     chan->lane->play = weft_plan_play;
+    if (boot->node_of && team->size > 2)
+        return weft_hosts_make(team->rank, team->size, boot->node_of, chan->world_rank, &team->hosts);
     return WEFT_OK;
 }
 
@@ -33,6 +37,8 @@ void weft_team_close(weft_team *team)
 {
     weft_node_close(team->node);
     team->node = NULL;
+    free(team->hosts);
+    team->hosts = NULL;
     free(team->cache);
     team->cache = NULL;
     team->may_share = false;
@@ -69,7 +75,9 @@ static const weft_choice *choose(const weft_team *team, enum weft_coll_kind kind
         ask.has |= WEFT_NEED_COMMUTATIVE;
     if (!(team->size & (team->size - 1)))
         ask.has |= WEFT_NEED_POWER;
-    if (team->node && is_blocking) {
+    if (team->hosts) {
+        ask.has |= WEFT_NEED_HOSTS;
+    } else if (team->node && is_blocking) {
         ask.slot_bytes = weft_node_slot_bytes(team->node);
         if (!args->op || args->recvtype->size <= (int64_t)ask.slot_bytes) /* an element is never cut */
             ask.has |= WEFT_NEED_NODE;

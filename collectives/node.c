@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/knob.h"
 #include "base/status.h"
-#include "collectives/algorithms.h"
 #include "collectives/node_area.h"
 #include "collectives/node_sum.h"
 #include "core/lane.h"
@@ -204,8 +202,7 @@ static uint32_t slot_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
     return slot < SLOT_BYTES_MOST ? (uint32_t)slot : SLOT_BYTES_MOST;
 }
 
-/* What of an area is used: only that is reserved and mapped. */
-static uint64_t used_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
+uint64_t weft_node_used_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
 {
     uint64_t used;
 
@@ -261,151 +258,4 @@ void weft_node_close(weft_node *node)
             weft_segment_release_area(segment, node->area);
     }
     free(node);
-}
-
-/* ---- agreement ---- */
-
-enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
-#define NO_AREA UINT32_MAX
-
-typedef struct agreement {
-    uint32_t area, latency_bytes;
-    uint8_t says;
-} agreement;
-
-static unsigned manner_of(uint8_t says)
-{
-    return (says & SAYS_CROWDED ? WEFT_NODE_CROWDED : 0) | (says & SAYS_FENCE ? WEFT_NODE_FENCE : 0) |
-           (says & SAYS_SUMMED ? WEFT_NODE_SUMMED : 0);
-}
-
-static uint32_t world_rank(const weft_team *team, uint32_t i)
-{
-    return team->chan->world_rank ? team->chan->world_rank[i] : i;
-}
-
-static uint8_t own_words(const weft_team *team)
-{
-    const weft_world *world = team->chan->lane->world;
-    const weft_boot *boot = world->boot;
-    uint8_t says = SAYS_CAN;
-
-    if (!boot->has_segment || team->size > WEFT_NODE_RANKS)
-        return 0;
-    for (uint32_t i = 0; boot->node_of && i < team->size; i++)
-        if (boot->node_of[world_rank(team, i)] != boot->node)
-            return 0;
-    if (world->is_crowded)
-        says |= SAYS_CROWDED;
-    if (!atomic_load_explicit(&world->page->membarrier_ok, memory_order_relaxed))
-        says |= SAYS_FENCE;
-    if (weft_knob.checksum)
-        says |= SAYS_SUMMED;
-    return says;
-}
-
-static int all_say(weft_team *team, weft_node_performer *perform, uint8_t own, uint8_t *all)
-{
-    weft_coll args = {.sendbuf = &own, .recvbuf = all, .sendcount = 1, .recvcount = 1, .sendtype = weft_plan_bytes(),
-                      .recvtype = weft_plan_bytes()};
-    return perform(team, weft_gather_binomial, &args);
-}
-
-static int first_tells(weft_team *team, weft_node_performer *perform, agreement *deal)
-{
-    weft_coll args = {.recvbuf = deal, .recvcount = sizeof *deal, .recvtype = weft_plan_bytes()};
-    return perform(team, weft_bcast_binomial, &args);
-}
-
-static void first_decides(weft_team *team, const uint8_t *all, agreement *deal)
-{
-    const weft_boot *boot = team->chan->lane->world->boot;
-    const weft_segment *segment = &boot->segment;
-    weft_peer *peer = weft_chan_peer(team->chan, 1);
-    uint8_t can = SAYS_CAN, also = 0;
-
-    if (peer && peer->path->port->caps.mbyte_per_s && peer->path->port->caps.latency_ns) {
-        uint64_t bytes = (uint64_t)peer->path->port->caps.latency_ns * peer->path->port->caps.mbyte_per_s / 1000;
-        deal->latency_bytes = bytes < 1024 ? 1024 : bytes > 1u << 20 ? 1u << 20 : (uint32_t)bytes;
-    }
-    for (uint32_t i = 0; i < team->size; i++) {
-        can &= all[i];
-        also |= all[i];
-    }
-    if (!can || weft_segment_take_area(segment, &deal->area))
-        return;
-    if (weft_segment_claim(segment, segment->head->areas + deal->area * segment->head->area_bytes,
-                           used_bytes(segment->head->area_bytes, team->size, manner_of(also)))) {
-        weft_segment_release_area(segment, deal->area);
-        deal->area = NO_AREA;
-        return;
-    }
-    deal->says = also;
-}
-
-static weft_node *open_area(weft_team *team, const agreement *deal)
-{
-    weft_lane *lane = team->chan->lane;
-    const weft_boot *boot = lane->world->boot;
-    const weft_segment *segment = &boot->segment;
-    unsigned manner = manner_of(deal->says);
-    uint64_t bytes = used_bytes(segment->head->area_bytes, team->size, manner);
-    weft_rank_page *pages[WEFT_NODE_RANKS];
-    weft_node *node;
-    void *base;
-
-    if (weft_segment_view(segment, segment->head->areas + deal->area * segment->head->area_bytes, bytes, &base))
-        return NULL;
-    for (uint32_t i = 0; i < team->size; i++) {
-        uint32_t world = world_rank(team, i);
-        pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[world] : world);
-    }
-    node = weft_node_attach(lane, base, bytes, team->rank, team->size, pages, manner);
-    if (!node) {
-        weft_segment_drop(base, bytes);
-        return NULL;
-    }
-    node->bytes = bytes;
-    node->area = deal->area;
-    return node;
-}
-
-int weft_node_agree(weft_team *team, weft_node_performer *perform)
-{
-    const weft_segment *segment = &team->chan->lane->world->boot->segment;
-    agreement deal = {.area = NO_AREA, .latency_bytes = team->latency_bytes};
-    uint8_t *all = team->rank ? NULL : calloc(1, team->size);
-    uint8_t can = 1;
-    weft_node *node = NULL;
-    int rc = team->rank || all ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for a communicator of %u", team->size);
-
-    if (!rc)
-        rc = all_say(team, perform, own_words(team), all);
-    if (!rc && !team->rank)
-        first_decides(team, all, &deal);
-    if (!rc)
-        rc = first_tells(team, perform, &deal);
-    team->latency_bytes = deal.latency_bytes;
-    if (rc || deal.area == NO_AREA)
-        goto out;
-    node = open_area(team, &deal);
-    rc = all_say(team, perform, node != NULL, all); /* mapping may have failed on one of us: then nobody uses it */
-    for (uint32_t i = 0; all && !rc && i < team->size; i++)
-        can &= all[i];
-    deal.says = can;
-    if (!rc)
-        rc = first_tells(team, perform, &deal);
-    if (!rc && deal.says) {
-        team->node = node;
-        node = NULL;
-    } else if (!rc && !team->rank) {
-        weft_segment_release_area(segment, deal.area); /* nobody has touched it */
-    }
-out:
-    if (node) {
-        weft_segment_drop(node->head, node->bytes);
-        free(node);
-    }
-    free(all);
-    return rc;
 }

@@ -68,6 +68,8 @@ uint64_t weft_node_begin(weft_node *node, bool is_writer);
 /* Says that our part in s stands. to: who may be waiting for us alone: WEFT_NODE_ALL, WEFT_NODE_NONE, or a member. */
 #define WEFT_NODE_ALL (-1)
 #define WEFT_NODE_NONE (-2)
+/* What of an area of `bytes` is used: only that is reserved and mapped. */
+uint64_t weft_node_used_bytes(uint64_t bytes, uint32_t ranks, unsigned manner);
 void weft_node_post(weft_node *node, uint64_t s, int to);
 /* Waits until `member` posted s, having written in it. */
 int weft_node_await(weft_node *node, uint32_t member, uint64_t s);

@@ -31,6 +31,7 @@
 
 typedef struct weft_plan weft_plan;
 struct weft_node;
+struct weft_hosts;
 
 /* What a collective is asked for; algorithms read it, the chooser reads it. Buffers are the user's; MPI_IN_PLACE is told by
  * in_place (set on every rank where the caller passed it; the side that it replaces is then ignored).
@@ -62,7 +63,8 @@ typedef struct weft_team {
     weft_chan *chan;          /* the communicator's collective channel */
     uint32_t rank, size;
     uint32_t sequence;        /* of plans on this team: the low 30 bits are a plan's tag */
-    struct weft_node *node;   /* shared slots and flags when all members are on one node; NULL: none */
+    struct weft_hosts *hosts; /* who stands on which node; NULL: all on one, or no two on one; owned */
+    struct weft_node *node;   /* shared slots and flags of the members on our node (all, where hosts is NULL); NULL: none */
     void *cache;              /* a spare block of temporary memory; owned */
     uint32_t prepared;        /* of persistent plans: their tags have bit 30 set and stay theirs for life */
     uint32_t latency_bytes;   /* what the wire carries in one latency: the chooser's unit; all members hold the same value */

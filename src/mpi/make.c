@@ -110,10 +110,11 @@ static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, 
     return rc;
 }
 
-/* The member's own half of a new communicator: struct, members, channels. */
+/* The member's own half of a new communicator: struct, members, channels, team. */
 static int make_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, weft_comm **out, weft_chan *chans[2])
 {
     weft_comm *comm = weft_comm_new(parent->lane);
+    int rc;
     if (!comm)
         return WEFT_E_NOMEM;
     *out = comm;
@@ -126,7 +127,8 @@ static int make_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint3
         return weft_fail(WEFT_E_NOMEM, "no memory for the %u members of a communicator", size);
     for (uint32_t i = 0; i < size; i++)
         comm->world_ranks[i] = parent->world_ranks ? parent->world_ranks[ranks[i]] : ranks[i];
-    return open_channels(comm, chans);
+    rc = open_channels(comm, chans);
+    return rc ? rc : weft_team_open(chans[1], size > 1, &comm->team);
 }
 
 int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **out)
@@ -138,13 +140,8 @@ int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32
     rc = connect_all(parent, size, ranks, chans, rc);
     if (comm) {
         comm->chan = chans[0];
-        comm->team.chan = NULL;
-        if (!rc)
-            rc = weft_team_open(chans[1], size > 1, &comm->team);
+        comm->team.chan = chans[1];
         if (rc) {
-            if (chans[1])
-                weft_chan_close(chans[1]);
-            comm->team.chan = NULL;
             weft_comm_close(comm);
             comm = NULL;
         }

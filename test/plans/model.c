@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "core/lane.h"
 #include "core/wait.h"
+#include "core/world.h"
 #include "p2p/p2p.h"
 #include "transports/sim/fibre.h"
 #include "type/pack.h"
@@ -43,6 +44,9 @@ typedef struct rank_state {
 
 static struct {
     rank_state *ranks;
+    weft_world world; /* where ranks stand, the only thing that is asked of it */
+    weft_boot boot;
+    uint32_t node_of[RANKS_MAX];
     uint32_t count, now;
     uint64_t random;
     model_rank *body;
@@ -258,6 +262,7 @@ static void rank_run(void *argument)
 
 static void rank_open(rank_state *self, uint32_t i)
 {
+    self->lane.world = &model.world;
     weft_list_init(&self->lane.plans);
     weft_list_init(&self->posted);
     self->chan.lane = &self->lane;
@@ -305,6 +310,18 @@ static bool run_all(void)
     return true;
 }
 
+/* Ranks stand on nodes in blocks, in turn, or anyhow; on one node as well, and each on its own. */
+static void place_ranks(uint32_t ranks, uint64_t seed)
+{
+    uint64_t random = seed ^ 0x6e6f646573, manner = model_random(&random) % 3;
+    uint32_t nodes = 1 + (uint32_t)(model_random(&random) % ranks), each = (ranks + nodes - 1) / nodes;
+
+    for (uint32_t i = 0; i < ranks; i++)
+        model.node_of[i] = manner == 0 ? i / each : manner == 1 ? i % nodes : (uint32_t)(model_random(&random) % nodes);
+    model.boot.node_of = model.node_of;
+    model.world.boot = &model.boot;
+}
+
 int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
 {
     memset(&model, 0, sizeof model);
@@ -313,6 +330,7 @@ int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
     model.random = seed;
     model.body = body;
     model.argument = argument;
+    place_ranks(ranks, seed);
     for (uint32_t i = 0; i < ranks; i++)
         rank_open(&model.ranks[i], i);
     if (!run_all())

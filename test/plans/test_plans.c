@@ -24,7 +24,7 @@ typedef struct trial {
     uint64_t runs;
 } trial;
 
-static uint64_t first_seed = 1, trials;
+static uint64_t first_seed = 1, trials, by_hosts;
 
 static void play_until(weft_team *team, const weft_req *req)
 {
@@ -92,6 +92,9 @@ static void body(weft_team *team, void *argument)
 {
     const trial *t = argument;
 
+    if ((t->row->needs & WEFT_NEED_HOSTS) && !team->hosts)
+        return; /* on all ranks alike */
+    by_hosts += team->rank == 0 && t->row->needs & WEFT_NEED_HOSTS;
     if (t->mode == LIVE)
         run_live(team, t);
     else
@@ -156,6 +159,7 @@ static void test_algorithms(void)
             failures += try_all(&rows[i], (uint64_t)kind * 8 + i);
     }
     CU_ASSERT_EQUAL(failures, 0);
+    CU_ASSERT(by_hosts > 400); /* of four algorithms; else ranks stand nowhere */
 }
 
 /* ---- several at once, through the entrance that src/mpi uses ---- */
@@ -250,8 +254,8 @@ int main(int argc, char **argv)
     CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; live, recorded, persistent", test_algorithms);
     CU_add_test(suite, "many at once keep apart", test_many_at_once);
     CU_basic_run_tests();
-    printf("%llu trials, %llu messages, %llu sends over late, %llu unexpected, %llu turns\n", (unsigned long long)trials,
-           (unsigned long long)model_total.messages, (unsigned long long)model_total.late_sends,
+    printf("%llu trials, %llu of them by hosts, %llu messages, %llu sends over late, %llu unexpected, %llu turns\n", (unsigned long long)trials,
+           (unsigned long long)by_hosts, (unsigned long long)model_total.messages, (unsigned long long)model_total.late_sends,
            (unsigned long long)model_total.unexpected, (unsigned long long)model_total.turns);
     failed = CU_get_number_of_failures();
     cases_close();

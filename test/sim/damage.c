@@ -187,8 +187,8 @@ static int run(damage_program *what, bool is_cut, const char *profile, uint32_t 
                weft_sim_report *report)
 {
     static const char *const ways[] = {"copy", "get", "halves", "put"};
-    weft_sim_config config = {.ranks = ranks, .seed = seed, .is_quiet = true, .report = report, .step_limit = 3000000,
-                              .profile = strcmp(profile, "rough") ? weft_sim_profile_find(profile) : &rough};
+    weft_sim_config config = {.ranks = ranks, .ranks_per_node = seed % 3 ? 0 : 2, .seed = seed, .is_quiet = true, .report = report,
+                              .step_limit = 3000000, .profile = strcmp(profile, "rough") ? weft_sim_profile_find(profile) : &rough};
     *damage = (struct damage){.seed = seed, .is_cut = is_cut};
     setenv("WEFT_LARGE_BY", ways[seed % 4], 1);
     setenv("WEFT_CREDIT_KIB", seed % 3 ? "1024" : "16", 1);

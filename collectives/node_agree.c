@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * node_agree: the members of a team that stand on one node agree on an area to share, by messages, in the team's first blocking call;
+ * and all of them on what their wire carries in one latency.
+ */
+#include <stdlib.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "collectives/algorithms.h"
+#include "collectives/hosts.h"
+#include "collectives/node.h"
+#include "collectives/node_area.h"
+#include "core/lane.h"
+#include "core/world.h"
+
+enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
+#define NO_AREA UINT32_MAX
+#define PLANS_MOST 5u /* of one agreement */
+
+typedef struct agreement {
+    uint32_t area, latency_bytes;
+    uint8_t says;
+} agreement;
+
+static unsigned manner_of(uint8_t says)
+{
+    return (says & SAYS_CROWDED ? WEFT_NODE_CROWDED : 0) | (says & SAYS_FENCE ? WEFT_NODE_FENCE : 0) |
+           (says & SAYS_SUMMED ? WEFT_NODE_SUMMED : 0);
+}
+
+/* Those of the team who may share memory with us, ourselves among them: all of it, or our mates on this node. */
+typedef struct circle {
+    const uint32_t *members; /* NULL: all, in order */
+    uint32_t count, rank;
+} circle;
+
+static circle circle_of(const weft_team *team)
+{
+    const weft_hosts *hosts = team->hosts;
+
+    return hosts ? (circle){hosts->mates, hosts->mate_count, hosts->index} : (circle){NULL, team->size, team->rank};
+}
+
+static uint32_t world_rank(const weft_team *team, const circle *us, uint32_t i)
+{
+    uint32_t member = us->members ? us->members[i] : i;
+    return team->chan->world_rank ? team->chan->world_rank[member] : member;
+}
+
+/* Nobody shares a node with anybody: known to all without a word. */
+static bool is_apart(const weft_team *team)
+{
+    const weft_boot *boot = team->chan->lane->world->boot;
+    circle all = {NULL, team->size, team->rank};
+
+    if (team->hosts || !boot->node_of)
+        return false;
+    return boot->node_of[world_rank(team, &all, 0)] != boot->node_of[world_rank(team, &all, 1)];
+}
+
+static uint8_t own_words(const weft_team *team, uint32_t mates)
+{
+    const weft_world *world = team->chan->lane->world;
+    uint8_t says = SAYS_CAN;
+
+    if (!world->boot->has_segment || mates > WEFT_NODE_RANKS)
+        return 0;
+    if (world->is_crowded)
+        says |= SAYS_CROWDED;
+    if (!atomic_load_explicit(&world->page->membarrier_ok, memory_order_relaxed))
+        says |= SAYS_FENCE;
+    if (weft_knob.checksum)
+        says |= SAYS_SUMMED;
+    return says;
+}
+
+/* Stages of the agreement, as plans of the team. */
+static void gather_mates(weft_plan *plan, const weft_coll *args)
+{
+    const weft_hosts *hosts = plan->team->hosts;
+
+    if (!hosts)
+        weft_gather_binomial(plan, args);
+    else
+        weft_plan_sub(plan, hosts->mates, hosts->mate_count, weft_gather_binomial, args);
+}
+
+static void tell_mates(weft_plan *plan, const weft_coll *args)
+{
+    const weft_hosts *hosts = plan->team->hosts;
+
+    if (!hosts)
+        weft_bcast_binomial(plan, args);
+    else
+        weft_plan_sub(plan, hosts->mates, hosts->mate_count, weft_bcast_binomial, args);
+}
+
+static void tell_leaders(weft_plan *plan, const weft_coll *args)
+{
+    const weft_hosts *hosts = plan->team->hosts;
+
+    if (!hosts)
+        weft_bcast_binomial(plan, args);
+    else if (!hosts->index)
+        weft_plan_sub(plan, hosts->leaders, hosts->count, weft_bcast_binomial, args);
+}
+
+static int all_say(weft_team *team, weft_node_performer *perform, uint8_t own, uint8_t *all)
+{
+    weft_coll args = {.sendbuf = &own, .recvbuf = all, .sendcount = 1, .recvcount = 1, .sendtype = weft_plan_bytes(),
+                      .recvtype = weft_plan_bytes()};
+    return perform(team, gather_mates, &args);
+}
+
+static int tell(weft_team *team, weft_node_performer *perform, weft_plan_algorithm *whom, void *what, uint64_t bytes)
+{
+    weft_coll args = {.recvbuf = what, .recvcount = bytes, .recvtype = weft_plan_bytes()};
+    return perform(team, whom, &args);
+}
+
+/* What the wire to another node carries in one latency, or to another rank where all are on one. */
+static uint32_t wire_bytes(const weft_team *team)
+{
+    weft_peer *peer = weft_chan_peer(team->chan, team->hosts ? team->hosts->leaders[1] : 1);
+    uint64_t bytes;
+
+    if (!peer || !peer->path->port->caps.mbyte_per_s || !peer->path->port->caps.latency_ns)
+        return team->latency_bytes;
+    bytes = (uint64_t)peer->path->port->caps.latency_ns * peer->path->port->caps.mbyte_per_s / 1000;
+    return bytes < 1024 ? 1024 : bytes > 1u << 20 ? 1u << 20 : (uint32_t)bytes;
+}
+
+static void first_decides(weft_team *team, uint32_t mates, const uint8_t *all, agreement *deal)
+{
+    const weft_segment *segment = &team->chan->lane->world->boot->segment;
+    uint8_t can = SAYS_CAN, also = 0;
+
+    for (uint32_t i = 0; i < mates; i++) {
+        can &= all[i];
+        also |= all[i];
+    }
+    if (!can || weft_segment_take_area(segment, &deal->area))
+        return;
+    if (weft_segment_claim(segment, segment->head->areas + deal->area * segment->head->area_bytes,
+                           weft_node_used_bytes(segment->head->area_bytes, mates, manner_of(also)))) {
+        weft_segment_release_area(segment, deal->area);
+        deal->area = NO_AREA;
+        return;
+    }
+    deal->says = also;
+}
+
+static weft_node *open_area(weft_team *team, const circle *us, const agreement *deal)
+{
+    weft_lane *lane = team->chan->lane;
+    const weft_boot *boot = lane->world->boot;
+    const weft_segment *segment = &boot->segment;
+    unsigned manner = manner_of(deal->says);
+    uint64_t bytes = weft_node_used_bytes(segment->head->area_bytes, us->count, manner);
+    weft_rank_page *pages[WEFT_NODE_RANKS];
+    weft_node *node;
+    void *base;
+
+    if (weft_segment_view(segment, segment->head->areas + deal->area * segment->head->area_bytes, bytes, &base))
+        return NULL;
+    for (uint32_t i = 0; i < us->count; i++) {
+        uint32_t world = world_rank(team, us, i);
+        pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[world] : world);
+    }
+    node = weft_node_attach(lane, base, bytes, us->rank, us->count, pages, manner);
+    if (!node) {
+        weft_segment_drop(base, bytes);
+        return NULL;
+    }
+    node->bytes = bytes;
+    node->area = deal->area;
+    return node;
+}
+
+/* Maps the area of the deal; mapping may fail on one of us: then nobody uses it. */
+static int settle_area(weft_team *team, weft_node_performer *perform, const circle *us, agreement *deal, uint8_t *all)
+{
+    const weft_segment *segment = &team->chan->lane->world->boot->segment;
+    weft_node *node = open_area(team, us, deal);
+    uint8_t can = 1;
+    int rc = all_say(team, perform, node != NULL, all);
+
+    for (uint32_t i = 0; all && !rc && i < us->count; i++)
+        can &= all[i];
+    deal->says = can;
+    if (!rc)
+        rc = tell(team, perform, tell_mates, deal, sizeof *deal);
+    if (!rc && deal->says) {
+        team->node = node;
+        return WEFT_OK;
+    }
+    if (!rc && !us->rank)
+        weft_segment_release_area(segment, deal->area); /* nobody has touched it */
+    if (node) {
+        weft_segment_drop(node->head, node->bytes);
+        free(node);
+    }
+    return rc;
+}
+
+static int agree_inside(weft_team *team, weft_node_performer *perform, agreement *deal)
+{
+    circle us = circle_of(team);
+    uint8_t *all = us.rank ? NULL : calloc(1, us.count);
+    int rc = us.rank || all ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for a communicator of %u", team->size);
+
+    if (us.count > 1) {
+        if (!rc)
+            rc = all_say(team, perform, own_words(team, us.count), all);
+        if (!rc && !us.rank)
+            first_decides(team, us.count, all, deal);
+        if (!rc)
+            rc = tell(team, perform, tell_mates, deal, sizeof *deal);
+        if (!rc && deal->area != NO_AREA)
+            rc = settle_area(team, perform, &us, deal, all);
+    }
+    free(all);
+    return rc;
+}
+
+int weft_node_agree(weft_team *team, weft_node_performer *perform)
+{
+    agreement deal = {.area = NO_AREA, .latency_bytes = team->latency_bytes};
+    uint32_t plans = team->sequence;
+    int rc = WEFT_OK;
+
+    if (!team->rank)
+        deal.latency_bytes = wire_bytes(team);
+    if (team->hosts || is_apart(team))
+        rc = tell(team, perform, tell_leaders, &deal.latency_bytes, sizeof deal.latency_bytes);
+    if (!rc && !is_apart(team))
+        rc = agree_inside(team, perform, &deal);
+    team->latency_bytes = deal.latency_bytes;
+    team->sequence = plans + PLANS_MOST; /* nodes that agreed otherwise used fewer, and tags are one count for all */
+    return rc;
+}
