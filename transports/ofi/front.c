@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "transport/module.h"
+#include "transports/ofi/hush.h"
 
 __attribute__((visibility("default"))) weft_module_entry weft_module;
 
@@ -59,8 +60,10 @@ const weft_port_ops *weft_module(const weft_services *services, const char **why
         fabric = load_beside("ofi-fabric.so");
     if (fabric)
         *(void **)&entry = dlsym(fabric, "weft_module");
-    if (entry)
+    if (entry) {
+        ofi_hush();
         return entry(services, why);
+    }
     snprintf(text, sizeof text, "cannot be loaded: %.480s", dlerror());
     *why = text;
     return NULL;

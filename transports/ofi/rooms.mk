@@ -2,10 +2,10 @@
 # glue, are linked by test/contract/ofi. The decoys' names in the linker's eyes (soname) are not those of their files, and libtool knows no way to say that.
 ofi_sources = transports/ofi/ofi.h transports/ofi/call.c transports/ofi/find.c transports/ofi/flow.c transports/ofi/host.c \
 	transports/ofi/memory.c transports/ofi/move.c transports/ofi/port.c transports/ofi/probe.c
-EXTRA_DIST += $(ofi_sources) transports/ofi/front.c transports/ofi/decoy.c transports/ofi/decoy.map
+EXTRA_DIST += $(ofi_sources) transports/ofi/front.c transports/ofi/hush.c transports/ofi/hush.h transports/ofi/decoy.c transports/ofi/decoy.map
 if WITH_OFI
 module_LTLIBRARIES += ofi.la ofi-fabric.la
-ofi_la_SOURCES = transports/ofi/front.c
+ofi_la_SOURCES = transports/ofi/front.c transports/ofi/hush.c transports/ofi/hush.h
 ofi_la_LDFLAGS = $(module_flags)
 ofi_fabric_la_SOURCES = $(ofi_sources) src/transport/module_glue.c
 ofi_fabric_la_CFLAGS = $(AM_CFLAGS) $(OFI_CFLAGS) -DWEFT_MODULE_OPS=weft_ofi_ops
