@@ -96,7 +96,7 @@ void weft_pins_soon(weft_port *port, const void *addr, uint64_t bytes, uint32_t 
     weft_regcache *cache = cache_of(port);
     const weft_rest *rest = ((weft_lane *)port->owner)->world->rest;
     weft_pin *pin = NULL;
-    if (!cache)
+    if (!cache || !port->caps.pins) /* nothing to be gained, and map is for the lane's thread only */
         return;
     rights = rights_of(port, rights);
     if (!rest->aside) {

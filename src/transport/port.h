@@ -172,7 +172,7 @@ struct weft_port_ops {
     /* Ends a path in peace, after both sides sent BYE and all was drained: WEFT_AGAIN until nothing of ours is in flight. Not `lost`. */
     int (*leave)(weft_port *port, weft_path *path);
 
-    /* -- memory -- */
+    /* -- memory. map and unmap: by any thread where caps.pins says that they take long, else by the owner's only -- */
     int (*map)(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
     int (*unmap)(weft_port *port, weft_region *region); /* all that was lent of it was taken back before */
     /* handle 0 on entry: makes `bytes` of zeroed shared memory; else attaches that of a node-mate. unshare ends our mapping. */

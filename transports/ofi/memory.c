@@ -2,7 +2,8 @@
  *
  * memory: registrations with libfabric, in whatever mode the provider asks for, and the keys that peers get. A key tells the bounds and
  * rights of what it opens, and whoever uses it looks first: many providers end the whole connection when the target refuses.
- * map and unmap come from any thread: the domain is opened for that (FI_THREAD_SAFE).
+ * Where registering pins pages, map and unmap come from any thread: the domain is opened for that (FI_THREAD_SAFE). Elsewhere they come
+ * from the owner's only: libfabric's own table of keys, which it looks through for each piece that a peer moves, has no lock in 1.17.
  */
 #include <inttypes.h>
 #include <string.h>
