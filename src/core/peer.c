@@ -37,7 +37,7 @@ int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
         free(peer);
         return rc;
     }
-    peer->eager_max = peer->path->port->caps.frame_max;
+    peer->eager_max = peer->now_max = peer->path->port->caps.frame_max;
     if (lane->meet)
         lane->meet(peer);
     lane->peers[rank] = peer;
@@ -53,7 +53,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
         return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->name.rank);
     late->frame = *frame;
     late->req = req;
-    if (!frame->fill && frame->head.bytes <= sizeof late->small) {
+    if (!frame->fill && !frame->held && frame->head.bytes <= sizeof late->small) {
         if (frame->head.bytes)
             memcpy(late->small, frame->body, frame->head.bytes);
         late->frame.body = late->small;
@@ -63,6 +63,13 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
         weft_list_append(&lane->backlog, &peer->backlog);
     weft_list_append(&peer->waiting, &late->link);
     return 0;
+}
+
+/* A frame is no business of the queue's any more: who lent its body hears so, unless the port still reads it and tells by itself. */
+static void let_go(weft_peer *peer, const weft_frame *frame, int rc)
+{
+    if (frame->held && rc != WEFT_HELD)
+        peer->lane->up->done(peer->lane, frame->held, rc);
 }
 
 int weft_peer_post(weft_peer *peer, weft_frame *frame)
@@ -82,9 +89,10 @@ int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool
         *sent = false;
     if (weft_list_is_empty(&peer->waiting)) {
         int rc = weft_peer_post(peer, &frame);
-        if (rc == 0) {
+        if (rc == 0 || rc == WEFT_HELD) {
             if (sent)
                 *sent = true;
+            let_go(peer, &frame, rc);
             return 0;
         }
         if (rc != WEFT_AGAIN)
@@ -96,10 +104,12 @@ int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool
 static void end_late(weft_peer *peer, weft_late *late, int rc)
 {
     weft_req *req = late->req;
+    weft_frame frame = {.held = late->frame.held};
     weft_list_remove(&late->link);
     weft_pool_give(peer->lane->pool, late, sizeof *late);
     if (weft_list_is_empty(&peer->waiting))
         weft_list_remove(&peer->backlog);
+    let_go(peer, &frame, rc);
     if (req)
         weft_req_end(req, rc);
 }
@@ -119,10 +129,10 @@ int weft_peer_push(weft_peer *peer)
         int rc;
         late->frame.more = late->link.next != &peer->waiting;
         rc = weft_peer_post(peer, &late->frame);
-        if (rc) {
+        if (rc && rc != WEFT_HELD) {
             if (rc == WEFT_AGAIN)
                 break;
-            if (!late->req && peer->state == WEFT_PEER_ALIVE)
+            if (!late->req && !late->frame.held && peer->state == WEFT_PEER_ALIVE)
                 weft_peer_doom(peer, rc);
         }
         end_late(peer, late, rc);

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "base/knob.h"
 #include "base/list.h"
 #include "core/lane.h"
 #include "transport/port.h"
@@ -19,6 +20,7 @@ typedef struct weft_peer {
     weft_lane *lane;
     uint32_t seq_out, seq_in;
     uint32_t eager_max;    /* largest body sent without asking, bytes */
+    uint32_t now_max;      /* ... and of such as are copied at once: longer ones are read where they lie (caps.held_min) */
     uint32_t credit;       /* what we may still send eagerly, in WEFT_CREDIT_BYTES */
     uint32_t owed;         /* what we have freed of theirs and not yet told */
     bool said_bye, heard_bye;
@@ -41,6 +43,13 @@ typedef struct weft_late {
 
 /* The peer of a rank of our job, reached if need be. WEFT_E_PEER with a text when no port reaches it. */
 int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **peer);
+
+/* Is a body of so many bytes better lent to the peer's port than copied? With checksums frames are built anew, so all are copied. */
+static inline bool weft_peer_holds(const weft_peer *peer, uint64_t bytes)
+{
+    uint32_t least = peer->path->port->caps.held_min;
+    return least && bytes >= least && !weft_knob.checksum;
+}
 
 /* What an eager message of so many bytes costs in credits. */
 static inline uint32_t weft_peer_cost(uint64_t bytes) { return (uint32_t)((bytes + WEFT_CREDIT_BYTES) / WEFT_CREDIT_BYTES); }
@@ -71,10 +80,11 @@ static inline void weft_peer_unstamp(weft_peer *peer, const weft_head *head)
     peer->owed += head->credits;
 }
 
-/* Stamps and sends: 0, AGAIN or an error. For who keeps the order itself: nothing of this peer's waits. */
+/* Stamps and sends: 0, HELD, AGAIN or an error. For who keeps the order itself: nothing of this peer's waits. */
 int weft_peer_post(weft_peer *peer, weft_frame *frame);
 /* Sends now, or queues in order: 0 or an error. *sent says which when not NULL. A queued frame's body: up to 80 bytes without fill are copied; anything else
- * must stay valid until req, which must be given then, is ended by the queue (rc 0: the frame has left). */
+ * must stay valid until req, which must be given then, is ended by the queue (rc 0: the frame has left). A frame with `held` needs no req:
+ * up.done tells of it in any case, also when it was copied or will never leave, but not when an error is returned. */
 int weft_peer_send(weft_peer *peer, const weft_frame *frame, weft_req *req, bool *sent);
 /* Tries again what waits, in order. How many frames left. */
 int weft_peer_push(weft_peer *peer);

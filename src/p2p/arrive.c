@@ -224,6 +224,7 @@ static void meet(weft_peer *peer)
     peer->eager_max = weft_ladder_eager_max(peer);
     if (peer->eager_max > most)
         peer->eager_max = most;
+    peer->now_max = weft_peer_holds(peer, peer->eager_max) ? peer->path->port->caps.held_min - 1 : peer->eager_max;
 }
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)

@@ -26,6 +26,8 @@ weft_leg *weft_leg_new(weft_req *req, enum weft_leg_kind kind, uint64_t from, ui
     leg->bytes = to - from;
     leg->over = over;
     leg->index = 0;
+    leg->held = 0;
+    leg->is_out = false;
     leg->kind = (uint8_t)kind;
     leg->key.length = 0;
     req->legs++;
@@ -67,8 +69,22 @@ static int try_move(weft_leg *leg)
     return rc > 0 ? rc : 0;
 }
 
+static void body_is_free(weft_leg *leg)
+{
+    if (--leg->held == 0 && leg->is_out)
+        leg->over(leg, leg->rc);
+}
+
 void weft_leg_done(weft_leg *leg, int rc)
 {
+    if (leg->kind == WEFT_LEG_DATA) {
+        body_is_free(leg);
+        return;
+    }
+    if (leg->kind == WEFT_LEG_HELD) {
+        leg->over(leg, rc);
+        return;
+    }
     if (!rc) {
         leg->req->lane->counters[weft_pins_needed(leg->req->port) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
         leg->from += leg->piece;
@@ -88,12 +104,13 @@ static void fill_packed(const weft_frame *frame, void *place)
     weft_pack(req->type, req->buf, req->count, offset, frame->head.bytes, place);
 }
 
-/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_LEAST. */
+/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_LEAST. Where the
+ * sender does not copy, every chunk more is only a frame more. */
 static uint32_t chunk_of(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->path->port->caps;
     uint32_t most = (caps->chunk ? caps->chunk : caps->frame_max) - weft_seal_room();
-    uint64_t bytes = req->bytes / PIECES;
+    uint64_t bytes = req->is_dense && weft_peer_holds(req->peer, most) ? most : req->bytes / PIECES;
     bytes = bytes < CHUNK_LEAST ? CHUNK_LEAST : bytes;
     return bytes < most ? (uint32_t)bytes : most;
 }
@@ -110,6 +127,7 @@ static int send_chunk(weft_leg *leg, uint32_t most)
     int rc;
     if (req->is_dense) {
         frame.body = (char *)weft_leg_start_of(req) + leg->from;
+        frame.held = weft_peer_holds(peer, bytes) ? leg : NULL;
     } else {
         frame.body = req;
         frame.fill = fill_packed;
@@ -117,10 +135,12 @@ static int send_chunk(weft_leg *leg, uint32_t most)
     if (!weft_list_is_empty(&peer->waiting))
         return WEFT_AGAIN;
     rc = weft_peer_post(peer, &frame);
-    if (rc)
+    if (rc && rc != WEFT_HELD)
         return rc;
     leg->from += bytes;
-    req->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+    leg->held += rc == WEFT_HELD;
+    if (rc == 0)
+        req->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     return 0;
 }
 
@@ -141,7 +161,10 @@ static int push(weft_leg *leg, int *n)
         *n += (rc = send_some(leg)) == 0;
     if (rc == WEFT_AGAIN || (rc == 0 && leg->from < leg->to))
         return WEFT_AGAIN;
-    leg->over(leg, rc);
+    leg->rc = rc;
+    leg->is_out = true;
+    if (!leg->held)
+        leg->over(leg, rc);
     return 0;
 }
 

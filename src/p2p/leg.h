@@ -2,7 +2,8 @@
  *
  * leg: one stretch of a rendezvous on its way: read from the peer (get), written into the peer (put), pushed by DATA frames, or lent
  * (the peer writes it into our memory). Rendezvous decides what legs there are; here they are carried out: started, tried again when
- * the port refuses, and told as over exactly once. A leg holds its pin until then.
+ * the port refuses, and told as over exactly once. A leg holds its pin until then. An eager message that the port reads where it lies is a leg
+ * too (HELD): its frame has gone before, all that is left is to hear that the buffer is free.
  */
 #ifndef WEFT_P2P_LEG_H
 #define WEFT_P2P_LEG_H
@@ -14,7 +15,7 @@
 #include "core/req.h"
 #include "type/type.h"
 
-enum weft_leg_kind { WEFT_LEG_DATA, WEFT_LEG_GET, WEFT_LEG_PUT, WEFT_LEG_LENT };
+enum weft_leg_kind { WEFT_LEG_DATA, WEFT_LEG_GET, WEFT_LEG_PUT, WEFT_LEG_LENT, WEFT_LEG_HELD };
 
 typedef struct weft_leg weft_leg;
 struct weft_leg {
@@ -28,6 +29,9 @@ struct weft_leg {
     uint64_t far;       /* where the message stands in the peer */
     void (*over)(weft_leg *leg, int rc); /* told once; frees the leg or starts it anew */
     uint32_t index;     /* put, lent: the segment's, from 1; 0: none */
+    uint32_t held;      /* data: frames whose bodies the port still reads */
+    int rc;             /* data: of what is over, while ... */
+    bool is_out;        /* ... it only waits for those */
     uint8_t kind;
     weft_key key;       /* the peer's */
 };
@@ -41,7 +45,7 @@ weft_leg *weft_leg_new(weft_req *req, enum weft_leg_kind kind, uint64_t from, ui
 void weft_leg_free(weft_leg *leg);
 /* Begins or goes on. `over` may be told before it returns: do not touch the leg after it. */
 void weft_leg_start(weft_leg *leg);
-/* A get or put ended (up.done). */
+/* A get or put ended, or a body is free again (up.done). */
 void weft_leg_done(weft_leg *leg, int rc);
 /* Everything that waits in the lane: how many things happened. */
 int weft_leg_pump(weft_lane *lane);

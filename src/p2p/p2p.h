@@ -19,7 +19,8 @@ enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_READY, WEFT_SEND_SYNC, WEFT_
 
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode);
 int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found);
-/* The same for standard (and ready) mode, with the arguments where MPI_Send and MPI_Recv have them: the hot way passes them on untouched. */
+/* The same for standard (and ready) mode, with the arguments where MPI_Send and MPI_Recv have them: the hot way passes them on untouched.
+ * For programs' own calls: weft_send and weft_isend_standard may poll. */
 int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan);
 int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, weft_req **req);
 int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_found *found);

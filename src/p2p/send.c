@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "core/peer.h"
 #include "core/world.h"
+#include "p2p/leg.h"
 #include "p2p/p2p.h"
 #include "p2p/rndv.h"
 #include "p2p/sum.h"
@@ -51,7 +52,7 @@ static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t byte
     if (weft_unlikely((uint32_t)dst >= chan->size || !type->is_dense))
         return NULL;
     peer = chan->peers[dst];
-    if (weft_unlikely(!peer || bytes > peer->eager_max || weft_peer_cost(bytes) > peer->credit || !weft_list_is_empty(&peer->waiting)))
+    if (weft_unlikely(!peer || bytes > peer->now_max || weft_peer_cost(bytes) > peer->credit || !weft_list_is_empty(&peer->waiting)))
         return NULL;
     return peer;
 }
@@ -78,6 +79,7 @@ static __attribute__((noinline)) int send_now(const void *buf, uint64_t count, c
     frame.head = eager_head(chan, dst, tag, bytes);
     frame.body = buf;
     frame.fill = NULL;
+    frame.held = NULL;
     frame.more = false;
     weft_peer_stamp(peer, &frame.head);
     rc = weft_port_send(peer->path, &frame);
@@ -87,6 +89,34 @@ static __attribute__((noinline)) int send_now(const void *buf, uint64_t count, c
     } else {
         weft_peer_unstamp(peer, &frame.head);
     }
+    return rc;
+}
+
+static void held_over(weft_leg *leg, int rc)
+{
+    weft_req *req = leg->req;
+    weft_leg_free(leg);
+    weft_req_end(req, rc);
+}
+
+/* The port reads it in the user's buffer: the send ends when it has. */
+static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
+{
+    weft_leg *leg;
+    int rc;
+    req->peer = peer;
+    req->port = peer->path->port;
+    req->legs = 0;
+    leg = weft_leg_new(req, WEFT_LEG_HELD, 0, req->bytes, held_over);
+    if (!leg)
+        return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->name.rank);
+    frame->held = leg;
+    peer->credit -= weft_peer_cost(req->bytes); /* who is told of the end may send more */
+    peer->lane->counters[WEFT_COUNT_EAGER]++;
+    peer->lane->counters[WEFT_COUNT_EAGER_BYTES] += req->bytes;
+    rc = weft_peer_send(peer, frame, NULL, NULL);
+    if (rc)
+        weft_leg_free(leg);
     return rc;
 }
 
@@ -100,6 +130,8 @@ static int send_eager(weft_peer *peer, weft_req *req)
     } else if (!req->is_dense) {
         frame.body = req;
         frame.fill = fill_packed;
+    } else if (weft_peer_holds(peer, req->bytes)) {
+        return send_held(peer, req, &frame);
     }
     rc = weft_peer_send(peer, &frame, req, &sent);
     if (rc)
@@ -139,6 +171,16 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     return is_eager(peer, req->bytes, mode) ? send_eager(peer, req) : weft_rndv_announce(peer, req);
 }
 
+/* Out of credit in the midst of a burst: what the receiver gave back may lie with the port already, and to look costs less than to ask for
+ * each message. Where frames are read from users' buffers only (one look is a system call there), and only straight from a program's
+ * call: a plan may be played inside of a poll. */
+static void look_for_credit(const weft_chan *chan, int dst, uint64_t bytes)
+{
+    const weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
+    if (peer && weft_peer_holds(peer, bytes) && bytes <= peer->eager_max && weft_peer_cost(bytes) > peer->credit)
+        weft_lane_poll(chan->lane);
+}
+
 static __attribute__((noinline)) int isend_long(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
                                                 enum weft_send_mode mode, weft_req **out)
 {
@@ -170,6 +212,8 @@ static __attribute__((noinline)) int send_long(weft_chan *chan, int dst, int tag
 static __attribute__((noinline)) int send_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
 {
     int rc = send_now(buf, count, type, dst, tag, chan);
+    if (rc > 0)
+        look_for_credit(chan, dst, count * (uint64_t)type->size);
     return rc <= 0 ? rc : send_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD);
 }
 
@@ -184,21 +228,29 @@ int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, i
 }
 
 static __attribute__((noinline)) int isend_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
-                                                  weft_req **out)
+                                                  bool may_look, weft_req **out)
 {
     int rc = send_now(buf, count, type, dst, tag, chan);
+    if (rc > 0 && may_look)
+        look_for_credit(chan, dst, count * (uint64_t)type->size);
     return rc <= 0 ? rc : isend_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD, out);
 }
 
-int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, weft_req **out)
+static inline __attribute__((always_inline)) int isend(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
+                                                       bool may_look, weft_req **out)
 {
     uint64_t bytes = count * (uint64_t)type->size;
     weft_peer *peer = eager_peer(bytes, type, dst, chan);
     *out = &chan->lane->done_req;
     if (weft_unlikely(!peer || !is_short(peer, bytes)))
-        return isend_slowly(buf, count, type, dst, tag, chan, out);
+        return isend_slowly(buf, count, type, dst, tag, chan, may_look, out);
     send_short(peer, bytes, buf, dst, tag, chan);
     return 0;
+}
+
+int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, weft_req **out)
+{
+    return isend(buf, count, type, dst, tag, chan, true, out);
 }
 
 int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
@@ -206,7 +258,7 @@ int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t coun
 {
     if (mode >= WEFT_SEND_SYNC)
         return isend_long(chan, dst, tag, buf, count, type, mode, out);
-    return weft_isend_standard(buf, count, type, dst, tag, chan, out);
+    return isend(buf, count, type, dst, tag, chan, false, out);
 }
 
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode)

@@ -57,6 +57,7 @@ struct weft_frame {
     weft_head head;
     const void *body;
     void (*fill)(const weft_frame *frame, void *place);
+    void *held; /* not NULL: the body may be kept and read until up.done names this (send's HELD); never together with fill */
     bool more; /* another frame to the same path follows at once, or else a poll: the port may start both together */
 };
 

@@ -79,6 +79,7 @@ typedef struct weft_caps {
     uint32_t chunk;       /* body size at which a long stream of frames is fastest, bytes */
     uint32_t chunk_alone; /* largest body that needs no room shared with other paths, bytes; 0 = no such difference */
     uint32_t eager;       /* longest message that is best sent unasked, bytes; 0 = no opinion */
+    uint32_t held_min;    /* bodies of at least so many bytes are better read where they lie than copied: give frame.held; 0: all are copied */
     uint32_t inline_max;  /* largest body that costs no more than an empty one */
     uint64_t move_max;    /* largest single get/put, bytes */
     uint32_t latency_ns;  /* one way, small frame; an estimate */
@@ -111,7 +112,8 @@ typedef struct weft_up {
     /* A frame from `peer` (the cookie of reach, or what greet gave). head and body are the port's again on return: copy what stays.
      * May send. body is aligned to 8 bytes. */
     void (*arrive)(void *owner, void *peer, const weft_head *head, const void *body);
-    /* A get, put, amo or flush ended; may also be called before that call returns. */
+    /* A get, put, amo or flush ended; may also be called before that call returns. Or a body that send held is free again: whether it
+     * arrived is not told here. */
     void (*done)(void *owner, void *done, int rc);
     /* A put's notification. */
     void (*notified)(void *owner, void *peer, uint32_t notify);
@@ -180,7 +182,8 @@ struct weft_port_ops {
     int (*unshare)(weft_port *port, weft_shared *shared);
 
     /* -- moving bytes: 0, AGAIN (poll, then try again) or an error -- */
-    /* The frame's body is free again on return. head is sent as it stands. */
+    /* The frame's body is free again on return. head is sent as it stands. HELD, where frame.held is not NULL: it is taken, and its body
+     * must stay as it is until a later poll tells up.done(frame.held) so, once, also when the peer is lost. */
     int (*send)(weft_port *port, weft_path *path, const weft_frame *frame);
     /* Do get and put work with this very peer? Proven, not assumed (the kernel may refuse); asked before a rung is chosen. */
     bool (*can_move)(weft_port *port, weft_path *path);

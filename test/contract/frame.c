@@ -137,6 +137,47 @@ static void both_ways(const rig_row *row)
     rig_close(rig);
 }
 
+/* Bodies that the port may read where they lie: as they were until it says so, once for each that it held, and in a poll only. */
+static void holds_bodies(const rig_row *row)
+{
+    enum { COUNT = 60 };
+    static rig_done ends[COUNT];
+    weft_rig *rig = rig_open(row, false);
+    if (!rig)
+        return;
+    uint32_t most = rig->a->port->caps.frame_max, held = 0, least = rig->a->port->caps.held_min;
+    uint8_t *bodies[COUNT];
+    bool is_held[COUNT];
+    memset(ends, 0, sizeof ends);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t bytes = i % 3 ? most - (uint32_t)(rig_random(rig) % 9 % most) : (uint32_t)(rig_random(rig) % most) + 1;
+        bodies[i] = malloc(bytes);
+        rig_pattern(bodies[i], i, bytes);
+        weft_frame frame = {.head = head_of(i, bytes), .body = bodies[i], .held = &ends[i]};
+        int rc = rig_send(rig->a, &frame);
+        CHECK(rc == 0 || (rc == WEFT_HELD && least && bytes >= least));
+        is_held[i] = rc == WEFT_HELD;
+        held += is_held[i];
+        if (!is_held[i])
+            memset(bodies[i], 0xee, bytes);
+        if (rig_random(rig) % 4 == 0)
+            rig_turn(rig);
+    }
+    CHECK(!least || most < least || held);
+    CHECK(rig_until(rig, &rig->b->arrival_count, COUNT));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        CHECK(!is_held[i] || rig_until(rig, &ends[i].times, 1));
+        CHECK(ends[i].rc == 0);
+    }
+    rig_settle(rig);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        CHECK(ends[i].times == is_held[i]);
+        free(bodies[i]);
+    }
+    check_all(rig->b, COUNT);
+    rig_close(rig);
+}
+
 /* Nobody polls: a bounded queue must say AGAIN some time; a refused frame does not arrive, and goes through later. */
 static void refuses_when_full(const rig_row *row)
 {
@@ -248,6 +289,7 @@ static void keeps_to_budget(const rig_row *row)
 
 const rig_test frame_tests[] = {
     {"all-sizes", all_sizes}, {"filled-in-place", filled_in_place}, {"keeps-order", keeps_order}, {"both-ways", both_ways},
+    {"holds-bodies", holds_bodies},
     {"refuses-when-full", refuses_when_full}, {"replies-from-arrive", replies_from_arrive}, {"keeps-to-budget", keeps_to_budget},
     {NULL, NULL},
 };

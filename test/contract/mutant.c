@@ -464,6 +464,27 @@ PLANT(get_early, ops->get = get_early)
 PLANT(timeless, ops->arm = arm_timeless)
 PLANT(unarmed, ops->arm = arm_never; ops->disarm = disarm_nothing)
 
+/* What it may hold it copies, and lets its lender wait for ever. */
+static int send_keeps(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    weft_frame copied = *frame;
+    int rc;
+    copied.held = NULL;
+    rc = sound->send(port, path, &copied);
+    return rc == 0 && frame->held && frame->head.bytes >= port->caps.held_min ? WEFT_HELD : rc;
+}
+
+/* It says in the call already that it reads the body no more, and then that it holds it. */
+static int send_holds_no_more(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    int rc = sound->send(port, path, frame);
+    if (rc == WEFT_HELD)
+        port->up->done(port->owner, frame->held, 0);
+    return rc;
+}
+PLANT(keeps, ops->send = send_keeps)
+PLANT(holds_no_more, ops->send = send_holds_no_more)
+
 const mutant mutants[] = {
     {"drops a frame", plant_drop, false, false, NULL},
     {"sends twice", plant_twice, false, false, NULL},
@@ -506,6 +527,8 @@ const mutant mutants[] = {
     {"get done early", plant_get_early, false, true, NULL},
     {"arm refuses for ever", plant_unarmed, false, false, NULL},
     {"local region unasked", plant_uncovered, false, false, "sim pinning 20"},
+    {"holds for ever", plant_keeps, false, false, "sim holding 29"},
+    {"told free twice", plant_holds_no_more, false, false, "sim holding 29"},
     {"forgets its timer", plant_timeless, false, false, "sim ticking 26"},
     {NULL, NULL, false, false, NULL},
 };

@@ -42,6 +42,7 @@ const rig_row rig_rows[] = {
     {"sim ticking 26", &weft_sim_ops, "ticking", 26, false, false},
     {"sim hca 27", &weft_sim_ops, "hca", 27, false, false},
     {"sim hca 28", &weft_sim_ops, "hca", 28, false, false},
+    {"sim holding 29", &weft_sim_ops, "holding", 29, false, false},
     {"shm", &weft_shm_ops, NULL, 17, false, false},
     {"shm by descriptor", &weft_shm_ops, NULL, 19, false, true},
     {NULL, NULL, NULL, 0, false, false},

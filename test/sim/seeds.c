@@ -9,7 +9,7 @@
 
 const char *const seeds_sound_profiles[SEEDS_SOUND_PROFILES + 1] = {
     "calm", "slow", "storm", "narrow", "torn", "copyonly", "pinched", "tiny", "wild", "kernel", "grudging", "lopsided", "pinning", "scarce",
-    "starved", "rails", "flapping", "pressed", "ticking", "hca"};
+    "starved", "rails", "flapping", "pressed", "ticking", "hca", "holding"};
 
 static uint32_t sharers = 1;
 

@@ -26,7 +26,7 @@ uint64_t seeds_next(seeds *seeds);
 /* Networks of transports/sim on which everything must go well; ends with NULL. "shuffled" is not here but among the faults: p2p takes ports
  * with order only. */
 extern const char *const seeds_sound_profiles[];
-#define SEEDS_SOUND_PROFILES 20
+#define SEEDS_SOUND_PROFILES 21
 
 #define SEEDS_HELP                                                                                                     \
     "Seeds: WEFT_TEST_SIM_SECONDS=N for the whole program (45); WEFT_TEST_SIM_SEEDS=N for each test instead;\n"           \

@@ -84,12 +84,17 @@ void ofi_sign(const ofi_port *port, ofi_path *path, ofi_wire *wire, enum ofi_kin
     path->told = path->received;
 }
 
+static ofi_slot *take_small(ofi_port *port)
+{
+    weft_link *link = weft_list_take(&port->free_small);
+    return link ? weft_container(link, ofi_slot, link) : NULL;
+}
+
 static ofi_slot *take_slot(ofi_port *port, size_t bytes)
 {
-    weft_link *link = bytes <= OFI_SMALL ? weft_list_take(&port->free_small) : NULL;
-    if (!link)
-        link = weft_list_take(&port->free_big);
-    return link ? weft_container(link, ofi_slot, link) : NULL;
+    ofi_slot *slot = bytes <= OFI_SMALL ? take_small(port) : NULL;
+    weft_link *link = slot ? NULL : weft_list_take(&port->free_big);
+    return link ? weft_container(link, ofi_slot, link) : slot;
 }
 
 /* The last one given is the first one taken: it is still in the cache. */
@@ -115,9 +120,13 @@ static ssize_t post_slot(ofi_port *port, ofi_slot *slot, ofi_path *path, fi_addr
 
 void ofi_slot_ended(ofi_port *port, ofi_slot *slot)
 {
+    void *held = slot->held;
     if (slot->work.path)
         slot->work.path->slots_out--;
+    slot->held = NULL;
     give_slot(port, slot);
+    if (held)
+        port->port.up->done(port->port.owner, held, 0);
 }
 
 int ofi_say(ofi_port *port, fi_addr_t to, const void *message, size_t bytes)
@@ -185,6 +194,38 @@ static void fill(ofi_port *port, ofi_path *path, ofi_framed *place, const weft_f
         memcpy(place->body, frame->body, frame->head.bytes);
 }
 
+/* Header and what rounds the length up come from a small slot, the body from where it lies. */
+static int send_held(ofi_port *port, ofi_path *path, const weft_frame *frame)
+{
+    ofi_slot *slot = path->slots_out >= SLOTS_PATH ? NULL : take_small(port);
+    size_t pad = weft_round_up(frame->head.bytes, 8) - frame->head.bytes;
+    ofi_framed *head;
+    struct iovec parts[3];
+    struct fi_msg message = {.msg_iov = parts, .iov_count = pad ? 3 : 2, .addr = path->spots[path->spot].to};
+    ssize_t rc;
+    if (!slot)
+        return refused(port, path, 0);
+    head = (ofi_framed *)slot->place;
+    ofi_sign(port, path, &head->wire, OFI_FRAME);
+    head->wire.seq = path->sent + 1;
+    head->head = frame->head;
+    memset(head->body, 0, 8);
+    parts[0] = (struct iovec){head, sizeof *head};
+    parts[1] = (struct iovec){(void *)frame->body, frame->head.bytes};
+    parts[2] = (struct iovec){head->body, pad};
+    slot->work.path = path;
+    message.context = &slot->work;
+    rc = fi_sendmsg(port->ep, &message, FI_COMPLETION);
+    if (rc) {
+        give_slot(port, slot);
+        return refused(port, path, rc);
+    }
+    slot->held = frame->held;
+    path->slots_out++;
+    went(port, path);
+    return WEFT_HELD;
+}
+
 int ofi_send(weft_port *base, weft_path *base_path, const weft_frame *frame)
 {
     ofi_port *port = (ofi_port *)base;
@@ -206,6 +247,8 @@ int ofi_send(weft_port *base, weft_path *base_path, const weft_frame *frame)
         port->counts[OFI_COUNT_INJECTED] += sent == 0;
         return sent ? refused(port, path, sent) : went(port, path);
     }
+    if (frame->held && base->caps.held_min && frame->head.bytes >= base->caps.held_min)
+        return send_held(port, path, frame);
     slot = bytes > OFI_SMALL && path->slots_out >= SLOTS_PATH ? NULL : take_slot(port, bytes);
     if (!slot)
         return refused(port, path, 0);

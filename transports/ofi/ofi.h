@@ -36,7 +36,9 @@
 
 #define OFI_MESSAGE 33024u        /* largest message of ours; rxm is told to send so much without asking first (find.c) */
 #define OFI_LONG_MESSAGE 66048u   /* ... over plain TCP: three messages to move 64 KiB by a get take longer than to copy them twice */
+#define OFI_CHUNK 65536u          /* a stream of frames: whole pages each */
 #define OFI_SMALL 1024u           /* a small slot */
+#define OFI_HELD_MIN 8192u        /* bodies from here on go from where they lie */
 #define OFI_SLOTS 64u
 #define OFI_SMALL_SLOTS 256u
 #define OFI_RECVS 4u              /* receive buffers, of which each takes many messages */
@@ -146,6 +148,7 @@ typedef struct ofi_slot {
     weft_link link;  /* in its free list */
     bool is_small;
     uint32_t about;  /* a call: the index of its path */
+    void *held;      /* who is told when the body is free that was sent from where it lies; NULL: nobody, it was copied here */
     uint8_t *place;
 } ofi_slot;
 

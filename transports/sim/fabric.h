@@ -40,6 +40,7 @@ typedef struct sim_event {
     weft_atomic atomic;
     bool has_region;
     int rc;              /* DONE */
+    uint64_t hash;       /* DONE of a body that was held */
     void *done;
     void *bounce;        /* a get's bytes between reading there and writing here */
     weft_head head;      /* FRAME */

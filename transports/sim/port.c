@@ -41,7 +41,7 @@ static int sim_open(const weft_port_env *env, weft_port **port)
         .ops = &weft_sim_ops,
         .owner = env->owner,
         .up = env->up,
-        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .inline_max = profile->inline_max,
+        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .held_min = profile->held_min, .inline_max = profile->inline_max,
                  .move_max = profile->move_max,
                  .latency_ns = profile->delay_ns / 4 + 1,
                  .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,
@@ -183,6 +183,46 @@ static void spend_copy(weft_sim *sim, uint64_t bytes)
         sim_spend(sim, bytes * 1000 / sim->profile.copy_mbyte_per_s);
 }
 
+static uint64_t hash_of(const uint8_t *at, uint64_t bytes)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (uint64_t i = 0; i < bytes; i++)
+        hash = (hash ^ at[i]) * 1099511628211u;
+    return hash;
+}
+
+/* The body was copied when it was sent; what the sender has promised is held against it all the same. */
+static void sim_end_held(weft_port *port, sim_event *event)
+{
+    event->flow->moves--;
+    sim_endpoint_at(port)->moves--;
+    if (hash_of(event->move.local, event->move.bytes) != event->hash) {
+        fprintf(stderr, "sim: a body of %" PRIu64 " bytes that the port held was changed before it was told free\n", event->move.bytes);
+        abort();
+    }
+    port->up->done(port->owner, event->done, 0);
+}
+
+/* Is the body kept for a while? Whatever becomes of the frame, its end is told. */
+static bool holds(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
+{
+    uint32_t least = sim->profile.held_min;
+    sim_event *event;
+    if (!frame->held || !least || frame->head.bytes < least || !sim_chance(sim, sim->profile.held_permille) ||
+        !(event = sim_event_new(flow, SIM_DONE, 0)))
+        return false;
+    event->was = SIM_FRAME;
+    event->done = frame->held;
+    event->move = (weft_move){.local = (void *)frame->body, .bytes = frame->head.bytes};
+    event->hash = hash_of(frame->body, frame->head.bytes);
+    if (sim_event_post(sim, event))
+        return false;
+    flow->moves++;
+    flow->from->moves++;
+    sim->counts[WEFT_SIM_HELD]++;
+    return true;
+}
+
 static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
 {
     sim_flow *flow = sim_flow_at(path);
@@ -203,6 +243,8 @@ static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
     }
     spend_copy(sim, bytes);
     rc = launch(sim, flow, frame);
+    if (!rc && holds(sim, flow, frame))
+        return WEFT_HELD;
     if (!rc && frame->head.kind == WEFT_FRAME_EAGER && sim_chance(sim, sim->profile.twice_permille))
         launch(sim, flow, frame);
     return rc;
@@ -236,7 +278,10 @@ static void hand_up(weft_port *port, sim_event *event)
         hand_up_frame(port, event);
         break;
     case SIM_DONE:
-        sim_end_move(port, event);
+        if (event->was == SIM_FRAME)
+            sim_end_held(port, event);
+        else
+            sim_end_move(port, event);
         break;
     case SIM_NOTIFY:
         mine = sim_flow_of(me, event->flow->from);

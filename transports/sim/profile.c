@@ -9,7 +9,7 @@
 const char *const weft_sim_count_names[WEFT_SIM_COUNT_LAST] = {
     "frames", "moves", "refused", "delayed", "reordered", "blind", "torn", "flipped", "keys-refused", "maps-refused", "killed",
     "dropped", "switches", "late-wakes", "maps", "pin-ns", "flapped", "moves-flipped", "queue-full", "arms-refused", "unrung",
-    "cut", "overtaken", "heads-flipped",
+    "cut", "overtaken", "heads-flipped", "held",
 };
 
 const weft_sim_profile weft_sim_profiles[] = {
@@ -33,6 +33,9 @@ const weft_sim_profile weft_sim_profiles[] = {
     {.name = "grudging", .delay_ns = 1500, .again_permille = 250, .storm_max = 10, .flow_moves = 1, .prompt_permille = 200,
      .keyless = true, .no_notify = true},
     {.name = "lopsided", .delay_ns = 1500, .prompt_permille = 400, .keyless = true, .no_notify = true, .one_way = true},
+    /* bodies are read where they lie, long after send has returned */
+    {.name = "holding", .delay_ns = 6000, .again_permille = 150, .storm_max = 10, .flow_frames = 12, .blind_permille = 150,
+     .frame_max = 2048, .held_min = 64, .held_permille = 800, .local_keys = true, .amo = WEFT_AMO_NIC},
     /* an HCA's manners, one by one, and all of them */
     {.name = "pinning", .delay_ns = 2000, .pins = true, .local_keys = true, .pin_ns = 2000, .pin_page_ns = 250,
      .amo = WEFT_AMO_NIC},

@@ -38,6 +38,8 @@ typedef struct weft_sim_profile {
     uint32_t frame_max;           /* 0: 4,096 */
     uint32_t inline_max;
     uint64_t move_max;            /* 0: 1 GiB */
+    uint32_t held_min;            /* caps.held_min: of bodies that are given to be held ... */
+    uint32_t held_permille;       /* ... so many are, for a while; the rest is copied at once */
     bool unordered;               /* frames of a pair may overtake each other, and caps says so */
     bool local_keys;
     bool torn;                    /* gets and puts cross line by line: at several moments, in any order of lines */
@@ -61,7 +63,7 @@ typedef struct weft_sim_profile {
 } weft_sim_profile;
 
 /* By name: calm slow storm narrow shuffled torn copyonly pinched tiny wild kernel grudging lopsided
- * pinning scarce starved rails flapping pressed ticking hca priced breaking, flipped spoiled tainted scrawled lossy
+ * holding pinning scarce starved rails flapping pressed ticking hca priced breaking, flipped spoiled tainted scrawled lossy
  * doubled deaf. */
 const weft_sim_profile *weft_sim_profile_find(const char *name);
 /* All of them, for tests that try each; ends with name NULL. */
@@ -71,7 +73,8 @@ enum weft_sim_count {
     WEFT_SIM_FRAMES, WEFT_SIM_MOVES, WEFT_SIM_REFUSED, WEFT_SIM_DELAYED, WEFT_SIM_REORDERED, WEFT_SIM_BLIND, WEFT_SIM_TORN,
     WEFT_SIM_FLIPPED, WEFT_SIM_KEYS_REFUSED, WEFT_SIM_MAPS_REFUSED, WEFT_SIM_KILLED, WEFT_SIM_DROPPED, WEFT_SIM_SWITCHES,
     WEFT_SIM_LATE_WAKES, WEFT_SIM_MAPS, WEFT_SIM_PIN_NS, WEFT_SIM_FLAPPED, WEFT_SIM_MOVES_FLIPPED, WEFT_SIM_QUEUE_FULL,
-    WEFT_SIM_ARMS_REFUSED, WEFT_SIM_UNRUNG, WEFT_SIM_CUT, WEFT_SIM_OVERTAKEN, WEFT_SIM_HEADS_FLIPPED, WEFT_SIM_COUNT_LAST
+    WEFT_SIM_ARMS_REFUSED, WEFT_SIM_UNRUNG, WEFT_SIM_CUT, WEFT_SIM_OVERTAKEN, WEFT_SIM_HEADS_FLIPPED, WEFT_SIM_HELD,
+    WEFT_SIM_COUNT_LAST
 };
 extern const char *const weft_sim_count_names[WEFT_SIM_COUNT_LAST];
 
