@@ -104,8 +104,8 @@ static void fill_packed(const weft_frame *frame, void *place)
     weft_pack(req->type, req->buf, req->count, offset, frame->head.bytes, place);
 }
 
-/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_LEAST. Where the
- * sender does not copy, every chunk more is only a frame more. */
+/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_LEAST.
+ * Where the sender does not copy, every chunk more is only a frame more. */
 static uint32_t chunk_of(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->path->port->caps;

@@ -2,8 +2,8 @@
  *
  * leg: one stretch of a rendezvous on its way: read from the peer (get), written into the peer (put), pushed by DATA frames, or lent
  * (the peer writes it into our memory). Rendezvous decides what legs there are; here they are carried out: started, tried again when
- * the port refuses, and told as over exactly once. A leg holds its pin until then. An eager message that the port reads where it lies is a leg
- * too (HELD): its frame has gone before, all that is left is to hear that the buffer is free.
+ * the port refuses, and told as over exactly once. A leg holds its pin until then. An eager message that the port reads where it lies is
+ * a leg too (HELD): its frame has gone before, all that is left is to hear that the buffer is free.
  */
 #ifndef WEFT_P2P_LEG_H
 #define WEFT_P2P_LEG_H

@@ -236,8 +236,8 @@ static __attribute__((noinline)) int isend_slowly(const void *buf, uint64_t coun
     return rc <= 0 ? rc : isend_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD, out);
 }
 
-static inline __attribute__((always_inline)) int isend(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
-                                                       bool may_look, weft_req **out)
+static inline __attribute__((always_inline)) int isend(const void *buf, uint64_t count, const weft_type *type, int dst, int tag,
+                                                       weft_chan *chan, bool may_look, weft_req **out)
 {
     uint64_t bytes = count * (uint64_t)type->size;
     weft_peer *peer = eager_peer(bytes, type, dst, chan);

@@ -40,9 +40,10 @@ static void lay_out_slots(ofi_port *port, uint8_t *at)
 
 int ofi_flow_open(ofi_port *port)
 {
-    uint32_t recv_bytes = port->has_multi_recv ? OFI_RECV_BYTES : port->message_max;
+    bool is_tcp = ofi_is_plain_tcp(port->info);
+    uint32_t recv_bytes = !port->has_multi_recv ? port->message_max : is_tcp ? OFI_TCP_RECV_BYTES : OFI_RECV_BYTES;
     int rc = 0;
-    port->recv_count = port->has_multi_recv ? OFI_RECVS : OFI_SINGLES;
+    port->recv_count = !port->has_multi_recv ? OFI_SINGLES : is_tcp ? OFI_TCP_RECVS : OFI_RECVS;
     port->arena_bytes = (uint64_t)port->recv_count * recv_bytes + (uint64_t)OFI_SLOTS * port->message_max + OFI_SMALL_SLOTS * OFI_SMALL + OFI_PIECES * 64;
     port->arena = mmap(NULL, port->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     port->bounce = malloc(port->message_max);

@@ -41,8 +41,10 @@
 #define OFI_HELD_MIN 8192u        /* bodies from here on go from where they lie */
 #define OFI_SLOTS 64u
 #define OFI_SMALL_SLOTS 256u
-#define OFI_RECVS 4u              /* receive buffers, of which each takes many messages */
+#define OFI_RECVS 4u              /* receive buffers, of which each takes many messages ... */
 #define OFI_RECV_BYTES (256u << 10)
+#define OFI_TCP_RECVS 2u          /* ... over plain TCP, where the kernel keeps what finds none: so few that they stay in the cache */
+#define OFI_TCP_RECV_BYTES (132u << 10)
 #define OFI_SINGLES 64u           /* ... or one each, where the provider has no FI_MULTI_RECV */
 #define OFI_PIECE (1u << 20)      /* a get or put is cut into such pieces */
 #define OFI_PIECES 64u            /* under way on a port */

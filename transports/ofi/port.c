@@ -362,7 +362,8 @@ static void promise(ofi_port *port)
     bool pins = mode & (FI_MR_LOCAL | FI_MR_ALLOCATED);
     uint64_t speed = port->info->nic && port->info->nic->link_attr ? port->info->nic->link_attr->speed : 0; /* bits per second */
     uint32_t most = (port->message_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
-    port->port.caps = (weft_caps){.frame_max = most, .chunk = most < OFI_CHUNK ? most : OFI_CHUNK, .eager = ofi_is_plain_tcp(port->info) ? OFI_CHUNK : 0, .move_max = 1ull << 40,
+    port->port.caps = (weft_caps){.frame_max = most, .chunk = most < OFI_CHUNK ? most : OFI_CHUNK,
+                                  .eager = ofi_is_plain_tcp(port->info) ? OFI_CHUNK : 0, .move_max = 1ull << 40,
                                   .latency_ns = ofi_is_socket(port->info) ? 15000 : 2000, .mbyte_per_s = (uint32_t)(speed / 8000000),
                                   .key_bytes = ofi_key_bytes(), .pins = pins, .pages_on_demand = !pins, .get = true, .put = true, .notify = true,
                                   .ordered = true, .local_keys = port->needs_desc,

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * held: messages that a port reads in the users' buffers: nobody copies them on their way out, eager or by rendezvous; and a burst that
+ * runs out of credit finds what came back in the meantime. That bodies stay as they are while they are held the simulator itself sees to
+ * (transports/sim), in every run over its profile `holding`.
+ *     held        runs all
+ */
+#include <CUnit/Basic.h>
+#include <stdlib.h>
+
+#include "base/knob.h"
+#include "test/sim/crew.h"
+
+#define BURST 64
+#define BYTES 2000 /* fits a frame; a window of 16 KiB takes eight */
+#define LONG_BYTES ((uint64_t)100000)
+
+static struct {
+    uint64_t eager, copied, held; /* by the sender, of the burst, of the long one */
+    uint64_t long_copied;
+    bool by_plan;                 /* the burst does not come straight from a program's call */
+} seen;
+
+static int burst_out(crew *crew, const uint8_t *sent)
+{
+    weft_req *reqs[BURST];
+    int rc = 0;
+    for (int i = 0; i < BURST && !rc; i++)
+        rc = seen.by_plan ? weft_isend(crew->chan, 1, i, sent + i, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD, &reqs[i])
+                          : weft_isend_standard(sent + i, BYTES, crew_type(CREW_BYTE), 1, i, crew->chan, &reqs[i]);
+    for (int i = 0; i < BURST && !rc; i++) {
+        rc = weft_req_wait(reqs[i]);
+        weft_req_free(reqs[i]);
+    }
+    return rc;
+}
+
+static int burst_in(crew *crew, uint8_t *buf, const uint8_t *sent, weft_req **reqs)
+{
+    int rc = 0;
+    for (int i = 0; i < BURST && !rc; i++) {
+        rc = weft_req_wait(reqs[i]);
+        weft_req_free(reqs[i]);
+        for (int k = 0; k < BYTES && !rc; k++)
+            if (buf[i * BYTES + k] != sent[i + k])
+                rc = crew_fail(crew, "message %d, byte %d is wrong", i, k);
+    }
+    return rc;
+}
+
+static int send_side(crew *crew, const uint8_t *sent)
+{
+    uint64_t *counters = crew->world->lanes[0]->counters, eager = counters[WEFT_COUNT_EAGER], copied = counters[WEFT_COUNT_BYTES_COPIED];
+    int rc = burst_out(crew, sent);
+    seen.eager = counters[WEFT_COUNT_EAGER] - eager;
+    seen.copied = counters[WEFT_COUNT_BYTES_COPIED] - copied;
+    copied = counters[WEFT_COUNT_BYTES_COPIED];
+    rc = rc ? rc : weft_send(crew->chan, 1, BURST, sent, LONG_BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD);
+    seen.long_copied = counters[WEFT_COUNT_BYTES_COPIED] - copied;
+    return rc;
+}
+
+static int program(int rank, void *arg)
+{
+    uint8_t *buf = calloc(1, LONG_BYTES + BURST * BYTES), *sent = malloc(LONG_BYTES);
+    weft_req *reqs[BURST];
+    weft_found found;
+    crew crew;
+    int rc = crew_open(&crew, 1);
+    (void)arg;
+    crew_fill(sent, 7, LONG_BYTES);
+    for (int i = 0; i < BURST && rank == 1 && !rc; i++)
+        rc = weft_irecv(crew.chan, 0, i, buf + i * BYTES, BYTES, crew_type(CREW_BYTE), &reqs[i]);
+    rc = rc ? rc : crew_barrier(&crew);
+    if (!rc && rank == 0) {
+        rc = send_side(&crew, sent);
+    } else if (!rc) {
+        rc = burst_in(&crew, buf, sent, reqs);
+        rc = rc ? rc : weft_recv(crew.chan, 0, BURST, buf, LONG_BYTES, crew_type(CREW_BYTE), &found);
+        if (!rc && crew_wrong(buf, 7, LONG_BYTES) != LONG_BYTES)
+            rc = crew_fail(&crew, "the long message is wrong");
+    }
+    rc = rc ? rc : crew_close(&crew);
+    free(buf);
+    free(sent);
+    return rc;
+}
+
+static int run(uint64_t seed, uint32_t delay_ns)
+{
+    weft_sim_profile profile = *weft_sim_profile_find("holding");
+    weft_sim_report report;
+    weft_sim_config config = {.ranks = 2, .seed = seed, .profile = &profile, .report = &report};
+    int rc;
+    profile.held_permille = 1000;
+    profile.delay_ns = delay_ns;
+    weft_knobs_load(false);
+    weft_knob.large_by = WEFT_LARGE_COPY;
+    weft_knob.credit_kib = 16;
+    rc = weft_sim_run(&config, program, NULL);
+    seen.held = report.counts[WEFT_SIM_HELD];
+    return rc;
+}
+
+static void nothing_is_copied(void)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        CU_ASSERT(run(seed, 6000) == 0);
+        CU_ASSERT(seen.held >= BURST + LONG_BYTES / 2048);
+        CU_ASSERT(seen.copied == 0 && seen.long_copied == 0);
+    }
+}
+
+/* A window of eight, of which half comes back at a time. */
+static void credit_is_found(void)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        CU_ASSERT(run(seed, 50) == 0);
+        CU_ASSERT(seen.eager >= 12);
+    }
+}
+
+/* A plan may send from inside of a poll, where nobody polls again. */
+static void not_by_plans(void)
+{
+    seen.by_plan = true;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        CU_ASSERT(run(seed, 50) == 0);
+        CU_ASSERT(seen.eager <= 8);
+    }
+    seen.by_plan = false;
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("held", NULL, NULL);
+    CU_add_test(suite, "nothing is copied", nothing_is_copied);
+    CU_add_test(suite, "credit is found", credit_is_found);
+    CU_add_test(suite, "not by plans", not_by_plans);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}
