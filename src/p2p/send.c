@@ -45,14 +45,17 @@ static inline weft_head eager_head(const weft_chan *chan, int dst, int tag, uint
                        .src = (int32_t)chan->rank, .tag = tag, .bytes = (uint32_t)bytes};
 }
 
-/* May a message leave at once in one frame: dense, eager, nothing of this peer's queued before it? Negative ranks (nobody) fail too. */
-static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t bytes, const weft_type *type, int dst, weft_chan *chan)
+/* May a message leave at once in one frame: dense, eager, nothing of this peer's queued before it? Negative ranks (nobody) fail too.
+ * may_hold: not if its body is better held. A blocking send copies all the same: it would else wait for a receiver that computes. */
+static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t bytes, const weft_type *type, int dst, weft_chan *chan,
+                                                                  bool may_hold)
 {
     weft_peer *peer;
     if (weft_unlikely((uint32_t)dst >= chan->size || !type->is_dense))
         return NULL;
     peer = chan->peers[dst];
-    if (weft_unlikely(!peer || bytes > peer->now_max || weft_peer_cost(bytes) > peer->credit || !weft_list_is_empty(&peer->waiting)))
+    if (weft_unlikely(!peer || bytes > (may_hold ? peer->now_max : peer->eager_max) || weft_peer_cost(bytes) > peer->credit ||
+                      !weft_list_is_empty(&peer->waiting)))
         return NULL;
     return peer;
 }
@@ -68,10 +71,11 @@ static inline __attribute__((always_inline)) void send_short(weft_peer *peer, ui
 static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->path->room; }
 
 /* The short way. WEFT_AGAIN: take the long one. */
-static __attribute__((noinline)) int send_now(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
+static inline __attribute__((always_inline)) int send_now(const void *buf, uint64_t count, const weft_type *type, int dst, int tag,
+                                                         weft_chan *chan, bool may_hold)
 {
     uint64_t bytes = count * (uint64_t)type->size;
-    weft_peer *peer = eager_peer(bytes, type, dst, chan);
+    weft_peer *peer = eager_peer(bytes, type, dst, chan, may_hold);
     weft_frame frame;
     int rc;
     if (weft_unlikely(!peer))
@@ -211,7 +215,7 @@ static __attribute__((noinline)) int send_long(weft_chan *chan, int dst, int tag
 
 static __attribute__((noinline)) int send_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
 {
-    int rc = send_now(buf, count, type, dst, tag, chan);
+    int rc = send_now(buf, count, type, dst, tag, chan, false);
     if (rc > 0)
         look_for_credit(chan, dst, count * (uint64_t)type->size);
     return rc <= 0 ? rc : send_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD);
@@ -220,7 +224,7 @@ static __attribute__((noinline)) int send_slowly(const void *buf, uint64_t count
 int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
 {
     uint64_t bytes = count * (uint64_t)type->size;
-    weft_peer *peer = eager_peer(bytes, type, dst, chan);
+    weft_peer *peer = eager_peer(bytes, type, dst, chan, false);
     if (weft_unlikely(!peer || !is_short(peer, bytes)))
         return send_slowly(buf, count, type, dst, tag, chan);
     send_short(peer, bytes, buf, dst, tag, chan);
@@ -230,7 +234,7 @@ int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, i
 static __attribute__((noinline)) int isend_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
                                                   bool may_look, weft_req **out)
 {
-    int rc = send_now(buf, count, type, dst, tag, chan);
+    int rc = send_now(buf, count, type, dst, tag, chan, true);
     if (rc > 0 && may_look)
         look_for_credit(chan, dst, count * (uint64_t)type->size);
     return rc <= 0 ? rc : isend_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD, out);
@@ -240,7 +244,7 @@ static inline __attribute__((always_inline)) int isend(const void *buf, uint64_t
                                                        weft_chan *chan, bool may_look, weft_req **out)
 {
     uint64_t bytes = count * (uint64_t)type->size;
-    weft_peer *peer = eager_peer(bytes, type, dst, chan);
+    weft_peer *peer = eager_peer(bytes, type, dst, chan, true);
     *out = &chan->lane->done_req;
     if (weft_unlikely(!peer || !is_short(peer, bytes)))
         return isend_slowly(buf, count, type, dst, tag, chan, may_look, out);

@@ -38,7 +38,7 @@
 #define OFI_LONG_MESSAGE 66048u   /* ... over plain TCP: three messages to move 64 KiB by a get take longer than to copy them twice */
 #define OFI_CHUNK 65536u          /* a stream of frames: whole pages each */
 #define OFI_SMALL 1024u           /* a small slot */
-#define OFI_HELD_MIN 8192u        /* bodies from here on go from where they lie */
+#define OFI_HELD_MIN 8192u        /* bodies from here on go from where they lie, but for blocking sends */
 #define OFI_SLOTS 64u
 #define OFI_SMALL_SLOTS 256u
 #define OFI_RECVS 4u              /* receive buffers, of which each takes many messages ... */
