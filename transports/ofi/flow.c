@@ -40,10 +40,10 @@ static void lay_out_slots(ofi_port *port, uint8_t *at)
 
 int ofi_flow_open(ofi_port *port)
 {
-    bool is_tcp = ofi_is_plain_tcp(port->info);
-    uint32_t recv_bytes = !port->has_multi_recv ? port->message_max : is_tcp ? OFI_TCP_RECV_BYTES : OFI_RECV_BYTES;
+    uint32_t recv_bytes = port->has_multi_recv ? OFI_RECV_BYTES : port->message_max;
     int rc = 0;
-    port->recv_count = !port->has_multi_recv ? OFI_SINGLES : is_tcp ? OFI_TCP_RECVS : OFI_RECVS;
+    port->recv_count = port->has_multi_recv ? OFI_RECVS : OFI_SINGLES;
+    port->recv_least = port->recv_most = ofi_is_plain_tcp(port->info) ? OFI_TCP_RECVS : port->recv_count;
     port->arena_bytes = (uint64_t)port->recv_count * recv_bytes + (uint64_t)OFI_SLOTS * port->message_max + OFI_SMALL_SLOTS * OFI_SMALL + OFI_PIECES * 64;
     port->arena = mmap(NULL, port->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     port->bounce = malloc(port->message_max);
@@ -58,22 +58,41 @@ int ofi_flow_open(ofi_port *port)
         port->arena_desc = fi_mr_desc(port->arena_mr);
     }
     lay_out_slots(port, port->arena + (uint64_t)port->recv_count * recv_bytes);
-    for (uint32_t i = 0; i < port->recv_count && rc == 0; i++) {
+    for (uint32_t i = 0; i < port->recv_count; i++)
         port->recvs[i] = (ofi_recv){.work = {.kind = OFI_WORK_RECV}, .place = port->arena + (uint64_t)i * recv_bytes, .bytes = recv_bytes};
-        rc = ofi_post_recv(port, &port->recvs[i]);
-    }
+    rc = ofi_post_recvs(port);
     return rc == WEFT_AGAIN ? 0 : rc;
 }
 
-int ofi_post_recv(ofi_port *port, ofi_recv *recv)
+static int post_recv(ofi_port *port, ofi_recv *recv)
 {
     struct iovec part = {recv->place, recv->bytes};
     struct fi_msg message = {.msg_iov = &part, .desc = &port->arena_desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &recv->work};
     ssize_t rc = fi_recvmsg(port->ep, &message, port->has_multi_recv ? FI_MULTI_RECV : 0);
     recv->is_posted = rc == 0;
+    port->recv_posted += recv->is_posted;
     if (rc == 0 || rc == -FI_EAGAIN)
         return rc ? WEFT_AGAIN : 0;
     return weft_fail(WEFT_E_SYSTEM, "no receive buffer can be posted with %s: %s", port->card.provider, ofi_words(rc));
+}
+
+int ofi_post_recvs(ofi_port *port)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < port->recv_count && port->recv_posted < port->recv_most && rc == 0; i++)
+        if (!port->recvs[i].is_posted)
+            rc = post_recv(port, &port->recvs[i]);
+    return rc;
+}
+
+void ofi_recv_ended(ofi_port *port, ofi_recv *recv)
+{
+    recv->is_posted = false;
+    port->recv_posted--;
+    if (port->recv_most > port->recv_least)
+        port->recv_most--; /* what was posted beyond the least is used up */
+    if (port->recv_posted < port->recv_most)
+        post_recv(port, recv);
 }
 
 /* -- out -- */
@@ -388,6 +407,6 @@ int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry)
         n = take(port, message, entry->len);
     }
     if (!port->has_multi_recv || entry->flags & FI_MULTI_RECV)
-        ofi_post_recv(port, recv);
+        ofi_recv_ended(port, recv);
     return n;
 }

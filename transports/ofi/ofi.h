@@ -43,9 +43,9 @@
 #define OFI_SMALL_SLOTS 256u
 #define OFI_RECVS 4u              /* receive buffers, of which each takes many messages ... */
 #define OFI_RECV_BYTES (256u << 10)
-#define OFI_TCP_RECVS 2u          /* ... over plain TCP, where the kernel keeps what finds none: so few that they stay in the cache */
-#define OFI_TCP_RECV_BYTES (132u << 10)
-#define OFI_SINGLES 64u           /* ... or one each, where the provider has no FI_MULTI_RECV */
+#define OFI_SINGLES 64u           /* ... or one each, where the provider has no FI_MULTI_RECV, and over plain TCP: libfabric 1.17 calls */
+#define OFI_TCP_RECVS 4u          /* a buffer free there while another peer's message still comes in. So many of them are posted, that they */
+                                  /* stay in the cache: the kernel keeps what finds none. More only when nothing comes (ofi_poll) */
 #define OFI_PIECE (1u << 20)      /* a get or put is cut into such pieces */
 #define OFI_PIECES 64u            /* under way on a port */
 #define OFI_PIECES_PATH 4u        /* ... with one peer: frames wait behind them on a TCP connection */
@@ -247,7 +247,7 @@ struct ofi_port {
     bool is_timed;             /* the timer was set */
     bool is_edged;             /* cq_fd may stay readable: what counts is that it becomes so */
     bool is_armed, is_full;    /* is_full: the provider refused something, and nothing of ours will tell when to try again */
-    uint32_t idle_polls, skips, arm_refusals, polls;
+    uint32_t idle_polls, barren_polls, skips, arm_refusals, polls;
     uint64_t turned_ns, looked_ns; /* last looks at calls under way, at peers that are silent */
     bool has_multi_recv, sorts, needs_desc;
     uint32_t inject_max, message_max;
@@ -256,7 +256,7 @@ struct ofi_port {
     struct fid_mr *arena_mr;
     void *arena_desc;
     ofi_recv recvs[OFI_SINGLES];
-    uint32_t recv_count;
+    uint32_t recv_count, recv_posted, recv_least, recv_most; /* there are, have been posted; so many shall be: between least and count */
     ofi_slot slots[OFI_SLOTS + OFI_SMALL_SLOTS];
     weft_link free_big, free_small;
     ofi_piece pieces[OFI_PIECES];
@@ -317,7 +317,8 @@ void ofi_sign(const ofi_port *port, ofi_path *path, ofi_wire *wire, enum ofi_kin
 /* One completion of a receive. How many things came up. */
 int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry);
 void ofi_slot_ended(ofi_port *port, ofi_slot *slot);
-int ofi_post_recv(ofi_port *port, ofi_recv *recv);
+int ofi_post_recvs(ofi_port *port); /* as many as shall be: 0, AGAIN, or an error */
+void ofi_recv_ended(ofi_port *port, ofi_recv *recv); /* the provider is done with it */
 /* Tells the peer how much we had, if it may wait for that. */
 void ofi_acknowledge(ofi_port *port, ofi_path *path, uint32_t least);
 void ofi_flow_drop(ofi_path *path);

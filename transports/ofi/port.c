@@ -30,6 +30,7 @@
 #define BATCH 16
 #define IDLE_POLLS 256u   /* without anything: the next ones look ... */
 #define IDLE_EVERY 8u     /* ... each so many */
+#define BARREN_POLLS 256u /* that found nothing, asleep in between or not: one more receive is posted */
 #define CLOCK_EVERY 512u  /* polls between two looks at the clock when no call is under way */
 #define LOOK_NS 1000000u
 #define EDGED_LOOK_NS 20000000u
@@ -53,7 +54,7 @@ static void failed(ofi_port *port)
         ofi_piece_ended(port, weft_container(work, ofi_piece, work), &error);
     } else if (work->kind == OFI_WORK_RECV) {
         if (!port->has_multi_recv || error.flags & FI_MULTI_RECV)
-            ofi_post_recv(port, weft_container(work, ofi_recv, work));
+            ofi_recv_ended(port, weft_container(work, ofi_recv, work));
     } else {
         ofi_slot *slot = weft_container(work, ofi_slot, work);
         ofi_path *path = work->path, *called = slot->about < port->index_room ? port->by_index[slot->about] : NULL;
@@ -105,9 +106,7 @@ static int retry(ofi_port *port)
         link = link->next;
         n += ofi_moves_turn(port, path); /* who was told may have changed the list */
     }
-    for (uint32_t i = 0; i < port->recv_count; i++)
-        if (!port->recvs[i].is_posted)
-            ofi_post_recv(port, &port->recvs[i]);
+    ofi_post_recvs(port);
     return n;
 }
 
@@ -119,6 +118,13 @@ static int chores(ofi_port *port)
     if (!weft_list_is_empty(&port->calling) || port->polls % CLOCK_EVERY == 0 || port->is_armed)
         n += ofi_call_turn(port);
     return n;
+}
+
+/* Each receive may hold a message of a peer that computes in the midst of sending it, while others' wait behind it. */
+static void offer_more(ofi_port *port)
+{
+    port->recv_most++;
+    ofi_post_recvs(port);
 }
 
 static int ofi_poll(weft_port *base, int budget)
@@ -134,6 +140,10 @@ static int ofi_poll(weft_port *base, int budget)
     if (n < budget)
         n += chores(port);
     port->idle_polls = n ? 0 : port->idle_polls + 1;
+    if (n)
+        port->barren_polls = 0;
+    else if (++port->barren_polls % BARREN_POLLS == 0 && port->recv_most < port->recv_count)
+        offer_more(port);
     return n < budget ? n : budget;
 }
 
@@ -322,7 +332,7 @@ static int open_provider(ofi_port *port)
     char text[512];
     int rc, first = 0;
     for (; (rc = ofi_find(port)) == 0; port->passed++) {
-        port->has_multi_recv = (port->info->caps & FI_MULTI_RECV) != 0;
+        port->has_multi_recv = (port->info->caps & FI_MULTI_RECV) != 0 && !ofi_is_plain_tcp(port->info); /* see OFI_TCP_RECVS */
         port->sorts = !(port->info->tx_attr->msg_order & port->info->rx_attr->msg_order & FI_ORDER_SAS);
         port->needs_desc = (port->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
         port->is_edged = ofi_is_plain_tcp(port->info);
