@@ -25,6 +25,7 @@
 #include "tools/mpirun/node.h"
 #include "tools/mpirun/pmix_host.h"
 #include "tools/mpirun/relay.h"
+#include "tools/mpirun/seek.h"
 #include "tools/mpirun/signals.h"
 #include "tools/mpirun/waits.h"
 #include "tools/mpirun/wire.h"
@@ -446,19 +447,6 @@ static int line_read(char *line, size_t room)
     return -1;
 }
 
-static bool receive(int fd, void *bytes, size_t count)
-{
-    struct pollfd set = {.fd = fd, .events = POLLIN};
-
-    for (size_t got = 0; got < count;) {
-        ssize_t n = poll(&set, 1, WIRE_SILENCE_MS) > 0 ? recv(fd, (char *)bytes + got, count - got, 0) : 0;
-        if (n <= 0)
-            return false;
-        got += (size_t)n;
-    }
-    return true;
-}
-
 /* One srun's input goes to all of its daemons. 0, or -1: the head does not know this node. */
 static int node_find(uint32_t *node)
 {
@@ -481,21 +469,16 @@ static int meet(daemon_state *self)
     wire_hello hello;
     wire_answer answer;
     unsigned char proof[32];
+    const char *why;
 
     if (line_read(line, sizeof(line)) || daemon_line_read(line, &order))
         return complain(2, "the hidden mode " DAEMON_WORD " is for mpirun's own use");
     if (order.node == CREW_NODE && node_find(&order.node))
         return complain(1, "the head knows no node of the name that Slurm gave this one (SLURMD_NODENAME)");
-    int fd = daemon_connect(&order);
-    if (fd < 0)
-        return complain(1, "no address of the head can be reached from here: %s, port %u", order.addresses, order.port);
     wire_hello_make(order.node, &hello);
-    if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != (ssize_t)sizeof(hello) || !receive(fd, &answer, sizeof(answer)))
-        return complain(1, "the head does not answer");
-    if (answer.is_other)
-        return complain(1, "the head is of another version");
-    if (!wire_answer_is_true(order.secret, &hello, &answer))
-        return complain(1, "what answers at the head's address does not know the job's secret");
+    int fd = seek_head(&order, &hello, &answer, &why);
+    if (fd < 0)
+        return complain(1, "%s: %s, port %u", why, order.addresses, order.port);
     wire_proof_make(order.secret, &hello, &answer, proof);
     if (send(fd, proof, sizeof(proof), MSG_NOSIGNAL) != (ssize_t)sizeof(proof))
         return complain(1, "the head does not answer");

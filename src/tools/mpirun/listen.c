@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * listen: see listen.h. All addresses of the head are tried at once: which of its networks reaches a host is the host's to find out.
- * The loopback's come last, for agents that lead to this same machine.
+ * listen: see listen.h. All addresses of the head are told: which of its networks reaches a host is the host's to find out (seek.c).
+ * The loopback's are for agents that lead to this same machine.
  */
 #include "tools/mpirun/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,6 @@
 #include <unistd.h>
 
 #define ADDRESSES_MOST 32
-#define CONNECT_MS 10000
 
 /* Connections inherit it. What a daemon may have on its way (its WINDOW) must fit; the kernel gives twice of at most rmem_max. */
 static int listen_at(int fd, const void *name, socklen_t bytes)
@@ -134,55 +131,4 @@ int daemon_line_read(const char *text, daemon_order *order)
     }
     explicit_bzero(hex, sizeof(hex));
     return 0;
-}
-
-static int connect_begin(const char *address, unsigned port)
-{
-    struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV}, *found = NULL;
-    char service[8];
-    int fd = -1;
-
-    snprintf(service, sizeof(service), "%u", port);
-    if (getaddrinfo(address, service, &hint, &found))
-        return -1;
-    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) && errno != EINPROGRESS) {
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(found);
-    return fd;
-}
-
-int daemon_connect(const daemon_order *order)
-{
-    struct pollfd set[ADDRESSES_MOST];
-    char copy[sizeof(order->addresses)], *save = NULL;
-    int count = 0, open, result = -1;
-
-    memcpy(copy, order->addresses, sizeof(copy));
-    for (char *one = strtok_r(copy, ",", &save); one && count < ADDRESSES_MOST; one = strtok_r(NULL, ",", &save)) {
-        set[count] = (struct pollfd){.fd = connect_begin(one, order->port), .events = POLLOUT};
-        count += set[count].fd >= 0;
-    }
-    for (open = count; open && result < 0 && poll(set, (nfds_t)count, CONNECT_MS) > 0;)
-        for (int i = 0; i < count && result < 0; i++) {
-            int error = 0;
-            socklen_t bytes = sizeof(error);
-            if (set[i].fd < 0 || !set[i].revents)
-                continue;
-            if (getsockopt(set[i].fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && !error) {
-                result = set[i].fd;
-            } else {
-                close(set[i].fd);
-                open--;
-            }
-            set[i].fd = -1;
-        }
-    for (int i = 0; i < count; i++)
-        if (set[i].fd >= 0)
-            close(set[i].fd);
-    if (result >= 0)
-        fcntl(result, F_SETFL, fcntl(result, F_GETFL) & ~O_NONBLOCK);
-    return result;
 }

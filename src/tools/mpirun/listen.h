@@ -25,12 +25,10 @@ int daemon_line(int listener, const unsigned char *secret, uint32_t node, char *
 typedef struct daemon_order {
     uint32_t node, port;
     unsigned char secret[WIRE_SECRET_BYTES];
-    char addresses[3500]; /* numeric, parted by commas, in the order in which to try them */
+    char addresses[3500]; /* numeric, parted by commas */
 } daemon_order;
 
 /* Reads the line. 0 or -1: it is none of ours. */
 int daemon_line_read(const char *text, daemon_order *order);
-/* A connected, blocking socket to the first address that answers, or -1. */
-int daemon_connect(const daemon_order *order);
 
 #endif

@@ -35,6 +35,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/house.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
 	src/tools/mpirun/relay.c src/tools/mpirun/relay.h \
+	src/tools/mpirun/seek.c src/tools/mpirun/seek.h \
 	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
 	src/tools/mpirun/slots.c src/tools/mpirun/slots.h \
 	src/tools/mpirun/trade.c src/tools/mpirun/trade.h \
