@@ -443,7 +443,8 @@ bool io_is_read(const io *self, int which)
 
 bool io_has_room(const io *self)
 {
-    return self->sinks[0].waiting.used < SINK_MOST && self->sinks[1].waiting.used < SINK_MOST;
+    return (self->sinks[0].is_dead || self->sinks[0].waiting.used < SINK_MOST) &&
+           (self->sinks[1].is_dead || self->sinks[1].waiting.used < SINK_MOST);
 }
 
 void io_far_begin(io *self)

@@ -18,6 +18,9 @@
 #include "tools/mpirun/links.h"
 #include "tools/mpirun/pmix_host.h"
 #include "tools/mpirun/waits.h"
+#include "tools/mpirun/wire.h"
+
+#define PATIENCE_NS 15000000000u /* longer than it takes to see that a host is lost (WIRE_SILENCE_MS), which has words of its own */
 
 static void ended(void *owner, const rank_end *end)
 {
@@ -170,17 +173,39 @@ void job_end(job *self, int code)
     self->deadline_ns = weft_clock_ns() + 2000000000u;
     node_end(&self->node);
     if (self->links)
-        links_end(self->links);
+        links_tell(self->links, WIRE_END);
+}
+
+void job_hurry(job *self)
+{
+    if (!self->patience_ns)
+        self->patience_ns = weft_clock_ns() + PATIENCE_NS;
+}
+
+/* Who has been told to end, and does not, is stopped, or in the hands of a file system that hangs: it will find the connection closed. Who
+ * waits for us to pass on its output is not late. */
+static uint64_t daemons_hurry(job *self, uint64_t now)
+{
+    if (!self->patience_ns)
+        return 0;
+    if (!io_has_room(self->io))
+        self->patience_ns = now + PATIENCE_NS;
+    if (now < self->patience_ns)
+        return self->patience_ns;
+    self->patience_ns = 0;
+    links_give_up(self->links);
+    return 0;
 }
 
 void job_kill(job *self)
 {
+    job_hurry(self);
     if (self->phase != JOB_DRAINS)
         self->phase = JOB_KILLED;
     self->deadline_ns = 0;
     node_kill(&self->node);
     if (self->links)
-        links_kill(self->links);
+        links_tell(self->links, WIRE_KILL);
 }
 
 static const app *part_of(const job *self, uint32_t rank)
@@ -219,9 +244,10 @@ void job_rank_refused(job *self, uint32_t rank, char what, int error)
     char where[300];
     const app *part = part_of(self, rank);
 
-    if (self->phase == JOB_RUNS)
+    if (self->phase == JOB_RUNS && !self->has_refused)
         complain(0, "rank %u%s: cannot %s %s: %s", rank, host_words(self, rank, where, sizeof(where)),
                  what == 'd' ? "enter directory" : "execute", what == 'd' && part->wdir ? part->wdir : program_of(part), strerror(error));
+    self->has_refused = true; /* the others' words would be the same */
 }
 
 static void death_told(const job *self, const rank_end *end, int code, bool ends_all)
@@ -292,6 +318,8 @@ static void drain(job *self)
 
     self->phase = JOB_DRAINS;
     self->deadline_ns = 0;
+    if (was_ended)
+        job_hurry(self);
     node_drain(&self->node, was_ended);
     if (self->links)
         links_drain(self->links, was_ended, self->code != 0);
@@ -324,20 +352,25 @@ uint64_t job_deadlines(job *self)
 {
     uint64_t now = weft_clock_ns();
 
-    if (self->timeout_ns && now >= self->timeout_ns && self->phase != JOB_DRAINS) {
+    if (self->timeout_ns && now >= self->timeout_ns && self->phase == JOB_DRAINS) {
+        self->timeout_ns = 0;
+        job_hurry(self);
+    } else if (self->timeout_ns && now >= self->timeout_ns) {
         self->timeout_ns = 0;
         complain(124, "the job is ended: it has not finished within %g s (--timeout or MPIEXEC_TIMEOUT)", self->opts->timeout_s);
         waits_tell(&self->node);
         if (self->links)
-            links_waits(self->links);
+            links_tell(self->links, WIRE_WAITS);
         job_end(self, 124);
     }
     if (self->phase == JOB_ENDING && now >= self->deadline_ns)
         job_kill(self);
     uint64_t next = node_deadlines(&self->node);
     next = weft_clock_earlier(next, hub_deadlines(self->hub));
-    if (self->links)
+    if (self->links) {
+        next = weft_clock_earlier(next, daemons_hurry(self, now));
         next = weft_clock_earlier(next, weft_clock_earlier(links_deadlines(self->links), now + 1000000000u)); /* cards.h: a look once a second */
+    }
     if (self->phase == JOB_DRAINS)
         return next;
     return weft_clock_earlier(self->phase == JOB_ENDING ? self->deadline_ns : 0, weft_clock_earlier(self->timeout_ns, next));

@@ -35,7 +35,9 @@ typedef struct job {
     enum job_phase phase;
     uint64_t deadline_ns;  /* of the phase; 0: none */
     uint64_t timeout_ns;   /* of the whole job; 0: none */
+    uint64_t patience_ns;  /* by when daemons have come to their end; 0: they may take their time */
     int code;              /* exit code so far */
+    bool has_refused;      /* that a rank could not be started was said */
     int told;              /* the last signal that was forwarded and ends programs; 0: none */
     int told_count;
     guard guard;
@@ -65,6 +67,8 @@ void job_signal(job *self, int sig);
 /* Ends the ranks: SIGTERM now, SIGKILL after the grace. */
 void job_end(job *self, int code);
 void job_kill(job *self);
+/* Daemons have been told to come to their end: who does not is given up after a while. */
+void job_hurry(job *self);
 /* Deadlines that have passed. Returns the next one (weft_clock_ns), or 0. */
 uint64_t job_deadlines(job *self);
 /* Whether nothing is left: no rank, no process of their groups, no output on its way. */

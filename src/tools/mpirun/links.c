@@ -4,6 +4,7 @@
  */
 #include "tools/mpirun/links.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -389,16 +390,14 @@ int links_open(job *job, links **result)
     if (job->opts->is_by_srun) /* which has a tree of its own */
         job->opts->fanout = job->map.node_count;
     self->items = calloc(job->map.node_count, sizeof(*self->items));
-    bool is_failed = secret_make(secret) != 0;
-    is_failed |= limbs_open(&self->limbs, secret, job->map.node_count, &job->guard, &in) != 0;
+    bool is_failed = secret_make(secret) || limbs_open(&self->limbs, secret, job->map.node_count, &job->guard, &in);
     explicit_bzero(secret, sizeof(secret));
     if (is_failed || !self->items || trade_open(&self->trade, &job->map, &up))
         return complain(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
     stations_make(self);
     self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
-    if (job->opts->is_by_srun)
-        return crew_start(&self->crew, job, self->limbs.door.listener, self->limbs.secret);
-    return limbs_start(&self->limbs, job->opts->agent);
+    return job->opts->is_by_srun ? crew_start(&self->crew, job, self->limbs.door.listener, self->limbs.secret)
+                                 : limbs_start(&self->limbs, job->opts->agent);
 }
 
 uint32_t links_most(const links *self)
@@ -503,26 +502,14 @@ void links_go(links *self)
 
 void links_signal(links *self, int sig)
 {
-    for (uint32_t i = 0; i < self->count; i++) {
-        pack body = {0};
-        pack_u32(&body, (uint32_t)sig);
-        pack_send(&body, &self->items[i].wire, WIRE_SIGNAL);
-    }
+    uint32_t word = htole32((uint32_t)sig);
+
+    tell_all(self, WIRE_SIGNAL, &word, sizeof(word));
 }
 
-void links_end(links *self)
+void links_tell(links *self, uint32_t kind)
 {
-    tell_all(self, WIRE_END, NULL, 0);
-}
-
-void links_kill(links *self)
-{
-    tell_all(self, WIRE_KILL, NULL, 0);
-}
-
-void links_waits(links *self)
-{
-    tell_all(self, WIRE_WAITS, NULL, 0);
+    tell_all(self, kind, NULL, 0);
 }
 
 void links_drain(links *self, bool was_ended, bool has_failed)
@@ -541,6 +528,14 @@ void links_drain(links *self, bool was_ended, bool has_failed)
         pack_u32(&body, has_failed);
         pack_send(&body, &one->wire, WIRE_DRAIN);
     }
+}
+
+/* Backwards, so that the one to be named is none that only waits for another behind it. */
+void links_give_up(links *self)
+{
+    for (uint32_t i = self->count; i-- > 0;)
+        if (!self->items[i].is_over)
+            station_lost(self, &self->items[i], "its daemon does not answer");
 }
 
 bool links_are_over(const links *self)

@@ -28,14 +28,14 @@ bool links_reaped(links *self, pid_t pid, int status);
 uint64_t links_deadlines(links *self);
 /* Have all daemons prepared? */
 bool links_are_ready(const links *self);
-/* To all: start, a signal, end, kill, say who waits; all without an answer. */
+/* To all, all without an answer: start; a signal; what needs no more words (WIRE_END, WIRE_KILL, WIRE_WAITS). */
 void links_go(links *self);
 void links_signal(links *self, int sig);
-void links_end(links *self);
-void links_kill(links *self);
-void links_waits(links *self);
+void links_tell(links *self, uint32_t kind);
 /* No rank lives: come to the end. */
 void links_drain(links *self, bool was_ended, bool has_failed);
+/* Those that have not come to their end never will. */
+void links_give_up(links *self);
 /* Has every daemon said its last word, and every agent ended? */
 bool links_are_over(const links *self);
 /* Standard input for a rank elsewhere; 0 bytes: its end. */

@@ -40,6 +40,7 @@ static void signal_ends(job *job, int sig)
 {
     if (job->phase == JOB_DRAINS) { /* only output is left, and nobody takes it */
         io_drop(job->io);
+        job_hurry(job);
         return;
     }
     job->told = sig;
