@@ -58,6 +58,9 @@ static void proofs(void)
     CU_ASSERT_FALSE(wire_hello_is_ours(&hello));
     wire_answer_make(secret, &hello, &answer);
     CU_ASSERT_NOT_EQUAL(answer.is_other, 0);
+    CU_ASSERT_TRUE(wire_hello_is_sound(&hello));
+    strcpy(hello.release, "0.0.7\033[2J"); /* a stranger's, and it would be shown */
+    CU_ASSERT_FALSE(wire_hello_is_sound(&hello));
     memset(hello.release, 'x', sizeof hello.release);
     CU_ASSERT_FALSE(wire_hello_is_sound(&hello));
 }

@@ -145,8 +145,11 @@ static int prepare(daemon_state *self, const wire_frame *frame)
         return complain(2, "working directory %s: %s (use -wdir)", self->job.directory, strerror(errno));
     gethostname(self->host, sizeof(self->host) - 1);
     int rc = io_open(&self->job.opts, self->job.map.nodes[self->job.node].count, &far, &self->io);
-    if (rc)
+    if (rc) { /* who finds an io here finds a node too */
+        io_close(self->io);
+        self->io = NULL;
         return rc;
+    }
     self->node = (node){.name = self->job.name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->job.map,
                         .index = self->job.node, .up = {.ended = rank_ended, .refused = rank_refused, .owner = self},
                         .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self}};

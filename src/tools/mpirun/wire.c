@@ -49,7 +49,12 @@ void wire_hello_make(uint32_t node, wire_hello *hello)
 
 bool wire_hello_is_sound(const wire_hello *hello)
 {
-    return !memcmp(hello->magic, MAGIC, sizeof(hello->magic)) && !hello->release[sizeof(hello->release) - 1];
+    size_t length = strnlen(hello->release, sizeof(hello->release));
+
+    for (size_t i = 0; i < length; i++) /* a stranger's word, which may be shown on a terminal */
+        if (hello->release[i] < ' ' || hello->release[i] > '~')
+            return false;
+    return !memcmp(hello->magic, MAGIC, sizeof(hello->magic)) && length < sizeof(hello->release);
 }
 
 bool wire_hello_is_ours(const wire_hello *hello)
