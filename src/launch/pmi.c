@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -101,6 +103,7 @@ static int port_connect(weft_pmi *self)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     const char *colon = strrchr(getenv("PMI_PORT"), ':');
+    struct timeval limit = {.tv_sec = weft_knob.start_timeout_s};
     char host[256];
     int error = 0;
 
@@ -113,10 +116,12 @@ static int port_connect(weft_pmi *self)
         return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMI server (%s) cannot be found: %s", self->line.where, gai_strerror(rc));
     for (struct addrinfo *one = found; one && self->line.fd < 0; one = one->ai_next) {
         int fd = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+        if (fd >= 0)
+            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* which holds for connect, too */
         if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) == 0) {
             self->line.fd = fd;
         } else {
-            error = errno;
+            error = errno == EINPROGRESS ? ETIMEDOUT : errno;
             if (fd >= 0)
                 close(fd);
         }
