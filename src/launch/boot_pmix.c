@@ -243,40 +243,30 @@ static int locals_read(client *self)
     return WEFT_OK;
 }
 
-static bool numbers_read(client *self)
+/* By the launcher's own numbers, which may be those of a pool that is wider than the job. */
+static bool numbers_read(client *self, uint64_t *place)
 {
-    weft_boot *b = &self->boot;
+    uint32_t node;
 
-    for (uint32_t r = 0; r < b->size; r++) {
-        if (!number_get(self, r, PMIX_NODEID, &self->node_of[r]) || !number_get(self, r, PMIX_LOCAL_RANK, &self->local_of[r]))
+    for (uint32_t r = 0; r < self->boot.size; r++) {
+        if (!number_get(self, r, PMIX_NODEID, &node) || node == UINT32_MAX)
             return false;
-        if (self->node_of[r] >= b->nodes)
-            b->nodes = self->node_of[r] + 1;
+        place[r] = node;
     }
     return true;
 }
 
 /* Slurm 22.05 tells numbers of the ranks of this node only, but every rank's host. (On all nodes: so all come to these numbers.) */
-static int hosts_read(client *self)
+static int hosts_read(client *self, uint64_t *place)
 {
-    weft_boot *b = &self->boot;
-    uint64_t *place = calloc(b->size, sizeof(*place));
     char host[256];
-    int rc = place ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
 
-    for (uint32_t r = 0; r < b->size && !rc; r++) {
-        if (text_get(self, r, PMIX_HOSTNAME, host, sizeof(host)))
-            place[r] = weft_word_hash(host);
-        else
-            rc = weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
+    for (uint32_t r = 0; r < self->boot.size; r++) {
+        if (!text_get(self, r, PMIX_HOSTNAME, host, sizeof(host)))
+            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
+        place[r] = weft_word_hash(host);
     }
-    if (!rc) {
-        b->nodes = weft_pmi_map_count(place, b->size, self->node_of, self->local_of);
-        if (!b->nodes)
-            rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
-    }
-    free(place);
-    return rc;
+    return WEFT_OK;
 }
 
 static int nodes_read(client *self)
@@ -289,10 +279,17 @@ static int nodes_read(client *self)
         return WEFT_OK;
     self->node_of = calloc(b->size, sizeof(*self->node_of));
     self->local_of = calloc(b->size, sizeof(*self->local_of));
-    if (!self->node_of || !self->local_of)
+    uint64_t *place = self->node_of && self->local_of ? calloc(b->size, sizeof(*place)) : NULL;
+    if (!place)
         return weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
-    if (!numbers_read(self))
-        rc = hosts_read(self);
+    if (!numbers_read(self, place))
+        rc = hosts_read(self, place);
+    if (!rc) {
+        b->nodes = weft_pmi_map_count(place, b->size, self->node_of, self->local_of);
+        if (!b->nodes)
+            rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
+    }
+    free(place);
     if (rc)
         return rc;
     b->node = self->node_of[b->rank];
