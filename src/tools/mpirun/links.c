@@ -207,6 +207,8 @@ static void say_take(const links *self, const station *one, const char *text)
 {
     char host[300];
 
+    if (!one->is_ready && self->job->code) /* why it cannot be used: another host has said why already */
+        return;
     snprintf(host, sizeof(host), "host %s", name_of(self, one));
     if (text && strstr(text, host))
         complain(0, "%s", text);
