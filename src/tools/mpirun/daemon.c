@@ -24,6 +24,7 @@
 #include "tools/mpirun/listen.h"
 #include "tools/mpirun/node.h"
 #include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/ready.h"
 #include "tools/mpirun/relay.h"
 #include "tools/mpirun/seek.h"
 #include "tools/mpirun/signals.h"
@@ -399,7 +400,7 @@ static bool serve(daemon_state *self, int signals)
         set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_host_fd(self->node.pmix) : -1, .events = POLLIN};
         uint32_t below = relay_wishes(&self->relay, set + count + 4);
         uint64_t wait_ms = !next ? 1000 : next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = poll(set, count + 4 + below, wait_ms > 1000 ? 1000 : (int)wait_ms);
+        int ready = ready_wait(set, count + 4 + below, wait_ms > 1000 ? 1000 : (int)wait_ms);
         if (ready > 0 && self->io)
             io_turn(self->io, set, count);
         for (int sig; (sig = signals_next());)

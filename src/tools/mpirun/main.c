@@ -22,6 +22,7 @@
 #include "tools/mpirun/listen.h"
 #include "tools/mpirun/options.h"
 #include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/ready.h"
 #include "tools/mpirun/signals.h"
 
 /* Descriptors 0 to 2 must be something, or a pipe of ours would get one of these numbers. */
@@ -101,7 +102,7 @@ static void job_watch(job *job, int signals)
         set[count + 2] = (struct pollfd){.fd = job->node.count ? job->node.cards.bell : -1, .events = POLLIN};
         uint32_t far = job->links ? links_wishes(job->links, set + count + 3) : 0;
         uint64_t wait_ms = next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = poll(set, count + 3 + far, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
+        int ready = ready_wait(set, count + 3 + far, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
         if (ready > 0)
             io_turn(job->io, set, count);
         for (int sig; (sig = signals_next());)

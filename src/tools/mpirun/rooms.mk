@@ -34,6 +34,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/pmix_host.h \
 	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/house.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
+	src/tools/mpirun/ready.c src/tools/mpirun/ready.h \
 	src/tools/mpirun/relay.c src/tools/mpirun/relay.h \
 	src/tools/mpirun/seek.c src/tools/mpirun/seek.h \
 	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
