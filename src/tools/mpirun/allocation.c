@@ -218,41 +218,21 @@ void allocation_free(allocation *self)
     hosts_free(&self->hosts);
 }
 
-/* The allocation's row for what the user named. */
-static int row_narrow(const allocation *self, const host_row *wanted, host_list *to)
-{
-    const host_row *row = hosts_find(&self->hosts, wanted->name);
-    uint32_t before = to->count;
-    int rc;
-
-    if (!row)
-        return complain(2, "host %s is not in %s (WEFT_ALLOCATION=none ignores that there is one)", wanted->name, self->what);
-    rc = hosts_put(to, "--host", row->name, wanted->is_counted ? wanted->slots : row->slots);
-    if (!rc && to->count > before) {
-        to->rows[before].is_here = row->is_here;
-        to->rows[before].is_settled = true;
-    }
-    return rc;
-}
-
 int allocation_take(options *opts)
 {
     allocation given;
-    host_list wanted = {0};
     int rc = allocation_read(&given);
 
     if (!rc && given.is_nameless && !opts->has_hosts)
         rc = complain(2, "%s is of %s nodes whose names the environment does not tell: name them by --host (or WEFT_ALLOCATION=none)",
                       given.what, shown("FLUX_JOB_NNODES"));
     if (!rc && given.manager && !given.is_nameless) {
-        for (uint32_t i = 0; i < opts->hosts.count && !rc; i++)
-            rc = row_narrow(&given, &opts->hosts.rows[i], &wanted);
-        if (!opts->has_hosts) {
-            wanted = given.hosts;
+        if (opts->has_hosts) {
+            rc = hosts_narrow(&given.hosts, &opts->hosts, given.what, "WEFT_ALLOCATION=none ignores that there is one");
+        } else {
+            opts->hosts = given.hosts;
             given.hosts = (host_list){0};
         }
-        hosts_free(&opts->hosts);
-        opts->hosts = wanted;
         opts->has_hosts = true;
         opts->allocation = strdup(given.what);
         opts->is_by_srun = !strcmp(given.manager, "Slurm") && !(opts->agent && *opts->agent);

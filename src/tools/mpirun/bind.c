@@ -62,8 +62,8 @@ static int units_list(hwloc_topology_t topology, hwloc_obj_type_t type, unit_lis
     return 0;
 }
 
-/* Orders units so that neighbours in the list lie in different `over` objects: round robin. */
-static int units_interleave(hwloc_topology_t topology, enum bind_unit over, unit_list *list)
+/* Orders units so that neighbours in the list, `run` of them in a row, lie in different `over` objects: round robin. */
+static int units_interleave(hwloc_topology_t topology, enum bind_unit over, uint32_t run, unit_list *list)
 {
     unit_list groups = {0};
     hwloc_obj_t *order = calloc(list->count, sizeof(*order));
@@ -78,12 +78,8 @@ static int units_interleave(hwloc_topology_t topology, enum bind_unit over, unit
         for (uint32_t g = 0; g < groups.count; g++) {
             uint32_t seen = 0;
             for (uint32_t u = 0; u < list->count; u++)
-                if (hwloc_bitmap_intersects(list->units[u]->cpuset, groups.units[g]->cpuset) && seen++ == turn) {
+                if (hwloc_bitmap_intersects(list->units[u]->cpuset, groups.units[g]->cpuset) && seen++ / run == turn && done < list->count)
                     order[done++] = list->units[u];
-                    break;
-                }
-            if (done == list->count)
-                break;
         }
     free(groups.units);
     free(list->units);
@@ -114,10 +110,15 @@ static char *unit_words(hwloc_topology_t topology, hwloc_const_bitmap_t set)
     return text;
 }
 
-/* Rank r of n among u units: whole units while they suffice, [r*u/n, (r+1)*u/n); else one, in turn. */
-static void share_fill(const unit_list *list, uint32_t rank, uint32_t ranks, bool is_share, hwloc_bitmap_t set)
+/* Rank r of n among u units: as many as each shall have, one rank's behind the other's and then from the first on; where nobody said how
+ * many, whole units while they suffice, [r*u/n, (r+1)*u/n), else one, in turn. */
+static void share_fill(const unit_list *list, uint32_t rank, uint32_t ranks, uint32_t per_rank, bool is_share, hwloc_bitmap_t set)
 {
     hwloc_bitmap_zero(set);
+    for (uint32_t i = 0; i < per_rank && i < list->count; i++)
+        hwloc_bitmap_or(set, set, list->units[((uint64_t)rank * per_rank + i) % list->count]->cpuset);
+    if (per_rank)
+        return;
     if (is_share && ranks <= list->count) {
         uint32_t to = (uint32_t)((uint64_t)(rank + 1) * list->count / ranks);
         for (uint32_t u = (uint32_t)((uint64_t)rank * list->count / ranks); u < to; u++)
@@ -160,7 +161,7 @@ static int masks_make(hwloc_topology_t topology, const unit_list *list, const op
         if (given < 0)
             rc = 2;
         else if (given && list->count)
-            share_fill(list, r, opts->ranks, opts->bind == BIND_AUTO, set);
+            share_fill(list, r, opts->ranks, opts->per_rank, opts->bind == BIND_AUTO, set);
         else if (given)
             hwloc_bitmap_copy(set, hwloc_topology_get_topology_cpuset(topology));
         if (rc)
@@ -193,6 +194,8 @@ static bool nobody_is_bound(const options *opts)
         return false; /* --map-by core: bound to what it maps by */
     if (opts->bind == BIND_NONE)
         return true;
+    if (opts->per_rank)
+        return false;
     return opts->bind == BIND_AUTO && (opts->ranks == 1 || opts->ranks > (uint32_t)weft_place_cpus());
 }
 
@@ -210,14 +213,16 @@ int bind_make(const options *opts, uint32_t count, const uint32_t *ranks, bindin
         return 0;
     if (topology_load(&topology))
         return complain(1, "hwloc cannot tell which CPUs there are: use --bind-to none");
-    if (wish.bind == BIND_AUTO && wish.map != BIND_AUTO)
+    if (wish.per_rank && wish.bind != BIND_HWTHREAD) /* --map-by socket:PE=2: two cores of a socket */
+        wish.bind = wish.bind == BIND_AUTO && wish.map == BIND_HWTHREAD ? BIND_HWTHREAD : BIND_CORE;
+    else if (wish.bind == BIND_AUTO && wish.map != BIND_AUTO)
         wish.bind = wish.map;
     hwloc_obj_type_t type = wish.bind == BIND_AUTO ? HWLOC_OBJ_CORE : unit_type(wish.bind);
     if (wish.bind == BIND_AUTO && count > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
         type = HWLOC_OBJ_PU;
     rc = is_free ? 0 : units_list(topology, type, &list); /* none: who has no slot has all CPUs */
     if (!rc && !is_free && (wish.map == BIND_SOCKET || wish.map == BIND_NUMA) && wish.bind != wish.map)
-        rc = units_interleave(topology, wish.map, &list);
+        rc = units_interleave(topology, wish.map, wish.per_rank ? wish.per_rank : 1, &list);
     if (!rc)
         rc = masks_make(topology, &list, &wish, ranks, self);
     free(list.units);

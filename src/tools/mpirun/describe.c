@@ -124,6 +124,7 @@ void describe(const options *opts, const map *map, const char *name, const char 
     pack_u32(to, (uint32_t)opts->stdin_to);
     pack_u32(to, opts->bind);
     pack_u32(to, opts->map);
+    pack_u32(to, opts->per_rank);
     pack_u32(to, opts->pmix);
     slots_pack(opts, map, to);
     edits_pack(opts->edits, opts->edit_count, to);
@@ -245,6 +246,7 @@ static void options_read(unpack *from, uint32_t ranks, options *opts)
     opts->stdin_to = (int)unpack_u32(from);
     opts->bind = (enum bind_unit)unpack_u32(from);
     opts->map = (enum bind_unit)unpack_u32(from);
+    opts->per_rank = unpack_u32(from);
     opts->pmix = (enum pmix_mode)unpack_u32(from);
     slots_read(from, ranks, opts);
     opts->edit_count = edits_read(from, &opts->edits);

@@ -303,6 +303,34 @@ host_row *hosts_find(const host_list *self, const char *name)
     return row;
 }
 
+static int row_narrow(const host_list *given, const host_row *wanted, host_list *to, const char *what, const char *help)
+{
+    const host_row *row = hosts_find(given, wanted->name);
+    uint32_t before = to->count;
+    int rc;
+
+    if (!row)
+        return complain(2, "host %s is not in %s (%s)", wanted->name, what, help);
+    rc = hosts_put(to, "--host", row->name, wanted->is_counted ? wanted->slots : row->slots);
+    if (!rc && to->count > before) {
+        to->rows[before].is_here = row->is_here;
+        to->rows[before].is_settled = true;
+    }
+    return rc;
+}
+
+int hosts_narrow(const host_list *given, host_list *wanted, const char *what, const char *help)
+{
+    host_list kept = {0};
+    int rc = 0;
+
+    for (uint32_t i = 0; i < wanted->count && !rc; i++)
+        rc = row_narrow(given, &wanted->rows[i], &kept, what, help);
+    hosts_free(wanted);
+    *wanted = kept;
+    return rc;
+}
+
 void hosts_free(host_list *self)
 {
     for (uint32_t i = 0; i < self->count; i++)

@@ -35,6 +35,9 @@ void hosts_settle(host_list *self, bool has_one_name);
 bool hosts_are_alike(const char *a, const char *b);
 /* The row of that name, or of this machine under another of its names; NULL: not in the list. */
 host_row *hosts_find(const host_list *self, const char *name);
+/* Leaves of `wanted` what `given` holds, under the names and with the slots there unless a number was said with the host. `what` and `help`
+ * are for the text about one that is not there. Both are settled after. 0, or an exit code, said. */
+int hosts_narrow(const host_list *given, host_list *wanted, const char *what, const char *help);
 void hosts_free(host_list *self);
 
 /* The number of one host's entry at most, and of ranks on one of them (mem/segment.h). */

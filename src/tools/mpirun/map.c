@@ -93,16 +93,41 @@ static int rankfile_line(options *opts, const char *path, uint32_t line, char *t
     return found > 2 ? slot_take(opts, path, line, rank, rest) : 0;
 }
 
+static int rankfile_open(const options *opts, FILE **file)
+{
+    *file = fopen(opts->rankfile, "re");
+    return *file ? 0 : complain(2, "--rankfile: cannot read %s: %s", opts->rankfile, strerror(errno));
+}
+
+/* One program without -n: as many ranks as the file says something of. */
+static int rankfile_count(const options *opts, uint32_t *count)
+{
+    FILE *file;
+    char *text = NULL;
+    size_t room = 0;
+    unsigned rank;
+    int rc = rankfile_open(opts, &file);
+
+    if (rc)
+        return rc;
+    while (getline(&text, &room, file) >= 0)
+        if (sscanf(text, " rank %u =", &rank) == 1 && rank < RANKS_MOST && rank >= *count)
+            *count = rank + 1;
+    free(text);
+    fclose(file);
+    return 0;
+}
+
 static int by_file(options *opts, uint32_t *row_of)
 {
-    FILE *file = fopen(opts->rankfile, "re");
+    FILE *file;
     char *text = NULL;
     size_t room = 0;
     uint32_t line = 0;
-    int rc = 0;
+    int rc = rankfile_open(opts, &file);
 
-    if (!file)
-        return complain(2, "--rankfile: cannot read %s: %s", opts->rankfile, strerror(errno));
+    if (rc)
+        return rc;
     for (uint32_t r = 0; r < opts->ranks; r++)
         row_of[r] = UINT32_MAX;
     while (!rc && getline(&text, &room, file) >= 0)
@@ -155,9 +180,10 @@ static int nodes_make(const options *opts, const uint32_t *row_of, map *self)
     return rc;
 }
 
-static void counts_settle(options *opts)
+static int counts_settle(options *opts)
 {
     uint64_t slots = 0;
+    int rc = 0;
 
     for (uint32_t h = 0; h < opts->hosts.count; h++)
         slots += opts->hosts.rows[h].slots;
@@ -166,11 +192,14 @@ static void counts_settle(options *opts)
         app *part = &opts->apps[a];
         if (!part->is_counted && part->per_node)
             part->count = part->per_node * opts->hosts.count;
-        else if (!part->is_counted && opts->app_count == 1 && !opts->rankfile && opts->has_hosts)
+        else if (!part->is_counted && opts->app_count == 1 && opts->rankfile)
+            rc = rankfile_count(opts, &part->count);
+        else if (!part->is_counted && opts->app_count == 1 && opts->has_hosts)
             part->count = (uint32_t)slots;
         part->first = opts->ranks;
         opts->ranks += part->count;
     }
+    return rc;
 }
 
 int map_make(options *opts, map *self)
@@ -181,7 +210,8 @@ int map_make(options *opts, map *self)
     if (!opts->hosts.count && (rc = hosts_add(&opts->hosts, "--host", "localhost")))
         return rc;
     hosts_settle(&opts->hosts, false);
-    counts_settle(opts);
+    if ((rc = counts_settle(opts)))
+        return rc;
     if (opts->ranks > RANKS_MOST || (opts->hosts.count == 1 && opts->ranks > HOST_RANKS_MOST && !opts->rankfile))
         return complain(2, "%u ranks: at most %d run on one machine and %d in a job", opts->ranks, HOST_RANKS_MOST, RANKS_MOST);
     if (opts->stdin_to >= (int)opts->ranks)

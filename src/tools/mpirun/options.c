@@ -89,6 +89,27 @@ static int word_distance(const char *a, const char *b)
     return row[lb];
 }
 
+/* What users of other launchers type, and how it is said here. */
+static const struct stranger {
+    const char *name, *instead;
+} strangers[] = {
+    {"mca", "Weft's knobs are variables, as WEFT_TRANSPORTS, WEFT_OFI_PROVIDER, WEFT_OFI_IFACE; weft-info lists them"},
+    {"gmca", "Weft's knobs are variables; weft-info lists them"}, {"prtemca", "Weft's knobs are variables; weft-info lists them"},
+    {"iface", "WEFT_OFI_IFACE=NAME chooses the interface"},
+    {"launcher", "--launch-agent COMMAND replaces ssh"}, {"bootstrap", "--launch-agent COMMAND replaces ssh"},
+    {"rmk", "an allocation is found by itself; WEFT_ALLOCATION=none ignores it"},
+    {"prefix", "Weft must stand at the same path on each host"},
+    {"rank-by", "--map-by slot or node numbers the ranks, or a rankfile"},
+    {"bynode", "--map-by node"}, {"byslot", "--map-by slot"}, {"bycore", "--map-by core"}, {"npersocket", "--map-by socket with -n"},
+    {"cpus-per-proc", "--map-by core:PE=CORES"}, {"cpus-per-rank", "--map-by core:PE=CORES"},
+    {"nolocal", "--host or a host file names the hosts that take ranks"},
+    {"nooversubscribe", "more ranks than slots or CPUs are fine here"},
+    {"display-map", "--report-bindings says where each rank is"}, {"print-rank-map", "--report-bindings says where each rank is"},
+    {"outfile-pattern", "--output-filename NAME"}, {"errfile-pattern", "--output-filename NAME"},
+    {"app", "programs stand on the command line, with ':' between them"},
+    {"configfile", "programs stand on the command line, with ':' between them"},
+};
+
 static int option_unknown(const char *arg, const char *name, size_t length)
 {
     char word[65];
@@ -96,6 +117,9 @@ static int option_unknown(const char *arg, const char *name, size_t length)
     int best = 4;
 
     snprintf(word, sizeof(word), "%.*s", (int)length, name);
+    for (size_t i = 0; i < weft_count(strangers); i++)
+        if (!strcmp(strangers[i].name, word))
+            return complain(2, "option '%s' is not there: %s", arg, strangers[i].instead);
     for (size_t i = 0; i < weft_count(rows); i++) {
         int distance = word_distance(word, rows[i].name);
         if (distance < best && distance * 2 < (int)strlen(rows[i].name) + 1) {
@@ -112,6 +136,8 @@ static int option_unknown(const char *arg, const char *name, size_t length)
 static int word_choose(const char *option, const char *value, const char *const *words, const int *values, int *result)
 {
     const char *nearest = words[0];
+    char all[120] = "";
+    size_t used = 0;
 
     for (int i = 0; words[i]; i++) {
         if (!strcmp(words[i], value)) {
@@ -120,7 +146,10 @@ static int word_choose(const char *option, const char *value, const char *const 
         }
         if (word_distance(value, words[i]) < word_distance(value, nearest))
             nearest = words[i];
+        used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "", words[i]);
     }
+    if (word_distance(value, nearest) * 2 > (int)strlen(nearest))
+        return complain(2, "%s knows no '%s', only %s", option, value, all);
     return complain(2, "%s knows no '%s': did you mean '%s'?", option, value, nearest);
 }
 
@@ -180,6 +209,30 @@ static int stdin_read(const char *text, int *to)
     return 0;
 }
 
+/* What stands behind the unit, a ':' before each: PE=2, or 2 as hydra writes it, are so many units for each rank. */
+static int modifiers_read(const char *arg, const char *value, const char *at, options *opts)
+{
+    static const char *const allowed[] = {"oversubscribe", "overload-allowed", "overload", "if-supported"}; /* as it is anyway */
+    char word[32];
+
+    for (at += strcspn(at, ":"); *at; at += strcspn(at, ":")) {
+        bool is_known = false;
+        size_t length = strcspn(++at, ":");
+        snprintf(word, sizeof(word), "%.*s", (int)length, at);
+        for (size_t i = 0; i < weft_count(allowed); i++)
+            is_known |= !strcasecmp(word, allowed[i]);
+        if (is_known)
+            continue;
+        char *count = strncasecmp(word, "pe=", 3) ? word : word + 3, *end;
+        long units = strtol(count, &end, 10);
+        if (end == count || *end || units < 1 || units > 4096)
+            return complain(2, "%s %s: behind the unit come PE=CORES (so many for each rank) or OVERSUBSCRIBE only, not '%s'", arg, value,
+                            word);
+        opts->per_rank = (uint32_t)units;
+    }
+    return 0;
+}
+
 static int placement_read(enum opt_id id, const char *arg, const char *value, options *opts)
 {
     static const char *const bind_words[] = {"none", "core", "hwthread", "socket", "package", "numa", "auto", NULL};
@@ -190,7 +243,7 @@ static int placement_read(enum opt_id id, const char *arg, const char *value, op
     int unit, rc;
 
     snprintf(word, sizeof(word), "%s", value);
-    word[strcspn(word, ":")] = '\0'; /* ":overload", ":OVERSUBSCRIBE": allowed anyway */
+    word[strcspn(word, ":")] = '\0';
     for (char *c = word; *c; c++)
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c;
     if (id == OPT_BIND)
@@ -202,17 +255,19 @@ static int placement_read(enum opt_id id, const char *arg, const char *value, op
     *(id == OPT_BIND ? &opts->bind : &opts->map) = (enum bind_unit)unit;
     if (id == OPT_MAP)
         opts->is_by_node = !strcmp(word, "node");
-    return 0;
+    return modifiers_read(arg, value, value, opts);
 }
 
 /* "ppr:2:node": as -N 2. */
-static int ppr_read(const char *arg, const char *value, app *part)
+static int ppr_read(const char *arg, const char *value, options *opts, app *part)
 {
     char count[16] = "", unit[16] = "";
+    int end = 0;
 
-    if (sscanf(value + 4, "%15[^:]:%15[^:]", count, unit) != 2 || strcasecmp(unit, "node"))
+    if (sscanf(value + 4, "%15[^:]:%15[^:]%n", count, unit, &end) != 2 || strcasecmp(unit, "node"))
         return complain(2, "%s %s: this is written as ppr:RANKS:node", arg, value);
-    return count_read(arg, count, &part->per_node);
+    int rc = count_read(arg, count, &part->per_node);
+    return rc ? rc : modifiers_read(arg, value, value + 4 + end, opts);
 }
 
 static int environment_read(enum opt_id id, char **values, options *opts, app *part)
@@ -272,7 +327,9 @@ static int option_take(enum opt_id id, const char *arg, char **values, options *
         return seconds_read(arg, values[0], &opts->timeout_s);
     case OPT_BIND:
     case OPT_MAP:
-        return id == OPT_MAP && !strncasecmp(values[0], "ppr:", 4) ? ppr_read(arg, values[0], part) : placement_read(id, arg, values[0], opts);
+        if (id == OPT_MAP && !strncasecmp(values[0], "ppr:", 4))
+            return ppr_read(arg, values[0], opts, part);
+        return placement_read(id, arg, values[0], opts);
     case OPT_REPORT:
         opts->is_bind_reported = true;
         return 0;
@@ -289,7 +346,7 @@ static int option_take(enum opt_id id, const char *arg, char **values, options *
         return rc;
     case OPT_HOSTFILE:
         opts->has_hosts = true;
-        return hosts_read(&opts->hosts, arg, values[0]);
+        return hosts_read(&opts->file_hosts, arg, values[0]);
     case OPT_RANKFILE:
         opts->rankfile = values[0];
         return 0;
@@ -366,6 +423,22 @@ static int app_read(int argc, char **argv, int *at, options *opts)
     return 0;
 }
 
+/* --host beside --hostfile: those of the file that it names. */
+static int hosts_join(options *opts)
+{
+    int rc = 0;
+
+    if (opts->hosts.count && opts->file_hosts.count) {
+        hosts_settle(&opts->file_hosts, false);
+        rc = hosts_narrow(&opts->file_hosts, &opts->hosts, "the host file", "beside --hostfile, --host chooses among the file's hosts");
+    } else if (opts->file_hosts.count) {
+        opts->hosts = opts->file_hosts;
+        opts->file_hosts = (host_list){0};
+    }
+    hosts_free(&opts->file_hosts);
+    return rc;
+}
+
 int options_parse(int argc, char **argv, options *opts)
 {
     const char *limit = getenv("MPIEXEC_TIMEOUT");
@@ -384,7 +457,10 @@ int options_parse(int argc, char **argv, options *opts)
             break;
         argv[at++] = NULL; /* the ':' ends the part's argv */
     } while (1);
-    return 0;
+    rc = hosts_join(opts);
+    if (rc)
+        options_free(opts);
+    return rc;
 }
 
 static void edits_free(env_edit *edits, uint32_t count)
@@ -402,6 +478,7 @@ void options_free(options *opts)
     }
     edits_free(opts->edits, opts->edit_count);
     hosts_free(&opts->hosts);
+    hosts_free(&opts->file_hosts);
     for (uint32_t i = 0; opts->slots && i < opts->ranks; i++)
         free(opts->slots[i]);
     free(opts->slots);

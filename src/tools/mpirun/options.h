@@ -52,8 +52,10 @@ typedef struct options {
     double timeout_s;      /* 0: none */
     enum bind_unit bind;
     enum bind_unit map;    /* BIND_AUTO: next to each other */
+    uint32_t per_rank;     /* cores, or hardware threads, that each rank gets; 0: nobody said */
     enum pmix_mode pmix;
     host_list hosts;       /* who may take ranks; without has_hosts this machine */
+    host_list file_hosts;  /* of these, --host chooses some; options_parse makes one list of both */
     bool has_hosts;
     bool is_by_node;       /* ranks go to the hosts in turn */
     const char *rankfile, *agent; /* NULL: none; ssh */
