@@ -64,7 +64,7 @@ static const weft_port_ops *load_quietly(const char *name, const char **why)
     const weft_port_ops *ops;
     place_of(name, path, sizeof path);
     if (access(path, F_OK) != 0) {
-        snprintf(text, sizeof text, "was not built, or %s was removed", path);
+        snprintf(text, sizeof text, "was not built, was removed or never was one: there is no %s (weft-info lists what is here)", path);
         *why = text;
         return NULL;
     }

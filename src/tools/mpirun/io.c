@@ -131,12 +131,26 @@ int io_open(const options *opts, uint32_t ranks, const io_far *far, io **result)
     return descriptors_raise(self, opts->is_tagged || self->is_carried);
 }
 
+/* Folders that are not there yet are made, as Open MPI does. */
+static void folders_make(char *path)
+{
+    for (char *at = path; *at && (at = strchr(at + 1, '/'));) {
+        *at = '\0';
+        mkdir(path, 0777); /* what does not work shows when the file is opened */
+        *at = '/';
+    }
+}
+
 static int file_make(const char *prefix, uint32_t rank, const char *suffix)
 {
     char path[PATH_MAX];
 
     snprintf(path, sizeof(path), "%s.%u.%s", prefix, rank, suffix);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == ENOENT) {
+        folders_make(path);
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
     if (fd < 0)
         complain(1, "--output-filename: cannot write %s: %s", path, strerror(errno));
     return fd;

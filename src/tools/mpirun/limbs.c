@@ -107,6 +107,7 @@ int limbs_start(limbs *self, const char *words)
 
     if (daemon_command(command, sizeof(command)))
         return complain(1, "cannot find out where this program stands: %s", strerror(errno));
+    self->is_ssh = !words || !*words;
     for (uint32_t i = 0; i < self->count && !rc; i++) {
         limb *one = &self->items[i];
         rc = daemon_line(self->door.listener, self->secret, one->node, line, sizeof(line));
@@ -168,7 +169,7 @@ bool limbs_reaped(limbs *self, pid_t pid, int status)
 {
     for (uint32_t i = 0; i < self->count; i++) {
         limb *one = &self->items[i];
-        char why[160];
+        char why[400];
         if (one->agent.pid != pid)
             continue;
         agent_ended(&one->agent, self->guard);
@@ -176,6 +177,8 @@ bool limbs_reaped(limbs *self, pid_t pid, int status)
             snprintf(why, sizeof(why), "its agent was killed by signal %d before it was there", WTERMSIG(status));
         else
             snprintf(why, sizeof(why), "its agent ended with exit code %d", WEXITSTATUS(status));
+        if (self->is_ssh && WIFEXITED(status) && WEXITSTATUS(status) == 255) /* ssh's own */
+            snprintf(why + strlen(why), sizeof(why) - strlen(why), " (this must work: ssh -o BatchMode=yes %s true)", one->host);
         if (!one->is_met && !one->is_over && status) /* one that ends well may have left the daemon behind it */
             self->up.failed(self->up.owner, one, why);
         return true;

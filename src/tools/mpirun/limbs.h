@@ -40,6 +40,7 @@ typedef struct limbs {
     uint32_t count;
     unsigned char secret[WIRE_SECRET_BYTES];
     guard *guard; /* the owner's */
+    bool is_ssh;  /* the agent */
     limbs_up up;
 } limbs;
 
