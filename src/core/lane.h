@@ -30,6 +30,7 @@ typedef struct weft_lane {
     weft_port *ports[WEFT_LANE_PORTS];
     bool has_card[WEFT_LANE_PORTS]; /* the port is a network: others reach it by a card that was put out */
     uint32_t port_count;
+    char no_network[200];  /* why the first network that was promising did not open, where none did; "": nothing to say */
     bool wants_fd;         /* sleeps on descriptors */
     struct weft_peer **peers;  /* [job size], made on first use */
     struct weft_chan_slot *chans; /* by index bits of the channel id */

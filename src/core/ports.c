@@ -136,6 +136,9 @@ static void try_networks(weft_lane *lane)
     while (count < weft_count(networks) && !try_network(lane, &networks[count], texts[count], sizeof texts[count]))
         count++;
     opened = count;
+    for (size_t i = 0; i < opened && opened == weft_count(networks) && !*lane->no_network; i++)
+        if (*texts[i]) /* the warning is one rank's, and this may be another that needs a network first */
+            snprintf(lane->no_network, sizeof lane->no_network, "%s: %.180s", networks[i].name, texts[i]);
     for (size_t i = 0; i < opened; i++) {
         char instead[64] = "";
         if (!*texts[i] || boot->local_rank)
@@ -258,7 +261,7 @@ static size_t card_of(weft_lane *lane, uint32_t index, uint32_t rank, void *card
 int weft_ports_reach(weft_lane *lane, weft_peer *peer)
 {
     weft_boot *boot = lane->world->boot;
-    char why[160] = "", name[64];
+    char why[240] = "", name[64];
     for (uint32_t i = 0; i < lane->port_count; i++) {
         weft_port *port = lane->ports[i];
         char card[WEFT_CARD_MAX];
@@ -269,6 +272,8 @@ int weft_ports_reach(weft_lane *lane, weft_peer *peer)
         if (bytes && lane->has_card[i])
             snprintf(why, sizeof why, "; %s: %.140s", port->ops->name, weft_fail_text(rc));
     }
+    if (!*why && *lane->no_network)
+        snprintf(why, sizeof why, "; %s", lane->no_network);
     if (is_chosen_by_user() && !next_named(weft_knob.transports, name, sizeof name))
         return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: WEFT_TRANSPORTS=%s names no network, and the two do not share "
                          "memory (without that knob Weft chooses; WEFT_TRANSPORTS=shm,ofi is for Ethernet)",
