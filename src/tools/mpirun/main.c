@@ -22,6 +22,7 @@
 #include "tools/mpirun/listen.h"
 #include "tools/mpirun/options.h"
 #include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/plan.h"
 #include "tools/mpirun/ready.h"
 #include "tools/mpirun/signals.h"
 
@@ -121,6 +122,8 @@ static int job_run(options *opts, int signals)
     job job = {0};
     int rc = job_open(&job, opts);
 
+    if (!rc && opts->is_verbose)
+        plan_tell(opts, &job.map, job.host);
     if (!rc && job.node.count)
         rc = node_serve(&job.node);
     if (!rc) {
