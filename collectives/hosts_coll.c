@@ -22,7 +22,7 @@ typedef struct stage {
 static const weft_choice *choose(const weft_plan *plan, const stage *at, const weft_coll *args)
 {
     const weft_team *team = plan->team;
-    bool is_root = at->members[args->root] == team->rank;
+    bool is_root = at->kind == WEFT_COLL_GATHER && at->members[args->root] == team->rank; /* of those used here only it counts blocks */
     weft_choice_ask ask = {.kind = at->kind, .ranks = at->count, .latency_bytes = at->is_inside ? WEFT_CHOICE_LATENCY : team->latency_bytes};
 
     ask.bytes = weft_choose_bytes(at->kind, args, is_root);
