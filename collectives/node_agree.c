@@ -75,36 +75,22 @@ static uint8_t own_words(const weft_team *team, uint32_t mates)
     return says;
 }
 
-/* Stages of the agreement, as plans of the team. */
-static void gather_mates(weft_plan *plan, const weft_coll *args)
+/* Stages of the agreement, as plans of the team: among our mates, or the leaders, where there are hosts; else among all. */
+static void among(weft_plan *plan, bool mates, weft_plan_algorithm *algorithm, const weft_coll *args)
 {
     const weft_hosts *hosts = plan->team->hosts;
 
     if (!hosts)
-        weft_gather_binomial(plan, args);
-    else
-        weft_plan_sub(plan, hosts->mates, hosts->mate_count, weft_gather_binomial, args);
-}
-
-static void tell_mates(weft_plan *plan, const weft_coll *args)
-{
-    const weft_hosts *hosts = plan->team->hosts;
-
-    if (!hosts)
-        weft_bcast_binomial(plan, args);
-    else
-        weft_plan_sub(plan, hosts->mates, hosts->mate_count, weft_bcast_binomial, args);
-}
-
-static void tell_leaders(weft_plan *plan, const weft_coll *args)
-{
-    const weft_hosts *hosts = plan->team->hosts;
-
-    if (!hosts)
-        weft_bcast_binomial(plan, args);
+        algorithm(plan, args);
+    else if (mates)
+        weft_plan_sub(plan, hosts->mates, hosts->mate_count, algorithm, args);
     else if (!hosts->index)
-        weft_plan_sub(plan, hosts->leaders, hosts->count, weft_bcast_binomial, args);
+        weft_plan_sub(plan, hosts->leaders, hosts->count, algorithm, args);
 }
+
+static void gather_mates(weft_plan *plan, const weft_coll *args) { among(plan, true, weft_gather_binomial, args); }
+static void tell_mates(weft_plan *plan, const weft_coll *args) { among(plan, true, weft_bcast_binomial, args); }
+static void tell_leaders(weft_plan *plan, const weft_coll *args) { among(plan, false, weft_bcast_binomial, args); }
 
 static int all_say(weft_team *team, weft_node_performer *perform, uint8_t own, uint8_t *all)
 {
