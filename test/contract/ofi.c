@@ -3,7 +3,7 @@
  * ofi: the contract suite over libfabric: the provider that Weft chooses and rxm above its tcp, each in a process of its own, or the one
  * that is named (sockets passes as well): libfabric is told once in a process which it shall be. A program of its own because an empty poll lets
  * kernel and providers' threads run. Skipped (77) where libfabric offers nothing.
- * Then what only addresses can show: one that is dead, one where another process answers, a peer that is killed.
+ * Then what only addresses can show: one that is dead, one where another process answers, a peer that is killed; and bursts of frames.
  *     ofi [-v] [provider [test]]
  */
 #include <CUnit/Basic.h>
@@ -246,7 +246,93 @@ static void hears_of_death(void)
     }
 }
 
+/* -- bursts -- */
+
+static weft_rig *open_met(void)
+{
+    weft_rig *rig = rig_open(&row, true);
+    weft_frame frame = {.head = {.seq = 1}};
+    if (!rig)
+        return NULL;
+    CHECK(rig_send(rig->a, &frame) == 0);
+    CHECK(rig_until(rig, &rig->b->arrival_count, 1));
+    return rig;
+}
+
+/* Frames 2 and on, of which `bytes` says the length, without a poll between; they come in order, and as they were. */
+static void send_burst(weft_rig *rig, uint32_t count, uint32_t (*bytes)(uint32_t i), uint8_t *body)
+{
+    for (uint32_t i = 2; i < count + 2; i++) {
+        weft_frame frame = {.head = {.seq = i, .bytes = bytes(i)}, .body = body};
+        rig_pattern(body, i, frame.head.bytes);
+        CHECK(rig->a->port->ops->send(rig->a->port, rig->a->path, &frame) == 0);
+    }
+}
+
+static void check_burst(const weft_rig *rig, uint32_t count, uint32_t (*bytes)(uint32_t i))
+{
+    CHECK(rig->b->arrival_count == count + 1);
+    for (uint32_t i = 1; i < rig->b->arrival_count; i++) {
+        const rig_arrival *one = &rig->b->arrivals[i];
+        CHECK(one->head.seq == i + 1 && one->head.bytes == bytes(i + 1) && one->is_aligned && rig_is_pattern(one->body, i + 1, one->head.bytes));
+    }
+}
+
+static uint32_t short_ones(uint32_t i) { return i % 50; }
+
+/* They go in few messages, and the last of them though their sender never polls again. */
+static void gathers_a_burst(void)
+{
+    enum { COUNT = 300 };
+    weft_rig *rig = open_met();
+    uint8_t body[64];
+    const ofi_port *a;
+    if (!rig)
+        return;
+    a = (const ofi_port *)rig->a->port;
+    send_burst(rig, COUNT, short_ones, body);
+    CHECK(a->counts[OFI_COUNT_GATHERED] > COUNT * 9 / 10 && a->counts[OFI_COUNT_BUNDLES] < COUNT / 10);
+    for (int k = 0; k < 600000 && rig->b->arrival_count < COUNT + 1; k++, usleep(50))
+        rig_poll(rig->b, 64);
+    check_burst(rig, COUNT, short_ones);
+    rig_turn(rig);
+    rig_close(rig);
+}
+
+static uint32_t all_lengths(uint32_t i) { return i % 7 == 3 ? 33000 + i : i % 5 == 1 ? 20000 + i : i * 37 % 3000; }
+
+/* Long frames between short ones, and a notification, keep their order. */
+static void keeps_order_in_a_burst(void)
+{
+    enum { COUNT = 40 };
+    weft_rig *rig = open_met();
+    static uint8_t body[65536];
+    if (!rig)
+        return;
+    if (rig->a->port->caps.frame_max > 33100) { /* TCP without rxm */
+        send_burst(rig, COUNT, all_lengths, body);
+        CHECK(ofi_notify((ofi_port *)rig->a->port, (ofi_path *)rig->a->path, 7) == 0);
+        CHECK(rig_until(rig, &rig->b->notifies, 1));
+        check_burst(rig, COUNT, all_lengths);
+    }
+    rig_close(rig);
+}
+
+/* What was gathered for a peer that is left alone goes nowhere, and leaves nothing behind. */
+static void drops_a_burst(void)
+{
+    weft_rig *rig = open_met();
+    uint8_t body[64];
+    if (!rig)
+        return;
+    send_burst(rig, 30, short_ones, body);
+    ofi_lose((ofi_port *)rig->a->port, (ofi_path *)rig->a->path, "the test says so");
+    CHECK(rig->a->losts == 1 && weft_list_is_empty(&((ofi_port *)rig->a->port)->bundles));
+    rig_close(rig);
+}
+
 static const struct { const char *name; void (*run)(void); } reach_tests[] = {
+    {"gathers-a-burst", gathers_a_burst}, {"keeps-order-in-a-burst", keeps_order_in_a_burst}, {"drops-a-burst", drops_a_burst},
     {"hears-of-death", hears_of_death}, {"tries-the-next", tries_the_next}, {"both-call-at-once", both_call_at_once}, {"knows-another", knows_another},
     {"names-what-was-tried", names_what_was_tried},
 };

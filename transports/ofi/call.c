@@ -114,6 +114,7 @@ static void rest(ofi_path *path)
 void ofi_path_free(ofi_port *port, ofi_path *path)
 {
     rest(path);
+    ofi_bundle_drop(port, path);
     ofi_moves_fail(port, path, WEFT_E_PEER, NULL);
     for (size_t i = 0; i < weft_count(port->slots); i++)
         if (port->slots[i].work.path == path)
@@ -133,6 +134,7 @@ void ofi_lose(ofi_port *port, ofi_path *path, const char *why)
     snprintf(text, sizeof text, "%s", why); /* it may be the text of the last failure */
     path->state = OFI_LOST;
     rest(path);
+    ofi_bundle_drop(port, path);
     ofi_moves_fail(port, path, WEFT_E_PEER, text);
     port->port.up->lost(port->port.owner, path->path.peer, weft_fail(WEFT_E_PEER, "%s", text));
 }
@@ -150,7 +152,7 @@ static bool is_inserted(ofi_port *port, ofi_spot *spot)
 static int say_call(ofi_port *port, ofi_path *path, ofi_spot *spot, uint32_t attempt, uint32_t echo, uint8_t flags)
 {
     ofi_call call = {.name = port->self, .nonce = port->card.nonce, .to_nonce = path->card.nonce, .attempt = attempt, .echo = echo,
-                     .path = path->index, .sent = path->sent, .received = path->received};
+                     .path = path->index, .sent = path->sent - ofi_bundle_frames(port, path), .received = path->received};
     if (!is_inserted(port, spot)) {
         spot->state = OFI_SPOT_FAILED;
         snprintf(spot->why, sizeof spot->why, "libfabric takes it for no address");
@@ -366,7 +368,8 @@ static void echoed(ofi_port *port, ofi_path *path, const ofi_call *call)
         if (path->state == OFI_CALLING) {
             path->spot = i;
             opened(port, path);
-        } else if (path->state == OFI_BROKEN && call->received == path->sent && call->sent == path->received) {
+        } else if (path->state == OFI_BROKEN && call->received == path->sent - ofi_bundle_frames(port, path) &&
+                   call->sent == path->received) {
             opened(port, path);
         } else if (path->state == OFI_BROKEN) {
             path->spots[i].attempt = 0; /* the next turn but some asks anew */

@@ -123,6 +123,17 @@ static void give_slot(ofi_port *port, ofi_slot *slot)
     weft_list_append((slot->is_small ? &port->free_small : &port->free_big)->next, &slot->link);
 }
 
+ofi_slot *ofi_flow_slot(ofi_port *port, ofi_path *path)
+{
+    weft_link *link = path->slots_out < SLOTS_PATH ? weft_list_take(&port->free_big) : NULL;
+    ofi_slot *slot = link ? weft_container(link, ofi_slot, link) : NULL;
+    if (!slot)
+        return NULL;
+    slot->work.path = path;
+    path->slots_out++;
+    return slot;
+}
+
 /* 0, AGAIN, or the provider's negative word. */
 static ssize_t post_slot(ofi_port *port, ofi_slot *slot, ofi_path *path, fi_addr_t to, size_t bytes)
 {
@@ -203,7 +214,7 @@ static int went(ofi_port *port, ofi_path *path)
     return 0;
 }
 
-static void fill(ofi_port *port, ofi_path *path, ofi_framed *place, const weft_frame *frame)
+void ofi_flow_fill(ofi_port *port, ofi_path *path, ofi_framed *place, const weft_frame *frame)
 {
     ofi_sign(port, path, &place->wire, OFI_FRAME);
     place->wire.seq = path->sent + 1;
@@ -252,6 +263,7 @@ int ofi_send(weft_port *base, weft_path *base_path, const weft_frame *frame)
     ofi_path *path = (ofi_path *)base_path;
     size_t bytes = weft_round_up(sizeof(ofi_framed) + frame->head.bytes, 8);
     _Alignas(8) uint8_t small[STACK_MAX];
+    enum ofi_gathering gathering;
     ofi_slot *slot;
     ssize_t sent;
     int rc;
@@ -261,8 +273,11 @@ int ofi_send(weft_port *base, weft_path *base_path, const weft_frame *frame)
         return 0; /* it parted in peace and hears no more */
     if (is_refused(port, path, &rc))
         return rc;
+    gathering = ofi_bundle_meet(port, path, frame, bytes);
+    if (gathering != OFI_ALONE)
+        return gathering == OFI_GATHERED ? 0 : refused(port, path, 0);
     if (bytes <= port->inject_max) {
-        fill(port, path, (ofi_framed *)small, frame);
+        ofi_flow_fill(port, path, (ofi_framed *)small, frame);
         sent = fi_inject(port->ep, small, bytes, path->spots[path->spot].to);
         port->counts[OFI_COUNT_INJECTED] += sent == 0;
         return sent ? refused(port, path, sent) : went(port, path);
@@ -272,7 +287,7 @@ int ofi_send(weft_port *base, weft_path *base_path, const weft_frame *frame)
     slot = bytes > OFI_SMALL && path->slots_out >= SLOTS_PATH ? NULL : take_slot(port, bytes);
     if (!slot)
         return refused(port, path, 0);
-    fill(port, path, (ofi_framed *)slot->place, frame);
+    ofi_flow_fill(port, path, (ofi_framed *)slot->place, frame);
     sent = post_slot(port, slot, path, path->spots[path->spot].to, bytes);
     return sent ? refused(port, path, sent) : went(port, path);
 }
@@ -283,6 +298,8 @@ int ofi_notify(ofi_port *port, ofi_path *path, uint32_t value)
     int rc;
     if (is_refused(port, path, &rc))
         return rc;
+    if (!ofi_bundle_out(port, path))
+        return refused(port, path, 0);
     ofi_sign(port, path, &notice.wire, OFI_NOTIFY);
     notice.wire.seq = path->sent + 1;
     rc = ofi_say(port, path->spots[path->spot].to, &notice, sizeof notice);
@@ -376,6 +393,13 @@ static int numbered(ofi_port *port, ofi_path *path, const ofi_wire *wire, size_t
     return n;
 }
 
+/* Of the first thing in a message. */
+static size_t length_of(const ofi_framed *first, size_t bytes)
+{
+    size_t length = bytes < sizeof *first || first->wire.kind != OFI_FRAME ? bytes : weft_round_up(sizeof *first + (size_t)first->head.bytes, 8);
+    return length < bytes ? length : bytes;
+}
+
 static int take(ofi_port *port, const void *message, size_t bytes)
 {
     const ofi_wire *wire = message;
@@ -396,17 +420,24 @@ static int take(ofi_port *port, const void *message, size_t bytes)
     return wire->kind == OFI_FRAME || wire->kind == OFI_NOTIFY ? numbered(port, path, wire, bytes) : 1;
 }
 
-int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry)
+int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry, size_t *at, int budget)
 {
     ofi_recv *recv = entry->op_context;
-    const void *message = port->has_multi_recv ? entry->buf : recv->place;
+    const uint8_t *message = port->has_multi_recv ? entry->buf : recv->place;
     int n = 0;
-    if (entry->len && message) {
-        if (weft_unlikely((uintptr_t)message % 8)) /* all lengths are multiples of 8, so only a strange provider does this */
-            message = memcpy(port->bounce, message, entry->len < port->message_max ? entry->len : port->message_max);
-        n = take(port, message, entry->len);
+    if (message && weft_unlikely((uintptr_t)message % 8)) { /* all lengths are multiples of 8, so only a strange provider does this */
+        if (*at == 0)
+            memcpy(port->bounce, message, entry->len < port->message_max ? entry->len : port->message_max);
+        message = port->bounce;
     }
+    for (size_t length; message && *at < entry->len && n < budget; *at += length) {
+        length = length_of((const ofi_framed *)(message + *at), entry->len - *at);
+        n += take(port, message + *at, length);
+    }
+    if (message && *at < entry->len)
+        return n;
     if (!port->has_multi_recv || entry->flags & FI_MULTI_RECV)
         ofi_recv_ended(port, recv);
+    *at = entry->len;
     return n;
 }

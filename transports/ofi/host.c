@@ -137,7 +137,7 @@ int ofi_card_make(ofi_port *port)
     int rc = fi_getname(&port->ep->fid, &name, &bytes);
     if (rc)
         return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_words(rc));
-    *card = (ofi_card){.version = 1, .protocol = port->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
+    *card = (ofi_card){.version = 2, .protocol = port->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
     snprintf(card->provider, sizeof card->provider, "%s", port->info->fabric_attr->prov_name);
     if (getrandom(&card->nonce, sizeof card->nonce, GRND_NONBLOCK) != sizeof card->nonce)
         card->nonce = (port->now_ns() + port->self.rank + 1) * 0x9e3779b97f4a7c15u + (uint64_t)getpid();

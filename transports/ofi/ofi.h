@@ -28,6 +28,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,6 +40,7 @@
 #define OFI_CHUNK 65536u          /* a stream of frames: whole pages each */
 #define OFI_SMALL 1024u           /* a small slot */
 #define OFI_HELD_MIN 8192u        /* bodies from here on go from where they lie, but for blocking sends */
+#define OFI_BUNDLE_FRAME 32832u    /* over sockets: frames of a burst that go in one message are no longer, with headers */
 #define OFI_SLOTS 64u
 #define OFI_SMALL_SLOTS 256u
 #define OFI_RECVS 4u              /* receive buffers, of which each takes many messages ... */
@@ -50,6 +52,7 @@
 #define OFI_PIECES 64u            /* under way on a port */
 #define OFI_PIECES_PATH 4u        /* ... with one peer: frames wait behind them on a TCP connection */
 #define OFI_WINDOW 4096u          /* frames that the peer has not acknowledged */
+#define OFI_BATCH 16u             /* completions read at one time */
 #define OFI_SPOTS 32u             /* addresses of one peer that are tried */
 #define OFI_CALL_NS 250000000u    /* without an answer for so long the kernel is asked */
 #define OFI_PROBE_NS 3000000000u  /* no answer of the kernel's: a firewall, or nobody */
@@ -68,7 +71,8 @@ typedef union ofi_address {
 /* -- what stands on the wire -- */
 
 enum ofi_kind { OFI_FRAME = 1, OFI_NOTIFY, OFI_ACK, OFI_PING, OFI_CALL };
-/* In front of every message. Lengths are multiples of 8, so that bodies keep their alignment in a buffer of many messages. */
+/* In front of every frame, notice and call. Lengths are multiples of 8, so that bodies keep their alignment in a buffer of many messages.
+ * Several frames may follow each other in one message (bundle.c). */
 typedef struct ofi_wire {
     uint32_t to;    /* the path's index at the receiver, as its call told */
     uint32_t seq;   /* FRAME and NOTIFY count from 1; else 0 */
@@ -197,6 +201,15 @@ enum ofi_state {
     OFI_BROKEN,   /* was open, an operation failed: calls again, and goes on if nothing was lost */
     OFI_LOST
 };
+typedef struct ofi_bundle { /* frames to a peer that wait to go together; changed by the owner, under the clerk's lock */
+    weft_link link;        /* in port->bundles while there is a slot */
+    ofi_slot *slot;        /* NULL: nothing is gathered */
+    fi_addr_t to;
+    uint32_t bytes, frames, number;
+    bool was_sent;         /* by the clerk: may be forgotten */
+    uint32_t burst, burst_poll; /* frames to this peer since the last poll, and which one that was */
+} ofi_bundle;
+
 struct ofi_path {
     weft_path path;
     weft_link link;        /* in port->paths */
@@ -219,7 +232,8 @@ struct ofi_path {
     uint64_t heard_ns;     /* the last look of the clock since something came; 0: look */
     bool is_pinged;
     uint32_t sent, received, acked, told; /* frames: given to the provider, had in order, acknowledged by and to the peer */
-    uint32_t slots_out;    /* in the provider's hands */
+    uint32_t slots_out;    /* in the provider's hands, or filled with a bundle */
+    ofi_bundle bundle;
     weft_link early;       /* frames that came before their turn */
     weft_link ops, again;  /* moves; pieces to be tried once more */
     weft_link moving;      /* in port->moving while there are ops */
@@ -230,6 +244,17 @@ struct ofi_path {
     uint32_t leave_attempt;
     char broken_by[160];   /* what made us call again */
 };
+
+/* Who sends the bundles of a program that does not poll (bundle.c). `lock` is over all bundles. */
+typedef struct ofi_clerk {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool is_there, cannot_be, is_asleep, is_closing;
+    uint32_t number;   /* of bundles begun */
+    uint32_t patience; /* so many frames of a burst go at once */
+    uint32_t praise;   /* bundles in a row that did not need him */
+} ofi_clerk;
 
 struct ofi_port {
     weft_port port;
@@ -259,6 +284,12 @@ struct ofi_port {
     uint32_t recv_count, recv_posted, recv_least, recv_most; /* there are, have been posted; so many shall be: between least and count */
     ofi_slot slots[OFI_SLOTS + OFI_SMALL_SLOTS];
     weft_link free_big, free_small;
+    weft_link bundles;         /* of all paths */
+    ofi_clerk clerk;
+    struct fi_cq_data_entry entries[OFI_BATCH]; /* that were read, and of which some wait for the next poll's budget ... */
+    uint32_t entry, entry_count;
+    size_t entry_at;           /* ... the first of them from this byte on */
+    bool gathers, is_polling;  /* a message costs much more than a copy; within a poll, which sends what was gathered in it */
     ofi_piece pieces[OFI_PIECES];
     weft_link free_pieces;
     void *bounce;              /* for a body that came at an odd place */
@@ -267,10 +298,10 @@ struct ofi_port {
     uint32_t index_room;
     uint32_t ops_open;
     uint64_t key_next;         /* atomic: keys that we choose */
-    uint64_t counts[8];
+    uint64_t counts[10];
 };
 enum ofi_count { OFI_COUNT_SENT, OFI_COUNT_INJECTED, OFI_COUNT_ARRIVED, OFI_COUNT_AGAIN, OFI_COUNT_PIECES, OFI_COUNT_CALLS, OFI_COUNT_POLLS,
-                 OFI_COUNT_BREAKS };
+                 OFI_COUNT_BREAKS, OFI_COUNT_BUNDLES, OFI_COUNT_GATHERED };
 
 /* -- find.c -- */
 const char *ofi_absent(void);
@@ -314,14 +345,35 @@ int ofi_notify(ofi_port *port, ofi_path *path, uint32_t value);
 /* A message without a number, from the stack; 0, or AGAIN. */
 int ofi_say(ofi_port *port, fi_addr_t to, const void *message, size_t bytes);
 void ofi_sign(const ofi_port *port, ofi_path *path, ofi_wire *wire, enum ofi_kind kind);
-/* One completion of a receive. How many things came up. */
-int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry);
+/* One completion of a receive, from byte *at of its message on, which is entry->len when all of it was taken. How many things came up. */
+int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry, size_t *at, int budget);
 void ofi_slot_ended(ofi_port *port, ofi_slot *slot);
 int ofi_post_recvs(ofi_port *port); /* as many as shall be: 0, AGAIN, or an error */
 void ofi_recv_ended(ofi_port *port, ofi_recv *recv); /* the provider is done with it */
 /* Tells the peer how much we had, if it may wait for that. */
 void ofi_acknowledge(ofi_port *port, ofi_path *path, uint32_t least);
 void ofi_flow_drop(ofi_path *path);
+
+/* A big slot that goes to the path; NULL: none is free, or it has enough. */
+ofi_slot *ofi_flow_slot(ofi_port *port, ofi_path *path);
+/* The next frame to the path, as it goes. */
+void ofi_flow_fill(ofi_port *port, ofi_path *path, ofi_framed *place, const weft_frame *frame);
+
+/* -- bundle.c -- */
+void ofi_bundles_open(ofi_port *port);
+void ofi_bundles_close(ofi_port *port); /* before the endpoint is; all paths are gone */
+enum ofi_gathering { OFI_ALONE, OFI_GATHERED, OFI_BLOCKED };
+/* A frame of so many bytes, with headers, that may be sent now. ALONE: let it go by itself; GATHERED: it was taken; BLOCKED: what is
+ * gathered goes before it, and cannot go now. */
+enum ofi_gathering ofi_bundle_meet(ofi_port *port, ofi_path *path, const weft_frame *frame, size_t bytes);
+/* Sends what is gathered for the path. false: it cannot go now, and is tried again at each poll. */
+bool ofi_bundle_out(ofi_port *port, ofi_path *path);
+/* ... for all. */
+void ofi_bundles_out(ofi_port *port);
+/* So many of the frames that were sent to the path are still here. */
+uint32_t ofi_bundle_frames(ofi_port *port, ofi_path *path);
+/* Forgets what is gathered for a path that is lost or freed. */
+void ofi_bundle_drop(ofi_port *port, ofi_path *path);
 
 /* -- move.c -- */
 bool ofi_can_move(weft_port *port, weft_path *path);

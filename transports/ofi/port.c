@@ -27,7 +27,6 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-#define BATCH 16
 #define IDLE_POLLS 256u   /* without anything: the next ones look ... */
 #define IDLE_EVERY 8u     /* ... each so many */
 #define BARREN_POLLS 256u /* that found nothing, asleep in between or not: one more receive is posted */
@@ -66,34 +65,48 @@ static void failed(ofi_port *port)
     }
 }
 
-static int hand_over(ofi_port *port, const struct fi_cq_data_entry *entry)
+/* The next of the entries that were read. */
+static int hand_over(ofi_port *port, int budget)
 {
+    const struct fi_cq_data_entry *entry = &port->entries[port->entry];
     ofi_work *work = entry->op_context;
-    if (!work)
-        return 0;
-    if (work->kind == OFI_WORK_RECV)
-        return ofi_arrived(port, entry);
-    if (work->kind == OFI_WORK_PIECE)
+    int n = 1;
+    if (work && work->kind == OFI_WORK_RECV) {
+        n = ofi_arrived(port, entry, &port->entry_at, budget);
+        if (port->entry_at < entry->len)
+            return n;
+    } else if (work && work->kind == OFI_WORK_PIECE) {
         ofi_piece_ended(port, weft_container(work, ofi_piece, work), NULL);
-    else
+    } else if (work) {
         ofi_slot_ended(port, weft_container(work, ofi_slot, work));
-    return 1;
+    }
+    port->entry++;
+    port->entry_at = 0;
+    return work ? n : 0;
 }
 
 static int drain(ofi_port *port, int budget)
 {
-    struct fi_cq_data_entry entries[BATCH];
     int total = 0;
-    ssize_t n;
-    do {
-        int room = budget - total < BATCH ? budget - total : BATCH;
-        n = fi_cq_read(port->cq, entries, (size_t)room);
-        for (ssize_t i = 0; i < n; i++)
-            total += hand_over(port, &entries[i]);
-        if (n == -FI_EAVAIL)
-            failed(port);
-    } while (n == BATCH && total < budget);
-    return n == -FI_EAVAIL ? total + (total < budget) : total;
+    bool has_more = true;
+    while (total < budget) {
+        ssize_t n;
+        if (port->entry < port->entry_count) {
+            total += hand_over(port, budget - total);
+            continue;
+        }
+        if (!has_more)
+            break;
+        n = fi_cq_read(port->cq, port->entries, OFI_BATCH);
+        has_more = n == OFI_BATCH;
+        port->entry = 0;
+        port->entry_count = n > 0 ? (uint32_t)n : 0;
+        if (n != -FI_EAVAIL)
+            continue;
+        failed(port);
+        total++;
+    }
+    return total;
 }
 
 /* Moves that waited for room in the provider, receives that it did not take. */
@@ -132,13 +145,17 @@ static int ofi_poll(weft_port *base, int budget)
     ofi_port *port = (ofi_port *)base;
     int n;
     port->polls++;
+    ofi_bundles_out(port);
     if (port->idle_polls > IDLE_POLLS && !port->is_armed && !port->ops_open && weft_list_is_empty(&port->calling) && !port->is_full &&
         port->polls % IDLE_EVERY)
         return 0;
     port->counts[OFI_COUNT_POLLS]++;
+    port->is_polling = true;
     n = drain(port, budget);
     if (n < budget)
         n += chores(port);
+    port->is_polling = false;
+    ofi_bundles_out(port);
     port->idle_polls = n ? 0 : port->idle_polls + 1;
     if (n)
         port->barren_polls = 0;
@@ -177,6 +194,8 @@ static int ofi_arm(weft_port *base, weft_bell *bell)
     bool looks = port->cq_fd < 0 || port->is_full || !weft_list_is_empty(&port->calling);
     for (weft_link *link = port->paths.next; link != &port->paths; link = link->next)
         ofi_acknowledge(port, weft_container(link, ofi_path, link), OFI_WINDOW / 64); /* whom we keep waiting while we sleep */
+    if (port->entry < port->entry_count)
+        return WEFT_AGAIN;
     if (port->is_edged && !port->is_armed) /* else another thread sleeps on them */
         take_edges(port);
     if (port->cq_fd >= 0 && fi_trywait(port->fabric, &fid, 1)) {
@@ -231,6 +250,7 @@ static void ofi_close(weft_port *base)
     ofi_port *port = (ofi_port *)base;
     while (!weft_list_is_empty(&port->paths)) /* not left: the job ends in haste */
         ofi_path_free(port, weft_container(port->paths.next, ofi_path, link));
+    ofi_bundles_close(port);
     close_endpoint(port);
     if (port->arena)
         munmap(port->arena, port->arena_bytes);
@@ -400,6 +420,7 @@ static int ofi_open(const weft_port_env *env, weft_port **out)
     weft_list_init(&port->free_big);
     weft_list_init(&port->free_small);
     weft_list_init(&port->free_pieces);
+    ofi_bundles_open(port);
     port->epoll = epoll_create1(EPOLL_CLOEXEC);
     port->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (port->epoll < 0 || port->timer < 0)
@@ -412,6 +433,7 @@ static int ofi_open(const weft_port_env *env, weft_port **out)
         ofi_close(&port->port);
         return rc;
     }
+    port->gathers = ofi_is_socket(port->info);
     promise(port);
     *out = &port->port;
     return 0;
@@ -429,7 +451,7 @@ static int ofi_card_of(weft_port *base, void *card, size_t *bytes)
 
 static void ofi_count(weft_port *base, void (*line)(void *arg, const char *text), void *arg)
 {
-    static const char *const names[] = {"frames_sent", "inline", "frames_arrived", "refused", "pieces", "calls", "polls", "breaks"};
+    static const char *const names[] = {"frames_sent", "inline", "frames_arrived", "refused", "pieces", "calls", "polls", "breaks", "bundles", "gathered"};
     const ofi_port *port = (const ofi_port *)base;
     char text[512];
     int n = snprintf(text, sizeof text, "ofi: %s", port->card.provider);

@@ -1,6 +1,6 @@
 # transports/ofi: over libfabric. ofi.so is the front, which is linked to nothing; ofi-fabric.so is the rest. The same sources, without the
 # glue, are linked by test/contract/ofi. The decoys' names in the linker's eyes (soname) are not those of their files, and libtool knows no way to say that.
-ofi_sources = transports/ofi/ofi.h transports/ofi/call.c transports/ofi/find.c transports/ofi/flow.c transports/ofi/host.c \
+ofi_sources = transports/ofi/ofi.h transports/ofi/bundle.c transports/ofi/call.c transports/ofi/find.c transports/ofi/flow.c transports/ofi/host.c \
 	transports/ofi/memory.c transports/ofi/move.c transports/ofi/port.c transports/ofi/probe.c
 EXTRA_DIST += $(ofi_sources) transports/ofi/front.c transports/ofi/hush.c transports/ofi/hush.h transports/ofi/decoy.c transports/ofi/decoy.map
 if WITH_OFI

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bundle: frames of a burst, gathered into one message for each peer. TCP pays a system call and a walk through the kernel for each
+ * message, fifty times what it takes to copy a short frame. So the first frames to a peer between two polls go at once, and those that
+ * follow on their heels lie together in a slot until it is full, until something else goes to the same peer, or until the next poll.
+ * A program that computes after a burst does not poll: a thread, the clerk, looks every half a millisecond and sends what lay there at his
+ * last look. A program that leaves something to him is taken for one that does not wait, and more of its frames go at once.
+ * Only the owner begins bundles and forgets them. The clerk reads them and sends under the lock, under which the owner changes them; the
+ * provider is open for several threads (find.c).
+ */
+#include <signal.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/macros.h"
+#include "transports/ofi/ofi.h"
+
+#define PATIENCE_LEAST 2u  /* so many frames to a peer go at once ... */
+#define PATIENCE_MOST 65536u
+#define PRAISE 64u         /* bundles in a row without the clerk: half as many from then on */
+#define LOOK_NS 500000     /* between two looks of the clerk */
+#define IDLE_LOOKS 32u     /* that found no new bundle: he sleeps until there is one */
+#define CLERK_STACK (256u << 10)
+
+static ssize_t send_it(ofi_port *port, const ofi_bundle *bundle)
+{
+    return fi_send(port->ep, bundle->slot->place, bundle->bytes, port->arena_desc, bundle->to, &bundle->slot->work);
+}
+
+/* -- the clerk; under the lock -- */
+
+/* Those that lay there before. What the provider does not take stays. */
+static void send_left(ofi_port *port, uint32_t seen)
+{
+    for (weft_link *link = port->bundles.next; link != &port->bundles; link = link->next) {
+        ofi_bundle *bundle = weft_container(link, ofi_bundle, link);
+        if (!bundle->was_sent && (int32_t)(bundle->number - seen) <= 0)
+            bundle->was_sent = send_it(port, bundle) == 0;
+    }
+}
+
+static void *work(void *arg)
+{
+    ofi_port *port = arg;
+    ofi_clerk *clerk = &port->clerk;
+    const struct timespec nap = {.tv_nsec = LOOK_NS};
+    uint32_t seen = 0, idle = 0;
+    pthread_setname_np(pthread_self(), "weft-clerk");
+    pthread_mutex_lock(&clerk->lock);
+    while (!clerk->is_closing) {
+        send_left(port, seen);
+        idle = clerk->number == seen && weft_list_is_empty(&port->bundles) ? idle + 1 : 0;
+        seen = clerk->number;
+        if (idle < IDLE_LOOKS) {
+            pthread_mutex_unlock(&clerk->lock);
+            nanosleep(&nap, NULL);
+            pthread_mutex_lock(&clerk->lock);
+            continue;
+        }
+        clerk->is_asleep = true;
+        pthread_cond_wait(&clerk->wake, &clerk->lock);
+        clerk->is_asleep = false;
+        idle = 0;
+    }
+    pthread_mutex_unlock(&clerk->lock);
+    return NULL;
+}
+
+static bool has_clerk(ofi_port *port)
+{
+    ofi_clerk *clerk = &port->clerk;
+    sigset_t all, before;
+    pthread_attr_t how;
+    int rc;
+    if (clerk->is_there || clerk->cannot_be)
+        return clerk->is_there;
+    pthread_attr_init(&how);
+    pthread_attr_setstacksize(&how, CLERK_STACK);
+    sigfillset(&all); /* the program's signals are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&clerk->thread, &how, work, port);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&how);
+    clerk->is_there = rc == 0;
+    clerk->cannot_be = rc != 0;
+    if (rc)
+        weft_log_note("no thread to send what is left of a burst (%d): short frames go one by one", rc);
+    return clerk->is_there;
+}
+
+void ofi_bundles_open(ofi_port *port)
+{
+    port->clerk = (ofi_clerk){.patience = PATIENCE_LEAST};
+    weft_list_init(&port->bundles);
+    pthread_mutex_init(&port->clerk.lock, NULL);
+    pthread_cond_init(&port->clerk.wake, NULL);
+}
+
+void ofi_bundles_close(ofi_port *port)
+{
+    ofi_clerk *clerk = &port->clerk;
+    if (clerk->is_there) {
+        pthread_mutex_lock(&clerk->lock);
+        clerk->is_closing = true;
+        pthread_cond_signal(&clerk->wake);
+        pthread_mutex_unlock(&clerk->lock);
+        pthread_join(clerk->thread, NULL);
+    }
+    pthread_cond_destroy(&clerk->wake);
+    pthread_mutex_destroy(&clerk->lock);
+}
+
+/* -- the owner; under the lock -- */
+
+static void forget(ofi_path *path)
+{
+    weft_list_remove(&path->bundle.link);
+    path->bundle.slot = NULL;
+    path->bundle.was_sent = false;
+}
+
+/* The clerk had to send it: what else is to go at once? */
+static void settle(ofi_port *port, ofi_path *path)
+{
+    if (!path->bundle.was_sent)
+        return;
+    forget(path);
+    port->clerk.praise = 0;
+    if (port->clerk.patience < PATIENCE_MOST)
+        port->clerk.patience *= 4;
+}
+
+static void praise(ofi_clerk *clerk)
+{
+    if (++clerk->praise < PRAISE || clerk->patience == PATIENCE_LEAST)
+        return;
+    clerk->patience /= 2;
+    clerk->praise = 0;
+}
+
+/* Does nothing of the path's lie here any more? */
+static bool is_out(ofi_port *port, ofi_path *path)
+{
+    ssize_t rc;
+    settle(port, path);
+    if (!path->bundle.slot)
+        return true;
+    if (path->state != OFI_OPEN)
+        return false;
+    path->bundle.to = path->spots[path->spot].to; /* it may be another one now */
+    rc = send_it(port, &path->bundle);
+    if (rc == 0) {
+        forget(path);
+        praise(&port->clerk);
+        return true;
+    }
+    path->wants_room = true;
+    if (rc == -FI_EAGAIN)
+        ofi_ring_soon(port);
+    else
+        ofi_break(port, path, ofi_words(rc));
+    return false;
+}
+
+/* false: no slot is free. */
+static bool begin(ofi_port *port, ofi_path *path)
+{
+    ofi_bundle *bundle = &path->bundle;
+    bundle->slot = ofi_flow_slot(port, path);
+    if (!bundle->slot)
+        return false;
+    bundle->to = path->spots[path->spot].to;
+    bundle->bytes = bundle->frames = 0;
+    bundle->number = ++port->clerk.number;
+    weft_list_append(&port->bundles, &bundle->link);
+    port->counts[OFI_COUNT_BUNDLES]++;
+    if (port->clerk.is_asleep)
+        pthread_cond_signal(&port->clerk.wake);
+    return true;
+}
+
+static void put(ofi_port *port, ofi_path *path, const weft_frame *frame, size_t bytes)
+{
+    ofi_flow_fill(port, path, (ofi_framed *)(path->bundle.slot->place + path->bundle.bytes), frame);
+    path->bundle.bytes += (uint32_t)bytes;
+    path->bundle.frames++;
+    path->sent++;
+    path->wants_room = false;
+    port->counts[OFI_COUNT_SENT]++;
+    port->counts[OFI_COUNT_GATHERED]++;
+}
+
+/* -- the owner's calls -- */
+
+/* One of many to the same peer since the last poll, or followed by another at once? A poll sends what it gathered by itself. */
+static bool is_of_a_burst(ofi_port *port, ofi_path *path, const weft_frame *frame)
+{
+    ofi_bundle *bundle = &path->bundle;
+    bundle->burst = bundle->burst_poll == port->polls ? bundle->burst + 1 : 1;
+    bundle->burst_poll = port->polls;
+    return frame->more || (bundle->burst > port->clerk.patience && (port->is_polling || has_clerk(port)));
+}
+
+enum ofi_gathering ofi_bundle_meet(ofi_port *port, ofi_path *path, const weft_frame *frame, size_t bytes)
+{
+    ofi_bundle *bundle = &path->bundle;
+    bool joins = port->gathers && bytes <= OFI_BUNDLE_FRAME && is_of_a_burst(port, path, frame);
+    enum ofi_gathering result = OFI_ALONE;
+    if (!bundle->slot && !joins)
+        return OFI_ALONE;
+    pthread_mutex_lock(&port->clerk.lock);
+    if (bundle->slot && (!joins || bundle->was_sent || bundle->bytes + bytes > port->message_max) && !is_out(port, path))
+        result = OFI_BLOCKED;
+    else if (joins && (bundle->slot || begin(port, path)))
+        result = OFI_GATHERED;
+    if (result == OFI_GATHERED)
+        put(port, path, frame, bytes);
+    pthread_mutex_unlock(&port->clerk.lock);
+    return result;
+}
+
+bool ofi_bundle_out(ofi_port *port, ofi_path *path)
+{
+    bool out;
+    if (!path->bundle.slot)
+        return true;
+    pthread_mutex_lock(&port->clerk.lock);
+    out = is_out(port, path);
+    pthread_mutex_unlock(&port->clerk.lock);
+    return out;
+}
+
+void ofi_bundles_out(ofi_port *port)
+{
+    if (weft_list_is_empty(&port->bundles))
+        return;
+    pthread_mutex_lock(&port->clerk.lock);
+    for (weft_link *link = port->bundles.next, *next; link != &port->bundles; link = next) {
+        next = link->next;
+        is_out(port, weft_container(link, ofi_path, bundle.link));
+    }
+    pthread_mutex_unlock(&port->clerk.lock);
+}
+
+uint32_t ofi_bundle_frames(ofi_port *port, ofi_path *path)
+{
+    uint32_t frames;
+    if (!path->bundle.slot)
+        return 0;
+    pthread_mutex_lock(&port->clerk.lock);
+    settle(port, path);
+    frames = path->bundle.slot ? path->bundle.frames : 0;
+    pthread_mutex_unlock(&port->clerk.lock);
+    return frames;
+}
+
+void ofi_bundle_drop(ofi_port *port, ofi_path *path)
+{
+    if (!path->bundle.slot)
+        return;
+    pthread_mutex_lock(&port->clerk.lock);
+    settle(port, path);
+    if (path->bundle.slot) {
+        ofi_slot_ended(port, path->bundle.slot);
+        forget(path);
+    }
+    pthread_mutex_unlock(&port->clerk.lock);
+}
