@@ -2,7 +2,8 @@
  *
  * sockets: what two processes reach over one TCP connection without any MPI, in the way of waiting that is compared: spinning (loops of
  * recv that does not block) or sleeping (recv that blocks). Latency is one way of a ping-pong, bandwidth and rate are windows of
- * messages that the other side answers with a byte, as in weft-bench. No headers, no matching; a message of no bytes is one of one byte.
+ * messages that the other side answers with a byte, as in weft-bench; a barrier is an exchange of a byte, an allreduce one of 8. No headers,
+ * no matching; a message of no bytes is one of one byte.
  *
  *   sockets serve PORT                  answers whoever connects, until its first caller leaves
  *   sockets ADDRESS PORT spin|sleep     measures; one JSON object on stdout
@@ -20,7 +21,7 @@
 
 enum { LARGEST = 4 << 20, WINDOW = 64, SAMPLES = 11, ROW_MS = 60, CONNECT_S = 20 };
 
-/* What the caller asks for; rounds 0: the end. */
+/* What the caller asks for; rounds 0: the end. window 0: both send at the same time, as in a barrier of two. */
 typedef struct order {
     uint32_t bytes, window, rounds, spins;
 } order;
@@ -65,7 +66,11 @@ static void take(int fd, void *into, size_t bytes, uint32_t spins)
 static void rounds(int fd, const order *o, int calls)
 {
     size_t bytes = o->bytes ? o->bytes : 1;
-    for (uint32_t i = 0; i < o->rounds; i++) {
+    for (uint32_t i = 0; i < o->rounds && !o->window; i++) {
+        put(fd, buffer, bytes); /* short: it lies in the socket when the other side sends as well */
+        take(fd, buffer, bytes, o->spins);
+    }
+    for (uint32_t i = 0; i < o->rounds && o->window; i++) {
         if (calls)
             for (uint32_t k = 0; k < o->window; k++)
                 put(fd, buffer, bytes);
@@ -126,7 +131,8 @@ static void measure(int fd, uint32_t spins)
         printf("%s\"latency %u\": %.3f", comma, sizes[i], row(fd, sizes[i], 1, spins) / 2);
     for (size_t i = 4; i < sizeof sizes / sizeof *sizes; i++)
         printf(", \"bandwidth %u\": %.4f", sizes[i], (double)sizes[i] * WINDOW / row(fd, sizes[i], WINDOW, spins) / 1e3);
-    printf(", \"rate 8\": %.4f}\n", WINDOW / row(fd, 8, WINDOW, spins));
+    printf(", \"rate 8\": %.4f", WINDOW / row(fd, 8, WINDOW, spins));
+    printf(", \"barrier 0\": %.3f, \"allreduce 8\": %.3f}\n", row(fd, 1, 0, spins), row(fd, 8, 0, spins));
 }
 
 static int listener(uint16_t port)
