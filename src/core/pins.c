@@ -31,13 +31,16 @@ static void unmap(void *owner, void *record)
 /* In the simulator a registration is an address range of one process: it cannot go stale, and a helper would not be deterministic. */
 static bool is_simulated(const weft_port *port) { return ((weft_lane *)port->owner)->world->boot->rest != NULL; }
 
+/* To register costs a line in a table, which names addresses and not pages: nothing is gained by waiting, by parts, or by watching. */
+static bool is_free(const weft_port *port) { return !port->caps.pins; }
+
 static weft_regcache *cache_of(weft_port *port)
 {
     weft_regcache_config config = {.map = map, .unmap = unmap, .owner = port, .record_bytes = sizeof(weft_region),
                                    .most_bytes = weft_knob.pin_max, .most_regions = (uint32_t)weft_knob.pin_regions,
                                    .port_bytes = port->caps.pin_bytes, .port_regions = port->caps.pin_regions,
                                    .pages_on_demand = port->caps.pages_on_demand,
-                                   .needs_no_watch = is_simulated(port) && weft_knob.pin_watch != WEFT_WATCH_NONE};
+                                   .needs_no_watch = (is_simulated(port) || is_free(port)) && weft_knob.pin_watch != WEFT_WATCH_NONE};
     if (!port->pins && weft_regcache_open(&config, (weft_regcache **)&port->pins))
         port->pins = NULL;
     return port->pins;
@@ -61,9 +64,17 @@ bool weft_pins_allowed(weft_port *port)
     return weft_knob.pin != WEFT_PIN_NEVER && cache_of(port);
 }
 
+static weft_pin *hold(weft_port *port, const void *addr, uint64_t bytes, uint32_t rights)
+{
+    weft_pin *pin = NULL;
+    return weft_pins_hold(port, addr, bytes, rights, &pin) ? NULL : pin;
+}
+
 weft_pin *weft_pins_look(weft_port *port, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(port);
+    if (is_free(port))
+        return hold(port, addr, bytes, rights);
     return cache ? weft_regcache_look(cache, addr, bytes, rights_of(port, rights)) : NULL;
 }
 
@@ -72,7 +83,7 @@ weft_pin *weft_pins_look_posted(weft_port *port, uint64_t order, const void *add
     weft_regcache *cache = cache_of(port);
     weft_lane *lane = port->owner;
     bool was_asked = order < lane->asked_order, is_asked = was_asked;
-    weft_pin *pin = cache ? weft_regcache_look_asked(cache, addr, bytes, rights, &is_asked) : NULL;
+    weft_pin *pin = is_free(port) ? hold(port, addr, bytes, rights) : cache ? weft_regcache_look_asked(cache, addr, bytes, rights, &is_asked) : NULL;
     if (is_asked && !was_asked)
         lane->asked_order = lane->post_order; /* the answer is good for all that was posted until now */
     return pin;
@@ -96,7 +107,7 @@ void weft_pins_soon(weft_port *port, const void *addr, uint64_t bytes, uint32_t 
     weft_regcache *cache = cache_of(port);
     const weft_rest *rest = ((weft_lane *)port->owner)->world->rest;
     weft_pin *pin = NULL;
-    if (!cache || !port->caps.pins) /* nothing to be gained, and map is for the lane's thread only */
+    if (!cache || is_free(port)) /* nothing to be gained, and map is for the lane's thread only */
         return;
     rights = rights_of(port, rights);
     if (!rest->aside) {
@@ -128,7 +139,7 @@ weft_kept *weft_pins_keep(weft_lane *lane, const void *addr, uint64_t bytes, uin
     weft_kept *kept = NULL;
     bool any = false;
     for (uint32_t i = 0; i < lane->port_count; i++)
-        any |= weft_pins_needed(lane->ports[i]) && lane->ports[i]->caps.pins && weft_pins_allowed(lane->ports[i]);
+        any |= weft_pins_needed(lane->ports[i]) && !is_free(lane->ports[i]) && weft_pins_allowed(lane->ports[i]);
     if (!any || !bytes || lane->kept_bytes + bytes > WEFT_PINS_KEPT || !(kept = calloc(1, sizeof *kept)))
         return NULL;
     kept->bytes = bytes;
@@ -136,7 +147,7 @@ weft_kept *weft_pins_keep(weft_lane *lane, const void *addr, uint64_t bytes, uin
     any = false;
     for (uint32_t i = 0; i < lane->port_count; i++) {
         weft_port *port = lane->ports[i];
-        if (!weft_pins_needed(port) || !port->caps.pins || !weft_pins_allowed(port))
+        if (!weft_pins_needed(port) || is_free(port) || !weft_pins_allowed(port))
             continue;
         /* half of the cache stays free for what is not kept */
         if (lane->kept_bytes <= weft_regcache_most_bytes(port->pins) / 2)

@@ -19,7 +19,7 @@ static inline bool weft_pins_needed(const weft_port *port) { return port->caps.k
 /* ... and may it register at all: the knob `pin` is not never, and registering has not turned out to be impossible. */
 bool weft_pins_allowed(weft_port *port);
 
-/* Registered already (a hit), held now; NULL: no. */
+/* Registered already (a hit), or by nobody's waiting (caps.pins is false), held now; NULL: no. */
 weft_pin *weft_pins_look(weft_port *port, const void *addr, uint64_t bytes, uint32_t rights);
 /* The same for the buffer of a receive with this post number. In a process of several threads a look-up asks the kernel whether
  * memory is being unmapped; the answer is good for every receive that was posted before the question. */
