@@ -92,6 +92,7 @@ static int start(ofi_port *port, ofi_piece *piece)
     piece->work.path = path;
     if (rc == 0) {
         path->pieces_out++;
+        path->bytes_out += piece->bytes;
         port->counts[OFI_COUNT_PIECES]++;
         return 0;
     }
@@ -124,21 +125,24 @@ static int start_again(ofi_port *port, ofi_path *path)
     return 0;
 }
 
+static bool has_room(const ofi_port *port, const ofi_path *path)
+{
+    return path->pieces_out < OFI_PIECES_PATH && path->bytes_out + port->piece_bytes <= port->path_bytes;
+}
+
 static int start_new(ofi_port *port, ofi_op *op)
 {
     ofi_path *path = op->path;
     while (!op->is_issued) {
         uint64_t left = op->move.bytes - op->issued;
-        weft_link *link = path->pieces_out < OFI_PIECES_PATH ? weft_list_take(&port->free_pieces) : NULL;
+        weft_link *link = has_room(port, path) ? weft_list_take(&port->free_pieces) : NULL;
         ofi_piece *piece = link ? weft_container(link, ofi_piece, link) : NULL;
         if (!piece)
             return WEFT_AGAIN;
         piece->op = op;
         piece->tries = 0;
         piece->at = op->issued;
-        piece->bytes = left < OFI_PIECE ? left : OFI_PIECE;
-        if (piece->bytes > port->info->ep_attr->max_msg_size)
-            piece->bytes = port->info->ep_attr->max_msg_size;
+        piece->bytes = left < port->piece_bytes ? left : port->piece_bytes;
         op->issued += piece->bytes;
         op->is_issued = op->issued == op->move.bytes;
         op->pieces++;
@@ -267,6 +271,7 @@ void ofi_piece_ended(ofi_port *port, ofi_piece *piece, const struct fi_cq_err_en
         return;
     }
     path->pieces_out--;
+    path->bytes_out -= piece->bytes;
     if (error) {
         failed(port, piece, error);
     } else {

@@ -48,9 +48,11 @@
 #define OFI_SINGLES 64u           /* ... or one each, where the provider has no FI_MULTI_RECV, and over plain TCP: libfabric 1.17 calls */
 #define OFI_TCP_RECVS 4u          /* a buffer free there while another peer's message still comes in. So many of them are posted, that they */
                                   /* stay in the cache: the kernel keeps what finds none. More only when nothing comes (ofi_poll) */
-#define OFI_PIECE (1u << 20)      /* a get or put is cut into such pieces */
+#define OFI_PIECE (1u << 20)      /* a get or put is cut into such pieces; over sockets into halves of it, ... */
+#define OFI_PIECES_PATH 16u       /* ... of which at most so many ... */
+#define OFI_PATH_BYTES (4u << 20) /* ... and so many bytes are under way with one peer, frames wait behind them on a TCP connection; ... */
+#define OFI_TCP_BYTES (1u << 20)  /* ... so many over sockets: what lies in their buffers for long is in no cache when it is read */
 #define OFI_PIECES 64u            /* under way on a port */
-#define OFI_PIECES_PATH 4u        /* ... with one peer: frames wait behind them on a TCP connection */
 #define OFI_WINDOW 4096u          /* frames that the peer has not acknowledged */
 #define OFI_BATCH 16u             /* completions read at one time */
 #define OFI_SPOTS 32u             /* addresses of one peer that are tried */
@@ -239,6 +241,7 @@ struct ofi_path {
     weft_link moving;      /* in port->moving while there are ops */
     bool is_moving;
     uint32_t pieces_out;
+    uint64_t bytes_out;    /* in them */
     bool wants_room;       /* a send was refused */
     bool is_leaving, has_left; /* we; the peer, or it has heard that we do, or is gone */
     uint32_t leave_attempt;
@@ -290,6 +293,7 @@ struct ofi_port {
     uint32_t entry, entry_count;
     size_t entry_at;           /* ... the first of them from this byte on */
     bool gathers, is_polling;  /* a message costs much more than a copy; within a poll, which sends what was gathered in it */
+    uint32_t piece_bytes, path_bytes; /* the longest; so much at a time with one peer */
     ofi_piece pieces[OFI_PIECES];
     weft_link free_pieces;
     void *bounce;              /* for a body that came at an odd place */

@@ -386,6 +386,18 @@ static int open_quietly(ofi_port *port)
     return rc;
 }
 
+/* What a message costs, and where bytes wait, is another matter where the kernel carries them. */
+static void suit(ofi_port *port)
+{
+    bool is_socket = ofi_is_socket(port->info);
+    uint64_t most = port->info->ep_attr->max_msg_size;
+    port->gathers = is_socket;
+    port->path_bytes = is_socket ? OFI_TCP_BYTES : OFI_PATH_BYTES;
+    port->piece_bytes = is_socket ? OFI_PIECE / 2 : OFI_PIECE;
+    if (port->piece_bytes > most)
+        port->piece_bytes = (uint32_t)most;
+}
+
 static void promise(ofi_port *port)
 {
     uint64_t mode = (uint64_t)port->info->domain_attr->mr_mode;
@@ -433,7 +445,7 @@ static int ofi_open(const weft_port_env *env, weft_port **out)
         ofi_close(&port->port);
         return rc;
     }
-    port->gathers = ofi_is_socket(port->info);
+    suit(port);
     promise(port);
     *out = &port->port;
     return 0;
