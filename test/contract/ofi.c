@@ -295,7 +295,9 @@ static void gathers_a_burst(void)
     for (int k = 0; k < 600000 && rig->b->arrival_count < COUNT + 1; k++, usleep(50))
         rig_poll(rig->b, 64);
     check_burst(rig, COUNT, short_ones);
+    CHECK(a->clerk.patience == 2);
     rig_turn(rig);
+    CHECK(a->clerk.patience == 8); /* a program that leaves its frames behind: more of them go at once */
     rig_close(rig);
 }
 

@@ -4,7 +4,8 @@
  * message, fifty times what it takes to copy a short frame. So the first frames to a peer between two polls go at once, and those that
  * follow on their heels lie together in a slot until it is full, until something else goes to the same peer, or until the next poll.
  * A program that computes after a burst does not poll: a thread, the clerk, looks every half a millisecond and sends what lay there at his
- * last look. A program that leaves something to him is taken for one that does not wait, and more of its frames go at once.
+ * last look. A program that leaves something to him is taken for one that does not wait, and more of its frames go at once, until it has
+ * polled soon after many bursts.
  * Only the owner begins bundles and forgets them. The clerk reads them and sends under the lock, under which the owner changes them; the
  * provider is open for several threads (find.c).
  */
@@ -17,7 +18,8 @@
 
 #define PATIENCE_LEAST 2u  /* so many frames to a peer go at once ... */
 #define PATIENCE_MOST 65536u
-#define PRAISE 64u         /* bundles in a row without the clerk: half as many from then on */
+#define PRAISE 64u         /* bursts in a row that a poll followed soon: half as many from then on */
+#define SOON_NS 100000u
 #define LOOK_NS 500000     /* between two looks of the clerk */
 #define IDLE_LOOKS 32u     /* that found no new bundle: he sleeps until there is one */
 #define CLERK_STACK (256u << 10)
@@ -119,20 +121,21 @@ static void forget(ofi_path *path)
     path->bundle.was_sent = false;
 }
 
-/* The clerk had to send it: what else is to go at once? */
 static void settle(ofi_port *port, ofi_path *path)
 {
     if (!path->bundle.was_sent)
         return;
+    port->clerk.was_needed = true;
     forget(path);
-    port->clerk.praise = 0;
-    if (port->clerk.patience < PATIENCE_MOST)
-        port->clerk.patience *= 4;
 }
 
-static void praise(ofi_clerk *clerk)
+/* What the time between a burst and this poll says about the program. */
+static void learn(ofi_clerk *clerk, bool is_soon)
 {
-    if (++clerk->praise < PRAISE || clerk->patience == PATIENCE_LEAST)
+    clerk->praise = is_soon ? clerk->praise + 1 : 0;
+    if (clerk->was_needed && clerk->patience < PATIENCE_MOST)
+        clerk->patience *= 4;
+    if (clerk->praise < PRAISE || clerk->patience == PATIENCE_LEAST)
         return;
     clerk->patience /= 2;
     clerk->praise = 0;
@@ -145,13 +148,17 @@ static bool is_out(ofi_port *port, ofi_path *path)
     settle(port, path);
     if (!path->bundle.slot)
         return true;
+    if (path->has_left) { /* in peace: it hears no more */
+        ofi_slot_ended(port, path->bundle.slot);
+        forget(path);
+        return true;
+    }
     if (path->state != OFI_OPEN)
         return false;
     path->bundle.to = path->spots[path->spot].to; /* it may be another one now */
     rc = send_it(port, &path->bundle);
     if (rc == 0) {
         forget(path);
-        praise(&port->clerk);
         return true;
     }
     path->wants_room = true;
@@ -198,7 +205,12 @@ static bool is_of_a_burst(ofi_port *port, ofi_path *path, const weft_frame *fram
     ofi_bundle *bundle = &path->bundle;
     bundle->burst = bundle->burst_poll == port->polls ? bundle->burst + 1 : 1;
     bundle->burst_poll = port->polls;
-    return frame->more || (bundle->burst > port->clerk.patience && (port->is_polling || has_clerk(port)));
+    if (frame->more || bundle->burst <= PATIENCE_LEAST)
+        return frame->more;
+    if (bundle->burst > port->clerk.patience && (port->is_polling || has_clerk(port)))
+        return port->clerk.has_gathered = true;
+    port->clerk.burst_ns = port->now_ns();
+    return false;
 }
 
 enum ofi_gathering ofi_bundle_meet(ofi_port *port, ofi_path *path, const weft_frame *frame, size_t bytes)
@@ -230,15 +242,28 @@ bool ofi_bundle_out(ofi_port *port, ofi_path *path)
     return out;
 }
 
+static void end_bursts(ofi_port *port)
+{
+    ofi_clerk *clerk = &port->clerk;
+    if (!clerk->burst_ns && !clerk->has_gathered)
+        return;
+    learn(clerk, !clerk->was_needed && (clerk->has_gathered || port->now_ns() - clerk->burst_ns < SOON_NS));
+    clerk->burst_ns = 0;
+    clerk->was_needed = clerk->has_gathered = false;
+}
+
 void ofi_bundles_out(ofi_port *port)
 {
-    if (weft_list_is_empty(&port->bundles))
+    if (weft_list_is_empty(&port->bundles)) {
+        end_bursts(port);
         return;
+    }
     pthread_mutex_lock(&port->clerk.lock);
     for (weft_link *link = port->bundles.next, *next; link != &port->bundles; link = next) {
         next = link->next;
         is_out(port, weft_container(link, ofi_path, bundle.link));
     }
+    end_bursts(port);
     pthread_mutex_unlock(&port->clerk.lock);
 }
 

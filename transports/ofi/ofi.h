@@ -256,7 +256,9 @@ typedef struct ofi_clerk {
     bool is_there, cannot_be, is_asleep, is_closing;
     uint32_t number;   /* of bundles begun */
     uint32_t patience; /* so many frames of a burst go at once */
-    uint32_t praise;   /* bundles in a row that did not need him */
+    uint32_t praise;   /* bursts in a row that a poll followed soon */
+    bool was_needed, has_gathered; /* since the last poll */
+    uint64_t burst_ns; /* when the last frame of a burst went alone since then; 0: none did */
 } ofi_clerk;
 
 struct ofi_port {
