@@ -109,15 +109,6 @@ const weft_choice *weft_choose(const weft_choice_ask *ask)
     return row;
 }
 
-uint64_t weft_choose_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)
-{
-    if (kind == WEFT_COLL_BARRIER)
-        return 0;
-    if ((kind == WEFT_COLL_GATHER && !is_root) || (kind == WEFT_COLL_SCATTER && is_root))
-        return args->sendcount * (uint64_t)args->sendtype->size;
-    return args->recvcount * (uint64_t)args->recvtype->size;
-}
-
 const weft_choice *weft_choose_rows(enum weft_coll_kind kind, size_t *count)
 {
     *count = 0;

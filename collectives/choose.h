@@ -45,7 +45,14 @@ typedef struct weft_choice_ask {
 /* Never NULL: the last row of each operation always matches. */
 const weft_choice *weft_choose(const weft_choice_ask *ask);
 /* Bytes by which an operation is chosen: of the vector or buffer; of one rank's block where the operation is per rank. */
-uint64_t weft_choose_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root);
+static inline uint64_t weft_choose_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)
+{
+    if (kind == WEFT_COLL_BARRIER)
+        return 0;
+    if ((kind == WEFT_COLL_GATHER && !is_root) || (kind == WEFT_COLL_SCATTER && is_root))
+        return args->sendcount * (uint64_t)args->sendtype->size;
+    return args->recvcount * (uint64_t)args->recvtype->size;
+}
 /* All rows of an operation, for tools and tests. */
 const weft_choice *weft_choose_rows(enum weft_coll_kind kind, size_t *count);
 const char *weft_coll_name(enum weft_coll_kind kind);

@@ -108,6 +108,11 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     row = choose(team, kind, args, true);
     if (weft_likely(!row->algorithm))
         return weft_node_run(team->node, kind, args);
+    if (team->node) {
+        int rc = weft_node_pass(team->node, kind, args, weft_choose_bytes(kind, args, args->root == (int)team->rank), !team->hosts);
+        if (rc)
+            return rc;
+    }
     return perform(team, row->algorithm, args);
 }
 

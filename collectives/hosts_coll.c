@@ -51,7 +51,7 @@ static void perform(weft_plan *plan, const stage *at, const weft_coll *args)
     }
     weft_plan_fence(plan);
     if (!plan->rc) {
-        int rc = weft_node_run(plan->team->node, at->kind, args);
+        int rc = weft_node_stage(plan->team->node, at->kind, args);
         if (rc)
             weft_plan_fail(plan, rc);
     }

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "collectives/node_area.h"
+#include "collectives/node_calls.h"
 #include "collectives/node_sum.h"
 #include "core/lane.h"
 #include "core/wait.h"
@@ -20,16 +21,6 @@
 #define SLOT_BYTES_MOST 32768u
 
 /* ---- flags ---- */
-
-static inline weft_node_line *line_of(const weft_node *node, uint32_t member, uint64_t s)
-{
-    return &node->lines[(uint64_t)member * WEFT_NODE_DEPTH + s % WEFT_NODE_DEPTH];
-}
-
-static inline bool has_posted(const weft_node *node, uint32_t member, uint64_t s)
-{
-    return atomic_load_explicit(&line_of(node, member, s)->posted, memory_order_acquire) >= s;
-}
 
 /* How many posts its place has seen when s is complete: each operation before it on that place brought one of each member. */
 static inline bool is_complete(const weft_node *node, uint64_t s)
@@ -51,6 +42,12 @@ static void wake_others(weft_node *node)
             wake(node, i);
 }
 
+void weft_node_wake_all(weft_node *node)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    wake_others(node);
+}
+
 /* The last post of s: wakes who wait for all. The add and the exchange are both locked, so that a sleeper that set its bit
  * before it looked at the count is either seen here or sees the count complete. */
 static void count_post(weft_node *node, uint64_t s)
@@ -68,7 +65,7 @@ static void count_post(weft_node *node, uint64_t s)
 
 void weft_node_post(weft_node *node, uint64_t s, int to)
 {
-    atomic_store_explicit(&line_of(node, node->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
+    atomic_store_explicit(&weft_node_line_of(node, node->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
     if (node->is_crowded)
         count_post(node, s);
     else if (weft_unlikely(node->needs_fence))
@@ -88,12 +85,18 @@ static int member_lost(weft_node *node, uint32_t member)
     return node->rc = weft_fail(WEFT_E_PEER, "member %u of a collective is gone", member);
 }
 
-static int find_lost(weft_node *node)
+/* Is there somebody for whom we would wait for ever? member < 0: we wait for all to post s. */
+static int find_lost(weft_node *node, int32_t member, uint64_t s)
 {
+    int rc = WEFT_OK;
+
     for (uint32_t i = 0; i < node->ranks; i++)
         if (weft_unlikely(atomic_load_explicit(&node->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
             return member_lost(node, i);
-    return WEFT_OK;
+    for (uint32_t i = 0; i < node->ranks && !rc; i++)
+        if (i != node->rank && (member < 0 || (uint32_t)member == i))
+            rc = weft_node_look(node, i, s);
+    return rc;
 }
 
 /* The patient half of both waits; member < 0: for all. */
@@ -108,9 +111,9 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
     for (;;) {
         if (member < 0 && node->is_crowded && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
             atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
-        if (member >= 0 ? has_posted(node, (uint32_t)member, s) : is_complete(node, s))
+        if (member >= 0 ? weft_node_has_posted(node, (uint32_t)member, s) : is_complete(node, s))
             break;
-        rc = find_lost(node);
+        rc = find_lost(node, member, s);
         if (rc)
             break;
         if (node->is_crowded) /* spinning here keeps those from running for whom we wait */
@@ -121,29 +124,57 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
     return rc;
 }
 
-int weft_node_await(weft_node *node, uint32_t member, uint64_t s)
+/* Has it posted s, and does it call what we call? What it wrote in s stands until we post again. */
+static inline bool has_met(const weft_node *node, const weft_node_line *line, uint64_t s)
+{
+    return atomic_load_explicit(&line->posted, memory_order_acquire) >= s &&
+           atomic_load_explicit(&line->chain, memory_order_relaxed) == node->chain;
+}
+
+static int await_post(weft_node *node, uint32_t member, uint64_t s)
 {
     for (uint32_t i = node->is_crowded ? 1 : SPINS; i; i--)
-        if (weft_likely(has_posted(node, member, s)))
+        if (weft_likely(weft_node_has_posted(node, member, s)))
             return WEFT_OK;
     return wait_long(node, (int32_t)member, s);
 }
 
+static __attribute__((noinline)) int meet(weft_node *node, uint32_t member, uint64_t s)
+{
+    int rc = await_post(node, member, s);
+
+    if (rc || has_met(node, weft_node_line_of(node, member, s), s))
+        return rc;
+    return weft_node_differ(node, member);
+}
+
+int weft_node_await(weft_node *node, uint32_t member, uint64_t s)
+{
+    return weft_likely(has_met(node, weft_node_line_of(node, member, s), s)) ? WEFT_OK : meet(node, member, s);
+}
+
+static int await_count(weft_node *node, uint64_t s) { return is_complete(node, s) ? WEFT_OK : wait_long(node, -1, s); }
+
+static __attribute__((noinline)) int meet_rest(weft_node *node, uint32_t first, uint64_t s)
+{
+    int rc = node->is_crowded ? await_count(node, s) : WEFT_OK;
+
+    for (uint32_t i = first; i < node->ranks && !rc; i++)
+        if (i != node->rank)
+            rc = meet(node, i, s);
+    return rc;
+}
+
 int weft_node_await_all(weft_node *node, uint64_t s)
 {
-    int rc = WEFT_OK;
+    const weft_node_line *line = weft_node_line_of(node, 0, s);
+    uint32_t i = 0, ranks = node->ranks, rank = node->rank;
 
-    if (node->is_crowded) {
-        if (!is_complete(node, s))
-            rc = wait_long(node, -1, s);
-    } else {
-        for (uint32_t i = 0; i < node->ranks && !rc; i++)
-            if (i != node->rank)
-                rc = weft_node_await(node, i, s);
-    }
+    for (; i < ranks && (has_met(node, line, s) || i == rank); i++)
+        line += WEFT_NODE_DEPTH;
     if (s > node->known)
         node->known = s;
-    return rc;
+    return i == ranks ? WEFT_OK : meet_rest(node, i, s);
 }
 
 static bool have_all_posted(const weft_node *node, uint64_t s)
@@ -151,9 +182,27 @@ static bool have_all_posted(const weft_node *node, uint64_t s)
     if (node->is_crowded)
         return is_complete(node, s);
     for (uint32_t i = 0; i < node->ranks; i++)
-        if (i != node->rank && !has_posted(node, i, s))
+        if (i != node->rank && !weft_node_has_posted(node, i, s))
             return false;
     return true;
+}
+
+/* Waits until all posted `safe` - DEPTH, whatever they call there. */
+static __attribute__((noinline)) int make_room(weft_node *node, uint64_t s, uint64_t safe)
+{
+    uint64_t past = safe - WEFT_NODE_DEPTH;
+    int rc = WEFT_OK;
+
+    if (have_all_posted(node, s - 1)) /* so the next ones need not look */
+        past = s - 1;
+    else if (node->is_crowded)
+        rc = await_count(node, past);
+    else
+        for (uint32_t i = 0; i < node->ranks && !rc; i++)
+            if (i != node->rank)
+                rc = await_post(node, i, past);
+    node->known = past;
+    return rc;
 }
 
 static __attribute__((noinline)) void poll_once(weft_node *node)
@@ -165,20 +214,33 @@ static __attribute__((noinline)) void poll_once(weft_node *node)
     weft_wait_end(&wait);
 }
 
+/* For readers of s (has_met). */
+static inline void mark(weft_node *node, uint64_t s)
+{
+    atomic_store_explicit(&weft_node_line_of(node, node->rank, s)->chain, node->chain, memory_order_relaxed);
+}
+
+static __attribute__((noinline)) uint64_t begin_slowly(weft_node *node, uint64_t s, uint64_t safe, bool is_writer)
+{
+    if (node->rc)
+        return 0;
+    if (s % POLL_EVERY == 0)
+        poll_once(node);
+    if (node->known + WEFT_NODE_DEPTH < safe && make_room(node, s, safe))
+        return 0;
+    if (is_writer)
+        mark(node, s);
+    return s;
+}
+
 uint64_t weft_node_begin(weft_node *node, bool is_writer)
 {
     uint64_t s = ++node->op, safe = s + (is_writer ? 1 + WEFT_NODE_LAG : 0);
 
-    if (weft_unlikely(node->rc))
-        return 0;
-    if (weft_unlikely(s % POLL_EVERY == 0))
-        poll_once(node);
-    if (weft_likely(node->known + WEFT_NODE_DEPTH >= safe))
-        return s;
-    if (have_all_posted(node, s - 1)) /* so the next ones need not look */
-        node->known = s - 1;
-    else if (weft_node_await_all(node, safe - WEFT_NODE_DEPTH))
-        return 0;
+    if (weft_unlikely(node->rc || s % POLL_EVERY == 0 || node->known + WEFT_NODE_DEPTH < safe))
+        return begin_slowly(node, s, safe, is_writer);
+    if (is_writer)
+        mark(node, s);
     return s;
 }
 
@@ -186,9 +248,14 @@ uint64_t weft_node_begin(weft_node *node, bool is_writer)
 
 static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_node_head), WEFT_PAGE); }
 
+static uint64_t notes_offset(uint32_t ranks)
+{
+    return lines_offset() + (uint64_t)ranks * WEFT_NODE_DEPTH * sizeof(weft_node_line);
+}
+
 static uint64_t sums_offset(uint32_t ranks)
 {
-    return weft_round_up(lines_offset() + (uint64_t)ranks * WEFT_NODE_DEPTH * sizeof(weft_node_line), WEFT_PAGE);
+    return weft_round_up(notes_offset(ranks) + ranks * sizeof(weft_node_notes), WEFT_PAGE);
 }
 
 static uint64_t slots_offset(uint32_t ranks, unsigned manner)
@@ -229,6 +296,7 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
     node->lane = lane;
     node->head = base;
     node->lines = (weft_node_line *)((char *)base + lines_offset());
+    node->notes = (weft_node_notes *)((char *)base + notes_offset(ranks));
     if (manner & WEFT_NODE_SUMMED)
         node->sums = (struct weft_node_sum *)((char *)base + sums_offset(ranks));
     node->slots = (char *)base + slots_offset(ranks, manner);
@@ -243,12 +311,13 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
 
 uint32_t weft_node_slot_bytes(const weft_node *node) { return node->slot_bytes; }
 
-int weft_node_stopped(const weft_node *node) { return node->rc; }
+int weft_node_stopped(const weft_node *node) { return node->is_second ? WEFT_OK : node->rc; }
 
 void weft_node_close(weft_node *node)
 {
     if (!node)
         return;
+    weft_node_go(node, WEFT_NODE_LEFT);
     if (node->bytes) {
         const weft_segment *segment = &node->lane->world->boot->segment;
         uint32_t closed = atomic_fetch_add_explicit(&node->head->closed, 1, memory_order_acq_rel) + 1;

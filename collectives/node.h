@@ -34,8 +34,14 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
 void weft_node_close(weft_node *node);
 /* Payload of one rank in one operation. */
 uint32_t weft_node_slot_bytes(const weft_node *node);
-/* The error after which the area is of no more use; 0: none. */
+/* The error after which the area is of no more use; 0: none, or another member tells it. */
 int weft_node_stopped(const weft_node *node);
+/* A blocking call, noted for the others (node_calls.h) and performed. */
 int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args);
+/* A blocking call that goes another way: only noted, before anything of it is done; bytes: weft_choose_bytes. is_alone: no part of it
+ * goes through the area. An error: the area is of no more use. */
+int weft_node_pass(weft_node *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone);
+/* What such a call performs here. */
+int weft_node_stage(weft_node *node, enum weft_coll_kind kind, const weft_coll *args);
 
 #endif

@@ -160,6 +160,7 @@ static weft_node *open_area(weft_team *team, const circle *us, const agreement *
         return NULL;
     }
     node->bytes = bytes;
+    node->mates = us->members;
     node->area = deal->area;
     return node;
 }

@@ -29,7 +29,7 @@
 
 typedef struct weft_node_line {
     _Alignas(WEFT_LINE) _Atomic uint64_t posted; /* release by its member, acquire by who waits */
-    uint64_t pad;
+    _Atomic uint64_t chain; /* of its calls, where it wrote; else of an earlier operation, which no right program reads (node_calls.h) */
     char data[WEFT_NODE_INLINE];                 /* aligned for every basic type */
 } weft_node_line;
 
@@ -41,16 +41,21 @@ typedef struct weft_node_count {
 typedef struct weft_node_head {
     weft_node_count count[WEFT_NODE_DEPTH];
     _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that are through with the area */
+    _Atomic uint32_t stopped; /* a member stopped: calls differ, which one of them says aloud */
 } weft_node_head;
 
 struct weft_node {
     uint64_t op;    /* the operation that we are in */
     uint64_t known; /* all members have posted this one */
+    uint64_t chain, calls; /* node_calls.h: of our calls so far, and how many */
     weft_node_line *lines;
+    struct weft_node_notes *notes; /* [ranks], in the area */
     char *slots;
     uint32_t rank, ranks, slot_bytes;
     bool is_crowded, needs_fence;
-    int rc; /* a member is lost: the area is of no more use */
+    int rc; /* a member is lost, or calls differ: the area is of no more use */
+    bool is_second; /* another one found first that they do */
+    const uint32_t *mates; /* members' ranks in the communicator; NULL: the same */
     struct weft_node_sum *sums; /* [ranks][DEPTH][ranks], in the area; NULL: nothing is checked. Then, of the present call: */
     enum weft_coll_kind kind;
     int root, damage;           /* damage: 0, or the error that it ends with here */
@@ -71,9 +76,9 @@ uint64_t weft_node_begin(weft_node *node, bool is_writer);
 /* What of an area of `bytes` is used: only that is reserved and mapped. */
 uint64_t weft_node_used_bytes(uint64_t bytes, uint32_t ranks, unsigned manner);
 void weft_node_post(weft_node *node, uint64_t s, int to);
-/* Waits until `member` posted s, having written in it. */
+/* Waits until `member` posted s, having written in it; it must have called what we call. */
 int weft_node_await(weft_node *node, uint32_t member, uint64_t s);
-/* Waits until all posted s. */
+/* Waits until all posted s, the others having written in it. */
 int weft_node_await_all(weft_node *node, uint64_t s);
 
 /* Where `member` writes in s when all writers of s write at most `bytes`. */
@@ -82,5 +87,18 @@ static inline char *weft_node_place(const weft_node *node, uint32_t member, uint
     uint64_t i = (uint64_t)member * WEFT_NODE_DEPTH + s % WEFT_NODE_DEPTH;
     return bytes <= WEFT_NODE_INLINE ? node->lines[i].data : node->slots + i * node->slot_bytes;
 }
+
+static inline weft_node_line *weft_node_line_of(const weft_node *node, uint32_t member, uint64_t s)
+{
+    return &node->lines[(uint64_t)member * WEFT_NODE_DEPTH + s % WEFT_NODE_DEPTH];
+}
+
+static inline bool weft_node_has_posted(const weft_node *node, uint32_t member, uint64_t s)
+{
+    return atomic_load_explicit(&weft_node_line_of(node, member, s)->posted, memory_order_acquire) >= s;
+}
+
+/* For texts. */
+static inline uint32_t weft_node_name(const weft_node *node, uint32_t member) { return node->mates ? node->mates[member] : member; }
 
 #endif

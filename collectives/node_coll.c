@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "collectives/node_area.h"
+#include "collectives/node_calls.h"
 #include "collectives/node_sum.h"
 #include "type/pack.h"
 
@@ -64,7 +65,7 @@ static void saw_writer(weft_node *node, uint64_t s) /* whatever it saw before it
 
 static int node_barrier(weft_node *node)
 {
-    uint64_t s = weft_node_begin(node, false);
+    uint64_t s = weft_node_begin(node, true); /* what others read is our chain */
 
     if (!s)
         return node->rc;
@@ -182,7 +183,7 @@ static int node_reduce(weft_node *node, const weft_coll *args)
     if (is_root) {
         int rc = folding_open(&f, node, args);
         if (rc)
-            return node->rc = rc;
+            return weft_node_stop(node, rc);
     }
     for (uint64_t at = 0; at < args->recvcount; at += most) {
         uint64_t here = least(args->recvcount - at, most), s = weft_node_begin(node, is_writer);
@@ -340,7 +341,7 @@ static int node_allreduce(weft_node *node, const weft_coll *args)
         return WEFT_OK;
     rc = folding_open(&f, node, args);
     if (rc)
-        return node->rc = rc;
+        return weft_node_stop(node, rc);
     most = node->slot_bytes / size;
     if (!is_flat)
         rc = allreduce_pipeline(&f, most);
@@ -509,7 +510,15 @@ static __attribute__((noinline)) int run_summed(weft_node *node, enum weft_coll_
     return rc ? rc : node->damage;
 }
 
-int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+int weft_node_stage(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
 {
     return weft_unlikely(node->sums != NULL) ? run_summed(node, kind, args) : run(node, kind, args);
+}
+
+int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+{
+    if (weft_unlikely(node->rc))
+        return weft_node_refuse(node);
+    weft_node_note(node, kind, args, weft_choose_bytes(kind, args, args->root == (int)node->rank));
+    return weft_node_stage(node, kind, args);
 }

@@ -70,13 +70,14 @@ void weft_node_check(weft_node *node, const weft_node_piece *piece, uint64_t at)
     if (node->damage)
         return;
     if (got == written->sum)
-        snprintf(where, sizeof where, "it was damaged before rank %u folded it", piece->member);
+        snprintf(where, sizeof where, "it was damaged before rank %u folded it", weft_node_name(node, piece->member));
     else
         say_where(where, sizeof where, written->sum ^ got, at, piece->bytes);
     node->damage = weft_fail(WEFT_E_CORRUPT,
-                             "what rank %u gave in %s, root %d, was damaged on its way to rank %u: %s.\n"
+                             "what rank %u gave in %s, root %u, was damaged on its way to rank %u: %s.\n"
                              "(operation %llu of this node's shared slots; CRC32C %08x written, %08x read)\n"
                              "Memory fails, or that rank changed its buffer before its call was over.",
-                             piece->member, weft_coll_name(node->kind), node->root, node->rank, where,
+                             weft_node_name(node, piece->member), weft_coll_name(node->kind), weft_node_name(node, (uint32_t)node->root),
+                             weft_node_name(node, node->rank), where,
                              (unsigned long long)piece->s, written->sum, got);
 }

@@ -46,6 +46,7 @@ static const short classes[] = {
     [-WEFT_E_REVOKED] = MPI_ERR_OTHER, /* MPI 5.0 has no class of its own for it ... */
     [-WEFT_E_CORRUPT] = MPI_ERR_OTHER, /* ... nor for this */
     [-WEFT_E_STALE] = MPI_ERR_INTERN, /* p2p never lets it out */
+    [-WEFT_E_NOT_SAME] = MPI_ERR_NOT_SAME,
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
 

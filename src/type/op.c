@@ -115,6 +115,12 @@ static const char *type_text(const weft_type *type)
     return type->name[0] ? type->name : "a derived datatype";
 }
 
+const char *weft_op_name(int32_t handle)
+{
+    const char *name = handle & 0x20 ? op_facts[handle & 31].name : NULL;
+    return name ? name : "an operator of the program's own";
+}
+
 int weft_op_fits(const weft_op *op, const weft_type *type)
 {
     const char *name;

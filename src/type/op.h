@@ -44,6 +44,8 @@ void weft_op_drop(const weft_op *op);
 /* The user gives the handle up (MPI_Op_free); operations under way go on using it. */
 void weft_op_retire(weft_op *op);
 
+/* MPI_SUM and so on; of a handle that is none of the ABI's: what else it is. */
+const char *weft_op_name(int32_t handle);
 /* May this operator reduce this type (MPI 5.0, 6.9.2)? User operators: always. On no: WEFT_E_OP with a text that names both. */
 int weft_op_fits(const weft_op *op, const weft_type *type);
 /* inout = in op inout, count elements of type, in memory form; weft_op_fits said yes. User functions are given the type's handle. */

@@ -80,7 +80,7 @@ static void flipped(call *c)
     flips += hit;
 }
 
-/* The same rank has less room. By messages, that is: slots of shared memory do not know what others count. */
+/* The same rank has less room. By messages, that is: after such a call slots of shared memory take no other. */
 static void cut(call *c)
 {
     int victim = (c->root + 2) % size, whole = c->bytes, code, class;

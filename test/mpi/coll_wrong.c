@@ -1,0 +1,159 @@
+/* np: 2 4 : members of a node that call different collectives are told who called what; nobody hangs, and nothing works on half */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+
+/* What all do but the last rank, and what that one does. */
+enum call { NOTHING, BARRIER, BCAST, REDUCE, ALLREDUCE, MAXIMUM, GATHER, SCATTER, ALLGATHER, ALLTOALL };
+enum { NOBODY, ROOT, ODD, MOST = 3 << 18, LATER = 4 };
+
+typedef struct wrong {
+    enum call call, odd_call;
+    int bytes, odd_bytes; /* multiples of 8 */
+    int odd_root;         /* it takes itself for the root */
+    int cut;              /* to whom more arrives than it has room for: its error is of a class of its own */
+    const char *words, *odd_words;
+} wrong;
+
+static const wrong wrongs[] = {
+    {BCAST, BCAST, 1000, 16, 0, ODD, "bcast of 1000 bytes, root 0", "bcast of 16 bytes, root 0"},
+    {BCAST, BCAST, 16, 1000, 0, NOBODY, "bcast of 16 bytes", "bcast of 1000 bytes"},
+    {BCAST, BCAST, 1 << 20, 16, 0, ODD, "bcast of 1048576 bytes", "bcast of 16 bytes"},
+    {BCAST, BCAST, 16, 1 << 20, 0, NOBODY, "bcast of 16 bytes", "bcast of 1048576 bytes"},
+    {BCAST, BCAST, 0, 8, 0, NOBODY, "bcast of 0 bytes", "bcast of 8 bytes"},
+    {BCAST, BCAST, 8, 0, 0, NOBODY, "bcast of 8 bytes", "bcast of 0 bytes"},
+    {BCAST, BCAST, 8, 8, 1, NOBODY, "bcast of 8 bytes, root 0", "bcast of 8 bytes, root "},
+    {BCAST, BARRIER, 8, 0, 0, NOBODY, "bcast of 8 bytes", "barrier"},
+    {BARRIER, BCAST, 0, 8, 0, NOBODY, "barrier", "bcast of 8 bytes"},
+    {BCAST, ALLREDUCE, 8, 8, 0, NOBODY, "bcast of 8 bytes", "allreduce of 8 bytes"},
+    {BCAST, GATHER, 8, 8, 0, NOBODY, "bcast of 8 bytes", "gather of 8 bytes a rank, root 0"},
+    {BCAST, GATHER, 8, 200000, 0, NOBODY, "bcast of 8 bytes", "gather of 200000 bytes a rank"},
+    {ALLREDUCE, BARRIER, 4096, 0, 0, NOBODY, "allreduce of 4096 bytes (each 8) by MPI_SUM", "barrier"},
+    {ALLREDUCE, MAXIMUM, 8, 8, 0, NOBODY, "by MPI_SUM", "by MPI_MAX"},
+    {ALLREDUCE, ALLREDUCE, 800, 8, 0, NOBODY, "allreduce of 800 bytes", "allreduce of 8 bytes"},
+    {ALLREDUCE, ALLREDUCE, 8, 400000, 0, NOBODY, "allreduce of 8 bytes", "allreduce of 400000 bytes"},
+    {REDUCE, REDUCE, 8, 800, 0, NOBODY, "reduce of 8 bytes (each 8) by MPI_SUM, root 0", "reduce of 800 bytes"},
+    {REDUCE, REDUCE, 8, 8, 1, NOBODY, "reduce of 8 bytes", "reduce of 8 bytes"},
+    {GATHER, GATHER, 16, 1000, 0, ROOT, "gather of 16 bytes a rank", "gather of 1000 bytes a rank"},
+    {GATHER, GATHER, 16, 200000, 0, ROOT, "gather of 16 bytes a rank", "gather of 200000 bytes a rank"},
+    {GATHER, GATHER, 200000, 16, 0, NOBODY, "gather of 200000 bytes a rank", "gather of 16 bytes a rank"},
+    {SCATTER, SCATTER, 1000, 16, 0, ODD, "scatter of 1000 bytes a rank", "scatter of 16 bytes a rank"},
+    {ALLGATHER, ALLGATHER, 1000, 16, 0, NOBODY, "allgather of 1000 bytes a rank", "allgather of 16 bytes a rank"},
+    {ALLTOALL, ALLTOALL, 1000, 16, 0, NOBODY, "alltoall of 1000 bytes a rank", "alltoall of 16 bytes a rank"},
+    {NOTHING, BARRIER, 0, 0, 0, NOBODY, "allreduce of 8 bytes", "barrier"},
+};
+
+static int rank, size;
+static unsigned char *out, *in; /* `MOST` bytes for each rank; what no call may write is 7 */
+
+static int perform(enum call call, int n, int root, MPI_Comm c)
+{
+    switch (call) {
+    case BARRIER: return MPI_Barrier(c);
+    case BCAST: return MPI_Bcast(in, n, MPI_BYTE, root, c);
+    case REDUCE: return MPI_Reduce(out, in, n / 8, MPI_INT64_T, MPI_SUM, root, c);
+    case ALLREDUCE: return MPI_Allreduce(out, in, n / 8, MPI_INT64_T, MPI_SUM, c);
+    case MAXIMUM: return MPI_Allreduce(out, in, n / 8, MPI_INT64_T, MPI_MAX, c);
+    case GATHER: return MPI_Gather(out, n, MPI_BYTE, in, n, MPI_BYTE, root, c);
+    case SCATTER: return MPI_Scatter(out, n, MPI_BYTE, in, n, MPI_BYTE, root, c);
+    case ALLGATHER: return MPI_Allgather(out, n, MPI_BYTE, in, n, MPI_BYTE, c);
+    case ALLTOALL: return MPI_Alltoall(out, n, MPI_BYTE, in, n, MPI_BYTE, c);
+    default: return MPI_SUCCESS;
+    }
+}
+
+/* The first error's text names this rank's call and the other's, whichever of the others it met. */
+static void check_text(int i, int code)
+{
+    const wrong *w = &wrongs[i];
+    char text[MPI_MAX_ERROR_STRING], ours[20];
+    int length;
+    OK(MPI_Error_string(code, text, &length));
+    snprintf(ours, sizeof ours, "rank %d called ", rank);
+    CHECK(strstr(text, ours), "case %d: %s", i, text);
+    CHECK(strstr(text, rank == size - 1 ? w->odd_words : w->words), "case %d: %s", i, text);
+    CHECK(strstr(text, w->words) && strstr(text, w->odd_words), "case %d: %s", i, text);
+}
+
+static int class_of(int code)
+{
+    int class;
+    OK(MPI_Error_class(code, &class));
+    return class;
+}
+
+/* On a communicator of its own, used before, so that the operations before are not the first. */
+static void go_wrong(int i)
+{
+    const wrong *w = &wrongs[i];
+    int is_odd = rank == size - 1, n = is_odd ? w->odd_bytes : w->bytes, blocks, first, code, errors = 0;
+    int64_t one = 1, sum = 0;
+    MPI_Comm c;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &c));
+    OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
+    for (int before = 0; before < i % 11; before++)
+        OK(MPI_Bcast(&one, 1, MPI_INT64_T, before % size, c));
+    memset(in, 7, (size_t)(size * MOST));
+    first = perform(is_odd ? w->odd_call : w->call, n, is_odd && w->odd_root ? rank : 0, c);
+    blocks = n && (is_odd ? w->odd_call : w->call) >= GATHER ? size : 1;
+    for (int at = blocks * n; at < size * MOST; at++)
+        CHECK(in[at] == 7, "case %d: byte %d is overwritten", i, at);
+    if (w->cut != NOBODY && rank == (w->cut == ROOT ? 0 : size - 1))
+        CHECK(class_of(first) == MPI_ERR_TRUNCATE, "case %d: class %d", i, class_of(first));
+    else
+        CHECK(!first || class_of(first) == MPI_ERR_NOT_SAME, "case %d: class %d", i, class_of(first));
+    if (first)
+        check_text(i, first);
+    for (int later = 0; later < LATER; later++) {
+        code = MPI_Allreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, c);
+        CHECK(class_of(code) == MPI_ERR_NOT_SAME, "case %d: class %d", i, class_of(code));
+        if (!first && !errors++)
+            check_text(i, code);
+    }
+    OK(MPI_Comm_free(&c));
+    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(sum == size, "case %d: another communicator suffers", i);
+}
+
+/* One frees the communicator, the others use it. */
+static void leave(void)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int code, length;
+    MPI_Comm c;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &c));
+    OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
+    OK(MPI_Barrier(c));
+    if (rank != size - 1) {
+        code = MPI_Barrier(c);
+        CHECK(class_of(code) == MPI_ERR_NOT_SAME, "class %d", class_of(code));
+        OK(MPI_Error_string(code, text, &length));
+        CHECK(strstr(text, "called barrier; rank"), "%s", text);
+    }
+    OK(MPI_Comm_free(&c));
+}
+
+int main(void)
+{
+    MPI_Comm near;
+    int mates;
+    check_start(NULL, NULL, &rank, &size);
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near));
+    OK(MPI_Comm_size(near, &mates));
+    OK(MPI_Comm_free(&near));
+    OK(MPI_Allreduce(MPI_IN_PLACE, &mates, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    if (mates < size) {
+        if (!rank)
+            printf("the ranks do not share memory\n");
+        OK(MPI_Finalize());
+        return 77;
+    }
+    out = calloc((size_t)size, MOST);
+    in = malloc((size_t)(size * MOST));
+    for (int i = 0; i < (int)(sizeof wrongs / sizeof *wrongs); i++)
+        go_wrong(i);
+    leave();
+    free(out);
+    free(in);
+    OK(MPI_Finalize());
+    return 0;
+}
