@@ -60,6 +60,11 @@ static struct {
     uint64_t flip_bytes, flip_at; /* the writer writes so many in its first operation; the byte that is hurt */
     _Atomic bool is_flipped;
     cases_call call;
+    /* one member calls something else than the others, once */
+    uint32_t odd, common; /* who; after so many calls of all */
+    enum { ODD_CALLS, ODD_PASSES, ODD_LEAVES } how;
+    cases_call odd_call;
+    _Atomic uint32_t told; /* members that know */
 } rig;
 
 static uint64_t first_seed = 1;
@@ -359,6 +364,124 @@ static void test_flips(void)
     CU_ASSERT_EQUAL(handed_on, 4); /* the long, roomy allreduces: both writers, in place and not */
 }
 
+/* ---- one member calls something else ---- */
+
+#define LATER 6 /* calls of all after it, the last ones such that each needs all others */
+
+static bool is_rooted(enum weft_coll_kind kind)
+{
+    return kind == WEFT_COLL_BCAST || kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_GATHER || kind == WEFT_COLL_SCATTER;
+}
+
+static bool is_same(const cases_call *a, const cases_call *b)
+{
+    return a->kind == b->kind && (a->kind == WEFT_COLL_BARRIER || a->count == b->count) && (!is_rooted(a->kind) || a->root == b->root);
+}
+
+static cases_call later_number(uint32_t i)
+{
+    cases_call call = call_number(rig.common + 1 + i);
+
+    if (i + 2 >= LATER)
+        call.kind = i % 2 ? WEFT_COLL_ALLREDUCE : WEFT_COLL_ALLGATHER;
+    if (i + 2 >= LATER && !call.count)
+        call.count = 1;
+    return call;
+}
+
+/* One call of ours. What is not an error is right; an error stays. */
+static void call_once(member *self, const cases_call *call, uint32_t i, bool is_wrong)
+{
+    bool is_odd = is_wrong && self->rank == rig.odd;
+    cases_side side;
+    int rc;
+
+    cases_begin(call, self->rank, &side);
+    if (is_odd && rig.how == ODD_PASSES)
+        rc = weft_node_pass(self->node, call->kind, &side.args, UINT64_MAX, true);
+    else
+        rc = weft_node_run(self->node, call->kind, &side.args);
+    if (self->rc && !rc && (call->count || call->kind == WEFT_COLL_BARRIER))
+        complain("no error after an error", self->rank, i);
+    if (!is_wrong && !rc && cases_compare(&side))
+        complain("wrong without an error", self->rank, i);
+    if (rc && !self->rc) {
+        snprintf(self->text, sizeof self->text, "%s", weft_fail_text(rc));
+        atomic_fetch_add(&rig.told, 1);
+    }
+    self->rc = rc;
+    cases_end(&side);
+    while (is_odd && rig.how == ODD_PASSES && atomic_load(&rig.told) < rig.ranks - 1) /* as if its messages were never answered */
+        sched_yield();
+}
+
+static void *odd_main(void *argument)
+{
+    member *self = argument;
+    bool leaves = self->rank == rig.odd && rig.how == ODD_LEAVES;
+
+    self->node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
+    for (uint32_t i = 0; i < rig.common; i++) {
+        cases_call call = call_number(i);
+        call_once(self, &call, i, false);
+    }
+    if (self->rc)
+        complain("too early", self->rank, rig.common);
+    if (!leaves)
+        call_once(self, self->rank == rig.odd ? &rig.odd_call : &rig.call, rig.common, true);
+    for (uint32_t i = 0; i < LATER && !leaves; i++) {
+        cases_call call = later_number(i);
+        call_once(self, &call, rig.common + 1 + i, false);
+    }
+    weft_node_close(self->node);
+    return NULL;
+}
+
+static void one_odd(uint64_t seed)
+{
+    uint64_t random = seed * 104729;
+    uint32_t ranks = 2 + (uint32_t)(draw(&random) % 4);
+    char own[40];
+
+    rig_open(ranks, seed % 2, true, 64 << 10);
+    rig.seed = seed;
+    rig.is_summed = draw(&random) % 4 == 0;
+    rig.odd = (uint32_t)(draw(&random) % ranks);
+    rig.common = (uint32_t)(draw(&random) % 20);
+    rig.how = draw(&random) % 8 ? ODD_CALLS : 1 + draw(&random) % 2;
+    rig.call = rig.odd_call = call_number(rig.common);
+    while (is_same(&rig.call, &rig.odd_call)) {
+        uint64_t what = draw(&random) % 3;
+        if (what == 0)
+            rig.odd_call.kind = draw(&random) % WEFT_COLL_LAST;
+        else if (what == 1)
+            rig.odd_call.count = draw(&random) % 3 ? draw(&random) % 10 : draw(&random) % 6000;
+        else
+            rig.odd_call.root = (int)(draw(&random) % ranks);
+        if (rig.odd_call.kind == WEFT_COLL_BCAST || rig.odd_call.kind == WEFT_COLL_BARRIER)
+            rig.odd_call.in_place = false;
+    }
+    rig_run(odd_main);
+    for (uint32_t i = 0; i < ranks; i++) {
+        const member *self = &rig.members[i];
+        if (rig.how == ODD_LEAVES && i == rig.odd)
+            continue;
+        snprintf(own, sizeof own, "rank %u called ", i);
+        if (self->rc == WEFT_E_NOT_SAME && !strncmp(self->text, own, strlen(own)) && strstr(strchr(self->text, ';') + 1, "rank "))
+            continue;
+        CU_FAIL("a member was not told");
+        fprintf(stderr, "seed %llu, %u ranks, odd %u, way %d: rank %u has %d, %s\n", (unsigned long long)seed, ranks, rig.odd, (int)rig.how, i,
+                self->rc, self->text);
+    }
+    CU_ASSERT_EQUAL(rig.failures, 0);
+}
+
+static void test_odd(void)
+{
+    for (uint64_t seed = first_seed; seed < first_seed + 400; seed++)
+        one_odd(seed);
+}
+
 static void test_members(void)
 {
     static const uint64_t sizes[] = {256 << 10, 64 << 10};
@@ -405,6 +528,7 @@ int main(int argc, char **argv)
     CU_add_test(suite, "no room, no area", test_room);
     CU_add_test(suite, "operations in any order, roomy and crowded, with real sleep", test_members);
     CU_add_test(suite, "a bit that flips in a slot is found, named and placed; without sums it is not", test_flips);
+    CU_add_test(suite, "who calls something else, or leaves, is told, and so are all others", test_odd);
     CU_add_test(suite, "writers do not run away from a late member", test_laggard);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();
