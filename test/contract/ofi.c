@@ -246,6 +246,38 @@ static void hears_of_death(void)
     }
 }
 
+/* Both part at once, and who hears it first is gone, with what it listened on, before the other has looked: nobody waits for his answer. */
+static void partings_cross(void)
+{
+    weft_rig *rig = rig_open(&row, false);
+    weft_frame frame = {.head = {.seq = 1}};
+    rig_side *side;
+    int rc = WEFT_AGAIN;
+    if (!rig)
+        return;
+    CHECK(rig_send(rig->a, &frame) == 0 && rig_send(rig->b, &frame) == 0);
+    CHECK(rig_until(rig, &rig->a->arrival_count, 1) && rig_until(rig, &rig->b->arrival_count, 1));
+    rig_settle(rig);
+    for (int i = 0; i < 2; i++) {
+        side = &rig->sides[i];
+        CHECK(side->port->ops->leave(side->port, side->path) == WEFT_AGAIN);
+        ((ofi_port *)side->port)->turned_ns = 0;
+        ofi_call_turn((ofi_port *)side->port); /* says it, and hears nothing */
+        CHECK(((ofi_path *)side->path)->called_ns != 0);
+    }
+    for (int i = 1; i >= 0; i--) { /* each one alone */
+        side = &rig->sides[i];
+        for (int k = 0; k < 1000000 && (rc = side->port->ops->leave(side->port, side->path)) == WEFT_AGAIN; k++, usleep(50))
+            rig_poll(side, 16);
+        CHECK(rc == 0);
+        side->port->ops->close(side->port);
+        side->port = NULL;
+        side->path = NULL;
+    }
+    CHECK(rig->a->losts == 0 && rig->b->losts == 0);
+    rig_close(rig);
+}
+
 /* -- bursts -- */
 
 static weft_rig *open_met(void)
@@ -336,7 +368,7 @@ static void drops_a_burst(void)
 static const struct { const char *name; void (*run)(void); } reach_tests[] = {
     {"gathers-a-burst", gathers_a_burst}, {"keeps-order-in-a-burst", keeps_order_in_a_burst}, {"drops-a-burst", drops_a_burst},
     {"hears-of-death", hears_of_death}, {"tries-the-next", tries_the_next}, {"both-call-at-once", both_call_at_once}, {"knows-another", knows_another},
-    {"names-what-was-tried", names_what_was_tried},
+    {"names-what-was-tried", names_what_was_tried}, {"partings-cross", partings_cross},
 };
 
 static void add_reach_tests(CU_pSuite suite, const char *only)
@@ -360,7 +392,7 @@ static int run(const char *provider, const char *only, bool is_verbose)
     rig_patch = make_kind;
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    if (strncmp(provider, "tcp", 3) == 0 || strncmp(provider, "net", 3) == 0)
+    if (strncmp(provider, "tcp", 3) == 0 || strncmp(provider, "net", 3) == 0 || (only && strcmp(provider, "sockets") == 0))
         add_reach_tests(CU_add_suite("addresses", NULL, NULL), only);
     rig_add_rooms(CU_add_suite(provider, NULL, NULL), only, run_named);
     CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
@@ -384,28 +416,29 @@ static const char *chosen(void)
 }
 
 /* In a child: what libfabric was told and has loaded ends with it. */
-static int run_apart(const char *provider, bool is_verbose)
+static int run_apart(const char *provider, const char *only, bool is_verbose)
 {
     int status = 0;
     pid_t child;
     fflush(NULL);
     child = fork();
     if (child == 0)
-        exit(run(provider ? provider : chosen(), NULL, is_verbose));
+        exit(run(provider ? provider : chosen(), only, is_verbose));
     return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 int main(int argc, char **argv)
 {
     bool is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
-    int first = 1 + is_verbose, rc, other;
+    int first = 1 + is_verbose, rc, layered, trial;
 #ifdef __SANITIZE_THREAD__
     printf("skipped: libfabric's threads are not seen by this sanitizer\n");
     return 77;
 #endif
     if (argc > first)
         return run(argv[first], argc > first + 1 ? argv[first + 1] : NULL, is_verbose);
-    rc = run_apart(NULL, is_verbose);
-    other = run_apart("tcp;ofi_rxm", is_verbose);
-    return other && other != 77 ? other : rc;
+    rc = run_apart(NULL, NULL, is_verbose);
+    layered = run_apart("tcp;ofi_rxm", NULL, is_verbose);
+    trial = run_apart("sockets", "partings-cross", is_verbose); /* the one where a late answer meets a connection that is gone */
+    return layered && layered != 77 ? layered : trial && trial != 77 ? trial : rc;
 }

@@ -423,6 +423,7 @@ void ofi_call_arrive(ofi_port *port, const ofi_call *call)
     path->is_heard = true;
     path->heard_ns = 0;
     if (call->attempt) {
+        path->owed_ns = port->now_ns();
         path->owes_echo = call->attempt;
         path->echo_spot = spot_of_hint(path, call);
         ofi_call_begin(port, path); /* the way back is made sure of at once */
@@ -497,10 +498,22 @@ static void watch(ofi_port *port, ofi_path *path, uint64_t now)
     path->heard_ns = now;
 }
 
+/* An answer that could not be sent. Who has parted may be gone meanwhile, with what it listened on: then nobody waits for it, and our own
+ * parting shall not either. */
+static void repay(ofi_port *port, ofi_path *path, uint64_t now)
+{
+    ofi_spot *spot = &path->spots[path->echo_spot];
+    if (answer(port, path) == 0 || !path->has_left || now - path->owed_ns < OFI_CALL_NS)
+        return;
+    probe(port, path, now);
+    if (spot->state == OFI_SPOT_FAILED || now - path->owed_ns > patience_ns())
+        path->owes_echo = 0;
+}
+
 static int turn(ofi_port *port, ofi_path *path, uint64_t now)
 {
     if (path->owes_echo)
-        answer(port, path);
+        repay(port, path, now);
     if (path->is_leaving) {
         pursue_leave(port, path, now);
         return path->has_left;

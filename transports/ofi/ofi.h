@@ -230,7 +230,8 @@ struct ofi_path {
     uint64_t called_ns;    /* since when we wait for an answer at this spot; 0: the call has not gone yet */
     uint64_t began_ns;     /* since when we call at all */
     uint64_t tried_ns;     /* since when at this spot; BROKEN: when the numbers did not fit last */
-    uint32_t owes_echo, echo_spot; /* an answer that could not be sent yet */
+    uint32_t owes_echo, echo_spot; /* an answer that could not be sent yet, */
+    uint64_t owed_ns;      /* ... asked for then */
     uint64_t heard_ns;     /* the last look of the clock since something came; 0: look */
     bool is_pinged;
     uint32_t sent, received, acked, told; /* frames: given to the provider, had in order, acknowledged by and to the peer */
