@@ -42,7 +42,8 @@ static int open_port(weft_lane *lane, const weft_port_ops *ops, const void *medi
 {
     weft_boot *boot = lane->world->boot;
     weft_port_env env = {.owner = lane, .up = lane->up, .self = {boot->job, boot->rank, lane->index},
-                         .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = lane->wants_fd, .now_ns = boot->now_ns};
+                         .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = lane->wants_fd, .now_ns = boot->now_ns,
+                         .is_far = boot->nodes > 1 && weft_knob.split_node == 1};
     int rc = lane->port_count == WEFT_LANE_PORTS ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_LANE_PORTS)
                                                  : ops->open(&env, &lane->ports[lane->port_count]);
     if (rc)

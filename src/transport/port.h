@@ -132,6 +132,7 @@ typedef struct weft_port_env {
     int local_rank;      /* index in the segment, or -1 */
     bool wants_fd;       /* the owner sleeps on other ports' descriptors too: arm must give one, never a futex */
     uint64_t (*now_ns)(void); /* the clock that timers run by; NULL: weft_clock_ns (sim gives its own) */
+    bool is_far;         /* ranks of the job run on other hosts: what reaches this one only need not begin */
 } weft_port_env;
 
 struct weft_port { /* common part; a transport's own port begins with it */

@@ -73,6 +73,9 @@ int ofi_reach(weft_port *base, const weft_name *who, const void *card, size_t by
     if (far.version != port->card.version || far.protocol != port->card.protocol || far.form != port->card.form || far.key_form != port->card.key_form)
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u uses libfabric's %.23s, this one %s: they do not understand each other (WEFT_OFI_PROVIDER)",
                          who->rank, far.provider, port->card.provider);
+    if (far.host != port->card.host && ofi_is_local(port->info))
+        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)", who->rank,
+                         port->card.provider);
     path = calloc(1, sizeof *path);
     if (!path)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *path);

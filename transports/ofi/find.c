@@ -30,21 +30,37 @@ bool ofi_is_socket(const struct fi_info *info)
     return false;
 }
 
+bool ofi_is_local(const struct fi_info *info) { return has_prefix(info->fabric_attr->prov_name, "shm"); }
+
 bool ofi_is_plain_tcp(const struct fi_info *info)
 {
     const char *name = info->fabric_attr->prov_name;
     return strcmp(name, "net") == 0 || strcmp(name, "tcp") == 0;
 }
 
+/* Not even if the user says so. rxd writes into its packets what it is bound to, as the address to answer at: all of a host is none.
+ * Bound to one it carried short messages, but libfabric 1.17's lost frames, hung, and ended gets whose data were not there. */
+static const char *barred(const struct fi_info *info, bool is_far)
+{
+    const char *name = info->fabric_attr->prov_name;
+    if (strstr(name, ";ofi_rxd"))
+        return "loses messages and parts of long ones";
+    if (is_far && ofi_is_local(info))
+        return "reaches this host only, and this job runs on several";
+    return NULL;
+}
+
 /* Not for a job of several hosts, unless the user says so. */
 static const char *unsuited(const struct fi_info *info)
 {
     const char *name = info->fabric_attr->prov_name;
-    if (has_prefix(name, "shm"))
+    if (barred(info, false))
+        return barred(info, false);
+    if (ofi_is_local(info))
         return "reaches this host only, and Weft has shared memory of its own";
     if (has_prefix(name, "ofi_hook") || has_prefix(name, "ofi_mrail"))
         return "stands upon another provider";
-    if (has_prefix(name, "udp") || has_prefix(name, "sockets"))
+    if (has_prefix(name, "sockets"))
         return "is kept by libfabric for trials";
     return NULL;
 }
@@ -164,16 +180,24 @@ static int nothing_found(int rc)
                      rc ? ofi_words(rc) : "only such as are for this host or for trials");
 }
 
+static int not_to_be_had(const struct fi_info *info, const char *why)
+{
+    return weft_fail(WEFT_E_UNSUPPORTED, "libfabric's %s %s: leave WEFT_OFI_PROVIDER unset, or name another one (weft-info --transports lists them)",
+                     info->fabric_attr->prov_name, why);
+}
+
 int ofi_find(ofi_port *port)
 {
     static const uint64_t extras[] = {FI_MULTI_RECV | FI_ATOMIC, FI_MULTI_RECV, FI_ATOMIC, 0};
     struct fi_info *list = NULL;
     int rc = ask(hints_of(wanted(), 0), &list);
     const struct fi_info *one = first_after(list, port->passed);
-    for (size_t i = 0; one && i < weft_count(extras) && !port->info; i++)
+    const char *why = one ? barred(one, port->is_far) : NULL;
+    for (size_t i = 0; one && !why && i < weft_count(extras) && !port->info; i++)
         port->info = refine(one, extras[i]);
+    rc = port->info ? 0 : why ? not_to_be_had(one, why) : nothing_found(rc);
     fi_freeinfo(list);
-    return port->info ? 0 : nothing_found(rc);
+    return rc;
 }
 
 const char *ofi_absent(void)
@@ -181,11 +205,15 @@ const char *ofi_absent(void)
     static _Thread_local char text[256];
     struct fi_info *list = NULL;
     int rc = ask(hints_of(wanted(), 0), &list);
-    bool any = first_after(list, 0) != NULL;
+    const struct fi_info *one = first_after(list, 0);
+    const char *why = one ? barred(one, false) : NULL;
+    if (one && !why)
+        return fi_freeinfo(list), NULL;
+    if (why)
+        not_to_be_had(one, why);
+    else
+        nothing_found(rc);
     fi_freeinfo(list);
-    if (any)
-        return NULL;
-    nothing_found(rc);
     snprintf(text, sizeof text, "%s", weft_fail_text(WEFT_E_UNSUPPORTED));
     return text;
 }
@@ -201,12 +229,13 @@ void ofi_tell(void (*line)(void *arg, const char *text), void *arg)
     snprintf(text, sizeof text, "libfabric %u.%u", FI_MAJOR(version), FI_MINOR(version));
     line(arg, text);
     for (const struct fi_info *one = list; one; one = one->next) {
-        const char *name = one->fabric_attr->prov_name, *why = wanted() ? NULL : unsuited(one);
+        const char *name = one->fabric_attr->prov_name, *why = wanted() ? barred(one, false) : unsuited(one);
         if (is_repeated(list, one))
             continue;
         snprintf(text, sizeof text, "%s%s%s%s: %s%s", name, ofi_is_socket(one) ? "" : " ", ofi_is_socket(one) ? "" : one->domain_attr->name,
-                 one == chosen ? " (used)" : "", why ? "not used unless WEFT_OFI_PROVIDER names it: it " : one == chosen ? "the first that suits" :
-                 chosen && is_chosen(one) ? "another comes first" : "not the device that WEFT_OFI_IFACE names", why ? why : "");
+                 one == chosen && !barred(one, false) ? " (used)" : "", barred(one, false) ? "not used: it " : why ? "not used unless "
+                 "WEFT_OFI_PROVIDER names it: it " : one == chosen ? "the first that suits" : chosen && is_chosen(one) ? "another comes first"
+                 : "not the device that WEFT_OFI_IFACE names", why ? why : "");
         line(arg, text);
     }
     fi_freeinfo(list);

@@ -269,6 +269,7 @@ struct ofi_port {
     uint64_t (*now_ns)(void);
     struct fi_info *info;
     uint32_t passed;      /* providers before this one that could not be opened */
+    bool is_far;          /* the job has ranks on other hosts */
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_ep *ep;
@@ -316,6 +317,7 @@ void ofi_tell(void (*line)(void *arg, const char *text), void *arg);
 /* The provider to be used, its addresses not bound to one of this host's where that can be. */
 int ofi_find(ofi_port *port);
 bool ofi_is_plain_tcp(const struct fi_info *info); /* libfabric's own reliable datagrams over TCP */
+bool ofi_is_local(const struct fi_info *info);  /* reaches this host only */
 bool ofi_is_socket(const struct fi_info *info); /* over the kernel's IP sockets: one address stands for all */
 
 /* -- host.c -- */

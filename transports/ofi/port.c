@@ -423,6 +423,7 @@ static int ofi_open(const weft_port_env *env, weft_port **out)
         return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *port);
     port->port = (weft_port){.ops = &weft_ofi_ops, .owner = env->owner, .up = env->up};
     port->self = env->self;
+    port->is_far = env->is_far;
     port->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
     port->key_next = 1;
     port->cq_fd = -1;
