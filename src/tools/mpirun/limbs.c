@@ -120,6 +120,8 @@ int limbs_start(limbs *self, const char *words)
     return rc;
 }
 
+#define ALONE_NS 3000000000u
+
 static void limb_turn(limbs *self, limb *one)
 {
     wire_frame frame;
@@ -179,11 +181,27 @@ bool limbs_reaped(limbs *self, pid_t pid, int status)
             snprintf(why, sizeof(why), "its agent ended with exit code %d", WEXITSTATUS(status));
         if (self->is_ssh && WIFEXITED(status) && WEXITSTATUS(status) == 255) /* ssh's own */
             snprintf(why + strlen(why), sizeof(why) - strlen(why), " (this must work: ssh -o BatchMode=yes %s true)", one->host);
-        if (!one->is_met && !one->is_over && status) /* one that ends well may have left the daemon behind it */
+        if (!one->is_met && !one->is_over && status)
             self->up.failed(self->up.owner, one, why);
+        else if (!one->is_met && !one->is_over) /* one that ends well may have left the daemon behind it */
+            one->told_ns = weft_clock_ns() + ALONE_NS;
         return true;
     }
     return false;
+}
+
+/* When it is to be told that an agent has left nobody behind, or 0. */
+static uint64_t alone_deadline(const limbs *self, limb *one, uint64_t now)
+{
+    if (one->is_met || one->is_over || !self->up.tells)
+        one->told_ns = 0;
+    if (one->told_ns && now >= one->told_ns) {
+        const char *words = agent_words(&one->agent);
+        complain(0, "host %s: its agent ended with exit code 0, and no daemon has come from there yet; it is waited for (WEFT_START_TIMEOUT_S)%s%s",
+                 one->host, *words ? ": " : "", words);
+        one->told_ns = 0;
+    }
+    return one->told_ns;
 }
 
 uint64_t limbs_deadlines(limbs *self)
@@ -192,6 +210,7 @@ uint64_t limbs_deadlines(limbs *self)
 
     for (uint32_t i = 0; i < self->count; i++) {
         limb *one = &self->items[i];
+        next = weft_clock_earlier(next, alone_deadline(self, one, now));
         if (!one->over_ns || !one->agent.pid)
             continue;
         if (now >= one->over_ns)

@@ -24,6 +24,7 @@ typedef struct limb {
     bool is_met;      /* there was a wire */
     bool is_over;     /* nothing is awaited from it any more */
     uint64_t over_ns; /* when its agent is no longer waited for; 0: not yet */
+    uint64_t told_ns; /* when it is told that its agent has ended well and it has not come; 0: need not be */
 } limb;
 
 typedef struct limbs_up {
@@ -31,6 +32,7 @@ typedef struct limbs_up {
     void (*frame)(void *owner, limb *one, const wire_frame *frame);
     void (*lost)(void *owner, limb *one, const char *why);   /* it had come, and went without a last word */
     void (*failed)(void *owner, limb *one, const char *why); /* it never came; its agent's words may say more */
+    bool tells; /* the user of a daemon that has not come although its agent has ended well; it still may */
     void *owner;
 } limbs_up;
 

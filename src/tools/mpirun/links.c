@@ -379,8 +379,8 @@ int links_open(job *job, links **result)
 {
     links *self = *result = calloc(1, sizeof(*self));
     trade_up up = {.want = trade_want_up, .card = trade_card_up, .fenced = trade_fenced_up, .owner = self};
-    limbs_up in = {.met = link_met, .frame = link_frame, .lost = link_lost, .failed = link_failed, .owner = self};
-    const char *limit = getenv("WEFT_START_TIMEOUT_S"), *fanout = getenv("WEFT_LAUNCH_FANOUT");
+    limbs_up in = {.met = link_met, .frame = link_frame, .lost = link_lost, .failed = link_failed, .tells = true, .owner = self};
+    const char *limit = getenv("WEFT_START_TIMEOUT_S");
     long limit_s = limit ? atol(limit) : 0;
     unsigned char secret[WIRE_SECRET_BYTES];
 
@@ -388,7 +388,7 @@ int links_open(job *job, links **result)
         return complain(1, "out of memory");
     self->job = job;
     self->crew.agent.out = -1;
-    job->opts->fanout = fanout && atol(fanout) > 0 && atol(fanout) <= 1024 ? (uint32_t)atol(fanout) : 0;
+    job->opts->fanout = fanout_wanted();
     if (job->opts->is_by_srun) /* which has a tree of its own */
         job->opts->fanout = job->map.node_count;
     self->items = calloc(job->map.node_count, sizeof(*self->items));

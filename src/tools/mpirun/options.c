@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "tools/mpirun/tree.h"
 
 enum opt_id {
     OPT_COUNT, OPT_ENV, OPT_X, OPT_GENV, OPT_ENVLIST, OPT_GENVLIST, OPT_ENVNONE, OPT_GENVNONE, OPT_GENVALL, OPT_WDIR, OPT_TAG,
@@ -485,4 +486,19 @@ void options_free(options *opts)
     free(opts->allocation);
     free(opts->apps);
     *opts = (options){0};
+}
+
+uint32_t fanout_wanted(void)
+{
+    const char *text = getenv("WEFT_LAUNCH_FANOUT");
+    char *end;
+    long count;
+
+    if (!text || !*text)
+        return 0;
+    count = strtol(text, &end, 10);
+    if (!*end && count > 0 && count <= 1024)
+        return (uint32_t)count;
+    complain(0, "WEFT_LAUNCH_FANOUT=%s is not used: it is a number from 1 to 1024, and %d unless it is set", text, TREE_FANOUT);
+    return 0;
 }

@@ -78,5 +78,7 @@ extern void (*complain_to)(const char *text);
 #define RANKS_MOST 65536 /* of a job */
 
 extern const char help_text[];
+/* WEFT_LAUNCH_FANOUT; 0: unset, or no such number, which is said. */
+uint32_t fanout_wanted(void);
 
 #endif
