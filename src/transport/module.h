@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "transport/port.h"
 
-#define WEFT_MODULE_VERSION 1 /* of the contract: a module built for another one is refused */
+#define WEFT_MODULE_VERSION 2 /* of the contract: a module built for another one is refused */
 
 typedef struct weft_services {
     uint32_t version;
