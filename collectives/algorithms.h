@@ -26,7 +26,8 @@ weft_plan_algorithm weft_reduce_blocks;         /* each rank folds one block, in
 weft_plan_algorithm weft_reduce_hosts;          /* commutative */
 
 weft_plan_algorithm weft_allreduce_doubling; /* in rank order */
-weft_plan_algorithm weft_allreduce_blocks;   /* each rank folds one block, in rank order; a ring spreads them */
+weft_plan_algorithm weft_allreduce_blocks;   /* each rank folds one block, in rank order, and sends it to all */
+weft_plan_algorithm weft_allreduce_blocks_ring; /* the same, but a ring spreads them */
 weft_plan_algorithm weft_allreduce_ring;     /* commutative: blocks are folded while they go round; least memory */
 weft_plan_algorithm weft_allreduce_hosts;    /* commutative */
 
@@ -39,7 +40,13 @@ weft_plan_algorithm weft_alltoall_pairwise, weft_alltoall_linear, weft_alltoall_
 /* ranks blocks of count elements of type at buf go round, `place` being whose block we hold; blocks as weft_plan_block_start
  * cuts. */
 void weft_allgather_blocks(weft_plan *plan, void *buf, uint64_t count, const weft_type *type, uint32_t place, uint32_t shift);
-/* Sends our part of every block to its folder and folds, in rank order, our own block of args' vector into out. */
-void weft_reduce_own_block(weft_plan *plan, const weft_coll *args, void *out);
+/* A block, cut where it goes to another node and shorter messages are better there; nothing if count is 0. */
+void weft_send_pieces(weft_plan *plan, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
+void weft_recv_pieces(weft_plan *plan, uint32_t from, void *buf, uint64_t count, const weft_type *type);
+/* The same among owners (ranks below `blocks`, of block `rank` each) and all, each block straight from its owner. */
+void weft_spread_blocks(weft_plan *plan, void *buf, uint64_t count, const weft_type *type, uint32_t blocks);
+/* Sends our part of every block to its owner and folds our own block of args' vector into out, if we own one: in rank order, unless the
+ * operator commutes. Our data is args->sendbuf, in place recvbuf; out may be our block in it if the operator commutes. */
+void weft_reduce_own_block(weft_plan *plan, const weft_coll *args, uint32_t blocks, void *out);
 
 #endif

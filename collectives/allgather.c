@@ -19,6 +19,22 @@ void weft_allgather_blocks(weft_plan *plan, void *buf, uint64_t count, const wef
     }
 }
 
+void weft_spread_blocks(weft_plan *plan, void *buf, uint64_t count, const weft_type *type, uint32_t blocks)
+{
+    uint32_t size = plan->size, rank = plan->rank;
+    uint64_t own = rank < blocks ? weft_plan_block_start(count, blocks, rank) : 0;
+    uint64_t ours = rank < blocks ? weft_plan_block_start(count, blocks, rank + 1) - own : 0;
+
+    for (uint32_t i = 1; i < size; i++) {
+        uint32_t to = (rank + i) % size, from = (rank + size - i) % size;
+        uint64_t first = from < blocks ? weft_plan_block_start(count, blocks, from) : 0;
+        uint64_t theirs = from < blocks ? weft_plan_block_start(count, blocks, from + 1) - first : 0;
+        weft_send_pieces(plan, to, weft_plan_at(buf, type, own), ours, type);
+        weft_recv_pieces(plan, from, weft_plan_at(buf, type, first), theirs, type);
+    }
+    weft_plan_fence(plan);
+}
+
 static void place_own(weft_plan *plan, const weft_coll *args)
 {
     if (!args->in_place)

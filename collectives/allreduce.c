@@ -102,19 +102,29 @@ void weft_allreduce_doubling(weft_plan *plan, const weft_coll *args)
     }
 }
 
-void weft_allreduce_blocks(weft_plan *plan, const weft_coll *args)
+static void fold_blocks(weft_plan *plan, const weft_coll *args)
 {
     const weft_type *type = args->recvtype;
     uint64_t first = weft_plan_block_start(args->recvcount, plan->size, plan->rank);
     uint64_t count = weft_plan_block_start(args->recvcount, plan->size, plan->rank + 1) - first;
-    weft_coll view = *args;
-    void *place = weft_plan_at(args->recvbuf, type, first);
-    void *out = args->in_place ? weft_plan_temp(plan, count, type) : place;
+    void *place = weft_plan_at(args->recvbuf, type, first), *out = place;
 
-    view.sendbuf = own_data(args);
-    weft_reduce_own_block(plan, &view, out);
+    if (args->in_place && !plan->op->is_commutative)
+        out = weft_plan_temp(plan, count, type);
+    weft_reduce_own_block(plan, args, plan->size, out);
     weft_plan_copy(plan, place, count, type, out, count, type);
-    weft_allgather_blocks(plan, args->recvbuf, args->recvcount, type, plan->rank, 0);
+}
+
+void weft_allreduce_blocks(weft_plan *plan, const weft_coll *args)
+{
+    fold_blocks(plan, args);
+    weft_spread_blocks(plan, args->recvbuf, args->recvcount, args->recvtype, plan->size);
+}
+
+void weft_allreduce_blocks_ring(weft_plan *plan, const weft_coll *args)
+{
+    fold_blocks(plan, args);
+    weft_allgather_blocks(plan, args->recvbuf, args->recvcount, args->recvtype, plan->rank, 0);
 }
 
 void weft_allreduce_ring(weft_plan *plan, const weft_coll *args)

@@ -53,9 +53,9 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
         {WEFT_COLL_ALLREDUCE, "by hosts", weft_allreduce_hosts, 3, ALL, ANY, HOSTS | COMMUTATIVE, ONE_SPEAKS},
         {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0,
          "latency rules: log2(ranks) exchanges"},
-        {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},
+        {WEFT_COLL_ALLREDUCE, "blocks", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},
         {WEFT_COLL_ALLREDUCE, "ring", weft_allreduce_ring, 1, ALL, ANY, COMMUTATIVE, "twice the bytes, and memory for one block"},
-        {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks, 1, ALL, ANY, 0, "the operator does not commute"},
+        {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks_ring, 1, ALL, ANY, 0, "the operator does not commute"},
     },
     [WEFT_COLL_GATHER] = {
         {WEFT_COLL_GATHER, "node slots", NULL, 2, ALL, SLOTS(16), NODE, "the root reads where the others wrote"},

@@ -4,7 +4,6 @@
  */
 #include "collectives/hosts.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,68 +11,79 @@
 
 static uint32_t node_at(const uint32_t *node_of, const uint32_t *world, uint32_t member) { return node_of[world ? world[member] : member]; }
 
-/* Counts nodes, and the members of ours; `seen` has a place for each node. */
-static void count_up(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, bool *seen, uint32_t *nodes, uint32_t *mates)
-{
-    uint32_t ours = node_at(node_of, world, rank);
+typedef struct tally { /* of one node */
+    uint32_t members, order;
+} tally;
 
-    *nodes = *mates = 0;
+/* Counts nodes and their members; `nodes` has a place for each. */
+static void count_up(weft_hosts *to, uint32_t rank, uint32_t size, tally *nodes)
+{
+    uint32_t ours = node_at(to->node_of, to->world, rank);
+
     for (uint32_t i = 0; i < size; i++) {
-        uint32_t node = node_at(node_of, world, i);
-        *nodes += !seen[node];
-        seen[node] = true;
-        *mates += node == ours;
+        tally *node = &nodes[node_at(to->node_of, to->world, i)];
+        to->count += !node->members;
+        if (i == rank)
+            to->index = node->members;
+        node->members++;
+    }
+    to->mate_count = nodes[ours].members;
+    to->parts = size;
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t members = nodes[node_at(to->node_of, to->world, i)].members;
+        to->parts = members < to->parts ? members : to->parts;
     }
 }
 
-static void fill(weft_hosts *hosts, uint32_t rank, uint32_t size, bool *seen)
+/* `nodes` is zero again. */
+static void fill(weft_hosts *hosts, uint32_t rank, uint32_t size, tally *nodes)
 {
-    uint32_t *leaders = hosts->members, *mates = hosts->members + hosts->count, node_count = 0, mate_count = 0;
-    uint32_t ours = node_at(hosts->node_of, hosts->world, rank);
+    uint32_t *leaders = hosts->members, *mates = leaders + hosts->count, *peers = mates + hosts->mate_count, node_count = 0;
+    const tally *ours = &nodes[node_at(hosts->node_of, hosts->world, rank)];
 
     for (uint32_t i = 0; i < size; i++) {
-        uint32_t node = node_at(hosts->node_of, hosts->world, i);
-        if (!seen[node]) {
-            if (node == ours)
-                hosts->mine = node_count;
+        tally *node = &nodes[node_at(hosts->node_of, hosts->world, i)];
+        if (!node->members) {
+            node->order = node_count;
             leaders[node_count++] = i;
-            seen[node] = true;
         }
-        if (node == ours) {
-            if (i == rank)
-                hosts->index = mate_count;
-            mates[mate_count++] = i;
-        }
+        if (node == ours)
+            mates[node->members] = i;
+        if (node->members == hosts->index)
+            peers[node->order] = i;
+        node->members++;
     }
+    hosts->mine = ours->order;
     hosts->leaders = leaders;
     hosts->mates = mates;
+    hosts->peers = peers;
 }
 
 int weft_hosts_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, weft_hosts **out)
 {
-    uint32_t room = 0, nodes, mates;
-    weft_hosts *hosts = NULL;
-    bool *seen;
+    weft_hosts found = {.node_of = node_of, .world = world}, *hosts = NULL;
+    uint32_t room = 0;
+    tally *nodes;
 
     *out = NULL;
     for (uint32_t i = 0; i < size; i++)
         if (node_at(node_of, world, i) >= room)
             room = node_at(node_of, world, i) + 1;
-    seen = calloc(room, sizeof *seen);
-    if (!seen)
+    nodes = calloc(room, sizeof *nodes);
+    if (!nodes)
         return weft_fail(WEFT_E_NOMEM, "no memory to note the nodes of a communicator of %u", size);
-    count_up(rank, size, node_of, world, seen, &nodes, &mates);
-    if (nodes > 1 && nodes < size) {
-        hosts = malloc(sizeof *hosts + ((uint64_t)nodes + mates) * sizeof *hosts->members);
+    count_up(&found, rank, size, nodes);
+    if (found.count > 1 && found.count < size) {
+        hosts = malloc(sizeof *hosts + (2 * (uint64_t)found.count + found.mate_count) * sizeof *hosts->members);
         if (!hosts) {
-            free(seen);
+            free(nodes);
             return weft_fail(WEFT_E_NOMEM, "no memory to note the nodes of a communicator of %u", size);
         }
-        *hosts = (weft_hosts){.count = nodes, .mate_count = mates, .node_of = node_of, .world = world};
-        memset(seen, 0, room * sizeof *seen);
-        fill(hosts, rank, size, seen);
+        *hosts = found;
+        memset(nodes, 0, room * sizeof *nodes);
+        fill(hosts, rank, size, nodes);
     }
-    free(seen);
+    free(nodes);
     *out = hosts;
     return WEFT_OK;
 }
@@ -85,6 +95,11 @@ uint32_t weft_hosts_of(const weft_hosts *hosts, uint32_t member)
     while (node_at(hosts->node_of, hosts->world, hosts->leaders[i]) != node)
         i++;
     return i;
+}
+
+bool weft_hosts_is_mate(const weft_hosts *hosts, uint32_t member)
+{
+    return node_at(hosts->node_of, hosts->world, member) == node_at(hosts->node_of, hosts->world, hosts->mates[0]);
 }
 
 uint32_t weft_hosts_index(const weft_hosts *hosts, uint32_t mate)

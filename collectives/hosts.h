@@ -6,6 +6,7 @@
 #ifndef WEFT_COLLECTIVES_HOSTS_H
 #define WEFT_COLLECTIVES_HOSTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "collectives/plan.h"
@@ -15,11 +16,13 @@ typedef struct weft_hosts {
     uint32_t mine;           /* ours of them */
     uint32_t mate_count;     /* members on our node, ourselves included */
     uint32_t index;          /* ours among them */
+    uint32_t parts;          /* members on the node with the fewest: into so many parts a vector is cut that each node cuts alike */
     const uint32_t *leaders; /* [count] the lowest member of each node, ascending: the order of nodes */
     const uint32_t *mates;   /* [mate_count] ascending */
+    const uint32_t *peers;   /* [count] who has our index on each node, where index < parts; in the order of leaders */
     const uint32_t *node_of; /* of a world rank; the launcher's */
     const uint32_t *world;   /* a member's world rank; NULL: the same */
-    uint32_t members[];      /* behind leaders and mates */
+    uint32_t members[];      /* behind leaders, mates, and peers */
 } weft_hosts;
 
 /* Member i of `size` stands on node node_of[world[i]] (world NULL: node_of[i]); both must live as long as the result, which is one block for
@@ -27,6 +30,8 @@ typedef struct weft_hosts {
 int weft_hosts_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, weft_hosts **hosts);
 /* The node (0 .. count - 1) of a member. */
 uint32_t weft_hosts_of(const weft_hosts *hosts, uint32_t member);
+/* Does a member stand on our node? */
+bool weft_hosts_is_mate(const weft_hosts *hosts, uint32_t member);
 /* The index of a member of our node among its mates. */
 uint32_t weft_hosts_index(const weft_hosts *hosts, uint32_t mate);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * node_agree: the members of a team that stand on one node agree on an area to share, by messages, in the team's first blocking call;
- * and all of them on what their wire carries in one latency.
+ * and all of them on what their wire is like.
  */
 #include <stdlib.h>
 
@@ -18,8 +18,13 @@ enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
 #define NO_AREA UINT32_MAX
 #define PLANS_MOST 5u /* of one agreement */
 
+typedef struct wire { /* as the team keeps it */
+    uint32_t latency_bytes, unasked_bytes, unasked_most;
+} wire;
+
 typedef struct agreement {
-    uint32_t area, latency_bytes;
+    wire wire;
+    uint32_t area;
     uint8_t says;
 } agreement;
 
@@ -105,16 +110,24 @@ static int tell(weft_team *team, weft_node_performer *perform, weft_plan_algorit
     return perform(team, whom, &args);
 }
 
-/* What the wire to another node carries in one latency, or to another rank where all are on one. */
-static uint32_t wire_bytes(const weft_team *team)
+/* What the wire to another node is like; who asks is about to send there. */
+static wire look_at_wire(const weft_team *team)
 {
-    weft_peer *peer = weft_chan_peer(team->chan, team->hosts ? team->hosts->leaders[1] : 1);
+    weft_peer *peer;
+    wire found = {.latency_bytes = team->latency_bytes};
+    const weft_caps *caps;
     uint64_t bytes;
 
-    if (!peer || !peer->path->port->caps.mbyte_per_s || !peer->path->port->caps.latency_ns)
-        return team->latency_bytes;
-    bytes = (uint64_t)peer->path->port->caps.latency_ns * peer->path->port->caps.mbyte_per_s / 1000;
-    return bytes < 1024 ? 1024 : bytes > 1u << 20 ? 1u << 20 : (uint32_t)bytes;
+    if (weft_chan_meet(team->chan, team->hosts ? team->hosts->leaders[1] : 1, &peer))
+        return found;
+    caps = &peer->path->port->caps;
+    found.unasked_bytes = caps->eager ? peer->eager_max : 0;
+    found.unasked_most = (uint32_t)weft_knob.credit_kib * 512; /* half of it: what was folded goes out while the first half is on its way */
+    if (!caps->mbyte_per_s || !caps->latency_ns)
+        return found;
+    bytes = (uint64_t)caps->latency_ns * caps->mbyte_per_s / 1000;
+    found.latency_bytes = bytes < 1024 ? 1024 : bytes > 1u << 20 ? 1u << 20 : (uint32_t)bytes;
+    return found;
 }
 
 static void first_decides(weft_team *team, uint32_t mates, const uint8_t *all, agreement *deal)
@@ -213,17 +226,19 @@ static int agree_inside(weft_team *team, weft_node_performer *perform, agreement
 
 int weft_node_agree(weft_team *team, weft_node_performer *perform)
 {
-    agreement deal = {.area = NO_AREA, .latency_bytes = team->latency_bytes};
+    agreement deal = {.area = NO_AREA, .wire = {.latency_bytes = team->latency_bytes}};
     uint32_t plans = team->sequence;
     int rc = WEFT_OK;
 
-    if (!team->rank)
-        deal.latency_bytes = wire_bytes(team);
+    if (!team->rank && (team->hosts || is_apart(team)))
+        deal.wire = look_at_wire(team);
     if (team->hosts || is_apart(team))
-        rc = tell(team, perform, tell_leaders, &deal.latency_bytes, sizeof deal.latency_bytes);
+        rc = tell(team, perform, tell_leaders, &deal.wire, sizeof deal.wire);
     if (!rc && !is_apart(team))
         rc = agree_inside(team, perform, &deal);
-    team->latency_bytes = deal.latency_bytes;
+    team->latency_bytes = deal.wire.latency_bytes;
+    team->unasked_bytes = deal.wire.unasked_bytes;
+    team->unasked_most = deal.wire.unasked_most;
     team->sequence = plans + PLANS_MOST; /* nodes that agreed otherwise used fewer, and tags are one count for all */
     return rc;
 }

@@ -68,6 +68,8 @@ typedef struct weft_team {
     void *cache;              /* a spare block of temporary memory; owned */
     uint32_t prepared;        /* of persistent plans: their tags have bit 30 set and stay theirs for life */
     uint32_t latency_bytes;   /* what the wire carries in one latency: the chooser's unit; all members hold the same value */
+    uint32_t unasked_bytes;   /* messages to other nodes are best so long at most, because those go unasked; 0: no matter. Alike on all */
+    uint32_t unasked_most;    /* longer blocks go whole: in pieces they would outrun the credit of a peer. Alike on all */
     int stopped;              /* the error that stopped a plan of ours: other members may wait for it; 0: none did */
     bool may_share;           /* the node area is agreed on by the first blocking call */
 } weft_team;

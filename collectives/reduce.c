@@ -45,6 +45,8 @@ void weft_reduce_binomial(weft_plan *plan, const weft_coll *args)
     }
 }
 
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 /* The tree is rooted at rank 0, so that each rank's sum covers a run of ranks; `sum` and `more` change places at each fold. */
 void weft_reduce_binomial_order(weft_plan *plan, const weft_coll *args)
 {
@@ -79,31 +81,60 @@ void weft_reduce_binomial_order(weft_plan *plan, const weft_coll *args)
     }
 }
 
-void weft_reduce_own_block(weft_plan *plan, const weft_coll *args, void *out)
+/* Whose part our block's fold begins with: the last rank's, where the order counts; else one that spares a copy. */
+static uint32_t fold_base(const weft_plan *plan, bool is_in_place)
+{
+    if (!plan->op->is_commutative)
+        return plan->size - 1;
+    return is_in_place ? plan->rank : (plan->rank + 1) % plan->size;
+}
+
+/* Where rank i's part of our block comes in: the base's where the result will stand, the others' side by side. */
+static void *part_place(const weft_plan *plan, const weft_type *type, uint32_t i, uint32_t base, void *out, void *parts, uint64_t count)
+{
+    if (i == base)
+        return out;
+    return weft_plan_at(parts, type, count * (i - (i > plan->rank) - (base != plan->rank && i > base)));
+}
+
+void weft_reduce_own_block(weft_plan *plan, const weft_coll *args, uint32_t blocks, void *out)
 {
     const weft_type *type = args->recvtype;
-    uint32_t size = plan->size, rank = plan->rank;
-    const void *own = args->sendbuf;
-    uint64_t first = weft_plan_block_start(args->recvcount, size, rank);
-    uint64_t count = weft_plan_block_start(args->recvcount, size, rank + 1) - first;
-    void *parts = size > 1 ? weft_plan_temp(plan, count * (size - 1), type) : NULL;
+    uint32_t size = plan->size, rank = plan->rank, others;
+    const void *own = args->in_place ? args->recvbuf : args->sendbuf, *mine;
+    uint64_t first = weft_plan_block_start(args->recvcount, blocks, least(rank, blocks));
+    uint64_t count = weft_plan_block_start(args->recvcount, blocks, least(rank + 1, blocks)) - first;
+    uint32_t base;
+    void *parts;
 
-    for (uint32_t i = 1; i < size; i++) {
+    mine = weft_plan_at(own, type, first);
+    base = fold_base(plan, out == mine);
+    others = base == rank ? size - 1 : size - 2;
+    parts = count && others ? weft_plan_temp(plan, count * others, type) : NULL;
+    for (uint32_t i = 1; i < size && !plan->rc; i++) {
         uint32_t to = (rank + i) % size, from = (rank + size - i) % size;
-        uint64_t begin = weft_plan_block_start(args->recvcount, size, to);
-        weft_plan_send(plan, to, weft_plan_at(own, type, begin), weft_plan_block_start(args->recvcount, size, to + 1) - begin,
-                       type);
-        weft_plan_recv(plan, from, parts ? weft_plan_at(parts, type, count * (from < rank ? from : from - 1)) : NULL, count,
-                       type);
+        uint64_t begin = weft_plan_block_start(args->recvcount, blocks, least(to, blocks));
+        uint64_t theirs = weft_plan_block_start(args->recvcount, blocks, least(to + 1, blocks)) - begin;
+        weft_send_pieces(plan, to, weft_plan_at(own, type, begin), theirs, type);
+        if (count)
+            weft_recv_pieces(plan, from, part_place(plan, type, from, base, out, parts, count), count, type);
     }
     weft_plan_fence(plan);
-    for (uint32_t i = size; i-- > 0 && !plan->rc;) { /* from the last rank down: in op inout */
-        const void *part = i == rank ? weft_plan_at(own, type, first) : weft_plan_at(parts, type, count * (i < rank ? i : i - 1));
-        if (i == size - 1)
-            weft_plan_copy(plan, out, count, type, part, count, type);
-        else
-            weft_plan_fold(plan, part, out, count, type);
-    }
+    if (plan->rc || !count)
+        return;
+    if (base == rank)
+        weft_plan_copy(plan, out, count, type, mine, count, type);
+    for (uint32_t i = size; i-- > 0;) /* from the last rank down: in op inout */
+        if (i != base)
+            weft_plan_fold(plan, i == rank ? mine : part_place(plan, type, i, base, out, parts, count), out, count, type);
+}
+
+/* The root folds its block where the result will stand, unless its own data stands there and the order counts. */
+static void *block_place(weft_plan *plan, const weft_coll *args, bool is_root, uint64_t first, uint64_t count)
+{
+    if (!is_root || (args->in_place && !plan->op->is_commutative))
+        return weft_plan_temp(plan, count, args->recvtype);
+    return weft_plan_at(args->recvbuf, args->recvtype, first);
 }
 
 void weft_reduce_blocks(weft_plan *plan, const weft_coll *args)
@@ -113,20 +144,21 @@ void weft_reduce_blocks(weft_plan *plan, const weft_coll *args)
     uint64_t first = weft_plan_block_start(args->recvcount, size, plan->rank);
     uint64_t count = weft_plan_block_start(args->recvcount, size, plan->rank + 1) - first;
     weft_coll view = *args;
-    void *out = weft_plan_temp(plan, count, type);
+    void *out;
 
-    view.sendbuf = own_data(args, plan->rank == root);
-    weft_reduce_own_block(plan, &view, out);
+    view.in_place = args->in_place && plan->rank == root;
+    out = block_place(plan, &view, plan->rank == root, first, count);
+    weft_reduce_own_block(plan, &view, size, out);
     if (plan->rank != root) {
-        weft_plan_send(plan, root, out, count, type);
+        weft_send_pieces(plan, root, out, count, type);
         weft_plan_fence(plan);
         return;
     }
     for (uint32_t i = 0; i < size; i++) {
         uint64_t begin = weft_plan_block_start(args->recvcount, size, i);
+        uint64_t theirs = weft_plan_block_start(args->recvcount, size, i + 1) - begin;
         if (i != root)
-            weft_plan_recv(plan, i, weft_plan_at(args->recvbuf, type, begin),
-                           weft_plan_block_start(args->recvcount, size, i + 1) - begin, type);
+            weft_recv_pieces(plan, i, weft_plan_at(args->recvbuf, type, begin), theirs, type);
     }
     weft_plan_copy(plan, weft_plan_at(args->recvbuf, type, first), count, type, out, count, type);
     weft_plan_fence(plan);

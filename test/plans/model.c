@@ -52,6 +52,7 @@ static struct {
     model_rank *body;
     void *argument;
     int complaints;
+    uint32_t unasked; /* bytes, of all teams */
     uint64_t events;
 } model;
 
@@ -209,6 +210,13 @@ int weft_recv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, con
     return rc;
 }
 
+/* Of the agreement on a node area: no team of this model shares one. */
+int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer)
+{
+    (void)chan, (void)rank, (void)peer;
+    abort();
+}
+
 int weft_cancel(weft_req *req)
 {
     weft_list_remove(&req->link);
@@ -270,6 +278,8 @@ static void rank_open(rank_state *self, uint32_t i)
     self->chan.rank = i;
     weft_team_open(&self->chan, false, &self->team);
     self->team.latency_bytes = 16; /* small sizes reach every branch */
+    self->team.unasked_bytes = model.unasked;
+    self->team.unasked_most = 6 * model.unasked;
     self->fibre = weft_fibre_new(rank_run, self, STACK_BYTES);
 }
 
@@ -330,6 +340,7 @@ int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
     model.random = seed;
     model.body = body;
     model.argument = argument;
+    model.unasked = seed % 4 < 2 ? 0 : seed % 4 < 3 ? 20 : 50;
     place_ranks(ranks, seed);
     for (uint32_t i = 0; i < ranks; i++)
         rank_open(&model.ranks[i], i);
