@@ -30,6 +30,7 @@ weft_plan_algorithm weft_allreduce_blocks;   /* each rank folds one block, in ra
 weft_plan_algorithm weft_allreduce_blocks_ring; /* the same, but a ring spreads them */
 weft_plan_algorithm weft_allreduce_ring;     /* commutative: blocks are folded while they go round; least memory */
 weft_plan_algorithm weft_allreduce_hosts;    /* commutative */
+weft_plan_algorithm weft_allreduce_parts;    /* commutative: by hosts too, but each member speaks across for a part of the vector */
 
 weft_plan_algorithm weft_gather_linear, weft_gather_binomial;
 weft_plan_algorithm weft_scatter_linear, weft_scatter_binomial;

@@ -21,7 +21,7 @@
 #define HOSTS WEFT_NEED_HOSTS
 #define ONE_SPEAKS "one member of each node speaks for all of it"
 
-#define ROWS_MOST 6
+#define ROWS_MOST 7
 
 static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
     [WEFT_COLL_BARRIER] = {
@@ -50,7 +50,9 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
     [WEFT_COLL_ALLREDUCE] = {
         {WEFT_COLL_ALLREDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE,
          "each rank folds its block in shared memory"},
-        {WEFT_COLL_ALLREDUCE, "by hosts", weft_allreduce_hosts, 3, ALL, ANY, HOSTS | COMMUTATIVE, ONE_SPEAKS},
+        {WEFT_COLL_ALLREDUCE, "by hosts", weft_allreduce_hosts, 3, ALL, LATENCIES(16), HOSTS | COMMUTATIVE, ONE_SPEAKS},
+        {WEFT_COLL_ALLREDUCE, "parts by hosts", weft_allreduce_parts, 3, ALL, ANY, HOSTS | COMMUTATIVE,
+         "each member of a node speaks for a part"},
         {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0,
          "latency rules: log2(ranks) exchanges"},
         {WEFT_COLL_ALLREDUCE, "blocks", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},

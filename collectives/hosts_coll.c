@@ -4,6 +4,7 @@
  * members at least stand on one node (plan->team->hosts). Each is made of stages: among the members of our node (through shared slots
  * where a live plan may, else by messages), and among the nodes' speakers, each stage by the table's own choice for so many ranks. What
  * crosses between two nodes is one message where it was one for each of their ranks.
+ * Of a long vector to be folded each member speaks for a part (weft_allreduce_parts), as many parts as the node with the fewest has members.
  * A speaker is the node's lowest member, or the root on the root's own node. All members see the same speakers.
  */
 #include "base/status.h"
@@ -51,7 +52,9 @@ static void perform(weft_plan *plan, const stage *at, const weft_coll *args)
     }
     weft_plan_fence(plan);
     if (!plan->rc) {
-        int rc = weft_node_stage(plan->team->node, at->kind, args);
+        int rc;
+        weft_node_mark(plan->team->node, plan->damage != 0);
+        rc = weft_node_stage(plan->team->node, at->kind, args);
         if (rc)
             weft_plan_fail(plan, rc);
     }
@@ -166,4 +169,65 @@ void weft_allreduce_hosts(weft_plan *plan, const weft_coll *args)
         across(plan, WEFT_COLL_ALLREDUCE, hosts->leaders, &part);
     part.root = 0;
     inside(plan, WEFT_COLL_BCAST, &part);
+}
+
+/* ---- each member speaks for a part ---- */
+
+static weft_coll own_part(const weft_hosts *hosts, const weft_coll *args)
+{
+    uint64_t first = weft_plan_block_start(args->recvcount, hosts->parts, hosts->index);
+    weft_coll part = *args;
+
+    part.recvcount = weft_plan_block_start(args->recvcount, hosts->parts, hosts->index + 1) - first;
+    part.recvbuf = weft_plan_at(args->recvbuf, args->recvtype, first);
+    part.in_place = true;
+    return part;
+}
+
+static void fold_parts(weft_plan *plan, const weft_coll *args)
+{
+    const weft_hosts *hosts = plan->team->hosts;
+
+    weft_reduce_own_block(plan, args, hosts->parts, hosts->index < hosts->parts ? own_part(hosts, args).recvbuf : NULL);
+}
+
+static void spread_parts(weft_plan *plan, const weft_coll *args)
+{
+    weft_spread_blocks(plan, args->recvbuf, args->recvcount, args->recvtype, plan->team->hosts->parts);
+}
+
+/* Among the members of our node. */
+static void parts_inside(weft_plan *plan, weft_node_parts *in_slots, weft_plan_algorithm *by_messages, const weft_coll *args)
+{
+    const weft_hosts *hosts = plan->team->hosts;
+    weft_node *node = plan->is_live ? plan->team->node : NULL;
+    int rc;
+
+    if (!node || !weft_node_takes_parts(node, args->recvtype, hosts->parts)) {
+        weft_plan_sub(plan, hosts->mates, hosts->mate_count, by_messages, args);
+        return;
+    }
+    weft_plan_fence(plan);
+    if (plan->rc)
+        return;
+    weft_node_mark(node, plan->damage != 0);
+    rc = in_slots(node, args, hosts->parts);
+    if (rc)
+        weft_plan_fail(plan, rc);
+}
+
+void weft_allreduce_parts(weft_plan *plan, const weft_coll *args)
+{
+    const weft_hosts *hosts = plan->team->hosts;
+
+    if (hosts->mate_count == 1) { /* one part, and it is ours */
+        perform(plan, &(stage){WEFT_COLL_ALLREDUCE, hosts->peers, hosts->count, false}, args);
+        return;
+    }
+    parts_inside(plan, weft_node_fold_parts, fold_parts, args);
+    if (hosts->index < hosts->parts) {
+        weft_coll part = own_part(hosts, args);
+        perform(plan, &(stage){WEFT_COLL_ALLREDUCE, hosts->peers, hosts->count, false}, &part);
+    }
+    parts_inside(plan, weft_node_spread_parts, spread_parts, args);
 }

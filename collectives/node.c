@@ -311,6 +311,8 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
 
 uint32_t weft_node_slot_bytes(const weft_node *node) { return node->slot_bytes; }
 
+void weft_node_mark(weft_node *node, bool is_tainted) { node->is_tainted = is_tainted; }
+
 int weft_node_stopped(const weft_node *node) { return node->is_second ? WEFT_OK : node->rc; }
 
 void weft_node_close(weft_node *node)

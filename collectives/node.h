@@ -43,5 +43,14 @@ int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *ar
 int weft_node_pass(weft_node *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone);
 /* What such a call performs here. */
 int weft_node_stage(weft_node *node, enum weft_coll_kind kind, const weft_coll *args);
+/* What we write from now on is made of damaged data, or is not any more. */
+void weft_node_mark(weft_node *node, bool is_tainted);
+
+/* Halves of an allreduce (node_parts.c): member i < parts is the owner of block i, as weft_plan_block_start cuts recvcount elements.
+ * fold: each owner has folded its block of all members' vectors, in its recvbuf. spread: all have all blocks in their recvbufs. Only for
+ * operators that commute. */
+typedef int weft_node_parts(weft_node *node, const weft_coll *args, uint32_t parts);
+weft_node_parts weft_node_fold_parts, weft_node_spread_parts;
+bool weft_node_takes_parts(const weft_node *node, const weft_type *type, uint32_t parts);
 
 #endif

@@ -52,7 +52,7 @@ struct weft_node {
     struct weft_node_notes *notes; /* [ranks], in the area */
     char *slots;
     uint32_t rank, ranks, slot_bytes;
-    bool is_crowded, needs_fence;
+    bool is_crowded, needs_fence, is_tainted;
     int rc; /* a member is lost, or calls differ: the area is of no more use */
     bool is_second; /* another one found first that they do */
     const uint32_t *mates; /* members' ranks in the communicator; NULL: the same */

@@ -40,7 +40,7 @@ static uint32_t sum_up(const weft_node_piece *piece)
 
 void weft_node_seal(weft_node *node, const weft_node_piece *piece)
 {
-    *sum_of(node, piece) = (struct weft_node_sum){.sum = sum_up(piece)};
+    *sum_of(node, piece) = (struct weft_node_sum){.sum = sum_up(piece), .is_tainted = node->is_tainted};
 }
 
 void weft_node_taint(weft_node *node, const weft_node_piece *piece) { sum_of(node, piece)->is_tainted = 1; }

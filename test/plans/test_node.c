@@ -65,9 +65,11 @@ static struct {
     enum { ODD_CALLS, ODD_PASSES, ODD_LEAVES } how;
     cases_call odd_call;
     _Atomic uint32_t told; /* members that know */
+    uint32_t flip_parts; /* allreduce by its halves, into so many parts; 0: whole */
 } rig;
 
 static uint64_t first_seed = 1;
+static _Atomic uint64_t halves;
 
 static uint64_t draw(uint64_t *state)
 {
@@ -185,6 +187,34 @@ static cases_call call_number(uint32_t i)
     return call;
 }
 
+/* An allreduce by its halves; what the second gives on is marked when the first was damaged. */
+static int run_halves(weft_node *node, const weft_coll *args, uint32_t parts)
+{
+    int rc = weft_node_pass(node, WEFT_COLL_ALLREDUCE, args, weft_choose_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
+
+    if (rc)
+        return rc;
+    rc = weft_node_fold_parts(node, args, parts);
+    weft_node_mark(node, rc != 0);
+    rc_spread = weft_node_spread_parts(node, args, parts);
+    weft_node_mark(node, false);
+    return rc ? rc : rc_spread;
+}
+
+/* Every other allreduce that can be is made of halves. */
+static int run_call(weft_node *node, uint32_t i, const cases_call *call, const weft_coll *args)
+{
+    uint64_t random = rig.seed * 977 + i;
+    uint32_t parts = 1 + (uint32_t)(draw(&random) % rig.ranks);
+
+    if (call->kind != WEFT_COLL_ALLREDUCE || !args->op->is_commutative || draw(&random) % 2)
+        return weft_node_run(node, call->kind, args);
+    if (!weft_node_takes_parts(node, args->recvtype, parts))
+        complain("halves are refused", 0, i);
+    atomic_fetch_add(&halves, 1);
+    return run_halves(node, args, parts);
+}
+
 static void dawdle(uint64_t *random)
 {
     struct timespec some = {0, (long)(draw(random) % 200000)};
@@ -218,7 +248,7 @@ static void *member_main(void *argument)
             nanosleep(&(struct timespec){0, 3000000}, NULL);
         else if (!rig.is_lagging)
             dawdle(&random);
-        if (weft_node_run(node, call.kind, &side.args))
+        if (run_call(node, i, &call, &side.args))
             complain("failed", self->rank, i);
         wrong = cases_compare(&side);
         if (wrong)
@@ -288,7 +318,10 @@ static void *flip_main(void *argument)
     while (self->rank != rig.writer && !rig.is_flipped)
         sched_yield();
     cases_begin(&rig.call, self->rank, &side);
-    self->rc = weft_node_run(self->node, rig.call.kind, &side.args);
+    if (rig.flip_parts)
+        self->rc = run_halves(self->node, &side.args, rig.flip_parts);
+    else
+        self->rc = weft_node_run(self->node, rig.call.kind, &side.args);
     flip(self);
     self->is_right = !cases_compare(&side);
     snprintf(self->text, sizeof self->text, "%s", weft_fail_text(self->rc));
@@ -312,14 +345,18 @@ static uint64_t aim(uint64_t slot, uint64_t *told)
     if (rig.call.kind == WEFT_COLL_SCATTER || rig.call.kind == WEFT_COLL_ALLTOALL) {
         rig.flip_bytes = 2 * (all < part ? all : part);
         rig.flip_at += reader * rig.flip_bytes / 2;
+    } else if (rig.flip_parts) {
+        rig.flip_bytes = slot;
+        rig.flip_at += reader * (slot / 2 / WEFT_LINE * WEFT_LINE);
+        *told += weft_plan_block_start(rig.call.count, 2, (uint32_t)reader) * 8;
     } else if (rig.call.kind == WEFT_COLL_ALLREDUCE && !is_flat) {
         *told = rig.flip_at += weft_plan_block_start(rig.flip_bytes / 8, 2, (uint32_t)reader) * 8;
     }
     return *told;
 }
 
-static void one_flip(enum weft_coll_kind kind, uint64_t count, uint32_t writer, bool is_crowded, bool in_place, bool is_summed,
-                     int *handed_on)
+static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, uint32_t writer, bool is_crowded, bool in_place,
+                     bool is_summed, int *handed_on)
 {
     uint64_t told, sums = is_summed ? 4096 : 0;
     bool is_rooted = kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_GATHER;
@@ -328,6 +365,7 @@ static void one_flip(enum weft_coll_kind kind, uint64_t count, uint32_t writer, 
     rig_open(2, is_crowded, true, (64 << 10) + sums); /* slots are as long with sums as without */
     rig.is_flipping = true;
     rig.is_summed = is_summed;
+    rig.flip_parts = parts;
     rig.writer = writer;
     rig.call = (cases_call){.ranks = 2, .round = 1, .kind = kind, .count = count, .type = CASES_LONG,
                             .in_place = in_place && kind != WEFT_COLL_BCAST, .root = (int)(is_rooted ? 1 - writer : writer)};
@@ -361,8 +399,12 @@ static void test_flips(void)
 
     for (enum weft_coll_kind kind = WEFT_COLL_BCAST; kind < WEFT_COLL_LAST; kind++)
         for (int i = 0; i < 3 * 16; i++)
-            one_flip(kind, counts[i / 16], i & 1, i & 2, i & 4, i & 8, &handed_on);
+            one_flip(kind, 0, counts[i / 16], i & 1, i & 2, i & 4, i & 8, &handed_on);
     CU_ASSERT_EQUAL(handed_on, 4); /* the long, roomy allreduces: both writers, in place and not */
+    handed_on = 0;
+    for (int i = 0; i < 3 * 16; i++)
+        one_flip(WEFT_COLL_ALLREDUCE, 2, counts[i / 16], i & 1, i & 2, i & 4, i & 8, &handed_on);
+    CU_ASSERT_EQUAL(handed_on, 24); /* all that are summed: one folds what is damaged, the other is given it */
 }
 
 /* ---- one member calls something else ---- */
@@ -494,6 +536,7 @@ static void test_members(void)
             sleeps += run_rig(ranks, seed % 2, seed % 4 > 1 || !can_membarrier, false, sizes[seed / 2 % 2], seed * 100 + ranks);
     CU_ASSERT_EQUAL(rig.failures, 0);
     CU_ASSERT(sleeps > runs); /* or nothing was shown about waking */
+    CU_ASSERT(halves > runs);
     printf("%llu runs of %d operations, %llu sleeps ", (unsigned long long)runs, OPERATIONS, (unsigned long long)sleeps);
 }
 
