@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "test/sim/crew.h"
 
-#define BYTES ((uint64_t)4 << 20) /* sixteen segments */
+#define BYTES ((uint64_t)4 << 20) /* sixteen segments, where memory is pinned */
 
 static struct {
     bool refuses;       /* the receiver is told in the middle that this pair may not move */
@@ -74,7 +74,7 @@ static int program(int rank, void *arg)
 
 static int run(uint64_t seed)
 {
-    weft_sim_config config = {.ranks = 2, .seed = seed, .profile = weft_sim_profile_find(seed % 2 ? "calm" : "rails"),
+    weft_sim_config config = {.ranks = 2, .seed = seed, .profile = weft_sim_profile_find(seed % 2 ? "pinning" : "rails"),
                               .is_quiet = true};
     weft_knobs_load(false);
     weft_knob.large_by = WEFT_LARGE_PUT;
