@@ -266,7 +266,7 @@ static void *map_on_and_on(void *arg)
         } else if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
             mine->wrong++;
         }
-        sched_yield();
+        usleep(50); /* who only yields may take a device's lock from the other thread for minutes */
     }
     return NULL;
 }
