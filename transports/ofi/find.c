@@ -212,13 +212,14 @@ const char *ofi_absent(void)
     int rc = ask(hints_of(wanted(), 0), &list);
     const struct fi_info *one = first_after(list, 0);
     const char *why = one ? barred(one, false) : NULL;
-    if (one && !why)
-        return fi_freeinfo(list), NULL;
+    bool any = one && !why;
     if (why)
         not_to_be_had(one, why);
-    else
+    else if (!any)
         nothing_found(rc);
     fi_freeinfo(list);
+    if (any)
+        return NULL;
     snprintf(text, sizeof text, "%s", weft_fail_text(WEFT_E_UNSUPPORTED));
     return text;
 }
@@ -234,13 +235,13 @@ void ofi_tell(void (*line)(void *arg, const char *text), void *arg)
     snprintf(text, sizeof text, "libfabric %u.%u", FI_MAJOR(version), FI_MINOR(version));
     line(arg, text);
     for (const struct fi_info *one = list; one; one = one->next) {
-        const char *name = one->fabric_attr->prov_name, *why = wanted() ? barred(one, false) : unsuited(one);
+        const char *name = one->fabric_attr->prov_name, *bar = barred(one, false), *why = bar || wanted() ? bar : unsuited(one);
+        const char *standing = bar ? "not used: it " : why ? "not used unless WEFT_OFI_PROVIDER names it: it " : one == chosen ? "the first that suits"
+                               : chosen && is_chosen(one) ? "another comes first" : "not the device that WEFT_OFI_IFACE names";
         if (is_repeated(list, one))
             continue;
         snprintf(text, sizeof text, "%s%s%s%s: %s%s", name, ofi_is_socket(one) ? "" : " ", ofi_is_socket(one) ? "" : one->domain_attr->name,
-                 one == chosen && !barred(one, false) ? " (used)" : "", barred(one, false) ? "not used: it " : why ? "not used unless "
-                 "WEFT_OFI_PROVIDER names it: it " : one == chosen ? "the first that suits" : chosen && is_chosen(one) ? "another comes first"
-                 : "not the device that WEFT_OFI_IFACE names", why ? why : "");
+                 one == chosen && !bar ? " (used)" : "", standing, why ? why : "");
         line(arg, text);
     }
     fi_freeinfo(list);
