@@ -83,7 +83,7 @@ static int fill_bcast(weft_coll *args, void *buffer, MPI_Count count, const weft
 static int fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type,
                        const weft_op *op, int root, bool gets_result)
 {
-    int rc = weft_op_fits(op, type);
+    int rc = weft_op_reduces(op, type);
     *args = (weft_coll){.sendbuf = sendbuf,
                         .recvbuf = recvbuf,
                         .sendcount = (uint64_t)count,

@@ -35,7 +35,7 @@ int weft_mpi_op_commutative(const weft_op *op, int *commute)
 
 int weft_mpi_reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count, const weft_type *datatype, const weft_op *op)
 {
-    int rc = weft_op_fits(op, datatype);
+    int rc = weft_op_reduces(op, datatype);
     if (rc)
         return rc;
     if (inbuf == MPI_IN_PLACE || inoutbuf == MPI_IN_PLACE)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: which operator may reduce which type (the table of MPI 5.0, 6.9.2, read strictly: logical operators take no Fortran or
- * multi-language integers, and predefined operators no derived types), the way to the kernel, and users' operators.
+ * op: which operator may reduce which type, the way to the kernel, and users' operators. Beyond the table of MPI 5.0, 6.9.2,
+ * programs rely on what other implementations take: MPI_CHAR and MPI_CHARACTER are signed integers, logical operators take every
+ * integer. Predefined operators take no derived types.
  *
  * Floating point: MIN and MAX give a NaN when either side is one; MINLOC and MAXLOC let a NaN win over numbers, the lower index over
  * the same value. Complex products are the plain formula. Nothing is fused: bits do not depend on the CPU.
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "base/arith.h"
+#include "base/macros.h"
 #include "base/status.h"
 #include "type/kernels.h"
 #include "type/pack.h"
@@ -23,11 +25,12 @@ typedef void user_function(void *in, void *inout, int *length, weft_type **type)
 typedef void user_function_large(void *in, void *inout, int64_t *length, weft_type **type);
 
 enum { GROUP_C_INT = 1, GROUP_F_INT = 2, GROUP_FLOAT = 4, GROUP_LOGICAL = 8, GROUP_COMPLEX = 16, GROUP_BYTE = 32, GROUP_MULTI = 64,
-       GROUP_PAIR = 128, GROUP_TEXT = 256, GROUP_ALL = 511 };
-#define ORDERED (GROUP_C_INT | GROUP_F_INT | GROUP_FLOAT | GROUP_MULTI)
+       GROUP_PAIR = 128, GROUP_TEXT = 256, GROUP_CHAR = 512, GROUP_ALL = 1023 };
+#define INTEGERS (GROUP_C_INT | GROUP_F_INT | GROUP_MULTI | GROUP_CHAR)
+#define ORDERED (INTEGERS | GROUP_FLOAT)
 #define NUMBERS (ORDERED | GROUP_COMPLEX)
-#define LOGICALS (GROUP_C_INT | GROUP_LOGICAL)
-#define BITS (GROUP_C_INT | GROUP_F_INT | GROUP_BYTE | GROUP_MULTI)
+#define LOGICALS (INTEGERS | GROUP_LOGICAL)
+#define BITS (INTEGERS | GROUP_BYTE)
 
 /* OPERATOR(value, name, slot, groups): REPLACE and NO_OP compute nothing and have no slot. */
 #define OPERATORS                                                                                                                  \
@@ -137,6 +140,13 @@ int weft_op_fits(const weft_op *op, const weft_type *type)
     return 0;
 }
 
+int weft_op_reduces(const weft_op *op, const weft_type *type)
+{
+    if (weft_unlikely(op->handle == HANDLE_REPLACE || op->handle == HANDLE_NO_OP))
+        return weft_fail(WEFT_E_OP, "%s is no reduction: only one-sided calls take it (MPI 5.0, 12.3.4)", weft_op_name(op->handle));
+    return weft_op_fits(op, type);
+}
+
 /* U8 to U128 (and, each 5 further, the other rows of enum weft_unit) by size. */
 static unsigned size_rank(int64_t size)
 {
@@ -164,7 +174,7 @@ static enum weft_unit unit_of(enum weft_slot slot, const weft_type *type, uint64
     }
     if (type->class_ == WEFT_CLASS_FLOAT)
         return is_long ? WEFT_UNIT_LONG : size == 16 ? WEFT_UNIT_F128 : WEFT_UNIT_F16 + size_rank(size) - 1;
-    if (type->class_ == WEFT_CLASS_INT && (slot == WEFT_SLOT_MIN || slot == WEFT_SLOT_MAX))
+    if ((type->class_ == WEFT_CLASS_INT || type->class_ == WEFT_CLASS_CHAR) && (slot == WEFT_SLOT_MIN || slot == WEFT_SLOT_MAX))
         return WEFT_UNIT_I8 + size_rank(size);
     return WEFT_UNIT_U8 + size_rank(size);
 }

@@ -46,8 +46,10 @@ void weft_op_retire(weft_op *op);
 
 /* MPI_SUM and so on; of a handle that is none of the ABI's: what else it is. */
 const char *weft_op_name(int32_t handle);
-/* May this operator reduce this type (MPI 5.0, 6.9.2)? User operators: always. On no: WEFT_E_OP with a text that names both. */
+/* May this operator reduce this type (MPI 5.0, 6.9.2, and what other implementations take)? User operators: always. On no: WEFT_E_OP with a text that names both. */
 int weft_op_fits(const weft_op *op, const weft_type *type);
+/* The same for reductions, where MPI_REPLACE and MPI_NO_OP are WEFT_E_OP. */
+int weft_op_reduces(const weft_op *op, const weft_type *type);
 /* inout = in op inout, count elements of type, in memory form; weft_op_fits said yes. User functions are given the type's handle. */
 void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
 

@@ -16,7 +16,7 @@
 /* What the elements are, for reductions: a class and a width. Derived types have WEFT_CLASS_NONE unless all elements are the same basic type. */
 enum weft_class {
     WEFT_CLASS_NONE, WEFT_CLASS_INT, WEFT_CLASS_UINT, WEFT_CLASS_FLOAT, WEFT_CLASS_COMPLEX, WEFT_CLASS_BOOL,
-    WEFT_CLASS_BYTE, WEFT_CLASS_CHAR, /* CHAR: text, no arithmetic (MPI_CHAR, MPI_WCHAR, MPI_CHARACTER) */
+    WEFT_CLASS_BYTE, WEFT_CLASS_CHAR, /* CHAR: text; one byte of it reduces as a signed integer */
     WEFT_CLASS_PAIR /* value + index: MINLOC and MAXLOC */
 };
 
