@@ -48,19 +48,22 @@ static const char *handle_text(const void *handle, const char *null_name, uintpt
     return text;
 }
 
+static int not_built(const char *function)
+{
+    return weft_fail(WEFT_E_UNSUPPORTED,
+        "%s: not built yet in Weft %s, whose header and MPI_Get_version say %d.%d (weft-info --missing lists what is not built)",
+        function, PACKAGE_VERSION, MPI_VERSION, MPI_SUBVERSION);
+}
+
 int weft_checks_missing(MPI_Comm handle, const char *function)
 {
     weft_comm *comm = handle ? weft_comm_of(handle) : NULL;
-    int rc = weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)",
-        function);
-    return weft_errors_raise(comm, function, rc);
+    return weft_errors_raise(comm, function, not_built(function));
 }
 
 int weft_checks_missing_file(const char *function)
 {
-    return weft_errors_class(
-        weft_fail(WEFT_E_UNSUPPORTED, "%s: not built yet in this version of Weft (weft-info --missing lists what is not)",
-            function));
+    return weft_errors_class(not_built(function));
 }
 
 int weft_checks_alive(const char *function)

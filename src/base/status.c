@@ -65,6 +65,7 @@ static const char *const words[] = {
     [-WEFT_E_CORRUPT] = "a message was damaged on its way",
     [-WEFT_E_STALE] = "the memory is lent no more, as the connection broke",
     [-WEFT_E_NOT_SAME] = "the members of the communicator did not make the same collective calls",
+    [-WEFT_E_WIN] = "invalid window",
 };
 _Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence");
 

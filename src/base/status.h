@@ -46,7 +46,8 @@ enum weft_status {
     WEFT_E_CORRUPT = -28,     /* a message is not what was sent: its checksum is wrong */
     WEFT_E_STALE = -29,       /* a lent key that died with the connection: move the bytes another way */
     WEFT_E_NOT_SAME = -30,    /* members of a communicator do not make the same collective calls */
-    WEFT_E_LAST = -31
+    WEFT_E_WIN = -31,
+    WEFT_E_LAST = -32
 };
 
 /* The message was delivered, but it is not what was sent: what depends on its data is wrong, who waits for its end need not. */

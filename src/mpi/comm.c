@@ -218,11 +218,25 @@ int weft_mpi_comm_free(MPI_Comm *comm)
     return 0;
 }
 
-int weft_mpi_comm_get_name(weft_comm *comm, char *comm_name, int *resultlen)
+int weft_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
 {
-    size_t length = strlen(comm->name);
-    memcpy(comm_name, comm->name, length + 1);
-    *resultlen = (int)length;
+    weft_comm *named = weft_comm_of(comm);
+    if (!named && comm != MPI_COMM_NULL)
+        return weft_fail(WEFT_E_COMM, "comm is %p: freed or never a communicator", (void *)comm);
+    if (named)
+        weft_lane_lock(named->lane); /* another thread may give it another name */
+    *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s", named ? named->name : "MPI_COMM_NULL");
+    if (named)
+        weft_lane_unlock(named->lane);
+    return 0;
+}
+
+/* No window can be made yet. */
+int weft_mpi_win_get_name(MPI_Win win, char *win_name, int *resultlen)
+{
+    if (win != MPI_WIN_NULL)
+        return weft_fail(WEFT_E_WIN, "win is %p: never a window", (void *)win);
+    *resultlen = snprintf(win_name, MPI_MAX_OBJECT_NAME, "MPI_WIN_NULL");
     return 0;
 }
 

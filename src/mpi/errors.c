@@ -47,6 +47,7 @@ static const short classes[] = {
     [-WEFT_E_CORRUPT] = MPI_ERR_OTHER, /* ... nor for this */
     [-WEFT_E_STALE] = MPI_ERR_INTERN, /* p2p never lets it out */
     [-WEFT_E_NOT_SAME] = MPI_ERR_NOT_SAME,
+    [-WEFT_E_WIN] = MPI_ERR_WIN,
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
 

@@ -129,12 +129,15 @@ int weft_mpi_type_get_true_extent_x(const weft_type *datatype, MPI_Count *true_l
     return weft_mpi_type_get_true_extent(datatype, true_lb, true_extent);
 }
 
-int weft_mpi_type_get_name(const weft_type *datatype, char *type_name, int *resultlen)
+int weft_mpi_type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen)
 {
-    const char *name = datatype->name;
+    const weft_type *type = weft_type_of(datatype);
+    const char *name = type ? type->name : "MPI_DATATYPE_NULL";
+    if (!type && datatype != MPI_DATATYPE_NULL)
+        return weft_fail(WEFT_E_TYPE, "datatype is %p: freed or never a datatype", (void *)datatype);
     pthread_mutex_lock(&names_guard);
-    if (datatype->is_predefined && names[datatype->handle & 255])
-        name = names[datatype->handle & 255];
+    if (type && type->is_predefined && names[type->handle & 255])
+        name = names[type->handle & 255];
     *resultlen = snprintf(type_name, MPI_MAX_OBJECT_NAME, "%s", name);
     pthread_mutex_unlock(&names_guard);
     return 0;

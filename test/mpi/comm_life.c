@@ -45,6 +45,10 @@ static void names(void)
     MPI_Comm comm;
     OK(MPI_Comm_get_name(MPI_COMM_WORLD, name, &length));
     CHECK(strcmp(name, "MPI_COMM_WORLD") == 0 && length == 14);
+    OK(MPI_Comm_get_name(MPI_COMM_NULL, name, &length));
+    CHECK(!strcmp(name, "MPI_COMM_NULL") && length == 13);
+    OK(MPI_Win_get_name(MPI_WIN_NULL, name, &length));
+    CHECK(!strcmp(name, "MPI_WIN_NULL") && length == 12);
     OK(MPI_Comm_get_name(MPI_COMM_SELF, name, &length));
     CHECK(strcmp(name, "MPI_COMM_SELF") == 0);
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));

@@ -35,6 +35,10 @@ static void queries(void)
     OK(MPI_Type_set_name(d, "mine"));
     OK(MPI_Type_get_name(d, name, &length));
     CHECK(!strcmp(name, "mine") && length == 4);
+    OK(MPI_Type_get_name(MPI_DATATYPE_NULL, name, &length));
+    CHECK(!strcmp(name, "MPI_DATATYPE_NULL") && length == 17);
+    OK(MPI_Type_get_name(MPI_C_FLOAT_COMPLEX, name, &length));
+    CHECK(!strcmp(name, "MPI_C_COMPLEX"));
     OK(MPI_Type_get_name(MPI_DOUBLE, name, &length));
     CHECK(!strcmp(name, "MPI_DOUBLE") && length == 10);
     OK(MPI_Type_contiguous(INT_MAX, MPI_DOUBLE, &big));
@@ -106,7 +110,7 @@ static void reduce_local(void)
     CHECK(y[0] == 5 && y[1] == 12 && y[2] == 21);
     OK(MPI_Reduce_local(&a, &b, 1, MPI_DOUBLE_INT, MPI_MAXLOC));
     CHECK(b.v == 2.5 && b.i == 4);
-    CHECK(class_of(MPI_Reduce_local(text, other, 2, MPI_CHAR, MPI_SUM)) == MPI_ERR_OP);
+    CHECK(class_of(MPI_Reduce_local(text, other, 2, MPI_PACKED, MPI_SUM)) == MPI_ERR_OP);
     CHECK(class_of(MPI_Reduce_local(x, y, 1, MPI_FLOAT, MPI_BAND)) == MPI_ERR_OP);
     OK(MPI_Op_create(minus, 0, &op));
     OK(MPI_Op_commutative(op, &commutes));

@@ -131,7 +131,7 @@ static const struct { const char *name; int (*one)(int, const void *, void *); c
     {"MPI_LONG_DOUBLE", fl, 'l'}, {"MPI_REAL2", f16, 'h'}, {"MPI_REAL4", f32, 'f'}, {"MPI_REAL8", f64, 'd'}, {"MPI_REAL16", f128, 'q'},
     {"MPI_C_BOOL", l8, 'b'}, {"MPI_CXX_BOOL", l8, 'b'}, {"MPI_LOGICAL", l32, 'b'}, {"MPI_LOGICAL1", l8, 'b'}, {"MPI_LOGICAL2", l16, 'b'},
     {"MPI_LOGICAL4", l32, 'b'}, {"MPI_LOGICAL8", l64, 'b'}, {"MPI_LOGICAL16", l128, 'b'},
-    {"MPI_COMPLEX", c32, 'f'}, {"MPI_C_FLOAT_COMPLEX", c32, 'f'}, {"MPI_CXX_FLOAT_COMPLEX", c32, 'f'}, {"MPI_C_DOUBLE_COMPLEX", c64, 'd'},
+    {"MPI_COMPLEX", c32, 'f'}, {"MPI_C_COMPLEX", c32, 'f'}, {"MPI_CXX_FLOAT_COMPLEX", c32, 'f'}, {"MPI_C_DOUBLE_COMPLEX", c64, 'd'},
     {"MPI_CXX_DOUBLE_COMPLEX", c64, 'd'}, {"MPI_DOUBLE_COMPLEX", c64, 'd'}, {"MPI_C_LONG_DOUBLE_COMPLEX", cl, 'l'},
     {"MPI_CXX_LONG_DOUBLE_COMPLEX", cl, 'l'}, {"MPI_COMPLEX4", c16, 'h'}, {"MPI_COMPLEX8", c32, 'f'}, {"MPI_COMPLEX16", c64, 'd'},
     {"MPI_COMPLEX32", c128, 'q'}, {"MPI_BYTE", bytes1, 'i'},

@@ -49,7 +49,7 @@ static void show_build(out *to)
 #endif
     out_row(to, "PMI-1, PMI-2", "yes", "mpiexec of MPICH (hydra), srun --mpi=pmi2");
     snprintf(text, sizeof(text), "%u of %u", weft_api_total - weft_api_missing_count, weft_api_total);
-    out_row(to, "MPI functions", text, "weft-info --missing names the others");
+    out_row(to, "MPI functions", text, "of MPI 5.0, as MPI_Get_version says; weft-info --missing names the others");
     out_section_end(to);
 }
 
