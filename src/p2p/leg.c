@@ -4,14 +4,18 @@
  */
 #include "p2p/leg.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "core/seal.h"
+#include "core/world.h"
 #include "mem/pool.h"
 #include "type/pack.h"
 
 #define PIECES 4
 #define CHUNK_LEAST 4096
 #define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
+#define TURN_NS 50000u    /* how long copies by this CPU go on before the worker is polled and its lock offered ... */
+#define TURN_LONG_NS 1000000u /* ... where no other thread can want it */
 
 weft_leg *weft_leg_new(weft_req *req, enum weft_leg_kind kind, uint64_t from, uint64_t to, void (*over)(weft_leg *leg, int rc))
 {
@@ -27,7 +31,7 @@ weft_leg *weft_leg_new(weft_req *req, enum weft_leg_kind kind, uint64_t from, ui
     leg->over = over;
     leg->index = 0;
     leg->held = 0;
-    leg->is_out = false;
+    leg->is_out = leg->is_starting = leg->has_moved = false;
     leg->kind = (uint8_t)kind;
     leg->key.length = 0;
     req->legs++;
@@ -52,21 +56,58 @@ static const weft_region *region_of(const weft_leg *leg)
     return pin ? weft_pins_region(pin) : NULL;
 }
 
-/* AGAIN, or it is under way, or over (and perhaps gone). */
-static int try_move(weft_leg *leg)
+/* In the simulator, whose runs do not depend on real time, each piece ends a turn. */
+static uint64_t turn_end(const weft_lane *lane)
+{
+    return weft_unlikely(lane->world->rest->aside) ? 1 : weft_clock_ns() + (lane->is_threaded ? TURN_NS : TURN_LONG_NS);
+}
+
+/* One get or put of at most one piece. AGAIN, an error, or 0: leg->has_moved says whether it ended inside the call. */
+static int move_piece(weft_leg *leg)
 {
     weft_req *req = leg->req;
     weft_path *path = req->peer->path;
     const weft_port_ops *ops = path->port->ops;
-    uint64_t most = path->port->caps.move_max;
+    uint64_t most = path->port->caps.move_piece ? path->port->caps.move_piece : path->port->caps.move_max;
     weft_move move = {.local = (char *)weft_leg_start_of(req) + leg->from, .region = region_of(leg), .remote = leg->far + leg->from,
                       .key = &leg->key, .bytes = leg->to - leg->from < most ? leg->to - leg->from : most, .done = leg};
     int rc;
     leg->piece = move.bytes;
+    leg->has_moved = false;
+    leg->is_starting = true;
     rc = leg->kind == WEFT_LEG_GET ? ops->get(path->port, path, &move) : ops->put(path->port, path, &move);
-    if (rc < 0)
-        leg->over(leg, rc);
-    return rc > 0 ? rc : 0;
+    leg->is_starting = false;
+    return rc ? rc : leg->has_moved ? leg->rc : 0;
+}
+
+static void count_piece(weft_leg *leg)
+{
+    leg->req->lane->counters[weft_pins_needed(leg->req->port) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
+    leg->from += leg->piece;
+}
+
+/* AGAIN, or it is under way, or over (and perhaps gone). Copies by this CPU end with the turn (until_ns; 0: it begins here): AGAIN then. */
+static int try_move(weft_leg *leg, uint64_t until_ns)
+{
+    for (;;) {
+        int rc;
+        uint64_t piece = leg->req->peer->path->port->caps.move_piece;
+        if (!until_ns && piece && leg->to - leg->from > piece)
+            until_ns = turn_end(leg->req->lane);
+        rc = move_piece(leg);
+        if (rc > 0)
+            return rc;
+        if (rc == 0 && !leg->has_moved)
+            return 0;
+        if (rc == 0)
+            count_piece(leg);
+        if (rc < 0 || leg->from == leg->to) {
+            leg->over(leg, rc);
+            return 0;
+        }
+        if (until_ns && weft_clock_ns() >= until_ns)
+            return WEFT_AGAIN;
+    }
 }
 
 static void body_is_free(weft_leg *leg)
@@ -85,10 +126,13 @@ void weft_leg_done(weft_leg *leg, int rc)
         leg->over(leg, rc);
         return;
     }
-    if (!rc) {
-        leg->req->lane->counters[weft_pins_needed(leg->req->port) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
-        leg->from += leg->piece;
+    if (leg->is_starting) { /* move_piece goes on with it */
+        leg->has_moved = true;
+        leg->rc = rc;
+        return;
     }
+    if (!rc)
+        count_piece(leg);
     if (!rc && leg->from < leg->to)
         weft_leg_start(leg);
     else
@@ -173,25 +217,34 @@ static int push(weft_leg *leg, int *n)
 void weft_leg_start(weft_leg *leg)
 {
     weft_lane *lane = leg->req->lane;
-    int n = 0, rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg);
+    int n = 0, rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg, 0);
     if (rc == WEFT_AGAIN)
         weft_list_append(&lane->pumps, &leg->link);
 }
 
-/* Everything that waits here is taken out first: ends may start new legs. */
+/* Everything that waits here is taken out first: ends may start new legs. What has no part in this turn comes first in the next. */
 int weft_leg_pump(weft_lane *lane)
 {
+    uint64_t until_ns = turn_end(lane);
     weft_link todo, *link;
     int n = 0;
     weft_list_init(&todo);
     weft_list_splice(&todo, &lane->pumps);
     while ((link = weft_list_take(&todo))) {
         weft_leg *leg = weft_container(link, weft_leg, link);
-        int rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg);
-        if (rc == WEFT_AGAIN)
+        uint64_t from = leg->from;
+        int rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg, until_ns);
+        if (rc == WEFT_AGAIN) {
             weft_list_append(&lane->pumps, link);
-        else
+            n += leg->kind != WEFT_LEG_DATA && leg->from > from;
+        } else {
             n++;
+        }
+        if (!weft_list_is_empty(&todo) && weft_clock_ns() >= until_ns) {
+            weft_list_splice(&todo, &lane->pumps);
+            weft_list_splice(&lane->pumps, &todo);
+            break;
+        }
     }
     return n;
 }

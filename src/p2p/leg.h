@@ -25,13 +25,15 @@ struct weft_leg {
     weft_loan *loan;    /* lent: what the peer's key stands on; NULL: the registration itself */
     uint64_t from, to;  /* which bytes of the message are still to go */
     uint64_t bytes;     /* so many there were */
-    uint64_t piece;     /* get, put: of them under way: at most what the port moves at one time */
+    uint64_t piece;     /* get, put: of them under way: at most caps.move_piece, or what the port moves at one time */
     uint64_t far;       /* where the message stands in the peer */
     void (*over)(weft_leg *leg, int rc); /* told once; frees the leg or starts it anew */
     uint32_t index;     /* put, lent: the segment's, from 1; 0: none */
     uint32_t held;      /* data: frames whose bodies the port still reads */
     int rc;             /* data: of what is over, while ... */
     bool is_out;        /* ... it only waits for those */
+    bool is_starting;   /* get, put: the port's call has not returned ... */
+    bool has_moved;     /* ... and the move ended inside it, with rc */
     uint8_t kind;
     weft_key key;       /* the peer's */
 };

@@ -82,6 +82,7 @@ typedef struct weft_caps {
     uint32_t held_min;    /* bodies of at least so many bytes are better read where they lie than copied: give frame.held; 0: none is */
     uint32_t inline_max;  /* largest body that costs no more than an empty one */
     uint64_t move_max;    /* largest single get/put, bytes */
+    uint32_t move_piece;  /* the calling CPU copies, inside of get and put: so many bytes take some 20 us (no call should be longer); 0: a device moves */
     uint32_t latency_ns;  /* one way, small frame; an estimate */
     uint32_t mbyte_per_s; /* an estimate; 0 = unknown */
     uint8_t key_bytes;

@@ -59,7 +59,7 @@ static int self_open(const weft_port_env *env, weft_port **port)
         .ops = &weft_self_ops,
         .owner = env->owner,
         .up = env->up,
-        .caps = {.frame_max = FRAME_MAX, .chunk = FRAME_MAX, .inline_max = 64, .move_max = UINT64_MAX / 2, .latency_ns = 50,
+        .caps = {.frame_max = FRAME_MAX, .chunk = FRAME_MAX, .inline_max = 64, .move_max = UINT64_MAX / 2, .move_piece = 256u << 10, .latency_ns = 50,
                  .mbyte_per_s = 10000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .get = true, .put = true, .notify = true,
                  .ordered = true, .lingers = true, .share = true, .amo = WEFT_AMO_CPU},
     };

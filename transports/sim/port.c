@@ -42,7 +42,7 @@ static int sim_open(const weft_port_env *env, weft_port **port)
         .owner = env->owner,
         .up = env->up,
         .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .held_min = profile->held_min,
-                 .inline_max = profile->inline_max, .move_max = profile->move_max,
+                 .inline_max = profile->inline_max, .move_max = profile->move_max, .move_piece = profile->move_piece,
                  .latency_ns = profile->delay_ns / 4 + 1,
                  .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,
                  .key_bytes = profile->keyless ? 0 : WEFT_KEYRING_KEY_BYTES,

@@ -1,0 +1,72 @@
+/* np: 2 : a long kernel copy goes piece by piece: a short message that came behind it is received before it ends */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <unistd.h>
+
+#include "check.h"
+
+#define BYTES (64 << 20)
+
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle by_get;
+static char *buf;
+
+static unsigned long long value_of(MPI_T_pvar_handle handle)
+{
+    unsigned long long value = 0;
+    OK(MPI_T_pvar_read(session, handle, &value));
+    return value;
+}
+
+static MPI_T_pvar_handle counter(const char *name)
+{
+    MPI_T_pvar_handle handle;
+    int index, count;
+    OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
+    OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
+    OK(MPI_T_pvar_start(session, handle));
+    return handle;
+}
+
+/* The receiver looks when both messages have come: the short one must not wait for all of the long one. False: no kernel copy here. */
+static int overtake(int rank)
+{
+    char word[2] = "";
+    MPI_Request reqs[2];
+    int first = -1;
+    if (rank == 0) {
+        OK(MPI_Recv(word, 1, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Isend(buf, BYTES, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &reqs[0]));
+        OK(MPI_Isend("x", 1, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &reqs[1]));
+        OK(MPI_Waitall(2, reqs, MPI_STATUSES_IGNORE));
+        return 1;
+    }
+    OK(MPI_Irecv(buf, BYTES, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &reqs[0]));
+    OK(MPI_Irecv(word, 1, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &reqs[1]));
+    OK(MPI_Send(word, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD));
+    usleep(200000); /* both are there now; if not, this says nothing */
+    OK(MPI_Waitany(2, reqs, &first, MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&reqs[!first], MPI_STATUS_IGNORE));
+    if (value_of(by_get) == 0)
+        return 0;
+    CHECK(first == 1, "the short message waited for %d bytes of the long one", BYTES);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    int provided, rank, can;
+    setenv("WEFT_LARGE_BY", "get", 1);
+    OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    check_rank = rank;
+    OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided));
+    OK(MPI_T_pvar_session_create(&session));
+    by_get = counter("weft_large_by_get");
+    buf = calloc(1, BYTES);
+    can = overtake(rank);
+    OK(MPI_Bcast(&can, 1, MPI_INT, 1, MPI_COMM_WORLD));
+    free(buf);
+    OK(MPI_T_finalize());
+    OK(MPI_Finalize());
+    return can ? 0 : 77;
+}
