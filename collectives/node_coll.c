@@ -168,7 +168,7 @@ static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint32_t i
             weft_unpack(type, f->room, count, 0, count * size, part);
             part = f->room;
         }
-        weft_op_apply(f->args->op, type, part, out, count);
+        weft_coll_apply_op(node->lane, f->args->op, type, part, out, count);
     }
 }
 

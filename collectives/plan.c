@@ -55,6 +55,13 @@ static inline void plan_note(weft_plan *plan, int rc)
         weft_plan_fail(plan, rc);
 }
 
+void weft_coll_call_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
+{
+    weft_worker_callout_begin(worker);
+    weft_op_apply(op, type, in, inout, count);
+    weft_worker_callout_end(worker);
+}
+
 /* ---- messages ---- */
 
 static int reqs_grow(weft_plan *plan)
@@ -198,7 +205,10 @@ static void open_gate(weft_gate *gate)
 {
     weft_plan *plan = weft_container(gate, weft_plan, gate);
 
-    weft_list_append(&plan->team->chan->lane->plans, &plan->link);
+    weft_lane *lane = plan->team->chan->lane;
+
+    weft_list_append(&lane->plans, &plan->link);
+    lane->plans_ready++;
 }
 
 static void free_plan(weft_req *req)
@@ -299,7 +309,7 @@ void weft_plan_fold(weft_plan *plan, const void *in, void *inout, uint64_t count
     if (plan->rc || !count)
         return;
     if (plan->is_live)
-        weft_op_apply(plan->op, type, in, inout, count);
+        weft_coll_apply_op(plan->team->chan->lane, plan->op, type, in, inout, count);
     else
         record(plan, &step);
 }

@@ -157,6 +157,17 @@ void *weft_plan_temp(weft_plan *plan, uint64_t count, const weft_type *type);
 /* The same plan seen by some of the ranks: `ranks` (the view's, ours among them, valid during the call) speak `algorithm`. */
 void weft_plan_sub(weft_plan *plan, const uint32_t *ranks, uint32_t size, weft_plan_algorithm *algorithm, const weft_coll *args);
 
+void weft_coll_call_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
+/* weft_op_apply of every collective: a program's operator runs with the worker unlocked. The caller holds op and type. */
+static inline void weft_coll_apply_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout,
+                                      uint64_t count)
+{
+    if (weft_likely(op->handle))
+        weft_op_apply(op, type, in, inout, count);
+    else
+        weft_coll_call_op(worker, op, type, in, inout, count);
+}
+
 /* Element i of buf. */
 static inline void *weft_plan_at(const void *buf, const weft_type *type, uint64_t i)
 {

@@ -2,7 +2,8 @@
  *
  * player: performs recorded plans, from the lane's progress. A plan stands in lane->plans only while it can go on: its gate
  * puts it there when the messages of its round are over. Nothing here runs inside a gate, so no transport callback ever nests
- * in an algorithm.
+ * in an algorithm. A plan that is played is off the list, and its gate cannot open: while a program's operator runs unlocked
+ * (weft_coll_apply_op), other threads play the plans that are left, and never this one.
  */
 #include "base/status.h"
 #include "collectives/plan.h"
@@ -23,7 +24,7 @@ static void step_perform(weft_plan *plan, const weft_step *step)
         weft_copy(step->to_type, step->to, step->to_count, step->from_type, step->from, step->from_count);
         break;
     case WEFT_STEP_FOLD:
-        weft_op_apply(plan->op, step->to_type, step->from, step->to, step->to_count);
+        weft_coll_apply_op(plan->team->chan->lane, plan->op, step->to_type, step->from, step->to, step->to_count);
         break;
     case WEFT_STEP_FENCE:
         break;
@@ -61,17 +62,13 @@ static void plan_go_on(weft_plan *plan)
 
 int weft_plan_play(weft_lane *lane)
 {
-    weft_link ready;
     weft_link *link;
     int n = 0;
 
-    if (weft_list_is_empty(&lane->plans))
-        return 0;
-    ready = lane->plans; /* what becomes ready while we play waits for the next poll */
-    ready.next->prev = ready.prev->next = &ready;
-    weft_list_init(&lane->plans);
-    while ((link = weft_list_take(&ready))) {
+    /* What becomes ready meanwhile waits for the next poll. */
+    for (uint32_t left = lane->plans_ready; left && (link = weft_list_take(&lane->plans)); left--) {
         weft_plan *plan = weft_container(link, weft_plan, link);
+        lane->plans_ready--;
         plan->gate.left = 1;
         plan_go_on(plan);
         n++;

@@ -106,7 +106,7 @@ def arguments(row, wide):
 
 def door(row):
     """The lane that the entry locks, as a C expression, or None."""
-    if row.via == "free" or row.flags & {"open", "any"}:
+    if row.via == "free" or row.flags & {"open", "unlocked", "any"}:
         return None
     if row.via not in ("comm", "world"):
         raise TableError("%s: a built row via %s must be open: its function in src/mpi takes the locks" % (row.name, row.via))

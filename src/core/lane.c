@@ -83,12 +83,16 @@ void weft_lane_close(weft_lane *lane)
 
 void weft_lane_rouse(weft_lane *lane)
 {
-    if (!weft_list_is_empty(&lane->backlog) || !weft_list_is_empty(&lane->pumps))
+    if (!weft_list_is_empty(&lane->backlog) || !weft_list_is_empty(&lane->pumps) || !weft_list_is_empty(&lane->plans))
         lane->world->rest->wake(lane);
     for (uint32_t i = 0; i < lane->port_count; i++)
         if (lane->ports[i]->ops == &weft_self_ops && !lane->ports[i]->is_quiet)
             lane->world->rest->wake(lane);
 }
+
+void weft_worker_callout_begin(weft_lane *worker) { weft_lane_unlock(worker); } /* rouses sleepers: the callback may take long */
+
+void weft_worker_callout_end(weft_lane *worker) { weft_lane_lock(worker); }
 
 static int push_backlog(weft_lane *lane)
 {

@@ -37,6 +37,7 @@ typedef struct weft_lane {
     uint32_t chan_room, chan_lowest; /* no free index of a channel below lowest */
     weft_link backlog;         /* peers with frames that found their port full */
     weft_link plans;           /* recorded plans that progress plays */
+    uint32_t plans_ready;      /* how many those are */
     int (*play)(struct weft_lane *lane); /* plays them; set by collectives */
     weft_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their port full (p2p/leg) */
     int (*pump)(struct weft_lane *lane); /* moves them on; set by p2p, as is ... */
@@ -77,6 +78,13 @@ static inline void weft_lane_unlock(weft_lane *lane)
         pthread_mutex_unlock(&lane->lock);
     }
 }
+
+/* Around every call of a program's function (operators, error handlers, and whatever callback is still to come): no lock of ours is
+ * held meanwhile, for the callback may wait for a mutex that another thread holds while it waits for the worker. Other threads lock,
+ * poll and sleep meanwhile. So before begin: what the caller works on is off every list that others walk, and is kept alive by it;
+ * after end: nothing that was read before is trusted. Never inside a port's callback. Requires the lock; takes it again. */
+void weft_worker_callout_begin(weft_lane *worker);
+void weft_worker_callout_end(weft_lane *worker);
 
 /* Marks the request done, tells its gate, wakes other threads of the lane that wait. Once. */
 static inline void weft_req_end(weft_req *req, int rc)

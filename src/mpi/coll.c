@@ -14,6 +14,18 @@
 /* How a collective is called; what the fillers' results go into. */
 enum how { RUN, START, PREPARE };
 
+/* The operator runs unlocked: it, or another thread, may free type and operator while the call goes on. */
+static __attribute__((noinline)) int run_user_op(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args)
+{
+    int rc;
+    weft_op_hold(args->op);
+    weft_type_hold(args->recvtype);
+    rc = weft_coll_run(&comm->team, kind, args);
+    weft_type_drop(args->recvtype);
+    weft_op_drop(args->op);
+    return rc;
+}
+
 static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args, int rc, enum how how, MPI_Request *request)
 {
     weft_req *req = NULL;
@@ -23,7 +35,7 @@ static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *a
         return rc;
     }
     if (weft_likely(how == RUN))
-        return weft_coll_run(&comm->team, kind, args);
+        return weft_unlikely(args->op && !args->op->handle) ? run_user_op(comm, kind, args) : weft_coll_run(&comm->team, kind, args);
     rc = how == START ? weft_coll_start(&comm->team, kind, args, &req) : weft_coll_prepare(&comm->team, kind, args, &req);
     if (!rc && how == PREPARE) {
         req->is_persistent = true;

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * errhandler: making, setting and freeing error handlers (MPI 5.0, 9.3). Called by the woven entries.
- * Invariant: a communicator's handler is never NULL and never freed under it.
+ * Invariant: a communicator's handler is never NULL and never freed under it. A freed one's memory stays one (type/shelf.h), so
+ * that a stale handle is found out.
  */
 #include "mpi/errhandler.h"
 
-#include <stdlib.h>
-
 #include "base/status.h"
 #include "mpi/calls.h"
+#include "type/shelf.h"
 
-static bool is_constant(const weft_errhandler *handler) { return (uintptr_t)handler < 4096; }
+static weft_shelf shelf = WEFT_SHELF_OF(weft_errhandler);
 
 void weft_errhandler_hold(weft_errhandler *handler)
 {
-    if (!is_constant(handler))
+    if (weft_errhandler_is_user(handler))
         atomic_fetch_add_explicit(&handler->refs, 1, memory_order_relaxed);
 }
 
 void weft_errhandler_drop(weft_errhandler *handler)
 {
-    if (is_constant(handler) || atomic_fetch_sub_explicit(&handler->refs, 1, memory_order_acq_rel) != 1)
+    if (!weft_errhandler_is_user(handler) || atomic_fetch_sub_explicit(&handler->refs, 1, memory_order_acq_rel) != 1)
         return;
-    handler->magic = 0;
-    free(handler);
+    weft_shelf_give(&shelf, handler);
 }
 
 int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler)
@@ -31,7 +30,7 @@ int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandle
     weft_errhandler *handler;
     if (!comm_errhandler_fn)
         return weft_fail(WEFT_E_ARG, "the error handler function is NULL");
-    handler = calloc(1, sizeof *handler);
+    handler = weft_shelf_take(&shelf);
     if (!handler)
         return weft_fail(WEFT_E_NOMEM, "no memory for an error handler (%zu bytes)", sizeof *handler);
     handler->magic = WEFT_ERRHANDLER_MAGIC;
@@ -61,18 +60,9 @@ int weft_mpi_comm_get_errhandler(weft_comm *comm, MPI_Errhandler *errhandler)
     return 0;
 }
 
-/* The function may call MPI: no lock is held meanwhile (the table's row says "open"), but the communicator is. */
 int weft_mpi_comm_call_errhandler(weft_comm *comm, int errorcode)
 {
-    weft_lane *lane = comm->lane;
-    weft_lane_lock(lane);
-    weft_comm_hold(comm);
-    weft_lane_unlock(lane);
-    weft_errors_call(comm, "MPI_Comm_call_errhandler", errorcode);
-    weft_lane_lock(lane);
-    weft_comm_drop(comm);
-    weft_lane_unlock(lane);
-    return 0;
+    return weft_errors_call(comm, "MPI_Comm_call_errhandler", errorcode);
 }
 
 int weft_mpi_errhandler_free(MPI_Errhandler *errhandler)

@@ -30,6 +30,9 @@ static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
     return handler->magic == WEFT_ERRHANDLER_MAGIC;
 }
 
+/* A function of the program's? */
+static inline bool weft_errhandler_is_user(const weft_errhandler *handler) { return (uintptr_t)handler >= 4096; }
+
 void weft_errhandler_hold(weft_errhandler *handler); /* constants: nothing happens */
 void weft_errhandler_drop(weft_errhandler *handler);
 

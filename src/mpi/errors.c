@@ -208,28 +208,70 @@ static void say_stopped(weft_comm *comm, const char *function, const char *why)
                   function, comm->name[0] ? comm->name : "an unnamed communicator", comm->rank, comm->size, why);
 }
 
-static void run(weft_comm *comm, const char *function, int mpi_code, const char *why)
+/* The error handlers of programs that run on this thread, outermost first. A program may leave one by longjmp or an exception: an entry
+ * is over when its frame lies on the free side of the stack. On other stacks than the thread's own (a simulation's fibres) an entry may
+ * be taken for over too early: the handler is entered again then, which is all. */
+#define HANDLERS_DEEP 16
+static _Thread_local struct {
+    const weft_comm *comm;
+    const char *frame; /* stacks grow downwards: frames that are over lie below */
+} active_handlers[HANDLERS_DEEP];
+static _Thread_local unsigned active_count;
+
+static bool is_active(const weft_comm *comm, const char *frame)
+{
+    while (active_count && active_handlers[active_count - 1].frame <= frame)
+        active_count--;
+    for (unsigned i = 0; i < active_count; i++)
+        if (active_handlers[i].comm == comm)
+            return true;
+    return active_count == HANDLERS_DEEP;
+}
+
+/* The function may call MPI, free the communicator, even finalize: no lock is held, but the communicator is. */
+static __attribute__((noinline)) void call_user(weft_comm *comm, weft_errhandler *handler, int code)
+{
+    MPI_Comm handle = weft_comm_handle(comm);
+    const char *frame = __builtin_frame_address(0);
+    weft_world *world = weft_world_now;
+    weft_lane *lane = comm->lane;
+    active_handlers[active_count].comm = comm;
+    active_handlers[active_count++].frame = frame;
+    handler->comm_function(&handle, &code);
+    while (active_count && active_handlers[active_count - 1].frame <= frame)
+        active_count--;
+    if (weft_world_now != world)
+        return;
+    weft_lane_lock(lane);
+    weft_comm_drop(comm);
+    weft_lane_unlock(lane);
+}
+
+/* False: a handler runs already for this communicator on this thread, and is not entered again. */
+static bool run(weft_comm *comm, const char *function, int mpi_code, const char *why)
 {
     weft_errhandler *handler;
-    MPI_Comm handle = weft_comm_handle(comm);
-    int code = mpi_code;
-    bool is_stopped;
+    bool is_stopped, is_user, is_again;
     weft_lane_lock(comm->lane); /* another thread may set another handler, or this function itself */
     handler = comm->errhandler;
-    weft_errhandler_hold(handler);
+    is_user = weft_errhandler_is_user(handler);
+    is_again = is_user && is_active(comm, __builtin_frame_address(0));
+    if (is_user && !is_again) {
+        weft_errhandler_hold(handler);
+        weft_comm_hold(comm);
+    }
     is_stopped = !comm->is_stop_told && weft_team_stopped(&comm->team);
     comm->is_stop_told |= is_stopped;
     weft_lane_unlock(comm->lane);
     if (is_stopped && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_ABORT)
         say_stopped(comm, function, why);
-    if (handler == MPI_ERRORS_RETURN)
-        return;
-    if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
+    if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT)
         die(comm, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
-        return;
-    }
-    handler->comm_function(&handle, &code);
+    if (!is_user || is_again)
+        return !is_again;
+    call_user(comm, handler, mpi_code);
     weft_errhandler_drop(handler);
+    return true;
 }
 
 int weft_errors_raise(weft_comm *comm, const char *function, int code)
@@ -247,9 +289,11 @@ int weft_errors_raise(weft_comm *comm, const char *function, int code)
     return mpi_code;
 }
 
-void weft_errors_call(weft_comm *comm, const char *function, int mpi_code)
+int weft_errors_call(weft_comm *comm, const char *function, int mpi_code)
 {
-    run(comm, function, mpi_code, "the program itself raised this error");
+    if (run(comm, function, mpi_code, "the program itself raised this error"))
+        return 0;
+    return weft_fail(WEFT_E_OTHER, "the error handler runs already on this communicator: it is not entered again");
 }
 
 int weft_mpi_error_class(int errorcode, int *errorclass)

@@ -199,10 +199,11 @@ static void user_apply(const weft_op *op, const weft_type *type, const void *in,
         call((void *)in, inout, &length, &handle);
     } else {
         user_function *call;
+        int64_t extent = type->extent; /* the function may free both */
         memcpy(&call, &op->user, sizeof(call));
         for (uint64_t done = 0; done < count; done += CHUNK) {
             int length = (int)(count - done < CHUNK ? count - done : CHUNK);
-            int64_t away = (int64_t)done * type->extent;
+            int64_t away = (int64_t)done * extent;
             weft_type *argument = handle;
             call((void *)((uintptr_t)in + (uintptr_t)away), (void *)((uintptr_t)inout + (uintptr_t)away), &length, &argument);
         }

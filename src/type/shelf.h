@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shelf: type-stable storage for objects whose handles users hold (datatypes, operators). Memory of a freed object stays an object
- * of the same kind with its magic cleared, so a stale handle is found out instead of read after free. Called by type.c and op.c.
+ * shelf: type-stable storage for objects whose handles users hold (datatypes, operators, error handlers). Memory of a freed object stays an object
+ * of the same kind with its magic cleared, so a stale handle is found out instead of read after free. Called by type.c, op.c and mpi/errhandler.c.
  * Like malloc's, its state is the process's, not a world's: it has its own lock, which is never held across a call out.
  */
 #ifndef WEFT_TYPE_SHELF_H

@@ -62,6 +62,29 @@ static void users(void)
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
+/* A handle that was freed is found out, also when its memory serves another purpose meanwhile. */
+static void stale(void)
+{
+    MPI_Errhandler mine, copy;
+    void *fill[64];
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_create_errhandler(handler, &mine));
+    copy = mine;
+    OK(MPI_Errhandler_free(&mine));
+    for (int i = 0; i < 64; i++) {
+        fill[i] = malloc(16);
+        for (int j = 0; j < 4; j++)
+            ((unsigned *)fill[i])[j] = 0x45525248; /* what a live handler begins with */
+    }
+    CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, copy) == MPI_ERR_ERRHANDLER);
+    CHECK(MPI_Errhandler_free(&copy) == MPI_ERR_ERRHANDLER);
+    for (int i = 0; i < 64; i++)
+        free(fill[i]);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
+}
+
 /* An error found in MPI_Wait runs the handler of the request's communicator. */
 static void late(void)
 {
@@ -150,6 +173,7 @@ int main(int argc, char **argv)
 {
     check_start(&argc, &argv, &rank, &size);
     users();
+    stale();
     late();
     unattached();
     strings();

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * local_calls: every local function that is built, called as a callback of a program may call it, from any number of threads at once.
+ * unlocked_calls: those that wait for nobody, whatever other threads do inside MPI (test/unit/test_unlocked). local_calls: all.
+ * test/api/tested checks that no function of the table is forgotten here.
+ */
+#ifndef TEST_MPI_LOCAL_CALLS_H
+#define TEST_MPI_LOCAL_CALLS_H
+
+#include "check.h"
+
+static inline void local_add(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+    int size;
+    OK(MPI_Type_size(*type, &size));
+    for (int i = 0; i < *len * size / (int)sizeof(int); i++)
+        ((int *)inout)[i] += ((int *)in)[i];
+}
+static inline void local_add_c(void *in, void *inout, MPI_Count *len, MPI_Datatype *type)
+{
+    (void)type;
+    for (MPI_Count i = 0; i < *len; i++)
+        ((int *)inout)[i] += ((int *)in)[i];
+}
+static inline void local_handler(MPI_Comm *comm, int *code, ...)
+{
+    CHECK(*comm != MPI_COMM_NULL && *code > 0);
+}
+
+static inline void local_types(void)
+{
+    MPI_Datatype c, v, h, d, again;
+    MPI_Aint lb, extent, here;
+    MPI_Count lb_c, extent_c, size_c;
+    int size, length, x[4];
+    char name[MPI_MAX_OBJECT_NAME];
+    OK(MPI_Type_contiguous(3, MPI_INT, &c));
+    OK(MPI_Type_vector(2, 1, 2, c, &v));
+    OK(MPI_Type_create_hvector(2, 1, 40, v, &h));
+    OK(MPI_Type_commit(&h));
+    OK(MPI_Type_dup(h, &d));
+    OK(MPI_Type_set_name(d, "local"));
+    OK(MPI_Type_get_name(d, name, &length));
+    CHECK(!strcmp(name, "local"));
+    OK(MPI_Type_size(d, &size));
+    CHECK(size == 48);
+    OK(MPI_Type_size_c(d, &size_c));
+    OK(MPI_Type_size_x(d, &size_c));
+    CHECK(size_c == 48);
+    OK(MPI_Type_get_extent(d, &lb, &extent));
+    CHECK(lb == 0 && extent == 76);
+    OK(MPI_Type_get_true_extent(d, &lb, &extent));
+    CHECK(lb == 0 && extent == 76);
+    OK(MPI_Type_get_extent_x(d, &lb_c, &extent_c));
+    OK(MPI_Type_get_true_extent_x(d, &lb_c, &extent_c));
+    CHECK(lb_c == 0 && extent_c == 76);
+    again = MPI_Type_fromint(MPI_Type_toint(d));
+    CHECK(again == d);
+    OK(MPI_Type_free(&c));
+    OK(MPI_Type_free(&v));
+    OK(MPI_Type_free(&h));
+    OK(MPI_Type_free(&d));
+    OK(MPI_Get_address(x, &here));
+    CHECK(MPI_Aint_diff(MPI_Aint_add(here, 8), here) == 8);
+}
+
+static inline void local_ops(void)
+{
+    int in[3] = {1, 2, 3}, out[3] = {10, 20, 30}, commutes = -1;
+    MPI_Op op, op_c;
+    OK(MPI_Op_create(local_add, 1, &op));
+    OK(MPI_Op_create_c(local_add_c, 0, &op_c));
+    OK(MPI_Op_commutative(op, &commutes));
+    CHECK(commutes == 1 && MPI_Op_fromint(MPI_Op_toint(op)) == op);
+    OK(MPI_Reduce_local(in, out, 3, MPI_INT, op));
+    OK(MPI_Reduce_local(in, out, 3, MPI_INT, op_c));
+    OK(MPI_Reduce_local_c(in, out, 3, MPI_INT, MPI_SUM));
+    CHECK(out[0] == 13 && out[1] == 26 && out[2] == 39);
+    OK(MPI_Op_free(&op));
+    OK(MPI_Op_free(&op_c));
+}
+
+static inline void local_packing(void)
+{
+    int in[3] = {1, 2, 3}, out[3] = {0}, position = 0, size = 0;
+    char room[12];
+    OK(MPI_Pack_size(3, MPI_INT, MPI_COMM_WORLD, &size));
+    CHECK(size == 12);
+    OK(MPI_Pack(in, 3, MPI_INT, room, 12, &position, MPI_COMM_WORLD));
+    position = 0;
+    OK(MPI_Unpack(room, 12, &position, out, 3, MPI_INT, MPI_COMM_WORLD));
+    CHECK(!memcmp(in, out, sizeof in));
+}
+
+static inline void local_statuses(void)
+{
+    MPI_Status status;
+    int flag = -1, count = -1, value = -1;
+    memset(&status, 0, sizeof status);
+    OK(MPI_Status_set_source(&status, 3));
+    OK(MPI_Status_set_tag(&status, 4));
+    OK(MPI_Status_set_error(&status, MPI_ERR_TAG));
+    OK(MPI_Status_get_source(&status, &value));
+    CHECK(value == 3);
+    OK(MPI_Status_get_tag(&status, &value));
+    CHECK(value == 4);
+    OK(MPI_Status_get_error(&status, &value));
+    CHECK(value == MPI_ERR_TAG);
+    OK(MPI_Get_count(&status, MPI_INT, &count));
+    OK(MPI_Test_cancelled(&status, &flag));
+    CHECK(count == 0 && flag == 0);
+}
+
+static inline void local_environment(void)
+{
+    int flag = -1, rank = -1, size = -1, major, minor, length, level;
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    OK(MPI_Initialized(&flag));
+    CHECK(flag == 1);
+    OK(MPI_Finalized(&flag));
+    CHECK(flag == 0);
+    OK(MPI_Query_thread(&level));
+    CHECK(level == MPI_THREAD_MULTIPLE);
+    OK(MPI_Is_thread_main(&flag));
+    CHECK(MPI_Wtime() > 0 && MPI_Wtick() > 0);
+    OK(MPI_Get_processor_name(text, &length));
+    OK(MPI_Get_library_version(text, &length));
+    OK(MPI_Get_version(&major, &minor));
+    OK(MPI_Abi_get_version(&major, &minor));
+    OK(MPI_Error_class(MPI_ERR_TAG, &flag));
+    OK(MPI_Error_string(MPI_ERR_TAG, text, &length));
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    CHECK(rank >= 0 && rank < size);
+    OK(MPI_Comm_test_inter(MPI_COMM_WORLD, &flag));
+    OK(MPI_Comm_compare(MPI_COMM_WORLD, MPI_COMM_SELF, &flag));
+    CHECK(MPI_Comm_fromint(MPI_Comm_toint(MPI_COMM_WORLD)) == MPI_COMM_WORLD);
+    CHECK(MPI_Request_fromint(MPI_Request_toint(MPI_REQUEST_NULL)) == MPI_REQUEST_NULL);
+    OK(MPI_Win_get_name(MPI_WIN_NULL, text, &length));
+}
+
+static inline void local_errhandler_objects(void)
+{
+    MPI_Errhandler handler;
+    OK(MPI_Comm_create_errhandler(local_handler, &handler));
+    CHECK(MPI_Errhandler_fromint(MPI_Errhandler_toint(handler)) == handler);
+    OK(MPI_Errhandler_free(&handler));
+}
+
+static inline void local_tool_variables(void)
+{
+    int level, n, stamp, index, length, verbosity, class, bind, readonly, continuous, atomic, count, items, value;
+    char name[256], room[4096];
+    MPI_Datatype type;
+    MPI_T_enum tenum;
+    MPI_T_cvar_handle cvar;
+    MPI_T_pvar_session session;
+    MPI_T_pvar_handle pvar;
+    OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &level));
+    OK(MPI_T_cvar_get_num(&n));
+    length = sizeof name;
+    OK(MPI_T_cvar_get_info(n - 1, name, &length, &verbosity, &type, &tenum, NULL, NULL, &bind, &value));
+    OK(MPI_T_cvar_get_index(name, &index));
+    OK(MPI_T_cvar_handle_alloc(index, NULL, &cvar, &count));
+    OK(MPI_T_cvar_read(cvar, room));
+    CHECK(MPI_T_cvar_write(cvar, room) == MPI_T_ERR_CVAR_SET_NEVER);
+    OK(MPI_T_cvar_handle_free(&cvar));
+    for (int i = 0; i < n; i++) {
+        OK(MPI_T_cvar_get_info(i, NULL, NULL, NULL, NULL, &tenum, NULL, NULL, NULL, NULL));
+        if (tenum == MPI_T_ENUM_NULL)
+            continue;
+        OK(MPI_T_enum_get_info(tenum, &items, NULL, NULL));
+        OK(MPI_T_enum_get_item(tenum, items - 1, &value, NULL, NULL));
+    }
+    OK(MPI_T_pvar_get_num(&n));
+    length = sizeof name;
+    OK(MPI_T_pvar_get_info(0, name, &length, &verbosity, &class, &type, &tenum, NULL, NULL, &bind, &readonly, &continuous, &atomic));
+    OK(MPI_T_pvar_get_index(name, class, &index));
+    OK(MPI_T_pvar_session_create(&session));
+    OK(MPI_T_pvar_handle_alloc(session, index, NULL, &pvar, &count));
+    OK(MPI_T_pvar_read(session, pvar, room));
+    MPI_T_pvar_start(session, pvar); /* these five as the variable allows */
+    MPI_T_pvar_stop(session, pvar);
+    MPI_T_pvar_reset(session, pvar);
+    MPI_T_pvar_readreset(session, pvar, room);
+    MPI_T_pvar_write(session, pvar, room);
+    OK(MPI_T_pvar_handle_free(session, &pvar));
+    OK(MPI_T_pvar_session_free(&session));
+    OK(MPI_T_category_get_num(&n));
+    OK(MPI_T_category_changed(&stamp));
+    length = sizeof name;
+    OK(MPI_T_category_get_info(0, name, &length, NULL, NULL, &count, &items, &value));
+    OK(MPI_T_category_get_index(name, &index));
+    OK(MPI_T_category_get_cvars(0, 0, &index));
+    OK(MPI_T_category_get_pvars(0, 0, &index));
+    OK(MPI_T_category_get_categories(0, 0, &index));
+    OK(MPI_T_category_get_num_events(0, &count));
+    OK(MPI_T_category_get_events(0, 0, &index));
+    OK(MPI_T_finalize());
+}
+
+/* There are no events: each call says so. */
+static inline void local_tool_events(void)
+{
+    int level, n = -1, index;
+    char name[64];
+    MPI_Count ticks;
+    MPI_Info info;
+    MPI_T_event_registration registration = NULL;
+    MPI_T_event_instance instance = NULL;
+    OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &level));
+    OK(MPI_T_event_get_num(&n));
+    CHECK(n == 0);
+    OK(MPI_T_source_get_num(&n));
+    CHECK(n == 0);
+    CHECK(MPI_T_event_get_index("x", &index) == MPI_T_ERR_INVALID_NAME);
+    CHECK(MPI_T_event_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_T_ERR_INVALID_INDEX);
+    CHECK(MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, &registration) == MPI_T_ERR_INVALID_INDEX);
+    CHECK(MPI_T_event_handle_free(registration, NULL, NULL) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_handle_get_info(registration, &info) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_handle_set_info(registration, MPI_INFO_NULL) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, NULL, NULL) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_callback_get_info(registration, MPI_T_CB_REQUIRE_NONE, &info) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_callback_set_info(registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_set_dropped_handler(registration, NULL) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_read(instance, 0, name) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_copy(instance, name) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_get_timestamp(instance, &ticks) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_event_get_source(instance, &index) == MPI_T_ERR_INVALID_HANDLE);
+    CHECK(MPI_T_source_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_T_ERR_INVALID_INDEX);
+    CHECK(MPI_T_source_get_timestamp(0, &ticks) == MPI_T_ERR_INVALID_INDEX);
+    OK(MPI_T_finalize());
+}
+
+static inline void unlocked_calls(void)
+{
+    local_types();
+    local_ops();
+    local_packing();
+    local_statuses();
+    local_environment();
+    local_errhandler_objects();
+    local_tool_variables();
+    local_tool_events();
+}
+
+/* Locked: what belongs to a communicator and can change, memory, requests. MPI_COMM_SELF's handler must be MPI_ERRORS_RETURN. */
+static inline void local_comms(void)
+{
+    MPI_Errhandler handler;
+    char name[MPI_MAX_OBJECT_NAME], *memory;
+    int length, size;
+    OK(MPI_Comm_set_name(MPI_COMM_SELF, "self"));
+    OK(MPI_Comm_get_name(MPI_COMM_SELF, name, &length));
+    CHECK(!strcmp(name, "self"));
+    OK(MPI_Comm_get_errhandler(MPI_COMM_SELF, &handler));
+    CHECK(handler == MPI_ERRORS_RETURN);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler));
+    OK(MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_IO));
+    CHECK(MPI_Comm_remote_size(MPI_COMM_SELF, &size) == MPI_ERR_COMM);
+    CHECK(MPI_Type_size(MPI_DATATYPE_NULL, &size) == MPI_ERR_TYPE);
+    OK(MPI_Alloc_mem(100000, MPI_INFO_NULL, &memory));
+    memory[99999] = 1;
+    OK(MPI_Free_mem(memory));
+}
+
+static inline void local_requests(void)
+{
+    int x = 0, flag, index, count;
+    MPI_Request reqs[5], none[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    OK(MPI_Send_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[0]));
+    OK(MPI_Ssend_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[1]));
+    OK(MPI_Rsend_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[2]));
+    OK(MPI_Recv_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[3]));
+    OK(MPI_Request_get_status(reqs[0], &flag, MPI_STATUS_IGNORE));
+    CHECK(flag);
+    for (int i = 0; i < 4; i++)
+        OK(MPI_Request_free(&reqs[i]));
+    OK(MPI_Test(&none[0], &flag, MPI_STATUS_IGNORE));
+    OK(MPI_Testall(2, none, &flag, MPI_STATUSES_IGNORE));
+    OK(MPI_Testany(2, none, &index, &flag, MPI_STATUS_IGNORE));
+    OK(MPI_Testsome(2, none, &count, &index, MPI_STATUSES_IGNORE));
+    CHECK(count == MPI_UNDEFINED);
+    OK(MPI_Wait(&none[0], MPI_STATUS_IGNORE));
+    OK(MPI_Waitall(2, none, MPI_STATUSES_IGNORE));
+    OK(MPI_Waitany(2, none, &index, MPI_STATUS_IGNORE));
+    OK(MPI_Waitsome(2, none, &count, &index, MPI_STATUSES_IGNORE));
+}
+
+static inline void local_calls(void)
+{
+    unlocked_calls();
+    local_comms();
+    local_requests();
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_unlocked: calls that read what cannot change, or lie under a guard of their own, wait for nobody: they return while another
+ * thread holds the worker's lock for good. Which those are says src/api/functions.tbl (flag unlocked, via tool); test/api/tested checks
+ * that none of them is forgotten.
+ */
+#include <CUnit/Basic.h>
+#include <CUnit/CUnit.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "core/world.h"
+#include "../mpi/local_calls.h"
+
+static atomic_int rounds;
+
+static void *query(void *nothing)
+{
+    (void)nothing;
+    for (int i = 0; i < 20; i++) {
+        unlocked_calls();
+        atomic_fetch_add(&rounds, 1);
+    }
+    return NULL;
+}
+
+static void test_unlocked(void)
+{
+    pthread_t threads[2];
+    int level;
+    CU_ASSERT_FATAL(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) == 0 && level == MPI_THREAD_MULTIPLE);
+    weft_lane_lock(weft_world_now->lanes[0]);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_FATAL(!pthread_create(&threads[i], NULL, query, NULL));
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    weft_lane_unlock(weft_world_now->lanes[0]);
+    CU_ASSERT(atomic_load(&rounds) == 40);
+    CU_ASSERT(MPI_Finalize() == 0);
+}
+
+int main(void)
+{
+    CU_pSuite suite;
+    unsigned failed;
+    alarm(120); /* a hang is the failure that this looks for */
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 99;
+    suite = CU_add_suite("unlocked", NULL, NULL);
+    if (!suite || !CU_add_test(suite, "calls without a lock", test_unlocked))
+        return 99;
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed != 0;
+}
