@@ -218,7 +218,7 @@ static int segment_share(tenant *self)
     if (b->nodes == b->size || rc)
         return rc;
     if (b->local_rank == 0 && b->local_size > 1) {
-        fd = weft_handout_open(dir && *dir && access(dir, W_OK) == 0 ? dir : "/tmp", &offer);
+        fd = weft_handout_open(dir && *dir && access(dir, W_OK) == 0 ? dir : "/tmp", 0, &offer);
         rc = fd < 0 ? fd : weft_pmi_card_put(&self->pmi, WEFT_HANDOUT_KEY, &offer, sizeof(offer));
     }
     if (!rc)
@@ -227,7 +227,7 @@ static int segment_share(tenant *self)
         rc = weft_pmi_card_get(&self->pmi, self->locals[0], WEFT_HANDOUT_KEY, &offer, &bytes);
         snprintf(who, sizeof(who), "rank %u", self->locals[0]);
         if (!rc)
-            rc = weft_handout_fetch(&offer, bytes, b->local_rank, who, &b->segment);
+            rc = weft_handout_fetch(&offer, bytes, 0, b->local_rank, who, &b->segment);
     } else if (!rc && fd >= 0) {
         rc = weft_handout_serve(fd, &offer, &b->segment, self->locals, b->local_size);
     }

@@ -5,7 +5,6 @@
  * Every step has a deadline, and says which step it was and for whom it waited.
  */
 #include <dlfcn.h>
-#include <pmix.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,44 +17,30 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/status.h"
+#include "launch/boot_pmix_internal.h"
 #include "launch/handout.h"
-#include "launch/pmi_map.h"
 #include "launch/ways.h"
 
 #define LOOK_NAP_NS 20000000
 #define LOOKS_AGAIN 100
+#define LAST_WORDS_S 5
+#define LOST_CONNECTION_OLD (-101) /* PMIX_ERR_LOST_CONNECTION_TO_SERVER, before version 4 */
+#define AT(call) offsetof(weft_pmix_calls, call)
 #define TOLD_KEY "weft.told" /* stands beside the last of a rank's keys */
 
-typedef struct pmix_calls {
-    pmix_status_t (*init)(pmix_proc_t *, pmix_info_t *, size_t);
-    pmix_status_t (*finalize)(const pmix_info_t *, size_t);
-    pmix_status_t (*abort)(int, const char *, pmix_proc_t *, size_t);
-    pmix_status_t (*put)(pmix_scope_t, const char *, pmix_value_t *);
-    pmix_status_t (*commit)(void);
-    pmix_status_t (*get)(const pmix_proc_t *, const char *, const pmix_info_t *, size_t, pmix_value_t **);
-    pmix_status_t (*fence)(const pmix_proc_t *, size_t, const pmix_info_t *, size_t);
-    const char *(*error_string)(pmix_status_t);
-} pmix_calls;
-
-typedef struct client {
-    weft_boot boot;
-    pmix_calls pmix;
-    pmix_proc_t me;
-    uint32_t *node_of, *local_of;
-    uint32_t *locals; /* [local_size]: world ranks of this node, rising */
-    unsigned char *has_told; /* [size]: that all of its keys are there is known; NULL: nobody was asked yet */
-} client;
-
-static int library_load(client *self)
+static int library_load(weft_pmix_client *self)
 {
     static const struct {
         const char *name;
         size_t at;
+        bool is_optional;
     } names[] = {
-        {"PMIx_Init", offsetof(pmix_calls, init)},     {"PMIx_Finalize", offsetof(pmix_calls, finalize)},
-        {"PMIx_Abort", offsetof(pmix_calls, abort)},   {"PMIx_Put", offsetof(pmix_calls, put)},
-        {"PMIx_Commit", offsetof(pmix_calls, commit)}, {"PMIx_Get", offsetof(pmix_calls, get)},
-        {"PMIx_Fence", offsetof(pmix_calls, fence)},   {"PMIx_Error_string", offsetof(pmix_calls, error_string)},
+        {"PMIx_Init", AT(init), false},     {"PMIx_Finalize", AT(finalize), false},
+        {"PMIx_Abort", AT(abort), false},   {"PMIx_Put", AT(put), false},
+        {"PMIx_Commit", AT(commit), false}, {"PMIx_Get", AT(get), false},
+        {"PMIx_Fence", AT(fence), false},   {"PMIx_Error_string", AT(error_string), false},
+        {"PMIx_Register_event_handler", AT(register_handler), false},
+        {"PMIx_Resolve_nodes", AT(resolve_nodes), true}, {"PMIx_Resolve_peers", AT(resolve_peers), true},
     };
     void *library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL); /* never closed: its threads outlive any call */
 
@@ -68,6 +53,8 @@ static int library_load(client *self)
                          getenv("PMIX_NAMESPACE"), dlerror());
     for (size_t i = 0; i < weft_count(names); i++) {
         void *call = dlsym(library, names[i].name);
+        if (!call && names[i].is_optional)
+            continue;
         if (!call)
             return weft_fail(WEFT_E_OTHER, "libpmix.so.2 lacks %s: install a libpmix of version 3 or later", names[i].name);
         memcpy((char *)&self->pmix + names[i].at, &call, sizeof(call));
@@ -75,7 +62,7 @@ static int library_load(client *self)
     return WEFT_OK;
 }
 
-static int step_failed(const client *self, const char *step, const char *who, pmix_status_t status)
+static int step_failed(const weft_pmix_client *self, const char *step, const char *who, pmix_status_t status)
 {
     if (status == PMIX_ERR_TIMEOUT)
         return weft_fail(WEFT_E_TIMEOUT, "start-up: %s still waits for %s after %d s (WEFT_START_TIMEOUT_S)", step, who,
@@ -113,7 +100,7 @@ static void *watch_main(void *argument)
     return NULL;
 }
 
-static pmix_status_t init_watched(client *self)
+static pmix_status_t init_watched(weft_pmix_client *self)
 {
     watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
     sigset_t all, before;
@@ -134,15 +121,112 @@ static pmix_status_t init_watched(client *self)
     return status;
 }
 
-static int client_open(client *self)
+/* The client whose server must not be lost; NULL: none is up, or it is being finalized. (libpmix hands its callbacks no pointer of ours.) */
+static weft_pmix_client *_Atomic watched;
+
+static void *end_late(void *unused)
+{
+    (void)unused;
+    nanosleep(&(struct timespec){.tv_sec = LAST_WORDS_S}, NULL);
+    _exit(1);
+}
+
+/* On libpmix's thread, whatever the program's threads do: nothing ends this rank any more but this. Its last words may find a stderr that
+ * is not read: another thread ends the process then. */
+static void __attribute__((noreturn)) end_lost(const weft_pmix_client *self)
+{
+    const weft_boot *b = &self->boot;
+    char text[600];
+    pthread_t thread;
+
+    bool is_timed = pthread_create(&thread, NULL, end_late, NULL) == 0; /* libpmix's thread takes no signals: nor does this */
+    if (self->offer)
+        unlink(self->offer->path);
+    snprintf(text, sizeof(text), "the connection to the launcher's PMIx server is lost: the launcher, or its daemon on host %.255s, has ended "
+             "or was killed. The ranks of this node end (first seen by rank %u)", b->host, self->me.rank);
+    if (is_timed && b->has_segment)
+        weft_speak(&b->segment, b->local_rank, text);
+    else if (is_timed)
+        weft_log_error("%s", text);
+    if (b->has_segment)
+        atomic_store(&weft_segment_rank(&b->segment, b->local_rank)->state, WEFT_RANK_ABORT);
+    _exit(1);
+}
+
+static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t infos, pmix_info_t *results,
+                     size_t result_count, pmix_event_notification_cbfunc_fn_t done, void *done_data)
+{
+    const weft_pmix_client *self = atomic_load(&watched);
+
+    (void)id, (void)source, (void)info, (void)infos, (void)results, (void)result_count;
+    if (self && (status == PMIX_ERR_LOST_CONNECTION || status == LOST_CONNECTION_OLD))
+        end_lost(self);
+    if (done)
+        done(PMIX_SUCCESS, NULL, 0, NULL, NULL, done_data);
+}
+
+/* libpmix may answer after the wait for it was given up: never freed. */
+typedef struct registration {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool is_done;
+    pmix_status_t status;
+} registration;
+
+static void on_registered(pmix_status_t status, size_t id, void *given)
+{
+    registration *self = given;
+
+    (void)id;
+    pthread_mutex_lock(&self->lock);
+    self->is_done = true;
+    self->status = status;
+    pthread_cond_signal(&self->ended);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* libpmix by itself goes on without its server, and blocks calls that ask it. A server that is lost while it is asked for this is lost at once:
+ * libpmix would not say it later. */
+static int server_watch(weft_pmix_client *self)
+{
+    static pmix_status_t lost[] = {PMIX_ERR_LOST_CONNECTION, LOST_CONNECTION_OLD}; /* libpmix may keep the pointer */
+    static registration registered = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+    struct timespec until;
+    int rc = 0;
+
+    atomic_store(&watched, self);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += weft_knob.start_timeout_s;
+    registered.is_done = false;
+    self->pmix.register_handler(lost, weft_count(lost), NULL, 0, on_event, on_registered, &registered);
+    pthread_mutex_lock(&registered.lock);
+    while (!registered.is_done && rc == 0)
+        rc = pthread_cond_timedwait(&registered.ended, &registered.lock, &until);
+    pmix_status_t status = registered.is_done ? registered.status : PMIX_ERR_TIMEOUT;
+    pthread_mutex_unlock(&registered.lock);
+    if (status == PMIX_SUCCESS || self->pmix.commit() == PMIX_SUCCESS) /* what is not registered of a server that is there is its own choice */
+        return WEFT_OK;
+    return weft_fail(WEFT_E_OTHER, "start-up: the connection to the launcher's PMIx server is lost (%s): the launcher, or its daemon on this host, "
+                     "has ended or was killed", self->pmix.error_string(status));
+}
+
+static void server_leave(weft_pmix_client *self)
+{
+    atomic_store(&watched, NULL);
+    self->pmix.finalize(NULL, 0);
+}
+
+static int client_open(weft_pmix_client *self)
 {
     int rc = library_load(self);
 
     if (rc)
         return rc;
     pmix_status_t status = init_watched(self);
-    if (status == PMIX_SUCCESS)
-        return WEFT_OK;
+    if (status == PMIX_SUCCESS) {
+        weft_boot_host(self->boot.host, sizeof(self->boot.host)); /* for texts, until the server has told */
+        return server_watch(self);
+    }
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
     return weft_fail(WEFT_E_OTHER,
                      "this process was started as rank %s of job %s (PMIX_RANK, PMIX_NAMESPACE), but the PMIx server does not "
@@ -151,186 +235,16 @@ static int client_open(client *self)
                      rank, name, self->pmix.error_string(status));
 }
 
-static void value_free(pmix_value_t *value)
-{
-    if (value->type == PMIX_STRING)
-        free(value->data.string);
-    else if (value->type == PMIX_BYTE_OBJECT)
-        free(value->data.bo.bytes);
-    free(value);
-}
-
-/* Of `rank` (or PMIX_RANK_WILDCARD: the job's), waiting up to the deadline if the owner has not put it yet. */
-static pmix_status_t value_get(client *self, uint32_t rank, const char *key, pmix_value_t **value)
-{
-    pmix_proc_t proc = {.rank = rank};
-    pmix_info_t limit = {.value = {.type = PMIX_INT, .data.integer = weft_knob.start_timeout_s}};
-
-    snprintf(limit.key, sizeof(limit.key), "%s", PMIX_TIMEOUT);
-    memcpy(proc.nspace, self->me.nspace, sizeof(proc.nspace));
-    return self->pmix.get(&proc, key, &limit, 1, value);
-}
-
-static bool number_get(client *self, uint32_t rank, const char *key, uint32_t *number)
-{
-    pmix_value_t *value;
-
-    if (value_get(self, rank, key, &value) != PMIX_SUCCESS)
-        return false;
-    bool is_known = true;
-    switch (value->type) {
-    case PMIX_UINT16:
-        *number = value->data.uint16;
-        break;
-    case PMIX_UINT32:
-        *number = value->data.uint32;
-        break;
-    case PMIX_PROC_RANK:
-        *number = value->data.rank;
-        break;
-    case PMIX_INT:
-        *number = (uint32_t)value->data.integer;
-        break;
-    case PMIX_SIZE:
-        *number = (uint32_t)value->data.size;
-        break;
-    default:
-        is_known = false;
-    }
-    value_free(value);
-    return is_known;
-}
-
-static bool text_get(client *self, uint32_t rank, const char *key, char *text, size_t room)
-{
-    pmix_value_t *value;
-
-    if (value_get(self, rank, key, &value) != PMIX_SUCCESS)
-        return false;
-    bool is_text = value->type == PMIX_STRING && value->data.string && strlen(value->data.string) < room;
-    if (is_text)
-        strcpy(text, value->data.string);
-    value_free(value);
-    return is_text;
-}
-
-/* The ranks of this node, rising. A launcher that does not tell leaves us alone on it. */
-static int locals_read(client *self)
-{
-    weft_boot *b = &self->boot;
-    pmix_value_t *value;
-    char *save = NULL;
-
-    self->locals = calloc(b->size, sizeof(*self->locals));
-    if (!self->locals)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the list of %u ranks", b->size);
-    if (value_get(self, PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, &value) == PMIX_SUCCESS) {
-        if (value->type == PMIX_STRING && value->data.string)
-            for (char *one = strtok_r(value->data.string, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
-                uint32_t rank = (uint32_t)strtoul(one, NULL, 10);
-                if (rank >= b->size || b->local_size == b->size)
-                    return weft_fail(WEFT_E_OTHER, "the launcher names rank %u on this node, in a job of %u", rank, b->size);
-                if (rank == b->rank)
-                    b->local_rank = b->local_size;
-                self->locals[b->local_size++] = rank;
-            }
-        value_free(value);
-    }
-    if (b->local_size == 0)
-        self->locals[b->local_size++] = b->rank;
-    if (self->locals[b->local_rank] != b->rank)
-        return weft_fail(WEFT_E_OTHER, "the launcher's list of ranks on this node lacks this one (%u)", b->rank);
-    return WEFT_OK;
-}
-
-/* By the launcher's own numbers, which may be those of a pool that is wider than the job. */
-static bool numbers_read(client *self, uint64_t *place)
-{
-    uint32_t node;
-
-    for (uint32_t r = 0; r < self->boot.size; r++) {
-        if (!number_get(self, r, PMIX_NODEID, &node) || node == UINT32_MAX)
-            return false;
-        place[r] = node;
-    }
-    return true;
-}
-
-/* Slurm 22.05 tells numbers of the ranks of this node only, but every rank's host. (On all nodes: so all come to these numbers.) */
-static int hosts_read(client *self, uint64_t *place)
-{
-    char host[256];
-
-    for (uint32_t r = 0; r < self->boot.size; r++) {
-        if (!text_get(self, r, PMIX_HOSTNAME, host, sizeof(host)))
-            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
-        place[r] = weft_word_hash(host);
-    }
-    return WEFT_OK;
-}
-
-static int nodes_read(client *self)
-{
-    weft_boot *b = &self->boot;
-    int rc = WEFT_OK;
-
-    b->nodes = 1;
-    if (b->local_size == b->size)
-        return WEFT_OK;
-    self->node_of = calloc(b->size, sizeof(*self->node_of));
-    self->local_of = calloc(b->size, sizeof(*self->local_of));
-    uint64_t *place = self->node_of && self->local_of ? calloc(b->size, sizeof(*place)) : NULL;
-    if (!place)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
-    if (!numbers_read(self, place))
-        rc = hosts_read(self, place);
-    if (!rc) {
-        b->nodes = weft_pmi_map_count(place, b->size, self->node_of, self->local_of);
-        if (!b->nodes)
-            rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
-    }
-    free(place);
-    if (rc)
-        return rc;
-    b->node = self->node_of[b->rank];
-    b->node_of = self->node_of;
-    b->local_of = self->local_of;
-    if (b->local_of[b->rank] != b->local_rank)
-        return weft_fail(WEFT_E_OTHER, "the launcher's list of ranks on this node and what it tells of each do not agree (rank %u)",
-                         b->rank);
-    return WEFT_OK;
-}
-
-static int job_read(client *self)
-{
-    weft_boot *b = &self->boot;
-
-    snprintf(b->job_name, sizeof(b->job_name), "%.255s", self->me.nspace);
-    b->job = weft_word_hash(b->job_name);
-    b->rank = self->me.rank;
-    if (!number_get(self, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &b->size) || b->rank >= b->size)
-        return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell how many ranks job %s has",
-                         b->job_name);
-    if (!number_get(self, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE, &b->universe))
-        b->universe = 0;
-    if (!number_get(self, b->rank, PMIX_APPNUM, &b->app))
-        b->app = 0;
-    if (!text_get(self, b->rank, PMIX_HOSTNAME, b->host, sizeof(b->host)))
-        weft_boot_host(b->host, sizeof(b->host));
-    int rc = locals_read(self);
-    return rc ? rc : nodes_read(self);
-}
-
 static int client_put(weft_boot *boot, const char *key, const void *bytes, size_t count)
 {
-    client *self = (client *)boot;
+    weft_pmix_client *self = (weft_pmix_client *)boot;
     pmix_value_t value = {.type = PMIX_BYTE_OBJECT, .data.bo = {.bytes = (char *)bytes, .size = count}};
     pmix_status_t status = self->pmix.put(PMIX_GLOBAL, key, &value);
 
     return status == PMIX_SUCCESS ? WEFT_OK : step_failed(self, "PMIx_Put", key, status);
 }
 
-static int commit(client *self)
+static int commit(weft_pmix_client *self)
 {
     pmix_status_t status = self->pmix.commit();
 
@@ -341,24 +255,24 @@ static int client_commit(weft_boot *boot)
 {
     int rc = client_put(boot, TOLD_KEY, "", 1);
 
-    return rc ? rc : commit((client *)boot);
+    return rc ? rc : commit((weft_pmix_client *)boot);
 }
 
 /* A server that is asked while the owner commits may say that there is no such key (Open MPI 4.1 with libpmix 4.2, 8 of 60 jobs
  * of four ranks), and one on another host does when it has been given others before: it is asked again for a while. */
-static pmix_status_t put_value_get(client *self, uint32_t rank, const char *key, long looks, pmix_value_t **value)
+static pmix_status_t put_value_get(weft_pmix_client *self, uint32_t rank, const char *key, long looks, pmix_value_t **value)
 {
-    pmix_status_t status = value_get(self, rank, key, value);
+    pmix_status_t status = weft_pmix_value_get(self, rank, key, value);
 
     for (long i = 0; i < looks && status == PMIX_ERR_NOT_FOUND; i++) {
         struct timespec nap = {.tv_nsec = LOOK_NAP_NS};
         nanosleep(&nap, NULL);
-        status = value_get(self, rank, key, value);
+        status = weft_pmix_value_get(self, rank, key, value);
     }
     return status;
 }
 
-static int value_take(client *self, uint32_t rank, const char *key, long looks, void *bytes, size_t *count)
+static int value_take(weft_pmix_client *self, uint32_t rank, const char *key, long looks, void *bytes, size_t *count)
 {
     pmix_value_t *value;
     char who[64];
@@ -372,14 +286,14 @@ static int value_take(client *self, uint32_t rank, const char *key, long looks, 
         rc = weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u does not fit %zu bytes", key, rank, *count);
     else
         memcpy(bytes, value->data.bo.bytes, *count = value->data.bo.size);
-    value_free(value);
+    weft_pmix_value_free(value);
     return rc;
 }
 
 /* A key that is not there may be one that is not there yet: only when the owner has told all is it none. */
 static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *bytes, size_t *count)
 {
-    client *self = (client *)boot;
+    weft_pmix_client *self = (weft_pmix_client *)boot;
     long looks = weft_knob.start_timeout_s * (1000000000l / LOOK_NAP_NS);
     char mark[1];
     size_t mark_bytes = sizeof(mark);
@@ -397,7 +311,7 @@ static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *byt
 
 static int client_fence(weft_boot *boot)
 {
-    client *self = (client *)boot;
+    weft_pmix_client *self = (weft_pmix_client *)boot;
     pmix_info_t limit = {.value = {.type = PMIX_INT, .data.integer = weft_knob.start_timeout_s}};
 
     snprintf(limit.key, sizeof(limit.key), "%s", PMIX_TIMEOUT);
@@ -407,7 +321,7 @@ static int client_fence(weft_boot *boot)
 
 static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, const char *text)
 {
-    client *self = (client *)boot;
+    weft_pmix_client *self = (weft_pmix_client *)boot;
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
     if (boot->has_segment)
@@ -416,11 +330,12 @@ static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, co
         weft_log_error("%s", text);
     if (boot->has_segment)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_ABORT);
+    atomic_store(&watched, NULL); /* the server may leave before this rank does */
     self->pmix.abort(exit_code, text ? text : "", NULL, 0);
     _exit(exit_code);
 }
 
-static void client_free(client *self)
+static void client_free(weft_pmix_client *self)
 {
     if (self->boot.has_segment)
         weft_segment_close(&self->boot.segment);
@@ -433,11 +348,11 @@ static void client_free(client *self)
 
 static void client_finish(weft_boot *boot)
 {
-    client *self = (client *)boot;
+    weft_pmix_client *self = (weft_pmix_client *)boot;
 
     if (boot->has_segment)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_FINAL);
-    self->pmix.finalize(NULL, 0);
+    server_leave(self);
     client_free(self);
 }
 
@@ -452,7 +367,7 @@ static const weft_boot_ops client_ops = {
 };
 
 /* The lowest rank of the node makes the segment and says where it hands it out; the others ask it. */
-static int segment_share(client *self)
+static int segment_share(weft_pmix_client *self)
 {
     weft_boot *b = &self->boot;
     char dir[200], who[64];
@@ -465,28 +380,30 @@ static int segment_share(client *self)
     if (b->local_rank != 0) {
         rc = value_take(self, self->locals[0], WEFT_HANDOUT_KEY, LOOKS_AGAIN, &offer, &bytes);
         snprintf(who, sizeof(who), "rank %u", self->locals[0]);
-        return rc ? rc : weft_handout_fetch(&offer, bytes, b->local_rank, who, &b->segment);
+        return rc ? rc : weft_handout_fetch(&offer, bytes, self->locals_hash, b->local_rank, who, &b->segment);
     }
     rc = weft_segment_make(b->local_size, b->job, 0, &b->segment);
     if (rc)
         return rc;
-    if (!text_get(self, PMIX_RANK_WILDCARD, PMIX_NSDIR, dir, sizeof(dir)) || access(dir, W_OK))
+    if (!weft_pmix_text_get(self, PMIX_RANK_WILDCARD, PMIX_NSDIR, dir, sizeof(dir)) || access(dir, W_OK))
         snprintf(dir, sizeof(dir), "%.190s", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    int fd = weft_handout_open(dir, &offer);
+    int fd = weft_handout_open(dir, self->locals_hash, &offer);
     if (fd < 0)
         return fd;
+    self->offer = &offer;
     rc = client_put(b, WEFT_HANDOUT_KEY, &offer, sizeof(offer));
     if (!rc)
         rc = commit(self);
     if (!rc)
         rc = weft_handout_serve(fd, &offer, &b->segment, self->locals, b->local_size);
+    self->offer = NULL;
     weft_handout_close(fd, &offer);
     return rc;
 }
 
 int weft_boot_by_pmix(weft_boot **boot)
 {
-    client *self = calloc(1, sizeof(*self));
+    weft_pmix_client *self = calloc(1, sizeof(*self));
 
     *boot = NULL;
     if (!self)
@@ -494,9 +411,9 @@ int weft_boot_by_pmix(weft_boot **boot)
     self->boot.ops = &client_ops;
     self->boot.segment.fd = -1;
     int rc = client_open(self);
-    if (rc)
+    if (rc) /* without PMIx_Finalize: the server does not answer */
         goto undo_new;
-    rc = job_read(self);
+    rc = weft_pmix_job_read(self);
     if (!rc && weft_knob.segment != WEFT_SEGMENT_OFF) {
         rc = segment_share(self);
         self->boot.has_segment = self->boot.segment.head != NULL;
@@ -508,8 +425,9 @@ int weft_boot_by_pmix(weft_boot **boot)
     return WEFT_OK;
 
 undo_open:
-    self->pmix.finalize(NULL, 0);
+    server_leave(self);
 undo_new:
+    atomic_store(&watched, NULL);
     client_free(self);
     return rc;
 }

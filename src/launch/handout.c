@@ -15,11 +15,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/knob.h"
 #include "base/status.h"
+
+#define ACCEPT_NAP_NS 10000000
 
 typedef struct request {
     uint64_t nonce[2];
@@ -47,11 +50,12 @@ static int input_wait(int fd, uint64_t deadline)
     }
 }
 
-int weft_handout_open(const char *dir, weft_handout *offer)
+int weft_handout_open(const char *dir, uint64_t members, weft_handout *offer)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
 
     memset(offer, 0, sizeof(*offer));
+    offer->members = members;
     if (getrandom(offer->nonce, sizeof(offer->nonce), 0) != (ssize_t)sizeof(offer->nonce))
         return weft_fail(WEFT_E_SYSTEM, "no random numbers: %s", strerror(errno));
     int length = snprintf(offer->path, sizeof(offer->path), "%s/weft-%ld-%08x", dir, (long)getpid(), (unsigned)offer->nonce[0]);
@@ -110,24 +114,40 @@ static int serve_missing(const uint32_t *ranks, const unsigned char *has_it, uin
                      shown > 1 ? "ranks" : "rank", text, shown > 16 ? ", ..." : "", weft_knob.start_timeout_s);
 }
 
+/* For a moment, until descriptors or memory are there again. 0, or an error that does not pass. */
+static int accept_failed(int error, uint64_t deadline)
+{
+    if (error == EINTR || error == ECONNABORTED || error == EAGAIN)
+        return WEFT_OK;
+    if ((error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) && weft_clock_ns() < deadline) {
+        nanosleep(&(struct timespec){.tv_nsec = ACCEPT_NAP_NS}, NULL);
+        return WEFT_OK;
+    }
+    return weft_fail(WEFT_E_SYSTEM, "start-up: cannot accept the ranks that want the node's shared memory: %s%s", strerror(error),
+                     error == EMFILE ? " (ulimit -n)" : "");
+}
+
 int weft_handout_serve(int fd, const weft_handout *offer, const weft_segment *segment, const uint32_t *ranks, uint32_t count)
 {
     unsigned char *has_it = calloc(count, 1);
     uint64_t deadline = deadline_ns();
     uint32_t left = count - 1;
-    int rc = WEFT_OK;
+    int rc = WEFT_OK, denied = 0; /* errno of the last accept */
 
     if (!has_it)
         return weft_fail(WEFT_E_NOMEM, "no memory for %u ranks", count);
-    while (left) {
+    while (left && !rc) {
         request asked;
         if (!input_wait(fd, deadline)) {
-            rc = serve_missing(ranks, has_it, count);
+            rc = denied ? accept_failed(denied, 0) : serve_missing(ranks, has_it, count);
             break;
         }
         int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-        if (one < 0)
+        denied = one < 0 ? errno : 0;
+        if (denied) {
+            rc = accept_failed(denied, deadline);
             continue;
+        }
         /* a stranger who connects and says nothing has a second, not our whole time */
         uint64_t patience = weft_clock_ns() + 1000000000u;
         if (input_wait(one, patience) && recv(one, &asked, sizeof(asked), 0) == (ssize_t)sizeof(asked) &&
@@ -161,7 +181,7 @@ static int descriptor_receive(int from)
     return fd;
 }
 
-int weft_handout_fetch(const weft_handout *offer, size_t bytes, uint32_t index, const char *who, weft_segment *segment)
+int weft_handout_fetch(const weft_handout *offer, size_t bytes, uint64_t members, uint32_t index, const char *who, weft_segment *segment)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     request asked = {.index = index};
@@ -169,6 +189,9 @@ int weft_handout_fetch(const weft_handout *offer, size_t bytes, uint32_t index, 
 
     if (bytes != sizeof(*offer) || offer->path[sizeof(offer->path) - 1])
         return weft_fail(WEFT_E_OTHER, "start-up: %s runs another version of this library", who);
+    if (offer->members != members)
+        return weft_fail(WEFT_E_OTHER, "start-up: the launcher contradicts itself: %s was told of other neighbours on this node than this process",
+                         who);
     memcpy(name.sun_path, offer->path, sizeof(name.sun_path));
     memcpy(asked.nonce, offer->nonce, sizeof(asked.nonce));
     int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

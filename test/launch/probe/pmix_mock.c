@@ -2,15 +2,18 @@
  *
  * pmix_mock: a libpmix that tells of a job what Slurm 22.05's plugin tells: of each rank its host, numbers only of those on this node.
  * test/launch/pmix_places builds it and puts it in the place of the real one; hosts stand in MOCK_HOSTS, "n0 n0 n1", one for each rank.
- * MOCK_KNOWS_ALL: numbers of all. What is put goes nowhere.
+ * MOCK_KNOWS_ALL: numbers of all. MOCK_RESOLVES: PMIx_Resolve_nodes and _peers answer. MOCK_PEERS, MOCK_LOCAL_SIZE, MOCK_LOCAL_RANK: told
+ * instead of what is so. MOCK_COUNTS: says at the end how many questions there were. What is put goes nowhere.
  */
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned me, size;
-static char hosts[64][32];
+#define RANKS_MAX 512
+
+static unsigned me, size, questions;
+static char hosts[RANKS_MAX][32];
 
 pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t count)
 {
@@ -19,7 +22,7 @@ pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t count)
 
     (void)info, (void)count;
     me = (unsigned)atoi(getenv("PMIX_RANK"));
-    while (size < 64 && sscanf(text, "%31s%n", hosts[size], &used) == 1) {
+    while (size < RANKS_MAX && sscanf(text, "%31s%n", hosts[size], &used) == 1) {
         text += used;
         size++;
     }
@@ -29,7 +32,20 @@ pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t count)
     return PMIX_SUCCESS;
 }
 
-pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t count) { (void)info, (void)count; return PMIX_SUCCESS; }
+pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t count)
+{
+    (void)info, (void)count;
+    if (getenv("MOCK_COUNTS"))
+        printf("mock: %s questions\n", questions < size ? "few" : "many");
+    return PMIX_SUCCESS;
+}
+pmix_status_t PMIx_Register_event_handler(pmix_status_t codes[], size_t count, pmix_info_t info[], size_t infos, pmix_notification_fn_t call,
+                                          pmix_hdlr_reg_cbfunc_t done, void *data)
+{
+    (void)codes, (void)count, (void)info, (void)infos, (void)call;
+    done(PMIX_SUCCESS, 1, data);
+    return PMIX_SUCCESS;
+}
 pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value)
 {
     (void)scope, (void)key, (void)value;
@@ -58,13 +74,40 @@ static unsigned beside(unsigned rank, unsigned end)
     return count;
 }
 
+pmix_status_t PMIx_Resolve_nodes(const pmix_nspace_t nspace, char **list)
+{
+    (void)nspace;
+    questions++;
+    if (!getenv("MOCK_RESOLVES"))
+        return PMIX_ERR_NOT_SUPPORTED;
+    *list = calloc(size + 1, sizeof(*hosts));
+    for (unsigned r = 0; r < size; r++)
+        if (!beside(r, r))
+            sprintf(*list + strlen(*list), "%s%s", r ? "," : "", hosts[r]);
+    return PMIX_SUCCESS;
+}
+pmix_status_t PMIx_Resolve_peers(const char *node, const pmix_nspace_t nspace, pmix_proc_t **procs, size_t *count)
+{
+    questions++;
+    *procs = calloc(size, sizeof(**procs));
+    for (unsigned r = size; r-- > 0;)
+        if (!strcmp(hosts[r], node)) {
+            snprintf((*procs)[*count].nspace, sizeof((*procs)->nspace), "%s", nspace);
+            (*procs)[(*count)++].rank = r;
+        }
+    return PMIX_SUCCESS;
+}
+
 static void peers_fill(pmix_value_t *value)
 {
-    char text[512] = "";
+    char text[4096] = "";
 
-    for (unsigned r = 0; r < size; r++)
-        if (!strcmp(hosts[r], hosts[me]))
-            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u", *text ? "," : "", r);
+    if (getenv("MOCK_PEERS"))
+        snprintf(text, sizeof(text), "%s", getenv("MOCK_PEERS"));
+    else
+        for (unsigned r = 0; r < size; r++)
+            if (!strcmp(hosts[r], hosts[me]))
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u", *text ? "," : "", r);
     value->type = PMIX_STRING;
     value->data.string = strdup(text);
 }
@@ -75,8 +118,11 @@ pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_inf
     bool is_rank = proc->rank < size, is_near = is_rank && (getenv("MOCK_KNOWS_ALL") || !strcmp(hosts[proc->rank], hosts[me]));
 
     (void)info, (void)count;
+    questions++;
     value->type = PMIX_UINT32;
-    if (!strcmp(key, PMIX_JOB_SIZE)) {
+    if (!strcmp(key, PMIX_LOCAL_SIZE) && getenv("MOCK_LOCAL_SIZE")) {
+        value->data.uint32 = (unsigned)atoi(getenv("MOCK_LOCAL_SIZE"));
+    } else if (!strcmp(key, PMIX_JOB_SIZE)) {
         value->data.uint32 = size;
     } else if (!strcmp(key, PMIX_LOCAL_PEERS)) {
         peers_fill(value);
@@ -87,7 +133,7 @@ pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_inf
         value->data.uint32 = (unsigned)atoi(hosts[proc->rank] + 1);
     } else if (!strcmp(key, PMIX_LOCAL_RANK) && is_near) {
         value->type = PMIX_UINT16;
-        value->data.uint16 = (uint16_t)beside(proc->rank, proc->rank);
+        value->data.uint16 = (uint16_t)(getenv("MOCK_LOCAL_RANK") ? atoi(getenv("MOCK_LOCAL_RANK")) : (int)beside(proc->rank, proc->rank));
     } else {
         free(value);
         return PMIX_ERR_NOT_FOUND;
