@@ -125,7 +125,7 @@ int weft_lane_poll(weft_lane *lane)
             continue;
         rc = weft_port_poll(lane->ports[i], POLL_BUDGET);
         if (weft_unlikely(rc < 0))
-            weft_log_error("transport %s failed: %s", lane->ports[i]->ops->name, weft_fail_text(rc));
+            weft_log_once(WEFT_LOG_ERROR, "transport %s failed: %s", lane->ports[i]->ops->name, weft_fail_text(rc));
         else
             n += rc;
     }

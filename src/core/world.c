@@ -166,6 +166,7 @@ int weft_world_close(weft_world *world)
     }
     if (weft_knob.counters)
         weft_count_tell(world);
+    weft_log_repeats();
     while (world->lane_count)
         weft_lane_close(world->lanes[--world->lane_count]);
     if (world->chime >= 0)

@@ -214,7 +214,7 @@ static void *greet(void *owner, const weft_name *who)
     weft_peer *peer = NULL;
     int rc = weft_peer_find(owner, who->rank, &peer);
     if (rc)
-        weft_log_error("rank %u reaches us, but we do not reach it: %s", who->rank, weft_fail_text(rc));
+        weft_log_once(WEFT_LOG_ERROR, "rank %u reaches us, but we do not reach it: %s", who->rank, weft_fail_text(rc));
     return peer;
 }
 

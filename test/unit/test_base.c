@@ -79,6 +79,36 @@ static void test_log(void)
     CU_ASSERT_STRING_EQUAL(text, "weft: [3@there] 1\n2\n3\n4\n5\n");
 }
 
+static void say_again(void)
+{
+    for (int i = 1; i <= 1000; i++)
+        CU_ASSERT_EQUAL(weft_log_once(WEFT_LOG_ERROR, "transport %s failed\nfor a reason", "x"), i);
+    CU_ASSERT_EQUAL(weft_log_once(WEFT_LOG_NOTE, "not at this level"), 0);
+    weft_log_repeats();
+    weft_log_repeats();
+}
+
+/* More texts than are kept: what is printed stays bounded. */
+static void say_ever_new(void)
+{
+    for (int i = 0; i < 10 * WEFT_LOG_ONCE_MAX; i++)
+        weft_log_once(WEFT_LOG_ERROR, "cause %d", i);
+    weft_log_repeats();
+}
+
+static void test_log_once(void)
+{
+    char text[16384];
+    int lines = 0;
+    heard(say_again, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "weft: [3@there] transport x failed\nfor a reason\nweft: [3@there] transport x failed (1000 times in all)\n");
+    heard(say_ever_new, text, sizeof(text));
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    CU_ASSERT_EQUAL(lines, WEFT_LOG_ONCE_MAX); /* one slot was in use, one line counts the rest */
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "577 more messages"));
+}
+
 /* Whoever runs the tests may have WEFT_ variables of his own. */
 static void environ_clear(void)
 {
@@ -246,6 +276,7 @@ int main(void)
     CU_pSuite suite = CU_add_suite("base", NULL, NULL);
     CU_add_test(suite, "status", test_status);
     CU_add_test(suite, "log", test_log);
+    CU_add_test(suite, "log once", test_log_once);
     CU_add_test(suite, "knobs", test_knobs);
     CU_add_test(suite, "place", test_place);
     CU_add_test(suite, "pool", test_pool);
