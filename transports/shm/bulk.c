@@ -52,26 +52,32 @@ static void take_from(weft_bulk_share *share, uint32_t index)
     share->next = 0;
 }
 
-/* A chunk that is nobody's, or that another path had and got back; memory is claimed only when there is none. */
+/* A chunk without holder, else new memory, else a chunk that another path had and got back. Chunks come back at any time between two
+ * looks: each decision stands on one look. */
 static int find_other(weft_bulk_owner *owner, uint32_t *index)
 {
+    uint32_t other = WEFT_BULK_COUNT;
     int rc;
-    for (uint32_t i = 0; i < owner->claimed; i++)
-        if (!owner->holder[i] && is_back(owner, i)) {
+    for (uint32_t i = 0; i < owner->claimed; i++) {
+        if (owner->holder[i] && other < WEFT_BULK_COUNT)
+            continue;
+        if (!is_back(owner, i))
+            continue;
+        if (!owner->holder[i]) {
             *index = i;
             return 0;
         }
+        other = i;
+    }
     if (owner->claimed < WEFT_BULK_COUNT && (rc = claim_more(owner)) <= 0) {
         *index = owner->claimed - WEFT_BULK_STEP;
         return rc;
     }
-    for (uint32_t i = 0; i < owner->claimed; i++)
-        if (is_back(owner, i)) {
-            take_from(owner->holder[i], i);
-            *index = i;
-            return 0;
-        }
-    return WEFT_AGAIN;
+    if (other == WEFT_BULK_COUNT)
+        return WEFT_AGAIN;
+    take_from(owner->holder[other], other);
+    *index = other;
+    return 0;
 }
 
 static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)

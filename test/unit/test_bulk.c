@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_bulk: chunks of a path that was left, and whose reader gives them back just while the owner looks for one. The moment is made
+ * by a fallocate of our own, which the owner calls between its looks.
+ */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "transports/shm/bulk.h"
+
+static weft_bulk *returning; /* all of its chunks come back, and there is no new memory */
+
+int fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    if (!returning)
+        return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
+    for (uint32_t i = 0; i < WEFT_BULK_COUNT; i++)
+        weft_bulk_return(returning, i);
+    errno = ENOSPC;
+    return -1;
+}
+
+int fallocate64(int fd, int mode, off64_t offset, off64_t bytes) { return fallocate(fd, mode, offset, bytes); }
+
+static void a_chunk_of_a_path_that_left(void)
+{
+    weft_segment segment;
+    weft_bulk_owner owner;
+    weft_bulk_share gone = {.count = 0}, other = {.count = 0};
+    uint32_t index;
+    int rc;
+    CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
+    for (int i = 0; i < WEFT_BULK_STEP; i++)
+        CU_ASSERT_EQUAL(weft_bulk_lend(&owner, &gone, &index), 0);
+    weft_bulk_leave(&owner, &gone);
+    returning = owner.bulk;
+    rc = weft_bulk_lend(&owner, &other, &index);
+    CU_ASSERT(rc == WEFT_AGAIN || rc == 0);
+    CU_ASSERT_EQUAL(weft_bulk_lend(&owner, &other, &index), 0); /* now they are there for sure */
+    returning = NULL;
+    weft_bulk_close(&owner);
+    weft_segment_close(&segment);
+}
+
+int main(void)
+{
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("bulk", NULL, NULL);
+    CU_add_test(suite, "a chunk of a path that left comes back meanwhile", a_chunk_of_a_path_that_left);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    return CU_get_number_of_failures() ? 1 : 0;
+}
