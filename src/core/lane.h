@@ -48,6 +48,7 @@ typedef struct weft_lane {
     void *slabs;               /* memory of the request pool, for closing */
     struct weft_name_slot *names; /* requests that a peer may name */
     uint32_t name_room, name_free;
+    uint32_t unpolled;         /* receives that unexpected messages served since weft_lane_catch_up polled */
     uint64_t post_order;       /* of the next receive */
     uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/pins) */
     struct weft_ladder *ladder; /* p2p's, freed with the lane */
@@ -97,6 +98,17 @@ static inline void weft_req_end(weft_req *req, int rc)
 
 /* One visit to every port, the backlog and the running plans. How many things happened. */
 int weft_lane_poll(weft_lane *lane);
+
+/* Unexpected messages serve receives without a poll. A program that finds all its messages there polls now and then all the same, so that
+ * its other peers are received from: called where a receive completes, never inside a poll. */
+#define WEFT_UNPOLLED_MAX 32
+static inline void weft_lane_catch_up(weft_lane *lane)
+{
+    if (__builtin_expect(lane->unpolled >= WEFT_UNPOLLED_MAX, 0)) {
+        lane->unpolled = 0;
+        weft_lane_poll(lane);
+    }
+}
 
 /* Gives the request a name (req->name) that may travel to a peer: 20 bits of slot, 12 of generation. A stale name finds NULL.
  * WEFT_E_NOMEM. weft_req_free takes it away. */

@@ -53,6 +53,8 @@ int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
     weft_status_fill(status, &req->found);
     if (weft_unlikely(rc))
         describe(req);
+    else
+        weft_lane_catch_up(req->lane); /* not after an error: the poll may replace its text */
     if (req->is_persistent) {
         req->is_active = false;
         return rc;

@@ -31,6 +31,7 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
 static void take_early(weft_req *req, weft_early *early)
 {
     weft_lane *lane = req->lane;
+    lane->unpolled++;
     weft_match_take(&req->chan->match, lane, early);
     if (weft_likely(early->head.kind == WEFT_FRAME_EAGER))
         weft_arrive_eager(early->peer, req, &early->head, early->body);
@@ -102,6 +103,8 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
         weft_lane_poll(chan->lane);
         if (!req->is_done)
             wait_long(req);
+    } else if (weft_likely(!req->rc)) { /* the poll may replace the text of an error */
+        weft_lane_catch_up(chan->lane);
     }
     *found = req->found;
     return req->rc;
