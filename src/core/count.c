@@ -47,6 +47,10 @@ static void derive(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])
     values[WEFT_COUNT_FRAMES_SENT] = sent;
     values[WEFT_COUNT_FRAMES_TAKEN] = taken;
     values[WEFT_COUNT_SHORT] = (uint32_t)(sent - (uint32_t)values[WEFT_COUNT_FRAMES_LONG]);
+    for (uint32_t i = 0; i < lane->port_count; i++) {
+        values[WEFT_COUNT_BARRIERS] += lane->ports[i]->counts.barriers;
+        values[WEFT_COUNT_RINGS_CLOSED] += lane->ports[i]->counts.rings_closed;
+    }
 }
 
 /* Whoever looks may be inside the lane himself (a user's reduction function that progress called): then it is no use to wait. */

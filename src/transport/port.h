@@ -136,6 +136,12 @@ typedef struct weft_port_env {
     bool is_far;         /* ranks of the job run on other hosts: what reaches this one only need not begin */
 } weft_port_env;
 
+/* What core/counters.def shows of a port; only grows. */
+typedef struct weft_port_counts {
+    uint64_t barriers;     /* memory barriers on all CPUs that it asked the kernel for */
+    uint64_t rings_closed; /* rings that it stopped to poll, as they were silent */
+} weft_port_counts;
+
 struct weft_port { /* common part; a transport's own port begins with it */
     const weft_port_ops *ops;
     bool is_quiet; /* set by a port while nothing but its own send, put, get could make poll find anything: polls are skipped */
@@ -143,6 +149,7 @@ struct weft_port { /* common part; a transport's own port begins with it */
     const weft_up *up;
     void *pins;    /* the owner's: registrations with this port (core/pins); a port leaves it alone */
     weft_caps caps;
+    weft_port_counts counts;
 };
 
 struct weft_path { /* the port's side of one peer; a transport's own path begins with it */

@@ -3,7 +3,7 @@
  * test_doorbell: every interleaving of a sender and a receiver that polls, closes its ring, and sleeps (transports/shm/shm.c), with
  * the store buffers of a TSO machine; once asleep on a futex, once on a socket (mem/chime.c). Property: never asleep for good while
  * a frame lies unread. Each rule of the protocol, taken away, must make the search find such an end: that shows that the search
- * would see it.
+ * would see it. Who must fence is asked of the transport itself (weft_ring_announce_flags), for processes with and without membarrier.
  */
 #include <CUnit/Basic.h>
 #include <stdbool.h>
@@ -12,15 +12,19 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "transports/shm/ring.h"
 
 #define FRAMES 3
 #define TABLE (1u << 20)
 
 enum variable { SENT, ASLEEP, OPEN, NOTE, BYTES, VARIABLES }; /* BYTES: unread ones in the socket */
-enum sender { S_STORE, S_FLAGS, S_NOTE, S_ASLEEP, S_WAKE, S_RING, S_END };
+enum sender { S_STORE, S_FLAGS, S_FENCE, S_FLAGS_AGAIN, S_NOTE, S_ASLEEP, S_WAKE, S_RING, S_END };
 enum receiver { R_RING, R_NOTE, R_IDLE, R_CLOSE_ORDER, R_CLOSE_LOOK, R_ARM_ORDER, R_AGAIN_RING, R_AGAIN_NOTE, R_SLEEP, R_BLOCKED,
                 R_DISARM, R_DRAIN };
-enum rule { NO_BARRIER = 1, NO_SECOND_LOOK = 2, NO_LOOK_AFTER_CLOSE = 4, NO_NOTE = 8, NO_WAKE = 16, LATE_DRAIN = 32 };
+enum rule { NO_BARRIER = 1, NO_SECOND_LOOK = 2, NO_LOOK_AFTER_CLOSE = 4, NO_NOTE = 8, NO_WAKE = 16, LATE_DRAIN = 32,
+            TRUST_READER = 64, NO_FENCE = 128 };
+/* A process that is not registered neither issues barriers nor gets them. */
+enum registered { READER = 1, SENDER = 2, BOTH = 3 };
 
 #define QUEUE 2 /* bytes that the socket holds; more are refused, and nobody minds */
 
@@ -38,6 +42,7 @@ typedef struct state {
 typedef struct search {
     unsigned broken; /* enum rule */
     bool by_socket;
+    unsigned registered; /* enum registered */
     state *table;
     bool *used;
     uint32_t count;
@@ -89,6 +94,18 @@ static void next_frame(state *s)
         s->frame++;
 }
 
+/* Where the sender goes on by the ring's flags; transports/shm/shm.c, announce. */
+static enum sender by_flags(const search *search, const state *s, bool is_fenced)
+{
+    uint32_t flags = (s->memory[OPEN] ? WEFT_RING_OPEN : 0) | (search->registered & READER ? 0 : WEFT_RING_FENCE);
+    bool is_registered = search->broken & TRUST_READER || search->registered & SENDER;
+    if (!(flags & WEFT_RING_OPEN))
+        return search->broken & NO_NOTE ? S_ASLEEP : S_NOTE;
+    if (is_fenced || flags == weft_ring_announce_flags(is_registered) || search->broken & NO_FENCE)
+        return S_ASLEEP;
+    return S_FENCE;
+}
+
 static void step_sender(search *search, state s)
 {
     switch (s.sender) {
@@ -98,7 +115,14 @@ static void step_sender(search *search, state s)
         s.sender = S_FLAGS;
         break;
     case S_FLAGS:
-        s.sender = s.memory[OPEN] || (search->broken & NO_NOTE) ? S_ASLEEP : S_NOTE;
+        s.sender = by_flags(search, &s, false);
+        break;
+    case S_FENCE:
+        sender_drain(&s);
+        s.sender = S_FLAGS_AGAIN;
+        break;
+    case S_FLAGS_AGAIN:
+        s.sender = by_flags(search, &s, true);
         break;
     case S_NOTE:
         sender_drain(&s);
@@ -135,11 +159,11 @@ static void step_sender(search *search, state s)
     visit(search, &s);
 }
 
-/* Our stores, then a barrier on every CPU: the sender's buffer drains too. */
+/* Our stores, then a barrier on every CPU that runs a registered process: the sender's buffer drains too. */
 static void order(const search *search, state *s)
 {
     own_drain(s);
-    if (!(search->broken & NO_BARRIER))
+    if (!(search->broken & NO_BARRIER) && search->registered == BOTH)
         sender_drain(s);
 }
 
@@ -270,9 +294,9 @@ static void visit(search *search, const state *s)
     step_receiver(search, *s);
 }
 
-static uint32_t hangs_without(unsigned broken, bool by_socket, uint32_t *states)
+static uint32_t hangs_among(unsigned registered, unsigned broken, bool by_socket, uint32_t *states)
 {
-    search search = {.broken = broken, .by_socket = by_socket, .table = calloc(TABLE, sizeof(state)), .used = calloc(TABLE, sizeof(bool))};
+    search search = {.broken = broken, .by_socket = by_socket, .registered = registered, .table = calloc(TABLE, sizeof(state)), .used = calloc(TABLE, sizeof(bool))};
     state start = {.frame = 1};
     visit(&search, &start);
     CU_ASSERT(search.count < TABLE / 2);
@@ -282,13 +306,30 @@ static uint32_t hangs_without(unsigned broken, bool by_socket, uint32_t *states)
     return search.hangs;
 }
 
+static uint32_t hangs_without(unsigned broken, bool by_socket, uint32_t *states)
+{
+    return hangs_among(BOTH, broken, by_socket, states);
+}
+
 static void never_asleep_for_good(void)
 {
     uint32_t states;
+    for (int by_socket = 0; by_socket < 2; by_socket++)
+        for (unsigned registered = 0; registered <= BOTH; registered++) {
+            CU_ASSERT_EQUAL(hangs_among(registered, 0, by_socket, &states), 0);
+            CU_ASSERT(states > 1000);
+            printf("(%u states) ", states);
+        }
+}
+
+/* A barrier needs two: where either is not registered, the sender fences. */
+static void who_gets_no_barrier_fences(void)
+{
+    uint32_t states;
     for (int by_socket = 0; by_socket < 2; by_socket++) {
-        CU_ASSERT_EQUAL(hangs_without(0, by_socket, &states), 0);
-        CU_ASSERT(states > 1000);
-        printf("(%u states) ", states);
+        CU_ASSERT(hangs_among(READER, TRUST_READER, by_socket, &states) > 0);
+        for (unsigned registered = 0; registered < BOTH; registered++)
+            CU_ASSERT(hangs_among(registered, NO_FENCE, by_socket, &states) > 0);
     }
 }
 
@@ -309,6 +350,7 @@ int main(void)
     CU_pSuite suite = CU_add_suite("doorbell", NULL, NULL);
     CU_add_test(suite, "never asleep for good with a frame unread", never_asleep_for_good);
     CU_add_test(suite, "without any one rule it hangs", every_rule_is_needed);
+    CU_add_test(suite, "a sender that gets no barrier fences", who_gets_no_barrier_fences);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_polling: 64 ranks on one segment, all ports in one process. A receiver's polls do not grow with neighbours that spoke once and
- * fell silent: their rings are closed, and one that speaks again is heard at once. Memory is that of the pairs that talk.
+ * fell silent: their rings are closed, and one that speaks again is heard at once. Memory is that of the pairs that talk. No sender keeps
+ * another from being received, be it by its many frames or by what fails for it. Time is the test's own.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -16,6 +18,11 @@ static weft_segment segment;
 static weft_port *ports[RANKS];
 static weft_path *to_first[RANKS];
 static int arrived[RANKS];
+static uint64_t now;         /* ns */
+static uint32_t unreachable; /* no acquaintance with this rank can be made; 0: with all */
+static int greeted;          /* tries */
+
+static uint64_t now_ns(void) { return now; }
 
 static void arrive(void *owner, void *peer, const weft_head *head, const void *body)
 {
@@ -28,6 +35,9 @@ static void *greet(void *owner, const weft_name *who)
     static char cookies[RANKS];
     weft_path *path;
     weft_port *port = ports[(intptr_t)owner];
+    greeted++;
+    if (unreachable && who->rank == unreachable)
+        return NULL;
     return port->ops->reach(port, who, &who->rank, sizeof who->rank, &cookies[who->rank], &path) ? NULL : &cookies[who->rank];
 }
 
@@ -36,10 +46,13 @@ static const weft_up up = {.arrive = arrive, .greet = greet};
 static int open_all(void)
 {
     uint32_t first = 0;
+    now = 1;
+    unreachable = 0;
+    memset(arrived, 0, sizeof arrived);
     if (weft_segment_make(RANKS, 1, 0, &segment))
         return 1;
     for (intptr_t i = 0; i < RANKS; i++) {
-        weft_port_env env = {.owner = (void *)i, .up = &up, .self = {.job = 1, .rank = (uint32_t)i}, .segment = &segment, .local_rank = (int)i};
+        weft_port_env env = {.owner = (void *)i, .up = &up, .self = {.job = 1, .rank = (uint32_t)i}, .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
         weft_name who = {.job = 1, .rank = 0};
         if (weft_shm_ops.open(&env, &ports[i]))
             return 1;
@@ -72,6 +85,14 @@ static double poll_ns(void)
     return (double)(weft_clock_ns() - start) / POLLS;
 }
 
+/* As many polls as it takes to look for silent rings, after so much time. */
+static void pass(uint64_t ns)
+{
+    now += ns;
+    for (int i = 0; i < 1024; i++)
+        weft_shm_poll(ports[0], 32);
+}
+
 static void silent_neighbours_cost_nothing(void)
 {
     shm_port *first = (shm_port *)ports[0];
@@ -86,7 +107,8 @@ static void silent_neighbours_cost_nothing(void)
     for (int i = 1; i < RANKS; i++)
         CU_ASSERT_EQUAL(arrived[i], 1);
     CU_ASSERT_EQUAL(first->hot_count, RANKS - 1);
-    poll_ns();
+    pass(0); /* silence counts from the look that saw the last frame */
+    pass(WEFT_SHM_PATIENCE_MIN_NS);
     CU_ASSERT(first->hot_count <= WEFT_SHM_HOT_FEW);
     among = poll_ns();
     printf("(an empty poll: %.1f ns with one neighbour, %.1f ns among %d silent ones) ", alone, among, RANKS - 1);
@@ -101,7 +123,132 @@ static void who_speaks_again_is_heard(void)
             weft_shm_poll(ports[0], 32);
         for (int i = 1; i < RANKS; i++)
             CU_ASSERT_EQUAL(arrived[i], round);
-        poll_ns();
+        pass(WEFT_SHM_PATIENCE_MIN_NS);
+        pass(WEFT_SHM_PATIENCE_MAX_NS);
+        CU_ASSERT_EQUAL(((shm_port *)ports[0])->hot_count, 0);
+    }
+}
+
+/* A program that computes between exchanges with eight neighbours: their rings stay open once it is known how it speaks. */
+static void iterations_keep_their_rings(void)
+{
+    static const uint64_t pauses_ms[] = {5, 20, 100, 200};
+    const weft_port_counts *counts = &ports[0]->counts;
+    for (size_t k = 0; k < weft_count(pauses_ms); k++) {
+        weft_port_counts before = *counts;
+        uint64_t barriers;
+        for (int round = 0; round < 100; round++) {
+            for (int i = 1; i <= 8; i++)
+                speak(i);
+            for (uint64_t ms = 0; ms < pauses_ms[k]; ms++)
+                pass(1000000);
+        }
+        barriers = counts->barriers - before.barriers;
+        printf("(%d ms: %d barriers, %d rings closed) ", (int)pauses_ms[k], (int)barriers, (int)(counts->rings_closed - before.rings_closed));
+        CU_ASSERT(barriers <= 8 && counts->rings_closed - before.rings_closed <= 64);
+    }
+    CU_ASSERT(counts->barriers > 0);
+    /* and are closed when it ends to speak */
+    pass(WEFT_SHM_PATIENCE_MAX_NS);
+    CU_ASSERT_EQUAL(((shm_port *)ports[0])->hot_count, 0);
+}
+
+/* Silent and open in turn, as no patience helps: never more than one barrier in the least patience. */
+static void barriers_are_rare(void)
+{
+    weft_port_counts before = ports[0]->counts;
+    uint64_t begin = now, lasted;
+    for (int round = 0; round < 2000; round++) {
+        for (int i = 1; i <= 8; i++)
+            if ((round * 7 + i) % 5 == 0)
+                speak(i);
+        pass(1000 * (uint64_t)(round % 3000));
+    }
+    lasted = now - begin;
+    CU_ASSERT(ports[0]->counts.barriers - before.barriers <= lasted / WEFT_SHM_PATIENCE_MIN_NS + 1);
+}
+
+static void fill(int i)
+{
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = 8}, .body = "8 bytes"};
+    while (weft_port_send(to_first[i], &frame) == 0)
+        ;
+}
+
+/* Flooders keep their rings full before each poll, the budget is used up each time: a newcomer's frame is taken by the next poll, and
+ * what follows it within a turn of all. */
+static void flooders_starve_no_newcomer(void)
+{
+    for (int flooders = 1; flooders <= 8; flooders += 7) {
+        int newcomer = 20 + flooders, polls = 0;
+        for (int round = 0; round < 100; round++) {
+            for (int i = 1; i <= flooders; i++)
+                fill(i);
+            CU_ASSERT(weft_shm_poll(ports[0], 32) >= 32);
+        }
+        speak(newcomer);
+        for (int i = 1; i <= flooders; i++)
+            fill(i);
+        weft_shm_poll(ports[0], 32);
+        CU_ASSERT_EQUAL(arrived[newcomer], 1);
+        speak(newcomer);
+        for (; arrived[newcomer] < 2 && polls < 1000; polls++) {
+            for (int i = 1; i <= flooders; i++)
+                fill(i);
+            weft_shm_poll(ports[0], 32);
+        }
+        CU_ASSERT(polls <= flooders + 1);
+    }
+}
+
+/* One sender cannot be received from: all others are, it is tried again in time, also out of a sleep, and not at each poll. */
+static void one_failure_holds_up_nobody(void)
+{
+    weft_bell bell = {.fd = -1};
+    uint64_t until = 0;
+    greeted = 0;
+    unreachable = 5;
+    for (int i = 1; i < RANKS; i++)
+        speak(i);
+    for (int i = 0; i < 1000; i++)
+        weft_shm_poll(ports[0], 32);
+    CU_ASSERT_EQUAL(greeted, RANKS - 1);
+    for (int i = 1; i < RANKS; i++)
+        CU_ASSERT_EQUAL(arrived[i], i != 5);
+    for (int tries = 1; tries < 20; tries++) { /* the sleeper comes back by itself, each time later, but not too late */
+        CU_ASSERT_EQUAL(weft_shm_arm(ports[0], &bell), 0);
+        CU_ASSERT(bell.within_ns > 0 && bell.within_ns >= until && bell.within_ns <= WEFT_SHM_RETRY_MAX_NS);
+        until = bell.within_ns;
+        CU_ASSERT_EQUAL(weft_shm_poll(ports[0], 32), 0);
+        now += until;
+        weft_shm_disarm(ports[0]);
+        CU_ASSERT_EQUAL(greeted, RANKS - 2 + tries);
+        weft_shm_poll(ports[0], 32);
+    }
+    speak(5);
+    unreachable = 0;
+    now += until;
+    for (int i = 0; i < 10; i++)
+        weft_shm_poll(ports[0], 32);
+    CU_ASSERT_EQUAL(arrived[5], 2);
+    bell = (weft_bell){.fd = -1};
+    CU_ASSERT_EQUAL(weft_shm_arm(ports[0], &bell), 0);
+    CU_ASSERT_EQUAL(bell.within_ns, 0);
+    weft_shm_disarm(ports[0]);
+}
+
+static void reached_twice_goes_on(void)
+{
+    weft_name who = {.job = 1, .rank = 0};
+    weft_path *again;
+    uint32_t first = 0;
+    for (int i = 0; i < 10; i++) {
+        speak(1);
+        speak(1);
+        CU_ASSERT_EQUAL(weft_shm_ops.reach(ports[1], &who, &first, sizeof first, NULL, &again), 0);
+        CU_ASSERT_PTR_EQUAL(again, to_first[1]);
+        weft_shm_poll(ports[0], 32);
+        CU_ASSERT_EQUAL(arrived[1], 2 * (i + 1));
     }
 }
 
@@ -124,6 +271,15 @@ int main(void)
     CU_add_test(suite, "silent neighbours cost nothing", silent_neighbours_cost_nothing);
     CU_add_test(suite, "who speaks again is heard", who_speaks_again_is_heard);
     CU_add_test(suite, "memory is that of talking pairs", memory_is_that_of_talking_pairs);
+    suite = CU_add_suite("rings", open_all, close_all);
+    CU_add_test(suite, "iterations keep their rings", iterations_keep_their_rings);
+    CU_add_test(suite, "barriers are rare", barriers_are_rare);
+    suite = CU_add_suite("fairness", open_all, close_all);
+    CU_add_test(suite, "flooders starve no newcomer", flooders_starve_no_newcomer);
+    suite = CU_add_suite("failure", open_all, close_all);
+    CU_add_test(suite, "one failure holds up nobody", one_failure_holds_up_nobody);
+    suite = CU_add_suite("reach", open_all, close_all);
+    CU_add_test(suite, "a neighbour reached twice goes on", reached_twice_goes_on);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

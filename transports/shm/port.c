@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "mem/chime.h"
@@ -40,7 +41,9 @@ static int shm_open_port(const weft_port_env *env, weft_port **out)
     shm->hot = calloc(shm->ranks, sizeof *shm->hot);
     shm->paths = calloc(shm->ranks, sizeof *shm->paths);
     shm->has_left = calloc(shm->ranks, sizeof *shm->has_left);
-    if (shm->hot && shm->paths && shm->has_left)
+    shm->deferred = calloc((shm->ranks + 63) / 64, sizeof *shm->deferred);
+    shm->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
+    if (shm->hot && shm->paths && shm->has_left && shm->deferred)
         rc = weft_bulk_open(segment, shm->local, &shm->bulk);
     if (rc) {
         shm_close(&shm->port);
@@ -83,6 +86,7 @@ static void shm_close(weft_port *port)
     free(shm->scratch);
     free(shm->paths);
     free(shm->has_left);
+    free(shm->deferred);
     free(shm->hot);
     free(shm);
 }
@@ -109,12 +113,19 @@ static int shm_reach(weft_port *port, const weft_name *who, const void *card, si
     if (local >= shm->ranks)
         return WEFT_E_UNSUPPORTED;
     path = shm->paths[local];
-    if (!path && !(path = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *path, WEFT_LINE))))
+    if (path) { /* a second time: its rings go on where they are */
+        path->path.peer = peer;
+        *out = &path->path;
+        return 0;
+    }
+    path = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *path, WEFT_LINE));
+    if (!path)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path to local rank %u", local);
     memset(path, 0, sizeof *path);
     path->path = (weft_path){.port = port, .peer = peer};
     path->local = local;
     path->page = weft_segment_rank(shm->segment, local);
+    path->announce_flags = weft_ring_announce_flags(!(shm->ring_flags & WEFT_RING_FENCE));
     shm->paths[local] = path;
     shm->has_left[local] = false;
     *out = &path->path;

@@ -35,6 +35,10 @@ enum weft_ring_flag {
     WEFT_RING_FENCE = 2  /* the reader cannot pay for the order (no membarrier): the sender fences */
 };
 
+/* The flags on which a sender may load `asleep` without a fence after its publish: an open ring whose reader issues barriers, and only
+ * if those barriers reach the sender, that is if it is registered for them itself. Else none are equal to this. */
+static inline uint32_t weft_ring_announce_flags(bool is_registered) { return is_registered ? WEFT_RING_OPEN : UINT32_MAX; }
+
 typedef struct weft_cell {
     _Atomic uint32_t turn; /* pairs with weft_ring_peek */
     uint32_t place;        /* 0: body below; WEFT_PLACE_CHUNK | index; else 1 + first data line */

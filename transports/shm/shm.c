@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "mem/chime.h"
 
@@ -99,8 +100,10 @@ static void feed(shm_path *path)
 /* The frame is out: who must hear of it? */
 static inline void announce(shm_port *shm, shm_path *path)
 {
-    uint32_t flags = atomic_load_explicit(&path->out.ring->flags, memory_order_relaxed);
-    if (weft_unlikely(flags != WEFT_RING_OPEN)) {
+    uint32_t flags;
+    atomic_signal_fence(memory_order_seq_cst); /* the sleeper's membarrier pairs with this order of publish and loads */
+    flags = atomic_load_explicit(&path->out.ring->flags, memory_order_relaxed);
+    if (weft_unlikely(flags != path->announce_flags)) {
         if (!(flags & WEFT_RING_OPEN)) {
             ring_bell(shm, path);
             return;
@@ -201,11 +204,13 @@ static __attribute__((noinline)) const void *chunk_body(shm_port *shm, shm_path 
     return path->bulk->chunks[index];
 }
 
-/* Something was given back (release): does its owner sleep for want of it? Without a membarrier the sleeper cannot pay for the order. */
-static inline void wake_who_wants(shm_path *path, _Atomic uint32_t *wanted)
+/* Something was given back (release): does its owner sleep for want of it? The sleeper pays for the order if both are registered. */
+static inline void wake_who_wants(const shm_port *shm, shm_path *path, _Atomic uint32_t *wanted)
 {
-    if (weft_unlikely(!atomic_load_explicit(&path->page->membarrier_ok, memory_order_relaxed)))
+    if (weft_unlikely((shm->ring_flags & WEFT_RING_FENCE) || !atomic_load_explicit(&path->page->membarrier_ok, memory_order_relaxed)))
         atomic_thread_fence(memory_order_seq_cst);
+    else
+        atomic_signal_fence(memory_order_seq_cst);
     if (weft_unlikely(atomic_load_explicit(wanted, memory_order_relaxed)))
         weft_segment_nudge(path->page);
 }
@@ -221,15 +226,41 @@ static __attribute__((noinline)) int deliver_placed(shm_port *shm, shm_path *pat
     shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, body);
     if (is_chunk) {
         weft_bulk_return(path->bulk, index);
-        wake_who_wants(path, &path->bulk->wanted);
+        wake_who_wants(shm, path, &path->bulk->wanted);
     }
     return 0;
 }
 
-static __attribute__((noinline)) void tell(shm_path *path)
+static __attribute__((noinline)) void tell(const shm_port *shm, shm_path *path)
 {
     weft_ring_tell(&path->in);
-    wake_who_wants(path, &path->in.ring->wanted);
+    wake_who_wants(shm, path, &path->in.ring->wanted);
+}
+
+/* The sender stays unread until retry_at_ns. Its ring, or its note, keeps what it sent. */
+static void defer(shm_port *shm, uint32_t sender)
+{
+    shm->deferred[sender / 64] |= 1ull << sender % 64;
+    if (shm->chores & SHM_RETRY)
+        return;
+    shm->chores |= SHM_RETRY;
+    shm->retry_ns = !shm->is_retrying ? WEFT_SHM_RETRY_MIN_NS : shm->retry_ns < WEFT_SHM_RETRY_MAX_NS ? shm->retry_ns * 2 : shm->retry_ns;
+    shm->retry_at_ns = shm->now_ns() + shm->retry_ns;
+}
+
+static void report_no_memory(const shm_port *shm, uint32_t sender)
+{
+    const weft_rank_page *page = weft_segment_rank(shm->segment, sender);
+    weft_log_once(WEFT_LOG_ERROR, "no memory to receive from rank %u on this node: %s\nIt waits and is tried again. Look at free memory, "
+                  "ulimit -v and vm.max_map_count.", atomic_load_explicit(&page->job_rank, memory_order_relaxed), weft_fail_text(WEFT_E_NOMEM));
+}
+
+/* The next frame of a hot ring cannot be read: the ring leaves the hot ones until it can. */
+static __attribute__((noinline, cold)) void set_aside_later(shm_port *shm, shm_path *path)
+{
+    report_no_memory(shm, path->local);
+    defer(shm, path->local);
+    shm->chores |= SHM_SET_ASIDE;
 }
 
 static inline int drain(shm_port *shm, shm_path *path, int budget)
@@ -241,11 +272,13 @@ static inline int drain(shm_port *shm, shm_path *path, int budget)
             __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
         if (weft_likely(!cell->place))
             shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, cell->body);
-        else if (deliver_placed(shm, path, cell))
-            return WEFT_E_NOMEM;
+        else if (weft_unlikely(deliver_placed(shm, path, cell))) {
+            set_aside_later(shm, path);
+            break;
+        }
         weft_ring_take(&path->in, cell);
         if (weft_unlikely(weft_ring_should_tell(&path->in)))
-            tell(path);
+            tell(shm, path);
         if (++n == budget)
             break;
     }
@@ -254,7 +287,7 @@ static inline int drain(shm_port *shm, shm_path *path, int budget)
 
 static void look_for_dead(shm_port *shm)
 {
-    shm->look_for_dead = false;
+    shm->chores &= ~(uint32_t)SHM_LOOK_FOR_DEAD;
     for (uint32_t i = 0; i < shm->ranks; i++) {
         shm_path *path = shm->paths[i];
         if (!path || path->is_lost || atomic_load_explicit(&path->page->state, memory_order_acquire) != WEFT_RANK_DEAD)
@@ -278,30 +311,42 @@ static void rotate(shm_port *shm)
 static __attribute__((noinline)) int poll_many(shm_port *shm, int budget)
 {
     int n = 0;
-    for (uint32_t i = 0; i < shm->hot_count && n < budget; i++) {
-        int rc = drain(shm, shm->hot[i], budget - n);
-        if (weft_unlikely(rc < 0))
-            return rc;
-        n += rc;
-    }
+    for (uint32_t i = 0; i < shm->hot_count && n < budget; i++)
+        n += drain(shm, shm->hot[i], budget - n);
     if (n == budget)
         rotate(shm);
     if (shm->hot_count > WEFT_SHM_HOT_FEW && (++shm->polls & 1023) == 0)
-        n += weft_shm_cool(shm);
+        n += weft_shm_cool(shm, shm->now_ns());
     return n;
 }
 
-/* Senders that left a note, and the dead. */
+static void set_aside(shm_port *shm)
+{
+    uint32_t kept = 0;
+    shm->chores &= ~(uint32_t)SHM_SET_ASIDE;
+    for (uint32_t i = 0; i < shm->hot_count; i++) {
+        shm_path *path = shm->hot[i];
+        path->is_hot = !(shm->deferred[path->local / 64] >> path->local % 64 & 1);
+        if (path->is_hot)
+            shm->hot[kept++] = path;
+    }
+    shm->hot_count = kept;
+}
+
+static int retry(shm_port *shm, int budget);
+
+/* Senders that left a note, those that were deferred, and the dead. Notes are taken also when open rings used the budget up: a sender
+ * that keeps its ring full would keep all others from being heard. */
 static __attribute__((noinline)) int poll_rest(shm_port *shm, int n, int budget)
 {
-    int rc = 0;
-    if (n < 0)
-        return n;
-    if (n < budget && atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed))
-        rc = weft_shm_greet(shm, budget - n);
-    if (shm->look_for_dead)
+    n += weft_shm_greet(shm, budget - n);
+    if (shm->chores & SHM_RETRY)
+        n += retry(shm, budget - n);
+    if (shm->chores & SHM_SET_ASIDE)
+        set_aside(shm);
+    if (shm->chores & SHM_LOOK_FOR_DEAD)
         look_for_dead(shm);
-    return rc < 0 ? rc : n + rc;
+    return n;
 }
 
 int weft_shm_poll(weft_port *port, int budget)
@@ -312,7 +357,7 @@ int weft_shm_poll(weft_port *port, int budget)
         n = drain(shm, shm->hot[0], budget);
     else if (shm->hot_count)
         n = poll_many(shm, budget);
-    if (weft_unlikely(atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed) | shm->look_for_dead))
+    if (weft_unlikely(atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed) | shm->chores))
         n = poll_rest(shm, n, budget);
     return n;
 }
@@ -320,11 +365,21 @@ int weft_shm_poll(weft_port *port, int budget)
 /* -- sleeping -- */
 
 /* Orders our stores before our later loads as seen by every sender, at our cost alone. */
-static void order_for_senders(const shm_port *shm)
+static void order_for_senders(shm_port *shm)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    if (!(shm->ring_flags & WEFT_RING_FENCE))
-        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    if (shm->ring_flags & WEFT_RING_FENCE)
+        return;
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    shm->port.counts.barriers++;
+}
+
+/* A deferred sender's timer bounds the sleep, as it does not ring again. */
+static void arm_retry(const shm_port *shm, weft_bell *bell)
+{
+    uint64_t now = shm->now_ns(), left = shm->retry_at_ns > now ? shm->retry_at_ns - now : 1;
+    if (!bell->within_ns || left < bell->within_ns)
+        bell->within_ns = left;
 }
 
 int weft_shm_arm(weft_port *port, weft_bell *bell)
@@ -332,10 +387,12 @@ int weft_shm_arm(weft_port *port, weft_bell *bell)
     shm_port *shm = (shm_port *)port;
     uint32_t ticket = weft_segment_doze(shm->page);
     order_for_senders(shm);
-    shm->look_for_dead = true;
+    shm->chores |= SHM_LOOK_FOR_DEAD;
     *bell = (weft_bell){.futex = shm->wants_fd ? NULL : (uint32_t *)&shm->page->asleep, .value = ticket, .fd = shm->chime};
     if (weft_unlikely(shm->wants_fd) && (shm->chime < 0 || weft_chime_is_deaf(shm->page)))
         bell->within_ns = WEFT_CHIME_NAP_NS;
+    if (weft_unlikely(shm->chores & SHM_RETRY))
+        arm_retry(shm, bell);
     return 0;
 }
 
@@ -359,6 +416,20 @@ static int open_in(shm_port *shm, shm_path *path)
     return rc;
 }
 
+/* Silence closed it, and it speaks again: soon means that it was closed too early. */
+static void learn_patience(const shm_port *shm, shm_path *path)
+{
+    uint64_t now = shm->now_ns();
+    if (!path->patience_ns)
+        path->patience_ns = WEFT_SHM_PATIENCE_MIN_NS;
+    else if (path->closed_ns && now - path->closed_ns < path->patience_ns * WEFT_SHM_REOPEN_SOON)
+        path->patience_ns = path->patience_ns < WEFT_SHM_PATIENCE_MAX_NS ? path->patience_ns * 2 : path->patience_ns;
+    else if (path->closed_ns && path->patience_ns > WEFT_SHM_PATIENCE_MIN_NS)
+        path->patience_ns /= 2;
+    path->active_ns = now;
+    path->closed_ns = 0;
+}
+
 static int greet_sender(shm_port *shm, uint32_t sender, int budget)
 {
     weft_rank_page *page = weft_segment_rank(shm->segment, sender);
@@ -373,66 +444,101 @@ static int greet_sender(shm_port *shm, uint32_t sender, int budget)
             return WEFT_E_PEER;
         path->path.peer = peer;
     }
-    if (!path->in.ring && open_in(shm, path))
+    if (!path->in.ring && open_in(shm, path)) {
+        report_no_memory(shm, sender);
         return WEFT_E_NOMEM;
+    }
     if (!path->is_hot) {
         path->is_hot = true;
         path->taken_before = path->in.taken;
+        learn_patience(shm, path);
         shm->hot[shm->hot_count++] = path;
         atomic_store_explicit(&path->in.ring->flags, shm->ring_flags, memory_order_relaxed);
     }
     return budget > 0 ? drain(shm, path, budget) : 0;
 }
 
-int weft_shm_greet(shm_port *shm, int budget)
+/* All whose bits are set, each at least once; who cannot be received from is deferred, and holds up nobody else. */
+static int greet_word(shm_port *shm, uint32_t word, uint64_t bits, int budget)
 {
-    uint64_t words = atomic_exchange_explicit(&shm->page->active_summary, 0, memory_order_acquire);
     int n = 0;
-    while (words) {
-        uint32_t word = (uint32_t)__builtin_ctzll(words);
-        uint64_t bits = atomic_exchange_explicit(&shm->page->active[word], 0, memory_order_acquire);
-        words &= words - 1;
-        for (; bits; bits &= bits - 1) {
-            uint32_t sender = word * 64 + (uint32_t)__builtin_ctzll(bits);
-            int rc = greet_sender(shm, sender, budget - n);
-            if (weft_unlikely(rc < 0)) { /* no memory to hear it by: leave its note for a better time */
-                atomic_fetch_or_explicit(&shm->page->active[word], 1ull << sender % 64, memory_order_relaxed);
-                atomic_fetch_or_explicit(&shm->page->active_summary, 1ull << word, memory_order_relaxed);
-                return rc;
-            }
+    for (; bits; bits &= bits - 1) {
+        uint32_t sender = word * 64 + (uint32_t)__builtin_ctzll(bits);
+        int rc = greet_sender(shm, sender, budget > n ? budget - n : 1);
+        if (weft_unlikely(rc < 0))
+            defer(shm, sender);
+        else
             n += rc;
-        }
     }
     return n;
 }
 
-/* Closes rings that were silent since the last look, so that a poll's cost does not grow with silent neighbours. One barrier for all:
- * a sender that still saw "open" has published before it, and the drain after it finds the frame. */
-int weft_shm_cool(shm_port *shm)
+int weft_shm_greet(shm_port *shm, int budget)
 {
-    uint32_t kept = 0, cold = 0;
+    uint64_t words = 0;
     int n = 0;
-    for (uint32_t i = 0; i < shm->hot_count; i++) {
-        shm_path *path = shm->hot[i];
-        bool is_silent = path->in.taken == path->taken_before;
+    if (atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed))
+        words = atomic_exchange_explicit(&shm->page->active_summary, 0, memory_order_acquire);
+    for (; words; words &= words - 1) {
+        uint32_t word = (uint32_t)__builtin_ctzll(words);
+        n += greet_word(shm, word, atomic_exchange_explicit(&shm->page->active[word], 0, memory_order_acquire), budget - n);
+    }
+    return n;
+}
+
+static int retry(shm_port *shm, int budget)
+{
+    int n = 0;
+    if (shm->now_ns() < shm->retry_at_ns)
+        return 0;
+    shm->chores &= ~(uint32_t)SHM_RETRY;
+    shm->is_retrying = true;
+    for (uint32_t word = 0; word * 64 < shm->ranks; word++) {
+        uint64_t bits = shm->deferred[word];
+        shm->deferred[word] = 0;
+        n += greet_word(shm, word, bits, budget - n);
+    }
+    shm->is_retrying = false;
+    return n;
+}
+
+static bool is_silent(shm_path *path, uint64_t now_ns)
+{
+    if (path->in.taken != path->taken_before) {
         path->taken_before = path->in.taken;
-        if (!is_silent) {
+        path->active_ns = now_ns;
+    }
+    return now_ns - path->active_ns >= path->patience_ns;
+}
+
+/* So that a poll's cost does not grow with silent neighbours. One barrier for all, and never two within the least patience: a sender
+ * that still saw "open" has published before it, and the look after it finds the frame. */
+int weft_shm_cool(shm_port *shm, uint64_t now_ns)
+{
+    uint32_t kept = 0, end = shm->hot_count;
+    int n = 0;
+    if (now_ns < shm->look_at_ns)
+        return 0;
+    for (uint32_t i = 0; i < end; i++) {
+        shm_path *path = shm->hot[i];
+        if (is_silent(path, now_ns)) {
+            atomic_store_explicit(&path->in.ring->flags, shm->ring_flags & ~(uint32_t)WEFT_RING_OPEN, memory_order_relaxed);
+            path->closed_ns = now_ns;
+        } else {
             shm->hot[i] = shm->hot[kept];
             shm->hot[kept++] = path;
-        } else {
-            atomic_store_explicit(&path->in.ring->flags, shm->ring_flags & ~(uint32_t)WEFT_RING_OPEN, memory_order_relaxed);
-            cold++;
         }
     }
-    if (!cold)
+    if (kept == end)
         return 0;
+    shm->look_at_ns = now_ns + WEFT_SHM_PATIENCE_MIN_NS;
     order_for_senders(shm);
-    for (uint32_t i = kept; i < shm->hot_count; i++)
+    shm->port.counts.rings_closed += end - kept;
+    for (uint32_t i = kept; i < end; i++)
         shm->hot[i]->is_hot = false;
-    cold = shm->hot_count;
     shm->hot_count = kept;
     /* greeting puts a path back at hot_count, which never passes i */
-    for (uint32_t i = kept; i < cold; i++)
+    for (uint32_t i = kept; i < end; i++)
         if (weft_ring_peek(&shm->hot[i]->in)) {
             greet_sender(shm, shm->hot[i]->local, 0);
             n++; /* a frame is there: who is about to sleep must look again */

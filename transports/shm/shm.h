@@ -13,7 +13,23 @@
 
 #define WEFT_SHM_HOT_FEW 4 /* so many rings are always polled; beyond, silent ones are closed and ring the bell when they speak */
 
+/* A ring is closed when it was silent for its patience: at least so long, and longer (up to MAX) where it was opened again soon after a
+ * close, so that neighbours that speak in every iteration of a program keep their rings open. One barrier closes all that are due. */
+#define WEFT_SHM_PATIENCE_MIN_NS 10000000u
+#define WEFT_SHM_PATIENCE_MAX_NS 1280000000u
+#define WEFT_SHM_REOPEN_SOON 32 /* times the patience, from close to reopen */
+
+/* Pause before a sender that could not be received from (no memory) is tried again; doubles up to MAX. */
+#define WEFT_SHM_RETRY_MIN_NS 1000000u
+#define WEFT_SHM_RETRY_MAX_NS 128000000u
+
 enum weft_cma_state { WEFT_CMA_UNKNOWN, WEFT_CMA_WORKS, WEFT_CMA_REFUSED };
+
+enum shm_chore {
+    SHM_LOOK_FOR_DEAD = 1,
+    SHM_RETRY = 2,     /* deferred senders wait for retry_at_ns */
+    SHM_SET_ASIDE = 4  /* some of them are among the hot rings */
+};
 
 typedef struct shm_path {
     weft_path path;
@@ -23,7 +39,11 @@ typedef struct shm_path {
     weft_ring_in in;       /* ring NULL: never received */
     weft_bulk *bulk;       /* the neighbour's chunks, mapped at the first long frame */
     weft_bulk_share share; /* of ours */
+    uint32_t announce_flags; /* ring flags on which a sender need not fence (weft_ring_announce_flags) */
     uint32_t taken_before; /* in.taken when silence was last looked for */
+    uint64_t active_ns;    /* when it was last seen to have changed */
+    uint64_t patience_ns;  /* silence after which the ring is closed; 0: never opened */
+    uint64_t closed_ns;    /* when silence closed it; 0: never */
     bool is_hot;
     bool is_lost;
     bool is_starved;       /* a frame was refused and none got through since */
@@ -39,10 +59,15 @@ typedef struct shm_port {
     weft_store store;
     void *scratch;         /* a chunk's room at home, made at first use */
     uint32_t ring_flags;   /* what an open ring says: WEFT_RING_OPEN, and WEFT_RING_FENCE without membarrier */
-    bool look_for_dead;
+    uint32_t chores;       /* enum shm_chore: what a poll has to do beside the open rings */
+    bool is_retrying;
+    uint64_t retry_ns, retry_at_ns; /* pause, and when the deferred senders are tried again */
+    uint64_t *deferred;    /* [ranks / 64] senders that could not be received from */
+    uint64_t (*now_ns)(void);
     bool wants_fd;         /* the owner sleeps on descriptors: chime rings instead of the futex */
     int chime;             /* mem/chime's descriptor, or -1 */
     uint32_t polls;
+    uint64_t look_at_ns;   /* silent rings are looked for no earlier */
     uint32_t hot_count;
     shm_path **hot;        /* [ranks] rings that every poll looks at */
     shm_path **paths;      /* [ranks] by local index; NULL: not reached, or left */
@@ -52,8 +77,9 @@ typedef struct shm_port {
 /* shm.c, for the table in port.c: */
 int weft_shm_arm(weft_port *port, weft_bell *bell);
 void weft_shm_disarm(weft_port *port);
-/* Opens the rings whose senders left a note; how many frames came. */
+/* Opens the rings whose senders left a note, and takes at least a frame of each, whatever the budget; how many frames came. */
 int weft_shm_greet(shm_port *shm, int budget);
-int weft_shm_cool(shm_port *shm); /* how many of the closed ones turned out to hold news */
+/* Closes rings that were silent too long; how many of the closed ones turned out to hold a frame. */
+int weft_shm_cool(shm_port *shm, uint64_t now_ns);
 
 #endif
