@@ -294,7 +294,10 @@ void weft_plan_copy(weft_plan *plan, void *to, uint64_t to_count, const weft_typ
     weft_step step = {.verb = WEFT_STEP_COPY, .from = from, .to = to, .from_count = from_count, .to_count = to_count,
                       .from_type = from_type, .to_type = to_type};
 
-    if (plan->rc || to == from || !to_count)
+    if (plan->rc || !to_count)
+        return;
+    /* The same address is the same place only for the same layout: MPI_BOTTOM is the address of all absolute types. */
+    if (to == from && (to_type == from_type || (to_type->is_dense && from_type->is_dense)))
         return;
     if (plan->is_live)
         weft_copy(to_type, to, to_count, from_type, from, from_count);

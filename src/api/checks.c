@@ -148,6 +148,19 @@ int weft_checks_count(WEFT_ABOUT, MPI_Count count)
                      on_comm(comm, on));
 }
 
+int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype handle, int ranks)
+{
+    const weft_type *type = weft_type_of(handle);
+    char on[192], blocks[48] = "";
+    if (!type || !weft_checks_are_long(count, type, ranks))
+        return 0;
+    if (ranks > 1)
+        snprintf(blocks, sizeof blocks, " for each of %d ranks", ranks);
+    return weft_fail(WEFT_E_COUNT, "%s: argument %s is %lld: so many elements of %s (%lld bytes, extent %lld)%s pass 2^62 bytes%s",
+                     function, argument, (long long)count, type->name[0] ? type->name : "a derived type", (long long)type->size,
+                     (long long)type->extent, blocks, on_comm(comm, on));
+}
+
 int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes)
 {
     char on[192];

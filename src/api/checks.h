@@ -94,6 +94,15 @@ static inline bool weft_checks_some_bad(const MPI_Request *requests, int count)
 /* NULL, MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC want a second look. */
 static inline bool weft_checks_buffer_is_odd(const void *buf) { return (uintptr_t)buf <= 2; }
 
+/* Do that many elements pass what a buffer can hold, so that a product would overflow? Also true of a negative count. */
+static inline bool weft_checks_is_long(MPI_Count count, const weft_type *type) { return (uint64_t)count > type->count_max; }
+/* The same for a block of so many per rank. */
+static inline bool weft_checks_are_long(MPI_Count count, const weft_type *type, int ranks)
+{
+    uint64_t all;
+    return __builtin_mul_overflow((uint64_t)count, (uint64_t)ranks, &all) || all > type->count_max;
+}
+
 /* Everything but MPI_INFO_NULL and MPI_INFO_ENV. */
 static inline bool weft_checks_info_is_odd(MPI_Info info) { return (uintptr_t)info - 0x130u > 1; }
 
@@ -113,6 +122,8 @@ int weft_checks_op(WEFT_ABOUT, MPI_Op handle) __attribute__((cold));
 int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array) __attribute__((cold));
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle) __attribute__((cold));
 int weft_checks_count(WEFT_ABOUT, MPI_Count count) __attribute__((cold));
+/* WEFT_E_COUNT when `ranks` blocks of count elements pass WEFT_TYPE_SPAN_MAX. */
+int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype type, int ranks) __attribute__((cold));
 int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes) __attribute__((cold));
 int weft_checks_dest(WEFT_ABOUT, int rank) __attribute__((cold));
 int weft_checks_source(WEFT_ABOUT, int rank) __attribute__((cold));

@@ -23,6 +23,24 @@ def partners(row, buffer):
     return row.find(prefix + "count") or row.find("count"), row.find(prefix + "type") or row.find("datatype"), None
 
 
+# Whose counts are those of one member's block: the whole buffer holds one for each.
+PER_RANK = {"gather": ("recv",), "scatter": ("send",), "allgather": ("recv",), "alltoall": ("send", "recv")}
+
+
+def spans(row):
+    """(count, type, ranks) of each message buffer: its products must not overflow. ranks: C for how many such blocks it holds, or '1'."""
+    name = re.sub("^i|_init$", "", row.name.lower())
+    out = []
+    for param in row.params:
+        count, kind, _ = partners(row, param) if param.kind_is("buf") else (None, None, None)
+        if not (count and kind) or count.mark or count.length or kind.mark or kind.length:
+            continue
+        ranks = "comm_at->size" if count.name[:4] in PER_RANK.get(name, ()) else "1"
+        if (count, kind, ranks) not in out:
+            out.append((count, kind, ranks))
+    return out
+
+
 def at_root_only(row, param):
     return ("rootrecv" in row.flags and param.name.startswith("recv")) or ("rootsend" in row.flags and
         param.name.startswith("send"))
@@ -105,6 +123,8 @@ def quick_of(row, param):
 
 
 def signed_of(row, param):
+    if any(param is count for count, _, _ in spans(row)):
+        return False  # weft_checks_is_long finds negative ones too
     return is_negative_an_error(param) or (param.kind_is("tag") and param.mark == "" and row.comm())
 
 
@@ -119,6 +139,11 @@ def checks_of(row):
         where += quick_of(row, param)
         if signed_of(row, param):
             sign.append(param.name)
+        for count, kind, ranks in spans(row):
+            if param is count and ranks == "1":
+                where.append("weft_checks_is_long(%s, %s_at)" % (count.name, kind.name))
+            elif param is count:
+                where.append("weft_checks_are_long(%s, %s_at, %s)" % (count.name, kind.name, ranks))
     if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
         (root if row.find("root") else always).append("sendbuf == recvbuf")
     first = [c for c in always if c in ("!comm_at", "!weft_world_now") or c.startswith("!") and c.endswith("_at")]
@@ -244,6 +269,9 @@ def cold_checks(row):
             late += [(call, matters(row, param)) for call in cold_buffer(row, param)]
     for call, when in late:
         ask(call, when)
+    for count, kind, ranks in spans(row):
+        about = 'function, %s, "%s"' % ("at" if comm else "NULL", count.name)
+        ask("weft_checks_span(%s, %s, %s, %s)" % (about, count.name, kind.name, ranks.replace("comm_at", "at")), matters(row, count))
     if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
         count = "sendcount" if row.find("sendcount") else "count"
         ask("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "at->rank == root" if row.find("root") else "")

@@ -16,6 +16,7 @@ typedef struct bounds {
     int64_t lb, ub;           /* of resized members if there is one, else of the data */
     int64_t true_lb, true_ub; /* of the data */
     int64_t size, elements, align;
+    int64_t extent, true_extent; /* bounds_close */
     uint16_t basic_handle;
     uint8_t class_;
     bool is_resized, has_data, is_mixed, is_over;
@@ -81,7 +82,29 @@ static void bounds_block(bounds *b, const weft_type *old, int64_t at, int64_t le
     bounds_amount(b, old, length);
 }
 
-static weft_envelope *envelope_new(uint32_t type_count, const weft_type *const *types)
+/* What one element spans, by the definitions. */
+static void bounds_close(bounds *b)
+{
+    int64_t lb = b->is_resized ? b->lb : b->true_lb, past;
+    b->is_over |= __builtin_sub_overflow(b->true_ub, b->true_lb, &b->true_extent);
+    b->is_over |= __builtin_sub_overflow(b->is_resized ? b->ub : b->true_ub, lb, &b->extent);
+    b->lb = lb;
+    b->align = b->align ? b->align : 1;
+    past = b->extent % b->align;
+    if (!b->is_resized && past)
+        b->extent = add(b, b->extent, b->align - past);
+}
+
+/* For how many elements no product overflows. */
+static uint64_t count_max(const bounds *b)
+{
+    uint64_t span = b->extent < 0 ? -(uint64_t)b->extent : (uint64_t)b->extent;
+    if ((uint64_t)b->size > span)
+        span = (uint64_t)b->size;
+    return span ? WEFT_TYPE_SPAN_MAX / span : INT64_MAX;
+}
+
+static weft_envelope *envelope_new(uint64_t type_count, const weft_type *const *types)
 {
     weft_envelope *envelope = calloc(1, sizeof(*envelope));
     if (!envelope)
@@ -91,7 +114,7 @@ static weft_envelope *envelope_new(uint32_t type_count, const weft_type *const *
         free(envelope);
         return NULL;
     }
-    for (uint32_t i = 0; i < type_count; i++) {
+    for (uint64_t i = 0; i < type_count; i++) {
         envelope->types[i] = types[i];
         weft_type_hold(types[i]);
     }
@@ -102,21 +125,18 @@ static weft_envelope *envelope_new(uint32_t type_count, const weft_type *const *
 static void type_settle(weft_type *type, const bounds *b)
 {
     const weft_type_program *p = type->program;
-    int64_t past;
     type->magic = WEFT_TYPE_MAGIC;
     type->size = b->size;
     type->elements = b->elements;
-    type->align = b->align ? b->align : 1;
+    type->align = b->align;
     type->basic_handle = b->is_mixed ? 0 : b->basic_handle;
     type->class_ = b->is_mixed ? WEFT_CLASS_NONE : b->class_;
     type->true_lb = b->true_lb;
-    type->true_extent = b->true_ub - b->true_lb;
+    type->true_extent = b->true_extent;
     type->is_resized = b->is_resized;
-    type->lb = b->is_resized ? b->lb : b->true_lb;
-    type->extent = b->is_resized ? b->ub - b->lb : type->true_extent;
-    past = type->extent % type->align;
-    if (!b->is_resized && past)
-        type->extent += type->align - past;
+    type->lb = b->lb;
+    type->extent = b->extent;
+    type->count_max = count_max(b);
     type->is_dense = type->size == type->extent && !type->lb && p->kind == WEFT_PROGRAM_RUN && p->count <= 1 && !p->disp;
     if (type->is_dense) {
         weft_program_free(p);
@@ -125,11 +145,12 @@ static void type_settle(weft_type *type, const bounds *b)
 }
 
 /* Makes a type of bounds, program (taken over, also on error; NULL: memory ran out) and the types that it is made of. */
-static int type_finish(const bounds *b, weft_type_program *program, uint32_t type_count, const weft_type *const *types, weft_type **out)
+static int type_finish(bounds *b, weft_type_program *program, uint64_t type_count, const weft_type *const *types, weft_type **out)
 {
     weft_type *type = NULL;
     if (!program)
         goto no_memory;
+    bounds_close(b);
     if (b->is_over) {
         weft_program_free(program);
         return weft_fail(WEFT_E_TOOLARGE, "the datatype's size or one of its addresses would not fit into 63 bits");
@@ -149,11 +170,11 @@ undo_type:
     weft_type_drop(type);
 no_memory:
     weft_program_free(program);
-    return weft_fail(WEFT_E_NOMEM, "no memory for a datatype made of %u others", type_count);
+    return weft_fail(WEFT_E_NOMEM, "no memory for a datatype made of %llu others", (unsigned long long)type_count);
 }
 
-static int type_described(weft_type *type, enum weft_combiner combiner, uint32_t number_count, const int64_t *numbers,
-                          uint32_t address_count, const int64_t *addresses, weft_type **out)
+static int type_described(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
+                          uint64_t address_count, const int64_t *addresses, weft_type **out)
 {
     int rc = weft_type_describe(type, combiner, number_count, numbers, address_count, addresses);
     if (rc)
@@ -226,7 +247,7 @@ static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t
         weft_program_repeat(&block, weft_program_of(old, &scratch), (uint64_t)blocklengths[i], old->extent);
         weft_builder_add(&builder, &block, displacements[i]);
     }
-    return type_finish(&b, weft_builder_finish(&builder), step ? (uint32_t)count : 1, types, out);
+    return type_finish(&b, weft_builder_finish(&builder), step ? (uint64_t)count : 1, types, out);
 }
 
 /* The numbers of struct and hindexed: the count, then the block lengths. */
@@ -242,7 +263,7 @@ static int blocks_described(weft_type *type, enum weft_combiner combiner, int64_
     numbers[0] = count;
     if (count)
         memcpy(numbers + 1, blocklengths, (size_t)count * sizeof(*numbers));
-    rc = type_described(type, combiner, (uint32_t)count + 1, numbers, (uint32_t)count, displacements, out);
+    rc = type_described(type, combiner, (uint64_t)count + 1, numbers, (uint64_t)count, displacements, out);
     free(numbers);
     return rc;
 }

@@ -35,12 +35,14 @@ typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
         .magic = WEFT_TYPE_MAGIC, .refs = 1, .handle = value, .is_committed = true, .is_predefined = true,                         \
         .is_dense = dense_##name_, .class_ = WEFT_CLASS_PAIR, .basic_handle = value,                                               \
         .size = sizeof(first_type) + sizeof(second_type), .extent = sizeof(struct pair_##name_),                                   \
+        .count_max = WEFT_TYPE_SPAN_MAX / sizeof(struct pair_##name_),                                                             \
         .true_extent = offsetof(struct pair_##name_, i) + sizeof(second_type), .elements = 1,                                      \
         .program = dense_##name_ ? NULL : &program_##name_, .name = #name_, .align = __alignof__(struct pair_##name_)};
 #define BASIC(value, name_, c_type, kind, group, is_there)                                                                         \
     static const weft_type type_##name_ = {                                                                                        \
         .magic = WEFT_TYPE_MAGIC, .refs = 1, .handle = value, .is_committed = true, .is_predefined = true, .is_dense = true,       \
         .is_absent = !(is_there), .class_ = WEFT_CLASS_##kind, .basic_handle = value, .size = sizeof(c_type),                      \
+        .count_max = WEFT_TYPE_SPAN_MAX / sizeof(c_type),                                                                          \
         .extent = sizeof(c_type), .true_extent = sizeof(c_type), .elements = 1, .name = #name_, .align = _Alignof(c_type)};
 #include "type/types.def"
 #undef BASIC
@@ -68,7 +70,7 @@ static void envelope_free(weft_envelope *envelope)
 {
     if (!envelope)
         return;
-    for (uint32_t i = 0; i < envelope->type_count; i++)
+    for (uint64_t i = 0; i < envelope->type_count; i++)
         weft_type_drop(envelope->types[i]);
     free(envelope->numbers);
     free(envelope->addresses);
@@ -111,7 +113,7 @@ int weft_type_commit(weft_type *type)
     return 0;
 }
 
-static int64_t *copy_numbers(const int64_t *from, uint32_t count, bool *is_out)
+static int64_t *copy_numbers(const int64_t *from, uint64_t count, bool *is_out)
 {
     int64_t *to = malloc((count ? count : 1) * sizeof(*to));
     if (!to)
@@ -121,8 +123,8 @@ static int64_t *copy_numbers(const int64_t *from, uint32_t count, bool *is_out)
     return to;
 }
 
-int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint32_t number_count, const int64_t *numbers,
-                       uint32_t address_count, const int64_t *addresses)
+int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
+                       uint64_t address_count, const int64_t *addresses)
 {
     weft_envelope *envelope = type->envelope;
     bool is_out = false;
@@ -130,7 +132,8 @@ int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint32_t nu
     if (is_out) {
         free(n);
         free(a);
-        return weft_fail(WEFT_E_NOMEM, "no memory to note how a datatype was made (%u numbers)", number_count + address_count);
+        return weft_fail(WEFT_E_NOMEM, "no memory to note how a datatype was made (%llu numbers)",
+                         (unsigned long long)(number_count + address_count));
     }
     free(envelope->numbers);
     free(envelope->addresses);

@@ -20,6 +20,9 @@ enum weft_class {
     WEFT_CLASS_PAIR /* value + index: MINLOC and MAXLOC */
 };
 
+/* Bytes of one buffer; a first or last element beyond it still has a 63-bit distance. */
+#define WEFT_TYPE_SPAN_MAX (UINT64_C(1) << 62)
+
 typedef struct weft_type_program weft_type_program;
 
 typedef struct MPI_ABI_Datatype weft_type;
@@ -33,6 +36,7 @@ struct MPI_ABI_Datatype {
     uint8_t class_;      /* enum weft_class of the basic element */
     uint16_t basic_handle; /* the one predefined type that all elements have; 0 when mixed */
     int64_t size;        /* bytes of data in one element */
+    uint64_t count_max;  /* elements whose data and span stay within WEFT_TYPE_SPAN_MAX: no product of a count that was checked overflows */
     int64_t lb, extent;
     int64_t true_lb, true_extent;
     int64_t elements;    /* basic elements in one */
@@ -52,7 +56,7 @@ enum weft_combiner {
 };
 typedef struct weft_envelope {
     int32_t combiner;
-    uint32_t number_count, address_count, type_count;
+    uint64_t number_count, address_count, type_count;
     int64_t *numbers;        /* counts and integers in the order of the standard's tables (5.1.13) */
     int64_t *addresses;      /* byte displacements and strides */
     const weft_type **types; /* each is held by this one, so that programs may point into theirs */
@@ -84,8 +88,8 @@ int weft_type_resized(const weft_type *old, int64_t lb, int64_t extent, weft_typ
 /* A copy, committed if the old one is. */
 int weft_type_dup(const weft_type *old, weft_type **out);
 /* Replaces what the envelope says (the constructors note their byte form); keeps the types that it holds. */
-int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint32_t number_count, const int64_t *numbers,
-                       uint32_t address_count, const int64_t *addresses);
+int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
+                       uint64_t address_count, const int64_t *addresses);
 int weft_type_commit(weft_type *type); /* idempotent */
 void weft_type_hold(const weft_type *type);
 void weft_type_drop(const weft_type *type); /* the last drop frees; predefined: nothing happens */

@@ -198,6 +198,8 @@ static void test_too_large(void)
     CU_ASSERT(weft_type_hindexed(1, (int64_t[]){1}, far, d, &t) == WEFT_E_TOOLARGE);
     CU_ASSERT(weft_type_hindexed(2, lengths, (int64_t[]){0, 0}, d, &t) == WEFT_E_TOOLARGE);
     CU_ASSERT(weft_type_resized(d, INT64_MAX, 1, &t) == WEFT_E_TOOLARGE);
+    /* each end is fine, what lies between is not */
+    CU_ASSERT(weft_type_hindexed(2, (int64_t[]){1, 1}, (int64_t[]){-(INT64_C(1) << 62) - 8, INT64_C(1) << 62}, d, &t) == WEFT_E_TOOLARGE);
     CU_ASSERT(t == NULL);
     CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(INT64_C(1) << 59, d, &big), 0); /* 2^62 bytes are fine */
     CU_ASSERT(big->size == INT64_C(1) << 62);
