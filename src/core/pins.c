@@ -83,7 +83,9 @@ weft_pin *weft_pins_look_posted(weft_port *port, uint64_t order, const void *add
     weft_regcache *cache = cache_of(port);
     weft_lane *lane = port->owner;
     bool was_asked = order < lane->asked_order, is_asked = was_asked;
-    weft_pin *pin = is_free(port) ? hold(port, addr, bytes, rights) : cache ? weft_regcache_look_asked(cache, addr, bytes, rights, &is_asked) : NULL;
+    weft_pin *pin = is_free(port) ? hold(port, addr, bytes, rights)
+                    : cache       ? weft_regcache_look_asked(cache, addr, bytes, rights_of(port, rights), &is_asked)
+                                  : NULL;
     if (is_asked && !was_asked)
         lane->asked_order = lane->post_order; /* the answer is good for all that was posted until now */
     return pin;

@@ -29,6 +29,9 @@ sim_programs += test/sim/verbs_hca
 test_sim_verbs_hca_SOURCES = test/sim/verbs_hca.c test/sim/verbs_hca.h test/sim/verbs_ends.c test/sim/verbs_ends.h \
 	test/sim/verbs_fails.c test/sim/verbs_limits.c test/sim/verbs_windows.c
 test_sim_verbs_hca_LDADD = libsimhca.la $(LDADD)
+sim_programs += test/sim/verbs_warm
+test_sim_verbs_warm_SOURCES = test/sim/verbs_warm.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/crew.c test/sim/crew.h
+test_sim_verbs_warm_LDADD = libweftverbs.la libsimhca.la $(LDADD)
 sim_programs += test/sim/verbs
 test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h test/sim/colls.c \
 	test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * verbs_warm: a receive buffer that is registered already is written in one piece, with the region's own key and with memory windows, also
+ * when the sender's is not: a put that does not find its region asks for segment after segment, each with a window of its own.
+ */
+#include <CUnit/Basic.h>
+#include <stdlib.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "test/sim/crew.h"
+#include "test/sim/verbs_net.h"
+
+#define BYTES ((uint64_t)1 << 20) /* several segments */
+#define TURNS 6
+#define COLD 2 /* turns after which the receiver has registered its buffer */
+
+static struct {
+    uint64_t puts, asked; /* of the warm turns: messages by put, frames of the receiver */
+} seen;
+
+/* The sender's memory is another each time. */
+static int turns(crew *crew, uint8_t *memory)
+{
+    const uint64_t *counters = crew->world->lanes[0]->counters;
+    int rc = 0;
+    for (int i = 0; i < TURNS && !rc; i++) {
+        uint8_t *buf = memory + (crew->rank == 0 ? (uint64_t)i * BYTES : 0);
+        rc = crew_barrier(crew);
+        if (i == COLD && crew->rank == 1) {
+            seen.puts = counters[WEFT_COUNT_RNDV_PUT];
+            seen.asked = counters[WEFT_COUNT_FRAMES_LONG];
+        }
+        if (rc)
+            break;
+        if (crew->rank == 0)
+            crew_fill(buf, (uint64_t)i, BYTES);
+        rc = crew->rank == 0 ? weft_send(crew->chan, 1, i, buf, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD)
+                             : weft_recv(crew->chan, 0, i, buf, BYTES, crew_type(CREW_BYTE), NULL);
+        if (!rc && crew->rank == 1 && crew_wrong(buf, (uint64_t)i, BYTES) != BYTES)
+            rc = crew_fail(crew, "turn %d came with wrong bytes", i);
+    }
+    if (crew->rank == 1) {
+        seen.puts = counters[WEFT_COUNT_RNDV_PUT] - seen.puts;
+        seen.asked = counters[WEFT_COUNT_FRAMES_LONG] - seen.asked;
+    }
+    return rc ? rc : crew_barrier(crew);
+}
+
+static int program(int rank, void *arg)
+{
+    uint8_t *memory = aligned_alloc(4096, TURNS * BYTES);
+    crew crew;
+    int rc = memory ? crew_open(&crew, 1) : 1;
+    (void)rank;
+    (void)arg;
+    rc = rc ? rc : turns(&crew, memory);
+    rc = rc ? crew_fail(&crew, "%s", weft_fail_text(rc)) : crew_close(&crew);
+    free(memory);
+    return rc;
+}
+
+static uint64_t binds_of_run(const char *windows)
+{
+    weft_sim_report report;
+    weft_sim_config config = {.ranks = 2, .seed = 3, .report = &report};
+    uint64_t binds;
+    setenv("WEFT_LARGE_BY", "put", 1);
+    setenv("WEFT_PIN", "auto", 1);
+    setenv("WEFT_WINDOWS", windows, 1);
+    weft_knobs_load(false);
+    config.net = verbs_net_open(simhca_profile_find("calm"), 3, true);
+    CU_ASSERT_FATAL(config.net != NULL);
+    CU_ASSERT(weft_sim_run(&config, program, NULL) == 0);
+    binds = simhca_counter(SIMHCA_BINDS);
+    CU_ASSERT(verbs_net_close(stderr) == 0);
+    return binds;
+}
+
+/* What the receiver sends in a warm turn is one CTS and what the barrier takes. */
+static void test_by_keys(void)
+{
+    CU_ASSERT(binds_of_run("never") == 0);
+    CU_ASSERT(seen.puts == TURNS - COLD);
+}
+
+static void test_by_windows(void)
+{
+    uint64_t asked;
+    binds_of_run("never");
+    asked = seen.asked;
+    CU_ASSERT(binds_of_run("always") >= TURNS - COLD);
+    CU_ASSERT(seen.puts == TURNS - COLD);
+    CU_ASSERT(seen.asked == asked);
+    if (seen.asked != asked)
+        printf("\n    %d warm messages by put cost the receiver %llu frames with windows, %llu without", TURNS - COLD,
+               (unsigned long long)seen.asked, (unsigned long long)asked);
+}
+
+int main(void)
+{
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    CU_pSuite suite = CU_add_suite("verbs_warm", NULL, NULL);
+    CU_add_test(suite, "by keys", test_by_keys);
+    CU_add_test(suite, "by windows", test_by_windows);
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    return CU_get_number_of_failures() ? 1 : CU_get_error();
+}
