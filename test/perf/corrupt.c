@@ -33,6 +33,17 @@ int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MP
     return rc;
 }
 
+int MPI_Sendrecv(const void *out, int out_count, MPI_Datatype out_type, int dest, int out_tag, void *in, int in_count,
+                 MPI_Datatype in_type, int source, int in_tag, MPI_Comm comm, MPI_Status *status)
+{
+    int rc = PMPI_Sendrecv(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, status);
+
+    if (chosen("sendrecv") && in_type == MPI_BYTE) {
+        flip(in, in_count);
+    }
+    return rc;
+}
+
 int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
     int rc = PMPI_Irecv(buffer, count, type, source, tag, comm, request);

@@ -96,7 +96,7 @@ struct bench_case
 /* Seconds of the machine's own monotonic clock: for comparisons between ranks of one host only. */
 double bench_seconds(void);
 
-extern const bench_test bench_latency, bench_bandwidth, bench_bibw, bench_rate;
+extern const bench_test bench_latency, bench_bandwidth, bench_bibw, bench_rate, bench_exchange;
 extern const bench_test bench_posted, bench_unexpected, bench_vector;
 extern const bench_test bench_barrier, bench_allreduce, bench_bcast, bench_alltoall;
 

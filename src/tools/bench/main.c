@@ -11,8 +11,8 @@
 #include <stdio.h>
 
 static const bench_test *const all_tests[] = {
-    &bench_latency, &bench_bandwidth, &bench_bibw,      &bench_rate,  &bench_posted,   &bench_unexpected,
-    &bench_vector,  &bench_barrier,   &bench_allreduce, &bench_bcast, &bench_alltoall, NULL,
+    &bench_latency,    &bench_bandwidth, &bench_bibw,    &bench_exchange,  &bench_rate,  &bench_posted,
+    &bench_unexpected, &bench_vector,    &bench_barrier, &bench_allreduce, &bench_bcast, &bench_alltoall, NULL,
 };
 
 /* Whether any rank says so. */

@@ -7,6 +7,7 @@ weft_bench_SOURCES = \
 	src/tools/bench/buffer.c src/tools/bench/buffer.h \
 	src/tools/bench/check.c src/tools/bench/check.h \
 	src/tools/bench/coll.c \
+	src/tools/bench/exchange.c \
 	src/tools/bench/match.c \
 	src/tools/bench/options.c src/tools/bench/options.h \
 	src/tools/bench/pair.c \
