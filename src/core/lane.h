@@ -51,7 +51,7 @@ typedef struct weft_lane {
     uint32_t unpolled;         /* receives that unexpected messages served since weft_lane_catch_up polled */
     uint64_t post_order;       /* of the next receive */
     uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/pins) */
-    struct weft_ladder *ladder; /* p2p's, freed with the lane */
+    struct weft_ladder *ladder; /* p2p's: for each port and kind of peer; freed with the lane */
     uint64_t kept_bytes;       /* pinned ahead (core/pins) */
     uint32_t repay_at;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */

@@ -27,6 +27,10 @@ typedef struct weft_peer {
     bool is_unsummed;      /* was told that it sends no checksums while we check (p2p/sum) */
     bool is_sealing;       /* its frames carry checks of their headers (core/seal) */
     bool no_move;          /* get and put were refused: copy */
+    uint8_t both_ways;     /* how often lately rendezvous with it went both ways at once (p2p/rndv); 0: they do not; and ... */
+    bool remote_both_ways; /* ... what its last RTS said of that */
+    uint32_t announced;    /* sends by rendezvous under way to it */
+    struct weft_ladder *ladder; /* of its port and kind (p2p/ladder) */
     enum weft_peer_state state;
     weft_link waiting;     /* weft_late: frames that found the port full; while not empty every frame queues here */
     weft_link backlog;     /* in lane->backlog while waiting is not empty */

@@ -91,6 +91,7 @@ struct weft_req {
     bool is_cold;          /* receive: memory on one side was not registered; send: it was moved in segments */
     bool is_told;          /* receive: the sender knows that we are through */
     bool is_stepping;      /* receive: stretches are being started */
+    bool is_both_ways;     /* receive: messages go the other way meanwhile */
 };
 
 /* A fresh request from the lane's pool: flags, rc, gate, chan, type, found, extra are zero; what belongs to the message is not set.

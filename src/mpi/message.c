@@ -73,20 +73,25 @@ int weft_mpi_irecv(void *buf, MPI_Count count, const weft_type *datatype, int so
     return weft_request_give(comm, comm->chan, req, rc, request);
 }
 
-/* The receive is posted first, so that the send of a ring of ranks always finds it. A send that fails takes the receive back. */
+/* A long message is announced before the receive may begin to move the other one: the two then cross. Nothing is polled between the
+ * calls, so that the send of a ring of ranks always finds the receive. */
 static int exchange(weft_chan *chan, const void *sendbuf, uint64_t sendcount, const weft_type *sendtype, int dest, int sendtag,
                     void *recvbuf, uint64_t recvcount, const weft_type *recvtype, int source, int recvtag, MPI_Status *status)
 {
-    weft_req *req;
-    int received, sent, rc = weft_irecv(chan, source, recvtag, recvbuf, recvcount, recvtype, &req);
-    if (rc)
-        return rc;
-    sent = weft_send(chan, dest, sendtag, sendbuf, sendcount, sendtype, WEFT_SEND_STANDARD);
-    if (sent && !req->is_done)
-        weft_cancel(req);
-    received = weft_req_wait(req);
-    weft_status_fill(status, &req->found);
-    weft_req_free(req);
+    weft_req *in, *out;
+    int sent, received = weft_isend(chan, dest, sendtag, sendbuf, sendcount, sendtype, WEFT_SEND_STANDARD, &out);
+    if (received)
+        return received;
+    received = weft_irecv(chan, source, recvtag, recvbuf, recvcount, recvtype, &in);
+    sent = weft_req_wait(out);
+    weft_req_free(out);
+    if (received)
+        return received;
+    if (sent && !in->is_done)
+        weft_cancel(in);
+    received = weft_req_wait(in);
+    weft_status_fill(status, &in->found);
+    weft_req_free(in);
     return sent ? sent : received;
 }
 

@@ -221,6 +221,7 @@ static void *greet(void *owner, const weft_name *who)
 static void meet(weft_peer *peer)
 {
     uint32_t most = peer->path->port->caps.frame_max - weft_sum_room() - weft_seal_room();
+    peer->ladder = weft_ladder_of(peer->lane, peer);
     peer->eager_max = weft_ladder_eager_max(peer);
     if (peer->eager_max > most)
         peer->eager_max = most;
@@ -240,10 +241,10 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
     lane->pump = weft_leg_pump;
     lane->count = weft_pins_count;
     lane->repay_at = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
-    lane->ladder = calloc(1, sizeof *lane->ladder);
+    lane->ladder = weft_ladder_open(lane);
     if (!lane->ladder) {
         weft_world_close(*out);
-        return weft_fail(WEFT_E_NOMEM, "no memory for the ladder");
+        return weft_fail(WEFT_E_NOMEM, "no memory for the ladders");
     }
     return 0;
 }

@@ -5,16 +5,22 @@
 #include "p2p/ladder.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/knob.h"
+#include "core/world.h"
 
 #define EAGER_DEFAULT 16384
-#define TRIALS 3         /* stints of each rung at first use of a size class ... */
+#define TRIALS 3         /* stints of each rung at first use of a size class, but one of a rung that is so many ... */
+#define HOPELESS 1.5f    /* ... times slower than another; ... */
 #define MOST_TRIES 64    /* ... in so many transfers at most ... */
 #define MOST_AT_ONCE 256 /* ... or those that begin while others of them are under way: a window of many is to be of one rung */
 #define STINT 8          /* transfers after which a stint has lasted long enough, when they are ... */
 #define STINT_TURNS 4    /* ... so many times those under way: what these will bring is not counted */
-#define AGAIN_EVERY 8192 /* transfers after which the rungs are compared anew */
+#define AGAIN_SHARE 64   /* a rung is measured again when that costs at most one part in so many of the time spent since ... */
+#define AGAIN_LEAST 64   /* ... and so many stints have passed */
+
+enum { NODE, REMOTE, KINDS }; /* of peers: on our node, on others */
 
 static const char *const names[] = {"copy", "get", "halves", "put"};
 
@@ -63,111 +69,186 @@ static enum weft_rung forced(const weft_peer *peer, const weft_offer *offer)
     return WEFT_RUNG_LAST;
 }
 
-/* Is the rung still to be tried? */
-static bool is_on_trial(const weft_rung_record *record)
+bool weft_ladder_is_shared(const weft_port *port) { return port->caps.get && !port->caps.key_bytes && !port->caps.local_keys; }
+
+bool weft_ladder_allows(const weft_peer *peer, enum weft_rung rung, const weft_offer *offer)
 {
-    return record->stints < TRIALS && record->tries < (record->flying ? MOST_AT_ONCE : MOST_TRIES);
+    return rung < WEFT_RUNG_LAST && offer->can_move && !peer->no_move && is_offered(peer, rung, offer) && forced(peer, offer) == WEFT_RUNG_LAST;
 }
 
 /* Of those that are offered to this peer now. */
-static enum weft_rung fastest(const weft_rung_record *record, const weft_peer *peer, const weft_offer *offer)
+static enum weft_rung fastest(const weft_ladder_row *row, const weft_peer *peer, const weft_offer *offer)
 {
+    const weft_rung_record *record = row->record;
     enum weft_rung best = WEFT_RUNG_COPY;
     for (enum weft_rung rung = WEFT_RUNG_GET; rung < WEFT_RUNG_LAST; rung++)
-        if (is_offered(peer, rung, offer) && record[rung].best_ns_per_byte > 0 &&
-            (record[best].best_ns_per_byte == 0 || record[rung].best_ns_per_byte < record[best].best_ns_per_byte))
+        if (is_offered(peer, rung, offer) && record[rung].ns_per_byte > 0 &&
+            (record[best].ns_per_byte == 0 || record[rung].ns_per_byte < record[best].ns_per_byte))
             best = rung;
     return best;
 }
 
-enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, uint64_t bytes, const weft_offer *offer)
+/* Is the rung still to be tried? */
+static bool is_on_trial(const weft_rung_record *record, const weft_rung_record *best)
 {
-    uint32_t class = class_of(bytes);
-    weft_rung_record *record = ladder->record[offer->is_cold][class];
-    enum weft_rung rung;
+    uint32_t wanted = best->ns_per_byte > 0 && record->ns_per_byte > HOPELESS * best->ns_per_byte ? 1 : TRIALS;
+    return (record->stints < wanted || record->is_retried) && record->tries < (record->flying ? MOST_AT_ONCE : MOST_TRIES);
+}
+
+/* Puts a rung to the test again, one after the other. What a stint of it will cost more than the best one's is compared with what was
+ * spent since the last test: a slow rung is tried seldom, one that is nearly as fast often. */
+static void try_again(weft_ladder_row *row, enum weft_rung best, uint32_t flying, uint64_t bytes)
+{
+    weft_rung_record *record = &row->record[row->next];
+    uint64_t transfers = flying ? (uint64_t)STINT_TURNS * (flying + STINT) : 1;
+    float more = record->ns_per_byte - row->record[best].ns_per_byte;
+    if (row->next == best || record->ns_per_byte == 0) {
+        row->next = (uint8_t)((row->next + 1) % WEFT_RUNG_LAST);
+    } else if ((float)row->spent_ns >= AGAIN_SHARE * more * (float)(bytes * transfers)) {
+        record->is_retried = true;
+        record->tries = 0;
+        row->next = (uint8_t)((row->next + 1) % WEFT_RUNG_LAST);
+        row->spent_ns = 0;
+        row->stints = 0;
+    }
+}
+
+static weft_ladder_row *row_of(weft_ladder *ladder, uint64_t bytes, bool is_cold, bool is_both_ways)
+{
+    return &ladder->rows[is_cold][is_both_ways][class_of(bytes)];
+}
+
+enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, uint64_t bytes, const weft_offer *offer, bool is_both_ways)
+{
+    weft_ladder_row *row = row_of(ladder, bytes, offer->is_cold, is_both_ways);
+    enum weft_rung rung, best, trial;
     if (!offer->can_move || peer->no_move)
         return WEFT_RUNG_COPY;
     rung = forced(peer, offer);
     if (rung != WEFT_RUNG_LAST)
         return rung;
-    if (++ladder->transfers[offer->is_cold][class] % AGAIN_EVERY == 0)
-        for (rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
-            record[rung] = (weft_rung_record){.flying = record[rung].flying};
+    best = fastest(row, peer, offer);
+    if (row->stints >= AGAIN_LEAST)
+        try_again(row, best, row->record[best].flying, bytes);
+    trial = WEFT_RUNG_LAST;
     for (rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
-        if (is_offered(peer, rung, offer) && is_on_trial(&record[rung])) {
-            record[rung].tries++;
-            return rung;
-        }
-    return fastest(record, peer, offer);
+        if (is_offered(peer, rung, offer) && is_on_trial(&row->record[rung], &row->record[best]) &&
+            (trial == WEFT_RUNG_LAST || row->record[rung].stints < row->record[trial].stints))
+            trial = rung;
+    if (trial == WEFT_RUNG_LAST)
+        return best;
+    row->record[trial].tries++;
+    return trial;
+}
+
+weft_ladder *weft_ladder_open(const weft_lane *lane) { return calloc((size_t)lane->port_count * KINDS, sizeof(weft_ladder)); }
+
+weft_ladder *weft_ladder_of(const weft_lane *lane, const weft_peer *peer)
+{
+    const weft_boot *boot = lane->world->boot;
+    bool is_remote = boot->node_of && boot->node_of[peer->name.rank] != boot->node;
+    uint32_t port = 0;
+    while (port + 1 < lane->port_count && lane->ports[port] != peer->path->port)
+        port++;
+    return &lane->ladder[port * KINDS + (is_remote ? REMOTE : NODE)];
 }
 
 /* -- what transfers teach -- */
 
-static weft_rung_record *record_of(weft_ladder *ladder, const weft_climb *climb)
-{
-    return &ladder->record[climb->is_cold][class_of(climb->bytes)][climb->rung];
-}
-
+/* Falls halfway to what is faster; rises a little only, for a stint may have been interrupted: unless the rung was tried again, when what
+ * is known of it may be of another time. */
 static void learn(weft_rung_record *record, uint64_t bytes, uint64_t took_ns)
 {
-    float per_byte = bytes ? (float)took_ns / (float)bytes : 0;
-    if (bytes && (record->best_ns_per_byte == 0 || per_byte < record->best_ns_per_byte))
-        record->best_ns_per_byte = per_byte;
+    float seen = bytes ? (float)(took_ns ? took_ns : 1) / (float)bytes : 0, *known = &record->ns_per_byte;
+    if (!bytes)
+        return;
+    if (*known == 0 || 2 * seen < *known || (record->is_retried && seen > *known))
+        *known = seen;
+    else if (seen < *known)
+        *known = (*known + seen) / 2;
+    else
+        *known += (seen - *known < *known ? seen - *known : *known) / 4;
+    record->is_retried = false;
 }
+
+/* May a stint of this sort begin? One way only, what goes the other disturbs it. */
+static bool is_undisturbed(const weft_ladder *ladder, bool is_both_ways) { return is_both_ways || !ladder->sends; }
 
 void weft_ladder_begin(weft_ladder *ladder, const weft_climb *climb, uint64_t now)
 {
-    weft_rung_record *record = record_of(ladder, climb);
-    if (ladder->flying == 0)
-        ladder->stint = (weft_stint){.of = record, .since = now};
-    else if (ladder->stint.of != record)
-        ladder->stint = (weft_stint){.of = record}; /* until those before it are over */
+    weft_ladder_row *row = row_of(ladder, climb->bytes, climb->is_cold, climb->is_both_ways);
+    weft_rung_record *record = &row->record[climb->rung];
+    weft_stint *stint = &ladder->stint;
+    if (stint->of != record) /* it waits until those before it are over */
+        *stint = (weft_stint){.row = row, .of = record, .is_both_ways = climb->is_both_ways};
+    if (!stint->since && record->flying == ladder->flying && is_undisturbed(ladder, climb->is_both_ways))
+        stint->since = now;
     ladder->flying++;
     record->flying++;
 }
 
-/* Those that began before the stint may have been all but over: they do not count. */
-static void count(weft_stint *stint, uint64_t bytes, uint64_t began, uint64_t now)
+/* Ends a stint that has lasted long enough, and begins the next one. */
+static void count(weft_ladder *ladder, uint64_t bytes, uint64_t now)
 {
-    weft_rung_record *record = stint->of;
-    if (began >= stint->since) {
-        stint->bytes += bytes;
-        stint->ended++;
-    }
-    if (record->flying && (stint->ended < STINT || stint->ended < STINT_TURNS * record->flying))
+    weft_stint *stint = &ladder->stint;
+    uint32_t flying = stint->of->flying + ladder->sends;
+    stint->bytes += bytes;
+    stint->ended += bytes > 0;
+    if (flying && (stint->ended < STINT || stint->ended < STINT_TURNS * flying))
         return;
-    learn(record, stint->bytes, now - stint->since);
-    record->stints += stint->bytes > 0;
-    *stint = (weft_stint){.of = record, .since = now};
+    learn(stint->of, stint->bytes, now - stint->since);
+    stint->of->stints += stint->bytes > 0;
+    stint->row->stints += stint->bytes > 0;
+    stint->row->spent_ns += now - stint->since;
+    stint->since = flying ? now : 0;
+    stint->bytes = 0;
+    stint->ended = 0;
 }
 
-/* One that overlapped with others took longer than it cost: its own time counts until a stint says better. */
+/* Those that began before the stint may have been all but over: they do not count. One that overlapped with others took longer than it
+ * cost: its own time counts only until a stint says better. */
 void weft_ladder_end(weft_ladder *ladder, const weft_climb *climb, bool has_failed, uint64_t began, uint64_t now)
 {
-    weft_rung_record *record = record_of(ladder, climb);
+    weft_rung_record *record = &row_of(ladder, climb->bytes, climb->is_cold, climb->is_both_ways)->record[climb->rung];
     weft_stint *stint = &ladder->stint;
     ladder->flying--;
     record->flying--;
-    if (!has_failed)
+    if (!has_failed && record->ns_per_byte == 0)
         learn(record, climb->bytes, now - began);
     if (stint->since && stint->of == record)
-        count(stint, has_failed ? 0 : climb->bytes, began, now);
-    else if (stint->of->flying == ladder->flying)
-        stint->since = now;
+        count(ladder, has_failed || began < stint->since ? 0 : climb->bytes, now);
+    else if (ladder->flying && stint->of->flying == ladder->flying && is_undisturbed(ladder, stint->is_both_ways))
+        *stint = (weft_stint){.row = stint->row, .of = stint->of, .is_both_ways = stint->is_both_ways, .since = now};
 }
 
-static size_t show_class(const weft_ladder *ladder, const weft_peer *peer, bool is_cold, uint32_t class, char *text, size_t room)
+void weft_ladder_send_begin(weft_ladder *ladder)
+{
+    ladder->sends++;
+    if (!ladder->stint.is_both_ways)
+        ladder->stint.since = 0;
+}
+
+void weft_ladder_send_end(weft_ladder *ladder, uint64_t bytes, uint64_t now)
+{
+    ladder->sends--;
+    if (ladder->stint.since && ladder->stint.is_both_ways)
+        count(ladder, bytes, now);
+}
+
+/* -- for weft-info -- */
+
+static size_t show_row(const weft_ladder_row *row, const weft_peer *peer, uint32_t class, const char *sort, char *text, size_t room)
 {
     static const weft_offer all = {.can_move = true, .has_key = true};
-    const weft_rung_record *record = ladder->record[is_cold][class];
-    enum weft_rung best = fastest(record, peer, &all);
+    const weft_rung_record *record = row->record;
+    enum weft_rung best = fastest(row, peer, &all);
     int n;
-    if (record[best].best_ns_per_byte == 0)
+    if (record[best].ns_per_byte == 0)
         return 0;
-    n = snprintf(text, room, "%12llu  %-6s because%s", (unsigned long long)(8192ull << class) - 1, names[best], is_cold ? ", not registered before," : "");
+    n = snprintf(text, room, "%12llu  %-6s because%s", (unsigned long long)(8192ull << class) - 1, names[best], sort);
     for (enum weft_rung rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST && n > 0 && (size_t)n < room; rung++)
-        if (record[rung].best_ns_per_byte > 0)
-            n += snprintf(text + n, room - (size_t)n, " %s %.1f GB/s", names[rung], 1.0 / (double)record[rung].best_ns_per_byte);
+        if (record[rung].ns_per_byte > 0)
+            n += snprintf(text + n, room - (size_t)n, " %s %.1f GB/s", names[rung], 1.0 / (double)record[rung].ns_per_byte);
     if (n > 0 && (size_t)n + 1 < room) {
         text[n++] = '\n';
         text[n] = 0;
@@ -177,8 +258,9 @@ static size_t show_class(const weft_ladder *ladder, const weft_peer *peer, bool 
 
 void weft_ladder_show(const weft_ladder *ladder, const weft_peer *peer, char *text, size_t room)
 {
+    static const char *const sorts[2][2] = {{"", " both ways:"}, {" not registered before:", " not registered before, both ways:"}};
     size_t n = (size_t)snprintf(text, room, "%12u  eager  because it fits a frame of %s%s\n", peer->eager_max, peer->path->port->ops->name,
                                 weft_knob.eager_max ? " and WEFT_EAGER_MAX says so" : "");
-    for (uint32_t i = 0; i < 2 * WEFT_LADDER_CLASSES && n + 1 < room; i++)
-        n += show_class(ladder, peer, i & 1, i / 2, text + n, room - n);
+    for (uint32_t i = 0; i < 4 * WEFT_LADDER_CLASSES && n + 1 < room; i++)
+        n += show_row(&ladder->rows[i & 1][i >> 1 & 1][i / 4], peer, i / 4, sorts[i & 1][i >> 1 & 1], text + n, room - n);
 }

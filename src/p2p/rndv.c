@@ -91,6 +91,49 @@ static void offer(weft_req *req, weft_rts *rts)
         rts->key_bytes = put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_RIGHT_READ, &req->loan);
 }
 
+/* -- both ways at once -- */
+
+#define BOTH_WAYS_MOST 8
+
+/* Is it to be expected that a message and one the other way share both sides' CPUs? */
+static bool is_both_ways(const weft_peer *peer)
+{
+    return weft_ladder_is_shared(peer->path->port) && (peer->both_ways || peer->remote_both_ways || peer->announced);
+}
+
+/* A message came while one of ours is announced to its sender, or none is. */
+static void note_ways(weft_peer *peer, const weft_rts *rts)
+{
+    peer->remote_both_ways = rts->flags & WEFT_RTS_BOTH_WAYS;
+    if (peer->announced)
+        peer->both_ways = peer->both_ways < BOTH_WAYS_MOST - 1 ? peer->both_ways + 2 : BOTH_WAYS_MOST;
+    else if (peer->both_ways)
+        peer->both_ways--;
+}
+
+/* Of a pair the lower rank chooses the rung for both directions. */
+static void hint(weft_req *req, weft_rts *rts)
+{
+    weft_peer *peer = req->peer;
+    weft_offer offer = {.can_move = true};
+    rts->flags |= peer->both_ways ? WEFT_RTS_BOTH_WAYS : 0;
+    if (!is_both_ways(peer) || peer->name.rank < req->lane->world->boot->rank || peer->no_move || !req->port->ops->can_move(req->port, peer->path))
+        return;
+    rts->flags |= (uint8_t)((weft_ladder_choose(peer->ladder, peer, req->bytes, &offer, true) + 1) << WEFT_RTS_HINT_SHIFT);
+}
+
+static void send_begins(weft_req *req)
+{
+    req->peer->announced++;
+    weft_ladder_send_begin(req->peer->ladder);
+}
+
+static void send_ends(weft_req *req)
+{
+    req->peer->announced--;
+    weft_ladder_send_end(req->peer->ladder, req->rc ? 0 : req->moved, weft_clock_ns());
+}
+
 int weft_rndv_announce(weft_peer *peer, weft_req *req)
 {
     union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_KEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
@@ -107,14 +150,18 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
     if (req->is_dense && req->bytes) {
         rts->addr = (uint64_t)(uintptr_t)weft_leg_start_of(req);
         offer(req, rts);
+        hint(req, rts);
     }
     if (weft_knob.checksum) {
         frame.head.flags = WEFT_HEAD_SUMMED;
         rts->sum = weft_sum_of_send(req, &frame.head);
     }
     frame.head.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
+    send_begins(req);
     rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc) {
+        req->rc = rc;
+        send_ends(req);
         weft_pins_unlend(req->port, req->loan);
         weft_pins_drop(req->port, req->pin);
         weft_lane_unname(req->lane, req);
@@ -136,6 +183,7 @@ static void settle_send(weft_req *req)
         return;
     if (req->is_cold && !req->rc)
         pin_behind(req, WEFT_RIGHT_READ);
+    send_ends(req);
     weft_pins_unlend(req->port, req->loan);
     weft_pins_drop(req->port, req->pin);
     weft_lane_unname(req->lane, req);
@@ -271,21 +319,21 @@ void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
 
 static weft_climb climb_of(const weft_req *req)
 {
-    return (weft_climb){.rung = req->mode, .is_cold = req->is_cold, .bytes = req->moved};
+    return (weft_climb){.rung = req->mode, .is_cold = req->is_cold, .is_both_ways = req->is_both_ways, .bytes = req->moved};
 }
 
 static void begin_climb(weft_req *req)
 {
     weft_climb climb = climb_of(req);
     req->clock = weft_clock_ns();
-    weft_ladder_begin(req->lane->ladder, &climb, req->clock);
+    weft_ladder_begin(req->peer->ladder, &climb, req->clock);
 }
 
 static void end_climb(weft_req *req)
 {
     weft_climb climb = climb_of(req);
     if (req->clock) /* nothing was moved otherwise */
-        weft_ladder_end(req->lane->ladder, &climb, req->rc, req->clock, weft_clock_ns());
+        weft_ladder_end(req->peer->ladder, &climb, req->rc, req->clock, weft_clock_ns());
 }
 
 static void end_recv(weft_req *req)
@@ -438,7 +486,8 @@ static enum weft_rung choose(weft_req *req, const weft_rts *rts)
     weft_offer offer = {.can_move = req->is_dense && rts->addr && !(rts->flags & WEFT_RTS_NO_MOVE) && !peer->no_move,
                         .has_key = rts->key_bytes, .is_cold = rts->flags & WEFT_RTS_COLD};
     bool needs_pins = weft_pins_needed(req->port);
-    enum weft_rung rung;
+    enum weft_rung rung, hinted = rts->flags >> WEFT_RTS_HINT_SHIFT;
+    note_ways(peer, rts);
     if (needs_pins && !weft_pins_allowed(req->port))
         offer.can_move = false;
     /* the pair's right to move is proven before a rung that needs it is promised to the sender */
@@ -449,7 +498,11 @@ static enum weft_rung choose(weft_req *req, const weft_rts *rts)
     if (offer.can_move && needs_pins)
         offer.is_cold |= !is_warm(req, offer.has_key ? 0 : WEFT_RIGHT_WRITE);
     req->is_cold = offer.is_cold;
-    rung = weft_ladder_choose(req->lane->ladder, peer, req->moved, &offer);
+    req->is_both_ways = is_both_ways(peer) || (peer->ladder->sends && weft_ladder_is_shared(req->port));
+    if (hinted && weft_ladder_allows(peer, hinted - 1, &offer))
+        rung = hinted - 1;
+    else
+        rung = weft_ladder_choose(peer->ladder, peer, req->moved, &offer, req->is_both_ways);
     if (req->pin && rung == WEFT_RUNG_PUT && !weft_pins_grants(req->port, req->pin, WEFT_RIGHT_WRITE)) {
         weft_pins_drop(req->port, req->pin);
         req->pin = NULL;

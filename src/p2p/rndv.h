@@ -29,7 +29,9 @@ enum weft_rung { WEFT_RUNG_COPY, WEFT_RUNG_GET, WEFT_RUNG_HALVES, WEFT_RUNG_PUT,
 enum weft_rts_flag {
     WEFT_RTS_NO_MOVE = 1, /* it cannot be registered, or must not be: copy */
     WEFT_RTS_COLD = 2,    /* it was not registered before this message */
+    WEFT_RTS_BOTH_WAYS = 4, /* lately rendezvous with the receiver went both ways at once */
 };
+#define WEFT_RTS_HINT_SHIFT 4 /* flags above: 1 + the rung that the sender asks for; 0: none (p2p/ladder.h) */
 
 /* Body of RTS. Followed by key_bytes of the sender's key. */
 typedef struct weft_rts {

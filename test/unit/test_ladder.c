@@ -4,9 +4,11 @@
  * time, also where many transfers overlap and each takes long; transfers of other rungs under way at that time do not blur it for ever.
  */
 #include <CUnit/Basic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/knob.h"
+#include "core/world.h"
 #include "p2p/ladder.h"
 
 #define MB ((uint64_t)1 << 20)
@@ -27,7 +29,7 @@ static void start_anew(void)
 
 static weft_climb begin(uint64_t bytes)
 {
-    weft_climb climb = {.rung = weft_ladder_choose(&ladder, &peer, bytes, &offer), .bytes = bytes};
+    weft_climb climb = {.rung = weft_ladder_choose(&ladder, &peer, bytes, &offer, false), .bytes = bytes};
     weft_ladder_begin(&ladder, &climb, now);
     return climb;
 }
@@ -45,9 +47,9 @@ static void test_alone(void)
         now += NS(speed[climb.rung], MB);
         weft_ladder_end(&ladder, &climb, false, began, now);
     }
-    CU_ASSERT_EQUAL(of[WEFT_RUNG_COPY], 3);
-    CU_ASSERT_EQUAL(of[WEFT_RUNG_HALVES], 3);
-    CU_ASSERT_EQUAL(of[WEFT_RUNG_GET], 994);
+    CU_ASSERT(of[WEFT_RUNG_COPY] >= 1 && of[WEFT_RUNG_COPY] <= 12); /* hopeless at once, and measured again once in a while */
+    CU_ASSERT(of[WEFT_RUNG_HALVES] >= 3 && of[WEFT_RUNG_HALVES] <= 20);
+    CU_ASSERT_EQUAL(of[WEFT_RUNG_COPY] + of[WEFT_RUNG_HALVES] + of[WEFT_RUNG_GET], 1000);
     CU_ASSERT_EQUAL(ladder.flying, 0);
 }
 
@@ -151,7 +153,7 @@ static void test_misleading(void)
         now += has_failed ? 1 : NS(climb.rung == WEFT_RUNG_GET ? 13 : 8, MB);
         weft_ladder_end(&ladder, &climb, has_failed, began, now);
     }
-    CU_ASSERT_EQUAL(weft_ladder_choose(&ladder, &peer, MB, &offer), WEFT_RUNG_GET);
+    CU_ASSERT_EQUAL(weft_ladder_choose(&ladder, &peer, MB, &offer, false), WEFT_RUNG_GET);
     weft_climb late = {.rung = WEFT_RUNG_COPY, .bytes = MB}, other = {.rung = WEFT_RUNG_GET, .bytes = MB};
     uint64_t began = now;
     weft_ladder_begin(&ladder, &late, now);
@@ -159,7 +161,104 @@ static void test_misleading(void)
     now += 100000000;
     weft_ladder_end(&ladder, &other, false, began, now);
     weft_ladder_end(&ladder, &late, false, began, now + 1);
-    CU_ASSERT_EQUAL(weft_ladder_choose(&ladder, &peer, MB, &offer), WEFT_RUNG_GET);
+    CU_ASSERT_EQUAL(weft_ladder_choose(&ladder, &peer, MB, &offer, false), WEFT_RUNG_GET);
+}
+
+/* Near CPUs become far ones: a rung that was fastest is not for long, and the way back is found as well. */
+static void test_weather(void)
+{
+    static const double speed[2][WEFT_RUNG_LAST] = {{[WEFT_RUNG_COPY] = 30, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 26},
+                                                    {[WEFT_RUNG_COPY] = 2, [WEFT_RUNG_GET] = 12, [WEFT_RUNG_HALVES] = 24}};
+    start_anew();
+    for (int turn = 0; turn < 4; turn++) {
+        uint64_t bytes = 0, since = now;
+        for (int i = 0; i < 4000; i++) {
+            weft_climb climb = begin(MB);
+            uint64_t began = now;
+            now += NS(speed[turn % 2][climb.rung], MB);
+            weft_ladder_end(&ladder, &climb, false, began, now);
+            bytes += MB;
+        }
+        CU_ASSERT((double)bytes / (double)(now - since) > 0.9 * speed[turn % 2][turn % 2 ? WEFT_RUNG_HALVES : WEFT_RUNG_COPY]);
+    }
+}
+
+/* One way halves are best: both sides work on a message. Both ways at once they only get in each other's way: each such message is counted
+ * with the one that goes the other way, in a row of its own. */
+static void exchange(int turns, int of[])
+{
+    static const double speed[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 25, [WEFT_RUNG_HALVES] = 20}; /* of both messages */
+    for (int i = 0; i < turns; i++) {
+        weft_climb climb = {.rung = weft_ladder_choose(&ladder, &peer, MB, &offer, true), .is_both_ways = true, .bytes = MB};
+        uint64_t began = now + 50000; /* the other side is late */
+        weft_ladder_send_begin(&ladder);
+        weft_ladder_begin(&ladder, &climb, began);
+        of[climb.rung]++;
+        now = began + NS(speed[climb.rung], 2 * MB);
+        weft_ladder_end(&ladder, &climb, false, began, i % 2 ? now : now - 1000);
+        weft_ladder_send_end(&ladder, MB, now);
+    }
+}
+
+static void test_both_ways(void)
+{
+    static const double alone[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 24};
+    int of[WEFT_RUNG_LAST] = {0}, one_way[WEFT_RUNG_LAST] = {0};
+    start_anew();
+    for (int turn = 0; turn < 4; turn++) {
+        exchange(250, of);
+        for (int i = 0; i < 250; i++) {
+            weft_climb climb = begin(MB);
+            uint64_t began = now;
+            one_way[climb.rung]++;
+            now += NS(alone[climb.rung], MB);
+            weft_ladder_end(&ladder, &climb, false, began, now);
+        }
+    }
+    CU_ASSERT(of[WEFT_RUNG_GET] > 950);
+    CU_ASSERT(one_way[WEFT_RUNG_HALVES] > 950);
+    CU_ASSERT_EQUAL(ladder.flying, 0);
+    CU_ASSERT_EQUAL(ladder.sends, 0);
+    CU_ASSERT_DOUBLE_EQUAL(1 / ladder.rows[0][1][8].record[WEFT_RUNG_GET].ns_per_byte, 25, 1); /* lateness does not count */
+    CU_ASSERT_DOUBLE_EQUAL(1 / ladder.rows[0][0][8].record[WEFT_RUNG_HALVES].ns_per_byte, 24, 1);
+}
+
+/* Two ports and two kinds of peers in one job: what memory taught says nothing of a network, nor the own node of others. */
+static void test_ports(void)
+{
+    static const uint32_t node_of[] = {0, 0, 1, 1};
+    weft_boot boot = {.rank = 0, .size = 4, .node = 0, .nodes = 2, .node_of = node_of};
+    weft_world world = {.boot = &boot};
+    weft_port ports[3] = {port, port, port}; /* oneself, memory, a network */
+    weft_path paths[3] = {{.port = &ports[0]}, {.port = &ports[1]}, {.port = &ports[2]}};
+    weft_lane lane = {.world = &world, .ports = {&ports[0], &ports[1], &ports[2]}, .port_count = 3};
+    weft_peer peers[] = {{.path = &paths[0], .name.rank = 0}, {.path = &paths[1], .name.rank = 1}, {.path = &paths[2], .name.rank = 2},
+                         {.path = &paths[2], .name.rank = 3}, {.path = &paths[2], .name.rank = 1}};
+    static const double speed[5][WEFT_RUNG_LAST] = {
+        {[WEFT_RUNG_COPY] = 40, [WEFT_RUNG_GET] = 10, [WEFT_RUNG_HALVES] = 9}, {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 24},
+        {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2}, {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2},
+        {[WEFT_RUNG_COPY] = 4, [WEFT_RUNG_GET] = 1, [WEFT_RUNG_HALVES] = 2}};
+    int of[5][WEFT_RUNG_LAST] = {0};
+    lane.ladder = weft_ladder_open(&lane);
+    CU_ASSERT_FATAL(lane.ladder != NULL);
+    CU_ASSERT_PTR_EQUAL(weft_ladder_of(&lane, &peers[2]), weft_ladder_of(&lane, &peers[3]));
+    now = 1000;
+    for (int i = 0; i < 1000; i++) /* in turn: what is learnt of one would be asked for by the next */
+        for (int p = 0; p < 5; p++) {
+            weft_ladder *its = weft_ladder_of(&lane, &peers[p]);
+            weft_climb climb = {.rung = weft_ladder_choose(its, &peers[p], MB, &offer, false), .bytes = MB};
+            uint64_t began = now;
+            weft_ladder_begin(its, &climb, now);
+            now += NS(speed[p][climb.rung], MB);
+            weft_ladder_end(its, &climb, false, began, now);
+            of[p][climb.rung]++;
+        }
+    CU_ASSERT(of[0][WEFT_RUNG_COPY] > 950 && of[1][WEFT_RUNG_HALVES] > 950 && of[2][WEFT_RUNG_GET] > 950);
+    CU_ASSERT(of[4][WEFT_RUNG_COPY] > 950); /* the network's way to a rank of our own node */
+    for (int p = 0; p < 5; p++) /* each was tried with its own */
+        for (enum weft_rung rung = WEFT_RUNG_COPY; rung <= WEFT_RUNG_HALVES; rung++)
+            CU_ASSERT(of[p][rung] >= 1 || p == 3);
+    free(lane.ladder);
 }
 
 int main(void)
@@ -172,6 +271,9 @@ int main(void)
     CU_add_test(suite, "stream", test_stream);
     CU_add_test(suite, "mixed", test_mixed);
     CU_add_test(suite, "misleading", test_misleading);
+    CU_add_test(suite, "weather", test_weather);
+    CU_add_test(suite, "both ways", test_both_ways);
+    CU_add_test(suite, "ports", test_ports);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : CU_get_error();

@@ -70,7 +70,7 @@ static int measure(weft_world *world, uint32_t rank)
         rc = weft_chan_meet(chan, !rank, &peer);
     if (rc == 0 && rank == 0) {
         static char text[8192];
-        weft_ladder_show(world->lanes[0]->ladder, peer, text, sizeof(text));
+        weft_ladder_show(peer->ladder, peer, text, sizeof(text));
         printf("ladder between two ranks of this machine, measured now\n     up to B  way    because\n%s", text);
     }
     weft_chan_close(chan);
