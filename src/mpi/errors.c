@@ -228,38 +228,30 @@ static bool is_active(const weft_comm *comm, const char *frame)
     return active_count == HANDLERS_DEEP;
 }
 
-/* The function may call MPI, free the communicator, even finalize: no lock is held, but the communicator is. */
-static __attribute__((noinline)) void call_user(weft_comm *comm, weft_errhandler *handler, int code)
+/* Nothing of ours is locked or held, nor looked at afterwards: the function may call MPI, free the communicator and its handler, finalize,
+ * or not return. */
+static __attribute__((noinline)) void call_user(weft_comm *comm, MPI_Comm_errhandler_function *function, int code)
 {
     MPI_Comm handle = weft_comm_handle(comm);
     const char *frame = __builtin_frame_address(0);
-    weft_world *world = weft_world_now;
-    weft_lane *lane = comm->lane;
     active_handlers[active_count].comm = comm;
     active_handlers[active_count++].frame = frame;
-    handler->comm_function(&handle, &code);
+    function(&handle, &code);
     while (active_count && active_handlers[active_count - 1].frame <= frame)
         active_count--;
-    if (weft_world_now != world)
-        return;
-    weft_lane_lock(lane);
-    weft_comm_drop(comm);
-    weft_lane_unlock(lane);
 }
 
 /* False: a handler runs already for this communicator on this thread, and is not entered again. */
 static bool run(weft_comm *comm, const char *function, int mpi_code, const char *why)
 {
-    weft_errhandler *handler;
-    bool is_stopped, is_user, is_again;
+    const weft_errhandler *handler;
+    MPI_Comm_errhandler_function *user = NULL;
+    bool is_stopped, is_again;
     weft_lane_lock(comm->lane); /* another thread may set another handler, or this function itself */
     handler = comm->errhandler;
-    is_user = weft_errhandler_is_user(handler);
-    is_again = is_user && is_active(comm, __builtin_frame_address(0));
-    if (is_user && !is_again) {
-        weft_errhandler_hold(handler);
-        weft_comm_hold(comm);
-    }
+    if (weft_errhandler_is_user(handler))
+        user = handler->comm_function;
+    is_again = user && is_active(comm, __builtin_frame_address(0));
     is_stopped = !comm->is_stop_told && weft_team_stopped(&comm->team);
     comm->is_stop_told |= is_stopped;
     weft_lane_unlock(comm->lane);
@@ -267,11 +259,9 @@ static bool run(weft_comm *comm, const char *function, int mpi_code, const char 
         say_stopped(comm, function, why);
     if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT)
         die(comm, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
-    if (!is_user || is_again)
-        return !is_again;
-    call_user(comm, handler, mpi_code);
-    weft_errhandler_drop(handler);
-    return true;
+    if (user && !is_again)
+        call_user(comm, user, mpi_code);
+    return !is_again;
 }
 
 int weft_errors_raise(weft_comm *comm, const char *function, int code)

@@ -82,7 +82,7 @@ static void bounds_block(bounds *b, const weft_type *old, int64_t at, int64_t le
     bounds_amount(b, old, length);
 }
 
-/* What one element spans, by the definitions. */
+/* What one element spans, by the definitions. After the last copy, before the program is made, whose own arithmetic relies on it. */
 static void bounds_close(bounds *b)
 {
     int64_t lb = b->is_resized ? b->lb : b->true_lb, past;
@@ -144,13 +144,12 @@ static void type_settle(weft_type *type, const bounds *b)
     }
 }
 
-/* Makes a type of bounds, program (taken over, also on error; NULL: memory ran out) and the types that it is made of. */
-static int type_finish(bounds *b, weft_type_program *program, uint64_t type_count, const weft_type *const *types, weft_type **out)
+/* Makes a type of closed bounds, program (taken over, also on error; NULL: memory ran out) and the types that it is made of. */
+static int type_finish(const bounds *b, weft_type_program *program, uint64_t type_count, const weft_type *const *types, weft_type **out)
 {
     weft_type *type = NULL;
     if (!program)
         goto no_memory;
-    bounds_close(b);
     if (b->is_over) {
         weft_program_free(program);
         return weft_fail(WEFT_E_TOOLARGE, "the datatype's size or one of its addresses would not fit into 63 bits");
@@ -210,6 +209,7 @@ static int vector_make(int64_t count, int64_t blocklength, int64_t stride, const
         b.size = b.elements = 0;
         bounds_amount(&b, old, mul(&b, count, blocklength));
     }
+    bounds_close(&b);
     if (b.is_over) /* the program's own products would pass 64 bits too */
         return weft_fail(WEFT_E_TOOLARGE, "%lld blocks of %lld elements of %lld bytes, %lld bytes apart, do not fit into 63 bits",
                          (long long)count, (long long)blocklength, (long long)old->size, (long long)stride);
@@ -240,6 +240,7 @@ static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t
     weft_type_program scratch, block;
     for (int64_t i = 0; i < count; i++)
         bounds_block(&b, types[i * step], displacements[i], blocklengths[i]);
+    bounds_close(&b);
     if (b.is_over)
         return weft_fail(WEFT_E_TOOLARGE, "the size or an address of a datatype of %lld blocks does not fit into 63 bits", (long long)count);
     for (int64_t i = 0; i < count; i++) {
@@ -295,6 +296,7 @@ static int type_again(const weft_type *old, bool is_resized, int64_t lb, int64_t
         b.lb = lb;
         b.ub = add(&b, lb, extent);
     }
+    bounds_close(&b);
     return type_finish(&b, weft_program_root(element, NULL), 1, &old, out);
 }
 
