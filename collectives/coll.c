@@ -7,15 +7,13 @@
 #include "collectives/choose.h"
 #include "collectives/hosts.h"
 #include "collectives/node.h"
+#include "collectives/stop.h"
 #include "core/lane.h"
 #include "core/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define TAG_BITS 0x3fffffffu
-#define TAG_PREPARED 0x40000000u     /* a persistent plan keeps its tag: it must not meet one that comes round again */
 
 int weft_team_open(weft_chan *chan, bool share, weft_team *team)
 {
@@ -26,7 +24,8 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->rank = chan->rank;
     team->size = chan->size;
     team->latency_bytes = WEFT_CHOICE_LATENCY;
-    team->may_share = share && chan->size > 1;
+    team->may_share = team->is_unsettled = share && chan->size > 1;
+    weft_stop_open(team);
     chan->lane->play = weft_plan_play;
     if (boot->node_of && team->size > 2)
         return weft_hosts_make(team->rank, team->size, boot->node_of, chan->world_rank, &team->hosts);
@@ -35,16 +34,17 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
 
 void weft_team_close(weft_team *team)
 {
+    weft_stop_close(team);
     weft_node_close(team->node);
     team->node = NULL;
     free(team->hosts);
     team->hosts = NULL;
     free(team->cache);
     team->cache = NULL;
-    team->may_share = false;
+    team->may_share = team->is_unsettled = false;
 }
 
-int weft_team_stopped(const weft_team *team) { return team->stopped || !team->node ? team->stopped : weft_node_stopped(team->node); }
+int weft_team_stopped(const weft_team *team) { return !team->is_origin || (team->node && weft_node_is_second(team->node)) ? WEFT_OK : team->stopped; }
 
 static void __attribute__((noreturn, cold)) end_job(const weft_team *team, int rc)
 {
@@ -64,7 +64,7 @@ int weft_team_trust(const weft_team *team, int rc)
     return rc;
 }
 
-static int next_tag(weft_team *team) { return (int)(team->sequence++ & TAG_BITS); }
+static int next_tag(weft_team *team) { return (int)(team->sequence++ & WEFT_TAG_BITS); }
 
 static const weft_choice *choose(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
 {
@@ -95,13 +95,36 @@ static int perform(weft_team *team, weft_plan_algorithm *algorithm, const weft_c
     return weft_plan_end_live(&plan);
 }
 
+static weft_call call_of(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
+{
+    return weft_call_of(kind, form, args, weft_choose_bytes(kind, args, args->root == (int)team->rank));
+}
+
+/* Before a blocking call. */
+static __attribute__((noinline)) int settle(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+{
+    int tag = (int)(team->sequence & WEFT_TAG_BITS), rc;
+
+    if (weft_team_is_over(team, team->sequence)) {
+        weft_team_leave_node(team);
+        return weft_team_refuse_call(team, call_of(team, kind, WEFT_CALL_BLOCKING, args));
+    }
+    if (!team->may_share)
+        return WEFT_OK;
+    team->may_share = false;
+    team->is_unsettled = team->stopped;
+    rc = weft_team_trust(team, weft_node_agree(team, perform));
+    if (rc)
+        weft_team_stop(team, rc, tag);
+    return rc;
+}
+
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     const weft_choice *row;
 
-    if (weft_unlikely(team->may_share)) {
-        int rc = weft_team_trust(team, weft_node_agree(team, perform));
-        team->may_share = false;
+    if (weft_unlikely(team->is_unsettled)) {
+        int rc = settle(team, kind, args);
         if (rc)
             return rc;
     }
@@ -118,13 +141,17 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
 
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
-    int rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, next_tag(team), req);
+    int rc;
+
+    if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
+        return weft_team_refuse_call(team, call_of(team, kind, WEFT_CALL_NONBLOCKING, args));
+    rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, next_tag(team), req);
     return rc ? rc : weft_plan_restart(*req);
 }
 
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
-    int tag = (int)((team->prepared++ & TAG_BITS) | TAG_PREPARED);
+    int tag = (int)((team->prepared++ & WEFT_TAG_BITS) | WEFT_TAG_PREPARED);
     int rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, tag, req);
 
     if (rc == WEFT_OK) {

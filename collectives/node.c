@@ -11,6 +11,7 @@
 #include "collectives/node_area.h"
 #include "collectives/node_calls.h"
 #include "collectives/node_sum.h"
+#include "collectives/stop.h"
 #include "core/lane.h"
 #include "core/wait.h"
 #include "core/world.h"
@@ -90,6 +91,8 @@ static int find_lost(weft_node *node, int32_t member, uint64_t s)
 {
     int rc = WEFT_OK;
 
+    if (weft_unlikely(node->team && weft_team_is_over(node->team, node->team->sequence - 1)))
+        return weft_node_stop(node, weft_team_refuse(node->team));
     for (uint32_t i = 0; i < node->ranks; i++)
         if (weft_unlikely(atomic_load_explicit(&node->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
             return member_lost(node, i);
@@ -107,6 +110,7 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
     weft_wait wait;
     int rc = WEFT_OK;
 
+    node->is_waiting = true;
     weft_wait_begin(&wait, node->lane, WEFT_WHY_COLLECTIVE, member, (int32_t)s, 0);
     for (;;) {
         if (member < 0 && node->is_crowded && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
@@ -121,6 +125,7 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
         weft_wait_turn(&wait);
     }
     weft_wait_end(&wait);
+    node->is_waiting = false;
     return rc;
 }
 
@@ -209,9 +214,11 @@ static __attribute__((noinline)) void poll_once(weft_node *node)
 {
     weft_wait wait;
 
+    node->is_waiting = true;
     weft_wait_begin(&wait, node->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
     weft_wait_turn(&wait);
     weft_wait_end(&wait);
+    node->is_waiting = false;
 }
 
 /* For readers of s (has_met). */
@@ -313,7 +320,9 @@ uint32_t weft_node_slot_bytes(const weft_node *node) { return node->slot_bytes; 
 
 void weft_node_mark(weft_node *node, bool is_tainted) { node->is_tainted = is_tainted; }
 
-int weft_node_stopped(const weft_node *node) { return node->is_second ? WEFT_OK : node->rc; }
+bool weft_node_is_second(const weft_node *node) { return node->is_second; }
+
+bool weft_node_is_waiting(const weft_node *node) { return node->is_waiting; }
 
 void weft_node_close(weft_node *node)
 {

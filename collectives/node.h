@@ -34,8 +34,12 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
 void weft_node_close(weft_node *node);
 /* Payload of one rank in one operation. */
 uint32_t weft_node_slot_bytes(const weft_node *node);
-/* The error after which the area is of no more use; 0: none, or another member tells it. */
-int weft_node_stopped(const weft_node *node);
+/* Did another member find first that calls differ? */
+bool weft_node_is_second(const weft_node *node);
+/* Does a call of ours wait in the area? */
+bool weft_node_is_waiting(const weft_node *node);
+/* We take no more part: members that wait for us, now or later, find that out. rc: why; an error before it counts. */
+void weft_node_leave(weft_node *node, int rc) __attribute__((cold));
 /* A blocking call, noted for the others (node_calls.h) and performed. */
 int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args);
 /* A blocking call that goes another way: only noted, before anything of it is done; bytes: weft_choose_bytes. is_alone: no part of it

@@ -175,6 +175,7 @@ static weft_node *open_area(weft_team *team, const circle *us, const agreement *
     node->bytes = bytes;
     node->mates = us->members;
     node->area = deal->area;
+    node->team = team;
     return node;
 }
 

@@ -42,6 +42,10 @@ typedef struct weft_node_head {
     weft_node_count count[WEFT_NODE_DEPTH];
     _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that are through with the area */
     _Atomic uint32_t stopped; /* a member stopped: calls differ, which one of them says aloud */
+    _Atomic uint32_t causes;  /* members that stopped; the first of them wrote the cause, and then has_cause */
+    _Atomic uint32_t has_cause;
+    int32_t cause_code;
+    char cause[WEFT_NOTIFY_BYTES + 60];
 } weft_node_head;
 
 struct weft_node {
@@ -55,6 +59,8 @@ struct weft_node {
     bool is_crowded, needs_fence, is_tainted;
     int rc; /* a member is lost, or calls differ: the area is of no more use */
     bool is_second; /* another one found first that they do */
+    bool is_waiting; /* in a wait of ours, which polls */
+    weft_team *team; /* stops with us; NULL: none (tests) */
     const uint32_t *mates; /* members' ranks in the communicator; NULL: the same */
     struct weft_node_sum *sums; /* [ranks][DEPTH][ranks], in the area; NULL: nothing is checked. Then, of the present call: */
     enum weft_coll_kind kind;

@@ -7,11 +7,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
-
-static enum weft_coll_kind kind_of(uint64_t what) { return what & 255; }
-static int32_t op_of(uint64_t what) { return what >> 8 & 255; }
-static uint32_t size_of(uint64_t what) { return what >> 16 & 65535; }
-static uint32_t root_of(uint64_t what) { return (uint32_t)(what >> 32); }
+#include "collectives/stop.h"
 
 int weft_node_refuse(weft_node *node)
 {
@@ -80,34 +76,7 @@ int weft_node_look(weft_node *node, uint32_t member, uint64_t s)
 
 /* ---- saying how they differ ---- */
 
-static void describe(const noted *call, char *text, size_t room)
-{
-    enum weft_coll_kind kind = kind_of(call->what);
-    const char *name = weft_coll_name(kind);
-    unsigned long long bytes = call->bytes;
-
-    switch (kind) {
-    case WEFT_COLL_BARRIER:
-        snprintf(text, room, "%s", name);
-        break;
-    case WEFT_COLL_ALLREDUCE:
-        snprintf(text, room, "%s of %llu bytes (each %u) by %s", name, bytes, size_of(call->what), weft_op_name(op_of(call->what)));
-        break;
-    case WEFT_COLL_REDUCE:
-        snprintf(text, room, "%s of %llu bytes (each %u) by %s, root %u", name, bytes, size_of(call->what), weft_op_name(op_of(call->what)),
-                 root_of(call->what));
-        break;
-    case WEFT_COLL_BCAST:
-        snprintf(text, room, "%s of %llu bytes, root %u", name, bytes, root_of(call->what));
-        break;
-    case WEFT_COLL_GATHER:
-    case WEFT_COLL_SCATTER:
-        snprintf(text, room, "%s of %llu bytes a rank, root %u", name, bytes, root_of(call->what));
-        break;
-    default:
-        snprintf(text, room, "%s of %llu bytes a rank", name, bytes);
-    }
-}
+static weft_call call_of(const noted *of) { return (weft_call){of->what, of->bytes}; }
 
 /* The first call in which we differ, of those that still stand; false: none of them. */
 static bool first_difference(const weft_node *node, uint32_t member, uint64_t *n, noted *ours, noted *theirs)
@@ -121,15 +90,9 @@ static bool first_difference(const weft_node *node, uint32_t member, uint64_t *n
     return false;
 }
 
-/* What arrives here is longer than there is room for: the standard has a class for this. */
 static bool is_cut(const weft_node *node, uint32_t member, uint64_t n, const noted *ours, const noted *theirs)
 {
-    enum weft_coll_kind kind = kind_of(ours->what);
-    uint32_t from = weft_node_name(node, member), here = weft_node_name(node, node->rank), root = root_of(ours->what);
-
-    if (n != node->calls || ours->what != theirs->what || theirs->bytes <= ours->bytes)
-        return false;
-    return kind == WEFT_COLL_BCAST || kind == WEFT_COLL_SCATTER ? from == root : kind == WEFT_COLL_GATHER && here == root;
+    return n == node->calls && weft_call_is_cut(call_of(ours), weft_node_name(node, node->rank), call_of(theirs), weft_node_name(node, member));
 }
 
 static int say_difference(const weft_node *node, uint32_t member)
@@ -140,13 +103,22 @@ static int say_difference(const weft_node *node, uint32_t member)
 
     if (!first_difference(node, member, &n, &ours, &theirs))
         return WEFT_OK;
-    describe(&ours, here, sizeof here);
-    describe(&theirs, there, sizeof there);
+    weft_call_describe(call_of(&ours), here, sizeof here);
+    weft_call_describe(call_of(&theirs), there, sizeof there);
     return weft_fail(is_cut(node, member, n, &ours, &theirs) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
                      "rank %u called %s; rank %u called %s.\n"
                      "  All members must call the same collectives (this is blocking call %llu here), with equal counts, "
                      "roots and operators.",
                      weft_node_name(node, node->rank), here, weft_node_name(node, member), there, (unsigned long long)n);
+}
+
+/* What stopped the first member that did, as it said itself. */
+static int say_cause(const weft_node *node, uint32_t member, const char *here)
+{
+    const weft_node_head *head = node->head;
+
+    return weft_fail(weft_stop_code(head->cause_code), "rank %u called %s; rank %u takes no part in it, after an error: %s",
+                     weft_node_name(node, node->rank), here, weft_node_name(node, member), head->cause);
 }
 
 static int say_gone(const weft_node *node, uint32_t member)
@@ -155,7 +127,9 @@ static int say_gone(const weft_node *node, uint32_t member)
     noted ours;
 
     if (read_call(node, node->rank, node->calls, &ours))
-        describe(&ours, here, sizeof here);
+        weft_call_describe(call_of(&ours), here, sizeof here);
+    if (atomic_load_explicit(&node->head->has_cause, memory_order_acquire)) /* pairs with leave_cause */
+        return say_cause(node, member, here);
     switch (atomic_load_explicit(&node->notes[member].gone, memory_order_acquire)) {
     case WEFT_NODE_LEFT:
         return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u has freed the communicator, or finalized MPI.",
@@ -169,11 +143,31 @@ static int say_gone(const weft_node *node, uint32_t member)
     }
 }
 
+static void leave_cause(weft_node *node, int rc)
+{
+    weft_node_head *head = node->head;
+
+    if (atomic_fetch_add_explicit(&head->causes, 1, memory_order_relaxed))
+        return;
+    head->cause_code = rc;
+    snprintf(head->cause, sizeof head->cause, "%s", weft_fail_text(rc));
+    atomic_store_explicit(&head->has_cause, 1, memory_order_release); /* pairs with say_gone */
+}
+
 int weft_node_stop(weft_node *node, int rc)
 {
     node->rc = rc;
+    leave_cause(node, rc);
     weft_node_go(node, WEFT_NODE_STOPPED);
+    if (node->team)
+        weft_team_stop(node->team, rc, (int)(node->team->sequence & WEFT_TAG_BITS));
     return rc;
+}
+
+void weft_node_leave(weft_node *node, int rc)
+{
+    if (!node->rc)
+        weft_node_stop(node, rc);
 }
 
 int weft_node_differ(weft_node *node, uint32_t member)

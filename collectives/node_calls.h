@@ -10,12 +10,13 @@
 #ifndef WEFT_COLLECTIVES_NODE_CALLS_H
 #define WEFT_COLLECTIVES_NODE_CALLS_H
 
+#include "collectives/calls.h"
 #include "collectives/choose.h"
 #include "collectives/node_area.h"
 
 typedef struct weft_node_call {
     _Atomic uint64_t chain;
-    _Atomic uint64_t what; /* kind, operator's handle << 8, element size (of reductions) << 16, root << 32 */
+    _Atomic uint64_t what; /* as weft_call has it */
     _Atomic uint64_t bytes;
 } weft_node_call;
 
@@ -33,12 +34,10 @@ typedef struct weft_node_notes {
 /* Notes our next call, before anything of it is done. On the way of small calls: some thirty instructions. */
 static inline void weft_node_note(weft_node *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes)
 {
-    uint64_t n = ++node->calls, what = (uint64_t)kind | (uint64_t)(uint32_t)args->root << 32;
+    uint64_t n = ++node->calls, what = weft_call_of(kind, WEFT_CALL_BLOCKING, args, bytes).what;
     weft_node_notes *notes = &node->notes[node->rank];
     weft_node_call *call = &notes->call[n % WEFT_NODE_DEPTH];
 
-    if (args->op)
-        what |= (uint64_t)args->op->handle << 8 | (uint64_t)(uint16_t)args->recvtype->size << 16;
     node->chain = (node->chain ^ what) * WEFT_NODE_MIX + bytes;
     atomic_store_explicit(&call->chain, node->chain, memory_order_release);
     atomic_store_explicit(&call->what, what, memory_order_release);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "collectives/stop.h"
 #include "core/lane.h"
 #include "core/wait.h"
 #include "type/pack.h"
@@ -33,6 +34,7 @@ static void plan_reset(weft_plan *plan, weft_team *team, int tag, bool is_live)
     plan->gate.left = 1;
     plan->reqs = plan->few;
     plan->req_room = WEFT_PLAN_FEW;
+    weft_list_init(&plan->active);
 }
 
 static int32_t plan_peer(const weft_plan *plan, uint32_t rank) { return (int32_t)(plan->map ? plan->map[rank] : rank); }
@@ -44,9 +46,13 @@ void weft_plan_fail(weft_plan *plan, int rc)
             plan->damage = rc;
         return;
     }
+    if (plan->team->stopped && weft_team_is_over(plan->team, (uint32_t)plan->tag)) /* known why */
+        rc = weft_team_refuse(plan->team);
+    else if (rc == WEFT_E_COMM)
+        rc = weft_fail(WEFT_E_NOT_SAME, "another member has freed the communicator");
     if (!plan->rc)
         plan->rc = rc;
-    plan->team->stopped = plan->rc;
+    weft_team_stop(plan->team, rc, plan->tag);
 }
 
 static inline void plan_note(weft_plan *plan, int rc)
@@ -127,7 +133,7 @@ static void live_post_held(weft_plan *plan)
         plan_note(plan, weft_plan_begin_message(plan, &plan->held));
 }
 
-static void live_cancel(weft_plan *plan)
+void weft_plan_cancel(weft_plan *plan)
 {
     for (uint32_t i = 0; i < plan->req_count; i++)
         if (plan->reqs[i]->kind == WEFT_REQ_RECV && !plan->reqs[i]->is_done)
@@ -146,7 +152,7 @@ static void live_settle(weft_plan *plan)
     while (plan->gate.left > 1) {
         if (weft_unlikely(has_stopped(plan)) && !is_cancelled) {
             is_cancelled = true;
-            live_cancel(plan);
+            weft_plan_cancel(plan);
             continue;
         }
         weft_wait_turn(&wait);
@@ -155,15 +161,45 @@ static void live_settle(weft_plan *plan)
     weft_plan_free_requests(plan);
 }
 
+static __attribute__((noinline)) void await_receive(weft_req *req)
+{
+    weft_wait wait;
+
+    weft_wait_begin(&wait, req->lane, WEFT_WHY_COLLECTIVE, req->rank, req->tag, req->bytes);
+    do
+        weft_wait_turn(&wait);
+    while (!req->is_done);
+    weft_wait_end(&wait);
+}
+
+/* As weft_recv does it, but the team may be stopped while it waits. The request leaves the matching before we return, which the compiler
+ * cannot see. */
+static void live_receive(weft_plan *plan, const weft_step *step)
+{
+    weft_req on_stack, *req = &on_stack;
+
+    __asm__("" : "+r"(req));
+    req->gate = NULL;
+    req->lane = plan->team->chan->lane;
+    req->name = 0;
+    req->is_posted = false;
+    weft_irecv_into(plan->team->chan, step->peer, plan->tag, step->to, step->to_count, step->to_type, req);
+    if (!req->is_done) {
+        plan->receiving = req;
+        weft_lane_poll(req->lane);
+        if (!req->is_done)
+            await_receive(req);
+        plan->receiving = NULL;
+    }
+    plan_note(plan, req->rc);
+}
+
 static void live_fence(weft_plan *plan)
 {
-    const weft_step *held = &plan->held;
-    weft_found found;
-
     if (plan->is_holding) {
         plan->is_holding = false;
         if (!plan->rc)
-            plan_note(plan, weft_recv(plan->team->chan, held->peer, plan->tag, held->to, held->to_count, held->to_type, &found));
+            live_receive(plan, &plan->held);
     }
     if (plan->gate.left > 1)
         live_settle(plan);
@@ -171,12 +207,21 @@ static void live_fence(weft_plan *plan)
         weft_plan_free_requests(plan);
 }
 
-void weft_plan_begin_live(weft_plan *plan, weft_team *team, int tag) { plan_reset(plan, team, tag, true); }
+void weft_plan_begin_live(weft_plan *plan, weft_team *team, int tag)
+{
+    plan_reset(plan, team, tag, true);
+    weft_list_append(&team->active, &plan->active);
+    if (weft_unlikely(team->stopped) && weft_team_is_over(team, (uint32_t)tag))
+        plan->rc = weft_team_refuse(team);
+}
 
 int weft_plan_end_live(weft_plan *plan)
 {
     live_fence(plan);
+    weft_list_remove(&plan->active);
     weft_plan_free_memory(plan);
+    if (weft_unlikely(plan->team->stopped))
+        weft_team_leave_node(plan->team);
     return weft_plan_code(plan);
 }
 
@@ -215,6 +260,7 @@ static void free_plan(weft_req *req)
 {
     weft_plan *plan = req->extra;
 
+    weft_list_remove(&plan->active);
     if (plan->kept)
         plan->drop_kept(plan->kept);
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -236,7 +282,8 @@ int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft
     *req = plan ? weft_req_new(team->chan->lane, WEFT_REQ_PLAN) : NULL;
     if (!*req) {
         free(plan);
-        return team->stopped = weft_fail(WEFT_E_NOMEM, "no memory to record a collective");
+        weft_team_stop(team, weft_fail(WEFT_E_NOMEM, "no memory to record a collective"), tag);
+        return WEFT_E_NOMEM;
     }
     plan_reset(plan, team, tag, false);
     plan->gate.open = open_gate;

@@ -11,8 +11,7 @@
  *            so wrong data is wrong values and no more. What is sent after the next fence is marked as made of damaged data where
  *            messages are checked, so that whoever gets it returns an error too: no checked result is wrong without a word.
  *   others   (no memory, a lost peer) stop the plan: the rest of the verbs do nothing, receives are cancelled, and the call returns the
- *            error. Others may wait for us for ever then. A lost peer ends the job; of the rest team->stopped tells, and src/mpi
- *            says it aloud where the error handler does not end the job. A stopped team is of no more use.
+ *            error. A lost peer ends the job; the rest stop the team on all members (stop.h): their calls return an error, too.
  *
  * Order: verbs begin in the order spoken. copy and fold are over when the next verb begins; sends and receives are over at the
  * next fence and not before, so what was received is read, and what was sent is overwritten, only behind a fence. The end of an
@@ -70,9 +69,21 @@ typedef struct weft_team {
     uint32_t latency_bytes;   /* what the wire carries in one latency: the chooser's unit; all members hold the same value */
     uint32_t unasked_bytes;   /* messages to other nodes are best so long at most, because those go unasked; 0: no matter. Alike on all */
     uint32_t unasked_most;    /* longer blocks go whole: in pieces they would outrun the credit of a peer. Alike on all */
-    int stopped;              /* the error that stopped a plan of ours: other members may wait for it; 0: none did */
+    bool is_unsettled;        /* a blocking call has something to do first: one of the next two */
     bool may_share;           /* the node area is agreed on by the first blocking call */
+    bool is_origin;           /* the error that stopped the team is ours */
+    int stopped;              /* the error that later calls return (stop.h); 0: none */
+    uint32_t stop_tag;        /* of the plan that failed: this one and later ones are over */
+    uint32_t stop_origin;     /* the member on which it failed */
+    weft_link active;         /* plans under way */
+    weft_link children;       /* teams that this one's last collectives have made ... */
+    weft_link sibling;        /* ... of which this is one ... */
+    uint32_t made_by;         /* ... made by the plan with this number: if that is over, so are they */
+    char stop_text[WEFT_NOTIFY_BYTES + 60];
 } weft_team;
+
+#define WEFT_TAG_BITS 0x3fffffffu     /* of a plan's tag: its number on this team */
+#define WEFT_TAG_PREPARED 0x40000000u /* a persistent plan keeps its tag: it must not meet one that comes round again */
 
 /* Local: the members agree on a node area (when `share`) in their first blocking collective, which is the same call on all of
  * them. The channel must be connected by then. */
@@ -80,7 +91,9 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team);
 /* Local; all collectives on the team are over here. The last member to close gives the node area back. */
 void weft_team_close(weft_team *team);
 
-/* An error of ours that leaves other members waiting: 0, or which. */
+/* The members of `team` have just agreed on this one: it stops if that turns out not to be so. */
+void weft_team_adopt(weft_team *team, weft_team *child);
+/* An error of ours that stopped the team: 0, or which. */
 int weft_team_stopped(const weft_team *team);
 /* rc of a collective whose data is the library's own, by which members decide what they do next. Damage to it ends the job: they
  * would go different ways, and wait for each other for ever. */
@@ -127,6 +140,8 @@ struct weft_plan {
     uint32_t req_count, req_room;
     bool is_holding;            /* live: `held` is a receive not yet posted, so that a fence may perform it as a blocking one */
     weft_step held;
+    weft_req *receiving;        /* live: the receive that a fence waits for */
+    weft_link active;           /* in team->active while it is under way */
     /* recorded */
     weft_step *steps;
     uint32_t step_count, step_room, next;
@@ -195,6 +210,8 @@ int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft
 int weft_plan_play(weft_lane *lane);
 int weft_plan_begin_message(weft_plan *plan, const weft_step *step);
 void weft_plan_free_requests(weft_plan *plan);
+/* Cancels its receives that no message has matched. */
+void weft_plan_cancel(weft_plan *plan);
 /* rc (not 0) sticks to the plan. */
 void weft_plan_fail(weft_plan *plan, int rc) __attribute__((cold));
 static inline int weft_plan_code(const weft_plan *plan) { return weft_unlikely(plan->rc) ? plan->rc : plan->damage; }

@@ -6,7 +6,7 @@
  * (weft_coll_apply_op), other threads play the plans that are left, and never this one.
  */
 #include "base/status.h"
-#include "collectives/plan.h"
+#include "collectives/stop.h"
 #include "core/lane.h"
 #include "type/pack.h"
 
@@ -31,14 +31,6 @@ static void step_perform(weft_plan *plan, const weft_step *step)
     }
 }
 
-/* A plan that has stopped begins nothing new; receives that nobody may ever serve are taken back. */
-static void plan_give_up(weft_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->req_count; i++)
-        if (plan->reqs[i]->kind == WEFT_REQ_RECV && !plan->reqs[i]->is_done)
-            weft_cancel(plan->reqs[i]);
-}
-
 static void plan_go_on(weft_plan *plan)
 {
     for (;;) {
@@ -51,12 +43,13 @@ static void plan_go_on(weft_plan *plan)
                 break;
             step_perform(plan, step);
         }
-        if (plan->rc)
-            plan_give_up(plan);
+        if (plan->rc) /* it begins nothing more */
+            weft_plan_cancel(plan);
         if (--plan->gate.left) /* the last of them opens the gate */
             return;
         plan->gate.left = 1;
     }
+    weft_list_remove(&plan->active);
     weft_req_end(plan->req, weft_plan_code(plan));
 }
 
@@ -88,6 +81,9 @@ int weft_plan_restart(weft_req *req)
     req->is_done = false;
     req->is_active = true;
     req->rc = 0;
+    weft_list_append(&plan->team->active, &plan->active);
+    if (weft_unlikely(plan->team->stopped) && weft_team_is_over(plan->team, (uint32_t)plan->tag))
+        plan->rc = weft_team_refuse(plan->team);
     plan_go_on(plan);
     return WEFT_OK;
 }

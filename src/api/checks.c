@@ -215,15 +215,6 @@ int weft_checks_tag(WEFT_ABOUT, int tag, bool may_be_any)
                      tag == MPI_ANY_TAG ? " (MPI_ANY_TAG)" : "", may_be_any ? ", or MPI_ANY_TAG" : "", on_comm(comm, on));
 }
 
-int weft_checks_color(WEFT_ABOUT, int color)
-{
-    char on[192];
-    if (color >= 0 || color == MPI_UNDEFINED)
-        return 0;
-    return weft_fail(WEFT_E_ARG, "%s: argument %s is %d: it must not be negative, or be MPI_UNDEFINED%s", function, argument,
-                     color, on_comm(comm, on));
-}
-
 int weft_checks_pointer(WEFT_ABOUT, const void *pointer)
 {
     char on[192];

@@ -129,7 +129,6 @@ int weft_checks_dest(WEFT_ABOUT, int rank) __attribute__((cold));
 int weft_checks_source(WEFT_ABOUT, int rank) __attribute__((cold));
 int weft_checks_root(WEFT_ABOUT, int rank) __attribute__((cold));
 int weft_checks_tag(WEFT_ABOUT, int tag, bool may_be_any) __attribute__((cold));
-int weft_checks_color(WEFT_ABOUT, int color) __attribute__((cold));
 int weft_checks_pointer(WEFT_ABOUT, const void *pointer) __attribute__((cold));
 int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatype type,
     bool may_be_in_place) __attribute__((cold));

@@ -108,8 +108,6 @@ def quick_of(row, param):
         out.append("(%s < 0 && %s != MPI_ANY_TAG)" % (name, name))
     elif param.kind_is("info") and param.mark == "":
         out.append("weft_checks_info_is_odd(%s)" % name)
-    elif param.kind_is("color"):
-        out.append("(%s < 0 && %s != MPI_UNDEFINED)" % (name, name))
     elif param.kind_is("string") and param.mark == "" or is_status_in(param):
         out.append("!" + name)
     elif param.kind_is("address"):
@@ -217,8 +215,6 @@ def cold_of(row, param):
         out.append("weft_checks_tag(%s, %s, %s)" % (about, name, "true" if param.kind_is("rtag") else "false"))
     elif param.kind_is("info") and param.mark == "":
         out.append("weft_checks_info(%s, %s)" % (about, name))
-    elif param.kind_is("color"):
-        out.append("weft_checks_color(%s, %s)" % (about, name))
     return out
 
 

@@ -26,6 +26,7 @@ typedef struct weft_peer {
     bool said_bye, heard_bye;
     bool is_unsummed;      /* was told that it sends no checksums while we check (p2p/sum) */
     bool is_sealing;       /* its frames carry checks of their headers (core/seal) */
+    bool is_courtesy;      /* met only to be notified of an error (p2p/chan): that it is gone by then is no failure */
     bool no_move;          /* get and put were refused: copy */
     uint8_t both_ways;     /* how often lately rendezvous with it went both ways at once (p2p/rndv); 0: they do not; and ... */
     bool remote_both_ways; /* ... what its last RTS said of that */

@@ -199,12 +199,12 @@ static void die(weft_comm *comm, const char *function, int mpi_code, const char 
     world->boot->ops->abort(world->boot, mpi_code & 255 ? mpi_code : 1, message);
 }
 
-/* A collective of this communicator stopped half way on this rank, and the job goes on: whoever waits for it there does so for ever.
- * A program that ends so must not do it without a word; one is enough. */
+/* A collective of this communicator failed on this rank, and the job goes on without it: a program that does not look at codes must
+ * not do so without a word; one is enough. */
 static void say_stopped(weft_comm *comm, const char *function, const char *why)
 {
     weft_log_warn("%s stopped on %s (rank %d of %d): %s\n"
-                  "Its other members may wait for this one for ever, now and in later collective calls: MPI_Abort ends them.",
+                  "Collective calls on it are errors from now on, on all of its members.",
                   function, comm->name[0] ? comm->name : "an unnamed communicator", comm->rank, comm->size, why);
 }
 

@@ -46,6 +46,11 @@ static int gather_all(weft_comm *parent, const uint32_t *mine, uint32_t words, u
     return weft_team_trust(&parent->team, weft_coll_run(&parent->team, WEFT_COLL_ALLGATHER, &coll));
 }
 
+static int another_failed(void)
+{
+    return weft_fail(WEFT_E_OTHER, "another member could not make its part of the communicator (its own error says why)");
+}
+
 /* Opens both channels of a member. */
 static int open_channels(weft_comm *comm, weft_chan *chans[2])
 {
@@ -78,6 +83,18 @@ static int tell_ids(weft_comm *parent, uint32_t size, const uint32_t *ranks, wef
 }
 
 /* Agrees on the ids and connects. `rc` is this member's trouble so far; all fail when one does. */
+/* Where ids differ, connecting takes memory: all members of the parent agree once more. */
+static int connect_apart(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
+{
+    uint32_t fine;
+    int rc = tell_ids(parent, size, ranks, chans, all, ids), agreed;
+    if (!rc && size)
+        rc = connect_channels(chans, size, ids);
+    fine = rc == 0;
+    agreed = least(parent, &fine, 1);
+    return rc ? rc : agreed ? agreed : fine ? 0 : another_failed();
+}
+
 static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], int rc)
 {
     uint32_t *all = malloc(2 * (size_t)parent->size * sizeof *all), *ids = malloc(2 * (size_t)(size + 1) * sizeof *ids);
@@ -95,16 +112,16 @@ static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, 
     if (rc || agreed)
         rc = rc ? rc : agreed;
     else if (!word[FINE])
-        rc = weft_fail(WEFT_E_OTHER, "another member could not make its part of the communicator (its own error says why)");
-    else if (word[ID_FIRST] == ~word[NOT_FIRST] && word[ID_LAST] == ~word[NOT_LAST])
+        rc = another_failed();
+    else if (word[ID_FIRST] == ~word[NOT_FIRST] && word[ID_LAST] == ~word[NOT_LAST]) {
         for (uint32_t i = 0; i < size; i++) {
             ids[i] = word[ID_FIRST];
             ids[size + i] = word[ID_LAST];
         }
-    else if (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX) /* some rank is a member of something */
-        rc = tell_ids(parent, size, ranks, chans, all, ids);
-    if (!rc && size)
-        rc = connect_channels(chans, size, ids);
+        rc = size ? connect_channels(chans, size, ids) : 0; /* ids that do not differ take no memory */
+    } else if (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX) { /* some rank is a member of something */
+        rc = connect_apart(parent, size, ranks, chans, all, ids);
+    }
     free(all);
     free(ids);
     return rc;
@@ -144,6 +161,8 @@ int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32
         if (rc) {
             weft_comm_close(comm);
             comm = NULL;
+        } else {
+            weft_team_adopt(&parent->team, &comm->team);
         }
     }
     *out = comm;
@@ -194,18 +213,22 @@ static uint32_t same_color(const weft_comm *parent, const uint32_t *all, int col
     return size;
 }
 
-static int split(weft_comm *parent, int color, int key, MPI_Comm *newcomm)
+/* `rc` is what was wrong with this member's arguments, if anything: all members agree to fail then. */
+static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcomm)
 {
     size_t n = (size_t)parent->size;
     uint32_t mine[2] = {(uint32_t)color, (uint32_t)key}, size = 0, rank = 0;
     uint32_t *all = malloc(2 * n * sizeof *all), *ranks = malloc(n * sizeof *ranks);
     split_entry *entries = malloc(n * sizeof *entries);
-    uint32_t fine = all && ranks && entries;
-    int rc = fine ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for colors and keys of %zu ranks", n),
-        agreed = least(parent, &fine, 1);
+    uint32_t fine;
+    int agreed;
+    if (!rc && !(all && ranks && entries))
+        rc = weft_fail(WEFT_E_NOMEM, "no memory for colors and keys of %zu ranks", n);
+    fine = rc == 0;
+    agreed = least(parent, &fine, 1);
     *newcomm = MPI_COMM_NULL;
     if (!rc && (agreed || !fine))
-        rc = agreed ? agreed : weft_fail(WEFT_E_OTHER, "another member had no memory for the split");
+        rc = agreed ? agreed : another_failed();
     if (!rc)
         rc = gather_all(parent, mine, 2, all);
     if (rc)
@@ -227,9 +250,10 @@ out:
 
 int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm)
 {
-    if (color < 0 && color != MPI_UNDEFINED)
-        return weft_fail(WEFT_E_ARG, "color %d is negative and not MPI_UNDEFINED", color);
-    return split(comm, color, key, newcomm);
+    int rc = 0;
+    if (color < 0 && color != MPI_UNDEFINED) /* not by the entry: the other members would wait */
+        rc = weft_fail(WEFT_E_ARG, "MPI_Comm_split: argument color is %d: it must not be negative, or be MPI_UNDEFINED", color);
+    return split(comm, color, key, rc, newcomm);
 }
 
 /* Ranks that can share memory have the same color. Without shared memory each rank is alone, which is the truth. */
@@ -247,13 +271,14 @@ int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info 
     (void)info;
     switch (split_type) {
     case MPI_COMM_TYPE_SHARED:
-        return split(comm, node_color(comm->lane->world->boot), key, newcomm);
+        return split(comm, node_color(comm->lane->world->boot), key, 0, newcomm);
     case MPI_UNDEFINED:
     case MPI_COMM_TYPE_HW_GUIDED:
     case MPI_COMM_TYPE_HW_UNGUIDED:
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
-        return split(comm, MPI_UNDEFINED, key, newcomm);
+        return split(comm, MPI_UNDEFINED, key, 0, newcomm);
     default:
-        return weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type);
+        return split(comm, MPI_UNDEFINED, key, weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type),
+                     newcomm);
     }
 }

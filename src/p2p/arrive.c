@@ -79,7 +79,13 @@ void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, co
 static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
 {
     weft_lane *lane = peer->lane;
-    weft_early *early = weft_early_new(lane, peer, head, body);
+    weft_early *early;
+    int rc = weft_unlikely(chan->refuses != NULL) ? chan->refuses(chan, head->tag) : 0;
+    if (rc) {
+        weft_arrive_drop(peer, head, body, rc);
+        return;
+    }
+    early = weft_early_new(lane, peer, head, body);
     if (weft_unlikely(!early)) {
         char text[256];
         snprintf(text, sizeof text,
@@ -96,11 +102,11 @@ static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *cha
         lane->world->rest->wake(lane);
 }
 
-void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body)
+void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body, int rc)
 {
-    weft_log_debug("a message of rank %u to a freed communicator is dropped", peer->name.rank);
+    weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->name.rank);
     if (head->kind == WEFT_FRAME_RTS)
-        weft_rndv_refuse(peer, body);
+        weft_rndv_refuse(peer, body, rc);
     else
         owe(peer, head->bytes);
 }
@@ -110,7 +116,7 @@ static inline void arrive_message(weft_peer *peer, const weft_head *head, const 
     weft_chan *chan = weft_chan_of(peer->lane, head->chan);
     weft_req *req;
     if (weft_unlikely(!chan)) {
-        weft_arrive_drop(peer, head, body);
+        weft_arrive_drop(peer, head, body, WEFT_E_COMM);
         return;
     }
     req = weft_match_arrival(&chan->match, head->src, head->tag);
@@ -120,6 +126,13 @@ static inline void arrive_message(weft_peer *peer, const weft_head *head, const 
         end_eager(peer, req, head, body);
     else
         weft_arrive_other(peer, req, head, body);
+}
+
+static void arrive_notify(weft_peer *peer, const weft_head *head, const void *body)
+{
+    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    if (chan && chan->on_notify && (uint32_t)head->src < chan->size)
+        chan->on_notify(chan, (uint32_t)head->src, body, head->bytes);
 }
 
 static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_head *head, const void *body)
@@ -150,6 +163,9 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
         peer->heard_bye = true;
         break;
     case WEFT_FRAME_CREDIT:
+        break;
+    case WEFT_FRAME_NOTIFY:
+        arrive_notify(peer, head, body);
         break;
     default:
         weft_log_error("a frame of unknown kind %u came from rank %u: is it the same version of Weft?", head->kind, peer->name.rank);
@@ -203,7 +219,7 @@ static void lost(void *owner, void *cookie, int rc)
     weft_lane *lane = owner;
     char text[600];
     weft_peer_lose(peer, rc);
-    if (peer->heard_bye)
+    if (peer->heard_bye || peer->is_courtesy)
         return;
     snprintf(text, sizeof text, "rank %u is lost: %s", peer->name.rank, weft_fail_text(rc));
     lane->world->boot->ops->abort(lane->world->boot, 1, text);

@@ -19,6 +19,6 @@ void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, co
 void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, const void *body);
 
 /* A message whose communicator was freed: nobody can ask for it any more. Its room is owed back, a sender that waits is told. */
-void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body);
+void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body, int rc);
 
 #endif

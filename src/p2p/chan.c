@@ -9,6 +9,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "core/seal.h"
 #include "core/world.h"
 #include "p2p/arrive.h"
 
@@ -79,6 +80,7 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
     for (uint32_t i = 1; i < chan->size; i++)
         is_uniform &= ids[i] == ids[0];
     chan->id_out = chan->size ? ids[0] : 0;
+    chan->is_connected = true;
     if (is_uniform)
         return 0;
     copy = malloc(chan->size * sizeof *copy);
@@ -89,15 +91,83 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
     return 0;
 }
 
+static void drop_one(weft_chan *chan, weft_early *early, int rc)
+{
+    weft_match_take(&chan->match, chan->lane, early);
+    weft_arrive_drop(early->peer, &early->head, early->body, rc);
+    weft_early_free(chan->lane, early);
+}
+
 static void drop_early(weft_chan *chan)
 {
     weft_link *link;
-    while ((link = weft_list_first(&chan->match.early_all))) {
+    while ((link = weft_list_first(&chan->match.early_all)))
+        drop_one(chan, weft_container(link, weft_early, all), WEFT_E_COMM);
+}
+
+void weft_chan_drop_refused(weft_chan *chan)
+{
+    weft_link *next;
+    for (weft_link *link = chan->match.early_all.next; link != &chan->match.early_all; link = next) {
         weft_early *early = weft_container(link, weft_early, all);
-        weft_match_take(&chan->match, chan->lane, early);
-        weft_arrive_drop(early->peer, &early->head, early->body);
-        weft_early_free(chan->lane, early);
+        int rc = chan->refuses(chan, early->head.tag);
+        next = link->next;
+        if (rc)
+            drop_one(chan, early, rc);
     }
+}
+
+/* A notification that waits for its port; frees itself. */
+typedef struct parcel {
+    weft_gate gate;
+    weft_req *req;
+    uint64_t body[WEFT_NOTIFY_BYTES / 8];
+} parcel;
+
+static void parcel_free(weft_gate *gate)
+{
+    parcel *at = weft_container(gate, parcel, gate);
+    weft_req *req = at->req;
+    free(at);
+    req->gate = NULL;
+    weft_req_free(req);
+}
+
+static parcel *parcel_new(weft_lane *lane, const void *body, uint32_t bytes)
+{
+    parcel *made = malloc(sizeof *made);
+    weft_req *req = made ? weft_req_new(lane, WEFT_REQ_NOTHING) : NULL;
+    if (!req) {
+        free(made);
+        return NULL;
+    }
+    made->gate = (weft_gate){.left = 1, .open = parcel_free};
+    made->req = req;
+    req->gate = &made->gate;
+    memcpy(made->body, body, bytes);
+    return made;
+}
+
+int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes)
+{
+    weft_peer *peer;
+    parcel *parcel;
+    bool is_sent;
+    uint32_t most, rank = chan->world_rank ? chan->world_rank[to] : to;
+    bool is_met = chan->lane->peers[rank] != NULL;
+    int rc = weft_peer_find(chan->lane, rank, &peer);
+    if (rc)
+        return rc;
+    peer->is_courtesy |= !is_met;
+    parcel = parcel_new(chan->lane, body, bytes);
+    most = parcel ? peer->path->port->caps.frame_max - weft_seal_room() : sizeof((weft_late *)0)->small; /* so much is copied by the queue */
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
+                                 .bytes = bytes < most ? bytes : most},
+                        .body = parcel ? parcel->body : body};
+    rc = weft_peer_send(peer, &frame, parcel ? parcel->req : NULL, &is_sent);
+    if (parcel && (rc || is_sent))
+        parcel_free(&parcel->gate);
+    return rc;
 }
 
 void weft_chan_close(weft_chan *chan)
@@ -118,6 +188,8 @@ void weft_chan_close(weft_chan *chan)
 int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
     int rc = weft_peer_find(chan->lane, chan->world_rank ? chan->world_rank[rank] : rank, peer);
+    if (rc == 0)
+        (*peer)->is_courtesy = false;
     if (rc == 0 && !weft_knob.checksum) /* else every send takes the long way: see sum.h */
         chan->peers[rank] = *peer;
     return rc;

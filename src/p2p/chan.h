@@ -14,7 +14,12 @@
 #include "core/peer.h"
 #include "p2p/match.h"
 
-typedef struct weft_chan {
+typedef struct weft_chan weft_chan;
+
+/* The owner's side of a channel: frames that are no messages. Called inside a port's poll: may send, must not wait. */
+typedef void weft_chan_on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes);
+
+struct weft_chan {
     weft_lane *lane;
     uint32_t id;               /* ours: generation << 20 | index */
     uint32_t size, rank;       /* of the remote group; ours in the local one */
@@ -23,9 +28,12 @@ typedef struct weft_chan {
     const uint32_t *world_rank; /* [size] world rank of each member; NULL: rank itself */
     weft_peer **peers;         /* [size], filled on first use */
     weft_match match;
-    bool is_revoked;
     void *tenant;              /* whose channel it is (src/mpi's communicator); never looked at here */
-} weft_chan;
+    bool is_connected;
+    weft_chan_on_notify *on_notify; /* NULL: such frames are dropped */
+    int (*refuses)(const weft_chan *chan, int32_t tag); /* of an unexpected message that will never be received: the error that its sender gets, else 0; NULL: takes all */
+    void *owner;               /* of on_notify and refuses */
+};
 
 typedef struct weft_chan_slot {
     weft_chan *chan; /* NULL: free */
@@ -46,6 +54,12 @@ int weft_chan_open(weft_lane *lane, uint32_t size, uint32_t rank, const uint32_t
 int weft_chan_connect(weft_chan *chan, const uint32_t *ids);
 /* Unmatched messages are dropped. */
 void weft_chan_close(weft_chan *chan);
+
+/* Sends bytes (400 at most, cut where a port's frames are shorter) to a member's on_notify. No credit, no waiting. */
+#define WEFT_NOTIFY_BYTES 400
+int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes);
+/* Drops the unexpected messages that the channel refuses from now on; their senders' requests end with what it says. */
+void weft_chan_drop_refused(weft_chan *chan);
 
 int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer); /* slow half of weft_chan_peer */
 static inline weft_peer *weft_chan_peer(weft_chan *chan, uint32_t rank)

@@ -599,9 +599,9 @@ void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body)
     settle_recv(req);
 }
 
-void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts)
+void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts, int rc)
 {
-    send_small(peer, WEFT_FRAME_FIN, rts->name, 0, WEFT_E_COMM, NULL, 0);
+    send_small(peer, WEFT_FRAME_FIN, rts->name, 0, rc, NULL, 0);
 }
 
 /* The sender's word on a segment (index), on its half, or on its failure. */

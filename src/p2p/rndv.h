@@ -62,7 +62,7 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req);
 /* Receiver: req matched this RTS. */
 void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts);
 /* Receiver: nobody can ask for this message any more (its communicator was freed): the sender's request ends with an error. */
-void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts);
+void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts, int rc);
 /* Frames of a rendezvous. */
 void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts);
 void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body);

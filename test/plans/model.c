@@ -168,17 +168,19 @@ static void deliver(weft_req *req, message *m)
         free(data);
     } else
         weft_unpack(req->type, req->buf, req->count, 0, m->bytes, m->data);
+    req->bytes = req->found.bytes = room;
     if (m->late)
         weft_req_end(m->late, WEFT_OK);
     weft_req_end(req, WEFT_OK);
     free(m);
 }
 
-int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **out)
+int weft_irecv_into(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req)
 {
-    weft_req *req = *out = weft_req_new(chan->lane, WEFT_REQ_RECV);
     rank_state *self = &model.ranks[chan->rank];
 
+    req->rc = 0;
+    req->is_done = false;
     req->rank = from;
     req->tag = tag;
     req->buf = buf;
@@ -197,18 +199,30 @@ int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, co
     return WEFT_OK;
 }
 
-int weft_recv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
+int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **out)
 {
-    weft_req *req;
-    int rc = weft_irecv(chan, from, tag, buf, count, type, &req);
-
-    (void)found;
-    while (!rc && !req->is_done)
-        model_yield();
-    if (!rc)
-        weft_req_free(req);
-    return rc;
+    return weft_irecv_into(chan, from, tag, buf, count, type, *out = weft_req_new(chan->lane, WEFT_REQ_RECV));
 }
+
+/* Operators of programs run with no lock held: there is none here. */
+void weft_worker_callout_begin(weft_lane *lane) { (void)lane; }
+void weft_worker_callout_end(weft_lane *lane) { (void)lane; }
+
+int weft_lane_poll(weft_lane *lane)
+{
+    (void)lane;
+    model_yield();
+    return 0;
+}
+
+/* No plan fails here. */
+int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes)
+{
+    (void)chan, (void)to, (void)body, (void)bytes;
+    abort();
+}
+
+void weft_chan_drop_refused(weft_chan *chan) { (void)chan, abort(); }
 
 /* Of the agreement on a node area: no team of this model shares one. */
 int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer)

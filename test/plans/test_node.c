@@ -153,11 +153,18 @@ int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, co
     (void)chan, (void)from, (void)tag, (void)buf, (void)count, (void)type, (void)req;
     abort();
 }
-int weft_recv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
+int weft_irecv_into(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req)
 {
-    (void)chan, (void)from, (void)tag, (void)buf, (void)count, (void)type, (void)found;
+    (void)chan, (void)from, (void)tag, (void)buf, (void)count, (void)type, (void)req;
     abort();
 }
+/* Operators of programs run with no lock held: there is none here. */
+void weft_worker_callout_begin(weft_lane *lane) { (void)lane; }
+void weft_worker_callout_end(weft_lane *lane) { (void)lane; }
+
+int weft_lane_poll(weft_lane *lane) { (void)lane; abort(); }
+int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes) { (void)chan, (void)to, (void)body, (void)bytes; abort(); }
+void weft_chan_drop_refused(weft_chan *chan) { (void)chan, abort(); }
 
 /* ---- members ---- */
 

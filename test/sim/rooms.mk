@@ -37,3 +37,6 @@ test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_ne
 	test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h
 test_sim_verbs_LDADD = libweftapi.la libweftverbs.la libsimhca.la $(LDADD)
 endif
+sim_programs += test/sim/stops
+test_sim_stops_SOURCES = test/sim/stops.c test/sim/crew.c test/sim/crew.h
+test_sim_stops_LDADD = libweftapi.la $(LDADD)

@@ -261,7 +261,8 @@ static void hand_up_frame(weft_port *port, sim_event *event)
     sim_stir(from);
     if (back && back->is_open)
         peer = back->path.peer;
-    else if (!(peer = port->up->greet(port->owner, &from->name))) {
+    else if (!(peer = port->up->greet(port->owner, &from->name)) &&
+             !(peer = port->up->greet(port->owner, &from->name))) { /* other ports try again later where memory was short */
         me->sim->counts[WEFT_SIM_DROPPED]++;
         return;
     }

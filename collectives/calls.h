@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * calls: what a member calls, in few words, so that two members' calls can be compared and told in a text: kind, form, count, root, operator.
+ * Called by node_calls.c (calls through shared slots), coll.c and stop.c.
+ */
+#ifndef WEFT_COLLECTIVES_CALLS_H
+#define WEFT_COLLECTIVES_CALLS_H
+
+#include "collectives/choose.h"
+
+enum weft_call_form { WEFT_CALL_BLOCKING, WEFT_CALL_NONBLOCKING, WEFT_CALL_PERSISTENT };
+#define WEFT_CALL_FORM_SHIFT 5
+
+typedef struct weft_call {
+    uint64_t what; /* kind, form << 5, operator's handle << 8, element size (of reductions) << 16, root << 32 */
+    uint64_t bytes; /* weft_choose_bytes */
+} weft_call;
+
+static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args, uint64_t bytes)
+{
+    weft_call call = {(uint64_t)kind | (uint64_t)form << WEFT_CALL_FORM_SHIFT | (uint64_t)(uint32_t)args->root << 32, bytes};
+
+    if (args->op)
+        call.what |= (uint64_t)args->op->handle << 8 | (uint64_t)(uint16_t)args->recvtype->size << 16;
+    return call;
+}
+
+static inline enum weft_coll_kind weft_call_kind(weft_call call) { return call.what & ((1u << WEFT_CALL_FORM_SHIFT) - 1); }
+static inline uint32_t weft_call_root(weft_call call) { return (uint32_t)(call.what >> 32); }
+
+/* Cuts at `room`. */
+void weft_call_describe(weft_call call, char *text, size_t room);
+/* Of the same call on two members, `ours` has less room than arrives from `member`: the standard has a class for this. */
+bool weft_call_is_cut(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member);
+
+#endif
