@@ -101,6 +101,8 @@ static uint64_t count_max(const bounds *b)
     uint64_t span = b->extent < 0 ? -(uint64_t)b->extent : (uint64_t)b->extent;
     if ((uint64_t)b->size > span)
         span = (uint64_t)b->size;
+    if ((uint64_t)b->true_extent > WEFT_TYPE_SPAN_MAX)
+        return 0;
     return span ? WEFT_TYPE_SPAN_MAX / span : INT64_MAX;
 }
 

@@ -202,8 +202,18 @@ static void test_too_large(void)
     CU_ASSERT(weft_type_hindexed(2, (int64_t[]){1, 1}, (int64_t[]){-(INT64_C(1) << 62) - 8, INT64_C(1) << 62}, d, &t) == WEFT_E_TOOLARGE);
     CU_ASSERT(t == NULL);
     CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(INT64_C(1) << 59, d, &big), 0); /* 2^62 bytes are fine */
-    CU_ASSERT(big->size == INT64_C(1) << 62);
+    CU_ASSERT(big->size == INT64_C(1) << 62 && big->count_max == 1);
     weft_type_drop(big);
+    CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(2, (int64_t[]){1, 1}, (int64_t[]){-(INT64_C(1) << 61), INT64_C(1) << 61}, d, &big), 0);
+    CU_ASSERT(big->true_extent == (INT64_C(1) << 62) + 8 && big->count_max == 0); /* one element is too long already */
+    weft_type_drop(big);
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(3, 1, -1000, d, &big), 0);
+    CU_ASSERT(big->count_max == (UINT64_C(1) << 62) / 2008);
+    weft_type_drop(big);
+    CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(0, d, &big), 0);
+    CU_ASSERT(big->count_max == INT64_MAX);
+    weft_type_drop(big);
+    CU_ASSERT(d->count_max == UINT64_C(1) << 59);
 }
 
 int main(void)
