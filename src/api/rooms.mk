@@ -3,7 +3,7 @@ weave_sources = src/api/weave src/api/weave_checks.py src/api/weave_entries.py s
 	src/api/constants.tbl src/api/functions.tbl src/api/kinds.tbl src/api/types.tbl
 weave_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
 	src/api/entries-type.c
-weave_made = include/mpi.h src/mpi/calls.h src/api/missing.c $(weave_entries)
+weave_made = include/mpi.h src/mpi/calls.h src/api/call_names.c src/api/missing.c $(weave_entries)
 EXTRA_DIST += $(weave_sources)
 BUILT_SOURCES += $(weave_made)
 CLEANFILES += $(weave_made) weave.stamp

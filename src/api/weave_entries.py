@@ -118,6 +118,22 @@ def is_threaded(row):
     return "comm_at->lane->is_threaded" if row.via == "comm" else "weft_world_now->lanes[0]->is_threaded"
 
 
+def call_number(row):
+    """Of a call that launchers are shown (core/call_status): every one that may wait. None: the others."""
+    if row.built != "yes" or row.returns or row.via == "tool" or "unlocked" in row.flags:
+        return None
+    if "any" in row.flags and row.name not in ("Init", "Init_thread"):
+        return None
+    return row.number
+
+
+def shown(row, statements, kind=""):
+    """Statements of a call between entering and leaving."""
+    if call_number(row) is None:
+        return statements
+    return ["weft_call_enter%s(%d);" % (kind, call_number(row))] + statements + ["weft_call_leave%s();" % kind]
+
+
 def missing_entry(row, name, wide):
     comm = row.comm()
     if row.built == "noop":
@@ -191,7 +207,7 @@ def go(row):
     head = wrapped("WEFT_APART int %s_go(%s)" % (row.name.lower(), ", ".join(["const char *function"] + declared)))
     passed = ", ".join(passed_on(row, p) for p in row.params)
     body = ["weft_lane *lane;"] if door(row) else []
-    body += ["int rc;"] + locked(row, "%s(%s)" % (inner_name(row), passed)) + [end(row, "function")]
+    body += ["int rc;"] + shown(row, locked(row, "%s(%s)" % (inner_name(row), passed))) + [end(row, "function")]
     return "%s\n{\n%s\n}\n" % (head, indented(body))
 
 
@@ -245,7 +261,8 @@ def built_entry(row, name, wide):
     if door(row):
         body.append("if (weft_unlikely(%s))\n    return %s_go(\"%s\"%s);" % (
             is_threaded(row), row.name.lower(), name, forward(row, arguments(row, wide))))
-    body.append("int rc = %s;" % call_of(row, wide))
+    body.append("int rc;")
+    body += shown(row, ["rc = %s;" % call_of(row, wide)], "_single" if door(row) else "")
     body.append(end(row, '"%s"' % name))
     if quick:
         body.append("odd:\nreturn %s_odd(\"%s\"%s);" % (row.name.lower(), name, raw_arguments(row, wide)))
@@ -262,7 +279,7 @@ def simple_entry(row, name, wide, quick):
         body.append("}")
     for param in narrow_outs(row, wide):
         body.append("%s %s_wide = %s;" % (param.kind.wide, param.name, "*" + param.name if param.mark == "<>" else "0"))
-    body += locked(row, call_of(row, wide))
+    body += shown(row, locked(row, call_of(row, wide)))
     for param in narrow_outs(row, wide):
         narrow, text = param.kind.narrow, {"n": param.name, "t": param.kind.narrow, "f": name, "c": blame(row)}
         if param.mark == ">":
@@ -326,6 +343,15 @@ def missing_source(tables):
     return "\n".join(out) + "\n"
 
 
+def names_source(tables):
+    out = [CARD % "call_names: the functions that core/call_status numbers, for launchers."]
+    out.append('#include "mem/segment.h"\n')
+    out.append("const char *const weft_call_names[] = {")
+    out += ['    [%d] = "MPI_%s",' % (row.number, row.name) for row in tables.rows if call_number(row) is not None]
+    out.append("};\nconst uint32_t weft_call_names_count = sizeof weft_call_names / sizeof *weft_call_names;")
+    return "\n".join(out) + "\n"
+
+
 def files(tables):
     chapters = {row.chapter for row in tables.rows}
     known = {chapter for group in FILES.values() for chapter in group}
@@ -334,4 +360,5 @@ def files(tables):
     made = {"src/api/entries-%s.c" % what: entries(tables, group, what) for what, group in FILES.items()}
     made["src/mpi/calls.h"] = calls_header(tables)
     made["src/api/missing.c"] = missing_source(tables)
+    made["src/api/call_names.c"] = names_source(tables)
     return made

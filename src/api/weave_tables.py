@@ -169,6 +169,7 @@ class Tables:
             for number, text in rows:
                 try:
                     self.rows.append(Row(text, title.split()[0], self))
+                    self.rows[-1].number = len(self.rows)
                 except (TableError, ValueError) as error:
                     raise TableError("functions.tbl:%d: %s: %s" % (number, text.split()[0], error))
         self.constants = [(title, what, [text.split() for _, text in rows])

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "core/call_status.h"
 #include "core/count.h"
 #include "core/req.h"
 #include "core/wait.h"
@@ -66,8 +67,11 @@ void weft_lane_close(weft_lane *lane);
 
 static inline void weft_lane_lock(weft_lane *lane)
 {
-    if (__builtin_expect(lane->is_threaded, 0))
+    if (__builtin_expect(lane->is_threaded, 0)) {
+        weft_call_lock(WEFT_CALL_WANTS);
         pthread_mutex_lock(&lane->lock);
+        weft_call_lock(WEFT_CALL_HOLDS);
+    }
 }
 /* Leaving, a thread may leave frames behind, to ourselves or for a full port: whoever sleeps in the lane must take care of them. */
 void weft_lane_rouse(weft_lane *lane);
@@ -76,6 +80,7 @@ static inline void weft_lane_unlock(weft_lane *lane)
     if (__builtin_expect(lane->is_threaded, 0)) {
         if (lane->sleepers)
             weft_lane_rouse(lane);
+        weft_call_lock(WEFT_CALL_FREE);
         pthread_mutex_unlock(&lane->lock);
     }
 }

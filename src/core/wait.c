@@ -30,7 +30,7 @@
 
 static void show(weft_wait *wait, uint64_t now)
 {
-    weft_page_status *status = &wait->lane->world->page->status;
+    weft_page_status *status = weft_call_wait(wait->lane->world->page);
     wait->is_shown = true;
     atomic_store_explicit(&status->peer, wait->peer, memory_order_relaxed);
     atomic_store_explicit(&status->tag, wait->tag, memory_order_relaxed);
@@ -196,13 +196,15 @@ static void sleep_on_bells(weft_wait *wait)
     uint64_t limit = shortest_limit(wait), begin = weft_clock_ns();
     uint32_t asleep = atomic_load_explicit(&world->page->asleep, memory_order_relaxed);
     bool is_unrung;
-    atomic_store_explicit(&world->page->status.asleep_on, 1, memory_order_relaxed);
-    if (lane->is_threaded) /* nobody is roused: what is there to do was just looked at */
+    atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 1, memory_order_relaxed);
+    if (lane->is_threaded) { /* nobody is roused: what is there to do was just looked at */
+        weft_call_lock(WEFT_CALL_FREE);
         pthread_mutex_unlock(&lane->lock);
+    }
     is_unrung = world->rest->sleep(lane, wait->bells, lane->port_count, limit) && limit == SLEEP_LIMIT_NS && /* else a port's timer */
                 !has_rung(wait, asleep);
     weft_lane_lock(lane);
-    atomic_store_explicit(&world->page->status.asleep_on, 0, memory_order_relaxed);
+    atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
     lane->counters[WEFT_COUNT_SLEEPS]++;
     if (world->rest->yields)
         yielding_failed(world);
@@ -279,7 +281,7 @@ void weft_wait_close(weft_wait *wait)
     if (wait->is_armed)
         disarm(wait);
     if (wait->is_shown)
-        atomic_store_explicit(&wait->lane->world->page->status.since_ns, 0, memory_order_release);
+        atomic_store_explicit(&weft_call_wait(wait->lane->world->page)->since_ns, 0, memory_order_release);
 }
 
 static bool sleep_on_futex(const weft_bell *bell, uint64_t limit_ns)

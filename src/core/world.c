@@ -172,6 +172,7 @@ int weft_world_close(weft_world *world)
     if (world->chime >= 0)
         weft_chime_close(world->page, world->chime);
     atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);
+    weft_call_close();
     world->boot->ops->finish(world->boot);
     weft_world_now = NULL;
     free(world->own_page);

@@ -97,7 +97,8 @@ static void head_lay_out(weft_segment_head *head, uint32_t ranks, uint64_t extra
     head->areas = weft_round_up(head->rank_pages + (uint64_t)ranks * WEFT_PAGE, WEFT_SEGMENT_RING_BYTES);
     head->inboxes = head->areas + head->area_count * head->area_bytes;
     head->pools = head->inboxes + (uint64_t)ranks * ranks * head->ring_bytes;
-    head->extra = head->pools + ranks * head->pool_bytes;
+    head->calls = head->pools + ranks * head->pool_bytes;
+    head->extra = head->calls + (uint64_t)ranks * WEFT_CALL_BYTES;
     head->extra_bytes = weft_round_up(extra_bytes, WEFT_PAGE);
     head->total_bytes = head->extra + head->extra_bytes;
 }
@@ -183,7 +184,7 @@ static int head_check(const weft_segment_head *head, uint64_t file_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory tells of more than it holds");
     head_lay_out(&want, head->ranks, head->extra_bytes, head->job);
     if (head->rank_pages != want.rank_pages || head->areas != want.areas || head->inboxes != want.inboxes ||
-        head->pools != want.pools || head->total_bytes != want.total_bytes || head->ring_bytes != want.ring_bytes ||
+        head->pools != want.pools || head->calls != want.calls || head->total_bytes != want.total_bytes || head->ring_bytes != want.ring_bytes ||
         head->pool_bytes != want.pool_bytes || head->extra != want.extra || head->extra_bytes != want.extra_bytes || file_bytes < want.total_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is laid out otherwise than this library expects: "
                                         "use mpirun and library of one version");

@@ -4,7 +4,7 @@
  * foreign launcher the lowest rank of the node) as a memfd, sized once and sealed, sparse: what is not touched costs nothing.
  * All-zero is a valid start of everything in it, so that no rank waits for another at start-up: a rank may ring and fill the inbox
  * of a neighbour that has not even been exec'ed.
- * Layout: head page | a page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank) |
+ * Layout: head page | a page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank) | call records (one part per rank) |
  * what the launcher keeps there of other nodes (launch/far.h; nothing in a job of one node).
  * Touching pages: call weft_segment_claim first; a full machine is then WEFT_E_NOSPACE and never a SIGBUS.
  */
@@ -17,7 +17,7 @@
 #include "base/macros.h"
 
 #define WEFT_SEGMENT_MAGIC 0x57454654u /* "WEFT" */
-#define WEFT_SEGMENT_VERSION 3
+#define WEFT_SEGMENT_VERSION 4
 #define WEFT_PAGE 4096
 
 /* Sizes that the maker writes into the head; readers take them from there. All of it is sparse. */
@@ -34,18 +34,35 @@ enum weft_why {
 };
 #define WEFT_STATUS_ANY_TAG (-2)
 
-/* What a rank is doing: written by the rank (relaxed stores), read by the launcher without the rank's help. */
+/* What a thread waits for: written by it (relaxed stores) once it waits long, read by the launcher without its help. */
 typedef struct weft_page_status {
     _Atomic uint64_t since_ns;    /* weft_clock_ns when the call began to wait; 0 = not waiting */
-    const char *_Atomic call;     /* for the rank itself only; others read call_name */
-    char call_name[32];           /* MPI function, e.g. "MPI_Recv"; start-up and finalize steps stand here too */
+    _Atomic uint64_t bytes;
     _Atomic int32_t peer;         /* world rank waited for; -1 any, -2 none */
     _Atomic int32_t tag;
-    _Atomic uint32_t chan;
-    _Atomic uint64_t bytes;
     _Atomic uint32_t why;         /* enum weft_why */
     _Atomic uint32_t asleep_on;   /* 1 while asleep */
 } weft_page_status;
+
+/* Whether a thread holds its worker's lock. */
+enum weft_call_lock { WEFT_CALL_FREE, WEFT_CALL_WANTS, WEFT_CALL_HOLDS };
+
+/* The MPI calls of a thread (core/call_status), a line each: its own plain stores, read by the launcher. */
+typedef struct weft_call_record {
+    _Alignas(WEFT_LINE) uint64_t count; /* calls begun, above WEFT_CALL_DEPTH_BITS bits of how deep it is in them; 0 there: not in MPI */
+    uint32_t call;                /* the latest, by its number in weft_call_names; 0: none yet */
+    uint32_t lock;                /* enum weft_call_lock */
+    uint32_t thread;              /* kernel's id; 0: the record is free */
+    weft_page_status wait;        /* of a program with MPI_THREAD_MULTIPLE; others show theirs in the rank's page */
+} weft_call_record;
+
+/* Names of calls by their numbers (src/api/call_names.c, generated); linked into launchers only. */
+extern const char *const weft_call_names[];
+extern const uint32_t weft_call_names_count;
+
+#define WEFT_CALL_DEPTH_BITS 16
+#define WEFT_CALL_BYTES 65536     /* of one rank's records */
+#define WEFT_CALL_RECORDS ((uint32_t)(WEFT_CALL_BYTES / sizeof(weft_call_record)))
 
 /* One page per local rank. */
 typedef struct weft_rank_page {
@@ -68,6 +85,8 @@ typedef struct weft_rank_page {
     _Alignas(WEFT_LINE) _Atomic uint64_t chime;
     _Atomic uint32_t chime_deaf;                         /* set by a neighbour that could not reach it */
     _Alignas(WEFT_LINE) weft_page_status status;
+    _Atomic uint32_t call_records;                       /* of this rank that have been in use; 0: its calls are not shown */
+    _Atomic uint32_t call_is_threaded;                   /* each record shows its thread's wait; else `status` does */
     /* what the rank tells others who ask: key\0, u16 length, value, ...; complete once has_told is set (release; a futex) */
     _Alignas(WEFT_LINE) _Atomic uint32_t has_told;
     uint32_t told_bytes;
@@ -94,6 +113,7 @@ typedef struct weft_segment_head {
     uint64_t areas, area_bytes, area_count;
     uint64_t inboxes, ring_bytes; /* ring of sender s in inbox r: inboxes + (r * ranks + s) * ring_bytes */
     uint64_t extra, extra_bytes;  /* the launcher's */
+    uint64_t calls;               /* records of rank r: calls + r * WEFT_CALL_BYTES */
     uint64_t pools, pool_bytes;   /* bulk chunks that rank r lends: pools + r * pool_bytes */
     _Alignas(WEFT_LINE) _Atomic uint64_t area_taken[16]; /* bitmap: up to 1,024 node areas */
     _Alignas(WEFT_LINE) _Atomic uint64_t fences[8];      /* node-wide start-up counters; see launch */

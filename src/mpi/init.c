@@ -74,6 +74,8 @@ static int open_world(int level)
         return rc;
     for (uint32_t i = 0; i < world->lane_count; i++)
         world->lanes[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
+    if (!boot->fabric_ops) /* the simulator's worlds are no processes */
+        weft_call_open(world->page == world->own_page ? NULL : &boot->segment, boot->local_rank, level == MPI_THREAD_MULTIPLE);
     rc = weft_mpi_world_open(world);
     if (rc)
         weft_world_close(world);

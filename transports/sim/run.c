@@ -257,8 +257,7 @@ static void describe(const sim_rank *rank, char *text, size_t room)
     static const char *const whys[] = {"nothing", "send", "receive", "probe", "requests", "collective", "finalize", "launch"};
     const weft_page_status *status = &rank->world->page->status;
     uint32_t why = atomic_load(&status->why);
-    snprintf(text, room, "%.31s, waits for %s, peer %d tag %d, %" PRIu64 " bytes",
-             *status->call_name ? status->call_name : "no call", why < weft_count(whys) ? whys[why] : "?",
+    snprintf(text, room, "waits for %s, peer %d tag %d, %" PRIu64 " bytes", why < weft_count(whys) ? whys[why] : "?",
              atomic_load(&status->peer), atomic_load(&status->tag), (uint64_t)atomic_load(&status->bytes));
 }
 

@@ -46,6 +46,7 @@ typedef struct daemon_state {
     guard guard;
     node node;
     io *io;
+    waits *waits;    /* what the ranks here do, while the job has a time limit */
     char host[256];
     size_t window;   /* our part of WINDOW */
     size_t lent;     /* output that the head has not passed on */
@@ -265,7 +266,7 @@ static void frame_take(daemon_state *self, const wire_frame *frame)
         drain_take(self, &from);
         break;
     case WIRE_WAITS:
-        waits_tell(&self->node);
+        waits_tell(&self->waits, &self->node);
         break;
     case WIRE_IN:
         self->fed += frame->bytes;
@@ -386,6 +387,8 @@ static bool serve(daemon_state *self, int signals)
 
     for (;;) {
         uint64_t next = self->io ? node_deadlines(&self->node) : 0, now = weft_clock_ns();
+        if (self->io)
+            next = weft_clock_earlier(next, waits_look(&self->waits, &self->node));
         uint32_t count = 0;
         relay_deadlines(&self->relay);
         if (self->io && set == nothing)

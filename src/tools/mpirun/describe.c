@@ -116,6 +116,7 @@ void describe(const options *opts, const map *map, const char *name, const char 
     places_pack(map, to);
     pack_text(to, opts->agent);
     pack_u32(to, opts->fanout);
+    pack_u32(to, (uint32_t)(opts->timeout_s < 1e6 ? opts->timeout_s * 1e3 : 0)); /* ms: how often daemons look at their ranks */
     pack_text(to, opts->env_list);
     pack_u32(to, opts->env_none);
     pack_u32(to, opts->is_tagged);
@@ -238,6 +239,7 @@ static void options_read(unpack *from, uint32_t ranks, options *opts)
 {
     opts->agent = unpack_text(from);
     opts->fanout = unpack_u32(from);
+    opts->timeout_s = unpack_u32(from) / 1e3;
     opts->env_list = unpack_text(from);
     opts->env_none = unpack_u32(from);
     opts->is_tagged = unpack_u32(from);

@@ -358,7 +358,7 @@ uint64_t job_deadlines(job *self)
     } else if (self->timeout_ns && now >= self->timeout_ns) {
         self->timeout_ns = 0;
         complain(124, "the job is ended: it has not finished within %g s (--timeout or MPIEXEC_TIMEOUT)", self->opts->timeout_s);
-        waits_tell(&self->node);
+        waits_tell(&self->waits, &self->node);
         if (self->links)
             links_tell(self->links, WIRE_WAITS);
         job_end(self, 124);
@@ -366,6 +366,8 @@ uint64_t job_deadlines(job *self)
     if (self->phase == JOB_ENDING && now >= self->deadline_ns)
         job_kill(self);
     uint64_t next = node_deadlines(&self->node);
+    if (self->timeout_ns)
+        next = weft_clock_earlier(next, waits_look(&self->waits, &self->node));
     next = weft_clock_earlier(next, hub_deadlines(self->hub));
     if (self->links) {
         next = weft_clock_earlier(next, daemons_hurry(self, now));
@@ -378,6 +380,7 @@ uint64_t job_deadlines(job *self)
 
 int job_close(job *self)
 {
+    waits_close(self->waits);
     links_close(self->links);
     node_close(&self->node, self->code != 0);
     hub_close(self->hub);

@@ -17,6 +17,7 @@
 struct hub;
 struct io;
 struct links;
+struct waits;
 
 enum job_phase {
     JOB_RUNS,    /* ranks live, nothing is wrong */
@@ -42,6 +43,7 @@ typedef struct job {
     int told_count;
     guard guard;
     struct io *io;
+    struct waits *waits;   /* what this machine's ranks do, while there is a time limit; NULL: not looked at yet */
     node node;             /* what this machine does itself; count 0: nothing */
     struct links *links;   /* to other hosts; NULL: all is here */
     struct hub *hub;       /* between the nodes' PMIx servers */

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * waits: what the ranks of a node wait for, read from their status pages without their help.
+ * waits: in which MPI call each thread of a node's ranks is, and since when, read from the node's segment without the ranks' help. They keep no
+ * time (core/call_status): it is found by looking now and then, while a job has a time limit.
  */
 #ifndef WEFT_MPIRUN_WAITS_H
 #define WEFT_MPIRUN_WAITS_H
 
 #include "tools/mpirun/node.h"
 
-/* Says on stderr what each rank waits for, four lines at most; ranks that wait for nothing in MPI are counted. */
-void waits_tell(const node *node);
+typedef struct waits waits;
+
+/* Looks, if it is time to, at all ranks that have been started; when to look again, 0: never. Makes *self at the first time (NULL: no memory). */
+uint64_t waits_look(waits **self, const node *node);
+/* Says on stderr what every rank does; those that do the same share a line. */
+void waits_tell(waits **self, const node *node);
+void waits_close(waits *self);
 
 #endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * call_status: see call_status.h. Memory that records stand in keeps its address for the life of the process: it is the segment's while a world
+ * is open, and anonymous before and after.
+ */
+#include "core/call_status.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+union weft_call_page weft_call_page __attribute__((aligned(WEFT_PAGE)));
+bool weft_call_is_threaded;
+__thread weft_call_record *weft_call_mine;
+
+static weft_call_record nowhere;   /* of threads beyond WEFT_CALL_RECORDS, or without memory */
+static weft_call_record *records;  /* [WEFT_CALL_RECORDS]; NULL: never threaded */
+static uint32_t claimed_bytes;     /* of records, in the open segment */
+static uint64_t records_at;        /* their offset there */
+static const weft_segment *open_segment; /* NULL: none */
+static weft_rank_page *open_page;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the above and who has which record */
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+static void on_thread_exit(void *given)
+{
+    weft_call_record *mine = given;
+
+    weft_call_mine = NULL;
+    if (mine == &nowhere)
+        return;
+    pthread_mutex_lock(&lock);
+    mine->thread = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static void key_make(void) { pthread_key_create(&key, on_thread_exit); }
+
+/* The segment's pages behind the record's, or whether they can be there. Requires lock. */
+static bool is_backed(uint32_t index)
+{
+    uint64_t end = weft_round_up((uint64_t)(index + 1) * sizeof(*records), WEFT_PAGE);
+
+    if (!open_segment || end <= claimed_bytes)
+        return true;
+    if (weft_segment_claim(open_segment, records_at + claimed_bytes, end - claimed_bytes))
+        return false;
+    claimed_bytes = (uint32_t)end;
+    return true;
+}
+
+weft_call_record *weft_call_record_alloc(void)
+{
+    weft_call_record *mine = &nowhere;
+    uint32_t i = 0;
+
+    pthread_once(&key_once, key_make);
+    pthread_mutex_lock(&lock);
+    while (i < WEFT_CALL_RECORDS && is_backed(i) && records[i].thread)
+        i++;
+    if (i < WEFT_CALL_RECORDS && is_backed(i)) {
+        mine = &records[i];
+        *mine = (weft_call_record){.thread = (uint32_t)syscall(SYS_gettid)};
+        if (open_page && i >= atomic_load_explicit(&open_page->call_records, memory_order_relaxed))
+            atomic_store_explicit(&open_page->call_records, i + 1, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    weft_call_mine = mine;
+    pthread_setspecific(key, mine);
+    return mine;
+}
+
+/* Puts other memory (fd -1: anonymous) behind an address, with what stood there. Requires lock. */
+static bool replace(void *at, size_t bytes, size_t used, int fd, uint64_t offset)
+{
+    static char kept[WEFT_CALL_BYTES];
+
+    memcpy(kept, at, used);
+    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd, (off_t)offset) == MAP_FAILED)
+        return false;
+    memcpy(at, kept, used);
+    return true;
+}
+
+static bool open_threaded(const weft_segment *segment)
+{
+    if (!records) {
+        void *fresh = mmap(NULL, WEFT_CALL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (fresh == MAP_FAILED)
+            return false;
+        records = fresh;
+    }
+    if (!segment || segment->fd < 0)
+        return true;
+    if (!weft_segment_claim(segment, records_at, WEFT_PAGE) && replace(records, WEFT_CALL_BYTES, WEFT_PAGE, segment->fd, records_at)) {
+        open_segment = segment;
+        claimed_bytes = WEFT_PAGE;
+        atomic_store_explicit(&open_page->call_is_threaded, 1, memory_order_relaxed);
+    }
+    return true;
+}
+
+static void adopt(void)
+{
+    weft_call_record *mine = weft_call_record_alloc();
+
+    mine->call = weft_call_page.record.call;
+    mine->count = weft_call_page.record.count;
+}
+
+void weft_call_open(const weft_segment *segment, uint32_t local, bool is_threaded)
+{
+    bool has_place = segment && segment->fd >= 0;
+
+    pthread_mutex_lock(&lock);
+    open_page = has_place ? weft_segment_rank(segment, local) : NULL;
+    records_at = has_place ? segment->head->calls + (uint64_t)local * WEFT_CALL_BYTES : 0;
+    /* pages of another size are not so small: each thread then has a record that is found by its address */
+    weft_call_is_threaded = (is_threaded || sysconf(_SC_PAGESIZE) != WEFT_PAGE) && open_threaded(segment);
+    if (has_place && !weft_call_is_threaded && !weft_segment_claim(segment, records_at, WEFT_PAGE) &&
+        replace(&weft_call_page, WEFT_PAGE, sizeof(weft_call_page), segment->fd, records_at)) {
+        open_segment = segment;
+        weft_call_page.record.thread = (uint32_t)syscall(SYS_gettid);
+        atomic_store_explicit(&open_page->call_records, 1, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    if (weft_call_is_threaded && !weft_call_mine) /* this thread is inside MPI_Init, which the single record has counted */
+        adopt();
+}
+
+void weft_call_close(void)
+{
+    pthread_mutex_lock(&lock);
+    if (open_segment && weft_call_is_threaded)
+        replace(records, WEFT_CALL_BYTES, claimed_bytes, -1, 0);
+    else if (open_segment)
+        replace(&weft_call_page, WEFT_PAGE, sizeof(weft_call_page), -1, 0);
+    open_segment = NULL;
+    open_page = NULL;
+    pthread_mutex_unlock(&lock);
+}
