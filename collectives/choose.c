@@ -23,6 +23,45 @@
 
 #define ROWS_MOST 7
 
+/* ---- the model: a message of n bytes takes a rank 1 + x latencies, x = n / latency_bytes; folds and copies take none. For P ranks, k = log2(P)
+ * rounded up, bytes as weft_choose_bytes counts them:
+ *     binomial, doubling             k (1 + x)              (doubling: 2 (1 + x) more where P is no power of two)
+ *     scatter, ring                  k + P - 1 + 2 x
+ *     blocks, ring; blocks, gather   2 (P - 1) + 2 x        one message per rank and block, twice
+ *     binomial gather, scatter; Bruck, doubling of allgather   k + (P - 1) x
+ *     linear, ring of allgather, pairwise                      (P - 1) (1 + x)
+ *     Bruck of alltoall              k (1 + x P / 2)
+ * Where two of them cross is what follows, in 1/256 of a latency. */
+
+static uint64_t log2_up(uint32_t ranks) { return 32 - (uint64_t)__builtin_clz(ranks - 1); }
+
+static uint64_t tree_or_scatter_ring(uint32_t ranks) { return 256 * ((uint64_t)ranks - 1) / (log2_up(ranks) - 2); }
+
+static uint64_t tree_or_blocks(uint32_t ranks)
+{
+    uint64_t rounds = log2_up(ranks);
+    return 256 * (2 * (uint64_t)(ranks - 1) - rounds) / (rounds - 2);
+}
+
+static uint64_t doubling_or_ring(uint32_t ranks)
+{
+    uint64_t rounds = log2_up(ranks) + (ranks & (ranks - 1) ? 1 : 0); /* log2 rounded down, and two */
+    return 256 * (2 * (uint64_t)(ranks - 1) - rounds) / (rounds - 2);
+}
+
+static uint64_t bruck_or_pairwise(uint32_t ranks)
+{
+    uint64_t rounds = log2_up(ranks), others = ranks - 1;
+    return 256 * (others - rounds) / (rounds * ranks / 2 - others);
+}
+
+/* The tree is ahead at any size, by less and less, and takes memory for all blocks. */
+static uint64_t tree_or_linear(uint32_t ranks)
+{
+    (void)ranks;
+    return 256 * 4;
+}
+
 static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
     [WEFT_COLL_BARRIER] = {
         {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
@@ -34,7 +73,8 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
         {WEFT_COLL_BCAST, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "all read the root's slot at once"},
         {WEFT_COLL_BCAST, "by hosts", weft_bcast_hosts, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
         {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, 2, ANY, 0, "one message"},
-        {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency rules: log2(ranks) messages"},
+        {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency rules: log2(ranks) messages",
+         tree_or_scatter_ring},
         {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "a short chain's filling is cheaper than sending twice"},
         {WEFT_COLL_BCAST, "scatter, ring", weft_bcast_scatter_ring, 1, ALL, ANY, 0, "twice the bytes for any number of ranks"},
     },
@@ -42,9 +82,9 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
         {WEFT_COLL_REDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "the root folds where the others wrote"},
         {WEFT_COLL_REDUCE, "by hosts", weft_reduce_hosts, 3, ALL, ANY, HOSTS | COMMUTATIVE, ONE_SPEAKS},
         {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE,
-         "latency rules: log2(ranks) messages"},
+         "latency rules: log2(ranks) messages", tree_or_blocks},
         {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0,
-         "the operator does not commute"},
+         "the operator does not commute", tree_or_blocks},
         {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks fold at once, each its block"},
     },
     [WEFT_COLL_ALLREDUCE] = {
@@ -54,7 +94,7 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
         {WEFT_COLL_ALLREDUCE, "parts by hosts", weft_allreduce_parts, 3, ALL, ANY, HOSTS | COMMUTATIVE,
          "each member of a node speaks for a part"},
         {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0,
-         "latency rules: log2(ranks) exchanges"},
+         "latency rules: log2(ranks) exchanges", doubling_or_ring},
         {WEFT_COLL_ALLREDUCE, "blocks", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},
         {WEFT_COLL_ALLREDUCE, "ring", weft_allreduce_ring, 1, ALL, ANY, COMMUTATIVE, "twice the bytes, and memory for one block"},
         {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks_ring, 1, ALL, ANY, 0, "the operator does not commute"},
@@ -62,13 +102,13 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
     [WEFT_COLL_GATHER] = {
         {WEFT_COLL_GATHER, "node slots", NULL, 2, ALL, SLOTS(16), NODE, "the root reads where the others wrote"},
         {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0,
-         "latency rules: the root takes log2(ranks) messages"},
+         "latency rules: the root takes log2(ranks) messages", tree_or_linear},
         {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte travels once"},
     },
     [WEFT_COLL_SCATTER] = {
         {WEFT_COLL_SCATTER, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(4), NODE, "all read the root's slot at once"},
         {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0,
-         "latency rules: the root sends log2(ranks) messages"},
+         "latency rules: the root sends log2(ranks) messages", tree_or_linear},
         {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte travels once"},
     },
     [WEFT_COLL_ALLGATHER] = {
@@ -76,12 +116,13 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
         {WEFT_COLL_ALLGATHER, "doubling", weft_allgather_doubling, 1, ALL, LATENCIES(4), POWER,
          "log2(ranks) exchanges, no copies"},
         {WEFT_COLL_ALLGATHER, "Bruck", weft_allgather_bruck, 3, ALL, LATENCIES(1), 0,
-         "latency rules: log2(ranks) rounds for any number"},
+         "latency rules: log2(ranks) rounds for any number", tree_or_linear},
         {WEFT_COLL_ALLGATHER, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
     },
     [WEFT_COLL_ALLTOALL] = {
         {WEFT_COLL_ALLTOALL, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(2), NODE, "each writes once, each reads its part"},
-        {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds"},
+        {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds",
+         bruck_or_pairwise},
         {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
         {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one partner at a time: nobody is flooded"},
     },
@@ -89,6 +130,8 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
 
 static uint64_t row_bytes(const weft_choice *row, const weft_choice_ask *ask)
 {
+    if (weft_unlikely(row->crossing && ask->ranks > WEFT_CHOICE_RANKS))
+        return row->crossing(ask->ranks) * ask->latency_bytes / 256;
     switch (row->unit) {
     case WEFT_UNIT_LATENCIES:
         return (uint64_t)row->up_to * ask->latency_bytes;

@@ -29,7 +29,10 @@ typedef struct weft_choice {
     enum weft_choice_unit unit;
     uint32_t needs;
     const char *because;
+    uint64_t (*crossing)(uint32_t ranks); /* for more than WEFT_CHOICE_RANKS ranks takes up_to's place, in 1/256 of a latency; NULL: none does */
 } weft_choice;
+
+#define WEFT_CHOICE_RANKS 16u /* up to so many the bounds were measured; beyond they follow from the model (choose.c) */
 
 #define WEFT_CHOICE_LATENCY 8192u /* latency_bytes inside of a node, and until a team agrees on its wire's */
 

@@ -8,6 +8,7 @@
 #include <CUnit/Basic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cases.h"
 #include "collectives/choose.h"
@@ -239,6 +240,81 @@ static void test_table(void)
     CU_ASSERT_PTR_NULL(weft_choose(&ask)->algorithm);
 }
 
+static int failures_at_scale;
+
+/* ---- at scale, by the model of latency and bandwidth (choose.c) ---- */
+
+#define WORST_FEW 2.0   /* up to WEFT_CHOICE_RANKS ranks measurements decide, which know of folds, copies and crowded CPUs */
+#define WORST_MANY 1.3
+
+/* What an algorithm takes, in latencies, for x latencies' worth of bytes. Written from the algorithms, not from the table. */
+static double cost_of(const weft_choice *row, double p, double x)
+{
+    double k = 0, floor_k = 0, all = p - 1;
+
+    while ((uint64_t)1 << (int)k < (uint64_t)p)
+        k++;
+    floor_k = (double)((uint64_t)1 << (int)k) > p ? k - 1 : k;
+    if (!strcmp(row->name, "chain")) {
+        double segments = x > 4 ? x / 4 : 1;
+        return (all + segments - 1) * (1 + (x > 4 ? 4 : x));
+    }
+    switch (row->kind) {
+    case WEFT_COLL_BARRIER:
+        return k;
+    case WEFT_COLL_BCAST:
+        return !strcmp(row->name, "binomial") ? k * (1 + x) : k + all + 2 * x;
+    case WEFT_COLL_REDUCE:
+        return !strncmp(row->name, "binomial", 8) ? k * (1 + x) : 2 * all + 2 * x;
+    case WEFT_COLL_ALLREDUCE:
+        return !strcmp(row->name, "doubling") ? (floor_k == k ? k : floor_k + 2) * (1 + x) : 2 * all + 2 * x;
+    case WEFT_COLL_GATHER:
+    case WEFT_COLL_SCATTER:
+        return !strcmp(row->name, "binomial") ? k + all * x : all * (1 + x);
+    case WEFT_COLL_ALLGATHER:
+        return strcmp(row->name, "ring") ? k + all * x : all * (1 + x);
+    default:
+        return strcmp(row->name, "Bruck") ? all * (1 + x) : k * (1 + x * p / 2);
+    }
+}
+
+static double best_of(const weft_choice_ask *ask, double x)
+{
+    size_t count;
+    const weft_choice *rows = weft_choose_rows(ask->kind, &count);
+    double best = 1e300;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].algorithm && !(rows[i].needs & ~ask->has) && ask->ranks <= rows[i].ranks_max && cost_of(&rows[i], ask->ranks, x) < best)
+            best = cost_of(&rows[i], ask->ranks, x);
+    return best;
+}
+
+static void test_scale(void)
+{
+    static const uint32_t wires[] = {1000, 8192, 60000};
+    double worst[2] = {1, 1};
+
+    for (uint32_t ranks = 2; ranks <= 65536; ranks += ranks < 70 ? 1 : ranks / 3)
+        for (int kind = 0; kind < WEFT_COLL_LAST; kind++)
+            for (uint64_t bytes = 1; bytes < (uint64_t)1 << 32; bytes += bytes / 2 + 1)
+                for (int w = 0; w < 6; w++) {
+                    uint32_t p = w % 2 && ranks > 2 ? 1u << (31 - __builtin_clz(ranks)) : ranks;
+                    weft_choice_ask ask = {.kind = kind, .ranks = p, .bytes = bytes, .latency_bytes = wires[w / 2],
+                                           .has = (p & (p - 1) ? 0 : WEFT_NEED_POWER) | (bytes % 2 ? WEFT_NEED_COMMUTATIVE : 0)};
+                    const weft_choice *row = weft_choose(&ask);
+                    double x = (double)bytes / ask.latency_bytes, factor = cost_of(row, p, x) / best_of(&ask, x);
+                    bool is_many = p > WEFT_CHOICE_RANKS;
+                    if (factor > worst[is_many])
+                        worst[is_many] = factor;
+                    if (factor > (is_many ? WORST_MANY : WORST_FEW) && failures_at_scale++ < 5)
+                        fprintf(stderr, "%s of %llu bytes, %u ranks: %s takes %.1f times what is best\n", weft_coll_name(kind),
+                                (unsigned long long)bytes, p, row->name, factor);
+                }
+    printf("worst %.2f times the best to %u ranks, %.2f beyond ", worst[0], WEFT_CHOICE_RANKS, worst[1]);
+    CU_ASSERT_EQUAL(failures_at_scale, 0);
+}
+
 int main(int argc, char **argv)
 {
     CU_pSuite suite;
@@ -251,6 +327,7 @@ int main(int argc, char **argv)
     cases_open();
     suite = CU_add_suite("plans", NULL, NULL);
     CU_add_test(suite, "the table answers everything and moves with the wire", test_table);
+    CU_add_test(suite, "by the model no choice is far from the best, to 65,536 ranks", test_scale);
     CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; live, recorded, persistent", test_algorithms);
     CU_add_test(suite, "many at once keep apart", test_many_at_once);
     CU_basic_run_tests();
