@@ -153,7 +153,8 @@ static void child_run(const node *self, const app *part, uint32_t index, char **
 {
     uint32_t rank = self->ranks[index].rank;
 
-    setpgid(0, 0);
+    setsid(); /* a process group for signals, and a session, as which the kernel shares CPUs out (autogroup): beside programs of the
+               * terminal's session a rank gets the share of a program of its own. Until it runs, only the mark names it (guard) */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1); /* mpirun died before the line above: nobody would ever end us */
@@ -195,7 +196,6 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     io_rank_started(self->io);
     if (pid < 0)
         return complain(1, "cannot start rank %u: %s (look at ulimit -u)", rank, strerror(errno));
-    setpgid(pid, pid); /* both sides do it: whoever comes first */
     self->ranks[index].pid = self->ranks[index].group = pid;
     self->started = index + 1;
     self->live++;
@@ -235,7 +235,11 @@ static bool group_signal(node *self, uint32_t index, int sig)
 
     if (!one->group)
         return false;
-    if (kill(-one->group, sig) == 0 || errno != ESRCH || !one->is_gone)
+    if (kill(-one->group, sig) && errno == ESRCH && !one->is_gone)
+        kill(one->pid, sig); /* it has not come to its setsid */
+    else if (sig == SIGTSTP)
+        kill(-one->group, SIGSTOP); /* a group whose session has no terminal ignores the other, unless it has a handler */
+    if (kill(-one->group, 0) == 0 || errno != ESRCH || !one->is_gone)
         return true;
     guard_tell_empty(self->guard, one->group);
     one->group = 0;
