@@ -121,7 +121,7 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
         if (rc)
             break;
         if (node->is_crowded) /* spinning here keeps those from running for whom we wait */
-            wait.idle = node->lane->world->rest->spins;
+            wait.idle = node->lane->world->wait_policy.spins;
         weft_wait_turn(&wait);
     }
     weft_wait_end(&wait);

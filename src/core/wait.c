@@ -22,7 +22,6 @@
 #include "mem/chime.h"
 
 #define RELAX_EVERY 16
-#define YIELD_TRIAL_EVERY 256        /* sleeps between two trials of yielding where it does not help */
 #define CLOCK_EVERY 64               /* empty polls between looks at the clock */
 #define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
 #define LONG_MOST_NS 4194304u        /* more that a long message lets a wait spin */
@@ -143,31 +142,30 @@ static uint64_t shortest_limit(const weft_wait *wait)
     return limit;
 }
 
-/* sched_yield hands a CPU over in a fraction of what a futex takes where the scheduler lets others run on it, and is lost time where
- * it does not: the limit doubles when a wait ended while yielding, halves when it did not, and is tried anew now and then. */
+/* sched_yield hands a CPU over in a fraction of what a futex takes where the scheduler lets others run on it, is lost time where it
+ * does not, and a slice of another program's where one runs beside us: the policy learns which. */
 static bool has_yielded(weft_wait *wait)
 {
-    weft_world *world = wait->lane->world;
-    if (!world->rest->yields || wait->yields >= world->yield_limit)
+    weft_wait_policy *policy = &wait->lane->world->wait_policy;
+    uint64_t begin;
+    if (!weft_wait_policy_may_yield(policy, wait->yields))
         return false;
     wait->yields++;
     weft_lane_unlock(wait->lane);
+    begin = weft_clock_ns();
     sched_yield();
+    begin = weft_clock_ns() - begin;
     weft_lane_lock(wait->lane);
+    weft_wait_policy_yielded(policy, begin);
     return true;
 }
 
-static void yielding_failed(weft_world *world)
+/* What our own wake-up cost: the waker stamps the time, where there was one. */
+static void learn_wake_up(weft_world *world, uint64_t begin_ns)
 {
-    world->yield_limit /= 2;
-    if (++world->yield_failures % YIELD_TRIAL_EVERY == 0)
-        world->yield_limit = WEFT_YIELDS_MOST / 8;
-}
-
-static void yielding_helped(weft_world *world)
-{
-    if (world->yield_limit < WEFT_YIELDS_MOST)
-        world->yield_limit = world->yield_limit ? world->yield_limit * 2 : 1;
+    uint64_t woken = atomic_load_explicit(&world->page->woken_ns, memory_order_relaxed), now = weft_clock_ns();
+    if (woken >= begin_ns && woken <= now)
+        weft_wait_policy_woken(&world->wait_policy, now - woken);
 }
 
 /* After a sleep that its limit ended, and before disarm: did a bell ring between that end and now? Descriptors are looked at as well as
@@ -206,13 +204,15 @@ static void sleep_on_bells(weft_wait *wait)
     weft_lane_lock(lane);
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
     lane->counters[WEFT_COUNT_SLEEPS]++;
-    if (world->rest->yields)
-        yielding_failed(world);
+    learn_wake_up(world, begin);
+    if (world->wait_policy.yields)
+        weft_wait_policy_yield_ended(&world->wait_policy, true);
     wait->has_slept = true;
     disarm(wait);
     if (is_unrung && weft_lane_poll(lane) > 0 && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->rest->aside))
         lane->counters[WEFT_COUNT_LATE_WAKES]++;
     wait->idle = 0;
+    wait->spin = (weft_wait_spin){0};
 }
 
 /* Other threads of the lane get a chance at each turn that found nothing. */
@@ -230,24 +230,30 @@ static uint64_t long_ns(const weft_wait *wait)
     return wait->lane->wants_fd ? wait->bytes < LONG_MOST_NS ? wait->bytes : LONG_MOST_NS : 0;
 }
 
+/* Until it had its CPU time. While another program has the CPU nothing is spun. */
+static bool is_spinning(weft_wait *wait, const weft_wait_policy *policy)
+{
+    uint64_t limit = weft_wait_policy_spin_ns(policy);
+    if (!limit)
+        return false;
+    weft_wait_spin_look(&wait->spin, weft_clock_ns());
+    if (limit != UINT64_MAX && wait->spin.had_ns >= limit + long_ns(wait))
+        return false;
+    wait->idle = policy->spins > CLOCK_EVERY ? policy->spins - CLOCK_EVERY : 0;
+    return true;
+}
+
 static __attribute__((noinline)) void turn_idle(weft_wait *wait)
 {
-    const weft_rest *rest = wait->lane->world->rest;
+    const weft_wait_policy *policy = &wait->lane->world->wait_policy;
     if (wait->is_armed) {
         sleep_on_bells(wait);
         return;
     }
     if (has_yielded(wait))
         return;
-    if (rest->spin_ns) {
-        uint64_t now = weft_clock_ns();
-        if (!wait->since_ns)
-            wait->since_ns = now;
-        if (now - wait->since_ns < rest->spin_ns + long_ns(wait)) {
-            wait->idle = rest->spins > CLOCK_EVERY ? rest->spins - CLOCK_EVERY : 0;
-            return;
-        }
-    }
+    if (is_spinning(wait, policy))
+        return;
     if (!wait->is_shown)
         show(wait, weft_clock_ns());
     weft_pins_tidy(wait->lane);
@@ -259,12 +265,12 @@ void weft_wait_turn(weft_wait *wait)
     weft_lane *lane = wait->lane;
     if (weft_lane_poll(lane) > 0) {
         wait->idle = 0;
-        wait->since_ns = 0;
+        wait->spin = (weft_wait_spin){0};
         if (weft_unlikely(wait->is_armed))
             disarm(wait);
         return;
     }
-    if (weft_likely(++wait->idle <= lane->world->rest->spins) && !wait->is_armed) {
+    if (weft_likely(++wait->idle <= lane->world->wait_policy.spins) && !wait->is_armed) {
         if (weft_unlikely(lane->is_threaded))
             step_aside(lane);
         else if (wait->idle % RELAX_EVERY == 0) /* a pause is as long as a hand-over of a line: not at every look */
@@ -277,7 +283,7 @@ void weft_wait_turn(weft_wait *wait)
 void weft_wait_close(weft_wait *wait)
 {
     if (wait->yields && !wait->has_slept)
-        yielding_helped(wait->lane->world);
+        weft_wait_policy_yield_ended(&wait->lane->world->wait_policy, false);
     if (wait->is_armed)
         disarm(wait);
     if (wait->is_shown)
@@ -311,5 +317,4 @@ static bool sleep_here(weft_lane *lane, const weft_bell *bells, uint32_t count, 
 
 static void wake_here(weft_lane *lane) { weft_segment_wake(lane->world->page); }
 
-const weft_rest weft_rest_roomy = {.spins = 2000, .spin_ns = 500000, .sleep = sleep_here, .wake = wake_here};
-const weft_rest weft_rest_crowded = {.spins = 4, .spin_ns = 0, .yields = true, .sleep = sleep_here, .wake = wake_here};
+const weft_rest weft_rest_here = {.sleep = sleep_here, .wake = wake_here};

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/wait_policy.h"
 #include "mem/segment.h"
 #include "transport/port.h"
 
@@ -25,7 +26,7 @@
 
 struct weft_lane;
 
-/* (weft_rest, below, says how long to spin and how to sleep.) */
+/* (core/wait_policy says how long to spin, weft_rest, below, how to sleep.) */
 typedef struct weft_wait {
     struct weft_lane *lane;
     uint32_t idle;      /* empty polls in a row */
@@ -33,7 +34,7 @@ typedef struct weft_wait {
     bool is_shown;      /* the status page says what we wait for */
     bool has_slept;
     uint32_t yields;    /* so far in this wait */
-    uint64_t since_ns;  /* of the first look at the clock; 0 = not yet */
+    weft_wait_spin spin;
     enum weft_why why;
     int32_t peer, tag;
     uint64_t bytes;
@@ -46,7 +47,7 @@ static inline void weft_wait_begin(weft_wait *wait, struct weft_lane *lane, enum
     wait->idle = 0;
     wait->is_armed = wait->is_shown = wait->has_slept = false;
     wait->yields = 0;
-    wait->since_ns = 0;
+    wait->spin = (weft_wait_spin){0};
     wait->why = why;
     wait->peer = peer;
     wait->tag = tag;
@@ -60,11 +61,9 @@ static inline void weft_wait_end(weft_wait *wait)
         weft_wait_close(wait);
 }
 
-/* The seat of sleeping: real processes sleep on a futex or on descriptors; sim switches fibres. One per world. */
+/* The seat of sleeping: real processes sleep on a futex or on descriptors; sim switches fibres. One per world. When to sleep is
+ * core/wait_policy's. */
 typedef struct weft_rest {
-    uint32_t spins;   /* empty polls before the clock is looked at */
-    uint64_t spin_ns; /* empty polls go on so long before the lane is armed; 0: arm at once */
-    bool yields;      /* before it sleeps a rank lets others run a few times, as often as that has helped lately */
     /* Sleeps on the bells that arm filled in, until one rings or limit_ns is over. Called with the lane unlocked.
      * Returns true when the limit ended it. */
     bool (*sleep)(struct weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns);
@@ -73,7 +72,6 @@ typedef struct weft_rest {
     void (*aside)(bool begins); /* simulator only: what is done until it ends is another CPU's work and takes none of our time */
 } weft_rest;
 
-#define WEFT_YIELDS_MOST 64
-extern const weft_rest weft_rest_roomy, weft_rest_crowded; /* a CPU for each rank, or not */
+extern const weft_rest weft_rest_here; /* on futex and descriptors */
 
 #endif

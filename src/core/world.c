@@ -27,18 +27,21 @@ static bool is_crowded(const weft_boot *boot)
     return boot->local_size > 1 && weft_place_quota_cpus() > 0 && weft_place_quota_cpus() < (int)boot->local_size;
 }
 
-/* How this world rests: by the CPUs there are, unless the user said otherwise. */
-static void choose_rest(weft_world *world)
+/* How this world waits: by the CPUs there are, unless the user said otherwise. In the simulator it sleeps at once. */
+static void choose_waiting(weft_world *world)
 {
-    const weft_rest *by_place = world->is_crowded ? &weft_rest_crowded : &weft_rest_roomy;
-    world->rest = world->boot->rest ? world->boot->rest : &world->own_rest;
-    world->own_rest = *by_place;
+    weft_wait_policy *policy = &world->wait_policy;
+    world->rest = world->boot->rest ? world->boot->rest : &weft_rest_here;
+    if (world->boot->rest)
+        return;
+    *policy = world->is_crowded ? weft_wait_policy_oversubscribed : weft_wait_policy_dedicated;
+    policy->is_fixed = weft_knob.spin_us >= 0 || weft_knob.sleep != WEFT_SLEEP_AUTO;
     if (weft_knob.spin_us >= 0)
-        world->own_rest.spin_ns = (uint64_t)weft_knob.spin_us * 1000;
+        policy->spin_ns = (uint64_t)weft_knob.spin_us * 1000;
     if (weft_knob.sleep == WEFT_SLEEP_NEVER)
-        world->own_rest.spin_ns = UINT64_MAX;
+        policy->spin_ns = UINT64_MAX;
     if (weft_knob.sleep == WEFT_SLEEP_ALWAYS)
-        world->own_rest.spins = 0, world->own_rest.spin_ns = 0;
+        policy->spins = 0, policy->spin_ns = 0;
 }
 
 static void show_ourselves(weft_world *world)
@@ -85,8 +88,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     world->chime = -1;
     world->page = world->own_page = own_page;
     world->is_crowded = is_crowded(boot);
-    choose_rest(world);
-    world->yield_limit = WEFT_YIELDS_MOST;
+    choose_waiting(world);
     show_ourselves(world);
     if (boot->size > 1 && !weft_ports_allow("shm"))
         boot->has_segment = false; /* no tenant may share memory behind the user's back */

@@ -18,9 +18,8 @@ typedef struct weft_world {
     weft_lane *lanes[16];
     uint32_t lane_count;
     int thread_level;      /* MPI_THREAD_*, as provided */
-    const weft_rest *rest; /* own_rest, or sim's */
-    weft_rest own_rest;
-    uint32_t yield_limit, yield_failures; /* core/wait: how often yielding is worth a try */
+    const weft_rest *rest; /* weft_rest_here, or sim's */
+    weft_wait_policy wait_policy;
     bool is_crowded;       /* ranks share CPUs: hand over at once */
     weft_rank_page *page;  /* our status page: in the segment, or private */
     weft_rank_page *own_page; /* behind `page` where there is no segment */

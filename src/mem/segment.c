@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "mem/chime.h"
 
@@ -298,6 +299,7 @@ void weft_segment_wake(weft_rank_page *page)
         return;
     if (!atomic_exchange_explicit(&page->asleep, 0, memory_order_acq_rel))
         return;
+    atomic_store_explicit(&page->woken_ns, weft_clock_ns(), memory_order_relaxed);
     uint64_t chime = atomic_load_explicit(&page->chime, memory_order_relaxed);
     if (weft_unlikely(chime))
         weft_chime_ring(page, chime);

@@ -84,6 +84,7 @@ typedef struct weft_rank_page {
     /* a socket's name to send to instead of waking the futex (mem/chime); 0: none. The owner's, changed only while awake */
     _Alignas(WEFT_LINE) _Atomic uint64_t chime;
     _Atomic uint32_t chime_deaf;                         /* set by a neighbour that could not reach it */
+    _Atomic uint64_t woken_ns;                           /* weft_clock_ns when a neighbour last ended its sleep: what wake-ups cost */
     _Alignas(WEFT_LINE) weft_page_status status;
     _Atomic uint32_t call_records;                       /* of this rank that have been in use; 0: its calls are not shown */
     _Atomic uint32_t call_is_threaded;                   /* each record shows its thread's wait; else `status` does */

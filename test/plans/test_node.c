@@ -34,7 +34,6 @@
 typedef struct member {
     weft_lane lane;
     weft_world world;
-    weft_rest rest;
     weft_rank_page *page;
     uint32_t rank;
     uint64_t sleeps;
@@ -112,7 +111,7 @@ void weft_wait_turn(weft_wait *wait)
 
     flip(self);
     if (!wait->is_armed) {
-        if (wait->idle++ < self->rest.spins)
+        if (wait->idle++ < self->world.wait_policy.spins)
             return;
         wait->is_armed = true;
         atomic_store_explicit(&self->page->asleep, 1, memory_order_relaxed);
@@ -283,8 +282,7 @@ static void rig_open(uint32_t ranks, bool is_crowded, bool needs_fence, uint64_t
         self->rank = i;
         self->page = rig.pages[i] = (weft_rank_page *)(pages + i * WEFT_PAGE);
         self->lane.world = &self->world;
-        self->world.rest = &self->rest;
-        self->rest.spins = is_crowded ? 0 : 20;
+        self->world.wait_policy.spins = is_crowded ? 0 : 20;
     }
 }
 

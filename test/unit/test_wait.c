@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_wait: what counts as a lost wake-up, which the counter late_wakes tells of. The sleep is played here: it ends by its limit with
- * news there, which nobody rang for, or which came with a ring meanwhile, or while this process was kept from running.
+ * news there, which nobody rang for, or which came with a ring meanwhile, or while this process was kept from running. And how long a
+ * wait spins and whether it yields, by series of times.
  */
 #include <CUnit/Basic.h>
 #include <unistd.h>
@@ -119,6 +120,78 @@ static void early_messages_do_not_end_polling(void)
     }
 }
 
+/* Beside load a wait spins less, and as before when the load is gone; one late wake-up alone is none. */
+static void spins_shorten_beside_load(void)
+{
+    weft_wait_policy policy = weft_wait_policy_dedicated, fixed = policy, oversubscribed = weft_wait_policy_oversubscribed;
+    fixed.is_fixed = true;
+    for (int i = 0; i < 100; i++) {
+        weft_wait_policy_woken(&policy, i % 10 ? 20000 : 20000000);
+        CU_ASSERT_EQUAL(weft_wait_policy_spin_ns(&policy), WEFT_WAIT_SPIN_NS);
+    }
+    for (int i = 0; i < 100; i++) {
+        weft_wait_policy_woken(&policy, i % 3 ? 3000000 : 20000);
+        weft_wait_policy_woken(&fixed, 3000000);
+        weft_wait_policy_woken(&oversubscribed, 3000000);
+        CU_ASSERT(i < 3 || weft_wait_policy_spin_ns(&policy) == WEFT_WAIT_SPIN_LOADED_NS);
+    }
+    CU_ASSERT_EQUAL(weft_wait_policy_spin_ns(&fixed), WEFT_WAIT_SPIN_NS);
+    CU_ASSERT_EQUAL(weft_wait_policy_spin_ns(&oversubscribed), 0);
+    for (int i = 0; i < 6; i++)
+        weft_wait_policy_woken(&policy, 20000);
+    CU_ASSERT_EQUAL(weft_wait_policy_spin_ns(&policy), WEFT_WAIT_SPIN_NS);
+}
+
+/* What counts is CPU time: while another program had the CPU nothing was spun. */
+static void spinning_is_cpu_time(void)
+{
+    weft_wait_spin spin = {0};
+    uint64_t now = 1000000;
+    for (int i = 0; i <= 100; i++)
+        weft_wait_spin_look(&spin, now += 1000);
+    CU_ASSERT_EQUAL(spin.had_ns, 100000);
+    weft_wait_spin_look(&spin, now += 20000000);
+    CU_ASSERT_EQUAL(spin.had_ns, 100000);
+    weft_wait_spin_look(&spin, now += 1000);
+    CU_ASSERT_EQUAL(spin.had_ns, 101000);
+}
+
+/* Yields go on where they help and are cheap; not where they give a slice to another program, though the wait is over after it. They
+ * are tried again now and then. */
+static void dear_yields_end(void)
+{
+    weft_wait_policy policy = weft_wait_policy_oversubscribed, roomy = weft_wait_policy_dedicated;
+    int sleeps = 0;
+    CU_ASSERT(!weft_wait_policy_may_yield(&roomy, 0));
+    for (int i = 0; i < 100; i++) {
+        CU_ASSERT(weft_wait_policy_may_yield(&policy, 0));
+        weft_wait_policy_yielded(&policy, i % 10 ? 500 : 300000); /* a rank beside us may copy for long */
+        weft_wait_policy_yield_ended(&policy, false);
+    }
+    CU_ASSERT(weft_wait_policy_may_yield(&policy, WEFT_WAIT_YIELDS_MAX - 1) && !weft_wait_policy_may_yield(&policy, WEFT_WAIT_YIELDS_MAX));
+    weft_wait_policy_yielded(&policy, 2800000);
+    weft_wait_policy_yield_ended(&policy, false);
+    CU_ASSERT(!weft_wait_policy_may_yield(&policy, 0));
+    for (; !weft_wait_policy_may_yield(&policy, 0) && sleeps < 1000; sleeps++)
+        weft_wait_policy_yield_ended(&policy, true);
+    CU_ASSERT(sleeps > 100 && sleeps < 1000);
+    for (int i = 0; i < 10; i++) /* cheap, but no wait ends by it */
+        weft_wait_policy_yield_ended(&policy, true);
+    CU_ASSERT(!weft_wait_policy_may_yield(&policy, 0));
+}
+
+/* A wake-up's cost is learned from the waker's stamp; an older stamp, or none, is not one. */
+static void wake_ups_are_measured(void)
+{
+    weft_wait_policy *policy = &world->wait_policy;
+    policy->wake_ns = 0;
+    atomic_store(&world->page->woken_ns, 1);
+    late_wakes(BRINGS_NOTHING);
+    CU_ASSERT_EQUAL(policy->wake_ns, 0);
+    late_wakes(RINGS);
+    CU_ASSERT(policy->wake_ns > 0);
+}
+
 static int open_world(void)
 {
     weft_boot *boot;
@@ -134,7 +207,7 @@ static int open_world(void)
 static int close_world(void)
 {
     weft_list_remove(&busy);
-    world->rest = &world->own_rest;
+    world->rest = &weft_rest_here;
     weft_mpi_world_close(world);
     return weft_world_close(world);
 }
@@ -146,6 +219,10 @@ int main(void)
         return 1;
     CU_add_test(suite, "lost wakes are counted", lost_wakes_are_counted);
     CU_add_test(suite, "a ring that we slept past is none", a_ring_that_we_slept_past_is_none);
+    CU_add_test(suite, "spins shorten beside load", spins_shorten_beside_load);
+    CU_add_test(suite, "spinning is CPU time", spinning_is_cpu_time);
+    CU_add_test(suite, "dear yields end", dear_yields_end);
+    CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
     CU_add_test(suite, "early messages do not end polling", early_messages_do_not_end_polling);
     CU_add_test(suite, "nor is what came while we did not run", nor_is_what_came_while_we_did_not_run);
     CU_basic_set_mode(CU_BRM_NORMAL);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wait_policy: see wait_policy.h. docs/architecture.md, Waiting, says why it is so.
+ */
+#include "core/wait_policy.h"
+
+#define YIELD_TRIAL_EVERY 256 /* sleeps between two trials of yielding where it does not help */
+#define WAKE_MAX_NS 600000u   /* a longer one counts as this: one alone changes nothing, five cheap ones make up for all before */
+
+const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
+const weft_wait_policy weft_wait_policy_oversubscribed = {.spins = 4, .yields = true, .yield_limit = WEFT_WAIT_YIELDS_MAX};
+
+void weft_wait_spin_look(weft_wait_spin *spin, uint64_t now_ns)
+{
+    uint64_t passed = now_ns - spin->last_ns;
+    if (spin->last_ns && passed < WEFT_WAIT_PREEMPTED_NS)
+        spin->had_ns += passed;
+    spin->last_ns = now_ns;
+}
+
+/* Beside other load a rank has a share of the CPU, and what it spins is taken from it: its next wake-up waits for as long as it takes the
+ * others to have theirs. So it spins less there, not more. */
+uint64_t weft_wait_policy_spin_ns(const weft_wait_policy *policy)
+{
+    if (policy->is_fixed || policy->wake_ns < WEFT_WAIT_WAKE_DEAR_NS || policy->spin_ns < WEFT_WAIT_SPIN_LOADED_NS)
+        return policy->spin_ns;
+    return WEFT_WAIT_SPIN_LOADED_NS;
+}
+
+/* A quarter of the way to what was measured. */
+static uint64_t learn(uint64_t known, uint64_t ns) { return known - known / 4 + ns / 4; }
+
+void weft_wait_policy_woken(weft_wait_policy *policy, uint64_t ns)
+{
+    policy->wake_ns = learn(policy->wake_ns, ns < WAKE_MAX_NS ? ns : WAKE_MAX_NS);
+}
+
+bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields)
+{
+    return policy->yields && yields < policy->yield_limit && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS;
+}
+
+void weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns) { policy->yield_ns = learn(policy->yield_ns, ns); }
+
+void weft_wait_policy_yield_ended(weft_wait_policy *policy, bool has_slept)
+{
+    if (!has_slept) {
+        if (policy->yield_limit < WEFT_WAIT_YIELDS_MAX)
+            policy->yield_limit = policy->yield_limit ? policy->yield_limit * 2 : 1;
+        return;
+    }
+    policy->yield_limit /= 2;
+    if (++policy->yield_failures % YIELD_TRIAL_EVERY)
+        return;
+    policy->yield_limit = WEFT_WAIT_YIELDS_MAX / 8;
+    policy->yield_ns = 0;
+}
