@@ -15,12 +15,22 @@
 
 enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_LOST, WEFT_PEER_LEFT };
 
+/* An eager message that comes in fragments (p2p/frags), while it is not whole. */
+typedef struct weft_frags {
+    weft_head head;           /* as if it came in one frame */
+    uint32_t arrived;         /* bytes */
+    weft_req *req;            /* the receive that matched it; or ... */
+    struct weft_early *early; /* ... where it is kept; both NULL: it is dropped */
+} weft_frags;
+
 typedef struct weft_peer {
     weft_path *path;       /* never NULL: the dead path when lost */
     weft_lane *lane;
     uint32_t seq_out, seq_in;
     uint32_t eager_max;    /* largest body sent without asking, bytes */
     uint32_t now_max;      /* ... and of such as are copied at once: longer ones are read where they lie (caps.held_min) */
+    uint32_t frag;         /* longer eager messages may go in fragments of so many bytes (caps.frag) */
+    uint32_t frags_seq;    /* seq_in when the last such message went out */
     uint32_t credit;       /* what we may still send eagerly, in WEFT_CREDIT_BYTES */
     uint32_t owed;         /* what we have freed of theirs and not yet told */
     bool said_bye, heard_bye;
@@ -36,6 +46,7 @@ typedef struct weft_peer {
     weft_link waiting;     /* weft_late: frames that found the port full; while not empty every frame queues here */
     weft_link backlog;     /* in lane->backlog while waiting is not empty */
     weft_name name;
+    weft_frags frags;
 } weft_peer;
 
 /* A frame that waits for its port. Owned by the queue. */

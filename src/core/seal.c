@@ -13,7 +13,7 @@
 
 static bool is_ours(uint8_t kind)
 {
-    return kind != WEFT_FRAME_EAGER && kind != WEFT_FRAME_EAGER_SUMMED && kind != WEFT_FRAME_DATA;
+    return kind != WEFT_FRAME_EAGER && kind != WEFT_FRAME_EAGER_SUMMED && kind != WEFT_FRAME_DATA && kind != WEFT_FRAME_FRAG;
 }
 
 /* bytes: of the body, without the seal. */
@@ -71,7 +71,7 @@ static bool say_where(char *text, size_t room, uint32_t difference, uint32_t bod
 
 static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const weft_head *head, const char *where)
 {
-    static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_SUMMED", "SUM"};
+    static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_SUMMED", "SUM", "NOTIFY", "EAGER_FRAGS", "FRAG"};
     weft_boot *boot = peer->lane->world->boot;
     char text[500];
     snprintf(text, sizeof text,

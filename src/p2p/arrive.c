@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "core/seal.h"
 #include "p2p/chan.h"
+#include "p2p/frags.h"
 #include "p2p/ladder.h"
 #include "p2p/leg.h"
 #include "p2p/rndv.h"
@@ -76,16 +77,22 @@ void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, co
     weft_req_end(req, rc);
 }
 
-static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
+void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_head *head)
+{
+    uint64_t bytes = head->bytes < req->bytes ? head->bytes : req->bytes;
+    req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = head->bytes};
+    peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+    owe(peer, head->bytes);
+    if (weft_unlikely(bytes < head->bytes))
+        end_truncated(req, head);
+    else
+        weft_req_end(req, 0);
+}
+
+weft_early *weft_arrive_early(weft_peer *peer, const weft_head *head, const void *body)
 {
     weft_lane *lane = peer->lane;
-    weft_early *early;
-    int rc = weft_unlikely(chan->refuses != NULL) ? chan->refuses(chan, head->tag) : 0;
-    if (rc) {
-        weft_arrive_drop(peer, head, body, rc);
-        return;
-    }
-    early = weft_early_new(lane, peer, head, body);
+    weft_early *early = weft_early_new(lane, peer, head, body);
     if (weft_unlikely(!early)) {
         char text[256];
         snprintf(text, sizeof text,
@@ -94,12 +101,28 @@ static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *cha
                  head->bytes, peer->name.rank, weft_knob.credit_kib);
         lane->world->boot->ops->abort(lane->world->boot, 1, text);
     }
+    return early;
+}
+
+void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early)
+{
+    weft_lane *lane = peer->lane;
+    const weft_head *head = &early->head;
     weft_match_keep(&chan->match, lane, early);
     lane->counters[WEFT_COUNT_UNEXPECTED]++;
     lane->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
     lane->counters[WEFT_COUNT_BYTES_COPIED] += head->kind != WEFT_FRAME_RTS && head->bytes > 32 ? head->bytes : 0;
     if (weft_unlikely(lane->sleepers)) /* it may be what a thread probes for */
         lane->world->rest->wake(lane);
+}
+
+static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
+{
+    int rc = weft_unlikely(chan->refuses != NULL) ? chan->refuses(chan, head->tag) : 0;
+    if (rc)
+        weft_arrive_drop(peer, head, body, rc);
+    else
+        weft_arrive_keep(peer, chan, weft_arrive_early(peer, head, body));
 }
 
 void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body, int rc)
@@ -146,6 +169,12 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
     case WEFT_FRAME_RTS:
     case WEFT_FRAME_EAGER_SUMMED:
         arrive_message(peer, head, body);
+        break;
+    case WEFT_FRAME_EAGER_FRAGS:
+        weft_frags_on_first(peer, head, body);
+        break;
+    case WEFT_FRAME_FRAG:
+        weft_frags_on_next(peer, head, body);
         break;
     case WEFT_FRAME_CTS:
         weft_rndv_cts(peer, head, body);
@@ -194,7 +223,7 @@ static void arrive_checked(void *owner, void *cookie, const weft_head *head, con
     } else {
         weft_seal_miss(cookie, head);
     }
-    if (head->kind == WEFT_FRAME_EAGER || (head->kind == WEFT_FRAME_RTS && !(head->flags & WEFT_HEAD_SUMMED)))
+    if (head->kind == WEFT_FRAME_EAGER || head->kind == WEFT_FRAME_EAGER_FRAGS || (head->kind == WEFT_FRAME_RTS && !(head->flags & WEFT_HEAD_SUMMED)))
         weft_sum_miss(cookie);
     arrive(owner, cookie, head, body);
 }
@@ -241,6 +270,7 @@ static void meet(weft_peer *peer)
     peer->eager_max = weft_ladder_eager_max(peer);
     if (peer->eager_max > most)
         peer->eager_max = most;
+    peer->frag = peer->path->port->caps.frag ? peer->path->port->caps.frag : UINT32_MAX;
     peer->now_max = weft_peer_holds(peer, peer->eager_max) ? peer->path->port->caps.held_min - 1 : peer->eager_max;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/peer.h"
 #include "core/world.h"
+#include "p2p/chan.h"
 #include "p2p/match.h"
 
 /* Opens the world with point-to-point on top: what src/mpi and tests call instead of weft_world_open. Same terms. */
@@ -17,6 +18,12 @@ void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, co
 
 /* The same for every other kind of message: one that is announced, or has a sum behind it. */
 void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, const void *body);
+
+/* A message in fragments (p2p/frags). Unexpected: room for it, filled from body unless that is NULL; then, when all of it is there, it is
+ * kept for a receive. Matched: all of it is in the receive. */
+weft_early *weft_arrive_early(weft_peer *peer, const weft_head *head, const void *body);
+void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early);
+void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_head *head);
 
 /* A message whose communicator was freed: nobody can ask for it any more. Its room is owed back, a sender that waits is told. */
 void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body, int rc);

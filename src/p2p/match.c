@@ -170,7 +170,8 @@ weft_early *weft_early_new(weft_lane *lane, struct weft_peer *peer, const weft_h
         return NULL;
     early->peer = peer;
     early->head = *head;
-    memcpy(early->body, body, head->bytes);
+    if (weft_likely(body != NULL))
+        memcpy(early->body, body, head->bytes);
     return early;
 }
 

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "core/peer.h"
 #include "core/world.h"
+#include "p2p/frags.h"
 #include "p2p/leg.h"
 #include "p2p/p2p.h"
 #include "p2p/rndv.h"
@@ -85,13 +86,17 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     frame.fill = NULL;
     frame.held = NULL;
     frame.more = false;
-    weft_peer_stamp(peer, &frame.head);
-    rc = weft_port_send(peer->path, &frame);
+    if (weft_unlikely(weft_frags_help(peer, bytes))) {
+        rc = weft_frags_send(peer, &frame);
+    } else {
+        weft_peer_stamp(peer, &frame.head);
+        rc = weft_port_send(peer->path, &frame);
+        if (weft_unlikely(rc != 0))
+            weft_peer_unstamp(peer, &frame.head);
+    }
     if (weft_likely(rc == 0)) {
         peer->credit -= weft_peer_cost(bytes);
         count_eager(chan->lane, bytes);
-    } else {
-        weft_peer_unstamp(peer, &frame.head);
     }
     return rc;
 }

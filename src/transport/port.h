@@ -78,6 +78,8 @@ typedef struct weft_caps {
     uint32_t frame_max;   /* largest body of a frame, bytes */
     uint32_t chunk;       /* body size at which a long stream of frames is fastest, bytes */
     uint32_t chunk_alone; /* largest body that needs no room shared with other paths, bytes; 0 = no such difference */
+    uint32_t frag;        /* a body that both sides copy is there sooner in several frames of so many bytes, one copied out while the next is
+                           * copied in; 0: in one */
     uint32_t eager;       /* longest message that is best sent unasked, bytes; 0 = no opinion */
     uint32_t held_min;    /* bodies of at least so many bytes are better read where they lie than copied: give frame.held; 0: none is */
     uint32_t inline_max;  /* largest body that costs no more than an empty one */

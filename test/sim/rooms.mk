@@ -9,6 +9,8 @@ sim_programs += test/sim/legs
 test_sim_legs_SOURCES = test/sim/legs.c test/sim/crew.c test/sim/crew.h
 sim_programs += test/sim/held
 test_sim_held_SOURCES = test/sim/held.c test/sim/crew.c test/sim/crew.h
+sim_programs += test/sim/frags
+test_sim_frags_SOURCES = test/sim/frags.c test/sim/crew.c test/sim/crew.h
 sim_programs += test/sim/pincost
 test_sim_pincost_SOURCES = test/sim/pincost.c test/sim/crew.c test/sim/crew.h
 # MPI programs in simulated worlds: the woven entries, linked statically. The objects are those of libmpi_abi.

@@ -29,7 +29,7 @@ static int shm_open_port(const weft_port_env *env, weft_port **out)
         return weft_fail(rc, "no memory for the shared-memory port");
     shm->port = (weft_port){.ops = &weft_shm_ops, .owner = env->owner, .up = env->up,
                             .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .chunk_alone = WEFT_RING_BODY_MAX,
-                                     .inline_max = WEFT_RING_INLINE,
+                                     .frag = WEFT_SHM_FRAG, .inline_max = WEFT_RING_INLINE,
                                      .move_max = UINT64_MAX / 2, .move_piece = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
                                      .ordered = true, .share = true, .lingers = true}};
     shm->wants_fd = env->wants_fd;

@@ -23,6 +23,8 @@
 #define WEFT_SHM_RETRY_MIN_NS 1000000u
 #define WEFT_SHM_RETRY_MAX_NS 128000000u
 
+#define WEFT_SHM_FRAG 4096  /* copying so many bytes takes some ten times as long as handing a frame over */
+
 enum weft_cma_state { WEFT_CMA_UNKNOWN, WEFT_CMA_WORKS, WEFT_CMA_REFUSED };
 
 enum shm_chore {

@@ -41,7 +41,7 @@ static int sim_open(const weft_port_env *env, weft_port **port)
         .ops = &weft_sim_ops,
         .owner = env->owner,
         .up = env->up,
-        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .held_min = profile->held_min,
+        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .frag = profile->frag, .held_min = profile->held_min,
                  .inline_max = profile->inline_max, .move_max = profile->move_max, .move_piece = profile->move_piece,
                  .latency_ns = profile->delay_ns / 4 + 1,
                  .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,

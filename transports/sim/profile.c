@@ -13,9 +13,9 @@ const char *const weft_sim_count_names[WEFT_SIM_COUNT_LAST] = {
 };
 
 const weft_sim_profile weft_sim_profiles[] = {
-    {.name = "calm", .delay_ns = 50, .amo = WEFT_AMO_CPU},
+    {.name = "calm", .delay_ns = 50, .frag = 500, .amo = WEFT_AMO_CPU},
     {.name = "slow", .delay_ns = 20000, .blind_permille = 200, .amo = WEFT_AMO_CPU},
-    {.name = "storm", .delay_ns = 500, .again_permille = 300, .storm_max = 40, .blind_permille = 100, .amo = WEFT_AMO_CPU},
+    {.name = "storm", .delay_ns = 500, .again_permille = 300, .storm_max = 40, .frag = 64, .blind_permille = 100, .amo = WEFT_AMO_CPU},
     {.name = "narrow", .delay_ns = 2000, .flow_frames = 2, .flow_moves = 1, .frame_max = 512, .local_keys = true,
      .amo = WEFT_AMO_NIC},
     {.name = "shuffled", .delay_ns = 5000, .unordered = true, .blind_permille = 50, .amo = WEFT_AMO_NIC},
@@ -28,9 +28,9 @@ const weft_sim_profile weft_sim_profiles[] = {
      .no_put = true},
     {.name = "wild", .delay_ns = 8000, .again_permille = 150, .storm_max = 20, .flow_frames = 6, .flow_moves = 3,
      .blind_permille = 250, .prompt_permille = 250, .map_refuse_permille = 100, .torn = true, .local_keys = true,
-     .frame_max = 2048, .move_max = 5000, .amo = WEFT_AMO_CPU},
+     .frame_max = 2048, .frag = 200, .move_max = 5000, .amo = WEFT_AMO_CPU},
     {.name = "kernel", .delay_ns = 1500, .blind_permille = 100, .prompt_permille = 400, .keyless = true, .no_notify = true, .move_piece = 4096},
-    {.name = "grudging", .delay_ns = 1500, .again_permille = 250, .storm_max = 10, .flow_moves = 1, .prompt_permille = 200,
+    {.name = "grudging", .delay_ns = 1500, .frag = 1000, .again_permille = 250, .storm_max = 10, .flow_moves = 1, .prompt_permille = 200,
      .keyless = true, .no_notify = true},
     {.name = "lopsided", .delay_ns = 1500, .prompt_permille = 400, .keyless = true, .no_notify = true, .one_way = true},
     /* bodies are read where they lie, long after send has returned */

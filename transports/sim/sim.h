@@ -37,6 +37,7 @@ typedef struct weft_sim_profile {
     bool limits_told;             /* both limits stand in caps */
     uint32_t frame_max;           /* 0: 4,096 */
     uint32_t inline_max;
+    uint32_t frag;                /* caps.frag */
     uint32_t move_piece;          /* 0: a device moves */
     uint64_t move_max;            /* 0: 1 GiB */
     uint32_t held_min;            /* caps.held_min: of bodies that are given to be held ... */

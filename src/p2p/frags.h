@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * frags: eager messages in fragments. Where a frame is copied in by its sender and out by its receiver (caps.frag), a receiver that waits
+ * copies one fragment while the sender copies the next. A frame EAGER_FRAGS announces the message, so it is matched meanwhile; FRAG frames
+ * follow, with nothing else of this peer between. Guarded by the lane.
+ */
+#ifndef WEFT_P2P_FRAGS_H
+#define WEFT_P2P_FRAGS_H
+
+#include "core/peer.h"
+
+/* Is the peer likely to wait for this message? Something came from it since the last long one went out. In a stream of messages each is
+ * a fragment of the stream, and more frames are only more frames. */
+static inline bool weft_frags_help(weft_peer *peer, uint64_t bytes)
+{
+    bool is_new = peer->seq_in != peer->frags_seq;
+    if (weft_likely(bytes <= peer->frag))
+        return false;
+    peer->frags_seq = peer->seq_in;
+    return is_new;
+}
+
+/* Sends the message that this frame would carry whole: 0, AGAIN when nothing of it has left, or an error. What the port refuses midway is
+ * copied and queued, so the body is free on return. */
+int weft_frags_send(weft_peer *peer, const weft_frame *whole);
+
+/* Frames of both kinds. */
+void weft_frags_on_first(weft_peer *peer, const weft_head *head, const void *body);
+void weft_frags_on_next(weft_peer *peer, const weft_head *head, const void *body);
+
+#endif
