@@ -22,6 +22,8 @@ static inline void check_fail(const char *file, int line, const char *what, cons
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (check_rank < 0) /* another file has called check_start */
+        MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
     fprintf(stderr, "%s:%d: rank %d: not so: %s  %s\n", file, line, check_rank, what, text);
     fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
