@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/place.h"
@@ -52,6 +53,19 @@ static bool pmix_is_offered(const char *ours)
     return name && *name && rank && *rank && (!ours || strcmp(name, ours));
 }
 
+/* PMI as our own mpirun offers it, to programs that are not ours. */
+static bool pmi_is_ours(void)
+{
+    const char *mark = getenv(WEFT_WORD_PMI_NAME), *fd = getenv("PMI_FD");
+    unsigned long long inode;
+    struct stat stat;
+    int number, end = 0;
+
+    if (!mark || !fd || sscanf(mark, "%d:%llu%n", &number, &inode, &end) != 2 || mark[end] || number != atoi(fd))
+        return false;
+    return fstat(number, &stat) || stat.st_ino == inode; /* it may have been closed on the way */
+}
+
 static int refuse_alone(const char *seen, const char *instead)
 {
     return weft_fail(WEFT_E_OTHER,
@@ -93,7 +107,7 @@ int weft_boot_start(weft_boot **boot)
             return weft_fail(WEFT_E_OTHER,
                              "%s=%s is not a word of this version's mpirun: use mpirun and library of one version, or unset it",
                              WEFT_WORD_NAME, text);
-        if (!pmix_is_offered(word.name) && weft_pmi_offered() == WEFT_PMI_NONE) {
+        if (!pmix_is_offered(word.name) && (weft_pmi_offered() == WEFT_PMI_NONE || pmi_is_ours())) {
             int rc = weft_boot_by_mpirun(&word, boot);
             /* a rank's child: the step that the environment tells of is its parent's and not its own */
             return rc == WEFT_AGAIN ? weft_boot_alone(boot) : rc;

@@ -11,6 +11,9 @@
 #include <stdint.h>
 
 #define WEFT_WORD_NAME "WEFT_BOOT"
+/* Beside PMI_FD of our mpirun, for MPICH's programs: "<descriptor>:<inode>" of that socket. A
+ * launcher below ours has another. */
+#define WEFT_WORD_PMI_NAME "WEFT_BOOT_PMI"
 #define WEFT_WORD_VERSION 2
 #define WEFT_WORD_JOB_AT 2048 /* the record's offset in the segment's first page */
 #define WEFT_WORD_JOB_MAGIC 0x4a4f4221u

@@ -57,12 +57,22 @@ typedef struct daemon_state {
 
 static daemon_state *daemon_now; /* complain_to gets no pointer */
 
-static void say(const char *text)
+static bool say(const char *text)
 {
     pack body = {0};
 
     pack_text(&body, text);
     pack_send(&body, &daemon_now->wire, WIRE_SAY);
+    return true;
+}
+
+/* What ranks wrote goes before the news that follows from it, as far as the window lets it. */
+static void output_first(daemon_state *self)
+{
+    if (!self->io || self->lent >= self->window)
+        return;
+    io_settle(self->io);
+    self->lent += io_carry(self->io, self->window - self->lent);
 }
 
 static void rank_ended(void *owner, const rank_end *end)
@@ -70,6 +80,7 @@ static void rank_ended(void *owner, const rank_end *end)
     daemon_state *self = owner;
     pack body = {0};
 
+    output_first(self);
     pack_u32(&body, end->rank);
     pack_u32(&body, (uint32_t)end->raw_status);
     pack_u32(&body, end->state);
@@ -129,6 +140,32 @@ static void output_send(void *owner, int which, const char *bytes, size_t count)
     pack_send(&body, &self->wire, WIRE_OUT);
 }
 
+static void note_send(daemon_state *self, const note *what)
+{
+    if (haul_add(&self->haul, what))
+        self->wire.trouble = "out of memory";
+    else
+        haul_move(&self->haul, &self->wire);
+}
+
+static void pmi_note(void *owner, const note *what)
+{
+    note_send(owner, what);
+}
+
+static void pmi_aborted(void *owner, uint32_t rank, int code)
+{
+    daemon_state *self = owner;
+    pack body = {0};
+
+    output_first(self);
+    pack_u32(&body, rank);
+    pack_u32(&body, (uint32_t)code);
+    pack_text(&body, NULL);
+    pack_u32(&body, 1);
+    pack_send(&body, &self->wire, WIRE_ABORTED);
+}
+
 /* Everything before the first fork of a rank. */
 static int prepare(daemon_state *self, const wire_frame *frame)
 {
@@ -154,7 +191,8 @@ static int prepare(daemon_state *self, const wire_frame *frame)
     }
     self->node = (node){.name = self->job.name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->job.map,
                         .index = self->job.node, .up = {.ended = rank_ended, .refused = rank_refused, .owner = self},
-                        .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self}};
+                        .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self},
+                        .pmi_up = {.note = pmi_note, .aborted = pmi_aborted, .owner = self}};
     rc = node_open(&self->node, &self->job.opts);
     if (rc)
         return rc;
@@ -222,19 +260,12 @@ static void traded_take(daemon_state *self, uint32_t kind, unpack *from)
         cards_fill(&self->node.cards, rank, state, from->at, from->left);
 }
 
-static void note_send(daemon_state *self, const note *what)
-{
-    if (haul_add(&self->haul, what))
-        self->wire.trouble = "out of memory";
-    else
-        haul_move(&self->haul, &self->wire);
-}
-
 static void piece_take(daemon_state *self, const wire_frame *frame)
 {
     note whole, answer;
 
-    if (haul_take(&self->haul, &self->wire, frame, &whole) == 1 && pmix_host_take(self->node.pmix, &whole, &answer))
+    if (haul_take(&self->haul, &self->wire, frame, &whole) == 1 && !pmi_server_take(self->node.pmi, &whole) &&
+        pmix_host_take(self->node.pmix, &whole, &answer))
         note_send(self, &answer);
 }
 
@@ -326,9 +357,11 @@ static void pmix_tell(daemon_state *self)
         return;
     if (pmix_host_aborted(self->node.pmix, &rank, &code, text)) {
         pack body = {0};
+        output_first(self);
         pack_u32(&body, (uint32_t)rank);
         pack_u32(&body, (uint32_t)code);
         pack_text(&body, text);
+        pack_u32(&body, 0);
         pack_send(&body, &self->wire, WIRE_ABORTED);
     }
     while (pmix_host_next(self->node.pmix, &what))
@@ -382,7 +415,7 @@ static void signal_take(daemon_state *self, int sig)
 /* Until the job is over here (true) or the head is gone. */
 static bool serve(daemon_state *self, int signals)
 {
-    struct pollfd nothing[4], *set = nothing;
+    struct pollfd nothing[5], *set = nothing;
     wire_frame frame;
 
     for (;;) {
@@ -392,7 +425,7 @@ static bool serve(daemon_state *self, int signals)
         uint32_t count = 0;
         relay_deadlines(&self->relay);
         if (self->io && set == nothing)
-            set = calloc(io_most(self->io) + 4 + relay_most(&self->relay), sizeof(*set));
+            set = calloc(io_most(self->io) + 5 + relay_most(&self->relay), sizeof(*set));
         if (!set || self->wire.trouble || has_ended(self))
             break;
         if (self->io)
@@ -401,9 +434,10 @@ static bool serve(daemon_state *self, int signals)
         set[count + 1] = (struct pollfd){.fd = self->wire.fd, .events = (short)(POLLIN | (self->wire.out.used ? POLLOUT : 0))};
         set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.cards.bell : -1, .events = POLLIN};
         set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_host_fd(self->node.pmix) : -1, .events = POLLIN};
-        uint32_t below = relay_wishes(&self->relay, set + count + 4);
+        set[count + 4] = (struct pollfd){.fd = self->node.pmi ? pmi_server_fd(self->node.pmi) : -1, .events = POLLIN};
+        uint32_t below = relay_wishes(&self->relay, set + count + 5);
         uint64_t wait_ms = !next ? 1000 : next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = ready_wait(set, count + 4 + below, wait_ms > 1000 ? 1000 : (int)wait_ms);
+        int ready = ready_wait(set, count + 5 + below, wait_ms > 1000 ? 1000 : (int)wait_ms);
         if (ready > 0 && self->io)
             io_turn(self->io, set, count);
         for (int sig; (sig = signals_next());)
@@ -413,8 +447,9 @@ static bool serve(daemon_state *self, int signals)
         wire_read(&self->wire);
         while (wire_next(&self->wire, &frame))
             frame_take(self, &frame);
-        relay_turn(&self->relay, set + count + 4, ready > 0 ? below : 0);
+        relay_turn(&self->relay, set + count + 5, ready > 0 ? below : 0);
         cards_turn(&self->node.cards);
+        pmi_server_turn(self->node.pmi);
         pmix_tell(self);
         streams_move(self);
     }

@@ -45,7 +45,7 @@ enum note_kind {
     NOTE_EVENT,      /* rank: its source; status: the event; body: u32 range, attributes */
 };
 
-enum gather_kind { GATHER_FENCE = 1, GATHER_CONNECT, GATHER_DISCONNECT };
+enum gather_kind { GATHER_FENCE = 1, GATHER_CONNECT, GATHER_DISCONNECT, GATHER_PMI };
 
 enum note_status { NOTE_OK, NOTE_NONE, NOTE_LATE, NOTE_LARGE, NOTE_TWICE, NOTE_UNABLE };
 

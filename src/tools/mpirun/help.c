@@ -31,7 +31,7 @@ const char help_text[] =
     "Input and output (lines of different ranks are never mixed)\n"
     "  -l, --tag-output        begin each line with [RANK]; also -prepend-rank\n"
     "  --output-filename NAME  write to NAME.RANK.out and NAME.RANK.err instead\n"
-    "  --stdin RANK|none       who reads our standard input (default: rank 0)\n"
+    "  --stdin RANK|all|none   who reads our standard input (default: rank 0)\n"
     "\n"
     "CPUs\n"
     "  --bind-to UNIT          none, hwthread, core, numa, socket; default: each rank its even\n"

@@ -46,13 +46,13 @@ struct io {
     uint32_t ranks;        /* of this machine */
     io_far far;
     bool is_carried;       /* output goes to far.out */
-    size_t in_lent;        /* input that far.in took and nobody has yet */
+    struct { size_t lent; bool is_closed; } *far_in; /* [far.nodes] input that far.in took and nobody there has yet */
     bool is_direct[2];     /* stdout, stderr: handed down */
     bool stdin_is_direct;
     int null, child[3];    /* the ends of the rank that is being started; -1: as ours */
-    int in;                /* pipe to the rank that reads our stdin, -1: none */
+    struct reader { int fd; buffer waiting; } *readers; /* [reader_count] pipes to the ranks here that read our stdin; fd -1: closed */
+    uint32_t reader_count;
     bool in_has_ended, in_has_begun;
-    buffer in_waiting;
     sink sinks[2];
     stream *streams;       /* [2 * ranks], as they were opened */
     uint32_t stream_count;
@@ -111,11 +111,13 @@ int io_open(const options *opts, uint32_t ranks, const io_far *far, io **result)
     self->ranks = ranks;
     self->far = far ? *far : (io_far){0};
     self->is_carried = self->far.out;
-    self->in = self->child[0] = self->child[1] = self->child[2] = -1;
+    self->child[0] = self->child[1] = self->child[2] = -1;
     self->null = open("/dev/null", O_RDWR | O_CLOEXEC);
     self->streams = calloc(2 * ranks + 1, sizeof(*self->streams));
+    self->readers = calloc(ranks + 1, sizeof(*self->readers));
+    self->far_in = calloc(self->far.nodes + 1, sizeof(*self->far_in));
     self->map = calloc(io_most(self), sizeof(*self->map));
-    if (self->null < 0 || !self->streams || !self->map)
+    if (self->null < 0 || !self->streams || !self->map || !self->readers || !self->far_in)
         return complain(1, "out of memory or descriptors: %s", strerror(errno));
     for (int i = 0; i < 2; i++) {
         struct stat stat;
@@ -125,7 +127,7 @@ int io_open(const options *opts, uint32_t ranks, const io_far *far, io **result)
             self->sinks[i].fd = -1;
         self->is_direct[i] = !self->is_carried && !opts->is_tagged && (opts->ranks == 1 || (is_terminal && terminal_takes_all(i + 1)));
     }
-    self->stdin_is_direct = !isatty(0) && !self->is_carried;
+    self->stdin_is_direct = !isatty(0) && !self->is_carried && (opts->stdin_to != STDIN_ALL || opts->ranks == 1);
     if (opts->output)
         return 0;
     return descriptors_raise(self, opts->is_tagged || self->is_carried);
@@ -172,7 +174,7 @@ static int stdin_open(io *self, uint32_t rank)
 {
     int ends[2];
 
-    if (self->opts->stdin_to != (int)rank) {
+    if (self->opts->stdin_to != (int)rank && self->opts->stdin_to != STDIN_ALL) {
         self->child[0] = self->null;
         return 0;
     }
@@ -183,7 +185,7 @@ static int stdin_open(io *self, uint32_t rank)
         return complain(-1, "no pipe for the input of rank %u: %s", rank, strerror(errno));
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
     self->child[0] = ends[0];
-    self->in = ends[1];
+    self->readers[self->reader_count++].fd = ends[1];
     return 0;
 }
 
@@ -224,7 +226,7 @@ void io_rank_started(io *self)
 
 uint32_t io_most(const io *self)
 {
-    return 2 * self->ranks + 5;
+    return 3 * self->ranks + 5;
 }
 
 static uint32_t wish(io *self, struct pollfd *set, uint32_t at, int fd, short events, char kind, uint32_t index)
@@ -235,12 +237,22 @@ static uint32_t wish(io *self, struct pollfd *set, uint32_t at, int fd, short ev
     return at + 1;
 }
 
-/* Reading a terminal from the background stops us: only while it is ours. */
+/* Once all that read have taken what was read before. Reading a terminal from the background stops us: only while it is ours. */
 static bool stdin_is_readable(const io *self)
 {
-    if (self->far.in)
-        return self->in_has_begun && !self->in_has_ended && self->in_lent < READ_MOST && (!isatty(0) || tcgetpgrp(0) == getpgrp());
-    return !self->is_carried && self->in >= 0 && !self->in_has_ended && !self->in_waiting.used && tcgetpgrp(0) == getpgrp();
+    bool is_read = false;
+
+    if (self->is_carried || self->in_has_ended || (self->far.in && !self->in_has_begun))
+        return false;
+    for (uint32_t i = 0; i < self->reader_count; i++) {
+        if (self->readers[i].waiting.used)
+            return false;
+        is_read |= self->readers[i].fd >= 0;
+    }
+    for (uint32_t n = 0; self->far.in && n < self->far.nodes; n++)
+        if (!self->far_in[n].is_closed && self->far_in[n].lent >= READ_MOST)
+            return false;
+    return (is_read || self->far.in) && (!isatty(0) || tcgetpgrp(0) == getpgrp());
 }
 
 uint32_t io_wishes(io *self, struct pollfd *set)
@@ -255,8 +267,9 @@ uint32_t io_wishes(io *self, struct pollfd *set)
             count = wish(self, set, count, self->streams[i].fd, POLLIN, 's', i);
     if (stdin_is_readable(self))
         count = wish(self, set, count, 0, POLLIN, 'r', 0);
-    if (self->in >= 0)
-        count = wish(self, set, count, self->in, self->in_waiting.used ? POLLOUT : 0, 'w', 0);
+    for (uint32_t i = 0; i < self->reader_count; i++)
+        if (self->readers[i].fd >= 0)
+            count = wish(self, set, count, self->readers[i].fd, self->readers[i].waiting.used ? POLLOUT : 0, 'w', i);
     return count;
 }
 
@@ -348,6 +361,20 @@ static void sink_write(io *self, sink *to)
     sink_end(self, to);
 }
 
+/* To all readers here; 0 bytes: the end, which closes those that have taken all. */
+static void stdin_give(io *self, const char *bytes, size_t count)
+{
+    bool has_failed = false;
+
+    for (uint32_t i = 0; i < self->reader_count && count; i++)
+        if (self->readers[i].fd >= 0)
+            has_failed |= buffer_add(&self->readers[i].waiting, bytes, count) != 0;
+    self->in_has_ended |= !count || has_failed;
+    for (uint32_t i = 0; i < self->reader_count && self->in_has_ended; i++)
+        if (!self->readers[i].waiting.used)
+            fd_close(&self->readers[i].fd);
+}
+
 static void stdin_read_some(io *self)
 {
     char bytes[READ_MOST];
@@ -355,31 +382,30 @@ static void stdin_read_some(io *self)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (self->far.in) {
-        self->in_has_ended = n <= 0;
-        self->in_lent += n > 0 ? (size_t)n : 0;
+    if (self->far.in)
         self->far.in(self->far.owner, bytes, n > 0 ? (size_t)n : 0);
-        return;
-    }
-    if (n <= 0 || buffer_add(&self->in_waiting, bytes, (size_t)n)) {
-        self->in_has_ended = true;
-        fd_close(&self->in);
-    }
+    stdin_give(self, bytes, n > 0 ? (size_t)n : 0);
 }
 
-static void stdin_write_some(io *self, short events)
+static void reader_close(struct reader *one)
+{
+    fd_close(&one->fd);
+    buffer_free(&one->waiting); /* what waits for one that is gone must not hold up the others */
+}
+
+static void stdin_write_some(io *self, struct reader *one, short events)
 {
     if (events & (POLLERR | POLLNVAL)) { /* the reader is gone */
-        fd_close(&self->in);
+        reader_close(one);
         return;
     }
-    if (!self->in_waiting.used)
+    if (!one->waiting.used)
         return;
-    ssize_t n = write(self->in, self->in_waiting.bytes + self->in_waiting.start, self->in_waiting.used);
+    ssize_t n = write(one->fd, one->waiting.bytes + one->waiting.start, one->waiting.used);
     if (n > 0)
-        buffer_drop(&self->in_waiting, (size_t)n);
-    if ((n < 0 && errno != EAGAIN && errno != EINTR) || (self->in_has_ended && !self->in_waiting.used))
-        fd_close(&self->in);
+        buffer_drop(&one->waiting, (size_t)n);
+    if ((n < 0 && errno != EAGAIN && errno != EINTR) || (self->in_has_ended && !one->waiting.used))
+        reader_close(one);
 }
 
 void io_turn(io *self, const struct pollfd *set, uint32_t count)
@@ -394,9 +420,31 @@ void io_turn(io *self, const struct pollfd *set, uint32_t count)
             stream_read(self, &self->streams[index]);
         else if (self->map[i].kind == 'r')
             stdin_read_some(self);
-        else if (self->map[i].kind == 'w' && self->in >= 0)
-            stdin_write_some(self, set[i].revents);
+        else if (self->map[i].kind == 'w' && self->readers[index].fd >= 0)
+            stdin_write_some(self, &self->readers[index], set[i].revents);
     }
+}
+
+void io_settle(io *self)
+{
+    for (uint32_t i = 0; i < self->stream_count; i++)
+        if (self->streams[i].fd >= 0 && self->streams[i].to->waiting.used < SINK_MOST)
+            stream_read(self, &self->streams[i]);
+    for (int i = 0; i < 2 && !self->is_carried; i++) {
+        struct pollfd set = {.fd = self->sinks[i].fd, .events = POLLOUT};
+        while (self->sinks[i].waiting.used && !self->sinks[i].is_dead && poll(&set, 1, 0) == 1)
+            sink_write(self, &self->sinks[i]);
+    }
+}
+
+bool io_queue(io *self, const char *text)
+{
+    if (self->is_carried || self->sinks[1].is_dead || !self->sinks[1].waiting.used)
+        return false;
+    sink_add(&self->sinks[1], "mpirun: ", 8);
+    sink_add(&self->sinks[1], text, strlen(text));
+    sink_add(&self->sinks[1], "\n", 1);
+    return !self->sinks[1].is_dead;
 }
 
 /* As many whole lines as fit, or one that does not; what has no end at all goes as it is. */
@@ -430,15 +478,19 @@ size_t io_carry(io *self, size_t room)
 
 void io_feed(io *self, const char *bytes, size_t count)
 {
-    if (!count || buffer_add(&self->in_waiting, bytes, count))
-        self->in_has_ended = true;
-    if (self->in_has_ended && !self->in_waiting.used)
-        fd_close(&self->in);
+    stdin_give(self, bytes, count);
 }
 
 size_t io_unfed(const io *self)
 {
-    return self->in < 0 ? SIZE_MAX : self->in_waiting.used;
+    size_t unfed = 0;
+    bool is_read = false;
+
+    for (uint32_t i = 0; i < self->reader_count; i++) {
+        is_read |= self->readers[i].fd >= 0;
+        unfed = self->readers[i].waiting.used > unfed ? self->readers[i].waiting.used : unfed;
+    }
+    return is_read ? unfed : SIZE_MAX;
 }
 
 void io_add(io *self, int which, const char *bytes, size_t count)
@@ -468,10 +520,31 @@ void io_far_begin(io *self)
     self->in_has_begun = true;
 }
 
-void io_taken(io *self, uint32_t bytes)
+void io_taken(io *self, uint32_t node, uint32_t bytes)
 {
-    self->in_lent -= bytes < self->in_lent ? bytes : self->in_lent;
-    self->in_has_ended |= bytes == UINT32_MAX;
+    bool is_read = false;
+
+    if (node >= self->far.nodes)
+        return;
+    self->far_in[node].lent -= bytes < self->far_in[node].lent ? bytes : self->far_in[node].lent;
+    self->far_in[node].is_closed |= bytes == UINT32_MAX;
+    if (self->opts->stdin_to != STDIN_ALL) {
+        self->in_has_ended |= bytes == UINT32_MAX;
+        return;
+    }
+    for (uint32_t n = 0; n < self->far.nodes; n++)
+        is_read |= !self->far_in[n].is_closed;
+    for (uint32_t i = 0; i < self->reader_count; i++)
+        is_read |= self->readers[i].fd >= 0;
+    self->in_has_ended |= !is_read;
+}
+
+bool io_lend(io *self, uint32_t node, size_t bytes)
+{
+    if (self->far_in[node].is_closed)
+        return false;
+    self->far_in[node].lent += bytes;
+    return true;
 }
 
 bool io_is_drained(const io *self)
@@ -506,11 +579,13 @@ void io_close(io *self)
         fd_close(&self->streams[i].fd);
         free(self->streams[i].line.bytes);
     }
-    fd_close(&self->in);
+    for (uint32_t i = 0; self->readers && i < self->reader_count; i++)
+        reader_close(&self->readers[i]);
+    free(self->readers);
+    free(self->far_in);
     fd_close(&self->null);
     free(self->sinks[0].waiting.bytes);
     free(self->sinks[1].waiting.bytes);
-    free(self->in_waiting.bytes);
     free(self->streams);
     free(self->map);
     free(self);

@@ -18,8 +18,9 @@ typedef struct io io;
 typedef struct io_far {
     /* A daemon's: takes output (1 or 2), whole lines where they end at all. */
     void (*out)(void *owner, int which, const char *bytes, size_t count);
-    /* A head's, when the rank that reads our standard input stands elsewhere: takes it; 0 bytes: its end. */
+    /* A head's, when ranks that read our standard input stand elsewhere: takes it; 0 bytes: its end. */
     void (*in)(void *owner, const char *bytes, size_t count);
+    uint32_t nodes; /* of the job, for `in` */
     void *owner;
 } io_far;
 
@@ -37,6 +38,10 @@ uint32_t io_most(const io *self);
 uint32_t io_wishes(io *self, struct pollfd *set);
 /* Moves what can be moved, by what poll said about the same set. */
 void io_turn(io *self, const struct pollfd *set, uint32_t count);
+/* A rank has ended, and mpirun is about to say so: what ranks wrote before is read, and written as far as nobody must be waited for. */
+void io_settle(io *self);
+/* Puts a text of mpirun's own behind what waits for stderr. False: nothing does, or nobody reads. */
+bool io_queue(io *self, const char *text);
 /* A daemon's: hands over what waits, up to `room` bytes or one line that is longer; how much it was. */
 size_t io_carry(io *self, size_t room);
 /* A daemon's: more of the standard input; 0 bytes: its end. */
@@ -51,8 +56,10 @@ bool io_has_room(const io *self);
 bool io_is_read(const io *self, int which);
 /* A head's: whoever reads our input elsewhere has been started. */
 void io_far_begin(io *self);
-/* A head's: so many bytes of the input were taken elsewhere; UINT32_MAX: no more are wanted. */
-void io_taken(io *self, uint32_t bytes);
+/* A head's: so many bytes of the input were taken on that node; UINT32_MAX: no more are wanted there. */
+void io_taken(io *self, uint32_t node, uint32_t bytes);
+/* A head's, of its far.in: the node is sent so many bytes. False: no more are wanted there. */
+bool io_lend(io *self, uint32_t node, size_t bytes);
 /* Whether every stream has ended and all was written. */
 bool io_is_drained(const io *self);
 /* Reads what is there and stops waiting for ends of files. */

@@ -16,6 +16,7 @@
 #include "tools/mpirun/hub.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/links.h"
+#include "tools/mpirun/pmi_server.h"
 #include "tools/mpirun/pmix_host.h"
 #include "tools/mpirun/waits.h"
 #include "tools/mpirun/wire.h"
@@ -57,8 +58,20 @@ static void note_send(void *owner, uint32_t node, const note *what)
         links_note(self->links, node, what);
         return;
     }
-    if (pmix_host_take(self->node.pmix, what, &answer))
+    if (!pmi_server_take(self->node.pmi, what) && pmix_host_take(self->node.pmix, what, &answer))
         hub_take(self->hub, node, &answer);
+}
+
+static void pmi_note(void *owner, const note *what)
+{
+    job *self = owner;
+
+    hub_take(self->hub, self->node.index, what);
+}
+
+static void pmi_aborted(void *owner, uint32_t rank, int code)
+{
+    job_aborted(owner, rank, code, "MPI_Abort", NULL);
 }
 
 void job_serve(job *self)
@@ -67,10 +80,11 @@ void job_serve(job *self)
     int rank, code;
     note what;
 
+    pmi_server_turn(self->node.pmi);
     if (!self->node.pmix)
         return;
     if (pmix_host_aborted(self->node.pmix, &rank, &code, text))
-        job_aborted(self, (uint32_t)rank, code, text);
+        job_aborted(self, (uint32_t)rank, code, "PMIx_Abort", text);
     while (pmix_host_next(self->node.pmix, &what))
         hub_take(self->hub, self->node.index, &what);
 }
@@ -79,22 +93,39 @@ static void input_send(void *owner, const char *bytes, size_t count)
 {
     job *self = owner;
 
-    links_in(self->links, self->map.node_of[self->opts->stdin_to], bytes, count);
+    for (uint32_t n = 0; n < self->map.node_count; n++) {
+        bool reads = self->opts->stdin_to == STDIN_ALL ? self->map.nodes[n].count != 0 : self->map.node_of[self->opts->stdin_to] == n;
+        if (reads && !self->map.nodes[n].is_here && io_lend(self->io, n, count))
+            links_in(self->links, n, bytes, count);
+    }
+}
+
+static io *io_now; /* complain_to gets no pointer */
+
+static bool say_behind(const char *text)
+{
+    return io_now && io_queue(io_now, text);
 }
 
 static int io_prepare(job *self, uint32_t here)
 {
-    bool reads = self->opts->stdin_to >= 0 && !self->map.nodes[self->map.node_of[self->opts->stdin_to]].is_here;
-    io_far far = {.in = reads ? input_send : NULL, .owner = self};
+    uint32_t near = here < self->map.node_count ? self->map.nodes[here].count : 0;
+    bool reads = self->opts->stdin_to >= 0 ? !self->map.nodes[self->map.node_of[self->opts->stdin_to]].is_here
+                                           : self->opts->stdin_to == STDIN_ALL && near < self->map.ranks;
+    io_far far = {.in = reads ? input_send : NULL, .nodes = self->map.node_count, .owner = self};
 
-    return io_open(self->opts, here < self->map.node_count ? self->map.nodes[here].count : 0, &far, &self->io);
+    int rc = io_open(self->opts, near, &far, &self->io);
+    io_now = rc ? NULL : self->io;
+    complain_to = say_behind;
+    return rc;
 }
 
 static int node_prepare(job *self, uint32_t here)
 {
     self->node = (node){.name = self->name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->map, .index = here,
                         .up = {.ended = ended, .refused = refused, .owner = self},
-                        .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self}};
+                        .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self},
+                        .pmi_up = {.note = pmi_note, .aborted = pmi_aborted, .owner = self}};
     return node_open(&self->node, self->opts);
 }
 
@@ -288,8 +319,10 @@ void job_rank_ended(job *self, const rank_end *end)
         code = 1;
     if (!is_failure || self->phase != JOB_RUNS)
         return;
-    if (!end->is_refused && !self->code)
+    if (!end->is_refused && !self->code) {
+        io_settle(self->io);
         death_told(self, end, code, ends_all);
+    }
     if (ends_all)
         job_end(self, code);
     else if (!self->code)
@@ -304,11 +337,12 @@ void job_told(job *self, const char *host, int sig)
     job_end(self, 128 + (sig & 127));
 }
 
-void job_aborted(job *self, uint32_t rank, int code, const char *text)
+void job_aborted(job *self, uint32_t rank, int code, const char *call, const char *text)
 {
+    io_settle(self->io);
     if (self->phase == JOB_RUNS)
-        complain(code, "rank %u on host %s called PMIx_Abort with exit code %d%s%s; the other ranks are ended", rank, host_of(self, rank),
-                 code, text && *text ? ": " : "", text ? text : "");
+        complain(code, "rank %u on host %s called %s with exit code %d%s%s; the other ranks are ended", rank, host_of(self, rank),
+                 call, code, text && *text ? ": " : "", text ? text : "");
     job_end(self, code & 0xff || !code ? code & 0xff : 1);
 }
 
@@ -385,6 +419,7 @@ int job_close(job *self)
     node_close(&self->node, self->code != 0);
     hub_close(self->hub);
     guard_stop(&self->guard);
+    io_now = NULL;
     io_close(self->io);
     map_free(&self->map);
     return self->code;

@@ -61,7 +61,8 @@ void job_rank_ended(job *self, const rank_end *end);
 void job_rank_refused(job *self, uint32_t rank, char what, int error);
 /* A resource manager, or somebody, wants the job to end there. */
 void job_told(job *self, const char *host, int sig);
-void job_aborted(job *self, uint32_t rank, int code, const char *text);
+/* `call`: what the rank called, MPI_Abort or PMIx_Abort. */
+void job_aborted(job *self, uint32_t rank, int code, const char *call, const char *text);
 /* Takes in what waitpid knows. */
 void job_reap(job *self);
 /* Sends a signal to every rank's process group. */

@@ -222,7 +222,7 @@ static void aborted_take(links *self, unpack *from)
     const char *text = unpack_text(from);
 
     if (!from->has_failed && rank < self->job->map.ranks)
-        job_aborted(self->job, rank, (int)code, text);
+        job_aborted(self->job, rank, (int)code, unpack_u32(from) ? "MPI_Abort" : "PMIx_Abort", text);
 }
 
 static void started_take(links *self, station *one, unpack *from)
@@ -301,7 +301,7 @@ static void frame_take(links *self, station *one, const wire_frame *frame)
         one->owed += from.left;
         break;
     case WIRE_TAKEN:
-        io_taken(self->job->io, unpack_u32(&from));
+        io_taken(self->job->io, one->node, unpack_u32(&from));
         break;
     case WIRE_ENDED:
         ended_take(self, one, &from);

@@ -21,6 +21,7 @@
 #include "tools/mpirun/links.h"
 #include "tools/mpirun/listen.h"
 #include "tools/mpirun/options.h"
+#include "tools/mpirun/pmi_server.h"
 #include "tools/mpirun/pmix_host.h"
 #include "tools/mpirun/plan.h"
 #include "tools/mpirun/ready.h"
@@ -83,7 +84,7 @@ static void signal_take(job *job, int sig)
 /* Until nothing of the job is left. */
 static void job_watch(job *job, int signals)
 {
-    struct pollfd *set = calloc(io_most(job->io) + 3 + (job->links ? links_most(job->links) : 0), sizeof(*set));
+    struct pollfd *set = calloc(io_most(job->io) + 4 + (job->links ? links_most(job->links) : 0), sizeof(*set));
 
     if (!set) {
         complain(1, "out of memory");
@@ -101,16 +102,17 @@ static void job_watch(job *job, int signals)
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
         set[count + 1] = (struct pollfd){.fd = job->node.pmix ? pmix_host_fd(job->node.pmix) : -1, .events = POLLIN};
         set[count + 2] = (struct pollfd){.fd = job->node.count ? job->node.cards.bell : -1, .events = POLLIN};
-        uint32_t far = job->links ? links_wishes(job->links, set + count + 3) : 0;
+        set[count + 3] = (struct pollfd){.fd = job->node.pmi ? pmi_server_fd(job->node.pmi) : -1, .events = POLLIN};
+        uint32_t far = job->links ? links_wishes(job->links, set + count + 4) : 0;
         uint64_t wait_ms = next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = ready_wait(set, count + 3 + far, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
+        int ready = ready_wait(set, count + 4 + far, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
         if (ready > 0)
             io_turn(job->io, set, count);
         for (int sig; (sig = signals_next());)
             signal_take(job, sig);
         job_serve(job);
         if (job->links) {
-            links_turn(job->links, set + count + 3, ready > 0 ? far : 0);
+            links_turn(job->links, set + count + 4, ready > 0 ? far : 0);
             cards_turn(&job->node.cards);
         }
     }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,16 +80,29 @@ static int programs_find(const node *self, options *opts)
     return rc;
 }
 
+/* Programs of MPICH ask by PMI-1; scripts may start such, and are offered it where there are descriptors for all. */
+static bool wants_pmi(const node *self, const app *part)
+{
+    struct rlimit limit;
+
+    if (!part->path || part->is_ours || part->is_mpich || part->is_foreign)
+        return part->path && part->is_mpich;
+    return getrlimit(RLIMIT_NOFILE, &limit) || 3 * (rlim_t)self->count + 200 <= limit.rlim_cur;
+}
+
 int node_serve(node *self)
 {
     const app *foreign = NULL;
-    bool is_wanted = false;
+    bool is_wanted = false, is_pmi_wanted = false;
 
     for (uint32_t a = 0; a < self->opts->app_count; a++) {
         const app *part = &self->opts->apps[a];
-        is_wanted |= part->path && !part->is_ours; /* others' programs are looked for where they run */
-        foreign = part->path && part->is_foreign ? part : foreign;
+        is_wanted |= part->path && !part->is_ours && !part->is_mpich; /* others' programs are looked for where they run */
+        is_pmi_wanted |= wants_pmi(self, part);
+        foreign = part->path && part->is_foreign && !part->is_mpich ? part : foreign;
     }
+    if (is_pmi_wanted && !(self->pmi = pmi_server_open(self->opts, self->name, self->map, self->index, &self->pmi_up)))
+        return complain(1, "out of memory or descriptors for the PMI server: %s", strerror(errno));
     if (self->opts->pmix == PMIX_MODE_NEVER || (!is_wanted && self->opts->pmix == PMIX_MODE_AUTO))
         return 0;
     int rc = pmix_host_open(self->opts, self->name, self->map, self->index, self->host, self->guard, &self->pmix);
@@ -164,6 +178,8 @@ static void child_run(const node *self, const app *part, uint32_t index, char **
     if (part->wdir && chdir(part->wdir))
         child_fail(self, rank, 'd', errno);
     fcntl(self->segment.fd, F_SETFD, 0);
+    if (self->pmi)
+        pmi_server_child(self->pmi);
     signals_child();
     child_exec(part, environment);
     child_fail(self, rank, 'x', errno);
@@ -184,6 +200,8 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     rc |= env_set(env, text);
     if (self->pmix)
         rc |= pmix_host_environ(self->pmix, rank, env);
+    if (self->pmi && wants_pmi(self, part) && pmi_server_environ(self->pmi, rank, (uint32_t)(part - self->opts->apps), env))
+        return complain(1, "no connection for PMI of rank %u: %s (ulimit -n)", rank, strerror(errno));
     if (rc)
         return complain(1, "out of memory for the environment of rank %u", rank);
     if (io_rank_open(self->io, rank))
@@ -194,6 +212,8 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
         child_run(self, part, index, env->items, parent);
     signals_release();
     io_rank_started(self->io);
+    if (self->pmi)
+        pmi_server_started(self->pmi);
     if (pid < 0)
         return complain(1, "cannot start rank %u: %s (look at ulimit -u)", rank, strerror(errno));
     self->ranks[index].pid = self->ranks[index].group = pid;
@@ -305,6 +325,11 @@ static void rank_ended(node *self, uint32_t index)
         end.state = WEFT_RANK_INIT;
         end.spoke_pmix = true;
     }
+    enum pmi_state pmi = pmi_server_gone(self->pmi, one->rank);
+    if (pmi == PMI_BEGUN && state == WEFT_RANK_NONE && !self->is_ending)
+        end.state = WEFT_RANK_INIT;
+    else if (pmi == PMI_FINALIZED && state == WEFT_RANK_NONE)
+        end.state = WEFT_RANK_FINAL;
     end.is_refused = refusals_tell(self);
     cards_turn(&self->cards); /* whoever waits for its card waits in vain */
     self->up.ended(self->up.owner, &end);
@@ -366,6 +391,7 @@ void node_close(node *self, bool has_failed)
 {
     if (!self->count)
         return;
+    pmi_server_close(self->pmi);
     if (self->pmix)
         pmix_host_close(self->pmix);
     if (has_failed && self->started)

@@ -17,6 +17,7 @@
 #include "tools/mpirun/environ.h"
 #include "tools/mpirun/guard.h"
 #include "tools/mpirun/options.h"
+#include "tools/mpirun/pmi_server.h"
 
 struct io;
 struct pmix_host;
@@ -53,6 +54,7 @@ typedef struct node {
     char mark[270];          /* "WEFT_BOOT=...:<job>" ends so in every rank's environment */
     node_owner up;
     cards_up cards_up;
+    pmi_callbacks pmi_up;
     const map *map;        /* of the job, and which of its nodes we are */
     uint32_t index;
     weft_segment segment;
@@ -67,6 +69,7 @@ typedef struct node {
     binding binding;
     cards cards;
     struct pmix_host *pmix; /* NULL: none */
+    pmi_server *pmi;        /* NULL: no program may want it */
 } node;
 
 /* Finds the programs, makes the segment and decides who is bound to what. opts, name, host, up, cards_up, map, index, guard and io are

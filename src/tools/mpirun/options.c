@@ -45,7 +45,7 @@ static const struct opt_row {
     {"help", OPT_HELP, 0}, {"h", OPT_HELP, 0}, {"version", OPT_VERSION, 0}, {"V", OPT_VERSION, 0},
 };
 
-void (*complain_to)(const char *text);
+bool (*complain_to)(const char *text);
 
 int complain(int code, const char *format, ...)
 {
@@ -55,10 +55,8 @@ int complain(int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text + 8, sizeof(text) - 9, format, args);
     va_end(args);
-    if (complain_to) {
-        complain_to(text + 8);
+    if (complain_to && complain_to(text + 8))
         return code;
-    }
     size_t length = strlen(text);
     text[length++] = '\n';
     for (size_t done = 0; done < length;) {
@@ -199,13 +197,13 @@ static int stdin_read(const char *text, int *to)
 {
     char *end;
 
-    if (!strcmp(text, "none")) {
-        *to = STDIN_NONE;
+    if (!strcmp(text, "none") || !strcmp(text, "all")) {
+        *to = *text == 'n' ? STDIN_NONE : STDIN_ALL;
         return 0;
     }
     long rank = strtol(text, &end, 10);
     if (end == text || *end || rank < 0 || rank >= RANKS_MOST)
-        return complain(2, "--stdin wants a rank or 'none', not '%s'", text);
+        return complain(2, "--stdin wants a rank, 'all' or 'none', not '%s'", text);
     *to = (int)rank;
     return 0;
 }
@@ -374,6 +372,14 @@ static int option_read(int argc, char **argv, int *at, options *opts, app *part)
     for (size_t i = 0; i < weft_count(rows) && !row; i++)
         if (strlen(rows[i].name) == length && !strncmp(rows[i].name, name, length))
             row = &rows[i];
+    size_t digits = name[length] ? 0 : strspn(name + strcspn(name, "0123456789"), "0123456789");
+    for (size_t i = 0; i < weft_count(rows) && !row && digits; i++) { /* -n2, -np4 */
+        bool is_count = rows[i].id == OPT_COUNT || rows[i].id == OPT_PER_NODE;
+        if (is_count && strlen(rows[i].name) + digits == length && !strncmp(rows[i].name, name, length - digits)) {
+            row = &rows[i];
+            inline_value = (char *)name + length - digits;
+        }
+    }
     if (!row)
         return option_unknown(arg, name, length);
     if (row->id == OPT_HELP || row->id == OPT_VERSION) {

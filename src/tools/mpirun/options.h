@@ -12,7 +12,7 @@
 
 enum bind_unit { BIND_AUTO, BIND_NONE, BIND_HWTHREAD, BIND_CORE, BIND_NUMA, BIND_SOCKET };
 enum pmix_mode { PMIX_MODE_AUTO, PMIX_MODE_ALWAYS, PMIX_MODE_NEVER };
-enum stdin_to { STDIN_NONE = -1 }; /* else a rank */
+enum stdin_to { STDIN_ALL = -2, STDIN_NONE = -1 }; /* else a rank */
 
 /* NAME=VALUE. */
 typedef struct env_edit {
@@ -72,8 +72,8 @@ void options_free(options *opts);
 /* One line "mpirun: ..." on stderr, by one write, or to complain_to. Gives `code` back. */
 int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* NULL, or who takes the texts instead (a daemon's head). */
-extern void (*complain_to)(const char *text);
+/* NULL, or takes the texts instead where it returns true (a daemon's: sends them to the head; the head's: behind output that waits). */
+extern bool (*complain_to)(const char *text);
 
 #define RANKS_MOST 65536 /* of a job */
 

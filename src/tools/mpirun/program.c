@@ -184,15 +184,10 @@ int program_find(app *part)
 
 int program_judge(const app *part, enum pmix_mode mode)
 {
-    if (!part->is_foreign)
+    if (!part->is_foreign || part->is_mpich)
         return 0;
     if (mode == PMIX_MODE_NEVER)
         return complain(2, "--pmix never: %s is linked with another MPI or with PMIx, and each of its ranks would believe to be alone",
-                        part->path);
-    if (part->is_mpich && mode != PMIX_MODE_ALWAYS)
-        return complain(2,
-                        "%s is linked with MPICH, which as a rule asks its own launcher and not PMIx: each rank would believe to be alone "
-                        "(say --pmix always if yours was built with PMIx)",
                         part->path);
     return 0;
 }

@@ -33,6 +33,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/node.c src/tools/mpirun/node.h \
 	src/tools/mpirun/options.c src/tools/mpirun/options.h \
 	src/tools/mpirun/plan.c src/tools/mpirun/plan.h \
+	src/tools/mpirun/pmi_server.c src/tools/mpirun/pmi_server.h \
 	src/tools/mpirun/pmix_host.h \
 	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/house.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \

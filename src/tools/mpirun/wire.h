@@ -42,7 +42,7 @@ enum wire_kind {
     WIRE_TAKEN,     /* u32: so many bytes of standard input were taken; UINT32_MAX: no more are wanted */
     WIRE_ENDED,     /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 spoke PMIx */
     WIRE_NOEXEC,    /* u32 rank, u32 what, u32 error */
-    WIRE_ABORTED,   /* u32 rank, u32 code, text */
+    WIRE_ABORTED,   /* u32 rank, u32 code, text, u32: by PMI */
     WIRE_OVER,      /* nothing is left there and below; the last frame */
     WIRE_TOLD,      /* u32: somebody sent the daemon this signal, which ends programs */
     WIRE_LOST = 60, /* text. Of who has started it: it is gone without its last word, and with it what is below */
