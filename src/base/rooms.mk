@@ -1,6 +1,6 @@
 # src/base: status, log, knobs, place, and the small things that the language lacks
 libweft_la_SOURCES += \
-	src/base/bare.c src/base/bare.h \
+	src/base/bag.c src/base/bag.h src/base/bare.c src/base/bare.h \
 	src/base/clock.h src/base/copy.h src/base/crc.c src/base/crc.h \
 	src/base/fifomap.c src/base/fifomap.h \
 	src/base/knob.c src/base/knob.h src/base/knobs.def \

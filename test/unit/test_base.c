@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bag.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/place.h"
@@ -269,6 +270,39 @@ static void test_pool(void)
     weft_pool_close(pool);
 }
 
+/* Against counters in an array: random adds and removes of few keys and of many, so that slots of gone keys are met and swept. */
+static void test_bag(void)
+{
+    enum { KEYS = 5000, STEPS = 300000 };
+    static uint32_t counts[KEYS];
+    weft_bag bag = {.slots = NULL};
+    unsigned seed = 3, wrong = 0, live = 0;
+    for (unsigned step = 0; step < STEPS; step++) {
+        unsigned range = step / (STEPS / 6) % 2 ? KEYS : 20, i = (unsigned)rand_r(&seed) % range;
+        int32_t key = (int32_t)(i * 1000003u) - 70000;
+        bool adds = (unsigned)rand_r(&seed) % 16 < (step / (STEPS / 3) % 3 == 1 ? 11u : 7u);
+        wrong += weft_bag_has(&bag, key) != (counts[i] > 0) || weft_bag_count(&bag, key) != counts[i];
+        if (adds) {
+            live += counts[i]++ == 0;
+            wrong += !weft_bag_add(&bag, key);
+        } else {
+            wrong += weft_bag_remove(&bag, key) != (counts[i] > 0);
+            live -= counts[i] == 1;
+            counts[i] -= counts[i] > 0;
+        }
+        wrong += bag.keys != live || bag.filled > bag.mask || bag.keys > bag.filled;
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT(live > 20 && bag.mask < 16 * KEYS);
+    weft_bag_clear(&bag);
+    CU_ASSERT(!weft_bag_has(&bag, 1) && !weft_bag_remove(&bag, 1));
+    /* a queue of ever other tags: what is gone makes no memory grow */
+    for (int32_t key = 0; key < 100000; key++)
+        wrong += !weft_bag_add(&bag, key) || !weft_bag_remove(&bag, key);
+    CU_ASSERT(wrong == 0 && bag.mask < 64);
+    weft_bag_clear(&bag);
+}
+
 int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
@@ -280,6 +314,7 @@ int main(void)
     CU_add_test(suite, "knobs", test_knobs);
     CU_add_test(suite, "place", test_place);
     CU_add_test(suite, "pool", test_pool);
+    CU_add_test(suite, "bag", test_bag);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures();

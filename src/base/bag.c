@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bag: see bag.h.
+ */
+#include "base/bag.h"
+
+#include <stdlib.h>
+
+#define FIRST 8
+
+void weft_bag_clear(weft_bag *bag)
+{
+    free(bag->slots);
+    *bag = (weft_bag){.slots = NULL};
+}
+
+static uint32_t hash(int32_t key) { return (uint32_t)(((uint64_t)(uint32_t)key * 0x9e3779b97f4a7c15u) >> 32); }
+
+/* The slot of key, or the free one where it belongs. There is always one free: at most half are filled. */
+static uint32_t place_of(const weft_bag *bag, int32_t key)
+{
+    uint32_t at = hash(key) & bag->mask;
+    while (bag->used[at] && bag->slots[at].key != key)
+        at = (at + 1) & bag->mask;
+    return at;
+}
+
+static bool rehash(weft_bag *bag)
+{
+    weft_bag more = {.slots = NULL};
+    uint32_t room = FIRST;
+    while (room < 4ull * bag->keys && room < 1u << 31)
+        room *= 2;
+    more.slots = malloc(room * (sizeof *more.slots + 1ull));
+    if (!more.slots)
+        return false;
+    more.used = (uint8_t *)(more.slots + room);
+    more.mask = room - 1;
+    for (uint32_t i = 0; i < room; i++)
+        more.used[i] = 0;
+    for (uint32_t i = 0; bag->slots && i <= bag->mask; i++)
+        if (bag->used[i] && bag->slots[i].count) {
+            uint32_t at = place_of(&more, bag->slots[i].key);
+            more.slots[at] = bag->slots[i];
+            more.used[at] = 1;
+            more.filled++;
+        }
+    more.keys = more.filled;
+    free(bag->slots);
+    *bag = more;
+    return true;
+}
+
+bool weft_bag_add(weft_bag *bag, int32_t key)
+{
+    uint32_t at;
+    if (!bag->slots && !rehash(bag))
+        return false;
+    at = place_of(bag, key);
+    if (!bag->used[at]) {
+        if (bag->filled >= bag->mask / 2) {
+            if (!rehash(bag) && bag->filled >= bag->mask) /* slow rather than full */
+                return false;
+            at = place_of(bag, key);
+        }
+        bag->used[at] = 1;
+        bag->slots[at] = (weft_bag_slot){key, 0};
+        bag->filled++;
+    }
+    bag->keys += bag->slots[at].count++ == 0;
+    return true;
+}
+
+bool weft_bag_remove(weft_bag *bag, int32_t key)
+{
+    uint32_t at;
+    if (!bag->keys)
+        return false;
+    at = place_of(bag, key);
+    if (!bag->used[at] || !bag->slots[at].count)
+        return false;
+    bag->keys -= --bag->slots[at].count == 0;
+    return true;
+}
+
+uint32_t weft_bag_count(const weft_bag *bag, int32_t key)
+{
+    uint32_t at;
+    if (!bag->keys)
+        return 0;
+    at = place_of(bag, key);
+    return bag->used[at] ? bag->slots[at].count : 0;
+}
