@@ -40,6 +40,8 @@ int weft_lane_open(weft_world *world, uint32_t index, const weft_up *up, weft_la
     weft_list_init(&lane->plans);
     weft_list_init(&lane->pumps);
     weft_list_init(&lane->free_reqs);
+    weft_list_init(&lane->unnamed);
+    weft_fifomap_open(&lane->announced);
     lane->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true, .lane = lane};
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
@@ -72,6 +74,8 @@ void weft_lane_close(weft_lane *lane)
         free(slab);
         slab = next;
     }
+    weft_fifomap_close(&lane->announced);
+    free(lane->failures);
     free(lane->names);
     free(lane->chans);
     free(lane->ladder);
@@ -83,7 +87,12 @@ void weft_lane_close(weft_lane *lane)
 
 void weft_lane_rouse(weft_lane *lane)
 {
-    if (!weft_list_is_empty(&lane->backlog) || !weft_list_is_empty(&lane->pumps) || !weft_list_is_empty(&lane->plans))
+    bool has_work = !weft_list_is_empty(&lane->pumps) || !weft_list_is_empty(&lane->plans);
+    for (weft_link *link = lane->backlog.next; link != &lane->backlog && !has_work; link = link->next) { /* credit rings when it comes */
+        const weft_peer *peer = weft_container(link, weft_peer, backlog);
+        has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts;
+    }
+    if (has_work)
         lane->world->rest->wake(lane);
     for (uint32_t i = 0; i < lane->port_count; i++)
         if (lane->ports[i]->ops == &weft_self_ops && !lane->ports[i]->is_quiet)
@@ -137,9 +146,9 @@ int weft_lane_poll(weft_lane *lane)
 static int grow_names(weft_lane *lane)
 {
     uint32_t room = lane->name_room ? lane->name_room * 2 : 64;
-    struct weft_name_slot *names = room > SLOT_MASK ? NULL : realloc(lane->names, room * sizeof *names);
+    struct weft_name_slot *names = room > SLOT_MASK + 1 ? NULL : realloc(lane->names, room * sizeof *names);
     if (!names)
-        return weft_fail(WEFT_E_NOMEM, "no room for more than %u large messages under way at one time", lane->name_room);
+        return lane->name_room ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for the names of large messages");
     /* slot 0 is never given: a name of 0 means none */
     for (uint32_t i = lane->name_room ? lane->name_room : 1; i < room; i++)
         names[i] = (struct weft_name_slot){NULL, 1, i + 1 < room ? i + 1 : 0};

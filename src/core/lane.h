@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/fifomap.h"
 #include "base/list.h"
 #include "core/call_status.h"
 #include "core/count.h"
@@ -36,26 +37,32 @@ typedef struct weft_lane {
     struct weft_peer **peers;  /* [job size], made on first use */
     struct weft_chan_slot *chans; /* by index bits of the channel id */
     uint32_t chan_room, chan_lowest; /* no free index of a channel below lowest */
-    weft_link backlog;         /* peers with frames that found their port full */
+    weft_link backlog;         /* peers with frames that found their port full, or messages that wait for credit */
     weft_link plans;           /* recorded plans that progress plays */
     uint32_t plans_ready;      /* how many those are */
     int (*play)(struct weft_lane *lane); /* plays them; set by collectives */
     weft_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their port full (p2p/leg) */
     int (*pump)(struct weft_lane *lane); /* moves them on; set by p2p, as is ... */
-    void (*meet)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits */
+    void (*meet)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
+    int (*flush)(struct weft_peer *peer); /* ... this: sends what waits for the peer's credit, as far as there is some */
     const weft_up *up;         /* what ports tell; p2p's */
     weft_req done_req;         /* the shared "already complete" request of eager sends */
     weft_link free_reqs;
     void *slabs;               /* memory of the request pool, for closing */
+    struct weft_failure *failures; /* why requests failed (core/req); NULL: none did */
+    uint32_t failure_next;     /* the oldest of them */
     struct weft_name_slot *names; /* requests that a peer may name */
     uint32_t name_room, name_free;
     uint32_t unpolled;         /* receives that unexpected messages served since weft_lane_catch_up polled */
+    bool is_naming;            /* p2p/rndv gives names to what waits for them */
     uint64_t post_order;       /* of the next receive */
     uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/pins) */
     struct weft_ladder *ladder; /* p2p's: for each port and kind of peer; freed with the lane */
     uint64_t kept_bytes;       /* pinned ahead (core/pins) */
     uint32_t repay_at;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */
+    weft_fifomap announced;    /* RTS that match nothing yet, by peer and name of its request: what a sender may cancel (p2p/match) */
+    weft_link unnamed;         /* RTS that matched while no name was free (p2p/rndv) */
     uint64_t counters[WEFT_COUNT_LAST]; /* core/count; read by tools, summed over lanes */
     void (*count)(struct weft_lane *lane); /* brings counters up to date that somebody else keeps (registrations), or NULL */
     pthread_mutex_t lock;
@@ -96,6 +103,8 @@ void weft_worker_callout_end(weft_lane *worker);
 static inline void weft_req_end(weft_req *req, int rc)
 {
     req->rc = rc;
+    if (__builtin_expect(rc != 0, 0))
+        weft_req_note(req, rc);
     req->is_done = true;
     if (__builtin_expect(req->gate || req->lane->sleepers, 0))
         weft_req_tell(req);
@@ -116,7 +125,7 @@ static inline void weft_lane_catch_up(weft_lane *lane)
 }
 
 /* Gives the request a name (req->name) that may travel to a peer: 20 bits of slot, 12 of generation. A stale name finds NULL.
- * WEFT_E_NOMEM. weft_req_free takes it away. */
+ * WEFT_AGAIN: all are in use; WEFT_E_NOMEM. weft_req_free takes it away. */
 int weft_lane_name(weft_lane *lane, weft_req *req);
 weft_req *weft_lane_find(weft_lane *lane, uint32_t name);
 void weft_lane_unname(weft_lane *lane, weft_req *req);

@@ -29,8 +29,9 @@ int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
         return weft_fail(WEFT_E_NOMEM, "no memory for the acquaintance with rank %u", rank);
     peer->lane = lane;
     peer->name = (weft_name){lane->world->boot->job, rank, lane->index};
-    peer->credit = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
+    peer->credit = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
     weft_list_init(&peer->waiting);
+    weft_list_init(&peer->sendqs);
     weft_list_init(&peer->backlog);
     rc = weft_ports_reach(lane, peer);
     if (rc) {
@@ -43,6 +44,15 @@ int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
     lane->peers[rank] = peer;
     *out = peer;
     return 0;
+}
+
+void weft_peer_settle(weft_peer *peer)
+{
+    bool is_in = !weft_list_is_empty(&peer->backlog), waits = !weft_list_is_empty(&peer->waiting) || !weft_list_is_empty(&peer->sendqs);
+    if (waits && !is_in)
+        weft_list_append(&peer->lane->backlog, &peer->backlog);
+    else if (!waits && is_in)
+        weft_list_remove(&peer->backlog);
 }
 
 static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
@@ -59,9 +69,8 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
         late->frame.body = late->small;
     }
     lane->counters[WEFT_COUNT_AGAIN]++;
-    if (weft_list_is_empty(&peer->waiting))
-        weft_list_append(&lane->backlog, &peer->backlog);
     weft_list_append(&peer->waiting, &late->link);
+    weft_peer_settle(peer);
     return 0;
 }
 
@@ -107,8 +116,7 @@ static void end_late(weft_peer *peer, weft_late *late, int rc)
     weft_frame frame = {.held = late->frame.held};
     weft_list_remove(&late->link);
     weft_pool_give(peer->lane->pool, late, sizeof *late);
-    if (weft_list_is_empty(&peer->waiting))
-        weft_list_remove(&peer->backlog);
+    weft_peer_settle(peer);
     let_go(peer, &frame, rc);
     if (req)
         weft_req_end(req, rc);
@@ -138,6 +146,8 @@ int weft_peer_push(weft_peer *peer)
         end_late(peer, late, rc);
         pushed++;
     }
+    if (weft_unlikely(!weft_list_is_empty(&peer->sendqs)) && weft_list_is_empty(&peer->waiting))
+        pushed += peer->lane->flush(peer);
     return pushed;
 }
 

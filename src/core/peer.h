@@ -31,7 +31,7 @@ typedef struct weft_peer {
     uint32_t now_max;      /* ... and of such as are copied at once: longer ones are read where they lie (caps.held_min) */
     uint32_t frag;         /* longer eager messages may go in fragments of so many bytes (caps.frag) */
     uint32_t frags_seq;    /* seq_in when the last such message went out */
-    uint32_t credit;       /* what we may still send eagerly, in WEFT_CREDIT_BYTES */
+    int32_t credit;        /* what we may still send unasked, in WEFT_CREDIT_BYTES; WEFT_CREDIT_STALLED less while sendqs is not empty */
     uint32_t owed;         /* what we have freed of theirs and not yet told */
     bool said_bye, heard_bye;
     bool is_unsummed;      /* was told that it sends no checksums while we check (p2p/sum) */
@@ -44,7 +44,9 @@ typedef struct weft_peer {
     struct weft_ladder *ladder; /* of its port and kind (p2p/ladder) */
     enum weft_peer_state state;
     weft_link waiting;     /* weft_late: frames that found the port full; while not empty every frame queues here */
-    weft_link backlog;     /* in lane->backlog while waiting is not empty */
+    weft_link sendqs;      /* weft_sendq: messages that wait for credit, by channel (p2p/sendq) */
+    uint32_t overdrafts;   /* how many of those queues may send beyond the credit */
+    weft_link backlog;     /* in lane->backlog while waiting or sendqs is not empty */
     weft_name name;
     weft_frags frags;
 } weft_peer;
@@ -67,8 +69,11 @@ static inline bool weft_peer_holds(const weft_peer *peer, uint64_t bytes)
     return least && bytes >= least && !weft_knob.checksum;
 }
 
-/* What an eager message of so many bytes costs in credits. */
-static inline uint32_t weft_peer_cost(uint64_t bytes) { return (uint32_t)((bytes + WEFT_CREDIT_BYTES) / WEFT_CREDIT_BYTES); }
+/* While messages wait for credit no other may overtake them: the short ways look at credit alone. More than any window, less than half the range. */
+#define WEFT_CREDIT_STALLED (1 << 28)
+
+/* What a message of so many bytes in its frame costs in credits. */
+static inline int32_t weft_peer_cost(uint64_t bytes) { return (int32_t)((bytes + WEFT_CREDIT_BYTES) / WEFT_CREDIT_BYTES); }
 
 /* Credits to put into a header; what is owed goes with every frame. */
 static inline uint32_t weft_peer_repayment(weft_peer *peer)
@@ -102,12 +107,22 @@ int weft_peer_post(weft_peer *peer, weft_frame *frame);
  * must stay valid until req, which must be given then, is ended by the queue (rc 0: the frame has left). A frame with `held` needs no req:
  * up.done tells of it in any case, also when it was copied or will never leave, but not when an error is returned. */
 int weft_peer_send(weft_peer *peer, const weft_frame *frame, weft_req *req, bool *sent);
-/* Tries again what waits, in order. How many frames left. */
+/* Tries again what waits, in order; then what waits for credit. How many frames left. */
 int weft_peer_push(weft_peer *peer);
 /* Tells a peer its credits when no frame of ours did so lately. */
 void weft_peer_repay(weft_peer *peer);
+/* Room that a message of so many bytes took is free again. Credits go back with the next frame to that peer; when half a window is owed they
+ * are worth a frame of their own. */
+static inline void weft_peer_owe(weft_peer *peer, uint64_t bytes)
+{
+    peer->owed += (uint32_t)weft_peer_cost(bytes);
+    if (weft_unlikely(peer->owed >= peer->lane->repay_at))
+        weft_peer_repay(peer);
+}
 /* A frame that keeps a promise to the peer cannot be sent (no memory for a ring): the job ends here, with a text, instead of hanging. */
 void weft_peer_doom(weft_peer *peer, int rc) __attribute__((noreturn, cold));
+/* Keeps the peer in lane->backlog exactly while something waits for it. */
+void weft_peer_settle(weft_peer *peer);
 /* No way leads there any more: everything that waits ends with an error. */
 void weft_peer_lose(weft_peer *peer, int rc);
 

@@ -29,7 +29,8 @@ struct weft_gate {
     void (*open)(weft_gate *gate);
 };
 
-enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_PLAN, WEFT_REQ_USER, WEFT_REQ_NOTHING };
+/* BATCH: several sends that were copied aside (p2p/sendq): `count` handles name it. */
+enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_PLAN, WEFT_REQ_USER, WEFT_REQ_NOTHING, WEFT_REQ_BATCH };
 
 #define WEFT_REQ_MAGIC 0x52455157u
 #define WEFT_ANY (-1)      /* any source: MPI_ANY_SOURCE */
@@ -53,6 +54,7 @@ struct weft_req {
     bool is_posted;   /* stands in the matching ... */
     bool is_latest;   /* ... among its channel's latest */
     bool is_tainted;  /* send: what it sends may be made of damaged data */
+    bool is_sync;     /* send: announced however short it is */
     uint8_t mode;     /* rendezvous: enum weft_rung chosen */
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination, or source, as asked for */
@@ -68,6 +70,7 @@ struct weft_req {
     weft_link link;        /* in a waiting queue (pumps, plans) or the free list */
     void *extra;           /* owner's: plan, persistent arguments; NULL at birth */
     void (*free_extra)(weft_req *req);
+    void *queued;     /* send: its record in p2p/sendq while it waits for credit, else NULL */
     /* rendezvous only (p2p/rndv): valid once it has begun */
     struct weft_peer *peer;
     weft_port *port;       /* that it began on, whatever becomes of the peer */
@@ -89,7 +92,7 @@ struct weft_req {
     uint32_t name;         /* ours, in the lane's table; 0 = none */
     uint32_t left;         /* send: ends still to come */
     bool is_cold;          /* receive: memory on one side was not registered; send: it was moved in segments */
-    bool is_told;          /* receive: the sender knows that we are through */
+    bool is_told;          /* receive: the sender knows that we are through; send: the receiver was told to cancel it */
     bool is_stepping;      /* receive: stretches are being started */
     bool is_both_ways;     /* receive: messages go the other way meanwhile */
 };
@@ -101,6 +104,11 @@ weft_req *weft_req_new(struct weft_lane *lane, enum weft_req_kind kind);
 void weft_req_free(weft_req *req);
 /* Calls `each` for every request of the lane that was made and not freed; it may free that one. */
 void weft_req_each(struct weft_lane *lane, void (*each)(weft_req *req));
+/* A request fails: keeps what this thread just said of it (weft_fail), for whichever thread completes it, and whenever. The last few of a lane
+ * are kept. */
+void weft_req_note(weft_req *req, int rc) __attribute__((cold));
+/* Before a failed request's code is returned: says again what was kept, else a general sentence, never what some other failure was. */
+void weft_req_say(const weft_req *req) __attribute__((cold));
 /* The end of a request is weft_req_end in core/lane.h; this is its seldom half: tells the gate, wakes threads of the lane that wait. */
 void weft_req_tell(weft_req *req);
 

@@ -15,6 +15,8 @@
 
 void weft_request_keep(weft_comm *comm, weft_chan *chan, weft_req *req)
 {
+    if (req->kind == WEFT_REQ_BATCH && req->count > 1) /* the first handle has done so */
+        return;
     req->chan = chan;
     weft_comm_hold(comm);
     if (req->type && !req->type->is_predefined)
@@ -24,7 +26,7 @@ void weft_request_keep(weft_comm *comm, weft_chan *chan, weft_req *req)
 void weft_request_release(weft_req *req)
 {
     weft_comm *comm = req->chan ? req->chan->tenant : NULL;
-    if (req->is_static)
+    if (req->is_static || (req->kind == WEFT_REQ_BATCH && --req->count))
         return;
     /* a persistent request's type is held by its arguments, a plan's by its steps */
     if (!req->is_persistent && req->kind != WEFT_REQ_PLAN && req->type && !req->type->is_predefined)
@@ -39,9 +41,7 @@ static int describe(weft_req *req)
 {
     weft_comm *comm = req->chan ? req->chan->tenant : NULL;
     int rc = req->rc;
-    if (rc == WEFT_E_TRUNCATE && req->kind == WEFT_REQ_RECV)
-        weft_fail(rc, "the message from rank %d with tag %d is longer than the receive buffer of %llu bytes", req->found.source,
-                  req->found.tag, (unsigned long long)req->bytes);
+    weft_req_say(req);
     if (comm && comm->magic == WEFT_COMM_MAGIC)
         weft_errors_blame(comm, rc);
     return rc;
@@ -200,6 +200,8 @@ int weft_mpi_request_free(MPI_Request *request)
     }
     lane = req->lane;
     weft_lane_lock(lane);
+    if (!req->is_done && req->kind == WEFT_REQ_BATCH)
+        weft_cancel(req); /* was copied: nothing is left to wait for */
     if (req->is_done || weft_request_is_idle(req))
         weft_request_release(req);
     else
@@ -210,7 +212,6 @@ int weft_mpi_request_free(MPI_Request *request)
     return rc;
 }
 
-/* Sends have no effect: they go on and complete (MPI 5.0 deprecates cancelling them; 3.8.4 lets them complete). */
 int weft_mpi_cancel(MPI_Request *request)
 {
     weft_req *req = weft_request_of(*request);
@@ -226,7 +227,7 @@ int weft_mpi_cancel(MPI_Request *request)
     if (req->is_static)
         return 0;
     weft_lane_lock(lane);
-    if (!req->is_done && req->kind == WEFT_REQ_RECV)
+    if (!req->is_done)
         rc = weft_cancel(req);
     weft_lane_unlock(lane);
     return rc;

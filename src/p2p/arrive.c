@@ -18,17 +18,11 @@
 #include "p2p/ladder.h"
 #include "p2p/leg.h"
 #include "p2p/rndv.h"
+#include "p2p/sendq.h"
+#include "p2p/stall.h"
 #include "p2p/sum.h"
 #include "type/pack.h"
 #include "type/type.h"
-
-/* Credits go back with the next frame to that peer; when half a window is owed they are worth a frame of their own. */
-static inline void owe(weft_peer *peer, uint64_t bytes)
-{
-    peer->owed += weft_peer_cost(bytes);
-    if (weft_unlikely(peer->owed >= peer->lane->repay_at))
-        weft_peer_repay(peer);
-}
 
 static void end_truncated(weft_req *req, const weft_head *head)
 {
@@ -55,7 +49,7 @@ static inline void end_eager(weft_peer *peer, weft_req *req, const weft_head *he
             weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
         peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     }
-    owe(peer, head->bytes);
+    weft_peer_owe(peer, head->bytes);
     if (weft_unlikely(bytes < head->bytes))
         end_truncated(req, head);
     else
@@ -68,12 +62,13 @@ void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, co
 {
     int rc;
     if (head->kind == WEFT_FRAME_RTS) {
+        weft_peer_owe(peer, head->bytes);
         weft_rndv_accept(peer, req, head, body);
         return;
     }
     rc = weft_sum_take(peer, req, head, body);
     peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += req->found.bytes;
-    owe(peer, head->bytes);
+    weft_peer_owe(peer, head->bytes);
     weft_req_end(req, rc);
 }
 
@@ -82,7 +77,7 @@ void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_head *head)
     uint64_t bytes = head->bytes < req->bytes ? head->bytes : req->bytes;
     req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = head->bytes};
     peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
-    owe(peer, head->bytes);
+    weft_peer_owe(peer, head->bytes);
     if (weft_unlikely(bytes < head->bytes))
         end_truncated(req, head);
     else
@@ -130,8 +125,7 @@ void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body, 
     weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->name.rank);
     if (head->kind == WEFT_FRAME_RTS)
         weft_rndv_refuse(peer, body, rc);
-    else
-        owe(peer, head->bytes);
+    weft_peer_owe(peer, head->bytes);
 }
 
 static inline void arrive_message(weft_peer *peer, const weft_head *head, const void *body)
@@ -190,6 +184,19 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
         break;
     case WEFT_FRAME_BYE:
         peer->heard_bye = true;
+        weft_sendq_give_up(peer, 0);
+        break;
+    case WEFT_FRAME_STALLED:
+        weft_stall_on_stalled(peer, head, body);
+        break;
+    case WEFT_FRAME_DRAINED:
+        weft_stall_on_drained(peer, head);
+        break;
+    case WEFT_FRAME_ASK:
+        weft_sendq_on_ask(peer, head, body);
+        break;
+    case WEFT_FRAME_CANCEL:
+        weft_rndv_on_cancel(peer, head);
         break;
     case WEFT_FRAME_CREDIT:
         break;
@@ -248,6 +255,7 @@ static void lost(void *owner, void *cookie, int rc)
     weft_lane *lane = owner;
     char text[600];
     weft_peer_lose(peer, rc);
+    weft_sendq_give_up(peer, rc);
     if (peer->heard_bye || peer->is_courtesy)
         return;
     snprintf(text, sizeof text, "rank %u is lost: %s", peer->name.rank, weft_fail_text(rc));
@@ -285,6 +293,7 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
     lane = (*out)->lanes[0];
     lane->meet = meet;
     lane->pump = weft_leg_pump;
+    lane->flush = weft_sendq_flush;
     lane->count = weft_pins_count;
     lane->repay_at = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
     lane->ladder = weft_ladder_open(lane);

@@ -12,6 +12,8 @@
 #include "core/seal.h"
 #include "core/world.h"
 #include "p2p/arrive.h"
+#include "p2p/sendq.h"
+#include "p2p/stall.h"
 
 /* An id is generation << 20 | index: an index is used again only with another generation, so a late frame to a closed channel
  * cannot reach its successor before 4,096 more have come and gone. */
@@ -108,6 +110,7 @@ static void drop_early(weft_chan *chan)
 void weft_chan_drop_refused(weft_chan *chan)
 {
     weft_link *next;
+    weft_stall_ask_all(chan);
     for (weft_link *link = chan->match.early_all.next; link != &chan->match.early_all; link = next) {
         weft_early *early = weft_container(link, weft_early, all);
         int rc = chan->refuses(chan, early->head.tag);
@@ -174,6 +177,8 @@ void weft_chan_close(weft_chan *chan)
 {
     weft_lane *lane = chan->lane;
     uint32_t index = chan->id & INDEX_MASK;
+    weft_sendq_close(chan);
+    weft_stall_close(chan);
     drop_early(chan);
     weft_match_close(&chan->match);
     lane->chans[index].chan = NULL;

@@ -28,6 +28,9 @@ struct weft_chan {
     const uint32_t *world_rank; /* [size] world rank of each member; NULL: rank itself */
     weft_peer **peers;         /* [size], filled on first use */
     weft_match match;
+    struct weft_sendq **sendqs; /* [size] what waits for a member's credit; NULL: nothing ever did */
+    struct weft_stall **stalls; /* [size] members that keep messages back; NULL: none ever did */
+    weft_link stalled;          /* those of now; set with stalls */
     void *tenant;              /* whose channel it is (src/mpi's communicator); never looked at here */
     bool is_connected;
     weft_chan_on_notify *on_notify; /* NULL: such frames are dropped */

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "core/lane.h"
+#include "core/peer.h"
 #include "mem/pool.h"
+#include "p2p/rndv.h"
 
 struct early_wild {
     weft_fifo_entry by_source, by_tag;
@@ -55,6 +57,22 @@ void weft_match_unpost(weft_match *match, weft_req *req)
         else
             entry->next->prev = entry->prev;
     }
+}
+
+bool weft_match_is_posted(const weft_match *match, int32_t source, int32_t tag)
+{
+    const weft_req *latest = match->latest;
+    return (latest && latest->tag == tag && (latest->rank == source || latest->rank == WEFT_ANY)) ||
+           weft_fifomap_find(&match->posted, weft_match_key(source, tag)) || weft_fifomap_find(&match->posted, weft_match_key(WEFT_ANY, tag));
+}
+
+void weft_match_each_posted(const weft_match *match, void (*each)(void *arg, const weft_req *req), void *arg)
+{
+    if (match->latest)
+        each(arg, match->latest);
+    for (uint32_t i = 0; match->posted.keys && i <= match->posted.mask; i++)
+        for (weft_fifo_entry *entry = match->posted.buckets[i]; entry; entry = entry->chain)
+            each(arg, weft_container(entry, weft_req, match));
 }
 
 static weft_req *older(weft_req *a, weft_fifo_entry *entry)
@@ -112,8 +130,40 @@ static void index_all(weft_match *match, weft_lane *lane)
         }
 }
 
+/* Behind the body of an RTS. */
+typedef struct place {
+    weft_fifo_entry entry; /* in lane->announced */
+    weft_early *early;
+} place;
+
+static uint64_t place_at(const weft_head *head) { return weft_round_up(sizeof(weft_early) + head->bytes, sizeof(uint64_t)); }
+
+static uint64_t size_of(const weft_head *head)
+{
+    return head->kind == WEFT_FRAME_RTS ? place_at(head) + sizeof(place) : sizeof(weft_early) + head->bytes;
+}
+
+static place *place_of(weft_early *early) { return (place *)((char *)early + place_at(&early->head)); }
+
+static uint64_t announced_key(const weft_peer *peer, uint32_t name) { return (uint64_t)peer->name.rank << 32 | name; }
+
+weft_early *weft_match_announced(weft_lane *lane, const weft_peer *peer, uint32_t name)
+{
+    weft_fifo_entry *entry = weft_fifomap_find(&lane->announced, announced_key(peer, name));
+    return entry ? weft_container(entry, place, entry)->early : NULL;
+}
+
+static void note_announced(weft_lane *lane, weft_early *early)
+{
+    place *at = place_of(early);
+    at->early = early;
+    weft_fifomap_insert(&lane->announced, &at->entry, announced_key(early->peer, ((const weft_rts *)early->body)->name));
+}
+
 void weft_match_keep(weft_match *match, weft_lane *lane, weft_early *early)
 {
+    if (early->head.kind == WEFT_FRAME_RTS)
+        note_announced(lane, early);
     weft_fifomap_insert(&match->early, &early->match, weft_match_key(early->head.src, early->head.tag));
     weft_list_append(&match->early_all, &early->all);
     match->early_count++;
@@ -127,6 +177,8 @@ void weft_match_take(weft_match *match, weft_lane *lane, weft_early *early)
     weft_fifomap_remove(&match->early, &early->match);
     weft_list_remove(&early->all);
     match->early_count--;
+    if (early->head.kind == WEFT_FRAME_RTS)
+        weft_fifomap_remove(&lane->announced, &place_of(early)->entry);
     if (weft_unlikely(early->wild != NULL))
         unindex_one(match, lane, early);
 }
@@ -146,7 +198,7 @@ weft_early *weft_match_look(weft_match *match, weft_lane *lane, int32_t source, 
     bool any_source = source == WEFT_ANY, any_tag = tag == WEFT_ANY_TAG;
     weft_fifo_entry *entry;
     if (any_source && any_tag)
-        return weft_container(match->early_all.next, weft_early, all);
+        return weft_list_is_empty(&match->early_all) ? NULL : weft_container(match->early_all.next, weft_early, all);
     if (any_source || any_tag) {
         if (!match->is_indexed)
             index_all(match, lane);
@@ -165,9 +217,13 @@ weft_early *weft_match_look(weft_match *match, weft_lane *lane, int32_t source, 
 
 weft_early *weft_early_new(weft_lane *lane, struct weft_peer *peer, const weft_head *head, const void *body)
 {
-    weft_early *early = weft_pool_take(lane->pool, sizeof *early + head->bytes);
+    uint64_t bytes = size_of(head);
+    weft_early *early = weft_pool_take(lane->pool, bytes);
     if (!early)
         return NULL;
+    lane->counters[WEFT_COUNT_UNEXPECTED_NOW] += bytes;
+    if (lane->counters[WEFT_COUNT_UNEXPECTED_NOW] > lane->counters[WEFT_COUNT_UNEXPECTED_MOST])
+        lane->counters[WEFT_COUNT_UNEXPECTED_MOST] = lane->counters[WEFT_COUNT_UNEXPECTED_NOW];
     early->peer = peer;
     early->head = *head;
     if (weft_likely(body != NULL))
@@ -175,4 +231,9 @@ weft_early *weft_early_new(weft_lane *lane, struct weft_peer *peer, const weft_h
     return early;
 }
 
-void weft_early_free(weft_lane *lane, weft_early *early) { weft_pool_give(lane->pool, early, sizeof *early + early->head.bytes); }
+void weft_early_free(weft_lane *lane, weft_early *early)
+{
+    uint64_t bytes = size_of(&early->head);
+    lane->counters[WEFT_COUNT_UNEXPECTED_NOW] -= bytes;
+    weft_pool_give(lane->pool, early, bytes);
+}

@@ -33,7 +33,7 @@ typedef struct weft_match {
                              * window of like receives touches the map. Linked by match.next; the first one's match.prev is the last */
     weft_fifomap posted;    /* all older ones */
     uint32_t posted_wild;   /* how many of those hold a wildcard */
-    uint32_t early_count;
+    uint32_t early_count;   /* and senders that keep messages back (p2p/stall): a receive has to look */
     weft_fifomap early;
     weft_link early_all;
     bool is_indexed;        /* early messages stand under their wildcard keys too */
@@ -85,6 +85,10 @@ static inline void weft_match_remove(weft_match *match, weft_req *req)
 
 /* A receive that is cancelled. */
 void weft_match_unpost(weft_match *match, weft_req *req);
+/* Is a receive posted that asks for just this tag (or for WEFT_ANY_TAG, by wildcard), from source or from any? */
+bool weft_match_is_posted(const weft_match *match, int32_t source, int32_t tag);
+/* One receive of each source and tag (wildcards are such) that are posted. */
+void weft_match_each_posted(const weft_match *match, void (*each)(void *arg, const weft_req *req), void *arg);
 
 weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag, weft_fifo_entry *exact);
 
@@ -125,6 +129,9 @@ static inline weft_early *weft_match_find(weft_match *match, struct weft_lane *l
 {
     return weft_likely(match->early_count == 0) ? NULL : weft_match_look(match, lane, source, tag);
 }
+
+/* The RTS of this peer that matched nothing yet and whose request has this name there, or NULL. */
+weft_early *weft_match_announced(struct weft_lane *lane, const struct weft_peer *peer, uint32_t name);
 
 weft_early *weft_early_new(struct weft_lane *lane, struct weft_peer *peer, const weft_head *head, const void *body);
 void weft_early_free(struct weft_lane *lane, weft_early *early);

@@ -32,7 +32,8 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
 int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req);
 /* Is there a message? With `wait` it waits for one. With `take` it is taken out of the matching into *message (Mprobe). */
 int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_found *found);
-/* Receives only: O(1). A cancelled request ends with found.cancelled. A send: no effect. */
+/* O(1). A request that is cancelled ends with found.cancelled: a receive that is posted; a send that waits for credit, at once; one that is
+ * announced, when the receiver says that it matched nothing. Any other goes on, and ends by itself. */
 int weft_cancel(weft_req *req);
 /* Waits until done; returns its rc. Does not free. */
 int weft_req_wait(weft_req *req);

@@ -10,6 +10,8 @@
 #include "p2p/arrive.h"
 #include "p2p/p2p.h"
 #include "p2p/rndv.h"
+#include "p2p/sendq.h"
+#include "p2p/stall.h"
 #include "p2p/sum.h"
 
 static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type)
@@ -40,14 +42,23 @@ static void take_early(weft_req *req, weft_early *early)
     weft_early_free(lane, early);
 }
 
+static void match_early_or_post(weft_chan *chan, weft_req *req)
+{
+    weft_early *early = weft_match_look(&chan->match, chan->lane, req->rank, req->tag);
+    if (early) {
+        take_early(req, early);
+    } else {
+        weft_match_post(&chan->match, req);
+        weft_stall_ask(chan, req->rank, req->tag);
+    }
+}
+
 static inline void match_or_post(weft_chan *chan, weft_req *req)
 {
-    weft_early *early = weft_match_find(&chan->match, chan->lane, req->rank, req->tag);
-    if (weft_unlikely(early != NULL)) {
-        take_early(req, early);
-        return;
-    }
-    weft_match_post(&chan->match, req);
+    if (weft_unlikely(chan->match.early_count))
+        match_early_or_post(chan, req);
+    else
+        weft_match_post(&chan->match, req);
 }
 
 static void end_at_nobody(weft_req *req)
@@ -107,6 +118,8 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
         weft_lane_catch_up(chan->lane);
     }
     *found = req->found;
+    if (weft_unlikely(req->rc))
+        weft_req_say(req);
     return req->rc;
 }
 
@@ -119,8 +132,11 @@ int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, cons
 static bool look(weft_chan *chan, int src, int tag, weft_found *found)
 {
     weft_early *early = weft_match_find(&chan->match, chan->lane, src, tag);
-    if (!early)
+    if (!early) {
+        if (chan->match.early_count)
+            weft_stall_ask(chan, src, tag);
         return false;
+    }
     found->source = early->head.src;
     found->tag = early->head.tag;
     found->cancelled = false;
@@ -151,9 +167,29 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
     return 0;
 }
 
+/* One that left in one frame, or will, completes. So does a copy: its request ends at once. */
+static void cancel_send(weft_req *req)
+{
+    if (req->kind == WEFT_REQ_BATCH) {
+        weft_sendq_release(req);
+    } else if (req->queued) {
+        weft_sendq_remove(req);
+        req->found.cancelled = true;
+        weft_req_end(req, 0);
+    } else if (req->name) {
+        weft_rndv_cancel(req);
+    }
+}
+
 int weft_cancel(weft_req *req)
 {
-    if (req->kind != WEFT_REQ_RECV || req->is_done || !req->is_posted)
+    if (req->is_done)
+        return 0;
+    if (req->kind == WEFT_REQ_SEND || req->kind == WEFT_REQ_BATCH) {
+        cancel_send(req);
+        return 0;
+    }
+    if (req->kind != WEFT_REQ_RECV || !req->is_posted)
         return 0;
     weft_match_unpost(&req->chan->match, req);
     req->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG, .cancelled = true};

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/world.h"
+#include "mem/pool.h"
 #include "p2p/ladder.h"
 #include "p2p/leg.h"
 #include "p2p/sum.h"
@@ -31,6 +32,8 @@ static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan
     if (rc && peer->state == WEFT_PEER_ALIVE)
         weft_peer_doom(peer, rc);
 }
+
+static int no_memory(const weft_peer *peer) { return weft_fail(WEFT_E_NOMEM, "no memory to move a message to or from rank %u", peer->name.rank); }
 
 /* index 0: the whole of our side. */
 static void send_fin(weft_req *req, uint32_t index, int rc)
@@ -65,6 +68,50 @@ static void begin(weft_req *req, weft_peer *peer)
     req->is_cold = false;
     req->is_told = false;
     req->is_stepping = false;
+}
+
+/* A receive that matched while no name was free. */
+typedef struct unnamed {
+    weft_link link; /* in lane->unnamed */
+    weft_req *req;
+    weft_peer *peer;
+    weft_head head;
+    uint64_t rts[];
+} unnamed;
+
+static bool put_aside(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts)
+{
+    unnamed *one = weft_pool_take(req->lane->pool, sizeof *one + head->bytes);
+    if (!one)
+        return false;
+    one->req = req;
+    one->peer = peer;
+    one->head = *head;
+    memcpy(one->rts, rts, head->bytes);
+    weft_list_append(&req->lane->unnamed, &one->link);
+    return true;
+}
+
+/* One that begins may be over at once, which frees its name and comes here again: the outermost call goes on. */
+static void begin_unnamed(weft_lane *lane)
+{
+    weft_link *link;
+    if (lane->is_naming)
+        return;
+    lane->is_naming = true;
+    while (lane->name_free && (link = weft_list_take(&lane->unnamed))) {
+        unnamed *one = weft_container(link, unnamed, link);
+        weft_rndv_accept(one->peer, one->req, &one->head, (const weft_rts *)one->rts);
+        weft_pool_give(lane->pool, one, sizeof *one + one->head.bytes);
+    }
+    lane->is_naming = false;
+}
+
+static void drop_name(weft_req *req)
+{
+    weft_lane_unname(req->lane, req);
+    if (weft_unlikely(!weft_list_is_empty(&req->lane->unnamed)))
+        begin_unnamed(req->lane);
 }
 
 /* -- the sender -- */
@@ -165,8 +212,10 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
         weft_pins_unlend(req->port, req->loan);
         weft_pins_drop(req->port, req->pin);
         weft_lane_unname(req->lane, req);
+        return rc;
     }
-    return rc;
+    peer->credit -= weft_peer_cost(frame.head.bytes);
+    return 0;
 }
 
 /* Next time the buffer will be registered in one piece, by nobody's waiting. */
@@ -186,7 +235,7 @@ static void settle_send(weft_req *req)
     send_ends(req);
     weft_pins_unlend(req->port, req->loan);
     weft_pins_drop(req->port, req->pin);
-    weft_lane_unname(req->lane, req);
+    drop_name(req);
     weft_req_end(req, req->rc);
 }
 
@@ -261,7 +310,7 @@ static void put_stretch(weft_req *req, const weft_cts *cts)
     weft_leg *leg = weft_leg_new(req, WEFT_LEG_PUT, cts->from, cts->to, told_over);
     if (!leg) {
         send_fin(req, cts->index, WEFT_E_NOMEM);
-        end_one(req, WEFT_E_NOMEM);
+        end_one(req, no_memory(req->peer));
         return;
     }
     leg->index = cts->index;
@@ -289,7 +338,7 @@ static void push_stretch(weft_req *req, const weft_cts *cts)
         return;
     }
     send_fin(req, 0, WEFT_E_NOMEM);
-    end_one(req, WEFT_E_NOMEM);
+    end_one(req, no_memory(req->peer));
 }
 
 void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
@@ -343,7 +392,7 @@ static void end_recv(weft_req *req)
         pin_behind(req, req->mode == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0);
     weft_pins_drop(req->port, req->pin);
     if (req->name)
-        weft_lane_unname(req->lane, req);
+        drop_name(req);
     if (!req->rc && req->is_summed)
         req->rc = weft_sum_check(req, req->peer, req->moved, req->sum, weft_rung_name(req->mode));
     if (!req->rc && req->found.bytes > req->bytes)
@@ -402,7 +451,7 @@ static void get_stretch(weft_req *req, uint64_t from, uint64_t to)
 {
     weft_leg *leg = weft_leg_new(req, WEFT_LEG_GET, from, to, got);
     if (!leg) {
-        req->rc = WEFT_E_NOMEM;
+        req->rc = no_memory(req->peer);
         return;
     }
     if (weft_pins_needed(req->port) && !req->pin &&
@@ -422,7 +471,7 @@ static void lend_stretch(weft_req *req, uint64_t from, uint64_t to)
     weft_leg *leg = weft_leg_new(req, WEFT_LEG_LENT, from, to, NULL);
     const weft_pin *pin = req->pin;
     if (!leg) {
-        req->rc = WEFT_E_NOMEM;
+        req->rc = no_memory(req->peer);
         return;
     }
     if (req->peer->no_move) /* without a key it is pushed, and told like what is put */
@@ -534,6 +583,7 @@ void weft_rndv_sum(weft_peer *peer, const weft_head *head)
 
 void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts)
 {
+    int rc;
     req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = rts->bytes};
     req->moved = rts->bytes < req->bytes ? rts->bytes : req->bytes;
     begin(req, peer);
@@ -551,9 +601,12 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
         end_recv(req);
         return;
     }
-    if (weft_lane_name(req->lane, req)) {
+    rc = weft_lane_name(req->lane, req);
+    if (weft_unlikely(rc)) {
+        if (rc == WEFT_AGAIN && put_aside(peer, req, head, rts))
+            return;
         send_fin(req, 0, WEFT_E_NOMEM);
-        weft_req_end(req, WEFT_E_NOMEM);
+        weft_req_end(req, no_memory(peer));
         return;
     }
     req->segments = 0;
@@ -632,10 +685,38 @@ static void hear(weft_req *req, uint32_t index, int rc)
 void weft_rndv_fin(weft_peer *peer, const weft_head *head)
 {
     weft_req *req = weft_lane_find(peer->lane, head->chan);
+    int rc = head->tag;
     if (!req)
         return;
-    if (req->kind == WEFT_REQ_RECV)
-        hear(req, (uint32_t)head->src, head->tag);
-    else
-        end_one(req, head->tag);
+    if (rc < 0) /* else it would show whatever this thread said last of such an error */
+        weft_fail(rc, req->kind == WEFT_REQ_RECV ? "rank %u could not send the rest of its message with tag %d: %s"
+                                                 : "rank %u did not take the message with tag %d: %s", peer->name.rank,
+                  req->kind == WEFT_REQ_RECV ? req->found.tag : req->tag, weft_status_text(rc));
+    if (req->kind == WEFT_REQ_RECV) {
+        hear(req, (uint32_t)head->src, rc);
+        return;
+    }
+    req->found.cancelled = rc == WEFT_FIN_CANCELLED;
+    end_one(req, req->found.cancelled ? 0 : rc);
+}
+
+void weft_rndv_cancel(weft_req *req)
+{
+    if (req->is_told)
+        return;
+    req->is_told = true;
+    send_small(req->peer, WEFT_FRAME_CANCEL, req->name, 0, 0, NULL, 0);
+}
+
+/* What has matched is not announced any more: it goes on, and its sender's request ends with it. */
+void weft_rndv_on_cancel(weft_peer *peer, const weft_head *head)
+{
+    weft_early *early = weft_match_announced(peer->lane, peer, head->chan);
+    weft_chan *chan = early ? weft_chan_of(peer->lane, early->head.chan) : NULL;
+    if (!chan)
+        return;
+    weft_match_take(&chan->match, peer->lane, early);
+    weft_peer_owe(peer, early->head.bytes);
+    weft_early_free(peer->lane, early);
+    send_small(peer, WEFT_FRAME_FIN, head->chan, 0, WEFT_FIN_CANCELLED, NULL, 0);
 }

@@ -54,11 +54,15 @@ typedef struct weft_cts {
     uint8_t rung, key_bytes; /* rung: enum weft_rung, or WEFT_CTS_SUM */
     uint8_t key[];
 } weft_cts;
+#define WEFT_FIN_CANCELLED 1 /* tag of a FIN: the RTS was given back */
+
 #define WEFT_CTS_SUM 0xff /* nothing is to be moved: tell the sum of the first `want` bytes by a SUM frame */
 #define WEFT_CTS_BYTES offsetof(weft_cts, key)
 
-/* Sender: announces the message that req describes. */
+/* Sender: announces the message that req describes. 0, WEFT_AGAIN: no name is free; or an error. */
 int weft_rndv_announce(weft_peer *peer, weft_req *req);
+/* Sender: asks for an announced message back. It ends in any case: cancelled, or as its receive takes it. */
+void weft_rndv_cancel(weft_req *req);
 /* Receiver: req matched this RTS. */
 void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts);
 /* Receiver: nobody can ask for this message any more (its communicator was freed): the sender's request ends with an error. */
@@ -68,5 +72,6 @@ void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts);
 void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body);
 void weft_rndv_sum(weft_peer *peer, const weft_head *head);
 void weft_rndv_fin(weft_peer *peer, const weft_head *head);
+void weft_rndv_on_cancel(weft_peer *peer, const weft_head *head);
 
 #endif

@@ -1,50 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * send: a message's way out. Short ones leave at once in one frame, without a request; everything else announces itself (rndv).
- * Order: frames to a peer leave in the order of the calls, also those that find the port full (core/peer).
+ * send: a message's way out. Short ones leave at once in one frame, without a request; everything else announces itself (rndv). What the
+ * receiver lends no room for waits here (sendq).
+ * Order: frames to a peer leave in the order in which they are given, also those that find the port full (core/peer); messages that wait
+ * for credit keep the order of the calls within their channel.
  */
 #include "base/status.h"
 #include "core/peer.h"
 #include "core/world.h"
+#include "p2p/eager.h"
 #include "p2p/frags.h"
-#include "p2p/leg.h"
 #include "p2p/p2p.h"
-#include "p2p/rndv.h"
-#include "p2p/sum.h"
-#include "type/pack.h"
+#include "p2p/sendq.h"
 
 #define SHORT_MAX 32 /* no more than the inline_max of shm, the only port that says it has room */
-
-static void fill_packed(const weft_frame *frame, void *place)
-{
-    const weft_req *req = frame->body;
-    weft_pack(req->type, req->buf, req->count, 0, frame->head.bytes, place);
-}
-
-/* May this message go out unasked: does it fit, and does the receiver still lend us room? */
-static inline bool is_eager(const weft_peer *peer, uint64_t bytes, enum weft_send_mode mode)
-{
-    return bytes <= peer->eager_max && mode != WEFT_SEND_SYNC && weft_peer_cost(bytes + weft_sum_room()) <= peer->credit;
-}
-
-static inline uint32_t chan_id_at(const weft_chan *chan, int dst)
-{
-    return weft_unlikely(chan->ids_out != NULL) ? chan->ids_out[dst] : chan->id_out;
-}
-
-/* A message that leaves in one frame, but not in one line: its body is copied into the frame. */
-static inline void count_eager(weft_lane *lane, uint64_t bytes)
-{
-    lane->counters[WEFT_COUNT_EAGER]++;
-    lane->counters[WEFT_COUNT_EAGER_BYTES] += bytes;
-    lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
-}
-
-static inline weft_head eager_head(const weft_chan *chan, int dst, int tag, uint64_t bytes)
-{
-    return (weft_head){.kind = WEFT_FRAME_EAGER, .chan = chan_id_at(chan, dst),
-                       .src = (int32_t)chan->rank, .tag = tag, .bytes = (uint32_t)bytes};
-}
 
 /* May a message leave at once in one frame: dense, eager, nothing of this peer's queued before it? Negative ranks (nobody) fail too.
  * may_hold: not if its body is better held. A blocking send copies all the same: it would else wait for a receiver that computes. */
@@ -66,7 +35,7 @@ static inline __attribute__((always_inline)) void send_short(weft_peer *peer, ui
 {
     uint64_t head0 = weft_head_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_repayment(peer));
     peer->credit -= weft_peer_cost(bytes);
-    weft_shm_send_short(peer->path, head0, weft_head_word1(chan_id_at(chan, dst), chan->rank), weft_head_word2((uint32_t)tag, (uint32_t)bytes), buf);
+    weft_shm_send_short(peer->path, head0, weft_head_word1(weft_chan_id_at(chan, dst), chan->rank), weft_head_word2((uint32_t)tag, (uint32_t)bytes), buf);
 }
 
 static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->path->room; }
@@ -81,7 +50,7 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     int rc;
     if (weft_unlikely(!peer))
         return WEFT_AGAIN;
-    frame.head = eager_head(chan, dst, tag, bytes);
+    frame.head = weft_eager_head(chan, dst, tag, bytes);
     frame.body = buf;
     frame.fill = NULL;
     frame.held = NULL;
@@ -96,60 +65,9 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     }
     if (weft_likely(rc == 0)) {
         peer->credit -= weft_peer_cost(bytes);
-        count_eager(chan->lane, bytes);
+        weft_eager_count(chan->lane, bytes);
     }
     return rc;
-}
-
-static void held_over(weft_leg *leg, int rc)
-{
-    weft_req *req = leg->req;
-    weft_leg_free(leg);
-    weft_req_end(req, rc);
-}
-
-/* The port reads it in the user's buffer: the send ends when it has. */
-static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
-{
-    weft_leg *leg;
-    int rc;
-    req->peer = peer;
-    req->port = peer->path->port;
-    req->legs = 0;
-    leg = weft_leg_new(req, WEFT_LEG_HELD, 0, req->bytes, held_over);
-    if (!leg)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->name.rank);
-    frame->held = leg;
-    peer->credit -= weft_peer_cost(req->bytes); /* who is told of the end may send more */
-    peer->lane->counters[WEFT_COUNT_EAGER]++;
-    peer->lane->counters[WEFT_COUNT_EAGER_BYTES] += req->bytes;
-    rc = weft_peer_send(peer, frame, NULL, NULL);
-    if (rc)
-        weft_leg_free(leg);
-    return rc;
-}
-
-static int send_eager(weft_peer *peer, weft_req *req)
-{
-    weft_frame frame = {.head = eager_head(req->chan, req->rank, req->tag, req->bytes), .body = (const char *)req->buf + req->type->true_lb};
-    bool sent;
-    int rc;
-    if (weft_knob.checksum) {
-        weft_sum_frame(&frame, req);
-    } else if (!req->is_dense) {
-        frame.body = req;
-        frame.fill = fill_packed;
-    } else if (weft_peer_holds(peer, req->bytes)) {
-        return send_held(peer, req, &frame);
-    }
-    rc = weft_peer_send(peer, &frame, req, &sent);
-    if (rc)
-        return rc;
-    peer->credit -= weft_peer_cost(frame.head.bytes);
-    count_eager(peer->lane, req->bytes);
-    if (sent)
-        weft_req_end(req, 0);
-    return 0;
 }
 
 int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
@@ -169,6 +87,9 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     req->bytes = count * (uint64_t)type->size;
     req->is_dense = type->is_dense;
     req->is_tainted = mode == WEFT_SEND_TAINTED;
+    req->is_sync = mode == WEFT_SEND_SYNC;
+    req->queued = NULL;
+    req->is_told = false;
     req->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
     if (dst == WEFT_NOBODY) {
         weft_req_end(req, 0);
@@ -177,7 +98,10 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     peer = chan->peers[dst];
     if (!peer && (rc = weft_chan_meet(chan, (uint32_t)dst, &peer)))
         return rc;
-    return is_eager(peer, req->bytes, mode) ? send_eager(peer, req) : weft_rndv_announce(peer, req);
+    if (weft_unlikely(peer->credit <= 0))
+        return weft_sendq_add(peer, req);
+    rc = weft_eager_start(peer, req, peer->credit);
+    return weft_unlikely(rc == WEFT_AGAIN) ? weft_sendq_add(peer, req) : rc;
 }
 
 /* Out of credit in the midst of a burst: what the receiver gave back may lie with the port already, and to look costs less than to ask for
@@ -236,12 +160,36 @@ int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, i
     return 0;
 }
 
+/* The receiver lends nothing, or the port is full: what is short is copied aside, so that many such messages take little memory. What came
+ * back since may lie with the port: a look now and then keeps a long burst moving. WEFT_AGAIN: take the ordinary way. */
+static int isend_aside(weft_peer *peer, const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
+                       weft_req **out)
+{
+    uint64_t bytes = count * (uint64_t)type->size;
+    if (weft_knob.checksum || bytes > WEFT_SENDQ_COPY_MAX || bytes > peer->now_max)
+        return WEFT_AGAIN;
+    if (weft_sendq_is_look_due(chan, dst)) {
+        int rc;
+        weft_lane_poll(chan->lane);
+        rc = send_now(buf, count, type, dst, tag, chan, true);
+        if (rc <= 0)
+            return rc;
+    }
+    /* strided data could not even try */
+    if (!type->is_dense && weft_peer_cost(bytes) <= peer->credit && weft_list_is_empty(&peer->waiting))
+        return WEFT_AGAIN;
+    return weft_sendq_copy(peer, chan, dst, tag, buf, count, type, out);
+}
+
 static __attribute__((noinline)) int isend_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
                                                   bool may_look, weft_req **out)
 {
+    weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
     int rc = send_now(buf, count, type, dst, tag, chan, true);
     if (rc > 0 && may_look)
         look_for_credit(chan, dst, count * (uint64_t)type->size);
+    if (rc > 0 && may_look && peer)
+        rc = isend_aside(peer, buf, count, type, dst, tag, chan, out);
     return rc <= 0 ? rc : isend_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD, out);
 }
 
@@ -281,12 +229,17 @@ int weft_req_wait(weft_req *req)
 {
     weft_lane *lane = req->lane;
     weft_wait wait;
-    if (req->is_done)
+    if (req->is_done) {
+        if (weft_unlikely(req->rc))
+            weft_req_say(req);
         return req->rc;
+    }
     weft_wait_begin(&wait, lane, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
     do
         weft_wait_turn(&wait);
     while (!req->is_done);
     weft_wait_end(&wait);
+    if (weft_unlikely(req->rc))
+        weft_req_say(req);
     return req->rc;
 }

@@ -23,6 +23,10 @@ enum weft_frame_kind {
     WEFT_FRAME_NOTIFY,    /* for the owner of channel `chan`, from its member src: no message of a program (p2p/chan.h) */
     WEFT_FRAME_EAGER_FRAGS, /* an eager message comes in fragments; body is its length, u64 */
     WEFT_FRAME_FRAG,      /* the next fragment of the message that EAGER_FRAGS announced */
+    WEFT_FRAME_STALLED,   /* a channel's messages wait at their sender for credit; body is a weft_stalled (p2p/stall.h) */
+    WEFT_FRAME_DRAINED,   /* ... and wait no more */
+    WEFT_FRAME_ASK,       /* a receiver's word that it needs a message of such a channel; body is a weft_ask (p2p/stall.h) */
+    WEFT_FRAME_CANCEL,    /* the sender wants the RTS back whose request `chan` names; answered if it has matched nothing */
     WEFT_FRAME_LAST
 };
 

@@ -42,3 +42,5 @@ endif
 sim_programs += test/sim/stops
 test_sim_stops_SOURCES = test/sim/stops.c test/sim/crew.c test/sim/crew.h
 test_sim_stops_LDADD = libweftapi.la $(LDADD)
+sim_programs += test/sim/stalls
+test_sim_stalls_SOURCES = test/sim/stalls.c test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h

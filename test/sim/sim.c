@@ -31,7 +31,7 @@ static void choose_knobs(uint64_t seed)
     weft_knob.large_by = ways[seed % 4];
     /* what the cache finds depends on addresses, which a replay does not repeat: most runs register everything anew */
     weft_knob.pin_watch = seed % 8 == 6 ? WEFT_WATCH_AUTO : WEFT_WATCH_NONE;
-    weft_knob.credit_kib = seed % 3 == 0 ? 16 : 1024;
+    weft_knob.credit_kib = seed % 3 == 0 ? 16 : seed % 3 == 1 ? 1 : 1024; /* 1: less than users may choose, so that messages wait in most rounds */
     weft_knob.pin = pins[seed / 3 % 5];
     weft_knob.pin_regions = seed % 7 == 0 ? 2 : 0;
     weft_knob.pin_max = seed % 11 == 0 ? 65536 : 0;

@@ -151,7 +151,9 @@ static int start_send(crew *crew, message *one)
         memcpy(one->buf, plain, one->bytes);
     free(plain);
     one->type = type;
-    rc = weft_isend(crew->chan, one->dst, one->tag, one->buf, count, type, one->mode, &one->req);
+    rc = one->mode == WEFT_SEND_STANDARD && one->name % 2
+             ? weft_isend_standard(one->buf, count, type, one->dst, one->tag, crew->chan, &one->req)
+             : weft_isend(crew->chan, one->dst, one->tag, one->buf, count, type, one->mode, &one->req);
     if (one->req && one->req->is_done)
         memset(one->buf, 0xee, span(one->is_strided, one->bytes)); /* done: the buffer is ours again */
     return rc;
@@ -321,7 +323,8 @@ static int finish_sends(crew *crew, round_plan *plan)
             rc = crew_fail(crew, "a send failed: %s", weft_fail_text(rc));
         memset(one->buf, 0xee, span(one->is_strided, one->bytes));
         drop_type(crew, one->type);
-        weft_req_free(one->req);
+        if (one->req->kind != WEFT_REQ_BATCH || --one->req->count == 0)
+            weft_req_free(one->req);
         free(one->buf);
     }
     return rc;

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * eager: see eager.h.
+ */
+#include "p2p/eager.h"
+
+#include "base/status.h"
+#include "p2p/leg.h"
+#include "p2p/rndv.h"
+#include "p2p/sum.h"
+#include "type/pack.h"
+
+#define OVERDRAFT_MAX 256 /* bytes; an announcement takes as much of the receiver's memory */
+
+static void fill_packed(const weft_frame *frame, void *place)
+{
+    const weft_req *req = frame->body;
+    weft_pack(req->type, req->buf, req->count, 0, frame->head.bytes, place);
+}
+
+static void held_over(weft_leg *leg, int rc)
+{
+    weft_req *req = leg->req;
+    weft_leg_free(leg);
+    weft_req_end(req, rc);
+}
+
+/* The port reads it in the user's buffer: the send ends when it has. */
+static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
+{
+    weft_leg *leg;
+    int rc;
+    req->peer = peer;
+    req->port = peer->path->port;
+    req->legs = 0;
+    leg = weft_leg_new(req, WEFT_LEG_HELD, 0, req->bytes, held_over);
+    if (!leg)
+        return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->name.rank);
+    frame->held = leg;
+    peer->credit -= weft_peer_cost(req->bytes); /* who is told of the end may send more */
+    peer->lane->counters[WEFT_COUNT_EAGER]++;
+    peer->lane->counters[WEFT_COUNT_EAGER_BYTES] += req->bytes;
+    rc = weft_peer_send(peer, frame, NULL, NULL);
+    if (rc)
+        weft_leg_free(leg);
+    return rc;
+}
+
+static int send_eager(weft_peer *peer, weft_req *req)
+{
+    weft_frame frame = {.head = weft_eager_head(req->chan, req->rank, req->tag, req->bytes), .body = (const char *)req->buf + req->type->true_lb};
+    bool sent;
+    int rc;
+    if (weft_knob.checksum) {
+        weft_sum_frame(&frame, req);
+    } else if (!req->is_dense) {
+        frame.body = req;
+        frame.fill = fill_packed;
+    } else if (weft_peer_holds(peer, req->bytes)) {
+        return send_held(peer, req, &frame);
+    }
+    rc = weft_peer_send(peer, &frame, req, &sent);
+    if (rc)
+        return rc;
+    peer->credit -= weft_peer_cost(frame.head.bytes);
+    weft_eager_count(peer->lane, req->bytes);
+    if (sent)
+        weft_req_end(req, 0);
+    return 0;
+}
+
+int weft_eager_start(weft_peer *peer, weft_req *req, int32_t credit)
+{
+    bool fits = req->bytes <= peer->eager_max && !req->is_sync;
+    if (fits && (credit > 0 ? weft_peer_cost(req->bytes + weft_sum_room()) <= credit : req->bytes <= OVERDRAFT_MAX))
+        return send_eager(peer, req);
+    return weft_rndv_announce(peer, req);
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sendq: see sendq.h. A queue is a log of records in blocks: a short message is its tag, length and bytes; any other one stands there by
+ * its request. A bag counts the tags, so that an ask is answered without a walk.
+ * Invariants: a queue with records stands in its peer's sendqs, the peer in the lane's backlog, and its credit is WEFT_CREDIT_STALLED less
+ * than what the receiver lends; only weft_sendq_flush takes that back for its own run.
+ */
+#include "p2p/sendq.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bag.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "mem/pool.h"
+#include "p2p/eager.h"
+#include "p2p/stall.h"
+#include "type/pack.h"
+
+#define BLOCK_FIRST 4096
+#define BLOCK_NEXT WEFT_POOL_MOST
+#define BATCH_MAX 1024 /* messages that share a request */
+#define TURN 32        /* messages of one channel before another's turn */
+#define LOOK_EVERY 32
+
+#define BY_REQUEST UINT32_MAX
+typedef struct record {
+    int32_t tag;
+    uint32_t bytes; /* of the payload behind; BY_REQUEST: a weft_req *, NULL when it was taken out */
+    uint64_t payload[];
+} record;
+
+typedef struct block {
+    struct block *next;
+    uint32_t room, used; /* bytes of the pool's; written so far */
+} block;
+
+typedef struct weft_sendq {
+    weft_link link;       /* in peer->sendqs while it has records */
+    weft_peer *peer;
+    weft_chan *chan;      /* NULL: closed, what is copied still leaves */
+    weft_stalled name;    /* what the receiver calls it by */
+    uint32_t chan_out;    /* the receiver's id of the channel */
+    uint32_t src;         /* our rank in it */
+    block *first, *last;
+    uint32_t at;          /* of the oldest record in the first block */
+    uint64_t put, left;   /* records ever written; that have left or were dropped */
+    uint32_t seq;         /* of the last frame with a message of this channel ... */
+    bool is_seq_late;     /* ... unless it, or what came before the queue, still waits for the port */
+    bool sends_all;       /* whatever the credit */
+    bool is_told;         /* the receiver knows that the queue waits for credit */
+    weft_bag tags;        /* of the records */
+    weft_bag asked;       /* for tags that no record has */
+    weft_bag wanted;      /* asked for, and some record has it: overdraft until the first such one has left */
+    weft_link batches;    /* shared requests that are not over, oldest first; req->order: the first record, counted from 0 */
+} weft_sendq;
+
+static uint32_t record_bytes(uint32_t bytes)
+{
+    return (uint32_t)(sizeof(record) + (bytes == BY_REQUEST ? sizeof(weft_req *) : weft_round_up(bytes, sizeof(uint64_t))));
+}
+
+static record *front(const weft_sendq *queue) { return (record *)((char *)queue->first + queue->at); }
+
+static weft_req **request_of(record *one) { return (weft_req **)one->payload; }
+
+static bool overdraws(const weft_sendq *queue) { return queue->sends_all || queue->wanted.keys; }
+
+/* -- frames to the receiver -- */
+
+static void send_word(weft_sendq *queue, enum weft_frame_kind kind, int32_t tag)
+{
+    bool is_stalled = kind == WEFT_FRAME_STALLED;
+    weft_peer *peer = queue->peer;
+    weft_frame frame = {.head = {.kind = (uint8_t)kind, .chan = queue->chan_out, .src = (int32_t)queue->src, .tag = tag,
+                                 .bytes = is_stalled ? sizeof queue->name : 0}, .body = &queue->name};
+    int rc = weft_peer_send(peer, &frame, NULL, NULL);
+    if (rc && peer->state == WEFT_PEER_ALIVE)
+        weft_peer_doom(peer, rc);
+}
+
+/* -- records -- */
+
+/* Room for a record at the end; NULL: no memory. */
+static record *append(weft_sendq *queue, uint32_t bytes)
+{
+    weft_pool *pool = queue->peer->lane->pool;
+    uint32_t need = record_bytes(bytes);
+    record *one;
+    if (!queue->last || queue->last->used + need > queue->last->room) {
+        uint32_t room = queue->first ? BLOCK_NEXT : BLOCK_FIRST;
+        block *more = weft_pool_take(pool, room);
+        if (!more)
+            return NULL;
+        *more = (block){.room = room, .used = sizeof *more};
+        if (queue->last)
+            queue->last->next = more;
+        else
+            queue->first = more, queue->at = sizeof *more;
+        queue->last = more;
+    }
+    one = (record *)((char *)queue->last + queue->last->used);
+    queue->last->used += need;
+    return one;
+}
+
+static void drop_front(weft_sendq *queue)
+{
+    block *first = queue->first;
+    queue->at += record_bytes(front(queue)->bytes);
+    queue->left++;
+    if (queue->at < first->used)
+        return;
+    queue->first = first->next;
+    queue->at = sizeof *first;
+    if (!queue->first)
+        queue->last = NULL;
+    weft_pool_give(queue->peer->lane->pool, first, first->room);
+}
+
+/* -- life of a queue -- */
+
+static weft_sendq *queue_at(const weft_chan *chan, int dst) { return chan->sendqs ? chan->sendqs[dst] : NULL; }
+
+static weft_sendq *open_queue(weft_chan *chan, int dst, weft_peer *peer)
+{
+    weft_sendq *queue = queue_at(chan, dst);
+    if (queue)
+        return queue;
+    if (!chan->sendqs)
+        chan->sendqs = calloc(chan->size, sizeof *chan->sendqs);
+    queue = chan->sendqs ? calloc(1, sizeof *queue) : NULL;
+    if (!queue) {
+        weft_fail(WEFT_E_NOMEM, "no memory to queue messages for rank %u", peer->name.rank);
+        return NULL;
+    }
+    queue->peer = peer;
+    queue->chan = chan;
+    queue->name = (weft_stalled){chan->id, (uint32_t)dst};
+    queue->chan_out = weft_chan_id_at(chan, dst);
+    queue->src = chan->rank;
+    weft_list_init(&queue->link);
+    weft_list_init(&queue->batches);
+    chan->sendqs[dst] = queue;
+    return queue;
+}
+
+static void free_queue(weft_sendq *queue)
+{
+    weft_bag_clear(&queue->tags);
+    weft_bag_clear(&queue->asked);
+    weft_bag_clear(&queue->wanted);
+    free(queue);
+}
+
+/* The first record is in. */
+static void begin_stall(weft_sendq *queue)
+{
+    weft_peer *peer = queue->peer;
+    if (weft_list_is_empty(&peer->sendqs))
+        peer->credit -= WEFT_CREDIT_STALLED;
+    weft_list_append(&peer->sendqs, &queue->link);
+    weft_peer_settle(peer);
+    queue->seq = peer->seq_out;
+    queue->is_seq_late = !weft_list_is_empty(&peer->waiting);
+}
+
+static void tell_stalled(weft_sendq *queue)
+{
+    queue->is_told = true;
+    send_word(queue, WEFT_FRAME_STALLED, WEFT_ANY_TAG);
+}
+
+/* The last one is gone. The caller keeps the peer's credit right. */
+static void end_stall(weft_sendq *queue)
+{
+    weft_peer *peer = queue->peer;
+    peer->overdrafts -= overdraws(queue);
+    weft_bag_clear(&queue->asked);
+    weft_bag_clear(&queue->wanted);
+    weft_bag_clear(&queue->tags);
+    weft_list_remove(&queue->link);
+    weft_peer_settle(peer);
+    if (queue->is_told && !peer->said_bye && !peer->heard_bye && peer->state == WEFT_PEER_ALIVE)
+        send_word(queue, WEFT_FRAME_DRAINED, 0);
+    queue->is_told = queue->sends_all = false;
+    if (!queue->chan)
+        free_queue(queue);
+}
+
+/* -- what comes in -- */
+
+static int write_record(weft_sendq *queue, int32_t tag, uint32_t bytes, record **out)
+{
+    record *one = NULL;
+    if (!weft_bag_add(&queue->tags, tag) || !(one = append(queue, bytes))) {
+        weft_bag_remove(&queue->tags, tag);
+        return weft_fail(WEFT_E_NOMEM, "no memory to queue a message for rank %u", queue->peer->name.rank);
+    }
+    one->tag = tag;
+    one->bytes = bytes;
+    *out = one;
+    return 0;
+}
+
+static void is_written(weft_sendq *queue, int32_t tag)
+{
+    weft_peer *peer = queue->peer;
+    bool has_credit;
+    queue->put++;
+    if (weft_list_is_empty(&queue->link))
+        begin_stall(queue);
+    has_credit = peer->credit + WEFT_CREDIT_STALLED > 0;
+    peer->lane->counters[has_credit ? WEFT_COUNT_AGAIN : WEFT_COUNT_STALLED]++;
+    if (!has_credit && !queue->is_told)
+        tell_stalled(queue);
+    else if (weft_bag_remove(&queue->asked, tag))
+        send_word(queue, WEFT_FRAME_STALLED, tag);
+}
+
+/* Nothing will ever come back from there. */
+static bool is_over(const weft_peer *peer) { return peer->heard_bye || peer->state != WEFT_PEER_ALIVE; }
+
+/* The end of a send that its receiver never takes: 0 for what would have been sent unasked. */
+static int end_of(const weft_peer *peer, bool is_eager, int rc)
+{
+    if (rc || is_eager)
+        return rc;
+    return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it takes no more messages", peer->name.rank);
+}
+
+static bool is_eager(const weft_peer *peer, const weft_req *req) { return !req->is_sync && req->bytes <= peer->eager_max; }
+
+int weft_sendq_add(weft_peer *peer, weft_req *req)
+{
+    weft_sendq *queue;
+    record *one;
+    int rc;
+    if (is_over(peer)) {
+        weft_req_end(req, end_of(peer, is_eager(peer, req), 0));
+        return 0;
+    }
+    queue = open_queue(req->chan, req->rank, peer);
+    rc = queue ? write_record(queue, req->tag, BY_REQUEST, &one) : WEFT_E_NOMEM;
+    if (rc)
+        return rc;
+    *request_of(one) = req;
+    req->queued = one;
+    is_written(queue, req->tag);
+    return 0;
+}
+
+/* The request that the next copy shares. */
+static weft_req *batch_of(weft_sendq *queue, int dst)
+{
+    weft_req *batch = weft_list_is_empty(&queue->batches) ? NULL : weft_container(queue->batches.prev, weft_req, link);
+    if (batch && batch->count < BATCH_MAX)
+        return batch;
+    batch = weft_req_new(queue->peer->lane, WEFT_REQ_BATCH);
+    if (!batch) {
+        weft_fail(WEFT_E_NOMEM, "no memory for a send request");
+        return NULL;
+    }
+    batch->chan = queue->chan;
+    batch->rank = dst;
+    batch->tag = WEFT_ANY_TAG;
+    batch->bytes = 0;
+    batch->count = 0;
+    batch->order = queue->put;
+    batch->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
+    weft_list_append(&queue->batches, &batch->link);
+    return batch;
+}
+
+int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, weft_req **out)
+{
+    uint32_t bytes = (uint32_t)(count * (uint64_t)type->size);
+    weft_sendq *queue = is_over(peer) ? NULL : open_queue(chan, dst, peer);
+    weft_req *batch = queue ? batch_of(queue, dst) : NULL;
+    record *one;
+    int rc = batch ? write_record(queue, tag, bytes, &one) : WEFT_E_NOMEM;
+    if (is_over(peer)) {
+        *out = &peer->lane->done_req;
+        return 0;
+    }
+    if (rc) {
+        if (batch && !batch->count) {
+            weft_list_remove(&batch->link);
+            weft_req_free(batch);
+        }
+        return rc;
+    }
+    if (type->is_dense && bytes)
+        memcpy(one->payload, (const char *)buf + type->true_lb, bytes);
+    else if (bytes)
+        weft_pack(type, buf, count, 0, bytes, one->payload);
+    batch->count++;
+    *out = batch;
+    is_written(queue, tag);
+    return 0;
+}
+
+bool weft_sendq_is_look_due(const weft_chan *chan, int dst)
+{
+    const weft_sendq *queue = queue_at(chan, dst);
+    return !queue || queue->put % LOOK_EVERY == 0;
+}
+
+/* -- what goes out -- */
+
+/* The receiver has its message: it may ask for another one with that tag. */
+static void answer(weft_sendq *queue, int32_t tag)
+{
+    if (!weft_bag_remove(&queue->wanted, tag))
+        return;
+    queue->peer->overdrafts -= !overdraws(queue);
+    if (queue->first)
+        send_word(queue, WEFT_FRAME_STALLED, tag);
+}
+
+/* The oldest record has left. */
+static void leave(weft_sendq *queue)
+{
+    weft_peer *peer = queue->peer;
+    int32_t tag = front(queue)->tag;
+    queue->is_seq_late = !weft_list_is_empty(&peer->waiting);
+    queue->seq = peer->seq_out;
+    weft_bag_remove(&queue->tags, tag);
+    drop_front(queue);
+    answer(queue, tag);
+    answer(queue, WEFT_ANY_TAG);
+}
+
+/* 0: it left, or was none; AGAIN: the port is full, or no name free. */
+static int send_front(weft_sendq *queue)
+{
+    weft_peer *peer = queue->peer;
+    record *one = front(queue);
+    weft_req *req = one->bytes == BY_REQUEST ? *request_of(one) : NULL;
+    int32_t credit = peer->credit;
+    int rc;
+    if (req) {
+        req->queued = NULL; /* it may be over, and gone, after what follows */
+        rc = weft_eager_start(peer, req, credit > 0 ? credit : 0);
+    } else if (one->bytes == BY_REQUEST) {
+        drop_front(queue);
+        return 0;
+    } else {
+        weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .chan = queue->chan_out, .src = (int32_t)queue->src, .tag = one->tag,
+                                     .bytes = one->bytes}, .body = one->payload, .more = queue->put - queue->left > 1};
+        rc = weft_peer_post(peer, &frame);
+        if (!rc) {
+            peer->credit -= weft_peer_cost(one->bytes);
+            weft_eager_count(peer->lane, one->bytes);
+        }
+    }
+    if (rc == WEFT_AGAIN) {
+        if (req)
+            req->queued = one;
+        return rc;
+    }
+    if (rc && req)
+        weft_req_end(req, rc);
+    else if (rc && peer->state == WEFT_PEER_ALIVE)
+        weft_peer_doom(peer, rc);
+    peer->lane->counters[WEFT_COUNT_OVERDRAWN] += credit <= 0;
+    leave(queue);
+    return 0;
+}
+
+/* What shares a request was copied, so all may end with the first one that leaves: but only when no more leave now. */
+static void end_batches(weft_sendq *queue)
+{
+    while (!weft_list_is_empty(&queue->batches)) {
+        weft_req *batch = weft_container(queue->batches.next, weft_req, link);
+        if (batch->order >= queue->left)
+            break;
+        weft_sendq_release(batch);
+    }
+}
+
+void weft_sendq_release(weft_req *batch)
+{
+    weft_list_remove(&batch->link);
+    weft_req_end(batch, 0);
+}
+
+/* Queues in turn, until none may send. */
+static int flush(weft_peer *peer)
+{
+    const weft_link *idle = NULL; /* the first of a row of queues that could not */
+    int n = 0;
+    while (!weft_list_is_empty(&peer->sendqs) && weft_list_is_empty(&peer->waiting)) {
+        weft_sendq *queue = weft_container(peer->sendqs.next, weft_sendq, link);
+        int sent = 0, rc = 0;
+        while (sent < TURN && queue->first && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || overdraws(queue)) && !rc)
+            sent += (rc = send_front(queue)) == 0;
+        end_batches(queue);
+        n += sent;
+        if (!queue->first) {
+            end_stall(queue);
+            idle = NULL;
+            continue;
+        }
+        weft_list_remove(&queue->link);
+        weft_list_append(&peer->sendqs, &queue->link);
+        if (rc || idle == &queue->link)
+            break;
+        idle = sent ? NULL : idle ? idle : &queue->link;
+    }
+    return n;
+}
+
+int weft_sendq_flush(weft_peer *peer)
+{
+    int n;
+    if (peer->credit + WEFT_CREDIT_STALLED <= 0 && !peer->overdrafts)
+        return 0;
+    peer->credit += WEFT_CREDIT_STALLED;
+    n = flush(peer);
+    for (weft_link *link = peer->sendqs.next; link != &peer->sendqs && peer->credit <= 0; link = link->next)
+        if (!weft_container(link, weft_sendq, link)->is_told)
+            tell_stalled(weft_container(link, weft_sendq, link));
+    if (!weft_list_is_empty(&peer->sendqs))
+        peer->credit -= WEFT_CREDIT_STALLED;
+    return n;
+}
+
+/* -- asks -- */
+
+static weft_sendq *find(const weft_peer *peer, const weft_head *head)
+{
+    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    if (chan)
+        return chan->sendqs && (uint32_t)head->src < chan->size ? chan->sendqs[head->src] : NULL;
+    for (weft_link *link = peer->sendqs.next; link != &peer->sendqs; link = link->next) {
+        weft_sendq *queue = weft_container(link, weft_sendq, link);
+        if (!queue->chan && queue->name.chan == head->chan && queue->name.dst == (uint32_t)head->src)
+            return queue;
+    }
+    return NULL;
+}
+
+/* Is there a message of the channel that the receiver had not seen when it asked? It may be the one. */
+static bool is_stale(weft_sendq *queue, uint32_t seq)
+{
+    weft_peer *peer = queue->peer;
+    if (!weft_list_is_empty(&peer->waiting))
+        return true;
+    if (queue->is_seq_late) {
+        queue->is_seq_late = false;
+        queue->seq = peer->seq_out;
+    }
+    return (int32_t)(seq - queue->seq) < 0;
+}
+
+static void overdraw(weft_sendq *queue, int32_t tag)
+{
+    bool did = overdraws(queue);
+    if (tag == WEFT_ASK_ALL || (!weft_bag_has(&queue->wanted, tag) && !weft_bag_add(&queue->wanted, tag)))
+        queue->sends_all = true;
+    queue->peer->overdrafts += !did;
+}
+
+void weft_sendq_on_ask(weft_peer *peer, const weft_head *head, const void *body)
+{
+    weft_sendq *queue = find(peer, head);
+    const weft_ask *ask = body;
+    if (!queue || !queue->first) /* drained meanwhile, as the receiver is told */
+        return;
+    if (head->tag != WEFT_ASK_ALL && is_stale(queue, ask->seq))
+        send_word(queue, WEFT_FRAME_STALLED, head->tag);
+    else if (head->tag < 0 || weft_bag_has(&queue->tags, head->tag))
+        overdraw(queue, head->tag);
+    else if (!weft_bag_has(&queue->asked, head->tag) && !weft_bag_add(&queue->asked, head->tag))
+        send_word(queue, WEFT_FRAME_STALLED, head->tag); /* no memory to remember it: it will be asked again */
+}
+
+/* -- ends -- */
+
+/* Outside of flush: all records are gone, or were taken out. */
+static void end_if_empty(weft_sendq *queue)
+{
+    weft_peer *peer = queue->peer;
+    if (queue->tags.keys || !queue->first)
+        return;
+    while (queue->first)
+        drop_front(queue);
+    end_batches(queue);
+    if (peer->sendqs.next == &queue->link && peer->sendqs.prev == &queue->link)
+        peer->credit += WEFT_CREDIT_STALLED;
+    end_stall(queue);
+}
+
+static void take_out(weft_sendq *queue, weft_req *req)
+{
+    *request_of(req->queued) = NULL;
+    req->queued = NULL;
+    weft_bag_remove(&queue->tags, req->tag);
+}
+
+void weft_sendq_remove(weft_req *req)
+{
+    weft_sendq *queue = queue_at(req->chan, req->rank);
+    take_out(queue, req);
+    if (!weft_bag_has(&queue->tags, req->tag) && queue->tags.keys)
+        answer(queue, req->tag); /* asked for, and not there any more */
+    end_if_empty(queue);
+}
+
+/* Ends all requests that stand in it. With `all` the copies go, too. */
+static void drop(weft_sendq *queue, int rc, bool all)
+{
+    weft_peer *peer = queue->peer;
+    uint32_t at = queue->at;
+    for (block *part = queue->first; part; part = part->next, at = sizeof *part)
+        for (; at < part->used; at += record_bytes(((record *)((char *)part + at))->bytes)) {
+            record *one = (record *)((char *)part + at);
+            weft_req *req = one->bytes == BY_REQUEST ? *request_of(one) : NULL;
+            if (req) {
+                take_out(queue, req);
+                weft_req_end(req, end_of(peer, is_eager(peer, req), rc));
+            } else if (all && one->bytes != BY_REQUEST) {
+                weft_bag_remove(&queue->tags, one->tag);
+            }
+        }
+    while (!weft_list_is_empty(&queue->batches))
+        weft_sendq_release(weft_container(queue->batches.next, weft_req, link));
+    end_if_empty(queue);
+}
+
+void weft_sendq_close(weft_chan *chan)
+{
+    for (uint32_t i = 0; chan->sendqs && i < chan->size; i++) {
+        weft_sendq *queue = chan->sendqs[i];
+        if (!queue)
+            continue;
+        drop(queue, WEFT_E_COMM, false);
+        queue->chan = NULL;
+        if (!queue->first)
+            free_queue(queue);
+    }
+    free(chan->sendqs);
+    chan->sendqs = NULL;
+}
+
+void weft_sendq_give_up(weft_peer *peer, int rc)
+{
+    while (!weft_list_is_empty(&peer->sendqs))
+        drop(weft_container(peer->sendqs.next, weft_sendq, link), rc, true);
+}

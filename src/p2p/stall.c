@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * stall: see stall.h. A stall counts as an early message of its channel's matching, so that receives look for it at no cost.
+ */
+#include "p2p/stall.h"
+
+#include <stdlib.h>
+
+#include "base/bag.h"
+#include "core/world.h"
+
+typedef struct weft_stall {
+    weft_link link;    /* in chan->stalled */
+    weft_peer *peer;
+    int32_t src;       /* its rank in the channel */
+    weft_stalled from; /* names its queue */
+    weft_bag asked;    /* tags that were asked for and not told STALLED since */
+} weft_stall;
+
+/* Nothing is sent after a goodbye, nor needs be: a sender that has said its own keeps nothing back. */
+static void send_ask(weft_peer *peer, weft_stalled to, int32_t tag)
+{
+    weft_ask body = {.seq = peer->seq_in};
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_ASK, .chan = to.chan, .src = (int32_t)to.dst, .tag = tag, .bytes = sizeof body},
+                        .body = &body};
+    int rc;
+    if (peer->said_bye || peer->heard_bye)
+        return;
+    rc = weft_peer_send(peer, &frame, NULL, NULL);
+    if (rc && peer->state == WEFT_PEER_ALIVE)
+        weft_peer_doom(peer, rc);
+    peer->lane->counters[WEFT_COUNT_ASKS]++;
+}
+
+static void ask_one(weft_stall *stall, int32_t tag)
+{
+    if (weft_bag_has(&stall->asked, tag))
+        return;
+    weft_bag_add(&stall->asked, tag); /* without memory it is asked for once more than need be */
+    send_ask(stall->peer, stall->from, tag);
+}
+
+void weft_stall_ask(weft_chan *chan, int32_t src, int32_t tag)
+{
+    if (!chan->stalls)
+        return;
+    if (src != WEFT_ANY) {
+        if (chan->stalls[src])
+            ask_one(chan->stalls[src], tag);
+        return;
+    }
+    for (weft_link *link = chan->stalled.next; link != &chan->stalled; link = link->next)
+        ask_one(weft_container(link, weft_stall, link), tag);
+}
+
+static void ask_posted(void *arg, const weft_req *req)
+{
+    weft_stall *stall = arg;
+    if (req->rank == stall->src || req->rank == WEFT_ANY)
+        ask_one(stall, req->tag);
+}
+
+static weft_stall *begin(weft_chan *chan, weft_peer *peer, int32_t src)
+{
+    weft_stall *stall = NULL;
+    if (!chan->stalls) {
+        chan->stalls = calloc(chan->size, sizeof *chan->stalls);
+        weft_list_init(&chan->stalled);
+    }
+    if (!chan->stalls || !(stall = calloc(1, sizeof *stall)))
+        return NULL;
+    stall->peer = peer;
+    stall->src = src;
+    chan->stalls[src] = stall;
+    weft_list_append(&chan->stalled, &stall->link);
+    chan->match.early_count++;
+    return stall;
+}
+
+/* A thread that probes looks, and so asks, once more. */
+static void rouse(weft_lane *lane)
+{
+    if (weft_unlikely(lane->sleepers))
+        lane->world->rest->wake(lane);
+}
+
+void weft_stall_on_stalled(weft_peer *peer, const weft_head *head, const void *body)
+{
+    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    const weft_stalled *from = body;
+    weft_stall *stall = chan && chan->stalls ? chan->stalls[head->src] : NULL;
+    if (!chan || chan->refuses) {
+        send_ask(peer, *from, WEFT_ASK_ALL);
+        return;
+    }
+    if (stall) {
+        weft_bag_remove(&stall->asked, head->tag);
+        if (weft_match_is_posted(&chan->match, head->src, head->tag))
+            ask_one(stall, head->tag);
+    } else if ((stall = begin(chan, peer, head->src))) {
+        stall->from = *from;
+        weft_match_each_posted(&chan->match, ask_posted, stall);
+    } else { /* no memory to know it by: it must not wait for asks */
+        send_ask(peer, *from, WEFT_ASK_ALL);
+    }
+    rouse(peer->lane);
+}
+
+static void end(weft_chan *chan, weft_stall *stall)
+{
+    chan->match.early_count--;
+    chan->stalls[stall->src] = NULL;
+    weft_list_remove(&stall->link);
+    weft_bag_clear(&stall->asked);
+    free(stall);
+}
+
+void weft_stall_on_drained(weft_peer *peer, const weft_head *head)
+{
+    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    if (chan && chan->stalls && chan->stalls[head->src])
+        end(chan, chan->stalls[head->src]);
+}
+
+void weft_stall_ask_all(weft_chan *chan)
+{
+    for (weft_link *link = chan->stalled.next; chan->stalls && link != &chan->stalled; link = link->next) {
+        weft_stall *stall = weft_container(link, weft_stall, link);
+        send_ask(stall->peer, stall->from, WEFT_ASK_ALL);
+    }
+}
+
+void weft_stall_close(weft_chan *chan)
+{
+    while (chan->stalls && !weft_list_is_empty(&chan->stalled)) {
+        weft_stall *stall = weft_container(chan->stalled.next, weft_stall, link);
+        send_ask(stall->peer, stall->from, WEFT_ASK_ALL);
+        end(chan, stall);
+    }
+    free(chan->stalls);
+}
