@@ -36,7 +36,7 @@ _weft_mpirun()
     --bind-to) COMPREPLY=($(compgen -W "none hwthread core numa socket auto" -- "$cur")) ;;
     --map-by) COMPREPLY=($(compgen -W "slot node hwthread core numa socket" -- "$cur")) ;;
     --pmix) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
-    --stdin) COMPREPLY=($(compgen -W "none 0 1" -- "$cur")) ;;
+    --stdin) COMPREPLY=($(compgen -W "all none 0 1" -- "$cur")) ;;
     -n | -np | -c | --np) COMPREPLY=($(compgen -W "1 2 4 8 16 $(nproc 2>/dev/null)" -- "$cur")) ;;
     -wdir | -wd | --wdir) COMPREPLY=($(compgen -d -- "$cur")) && compopt -o filenames 2>/dev/null ;;
     --output-filename | -hostfile | --hostfile | -machinefile | -f | -rankfile | --rankfile | -rf) COMPREPLY=($(compgen -f -- "$cur")) && compopt -o filenames 2>/dev/null ;;
