@@ -17,6 +17,7 @@
 #define MOST_AT_ONCE 256 /* ... or those that begin while others of them are under way: a window of many is to be of one rung */
 #define STINT 8          /* transfers after which a stint has lasted long enough, when they are ... */
 #define STINT_TURNS 4    /* ... so many times those under way: what these will bring is not counted */
+#define SURE_NS 1000000  /* one that took so long, of as many transfers, was interrupted as others will be: it needs no second one */
 #define AGAIN_SHARE 64   /* a rung is measured again when that costs at most one part in so many of the time spent since ... */
 #define AGAIN_LEAST 64   /* ... and so many stints have passed */
 
@@ -197,7 +198,7 @@ static void count(weft_ladder *ladder, uint64_t bytes, uint64_t now)
     if (flying && (stint->ended < STINT || stint->ended < STINT_TURNS * flying))
         return;
     learn(stint->of, stint->bytes, now - stint->since);
-    stint->of->stints += stint->bytes > 0;
+    stint->of->stints += stint->bytes == 0 ? 0 : now - stint->since < SURE_NS || stint->ended < STINT ? 1 : TRIALS;
     stint->row->stints += stint->bytes > 0;
     stint->row->spent_ns += now - stint->since;
     stint->since = flying ? now : 0;
