@@ -86,45 +86,81 @@ static int member_lost(weft_node *node, uint32_t member)
     return node->rc = weft_fail(WEFT_E_PEER, "member %u of a collective is gone", member);
 }
 
-/* Is there somebody for whom we would wait for ever? member < 0: we wait for all to post s. */
-static int find_lost(weft_node *node, int32_t member, uint64_t s)
-{
-    int rc = WEFT_OK;
+typedef struct long_wait {
+    weft_wait wait;
+    weft_node *node;
+    int32_t member; /* < 0: for all */
+    uint64_t s;
+} long_wait;
 
-    if (weft_unlikely(node->team && weft_team_is_over(node->team, node->team->sequence - 1)))
-        return weft_node_stop(node, weft_team_refuse(node->team));
+/* Another member stopped this call, or one before it. */
+static bool is_stopped(const weft_node *node)
+{
+    return weft_unlikely(node->team && weft_team_is_over(node->team, node->team->sequence - 1));
+}
+
+/* Is there a member for whom we would wait for ever? -1: none. */
+static int32_t find_lost(const long_wait *self, bool *is_dead)
+{
+    const weft_node *node = self->node;
+
+    *is_dead = true;
     for (uint32_t i = 0; i < node->ranks; i++)
         if (weft_unlikely(atomic_load_explicit(&node->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
-            return member_lost(node, i);
-    for (uint32_t i = 0; i < node->ranks && !rc; i++)
-        if (i != node->rank && (member < 0 || (uint32_t)member == i))
-            rc = weft_node_look(node, i, s);
-    return rc;
+            return (int32_t)i;
+    *is_dead = false;
+    for (uint32_t i = 0; i < node->ranks; i++)
+        if (i != node->rank && (self->member < 0 || (uint32_t)self->member == i) && weft_node_is_astray(node, i, self->s))
+            return (int32_t)i;
+    return -1;
+}
+
+/* Whoever posts last of all clears the bits of those that it wakes. */
+static bool has_come(const long_wait *self)
+{
+    const weft_node *node = self->node;
+    _Atomic uint64_t *wanted = &node->head->count[self->s % WEFT_NODE_DEPTH].wanted;
+    uint64_t bit = (uint64_t)1 << node->rank;
+
+    if (self->member < 0 && node->is_crowded && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
+    return self->member >= 0 ? weft_node_has_posted(node, (uint32_t)self->member, self->s) : is_complete(node, self->s);
+}
+
+/* Another thread of this process may look for us. */
+static bool is_over(weft_wait *wait)
+{
+    const long_wait *self = weft_container(wait, long_wait, wait);
+    bool is_dead;
+
+    return has_come(self) || is_stopped(self->node) || find_lost(self, &is_dead) >= 0;
 }
 
 /* The patient half of both waits; member < 0: for all. */
 static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, uint64_t s)
 {
-    _Atomic uint64_t *wanted = &node->head->count[s % WEFT_NODE_DEPTH].wanted;
-    uint64_t bit = (uint64_t)1 << node->rank;
-    weft_wait wait;
+    long_wait self = {.node = node, .member = member, .s = s};
+    bool is_dead;
     int rc = WEFT_OK;
 
     node->is_waiting = true;
-    weft_wait_begin(&wait, node->lane, WEFT_WHY_COLLECTIVE, member, (int32_t)s, 0);
-    for (;;) {
-        if (member < 0 && node->is_crowded && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
-            atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
-        if (member >= 0 ? weft_node_has_posted(node, (uint32_t)member, s) : is_complete(node, s))
+    weft_wait_begin(&self.wait, node->lane, WEFT_WHY_COLLECTIVE, member, (int32_t)s, 0);
+    self.wait.is_over = is_over;
+    while (!has_come(&self)) {
+        int32_t lost = find_lost(&self, &is_dead);
+        if (is_stopped(node)) {
+            rc = weft_node_stop(node, weft_team_refuse(node->team));
             break;
-        rc = find_lost(node, member, s);
-        if (rc)
+        }
+        if (lost >= 0) {
+            rc = is_dead ? member_lost(node, (uint32_t)lost) : weft_node_differ(node, (uint32_t)lost);
             break;
+        }
         if (node->is_crowded) /* spinning here keeps those from running for whom we wait */
-            wait.idle = node->lane->world->wait_policy.spins;
-        weft_wait_turn(&wait);
+            self.wait.idle = node->lane->world->wait_policy.spins;
+        weft_wait_turn(&self.wait);
     }
-    weft_wait_end(&wait);
+    weft_wait_end(&self.wait);
     node->is_waiting = false;
     return rc;
 }

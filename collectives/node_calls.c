@@ -28,7 +28,7 @@ int weft_node_pass(weft_node *node, enum weft_coll_kind kind, const weft_coll *a
 
 void weft_node_go(weft_node *node, enum weft_node_gone how)
 {
-    atomic_store_explicit(&node->notes[node->rank].gone, how, memory_order_release); /* pairs with weft_node_look */
+    atomic_store_explicit(&node->notes[node->rank].gone, how, memory_order_release); /* pairs with weft_node_is_astray */
     weft_node_wake_all(node);
 }
 
@@ -65,13 +65,13 @@ static bool is_apart(const weft_node *node, uint32_t member)
     return read_call(node, node->rank, n, &ours) && read_call(node, member, n, &theirs) && ours.chain != theirs.chain;
 }
 
-int weft_node_look(weft_node *node, uint32_t member, uint64_t s)
+bool weft_node_is_astray(const weft_node *node, uint32_t member, uint64_t s)
 {
     bool is_gone = atomic_load_explicit(&node->notes[member].gone, memory_order_acquire) != WEFT_NODE_HERE;
 
     if (weft_likely(!is_gone && !is_apart(node, member)))
-        return WEFT_OK;
-    return weft_node_has_posted(node, member, s) ? WEFT_OK : weft_node_differ(node, member); /* it may have, before it went */
+        return false;
+    return !weft_node_has_posted(node, member, s); /* it may have, before it went */
 }
 
 /* ---- saying how they differ ---- */

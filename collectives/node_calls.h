@@ -55,7 +55,7 @@ void weft_node_go(weft_node *node, enum weft_node_gone how);
 int weft_node_stop(weft_node *node, int rc) __attribute__((cold));
 /* What `member` calls is not what we call, or it is gone: says how, and stops us. */
 int weft_node_differ(weft_node *node, uint32_t member) __attribute__((cold));
-/* For who waits long for `member` to post s: will it? */
-int weft_node_look(weft_node *node, uint32_t member, uint64_t s);
+/* For a long wait for `member` to post s: it never will (weft_node_differ says why). */
+bool weft_node_is_astray(const weft_node *node, uint32_t member, uint64_t s);
 
 #endif

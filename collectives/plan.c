@@ -142,22 +142,36 @@ void weft_plan_cancel(weft_plan *plan)
 
 static bool has_stopped(const weft_plan *plan) { return plan->rc || (plan->gate.rc && !weft_status_is_damage(plan->gate.rc)); }
 
+typedef struct live_wait {
+    weft_wait wait;
+    const weft_plan *plan;
+    bool is_cancelled;
+} live_wait;
+
+/* Another thread may look for us. */
+static bool live_is_over(weft_wait *wait)
+{
+    const live_wait *self = weft_container(wait, live_wait, wait);
+
+    return self->plan->gate.left <= 1 || (has_stopped(self->plan) && !self->is_cancelled);
+}
+
 /* Once the plan has stopped, nobody promises that our receives will be served: they are cancelled, and only then waited for. */
 static void live_settle(weft_plan *plan)
 {
-    weft_wait wait;
-    bool is_cancelled = false;
+    live_wait self = {.plan = plan};
 
-    weft_wait_begin(&wait, plan->team->chan->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
+    weft_wait_begin(&self.wait, plan->team->chan->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
+    self.wait.is_over = live_is_over;
     while (plan->gate.left > 1) {
-        if (weft_unlikely(has_stopped(plan)) && !is_cancelled) {
-            is_cancelled = true;
+        if (weft_unlikely(has_stopped(plan)) && !self.is_cancelled) {
+            self.is_cancelled = true;
             weft_plan_cancel(plan);
             continue;
         }
-        weft_wait_turn(&wait);
+        weft_wait_turn(&self.wait);
     }
-    weft_wait_end(&wait);
+    weft_wait_end(&self.wait);
     weft_plan_free_requests(plan);
 }
 
@@ -166,6 +180,7 @@ static __attribute__((noinline)) void await_receive(weft_req *req)
     weft_wait wait;
 
     weft_wait_begin(&wait, req->lane, WEFT_WHY_COLLECTIVE, req->rank, req->tag, req->bytes);
+    wait.req = req;
     do
         weft_wait_turn(&wait);
     while (!req->is_done);

@@ -5,8 +5,8 @@
 #include "core/count.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,6 +46,7 @@ static void derive(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])
         }
     values[WEFT_COUNT_FRAMES_SENT] = sent;
     values[WEFT_COUNT_FRAMES_TAKEN] = taken;
+    values[WEFT_COUNT_LOCK_PASSES] = lane->lock.passes;
     values[WEFT_COUNT_SHORT] = (uint32_t)(sent - (uint32_t)values[WEFT_COUNT_FRAMES_LONG]);
     for (uint32_t i = 0; i < lane->port_count; i++) {
         values[WEFT_COUNT_BARRIERS] += lane->ports[i]->counts.barriers;
@@ -53,15 +54,17 @@ static void derive(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])
     }
 }
 
-/* Whoever looks may be inside the lane himself (a user's reduction function that progress called): then it is no use to wait. */
+/* A reader waits only briefly: the counters are to be had whatever happens to the worker. The holder sees that it is wanted. */
 static bool has_locked(weft_lane *lane)
 {
-    for (int i = 0; lane->is_threaded && i < LOCK_TRIES; i++) {
-        if (pthread_mutex_trylock(&lane->lock) == 0)
-            return true;
+    bool has = false;
+    if (!lane->is_threaded)
+        return false;
+    atomic_fetch_add_explicit(&lane->lock.visitors, 1, memory_order_relaxed);
+    for (int i = 0; i < LOCK_TRIES && !(has = weft_lock_try(&lane->lock)); i++)
         sched_yield();
-    }
-    return false;
+    atomic_fetch_sub_explicit(&lane->lock.visitors, 1, memory_order_relaxed);
+    return has;
 }
 
 static void look_at_lane(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])

@@ -7,16 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/knob.h"
 #include "base/log.h"
+#include "base/place.h"
 #include "base/status.h"
+#include "core/leader.h"
 #include "core/peer.h"
 #include "core/pins.h"
 #include "core/ports.h"
 #include "core/world.h"
+#include "mem/chime.h"
 #include "mem/pool.h"
 
 #define POLL_BUDGET 32
+#define LOCK_SPINS 1000u       /* pauses: some tens of microseconds */
+#define LOCK_SPINS_CROWDED 64u
 #define SLOT_BITS 20
 #define SLOT_MASK ((1u << SLOT_BITS) - 1)
 
@@ -28,7 +34,6 @@ struct weft_name_slot {
 
 int weft_lane_open(weft_world *world, uint32_t index, const weft_up *up, weft_lane **out)
 {
-    pthread_mutexattr_t kind;
     weft_lane *lane = calloc(1, sizeof *lane);
     int rc;
     if (!lane)
@@ -43,10 +48,10 @@ int weft_lane_open(weft_world *world, uint32_t index, const weft_up *up, weft_la
     weft_list_init(&lane->unnamed);
     weft_fifomap_open(&lane->announced);
     lane->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true, .lane = lane};
-    pthread_mutexattr_init(&kind);
-    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(&lane->lock, &kind);
-    pthread_mutexattr_destroy(&kind);
+    weft_list_init(&lane->parked);
+    weft_lock_init(&lane->lock, world->is_crowded ? LOCK_SPINS_CROWDED : LOCK_SPINS);
+    if (!world->is_crowded && weft_place_cpus() > (int)world->boot->local_size)
+        lane->spare_cpus = (uint32_t)weft_place_cpus() / world->boot->local_size - 1;
     lane->pool = weft_pool_open();
     lane->peers = calloc(world->boot->size, sizeof *lane->peers);
     rc = lane->pool && lane->peers ? weft_ports_open(lane) : weft_fail(WEFT_E_NOMEM, "no memory for a lane of %u peers", world->boot->size);
@@ -81,7 +86,6 @@ void weft_lane_close(weft_lane *lane)
     free(lane->ladder);
     if (lane->pool)
         weft_pool_close(lane->pool);
-    pthread_mutex_destroy(&lane->lock);
     free(lane);
 }
 
@@ -99,9 +103,36 @@ void weft_lane_rouse(weft_lane *lane)
             lane->world->rest->wake(lane);
 }
 
-void weft_worker_callout_begin(weft_lane *worker) { weft_lane_unlock(worker); } /* rouses sleepers: the callback may take long */
+/* The callback may take long: another thread leads meanwhile, and one that sleeps on the bells is roused. */
+void weft_worker_callout_begin(weft_lane *worker)
+{
+    if (weft_unlikely(worker->is_threaded))
+        weft_leader_yield(worker);
+    weft_lane_unlock(worker);
+}
 
 void weft_worker_callout_end(weft_lane *worker) { weft_lane_lock(worker); }
+
+void weft_lane_show(weft_wait *wait)
+{
+    weft_page_status *status = weft_call_wait(wait->lane->world->page);
+    wait->is_shown = true;
+    atomic_store_explicit(&status->peer, wait->peer, memory_order_relaxed);
+    atomic_store_explicit(&status->tag, wait->tag, memory_order_relaxed);
+    atomic_store_explicit(&status->bytes, wait->bytes, memory_order_relaxed);
+    atomic_store_explicit(&status->why, wait->why, memory_order_relaxed);
+    atomic_store_explicit(&status->since_ns, weft_clock_ns(), memory_order_release);
+}
+
+void weft_lane_disarm(weft_lane *lane, uint32_t count)
+{
+    while (count-- > 0)
+        lane->ports[count]->ops->disarm(lane->ports[count]);
+    atomic_store_explicit(&lane->world->page->asleep, 0, memory_order_relaxed);
+    if (weft_unlikely(lane->world->chime >= 0))
+        weft_chime_drain(lane->world->chime);
+    lane->is_armed = false;
+}
 
 static int push_backlog(weft_lane *lane)
 {

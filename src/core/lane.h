@@ -6,7 +6,6 @@
 #ifndef WEFT_CORE_LANE_H
 #define WEFT_CORE_LANE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,6 +13,7 @@
 #include "base/list.h"
 #include "core/call_status.h"
 #include "core/count.h"
+#include "core/lock.h"
 #include "core/req.h"
 #include "core/wait.h"
 #include "transport/port.h"
@@ -26,9 +26,8 @@ typedef struct weft_lane {
     struct weft_world *world;
     uint32_t index;
     bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
-    uint32_t sleepers;     /* threads asleep in this lane */
-    bool has_fd;           /* ... on descriptors */
-    bool is_leaving;       /* they sleep on descriptors and one has left: the others follow, and nobody joins them (core/wait) */
+    bool is_armed;         /* a thread has armed the ports, and disarms them; at most one */
+    bool is_asleep;        /* ... and it sleeps on the bells */
     weft_port *ports[WEFT_LANE_PORTS];
     bool has_card[WEFT_LANE_PORTS]; /* the port is a network: others reach it by a card that was put out */
     uint32_t port_count;
@@ -65,7 +64,14 @@ typedef struct weft_lane {
     weft_link unnamed;         /* RTS that matched while no name was free (p2p/rndv) */
     uint64_t counters[WEFT_COUNT_LAST]; /* core/count; read by tools, summed over lanes */
     void (*count)(struct weft_lane *lane); /* brings counters up to date that somebody else keeps (registrations), or NULL */
-    pthread_mutex_t lock;
+    weft_lock lock;
+    /* threads that wait (core/leader) */
+    struct weft_wait *_Atomic leader; /* polls for all; NULL: none */
+    struct weft_wait *heir;    /* parked, and looks for a leader by itself; NULL: none */
+    weft_link parked;          /* all others, latest first */
+    _Atomic uint32_t leaves;   /* times that a leader left */
+    _Atomic uint32_t spinners; /* parked threads that spin, at most ... */
+    uint32_t spare_cpus;       /* ... so many: CPUs of this rank, less one for the leader */
 } weft_lane;
 
 /* Opens ports and pools; `up` is what ports tell (p2p). WEFT_E_NOMEM, or why a port would not open. */
@@ -76,19 +82,19 @@ static inline void weft_lane_lock(weft_lane *lane)
 {
     if (__builtin_expect(lane->is_threaded, 0)) {
         weft_call_lock(WEFT_CALL_WANTS);
-        pthread_mutex_lock(&lane->lock);
+        weft_lock_acquire(&lane->lock);
         weft_call_lock(WEFT_CALL_HOLDS);
     }
 }
-/* Leaving, a thread may leave frames behind, to ourselves or for a full port: whoever sleeps in the lane must take care of them. */
+/* Leaving, a thread may leave frames behind, to ourselves or for a full port: the leader takes care of them, if it sleeps it is woken. */
 void weft_lane_rouse(weft_lane *lane);
 static inline void weft_lane_unlock(weft_lane *lane)
 {
     if (__builtin_expect(lane->is_threaded, 0)) {
-        if (lane->sleepers)
+        if (lane->is_asleep)
             weft_lane_rouse(lane);
         weft_call_lock(WEFT_CALL_FREE);
-        pthread_mutex_unlock(&lane->lock);
+        weft_lock_release(&lane->lock);
     }
 }
 
@@ -99,16 +105,21 @@ static inline void weft_lane_unlock(weft_lane *lane)
 void weft_worker_callout_begin(weft_lane *worker);
 void weft_worker_callout_end(weft_lane *worker);
 
-/* Marks the request done, tells its gate, wakes other threads of the lane that wait. Once. */
+/* Marks the request done, tells its gate, wakes a leader that sleeps. Once. */
 static inline void weft_req_end(weft_req *req, int rc)
 {
     req->rc = rc;
     if (__builtin_expect(rc != 0, 0))
         weft_req_note(req, rc);
     req->is_done = true;
-    if (__builtin_expect(req->gate || req->lane->sleepers, 0))
+    if (__builtin_expect(req->gate || req->lane->is_asleep, 0))
         weft_req_tell(req);
 }
+
+/* The status page says from now on what this thread waits for. */
+void weft_lane_show(weft_wait *wait);
+/* Ends what arm began on the first `count` ports, and the flag by which we are rung. */
+void weft_lane_disarm(weft_lane *lane, uint32_t count);
 
 /* One visit to every port, the backlog and the running plans. How many things happened. */
 int weft_lane_poll(weft_lane *lane);

@@ -93,6 +93,6 @@ void weft_req_tell(weft_req *req)
         if (--gate->left == 0)
             gate->open(gate);
     }
-    if (weft_unlikely(lane->sleepers))
+    if (weft_unlikely(lane->is_asleep))
         lane->world->rest->wake(lane);
 }

@@ -109,7 +109,7 @@ void weft_req_each(struct weft_lane *lane, void (*each)(weft_req *req));
 void weft_req_note(weft_req *req, int rc) __attribute__((cold));
 /* Before a failed request's code is returned: says again what was kept, else a general sentence, never what some other failure was. */
 void weft_req_say(const weft_req *req) __attribute__((cold));
-/* The end of a request is weft_req_end in core/lane.h; this is its seldom half: tells the gate, wakes threads of the lane that wait. */
+/* The end of a request is weft_req_end in core/lane.h; this is its seldom half: tells the gate, wakes a leader that sleeps. */
 void weft_req_tell(weft_req *req);
 
 #endif

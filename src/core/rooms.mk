@@ -3,3 +3,4 @@ libweft_la_SOURCES += src/core/call_status.c src/core/call_status.h src/core/cou
 	src/core/peer.c src/core/peer.h src/core/pins.c src/core/pins.h \
 	src/core/ports.c src/core/ports.h src/core/req.c src/core/req.h src/core/seal.c src/core/seal.h \
 	src/core/wait.c src/core/wait.h src/core/wait_policy.c src/core/wait_policy.h src/core/world.c src/core/world.h
+libweft_la_SOURCES += src/core/leader.c src/core/leader.h src/core/lock.c src/core/lock.h

@@ -17,6 +17,7 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "core/lane.h"
+#include "core/leader.h"
 #include "core/pins.h"
 #include "core/world.h"
 #include "mem/chime.h"
@@ -27,55 +28,10 @@
 #define LONG_MOST_NS 4194304u        /* more that a long message lets a wait spin */
 #define PROMPT_NS 100000000ull       /* who looks so much later was kept from running: what it finds may be new (not so in the simulator) */
 
-static void show(weft_wait *wait, uint64_t now)
-{
-    weft_page_status *status = weft_call_wait(wait->lane->world->page);
-    wait->is_shown = true;
-    atomic_store_explicit(&status->peer, wait->peer, memory_order_relaxed);
-    atomic_store_explicit(&status->tag, wait->tag, memory_order_relaxed);
-    atomic_store_explicit(&status->bytes, wait->bytes, memory_order_relaxed);
-    atomic_store_explicit(&status->why, wait->why, memory_order_relaxed);
-    atomic_store_explicit(&status->since_ns, now, memory_order_release);
-}
-
-static void disarm_ports(weft_lane *lane, uint32_t count)
-{
-    while (count-- > 0)
-        lane->ports[count]->ops->disarm(lane->ports[count]);
-}
-
-/* What made a descriptor readable is taken back when the last sleeper leaves: earlier, one that is late for its poll would miss it.
- * Until then who joined would be woken at once, over and over. So all leave, and who wants to join waits for them. A futex needs
- * none of this: its ticket tells who is late. */
-static void leave_together(weft_lane *lane)
-{
-    if (lane->is_leaving)
-        return;
-    lane->is_leaving = true;
-    lane->world->rest->wake(lane);
-}
-
-static void let_others_leave(weft_lane *lane)
-{
-    weft_lane_unlock(lane);
-    sched_yield();
-    weft_lane_lock(lane);
-}
-
 static void disarm(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
     wait->is_armed = false;
-    if (--lane->sleepers) { /* another thread still sleeps on the same bells */
-        if (lane->has_fd)
-            leave_together(lane);
-        return;
-    }
-    lane->is_leaving = false;
-    disarm_ports(lane, lane->port_count);
-    atomic_store_explicit(&lane->world->page->asleep, 0, memory_order_relaxed);
-    if (weft_unlikely(lane->world->chime >= 0))
-        weft_chime_drain(lane->world->chime);
+    weft_lane_disarm(wait->lane, wait->lane->port_count);
 }
 
 /* Ports with descriptors of their own (networks without shared memory beside them) ring for what they bring; what other threads do for
@@ -97,13 +53,13 @@ static void arm_chime(weft_wait *wait)
 static void arm_own_bell(weft_wait *wait)
 {
     weft_rank_page *page = wait->lane->world->page;
-    wait->lane->has_fd = false;
+    bool has_fd = false;
     for (uint32_t i = 0; i < wait->lane->port_count; i++) {
         if (wait->bells[i].futex)
             return;
-        wait->lane->has_fd |= wait->bells[i].fd >= 0;
+        has_fd |= wait->bells[i].fd >= 0;
     }
-    if (wait->lane->has_fd) {
+    if (has_fd) {
         if (!atomic_load_explicit(&page->chime, memory_order_relaxed) || wait->lane->world->chime >= 0)
             arm_chime(wait);
         return;
@@ -115,21 +71,21 @@ static void arm_own_bell(weft_wait *wait)
 static bool arm(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
-    if (weft_unlikely(lane->is_leaving)) {
-        let_others_leave(lane);
+    if (weft_unlikely(lane->is_armed)) { /* by a thread that led before, and was woken */
+        weft_lane_unlock(lane);
+        sched_yield();
+        weft_lane_lock(lane);
         return false;
     }
     for (uint32_t i = 0; i < lane->port_count; i++) {
         wait->bells[i] = (weft_bell){.futex = NULL, .fd = -1};
         if (lane->ports[i]->ops->arm(lane->ports[i], &wait->bells[i]) == WEFT_AGAIN) {
-            if (!lane->sleepers) /* else another thread sleeps on what was armed before */
-                disarm_ports(lane, i);
+            weft_lane_disarm(lane, i);
             return false;
         }
     }
-    wait->is_armed = true;
+    wait->is_armed = lane->is_armed = true;
     arm_own_bell(wait);
-    lane->sleepers++;
     return true;
 }
 
@@ -195,13 +151,15 @@ static void sleep_on_bells(weft_wait *wait)
     uint32_t asleep = atomic_load_explicit(&world->page->asleep, memory_order_relaxed);
     bool is_unrung;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 1, memory_order_relaxed);
-    if (lane->is_threaded) { /* nobody is roused: what is there to do was just looked at */
+    lane->is_asleep = true;
+    if (lane->is_threaded) { /* not roused: what is there to do was just looked at */
         weft_call_lock(WEFT_CALL_FREE);
-        pthread_mutex_unlock(&lane->lock);
+        weft_lock_release(&lane->lock);
     }
     is_unrung = world->rest->sleep(lane, wait->bells, lane->port_count, limit) && limit == SLEEP_LIMIT_NS && /* else a port's timer */
                 !has_rung(wait, asleep);
     weft_lane_lock(lane);
+    lane->is_asleep = false;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
     lane->counters[WEFT_COUNT_SLEEPS]++;
     learn_wake_up(world, begin);
@@ -213,14 +171,6 @@ static void sleep_on_bells(weft_wait *wait)
         lane->counters[WEFT_COUNT_LATE_WAKES]++;
     wait->idle = 0;
     wait->spin = (weft_wait_spin){0};
-}
-
-/* Other threads of the lane get a chance at each turn that found nothing. */
-static void step_aside(weft_lane *lane)
-{
-    weft_lane_unlock(lane);
-    weft_cpu_relax();
-    weft_lane_lock(lane);
 }
 
 /* A network may move a long message bit by bit in our polls without a word to us (libfabric's tcp answers a peer's reads there): who waits
@@ -255,7 +205,7 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
     if (is_spinning(wait, policy))
         return;
     if (!wait->is_shown)
-        show(wait, weft_clock_ns());
+        weft_lane_show(wait);
     weft_pins_tidy(wait->lane);
     arm(wait);
 }
@@ -263,7 +213,9 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
 void weft_wait_turn(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
-    if (weft_lane_poll(lane) > 0) {
+    if (weft_unlikely(lane->is_threaded) && !weft_leader_turn(wait))
+        return;
+    if (weft_lane_poll(lane) > 0 || (weft_unlikely(lane->is_threaded) && weft_leader_look(wait))) {
         wait->idle = 0;
         wait->spin = (weft_wait_spin){0};
         if (weft_unlikely(wait->is_armed))
@@ -271,9 +223,7 @@ void weft_wait_turn(weft_wait *wait)
         return;
     }
     if (weft_likely(++wait->idle <= lane->world->wait_policy.spins) && !wait->is_armed) {
-        if (weft_unlikely(lane->is_threaded))
-            step_aside(lane);
-        else if (wait->idle % RELAX_EVERY == 0) /* a pause is as long as a hand-over of a line: not at every look */
+        if (wait->idle % RELAX_EVERY == 0) /* a pause is as long as a hand-over of a line: not at every look */
             weft_cpu_relax();
         return;
     }
@@ -286,6 +236,8 @@ void weft_wait_close(weft_wait *wait)
         weft_wait_policy_yield_ended(&wait->lane->world->wait_policy, false);
     if (wait->is_armed)
         disarm(wait);
+    if (weft_unlikely(wait->has_led))
+        weft_leader_leave(wait);
     if (wait->is_shown)
         atomic_store_explicit(&weft_call_wait(wait->lane->world->page)->since_ns, 0, memory_order_release);
 }

@@ -10,14 +10,18 @@
  *
  * The condition is looked at between turns, under the lane's lock (which a turn may drop and take again). A turn polls; when polls
  * stay empty it spins up to the knobs' limits, then arms every port, comes back once more so that the caller looks again, and only
- * then sleeps. In the simulator a turn hands over to another rank's fibre.
+ * then sleeps. In the simulator a turn hands over to another rank's fibre. Where several threads wait in one worker only one of them
+ * does all that: see core/leader.h.
  */
 #ifndef WEFT_CORE_WAIT_H
 #define WEFT_CORE_WAIT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
+#include "core/req.h"
 #include "core/wait_policy.h"
 #include "mem/segment.h"
 #include "transport/port.h"
@@ -27,7 +31,8 @@
 struct weft_lane;
 
 /* (core/wait_policy says how long to spin, weft_rest, below, how to sleep.) */
-typedef struct weft_wait {
+typedef struct weft_wait weft_wait;
+struct weft_wait {
     struct weft_lane *lane;
     uint32_t idle;      /* empty polls in a row */
     bool is_armed;
@@ -39,25 +44,37 @@ typedef struct weft_wait {
     int32_t peer, tag;
     uint64_t bytes;
     weft_bell bells[WEFT_LANE_PORTS]; /* set while armed */
-} weft_wait;
+    /* What wakes this thread where another one leads (core/leader), set after begin; none: it polls beside the leader. One of ... */
+    weft_req *req;      /* ... the end of this request, ... */
+    bool (*attach)(weft_wait *wait, weft_gate *gate); /* ... of what this ties to the gate (NULL: unties again; false: cannot), ... */
+    bool (*is_over)(weft_wait *wait); /* ... or this condition, which other processes change: the leader looks at it. Under the lock */
+    weft_gate gate;     /* opens when it is over; set while parked, as is ... */
+    weft_link link;     /* ... this: in lane->parked */
+    _Atomic uint32_t signal; /* enum signal: parked threads sleep on it */
+    bool has_led, is_resigned;
+    bool is_seen;       /* parked: is_over was true, and it was woken */
+};
 
 static inline void weft_wait_begin(weft_wait *wait, struct weft_lane *lane, enum weft_why why, int32_t peer, int32_t tag, uint64_t bytes)
 {
     wait->lane = lane;
     wait->idle = 0;
-    wait->is_armed = wait->is_shown = wait->has_slept = false;
+    wait->is_armed = wait->is_shown = wait->has_slept = wait->has_led = wait->is_resigned = false;
     wait->yields = 0;
     wait->spin = (weft_wait_spin){0};
     wait->why = why;
     wait->peer = peer;
     wait->tag = tag;
     wait->bytes = bytes;
+    wait->req = NULL;
+    wait->attach = NULL;
+    wait->is_over = NULL;
 }
 void weft_wait_turn(weft_wait *wait);
 void weft_wait_close(weft_wait *wait);
 static inline void weft_wait_end(weft_wait *wait)
 {
-    if (__builtin_expect(wait->is_armed | wait->is_shown | wait->yields, 0))
+    if (__builtin_expect(wait->is_armed | wait->is_shown | wait->has_led | wait->yields, 0))
         weft_wait_close(wait);
 }
 
@@ -67,7 +84,7 @@ typedef struct weft_rest {
     /* Sleeps on the bells that arm filled in, until one rings or limit_ns is over. Called with the lane unlocked.
      * Returns true when the limit ended it. */
     bool (*sleep)(struct weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns);
-    /* Ends the sleep of other threads in this lane. */
+    /* Ends the sleep of the thread that leads in this lane. */
     void (*wake)(struct weft_lane *lane);
     void (*aside)(bool begins); /* simulator only: what is done until it ends is another CPU's work and takes none of our time */
 } weft_rest;

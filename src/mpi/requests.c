@@ -132,6 +132,40 @@ static void poll_lanes(grip *hand, int count, const MPI_Request requests[], bool
     }
 }
 
+typedef struct any_wait {
+    weft_wait wait;
+    int count;
+    const MPI_Request *requests;
+} any_wait;
+
+/* The first of them that ends opens the gate. One whose end another gate is told cannot be tied. */
+static bool tie_all(weft_wait *wait, weft_gate *gate)
+{
+    const any_wait *self = weft_container(wait, any_wait, wait);
+    bool can = true;
+    for (int i = 0; i < self->count; i++) {
+        weft_req *req = weft_request_of(self->requests[i]);
+        if (weft_request_is_idle(req) || req->is_static)
+            continue;
+        can &= !gate || !req->gate;
+        if (can && gate)
+            req->gate = gate;
+        else if (req->gate == &wait->gate)
+            req->gate = NULL;
+    }
+    if (!can)
+        tie_all(wait, NULL);
+    return can;
+}
+
+static void any_begin(any_wait *self, weft_lane *lane, int count, const MPI_Request requests[])
+{
+    self->count = count;
+    self->requests = requests;
+    weft_wait_begin(&self->wait, lane, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+    self->wait.attach = tie_all;
+}
+
 /* Waits a turn. One lane: the wait engine, which may sleep. Several: a sleep in one would miss the others, so poll and let
  * others run. */
 static void turn(grip *hand, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
@@ -166,7 +200,7 @@ static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Stat
     grip hand = {NULL};
     bool is_mixed;
     weft_lane *lane = survey(count, requests, &is_mixed);
-    weft_wait wait;
+    any_wait self;
     int found, rc = 0;
     *indx = MPI_UNDEFINED;
     *flag = 1;
@@ -176,12 +210,12 @@ static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Stat
     }
     found = find_done(&hand, 0, count, requests);
     if (found == count && wait_for_it) {
-        weft_wait_begin(&wait, lane, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+        any_begin(&self, lane, count, requests);
         do
-            turn(&hand, &wait, count, requests, is_mixed);
+            turn(&hand, &self.wait, count, requests, is_mixed);
         while ((found = find_done(&hand, 0, count, requests)) == count);
         grip_move(&hand, lane);
-        weft_wait_end(&wait);
+        weft_wait_end(&self.wait);
     } else if (found == count) {
         poll_lanes(&hand, count, requests, is_mixed);
         found = find_done(&hand, 0, count, requests);
@@ -216,19 +250,19 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
     grip hand = {NULL};
     bool is_mixed;
     weft_lane *lane = survey(count, requests, &is_mixed);
-    weft_wait wait;
+    any_wait self;
     int i, rc;
     *outcount = MPI_UNDEFINED;
     if (!lane)
         return 0;
     i = find_done(&hand, 0, count, requests);
     if (i == count && wait_for_it) {
-        weft_wait_begin(&wait, lane, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+        any_begin(&self, lane, count, requests);
         do
-            turn(&hand, &wait, count, requests, is_mixed);
+            turn(&hand, &self.wait, count, requests, is_mixed);
         while ((i = find_done(&hand, 0, count, requests)) == count);
         grip_move(&hand, lane);
-        weft_wait_end(&wait);
+        weft_wait_end(&self.wait);
     } else if (i == count) {
         poll_lanes(&hand, count, requests, is_mixed);
         i = find_done(&hand, 0, count, requests);

@@ -107,7 +107,7 @@ void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early)
     lane->counters[WEFT_COUNT_UNEXPECTED]++;
     lane->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
     lane->counters[WEFT_COUNT_BYTES_COPIED] += head->kind != WEFT_FRAME_RTS && head->bytes > 32 ? head->bytes : 0;
-    if (weft_unlikely(lane->sleepers)) /* it may be what a thread probes for */
+    if (weft_unlikely(lane->is_asleep)) /* it may be what a thread probes for */
         lane->world->rest->wake(lane);
 }
 

@@ -90,6 +90,7 @@ static __attribute__((noinline)) void wait_long(weft_req *req)
 {
     weft_wait wait;
     weft_wait_begin(&wait, req->lane, WEFT_WHY_RECV, req->rank, req->tag, req->bytes);
+    wait.req = req;
     do
         weft_wait_turn(&wait);
     while (!req->is_done);
@@ -144,9 +145,23 @@ static bool look(weft_chan *chan, int src, int tag, weft_found *found)
     return true;
 }
 
+typedef struct probe_wait {
+    weft_wait wait;
+    weft_chan *chan;
+    int src, tag;
+} probe_wait;
+
+/* Another thread may look for us. */
+static bool has_come(weft_wait *wait)
+{
+    const probe_wait *self = weft_container(wait, probe_wait, wait);
+    weft_found found;
+    return look(self->chan, self->src, self->tag, &found);
+}
+
 int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_found *found)
 {
-    weft_wait turns;
+    probe_wait self;
     if (src == WEFT_NOBODY) {
         *found = (weft_found){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
         *is_there = true;
@@ -160,10 +175,14 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
         *is_there = look(chan, src, tag, found);
         return 0;
     }
-    weft_wait_begin(&turns, chan->lane, WEFT_WHY_PROBE, src, tag, 0);
+    self.chan = chan;
+    self.src = src;
+    self.tag = tag;
+    weft_wait_begin(&self.wait, chan->lane, WEFT_WHY_PROBE, src, tag, 0);
+    self.wait.is_over = has_come;
     while (!(*is_there = look(chan, src, tag, found)))
-        weft_wait_turn(&turns);
-    weft_wait_end(&turns);
+        weft_wait_turn(&self.wait);
+    weft_wait_end(&self.wait);
     return 0;
 }
 

@@ -235,6 +235,7 @@ int weft_req_wait(weft_req *req)
         return req->rc;
     }
     weft_wait_begin(&wait, lane, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
+    wait.req = req;
     do
         weft_wait_turn(&wait);
     while (!req->is_done);

@@ -80,7 +80,7 @@ static weft_stall *begin(weft_chan *chan, weft_peer *peer, int32_t src)
 /* A thread that probes looks, and so asks, once more. */
 static void rouse(weft_lane *lane)
 {
-    if (weft_unlikely(lane->sleepers))
+    if (weft_unlikely(lane->is_asleep))
         lane->world->rest->wake(lane);
 }
 

@@ -210,8 +210,9 @@ struct weft_port_ops {
     /* About to sleep: makes whatever comes from now on ring the bell, and pays for the ordering (membarrier). The caller then
      * polls once more and sleeps only if that found nothing. An arrival that makes no event of its own (a ring in memory) must be
      * taken back here: until its senders have acknowledged, arm answers AGAIN (poll on, arm later) and nothing is armed. After a
-     * call's AGAIN the bell also rings when that call may be tried again. disarm is called after every arm that answered 0,
-     * before anything else. */
+     * call's AGAIN the bell also rings when that call may be tried again. arm that answered 0 and disarm alternate: the owner has one
+     * thread that sleeps, and no other arms before it has disarmed. Other threads may send and poll in between: what arrives after such a
+     * poll rings as before. */
     int (*arm)(weft_port *port, weft_bell *bell);
     void (*disarm)(weft_port *port);
 

@@ -34,9 +34,9 @@ static int play(weft_lane *lane)
 
 static bool is_free(weft_lane *lane)
 {
-    bool is = pthread_mutex_trylock(&lane->lock) == 0;
+    bool is = weft_lock_try(&lane->lock);
     if (is)
-        pthread_mutex_unlock(&lane->lock);
+        weft_lock_release(&lane->lock);
     return is;
 }
 

@@ -65,7 +65,7 @@ static uint64_t late_wakes(int how)
         weft_wait_turn(&wait);
     weft_wait_end(&wait);
     weft_lane_unlock(lane);
-    CU_ASSERT(lane->counters[WEFT_COUNT_SLEEPS] == slept + 1 && lane->sleepers == 0);
+    CU_ASSERT(lane->counters[WEFT_COUNT_SLEEPS] == slept + 1 && !lane->is_armed && !lane->is_asleep);
     news = 0;
     return lane->counters[WEFT_COUNT_LATE_WAKES] - before;
 }

@@ -5,7 +5,7 @@
  * descriptor, or one that refuses something without telling when to try again, is looked at every millisecond. libfabric's tcp (`net`)
  * signals its own descriptor at a completion and takes that back in waits of its own only, so it stays readable for ever. What counts is
  * the set of its sockets inside, which is watched in its place. Where /proc does not tell which one that is, the descriptor is watched for
- * edges, which the first sleeper takes before he looks once more; libfabric may leave a message in a socket that made one, so he also
+ * edges, which arm takes before the caller looks once more; libfabric may leave a message in a socket that made one, so he also
  * looks by himself now and then.
  * A poll costs libfabric's tcp a system call or two: one that has found nothing for a while looks only each few times.
  */
@@ -196,7 +196,7 @@ static int ofi_arm(weft_port *base, weft_bell *bell)
         ofi_acknowledge(port, weft_container(link, ofi_path, link), OFI_WINDOW / 64); /* whom we keep waiting while we sleep */
     if (port->entry < port->entry_count)
         return WEFT_AGAIN;
-    if (port->is_edged && !port->is_armed) /* else another thread sleeps on them */
+    if (port->is_edged)
         take_edges(port);
     if (port->cq_fd >= 0 && fi_trywait(port->fabric, &fid, 1)) {
         if (++port->arm_refusals < 4)

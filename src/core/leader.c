@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * leader: see leader.h. test/unit/test_leader.c runs the hand-overs through every interleaving.
+ */
+#include "core/leader.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "core/lane.h"
+#include "core/world.h"
+
+#define HEIR_NS 250000l   /* between two looks of an heir that sleeps */
+#define LOOK_EVERY 64u    /* pauses of a parked thread that spins between two looks at the clock and for a leader */
+
+enum signal { RUNS, SLEEPS, WOKEN };
+
+static weft_wait *leader_of(const weft_lane *lane) { return atomic_load_explicit(&lane->leader, memory_order_relaxed); }
+
+static void set_leader(weft_lane *lane, weft_wait *wait) { atomic_store_explicit(&lane->leader, wait, memory_order_relaxed); }
+
+/* A parked thread cannot leave while the caller holds the lock. */
+static void wake(weft_wait *wait)
+{
+    wait->lane->counters[WEFT_COUNT_UNPARKED] += atomic_load_explicit(&wait->signal, memory_order_relaxed) != WOKEN;
+    if (atomic_exchange_explicit(&wait->signal, WOKEN, memory_order_acq_rel) == SLEEPS)
+        syscall(SYS_futex, &wait->signal, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void opened(weft_gate *gate) { wake(weft_container(gate, weft_wait, gate)); }
+
+/* False: nothing could wake it. */
+static bool attach(weft_wait *wait)
+{
+    wait->gate = (weft_gate){.left = 1, .open = opened};
+    if (wait->attach)
+        return wait->attach(wait, &wait->gate);
+    if (!wait->req)
+        return wait->is_over;
+    if (wait->req->gate)
+        return false;
+    wait->req->gate = &wait->gate;
+    return true;
+}
+
+static void detach(weft_wait *wait)
+{
+    if (wait->attach)
+        wait->attach(wait, NULL);
+    else if (wait->req && wait->req->gate == &wait->gate)
+        wait->req->gate = NULL;
+}
+
+/* Where CPUs are left for it. True: woken, or an heir that finds no leader at two looks (one that leaves is mostly back at the second). */
+static bool has_spun(weft_wait *wait, bool is_heir, uint64_t spin_ns)
+{
+    weft_lane *lane = wait->lane;
+    uint64_t begin_ns = weft_clock_ns();
+    uint32_t vacant = 0;
+    for (uint32_t i = 1; atomic_load_explicit(&wait->signal, memory_order_acquire) != WOKEN; i++) {
+        weft_cpu_relax();
+        if (i % LOOK_EVERY)
+            continue;
+        vacant = leader_of(lane) ? 0 : vacant + 1;
+        if (is_heir && vacant >= 2)
+            return true;
+        if (weft_clock_ns() - begin_ns >= spin_ns)
+            return false;
+    }
+    return true;
+}
+
+/* On the own word. False: by its limit. */
+static bool has_slept(weft_wait *wait, const struct timespec *limit)
+{
+    uint32_t value = RUNS;
+    if (!atomic_compare_exchange_strong_explicit(&wait->signal, &value, SLEEPS, memory_order_acq_rel, memory_order_acquire))
+        return true;
+    while (atomic_load_explicit(&wait->signal, memory_order_acquire) == SLEEPS)
+        if (syscall(SYS_futex, &wait->signal, FUTEX_WAIT_PRIVATE, SLEEPS, limit, NULL, 0) != 0 && errno == ETIMEDOUT)
+            break;
+    value = SLEEPS;
+    return !atomic_compare_exchange_strong_explicit(&wait->signal, &value, RUNS, memory_order_acq_rel, memory_order_acquire);
+}
+
+static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
+{
+    static const struct timespec heir_limit = {.tv_nsec = HEIR_NS};
+    weft_lane *lane = wait->lane;
+    uint32_t leaves = atomic_load_explicit(&lane->leaves, memory_order_relaxed), seen;
+    if (spin_ns && lane->spare_cpus) {
+        bool is_woken = false;
+        if (atomic_fetch_add_explicit(&lane->spinners, 1, memory_order_relaxed) < lane->spare_cpus)
+            is_woken = has_spun(wait, is_heir, spin_ns);
+        atomic_fetch_sub_explicit(&lane->spinners, 1, memory_order_relaxed);
+        if (is_woken)
+            return;
+    }
+    while (!has_slept(wait, is_heir ? &heir_limit : NULL)) {
+        seen = atomic_load_explicit(&lane->leaves, memory_order_relaxed);
+        wait->is_resigned = seen == leaves;
+        if (wait->is_resigned || !leader_of(lane))
+            return;
+        leaves = seen;
+    }
+}
+
+/* Until it is woken. An heir that has found the same leader for a while resigns: who leaves wakes one then. */
+static void park(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    bool is_heir = !lane->heir && !wait->is_resigned;
+    uint64_t spin_ns;
+    atomic_store_explicit(&wait->signal, RUNS, memory_order_relaxed);
+    wait->is_seen = false;
+    weft_list_append(lane->parked.next, &wait->link);
+    if (is_heir)
+        lane->heir = wait;
+    wait->is_resigned = false;
+    lane->counters[WEFT_COUNT_PARKED]++;
+    if (!wait->is_shown)
+        weft_lane_show(wait);
+    spin_ns = weft_wait_policy_spin_ns(&lane->world->wait_policy);
+    weft_lane_unlock(lane);
+    wait_parked(wait, is_heir, spin_ns);
+    weft_lane_lock(lane);
+    weft_list_remove(&wait->link);
+    detach(wait);
+    if (lane->heir == wait)
+        lane->heir = NULL;
+}
+
+/* Nothing tells when this wait ends (a goodbye at finalize): it polls beside the leader, and does not arm. */
+static void poll_beside(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    if (weft_lane_poll(lane) > 0)
+        return;
+    weft_lane_unlock(lane);
+    sched_yield();
+    weft_lane_lock(lane);
+}
+
+bool weft_leader_turn(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    weft_wait *leader = leader_of(lane);
+    if (weft_unlikely(weft_lock_is_wanted(&lane->lock)) && weft_lock_offer(&lane->lock))
+        return false;
+    if (weft_likely(leader == wait))
+        return true;
+    if (!wait->has_led || !leader) { /* a leader that sleeps wakes, and parks */
+        wait->has_led = true;
+        if (leader && lane->is_asleep)
+            lane->world->rest->wake(lane);
+        lane->is_asleep = false;
+        set_leader(lane, wait);
+        return true;
+    }
+    if (wait->is_armed)
+        weft_lane_disarm(lane, lane->port_count);
+    wait->is_armed = false;
+    if (attach(wait))
+        park(wait);
+    else
+        poll_beside(wait);
+    return false;
+}
+
+int weft_leader_look(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    int n = 0;
+    for (weft_link *link = lane->parked.next; link != &lane->parked; link = link->next) {
+        weft_wait *one = weft_container(link, weft_wait, link);
+        if (!one->is_over || one->is_seen || !one->is_over(one))
+            continue;
+        one->is_seen = true;
+        wake(one);
+        n++;
+    }
+    return n;
+}
+
+/* Who is parked has a leader, or an heir that looks for one. */
+static void call_heir(weft_lane *lane)
+{
+    if (leader_of(lane) || lane->heir || weft_list_is_empty(&lane->parked))
+        return;
+    lane->heir = weft_container(lane->parked.next, weft_wait, link);
+    wake(lane->heir);
+}
+
+static void step_down(weft_lane *lane)
+{
+    set_leader(lane, NULL);
+    atomic_store_explicit(&lane->leaves, atomic_load_explicit(&lane->leaves, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+void weft_leader_yield(weft_lane *lane)
+{
+    if (lane->is_asleep) /* it is another thread */
+        return;
+    /* also where no thread has parked: one that was the leader may be about to */
+    step_down(lane);
+    call_heir(lane);
+}
+
+void weft_leader_leave(weft_wait *wait)
+{
+    if (leader_of(wait->lane) == wait)
+        step_down(wait->lane);
+    call_heir(wait->lane);
+}
