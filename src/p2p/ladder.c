@@ -183,7 +183,7 @@ void weft_ladder_begin(weft_ladder *ladder, const weft_climb *climb, uint64_t no
     if (stint->of != record) /* it waits until those before it are over */
         *stint = (weft_stint){.row = row, .of = record, .is_both_ways = climb->is_both_ways};
     if (!stint->since && record->flying == ladder->flying && is_undisturbed(ladder, climb->is_both_ways))
-        stint->since = now;
+        stint->since = now, stint->stale = 0;
     ladder->flying++;
     record->flying++;
 }
@@ -204,6 +204,7 @@ static void count(weft_ladder *ladder, uint64_t bytes, uint64_t now)
     stint->since = flying ? now : 0;
     stint->bytes = 0;
     stint->ended = 0;
+    stint->stale = ladder->sends;
 }
 
 /* Those that began before the stint may have been all but over: they do not count. One that overlapped with others took longer than it
@@ -219,7 +220,7 @@ void weft_ladder_end(weft_ladder *ladder, const weft_climb *climb, bool has_fail
     if (stint->since && stint->of == record)
         count(ladder, has_failed || began < stint->since ? 0 : climb->bytes, now);
     else if (ladder->flying && stint->of->flying == ladder->flying && is_undisturbed(ladder, stint->is_both_ways))
-        *stint = (weft_stint){.row = stint->row, .of = stint->of, .is_both_ways = stint->is_both_ways, .since = now};
+        *stint = (weft_stint){.row = stint->row, .of = stint->of, .is_both_ways = stint->is_both_ways, .since = now, .stale = ladder->sends};
 }
 
 void weft_ladder_send_begin(weft_ladder *ladder)
@@ -231,9 +232,12 @@ void weft_ladder_send_begin(weft_ladder *ladder)
 
 void weft_ladder_send_end(weft_ladder *ladder, uint64_t bytes, uint64_t now)
 {
+    weft_stint *stint = &ladder->stint;
+    bool is_stale = stint->stale > 0;
     ladder->sends--;
-    if (ladder->stint.since && ladder->stint.is_both_ways)
-        count(ladder, bytes, now);
+    stint->stale -= is_stale;
+    if (stint->since && stint->is_both_ways)
+        count(ladder, is_stale ? 0 : bytes, now);
 }
 
 /* -- for weft-info -- */

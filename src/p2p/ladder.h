@@ -43,6 +43,7 @@ typedef struct weft_stint {
     uint64_t since; /* ns; 0: others are under way, too */
     uint64_t bytes;
     uint32_t ended;
+    uint32_t stale; /* sends that may have been all but over when it began: they end first, and do not count */
     bool is_both_ways;
 } weft_stint;
 

@@ -223,6 +223,43 @@ static void test_both_ways(void)
     CU_ASSERT_DOUBLE_EQUAL(1 / ladder.rows[0][0][8].record[WEFT_RUNG_HALVES].ns_per_byte, 24, 1);
 }
 
+/* Windows both ways. By copy all messages move at one time and end together: what ends right after a stint has begun tells nothing. */
+static void test_windows_both_ways(void)
+{
+    enum { MESSAGES = 64 };
+    static const double speed[] = {[WEFT_RUNG_COPY] = 10, [WEFT_RUNG_GET] = 20, [WEFT_RUNG_HALVES] = 15};
+    int of[WEFT_RUNG_LAST] = {0};
+    start_anew();
+    for (int turn = 0; turn < 200; turn++) {
+        weft_climb open[MESSAGES];
+        uint64_t began = now;
+        int slow = 0;
+        for (int i = 0; i < MESSAGES; i++)
+            weft_ladder_send_begin(&ladder);
+        for (int i = 0; i < MESSAGES; i++) {
+            uint64_t start = now;
+            open[slow] = (weft_climb){.rung = weft_ladder_choose(&ladder, &peer, MB, &offer, true), .is_both_ways = true, .bytes = MB};
+            of[open[slow].rung]++;
+            weft_ladder_begin(&ladder, &open[slow], start);
+            if (open[slow].rung != WEFT_RUNG_GET) {
+                slow++;
+                continue;
+            }
+            now += NS(speed[WEFT_RUNG_GET], 2 * MB);
+            weft_ladder_end(&ladder, &open[slow], false, start, now);
+            weft_ladder_send_end(&ladder, MB, now);
+        }
+        now += slow ? NS(speed[open[0].rung], (uint64_t)slow * 2 * MB) : 0;
+        for (int i = 0; i < slow; i++) {
+            weft_ladder_end(&ladder, &open[i], false, began, ++now);
+            weft_ladder_send_end(&ladder, MB, ++now);
+        }
+    }
+    CU_ASSERT(of[WEFT_RUNG_GET] > 180 * MESSAGES);
+    CU_ASSERT_EQUAL(ladder.flying, 0);
+    CU_ASSERT_EQUAL(ladder.sends, 0);
+}
+
 /* Two ports and two kinds of peers in one job: what memory taught says nothing of a network, nor the own node of others. */
 static void test_ports(void)
 {
@@ -273,6 +310,7 @@ int main(void)
     CU_add_test(suite, "misleading", test_misleading);
     CU_add_test(suite, "weather", test_weather);
     CU_add_test(suite, "both ways", test_both_ways);
+    CU_add_test(suite, "windows both ways", test_windows_both_ways);
     CU_add_test(suite, "ports", test_ports);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
