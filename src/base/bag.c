@@ -91,3 +91,13 @@ uint32_t weft_bag_count(const weft_bag *bag, int32_t key)
     at = place_of(bag, key);
     return bag->used[at] ? bag->slots[at].count : 0;
 }
+
+bool weft_bag_next(const weft_bag *bag, uint32_t *at, int32_t *key)
+{
+    for (; bag->keys && *at <= bag->mask; ++*at)
+        if (bag->used[*at] && bag->slots[*at].count) {
+            *key = bag->slots[(*at)++].key;
+            return true;
+        }
+    return false;
+}

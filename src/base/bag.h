@@ -33,6 +33,9 @@ bool weft_bag_add(weft_bag *bag, int32_t key);
 bool weft_bag_remove(weft_bag *bag, int32_t key);
 uint32_t weft_bag_count(const weft_bag *bag, int32_t key);
 
+/* Some key of the bag, found from slot *at on, which moves behind it; false: there is none. Adds invalidate *at. */
+bool weft_bag_next(const weft_bag *bag, uint32_t *at, int32_t *key);
+
 /* Is key in the bag? */
 static inline bool weft_bag_has(const weft_bag *bag, int32_t key) { return weft_unlikely(bag->keys) && weft_bag_count(bag, key); }
 

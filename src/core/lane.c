@@ -94,7 +94,7 @@ void weft_lane_rouse(weft_lane *lane)
     bool has_work = !weft_list_is_empty(&lane->pumps) || !weft_list_is_empty(&lane->plans);
     for (weft_link *link = lane->backlog.next; link != &lane->backlog && !has_work; link = link->next) { /* credit rings when it comes */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);
-        has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts;
+        has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts || peer->offers;
     }
     if (has_work)
         lane->world->rest->wake(lane);

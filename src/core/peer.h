@@ -45,7 +45,8 @@ typedef struct weft_peer {
     enum weft_peer_state state;
     weft_link waiting;     /* weft_late: frames that found the port full; while not empty every frame queues here */
     weft_link sendqs;      /* weft_sendq: messages that wait for credit, by channel (p2p/sendq) */
-    uint32_t overdrafts;   /* how many of those queues may send beyond the credit */
+    uint32_t overdrafts;   /* how many of those queues may send beyond the credit ... */
+    uint32_t offers;       /* ... and have asks to be answered when none moves any more */
     weft_link backlog;     /* in lane->backlog while waiting or sendqs is not empty */
     weft_name name;
     weft_frags frags;

@@ -53,6 +53,7 @@ typedef struct weft_sendq {
     weft_bag tags;        /* of the records */
     weft_bag asked;       /* for tags that no record has */
     weft_bag wanted;      /* asked for, and some record has it: overdraft until the first such one has left */
+    weft_bag stale;       /* asks that came while messages left: the receiver is to say again what it needs when none does */
     weft_link batches;    /* shared requests that are not over, oldest first; req->order: the first record, counted from 0 */
 } weft_sendq;
 
@@ -151,6 +152,7 @@ static void free_queue(weft_sendq *queue)
     weft_bag_clear(&queue->tags);
     weft_bag_clear(&queue->asked);
     weft_bag_clear(&queue->wanted);
+    weft_bag_clear(&queue->stale);
     free(queue);
 }
 
@@ -177,6 +179,8 @@ static void end_stall(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
     peer->overdrafts -= overdraws(queue);
+    peer->offers -= queue->stale.keys != 0;
+    weft_bag_clear(&queue->stale);
     weft_bag_clear(&queue->asked);
     weft_bag_clear(&queue->wanted);
     weft_bag_clear(&queue->tags);
@@ -412,11 +416,41 @@ static int flush(weft_peer *peer)
     return n;
 }
 
+/* Remembers an ask for what is not there. */
+static void remember(weft_sendq *queue, int32_t tag)
+{
+    if (!weft_bag_has(&queue->asked, tag) && !weft_bag_add(&queue->asked, tag))
+        send_word(queue, WEFT_FRAME_STALLED, tag); /* no memory: it will be asked again */
+}
+
+static bool has_tag(const weft_sendq *queue, int32_t tag) { return tag < 0 || weft_bag_has(&queue->tags, tag); }
+
+/* No queue moves any more: what was asked for meanwhile and is still here may be asked for anew. */
+static void offer_stale(weft_peer *peer)
+{
+    for (weft_link *link = peer->sendqs.next; link != &peer->sendqs && peer->offers; link = link->next) {
+        weft_sendq *queue = weft_container(link, weft_sendq, link);
+        uint32_t at = 0;
+        int32_t tag;
+        peer->offers -= queue->stale.keys != 0;
+        while (weft_bag_next(&queue->stale, &at, &tag)) {
+            if (has_tag(queue, tag))
+                send_word(queue, WEFT_FRAME_STALLED, tag);
+            else
+                remember(queue, tag);
+        }
+        weft_bag_clear(&queue->stale);
+    }
+}
+
 int weft_sendq_flush(weft_peer *peer)
 {
     int n;
-    if (peer->credit + WEFT_CREDIT_STALLED <= 0 && !peer->overdrafts)
+    if (peer->credit + WEFT_CREDIT_STALLED <= 0 && !peer->overdrafts) {
+        if (weft_unlikely(peer->offers))
+            offer_stale(peer);
         return 0;
+    }
     peer->credit += WEFT_CREDIT_STALLED;
     n = flush(peer);
     for (weft_link *link = peer->sendqs.next; link != &peer->sendqs && peer->credit <= 0; link = link->next)
@@ -424,6 +458,8 @@ int weft_sendq_flush(weft_peer *peer)
             tell_stalled(weft_container(link, weft_sendq, link));
     if (!weft_list_is_empty(&peer->sendqs))
         peer->credit -= WEFT_CREDIT_STALLED;
+    if (weft_unlikely(peer->offers) && peer->credit + WEFT_CREDIT_STALLED <= 0 && !peer->overdrafts && weft_list_is_empty(&peer->waiting))
+        offer_stale(peer);
     return n;
 }
 
@@ -463,6 +499,18 @@ static void overdraw(weft_sendq *queue, int32_t tag)
     queue->peer->overdrafts += !did;
 }
 
+/* A stale ask: of many that come while messages leave, most are served by those. */
+static void postpone(weft_sendq *queue, int32_t tag)
+{
+    bool had = queue->stale.keys != 0;
+    if (weft_bag_has(&queue->stale, tag))
+        return;
+    if (weft_bag_add(&queue->stale, tag))
+        queue->peer->offers += !had;
+    else
+        send_word(queue, WEFT_FRAME_STALLED, tag);
+}
+
 void weft_sendq_on_ask(weft_peer *peer, const weft_head *head, const void *body)
 {
     weft_sendq *queue = find(peer, head);
@@ -470,11 +518,11 @@ void weft_sendq_on_ask(weft_peer *peer, const weft_head *head, const void *body)
     if (!queue || !queue->first) /* drained meanwhile, as the receiver is told */
         return;
     if (head->tag != WEFT_ASK_ALL && is_stale(queue, ask->seq))
-        send_word(queue, WEFT_FRAME_STALLED, head->tag);
-    else if (head->tag < 0 || weft_bag_has(&queue->tags, head->tag))
+        postpone(queue, head->tag);
+    else if (has_tag(queue, head->tag))
         overdraw(queue, head->tag);
-    else if (!weft_bag_has(&queue->asked, head->tag) && !weft_bag_add(&queue->asked, head->tag))
-        send_word(queue, WEFT_FRAME_STALLED, head->tag); /* no memory to remember it: it will be asked again */
+    else
+        remember(queue, head->tag);
 }
 
 /* -- ends -- */

@@ -293,6 +293,11 @@ static void test_bag(void)
         wrong += bag.keys != live || bag.filled > bag.mask || bag.keys > bag.filled;
     }
     CU_ASSERT_EQUAL(wrong, 0);
+    unsigned met = 0;
+    int32_t some;
+    for (uint32_t at = 0; weft_bag_next(&bag, &at, &some); met++)
+        wrong += !weft_bag_has(&bag, some);
+    CU_ASSERT(met == live && !wrong);
     CU_ASSERT(live > 20 && bag.mask < 16 * KEYS);
     weft_bag_clear(&bag);
     CU_ASSERT(!weft_bag_has(&bag, 1) && !weft_bag_remove(&bag, 1));
