@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * load.c: a fixed piece of work for test/perf/load, timed from barrier to barrier: seconds are printed by rank 0.
+ *     load talk     pairs of ranks exchange messages: latencies and streams of 8 bytes to 1 MB
+ *     load compute  every rank computes about a millisecond, uneven, then exchanges with its neighbours and agrees
+ *     load collect  small collectives
+ *     load burn     no MPI: a busy loop, ended by a signal, or when its parent is gone
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <signal.h>
+
+enum { LARGEST = 1 << 20, WINDOW = 32 };
+
+static int rank, ranks;
+static char *out, *in;
+
+static void ping(int peer, int bytes, int times)
+{
+    for (int i = 0; i < times; i++) {
+        if (rank < peer) {
+            MPI_Send(out, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD);
+            MPI_Recv(in, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Recv(in, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(out, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD);
+        }
+    }
+}
+
+static void stream(int peer, int bytes, int times)
+{
+    MPI_Request requests[WINDOW];
+    for (int i = 0; i < times; i++) {
+        for (int w = 0; w < WINDOW; w++)
+            if (rank < peer)
+                MPI_Isend(out, bytes, MPI_BYTE, peer, 2, MPI_COMM_WORLD, &requests[w]);
+            else
+                MPI_Irecv(in, bytes, MPI_BYTE, peer, 2, MPI_COMM_WORLD, &requests[w]);
+        MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+        if (rank < peer)
+            MPI_Recv(in, 0, MPI_BYTE, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            MPI_Send(out, 0, MPI_BYTE, peer, 3, MPI_COMM_WORLD);
+    }
+}
+
+static void talk(void)
+{
+    int peer = rank ^ 1;
+    ping(peer, 8, 20000);
+    ping(peer, 1024, 10000);
+    ping(peer, 65536, 1000);
+    ping(peer, LARGEST, 100);
+    stream(peer, 8, 400);
+    stream(peer, 8192, 100);
+    stream(peer, 65536, 20);
+    stream(peer, LARGEST, 4);
+}
+
+static double compute(long steps)
+{
+    volatile double x = 1;
+    for (long i = 0; i < steps; i++)
+        x = x * 1.0000001 + 1e-9;
+    return x;
+}
+
+static void uneven(void)
+{
+    double ours = 1, all;
+    int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
+    for (int i = 0; i < 100; i++) {
+        ours += compute(200000 + 50000 * ((rank + i) % 4));
+        MPI_Sendrecv(out, 8192, MPI_BYTE, right, 4, in, 8192, MPI_BYTE, left, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Allreduce(&ours, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
+static void collect(void)
+{
+    double ours = 1, all;
+    for (int i = 0; i < 200; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Allreduce(&ours, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Bcast(out, 8192, MPI_BYTE, i % ranks, MPI_COMM_WORLD);
+    }
+}
+
+static int burn(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (volatile unsigned long i = 0;; i++)
+        ;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    double start;
+    if (!strcmp(what, "burn"))
+        return burn();
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    out = calloc(1, LARGEST);
+    in = calloc(1, LARGEST);
+    if (!out || !in || (ranks & 1))
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    if (!strcmp(what, "talk"))
+        talk();
+    else if (!strcmp(what, "compute"))
+        uneven();
+    else if (!strcmp(what, "collect"))
+        collect();
+    else
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%.6f\n", MPI_Wtime() - start);
+    free(out);
+    free(in);
+    MPI_Finalize();
+    return 0;
+}
