@@ -69,6 +69,7 @@ typedef struct weft_lane {
     struct weft_wait *_Atomic leader; /* polls for all; NULL: none */
     struct weft_wait *heir;    /* parked, and looks for a leader by itself; NULL: none */
     weft_link parked;          /* all others, latest first */
+    bool has_woken;            /* a parked thread that slept was woken since the leader looked */
     _Atomic uint32_t leaves;   /* times that a leader left */
     _Atomic uint32_t spinners; /* parked threads that spin, at most ... */
     uint32_t spare_cpus;       /* ... so many: CPUs of this rank, less one for the leader */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * leader: see leader.h. test/unit/test_leader.c runs the hand-overs through every interleaving.
+ * leader: see leader.h.
  */
 #include "core/leader.h"
 
@@ -16,7 +16,8 @@
 #include "core/lane.h"
 #include "core/world.h"
 
-#define HEIR_NS 250000l   /* between two looks of an heir that sleeps */
+#define HEIR_NS 250000l   /* between two looks of an heir that sleeps, and ... */
+#define ASIDE_NS 50000l   /* ... until the first one of a leader that stepped aside */
 #define LOOK_EVERY 64u    /* pauses of a parked thread that spins between two looks at the clock and for a leader */
 
 enum signal { RUNS, SLEEPS, WOKEN };
@@ -29,8 +30,10 @@ static void set_leader(weft_lane *lane, weft_wait *wait) { atomic_store_explicit
 static void wake(weft_wait *wait)
 {
     wait->lane->counters[WEFT_COUNT_UNPARKED] += atomic_load_explicit(&wait->signal, memory_order_relaxed) != WOKEN;
-    if (atomic_exchange_explicit(&wait->signal, WOKEN, memory_order_acq_rel) == SLEEPS)
-        syscall(SYS_futex, &wait->signal, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (atomic_exchange_explicit(&wait->signal, WOKEN, memory_order_acq_rel) != SLEEPS)
+        return;
+    wait->lane->has_woken = true;
+    syscall(SYS_futex, &wait->signal, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static void opened(weft_gate *gate) { wake(weft_container(gate, weft_wait, gate)); }
@@ -91,7 +94,8 @@ static bool has_slept(weft_wait *wait, const struct timespec *limit)
 
 static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
 {
-    static const struct timespec heir_limit = {.tv_nsec = HEIR_NS};
+    static const struct timespec heir_limit = {.tv_nsec = HEIR_NS}, aside_limit = {.tv_nsec = ASIDE_NS};
+    const struct timespec *limit = !is_heir ? NULL : wait->is_aside ? &aside_limit : &heir_limit;
     weft_lane *lane = wait->lane;
     uint32_t leaves = atomic_load_explicit(&lane->leaves, memory_order_relaxed), seen;
     if (spin_ns && lane->spare_cpus) {
@@ -102,7 +106,7 @@ static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
         if (is_woken)
             return;
     }
-    while (!has_slept(wait, is_heir ? &heir_limit : NULL)) {
+    for (; !has_slept(wait, limit); limit = &heir_limit) {
         seen = atomic_load_explicit(&lane->leaves, memory_order_relaxed);
         wait->is_resigned = seen == leaves;
         if (wait->is_resigned || !leader_of(lane))
@@ -124,6 +128,7 @@ static void park(weft_wait *wait)
         lane->heir = wait;
     wait->is_resigned = false;
     lane->counters[WEFT_COUNT_PARKED]++;
+    wait->is_aside = !leader_of(lane);
     if (!wait->is_shown)
         weft_lane_show(wait);
     spin_ns = weft_wait_policy_spin_ns(&lane->world->wait_policy);
@@ -147,6 +152,26 @@ static void poll_beside(weft_wait *wait)
     weft_lane_lock(lane);
 }
 
+static void step_down(weft_lane *lane)
+{
+    set_leader(lane, NULL);
+    atomic_store_explicit(&lane->leaves, atomic_load_explicit(&lane->leaves, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/* The leader has woken a thread that slept, and no CPU is left for both: it makes room, or that thread would wait for the leader's slice to end.
+ * It leads again if none does soon. */
+static bool steps_aside(weft_wait *wait)
+{
+    weft_lane *lane = wait->lane;
+    bool has_woken = lane->has_woken;
+    lane->has_woken = false;
+    if (weft_likely(!has_woken) || lane->spare_cpus || lane->heir || wait->is_armed || !attach(wait))
+        return false;
+    step_down(lane);
+    park(wait);
+    return true;
+}
+
 bool weft_leader_turn(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
@@ -154,7 +179,7 @@ bool weft_leader_turn(weft_wait *wait)
     if (weft_unlikely(weft_lock_is_wanted(&lane->lock)) && weft_lock_offer(&lane->lock))
         return false;
     if (weft_likely(leader == wait))
-        return true;
+        return !steps_aside(wait);
     if (!wait->has_led || !leader) { /* a leader that sleeps wakes, and parks */
         wait->has_led = true;
         if (leader && lane->is_asleep)
@@ -195,12 +220,6 @@ static void call_heir(weft_lane *lane)
         return;
     lane->heir = weft_container(lane->parked.next, weft_wait, link);
     wake(lane->heir);
-}
-
-static void step_down(weft_lane *lane)
-{
-    set_leader(lane, NULL);
-    atomic_store_explicit(&lane->leaves, atomic_load_explicit(&lane->leaves, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
 void weft_leader_yield(weft_lane *lane)

@@ -48,6 +48,7 @@ struct weft_req {
     uint32_t magic;   /* WEFT_REQ_MAGIC while alive */
     uint8_t kind;
     bool is_done;
+    bool is_blocking; /* receive: its thread is inside of it (MPI_Recv): see weft_match_overtake */
     bool is_persistent, is_active;
     bool is_static;   /* never freed: the shared "already complete" request */
     bool is_dense;    /* of the message */
@@ -55,6 +56,7 @@ struct weft_req {
     bool is_latest;   /* ... among its channel's latest */
     bool is_tainted;  /* send: what it sends may be made of damaged data */
     bool is_sync;     /* send: announced however short it is */
+    uint16_t overtaken; /* where is_blocking: so often */
     uint8_t mode;     /* rendezvous: enum weft_rung chosen */
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination, or source, as asked for */

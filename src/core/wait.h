@@ -52,6 +52,7 @@ struct weft_wait {
     weft_link link;     /* ... this: in lane->parked */
     _Atomic uint32_t signal; /* enum signal: parked threads sleep on it */
     bool has_led, is_resigned;
+    bool is_aside;      /* parked while none leads */
     bool is_seen;       /* parked: is_over was true, and it was woken */
 };
 

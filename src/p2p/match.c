@@ -81,6 +81,24 @@ static weft_req *older(weft_req *a, weft_fifo_entry *entry)
     return !a || (b && b->order < a->order) ? b : a;
 }
 
+#define OVERTAKEN_MAX 256
+
+bool weft_match_overtake(weft_match *match, weft_req *req)
+{
+    weft_req *first = match->latest;
+    if (!req->is_blocking || first->overtaken >= OVERTAKEN_MAX)
+        return false;
+    for (weft_fifo_entry *entry = &first->match; entry; entry = entry->next)
+        if (!weft_container(entry, weft_req, match)->is_blocking)
+            return false;
+    first->overtaken++;
+    req->match.next = &first->match;
+    req->match.prev = first->match.prev;
+    first->match.prev = &req->match;
+    match->latest = req;
+    return true;
+}
+
 weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag, weft_fifo_entry *exact)
 {
     weft_req *req = older(NULL, exact);

@@ -50,6 +50,11 @@ static inline bool weft_match_is_wild(const weft_req *req) { return req->rank ==
 /* Moves the latest ones to the others. */
 void weft_match_settle(weft_match *match);
 
+/* A blocking receive where the latest ones ask for the same and are blocking receives of other threads: it goes before them, since its
+ * thread runs and theirs may sleep. They are logically concurrent (MPI 5.0, 3.5): none of them returned before this one began. False: not so, or
+ * the first of them was overtaken often enough. */
+bool weft_match_overtake(weft_match *match, weft_req *req);
+
 /* Posts a receive (rank, tag, order are set). */
 static inline void weft_match_post(weft_match *match, weft_req *req)
 {
@@ -57,6 +62,8 @@ static inline void weft_match_post(weft_match *match, weft_req *req)
     req->is_posted = req->is_latest = true;
     req->match.next = NULL;
     if (first && first->rank == req->rank && first->tag == req->tag) {
+        if (weft_unlikely(first->is_blocking) && weft_match_overtake(match, req))
+            return;
         req->match.prev = first->match.prev;
         first->match.prev->next = &req->match;
         first->match.prev = &req->match;

@@ -17,7 +17,7 @@
 static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type)
 {
     req->kind = WEFT_REQ_RECV;
-    req->is_done = false;
+    req->is_done = req->is_blocking = false;
     req->rc = 0;
     req->chan = chan;
     req->rank = src;
@@ -107,6 +107,8 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
     req->lane = chan->lane;
     req->name = 0;
     describe(req, chan, src, tag, buf, count, type);
+    req->is_blocking = true;
+    req->overtaken = 0;
     if (weft_unlikely(src == WEFT_NOBODY))
         end_at_nobody(req);
     else

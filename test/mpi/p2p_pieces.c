@@ -1,13 +1,17 @@
-/* np: 2 : a long kernel copy goes piece by piece: a short message that came behind it is received before it ends */
+/* np: 2 : a long kernel copy goes piece by piece: a short message that came behind it is received before it ends, and other threads
+ * get their turn within it */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "check.h"
 
 #define BYTES (64 << 20)
+#define TRIES 100 /* the watching thread needs a CPU within one of these */
 
 static MPI_T_pvar_session session;
-static MPI_T_pvar_handle by_get;
+static MPI_T_pvar_handle by_get, by_kernel;
 static char *buf;
 
 static unsigned long long value_of(MPI_T_pvar_handle handle)
@@ -52,9 +56,35 @@ static int overtake(int rank)
     return 1;
 }
 
+static _Atomic int is_over;
+
+static void *receive(void *arg)
+{
+    (void)arg;
+    OK(MPI_Recv(buf, BYTES, MPI_CHAR, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    atomic_store(&is_over, 1);
+    return NULL;
+}
+
+/* Does a thread that looks see the copy half done? */
+static int watch(void)
+{
+    unsigned long long begin = value_of(by_kernel);
+    pthread_t thread;
+    int has_seen = 0;
+    atomic_store(&is_over, 0);
+    CHECK(pthread_create(&thread, NULL, receive, NULL) == 0);
+    while (!atomic_load(&is_over)) {
+        unsigned long long done = value_of(by_kernel) - begin;
+        has_seen |= done > 0 && done < BYTES;
+    }
+    pthread_join(thread, NULL);
+    return has_seen;
+}
+
 int main(int argc, char **argv)
 {
-    int provided, rank, can;
+    int provided, rank, can, has_seen = 0;
     setenv("WEFT_LARGE_BY", "get", 1);
     OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
@@ -62,9 +92,18 @@ int main(int argc, char **argv)
     OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided));
     OK(MPI_T_pvar_session_create(&session));
     by_get = counter("weft_large_by_get");
+    by_kernel = counter("weft_bytes_by_kernel");
     buf = calloc(1, BYTES);
     can = overtake(rank);
     OK(MPI_Bcast(&can, 1, MPI_INT, 1, MPI_COMM_WORLD));
+    for (int i = 0; i < TRIES && can && !has_seen; i++) {
+        if (rank == 0)
+            OK(MPI_Send(buf, BYTES, MPI_CHAR, 1, 4, MPI_COMM_WORLD));
+        else
+            has_seen = watch();
+        OK(MPI_Bcast(&has_seen, 1, MPI_INT, 1, MPI_COMM_WORLD));
+    }
+    CHECK(!can || has_seen, "no thread got a turn within any of %d long messages", TRIES);
     free(buf);
     OK(MPI_T_finalize());
     OK(MPI_Finalize());

@@ -163,6 +163,7 @@ int main(int argc, char **argv)
 {
     int provided;
     const char *what = argc > 1 ? argv[1] : "";
+    setlinebuf(stdout);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
