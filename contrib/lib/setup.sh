@@ -16,7 +16,7 @@ packages_hosts="iproute2 openssh-server openssh-client util-linux"
 # For a Slurm cluster on those hosts (contrib/slurm-lab).
 packages_slurm="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 # Launchers of other MPIs (test/launch).
-packages_launchers="openmpi-bin mpich libmpich-dev"
+packages_launchers="openmpi-bin libopenmpi-dev mpich libmpich-dev"
 # Allocators that test/stress preloads.
 packages_stress="libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
 
