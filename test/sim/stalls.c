@@ -359,6 +359,37 @@ static int deaf(int rank, void *arg)
     return close_job(&job, rc);
 }
 
+/* Received in order, whatever else is awaited: no more is ever kept than the window holds, and what single asks overdraw. Announcements too. */
+static int bounded(int rank, void *arg)
+{
+    enum { FLOOD = 100, KEPT_MAX = WINDOW_KIB * 1024 / WEFT_CREDIT_BYTES + 4, KEPT_BYTES = 256 };
+    job job = {.to = NULL};
+    int rc = open_job(&job, arg), value = 0, size = job.crew.size;
+    bool is_sync = ((const run_args *)arg)->seed % 3 == 0;
+    const weft_type *type = crew_type(CREW_BYTE);
+    weft_req *reqs[FLOOD];
+    weft_found found;
+    for (int i = 0; i < FLOOD && rank && !rc; i++)
+        rc = send_one(&job, job.chans[0], 0, i % 3, job.payload, 8, is_sync ? 4 : draw(&job, 5), &reqs[i]);
+    for (int i = 0; i < FLOOD && rank && !rc; i++) {
+        rc = weft_req_wait(reqs[i]);
+        release(reqs[i]);
+    }
+    if (rank == 0) {
+        uint64_t *most = &job.crew.world->lanes[0]->counters[WEFT_COUNT_UNEXPECTED_MOST];
+        rc = rc ? rc : weft_irecv(job.chans[0], WEFT_ANY, NEVER, &value, sizeof value, type, &reqs[0]);
+        for (int i = 0; i < FLOOD * (size - 1) && !rc; i++) {
+            int src = i / FLOOD + 1, tag = draw(&job, 2) ? WEFT_ANY_TAG : i % FLOOD % 3;
+            rc = weft_recv(job.chans[0], src, tag, job.payload, ROOM, type, &found);
+        }
+        if (!rc && *most > (uint64_t)(size - 1) * KEPT_MAX * KEPT_BYTES)
+            rc = crew_fail(&job.crew, "%" PRIu64 " bytes of unexpected messages", *most);
+        rc = rc ? rc : weft_cancel(reqs[0]);
+        weft_req_free(reqs[0]);
+    }
+    return close_job(&job, rc);
+}
+
 /* Messages that are never received end with their sender's and receiver's finalize. */
 static int leftovers(int rank, void *arg)
 {
@@ -404,7 +435,7 @@ static int refusal(int rank, void *arg)
 static const struct {
     const char *name;
     int (*what)(int rank, void *arg);
-} programs[] = {{"floods", floods}, {"cancels", cancels}, {"deaf", deaf}, {"leftovers", leftovers}, {"refusal", refusal}};
+} programs[] = {{"floods", floods}, {"cancels", cancels}, {"deaf", deaf}, {"bounded", bounded}, {"leftovers", leftovers}, {"refusal", refusal}};
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 static int find(const char *name)
