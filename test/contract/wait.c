@@ -103,6 +103,30 @@ static void no_wake_is_lost(const rig_row *row)
     rig_close(rig);
 }
 
+/* One thread sleeps on the bell; another one polls meanwhile and takes what came: what comes later rings as well. */
+static void a_poll_between_disarms_nothing(const rig_row *row)
+{
+    weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
+    if (!rig)
+        return;
+    send_seen(rig);
+    for (uint32_t n = 0; n < 100 && !rig->gave_up; n += 2) {
+        uint32_t before = rig->b->arrival_count;
+        weft_bell bell = arm(rig->b);
+        rig_poll(rig->b, 16);
+        send_unseen(rig, n);
+        CHECK(rig_until(rig, &rig->b->arrival_count, before + 1));
+        send_unseen(rig, n + 1);
+        for (int i = 0; i < 20000 && !has_rung(&bell); i++)
+            rig_poll(rig->a, 1);
+        CHECK(has_rung(&bell) || bell.within_ns);
+        rig->gave_up |= !has_rung(&bell) && !bell.within_ns;
+        rig->b->port->ops->disarm(rig->b->port);
+        CHECK(rig_until(rig, &rig->b->arrival_count, before + 2));
+    }
+    rig_close(rig);
+}
+
 /* Refused, armed, looked once more, asleep: when the peer makes room the bell must ring, or the sender sleeps on a full queue. */
 static void room_rings(const rig_row *row)
 {
@@ -131,5 +155,6 @@ static void room_rings(const rig_row *row)
 }
 
 const rig_test wait_tests[] = {
-    {"bell-is-silent", bell_is_silent}, {"no-wake-is-lost", no_wake_is_lost}, {"room-rings", room_rings}, {NULL, NULL},
+    {"bell-is-silent", bell_is_silent}, {"no-wake-is-lost", no_wake_is_lost},
+    {"a-poll-between-disarms-nothing", a_poll_between_disarms_nothing}, {"room-rings", room_rings}, {NULL, NULL},
 };

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_arming: the contract's arm and disarm alternate, however many threads wait in one worker. A port that only counts stands beside
+ * the others while threads sleep, wake each other, and leave.
+ */
+#include <CUnit/Basic.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/world.h"
+
+enum { THREADS = 4, ROUNDS = 40 };
+
+static uint32_t arms, disarms, wrong; /* under the worker's lock */
+
+static int count_arm(weft_port *port, weft_bell *bell)
+{
+    (void)port;
+    *bell = (weft_bell){.futex = NULL, .fd = -1};
+    wrong += arms++ != disarms;
+    return 0;
+}
+
+static void count_disarm(weft_port *port)
+{
+    (void)port;
+    wrong += ++disarms != arms;
+}
+
+static void *wait_often(void *arg)
+{
+    int me = (int)(intptr_t)arg, value;
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Recv(&value, 1, MPI_INT, 0, me, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&value, 1, MPI_INT, 0, THREADS + me, MPI_COMM_WORLD);
+    }
+    return NULL;
+}
+
+static void they_alternate(void)
+{
+    weft_port_ops ops = {.name = "count", .arm = count_arm, .disarm = count_disarm};
+    weft_port port = {.ops = &ops, .is_quiet = true};
+    weft_lane *lane = weft_world_now->lanes[0];
+    pthread_t threads[THREADS];
+    int value = 0;
+    CU_ASSERT_FATAL(lane->port_count < WEFT_LANE_PORTS);
+    lane->ports[lane->port_count++] = &port;
+    for (int i = 0; i < THREADS; i++)
+        CU_ASSERT_FATAL(pthread_create(&threads[i], NULL, wait_often, (void *)(intptr_t)i) == 0);
+    for (int i = 0; i < ROUNDS; i++)
+        for (int to = 0; to < THREADS; to++) {
+            if (to == i % THREADS)
+                usleep(2000); /* they sleep by now */
+            MPI_Send(&value, 1, MPI_INT, 0, to, MPI_COMM_WORLD);
+            MPI_Recv(&value, 1, MPI_INT, 0, THREADS + to, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    lane->port_count--;
+    CU_ASSERT(arms > 0);
+    CU_ASSERT_EQUAL(arms, disarms);
+    CU_ASSERT_EQUAL(wrong, 0);
+}
+
+int main(void)
+{
+    CU_pSuite suite;
+    unsigned failed;
+    int level;
+    alarm(120); /* a hang is a failure */
+    setenv("WEFT_SLEEP", "always", 1);
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) || level != MPI_THREAD_MULTIPLE || CU_initialize_registry())
+        return 1;
+    suite = CU_add_suite("arming", NULL, NULL);
+    CU_add_test(suite, "arm and disarm alternate", they_alternate);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
+    CU_cleanup_registry();
+    return failed != 0 || MPI_Finalize();
+}
