@@ -75,14 +75,15 @@ static int refuse_alone(const char *seen, const char *instead)
 }
 
 /* What launchers of others left. An open connection is more than a name: launchers of PMIx close what they inherit, but a PMI launcher
- * that was started below one of PMIx hands its environment on. A PMI server that cannot be asked does not matter to a world of one. */
+ * that was started below one of PMIx hands its environment on. Where our mpirun offers both, PMIx says more. A PMI server that cannot be
+ * asked does not matter to a world of one. */
 static int start_foreign(weft_boot **boot)
 {
     enum weft_pmi_offer offered = weft_pmi_offered();
     const char *size = getenv("PMI_SIZE"), *instead;
     char seen[256];
 
-    if (offered == WEFT_PMI_OPEN)
+    if (offered == WEFT_PMI_OPEN && !(pmi_is_ours() && pmix_is_offered(NULL)))
         return weft_boot_by_pmi(boot);
     if (pmix_is_offered(NULL))
         return weft_boot_by_pmix(boot);
