@@ -18,6 +18,8 @@
 
 #define HEIR_NS 250000l   /* between two looks of an heir that sleeps, and ... */
 #define ASIDE_NS 50000l   /* ... until the first one of a leader that stepped aside */
+#define YIELDS 8u          /* of a parked thread before it sleeps, where no CPU is spare */
+#define YIELD_DEAR_NS 200000u
 #define LOOK_EVERY 64u    /* pauses of a parked thread that spins between two looks at the clock and for a leader */
 
 enum signal { RUNS, SLEEPS, WOKEN };
@@ -92,6 +94,21 @@ static bool has_slept(weft_wait *wait, const struct timespec *limit)
     return !atomic_compare_exchange_strong_explicit(&wait->signal, &value, RUNS, memory_order_acq_rel, memory_order_acquire);
 }
 
+/* Where threads share CPUs the one that this waits for may be about to run: a yield costs a tenth of a sleep. One that takes long gave the CPU
+ * to another program. */
+static bool has_yielded(weft_wait *wait)
+{
+    for (uint32_t i = 0; i < YIELDS; i++) {
+        uint64_t begin_ns = weft_clock_ns();
+        sched_yield();
+        if (atomic_load_explicit(&wait->signal, memory_order_acquire) == WOKEN)
+            return true;
+        if (weft_clock_ns() - begin_ns > YIELD_DEAR_NS)
+            break;
+    }
+    return false;
+}
+
 static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
 {
     static const struct timespec heir_limit = {.tv_nsec = HEIR_NS}, aside_limit = {.tv_nsec = ASIDE_NS};
@@ -105,6 +122,8 @@ static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
         atomic_fetch_sub_explicit(&lane->spinners, 1, memory_order_relaxed);
         if (is_woken)
             return;
+    } else if (has_yielded(wait)) {
+        return;
     }
     for (; !has_slept(wait, limit); limit = &heir_limit) {
         seen = atomic_load_explicit(&lane->leaves, memory_order_relaxed);
