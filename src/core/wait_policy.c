@@ -5,6 +5,7 @@
 #include "core/wait_policy.h"
 
 #define YIELD_TRIAL_EVERY 256 /* sleeps between two trials of yielding where it does not help */
+#define YIELD_MAX_NS 1000000u /* a longer one counts as this: three in a row are dear, one in ten are not */
 #define WAKE_MAX_NS 600000u   /* a longer one counts as this: one alone changes nothing, five cheap ones make up for all before */
 
 const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
@@ -40,7 +41,10 @@ bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields)
     return policy->yields && yields < policy->yield_limit && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS;
 }
 
-void weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns) { policy->yield_ns = learn(policy->yield_ns, ns); }
+void weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns)
+{
+    policy->yield_ns = learn(policy->yield_ns, ns < YIELD_MAX_NS ? ns : YIELD_MAX_NS);
+}
 
 void weft_wait_policy_yield_ended(weft_wait_policy *policy, bool has_slept)
 {
