@@ -11,11 +11,6 @@
 enum weft_call_form { WEFT_CALL_BLOCKING, WEFT_CALL_NONBLOCKING, WEFT_CALL_PERSISTENT };
 #define WEFT_CALL_FORM_SHIFT 5
 
-typedef struct weft_call {
-    uint64_t what; /* kind, form << 5, operator's handle << 8, element size (of reductions) << 16, root << 32 */
-    uint64_t bytes; /* weft_choose_bytes */
-} weft_call;
-
 static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args, uint64_t bytes)
 {
     weft_call call = {(uint64_t)kind | (uint64_t)form << WEFT_CALL_FORM_SHIFT | (uint64_t)(uint32_t)args->root << 32, bytes};
@@ -27,6 +22,13 @@ static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_fo
 
 static inline enum weft_coll_kind weft_call_kind(weft_call call) { return call.what & ((1u << WEFT_CALL_FORM_SHIFT) - 1); }
 static inline uint32_t weft_call_root(weft_call call) { return (uint32_t)(call.what >> 32); }
+
+/* A tag for plan `number`; is_agreement: of what the library itself agrees on before it looks at the call. */
+static inline uint32_t weft_call_tag(weft_call call, uint32_t number, bool is_agreement)
+{
+    uint64_t mixed = is_agreement ? 0 : ((call.what ^ call.what >> 29) * 0x9E3779B97F4A7C15ull + call.bytes) * 0xD1B54A32D192ED03ull;
+    return (number & WEFT_TAG_BITS) | (uint32_t)(mixed >> 56) << WEFT_TAG_HASH_SHIFT;
+}
 
 /* Cuts at `room`. */
 void weft_call_describe(weft_call call, char *text, size_t room);

@@ -64,7 +64,13 @@ int weft_team_trust(const weft_team *team, int rc)
     return rc;
 }
 
-static int next_tag(weft_team *team) { return (int)(team->sequence++ & WEFT_TAG_BITS); }
+static int next_tag(weft_team *team, weft_call call, bool is_agreement)
+{
+    uint32_t number = team->sequence++ & WEFT_TAG_BITS, tag = weft_call_tag(call, number, is_agreement);
+
+    weft_calls_note(team, tag, call);
+    return (int)tag;
+}
 
 static const weft_choice *choose(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
 {
@@ -85,11 +91,11 @@ static const weft_choice *choose(const weft_team *team, enum weft_coll_kind kind
     return weft_choose(&ask);
 }
 
-static int perform(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args)
+static int perform(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args, weft_call call, bool is_agreement)
 {
     weft_plan plan;
 
-    weft_plan_begin_live(&plan, team, next_tag(team));
+    weft_plan_begin_live(&plan, team, next_tag(team, call, is_agreement));
     plan.op = args->op;
     algorithm(&plan, args);
     return weft_plan_end_live(&plan);
@@ -98,6 +104,11 @@ static int perform(weft_team *team, weft_plan_algorithm *algorithm, const weft_c
 static weft_call call_of(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
 {
     return weft_call_of(kind, form, args, weft_choose_bytes(kind, args, args->root == (int)team->rank));
+}
+
+static int perform_agreement(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args)
+{
+    return perform(team, algorithm, args, team->present, true);
 }
 
 /* Before a blocking call. */
@@ -113,7 +124,8 @@ static __attribute__((noinline)) int settle(weft_team *team, enum weft_coll_kind
         return WEFT_OK;
     team->may_share = false;
     team->is_unsettled = team->stopped;
-    rc = weft_team_trust(team, weft_node_agree(team, perform));
+    team->present = call_of(team, kind, WEFT_CALL_BLOCKING, args);
+    rc = weft_team_trust(team, weft_node_agree(team, perform_agreement));
     if (rc)
         weft_team_stop(team, rc, tag);
     return rc;
@@ -136,25 +148,28 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
         if (rc)
             return rc;
     }
-    return perform(team, row->algorithm, args);
+    return perform(team, row->algorithm, args, call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
 }
 
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
+    weft_call call = call_of(team, kind, WEFT_CALL_NONBLOCKING, args);
     int rc;
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
-        return weft_team_refuse_call(team, call_of(team, kind, WEFT_CALL_NONBLOCKING, args));
-    rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, next_tag(team), req);
+        return weft_team_refuse_call(team, call);
+    rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, next_tag(team, call, false), req);
     return rc ? rc : weft_plan_restart(*req);
 }
 
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
-    int tag = (int)((team->prepared++ & WEFT_TAG_BITS) | WEFT_TAG_PREPARED);
+    weft_call call = call_of(team, kind, WEFT_CALL_PERSISTENT, args);
+    int tag = (int)(weft_call_tag(call, team->prepared++, false) | WEFT_TAG_PREPARED);
     int rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, tag, req);
 
     if (rc == WEFT_OK) {
+        ((weft_plan *)(*req)->extra)->call = call;
         (*req)->is_persistent = true;
         (*req)->is_done = true; /* inactive until started */
     }

@@ -109,6 +109,8 @@ static int32_t find_lost(const long_wait *self, bool *is_dead)
         if (weft_unlikely(atomic_load_explicit(&node->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
             return (int32_t)i;
     *is_dead = false;
+    if (node->team)
+        weft_node_tell_passed(node, self->s);
     for (uint32_t i = 0; i < node->ranks; i++)
         if (i != node->rank && (self->member < 0 || (uint32_t)self->member == i) && weft_node_is_astray(node, i, self->s))
             return (int32_t)i;

@@ -65,6 +65,17 @@ static bool is_apart(const weft_node *node, uint32_t member)
     return read_call(node, node->rank, n, &ours) && read_call(node, member, n, &theirs) && ours.chain != theirs.chain;
 }
 
+void weft_node_tell_passed(const weft_node *node, uint64_t s)
+{
+    noted latest;
+    uint32_t tag;
+
+    for (uint32_t i = 0; i < node->ranks && weft_calls_has_ahead(node->team); i++)
+        if (i != node->rank && !weft_node_has_posted(node, i, s) && read_call(node, node->rank, node->calls, &latest) &&
+            weft_calls_has_passed(node->team, weft_node_name(node, i), &tag))
+            weft_calls_differ(node->team, weft_node_name(node, i), tag, (weft_call){latest.what, latest.bytes});
+}
+
 bool weft_node_is_astray(const weft_node *node, uint32_t member, uint64_t s)
 {
     bool is_gone = atomic_load_explicit(&node->notes[member].gone, memory_order_acquire) != WEFT_NODE_HERE;

@@ -52,7 +52,8 @@ void weft_plan_fail(weft_plan *plan, int rc)
         rc = weft_fail(WEFT_E_NOT_SAME, "another member has freed the communicator");
     if (!plan->rc)
         plan->rc = rc;
-    weft_team_stop(plan->team, rc, plan->tag);
+    if (rc != WEFT_E_REVOKED) /* a member that has stopped refused a message of ours: it notifies us of the reason */
+        weft_team_stop(plan->team, rc, plan->tag);
 }
 
 static inline void plan_note(weft_plan *plan, int rc)
@@ -222,6 +223,24 @@ static void live_fence(weft_plan *plan)
         weft_plan_free_requests(plan);
 }
 
+typedef struct reason_wait {
+    weft_wait wait;
+    const weft_plan *plan;
+} reason_wait;
+
+static bool has_reason(weft_wait *wait) { return weft_container(wait, reason_wait, wait)->plan->rc != WEFT_E_REVOKED; }
+
+static __attribute__((noinline)) void await_reason(weft_plan *plan)
+{
+    reason_wait self = {.plan = plan};
+
+    weft_wait_begin(&self.wait, plan->team->chan->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
+    self.wait.is_over = has_reason;
+    while (plan->rc == WEFT_E_REVOKED)
+        weft_wait_turn(&self.wait);
+    weft_wait_end(&self.wait);
+}
+
 void weft_plan_begin_live(weft_plan *plan, weft_team *team, int tag)
 {
     plan_reset(plan, team, tag, true);
@@ -233,6 +252,8 @@ void weft_plan_begin_live(weft_plan *plan, weft_team *team, int tag)
 int weft_plan_end_live(weft_plan *plan)
 {
     live_fence(plan);
+    if (weft_unlikely(plan->rc == WEFT_E_REVOKED))
+        await_reason(plan);
     weft_list_remove(&plan->active);
     weft_plan_free_memory(plan);
     if (weft_unlikely(plan->team->stopped))

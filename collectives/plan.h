@@ -29,6 +29,28 @@
 #include "type/type.h"
 
 typedef struct weft_plan weft_plan;
+
+/* What a member calls, in few words (calls.h). */
+typedef struct weft_call {
+    uint64_t what; /* kind, form << 5, operator's handle << 8, element size (of reductions) << 16, root << 32 */
+    uint64_t bytes; /* weft_choose_bytes */
+} weft_call;
+
+#define WEFT_CALLS 16
+/* A team's latest calls, and messages that were here before the call was. */
+typedef struct weft_call_log {
+    struct {
+        uint32_t tag, is_set;
+        weft_call call;
+    } made[WEFT_CALLS]; /* by number */
+    struct {
+        uint32_t tag, is_set, from;
+    } ahead[WEFT_CALLS], other[WEFT_CALLS]; /* other: of the same number as ahead's, and another call: one of them is not ours */
+    uint32_t newest;         /* tag of the latest of them */
+    bool has_asked;          /* a member that calls something else was told so, and shall say what: which, ... */
+    uint32_t asked, asked_tag; /* ... what its message was, ... */
+    weft_call asked_call;    /* ... what we call */
+} weft_call_log;
 struct weft_node;
 struct weft_hosts;
 
@@ -75,6 +97,8 @@ typedef struct weft_team {
     int stopped;              /* the error that later calls return (stop.h); 0: none */
     uint32_t stop_tag;        /* of the plan that failed: this one and later ones are over */
     uint32_t stop_origin;     /* the member on which it failed */
+    weft_call present;        /* the blocking call that agrees on an area */
+    weft_call_log log;
     weft_link active;         /* plans under way */
     weft_link children;       /* teams that this one's last collectives have made ... */
     weft_link sibling;        /* ... of which this is one ... */
@@ -82,7 +106,10 @@ typedef struct weft_team {
     char stop_text[WEFT_NOTIFY_BYTES + 60];
 } weft_team;
 
-#define WEFT_TAG_BITS 0x3fffffffu     /* of a plan's tag: its number on this team */
+/* A plan's tag: its number on this team (half of them may be under way at a time) and a hash of the call, so that messages of calls that differ
+ * never match (calls.h). */
+#define WEFT_TAG_BITS 0x3fffffu
+#define WEFT_TAG_HASH_SHIFT 22
 #define WEFT_TAG_PREPARED 0x40000000u /* a persistent plan keeps its tag: it must not meet one that comes round again */
 
 /* Local: the members agree on a node area (when `share`) in their first blocking collective, which is the same call on all of
@@ -140,6 +167,8 @@ struct weft_plan {
     uint32_t req_count, req_room;
     bool is_holding;            /* live: `held` is a receive not yet posted, so that a fence may perform it as a blocking one */
     weft_step held;
+    weft_call call;
+    bool is_parked;             /* recorded: it is over but for the reason, which a notification brings */
     weft_req *receiving;        /* live: the receive that a fence waits for */
     weft_link active;           /* in team->active while it is under way */
     /* recorded */

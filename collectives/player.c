@@ -49,7 +49,13 @@ static void plan_go_on(weft_plan *plan)
             return;
         plan->gate.left = 1;
     }
+    if (weft_unlikely(plan->rc == WEFT_E_REVOKED)) {
+        plan->is_parked = true;
+        return;
+    }
     weft_list_remove(&plan->active);
+    if (weft_unlikely(plan->rc && plan->team->stopped))
+        weft_fail(plan->rc, "%s", plan->team->stop_text); /* the request keeps this text */
     weft_req_end(plan->req, weft_plan_code(plan));
 }
 
@@ -84,6 +90,8 @@ int weft_plan_restart(weft_req *req)
     weft_list_append(&plan->team->active, &plan->active);
     if (weft_unlikely(plan->team->stopped) && weft_team_is_over(plan->team, (uint32_t)plan->tag))
         plan->rc = weft_team_refuse(plan->team);
+    if (weft_unlikely(plan->tag & (int)WEFT_TAG_PREPARED))
+        weft_calls_check_ahead(plan->team, (uint32_t)plan->tag, plan->call);
     plan_go_on(plan);
     return WEFT_OK;
 }

@@ -16,8 +16,19 @@ typedef struct stop_note {
     int32_t code; /* enum weft_status of the member that failed */
     uint32_t tag; /* of its plan: this one and all later ones are over */
     uint32_t origin;
-    char text[WEFT_NOTIFY_BYTES - 12]; /* sent up to its end only; may be cut */
+    uint32_t cut; /* the member to which more arrives than it has room for; else none */
+    char text[WEFT_NOTIFY_BYTES - 16]; /* sent up to its end only; may be cut */
 } stop_note;
+
+/* Another body: what we call under the number of a tag that came from the receiver. */
+typedef struct call_note {
+    int32_t code; /* DIFFERS */
+    uint32_t tag;
+    weft_call call;
+} call_note;
+
+enum { DIFFERS = 1 };
+#define NOBODY UINT32_MAX
 
 /* Is the plan with this tag the one with `from`, or a later one? A persistent plan's tag tells no order: it is. */
 static bool is_covered(int32_t tag, uint32_t from)
@@ -25,12 +36,106 @@ static bool is_covered(int32_t tag, uint32_t from)
     return ((uint32_t)tag & WEFT_TAG_PREPARED) || (((uint32_t)tag - from) & WEFT_TAG_BITS) <= WEFT_TAG_BITS / 2;
 }
 
+/* ---- calls that differ ---- */
+
+void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call call)
+{
+    call_note note = {.code = DIFFERS, .tag = tag, .call = call};
+
+    if (weft_team_is_over(team, tag) || !team->chan->is_connected)
+        return;
+    team->log.asked = from;
+    team->log.has_asked = true;
+    team->log.asked_tag = tag;
+    team->log.asked_call = call;
+    weft_chan_notify(team->chan, from, &note, sizeof note);
+}
+
+/* Who calls something else has freed the communicator or finalized MPI before it could say what. */
+static void on_gone(weft_team *team, bool is_bye)
+{
+    const weft_chan *chan = team->chan;
+    uint32_t rank = chan->world_rank ? chan->world_rank[team->log.asked] : team->log.asked;
+    char here[100];
+
+    if (!team->log.has_asked || team->stopped || (is_bye && !(chan->lane->peers[rank] && chan->lane->peers[rank]->heard_bye)))
+        return;
+    weft_call_describe(team->log.asked_call, here, sizeof here);
+    weft_team_stop(team, weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u called another collective, and has freed the communicator or finalized MPI since.",
+                                   team->rank, here, team->log.asked), (int)team->log.asked_tag);
+}
+
+bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag)
+{
+    for (uint32_t i = 0; i < WEFT_CALLS; i++) {
+        *tag = team->log.ahead[i].tag;
+        if (team->log.ahead[i].is_set && team->log.ahead[i].from == member && !(*tag & WEFT_TAG_PREPARED) &&
+            ((*tag - team->sequence) & WEFT_TAG_BITS) <= WEFT_TAG_BITS / 2) {
+            team->log.ahead[i].is_set = 0; /* once */
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Our call under the number of `tag`, if we made it lately. */
+static const weft_call *find_call(const weft_team *team, uint32_t tag, uint32_t *own_tag)
+{
+    uint32_t i = tag % WEFT_CALLS;
+
+    *own_tag = team->log.made[i].tag;
+    if (!(tag & WEFT_TAG_PREPARED))
+        return team->log.made[i].is_set && !((*own_tag ^ tag) & WEFT_TAG_BITS) ? &team->log.made[i].call : NULL;
+    for (const weft_link *link = team->active.next; link != &team->active; link = link->next) {
+        const weft_plan *plan = weft_container(link, weft_plan, active);
+        *own_tag = (uint32_t)plan->tag;
+        if (!((*own_tag ^ tag) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)))
+            return &plan->call;
+    }
+    return NULL;
+}
+
+static bool is_same_number(uint32_t a, uint32_t b) { return !((a ^ b) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)); }
+
+void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call)
+{
+    uint32_t i = tag % WEFT_CALLS;
+
+    if (team->log.ahead[i].tag != tag)
+        weft_calls_differ(team, team->log.ahead[i].from, team->log.ahead[i].tag, call);
+    else if (team->log.other[i].is_set && is_same_number(team->log.other[i].tag, tag))
+        weft_calls_differ(team, team->log.other[i].from, team->log.other[i].tag, call);
+}
+
+/* An unexpected message: of a call that we make differently, of one that we have not made yet, or simply early. */
+static void inspect(weft_team *team, uint32_t from, uint32_t tag)
+{
+    uint32_t own_tag, i = tag % WEFT_CALLS;
+    const weft_call *call = find_call(team, tag, &own_tag);
+
+    if (call && own_tag != tag) {
+        weft_calls_differ(team, from, tag, *call);
+    } else if (!call && team->log.ahead[i].is_set && team->log.ahead[i].tag != tag && is_same_number(team->log.ahead[i].tag, tag)) {
+        team->log.other[i].tag = tag;
+        team->log.other[i].from = from;
+        team->log.other[i].is_set = 1;
+    } else if (!call) {
+        team->log.ahead[i].tag = tag;
+        team->log.ahead[i].from = from;
+        team->log.ahead[i].is_set = 1;
+        if (!(tag & WEFT_TAG_PREPARED))
+            team->log.newest = tag;
+    }
+}
+
 static int refuses(const weft_chan *chan, int32_t tag)
 {
     const weft_team *team = chan->owner;
 
-    return is_covered(tag, team->stop_tag) ? weft_stop_code(team->stopped) : WEFT_OK;
+    return is_covered(tag, team->stop_tag) ? WEFT_E_REVOKED : WEFT_OK; /* why is on its way */
 }
+
+static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag) { inspect(chan->owner, from, (uint32_t)tag); }
 
 bool weft_team_is_over(const weft_team *team, uint32_t tag)
 {
@@ -40,8 +145,11 @@ bool weft_team_is_over(const weft_team *team, uint32_t tag)
 /* Ends a plan: it begins nothing more; receives that will never be served are cancelled. */
 static void halt(weft_plan *plan)
 {
-    if (!plan->rc)
-        plan->rc = weft_team_refuse(plan->team);
+    if (!plan->rc || plan->rc == WEFT_E_REVOKED)
+        plan->rc = weft_fail(plan->team->stopped, "%s", plan->team->stop_text);
+    if (plan->is_parked)
+        plan->gate.open(&plan->gate);
+    plan->is_parked = false;
     if (plan->receiving)
         weft_cancel(plan->receiving);
     weft_plan_cancel(plan);
@@ -78,7 +186,7 @@ void weft_team_adopt(weft_team *team, weft_team *child)
     child->made_by = (team->sequence - 1) & WEFT_TAG_BITS;
     weft_list_append(&team->children, &child->sibling);
     if (child->stopped) { /* by a member that was ready sooner */
-        stop_note note = {.code = child->stopped, .tag = child->stop_tag, .origin = child->stop_origin};
+        stop_note note = {.code = child->stopped, .tag = child->stop_tag, .origin = child->stop_origin, .cut = NOBODY};
         snprintf(note.text, sizeof note.text, "%.*s", (int)sizeof note.text - 1, child->stop_text);
         forward(child, &note);
     }
@@ -106,19 +214,41 @@ static void spread(weft_team *team, const stop_note *note)
     stop_children(team);
 }
 
-void weft_team_stop(weft_team *team, int rc, int tag)
+static void stop_all(weft_team *team, int rc, int tag, uint32_t cut)
 {
-    stop_note note = {.code = rc, .origin = team->rank};
+    stop_note note = {.code = rc, .origin = team->rank, .cut = cut};
 
-    if (team->stopped)
-        return;
     note.tag = (uint32_t)tag & WEFT_TAG_PREPARED ? team->sequence & WEFT_TAG_BITS : (uint32_t)tag; /* those before it go on here, too */
-    snprintf(note.text, sizeof note.text, "%s", weft_fail_text(rc));
-    team->stopped = rc;
-    team->is_origin = true;
-    snprintf(team->stop_text, sizeof team->stop_text, "%s", note.text);
+    if (team->stopped && is_covered((int32_t)note.tag, team->stop_tag))
+        return;
+    if (!team->stopped) {
+        team->stopped = rc;
+        team->is_origin = true;
+        snprintf(team->stop_text, sizeof team->stop_text, "%.*s", (int)sizeof note.text - 1, weft_fail_text(rc));
+    }
+    snprintf(note.text, sizeof note.text, "%.*s", (int)sizeof note.text - 1, team->stop_text);
     spread(team, &note);
     weft_fail(rc, "%s", team->stop_text); /* what notifying others may have said is no reason */
+}
+
+void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, NOBODY); }
+
+/* Member `from` calls `theirs` under the number of our tag. */
+static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call theirs)
+{
+    char here[100] = "another collective", there[100];
+    uint32_t own_tag;
+    const weft_call *ours = find_call(team, tag, &own_tag);
+    bool is_cut = ours && weft_call_is_cut(*ours, team->rank, theirs, from), is_theirs_cut = ours && weft_call_is_cut(theirs, from, *ours, team->rank);
+
+    if (ours)
+        weft_call_describe(*ours, here, sizeof here);
+    weft_call_describe(theirs, there, sizeof there);
+    stop_all(team, weft_fail(is_cut ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
+                             "rank %u called %s; rank %u called %s.\n"
+                             "  All members must call the same collectives in the same order, with equal counts, roots and operators.",
+                             team->rank, here, from, there),
+             (int)tag, is_theirs_cut ? from : NOBODY);
 }
 
 int weft_stop_code(int code) { return code == WEFT_E_NOT_SAME || code == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : WEFT_E_OTHER; }
@@ -127,8 +257,19 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
 {
     weft_team *team = chan->owner;
     stop_note note = {.code = 0};
+    call_note differs;
 
-    (void)from;
+    if (!bytes) {
+        on_gone(team, from == UINT32_MAX);
+        return;
+    }
+    if (bytes == sizeof differs) {
+        memcpy(&differs, body, bytes);
+        if (differs.code == DIFFERS) {
+            on_differ(team, from, differs.tag, differs.call);
+            return;
+        }
+    }
     if (bytes <= offsetof(stop_note, text) || bytes > sizeof note)
         return;
     memcpy(&note, body, bytes);
@@ -136,8 +277,8 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
     if (team->stopped && is_covered((int32_t)note.tag, team->stop_tag))
         return;
     if (!team->stopped) {
-        team->stopped = weft_stop_code(note.code);
-        if (team->stopped == WEFT_E_NOT_SAME)
+        team->stopped = note.cut == team->rank ? WEFT_E_TRUNCATE : weft_stop_code(note.code);
+        if (team->stopped != WEFT_E_OTHER)
             snprintf(team->stop_text, sizeof team->stop_text, "%s", note.text);
         else
             snprintf(team->stop_text, sizeof team->stop_text, "rank %u of this communicator failed in a collective: %s", note.origin,
@@ -179,6 +320,8 @@ void weft_stop_open(weft_team *team)
     weft_list_init(&team->sibling);
     team->chan->owner = team;
     team->chan->on_notify = on_notify;
+    team->chan->on_unexpected = on_unexpected;
+    team->log.newest = UINT32_MAX;
 }
 
 void weft_stop_close(weft_team *team)

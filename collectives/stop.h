@@ -13,6 +13,36 @@
 #include "collectives/calls.h"
 #include "collectives/plan.h"
 
+/* Member `from` calls something else than we do under the number of its tag: tells it our call, so that it stops with both in its text. */
+void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call call) __attribute__((cold));
+void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call);
+/* Do messages that were here before our call belong to another one? */
+static inline void weft_calls_check_ahead(weft_team *team, uint32_t tag, weft_call call)
+{
+    uint32_t i = tag % WEFT_CALLS;
+
+    if (weft_unlikely(team->log.ahead[i].is_set && !((team->log.ahead[i].tag ^ tag) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED))))
+        weft_calls_compare_ahead(team, tag, call);
+}
+
+/* Notes a call of ours. */
+static inline void weft_calls_note(weft_team *team, uint32_t tag, weft_call call)
+{
+    uint32_t i = tag % WEFT_CALLS;
+
+    team->log.made[i].tag = tag;
+    team->log.made[i].is_set = 1;
+    team->log.made[i].call = call;
+    weft_calls_check_ahead(team, tag, call);
+}
+
+/* For who waits in shared slots for `member`: it has sent messages of a later call, so it never takes part in ours. */
+static inline bool weft_calls_has_ahead(const weft_team *team)
+{
+    return ((team->log.newest - team->sequence) & WEFT_TAG_BITS) <= WEFT_TAG_BITS / 2;
+}
+bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag);
+
 /* Takes part: notifications for team->chan are answered from now on. */
 void weft_stop_open(weft_team *team);
 void weft_stop_close(weft_team *team);

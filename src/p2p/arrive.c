@@ -103,6 +103,8 @@ void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early)
 {
     weft_lane *lane = peer->lane;
     const weft_head *head = &early->head;
+    if (chan->on_unexpected)
+        chan->on_unexpected(chan, (uint32_t)head->src, head->tag);
     weft_match_keep(&chan->match, lane, early);
     lane->counters[WEFT_COUNT_UNEXPECTED]++;
     lane->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
@@ -150,6 +152,20 @@ static void arrive_notify(weft_peer *peer, const weft_head *head, const void *bo
     weft_chan *chan = weft_chan_of(peer->lane, head->chan);
     if (chan && chan->on_notify && (uint32_t)head->src < chan->size)
         chan->on_notify(chan, (uint32_t)head->src, body, head->bytes);
+    else if (!chan && head->bytes)
+        weft_chan_notify_gone(peer, (uint32_t)head->tag);
+}
+
+/* It may owe us an answer. */
+static void arrive_bye(weft_peer *peer)
+{
+    weft_lane *lane = peer->lane;
+    peer->heard_bye = true;
+    for (uint32_t i = 0; i < lane->chan_room; i++) {
+        weft_chan *chan = lane->chans[i].chan;
+        if (chan && chan->on_notify)
+            chan->on_notify(chan, UINT32_MAX, NULL, 0);
+    }
 }
 
 static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_head *head, const void *body)
@@ -183,7 +199,7 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
         weft_rndv_fin(peer, head);
         break;
     case WEFT_FRAME_BYE:
-        peer->heard_bye = true;
+        arrive_bye(peer);
         weft_sendq_give_up(peer, 0);
         break;
     case WEFT_FRAME_STALLED:

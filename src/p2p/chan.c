@@ -151,6 +151,13 @@ static parcel *parcel_new(weft_lane *lane, const void *body, uint32_t bytes)
     return made;
 }
 
+void weft_chan_notify_gone(weft_peer *peer, uint32_t id)
+{
+    weft_frame frame = {.head = {.kind = WEFT_FRAME_NOTIFY, .chan = id}};
+    if (!peer->said_bye && !peer->heard_bye)
+        weft_peer_send(peer, &frame, NULL, NULL);
+}
+
 int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes)
 {
     weft_peer *peer;
@@ -165,7 +172,7 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
     parcel = parcel_new(chan->lane, body, bytes);
     most = parcel ? peer->path->port->caps.frame_max - weft_seal_room() : sizeof((weft_late *)0)->small; /* so much is copied by the queue */
     weft_frame frame = {.head = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
-                                 .bytes = bytes < most ? bytes : most},
+                                 .tag = (int32_t)chan->id, .bytes = bytes < most ? bytes : most},
                         .body = parcel ? parcel->body : body};
     rc = weft_peer_send(peer, &frame, parcel ? parcel->req : NULL, &is_sent);
     if (parcel && (rc || is_sent))

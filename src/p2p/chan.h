@@ -16,7 +16,7 @@
 
 typedef struct weft_chan weft_chan;
 
-/* The owner's side of a channel: frames that are no messages. Called inside a port's poll: may send, must not wait. */
+/* The owner's side of a channel: frames that are no messages. No bytes: `from` has freed its channel, or some peer (UINT32_MAX) says goodbye. Called inside a port's poll: may send, must not wait. */
 typedef void weft_chan_on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes);
 
 struct weft_chan {
@@ -35,7 +35,8 @@ struct weft_chan {
     bool is_connected;
     weft_chan_on_notify *on_notify; /* NULL: such frames are dropped */
     int (*refuses)(const weft_chan *chan, int32_t tag); /* of an unexpected message that will never be received: the error that its sender gets, else 0; NULL: takes all */
-    void *owner;               /* of on_notify and refuses */
+    void (*on_unexpected)(weft_chan *chan, uint32_t from, int32_t tag); /* each such message, as it is kept; NULL: none */
+    void *owner;               /* of these */
 };
 
 typedef struct weft_chan_slot {
@@ -61,6 +62,8 @@ void weft_chan_close(weft_chan *chan);
 /* Sends bytes (400 at most, cut where a port's frames are shorter) to a member's on_notify. No credit, no waiting. */
 #define WEFT_NOTIFY_BYTES 400
 int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes);
+/* For who notified a channel that is no more: to its channel `id`, with no bytes. */
+void weft_chan_notify_gone(weft_peer *peer, uint32_t id);
 /* Drops the unexpected messages that the channel refuses from now on; their senders' requests end with what it says. */
 void weft_chan_drop_refused(weft_chan *chan);
 

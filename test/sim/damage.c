@@ -88,7 +88,7 @@ static void perform_hurt(crew *crew, damage *damage, call *call, enum way way)
     damage->told += rc != 0;
     damage->wrong += is_wrong;
     damage->silent += is_wrong && rc == 0;
-    damage->untrue += rc && rc != WEFT_E_CORRUPT && !(damage->is_cut && rc == WEFT_E_TRUNCATE);
+    damage->untrue += rc && rc != WEFT_E_CORRUPT && !(damage->is_cut && (rc == WEFT_E_TRUNCATE || rc == WEFT_E_NOT_SAME));
 }
 
 static int perform_sound(crew *crew, call *call, enum way way)
@@ -137,6 +137,19 @@ static void meet(crew *crew, damage *damage)
     }
 }
 
+/* Nobody leaves before it has taken what others had to say: each knows each. */
+static int greet_all(crew *crew)
+{
+    int rc = 0;
+    for (int i = 0; i < crew->size && !rc; i++)
+        if (i != crew->rank)
+            rc = weft_send(crew->chan, i, 7, NULL, 0, crew_type(CREW_BYTE), WEFT_SEND_STANDARD);
+    for (int i = 0; i < crew->size && !rc; i++)
+        if (i != crew->rank)
+            rc = weft_recv(crew->chan, i, 7, NULL, 0, crew_type(CREW_BYTE), NULL);
+    return rc;
+}
+
 static void hurt_rounds(crew *crew, damage *damage, uint64_t *state, call kept[WEFT_COLL_LAST])
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -170,11 +183,11 @@ static int program(int rank, void *arg)
     }
     hurt_rounds(&crew, damage, &state, kept);
     meet(&crew, damage);
-    for (int i = 0; i < WEFT_COLL_LAST * WAYS && !rc; i++)
+    for (int i = 0; i < WEFT_COLL_LAST * WAYS && !rc && !damage->is_cut; i++) /* after a wrong count all later calls are errors */
         rc = perform_sound(&crew, &kept[i % WEFT_COLL_LAST], (enum way)(i / WEFT_COLL_LAST));
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++)
         call_close(&kept[kind]);
-    rc = rc ? rc : crew_barrier(&crew);
+    rc = rc ? rc : damage->is_cut ? greet_all(&crew) : crew_barrier(&crew);
     return rc ? rc : crew_close(&crew);
 }
 
