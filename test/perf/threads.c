@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * threads: what threads of a process cost each other; by any MPI with MPI_THREAD_MULTIPLE. Called by hand and by test/perf/threads-compare.
+ * threads: what threads of a process cost each other; by any MPI with MPI_THREAD_MULTIPLE. Called by hand: no test.
  *     threads stream [SECONDS]        2 ranks: one thread moves 256 MB messages, another does 4-byte MPI_Sendrecv: us, mean, 99 %, worst
  *     threads latency [RECEIVERS]     2 ranks: ping-pong of 8 bytes with RECEIVERS threads on the other side (osu_latency_mt): us
  *     threads pairs [THREADS]         2 ranks: THREADS ping-pongs at once, a tag each: us for one message, us per message of all
