@@ -14,6 +14,7 @@
 #define PIECES 4
 #define CHUNK_LEAST 4096
 #define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
+#define PIECES_ALONE 4ull /* caps.move_piece counts so often where one thread calls */
 #define TURN_NS 50000u    /* how long copies by this CPU go on before the worker is polled and its lock offered ... */
 #define TURN_LONG_NS 1000000u /* ... where no other thread can want it */
 
@@ -56,6 +57,14 @@ static const weft_region *region_of(const weft_leg *leg)
     return pin ? weft_pins_region(pin) : NULL;
 }
 
+/* Most bytes of one get or put. Where one thread calls there is no other to offer the lock to: fewer, longer calls. */
+static uint64_t piece_max(const weft_req *req)
+{
+    const weft_caps *caps = &req->peer->path->port->caps;
+    uint64_t piece = req->lane->is_threaded ? caps->move_piece : caps->move_piece * PIECES_ALONE;
+    return piece && piece < caps->move_max ? piece : caps->move_max;
+}
+
 /* In the simulator, whose runs do not depend on real time, each piece ends a turn. */
 static uint64_t turn_end(const weft_lane *lane)
 {
@@ -68,7 +77,7 @@ static int move_piece(weft_leg *leg)
     weft_req *req = leg->req;
     weft_path *path = req->peer->path;
     const weft_port_ops *ops = path->port->ops;
-    uint64_t most = path->port->caps.move_piece ? path->port->caps.move_piece : path->port->caps.move_max;
+    uint64_t most = piece_max(req);
     weft_move move = {.local = (char *)weft_leg_start_of(req) + leg->from, .region = region_of(leg), .remote = leg->far + leg->from,
                       .key = &leg->key, .bytes = leg->to - leg->from < most ? leg->to - leg->from : most, .done = leg};
     int rc;
@@ -91,8 +100,7 @@ static int try_move(weft_leg *leg, uint64_t until_ns)
 {
     for (;;) {
         int rc;
-        uint64_t piece = leg->req->peer->path->port->caps.move_piece;
-        if (!until_ns && piece && leg->to - leg->from > piece)
+        if (!until_ns && leg->req->peer->path->port->caps.move_piece && leg->to - leg->from > piece_max(leg->req))
             until_ns = turn_end(leg->req->lane);
         rc = move_piece(leg);
         if (rc > 0)
