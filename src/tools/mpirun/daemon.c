@@ -75,11 +75,29 @@ static void output_first(daemon_state *self)
     self->lent += io_carry(self->io, self->window - self->lent);
 }
 
+/* PMIx_Abort of a rank here. */
+static void abort_send(daemon_state *self)
+{
+    char text[256];
+    int rank, code;
+    pack body = {0};
+
+    if (!self->node.pmix || !pmix_host_aborted(self->node.pmix, &rank, &code, text))
+        return;
+    output_first(self);
+    pack_u32(&body, (uint32_t)rank);
+    pack_u32(&body, (uint32_t)code);
+    pack_text(&body, text);
+    pack_u32(&body, 0);
+    pack_send(&body, &self->wire, WIRE_ABORTED);
+}
+
 static void rank_ended(void *owner, const rank_end *end)
 {
     daemon_state *self = owner;
     pack body = {0};
 
+    abort_send(self); /* why it ended */
     output_first(self);
     pack_u32(&body, end->rank);
     pack_u32(&body, (uint32_t)end->raw_status);
@@ -349,22 +367,10 @@ static void reap(daemon_state *self)
 /* What our PMIx server has for the head. */
 static void pmix_tell(daemon_state *self)
 {
-    char text[256];
-    int rank, code;
     note what;
 
-    if (!self->node.pmix)
-        return;
-    if (pmix_host_aborted(self->node.pmix, &rank, &code, text)) {
-        pack body = {0};
-        output_first(self);
-        pack_u32(&body, (uint32_t)rank);
-        pack_u32(&body, (uint32_t)code);
-        pack_text(&body, text);
-        pack_u32(&body, 0);
-        pack_send(&body, &self->wire, WIRE_ABORTED);
-    }
-    while (pmix_host_next(self->node.pmix, &what))
+    abort_send(self);
+    while (self->node.pmix && pmix_host_next(self->node.pmix, &what))
         note_send(self, &what);
 }
 

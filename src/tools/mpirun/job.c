@@ -23,8 +23,19 @@
 
 #define PATIENCE_NS 15000000000u /* longer than it takes to see that a host is lost (WIRE_SILENCE_MS), which has words of its own */
 
+/* PMIx_Abort of a rank here. */
+static void abort_take(job *self)
+{
+    char text[256];
+    int rank, code;
+
+    if (self->node.pmix && pmix_host_aborted(self->node.pmix, &rank, &code, text))
+        job_aborted(self, (uint32_t)rank, code, "PMIx_Abort", text);
+}
+
 static void ended(void *owner, const rank_end *end)
 {
+    abort_take(owner); /* why it ended */
     job_rank_ended(owner, end);
 }
 
@@ -76,16 +87,11 @@ static void pmi_aborted(void *owner, uint32_t rank, int code)
 
 void job_serve(job *self)
 {
-    char text[256];
-    int rank, code;
     note what;
 
     pmi_server_turn(self->node.pmi);
-    if (!self->node.pmix)
-        return;
-    if (pmix_host_aborted(self->node.pmix, &rank, &code, text))
-        job_aborted(self, (uint32_t)rank, code, "PMIx_Abort", text);
-    while (pmix_host_next(self->node.pmix, &what))
+    abort_take(self);
+    while (self->node.pmix && pmix_host_next(self->node.pmix, &what))
         hub_take(self->hub, self->node.index, &what);
 }
 
