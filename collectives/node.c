@@ -117,7 +117,7 @@ static int32_t find_lost(const long_wait *self, bool *is_dead)
     return -1;
 }
 
-/* Whoever posts last of all clears the bits of those that it wakes. */
+/* The last member to post clears the bits of the members that it wakes. */
 static bool has_come(const long_wait *self)
 {
     const weft_node *node = self->node;

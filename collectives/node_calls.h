@@ -56,7 +56,7 @@ int weft_node_stop(weft_node *node, int rc) __attribute__((cold));
 /* What `member` calls is not what we call, or it is gone: says how, and stops us. */
 int weft_node_differ(weft_node *node, uint32_t member) __attribute__((cold));
 /* For a long wait for `member` to post s: it never will (weft_node_differ says why). */
-/* For who waits long: a member that has sent messages of a later call without its post in s leaves ours out: it is told what we call. */
+/* For a long wait: a member that sent messages of a later call without its post in s skipped this call; it is sent a description of it. */
 void weft_node_tell_passed(const weft_node *node, uint64_t s);
 bool weft_node_is_astray(const weft_node *node, uint32_t member, uint64_t s);
 

@@ -51,7 +51,7 @@ void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call c
     weft_chan_notify(team->chan, from, &note, sizeof note);
 }
 
-/* Who calls something else has freed the communicator or finalized MPI before it could say what. */
+/* The member with another call freed the communicator or finalized MPI before it described its call. */
 static void on_gone(weft_team *team, bool is_bye)
 {
     const weft_chan *chan = team->chan;
@@ -168,7 +168,7 @@ static void forward(weft_team *team, const stop_note *note)
     uint32_t bytes = (uint32_t)(offsetof(stop_note, text) + strlen(note->text) + 1);
 
     for (uint64_t far = 1; far < team->size; far *= 2)
-        weft_chan_notify(team->chan, (uint32_t)((team->rank + far) % team->size), note, bytes); /* who cannot be reached is lost: its job ends */
+        weft_chan_notify(team->chan, (uint32_t)((team->rank + far) % team->size), note, bytes); /* an unreachable peer is failed: the job ends */
 }
 
 /* Those that were made in a call that is over: its other members may not have made them. */
@@ -289,7 +289,7 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
 
 int weft_team_refuse(weft_team *team)
 {
-    int rc = team->stopped == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : team->stopped; /* who was cut said so once */
+    int rc = team->stopped == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : team->stopped; /* the truncated member reports truncation itself, once */
 
     return weft_fail(rc, "%s", team->stop_text);
 }

@@ -36,7 +36,7 @@ static inline void weft_calls_note(weft_team *team, uint32_t tag, weft_call call
     weft_calls_check_ahead(team, tag, call);
 }
 
-/* For who waits in shared slots for `member`: it has sent messages of a later call, so it never takes part in ours. */
+/* For a wait in shared slots: `member` has sent messages of a later call, so it never takes part in this one. */
 static inline bool weft_calls_has_ahead(const weft_team *team)
 {
     return ((team->log.newest - team->sequence) & WEFT_TAG_BITS) <= WEFT_TAG_BITS / 2;

@@ -21,7 +21,7 @@ static uint32_t claimed_bytes;     /* of records, in the open segment */
 static uint64_t records_at;        /* their offset there */
 static const weft_segment *open_segment; /* NULL: none */
 static weft_rank_page *open_page;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the above and who has which record */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the above and the owners of the records */
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 

@@ -134,7 +134,7 @@ static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
     }
 }
 
-/* Until it is woken. An heir that has found the same leader for a while resigns: who leaves wakes one then. */
+/* Parks until woken. An heir resigns after two looks at the same leader; a leader that leaves then wakes a parked thread. */
 static void park(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
@@ -232,7 +232,7 @@ int weft_leader_look(weft_wait *wait)
     return n;
 }
 
-/* Who is parked has a leader, or an heir that looks for one. */
+/* Keeps the invariant of leader.h: parked threads have a leader or an heir. */
 static void call_heir(weft_lane *lane)
 {
     if (leader_of(lane) || lane->heir || weft_list_is_empty(&lane->parked))

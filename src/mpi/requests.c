@@ -138,7 +138,7 @@ typedef struct any_wait {
     const MPI_Request *requests;
 } any_wait;
 
-/* The first of them that ends opens the gate. One whose end another gate is told cannot be tied. */
+/* The first request that ends opens the gate. False: a request has another gate already. */
 static bool tie_all(weft_wait *wait, weft_gate *gate)
 {
     const any_wait *self = weft_container(wait, any_wait, wait);
