@@ -49,7 +49,7 @@ static const weft_port_ops *load(const char *path, const char **why)
         *why = text;
         return NULL;
     }
-    return entry(&services, why); /* which may load more */
+    return entry(&services, why);
 }
 
 /* Libraries below a module may start threads: they inherit a mask in which no signal of the program's can reach them. Some take signals

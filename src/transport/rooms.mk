@@ -4,6 +4,5 @@ libweft_la_SOURCES += src/transport/port.h src/transport/frame.h src/transport/d
 # Transports that are modules: each adds <name>.la to module_LTLIBRARIES and compiles src/transport/module_glue.c with its table's name.
 moduledir = $(libdir)/weft
 module_LTLIBRARIES =
-module_DATA =
 module_flags = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined -Wl,-z,defs -Wl,-z,nodelete -export-symbols-regex '^weft_module$$'
 EXTRA_DIST += src/transport/module_glue.c
