@@ -8,7 +8,7 @@ TOP = """\
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mpi.h: the C interface of MPI 5.0 in its standard ABI. Programs compiled with it run with any library of that ABI.
- * Woven by src/api/weave from the tables of src/api: change those.
+ * Woven from the tables of src/api: change those, then run src/api/weave --header include/mpi.h.
  */
 #ifndef MPI_H_ABI
 #define MPI_H_ABI
