@@ -143,7 +143,7 @@ watch_step()
     say "  $what: done in $((SECONDS - begin)) s"
 }
 
-jobs_count() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
+jobs_count() { nproc 2>/dev/null || echo 2; } # CPUs that this process may use
 
 # found_now: what configure would find at this moment, as far as packages change it: compilers, and libraries by version and header.
 found_now()
