@@ -53,7 +53,7 @@ struct weft_boot {
     const struct weft_rest *rest;
 };
 
-/* Asked first by weft_boot_start when not NULL: who runs many worlds in one process (transports/sim) answers here with the boot of
+/* Asked first by weft_boot_start when not NULL: who runs many worlds in one process (test/transports/sim) answers here with the boot of
  * the rank that asks, or NULL for none. Defined in boot.c; set before the first and taken back after the last rank. */
 extern weft_boot *(*weft_boot_hook)(void);
 /* Where this process stands between MPI_Init and MPI_Finalize: src/mpi/init's, 0 at the start. Points to the process's own, or to

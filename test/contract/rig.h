@@ -11,7 +11,7 @@
 
 #include "mem/segment.h"
 #include "transport/port.h"
-#include "transports/sim/sim.h"
+#include "test/transports/sim/sim.h"
 
 typedef struct rig weft_rig;
 typedef struct rig_side rig_side;

@@ -19,7 +19,7 @@
 #include "base/macros.h"
 #include "base/status.h"
 #include "test/contract/rig.h"
-#include "transports/uring/uring.h"
+#include "test/transports/uring/uring.h"
 
 #define AREA (3u << 20) /* several chunks */
 #define HANG_S 800

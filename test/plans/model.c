@@ -14,7 +14,7 @@
 #include "core/wait.h"
 #include "core/world.h"
 #include "p2p/p2p.h"
-#include "transports/sim/fibre.h"
+#include "test/transports/sim/fibre.h"
 #include "type/pack.h"
 
 #define STACK_BYTES (192u << 10)

@@ -12,7 +12,7 @@
 #include "collectives/plan.h"
 #include "core/world.h"
 #include "p2p/p2p.h"
-#include "transports/sim/sim.h"
+#include "test/transports/sim/sim.h"
 
 #define CREW_BYTE 0x247 /* MPI_BYTE, MPI_INT64_T and MPI_SUM of the standard ABI */
 

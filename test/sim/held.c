@@ -2,7 +2,7 @@
  *
  * held: messages that a port reads in the users' buffers: nobody copies them on their way out, eager or by rendezvous; and a burst that
  * runs out of credit finds what came back in the meantime. That bodies stay as they are while they are held the simulator itself sees to
- * (transports/sim), in every run over its profile `holding`.
+ * (test/transports/sim), in every run over its profile `holding`.
  *     held        runs all
  */
 #include <CUnit/Basic.h>

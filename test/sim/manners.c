@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "transports/sim/sim.h"
+#include "test/transports/sim/sim.h"
 
 #define RANKS 3
 #define AREA 65536

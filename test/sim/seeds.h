@@ -23,7 +23,7 @@ void seeds_begin(seeds *seeds);
 /* The next seed, never 0; 0 when there was time for no more. At least one. */
 uint64_t seeds_next(seeds *seeds);
 
-/* Networks of transports/sim on which everything must go well; ends with NULL. "shuffled" is not here but among the faults: p2p takes ports
+/* Networks of test/transports/sim on which everything must go well; ends with NULL. "shuffled" is not here but among the faults: p2p takes ports
  * with order only. */
 extern const char *const seeds_sound_profiles[];
 #define SEEDS_SOUND_PROFILES 21

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transports/simhca/simhca.h"
+#include "test/transports/simhca/simhca.h"
 
 #define END_BYTES 65536u
 #define END_DEPTH 16u

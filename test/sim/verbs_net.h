@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #include "transport/port.h"
-#include "transports/sim/sim.h"
-#include "transports/simhca/simhca.h"
+#include "test/transports/sim/sim.h"
+#include "test/transports/simhca/simhca.h"
 
 /* Faults planted into verbs, to show that runs notice. */
 enum verbs_net_mutant {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the stress tests share: builds churn, and runs it over the software HCA (transports/uring) whose registrations are real
+# What the stress tests share: builds churn, and runs it over the software HCA (test/transports/uring) whose registrations are real
 # pins.
 # A test ends with 0 (ok), 1 (not ok) or 77 (cannot be tried here).
 here=$(cd "$(dirname "$0")" && pwd)

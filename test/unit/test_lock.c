@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "transports/sim/fibre.h"
+#include "test/transports/sim/fibre.h"
 
 #define THREADS 3
 #define STEPS 4000 /* of one schedule: a thread that spins for good passes it */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "test/verbs/crowd.h"
-#include "transports/simhca/simhca.h"
+#include "test/transports/simhca/simhca.h"
 
 const bool crowd_is_real = false;
 static const simhca_profile two_rails = {.name = "two", .devices = 2, .separate = true, .delay_ns = 2000};

@@ -6,7 +6,7 @@
 
 #include "base/knob.h"
 #include "test/verbs/bench.h"
-#include "transports/simhca/simhca.h"
+#include "test/transports/simhca/simhca.h"
 
 const bool bench_is_real = false;
 

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fabric: see fabric.h. Endpoints, flows, the event queue, and death.
+ */
+#include "test/transports/sim/fabric.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+
+/* xorshift128+, seeded by splitmix64. */
+uint64_t sim_random(weft_sim *sim)
+{
+    uint64_t a = sim->random[0], b = sim->random[1];
+    sim->random[0] = b;
+    a ^= a << 23;
+    sim->random[1] = a ^ b ^ (a >> 17) ^ (b >> 26);
+    return sim->random[1] + b;
+}
+
+static uint64_t split(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+bool sim_chance(weft_sim *sim, uint32_t permille)
+{
+    return permille && (sim_random(sim) >> 11) % 1000 < permille;
+}
+
+bool sim_flips(weft_sim *sim, uint32_t permille)
+{
+    return sim_chance(sim, permille) && !sim->is_sound;
+}
+
+weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
+{
+    weft_sim *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return NULL;
+    uint64_t state = seed;
+    sim->profile = *profile;
+    if (!sim->profile.flow_frames)
+        sim->profile.flow_frames = 1024;
+    if (!sim->profile.flow_moves)
+        sim->profile.flow_moves = 256;
+    if (!sim->profile.frame_max)
+        sim->profile.frame_max = 4096;
+    if (!sim->profile.move_max)
+        sim->profile.move_max = 1u << 30;
+    if (sim->profile.rails > SIM_RAILS_MOST)
+        sim->profile.rails = SIM_RAILS_MOST;
+    sim->thread = pthread_self();
+    sim->seed = seed;
+    sim->random[0] = split(&state);
+    sim->random[1] = split(&state) | 1;
+    weft_blocks_init(&sim->blocks);
+    return sim;
+}
+
+static void endpoint_free(sim_endpoint *endpoint)
+{
+    weft_link *link;
+    while ((link = weft_list_take(&endpoint->ready)))
+        sim_event_free(weft_container(link, sim_event, link));
+    for (uint32_t i = 0; i < endpoint->flow_room; i++)
+        free(endpoint->flows[i]);
+    free(endpoint->flows);
+    weft_keyring_close(&endpoint->keys);
+    pthread_mutex_destroy(&endpoint->pin_lock);
+    free(endpoint->port);
+    free(endpoint);
+}
+
+void weft_sim_close(weft_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->heap_count; i++)
+        sim_event_free(sim->heap[i]);
+    for (uint32_t i = 0; i < sim->endpoint_count; i++)
+        endpoint_free(sim->endpoints[i]);
+    weft_blocks_clear(&sim->blocks);
+    free(sim->endpoints);
+    free(sim->heap);
+    free(sim);
+}
+
+uint64_t weft_sim_now_ns(const weft_sim *sim)
+{
+    return sim->now;
+}
+
+uint64_t weft_sim_counter(const weft_sim *sim, enum weft_sim_count which)
+{
+    return sim->counts[which];
+}
+
+void weft_sim_print(const weft_sim *sim, FILE *out)
+{
+    fprintf(out, "sim: %s seed %" PRIu64 ":", sim->profile.name ? sim->profile.name : "own profile", sim->seed);
+    for (int i = 0; i < WEFT_SIM_COUNT_LAST; i++)
+        if (sim->counts[i])
+            fprintf(out, " %s %" PRIu64, weft_sim_count_names[i], sim->counts[i]);
+    fprintf(out, "; %" PRIu64 " us\n", sim->now / 1000);
+}
+
+/* -- endpoints and flows -- */
+
+sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_name *name)
+{
+    for (uint32_t i = 0; i < sim->endpoint_count; i++) {
+        weft_name *known = &sim->endpoints[i]->name;
+        if (known->job == name->job && known->rank == name->rank && known->lane == name->lane)
+            return sim->endpoints[i];
+    }
+    if (sim->endpoint_count == sim->endpoint_room) {
+        uint32_t room = sim->endpoint_room ? 2 * sim->endpoint_room : 16;
+        sim_endpoint **more = realloc(sim->endpoints, room * sizeof *more);
+        if (!more)
+            return NULL;
+        sim->endpoints = more;
+        sim->endpoint_room = room;
+    }
+    sim_endpoint *endpoint = calloc(1, sizeof *endpoint);
+    if (!endpoint)
+        return NULL;
+    endpoint->sim = sim;
+    endpoint->name = *name;
+    endpoint->index = sim->endpoint_count;
+    weft_list_init(&endpoint->ready);
+    pthread_mutex_init(&endpoint->pin_lock, NULL);
+    weft_keyring_open(&endpoint->keys, ((uint64_t)endpoint->index << 32) ^ 0x73696d00u ^ sim->seed);
+    sim->endpoints[sim->endpoint_count++] = endpoint;
+    return endpoint;
+}
+
+sim_flow *sim_flow_of(sim_endpoint *from, sim_endpoint *to)
+{
+    if (to->index >= from->flow_room) {
+        uint32_t room = weft_round_up(to->index + 1, 16);
+        sim_flow **more = realloc(from->flows, room * sizeof *more);
+        if (!more)
+            return NULL;
+        memset(more + from->flow_room, 0, (room - from->flow_room) * sizeof *more);
+        from->flows = more;
+        from->flow_room = room;
+    }
+    sim_flow *flow = from->flows[to->index];
+    if (!flow) {
+        flow = calloc(1, sizeof *flow);
+        if (!flow)
+            return NULL;
+        flow->from = from;
+        flow->to = to;
+        weft_list_init(&flow->pending);
+        from->flows[to->index] = flow;
+    }
+    return flow;
+}
+
+/* -- events -- */
+
+sim_event *sim_event_new(sim_flow *flow, enum sim_event_kind kind, uint32_t body_bytes)
+{
+    sim_event *event = malloc(sizeof *event + body_bytes);
+    if (!event)
+        return NULL;
+    memset(event, 0, sizeof *event);
+    weft_list_init(&event->link);
+    weft_list_init(&event->pending);
+    event->kind = kind;
+    event->flow = flow;
+    event->seq = ++flow->from->sim->next_seq;
+    return event;
+}
+
+void sim_event_free(sim_event *event)
+{
+    weft_list_remove(&event->link);
+    weft_list_remove(&event->pending);
+    free(event->bounce);
+    free(event);
+}
+
+static bool earlier(const sim_event *a, const sim_event *b)
+{
+    return a->due != b->due ? a->due < b->due : a->seq < b->seq;
+}
+
+static int heap_push(weft_sim *sim, sim_event *event)
+{
+    if (sim->heap_count == sim->heap_room) {
+        uint32_t room = sim->heap_room ? 2 * sim->heap_room : 256;
+        sim_event **more = realloc(sim->heap, room * sizeof *more);
+        if (!more)
+            return weft_fail(WEFT_E_NOMEM, "no memory for %u simulated events", room);
+        sim->heap = more;
+        sim->heap_room = room;
+    }
+    uint32_t i = sim->heap_count++;
+    for (; i && earlier(event, sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        sim->heap[i] = sim->heap[(i - 1) / 2];
+    sim->heap[i] = event;
+    return 0;
+}
+
+static void heap_sink(weft_sim *sim, uint32_t i)
+{
+    sim_event *event = sim->heap[i];
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+        if (child >= sim->heap_count)
+            break;
+        if (child + 1 < sim->heap_count && earlier(sim->heap[child + 1], sim->heap[child]))
+            child++;
+        if (!earlier(sim->heap[child], event))
+            break;
+        sim->heap[i] = sim->heap[child];
+        i = child;
+    }
+    sim->heap[i] = event;
+}
+
+static sim_event *heap_pop(weft_sim *sim)
+{
+    sim_event *event = sim->heap[0];
+    sim->heap[0] = sim->heap[--sim->heap_count];
+    if (sim->heap_count)
+        heap_sink(sim, 0);
+    return event;
+}
+
+static uint64_t delay(weft_sim *sim)
+{
+    uint64_t most = sim->profile.delay_ns ? sim->profile.delay_ns : 1;
+    /* most events are quick and a few take the whole time: that overtakes more than an even spread */
+    uint64_t span = sim_chance(sim, 250) ? most : most / 8 + 1;
+    return 1 + sim_random(sim) % span;
+}
+
+/* A link is down at the end of each of its periods, and what would have crossed meanwhile crosses then. */
+static uint64_t after_flap(weft_sim *sim, uint32_t rail, uint64_t due)
+{
+    uint64_t every = sim->profile.flap_every_ns, links = sim->profile.rails ? sim->profile.rails : 1;
+    if (!every)
+        return due;
+    uint64_t phase = (due + rail * every / links) % every;
+    if (phase < every - sim->profile.flap_ns)
+        return due;
+    sim->counts[WEFT_SIM_FLAPPED]++;
+    return due + every - phase;
+}
+
+static void keep_order(sim_event *event, uint64_t *last_due)
+{
+    if (event->due < *last_due)
+        event->due = *last_due;
+    *last_due = event->due;
+}
+
+/* When the last byte has left whoever sends it: a get's bytes come from the other side. */
+static uint64_t sent_by(weft_sim *sim, const sim_event *event)
+{
+    sim_flow *flow = event->flow;
+    uint64_t *free_at = &(event->kind == SIM_GET ? flow->to : flow->from)->link_free[event->rail], bytes = 0;
+    if (event->kind == SIM_FRAME)
+        bytes = event->head.bytes;
+    else if ((event->kind == SIM_GET || event->kind == SIM_PUT) && (event->step == 0 || event->step == SIM_WHOLE))
+        bytes = event->move.bytes;
+    if (!sim->profile.link_mbyte_per_s || !bytes)
+        return sim->now;
+    *free_at = (*free_at > sim->now ? *free_at : sim->now) + bytes * 1000 / sim->profile.link_mbyte_per_s;
+    return *free_at;
+}
+
+int sim_event_post(weft_sim *sim, sim_event *event)
+{
+    bool is_move = event->kind == SIM_GET || event->kind == SIM_PUT || event->kind == SIM_AMO;
+    uint64_t took = delay(sim);
+    if (took > 1000)
+        sim->counts[WEFT_SIM_DELAYED]++;
+    event->due = after_flap(sim, event->rail, sent_by(sim, event) + took);
+    if (event->kind == SIM_FRAME && !sim->profile.unordered)
+        keep_order(event, &event->flow->last_frame_due);
+    else if (event->kind == SIM_FRAME && event->due > event->flow->last_frame_due)
+        event->flow->last_frame_due = event->due;
+    else if (sim->profile.rails && is_move && (event->step == 0 || event->step == SIM_WHOLE))
+        keep_order(event, &event->flow->last_rail_due[event->rail]);
+    sim->activity++;
+    int rc = heap_push(sim, event);
+    if (rc)
+        sim_event_free(event);
+    return rc;
+}
+
+uint64_t sim_next_due(const weft_sim *sim)
+{
+    return sim->heap_count ? sim->heap[0]->due : UINT64_MAX;
+}
+
+/* Some rings are missed: where the profile is sound only those that a timer makes up for. */
+static void ring(sim_endpoint *endpoint)
+{
+    weft_sim *sim = endpoint->sim;
+    if (!endpoint->armed || sim_chance(sim, sim->profile.deaf_permille))
+        return;
+    if (sim_chance(sim, sim->profile.unrung_permille))
+        sim->counts[WEFT_SIM_UNRUNG]++;
+    else
+        endpoint->bell++;
+}
+
+void sim_make_ready(sim_endpoint *endpoint, sim_event *event)
+{
+    if (event->seq < endpoint->newest)
+        endpoint->sim->counts[WEFT_SIM_REORDERED]++;
+    else
+        endpoint->newest = event->seq;
+    weft_list_append(&endpoint->ready, &event->link);
+    ring(endpoint);
+}
+
+void sim_stir(sim_endpoint *endpoint)
+{
+    if (!endpoint->wants || !endpoint->armed)
+        return;
+    endpoint->wants = false;
+    endpoint->bell++;
+}
+
+void sim_retry_post(weft_sim *sim, sim_endpoint *endpoint)
+{
+    sim_flow *own = endpoint->retry_posted ? NULL : sim_flow_of(endpoint, endpoint);
+    sim_event *event = own ? sim_event_new(own, SIM_RETRY, 0) : NULL;
+    uint64_t activity = sim->activity;
+    if (event)
+        endpoint->retry_posted = sim_event_post(sim, event) == 0;
+    sim->activity = activity; /* being refused is no progress */
+}
+
+/* The frame that was tried too often is not there, so none behind it is. */
+static bool breaks_here(weft_sim *sim, const sim_event *frame)
+{
+    sim_flow *flow = frame->flow;
+    if (flow->is_cut || flow->from == flow->to || !sim_chance(sim, sim->profile.cut_permille))
+        return false;
+    flow->missing_seq = frame->seq;
+    sim_cut(sim, flow);
+    return true;
+}
+
+static void happen(weft_sim *sim, sim_event *event)
+{
+    sim_flow *flow = event->flow;
+    switch (event->kind) {
+    case SIM_FRAME:
+        flow->frames_flying--;
+        sim_stir(flow->from);
+        if (flow->to->is_dead || breaks_here(sim, event)) {
+            flow->frames--;
+            sim->counts[WEFT_SIM_DROPPED]++;
+            sim_event_free(event);
+        } else {
+            sim_make_ready(flow->to, event); /* also before the port is open: it waits there */
+        }
+        break;
+    case SIM_GET: case SIM_PUT: case SIM_AMO: case SIM_FLUSH:
+        sim_reach_memory(sim, event);
+        break;
+    case SIM_DONE:
+        weft_list_remove(&event->pending);
+        if (flow->from->is_dead || !flow->from->port)
+            sim_event_free(event);
+        else
+            sim_make_ready(flow->from, event);
+        break;
+    case SIM_RETRY:
+        flow->from->retry_posted = false;
+        sim_stir(flow->from);
+        sim_event_free(event);
+        break;
+    case SIM_NOTIFY: case SIM_LOST:
+        if (flow->to->is_dead || !flow->to->port)
+            sim_event_free(event);
+        else
+            sim_make_ready(flow->to, event);
+        break;
+    }
+}
+
+void sim_advance(weft_sim *sim, uint64_t by_ns)
+{
+    sim->now += by_ns;
+    while (sim->heap_count && sim->heap[0]->due <= sim->now)
+        happen(sim, heap_pop(sim));
+}
+
+void sim_spend(weft_sim *sim, uint64_t ns)
+{
+    if (sim->busy)
+        sim->busy(sim->hook_arg, ns);
+    else
+        sim_advance(sim, ns);
+}
+
+/* -- what a call of the contract begins with -- */
+
+weft_sim *sim_enter(sim_endpoint *endpoint)
+{
+    weft_sim *sim = endpoint->sim;
+    endpoint->calls++;
+    if (weft_unlikely(sim->kill_armed) && endpoint->name.rank == sim->kill_rank && endpoint->calls >= sim->kill_step) {
+        sim->kill_armed = false;
+        weft_sim_kill(sim, endpoint->name.rank);
+        if (sim->died)
+            sim->died(sim->hook_arg, endpoint->name.rank);
+    }
+    return sim;
+}
+
+int sim_again(weft_sim *sim, sim_endpoint *endpoint)
+{
+    endpoint->wants = true;
+    sim->counts[WEFT_SIM_REFUSED]++;
+    return WEFT_AGAIN;
+}
+
+bool sim_is_refused(weft_sim *sim, sim_endpoint *endpoint)
+{
+    if (!endpoint->storm_left && sim_chance(sim, sim->profile.again_permille))
+        endpoint->storm_left = 1 + (uint32_t)(sim_random(sim) % (sim->profile.storm_max + 1));
+    if (!endpoint->storm_left)
+        return false;
+    endpoint->storm_left--;
+    sim_again(sim, endpoint);
+    sim_retry_post(sim, endpoint);
+    return true;
+}
+
+int sim_may_post(weft_sim *sim, sim_flow *flow)
+{
+    if (flow->is_lost)
+        return weft_fail(WEFT_E_PEER, "rank %u is lost", flow->to->name.rank);
+    return sim_is_refused(sim, flow->from) ? WEFT_AGAIN : 0;
+}
+
+/* -- death -- */
+
+void sim_lost_post(weft_sim *sim, sim_flow *told)
+{
+    sim_flow *back = sim_flow_of(told->to, told->from);
+    if (!back || told->lost_posted)
+        return;
+    sim_event *event = sim_event_new(back, SIM_LOST, 0);
+    if (!event)
+        return;
+    told->lost_posted = true;
+    event->due = (back->last_frame_due > sim->now ? back->last_frame_due : sim->now) + delay(sim);
+    if (heap_push(sim, event))
+        sim_event_free(event);
+}
+
+/* Of the frames under way that `is_hit` names a beginning arrives: each flow is cut at a random one. */
+static void drop_frames(weft_sim *sim, bool (*is_hit)(const sim_flow *flow, const void *arg), const void *arg)
+{
+    uint32_t kept = 0;
+    uint64_t *cut = calloc(sim->endpoint_count, sizeof *cut);
+    for (uint32_t i = 0; cut && i < sim->endpoint_count; i++)
+        cut[i] = sim_random(sim) % (sim->next_seq + 1);
+    for (uint32_t i = 0; i < sim->heap_count; i++) {
+        sim_event *event = sim->heap[i];
+        uint64_t missing = event->flow->missing_seq, last = cut ? cut[event->flow->to->index] : 0;
+        if (missing && missing < last)
+            last = missing;
+        if (event->kind == SIM_FRAME && is_hit(event->flow, arg) && cut && event->seq > last) {
+            event->flow->frames--;
+            event->flow->frames_flying--;
+            sim->counts[WEFT_SIM_DROPPED]++;
+            sim_event_free(event);
+        } else {
+            sim->heap[kept++] = event;
+        }
+    }
+    sim->heap_count = kept;
+    for (uint32_t i = kept / 2; i-- > 0;)
+        heap_sink(sim, i);
+    free(cut);
+}
+
+static bool is_from(const sim_flow *flow, const void *dead)
+{
+    return flow->from == dead;
+}
+
+static bool is_cut(const sim_flow *flow, const void *unused)
+{
+    (void)unused;
+    return flow->is_cut;
+}
+
+void sim_cut(weft_sim *sim, sim_flow *flow)
+{
+    sim_flow *back = sim_flow_of(flow->to, flow->from);
+    if (!back)
+        return;
+    flow->is_cut = back->is_cut = true;
+    sim->counts[WEFT_SIM_CUT]++;
+    drop_frames(sim, is_cut, NULL);
+    if (flow->is_open)
+        sim_lost_post(sim, flow);
+    if (back->is_open)
+        sim_lost_post(sim, back);
+}
+
+void weft_sim_kill(weft_sim *sim, uint32_t rank)
+{
+    for (uint32_t i = 0; i < sim->endpoint_count; i++) {
+        sim_endpoint *dead = sim->endpoints[i];
+        if (dead->name.rank != rank || dead->is_dead)
+            continue;
+        dead->is_dead = true;
+        sim->counts[WEFT_SIM_KILLED]++;
+        drop_frames(sim, is_from, dead);
+        for (uint32_t j = 0; j < sim->endpoint_count; j++) {
+            sim_flow *told = sim_flow_of(sim->endpoints[j], dead);
+            if (told && told->is_open && !sim->endpoints[j]->is_dead)
+                sim_lost_post(sim, told);
+        }
+    }
+    sim->activity++;
+}
+
+void weft_sim_kill_at(weft_sim *sim, uint32_t rank, uint64_t step)
+{
+    sim->kill_armed = true;
+    sim->kill_rank = rank;
+    sim->kill_step = step;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * memory: regions and memory that is shared, as the simulator's ports know them: what mapping costs, and where it ends.
+ * Invariant: map and unmap may be called by any thread: a thread that is not the fabric's draws nothing and moves no time, it
+ * leaves a debt that the port's next poll pays, so that only the moment of it is not in the seed's hands.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/transports/sim/fabric.h"
+
+#define PAGE 4096u
+
+/* Pinning is work of this very rank: the network goes on meanwhile, and so do others. */
+static void spend(sim_endpoint *endpoint, bool is_fabric_thread, uint64_t ns)
+{
+    weft_sim *sim = endpoint->sim;
+    __atomic_fetch_add(&sim->counts[WEFT_SIM_PIN_NS], ns, __ATOMIC_RELAXED);
+    if (!is_fabric_thread)
+        __atomic_fetch_add(&endpoint->debt_ns, ns, __ATOMIC_RELAXED);
+    else if (ns)
+        sim_spend(sim, ns);
+}
+
+static uint64_t cost_of(const weft_sim_profile *profile, const void *addr, uint64_t bytes)
+{
+    uint64_t first = (uintptr_t)addr / PAGE, last = ((uintptr_t)addr + bytes + PAGE - 1) / PAGE;
+    return profile->pin_ns + (last - first) * profile->pin_page_ns;
+}
+
+/* Under the endpoint's lock: what is mapped cannot change between the look and the entry. */
+static int enter_region(sim_endpoint *endpoint, void *addr, uint64_t bytes, uint32_t rights, weft_region *region)
+{
+    const weft_sim_profile *profile = &endpoint->sim->profile;
+    if (profile->pin_bytes && endpoint->keys.live_bytes + bytes > profile->pin_bytes)
+        return weft_fail(WEFT_E_NOMEM, "%" PRIu64 " bytes more than the %" PRIu64 " mapped pass the pin limit of %" PRIu64, bytes,
+                         endpoint->keys.live_bytes, profile->pin_bytes);
+    if (profile->pin_regions && endpoint->keys.live >= profile->pin_regions)
+        return weft_fail(WEFT_E_NOSPACE, "the simulated device holds %u regions and no more", profile->pin_regions);
+    return weft_keyring_add(&endpoint->keys, addr, bytes, rights, region);
+}
+
+int sim_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+{
+    sim_endpoint *endpoint = sim_endpoint_at(port);
+    weft_sim *sim = endpoint->sim;
+    bool is_ours = sim_is_own_thread(sim), is_unlucky = false;
+    if (is_ours) {
+        sim_enter(endpoint);
+        is_unlucky = sim_chance(sim, sim->profile.map_refuse_permille);
+    }
+    if (kind != WEFT_MEMORY_HOST)
+        return weft_fail(WEFT_E_UNSUPPORTED, "the simulator maps the host's memory only");
+    spend(endpoint, is_ours, cost_of(&sim->profile, addr, bytes));
+    pthread_mutex_lock(&endpoint->pin_lock);
+    int rc = is_unlucky ? weft_fail(WEFT_E_NOMEM, "the simulated device is out of regions for now")
+                        : enter_region(endpoint, addr, bytes, rights, region);
+    pthread_mutex_unlock(&endpoint->pin_lock);
+    __atomic_fetch_add(&sim->counts[rc ? WEFT_SIM_MAPS_REFUSED : WEFT_SIM_MAPS], 1, __ATOMIC_RELAXED);
+    if (!rc && sim->profile.keyless)
+        region->key.length = 0;
+    return rc;
+}
+
+int sim_unmap(weft_port *port, weft_region *region)
+{
+    sim_endpoint *endpoint = sim_endpoint_at(port);
+    weft_sim *sim = endpoint->sim;
+    if (sim_is_own_thread(sim))
+        sim_enter(endpoint);
+    if (sim->profile.keyless)
+        region->key.length = WEFT_KEYRING_KEY_BYTES; /* it was only hidden */
+    pthread_mutex_lock(&endpoint->pin_lock);
+    int rc = weft_keyring_remove(&endpoint->keys, region);
+    pthread_mutex_unlock(&endpoint->pin_lock);
+    return rc;
+}
+
+int sim_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+{
+    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    if (sim->profile.no_share)
+        return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port shares no memory");
+    return weft_blocks_share(&sim->blocks, bytes, shared);
+}
+
+int sim_unshare(weft_port *port, weft_shared *shared)
+{
+    return weft_blocks_unshare(&sim_enter(sim_endpoint_at(port))->blocks, shared);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * move: gets, puts, atomics and flushes: posting, what happens to memory when, and what comes home. Called through the port's
+ * table, and by the fabric when an event is due.
+ * Invariant: a move is told once, and not before its last line has landed; keys are asked again at every step, as memory may be
+ * unmapped while a move is under way.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/transports/sim/fabric.h"
+
+#define STEPS 4   /* a torn move crosses in so many */
+
+static uint64_t amo_now(const weft_atomic *atomic)
+{
+    uint64_t *word = (uint64_t *)(uintptr_t)atomic->remote, before = atomic->compare;
+    switch (atomic->op) {
+    case WEFT_AMO_ADD: return __atomic_fetch_add(word, atomic->operand, __ATOMIC_SEQ_CST);
+    case WEFT_AMO_SWAP: return __atomic_exchange_n(word, atomic->operand, __ATOMIC_SEQ_CST);
+    case WEFT_AMO_AND: return __atomic_fetch_and(word, atomic->operand, __ATOMIC_SEQ_CST);
+    case WEFT_AMO_OR: return __atomic_fetch_or(word, atomic->operand, __ATOMIC_SEQ_CST);
+    case WEFT_AMO_XOR: return __atomic_fetch_xor(word, atomic->operand, __ATOMIC_SEQ_CST);
+    case WEFT_AMO_CAS:
+        __atomic_compare_exchange_n(word, &before, atomic->operand, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        break;
+    }
+    return before;
+}
+
+/* The cache lines of the peer's memory that cross in this step, each chosen by its address and the move's number. */
+static void cross_lines(const sim_event *event, uint8_t *to, const uint8_t *from)
+{
+    uint64_t remote = event->move.remote, bytes = event->move.bytes, next;
+    for (uint64_t at = 0; at < bytes; at = next) {
+        uint64_t line = (remote + at) / WEFT_LINE, mixed = (line + 1) * (event->seq * 2 + 1) * 0x9e3779b97f4a7c15u;
+        next = (line + 1) * WEFT_LINE - remote;
+        if (next > bytes)
+            next = bytes;
+        if ((mixed >> 40) % STEPS == event->step)
+            memcpy(to + at, from + at, next - at);
+    }
+}
+
+/* Bytes of a get wait in a bounce until its end is told, unless they cross line by line. */
+static int cross(sim_event *event)
+{
+    weft_move *move = &event->move;
+    uint8_t *there = (uint8_t *)(uintptr_t)move->remote, *here = move->local;
+    if (!move->bytes)
+        return 0;
+    if (event->step != SIM_WHOLE) {
+        cross_lines(event, event->kind == SIM_GET ? here : there, event->kind == SIM_GET ? there : here);
+        return 0;
+    }
+    if (event->kind == SIM_PUT) {
+        memcpy(there, here, move->bytes);
+        return 0;
+    }
+    if (!(event->bounce = malloc(move->bytes)))
+        return weft_fail(WEFT_E_NOMEM, "no memory to simulate a get of %" PRIu64 " bytes", move->bytes);
+    memcpy(event->bounce, there, move->bytes);
+    return 0;
+}
+
+/* All has crossed: one bit of it may be wrong now. */
+static void spoil(weft_sim *sim, sim_event *event)
+{
+    uint8_t *landed = event->kind == SIM_PUT ? (uint8_t *)(uintptr_t)event->move.remote
+                                             : event->bounce ? event->bounce : event->move.local;
+    if (event->kind == SIM_AMO || !event->move.bytes || !sim_flips(sim, sim->profile.flip_move_permille))
+        return;
+    uint64_t bit = sim_random(sim) % (8 * event->move.bytes);
+    landed[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    sim->counts[WEFT_SIM_MOVES_FLIPPED]++;
+}
+
+/* Both ends ask: the peer its key, we our own region. */
+static int check_keys(const sim_event *event)
+{
+    static const uint32_t needs[] = {[SIM_GET] = WEFT_RIGHT_READ, [SIM_PUT] = WEFT_RIGHT_WRITE, [SIM_AMO] = WEFT_RIGHT_ATOMIC};
+    sim_flow *flow = event->flow;
+    weft_sim *sim = flow->to->sim;
+    uint64_t remote = event->kind == SIM_AMO ? event->atomic.remote : event->move.remote;
+    uint64_t bytes = event->kind == SIM_AMO ? sizeof(uint64_t) : event->move.bytes;
+    int rc = sim->profile.keyless ? 0 : weft_keyring_check(&flow->to->keys, &event->key, remote, bytes, needs[event->kind]);
+    if (!rc && event->has_region)
+        rc = weft_keyring_check(&flow->from->keys, &event->local_key, (uintptr_t)event->move.local, bytes, 0);
+    if (rc)
+        sim->counts[WEFT_SIM_KEYS_REFUSED]++;
+    return rc;
+}
+
+/* One step of a move, at this moment. */
+static int perform(sim_event *event)
+{
+    sim_flow *flow = event->flow;
+    if (flow->to->is_dead)
+        return weft_fail(WEFT_E_PEER, "rank %u died before the transfer was over", flow->to->name.rank);
+    if (flow->is_cut)
+        return weft_fail(WEFT_E_PEER, "transport retry exceeded: the way to rank %u is broken", flow->to->name.rank);
+    if (event->kind == SIM_FLUSH)
+        return 0;
+    int rc = check_keys(event);
+    if (rc)
+        return rc;
+    if (event->kind == SIM_AMO) {
+        event->atomic.operand = amo_now(&event->atomic);
+        return 0;
+    }
+    return cross(event);
+}
+
+static void notify(sim_event *event)
+{
+    sim_flow *flow = event->flow;
+    sim_event *told = flow->to->port ? sim_event_new(flow, SIM_NOTIFY, 0) : NULL;
+    if (told) {
+        told->move.notify = event->move.notify;
+        sim_make_ready(flow->to, told);
+    }
+}
+
+static bool waits_for_older(const sim_event *event)
+{
+    weft_link *oldest = weft_list_first(&event->flow->pending);
+    return oldest && weft_container(oldest, sim_event, pending)->seq < event->seq;
+}
+
+/* Does this move break the way to its peer? */
+static void wear(weft_sim *sim, sim_event *event)
+{
+    if (event->step != SIM_WHOLE && event->step > 0)
+        return;
+    if (event->seq < event->flow->newest_move)
+        sim->counts[WEFT_SIM_OVERTAKEN]++;
+    else
+        event->flow->newest_move = event->seq;
+    if (!event->flow->is_cut && sim_chance(sim, sim->profile.cut_permille))
+        sim_cut(sim, event->flow);
+}
+
+void sim_reach_memory(weft_sim *sim, sim_event *event)
+{
+    sim_flow *flow = event->flow;
+    if (flow->from->is_dead || !flow->from->port) {
+        sim_event_free(event); /* nobody is left to whom its end could be told */
+        return;
+    }
+    if (event->kind == SIM_FLUSH && waits_for_older(event)) {
+        sim_event_post(sim, event);
+        return;
+    }
+    if (event->kind != SIM_FLUSH)
+        wear(sim, event);
+    event->rc = perform(event);
+    if (!event->rc && event->step != SIM_WHOLE && event->step + 1 < STEPS) {
+        event->step++;
+        sim_event_post(sim, event);
+        return;
+    }
+    if (!event->rc && event->kind != SIM_FLUSH)
+        spoil(sim, event);
+    if (event->kind == SIM_PUT && !event->rc && event->move.notify)
+        notify(event);
+    sim->counts[WEFT_SIM_MOVES]++;
+    event->was = event->kind;
+    event->kind = SIM_DONE;
+    sim_event_post(sim, event);
+}
+
+/* What came back from the other side goes to where it was asked for. */
+static void bring_home(const sim_event *event)
+{
+    if (event->rc)
+        return;
+    if (event->was == SIM_AMO && event->atomic.before)
+        *event->atomic.before = event->atomic.operand;
+    if (event->was == SIM_GET && event->bounce)
+        memcpy(event->move.local, event->bounce, event->move.bytes);
+}
+
+void sim_end_move(weft_port *port, sim_event *event)
+{
+    event->flow->moves--;
+    sim_endpoint_at(port)->moves--;
+    bring_home(event);
+    if (event->done)
+        port->up->done(port->owner, event->done, event->rc);
+}
+
+/* The device was quicker than the call. */
+static int end_at_once(weft_sim *sim, sim_event *event)
+{
+    weft_port *port = event->flow->path.port;
+    void *done = event->done;
+    int rc;
+    event->step = SIM_WHOLE;
+    rc = event->rc = perform(event);
+    event->was = event->kind;
+    if (!rc)
+        spoil(sim, event);
+    bring_home(event);
+    sim->counts[WEFT_SIM_MOVES]++;
+    sim_event_free(event);
+    if (!rc && done)
+        port->up->done(port->owner, done, 0);
+    return rc;
+}
+
+/* Posts a get, put, amo or flush; some end at once, inside the call. */
+static int post(weft_sim *sim, sim_event *event)
+{
+    sim_flow *flow = event->flow;
+    bool is_plain = event->kind == SIM_GET || (event->kind == SIM_PUT && !event->move.notify && !sim->profile.torn);
+    sim->activity++;
+    if (is_plain && weft_list_is_empty(&flow->pending) && sim_chance(sim, sim->profile.prompt_permille))
+        return end_at_once(sim, event);
+    if (event->kind == SIM_PUT || event->kind == SIM_AMO)
+        weft_list_append(&flow->pending, &event->pending);
+    if (event->step == 0)
+        sim->counts[WEFT_SIM_TORN]++;
+    if (sim->profile.rails)
+        event->rail = (uint8_t)(sim_random(sim) % sim->profile.rails);
+    flow->moves++;
+    flow->from->moves++;
+    int rc = sim_event_post(sim, event);
+    if (rc) {
+        flow->moves--;
+        flow->from->moves--;
+    }
+    return rc;
+}
+
+/* Is there room for one more to this peer, and for its completion? */
+static int may_move(weft_sim *sim, sim_flow *flow)
+{
+    int rc = sim_may_post(sim, flow);
+    if (rc)
+        return rc;
+    if (sim->profile.queue && flow->from->moves >= sim->profile.queue) {
+        sim->counts[WEFT_SIM_QUEUE_FULL]++;
+        return sim_again(sim, flow->from);
+    }
+    return flow->moves >= sim->profile.flow_moves ? sim_again(sim, flow->from) : 0;
+}
+
+bool sim_can_move(weft_port *port, weft_path *path)
+{
+    const sim_endpoint *endpoint = sim_endpoint_at(port);
+    (void)path;
+    return (port->caps.get || port->caps.put) && !(endpoint->sim->profile.one_way && endpoint->name.rank % 2);
+}
+
+/* What no device could do is refused in the call. */
+static int judge(weft_port *port, weft_path *path, const weft_move *what, enum sim_event_kind kind)
+{
+    const weft_sim_profile *profile = &sim_endpoint_at(port)->sim->profile;
+    if (kind == SIM_GET ? profile->no_get : profile->no_put)
+        return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port has no %s", kind == SIM_GET ? "get" : "put");
+    if (!sim_can_move(port, path))
+        return weft_fail(WEFT_E_UNSUPPORTED, "this simulated rank may not reach other ranks' memory");
+    if (what->notify && !port->caps.notify)
+        return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port cannot notify");
+    if (what->bytes > port->caps.move_max)
+        return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max, %" PRIu64, what->bytes, port->caps.move_max);
+    if (port->caps.local_keys && !what->region)
+        return weft_fail(WEFT_E_KEY, "this simulated port needs the local memory's region");
+    return 0;
+}
+
+static int move(weft_port *port, weft_path *path, const weft_move *what, enum sim_event_kind kind)
+{
+    sim_flow *flow = sim_flow_at(path);
+    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    int rc = judge(port, path, what, kind);
+    if (!rc)
+        rc = may_move(sim, flow);
+    if (rc)
+        return rc;
+    sim_event *event = sim_event_new(flow, kind, 0);
+    if (!event)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a simulated transfer");
+    event->move = *what;
+    event->done = what->done;
+    event->key = *what->key;
+    event->step = sim->profile.torn && what->bytes > 1 ? 0 : SIM_WHOLE;
+    if (port->caps.local_keys) {
+        event->has_region = true;
+        event->local_key = what->region->key;
+    }
+    return post(sim, event);
+}
+
+int sim_get(weft_port *port, weft_path *path, const weft_move *what)
+{
+    return move(port, path, what, SIM_GET);
+}
+
+int sim_put(weft_port *port, weft_path *path, const weft_move *what)
+{
+    return move(port, path, what, SIM_PUT);
+}
+
+int sim_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
+{
+    sim_flow *flow = sim_flow_at(path);
+    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    if (sim->profile.amo == WEFT_AMO_NONE)
+        return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port has no atomics");
+    if (atomic->remote % sizeof(uint64_t))
+        return weft_fail(WEFT_E_ARG, "an atomic on 0x%" PRIx64 ": the address must be a multiple of 8", atomic->remote);
+    int rc = may_move(sim, flow);
+    if (rc)
+        return rc;
+    sim_event *event = sim_event_new(flow, SIM_AMO, 0);
+    if (!event)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a simulated atomic");
+    event->atomic = *atomic;
+    event->done = atomic->done;
+    event->key = *atomic->key;
+    event->step = SIM_WHOLE;
+    return post(sim, event);
+}
+
+int sim_flush(weft_port *port, weft_path *path, bool remotely, void *done)
+{
+    sim_flow *flow = sim_flow_at(path);
+    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    (void)remotely; /* both ends are one memory: what is read here stands there */
+    int rc = sim_may_post(sim, flow);
+    if (rc)
+        return rc;
+    sim_event *event = sim_event_new(flow, SIM_FLUSH, 0);
+    if (!event)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a simulated flush");
+    event->done = done;
+    event->step = SIM_WHOLE;
+    return post(sim, event);
+}

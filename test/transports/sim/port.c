@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * port: the simulator's side of the transport contract. Every call draws its faults from the fabric, then posts an event there.
+ * Invariant: nothing is refused for ever: a storm of refusals has an end, a full queue empties when the peer polls.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/transports/sim/fabric.h"
+
+typedef struct sim_card {
+    uint64_t fabric; /* a card of another fabric is of no use here */
+    weft_name name;
+} sim_card;
+
+static const char *sim_absent(void)
+{
+    return NULL;
+}
+
+static int sim_open(const weft_port_env *env, weft_port **port)
+{
+    weft_sim *sim = (weft_sim *)env->segment;
+    if (!sim)
+        return weft_fail(WEFT_E_ARG, "the simulator needs its fabric in env.segment");
+    const weft_sim_profile *profile = &sim->profile;
+    sim_endpoint *endpoint = sim_endpoint_of(sim, &env->self);
+    sim_port *made = calloc(1, sizeof *made);
+    if (!endpoint || !made) {
+        free(made);
+        return weft_fail(WEFT_E_NOMEM, "no memory for a simulated port");
+    }
+    if (endpoint->port) {
+        free(made);
+        return weft_fail(WEFT_E_ARG, "rank %u has opened lane %u already", env->self.rank, env->self.lane);
+    }
+    made->port = (weft_port){
+        .ops = &weft_sim_ops,
+        .owner = env->owner,
+        .up = env->up,
+        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .frag = profile->frag, .held_min = profile->held_min,
+                 .inline_max = profile->inline_max, .move_max = profile->move_max, .move_piece = profile->move_piece,
+                 .latency_ns = profile->delay_ns / 4 + 1,
+                 .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,
+                 .key_bytes = profile->keyless ? 0 : WEFT_KEYRING_KEY_BYTES,
+                 .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
+                 .ordered = !profile->unordered, .local_keys = profile->local_keys, .share = !profile->no_share,
+                 .amo = profile->amo, .pins = profile->pins, .rails = profile->rails,
+                 .pin_bytes = profile->limits_told ? profile->pin_bytes : 0,
+                 .pin_regions = profile->limits_told ? profile->pin_regions : 0},
+    };
+    made->endpoint = endpoint;
+    endpoint->port = &made->port;
+    *port = &made->port;
+    return 0;
+}
+
+/* Events of this port that are still under way find it closed and vanish; what others sent waits for a port of the same name. */
+static void sim_close(weft_port *port)
+{
+    sim_endpoint *endpoint = sim_endpoint_at(port);
+    weft_link *link;
+    while ((link = weft_list_take(&endpoint->ready))) {
+        sim_event *event = weft_container(link, sim_event, link);
+        if (event->kind == SIM_FRAME)
+            event->flow->frames--;
+        sim_event_free(event);
+    }
+    for (uint32_t i = 0; i < endpoint->flow_room; i++)
+        if (endpoint->flows[i])
+            endpoint->flows[i]->is_open = false;
+    weft_keyring_close(&endpoint->keys);
+    endpoint->port = NULL;
+    free(port);
+}
+
+static int sim_card_of(weft_port *port, void *card, size_t *bytes)
+{
+    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_card mine = {endpoint->sim->seed, endpoint->name};
+    if (*bytes < sizeof mine)
+        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof mine, *bytes);
+    memcpy(card, &mine, sizeof mine);
+    *bytes = sizeof mine;
+    return 0;
+}
+
+static int sim_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path)
+{
+    sim_endpoint *endpoint = sim_endpoint_at(port);
+    weft_sim *sim = sim_enter(endpoint);
+    sim_card theirs;
+    /* The name is enough, as one fabric is one namespace: a card of ours is only checked, others are passed over. */
+    if (card && bytes == sizeof theirs) {
+        memcpy(&theirs, card, sizeof theirs);
+        if (theirs.fabric != sim->seed || theirs.name.rank != who->rank)
+            return weft_fail(WEFT_E_UNSUPPORTED, "the card of rank %u is of another fabric", who->rank);
+    }
+    sim_endpoint *to = sim_endpoint_of(sim, who);
+    sim_flow *flow = to ? sim_flow_of(endpoint, to) : NULL;
+    if (!flow)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a simulated path to rank %u", who->rank);
+    if (flow->is_open)
+        return weft_fail(WEFT_E_ARG, "rank %u is reached already", who->rank);
+    flow->is_open = true;
+    flow->is_lost = flow->lost_posted = false;
+    flow->path = (weft_path){.port = port, .peer = peer};
+    if (to->is_dead || flow->is_cut)
+        sim_lost_post(sim, flow);
+    *path = &flow->path;
+    return 0;
+}
+
+static int sim_leave(weft_port *port, weft_path *path)
+{
+    sim_flow *flow = sim_flow_at(path);
+    sim_endpoint *endpoint = sim_endpoint_at(port);
+    weft_sim *sim = sim_enter(endpoint);
+    if (!flow->is_lost && (flow->frames_flying || flow->moves))
+        return sim_again(sim, endpoint);
+    if (!flow->is_lost && sim_is_refused(sim, endpoint))
+        return WEFT_AGAIN;
+    flow->is_open = false;
+    return 0;
+}
+
+/* Users' bytes. A wrong address in a control frame is no question of noticing, it is a wild write. */
+static bool is_payload(const weft_frame *frame)
+{
+    uint8_t kind = frame->head.kind;
+    return kind == WEFT_FRAME_EAGER || kind == WEFT_FRAME_EAGER_SUMMED || kind == WEFT_FRAME_DATA;
+}
+
+/* A bit that no user wrote. The body has room for whatever length the header tells after that, up to frame_max. */
+static void scrawl(weft_sim *sim, sim_event *event)
+{
+    uint64_t bits = 8 * sizeof event->head + (event->head.kind == WEFT_FRAME_RTS || event->head.kind == WEFT_FRAME_CTS
+                                                  ? 8ull * event->head.bytes : 0);
+    uint64_t bit = sim_random(sim) % bits;
+    uint8_t *at = bit < 8 * sizeof event->head ? (uint8_t *)&event->head + bit / 8
+                                               : event->body + (bit / 8 - sizeof event->head);
+    *at ^= (uint8_t)(1u << bit % 8);
+    sim->counts[WEFT_SIM_HEADS_FLIPPED]++;
+}
+
+/* Puts a copy of the frame on its way. */
+static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
+{
+    uint32_t bytes = frame->head.bytes;
+    bool is_scrawled = sim_flips(sim, sim->profile.flip_head_permille);
+    sim_event *event = sim_event_new(flow, SIM_FRAME, is_scrawled ? sim->profile.frame_max : bytes);
+    if (!event)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a frame of %u bytes", bytes);
+    event->head = frame->head;
+    if (frame->fill)
+        frame->fill(frame, event->body);
+    else if (bytes)
+        memcpy(event->body, frame->body, bytes);
+    if (bytes && is_payload(frame) && sim_flips(sim, sim->profile.flip_permille)) {
+        uint64_t bit = sim_random(sim) % (8ull * bytes);
+        event->body[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        sim->counts[WEFT_SIM_FLIPPED]++;
+    }
+    if (is_scrawled)
+        scrawl(sim, event);
+    sim->counts[WEFT_SIM_FRAMES]++;
+    flow->frames++;
+    flow->frames_flying++;
+    int rc = sim_event_post(sim, event);
+    if (rc) {
+        flow->frames--;
+        flow->frames_flying--;
+    }
+    return rc;
+}
+
+static void spend_copy(weft_sim *sim, uint64_t bytes)
+{
+    if (sim->profile.copy_mbyte_per_s && bytes)
+        sim_spend(sim, bytes * 1000 / sim->profile.copy_mbyte_per_s);
+}
+
+static uint64_t hash_of(const uint8_t *at, uint64_t bytes)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (uint64_t i = 0; i < bytes; i++)
+        hash = (hash ^ at[i]) * 1099511628211u;
+    return hash;
+}
+
+/* The body was copied when it was sent; what the sender has promised is held against it all the same. */
+static void sim_end_held(weft_port *port, sim_event *event)
+{
+    event->flow->moves--;
+    sim_endpoint_at(port)->moves--;
+    if (hash_of(event->move.local, event->move.bytes) != event->hash) {
+        fprintf(stderr, "sim: a body of %" PRIu64 " bytes that the port held was changed before it was told free\n", event->move.bytes);
+        abort();
+    }
+    port->up->done(port->owner, event->done, 0);
+}
+
+/* Is the body kept for a while? Whatever becomes of the frame, its end is told. */
+static bool holds(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
+{
+    uint32_t least = sim->profile.held_min;
+    sim_event *event;
+    if (!frame->held || !least || frame->head.bytes < least || !sim_chance(sim, sim->profile.held_permille) ||
+        !(event = sim_event_new(flow, SIM_DONE, 0)))
+        return false;
+    event->was = SIM_FRAME;
+    event->done = frame->held;
+    event->move = (weft_move){.local = (void *)frame->body, .bytes = frame->head.bytes};
+    event->hash = hash_of(frame->body, frame->head.bytes);
+    if (sim_event_post(sim, event))
+        return false;
+    flow->moves++;
+    flow->from->moves++;
+    sim->counts[WEFT_SIM_HELD]++;
+    return true;
+}
+
+static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
+{
+    sim_flow *flow = sim_flow_at(path);
+    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    uint32_t bytes = frame->head.bytes;
+    if (bytes > port->caps.frame_max)
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, port->caps.frame_max);
+    int rc = sim_may_post(sim, flow);
+    if (rc)
+        return rc;
+    if (flow->frames >= sim->profile.flow_frames)
+        return sim_again(sim, flow->from);
+    if (sim_chance(sim, sim->profile.lose_permille))
+        return 0;
+    if (flow->is_cut) { /* what goes out between the break and its being told */
+        sim->counts[WEFT_SIM_DROPPED]++;
+        return 0;
+    }
+    spend_copy(sim, bytes);
+    rc = launch(sim, flow, frame);
+    if (!rc && holds(sim, flow, frame))
+        return WEFT_HELD;
+    if (!rc && frame->head.kind == WEFT_FRAME_EAGER && sim_chance(sim, sim->profile.twice_permille))
+        launch(sim, flow, frame);
+    return rc;
+}
+
+/* -- progress -- */
+
+static void hand_up_frame(weft_port *port, sim_event *event)
+{
+    sim_endpoint *me = sim_endpoint_at(port), *from = event->flow->from;
+    sim_flow *back = sim_flow_of(me, from);
+    void *peer = NULL;
+    event->flow->frames--;
+    sim_stir(from);
+    if (back && back->is_open)
+        peer = back->path.peer;
+    else if (!(peer = port->up->greet(port->owner, &from->name)) &&
+             !(peer = port->up->greet(port->owner, &from->name))) { /* other ports try again later where memory was short */
+        me->sim->counts[WEFT_SIM_DROPPED]++;
+        return;
+    }
+    port->up->arrive(port->owner, peer, &event->head, event->body);
+    spend_copy(me->sim, event->head.bytes);
+}
+
+static void hand_up(weft_port *port, sim_event *event)
+{
+    sim_endpoint *me = sim_endpoint_at(port);
+    sim_flow *mine;
+    switch (event->kind) {
+    case SIM_FRAME:
+        hand_up_frame(port, event);
+        break;
+    case SIM_DONE:
+        if (event->was == SIM_FRAME)
+            sim_end_held(port, event);
+        else
+            sim_end_move(port, event);
+        break;
+    case SIM_NOTIFY:
+        mine = sim_flow_of(me, event->flow->from);
+        if (mine && mine->is_open)
+            port->up->notified(port->owner, mine->path.peer, event->move.notify);
+        break;
+    case SIM_LOST:
+        mine = sim_flow_of(me, event->flow->from);
+        if (mine && mine->is_open && !mine->is_lost) {
+            mine->is_lost = true;
+            port->up->lost(port->owner, mine->path.peer,
+                           weft_fail(WEFT_E_PEER, mine->is_cut ? "transport retry exceeded: the way to rank %u is broken"
+                                                               : "rank %u died", event->flow->from->name.rank));
+        }
+        break;
+    default: break;
+    }
+}
+
+static int sim_poll(weft_port *port, int budget)
+{
+    sim_endpoint *endpoint = sim_endpoint_at(port);
+    weft_sim *sim = sim_enter(endpoint);
+    int events = 0;
+    weft_link *link;
+    uint64_t debt_ns = __atomic_exchange_n(&endpoint->debt_ns, 0, __ATOMIC_RELAXED);
+    if (debt_ns)
+        sim_spend(sim, debt_ns);
+    sim_advance(sim, 20 + sim_random(sim) % 100);
+    if (!endpoint->armed && !weft_list_is_empty(&endpoint->ready) && sim_chance(sim, sim->profile.blind_permille)) {
+        sim->counts[WEFT_SIM_BLIND]++;
+        return 0;
+    }
+    while (events < budget && (link = weft_list_take(&endpoint->ready))) {
+        sim_event *event = weft_container(link, sim_event, link);
+        hand_up(port, event);
+        sim_event_free(event);
+        sim->activity++;
+        events++;
+    }
+    if (!events && sim->idle)
+        sim->idle(sim->hook_arg);
+    return events;
+}
+
+/* Something is still being taken back: a few arms in a row are refused, after one that went well more seldom. */
+static bool must_ask_again(weft_sim *sim, sim_endpoint *endpoint)
+{
+    if (!endpoint->arms_left)
+        endpoint->arms_left = sim_chance(sim, sim->profile.arm_again_permille) ? 2 + (uint32_t)(sim_random(sim) % 4) : 1;
+    if (--endpoint->arms_left == 0)
+        return false;
+    sim->counts[WEFT_SIM_ARMS_REFUSED]++;
+    return true;
+}
+
+/* What comes between the caller's last poll and here rings nothing: only its poll after arm finds it. Time passes here, so that
+ * just this happens often. */
+static int sim_arm(weft_port *port, weft_bell *bell)
+{
+    sim_endpoint *endpoint = sim_endpoint_at(port);
+    weft_sim *sim = sim_enter(endpoint);
+    sim_advance(sim, sim_random(sim) % 400);
+    if (must_ask_again(sim, endpoint))
+        return WEFT_AGAIN;
+    endpoint->armed++;
+    *bell = (weft_bell){.futex = &endpoint->bell, .value = endpoint->bell, .fd = -1, .within_ns = sim->profile.timer_ns};
+    return 0;
+}
+
+static void sim_disarm(weft_port *port)
+{
+    sim_endpoint_at(port)->armed--;
+}
+
+const weft_port_ops weft_sim_ops = {
+    .name = "sim",
+    .absent = sim_absent,
+    .tell = weft_tell_nothing,
+    .open = sim_open,
+    .close = sim_close,
+    .card = sim_card_of,
+    .reach = sim_reach,
+    .leave = sim_leave,
+    .map = sim_map,
+    .unmap = sim_unmap,
+    .share = sim_share,
+    .unshare = sim_unshare,
+    .send = sim_send,
+    .can_move = sim_can_move,
+    .get = sim_get,
+    .put = sim_put,
+    .amo = sim_amo,
+    .flush = sim_flush,
+    .poll = sim_poll,
+    .arm = sim_arm,
+    .disarm = sim_disarm,
+};

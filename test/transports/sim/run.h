@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run: the state of weft_sim_run that its boots need: who runs, and how one waits there. Private to test/transports/sim.
+ */
+#ifndef WEFT_SIM_RUN_H
+#define WEFT_SIM_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "core/world.h"
+#include "launch/boot.h"
+#include "test/transports/sim/fabric.h"
+#include "test/transports/sim/fibre.h"
+
+enum sim_rank_state { SIM_READY, SIM_ASLEEP, SIM_BUSY, SIM_OVER, SIM_DEAD }; /* BUSY: stands still, whatever rings */
+
+typedef struct sim_run sim_run;
+
+typedef struct sim_rank {
+    sim_run *run;
+    uint32_t rank;
+    weft_fibre *fibre;
+    enum sim_rank_state state;
+    const weft_bell *bells; /* while asleep */
+    uint32_t bell_count;
+    uint64_t wake_ns;       /* virtual; asleep and busy */
+    bool has_timer;         /* the sleep's end is some port's own wish */
+    bool by_limit;          /* what ended the last sleep */
+    bool is_slow;           /* by seed: this rank is chosen rarely */
+    uint64_t calls;         /* of the contract, on a network of somebody else's */
+    uint64_t rings_seen;    /* of that network, when its descriptors were last silent */
+    uint32_t dull;          /* polls in a row that found nothing */
+    weft_world *world;      /* its weft_world_now while others run */
+    _Atomic int stage;      /* its *weft_boot_stage */
+    const char *waits_for;  /* in a boot's call; NULL else */
+    int code;
+} sim_rank;
+
+struct sim_run {
+    const weft_sim_config *config;
+    int (*program)(int rank, void *arg);
+    void *arg;
+    weft_sim *sim;
+    sim_rank *ranks;
+    sim_rank *now;          /* who runs; NULL: the scheduler */
+    uint32_t *node_of, *local_of;
+    weft_link pairs;        /* what boots have put */
+    uint32_t fence_came, fence_generation;
+    uint64_t steps, quiet_since, last_activity;
+    uint32_t idle_rounds;
+    bool is_aside;          /* the rank that runs stands in for its helper: it spends no time */
+    bool is_aborted;
+    int abort_code;
+    char text[512];
+};
+
+/* The boot of the rank that runs; NULL when none does. */
+weft_boot *sim_boot_new(void);
+void sim_pairs_free(sim_run *run);
+/* The run of this process, or NULL. */
+sim_run *sim_run_now(void);
+/* The rank that runs hands over; `waits_for` says why, for the report of a deadlock. */
+void sim_run_yield(sim_run *run, const char *waits_for);
+/* Ends the whole run; does not return. */
+void sim_run_abort(sim_run *run, int code, const char *text) __attribute__((noreturn));
+extern const weft_rest sim_rest;
+
+#endif

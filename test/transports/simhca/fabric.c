@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fabric: time, the heap of events, chance and counts of the simulated HCAs. See hca.h.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "test/transports/simhca/hca.h"
+
+#define DULL_POLLS 16u        /* empty ones before time, if it is ours, goes faster */
+#define DULL_STEP_NS 1000000u /* ... so fast at most */
+
+hca_fabric hca;
+uint64_t simhca_rings, simhca_activity;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t keeper; /* the thread that opened the fabric: time passes in its calls only */
+
+const char *const simhca_count_names[SIMHCA_COUNT_LAST] = {
+    "posts", "sends", "writes", "reads", "atomics", "bytes", "inline", "unsignalled", "completions", "errors", "flushed", "rnr",
+    "resent", "acks-lost", "breaks", "torn", "datagrams", "datagrams-lost", "datagrams-twice", "overtaken", "flaps", "dropped",
+    "registered", "reg-refused", "post-refused", "keys-refused", "flipped", "events", "wakes", "killed", "overruns", "qps",
+    "binds",
+};
+
+void hca_take(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void hca_give(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void hca_misuse(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("simhca: misuse of libibverbs: ", stderr);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, " (process %u, %" PRIu64 " ns)\n", hca.process, hca.now);
+    va_end(args);
+    abort();
+}
+
+/* xorshift128+, seeded by splitmix64. */
+uint64_t hca_random(void)
+{
+    uint64_t a = hca.random[0], b = hca.random[1];
+    hca.random[0] = b;
+    a ^= a << 23;
+    hca.random[1] = a ^ b ^ (a >> 17) ^ (b >> 26);
+    return hca.random[1] + b;
+}
+
+static uint64_t split(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+bool hca_chance(uint32_t part, uint32_t of)
+{
+    return part && (hca_random() >> 11) % of < part;
+}
+
+/* Most are quick and a few take the whole time: that overtakes more than an even spread. */
+uint64_t hca_delay(uint32_t most, uint64_t bytes)
+{
+    uint64_t span = hca_chance(250, 1000) ? most : most / 8 + 1;
+    return 1 + hca_random() % (span ? span : 1) + bytes * hca.profile.ns_per_kib / 1024;
+}
+
+bool simhca_open(const simhca_profile *profile, uint64_t seed, uint32_t processes_per_host)
+{
+    uint64_t state = seed ^ 0x686361u;
+    uint32_t per_host = processes_per_host ? processes_per_host : 1;
+    hca = (hca_fabric){.is_open = true, .profile = *profile, .seed = seed, .per_host = per_host};
+    if (!hca.profile.devices)
+        hca.profile.devices = 1;
+    if (!hca.profile.delay_ns)
+        hca.profile.delay_ns = 500;
+    if (!hca.profile.ack_ns)
+        hca.profile.ack_ns = hca.profile.delay_ns;
+    weft_list_init(&hca.cm_channels);
+    weft_list_init(&hca.cm_ids);
+    hca.random[0] = split(&state);
+    hca.random[1] = split(&state) | 1;
+    hca.purges = split(&state) & 1;
+    hca.now = 1000;
+    keeper = pthread_self();
+    simhca_rings = simhca_activity = 0;
+    return true;
+}
+
+void hca_need(void)
+{
+    if (hca.is_open)
+        return;
+    char name[32] = "calm";
+    uint64_t seed = 1;
+    const char *text = getenv("WEFT_TEST_SIMHCA");
+    if (text)
+        sscanf(text, "%31[^:]:%" SCNu64, name, &seed);
+    const simhca_profile *profile = simhca_profile_find(name);
+    if (!profile)
+        hca_misuse("WEFT_TEST_SIMHCA names no profile: %s", name);
+    simhca_open(profile, seed, 0);
+}
+
+bool simhca_is_open(void)
+{
+    return hca.is_open;
+}
+
+uint32_t simhca_close(FILE *out)
+{
+    static const char *const kinds[] = {"domains", "regions", "completion queues", "channels", "shared receive queues",
+                                        "queue pairs", "address handles", "windows", "contexts"};
+    uint32_t total = 0;
+    hca_take();
+    total += hca_cm_close(out);
+    for (uint32_t i = 0; i < hca.device_count; i++)
+        if (hca.devices[i])
+            hca_device_free(hca.devices[i]);
+    for (uint32_t i = 0; i < hca.heap_count; i++)
+        hca_event_free(hca.heap[i]);
+    free(hca.heap);
+    free(hca.devices);
+    for (uint32_t i = 0; i < weft_count(kinds); i++) {
+        total += hca.left[i];
+        if (hca.left[i] && out)
+            fprintf(out, "simhca: %u %s were left open\n", hca.left[i], kinds[i]);
+    }
+    hca.is_open = false;
+    hca.heap = NULL;
+    hca.devices = NULL;
+    hca.heap_count = hca.heap_room = hca.device_count = hca.device_room = 0;
+    hca_give();
+    return total;
+}
+
+void simhca_process(uint32_t process)
+{
+    hca.process = process;
+}
+
+uint32_t simhca_process_now(void)
+{
+    return hca.process;
+}
+
+/* -- events -- */
+
+hca_event *hca_event_new(enum hca_event_kind kind)
+{
+    hca_event *event = calloc(1, sizeof *event);
+    if (!event)
+        hca_misuse("no memory for an event of the simulation");
+    weft_list_init(&event->link);
+    event->kind = kind;
+    return event;
+}
+
+void hca_event_free(hca_event *event)
+{
+    weft_list_remove(&event->link);
+    free(event->body);
+    free(event);
+}
+
+static bool earlier(const hca_event *a, const hca_event *b)
+{
+    return a->due != b->due ? a->due < b->due : a->order < b->order;
+}
+
+void hca_event_post(hca_event *event, uint64_t due)
+{
+    if (hca.heap_count == hca.heap_room) {
+        hca.heap_room = hca.heap_room ? 2 * hca.heap_room : 256;
+        hca.heap = realloc(hca.heap, hca.heap_room * sizeof *hca.heap);
+        if (!hca.heap)
+            hca_misuse("no memory for %u events of the simulation", hca.heap_room);
+    }
+    event->due = due > hca.now ? due : hca.now + 1;
+    event->order = ++hca.next_order;
+    uint32_t i = hca.heap_count++;
+    for (; i && earlier(event, hca.heap[(i - 1) / 2]); i = (i - 1) / 2)
+        hca.heap[i] = hca.heap[(i - 1) / 2];
+    hca.heap[i] = event;
+}
+
+static hca_event *pop(void)
+{
+    hca_event *first = hca.heap[0], *last = hca.heap[--hca.heap_count];
+    uint32_t i = 0, child;
+    while ((child = 2 * i + 1) < hca.heap_count) {
+        if (child + 1 < hca.heap_count && earlier(hca.heap[child + 1], hca.heap[child]))
+            child++;
+        if (!earlier(hca.heap[child], last))
+            break;
+        hca.heap[i] = hca.heap[child];
+        i = child;
+    }
+    if (hca.heap_count)
+        hca.heap[i] = last;
+    return first;
+}
+
+/* Each frees the event or hands it on. */
+static void happen(hca_event *event)
+{
+    switch (event->kind) {
+    case HCA_SEND: hca_request_send(event); break;
+    case HCA_REQUEST: hca_respond(event); return;
+    case HCA_ANSWER: hca_request_answer(event); return;
+    case HCA_TIMER: hca_request_timer(event); break;
+    case HCA_RNR_OVER: hca_request_rnr_over(event); break;
+    case HCA_PLACE: hca_place_step(event); break;
+    case HCA_FLUSH: hca_qp_flush(event); break;
+    case HCA_DATAGRAM: hca_datagram_arrive(event); break;
+    case HCA_FLAP: hca_harm_flap(event); break;
+    case HCA_CM: hca_cm_arrive(event); break;
+    }
+    hca_event_free(event);
+}
+
+void hca_advance(uint64_t now)
+{
+    while (hca.heap_count && hca.heap[0]->due <= now) {
+        hca_event *event = pop();
+        hca.now = event->due;
+        happen(event);
+    }
+    if (now > hca.now)
+        hca.now = now;
+}
+
+/* -- time -- */
+
+uint64_t simhca_now_ns(void)
+{
+    return hca.now;
+}
+
+void simhca_advance(uint64_t now_ns)
+{
+    if (!hca.is_open)
+        return;
+    hca_take();
+    hca_advance(now_ns);
+    hca_give();
+}
+
+uint64_t simhca_next_due(void)
+{
+    return hca.heap_count ? hca.heap[0]->due : UINT64_MAX;
+}
+
+void simhca_clock(void (*pass)(void *arg, uint64_t ns), void *arg)
+{
+    hca.pass = pass;
+    hca.pass_arg = arg;
+}
+
+void simhca_pass(uint64_t ns)
+{
+    if (hca.pass)
+        hca.pass(hca.pass_arg, ns);
+    else
+        simhca_advance(hca.now + ns);
+}
+
+/* Who polls in vain for long waits for something far away: time, if we keep it, goes faster, but never past the next event. */
+void hca_spend(uint64_t ns, bool was_empty)
+{
+    if (!pthread_equal(pthread_self(), keeper))
+        return;
+    hca.dull = was_empty ? hca.dull + 1 : 0;
+    if (!hca.pass && hca.dull > DULL_POLLS) {
+        uint32_t doublings = (hca.dull - DULL_POLLS) / 8;
+        uint64_t step = doublings < 14 ? 100ull << doublings : DULL_STEP_NS, next = simhca_next_due();
+        step = step < DULL_STEP_NS ? step : DULL_STEP_NS;
+        ns = next > hca.now && next - hca.now < step ? next - hca.now : step;
+    }
+    simhca_pass(ns);
+}
+
+void hca_ring(int fd)
+{
+    uint64_t one = 1;
+    simhca_rings++;
+    hca.counts[SIMHCA_WAKES]++;
+    if (write(fd, &one, sizeof one) != sizeof one)
+        hca_misuse("an event descriptor takes no more: nobody has read its events");
+}
+
+uint64_t simhca_counter(enum simhca_count which)
+{
+    return hca.counts[which];
+}
+
+void simhca_print(FILE *out)
+{
+    fprintf(out, "simhca: %s seed %" PRIu64 ":", hca.profile.name ? hca.profile.name : "own profile", hca.seed);
+    for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
+        if (hca.counts[i])
+            fprintf(out, " %s %" PRIu64, simhca_count_names[i], hca.counts[i]);
+    fprintf(out, "; %" PRIu64 " us\n", hca.now / 1000);
+}
+
+/* Nonces and the like are drawn from the seed too, so that runs replay: this stands in front of libc's. */
+__attribute__((visibility("default"))) ssize_t getrandom(void *to, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    hca_need();
+    hca_take();
+    for (size_t i = 0; i < bytes; i++)
+        ((uint8_t *)to)[i] = (uint8_t)(hca_random() >> 32);
+    hca_give();
+    return (ssize_t)bytes;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * place: how bytes come into memory: at once, or cache line by cache line over some time, in the order of addresses or not.
+ * Nothing is completed or acknowledged before its last line stands.
+ */
+#include <stdlib.h>
+
+#include "base/macros.h"
+#include "test/transports/simhca/hca.h"
+
+#define STEPS 8u /* at most so many moments make a message visible */
+
+/* Copies bytes [at, at + bytes) of the message. */
+static void scatter(const uint8_t *data, uint32_t at, uint32_t bytes, const struct ibv_sge *sges, uint32_t count)
+{
+    for (uint32_t i = 0, begin = 0; i < count && bytes; begin += sges[i++].length) {
+        uint32_t end = begin + sges[i].length;
+        if (at >= end)
+            continue;
+        uint32_t part = end - at < bytes ? end - at : bytes;
+        memcpy((char *)(uintptr_t)sges[i].addr + (at - begin), data + at, part);
+        at += part;
+        bytes -= part;
+    }
+}
+
+void hca_place_now(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count)
+{
+    scatter(data, 0, bytes, sges, count);
+}
+
+static void post(hca_qp *qp, bool is_reading)
+{
+    hca_event *event = hca_event_new(HCA_PLACE);
+    event->to = (hca_address){qp->device, qp->base.qp_num, 0};
+    event->id = qp->id;
+    event->is_reading = is_reading;
+    hca_event_post(event, hca.now + 1 + hca_random() % (hca.profile.delay_ns / STEPS + 1));
+}
+
+/* One draw of the fabric's for any length. */
+static uint32_t *shuffled(uint32_t lines)
+{
+    uint32_t *order = malloc(lines * sizeof *order);
+    uint64_t state = hca_random() | 1;
+    for (uint32_t i = 0; i < lines; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint32_t j = (uint32_t)((state >> 33) % (i + 1));
+        order[i] = order[j];
+        order[j] = i;
+    }
+    return order;
+}
+
+hca_place *hca_place_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
+                           bool is_reading)
+{
+    uint32_t head = count ? WEFT_LINE - sges[0].addr % WEFT_LINE : 0;
+    uint32_t lines = bytes > head ? 1 + (bytes - head + WEFT_LINE - 1) / WEFT_LINE : 1;
+    if (!hca.profile.torn || bytes <= WEFT_LINE) { /* by length alone: how it lies in memory must not change what comes later */
+        if (bytes)
+            scatter(data, 0, bytes, sges, count);
+        return NULL;
+    }
+    hca_place *place = calloc(1, sizeof *place);
+    place->data = malloc(bytes);
+    memcpy(place->data, data, bytes);
+    place->sges = malloc(count * sizeof *place->sges);
+    memcpy(place->sges, sges, count * sizeof *place->sges);
+    place->count = count;
+    place->bytes = bytes;
+    place->lines = lines;
+    place->head = head;
+    place->steps = 2 + (uint32_t)(hca_random() % (STEPS - 1));
+    place->order = hca.profile.in_order ? NULL : shuffled(lines);
+    hca.counts[SIMHCA_TORN]++;
+    post(qp, is_reading);
+    return place;
+}
+
+void hca_place_free(hca_place *place)
+{
+    if (!place)
+        return;
+    free(place->data);
+    free(place->sges);
+    free(place->order);
+    free(place);
+}
+
+void hca_place_step(hca_event *event)
+{
+    hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);
+    hca_place *place = qp ? event->is_reading ? qp->reading : qp->writing : NULL;
+    if (!place || qp->attr.qp_state == IBV_QPS_ERR)
+        return;
+    place->step++;
+    while ((uint64_t)place->at * place->steps < (uint64_t)place->lines * place->step) {
+        uint32_t line = place->order ? place->order[place->at] : place->at;
+        uint32_t begin = line ? place->head + (line - 1) * WEFT_LINE : 0, end = place->head + line * WEFT_LINE;
+        scatter(place->data, begin, (end < place->bytes ? end : place->bytes) - begin, place->sges, place->count);
+        place->at++;
+    }
+    if (place->step < place->steps)
+        post(qp, event->is_reading);
+    else if (event->is_reading)
+        hca_request_placed(qp);
+    else
+        hca_respond_placed(qp);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * respond: the receiving side of a connected queue pair: one message at a time, in order; what comes twice is answered again and
+ * not done again. A refusal ends both sides' connection, as the specification has it.
+ */
+#include <stdlib.h>
+
+#include "base/macros.h"
+#include "test/transports/simhca/hca.h"
+
+static void answer(hca_qp *qp, const hca_event *request, hca_event *event)
+{
+    event->kind = HCA_ANSWER;
+    event->from = (hca_address){qp->device, qp->base.qp_num, 0};
+    event->to = request->from;
+    event->seq = request->seq;
+    if (event->answer == HCA_ACK && hca_chance(hca.profile.ack_loss_permille, 1000)) {
+        hca.counts[SIMHCA_ACKS_LOST]++;
+        hca_event_free(event);
+        return;
+    }
+    uint64_t due = hca.now + hca_delay(hca.profile.ack_ns, event->body ? request->length : 0);
+    qp->answer_due = due > qp->answer_due ? due : qp->answer_due + 1;
+    hca_event_post(event, qp->answer_due);
+}
+
+static void acknowledge(hca_qp *qp, const hca_event *request)
+{
+    hca_event *event = hca_event_new(HCA_ANSWER);
+    event->answer = HCA_ACK;
+    answer(qp, request, event);
+}
+
+/* Tells the requester what its completion will say; ours goes to error too. */
+static void refuse(hca_qp *qp, const hca_event *request, enum ibv_wc_status status, int own_event)
+{
+    hca_event *event = hca_event_new(HCA_ANSWER);
+    event->answer = HCA_NAK;
+    event->status = status;
+    if (status == IBV_WC_REM_ACCESS_ERR)
+        hca.counts[SIMHCA_KEYS_REFUSED]++;
+    answer(qp, request, event);
+    hca_qp_error(qp, own_event);
+}
+
+static void not_ready(hca_qp *qp, const hca_event *request)
+{
+    hca_event *event = hca_event_new(HCA_ANSWER);
+    event->answer = HCA_RNR_NAK;
+    event->value = qp->attr.min_rnr_timer;
+    answer(qp, request, event);
+}
+
+/* The message is there in full. */
+static void finish(hca_qp *qp, const hca_event *request)
+{
+    qp->expected = request->seq + 1;
+    simhca_activity++;
+    if (qp->takes_recv)
+        hca_complete_recv(qp, &qp->writing_wc, request->flags & IBV_SEND_SOLICITED);
+    acknowledge(qp, request);
+}
+
+/* A receive for it; false when none is posted, or it does not fit (then that was answered). */
+static bool take_recv(hca_qp *qp, const hca_event *request, hca_rwqe *rwqe)
+{
+    bool has_imm = request->opcode == IBV_WR_SEND_WITH_IMM || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    bool is_write = request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    uint64_t room = 0;
+    if (!hca_rq_take(qp->rq, rwqe)) {
+        not_ready(qp, request);
+        return false;
+    }
+    hca_srq_took(qp);
+    qp->writing_wc = (struct ibv_wc){.wr_id = rwqe->wr_id, .status = IBV_WC_SUCCESS, .byte_len = request->length,
+                                     .opcode = is_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+                                     .wc_flags = has_imm ? IBV_WC_WITH_IMM : 0, .imm_data = request->imm};
+    for (uint32_t i = 0; i < rwqe->count; i++)
+        room += rwqe->sges[i].length;
+    bool is_long = !is_write && request->length > room;
+    if (!is_long && (is_write || hca_sges_ok(qp->device, qp->base.pd, rwqe->sges, rwqe->count, IBV_ACCESS_LOCAL_WRITE)))
+        return true;
+    qp->writing_wc.status = is_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR;
+    hca_complete_recv(qp, &qp->writing_wc, false);
+    refuse(qp, request, is_long ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, -1);
+    return false;
+}
+
+static bool may(hca_qp *qp, const hca_event *request, uint64_t bytes, unsigned access)
+{
+    if (!bytes)
+        return true;
+    return (qp->attr.qp_access_flags & access) &&
+           (hca_mr_of(qp->device, qp->base.pd, request->rkey, true, request->remote, bytes, access) ||
+            hca_window_grants(qp, request->rkey, request->remote, bytes, access));
+}
+
+/* Places a send's or a write's bytes. True when that is over. */
+static bool write_memory(hca_qp *qp, hca_event *request)
+{
+    bool takes_recv = request->opcode != IBV_WR_RDMA_WRITE;
+    bool is_write = request->opcode == IBV_WR_RDMA_WRITE || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    struct ibv_sge there = {.addr = request->remote, .length = request->length};
+    hca_rwqe rwqe = {.count = 0};
+    if (is_write && !may(qp, request, request->length, IBV_ACCESS_REMOTE_WRITE)) {
+        refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+        return true;
+    }
+    if (takes_recv && !take_recv(qp, request, &rwqe))
+        return true;
+    qp->takes_recv = takes_recv;
+    qp->writing = is_write ? hca_place_begin(request->body, request->length, &there, 1, qp, false)
+                           : hca_place_begin(request->body, request->length, rwqe.sges, rwqe.count, qp, false);
+    if (qp->writing) {
+        qp->writing_for = request;
+        return false;
+    }
+    finish(qp, request);
+    return true;
+}
+
+static void read_memory(hca_qp *qp, const hca_event *request)
+{
+    if (request->reads_out > qp->attr.max_dest_rd_atomic || !qp->attr.max_dest_rd_atomic) {
+        refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+        return;
+    }
+    if (!may(qp, request, request->length, IBV_ACCESS_REMOTE_READ)) {
+        refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+        return;
+    }
+    hca_event *event = hca_event_new(HCA_ANSWER);
+    event->answer = HCA_ACK;
+    event->body = malloc(request->length ? request->length : 1);
+    memcpy(event->body, (void *)(uintptr_t)request->remote, request->length);
+    if (request->seq == qp->expected) {
+        qp->expected++;
+        simhca_activity++;
+    }
+    answer(qp, request, event);
+}
+
+static void atomic(hca_qp *qp, const hca_event *request)
+{
+    hca_saved *saved = &qp->saved[request->seq % weft_count(qp->saved)];
+    uint64_t *word = (uint64_t *)(uintptr_t)request->remote;
+    if (request->seq == qp->expected) {
+        if (request->remote % sizeof *word) {
+            refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+            return;
+        }
+        if (!may(qp, request, sizeof *word, IBV_ACCESS_REMOTE_ATOMIC)) {
+            refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+            return;
+        }
+        *saved = (hca_saved){request->seq, *word};
+        if (request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+            *word += request->compare;
+        else if (*word == request->compare)
+            *word = request->swap;
+        qp->expected++;
+        simhca_activity++;
+    } else if (saved->seq != request->seq) {
+        refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+        return;
+    }
+    hca_event *event = hca_event_new(HCA_ANSWER);
+    event->answer = HCA_ACK;
+    event->value = saved->value;
+    answer(qp, request, event);
+}
+
+/* True when the event may be freed. */
+static bool perform(hca_qp *qp, hca_event *request)
+{
+    if (request->seq > qp->expected) { /* one before was lost: it will be sent again, and this too */
+        hca.counts[SIMHCA_DROPPED]++;
+        return true;
+    }
+    if (request->seq == qp->expected && request->mtu > qp->attr.path_mtu && request->length > 128u << qp->attr.path_mtu) {
+        refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+        return true;
+    }
+    switch (request->opcode) {
+    case IBV_WR_RDMA_READ:
+        read_memory(qp, request);
+        return true;
+    case IBV_WR_ATOMIC_CMP_AND_SWP: case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        atomic(qp, request);
+        return true;
+    case IBV_WR_BIND_MW: case IBV_WR_LOCAL_INV:
+        if (request->seq == qp->expected)
+            qp->expected++;
+        acknowledge(qp, request);
+        return true;
+    default:
+        if (request->seq == qp->expected)
+            return write_memory(qp, request);
+        acknowledge(qp, request);
+        return true;
+    }
+}
+
+static bool listens(hca_qp *qp)
+{
+    return qp->attr.qp_state == IBV_QPS_RTR || qp->attr.qp_state == IBV_QPS_RTS || qp->attr.qp_state == IBV_QPS_SQD;
+}
+
+void hca_respond(hca_event *event)
+{
+    hca_qp *qp = hca_qp_find(event->to.device, event->to.qpn);
+    bool is_ours = qp && qp->base.qp_type == IBV_QPT_RC && listens(qp) && event->from.qpn == qp->attr.dest_qp_num &&
+                   event->from.device == hca_far_device(qp) && event->from.psn == qp->attr.rq_psn &&
+                   hca_reaches(event->from.device, event->to.device);
+    if (!is_ours) {
+        hca.counts[SIMHCA_DROPPED]++;
+        hca_event_free(event);
+        return;
+    }
+    if (!qp->was_established && qp->attr.qp_state == IBV_QPS_RTR)
+        hca_tell(qp->context, IBV_EVENT_COMM_EST, qp, 0);
+    qp->was_established = true;
+    if (qp->writing)
+        weft_list_append(&qp->requests, &event->link);
+    else if (perform(qp, event))
+        hca_event_free(event);
+}
+
+void hca_respond_placed(hca_qp *qp)
+{
+    weft_link *link;
+    hca_event *request = qp->writing_for;
+    hca_place_free(qp->writing);
+    qp->writing = NULL;
+    qp->writing_for = NULL;
+    finish(qp, request);
+    hca_event_free(request);
+    while (!qp->writing && listens(qp) && (link = weft_list_take(&qp->requests))) {
+        hca_event *event = weft_container(link, hca_event, link);
+        if (perform(qp, event))
+            hca_event_free(event);
+    }
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hca: the thread that plays the HCA of a port. It sleeps on one epoll set: orders of its owner, sockets of peers' HCAs, the
+ * kernel's completions. It serves peers whatever the owner's process is doing, which is what offload means.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/transports/uring/uring.h"
+
+#define REAP_MOST 32
+
+static void ring_bell(uring_source *bell)
+{
+    uint64_t one = 1;
+    while (write(bell->fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+void uring_hca_post(uring_port *port, uring_op *op)
+{
+    bool is_first;
+    pthread_mutex_lock(&port->lock);
+    is_first = weft_list_is_empty(&port->posted);
+    weft_list_append(&port->posted, &op->link);
+    pthread_mutex_unlock(&port->lock);
+    if (is_first)
+        ring_bell(&port->hca.wake);
+}
+
+void uring_hca_end(uring_port *port, uring_op *op)
+{
+    bool is_first;
+    pthread_mutex_lock(&port->lock);
+    is_first = weft_list_is_empty(&port->ended);
+    weft_list_append(&port->ended, &op->link);
+    pthread_mutex_unlock(&port->lock);
+    if (is_first)
+        ring_bell(&port->bell);
+}
+
+/* false: the owner ends us. */
+static bool take_orders(uring_port *port)
+{
+    uint64_t count;
+    weft_link orders, *link;
+    bool stops;
+    if (read(port->hca.wake.fd, &count, sizeof count) < 0 && errno != EAGAIN)
+        weft_log_error("the eventfd of uring's HCA cannot be read: %s", strerror(errno));
+    weft_list_init(&orders);
+    pthread_mutex_lock(&port->lock);
+    weft_list_splice(&orders, &port->posted);
+    stops = port->hca.stops;
+    pthread_mutex_unlock(&port->lock);
+    while ((link = weft_list_take(&orders))) {
+        uring_op *op = weft_container(link, uring_op, link);
+        uring_wire_post(op->path, op);
+    }
+    return !stops;
+}
+
+static void reap(uring_port *port)
+{
+    struct io_uring_cqe *found[REAP_MOST];
+    unsigned count = io_uring_peek_batch_cqe(&port->pins.ring, found, REAP_MOST);
+    for (unsigned i = 0; i < count; i++) {
+        uring_slot *slot = io_uring_cqe_get_data(found[i]);
+        int res = found[i]->res;
+        io_uring_cqe_seen(&port->pins.ring, found[i]);
+        uring_wire_moved(slot, res);
+    }
+}
+
+static void meet(uring_port *port)
+{
+    int fd = uring_socket_accept(port->hca.listen.fd);
+    uring_wire *wire = fd >= 0 ? calloc(1, sizeof *wire) : NULL;
+    if (!wire) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    uring_wire_init(wire, port, true);
+    wire->source.fd = fd;
+    weft_list_append(&port->hca.wires, &wire->link);
+    if (uring_watch(port->hca.epoll, &wire->source, EPOLLIN))
+        uring_wire_close(wire);
+}
+
+/* What the kernel still moves must end before its pages' registrations and our slots go. */
+static void drain(uring_port *port)
+{
+    struct io_uring_cqe *next;
+    while (port->pins.in_kernel && io_uring_wait_cqe(&port->pins.ring, &next) == 0)
+        reap(port);
+}
+
+static void *run(void *argument)
+{
+    uring_port *port = argument;
+    uring_hca *hca = &port->hca;
+    bool goes_on = true;
+    while (goes_on) {
+        struct epoll_event event;
+        int count = epoll_wait(hca->epoll, &event, 1, -1);
+        uring_source *source = event.data.ptr;
+        if (count < 0 && errno != EINTR)
+            break;
+        if (count != 1)
+            continue;
+        if (source->kind == URING_WAKE)
+            goes_on = take_orders(port);
+        else if (source->kind == URING_RING)
+            reap(port);
+        else if (source->kind == URING_LISTEN)
+            meet(port);
+        else
+            uring_wire_ready((uring_wire *)source);
+    }
+    drain(port);
+    return NULL;
+}
+
+static int start(uring_port *port)
+{
+    sigset_t all, before;
+    int rc;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&port->hca.thread, NULL, run, port);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc ? weft_fail(WEFT_E_SYSTEM, "the thread of uring's HCA cannot be started: %s", strerror(rc)) : 0;
+}
+
+static void shut(uring_port *port)
+{
+    uring_hca *hca = &port->hca;
+    weft_link *link;
+    while ((link = weft_list_first(&hca->wires)))
+        uring_wire_close(weft_container(link, uring_wire, link));
+    uring_unwatch(hca->epoll, &hca->listen);
+    uring_unwatch(hca->epoll, &hca->wake);
+    if (hca->epoll >= 0)
+        close(hca->epoll);
+}
+
+int uring_hca_open(uring_port *port)
+{
+    uring_hca *hca = &port->hca;
+    int rc;
+    weft_list_init(&hca->wires);
+    hca->epoll = epoll_create1(EPOLL_CLOEXEC);
+    hca->wake = (uring_source){URING_WAKE, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    hca->listen = (uring_source){URING_LISTEN, uring_socket_listen(&port->card, 'm')};
+    hca->ring = (uring_source){URING_RING, port->pins.ring.ring_fd};
+    if (hca->epoll < 0 || hca->wake.fd < 0)
+        rc = weft_fail(WEFT_E_SYSTEM, "descriptors for uring's HCA: %s (ulimit -n?)", strerror(errno));
+    else
+        rc = hca->listen.fd < 0 ? WEFT_E_SYSTEM : uring_watch(hca->epoll, &hca->wake, EPOLLIN);
+    if (rc == 0)
+        rc = uring_watch(hca->epoll, &hca->listen, EPOLLIN);
+    if (rc == 0)
+        rc = uring_watch(hca->epoll, &hca->ring, EPOLLIN);
+    if (rc == 0)
+        rc = start(port);
+    if (rc)
+        shut(port);
+    return rc;
+}
+
+void uring_hca_close(uring_port *port)
+{
+    pthread_mutex_lock(&port->lock);
+    port->hca.stops = true;
+    pthread_mutex_unlock(&port->lock);
+    ring_bell(&port->hca.wake);
+    pthread_join(port->hca.thread, NULL);
+    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) /* those that were lost, or never left */
+        uring_wire_close(&weft_container(link, uring_path, link)->wire);
+    shut(port);
+}

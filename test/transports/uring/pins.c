@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pins: registrations as slots of an io_uring's table of fixed buffers: long-term pins, held by the kernel until the slot is
+ * emptied.
+ * map and unmap come from any thread; moves from the HCA's. A chunk is looked up and handed to the kernel under one lock, and
+ * unmap waits for chunks under way: after it nothing of ours touches the pages, which is what hardware promises too.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/status.h"
+#include "test/transports/uring/uring.h"
+
+#define DYING 0x8000u    /* in users: being unmapped */
+#define RING_ENTRIES 32   /* few: a chunk leaves the queue as soon as it enters, and some kernels count the ring as locked */
+
+static int update(uring_pins *pins, uint32_t index, void *addr, uint64_t bytes)
+{
+    struct iovec memory = {addr, bytes};
+    __u64 tag = 0;
+    int rc = io_uring_register_buffers_update_tag(&pins->ring, index, &memory, &tag, 1);
+    return rc < 0 ? rc : 0;
+}
+
+static char reason[256];
+
+static void try_once(void)
+{
+    /* a mapping of its own: older kernels refuse .bss, which may be part of a file's */
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct io_uring ring;
+    uring_pins pins;
+    int rc = io_uring_queue_init(4, &ring, 0);
+    if (rc) {
+        snprintf(reason, sizeof reason, "io_uring_setup failed: %s (%s)", strerror(-rc),
+                 rc == -EPERM ? "forbidden by the sysctl kernel.io_uring_disabled or by a container's seccomp filter"
+                 : rc == -ENOSYS ? "this kernel was built without it, or seccomp hides it"
+                                  : "the limit on locked memory may be too low");
+        munmap(page, 4096);
+        return;
+    }
+    rc = io_uring_register_buffers_sparse(&ring, 4);
+    if (rc == 0) {
+        pins.ring = ring;
+        rc = update(&pins, 1, page, 4096);
+    }
+    if (rc)
+        snprintf(reason, sizeof reason, "io_uring's fixed buffers cannot be registered one by one: %s (%s)", strerror(-rc),
+                 rc == -ENOMEM ? "the limit on locked memory, ulimit -l, is met" : "Linux 5.19 or newer is needed");
+    io_uring_queue_exit(&ring);
+    munmap(page, 4096);
+}
+
+const char *uring_pins_absent(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, try_once);
+    return *reason ? reason : NULL;
+}
+
+int uring_pins_open(uring_pins *pins, uint64_t salt)
+{
+    int rc = io_uring_queue_init(RING_ENTRIES, &pins->ring, 0);
+    if (rc)
+        return weft_fail(WEFT_E_SYSTEM, "io_uring_setup for %d entries failed: %s", RING_ENTRIES, strerror(-rc));
+    io_uring_ring_dontfork(&pins->ring);
+    rc = io_uring_register_buffers_sparse(&pins->ring, URING_REGIONS);
+    if (rc) {
+        io_uring_queue_exit(&pins->ring);
+        return weft_fail(WEFT_E_SYSTEM, "a table of %u fixed buffers was refused by io_uring: %s", URING_REGIONS, strerror(-rc));
+    }
+    weft_keyring_open(&pins->keys, salt);
+    pthread_cond_init(&pins->unused, NULL);
+    return 0;
+}
+
+void uring_pins_close(uring_pins *pins)
+{
+    io_uring_queue_exit(&pins->ring);
+    weft_keyring_close(&pins->keys);
+    pthread_cond_destroy(&pins->unused);
+}
+
+static int explain(int rc, const void *addr, uint64_t bytes)
+{
+    if (rc == -ENOMEM)
+        return weft_fail(WEFT_E_NOSPACE, "%" PRIu64
+                         " bytes at %p cannot be pinned: the limit on locked memory (ulimit -l) is met", bytes, addr);
+    if (rc == -EFAULT || rc == -EOPNOTSUPP || rc == -EOVERFLOW || rc == -EINVAL)
+        return weft_fail(WEFT_E_UNSUPPORTED, "%" PRIu64
+                         " bytes at %p cannot be pinned: %s (not mapped, read-only, or of a file)", bytes, addr,
+                         strerror(-rc));
+    return weft_fail(WEFT_E_SYSTEM, "%" PRIu64 " bytes at %p cannot be pinned: %s", bytes, addr, strerror(-rc));
+}
+
+int uring_map(weft_port *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+{
+    uring_port *port = (uring_port *)base;
+    uint32_t index;
+    int rc;
+    if (kind != WEFT_MEMORY_HOST)
+        return weft_fail(WEFT_E_UNSUPPORTED, "io_uring pins memory of the host only");
+    if (bytes > URING_REGION_MAX)
+        return weft_fail(WEFT_E_UNSUPPORTED, "%" PRIu64 " bytes are more than the %llu that io_uring registers in one piece",
+                         bytes, URING_REGION_MAX);
+    pthread_mutex_lock(&port->lock);
+    rc = port->pins.keys.live < URING_REGIONS
+             ? weft_keyring_add(&port->pins.keys, addr, bytes, rights, region)
+             : weft_fail(WEFT_E_NOSPACE, "all %u registrations are in use", URING_REGIONS);
+    pthread_mutex_unlock(&port->lock);
+    if (rc)
+        return rc;
+    /* Nobody knows the key yet: the pinning itself, which may take long, needs no lock. */
+    index = weft_keyring_index(&region->key);
+    rc = bytes ? update(&port->pins, index, addr, bytes) : 0;
+    if (rc == 0)
+        return 0;
+    pthread_mutex_lock(&port->lock);
+    weft_keyring_remove(&port->pins.keys, region);
+    pthread_mutex_unlock(&port->lock);
+    return explain(rc, addr, bytes);
+}
+
+int uring_unmap(weft_port *base, weft_region *region)
+{
+    uring_port *port = (uring_port *)base;
+    weft_key key = region->key;
+    uint32_t index;
+    int rc;
+    pthread_mutex_lock(&port->lock);
+    rc = weft_keyring_check(&port->pins.keys, &key, (uintptr_t)region->addr, 0, 0);
+    if (rc == 0) {
+        index = weft_keyring_index(&key);
+        port->pins.users[index] |= DYING; /* refused from now on, but the slot is not given out again yet */
+        while (port->pins.users[index] != DYING)
+            pthread_cond_wait(&port->pins.unused, &port->lock);
+        port->pins.users[index] = 0;
+        if (region->bytes && update(&port->pins, index, NULL, 0))
+            rc = weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended", region->addr);
+        weft_keyring_remove(&port->pins.keys, region);
+    }
+    pthread_mutex_unlock(&port->lock);
+    return rc;
+}
+
+int uring_pins_move(uring_port *port, const uring_span *span, uint32_t *index)
+{
+    uring_pins *pins = &port->pins;
+    struct io_uring_sqe *order;
+    int rc;
+    pthread_mutex_lock(&port->lock);
+    rc = weft_keyring_check(&pins->keys, span->key, span->whole, span->whole_bytes, span->rights);
+    if (rc == 0 && pins->users[weft_keyring_index(span->key)] & DYING)
+        rc = weft_fail(WEFT_E_KEY, "a remote key's memory is being unmapped by its owner");
+    if (rc == 0 && span->bytes) {
+        *index = weft_keyring_index(span->key);
+        order = io_uring_get_sqe(&pins->ring);
+        if (!order)
+            rc = weft_fail(WEFT_E_INTERN, "io_uring's queue is full with %u chunks under way", pins->in_kernel);
+    }
+    if (rc == 0 && span->bytes) {
+        if (span->into_file)
+            io_uring_prep_write_fixed(order, span->file, (void *)(uintptr_t)span->at, span->bytes, span->file_at, (int)*index);
+        else
+            io_uring_prep_read_fixed(order, span->file, (void *)(uintptr_t)span->at, span->bytes, span->file_at, (int)*index);
+        io_uring_sqe_set_data(order, span->tag);
+        pins->users[*index]++;
+        pins->in_kernel++;
+        do
+            rc = io_uring_submit(&pins->ring); /* the kernel holds the registration from here on */
+        while (rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);
+        if (rc < 0) {
+            pins->users[*index]--;
+            pins->in_kernel--;
+        }
+        rc = rc >= 0 ? 0 : weft_fail(WEFT_E_SYSTEM, "io_uring_enter failed: %s", strerror(-rc));
+    }
+    pthread_mutex_unlock(&port->lock);
+    return rc;
+}
+
+void uring_pins_moved(uring_port *port, uint32_t index)
+{
+    pthread_mutex_lock(&port->lock);
+    port->pins.in_kernel--;
+    if ((--port->pins.users[index] & ~DYING) == 0)
+        pthread_cond_broadcast(&port->pins.unused);
+    pthread_mutex_unlock(&port->lock);
+}

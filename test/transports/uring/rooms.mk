@@ -1,0 +1,12 @@
+# test/transports/uring: a software HCA with real pins, for tests: a module that is built with the check programs and never installed.
+# test/contract links the same sources, without the glue.
+uring_sources = test/transports/uring/uring.h test/transports/uring/port.c test/transports/uring/line.c test/transports/uring/pins.c \
+	test/transports/uring/hca.c test/transports/uring/wire.c
+EXTRA_DIST += $(uring_sources)
+if WITH_URING
+check_LTLIBRARIES += uring.la
+uring_la_SOURCES = $(uring_sources) src/transport/keyring.c src/transport/module_glue.c
+uring_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) -DWEFT_MODULE_OPS=weft_uring_ops
+uring_la_LDFLAGS = $(module_flags) -rpath $(abs_builddir)
+uring_la_LIBADD = $(URING_LIBS)
+endif

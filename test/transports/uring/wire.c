@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wire: gets and puts between two HCAs, a chunk at a time. The requester owns the wire: its socket and a staging file of a few
+ * chunks.
+ *     put   requester: pinned pages -> staging; ASK; owner: staging -> pinned pages; ANSWER
+ *     get   ASK; owner: pinned pages -> staging; ANSWER; requester: staging -> pinned pages
+ * A slot of the staging file belongs to whoever heard last, so at most one word per slot is on the socket: it never fills.
+ * A peer that hangs up ends every operation with WEFT_E_PEER, but not before the kernel has let go of our memory.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "test/transports/uring/uring.h"
+
+enum word_kind { WORD_HELLO, WORD_ASK, WORD_ANSWER };
+typedef struct word {
+    uint32_t kind, slot;
+    uint32_t writes, bytes;        /* ASK: a put? how many */
+    uint64_t at, whole, whole_bytes;
+    weft_key key;
+    int32_t rc;                    /* ANSWER */
+    char text[160];
+} word;
+
+void uring_wire_init(uring_wire *wire, uring_port *port, bool serves)
+{
+    wire->source = (uring_source){URING_WIRE, -1};
+    wire->port = port;
+    wire->file = -1;
+    wire->serves = serves;
+    weft_list_init(&wire->link);
+    weft_list_init(&wire->ops);
+    for (uint32_t i = 0; i < URING_SLOTS; i++)
+        wire->slots[i].wire = wire;
+}
+
+static uint32_t number_of(const uring_slot *slot) { return (uint32_t)(slot - slot->wire->slots); }
+
+static bool say(uring_wire *wire, const word *what, int file)
+{
+    struct iovec part = {(void *)what, sizeof *what};
+    _Alignas(struct cmsghdr) char extra[CMSG_SPACE(sizeof file)] = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (file >= 0) {
+        message.msg_control = extra;
+        message.msg_controllen = sizeof extra;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        *head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(head), &file, sizeof file);
+    }
+    return sendmsg(wire->source.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof *what;
+}
+
+/* -- requester -- */
+
+static void fail_op(uring_op *op, int rc)
+{
+    if (op->rc)
+        return; /* the first cause counts */
+    op->rc = rc;
+    snprintf(op->text, sizeof op->text, "%s", weft_fail_text(rc));
+}
+
+static int lost(const uring_wire *wire)
+{
+    (void)wire;
+    return weft_fail(WEFT_E_PEER, "the peer's software HCA hung up: its process ended");
+}
+
+/* Ends what is over, and flushes that nothing precedes. */
+static void settle(uring_wire *wire)
+{
+    weft_link *link = wire->ops.next;
+    while (link != &wire->ops) {
+        uring_op *op = weft_container(link, uring_op, link);
+        bool is_over = op->kind == URING_FLUSH ? link == wire->ops.next : !op->in_slots && (op->is_issued || op->rc);
+        link = link->next;
+        if (is_over) {
+            weft_list_remove(&op->link);
+            uring_hca_end(wire->port, op);
+        }
+    }
+}
+
+static void free_slot(uring_slot *slot)
+{
+    slot->op->in_slots--;
+    slot->op = NULL;
+    slot->is_busy = false;
+}
+
+/* Has the kernel move what is left of the slot's chunk. */
+static int move(uring_slot *slot, const weft_key *key, uint32_t rights)
+{
+    uring_wire *wire = slot->wire;
+    uring_span span = {.key = key, .whole = slot->whole, .whole_bytes = slot->whole_bytes, .at = slot->at + slot->moved,
+                       .bytes = slot->bytes - slot->moved, .rights = rights, .into_file = slot->into_file, .file = wire->file,
+                       .file_at = (uint64_t)number_of(slot) * URING_CHUNK + slot->moved, .tag = slot};
+    int rc = uring_pins_move(wire->port, &span, &slot->index);
+    if (rc == 0 && span.bytes) {
+        slot->in_kernel = true;
+        wire->in_kernel++;
+    }
+    return rc;
+}
+
+static int ask(uring_slot *slot)
+{
+    const uring_op *op = slot->op;
+    word what = {.kind = WORD_ASK, .slot = number_of(slot), .writes = slot->writes, .bytes = slot->bytes,
+                 .at = op->remote + (slot->at - op->local), .whole = op->remote, .whole_bytes = op->bytes, .key = op->key};
+    return say(slot->wire, &what, -1) ? 0 : lost(slot->wire);
+}
+
+/* Gives an operation's next chunk to a free slot. */
+static void issue_chunk(uring_slot *slot, uring_op *op)
+{
+    uint64_t left = op->bytes - op->issued;
+    int rc;
+    slot->op = op;
+    slot->is_busy = true;
+    slot->writes = slot->into_file = op->kind == URING_PUT;
+    slot->at = op->local + op->issued;
+    slot->whole = op->local;
+    slot->whole_bytes = op->bytes;
+    slot->bytes = left < URING_CHUNK ? (uint32_t)left : URING_CHUNK;
+    slot->moved = 0;
+    op->issued += slot->bytes;
+    op->in_slots++;
+    op->is_issued = op->issued == op->bytes;
+    rc = slot->writes && slot->bytes ? move(slot, &op->local_key, 0) : ask(slot);
+    if (rc) {
+        fail_op(op, rc);
+        free_slot(slot);
+    }
+}
+
+static void issue(uring_wire *wire)
+{
+    weft_link *link = wire->ops.next;
+    for (uint32_t i = 0; i < URING_SLOTS && link != &wire->ops && !wire->is_dead; i++) {
+        if (wire->slots[i].is_busy)
+            continue;
+        while (link != &wire->ops) {
+            uring_op *op = weft_container(link, uring_op, link);
+            if (op->kind != URING_FLUSH && !op->is_issued && !op->rc) {
+                issue_chunk(&wire->slots[i], op);
+                break;
+            }
+            link = link->next;
+        }
+    }
+    settle(wire);
+}
+
+static int begin(uring_path *path)
+{
+    uring_wire *wire = &path->wire;
+    word hello = {.kind = WORD_HELLO};
+    if (wire->is_dead)
+        return lost(wire);
+    if (wire->source.fd >= 0)
+        return 0;
+    if (wire->file < 0)
+        wire->file = memfd_create("weft-uring-staging", MFD_CLOEXEC);
+    if (wire->file < 0 || ftruncate(wire->file, (off_t)URING_SLOTS * URING_CHUNK))
+        return weft_fail(WEFT_E_SYSTEM, "a staging file of %u bytes cannot be made: %s", URING_SLOTS * URING_CHUNK,
+                         strerror(errno));
+    wire->source.fd = uring_socket_connect(&path->far, 'm');
+    if (wire->source.fd < 0 || !say(wire, &hello, wire->file)) {
+        wire->is_dead = true;
+        return lost(wire);
+    }
+    return uring_watch(wire->port->hca.epoll, &wire->source, EPOLLIN);
+}
+
+/* The first look at an operation as a whole: nothing is moved for one that its own side may not make. */
+static int look_at(uring_path *path, const uring_op *op)
+{
+    uring_span none = {.key = &op->local_key, .whole = op->local, .whole_bytes = op->bytes};
+    uint32_t index;
+    int rc = begin(path);
+    return rc ? rc : uring_pins_move(path->wire.port, &none, &index);
+}
+
+void uring_wire_post(uring_path *path, uring_op *op)
+{
+    uring_wire *wire = &path->wire;
+    if (op->kind == URING_CLOSE) {
+        uring_wire_close(wire);
+        uring_hca_end(wire->port, op);
+        return;
+    }
+    int rc = op->kind == URING_FLUSH ? 0 : look_at(path, op);
+    if (rc)
+        fail_op(op, rc);
+    weft_list_append(&wire->ops, &op->link);
+    issue(wire);
+}
+
+static void answered(uring_wire *wire, const word *what)
+{
+    uring_slot *slot = &wire->slots[what->slot];
+    int rc = what->rc;
+    if (!slot->op || slot->in_kernel)
+        return; /* nobody asked */
+    if (rc == 0 && !slot->writes && slot->bytes) {
+        rc = move(slot, &slot->op->local_key, 0);
+        if (rc == 0)
+            return;
+        fail_op(slot->op, rc);
+    } else if (rc) {
+        fail_op(slot->op, weft_fail(rc, "%s", what->text));
+    }
+    free_slot(slot);
+    issue(wire);
+}
+
+/* -- owner -- */
+
+static void answer(uring_slot *slot, int rc)
+{
+    word what = {.kind = WORD_ANSWER, .slot = number_of(slot), .rc = rc};
+    slot->is_busy = false;
+    if (rc)
+        snprintf(what.text, sizeof what.text, "%s", weft_fail_text(rc));
+    if (!slot->wire->is_dead)
+        say(slot->wire, &what, -1); /* one that cannot hear has hung up: we shall read that */
+}
+
+static void asked(uring_wire *wire, const word *what)
+{
+    uring_slot *slot = &wire->slots[what->slot];
+    int rc = 0;
+    if (slot->is_busy)
+        return;
+    slot->is_busy = true;
+    slot->writes = what->writes;
+    slot->into_file = !what->writes;
+    slot->key = what->key;
+    slot->at = what->at;
+    slot->whole = what->whole;
+    slot->whole_bytes = what->whole_bytes;
+    slot->bytes = what->bytes;
+    slot->moved = 0;
+    if (slot->bytes > URING_CHUNK || slot->at < slot->whole || slot->at - slot->whole + slot->bytes > slot->whole_bytes)
+        rc = weft_fail(WEFT_E_KEY, "%u bytes at 0x%" PRIx64 " are no part of their operation", slot->bytes, slot->at);
+    if (rc == 0)
+        rc = move(slot, &slot->key, slot->writes ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ);
+    if (rc || !slot->bytes)
+        answer(slot, rc);
+}
+
+/* -- both -- */
+
+static void moved_all(uring_slot *slot, int rc)
+{
+    uring_wire *wire = slot->wire;
+    if (wire->serves) {
+        answer(slot, rc);
+        return;
+    }
+    if (rc == 0 && wire->is_dead)
+        rc = lost(wire);
+    if (rc == 0 && slot->into_file)
+        rc = ask(slot);
+    else if (rc == 0) {
+        free_slot(slot);
+        issue(wire);
+        return;
+    }
+    if (rc) {
+        fail_op(slot->op, rc);
+        free_slot(slot);
+        issue(wire);
+    }
+}
+
+static void free_if_over(uring_wire *wire)
+{
+    if (!wire->is_dead || wire->in_kernel)
+        return;
+    if (wire->file >= 0)
+        close(wire->file);
+    wire->file = -1;
+    if (wire->serves) {
+        weft_list_remove(&wire->link);
+        free(wire);
+    }
+}
+
+void uring_wire_moved(uring_slot *slot, int res)
+{
+    uring_wire *wire = slot->wire;
+    int rc = 0;
+    slot->in_kernel = false;
+    wire->in_kernel--;
+    uring_pins_moved(wire->port, slot->index);
+    if (res > 0)
+        slot->moved += (uint32_t)res;
+    if (res == 0 || (res < 0 && res != -EINTR && res != -EAGAIN))
+        rc = weft_fail(WEFT_E_SYSTEM, "io_uring moved %u of %u bytes of pinned memory at 0x%" PRIx64 ": %s", slot->moved,
+                       slot->bytes,
+                       slot->at, res ? strerror(-res) : "end of the staging file");
+    if (rc == 0 && slot->moved < slot->bytes) {
+        const weft_key *key = wire->serves ? &slot->key : &slot->op->local_key;
+        rc = move(slot, key, !wire->serves ? 0 : slot->writes ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ);
+        if (rc == 0)
+            return;
+    }
+    moved_all(slot, rc);
+    free_if_over(wire);
+}
+
+static void hang_up(uring_wire *wire)
+{
+    uring_unwatch(wire->port->hca.epoll, &wire->source);
+    wire->is_dead = true;
+    for (uint32_t i = 0; i < URING_SLOTS && !wire->serves; i++)
+        if (wire->slots[i].op && !wire->slots[i].in_kernel)
+            free_slot(&wire->slots[i]);
+    for (weft_link *link = wire->ops.next; link != &wire->ops; link = link->next)
+        fail_op(weft_container(link, uring_op, link), lost(wire));
+    settle(wire);
+    free_if_over(wire);
+}
+
+void uring_wire_close(uring_wire *wire)
+{
+    if (wire->serves || wire->source.fd >= 0)
+        hang_up(wire);
+    else if (wire->file >= 0)
+        close(wire->file);
+}
+
+/* Reads a word, and the staging file that comes with HELLO. Bytes read as recvmsg tells them. */
+static ssize_t hear(uring_wire *wire, word *what, int *file)
+{
+    struct iovec part = {what, sizeof *what};
+    _Alignas(struct cmsghdr) char extra[CMSG_SPACE(sizeof *file)];
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = extra, .msg_controllen = sizeof extra};
+    ssize_t bytes = recvmsg(wire->source.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct cmsghdr *head = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    *file = -1;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof *file))
+        memcpy(file, CMSG_DATA(head), sizeof *file);
+    return bytes;
+}
+
+void uring_wire_ready(uring_wire *wire)
+{
+    word what;
+    int file;
+    ssize_t bytes = hear(wire, &what, &file);
+    bool is_whole = bytes == (ssize_t)sizeof what && what.slot < URING_SLOTS;
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (file >= 0 && is_whole && wire->serves && wire->file < 0 && what.kind == WORD_HELLO)
+        wire->file = file;
+    else if (file >= 0)
+        close(file);
+    if (is_whole && what.kind == WORD_ASK && wire->serves && wire->file >= 0)
+        asked(wire, &what);
+    else if (is_whole && what.kind == WORD_ANSWER && !wire->serves)
+        answered(wire, &what);
+    else if (!is_whole || what.kind != WORD_HELLO)
+        hang_up(wire);
+}
