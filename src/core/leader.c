@@ -20,7 +20,9 @@
 #define ASIDE_NS 50000l   /* ... until the first one of a leader that stepped aside */
 #define YIELDS 8u          /* of a parked thread before it sleeps, where no CPU is spare */
 #define YIELD_DEAR_NS 200000u
+#ifndef LOOK_EVERY        /* test/unit/leader_hooks.h */
 #define LOOK_EVERY 64u    /* pauses of a parked thread that spins between two looks at the clock and for a leader */
+#endif
 
 enum signal { RUNS, SLEEPS, WOKEN };
 
@@ -191,16 +193,28 @@ static bool steps_aside(weft_wait *wait)
     return true;
 }
 
+/* True: the lock was away. Once between two polls: two threads that did nothing but offer it to each other would never poll. Visitors
+ * (weft_count_look) offer nothing. */
+static bool offers_lock(weft_wait *wait)
+{
+    weft_lock *lock = &wait->lane->lock;
+    if (weft_likely(!weft_lock_is_wanted(lock)))
+        return false;
+    wait->has_offered = (!wait->has_offered || atomic_load_explicit(&lock->visitors, memory_order_relaxed)) && weft_lock_offer(lock);
+    return wait->has_offered;
+}
+
 bool weft_leader_turn(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
     weft_wait *leader = leader_of(lane);
-    if (weft_unlikely(weft_lock_is_wanted(&lane->lock)) && weft_lock_offer(&lane->lock))
+    if (weft_unlikely(offers_lock(wait)))
         return false;
     if (weft_likely(leader == wait))
         return !steps_aside(wait);
     if (!wait->has_led || !leader) { /* a leader that sleeps wakes, and parks */
         wait->has_led = true;
+        wait->is_resigned = false; /* one that steps aside later is the heir */
         if (leader && lane->is_asleep)
             lane->world->rest->wake(lane);
         lane->is_asleep = false;

@@ -24,6 +24,8 @@ static void pause_once(void) { weft_cpu_relax(); }
 
 #ifndef SPINS_MIN
 #define SPINS_MIN 32u
+#endif
+#ifndef LOOK_EVERY
 #define LOOK_EVERY 8u /* pauses between two looks at the word, which the holder writes */
 #endif
 #define VISIT 64u /* pauses in which a thread that does not queue may take the lock */

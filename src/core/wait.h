@@ -52,6 +52,7 @@ struct weft_wait {
     weft_link link;     /* ... this: in lane->parked */
     _Atomic uint32_t signal; /* enum signal: parked threads sleep on it */
     bool has_led, is_resigned;
+    bool has_offered;   /* the lock, since the latest poll */
     bool is_aside;      /* parked while none leads */
     bool is_seen;       /* parked: is_over was true, and it was woken */
 };
@@ -60,7 +61,7 @@ static inline void weft_wait_begin(weft_wait *wait, struct weft_lane *lane, enum
 {
     wait->lane = lane;
     wait->idle = 0;
-    wait->is_armed = wait->is_shown = wait->has_slept = wait->has_led = wait->is_resigned = false;
+    wait->is_armed = wait->is_shown = wait->has_slept = wait->has_led = wait->is_resigned = wait->has_offered = false;
     wait->yields = 0;
     wait->spin = (weft_wait_spin){0};
     wait->why = why;

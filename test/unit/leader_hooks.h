@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * leader_hooks: included ahead of the library's own files in test_leader's build (-include). Before each atomic operation another thread
+ * may run (interleave.h), and system calls that sleep, wake, yield and tell the time are the interleaver's. The lock has its own proof
+ * (test_lock): here another thread may run before it is taken, and it sleeps without spinning.
+ */
+#ifndef TEST_UNIT_LEADER_HOOKS_H
+#define TEST_UNIT_LEADER_HOOKS_H
+
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "interleave.h"
+
+long hooked_futex(long number, const volatile void *word, int operation, uint32_t value, const struct timespec *limit, ...);
+int hooked_poll(struct pollfd *fds, nfds_t count, int limit_ms);
+extern int hooked_holder; /* the thread that has the lock; -1: none */
+
+#define IS_LOCK (__builtin_strstr(__FILE__, "core/lock.") != NULL)
+#define POINT() (IS_LOCK ? (void)0 : interleave_point_at(__FILE__, __LINE__))
+/* The lock's holder is alone with what it loads, but for what neighbours write; and what a launcher reads changes nothing. */
+#define LOAD_POINT(p) (hooked_holder == interleave_self && !__builtin_strstr(#p, "page->asleep") ? (void)0 : POINT())
+#define STORE_POINT(p) (__builtin_strstr(#p, "asleep_on") || __builtin_strstr(#p, "since_ns") || __builtin_strstr(#p, "woken_ns") || __builtin_strstr(#p, "tickets") ? (void)0 : POINT())
+
+#undef weft_cpu_relax
+#define syscall hooked_futex
+#define poll hooked_poll
+#define sched_yield() interleave_pause()
+#define weft_clock_ns() interleave_clock_ns()
+#define weft_cpu_relax() interleave_pause()
+#define SPINS_MIN 1u
+#define LOOK_EVERY 1u
+
+#undef atomic_load_explicit
+#undef atomic_store_explicit
+#undef atomic_exchange_explicit
+#undef atomic_fetch_add_explicit
+#undef atomic_fetch_sub_explicit
+#undef atomic_fetch_or_explicit
+#undef atomic_compare_exchange_strong_explicit
+/* One thread runs at a time: plain accesses do. */
+#define UPDATE(p, how) ({ __auto_type p_ = (p); __auto_type old_ = *p_; POINT(); old_ = *p_; how; old_; })
+#define atomic_load_explicit(p, order) (LOAD_POINT(p), *(p))
+#define atomic_store_explicit(p, value, order) (STORE_POINT(p), (void)(*(p) = (value)))
+#define atomic_exchange_explicit(p, value, order) UPDATE(p, *p_ = (value))
+#define atomic_fetch_add_explicit(p, value, order) UPDATE(p, *p_ = old_ + (value))
+#define atomic_fetch_sub_explicit(p, value, order) UPDATE(p, *p_ = old_ - (value))
+#define atomic_fetch_or_explicit(p, value, order) UPDATE(p, *p_ = old_ | (value))
+#define atomic_compare_exchange_strong_explicit(p, expected, value, yes, no) \
+    ({ __auto_type e_ = (expected); bool is_same_; UPDATE(p, (is_same_ = old_ == *e_) ? (void)(*p_ = (value)) : (void)(*e_ = old_)); is_same_; })
+
+#include "core/lock.h"
+#define weft_lock_acquire(lock) (interleave_point_at(__FILE__, __LINE__), (weft_lock_acquire)(lock), (void)(hooked_holder = interleave_self))
+#define weft_lock_release(lock) (hooked_holder = -1, (weft_lock_release)(lock))
+
+#endif
