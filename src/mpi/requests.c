@@ -63,6 +63,66 @@ static int tally_end(const tally *sum)
     return weft_fail(WEFT_E_IN_STATUS, "request %d failed: %s", sum->first_failed, sum->why);
 }
 
+/* A wait for several requests of one lane. */
+typedef struct array_wait {
+    weft_wait wait;
+    const MPI_Request *requests; /* those from `first` on */
+    int first, count;
+    bool needs_all; /* parked until all are done, else until one is */
+} array_wait;
+
+/* Several handles may name one request. False: a request has another gate already. */
+static bool tie_array(weft_wait *wait, weft_gate *gate)
+{
+    const array_wait *self = weft_container(wait, array_wait, wait);
+    uint32_t tied = 0;
+    for (int i = self->first; i < self->count; i++) {
+        weft_req *req = weft_request_of(self->requests[i]);
+        if (weft_request_is_idle(req) || req->is_static || req->lane != wait->lane)
+            continue;
+        if (!gate) {
+            req->gate = req->gate == &wait->gate ? NULL : req->gate;
+        } else if (!req->is_done && req->gate != gate) {
+            if (req->gate) {
+                tie_array(wait, NULL);
+                return false;
+            }
+            req->gate = gate;
+            tied++;
+        }
+    }
+    if (gate && self->needs_all)
+        gate->left = tied;
+    return true;
+}
+
+static void any_begin(array_wait *self, weft_lane *lane, int count, const MPI_Request requests[])
+{
+    self->requests = requests;
+    self->first = 0;
+    self->count = count;
+    self->needs_all = false;
+    weft_wait_begin(&self->wait, lane, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+    self->wait.attach = tie_array;
+}
+
+/* Where another thread leads this one parks until all from `first` on are done, not once for each. */
+static void wait_for_first(int first, int count, const MPI_Request requests[])
+{
+    const weft_req *req = weft_request_of(requests[first]);
+    array_wait self;
+    self.requests = requests;
+    self.first = first;
+    self.count = count;
+    self.needs_all = true;
+    weft_wait_begin(&self.wait, req->lane, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
+    self.wait.attach = tie_array;
+    do
+        weft_wait_turn(&self.wait);
+    while (!req->is_done);
+    weft_wait_end(&self.wait);
+}
+
 int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses)
 {
     tally sum = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
@@ -93,7 +153,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
             continue;
         grip_move(&hand, req->lane);
         if (!req->is_done)
-            weft_req_wait(req);
+            wait_for_first(i, count, array_of_requests);
         if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
             note_failure(&sum, i, i, rc);
     }
@@ -132,40 +192,6 @@ static void poll_lanes(grip *hand, int count, const MPI_Request requests[], bool
     }
 }
 
-typedef struct any_wait {
-    weft_wait wait;
-    int count;
-    const MPI_Request *requests;
-} any_wait;
-
-/* The first request that ends opens the gate. False: a request has another gate already. */
-static bool tie_all(weft_wait *wait, weft_gate *gate)
-{
-    const any_wait *self = weft_container(wait, any_wait, wait);
-    bool can = true;
-    for (int i = 0; i < self->count; i++) {
-        weft_req *req = weft_request_of(self->requests[i]);
-        if (weft_request_is_idle(req) || req->is_static)
-            continue;
-        can &= !gate || !req->gate;
-        if (can && gate)
-            req->gate = gate;
-        else if (req->gate == &wait->gate)
-            req->gate = NULL;
-    }
-    if (!can)
-        tie_all(wait, NULL);
-    return can;
-}
-
-static void any_begin(any_wait *self, weft_lane *lane, int count, const MPI_Request requests[])
-{
-    self->count = count;
-    self->requests = requests;
-    weft_wait_begin(&self->wait, lane, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
-    self->wait.attach = tie_all;
-}
-
 /* Waits a turn. One lane: the wait engine, which may sleep. Several: a sleep in one would miss the others, so poll and let
  * others run. */
 static void turn(grip *hand, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
@@ -200,7 +226,7 @@ static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Stat
     grip hand = {NULL};
     bool is_mixed;
     weft_lane *lane = survey(count, requests, &is_mixed);
-    any_wait self;
+    array_wait self;
     int found, rc = 0;
     *indx = MPI_UNDEFINED;
     *flag = 1;
@@ -250,7 +276,7 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
     grip hand = {NULL};
     bool is_mixed;
     weft_lane *lane = survey(count, requests, &is_mixed);
-    any_wait self;
+    array_wait self;
     int i, rc;
     *outcount = MPI_UNDEFINED;
     if (!lane)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_arming: the contract's arm and disarm alternate, however many threads wait in one worker. A port that only counts stands beside
- * the others while threads sleep, wake each other, and leave.
+ * the others while threads sleep, wake each other, and leave. And a thread that waits for many requests while another one leads parks
+ * for all of them at once.
  */
 #include <CUnit/Basic.h>
 #include <mpi.h>
@@ -66,6 +67,52 @@ static void they_alternate(void)
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
+enum { REQUESTS = 60, TAG_END = 100, TAG_MANY = 200 };
+
+static uint64_t parked_before;
+
+static uint64_t parks(void) { return weft_world_now->lanes[0]->counters[WEFT_COUNT_PARKED]; }
+
+static void *wait_for_many(void *arg)
+{
+    MPI_Request requests[REQUESTS];
+    int values[REQUESTS];
+    (void)arg;
+    for (int i = 0; i < REQUESTS; i++)
+        MPI_Irecv(&values[i], 1, MPI_INT, 0, TAG_MANY, MPI_COMM_WORLD, &requests[i]);
+    MPI_Waitall(REQUESTS, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < REQUESTS; i++)
+        wrong += values[i] != i;
+    MPI_Send(&values[0], 1, MPI_INT, 0, TAG_END, MPI_COMM_WORLD);
+    return NULL;
+}
+
+static void *send_many(void *arg)
+{
+    (void)arg;
+    usleep(50000); /* both wait by now */
+    parked_before = parks();
+    for (int i = 0; i < REQUESTS; i++) {
+        MPI_Send(&i, 1, MPI_INT, 0, TAG_MANY, MPI_COMM_WORLD);
+        usleep(2000);
+    }
+    return NULL;
+}
+
+static void many_requests_park_once(void)
+{
+    pthread_t waits, sends;
+    int value;
+    CU_ASSERT_FATAL(pthread_create(&waits, NULL, wait_for_many, NULL) == 0);
+    usleep(20000);
+    CU_ASSERT_FATAL(pthread_create(&sends, NULL, send_many, NULL) == 0);
+    MPI_Recv(&value, 1, MPI_INT, 0, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* began last: leads */
+    CU_ASSERT(parks() - parked_before < REQUESTS / 4);
+    pthread_join(waits, NULL);
+    pthread_join(sends, NULL);
+    CU_ASSERT_EQUAL(wrong, 0);
+}
+
 int main(void)
 {
     CU_pSuite suite;
@@ -77,6 +124,7 @@ int main(void)
         return 1;
     suite = CU_add_suite("arming", NULL, NULL);
     CU_add_test(suite, "arm and disarm alternate", they_alternate);
+    CU_add_test(suite, "a wait for many requests parks once", many_requests_park_once);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
