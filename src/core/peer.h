@@ -23,6 +23,15 @@ typedef struct weft_frags {
     struct weft_early *early; /* ... where it is kept; both NULL: it is dropped */
 } weft_frags;
 
+/* Rendezvous with one peer in both directions (p2p/bidir). */
+typedef struct weft_bidir {
+    uint8_t score;      /* how often lately they overlapped; 0: they do not */
+    bool remote;        /* the peer's last RTS: its score is not 0 */
+    uint32_t sends;     /* under way: announced and not over */
+    uint32_t accepted;  /* receives, all that began; wraps */
+    uint32_t received;  /* ... and ended */
+} weft_bidir;
+
 typedef struct weft_peer {
     weft_path *path;       /* never NULL: the dead path when lost */
     weft_lane *lane;
@@ -38,9 +47,7 @@ typedef struct weft_peer {
     bool is_sealing;       /* its frames carry checks of their headers (core/seal) */
     bool is_courtesy;      /* met only to be notified of an error (p2p/chan): that it is gone by then is no failure */
     bool no_move;          /* get and put were refused: copy */
-    uint8_t both_ways;     /* how often lately rendezvous with it went both ways at once (p2p/rndv); 0: they do not; and ... */
-    bool remote_both_ways; /* ... what its last RTS said of that */
-    uint32_t announced;    /* sends by rendezvous under way to it */
+    weft_bidir bidir;      /* do rendezvous with it go both ways at once? */
     struct weft_ladder *ladder; /* of its port and kind (p2p/ladder) */
     enum weft_peer_state state;
     weft_link waiting;     /* weft_late: frames that found the port full; while not empty every frame queues here */

@@ -93,6 +93,7 @@ struct weft_req {
     uint32_t partner;      /* the other side's name for its request */
     uint32_t name;         /* ours, in the lane's table; 0 = none */
     uint32_t left;         /* send: ends still to come */
+    uint32_t received;     /* send: what weft_bidir_send_begin returned (p2p/bidir) */
     bool is_cold;          /* receive: memory on one side was not registered; send: it was moved in segments */
     bool is_told;          /* receive: the sender knows that we are through; send: the receiver was told to cancel it */
     bool is_stepping;      /* receive: stretches are being started */

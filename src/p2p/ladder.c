@@ -11,15 +11,19 @@
 #include "core/world.h"
 
 #define EAGER_DEFAULT 16384
-#define TRIALS 3         /* stints of each rung at first use of a size class, but one of a rung that is so many ... */
-#define HOPELESS 1.5f    /* ... times slower than another; ... */
+#define TRIALS 4         /* stints of each rung at first use of a size class, one after the other: what the one before left in the caches
+                          * slows down the first. The best counts. Half as many of a rung that is so many ... */
+#define HOPELESS 2.0f    /* ... times slower than another; ... */
 #define MOST_TRIES 64    /* ... in so many transfers at most ... */
 #define MOST_AT_ONCE 256 /* ... or those that begin while others of them are under way: a window of many is to be of one rung */
 #define STINT 8          /* transfers after which a stint has lasted long enough, when they are ... */
 #define STINT_TURNS 4    /* ... so many times those under way: what these will bring is not counted */
-#define SURE_NS 1000000  /* one that took so long, of as many transfers, was interrupted as others will be: it needs no second one */
+#define SURE_NS 1000000  /* a stint that took so long counts twice: caches matter little, an interrupt as it will to others; with STINT
+                          * transfers it is a whole trial */
 #define AGAIN_SHARE 64   /* a rung is measured again when that costs at most one part in so many of the time spent since ... */
 #define AGAIN_LEAST 64   /* ... and so many stints have passed */
+#define COLD 2           /* so many stints after another rung of the row tell little, but to a trial */
+#define BETTER 0.95f     /* another rung is taken when it needs so much of the time of the one in use */
 
 enum { NODE, REMOTE, KINDS }; /* of peers: on our node, on others */
 
@@ -77,7 +81,7 @@ bool weft_ladder_allows(const weft_peer *peer, enum weft_rung rung, const weft_o
     return rung < WEFT_RUNG_LAST && offer->can_move && !peer->no_move && is_offered(peer, rung, offer) && forced(peer, offer) == WEFT_RUNG_LAST;
 }
 
-/* Of those that are offered to this peer now. */
+/* Of those that are offered to this peer now. The one in use stays while no other is clearly better. */
 static enum weft_rung fastest(const weft_ladder_row *row, const weft_peer *peer, const weft_offer *offer)
 {
     const weft_rung_record *record = row->record;
@@ -86,28 +90,42 @@ static enum weft_rung fastest(const weft_ladder_row *row, const weft_peer *peer,
         if (is_offered(peer, rung, offer) && record[rung].ns_per_byte > 0 &&
             (record[best].ns_per_byte == 0 || record[rung].ns_per_byte < record[best].ns_per_byte))
             best = rung;
+    if (is_offered(peer, row->used, offer) && record[row->used].ns_per_byte > 0 &&
+        record[best].ns_per_byte > BETTER * record[row->used].ns_per_byte)
+        best = row->used;
     return best;
 }
 
 /* Is the rung still to be tried? */
 static bool is_on_trial(const weft_rung_record *record, const weft_rung_record *best)
 {
-    uint32_t wanted = best->ns_per_byte > 0 && record->ns_per_byte > HOPELESS * best->ns_per_byte ? 1 : TRIALS;
-    return (record->stints < wanted || record->is_retried) && record->tries < (record->flying ? MOST_AT_ONCE : MOST_TRIES);
+    uint32_t wanted = best->ns_per_byte > 0 && record->ns_per_byte > HOPELESS * best->ns_per_byte ? TRIALS / 2 : TRIALS;
+    return record->stints < wanted && record->tries < (record->flying ? MOST_AT_ONCE : MOST_TRIES);
 }
 
-/* Puts a rung to the test again, one after the other. What a stint of it will cost more than the best one's is compared with what was
+/* The rung to be tried now: a trial that has begun goes on. WEFT_RUNG_LAST: none. */
+static enum weft_rung on_trial(const weft_ladder_row *row, const weft_peer *peer, const weft_offer *offer, enum weft_rung best)
+{
+    enum weft_rung trial = WEFT_RUNG_LAST;
+    for (enum weft_rung rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
+        if (is_offered(peer, rung, offer) && is_on_trial(&row->record[rung], &row->record[best]) &&
+            (trial == WEFT_RUNG_LAST || row->record[rung].tries > row->record[trial].tries))
+            trial = rung;
+    return trial;
+}
+
+/* Puts a rung to the test again, one after the other. What a trial of it will cost more than the best one is compared with what was
  * spent since the last test: a slow rung is tried seldom, one that is nearly as fast often. */
 static void try_again(weft_ladder_row *row, enum weft_rung best, uint32_t flying, uint64_t bytes)
 {
     weft_rung_record *record = &row->record[row->next];
-    uint64_t transfers = flying ? (uint64_t)STINT_TURNS * (flying + STINT) : 1;
+    uint64_t transfers = flying ? (uint64_t)STINT_TURNS * (flying + STINT) : TRIALS;
     float more = record->ns_per_byte - row->record[best].ns_per_byte;
     if (row->next == best || record->ns_per_byte == 0) {
         row->next = (uint8_t)((row->next + 1) % WEFT_RUNG_LAST);
     } else if ((float)row->spent_ns >= AGAIN_SHARE * more * (float)(bytes * transfers)) {
-        record->is_retried = true;
         record->tries = 0;
+        record->stints = 0;
         row->next = (uint8_t)((row->next + 1) % WEFT_RUNG_LAST);
         row->spent_ns = 0;
         row->stints = 0;
@@ -131,13 +149,11 @@ enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, ui
     best = fastest(row, peer, offer);
     if (row->stints >= AGAIN_LEAST)
         try_again(row, best, row->record[best].flying, bytes);
-    trial = WEFT_RUNG_LAST;
-    for (rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
-        if (is_offered(peer, rung, offer) && is_on_trial(&row->record[rung], &row->record[best]) &&
-            (trial == WEFT_RUNG_LAST || row->record[rung].stints < row->record[trial].stints))
-            trial = rung;
-    if (trial == WEFT_RUNG_LAST)
+    trial = on_trial(row, peer, offer, best);
+    if (trial == WEFT_RUNG_LAST) {
+        row->used = (uint8_t)best;
         return best;
+    }
     row->record[trial].tries++;
     return trial;
 }
@@ -156,20 +172,33 @@ weft_ladder *weft_ladder_of(const weft_lane *lane, const weft_peer *peer)
 
 /* -- what transfers teach -- */
 
-/* Falls halfway to what is faster; rises a little only, for a stint may have been interrupted: unless the rung was tried again, when what
- * is known of it may be of another time. */
+/* In a trial the best counts; what was known before may be of another time. Else it falls halfway to what is faster and rises a little
+ * only, for a stint may have been interrupted. */
 static void learn(weft_rung_record *record, uint64_t bytes, uint64_t took_ns)
 {
-    float seen = bytes ? (float)(took_ns ? took_ns : 1) / (float)bytes : 0, *known = &record->ns_per_byte;
-    if (!bytes)
-        return;
-    if (*known == 0 || 2 * seen < *known || (record->is_retried && seen > *known))
+    float seen = (float)(took_ns ? took_ns : 1) / (float)bytes, *known = &record->ns_per_byte;
+    if (*known == 0 || 2 * seen < *known || record->stints == 0)
         *known = seen;
+    else if (record->stints < TRIALS)
+        *known = seen < *known ? seen : *known;
     else if (seen < *known)
         *known = (*known + seen) / 2;
     else
         *known += (seen - *known < *known ? seen - *known : *known) / 4;
-    record->is_retried = false;
+}
+
+/* A stint is over, of one transfer or more. */
+static void learn_stint(weft_stint *stint, uint64_t took_ns)
+{
+    weft_ladder_row *row = stint->row;
+    weft_rung_record *record = stint->of;
+    row->streak = row->latest == record ? row->streak + (row->streak < COLD) : 0;
+    row->latest = record;
+    if (record->stints < TRIALS || row->streak == COLD)
+        learn(record, stint->bytes, took_ns);
+    record->stints += took_ns < SURE_NS ? 1 : stint->ended < STINT ? 2 : TRIALS;
+    row->stints++;
+    row->spent_ns += took_ns;
 }
 
 /* May a stint of this sort begin? One way only, what goes the other disturbs it. */
@@ -197,10 +226,8 @@ static void count(weft_ladder *ladder, uint64_t bytes, uint64_t now)
     stint->ended += bytes > 0;
     if (flying && (stint->ended < STINT || stint->ended < STINT_TURNS * flying))
         return;
-    learn(stint->of, stint->bytes, now - stint->since);
-    stint->of->stints += stint->bytes == 0 ? 0 : now - stint->since < SURE_NS || stint->ended < STINT ? 1 : TRIALS;
-    stint->row->stints += stint->bytes > 0;
-    stint->row->spent_ns += now - stint->since;
+    if (stint->bytes)
+        learn_stint(stint, now - stint->since);
     stint->since = flying ? now : 0;
     stint->bytes = 0;
     stint->ended = 0;
@@ -215,7 +242,7 @@ void weft_ladder_end(weft_ladder *ladder, const weft_climb *climb, bool has_fail
     weft_stint *stint = &ladder->stint;
     ladder->flying--;
     record->flying--;
-    if (!has_failed && record->ns_per_byte == 0)
+    if (!has_failed && climb->bytes && record->ns_per_byte == 0)
         learn(record, climb->bytes, now - began);
     if (stint->since && stint->of == record)
         count(ladder, has_failed || began < stint->since ? 0 : climb->bytes, now);

@@ -21,10 +21,10 @@
 #define WEFT_LADDER_CLASSES 24 /* by power of two from 4 KiB */
 
 typedef struct weft_rung_record {
-    uint32_t tries, stints;
+    uint32_t tries;    /* transfers of the present trial, or the last one, and ... */
+    uint32_t stints;   /* ... what was learnt from them; goes on after it */
     uint32_t flying;   /* receives that began and are not over */
     float ns_per_byte; /* smoothed; 0 = never measured */
-    bool is_retried;   /* one more stint, to see whether it is still as slow */
 } weft_rung_record;
 
 /* One size class of one sort of transfers. */
@@ -33,6 +33,9 @@ typedef struct weft_ladder_row {
     uint64_t spent_ns; /* in stints since a rung was last tried again */
     uint32_t stints;   /* ... and so many there were */
     uint8_t next;      /* the rung that is tried again next */
+    uint8_t used;      /* the rung that was last chosen without a trial */
+    uint8_t streak;    /* how many stints came after one of the same rung, ... */
+    const weft_rung_record *latest; /* ... this one */
 } weft_ladder_row;
 
 /* Time in which the transfers under way were all of one rung and row: what they bring per time is what that rung is worth, also when

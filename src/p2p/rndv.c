@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "core/world.h"
 #include "mem/pool.h"
+#include "p2p/bidir.h"
 #include "p2p/ladder.h"
 #include "p2p/leg.h"
 #include "p2p/sum.h"
@@ -138,46 +139,27 @@ static void offer(weft_req *req, weft_rts *rts)
         rts->key_bytes = put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_RIGHT_READ, &req->loan);
 }
 
-/* -- both ways at once -- */
-
-#define BOTH_WAYS_MOST 8
-
-/* Is it to be expected that a message and one the other way share both sides' CPUs? */
-static bool is_both_ways(const weft_peer *peer)
-{
-    return weft_ladder_is_shared(peer->path->port) && (peer->both_ways || peer->remote_both_ways || peer->announced);
-}
-
-/* A message came while one of ours is announced to its sender, or none is. */
-static void note_ways(weft_peer *peer, const weft_rts *rts)
-{
-    peer->remote_both_ways = rts->flags & WEFT_RTS_BOTH_WAYS;
-    if (peer->announced)
-        peer->both_ways = peer->both_ways < BOTH_WAYS_MOST - 1 ? peer->both_ways + 2 : BOTH_WAYS_MOST;
-    else if (peer->both_ways)
-        peer->both_ways--;
-}
-
-/* Of a pair the lower rank chooses the rung for both directions. */
+/* Of a pair that sends both ways at once the lower rank chooses the rung for both directions. */
 static void hint(weft_req *req, weft_rts *rts)
 {
     weft_peer *peer = req->peer;
     weft_offer offer = {.can_move = true};
-    rts->flags |= peer->both_ways ? WEFT_RTS_BOTH_WAYS : 0;
-    if (!is_both_ways(peer) || peer->name.rank < req->lane->world->boot->rank || peer->no_move || !req->port->ops->can_move(req->port, peer->path))
+    rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
+    if (!weft_ladder_is_shared(req->port) || !weft_bidir_expects_recv(&peer->bidir) || peer->name.rank < req->lane->world->boot->rank ||
+        peer->no_move || !req->port->ops->can_move(req->port, peer->path))
         return;
     rts->flags |= (uint8_t)((weft_ladder_choose(peer->ladder, peer, req->bytes, &offer, true) + 1) << WEFT_RTS_HINT_SHIFT);
 }
 
 static void send_begins(weft_req *req)
 {
-    req->peer->announced++;
+    req->received = weft_bidir_send_begin(&req->peer->bidir);
     weft_ladder_send_begin(req->peer->ladder);
 }
 
 static void send_ends(weft_req *req)
 {
-    req->peer->announced--;
+    weft_bidir_send_end(&req->peer->bidir, req->received);
     weft_ladder_send_end(req->peer->ladder, req->rc ? 0 : req->moved, weft_clock_ns());
 }
 
@@ -381,8 +363,10 @@ static void begin_climb(weft_req *req)
 static void end_climb(weft_req *req)
 {
     weft_climb climb = climb_of(req);
-    if (req->clock) /* nothing was moved otherwise */
-        weft_ladder_end(req->peer->ladder, &climb, req->rc, req->clock, weft_clock_ns());
+    if (!req->clock) /* nothing was moved */
+        return;
+    weft_bidir_recv_end(&req->peer->bidir);
+    weft_ladder_end(req->peer->ladder, &climb, req->rc, req->clock, weft_clock_ns());
 }
 
 static void end_recv(weft_req *req)
@@ -536,7 +520,7 @@ static enum weft_rung choose(weft_req *req, const weft_rts *rts)
                         .has_key = rts->key_bytes, .is_cold = rts->flags & WEFT_RTS_COLD};
     bool needs_pins = weft_pins_needed(req->port);
     enum weft_rung rung, hinted = rts->flags >> WEFT_RTS_HINT_SHIFT;
-    note_ways(peer, rts);
+    weft_bidir_recv_begin(&peer->bidir, rts->flags & WEFT_RTS_BOTH_WAYS);
     if (needs_pins && !weft_pins_allowed(req->port))
         offer.can_move = false;
     /* the pair's right to move is proven before a rung that needs it is promised to the sender */
@@ -547,7 +531,7 @@ static enum weft_rung choose(weft_req *req, const weft_rts *rts)
     if (offer.can_move && needs_pins)
         offer.is_cold |= !is_warm(req, offer.has_key ? 0 : WEFT_RIGHT_WRITE);
     req->is_cold = offer.is_cold;
-    req->is_both_ways = is_both_ways(peer) || (peer->ladder->sends && weft_ladder_is_shared(req->port));
+    req->is_both_ways = weft_ladder_is_shared(req->port) && (weft_bidir_expects_send(&peer->bidir) || peer->ladder->sends);
     if (hinted && weft_ladder_allows(peer, hinted - 1, &offer))
         rung = hinted - 1;
     else

@@ -9,6 +9,7 @@
 
 #include "base/knob.h"
 #include "core/world.h"
+#include "p2p/bidir.h"
 #include "p2p/ladder.h"
 
 #define MB ((uint64_t)1 << 20)
@@ -223,6 +224,44 @@ static void test_both_ways(void)
     CU_ASSERT_DOUBLE_EQUAL(1 / ladder.rows[0][0][8].record[WEFT_RUNG_HALVES].ns_per_byte, 24, 1);
 }
 
+/* A kernel copy that follows the other rung finds the buffers in the wrong caches: the first takes three times as long, the second one half
+ * as long again. Single tries would prefer for ever what was in use. */
+static void test_cold_caches(void)
+{
+    static const double speed[] = {[WEFT_RUNG_COPY] = 15, [WEFT_RUNG_GET] = 24, [WEFT_RUNG_HALVES] = 20};
+    int of[WEFT_RUNG_LAST] = {0}, same = 0;
+    enum weft_rung last = WEFT_RUNG_LAST;
+    start_anew();
+    for (int i = 0; i < 4000; i++) {
+        weft_climb climb = begin(MB / 2);
+        uint64_t began = now;
+        same = climb.rung == last ? same + 1 : 0;
+        last = climb.rung;
+        of[climb.rung]++;
+        now += NS(speed[climb.rung], MB / 2) * (climb.rung == WEFT_RUNG_COPY || same > 1 ? 2 : same == 1 ? 3 : 6) / 2;
+        weft_ladder_end(&ladder, &climb, false, began, now);
+    }
+    CU_ASSERT(of[WEFT_RUNG_GET] > 3700);
+}
+
+/* What interrupts a stint now and then does not change the rung: two that are about as fast do not alternate. */
+static void test_interrupted(void)
+{
+    static const double speed[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 24, [WEFT_RUNG_HALVES] = 23.5};
+    enum weft_rung last = WEFT_RUNG_LAST;
+    int changes = 0;
+    start_anew();
+    for (int i = 0; i < 4000; i++) {
+        weft_climb climb = begin(MB / 2);
+        uint64_t began = now;
+        changes += climb.rung != last;
+        last = climb.rung;
+        now += NS(speed[climb.rung], MB / 2) * (100 + (uint64_t)(i * 7 % 10)) / 100;
+        weft_ladder_end(&ladder, &climb, false, began, now);
+    }
+    CU_ASSERT(changes < 4000 / 64);
+}
+
 /* Windows both ways. By copy all messages move at one time and end together: what ends right after a stint has begun tells nothing. */
 static void test_windows_both_ways(void)
 {
@@ -258,6 +297,41 @@ static void test_windows_both_ways(void)
     CU_ASSERT(of[WEFT_RUNG_GET] > 180 * MESSAGES);
     CU_ASSERT_EQUAL(ladder.flying, 0);
     CU_ASSERT_EQUAL(ladder.sends, 0);
+}
+
+/* A window of sends is one way, however many of them are under way; so is what follows an exchange, soon, also for a side that only sends. */
+static void test_ways(void)
+{
+    weft_bidir bidir = {0};
+    uint32_t seen[16];
+    for (int i = 0; i < 16; i++) {
+        CU_ASSERT(!weft_bidir_expects_recv(&bidir));
+        seen[i] = weft_bidir_send_begin(&bidir);
+    }
+    for (int i = 0; i < 16; i++)
+        weft_bidir_send_end(&bidir, seen[i]);
+    CU_ASSERT(!weft_bidir_expects_recv(&bidir) && !weft_bidir_expects_send(&bidir));
+    for (int i = 0; i < 8; i++) { /* exchanges: either one begins first, either one ends first */
+        uint32_t mine;
+        if (i % 2)
+            weft_bidir_recv_begin(&bidir, true);
+        mine = weft_bidir_send_begin(&bidir);
+        if (i % 2 == 0)
+            weft_bidir_recv_begin(&bidir, true);
+        CU_ASSERT(weft_bidir_expects_recv(&bidir) && weft_bidir_expects_send(&bidir));
+        weft_bidir_recv_end(&bidir);
+        weft_bidir_send_end(&bidir, mine);
+    }
+    CU_ASSERT(weft_bidir_expects_recv(&bidir) && weft_bidir_expects_send(&bidir));
+    for (int i = 0; i < 16; i++) { /* its peer sends no RTS any more: what the last one said is forgotten */
+        weft_bidir_send_end(&bidir, weft_bidir_send_begin(&bidir));
+    }
+    CU_ASSERT(!weft_bidir_expects_recv(&bidir) && !weft_bidir_expects_send(&bidir));
+    for (int i = 0; i < 16; i++) {
+        weft_bidir_recv_begin(&bidir, false);
+        weft_bidir_recv_end(&bidir);
+    }
+    CU_ASSERT(!weft_bidir_expects_recv(&bidir));
 }
 
 /* Two ports and two kinds of peers in one job: what memory taught says nothing of a network, nor the own node of others. */
@@ -310,7 +384,10 @@ int main(void)
     CU_add_test(suite, "misleading", test_misleading);
     CU_add_test(suite, "weather", test_weather);
     CU_add_test(suite, "both ways", test_both_ways);
+    CU_add_test(suite, "cold caches", test_cold_caches);
+    CU_add_test(suite, "interrupted", test_interrupted);
     CU_add_test(suite, "windows both ways", test_windows_both_ways);
+    CU_add_test(suite, "ways", test_ways);
     CU_add_test(suite, "ports", test_ports);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
