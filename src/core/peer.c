@@ -29,7 +29,7 @@ int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
         return weft_fail(WEFT_E_NOMEM, "no memory for the acquaintance with rank %u", rank);
     peer->lane = lane;
     peer->name = (weft_name){lane->world->boot->job, rank, lane->index};
-    peer->credit = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
+    peer->credit = peer->credit_full = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
     weft_list_init(&peer->waiting);
     weft_list_init(&peer->sendqs);
     weft_list_init(&peer->backlog);

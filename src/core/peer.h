@@ -39,8 +39,8 @@ typedef struct weft_peer {
     uint32_t eager_max;    /* largest body sent without asking, bytes */
     uint32_t now_max;      /* ... and of such as are copied at once: longer ones are read where they lie (caps.held_min) */
     uint32_t frag;         /* longer eager messages may go in fragments of so many bytes (caps.frag) */
-    uint32_t frags_seq;    /* seq_in when the last such message went out */
     int32_t credit;        /* eager credit left, in WEFT_CREDIT_BYTES; WEFT_CREDIT_STALLED less while sendqs is not empty */
+    int32_t credit_full;   /* ... and when the peer has taken all that we sent */
     uint32_t owed;         /* what we have freed of theirs and not yet told */
     bool said_bye, heard_bye;
     bool is_unsummed;      /* was told that it sends no checksums while we check (p2p/sum) */

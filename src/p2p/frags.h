@@ -9,15 +9,11 @@
 
 #include "core/peer.h"
 
-/* Is the peer likely to wait for this message? Something came from it since the last long one went out. In a stream of messages each is
- * a fragment of the stream, and more frames are only more frames. */
-static inline bool weft_frags_help(weft_peer *peer, uint64_t bytes)
+/* Is the peer likely to wait for this message? It has answered all that we sent: no credit is out. Two that send to each other at the same
+ * time copy both, and in a stream each message is a fragment of the stream: more frames are only more frames. */
+static inline bool weft_frags_help(const weft_peer *peer, uint64_t bytes)
 {
-    bool is_new = peer->seq_in != peer->frags_seq;
-    if (weft_likely(bytes <= peer->frag))
-        return false;
-    peer->frags_seq = peer->seq_in;
-    return is_new;
+    return weft_unlikely(bytes > peer->frag) && peer->credit == peer->credit_full;
 }
 
 /* Sends the message that this frame would carry whole: 0, AGAIN when nothing of it has left, or an error. What the port refuses midway is

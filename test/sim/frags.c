@@ -10,10 +10,13 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "p2p/frags.h"
 #include "test/sim/crew.h"
 
 #define TURNS 120
 #define MOST 3000
+
+enum { ANSWERS, STREAM, EXCHANGE, PATTERNS }; /* a message after each other's; one way only; both at the same time */
 
 static struct {
     uint64_t frames, again; /* of rank 0 */
@@ -51,20 +54,41 @@ static int give(crew *crew, int to, int turn, uint8_t *buf)
     return rc;
 }
 
+/* Both send first. */
+static int exchange(crew *crew, int other, int turn, uint8_t *out, uint8_t *in)
+{
+    uint64_t bytes = bytes_of(turn);
+    weft_req *req;
+    int rc;
+    crew_fill(out, (uint64_t)turn, bytes);
+    rc = weft_isend_standard(out, bytes, crew_type(CREW_BYTE), other, turn, crew->chan, &req);
+    if (rc)
+        return rc;
+    rc = take(crew, other, turn, in);
+    rc = rc ? rc : weft_req_wait(req);
+    weft_req_free(req);
+    return rc;
+}
+
+static int answer(crew *crew, int rank, int turn, bool is_stream, uint8_t *buf)
+{
+    int rc = rank == 0 ? give(crew, 1, turn, buf) : take(crew, 0, turn, buf);
+    if (!rc && !is_stream)
+        rc = rank == 1 ? give(crew, 0, turn, buf) : take(crew, 1, turn, buf);
+    return rc;
+}
+
 static int program(int rank, void *arg)
 {
-    uint8_t *buf = malloc(MOST);
+    uint8_t *buf = malloc(2 * MOST);
     crew crew;
     int rc = crew_open(&crew, 1);
-    bool is_stream = *(bool *)arg;
+    int pattern = *(int *)arg;
     rc = rc ? rc : crew_barrier(&crew);
     const uint64_t *counters = crew.world->lanes[0]->counters;
     uint64_t frames = counters[WEFT_COUNT_FRAMES_LONG], again = counters[WEFT_COUNT_AGAIN];
-    for (int turn = 0; turn < TURNS && !rc; turn++) {
-        rc = rank == 0 ? give(&crew, 1, turn, buf) : take(&crew, 0, turn, buf);
-        if (!rc && !is_stream)
-            rc = rank == 1 ? give(&crew, 0, turn, buf) : take(&crew, 1, turn, buf);
-    }
+    for (int turn = 0; turn < TURNS && !rc; turn++)
+        rc = pattern == EXCHANGE ? exchange(&crew, 1 - rank, turn, buf + MOST, buf) : answer(&crew, rank, turn, pattern == STREAM, buf);
     if (rank == 0) {
         seen.frames = counters[WEFT_COUNT_FRAMES_LONG] - frames;
         seen.again = counters[WEFT_COUNT_AGAIN] - again;
@@ -75,13 +99,13 @@ static int program(int rank, void *arg)
     return rc;
 }
 
-static int run(const char *profile, uint64_t seed, bool is_stream)
+static int run(const char *profile, uint64_t seed, int pattern)
 {
     weft_sim_report report;
     weft_sim_config config = {.ranks = 2, .seed = seed, .profile = weft_sim_profile_find(profile), .report = &report};
     setenv("WEFT_LARGE_BY", "copy", 1);
     weft_knobs_load(false);
-    int rc = weft_sim_run(&config, program, &is_stream);
+    int rc = weft_sim_run(&config, program, &pattern);
     if (rc)
         fprintf(stderr, "    %s, seed %llu: %s\n", profile, (unsigned long long)seed, report.text);
     return rc;
@@ -93,22 +117,35 @@ static void test_whole(void)
     uint64_t frames = 0, again = 0;
     for (int i = 0; i < 4; i++)
         for (uint64_t seed = 1; seed <= 8; seed++)
-            for (int is_stream = 0; is_stream < 2; is_stream++) {
-                CU_ASSERT(run(profiles[i], seed, is_stream) == 0);
-                frames += is_stream ? 0 : seen.frames;
+            for (int pattern = 0; pattern < PATTERNS; pattern++) {
+                CU_ASSERT(run(profiles[i], seed, pattern) == 0);
+                frames += pattern == ANSWERS ? seen.frames : 0;
                 again += seen.again;
             }
     CU_ASSERT(frames > 4 * 8 * TURNS * 2); /* else they were not in fragments */
     CU_ASSERT(again > 100);               /* nor refused midway */
 }
 
-/* A message that follows another without a word from the peer leaves whole. */
+/* A message leaves whole that follows another without a word from the peer. */
 static void test_stream(void)
 {
-    CU_ASSERT(run("calm", 3, true) == 0);
+    CU_ASSERT(run("calm", 3, STREAM) == 0);
     CU_ASSERT(seen.frames < TURNS + TURNS / 2);
-    CU_ASSERT(run("calm", 3, false) == 0);
+    CU_ASSERT(run("calm", 3, ANSWERS) == 0);
     CU_ASSERT(seen.frames > 3 * TURNS);
+}
+
+/* A peer that has not taken the last message does not wait for this one, whatever else came from it: it is busy with its own. */
+static void test_busy(void)
+{
+    weft_peer peer = {.frag = 1024, .credit = 100, .credit_full = 100};
+    CU_ASSERT(weft_frags_help(&peer, 2000));
+    CU_ASSERT(!weft_frags_help(&peer, 1000));
+    peer.credit -= weft_peer_cost(2000);
+    peer.seq_in++;
+    CU_ASSERT(!weft_frags_help(&peer, 2000));
+    peer.credit += weft_peer_cost(2000);
+    CU_ASSERT(weft_frags_help(&peer, 2000));
 }
 
 int main(void)
@@ -118,6 +155,7 @@ int main(void)
     CU_pSuite suite = CU_add_suite("frags", NULL, NULL);
     CU_add_test(suite, "whole", test_whole);
     CU_add_test(suite, "stream", test_stream);
+    CU_add_test(suite, "busy", test_busy);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : CU_get_error();
