@@ -20,6 +20,7 @@
 #include "base/macros.h"
 #include "base/store.h"
 #include "collectives/node.h"
+#include "core/lane.h"
 #include "mem/segment.h"
 
 #define WEFT_NODE_DEPTH 8
@@ -106,5 +107,14 @@ static inline bool weft_node_has_posted(const weft_node *node, uint32_t member, 
 
 /* For texts. */
 static inline uint32_t weft_node_name(const weft_node *node, uint32_t member) { return node->mates ? node->mates[member] : member; }
+
+#define WEFT_NODE_OFFER_BYTES 4096
+
+/* Before a part is copied: a thread that waits for the worker waits no longer than for one slot's copy. */
+static inline void weft_node_offer(const weft_node *node, uint64_t bytes)
+{
+    if (bytes > WEFT_NODE_OFFER_BYTES)
+        weft_worker_offer(node->lane);
+}
 
 #endif

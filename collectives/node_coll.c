@@ -18,22 +18,28 @@
 
 static inline void put(weft_node *node, const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
 {
-    if (weft_unlikely(!type->is_dense))
+    if (weft_unlikely(!type->is_dense)) {
+        weft_node_offer(node, bytes);
         weft_pack(type, buf, count, offset, bytes, out);
-    else if (bytes == 8)
+    } else if (bytes == 8) {
         memcpy(out, (const char *)buf + offset, 8);
-    else
+    } else {
+        weft_node_offer(node, bytes);
         weft_store_body(&node->store, out, (const char *)buf + offset, (uint32_t)bytes);
+    }
 }
 
-static inline void take(const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
+static inline void take(weft_node *node, const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
 {
-    if (weft_unlikely(!type->is_dense))
+    if (weft_unlikely(!type->is_dense)) {
+        weft_node_offer(node, bytes);
         weft_unpack(type, buf, count, offset, bytes, in);
-    else if (bytes == 8)
+    } else if (bytes == 8) {
         memcpy((char *)buf + offset, in, 8);
-    else
+    } else {
+        weft_node_offer(node, bytes);
         memcpy((char *)buf + offset, in, bytes);
+    }
 }
 
 /* The same with the piece's sum. */
@@ -48,7 +54,7 @@ static inline void put_piece(weft_node *node, uint64_t s, uint32_t index, const 
 static inline void take_piece(weft_node *node, uint32_t member, uint64_t s, uint32_t index, const weft_type *type, void *buf,
                               uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
 {
-    take(type, buf, count, offset, bytes, in);
+    take(node, type, buf, count, offset, bytes, in);
     if (weft_unlikely(node->sums != NULL))
         weft_node_check(node, &(weft_node_piece){s, member, index, type, buf, count, offset, bytes}, offset);
 }
@@ -131,7 +137,7 @@ static void take_first(weft_node *node, uint64_t s, uint32_t index, const weft_t
 {
     uint64_t bytes = count * (uint64_t)type->size;
 
-    take(type, out, count, 0, bytes, part);
+    take(node, type, out, count, 0, bytes, part);
     if (weft_unlikely(node->sums != NULL))
         weft_node_check(node, &(weft_node_piece){s, node->ranks - 1, index, type, out, count, 0, bytes}, at);
 }
@@ -376,7 +382,7 @@ static int node_gather(weft_node *node, const weft_coll *args)
                            weft_node_place(node, i, s, here));
     }
     if (is_root && !args->in_place)
-        weft_copy(type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
+        weft_coll_copy(node->lane, type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
                   args->sendbuf,
                   args->sendcount);
     return WEFT_OK;
@@ -415,8 +421,8 @@ static int node_scatter(weft_node *node, const weft_coll *args)
         take_piece(node, (uint32_t)args->root, s, node->rank, type, args->recvbuf, count, at, here, place + node->rank * here);
     }
     if (is_root && !args->in_place)
-        weft_copy(args->recvtype, args->recvbuf, args->recvcount, type, weft_plan_at(args->sendbuf, type, node->rank * count),
-                  count);
+        weft_coll_copy(node->lane, args->recvtype, args->recvbuf, args->recvcount, type,
+                       weft_plan_at(args->sendbuf, type, node->rank * count), count);
     return WEFT_OK;
 }
 
@@ -441,7 +447,7 @@ static int node_allgather(weft_node *node, const weft_coll *args)
                            weft_node_place(node, i, s, here));
     }
     if (!args->in_place)
-        weft_copy(type, own, args->recvcount, from_type, from, from_count);
+        weft_coll_copy(node->lane, type, own, args->recvcount, from_type, from, from_count);
     return WEFT_OK;
 }
 
@@ -470,7 +476,7 @@ static int node_alltoall(weft_node *node, const weft_coll *args)
                            at, here, weft_node_place(node, i, s, here * node->ranks) + node->rank * here);
     }
     if (!args->in_place)
-        weft_copy(type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, from_type,
+        weft_coll_copy(node->lane, type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, from_type,
                   weft_plan_at(from, from_type, node->rank * from_count), from_count);
     return WEFT_OK;
 }

@@ -54,6 +54,7 @@ static void put(const cut *c, uint64_t s, uint32_t index, const void *buf, piece
 {
     uint64_t at = p.first * c->size, bytes = p.count * c->size;
 
+    weft_node_offer(c->node, bytes);
     weft_store_body(&c->node->store, out, (const char *)buf + at, (uint32_t)bytes);
     if (weft_unlikely(c->node->sums != NULL))
         weft_node_seal(c->node, &(weft_node_piece){s, c->node->rank, index, c->args->recvtype, buf, c->args->recvcount, at, bytes});
@@ -144,6 +145,7 @@ static int take_others(const cut *c, uint64_t round)
         uint64_t at = p.first * c->size, bytes = p.count * c->size;
         if (i == node->rank || !bytes)
             continue;
+        weft_node_offer(node, bytes);
         memcpy((char *)args->recvbuf + at, slot_of(c, i, s), bytes);
         if (weft_unlikely(node->sums != NULL))
             weft_node_check(node, &(weft_node_piece){s, i, 0, args->recvtype, args->recvbuf, args->recvcount, at, bytes}, at);

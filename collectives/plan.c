@@ -64,9 +64,27 @@ static inline void plan_note(weft_plan *plan, int rc)
 
 void weft_coll_call_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
 {
-    weft_worker_callout_begin(worker);
+    bool is_unlocked = !op->handle || weft_worker_is_long(worker, count * (uint64_t)type->size);
+
+    if (is_unlocked)
+        weft_worker_callout_begin(worker);
+    else
+        weft_worker_offer(worker);
     weft_op_apply(op, type, in, inout, count);
-    weft_worker_callout_end(worker);
+    if (is_unlocked)
+        weft_worker_callout_end(worker);
+}
+
+void weft_coll_copy(weft_lane *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
+                    uint64_t from_count)
+{
+    bool is_unlocked = weft_worker_is_long(worker, to_count * (uint64_t)to_type->size);
+
+    if (is_unlocked)
+        weft_worker_callout_begin(worker);
+    weft_copy(to_type, to, to_count, from_type, from, from_count);
+    if (is_unlocked)
+        weft_worker_callout_end(worker);
 }
 
 /* ---- messages ---- */
@@ -383,7 +401,7 @@ void weft_plan_copy(weft_plan *plan, void *to, uint64_t to_count, const weft_typ
     if (to == from && (to_type == from_type || (to_type->is_dense && from_type->is_dense)))
         return;
     if (plan->is_live)
-        weft_copy(to_type, to, to_count, from_type, from, from_count);
+        weft_coll_copy(plan->team->chan->lane, to_type, to, to_count, from_type, from, from_count);
     else
         record(plan, &step);
 }

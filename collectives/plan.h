@@ -201,16 +201,21 @@ void *weft_plan_temp(weft_plan *plan, uint64_t count, const weft_type *type);
 /* The same plan seen by some of the ranks: `ranks` (the view's, ours among them, valid during the call) speak `algorithm`. */
 void weft_plan_sub(weft_plan *plan, const uint32_t *ranks, uint32_t size, weft_plan_algorithm *algorithm, const weft_coll *args);
 
+#define WEFT_COLL_FEW 1024 /* elements: shorter folds and copies do not look for threads that wait for the worker */
 void weft_coll_call_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
-/* weft_op_apply of every collective: a program's operator runs with the worker unlocked. The caller holds op and type. */
+/* weft_op_apply of every collective: a program's operator, and what takes long, runs with the worker unlocked. The caller holds op and type. */
 static inline void weft_coll_apply_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout,
                                       uint64_t count)
 {
-    if (weft_likely(op->handle))
+    if (weft_likely(op->handle && count <= WEFT_COLL_FEW))
         weft_op_apply(op, type, in, inout, count);
     else
         weft_coll_call_op(worker, op, type, in, inout, count);
 }
+
+/* weft_copy of every collective. What takes long is done with the worker unlocked. */
+void weft_coll_copy(weft_lane *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
+                    uint64_t from_count);
 
 /* Element i of buf. */
 static inline void *weft_plan_at(const void *buf, const weft_type *type, uint64_t i)

@@ -2,8 +2,8 @@
  *
  * player: performs recorded plans, from the lane's progress. A plan stands in lane->plans only while it can go on: its gate
  * puts it there when the messages of its round are over. Nothing here runs inside a gate, so no transport callback ever nests
- * in an algorithm. A plan that is played is off the list, and its gate cannot open: while a program's operator runs unlocked
- * (weft_coll_apply_op), other threads play the plans that are left, and never this one.
+ * in an algorithm. A plan that is played is off the list, and its gate cannot open: while a program's operator or a long fold or copy
+ * runs unlocked (weft_coll_apply_op, weft_coll_copy), other threads play the plans that are left, and never this one.
  */
 #include "base/status.h"
 #include "collectives/stop.h"
@@ -21,7 +21,7 @@ static void step_perform(weft_plan *plan, const weft_step *step)
         break;
     }
     case WEFT_STEP_COPY:
-        weft_copy(step->to_type, step->to, step->to_count, step->from_type, step->from, step->from_count);
+        weft_coll_copy(plan->team->chan->lane, step->to_type, step->to, step->to_count, step->from_type, step->from, step->from_count);
         break;
     case WEFT_STEP_FOLD:
         weft_coll_apply_op(plan->team->chan->lane, plan->op, step->to_type, step->from, step->to, step->to_count);

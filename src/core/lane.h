@@ -106,6 +106,20 @@ static inline void weft_lane_unlock(weft_lane *lane)
 void weft_worker_callout_begin(weft_lane *worker);
 void weft_worker_callout_end(weft_lane *worker);
 
+/* No hold of the lock is meant to take 100 us. What moves more bytes than this in one call is done unlocked (callout), or in pieces. */
+#define WEFT_WORKER_HOLD_BYTES (64u << 10)
+static inline bool weft_worker_is_long(const weft_lane *worker, uint64_t bytes)
+{
+    return bytes > WEFT_WORKER_HOLD_BYTES && worker->is_threaded;
+}
+
+/* Between two pieces: lets a thread in that waits for the lock. As after a callout, nothing that was read before is trusted. */
+static inline void weft_worker_offer(weft_lane *worker)
+{
+    if (__builtin_expect(worker->is_threaded, 0) && __builtin_expect(weft_lock_is_wanted(&worker->lock), 0))
+        weft_lock_offer(&worker->lock);
+}
+
 /* Marks the request done, tells its gate, wakes a leader that sleeps. Once. */
 static inline void weft_req_end(weft_req *req, int rc)
 {

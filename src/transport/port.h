@@ -205,7 +205,8 @@ struct weft_port_ops {
     int (*flush)(weft_port *port, weft_path *path, bool remotely, void *done);
 
     /* -- progress -- */
-    /* Handles up to `budget` events; returns how many (0 = nothing was there) or an error of the whole device. */
+    /* Handles up to `budget` events; returns how many (0 = nothing was there) or an error of the whole device. A frame that is copied
+     * counts WEFT_POLL_EXTRA more, so that a poll's time is bounded; the last one may go beyond the budget. */
     int (*poll)(weft_port *port, int budget);
     /* About to sleep: makes whatever comes from now on ring the bell, and pays for the ordering (membarrier). The caller then
      * polls once more and sleeps only if that found nothing. An arrival that makes no event of its own (a ring in memory) must be
@@ -254,6 +255,9 @@ static inline int weft_port_send(weft_path *path, const weft_frame *frame)
         return weft_shm_send(port, path, frame);
     return port->ops->send(port, path, frame);
 }
+
+/* Of a budget of 32: 256 KB. */
+#define WEFT_POLL_EXTRA(bytes) ((int)((bytes) >> 13))
 
 static inline int weft_port_poll(weft_port *port, int budget)
 {

@@ -37,6 +37,7 @@ typedef struct member {
     weft_rank_page *page;
     uint32_t rank;
     uint64_t sleeps;
+    uint64_t offers; /* of the lock to other threads */
     pthread_t thread;
     weft_node *node;
     int rc;
@@ -135,35 +136,16 @@ void weft_wait_close(weft_wait *wait)
     atomic_store_explicit(&self->page->asleep, 0, memory_order_relaxed);
 }
 
-/* Nothing here goes by messages. */
-weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind) { (void)lane, (void)kind; abort(); }
-void weft_req_free(weft_req *req) { (void)req, abort(); }
-void weft_req_tell(weft_req *req) { (void)req, abort(); }
-int weft_cancel(weft_req *req) { (void)req; abort(); }
-int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer) { (void)chan, (void)rank, (void)peer; abort(); }
-int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
-               weft_req **req)
+/* The lanes here are never locked, so a thread seems to wait for each of them. */
+bool weft_lock_offer(weft_lock *lock)
 {
-    (void)chan, (void)to, (void)tag, (void)buf, (void)count, (void)type, (void)mode, (void)req;
-    abort();
+    weft_container(lock, member, lane.lock)->offers++;
+    return false;
 }
-int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **req)
-{
-    (void)chan, (void)from, (void)tag, (void)buf, (void)count, (void)type, (void)req;
-    abort();
-}
-int weft_irecv_into(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req)
-{
-    (void)chan, (void)from, (void)tag, (void)buf, (void)count, (void)type, (void)req;
-    abort();
-}
-/* Operators of programs run with no lock held: there is none here. */
-void weft_worker_callout_begin(weft_lane *lane) { (void)lane; }
-void weft_worker_callout_end(weft_lane *lane) { (void)lane; }
 
-int weft_lane_poll(weft_lane *lane) { (void)lane; abort(); }
-int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes) { (void)chan, (void)to, (void)body, (void)bytes; abort(); }
-void weft_chan_drop_refused(weft_chan *chan) { (void)chan, abort(); }
+/* What is done unlocked. */
+void weft_worker_callout_begin(weft_lane *lane) { weft_container(lane, member, lane)->offers++; }
+void weft_worker_callout_end(weft_lane *lane) { (void)lane; }
 
 /* ---- members ---- */
 
@@ -554,6 +536,49 @@ static void test_laggard(void)
         }
 }
 
+/* ---- other threads ---- */
+
+static void *hold_main(void *argument)
+{
+    member *self = argument;
+    cases_side side;
+
+    self->lane.is_threaded = true;
+    self->node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
+    cases_begin(&rig.call, self->rank, &side);
+    if (rig.flip_parts)
+        self->rc = run_halves(self->node, &side.args, rig.flip_parts);
+    else
+        self->rc = weft_node_run(self->node, rig.call.kind, &side.args);
+    self->is_right = self->rc == WEFT_OK && !cases_compare(&side);
+    cases_end(&side);
+    weft_node_close(self->node);
+    return NULL;
+}
+
+/* A block is far longer than what may be moved without an offer. */
+static void one_hold(enum weft_coll_kind kind, uint32_t parts)
+{
+    enum { ELEMENTS = 60000 };
+    uint64_t least = ELEMENTS * sizeof(long) / WEFT_WORKER_HOLD_BYTES;
+
+    rig_open(4, false, true, 4 << 20);
+    rig.call = (cases_call){.ranks = 4, .kind = kind, .count = ELEMENTS};
+    rig.flip_parts = parts;
+    rig_run(hold_main);
+    for (uint32_t i = 0; i < 4; i++) {
+        CU_ASSERT(rig.members[i].is_right);
+        CU_ASSERT(rig.members[i].offers >= least);
+    }
+}
+
+static void test_holds(void)
+{
+    for (enum weft_coll_kind kind = WEFT_COLL_BCAST; kind < WEFT_COLL_LAST; kind++)
+        one_hold(kind, 0);
+    one_hold(WEFT_COLL_ALLREDUCE, 4);
+}
+
 static void test_room(void)
 {
     weft_rank_page *pages[65] = {NULL};
@@ -579,6 +604,7 @@ int main(int argc, char **argv)
     CU_add_test(suite, "a bit that flips in a slot is found, named and placed; without sums it is not", test_flips);
     CU_add_test(suite, "who calls something else, or leaves, is told, and so are all others", test_odd);
     CU_add_test(suite, "writers do not run away from a late member", test_laggard);
+    CU_add_test(suite, "long blocks are moved in short holds of the lock", test_holds);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();
     cases_close();

@@ -2,11 +2,16 @@
  *
  * test_callout: several recorded plans are ready when one thread polls; the first one's operator, a program's, does not return before the
  * others are done. So another thread must be able to lock, and to play what is left; and no plan is played by two.
+ * Long folds and copies of collectives find the worker unlocked, too: a page that they come to faults, and there the lock is looked at.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "launch/boot.h"
@@ -99,6 +104,83 @@ static void test_ready_plans(void)
     weft_op_drop(op);
 }
 
+/* -- long folds and copies -- */
+
+enum { LONG = 1 << 20, PAGE = 4096 };
+
+static char *trap;
+static atomic_int faults, held;
+
+static void on_fault(int signal_number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if ((char *)info->si_addr < trap || (char *)info->si_addr >= trap + PAGE)
+        signal(signal_number, SIG_DFL);
+    atomic_fetch_add(&faults, 1);
+    atomic_fetch_add(&held, atomic_load(&lane->lock.word) != 0);
+    mprotect(trap, PAGE, PROT_READ | PROT_WRITE);
+}
+
+static void fold_long(weft_plan *plan, const weft_coll *args)
+{
+    weft_plan_fold(plan, args->sendbuf, args->recvbuf, args->recvcount, args->recvtype);
+}
+
+static void copy_long(weft_plan *plan, const weft_coll *args)
+{
+    weft_plan_copy(plan, args->recvbuf, args->recvcount, args->recvtype, args->sendbuf, args->recvcount, args->recvtype);
+}
+
+static void play_long(weft_plan_algorithm *algorithm, const weft_coll *args, bool is_live)
+{
+    weft_team *team = &weft_mpi_now()->comm_self->team;
+    weft_req *req;
+    if (is_live) {
+        weft_plan plan;
+        weft_plan_begin_live(&plan, team, 0);
+        plan.op = args->op;
+        algorithm(&plan, args);
+        CU_ASSERT(weft_plan_end_live(&plan) == 0);
+        return;
+    }
+    CU_ASSERT_FATAL(weft_plan_record(team, algorithm, args, 0, &req) == 0);
+    CU_ASSERT_FATAL(weft_plan_restart(req) == 0);
+    weft_req_wait(req);
+    weft_req_free(req);
+}
+
+static void one_long(weft_plan_algorithm *algorithm, bool is_live)
+{
+    char *from = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *to = calloc(1, LONG);
+    weft_coll args = {.sendbuf = from, .recvbuf = to, .recvcount = LONG / sizeof(int), .recvtype = weft_type_of(MPI_INT),
+                      .op = weft_op_of(MPI_SUM)};
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
+    CU_ASSERT_FATAL(from != MAP_FAILED && to != NULL);
+    memset(from, 1, LONG);
+    trap = from + LONG / 2;
+    atomic_store(&faults, 0);
+    atomic_store(&held, 0);
+    mprotect(trap, PAGE, PROT_NONE);
+    sigaction(SIGSEGV, &action, &before);
+    weft_lane_lock(lane);
+    play_long(algorithm, &args, is_live);
+    weft_lane_unlock(lane);
+    sigaction(SIGSEGV, &before, NULL);
+    CU_ASSERT_EQUAL(atomic_load(&faults), 1);
+    CU_ASSERT_EQUAL(atomic_load(&held), 0);
+    CU_ASSERT(memcmp(from, to, LONG) == 0);
+    munmap(from, LONG);
+    free(to);
+}
+
+static void test_long_work(void)
+{
+    for (int is_live = 0; is_live < 2; is_live++) {
+        one_long(fold_long, is_live);
+        one_long(copy_long, is_live);
+    }
+}
+
 static int open_all(void)
 {
     weft_boot *boot;
@@ -123,6 +205,7 @@ int main(void)
     if (CU_initialize_registry() || !(suite = CU_add_suite("callout", open_all, close_all)))
         return 2;
     CU_add_test(suite, "ready plans are left to other threads", test_ready_plans);
+    CU_add_test(suite, "long folds and copies hold no lock", test_long_work);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();

@@ -264,6 +264,32 @@ static void memory_is_that_of_talking_pairs(void)
     CU_ASSERT_EQUAL(before.st_blocks, after.st_blocks);
 }
 
+/* The worker is locked during a poll. */
+static void a_poll_copies_little(void)
+{
+    enum { LONG = 32768, SENDERS = 6, MOST = 256 << 10 };
+    static char body[LONG];
+    int sent = 0, total = 0, had;
+    while (weft_shm_poll(ports[0], 32)) /* earlier tests' */
+        ;
+    memset(arrived, 0, sizeof arrived);
+    for (int i = 1; i <= SENDERS; i++) {
+        weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = LONG}, .body = body};
+        while (weft_port_send(to_first[i], &frame) == 0)
+            sent++;
+    }
+    CU_ASSERT(sent * LONG > 3 * MOST);
+    do {
+        had = total;
+        total = 0;
+        weft_shm_poll(ports[0], 32);
+        for (int i = 1; i <= SENDERS; i++)
+            total += arrived[i];
+        CU_ASSERT((total - had) * LONG <= MOST);
+    } while (total > had);
+    CU_ASSERT_EQUAL(total, sent);
+}
+
 int main(void)
 {
     CU_initialize_registry();
@@ -276,6 +302,7 @@ int main(void)
     CU_add_test(suite, "barriers are rare", barriers_are_rare);
     suite = CU_add_suite("fairness", open_all, close_all);
     CU_add_test(suite, "flooders starve no newcomer", flooders_starve_no_newcomer);
+    CU_add_test(suite, "a poll copies little", a_poll_copies_little);
     suite = CU_add_suite("failure", open_all, close_all);
     CU_add_test(suite, "one failure holds up nobody", one_failure_holds_up_nobody);
     suite = CU_add_suite("reach", open_all, close_all);

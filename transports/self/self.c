@@ -274,8 +274,8 @@ static int self_poll(weft_port *port, int budget)
             port->up->notified(port->owner, peer, event->notify);
         else
             port->up->arrive(port->owner, peer, &event->head, event->body);
+        events += 1 + (event->notify ? 0 : WEFT_POLL_EXTRA(event->head.bytes));
         free(event);
-        events++;
     }
     port->is_quiet = weft_list_is_empty(&self->events);
     return events;

@@ -272,14 +272,17 @@ static inline int drain(shm_port *shm, shm_path *path, int budget)
             __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
         if (weft_likely(!cell->place))
             shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, cell->body);
-        else if (weft_unlikely(deliver_placed(shm, path, cell))) {
-            set_aside_later(shm, path);
-            break;
+        else {
+            if (weft_unlikely(deliver_placed(shm, path, cell))) {
+                set_aside_later(shm, path);
+                break;
+            }
+            n += WEFT_POLL_EXTRA(cell->head.bytes);
         }
         weft_ring_take(&path->in, cell);
         if (weft_unlikely(weft_ring_should_tell(&path->in)))
             tell(shm, path);
-        if (++n == budget)
+        if (++n >= budget)
             break;
     }
     return n;
@@ -313,7 +316,7 @@ static __attribute__((noinline)) int poll_many(shm_port *shm, int budget)
     int n = 0;
     for (uint32_t i = 0; i < shm->hot_count && n < budget; i++)
         n += drain(shm, shm->hot[i], budget - n);
-    if (n == budget)
+    if (n >= budget)
         rotate(shm);
     if (shm->hot_count > WEFT_SHM_HOT_FEW && (++shm->polls & 1023) == 0)
         n += weft_shm_cool(shm, shm->now_ns());
