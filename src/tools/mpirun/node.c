@@ -163,14 +163,30 @@ static void child_exec(const app *part, char **environment)
     execve(argv[0], argv, environment);
 }
 
-static void child_run(const node *self, const app *part, uint32_t index, char **environment, pid_t parent)
-{
-    uint32_t rank = self->ranks[index].rank;
+/* A rank to be forked. */
+typedef struct birth {
+    const node *node;
+    const app *part;
+    uint32_t index;
+    char **environment;
+    pid_t parent;
+} birth;
 
-    setsid(); /* a process group for signals, and a session, as which the kernel shares CPUs out (autogroup): beside programs of the
-               * terminal's session a rank gets the share of a program of its own. Until it runs, only the mark names it (guard) */
+static void child_run(void *arg)
+{
+    const birth *what = arg;
+    const node *self = what->node;
+    const app *part = what->part;
+    uint32_t index = what->index, rank = self->ranks[index].rank;
+
+    /* A process group for signals; and a session, as which the kernel shares CPUs out (autogroup): beside programs of the terminal's session a
+     * rank gets the share of a program. Until it runs, only the mark names it (guard). */
+    if (self->session.leader)
+        setpgid(0, 0);
+    else
+        setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    if (getppid() != what->parent)
         _exit(1); /* mpirun died before the line above: nobody would ever end us */
     io_child(self->io);
     if (self->binding.masks)
@@ -181,7 +197,7 @@ static void child_run(const node *self, const app *part, uint32_t index, char **
     if (self->pmi)
         pmi_server_child(self->pmi);
     signals_child();
-    child_exec(part, environment);
+    child_exec(part, what->environment);
     child_fail(self, rank, 'x', errno);
 }
 
@@ -207,9 +223,10 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     if (io_rank_open(self->io, rank))
         return 1;
     signals_hold();
-    pid_t pid = fork();
+    birth what = {self, part, index, env->items, parent};
+    pid_t pid = self->session.leader ? session_fork(&self->session, child_run, &what) : fork();
     if (pid == 0)
-        child_run(self, part, index, env->items, parent);
+        child_run(&what);
     signals_release();
     io_rank_started(self->io);
     if (self->pmi)
@@ -229,10 +246,22 @@ static int pmix_word_set(const app *part, env_list *env)
     return part->is_open ? env_set(env, "JSM_JSRUN_PORT=1") : 0;
 }
 
+/* Ranks that share CPUs share a session: only within one does sched_yield pass a CPU on. With a CPU of its own each rank has its own. */
+static void session_choose(node *self)
+{
+    if (!self->segment.head->cpus_shared || !session_is_shared_out())
+        return;
+    signals_hold();
+    if (session_open(&self->session))
+        self->session.leader = 0; /* a session each then: slower beside others, not wrong */
+    signals_release();
+}
+
 int node_start(node *self)
 {
     int rc = 0;
 
+    session_choose(self);
     for (uint32_t a = 0, i = 0; a < self->opts->app_count && !rc; a++) {
         const app *part = &self->opts->apps[a];
         env_list env = {0};
@@ -244,6 +273,7 @@ int node_start(node *self)
             rc = rank_start(self, part, i, &env);
         env_free(&env);
     }
+    session_close(&self->session);
     return rc;
 }
 
@@ -256,7 +286,7 @@ static bool group_signal(node *self, uint32_t index, int sig)
     if (!one->group)
         return false;
     if (kill(-one->group, sig) && errno == ESRCH && !one->is_gone)
-        kill(one->pid, sig); /* it has not come to its setsid */
+        kill(one->pid, sig); /* it has no group yet */
     else if (sig == SIGTSTP)
         kill(-one->group, SIGSTOP); /* a group whose session has no terminal ignores the other, unless it has a handler */
     if (kill(-one->group, 0) == 0 || errno != ESRCH || !one->is_gone)

@@ -18,6 +18,7 @@
 #include "tools/mpirun/guard.h"
 #include "tools/mpirun/options.h"
 #include "tools/mpirun/pmi_server.h"
+#include "tools/mpirun/session.h"
 
 struct io;
 struct pmix_host;
@@ -67,6 +68,7 @@ typedef struct node {
     guard *guard;          /* the owner's */
     struct io *io;         /* the owner's */
     binding binding;
+    session session;       /* open while ranks are started, where they share one */
     cards cards;
     struct pmix_host *pmix; /* NULL: none */
     pmi_server *pmi;        /* NULL: no program may want it */

@@ -41,6 +41,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/relay.c src/tools/mpirun/relay.h \
 	src/tools/mpirun/seek.c src/tools/mpirun/seek.h \
 	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
+	src/tools/mpirun/session.c src/tools/mpirun/session.h \
 	src/tools/mpirun/slots.c src/tools/mpirun/slots.h \
 	src/tools/mpirun/trade.c src/tools/mpirun/trade.h \
 	src/tools/mpirun/tree.c src/tools/mpirun/tree.h \
