@@ -4,6 +4,7 @@
  *     load talk     pairs of ranks exchange messages: latencies and streams of 8 bytes to 1 MB
  *     load compute  every rank computes about a millisecond, uneven, then exchanges with its neighbours and agrees
  *     load collect  small collectives
+ *     load idle     all ranks but the last wait in a receive while that one sleeps a second: printed is the CPU time of all ranks meanwhile
  *     load burn     no MPI: a busy loop, ended by a signal, or when its parent is gone
  */
 #include <mpi.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <signal.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { LARGEST = 1 << 20, WINDOW = 32 };
 
@@ -90,6 +93,28 @@ static void collect(void)
     }
 }
 
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double idle(void)
+{
+    double begin = cpu_s(), ours, all;
+    if (rank == ranks - 1) {
+        sleep(1);
+        for (int i = 0; i < rank; i++)
+            MPI_Send(out, 8, MPI_BYTE, i, 5, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(in, 8, MPI_BYTE, ranks - 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    ours = cpu_s() - begin;
+    MPI_Reduce(&ours, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    return all;
+}
+
 static int burn(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -100,7 +125,7 @@ static int burn(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    double start;
+    double start, used = -1;
     if (!strcmp(what, "burn"))
         return burn();
     MPI_Init(&argc, &argv);
@@ -118,11 +143,13 @@ int main(int argc, char **argv)
         uneven();
     else if (!strcmp(what, "collect"))
         collect();
+    else if (!strcmp(what, "idle"))
+        used = idle();
     else
         MPI_Abort(MPI_COMM_WORLD, 2);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
-        printf("%.6f\n", MPI_Wtime() - start);
+        printf("%.6f\n", used >= 0 ? used : MPI_Wtime() - start);
     free(out);
     free(in);
     MPI_Finalize();
