@@ -98,7 +98,8 @@ static int cards_meet(weft_boot *boot, const char *mode)
         if (!strcmp(mode, "cards") || (boot->rank == 0 && r == boot->size - 1))
             rc = card_check(boot, r);
     for (int turn = 0; turn < 3 && !rc; turn++)
-        rc = boot->ops->fence(boot);
+        if ((rc = boot->ops->fence(boot)) != 0)
+            printf("rank %u: fence %d: %s\n", boot->rank, turn, weft_fail_text(rc));
     printf("rank %u: %d cards from elsewhere\n", boot->rank, fetched_count(boot));
     return rc;
 }
