@@ -362,9 +362,9 @@ static void begin_climb(weft_req *req)
 
 static void end_climb(weft_req *req)
 {
-    weft_climb climb = climb_of(req);
-    if (!req->clock) /* nothing was moved */
+    if (!req->clock) /* nothing was moved, and no rung was chosen */
         return;
+    weft_climb climb = climb_of(req);
     weft_bidir_recv_end(&req->peer->bidir);
     weft_ladder_end(req->peer->ladder, &climb, req->rc, req->clock, weft_clock_ns());
 }

@@ -15,6 +15,7 @@
 #include "tools/wrapper/house.h"
 
 #define PRELOAD "LD_PRELOAD"
+#define ASAN "ASAN_OPTIONS"
 
 static const char *value_of(const env_list *env, const char *name)
 {
@@ -38,11 +39,22 @@ static bool is_excluded(const env_list *env)
     return false;
 }
 
+/* NAME=FIRST:SECOND, without the colon where one is empty. */
+static int env_join(env_list *env, const char *name, const char *first, const char *second)
+{
+    char *text = NULL;
+
+    if (asprintf(&text, "%s=%s%s%s", name, first, *first && *second ? ":" : "", second) < 0)
+        return -1;
+    int rc = env_set(env, text);
+    free(text);
+    return rc;
+}
+
 int preload_set(const app *part, env_list *env)
 {
     const char *theirs = value_of(env, PRELOAD);
     house here;
-    char *text = NULL;
 
     /* AddressSanitizer's library insists on being the first. */
     if (WEFT_IS_SANITIZED || part->has_asan || strstr(theirs, "libasan") || is_excluded(env))
@@ -53,9 +65,8 @@ int preload_set(const app *part, env_list *env)
     /* Spaces and colons separate the entries, and nothing quotes them: ld.so would complain in every process. */
     if (path[strcspn(path, " :")] || access(path, R_OK) || strstr(theirs, path))
         return 0;
-    if (asprintf(&text, "%s=%s%s%s", PRELOAD, path, *theirs ? ":" : "", theirs) < 0)
+    if (env_join(env, PRELOAD, path, theirs))
         return -1;
-    int rc = env_set(env, text);
-    free(text);
-    return rc;
+    /* A script may start a program with AddressSanitizer, which ends when another library comes first; ours is harmless there. */
+    return strstr(value_of(env, ASAN), "verify_asan_link_order") ? 0 : env_join(env, ASAN, value_of(env, ASAN), "verify_asan_link_order=0");
 }

@@ -83,6 +83,8 @@ static void compiler_choose(wrapper *self)
 static void parts_make(wrapper *self)
 {
     line_add_joined(&self->compile, "-I", self->house.include);
+    line_add_split(&self->compile, WEFT_SANITIZE); /* a sanitized library needs the sanitizer's runtime in front of all others */
+    line_add_split(&self->link, WEFT_SANITIZE);
     line_add_joined(&self->link, "-L", self->house.lib);
     line_add_joined(&self->link, "-Wl,-rpath,", self->house.lib);
     line_add(&self->link, "-Wl,--enable-new-dtags"); /* RUNPATH: LD_LIBRARY_PATH still wins */
@@ -137,7 +139,7 @@ static enum question words_read(wrapper *self, int argc, char **argv)
 
 static int answer(const wrapper *self, enum question asked)
 {
-    line all = {0};
+    static line all; /* reachable at the end: nothing is freed */
     switch (asked) {
     case ASK_COMPILE_INFO:
         line_add_all(&all, &self->compiler);
@@ -163,7 +165,7 @@ static int answer(const wrapper *self, enum question asked)
 
 int main(int argc, char **argv)
 {
-    wrapper self = {0};
+    static wrapper self;
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     self.name = slash ? slash + 1 : argc > 0 ? argv[0] : "mpicc";
     self.is_cxx = is_cxx_name(self.name);
@@ -178,7 +180,7 @@ int main(int argc, char **argv)
     if (asked > ASK_SHOW)
         return answer(&self, asked);
 
-    line all = {0};
+    static line all;
     line_add_all(&all, &self.compiler);
     line_add_all(&all, &self.compile);
     line_add_all(&all, &self.user);
