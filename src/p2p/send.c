@@ -225,6 +225,18 @@ int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count
     return weft_send_standard(buf, count, type, dst, tag, chan);
 }
 
+static enum weft_why why_of(const weft_req *req)
+{
+    switch (req->kind) {
+    case WEFT_REQ_RECV:
+        return WEFT_WHY_RECV;
+    case WEFT_REQ_PLAN:
+        return WEFT_WHY_COLLECTIVE;
+    default:
+        return WEFT_WHY_SEND;
+    }
+}
+
 int weft_req_wait(weft_req *req)
 {
     weft_lane *lane = req->lane;
@@ -234,7 +246,7 @@ int weft_req_wait(weft_req *req)
             weft_req_say(req);
         return req->rc;
     }
-    weft_wait_begin(&wait, lane, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
+    weft_wait_begin(&wait, lane, why_of(req), req->rank, req->tag, req->bytes);
     wait.req = req;
     do
         weft_wait_turn(&wait);
