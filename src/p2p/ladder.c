@@ -96,19 +96,19 @@ static enum weft_rung fastest(const weft_ladder_row *row, const weft_peer *peer,
     return best;
 }
 
-/* Is the rung still to be tried? */
-static bool is_on_trial(const weft_rung_record *record, const weft_rung_record *best)
+/* Is the rung still to be tried? sends: announced and not over; their hints are tries, too. */
+static bool is_on_trial(const weft_rung_record *record, const weft_rung_record *best, uint32_t sends)
 {
     uint32_t wanted = best->ns_per_byte > 0 && record->ns_per_byte > HOPELESS * best->ns_per_byte ? TRIALS / 2 : TRIALS;
-    return record->stints < wanted && record->tries < (record->flying ? MOST_AT_ONCE : MOST_TRIES);
+    return record->stints < wanted && record->tries < (record->flying || sends ? MOST_AT_ONCE : MOST_TRIES);
 }
 
 /* The rung to be tried now: a trial that has begun goes on. WEFT_RUNG_LAST: none. */
-static enum weft_rung on_trial(const weft_ladder_row *row, const weft_peer *peer, const weft_offer *offer, enum weft_rung best)
+static enum weft_rung on_trial(const weft_ladder_row *row, const weft_peer *peer, const weft_offer *offer, enum weft_rung best, uint32_t sends)
 {
     enum weft_rung trial = WEFT_RUNG_LAST;
     for (enum weft_rung rung = WEFT_RUNG_COPY; rung < WEFT_RUNG_LAST; rung++)
-        if (is_offered(peer, rung, offer) && is_on_trial(&row->record[rung], &row->record[best]) &&
+        if (is_offered(peer, rung, offer) && is_on_trial(&row->record[rung], &row->record[best], sends) &&
             (trial == WEFT_RUNG_LAST || row->record[rung].tries > row->record[trial].tries))
             trial = rung;
     return trial;
@@ -149,7 +149,7 @@ enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, ui
     best = fastest(row, peer, offer);
     if (row->stints >= AGAIN_LEAST)
         try_again(row, best, row->record[best].flying, bytes);
-    trial = on_trial(row, peer, offer, best);
+    trial = on_trial(row, peer, offer, best, ladder->sends);
     if (trial == WEFT_RUNG_LAST) {
         row->used = (uint8_t)best;
         return best;
