@@ -45,16 +45,18 @@ static int perform(const call *c)
                : c->kind == 1 ? MPI_Allgather(c->out, n, b, c->in, n, b, w)
                               : MPI_Alltoall(c->out, n, b, c->in, n, b, w);
     if (c->way == 1)
-        OK(c->kind == 0   ? MPI_Ibcast(c->in, n, b, c->root, w, &req)
-           : c->kind == 1 ? MPI_Iallgather(c->out, n, b, c->in, n, b, w, &req)
-                          : MPI_Ialltoall(c->out, n, b, c->in, n, b, w, &req));
+        code = c->kind == 0   ? MPI_Ibcast(c->in, n, b, c->root, w, &req)
+               : c->kind == 1 ? MPI_Iallgather(c->out, n, b, c->in, n, b, w, &req)
+                              : MPI_Ialltoall(c->out, n, b, c->in, n, b, w, &req);
     else
-        OK(c->kind == 0   ? MPI_Bcast_init(c->in, n, b, c->root, w, MPI_INFO_NULL, &req)
-           : c->kind == 1 ? MPI_Allgather_init(c->out, n, b, c->in, n, b, w, MPI_INFO_NULL, &req)
-                          : MPI_Alltoall_init(c->out, n, b, c->in, n, b, w, MPI_INFO_NULL, &req));
-    if (c->way == 2)
-        OK(MPI_Start(&req));
-    code = MPI_Wait(&req, MPI_STATUS_IGNORE);
+        code = c->kind == 0   ? MPI_Bcast_init(c->in, n, b, c->root, w, MPI_INFO_NULL, &req)
+               : c->kind == 1 ? MPI_Allgather_init(c->out, n, b, c->in, n, b, w, MPI_INFO_NULL, &req)
+                              : MPI_Alltoall_init(c->out, n, b, c->in, n, b, w, MPI_INFO_NULL, &req);
+    if (code) /* another member was faster, and has stopped the communicator */
+        return code;
+    code = c->way == 2 ? MPI_Start(&req) : MPI_SUCCESS;
+    if (!code)
+        code = MPI_Wait(&req, MPI_STATUS_IGNORE);
     if (c->way == 2)
         OK(MPI_Request_free(&req));
     return code;
