@@ -189,7 +189,7 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "exchange") == 0) {
         double took = all(exchange);
         if (rank == 0)
-            printf("exchange: %.2f s, %d ranks, %d threads each\n", took, size, threads);
+            printf("exchange: %.3f s, %d ranks, %d threads each\n", took, size, threads);
     } else if (rank == 0) {
         fprintf(stderr, "usage: threads stream|latency|pairs|exchange|alone [NUMBER]\n");
     }
