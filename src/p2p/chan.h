@@ -68,6 +68,11 @@ void weft_chan_notify_gone(weft_peer *peer, uint32_t id);
 void weft_chan_drop_refused(weft_chan *chan);
 
 int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer); /* slow half of weft_chan_peer */
+/* World rank of a member; what is no member's (a wildcard) as it is. */
+static inline int weft_chan_world_rank(const weft_chan *chan, int rank)
+{
+    return rank >= 0 && chan->world_rank ? (int)chan->world_rank[rank] : rank;
+}
 static inline weft_peer *weft_chan_peer(weft_chan *chan, uint32_t rank)
 {
     return chan->peers[rank]; /* NULL until weft_chan_meet */

@@ -225,28 +225,25 @@ int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count
     return weft_send_standard(buf, count, type, dst, tag, chan);
 }
 
-static enum weft_why why_of(const weft_req *req)
+/* Says what this thread waits for. A plan's request has no peer of its own. */
+static void wait_begin(weft_wait *wait, const weft_req *req)
 {
-    switch (req->kind) {
-    case WEFT_REQ_RECV:
-        return WEFT_WHY_RECV;
-    case WEFT_REQ_PLAN:
-        return WEFT_WHY_COLLECTIVE;
-    default:
-        return WEFT_WHY_SEND;
-    }
+    if (req->kind == WEFT_REQ_PLAN)
+        weft_wait_begin(wait, req->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
+    else
+        weft_wait_begin(wait, req->lane, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND,
+                        req->chan ? weft_chan_world_rank(req->chan, req->rank) : req->rank, req->tag, req->bytes);
 }
 
 int weft_req_wait(weft_req *req)
 {
-    weft_lane *lane = req->lane;
     weft_wait wait;
     if (req->is_done) {
         if (weft_unlikely(req->rc))
             weft_req_say(req);
         return req->rc;
     }
-    weft_wait_begin(&wait, lane, why_of(req), req->rank, req->tag, req->bytes);
+    wait_begin(&wait, req);
     wait.req = req;
     do
         weft_wait_turn(&wait);

@@ -322,7 +322,9 @@ void waits_tell(waits **self, const node *node)
     nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
     uint64_t now = weft_clock_ns();
     for (uint32_t i = 0; i < node->started; i++)
-        if (!node->ranks[i].is_gone)
+        if (node->ranks[i].is_gone)
+            line_add(&all, &(line){.rank = node->ranks[i].rank, .what = "has ended"});
+        else
             rank_add(*self, node, i, now, &all);
     for (uint32_t i = 0; i < all.count && i < LINES_MAX; i++)
         line_tell(&all.at[i]);
