@@ -120,7 +120,7 @@ static wire look_at_wire(const weft_team *team)
 
     if (weft_chan_meet(team->chan, team->hosts ? team->hosts->leaders[1] : 1, &peer))
         return found;
-    caps = &peer->path->port->caps;
+    caps = &peer->ep->iface->caps;
     found.unasked_bytes = caps->eager ? peer->eager_max : 0;
     found.unasked_most = (uint32_t)weft_knob.credit_kib * 512; /* half of it: what was folded goes out while the first half is on its way */
     if (!caps->mbyte_per_s || !caps->latency_ns)

@@ -48,9 +48,9 @@ static void derive(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])
     values[WEFT_COUNT_FRAMES_TAKEN] = taken;
     values[WEFT_COUNT_LOCK_PASSES] = lane->lock.passes;
     values[WEFT_COUNT_SHORT] = (uint32_t)(sent - (uint32_t)values[WEFT_COUNT_FRAMES_LONG]);
-    for (uint32_t i = 0; i < lane->port_count; i++) {
-        values[WEFT_COUNT_BARRIERS] += lane->ports[i]->counts.barriers;
-        values[WEFT_COUNT_RINGS_CLOSED] += lane->ports[i]->counts.rings_closed;
+    for (uint32_t i = 0; i < lane->iface_count; i++) {
+        values[WEFT_COUNT_BARRIERS] += lane->ifaces[i]->counts.barriers;
+        values[WEFT_COUNT_RINGS_CLOSED] += lane->ifaces[i]->counts.rings_closed;
     }
 }
 
@@ -152,10 +152,10 @@ void weft_count_tell(weft_world *world)
     for (enum weft_count_group group = WEFT_COUNT_OF_MESSAGE; group <= WEFT_COUNT_OF_WAIT; group++)
         put_group(&self, group, values);
     for (uint32_t i = 0; i < world->lane_count; i++)
-        for (uint32_t k = 0; k < world->lanes[i]->port_count; k++) {
-            weft_port *port = world->lanes[i]->ports[k];
-            if (port->ops->count)
-                port->ops->count(port, put_line, &self);
+        for (uint32_t k = 0; k < world->lanes[i]->iface_count; k++) {
+            weft_iface *iface = world->lanes[i]->ifaces[k];
+            if (iface->ops->count)
+                iface->ops->count(iface, put_line, &self);
         }
     write_all(self.text, self.length);
 }

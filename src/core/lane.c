@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "base/place.h"
 #include "base/status.h"
+#include "core/iface_select.h"
 #include "core/leader.h"
 #include "core/peer.h"
 #include "core/pins.h"
-#include "core/ports.h"
 #include "core/world.h"
 #include "mem/chime.h"
 #include "mem/pool.h"
@@ -54,7 +54,7 @@ int weft_lane_open(weft_world *world, uint32_t index, const weft_up *up, weft_la
         lane->spare_cpus = (uint32_t)weft_place_cpus() / world->boot->local_size - 1;
     lane->pool = weft_pool_open();
     lane->peers = calloc(world->boot->size, sizeof *lane->peers);
-    rc = lane->pool && lane->peers ? weft_ports_open(lane) : weft_fail(WEFT_E_NOMEM, "no memory for a lane of %u peers", world->boot->size);
+    rc = lane->pool && lane->peers ? weft_iface_select_open(lane) : weft_fail(WEFT_E_NOMEM, "no memory for a lane of %u peers", world->boot->size);
     if (rc) {
         weft_lane_close(lane);
         return rc;
@@ -69,10 +69,10 @@ void weft_lane_close(weft_lane *lane)
     for (uint32_t i = 0; lane->peers && i < lane->world->boot->size; i++)
         free(lane->peers[i]);
     free(lane->peers);
-    while (lane->port_count) {
-        weft_port *port = lane->ports[--lane->port_count];
-        weft_pins_close(port);
-        port->ops->close(port);
+    while (lane->iface_count) {
+        weft_iface *iface = lane->ifaces[--lane->iface_count];
+        weft_pins_close(iface);
+        iface->ops->close(iface);
     }
     while (slab) {
         struct slab_link *next = slab->next;
@@ -98,8 +98,8 @@ void weft_lane_rouse(weft_lane *lane)
     }
     if (has_work)
         lane->world->rest->wake(lane);
-    for (uint32_t i = 0; i < lane->port_count; i++)
-        if (lane->ports[i]->ops == &weft_self_ops && !lane->ports[i]->is_quiet)
+    for (uint32_t i = 0; i < lane->iface_count; i++)
+        if (lane->ifaces[i]->ops == &weft_self_ops && !lane->ifaces[i]->is_quiet)
             lane->world->rest->wake(lane);
 }
 
@@ -127,7 +127,7 @@ void weft_lane_show(weft_wait *wait)
 void weft_lane_disarm(weft_lane *lane, uint32_t count)
 {
     while (count-- > 0)
-        lane->ports[count]->ops->disarm(lane->ports[count]);
+        lane->ifaces[count]->ops->disarm(lane->ifaces[count]);
     atomic_store_explicit(&lane->world->page->asleep, 0, memory_order_relaxed);
     if (weft_unlikely(lane->world->chime >= 0))
         weft_chime_drain(lane->world->chime);
@@ -159,13 +159,13 @@ static __attribute__((noinline)) int do_chores(weft_lane *lane)
 int weft_lane_poll(weft_lane *lane)
 {
     int n = 0;
-    for (uint32_t i = lane->port_count; i-- > 0;) {
+    for (uint32_t i = lane->iface_count; i-- > 0;) {
         int rc;
-        if (lane->ports[i]->is_quiet)
+        if (lane->ifaces[i]->is_quiet)
             continue;
-        rc = weft_port_poll(lane->ports[i], POLL_BUDGET);
+        rc = weft_iface_poll(lane->ifaces[i], POLL_BUDGET);
         if (weft_unlikely(rc < 0))
-            weft_log_once(WEFT_LOG_ERROR, "transport %s failed: %s", lane->ports[i]->ops->name, weft_fail_text(rc));
+            weft_log_once(WEFT_LOG_ERROR, "transport %s failed: %s", lane->ifaces[i]->ops->name, weft_fail_text(rc));
         else
             n += rc;
     }

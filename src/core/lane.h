@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lane: a lock and everything it guards: ports, peers, channels, pools, running plans. Threads scale by lanes; a communicator
+ * lane: a lock and everything it guards: ifaces, peers, channels, pools, running plans. Threads scale by lanes; a communicator
  * belongs to one. The door (woven entry points) takes the lock; inner rooms are single-threaded by contract.
  */
 #ifndef WEFT_CORE_LANE_H
@@ -16,7 +16,7 @@
 #include "core/lock.h"
 #include "core/req.h"
 #include "core/wait.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 struct weft_world;
 struct weft_peer;
@@ -26,25 +26,25 @@ typedef struct weft_lane {
     struct weft_world *world;
     uint32_t index;
     bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
-    bool is_armed;         /* a thread has armed the ports, and disarms them; at most one */
+    bool is_armed;         /* a thread has armed the ifaces, and disarms them; at most one */
     bool is_asleep;        /* ... and it sleeps on the bells */
-    weft_port *ports[WEFT_LANE_PORTS];
-    bool has_card[WEFT_LANE_PORTS]; /* the port is a network: others reach it by a card that was put out */
-    uint32_t port_count;
+    weft_iface *ifaces[WEFT_LANE_IFACES];
+    bool has_card[WEFT_LANE_IFACES]; /* the iface is a network: others reach it by a card that was put out */
+    uint32_t iface_count;
     char no_network[200];  /* why the first network that was promising did not open, where none did; "": nothing to say */
     bool wants_fd;         /* sleeps on descriptors */
     struct weft_peer **peers;  /* [job size], made on first use */
     struct weft_chan_slot *chans; /* by index bits of the channel id */
     uint32_t chan_room, chan_lowest; /* no free index of a channel below lowest */
-    weft_link backlog;         /* peers with frames that found their port full, or messages that wait for credit */
+    weft_link backlog;         /* peers with frames that found their iface full, or messages that wait for credit */
     weft_link plans;           /* recorded plans that progress plays */
     uint32_t plans_ready;      /* how many those are */
     int (*play)(struct weft_lane *lane); /* plays them; set by collectives */
-    weft_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their port full (p2p/leg) */
+    weft_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their iface full (p2p/leg) */
     int (*pump)(struct weft_lane *lane); /* moves them on; set by p2p, as is ... */
     void (*meet)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
     int (*flush)(struct weft_peer *peer); /* ... this: sends what waits for the peer's credit, as far as there is some */
-    const weft_up *up;         /* what ports tell; p2p's */
+    const weft_up *up;         /* what ifaces tell; p2p's */
     weft_req done_req;         /* the shared "already complete" request of eager sends */
     weft_link free_reqs;
     void *slabs;               /* memory of the request pool, for closing */
@@ -56,7 +56,7 @@ typedef struct weft_lane {
     bool is_naming;            /* p2p/rndv gives names to what waits for them */
     uint64_t post_order;       /* of the next receive */
     uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/pins) */
-    struct weft_ladder *ladder; /* p2p's: for each port and kind of peer; freed with the lane */
+    struct weft_ladder *ladder; /* p2p's: for each iface and kind of peer; freed with the lane */
     uint64_t kept_bytes;       /* pinned ahead (core/pins) */
     uint32_t repay_at;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */
@@ -75,7 +75,7 @@ typedef struct weft_lane {
     uint32_t spare_cpus;       /* ... so many: CPUs of this rank, less one for the leader */
 } weft_lane;
 
-/* Opens ports and pools; `up` is what ports tell (p2p). WEFT_E_NOMEM, or why a port would not open. */
+/* Opens ifaces and pools; `up` is what ifaces tell (p2p). WEFT_E_NOMEM, or why an iface would not open. */
 int weft_lane_open(struct weft_world *world, uint32_t index, const weft_up *up, weft_lane **lane);
 void weft_lane_close(weft_lane *lane);
 
@@ -87,7 +87,7 @@ static inline void weft_lane_lock(weft_lane *lane)
         weft_call_lock(WEFT_CALL_HOLDS);
     }
 }
-/* Leaving, a thread may leave frames behind, to ourselves or for a full port: the leader takes care of them, if it sleeps it is woken. */
+/* Leaving, a thread may leave frames behind, to ourselves or for a full iface: the leader takes care of them, if it sleeps it is woken. */
 void weft_lane_rouse(weft_lane *lane);
 static inline void weft_lane_unlock(weft_lane *lane)
 {
@@ -102,7 +102,7 @@ static inline void weft_lane_unlock(weft_lane *lane)
 /* Around every call of a program's function (operators, error handlers, and whatever callback is still to come): no lock of ours is
  * held meanwhile, for the callback may wait for a mutex that another thread holds while it waits for the worker. Other threads lock,
  * poll and sleep meanwhile. So before begin: what the caller works on is off every list that others walk, and is kept alive by it;
- * after end: nothing that was read before is trusted. Never inside a port's callback. Requires the lock; takes it again. */
+ * after end: nothing that was read before is trusted. Never inside an iface's callback. Requires the lock; takes it again. */
 void weft_worker_callout_begin(weft_lane *worker);
 void weft_worker_callout_end(weft_lane *worker);
 
@@ -133,10 +133,10 @@ static inline void weft_req_end(weft_req *req, int rc)
 
 /* The status page says from now on what this thread waits for. */
 void weft_lane_show(weft_wait *wait);
-/* Ends what arm began on the first `count` ports, and the flag by which we are rung. */
+/* Ends what arm began on the first `count` ifaces, and the flag by which we are rung. */
 void weft_lane_disarm(weft_lane *lane, uint32_t count);
 
-/* One visit to every port, the backlog and the running plans. How many things happened. */
+/* One visit to every iface, the backlog and the running plans. How many things happened. */
 int weft_lane_poll(weft_lane *lane);
 
 /* Unexpected messages serve receives without a poll. A program that finds all its messages there polls now and then all the same, so that

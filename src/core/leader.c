@@ -222,7 +222,7 @@ bool weft_leader_turn(weft_wait *wait)
         return true;
     }
     if (wait->is_armed)
-        weft_lane_disarm(lane, lane->port_count);
+        weft_lane_disarm(lane, lane->iface_count);
     wait->is_armed = false;
     if (attach(wait))
         park(wait);

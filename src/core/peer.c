@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * peer: acquaintance with other processes and the queue of frames that found their port full. See peer.h.
+ * peer: acquaintance with other processes and the queue of frames that found their iface full. See peer.h.
  */
 #include "core/peer.h"
 
@@ -11,7 +11,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "core/ports.h"
+#include "core/iface_select.h"
 #include "core/seal.h"
 #include "core/world.h"
 #include "mem/pool.h"
@@ -33,12 +33,12 @@ int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
     weft_list_init(&peer->waiting);
     weft_list_init(&peer->sendqs);
     weft_list_init(&peer->backlog);
-    rc = weft_ports_reach(lane, peer);
+    rc = weft_iface_select_reach(lane, peer);
     if (rc) {
         free(peer);
         return rc;
     }
-    peer->eager_max = peer->now_max = peer->path->port->caps.frame_max;
+    peer->eager_max = peer->now_max = peer->ep->iface->caps.frame_max;
     if (lane->meet)
         lane->meet(peer);
     lane->peers[rank] = peer;
@@ -74,7 +74,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
     return 0;
 }
 
-/* A frame is no business of the queue's any more: who lent its body hears so, unless the port still reads it and tells by itself. */
+/* A frame is no business of the queue's any more: who lent its body hears so, unless the iface still reads it and tells by itself. */
 static void let_go(weft_peer *peer, const weft_frame *frame, int rc)
 {
     if (frame->held && rc != WEFT_HELD)
@@ -85,7 +85,7 @@ int weft_peer_post(weft_peer *peer, weft_frame *frame)
 {
     int rc;
     weft_peer_stamp(peer, &frame->head);
-    rc = weft_unlikely(weft_knob.checksum) ? weft_seal_send(peer->path, frame) : weft_port_send(peer->path, frame);
+    rc = weft_unlikely(weft_knob.checksum) ? weft_seal_send(peer->ep, frame) : weft_iface_send(peer->ep, frame);
     if (rc)
         weft_peer_unstamp(peer, &frame->head);
     return rc;
@@ -164,7 +164,7 @@ void weft_peer_lose(weft_peer *peer, int rc)
     if (peer->state == WEFT_PEER_LOST)
         return;
     peer->state = WEFT_PEER_LOST;
-    peer->path = &weft_dead_path;
+    peer->ep = &weft_null_ep;
     while (!weft_list_is_empty(&peer->waiting))
         end_late(peer, weft_container(peer->waiting.next, weft_late, link), rc);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * peer: one other process as a lane reaches it. Made on first contact; frames to a peer take one path at a time and leave in the
- * order in which they were given, also when the port is full.
+ * peer: one other process as a lane reaches it. Made on first contact; frames to a peer take one ep at a time and leave in the
+ * order in which they were given, also when the iface is full.
  */
 #ifndef WEFT_CORE_PEER_H
 #define WEFT_CORE_PEER_H
@@ -11,7 +11,7 @@
 #include "base/knob.h"
 #include "base/list.h"
 #include "core/lane.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_LOST, WEFT_PEER_LEFT };
 
@@ -33,7 +33,7 @@ typedef struct weft_bidir {
 } weft_bidir;
 
 typedef struct weft_peer {
-    weft_path *path;       /* never NULL: the dead path when lost */
+    weft_ep *ep;       /* never NULL: the null ep when lost */
     weft_lane *lane;
     uint32_t seq_out, seq_in;
     uint32_t eager_max;    /* largest body sent without asking, bytes */
@@ -48,9 +48,9 @@ typedef struct weft_peer {
     bool is_courtesy;      /* met only to be notified of an error (p2p/chan): that it is gone by then is no failure */
     bool no_move;          /* get and put were refused: copy */
     weft_bidir bidir;      /* do rendezvous with it go both ways at once? */
-    struct weft_ladder *ladder; /* of its port and kind (p2p/ladder) */
+    struct weft_ladder *ladder; /* of its iface and kind (p2p/ladder) */
     enum weft_peer_state state;
-    weft_link waiting;     /* weft_late: frames that found the port full; while not empty every frame queues here */
+    weft_link waiting;     /* weft_late: frames that found the iface full; while not empty every frame queues here */
     weft_link sendqs;      /* weft_sendq: messages that wait for credit, by channel (p2p/sendq) */
     uint32_t overdrafts;   /* how many of those queues may send beyond the credit ... */
     uint32_t offers;       /* ... and have asks to be answered when none moves any more */
@@ -59,7 +59,7 @@ typedef struct weft_peer {
     weft_frags frags;
 } weft_peer;
 
-/* A frame that waits for its port. Owned by the queue. */
+/* A frame that waits for its iface. Owned by the queue. */
 typedef struct weft_late {
     weft_link link;
     weft_frame frame;
@@ -67,13 +67,13 @@ typedef struct weft_late {
     uint64_t small[10]; /* a CTS with its key */
 } weft_late;
 
-/* The peer of a rank of our job, reached if need be. WEFT_E_PEER with a text when no port reaches it. */
+/* The peer of a rank of our job, reached if need be. WEFT_E_PEER with a text when no iface reaches it. */
 int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **peer);
 
-/* Is a body of so many bytes better lent to the peer's port than copied? With checksums frames are built anew, so all are copied. */
+/* Is a body of so many bytes better lent to the peer's iface than copied? With checksums frames are built anew, so all are copied. */
 static inline bool weft_peer_holds(const weft_peer *peer, uint64_t bytes)
 {
-    uint32_t least = peer->path->port->caps.held_min;
+    uint32_t least = peer->ep->iface->caps.held_min;
     return least && bytes >= least && !weft_knob.checksum;
 }
 

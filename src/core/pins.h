@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pins: memory made known to a port for as long as a transfer, a persistent request or an allocation needs it. Each port that asks for
- * registered memory has a cache of its own (mem/regcache) behind port->pins, made at the first use; here the cache meets the port's
+ * pins: memory made known to an iface for as long as a transfer, a persistent request or an allocation needs it. Each iface that asks for
+ * registered memory has a cache of its own (mem/regcache) behind iface->pins, made at the first use; here the cache meets the iface's
  * map and unmap, and the knobs.
  */
 #ifndef WEFT_CORE_PINS_H
@@ -12,47 +12,47 @@
 
 #include "core/lane.h"
 #include "mem/regcache.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
-/* Does the port move only memory that was registered with it? */
-static inline bool weft_pins_needed(const weft_port *port) { return port->caps.key_bytes || port->caps.local_keys; }
+/* Does the iface move only memory that was registered with it? */
+static inline bool weft_pins_needed(const weft_iface *iface) { return iface->caps.key_bytes || iface->caps.local_keys; }
 /* ... and may it register at all: the knob `pin` is not never, and registering has not turned out to be impossible. */
-bool weft_pins_allowed(weft_port *port);
+bool weft_pins_allowed(weft_iface *iface);
 
 /* Registered already (a hit), or by nobody's waiting (caps.pins is false), held now; NULL: no. */
-weft_pin *weft_pins_look(weft_port *port, const void *addr, uint64_t bytes, uint32_t rights);
+weft_pin *weft_pins_look(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights);
 /* The same for the buffer of a receive with this post number. In a process of several threads a look-up asks the kernel whether
  * memory is being unmapped; the answer is good for every receive that was posted before the question. */
-weft_pin *weft_pins_look_posted(weft_port *port, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights);
+weft_pin *weft_pins_look_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights);
 /* Registers what is not. WEFT_E_NOSPACE, WEFT_E_UNSUPPORTED: copy instead. */
-int weft_pins_hold(weft_port *port, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin);
+int weft_pins_hold(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin);
 /* Ends one hold; NULL is allowed. */
-void weft_pins_drop(weft_port *port, weft_pin *pin);
+void weft_pins_drop(weft_iface *iface, weft_pin *pin);
 /* Has a helper register it meanwhile, where that can be. */
-void weft_pins_soon(weft_port *port, const void *addr, uint64_t bytes, uint32_t rights);
-/* Does what was asked for these rights give them? On a port that lends, one registration serves for whatever will be lent. */
-static inline bool weft_pins_grants(const weft_port *port, const weft_pin *pin, uint32_t rights)
+void weft_pins_soon(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights);
+/* Does what was asked for these rights give them? On an iface that lends, one registration serves for whatever will be lent. */
+static inline bool weft_pins_grants(const weft_iface *iface, const weft_pin *pin, uint32_t rights)
 {
-    uint32_t needed = rights && port->caps.lends ? WEFT_RIGHT_LEND : rights;
+    uint32_t needed = rights && iface->caps.lends ? WEFT_RIGHT_LEND : rights;
     return (pin->rights & needed) == needed;
 }
-/* Tells the peer of this path how it may touch [addr, addr + bytes) of what is held: the region's key, or one that is lent to it alone;
+/* Tells the peer of this ep how it may touch [addr, addr + bytes) of what is held: the region's key, or one that is lent to it alone;
  * then *loan is to be given back, before the pin is. False: not at all, or not now. */
-bool weft_pins_lend(weft_port *port, weft_path *path, const weft_pin *pin, void *addr, uint64_t bytes, uint32_t rights, weft_key *key,
+bool weft_pins_lend(weft_iface *iface, weft_ep *ep, const weft_pin *pin, void *addr, uint64_t bytes, uint32_t rights, weft_key *key,
                     weft_loan **loan);
 /* NULL is allowed. */
-static inline void weft_pins_unlend(weft_port *port, weft_loan *loan)
+static inline void weft_pins_unlend(weft_iface *iface, weft_loan *loan)
 {
     if (loan)
-        port->ops->unlend(port, loan);
+        iface->ops->unlend(iface, loan);
 }
 static inline const weft_region *weft_pins_region(const weft_pin *pin) { return (const weft_region *)pin->record; }
-void weft_pins_close(weft_port *port);
+void weft_pins_close(weft_iface *iface);
 /* Gives back what changed underneath: before a rank sleeps, so that memory which was unmapped does not stay pinned until the next transfer. */
 void weft_pins_tidy(weft_lane *lane);
 
-/* Memory that will be used again and again, held with every port of the lane that needs it: persistent requests, MPI_Alloc_mem.
- * At most WEFT_PINS_KEPT bytes of a lane are kept so, and half of what its cache may hold; beyond that, and where a port cannot, nothing
+/* Memory that will be used again and again, held with every iface of the lane that needs it: persistent requests, MPI_Alloc_mem.
+ * At most WEFT_PINS_KEPT bytes of a lane are kept so, and half of what its cache may hold; beyond that, and where an iface cannot, nothing
  * is kept and transfers do what they do for any memory. `rights`: what peers will be given; no more. NULL: nothing was kept. */
 typedef struct weft_kept weft_kept;
 #define WEFT_PINS_KEPT (1ull << 30)

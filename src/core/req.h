@@ -12,7 +12,7 @@
 
 #include "base/fifomap.h"
 #include "base/list.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 typedef struct weft_req weft_req;
 typedef struct weft_gate weft_gate;
@@ -75,7 +75,7 @@ struct weft_req {
     void *queued;     /* send: its record in p2p/sendq while it waits for credit, else NULL */
     /* rendezvous only (p2p/rndv): valid once it has begun */
     struct weft_peer *peer;
-    weft_port *port;       /* that it began on, whatever becomes of the peer */
+    weft_iface *iface;       /* that it began on, whatever becomes of the peer */
     struct weft_pin *pin;  /* held for the whole buffer; NULL: none */
     weft_loan *loan;       /* send: of it, to the receiver; NULL: none */
     uint64_t moved;        /* bytes that are to be moved in all */

@@ -35,12 +35,12 @@ static void fill_sealed(const weft_frame *frame, void *place)
     memcpy((char *)place + bytes, &sum, sizeof sum);
 }
 
-int weft_seal_send(weft_path *path, const weft_frame *frame)
+int weft_seal_send(weft_ep *ep, const weft_frame *frame)
 {
     weft_frame sealed = {.head = frame->head, .body = frame, .fill = fill_sealed};
     sealed.head.flags |= WEFT_HEAD_SEALED;
     sealed.head.bytes += WEFT_SEAL_BYTES;
-    return weft_port_send(path, &sealed);
+    return weft_iface_send(ep, &sealed);
 }
 
 /* false: only the check itself is wrong, the frame is as it was sent. */
@@ -80,7 +80,7 @@ static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const
              "(it arrived as %s with source %d, tag %d and %u bytes, over %s)\n"
              "Memory or a network's hardware fails. What the frame was about is not known for sure: the job ends here.",
              peer->name.rank, where, kinds[head->kind < WEFT_FRAME_LAST ? head->kind : 0], head->src, head->tag, head->bytes,
-             peer->path->port->ops->name);
+             peer->ep->iface->ops->name);
     boot->ops->abort(boot, 1, text);
 }
 
@@ -88,7 +88,7 @@ void weft_seal_open(weft_peer *peer, const weft_head *head, const void *body, we
 {
     uint32_t bytes = head->bytes - WEFT_SEAL_BYTES, sent, got;
     char where[120];
-    if (head->bytes < WEFT_SEAL_BYTES || (peer->state == WEFT_PEER_ALIVE && head->bytes > peer->path->port->caps.frame_max))
+    if (head->bytes < WEFT_SEAL_BYTES || (peer->state == WEFT_PEER_ALIVE && head->bytes > peer->ep->iface->caps.frame_max))
         end_job(peer, head, "its length cannot be");
     memcpy(&sent, (const char *)body + bytes, sizeof sent);
     got = sum_of(head, body, bytes);

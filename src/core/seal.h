@@ -13,15 +13,15 @@
 
 #include "base/knob.h"
 #include "core/peer.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 #define WEFT_SEAL_BYTES 4
 
 /* What a sealed frame needs beside its body. */
 static inline uint32_t weft_seal_room(void) { return weft_knob.checksum ? WEFT_SEAL_BYTES : 0; }
 
-/* weft_port_send of a stamped frame, sealed. */
-int weft_seal_send(weft_path *path, const weft_frame *frame);
+/* weft_iface_send of a stamped frame, sealed. */
+int weft_seal_send(weft_ep *ep, const weft_frame *frame);
 /* *plain: the header of an arrived frame that says it is sealed, as it was before that. Ends the job when it is damaged. */
 void weft_seal_open(weft_peer *peer, const weft_head *head, const void *body, weft_head *plain);
 /* A frame that says it is not sealed: is that true? Ends the job when this peer seals all of its frames. */

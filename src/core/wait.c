@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * wait: the idle half of waiting: spin, yield to other threads, arm, look once more, sleep. See wait.h.
- * Invariant: between arm and sleep the caller's condition and every port are looked at once more, so no wake-up is lost.
+ * Invariant: between arm and sleep the caller's condition and every iface are looked at once more, so no wake-up is lost.
  */
 #include "core/wait.h"
 
@@ -31,7 +31,7 @@
 static void disarm(weft_wait *wait)
 {
     wait->is_armed = false;
-    weft_lane_disarm(wait->lane, wait->lane->port_count);
+    weft_lane_disarm(wait->lane, wait->lane->iface_count);
 }
 
 /* Ports with descriptors of their own (networks without shared memory beside them) ring for what they bring; what other threads do for
@@ -49,12 +49,12 @@ static void arm_chime(weft_wait *wait)
         wait->bells[0].within_ns = WEFT_CHIME_NAP_NS;
 }
 
-/* Where no port rings (a rank alone), only other threads can wake us: by our own doorbell. */
+/* Where no iface rings (a rank alone), only other threads can wake us: by our own doorbell. */
 static void arm_own_bell(weft_wait *wait)
 {
     weft_rank_page *page = wait->lane->world->page;
     bool has_fd = false;
-    for (uint32_t i = 0; i < wait->lane->port_count; i++) {
+    for (uint32_t i = 0; i < wait->lane->iface_count; i++) {
         if (wait->bells[i].futex)
             return;
         has_fd |= wait->bells[i].fd >= 0;
@@ -67,7 +67,7 @@ static void arm_own_bell(weft_wait *wait)
     wait->bells[0] = (weft_bell){.futex = (uint32_t *)&page->asleep, .value = weft_segment_doze(page), .fd = -1};
 }
 
-/* All ports or none: false while one of them still takes back what would come in without ringing. */
+/* All ifaces or none: false while one of them still takes back what would come in without ringing. */
 static bool arm(weft_wait *wait)
 {
     weft_lane *lane = wait->lane;
@@ -77,9 +77,9 @@ static bool arm(weft_wait *wait)
         weft_lane_lock(lane);
         return false;
     }
-    for (uint32_t i = 0; i < lane->port_count; i++) {
+    for (uint32_t i = 0; i < lane->iface_count; i++) {
         wait->bells[i] = (weft_bell){.futex = NULL, .fd = -1};
-        if (lane->ports[i]->ops->arm(lane->ports[i], &wait->bells[i]) == WEFT_AGAIN) {
+        if (lane->ifaces[i]->ops->arm(lane->ifaces[i], &wait->bells[i]) == WEFT_AGAIN) {
             weft_lane_disarm(lane, i);
             return false;
         }
@@ -92,7 +92,7 @@ static bool arm(weft_wait *wait)
 static uint64_t shortest_limit(const weft_wait *wait)
 {
     uint64_t limit = SLEEP_LIMIT_NS;
-    for (uint32_t i = 0; i < wait->lane->port_count; i++)
+    for (uint32_t i = 0; i < wait->lane->iface_count; i++)
         if (wait->bells[i].within_ns && wait->bells[i].within_ns < limit)
             limit = wait->bells[i].within_ns;
     return limit;
@@ -129,11 +129,11 @@ static void learn_wake_up(weft_world *world, uint64_t begin_ns)
 static bool has_rung(const weft_wait *wait, uint32_t asleep)
 {
     const weft_lane *lane = wait->lane;
-    struct pollfd fds[WEFT_LANE_PORTS];
+    struct pollfd fds[WEFT_LANE_IFACES];
     nfds_t n = 0;
     if (atomic_load_explicit(&lane->world->page->asleep, memory_order_acquire) != asleep)
         return true;
-    for (uint32_t i = 0; i < lane->port_count; i++) {
+    for (uint32_t i = 0; i < lane->iface_count; i++) {
         const weft_bell *bell = &wait->bells[i];
         if (bell->futex && __atomic_load_n(bell->futex, __ATOMIC_ACQUIRE) != bell->value)
             return true;
@@ -156,7 +156,7 @@ static void sleep_on_bells(weft_wait *wait)
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&lane->lock);
     }
-    is_unrung = world->rest->sleep(lane, wait->bells, lane->port_count, limit) && limit == SLEEP_LIMIT_NS && /* else a port's timer */
+    is_unrung = world->rest->sleep(lane, wait->bells, lane->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* else an iface's timer */
                 !has_rung(wait, asleep);
     weft_lane_lock(lane);
     lane->is_asleep = false;
@@ -248,11 +248,11 @@ static bool sleep_on_futex(const weft_bell *bell, uint64_t limit_ns)
     return syscall(SYS_futex, bell->futex, FUTEX_WAIT, bell->value, &limit, NULL, 0) != 0 && errno == ETIMEDOUT;
 }
 
-/* One futex, or any number of descriptors: a futex cannot be waited on together with descriptors before Linux 6.7, so a port that
+/* One futex, or any number of descriptors: a futex cannot be waited on together with descriptors before Linux 6.7, so an iface that
  * rings a futex must offer a descriptor as well once a second source exists. */
 static bool sleep_here(weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
 {
-    struct pollfd fds[WEFT_LANE_PORTS];
+    struct pollfd fds[WEFT_LANE_IFACES];
     const weft_bell *futex = NULL;
     nfds_t n = 0;
     (void)lane;

@@ -9,7 +9,7 @@
  *     weft_wait_end(&wait);
  *
  * The condition is looked at between turns, under the lane's lock (which a turn may drop and take again). A turn polls; when polls
- * stay empty it spins up to the knobs' limits, then arms every port, comes back once more so that the caller looks again, and only
+ * stay empty it spins up to the knobs' limits, then arms every iface, comes back once more so that the caller looks again, and only
  * then sleeps. In the simulator a turn hands over to another rank's fibre. Where several threads wait in one worker only one of them
  * does all that: see core/leader.h.
  */
@@ -24,9 +24,9 @@
 #include "core/req.h"
 #include "core/wait_policy.h"
 #include "mem/segment.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
-#define WEFT_LANE_PORTS 4
+#define WEFT_LANE_IFACES 4
 
 struct weft_lane;
 
@@ -43,7 +43,7 @@ struct weft_wait {
     enum weft_why why;
     int32_t peer, tag;
     uint64_t bytes;
-    weft_bell bells[WEFT_LANE_PORTS]; /* set while armed */
+    weft_bell bells[WEFT_LANE_IFACES]; /* set while armed */
     /* What wakes this thread where another one leads (core/leader), set after begin; none: it polls beside the leader. One of ... */
     weft_req *req;      /* ... the end of this request, ... */
     bool (*attach)(weft_wait *wait, weft_gate *gate); /* ... of what this ties to the gate (NULL: unties again; false: cannot), ... */

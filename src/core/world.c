@@ -12,8 +12,8 @@
 #include "base/place.h"
 #include "base/status.h"
 #include "core/count.h"
+#include "core/iface_select.h"
 #include "core/peer.h"
-#include "core/ports.h"
 #include "mem/chime.h"
 
 weft_world *weft_world_now;
@@ -90,7 +90,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     world->is_crowded = is_crowded(boot);
     choose_waiting(world);
     show_ourselves(world);
-    if (boot->size > 1 && !weft_ports_allow("shm"))
+    if (boot->size > 1 && !weft_iface_select_allow("shm"))
         boot->has_segment = false; /* no tenant may share memory behind the user's back */
     weft_world_now = world;
     rc = split_node(world);
@@ -124,17 +124,17 @@ static void say_bye(weft_peer *peer)
 /* Where a network lies between, both sides have said their last word before one of them takes its end of the connection away. */
 static bool has_left(weft_peer *peer)
 {
-    weft_port *port = peer->path->port;
-    if (!weft_list_is_empty(&peer->waiting) || (!peer->heard_bye && !port->caps.lingers))
+    weft_iface *iface = peer->ep->iface;
+    if (!weft_list_is_empty(&peer->waiting) || (!peer->heard_bye && !iface->caps.lingers))
         return false;
-    if (port->ops->leave(port, peer->path) == WEFT_AGAIN)
+    if (iface->ops->leave(iface, peer->ep) == WEFT_AGAIN)
         return false;
     peer->state = WEFT_PEER_LEFT;
-    peer->path = &weft_dead_path;
+    peer->ep = &weft_null_ep;
     return true;
 }
 
-/* Nothing of ours may be under way: frames that wait, transfers that others read, paths that hold our bytes. Everybody hears our goodbye
+/* Nothing of ours may be under way: frames that wait, transfers that others read, eps that hold our bytes. Everybody hears our goodbye
  * before anybody's is waited for, or a circle of ranks would wait for each other. Who has heard it and said its own is left at once,
  * also while goodbyes to others wait: its connection may be what they wait for. */
 static bool is_drained(weft_lane *lane)

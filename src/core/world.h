@@ -24,14 +24,14 @@ typedef struct weft_world {
     weft_rank_page *page;  /* our status page: in the segment, or private */
     weft_rank_page *own_page; /* behind `page` where there is no segment */
     uint32_t *node_of;     /* behind boot->node_of while the knob split_node is set */
-    int chime;             /* how threads wake each other where ports sleep on descriptors of their own; -1: not needed so far */
+    int chime;             /* how threads wake each other where ifaces sleep on descriptors of their own; -1: not needed so far */
     void *mpi;             /* src/mpi's: predefined communicators, attributes */
 } weft_world;
 
 extern weft_world *weft_world_now; /* NULL before init and after finalize */
 
-/* Opens the world over a boot and makes it current: lane 0 and its ports. Takes the boot over, also on error (then it is finished).
- * `up` is what ports tell: floor 4's, see weft_p2p_open, which callers use. */
+/* Opens the world over a boot and makes it current: lane 0 and its ifaces. Takes the boot over, also on error (then it is finished).
+ * `up` is what ifaces tell: floor 4's, see weft_p2p_open, which callers use. */
 int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_world **world);
 /* Drains and closes all: says BYE to every peer spoken to, waits for theirs. */
 int weft_world_close(weft_world *world);

@@ -47,7 +47,7 @@ struct weft_boot {
     bool crowded;            /* ranks of this node outnumber the CPUs that they may use together */
     /* The simulator's: the transport that reaches everybody (NULL: shm and networks as they fit), its env.segment, and how its
      * ranks rest (NULL: as processes do). */
-    const struct weft_port_ops *fabric_ops;
+    const struct weft_iface_ops *fabric_ops;
     void *fabric;            /* its medium; NULL: it is a network whose cards go through put and get */
     uint64_t (*now_ns)(void); /* the clock of ports' timers; NULL: the machine's */
     const struct weft_rest *rest;

@@ -88,7 +88,7 @@ static bool is_span(const weft_plan *plan, const weft_step *step, span *span)
         return false;
     peer = plan->team->chan->peers[step->peer];
     least = peer ? (uint64_t)peer->eager_max + 1 : WEFT_KEEP_LEAST;
-    if (bytes < least || (peer && !weft_pins_needed(peer->path->port)))
+    if (bytes < least || (peer && !weft_pins_needed(peer->ep->iface)))
         return false;
     span->from = (char *)buf + type->true_lb;
     span->to = span->from + bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * arrive: see arrive.h. Runs inside a port's poll; may send replies, never waits.
+ * arrive: see arrive.h. Runs inside an iface's poll; may send replies, never waits.
  */
 #include "p2p/arrive.h"
 
@@ -289,13 +289,13 @@ static void *greet(void *owner, const weft_name *who)
 
 static void meet(weft_peer *peer)
 {
-    uint32_t most = peer->path->port->caps.frame_max - weft_sum_room() - weft_seal_room();
+    uint32_t most = peer->ep->iface->caps.frame_max - weft_sum_room() - weft_seal_room();
     peer->ladder = weft_ladder_of(peer->lane, peer);
     peer->eager_max = weft_ladder_eager_max(peer);
     if (peer->eager_max > most)
         peer->eager_max = most;
-    peer->frag = peer->path->port->caps.frag ? peer->path->port->caps.frag : UINT32_MAX;
-    peer->now_max = weft_peer_holds(peer, peer->eager_max) ? peer->path->port->caps.held_min - 1 : peer->eager_max;
+    peer->frag = peer->ep->iface->caps.frag ? peer->ep->iface->caps.frag : UINT32_MAX;
+    peer->now_max = weft_peer_holds(peer, peer->eager_max) ? peer->ep->iface->caps.held_min - 1 : peer->eager_max;
 }
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)

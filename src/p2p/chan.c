@@ -120,7 +120,7 @@ void weft_chan_drop_refused(weft_chan *chan)
     }
 }
 
-/* A notification that waits for its port; frees itself. */
+/* A notification that waits for its iface; frees itself. */
 typedef struct parcel {
     weft_gate gate;
     weft_req *req;
@@ -170,7 +170,7 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
         return rc;
     peer->is_courtesy |= !is_met;
     parcel = parcel_new(chan->lane, body, bytes);
-    most = parcel ? peer->path->port->caps.frame_max - weft_seal_room() : sizeof((weft_late *)0)->small; /* so much is copied by the queue */
+    most = parcel ? peer->ep->iface->caps.frame_max - weft_seal_room() : sizeof((weft_late *)0)->small; /* so much is copied by the queue */
     weft_frame frame = {.head = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
                                  .tag = (int32_t)chan->id, .bytes = bytes < most ? bytes : most},
                         .body = parcel ? parcel->body : body};

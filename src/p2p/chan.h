@@ -16,7 +16,7 @@
 
 typedef struct weft_chan weft_chan;
 
-/* The owner's side of a channel: frames that are no messages. No bytes: `from` has freed its channel, or some peer (UINT32_MAX) says goodbye. Called inside a port's poll: may send, must not wait. */
+/* The owner's side of a channel: frames that are no messages. No bytes: `from` has freed its channel, or some peer (UINT32_MAX) says goodbye. Called inside an iface's poll: may send, must not wait. */
 typedef void weft_chan_on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes);
 
 struct weft_chan {
@@ -59,7 +59,7 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids);
 /* Unmatched messages are dropped. */
 void weft_chan_close(weft_chan *chan);
 
-/* Sends bytes (400 at most, cut where a port's frames are shorter) to a member's on_notify. No credit, no waiting. */
+/* Sends bytes (400 at most, cut where an iface's frames are shorter) to a member's on_notify. No credit, no waiting. */
 #define WEFT_NOTIFY_BYTES 400
 int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes);
 /* For who notified a channel that is no more: to its channel `id`, with no bytes. */

@@ -25,13 +25,13 @@ static void held_over(weft_leg *leg, int rc)
     weft_req_end(req, rc);
 }
 
-/* The port reads it in the user's buffer: the send ends when it has. */
+/* The iface reads it in the user's buffer: the send ends when it has. */
 static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
 {
     weft_leg *leg;
     int rc;
     req->peer = peer;
-    req->port = peer->path->port;
+    req->iface = peer->ep->iface;
     req->legs = 0;
     leg = weft_leg_new(req, WEFT_LEG_HELD, 0, req->bytes, held_over);
     if (!leg)

@@ -18,7 +18,7 @@
 
 /* -- the sender -- */
 
-/* What the port refused, while it is queued. */
+/* What the iface refused, while it is queued. */
 typedef struct rest {
     weft_gate gate;
     weft_req *req;

@@ -16,7 +16,7 @@ static inline bool weft_frags_help(const weft_peer *peer, uint64_t bytes)
     return weft_unlikely(bytes > peer->frag) && peer->credit == peer->credit_full;
 }
 
-/* Sends the message that this frame would carry whole: 0, AGAIN when nothing of it has left, or an error. What the port refuses midway is
+/* Sends the message that this frame would carry whole: 0, AGAIN when nothing of it has left, or an error. What the iface refuses midway is
  * copied and queued, so the body is free on return. */
 int weft_frags_send(weft_peer *peer, const weft_frame *whole);
 

@@ -39,14 +39,14 @@ static uint32_t class_of(uint64_t bytes)
 
 uint32_t weft_ladder_eager_max(const weft_peer *peer)
 {
-    const weft_caps *caps = &peer->path->port->caps;
+    const weft_caps *caps = &peer->ep->iface->caps;
     uint64_t most = caps->frame_max, want = weft_knob.eager_max ? weft_knob.eager_max : caps->eager ? caps->eager : EAGER_DEFAULT;
     return (uint32_t)(want < most ? want : most);
 }
 
 static bool is_offered(const weft_peer *peer, enum weft_rung rung, const weft_offer *offer)
 {
-    const weft_caps *caps = &peer->path->port->caps;
+    const weft_caps *caps = &peer->ep->iface->caps;
     bool is_keyed = caps->key_bytes || caps->local_keys;
     switch (rung) {
     case WEFT_RUNG_GET:
@@ -74,7 +74,7 @@ static enum weft_rung forced(const weft_peer *peer, const weft_offer *offer)
     return WEFT_RUNG_LAST;
 }
 
-bool weft_ladder_is_shared(const weft_port *port) { return port->caps.get && !port->caps.key_bytes && !port->caps.local_keys; }
+bool weft_ladder_is_shared(const weft_iface *iface) { return iface->caps.get && !iface->caps.key_bytes && !iface->caps.local_keys; }
 
 bool weft_ladder_allows(const weft_peer *peer, enum weft_rung rung, const weft_offer *offer)
 {
@@ -158,14 +158,14 @@ enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, ui
     return trial;
 }
 
-weft_ladder *weft_ladder_open(const weft_lane *lane) { return calloc((size_t)lane->port_count * KINDS, sizeof(weft_ladder)); }
+weft_ladder *weft_ladder_open(const weft_lane *lane) { return calloc((size_t)lane->iface_count * KINDS, sizeof(weft_ladder)); }
 
 weft_ladder *weft_ladder_of(const weft_lane *lane, const weft_peer *peer)
 {
     const weft_boot *boot = lane->world->boot;
     bool is_remote = boot->node_of && boot->node_of[peer->name.rank] != boot->node;
     uint32_t port = 0;
-    while (port + 1 < lane->port_count && lane->ports[port] != peer->path->port)
+    while (port + 1 < lane->iface_count && lane->ifaces[port] != peer->ep->iface)
         port++;
     return &lane->ladder[port * KINDS + (is_remote ? REMOTE : NODE)];
 }
@@ -291,7 +291,7 @@ static size_t show_row(const weft_ladder_row *row, const weft_peer *peer, uint32
 void weft_ladder_show(const weft_ladder *ladder, const weft_peer *peer, char *text, size_t room)
 {
     static const char *const sorts[2][2] = {{"", " both ways:"}, {" not registered before:", " not registered before, both ways:"}};
-    size_t n = (size_t)snprintf(text, room, "%12u  eager  because it fits a frame of %s%s\n", peer->eager_max, peer->path->port->ops->name,
+    size_t n = (size_t)snprintf(text, room, "%12u  eager  because it fits a frame of %s%s\n", peer->eager_max, peer->ep->iface->ops->name,
                                 weft_knob.eager_max ? " and WEFT_EAGER_MAX says so" : "");
     for (uint32_t i = 0; i < 4 * WEFT_LADDER_CLASSES && n + 1 < room; i++)
         n += show_row(&ladder->rows[i & 1][i >> 1 & 1][i / 4], peer, i / 4, sorts[i & 1][i >> 1 & 1], text + n, room - n);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * ladder: which way a message of so many bytes takes, and why. Two compares on the hot path (eager_max in the peer); the rung of a
- * rendezvous is chosen by the receiver from what transfers of that size class took: each rung that the ports offer is tried a few times
+ * rendezvous is chosen by the receiver from what transfers of that size class took: each rung that the ifaces offer is tried a few times
  * at first use, the fastest stays, and the others are measured again when that costs little of the time that was spent since.
- * A ladder belongs to a port and a kind of peer: what memory taught says nothing of a network, nor one's own node of others.
+ * A ladder belongs to an iface and a kind of peer: what memory taught says nothing of a network, nor one's own node of others.
  *
  * Both ways at once. Where moving bytes takes CPU time, two ranks that send to each other share it: a rung that occupies both of them for
  * one message is worth nothing then. Such transfers have records of their own, in which the bytes of both directions count. Of a
@@ -72,14 +72,14 @@ typedef struct weft_offer {
     bool is_cold;  /* that of one side was not */
 } weft_offer;
 
-/* The ladders of a lane, one for each port and kind of peer; NULL: out of memory. Freed with the lane. */
+/* The ladders of a lane, one for each iface and kind of peer; NULL: out of memory. Freed with the lane. */
 weft_ladder *weft_ladder_open(const weft_lane *lane);
 /* The one for this peer. */
 weft_ladder *weft_ladder_of(const weft_lane *lane, const weft_peer *peer);
 /* The largest eager message to this peer, bytes. */
 uint32_t weft_ladder_eager_max(const weft_peer *peer);
-/* Do transfers over this port take CPU time of both sides, so that what moves the other way slows them down? */
-bool weft_ladder_is_shared(const weft_port *port);
+/* Do transfers over this iface take CPU time of both sides, so that what moves the other way slows them down? */
+bool weft_ladder_is_shared(const weft_iface *iface);
 /* The rung for a rendezvous. */
 enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, uint64_t bytes, const weft_offer *offer, bool is_both_ways);
 /* Can this rung, which the sender hints at, be taken? */

@@ -42,8 +42,8 @@ weft_leg *weft_leg_new(weft_req *req, enum weft_leg_kind kind, uint64_t from, ui
 void weft_leg_free(weft_leg *leg)
 {
     weft_req *req = leg->req;
-    weft_pins_unlend(req->port, leg->loan);
-    weft_pins_drop(req->port, leg->pin);
+    weft_pins_unlend(req->iface, leg->loan);
+    weft_pins_drop(req->iface, leg->pin);
     req->legs--;
     weft_pool_give(req->lane->pool, leg, sizeof *leg);
 }
@@ -60,7 +60,7 @@ static const weft_region *region_of(const weft_leg *leg)
 /* Most bytes of one get or put. Where one thread calls there is no other to offer the lock to: fewer, longer calls. */
 static uint64_t piece_max(const weft_req *req)
 {
-    const weft_caps *caps = &req->peer->path->port->caps;
+    const weft_caps *caps = &req->peer->ep->iface->caps;
     uint64_t piece = req->lane->is_threaded ? caps->move_piece : caps->move_piece * PIECES_ALONE;
     return piece && piece < caps->move_max ? piece : caps->move_max;
 }
@@ -75,8 +75,8 @@ static uint64_t turn_end(const weft_lane *lane)
 static int move_piece(weft_leg *leg)
 {
     weft_req *req = leg->req;
-    weft_path *path = req->peer->path;
-    const weft_port_ops *ops = path->port->ops;
+    weft_ep *ep = req->peer->ep;
+    const weft_iface_ops *ops = ep->iface->ops;
     uint64_t most = piece_max(req);
     weft_move move = {.local = (char *)weft_leg_start_of(req) + leg->from, .region = region_of(leg), .remote = leg->far + leg->from,
                       .key = &leg->key, .bytes = leg->to - leg->from < most ? leg->to - leg->from : most, .done = leg};
@@ -84,14 +84,14 @@ static int move_piece(weft_leg *leg)
     leg->piece = move.bytes;
     leg->has_moved = false;
     leg->is_starting = true;
-    rc = leg->kind == WEFT_LEG_GET ? ops->get(path->port, path, &move) : ops->put(path->port, path, &move);
+    rc = leg->kind == WEFT_LEG_GET ? ops->get(ep->iface, ep, &move) : ops->put(ep->iface, ep, &move);
     leg->is_starting = false;
     return rc ? rc : leg->has_moved ? leg->rc : 0;
 }
 
 static void count_piece(weft_leg *leg)
 {
-    leg->req->lane->counters[weft_pins_needed(leg->req->port) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
+    leg->req->lane->counters[weft_pins_needed(leg->req->iface) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
     leg->from += leg->piece;
 }
 
@@ -100,7 +100,7 @@ static int try_move(weft_leg *leg, uint64_t until_ns)
 {
     for (;;) {
         int rc;
-        if (!until_ns && leg->req->peer->path->port->caps.move_piece && leg->to - leg->from > piece_max(leg->req))
+        if (!until_ns && leg->req->peer->ep->iface->caps.move_piece && leg->to - leg->from > piece_max(leg->req))
             until_ns = turn_end(leg->req->lane);
         rc = move_piece(leg);
         if (rc > 0)
@@ -160,7 +160,7 @@ static void fill_packed(const weft_frame *frame, void *place)
  * Where the sender does not copy, every chunk more is only a frame more. */
 static uint32_t chunk_of(const weft_req *req)
 {
-    const weft_caps *caps = &req->peer->path->port->caps;
+    const weft_caps *caps = &req->peer->ep->iface->caps;
     uint32_t most = (caps->chunk ? caps->chunk : caps->frame_max) - weft_seal_room();
     uint64_t bytes = req->is_dense && weft_peer_holds(req->peer, most) ? most : req->bytes / PIECES;
     bytes = bytes < CHUNK_LEAST ? CHUNK_LEAST : bytes;
@@ -199,7 +199,7 @@ static int send_chunk(weft_leg *leg, uint32_t most)
 /* Where peers that do not read hold all that is shared, what fits the pair's own room still gets through. */
 static int send_some(weft_leg *leg)
 {
-    uint32_t most = chunk_of(leg->req), alone = leg->req->peer->path->port->caps.chunk_alone;
+    uint32_t most = chunk_of(leg->req), alone = leg->req->peer->ep->iface->caps.chunk_alone;
     alone -= alone ? weft_seal_room() : 0;
     int rc = send_chunk(leg, most);
     return rc == WEFT_AGAIN && alone && alone < most ? send_chunk(leg, alone) : rc;

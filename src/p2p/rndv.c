@@ -46,7 +46,7 @@ static void send_fin(weft_req *req, uint32_t index, int rc)
 static uint8_t put_key(uint8_t *to, weft_req *req, const weft_pin *pin, uint64_t from, uint64_t end, uint32_t rights, weft_loan **loan)
 {
     weft_key key;
-    if (!weft_pins_lend(req->port, req->peer->path, pin, (char *)weft_leg_start_of(req) + from, end - from, rights, &key, loan))
+    if (!weft_pins_lend(req->iface, req->peer->ep, pin, (char *)weft_leg_start_of(req) + from, end - from, rights, &key, loan))
         return 0;
     memcpy(to, key.bytes, key.length);
     return key.length;
@@ -61,7 +61,7 @@ static void take_key(weft_key *key, const uint8_t *from, uint8_t bytes)
 static void begin(weft_req *req, weft_peer *peer)
 {
     req->peer = peer;
-    req->port = peer->path->port;
+    req->iface = peer->ep->iface;
     req->pin = NULL;
     req->loan = NULL;
     req->legs = 0;
@@ -120,19 +120,19 @@ static void drop_name(weft_req *req)
 /* What the receiver may know of our memory: a key, or that there is none yet. */
 static void offer(weft_req *req, weft_rts *rts)
 {
-    weft_port *port = req->port;
+    weft_iface *iface = req->iface;
     void *start = weft_leg_start_of(req);
-    if (!weft_pins_needed(port))
+    if (!weft_pins_needed(iface))
         return;
-    if (req->peer->no_move || !weft_pins_allowed(port)) {
+    if (req->peer->no_move || !weft_pins_allowed(iface)) {
         rts->flags = WEFT_RTS_NO_MOVE;
         return;
     }
-    req->pin = weft_pins_look(port, start, req->bytes, WEFT_RIGHT_READ);
+    req->pin = weft_pins_look(iface, start, req->bytes, WEFT_RIGHT_READ);
     if (!req->pin) {
         bool is_now = weft_knob.pin == WEFT_PIN_NOW || (weft_knob.pin != WEFT_PIN_BEHIND && req->bytes <= SEGMENT);
         rts->flags = WEFT_RTS_COLD;
-        if ((is_now || !port->caps.put) && port->caps.get && weft_pins_hold(port, start, req->bytes, WEFT_RIGHT_READ, &req->pin))
+        if ((is_now || !iface->caps.put) && iface->caps.get && weft_pins_hold(iface, start, req->bytes, WEFT_RIGHT_READ, &req->pin))
             rts->flags = WEFT_RTS_NO_MOVE;
     }
     if (req->pin)
@@ -145,8 +145,8 @@ static void hint(weft_req *req, weft_rts *rts)
     weft_peer *peer = req->peer;
     weft_offer offer = {.can_move = true};
     rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
-    if (!weft_ladder_is_shared(req->port) || !weft_bidir_expects_recv(&peer->bidir) || peer->name.rank < req->lane->world->boot->rank ||
-        peer->no_move || !req->port->ops->can_move(req->port, peer->path))
+    if (!weft_ladder_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->name.rank < req->lane->world->boot->rank ||
+        peer->no_move || !req->iface->ops->can_move(req->iface, peer->ep))
         return;
     rts->flags |= (uint8_t)((weft_ladder_choose(peer->ladder, peer, req->bytes, &offer, true) + 1) << WEFT_RTS_HINT_SHIFT);
 }
@@ -191,8 +191,8 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
     if (rc) {
         req->rc = rc;
         send_ends(req);
-        weft_pins_unlend(req->port, req->loan);
-        weft_pins_drop(req->port, req->pin);
+        weft_pins_unlend(req->iface, req->loan);
+        weft_pins_drop(req->iface, req->pin);
         weft_lane_unname(req->lane, req);
         return rc;
     }
@@ -204,8 +204,8 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
 static void pin_behind(weft_req *req, uint32_t rights)
 {
     bool is_wanted = weft_knob.pin == WEFT_PIN_AUTO || weft_knob.pin == WEFT_PIN_BEHIND || weft_knob.pin == WEFT_PIN_PIPELINE;
-    if (is_wanted && !req->pin && req->is_dense && !req->peer->no_move && weft_pins_needed(req->port) && weft_pins_allowed(req->port))
-        weft_pins_soon(req->port, weft_leg_start_of(req), req->bytes, rights);
+    if (is_wanted && !req->pin && req->is_dense && !req->peer->no_move && weft_pins_needed(req->iface) && weft_pins_allowed(req->iface))
+        weft_pins_soon(req->iface, weft_leg_start_of(req), req->bytes, rights);
 }
 
 static void settle_send(weft_req *req)
@@ -215,8 +215,8 @@ static void settle_send(weft_req *req)
     if (req->is_cold && !req->rc)
         pin_behind(req, WEFT_RIGHT_READ);
     send_ends(req);
-    weft_pins_unlend(req->port, req->loan);
-    weft_pins_drop(req->port, req->pin);
+    weft_pins_unlend(req->iface, req->loan);
+    weft_pins_drop(req->iface, req->pin);
     drop_name(req);
     weft_req_end(req, req->rc);
 }
@@ -303,8 +303,8 @@ static void put_stretch(weft_req *req, const weft_cts *cts)
         told_over(leg, 0);
         return;
     }
-    if (weft_pins_needed(req->port) && (!cts->key_bytes ||
-        (!req->pin && weft_pins_hold(req->port, (char *)weft_leg_start_of(req) + leg->from, leg->bytes, 0, &leg->pin))))
+    if (weft_pins_needed(req->iface) && (!cts->key_bytes ||
+        (!req->pin && weft_pins_hold(req->iface, (char *)weft_leg_start_of(req) + leg->from, leg->bytes, 0, &leg->pin))))
         push_instead(leg);
     else
         weft_leg_start(leg);
@@ -374,7 +374,7 @@ static void end_recv(weft_req *req)
     end_climb(req);
     if (req->next > SEGMENT && req->mode != WEFT_RUNG_COPY && !req->rc)
         pin_behind(req, req->mode == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0);
-    weft_pins_drop(req->port, req->pin);
+    weft_pins_drop(req->iface, req->pin);
     if (req->name)
         drop_name(req);
     if (!req->rc && req->is_summed)
@@ -438,8 +438,8 @@ static void get_stretch(weft_req *req, uint64_t from, uint64_t to)
         req->rc = no_memory(req->peer);
         return;
     }
-    if (weft_pins_needed(req->port) && !req->pin &&
-        weft_pins_hold(req->port, (char *)weft_leg_start_of(req) + from, to - from, 0, &leg->pin)) {
+    if (weft_pins_needed(req->iface) && !req->pin &&
+        weft_pins_hold(req->iface, (char *)weft_leg_start_of(req) + from, to - from, 0, &leg->pin)) {
         weft_leg_free(leg);
         ask(req, WEFT_RUNG_COPY, from, to, NULL, NULL);
         return;
@@ -460,8 +460,8 @@ static void lend_stretch(weft_req *req, uint64_t from, uint64_t to)
     }
     if (req->peer->no_move) /* without a key it is pushed, and told like what is put */
         pin = NULL;
-    else if (!pin && weft_pins_needed(req->port) &&
-        weft_pins_hold(req->port, (char *)weft_leg_start_of(req) + from, to - from, WEFT_RIGHT_WRITE, &leg->pin) == 0)
+    else if (!pin && weft_pins_needed(req->iface) &&
+        weft_pins_hold(req->iface, (char *)weft_leg_start_of(req) + from, to - from, WEFT_RIGHT_WRITE, &leg->pin) == 0)
         pin = leg->pin;
     leg->index = ++req->segments;
     weft_list_append(&req->lent, &leg->link);
@@ -477,7 +477,7 @@ static void step(weft_req *req)
     req->is_stepping = true;
     while (req->next < req->moved && req->legs < SEGMENTS_AHEAD && !req->rc) {
         uint64_t from = req->next, rest = req->moved - from;
-        bool is_whole = req->pin || !weft_pins_needed(req->port) || req->peer->no_move;
+        bool is_whole = req->pin || !weft_pins_needed(req->iface) || req->peer->no_move;
         req->next = is_whole || rest <= SEGMENT ? req->moved : from + SEGMENT;
         if (req->mode == WEFT_RUNG_GET && req->peer->no_move)
             ask(req, WEFT_RUNG_COPY, from, req->next, NULL, NULL);
@@ -509,7 +509,7 @@ static void move_halves(weft_req *req)
 static bool is_warm(weft_req *req, uint32_t rights)
 {
     if (!req->pin)
-        req->pin = weft_pins_look_posted(req->port, req->order, weft_leg_start_of(req), req->moved, rights);
+        req->pin = weft_pins_look_posted(req->iface, req->order, weft_leg_start_of(req), req->moved, rights);
     return req->pin;
 }
 
@@ -518,32 +518,32 @@ static enum weft_rung choose(weft_req *req, const weft_rts *rts)
     weft_peer *peer = req->peer;
     weft_offer offer = {.can_move = req->is_dense && rts->addr && !(rts->flags & WEFT_RTS_NO_MOVE) && !peer->no_move,
                         .has_key = rts->key_bytes, .is_cold = rts->flags & WEFT_RTS_COLD};
-    bool needs_pins = weft_pins_needed(req->port);
+    bool needs_pins = weft_pins_needed(req->iface);
     enum weft_rung rung, hinted = rts->flags >> WEFT_RTS_HINT_SHIFT;
     weft_bidir_recv_begin(&peer->bidir, rts->flags & WEFT_RTS_BOTH_WAYS);
-    if (needs_pins && !weft_pins_allowed(req->port))
+    if (needs_pins && !weft_pins_allowed(req->iface))
         offer.can_move = false;
     /* the pair's right to move is proven before a rung that needs it is promised to the sender */
-    if (offer.can_move && !req->port->ops->can_move(req->port, peer->path)) {
+    if (offer.can_move && !req->iface->ops->can_move(req->iface, peer->ep)) {
         peer->no_move = true;
         offer.can_move = false;
     }
     if (offer.can_move && needs_pins)
         offer.is_cold |= !is_warm(req, offer.has_key ? 0 : WEFT_RIGHT_WRITE);
     req->is_cold = offer.is_cold;
-    req->is_both_ways = weft_ladder_is_shared(req->port) && (weft_bidir_expects_send(&peer->bidir) || peer->ladder->sends);
+    req->is_both_ways = weft_ladder_is_shared(req->iface) && (weft_bidir_expects_send(&peer->bidir) || peer->ladder->sends);
     if (hinted && weft_ladder_allows(peer, hinted - 1, &offer))
         rung = hinted - 1;
     else
         rung = weft_ladder_choose(peer->ladder, peer, req->moved, &offer, req->is_both_ways);
-    if (req->pin && rung == WEFT_RUNG_PUT && !weft_pins_grants(req->port, req->pin, WEFT_RIGHT_WRITE)) {
-        weft_pins_drop(req->port, req->pin);
+    if (req->pin && rung == WEFT_RUNG_PUT && !weft_pins_grants(req->iface, req->pin, WEFT_RIGHT_WRITE)) {
+        weft_pins_drop(req->iface, req->pin);
         req->pin = NULL;
         is_warm(req, WEFT_RIGHT_WRITE);
     }
     /* at once, where the user wants it so or it is short; else segment by segment */
     if (rung != WEFT_RUNG_COPY && needs_pins && !req->pin && (weft_knob.pin == WEFT_PIN_NOW || req->moved <= SEGMENT))
-        weft_pins_hold(req->port, weft_leg_start_of(req), req->moved, rung == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
+        weft_pins_hold(req->iface, weft_leg_start_of(req), req->moved, rung == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
     return rung;
 }
 
@@ -608,7 +608,7 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
     req->lane->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
     if (req->mode == WEFT_RUNG_COPY) {
         if (weft_knob.pin != WEFT_PIN_PIPELINE)
-            pin_behind(req, req->port->caps.get ? 0 : WEFT_RIGHT_WRITE);
+            pin_behind(req, req->iface->caps.get ? 0 : WEFT_RIGHT_WRITE);
         req->next = req->moved;
         ask(req, WEFT_RUNG_COPY, 0, req->moved, NULL, NULL);
     } else if (req->mode == WEFT_RUNG_HALVES) {

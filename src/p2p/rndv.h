@@ -9,7 +9,7 @@
  * With checksums, a receiver that takes only the beginning of a message asks for the sum of that first (WEFT_CTS_SUM).
  * A message of no bytes (a synchronous send) is answered by FIN at once.
  *
- * Registered memory. Where the port moves registered memory only, a key travels in RTS (get) or CTS (put). A buffer that is not
+ * Registered memory. Where the iface moves registered memory only, a key travels in RTS (get) or CTS (put). A buffer that is not
  * registered yet is taken segment by segment, so that one is pinned while the one before it moves; or it is copied this time and
  * pinned behind; or pinned at once when it is short. Whatever cannot be pinned goes by DATA: nothing ever fails for want of a key.
  */

@@ -2,7 +2,7 @@
  *
  * send: a message's way out. Short ones leave at once in one frame, without a request; everything else announces itself (rndv). What the
  * receiver lends no room for waits here (sendq).
- * Order: frames to a peer leave in the order in which they are given, also those that find the port full (core/peer); messages that wait
+ * Order: frames to a peer leave in the order in which they are given, also those that find the iface full (core/peer); messages that wait
  * for credit keep the order of the calls within their channel.
  */
 #include "base/status.h"
@@ -13,7 +13,7 @@
 #include "p2p/p2p.h"
 #include "p2p/sendq.h"
 
-#define SHORT_MAX 32 /* no more than the inline_max of shm, the only port that says it has room */
+#define SHORT_MAX 32 /* no more than the inline_max of shm, the only iface that says it has room */
 
 /* May a message leave at once in one frame: dense, eager, nothing of this peer's queued before it? Negative ranks (nobody) fail too.
  * may_hold: not if its body is better held. A blocking send copies all the same: it would else wait for a receiver that computes. */
@@ -35,10 +35,10 @@ static inline __attribute__((always_inline)) void send_short(weft_peer *peer, ui
 {
     uint64_t head0 = weft_head_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_repayment(peer));
     peer->credit -= weft_peer_cost(bytes);
-    weft_shm_send_short(peer->path, head0, weft_head_word1(weft_chan_id_at(chan, dst), chan->rank), weft_head_word2((uint32_t)tag, (uint32_t)bytes), buf);
+    weft_shm_send_short(peer->ep, head0, weft_head_word1(weft_chan_id_at(chan, dst), chan->rank), weft_head_word2((uint32_t)tag, (uint32_t)bytes), buf);
 }
 
-static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->path->room; }
+static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->ep->room; }
 
 /* The short way. WEFT_AGAIN: take the long one. */
 static inline __attribute__((always_inline)) int send_now(const void *buf, uint64_t count, const weft_type *type, int dst, int tag,
@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
         rc = weft_frags_send(peer, &frame);
     } else {
         weft_peer_stamp(peer, &frame.head);
-        rc = weft_port_send(peer->path, &frame);
+        rc = weft_iface_send(peer->ep, &frame);
         if (weft_unlikely(rc != 0))
             weft_peer_unstamp(peer, &frame.head);
     }
@@ -104,7 +104,7 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     return weft_unlikely(rc == WEFT_AGAIN) ? weft_sendq_add(peer, req) : rc;
 }
 
-/* Out of credit in the midst of a burst: what the receiver gave back may lie with the port already, and to look costs less than to ask for
+/* Out of credit in the midst of a burst: what the receiver gave back may lie with the iface already, and to look costs less than to ask for
  * each message. Where frames are read from users' buffers only (one look is a system call there), and only straight from a program's
  * call: a plan may be played inside of a poll. */
 static void look_for_credit(const weft_chan *chan, int dst, uint64_t bytes)
@@ -160,8 +160,8 @@ int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, i
     return 0;
 }
 
-/* The receiver lends nothing, or the port is full: what is short is copied aside, so that many such messages take little memory. What came
- * back since may lie with the port: a look now and then keeps a long burst moving. WEFT_AGAIN: take the ordinary way. */
+/* The receiver lends nothing, or the iface is full: what is short is copied aside, so that many such messages take little memory. What came
+ * back since may lie with the iface: a look now and then keeps a long burst moving. WEFT_AGAIN: take the ordinary way. */
 static int isend_aside(weft_peer *peer, const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
                        weft_req **out)
 {

@@ -47,7 +47,7 @@ typedef struct weft_sendq {
     uint32_t at;          /* of the oldest record in the first block */
     uint64_t put, left;   /* records ever written; that have left or were dropped */
     uint32_t seq;         /* of the last frame with a message of this channel ... */
-    bool is_seq_late;     /* ... unless it, or what came before the queue, still waits for the port */
+    bool is_seq_late;     /* ... unless it, or what came before the queue, still waits for the iface */
     bool sends_all;       /* whatever the credit */
     bool is_told;         /* the receiver knows that the queue waits for credit */
     weft_bag tags;        /* of the records */
@@ -336,7 +336,7 @@ static void leave(weft_sendq *queue)
     answer(queue, WEFT_ANY_TAG);
 }
 
-/* 0: it left, or was none; AGAIN: the port is full, or no name free. */
+/* 0: it left, or was none; AGAIN: the iface is full, or no name free. */
 static int send_front(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;

@@ -110,7 +110,7 @@ static int judge(const weft_req *req, const weft_peer *peer, uint64_t whole, uin
                      "(communicator's context %u, world rank %u, %s over %s; CRC32C %08x sent, %08x arrived)\n"
                      "Memory or a network's hardware fails, or the sender changed its buffer before its send was over.",
                      req->found.source, req->found.tag, (unsigned long long)whole, where, req->chan->id, peer->name.rank, way,
-                     peer->path->port->ops->name, sent, got);
+                     peer->ep->iface->ops->name, sent, got);
 }
 
 int weft_sum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, uint32_t sum, const char *way)

@@ -7,7 +7,7 @@
  * Who sends on what was damaged on its way to him (a collective goes on, collectives/plan.h) says so by the complement of the sum;
  * damage that looks like it, one in 2^32, is an error all the same.
  * Invariant: without the knob nobody comes here but by a frame that says it is summed: channels then keep no peers at hand
- * (weft_chan_meet), so that every send takes the long way, and ports are given another table (weft_p2p_open).
+ * (weft_chan_meet), so that every send takes the long way, and ifaces are given another table (weft_p2p_open).
  */
 #ifndef WEFT_P2P_SUM_H
 #define WEFT_P2P_SUM_H

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 typedef struct weft_blocks {
     weft_link all;

@@ -31,7 +31,7 @@ enum weft_frame_kind {
 };
 
 typedef struct weft_head {
-    uint32_t seq;     /* per peer, counts every frame from 1, wraps; looked at only when a peer's port changes */
+    uint32_t seq;     /* per peer, counts every frame from 1, wraps; looked at only when a peer's iface changes */
     uint8_t kind;     /* enum weft_frame_kind */
     uint8_t flags;    /* WEFT_HEAD_..., else 0 */
     uint16_t credits; /* eager credits that this frame gives back, in units of WEFT_CREDIT_BYTES */
@@ -65,7 +65,7 @@ struct weft_frame {
     const void *body;
     void (*fill)(const weft_frame *frame, void *place);
     void *held; /* not NULL: the body may be kept and read until up.done names this (send's HELD); never together with fill */
-    bool more; /* another frame to the same path follows at once, or else a poll: the port may start both together */
+    bool more; /* another frame to the same ep follows at once, or else a poll: the iface may start both together */
 };
 
 #endif

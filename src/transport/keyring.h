@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * keyring: the memory that a port has mapped, by key. For transports whose keys are checked by software (self, sim). A key names
- * its entry, the entry's generation and the ring, so that a key that is stale, forged or of another port is refused.
+ * keyring: the memory that an iface has mapped, by key. For transports whose keys are checked by software (self, sim). A key names
+ * its entry, the entry's generation and the ring, so that a key that is stale, forged or of another iface is refused.
  * Any thread, at any time between open and close: a helper maps while the lane's own thread checks keys.
  */
 #ifndef WEFT_TRANSPORT_KEYRING_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/port.h"
+#include "transport/iface.h"
 
 #define WEFT_KEYRING_KEY_BYTES 16
 

@@ -21,7 +21,7 @@ static const weft_services services = {.version = WEFT_MODULE_VERSION, .release 
 
 static struct {
     pthread_mutex_t lock;
-    const weft_port_ops *ops[LOADED_MOST];
+    const weft_iface_ops *ops[LOADED_MOST];
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Modules stand in weft/ beside the library that this code is part of, wherever the whole was moved; or where the knob says. */
@@ -36,7 +36,7 @@ static void place_of(const char *name, char *path, size_t room)
         snprintf(path, room, "%.*sweft/%s.so", slash ? (int)(slash - file + 1) : 0, file, name);
 }
 
-static const weft_port_ops *load(const char *path, const char **why)
+static const weft_iface_ops *load(const char *path, const char **why)
 {
     static _Thread_local char text[4352];
     weft_module_entry *entry = NULL;
@@ -54,14 +54,14 @@ static const weft_port_ops *load(const char *path, const char **why)
 
 /* Libraries below a module may start threads: they inherit a mask in which no signal of the program's can reach them. Some take signals
  * for themselves as soon as they are loaded (libpsm, below libfabric, those of a crash and of Ctrl-C): the program's are put back. */
-static const weft_port_ops *load_quietly(const char *name, const char **why)
+static const weft_iface_ops *load_quietly(const char *name, const char **why)
 {
     static _Thread_local char text[4352];
     char path[4096];
     struct sigaction handlers[NSIG];
     bool is_known[NSIG] = {false};
     sigset_t all, before;
-    const weft_port_ops *ops;
+    const weft_iface_ops *ops;
     place_of(name, path, sizeof path);
     if (access(path, F_OK) != 0) {
         snprintf(text, sizeof text, "was not built, was removed or never was one: there is no %s (weft-info lists what is here)", path);
@@ -80,7 +80,7 @@ static const weft_port_ops *load_quietly(const char *name, const char **why)
     return ops;
 }
 
-static const weft_port_ops *find_loaded(const char *name)
+static const weft_iface_ops *find_loaded(const char *name)
 {
     for (size_t i = 0; i < LOADED_MOST && loaded.ops[i]; i++)
         if (strcmp(loaded.ops[i]->name, name) == 0)
@@ -88,10 +88,10 @@ static const weft_port_ops *find_loaded(const char *name)
     return NULL;
 }
 
-const weft_port_ops *weft_transport_find(const char *name, const char **why)
+const weft_iface_ops *weft_transport_find(const char *name, const char **why)
 {
-    static const weft_port_ops *const built_in[] = {&weft_self_ops, &weft_shm_ops};
-    const weft_port_ops *ops;
+    static const weft_iface_ops *const built_in[] = {&weft_self_ops, &weft_shm_ops};
+    const weft_iface_ops *ops;
     for (size_t i = 0; i < weft_count(built_in); i++)
         if (strcmp(built_in[i]->name, name) == 0)
             return built_in[i];

@@ -10,7 +10,7 @@
 
 #include "base/knob.h"
 #include "base/log.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 #define WEFT_MODULE_VERSION 2 /* of the contract: a module built for another one is refused */
 
@@ -24,10 +24,10 @@ typedef struct weft_services {
 } weft_services;
 
 /* What a module exports as "weft_module": its table, or NULL when version or release differ (*why says so, static). */
-typedef const weft_port_ops *weft_module_entry(const weft_services *services, const char **why);
+typedef const weft_iface_ops *weft_module_entry(const weft_services *services, const char **why);
 
 /* The transport of that name: built in, loaded before, or loaded now. NULL with a sentence in *why (thread-local or static). Loaded
  * modules stay. Any thread. */
-const weft_port_ops *weft_transport_find(const char *name, const char **why);
+const weft_iface_ops *weft_transport_find(const char *name, const char **why);
 
 #endif

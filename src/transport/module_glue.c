@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "transport/module.h"
 
-extern const weft_port_ops WEFT_MODULE_OPS;
+extern const weft_iface_ops WEFT_MODULE_OPS;
 
 weft_knobs weft_knob; /* a copy: knobs are frozen when modules are loaded */
 static const weft_services *house;
@@ -39,7 +39,7 @@ void weft_log(enum weft_log_level level, const char *format, ...)
 
 __attribute__((visibility("default"))) weft_module_entry weft_module;
 
-const weft_port_ops *weft_module(const weft_services *services, const char **why)
+const weft_iface_ops *weft_module(const weft_services *services, const char **why)
 {
     if (services->version != WEFT_MODULE_VERSION || strcmp(services->release, PACKAGE_VERSION) != 0) {
         *why = "is of another version than the library: install both anew";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * contract: one suite over every transport (rows in rig.c), the dead port, and mutants that must be caught.
+ * contract: one suite over every transport (rows in rig.c), the null port, and mutants that must be caught.
  *     contract [-v] [row]
  */
 #include <CUnit/Basic.h>
@@ -24,9 +24,9 @@ static void run_named(void)
 
 static void dead_answers(void)
 {
-    weft_port *dead = &weft_dead_port;
-    const weft_port_ops *ops = dead->ops;
-    weft_path *path = &weft_dead_path, *other;
+    weft_iface *dead = &weft_null_iface;
+    const weft_iface_ops *ops = dead->ops;
+    weft_ep *ep = &weft_null_ep, *other;
     weft_frame frame = {.head = {.bytes = 0}};
     weft_move move = {.bytes = 0};
     weft_atomic atomic = {.op = WEFT_AMO_ADD};
@@ -36,37 +36,37 @@ static void dead_answers(void)
     weft_name name = {1, 2, 3};
     char card[WEFT_CARD_MAX];
     size_t room = sizeof card;
-    CU_ASSERT(path->port == dead && ops == &weft_dead_ops);
+    CU_ASSERT(ep->iface == dead && ops == &weft_null_ops);
     CU_ASSERT(ops->card(dead, card, &room) == WEFT_E_PEER);
     CU_ASSERT(ops->reach(dead, &name, card, 0, NULL, &other) == WEFT_E_PEER);
-    CU_ASSERT(ops->leave(dead, path) == WEFT_E_PEER);
+    CU_ASSERT(ops->leave(dead, ep) == WEFT_E_PEER);
     CU_ASSERT(ops->map(dead, card, 8, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_PEER);
     CU_ASSERT(ops->unmap(dead, &region) == WEFT_E_PEER);
     CU_ASSERT(ops->share(dead, 8, &shared) == WEFT_E_PEER && ops->unshare(dead, &shared) == WEFT_E_PEER);
-    CU_ASSERT(ops->send(dead, path, &frame) == WEFT_E_PEER && weft_port_send(path, &frame) == WEFT_E_PEER);
-    CU_ASSERT(!ops->can_move(dead, path));
-    CU_ASSERT(ops->get(dead, path, &move) == WEFT_E_PEER && ops->put(dead, path, &move) == WEFT_E_PEER);
-    CU_ASSERT(ops->amo(dead, path, &atomic) == WEFT_E_PEER && ops->flush(dead, path, true, NULL) == WEFT_E_PEER);
+    CU_ASSERT(ops->send(dead, ep, &frame) == WEFT_E_PEER && weft_iface_send(ep, &frame) == WEFT_E_PEER);
+    CU_ASSERT(!ops->can_move(dead, ep));
+    CU_ASSERT(ops->get(dead, ep, &move) == WEFT_E_PEER && ops->put(dead, ep, &move) == WEFT_E_PEER);
+    CU_ASSERT(ops->amo(dead, ep, &atomic) == WEFT_E_PEER && ops->flush(dead, ep, true, NULL) == WEFT_E_PEER);
     CU_ASSERT(ops->poll(dead, 1) == WEFT_E_PEER && ops->arm(dead, &bell) == WEFT_E_PEER);
     CU_ASSERT(strstr(weft_fail_text(WEFT_E_PEER), "lost") != NULL);
     const void *const *entries = (const void *const *)ops;
-    for (size_t i = 0; i < offsetof(weft_port_ops, lend) / sizeof *entries; i++)
+    for (size_t i = 0; i < offsetof(weft_iface_ops, lend) / sizeof *entries; i++)
         CU_ASSERT(entries[i] != NULL);
 }
 
 static void self_reaches_itself_only(void)
 {
     static const weft_up up;
-    weft_port_env env = {.up = &up, .self = {5, 6, 7}, .local_rank = -1};
+    weft_iface_params env = {.up = &up, .self = {5, 6, 7}, .local_rank = -1};
     weft_name other = {5, 7, 7}, lane = {5, 6, 8};
-    weft_port *port;
-    weft_path *path;
-    CU_ASSERT_FATAL(weft_self_ops.open(&env, &port) == 0);
-    CU_ASSERT(weft_self_ops.reach(port, &other, NULL, 0, NULL, &path) == WEFT_E_UNSUPPORTED);
-    CU_ASSERT(weft_self_ops.reach(port, &lane, NULL, 0, NULL, &path) == WEFT_E_UNSUPPORTED);
-    CU_ASSERT(weft_self_ops.reach(port, &env.self, NULL, 0, NULL, &path) == 0);
-    CU_ASSERT(weft_self_ops.leave(port, path) == 0);
-    weft_self_ops.close(port);
+    weft_iface *iface;
+    weft_ep *ep;
+    CU_ASSERT_FATAL(weft_self_ops.open(&env, &iface) == 0);
+    CU_ASSERT(weft_self_ops.reach(iface, &other, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
+    CU_ASSERT(weft_self_ops.reach(iface, &lane, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
+    CU_ASSERT(weft_self_ops.reach(iface, &env.self, NULL, 0, NULL, &ep) == 0);
+    CU_ASSERT(weft_self_ops.leave(iface, ep) == 0);
+    weft_self_ops.close(iface);
 }
 
 /* A network that flips bits is noticed by the payload checks: so they can notice. */

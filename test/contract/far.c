@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "mem/segment.h"
 #include "test/contract/rig.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 #define SLEEP_S 30     /* a sleep this long with news waiting is a lost wake-up; all others are ended by a ring, however slow the machine */
 #define HANG_S 500
@@ -27,8 +27,8 @@
 #define AREA 100000u
 
 typedef struct side {
-    weft_port *port;
-    weft_path *path;
+    weft_iface *iface;
+    weft_ep *ep;
     weft_name other;
     uint32_t arrived, wrong, losts, late_wakes, sleeps;
     bool has_bye, is_echo;
@@ -40,7 +40,7 @@ typedef struct side {
 static int try_send(side *me, const weft_head *head, const void *body)
 {
     weft_frame frame = {.head = *head, .body = body};
-    return me->port->ops->send(me->port, me->path, &frame);
+    return me->iface->ops->send(me->iface, me->ep, &frame);
 }
 
 static void arrive(void *owner, void *peer, const weft_head *head, const void *body)
@@ -84,7 +84,7 @@ static void lost(void *owner, void *peer, int rc)
 static int reach(side *me)
 {
     uint32_t local = me->other.rank; /* shm's card: the index on the node */
-    return me->port->ops->reach(me->port, &me->other, &local, sizeof local, &me->other, &me->path);
+    return me->iface->ops->reach(me->iface, &me->other, &local, sizeof local, &me->other, &me->ep);
 }
 
 static void *greet(void *owner, const weft_name *who)
@@ -98,13 +98,13 @@ static bool side_open(side *me, weft_segment *segment, uint32_t local)
     static const weft_up up = {arrive, done, notified, lost, greet};
     memset(me, 0, sizeof *me);
     me->other = (weft_name){77, 1 - local, 0};
-    weft_port_env env = {.owner = me, .up = &up, .self = {77, local, 0}, .segment = segment, .local_rank = (int)local};
-    return weft_shm_ops.open(&env, &me->port) == 0;
+    weft_iface_params env = {.owner = me, .up = &up, .self = {77, local, 0}, .segment = segment, .local_rank = (int)local};
+    return weft_shm_ops.open(&env, &me->iface) == 0;
 }
 
 static int look(side *me)
 {
-    int n = me->port->ops->poll(me->port, 16);
+    int n = me->iface->ops->poll(me->iface, 16);
     while (me->owed_count && try_send(me, &me->owed[me->owed_first].head, me->owed[me->owed_first].body) == 0) {
         me->owed_first = (me->owed_first + 1) % weft_count(me->owed);
         me->owed_count--;
@@ -120,14 +120,14 @@ static void wait_a_turn(side *me)
     weft_bell bell = {.fd = -1};
     if (look(me))
         return;
-    me->port->ops->arm(me->port, &bell);
+    me->iface->ops->arm(me->iface, &bell);
     bool late = false;
     uint32_t losts = me->losts; /* a loss is told without being counted as an event */
     if (!look(me) && losts == me->losts) {
         me->sleeps++;
         late = syscall(SYS_futex, bell.futex, FUTEX_WAIT, bell.value, &limit, NULL, 0) && errno == ETIMEDOUT;
     }
-    me->port->ops->disarm(me->port);
+    me->iface->ops->disarm(me->iface);
     if (late && look(me))
         me->late_wakes++;
 }
@@ -147,9 +147,9 @@ static int serve(weft_segment *segment)
         look(&me);
     while (!me.has_bye || me.owed_count)
         wait_a_turn(&me);
-    while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)
+    while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
         look(&me);
-    me.port->ops->close(me.port);
+    me.iface->ops->close(me.iface);
     return me.wrong ? 3 : me.late_wakes ? 4 : me.losts ? 5 : !rig_is_pattern(area + 5, 10, AREA - 5);
 }
 
@@ -189,11 +189,11 @@ static void move_all(side *me)
     static const weft_key key;
     int told = 0;
     weft_move move = {.local = mine, .remote = me->far_addr, .key = &key, .bytes = AREA, .done = &told};
-    if (me->port->ops->can_move(me->port, me->path)) {
-        CU_ASSERT(me->port->ops->get(me->port, me->path, &move) == 0);
+    if (me->iface->ops->can_move(me->iface, me->ep)) {
+        CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &move) == 0);
         CU_ASSERT(told == 1 && rig_is_pattern(mine, 9, AREA));
     } else {
-        CU_ASSERT(me->port->ops->get(me->port, me->path, &move) == WEFT_E_UNSUPPORTED && told == 0);
+        CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &move) == WEFT_E_UNSUPPORTED && told == 0);
     }
     free(mine);
 }
@@ -205,8 +205,8 @@ static bool put_back(side *me)
     static const weft_key key;
     weft_move move = {.local = mine, .remote = me->far_addr + 5, .key = &key, .bytes = AREA - 5};
     rig_pattern(mine, 10, AREA);
-    bool can = me->port->ops->can_move(me->port, me->path);
-    CU_ASSERT(me->port->ops->put(me->port, me->path, &move) == (can ? 0 : WEFT_E_UNSUPPORTED));
+    bool can = me->iface->ops->can_move(me->iface, me->ep);
+    CU_ASSERT(me->iface->ops->put(me->iface, me->ep, &move) == (can ? 0 : WEFT_E_UNSUPPORTED));
     free(mine);
     return can;
 }
@@ -232,9 +232,9 @@ static void two_processes(void)
     CU_ASSERT(me.arrived >= ECHOES && me.wrong == 0 && me.late_wakes == 0 && me.losts == 0);
     CU_ASSERT(me.sleeps > 0);
     printf("\n    %u echoes, slept %u times ", me.arrived, me.sleeps);
-    while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)
+    while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
         look(&me);
-    me.port->ops->close(me.port);
+    me.iface->ops->close(me.iface);
     weft_segment_close(&segment);
 }
 
@@ -262,7 +262,7 @@ static void killed(void)
     for (int i = 0; i < 1000; i++)
         look(&me);
     CU_ASSERT(me.losts == 1);
-    me.port->ops->close(me.port);
+    me.iface->ops->close(me.iface);
     weft_segment_close(&segment);
 }
 

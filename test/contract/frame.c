@@ -47,7 +47,7 @@ static void check_all(const rig_side *side, uint32_t count)
         CHECK(one->head.seq < count);
         if (one->head.seq < count)
             seen[one->head.seq]++;
-        CHECK(!side->port->caps.ordered || one->head.seq == i);
+        CHECK(!side->iface->caps.ordered || one->head.seq == i);
         check_arrival(side, one);
     }
     for (uint32_t i = 0; i < count; i++)
@@ -60,7 +60,7 @@ static void all_sizes(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t most = rig->a->port->caps.frame_max, n = 0;
+    uint32_t most = rig->a->iface->caps.frame_max, n = 0;
     for (uint32_t bytes = 0; bytes <= most; n++) {
         CHECK(send_pattern(rig->a, n, bytes) == 0);
         uint32_t next = bytes < 300 ? bytes + 1 : bytes + bytes / 16;
@@ -86,7 +86,7 @@ static void filled_in_place(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t most = rig->a->port->caps.frame_max, count = 100;
+    uint32_t most = rig->a->iface->caps.frame_max, count = 100;
     fills = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t bytes = i < 10 ? i : (uint32_t)(rig_random(rig) % most) + 1;
@@ -104,7 +104,7 @@ static void keeps_order(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t most = rig->a->port->caps.frame_max, count = 1500;
+    uint32_t most = rig->a->iface->caps.frame_max, count = 1500;
     if (most > 3000)
         most = 3000;
     for (uint32_t i = 0; i < count; i++) {
@@ -145,7 +145,7 @@ static void holds_bodies(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t most = rig->a->port->caps.frame_max, held = 0, least = rig->a->port->caps.held_min;
+    uint32_t most = rig->a->iface->caps.frame_max, held = 0, least = rig->a->iface->caps.held_min;
     uint8_t *bodies[COUNT];
     bool is_held[COUNT];
     memset(ends, 0, sizeof ends);
@@ -184,13 +184,13 @@ static void refuses_when_full(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    weft_port *port = rig->a->port;
-    uint32_t n = 0, refused = 0, bytes = port->caps.frame_max < 1024 ? port->caps.frame_max : 1024;
+    weft_iface *iface = rig->a->iface;
+    uint32_t n = 0, refused = 0, bytes = iface->caps.frame_max < 1024 ? iface->caps.frame_max : 1024;
     uint8_t *body = malloc(bytes);
     for (uint32_t tries = 0; refused < 50 && tries < 100000; tries++) {
         rig_pattern(body, n, bytes);
         weft_frame frame = {.head = head_of(n, bytes), .body = body};
-        int rc = port->ops->send(port, rig->a->path, &frame);
+        int rc = iface->ops->send(iface, rig->a->ep, &frame);
         CHECK(rc == 0 || rc == WEFT_AGAIN);
         n += rc == 0;
         refused += rc == WEFT_AGAIN;
@@ -221,7 +221,7 @@ static void reply(rig_side *side, void *peer, const weft_head *head, const void 
     weft_frame frame = {.head = head_of(head->seq + 1, 0)};
     game->left--;
     game->next = head->seq + 1;
-    int rc = side->port->ops->send(side->port, side->path, &frame);
+    int rc = side->iface->ops->send(side->iface, side->ep, &frame);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     game->owed += rc == WEFT_AGAIN;
 }
@@ -243,7 +243,7 @@ static void replies_from_arrive(const rig_row *row)
             /* the refused reply is that of whoever heard last */
             rig_side *who = row->is_self || game.next % 2 == 0 ? rig->a : rig->b;
             weft_frame frame = {.head = head_of(game.next, 0)};
-            game.owed -= who->port->ops->send(who->port, who->path, &frame) == 0;
+            game.owed -= who->iface->ops->send(who->iface, who->ep, &frame) == 0;
         }
     }
     if (row->is_self)

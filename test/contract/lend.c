@@ -28,7 +28,7 @@ static bool shop_open(shop *shop, const rig_row *row)
     *shop = (struct shop){.rig = rig_open(row, false)};
     if (!shop->rig)
         return false;
-    if (!shop->rig->b->port->caps.lends) {
+    if (!shop->rig->b->iface->caps.lends) {
         rig_close(shop->rig);
         return false;
     }
@@ -44,7 +44,7 @@ static bool shop_open(shop *shop, const rig_row *row)
 
 static void take_back(shop *shop)
 {
-    weft_port *b = shop->rig->b->port;
+    weft_iface *b = shop->rig->b->iface;
     if (shop->loan)
         b->ops->unlend(b, shop->loan);
     shop->loan = NULL;
@@ -52,7 +52,7 @@ static void take_back(shop *shop)
 
 static void shop_close(shop *shop)
 {
-    weft_port *a = shop->rig->a->port, *b = shop->rig->b->port;
+    weft_iface *a = shop->rig->a->iface, *b = shop->rig->b->iface;
     take_back(shop);
     CHECK(a->ops->unmap(a, &shop->our_region) == 0);
     CHECK(b->ops->unmap(b, &shop->their_region) == 0);
@@ -71,13 +71,13 @@ static bool lend(shop *shop, uint32_t rights)
         weft_frame frame = {.head = {.bytes = 0}};
         if (i % 1000 == 0)
             CHECK(rig_send(b, &frame) == 0);
-        rc = b->port->ops->lend(b->port, b->path, &shop->their_region, shop->theirs + FROM, BYTES, rights, &shop->key, &shop->loan);
+        rc = b->iface->ops->lend(b->iface, b->ep, &shop->their_region, shop->theirs + FROM, BYTES, rights, &shop->key, &shop->loan);
         if (rc == WEFT_AGAIN)
             rig_turn(shop->rig);
     }
     rig_settle(shop->rig);
     CHECK(rc == 0);
-    CHECK(rc || shop->key.length <= b->port->caps.key_bytes);
+    CHECK(rc || shop->key.length <= b->iface->caps.key_bytes);
     return rc == 0;
 }
 
@@ -221,7 +221,7 @@ static void lends_to_one(const rig_row *row)
         }
         CHECK(refused == 3 && is_untouched(&shop));
         CHECK(try_by(&shop, WEFT_RIGHT_WRITE, FROM, 8, false) == 0); /* to whom it was lent it is of use */
-        CHECK(c->port->ops->unmap(c->port, &region) == 0);
+        CHECK(c->iface->ops->unmap(c->iface, &region) == 0);
     }
     shop_close(&shop);
     free(own);
@@ -259,7 +259,7 @@ static void lends_many(const rig_row *row)
     shop shop;
     if (!shop_open(&shop, row))
         return;
-    weft_port *b = shop.rig->b->port;
+    weft_iface *b = shop.rig->b->iface;
     for (int round = 0; round < 3; round++) {
         uint32_t count = 0;
         weft_region region;
@@ -267,7 +267,7 @@ static void lends_many(const rig_row *row)
         if (!lend(&shop, WEFT_RIGHT_READ))
             break;
         for (uint32_t i = 0; i < 3 * MANY && count < MANY; i++) {
-            int rc = b->ops->lend(b, shop.rig->b->path, &region, shop.theirs + i, 100, WEFT_RIGHT_READ, &key, &loans[count]);
+            int rc = b->ops->lend(b, shop.rig->b->ep, &region, shop.theirs + i, 100, WEFT_RIGHT_READ, &key, &loans[count]);
             CHECK(rc == 0 || rc == WEFT_AGAIN);
             count += rc == 0;
             if (rc)

@@ -17,7 +17,7 @@ static weft_frame frame_of(uint32_t n, const void *body, uint32_t bytes)
 static void table_is_full(const rig_row *row)
 {
     const void *const *entries = (const void *const *)row->ops;
-    for (size_t i = 0; i < offsetof(weft_port_ops, lend) / sizeof *entries; i++)
+    for (size_t i = 0; i < offsetof(weft_iface_ops, lend) / sizeof *entries; i++)
         CHECK(entries[i] != NULL);
     CHECK(row->ops->absent() == NULL);
 }
@@ -27,13 +27,13 @@ static void numbers_make_sense(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    const weft_caps *caps = &rig->a->port->caps;
-    CHECK(rig->a->port->owner == rig->a);
+    const weft_caps *caps = &rig->a->iface->caps;
+    CHECK(rig->a->iface->owner == rig->a);
     CHECK(caps->frame_max >= 128 && caps->inline_max <= caps->frame_max);
     CHECK(caps->key_bytes <= WEFT_KEY_BYTES);
     CHECK((!caps->get && !caps->put) || caps->move_max > 0);
     CHECK(!caps->notify || caps->put);
-    CHECK(rig->a->path->port == rig->a->port && rig->a->path->peer == rig->a->other);
+    CHECK(rig->a->ep->iface == rig->a->iface && rig->a->ep->peer == rig->a->other);
     rig_close(rig);
 }
 
@@ -44,11 +44,11 @@ static void card_fits(const rig_row *row)
     if (!rig)
         return;
     size_t bytes = sizeof card;
-    CHECK(rig->a->port->ops->card(rig->a->port, card, &bytes) == 0);
+    CHECK(rig->a->iface->ops->card(rig->a->iface, card, &bytes) == 0);
     CHECK(bytes <= WEFT_CARD_MAX);
     if (bytes > 0) {
         size_t none = bytes - 1;
-        CHECK(rig->a->port->ops->card(rig->a->port, card, &none) < 0);
+        CHECK(rig->a->iface->ops->card(rig->a->iface, card, &none) < 0);
     }
     rig_close(rig);
 }
@@ -66,8 +66,8 @@ static void greeted_once(const rig_row *row)
     CHECK(rig->b->greets == 1 && rig->a->greets == 0);
     for (uint32_t i = 0; i < rig->b->arrival_count; i++)
         CHECK(rig->b->arrivals[i].peer == rig->a);
-    CHECK(rig->b->path != NULL);
-    if (rig->b->path) {
+    CHECK(rig->b->ep != NULL);
+    if (rig->b->ep) {
         weft_frame frame = frame_of(1, "answer", 7);
         CHECK(rig_send(rig->b, &frame) == 0);
         CHECK(rig_until(rig, &rig->a->arrival_count, 1));
@@ -106,7 +106,7 @@ static void goodbye_comes_late(const rig_row *row)
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
     if (!rig)
         return;
-    if (rig->a->port->caps.lingers) {
+    if (rig->a->iface->caps.lingers) {
         weft_frame hello = frame_of(0, NULL, 0), bye = frame_of(1, NULL, 0);
         bye.head.kind = WEFT_FRAME_BYE;
         CHECK(rig_send(rig->a, &hello) == 0);
@@ -115,7 +115,7 @@ static void goodbye_comes_late(const rig_row *row)
         CHECK(rig_send(rig->b, &bye) == 0);
         int worst = 0;
         for (int i = 0; i < 100; i++) {
-            int rc = rig->a->port->ops->poll(rig->a->port, 16);
+            int rc = rig->a->iface->ops->poll(rig->a->iface, 16);
             worst = rc < worst ? rc : worst;
         }
         CHECK(worst == 0);
@@ -144,7 +144,7 @@ static void tells_counts(const rig_row *row)
     weft_frame frame = frame_of(0, NULL, 0);
     CHECK(rig_send(rig->a, &frame) == 0);
     CHECK(rig_until(rig, &rig->b->arrival_count, 1));
-    row->ops->count(rig->a->port, take_line, &lines);
+    row->ops->count(rig->a->iface, take_line, &lines);
     CHECK(lines > 0);
     rig_close(rig);
 }
@@ -154,7 +154,7 @@ static void shares(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    weft_port *a = rig->a->port, *b = rig->b->port;
+    weft_iface *a = rig->a->iface, *b = rig->b->iface;
     weft_shared mine = {0};
     int rc = a->ops->share(a, 10000, &mine);
     if (!a->caps.share) {
@@ -197,15 +197,15 @@ static void peer_dies(const rig_row *row)
         rig_poll(rig->a, 16);
     CHECK(rig->a->losts == 1 && rig->a->lost_rc_bad == 0);
     uint32_t count = rig->a->arrival_count;
-    for (uint32_t i = 0; rig->a->port->caps.ordered && i < count; i++)
+    for (uint32_t i = 0; rig->a->iface->caps.ordered && i < count; i++)
         CHECK(rig->a->arrivals[i].head.seq == i);
     for (uint32_t i = 0; i < 2000; i++)
         rig_poll(rig->a, 16);
     CHECK(rig->a->losts == 1 && rig->a->arrival_count == count);
     weft_frame frame = frame_of(0, NULL, 0);
-    CHECK(rig->a->port->ops->send(rig->a->port, rig->a->path, &frame) == WEFT_E_PEER);
-    rig->b->path = NULL; /* the dead do not leave */
-    rig->b->port = NULL; /* the fabric frees it */
+    CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == WEFT_E_PEER);
+    rig->b->ep = NULL; /* the dead do not leave */
+    rig->b->iface = NULL; /* the fabric frees it */
     rig_close(rig);
 }
 

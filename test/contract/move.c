@@ -35,14 +35,14 @@ static bool yard_open(yard *yard, const rig_row *row)
     CHECK(rig_map(yard->rig->a, yard->ours, AREA, 0, &yard->our_region) == 0);
     CHECK(rig_map(yard->rig->b, yard->theirs, AREA, ALL_RIGHTS, &yard->their_region) == 0);
     CHECK(yard->our_region.addr == yard->ours && yard->their_region.bytes == AREA);
-    CHECK(yard->their_region.key.length <= yard->rig->b->port->caps.key_bytes);
+    CHECK(yard->their_region.key.length <= yard->rig->b->iface->caps.key_bytes);
     yard->key = yard->their_region.key;
     return true;
 }
 
 static void yard_close(yard *yard)
 {
-    weft_port *a = yard->rig->a->port, *b = yard->rig->b->port;
+    weft_iface *a = yard->rig->a->iface, *b = yard->rig->b->iface;
     CHECK(a->ops->unmap(a, &yard->our_region) == 0);
     if (yard->their_region.bytes)
         CHECK(b->ops->unmap(b, &yard->their_region) == 0);
@@ -53,8 +53,8 @@ static void yard_close(yard *yard)
 
 static bool has(const yard *yard, bool is_get)
 {
-    weft_port *a = yard->rig->a->port;
-    return (is_get ? a->caps.get : a->caps.put) && a->ops->can_move(a, yard->rig->a->path);
+    weft_iface *a = yard->rig->a->iface;
+    return (is_get ? a->caps.get : a->caps.put) && a->ops->can_move(a, yard->rig->a->ep);
 }
 
 static weft_move move_of(const yard *yard, uint64_t here, uint64_t there, uint64_t bytes)
@@ -76,16 +76,16 @@ static void absent_says_so(const rig_row *row)
         CHECK(rig_move(a, &move, true) == WEFT_E_UNSUPPORTED);
     if (!has(&yard, false))
         CHECK(rig_move(a, &move, false) == WEFT_E_UNSUPPORTED);
-    if (has(&yard, false) && !a->port->caps.notify) {
+    if (has(&yard, false) && !a->iface->caps.notify) {
         move.notify = 5;
         CHECK(rig_move(a, &move, false) == WEFT_E_UNSUPPORTED);
     }
-    if (a->port->caps.amo == WEFT_AMO_NONE) {
+    if (a->iface->caps.amo == WEFT_AMO_NONE) {
         weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs, .key = &yard.key, .done = &done};
         CHECK(rig_amo(a, &atomic) == WEFT_E_UNSUPPORTED);
     }
     weft_region region;
-    CHECK(a->port->ops->map(a->port, yard.ours, 8, 0, WEFT_MEMORY_DEVICE, &region) == WEFT_E_UNSUPPORTED);
+    CHECK(a->iface->ops->map(a->iface, yard.ours, 8, 0, WEFT_MEMORY_DEVICE, &region) == WEFT_E_UNSUPPORTED);
     rig_settle(yard.rig);
     CHECK(done.times == 0);
     yard_close(&yard);
@@ -97,7 +97,7 @@ static void moves_bytes(const rig_row *row)
     yard yard;
     if (!yard_open(&yard, row))
         return;
-    uint64_t most = yard.rig->a->port->caps.move_max;
+    uint64_t most = yard.rig->a->iface->caps.move_max;
     for (uint32_t i = 0; i < 2 * weft_count(sizes); i++) {
         bool is_get = i & 1;
         uint32_t bytes = sizes[i / 2] < most ? sizes[i / 2] : (uint32_t)most;
@@ -122,7 +122,7 @@ static void got_when_told(const rig_row *row)
     yard yard;
     if (!yard_open(&yard, row))
         return;
-    uint64_t most = yard.rig->a->port->caps.move_max, bytes = most < 6000 ? most : 6000;
+    uint64_t most = yard.rig->a->iface->caps.move_max, bytes = most < 6000 ? most : 6000;
     for (uint32_t i = 0; has(&yard, true) && i < 30; i++) {
         rig_done done = {0, 0};
         weft_move move = move_of(&yard, 0, 0, bytes);
@@ -182,7 +182,7 @@ static void refuses_bad_keys(const rig_row *row)
     if (!yard_open(&yard, row))
         return;
     bool is_get = !has(&yard, false);
-    if (!yard.rig->a->port->caps.key_bytes || !has(&yard, is_get)) {
+    if (!yard.rig->a->iface->caps.key_bytes || !has(&yard, is_get)) {
         yard_close(&yard);
         return;
     }
@@ -200,19 +200,19 @@ static void refuses_bad_keys(const rig_row *row)
     CHECK(rig_map(b, yard.theirs, 100, is_get ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ, &limited) == 0);
     yard.key = limited.key;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
-    CHECK(b->port->ops->unmap(b->port, &limited) == 0);
+    CHECK(b->iface->ops->unmap(b->iface, &limited) == 0);
     yard.key = good;
     CHECK(rig_move_wait(yard.rig->a, move_of(&yard, 0, 0, 8), is_get) == 0);
     memset(yard.ours, 0x11, AREA);
     memset(yard.theirs, 0x22, AREA);
-    CHECK(b->port->ops->unmap(b->port, &yard.their_region) == 0);
+    CHECK(b->iface->ops->unmap(b->iface, &yard.their_region) == 0);
     yard.their_region.bytes = 0;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     weft_region again; /* the same memory, mapped anew: the old key stays dead */
     CHECK(rig_map(b, yard.theirs, AREA, ALL_RIGHTS, &again) == 0);
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
-    CHECK(b->port->ops->unmap(b->port, &again) == 0);
-    if (yard.rig->a->port->caps.local_keys) {
+    CHECK(b->iface->ops->unmap(b->iface, &again) == 0);
+    if (yard.rig->a->iface->caps.local_keys) {
         weft_move move = move_of(&yard, 0, 0, 8);
         move.region = NULL;
         CHECK(rig_move_wait(yard.rig->a, move, is_get) == WEFT_E_KEY);
@@ -229,7 +229,7 @@ static void local_region_covers(const rig_row *row)
     rig_side *a = yard.rig->a;
     bool is_get = !has(&yard, false);
     weft_region small;
-    if (a->port->caps.local_keys && has(&yard, is_get)) {
+    if (a->iface->caps.local_keys && has(&yard, is_get)) {
         memset(yard.ours, 0x11, AREA);
         memset(yard.theirs, 0x22, AREA);
         CHECK(rig_map(a, yard.ours, 100, 0, &small) == 0);
@@ -242,13 +242,13 @@ static void local_region_covers(const rig_row *row)
         move = move_of(&yard, 92, 0, 8);
         move.region = &small;
         CHECK(rig_move_wait(a, move, is_get) == 0); /* to its very end it does */
-        CHECK(a->port->ops->unmap(a->port, &small) == 0);
+        CHECK(a->iface->ops->unmap(a->iface, &small) == 0);
     }
     yard_close(&yard);
 }
 
 typedef struct mapper {
-    weft_port *port;
+    weft_iface *iface;
     uint8_t *memory;
     uint32_t mapped, wrong;
     uint32_t stop;
@@ -259,10 +259,10 @@ static void *map_on_and_on(void *arg)
     mapper *mine = arg;
     for (uint32_t i = 0; !__atomic_load_n(&mine->stop, __ATOMIC_RELAXED); i++) {
         weft_region region;
-        int rc = mine->port->ops->map(mine->port, mine->memory + i % 64, 1000, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region);
+        int rc = mine->iface->ops->map(mine->iface, mine->memory + i % 64, 1000, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region);
         if (rc == 0) {
             __atomic_fetch_add(&mine->mapped, 1, __ATOMIC_RELAXED);
-            mine->wrong += mine->port->ops->unmap(mine->port, &region) != 0;
+            mine->wrong += mine->iface->ops->unmap(mine->iface, &region) != 0;
         } else if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
             mine->wrong++;
         }
@@ -278,7 +278,7 @@ static void maps_from_a_thread(const rig_row *row)
     if (!yard_open(&yard, row))
         return;
     pthread_t thread;
-    mapper helper = {.port = yard.rig->b->port, .memory = malloc(2000)};
+    mapper helper = {.iface = yard.rig->b->iface, .memory = malloc(2000)};
     bool is_get = !has(&yard, false);
     CHECK(pthread_create(&thread, NULL, map_on_and_on, &helper) == 0);
     for (uint32_t i = 0; i < 30 || (__atomic_load_n(&helper.mapped, __ATOMIC_RELAXED) < 20 && i < 10000); i++) {
@@ -338,7 +338,7 @@ static void notifies_after_data(const rig_row *row)
     rig_side *b = yard.rig->b;
     b->extra = &yard;
     b->on_notify = look_at_put;
-    for (uint32_t i = 1; yard.rig->a->port->caps.notify && i < 40; i++) {
+    for (uint32_t i = 1; yard.rig->a->iface->caps.notify && i < 40; i++) {
         weft_move move = move_of(&yard, 0, 0, 900);
         rig_pattern(yard.ours, i * 3, 900);
         move.notify = i * 3;
@@ -377,7 +377,7 @@ static void notices_among_frames(const rig_row *row)
     b->extra = &all;
     b->on_notify = count_notice;
     memset(dones, 0, sizeof dones);
-    for (uint32_t i = 1; has(&yard, false) && a->port->caps.notify && i <= NOTICES; i++) {
+    for (uint32_t i = 1; has(&yard, false) && a->iface->caps.notify && i <= NOTICES; i++) {
         weft_move move = move_of(&yard, (i - 1) * NOTICE_BYTES, (i - 1) * NOTICE_BYTES, NOTICE_BYTES);
         weft_frame frame = {.head = {.seq = i}}, back = {.head = {.seq = i}};
         rig_pattern(yard.ours + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
@@ -389,13 +389,13 @@ static void notices_among_frames(const rig_row *row)
         if (i % 4 == 0)
             CHECK(rig_send(b, &back) == 0);
     }
-    for (uint32_t i = 1; has(&yard, false) && a->port->caps.notify && i <= NOTICES; i++)
+    for (uint32_t i = 1; has(&yard, false) && a->iface->caps.notify && i <= NOTICES; i++)
         CHECK(rig_until(yard.rig, &all.times[i], 1) && rig_until(yard.rig, &dones[i].times, 1));
     rig_settle(yard.rig);
-    for (uint32_t i = 1; has(&yard, false) && a->port->caps.notify && i <= NOTICES; i++)
+    for (uint32_t i = 1; has(&yard, false) && a->iface->caps.notify && i <= NOTICES; i++)
         CHECK(all.times[i] == 1 && dones[i].times == 1 && dones[i].rc == 0);
     CHECK(all.early == 0);
-    for (uint32_t i = 1; b->port->caps.ordered && a != b && i < b->arrival_count; i++)
+    for (uint32_t i = 1; b->iface->caps.ordered && a != b && i < b->arrival_count; i++)
         CHECK(b->arrivals[i].head.seq >= b->arrivals[i - 1].head.seq);
     yard_close(&yard);
 }
@@ -417,7 +417,7 @@ static void atomics_do_it(const rig_row *row)
     if (!yard_open(&yard, row))
         return;
     uint64_t *word = (uint64_t *)(yard.theirs + 64);
-    if (yard.rig->a->port->caps.amo != WEFT_AMO_NONE) {
+    if (yard.rig->a->iface->caps.amo != WEFT_AMO_NONE) {
         *word = 1ull << 40;
         CHECK(amo(&yard, WEFT_AMO_ADD, 5, 0) == 1ull << 40 && *word == (1ull << 40) + 5);
         CHECK(amo(&yard, WEFT_AMO_SWAP, 12, 0) == (1ull << 40) + 5 && *word == 12);
@@ -456,7 +456,7 @@ static void atomics_with_cpu(const rig_row *row)
     if (!yard_open(&yard, row))
         return;
     uint64_t *word = (uint64_t *)(yard.theirs + 64);
-    if (yard.rig->a->port->caps.amo == WEFT_AMO_CPU) {
+    if (yard.rig->a->iface->caps.amo == WEFT_AMO_CPU) {
         pthread_t thread;
         counter cpu = {.word = word};
         *word = 0;

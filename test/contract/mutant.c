@@ -12,41 +12,41 @@
 #include "test/contract/rig.h"
 
 static const mutant *chosen;
-static const weft_port_ops *sound;
+static const weft_iface_ops *sound;
 static const weft_up *sound_up;
-static weft_port_ops sick;
+static weft_iface_ops sick;
 static weft_up sick_up;
 static unsigned count;
 static weft_frame held;      /* a frame kept back, */
 static uint8_t held_body[65536]; /* its body, */
-static weft_path *held_path;     /* and where it goes; NULL: none */
+static weft_ep *held_path;     /* and where it goes; NULL: none */
 
 static bool every(unsigned n)
 {
     return ++count % n == 0;
 }
 
-static int send_drop(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_drop(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    return every(23) ? 0 : sound->send(port, path, frame);
+    return every(23) ? 0 : sound->send(iface, ep, frame);
 }
 
-static int send_twice(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_twice(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    int rc = sound->send(port, path, frame);
+    int rc = sound->send(iface, ep, frame);
     if (rc == 0 && every(23))
-        sound->send(port, path, frame);
+        sound->send(iface, ep, frame);
     return rc;
 }
 
-static int send_held(weft_port *port)
+static int send_held(weft_iface *iface)
 {
-    weft_path *path = held_path;
+    weft_ep *ep = held_path;
     held_path = NULL;
-    return path ? sound->send(port, path, &held) : 0;
+    return ep ? sound->send(iface, ep, &held) : 0;
 }
 
-static void hold(weft_path *path, const weft_frame *frame)
+static void hold(weft_ep *ep, const weft_frame *frame)
 {
     held = *frame;
     if (frame->fill)
@@ -55,104 +55,104 @@ static void hold(weft_path *path, const weft_frame *frame)
         memcpy(held_body, frame->body, frame->head.bytes);
     held.body = held_body;
     held.fill = NULL;
-    held_path = path;
+    held_path = ep;
 }
 
 /* The next frame overtakes this one. */
-static int send_swapped(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_swapped(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     if (!held_path && every(23)) {
-        hold(path, frame);
+        hold(ep, frame);
         return 0;
     }
-    int rc = sound->send(port, path, frame);
-    if (rc == 0 && held_path == path)
-        send_held(port);
+    int rc = sound->send(iface, ep, frame);
+    if (rc == 0 && held_path == ep)
+        send_held(iface);
     return rc;
 }
 
 /* The body is read after return. */
-static int send_late(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_late(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     if (held_path || frame->fill || !frame->head.bytes)
-        return sound->send(port, path, frame);
+        return sound->send(iface, ep, frame);
     held = *frame;
-    held_path = path;
+    held_path = ep;
     return 0;
 }
 
-static int poll_held(weft_port *port, int budget)
+static int poll_held(weft_iface *iface, int budget)
 {
     static uint8_t stale[65536];
-    if (held_path && held_path->port == port) {
+    if (held_path && held_path->iface == iface) {
         held.body = stale; /* what stands in a freed buffer is anybody's guess */
-        send_held(port);
+        send_held(iface);
     }
-    return sound->poll(port, budget);
+    return sound->poll(iface, budget);
 }
 
-static int send_corrupt(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_corrupt(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     if (frame->head.bytes < 9 || !every(23))
-        return sound->send(port, path, frame);
-    hold(path, frame);
+        return sound->send(iface, ep, frame);
+    hold(ep, frame);
     held_body[frame->head.bytes - 1] ^= 4;
-    return send_held(port);
+    return send_held(iface);
 }
 
-static int send_short(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_short(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_frame other = *frame;
-    if (other.head.bytes == port->caps.frame_max)
+    if (other.head.bytes == iface->caps.frame_max)
         other.head.bytes--;
-    return sound->send(port, path, &other);
+    return sound->send(iface, ep, &other);
 }
 
-static int send_other_head(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_other_head(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_frame other = *frame;
     other.head.credits = 0;
-    return sound->send(port, path, &other);
+    return sound->send(iface, ep, &other);
 }
 
-static int send_again_lies(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_again_lies(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    int rc = sound->send(port, path, frame);
+    int rc = sound->send(iface, ep, frame);
     return rc == 0 && every(23) ? WEFT_AGAIN : rc;
 }
 
-static int send_never_full(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_never_full(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    int rc = sound->send(port, path, frame);
+    int rc = sound->send(iface, ep, frame);
     return rc == WEFT_AGAIN ? 0 : rc;
 }
 
 /* A shortcut: delivered inside send. */
-static int send_at_once(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_at_once(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     static uint8_t body[65536];
     if (frame->fill)
         frame->fill(frame, body);
     else if (frame->head.bytes)
         memcpy(body, frame->body, frame->head.bytes);
-    port->up->arrive(port->owner, path->peer, &frame->head, body);
+    iface->up->arrive(iface->owner, ep->peer, &frame->head, body);
     return 0;
 }
 
-static int poll_greedy(weft_port *port, int budget)
+static int poll_greedy(weft_iface *iface, int budget)
 {
-    return sound->poll(port, budget * 4);
+    return sound->poll(iface, budget * 4);
 }
 
-static int poll_silent(weft_port *port, int budget)
+static int poll_silent(weft_iface *iface, int budget)
 {
-    sound->poll(port, budget);
+    sound->poll(iface, budget);
     return 0;
 }
 
-static int poll_boasts(weft_port *port, int budget)
+static int poll_boasts(weft_iface *iface, int budget)
 {
-    int n = sound->poll(port, budget);
+    int n = sound->poll(iface, budget);
     return n ? n : 1;
 }
 
@@ -207,215 +207,215 @@ static void done_well(void *owner, void *done, int rc)
     sound_up->done(owner, done, 0);
 }
 
-static int move_short(weft_port *port, weft_path *path, const weft_move *move, bool is_get)
+static int move_short(weft_iface *iface, weft_ep *ep, const weft_move *move, bool is_get)
 {
     weft_move other = *move;
     other.bytes -= other.bytes > 60;
-    return is_get ? sound->get(port, path, &other) : sound->put(port, path, &other);
+    return is_get ? sound->get(iface, ep, &other) : sound->put(iface, ep, &other);
 }
 
-static int get_short(weft_port *port, weft_path *path, const weft_move *move)
+static int get_short(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    return move_short(port, path, move, true);
+    return move_short(iface, ep, move, true);
 }
 
-static int put_short(weft_port *port, weft_path *path, const weft_move *move)
+static int put_short(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    return move_short(port, path, move, false);
+    return move_short(iface, ep, move, false);
 }
 
-static int put_long(weft_port *port, weft_path *path, const weft_move *move)
+static int put_long(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
     if (move->bytes == 7)
         *(uint8_t *)(uintptr_t)(move->remote + 7) = 1;
-    return sound->put(port, path, move);
+    return sound->put(iface, ep, move);
 }
 
-static int put_unchecked(weft_port *port, weft_path *path, const weft_move *move)
+static int put_unchecked(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    (void)path;
+    (void)ep;
     if (move->remote % 64 != 63) /* not the one before the memory's begin: that would break malloc */
         memcpy((void *)(uintptr_t)move->remote, move->local, move->bytes);
     if (move->done)
-        port->up->done(port->owner, move->done, 0);
+        iface->up->done(iface->owner, move->done, 0);
     return 0;
 }
 
-static int put_early(weft_port *port, weft_path *path, const weft_move *move)
+static int put_early(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
     weft_move quiet = *move;
     quiet.done = NULL;
-    int rc = sound->put(port, path, &quiet);
+    int rc = sound->put(iface, ep, &quiet);
     if (rc == 0 && move->done)
-        port->up->done(port->owner, move->done, 0);
+        iface->up->done(iface->owner, move->done, 0);
     return rc;
 }
 
 /* The notification overtakes the data. */
-static int put_notifies_early(weft_port *port, weft_path *path, const weft_move *move)
+static int put_notifies_early(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
     weft_move only = *move;
     uint64_t none = 0;
     if (!move->notify)
-        return sound->put(port, path, move);
+        return sound->put(iface, ep, move);
     only.local = &none;
     only.bytes = 0;
     only.done = NULL;
-    int rc = sound->put(port, path, &only);
+    int rc = sound->put(iface, ep, &only);
     if (rc)
         return rc;
     only = *move;
     only.notify = 0;
     for (int i = 0; i < 1000; i++)
-        sound->poll(((rig_side *)port->owner)->other->port, 16);
-    return sound->put(port, path, &only);
+        sound->poll(((rig_side *)iface->owner)->other->iface, 16);
+    return sound->put(iface, ep, &only);
 }
 
-static int amo_always_swaps(weft_port *port, weft_path *path, const weft_atomic *atomic)
+static int amo_always_swaps(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
     weft_atomic other = *atomic;
     if (other.op == WEFT_AMO_CAS)
         other.op = WEFT_AMO_SWAP;
-    return sound->amo(port, path, &other);
+    return sound->amo(iface, ep, &other);
 }
 
-static int amo_torn(weft_port *port, weft_path *path, const weft_atomic *atomic)
+static int amo_torn(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
     uint64_t *word = (uint64_t *)(uintptr_t)atomic->remote;
     if (atomic->op != WEFT_AMO_ADD || atomic->remote % 8 || atomic->operand < 1000)
-        return sound->amo(port, path, atomic);
+        return sound->amo(iface, ep, atomic);
     uint64_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
     usleep(20); /* somebody else's turn, also on one CPU */
     __atomic_store_n(word, before + atomic->operand, __ATOMIC_RELAXED);
     *atomic->before = before;
-    port->up->done(port->owner, atomic->done, 0);
+    iface->up->done(iface->owner, atomic->done, 0);
     return 0;
 }
 
-static int flush_early(weft_port *port, weft_path *path, bool remotely, void *done)
+static int flush_early(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
-    (void)path;
+    (void)ep;
     (void)remotely;
-    port->up->done(port->owner, done, 0);
+    iface->up->done(iface->owner, done, 0);
     return 0;
 }
 
-static int arm_deaf(weft_port *port, weft_bell *bell)
+static int arm_deaf(weft_iface *iface, weft_bell *bell)
 {
-    int rc = sound->arm(port, bell);
-    sound->disarm(port);
+    int rc = sound->arm(iface, bell);
+    sound->disarm(iface);
     return rc;
 }
 
-static void disarm_nothing(weft_port *port)
+static void disarm_nothing(weft_iface *iface)
 {
-    (void)port;
+    (void)iface;
 }
 
-static int share_alone(weft_port *port, uint64_t bytes, weft_shared *shared)
+static int share_alone(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
     shared->handle = 0;
-    return sound->share(port, bytes, shared);
+    return sound->share(iface, bytes, shared);
 }
 
-static int unmap_forgets(weft_port *port, weft_region *region)
+static int unmap_forgets(weft_iface *iface, weft_region *region)
 {
-    (void)port;
+    (void)iface;
     (void)region;
     return 0;
 }
 
-static int map_anything(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind,
+static int map_anything(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind,
                         weft_region *region)
 {
     (void)kind;
-    return sound->map(port, addr, bytes, rights, WEFT_MEMORY_HOST, region);
+    return sound->map(iface, addr, bytes, rights, WEFT_MEMORY_HOST, region);
 }
 
-static int card_overflows(weft_port *port, void *card, size_t *bytes)
+static int card_overflows(weft_iface *iface, void *card, size_t *bytes)
 {
     char mine[WEFT_CARD_MAX];
     size_t room = sizeof mine;
-    int rc = sound->card(port, mine, &room);
+    int rc = sound->card(iface, mine, &room);
     memcpy(card, mine, room < *bytes ? room : *bytes);
     *bytes = room;
     return rc;
 }
 
-static int leave_never(weft_port *port, weft_path *path)
+static int leave_never(weft_iface *iface, weft_ep *ep)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     return WEFT_AGAIN;
 }
 
-static int leave_loud(weft_port *port, weft_path *path)
+static int leave_loud(weft_iface *iface, weft_ep *ep)
 {
-    port->up->lost(port->owner, path->peer, WEFT_E_PEER);
-    return sound->leave(port, path);
+    iface->up->lost(iface->owner, ep->peer, WEFT_E_PEER);
+    return sound->leave(iface, ep);
 }
 
 /* A local region that does not cover the move is used all the same. */
-static int move_uncovered(weft_port *port, weft_path *path, const weft_move *move, bool is_get)
+static int move_uncovered(weft_iface *iface, weft_ep *ep, const weft_move *move, bool is_get)
 {
     const weft_region *region = move->region;
     bool covers = region && (char *)move->local >= (char *)region->addr &&
                   (char *)move->local + move->bytes <= (char *)region->addr + region->bytes;
     if (covers)
-        return is_get ? sound->get(port, path, move) : sound->put(port, path, move);
+        return is_get ? sound->get(iface, ep, move) : sound->put(iface, ep, move);
     if (is_get)
         memcpy(move->local, (void *)(uintptr_t)move->remote, move->bytes);
     else
         memcpy((void *)(uintptr_t)move->remote, move->local, move->bytes);
     if (move->done)
-        port->up->done(port->owner, move->done, 0);
+        iface->up->done(iface->owner, move->done, 0);
     return 0;
 }
 
-static int get_uncovered(weft_port *port, weft_path *path, const weft_move *move)
+static int get_uncovered(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    return move_uncovered(port, path, move, true);
+    return move_uncovered(iface, ep, move, true);
 }
 
-static int put_uncovered(weft_port *port, weft_path *path, const weft_move *move)
+static int put_uncovered(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    return move_uncovered(port, path, move, false);
+    return move_uncovered(iface, ep, move, false);
 }
 
 /* Refused, they say, and do it: whoever tries again does it twice. */
-static int put_again_lies(weft_port *port, weft_path *path, const weft_move *move)
+static int put_again_lies(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    int rc = sound->put(port, path, move);
+    int rc = sound->put(iface, ep, move);
     return rc == 0 && every(7) ? WEFT_AGAIN : rc;
 }
 
 /* Told before the bytes are there. */
-static int get_early(weft_port *port, weft_path *path, const weft_move *move)
+static int get_early(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
     weft_move quiet = *move;
     quiet.done = NULL;
-    int rc = sound->get(port, path, &quiet);
+    int rc = sound->get(iface, ep, &quiet);
     if (rc == 0 && move->done)
-        port->up->done(port->owner, move->done, 0);
+        iface->up->done(iface->owner, move->done, 0);
     return rc;
 }
 
-static int arm_timeless(weft_port *port, weft_bell *bell)
+static int arm_timeless(weft_iface *iface, weft_bell *bell)
 {
-    int rc = sound->arm(port, bell);
+    int rc = sound->arm(iface, bell);
     bell->within_ns = 0;
     return rc;
 }
 
-static int arm_never(weft_port *port, weft_bell *bell)
+static int arm_never(weft_iface *iface, weft_bell *bell)
 {
-    (void)port;
+    (void)iface;
     (void)bell;
     return WEFT_AGAIN;
 }
 
 #define PLANT(name, ...)                                                        \
-    static void plant_##name(weft_port_ops *ops, weft_up *up)                   \
+    static void plant_##name(weft_iface_ops *ops, weft_up *up)                   \
     {                                                                           \
         (void)ops;                                                              \
         (void)up;                                                               \
@@ -465,21 +465,21 @@ PLANT(timeless, ops->arm = arm_timeless)
 PLANT(unarmed, ops->arm = arm_never; ops->disarm = disarm_nothing)
 
 /* What it may hold it copies, and lets its lender wait for ever. */
-static int send_keeps(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_keeps(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_frame copied = *frame;
     int rc;
     copied.held = NULL;
-    rc = sound->send(port, path, &copied);
-    return rc == 0 && frame->held && frame->head.bytes >= port->caps.held_min ? WEFT_HELD : rc;
+    rc = sound->send(iface, ep, &copied);
+    return rc == 0 && frame->held && frame->head.bytes >= iface->caps.held_min ? WEFT_HELD : rc;
 }
 
 /* It says in the call already that it reads the body no more, and then that it holds it. */
-static int send_holds_no_more(weft_port *port, weft_path *path, const weft_frame *frame)
+static int send_holds_no_more(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    int rc = sound->send(port, path, frame);
+    int rc = sound->send(iface, ep, frame);
     if (rc == WEFT_HELD)
-        port->up->done(port->owner, frame->held, 0);
+        iface->up->done(iface->owner, frame->held, 0);
     return rc;
 }
 PLANT(keeps, ops->send = send_keeps)
@@ -539,15 +539,15 @@ void mutant_reset(void)
     held_path = NULL;
 }
 
-static void patch(weft_port *port)
+static void patch(weft_iface *iface)
 {
-    sound = port->ops;
-    sound_up = port->up;
-    sick = *port->ops;
-    sick_up = *port->up;
+    sound = iface->ops;
+    sound_up = iface->up;
+    sick = *iface->ops;
+    sick_up = *iface->up;
     chosen->plant(&sick, &sick_up);
-    port->ops = &sick;
-    port->up = &sick_up;
+    iface->ops = &sick;
+    iface->up = &sick_up;
 }
 
 void mutant_choose(const mutant *what)

@@ -30,10 +30,10 @@ const char *__lsan_default_suppressions(void) { return "leak:libfabric.so\n"; }
 static const rig_row row = {.name = "ofi", .ops = &weft_ofi_ops, .seed = 41, .wants_fd = true};
 
 /* The kernel carries the bytes: who found nothing gives it the CPU, and some microseconds when nothing comes for long. */
-static int poll_kindly(weft_port *port, int budget)
+static int poll_kindly(weft_iface *iface, int budget)
 {
     static uint32_t idle;
-    int events = weft_ofi_ops.poll(port, budget);
+    int events = weft_ofi_ops.poll(iface, budget);
     idle = events ? 0 : idle + 1;
     if (idle > 20 && idle % 16 == 0)
         usleep(2);
@@ -45,21 +45,21 @@ static int poll_kindly(weft_port *port, int budget)
 /* What is changed in the cards that are handed out, by the test that runs. */
 static void (*edit)(ofi_card *card);
 
-static int card_edited(weft_port *port, void *room, size_t *bytes)
+static int card_edited(weft_iface *iface, void *room, size_t *bytes)
 {
-    int rc = weft_ofi_ops.card(port, room, bytes);
+    int rc = weft_ofi_ops.card(iface, room, bytes);
     if (rc == 0 && edit)
         edit(room);
     return rc;
 }
 
-static void make_kind(weft_port *port)
+static void make_kind(weft_iface *iface)
 {
-    static weft_port_ops kind;
-    kind = *port->ops;
+    static weft_iface_ops kind;
+    kind = *iface->ops;
     kind.poll = poll_kindly;
     kind.card = card_edited;
-    port->ops = &kind;
+    iface->ops = &kind;
 }
 
 static void run_named(void) { rig_run_named(&row); }
@@ -81,7 +81,7 @@ static void dead_first(ofi_card *card)
     card->count = 2;
 }
 
-static bool is_ip(const weft_rig *rig) { return ((const ofi_port *)rig->a->port)->card.form == OFI_FORM_IN; }
+static bool is_ip(const weft_rig *rig) { return ((const ofi_iface *)rig->a->iface)->card.form == OFI_FORM_IN; }
 
 /* The first address leads nowhere: the next one is found, and both sides' frames cross. */
 static void tries_the_next(void)
@@ -95,7 +95,7 @@ static void tries_the_next(void)
         weft_frame frame = {.head = {.seq = 1}};
         int rc = WEFT_AGAIN;
         for (int k = 0; k < 100000 && rc == WEFT_AGAIN; k++, usleep(50)) { /* the kernel is asked after a while */
-            rc = from->path ? from->port->ops->send(from->port, from->path, &frame) : WEFT_AGAIN;
+            rc = from->ep ? from->iface->ops->send(from->iface, from->ep, &frame) : WEFT_AGAIN;
             rig_turn(rig);
         }
         CHECK(rc == 0);
@@ -112,8 +112,8 @@ static uint64_t frozen_ns(void) { return 1000000000; }
 static int try_send(rig_side *side)
 {
     weft_frame frame = {.head = {.seq = 1}};
-    ((ofi_port *)side->port)->turned_ns = 0; /* the next poll looks at its calls, though no time has passed */
-    return side->port->ops->send(side->port, side->path, &frame);
+    ((ofi_iface *)side->iface)->turned_ns = 0; /* the next poll looks at its calls, though no time has passed */
+    return side->iface->ops->send(side->iface, side->ep, &frame);
 }
 
 /* Both have something to say at once. Connections that cross are the end of both, so the junior makes none before time has passed; and nobody
@@ -125,13 +125,13 @@ static void both_call_at_once(void)
     if (!rig)
         return;
     for (int i = 0; i < 2; i++)
-        ((ofi_port *)rig->sides[i].port)->now_ns = frozen_ns;
-    junior = ((ofi_port *)rig->sides[0].port)->card.nonce > ((ofi_port *)rig->sides[1].port)->card.nonce;
+        ((ofi_iface *)rig->sides[i].iface)->now_ns = frozen_ns;
+    junior = ((ofi_iface *)rig->sides[0].iface)->card.nonce > ((ofi_iface *)rig->sides[1].iface)->card.nonce;
     for (int k = 0; k < 20; k++) {
         CHECK(try_send(&rig->sides[junior]) == WEFT_AGAIN);
         rig_poll(&rig->sides[junior], 16);
     }
-    CHECK(((ofi_path *)rig->sides[junior].path)->attempt == 0);
+    CHECK(((ofi_ep *)rig->sides[junior].ep)->attempt == 0);
     for (int k = 0; k < 40000 && (rcs[0] || rcs[1] || !rig->a->arrival_count || !rig->b->arrival_count); k++, usleep(50)) {
         for (int i = 0; i < 2; i++)
             if (rcs[i] == WEFT_AGAIN)
@@ -141,7 +141,7 @@ static void both_call_at_once(void)
     CHECK(rcs[0] == 0 && rcs[1] == 0);
     CHECK(rig->a->arrival_count == 1 && rig->b->arrival_count == 1);
     for (int i = 0; i < 2; i++)
-        ((ofi_port *)rig->sides[i].port)->now_ns = weft_clock_ns;
+        ((ofi_iface *)rig->sides[i].iface)->now_ns = weft_clock_ns;
     rig_close(rig);
 }
 
@@ -153,23 +153,23 @@ static void lose_by(void (*change)(ofi_card *card), const char *word)
     weft_frame frame = {.head = {.seq = 1}};
     ofi_card card;
     size_t bytes = sizeof card;
-    weft_path *path = NULL;
-    weft_port *a;
+    weft_ep *ep = NULL;
+    weft_iface *a;
     if (!rig)
         return;
-    a = rig->a->port;
-    CHECK(weft_ofi_ops.card(rig->b->port, &card, &bytes) == 0);
+    a = rig->a->iface;
+    CHECK(weft_ofi_ops.card(rig->b->iface, &card, &bytes) == 0);
     change(&card);
-    CHECK(a->ops->reach(a, &nobody, &card, bytes, rig->a->other, &path) == 0);
-    for (int k = 0; path && k < 400000 && !rig->a->losts; k++, usleep(50)) {
-        if (a->ops->send(a, path, &frame) != WEFT_AGAIN)
+    CHECK(a->ops->reach(a, &nobody, &card, bytes, rig->a->other, &ep) == 0);
+    for (int k = 0; ep && k < 400000 && !rig->a->losts; k++, usleep(50)) {
+        if (a->ops->send(a, ep, &frame) != WEFT_AGAIN)
             break;
         rig_turn(rig);
     }
     CHECK(rig->a->losts == 1);
     CHECK(strstr(weft_fail_text(WEFT_E_PEER), word) != NULL && strstr(weft_fail_text(WEFT_E_PEER), "127.0.0.1:") != NULL);
-    CHECK(path && a->ops->send(a, path, &frame) == WEFT_E_PEER && rig->b->greets == 0);
-    CHECK(path && a->ops->leave(a, path) == 0);
+    CHECK(ep && a->ops->send(a, ep, &frame) == WEFT_E_PEER && rig->b->greets == 0);
+    CHECK(ep && a->ops->leave(a, ep) == 0);
     rig_close(rig);
 }
 
@@ -195,12 +195,12 @@ static void child_lives(int in, int out)
     ofi_card card;
     size_t bytes = sizeof card;
     weft_name parent = {77, 8, 0};
-    weft_path *path;
+    weft_ep *ep;
     weft_frame frame = {.head = {.seq = 1}};
-    if (!rig || weft_ofi_ops.card(rig->b->port, &card, &bytes) || write(out, &card, bytes) != (ssize_t)bytes || read(in, &card, bytes) != (ssize_t)bytes ||
-        rig->b->port->ops->reach(rig->b->port, &parent, &card, bytes, rig->a, &path))
+    if (!rig || weft_ofi_ops.card(rig->b->iface, &card, &bytes) || write(out, &card, bytes) != (ssize_t)bytes || read(in, &card, bytes) != (ssize_t)bytes ||
+        rig->b->iface->ops->reach(rig->b->iface, &parent, &card, bytes, rig->a, &ep))
         _exit(1);
-    while (rig->b->port->ops->send(rig->b->port, path, &frame) == WEFT_AGAIN)
+    while (rig->b->iface->ops->send(rig->b->iface, ep, &frame) == WEFT_AGAIN)
         rig_poll(rig->b, 16);
     for (;;)
         rig_poll(rig->b, 16);
@@ -214,20 +214,20 @@ static void hears_of_death(void)
     ofi_card card;
     size_t bytes = sizeof card;
     weft_name theirs = {77, 1, 0};
-    weft_path *path = NULL;
+    weft_ep *ep = NULL;
     CHECK(pipe(up) == 0 && pipe(down) == 0);
     child = fork(); /* before this process has any port */
     if (child == 0)
         child_lives(down[0], up[1]);
     rig = rig_open(&row, true);
     if (rig) {
-        weft_port *a = rig->a->port;
-        ((ofi_port *)a)->self.rank = 8;
-        CHECK(a->ops->leave(a, rig->a->path) == 0); /* to the b of this process, which is not meant */
+        weft_iface *a = rig->a->iface;
+        ((ofi_iface *)a)->self.rank = 8;
+        CHECK(a->ops->leave(a, rig->a->ep) == 0); /* to the b of this process, which is not meant */
         CHECK(weft_ofi_ops.card(a, &card, &bytes) == 0 && write(down[1], &card, bytes) == (ssize_t)bytes);
         CHECK(read(up[0], &card, bytes) == (ssize_t)bytes);
-        CHECK(a->ops->reach(a, &theirs, &card, bytes, rig->a->other, &path) == 0);
-        rig->a->path = path;
+        CHECK(a->ops->reach(a, &theirs, &card, bytes, rig->a->other, &ep) == 0);
+        rig->a->ep = ep;
         for (int k = 0; k < 200000 && !rig->a->arrival_count; k++, usleep(50))
             rig_poll(rig->a, 16);
         CHECK(rig->a->arrival_count == 1);
@@ -260,19 +260,19 @@ static void partings_cross(void)
     rig_settle(rig);
     for (int i = 0; i < 2; i++) {
         side = &rig->sides[i];
-        CHECK(side->port->ops->leave(side->port, side->path) == WEFT_AGAIN);
-        ((ofi_port *)side->port)->turned_ns = 0;
-        ofi_call_turn((ofi_port *)side->port); /* says it, and hears nothing */
-        CHECK(((ofi_path *)side->path)->called_ns != 0);
+        CHECK(side->iface->ops->leave(side->iface, side->ep) == WEFT_AGAIN);
+        ((ofi_iface *)side->iface)->turned_ns = 0;
+        ofi_call_turn((ofi_iface *)side->iface); /* says it, and hears nothing */
+        CHECK(((ofi_ep *)side->ep)->called_ns != 0);
     }
     for (int i = 1; i >= 0; i--) { /* each one alone */
         side = &rig->sides[i];
-        for (int k = 0; k < 1000000 && (rc = side->port->ops->leave(side->port, side->path)) == WEFT_AGAIN; k++, usleep(50))
+        for (int k = 0; k < 1000000 && (rc = side->iface->ops->leave(side->iface, side->ep)) == WEFT_AGAIN; k++, usleep(50))
             rig_poll(side, 16);
         CHECK(rc == 0);
-        side->port->ops->close(side->port);
-        side->port = NULL;
-        side->path = NULL;
+        side->iface->ops->close(side->iface);
+        side->iface = NULL;
+        side->ep = NULL;
     }
     CHECK(rig->a->losts == 0 && rig->b->losts == 0);
     rig_close(rig);
@@ -297,7 +297,7 @@ static void send_burst(weft_rig *rig, uint32_t count, uint32_t (*bytes)(uint32_t
     for (uint32_t i = 2; i < count + 2; i++) {
         weft_frame frame = {.head = {.seq = i, .bytes = bytes(i)}, .body = body};
         rig_pattern(body, i, frame.head.bytes);
-        CHECK(rig->a->port->ops->send(rig->a->port, rig->a->path, &frame) == 0);
+        CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == 0);
     }
 }
 
@@ -318,10 +318,10 @@ static void gathers_a_burst(void)
     enum { COUNT = 300 };
     weft_rig *rig = open_met();
     uint8_t body[64];
-    const ofi_port *a;
+    const ofi_iface *a;
     if (!rig)
         return;
-    a = (const ofi_port *)rig->a->port;
+    a = (const ofi_iface *)rig->a->iface;
     send_burst(rig, COUNT, short_ones, body);
     CHECK(a->counts[OFI_COUNT_GATHERED] > COUNT * 9 / 10 && a->counts[OFI_COUNT_BUNDLES] < COUNT / 10);
     for (int k = 0; k < 600000 && rig->b->arrival_count < COUNT + 1; k++, usleep(50))
@@ -343,9 +343,9 @@ static void keeps_order_in_a_burst(void)
     static uint8_t body[65536];
     if (!rig)
         return;
-    if (rig->a->port->caps.frame_max > 33100) { /* TCP without rxm */
+    if (rig->a->iface->caps.frame_max > 33100) { /* TCP without rxm */
         send_burst(rig, COUNT, all_lengths, body);
-        CHECK(ofi_notify((ofi_port *)rig->a->port, (ofi_path *)rig->a->path, 7) == 0);
+        CHECK(ofi_notify((ofi_iface *)rig->a->iface, (ofi_ep *)rig->a->ep, 7) == 0);
         CHECK(rig_until(rig, &rig->b->notifies, 1));
         check_burst(rig, COUNT, all_lengths);
     }
@@ -360,8 +360,8 @@ static void drops_a_burst(void)
     if (!rig)
         return;
     send_burst(rig, 30, short_ones, body);
-    ofi_lose((ofi_port *)rig->a->port, (ofi_path *)rig->a->path, "the test says so");
-    CHECK(rig->a->losts == 1 && weft_list_is_empty(&((ofi_port *)rig->a->port)->bundles));
+    ofi_lose((ofi_iface *)rig->a->iface, (ofi_ep *)rig->a->ep, "the test says so");
+    CHECK(rig->a->losts == 1 && weft_list_is_empty(&((ofi_iface *)rig->a->iface)->bundles));
     rig_close(rig);
 }
 

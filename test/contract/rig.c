@@ -48,7 +48,7 @@ const rig_row rig_rows[] = {
     {NULL, NULL, NULL, 0, false, false},
 };
 
-void (*rig_patch)(weft_port *port);
+void (*rig_patch)(weft_iface *iface);
 bool rig_loose_windows;
 uint32_t rig_patience = 1;
 uint32_t rig_failures;
@@ -135,10 +135,10 @@ static bool reach(rig_side *side)
 {
     char card[WEFT_CARD_MAX];
     size_t bytes = sizeof card;
-    weft_port *port = side->port, *theirs = side->other->port;
+    weft_iface *iface = side->iface, *theirs = side->other->iface;
     if (theirs->ops->card(theirs, card, &bytes))
         return false;
-    return port->ops->reach(port, &side->other->name, card, bytes, side->other, &side->path) == 0;
+    return iface->ops->reach(iface, &side->other->name, card, bytes, side->other, &side->ep) == 0;
 }
 
 static void *greet_third(rig_side *side)
@@ -146,9 +146,9 @@ static void *greet_third(rig_side *side)
     char card[WEFT_CARD_MAX];
     size_t bytes = sizeof card;
     rig_side *third = side->rig->third;
-    if (third->port->ops->card(third->port, card, &bytes))
+    if (third->iface->ops->card(third->iface, card, &bytes))
         return NULL;
-    return side->port->ops->reach(side->port, &third->name, card, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
+    return side->iface->ops->reach(side->iface, &third->name, card, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
 }
 
 static void *up_greet(void *owner, const weft_name *who)
@@ -193,11 +193,11 @@ weft_rig *rig_open(const rig_row *row, bool skip_b_reach)
         side->rig = rig;
         side->name = (weft_name){77, i, 0};
         side->other = row->is_self ? side : &rig->sides[1 - i];
-        weft_port_env env = {.owner = side, .up = &ups, .self = side->name, .segment = over, .local_rank = (int)i,
+        weft_iface_params env = {.owner = side, .up = &ups, .self = side->name, .segment = over, .local_rank = (int)i,
                              .wants_fd = row->wants_fd};
-        ok = row->ops->open(&env, &side->port) == 0;
+        ok = row->ops->open(&env, &side->iface) == 0;
         if (ok && rig_patch)
-            rig_patch(side->port);
+            rig_patch(side->iface);
     }
     ok = ok && reach(rig->a) && (row->is_self || skip_b_reach || reach(rig->b));
     CHECK(ok);
@@ -213,10 +213,10 @@ rig_side *rig_third(weft_rig *rig)
     side->rig = rig;
     side->name = (weft_name){77, 2, 0};
     side->other = rig->b;
-    weft_port_env env = {.owner = side, .up = &ups, .self = side->name, .local_rank = 2, .wants_fd = rig->row->wants_fd};
-    bool ok = rig->row->ops->open(&env, &side->port) == 0;
+    weft_iface_params env = {.owner = side, .up = &ups, .self = side->name, .local_rank = 2, .wants_fd = rig->row->wants_fd};
+    bool ok = rig->row->ops->open(&env, &side->iface) == 0;
     if (ok && rig_patch)
-        rig_patch(side->port);
+        rig_patch(side->iface);
     rig->third = side;
     ok = ok && reach(side);
     CHECK(ok);
@@ -226,12 +226,12 @@ rig_side *rig_third(weft_rig *rig)
 static void close_third(weft_rig *rig)
 {
     rig_side *third = rig->third;
-    if (third->path)
+    if (third->ep)
         rig_leave(third);
-    for (uint32_t i = 0; rig->to_third && i < TURNS * rig_patience && rig->b->port->ops->leave(rig->b->port, rig->to_third) == WEFT_AGAIN; i++)
+    for (uint32_t i = 0; rig->to_third && i < TURNS * rig_patience && rig->b->iface->ops->leave(rig->b->iface, rig->to_third) == WEFT_AGAIN; i++)
         rig_turn(rig);
-    if (third->port)
-        third->port->ops->close(third->port);
+    if (third->iface)
+        third->iface->ops->close(third->iface);
     rig_forget(third);
     free(third->arrivals);
     free(third);
@@ -251,13 +251,13 @@ void rig_close(weft_rig *rig)
         close_third(rig);
     for (int i = 0; i < 2; i++) {
         rig_side *side = &rig->sides[i];
-        if (side->path)
+        if (side->ep)
             rig_leave(side);
     }
     for (int i = 0; i < 2; i++) {
         rig_side *side = &rig->sides[i];
-        if (side->port)
-            side->port->ops->close(side->port);
+        if (side->iface)
+            side->iface->ops->close(side->iface);
         rig_forget(side);
         free(side->arrivals);
     }
@@ -273,14 +273,14 @@ void rig_close(weft_rig *rig)
 int rig_poll(rig_side *side, int budget)
 {
     side->is_in_poll = true;
-    int n = side->port->ops->poll(side->port, budget);
+    int n = side->iface->ops->poll(side->iface, budget);
     side->is_in_poll = false;
     return n;
 }
 
 int rig_turn(weft_rig *rig)
 {
-    int n = rig_poll(rig->a, 16) + (rig->third && rig->third->port ? rig_poll(rig->third, 16) : 0);
+    int n = rig_poll(rig->a, 16) + (rig->third && rig->third->iface ? rig_poll(rig->third, 16) : 0);
     return rig->b == rig->a ? n : n + rig_poll(rig->b, 16);
 }
 
@@ -307,22 +307,22 @@ void rig_settle(weft_rig *rig)
 
 int rig_send(rig_side *side, const weft_frame *frame)
 {
-    RETRY(side->port->ops->send(side->port, side->path, frame));
+    RETRY(side->iface->ops->send(side->iface, side->ep, frame));
 }
 
 int rig_move(rig_side *side, const weft_move *move, bool is_get)
 {
-    RETRY(is_get ? side->port->ops->get(side->port, side->path, move) : side->port->ops->put(side->port, side->path, move));
+    RETRY(is_get ? side->iface->ops->get(side->iface, side->ep, move) : side->iface->ops->put(side->iface, side->ep, move));
 }
 
 int rig_amo(rig_side *side, const weft_atomic *atomic)
 {
-    RETRY(side->port->ops->amo(side->port, side->path, atomic));
+    RETRY(side->iface->ops->amo(side->iface, side->ep, atomic));
 }
 
 int rig_flush(rig_side *side, bool remotely, rig_done *done)
 {
-    RETRY(side->port->ops->flush(side->port, side->path, remotely, done));
+    RETRY(side->iface->ops->flush(side->iface, side->ep, remotely, done));
 }
 
 int rig_move_wait(rig_side *side, weft_move move, bool is_get)
@@ -346,7 +346,7 @@ int rig_map(rig_side *side, void *addr, uint64_t bytes, uint32_t rights, weft_re
 {
     int rc = WEFT_E_NOMEM;
     for (int i = 0; i < 200 && rc == WEFT_E_NOMEM; i++)
-        rc = side->port->ops->map(side->port, addr, bytes, rights, WEFT_MEMORY_HOST, region);
+        rc = side->iface->ops->map(side->iface, addr, bytes, rights, WEFT_MEMORY_HOST, region);
     return rc;
 }
 
@@ -354,10 +354,10 @@ bool rig_leave(rig_side *side)
 {
     int rc = WEFT_AGAIN;
     for (uint32_t i = 0; i < TURNS * rig_patience && rc == WEFT_AGAIN; i++) {
-        rc = side->port->ops->leave(side->port, side->path);
+        rc = side->iface->ops->leave(side->iface, side->ep);
         if (rc == WEFT_AGAIN)
             rig_turn(side->rig);
     }
-    side->path = NULL;
+    side->ep = NULL;
     return rc == 0;
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "mem/segment.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 #include "test/transports/sim/sim.h"
 
 typedef struct rig weft_rig;
@@ -18,7 +18,7 @@ typedef struct rig_side rig_side;
 
 typedef struct rig_row {
     const char *name;
-    const weft_port_ops *ops;
+    const weft_iface_ops *ops;
     const char *profile; /* sim's */
     uint64_t seed;
     bool is_self;        /* both sides are one port */
@@ -37,8 +37,8 @@ typedef struct rig_arrival {
 struct rig_side {
     weft_rig *rig;
     weft_name name;
-    weft_port *port;
-    weft_path *path;      /* to the other side; NULL until met */
+    weft_iface *iface;
+    weft_ep *ep;      /* to the other side; NULL until met */
     rig_side *other;
     rig_arrival *arrivals;
     uint32_t arrival_count, arrival_room;
@@ -62,7 +62,7 @@ struct rig {
     bool has_segment;
     uint64_t random;
     rig_side *third;   /* rig_third's; NULL: none */
-    weft_path *to_third; /* b's */
+    weft_ep *to_third; /* b's */
     bool skip_b_reach; /* b has not reached a: it will be greeted */
     bool gave_up;      /* a loop came to its end */
 };
@@ -79,7 +79,7 @@ void rig_close(weft_rig *rig);
 /* Opens a third side, whose other is b; b is greeted by it. rig_close ends it. NULL (and a failed check) when that fails. */
 rig_side *rig_third(weft_rig *rig);
 /* Set by mutants: changes a port that was just opened. */
-extern void (*rig_patch)(weft_port *port);
+extern void (*rig_patch)(weft_iface *iface);
 /* More than 1 where somebody else must get on (a thread, a kernel), who may get no CPU for seconds. */
 extern uint32_t rig_patience;
 /* The device looks at the bounds of a window's registration, not at the window's: Linux 6.1's soft-RoCE. */

@@ -27,20 +27,20 @@
 
 static const rig_row row = {.name = "uring", .ops = &weft_uring_ops, .seed = 21};
 
-static int poll_patiently(weft_port *port, int budget)
+static int poll_patiently(weft_iface *iface, int budget)
 {
-    int events = weft_uring_ops.poll(port, budget);
+    int events = weft_uring_ops.poll(iface, budget);
     if (!events)
         usleep(2);
     return events;
 }
 
-static void make_patient(weft_port *port)
+static void make_patient(weft_iface *iface)
 {
-    static weft_port_ops patient;
-    patient = *port->ops;
+    static weft_iface_ops patient;
+    patient = *iface->ops;
     patient.poll = poll_patiently;
-    port->ops = &patient;
+    iface->ops = &patient;
 }
 
 static void run_named(void)
@@ -77,12 +77,12 @@ static void stale_pins_show(void)
     rig_pattern(ours, 3, AREA);
     CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, false) == 0);
     CHECK(rig_is_pattern(theirs, 2, AREA)); /* nor does a put reach it */
-    CHECK(weft_uring_ops.unmap(rig->b->port, &far) == 0);
+    CHECK(weft_uring_ops.unmap(rig->b->iface, &far) == 0);
     CHECK(rig_map(rig->b, theirs, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, &far) == 0); /* registered anew: all is well */
     CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA));
     CHECK(madvise(theirs, AREA, MADV_DONTNEED) == 0);
     CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA) && theirs[0] == 0);
-    CHECK(weft_uring_ops.unmap(rig->b->port, &far) == 0 && weft_uring_ops.unmap(rig->a->port, &near) == 0);
+    CHECK(weft_uring_ops.unmap(rig->b->iface, &far) == 0 && weft_uring_ops.unmap(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -107,7 +107,7 @@ static void long_moves(void)
         CHECK(transfer(rig, ours + to, &near, theirs + from, &far.key, bytes, false) == 0);
         CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && theirs[from + bytes] == rig_byte(i, from + bytes));
     }
-    CHECK(weft_uring_ops.unmap(rig->b->port, &far) == 0 && weft_uring_ops.unmap(rig->a->port, &near) == 0);
+    CHECK(weft_uring_ops.unmap(rig->b->iface, &far) == 0 && weft_uring_ops.unmap(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -129,7 +129,7 @@ static void flush_waits_long(void)
         CHECK(rig_until(rig, &flush.times, 1));
         CHECK(put.times == 1 && put.rc == 0 && flush.rc == 0 && rig_is_pattern(theirs, i, AREA));
     }
-    CHECK(weft_uring_ops.unmap(rig->b->port, &far) == 0 && weft_uring_ops.unmap(rig->a->port, &near) == 0);
+    CHECK(weft_uring_ops.unmap(rig->b->iface, &far) == 0 && weft_uring_ops.unmap(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -139,23 +139,23 @@ static void flush_waits_long(void)
 static void refuses_to_pin(void)
 {
     weft_rig *rig = rig_open(&row, false);
-    weft_port *port = rig->a->port;
+    weft_iface *iface = rig->a->iface;
     uint8_t *fixed = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     weft_region region;
-    CHECK(weft_uring_ops.map(port, fixed, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
+    CHECK(weft_uring_ops.map(iface, fixed, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
     munmap(fixed, 4096);
-    CHECK(weft_uring_ops.map(port, fixed, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
-    CHECK(weft_uring_ops.map(port, fixed, URING_REGION_MAX + 1, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
-    CHECK(((uring_port *)port)->pins.keys.live == 0);
+    CHECK(weft_uring_ops.map(iface, fixed, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
+    CHECK(weft_uring_ops.map(iface, fixed, URING_REGION_MAX + 1, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
+    CHECK(((uring_iface *)iface)->pins.keys.live == 0);
     uint8_t *page = pages(4096, NULL);
     uint32_t count = 0;
     weft_region *regions = calloc(URING_REGIONS + 1, sizeof *regions);
-    while (count <= URING_REGIONS && weft_uring_ops.map(port, page, 64, 0, WEFT_MEMORY_HOST, &regions[count]) == 0)
+    while (count <= URING_REGIONS && weft_uring_ops.map(iface, page, 64, 0, WEFT_MEMORY_HOST, &regions[count]) == 0)
         count++;
     CHECK(count == URING_REGIONS);
-    CHECK(weft_uring_ops.map(port, page, 64, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_NOSPACE);
+    CHECK(weft_uring_ops.map(iface, page, 64, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_NOSPACE);
     while (count)
-        CHECK(weft_uring_ops.unmap(port, &regions[--count]) == 0);
+        CHECK(weft_uring_ops.unmap(iface, &regions[--count]) == 0);
     free(regions);
     munmap(page, 4096);
     rig_close(rig);
@@ -165,31 +165,31 @@ static void refuses_to_pin(void)
 static int pin_as_nobody(void)
 {
     static const weft_up up;
-    const weft_port_env env = {.up = &up, .self = {1, 2, 0}, .local_rank = -1};
+    const weft_iface_params env = {.up = &up, .self = {1, 2, 0}, .local_rank = -1};
     struct rlimit limit = {1 << 20, 1 << 20};
-    weft_port *port;
+    weft_iface *iface;
     weft_region region[3];
     uint8_t *area = pages(4 << 20, NULL);
     if (setrlimit(RLIMIT_MEMLOCK, &limit) || (geteuid() == 0 && setresuid(64999, 64999, 64999)))
         return 77;
-    if (weft_uring_ops.open(&env, &port))
+    if (weft_uring_ops.open(&env, &iface))
         return 77;
-    if (port->caps.pin_bytes != 1 << 20)
+    if (iface->caps.pin_bytes != 1 << 20)
         return 1;
-    if (weft_uring_ops.map(port, area, 2 << 20, 0, WEFT_MEMORY_HOST, &region[0]) != WEFT_E_NOSPACE)
+    if (weft_uring_ops.map(iface, area, 2 << 20, 0, WEFT_MEMORY_HOST, &region[0]) != WEFT_E_NOSPACE)
         return 2;
-    if (weft_uring_ops.map(port, area, 3 << 18, 0, WEFT_MEMORY_HOST, &region[0]))
+    if (weft_uring_ops.map(iface, area, 3 << 18, 0, WEFT_MEMORY_HOST, &region[0]))
         return 77; /* others of this user pin memory at the moment */
-    if (weft_uring_ops.map(port, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]) != WEFT_E_NOSPACE)
+    if (weft_uring_ops.map(iface, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]) != WEFT_E_NOSPACE)
         return 3;
-    if (weft_uring_ops.unmap(port, &region[0]))
+    if (weft_uring_ops.unmap(iface, &region[0]))
         return 4;
-    for (int tries = 0; weft_uring_ops.map(port, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]); tries++) {
+    for (int tries = 0; weft_uring_ops.map(iface, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]); tries++) {
         if (tries == 6000)
             return 5;
         usleep(10000); /* older kernels give pins back a moment later */
     }
-    return weft_uring_ops.unmap(port, &region[1]) ? 6 : 0;
+    return weft_uring_ops.unmap(iface, &region[1]) ? 6 : 0;
 }
 
 static void locked_memory_is_limited(void)
@@ -214,8 +214,8 @@ typedef struct offer { /* through a pipe */
 } offer;
 
 typedef struct far_side {
-    weft_port *port;
-    weft_path *path;
+    weft_iface *iface;
+    weft_ep *ep;
     weft_name other;
     uint32_t arrived, wrong, losts;
     bool has_bye;
@@ -258,24 +258,24 @@ static void *far_greet(void *owner, const weft_name *who)
 static bool far_open(far_side *me, uint32_t rank)
 {
     static const weft_up up = {far_arrive, far_done, far_notified, far_lost, far_greet};
-    const weft_port_env env = {.owner = me, .up = &up, .self = {78, rank, 0}, .local_rank = -1};
+    const weft_iface_params env = {.owner = me, .up = &up, .self = {78, rank, 0}, .local_rank = -1};
     *me = (far_side){.other = {78, 1 - rank, 0}};
-    return weft_uring_ops.open(&env, &me->port) == 0;
+    return weft_uring_ops.open(&env, &me->iface) == 0;
 }
 
 /* Polls, and sleeps on the bell when there is nothing. */
 static void far_wait(far_side *me)
 {
     weft_bell bell = {.fd = -1};
-    if (weft_uring_ops.poll(me->port, 16))
+    if (weft_uring_ops.poll(me->iface, 16))
         return;
-    weft_uring_ops.arm(me->port, &bell);
+    weft_uring_ops.arm(me->iface, &bell);
     uint32_t losts = me->losts; /* a loss is told without being counted as an event */
-    if (weft_uring_ops.poll(me->port, 16) == 0 && losts == me->losts) {
+    if (weft_uring_ops.poll(me->iface, 16) == 0 && losts == me->losts) {
         struct pollfd fd = {.fd = bell.fd, .events = POLLIN};
-        me->wrong += poll(&fd, 1, bell.within_ns ? 1 : SLEEP_MS) == 0 && !bell.within_ns && weft_uring_ops.poll(me->port, 16) > 0;
+        me->wrong += poll(&fd, 1, bell.within_ns ? 1 : SLEEP_MS) == 0 && !bell.within_ns && weft_uring_ops.poll(me->iface, 16) > 0;
     }
-    weft_uring_ops.disarm(me->port);
+    weft_uring_ops.disarm(me->iface);
 }
 
 static int far_send(far_side *me, uint32_t seq, enum weft_frame_kind kind)
@@ -284,7 +284,7 @@ static int far_send(far_side *me, uint32_t seq, enum weft_frame_kind kind)
     weft_frame frame = {.head = {.seq = seq, .kind = kind, .bytes = seq % 500}, .body = body};
     int rc;
     rig_pattern(body, seq, frame.head.bytes);
-    while ((rc = weft_uring_ops.send(me->port, me->path, &frame)) == WEFT_AGAIN)
+    while ((rc = weft_uring_ops.send(me->iface, me->ep, &frame)) == WEFT_AGAIN)
         far_wait(me);
     return rc;
 }
@@ -302,14 +302,14 @@ static int far_serve(int in, int out, int manner)
     size_t bytes = sizeof mine.card;
     alarm(HANG_S);
     rig_pattern(area, 5, AREA);
-    if (!far_open(&me, 1) || me.port->ops->card(me.port, &mine.card, &bytes) ||
-        me.port->ops->map(me.port, area, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region))
+    if (!far_open(&me, 1) || me.iface->ops->card(me.iface, &mine.card, &bytes) ||
+        me.iface->ops->map(me.iface, area, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region))
         return 2;
     mine.key = region.key;
     mine.addr = (uintptr_t)area;
     if (write(out, &mine, sizeof mine) != sizeof mine || read(in, &theirs, sizeof theirs) != sizeof theirs)
         return 3;
-    if (me.port->ops->reach(me.port, &me.other, &theirs.card, sizeof theirs.card, &me, &me.path))
+    if (me.iface->ops->reach(me.iface, &me.other, &theirs.card, sizeof theirs.card, &me, &me.ep))
         return 4;
     for (uint32_t i = 0; manner != KEEPS_SILENT && i < (manner == SERVES_WELL ? 3000 : LAST_FRAMES); i++)
         if (far_send(&me, i, WEFT_FRAME_EAGER))
@@ -319,10 +319,10 @@ static int far_serve(int in, int out, int manner)
     sleep(1); /* in the meantime the HCA works */
     while (!me.has_bye)
         far_wait(&me);
-    while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)
+    while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
         far_wait(&me);
-    me.port->ops->unmap(me.port, &region);
-    me.port->ops->close(me.port);
+    me.iface->ops->unmap(me.iface, &region);
+    me.iface->ops->close(me.iface);
     return me.wrong ? 6 : me.losts ? 7 : !rig_is_pattern(area, 6, AREA);
 }
 
@@ -336,10 +336,10 @@ static pid_t far_meet(far_side *me, offer *theirs, int manner)
     pid_t child = fork();
     if (child == 0)
         _exit(far_serve(there[0], back[1], manner));
-    CU_ASSERT_FATAL(far_open(me, 0) && me->port->ops->card(me->port, &mine.card, &bytes) == 0);
+    CU_ASSERT_FATAL(far_open(me, 0) && me->iface->ops->card(me->iface, &mine.card, &bytes) == 0);
     CU_ASSERT_FATAL(read(back[0], theirs, sizeof *theirs) == sizeof *theirs);
     CU_ASSERT_FATAL(write(there[1], &mine, sizeof mine) == sizeof mine);
-    CU_ASSERT_FATAL(me->port->ops->reach(me->port, &me->other, &theirs->card, sizeof theirs->card, me, &me->path) == 0);
+    CU_ASSERT_FATAL(me->iface->ops->reach(me->iface, &me->other, &theirs->card, sizeof theirs->card, me, &me->ep) == 0);
     for (int i = 0; i < 2; i++) {
         close(there[i]);
         close(back[i]);
@@ -352,7 +352,7 @@ static int far_move(far_side *me, uint8_t *local, const weft_region *region, con
     int told = 0;
     weft_move move = {.local = local, .region = region, .remote = theirs->addr, .key = &theirs->key, .bytes = AREA,
                       .done = &told};
-    int rc = is_get ? me->port->ops->get(me->port, me->path, &move) : me->port->ops->put(me->port, me->path, &move);
+    int rc = is_get ? me->iface->ops->get(me->iface, me->ep, &move) : me->iface->ops->put(me->iface, me->ep, &move);
     while (rc == 0 && !told)
         far_wait(me);
     return rc ? rc : told == 1 ? 0 : told;
@@ -366,7 +366,7 @@ static void two_processes(void)
     uint8_t *area = pages(AREA, NULL);
     weft_region region;
     pid_t child = far_meet(&me, &theirs, SERVES_WELL);
-    CU_ASSERT(me.port->ops->map(me.port, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(me.iface->ops->map(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
     while (me.arrived < 3000)
         far_wait(&me);
     CU_ASSERT(far_move(&me, area, &region, &theirs, true) == 0 && rig_is_pattern(area, 5, AREA));
@@ -378,11 +378,11 @@ static void two_processes(void)
     if (WIFEXITED(status) && WEXITSTATUS(status))
         printf(" child's code %d ", WEXITSTATUS(status));
     CU_ASSERT(me.wrong == 0 && me.losts == 0);
-    CU_ASSERT(me.port->ops->unmap(me.port, &region) == 0);
-    while (me.port->ops->leave(me.port, me.path) == WEFT_AGAIN)
+    CU_ASSERT(me.iface->ops->unmap(me.iface, &region) == 0);
+    while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
         far_wait(&me);
     CU_ASSERT(me.losts == 0);
-    me.port->ops->close(me.port);
+    me.iface->ops->close(me.iface);
     munmap(area, AREA);
 }
 
@@ -396,7 +396,7 @@ static void killed_at(unsigned moment_us, int manner)
     weft_region region;
     pid_t child = far_meet(&me, &theirs, manner);
     time_t end = time(NULL) + 200;
-    CU_ASSERT(me.port->ops->map(me.port, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(me.iface->ops->map(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
     pid_t killer = fork();
     if (killer == 0) {
         usleep(moment_us);
@@ -411,12 +411,12 @@ static void killed_at(unsigned moment_us, int manner)
     waitpid(child, NULL, 0);
     waitpid(killer, NULL, 0);
     for (int i = 0; i < 100; i++)
-        weft_uring_ops.poll(me.port, 16);
+        weft_uring_ops.poll(me.iface, 16);
     CU_ASSERT(me.losts == 1 && me.wrong == 0);
     weft_frame frame = {.head = {.bytes = 0}};
-    CU_ASSERT(me.port->ops->send(me.port, me.path, &frame) == WEFT_E_PEER);
-    CU_ASSERT(me.port->ops->unmap(me.port, &region) == 0);
-    me.port->ops->close(me.port); /* the dead are not left */
+    CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == WEFT_E_PEER);
+    CU_ASSERT(me.iface->ops->unmap(me.iface, &region) == 0);
+    me.iface->ops->close(me.iface); /* the dead are not left */
     munmap(area, AREA);
 }
 
@@ -436,13 +436,13 @@ static void last_frames_come_first(void)
     weft_frame frame = {.head = {.bytes = 0}};
     pid_t child = far_meet(&me, &theirs, SENDS_AND_DIES);
     time_t end = time(NULL) + 200;
-    CU_ASSERT(me.port->ops->send(me.port, me.path, &frame) == 0);
+    CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == 0);
     waitpid(child, &status, 0);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     while (!me.losts && time(NULL) < end)
-        weft_uring_ops.poll(me.port, 1);
+        weft_uring_ops.poll(me.iface, 1);
     CU_ASSERT(me.losts == 1 && me.arrived == LAST_FRAMES && me.wrong == 0);
-    me.port->ops->close(me.port);
+    me.iface->ops->close(me.iface);
 }
 
 /* --why: only whether it can be tried here; for test/stress. */

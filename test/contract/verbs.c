@@ -18,20 +18,20 @@
 static const rig_row row = {.name = "verbs", .ops = &weft_verbs_ops, .seed = 31};
 
 /* Where the kernel plays the device it needs our CPU: a poll that found nothing gives it away. */
-static int poll_kindly(weft_port *port, int budget)
+static int poll_kindly(weft_iface *iface, int budget)
 {
-    int events = weft_verbs_ops.poll(port, budget);
+    int events = weft_verbs_ops.poll(iface, budget);
     if (!events)
         sched_yield();
     return events;
 }
 
-static void make_kind(weft_port *port)
+static void make_kind(weft_iface *iface)
 {
-    static weft_port_ops kind;
-    kind = *port->ops;
+    static weft_iface_ops kind;
+    kind = *iface->ops;
     kind.poll = poll_kindly;
-    port->ops = &kind;
+    iface->ops = &kind;
 }
 
 static bool has_rxe(void)

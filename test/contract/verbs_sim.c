@@ -69,7 +69,7 @@ static void dies(const rig_row *what)
     verbs_net_kill(rig->b->name.rank);
     for (uint32_t i = 0; i < 20 && !rig->a->losts; i++) { /* who only listens need not notice; who sends does */
         weft_frame frame = {.head = {.seq = i}};
-        int rc = rig->a->port->ops->send(rig->a->port, rig->a->path, &frame);
+        int rc = rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame);
         CHECK(rc == 0 || rc == WEFT_AGAIN || rc == WEFT_E_PEER);
         for (uint32_t k = 0; k < 20000 && !rig->a->losts; k++)
             rig_poll(rig->a, 16);
@@ -82,9 +82,9 @@ static void dies(const rig_row *what)
         rig_poll(rig->a, 16);
     CHECK(rig->a->losts == 1 && rig->a->arrival_count == count);
     weft_frame frame = {.head = {.seq = 0}};
-    CHECK(rig->a->port->ops->send(rig->a->port, rig->a->path, &frame) == WEFT_E_PEER);
-    rig->b->path = NULL; /* the dead do not leave, nor close */
-    rig->b->port = NULL;
+    CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == WEFT_E_PEER);
+    rig->b->ep = NULL; /* the dead do not leave, nor close */
+    rig->b->iface = NULL;
     rig_close(rig);
 }
 

@@ -21,7 +21,7 @@ static weft_bell arm(rig_side *side)
 {
     weft_bell bell = {.futex = NULL, .fd = -1};
     int rc = WEFT_AGAIN;
-    for (int i = 0; i < 10000 && (rc = side->port->ops->arm(side->port, &bell)) == WEFT_AGAIN; i++)
+    for (int i = 0; i < 10000 && (rc = side->iface->ops->arm(side->iface, &bell)) == WEFT_AGAIN; i++)
         rig_turn(side->rig); /* it takes something back first */
     CHECK(rc == 0);
     side->rig->gave_up |= rc != 0;
@@ -40,7 +40,7 @@ static void bell_is_silent(const rig_row *row)
         CHECK(row->is_self || bell.futex || bell.fd >= 0);
         CHECK(rig_poll(rig->b, 16) == 0);
         CHECK(!has_rung(&bell)); /* nobody sent */
-        rig->b->port->ops->disarm(rig->b->port);
+        rig->b->iface->ops->disarm(rig->b->iface);
     }
     rig_close(rig);
 }
@@ -51,7 +51,7 @@ static void send_unseen(weft_rig *rig, uint32_t n)
     weft_frame frame = {.head = {.seq = n}};
     int rc = WEFT_AGAIN;
     for (int i = 0; i < 10000 && rc == WEFT_AGAIN; i++) {
-        rc = rig->a->port->ops->send(rig->a->port, rig->a->path, &frame);
+        rc = rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame);
         if (rc == WEFT_AGAIN)
             rig_poll(rig->a, 1);
     }
@@ -88,7 +88,7 @@ static void one_wake(weft_rig *rig, uint32_t n)
         CHECK(has_rung(&bell) || bell.within_ns); /* what does not ring is found in time: the caller looks by itself then */
         rig->gave_up |= !has_rung(&bell) && !bell.within_ns;
     }
-    b->port->ops->disarm(b->port);
+    b->iface->ops->disarm(b->iface);
     CHECK(rig_until(rig, &b->arrival_count, before + 1));
 }
 
@@ -121,7 +121,7 @@ static void a_poll_between_disarms_nothing(const rig_row *row)
             rig_poll(rig->a, 1);
         CHECK(has_rung(&bell) || bell.within_ns);
         rig->gave_up |= !has_rung(&bell) && !bell.within_ns;
-        rig->b->port->ops->disarm(rig->b->port);
+        rig->b->iface->ops->disarm(rig->b->iface);
         CHECK(rig_until(rig, &rig->b->arrival_count, before + 2));
     }
     rig_close(rig);
@@ -133,22 +133,22 @@ static void room_rings(const rig_row *row)
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
     if (!rig)
         return;
-    weft_port *port = rig->a->port;
+    weft_iface *iface = rig->a->iface;
     uint32_t sent = 0;
     for (int round = 0; round < 20 && !rig->gave_up; round++) {
         weft_frame frame = {.head = {.seq = sent}};
         int rc = 0;
         for (int i = 0; i < 100000 && rc == 0; i++)
-            sent += (rc = port->ops->send(port, rig->a->path, &frame)) == 0;
+            sent += (rc = iface->ops->send(iface, rig->a->ep, &frame)) == 0;
         CHECK(rc == WEFT_AGAIN);
         weft_bell bell = arm(rig->a);
         bool found = rig_poll(rig->a, 16) > 0;
-        rc = port->ops->send(port, rig->a->path, &frame); /* the last look of who is about to sleep */
+        rc = iface->ops->send(iface, rig->a->ep, &frame); /* the last look of who is about to sleep */
         sent += rc == 0;
         for (int i = 0; i < 20000 && rc == WEFT_AGAIN && !found && !has_rung(&bell); i++)
             rig_poll(rig->b, 16);
         CHECK(rc == 0 || found || has_rung(&bell));
-        port->ops->disarm(port);
+        iface->ops->disarm(iface);
     }
     CHECK(rig_until(rig, &rig->b->arrival_count, sent));
     rig_close(rig);

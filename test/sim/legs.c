@@ -23,9 +23,9 @@ static struct {
     bool is_right;
 } plot;
 
-static int failing_put(weft_port *port, weft_path *path, const weft_move *move)
+static int failing_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    return ++plot.puts == plot.fails_at ? weft_fail(WEFT_E_KEY, "a planted failure") : weft_sim_ops.put(port, path, move);
+    return ++plot.puts == plot.fails_at ? weft_fail(WEFT_E_KEY, "a planted failure") : weft_sim_ops.put(iface, ep, move);
 }
 
 static int receive(crew *crew, uint8_t *buf)
@@ -47,7 +47,7 @@ static int receive(crew *crew, uint8_t *buf)
 
 static int program(int rank, void *arg)
 {
-    weft_port_ops ops = weft_sim_ops;
+    weft_iface_ops ops = weft_sim_ops;
     uint8_t *buf = calloc(1, BYTES), *sent = malloc(BYTES);
     crew crew;
     int rc = crew_open(&crew, 1);
@@ -56,12 +56,12 @@ static int program(int rank, void *arg)
     rc = rc ? rc : crew_barrier(&crew); /* they have met: a port is found by its table */
     if (!rc && rank == 0) {
         weft_peer *peer = crew.world->lanes[0]->peers[1];
-        weft_port *port = peer->path->port;
-        const weft_port_ops *own = port->ops;
+        weft_iface *iface = peer->ep->iface;
+        const weft_iface_ops *own = iface->ops;
         ops.put = failing_put;
-        port->ops = &ops;
+        iface->ops = &ops;
         plot.code[0] = weft_send(crew.chan, 1, 1, sent, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD);
-        port->ops = own;
+        iface->ops = own;
     } else if (!rc) {
         plot.code[1] = receive(&crew, buf);
         plot.is_right = memcmp(buf, sent, BYTES) == 0;

@@ -17,8 +17,8 @@
 #define AREA 65536
 
 typedef struct side {
-    weft_port *port;
-    weft_path *paths[RANKS];
+    weft_iface *iface;
+    weft_ep *eps[RANKS];
     uint32_t arrived, lost, ended;
     int last_rc;
     uint64_t arrived_ns[64];
@@ -80,21 +80,21 @@ static void net_open(const weft_sim_profile *profile, uint64_t seed)
     memset(&now, 0, sizeof now);
     now.sim = weft_sim_open(profile, seed);
     for (uint32_t i = 0; i < RANKS; i++) {
-        weft_port_env env = {.owner = &now.sides[i], .up = &up, .self = {7, i, 0}, .segment = now.sim, .local_rank = -1};
-        CU_ASSERT_FATAL(weft_sim_ops.open(&env, &now.sides[i].port) == 0);
+        weft_iface_params env = {.owner = &now.sides[i], .up = &up, .self = {7, i, 0}, .segment = now.sim, .local_rank = -1};
+        CU_ASSERT_FATAL(weft_sim_ops.open(&env, &now.sides[i].iface) == 0);
     }
     for (uint32_t i = 0; i < RANKS; i++)
         for (uint32_t j = 0; j < RANKS; j++) {
             weft_name who = {7, j, 0};
             if (i != j)
-                CU_ASSERT_FATAL(weft_sim_ops.reach(now.sides[i].port, &who, NULL, 0, &now.sides[j], &now.sides[i].paths[j]) == 0);
+                CU_ASSERT_FATAL(weft_sim_ops.reach(now.sides[i].iface, &who, NULL, 0, &now.sides[j], &now.sides[i].eps[j]) == 0);
         }
 }
 
 static void net_close(void)
 {
     for (uint32_t i = 0; i < RANKS; i++)
-        weft_sim_ops.close(now.sides[i].port);
+        weft_sim_ops.close(now.sides[i].iface);
     weft_sim_close(now.sim);
 }
 
@@ -103,7 +103,7 @@ static uint64_t counted(enum weft_sim_count which) { return weft_sim_counter(now
 static void turn(void)
 {
     for (uint32_t i = 0; i < RANKS; i++)
-        weft_sim_ops.poll(now.sides[i].port, 16);
+        weft_sim_ops.poll(now.sides[i].iface, 16);
 }
 
 static weft_region map(uint32_t rank, void *addr, uint64_t bytes, uint32_t rights)
@@ -111,7 +111,7 @@ static weft_region map(uint32_t rank, void *addr, uint64_t bytes, uint32_t right
     weft_region region = {0};
     int rc = -1;
     for (int i = 0; i < 100 && rc; i++)
-        rc = weft_sim_ops.map(now.sides[rank].port, addr, bytes, rights, WEFT_MEMORY_HOST, &region);
+        rc = weft_sim_ops.map(now.sides[rank].iface, addr, bytes, rights, WEFT_MEMORY_HOST, &region);
     CU_ASSERT(rc == 0);
     return region;
 }
@@ -120,14 +120,14 @@ static int start(bool is_get, const weft_region *mine, const weft_region *theirs
 {
     weft_move move = {.local = here + at, .region = mine, .remote = (uintptr_t)there + at, .key = &theirs->key, .bytes = bytes,
                       .done = &now};
-    weft_path *path = now.sides[0].paths[1];
-    return is_get ? weft_sim_ops.get(now.sides[0].port, path, &move) : weft_sim_ops.put(now.sides[0].port, path, &move);
+    weft_ep *ep = now.sides[0].eps[1];
+    return is_get ? weft_sim_ops.get(now.sides[0].iface, ep, &move) : weft_sim_ops.put(now.sides[0].iface, ep, &move);
 }
 
 static int send_one(uint32_t from, uint32_t to)
 {
     weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER}};
-    return weft_sim_ops.send(now.sides[from].port, now.sides[from].paths[to], &frame);
+    return weft_sim_ops.send(now.sides[from].iface, now.sides[from].eps[to], &frame);
 }
 
 /* Watches lines of `to` change from 0 to 1: how often a later line stood there before an earlier one, and how often that was so
@@ -174,11 +174,11 @@ static void pins_cost_time(void)
     weft_sim_profile profile = {.name = "own", .delay_ns = 10, .pins = true, .pin_ns = 5000, .pin_page_ns = 100};
     weft_region region;
     net_open(&profile, 1);
-    CU_ASSERT(now.sides[0].port->caps.pins);
+    CU_ASSERT(now.sides[0].iface->caps.pins);
     uint64_t before = weft_sim_now_ns(now.sim);
-    CU_ASSERT(weft_sim_ops.map(now.sides[0].port, here, 8 * 4096, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(weft_sim_ops.map(now.sides[0].iface, here, 8 * 4096, 0, WEFT_MEMORY_HOST, &region) == 0);
     CU_ASSERT(weft_sim_now_ns(now.sim) - before == 5000 + 8 * 100);
-    CU_ASSERT(weft_sim_ops.map(now.sides[0].port, here + 4095, 2, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(weft_sim_ops.map(now.sides[0].iface, here + 4095, 2, 0, WEFT_MEMORY_HOST, &region) == 0);
     CU_ASSERT(weft_sim_now_ns(now.sim) - before == 2 * 5000 + 10 * 100); /* two bytes on two pages */
     CU_ASSERT(counted(WEFT_SIM_PIN_NS) == 2 * 5000 + 10 * 100 && counted(WEFT_SIM_MAPS) == 2);
     net_close();
@@ -191,14 +191,14 @@ static void limits_hold(void)
                                     .limits_told = told};
         weft_region regions[4];
         net_open(&profile, 1);
-        weft_port *port = now.sides[0].port;
-        CU_ASSERT(port->caps.pin_bytes == (told ? 20000 : 0) && port->caps.pin_regions == (told ? 3 : 0));
+        weft_iface *iface = now.sides[0].iface;
+        CU_ASSERT(iface->caps.pin_bytes == (told ? 20000 : 0) && iface->caps.pin_regions == (told ? 3 : 0));
         for (int i = 0; i < 3; i++)
-            CU_ASSERT(weft_sim_ops.map(port, here, 4096, 0, WEFT_MEMORY_HOST, &regions[i]) == 0);
-        CU_ASSERT(weft_sim_ops.map(port, here, 4096, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOSPACE);
-        CU_ASSERT(weft_sim_ops.unmap(port, &regions[1]) == 0);
-        CU_ASSERT(weft_sim_ops.map(port, here, 12000, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOMEM);
-        CU_ASSERT(weft_sim_ops.map(port, here, 11000, 0, WEFT_MEMORY_HOST, &regions[3]) == 0);
+            CU_ASSERT(weft_sim_ops.map(iface, here, 4096, 0, WEFT_MEMORY_HOST, &regions[i]) == 0);
+        CU_ASSERT(weft_sim_ops.map(iface, here, 4096, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOSPACE);
+        CU_ASSERT(weft_sim_ops.unmap(iface, &regions[1]) == 0);
+        CU_ASSERT(weft_sim_ops.map(iface, here, 12000, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOMEM);
+        CU_ASSERT(weft_sim_ops.map(iface, here, 11000, 0, WEFT_MEMORY_HOST, &regions[3]) == 0);
         CU_ASSERT(counted(WEFT_SIM_MAPS_REFUSED) == 2);
         net_close();
     }
@@ -209,7 +209,7 @@ static uint64_t overtaken(uint8_t rails)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 8000, .rails = rails};
     net_open(&profile, 9);
-    CU_ASSERT(now.sides[0].port->caps.rails == rails);
+    CU_ASSERT(now.sides[0].iface->caps.rails == rails);
     weft_region theirs = map(1, there, AREA, ALL);
     for (uint64_t i = 0; i < 20; i++)
         CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
@@ -261,10 +261,10 @@ static void queues_fill(void)
     for (uint64_t i = 0; i < 3; i++)
         CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
     for (int i = 0; i < 100; i++)
-        weft_sim_ops.poll(now.sides[1].port, 16); /* time passes, all is over there, but nobody looked here */
+        weft_sim_ops.poll(now.sides[1].iface, 16); /* time passes, all is over there, but nobody looked here */
     CU_ASSERT(start(false, NULL, &theirs, 0, 100) == WEFT_AGAIN);
     CU_ASSERT(counted(WEFT_SIM_QUEUE_FULL) == 1 && now.sides[0].ended == 0);
-    weft_sim_ops.poll(now.sides[0].port, 1);
+    weft_sim_ops.poll(now.sides[0].iface, 1);
     CU_ASSERT(now.sides[0].ended == 1 && start(false, NULL, &theirs, 0, 100) == 0);
     net_close();
 }
@@ -276,12 +276,12 @@ static void arms_are_refused(void)
     net_open(&profile, 1);
     for (int i = 0; i < 300; i++) {
         weft_bell bell;
-        int rc = weft_sim_ops.arm(now.sides[0].port, &bell);
+        int rc = weft_sim_ops.arm(now.sides[0].iface, &bell);
         in_a_row = rc == WEFT_AGAIN ? in_a_row + 1 : 0;
         most = in_a_row > most ? in_a_row : most;
         armed += rc == 0;
         if (rc == 0)
-            weft_sim_ops.disarm(now.sides[0].port);
+            weft_sim_ops.disarm(now.sides[0].iface);
     }
     CU_ASSERT(most > 1 && most <= 4 && armed > 50 && counted(WEFT_SIM_ARMS_REFUSED) == 300 - armed);
     net_close();
@@ -295,13 +295,13 @@ static void some_do_not_ring(void)
     net_open(&profile, 1);
     for (uint32_t i = 0; i < 100; i++) {
         weft_bell bell;
-        CU_ASSERT(weft_sim_ops.arm(now.sides[1].port, &bell) == 0 && bell.within_ns == 7000);
+        CU_ASSERT(weft_sim_ops.arm(now.sides[1].iface, &bell) == 0 && bell.within_ns == 7000);
         send_one(0, 1);
         for (int k = 0; k < 20; k++)
-            weft_sim_ops.poll(now.sides[0].port, 1);
+            weft_sim_ops.poll(now.sides[0].iface, 1);
         rung += *bell.futex != bell.value;
-        weft_sim_ops.poll(now.sides[1].port, 16);
-        weft_sim_ops.disarm(now.sides[1].port);
+        weft_sim_ops.poll(now.sides[1].iface, 16);
+        weft_sim_ops.disarm(now.sides[1].iface);
     }
     CU_ASSERT(now.sides[1].arrived == 100 && rung > 50 && rung < 90 && counted(WEFT_SIM_UNRUNG) == 100 - rung);
     net_close();
@@ -365,9 +365,9 @@ static void *map_and_unmap(void *arg)
     uint32_t *rounds = arg;
     for (*rounds = 0; *rounds < 3000; (*rounds)++) {
         weft_region region;
-        weft_port *port = now.sides[1].port;
-        if (weft_sim_ops.map(port, there + *rounds % 1000, 4096, ALL, WEFT_MEMORY_HOST, &region) ||
-            weft_sim_ops.unmap(port, &region))
+        weft_iface *iface = now.sides[1].iface;
+        if (weft_sim_ops.map(iface, there + *rounds % 1000, 4096, ALL, WEFT_MEMORY_HOST, &region) ||
+            weft_sim_ops.unmap(iface, &region))
             break;
     }
     return NULL;

@@ -11,9 +11,9 @@
 
 #define PORTS 64u
 
-weft_port_ops verbs_net_ops;
+weft_iface_ops verbs_net_ops;
 
-static struct { weft_port *port; uint32_t rank; } opened[PORTS];
+static struct { weft_iface *port; uint32_t rank; } opened[PORTS];
 static bool is_early;
 static uint64_t state;
 
@@ -26,24 +26,24 @@ static uint64_t draw(uint64_t below)
 enum verbs_net_mutant verbs_net_mutant;
 
 /* What verbs keeps of each path is spoilt between its calls. */
-static void spoil_path(verbs_path *path)
+static void spoil_path(verbs_ep *ep)
 {
-    bool is_broken = path->state == VERBS_DRAINING;
-    if (verbs_net_mutant == VERBS_NET_OVERDRAWS && path->state == VERBS_UP)
-        path->credits = 64;
-    for (uint8_t i = 0; i < path->link_count && verbs_net_mutant == VERBS_NET_OVERFILLS; i++)
-        path->links[i].sq_used = 0;
-    if (verbs_net_mutant == VERBS_NET_DROPS && is_broken && !weft_list_is_empty(&path->sent))
-        weft_list_remove(path->sent.next);
-    if (verbs_net_mutant == VERBS_NET_DOUBLES && is_broken && path->rx_seq)
-        path->rx_seq--;
+    bool is_broken = ep->state == VERBS_DRAINING;
+    if (verbs_net_mutant == VERBS_NET_OVERDRAWS && ep->state == VERBS_UP)
+        ep->credits = 64;
+    for (uint8_t i = 0; i < ep->link_count && verbs_net_mutant == VERBS_NET_OVERFILLS; i++)
+        ep->links[i].sq_used = 0;
+    if (verbs_net_mutant == VERBS_NET_DROPS && is_broken && !weft_list_is_empty(&ep->sent))
+        weft_list_remove(ep->sent.next);
+    if (verbs_net_mutant == VERBS_NET_DOUBLES && is_broken && ep->rx_seq)
+        ep->rx_seq--;
 }
 
-static void spoil(weft_port *base)
+static void spoil(weft_iface *base)
 {
-    verbs_port *port = (verbs_port *)base;
-    for (weft_link *link = port->paths.next; verbs_net_mutant && link != &port->paths; link = link->next)
-        spoil_path(weft_container(link, verbs_path, by_port));
+    verbs_iface *iface = (verbs_iface *)base;
+    for (weft_link *link = iface->paths.next; verbs_net_mutant && link != &iface->paths; link = link->next)
+        spoil_path(weft_container(link, verbs_ep, by_port));
 }
 
 static const char *never_absent(void)
@@ -51,87 +51,87 @@ static const char *never_absent(void)
     return NULL;
 }
 
-static int net_open(const weft_port_env *env, weft_port **port)
+static int net_open(const weft_iface_params *env, weft_iface **iface)
 {
-    weft_port_env own = *env;
+    weft_iface_params own = *env;
     own.now_ns = simhca_now_ns;
     simhca_process(env->self.rank);
-    int rc = weft_verbs_ops.open(&own, port);
+    int rc = weft_verbs_ops.open(&own, iface);
     if (rc) {
         fprintf(stderr, "    verbs cannot be opened: %s\n", weft_fail_text(rc));
         return rc;
     }
-    (*port)->ops = &verbs_net_ops;
-    for (uint8_t i = 0; i < ((verbs_port *)*port)->rail_count; i++) /* no iWARP device, or rdma_cm would be wanted; but as one */
-        ((verbs_port *)*port)->rails[i].tells_early = is_early;
-    rc = verbs_proof_open((verbs_port *)*port);
+    (*iface)->ops = &verbs_net_ops;
+    for (uint8_t i = 0; i < ((verbs_iface *)*iface)->rail_count; i++) /* no iWARP device, or rdma_cm would be wanted; but as one */
+        ((verbs_iface *)*iface)->rails[i].tells_early = is_early;
+    rc = verbs_proof_open((verbs_iface *)*iface);
     if (rc)
         return rc;
     for (uint32_t i = 0; i < PORTS; i++)
         if (!opened[i].port) {
-            opened[i].port = *port;
+            opened[i].port = *iface;
             opened[i].rank = env->self.rank;
             return 0;
         }
     return 0;
 }
 
-static void net_close(weft_port *port)
+static void net_close(weft_iface *iface)
 {
     for (uint32_t i = 0; i < PORTS; i++)
-        if (opened[i].port == port)
+        if (opened[i].port == iface)
             opened[i].port = NULL;
-    weft_verbs_ops.close(port);
+    weft_verbs_ops.close(iface);
 }
 
-static int net_leave(weft_port *port, weft_path *path)
+static int net_leave(weft_iface *iface, weft_ep *ep)
 {
     weft_sim_enter();
-    return weft_verbs_ops.leave(port, path);
+    return weft_verbs_ops.leave(iface, ep);
 }
 
-static int net_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+static int net_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
 {
     weft_sim_enter();
-    return weft_verbs_ops.map(port, addr, bytes, rights, kind, region);
+    return weft_verbs_ops.map(iface, addr, bytes, rights, kind, region);
 }
 
-static int net_send(weft_port *port, weft_path *path, const weft_frame *frame)
+static int net_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_sim_enter();
-    spoil(port);
-    return weft_verbs_ops.send(port, path, frame);
+    spoil(iface);
+    return weft_verbs_ops.send(iface, ep, frame);
 }
 
-static int net_get(weft_port *port, weft_path *path, const weft_move *move)
+static int net_get(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
     weft_sim_enter();
-    return weft_verbs_ops.get(port, path, move);
+    return weft_verbs_ops.get(iface, ep, move);
 }
 
-static int net_put(weft_port *port, weft_path *path, const weft_move *move)
+static int net_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
     weft_sim_enter();
-    return weft_verbs_ops.put(port, path, move);
+    return weft_verbs_ops.put(iface, ep, move);
 }
 
-static int net_poll(weft_port *port, int budget)
+static int net_poll(weft_iface *iface, int budget)
 {
     weft_sim_enter();
-    spoil(port);
-    int n = weft_verbs_ops.poll(port, budget);
-    spoil(port);
+    spoil(iface);
+    int n = weft_verbs_ops.poll(iface, budget);
+    spoil(iface);
     if (n == 0)
         weft_sim_idle();
     return n;
 }
 
 /* What comes between the caller's last poll and here rings nothing: time passes, so that just this happens often. */
-static int net_arm(weft_port *port, weft_bell *bell)
+static int net_arm(weft_iface *iface, weft_bell *bell)
 {
     weft_sim_enter();
     simhca_pass(draw(400));
-    int rc = weft_verbs_ops.arm(port, bell);
+    int rc = weft_verbs_ops.arm(iface, bell);
     if (verbs_net_mutant == VERBS_NET_DEAF && draw(4) == 0)
         bell->fd = -1;
     return rc;
@@ -142,7 +142,7 @@ void verbs_net_kill(uint32_t rank)
     bool had = false;
     for (uint32_t i = 0; i < PORTS; i++)
         if (opened[i].port && opened[i].rank == rank) {
-            close(((verbs_port *)opened[i].port)->epoll);
+            close(((verbs_iface *)opened[i].port)->epoll);
             opened[i].port = NULL;
             had = true;
         }
@@ -154,12 +154,12 @@ uint32_t verbs_net_owed(uint32_t rank)
 {
     uint32_t owed = 0;
     for (uint32_t i = 0; i < PORTS; i++) {
-        verbs_port *port = (verbs_port *)opened[i].port;
-        for (weft_link *link = port ? port->paths.next : NULL; port && link != &port->paths; link = link->next) {
-            const verbs_path *path = weft_container(link, verbs_path, by_port);
+        verbs_iface *iface = (verbs_iface *)opened[i].port;
+        for (weft_link *link = iface ? iface->paths.next : NULL; iface && link != &iface->paths; link = link->next) {
+            const verbs_ep *ep = weft_container(link, verbs_ep, by_port);
             /* frames that were sent may be acknowledged by the device and not be told: unsignalled ones never are */
-            bool waits = path->state == VERBS_CONNECTING || path->state == VERBS_DRAINING || !weft_list_is_empty(&path->ops);
-            owed += path->name.rank == rank && path->state != VERBS_LOST && waits;
+            bool waits = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING || !weft_list_is_empty(&ep->ops);
+            owed += ep->name.rank == rank && ep->state != VERBS_LOST && waits;
         }
     }
     return owed;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "transport/port.h"
+#include "transport/iface.h"
 #include "test/transports/sim/sim.h"
 #include "test/transports/simhca/simhca.h"
 
@@ -26,7 +26,7 @@ enum verbs_net_mutant {
 extern enum verbs_net_mutant verbs_net_mutant;
 
 /* The table of verbs, with a virtual clock, a poll that lets others run, and ports that belong to their rank's process. */
-extern weft_port_ops verbs_net_ops;
+extern weft_iface_ops verbs_net_ops;
 
 /* Makes the fabric. With `is_run` a run keeps the time. NULL when out of memory. */
 const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed, bool is_run);

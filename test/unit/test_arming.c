@@ -17,17 +17,17 @@ enum { THREADS = 4, ROUNDS = 40 };
 
 static uint32_t arms, disarms, wrong; /* under the worker's lock */
 
-static int count_arm(weft_port *port, weft_bell *bell)
+static int count_arm(weft_iface *iface, weft_bell *bell)
 {
-    (void)port;
+    (void)iface;
     *bell = (weft_bell){.futex = NULL, .fd = -1};
     wrong += arms++ != disarms;
     return 0;
 }
 
-static void count_disarm(weft_port *port)
+static void count_disarm(weft_iface *iface)
 {
-    (void)port;
+    (void)iface;
     wrong += ++disarms != arms;
 }
 
@@ -43,13 +43,13 @@ static void *wait_often(void *arg)
 
 static void they_alternate(void)
 {
-    weft_port_ops ops = {.name = "count", .arm = count_arm, .disarm = count_disarm};
-    weft_port port = {.ops = &ops, .is_quiet = true};
+    weft_iface_ops ops = {.name = "count", .arm = count_arm, .disarm = count_disarm};
+    weft_iface iface = {.ops = &ops, .is_quiet = true};
     weft_lane *lane = weft_world_now->lanes[0];
     pthread_t threads[THREADS];
     int value = 0;
-    CU_ASSERT_FATAL(lane->port_count < WEFT_LANE_PORTS);
-    lane->ports[lane->port_count++] = &port;
+    CU_ASSERT_FATAL(lane->iface_count < WEFT_LANE_IFACES);
+    lane->ifaces[lane->iface_count++] = &iface;
     for (int i = 0; i < THREADS; i++)
         CU_ASSERT_FATAL(pthread_create(&threads[i], NULL, wait_often, (void *)(intptr_t)i) == 0);
     for (int i = 0; i < ROUNDS; i++)
@@ -61,7 +61,7 @@ static void they_alternate(void)
         }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    lane->port_count--;
+    lane->iface_count--;
     CU_ASSERT(arms > 0);
     CU_ASSERT_EQUAL(arms, disarms);
     CU_ASSERT_EQUAL(wrong, 0);

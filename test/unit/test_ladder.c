@@ -15,9 +15,9 @@
 #define MB ((uint64_t)1 << 20)
 #define NS(gb_per_s, bytes) ((uint64_t)((double)(bytes) / (gb_per_s)))
 
-static weft_port port = {.caps = {.get = true, .put = true, .frame_max = 16384, .move_max = UINT64_MAX / 2}};
-static weft_path path = {.port = &port};
-static weft_peer peer = {.path = &path};
+static weft_iface iface = {.caps = {.get = true, .put = true, .frame_max = 16384, .move_max = UINT64_MAX / 2}};
+static weft_ep ep = {.iface = &iface};
+static weft_peer peer = {.ep = &ep};
 static weft_ladder ladder;
 static uint64_t now;
 static const weft_offer offer = {.can_move = true};
@@ -345,11 +345,11 @@ static void test_ports(void)
     static const uint32_t node_of[] = {0, 0, 1, 1};
     weft_boot boot = {.rank = 0, .size = 4, .node = 0, .nodes = 2, .node_of = node_of};
     weft_world world = {.boot = &boot};
-    weft_port ports[3] = {port, port, port}; /* oneself, memory, a network */
-    weft_path paths[3] = {{.port = &ports[0]}, {.port = &ports[1]}, {.port = &ports[2]}};
-    weft_lane lane = {.world = &world, .ports = {&ports[0], &ports[1], &ports[2]}, .port_count = 3};
-    weft_peer peers[] = {{.path = &paths[0], .name.rank = 0}, {.path = &paths[1], .name.rank = 1}, {.path = &paths[2], .name.rank = 2},
-                         {.path = &paths[2], .name.rank = 3}, {.path = &paths[2], .name.rank = 1}};
+    weft_iface ifaces[3] = {iface, iface, iface}; /* oneself, memory, a network */
+    weft_ep eps[3] = {{.iface = &ifaces[0]}, {.iface = &ifaces[1]}, {.iface = &ifaces[2]}};
+    weft_lane lane = {.world = &world, .ifaces = {&ifaces[0], &ifaces[1], &ifaces[2]}, .iface_count = 3};
+    weft_peer peers[] = {{.ep = &eps[0], .name.rank = 0}, {.ep = &eps[1], .name.rank = 1}, {.ep = &eps[2], .name.rank = 2},
+                         {.ep = &eps[2], .name.rank = 3}, {.ep = &eps[2], .name.rank = 1}};
     static const double speed[5][WEFT_RUNG_LAST] = {
         {[WEFT_RUNG_COPY] = 40, [WEFT_RUNG_GET] = 10, [WEFT_RUNG_HALVES] = 9}, {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 24},
         {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2}, {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2},

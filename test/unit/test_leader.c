@@ -53,7 +53,7 @@ static int thread_count;
 static weft_world world;
 static weft_rank_page page;
 static weft_lane lane;
-static weft_port port;
+static weft_iface iface;
 static weft_req reqs[REQS];
 static waiter waiters[INTERLEAVE_THREADS];
 static uint32_t sent[REQS], taken[REQS];
@@ -128,7 +128,7 @@ int hooked_poll(struct pollfd *fds, nfds_t count, int limit_ms)
 
 static bool leads(void) { return lane.leader == &waiters[interleave_self].wait; }
 
-static int port_poll(weft_port *self, int budget)
+static int port_poll(weft_iface *self, int budget)
 {
     int n = 0;
     (void)self;
@@ -147,7 +147,7 @@ static int port_poll(weft_port *self, int budget)
     return n;
 }
 
-static int port_arm(weft_port *self, weft_bell *bell)
+static int port_arm(weft_iface *self, weft_bell *bell)
 {
     (void)self;
     if (is_armed || !leads())
@@ -159,7 +159,7 @@ static int port_arm(weft_port *self, weft_bell *bell)
     return 0;
 }
 
-static void port_disarm(weft_port *self)
+static void port_disarm(weft_iface *self)
 {
     (void)self;
     if (!is_armed)
@@ -253,7 +253,7 @@ static void run(int me)
 
 static void begin(void)
 {
-    static const weft_port_ops ops = {.name = "played", .poll = port_poll, .arm = port_arm, .disarm = port_disarm};
+    static const weft_iface_ops ops = {.name = "played", .poll = port_poll, .arm = port_arm, .disarm = port_disarm};
     memset(&lane, 0, sizeof lane);
     memset(&page, 0, sizeof page);
     memset(reqs, 0, sizeof reqs);
@@ -265,12 +265,12 @@ static void begin(void)
     heir_before = NULL;
     hooked_holder = -1;
     refusals = now->refusals;
-    port = (weft_port){.ops = &ops};
+    iface = (weft_iface){.ops = &ops};
     world = (weft_world){.page = &page, .rest = &weft_rest_here, .chime = -1};
     world.wait_policy = (weft_wait_policy){.spins = now->spins, .spin_ns = now->spin_ns, .is_fixed = true};
     lane.world = &world;
     lane.is_threaded = true;
-    lane.ports[lane.port_count++] = &port;
+    lane.ifaces[lane.iface_count++] = &iface;
     lane.spare_cpus = now->spare_cpus;
     weft_list_init(&lane.backlog);
     weft_list_init(&lane.plans);

@@ -15,8 +15,8 @@
 #define RANKS 64
 
 static weft_segment segment;
-static weft_port *ports[RANKS];
-static weft_path *to_first[RANKS];
+static weft_iface *ifaces[RANKS];
+static weft_ep *to_first[RANKS];
 static int arrived[RANKS];
 static uint64_t now;         /* ns */
 static uint32_t unreachable; /* no acquaintance with this rank can be made; 0: with all */
@@ -33,12 +33,12 @@ static void arrive(void *owner, void *peer, const weft_head *head, const void *b
 static void *greet(void *owner, const weft_name *who)
 {
     static char cookies[RANKS];
-    weft_path *path;
-    weft_port *port = ports[(intptr_t)owner];
+    weft_ep *ep;
+    weft_iface *iface = ifaces[(intptr_t)owner];
     greeted++;
     if (unreachable && who->rank == unreachable)
         return NULL;
-    return port->ops->reach(port, who, &who->rank, sizeof who->rank, &cookies[who->rank], &path) ? NULL : &cookies[who->rank];
+    return iface->ops->reach(iface, who, &who->rank, sizeof who->rank, &cookies[who->rank], &ep) ? NULL : &cookies[who->rank];
 }
 
 static const weft_up up = {.arrive = arrive, .greet = greet};
@@ -52,11 +52,11 @@ static int open_all(void)
     if (weft_segment_make(RANKS, 1, 0, &segment))
         return 1;
     for (intptr_t i = 0; i < RANKS; i++) {
-        weft_port_env env = {.owner = (void *)i, .up = &up, .self = {.job = 1, .rank = (uint32_t)i}, .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
+        weft_iface_params env = {.owner = (void *)i, .up = &up, .self = {.job = 1, .rank = (uint32_t)i}, .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
         weft_name who = {.job = 1, .rank = 0};
-        if (weft_shm_ops.open(&env, &ports[i]))
+        if (weft_shm_ops.open(&env, &ifaces[i]))
             return 1;
-        if (i && weft_shm_ops.reach(ports[i], &who, &first, sizeof first, NULL, &to_first[i]))
+        if (i && weft_shm_ops.reach(ifaces[i], &who, &first, sizeof first, NULL, &to_first[i]))
             return 1;
     }
     return 0;
@@ -65,7 +65,7 @@ static int open_all(void)
 static int close_all(void)
 {
     for (int i = 0; i < RANKS; i++)
-        weft_shm_ops.close(ports[i]);
+        weft_shm_ops.close(ifaces[i]);
     weft_segment_close(&segment);
     return 0;
 }
@@ -73,7 +73,7 @@ static int close_all(void)
 static void speak(int i)
 {
     weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = 8}, .body = "8 bytes"};
-    CU_ASSERT_EQUAL(weft_port_send(to_first[i], &frame), 0);
+    CU_ASSERT_EQUAL(weft_iface_send(to_first[i], &frame), 0);
 }
 
 static double poll_ns(void)
@@ -81,7 +81,7 @@ static double poll_ns(void)
     enum { POLLS = 20000 };
     uint64_t start = weft_clock_ns();
     for (int i = 0; i < POLLS; i++)
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
     return (double)(weft_clock_ns() - start) / POLLS;
 }
 
@@ -90,20 +90,20 @@ static void pass(uint64_t ns)
 {
     now += ns;
     for (int i = 0; i < 1024; i++)
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
 }
 
 static void silent_neighbours_cost_nothing(void)
 {
-    shm_port *first = (shm_port *)ports[0];
+    shm_iface *first = (shm_iface *)ifaces[0];
     double alone, among;
     speak(1);
-    CU_ASSERT_EQUAL(weft_shm_poll(ports[0], 32), 1);
+    CU_ASSERT_EQUAL(weft_shm_poll(ifaces[0], 32), 1);
     alone = poll_ns();
     for (int i = 2; i < RANKS; i++)
         speak(i);
     for (int i = 0; i < 10; i++)
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
     for (int i = 1; i < RANKS; i++)
         CU_ASSERT_EQUAL(arrived[i], 1);
     CU_ASSERT_EQUAL(first->hot_count, RANKS - 1);
@@ -120,12 +120,12 @@ static void who_speaks_again_is_heard(void)
         for (int i = 1; i < RANKS; i++)
             speak(i);
         for (int i = 0; i < 4; i++)
-            weft_shm_poll(ports[0], 32);
+            weft_shm_poll(ifaces[0], 32);
         for (int i = 1; i < RANKS; i++)
             CU_ASSERT_EQUAL(arrived[i], round);
         pass(WEFT_SHM_PATIENCE_MIN_NS);
         pass(WEFT_SHM_PATIENCE_MAX_NS);
-        CU_ASSERT_EQUAL(((shm_port *)ports[0])->hot_count, 0);
+        CU_ASSERT_EQUAL(((shm_iface *)ifaces[0])->hot_count, 0);
     }
 }
 
@@ -133,9 +133,9 @@ static void who_speaks_again_is_heard(void)
 static void iterations_keep_their_rings(void)
 {
     static const uint64_t pauses_ms[] = {5, 20, 100, 200};
-    const weft_port_counts *counts = &ports[0]->counts;
+    const weft_iface_counts *counts = &ifaces[0]->counts;
     for (size_t k = 0; k < weft_count(pauses_ms); k++) {
-        weft_port_counts before = *counts;
+        weft_iface_counts before = *counts;
         uint64_t barriers;
         for (int round = 0; round < 100; round++) {
             for (int i = 1; i <= 8; i++)
@@ -150,13 +150,13 @@ static void iterations_keep_their_rings(void)
     CU_ASSERT(counts->barriers > 0);
     /* and are closed when it ends to speak */
     pass(WEFT_SHM_PATIENCE_MAX_NS);
-    CU_ASSERT_EQUAL(((shm_port *)ports[0])->hot_count, 0);
+    CU_ASSERT_EQUAL(((shm_iface *)ifaces[0])->hot_count, 0);
 }
 
 /* Silent and open in turn, as no patience helps: never more than one barrier in the least patience. */
 static void barriers_are_rare(void)
 {
-    weft_port_counts before = ports[0]->counts;
+    weft_iface_counts before = ifaces[0]->counts;
     uint64_t begin = now, lasted;
     for (int round = 0; round < 2000; round++) {
         for (int i = 1; i <= 8; i++)
@@ -165,13 +165,13 @@ static void barriers_are_rare(void)
         pass(1000 * (uint64_t)(round % 3000));
     }
     lasted = now - begin;
-    CU_ASSERT(ports[0]->counts.barriers - before.barriers <= lasted / WEFT_SHM_PATIENCE_MIN_NS + 1);
+    CU_ASSERT(ifaces[0]->counts.barriers - before.barriers <= lasted / WEFT_SHM_PATIENCE_MIN_NS + 1);
 }
 
 static void fill(int i)
 {
     weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = 8}, .body = "8 bytes"};
-    while (weft_port_send(to_first[i], &frame) == 0)
+    while (weft_iface_send(to_first[i], &frame) == 0)
         ;
 }
 
@@ -184,18 +184,18 @@ static void flooders_starve_no_newcomer(void)
         for (int round = 0; round < 100; round++) {
             for (int i = 1; i <= flooders; i++)
                 fill(i);
-            CU_ASSERT(weft_shm_poll(ports[0], 32) >= 32);
+            CU_ASSERT(weft_shm_poll(ifaces[0], 32) >= 32);
         }
         speak(newcomer);
         for (int i = 1; i <= flooders; i++)
             fill(i);
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
         CU_ASSERT_EQUAL(arrived[newcomer], 1);
         speak(newcomer);
         for (; arrived[newcomer] < 2 && polls < 1000; polls++) {
             for (int i = 1; i <= flooders; i++)
                 fill(i);
-            weft_shm_poll(ports[0], 32);
+            weft_shm_poll(ifaces[0], 32);
         }
         CU_ASSERT(polls <= flooders + 1);
     }
@@ -211,43 +211,43 @@ static void one_failure_holds_up_nobody(void)
     for (int i = 1; i < RANKS; i++)
         speak(i);
     for (int i = 0; i < 1000; i++)
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
     CU_ASSERT_EQUAL(greeted, RANKS - 1);
     for (int i = 1; i < RANKS; i++)
         CU_ASSERT_EQUAL(arrived[i], i != 5);
     for (int tries = 1; tries < 20; tries++) { /* the sleeper comes back by itself, each time later, but not too late */
-        CU_ASSERT_EQUAL(weft_shm_arm(ports[0], &bell), 0);
+        CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &bell), 0);
         CU_ASSERT(bell.within_ns > 0 && bell.within_ns >= until && bell.within_ns <= WEFT_SHM_RETRY_MAX_NS);
         until = bell.within_ns;
-        CU_ASSERT_EQUAL(weft_shm_poll(ports[0], 32), 0);
+        CU_ASSERT_EQUAL(weft_shm_poll(ifaces[0], 32), 0);
         now += until;
-        weft_shm_disarm(ports[0]);
+        weft_shm_disarm(ifaces[0]);
         CU_ASSERT_EQUAL(greeted, RANKS - 2 + tries);
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
     }
     speak(5);
     unreachable = 0;
     now += until;
     for (int i = 0; i < 10; i++)
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
     CU_ASSERT_EQUAL(arrived[5], 2);
     bell = (weft_bell){.fd = -1};
-    CU_ASSERT_EQUAL(weft_shm_arm(ports[0], &bell), 0);
+    CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &bell), 0);
     CU_ASSERT_EQUAL(bell.within_ns, 0);
-    weft_shm_disarm(ports[0]);
+    weft_shm_disarm(ifaces[0]);
 }
 
 static void reached_twice_goes_on(void)
 {
     weft_name who = {.job = 1, .rank = 0};
-    weft_path *again;
+    weft_ep *again;
     uint32_t first = 0;
     for (int i = 0; i < 10; i++) {
         speak(1);
         speak(1);
-        CU_ASSERT_EQUAL(weft_shm_ops.reach(ports[1], &who, &first, sizeof first, NULL, &again), 0);
+        CU_ASSERT_EQUAL(weft_shm_ops.reach(ifaces[1], &who, &first, sizeof first, NULL, &again), 0);
         CU_ASSERT_PTR_EQUAL(again, to_first[1]);
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
         CU_ASSERT_EQUAL(arrived[1], 2 * (i + 1));
     }
 }
@@ -270,19 +270,19 @@ static void a_poll_copies_little(void)
     enum { LONG = 32768, SENDERS = 6, MOST = 256 << 10 };
     static char body[LONG];
     int sent = 0, total = 0, had;
-    while (weft_shm_poll(ports[0], 32)) /* earlier tests' */
+    while (weft_shm_poll(ifaces[0], 32)) /* earlier tests' */
         ;
     memset(arrived, 0, sizeof arrived);
     for (int i = 1; i <= SENDERS; i++) {
         weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = LONG}, .body = body};
-        while (weft_port_send(to_first[i], &frame) == 0)
+        while (weft_iface_send(to_first[i], &frame) == 0)
             sent++;
     }
     CU_ASSERT(sent * LONG > 3 * MOST);
     do {
         had = total;
         total = 0;
-        weft_shm_poll(ports[0], 32);
+        weft_shm_poll(ifaces[0], 32);
         for (int i = 1; i <= SENDERS; i++)
             total += arrived[i];
         CU_ASSERT((total - had) * LONG <= MOST);

@@ -9,20 +9,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/port.h"
+#include "transport/iface.h"
 
 /* NULL, or why nothing can be run here. */
 const char *bench_open(const char *profile, uint64_t seed);
 /* How many things were left open (0 where that cannot be known). */
 uint32_t bench_close(void);
 /* Before port number `index` is opened; sets the clock where it is not the machine's. */
-void bench_next(uint32_t index, weft_port_env *env);
+void bench_next(uint32_t index, weft_iface_params *env);
 /* By the card that the other port gives out. */
-static inline bool bench_reach(weft_port *port, weft_port *other, const weft_name *name, void *peer, weft_path **path)
+static inline bool bench_reach(weft_iface *iface, weft_iface *other, const weft_name *name, void *peer, weft_ep **ep)
 {
     char card[WEFT_CARD_MAX];
     size_t bytes = sizeof card;
-    return other->ops->card(other, card, &bytes) == 0 && port->ops->reach(port, name, card, bytes, peer, path) == 0;
+    return other->ops->card(other, card, &bytes) == 0 && iface->ops->reach(iface, name, card, bytes, peer, ep) == 0;
 }
 /* Nothing has happened lately. */
 void bench_idle(void);

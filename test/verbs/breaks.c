@@ -34,8 +34,8 @@ typedef struct motion { /* a put or get under way: block i of both sides is its 
 
 struct side {
     side *other;
-    weft_port *port;
-    weft_path *path;
+    weft_iface *iface;
+    weft_ep *ep;
     weft_name name;
     uint32_t sent, came, lost, greets;
     uint8_t next[1 << 16];   /* the body that is to be sent */
@@ -171,7 +171,7 @@ static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
 static bool open_side(uint32_t i)
 {
     side *me = &sides[i];
-    weft_port_env env = {.owner = me, .up = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
+    weft_iface_params env = {.owner = me, .up = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
     size_t bytes = (size_t)2 * MOVES * BLOCK + 64;
     int rc;
     bench_next(i, &env);
@@ -179,13 +179,13 @@ static bool open_side(uint32_t i)
     me->other = &sides[1 - i];
     me->memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     memset(me->memory, 0, bytes);
-    rc = weft_verbs_ops.open(&env, &me->port);
-    for (uint8_t k = 0; is_early && !rc && k < ((verbs_port *)me->port)->rail_count; k++)
-        ((verbs_port *)me->port)->rails[k].tells_early = true;
+    rc = weft_verbs_ops.open(&env, &me->iface);
+    for (uint8_t k = 0; is_early && !rc && k < ((verbs_iface *)me->iface)->rail_count; k++)
+        ((verbs_iface *)me->iface)->rails[k].tells_early = true;
     if (!rc)
-        rc = verbs_proof_open((verbs_port *)me->port);
+        rc = verbs_proof_open((verbs_iface *)me->iface);
     if (!rc)
-        rc = weft_verbs_ops.map(me->port, me->memory, bytes, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC, WEFT_MEMORY_HOST, &me->region);
+        rc = weft_verbs_ops.map(me->iface, me->memory, bytes, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC, WEFT_MEMORY_HOST, &me->region);
     if (rc)
         printf("rank %u cannot begin: %s\n", i, weft_fail_text(rc));
     return rc == 0;
@@ -193,19 +193,19 @@ static bool open_side(uint32_t i)
 
 static bool reach(side *me)
 {
-    return bench_reach(me->port, me->other->port, &me->other->name, me->other, &me->path);
+    return bench_reach(me->iface, me->other->iface, &me->other->name, me->other, &me->ep);
 }
 
 static void say_one(side *me)
 {
-    uint32_t most = me->port->caps.frame_max;
+    uint32_t most = me->iface->caps.frame_max;
     if (!me->has_next) {
         me->next_bytes = (uint32_t)(chance() % (chance() % 8 ? 200 : most + 1));
         fill(me->next, me->sent, me->next_bytes);
         me->has_next = true;
     }
     weft_frame frame = {.head = {.seq = me->sent, .kind = WEFT_FRAME_EAGER, .bytes = me->next_bytes}, .body = me->next};
-    int rc = weft_verbs_ops.send(me->port, me->path, &frame);
+    int rc = weft_verbs_ops.send(me->iface, me->ep, &frame);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     me->has_next = rc == WEFT_AGAIN;
     me->sent += rc == 0;
@@ -229,7 +229,7 @@ static void move_one(side *me)
     what->value = move.notify;
     what->awaits_notice = move.notify != 0;
     what->is_busy = true;
-    rc = what->is_get ? weft_verbs_ops.get(me->port, me->path, &move) : weft_verbs_ops.put(me->port, me->path, &move);
+    rc = what->is_get ? weft_verbs_ops.get(me->iface, me->ep, &move) : weft_verbs_ops.put(me->iface, me->ep, &move);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     if (rc)
         what->is_busy = what->awaits_notice = false;
@@ -241,27 +241,27 @@ static void count_one(side *me)
 {
     weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)far_word(me), .key = &me->other->region.key,
                           .operand = 1, .before = &me->amo_before, .done = &me->is_amo_busy};
-    if (me->is_amo_busy || me->port->caps.amo == WEFT_AMO_NONE)
+    if (me->is_amo_busy || me->iface->caps.amo == WEFT_AMO_NONE)
         return;
     me->is_amo_busy = true;
-    if (weft_verbs_ops.amo(me->port, me->path, &atomic))
+    if (weft_verbs_ops.amo(me->iface, me->ep, &atomic))
         me->is_amo_busy = false;
 }
 
 static bool break_one(side *me)
 {
-    verbs_path *path = (verbs_path *)me->path;
-    verbs_link *link = &path->links[chance() % (path->link_count ? path->link_count : 1)];
-    if (path->state != VERBS_UP || !link->qp || path->epoch == last_broken)
+    verbs_ep *ep = (verbs_ep *)me->ep;
+    verbs_link *link = &ep->links[chance() % (ep->link_count ? ep->link_count : 1)];
+    if (ep->state != VERBS_UP || !link->qp || ep->epoch == last_broken)
         return false;
-    last_broken = path->epoch;
+    last_broken = ep->epoch;
     bench_harm(link->qp, chance());
     return true;
 }
 
 static int poll_one(side *me)
 {
-    int n = weft_verbs_ops.poll(me->port, 1 + (int)(chance() % 32));
+    int n = weft_verbs_ops.poll(me->iface, 1 + (int)(chance() % 32));
     CHECK(n >= 0);
     return n;
 }
@@ -310,14 +310,14 @@ static void finish(void)
     for (int left = 0; left != 3;)
         for (int i = 0; i < 2; i++) {
             side *me = &sides[i];
-            if (!(left & 1 << i) && weft_verbs_ops.leave(me->port, me->path) != WEFT_AGAIN)
+            if (!(left & 1 << i) && weft_verbs_ops.leave(me->iface, me->ep) != WEFT_AGAIN)
                 left |= 1 << i;
             if (!poll_one(me))
                 bench_idle();
         }
     for (int i = 0; i < 2; i++) {
-        CHECK(weft_verbs_ops.unmap(sides[i].port, &sides[i].region) == 0);
-        weft_verbs_ops.close(sides[i].port);
+        CHECK(weft_verbs_ops.unmap(sides[i].iface, &sides[i].region) == 0);
+        weft_verbs_ops.close(sides[i].iface);
         free(sides[i].memory);
     }
 }
@@ -326,7 +326,7 @@ static void tell(uint32_t forced)
 {
     for (int i = 0; i < 2; i++) {
         const side *me = &sides[i];
-        const uint64_t *counts = ((verbs_port *)me->port)->counts;
+        const uint64_t *counts = ((verbs_iface *)me->iface)->counts;
         printf("rank %d: %u frames out, %u in, %u moves, %u notified, %u atomics and %u unknown; %llu breaks, %llu frames sent again, "
                "%llu pieces posted again, %llu by ring, %llu requests, %llu completions\n", i, me->sent, me->came, me->moves, me->notified,
                me->amos, me->amos_unknown, (unsigned long long)counts[VERBS_COUNT_BREAKS], (unsigned long long)counts[VERBS_COUNT_RESENT],

@@ -20,7 +20,7 @@
 
 /* -- connecting -- */
 
-static bool is_iwarp(const crowd *c) { return ((const verbs_port *)c->nodes[0].port)->rails[0].is_iwarp; }
+static bool is_iwarp(const crowd *c) { return ((const verbs_iface *)c->nodes[0].iface)->rails[0].is_iwarp; }
 
 static void connects(crowd *c)
 {
@@ -104,16 +104,16 @@ static void lives_through_breaks(crowd *c)
 /* -- lending -- */
 
 /* No more receives than there are now; what of them is not lent, the test takes. How many that are. */
-static uint32_t take_receives(verbs_port *port)
+static uint32_t take_receives(verbs_iface *iface)
 {
     uint32_t most = 0, taken;
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        if (port->rails[i].receives + port->rails[i].emptied_count > most)
-            most = port->rails[i].receives + port->rails[i].emptied_count;
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        port->rails[i].srq_room = most;
-    taken = most - port->receives_lent - 1;
-    port->receives_lent += taken;
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        if (iface->rails[i].receives + iface->rails[i].emptied_count > most)
+            most = iface->rails[i].receives + iface->rails[i].emptied_count;
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        iface->rails[i].srq_room = most;
+    taken = most - iface->receives_lent - 1;
+    iface->receives_lent += taken;
     return taken;
 }
 
@@ -121,19 +121,19 @@ static uint32_t take_receives(verbs_port *port)
  * some up, and they must be able to go on afterwards. */
 static void takes_credits_back(crowd *c)
 {
-    verbs_port *port;
-    verbs_path *one, *two;
+    verbs_iface *iface;
+    verbs_ep *one, *two;
     uint32_t held, taken;
     uint64_t begin;
     crowd_open(c, 4);
-    port = (verbs_port *)c->nodes[0].port;
+    iface = (verbs_iface *)c->nodes[0].iface;
     for (uint32_t i = 1; i <= 2; i++)
         crowd_reach(c, i, 0), crowd_talk(c, i, 0, 2000);
     crowd_until_quiet(c);
     one = crowd_path(c, 0, 1), two = crowd_path(c, 0, 2);
     held = one->lent + two->lent;
     EXPECT(c, held > 8, "the busy hold many");
-    taken = take_receives(port);
+    taken = take_receives(iface);
     crowd_reach(c, 3, 0);
     crowd_talk(c, 3, 0, 50);
     begin = crowd_now(c);
@@ -144,7 +144,7 @@ static void takes_credits_back(crowd *c)
     crowd_talk(c, 1, 0, 300), crowd_talk(c, 0, 1, 300), crowd_talk(c, 2, 0, 300);
     crowd_until_quiet(c);
     EXPECT(c, crowd_has(c, 1, 0, 2300) && crowd_has(c, 2, 0, 2300), "and they go on with the few that they have");
-    port->receives_lent -= taken;
+    iface->receives_lent -= taken;
     crowd_close(c);
 }
 
@@ -202,20 +202,20 @@ static void ends_what_is_stuck(crowd *c)
     crowd_until_quiet(c);
     link = crowd_path(c, 0, 1)->home;
     link->sq_used++, link->rail->cq_used++;
-    epoch = link->path->epoch;
+    epoch = link->ep->epoch;
     begin = crowd_now(c);
-    while (link->path->epoch == epoch && crowd_now(c) - begin < 60000000000ull)
+    while (link->ep->epoch == epoch && crowd_now(c) - begin < 60000000000ull)
         crowd_turn(c);
-    EXPECT(c, link->path->epoch != epoch && strstr(link->path->last_error, "stuck"), "the connection ends, and it is said why");
+    EXPECT(c, link->ep->epoch != epoch && strstr(link->ep->last_error, "stuck"), "the connection ends, and it is said why");
     crowd_talk(c, 0, 1, 5);
     crowd_talk(c, 1, 0, 5);
     crowd_until_quiet(c);
     EXPECT(c, crowd_has(c, 0, 1, 10) && crowd_has(c, 1, 0, 5) && c->nodes[0].losts + c->nodes[1].losts == 0, "a new one serves");
     begin = crowd_now(c);
-    epoch = link->path->epoch;
+    epoch = link->ep->epoch;
     while (crowd_now(c) - begin < 40000000000ull && !c->is_real)
         crowd_turn(c);
-    EXPECT(c, link->path->epoch == epoch, "silence is not taken for that");
+    EXPECT(c, link->ep->epoch == epoch, "silence is not taken for that");
     crowd_close(c);
 }
 
@@ -295,19 +295,19 @@ static void tells_want_of_memory(crowd *c)
     uint32_t bytes = 3u << 30;
     verbs_wire wire = {.prefix = {.kind = VERBS_KIND_PLAIN}, .head = {.bytes = bytes - (uint32_t)sizeof wire}};
     struct rlimit before, few;
-    verbs_path *path;
+    verbs_ep *ep;
     uint64_t begin;
     weft_knob.peer_timeout_s = 2;
     crowd_open(c, 2);
     crowd_reach(c, 0, 1);
     crowd_talk(c, 0, 1, 3);
     crowd_until_quiet(c);
-    path = crowd_path(c, 1, 0);
-    wire.prefix.seq = (uint16_t)(path->rx_seq + 2);
+    ep = crowd_path(c, 1, 0);
+    wire.prefix.seq = (uint16_t)(ep->rx_seq + 2);
     getrlimit(RLIMIT_AS, &before);
     few = (struct rlimit){1u << 30, before.rlim_max};
     setrlimit(RLIMIT_AS, &few);
-    verbs_flow_take(path, &wire, bytes);
+    verbs_flow_take(ep, &wire, bytes);
     setrlimit(RLIMIT_AS, &before);
     begin = crowd_now(c);
     while (!c->nodes[1].losts && crowd_now(c) - begin < 10000000000ull)
@@ -325,15 +325,15 @@ static void tells_want_of_memory(crowd *c)
 static void drops_what_is_not_meant(crowd *c)
 {
     verbs_note good, bad;
-    verbs_path *path;
+    verbs_ep *ep;
     uint32_t dropped;
     crowd_open(c, 2);
     crowd_reach(c, 0, 1);
     crowd_talk(c, 0, 1, 1);
     crowd_until_quiet(c);
-    path = crowd_path(c, 1, 0);
+    ep = crowd_path(c, 1, 0);
     verbs_note_write(crowd_path(c, 0, 1), VERBS_NOTE_CONNECT, &good);
-    dropped = path->port->conn->dropped;
+    dropped = ep->iface->conn->dropped;
     for (int i = 0; i < 10; i++) {
         bad = good;
         bad.epoch += 5; /* believed, this would end the connection */
@@ -349,11 +349,11 @@ static void drops_what_is_not_meant(crowd *c)
         case 8: bad.rails = VERBS_RAILS + 1; break;
         default: bad.epoch = good.epoch - 1; break;
         }
-        verbs_conn_note(&path->port->rails[0], &bad, sizeof bad);
+        verbs_conn_note(&ep->iface->rails[0], &bad, sizeof bad);
     }
-    verbs_conn_note(&path->port->rails[0], &good, 7);
-    EXPECT(c, path->port->conn->dropped == dropped + 11, "all are dropped");
-    EXPECT(c, path->state == VERBS_UP && path->epoch == good.epoch, "and change nothing");
+    verbs_conn_note(&ep->iface->rails[0], &good, 7);
+    EXPECT(c, ep->iface->conn->dropped == dropped + 11, "all are dropped");
+    EXPECT(c, ep->state == VERBS_UP && ep->epoch == good.epoch, "and change nothing");
     crowd_close(c);
 }
 
@@ -364,25 +364,25 @@ static void maps_memory(crowd *c)
     static _Alignas(4096) char memory[3 * 4096];
     static _Alignas(4096) const char constant[4096] = "x";
     weft_region region;
-    weft_port *port;
+    weft_iface *iface;
     crowd_open(c, 1);
-    port = c->nodes[0].port;
-    EXPECT(c, port->ops->map(port, memory, sizeof memory, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region) == 0, "memory is mapped");
-    EXPECT(c, region.key.length == 4 * ((verbs_port *)port)->rail_count && verbs_rkey(&region.key, 0), "a key for every rail");
+    iface = c->nodes[0].iface;
+    EXPECT(c, iface->ops->map(iface, memory, sizeof memory, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region) == 0, "memory is mapped");
+    EXPECT(c, region.key.length == 4 * ((verbs_iface *)iface)->rail_count && verbs_rkey(&region.key, 0), "a key for every rail");
     EXPECT(c, !verbs_rkey(&region.key, VERBS_RAILS), "and none for a rail that is not there");
     region.key.length = 3;
     EXPECT(c, !verbs_rkey(&region.key, 0), "a key that is cut short is none");
-    EXPECT(c, port->ops->unmap(port, &region) == 0, "and unmapped");
-    EXPECT(c, port->ops->map(port, memory, sizeof memory, 0, WEFT_MEMORY_DEVICE, &region) == WEFT_E_UNSUPPORTED,
+    EXPECT(c, iface->ops->unmap(iface, &region) == 0, "and unmapped");
+    EXPECT(c, iface->ops->map(iface, memory, sizeof memory, 0, WEFT_MEMORY_DEVICE, &region) == WEFT_E_UNSUPPORTED,
            "a GPU's is not");
     if (c->is_real) { /* what may only be read can be the source of a message, and never be written */
-        EXPECT(c, port->ops->map(port, (void *)(uintptr_t)constant, 4096, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region) == 0,
+        EXPECT(c, iface->ops->map(iface, (void *)(uintptr_t)constant, 4096, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region) == 0,
                "memory that is read-only is mapped for reading");
-        port->ops->unmap(port, &region);
-        EXPECT(c, port->ops->map(port, (void *)(uintptr_t)constant, 4096, WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region) ==
+        iface->ops->unmap(iface, &region);
+        EXPECT(c, iface->ops->map(iface, (void *)(uintptr_t)constant, 4096, WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region) ==
                WEFT_E_UNSUPPORTED, "but not for writing");
         EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "may not be written"), "which is said");
-        EXPECT(c, port->ops->map(port, (void *)(uintptr_t)4096, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED,
+        EXPECT(c, iface->ops->map(iface, (void *)(uintptr_t)4096, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED,
                "what is not there cannot be mapped");
     }
     crowd_close(c);
@@ -392,17 +392,17 @@ static void meets_limits_of_pinning(crowd *c)
 {
     static char memory[1 << 20];
     weft_region regions[128];
-    weft_port *port;
+    weft_iface *iface;
     uint32_t mapped = 0;
     int rc = 0;
     crowd_open(c, 1);
-    port = c->nodes[0].port;
-    while (mapped < 128 && !(rc = port->ops->map(port, memory, sizeof memory, 0, WEFT_MEMORY_HOST, &regions[mapped])))
+    iface = c->nodes[0].iface;
+    while (mapped < 128 && !(rc = iface->ops->map(iface, memory, sizeof memory, 0, WEFT_MEMORY_HOST, &regions[mapped])))
         mapped++;
     EXPECT(c, mapped < 128 && rc == WEFT_E_NOSPACE, "a limit is met as no space");
     EXPECT(c, strstr(weft_fail_text(rc), "cannot pin 1048576 bytes"), "in words");
     while (mapped--)
-        port->ops->unmap(port, &regions[mapped]);
+        iface->ops->unmap(iface, &regions[mapped]);
     crowd_close(c);
 }
 
@@ -435,17 +435,17 @@ static void keep_line(void *arg, const char *text)
 static void chooses_devices(crowd *c)
 {
     const char *before = weft_knob.devices;
-    weft_port *port;
-    weft_port_env env = {.self = {.job = 1, .rank = 1}, .now_ns = crowd_clock()};
+    weft_iface *iface;
+    weft_iface_params env = {.self = {.job = 1, .rank = 1}, .now_ns = crowd_clock()};
     crowd_open(c, 1);
-    const char *name = ((verbs_port *)c->nodes[0].port)->rails[0].name; /* "simhca0:1" */
+    const char *name = ((verbs_iface *)c->nodes[0].iface)->rails[0].name; /* "simhca0:1" */
     char list[160];
     snprintf(list, sizeof list, "nowhere,void:2;%s,nowhere:2", name);
     weft_knob.devices = list;
-    EXPECT(c, weft_verbs_ops.open(&env, &port) == 0, "rank 1 finds its device in the second list");
-    port->ops->close(port);
+    EXPECT(c, weft_verbs_ops.open(&env, &iface) == 0, "rank 1 finds its device in the second list");
+    iface->ops->close(iface);
     env.self.rank = 2;
-    EXPECT(c, weft_verbs_ops.open(&env, &port) == WEFT_E_UNSUPPORTED, "rank 2 has the first list, where none is");
+    EXPECT(c, weft_verbs_ops.open(&env, &iface) == WEFT_E_UNSUPPORTED, "rank 2 has the first list, where none is");
     EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "WEFT_DEVICES names nowhere,") &&
            strstr(weft_fail_text(WEFT_E_UNSUPPORTED), name), "what is named and not here, and what is here");
     EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "excluded by WEFT_DEVICES"), "and why that is not used");

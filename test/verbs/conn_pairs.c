@@ -18,15 +18,15 @@ static verbs_address address_in(crowd *c, uint32_t networks)
     return address;
 }
 
-static verbs_path *path_between(verbs_port *port, const verbs_card *far, uint32_t rank)
+static verbs_ep *path_between(verbs_iface *iface, const verbs_card *far, uint32_t rank)
 {
-    verbs_path *path = calloc(1, sizeof *path);
-    path->meet = calloc(1, sizeof *path->meet);
-    path->meet->path = path;
-    path->port = port;
-    path->name = (weft_name){.job = 1, .rank = rank};
-    path->far = *far;
-    return path;
+    verbs_ep *ep = calloc(1, sizeof *ep);
+    ep->meet = calloc(1, sizeof *ep->meet);
+    ep->meet->ep = ep;
+    ep->iface = iface;
+    ep->name = (weft_name){.job = 1, .rank = rank};
+    ep->far = *far;
+    return ep;
 }
 
 static uint8_t some_rails(crowd *c) { return (uint8_t)(1 + crowd_random(c) % VERBS_RAILS); }
@@ -34,34 +34,34 @@ static uint8_t some_rails(crowd *c) { return (uint8_t)(1 + crowd_random(c) % VER
 void conn_pairs_agree(crowd *c)
 {
     for (int round = 0; round < 2000; round++) {
-        verbs_port *ports[2] = {calloc(1, sizeof(verbs_port)), calloc(1, sizeof(verbs_port))};
+        verbs_iface *ports[2] = {calloc(1, sizeof(verbs_iface)), calloc(1, sizeof(verbs_iface))};
         verbs_card cards[2] = {{.rails = some_rails(c)}, {.rails = some_rails(c)}};
-        verbs_path *paths[2];
+        verbs_ep *eps[2];
         for (int side = 0; side < 2; side++) {
             ports[side]->rail_count = cards[side].rails;
             ports[side]->self = (weft_name){.job = 1, .rank = (uint32_t)side};
             for (uint8_t i = 0; i < cards[side].rails; i++) {
                 cards[side].address[i] = address_in(c, 1 + (uint32_t)round % 4);
-                ports[side]->rails[i] = (verbs_rail){.port = ports[side], .index = i};
+                ports[side]->rails[i] = (verbs_rail){.iface = ports[side], .index = i};
             }
         }
         for (int side = 0; side < 2; side++) {
-            paths[side] = path_between(ports[side], &cards[1 - side], (uint32_t)(1 - side));
-            verbs_pair(paths[side], &cards[side]);
+            eps[side] = path_between(ports[side], &cards[1 - side], (uint32_t)(1 - side));
+            verbs_pair(eps[side], &cards[side]);
         }
-        bool ok = paths[0]->link_count == paths[1]->link_count;
-        for (uint8_t i = 0; i < paths[0]->link_count; i++) {
+        bool ok = eps[0]->link_count == eps[1]->link_count;
+        for (uint8_t i = 0; i < eps[0]->link_count; i++) {
             bool is_mirrored = false;
-            for (uint8_t k = 0; k < paths[1]->link_count; k++)
-                is_mirrored |= paths[0]->links[i].rail->index == paths[1]->links[k].far_rail &&
-                               paths[1]->links[k].rail->index == paths[0]->links[i].far_rail &&
-                               paths[0]->meet->halves[i].is_suspect == paths[1]->meet->halves[k].is_suspect;
+            for (uint8_t k = 0; k < eps[1]->link_count; k++)
+                is_mirrored |= eps[0]->links[i].rail->index == eps[1]->links[k].far_rail &&
+                               eps[1]->links[k].rail->index == eps[0]->links[i].far_rail &&
+                               eps[0]->meet->halves[i].is_suspect == eps[1]->meet->halves[k].is_suspect;
             ok = ok && is_mirrored;
         }
         EXPECT(c, ok, "both sides pair their rails alike");
         for (int side = 0; side < 2; side++) {
-            free(paths[side]->meet);
-            free(paths[side]);
+            free(eps[side]->meet);
+            free(eps[side]);
             free(ports[side]);
         }
     }

@@ -9,12 +9,12 @@
 #include "test/verbs/conn_parts.h"
 #include "transports/verbs/conn.h"
 
-static uint32_t links_up(const verbs_path *path)
+static uint32_t links_up(const verbs_ep *ep)
 {
     uint32_t count = 0;
-    for (uint8_t i = 0; i < path->link_count; i++)
-        count += path->links[i].qp != NULL;
-    return path->state == VERBS_UP ? count : 0;
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        count += ep->links[i].qp != NULL;
+    return ep->state == VERBS_UP ? count : 0;
 }
 
 static void wait_for_links(crowd *c, uint32_t want)
@@ -57,7 +57,7 @@ void conn_loses_a_rail(crowd *c)
         wait_for_links(c, 2);
         EXPECT(c, links_up(crowd_path(c, 0, 1)) == 2 && links_up(crowd_path(c, 1, 0)) == 2, "a rail that came back is used");
         for (uint32_t i = 0; i < 2; i++)
-            EXPECT(c, !((verbs_port *)c->nodes[i].port)->conn->hushed, "nothing is kept silent that may speak");
+            EXPECT(c, !((verbs_iface *)c->nodes[i].iface)->conn->hushed, "nothing is kept silent that may speak");
         crowd_talk(c, 0, 1, 50);
         crowd_talk(c, 1, 0, 50);
         crowd_until_quiet(c);
@@ -116,7 +116,7 @@ void conn_outlives_a_device(crowd *c)
     crowd_until_quiet(c);
     EXPECT(c, crowd_has(c, 0, 1, 55) && crowd_has(c, 1, 0, 55), "frames go by the device that is left");
     EXPECT(c, c->nodes[0].losts + c->nodes[1].losts == 0, "nobody was lost");
-    EXPECT(c, ((verbs_port *)c->nodes[0].port)->rails[0].is_dead, "the port knows");
+    EXPECT(c, ((verbs_iface *)c->nodes[0].iface)->rails[0].is_dead, "the port knows");
     crowd_close(c);
 }
 

@@ -19,8 +19,8 @@
 
 typedef struct side {
     struct side *other;
-    weft_port *port;
-    weft_path *path;
+    weft_iface *iface;
+    weft_ep *ep;
     weft_name name;
     uint8_t *memory;
     weft_region region;
@@ -84,7 +84,7 @@ static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
 
 static void turn(void)
 {
-    if (weft_verbs_ops.poll(sides[0].port, 64) + weft_verbs_ops.poll(sides[1].port, 64) == 0)
+    if (weft_verbs_ops.poll(sides[0].iface, 64) + weft_verbs_ops.poll(sides[1].iface, 64) == 0)
         bench_idle();
 }
 
@@ -106,7 +106,7 @@ static void settle(void)
 static bool try_send(side *me, uint32_t seq, uint32_t bytes, bool more)
 {
     weft_frame frame = {.head = {.seq = seq, .bytes = bytes}, .body = me->memory, .more = more};
-    int rc = weft_verbs_ops.send(me->port, me->path, &frame);
+    int rc = weft_verbs_ops.send(me->iface, me->ep, &frame);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     return rc == 0;
 }
@@ -121,7 +121,7 @@ static bool try_move(side *me, uint64_t bytes, uint32_t notify, bool is_get)
 {
     weft_move move = {.local = me->memory, .region = &me->region, .remote = (uintptr_t)me->other->memory, .key = &me->other->region.key,
                       .bytes = bytes, .notify = notify, .done = me};
-    int rc = is_get ? weft_verbs_ops.get(me->port, me->path, &move) : weft_verbs_ops.put(me->port, me->path, &move);
+    int rc = is_get ? weft_verbs_ops.get(me->iface, me->ep, &move) : weft_verbs_ops.put(me->iface, me->ep, &move);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     return rc == 0;
 }
@@ -129,16 +129,16 @@ static bool try_move(side *me, uint64_t bytes, uint32_t notify, bool is_get)
 static bool open_side(uint32_t i)
 {
     side *me = &sides[i];
-    weft_port_env env = {.owner = me, .up = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
+    weft_iface_params env = {.owner = me, .up = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
     int rc;
     bench_next(i, &env);
     me->name = env.self;
     me->other = &sides[1 - i];
     me->memory = aligned_alloc(4096, MEMORY);
     memset(me->memory, (int)i, MEMORY);
-    rc = weft_verbs_ops.open(&env, &me->port);
+    rc = weft_verbs_ops.open(&env, &me->iface);
     if (!rc)
-        rc = weft_verbs_ops.map(me->port, me->memory, MEMORY, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &me->region);
+        rc = weft_verbs_ops.map(me->iface, me->memory, MEMORY, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &me->region);
     if (rc)
         printf("rank %u cannot begin: %s\n", i, weft_fail_text(rc));
     return rc == 0;
@@ -146,7 +146,7 @@ static bool open_side(uint32_t i)
 
 static bool reach(side *me)
 {
-    return bench_reach(me->port, me->other->port, &me->other->name, me->other, &me->path);
+    return bench_reach(me->iface, me->other->iface, &me->other->name, me->other, &me->ep);
 }
 
 /* -- counting -- */
@@ -155,14 +155,14 @@ static uint64_t before[2][VERBS_COUNT_LAST];
 
 static uint64_t count_of(int i, enum verbs_count what)
 {
-    return ((verbs_port *)sides[i].port)->counts[what] - before[i][what];
+    return ((verbs_iface *)sides[i].iface)->counts[what] - before[i][what];
 }
 
 static void begin(void)
 {
     settle();
     for (int i = 0; i < 2; i++)
-        memcpy(before[i], ((verbs_port *)sides[i].port)->counts, sizeof before[i]);
+        memcpy(before[i], ((verbs_iface *)sides[i].iface)->counts, sizeof before[i]);
 }
 
 static bool is_few(enum verbs_count what, uint32_t messages, double most)
@@ -187,10 +187,10 @@ static void puts_with_notice(uint32_t messages, uint64_t bytes, const char *what
     begin();
     for (uint32_t i = 1; i <= messages; i++) {
         uint32_t done = sides[0].done;
-        uint64_t since = ((verbs_port *)sides[0].port)->now_ns();
+        uint64_t since = ((verbs_iface *)sides[0].iface)->now_ns();
         CHECK(try_move(&sides[0], bytes, first + i, false));
         until(&sides[1].notified, first + i);
-        told_ns += ((verbs_port *)sides[0].port)->now_ns() - since;
+        told_ns += ((verbs_iface *)sides[0].iface)->now_ns() - since;
         until(&sides[0].done, done + 1);
     }
     row(what, messages);
@@ -250,7 +250,7 @@ static void ring_before_notice(uint32_t rounds)
         CHECK(try_move(&sides[0], 100, told + 1, false));
         for (int k = 0; k < 200 && sides[1].notified == told; k++) {
             bench_idle();
-            verbs_drain((verbs_port *)sides[1].port, 64); /* the ring is not looked at */
+            verbs_drain((verbs_iface *)sides[1].iface, 64); /* the ring is not looked at */
         }
         until(&sides[1].notified, told + 1);
         CHECK(sides[1].came_before == first + 3);
@@ -293,13 +293,13 @@ static void finish(void)
 {
     for (int left = 0; left != 3; turn())
         for (int i = 0; i < 2; i++)
-            if (!(left & 1 << i) && weft_verbs_ops.leave(sides[i].port, sides[i].path) != WEFT_AGAIN)
+            if (!(left & 1 << i) && weft_verbs_ops.leave(sides[i].iface, sides[i].ep) != WEFT_AGAIN)
                 left |= 1 << i;
     for (int i = 0; i < 2; i++) {
         uint64_t count = sides[i].notified;
         CHECK(sides[i].bad == 0 && sides[i].values == count * (count + 1) / 2);
-        CHECK(weft_verbs_ops.unmap(sides[i].port, &sides[i].region) == 0);
-        weft_verbs_ops.close(sides[i].port);
+        CHECK(weft_verbs_ops.unmap(sides[i].iface, &sides[i].region) == 0);
+        weft_verbs_ops.close(sides[i].iface);
         free(sides[i].memory);
     }
 }

@@ -47,7 +47,7 @@ static int send_one(crowd_node *node, uint32_t to, uint32_t number)
     weft_frame frame = {.head = {.seq = number, .kind = WEFT_FRAME_EAGER, .bytes = length_of(number)}, .body = body};
     for (uint32_t i = 0; i < frame.head.bytes; i++)
         body[i] = byte_of(number, i);
-    return node->port->ops->send(node->port, node->paths[to], &frame);
+    return node->iface->ops->send(node->iface, node->eps[to], &frame);
 }
 
 static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
@@ -79,11 +79,11 @@ void crowd_reach(crowd *c, uint32_t from, uint32_t to)
     crowd_node *a = &c->nodes[from], *b = &c->nodes[to];
     char card[WEFT_CARD_MAX];
     size_t bytes = sizeof card;
-    if (a->paths[to])
+    if (a->eps[to])
         return;
-    int rc = b->port->ops->card(b->port, card, &bytes);
+    int rc = b->iface->ops->card(b->iface, card, &bytes);
     if (rc == 0)
-        rc = a->port->ops->reach(a->port, &b->name, card, bytes, b, &a->paths[to]);
+        rc = a->iface->ops->reach(a->iface, &b->name, card, bytes, b, &a->eps[to]);
     if (rc)
         printf("    %s\n", weft_fail_text(rc));
     EXPECT(c, rc == 0, "a peer can be reached");
@@ -93,7 +93,7 @@ static void *up_greet(void *owner, const weft_name *who)
 {
     crowd_node *node = owner;
     crowd_reach(node->crowd, node->name.rank, who->rank);
-    return node->paths[who->rank] ? &node->crowd->nodes[who->rank] : NULL;
+    return node->eps[who->rank] ? &node->crowd->nodes[who->rank] : NULL;
 }
 
 static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
@@ -105,18 +105,18 @@ void crowd_open(crowd *c, uint32_t count)
     crowd_devices_open(c);
     for (uint32_t i = 0; i < count; i++) {
         crowd_node *node = &c->nodes[i];
-        weft_port_env env = {.owner = node, .up = &ups, .self = {.job = 99, .rank = i}, .local_rank = -1,
+        weft_iface_params env = {.owner = node, .up = &ups, .self = {.job = 99, .rank = i}, .local_rank = -1,
                              .now_ns = crowd_clock()};
         node->crowd = c;
         node->name = env.self;
         crowd_device_of(c, i);
-        int rc = weft_verbs_ops.open(&env, &node->port);
+        int rc = weft_verbs_ops.open(&env, &node->iface);
         if (rc) {
             printf("    a port cannot be opened: %s\n", weft_fail_text(rc));
             exit(1);
         }
-        if (node->port->caps.frame_max < longest)
-            longest = node->port->caps.frame_max;
+        if (node->iface->caps.frame_max < longest)
+            longest = node->iface->caps.frame_max;
     }
 }
 
@@ -131,7 +131,7 @@ bool crowd_has(const crowd *c, uint32_t from, uint32_t to, uint32_t frames) { re
 static void send_some(crowd_node *node)
 {
     for (uint32_t to = 0; to < node->crowd->count; to++)
-        while (node->sent[to] < node->wanted[to] && node->paths[to]) {
+        while (node->sent[to] < node->wanted[to] && node->eps[to]) {
             if (send_one(node, to, node->sent[to] + 1))
                 break;
             node->sent[to]++;
@@ -142,10 +142,10 @@ void crowd_turn(crowd *c)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         crowd_node *node = &c->nodes[i];
-        if (node->is_dead || !node->port)
+        if (node->is_dead || !node->iface)
             continue;
         send_some(node);
-        node->port->ops->poll(node->port, 16);
+        node->iface->ops->poll(node->iface, 16);
     }
 }
 
@@ -162,12 +162,12 @@ void crowd_show(const crowd *c)
 {
     for (uint32_t i = 0; i < c->count; i++)
         for (uint32_t k = 0; k < c->count; k++) {
-            const verbs_path *path = (const verbs_path *)c->nodes[i].paths[k];
-            if (path)
+            const verbs_ep *ep = (const verbs_ep *)c->nodes[i].eps[k];
+            if (ep)
                 printf("    %u to %u: state %d epoch %u wanted %u sent %u heard there %u credits %u token %d unsent %u tries "
                        "%u: %s\n", i, k,
-                       path->state, path->epoch, c->nodes[i].wanted[k], c->nodes[i].sent[k], c->nodes[k].heard[i], path->credits,
-                       path->has_token, path->unsent, (unsigned)path->tries, path->last_error);
+                       ep->state, ep->epoch, c->nodes[i].wanted[k], c->nodes[i].sent[k], c->nodes[k].heard[i], ep->credits,
+                       ep->has_token, ep->unsent, (unsigned)ep->tries, ep->last_error);
         }
 }
 
@@ -184,11 +184,11 @@ void crowd_until_quiet(crowd *c)
     EXPECT(c, is_all_there(c), "everything arrives within a minute");
 }
 
-verbs_path *crowd_path(crowd *c, uint32_t node, uint32_t other) { return (verbs_path *)c->nodes[node].paths[other]; }
+verbs_ep *crowd_path(crowd *c, uint32_t node, uint32_t other) { return (verbs_ep *)c->nodes[node].eps[other]; }
 
 uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_count which)
 {
-    return ((verbs_port *)c->nodes[node].port)->counts[which];
+    return ((verbs_iface *)c->nodes[node].iface)->counts[which];
 }
 
 /* Puts one queue pair of the node's into error behind its back. */
@@ -196,9 +196,9 @@ void crowd_break(crowd *c, uint32_t node)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     for (uint32_t other = 0; other < c->count; other++) {
-        verbs_path *path = crowd_path(c, node, other);
-        if (path && path->home && path->home->qp)
-            ibv_modify_qp(path->home->qp, &attr, IBV_QP_STATE);
+        verbs_ep *ep = crowd_path(c, node, other);
+        if (ep && ep->home && ep->home->qp)
+            ibv_modify_qp(ep->home->qp, &attr, IBV_QP_STATE);
     }
 }
 
@@ -209,10 +209,10 @@ void crowd_leave(crowd *c, uint32_t node, uint32_t other)
     crowd_node *one = &c->nodes[node];
     uint64_t begin = crowd_now(c);
     int rc = WEFT_AGAIN;
-    while (one->paths[other] && crowd_now(c) - begin < MINUTE_NS) {
-        rc = one->port->ops->leave(one->port, one->paths[other]);
+    while (one->eps[other] && crowd_now(c) - begin < MINUTE_NS) {
+        rc = one->iface->ops->leave(one->iface, one->eps[other]);
         if (rc == 0)
-            one->paths[other] = NULL;
+            one->eps[other] = NULL;
         else
             crowd_turn(c);
     }
@@ -225,10 +225,10 @@ static bool leave_all_once(crowd *c)
     for (uint32_t i = 0; i < c->count; i++)
         for (uint32_t k = 0; k < c->count; k++) {
             crowd_node *node = &c->nodes[i];
-            if (node->is_dead || !node->paths[k])
+            if (node->is_dead || !node->eps[k])
                 continue;
-            if (node->port->ops->leave(node->port, node->paths[k]) == 0)
-                node->paths[k] = NULL;
+            if (node->iface->ops->leave(node->iface, node->eps[k]) == 0)
+                node->eps[k] = NULL;
             else
                 is_left = false;
         }
@@ -245,7 +245,7 @@ void crowd_close(crowd *c)
         crowd_show(c);
     EXPECT(c, is_left, "all leave within a minute");
     for (uint32_t i = 0; i < c->count; i++)
-        if (c->nodes[i].port && !c->nodes[i].is_dead)
-            c->nodes[i].port->ops->close(c->nodes[i].port);
+        if (c->nodes[i].iface && !c->nodes[i].is_dead)
+            c->nodes[i].iface->ops->close(c->nodes[i].iface);
     crowd_devices_close(c);
 }

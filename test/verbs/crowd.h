@@ -16,9 +16,9 @@
 
 typedef struct crowd_node {
     struct crowd *crowd;
-    weft_port *port;
+    weft_iface *iface;
     weft_name name;
-    weft_path *paths[CROWD_MOST];
+    weft_ep *eps[CROWD_MOST];
     uint32_t sent[CROWD_MOST], wanted[CROWD_MOST]; /* frames to each: given to the port, to be sent in all */
     uint32_t heard[CROWD_MOST];                    /* frames from each */
     uint32_t losts;
@@ -49,7 +49,7 @@ void crowd_until_quiet(crowd *c); /* until everything that was to be sent has ar
 void crowd_break(crowd *c, uint32_t node);
 void crowd_show(const crowd *c); /* where every path is */
 void crowd_leave(crowd *c, uint32_t node, uint32_t other);
-verbs_path *crowd_path(crowd *c, uint32_t node, uint32_t other);
+verbs_ep *crowd_path(crowd *c, uint32_t node, uint32_t other);
 uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_count which);
 uint64_t crowd_random(crowd *c);
 

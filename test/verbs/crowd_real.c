@@ -37,7 +37,7 @@ uint64_t crowd_now(const crowd *c)
 void crowd_kill(crowd *c, uint32_t node)
 {
     c->nodes[node].is_dead = true;
-    c->nodes[node].port->ops->close(c->nodes[node].port);
+    c->nodes[node].iface->ops->close(c->nodes[node].iface);
 }
 
 /* By the lab's words where there is a lab: it has routes of its own, which the kernel forgets with the link. */
@@ -59,10 +59,10 @@ void crowd_link(crowd *c, uint32_t rail, bool is_up)
 /* A device cannot be made to fail; that it is used no more is what a dead one would look like from here. */
 void crowd_fatal(crowd *c)
 {
-    verbs_port *port = (verbs_port *)c->nodes[0].port;
-    port->rails[0].is_dead = true;
-    port->rails[0].is_up = false;
-    verbs_conn_rail_changed(&port->rails[0]);
+    verbs_iface *iface = (verbs_iface *)c->nodes[0].iface;
+    iface->rails[0].is_dead = true;
+    iface->rails[0].is_up = false;
+    verbs_conn_rail_changed(&iface->rails[0]);
 }
 
 void crowd_deafen(crowd *c, bool is_on) { (void)c, (void)is_on; }

@@ -66,8 +66,8 @@ void crowd_deafen(crowd *c, bool is_on)
 /* Datagrams pass: simulated links lose everything only when they are down, which is told. rdma_cm's do not. */
 void crowd_silence(crowd *c, bool is_on)
 {
-    verbs_path *path = crowd_path(c, 0, 1);
+    verbs_ep *ep = crowd_path(c, 0, 1);
     crowd_deafen(c, is_on);
-    if (is_on && path->links[0].qp)
-        simhca_break(path->links[0].qp, SIMHCA_BREAK_LOST);
+    if (is_on && ep->links[0].qp)
+        simhca_break(ep->links[0].qp, SIMHCA_BREAK_LOST);
 }

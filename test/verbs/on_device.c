@@ -28,7 +28,7 @@ const char *bench_open(const char *profile, uint64_t seed)
 
 uint32_t bench_close(void) { return 0; }
 
-void bench_next(uint32_t index, weft_port_env *env) { (void)index, (void)env; }
+void bench_next(uint32_t index, weft_iface_params *env) { (void)index, (void)env; }
 
 void bench_idle(void) { sched_yield(); } /* where the kernel plays the device, it needs our CPU */
 

@@ -25,7 +25,7 @@ uint32_t bench_close(void)
     return simhca_close(stdout);
 }
 
-void bench_next(uint32_t index, weft_port_env *env)
+void bench_next(uint32_t index, weft_iface_params *env)
 {
     simhca_process(index);
     env->now_ns = simhca_now_ns;

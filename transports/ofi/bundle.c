@@ -24,34 +24,34 @@
 #define IDLE_LOOKS 32u     /* that found no new bundle: he sleeps until there is one */
 #define CLERK_STACK (256u << 10)
 
-static ssize_t send_it(ofi_port *port, const ofi_bundle *bundle)
+static ssize_t send_it(ofi_iface *iface, const ofi_bundle *bundle)
 {
-    return fi_send(port->ep, bundle->slot->place, bundle->bytes, port->arena_desc, bundle->to, &bundle->slot->work);
+    return fi_send(iface->ep, bundle->slot->place, bundle->bytes, iface->arena_desc, bundle->to, &bundle->slot->work);
 }
 
 /* -- the clerk; under the lock -- */
 
 /* Those that lay there before. What the provider does not take stays. */
-static void send_left(ofi_port *port, uint32_t seen)
+static void send_left(ofi_iface *iface, uint32_t seen)
 {
-    for (weft_link *link = port->bundles.next; link != &port->bundles; link = link->next) {
+    for (weft_link *link = iface->bundles.next; link != &iface->bundles; link = link->next) {
         ofi_bundle *bundle = weft_container(link, ofi_bundle, link);
         if (!bundle->was_sent && (int32_t)(bundle->number - seen) <= 0)
-            bundle->was_sent = send_it(port, bundle) == 0;
+            bundle->was_sent = send_it(iface, bundle) == 0;
     }
 }
 
 static void *work(void *arg)
 {
-    ofi_port *port = arg;
-    ofi_clerk *clerk = &port->clerk;
+    ofi_iface *iface = arg;
+    ofi_clerk *clerk = &iface->clerk;
     const struct timespec nap = {.tv_nsec = LOOK_NS};
     uint32_t seen = 0, idle = 0;
     pthread_setname_np(pthread_self(), "weft-clerk");
     pthread_mutex_lock(&clerk->lock);
     while (!clerk->is_closing) {
-        send_left(port, seen);
-        idle = clerk->number == seen && weft_list_is_empty(&port->bundles) ? idle + 1 : 0;
+        send_left(iface, seen);
+        idle = clerk->number == seen && weft_list_is_empty(&iface->bundles) ? idle + 1 : 0;
         seen = clerk->number;
         if (idle < IDLE_LOOKS) {
             pthread_mutex_unlock(&clerk->lock);
@@ -68,9 +68,9 @@ static void *work(void *arg)
     return NULL;
 }
 
-static bool has_clerk(ofi_port *port)
+static bool has_clerk(ofi_iface *iface)
 {
-    ofi_clerk *clerk = &port->clerk;
+    ofi_clerk *clerk = &iface->clerk;
     sigset_t all, before;
     pthread_attr_t how;
     int rc;
@@ -80,7 +80,7 @@ static bool has_clerk(ofi_port *port)
     pthread_attr_setstacksize(&how, CLERK_STACK);
     sigfillset(&all); /* the program's signals are for the program's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&clerk->thread, &how, work, port);
+    rc = pthread_create(&clerk->thread, &how, work, iface);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&how);
     clerk->is_there = rc == 0;
@@ -90,17 +90,17 @@ static bool has_clerk(ofi_port *port)
     return clerk->is_there;
 }
 
-void ofi_bundles_open(ofi_port *port)
+void ofi_bundles_open(ofi_iface *iface)
 {
-    port->clerk = (ofi_clerk){.patience = PATIENCE_LEAST};
-    weft_list_init(&port->bundles);
-    pthread_mutex_init(&port->clerk.lock, NULL);
-    pthread_cond_init(&port->clerk.wake, NULL);
+    iface->clerk = (ofi_clerk){.patience = PATIENCE_LEAST};
+    weft_list_init(&iface->bundles);
+    pthread_mutex_init(&iface->clerk.lock, NULL);
+    pthread_cond_init(&iface->clerk.wake, NULL);
 }
 
-void ofi_bundles_close(ofi_port *port)
+void ofi_bundles_close(ofi_iface *iface)
 {
-    ofi_clerk *clerk = &port->clerk;
+    ofi_clerk *clerk = &iface->clerk;
     if (clerk->is_there) {
         pthread_mutex_lock(&clerk->lock);
         clerk->is_closing = true;
@@ -114,19 +114,19 @@ void ofi_bundles_close(ofi_port *port)
 
 /* -- the owner; under the lock -- */
 
-static void forget(ofi_path *path)
+static void forget(ofi_ep *ep)
 {
-    weft_list_remove(&path->bundle.link);
-    path->bundle.slot = NULL;
-    path->bundle.was_sent = false;
+    weft_list_remove(&ep->bundle.link);
+    ep->bundle.slot = NULL;
+    ep->bundle.was_sent = false;
 }
 
-static void settle(ofi_port *port, ofi_path *path)
+static void settle(ofi_iface *iface, ofi_ep *ep)
 {
-    if (!path->bundle.was_sent)
+    if (!ep->bundle.was_sent)
         return;
-    port->clerk.was_needed = true;
-    forget(path);
+    iface->clerk.was_needed = true;
+    forget(ep);
 }
 
 /* What the time between a burst and this poll says about the program. */
@@ -142,152 +142,152 @@ static void learn(ofi_clerk *clerk, bool is_soon)
 }
 
 /* Does nothing of the path's lie here any more? */
-static bool is_out(ofi_port *port, ofi_path *path)
+static bool is_out(ofi_iface *iface, ofi_ep *ep)
 {
     ssize_t rc;
-    settle(port, path);
-    if (!path->bundle.slot)
+    settle(iface, ep);
+    if (!ep->bundle.slot)
         return true;
-    if (path->has_left) { /* in peace: it hears no more */
-        ofi_slot_ended(port, path->bundle.slot);
-        forget(path);
+    if (ep->has_left) { /* in peace: it hears no more */
+        ofi_slot_ended(iface, ep->bundle.slot);
+        forget(ep);
         return true;
     }
-    if (path->state != OFI_OPEN)
+    if (ep->state != OFI_OPEN)
         return false;
-    path->bundle.to = path->spots[path->spot].to; /* it may be another one now */
-    rc = send_it(port, &path->bundle);
+    ep->bundle.to = ep->spots[ep->spot].to; /* it may be another one now */
+    rc = send_it(iface, &ep->bundle);
     if (rc == 0) {
-        forget(path);
+        forget(ep);
         return true;
     }
-    path->wants_room = true;
+    ep->wants_room = true;
     if (rc == -FI_EAGAIN)
-        ofi_ring_soon(port);
+        ofi_ring_soon(iface);
     else
-        ofi_break(port, path, ofi_words(rc));
+        ofi_break(iface, ep, ofi_words(rc));
     return false;
 }
 
 /* false: no slot is free. */
-static bool begin(ofi_port *port, ofi_path *path)
+static bool begin(ofi_iface *iface, ofi_ep *ep)
 {
-    ofi_bundle *bundle = &path->bundle;
-    bundle->slot = ofi_flow_slot(port, path);
+    ofi_bundle *bundle = &ep->bundle;
+    bundle->slot = ofi_flow_slot(iface, ep);
     if (!bundle->slot)
         return false;
-    bundle->to = path->spots[path->spot].to;
+    bundle->to = ep->spots[ep->spot].to;
     bundle->bytes = bundle->frames = 0;
-    bundle->number = ++port->clerk.number;
-    weft_list_append(&port->bundles, &bundle->link);
-    port->counts[OFI_COUNT_BUNDLES]++;
-    if (port->clerk.is_asleep)
-        pthread_cond_signal(&port->clerk.wake);
+    bundle->number = ++iface->clerk.number;
+    weft_list_append(&iface->bundles, &bundle->link);
+    iface->counts[OFI_COUNT_BUNDLES]++;
+    if (iface->clerk.is_asleep)
+        pthread_cond_signal(&iface->clerk.wake);
     return true;
 }
 
-static void put(ofi_port *port, ofi_path *path, const weft_frame *frame, size_t bytes)
+static void put(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes)
 {
-    ofi_flow_fill(port, path, (ofi_framed *)(path->bundle.slot->place + path->bundle.bytes), frame);
-    path->bundle.bytes += (uint32_t)bytes;
-    path->bundle.frames++;
-    path->sent++;
-    path->wants_room = false;
-    port->counts[OFI_COUNT_SENT]++;
-    port->counts[OFI_COUNT_GATHERED]++;
+    ofi_flow_fill(iface, ep, (ofi_framed *)(ep->bundle.slot->place + ep->bundle.bytes), frame);
+    ep->bundle.bytes += (uint32_t)bytes;
+    ep->bundle.frames++;
+    ep->sent++;
+    ep->wants_room = false;
+    iface->counts[OFI_COUNT_SENT]++;
+    iface->counts[OFI_COUNT_GATHERED]++;
 }
 
 /* -- the owner's calls -- */
 
 /* One of many to the same peer since the last poll, or followed by another at once? A poll sends what it gathered by itself. */
-static bool is_of_a_burst(ofi_port *port, ofi_path *path, const weft_frame *frame)
+static bool is_of_a_burst(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
 {
-    ofi_bundle *bundle = &path->bundle;
-    bundle->burst = bundle->burst_poll == port->polls ? bundle->burst + 1 : 1;
-    bundle->burst_poll = port->polls;
+    ofi_bundle *bundle = &ep->bundle;
+    bundle->burst = bundle->burst_poll == iface->polls ? bundle->burst + 1 : 1;
+    bundle->burst_poll = iface->polls;
     if (frame->more || bundle->burst <= PATIENCE_LEAST)
         return frame->more;
-    if (bundle->burst > port->clerk.patience && (port->is_polling || has_clerk(port)))
-        return port->clerk.has_gathered = true;
-    port->clerk.burst_ns = port->now_ns();
+    if (bundle->burst > iface->clerk.patience && (iface->is_polling || has_clerk(iface)))
+        return iface->clerk.has_gathered = true;
+    iface->clerk.burst_ns = iface->now_ns();
     return false;
 }
 
-enum ofi_gathering ofi_bundle_meet(ofi_port *port, ofi_path *path, const weft_frame *frame, size_t bytes)
+enum ofi_gathering ofi_bundle_meet(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes)
 {
-    ofi_bundle *bundle = &path->bundle;
-    bool joins = port->gathers && bytes <= OFI_BUNDLE_FRAME && is_of_a_burst(port, path, frame);
+    ofi_bundle *bundle = &ep->bundle;
+    bool joins = iface->gathers && bytes <= OFI_BUNDLE_FRAME && is_of_a_burst(iface, ep, frame);
     enum ofi_gathering result = OFI_ALONE;
     if (!bundle->slot && !joins)
         return OFI_ALONE;
-    pthread_mutex_lock(&port->clerk.lock);
-    if (bundle->slot && (!joins || bundle->was_sent || bundle->bytes + bytes > port->message_max) && !is_out(port, path))
+    pthread_mutex_lock(&iface->clerk.lock);
+    if (bundle->slot && (!joins || bundle->was_sent || bundle->bytes + bytes > iface->message_max) && !is_out(iface, ep))
         result = OFI_BLOCKED;
-    else if (joins && (bundle->slot || begin(port, path)))
+    else if (joins && (bundle->slot || begin(iface, ep)))
         result = OFI_GATHERED;
     if (result == OFI_GATHERED)
-        put(port, path, frame, bytes);
-    pthread_mutex_unlock(&port->clerk.lock);
+        put(iface, ep, frame, bytes);
+    pthread_mutex_unlock(&iface->clerk.lock);
     return result;
 }
 
-bool ofi_bundle_out(ofi_port *port, ofi_path *path)
+bool ofi_bundle_out(ofi_iface *iface, ofi_ep *ep)
 {
     bool out;
-    if (!path->bundle.slot)
+    if (!ep->bundle.slot)
         return true;
-    pthread_mutex_lock(&port->clerk.lock);
-    out = is_out(port, path);
-    pthread_mutex_unlock(&port->clerk.lock);
+    pthread_mutex_lock(&iface->clerk.lock);
+    out = is_out(iface, ep);
+    pthread_mutex_unlock(&iface->clerk.lock);
     return out;
 }
 
-static void end_bursts(ofi_port *port)
+static void end_bursts(ofi_iface *iface)
 {
-    ofi_clerk *clerk = &port->clerk;
+    ofi_clerk *clerk = &iface->clerk;
     if (!clerk->burst_ns && !clerk->has_gathered)
         return;
-    learn(clerk, !clerk->was_needed && (clerk->has_gathered || port->now_ns() - clerk->burst_ns < SOON_NS));
+    learn(clerk, !clerk->was_needed && (clerk->has_gathered || iface->now_ns() - clerk->burst_ns < SOON_NS));
     clerk->burst_ns = 0;
     clerk->was_needed = clerk->has_gathered = false;
 }
 
-void ofi_bundles_out(ofi_port *port)
+void ofi_bundles_out(ofi_iface *iface)
 {
-    if (weft_list_is_empty(&port->bundles)) {
-        end_bursts(port);
+    if (weft_list_is_empty(&iface->bundles)) {
+        end_bursts(iface);
         return;
     }
-    pthread_mutex_lock(&port->clerk.lock);
-    for (weft_link *link = port->bundles.next, *next; link != &port->bundles; link = next) {
+    pthread_mutex_lock(&iface->clerk.lock);
+    for (weft_link *link = iface->bundles.next, *next; link != &iface->bundles; link = next) {
         next = link->next;
-        is_out(port, weft_container(link, ofi_path, bundle.link));
+        is_out(iface, weft_container(link, ofi_ep, bundle.link));
     }
-    end_bursts(port);
-    pthread_mutex_unlock(&port->clerk.lock);
+    end_bursts(iface);
+    pthread_mutex_unlock(&iface->clerk.lock);
 }
 
-uint32_t ofi_bundle_frames(ofi_port *port, ofi_path *path)
+uint32_t ofi_bundle_frames(ofi_iface *iface, ofi_ep *ep)
 {
     uint32_t frames;
-    if (!path->bundle.slot)
+    if (!ep->bundle.slot)
         return 0;
-    pthread_mutex_lock(&port->clerk.lock);
-    settle(port, path);
-    frames = path->bundle.slot ? path->bundle.frames : 0;
-    pthread_mutex_unlock(&port->clerk.lock);
+    pthread_mutex_lock(&iface->clerk.lock);
+    settle(iface, ep);
+    frames = ep->bundle.slot ? ep->bundle.frames : 0;
+    pthread_mutex_unlock(&iface->clerk.lock);
     return frames;
 }
 
-void ofi_bundle_drop(ofi_port *port, ofi_path *path)
+void ofi_bundle_drop(ofi_iface *iface, ofi_ep *ep)
 {
-    if (!path->bundle.slot)
+    if (!ep->bundle.slot)
         return;
-    pthread_mutex_lock(&port->clerk.lock);
-    settle(port, path);
-    if (path->bundle.slot) {
-        ofi_slot_ended(port, path->bundle.slot);
-        forget(path);
+    pthread_mutex_lock(&iface->clerk.lock);
+    settle(iface, ep);
+    if (ep->bundle.slot) {
+        ofi_slot_ended(iface, ep->bundle.slot);
+        forget(ep);
     }
-    pthread_mutex_unlock(&port->clerk.lock);
+    pthread_mutex_unlock(&iface->clerk.lock);
 }

@@ -26,225 +26,225 @@
 #define GIVE_WAY_NS 1000000u
 #define SILENT_NS 5000000000u
 
-static bool can_probe(const ofi_port *port) { return ofi_is_socket(port->info) && strncmp(port->card.provider, "udp", 3) != 0; }
+static bool can_probe(const ofi_iface *iface) { return ofi_is_socket(iface->info) && strncmp(iface->card.provider, "udp", 3) != 0; }
 
 static uint64_t patience_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * 1000000000u; }
 
-static ofi_path *path_of(const ofi_port *port, const weft_name *name)
+static ofi_ep *path_of(const ofi_iface *iface, const weft_name *name)
 {
-    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
-        ofi_path *path = weft_container(link, ofi_path, link);
-        if (path->name.job == name->job && path->name.rank == name->rank && path->name.lane == name->lane)
-            return path;
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+        ofi_ep *ep = weft_container(link, ofi_ep, link);
+        if (ep->name.job == name->job && ep->name.rank == name->rank && ep->name.lane == name->lane)
+            return ep;
     }
     return NULL;
 }
 
 /* -- paths -- */
 
-static int give_index(ofi_port *port, ofi_path *path)
+static int give_index(ofi_iface *iface, ofi_ep *ep)
 {
     uint32_t i = 1;
-    while (i < port->index_room && port->by_index[i])
+    while (i < iface->index_room && iface->by_index[i])
         i++;
-    if (i >= port->index_room) {
-        uint32_t room = port->index_room ? 2 * port->index_room : 16;
-        ofi_path **table = realloc(port->by_index, room * sizeof *table);
+    if (i >= iface->index_room) {
+        uint32_t room = iface->index_room ? 2 * iface->index_room : 16;
+        ofi_ep **table = realloc(iface->by_index, room * sizeof *table);
         if (!table)
             return weft_fail(WEFT_E_NOMEM, "no memory for a table of %u peers", room);
-        memset(table + port->index_room, 0, (room - port->index_room) * sizeof *table);
-        port->by_index = table;
-        port->index_room = room;
+        memset(table + iface->index_room, 0, (room - iface->index_room) * sizeof *table);
+        iface->by_index = table;
+        iface->index_room = room;
     }
-    port->by_index[i] = path;
-    path->index = i;
+    iface->by_index[i] = ep;
+    ep->index = i;
     return 0;
 }
 
-int ofi_reach(weft_port *base, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **out)
+int ofi_reach(weft_iface *base, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **out)
 {
-    ofi_port *port = (ofi_port *)base;
-    ofi_path *path;
+    ofi_iface *iface = (ofi_iface *)base;
+    ofi_ep *ep;
     ofi_card far;
     int rc;
     if (bytes != sizeof far)
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for libfabric", who->rank);
     memcpy(&far, card, sizeof far);
-    if (far.version != port->card.version || far.protocol != port->card.protocol || far.form != port->card.form || far.key_form != port->card.key_form)
+    if (far.version != iface->card.version || far.protocol != iface->card.protocol || far.form != iface->card.form || far.key_form != iface->card.key_form)
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u uses libfabric's %.23s, this one %s: they do not understand each other (WEFT_OFI_PROVIDER)",
-                         who->rank, far.provider, port->card.provider);
-    if (far.host != port->card.host && ofi_is_local(port->info))
+                         who->rank, far.provider, iface->card.provider);
+    if (far.host != iface->card.host && ofi_is_local(iface->info))
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)", who->rank,
-                         port->card.provider);
-    path = calloc(1, sizeof *path);
-    if (!path)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *path);
-    path->path = (weft_path){.port = base, .peer = peer};
-    path->name = *who;
-    path->card = far;
-    weft_list_init(&path->early);
-    weft_list_init(&path->ops);
-    weft_list_init(&path->again);
-    rc = ofi_spots_make(port, path);
+                         iface->card.provider);
+    ep = calloc(1, sizeof *ep);
+    if (!ep)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *ep);
+    ep->ep = (weft_ep){.iface = base, .peer = peer};
+    ep->name = *who;
+    ep->card = far;
+    weft_list_init(&ep->early);
+    weft_list_init(&ep->ops);
+    weft_list_init(&ep->again);
+    rc = ofi_spots_make(iface, ep);
     if (rc == 0)
-        rc = give_index(port, path);
+        rc = give_index(iface, ep);
     if (rc) {
-        free(path->spots);
-        free(path);
+        free(ep->spots);
+        free(ep);
         return rc;
     }
-    weft_list_append(&port->paths, &path->link);
-    *out = &path->path;
+    weft_list_append(&iface->paths, &ep->link);
+    *out = &ep->ep;
     return 0;
 }
 
-static void chase(ofi_port *port, ofi_path *path)
+static void chase(ofi_iface *iface, ofi_ep *ep)
 {
-    if (!path->is_calling)
-        weft_list_append(&port->calling, &path->calling);
-    path->is_calling = true;
+    if (!ep->is_calling)
+        weft_list_append(&iface->calling, &ep->calling);
+    ep->is_calling = true;
 }
 
-static void rest(ofi_path *path)
+static void rest(ofi_ep *ep)
 {
-    if (path->is_calling)
-        weft_list_remove(&path->calling);
-    path->is_calling = false;
-    for (uint32_t i = 0; i < path->spot_count; i++)
-        ofi_probe_end(&path->spots[i]);
+    if (ep->is_calling)
+        weft_list_remove(&ep->calling);
+    ep->is_calling = false;
+    for (uint32_t i = 0; i < ep->spot_count; i++)
+        ofi_probe_end(&ep->spots[i]);
 }
 
-void ofi_path_free(ofi_port *port, ofi_path *path)
+void ofi_ep_free(ofi_iface *iface, ofi_ep *ep)
 {
-    rest(path);
-    ofi_bundle_drop(port, path);
-    ofi_moves_fail(port, path, WEFT_E_PEER, NULL);
-    for (size_t i = 0; i < weft_count(port->slots); i++)
-        if (port->slots[i].work.path == path)
-            port->slots[i].work.path = NULL;
-    ofi_flow_drop(path);
-    port->by_index[path->index] = NULL;
-    weft_list_remove(&path->link);
-    free(path->spots);
-    free(path);
+    rest(ep);
+    ofi_bundle_drop(iface, ep);
+    ofi_moves_fail(iface, ep, WEFT_E_PEER, NULL);
+    for (size_t i = 0; i < weft_count(iface->slots); i++)
+        if (iface->slots[i].work.ep == ep)
+            iface->slots[i].work.ep = NULL;
+    ofi_flow_drop(ep);
+    iface->by_index[ep->index] = NULL;
+    weft_list_remove(&ep->link);
+    free(ep->spots);
+    free(ep);
 }
 
-void ofi_lose(ofi_port *port, ofi_path *path, const char *why)
+void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why)
 {
     char text[400];
-    if (path->state == OFI_LOST || path->has_left)
+    if (ep->state == OFI_LOST || ep->has_left)
         return;
     snprintf(text, sizeof text, "%s", why); /* it may be the text of the last failure */
-    path->state = OFI_LOST;
-    rest(path);
-    ofi_bundle_drop(port, path);
-    ofi_moves_fail(port, path, WEFT_E_PEER, text);
-    port->port.up->lost(port->port.owner, path->path.peer, weft_fail(WEFT_E_PEER, "%s", text));
+    ep->state = OFI_LOST;
+    rest(ep);
+    ofi_bundle_drop(iface, ep);
+    ofi_moves_fail(iface, ep, WEFT_E_PEER, text);
+    iface->iface.up->lost(iface->iface.owner, ep->ep.peer, weft_fail(WEFT_E_PEER, "%s", text));
 }
 
 /* -- calling -- */
 
-static bool is_inserted(ofi_port *port, ofi_spot *spot)
+static bool is_inserted(ofi_iface *iface, ofi_spot *spot)
 {
     if (!spot->is_inserted)
-        spot->is_inserted = fi_av_insert(port->av, &spot->address, 1, &spot->to, 0, NULL) == 1;
+        spot->is_inserted = fi_av_insert(iface->av, &spot->address, 1, &spot->to, 0, NULL) == 1;
     return spot->is_inserted;
 }
 
 /* 0: it is on its way. */
-static int say_call(ofi_port *port, ofi_path *path, ofi_spot *spot, uint32_t attempt, uint32_t echo, uint8_t flags)
+static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_spot *spot, uint32_t attempt, uint32_t echo, uint8_t flags)
 {
-    ofi_call call = {.name = port->self, .nonce = port->card.nonce, .to_nonce = path->card.nonce, .attempt = attempt, .echo = echo,
-                     .path = path->index, .sent = path->sent - ofi_bundle_frames(port, path), .received = path->received};
-    if (!is_inserted(port, spot)) {
+    ofi_call call = {.name = iface->self, .nonce = iface->card.nonce, .to_nonce = ep->card.nonce, .attempt = attempt, .echo = echo,
+                     .path = ep->index, .sent = ep->sent - ofi_bundle_frames(iface, ep), .received = ep->received};
+    if (!is_inserted(iface, spot)) {
         spot->state = OFI_SPOT_FAILED;
         snprintf(spot->why, sizeof spot->why, "libfabric takes it for no address");
         return WEFT_AGAIN;
     }
-    call.wire = (ofi_wire){.check = (uint16_t)path->card.nonce, .kind = OFI_CALL, .flags = flags, .ack = path->received};
+    call.wire = (ofi_wire){.check = (uint16_t)ep->card.nonce, .kind = OFI_CALL, .flags = flags, .ack = ep->received};
     if (!spot->has_hint)
-        spot->hint_bytes = ofi_hint(port, spot, spot->hint, sizeof spot->hint);
+        spot->hint_bytes = ofi_hint(iface, spot, spot->hint, sizeof spot->hint);
     spot->has_hint = true;
     call.hint_bytes = spot->hint_bytes;
     memcpy(call.hint, spot->hint, spot->hint_bytes);
-    if (ofi_say(port, spot->to, &call, sizeof call))
+    if (ofi_say(iface, spot->to, &call, sizeof call))
         return WEFT_AGAIN;
-    port->counts[OFI_COUNT_CALLS]++;
+    iface->counts[OFI_COUNT_CALLS]++;
     return 0;
 }
 
-static void begin(ofi_port *port, ofi_path *path)
+static void begin(ofi_iface *iface, ofi_ep *ep)
 {
-    for (uint32_t i = 0; i < path->spot_count; i++) {
-        ofi_probe_end(&path->spots[i]);
-        path->spots[i].attempt = 0;
-        if (path->spots[i].state != OFI_SPOT_FAILED)
-            path->spots[i].state = OFI_SPOT_NEW;
+    for (uint32_t i = 0; i < ep->spot_count; i++) {
+        ofi_probe_end(&ep->spots[i]);
+        ep->spots[i].attempt = 0;
+        if (ep->spots[i].state != OFI_SPOT_FAILED)
+            ep->spots[i].state = OFI_SPOT_NEW;
     }
-    path->called_ns = 0;
-    path->repeats = 0;
-    path->began_ns = path->tried_ns = port->now_ns();
-    chase(port, path);
+    ep->called_ns = 0;
+    ep->repeats = 0;
+    ep->began_ns = ep->tried_ns = iface->now_ns();
+    chase(iface, ep);
 }
 
-void ofi_call_begin(ofi_port *port, ofi_path *path)
+void ofi_call_begin(ofi_iface *iface, ofi_ep *ep)
 {
-    if (path->state != OFI_IDLE)
+    if (ep->state != OFI_IDLE)
         return;
-    path->state = OFI_CALLING;
-    begin(port, path);
+    ep->state = OFI_CALLING;
+    begin(iface, ep);
 }
 
-void ofi_break(ofi_port *port, ofi_path *path, const char *why)
+void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why)
 {
-    if (path->state != OFI_OPEN || path->has_left)
+    if (ep->state != OFI_OPEN || ep->has_left)
         return;
-    snprintf(path->broken_by, sizeof path->broken_by, "%s", why);
-    port->counts[OFI_COUNT_BREAKS]++;
-    path->state = OFI_BROKEN;
-    begin(port, path);
+    snprintf(ep->broken_by, sizeof ep->broken_by, "%s", why);
+    iface->counts[OFI_COUNT_BREAKS]++;
+    ep->state = OFI_BROKEN;
+    begin(iface, ep);
 }
 
 /* Every address, and what became of it. */
-static void lose_unreached(ofi_port *port, ofi_path *path)
+static void lose_unreached(ofi_iface *iface, ofi_ep *ep)
 {
     char text[400], where[64];
     size_t at;
     bool is_refused = false;
-    at = (size_t)snprintf(text, sizeof text, "no answer by libfabric's %s%s%s", port->card.provider, *path->broken_by ? " after: " : "", path->broken_by);
-    for (uint32_t i = 0; i < path->spot_count && at < sizeof text - 130; i++) {
-        const ofi_spot *spot = &path->spots[i];
+    at = (size_t)snprintf(text, sizeof text, "no answer by libfabric's %s%s%s", iface->card.provider, *ep->broken_by ? " after: " : "", ep->broken_by);
+    for (uint32_t i = 0; i < ep->spot_count && at < sizeof text - 130; i++) {
+        const ofi_spot *spot = &ep->spots[i];
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s: %.80s", i ? "; " : ": ", ofi_address_text(&spot->address, spot->bytes, where, sizeof where),
                                spot->why);
         is_refused |= strstr(spot->why, "refused") != NULL;
     }
     snprintf(text + at, sizeof text - at, "%s; WEFT_OFI_IFACE chooses interfaces", is_refused
              ? ". Nobody listens: its process is gone, or an address is another host's" : ". A firewall, or no route");
-    ofi_lose(port, path, text);
+    ofi_lose(iface, ep, text);
 }
 
 /* The next address that has not failed, after this one; false: there is none. */
-static bool next_spot(ofi_port *port, ofi_path *path)
+static bool next_spot(ofi_iface *iface, ofi_ep *ep)
 {
-    for (uint32_t i = 1; i <= path->spot_count; i++) {
-        uint32_t k = (path->spot + i) % path->spot_count;
-        if (path->spots[k].state == OFI_SPOT_FAILED)
+    for (uint32_t i = 1; i <= ep->spot_count; i++) {
+        uint32_t k = (ep->spot + i) % ep->spot_count;
+        if (ep->spots[k].state == OFI_SPOT_FAILED)
             continue;
-        path->spot = k;
-        path->called_ns = 0;
-        path->tried_ns = port->now_ns();
+        ep->spot = k;
+        ep->called_ns = 0;
+        ep->tried_ns = iface->now_ns();
         return true;
     }
     return false;
 }
 
 /* What the kernel says of them, when nobody has answered for a while. */
-static void probe(ofi_port *port, ofi_path *path, uint64_t now)
+static void probe(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    for (uint32_t i = 0; i < path->spot_count; i++) {
-        ofi_spot *spot = &path->spots[i];
-        if (!can_probe(port)) {
-            if (spot->state != OFI_SPOT_FAILED && now - path->began_ns > patience_ns()) {
+    for (uint32_t i = 0; i < ep->spot_count; i++) {
+        ofi_spot *spot = &ep->spots[i];
+        if (!can_probe(iface)) {
+            if (spot->state != OFI_SPOT_FAILED && now - ep->began_ns > patience_ns()) {
                 spot->state = OFI_SPOT_FAILED;
                 snprintf(spot->why, sizeof spot->why, "no answer within %d s (WEFT_PEER_TIMEOUT_S)", weft_knob.peer_timeout_s);
             }
@@ -257,136 +257,136 @@ static void probe(ofi_port *port, ofi_path *path, uint64_t now)
 }
 
 /* Of two that call each other. */
-static bool is_senior(const ofi_port *port, const ofi_path *path) { return port->card.nonce > path->card.nonce; }
+static bool is_senior(const ofi_iface *iface, const ofi_ep *ep) { return iface->card.nonce > ep->card.nonce; }
 
 /* Two connections that cross are the end of both: libfabric's tcp keeps one of them by comparing addresses, and ours is bound to all of the
  * host. So the junior waits for a moment whether the senior calls, and says a lost call again much later. */
-static bool gives_way(const ofi_port *port, const ofi_path *path, uint64_t now)
+static bool gives_way(const ofi_iface *iface, const ofi_ep *ep, uint64_t now)
 {
-    return now - path->began_ns < GIVE_WAY_NS && !is_senior(port, path);
+    return now - ep->began_ns < GIVE_WAY_NS && !is_senior(iface, ep);
 }
 
 /* A call may go down with the connection that it was given to: it is said again, ever more rarely. */
-static void repeat(const ofi_port *port, ofi_path *path, uint64_t now)
+static void repeat(const ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    uint64_t least = is_senior(port, path) ? SENIOR_REPEAT_NS : REPEAT_NS;
-    if (path->called_ns && now - path->called_ns > least << path->repeats) {
-        path->called_ns = 0;
-        path->repeats += path->repeats < 5;
+    uint64_t least = is_senior(iface, ep) ? SENIOR_REPEAT_NS : REPEAT_NS;
+    if (ep->called_ns && now - ep->called_ns > least << ep->repeats) {
+        ep->called_ns = 0;
+        ep->repeats += ep->repeats < 5;
     }
 }
 
-static int pursue(ofi_port *port, ofi_path *path, uint64_t now)
+static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    ofi_spot *spot = &path->spots[path->spot];
-    repeat(port, path, now);
-    if (!path->called_ns && spot->state != OFI_SPOT_FAILED && !gives_way(port, path, now)) {
+    ofi_spot *spot = &ep->spots[ep->spot];
+    repeat(iface, ep, now);
+    if (!ep->called_ns && spot->state != OFI_SPOT_FAILED && !gives_way(iface, ep, now)) {
         if (!spot->attempt)
-            spot->attempt = ++path->attempt;
-        if (say_call(port, path, spot, spot->attempt, 0, 0) == 0)
-            path->called_ns = now;
+            spot->attempt = ++ep->attempt;
+        if (say_call(iface, ep, spot, spot->attempt, 0, 0) == 0)
+            ep->called_ns = now;
     }
-    if (now - path->began_ns > OFI_CALL_NS)
-        probe(port, path, now);
+    if (now - ep->began_ns > OFI_CALL_NS)
+        probe(iface, ep, now);
     if (spot->state == OFI_SPOT_FAILED) {
-        if (next_spot(port, path))
+        if (next_spot(iface, ep))
             return 1;
-        lose_unreached(port, path);
+        lose_unreached(iface, ep);
         return 1;
     }
-    if (spot->state == OFI_SPOT_LISTENS && now - path->tried_ns > ROTATE_NS && path->state == OFI_CALLING)
-        next_spot(port, path);
+    if (spot->state == OFI_SPOT_LISTENS && now - ep->tried_ns > ROTATE_NS && ep->state == OFI_CALLING)
+        next_spot(iface, ep);
     return 0;
 }
 
 /* -- being called -- */
 
-static uint32_t spot_of_hint(ofi_path *path, const ofi_call *call)
+static uint32_t spot_of_hint(ofi_ep *ep, const ofi_call *call)
 {
     if (!call->hint_bytes || call->hint_bytes > sizeof call->hint)
-        return path->is_heard ? path->spot : 0;
-    for (uint32_t i = 0; i < path->spot_count; i++)
-        if (path->spots[i].bytes == call->hint_bytes && memcmp(&path->spots[i].address, call->hint, call->hint_bytes) == 0)
+        return ep->is_heard ? ep->spot : 0;
+    for (uint32_t i = 0; i < ep->spot_count; i++)
+        if (ep->spots[i].bytes == call->hint_bytes && memcmp(&ep->spots[i].address, call->hint, call->hint_bytes) == 0)
             return i;
-    if (path->spot_count >= path->card.count + 2u)
-        return path->spot; /* room for two was made (host.c) */
-    ofi_spot *spot = &path->spots[path->spot_count];
+    if (ep->spot_count >= ep->card.count + 2u)
+        return ep->spot; /* room for two was made (host.c) */
+    ofi_spot *spot = &ep->spots[ep->spot_count];
     *spot = (ofi_spot){.bytes = call->hint_bytes, .probe = -1};
     memcpy(&spot->address, call->hint, call->hint_bytes);
-    return path->spot_count++;
+    return ep->spot_count++;
 }
 
 /* 0: it went. */
-static int answer(ofi_port *port, ofi_path *path)
+static int answer(ofi_iface *iface, ofi_ep *ep)
 {
-    ofi_spot *spot = &path->spots[path->echo_spot];
-    bool calls = path->state == OFI_CALLING || path->state == OFI_BROKEN;
+    ofi_spot *spot = &ep->spots[ep->echo_spot];
+    bool calls = ep->state == OFI_CALLING || ep->state == OFI_BROKEN;
     if (calls && !spot->attempt)
-        spot->attempt = ++path->attempt;
-    if (say_call(port, path, spot, calls ? spot->attempt : 0, path->owes_echo, 0))
+        spot->attempt = ++ep->attempt;
+    if (say_call(iface, ep, spot, calls ? spot->attempt : 0, ep->owes_echo, 0))
         return WEFT_AGAIN;
-    path->owes_echo = 0;
-    if (calls && path->spot != path->echo_spot) {
-        path->spot = path->echo_spot;
-        path->tried_ns = port->now_ns();
+    ep->owes_echo = 0;
+    if (calls && ep->spot != ep->echo_spot) {
+        ep->spot = ep->echo_spot;
+        ep->tried_ns = iface->now_ns();
     }
     if (calls)
-        path->called_ns = port->now_ns();
+        ep->called_ns = iface->now_ns();
     return 0;
 }
 
 /* To one whom we do not know, or not any more: `flags` says what he should know. He is not heard otherwise. */
-static void answer_stranger(ofi_port *port, const ofi_call *call, uint8_t flags)
+static void answer_stranger(ofi_iface *iface, const ofi_call *call, uint8_t flags)
 {
-    ofi_call back = {.name = port->self, .nonce = port->card.nonce, .to_nonce = call->nonce, .echo = call->attempt};
+    ofi_call back = {.name = iface->self, .nonce = iface->card.nonce, .to_nonce = call->nonce, .echo = call->attempt};
     ofi_address address;
     fi_addr_t to;
     back.wire = (ofi_wire){.to = call->path, .check = (uint16_t)call->nonce, .kind = OFI_CALL, .flags = flags};
     if (!call->hint_bytes || call->hint_bytes > sizeof call->hint)
         return;
     memcpy(&address, call->hint, call->hint_bytes);
-    if (fi_av_insert(port->av, &address, 1, &to, 0, NULL) == 1)
-        ofi_say(port, to, &back, sizeof back); /* one that is refused for now is not tried again: the caller's other ways end its wait */
+    if (fi_av_insert(iface->av, &address, 1, &to, 0, NULL) == 1)
+        ofi_say(iface, to, &back, sizeof back); /* one that is refused for now is not tried again: the caller's other ways end its wait */
 }
 
-static void opened(ofi_port *port, ofi_path *path)
+static void opened(ofi_iface *iface, ofi_ep *ep)
 {
-    path->state = OFI_OPEN;
-    path->spots[path->spot].state = OFI_SPOT_LISTENS;
-    *path->broken_by = 0;
-    if (!path->owes_echo && !path->is_leaving)
-        rest(path);
-    ofi_moves_turn(port, path);
+    ep->state = OFI_OPEN;
+    ep->spots[ep->spot].state = OFI_SPOT_LISTENS;
+    *ep->broken_by = 0;
+    if (!ep->owes_echo && !ep->is_leaving)
+        rest(ep);
+    ofi_moves_turn(iface, ep);
 }
 
-static void echoed(ofi_port *port, ofi_path *path, const ofi_call *call)
+static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_call *call)
 {
-    if (path->is_leaving && call->echo == path->leave_attempt) {
-        path->has_left = true;
+    if (ep->is_leaving && call->echo == ep->leave_attempt) {
+        ep->has_left = true;
         return;
     }
-    for (uint32_t i = 0; i < path->spot_count; i++) {
-        if (path->spots[i].attempt != call->echo)
+    for (uint32_t i = 0; i < ep->spot_count; i++) {
+        if (ep->spots[i].attempt != call->echo)
             continue;
-        if (path->state == OFI_CALLING) {
-            path->spot = i;
-            opened(port, path);
-        } else if (path->state == OFI_BROKEN && call->received == path->sent - ofi_bundle_frames(port, path) &&
-                   call->sent == path->received) {
-            opened(port, path);
-        } else if (path->state == OFI_BROKEN) {
-            path->spots[i].attempt = 0; /* the next turn but some asks anew */
-            path->tried_ns = port->now_ns();
+        if (ep->state == OFI_CALLING) {
+            ep->spot = i;
+            opened(iface, ep);
+        } else if (ep->state == OFI_BROKEN && call->received == ep->sent - ofi_bundle_frames(iface, ep) &&
+                   call->sent == ep->received) {
+            opened(iface, ep);
+        } else if (ep->state == OFI_BROKEN) {
+            ep->spots[i].attempt = 0; /* the next turn but some asks anew */
+            ep->tried_ns = iface->now_ns();
         }
         return;
     }
 }
 
-static void misled(ofi_port *port, const ofi_call *call)
+static void misled(ofi_iface *iface, const ofi_call *call)
 {
-    ofi_path *path = call->wire.to < port->index_room ? port->by_index[call->wire.to] : NULL;
-    for (uint32_t i = 0; path && i < path->spot_count; i++) {
-        ofi_spot *spot = &path->spots[i];
+    ofi_ep *ep = call->wire.to < iface->index_room ? iface->by_index[call->wire.to] : NULL;
+    for (uint32_t i = 0; ep && i < ep->spot_count; i++) {
+        ofi_spot *spot = &ep->spots[i];
         if (!spot->attempt || spot->attempt != call->echo)
             continue;
         ofi_probe_end(spot);
@@ -395,82 +395,82 @@ static void misled(ofi_port *port, const ofi_call *call)
     }
 }
 
-static ofi_path *known(ofi_port *port, const ofi_call *call)
+static ofi_ep *known(ofi_iface *iface, const ofi_call *call)
 {
-    ofi_path *path = path_of(port, &call->name);
-    if (!path && call->attempt && !(call->wire.flags & OFI_CALL_LEAVE) && port->port.up->greet(port->port.owner, &call->name))
-        path = path_of(port, &call->name);
-    return path && path->card.nonce == call->nonce ? path : NULL;
+    ofi_ep *ep = path_of(iface, &call->name);
+    if (!ep && call->attempt && !(call->wire.flags & OFI_CALL_LEAVE) && iface->iface.up->greet(iface->iface.owner, &call->name))
+        ep = path_of(iface, &call->name);
+    return ep && ep->card.nonce == call->nonce ? ep : NULL;
 }
 
-void ofi_call_arrive(ofi_port *port, const ofi_call *call)
+void ofi_call_arrive(ofi_iface *iface, const ofi_call *call)
 {
     bool leaves = call->wire.flags & OFI_CALL_LEAVE;
-    ofi_path *path;
-    if (call->wire.flags & OFI_CALL_WRONG || call->to_nonce != port->card.nonce) {
-        if (call->to_nonce == port->card.nonce)
-            misled(port, call);
+    ofi_ep *ep;
+    if (call->wire.flags & OFI_CALL_WRONG || call->to_nonce != iface->card.nonce) {
+        if (call->to_nonce == iface->card.nonce)
+            misled(iface, call);
         else
-            answer_stranger(port, call, OFI_CALL_WRONG);
+            answer_stranger(iface, call, OFI_CALL_WRONG);
         return;
     }
-    path = known(port, call);
-    if (!path) {
+    ep = known(iface, call);
+    if (!ep) {
         if (call->attempt && leaves)
-            answer_stranger(port, call, 0);
+            answer_stranger(iface, call, 0);
         return;
     }
-    if (path->state == OFI_LOST)
+    if (ep->state == OFI_LOST)
         return;
-    path->theirs = call->path ? call->path : path->theirs; /* one who has forgotten us answers a parting without */
-    path->is_heard = true;
-    path->heard_ns = 0;
+    ep->theirs = call->path ? call->path : ep->theirs; /* one who has forgotten us answers a parting without */
+    ep->is_heard = true;
+    ep->heard_ns = 0;
     if (call->attempt) {
-        path->owed_ns = port->now_ns();
-        path->owes_echo = call->attempt;
-        path->echo_spot = spot_of_hint(path, call);
-        ofi_call_begin(port, path); /* the way back is made sure of at once */
-        chase(port, path);
-        answer(port, path);
+        ep->owed_ns = iface->now_ns();
+        ep->owes_echo = call->attempt;
+        ep->echo_spot = spot_of_hint(ep, call);
+        ofi_call_begin(iface, ep); /* the way back is made sure of at once */
+        chase(iface, ep);
+        answer(iface, ep);
     }
     if (call->echo)
-        echoed(port, path, call);
+        echoed(iface, ep, call);
     if (leaves && call->attempt)
-        path->has_left = true;
-    if (path->is_calling && path->state == OFI_OPEN && !path->owes_echo && !path->is_leaving)
-        rest(path);
+        ep->has_left = true;
+    if (ep->is_calling && ep->state == OFI_OPEN && !ep->owes_echo && !ep->is_leaving)
+        rest(ep);
 }
 
 /* -- parting -- */
 
-static void pursue_leave(ofi_port *port, ofi_path *path, uint64_t now)
+static void pursue_leave(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    ofi_spot *spot = &path->spots[path->spot];
-    if (path->has_left)
+    ofi_spot *spot = &ep->spots[ep->spot];
+    if (ep->has_left)
         return;
-    repeat(port, path, now);
-    if (!path->called_ns && say_call(port, path, spot, path->leave_attempt, 0, OFI_CALL_LEAVE) == 0)
-        path->called_ns = now;
-    if (now - path->began_ns > OFI_CALL_NS)
-        probe(port, path, now);
-    if (spot->state == OFI_SPOT_FAILED || now - path->began_ns > patience_ns())
-        path->has_left = true; /* it has gone: who has said BYE may */
+    repeat(iface, ep, now);
+    if (!ep->called_ns && say_call(iface, ep, spot, ep->leave_attempt, 0, OFI_CALL_LEAVE) == 0)
+        ep->called_ns = now;
+    if (now - ep->began_ns > OFI_CALL_NS)
+        probe(iface, ep, now);
+    if (spot->state == OFI_SPOT_FAILED || now - ep->began_ns > patience_ns())
+        ep->has_left = true; /* it has gone: who has said BYE may */
 }
 
-int ofi_leave(weft_port *base, weft_path *base_path)
+int ofi_leave(weft_iface *base, weft_ep *base_path)
 {
-    ofi_port *port = (ofi_port *)base;
-    ofi_path *path = (ofi_path *)base_path;
-    if (path->state != OFI_LOST && (path->slots_out || !weft_list_is_empty(&path->ops)))
+    ofi_iface *iface = (ofi_iface *)base;
+    ofi_ep *ep = (ofi_ep *)base_path;
+    if (ep->state != OFI_LOST && (ep->slots_out || !weft_list_is_empty(&ep->ops)))
         return WEFT_AGAIN;
-    if (path->state == OFI_LOST || (path->has_left && !path->owes_echo) || (!path->is_heard && !path->sent)) {
-        ofi_path_free(port, path);
+    if (ep->state == OFI_LOST || (ep->has_left && !ep->owes_echo) || (!ep->is_heard && !ep->sent)) {
+        ofi_ep_free(iface, ep);
         return 0;
     }
-    if (!path->is_leaving) {
-        path->is_leaving = true;
-        path->leave_attempt = ++path->attempt;
-        begin(port, path);
+    if (!ep->is_leaving) {
+        ep->is_leaving = true;
+        ep->leave_attempt = ++ep->attempt;
+        begin(iface, ep);
     }
     return WEFT_AGAIN;
 }
@@ -478,85 +478,85 @@ int ofi_leave(weft_port *base, weft_path *base_path)
 /* -- turns -- */
 
 /* A peer that is open, but silent for long or deaf: does its process live? */
-static void watch(ofi_port *port, ofi_path *path, uint64_t now)
+static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    ofi_spot *spot = &path->spots[path->spot];
+    ofi_spot *spot = &ep->spots[ep->spot];
     ofi_wire ping;
-    if (!path->heard_ns) {
-        path->heard_ns = now;
+    if (!ep->heard_ns) {
+        ep->heard_ns = now;
         ofi_probe_end(spot);
         return;
     }
     if (spot->state == OFI_SPOT_PROBED) {
         ofi_probe_look(spot, now);
         if (spot->state == OFI_SPOT_FAILED)
-            ofi_break(port, path, "the peer was silent");
+            ofi_break(iface, ep, "the peer was silent");
         return;
     }
-    if (now - path->heard_ns < (path->wants_room ? SILENT_NS / 5 : SILENT_NS) || !can_probe(port))
+    if (now - ep->heard_ns < (ep->wants_room ? SILENT_NS / 5 : SILENT_NS) || !can_probe(iface))
         return;
-    ofi_sign(port, path, &ping, OFI_PING);
-    if (ofi_say(port, spot->to, &ping, sizeof ping))
+    ofi_sign(iface, ep, &ping, OFI_PING);
+    if (ofi_say(iface, spot->to, &ping, sizeof ping))
         ofi_probe_begin(spot, now); /* what cannot be sent: is its connection gone? */
-    path->heard_ns = now;
+    ep->heard_ns = now;
 }
 
 /* An answer that could not be sent. Who has parted may be gone meanwhile, with what it listened on: then nobody waits for it, and our own
  * parting shall not either. */
-static void repay(ofi_port *port, ofi_path *path, uint64_t now)
+static void repay(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    ofi_spot *spot = &path->spots[path->echo_spot];
-    if (answer(port, path) == 0 || !path->has_left || now - path->owed_ns < OFI_CALL_NS)
+    ofi_spot *spot = &ep->spots[ep->echo_spot];
+    if (answer(iface, ep) == 0 || !ep->has_left || now - ep->owed_ns < OFI_CALL_NS)
         return;
-    probe(port, path, now);
-    if (spot->state == OFI_SPOT_FAILED || now - path->owed_ns > patience_ns())
-        path->owes_echo = 0;
+    probe(iface, ep, now);
+    if (spot->state == OFI_SPOT_FAILED || now - ep->owed_ns > patience_ns())
+        ep->owes_echo = 0;
 }
 
-static int turn(ofi_port *port, ofi_path *path, uint64_t now)
+static int turn(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    if (path->owes_echo)
-        repay(port, path, now);
-    if (path->is_leaving) {
-        pursue_leave(port, path, now);
-        return path->has_left;
+    if (ep->owes_echo)
+        repay(iface, ep, now);
+    if (ep->is_leaving) {
+        pursue_leave(iface, ep, now);
+        return ep->has_left;
     }
-    if (path->state == OFI_CALLING || (path->state == OFI_BROKEN && path->spots[path->spot].attempt))
-        return pursue(port, path, now);
-    if (path->state == OFI_BROKEN && now - path->began_ns > MISSING_NS) {
+    if (ep->state == OFI_CALLING || (ep->state == OFI_BROKEN && ep->spots[ep->spot].attempt))
+        return pursue(iface, ep, now);
+    if (ep->state == OFI_BROKEN && now - ep->began_ns > MISSING_NS) {
         char text[256];
-        snprintf(text, sizeof text, "its connection broke (%s), and frames that were under way did not arrive: is the network unsteady?", path->broken_by);
-        ofi_lose(port, path, text);
+        snprintf(text, sizeof text, "its connection broke (%s), and frames that were under way did not arrive: is the network unsteady?", ep->broken_by);
+        ofi_lose(iface, ep, text);
         return 1;
     }
-    if (path->state == OFI_BROKEN && now - path->tried_ns > ASK_AGAIN_NS) {
-        path->called_ns = 0;
-        return pursue(port, path, now);
+    if (ep->state == OFI_BROKEN && now - ep->tried_ns > ASK_AGAIN_NS) {
+        ep->called_ns = 0;
+        return pursue(iface, ep, now);
     }
-    if (path->state == OFI_OPEN && !path->owes_echo)
-        rest(path);
+    if (ep->state == OFI_OPEN && !ep->owes_echo)
+        rest(ep);
     return 0;
 }
 
-int ofi_call_turn(ofi_port *port)
+int ofi_call_turn(ofi_iface *iface)
 {
-    uint64_t now = port->now_ns();
+    uint64_t now = iface->now_ns();
     int n = 0;
-    if (now - port->turned_ns < OFI_TURN_NS)
+    if (now - iface->turned_ns < OFI_TURN_NS)
         return 0;
-    port->turned_ns = now;
-    for (weft_link *link = port->calling.next; link != &port->calling && !n;) {
-        ofi_path *path = weft_container(link, ofi_path, calling);
+    iface->turned_ns = now;
+    for (weft_link *link = iface->calling.next; link != &iface->calling && !n;) {
+        ofi_ep *ep = weft_container(link, ofi_ep, calling);
         link = link->next;
-        n += turn(port, path, now); /* who was told something may have changed the list: no further */
+        n += turn(iface, ep, now); /* who was told something may have changed the list: no further */
     }
-    if (now - port->looked_ns < 1000000000u)
+    if (now - iface->looked_ns < 1000000000u)
         return n;
-    port->looked_ns = now;
-    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
-        ofi_path *path = weft_container(link, ofi_path, link);
-        if (path->state == OFI_OPEN && !path->has_left && !path->is_leaving)
-            watch(port, path, now);
+    iface->looked_ns = now;
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+        ofi_ep *ep = weft_container(link, ofi_ep, link);
+        if (ep->state == OFI_OPEN && !ep->has_left && !ep->is_leaving)
+            watch(iface, ep, now);
     }
     return n;
 }

@@ -191,16 +191,16 @@ static int not_to_be_had(const struct fi_info *info, const char *why)
                      info->fabric_attr->prov_name, why);
 }
 
-int ofi_find(ofi_port *port)
+int ofi_find(ofi_iface *iface)
 {
     static const uint64_t extras[] = {FI_MULTI_RECV | FI_ATOMIC, FI_MULTI_RECV, FI_ATOMIC, 0};
     struct fi_info *list = NULL;
     int rc = ask(hints_of(wanted(), 0), &list);
-    const struct fi_info *one = first_after(list, port->passed);
-    const char *why = one ? barred(one, port->is_far) : NULL;
-    for (size_t i = 0; one && !why && i < weft_count(extras) && !port->info; i++)
-        port->info = refine(one, extras[i]);
-    rc = port->info ? 0 : why ? not_to_be_had(one, why) : nothing_found(rc);
+    const struct fi_info *one = first_after(list, iface->passed);
+    const char *why = one ? barred(one, iface->is_far) : NULL;
+    for (size_t i = 0; one && !why && i < weft_count(extras) && !iface->info; i++)
+        iface->info = refine(one, extras[i]);
+    rc = iface->info ? 0 : why ? not_to_be_had(one, why) : nothing_found(rc);
     fi_freeinfo(list);
     return rc;
 }

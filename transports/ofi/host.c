@@ -129,19 +129,19 @@ static int add_all(ofi_card *card)
                      ? " on what WEFT_OFI_IFACE names: " : "", weft_knob.ofi_iface ? weft_knob.ofi_iface : "");
 }
 
-int ofi_card_make(ofi_port *port)
+int ofi_card_make(ofi_iface *iface)
 {
-    ofi_card *card = &port->card;
+    ofi_card *card = &iface->card;
     ofi_address name;
     size_t bytes = sizeof name;
-    int rc = fi_getname(&port->ep->fid, &name, &bytes);
+    int rc = fi_getname(&iface->ep->fid, &name, &bytes);
     if (rc)
         return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_words(rc));
-    *card = (ofi_card){.version = 2, .protocol = port->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
-    snprintf(card->provider, sizeof card->provider, "%s", port->info->fabric_attr->prov_name);
+    *card = (ofi_card){.version = 2, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
+    snprintf(card->provider, sizeof card->provider, "%s", iface->info->fabric_attr->prov_name);
     if (getrandom(&card->nonce, sizeof card->nonce, GRND_NONBLOCK) != sizeof card->nonce)
-        card->nonce = (port->now_ns() + port->self.rank + 1) * 0x9e3779b97f4a7c15u + (uint64_t)getpid();
-    if (!ofi_is_socket(port->info)) {
+        card->nonce = (iface->now_ns() + iface->self.rank + 1) * 0x9e3779b97f4a7c15u + (uint64_t)getpid();
+    if (!ofi_is_socket(iface->info)) {
         card->form = OFI_FORM_OPAQUE;
         card->count = (uint8_t)bytes;
         if (bytes > sizeof name || bytes > sizeof card->addresses)
@@ -179,7 +179,7 @@ static bool is_near(const ofi_address *far, int family)
     return near;
 }
 
-static void fill_spot(const ofi_port *port, const ofi_card *card, uint32_t i, ofi_spot *spot)
+static void fill_spot(const ofi_iface *iface, const ofi_card *card, uint32_t i, ofi_spot *spot)
 {
     const uint8_t *entry = card->addresses + i * entry_bytes(card);
     int family = card->form == OFI_FORM_IN ? AF_INET : AF_INET6;
@@ -194,7 +194,7 @@ static void fill_spot(const ofi_port *port, const ofi_card *card, uint32_t i, of
         memcpy(&spot->address.in6.sin6_addr, entry, 16);
         spot->bytes = sizeof spot->address.in6;
     }
-    if (rank == RANK_LOOPBACK && card->host != port->card.host)
+    if (rank == RANK_LOOPBACK && card->host != iface->card.host)
         spot->bytes = 0; /* that would be ourselves */
     spot->score = 2 * rank + !is_near(&spot->address, family);
 }
@@ -205,28 +205,28 @@ static int by_score(const void *a, const void *b)
     return x->score < y->score ? -1 : x->score > y->score;
 }
 
-int ofi_spots_make(const ofi_port *port, ofi_path *path)
+int ofi_spots_make(const ofi_iface *iface, ofi_ep *ep)
 {
-    const ofi_card *card = &path->card;
+    const ofi_card *card = &ep->card;
     uint32_t most = card->form == OFI_FORM_OPAQUE ? 1 : card->count;
-    path->spots = calloc(most + 2, sizeof *path->spots); /* and two that a call may bring */
-    if (!path->spots)
-        return weft_fail(WEFT_E_NOMEM, "no memory for %u addresses of rank %u", most, path->name.rank);
+    ep->spots = calloc(most + 2, sizeof *ep->spots); /* and two that a call may bring */
+    if (!ep->spots)
+        return weft_fail(WEFT_E_NOMEM, "no memory for %u addresses of rank %u", most, ep->name.rank);
     if (card->form == OFI_FORM_OPAQUE) {
-        path->spots[0] = (ofi_spot){.bytes = card->count, .probe = -1};
-        memcpy(path->spots[0].address.opaque, card->addresses, card->count < sizeof(ofi_address) ? card->count : sizeof(ofi_address));
-        path->spot_count = 1;
+        ep->spots[0] = (ofi_spot){.bytes = card->count, .probe = -1};
+        memcpy(ep->spots[0].address.opaque, card->addresses, card->count < sizeof(ofi_address) ? card->count : sizeof(ofi_address));
+        ep->spot_count = 1;
         return 0;
     }
     for (uint32_t i = 0; i < most && (i + 1) * entry_bytes(card) <= sizeof card->addresses; i++) {
-        ofi_spot *spot = &path->spots[path->spot_count];
-        fill_spot(port, card, i, spot);
-        path->spot_count += spot->bytes != 0;
+        ofi_spot *spot = &ep->spots[ep->spot_count];
+        fill_spot(iface, card, i, spot);
+        ep->spot_count += spot->bytes != 0;
     }
-    qsort(path->spots, path->spot_count, sizeof *path->spots, by_score);
-    if (path->spot_count)
+    qsort(ep->spots, ep->spot_count, sizeof *ep->spots, by_score);
+    if (ep->spot_count)
         return 0;
-    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address that another host could reach", path->name.rank);
+    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address that another host could reach", ep->name.rank);
 }
 
 const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room)
@@ -245,12 +245,12 @@ const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *t
 }
 
 /* The kernel's routes say which of our addresses a peer there sees: a datagram socket is connected, and nothing is sent. */
-uint32_t ofi_hint(const ofi_port *port, const ofi_spot *spot, uint8_t *hint, size_t room)
+uint32_t ofi_hint(const ofi_iface *iface, const ofi_spot *spot, uint8_t *hint, size_t room)
 {
     ofi_address own;
     socklen_t bytes = sizeof own;
     int fd;
-    if (port->card.form == OFI_FORM_OPAQUE)
+    if (iface->card.form == OFI_FORM_OPAQUE)
         return 0;
     fd = socket(spot->address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, &spot->address.any, spot->bytes) || getsockname(fd, &own.any, &bytes) || bytes > room)
@@ -260,9 +260,9 @@ uint32_t ofi_hint(const ofi_port *port, const ofi_spot *spot, uint8_t *hint, siz
     if (!bytes)
         return 0;
     if (own.any.sa_family == AF_INET)
-        own.in.sin_port = port->card.port;
+        own.in.sin_port = iface->card.port;
     else
-        own.in6.sin6_port = port->card.port;
+        own.in6.sin6_port = iface->card.port;
     memcpy(hint, &own, bytes);
     return bytes;
 }

@@ -31,13 +31,13 @@ static uint32_t check_of(key_form form)
     return sum;
 }
 
-int ofi_register(ofi_port *port, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **mr)
+int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **mr)
 {
-    uint64_t mode = (uint64_t)port->info->domain_attr->mr_mode;
-    uint64_t key = mode & FI_MR_PROV_KEY ? 0 : __atomic_fetch_add(&port->key_next, 1, __ATOMIC_RELAXED);
-    int rc = fi_mr_reg(port->domain, addr, bytes, access, 0, key, 0, mr, NULL);
+    uint64_t mode = (uint64_t)iface->info->domain_attr->mr_mode;
+    uint64_t key = mode & FI_MR_PROV_KEY ? 0 : __atomic_fetch_add(&iface->key_next, 1, __ATOMIC_RELAXED);
+    int rc = fi_mr_reg(iface->domain, addr, bytes, access, 0, key, 0, mr, NULL);
     if (rc == 0 && mode & FI_MR_ENDPOINT) {
-        rc = fi_mr_bind(*mr, &port->ep->fid, 0);
+        rc = fi_mr_bind(*mr, &iface->ep->fid, 0);
         if (rc == 0)
             rc = fi_mr_enable(*mr);
         if (rc)
@@ -46,12 +46,12 @@ int ofi_register(ofi_port *port, void *addr, uint64_t bytes, uint64_t access, st
     if (rc == 0)
         return 0;
     return weft_fail(rc == -FI_ENOMEM || rc == -FI_ENOSPC ? WEFT_E_NOMEM : WEFT_E_UNSUPPORTED,
-                     "%" PRIu64 " bytes at %p cannot be registered with %s: %s", bytes, addr, port->card.provider, ofi_words(rc));
+                     "%" PRIu64 " bytes at %p cannot be registered with %s: %s", bytes, addr, iface->card.provider, ofi_words(rc));
 }
 
-int ofi_map(weft_port *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+int ofi_map(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
 {
-    ofi_port *port = (ofi_port *)base;
+    ofi_iface *iface = (ofi_iface *)base;
     uint64_t at = (uintptr_t)addr, access = FI_READ | FI_WRITE;
     key_form form = {.start = at, .bytes = bytes, .rights = (uint8_t)rights};
     struct fid_mr *mr = NULL;
@@ -62,11 +62,11 @@ int ofi_map(weft_port *base, void *addr, uint64_t bytes, uint32_t rights, enum w
         return weft_fail(WEFT_E_ARG, "memory at %p cannot be %" PRIu64 " bytes long", addr, bytes);
     access |= rights & (WEFT_RIGHT_READ | WEFT_RIGHT_ATOMIC) ? FI_REMOTE_READ : 0;
     access |= rights & (WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC) ? FI_REMOTE_WRITE : 0;
-    rc = bytes ? ofi_register(port, addr, bytes, access, &mr) : 0;
+    rc = bytes ? ofi_register(iface, addr, bytes, access, &mr) : 0;
     if (rc)
         return rc;
     form.mr_key = mr ? fi_mr_key(mr) : 0;
-    form.is_virtual = (port->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+    form.is_virtual = (iface->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
     form.check = check_of(form);
     *region = (weft_region){.addr = addr, .bytes = bytes, .rights = rights, .device = mr};
     region->key.length = sizeof form;
@@ -74,7 +74,7 @@ int ofi_map(weft_port *base, void *addr, uint64_t bytes, uint32_t rights, enum w
     return 0;
 }
 
-int ofi_unmap(weft_port *base, weft_region *region)
+int ofi_unmap(weft_iface *base, weft_region *region)
 {
     struct fid_mr *mr = region->device;
     int rc = mr ? fi_close(&mr->fid) : 0;

@@ -22,14 +22,14 @@ static const struct { enum fi_op op; } amo_ops[] = {
 };
 
 /* All of them, or none: a window uses one kind of atomics only. */
-enum weft_amo_domain ofi_amo_domain(ofi_port *port)
+enum weft_amo_domain ofi_amo_domain(ofi_iface *iface)
 {
     size_t count;
-    if (!(port->info->caps & FI_ATOMIC))
+    if (!(iface->info->caps & FI_ATOMIC))
         return WEFT_AMO_NONE;
     for (size_t i = 0; i < weft_count(amo_ops); i++) {
-        int rc = i == WEFT_AMO_CAS ? fi_compare_atomicvalid(port->ep, FI_UINT64, amo_ops[i].op, &count)
-                                   : fi_fetch_atomicvalid(port->ep, FI_UINT64, amo_ops[i].op, &count);
+        int rc = i == WEFT_AMO_CAS ? fi_compare_atomicvalid(iface->ep, FI_UINT64, amo_ops[i].op, &count)
+                                   : fi_fetch_atomicvalid(iface->ep, FI_UINT64, amo_ops[i].op, &count);
         if (rc || !count)
             return WEFT_AMO_NONE;
     }
@@ -38,22 +38,22 @@ enum weft_amo_domain ofi_amo_domain(ofi_port *port)
 
 /* -- pieces -- */
 
-static ssize_t post_amo(ofi_port *port, ofi_piece *piece, uint64_t addr, uint64_t key, fi_addr_t to)
+static ssize_t post_amo(ofi_iface *iface, ofi_piece *piece, uint64_t addr, uint64_t key, fi_addr_t to)
 {
     ofi_op *op = piece->op;
     uint64_t *words = piece->words;
-    void *desc = port->arena_desc;
+    void *desc = iface->arena_desc;
     words[0] = op->operand;
     words[1] = op->compare;
     if (op->amo == WEFT_AMO_CAS)
-        return fi_compare_atomic(port->ep, &words[0], 1, desc, &words[1], desc, &words[2], desc, to, addr, key, FI_UINT64, FI_CSWAP, &piece->work);
-    return fi_fetch_atomic(port->ep, &words[0], 1, desc, &words[2], desc, to, addr, key, FI_UINT64, amo_ops[op->amo].op, &piece->work);
+        return fi_compare_atomic(iface->ep, &words[0], 1, desc, &words[1], desc, &words[2], desc, to, addr, key, FI_UINT64, FI_CSWAP, &piece->work);
+    return fi_fetch_atomic(iface->ep, &words[0], 1, desc, &words[2], desc, to, addr, key, FI_UINT64, amo_ops[op->amo].op, &piece->work);
 }
 
-static ssize_t post(ofi_port *port, ofi_piece *piece)
+static ssize_t post(ofi_iface *iface, ofi_piece *piece)
 {
     ofi_op *op = piece->op;
-    fi_addr_t to = op->path->spots[op->path->spot].to;
+    fi_addr_t to = op->ep->spots[op->ep->spot].to;
     uint64_t addr, key;
     struct iovec part = {(uint8_t *)op->move.local + piece->at, piece->bytes};
     struct fi_rma_iov far = {.len = piece->bytes};
@@ -62,17 +62,17 @@ static ssize_t post(ofi_port *port, ofi_piece *piece)
     if (ofi_key_check(&op->key, op->move.remote + piece->at, piece->bytes, 0, &addr, &key))
         return -FI_EINVAL; /* was looked at before */
     if (op->kind == OFI_AMO)
-        return post_amo(port, piece, addr, key, to);
+        return post_amo(iface, piece, addr, key, to);
     far.addr = addr;
     far.key = key;
-    return op->kind == OFI_GET ? fi_readmsg(port->ep, &message, FI_COMPLETION)
-                               : fi_writemsg(port->ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+    return op->kind == OFI_GET ? fi_readmsg(iface->ep, &message, FI_COMPLETION)
+                               : fi_writemsg(iface->ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
 }
 
-static void give_piece(ofi_port *port, ofi_piece *piece)
+static void give_piece(ofi_iface *iface, ofi_piece *piece)
 {
     piece->op = NULL;
-    weft_list_append(&port->free_pieces, &piece->link);
+    weft_list_append(&iface->free_pieces, &piece->link);
 }
 
 static void fail(ofi_op *op, int rc, const char *text)
@@ -85,68 +85,68 @@ static void fail(ofi_op *op, int rc, const char *text)
 }
 
 /* 0, or AGAIN: no more now. */
-static int start(ofi_port *port, ofi_piece *piece)
+static int start(ofi_iface *iface, ofi_piece *piece)
 {
-    ofi_path *path = piece->op->path;
-    ssize_t rc = post(port, piece);
-    piece->work.path = path;
+    ofi_ep *ep = piece->op->ep;
+    ssize_t rc = post(iface, piece);
+    piece->work.ep = ep;
     if (rc == 0) {
-        path->pieces_out++;
-        path->bytes_out += piece->bytes;
-        port->counts[OFI_COUNT_PIECES]++;
+        ep->pieces_out++;
+        ep->bytes_out += piece->bytes;
+        iface->counts[OFI_COUNT_PIECES]++;
         return 0;
     }
-    weft_list_append(&path->again, &piece->link);
+    weft_list_append(&ep->again, &piece->link);
     if (rc == -FI_EAGAIN)
-        ofi_ring_soon(port);
+        ofi_ring_soon(iface);
     else
-        ofi_break(port, path, ofi_words(rc));
+        ofi_break(iface, ep, ofi_words(rc));
     return WEFT_AGAIN;
 }
 
 /* Pieces that failed go alone: if the connection breaks again we know by which. Those that the provider had no room for have no tries. */
-static int start_again(ofi_port *port, ofi_path *path)
+static int start_again(ofi_iface *iface, ofi_ep *ep)
 {
-    while (!weft_list_is_empty(&path->again)) {
-        ofi_piece *piece = weft_container(path->again.next, ofi_piece, link);
+    while (!weft_list_is_empty(&ep->again)) {
+        ofi_piece *piece = weft_container(ep->again.next, ofi_piece, link);
         ofi_op *op = piece->op;
         if (op->rc) {
             weft_list_remove(&piece->link);
             op->pieces--;
-            give_piece(port, piece);
+            give_piece(iface, piece);
             continue;
         }
-        if (piece->tries && path->pieces_out)
+        if (piece->tries && ep->pieces_out)
             return WEFT_AGAIN;
         weft_list_remove(&piece->link);
-        if (start(port, piece) || piece->tries)
+        if (start(iface, piece) || piece->tries)
             return WEFT_AGAIN;
     }
     return 0;
 }
 
-static bool has_room(const ofi_port *port, const ofi_path *path)
+static bool has_room(const ofi_iface *iface, const ofi_ep *ep)
 {
-    return path->pieces_out < OFI_PIECES_PATH && path->bytes_out + port->piece_bytes <= port->path_bytes;
+    return ep->pieces_out < OFI_PIECES_PATH && ep->bytes_out + iface->piece_bytes <= iface->path_bytes;
 }
 
-static int start_new(ofi_port *port, ofi_op *op)
+static int start_new(ofi_iface *iface, ofi_op *op)
 {
-    ofi_path *path = op->path;
+    ofi_ep *ep = op->ep;
     while (!op->is_issued) {
         uint64_t left = op->move.bytes - op->issued;
-        weft_link *link = has_room(port, path) ? weft_list_take(&port->free_pieces) : NULL;
+        weft_link *link = has_room(iface, ep) ? weft_list_take(&iface->free_pieces) : NULL;
         ofi_piece *piece = link ? weft_container(link, ofi_piece, link) : NULL;
         if (!piece)
             return WEFT_AGAIN;
         piece->op = op;
         piece->tries = 0;
         piece->at = op->issued;
-        piece->bytes = left < port->piece_bytes ? left : port->piece_bytes;
+        piece->bytes = left < iface->piece_bytes ? left : iface->piece_bytes;
         op->issued += piece->bytes;
         op->is_issued = op->issued == op->move.bytes;
         op->pieces++;
-        if (start(port, piece))
+        if (start(iface, piece))
             return WEFT_AGAIN;
     }
     return 0;
@@ -154,218 +154,218 @@ static int start_new(ofi_port *port, ofi_op *op)
 
 /* -- operations -- */
 
-static bool is_over(ofi_port *port, ofi_op *op)
+static bool is_over(ofi_iface *iface, ofi_op *op)
 {
     if (op->kind == OFI_FLUSH)
-        return op->path->ops.next == &op->link;
+        return op->ep->ops.next == &op->link;
     if (!op->is_issued || op->pieces)
         return false;
-    if (op->owes_notice && !op->rc && ofi_notify(port, op->path, op->move.notify))
+    if (op->owes_notice && !op->rc && ofi_notify(iface, op->ep, op->move.notify))
         return false;
     op->owes_notice = false;
     return true;
 }
 
 /* Tells what is over. Who is told may post anew: the list is looked at from its beginning again. */
-static int settle(ofi_port *port, ofi_path *path)
+static int settle(ofi_iface *iface, ofi_ep *ep)
 {
     int n = 0;
-    for (weft_link *link = path->ops.next; link != &path->ops;) {
+    for (weft_link *link = ep->ops.next; link != &ep->ops;) {
         ofi_op *op = weft_container(link, ofi_op, link);
         void *done = op->move.done;
         int rc;
         link = link->next;
-        if (!is_over(port, op))
+        if (!is_over(iface, op))
             continue;
         rc = op->rc ? weft_fail(op->rc, "%s", op->text) : 0;
         weft_list_remove(&op->link);
         free(op);
-        port->ops_open--;
+        iface->ops_open--;
         n++;
         if (done)
-            port->port.up->done(port->port.owner, done, rc);
-        link = path->ops.next;
+            iface->iface.up->done(iface->iface.owner, done, rc);
+        link = ep->ops.next;
     }
-    if (weft_list_is_empty(&path->ops) && path->is_moving) {
-        weft_list_remove(&path->moving);
-        path->is_moving = false;
+    if (weft_list_is_empty(&ep->ops) && ep->is_moving) {
+        weft_list_remove(&ep->moving);
+        ep->is_moving = false;
     }
     return n;
 }
 
-int ofi_moves_turn(ofi_port *port, ofi_path *path)
+int ofi_moves_turn(ofi_iface *iface, ofi_ep *ep)
 {
-    if (path->state == OFI_OPEN && start_again(port, path) == 0)
-        for (weft_link *link = path->ops.next; link != &path->ops && path->state == OFI_OPEN; link = link->next) {
+    if (ep->state == OFI_OPEN && start_again(iface, ep) == 0)
+        for (weft_link *link = ep->ops.next; link != &ep->ops && ep->state == OFI_OPEN; link = link->next) {
             ofi_op *op = weft_container(link, ofi_op, link);
-            if (op->kind != OFI_FLUSH && start_new(port, op))
+            if (op->kind != OFI_FLUSH && start_new(iface, op))
                 break;
         }
-    return settle(port, path);
+    return settle(iface, ep);
 }
 
 /* rc, and no text: the path is freed, nobody is told any more. Pieces that the provider still has keep their operation's memory busy. */
-void ofi_moves_fail(ofi_port *port, ofi_path *path, int rc, const char *text)
+void ofi_moves_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
 {
-    for (weft_link *link = path->ops.next; link != &path->ops; link = link->next)
+    for (weft_link *link = ep->ops.next; link != &ep->ops; link = link->next)
         fail(weft_container(link, ofi_op, link), rc, text ? text : "");
-    path->state = path->state == OFI_OPEN ? OFI_BROKEN : path->state;
-    while (!weft_list_is_empty(&path->again)) {
-        ofi_piece *piece = weft_container(path->again.next, ofi_piece, link);
+    ep->state = ep->state == OFI_OPEN ? OFI_BROKEN : ep->state;
+    while (!weft_list_is_empty(&ep->again)) {
+        ofi_piece *piece = weft_container(ep->again.next, ofi_piece, link);
         weft_list_remove(&piece->link);
         piece->op->pieces--;
-        give_piece(port, piece);
+        give_piece(iface, piece);
     }
     if (text) {
-        settle(port, path);
+        settle(iface, ep);
         return;
     }
     for (size_t i = 0; i < OFI_PIECES; i++)
-        if (port->pieces[i].op && port->pieces[i].op->path == path)
-            port->pieces[i].op = NULL; /* not free: libfabric's until it says so */
-    for (weft_link *link; (link = weft_list_take(&path->ops)); port->ops_open--)
+        if (iface->pieces[i].op && iface->pieces[i].op->ep == ep)
+            iface->pieces[i].op = NULL; /* not free: libfabric's until it says so */
+    for (weft_link *link; (link = weft_list_take(&ep->ops)); iface->ops_open--)
         free(weft_container(link, ofi_op, link));
-    if (path->is_moving)
-        weft_list_remove(&path->moving);
-    path->is_moving = false;
+    if (ep->is_moving)
+        weft_list_remove(&ep->moving);
+    ep->is_moving = false;
 }
 
 static bool is_key_error(int error) { return error == FI_EACCES || error == FI_EPERM || error == FI_ENOKEY || error == FI_EKEYREJECTED; }
 
-static void failed(ofi_port *port, ofi_piece *piece, const struct fi_cq_err_entry *error)
+static void failed(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error)
 {
     ofi_op *op = piece->op;
-    ofi_path *path = op->path;
+    ofi_ep *ep = op->ep;
     char words[128] = "", text[192];
-    const char *more = fi_cq_strerror(port->cq, error->prov_errno, error->err_data, words, sizeof words);
+    const char *more = fi_cq_strerror(iface->cq, error->prov_errno, error->err_data, words, sizeof words);
     snprintf(text, sizeof text, "%s (%s)", ofi_words(error->err), more ? more : "no more words");
-    if (path->state == OFI_LOST || op->rc) {
+    if (ep->state == OFI_LOST || op->rc) {
         fail(op, WEFT_E_PEER, text);
     } else if (op->kind == OFI_AMO) {
         char fate[256];
-        snprintf(fate, sizeof fate, "an atomic operation on rank %u ended unknown: %s", path->name.rank, text);
+        snprintf(fate, sizeof fate, "an atomic operation on rank %u ended unknown: %s", ep->name.rank, text);
         fail(op, is_key_error(error->err) ? WEFT_E_KEY : WEFT_E_SYSTEM, fate);
-        ofi_break(port, path, text);
+        ofi_break(iface, ep, text);
     } else if (is_key_error(error->err) || ++piece->tries >= TRIES) {
         char fate[256];
-        snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", path->name.rank, op->move.bytes,
+        snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", ep->name.rank, op->move.bytes,
                  op->move.remote, text);
         fail(op, WEFT_E_KEY, fate);
         if (!is_key_error(error->err))
-            ofi_break(port, path, text);
+            ofi_break(iface, ep, text);
     } else {
-        weft_list_append(&path->again, &piece->link);
-        ofi_break(port, path, text);
+        weft_list_append(&ep->again, &piece->link);
+        ofi_break(iface, ep, text);
         return;
     }
     op->pieces--;
-    give_piece(port, piece);
+    give_piece(iface, piece);
 }
 
-void ofi_piece_ended(ofi_port *port, ofi_piece *piece, const struct fi_cq_err_entry *error)
+void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error)
 {
     ofi_op *op = piece->op;
-    ofi_path *path = op ? op->path : NULL;
+    ofi_ep *ep = op ? op->ep : NULL;
     if (!op) { /* its path is gone */
-        give_piece(port, piece);
+        give_piece(iface, piece);
         return;
     }
-    path->pieces_out--;
-    path->bytes_out -= piece->bytes;
+    ep->pieces_out--;
+    ep->bytes_out -= piece->bytes;
     if (error) {
-        failed(port, piece, error);
+        failed(iface, piece, error);
     } else {
         if (op->kind == OFI_AMO && op->before)
             *op->before = piece->words[2];
         op->pieces--;
-        give_piece(port, piece);
+        give_piece(iface, piece);
     }
-    ofi_moves_turn(port, path);
+    ofi_moves_turn(iface, ep);
 }
 
 /* -- the contract's calls -- */
 
-bool ofi_can_move(weft_port *base, weft_path *path)
+bool ofi_can_move(weft_iface *base, weft_ep *ep)
 {
-    (void)path;
+    (void)ep;
     return base->caps.get;
 }
 
-static int take_on(ofi_port *port, ofi_path *path, const ofi_op *what)
+static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
 {
     ofi_op *op;
-    if (path->state == OFI_LOST || path->has_left)
-        return weft_fail(WEFT_E_PEER, "rank %u has ended", path->name.rank);
-    if (path->state != OFI_OPEN) {
-        ofi_call_begin(port, path);
+    if (ep->state == OFI_LOST || ep->has_left)
+        return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->name.rank);
+    if (ep->state != OFI_OPEN) {
+        ofi_call_begin(iface, ep);
         return WEFT_AGAIN;
     }
     op = malloc(sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", path->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->name.rank);
     *op = *what;
-    op->path = path;
+    op->ep = ep;
     op->move.key = &op->key;
-    weft_list_append(&path->ops, &op->link);
-    if (!path->is_moving)
-        weft_list_append(&port->moving, &path->moving);
-    path->is_moving = true;
-    port->ops_open++;
-    ofi_moves_turn(port, path);
+    weft_list_append(&ep->ops, &op->link);
+    if (!ep->is_moving)
+        weft_list_append(&iface->moving, &ep->moving);
+    ep->is_moving = true;
+    iface->ops_open++;
+    ofi_moves_turn(iface, ep);
     return 0;
 }
 
-static int move(weft_port *base, weft_path *base_path, const weft_move *what, enum ofi_op_kind kind)
+static int move(weft_iface *base, weft_ep *base_path, const weft_move *what, enum ofi_op_kind kind)
 {
-    ofi_port *port = (ofi_port *)base;
+    ofi_iface *iface = (ofi_iface *)base;
     const weft_region *region = what->region;
     uint64_t addr, key, at = (uintptr_t)what->local;
     ofi_op op = {.kind = kind, .move = *what, .is_issued = what->bytes == 0, .owes_notice = what->notify != 0};
     int rc;
     if (!base->caps.get)
-        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not tell when a put is visible", port->card.provider);
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not tell when a put is visible", iface->card.provider);
     rc = ofi_key_check(what->key, what->remote, what->bytes, kind == OFI_GET ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE, &addr, &key);
     if (rc)
         return rc;
-    if (port->needs_desc && (!region || at < (uintptr_t)region->addr || what->bytes > region->bytes || at - (uintptr_t)region->addr > region->bytes - what->bytes))
-        return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered", port->card.provider,
+    if (iface->needs_desc && (!region || at < (uintptr_t)region->addr || what->bytes > region->bytes || at - (uintptr_t)region->addr > region->bytes - what->bytes))
+        return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered", iface->card.provider,
                          what->bytes, what->local);
     op.desc = region && region->device ? fi_mr_desc(region->device) : NULL;
     op.key = *what->key;
-    return take_on(port, (ofi_path *)base_path, &op);
+    return take_on(iface, (ofi_ep *)base_path, &op);
 }
 
-int ofi_get(weft_port *port, weft_path *path, const weft_move *what) { return move(port, path, what, OFI_GET); }
-int ofi_put(weft_port *port, weft_path *path, const weft_move *what) { return move(port, path, what, OFI_PUT); }
+int ofi_get(weft_iface *iface, weft_ep *ep, const weft_move *what) { return move(iface, ep, what, OFI_GET); }
+int ofi_put(weft_iface *iface, weft_ep *ep, const weft_move *what) { return move(iface, ep, what, OFI_PUT); }
 
-int ofi_amo(weft_port *base, weft_path *path, const weft_atomic *atomic)
+int ofi_amo(weft_iface *base, weft_ep *ep, const weft_atomic *atomic)
 {
-    ofi_port *port = (ofi_port *)base;
+    ofi_iface *iface = (ofi_iface *)base;
     uint64_t addr, key;
     ofi_op op = {.kind = OFI_AMO, .amo = atomic->op, .operand = atomic->operand, .compare = atomic->compare, .before = atomic->before,
                  .move = {.remote = atomic->remote, .bytes = 8, .done = atomic->done}};
     int rc;
     if (base->caps.amo == WEFT_AMO_NONE)
-        return weft_fail(WEFT_E_UNSUPPORTED, "%s has not all atomics", port->card.provider);
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s has not all atomics", iface->card.provider);
     if (atomic->remote % 8)
         return weft_fail(WEFT_E_ARG, "an atomic operation needs an address that is a multiple of 8, not 0x%" PRIx64, atomic->remote);
     rc = ofi_key_check(atomic->key, atomic->remote, 8, WEFT_RIGHT_ATOMIC, &addr, &key);
     if (rc)
         return rc;
     op.key = *atomic->key;
-    return take_on(port, (ofi_path *)path, &op);
+    return take_on(iface, (ofi_ep *)ep, &op);
 }
 
 /* A put has ended when it is visible: locally and remotely complete are one. */
-int ofi_flush(weft_port *base, weft_path *base_path, bool remotely, void *done)
+int ofi_flush(weft_iface *base, weft_ep *base_path, bool remotely, void *done)
 {
-    ofi_path *path = (ofi_path *)base_path;
+    ofi_ep *ep = (ofi_ep *)base_path;
     ofi_op op = {.kind = OFI_FLUSH, .is_issued = true, .move = {.done = done}};
     (void)remotely;
-    if (weft_list_is_empty(&path->ops) && path->state != OFI_LOST) {
+    if (weft_list_is_empty(&ep->ops) && ep->state != OFI_LOST) {
         if (done)
             base->up->done(base->owner, done, 0);
         return 0;
     }
-    return take_on((ofi_port *)base, path, &op);
+    return take_on((ofi_iface *)base, ep, &op);
 }

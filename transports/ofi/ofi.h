@@ -10,7 +10,7 @@
  *   flow     frames: slots, numbers, windows; arriving                                                       flow.c
  *   move     gets, puts, atomics: pieces, their ends and their errors                                       move.c
  *   memory   registrations and keys                                                                          memory.c
- *   port     the table; open, close, poll, arm                                                               port.c
+ *   port     the table; open, close, poll, arm                                                               iface.c
  *
  * What libfabric leaves to us: tcp answers "try again" for ever where nobody listens, never tells of a peer that died while we only
  * listen, and connects anew by itself after a break, so that messages may be lost between two that arrive. Hence calls with nonces,
@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 #define OFI_MESSAGE 33024u        /* largest message of ours; rxm is told to send so much without asking first (find.c) */
 #define OFI_LONG_MESSAGE 66048u   /* ... over plain TCP: three messages to move 64 KiB by a get take longer than to copy them twice */
@@ -60,8 +60,8 @@
 #define OFI_PROBE_NS 3000000000u  /* no answer of the kernel's: a firewall, or nobody */
 #define OFI_TURN_NS 20000u        /* between two looks at calls under way */
 
-typedef struct ofi_port ofi_port;
-typedef struct ofi_path ofi_path;
+typedef struct ofi_iface ofi_iface;
+typedef struct ofi_ep ofi_ep;
 
 typedef union ofi_address {
     struct sockaddr any;
@@ -148,7 +148,7 @@ enum ofi_work_kind { OFI_WORK_RECV, OFI_WORK_SLOT, OFI_WORK_PIECE };
 typedef struct ofi_work {
     struct fi_context2 context; /* libfabric's while it is under way; first */
     enum ofi_work_kind kind;
-    ofi_path *path;
+    ofi_ep *ep;
 } ofi_work;
 
 typedef struct ofi_slot {
@@ -171,7 +171,7 @@ enum ofi_op_kind { OFI_GET, OFI_PUT, OFI_AMO, OFI_FLUSH };
 typedef struct ofi_op {
     weft_link link;      /* in its path's ops, in order of posting */
     enum ofi_op_kind kind;
-    ofi_path *path;
+    ofi_ep *ep;
     weft_move move;
     weft_key key;        /* move.key points here */
     void *desc;          /* of local memory */
@@ -212,8 +212,8 @@ typedef struct ofi_bundle { /* frames to a peer that wait to go together; change
     uint32_t burst, burst_poll; /* frames to this peer since the last poll, and which one that was */
 } ofi_bundle;
 
-struct ofi_path {
-    weft_path path;
+struct ofi_ep {
+    weft_ep ep;
     weft_link link;        /* in port->paths */
     weft_link calling;     /* in port->calling: calls, probes, or parts */
     bool is_calling;
@@ -262,8 +262,8 @@ typedef struct ofi_clerk {
     uint64_t burst_ns; /* when the last frame of a burst went alone since then; 0: none did */
 } ofi_clerk;
 
-struct ofi_port {
-    weft_port port;
+struct ofi_iface {
+    weft_iface iface;
     weft_name self;
     ofi_card card;
     uint64_t (*now_ns)(void);
@@ -302,7 +302,7 @@ struct ofi_port {
     weft_link free_pieces;
     void *bounce;              /* for a body that came at an odd place */
     weft_link paths, calling, moving;
-    ofi_path **by_index;
+    ofi_ep **by_index;
     uint32_t index_room;
     uint32_t ops_open;
     uint64_t key_next;         /* atomic: keys that we choose */
@@ -315,17 +315,17 @@ enum ofi_count { OFI_COUNT_SENT, OFI_COUNT_INJECTED, OFI_COUNT_ARRIVED, OFI_COUN
 const char *ofi_absent(void);
 void ofi_tell(void (*line)(void *arg, const char *text), void *arg);
 /* The provider to be used, its addresses not bound to one of this host's where that can be. */
-int ofi_find(ofi_port *port);
+int ofi_find(ofi_iface *iface);
 bool ofi_is_plain_tcp(const struct fi_info *info); /* libfabric's own reliable datagrams over TCP */
 bool ofi_is_local(const struct fi_info *info);  /* reaches this host only */
 bool ofi_is_socket(const struct fi_info *info); /* over the kernel's IP sockets: one address stands for all */
 
 /* -- host.c -- */
-int ofi_card_make(ofi_port *port);
-int ofi_spots_make(const ofi_port *port, ofi_path *path);
+int ofi_card_make(ofi_iface *iface);
+int ofi_spots_make(const ofi_iface *iface, ofi_ep *ep);
 const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room);
 /* Our address as that spot would see it; 0: unknown. */
-uint32_t ofi_hint(const ofi_port *port, const ofi_spot *spot, uint8_t *hint, size_t room);
+uint32_t ofi_hint(const ofi_iface *iface, const ofi_spot *spot, uint8_t *hint, size_t room);
 /* Has this host an address of the family that others may reach? */
 bool ofi_host_has(int family);
 void ofi_host_tell(void (*line)(void *arg, const char *text), void *arg);
@@ -336,80 +336,80 @@ void ofi_probe_look(ofi_spot *spot, uint64_t now);
 void ofi_probe_end(ofi_spot *spot);
 
 /* -- call.c -- */
-int ofi_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path);
-int ofi_leave(weft_port *port, weft_path *path);
-void ofi_call_begin(ofi_port *port, ofi_path *path);
-void ofi_call_arrive(ofi_port *port, const ofi_call *call);
+int ofi_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+int ofi_leave(weft_iface *iface, weft_ep *ep);
+void ofi_call_begin(ofi_iface *iface, ofi_ep *ep);
+void ofi_call_arrive(ofi_iface *iface, const ofi_call *call);
 /* Calls under way, and peers that have been silent for long. How many things happened. */
-int ofi_call_turn(ofi_port *port);
+int ofi_call_turn(ofi_iface *iface);
 /* Something failed: is the peer there, and was anything lost? */
-void ofi_break(ofi_port *port, ofi_path *path, const char *why);
-void ofi_lose(ofi_port *port, ofi_path *path, const char *why);
-void ofi_path_free(ofi_port *port, ofi_path *path);
+void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why);
+void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why);
+void ofi_ep_free(ofi_iface *iface, ofi_ep *ep);
 
 /* -- flow.c -- */
-int ofi_flow_open(ofi_port *port);
-int ofi_send(weft_port *port, weft_path *path, const weft_frame *frame);
-int ofi_notify(ofi_port *port, ofi_path *path, uint32_t value);
+int ofi_flow_open(ofi_iface *iface);
+int ofi_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
+int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value);
 /* A message without a number, from the stack; 0, or AGAIN. */
-int ofi_say(ofi_port *port, fi_addr_t to, const void *message, size_t bytes);
-void ofi_sign(const ofi_port *port, ofi_path *path, ofi_wire *wire, enum ofi_kind kind);
+int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes);
+void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind);
 /* One completion of a receive, from byte *at of its message on, which is entry->len when all of it was taken. How many things came up. */
-int ofi_arrived(ofi_port *port, const struct fi_cq_data_entry *entry, size_t *at, int budget);
-void ofi_slot_ended(ofi_port *port, ofi_slot *slot);
-int ofi_post_recvs(ofi_port *port); /* as many as shall be: 0, AGAIN, or an error */
-void ofi_recv_ended(ofi_port *port, ofi_recv *recv); /* the provider is done with it */
+int ofi_arrived(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *at, int budget);
+void ofi_slot_ended(ofi_iface *iface, ofi_slot *slot);
+int ofi_post_recvs(ofi_iface *iface); /* as many as shall be: 0, AGAIN, or an error */
+void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv); /* the provider is done with it */
 /* Tells the peer how much we had, if it may wait for that. */
-void ofi_acknowledge(ofi_port *port, ofi_path *path, uint32_t least);
-void ofi_flow_drop(ofi_path *path);
+void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t least);
+void ofi_flow_drop(ofi_ep *ep);
 
 /* A big slot that goes to the path; NULL: none is free, or it has enough. */
-ofi_slot *ofi_flow_slot(ofi_port *port, ofi_path *path);
+ofi_slot *ofi_flow_slot(ofi_iface *iface, ofi_ep *ep);
 /* The next frame to the path, as it goes. */
-void ofi_flow_fill(ofi_port *port, ofi_path *path, ofi_framed *place, const weft_frame *frame);
+void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_frame *frame);
 
 /* -- bundle.c -- */
-void ofi_bundles_open(ofi_port *port);
-void ofi_bundles_close(ofi_port *port); /* before the endpoint is; all paths are gone */
+void ofi_bundles_open(ofi_iface *iface);
+void ofi_bundles_close(ofi_iface *iface); /* before the endpoint is; all paths are gone */
 enum ofi_gathering { OFI_ALONE, OFI_GATHERED, OFI_BLOCKED };
 /* A frame of so many bytes, with headers, that may be sent now. ALONE: let it go by itself; GATHERED: it was taken; BLOCKED: what is
  * gathered goes before it, and cannot go now. */
-enum ofi_gathering ofi_bundle_meet(ofi_port *port, ofi_path *path, const weft_frame *frame, size_t bytes);
+enum ofi_gathering ofi_bundle_meet(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes);
 /* Sends what is gathered for the path. false: it cannot go now, and is tried again at each poll. */
-bool ofi_bundle_out(ofi_port *port, ofi_path *path);
+bool ofi_bundle_out(ofi_iface *iface, ofi_ep *ep);
 /* ... for all. */
-void ofi_bundles_out(ofi_port *port);
+void ofi_bundles_out(ofi_iface *iface);
 /* So many of the frames that were sent to the path are still here. */
-uint32_t ofi_bundle_frames(ofi_port *port, ofi_path *path);
+uint32_t ofi_bundle_frames(ofi_iface *iface, ofi_ep *ep);
 /* Forgets what is gathered for a path that is lost or freed. */
-void ofi_bundle_drop(ofi_port *port, ofi_path *path);
+void ofi_bundle_drop(ofi_iface *iface, ofi_ep *ep);
 
 /* -- move.c -- */
-bool ofi_can_move(weft_port *port, weft_path *path);
-int ofi_get(weft_port *port, weft_path *path, const weft_move *move);
-int ofi_put(weft_port *port, weft_path *path, const weft_move *move);
-int ofi_amo(weft_port *port, weft_path *path, const weft_atomic *atomic);
-int ofi_flush(weft_port *port, weft_path *path, bool remotely, void *done);
-void ofi_piece_ended(ofi_port *port, ofi_piece *piece, const struct fi_cq_err_entry *error);
+bool ofi_can_move(weft_iface *iface, weft_ep *ep);
+int ofi_get(weft_iface *iface, weft_ep *ep, const weft_move *move);
+int ofi_put(weft_iface *iface, weft_ep *ep, const weft_move *move);
+int ofi_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
+int ofi_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
+void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error);
 /* Issues what there is room for, and ends what is over. */
-int ofi_moves_turn(ofi_port *port, ofi_path *path);
-void ofi_moves_fail(ofi_port *port, ofi_path *path, int rc, const char *text);
-enum weft_amo_domain ofi_amo_domain(ofi_port *port);
+int ofi_moves_turn(ofi_iface *iface, ofi_ep *ep);
+void ofi_moves_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text);
+enum weft_amo_domain ofi_amo_domain(ofi_iface *iface);
 
 /* -- memory.c -- */
-int ofi_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-int ofi_unmap(weft_port *port, weft_region *region);
+int ofi_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
+int ofi_unmap(weft_iface *iface, weft_region *region);
 /* Registers memory for ourselves. */
-int ofi_register(ofi_port *port, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **mr);
+int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **mr);
 /* May so much be done there by this key? WEFT_E_KEY with a text. Else where it stands for the provider. */
 int ofi_key_check(const weft_key *key, uint64_t remote, uint64_t bytes, uint32_t right, uint64_t *addr, uint64_t *mr_key);
 uint8_t ofi_key_bytes(void);
 
-/* -- port.c -- */
+/* -- iface.c -- */
 /* The provider refused something: whoever sleeps is woken soon to try again. */
-void ofi_ring_soon(ofi_port *port);
+void ofi_ring_soon(ofi_iface *iface);
 /* The provider's words for a failed call, or for a completion in error. */
 const char *ofi_words(ssize_t rc);
-extern const weft_port_ops weft_ofi_ops;
+extern const weft_iface_ops weft_ofi_ops;
 
 #endif

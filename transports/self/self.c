@@ -14,48 +14,48 @@
 #include "base/macros.h"
 #include "base/status.h"
 #include "transport/blocks.h"
+#include "transport/iface.h"
 #include "transport/keyring.h"
-#include "transport/port.h"
 
 /* What may wait for poll: past either limit send answers AGAIN. */
 #define QUEUE_FRAMES 4096
 #define QUEUE_BYTES (4u << 20)
 #define FRAME_MAX (64u << 10)
 
-typedef struct self_path {
-    weft_path path;
+typedef struct self_ep {
+    weft_ep ep;
     uint32_t queued; /* its frames and notifications that poll has not handed up */
-} self_path;
+} self_ep;
 
 typedef struct self_event {
     weft_link link;
-    self_path *path;
+    self_ep *ep;
     uint32_t notify; /* not 0: a put's notification, and there is no frame */
     weft_head head;
     _Alignas(8) uint8_t body[];
 } self_event;
 
-typedef struct self_port {
-    weft_port port;
+typedef struct self_iface {
+    weft_iface iface;
     weft_name name;
     weft_link events;
     uint32_t event_count;
     uint64_t event_bytes;
     weft_keyring keys;
     weft_blocks blocks;
-} self_port;
+} self_iface;
 
 static const char *self_absent(void)
 {
     return NULL;
 }
 
-static int self_open(const weft_port_env *env, weft_port **port)
+static int self_open(const weft_iface_params *env, weft_iface **iface)
 {
-    self_port *self = calloc(1, sizeof *self);
+    self_iface *self = calloc(1, sizeof *self);
     if (!self)
         return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *self);
-    self->port = (weft_port){
+    self->iface = (weft_iface){
         .ops = &weft_self_ops,
         .owner = env->owner,
         .up = env->up,
@@ -63,18 +63,18 @@ static int self_open(const weft_port_env *env, weft_port **port)
                  .mbyte_per_s = 10000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .get = true, .put = true, .notify = true,
                  .ordered = true, .lingers = true, .share = true, .amo = WEFT_AMO_CPU},
     };
-    self->port.is_quiet = true;
+    self->iface.is_quiet = true;
     self->name = env->self;
     weft_list_init(&self->events);
     weft_blocks_init(&self->blocks);
     weft_keyring_open(&self->keys, (uintptr_t)self);
-    *port = &self->port;
+    *iface = &self->iface;
     return 0;
 }
 
-static void self_close(weft_port *port)
+static void self_close(weft_iface *iface)
 {
-    self_port *self = (self_port *)port;
+    self_iface *self = (self_iface *)iface;
     weft_link *link;
     while ((link = weft_list_take(&self->events)))
         free(weft_container(link, self_event, link));
@@ -83,9 +83,9 @@ static void self_close(weft_port *port)
     free(self);
 }
 
-static int self_card(weft_port *port, void *card, size_t *bytes)
+static int self_card(weft_iface *iface, void *card, size_t *bytes)
 {
-    self_port *self = (self_port *)port;
+    self_iface *self = (self_iface *)iface;
     if (*bytes < sizeof self->name)
         return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof self->name, *bytes);
     memcpy(card, &self->name, sizeof self->name);
@@ -94,55 +94,55 @@ static int self_card(weft_port *port, void *card, size_t *bytes)
 }
 
 /* The card tells nothing that the name does not: it may be NULL. */
-static int self_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path)
+static int self_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
 {
-    self_port *self = (self_port *)port;
+    self_iface *self = (self_iface *)iface;
     (void)card;
     (void)bytes;
     if (who->job != self->name.job || who->rank != self->name.rank || who->lane != self->name.lane)
         return weft_fail(WEFT_E_UNSUPPORTED, "self reaches rank %u only, not rank %u", self->name.rank, who->rank);
-    self_path *made = calloc(1, sizeof *made);
+    self_ep *made = calloc(1, sizeof *made);
     if (!made)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *made);
-    made->path = (weft_path){.port = port, .peer = peer};
-    *path = &made->path;
+    made->ep = (weft_ep){.iface = iface, .peer = peer};
+    *ep = &made->ep;
     return 0;
 }
 
-static int self_leave(weft_port *port, weft_path *path)
+static int self_leave(weft_iface *iface, weft_ep *ep)
 {
-    self_path *mine = (self_path *)path;
-    (void)port;
+    self_ep *mine = (self_ep *)ep;
+    (void)iface;
     if (mine->queued)
         return WEFT_AGAIN;
     free(mine);
     return 0;
 }
 
-static int self_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+static int self_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
 {
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "self copies by the CPU: memory of a device cannot be mapped");
-    return weft_keyring_add(&((self_port *)port)->keys, addr, bytes, rights, region);
+    return weft_keyring_add(&((self_iface *)iface)->keys, addr, bytes, rights, region);
 }
 
-static int self_unmap(weft_port *port, weft_region *region)
+static int self_unmap(weft_iface *iface, weft_region *region)
 {
-    return weft_keyring_remove(&((self_port *)port)->keys, region);
+    return weft_keyring_remove(&((self_iface *)iface)->keys, region);
 }
 
-static int self_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+static int self_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
-    return weft_blocks_share(&((self_port *)port)->blocks, bytes, shared);
+    return weft_blocks_share(&((self_iface *)iface)->blocks, bytes, shared);
 }
 
-static int self_unshare(weft_port *port, weft_shared *shared)
+static int self_unshare(weft_iface *iface, weft_shared *shared)
 {
-    return weft_blocks_unshare(&((self_port *)port)->blocks, shared);
+    return weft_blocks_unshare(&((self_iface *)iface)->blocks, shared);
 }
 
 /* Queues an event with room for `bytes` of body; NULL means AGAIN or, when *rc says so, an error. */
-static self_event *event_new(self_port *self, self_path *path, uint32_t bytes, int *rc)
+static self_event *event_new(self_iface *self, self_ep *ep, uint32_t bytes, int *rc)
 {
     *rc = WEFT_AGAIN;
     if (self->event_count >= QUEUE_FRAMES || self->event_bytes + bytes > QUEUE_BYTES)
@@ -152,30 +152,30 @@ static self_event *event_new(self_port *self, self_path *path, uint32_t bytes, i
         *rc = weft_fail(WEFT_E_NOMEM, "no memory to queue a frame of %u bytes", bytes);
         return NULL;
     }
-    event->path = path;
+    event->ep = ep;
     event->notify = 0;
     event->head.bytes = bytes;
     *rc = 0;
     return event;
 }
 
-static void event_queue(self_port *self, self_event *event)
+static void event_queue(self_iface *self, self_event *event)
 {
-    self->port.is_quiet = false;
+    self->iface.is_quiet = false;
     weft_list_append(&self->events, &event->link);
     self->event_count++;
     self->event_bytes += event->head.bytes;
-    event->path->queued++;
+    event->ep->queued++;
 }
 
-static int self_send(weft_port *port, weft_path *path, const weft_frame *frame)
+static int self_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    self_port *self = (self_port *)port;
+    self_iface *self = (self_iface *)iface;
     uint32_t bytes = frame->head.bytes;
     int rc;
     if (bytes > FRAME_MAX)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, FRAME_MAX);
-    self_event *event = event_new(self, (self_path *)path, bytes, &rc);
+    self_event *event = event_new(self, (self_ep *)ep, bytes, &rc);
     if (!event)
         return rc;
     event->head = frame->head;
@@ -187,27 +187,27 @@ static int self_send(weft_port *port, weft_path *path, const weft_frame *frame)
     return 0;
 }
 
-static int self_get(weft_port *port, weft_path *path, const weft_move *move)
+static int self_get(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    (void)path;
-    int rc = weft_keyring_check(&((self_port *)port)->keys, move->key, move->remote, move->bytes, WEFT_RIGHT_READ);
+    (void)ep;
+    int rc = weft_keyring_check(&((self_iface *)iface)->keys, move->key, move->remote, move->bytes, WEFT_RIGHT_READ);
     if (rc)
         return rc;
     if (move->bytes)
         memmove(move->local, (const void *)(uintptr_t)move->remote, move->bytes);
     if (move->done)
-        port->up->done(port->owner, move->done, 0);
+        iface->up->done(iface->owner, move->done, 0);
     return 0;
 }
 
-static int self_put(weft_port *port, weft_path *path, const weft_move *move)
+static int self_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    self_port *self = (self_port *)port;
+    self_iface *self = (self_iface *)iface;
     self_event *event = NULL;
     int rc = weft_keyring_check(&self->keys, move->key, move->remote, move->bytes, WEFT_RIGHT_WRITE);
     if (rc)
         return rc;
-    if (move->notify && !(event = event_new(self, (self_path *)path, 0, &rc)))
+    if (move->notify && !(event = event_new(self, (self_ep *)ep, 0, &rc)))
         return rc;
     if (move->bytes)
         memmove((void *)(uintptr_t)move->remote, move->local, move->bytes);
@@ -216,16 +216,16 @@ static int self_put(weft_port *port, weft_path *path, const weft_move *move)
         event_queue(self, event);
     }
     if (move->done)
-        port->up->done(port->owner, move->done, 0);
+        iface->up->done(iface->owner, move->done, 0);
     return 0;
 }
 
-static int self_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
+static int self_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
-    self_port *self = (self_port *)port;
+    self_iface *self = (self_iface *)iface;
     _Atomic uint64_t *word = (_Atomic uint64_t *)(uintptr_t)atomic->remote;
     uint64_t before;
-    (void)path;
+    (void)ep;
     if (atomic->remote % sizeof(uint64_t))
         return weft_fail(WEFT_E_ARG, "an atomic on 0x%" PRIx64 ": the address must be a multiple of 8", atomic->remote);
     int rc = weft_keyring_check(&self->keys, atomic->key, atomic->remote, sizeof before, WEFT_RIGHT_ATOMIC);
@@ -246,62 +246,62 @@ static int self_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
     if (atomic->before)
         *atomic->before = before;
     if (atomic->done)
-        port->up->done(port->owner, atomic->done, 0);
+        iface->up->done(iface->owner, atomic->done, 0);
     return 0;
 }
 
-static int self_flush(weft_port *port, weft_path *path, bool remotely, void *done)
+static int self_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
-    (void)path;
+    (void)ep;
     (void)remotely;
     if (done)
-        port->up->done(port->owner, done, 0);
+        iface->up->done(iface->owner, done, 0);
     return 0;
 }
 
-static int self_poll(weft_port *port, int budget)
+static int self_poll(weft_iface *iface, int budget)
 {
-    self_port *self = (self_port *)port;
+    self_iface *self = (self_iface *)iface;
     int events = 0;
     weft_link *link;
     while (events < budget && (link = weft_list_take(&self->events))) {
         self_event *event = weft_container(link, self_event, link);
-        void *peer = event->path->path.peer;
+        void *peer = event->ep->ep.peer;
         self->event_count--;
         self->event_bytes -= event->head.bytes;
-        event->path->queued--;
+        event->ep->queued--;
         if (event->notify)
-            port->up->notified(port->owner, peer, event->notify);
+            iface->up->notified(iface->owner, peer, event->notify);
         else
-            port->up->arrive(port->owner, peer, &event->head, event->body);
+            iface->up->arrive(iface->owner, peer, &event->head, event->body);
         events += 1 + (event->notify ? 0 : WEFT_POLL_EXTRA(event->head.bytes));
         free(event);
     }
-    port->is_quiet = weft_list_is_empty(&self->events);
+    iface->is_quiet = weft_list_is_empty(&self->events);
     return events;
 }
 
 /* No bell: only another thread of this lane can bring news here, and it ends the sleep of the others itself (weft_rest.wake). */
-static int self_arm(weft_port *port, weft_bell *bell)
+static int self_arm(weft_iface *iface, weft_bell *bell)
 {
-    (void)port;
+    (void)iface;
     *bell = (weft_bell){.futex = NULL, .fd = -1};
     return 0;
 }
 
-static void self_disarm(weft_port *port)
+static void self_disarm(weft_iface *iface)
 {
-    (void)port;
+    (void)iface;
 }
 
-static bool self_can_move(weft_port *port, weft_path *path)
+static bool self_can_move(weft_iface *iface, weft_ep *ep)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     return true;
 }
 
-const weft_port_ops weft_self_ops = {
+const weft_iface_ops weft_self_ops = {
     .name = "self",
     .absent = self_absent,
     .tell = weft_tell_nothing,

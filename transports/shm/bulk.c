@@ -52,7 +52,7 @@ static void take_from(weft_bulk_share *share, uint32_t index)
     share->next = 0;
 }
 
-/* A chunk without holder, else new memory, else a chunk that another path had and got back. Chunks come back at any time between two
+/* A chunk without holder, else new memory, else a chunk that another ep had and got back. Chunks come back at any time between two
  * looks: each decision stands on one look. */
 static int find_other(weft_bulk_owner *owner, uint32_t *index)
 {

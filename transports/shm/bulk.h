@@ -14,7 +14,7 @@
 
 #define WEFT_BULK_CHUNK 32768
 #define WEFT_BULK_COUNT 60
-#define WEFT_BULK_SHARE 8 /* chunks that one path may have out */
+#define WEFT_BULK_SHARE 8 /* chunks that one ep may have out */
 #define WEFT_BULK_STEP 4  /* chunks claimed at a time */
 
 typedef struct weft_bulk_flag {
@@ -27,7 +27,7 @@ typedef struct weft_bulk { /* in shared memory */
     _Alignas(WEFT_PAGE) uint8_t chunks[WEFT_BULK_COUNT][WEFT_BULK_CHUNK];
 } weft_bulk;
 
-/* The chunks that one path has out or had back: it uses its own again first, whose lines both sides still have in their caches, and
+/* The chunks that one ep has out or had back: it uses its own again first, whose lines both sides still have in their caches, and
  * it cannot take more than its share: a neighbour that does not read holds up nobody else. */
 typedef struct weft_bulk_share {
     uint8_t ids[WEFT_BULK_SHARE];
@@ -46,10 +46,10 @@ typedef struct weft_bulk_owner { /* the owner's own view */
 /* Maps our pool; nothing is claimed yet. */
 int weft_bulk_open(const weft_segment *segment, uint32_t local, weft_bulk_owner *owner);
 void weft_bulk_close(weft_bulk_owner *owner);
-/* A free chunk's index for the path of this share, or WEFT_AGAIN (then `wanted` is set), or an error. It is lent at once: the reader
+/* A free chunk's index for the ep of this share, or WEFT_AGAIN (then `wanted` is set), or an error. It is lent at once: the reader
  * gives it back by weft_bulk_return. */
 int weft_bulk_lend(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index);
-/* The path goes: its chunks are anybody's once their readers gave them back. */
+/* The ep goes: its chunks are anybody's once their readers gave them back. */
 void weft_bulk_leave(weft_bulk_owner *owner, weft_bulk_share *share);
 /* Reader: the chunk has been read. */
 static inline void weft_bulk_return(weft_bulk *bulk, uint32_t index)

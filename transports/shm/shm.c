@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "mem/chime.h"
 
-static uint64_t ring_offset(const shm_port *shm, uint32_t receiver, uint32_t sender)
+static uint64_t ring_offset(const shm_iface *shm, uint32_t receiver, uint32_t sender)
 {
     const weft_segment_head *head = shm->segment->head;
     return head->inboxes + ((uint64_t)receiver * head->ranks + sender) * head->ring_bytes;
@@ -24,25 +24,25 @@ static uint64_t ring_offset(const shm_port *shm, uint32_t receiver, uint32_t sen
 
 /* -- sending -- */
 
-static __attribute__((noinline)) int open_out(shm_port *shm, shm_path *path)
+static __attribute__((noinline)) int open_out(shm_iface *shm, shm_ep *ep)
 {
-    uint64_t offset = ring_offset(shm, path->local, shm->local);
+    uint64_t offset = ring_offset(shm, ep->local, shm->local);
     void *addr;
     int rc = weft_segment_claim(shm->segment, offset, WEFT_RING_FRONT);
     if (rc == 0)
         rc = weft_segment_view(shm->segment, offset, WEFT_RING_BYTES, &addr);
     if (rc == 0)
-        weft_ring_out_open(&path->out, addr);
+        weft_ring_out_open(&ep->out, addr);
     return rc;
 }
 
-static int lend_chunk(shm_port *shm, shm_path *path, const weft_frame *frame, uint32_t *place, void **body)
+static int lend_chunk(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint32_t *place, void **body)
 {
     uint32_t index;
     int rc;
     if (frame->head.bytes > WEFT_BULK_CHUNK)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes does not fit a chunk of %d", frame->head.bytes, WEFT_BULK_CHUNK);
-    rc = weft_bulk_lend(&shm->bulk, &path->share, &index);
+    rc = weft_bulk_lend(&shm->bulk, &ep->share, &index);
     if (rc)
         return rc;
     *place = WEFT_PLACE_CHUNK | index;
@@ -50,33 +50,33 @@ static int lend_chunk(shm_port *shm, shm_path *path, const weft_frame *frame, ui
     return 0;
 }
 
-static int claim_lines(shm_port *shm, shm_path *path)
+static int claim_lines(shm_iface *shm, shm_ep *ep)
 {
-    int rc = weft_segment_claim(shm->segment, ring_offset(shm, path->local, shm->local) + WEFT_RING_FRONT, WEFT_RING_BYTES - WEFT_RING_FRONT);
-    path->out.has_lines = rc == 0;
+    int rc = weft_segment_claim(shm->segment, ring_offset(shm, ep->local, shm->local) + WEFT_RING_FRONT, WEFT_RING_BYTES - WEFT_RING_FRONT);
+    ep->out.has_lines = rc == 0;
     return rc;
 }
 
 /* Where a body longer than a cell goes. */
-static __attribute__((noinline)) int find_place(shm_port *shm, shm_path *path, const weft_frame *frame, uint32_t *place, void **body)
+static __attribute__((noinline)) int find_place(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint32_t *place, void **body)
 {
     uint32_t line;
     int rc;
     if (frame->head.bytes > WEFT_RING_BODY_MAX)
-        return lend_chunk(shm, path, frame, place, body);
-    if (weft_unlikely(!path->out.has_lines) && (rc = claim_lines(shm, path)))
+        return lend_chunk(shm, ep, frame, place, body);
+    if (weft_unlikely(!ep->out.has_lines) && (rc = claim_lines(shm, ep)))
         return rc;
-    if (!weft_ring_reserve(&path->out, frame->head.bytes, &line))
+    if (!weft_ring_reserve(&ep->out, frame->head.bytes, &line))
         return WEFT_AGAIN;
     *place = line + 1;
-    *body = path->out.ring->lines[line];
+    *body = ep->out.ring->lines[line];
     return 0;
 }
 
 /* The receiver does not poll this ring: leave a note where it looks. */
-static __attribute__((noinline)) void ring_bell(shm_port *shm, shm_path *path)
+static __attribute__((noinline)) void ring_bell(shm_iface *shm, shm_ep *ep)
 {
-    weft_rank_page *page = path->page;
+    weft_rank_page *page = ep->page;
     uint32_t word = shm->local / 64;
     atomic_fetch_or_explicit(&page->active[word], 1ull << (shm->local % 64), memory_order_seq_cst);
     atomic_fetch_or_explicit(&page->active_summary, 1ull << word, memory_order_seq_cst);
@@ -84,43 +84,43 @@ static __attribute__((noinline)) void ring_bell(shm_port *shm, shm_path *path)
 }
 
 /* `wanted` is ours alone to clear, once a frame got through. */
-static int refuse(shm_path *path)
+static int refuse(shm_ep *ep)
 {
-    path->is_starved = true;
-    atomic_store_explicit(&path->out.ring->wanted, 1, memory_order_relaxed);
+    ep->is_starved = true;
+    atomic_store_explicit(&ep->out.ring->wanted, 1, memory_order_relaxed);
     return WEFT_AGAIN;
 }
 
-static void feed(shm_path *path)
+static void feed(shm_ep *ep)
 {
-    path->is_starved = false;
-    atomic_store_explicit(&path->out.ring->wanted, 0, memory_order_relaxed);
+    ep->is_starved = false;
+    atomic_store_explicit(&ep->out.ring->wanted, 0, memory_order_relaxed);
 }
 
 /* The frame is out: who must hear of it? */
-static inline void announce(shm_port *shm, shm_path *path)
+static inline void announce(shm_iface *shm, shm_ep *ep)
 {
     uint32_t flags;
     atomic_signal_fence(memory_order_seq_cst); /* the sleeper's membarrier pairs with this order of publish and loads */
-    flags = atomic_load_explicit(&path->out.ring->flags, memory_order_relaxed);
-    if (weft_unlikely(flags != path->announce_flags)) {
+    flags = atomic_load_explicit(&ep->out.ring->flags, memory_order_relaxed);
+    if (weft_unlikely(flags != ep->announce_flags)) {
         if (!(flags & WEFT_RING_OPEN)) {
-            ring_bell(shm, path);
+            ring_bell(shm, ep);
             return;
         }
         atomic_thread_fence(memory_order_seq_cst);
-        if (!(atomic_load_explicit(&path->out.ring->flags, memory_order_relaxed) & WEFT_RING_OPEN)) { /* closed before the fence */
-            ring_bell(shm, path);
+        if (!(atomic_load_explicit(&ep->out.ring->flags, memory_order_relaxed) & WEFT_RING_OPEN)) { /* closed before the fence */
+            ring_bell(shm, ep);
             return;
         }
     }
-    weft_segment_nudge(path->page);
+    weft_segment_nudge(ep->page);
 }
 
-void weft_shm_send_short(weft_path *generic, uint64_t head0, uint64_t head1, uint64_t head2, const void *body)
+void weft_shm_send_short(weft_ep *generic, uint64_t head0, uint64_t head1, uint64_t head2, const void *body)
 {
-    shm_path *path = (shm_path *)generic;
-    weft_cell *cell = weft_ring_next(&path->out);
+    shm_ep *ep = (shm_ep *)generic;
+    weft_cell *cell = weft_ring_next(&ep->out);
     uint64_t *head = (uint64_t *)&cell->head;
     uint32_t bytes = (uint32_t)(head2 >> 32);
     cell->place = 0;
@@ -131,13 +131,13 @@ void weft_shm_send_short(weft_path *generic, uint64_t head0, uint64_t head1, uin
         memcpy(cell->body, body, 8);
     else
         weft_copy_short(cell->body, body, bytes);
-    path->path.room--;
-    weft_ring_publish(&path->out, cell);
+    ep->ep.room--;
+    weft_ring_publish(&ep->out, cell);
     weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
-    announce((shm_port *)path->path.port, path);
+    announce((shm_iface *)ep->ep.iface, ep);
 }
 
-static bool has_scratch(shm_port *shm)
+static bool has_scratch(shm_iface *shm)
 {
     if (!shm->scratch)
         shm->scratch = malloc(WEFT_BULK_CHUNK);
@@ -145,7 +145,7 @@ static bool has_scratch(shm_port *shm)
 }
 
 /* Where it is better to store past the caches (or that is to be found out), what is packed is packed at home first. */
-static __attribute__((noinline)) void fill(shm_port *shm, const weft_frame *frame, void *body)
+static __attribute__((noinline)) void fill(shm_iface *shm, const weft_frame *frame, void *body)
 {
     if (frame->head.bytes >= WEFT_STORE_LEAST && weft_store_is_asked(&shm->store) && has_scratch(shm)) {
         frame->fill(frame, shm->scratch);
@@ -156,23 +156,23 @@ static __attribute__((noinline)) void fill(shm_port *shm, const weft_frame *fram
     }
 }
 
-int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
+int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
 {
-    shm_port *shm = (shm_port *)port;
-    shm_path *path = (shm_path *)generic;
+    shm_iface *shm = (shm_iface *)iface;
+    shm_ep *ep = (shm_ep *)generic;
     weft_cell *cell;
     uint32_t place = 0;
     void *body;
     int rc;
-    if (weft_unlikely(!path->out.ring) && (rc = open_out(shm, path)))
+    if (weft_unlikely(!ep->out.ring) && (rc = open_out(shm, ep)))
         return rc;
-    path->path.room = weft_ring_room(&path->out);
-    if (weft_unlikely(!path->path.room))
-        return refuse(path);
-    cell = weft_ring_next(&path->out);
+    ep->ep.room = weft_ring_room(&ep->out);
+    if (weft_unlikely(!ep->ep.room))
+        return refuse(ep);
+    cell = weft_ring_next(&ep->out);
     body = cell->body;
-    if (frame->head.bytes > WEFT_RING_INLINE && (rc = find_place(shm, path, frame, &place, &body)))
-        return rc == WEFT_AGAIN ? refuse(path) : rc;
+    if (frame->head.bytes > WEFT_RING_INLINE && (rc = find_place(shm, ep, frame, &place, &body)))
+        return rc == WEFT_AGAIN ? refuse(ep) : rc;
     cell->place = place;
     cell->head = frame->head;
     if (weft_unlikely(frame->fill != NULL))
@@ -181,64 +181,64 @@ int weft_shm_send(weft_port *port, weft_path *generic, const weft_frame *frame)
         weft_store_body(&shm->store, body, frame->body, frame->head.bytes);
     else
         weft_copy_short(body, frame->body, frame->head.bytes);
-    path->path.room--;
-    weft_ring_publish(&path->out, cell);
+    ep->ep.room--;
+    weft_ring_publish(&ep->out, cell);
     weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
-    if (weft_unlikely(path->is_starved))
-        feed(path);
-    announce(shm, path);
+    if (weft_unlikely(ep->is_starved))
+        feed(ep);
+    announce(shm, ep);
     return 0;
 }
 
 /* -- receiving -- */
 
-static __attribute__((noinline)) const void *chunk_body(shm_port *shm, shm_path *path, uint32_t index)
+static __attribute__((noinline)) const void *chunk_body(shm_iface *shm, shm_ep *ep, uint32_t index)
 {
     const weft_segment_head *head = shm->segment->head;
     void *addr;
-    if (weft_unlikely(!path->bulk)) {
-        if (weft_segment_view(shm->segment, head->pools + path->local * head->pool_bytes, sizeof(weft_bulk), &addr))
+    if (weft_unlikely(!ep->bulk)) {
+        if (weft_segment_view(shm->segment, head->pools + ep->local * head->pool_bytes, sizeof(weft_bulk), &addr))
             return NULL;
-        path->bulk = addr;
+        ep->bulk = addr;
     }
-    return path->bulk->chunks[index];
+    return ep->bulk->chunks[index];
 }
 
 /* Something was given back (release): does its owner sleep for want of it? The sleeper pays for the order if both are registered. */
-static inline void wake_who_wants(const shm_port *shm, shm_path *path, _Atomic uint32_t *wanted)
+static inline void wake_who_wants(const shm_iface *shm, shm_ep *ep, _Atomic uint32_t *wanted)
 {
-    if (weft_unlikely((shm->ring_flags & WEFT_RING_FENCE) || !atomic_load_explicit(&path->page->membarrier_ok, memory_order_relaxed)))
+    if (weft_unlikely((shm->ring_flags & WEFT_RING_FENCE) || !atomic_load_explicit(&ep->page->membarrier_ok, memory_order_relaxed)))
         atomic_thread_fence(memory_order_seq_cst);
     else
         atomic_signal_fence(memory_order_seq_cst);
     if (weft_unlikely(atomic_load_explicit(wanted, memory_order_relaxed)))
-        weft_segment_nudge(path->page);
+        weft_segment_nudge(ep->page);
 }
 
 /* A frame whose body stands elsewhere. */
-static __attribute__((noinline)) int deliver_placed(shm_port *shm, shm_path *path, weft_cell *cell)
+static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, weft_cell *cell)
 {
     uint32_t place = cell->place, index = place & ~WEFT_PLACE_CHUNK;
     bool is_chunk = place & WEFT_PLACE_CHUNK;
-    const void *body = is_chunk ? chunk_body(shm, path, index) : path->in.ring->lines[place - 1];
+    const void *body = is_chunk ? chunk_body(shm, ep, index) : ep->in.ring->lines[place - 1];
     if (!body)
         return WEFT_E_NOMEM;
-    shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, body);
+    shm->iface.up->arrive(shm->iface.owner, ep->ep.peer, &cell->head, body);
     if (is_chunk) {
-        weft_bulk_return(path->bulk, index);
-        wake_who_wants(shm, path, &path->bulk->wanted);
+        weft_bulk_return(ep->bulk, index);
+        wake_who_wants(shm, ep, &ep->bulk->wanted);
     }
     return 0;
 }
 
-static __attribute__((noinline)) void tell(const shm_port *shm, shm_path *path)
+static __attribute__((noinline)) void tell(const shm_iface *shm, shm_ep *ep)
 {
-    weft_ring_tell(&path->in);
-    wake_who_wants(shm, path, &path->in.ring->wanted);
+    weft_ring_tell(&ep->in);
+    wake_who_wants(shm, ep, &ep->in.ring->wanted);
 }
 
 /* The sender stays unread until retry_at_ns. Its ring, or its note, keeps what it sent. */
-static void defer(shm_port *shm, uint32_t sender)
+static void defer(shm_iface *shm, uint32_t sender)
 {
     shm->deferred[sender / 64] |= 1ull << sender % 64;
     if (shm->chores & SHM_RETRY)
@@ -248,7 +248,7 @@ static void defer(shm_port *shm, uint32_t sender)
     shm->retry_at_ns = shm->now_ns() + shm->retry_ns;
 }
 
-static void report_no_memory(const shm_port *shm, uint32_t sender)
+static void report_no_memory(const shm_iface *shm, uint32_t sender)
 {
     const weft_rank_page *page = weft_segment_rank(shm->segment, sender);
     weft_log_once(WEFT_LOG_ERROR, "no memory to receive from rank %u on this node: %s\nIt waits and is tried again. Look at free memory, "
@@ -256,62 +256,62 @@ static void report_no_memory(const shm_port *shm, uint32_t sender)
 }
 
 /* The next frame of a hot ring cannot be read: the ring leaves the hot ones until it can. */
-static __attribute__((noinline, cold)) void set_aside_later(shm_port *shm, shm_path *path)
+static __attribute__((noinline, cold)) void set_aside_later(shm_iface *shm, shm_ep *ep)
 {
-    report_no_memory(shm, path->local);
-    defer(shm, path->local);
+    report_no_memory(shm, ep->local);
+    defer(shm, ep->local);
     shm->chores |= SHM_SET_ASIDE;
 }
 
-static inline int drain(shm_port *shm, shm_path *path, int budget)
+static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
 {
     weft_cell *cell;
     int n = 0;
-    while ((cell = weft_ring_peek(&path->in))) {
+    while ((cell = weft_ring_peek(&ep->in))) {
         if (n) /* a stream: lines to come travel while this one is looked at */
             __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
         if (weft_likely(!cell->place))
-            shm->port.up->arrive(shm->port.owner, path->path.peer, &cell->head, cell->body);
+            shm->iface.up->arrive(shm->iface.owner, ep->ep.peer, &cell->head, cell->body);
         else {
-            if (weft_unlikely(deliver_placed(shm, path, cell))) {
-                set_aside_later(shm, path);
+            if (weft_unlikely(deliver_placed(shm, ep, cell))) {
+                set_aside_later(shm, ep);
                 break;
             }
             n += WEFT_POLL_EXTRA(cell->head.bytes);
         }
-        weft_ring_take(&path->in, cell);
-        if (weft_unlikely(weft_ring_should_tell(&path->in)))
-            tell(shm, path);
+        weft_ring_take(&ep->in, cell);
+        if (weft_unlikely(weft_ring_should_tell(&ep->in)))
+            tell(shm, ep);
         if (++n >= budget)
             break;
     }
     return n;
 }
 
-static void look_for_dead(shm_port *shm)
+static void look_for_dead(shm_iface *shm)
 {
     shm->chores &= ~(uint32_t)SHM_LOOK_FOR_DEAD;
     for (uint32_t i = 0; i < shm->ranks; i++) {
-        shm_path *path = shm->paths[i];
-        if (!path || path->is_lost || atomic_load_explicit(&path->page->state, memory_order_acquire) != WEFT_RANK_DEAD)
+        shm_ep *ep = shm->eps[i];
+        if (!ep || ep->is_lost || atomic_load_explicit(&ep->page->state, memory_order_acquire) != WEFT_RANK_DEAD)
             continue;
-        if (path->in.ring && weft_ring_peek(&path->in)) /* what came before its death arrives first */
+        if (ep->in.ring && weft_ring_peek(&ep->in)) /* what came before its death arrives first */
             continue;
-        path->is_lost = true;
-        shm->port.up->lost(shm->port.owner, path->path.peer,
-                           weft_fail(WEFT_E_PEER, "the process (local rank %u, pid %u) is gone", i, atomic_load(&path->page->pid)));
+        ep->is_lost = true;
+        shm->iface.up->lost(shm->iface.owner, ep->ep.peer,
+                           weft_fail(WEFT_E_PEER, "the process (local rank %u, pid %u) is gone", i, atomic_load(&ep->page->pid)));
     }
 }
 
 /* The budget ended before all rings had their turn: the first one waits longest next time. */
-static void rotate(shm_port *shm)
+static void rotate(shm_iface *shm)
 {
-    shm_path *first = shm->hot[0];
+    shm_ep *first = shm->hot[0];
     memmove(shm->hot, shm->hot + 1, (shm->hot_count - 1) * sizeof *shm->hot);
     shm->hot[shm->hot_count - 1] = first;
 }
 
-static __attribute__((noinline)) int poll_many(shm_port *shm, int budget)
+static __attribute__((noinline)) int poll_many(shm_iface *shm, int budget)
 {
     int n = 0;
     for (uint32_t i = 0; i < shm->hot_count && n < budget; i++)
@@ -323,24 +323,24 @@ static __attribute__((noinline)) int poll_many(shm_port *shm, int budget)
     return n;
 }
 
-static void set_aside(shm_port *shm)
+static void set_aside(shm_iface *shm)
 {
     uint32_t kept = 0;
     shm->chores &= ~(uint32_t)SHM_SET_ASIDE;
     for (uint32_t i = 0; i < shm->hot_count; i++) {
-        shm_path *path = shm->hot[i];
-        path->is_hot = !(shm->deferred[path->local / 64] >> path->local % 64 & 1);
-        if (path->is_hot)
-            shm->hot[kept++] = path;
+        shm_ep *ep = shm->hot[i];
+        ep->is_hot = !(shm->deferred[ep->local / 64] >> ep->local % 64 & 1);
+        if (ep->is_hot)
+            shm->hot[kept++] = ep;
     }
     shm->hot_count = kept;
 }
 
-static int retry(shm_port *shm, int budget);
+static int retry(shm_iface *shm, int budget);
 
 /* Senders that left a note, those that were deferred, and the dead. Notes are taken also when open rings used the budget up: a sender
  * that keeps its ring full would keep all others from being heard. */
-static __attribute__((noinline)) int poll_rest(shm_port *shm, int n, int budget)
+static __attribute__((noinline)) int poll_rest(shm_iface *shm, int n, int budget)
 {
     n += weft_shm_greet(shm, budget - n);
     if (shm->chores & SHM_RETRY)
@@ -352,9 +352,9 @@ static __attribute__((noinline)) int poll_rest(shm_port *shm, int n, int budget)
     return n;
 }
 
-int weft_shm_poll(weft_port *port, int budget)
+int weft_shm_poll(weft_iface *iface, int budget)
 {
-    shm_port *shm = (shm_port *)port;
+    shm_iface *shm = (shm_iface *)iface;
     int n = 0;
     if (weft_likely(shm->hot_count == 1))
         n = drain(shm, shm->hot[0], budget);
@@ -368,26 +368,26 @@ int weft_shm_poll(weft_port *port, int budget)
 /* -- sleeping -- */
 
 /* Orders our stores before our later loads as seen by every sender, at our cost alone. */
-static void order_for_senders(shm_port *shm)
+static void order_for_senders(shm_iface *shm)
 {
     atomic_thread_fence(memory_order_seq_cst);
     if (shm->ring_flags & WEFT_RING_FENCE)
         return;
     syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-    shm->port.counts.barriers++;
+    shm->iface.counts.barriers++;
 }
 
 /* A deferred sender's timer bounds the sleep, as it does not ring again. */
-static void arm_retry(const shm_port *shm, weft_bell *bell)
+static void arm_retry(const shm_iface *shm, weft_bell *bell)
 {
     uint64_t now = shm->now_ns(), left = shm->retry_at_ns > now ? shm->retry_at_ns - now : 1;
     if (!bell->within_ns || left < bell->within_ns)
         bell->within_ns = left;
 }
 
-int weft_shm_arm(weft_port *port, weft_bell *bell)
+int weft_shm_arm(weft_iface *iface, weft_bell *bell)
 {
-    shm_port *shm = (shm_port *)port;
+    shm_iface *shm = (shm_iface *)iface;
     uint32_t ticket = weft_segment_doze(shm->page);
     order_for_senders(shm);
     shm->chores |= SHM_LOOK_FOR_DEAD;
@@ -399,9 +399,9 @@ int weft_shm_arm(weft_port *port, weft_bell *bell)
     return 0;
 }
 
-void weft_shm_disarm(weft_port *port)
+void weft_shm_disarm(weft_iface *iface)
 {
-    shm_port *shm = (shm_port *)port;
+    shm_iface *shm = (shm_iface *)iface;
     atomic_store_explicit(&shm->page->asleep, 0, memory_order_relaxed);
     if (weft_unlikely(shm->chime >= 0))
         weft_chime_drain(shm->chime);
@@ -409,60 +409,60 @@ void weft_shm_disarm(weft_port *port)
 
 /* -- which rings are polled -- */
 
-static int open_in(shm_port *shm, shm_path *path)
+static int open_in(shm_iface *shm, shm_ep *ep)
 {
-    uint64_t offset = ring_offset(shm, shm->local, path->local);
+    uint64_t offset = ring_offset(shm, shm->local, ep->local);
     void *addr;
     int rc = weft_segment_view(shm->segment, offset, WEFT_RING_BYTES, &addr);
     if (rc == 0)
-        weft_ring_in_open(&path->in, addr);
+        weft_ring_in_open(&ep->in, addr);
     return rc;
 }
 
 /* Silence closed it, and it speaks again: soon means that it was closed too early. */
-static void learn_patience(const shm_port *shm, shm_path *path)
+static void learn_patience(const shm_iface *shm, shm_ep *ep)
 {
     uint64_t now = shm->now_ns();
-    if (!path->patience_ns)
-        path->patience_ns = WEFT_SHM_PATIENCE_MIN_NS;
-    else if (path->closed_ns && now - path->closed_ns < path->patience_ns * WEFT_SHM_REOPEN_SOON)
-        path->patience_ns = path->patience_ns < WEFT_SHM_PATIENCE_MAX_NS ? path->patience_ns * 2 : path->patience_ns;
-    else if (path->closed_ns && path->patience_ns > WEFT_SHM_PATIENCE_MIN_NS)
-        path->patience_ns /= 2;
-    path->active_ns = now;
-    path->closed_ns = 0;
+    if (!ep->patience_ns)
+        ep->patience_ns = WEFT_SHM_PATIENCE_MIN_NS;
+    else if (ep->closed_ns && now - ep->closed_ns < ep->patience_ns * WEFT_SHM_REOPEN_SOON)
+        ep->patience_ns = ep->patience_ns < WEFT_SHM_PATIENCE_MAX_NS ? ep->patience_ns * 2 : ep->patience_ns;
+    else if (ep->closed_ns && ep->patience_ns > WEFT_SHM_PATIENCE_MIN_NS)
+        ep->patience_ns /= 2;
+    ep->active_ns = now;
+    ep->closed_ns = 0;
 }
 
-static int greet_sender(shm_port *shm, uint32_t sender, int budget)
+static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
 {
     weft_rank_page *page = weft_segment_rank(shm->segment, sender);
     weft_name who = {.job = shm->segment->head->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
-    shm_path *path = shm->paths[sender];
-    if (!path && shm->has_left[sender])
+    shm_ep *ep = shm->eps[sender];
+    if (!ep && shm->has_left[sender])
         return 0; /* whoever still waits for others, on a network, hears goodbyes that nobody waits for */
-    if (!path) {
-        void *peer = shm->port.up->greet(shm->port.owner, &who);
-        path = shm->paths[sender];
-        if (!peer || !path)
+    if (!ep) {
+        void *peer = shm->iface.up->greet(shm->iface.owner, &who);
+        ep = shm->eps[sender];
+        if (!peer || !ep)
             return WEFT_E_PEER;
-        path->path.peer = peer;
+        ep->ep.peer = peer;
     }
-    if (!path->in.ring && open_in(shm, path)) {
+    if (!ep->in.ring && open_in(shm, ep)) {
         report_no_memory(shm, sender);
         return WEFT_E_NOMEM;
     }
-    if (!path->is_hot) {
-        path->is_hot = true;
-        path->taken_before = path->in.taken;
-        learn_patience(shm, path);
-        shm->hot[shm->hot_count++] = path;
-        atomic_store_explicit(&path->in.ring->flags, shm->ring_flags, memory_order_relaxed);
+    if (!ep->is_hot) {
+        ep->is_hot = true;
+        ep->taken_before = ep->in.taken;
+        learn_patience(shm, ep);
+        shm->hot[shm->hot_count++] = ep;
+        atomic_store_explicit(&ep->in.ring->flags, shm->ring_flags, memory_order_relaxed);
     }
-    return budget > 0 ? drain(shm, path, budget) : 0;
+    return budget > 0 ? drain(shm, ep, budget) : 0;
 }
 
 /* All whose bits are set, each at least once; who cannot be received from is deferred, and holds up nobody else. */
-static int greet_word(shm_port *shm, uint32_t word, uint64_t bits, int budget)
+static int greet_word(shm_iface *shm, uint32_t word, uint64_t bits, int budget)
 {
     int n = 0;
     for (; bits; bits &= bits - 1) {
@@ -476,7 +476,7 @@ static int greet_word(shm_port *shm, uint32_t word, uint64_t bits, int budget)
     return n;
 }
 
-int weft_shm_greet(shm_port *shm, int budget)
+int weft_shm_greet(shm_iface *shm, int budget)
 {
     uint64_t words = 0;
     int n = 0;
@@ -489,7 +489,7 @@ int weft_shm_greet(shm_port *shm, int budget)
     return n;
 }
 
-static int retry(shm_port *shm, int budget)
+static int retry(shm_iface *shm, int budget)
 {
     int n = 0;
     if (shm->now_ns() < shm->retry_at_ns)
@@ -505,42 +505,42 @@ static int retry(shm_port *shm, int budget)
     return n;
 }
 
-static bool is_silent(shm_path *path, uint64_t now_ns)
+static bool is_silent(shm_ep *ep, uint64_t now_ns)
 {
-    if (path->in.taken != path->taken_before) {
-        path->taken_before = path->in.taken;
-        path->active_ns = now_ns;
+    if (ep->in.taken != ep->taken_before) {
+        ep->taken_before = ep->in.taken;
+        ep->active_ns = now_ns;
     }
-    return now_ns - path->active_ns >= path->patience_ns;
+    return now_ns - ep->active_ns >= ep->patience_ns;
 }
 
 /* So that a poll's cost does not grow with silent neighbours. One barrier for all, and never two within the least patience: a sender
  * that still saw "open" has published before it, and the look after it finds the frame. */
-int weft_shm_cool(shm_port *shm, uint64_t now_ns)
+int weft_shm_cool(shm_iface *shm, uint64_t now_ns)
 {
     uint32_t kept = 0, end = shm->hot_count;
     int n = 0;
     if (now_ns < shm->look_at_ns)
         return 0;
     for (uint32_t i = 0; i < end; i++) {
-        shm_path *path = shm->hot[i];
-        if (is_silent(path, now_ns)) {
-            atomic_store_explicit(&path->in.ring->flags, shm->ring_flags & ~(uint32_t)WEFT_RING_OPEN, memory_order_relaxed);
-            path->closed_ns = now_ns;
+        shm_ep *ep = shm->hot[i];
+        if (is_silent(ep, now_ns)) {
+            atomic_store_explicit(&ep->in.ring->flags, shm->ring_flags & ~(uint32_t)WEFT_RING_OPEN, memory_order_relaxed);
+            ep->closed_ns = now_ns;
         } else {
             shm->hot[i] = shm->hot[kept];
-            shm->hot[kept++] = path;
+            shm->hot[kept++] = ep;
         }
     }
     if (kept == end)
         return 0;
     shm->look_at_ns = now_ns + WEFT_SHM_PATIENCE_MIN_NS;
     order_for_senders(shm);
-    shm->port.counts.rings_closed += end - kept;
+    shm->iface.counts.rings_closed += end - kept;
     for (uint32_t i = kept; i < end; i++)
         shm->hot[i]->is_hot = false;
     shm->hot_count = kept;
-    /* greeting puts a path back at hot_count, which never passes i */
+    /* greeting puts an ep back at hot_count, which never passes i */
     for (uint32_t i = kept; i < end; i++)
         if (weft_ring_peek(&shm->hot[i]->in)) {
             greet_sender(shm, shm->hot[i]->local, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shm: the port and paths of the shared-memory transport, private to its folder and its tests.
+ * shm: the iface and eps of the shared-memory transport, private to its folder and its tests.
  */
 #ifndef WEFT_TRANSPORTS_SHM_SHM_H
 #define WEFT_TRANSPORTS_SHM_SHM_H
 
 #include "mem/segment.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 #include "transports/shm/bulk.h"
 #include "transports/shm/ring.h"
 #include "base/store.h"
@@ -33,8 +33,8 @@ enum shm_chore {
     SHM_SET_ASIDE = 4  /* some of them are among the hot rings */
 };
 
-typedef struct shm_path {
-    weft_path path;
+typedef struct shm_ep {
+    weft_ep ep;
     uint32_t local;        /* the neighbour's index on the node */
     weft_rank_page *page;  /* the neighbour's */
     weft_ring_out out;     /* ring NULL: never sent */
@@ -50,10 +50,10 @@ typedef struct shm_path {
     bool is_lost;
     bool is_starved;       /* a frame was refused and none got through since */
     enum weft_cma_state cma;
-} shm_path;
+} shm_ep;
 
-typedef struct shm_port {
-    weft_port port;
+typedef struct shm_iface {
+    weft_iface iface;
     const weft_segment *segment;
     uint32_t local, ranks;
     weft_rank_page *page;
@@ -71,17 +71,17 @@ typedef struct shm_port {
     uint32_t polls;
     uint64_t look_at_ns;   /* silent rings are looked for no earlier */
     uint32_t hot_count;
-    shm_path **hot;        /* [ranks] rings that every poll looks at */
-    shm_path **paths;      /* [ranks] by local index; NULL: not reached, or left */
+    shm_ep **hot;        /* [ranks] rings that every poll looks at */
+    shm_ep **eps;      /* [ranks] by local index; NULL: not reached, or left */
     bool *has_left;        /* [ranks]: we have left it; what it may still say is its goodbye */
-} shm_port;
+} shm_iface;
 
-/* shm.c, for the table in port.c: */
-int weft_shm_arm(weft_port *port, weft_bell *bell);
-void weft_shm_disarm(weft_port *port);
+/* shm.c, for the table in iface.c: */
+int weft_shm_arm(weft_iface *iface, weft_bell *bell);
+void weft_shm_disarm(weft_iface *iface);
 /* Opens the rings whose senders left a note, and takes at least a frame of each, whatever the budget; how many frames came. */
-int weft_shm_greet(shm_port *shm, int budget);
+int weft_shm_greet(shm_iface *shm, int budget);
 /* Closes rings that were silent too long; how many of the closed ones turned out to hold a frame. */
-int weft_shm_cool(shm_port *shm, uint64_t now_ns);
+int weft_shm_cool(shm_iface *shm, uint64_t now_ns);
 
 #endif

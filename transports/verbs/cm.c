@@ -67,10 +67,10 @@ typedef struct news {
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-bool verbs_cm_is_for(const verbs_path *path)
+bool verbs_cm_is_for(const verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (!path->links[i].rail->cm_port || !path->far.address[path->links[i].far_rail].cm_port)
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (!ep->links[i].rail->cm_port || !ep->far.address[ep->links[i].far_rail].cm_port)
             return false;
     return true;
 }
@@ -79,22 +79,22 @@ bool verbs_cm_is_for(const verbs_path *path)
 
 static void write_hello(const verbs_link *link, uint8_t no, hello *out)
 {
-    const verbs_path *path = link->path;
-    const verbs_port *port = path->port;
-    *out = (hello){.magic = HELLO_MAGIC, .nonce = port->nonce, .to_nonce = path->far.nonce, .life = path->meet->life,
-                   .to_life = path->meet->far_life, .epoch = path->epoch, .rx_seq = path->rx_seq,
-                   .credits = (uint16_t)path->meet->my_credits, .from_rail = link->rail->index, .to_rail = link->far_rail,
-                   .job = port->self.job, .rank = port->self.rank, .lane = (uint16_t)port->self.lane, .no = no};
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp)
-            out->links |= (uint8_t)(1u << path->links[i].rail->index);
+    const verbs_ep *ep = link->ep;
+    const verbs_iface *iface = ep->iface;
+    *out = (hello){.magic = HELLO_MAGIC, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = ep->meet->life,
+                   .to_life = ep->meet->far_life, .epoch = ep->epoch, .rx_seq = ep->rx_seq,
+                   .credits = (uint16_t)ep->meet->my_credits, .from_rail = link->rail->index, .to_rail = link->far_rail,
+                   .job = iface->self.job, .rank = iface->self.rank, .lane = (uint16_t)iface->self.lane, .no = no};
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp)
+            out->links |= (uint8_t)(1u << ep->links[i].rail->index);
 }
 
-static void trouble(verbs_path *path, const verbs_link *link, const char *what, const char *words)
+static void trouble(verbs_ep *ep, const verbs_link *link, const char *what, const char *words)
 {
     char there[VERBS_GID_TEXT];
-    snprintf(path->last_error, sizeof path->last_error, "rdma_cm could not %s rank %u at %s by %s: %s", what, path->name.rank,
-             verbs_gid_text(&path->far.address[link->far_rail].gid, there), link->rail->name, words);
+    snprintf(ep->last_error, sizeof ep->last_error, "rdma_cm could not %s rank %u at %s by %s: %s", what, ep->name.rank,
+             verbs_gid_text(&ep->far.address[link->far_rail].gid, there), link->rail->name, words);
 }
 
 /* -- the queue pair, through its states -- */
@@ -146,8 +146,8 @@ void verbs_cm_forget(verbs_link *link)
 /* An attempt that came to nothing: the next one has a new queue pair, for some devices leave the old one in error. */
 static void give_up_attempt(verbs_link *link, const char *what, const char *words)
 {
-    trouble(link->path, link, what, words);
-    weft_log_debug("connection %u: %s", link->path->epoch, link->path->last_error);
+    trouble(link->ep, link, what, words);
+    weft_log_debug("connection %u: %s", link->ep->epoch, link->ep->last_error);
     verbs_link_close(link);
 }
 
@@ -171,11 +171,11 @@ static void address_of(const union ibv_gid *gid, uint16_t port, struct sockaddr_
 
 static void begin(verbs_link *link)
 {
-    const verbs_address *far = &link->path->far.address[link->far_rail];
+    const verbs_address *far = &link->ep->far.address[link->far_rail];
     struct rdma_cm_id *id;
     struct sockaddr_storage from, to;
-    if (rdma_create_id(link->path->port->conn->cm->channel, &id, link, RDMA_PS_TCP)) {
-        trouble(link->path, link, "begin to connect to", strerror(errno));
+    if (rdma_create_id(link->ep->iface->conn->cm->channel, &id, link, RDMA_PS_TCP)) {
+        trouble(link->ep, link, "begin to connect to", strerror(errno));
         return;
     }
     link->cm = id;
@@ -208,94 +208,94 @@ static void step_on(verbs_link *link, const news *event)
 /* -- both: a link is connected -- */
 
 /* A link that was refused because requests crossed, or came too early, comes yet: to go up without it would be to end this epoch soon. */
-static bool all_joined(const verbs_path *path)
+static bool all_joined(const verbs_ep *ep)
 {
-    const verbs_meet *meet = path->meet;
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp ? !meet->halves[i].is_joined
-                              : (meet->far_links >> path->links[i].far_rail & 1) || (meet->due_links >> i & 1))
+    const verbs_meet *meet = ep->meet;
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp ? !meet->halves[i].is_joined
+                              : (meet->far_links >> ep->links[i].far_rail & 1) || (meet->due_links >> i & 1))
             return false;
     return true;
 }
 
 static void joined(verbs_link *link, const hello *words, uint32_t reads)
 {
-    verbs_path *path = link->path;
-    verbs_meet *meet = path->meet;
+    verbs_ep *ep = link->ep;
+    verbs_meet *meet = ep->meet;
     verbs_half *half = verbs_half_of(link);
     half->is_made = false;
     half->is_joined = true;
     link->reads_room = least(link->rail->max_rd_atomic, reads);
-    meet->offer.epoch = path->epoch;
+    meet->offer.epoch = ep->epoch;
     meet->offer.rx_seq = words->rx_seq;
     meet->offer.credits = words->credits;
     if (!half->is_active)
         meet->far_links = words->links; /* the passive side waits for as many */
-    meet->due_links &= (uint8_t)~(1u << (link - path->links));
+    meet->due_links &= (uint8_t)~(1u << (link - ep->links));
     if (!meet->is_linked)
-        meet->linked_ns = path->port->now_ns();
+        meet->linked_ns = ep->iface->now_ns();
     meet->is_linked = true;
     meet->far_life = words->life;
-    path->silent_since_ns = 0;
-    verbs_hush_over(path->port, link->rail);
+    ep->silent_since_ns = 0;
+    verbs_hush_over(ep->iface, link->rail);
 }
 
-bool verbs_cm_settle(verbs_path *path)
+bool verbs_cm_settle(verbs_ep *ep)
 {
-    path->home = NULL;
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        verbs_link *link = &path->links[i];
-        if (link->qp && !path->meet->halves[i].is_joined) {
-            if (path->port->now_ns() - path->meet->linked_ns > STRAGGLER_NS)
+    ep->home = NULL;
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        verbs_link *link = &ep->links[i];
+        if (link->qp && !ep->meet->halves[i].is_joined) {
+            if (ep->iface->now_ns() - ep->meet->linked_ns > STRAGGLER_NS)
                 verbs_probe_missed(link);
             verbs_link_close(link);
         }
-        if (link->qp && !path->home)
-            path->home = link;
+        if (link->qp && !ep->home)
+            ep->home = link;
     }
-    return path->home != NULL;
+    return ep->home != NULL;
 }
 
-static bool is_iwarp_passive(const verbs_path *path)
+static bool is_iwarp_passive(const verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp && path->links[i].rail->is_iwarp && path->meet->halves[i].is_joined &&
-            !path->meet->halves[i].is_active)
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp && ep->links[i].rail->is_iwarp && ep->meet->halves[i].is_joined &&
+            !ep->meet->halves[i].is_active)
             return true;
     return false;
 }
 
-static void go_up_if_all(verbs_path *path, bool is_late)
+static void go_up_if_all(verbs_ep *ep, bool is_late)
 {
-    if (path->state != VERBS_CONNECTING || !path->meet->is_linked || is_iwarp_passive(path) || !(is_late || all_joined(path)))
+    if (ep->state != VERBS_CONNECTING || !ep->meet->is_linked || is_iwarp_passive(ep) || !(is_late || all_joined(ep)))
         return;
-    verbs_conn_heard(path);
+    verbs_conn_heard(ep);
 }
 
 /* -- passive -- */
 
 static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const hello *asked, enum refusal no)
 {
-    hello words = {.magic = HELLO_MAGIC, .nonce = rail->port->nonce, .to_nonce = asked->nonce, .to_life = asked->life,
+    hello words = {.magic = HELLO_MAGIC, .nonce = rail->iface->nonce, .to_nonce = asked->nonce, .to_life = asked->life,
                    .epoch = asked->epoch,
                    .no = (uint8_t)no};
     if (no == REFUSED_STRANGER)
-        rail->port->conn->dropped++;
+        rail->iface->conn->dropped++;
     rdma_reject(id, &words, sizeof words);
     rdma_destroy_id(id);
 }
 
-static bool is_smaller(const verbs_path *path)
+static bool is_smaller(const verbs_ep *ep)
 {
-    const weft_name *us = &path->port->self, *them = &path->name;
+    const weft_name *us = &ep->iface->self, *them = &ep->name;
     return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->lane < them->lane;
 }
 
-static verbs_link *link_for(verbs_path *path, const verbs_rail *rail, uint8_t far_rail)
+static verbs_link *link_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
 {
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].rail == rail && path->links[i].far_rail == far_rail)
-            return &path->links[i];
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].rail == rail && ep->links[i].far_rail == far_rail)
+            return &ep->links[i];
     return NULL;
 }
 
@@ -313,7 +313,7 @@ static bool accept_request(verbs_link *link, const news *event)
     param.initiator_depth = (uint8_t)least(param.initiator_depth, event->reads_in);
     if (!error && rdma_accept(event->id, &param) == 0)
         return true;
-    trouble(link->path, link, "answer", strerror(error ? error : errno));
+    trouble(link->ep, link, "answer", strerror(error ? error : errno));
     return false;
 }
 
@@ -322,32 +322,32 @@ static void asked(const news *event)
     verbs_rail *rail = event->rail;
     const hello *words = &event->hello;
     weft_name name = {words->job, words->rank, words->lane};
-    bool is_ours = event->has_hello && words->to_nonce == rail->port->nonce;
-    verbs_path *path = is_ours ? verbs_conn_named(rail->port, &name, words->life, words->to_life) : NULL;
-    verbs_link *link = path ? link_for(path, rail, words->from_rail) : NULL;
+    bool is_ours = event->has_hello && words->to_nonce == rail->iface->nonce;
+    verbs_ep *ep = is_ours ? verbs_conn_named(rail->iface, &name, words->life, words->to_life) : NULL;
+    verbs_link *link = ep ? link_for(ep, rail, words->from_rail) : NULL;
     verbs_half *half;
-    if (!path && is_ours && verbs_conn_was_left(rail->port->conn, &name, words->life)) {
+    if (!ep && is_ours && verbs_conn_was_left(rail->iface->conn, &name, words->life)) {
         refuse(rail, event->id, words, REFUSED_GONE);
         return;
     }
-    if (!link || path->far.nonce != words->nonce) {
+    if (!link || ep->far.nonce != words->nonce) {
         refuse(rail, event->id, words, REFUSED_STRANGER);
         return;
     }
-    path->meet->far_life = words->life;
-    path->silent_since_ns = 0;
+    ep->meet->far_life = words->life;
+    ep->silent_since_ns = 0;
     half = verbs_half_of(link);
-    if (!verbs_conn_follow(path, words->epoch) || half->is_joined || !words->credits) {
+    if (!verbs_conn_follow(ep, words->epoch) || half->is_joined || !words->credits) {
         refuse(rail, event->id, words, REFUSED_LATER);
         return;
     }
-    if (link->cm && is_smaller(path)) {
+    if (link->cm && is_smaller(ep)) {
         refuse(rail, event->id, words, REFUSED_CROSSED);
         return;
     }
     if (link->cm)
         verbs_link_close(link);
-    if (!verbs_conn_make_half(path, link)) {
+    if (!verbs_conn_make_half(ep, link)) {
         refuse(rail, event->id, words, REFUSED_LATER);
         return;
     }
@@ -367,7 +367,7 @@ static void asked(const news *event)
 static void answered(verbs_link *link, const news *event)
 {
     int error = make_ready(link, link->cm);
-    if (!event->has_hello || event->hello.to_nonce != link->path->port->nonce || event->hello.epoch != link->path->epoch) {
+    if (!event->has_hello || event->hello.to_nonce != link->ep->iface->nonce || event->hello.epoch != link->ep->epoch) {
         give_up_attempt(link, "connect to", "the answer is not meant for us");
         return;
     }
@@ -376,22 +376,22 @@ static void answered(verbs_link *link, const news *event)
         return;
     }
     joined(link, &event->hello, event->reads_in);
-    go_up_if_all(link->path, false);
+    go_up_if_all(link->ep, false);
 }
 
 static void rejected(verbs_link *link, const news *event)
 {
     static const char *const words[] = {"it rejected us, without a word", "it is not ready", "requests crossed", "it has left",
                                         "it does not know us"};
-    verbs_path *path = link->path;
-    uint8_t no = event->has_hello && event->hello.to_nonce == path->port->nonce ? event->hello.no : 0;
+    verbs_ep *ep = link->ep;
+    uint8_t no = event->has_hello && event->hello.to_nonce == ep->iface->nonce ? event->hello.no : 0;
     give_up_attempt(link, "connect to", words[no < sizeof words / sizeof words[0] ? no : 0]);
     if (no == REFUSED_CROSSED || no == REFUSED_LATER)
-        path->meet->due_links |= (uint8_t)(1u << (link - path->links));
+        ep->meet->due_links |= (uint8_t)(1u << (link - ep->links));
     if (no)
-        path->silent_since_ns = 0;
-    if (no == REFUSED_GONE && event->hello.to_life == path->meet->life)
-        verbs_conn_gone(path);
+        ep->silent_since_ns = 0;
+    if (no == REFUSED_GONE && event->hello.to_life == ep->meet->life)
+        verbs_conn_gone(ep);
 }
 
 static void disconnected(verbs_link *link)
@@ -432,7 +432,7 @@ static void handle(const news *event)
         if (verbs_half_of(link)->is_active && !verbs_half_of(link)->is_joined)
             answered(link, event);
         else
-            go_up_if_all(link->path, false);
+            go_up_if_all(link->ep, false);
         break;
     case RDMA_CM_EVENT_REJECTED:
         if (!is_late_no(link))
@@ -470,9 +470,9 @@ static void take(const struct rdma_cm_event *event, news *out)
     }
 }
 
-int verbs_cm_turn(verbs_port *port)
+int verbs_cm_turn(verbs_iface *iface)
 {
-    struct verbs_cm *cm = port->conn->cm;
+    struct verbs_cm *cm = iface->conn->cm;
     struct rdma_cm_event *event;
     int n = 0;
     while (cm && rdma_get_cm_event(cm->channel, &event) == 0) {
@@ -485,13 +485,13 @@ int verbs_cm_turn(verbs_port *port)
     return n;
 }
 
-void verbs_cm_try(verbs_path *path)
+void verbs_cm_try(verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp && !path->links[i].cm)
-            begin(&path->links[i]);
-    if (path->meet->is_linked)
-        go_up_if_all(path, path->port->now_ns() - path->meet->linked_ns > STRAGGLER_NS);
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp && !ep->links[i].cm)
+            begin(&ep->links[i]);
+    if (ep->meet->is_linked)
+        go_up_if_all(ep, ep->iface->now_ns() - ep->meet->linked_ns > STRAGGLER_NS);
 }
 
 /* -- opening -- */
@@ -512,9 +512,9 @@ static int listen_on(struct verbs_cm *cm, verbs_rail *rail)
     return 0;
 }
 
-static int open_all(verbs_port *port)
+static int open_all(verbs_iface *iface)
 {
-    struct verbs_cm *cm = port->conn->cm = calloc(1, sizeof *cm);
+    struct verbs_cm *cm = iface->conn->cm = calloc(1, sizeof *cm);
     struct epoll_event event = {.events = EPOLLIN};
     int rc = 0, flags;
     if (!cm)
@@ -526,44 +526,44 @@ static int open_all(verbs_port *port)
     event.data.fd = cm->channel->fd;
     flags = fcntl(cm->channel->fd, F_GETFL);
     if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-        epoll_ctl(port->epoll, EPOLL_CTL_ADD, cm->channel->fd, &event) < 0)
+        epoll_ctl(iface->epoll, EPOLL_CTL_ADD, cm->channel->fd, &event) < 0)
         return weft_fail(WEFT_E_SYSTEM, "rdma_cm's descriptor cannot be slept on: %s", strerror(errno));
-    for (uint8_t i = 0; rc == 0 && i < port->rail_count; i++)
-        rc = listen_on(cm, &port->rails[i]);
+    for (uint8_t i = 0; rc == 0 && i < iface->rail_count; i++)
+        rc = listen_on(cm, &iface->rails[i]);
     return rc;
 }
 
-int verbs_cm_open(verbs_port *port)
+int verbs_cm_open(verbs_iface *iface)
 {
     sigset_t all, before;
     bool is_needed = false;
     int rc;
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        is_needed |= port->rails[i].is_iwarp;
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        is_needed |= iface->rails[i].is_iwarp;
     if (weft_knob.connect != WEFT_CONNECT_CM && (!is_needed || weft_knob.connect == WEFT_CONNECT_DATAGRAM))
         return 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = open_all(port);
+    rc = open_all(iface);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0 || is_needed)
         return rc;
     weft_log_warn("WEFT_CONNECT=cm is not possible: %s. Connecting by datagrams", weft_fail_text(rc));
-    verbs_cm_close(port);
+    verbs_cm_close(iface);
     return 0;
 }
 
-void verbs_cm_close(verbs_port *port)
+void verbs_cm_close(verbs_iface *iface)
 {
-    struct verbs_cm *cm = port->conn->cm;
-    verbs_hush_over(port, NULL);
+    struct verbs_cm *cm = iface->conn->cm;
+    verbs_hush_over(iface, NULL);
     for (uint8_t i = 0; cm && i < VERBS_RAILS; i++) {
         if (cm->listeners[i])
             rdma_destroy_id(cm->listeners[i]);
-        port->rails[i].cm_port = 0;
+        iface->rails[i].cm_port = 0;
     }
     if (cm && cm->channel)
         rdma_destroy_event_channel(cm->channel);
     free(cm);
-    port->conn->cm = NULL;
+    iface->conn->cm = NULL;
 }

@@ -10,20 +10,20 @@
 
 /* Listeners on every rail, if one of them needs it or the knob says so. A port that can do without goes on without, with a
  * word. */
-int verbs_cm_open(verbs_port *port);
-void verbs_cm_close(verbs_port *port);
+int verbs_cm_open(verbs_iface *iface);
+void verbs_cm_close(verbs_iface *iface);
 /* A path between these two is connected so. */
-bool verbs_cm_is_for(const verbs_path *path);
+bool verbs_cm_is_for(const verbs_ep *ep);
 /* Goes on with every link of a path that is CONNECTING. */
-void verbs_cm_try(verbs_path *path);
+void verbs_cm_try(verbs_ep *ep);
 /* The path goes up: links that are not connected by now are closed, the first of the others carries frames. False: there is
  * none. */
-bool verbs_cm_settle(verbs_path *path);
+bool verbs_cm_settle(verbs_ep *ep);
 /* The link's queue pair is about to be destroyed; and has been. */
 void verbs_cm_disconnect(verbs_link *link);
 void verbs_cm_forget(verbs_link *link);
 /* What came by the event channel. How many. */
-int verbs_cm_turn(verbs_port *port);
+int verbs_cm_turn(verbs_iface *iface);
 
 /* -- hush.c -- */
 struct rdma_cm_id;
@@ -32,6 +32,6 @@ bool verbs_hush_may_speak(const verbs_rail *rail);
 /* Destroys the id, now or when that can be said. */
 void verbs_hush_end(const verbs_rail *rail, struct rdma_cm_id *id);
 /* Something was connected by the rail (one that is up may still have no routes), or (NULL) the port closes: destroys what was kept. */
-void verbs_hush_over(verbs_port *port, const verbs_rail *rail);
+void verbs_hush_over(verbs_iface *iface, const verbs_rail *rail);
 
 #endif

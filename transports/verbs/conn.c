@@ -31,10 +31,10 @@ uint32_t verbs_conn_random(struct verbs_conn *conn)
 }
 
 /* A turn must look at the path by then. */
-void verbs_conn_due(verbs_path *path, uint64_t when)
+void verbs_conn_due(verbs_ep *ep, uint64_t when)
 {
-    verbs_meet *meet = path->meet;
-    struct verbs_conn *conn = path->port->conn;
+    verbs_meet *meet = ep->meet;
+    struct verbs_conn *conn = ep->iface->conn;
     if (!meet->is_busy) {
         weft_list_append(&conn->busy, &meet->by_busy);
         meet->is_busy = true;
@@ -44,12 +44,12 @@ void verbs_conn_due(verbs_path *path, uint64_t when)
         conn->next_ns = when;
 }
 
-void verbs_conn_set_state(verbs_path *path, enum verbs_path_state state)
+void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state)
 {
-    bool was = path->state == VERBS_CONNECTING || path->state == VERBS_DRAINING;
+    bool was = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING;
     bool is = state == VERBS_CONNECTING || state == VERBS_DRAINING;
-    path->port->connecting += (uint32_t)is - (uint32_t)was;
-    path->state = state;
+    ep->iface->connecting += (uint32_t)is - (uint32_t)was;
+    ep->state = state;
 }
 
 /* -- which links, and making them -- */
@@ -57,9 +57,9 @@ void verbs_conn_set_state(verbs_path *path, enum verbs_path_state state)
 /* The peer offers a pair of rails in the epoch that we are in. */
 static const verbs_note_rail *offer_of(const verbs_link *link)
 {
-    const verbs_meet *meet = link->path->meet;
+    const verbs_meet *meet = link->ep->meet;
     const verbs_note_rail *far = &meet->offer.rail[link->far_rail];
-    if (!meet->has_offer || meet->offer.epoch != link->path->epoch || link->far_rail >= meet->offer.rails)
+    if (!meet->has_offer || meet->offer.epoch != link->ep->epoch || link->far_rail >= meet->offer.rails)
         return NULL;
     return far->qpn && far->far_rail == link->rail->index ? far : NULL;
 }
@@ -68,319 +68,319 @@ static const verbs_note_rail *offer_of(const verbs_link *link)
 static bool is_wanted(const verbs_link *link, bool even_suspects)
 {
     const verbs_note_rail *far = offer_of(link);
-    if (!verbs_link_is_usable(link) || link->qp || (verbs_conn_has_offer(link->path) && !far))
+    if (!verbs_link_is_usable(link) || link->qp || (verbs_conn_has_offer(link->ep) && !far))
         return false;
     return even_suspects || !verbs_half_of(link)->is_suspect || (far && (far->flags & VERBS_NOTE_PROVEN));
 }
 
-static void note_trouble(verbs_path *path, int rc)
+static void note_trouble(verbs_ep *ep, int rc)
 {
-    snprintf(path->last_error, sizeof path->last_error, "%s", weft_fail_text(rc));
+    snprintf(ep->last_error, sizeof ep->last_error, "%s", weft_fail_text(rc));
 }
 
-bool verbs_conn_has_links(const verbs_path *path)
+bool verbs_conn_has_links(const verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp)
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp)
             return true;
     return false;
 }
 
 /* Called again while links that were refused are to be asked for again: the others stay as they are, and keep suspects out. */
-static void open_links(verbs_path *path)
+static void open_links(verbs_ep *ep)
 {
     uint32_t wanted = 0;
-    for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_links(path)); even_suspects++)
-        for (uint8_t i = 0; i < path->link_count; i++) {
+    for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_links(ep)); even_suspects++)
+        for (uint8_t i = 0; i < ep->link_count; i++) {
             int rc;
-            if (!is_wanted(&path->links[i], even_suspects))
+            if (!is_wanted(&ep->links[i], even_suspects))
                 continue;
             wanted++;
-            rc = verbs_link_open(&path->links[i]);
+            rc = verbs_link_open(&ep->links[i]);
             if (rc)
-                note_trouble(path, rc);
+                note_trouble(ep, rc);
         }
-    if (!wanted && !verbs_conn_has_links(path))
-        snprintf(path->last_error, sizeof path->last_error,
+    if (!wanted && !verbs_conn_has_links(ep))
+        snprintf(ep->last_error, sizeof ep->last_error,
                  "no RDMA port of ours is up that shares a network with one of rank %u's",
-                 path->name.rank);
+                 ep->name.rank);
 }
 
-void verbs_conn_close_links(verbs_path *path)
+void verbs_conn_close_links(verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp)
-            verbs_link_close(&path->links[i]);
-    path->home = NULL;
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp)
+            verbs_link_close(&ep->links[i]);
+    ep->home = NULL;
 }
 
 /* Connects what both sides have; the rest of ours serves nothing in this epoch. */
-static bool connect_links(verbs_path *path)
+static bool connect_links(verbs_ep *ep)
 {
-    path->home = NULL;
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        verbs_link *link = &path->links[i];
+    ep->home = NULL;
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        verbs_link *link = &ep->links[i];
         const verbs_note_rail *far = offer_of(link);
         int rc = 0;
         if (!link->qp)
             continue;
         if (far && (rc = verbs_link_connect(link, far)) == 0) {
-            path->home = path->home ? path->home : link;
+            ep->home = ep->home ? ep->home : link;
             continue;
         }
         if (rc)
-            note_trouble(path, rc);
+            note_trouble(ep, rc);
         verbs_link_close(link);
     }
-    path->meet->is_linked = path->home != NULL;
-    return path->meet->is_linked;
+    ep->meet->is_linked = ep->home != NULL;
+    return ep->meet->is_linked;
 }
 
 /* The peer has connected fewer: what it left out can carry nothing. Nothing was posted yet. */
-static void drop_links(verbs_path *path, const verbs_note *note)
+static void drop_links(verbs_ep *ep, const verbs_note *note)
 {
-    path->home = NULL;
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        verbs_link *link = &path->links[i];
+    ep->home = NULL;
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        verbs_link *link = &ep->links[i];
         if (link->qp && (link->far_rail >= note->rails || !note->rail[link->far_rail].qpn))
             verbs_link_close(link);
-        else if (link->qp && !path->home)
-            path->home = link;
+        else if (link->qp && !ep->home)
+            ep->home = link;
     }
 }
 
 /* -- saying -- */
 
 /* By the pair of rails whose turn it is; others when it is down or refuses. */
-void verbs_conn_say(verbs_path *path, uint8_t kind)
+void verbs_conn_say(verbs_ep *ep, uint8_t kind)
 {
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        verbs_link *link = &path->links[(path->try_rail + i) % path->link_count];
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        verbs_link *link = &ep->links[(ep->try_rail + i) % ep->link_count];
         int rc;
         if (!verbs_link_is_usable(link))
             continue;
         rc = verbs_note_send(link, kind);
         if (rc >= 0)
             return;
-        note_trouble(path, rc);
+        note_trouble(ep, rc);
     }
 }
 
-static void try_again_later(verbs_path *path)
+static void try_again_later(verbs_ep *ep)
 {
-    uint64_t pause = TRY_FIRST_NS << (path->tries < 8 ? path->tries : 8);
-    path->next_try_ns = verbs_conn_now(path) + (pause < VERBS_TRY_MOST_NS ? pause : VERBS_TRY_MOST_NS);
-    verbs_conn_due(path, path->next_try_ns);
+    uint64_t pause = TRY_FIRST_NS << (ep->tries < 8 ? ep->tries : 8);
+    ep->next_try_ns = verbs_conn_now(ep) + (pause < VERBS_TRY_MOST_NS ? pause : VERBS_TRY_MOST_NS);
+    verbs_conn_due(ep, ep->next_try_ns);
 }
 
 /* -- up -- */
 
 /* The passive side must not. Where there are no credits to give (little memory) a word that gives none back does as well. */
-static void speak_first(verbs_path *path)
+static void speak_first(verbs_ep *ep)
 {
     weft_head none = {.tag = 0};
-    if (verbs_flow_control(path, VERBS_KIND_CREDITS, NULL))
-        verbs_flow_control(path, VERBS_KIND_RETURN, &none);
+    if (verbs_flow_control(ep, VERBS_KIND_CREDITS, NULL))
+        verbs_flow_control(ep, VERBS_KIND_RETURN, &none);
 }
 
-static void go_up(verbs_path *path)
+static void go_up(verbs_ep *ep)
 {
-    verbs_meet *meet = path->meet;
-    uint64_t now = verbs_conn_now(path);
-    verbs_conn_set_state(path, VERBS_UP);
-    path->is_confirmed = true;
-    path->tries = path->silent_since_ns = 0;
-    path->port->counts[VERBS_COUNT_CONNECTS]++;
+    verbs_meet *meet = ep->meet;
+    uint64_t now = verbs_conn_now(ep);
+    verbs_conn_set_state(ep, VERBS_UP);
+    ep->is_confirmed = true;
+    ep->tries = ep->silent_since_ns = 0;
+    ep->iface->counts[VERBS_COUNT_CONNECTS]++;
     meet->up_ns = now;
-    meet->up_uses = path->tx_seq + path->rx_seq;
+    meet->up_uses = ep->tx_seq + ep->rx_seq;
     meet->wants_renewal = false;
-    for (uint8_t i = 0; i < path->link_count; i++)
+    for (uint8_t i = 0; i < ep->link_count; i++)
         meet->halves[i].is_proven = false;
-    verbs_conn_due(path, now);
-    verbs_flow_up(path, meet->offer.rx_seq, meet->offer.credits);
-    if (path->state == VERBS_UP)
-        verbs_move_up(path);
-    if (path->state == VERBS_UP && path->home->rail->is_iwarp && verbs_half_of(path->home)->is_active)
-        speak_first(path);
+    verbs_conn_due(ep, now);
+    verbs_flow_up(ep, meet->offer.rx_seq, meet->offer.credits);
+    if (ep->state == VERBS_UP)
+        verbs_move_up(ep);
+    if (ep->state == VERBS_UP && ep->home->rail->is_iwarp && verbs_half_of(ep->home)->is_active)
+        speak_first(ep);
 }
 
-void verbs_conn_heard(verbs_path *path)
+void verbs_conn_heard(verbs_ep *ep)
 {
-    if (path->state == VERBS_CONNECTING && path->meet->is_linked && (!path->meet->by_cm || verbs_cm_settle(path)))
-        go_up(path);
+    if (ep->state == VERBS_CONNECTING && ep->meet->is_linked && (!ep->meet->by_cm || verbs_cm_settle(ep)))
+        go_up(ep);
 }
 
 /* -- connecting -- */
 
-void verbs_conn_begin_epoch(verbs_path *path, uint32_t epoch, uint64_t pause_ns)
+void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
 {
-    verbs_meet *meet = path->meet;
-    verbs_conn_set_state(path, VERBS_CONNECTING);
-    path->epoch = epoch;
+    verbs_meet *meet = ep->meet;
+    verbs_conn_set_state(ep, VERBS_CONNECTING);
+    ep->epoch = epoch;
     if (!meet->sick_ns)
-        meet->sick_ns = verbs_conn_now(path);
-    path->is_confirmed = meet->is_linked = path->is_asked_to_rest = false;
-    path->rest = VERBS_AWAKE;
+        meet->sick_ns = verbs_conn_now(ep);
+    ep->is_confirmed = meet->is_linked = ep->is_asked_to_rest = false;
+    ep->rest = VERBS_AWAKE;
     meet->far_links = meet->due_links = 0;
-    path->tries = path->silent_since_ns = 0;
-    path->next_try_ns = verbs_conn_now(path) + pause_ns;
+    ep->tries = ep->silent_since_ns = 0;
+    ep->next_try_ns = verbs_conn_now(ep) + pause_ns;
     meet->my_credits = 0;
-    verbs_conn_due(path, path->next_try_ns);
+    verbs_conn_due(ep, ep->next_try_ns);
 }
 
-void verbs_conn_begin(verbs_path *path)
+void verbs_conn_begin(verbs_ep *ep)
 {
-    if (path->state == VERBS_NEW)
-        verbs_conn_begin_epoch(path, path->epoch + 1, 0);
+    if (ep->state == VERBS_NEW)
+        verbs_conn_begin_epoch(ep, ep->epoch + 1, 0);
 }
 
 /* Slots to lend, or somebody is asked to give way; the peer is told meanwhile that we are there. */
-static uint32_t lend(verbs_path *path)
+static uint32_t lend(verbs_ep *ep)
 {
-    uint32_t credits = verbs_flow_lend(path);
+    uint32_t credits = verbs_flow_lend(ep);
     if (credits)
         return credits;
-    verbs_rest_for(path);
-    path->meet->sick_ns = verbs_conn_now(path); /* the peer is not to blame */
-    return verbs_flow_lend(path);
+    verbs_rest_for(ep);
+    ep->meet->sick_ns = verbs_conn_now(ep); /* the peer is not to blame */
+    return verbs_flow_lend(ep);
 }
 
-void verbs_conn_hurry(verbs_port *port)
+void verbs_conn_hurry(verbs_iface *iface)
 {
-    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
-        verbs_path *path = weft_container(link, verbs_path, by_port);
-        if (path->state != VERBS_CONNECTING || path->meet->my_credits)
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+        verbs_ep *ep = weft_container(link, verbs_ep, by_port);
+        if (ep->state != VERBS_CONNECTING || ep->meet->my_credits)
             continue;
-        path->next_try_ns = verbs_conn_now(path);
-        verbs_conn_due(path, path->next_try_ns);
+        ep->next_try_ns = verbs_conn_now(ep);
+        verbs_conn_due(ep, ep->next_try_ns);
     }
 }
 
 /* Makes our half, tells it, connects it when the peer's is known. */
-static void try_to_connect(verbs_path *path)
+static void try_to_connect(verbs_ep *ep)
 {
-    verbs_meet *meet = path->meet;
-    if (meet->is_linked ? meet->due_links != 0 : !verbs_conn_has_links(path) || meet->by_cm)
-        open_links(path);
-    if (!meet->my_credits && verbs_conn_has_links(path))
-        meet->my_credits = lend(path);
-    if (!meet->is_linked && verbs_conn_has_offer(path) && verbs_conn_has_links(path) && meet->my_credits && !connect_links(path)) {
-        verbs_conn_break(&path->links[0], NULL, path->last_error);
+    verbs_meet *meet = ep->meet;
+    if (meet->is_linked ? meet->due_links != 0 : !verbs_conn_has_links(ep) || meet->by_cm)
+        open_links(ep);
+    if (!meet->my_credits && verbs_conn_has_links(ep))
+        meet->my_credits = lend(ep);
+    if (!meet->is_linked && verbs_conn_has_offer(ep) && verbs_conn_has_links(ep) && meet->my_credits && !connect_links(ep)) {
+        verbs_conn_break(&ep->links[0], NULL, ep->last_error);
         return;
     }
     if (meet->by_cm)
-        verbs_cm_try(path);
+        verbs_cm_try(ep);
     else
-        verbs_conn_say(path, meet->is_linked ? VERBS_NOTE_ACCEPT : VERBS_NOTE_CONNECT);
-    if (path->state != VERBS_CONNECTING)
+        verbs_conn_say(ep, meet->is_linked ? VERBS_NOTE_ACCEPT : VERBS_NOTE_CONNECT);
+    if (ep->state != VERBS_CONNECTING)
         return;
-    if (!path->silent_since_ns)
-        path->silent_since_ns = verbs_conn_now(path);
-    path->tries++;
-    if (path->tries % TRIES_BY_RAIL == 0)
-        path->try_rail = (uint8_t)((path->try_rail + 1) % path->link_count);
-    try_again_later(path);
+    if (!ep->silent_since_ns)
+        ep->silent_since_ns = verbs_conn_now(ep);
+    ep->tries++;
+    if (ep->tries % TRIES_BY_RAIL == 0)
+        ep->try_rail = (uint8_t)((ep->try_rail + 1) % ep->link_count);
+    try_again_later(ep);
 }
 
-bool verbs_conn_follow(verbs_path *path, uint32_t epoch)
+bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch)
 {
-    int32_t ahead = (int32_t)(epoch - path->epoch);
-    if (ahead > 0 && path->state != VERBS_LOST)
-        path->meet->far_epoch = epoch;
-    if (ahead > 0 && path->state == VERBS_NEW)
-        verbs_conn_begin_epoch(path, epoch, 0);
+    int32_t ahead = (int32_t)(epoch - ep->epoch);
+    if (ahead > 0 && ep->state != VERBS_LOST)
+        ep->meet->far_epoch = epoch;
+    if (ahead > 0 && ep->state == VERBS_NEW)
+        verbs_conn_begin_epoch(ep, epoch, 0);
     else if (ahead > 0)
-        verbs_conn_renew(&path->links[0], "the peer's end broke: it connects anew");
-    return path->state == VERBS_CONNECTING && path->epoch == epoch;
+        verbs_conn_renew(&ep->links[0], "the peer's end broke: it connects anew");
+    return ep->state == VERBS_CONNECTING && ep->epoch == epoch;
 }
 
-bool verbs_conn_make_half(verbs_path *path, verbs_link *link)
+bool verbs_conn_make_half(verbs_ep *ep, verbs_link *link)
 {
     int rc = link->qp ? 0 : verbs_link_is_usable(link) ? verbs_link_open(link) : WEFT_AGAIN;
     if (rc < 0)
-        note_trouble(path, rc);
-    if (rc == 0 && !path->meet->my_credits)
-        path->meet->my_credits = lend(path);
-    return rc == 0 && path->meet->my_credits;
+        note_trouble(ep, rc);
+    if (rc == 0 && !ep->meet->my_credits)
+        ep->meet->my_credits = lend(ep);
+    return rc == 0 && ep->meet->my_credits;
 }
 
-void verbs_conn_offered(verbs_path *path, const verbs_note *note)
+void verbs_conn_offered(verbs_ep *ep, const verbs_note *note)
 {
-    verbs_meet *meet = path->meet;
-    int32_t ahead = (int32_t)(note->epoch - path->epoch);
-    path->silent_since_ns = 0;
-    if (ahead < 0 || path->state == VERBS_LOST) {
-        path->port->conn->dropped += ahead < 0;
+    verbs_meet *meet = ep->meet;
+    int32_t ahead = (int32_t)(note->epoch - ep->epoch);
+    ep->silent_since_ns = 0;
+    if (ahead < 0 || ep->state == VERBS_LOST) {
+        ep->iface->conn->dropped += ahead < 0;
         return;
     }
     if (!note->credits) { /* it is there, and cannot take us in yet: our offer will make others give way to us */
-        meet->sick_ns = verbs_conn_now(path);
-        verbs_conn_follow(path, note->epoch);
+        meet->sick_ns = verbs_conn_now(ep);
+        verbs_conn_follow(ep, note->epoch);
         return;
     }
     if (!meet->has_offer || (int32_t)(note->epoch - meet->offer.epoch) > 0 || (ahead == 0 && !meet->is_linked)) {
         meet->offer = *note;
         meet->has_offer = true;
     }
-    if (verbs_conn_follow(path, note->epoch)) {
+    if (verbs_conn_follow(ep, note->epoch)) {
         if (!meet->is_linked)
-            try_to_connect(path);
+            try_to_connect(ep);
         else if (note->kind == VERBS_NOTE_CONNECT)
-            verbs_conn_say(path, VERBS_NOTE_ACCEPT);
-        if (path->state == VERBS_CONNECTING && meet->is_linked && note->kind != VERBS_NOTE_CONNECT) {
-            drop_links(path, note);
-            if (path->home)
-                go_up(path);
+            verbs_conn_say(ep, VERBS_NOTE_ACCEPT);
+        if (ep->state == VERBS_CONNECTING && meet->is_linked && note->kind != VERBS_NOTE_CONNECT) {
+            drop_links(ep, note);
+            if (ep->home)
+                go_up(ep);
             else
-                verbs_conn_break(&path->links[0], NULL, "no link could be connected by both sides");
+                verbs_conn_break(&ep->links[0], NULL, "no link could be connected by both sides");
         }
     }
-    if (path->state == VERBS_UP && note->kind != VERBS_NOTE_READY && note->epoch == path->epoch)
-        verbs_conn_say(path, VERBS_NOTE_READY);
+    if (ep->state == VERBS_UP && note->kind != VERBS_NOTE_READY && note->epoch == ep->epoch)
+        verbs_conn_say(ep, VERBS_NOTE_READY);
 }
 
 /* -- turns -- */
 
-static int keep_connecting(verbs_path *path, uint64_t now)
+static int keep_connecting(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = path->meet;
-    uint64_t silent = path->silent_since_ns ? now - path->silent_since_ns : 0;
-    if (now < path->next_try_ns) {
-        verbs_conn_due(path, path->next_try_ns);
+    verbs_meet *meet = ep->meet;
+    uint64_t silent = ep->silent_since_ns ? now - ep->silent_since_ns : 0;
+    if (now < ep->next_try_ns) {
+        verbs_conn_due(ep, ep->next_try_ns);
         return 0;
     }
-    if (meet->is_leaving && (verbs_conn_is_settled(path) || silent > LEAVE_NS)) {
-        verbs_conn_close_links(path);
-        verbs_conn_set_state(path, VERBS_LOST);
+    if (meet->is_leaving && (verbs_conn_is_settled(ep) || silent > LEAVE_NS)) {
+        verbs_conn_close_links(ep);
+        verbs_conn_set_state(ep, VERBS_LOST);
         meet->is_over = true;
-    } else if (silent > verbs_conn_timeout_ns() && path->tries >= TRIES_LEAST) {
-        verbs_conn_lose(path, "no answer to %llu requests to connect in %d s (WEFT_PEER_TIMEOUT_S). Is its process alive, its port up, "
+    } else if (silent > verbs_conn_timeout_ns() && ep->tries >= TRIES_LEAST) {
+        verbs_conn_lose(ep, "no answer to %llu requests to connect in %d s (WEFT_PEER_TIMEOUT_S). Is its process alive, its port up, "
              "and is UDP port "
-             "4791 let through (RoCE)?%s%s", (unsigned long long)path->tries, weft_knob.peer_timeout_s,
-             path->last_error[0] ? " Before that: " : "", path->last_error);
-    } else if (now - meet->sick_ns > verbs_conn_timeout_ns() && !silent && path->tries >= TRIES_LEAST) {
-        verbs_conn_lose(path, "it answers, but no connection comes about in %d s (WEFT_PEER_TIMEOUT_S)%s%s", weft_knob.peer_timeout_s,
-             path->last_error[0] ? ": " : "", path->last_error);
+             "4791 let through (RoCE)?%s%s", (unsigned long long)ep->tries, weft_knob.peer_timeout_s,
+             ep->last_error[0] ? " Before that: " : "", ep->last_error);
+    } else if (now - meet->sick_ns > verbs_conn_timeout_ns() && !silent && ep->tries >= TRIES_LEAST) {
+        verbs_conn_lose(ep, "it answers, but no connection comes about in %d s (WEFT_PEER_TIMEOUT_S)%s%s", weft_knob.peer_timeout_s,
+             ep->last_error[0] ? ": " : "", ep->last_error);
     } else {
-        try_to_connect(path);
+        try_to_connect(ep);
     }
     return 1;
 }
 
-static int look_after(verbs_path *path, uint64_t now)
+static int look_after(verbs_ep *ep, uint64_t now)
 {
-    switch (path->state) {
+    switch (ep->state) {
     case VERBS_CONNECTING:
-        return keep_connecting(path, now);
+        return keep_connecting(ep, now);
     case VERBS_DRAINING:
-        if (!verbs_drain_turn(path, now)) {
-            verbs_conn_due(path, path->meet->due_ns);
+        if (!verbs_drain_turn(ep, now)) {
+            verbs_conn_due(ep, ep->meet->due_ns);
             return 0;
         }
-        verbs_conn_after_drain(path, now);
+        verbs_conn_after_drain(ep, now);
         return 1;
     case VERBS_UP:
-        return verbs_probe_turn(path, now) + verbs_rest_turn(path, now);
+        return verbs_probe_turn(ep, now) + verbs_rest_turn(ep, now);
     default:
         return 0;
     }
@@ -398,9 +398,9 @@ static int look_after_busy(struct verbs_conn *conn, uint64_t now)
         verbs_meet *meet = weft_container(at, verbs_meet, by_busy);
         meet->is_busy = false;
         if (now < meet->due_ns)
-            verbs_conn_due(meet->path, meet->due_ns);
+            verbs_conn_due(meet->ep, meet->due_ns);
         else
-            n += look_after(meet->path, now);
+            n += look_after(meet->ep, now);
     }
     return n;
 }
@@ -408,36 +408,36 @@ static int look_after_busy(struct verbs_conn *conn, uint64_t now)
 #define EVENTS_TURNS 1024 /* polls that look at nothing unasked */
 #define CLOCK_TURNS 64    /* ... nor at the clock, where requests of rdma_cm may come */
 
-int verbs_conn_turn(verbs_port *port)
+int verbs_conn_turn(verbs_iface *iface)
 {
-    struct verbs_conn *conn = port->conn;
+    struct verbs_conn *conn = iface->conn;
     bool is_time = ++conn->turns % EVENTS_TURNS == 0 || conn->looks_at_events;
     uint64_t now;
     int n = 0;
     if (!is_time && weft_list_is_empty(&conn->busy) && !(conn->cm && conn->turns % CLOCK_TURNS == 0))
         return 0;
-    now = port->now_ns();
+    now = iface->now_ns();
     if (is_time || now - conn->events_ns > VERBS_MS) {
-        conn->looks_at_events = port->is_armed; /* the poll after the sleep looks, too */
+        conn->looks_at_events = iface->is_armed; /* the poll after the sleep looks, too */
         conn->events_ns = now;
-        for (uint8_t i = 0; i < port->rail_count; i++)
-            n += verbs_rail_events(&port->rails[i]);
-        n += verbs_cm_turn(port);
+        for (uint8_t i = 0; i < iface->rail_count; i++)
+            n += verbs_rail_events(&iface->rails[i]);
+        n += verbs_cm_turn(iface);
         if (now - conn->stuck_ns > VERBS_SECOND) {
             conn->stuck_ns = now;
-            verbs_probe_stuck(port);
+            verbs_probe_stuck(iface);
         }
     }
     return now < conn->next_ns ? n : n + look_after_busy(conn, now);
 }
 
-uint64_t verbs_conn_within(const verbs_port *port)
+uint64_t verbs_conn_within(const verbs_iface *iface)
 {
-    struct verbs_conn *conn = port->conn;
+    struct verbs_conn *conn = iface->conn;
     uint64_t now;
     conn->looks_at_events = true; /* who slept on the descriptors must find out whether it was one of these */
     if (conn->next_ns == UINT64_MAX || weft_list_is_empty(&conn->busy))
         return 0;
-    now = port->now_ns();
+    now = iface->now_ns();
     return conn->next_ns > now ? conn->next_ns - now : 1;
 }

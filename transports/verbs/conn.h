@@ -70,7 +70,7 @@ typedef struct verbs_half {
 } verbs_half;
 
 typedef struct verbs_meet {
-    verbs_path *path;
+    verbs_ep *ep;
     weft_link by_busy;    /* in conn->busy while timers or drains are looked after */
     bool is_busy;
     uint32_t life, far_life;
@@ -105,7 +105,7 @@ typedef struct verbs_gone { /* somebody who was left: its late notes are answere
 } verbs_gone;
 
 struct verbs_conn {
-    verbs_port *port;
+    verbs_iface *iface;
     struct verbs_datagrams *datagrams;
     struct verbs_cm *cm;
     struct verbs_hush *hushed; /* hush.c: ids of rdma_cm that are over */
@@ -123,80 +123,80 @@ struct verbs_conn {
     uint32_t gone_count, gone_room;
 };
 
-static inline verbs_half *verbs_half_of(const verbs_link *link) { return &link->path->meet->halves[link - link->path->links]; }
+static inline verbs_half *verbs_half_of(const verbs_link *link) { return &link->ep->meet->halves[link - link->ep->links]; }
 static inline bool verbs_link_is_usable(const verbs_link *link) { return link->rail->is_up && !link->rail->is_dead; }
 uint32_t verbs_conn_random(struct verbs_conn *conn);
 
 /* -- conn.c, for its sisters: what was heard, and what a device told -- */
-void verbs_conn_offered(verbs_path *path, const verbs_note *note); /* CONNECT, ACCEPT, READY */
-void verbs_conn_gone(verbs_path *path);
-void verbs_conn_answered(verbs_path *path, const verbs_rail *rail, uint8_t far_rail);
-void verbs_conn_part(verbs_path *path); /* leaves a path that is UP and quiet: says so, and drains it */
+void verbs_conn_offered(verbs_ep *ep, const verbs_note *note); /* CONNECT, ACCEPT, READY */
+void verbs_conn_gone(verbs_ep *ep);
+void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail);
+void verbs_conn_part(verbs_ep *ep); /* leaves a path that is UP and quiet: says so, and drains it */
 void verbs_conn_rail_changed(verbs_rail *rail);
 void verbs_conn_last_wqe(verbs_link *link);
-void verbs_conn_due(verbs_path *path, uint64_t when); /* a turn must look at the path by then */
-bool verbs_conn_is_settled(verbs_path *path);         /* nothing of ours is unacknowledged */
+void verbs_conn_due(verbs_ep *ep, uint64_t when); /* a turn must look at the path by then */
+bool verbs_conn_is_settled(verbs_ep *ep);         /* nothing of ours is unacknowledged */
 
-void verbs_conn_end(verbs_path *path);                /* ends the epoch in peace: no trouble, nothing to be sent again */
-void verbs_conn_hurry(verbs_port *port);              /* who connects and had no slots to lend tries again now */
-void verbs_conn_farewell(verbs_path *path);           /* the peer may know a connection that we have not now: we leave */
-static inline bool verbs_conn_has_offer(const verbs_path *path)
+void verbs_conn_end(verbs_ep *ep);                /* ends the epoch in peace: no trouble, nothing to be sent again */
+void verbs_conn_hurry(verbs_iface *iface);              /* who connects and had no slots to lend tries again now */
+void verbs_conn_farewell(verbs_ep *ep);           /* the peer may know a connection that we have not now: we leave */
+static inline bool verbs_conn_has_offer(const verbs_ep *ep)
 {
-    return path->meet->has_offer && path->meet->offer.epoch == path->epoch;
+    return ep->meet->has_offer && ep->meet->offer.epoch == ep->epoch;
 }
 
 /* -- conn.c, for end.c -- */
-static inline uint64_t verbs_conn_now(const verbs_path *path) { return path->port->now_ns(); }
+static inline uint64_t verbs_conn_now(const verbs_ep *ep) { return ep->iface->now_ns(); }
 static inline uint64_t verbs_conn_timeout_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * VERBS_SECOND; }
-void verbs_conn_set_state(verbs_path *path, enum verbs_path_state state);
-void verbs_conn_begin_epoch(verbs_path *path, uint32_t epoch, uint64_t pause_ns);
-bool verbs_conn_has_links(const verbs_path *path);
-void verbs_conn_close_links(verbs_path *path);
-void verbs_conn_say(verbs_path *path, uint8_t kind); /* by the pair of rails whose turn it is; others when it is down or refuses */
+void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state);
+void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns);
+bool verbs_conn_has_links(const verbs_ep *ep);
+void verbs_conn_close_links(verbs_ep *ep);
+void verbs_conn_say(verbs_ep *ep, uint8_t kind); /* by the pair of rails whose turn it is; others when it is down or refuses */
 
 /* -- end.c, for conn.c -- */
-void verbs_conn_after_drain(verbs_path *path, uint64_t now); /* the queue pairs are gone: what next? */
-void verbs_conn_lose(verbs_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void verbs_conn_after_drain(verbs_ep *ep, uint64_t now); /* the queue pairs are gone: what next? */
+void verbs_conn_lose(verbs_ep *ep, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* -- rest.c: who gives way when receive slots are used up -- */
-void verbs_rest_for(verbs_path *path);                /* it connects, and there are no slots to lend it */
-int verbs_rest_turn(verbs_path *path, uint64_t now);  /* of a path that is up */
+void verbs_rest_for(verbs_ep *ep);                /* it connects, and there are no slots to lend it */
+int verbs_rest_turn(verbs_ep *ep, uint64_t now);  /* of a path that is up */
 
 /* Ends the epoch although nothing failed: the next one has other links, or the peer has begun it. */
 void verbs_conn_renew(verbs_link *link, const char *words);
 
 /* -- the same for cm.c -- */
 /* The peer is in this epoch: are we, too, and still connecting? Begins it, or ends ours, where need be. */
-bool verbs_conn_follow(verbs_path *path, uint32_t epoch);
+bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch);
 /* Our queue pair of the link is there, and slots to lend. */
-bool verbs_conn_make_half(verbs_path *path, verbs_link *link);
+bool verbs_conn_make_half(verbs_ep *ep, verbs_link *link);
 /* Whose request this is: greets somebody new. NULL: nobody of ours, or of another life. */
-verbs_path *verbs_conn_named(verbs_port *port, const weft_name *name, uint32_t life, uint32_t to_life);
+verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_name *name, uint32_t life, uint32_t to_life);
 bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_name *name, uint32_t far_life);
 
 /* -- probe.c -- */
 void verbs_probe_suspect(verbs_link *link, const struct ibv_wc *wc); /* it failed so */
 void verbs_probe_missed(verbs_link *link);                           /* another pair is connected, and rdma_cm does not connect this one */
-int verbs_probe_turn(verbs_path *path, uint64_t now);                /* of a path that is up */
-void verbs_probe_stuck(verbs_port *port);                            /* all paths, once a second */
+int verbs_probe_turn(verbs_ep *ep, uint64_t now);                /* of a path that is up */
+void verbs_probe_stuck(verbs_iface *iface);                            /* all paths, once a second */
 
 /* -- drain.c: the end of an epoch -- */
-void verbs_drain_begin(verbs_path *path);
+void verbs_drain_begin(verbs_ep *ep);
 /* All that was posted is flushed, delivered where it had come, and the queue pairs are gone; false: not yet. */
-bool verbs_drain_turn(verbs_path *path, uint64_t now);
+bool verbs_drain_turn(verbs_ep *ep, uint64_t now);
 
 /* -- note.c -- */
-void verbs_note_write(const verbs_path *path, uint8_t kind, verbs_note *note);
+void verbs_note_write(const verbs_ep *ep, uint8_t kind, verbs_note *note);
 int verbs_note_send(const verbs_link *link, uint8_t kind);
 void verbs_conn_note(verbs_rail *rail, const verbs_note *note, size_t bytes); /* one was heard */
 
 /* -- names.c: paths by their peers' names -- */
-verbs_path *verbs_names_find(const verbs_port *port, const weft_name *name);
-int verbs_names_add(verbs_port *port, verbs_path *path);
-void verbs_names_remove(verbs_port *port, verbs_path *path);
+verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_name *name);
+int verbs_names_add(verbs_iface *iface, verbs_ep *ep);
+void verbs_names_remove(verbs_iface *iface, verbs_ep *ep);
 
 /* -- pair.c: which of our rails goes with which of theirs: the same answer on both sides, from both cards -- */
-void verbs_pair(verbs_path *path, const verbs_card *mine);
+void verbs_pair(verbs_ep *ep, const verbs_card *mine);
 
 /* -- link.c: the queue pair of a link -- */
 int verbs_link_open(verbs_link *link);                               /* in state INIT, entered in the rail's table */
@@ -208,8 +208,8 @@ void verbs_link_address(const verbs_rail *rail, const verbs_address *to, struct 
 
 /* -- datagram.c -- */
 uint32_t verbs_datagram_depth(const verbs_rail *rail); /* completions that datagrams may take */
-int verbs_datagrams_open(verbs_port *port);
-void verbs_datagrams_close(verbs_port *port);
+int verbs_datagrams_open(verbs_iface *iface);
+void verbs_datagrams_close(verbs_iface *iface);
 /* AGAIN: all are under way; an error: there is no way there. */
 int verbs_datagram_send(verbs_rail *rail, const verbs_address *to, const verbs_note *note, size_t bytes);
 /* A completion of DATAGRAM_*. What was received goes to verbs_conn_note. */

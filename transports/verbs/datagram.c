@@ -96,7 +96,7 @@ static void give(office *post, datagram *slot)
 
 int verbs_datagram_send(verbs_rail *rail, const verbs_address *to, const verbs_note *note, size_t bytes)
 {
-    office *post = &rail->port->conn->datagrams->offices[rail->index];
+    office *post = &rail->iface->conn->datagrams->offices[rail->index];
     datagram *slot = post->free;
     struct ibv_ah_attr where;
     struct ibv_sge part;
@@ -121,13 +121,13 @@ int verbs_datagram_send(verbs_rail *rail, const verbs_address *to, const verbs_n
         give(post, slot);
         return cannot(rail, "send", error);
     }
-    rail->port->counts[VERBS_COUNT_DATAGRAMS]++;
+    rail->iface->counts[VERBS_COUNT_DATAGRAMS]++;
     return 0;
 }
 
 void verbs_datagram_completion(verbs_rail *rail, const struct ibv_wc *wc)
 {
-    office *post = &rail->port->conn->datagrams->offices[rail->index];
+    office *post = &rail->iface->conn->datagrams->offices[rail->index];
     datagram *slot = (datagram *)(uintptr_t)wc->wr_id;
     if (slot->work.kind == VERBS_WORK_DATAGRAM_IN)
         was_received(rail, post, slot, wc);
@@ -187,25 +187,25 @@ static int open_office(verbs_rail *rail, office *post)
     return 0;
 }
 
-int verbs_datagrams_open(verbs_port *port)
+int verbs_datagrams_open(verbs_iface *iface)
 {
     int rc = 0;
-    port->conn->datagrams = calloc(1, sizeof *port->conn->datagrams);
-    if (!port->conn->datagrams)
+    iface->conn->datagrams = calloc(1, sizeof *iface->conn->datagrams);
+    if (!iface->conn->datagrams)
         return weft_fail(WEFT_E_NOMEM, "no memory for datagrams");
-    for (uint8_t i = 0; rc == 0 && i < port->rail_count; i++)
-        if (!port->rails[i].is_iwarp)
-            rc = open_office(&port->rails[i], &port->conn->datagrams->offices[i]);
+    for (uint8_t i = 0; rc == 0 && i < iface->rail_count; i++)
+        if (!iface->rails[i].is_iwarp)
+            rc = open_office(&iface->rails[i], &iface->conn->datagrams->offices[i]);
     return rc;
 }
 
-void verbs_datagrams_close(verbs_port *port)
+void verbs_datagrams_close(verbs_iface *iface)
 {
-    for (uint8_t i = 0; port->conn->datagrams && i < port->rail_count; i++) {
-        office *post = &port->conn->datagrams->offices[i];
-        if (port->rails[i].ud)
-            ibv_destroy_qp(port->rails[i].ud);
-        port->rails[i].ud = NULL;
+    for (uint8_t i = 0; iface->conn->datagrams && i < iface->rail_count; i++) {
+        office *post = &iface->conn->datagrams->offices[i];
+        if (iface->rails[i].ud)
+            ibv_destroy_qp(iface->rails[i].ud);
+        iface->rails[i].ud = NULL;
         for (uint32_t slot = post->in; post->slots && slot < post->in + post->out; slot++)
             if (post->slots[slot].ah)
                 ibv_destroy_ah(post->slots[slot].ah);
@@ -214,6 +214,6 @@ void verbs_datagrams_close(verbs_port *port)
         free(post->memory);
         free(post->slots);
     }
-    free(port->conn->datagrams);
-    port->conn->datagrams = NULL;
+    free(iface->conn->datagrams);
+    iface->conn->datagrams = NULL;
 }

@@ -12,22 +12,22 @@
 #define LAST_WQE_NS 100000000ull       /* one that does say so */
 #define DEAD_NS 5000000000ull          /* a marker that has not come back by now never will */
 
-void verbs_drain_begin(verbs_path *path)
+void verbs_drain_begin(verbs_ep *ep)
 {
-    verbs_meet *meet = path->meet;
-    meet->drain_ns = path->port->now_ns();
+    verbs_meet *meet = ep->meet;
+    meet->drain_ns = ep->iface->now_ns();
     meet->flushed_ns = 0;
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp)
-            verbs_link_break(&path->links[i]);
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp)
+            verbs_link_break(&ep->links[i]);
 }
 
-static bool is_flushed(verbs_path *path, uint64_t now)
+static bool is_flushed(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = path->meet;
+    verbs_meet *meet = ep->meet;
     bool all = true;
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        verbs_link *link = &path->links[i];
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        verbs_link *link = &ep->links[i];
         if (!link->qp)
             continue;
         if (!meet->halves[i].is_marked)
@@ -38,11 +38,11 @@ static bool is_flushed(verbs_path *path, uint64_t now)
 }
 
 /* A queue pair may still hold a receive that it took from the shared queue for a message of which it saw the beginning. */
-static bool holds_no_receives(const verbs_path *path, uint64_t now)
+static bool holds_no_receives(const verbs_ep *ep, uint64_t now)
 {
-    const verbs_meet *meet = path->meet;
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        const verbs_link *link = &path->links[i];
+    const verbs_meet *meet = ep->meet;
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        const verbs_link *link = &ep->links[i];
         uint64_t silent = link->rail->is_iwarp ? LAST_WQE_IWARP_NS : LAST_WQE_SILENT_NS;
         uint64_t patience = link->rail->tells_last_wqe ? LAST_WQE_NS : silent;
         if (link->qp && !meet->halves[i].is_made && !meet->halves[i].has_last_wqe && !link->rail->is_dead &&
@@ -53,32 +53,32 @@ static bool holds_no_receives(const verbs_path *path, uint64_t now)
 }
 
 /* Everything that stands in the queues now; what comes meanwhile is other paths'. */
-static void take_all(verbs_port *port)
+static void take_all(verbs_iface *iface)
 {
     uint32_t most = 0, taken = 0;
     int n = 1;
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        most += (uint32_t)port->rails[i].cq->cqe;
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        most += (uint32_t)iface->rails[i].cq->cqe;
     for (; n > 0 && taken <= most; taken += (uint32_t)n)
-        n = verbs_drain(port, 1 << 20);
+        n = verbs_drain(iface, 1 << 20);
 }
 
-bool verbs_drain_turn(verbs_path *path, uint64_t now)
+bool verbs_drain_turn(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = path->meet;
+    verbs_meet *meet = ep->meet;
     meet->due_ns = now + LAST_WQE_SILENT_NS / 2;
-    if (!is_flushed(path, now))
+    if (!is_flushed(ep, now))
         return false;
     if (!meet->flushed_ns)
         meet->flushed_ns = now;
-    if (!holds_no_receives(path, now))
+    if (!holds_no_receives(ep, now))
         return false;
-    take_all(path->port);
-    verbs_move_down(path);
-    verbs_flow_down(path);
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp)
-            verbs_link_close(&path->links[i]);
-    path->home = NULL;
+    take_all(ep->iface);
+    verbs_move_down(ep);
+    verbs_flow_down(ep);
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp)
+            verbs_link_close(&ep->links[i]);
+    ep->home = NULL;
     return true;
 }

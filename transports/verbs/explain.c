@@ -36,9 +36,9 @@ void verbs_explain(const verbs_link *link, const struct ibv_wc *wc, const char *
 {
     const char *cause = (unsigned)wc->status < sizeof causes / sizeof causes[0] ? causes[wc->status] : NULL;
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
-    const verbs_path *path = link->path;
-    snprintf(text, room, "%s with rank %u failed on %s (%s to %s): %s (status %d, vendor 0x%x): %s", what, path->name.rank,
+    const verbs_ep *ep = link->ep;
+    snprintf(text, room, "%s with rank %u failed on %s (%s to %s): %s (status %d, vendor 0x%x): %s", what, ep->name.rank,
              link->rail->name,
-             verbs_gid_text(&link->rail->gid, here), verbs_gid_text(&path->far.address[link->far_rail].gid, there),
+             verbs_gid_text(&link->rail->gid, here), verbs_gid_text(&ep->far.address[link->far_rail].gid, there),
              ibv_wc_status_str(wc->status), (int)wc->status, wc->vendor_err, cause ? cause : "see the kernel's log (dmesg)");
 }

@@ -43,47 +43,47 @@ static uint32_t expand(uint32_t near, uint16_t low)
 /* -- what peers are owed -- */
 
 /* Credits are worth a frame of their own at once when the peer has little left; else after a while, as a reply may take them along. */
-static bool is_urgent(const verbs_path *path)
+static bool is_urgent(const verbs_ep *ep)
 {
-    return path->lent <= path->target / 4 || path->port->polls - path->tell_since > PATIENT_POLLS;
+    return ep->lent <= ep->target / 4 || ep->iface->polls - ep->tell_since > PATIENT_POLLS;
 }
 
-void verbs_flow_tell(verbs_path *path)
+void verbs_flow_tell(verbs_ep *ep)
 {
-    if (path->by_tell.next == &path->by_tell) {
-        weft_list_append(&path->port->tells, &path->by_tell);
-        path->tell_since = path->port->polls;
+    if (ep->by_tell.next == &ep->by_tell) {
+        weft_list_append(&ep->iface->tells, &ep->by_tell);
+        ep->tell_since = ep->iface->polls;
     }
 }
 
 /* -- out -- */
 
-void verbs_flow_begin(verbs_path *path)
+void verbs_flow_begin(verbs_ep *ep)
 {
-    weft_list_init(&path->sent);
-    weft_list_init(&path->held);
-    weft_list_init(&path->control);
-    weft_list_init(&path->by_tell);
-    weft_list_init(&path->ops);
-    weft_list_init(&path->by_move);
+    weft_list_init(&ep->sent);
+    weft_list_init(&ep->held);
+    weft_list_init(&ep->control);
+    weft_list_init(&ep->by_tell);
+    weft_list_init(&ep->ops);
+    weft_list_init(&ep->by_move);
 }
 
-void verbs_flow_stamp(verbs_path *path, verbs_slot *slot, enum verbs_kind kind, uint8_t flags)
+void verbs_flow_stamp(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, uint8_t flags)
 {
-    if (path->owes_token)
+    if (ep->owes_token)
         flags |= VERBS_FLAG_TOKEN;
-    path->owes_token = false;
-    slot->wire->prefix = (verbs_prefix){.seq = (uint16_t)slot->seq, .ack = (uint16_t)(path->rx_seq - path->in_ring), .credits = (uint16_t)verbs_lend(path),
+    ep->owes_token = false;
+    slot->wire->prefix = (verbs_prefix){.seq = (uint16_t)slot->seq, .ack = (uint16_t)(ep->rx_seq - ep->in_ring), .credits = (uint16_t)verbs_lend(ep),
                                         .kind = (uint8_t)kind, .flags = flags};
 }
 
 /* Slots or completions are used up, maybe by requests that nobody asked to hear of: ask. */
-static void press(verbs_port *port)
+static void press(verbs_iface *iface)
 {
-    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
-        verbs_path *path = weft_container(link, verbs_path, by_port);
-        if (path->state == VERBS_UP && path->home)
-            verbs_link_sync(path->home);
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+        verbs_ep *ep = weft_container(link, verbs_ep, by_port);
+        if (ep->state == VERBS_UP && ep->home)
+            verbs_link_sync(ep->home);
     }
 }
 
@@ -92,13 +92,13 @@ static bool wants_signal(const verbs_link *link, const verbs_slot *slot)
 {
     uint32_t most = link->sq_room / 4 < UNSIGNALLED_MOST ? link->sq_room / 4 : UNSIGNALLED_MOST;
     bool is_last = slot->wire->prefix.kind == VERBS_KIND_PLAIN && slot->wire->head.kind == WEFT_FRAME_BYE;
-    return is_last || link->unsignalled + 1 >= most || verbs_slots_are_scarce(link->path->port);
+    return is_last || link->unsignalled + 1 >= most || verbs_slots_are_scarce(link->ep->iface);
 }
 
 /* A frame whose post was refused has broken the link: it stands in its list, and is sent again or dropped after the break. */
-void verbs_flow_post(verbs_path *path, verbs_slot *slot, bool must_signal)
+void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal)
 {
-    verbs_link *link = path->home;
+    verbs_link *link = ep->home;
     verbs_rail *rail = link->rail;
     struct ibv_sge sge = {(uintptr_t)slot->wire, slot->bytes, slot->slab->lkey[rail->index]};
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&slot->work, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
@@ -113,219 +113,219 @@ void verbs_flow_post(verbs_path *path, verbs_slot *slot, bool must_signal)
 
 /* AGAIN: the bell is to ring when it may be tried again. Credits, connecting and breaks ring by what comes in; slots and queue room by
  * completions, which are asked for here. */
-static int starve(verbs_path *path, bool is_for_room)
+static int starve(verbs_ep *ep, bool is_for_room)
 {
-    path->is_starved = true;
+    ep->is_starved = true;
     if (is_for_room)
-        press(path->port);
+        press(ep->iface);
     return WEFT_AGAIN;
 }
 
 /* A slot for a numbered frame, or NULL: try later. A ring's frame takes a cell, no credit, and a word behind it. */
-static verbs_slot *take_slot(verbs_path *path, uint32_t bytes, bool by_ring)
+static verbs_slot *take_slot(verbs_ep *ep, uint32_t bytes, bool by_ring)
 {
     verbs_slot *slot = NULL;
     bool has_room;
-    if (!verbs_flow_is_open(path) || !(path->credits || by_ring)) {
-        starve(path, false);
+    if (!verbs_flow_is_open(ep) || !(ep->credits || by_ring)) {
+        starve(ep, false);
         return NULL;
     }
-    has_room = verbs_link_has_room(path->home, 1) && verbs_flow_has_number(path);
-    slot = has_room ? verbs_slot_take(path->port, by_ring ? weft_round_up(bytes, 8) + 8 : bytes) : NULL;
+    has_room = verbs_link_has_room(ep->home, 1) && verbs_flow_has_number(ep);
+    slot = has_room ? verbs_slot_take(ep->iface, by_ring ? weft_round_up(bytes, 8) + 8 : bytes) : NULL;
     if (!slot) {
-        starve(path, true);
+        starve(ep, true);
         return NULL;
     }
     slot->bytes = bytes;
-    slot->seq = ++path->tx_seq;
+    slot->seq = ++ep->tx_seq;
     return slot;
 }
 
-static void launch(verbs_path *path, verbs_slot *slot, enum verbs_kind kind, bool by_ring)
+static void launch(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, bool by_ring)
 {
-    path->credits -= !by_ring;
-    path->is_starved = false;
-    verbs_flow_stamp(path, slot, kind, 0);
-    weft_list_append(&path->sent, &slot->link);
+    ep->credits -= !by_ring;
+    ep->is_starved = false;
+    verbs_flow_stamp(ep, slot, kind, 0);
+    weft_list_append(&ep->sent, &slot->link);
     if (by_ring)
-        verbs_ring_launch(path, slot, wants_signal(path->home, slot));
+        verbs_ring_launch(ep, slot, wants_signal(ep->home, slot));
     else
-        verbs_flow_post(path, slot, false);
+        verbs_flow_post(ep, slot, false);
 }
 
 /* Not up: says why, or begins to be. */
-static int not_open(verbs_path *path)
+static int not_open(verbs_ep *ep)
 {
-    if (path->state == VERBS_LOST)
-        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", path->name.rank, path->last_error[0] ? path->last_error : "it does not answer");
-    if (path->state == VERBS_NEW)
-        verbs_conn_begin(path);
-    return starve(path, false);
+    if (ep->state == VERBS_LOST)
+        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", ep->name.rank, ep->last_error[0] ? ep->last_error : "it does not answer");
+    if (ep->state == VERBS_NEW)
+        verbs_conn_begin(ep);
+    return starve(ep, false);
 }
 
 /* What was kept back for this frame to follow must not wait for it. */
-static int try_later(verbs_path *path)
+static int try_later(verbs_ep *ep)
 {
-    verbs_post_flush(path->port);
+    verbs_post_flush(ep->iface);
     return WEFT_AGAIN;
 }
 
-int verbs_send(weft_port *port, weft_path *to, const weft_frame *frame)
+int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
 {
-    verbs_path *path = (verbs_path *)to;
+    verbs_ep *ep = (verbs_ep *)to;
     uint32_t bytes = frame->head.bytes;
     verbs_slot *slot;
     bool by_ring;
-    if (weft_unlikely(bytes > port->caps.frame_max))
-        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, port->caps.frame_max);
-    if (weft_unlikely(path->state != VERBS_UP))
-        return not_open(path);
-    by_ring = path->ring && verbs_ring_takes(path, (uint32_t)sizeof(verbs_wire) + bytes);
-    slot = take_slot(path, (uint32_t)sizeof(verbs_wire) + bytes, by_ring);
+    if (weft_unlikely(bytes > iface->caps.frame_max))
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, iface->caps.frame_max);
+    if (weft_unlikely(ep->state != VERBS_UP))
+        return not_open(ep);
+    by_ring = ep->ring && verbs_ring_takes(ep, (uint32_t)sizeof(verbs_wire) + bytes);
+    slot = take_slot(ep, (uint32_t)sizeof(verbs_wire) + bytes, by_ring);
     if (!slot)
-        return try_later(path);
+        return try_later(ep);
     slot->wire->head = frame->head;
     if (frame->fill)
         frame->fill(frame, slot->wire->body);
     else if (bytes)
         memcpy(slot->wire->body, frame->body, bytes);
     if (weft_unlikely(frame->more && bytes <= HOLD_BYTES)) {
-        verbs_post_gather(path->port);
-        launch(path, slot, VERBS_KIND_PLAIN, by_ring);
-        verbs_post_hold(path->port);
+        verbs_post_gather(ep->iface);
+        launch(ep, slot, VERBS_KIND_PLAIN, by_ring);
+        verbs_post_hold(ep->iface);
     } else {
-        launch(path, slot, VERBS_KIND_PLAIN, by_ring);
+        launch(ep, slot, VERBS_KIND_PLAIN, by_ring);
     }
     return 0;
 }
 
-int verbs_flow_notify(verbs_path *path, uint32_t value)
+int verbs_flow_notify(verbs_ep *ep, uint32_t value)
 {
-    verbs_slot *slot = take_slot(path, (uint32_t)sizeof(verbs_wire), false);
+    verbs_slot *slot = take_slot(ep, (uint32_t)sizeof(verbs_wire), false);
     if (!slot)
         return WEFT_AGAIN;
     slot->wire->head = (weft_head){.tag = (int32_t)value};
-    launch(path, slot, VERBS_KIND_NOTIFY, false);
+    launch(ep, slot, VERBS_KIND_NOTIFY, false);
     return 0;
 }
 
-int verbs_flow_control(verbs_path *path, enum verbs_kind kind, const weft_head *head)
+int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_head *head)
 {
     bool by_token = kind == VERBS_KIND_CREDITS;
-    verbs_link *link = path->home;
+    verbs_link *link = ep->home;
     verbs_slot *slot;
-    if (path->state != VERBS_UP || !path->is_confirmed || !link || !link->qp || link->is_broken || path->rest == VERBS_AGREES)
+    if (ep->state != VERBS_UP || !ep->is_confirmed || !link || !link->qp || link->is_broken || ep->rest == VERBS_AGREES)
         return WEFT_AGAIN;
-    if (by_token ? !path->has_token || path->lent >= path->target : !path->credits || path->unsent)
+    if (by_token ? !ep->has_token || ep->lent >= ep->target : !ep->credits || ep->unsent)
         return WEFT_AGAIN;
     if (link->sq_used + 2 > link->sq_room || link->rail->cq_used + 2 > link->rail->cq_room)
         return WEFT_AGAIN;
-    slot = verbs_slot_take(path->port, sizeof(verbs_wire));
+    slot = verbs_slot_take(ep->iface, sizeof(verbs_wire));
     if (!slot)
         return WEFT_AGAIN;
     slot->bytes = by_token ? sizeof(verbs_prefix) : sizeof(verbs_wire);
-    slot->seq = path->tx_seq - path->unsent;
+    slot->seq = ep->tx_seq - ep->unsent;
     if (head)
         slot->wire->head = *head;
     else
         slot->wire->head = (weft_head){0};
-    verbs_flow_stamp(path, slot, kind, by_token ? VERBS_FLAG_BY_TOKEN : 0);
+    verbs_flow_stamp(ep, slot, kind, by_token ? VERBS_FLAG_BY_TOKEN : 0);
     if (by_token && !slot->wire->prefix.credits) { /* none to be had now; a token that comes back may wait */
-        path->owes_token = slot->wire->prefix.flags & VERBS_FLAG_TOKEN;
-        verbs_slot_give(path->port, slot);
+        ep->owes_token = slot->wire->prefix.flags & VERBS_FLAG_TOKEN;
+        verbs_slot_give(ep->iface, slot);
         return WEFT_AGAIN;
     }
     if (by_token)
-        path->has_token = false;
+        ep->has_token = false;
     else
-        path->credits--;
-    path->port->counts[VERBS_COUNT_CONTROL]++;
-    weft_list_append(&path->control, &slot->link);
-    verbs_flow_post(path, slot, true);
+        ep->credits--;
+    ep->iface->counts[VERBS_COUNT_CONTROL]++;
+    weft_list_append(&ep->control, &slot->link);
+    verbs_flow_post(ep, slot, true);
     return 0;
 }
 
 /* -- what is over -- */
 
-static bool has_arrived(const verbs_path *path, const verbs_slot *slot)
+static bool has_arrived(const verbs_ep *ep, const verbs_slot *slot)
 {
-    if (!slot->is_posted || verbs_seq_diff(slot->seq, path->tx_done) > 0)
+    if (!slot->is_posted || verbs_seq_diff(slot->seq, ep->tx_done) > 0)
         return false;
-    return !path->home || !path->home->rail->tells_early || verbs_seq_diff(slot->seq, path->tx_acked) <= 0;
+    return !ep->home || !ep->home->rail->tells_early || verbs_seq_diff(slot->seq, ep->tx_acked) <= 0;
 }
 
-static void free_arrived(verbs_path *path)
+static void free_arrived(verbs_ep *ep)
 {
-    for (weft_link *link; (link = weft_list_first(&path->sent)) != NULL;) {
+    for (weft_link *link; (link = weft_list_first(&ep->sent)) != NULL;) {
         verbs_slot *slot = weft_container(link, verbs_slot, link);
-        if (!has_arrived(path, slot))
+        if (!has_arrived(ep, slot))
             break;
-        if (verbs_seq_diff(slot->seq, path->tx_acked) > 0)
-            path->tx_acked = slot->seq;
+        if (verbs_seq_diff(slot->seq, ep->tx_acked) > 0)
+            ep->tx_acked = slot->seq;
         weft_list_remove(link);
-        verbs_flow_let_go(path, slot, true);
+        verbs_flow_let_go(ep, slot, true);
     }
 }
 
-void verbs_flow_done(verbs_path *path, uint32_t seq)
+void verbs_flow_done(verbs_ep *ep, uint32_t seq)
 {
-    if (verbs_seq_diff(seq, path->tx_done) > 0)
-        path->tx_done = seq;
-    free_arrived(path);
+    if (verbs_seq_diff(seq, ep->tx_done) > 0)
+        ep->tx_done = seq;
+    free_arrived(ep);
 }
 
 static void send_completed(const struct ibv_wc *wc)
 {
     verbs_slot *slot = (verbs_slot *)(uintptr_t)wc->wr_id;
-    verbs_path *path = slot->work.link->path;
+    verbs_ep *ep = slot->work.link->ep;
     uint32_t seq = slot->seq;
     if (!verbs_kind_is_numbered(slot->wire->prefix.kind)) {
         weft_list_remove(&slot->link);
-        verbs_slot_give(path->port, slot);
+        verbs_slot_give(ep->iface, slot);
     }
-    verbs_flow_done(path, seq);
+    verbs_flow_done(ep, seq);
 }
 
 /* -- in -- */
 
-void verbs_flow_news(verbs_path *path, const verbs_prefix *prefix)
+void verbs_flow_news(verbs_ep *ep, const verbs_prefix *prefix)
 {
-    uint32_t ack = expand(path->tx_acked, prefix->ack);
-    path->credits += prefix->credits;
+    uint32_t ack = expand(ep->tx_acked, prefix->ack);
+    ep->credits += prefix->credits;
     if (prefix->flags & VERBS_FLAG_TOKEN)
-        path->has_token = true;
-    if (verbs_seq_diff(ack, path->tx_acked) > 0 && verbs_seq_diff(ack, path->tx_seq) <= 0) {
-        path->tx_acked = ack;
-        free_arrived(path);
+        ep->has_token = true;
+    if (verbs_seq_diff(ack, ep->tx_acked) > 0 && verbs_seq_diff(ack, ep->tx_seq) <= 0) {
+        ep->tx_acked = ack;
+        free_arrived(ep);
     }
-    ack = expand(path->far_rx, prefix->ack);
-    if (verbs_seq_diff(ack, path->far_rx) > 0)
-        path->far_rx = ack;
+    ack = expand(ep->far_rx, prefix->ack);
+    if (verbs_seq_diff(ack, ep->far_rx) > 0)
+        ep->far_rx = ack;
 }
 
-static void deliver(verbs_path *path, const verbs_wire *wire)
+static void deliver(verbs_ep *ep, const verbs_wire *wire)
 {
-    weft_port *port = &path->port->port;
-    path->rx_seq++;
+    weft_iface *iface = &ep->iface->iface;
+    ep->rx_seq++;
     if (wire->prefix.kind == VERBS_KIND_NOTIFY)
-        port->up->notified(port->owner, path->path.peer, (uint32_t)wire->head.tag);
+        iface->up->notified(iface->owner, ep->ep.peer, (uint32_t)wire->head.tag);
     else if (wire->prefix.kind == VERBS_KIND_PLAIN)
-        port->up->arrive(port->owner, path->path.peer, &wire->head, wire->body);
-    if (++path->recent >= VERBS_RING_BUSY)
-        verbs_ring_think(path);
+        iface->up->arrive(iface->owner, ep->ep.peer, &wire->head, wire->body);
+    if (++ep->recent >= VERBS_RING_BUSY)
+        verbs_ring_think(ep);
 }
 
 /* A copy, so that its receive slot can be lent again. In order of numbers. */
-static bool hold(verbs_path *path, const verbs_wire *wire, uint32_t bytes, uint32_t seq)
+static bool hold(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes, uint32_t seq)
 {
     verbs_held *held = malloc(sizeof *held + bytes);
-    weft_link *at = path->held.prev;
+    weft_link *at = ep->held.prev;
     if (!held)
         return false;
     held->seq = seq;
     held->bytes = bytes;
     memcpy(held->wire, wire, bytes);
-    while (at != &path->held && verbs_seq_diff(weft_container(at, verbs_held, link)->seq, seq) > 0)
+    while (at != &ep->held && verbs_seq_diff(weft_container(at, verbs_held, link)->seq, seq) > 0)
         at = at->prev;
     held->link.prev = at;
     held->link.next = at->next;
@@ -334,74 +334,74 @@ static bool hold(verbs_path *path, const verbs_wire *wire, uint32_t bytes, uint3
     return true;
 }
 
-void verbs_flow_drop_held(verbs_path *path)
+void verbs_flow_drop_held(verbs_ep *ep)
 {
-    for (weft_link *link; (link = weft_list_take(&path->held)) != NULL;)
+    for (weft_link *link; (link = weft_list_take(&ep->held)) != NULL;)
         free(weft_container(link, verbs_held, link));
 }
 
-static void deliver_held(verbs_path *path)
+static void deliver_held(verbs_ep *ep)
 {
-    for (weft_link *link; (link = weft_list_first(&path->held)) != NULL;) {
+    for (weft_link *link; (link = weft_list_first(&ep->held)) != NULL;) {
         verbs_held *held = weft_container(link, verbs_held, link);
-        if (held->seq != path->rx_seq + 1)
+        if (held->seq != ep->rx_seq + 1)
             break;
         weft_list_remove(link);
-        deliver(path, (const verbs_wire *)held->wire);
+        deliver(ep, (const verbs_wire *)held->wire);
         free(held);
     }
 }
 
-bool verbs_flow_take(verbs_path *path, const verbs_wire *wire, uint32_t bytes)
+bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 {
-    uint32_t seq = expand(path->rx_seq, wire->prefix.seq);
-    int32_t ahead = verbs_seq_diff(seq, path->rx_seq);
+    uint32_t seq = expand(ep->rx_seq, wire->prefix.seq);
+    int32_t ahead = verbs_seq_diff(seq, ep->rx_seq);
     if (wire->head.bytes != bytes - sizeof *wire || ahead > 2 * VERBS_IN_FLIGHT_MOST)
         return false;
     if (ahead > 1) { /* what comes first stands in a ring, most likely */
-        verbs_ring_catch_up(path);
-        ahead = verbs_seq_diff(seq, path->rx_seq);
+        verbs_ring_catch_up(ep);
+        ahead = verbs_seq_diff(seq, ep->rx_seq);
     }
     if (ahead <= 0) /* seen before */
         return true;
     if (ahead > 1) { /* its sender may know by now that it arrived, and keep no copy: without one of ours it is gone */
-        if (!hold(path, wire, bytes, seq)) {
-            path->is_garbled = true;
-            verbs_conn_doom(path, "no memory to keep a frame that came ahead of others");
+        if (!hold(ep, wire, bytes, seq)) {
+            ep->is_garbled = true;
+            verbs_conn_doom(ep, "no memory to keep a frame that came ahead of others");
         }
         return true;
     }
-    deliver(path, wire);
-    deliver_held(path);
+    deliver(ep, wire);
+    deliver_held(ep);
     return true;
 }
 
 /* A write with immediate data came by the queue pair of the peer's frames. All numbered frames before it there have come, too, or stand
  * in the ring: that a write's immediate data are told says that all writes before it are visible. So its number is the next. What was
  * kept from being read leaves no certain number: the write is not counted, and the next epoch does it again. */
-static void notice_came(verbs_path *path, uint32_t value)
+static void notice_came(verbs_ep *ep, uint32_t value)
 {
     verbs_wire wire = {.prefix = {.kind = VERBS_KIND_NOTIFY}, .head = {.tag = (int32_t)value}};
-    verbs_ring_catch_up(path);
-    if (path->is_garbled)
+    verbs_ring_catch_up(ep);
+    if (ep->is_garbled)
         return;
-    deliver(path, &wire);
-    deliver_held(path);
+    deliver(ep, &wire);
+    deliver_held(ep);
 }
 
-static void give_up_credits(verbs_path *path)
+static void give_up_credits(verbs_ep *ep)
 {
-    uint32_t many = path->credits > 2 ? path->credits - 2 : 0; /* one is for the frame that says so */
+    uint32_t many = ep->credits > 2 ? ep->credits - 2 : 0; /* one is for the frame that says so */
     weft_head head = {.tag = (int32_t)many};
     if (!many)
         return;
-    path->credits -= many;
-    if (verbs_flow_control(path, VERBS_KIND_RETURN, &head))
-        path->credits += many;
+    ep->credits -= many;
+    if (verbs_flow_control(ep, VERBS_KIND_RETURN, &head))
+        ep->credits += many;
 }
 
 /* A frame that has no number; also the ring's. false: unreadable. */
-static bool control_came(verbs_path *path, const verbs_wire *wire, uint32_t bytes)
+static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 {
     if (wire->prefix.kind == VERBS_KIND_CREDITS)
         return true;
@@ -409,18 +409,18 @@ static bool control_came(verbs_path *path, const verbs_wire *wire, uint32_t byte
         return false;
     switch (wire->prefix.kind) {
     case VERBS_KIND_RECALL:
-        give_up_credits(path);
+        give_up_credits(ep);
         return true;
     case VERBS_KIND_RETURN:
-        verbs_lend_back(path, (uint32_t)wire->head.tag);
+        verbs_lend_back(ep, (uint32_t)wire->head.tag);
         return true;
     case VERBS_KIND_RING_OPEN:
     case VERBS_KIND_RING_SHUT:
     case VERBS_KIND_RING_DONE:
-        return verbs_ring_news(path, wire->prefix.kind, &wire->head);
+        return verbs_ring_news(ep, wire->prefix.kind, &wire->head);
     case VERBS_KIND_REST:
     case VERBS_KIND_RESTED:
-        verbs_rest_heard(path, wire->prefix.kind);
+        verbs_rest_heard(ep, wire->prefix.kind);
         return true;
     default:
         return false;
@@ -428,26 +428,26 @@ static bool control_came(verbs_path *path, const verbs_wire *wire, uint32_t byte
 }
 
 /* One that has used up all that it was lent was lent too little. */
-static void credit_used(verbs_path *path)
+static void credit_used(verbs_ep *ep)
 {
-    uint32_t before = path->lent;
-    verbs_lend_back(path, 1);
-    if (before && !path->lent && path->target < (path->port->is_small ? 2 : TARGET_MOST))
-        path->target *= 2;
+    uint32_t before = ep->lent;
+    verbs_lend_back(ep, 1);
+    if (before && !ep->lent && ep->target < (ep->iface->is_small ? 2 : TARGET_MOST))
+        ep->target *= 2;
 }
 
-static bool came(verbs_path *path, const verbs_wire *wire, uint32_t bytes)
+static bool came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 {
     if (bytes < sizeof wire->prefix)
         return false;
-    verbs_flow_news(path, &wire->prefix);
+    verbs_flow_news(ep, &wire->prefix);
     if (wire->prefix.flags & VERBS_FLAG_BY_TOKEN)
-        path->owes_token = true;
+        ep->owes_token = true;
     else
-        credit_used(path);
+        credit_used(ep);
     if (!verbs_kind_is_numbered(wire->prefix.kind))
-        return control_came(path, wire, bytes);
-    return bytes >= sizeof *wire && verbs_flow_take(path, wire, bytes);
+        return control_came(ep, wire, bytes);
+    return bytes >= sizeof *wire && verbs_flow_take(ep, wire, bytes);
 }
 
 static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
@@ -456,18 +456,18 @@ static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
     verbs_link *link = verbs_link_of(rail, wc->qp_num);
     rail->receives--;
     if (link && wc->status == IBV_WC_SUCCESS) {
-        verbs_path *path = link->path;
-        if (!path->is_confirmed)
-            verbs_conn_heard(path);
+        verbs_ep *ep = link->ep;
+        if (!ep->is_confirmed)
+            verbs_conn_heard(ep);
         if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
-            credit_used(path);
-            notice_came(path, ntohl(wc->imm_data));
-        } else if (!came(path, slot->wire, wc->byte_len)) {
-            path->is_garbled = true;
+            credit_used(ep);
+            notice_came(ep, ntohl(wc->imm_data));
+        } else if (!came(ep, slot->wire, wc->byte_len)) {
+            ep->is_garbled = true;
             verbs_conn_break(link, NULL, "a frame came that cannot be read");
         }
-        if (verbs_flow_owes_much(path))
-            verbs_flow_tell(path);
+        if (verbs_flow_owes_much(ep))
+            verbs_flow_tell(ep);
     } else if (link) {
         verbs_conn_break(link, wc, NULL);
     }
@@ -476,12 +476,12 @@ static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
 
 static void sync_completed(verbs_link *link)
 {
-    verbs_path *path = link->path;
+    verbs_ep *ep = link->ep;
     link->is_syncing = false;
-    path->proofs += link->sync_proves;
-    if (link->sync_proves && verbs_seq_diff(link->sync_seq, path->tx_acked) > 0)
-        path->tx_acked = link->sync_seq;
-    verbs_flow_done(path, link->sync_seq);
+    ep->proofs += link->sync_proves;
+    if (link->sync_proves && verbs_seq_diff(link->sync_seq, ep->tx_acked) > 0)
+        ep->tx_acked = link->sync_seq;
+    verbs_flow_done(ep, link->sync_seq);
 }
 
 void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc)
@@ -499,59 +499,59 @@ void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc)
 /* -- turns -- */
 
 /* What a path waits to say: frames again, the ring's answers, credits. True: it still waits. */
-static bool tell(verbs_path *path, bool in_haste, int *n)
+static bool tell(verbs_ep *ep, bool in_haste, int *n)
 {
     bool waits;
-    if (path->unsent)
-        *n += verbs_flow_resend(path);
-    waits = verbs_ring_chores(path) || path->unsent;
-    if (!verbs_flow_owes_much(path))
+    if (ep->unsent)
+        *n += verbs_flow_resend(ep);
+    waits = verbs_ring_chores(ep) || ep->unsent;
+    if (!verbs_flow_owes_much(ep))
         return waits;
-    if (!in_haste && !is_urgent(path))
+    if (!in_haste && !is_urgent(ep))
         return true;
-    return verbs_flow_control(path, VERBS_KIND_CREDITS, NULL) || waits; /* no token, or no room: it comes back, or a frame of ours goes */
+    return verbs_flow_control(ep, VERBS_KIND_CREDITS, NULL) || waits; /* no token, or no room: it comes back, or a frame of ours goes */
 }
 
-static int turn(verbs_port *port, bool in_haste)
+static int turn(verbs_iface *iface, bool in_haste)
 {
     weft_link again;
     int n = 0;
     weft_list_init(&again);
-    weft_list_splice(&again, &port->tells);
+    weft_list_splice(&again, &iface->tells);
     for (weft_link *link; (link = weft_list_take(&again)) != NULL;) {
-        verbs_path *path = weft_container(link, verbs_path, by_tell);
-        uint32_t since = path->tell_since;
-        if (tell(path, in_haste, &n)) {
-            verbs_flow_tell(path);
-            path->tell_since = since;
+        verbs_ep *ep = weft_container(link, verbs_ep, by_tell);
+        uint32_t since = ep->tell_since;
+        if (tell(ep, in_haste, &n)) {
+            verbs_flow_tell(ep);
+            ep->tell_since = since;
         }
     }
-    verbs_receives_post(port);
+    verbs_receives_post(iface);
     return n;
 }
 
-int verbs_flow_turn(verbs_port *port) { return turn(port, false); }
-void verbs_flow_hush(verbs_port *port) { turn(port, true); }
+int verbs_flow_turn(verbs_iface *iface) { return turn(iface, false); }
+void verbs_flow_hush(verbs_iface *iface) { turn(iface, true); }
 
 /* Asked again and again by who is leaving: so it sees to it that it will be told. */
-bool verbs_flow_is_quiet(verbs_path *path)
+bool verbs_flow_is_quiet(verbs_ep *ep)
 {
-    if (path->state == VERBS_UP && path->home)
-        verbs_link_sync(path->home);
-    return weft_list_is_empty(&path->sent) && weft_list_is_empty(&path->control);
+    if (ep->state == VERBS_UP && ep->home)
+        verbs_link_sync(ep->home);
+    return weft_list_is_empty(&ep->sent) && weft_list_is_empty(&ep->control);
 }
 
 /* -- life -- */
 
-int verbs_flow_open(verbs_port *port)
+int verbs_flow_open(verbs_iface *iface)
 {
-    weft_list_init(&port->tells);
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        weft_list_init(&port->rails[i].emptied);
-    return verbs_slots_open(port);
+    weft_list_init(&iface->tells);
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        weft_list_init(&iface->rails[i].emptied);
+    return verbs_slots_open(iface);
 }
 
-void verbs_flow_close(verbs_port *port)
+void verbs_flow_close(verbs_iface *iface)
 {
-    verbs_slots_close(port);
+    verbs_slots_close(iface);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flow: what ring and move ask of the half that carries frames. Called by ring.c, move.c and port.c.
+ * flow: what ring and move ask of the half that carries frames. Called by ring.c, move.c and iface.c.
  */
 #ifndef WEFT_TRANSPORTS_VERBS_FLOW_H
 #define WEFT_TRANSPORTS_VERBS_FLOW_H
@@ -8,36 +8,36 @@
 #include "transports/verbs/slots.h"
 
 /* A frame without number; by credit, or by the token when it gives credits back. 0, or AGAIN when it cannot go now. A break drops it. */
-int verbs_flow_control(verbs_path *path, enum verbs_kind kind, const weft_head *head);
+int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_head *head);
 /* A put's notification as a frame: numbered, exactly once. 0, or AGAIN. */
-int verbs_flow_notify(verbs_path *path, uint32_t value);
+int verbs_flow_notify(verbs_ep *ep, uint32_t value);
 /* The same for a write that its op is about to post on path->home: takes a credit and a number, whose slot this is. NULL: not now. Of kind
  * VOID: the write is to have it as immediate data; of kind NOTIFY: notice_frame is to follow it. `over`: that write has completed.
  * `disown`: it will not arrive, its number goes as an empty frame. `let_go`: its slot goes back, its op is told what became of it. */
-verbs_slot *verbs_flow_notice(verbs_path *path, struct verbs_op *op);
-void verbs_flow_notice_frame(verbs_path *path, verbs_slot *notice);
+verbs_slot *verbs_flow_notice(verbs_ep *ep, struct verbs_op *op);
+void verbs_flow_notice_frame(verbs_ep *ep, verbs_slot *notice);
 void verbs_flow_notice_over(verbs_slot *notice);
 void verbs_flow_disown(verbs_slot *notice);
-void verbs_flow_let_go(verbs_path *path, verbs_slot *slot, bool is_delivered);
+void verbs_flow_let_go(verbs_ep *ep, verbs_slot *slot, bool is_delivered);
 /* A numbered frame has come, by queue or ring: delivers it and whatever waited for it, keeps it when others come first. false: it is
  * none that we can read. */
-bool verbs_flow_take(verbs_path *path, const verbs_wire *wire, uint32_t bytes);
+bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes);
 /* Credits, token and acknowledgement that came with a frame. */
-void verbs_flow_news(verbs_path *path, const verbs_prefix *prefix);
+void verbs_flow_news(verbs_ep *ep, const verbs_prefix *prefix);
 /* Fills in a prefix of a frame about to leave: takes what is owed along. */
-void verbs_flow_stamp(verbs_path *path, verbs_slot *slot, enum verbs_kind kind, uint8_t flags);
+void verbs_flow_stamp(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, uint8_t flags);
 /* flow_turn is to look at the path: something waits to be told. */
-void verbs_flow_tell(verbs_path *path);
+void verbs_flow_tell(verbs_ep *ep);
 /* All frames up to `seq` that were posted are over: their slots are free where that is proof enough. */
-void verbs_flow_done(verbs_path *path, uint32_t seq);
+void verbs_flow_done(verbs_ep *ep, uint32_t seq);
 /* Asks the link to tell when all that was posted is over. */
 void verbs_link_sync(verbs_link *link);
 /* Posts a slot on the home link. */
-void verbs_flow_post(verbs_path *path, verbs_slot *slot, bool must_signal);
+void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal);
 /* Forgets what came ahead of others. */
-void verbs_flow_drop_held(verbs_path *path);
+void verbs_flow_drop_held(verbs_ep *ep);
 /* resume.c: sends again what the last epoch did not bring over, as far as credits go. How many. */
-int verbs_flow_resend(verbs_path *path);
+int verbs_flow_resend(verbs_ep *ep);
 
 /* -- proof.c -- */
 /* Asks it whether it carries anything: path->proofs grows by one. */
@@ -48,31 +48,31 @@ void verbs_proof_fill(const verbs_link *link, verbs_work *work, struct ibv_sge *
 
 /* -- lend.c -- */
 /* Credits to put into a frame that leaves now. */
-uint32_t verbs_lend(verbs_path *path);
+uint32_t verbs_lend(verbs_ep *ep);
 /* So many were used, or given up. */
-void verbs_lend_back(verbs_path *path, uint32_t count);
+void verbs_lend_back(verbs_ep *ep, uint32_t count);
 /* The epoch is over, and with it all that was lent. */
-void verbs_lend_end(verbs_path *path);
+void verbs_lend_end(verbs_ep *ep);
 
 /* -- rest.c -- */
-void verbs_rest_heard(verbs_path *path, enum verbs_kind kind); /* REST, RESTED */
+void verbs_rest_heard(verbs_ep *ep, enum verbs_kind kind); /* REST, RESTED */
 
 /* -- ring.c -- */
 /* Is there a ring of the peer's with a free cell for so many bytes? Only asked when path->ring is there. */
-bool verbs_ring_takes(verbs_path *path, uint32_t bytes);
-void verbs_ring_launch(verbs_path *path, verbs_slot *slot, bool signals); /* a stamped frame, already in path->sent */
+bool verbs_ring_takes(verbs_ep *ep, uint32_t bytes);
+void verbs_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals); /* a stamped frame, already in path->sent */
 /* The peer has sent VERBS_RING_BUSY frames since it was last thought of. */
 #define VERBS_RING_BUSY 128u
-void verbs_ring_think(verbs_path *path);
+void verbs_ring_think(verbs_ep *ep);
 /* Reads what is there now. */
-int verbs_ring_catch_up(verbs_path *path);
+int verbs_ring_catch_up(verbs_ep *ep);
 /* Says what could not be said before; true: still cannot. */
-bool verbs_ring_chores(verbs_path *path);
+bool verbs_ring_chores(verbs_ep *ep);
 
 /* Frames may be posted: connected, not about to rest, and nothing older waits to be sent again. */
-static inline bool verbs_flow_is_open(const verbs_path *path)
+static inline bool verbs_flow_is_open(const verbs_ep *ep)
 {
-    return path->state == VERBS_UP && path->is_confirmed && path->home && path->home->qp && !path->home->is_broken && !path->unsent && path->rest == VERBS_AWAKE;
+    return ep->state == VERBS_UP && ep->is_confirmed && ep->home && ep->home->qp && !ep->home->is_broken && !ep->unsent && ep->rest == VERBS_AWAKE;
 }
 /* Room for `count` work requests on the link and its completion queue, some kept for credits and syncs. */
 static inline bool verbs_link_has_room(const verbs_link *link, uint32_t count)
@@ -83,11 +83,11 @@ static inline bool verbs_link_has_room(const verbs_link *link, uint32_t count)
 static inline int32_t verbs_seq_diff(uint32_t a, uint32_t b) { return (int32_t)(a - b); }
 /* One more numbered frame may be under way. So many: far below what 16 bits can tell apart. */
 #define VERBS_IN_FLIGHT_MOST 8192
-static inline bool verbs_flow_has_number(const verbs_path *path)
+static inline bool verbs_flow_has_number(const verbs_ep *ep)
 {
-    return verbs_seq_diff(path->tx_seq, path->tx_acked) < VERBS_IN_FLIGHT_MOST;
+    return verbs_seq_diff(ep->tx_seq, ep->tx_acked) < VERBS_IN_FLIGHT_MOST;
 }
 /* The peer has used up half of what it may be lent. */
-static inline bool verbs_flow_owes_much(const verbs_path *path) { return path->is_lent && path->lent <= path->target / 2; }
+static inline bool verbs_flow_owes_much(const verbs_ep *ep) { return ep->is_lent && ep->lent <= ep->target / 2; }
 
 #endif

@@ -25,7 +25,7 @@ bool verbs_hush_may_speak(const verbs_rail *rail)
 
 void verbs_hush_end(const verbs_rail *rail, struct rdma_cm_id *id)
 {
-    struct verbs_conn *conn = rail->port->conn;
+    struct verbs_conn *conn = rail->iface->conn;
     struct verbs_hush *one = verbs_hush_may_speak(rail) ? NULL : malloc(sizeof *one);
     if (!one) {
         rdma_destroy_id(id);
@@ -36,9 +36,9 @@ void verbs_hush_end(const verbs_rail *rail, struct rdma_cm_id *id)
     conn->hushed = one;
 }
 
-void verbs_hush_over(verbs_port *port, const verbs_rail *rail)
+void verbs_hush_over(verbs_iface *iface, const verbs_rail *rail)
 {
-    for (struct verbs_hush **at = &port->conn->hushed, *one; (one = *at) != NULL;) {
+    for (struct verbs_hush **at = &iface->conn->hushed, *one; (one = *at) != NULL;) {
         if (rail && one->rail != rail) {
             at = &one->next;
             continue;

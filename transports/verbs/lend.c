@@ -7,73 +7,73 @@
 #include "transports/verbs/flow.h"
 
 /* Reserves up to `want` more receives; how many. Beyond the bound nothing is made but for `must`. */
-static uint32_t reserve(verbs_port *port, uint32_t want, bool must)
+static uint32_t reserve(verbs_iface *iface, uint32_t want, bool must)
 {
-    uint32_t bound = verbs_receives_bound(port);
-    while (want && (must || port->receives_lent + want <= bound) && !verbs_receives_reach(port, port->receives_lent + want + 1))
+    uint32_t bound = verbs_receives_bound(iface);
+    while (want && (must || iface->receives_lent + want <= bound) && !verbs_receives_reach(iface, iface->receives_lent + want + 1))
         want = must ? 0 : want / 2;
-    if (!must && port->receives_lent + want > bound)
+    if (!must && iface->receives_lent + want > bound)
         want = 0;
-    port->receives_lent += want;
+    iface->receives_lent += want;
     return want;
 }
 
 /* Credits to put into a frame: the first is reserved for as long as the path is up, others are found now. They are posted before they
  * are told. */
-uint32_t verbs_lend(verbs_path *path)
+uint32_t verbs_lend(verbs_ep *ep)
 {
-    uint32_t want = path->target > path->lent ? path->target - path->lent : 0, first = !path->lent;
-    if (!want || !path->is_lent)
+    uint32_t want = ep->target > ep->lent ? ep->target - ep->lent : 0, first = !ep->lent;
+    if (!want || !ep->is_lent)
         return 0;
     if (want > first)
-        want = first + reserve(path->port, want - first, false);
-    verbs_receives_post(path->port);
-    path->lent += want;
+        want = first + reserve(ep->iface, want - first, false);
+    verbs_receives_post(ep->iface);
+    ep->lent += want;
     return want;
 }
 
 /* The peer has used a credit. */
-void verbs_lend_back(verbs_path *path, uint32_t count)
+void verbs_lend_back(verbs_ep *ep, uint32_t count)
 {
-    for (; count && path->lent; count--)
-        if (path->lent-- > 1)
-            path->port->receives_lent--;
+    for (; count && ep->lent; count--)
+        if (ep->lent-- > 1)
+            ep->iface->receives_lent--;
 }
 
-static void recall(verbs_port *port, const verbs_path *but)
+static void recall(verbs_iface *iface, const verbs_ep *but)
 {
-    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
-        verbs_path *path = weft_container(link, verbs_path, by_port);
-        if (path == but || path->target <= 1)
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+        verbs_ep *ep = weft_container(link, verbs_ep, by_port);
+        if (ep == but || ep->target <= 1)
             continue;
-        path->target = 1;
-        if (path->lent > 1)
-            verbs_flow_control(path, VERBS_KIND_RECALL, NULL);
+        ep->target = 1;
+        if (ep->lent > 1)
+            verbs_flow_control(ep, VERBS_KIND_RECALL, NULL);
     }
 }
 
-uint32_t verbs_flow_lend(verbs_path *path)
+uint32_t verbs_flow_lend(verbs_ep *ep)
 {
-    verbs_port *port = path->port;
-    if (!path->is_lent) {
-        if (!reserve(port, VERBS_CREDITS_FIRST, true)) {
-            recall(port, path);
+    verbs_iface *iface = ep->iface;
+    if (!ep->is_lent) {
+        if (!reserve(iface, VERBS_CREDITS_FIRST, true)) {
+            recall(iface, ep);
             return 0;
         }
-        path->is_lent = true;
-        path->lent = VERBS_CREDITS_FIRST - 1;
-        path->owes_token = false;
-        if (!path->target)
-            path->target = port->is_small ? 1 : 2;
+        ep->is_lent = true;
+        ep->lent = VERBS_CREDITS_FIRST - 1;
+        ep->owes_token = false;
+        if (!ep->target)
+            ep->target = iface->is_small ? 1 : 2;
     }
     return VERBS_CREDITS_FIRST;
 }
 
-void verbs_lend_end(verbs_path *path)
+void verbs_lend_end(verbs_ep *ep)
 {
-    if (!path->is_lent)
+    if (!ep->is_lent)
         return;
-    verbs_lend_back(path, path->lent);
-    path->port->receives_lent -= VERBS_CREDITS_FIRST;
-    path->is_lent = path->owes_token = false;
+    verbs_lend_back(ep, ep->lent);
+    ep->iface->receives_lent -= VERBS_CREDITS_FIRST;
+    ep->is_lent = ep->owes_token = false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * life: how paths come and go: reach, leave, and the opening and closing of what conn keeps. Called by port.c and the table.
+ * life: how paths come and go: reach, leave, and the opening and closing of what conn keeps. Called by iface.c and the table.
  * The invariant: a path is freed only when no work request of it is anywhere; who was left in peace is remembered, so that a
  * peer which missed our last word is told and need not wait for its timeout.
  */
@@ -13,38 +13,38 @@
 
 /* -- open, close -- */
 
-int verbs_conn_open(verbs_port *port)
+int verbs_conn_open(verbs_iface *iface)
 {
     struct verbs_conn *conn = calloc(1, sizeof *conn);
     if (!conn)
         return weft_fail(WEFT_E_NOMEM, "no memory for connections");
-    port->conn = conn;
-    conn->port = port;
+    iface->conn = conn;
+    conn->iface = iface;
     conn->next_ns = UINT64_MAX;
-    conn->random = port->nonce * 2654435769u | 1;
+    conn->random = iface->nonce * 2654435769u | 1;
     weft_list_init(&conn->busy);
-    int rc = verbs_datagrams_open(port);
+    int rc = verbs_datagrams_open(iface);
     if (rc == 0)
-        rc = verbs_cm_open(port);
-    conn->card = (verbs_card){.rails = port->rail_count};
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        verbs_rail_address(&port->rails[i], &conn->card.address[i]);
+        rc = verbs_cm_open(iface);
+    conn->card = (verbs_card){.rails = iface->rail_count};
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        verbs_rail_address(&iface->rails[i], &conn->card.address[i]);
     return rc;
 }
 
-void verbs_conn_close(verbs_port *port)
+void verbs_conn_close(verbs_iface *iface)
 {
-    struct verbs_conn *conn = port->conn;
+    struct verbs_conn *conn = iface->conn;
     if (!conn)
         return;
-    while (!weft_list_is_empty(&port->paths))
-        verbs_conn_forget(weft_container(port->paths.next, verbs_path, by_port));
-    verbs_cm_close(port);
-    verbs_datagrams_close(port);
+    while (!weft_list_is_empty(&iface->paths))
+        verbs_conn_forget(weft_container(iface->paths.next, verbs_ep, by_port));
+    verbs_cm_close(iface);
+    verbs_datagrams_close(iface);
     free(conn->gone);
-    free(port->by_name_map);
+    free(iface->by_name_map);
     free(conn);
-    port->conn = NULL;
+    iface->conn = NULL;
 }
 
 /* -- reach -- */
@@ -59,62 +59,62 @@ static int read_card(const weft_name *who, const void *card, size_t bytes, verbs
     return 0;
 }
 
-static void free_path(verbs_path *path)
+static void free_path(verbs_ep *ep)
 {
-    free(path->meet);
-    free(path);
+    free(ep->meet);
+    free(ep);
 }
 
-int verbs_reach(weft_port *base, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **out)
+int verbs_reach(weft_iface *base, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **out)
 {
-    verbs_port *port = (verbs_port *)base;
-    verbs_path *path;
+    verbs_iface *iface = (verbs_iface *)base;
+    verbs_ep *ep;
     verbs_card far;
     int rc = read_card(who, card, bytes, &far);
     if (rc)
         return rc;
-    if (verbs_names_find(port, who))
+    if (verbs_names_find(iface, who))
         return weft_fail(WEFT_E_INTERN, "rank %u is reached twice", who->rank);
     if (far.frame_max_kib != base->caps.frame_max >> 10)
         return weft_fail(WEFT_E_UNSUPPORTED,
                          "rank %u takes frames of %u KiB over RDMA, we send %u KiB: the limits on locked memory (ulimit -l) differ, "
                          "make them the same",
                          who->rank, far.frame_max_kib, base->caps.frame_max >> 10);
-    path = calloc(1, sizeof *path);
-    if (!path || !(path->meet = calloc(1, sizeof *path->meet))) {
-        free(path);
+    ep = calloc(1, sizeof *ep);
+    if (!ep || !(ep->meet = calloc(1, sizeof *ep->meet))) {
+        free(ep);
         return weft_fail(WEFT_E_NOMEM, "no memory for one more peer");
     }
-    path->path = (weft_path){.port = base, .peer = peer};
-    path->port = port;
-    path->name = *who;
-    path->far = far;
-    path->meet->path = path;
-    path->meet->life = verbs_conn_random(port->conn);
-    verbs_pair(path, &port->conn->card);
-    path->meet->by_cm = verbs_cm_is_for(path);
-    rc = path->link_count ? verbs_names_add(port, path)
+    ep->ep = (weft_ep){.iface = base, .peer = peer};
+    ep->iface = iface;
+    ep->name = *who;
+    ep->far = far;
+    ep->meet->ep = ep;
+    ep->meet->life = verbs_conn_random(iface->conn);
+    verbs_pair(ep, &iface->conn->card);
+    ep->meet->by_cm = verbs_cm_is_for(ep);
+    rc = ep->link_count ? verbs_names_add(iface, ep)
                           : weft_fail(WEFT_E_UNSUPPORTED,
                                       "no RDMA port here shares a kind of network with one of rank %u's (WEFT_DEVICES?)",
                                       who->rank);
     if (rc) {
-        free_path(path);
+        free_path(ep);
         return rc;
     }
-    weft_list_init(&path->meet->by_busy);
-    verbs_flow_begin(path);
-    weft_list_append(&port->paths, &path->by_port);
-    *out = &path->path;
+    weft_list_init(&ep->meet->by_busy);
+    verbs_flow_begin(ep);
+    weft_list_append(&iface->paths, &ep->by_port);
+    *out = &ep->ep;
     return 0;
 }
 
 /* -- leave -- */
 
-static void remember(const verbs_path *path)
+static void remember(const verbs_ep *ep)
 {
-    struct verbs_conn *conn = path->port->conn;
+    struct verbs_conn *conn = ep->iface->conn;
     verbs_gone *grown;
-    if (!path->meet->far_life)
+    if (!ep->meet->far_life)
         return;
     if (conn->gone_count == conn->gone_room) {
         uint32_t room = conn->gone_room ? 2 * conn->gone_room : 16;
@@ -124,43 +124,43 @@ static void remember(const verbs_path *path)
         conn->gone = grown;
         conn->gone_room = room;
     }
-    conn->gone[conn->gone_count++] = (verbs_gone){path->name, path->meet->life, path->meet->far_life};
+    conn->gone[conn->gone_count++] = (verbs_gone){ep->name, ep->meet->life, ep->meet->far_life};
 }
 
-void verbs_conn_forget(verbs_path *path)
+void verbs_conn_forget(verbs_ep *ep)
 {
-    verbs_port *port = path->port;
-    bool was_counted = path->state == VERBS_CONNECTING || path->state == VERBS_DRAINING;
-    for (uint8_t i = 0; i < path->link_count; i++)
-        if (path->links[i].qp)
-            verbs_link_close(&path->links[i]);
-    port->connecting -= was_counted;
-    weft_list_remove(&path->meet->by_busy);
-    weft_list_remove(&path->by_port);
-    weft_list_remove(&path->by_move);
-    verbs_names_remove(port, path);
-    free_path(path);
+    verbs_iface *iface = ep->iface;
+    bool was_counted = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING;
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i].qp)
+            verbs_link_close(&ep->links[i]);
+    iface->connecting -= was_counted;
+    weft_list_remove(&ep->meet->by_busy);
+    weft_list_remove(&ep->by_port);
+    weft_list_remove(&ep->by_move);
+    verbs_names_remove(iface, ep);
+    free_path(ep);
 }
 
 /* One that was never connected, that rests, or that is lost, has nothing anywhere. */
-static bool is_nothing_left(const verbs_path *path) { return path->state == VERBS_NEW || path->state == VERBS_LOST; }
+static bool is_nothing_left(const verbs_ep *ep) { return ep->state == VERBS_NEW || ep->state == VERBS_LOST; }
 
-int verbs_leave(weft_port *base, weft_path *of)
+int verbs_leave(weft_iface *base, weft_ep *of)
 {
-    verbs_path *path = (verbs_path *)of;
-    verbs_meet *meet = path->meet;
+    verbs_ep *ep = (verbs_ep *)of;
+    verbs_meet *meet = ep->meet;
     (void)base;
-    path->has_bye = meet->is_leaving = true;
-    if (is_nothing_left(path)) {
-        if (path->state == VERBS_NEW ? meet->far_life != 0 : meet->is_over) /* again: a datagram may be lost, and costs a peer seconds */
-            verbs_conn_farewell(path);
-        if (path->state == VERBS_NEW || meet->is_over)
-            remember(path);
-        verbs_flow_give_up(path);
-        verbs_conn_forget(path);
+    ep->has_bye = meet->is_leaving = true;
+    if (is_nothing_left(ep)) {
+        if (ep->state == VERBS_NEW ? meet->far_life != 0 : meet->is_over) /* again: a datagram may be lost, and costs a peer seconds */
+            verbs_conn_farewell(ep);
+        if (ep->state == VERBS_NEW || meet->is_over)
+            remember(ep);
+        verbs_flow_give_up(ep);
+        verbs_conn_forget(ep);
         return 0;
     }
-    if (path->state == VERBS_UP && (meet->far_is_gone || (verbs_flow_is_quiet(path) && !path->ops_open)))
-        verbs_conn_part(path);
+    if (ep->state == VERBS_UP && (meet->far_is_gone || (verbs_flow_is_quiet(ep) && !ep->ops_open)))
+        verbs_conn_part(ep);
     return WEFT_AGAIN;
 }

@@ -37,11 +37,11 @@ void verbs_link_address(const verbs_rail *rail, const verbs_address *to, struct 
 static int cannot(const verbs_link *link, const char *what, int error)
 {
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
-    const verbs_path *path = link->path;
+    const verbs_ep *ep = link->ep;
     return weft_fail(error == ENOMEM ? WEFT_E_NOSPACE : WEFT_E_SYSTEM, "cannot %s to rank %u on %s (%s to %s): %s%s", what,
-                     path->name.rank,
+                     ep->name.rank,
                      link->rail->name, verbs_gid_text(&link->rail->gid, here),
-                         verbs_gid_text(&path->far.address[link->far_rail].gid, there),
+                         verbs_gid_text(&ep->far.address[link->far_rail].gid, there),
                      strerror(error), error == ENOMEM ? ": the device's queue pairs or locked memory (ulimit -l) are used up"
                      : error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EINVAL
                      ? ": is there a route, and does the peer's interface answer ARP?" : "");
@@ -68,7 +68,7 @@ int verbs_link_open(verbs_link *link)
     link->qp = ibv_create_qp(rail->pd, &init);
     if (!link->qp)
         return cannot(link, "make a queue pair", errno);
-    error = link->path->meet->by_cm ? 0 : initialise(link);
+    error = link->ep->meet->by_cm ? 0 : initialise(link);
     if (error) {
         ibv_destroy_qp(link->qp);
         link->qp = NULL;
@@ -77,7 +77,7 @@ int verbs_link_open(verbs_link *link)
     link->sq_room = rail->sq_room;
     link->sq_used = link->unsignalled = link->reads_used = 0;
     link->is_broken = false;
-    half->psn = verbs_conn_random(link->path->port->conn) & 0xffffff;
+    half->psn = verbs_conn_random(link->ep->iface->conn) & 0xffffff;
     half->is_made = true;
     half->is_marked = half->is_flushed = half->has_last_wqe = false;
     error = verbs_rail_enter(rail, link);

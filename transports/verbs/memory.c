@@ -90,9 +90,9 @@ void verbs_memory_drop(verbs_memory *memory)
     free(memory);
 }
 
-int verbs_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+int verbs_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
 {
-    verbs_port *verbs = (verbs_port *)port;
+    verbs_iface *verbs = (verbs_iface *)iface;
     verbs_memory *memory;
     uint32_t keys[VERBS_RAILS] = {0}, granted = rights;
     if (kind != WEFT_MEMORY_HOST)
@@ -129,9 +129,9 @@ int verbs_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum
     return 0;
 }
 
-int verbs_unmap(weft_port *port, weft_region *region)
+int verbs_unmap(weft_iface *iface, weft_region *region)
 {
-    (void)port;
+    (void)iface;
     if (region->device)
         verbs_memory_drop(region->device);
     region->device = NULL;

@@ -27,10 +27,10 @@
 #define PROOFS 4u              /* that a connection carries something, before one that may end it is tried */
 #define PIECE_TRIES 8u         /* errors of its own, or breaks while it was alone, after which a piece is not the victim but the cause */
 
-static void wait_turn(verbs_path *path)
+static void wait_turn(verbs_ep *ep)
 {
-    if (path->by_move.next == &path->by_move)
-        weft_list_append(&path->port->moves->waiting, &path->by_move);
+    if (ep->by_move.next == &ep->by_move)
+        weft_list_append(&ep->iface->moves->waiting, &ep->by_move);
 }
 
 static bool is_all_posted(const verbs_op *op)
@@ -54,7 +54,7 @@ static bool may_carry(const verbs_op *op, const verbs_link *link)
         return link->far_rail == 0; /* one device at the target makes atomics atomic with each other */
     if (!op->lkeys[link->rail->index])
         return false;
-    return link == op->path->home || op->bytes > SHORT_BYTES;
+    return link == op->ep->home || op->bytes > SHORT_BYTES;
 }
 
 /* Takes one of the reads that may be under way: also a put whose end a read behind it must tell. */
@@ -63,37 +63,37 @@ static bool is_read(const verbs_op *op, const verbs_link *link) { return op->kin
 static bool has_room(const verbs_op *op, const verbs_link *link)
 {
     return link->sq_used < link->sq_room * 3 / 4 && verbs_link_has_room(link, 2) && (!is_read(op, link) || link->reads_used < link->reads_room) &&
-           link->flying_bytes < LINK_BYTES && op->path->port->moves->flying_bytes < PORT_BYTES;
+           link->flying_bytes < LINK_BYTES && op->ep->iface->moves->flying_bytes < PORT_BYTES;
 }
 
 /* The target's first rail may be down for a while: an atomic waits for it as long as for a peer. */
 static bool is_too_late(verbs_op *op)
 {
-    verbs_port *port = op->path->port;
-    uint64_t now = port->now_ns();
+    verbs_iface *iface = op->ep->iface;
+    uint64_t now = iface->now_ns();
     if (!op->late_ns)
         op->late_ns = now;
     return now - op->late_ns > (uint64_t)weft_knob.peer_timeout_s * 1000000000u;
 }
 
 /* One at a time, and not before the connection has shown that it carries other things. */
-static bool may_try_suspects(const verbs_path *path)
+static bool may_try_suspects(const verbs_ep *ep)
 {
-    if (path->pieces || !path->home || path->proofs >= PROOFS || !verbs_proof_needed(path->home))
-        return !path->pieces;
-    verbs_link_prove(path->home);
+    if (ep->pieces || !ep->home || ep->proofs >= PROOFS || !verbs_proof_needed(ep->home))
+        return !ep->pieces;
+    verbs_link_prove(ep->home);
     return false;
 }
 
 /* The link with the least under way for its weight. NULL: none has room; *never: none ever will. */
 static verbs_link *choose(verbs_op *op, bool *never)
 {
-    verbs_path *path = op->path;
-    verbs_link *best = NULL, *home = path->home;
-    bool is_home_sick = !home || !may_carry(op, home), must_wait = path->suspects && !may_try_suspects(path);
+    verbs_ep *ep = op->ep;
+    verbs_link *best = NULL, *home = ep->home;
+    bool is_home_sick = !home || !may_carry(op, home), must_wait = ep->suspects && !may_try_suspects(ep);
     *never = home && home->qp && !home->is_broken;
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        verbs_link *link = &path->links[i];
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        verbs_link *link = &ep->links[i];
         uint64_t weight = link->weight ? link->weight : 1;
         if (!may_carry(op, link) && !(is_home_sick && op->kind != OP_AMO && link->qp && !link->is_broken && op->lkeys[link->rail->index] &&
                                       verbs_rkey(&op->key, link->far_rail)))
@@ -135,7 +135,7 @@ static void fill_atomic(verbs_op *op, struct ibv_send_wr *request, uint32_t rkey
 /* Does this, the last piece, come behind all others of its op, on the queue pair that numbered frames go by? */
 static bool is_behind_all(const verbs_op *op, const verbs_link *link)
 {
-    if (link != op->path->home || !is_all_posted(op))
+    if (link != op->ep->home || !is_all_posted(op))
         return false;
     for (const weft_link *at = op->flying.next; at != &op->flying; at = at->next)
         if (weft_container(at, verbs_piece, link)->work.link != link)
@@ -147,7 +147,7 @@ static bool is_behind_all(const verbs_op *op, const verbs_link *link)
 static verbs_slot *notify_along(verbs_op *op, const verbs_link *link, struct ibv_send_wr *request)
 {
     bool may = op->kind == OP_PUT && op->notify && !op->rc && is_behind_all(op, link);
-    verbs_slot *notice = may ? verbs_flow_notice(op->path, op) : NULL;
+    verbs_slot *notice = may ? verbs_flow_notice(op->ep, op) : NULL;
     if (notice && notice->wire->prefix.kind == VERBS_KIND_VOID) {
         request->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
         request->imm_data = htonl(op->notify);
@@ -162,7 +162,7 @@ static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
     uint8_t rail = link->rail->index;
     uint32_t rkey = verbs_rkey(&op->key, link->far_rail);
     bool is_amo = op->kind == OP_AMO;
-    struct verbs_moves *moves = op->path->port->moves;
+    struct verbs_moves *moves = op->ep->iface->moves;
     struct ibv_sge sge = {(uintptr_t)(is_amo ? (uint8_t *)op->cell : op->local + piece->at), piece->bytes,
                           is_amo ? moves->cells->lkey[rail] : op->lkeys[rail]};
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&piece->work, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
@@ -189,20 +189,20 @@ static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
     link->flying_bytes += piece->bytes;
     link->reads_used += is_read(op, link);
     moves->flying_bytes += piece->bytes;
-    op->path->pieces++;
+    op->ep->pieces++;
     if (verbs_post(link, &request, 1 + needs_proof))
         return WEFT_AGAIN;
     if (notice)
-        verbs_flow_notice_frame(op->path, notice);
+        verbs_flow_notice_frame(op->ep, notice);
     return 0;
 }
 
 /* Posts what is left of an op. False: no room now. */
 static bool post_op(verbs_op *op)
 {
-    struct verbs_moves *moves = op->path->port->moves;
+    struct verbs_moves *moves = op->ep->iface->moves;
     while (!is_all_posted(op)) {
-        if (op->key_epoch && op->key_epoch != op->path->epoch) {
+        if (op->key_epoch && op->key_epoch != op->ep->epoch) {
             op->rc = WEFT_E_STALE;
             return true;
         }
@@ -220,7 +220,7 @@ static bool post_op(verbs_op *op)
             return false;
         if (redo) {
             weft_list_remove(redo);
-            op->path->port->counts[VERBS_COUNT_REPOSTED_MOVES]++;
+            op->ep->iface->counts[VERBS_COUNT_REPOSTED_MOVES]++;
         } else {
             uint64_t left = op->bytes - op->next;
             *piece = (verbs_piece){.op = op, .at = op->next, .bytes = left < moves->piece_bytes ? (uint32_t)left : moves->piece_bytes};
@@ -232,9 +232,9 @@ static bool post_op(verbs_op *op)
     return true;
 }
 
-static bool is_ready(const verbs_path *path)
+static bool is_ready(const verbs_ep *ep)
 {
-    return path->state == VERBS_UP && path->is_confirmed && path->rest < VERBS_ASKS;
+    return ep->state == VERBS_UP && ep->is_confirmed && ep->rest < VERBS_ASKS;
 }
 
 enum step { STEP_DONE, STEP_LATER, STEP_CHANGED /* ops have ended: look at the list anew */ };
@@ -247,40 +247,40 @@ static enum step step(verbs_op *op)
         return STEP_LATER;
     if (!is_over(op))
         return STEP_DONE;
-    if (!op->rc && op->notify && !op->is_noticed && verbs_flow_notify(op->path, op->notify))
+    if (!op->rc && op->notify && !op->is_noticed && verbs_flow_notify(op->ep, op->notify))
         return STEP_LATER;
     verbs_op_finish(op);
     return STEP_CHANGED;
 }
 
 /* Posts all that may be posted on a path. True when nothing is left waiting. */
-static bool pump(verbs_path *path)
+static bool pump(verbs_ep *ep)
 {
-    weft_link *link = path->ops.next;
+    weft_link *link = ep->ops.next;
     uint32_t blocked = 0;
-    verbs_post_gather(path->port);
-    while (is_ready(path) && link != &path->ops && blocked < BLOCKED_MOST) {
+    verbs_post_gather(ep->iface);
+    while (is_ready(ep) && link != &ep->ops && blocked < BLOCKED_MOST) {
         enum step what = step(weft_container(link, verbs_op, link));
         blocked += what == STEP_LATER;
         if (what == STEP_CHANGED)
             blocked = 0;
-        link = what == STEP_CHANGED ? path->ops.next : link->next;
+        link = what == STEP_CHANGED ? ep->ops.next : link->next;
     }
-    verbs_post_go(path->port);
-    return !blocked && is_ready(path);
+    verbs_post_go(ep->iface);
+    return !blocked && is_ready(ep);
 }
 
-int verbs_move_turn(verbs_port *port)
+int verbs_move_turn(verbs_iface *iface)
 {
     weft_link now;
-    if (weft_list_is_empty(&port->moves->waiting))
+    if (weft_list_is_empty(&iface->moves->waiting))
         return 0;
     weft_list_init(&now);
-    weft_list_splice(&now, &port->moves->waiting);
+    weft_list_splice(&now, &iface->moves->waiting);
     for (weft_link *link; (link = weft_list_take(&now)) != NULL;) {
-        verbs_path *path = weft_container(link, verbs_path, by_move);
-        if (!pump(path))
-            wait_turn(path);
+        verbs_ep *ep = weft_container(link, verbs_ep, by_move);
+        if (!pump(ep))
+            wait_turn(ep);
     }
     return 0;
 }
@@ -321,7 +321,7 @@ static bool atomic_is_done(verbs_op *op)
 void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc)
 {
     verbs_piece *piece = (verbs_piece *)(uintptr_t)wc->wr_id;
-    struct verbs_moves *moves = rail->port->moves;
+    struct verbs_moves *moves = rail->iface->moves;
     verbs_link *link = piece->work.link;
     verbs_op *op = piece->op;
     if (wc->status != IBV_WC_SUCCESS) { /* the break that follows brings it back */
@@ -337,13 +337,13 @@ void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc)
     link->flying_bytes -= piece->bytes;
     link->reads_used -= is_read(op, link);
     moves->flying_bytes -= piece->bytes;
-    op->path->alive++;
-    op->path->pieces--;
-    op->path->suspects -= op->path->suspects > 0;
+    op->ep->alive++;
+    op->ep->pieces--;
+    op->ep->suspects -= op->ep->suspects > 0;
     weft_list_remove(&piece->link);
     if (op->kind == OP_AMO && !atomic_is_done(op)) {
         weft_list_append(&op->redo, &piece->link);
-        wait_turn(op->path);
+        wait_turn(op->ep);
         return;
     }
     weft_list_append(&moves->free_pieces, &piece->link);
@@ -354,7 +354,7 @@ void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc)
         verbs_flow_notice_over(op->notice);
     }
     if (!op->rc && op->notify && !op->is_noticed)
-        wait_turn(op->path);
+        wait_turn(op->ep);
     else
         verbs_op_finish(op);
 }
@@ -363,30 +363,30 @@ void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc)
 
 /* Who asks an iWARP device for what he may not sees his connection end, and is not told why. So after a break all that was under way is
  * tried again piece by piece, and one at which the connection ends each time that it goes alone has been refused. */
-static void find_cause(verbs_path *path)
+static void find_cause(verbs_ep *ep)
 {
-    bool is_alone = path->pieces == 1;
-    if (!path->pieces || !path->links[0].rail->tells_early)
+    bool is_alone = ep->pieces == 1;
+    if (!ep->pieces || !ep->links[0].rail->tells_early)
         return;
-    path->suspects = path->pieces;
-    for (weft_link *link = path->ops.next; is_alone && link != &path->ops; link = link->next) {
+    ep->suspects = ep->pieces;
+    for (weft_link *link = ep->ops.next; is_alone && link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
         weft_link *only = weft_list_first(&op->flying);
         if (!only || ++weft_container(only, verbs_piece, link)->tries < PIECE_TRIES || op->rc)
             continue;
         op->rc = WEFT_E_KEY;
         op->bad_status = IBV_WC_REM_ACCESS_ERR;
-        path->suspects = 0;
+        ep->suspects = 0;
     }
 }
 
-void verbs_move_down(verbs_path *path)
+void verbs_move_down(verbs_ep *ep)
 {
-    struct verbs_moves *moves = path->port->moves;
+    struct verbs_moves *moves = ep->iface->moves;
     weft_link *link, *next;
-    find_cause(path);
-    path->pieces = 0;
-    for (link = path->ops.next; link != &path->ops; link = link->next) {
+    find_cause(ep);
+    ep->pieces = 0;
+    for (link = ep->ops.next; link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
         for (weft_link *at = op->flying.next; at != &op->flying; at = at->next)
             moves->flying_bytes -= weft_container(at, verbs_piece, link)->bytes;
@@ -396,20 +396,20 @@ void verbs_move_down(verbs_path *path)
     }
     do { /* those that ended badly; whoever is told may post more */
         next = NULL;
-        for (link = path->ops.next; link != &path->ops && !next; link = link->next)
+        for (link = ep->ops.next; link != &ep->ops && !next; link = link->next)
             if (weft_container(link, verbs_op, link)->rc)
                 next = link;
         if (next)
             verbs_op_finish(weft_container(next, verbs_op, link));
     } while (next);
-    if (path->ops_open)
-        wait_turn(path);
+    if (ep->ops_open)
+        wait_turn(ep);
 }
 
 /* A notification that was delivered stood behind all pieces. */
-static verbs_op *find_noticed(const verbs_path *path)
+static verbs_op *find_noticed(const verbs_ep *ep)
 {
-    for (weft_link *link = path->ops.next; link != &path->ops; link = link->next) {
+    for (weft_link *link = ep->ops.next; link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
         if (op->is_noticed)
             return op;
@@ -417,70 +417,70 @@ static verbs_op *find_noticed(const verbs_path *path)
     return NULL;
 }
 
-void verbs_move_up(verbs_path *path)
+void verbs_move_up(verbs_ep *ep)
 {
-    for (verbs_op *op; (op = find_noticed(path)) != NULL;) {
-        path->alive++;
+    for (verbs_op *op; (op = find_noticed(ep)) != NULL;) {
+        ep->alive++;
         verbs_op_finish(op);
     }
-    if (path->ops_open)
-        wait_turn(path);
+    if (ep->ops_open)
+        wait_turn(ep);
 }
 
-static void stop_waiting(verbs_path *path)
+static void stop_waiting(verbs_ep *ep)
 {
-    if (path->by_move.next != &path->by_move)
-        weft_list_remove(&path->by_move);
+    if (ep->by_move.next != &ep->by_move)
+        weft_list_remove(&ep->by_move);
 }
 
-void verbs_move_give_up(verbs_path *path, int rc)
+void verbs_move_give_up(verbs_ep *ep, int rc)
 {
     weft_link *link;
-    verbs_move_down(path);
-    stop_waiting(path);
-    while ((link = weft_list_first(&path->ops)) != NULL) {
+    verbs_move_down(ep);
+    stop_waiting(ep);
+    while ((link = weft_list_first(&ep->ops)) != NULL) {
         verbs_op *op = weft_container(link, verbs_op, link);
         op->rc = rc;
         verbs_op_finish_one(op);
     }
 }
 
-void verbs_move_drop(verbs_path *path)
+void verbs_move_drop(verbs_ep *ep)
 {
     weft_link *link;
-    while ((link = weft_list_first(&path->ops)) != NULL)
+    while ((link = weft_list_first(&ep->ops)) != NULL)
         verbs_op_forget(weft_container(link, verbs_op, link));
-    stop_waiting(path);
+    stop_waiting(ep);
 }
 
 /* -- the table's calls -- */
 
-bool verbs_can_move(weft_port *port, weft_path *to)
+bool verbs_can_move(weft_iface *iface, weft_ep *to)
 {
-    verbs_path *path = (verbs_path *)to;
-    return port->caps.put && path->state != VERBS_LOST;
+    verbs_ep *ep = (verbs_ep *)to;
+    return iface->caps.put && ep->state != VERBS_LOST;
 }
 
 /* Starts the op, or queues it until the path is up. */
-static int start(verbs_path *path)
+static int start(verbs_ep *ep)
 {
-    if (path->state == VERBS_NEW)
-        verbs_conn_begin(path);
-    if (path->by_move.next == &path->by_move && !pump(path))
-        wait_turn(path);
+    if (ep->state == VERBS_NEW)
+        verbs_conn_begin(ep);
+    if (ep->by_move.next == &ep->by_move && !pump(ep))
+        wait_turn(ep);
     return 0;
 }
 
-static int check_key(const verbs_path *path, const weft_key *key, uint64_t remote, uint64_t bytes)
+static int check_key(const verbs_ep *ep, const weft_key *key, uint64_t remote, uint64_t bytes)
 {
-    uint32_t epoch = key ? verbs_key_epoch(path, key) : 0;
-    if (!key || !key->length || key->length % 4 || (path->far.rails && !epoch && key->length != 4 * path->far.rails))
-        return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", path->name.rank, key ? key->length : 0);
+    uint32_t epoch = key ? verbs_key_epoch(ep, key) : 0;
+    if (!key || !key->length || key->length % 4 || (ep->far.rails && !epoch && key->length != 4 * ep->far.rails))
+        return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", ep->name.rank, key ? key->length : 0);
     if (remote + bytes < remote)
         return weft_fail(WEFT_E_KEY, "%llu bytes at 0x%llx wrap around the addresses of rank %u", (unsigned long long)bytes,
-                         (unsigned long long)remote, path->name.rank);
-    if (epoch && (epoch != path->epoch || path->state != VERBS_UP))
-        return weft_fail(WEFT_E_STALE, "what rank %u lent was lent by a connection that is no more", path->name.rank);
+                         (unsigned long long)remote, ep->name.rank);
+    if (epoch && (epoch != ep->epoch || ep->state != VERBS_UP))
+        return weft_fail(WEFT_E_STALE, "what rank %u lent was lent by a connection that is no more", ep->name.rank);
     return 0;
 }
 
@@ -494,60 +494,60 @@ static int check_local(const weft_move *move)
     return 0;
 }
 
-static int move_begin(verbs_path *path, const weft_move *move, enum op_kind kind)
+static int move_begin(verbs_ep *ep, const weft_move *move, enum op_kind kind)
 {
     verbs_op *op;
-    int rc = check_key(path, move->key, move->remote, move->bytes);
+    int rc = check_key(ep, move->key, move->remote, move->bytes);
     if (!rc)
         rc = check_local(move);
     if (!rc)
-        rc = verbs_op_begin(path, kind, move->done, &op);
+        rc = verbs_op_begin(ep, kind, move->done, &op);
     if (rc)
         return rc;
     op->local = move->local;
     op->remote = move->remote;
     op->bytes = move->bytes;
     op->key = *move->key;
-    op->key_epoch = verbs_key_epoch(path, move->key);
+    op->key_epoch = verbs_key_epoch(ep, move->key);
     op->notify = move->notify;
-    for (uint8_t i = 0; i < path->port->rail_count; i++)
+    for (uint8_t i = 0; i < ep->iface->rail_count; i++)
         op->lkeys[i] = verbs_lkey(move->region, i);
-    return start(path);
+    return start(ep);
 }
 
-int verbs_get(weft_port *port, weft_path *path, const weft_move *move)
+int verbs_get(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    if (!port->caps.get)
+    if (!iface->caps.get)
         return weft_fail(WEFT_E_UNSUPPORTED, "this device does not read remote memory, or too little memory may be locked");
-    return move_begin((verbs_path *)path, move, OP_GET);
+    return move_begin((verbs_ep *)ep, move, OP_GET);
 }
 
-int verbs_put(weft_port *port, weft_path *path, const weft_move *move)
+int verbs_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    if (!port->caps.put)
+    if (!iface->caps.put)
         return weft_fail(WEFT_E_UNSUPPORTED, "too little memory may be locked to move it without copies");
-    return move_begin((verbs_path *)path, move, OP_PUT);
+    return move_begin((verbs_ep *)ep, move, OP_PUT);
 }
 
-int verbs_amo(weft_port *port, weft_path *to, const weft_atomic *atomic)
+int verbs_amo(weft_iface *iface, weft_ep *to, const weft_atomic *atomic)
 {
-    verbs_path *path = (verbs_path *)to;
+    verbs_ep *ep = (verbs_ep *)to;
     uint64_t *cell = NULL;
     verbs_op *op;
     int rc;
-    if (port->caps.amo == WEFT_AMO_NONE)
+    if (iface->caps.amo == WEFT_AMO_NONE)
         return weft_fail(WEFT_E_UNSUPPORTED, "this device has no atomics");
     if (atomic->remote % 8)
         return weft_fail(WEFT_E_KEY, "an atomic's address, 0x%llx, is no multiple of 8", (unsigned long long)atomic->remote);
-    rc = check_key(path, atomic->key, atomic->remote, 8);
+    rc = check_key(ep, atomic->key, atomic->remote, 8);
     if (rc)
         return rc;
-    cell = verbs_cell_take(path->port);
+    cell = verbs_cell_take(ep->iface);
     if (!cell)
-        return path->port->moves->cells ? WEFT_AGAIN : weft_fail(WEFT_E_NOSPACE, "no memory can be pinned for atomics");
-    rc = verbs_op_begin(path, OP_AMO, atomic->done, &op);
+        return ep->iface->moves->cells ? WEFT_AGAIN : weft_fail(WEFT_E_NOSPACE, "no memory can be pinned for atomics");
+    rc = verbs_op_begin(ep, OP_AMO, atomic->done, &op);
     if (rc) {
-        verbs_cell_give(path->port, cell);
+        verbs_cell_give(ep->iface, cell);
         return rc;
     }
     op->cell = cell;
@@ -555,23 +555,23 @@ int verbs_amo(weft_port *port, weft_path *to, const weft_atomic *atomic)
     op->remote = atomic->remote;
     op->bytes = sizeof *cell;
     op->key = *atomic->key;
-    op->key_epoch = verbs_key_epoch(path, atomic->key);
-    return start(path);
+    op->key_epoch = verbs_key_epoch(ep, atomic->key);
+    return start(ep);
 }
 
-int verbs_flush(weft_port *port, weft_path *to, bool remotely, void *done)
+int verbs_flush(weft_iface *iface, weft_ep *to, bool remotely, void *done)
 {
-    verbs_path *path = (verbs_path *)to;
+    verbs_ep *ep = (verbs_ep *)to;
     verbs_op *op;
     int rc;
     (void)remotely; /* a put has ended when it is visible there */
-    if (path->state == VERBS_LOST)
-        return weft_fail(WEFT_E_PEER, "rank %u is lost", path->name.rank);
-    if (!path->ops_open) {
+    if (ep->state == VERBS_LOST)
+        return weft_fail(WEFT_E_PEER, "rank %u is lost", ep->name.rank);
+    if (!ep->ops_open) {
         if (done)
-            port->up->done(port->owner, done, 0);
+            iface->up->done(iface->owner, done, 0);
         return 0;
     }
-    rc = verbs_op_begin(path, OP_FLUSH, done, &op);
+    rc = verbs_op_begin(ep, OP_FLUSH, done, &op);
     return rc;
 }

@@ -19,53 +19,53 @@ static bool is_same(const weft_name *a, const weft_name *b)
     return a->job == b->job && a->rank == b->rank && a->lane == b->lane;
 }
 
-verbs_path *verbs_names_find(const verbs_port *port, const weft_name *name)
+verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_name *name)
 {
-    for (uint32_t i = hash(name); port->name_room; i++) {
-        verbs_path *path = port->by_name_map[i & (port->name_room - 1)];
-        if (!path || is_same(&path->name, name))
-            return path;
+    for (uint32_t i = hash(name); iface->name_room; i++) {
+        verbs_ep *ep = iface->by_name_map[i & (iface->name_room - 1)];
+        if (!ep || is_same(&ep->name, name))
+            return ep;
     }
     return NULL;
 }
 
-static void place(verbs_port *port, verbs_path *path)
+static void place(verbs_iface *iface, verbs_ep *ep)
 {
-    uint32_t i = hash(&path->name);
-    while (port->by_name_map[i & (port->name_room - 1)])
+    uint32_t i = hash(&ep->name);
+    while (iface->by_name_map[i & (iface->name_room - 1)])
         i++;
-    port->by_name_map[i & (port->name_room - 1)] = path;
+    iface->by_name_map[i & (iface->name_room - 1)] = ep;
 }
 
-int verbs_names_add(verbs_port *port, verbs_path *path)
+int verbs_names_add(verbs_iface *iface, verbs_ep *ep)
 {
-    if (2 * (port->conn->path_count + 1) > port->name_room) {
-        uint32_t before = port->name_room, room = before ? 2 * before : 16;
-        verbs_path **old = port->by_name_map, **map = calloc(room, sizeof(verbs_path *));
+    if (2 * (iface->conn->path_count + 1) > iface->name_room) {
+        uint32_t before = iface->name_room, room = before ? 2 * before : 16;
+        verbs_ep **old = iface->by_name_map, **map = calloc(room, sizeof(verbs_ep *));
         if (!map)
             return weft_fail(WEFT_E_NOMEM, "no memory for one more peer");
-        port->by_name_map = map;
-        port->name_room = room;
+        iface->by_name_map = map;
+        iface->name_room = room;
         for (uint32_t i = 0; i < before; i++)
             if (old[i])
-                place(port, old[i]);
+                place(iface, old[i]);
         free(old);
     }
-    place(port, path);
-    port->conn->path_count++;
+    place(iface, ep);
+    iface->conn->path_count++;
     return 0;
 }
 
-void verbs_names_remove(verbs_port *port, verbs_path *path)
+void verbs_names_remove(verbs_iface *iface, verbs_ep *ep)
 {
-    uint32_t mask = port->name_room - 1, i = hash(&path->name);
-    while (port->by_name_map[i & mask] != path)
+    uint32_t mask = iface->name_room - 1, i = hash(&ep->name);
+    while (iface->by_name_map[i & mask] != ep)
         i++;
-    port->by_name_map[i & mask] = NULL;
-    port->conn->path_count--;
-    for (i++; port->by_name_map[i & mask]; i++) { /* what stood behind the gap would not be found any more */
-        verbs_path *moved = port->by_name_map[i & mask];
-        port->by_name_map[i & mask] = NULL;
-        place(port, moved);
+    iface->by_name_map[i & mask] = NULL;
+    iface->conn->path_count--;
+    for (i++; iface->by_name_map[i & mask]; i++) { /* what stood behind the gap would not be found any more */
+        verbs_ep *moved = iface->by_name_map[i & mask];
+        iface->by_name_map[i & mask] = NULL;
+        place(iface, moved);
     }
 }

@@ -15,44 +15,44 @@ static size_t length_of(uint8_t rails) { return offsetof(verbs_note, rail) + rai
 
 /* -- writing -- */
 
-static void write_rails(const verbs_path *path, verbs_note *note)
+static void write_rails(const verbs_ep *ep, verbs_note *note)
 {
-    const verbs_port *port = path->port;
-    note->rails = port->rail_count;
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        verbs_rail_address(&port->rails[i], &note->rail[i].address);
-        note->rail[i].reads = (uint8_t)least((uint32_t)port->rails[i].attr.max_qp_rd_atom, 255);
+    const verbs_iface *iface = ep->iface;
+    note->rails = iface->rail_count;
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        verbs_rail_address(&iface->rails[i], &note->rail[i].address);
+        note->rail[i].reads = (uint8_t)least((uint32_t)iface->rails[i].attr.max_qp_rd_atom, 255);
     }
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        const verbs_link *link = &path->links[i];
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        const verbs_link *link = &ep->links[i];
         verbs_note_rail *rail = &note->rail[link->rail->index];
         if (!link->qp)
             continue;
         rail->qpn = link->qp->qp_num;
-        rail->psn = path->meet->halves[i].psn;
+        rail->psn = ep->meet->halves[i].psn;
         rail->far_rail = link->far_rail;
-        rail->flags = path->meet->halves[i].is_proven ? VERBS_NOTE_PROVEN : 0;
+        rail->flags = ep->meet->halves[i].is_proven ? VERBS_NOTE_PROVEN : 0;
     }
 }
 
-void verbs_note_write(const verbs_path *path, uint8_t kind, verbs_note *note)
+void verbs_note_write(const verbs_ep *ep, uint8_t kind, verbs_note *note)
 {
-    const verbs_port *port = path->port;
-    const verbs_meet *meet = path->meet;
-    *note = (verbs_note){.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = kind, .job = port->self.job,
-                         .to_job = path->name.job, .rank = port->self.rank, .lane = port->self.lane, .to_rank = path->name.rank,
-                         .to_lane = path->name.lane, .nonce = port->nonce, .to_nonce = path->far.nonce, .life = meet->life,
-                         .to_life = meet->far_life, .epoch = path->epoch, .rx_seq = path->rx_seq, .credits = meet->my_credits};
-    write_rails(path, note);
+    const verbs_iface *iface = ep->iface;
+    const verbs_meet *meet = ep->meet;
+    *note = (verbs_note){.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = kind, .job = iface->self.job,
+                         .to_job = ep->name.job, .rank = iface->self.rank, .lane = iface->self.lane, .to_rank = ep->name.rank,
+                         .to_lane = ep->name.lane, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = meet->life,
+                         .to_life = meet->far_life, .epoch = ep->epoch, .rx_seq = ep->rx_seq, .credits = meet->my_credits};
+    write_rails(ep, note);
 }
 
 int verbs_note_send(const verbs_link *link, uint8_t kind)
 {
     verbs_note note;
-    verbs_note_write(link->path, kind, &note);
+    verbs_note_write(link->ep, kind, &note);
     note.from_rail = link->rail->index;
     note.to_rail = link->far_rail;
-    return verbs_datagram_send(link->rail, &link->path->far.address[link->far_rail], &note, length_of(note.rails));
+    return verbs_datagram_send(link->rail, &link->ep->far.address[link->far_rail], &note, length_of(note.rails));
 }
 
 /* To somebody whose path is no more: only what he said is known. */
@@ -68,13 +68,13 @@ static void say_gone(verbs_rail *rail, const verbs_note *heard)
 
 /* -- hearing -- */
 
-static bool is_wellformed(const verbs_port *port, const verbs_note *note, size_t bytes)
+static bool is_wellformed(const verbs_iface *iface, const verbs_note *note, size_t bytes)
 {
     return bytes >= length_of(0) && note->magic == VERBS_NOTE_MAGIC && note->version == VERBS_NOTE_VERSION &&
         note->rails <= VERBS_RAILS &&
            bytes >= length_of(note->rails) && (note->kind == VERBS_NOTE_GONE || note->from_rail < note->rails) &&
-           note->to_nonce == port->nonce && note->to_job == port->self.job && note->to_rank == port->self.rank &&
-           note->to_lane == port->self.lane;
+           note->to_nonce == iface->nonce && note->to_job == iface->self.job && note->to_rank == iface->self.rank &&
+           note->to_lane == iface->self.lane;
 }
 
 bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_name *name, uint32_t far_life)
@@ -88,91 +88,91 @@ bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_name *name, u
     return false;
 }
 
-static verbs_path *greet(verbs_port *port, const weft_name *name)
+static verbs_ep *greet(verbs_iface *iface, const weft_name *name)
 {
-    verbs_path *path = port->port.up->greet(port->port.owner, name) ? verbs_names_find(port, name) : NULL;
-    if (path)
-        path->was_greeted = true;
-    return path;
+    verbs_ep *ep = iface->iface.up->greet(iface->iface.owner, name) ? verbs_names_find(iface, name) : NULL;
+    if (ep)
+        ep->was_greeted = true;
+    return ep;
 }
 
-verbs_path *verbs_conn_named(verbs_port *port, const weft_name *name, uint32_t life, uint32_t to_life)
+verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_name *name, uint32_t life, uint32_t to_life)
 {
-    verbs_path *path = verbs_names_find(port, name);
-    if (!path && !to_life && !verbs_conn_was_left(port->conn, name, life))
-        path = greet(port, name);
-    if (!path || (path->meet->far_life && path->meet->far_life != life) || (to_life && to_life != path->meet->life))
+    verbs_ep *ep = verbs_names_find(iface, name);
+    if (!ep && !to_life && !verbs_conn_was_left(iface->conn, name, life))
+        ep = greet(iface, name);
+    if (!ep || (ep->meet->far_life && ep->meet->far_life != life) || (to_life && to_life != ep->meet->life))
         return NULL;
-    return path;
+    return ep;
 }
 
 /* The path it is about; makes one for somebody new who wants to connect. */
-static verbs_path *path_of(verbs_rail *rail, const verbs_note *note)
+static verbs_ep *path_of(verbs_rail *rail, const verbs_note *note)
 {
-    verbs_port *port = rail->port;
+    verbs_iface *iface = rail->iface;
     weft_name name = {note->job, note->rank, note->lane};
-    verbs_path *path = verbs_names_find(port, &name);
-    if (path)
-        return path;
-    if (verbs_conn_was_left(port->conn, &name, note->life)) {
+    verbs_ep *ep = verbs_names_find(iface, &name);
+    if (ep)
+        return ep;
+    if (verbs_conn_was_left(iface->conn, &name, note->life)) {
         if (note->kind != VERBS_NOTE_GONE)
             say_gone(rail, note);
         return NULL;
     }
-    return note->kind == VERBS_NOTE_CONNECT && !note->to_life ? greet(port, &name) : NULL;
+    return note->kind == VERBS_NOTE_CONNECT && !note->to_life ? greet(iface, &name) : NULL;
 }
 
-static bool is_of_this_life(const verbs_path *path, const verbs_note *note)
+static bool is_of_this_life(const verbs_ep *ep, const verbs_note *note)
 {
-    const verbs_meet *meet = path->meet;
-    return path->far.nonce == note->nonce && (!meet->far_life || meet->far_life == note->life) &&
+    const verbs_meet *meet = ep->meet;
+    return ep->far.nonce == note->nonce && (!meet->far_life || meet->far_life == note->life) &&
            (note->to_life == meet->life || (!note->to_life && note->kind == VERBS_NOTE_CONNECT));
 }
 
 /* Addresses may change while a job runs (a GID table is written anew): what the peer says last is right. */
-static void take_addresses(verbs_path *path, const verbs_note *note)
+static void take_addresses(verbs_ep *ep, const verbs_note *note)
 {
-    for (uint8_t i = 0; i < note->rails && i < path->far.rails; i++)
-        path->far.address[i] = note->rail[i].address;
+    for (uint8_t i = 0; i < note->rails && i < ep->far.rails; i++)
+        ep->far.address[i] = note->rail[i].address;
 }
 
 /* By the pair of rails that the probe came by; not while we mean to leave it alone: datagrams may pass where connections fail. */
-static void answer(verbs_path *path, const verbs_rail *rail, const verbs_note *note)
+static void answer(verbs_ep *ep, const verbs_rail *rail, const verbs_note *note)
 {
-    for (uint8_t i = 0; i < path->link_count; i++) {
-        const verbs_half *half = &path->meet->halves[i];
-        if (path->links[i].rail == rail && path->links[i].far_rail == note->from_rail &&
-            !(half->is_suspect && path->port->now_ns() < half->rests_ns))
-            verbs_note_send(&path->links[i], VERBS_NOTE_ANSWER);
+    for (uint8_t i = 0; i < ep->link_count; i++) {
+        const verbs_half *half = &ep->meet->halves[i];
+        if (ep->links[i].rail == rail && ep->links[i].far_rail == note->from_rail &&
+            !(half->is_suspect && ep->iface->now_ns() < half->rests_ns))
+            verbs_note_send(&ep->links[i], VERBS_NOTE_ANSWER);
     }
 }
 
 void verbs_conn_note(verbs_rail *rail, const verbs_note *note, size_t bytes)
 {
-    verbs_port *port = rail->port;
-    verbs_path *path = is_wellformed(port, note, bytes) ? path_of(rail, note) : NULL;
-    if (!path || !is_of_this_life(path, note)) {
-        port->conn->dropped++;
+    verbs_iface *iface = rail->iface;
+    verbs_ep *ep = is_wellformed(iface, note, bytes) ? path_of(rail, note) : NULL;
+    if (!ep || !is_of_this_life(ep, note)) {
+        iface->conn->dropped++;
         return;
     }
-    path->meet->far_life = note->life;
+    ep->meet->far_life = note->life;
     switch (note->kind) {
     case VERBS_NOTE_CONNECT:
     case VERBS_NOTE_ACCEPT:
     case VERBS_NOTE_READY:
-        take_addresses(path, note);
-        verbs_conn_offered(path, note);
+        take_addresses(ep, note);
+        verbs_conn_offered(ep, note);
         break;
     case VERBS_NOTE_GONE:
-        verbs_conn_gone(path);
+        verbs_conn_gone(ep);
         break;
     case VERBS_NOTE_PROBE:
-        answer(path, rail, note);
+        answer(ep, rail, note);
         break;
     case VERBS_NOTE_ANSWER:
-        verbs_conn_answered(path, rail, note->from_rail);
+        verbs_conn_answered(ep, rail, note->from_rail);
         break;
     default:
-        port->conn->dropped++;
+        iface->conn->dropped++;
     }
 }

@@ -10,39 +10,39 @@
 /* As immediate data its number stands for itself: the peer counts, so the write must stand on the queue pair that numbered frames go by,
  * between the frames that its number is between. It brings neither the token nor credits: who owes these sends a frame behind the
  * write. (Were the last credit spent on a write while the token is owed, neither side could send any more.) */
-verbs_slot *verbs_flow_notice(verbs_path *path, verbs_op *op)
+verbs_slot *verbs_flow_notice(verbs_ep *ep, verbs_op *op)
 {
-    bool by_frame = path->owes_token || verbs_flow_owes_much(path) || (path->home && path->home->rail->is_iwarp);
+    bool by_frame = ep->owes_token || verbs_flow_owes_much(ep) || (ep->home && ep->home->rail->is_iwarp);
     verbs_slot *slot = NULL;
-    if (verbs_flow_is_open(path) && path->credits && verbs_flow_has_number(path))
-        slot = verbs_slot_take(path->port, sizeof(verbs_wire));
+    if (verbs_flow_is_open(ep) && ep->credits && verbs_flow_has_number(ep))
+        slot = verbs_slot_take(ep->iface, sizeof(verbs_wire));
     if (!slot)
         return NULL;
     slot->bytes = sizeof(verbs_wire);
-    slot->seq = ++path->tx_seq;
+    slot->seq = ++ep->tx_seq;
     slot->wire->head = (weft_head){.tag = (int32_t)op->notify};
     slot->wire->prefix.kind = by_frame ? VERBS_KIND_NOTIFY : VERBS_KIND_VOID;
     slot->is_posted = true;
     slot->op = op;
     op->notice = slot;
-    path->credits--;
-    weft_list_append(&path->sent, &slot->link);
+    ep->credits--;
+    weft_list_append(&ep->sent, &slot->link);
     return slot;
 }
 
-void verbs_flow_notice_frame(verbs_path *path, verbs_slot *notice)
+void verbs_flow_notice_frame(verbs_ep *ep, verbs_slot *notice)
 {
-    verbs_flow_stamp(path, notice, VERBS_KIND_NOTIFY, 0);
-    verbs_flow_post(path, notice, false);
+    verbs_flow_stamp(ep, notice, VERBS_KIND_NOTIFY, 0);
+    verbs_flow_post(ep, notice, false);
 }
 
 void verbs_flow_notice_over(verbs_slot *notice)
 {
-    verbs_path *path = notice->op->path;
+    verbs_ep *ep = notice->op->ep;
     notice->op->notice = NULL;
     notice->op = NULL;
     if (notice->wire->prefix.kind == VERBS_KIND_VOID)
-        verbs_flow_done(path, notice->seq);
+        verbs_flow_done(ep, notice->seq);
 }
 
 void verbs_flow_disown(verbs_slot *notice)
@@ -54,12 +54,12 @@ void verbs_flow_disown(verbs_slot *notice)
     notice->wire->prefix.kind = VERBS_KIND_VOID;
 }
 
-void verbs_flow_let_go(verbs_path *path, verbs_slot *slot, bool is_delivered)
+void verbs_flow_let_go(verbs_ep *ep, verbs_slot *slot, bool is_delivered)
 {
     if (slot->op) {
         slot->op->notice = NULL;
         slot->op->is_noticed = is_delivered;
         slot->op = NULL;
     }
-    verbs_slot_give(path->port, slot);
+    verbs_slot_give(ep->iface, slot);
 }

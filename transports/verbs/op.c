@@ -13,26 +13,26 @@
 #define OPS_MOST 256u /* of one path */
 #define CELLS 64u     /* atomics under way */
 
-int verbs_moves_open(verbs_port *port)
+int verbs_moves_open(verbs_iface *iface)
 {
-    struct verbs_moves *moves = port->moves = calloc(1, sizeof *moves);
+    struct verbs_moves *moves = iface->moves = calloc(1, sizeof *moves);
     if (!moves)
         return weft_fail(WEFT_E_NOMEM, "no memory for the books of moves");
     weft_list_init(&moves->waiting);
     weft_list_init(&moves->free_pieces);
     moves->free_cells = UINT64_MAX;
     moves->piece_bytes = PIECE_BYTES;
-    for (uint8_t i = 0; i < port->rail_count; i++) {
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
         struct ibv_port_attr attr;
-        if (!ibv_query_port(port->rails[i].context, port->rails[i].port_num, &attr) && attr.max_msg_sz && attr.max_msg_sz < moves->piece_bytes)
+        if (!ibv_query_port(iface->rails[i].context, iface->rails[i].port_num, &attr) && attr.max_msg_sz && attr.max_msg_sz < moves->piece_bytes)
             moves->piece_bytes = attr.max_msg_sz;
     }
     return 0;
 }
 
-void verbs_moves_close(verbs_port *port)
+void verbs_moves_close(verbs_iface *iface)
 {
-    struct verbs_moves *moves = port->moves;
+    struct verbs_moves *moves = iface->moves;
     if (!moves)
         return;
     for (weft_link *link; (link = weft_list_take(&moves->free_pieces)) != NULL;)
@@ -40,7 +40,7 @@ void verbs_moves_close(verbs_port *port)
     if (moves->cells)
         verbs_slab_free(moves->cells);
     free(moves);
-    port->moves = NULL;
+    iface->moves = NULL;
 }
 
 static void free_pieces(struct verbs_moves *moves, weft_link *list)
@@ -50,22 +50,22 @@ static void free_pieces(struct verbs_moves *moves, weft_link *list)
 
 void verbs_op_forget(verbs_op *op)
 {
-    struct verbs_moves *moves = op->path->port->moves;
+    struct verbs_moves *moves = op->ep->iface->moves;
     free_pieces(moves, &op->flying);
     free_pieces(moves, &op->redo);
     if (op->cell)
-        verbs_cell_give(op->path->port, op->cell);
+        verbs_cell_give(op->ep->iface, op->cell);
     if (op->notice)
         verbs_flow_disown(op->notice);
     weft_list_remove(&op->link);
-    op->path->ops_open--;
+    op->ep->ops_open--;
     free(op);
 }
 
 static void say_why(const verbs_op *op)
 {
     static const char *const what[] = {"read from", "write to", "atomic on", "flush to"};
-    uint32_t rank = op->path->name.rank;
+    uint32_t rank = op->ep->name.rank;
     if (op->kind == OP_AMO && op->rc == WEFT_E_OTHER)
         weft_fail(op->rc, "the connection to rank %u broke during an atomic operation: whether it was done there is not known, so it is not repeated",
                   rank);
@@ -87,21 +87,21 @@ static void say_why(const verbs_op *op)
 
 void verbs_op_finish_one(verbs_op *op)
 {
-    weft_port *port = &op->path->port->port;
+    weft_iface *iface = &op->ep->iface->iface;
     void *done = op->done;
     int rc = op->rc;
     if (rc)
         say_why(op);
     verbs_op_forget(op);
     if (done)
-        port->up->done(port->owner, done, rc);
+        iface->up->done(iface->owner, done, rc);
 }
 
 void verbs_op_finish(verbs_op *op)
 {
-    verbs_path *path = op->path;
+    verbs_ep *ep = op->ep;
     verbs_op_finish_one(op);
-    for (weft_link *link; (link = weft_list_first(&path->ops)) != NULL;) { /* flushes that waited for it */
+    for (weft_link *link; (link = weft_list_first(&ep->ops)) != NULL;) { /* flushes that waited for it */
         verbs_op *first = weft_container(link, verbs_op, link);
         if (first->kind != OP_FLUSH)
             break;
@@ -109,11 +109,11 @@ void verbs_op_finish(verbs_op *op)
     }
 }
 
-uint64_t *verbs_cell_take(verbs_port *port)
+uint64_t *verbs_cell_take(verbs_iface *iface)
 {
-    struct verbs_moves *moves = port->moves;
+    struct verbs_moves *moves = iface->moves;
     int bit;
-    if (!moves->cells && verbs_slab_make(port, CELLS * sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE, &moves->cells))
+    if (!moves->cells && verbs_slab_make(iface, CELLS * sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE, &moves->cells))
         return NULL;
     if (!moves->free_cells)
         return NULL;
@@ -122,9 +122,9 @@ uint64_t *verbs_cell_take(verbs_port *port)
     return (uint64_t *)moves->cells->memory + bit;
 }
 
-void verbs_cell_give(verbs_port *port, const uint64_t *cell)
+void verbs_cell_give(verbs_iface *iface, const uint64_t *cell)
 {
-    port->moves->free_cells |= 1ull << (cell - (uint64_t *)port->moves->cells->memory);
+    iface->moves->free_cells |= 1ull << (cell - (uint64_t *)iface->moves->cells->memory);
 }
 
 verbs_piece *verbs_piece_take(struct verbs_moves *moves)
@@ -136,23 +136,23 @@ verbs_piece *verbs_piece_take(struct verbs_moves *moves)
     return piece;
 }
 
-int verbs_op_begin(verbs_path *path, enum op_kind kind, void *done, verbs_op **out)
+int verbs_op_begin(verbs_ep *ep, enum op_kind kind, void *done, verbs_op **out)
 {
     verbs_op *op;
-    if (path->state == VERBS_LOST)
-        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", path->name.rank, path->last_error[0] ? path->last_error : "it does not answer");
-    if (path->ops_open >= OPS_MOST)
+    if (ep->state == VERBS_LOST)
+        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", ep->name.rank, ep->last_error[0] ? ep->last_error : "it does not answer");
+    if (ep->ops_open >= OPS_MOST)
         return WEFT_AGAIN;
     op = calloc(1, sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a move to rank %u", path->name.rank);
-    op->path = path;
+        return weft_fail(WEFT_E_NOMEM, "no memory for a move to rank %u", ep->name.rank);
+    op->ep = ep;
     op->kind = kind;
     op->done = done;
     weft_list_init(&op->flying);
     weft_list_init(&op->redo);
-    weft_list_append(&path->ops, &op->link);
-    path->ops_open++;
+    weft_list_append(&ep->ops, &op->link);
+    ep->ops_open++;
     *out = op;
     return 0;
 }

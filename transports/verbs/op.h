@@ -12,7 +12,7 @@ enum op_kind { OP_GET, OP_PUT, OP_AMO, OP_FLUSH };
 
 typedef struct verbs_op {
     weft_link link; /* in path->ops */
-    verbs_path *path;
+    verbs_ep *ep;
     enum op_kind kind;
     uint8_t *local;
     uint64_t remote, bytes, next; /* next: not cut off yet from here */
@@ -43,7 +43,7 @@ typedef struct verbs_piece {
 } verbs_piece;
 
 struct verbs_moves {
-    weft_link waiting; /* verbs_path.by_move: something of theirs is not posted */
+    weft_link waiting; /* verbs_ep.by_move: something of theirs is not posted */
     weft_link free_pieces;
     verbs_slab *cells; /* where the devices put old values; made at the first atomic */
     uint64_t free_cells;
@@ -52,7 +52,7 @@ struct verbs_moves {
 };
 
 /* A new op at the path's end; 0, AGAIN or an error. */
-int verbs_op_begin(verbs_path *path, enum op_kind kind, void *done, verbs_op **op);
+int verbs_op_begin(verbs_ep *ep, enum op_kind kind, void *done, verbs_op **op);
 /* Ends it, and the flushes that waited for it; may call up, which may post more. */
 void verbs_op_finish(verbs_op *op);
 /* Ends it alone. */
@@ -61,7 +61,7 @@ void verbs_op_finish_one(verbs_op *op);
 void verbs_op_forget(verbs_op *op);
 verbs_piece *verbs_piece_take(struct verbs_moves *moves);
 /* Where a device puts an old value. NULL: none is free, or memory cannot be pinned. */
-uint64_t *verbs_cell_take(verbs_port *port);
-void verbs_cell_give(verbs_port *port, const uint64_t *cell);
+uint64_t *verbs_cell_take(verbs_iface *iface);
+void verbs_cell_give(verbs_iface *iface, const uint64_t *cell);
 
 #endif

@@ -58,35 +58,35 @@ static void match(pairing *p, bool (*fits)(const verbs_address *, const verbs_ad
 }
 
 /* Bulk is shared out by distance: a rail on a far NUMA node gets half. */
-static uint32_t weight_of(const verbs_path *path, const verbs_rail *rail)
+static uint32_t weight_of(const verbs_ep *ep, const verbs_rail *rail)
 {
-    return rail->numa_distance <= path->port->rails[0].numa_distance ? WEIGHT_NEAR : 1;
+    return rail->numa_distance <= ep->iface->rails[0].numa_distance ? WEIGHT_NEAR : 1;
 }
 
-static void add(verbs_path *path, uint8_t mine, uint8_t theirs, bool is_sure)
+static void add(verbs_ep *ep, uint8_t mine, uint8_t theirs, bool is_sure)
 {
-    uint8_t at = path->link_count++;
-    verbs_link *link = &path->links[at];
-    verbs_rail *rail = &path->port->rails[mine];
-    *link = (verbs_link){.path = path, .rail = rail, .far_rail = theirs, .weight = weight_of(path, rail)};
+    uint8_t at = ep->link_count++;
+    verbs_link *link = &ep->links[at];
+    verbs_rail *rail = &ep->iface->rails[mine];
+    *link = (verbs_link){.ep = ep, .rail = rail, .far_rail = theirs, .weight = weight_of(ep, rail)};
     weft_list_init(&link->windows);
-    path->meet->halves[at] = (verbs_half){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .link = link}, .is_suspect = !is_sure};
+    ep->meet->halves[at] = (verbs_half){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .link = link}, .is_suspect = !is_sure};
 }
 
-void verbs_pair(verbs_path *path, const verbs_card *mine)
+void verbs_pair(verbs_ep *ep, const verbs_card *mine)
 {
-    bool is_left = is_smaller(&path->port->self, &path->name);
-    pairing p = {.left = is_left ? mine : &path->far, .right = is_left ? &path->far : mine, .right_of = {-1, -1, -1, -1}};
+    bool is_left = is_smaller(&ep->iface->self, &ep->name);
+    pairing p = {.left = is_left ? mine : &ep->far, .right = is_left ? &ep->far : mine, .right_of = {-1, -1, -1, -1}};
     bool has_sure = false;
     match(&p, is_same_network, true);
     match(&p, is_kindred, false);
     for (uint8_t l = 0; l < p.left->rails; l++)
         has_sure |= p.right_of[l] >= 0 && p.is_sure[l];
-    path->link_count = 0;
-    for (uint8_t i = 0; i < path->port->rail_count; i++) /* in the order of our rails: the nearest first */
+    ep->link_count = 0;
+    for (uint8_t i = 0; i < ep->iface->rail_count; i++) /* in the order of our rails: the nearest first */
         for (uint8_t l = 0; l < p.left->rails; l++) {
             uint8_t r = (uint8_t)p.right_of[l];
             if (p.right_of[l] >= 0 && (is_left ? l : r) == i)
-                add(path, i, is_left ? r : l, p.is_sure[l] || !has_sure);
+                add(ep, i, is_left ? r : l, p.is_sure[l] || !has_sure);
         }
 }

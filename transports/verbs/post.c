@@ -33,10 +33,10 @@ static void refused(verbs_link *link, const struct ibv_send_wr *first, const str
 
 static int now(verbs_link *link, struct ibv_send_wr *first)
 {
-    verbs_port *port = link->rail->port;
+    verbs_iface *iface = link->rail->iface;
     struct ibv_send_wr *bad = NULL;
     int error;
-    port->counts[VERBS_COUNT_POSTS]++;
+    iface->counts[VERBS_COUNT_POSTS]++;
     error = ibv_post_send(link->qp, first, &bad);
     if (weft_likely(!error))
         return 0;
@@ -71,7 +71,7 @@ static void keep(verbs_batch *batch, const struct ibv_send_wr *request)
 
 static void count_in(verbs_link *link, const struct ibv_send_wr *request)
 {
-    uint64_t *counts = link->rail->port->counts;
+    uint64_t *counts = link->rail->iface->counts;
     link->unsignalled++;
     if (request->send_flags & IBV_SEND_SIGNALED) {
         ((verbs_work *)(uintptr_t)request->wr_id)->covers = (uint16_t)link->unsignalled;
@@ -88,7 +88,7 @@ static void count_in(verbs_link *link, const struct ibv_send_wr *request)
 int verbs_post(verbs_link *link, struct ibv_send_wr *first, uint32_t count)
 {
     verbs_rail *rail = link->rail;
-    verbs_port *port = rail->port;
+    verbs_iface *iface = rail->iface;
     verbs_batch *batch = &rail->batch;
     bool is_short = count <= VERBS_BATCH && first->num_sge <= 1; /* a batch has room for one sge of each */
     int rc = 0;
@@ -98,33 +98,33 @@ int verbs_post(verbs_link *link, struct ibv_send_wr *first, uint32_t count)
         return WEFT_E_SYSTEM;
     for (struct ibv_send_wr *request = first; request; request = request->next)
         count_in(link, request);
-    if (!batch->count && (!port->gathers || !is_short))
+    if (!batch->count && (!iface->gathers || !is_short))
         return now(link, first);
     batch->link = link;
     for (struct ibv_send_wr *request = first; request; request = request->next)
         keep(batch, request);
-    port->has_held = true;
-    if (!port->gathers)
+    iface->has_held = true;
+    if (!iface->gathers)
         rc = flush(rail);
     return rc;
 }
 
-void verbs_post_flush_all(verbs_port *port)
+void verbs_post_flush_all(verbs_iface *iface)
 {
-    port->has_held = false;
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        flush(&port->rails[i]);
+    iface->has_held = false;
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        flush(&iface->rails[i]);
 }
 
-void verbs_post_gather(verbs_port *port) { port->gathers++; }
+void verbs_post_gather(verbs_iface *iface) { iface->gathers++; }
 
-void verbs_post_go(verbs_port *port)
+void verbs_post_go(verbs_iface *iface)
 {
-    port->gathers--;
-    verbs_post_flush(port);
+    iface->gathers--;
+    verbs_post_flush(iface);
 }
 
-void verbs_post_hold(verbs_port *port) { port->gathers--; }
+void verbs_post_hold(verbs_iface *iface) { iface->gathers--; }
 
 void verbs_post_forget(verbs_link *link)
 {

@@ -29,7 +29,7 @@ static void rest(verbs_link *link)
     verbs_half *half = verbs_half_of(link);
     half->is_suspect = true;
     half->is_proven = false;
-    half->probe_ns = half->rests_ns = link->path->port->now_ns() + probe_pause(half);
+    half->probe_ns = half->rests_ns = link->ep->iface->now_ns() + probe_pause(half);
 }
 
 /* A pair that gave no answer is left out of the next epochs while another serves, and probed. */
@@ -49,15 +49,15 @@ void verbs_probe_missed(verbs_link *link)
     if (half->is_proven && !half->misses++)
         weft_log_warn("rank %u answers datagrams by %s, but rdma_cm does not connect to it there: the pair is left out, and tried again "
                       "ever more rarely. If it stays so: WEFT_CONNECT=datagram; soft-RoCE devices need to be made anew (rdma link)",
-                      link->path->name.rank, link->rail->name);
+                      link->ep->name.rank, link->rail->name);
     rest(link);
 }
 
 static uint32_t other_links(const verbs_link *link)
 {
     uint32_t count = 0;
-    for (uint8_t i = 0; i < link->path->link_count; i++)
-        count += link->path->links[i].qp && &link->path->links[i] != link && verbs_link_is_usable(&link->path->links[i]);
+    for (uint8_t i = 0; i < link->ep->link_count; i++)
+        count += link->ep->links[i].qp && &link->ep->links[i] != link && verbs_link_is_usable(&link->ep->links[i]);
     return count;
 }
 
@@ -66,7 +66,7 @@ static void probe_soon(verbs_link *link)
     verbs_half *half = verbs_half_of(link);
     half->probes = half->misses = 0;
     half->probe_ns = half->rests_ns = 0;
-    verbs_conn_due(link->path, link->path->port->now_ns());
+    verbs_conn_due(link->ep, link->ep->iface->now_ns());
 }
 
 /* A rail that is down is no reason to break when there is no other: the device tries on for a while, and links come back. */
@@ -74,53 +74,53 @@ void verbs_conn_rail_changed(verbs_rail *rail)
 {
     char words[160];
     snprintf(words, sizeof words, "%s %s", rail->name, rail->is_dead ? "failed" : "is down");
-    for (weft_link *at = rail->port->paths.next; at != &rail->port->paths; at = at->next) {
-        verbs_path *path = weft_container(at, verbs_path, by_port);
-        for (uint8_t i = 0; i < path->link_count; i++) {
-            verbs_link *link = &path->links[i];
+    for (weft_link *at = rail->iface->paths.next; at != &rail->iface->paths; at = at->next) {
+        verbs_ep *ep = weft_container(at, verbs_ep, by_port);
+        for (uint8_t i = 0; i < ep->link_count; i++) {
+            verbs_link *link = &ep->links[i];
             if (link->rail != rail)
                 continue;
             if (!rail->is_up && link->qp && (rail->is_dead || other_links(link)))
                 verbs_conn_renew(link, words);
-            if (rail->is_up && path->state == VERBS_UP && !link->qp)
+            if (rail->is_up && ep->state == VERBS_UP && !link->qp)
                 probe_soon(link);
         }
     }
 }
 
-void verbs_conn_answered(verbs_path *path, const verbs_rail *rail, uint8_t far_rail)
+void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
 {
-    verbs_meet *meet = path->meet;
-    for (uint8_t i = 0; i < path->link_count; i++) {
+    verbs_meet *meet = ep->meet;
+    for (uint8_t i = 0; i < ep->link_count; i++) {
         verbs_half *half = &meet->halves[i];
-        if (path->links[i].rail != rail || path->links[i].far_rail != far_rail || path->links[i].qp || path->state != VERBS_UP)
+        if (ep->links[i].rail != rail || ep->links[i].far_rail != far_rail || ep->links[i].qp || ep->state != VERBS_UP)
             continue;
         half->is_suspect = false;
         half->is_proven = true;
         if (!meet->wants_renewal)
-            meet->renew_ns = path->port->now_ns() + RENEW_NS;
+            meet->renew_ns = ep->iface->now_ns() + RENEW_NS;
         meet->wants_renewal = true;
-        verbs_conn_due(path, path->port->now_ns());
+        verbs_conn_due(ep, ep->iface->now_ns());
     }
 }
 
 /* In an epoch without all its pairs: asks those that are left out, ever more rarely; when one answers, the next epoch has it. */
-int verbs_probe_turn(verbs_path *path, uint64_t now)
+int verbs_probe_turn(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = path->meet;
+    verbs_meet *meet = ep->meet;
     uint64_t next = UINT64_MAX;
-    if (meet->wants_renewal && (verbs_conn_is_settled(path) || now >= meet->renew_ns)) {
-        verbs_conn_renew(&path->links[0], "a link can be used again");
+    if (meet->wants_renewal && (verbs_conn_is_settled(ep) || now >= meet->renew_ns)) {
+        verbs_conn_renew(&ep->links[0], "a link can be used again");
         return 1;
     }
     if (meet->wants_renewal)
         next = now + MS;
-    for (uint8_t i = 0; i < path->link_count; i++) {
+    for (uint8_t i = 0; i < ep->link_count; i++) {
         verbs_half *half = &meet->halves[i];
-        if (path->links[i].qp || !verbs_link_is_usable(&path->links[i]) || meet->wants_renewal || !path->links[i].rail->ud)
+        if (ep->links[i].qp || !verbs_link_is_usable(&ep->links[i]) || meet->wants_renewal || !ep->links[i].rail->ud)
             continue;
         if (now >= half->probe_ns) {
-            verbs_note_send(&path->links[i], VERBS_NOTE_PROBE);
+            verbs_note_send(&ep->links[i], VERBS_NOTE_PROBE);
             half->probe_ns = now + probe_pause(half);
             half->probes++;
         }
@@ -128,7 +128,7 @@ int verbs_probe_turn(verbs_path *path, uint64_t now)
             next = half->probe_ns;
     }
     if (next != UINT64_MAX)
-        verbs_conn_due(path, next);
+        verbs_conn_due(ep, next);
     return 0;
 }
 
@@ -136,36 +136,36 @@ int verbs_probe_turn(verbs_path *path, uint64_t now)
 
 #define STUCK_LOOKS 20 /* seconds; a device that keeps count of its tries has said so long before (TIMEOUT, RETRIES in link.c) */
 
-static uint32_t posted(const verbs_path *path)
+static uint32_t posted(const verbs_ep *ep)
 {
     uint32_t count = 0;
-    for (uint8_t i = 0; i < path->link_count; i++)
-        count += path->links[i].qp ? path->links[i].sq_used : 0;
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        count += ep->links[i].qp ? ep->links[i].sq_used : 0;
     return count;
 }
 
 /* A queue pair should end in an error when nobody answers. Some do not: soft-RoCE forgets its timer when the link goes down at the wrong
  * moment, and both sides would wait for ever. A request more sets it going again (and tells, if all is well, that all is over); where that
  * does not help, the epoch ends. Looks are counted, not time: a process that was stopped has seen nothing. */
-void verbs_probe_stuck(verbs_port *port)
+void verbs_probe_stuck(verbs_iface *iface)
 {
-    for (weft_link *at = port->paths.next; at != &port->paths; at = at->next) {
-        verbs_path *path = weft_container(at, verbs_path, by_port);
-        verbs_meet *meet = path->meet;
-        uint32_t count = path->state == VERBS_UP ? posted(path) : 0;
-        if (!count || count != meet->stuck_posted || path->tx_seq != meet->stuck_seq || path->alive != meet->stuck_alive) {
+    for (weft_link *at = iface->paths.next; at != &iface->paths; at = at->next) {
+        verbs_ep *ep = weft_container(at, verbs_ep, by_port);
+        verbs_meet *meet = ep->meet;
+        uint32_t count = ep->state == VERBS_UP ? posted(ep) : 0;
+        if (!count || count != meet->stuck_posted || ep->tx_seq != meet->stuck_seq || ep->alive != meet->stuck_alive) {
             meet->stuck_posted = count;
-            meet->stuck_seq = path->tx_seq;
-            meet->stuck_alive = path->alive;
+            meet->stuck_seq = ep->tx_seq;
+            meet->stuck_alive = ep->alive;
             meet->stuck_looks = 0;
             continue;
         }
-        for (uint8_t i = 0; i < path->link_count; i++)
-            verbs_link_sync(&path->links[i]);
-        meet->stuck_posted = posted(path);
+        for (uint8_t i = 0; i < ep->link_count; i++)
+            verbs_link_sync(&ep->links[i]);
+        meet->stuck_posted = posted(ep);
         if (++meet->stuck_looks >= STUCK_LOOKS) {
             meet->stuck_looks = 0;
-            verbs_conn_break(&path->links[0], NULL, "nothing that was sent was acknowledged or refused in 20 s: the connection is stuck");
+            verbs_conn_break(&ep->links[0], NULL, "nothing that was sent was acknowledged or refused in 20 s: the connection is stuck");
         }
     }
 }

@@ -10,30 +10,30 @@
 #include "transports/verbs/flow.h"
 
 /* Two pages, as reading them is for everybody, and the other one must be open to writes, as iWARP's answers are. */
-int verbs_proof_open(verbs_port *port)
+int verbs_proof_open(verbs_iface *iface)
 {
     bool is_needed = false;
     int rc;
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        is_needed |= port->rails[i].tells_early;
-    if (!is_needed || port->proof_sink)
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        is_needed |= iface->rails[i].tells_early;
+    if (!is_needed || iface->proof_sink)
         return 0;
-    rc = verbs_slab_make(port, sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, &port->proof_source);
-    return rc ? rc : verbs_slab_make(port, sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &port->proof_sink);
+    rc = verbs_slab_make(iface, sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, &iface->proof_source);
+    return rc ? rc : verbs_slab_make(iface, sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &iface->proof_sink);
 }
 
-void verbs_proof_close(verbs_port *port)
+void verbs_proof_close(verbs_iface *iface)
 {
-    if (port->proof_source)
-        verbs_slab_free(port->proof_source);
-    if (port->proof_sink)
-        verbs_slab_free(port->proof_sink);
-    port->proof_source = port->proof_sink = NULL;
+    if (iface->proof_source)
+        verbs_slab_free(iface->proof_source);
+    if (iface->proof_sink)
+        verbs_slab_free(iface->proof_sink);
+    iface->proof_source = iface->proof_sink = NULL;
 }
 
 void verbs_proof_tell(const verbs_rail *rail, verbs_address *address)
 {
-    const verbs_slab *slab = rail->port->proof_source;
+    const verbs_slab *slab = rail->iface->proof_source;
     if (!rail->tells_early || !slab || !slab->mr[rail->index])
         return;
     address->proof_addr = (uintptr_t)slab->memory;
@@ -42,13 +42,13 @@ void verbs_proof_tell(const verbs_rail *rail, verbs_address *address)
 
 bool verbs_proof_needed(const verbs_link *link)
 {
-    return link->rail->tells_early && link->reads_room && link->path->far.address[link->far_rail].proof_key;
+    return link->rail->tells_early && link->reads_room && link->ep->far.address[link->far_rail].proof_key;
 }
 
 void verbs_proof_fill(const verbs_link *link, verbs_work *work, struct ibv_sge *sge, struct ibv_send_wr *request)
 {
-    const verbs_address *far = &link->path->far.address[link->far_rail];
-    const verbs_slab *sink = link->path->port->proof_sink;
+    const verbs_address *far = &link->ep->far.address[link->far_rail];
+    const verbs_slab *sink = link->ep->iface->proof_sink;
     *sge = (struct ibv_sge){(uintptr_t)sink->memory, 1, sink->lkey[link->rail->index]};
     *request = (struct ibv_send_wr){.wr_id = (uintptr_t)work, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED, .sg_list = sge,
                                     .num_sge = 1, .wr.rdma = {.remote_addr = far->proof_addr, .rkey = far->proof_key}};
@@ -57,8 +57,8 @@ void verbs_proof_fill(const verbs_link *link, verbs_work *work, struct ibv_sge *
 /* The last frame that stands before what is posted now. Frames go by the home link alone; what waits to be sent again stands nowhere yet. */
 static uint32_t last_posted(const verbs_link *link)
 {
-    const verbs_path *path = link->path;
-    return link == path->home ? path->tx_seq - path->unsent : path->tx_acked;
+    const verbs_ep *ep = link->ep;
+    return link == ep->home ? ep->tx_seq - ep->unsent : ep->tx_acked;
 }
 
 static void post_sync(verbs_link *link, bool proves)
@@ -77,10 +77,10 @@ static void post_sync(verbs_link *link, bool proves)
 
 void verbs_link_sync(verbs_link *link)
 {
-    const verbs_path *path = link->path;
+    const verbs_ep *ep = link->ep;
     uint32_t last = last_posted(link);
-    bool proves = verbs_proof_needed(link) && path->tx_acked != last;
-    bool is_untold = link == path->home && path->tx_done != last; /* a move that tells of its own end tells nothing of frames before it */
+    bool proves = verbs_proof_needed(link) && ep->tx_acked != last;
+    bool is_untold = link == ep->home && ep->tx_done != last; /* a move that tells of its own end tells nothing of frames before it */
     if (link->unsignalled || is_untold || proves)
         post_sync(link, proves);
 }

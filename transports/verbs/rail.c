@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * rail: an active port of a device, opened: its queues, the numbers that bound them, the table of our queue pairs, and what the
- * device says unasked. Called by port.c (open, close) and conn.c (events). All calls that could start threads of a provider's are
+ * device says unasked. Called by iface.c (open, close) and conn.c (events). All calls that could start threads of a provider's are
  * made with signals blocked, so that none of the program's signals lands there.
  */
 #include <errno.h>
@@ -90,19 +90,19 @@ static bool has_paging(struct ibv_context *context)
 
 /* -- opening -- */
 
-static int watch_descriptor(verbs_port *port, const verbs_rail *rail, int fd)
+static int watch_descriptor(verbs_iface *iface, const verbs_rail *rail, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || epoll_ctl(iface->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
         return cannot(rail, "give a descriptor to sleep on");
     return 0;
 }
 
-static int open_queues(verbs_port *port, verbs_rail *rail)
+static int open_queues(verbs_iface *iface, verbs_rail *rail)
 {
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
-    uint32_t aside, depth = least(port->is_small ? CQ_DEPTH_SMALL : CQ_DEPTH, (uint32_t)rail->attr.max_cqe);
+    uint32_t aside, depth = least(iface->is_small ? CQ_DEPTH_SMALL : CQ_DEPTH, (uint32_t)rail->attr.max_cqe);
     rail->is_shallow = depth <= CQ_DEPTH_SHALLOW;
     rail->marks_room = rail->is_shallow ? MARKS_SHALLOW : MARKS;
     aside = verbs_datagram_depth(rail) + rail->marks_room;
@@ -137,10 +137,10 @@ static void look_at_port(verbs_rail *rail, const struct ibv_port_attr *attr)
     rail->is_ib = attr->link_layer == IBV_LINK_LAYER_INFINIBAND;
 }
 
-static int open_rail(verbs_port *port, verbs_rail *rail, const verbs_found *found)
+static int open_rail(verbs_iface *iface, verbs_rail *rail, const verbs_found *found)
 {
     int rc;
-    *rail = (verbs_rail){.port = port, .index = (uint8_t)(rail - port->rails), .attr = found->attr, .port_num = found->port_num,
+    *rail = (verbs_rail){.iface = iface, .index = (uint8_t)(rail - iface->rails), .attr = found->attr, .port_num = found->port_num,
                          .gid = found->gid.gid, .gid_index = (uint8_t)found->gid.gid_index, .numa_distance = found->distance};
     weft_list_init(&rail->emptied);
     weft_list_init(&rail->windows);
@@ -157,12 +157,12 @@ static int open_rail(verbs_port *port, verbs_rail *rail, const verbs_found *foun
     if (!rail->context)
         return cannot(rail, "be opened");
     rail->is_odp = weft_knob.pin_watch == WEFT_WATCH_ODP && has_paging(rail->context);
-    rc = open_queues(port, rail);
+    rc = open_queues(iface, rail);
     if (rc == 0)
         rc = try_queue_pair(rail);
     if (rc == 0)
-        rc = watch_descriptor(port, rail, rail->channel->fd);
-    return rc ? rc : watch_descriptor(port, rail, rail->context->async_fd);
+        rc = watch_descriptor(iface, rail, rail->channel->fd);
+    return rc ? rc : watch_descriptor(iface, rail, rail->context->async_fd);
 }
 
 static void close_rail(verbs_rail *rail)
@@ -182,29 +182,29 @@ static void close_rail(verbs_rail *rail)
 }
 
 /* A port that cannot be opened is left out with a word why, as long as another one can. */
-static int open_found(verbs_port *port, const verbs_finding *finding)
+static int open_found(verbs_iface *iface, const verbs_finding *finding)
 {
     char reasons[400];
     int rc = 0;
     if (finding->missing[0])
         weft_log_note("WEFT_DEVICES names %s, which this machine does not have", finding->missing);
-    for (int i = 0; i < finding->count && port->rail_count < VERBS_RAILS; i++) {
-        verbs_rail *rail = &port->rails[port->rail_count];
+    for (int i = 0; i < finding->count && iface->rail_count < VERBS_RAILS; i++) {
+        verbs_rail *rail = &iface->rails[iface->rail_count];
         int one;
         if (finding->found[i].why_not[0]) {
             weft_log_note("RDMA port %s is not used: %s", finding->found[i].name, finding->found[i].why_not);
             continue;
         }
-        one = open_rail(port, rail, &finding->found[i]);
+        one = open_rail(iface, rail, &finding->found[i]);
         if (one == 0) {
-            port->rail_count++;
+            iface->rail_count++;
             continue;
         }
         weft_log_note("RDMA port %s is not used: %s", finding->found[i].name, weft_fail_text(one));
         close_rail(rail);
         rc = one;
     }
-    if (port->rail_count)
+    if (iface->rail_count)
         return 0;
     if (rc)
         return rc;
@@ -215,34 +215,34 @@ static int open_found(verbs_port *port, const verbs_finding *finding)
     return weft_fail(WEFT_E_UNSUPPORTED, "no RDMA port can be used (%s)", reasons);
 }
 
-int verbs_rails_open(verbs_port *port)
+int verbs_rails_open(verbs_iface *iface)
 {
     sigset_t all, before;
     verbs_finding *finding = malloc(sizeof *finding);
     int rc;
     if (!finding)
         return weft_fail(WEFT_E_NOMEM, "no memory to look for RDMA devices");
-    port->is_small = is_memory_small();
+    iface->is_small = is_memory_small();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) /* kernels that copy pinned pages at fork need nothing */
         ibv_fork_init();
-    rc = verbs_find(port->self.rank, finding);
+    rc = verbs_find(iface->self.rank, finding);
     if (rc == 0) {
-        rc = open_found(port, finding);
+        rc = open_found(iface, finding);
         verbs_find_end(finding);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     free(finding);
     if (rc)
-        verbs_rails_close(port);
+        verbs_rails_close(iface);
     return rc;
 }
 
-void verbs_rails_close(verbs_port *port)
+void verbs_rails_close(verbs_iface *iface)
 {
-    while (port->rail_count)
-        close_rail(&port->rails[--port->rail_count]);
+    while (iface->rail_count)
+        close_rail(&iface->rails[--iface->rail_count]);
 }
 
 void verbs_rail_address(const verbs_rail *rail, verbs_address *address)
@@ -374,7 +374,7 @@ int verbs_rail_events(verbs_rail *rail)
         /* A port's event names a port of the device; another port's is not ours, and asking again does no harm. */
         handle(rail, &event);
         ibv_ack_async_event(&event);
-        rail->port->counts[VERBS_COUNT_EVENTS]++;
+        rail->iface->counts[VERBS_COUNT_EVENTS]++;
         n++;
     }
     return n;

@@ -28,40 +28,40 @@
 #define NEW_NS 20000000ull        /* up for so long, or used */
 #define TRIES_FOR_BUSY 4u         /* before one that is not idle must give way */
 
-static uint32_t uses(const verbs_path *path) { return path->tx_seq + path->rx_seq; }
+static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
 
-static bool may_rest(const verbs_path *path, uint64_t now)
+static bool may_rest(const verbs_ep *ep, uint64_t now)
 {
-    const verbs_meet *meet = path->meet;
-    if (path->state != VERBS_UP || path->rest || meet->is_leaving || meet->far_is_gone || path->ring || path->home->rail->is_iwarp)
+    const verbs_meet *meet = ep->meet;
+    if (ep->state != VERBS_UP || ep->rest || meet->is_leaving || meet->far_is_gone || ep->ring || ep->home->rail->is_iwarp)
         return false;
-    return uses(path) != meet->up_uses || now - meet->up_ns > NEW_NS;
+    return uses(ep) != meet->up_uses || now - meet->up_ns > NEW_NS;
 }
 
 /* One that was not used since somebody last looked; those that were are marked. The list's order is that of their turns. */
-static verbs_path *choose(verbs_port *port, bool even_busy, uint64_t now)
+static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
 {
-    verbs_path *chosen = NULL;
-    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
-        verbs_path *path = weft_container(link, verbs_path, by_port);
-        bool is_idle = path->rest_seen == uses(path);
-        if (path->rest == VERBS_TIRED || path->rest == VERBS_ASKS)
+    verbs_ep *chosen = NULL;
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+        verbs_ep *ep = weft_container(link, verbs_ep, by_port);
+        bool is_idle = ep->rest_seen == uses(ep);
+        if (ep->rest == VERBS_TIRED || ep->rest == VERBS_ASKS)
             return NULL; /* one at a time */
-        path->rest_seen = uses(path);
-        if (!chosen && may_rest(path, now) && (is_idle || even_busy))
-            chosen = path;
+        ep->rest_seen = uses(ep);
+        if (!chosen && may_rest(ep, now) && (is_idle || even_busy))
+            chosen = ep;
     }
     return chosen;
 }
 
 /* Slots held for a peer that has not answered yet. True: some came free. */
-static bool take_from_hopeful(verbs_path *path)
+static bool take_from_hopeful(verbs_ep *ep)
 {
-    verbs_port *port = path->port;
-    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) {
-        verbs_path *other = weft_container(link, verbs_path, by_port);
+    verbs_iface *iface = ep->iface;
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+        verbs_ep *other = weft_container(link, verbs_ep, by_port);
         verbs_meet *meet = other->meet;
-        if (other == path || other->state != VERBS_CONNECTING || !meet->my_credits || meet->by_cm || meet->is_linked ||
+        if (other == ep || other->state != VERBS_CONNECTING || !meet->my_credits || meet->by_cm || meet->is_linked ||
             verbs_conn_has_offer(other))
             continue;
         meet->my_credits = 0;
@@ -71,48 +71,48 @@ static bool take_from_hopeful(verbs_path *path)
     return false;
 }
 
-void verbs_rest_for(verbs_path *path)
+void verbs_rest_for(verbs_ep *ep)
 {
-    verbs_port *port = path->port;
-    uint64_t now = port->now_ns();
-    verbs_path *chosen;
-    if (verbs_conn_has_offer(path) && take_from_hopeful(path))
+    verbs_iface *iface = ep->iface;
+    uint64_t now = iface->now_ns();
+    verbs_ep *chosen;
+    if (verbs_conn_has_offer(ep) && take_from_hopeful(ep))
         return;
-    chosen = choose(port, path->tries >= TRIES_FOR_BUSY, now);
+    chosen = choose(iface, ep->tries >= TRIES_FOR_BUSY, now);
     if (!chosen)
         return;
     weft_list_remove(&chosen->by_port);
-    weft_list_append(&port->paths, &chosen->by_port);
+    weft_list_append(&iface->paths, &chosen->by_port);
     chosen->rest = VERBS_TIRED;
     verbs_conn_due(chosen, now);
 }
 
-void verbs_rest_heard(verbs_path *path, enum verbs_kind kind)
+void verbs_rest_heard(verbs_ep *ep, enum verbs_kind kind)
 {
-    bool is_ours_to_be_answered = path->rest == VERBS_ASKS && path->port->self.rank > path->name.rank;
+    bool is_ours_to_be_answered = ep->rest == VERBS_ASKS && ep->iface->self.rank > ep->name.rank;
     if (kind == VERBS_KIND_RESTED) {
-        path->rest = VERBS_AGREES;
+        ep->rest = VERBS_AGREES;
     } else if (!is_ours_to_be_answered) {
-        path->rest = VERBS_TIRED;
-        path->is_asked_to_rest = true;
+        ep->rest = VERBS_TIRED;
+        ep->is_asked_to_rest = true;
     }
-    verbs_conn_due(path, path->port->now_ns());
+    verbs_conn_due(ep, ep->iface->now_ns());
 }
 
-int verbs_rest_turn(verbs_path *path, uint64_t now)
+int verbs_rest_turn(verbs_ep *ep, uint64_t now)
 {
-    if (path->rest == VERBS_AWAKE || path->state != VERBS_UP)
+    if (ep->rest == VERBS_AWAKE || ep->state != VERBS_UP)
         return 0;
-    if (path->rest == VERBS_TIRED && verbs_conn_is_settled(path) &&
-        verbs_flow_control(path, path->is_asked_to_rest ? VERBS_KIND_RESTED : VERBS_KIND_REST, NULL) == 0)
-        path->rest = path->is_asked_to_rest ? VERBS_AGREES : VERBS_ASKS;
-    else if (path->rest == VERBS_AGREES && (!path->is_asked_to_rest || verbs_flow_is_quiet(path))) {
-        path->port->counts[VERBS_COUNT_RESTS]++;
-        verbs_conn_end(path);
+    if (ep->rest == VERBS_TIRED && verbs_conn_is_settled(ep) &&
+        verbs_flow_control(ep, ep->is_asked_to_rest ? VERBS_KIND_RESTED : VERBS_KIND_REST, NULL) == 0)
+        ep->rest = ep->is_asked_to_rest ? VERBS_AGREES : VERBS_ASKS;
+    else if (ep->rest == VERBS_AGREES && (!ep->is_asked_to_rest || verbs_flow_is_quiet(ep))) {
+        ep->iface->counts[VERBS_COUNT_RESTS]++;
+        verbs_conn_end(ep);
         return 1;
     }
-    if (path->rest == VERBS_ASKS) /* who is silent himself must look whether anybody is there */
-        verbs_link_prove(path->home);
-    verbs_conn_due(path, now + (path->rest == VERBS_ASKS ? PROVE_NS : LOOK_NS));
+    if (ep->rest == VERBS_ASKS) /* who is silent himself must look whether anybody is there */
+        verbs_link_prove(ep->home);
+    verbs_conn_due(ep, now + (ep->rest == VERBS_ASKS ? PROVE_NS : LOOK_NS));
     return 0;
 }

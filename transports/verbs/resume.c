@@ -16,85 +16,85 @@ static void reset_link(verbs_link *link)
     link->is_syncing = false;
 }
 
-void verbs_flow_down(verbs_path *path)
+void verbs_flow_down(verbs_ep *ep)
 {
-    verbs_ring_down(path);
-    for (uint8_t i = 0; i < path->link_count; i++)
-        reset_link(&path->links[i]);
-    for (weft_link *link; (link = weft_list_take(&path->control)) != NULL;)
-        verbs_slot_give(path->port, weft_container(link, verbs_slot, link));
-    path->unsent = 0;
-    for (weft_link *link = path->sent.next; link != &path->sent; link = link->next) {
+    verbs_ring_down(ep);
+    for (uint8_t i = 0; i < ep->link_count; i++)
+        reset_link(&ep->links[i]);
+    for (weft_link *link; (link = weft_list_take(&ep->control)) != NULL;)
+        verbs_slot_give(ep->iface, weft_container(link, verbs_slot, link));
+    ep->unsent = 0;
+    for (weft_link *link = ep->sent.next; link != &ep->sent; link = link->next) {
         weft_container(link, verbs_slot, link)->is_posted = false;
-        path->unsent++;
+        ep->unsent++;
     }
-    verbs_flow_drop_held(path);
-    verbs_lend_end(path);
-    path->is_garbled = false;
-    path->credits = path->proofs = 0;
-    path->has_token = false;
-    if (path->by_tell.next != &path->by_tell)
-        weft_list_remove(&path->by_tell);
+    verbs_flow_drop_held(ep);
+    verbs_lend_end(ep);
+    ep->is_garbled = false;
+    ep->credits = ep->proofs = 0;
+    ep->has_token = false;
+    if (ep->by_tell.next != &ep->by_tell)
+        weft_list_remove(&ep->by_tell);
 }
 
 /* Those that did not arrive: the puts notify anew, when their bytes have gone again; the numbers go as empty frames. */
-static void disown_notices(verbs_path *path)
+static void disown_notices(verbs_ep *ep)
 {
-    for (weft_link *link = path->sent.next; link != &path->sent; link = link->next)
+    for (weft_link *link = ep->sent.next; link != &ep->sent; link = link->next)
         verbs_flow_disown(weft_container(link, verbs_slot, link));
 }
 
-void verbs_flow_up(verbs_path *path, uint32_t far_rx_seq, uint32_t credits)
+void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
 {
-    path->credits = credits ? credits - 1 : 0;
-    path->has_token = credits > 0;
-    for (weft_link *link; (link = weft_list_first(&path->sent)) != NULL;) {
+    ep->credits = credits ? credits - 1 : 0;
+    ep->has_token = credits > 0;
+    for (weft_link *link; (link = weft_list_first(&ep->sent)) != NULL;) {
         verbs_slot *slot = weft_container(link, verbs_slot, link);
         if (verbs_seq_diff(slot->seq, far_rx_seq) > 0)
             break;
         weft_list_remove(link);
-        verbs_flow_let_go(path, slot, true);
-        path->unsent--;
+        verbs_flow_let_go(ep, slot, true);
+        ep->unsent--;
     }
-    disown_notices(path);
-    if (verbs_seq_diff(far_rx_seq, path->tx_acked) < 0 || verbs_seq_diff(far_rx_seq, path->tx_seq) > 0) {
-        weft_log_error("rank %u says that it has received our frames up to %u; it acknowledged %u, and we sent %u", path->name.rank,
-                       far_rx_seq, path->tx_acked, path->tx_seq);
-        verbs_conn_doom(path, "a frame that was acknowledged did not arrive");
+    disown_notices(ep);
+    if (verbs_seq_diff(far_rx_seq, ep->tx_acked) < 0 || verbs_seq_diff(far_rx_seq, ep->tx_seq) > 0) {
+        weft_log_error("rank %u says that it has received our frames up to %u; it acknowledged %u, and we sent %u", ep->name.rank,
+                       far_rx_seq, ep->tx_acked, ep->tx_seq);
+        verbs_conn_doom(ep, "a frame that was acknowledged did not arrive");
         return;
     }
-    path->tx_acked = path->tx_done = path->far_rx = far_rx_seq;
-    if (path->unsent)
-        verbs_flow_tell(path);
+    ep->tx_acked = ep->tx_done = ep->far_rx = far_rx_seq;
+    if (ep->unsent)
+        verbs_flow_tell(ep);
 }
 
-void verbs_flow_give_up(verbs_path *path)
+void verbs_flow_give_up(verbs_ep *ep)
 {
-    verbs_flow_down(path);
-    for (weft_link *link; (link = weft_list_take(&path->sent)) != NULL;)
-        verbs_flow_let_go(path, weft_container(link, verbs_slot, link), false);
-    path->unsent = 0;
+    verbs_flow_down(ep);
+    for (weft_link *link; (link = weft_list_take(&ep->sent)) != NULL;)
+        verbs_flow_let_go(ep, weft_container(link, verbs_slot, link), false);
+    ep->unsent = 0;
 }
 
 /* Sends again what the last epoch did not bring over, as far as credits go. How many. */
-int verbs_flow_resend(verbs_path *path)
+int verbs_flow_resend(verbs_ep *ep)
 {
     int n = 0;
-    verbs_post_gather(path->port);
-    for (weft_link *link = path->sent.next; link != &path->sent && path->unsent; link = link->next) {
+    verbs_post_gather(ep->iface);
+    for (weft_link *link = ep->sent.next; link != &ep->sent && ep->unsent; link = link->next) {
         verbs_slot *slot = weft_container(link, verbs_slot, link);
         if (slot->is_posted)
             continue;
-        if (!path->credits || path->state != VERBS_UP || !path->is_confirmed || !path->home->qp || path->home->is_broken ||
-            !verbs_link_has_room(path->home, 1))
+        if (!ep->credits || ep->state != VERBS_UP || !ep->is_confirmed || !ep->home->qp || ep->home->is_broken ||
+            !verbs_link_has_room(ep->home, 1))
             break;
-        path->credits--;
-        verbs_flow_stamp(path, slot, slot->wire->prefix.kind, 0);
-        path->unsent--;
-        path->port->counts[VERBS_COUNT_RESENT]++;
+        ep->credits--;
+        verbs_flow_stamp(ep, slot, slot->wire->prefix.kind, 0);
+        ep->unsent--;
+        ep->iface->counts[VERBS_COUNT_RESENT]++;
         n++;
-        verbs_flow_post(path, slot, false);
+        verbs_flow_post(ep, slot, false);
     }
-    verbs_post_go(path->port);
+    verbs_post_go(ep->iface);
     return n;
 }

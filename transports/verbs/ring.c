@@ -37,7 +37,7 @@ enum ring_state { RING_NONE, RING_OPEN, RING_SHUTTING };
 
 struct verbs_ring {
     weft_link by_port; /* in port->rings, while we read it */
-    verbs_path *path;
+    verbs_ep *ep;
     /* that we read */
     enum ring_state in;
     verbs_slab *slab;
@@ -51,10 +51,10 @@ struct verbs_ring {
     uint32_t seqs[CELLS]; /* of the frames in the cells */
 };
 
-bool verbs_ring_may(const verbs_path *path)
+bool verbs_ring_may(const verbs_ep *ep)
 {
-    const verbs_rail *rail = path->home ? path->home->rail : NULL;
-    if (!rail || rail->is_iwarp || path->port->is_small || weft_knob.eager_ring == WEFT_EAGER_RING_NEVER)
+    const verbs_rail *rail = ep->home ? ep->home->rail : NULL;
+    if (!rail || rail->is_iwarp || ep->iface->is_small || weft_knob.eager_ring == WEFT_EAGER_RING_NEVER)
         return false;
     return rail->in_order || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
 }
@@ -74,39 +74,39 @@ static uint16_t check_of(const void *from, uint32_t bytes, uint32_t turn)
     return (uint16_t)(sum ^ sum >> 16 ^ sum >> 32 ^ sum >> 48);
 }
 
-static struct verbs_ring *ring_of(verbs_path *path)
+static struct verbs_ring *ring_of(verbs_ep *ep)
 {
-    struct verbs_ring *ring = path->ring ? path->ring : calloc(1, sizeof *ring);
-    if (ring && !path->ring) {
-        ring->path = path;
+    struct verbs_ring *ring = ep->ring ? ep->ring : calloc(1, sizeof *ring);
+    if (ring && !ep->ring) {
+        ring->ep = ep;
         weft_list_init(&ring->by_port);
-        path->ring = ring;
+        ep->ring = ring;
     }
     return ring;
 }
 
 /* -- writing -- */
 
-static void free_cells(verbs_path *path, struct verbs_ring *ring)
+static void free_cells(verbs_ep *ep, struct verbs_ring *ring)
 {
-    while (ring->freed != ring->written && verbs_seq_diff(path->far_rx, ring->seqs[ring->freed % CELLS]) >= 0)
+    while (ring->freed != ring->written && verbs_seq_diff(ep->far_rx, ring->seqs[ring->freed % CELLS]) >= 0)
         ring->freed++;
 }
 
-bool verbs_ring_takes(verbs_path *path, uint32_t bytes)
+bool verbs_ring_takes(verbs_ep *ep, uint32_t bytes)
 {
-    struct verbs_ring *ring = path->ring;
+    struct verbs_ring *ring = ep->ring;
     if (!ring->is_out || weft_round_up(bytes, 8) + sizeof(ring_tail) > CELL_BYTES)
         return false;
     if (ring->written - ring->freed >= ring->far_cells)
-        free_cells(path, ring);
+        free_cells(ep, ring);
     return ring->written - ring->freed < ring->far_cells;
 }
 
-void verbs_ring_launch(verbs_path *path, verbs_slot *slot, bool signals)
+void verbs_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals)
 {
-    struct verbs_ring *ring = path->ring;
-    verbs_link *link = path->home;
+    struct verbs_ring *ring = ep->ring;
+    verbs_link *link = ep->home;
     verbs_rail *rail = link->rail;
     uint32_t whole = weft_round_up(slot->bytes, 8), cell = ring->written % ring->far_cells;
     ring_tail tail = {.turn = ring->written + 1, .bytes = (uint16_t)slot->bytes};
@@ -125,33 +125,33 @@ void verbs_ring_launch(verbs_path *path, verbs_slot *slot, bool signals)
     ring->written++;
     slot->work = (verbs_work){.kind = VERBS_WORK_RING, .rail = rail->index, .link = link};
     slot->is_posted = true;
-    path->port->counts[VERBS_COUNT_RING_FRAMES]++;
+    ep->iface->counts[VERBS_COUNT_RING_FRAMES]++;
     verbs_post(link, &request, 1);
 }
 
-static void say_done(verbs_path *path)
+static void say_done(verbs_ep *ep)
 {
-    struct verbs_ring *ring = path->ring;
-    ring->owes_done = verbs_flow_control(path, VERBS_KIND_RING_DONE, NULL) != 0;
+    struct verbs_ring *ring = ep->ring;
+    ring->owes_done = verbs_flow_control(ep, VERBS_KIND_RING_DONE, NULL) != 0;
     if (ring->owes_done)
-        verbs_flow_tell(path);
+        verbs_flow_tell(ep);
 }
 
-bool verbs_ring_chores(verbs_path *path)
+bool verbs_ring_chores(verbs_ep *ep)
 {
-    if (path->ring && path->ring->owes_done)
-        say_done(path);
-    return path->ring && path->ring->owes_done;
+    if (ep->ring && ep->ring->owes_done)
+        say_done(ep);
+    return ep->ring && ep->ring->owes_done;
 }
 
-static bool open_out(verbs_path *path, const weft_head *head)
+static bool open_out(verbs_ep *ep, const weft_head *head)
 {
-    struct verbs_ring *ring = ring_of(path);
-    bool fits = ring && path->home && path->home->far_rail == head->credits && head->bytes && head->bytes <= CELLS;
+    struct verbs_ring *ring = ring_of(ep);
+    bool fits = ring && ep->home && ep->home->far_rail == head->credits && head->bytes && head->bytes <= CELLS;
     if (!ring)
         return false;
     if (!fits) { /* our frames go by another rail: no, thank you */
-        say_done(path);
+        say_done(ep);
         return true;
     }
     ring->is_out = true;
@@ -168,13 +168,13 @@ static bool open_out(verbs_path *path, const weft_head *head)
 static void shut(struct verbs_ring *ring)
 {
     ring->in = RING_SHUTTING;
-    if (!ring->shut_ns && verbs_flow_control(ring->path, VERBS_KIND_RING_SHUT, NULL) == 0)
-        ring->shut_ns = ring->path->port->now_ns();
+    if (!ring->shut_ns && verbs_flow_control(ring->ep, VERBS_KIND_RING_SHUT, NULL) == 0)
+        ring->shut_ns = ring->ep->iface->now_ns();
 }
 
-static void shut_an_idle_one(verbs_port *port, uint64_t now)
+static void shut_an_idle_one(verbs_iface *iface, uint64_t now)
 {
-    for (weft_link *link = port->rings.next; link != &port->rings; link = link->next) {
+    for (weft_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
         struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
         if (ring->in == RING_OPEN && now - ring->last_ns > IDLE_NS) {
             shut(ring);
@@ -191,50 +191,50 @@ static void free_in(struct verbs_ring *ring)
     ring->slab = NULL;
     ring->in = RING_NONE;
     weft_list_remove(&ring->by_port);
-    ring->path->port->ring_count--;
-    ring->path->recent = 0;
+    ring->ep->iface->ring_count--;
+    ring->ep->recent = 0;
 }
 
-static void open_in(verbs_path *path, uint64_t now)
+static void open_in(verbs_ep *ep, uint64_t now)
 {
-    verbs_port *port = path->port;
-    struct verbs_ring *ring = ring_of(path);
-    uint8_t rail = path->home->rail->index;
+    verbs_iface *iface = ep->iface;
+    struct verbs_ring *ring = ring_of(ep);
+    uint8_t rail = ep->home->rail->index;
     weft_head head = {.credits = rail, .bytes = CELLS};
     if (!ring || ring->in != RING_NONE ||
-        verbs_slab_make(port, CELLS * CELL_BYTES, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &ring->slab))
+        verbs_slab_make(iface, CELLS * CELL_BYTES, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &ring->slab))
         return;
     ring->in = RING_OPEN;
     ring->taken = 0;
     ring->last_ns = now;
     ring->shut_ns = 0;
-    weft_list_append(&port->rings, &ring->by_port);
-    port->ring_count++;
+    weft_list_append(&iface->rings, &ring->by_port);
+    iface->ring_count++;
     head.chan = ring->slab->mr[rail] ? ring->slab->mr[rail]->rkey : 0;
     head.src = (int32_t)(uint32_t)((uintptr_t)ring->slab->memory >> 32);
     head.tag = (int32_t)(uint32_t)(uintptr_t)ring->slab->memory;
-    if (!head.chan || verbs_flow_control(path, VERBS_KIND_RING_OPEN, &head))
+    if (!head.chan || verbs_flow_control(ep, VERBS_KIND_RING_OPEN, &head))
         free_in(ring);
 }
 
 /* Called for each frame delivered: is the peer busy? */
-void verbs_ring_think(verbs_path *path)
+void verbs_ring_think(verbs_ep *ep)
 {
-    verbs_port *port = path->port;
+    verbs_iface *iface = ep->iface;
     uint64_t now;
     bool is_busy;
-    path->recent = 0;
-    if (path->state != VERBS_UP || !verbs_ring_may(path) || (path->ring && path->ring->in != RING_NONE))
+    ep->recent = 0;
+    if (ep->state != VERBS_UP || !verbs_ring_may(ep) || (ep->ring && ep->ring->in != RING_NONE))
         return;
-    now = port->now_ns();
-    is_busy = now - path->recent_ns < BUSY_NS || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
-    path->recent_ns = now;
+    now = iface->now_ns();
+    is_busy = now - ep->recent_ns < BUSY_NS || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
+    ep->recent_ns = now;
     if (!is_busy)
         return;
-    if (port->ring_count < RINGS_MOST)
-        open_in(path, now);
+    if (iface->ring_count < RINGS_MOST)
+        open_in(ep, now);
     else
-        shut_an_idle_one(port, now);
+        shut_an_idle_one(iface, now);
 }
 
 /* The next frame, when it is there and whole. */
@@ -248,7 +248,7 @@ static const verbs_wire *look(const struct verbs_ring *ring, uint32_t *bytes)
     if (tail.turn != ring->taken + 1 || tail.bytes < sizeof *wire || tail.bytes > CELL_BYTES - sizeof tail)
         return NULL;
     wire = (const verbs_wire *)(end - weft_round_up(tail.bytes, 8));
-    if (!ring->path->home || !ring->path->home->rail->in_order) { /* forced: nobody promised that the rest is there */
+    if (!ring->ep->home || !ring->ep->home->rail->in_order) { /* forced: nobody promised that the rest is there */
         if (check_of(wire, weft_round_up(tail.bytes, 8), tail.turn) != tail.check)
             return NULL;
     }
@@ -258,45 +258,45 @@ static const verbs_wire *look(const struct verbs_ring *ring, uint32_t *bytes)
 
 static int read_some(struct verbs_ring *ring, int budget)
 {
-    verbs_path *path = ring->path;
+    verbs_ep *ep = ring->ep;
     const verbs_wire *wire;
     uint32_t bytes;
     int n = 0;
     while (n < budget && ring->in != RING_NONE && (wire = look(ring, &bytes)) != NULL) {
         ring->taken++;
         n++;
-        if (!path->is_confirmed)
-            verbs_conn_heard(path);
-        path->in_ring = 1; /* until arrive has returned the cell must not be said to be free */
-        verbs_flow_news(path, &wire->prefix);
-        if (!verbs_flow_take(path, wire, bytes)) {
-            path->in_ring = 0;
-            path->is_garbled = true;
-            verbs_conn_break(path->home ? path->home : &path->links[0], NULL, "a frame came by a ring that cannot be read");
+        if (!ep->is_confirmed)
+            verbs_conn_heard(ep);
+        ep->in_ring = 1; /* until arrive has returned the cell must not be said to be free */
+        verbs_flow_news(ep, &wire->prefix);
+        if (!verbs_flow_take(ep, wire, bytes)) {
+            ep->in_ring = 0;
+            ep->is_garbled = true;
+            verbs_conn_break(ep->home ? ep->home : &ep->links[0], NULL, "a frame came by a ring that cannot be read");
             break;
         }
-        path->in_ring = 0;
+        ep->in_ring = 0;
     }
     return n;
 }
 
-int verbs_ring_catch_up(verbs_path *path)
+int verbs_ring_catch_up(verbs_ep *ep)
 {
-    struct verbs_ring *ring = path->ring;
-    return ring && ring->in != RING_NONE && !path->in_ring ? read_some(ring, (int)CELLS) : 0;
+    struct verbs_ring *ring = ep->ring;
+    return ring && ring->in != RING_NONE && !ep->in_ring ? read_some(ring, (int)CELLS) : 0;
 }
 
-int verbs_ring_poll(verbs_port *port, int budget)
+int verbs_ring_poll(verbs_iface *iface, int budget)
 {
     int n = 0;
-    if (weft_likely(weft_list_is_empty(&port->rings)))
+    if (weft_likely(weft_list_is_empty(&iface->rings)))
         return 0;
-    for (weft_link *link = port->rings.next, *next; link != &port->rings && n < budget; link = next) {
+    for (weft_link *link = iface->rings.next, *next; link != &iface->rings && n < budget; link = next) {
         struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
         int came = read_some(ring, budget - n);
         next = link->next;
-        if (came && port->ring_count == RINGS_MOST)
-            ring->last_ns = port->now_ns();
+        if (came && iface->ring_count == RINGS_MOST)
+            ring->last_ns = iface->now_ns();
         if (ring->in == RING_SHUTTING && !ring->shut_ns)
             shut(ring);
         n += came;
@@ -304,19 +304,19 @@ int verbs_ring_poll(verbs_port *port, int budget)
     return n;
 }
 
-bool verbs_ring_news(verbs_path *path, uint8_t kind, const weft_head *head)
+bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_head *head)
 {
-    struct verbs_ring *ring = path->ring;
+    struct verbs_ring *ring = ep->ring;
     if (kind == VERBS_KIND_RING_OPEN)
-        return open_out(path, head);
+        return open_out(ep, head);
     if (!ring)
         return kind == VERBS_KIND_RING_SHUT;
     if (kind == VERBS_KIND_RING_SHUT) {
         if (ring->is_out)
-            say_done(path);
+            say_done(ep);
         ring->is_out = false;
     } else if (ring->in != RING_NONE) { /* all that it wrote is here */
-        verbs_ring_catch_up(path);
+        verbs_ring_catch_up(ep);
         free_in(ring);
     }
     return true;
@@ -324,14 +324,14 @@ bool verbs_ring_news(verbs_path *path, uint8_t kind, const weft_head *head)
 
 /* The writer's RING_DONE comes by the queue and rings the bell; what it wrote before is found then. Only a writer that does not look for
  * a long time could leave a frame unseen in a ring, so until all have answered sleep is in naps. */
-int verbs_ring_rest(verbs_port *port, uint64_t *within_ns)
+int verbs_ring_rest(verbs_iface *iface, uint64_t *within_ns)
 {
     uint64_t now = 0;
-    for (weft_link *link = port->rings.next; link != &port->rings; link = link->next) {
+    for (weft_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
         struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
         if (!ring->shut_ns)
             shut(ring);
-        now = now ? now : port->now_ns();
+        now = now ? now : iface->now_ns();
         if (!ring->shut_ns || now - ring->shut_ns < REST_SPIN_NS)
             return WEFT_AGAIN;
         if (!*within_ns || *within_ns > NAP_NS)
@@ -341,13 +341,13 @@ int verbs_ring_rest(verbs_port *port, uint64_t *within_ns)
 }
 
 /* The queue pair is gone: what was written completely is in memory, and is delivered before its numbers are told to the peer. */
-void verbs_ring_down(verbs_path *path)
+void verbs_ring_down(verbs_ep *ep)
 {
-    struct verbs_ring *ring = path->ring;
+    struct verbs_ring *ring = ep->ring;
     if (!ring)
         return;
-    verbs_ring_catch_up(path);
+    verbs_ring_catch_up(ep);
     free_in(ring);
-    path->ring = NULL;
+    ep->ring = NULL;
     free(ring);
 }

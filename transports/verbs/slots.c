@@ -29,9 +29,9 @@ struct verbs_slots {
     uint32_t receives_most; /* of one rail, by kindness */
 };
 
-uint32_t verbs_frame_max(const verbs_port *port)
+uint32_t verbs_frame_max(const verbs_iface *iface)
 {
-    return port->is_small ? SMALL_BODY : LONG_BODY;
+    return iface->is_small ? SMALL_BODY : LONG_BODY;
 }
 
 void verbs_slab_free(verbs_slab *slab)
@@ -43,7 +43,7 @@ void verbs_slab_free(verbs_slab *slab)
     free(slab);
 }
 
-int verbs_slab_make(verbs_port *port, size_t bytes, uint32_t slots, int access, verbs_slab **out)
+int verbs_slab_make(verbs_iface *iface, size_t bytes, uint32_t slots, int access, verbs_slab **out)
 {
     verbs_slab *slab = calloc(1, sizeof *slab + slots * sizeof slab->slots[0]);
     if (!slab)
@@ -55,8 +55,8 @@ int verbs_slab_make(verbs_port *port, size_t bytes, uint32_t slots, int access, 
         return weft_fail(WEFT_E_NOMEM, "no memory for %zu bytes of frames: %s", bytes, strerror(errno));
     }
     madvise(slab->memory, slab->bytes, MADV_DONTFORK); /* a child must not share pages that the device writes */
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        verbs_rail *rail = &port->rails[i];
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        verbs_rail *rail = &iface->rails[i];
         slab->mr[i] = rail->is_dead ? NULL : ibv_reg_mr(rail->pd, slab->memory, slab->bytes, access);
         if (!slab->mr[i] && !rail->is_dead && errno != EIO && errno != ENODEV) {
             int error = errno;
@@ -70,9 +70,9 @@ int verbs_slab_make(verbs_port *port, size_t bytes, uint32_t slots, int access, 
     return 0;
 }
 
-static int grow(verbs_port *port, verbs_class *class)
+static int grow(verbs_iface *iface, verbs_class *class)
 {
-    struct verbs_slots *slots = port->slots;
+    struct verbs_slots *slots = iface->slots;
     uint32_t count = class->step;
     verbs_slab *slab;
     int rc;
@@ -80,7 +80,7 @@ static int grow(verbs_port *port, verbs_class *class)
         count = class->most - class->made;
     if (!count)
         return WEFT_AGAIN;
-    rc = verbs_slab_make(port, (size_t)count * class->stride, count, IBV_ACCESS_LOCAL_WRITE, &slab);
+    rc = verbs_slab_make(iface, (size_t)count * class->stride, count, IBV_ACCESS_LOCAL_WRITE, &slab);
     if (rc)
         return rc;
     slab->next = slots->slabs;
@@ -97,10 +97,10 @@ static int grow(verbs_port *port, verbs_class *class)
     return 0;
 }
 
-static verbs_slot *take(verbs_port *port, verbs_class *class)
+static verbs_slot *take(verbs_iface *iface, verbs_class *class)
 {
     weft_link *link = weft_list_take(&class->free);
-    if (!link && class->made < class->most && !grow(port, class))
+    if (!link && class->made < class->most && !grow(iface, class))
         link = weft_list_take(&class->free);
     if (!link)
         return NULL;
@@ -108,16 +108,16 @@ static verbs_slot *take(verbs_port *port, verbs_class *class)
     return weft_container(link, verbs_slot, link);
 }
 
-verbs_slot *verbs_slot_take(verbs_port *port, uint32_t bytes)
+verbs_slot *verbs_slot_take(verbs_iface *iface, uint32_t bytes)
 {
-    struct verbs_slots *slots = port->slots;
-    verbs_slot *slot = bytes <= slots->brief.stride ? take(port, &slots->brief) : NULL;
-    return slot ? slot : take(port, &slots->lengthy);
+    struct verbs_slots *slots = iface->slots;
+    verbs_slot *slot = bytes <= slots->brief.stride ? take(iface, &slots->brief) : NULL;
+    return slot ? slot : take(iface, &slots->lengthy);
 }
 
-void verbs_slot_give(verbs_port *port, verbs_slot *slot)
+void verbs_slot_give(verbs_iface *iface, verbs_slot *slot)
 {
-    verbs_class *class = slot->is_short ? &port->slots->brief : &port->slots->lengthy;
+    verbs_class *class = slot->is_short ? &iface->slots->brief : &iface->slots->lengthy;
     /* The last one used is the first to be taken: its lines are still near. */
     slot->is_posted = false;
     slot->link.next = class->free.next;
@@ -127,52 +127,52 @@ void verbs_slot_give(verbs_port *port, verbs_slot *slot)
     class->free_count++;
 }
 
-bool verbs_slots_are_scarce(const verbs_port *port)
+bool verbs_slots_are_scarce(const verbs_iface *iface)
 {
-    const struct verbs_slots *slots = port->slots;
+    const struct verbs_slots *slots = iface->slots;
     return slots->brief.free_count + (slots->brief.most - slots->brief.made) < slots->brief.most / 4 ||
            slots->lengthy.free_count + (slots->lengthy.most - slots->lengthy.made) < slots->lengthy.most / 4;
 }
 
-uint32_t verbs_receives_bound(const verbs_port *port)
+uint32_t verbs_receives_bound(const verbs_iface *iface)
 {
-    return port->slots->receives_most;
+    return iface->slots->receives_most;
 }
 
 /* Long slots serve receives of every rail and our own long frames. */
-int verbs_slots_open(verbs_port *port)
+int verbs_slots_open(verbs_iface *iface)
 {
     struct verbs_slots *slots = calloc(1, sizeof *slots);
     if (!slots)
         return weft_fail(WEFT_E_NOMEM, "no memory for the frames' books");
-    port->slots = slots;
-    slots->receives_most = port->is_small ? 14 : 512;
-    slots->brief = (verbs_class){.most = port->is_small ? 12 : 4096, .step = port->is_small ? 12 : 128,
-                                 .stride = port->is_small ? 256 : SHORT_BYTES};
-    slots->lengthy = (verbs_class){.most = port->is_small ? 28 : 4096, .step = port->is_small ? 7 : 16,
-                                   .stride = weft_round_up(verbs_frame_max(port) + (uint32_t)sizeof(verbs_wire), 64)};
+    iface->slots = slots;
+    slots->receives_most = iface->is_small ? 14 : 512;
+    slots->brief = (verbs_class){.most = iface->is_small ? 12 : 4096, .step = iface->is_small ? 12 : 128,
+                                 .stride = iface->is_small ? 256 : SHORT_BYTES};
+    slots->lengthy = (verbs_class){.most = iface->is_small ? 28 : 4096, .step = iface->is_small ? 7 : 16,
+                                   .stride = weft_round_up(verbs_frame_max(iface) + (uint32_t)sizeof(verbs_wire), 64)};
     weft_list_init(&slots->brief.free);
     weft_list_init(&slots->lengthy.free);
-    int rc = grow(port, &slots->brief);
-    return rc ? rc : grow(port, &slots->lengthy);
+    int rc = grow(iface, &slots->brief);
+    return rc ? rc : grow(iface, &slots->lengthy);
 }
 
-void verbs_slots_close(verbs_port *port)
+void verbs_slots_close(verbs_iface *iface)
 {
-    verbs_slab *slab = port->slots ? port->slots->slabs : NULL;
+    verbs_slab *slab = iface->slots ? iface->slots->slabs : NULL;
     while (slab) {
         verbs_slab *next = slab->next;
         verbs_slab_free(slab);
         slab = next;
     }
-    free(port->slots);
-    port->slots = NULL;
+    free(iface->slots);
+    iface->slots = NULL;
 }
 
 void verbs_receive_give(verbs_rail *rail, verbs_slot *slot)
 {
     if (rail->receives + rail->emptied_count >= rail->srq_room) { /* another was posted while this one was delivered */
-        verbs_slot_give(rail->port, slot);
+        verbs_slot_give(rail->iface, slot);
         return;
     }
     weft_list_append(&rail->emptied, &slot->link);
@@ -192,7 +192,7 @@ static void post_batch(verbs_rail *rail)
         verbs_slot *slot = slots[n] = weft_container(weft_list_take(&rail->emptied), verbs_slot, link);
         rail->emptied_count--;
         slot->work = (verbs_work){.kind = VERBS_WORK_RECV, .rail = rail->index};
-        sges[n] = (struct ibv_sge){(uintptr_t)slot->wire, (uint32_t)sizeof(verbs_wire) + verbs_frame_max(rail->port), slot->slab->lkey[rail->index]};
+        sges[n] = (struct ibv_sge){(uintptr_t)slot->wire, (uint32_t)sizeof(verbs_wire) + verbs_frame_max(rail->iface), slot->slab->lkey[rail->index]};
         requests[n] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&slot->work, .next = &requests[n + 1], .sg_list = &sges[n], .num_sge = 1};
     }
     requests[n - 1].next = NULL;
@@ -207,10 +207,10 @@ static void post_batch(verbs_rail *rail)
         verbs_receive_give(rail, slots[done]);
 }
 
-void verbs_receives_post(verbs_port *port)
+void verbs_receives_post(verbs_iface *iface)
 {
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        verbs_rail *rail = &port->rails[i];
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        verbs_rail *rail = &iface->rails[i];
         for (uint32_t before = rail->emptied_count + 1; rail->emptied_count && rail->emptied_count < before && !rail->is_dead;) {
             before = rail->emptied_count;
             post_batch(rail);
@@ -219,28 +219,28 @@ void verbs_receives_post(verbs_port *port)
 }
 
 /* The last quarter of the long slots is kept for frames of ours. */
-static bool is_for_sends(const verbs_port *port)
+static bool is_for_sends(const verbs_iface *iface)
 {
-    const verbs_class *class = &port->slots->lengthy;
+    const verbs_class *class = &iface->slots->lengthy;
     return class->free_count + (class->most - class->made) <= class->most / 4;
 }
 
-bool verbs_receives_reach(verbs_port *port, uint32_t count)
+bool verbs_receives_reach(verbs_iface *iface, uint32_t count)
 {
     bool ok = true;
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        verbs_rail *rail = &port->rails[i];
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        verbs_rail *rail = &iface->rails[i];
         if (rail->is_dead)
             continue;
         while (rail->receives + rail->emptied_count < count) {
-            bool has_room = rail->receives + rail->emptied_count < rail->srq_room && rail->cq_used < rail->cq_room && !is_for_sends(port);
-            verbs_slot *slot = has_room ? take(port, &port->slots->lengthy) : NULL;
+            bool has_room = rail->receives + rail->emptied_count < rail->srq_room && rail->cq_used < rail->cq_room && !is_for_sends(iface);
+            verbs_slot *slot = has_room ? take(iface, &iface->slots->lengthy) : NULL;
             if (!slot)
                 break;
             verbs_receive_give(rail, slot);
         }
         if (rail->emptied_count)
-            verbs_receives_post(port);
+            verbs_receives_post(iface);
         ok = ok && rail->receives >= count;
     }
     return ok;

@@ -68,26 +68,26 @@ struct verbs_slab {
 };
 
 /* Memory that stands registered on every rail. WEFT_E_NOSPACE, WEFT_E_NOMEM. */
-int verbs_slab_make(verbs_port *port, size_t bytes, uint32_t slots, int access, verbs_slab **slab);
+int verbs_slab_make(verbs_iface *iface, size_t bytes, uint32_t slots, int access, verbs_slab **slab);
 void verbs_slab_free(verbs_slab *slab);
 
-int verbs_slots_open(verbs_port *port);
-void verbs_slots_close(verbs_port *port);
+int verbs_slots_open(verbs_iface *iface);
+void verbs_slots_close(verbs_iface *iface);
 /* For a frame of so many bytes on the wire, or NULL when memory is at its bound. */
-verbs_slot *verbs_slot_take(verbs_port *port, uint32_t bytes);
-void verbs_slot_give(verbs_port *port, verbs_slot *slot);
+verbs_slot *verbs_slot_take(verbs_iface *iface, uint32_t bytes);
+void verbs_slot_give(verbs_iface *iface, verbs_slot *slot);
 /* Few are left to be taken: completions should be asked for often. */
-bool verbs_slots_are_scarce(const verbs_port *port);
+bool verbs_slots_are_scarce(const verbs_iface *iface);
 /* Frames' bodies are at most so long; the same in every process that may lock enough memory. */
-uint32_t verbs_frame_max(const verbs_port *port);
+uint32_t verbs_frame_max(const verbs_iface *iface);
 
 /* Sees to it that every rail has `count` receives posted: true when they are. */
-bool verbs_receives_reach(verbs_port *port, uint32_t count);
+bool verbs_receives_reach(verbs_iface *iface, uint32_t count);
 /* A receive that was used is to be posted again. */
 void verbs_receive_give(verbs_rail *rail, verbs_slot *slot);
 /* Posts those. */
-void verbs_receives_post(verbs_port *port);
+void verbs_receives_post(verbs_iface *iface);
 /* More than so many receives are not made to be lent beside the first to each peer. */
-uint32_t verbs_receives_bound(const verbs_port *port);
+uint32_t verbs_receives_bound(const verbs_iface *iface);
 
 #endif

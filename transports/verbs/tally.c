@@ -38,26 +38,26 @@ uint64_t verbs_not_ready(const char *device, uint32_t port_num)
     return count;
 }
 
-void verbs_tally_begin(verbs_port *port)
+void verbs_tally_begin(verbs_iface *iface)
 {
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        verbs_rail *rail = &port->rails[i];
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        verbs_rail *rail = &iface->rails[i];
         rail->not_ready = verbs_not_ready(ibv_get_device_name(rail->context->device), rail->port_num);
     }
 }
 
-void verbs_tally(weft_port *generic, void (*line)(void *arg, const char *text), void *arg)
+void verbs_tally(weft_iface *generic, void (*line)(void *arg, const char *text), void *arg)
 {
-    const verbs_port *port = (const verbs_port *)generic;
+    const verbs_iface *iface = (const verbs_iface *)generic;
     char text[1024];
     int n = 0;
     for (int i = 0; i < VERBS_COUNT_LAST; i++)
-        if (port->counts[i] && n >= 0 && (size_t)n < sizeof text)
-            n += snprintf(text + n, sizeof text - (size_t)n, "%s %s %" PRIu64, n ? "," : "verbs:", names[i], port->counts[i]);
+        if (iface->counts[i] && n >= 0 && (size_t)n < sizeof text)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s %s %" PRIu64, n ? "," : "verbs:", names[i], iface->counts[i]);
     if (n > 0)
         line(arg, text);
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        const verbs_rail *rail = &port->rails[i];
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        const verbs_rail *rail = &iface->rails[i];
         uint64_t more = verbs_not_ready(ibv_get_device_name(rail->context->device), rail->port_num) - rail->not_ready;
         snprintf(text, sizeof text, "verbs: %s was told %" PRIu64 " times that a receiver was not ready (all its users)", rail->name, more);
         if (more)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs: the native HCA transport, private to its folder. One weft_port is all the rails (active ports of RDMA devices) that this
+ * verbs: the native HCA transport, private to its folder. One weft_iface is all the rails (active ports of RDMA devices) that this
  * rank uses; a path has one connected queue pair on each rail that both sides share, a *link*.
  *
  *   rail     finding devices, choosing GIDs, opening, asynchronous events                          find.c, gid.c, rail.c
@@ -16,7 +16,7 @@
  *   ring     eager ring of a busy pair: frames written into memory that the receiver polls            ring.c
  *   proof    iWARP: a read behind others tells that they have arrived                                proof.c
  *   move     get, put, amo, flush: striped over links, bounded, posted again after a break           move.c
- *   port     the table; poll and arm                                                                  port.c
+ *   port     the table; poll and arm                                                                  iface.c
  *
  * Breaks. Any completion in error, and news of the other side's, ends the path's *epoch*: all its queue pairs are drained and
  * destroyed, and epoch + 1 is agreed by CONNECT and ACCEPT, which tell how many frames each has delivered (rx_seq). Frames that were
@@ -33,13 +33,13 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 
 #define VERBS_RAILS 4
 #define VERBS_GRH 40 /* bytes in front of every received datagram */
 
-typedef struct verbs_port verbs_port;
-typedef struct verbs_path verbs_path;
+typedef struct verbs_iface verbs_iface;
+typedef struct verbs_ep verbs_ep;
 typedef struct verbs_link verbs_link;
 typedef struct verbs_rail verbs_rail;
 
@@ -64,7 +64,7 @@ typedef struct verbs_batch {
 
 /* -- rail: an active port of a device -- */
 struct verbs_rail {
-    verbs_port *port;
+    verbs_iface *iface;
     uint8_t index;            /* in port->rails */
     char name[64];            /* "mlx5_0:1" */
     struct ibv_context *context;
@@ -132,7 +132,7 @@ _Static_assert(sizeof(verbs_card) <= WEFT_CARD_MAX, "a card");
 
 /* -- link: one connected queue pair of a path -- */
 struct verbs_link {
-    verbs_path *path;
+    verbs_ep *ep;
     verbs_rail *rail;
     uint8_t far_rail;         /* the peer's index of its rail */
     struct ibv_qp *qp;        /* NULL: none in this epoch */
@@ -151,7 +151,7 @@ struct verbs_link {
     weft_link windows;        /* weft_loan: bound by this queue pair */
 };
 
-enum verbs_path_state {
+enum verbs_ep_state {
     VERBS_NEW,        /* nothing exchanged: nothing of ours exists but this struct */
     VERBS_CONNECTING, /* CONNECT was sent or answered; frames wait (send answers AGAIN) */
     VERBS_UP,
@@ -169,12 +169,12 @@ enum verbs_rest {
 
 #define VERBS_CREDITS_FIRST 2 /* receive slots lent to each new peer; the last one is kept for a frame that gives credits back */
 
-struct verbs_path {
-    weft_path path;
-    verbs_port *port;
+struct verbs_ep {
+    weft_ep ep;
+    verbs_iface *iface;
     weft_name name;
     weft_link by_port;        /* in port->paths */
-    enum verbs_path_state state;
+    enum verbs_ep_state state;
     uint32_t epoch;           /* of the connection; 0 none yet */
     verbs_card far;           /* the peer's card, from reach or CONNECT */
     verbs_link links[VERBS_RAILS];
@@ -226,14 +226,14 @@ struct verbs_path {
     weft_link by_move;        /* in port->moves: something of ours waits to be posted */
 };
 
-struct verbs_port {
-    weft_port port;
+struct verbs_iface {
+    weft_iface iface;
     weft_name self;
     uint64_t (*now_ns)(void);
     uint32_t nonce;
     verbs_rail rails[VERBS_RAILS];
     uint8_t rail_count;
-    verbs_path **by_name_map; /* conn.c: rank -> path, grown on demand */
+    verbs_ep **by_name_map; /* conn.c: rank -> path, grown on demand */
     uint32_t name_room;
     weft_link paths;          /* all, for timers and close */
     uint32_t connecting;      /* paths CONNECTING or DRAINING */
@@ -242,7 +242,7 @@ struct verbs_port {
     uint32_t receives_lent;    /* over all peers, tokens' slots included; every rail's `receives` are at least as many */
     weft_link rings;           /* verbs_ring.by_port: that we read */
     uint32_t ring_count;
-    weft_link tells;           /* verbs_path.by_tell */
+    weft_link tells;           /* verbs_ep.by_tell */
     uint32_t polls;            /* so far: rare things are looked at every so many */
     struct verbs_slots *slots; /* bounce memory for frames both ways, registered on every rail */
     struct verbs_moves *moves;
@@ -268,8 +268,8 @@ enum verbs_count {
 };
 
 /* Says what is not 0 in one line (the contract's count). */
-void verbs_tally(weft_port *port, void (*line)(void *arg, const char *text), void *arg);
-void verbs_tally_begin(verbs_port *port);
+void verbs_tally(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);
+void verbs_tally_begin(verbs_iface *iface);
 /* How often a device's port was told that the receiver was not ready (RNR), by its own count; 0 where it keeps none. */
 uint64_t verbs_not_ready(const char *device, uint32_t port_num);
 
@@ -285,8 +285,8 @@ static inline verbs_link *verbs_link_of(const verbs_rail *rail, uint32_t qpn)
 }
 
 /* -- rail.c, gid.c: open fills port->rails with what the knobs and this machine allow; WEFT_E_UNSUPPORTED with the reasons in words -- */
-int verbs_rails_open(verbs_port *port);
-void verbs_rails_close(verbs_port *port);
+int verbs_rails_open(verbs_iface *iface);
+void verbs_rails_close(verbs_iface *iface);
 int verbs_rail_enter(verbs_rail *rail, verbs_link *link); /* into by_qpn */
 void verbs_rail_remove(verbs_rail *rail, verbs_link *link);
 const char *verbs_absent(void);
@@ -296,8 +296,8 @@ void verbs_tell(void (*line)(void *arg, const char *text), void *arg);
 int verbs_rail_events(verbs_rail *rail);
 void verbs_rail_address(const verbs_rail *rail, verbs_address *address);
 /* -- memory.c -- */
-int verbs_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-int verbs_unmap(weft_port *port, weft_region *region);
+int verbs_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
+int verbs_unmap(weft_iface *iface, weft_region *region);
 /* lkey on our rail; rkey of the peer's rail out of its key. */
 typedef struct verbs_memory {
     struct ibv_mr *mr[VERBS_RAILS];
@@ -311,115 +311,115 @@ uint32_t verbs_lkey(const weft_region *region, uint8_t rail);
 uint32_t verbs_rkey(const weft_key *key, uint8_t far_rail);
 
 /* -- window.c -- */
-int verbs_windows_open(verbs_port *port); /* after the rails: caps.lends, as the knob and the devices have it; WEFT_E_UNSUPPORTED */
-void verbs_windows_close(verbs_port *port); /* after the paths, before the rails */
-int verbs_lend_part(weft_port *port, weft_path *path, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
+int verbs_windows_open(verbs_iface *iface); /* after the rails: caps.lends, as the knob and the devices have it; WEFT_E_UNSUPPORTED */
+void verbs_windows_close(verbs_iface *iface); /* after the paths, before the rails */
+int verbs_lend_part(weft_iface *iface, weft_ep *ep, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
                     weft_key *key, weft_loan **loan);
-void verbs_unlend(weft_port *port, weft_loan *loan);
-void verbs_windows_turn(verbs_port *port); /* takes back what had no room */
+void verbs_unlend(weft_iface *iface, weft_loan *loan);
+void verbs_windows_turn(verbs_iface *iface); /* takes back what had no room */
 void verbs_window_completion(const struct ibv_wc *wc);
 void verbs_windows_die(verbs_link *link); /* its queue pair is about to go */
 /* The epoch in which a lent key works; 0: it is a region's own. */
-uint32_t verbs_key_epoch(const verbs_path *path, const weft_key *key);
+uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_key *key);
 
 /* -- conn.c -- */
-int verbs_conn_open(verbs_port *port);   /* UD receives, listener */
-void verbs_conn_close(verbs_port *port);
-int verbs_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path);
+int verbs_conn_open(verbs_iface *iface);   /* UD receives, listener */
+void verbs_conn_close(verbs_iface *iface);
+int verbs_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
 /* First frame or move to a peer: state NEW becomes CONNECTING. */
-void verbs_conn_begin(verbs_path *path);
+void verbs_conn_begin(verbs_ep *ep);
 /* Timers: says CONNECT again, changes rails, gives a peer up. Cheap when nothing is connecting. How many things happened. */
-int verbs_conn_turn(verbs_port *port);
+int verbs_conn_turn(verbs_iface *iface);
 /* When verbs_conn_turn wants to be called next, ns from now; 0: no timer. */
-uint64_t verbs_conn_within(const verbs_port *port);
+uint64_t verbs_conn_within(const verbs_iface *iface);
 /* A completion of kind DATAGRAM_* or MARK (neither counts in cq_used, sq_used); a CM event is found by verbs_conn_turn. */
 void verbs_conn_completion(verbs_rail *rail, const struct ibv_wc *wc);
 /* A work completion in error (NULL: the other side said so, or an event did): explains it, moves the path to DRAINING. */
 void verbs_conn_break(verbs_link *link, const struct ibv_wc *wc, const char *words);
 /* A break that no new epoch can mend, since a frame is gone that its sender may have let go: ends in up.lost with these words. */
-void verbs_conn_doom(verbs_path *path, const char *words);
+void verbs_conn_doom(verbs_ep *ep, const char *words);
 /* A frame or write of this epoch came from the peer: it is there, it has connected. */
-void verbs_conn_heard(verbs_path *path);
+void verbs_conn_heard(verbs_ep *ep);
 /* The table's leave: AGAIN until nothing of ours is unacknowledged (verbs_flow_is_quiet, no open ops) and the queue pairs are drained
  * and gone; then frees the path. */
-int verbs_leave(weft_port *port, weft_path *path);
+int verbs_leave(weft_iface *iface, weft_ep *ep);
 /* Frees the queue pairs at once and the path with them, drained or not: for close. */
-void verbs_conn_forget(verbs_path *path);
+void verbs_conn_forget(verbs_ep *ep);
 /* One sentence: what a completion status means, the vendor's code, the likely cause. */
 void verbs_explain(const verbs_link *link, const struct ibv_wc *wc, const char *what, char *text, size_t room);
 
 /* -- flow.c -- */
-int verbs_flow_open(verbs_port *port);   /* slots, receives of every rail */
-void verbs_flow_close(verbs_port *port);
+int verbs_flow_open(verbs_iface *iface);   /* slots, receives of every rail */
+void verbs_flow_close(verbs_iface *iface);
 /* A path begins: its lists; called by reach. */
-void verbs_flow_begin(verbs_path *path);
-int verbs_send(weft_port *port, weft_path *path, const weft_frame *frame);
+void verbs_flow_begin(verbs_ep *ep);
+int verbs_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc); /* SEND, SYNC and RECV */
 /* Receive slots to lend to a new or reconnected peer: grows the queues if need be; 0 when memory is at its bound (the peer then asks). */
-uint32_t verbs_flow_lend(verbs_path *path);
+uint32_t verbs_flow_lend(verbs_ep *ep);
 /* Nothing of ours is unacknowledged: leave may go on. */
-bool verbs_flow_is_quiet(verbs_path *path);
-int verbs_flow_turn(verbs_port *port); /* credits to tell, starved peers */
-void verbs_flow_hush(verbs_port *port); /* before sleeping: tells what could have waited for a frame to go along with */
+bool verbs_flow_is_quiet(verbs_ep *ep);
+int verbs_flow_turn(verbs_iface *iface); /* credits to tell, starved peers */
+void verbs_flow_hush(verbs_iface *iface); /* before sleeping: tells what could have waited for a frame to go along with */
 
 /* -- ring.c -- */
-bool verbs_ring_may(const verbs_path *path);
-int verbs_ring_poll(verbs_port *port, int budget);
+bool verbs_ring_may(const verbs_ep *ep);
+int verbs_ring_poll(verbs_iface *iface, int budget);
 /* Before sleeping: takes all rings back; AGAIN while their senders may be about to say so; then sleep only *within_ns at a time. */
-int verbs_ring_rest(verbs_port *port, uint64_t *within_ns);
-void verbs_ring_down(verbs_path *path);
+int verbs_ring_rest(verbs_iface *iface, uint64_t *within_ns);
+void verbs_ring_down(verbs_ep *ep);
 /* A control frame of the ring's. false: unreadable. */
-bool verbs_ring_news(verbs_path *path, uint8_t kind, const weft_head *head);
+bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_head *head);
 
 /* -- proof.c -- */
-int verbs_proof_open(verbs_port *port);
-void verbs_proof_close(verbs_port *port);
+int verbs_proof_open(verbs_iface *iface);
+void verbs_proof_close(verbs_iface *iface);
 void verbs_proof_tell(const verbs_rail *rail, verbs_address *address);
 
 /* -- move.c -- */
-int verbs_get(weft_port *port, weft_path *path, const weft_move *move);
-int verbs_put(weft_port *port, weft_path *path, const weft_move *move);
-int verbs_amo(weft_port *port, weft_path *path, const weft_atomic *atomic);
-int verbs_flush(weft_port *port, weft_path *path, bool remotely, void *done);
-bool verbs_can_move(weft_port *port, weft_path *path);
-int verbs_moves_open(verbs_port *port);
-void verbs_moves_close(verbs_port *port);
+int verbs_get(weft_iface *iface, weft_ep *ep, const weft_move *move);
+int verbs_put(weft_iface *iface, weft_ep *ep, const weft_move *move);
+int verbs_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
+int verbs_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
+bool verbs_can_move(weft_iface *iface, weft_ep *ep);
+int verbs_moves_open(verbs_iface *iface);
+void verbs_moves_close(verbs_iface *iface);
 void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc);
-void verbs_move_down(verbs_path *path);
-void verbs_move_up(verbs_path *path);
-void verbs_move_give_up(verbs_path *path, int rc);
-void verbs_move_drop(verbs_path *path); /* for close: forgets all, tells nobody */
-int verbs_move_turn(verbs_port *port); /* posts what waited for room */
+void verbs_move_down(verbs_ep *ep);
+void verbs_move_up(verbs_ep *ep);
+void verbs_move_give_up(verbs_ep *ep, int rc);
+void verbs_move_drop(verbs_ep *ep); /* for close: forgets all, tells nobody */
+int verbs_move_turn(verbs_iface *iface); /* posts what waited for room */
 
 /* -- resume.c: conn's news of frames -- */
 /* down: what was posted is flushed, queue pairs are about to go. up: links are ready; the peer has delivered our frames up to
  * far_rx_seq and lends `credits`. give_up: the peer is lost: slots go back, nothing is told (conn tells). */
-void verbs_flow_down(verbs_path *path);
-void verbs_flow_up(verbs_path *path, uint32_t far_rx_seq, uint32_t credits);
-void verbs_flow_give_up(verbs_path *path);
+void verbs_flow_down(verbs_ep *ep);
+void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits);
+void verbs_flow_give_up(verbs_ep *ep);
 
 /* -- post.c -- */
 /* Takes work requests for a link (all its own), in order, and posts them: at once, or, while they are gathered, with those that follow.
  * Breaks the link when the provider refuses one. 0 or an error; whose post went wrong stands in its owner's list until the break. */
 int verbs_post(verbs_link *link, struct ibv_send_wr *first, uint32_t count);
 /* From gather to go requests of one link are posted together, so many at most as a batch holds. They nest. */
-void verbs_post_gather(verbs_port *port);
-void verbs_post_go(verbs_port *port);
+void verbs_post_gather(verbs_iface *iface);
+void verbs_post_go(verbs_iface *iface);
 /* Posts nothing, for once: what comes next does, or verbs_post_flush. */
-void verbs_post_hold(verbs_port *port);
-void verbs_post_flush_all(verbs_port *port);
-static inline void verbs_post_flush(verbs_port *port)
+void verbs_post_hold(verbs_iface *iface);
+void verbs_post_flush_all(verbs_iface *iface);
+static inline void verbs_post_flush(verbs_iface *iface)
 {
-    if (port->has_held && !port->gathers)
-        verbs_post_flush_all(port);
+    if (iface->has_held && !iface->gathers)
+        verbs_post_flush_all(iface);
 }
 /* The link goes: what waits for it was never posted. */
 void verbs_post_forget(verbs_link *link);
 
-/* -- port.c -- */
+/* -- iface.c -- */
 /* Polls every rail's completion queue once and hands completions to their rooms. */
-int verbs_drain(verbs_port *port, int budget);
+int verbs_drain(verbs_iface *iface, int budget);
 
-extern const weft_port_ops weft_verbs_ops;
+extern const weft_iface_ops weft_verbs_ops;
 
 #endif

@@ -34,18 +34,18 @@ static bool has_windows(const verbs_rail *rail)
     return (rail->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) && rail->attr.max_mw > 0 && !rail->is_iwarp;
 }
 
-int verbs_windows_open(verbs_port *port)
+int verbs_windows_open(verbs_iface *iface)
 {
-    bool all = port->port.caps.put && weft_knob.windows != WEFT_WINDOWS_NEVER;
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        all = all && has_windows(&port->rails[i]);
-        if (weft_knob.windows == WEFT_WINDOWS_ALWAYS && !has_windows(&port->rails[i]))
+    bool all = iface->iface.caps.put && weft_knob.windows != WEFT_WINDOWS_NEVER;
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        all = all && has_windows(&iface->rails[i]);
+        if (weft_knob.windows == WEFT_WINDOWS_ALWAYS && !has_windows(&iface->rails[i]))
             return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s has no memory windows of type 2B, and WEFT_WINDOWS=always asks for them",
-                             port->rails[i].name);
+                             iface->rails[i].name);
     }
-    port->port.caps.lends = all;
+    iface->iface.caps.lends = all;
     if (all)
-        port->port.caps.key_bytes = (uint8_t)(LIVE_KEY(port->rail_count) + sizeof(uint32_t));
+        iface->iface.caps.key_bytes = (uint8_t)(LIVE_KEY(iface->rail_count) + sizeof(uint32_t));
     return 0;
 }
 
@@ -59,12 +59,12 @@ static void free_all(weft_link *list)
     }
 }
 
-void verbs_windows_close(verbs_port *port)
+void verbs_windows_close(verbs_iface *iface)
 {
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        free_all(&port->rails[i].windows);
-    free_all(&port->loans_dead);
-    free_all(&port->loans_spare);
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        free_all(&iface->rails[i].windows);
+    free_all(&iface->loans_dead);
+    free_all(&iface->loans_spare);
 }
 
 /* -- lending -- */
@@ -79,7 +79,7 @@ static weft_loan *take(verbs_rail *rail)
     mw = ibv_alloc_mw(rail->pd, IBV_MW_TYPE_2);
     if (!mw)
         return NULL;
-    link = weft_list_take(&rail->port->loans_spare);
+    link = weft_list_take(&rail->iface->loans_spare);
     loan = link ? weft_container(link, weft_loan, link) : calloc(1, sizeof *loan);
     if (!loan) {
         ibv_dealloc_mw(mw);
@@ -113,29 +113,29 @@ static int bind(verbs_link *link, weft_loan *loan, void *addr, uint64_t bytes, u
     return verbs_post(link, &request, 1);
 }
 
-static int check(const verbs_path *path, const weft_region *region, const void *addr, uint64_t bytes)
+static int check(const verbs_ep *ep, const weft_region *region, const void *addr, uint64_t bytes)
 {
     const verbs_memory *memory = region->device;
     uint64_t at = (uintptr_t)addr - (uintptr_t)region->addr;
-    if (!path->port->port.caps.lends || !memory || !memory->may_lend)
+    if (!ep->iface->iface.caps.lends || !memory || !memory->may_lend)
         return weft_fail(WEFT_E_UNSUPPORTED, "this memory was not mapped to be lent");
     if (!bytes || (uintptr_t)addr < (uintptr_t)region->addr || at > region->bytes || bytes > region->bytes - at)
         return weft_fail(WEFT_E_KEY, "%llu bytes that are to be lent leave their region", (unsigned long long)bytes);
     return 0;
 }
 
-int verbs_lend_part(weft_port *base, weft_path *to, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
+int verbs_lend_part(weft_iface *base, weft_ep *to, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
                     weft_key *key, weft_loan **out)
 {
-    verbs_port *port = (verbs_port *)base;
-    verbs_path *path = (verbs_path *)to;
-    verbs_link *link = path->home;
+    verbs_iface *iface = (verbs_iface *)base;
+    verbs_ep *ep = (verbs_ep *)to;
+    verbs_link *link = ep->home;
     uint32_t keys[VERBS_RAILS + 1] = {0};
     weft_loan *loan;
-    int rc = check(path, region, addr, bytes);
+    int rc = check(ep, region, addr, bytes);
     if (rc)
         return rc;
-    if (path->state != VERBS_UP || !path->is_confirmed || !link || !link->qp || link->is_broken)
+    if (ep->state != VERBS_UP || !ep->is_confirmed || !link || !link->qp || link->is_broken)
         return WEFT_AGAIN;
     if (!verbs_link_has_room(link, 1)) {
         verbs_link_sync(link);
@@ -149,20 +149,20 @@ int verbs_lend_part(weft_port *base, weft_path *to, const weft_region *region, v
         loan->is_taken_back = true;
         return WEFT_AGAIN;
     }
-    port->counts[VERBS_COUNT_LENT]++;
+    iface->counts[VERBS_COUNT_LENT]++;
     keys[link->rail->index] = loan->rkey;
-    keys[port->rail_count] = path->epoch;
-    key->length = (uint8_t)(LIVE_KEY(port->rail_count) + sizeof path->epoch);
+    keys[iface->rail_count] = ep->epoch;
+    key->length = (uint8_t)(LIVE_KEY(iface->rail_count) + sizeof ep->epoch);
     memcpy(key->bytes, keys, key->length);
     *out = loan;
     return 0;
 }
 
-uint32_t verbs_key_epoch(const verbs_path *path, const weft_key *key)
+uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_key *key)
 {
     uint32_t epoch = 0;
-    if (key->length == LIVE_KEY(path->far.rails) + sizeof epoch)
-        memcpy(&epoch, key->bytes + LIVE_KEY(path->far.rails), sizeof epoch);
+    if (key->length == LIVE_KEY(ep->far.rails) + sizeof epoch)
+        memcpy(&epoch, key->bytes + LIVE_KEY(ep->far.rails), sizeof epoch);
     return epoch;
 }
 
@@ -174,7 +174,7 @@ static bool invalidate(weft_loan *loan)
     verbs_link *link = loan->work.link;
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&loan->work, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
                                   .invalidate_rkey = loan->rkey};
-    if (link->is_broken || link->path->state != VERBS_UP)
+    if (link->is_broken || link->ep->state != VERBS_UP)
         return true;
     if (link->sq_used >= link->sq_room || link->rail->cq_used >= link->rail->cq_room) {
         verbs_link_sync(link);
@@ -184,22 +184,22 @@ static bool invalidate(weft_loan *loan)
     return true;
 }
 
-void verbs_unlend(weft_port *base, weft_loan *loan)
+void verbs_unlend(weft_iface *base, weft_loan *loan)
 {
-    verbs_port *port = (verbs_port *)base;
+    verbs_iface *iface = (verbs_iface *)base;
     if (!loan->mw) {
         weft_list_remove(&loan->link);
-        weft_list_append(&port->loans_spare, &loan->link);
+        weft_list_append(&iface->loans_spare, &loan->link);
         return;
     }
     loan->is_taken_back = true;
     if (!invalidate(loan))
-        weft_list_append(&port->loans_owed, &loan->by_owed);
+        weft_list_append(&iface->loans_owed, &loan->by_owed);
 }
 
-void verbs_windows_turn(verbs_port *port)
+void verbs_windows_turn(verbs_iface *iface)
 {
-    for (weft_link *link; (link = weft_list_first(&port->loans_owed)) != NULL;) {
+    for (weft_link *link; (link = weft_list_first(&iface->loans_owed)) != NULL;) {
         if (!invalidate(weft_container(link, weft_loan, by_owed)))
             return;
         weft_list_remove(link);
@@ -218,15 +218,15 @@ void verbs_window_completion(const struct ibv_wc *wc)
 
 void verbs_windows_die(verbs_link *link)
 {
-    verbs_port *port = link->rail->port;
+    verbs_iface *iface = link->rail->iface;
     for (weft_link *at; (at = weft_list_take(&link->windows)) != NULL;) {
         weft_loan *loan = weft_container(at, weft_loan, link);
-        port->counts[VERBS_COUNT_STALE] += !loan->is_taken_back;
+        iface->counts[VERBS_COUNT_STALE] += !loan->is_taken_back;
         ibv_dealloc_mw(loan->mw); /* of a device that died: it fails, and the kernel frees it with the rest */
         loan->mw = NULL;
         verbs_memory_drop(loan->memory);
         loan->memory = NULL;
         weft_list_remove(&loan->by_owed);
-        weft_list_append(loan->is_taken_back ? &port->loans_spare : &port->loans_dead, &loan->link);
+        weft_list_append(loan->is_taken_back ? &iface->loans_spare : &iface->loans_dead, &loan->link);
     }
 }

@@ -9,7 +9,7 @@
 
 #include "base/knob.h"
 #include "base/macros.h"
-#include "core/ports.h"
+#include "core/iface_select.h"
 #include "mem/watch.h"
 #include "tools/wrapper/house.h"
 #include "transport/module.h"
@@ -27,7 +27,7 @@ static void tell_line(void *arg, const char *text)
     out_row(self->to, self->to->is_json ? self->name : "", self->to->is_json ? "finds" : "", text);
 }
 
-static void show(out *to, const char *name, const weft_port_ops *ops, const char *why)
+static void show(out *to, const char *name, const weft_iface_ops *ops, const char *why)
 {
     teller self = {to, name, NULL};
     if (ops && !why)
@@ -41,7 +41,7 @@ static void show(out *to, const char *name, const weft_port_ops *ops, const char
 static void show_network(out *to, const char *name, bool is_promising)
 {
     const char *why = NULL;
-    const weft_port_ops *ops;
+    const weft_iface_ops *ops;
     if (!is_promising) {
         out_row(to, name, "not tried", "no active device is seen; weft-info --transports asks the module itself");
         return;
@@ -64,7 +64,7 @@ void devices_show(out *to, bool all)
     out_section(to, "transports", "transports, and what they find here");
     show(to, weft_self_ops.name, &weft_self_ops, NULL);
     show(to, weft_shm_ops.name, &weft_shm_ops, NULL);
-    for (uint32_t i = 0; (name = weft_ports_network(i, &is_promising)); i++)
+    for (uint32_t i = 0; (name = weft_iface_select_network(i, &is_promising)); i++)
         show_network(to, name, all || is_promising);
     out_section_end(to);
     weft_knob.modules = modules;

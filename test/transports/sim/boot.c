@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * boot: how a simulated rank learns who it is. Keys, fences and aborts go through the run's own memory. There is no segment: what
- * ranks of a node share they share through the port.
+ * ranks of a node share they share through the iface.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -75,7 +75,7 @@ static void endpoint_free(sim_endpoint *endpoint)
     free(endpoint->flows);
     weft_keyring_close(&endpoint->keys);
     pthread_mutex_destroy(&endpoint->pin_lock);
-    free(endpoint->port);
+    free(endpoint->iface);
     free(endpoint);
 }
 
@@ -367,7 +367,7 @@ static void happen(weft_sim *sim, sim_event *event)
             sim->counts[WEFT_SIM_DROPPED]++;
             sim_event_free(event);
         } else {
-            sim_make_ready(flow->to, event); /* also before the port is open: it waits there */
+            sim_make_ready(flow->to, event); /* also before the iface is open: it waits there */
         }
         break;
     case SIM_GET: case SIM_PUT: case SIM_AMO: case SIM_FLUSH:
@@ -375,7 +375,7 @@ static void happen(weft_sim *sim, sim_event *event)
         break;
     case SIM_DONE:
         weft_list_remove(&event->pending);
-        if (flow->from->is_dead || !flow->from->port)
+        if (flow->from->is_dead || !flow->from->iface)
             sim_event_free(event);
         else
             sim_make_ready(flow->from, event);
@@ -386,7 +386,7 @@ static void happen(weft_sim *sim, sim_event *event)
         sim_event_free(event);
         break;
     case SIM_NOTIFY: case SIM_LOST:
-        if (flow->to->is_dead || !flow->to->port)
+        if (flow->to->is_dead || !flow->to->iface)
             sim_event_free(event);
         else
             sim_make_ready(flow->to, event);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fabric: what lies between the simulator's ports: endpoints (one per name), flows (one per ordered pair), events in virtual
+ * fabric: what lies between the simulator's ifaces: endpoints (one per name), flows (one per ordered pair), events in virtual
  * time. Private to test/transports/sim.
  * Invariant: everything random is drawn from the fabric's own generator, in an order that depends on the calls only, so the same
  * seed and the same program give the same run.
@@ -16,7 +16,7 @@
 #include "base/macros.h"
 #include "transport/blocks.h"
 #include "transport/keyring.h"
-#include "transport/port.h"
+#include "transport/iface.h"
 #include "test/transports/sim/sim.h"
 
 typedef struct sim_endpoint sim_endpoint;
@@ -50,8 +50,8 @@ typedef struct sim_event {
 /* Everything that one endpoint posts towards another. */
 struct sim_flow {
     sim_endpoint *from, *to;
-    weft_path path;          /* from's path to `to`; what the contract's users hold */
-    bool is_open, is_lost;   /* path given out and not left; up.lost was told on it */
+    weft_ep ep;          /* from's ep to `to`; what the contract's users hold */
+    bool is_open, is_lost;   /* ep given out and not left; up.lost was told on it */
     bool lost_posted;
     bool is_cut;             /* nothing gets through any more */
     uint64_t missing_seq;    /* the frame that broke the way: none behind it arrives; 0: none */
@@ -67,7 +67,7 @@ struct sim_endpoint {
     weft_sim *sim;
     weft_name name;
     uint32_t index;
-    weft_port *port;         /* NULL before open and after close */
+    weft_iface *iface;         /* NULL before open and after close */
     bool is_dead;
     sim_flow **flows;        /* by the other's index */
     uint32_t flow_room;
@@ -123,7 +123,7 @@ sim_event *sim_event_new(sim_flow *flow, enum sim_event_kind kind, uint32_t body
 void sim_event_free(sim_event *event);
 /* Lets it happen after a delay; frames of an ordered flow stay in order. WEFT_E_NOMEM frees the event. */
 int sim_event_post(weft_sim *sim, sim_event *event);
-/* Tells the owner of `told`'s path that its peer is dead, after all frames that are under way. */
+/* Tells the owner of `told`'s ep that its peer is dead, after all frames that are under way. */
 void sim_lost_post(weft_sim *sim, sim_flow *told);
 
 /* Rings whoever was refused: it may try again. */
@@ -142,15 +142,15 @@ void sim_make_ready(sim_endpoint *endpoint, sim_event *event);
 /* Breaks a pair's way for good, both directions: some of the last frames never come, and both sides are told. */
 void sim_cut(weft_sim *sim, sim_flow *flow);
 
-/* -- what the port's rooms share -- */
+/* -- what the iface's rooms share -- */
 
-typedef struct sim_port {
-    weft_port port;
+typedef struct sim_iface {
+    weft_iface iface;
     sim_endpoint *endpoint;
-} sim_port;
+} sim_iface;
 
-static inline sim_endpoint *sim_endpoint_at(weft_port *port) { return ((sim_port *)port)->endpoint; }
-static inline sim_flow *sim_flow_at(weft_path *path) { return weft_container(path, sim_flow, path); }
+static inline sim_endpoint *sim_endpoint_at(weft_iface *iface) { return ((sim_iface *)iface)->endpoint; }
+static inline sim_flow *sim_flow_at(weft_ep *ep) { return weft_container(ep, sim_flow, ep); }
 static inline bool sim_is_own_thread(const weft_sim *sim) { return pthread_equal(sim->thread, pthread_self()); }
 
 /* Each call of the contract passes here: the place where a rank may die. */
@@ -163,20 +163,20 @@ bool sim_is_refused(weft_sim *sim, sim_endpoint *endpoint);
 int sim_may_post(weft_sim *sim, sim_flow *flow);
 
 /* memory.c */
-int sim_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-int sim_unmap(weft_port *port, weft_region *region);
-int sim_share(weft_port *port, uint64_t bytes, weft_shared *shared);
-int sim_unshare(weft_port *port, weft_shared *shared);
+int sim_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
+int sim_unmap(weft_iface *iface, weft_region *region);
+int sim_share(weft_iface *iface, uint64_t bytes, weft_shared *shared);
+int sim_unshare(weft_iface *iface, weft_shared *shared);
 
 /* move.c */
-bool sim_can_move(weft_port *port, weft_path *path);
-int sim_get(weft_port *port, weft_path *path, const weft_move *what);
-int sim_put(weft_port *port, weft_path *path, const weft_move *what);
-int sim_amo(weft_port *port, weft_path *path, const weft_atomic *atomic);
-int sim_flush(weft_port *port, weft_path *path, bool remotely, void *done);
+bool sim_can_move(weft_iface *iface, weft_ep *ep);
+int sim_get(weft_iface *iface, weft_ep *ep, const weft_move *what);
+int sim_put(weft_iface *iface, weft_ep *ep, const weft_move *what);
+int sim_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
+int sim_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 /* A get, put, amo or flush is due at the other side. */
 void sim_reach_memory(weft_sim *sim, sim_event *event);
 /* Its end came home. */
-void sim_end_move(weft_port *port, sim_event *event);
+void sim_end_move(weft_iface *iface, sim_event *event);
 
 #endif

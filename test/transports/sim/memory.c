@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memory: regions and memory that is shared, as the simulator's ports know them: what mapping costs, and where it ends.
+ * memory: regions and memory that is shared, as the simulator's ifaces know them: what mapping costs, and where it ends.
  * Invariant: map and unmap may be called by any thread: a thread that is not the fabric's draws nothing and moves no time, it
- * leaves a debt that the port's next poll pays, so that only the moment of it is not in the seed's hands.
+ * leaves a debt that the iface's next poll pays, so that only the moment of it is not in the seed's hands.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,9 +43,9 @@ static int enter_region(sim_endpoint *endpoint, void *addr, uint64_t bytes, uint
     return weft_keyring_add(&endpoint->keys, addr, bytes, rights, region);
 }
 
-int sim_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+int sim_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = endpoint->sim;
     bool is_ours = sim_is_own_thread(sim), is_unlucky = false;
     if (is_ours) {
@@ -65,9 +65,9 @@ int sim_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum w
     return rc;
 }
 
-int sim_unmap(weft_port *port, weft_region *region)
+int sim_unmap(weft_iface *iface, weft_region *region)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = endpoint->sim;
     if (sim_is_own_thread(sim))
         sim_enter(endpoint);
@@ -79,15 +79,15 @@ int sim_unmap(weft_port *port, weft_region *region)
     return rc;
 }
 
-int sim_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+int sim_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
-    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
     if (sim->profile.no_share)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port shares no memory");
     return weft_blocks_share(&sim->blocks, bytes, shared);
 }
 
-int sim_unshare(weft_port *port, weft_shared *shared)
+int sim_unshare(weft_iface *iface, weft_shared *shared)
 {
-    return weft_blocks_unshare(&sim_enter(sim_endpoint_at(port))->blocks, shared);
+    return weft_blocks_unshare(&sim_enter(sim_endpoint_at(iface))->blocks, shared);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * move: gets, puts, atomics and flushes: posting, what happens to memory when, and what comes home. Called through the port's
+ * move: gets, puts, atomics and flushes: posting, what happens to memory when, and what comes home. Called through the iface's
  * table, and by the fabric when an event is due.
  * Invariant: a move is told once, and not before its last line has landed; keys are asked again at every step, as memory may be
  * unmapped while a move is under way.
@@ -117,7 +117,7 @@ static int perform(sim_event *event)
 static void notify(sim_event *event)
 {
     sim_flow *flow = event->flow;
-    sim_event *told = flow->to->port ? sim_event_new(flow, SIM_NOTIFY, 0) : NULL;
+    sim_event *told = flow->to->iface ? sim_event_new(flow, SIM_NOTIFY, 0) : NULL;
     if (told) {
         told->move.notify = event->move.notify;
         sim_make_ready(flow->to, told);
@@ -146,7 +146,7 @@ static void wear(weft_sim *sim, sim_event *event)
 void sim_reach_memory(weft_sim *sim, sim_event *event)
 {
     sim_flow *flow = event->flow;
-    if (flow->from->is_dead || !flow->from->port) {
+    if (flow->from->is_dead || !flow->from->iface) {
         sim_event_free(event); /* nobody is left to whom its end could be told */
         return;
     }
@@ -183,19 +183,19 @@ static void bring_home(const sim_event *event)
         memcpy(event->move.local, event->bounce, event->move.bytes);
 }
 
-void sim_end_move(weft_port *port, sim_event *event)
+void sim_end_move(weft_iface *iface, sim_event *event)
 {
     event->flow->moves--;
-    sim_endpoint_at(port)->moves--;
+    sim_endpoint_at(iface)->moves--;
     bring_home(event);
     if (event->done)
-        port->up->done(port->owner, event->done, event->rc);
+        iface->up->done(iface->owner, event->done, event->rc);
 }
 
 /* The device was quicker than the call. */
 static int end_at_once(weft_sim *sim, sim_event *event)
 {
-    weft_port *port = event->flow->path.port;
+    weft_iface *iface = event->flow->ep.iface;
     void *done = event->done;
     int rc;
     event->step = SIM_WHOLE;
@@ -207,7 +207,7 @@ static int end_at_once(weft_sim *sim, sim_event *event)
     sim->counts[WEFT_SIM_MOVES]++;
     sim_event_free(event);
     if (!rc && done)
-        port->up->done(port->owner, done, 0);
+        iface->up->done(iface->owner, done, 0);
     return rc;
 }
 
@@ -248,35 +248,35 @@ static int may_move(weft_sim *sim, sim_flow *flow)
     return flow->moves >= sim->profile.flow_moves ? sim_again(sim, flow->from) : 0;
 }
 
-bool sim_can_move(weft_port *port, weft_path *path)
+bool sim_can_move(weft_iface *iface, weft_ep *ep)
 {
-    const sim_endpoint *endpoint = sim_endpoint_at(port);
-    (void)path;
-    return (port->caps.get || port->caps.put) && !(endpoint->sim->profile.one_way && endpoint->name.rank % 2);
+    const sim_endpoint *endpoint = sim_endpoint_at(iface);
+    (void)ep;
+    return (iface->caps.get || iface->caps.put) && !(endpoint->sim->profile.one_way && endpoint->name.rank % 2);
 }
 
 /* What no device could do is refused in the call. */
-static int judge(weft_port *port, weft_path *path, const weft_move *what, enum sim_event_kind kind)
+static int judge(weft_iface *iface, weft_ep *ep, const weft_move *what, enum sim_event_kind kind)
 {
-    const weft_sim_profile *profile = &sim_endpoint_at(port)->sim->profile;
+    const weft_sim_profile *profile = &sim_endpoint_at(iface)->sim->profile;
     if (kind == SIM_GET ? profile->no_get : profile->no_put)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port has no %s", kind == SIM_GET ? "get" : "put");
-    if (!sim_can_move(port, path))
+    if (!sim_can_move(iface, ep))
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated rank may not reach other ranks' memory");
-    if (what->notify && !port->caps.notify)
+    if (what->notify && !iface->caps.notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port cannot notify");
-    if (what->bytes > port->caps.move_max)
-        return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max, %" PRIu64, what->bytes, port->caps.move_max);
-    if (port->caps.local_keys && !what->region)
+    if (what->bytes > iface->caps.move_max)
+        return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max, %" PRIu64, what->bytes, iface->caps.move_max);
+    if (iface->caps.local_keys && !what->region)
         return weft_fail(WEFT_E_KEY, "this simulated port needs the local memory's region");
     return 0;
 }
 
-static int move(weft_port *port, weft_path *path, const weft_move *what, enum sim_event_kind kind)
+static int move(weft_iface *iface, weft_ep *ep, const weft_move *what, enum sim_event_kind kind)
 {
-    sim_flow *flow = sim_flow_at(path);
-    weft_sim *sim = sim_enter(sim_endpoint_at(port));
-    int rc = judge(port, path, what, kind);
+    sim_flow *flow = sim_flow_at(ep);
+    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
+    int rc = judge(iface, ep, what, kind);
     if (!rc)
         rc = may_move(sim, flow);
     if (rc)
@@ -288,27 +288,27 @@ static int move(weft_port *port, weft_path *path, const weft_move *what, enum si
     event->done = what->done;
     event->key = *what->key;
     event->step = sim->profile.torn && what->bytes > 1 ? 0 : SIM_WHOLE;
-    if (port->caps.local_keys) {
+    if (iface->caps.local_keys) {
         event->has_region = true;
         event->local_key = what->region->key;
     }
     return post(sim, event);
 }
 
-int sim_get(weft_port *port, weft_path *path, const weft_move *what)
+int sim_get(weft_iface *iface, weft_ep *ep, const weft_move *what)
 {
-    return move(port, path, what, SIM_GET);
+    return move(iface, ep, what, SIM_GET);
 }
 
-int sim_put(weft_port *port, weft_path *path, const weft_move *what)
+int sim_put(weft_iface *iface, weft_ep *ep, const weft_move *what)
 {
-    return move(port, path, what, SIM_PUT);
+    return move(iface, ep, what, SIM_PUT);
 }
 
-int sim_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
+int sim_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
-    sim_flow *flow = sim_flow_at(path);
-    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    sim_flow *flow = sim_flow_at(ep);
+    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
     if (sim->profile.amo == WEFT_AMO_NONE)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port has no atomics");
     if (atomic->remote % sizeof(uint64_t))
@@ -326,10 +326,10 @@ int sim_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
     return post(sim, event);
 }
 
-int sim_flush(weft_port *port, weft_path *path, bool remotely, void *done)
+int sim_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
-    sim_flow *flow = sim_flow_at(path);
-    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    sim_flow *flow = sim_flow_at(ep);
+    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
     (void)remotely; /* both ends are one memory: what is read here stands there */
     int rc = sim_may_post(sim, flow);
     if (rc)

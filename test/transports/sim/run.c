@@ -270,7 +270,7 @@ static void note_late_wake(sim_run *run, const sim_rank *rank)
     snprintf(run->text, sizeof run->text, "rank %u slept to its limit: %s", rank->rank, text);
 }
 
-/* When the first rank goes on by itself: what it did is done, or a port's timer says to look. */
+/* When the first rank goes on by itself: what it did is done, or an iface's timer says to look. */
 static uint64_t next_turn(const sim_run *run)
 {
     uint64_t next = UINT64_MAX;
@@ -362,12 +362,12 @@ static void resume(sim_run *run, sim_rank *rank)
     weft_boot_stage = stage_before;
     weft_world_now = NULL;
     run->now = NULL;
-    /* a rank that ended without closing its port is as dead as one that was killed */
+    /* a rank that ended without closing its iface is as dead as one that was killed */
     if (!goes_on && run->config->net)
         run->config->net->ended(rank->rank);
     if (!goes_on)
         for (uint32_t i = 0; i < sim->endpoint_count; i++)
-            if (sim->endpoints[i]->name.rank == rank->rank && sim->endpoints[i]->port && !sim->endpoints[i]->is_dead)
+            if (sim->endpoints[i]->name.rank == rank->rank && sim->endpoints[i]->iface && !sim->endpoints[i]->is_dead)
                 weft_sim_kill(sim, rank->rank);
 }
 

@@ -26,7 +26,7 @@ typedef struct sim_rank {
     const weft_bell *bells; /* while asleep */
     uint32_t bell_count;
     uint64_t wake_ns;       /* virtual; asleep and busy */
-    bool has_timer;         /* the sleep's end is some port's own wish */
+    bool has_timer;         /* the sleep's end is some iface's own wish */
     bool by_limit;          /* what ended the last sleep */
     bool is_slow;           /* by seed: this rank is chosen rarely */
     uint64_t calls;         /* of the contract, on a network of somebody else's */

@@ -4,7 +4,7 @@
  * narrow queues, torn writes, bit flips, pin limits and the death of a rank all follow from (profile, seed), so a failing seed
  * replays exactly. For tests only: it is no part of the library that programs link.
  *
- *   fabric   what lies between ports: give it as env.segment to weft_sim_ops.open; virtual time, events, faults, counts
+ *   fabric   what lies between ifaces: give it as env.segment to weft_sim_ops.open; virtual time, events, faults, counts
  *   run      ranks as fibres over one fabric: weft_sim_run
  */
 #ifndef WEFT_SIM_SIM_H
@@ -14,9 +14,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "transport/port.h"
+#include "transport/iface.h"
 
-extern const weft_port_ops weft_sim_ops;
+extern const weft_iface_ops weft_sim_ops;
 
 /* What the network does to its users. Zero of a limit means none, or the default named. */
 typedef struct weft_sim_profile {
@@ -32,7 +32,7 @@ typedef struct weft_sim_profile {
     uint32_t map_refuse_permille; /* maps that fail with WEFT_E_NOMEM */
     bool pins;                    /* caps says so: maps are worth caching ... */
     uint32_t pin_ns, pin_page_ns; /* ... for each region and page that is mapped the rank stands still so long */
-    uint64_t pin_bytes;           /* what one port may have mapped: past it WEFT_E_NOMEM; 0: no limit */
+    uint64_t pin_bytes;           /* what one iface may have mapped: past it WEFT_E_NOMEM; 0: no limit */
     uint32_t pin_regions;         /* in so many regions: past it WEFT_E_NOSPACE; 0: no limit */
     bool limits_told;             /* both limits stand in caps */
     uint32_t frame_max;           /* 0: 4,096 */
@@ -47,7 +47,7 @@ typedef struct weft_sim_profile {
     bool torn;                    /* gets and puts cross line by line: at several moments, in any order of lines */
     uint8_t rails;                /* moves are spread over so many links, in order on each; 0: in any order */
     uint32_t flap_every_ns, flap_ns; /* each link (frames: the first) halts so often, so long; then all of it arrives */
-    uint32_t queue;               /* moves of one port whose end it has not polled: past that AGAIN; 0: no limit */
+    uint32_t queue;               /* moves of one iface whose end it has not polled: past that AGAIN; 0: no limit */
     uint32_t unrung_permille;     /* arrivals that ring no bell, as is allowed where ... */
     uint32_t timer_ns;            /* ... the bell says to look within so long; 0: no timer */
     uint32_t arm_again_permille;  /* arms that must be asked again, up to four times */
@@ -86,7 +86,7 @@ typedef struct weft_sim weft_sim;
 
 /* NULL when out of memory. The profile is copied. */
 weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed);
-/* Frees all, also the ports of ranks that were killed. Other ports were closed before. */
+/* Frees all, also the ifaces of ranks that were killed. Other ifaces were closed before. */
 void weft_sim_close(weft_sim *sim);
 uint64_t weft_sim_now_ns(const weft_sim *sim);
 uint64_t weft_sim_counter(const weft_sim *sim, enum weft_sim_count which);
@@ -101,8 +101,8 @@ void weft_sim_print(const weft_sim *sim, FILE *out);
 
 /* A network of somebody else's that lies under a run's ranks in place of the simulator's own. The run keeps the time and says who runs. */
 typedef struct weft_sim_net {
-    const weft_port_ops *ops;
-    const void *fabric;                /* env.segment of the ranks' ports */
+    const weft_iface_ops *ops;
+    const void *fabric;                /* env.segment of the ranks' ifaces */
     void (*advance)(uint64_t now_ns);  /* lets happen what is due by then */
     uint64_t (*next_due)(void);        /* UINT64_MAX: nothing is under way */
     void (*ended)(uint32_t rank);      /* it was killed, or its program has returned: what it has not closed ends as by kill -9 */

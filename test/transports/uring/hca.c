@@ -26,88 +26,88 @@ static void ring_bell(uring_source *bell)
         ;
 }
 
-void uring_hca_post(uring_port *port, uring_op *op)
+void uring_hca_post(uring_iface *iface, uring_op *op)
 {
     bool is_first;
-    pthread_mutex_lock(&port->lock);
-    is_first = weft_list_is_empty(&port->posted);
-    weft_list_append(&port->posted, &op->link);
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_lock(&iface->lock);
+    is_first = weft_list_is_empty(&iface->posted);
+    weft_list_append(&iface->posted, &op->link);
+    pthread_mutex_unlock(&iface->lock);
     if (is_first)
-        ring_bell(&port->hca.wake);
+        ring_bell(&iface->hca.wake);
 }
 
-void uring_hca_end(uring_port *port, uring_op *op)
+void uring_hca_end(uring_iface *iface, uring_op *op)
 {
     bool is_first;
-    pthread_mutex_lock(&port->lock);
-    is_first = weft_list_is_empty(&port->ended);
-    weft_list_append(&port->ended, &op->link);
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_lock(&iface->lock);
+    is_first = weft_list_is_empty(&iface->ended);
+    weft_list_append(&iface->ended, &op->link);
+    pthread_mutex_unlock(&iface->lock);
     if (is_first)
-        ring_bell(&port->bell);
+        ring_bell(&iface->bell);
 }
 
 /* false: the owner ends us. */
-static bool take_orders(uring_port *port)
+static bool take_orders(uring_iface *iface)
 {
     uint64_t count;
     weft_link orders, *link;
     bool stops;
-    if (read(port->hca.wake.fd, &count, sizeof count) < 0 && errno != EAGAIN)
+    if (read(iface->hca.wake.fd, &count, sizeof count) < 0 && errno != EAGAIN)
         weft_log_error("the eventfd of uring's HCA cannot be read: %s", strerror(errno));
     weft_list_init(&orders);
-    pthread_mutex_lock(&port->lock);
-    weft_list_splice(&orders, &port->posted);
-    stops = port->hca.stops;
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_lock(&iface->lock);
+    weft_list_splice(&orders, &iface->posted);
+    stops = iface->hca.stops;
+    pthread_mutex_unlock(&iface->lock);
     while ((link = weft_list_take(&orders))) {
         uring_op *op = weft_container(link, uring_op, link);
-        uring_wire_post(op->path, op);
+        uring_wire_post(op->ep, op);
     }
     return !stops;
 }
 
-static void reap(uring_port *port)
+static void reap(uring_iface *iface)
 {
     struct io_uring_cqe *found[REAP_MOST];
-    unsigned count = io_uring_peek_batch_cqe(&port->pins.ring, found, REAP_MOST);
+    unsigned count = io_uring_peek_batch_cqe(&iface->pins.ring, found, REAP_MOST);
     for (unsigned i = 0; i < count; i++) {
         uring_slot *slot = io_uring_cqe_get_data(found[i]);
         int res = found[i]->res;
-        io_uring_cqe_seen(&port->pins.ring, found[i]);
+        io_uring_cqe_seen(&iface->pins.ring, found[i]);
         uring_wire_moved(slot, res);
     }
 }
 
-static void meet(uring_port *port)
+static void meet(uring_iface *iface)
 {
-    int fd = uring_socket_accept(port->hca.listen.fd);
+    int fd = uring_socket_accept(iface->hca.listen.fd);
     uring_wire *wire = fd >= 0 ? calloc(1, sizeof *wire) : NULL;
     if (!wire) {
         if (fd >= 0)
             close(fd);
         return;
     }
-    uring_wire_init(wire, port, true);
+    uring_wire_init(wire, iface, true);
     wire->source.fd = fd;
-    weft_list_append(&port->hca.wires, &wire->link);
-    if (uring_watch(port->hca.epoll, &wire->source, EPOLLIN))
+    weft_list_append(&iface->hca.wires, &wire->link);
+    if (uring_watch(iface->hca.epoll, &wire->source, EPOLLIN))
         uring_wire_close(wire);
 }
 
 /* What the kernel still moves must end before its pages' registrations and our slots go. */
-static void drain(uring_port *port)
+static void drain(uring_iface *iface)
 {
     struct io_uring_cqe *next;
-    while (port->pins.in_kernel && io_uring_wait_cqe(&port->pins.ring, &next) == 0)
-        reap(port);
+    while (iface->pins.in_kernel && io_uring_wait_cqe(&iface->pins.ring, &next) == 0)
+        reap(iface);
 }
 
 static void *run(void *argument)
 {
-    uring_port *port = argument;
-    uring_hca *hca = &port->hca;
+    uring_iface *iface = argument;
+    uring_hca *hca = &iface->hca;
     bool goes_on = true;
     while (goes_on) {
         struct epoll_event event;
@@ -118,32 +118,32 @@ static void *run(void *argument)
         if (count != 1)
             continue;
         if (source->kind == URING_WAKE)
-            goes_on = take_orders(port);
+            goes_on = take_orders(iface);
         else if (source->kind == URING_RING)
-            reap(port);
+            reap(iface);
         else if (source->kind == URING_LISTEN)
-            meet(port);
+            meet(iface);
         else
             uring_wire_ready((uring_wire *)source);
     }
-    drain(port);
+    drain(iface);
     return NULL;
 }
 
-static int start(uring_port *port)
+static int start(uring_iface *iface)
 {
     sigset_t all, before;
     int rc;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&port->hca.thread, NULL, run, port);
+    rc = pthread_create(&iface->hca.thread, NULL, run, iface);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc ? weft_fail(WEFT_E_SYSTEM, "the thread of uring's HCA cannot be started: %s", strerror(rc)) : 0;
 }
 
-static void shut(uring_port *port)
+static void shut(uring_iface *iface)
 {
-    uring_hca *hca = &port->hca;
+    uring_hca *hca = &iface->hca;
     weft_link *link;
     while ((link = weft_list_first(&hca->wires)))
         uring_wire_close(weft_container(link, uring_wire, link));
@@ -153,15 +153,15 @@ static void shut(uring_port *port)
         close(hca->epoll);
 }
 
-int uring_hca_open(uring_port *port)
+int uring_hca_open(uring_iface *iface)
 {
-    uring_hca *hca = &port->hca;
+    uring_hca *hca = &iface->hca;
     int rc;
     weft_list_init(&hca->wires);
     hca->epoll = epoll_create1(EPOLL_CLOEXEC);
     hca->wake = (uring_source){URING_WAKE, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    hca->listen = (uring_source){URING_LISTEN, uring_socket_listen(&port->card, 'm')};
-    hca->ring = (uring_source){URING_RING, port->pins.ring.ring_fd};
+    hca->listen = (uring_source){URING_LISTEN, uring_socket_listen(&iface->card, 'm')};
+    hca->ring = (uring_source){URING_RING, iface->pins.ring.ring_fd};
     if (hca->epoll < 0 || hca->wake.fd < 0)
         rc = weft_fail(WEFT_E_SYSTEM, "descriptors for uring's HCA: %s (ulimit -n?)", strerror(errno));
     else
@@ -171,20 +171,20 @@ int uring_hca_open(uring_port *port)
     if (rc == 0)
         rc = uring_watch(hca->epoll, &hca->ring, EPOLLIN);
     if (rc == 0)
-        rc = start(port);
+        rc = start(iface);
     if (rc)
-        shut(port);
+        shut(iface);
     return rc;
 }
 
-void uring_hca_close(uring_port *port)
+void uring_hca_close(uring_iface *iface)
 {
-    pthread_mutex_lock(&port->lock);
-    port->hca.stops = true;
-    pthread_mutex_unlock(&port->lock);
-    ring_bell(&port->hca.wake);
-    pthread_join(port->hca.thread, NULL);
-    for (weft_link *link = port->paths.next; link != &port->paths; link = link->next) /* those that were lost, or never left */
-        uring_wire_close(&weft_container(link, uring_path, link)->wire);
-    shut(port);
+    pthread_mutex_lock(&iface->lock);
+    iface->hca.stops = true;
+    pthread_mutex_unlock(&iface->lock);
+    ring_bell(&iface->hca.wake);
+    pthread_join(iface->hca.thread, NULL);
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) /* those that were lost, or never left */
+        uring_wire_close(&weft_container(link, uring_ep, link)->wire);
+    shut(iface);
 }

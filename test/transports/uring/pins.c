@@ -96,9 +96,9 @@ static int explain(int rc, const void *addr, uint64_t bytes)
     return weft_fail(WEFT_E_SYSTEM, "%" PRIu64 " bytes at %p cannot be pinned: %s", bytes, addr, strerror(-rc));
 }
 
-int uring_map(weft_port *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+int uring_map(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
 {
-    uring_port *port = (uring_port *)base;
+    uring_iface *iface = (uring_iface *)base;
     uint32_t index;
     int rc;
     if (kind != WEFT_MEMORY_HOST)
@@ -106,52 +106,52 @@ int uring_map(weft_port *base, void *addr, uint64_t bytes, uint32_t rights, enum
     if (bytes > URING_REGION_MAX)
         return weft_fail(WEFT_E_UNSUPPORTED, "%" PRIu64 " bytes are more than the %llu that io_uring registers in one piece",
                          bytes, URING_REGION_MAX);
-    pthread_mutex_lock(&port->lock);
-    rc = port->pins.keys.live < URING_REGIONS
-             ? weft_keyring_add(&port->pins.keys, addr, bytes, rights, region)
+    pthread_mutex_lock(&iface->lock);
+    rc = iface->pins.keys.live < URING_REGIONS
+             ? weft_keyring_add(&iface->pins.keys, addr, bytes, rights, region)
              : weft_fail(WEFT_E_NOSPACE, "all %u registrations are in use", URING_REGIONS);
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_unlock(&iface->lock);
     if (rc)
         return rc;
     /* Nobody knows the key yet: the pinning itself, which may take long, needs no lock. */
     index = weft_keyring_index(&region->key);
-    rc = bytes ? update(&port->pins, index, addr, bytes) : 0;
+    rc = bytes ? update(&iface->pins, index, addr, bytes) : 0;
     if (rc == 0)
         return 0;
-    pthread_mutex_lock(&port->lock);
-    weft_keyring_remove(&port->pins.keys, region);
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_lock(&iface->lock);
+    weft_keyring_remove(&iface->pins.keys, region);
+    pthread_mutex_unlock(&iface->lock);
     return explain(rc, addr, bytes);
 }
 
-int uring_unmap(weft_port *base, weft_region *region)
+int uring_unmap(weft_iface *base, weft_region *region)
 {
-    uring_port *port = (uring_port *)base;
+    uring_iface *iface = (uring_iface *)base;
     weft_key key = region->key;
     uint32_t index;
     int rc;
-    pthread_mutex_lock(&port->lock);
-    rc = weft_keyring_check(&port->pins.keys, &key, (uintptr_t)region->addr, 0, 0);
+    pthread_mutex_lock(&iface->lock);
+    rc = weft_keyring_check(&iface->pins.keys, &key, (uintptr_t)region->addr, 0, 0);
     if (rc == 0) {
         index = weft_keyring_index(&key);
-        port->pins.users[index] |= DYING; /* refused from now on, but the slot is not given out again yet */
-        while (port->pins.users[index] != DYING)
-            pthread_cond_wait(&port->pins.unused, &port->lock);
-        port->pins.users[index] = 0;
-        if (region->bytes && update(&port->pins, index, NULL, 0))
+        iface->pins.users[index] |= DYING; /* refused from now on, but the slot is not given out again yet */
+        while (iface->pins.users[index] != DYING)
+            pthread_cond_wait(&iface->pins.unused, &iface->lock);
+        iface->pins.users[index] = 0;
+        if (region->bytes && update(&iface->pins, index, NULL, 0))
             rc = weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended", region->addr);
-        weft_keyring_remove(&port->pins.keys, region);
+        weft_keyring_remove(&iface->pins.keys, region);
     }
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_unlock(&iface->lock);
     return rc;
 }
 
-int uring_pins_move(uring_port *port, const uring_span *span, uint32_t *index)
+int uring_pins_move(uring_iface *iface, const uring_span *span, uint32_t *index)
 {
-    uring_pins *pins = &port->pins;
+    uring_pins *pins = &iface->pins;
     struct io_uring_sqe *order;
     int rc;
-    pthread_mutex_lock(&port->lock);
+    pthread_mutex_lock(&iface->lock);
     rc = weft_keyring_check(&pins->keys, span->key, span->whole, span->whole_bytes, span->rights);
     if (rc == 0 && pins->users[weft_keyring_index(span->key)] & DYING)
         rc = weft_fail(WEFT_E_KEY, "a remote key's memory is being unmapped by its owner");
@@ -178,15 +178,15 @@ int uring_pins_move(uring_port *port, const uring_span *span, uint32_t *index)
         }
         rc = rc >= 0 ? 0 : weft_fail(WEFT_E_SYSTEM, "io_uring_enter failed: %s", strerror(-rc));
     }
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_unlock(&iface->lock);
     return rc;
 }
 
-void uring_pins_moved(uring_port *port, uint32_t index)
+void uring_pins_moved(uring_iface *iface, uint32_t index)
 {
-    pthread_mutex_lock(&port->lock);
-    port->pins.in_kernel--;
-    if ((--port->pins.users[index] & ~DYING) == 0)
-        pthread_cond_broadcast(&port->pins.unused);
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_lock(&iface->lock);
+    iface->pins.in_kernel--;
+    if ((--iface->pins.users[index] & ~DYING) == 0)
+        pthread_cond_broadcast(&iface->pins.unused);
+    pthread_mutex_unlock(&iface->lock);
 }

@@ -1,6 +1,6 @@
 # test/transports/uring: a software HCA with real pins, for tests: a module that is built with the check programs and never installed.
 # test/contract links the same sources, without the glue.
-uring_sources = test/transports/uring/uring.h test/transports/uring/port.c test/transports/uring/line.c test/transports/uring/pins.c \
+uring_sources = test/transports/uring/uring.h test/transports/uring/iface.c test/transports/uring/line.c test/transports/uring/pins.c \
 	test/transports/uring/hca.c test/transports/uring/wire.c
 EXTRA_DIST += $(uring_sources)
 if WITH_URING

@@ -9,7 +9,7 @@
  *   hca      the thread that is the HCA: requests of the owner, of peers, of the kernel                       hca.c
  *   wire     one socket and one staging file between two HCAs: gets and puts chunk by chunk                   wire.c
  *   line     frames: one socket for each direction of a pair; greeting, parting, death                        line.c
- *   port     the table; open, close, poll, arm                                                                port.c
+ *   port     the table; open, close, poll, arm                                                                iface.c
  *
  * Two threads: the owner's lane (line, port) and the HCA (hca, wire). They meet under port->lock only: orders go in by `posted`,
  * come back by `ended`, and registrations are looked up under it.
@@ -23,8 +23,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "transport/iface.h"
 #include "transport/keyring.h"
-#include "transport/port.h"
 
 #define URING_FRAME_MAX (32u << 10)
 #define URING_REGIONS 8192u       /* slots of the table of registrations; the kernel's limit is 16,384 */
@@ -33,8 +33,8 @@
 #define URING_SLOTS 4u            /* chunks of one wire under way */
 #define URING_ID_BYTES 16
 
-typedef struct uring_port uring_port;
-typedef struct uring_path uring_path;
+typedef struct uring_iface uring_iface;
+typedef struct uring_ep uring_ep;
 typedef struct uring_wire uring_wire;
 
 /* What an epoll event is about: always the first member of its owner. */
@@ -64,8 +64,8 @@ typedef struct uring_pins {
 const char *uring_pins_absent(void);
 int uring_pins_open(uring_pins *pins, uint64_t salt);
 void uring_pins_close(uring_pins *pins);
-int uring_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-int uring_unmap(weft_port *port, weft_region *region);
+int uring_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
+int uring_unmap(weft_iface *iface, weft_region *region);
 /* Has the kernel move bytes between registered memory and a file; `tag` comes back with the completion. WEFT_E_KEY with a text.
  * `whole` and `whole_bytes`: the operation that this is a part of, which the key must allow altogether. */
 typedef struct uring_span {
@@ -77,15 +77,15 @@ typedef struct uring_span {
     uint64_t file_at;
     void *tag;
 } uring_span;
-int uring_pins_move(uring_port *port, const uring_span *span, uint32_t *index);
-void uring_pins_moved(uring_port *port, uint32_t index);
+int uring_pins_move(uring_iface *iface, const uring_span *span, uint32_t *index);
+void uring_pins_moved(uring_iface *iface, uint32_t index);
 
 /* -- wire.c: HCA's thread only -- */
 enum uring_op_kind { URING_GET, URING_PUT, URING_FLUSH, URING_CLOSE };
 typedef struct uring_op {
     weft_link link;      /* in posted, then in its wire's ops, then in ended */
     enum uring_op_kind kind;
-    uring_path *path;
+    uring_ep *ep;
     uint64_t local, remote, bytes;
     weft_key local_key, key;
     void *done;
@@ -111,7 +111,7 @@ typedef struct uring_slot {
 struct uring_wire {
     uring_source source;
     weft_link link;      /* in hca.wires: those that we serve */
-    uring_port *port;
+    uring_iface *iface;
     int file;            /* staging: URING_SLOTS chunks; -1 none */
     bool serves;         /* the peer asks, we answer */
     bool is_dead;        /* the peer hung up */
@@ -120,9 +120,9 @@ struct uring_wire {
     uring_slot slots[URING_SLOTS];
 };
 
-void uring_wire_init(uring_wire *wire, uring_port *port, bool serves);
+void uring_wire_init(uring_wire *wire, uring_iface *iface, bool serves);
 /* An order of the owner. */
-void uring_wire_post(uring_path *path, uring_op *op);
+void uring_wire_post(uring_ep *ep, uring_op *op);
 /* Something can be read, or the peer hung up. Frees a wire that we served when nothing of it is left. */
 void uring_wire_ready(uring_wire *wire);
 /* The kernel has moved a chunk: `res` as io_uring tells it. */
@@ -138,21 +138,21 @@ typedef struct uring_hca {
     bool stops;          /* guarded by the port's lock */
 } uring_hca;
 
-int uring_hca_open(uring_port *port);
-void uring_hca_close(uring_port *port);
-void uring_hca_post(uring_port *port, uring_op *op);
-void uring_hca_end(uring_port *port, uring_op *op); /* HCA's thread: over, tell the owner */
+int uring_hca_open(uring_iface *iface);
+void uring_hca_close(uring_iface *iface);
+void uring_hca_post(uring_iface *iface, uring_op *op);
+void uring_hca_end(uring_iface *iface, uring_op *op); /* HCA's thread: over, tell the owner */
 
 /* -- line.c: the owner's lane only -- */
 typedef struct uring_in {  /* a socket that brings frames */
     uring_source source;
     weft_link link;        /* in port->ins */
-    uring_path *path;      /* NULL before HELLO */
+    uring_ep *ep;      /* NULL before HELLO */
     bool has_left;
 } uring_in;
 
-struct uring_path {
-    weft_path path;
+struct uring_ep {
+    weft_ep ep;
     weft_link link;        /* in port->paths */
     weft_name name;
     uring_card far;
@@ -165,20 +165,20 @@ struct uring_path {
     uring_wire wire;       /* HCA's */
 };
 
-int uring_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path);
-int uring_leave(weft_port *port, weft_path *path);
-int uring_send(weft_port *port, weft_path *path, const weft_frame *frame);
+int uring_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+int uring_leave(weft_iface *iface, weft_ep *ep);
+int uring_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 /* One event of a socket: how many things were told or done. */
-int uring_line_event(uring_port *port, uring_source *source, uint32_t events);
+int uring_line_event(uring_iface *iface, uring_source *source, uint32_t events);
 /* The peer is known to be dead. */
-void uring_line_break(uring_port *port, uring_path *path);
+void uring_line_break(uring_iface *iface, uring_ep *ep);
 /* Tells of deaths whose last frames have arrived. How many. */
-int uring_line_deaths(uring_port *port);
-void uring_line_close(uring_port *port);
+int uring_line_deaths(uring_iface *iface);
+void uring_line_close(uring_iface *iface);
 
-/* -- port.c -- */
-struct uring_port {
-    weft_port port;
+/* -- iface.c -- */
+struct uring_iface {
+    weft_iface iface;
     weft_name self;
     uring_card card;
     int epoll;
@@ -202,6 +202,6 @@ int uring_socket_accept(int listen);
 int uring_watch(int epoll, uring_source *source, uint32_t events);
 void uring_unwatch(int epoll, uring_source *source); /* and closes */
 
-extern const weft_port_ops weft_uring_ops;
+extern const weft_iface_ops weft_uring_ops;
 
 #endif

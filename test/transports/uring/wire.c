@@ -31,10 +31,10 @@ typedef struct word {
     char text[160];
 } word;
 
-void uring_wire_init(uring_wire *wire, uring_port *port, bool serves)
+void uring_wire_init(uring_wire *wire, uring_iface *iface, bool serves)
 {
     wire->source = (uring_source){URING_WIRE, -1};
-    wire->port = port;
+    wire->iface = iface;
     wire->file = -1;
     wire->serves = serves;
     weft_list_init(&wire->link);
@@ -86,7 +86,7 @@ static void settle(uring_wire *wire)
         link = link->next;
         if (is_over) {
             weft_list_remove(&op->link);
-            uring_hca_end(wire->port, op);
+            uring_hca_end(wire->iface, op);
         }
     }
 }
@@ -105,7 +105,7 @@ static int move(uring_slot *slot, const weft_key *key, uint32_t rights)
     uring_span span = {.key = key, .whole = slot->whole, .whole_bytes = slot->whole_bytes, .at = slot->at + slot->moved,
                        .bytes = slot->bytes - slot->moved, .rights = rights, .into_file = slot->into_file, .file = wire->file,
                        .file_at = (uint64_t)number_of(slot) * URING_CHUNK + slot->moved, .tag = slot};
-    int rc = uring_pins_move(wire->port, &span, &slot->index);
+    int rc = uring_pins_move(wire->iface, &span, &slot->index);
     if (rc == 0 && span.bytes) {
         slot->in_kernel = true;
         wire->in_kernel++;
@@ -162,9 +162,9 @@ static void issue(uring_wire *wire)
     settle(wire);
 }
 
-static int begin(uring_path *path)
+static int begin(uring_ep *ep)
 {
-    uring_wire *wire = &path->wire;
+    uring_wire *wire = &ep->wire;
     word hello = {.kind = WORD_HELLO};
     if (wire->is_dead)
         return lost(wire);
@@ -175,32 +175,32 @@ static int begin(uring_path *path)
     if (wire->file < 0 || ftruncate(wire->file, (off_t)URING_SLOTS * URING_CHUNK))
         return weft_fail(WEFT_E_SYSTEM, "a staging file of %u bytes cannot be made: %s", URING_SLOTS * URING_CHUNK,
                          strerror(errno));
-    wire->source.fd = uring_socket_connect(&path->far, 'm');
+    wire->source.fd = uring_socket_connect(&ep->far, 'm');
     if (wire->source.fd < 0 || !say(wire, &hello, wire->file)) {
         wire->is_dead = true;
         return lost(wire);
     }
-    return uring_watch(wire->port->hca.epoll, &wire->source, EPOLLIN);
+    return uring_watch(wire->iface->hca.epoll, &wire->source, EPOLLIN);
 }
 
 /* The first look at an operation as a whole: nothing is moved for one that its own side may not make. */
-static int look_at(uring_path *path, const uring_op *op)
+static int look_at(uring_ep *ep, const uring_op *op)
 {
     uring_span none = {.key = &op->local_key, .whole = op->local, .whole_bytes = op->bytes};
     uint32_t index;
-    int rc = begin(path);
-    return rc ? rc : uring_pins_move(path->wire.port, &none, &index);
+    int rc = begin(ep);
+    return rc ? rc : uring_pins_move(ep->wire.iface, &none, &index);
 }
 
-void uring_wire_post(uring_path *path, uring_op *op)
+void uring_wire_post(uring_ep *ep, uring_op *op)
 {
-    uring_wire *wire = &path->wire;
+    uring_wire *wire = &ep->wire;
     if (op->kind == URING_CLOSE) {
         uring_wire_close(wire);
-        uring_hca_end(wire->port, op);
+        uring_hca_end(wire->iface, op);
         return;
     }
-    int rc = op->kind == URING_FLUSH ? 0 : look_at(path, op);
+    int rc = op->kind == URING_FLUSH ? 0 : look_at(ep, op);
     if (rc)
         fail_op(op, rc);
     weft_list_append(&wire->ops, &op->link);
@@ -304,7 +304,7 @@ void uring_wire_moved(uring_slot *slot, int res)
     int rc = 0;
     slot->in_kernel = false;
     wire->in_kernel--;
-    uring_pins_moved(wire->port, slot->index);
+    uring_pins_moved(wire->iface, slot->index);
     if (res > 0)
         slot->moved += (uint32_t)res;
     if (res == 0 || (res < 0 && res != -EINTR && res != -EAGAIN))
@@ -323,7 +323,7 @@ void uring_wire_moved(uring_slot *slot, int res)
 
 static void hang_up(uring_wire *wire)
 {
-    uring_unwatch(wire->port->hca.epoll, &wire->source);
+    uring_unwatch(wire->iface->hca.epoll, &wire->source);
     wire->is_dead = true;
     for (uint32_t i = 0; i < URING_SLOTS && !wire->serves; i++)
         if (wire->slots[i].op && !wire->slots[i].in_kernel)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * dead: the null object of the transport contract. A peer that was lost has weft_dead_path, so that nobody above asks "is it
+ * null_iface: the null object of the transport contract. A peer that was lost has weft_null_ep, so that nobody above asks "is it
  * alive?" before each call: every call answers WEFT_E_PEER. Nothing here has state: any thread and any lane may use it at once.
  */
-#include "transport/port.h"
+#include "transport/iface.h"
 
 #include "base/status.h"
 
@@ -18,47 +18,47 @@ static const char *dead_absent(void)
     return NULL;
 }
 
-static int dead_open(const weft_port_env *env, weft_port **port)
+static int dead_open(const weft_iface_params *env, weft_iface **iface)
 {
     (void)env;
-    (void)port;
+    (void)iface;
     return dead();
 }
 
-static void dead_close(weft_port *port)
+static void dead_close(weft_iface *iface)
 {
-    (void)port;
+    (void)iface;
 }
 
-static int dead_card(weft_port *port, void *card, size_t *bytes)
+static int dead_card(weft_iface *iface, void *card, size_t *bytes)
 {
-    (void)port;
+    (void)iface;
     (void)card;
     (void)bytes;
     return dead();
 }
 
-static int dead_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path)
+static int dead_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
 {
-    (void)port;
+    (void)iface;
     (void)who;
     (void)card;
     (void)bytes;
     (void)peer;
-    (void)path;
+    (void)ep;
     return dead();
 }
 
-static int dead_leave(weft_port *port, weft_path *path)
+static int dead_leave(weft_iface *iface, weft_ep *ep)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     return dead();
 }
 
-static int dead_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+static int dead_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
 {
-    (void)port;
+    (void)iface;
     (void)addr;
     (void)bytes;
     (void)rights;
@@ -67,84 +67,84 @@ static int dead_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights
     return dead();
 }
 
-static int dead_unmap(weft_port *port, weft_region *region)
+static int dead_unmap(weft_iface *iface, weft_region *region)
 {
-    (void)port;
+    (void)iface;
     (void)region;
     return dead();
 }
 
-static int dead_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+static int dead_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
-    (void)port;
+    (void)iface;
     (void)bytes;
     (void)shared;
     return dead();
 }
 
-static int dead_unshare(weft_port *port, weft_shared *shared)
+static int dead_unshare(weft_iface *iface, weft_shared *shared)
 {
-    (void)port;
+    (void)iface;
     (void)shared;
     return dead();
 }
 
-static int dead_send(weft_port *port, weft_path *path, const weft_frame *frame)
+static int dead_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     (void)frame;
     return dead();
 }
 
-static int dead_move(weft_port *port, weft_path *path, const weft_move *move)
+static int dead_move(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     (void)move;
     return dead();
 }
 
-static int dead_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
+static int dead_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     (void)atomic;
     return dead();
 }
 
-static int dead_flush(weft_port *port, weft_path *path, bool remotely, void *done)
+static int dead_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     (void)remotely;
     (void)done;
     return dead();
 }
 
-static int dead_poll(weft_port *port, int budget)
+static int dead_poll(weft_iface *iface, int budget)
 {
-    (void)port;
+    (void)iface;
     (void)budget;
     return dead();
 }
 
-static int dead_arm(weft_port *port, weft_bell *bell)
+static int dead_arm(weft_iface *iface, weft_bell *bell)
 {
-    (void)port;
+    (void)iface;
     *bell = (weft_bell){.fd = -1};
     return dead();
 }
 
-static void dead_disarm(weft_port *port)
+static void dead_disarm(weft_iface *iface)
 {
-    (void)port;
+    (void)iface;
 }
 
-static bool dead_can_move(weft_port *port, weft_path *path)
+static bool dead_can_move(weft_iface *iface, weft_ep *ep)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     return false;
 }
 
@@ -154,7 +154,7 @@ void weft_tell_nothing(void (*line)(void *arg, const char *text), void *arg)
     (void)arg;
 }
 
-const weft_port_ops weft_dead_ops = {
+const weft_iface_ops weft_null_ops = {
     .name = "dead",
     .absent = dead_absent,
     .tell = weft_tell_nothing,
@@ -179,5 +179,5 @@ const weft_port_ops weft_dead_ops = {
 };
 
 /* frame_max is not 0, because the engine divides messages by it before it is told that the peer is gone. */
-weft_port weft_dead_port = {.ops = &weft_dead_ops, .caps = {.frame_max = 4096, .chunk = 4096, .move_max = 4096, .ordered = true}};
-weft_path weft_dead_path = {.port = &weft_dead_port};
+weft_iface weft_null_iface = {.ops = &weft_null_ops, .caps = {.frame_max = 4096, .chunk = 4096, .move_max = 4096, .ordered = true}};
+weft_ep weft_null_ep = {.iface = &weft_null_iface};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * port: the table of the transport uring; opening, polling, arming; sockets. See uring.h. One epoll set holds everything that may
+ * iface: the table of the transport uring; opening, polling, arming; sockets. See uring.h. One epoll set holds everything that may
  * concern the owner's lane, level-triggered: it is what poll asks and what a sleeper sleeps on, so arming costs nothing and no
  * news can fall between.
  */
@@ -151,106 +151,106 @@ static int make_card(uring_card *card)
 }
 
 /* All that can be torn down again in any state. */
-static void release(uring_port *port)
+static void release(uring_iface *iface)
 {
-    uring_unwatch(port->epoll, &port->listen);
-    uring_unwatch(port->epoll, &port->bell);
-    if (port->epoll >= 0)
-        close(port->epoll);
-    free(port->frame_in);
-    free(port->frame_out);
-    pthread_mutex_destroy(&port->lock);
-    free(port);
+    uring_unwatch(iface->epoll, &iface->listen);
+    uring_unwatch(iface->epoll, &iface->bell);
+    if (iface->epoll >= 0)
+        close(iface->epoll);
+    free(iface->frame_in);
+    free(iface->frame_out);
+    pthread_mutex_destroy(&iface->lock);
+    free(iface);
 }
 
-static int open_lines(uring_port *port)
+static int open_lines(uring_iface *iface)
 {
     int rc;
-    port->epoll = epoll_create1(EPOLL_CLOEXEC);
-    port->bell = (uring_source){URING_BELL, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    port->frame_in = malloc(URING_FRAME_MAX + 64);
-    port->frame_out = malloc(URING_FRAME_MAX);
-    if (!port->frame_in || !port->frame_out)
+    iface->epoll = epoll_create1(EPOLL_CLOEXEC);
+    iface->bell = (uring_source){URING_BELL, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    iface->frame_in = malloc(URING_FRAME_MAX + 64);
+    iface->frame_out = malloc(URING_FRAME_MAX);
+    if (!iface->frame_in || !iface->frame_out)
         return weft_fail(WEFT_E_NOMEM, "no memory for two frames of %u bytes", URING_FRAME_MAX);
-    if (port->epoll < 0 || port->bell.fd < 0)
+    if (iface->epoll < 0 || iface->bell.fd < 0)
         return weft_fail(WEFT_E_SYSTEM, "descriptors for a port: %s (ulimit -n?)", strerror(errno));
-    port->listen = (uring_source){URING_LISTEN, uring_socket_listen(&port->card, 'f')};
-    rc = port->listen.fd < 0 ? WEFT_E_SYSTEM : uring_watch(port->epoll, &port->listen, EPOLLIN);
-    return rc ? rc : uring_watch(port->epoll, &port->bell, EPOLLIN);
+    iface->listen = (uring_source){URING_LISTEN, uring_socket_listen(&iface->card, 'f')};
+    rc = iface->listen.fd < 0 ? WEFT_E_SYSTEM : uring_watch(iface->epoll, &iface->listen, EPOLLIN);
+    return rc ? rc : uring_watch(iface->epoll, &iface->bell, EPOLLIN);
 }
 
-static int uring_open(const weft_port_env *env, weft_port **out)
+static int uring_open(const weft_iface_params *env, weft_iface **out)
 {
-    uring_port *port = calloc(1, sizeof *port);
+    uring_iface *iface = calloc(1, sizeof *iface);
     uint64_t salt;
     int rc;
-    if (!port)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *port);
-    port->port = (weft_port){
+    if (!iface)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *iface);
+    iface->iface = (weft_iface){
         .ops = &weft_uring_ops, .owner = env->owner, .up = env->up,
         .caps = {.frame_max = URING_FRAME_MAX, .chunk = URING_FRAME_MAX, .inline_max = 64, .move_max = URING_REGION_MAX,
                  .latency_ns = 20000,
                  .mbyte_per_s = 2000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .pin_bytes = pin_bytes(), .pin_regions = URING_REGIONS,
                  .pins = true, .get = true, .put = true, .ordered = true, .local_keys = true, .amo = WEFT_AMO_NONE},
     };
-    port->self = env->self;
-    port->listen.fd = port->bell.fd = port->epoll = -1;
-    weft_list_init(&port->paths);
-    weft_list_init(&port->ins);
-    weft_list_init(&port->posted);
-    weft_list_init(&port->ended);
-    pthread_mutex_init(&port->lock, NULL);
-    rc = make_card(&port->card);
+    iface->self = env->self;
+    iface->listen.fd = iface->bell.fd = iface->epoll = -1;
+    weft_list_init(&iface->paths);
+    weft_list_init(&iface->ins);
+    weft_list_init(&iface->posted);
+    weft_list_init(&iface->ended);
+    pthread_mutex_init(&iface->lock, NULL);
+    rc = make_card(&iface->card);
     if (rc == 0)
-        rc = open_lines(port);
-    memcpy(&salt, port->card.id, sizeof salt);
-    if (rc == 0 && (rc = uring_pins_open(&port->pins, salt)) == 0 && (rc = uring_hca_open(port)))
-        uring_pins_close(&port->pins);
+        rc = open_lines(iface);
+    memcpy(&salt, iface->card.id, sizeof salt);
+    if (rc == 0 && (rc = uring_pins_open(&iface->pins, salt)) == 0 && (rc = uring_hca_open(iface)))
+        uring_pins_close(&iface->pins);
     if (rc)
-        release(port);
+        release(iface);
     else
-        *out = &port->port;
+        *out = &iface->iface;
     return rc;
 }
 
-static void uring_close(weft_port *base)
+static void uring_close(weft_iface *base)
 {
-    uring_port *port = (uring_port *)base;
+    uring_iface *iface = (uring_iface *)base;
     weft_link *link;
-    uring_hca_close(port);
-    uring_line_close(port);
-    while ((link = weft_list_take(&port->ended)) || (link = weft_list_take(&port->posted)))
+    uring_hca_close(iface);
+    uring_line_close(iface);
+    while ((link = weft_list_take(&iface->ended)) || (link = weft_list_take(&iface->posted)))
         free(weft_container(link, uring_op, link));
-    uring_pins_close(&port->pins);
-    release(port);
+    uring_pins_close(&iface->pins);
+    release(iface);
 }
 
-static int uring_card_of(weft_port *base, void *card, size_t *bytes)
+static int uring_card_of(weft_iface *base, void *card, size_t *bytes)
 {
-    uring_port *port = (uring_port *)base;
-    if (*bytes < sizeof port->card)
-        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof port->card, *bytes);
-    memcpy(card, &port->card, sizeof port->card);
-    *bytes = sizeof port->card;
+    uring_iface *iface = (uring_iface *)base;
+    if (*bytes < sizeof iface->card)
+        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof iface->card, *bytes);
+    memcpy(card, &iface->card, sizeof iface->card);
+    *bytes = sizeof iface->card;
     return 0;
 }
 
 /* -- moves -- */
 
-static bool uring_can_move(weft_port *base, weft_path *path)
+static bool uring_can_move(weft_iface *base, weft_ep *ep)
 {
     (void)base;
-    (void)path;
+    (void)ep;
     return true; /* fixed buffers were tried at absent, sockets carry the frames */
 }
 
-static int post(uring_port *port, uring_path *path, enum uring_op_kind kind, const weft_move *move, void *done)
+static int post(uring_iface *iface, uring_ep *ep, enum uring_op_kind kind, const weft_move *move, void *done)
 {
     uring_op *op = calloc(1, sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", path->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->name.rank);
     op->kind = kind;
-    op->path = path;
+    op->ep = ep;
     op->done = done;
     if (move) {
         op->local = (uintptr_t)move->local;
@@ -259,107 +259,107 @@ static int post(uring_port *port, uring_path *path, enum uring_op_kind kind, con
         op->key = *move->key;
         op->local_key = move->region->key;
     }
-    path->ops_open++;
-    uring_hca_post(port, op);
+    ep->ops_open++;
+    uring_hca_post(iface, op);
     return 0;
 }
 
-static int move(weft_port *base, weft_path *base_path, const weft_move *move, enum uring_op_kind kind)
+static int move(weft_iface *base, weft_ep *base_path, const weft_move *move, enum uring_op_kind kind)
 {
-    uring_path *path = (uring_path *)base_path;
-    if (path->is_lost)
-        return weft_fail(WEFT_E_PEER, "rank %u has ended", path->name.rank);
+    uring_ep *ep = (uring_ep *)base_path;
+    if (ep->is_lost)
+        return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->name.rank);
     if (move->notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "uring cannot notify of puts");
     if (!move->region)
         return weft_fail(WEFT_E_KEY, "uring moves registered memory only, and %p was not registered", move->local);
     if (move->bytes > URING_REGION_MAX)
         return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max", move->bytes);
-    return post((uring_port *)base, path, kind, move, move->done);
+    return post((uring_iface *)base, ep, kind, move, move->done);
 }
 
-static int uring_get(weft_port *port, weft_path *path, const weft_move *what) { return move(port, path, what, URING_GET); }
-static int uring_put(weft_port *port, weft_path *path, const weft_move *what) { return move(port, path, what, URING_PUT); }
+static int uring_get(weft_iface *iface, weft_ep *ep, const weft_move *what) { return move(iface, ep, what, URING_GET); }
+static int uring_put(weft_iface *iface, weft_ep *ep, const weft_move *what) { return move(iface, ep, what, URING_PUT); }
 
 /* A put ends when the owner's HCA has written: locally and remotely complete are one. */
-static int uring_flush(weft_port *base, weft_path *path, bool remotely, void *done)
+static int uring_flush(weft_iface *base, weft_ep *ep, bool remotely, void *done)
 {
     (void)remotely;
-    return post((uring_port *)base, (uring_path *)path, URING_FLUSH, NULL, done);
+    return post((uring_iface *)base, (uring_ep *)ep, URING_FLUSH, NULL, done);
 }
 
-static int uring_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
+static int uring_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     (void)atomic;
     return weft_fail(WEFT_E_UNSUPPORTED, "uring has no atomics");
 }
 
-static int uring_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+static int uring_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
-    (void)port;
+    (void)iface;
     (void)bytes;
     (void)shared;
     return weft_fail(WEFT_E_UNSUPPORTED, "uring shares no memory");
 }
 
-static int uring_unshare(weft_port *port, weft_shared *shared) { return uring_share(port, 0, shared); }
+static int uring_unshare(weft_iface *iface, weft_shared *shared) { return uring_share(iface, 0, shared); }
 
 /* -- progress -- */
 
 /* One operation that is over. The bell is silenced only when the list is empty, else it goes on ringing for the rest. */
-static int take_ended(uring_port *port)
+static int take_ended(uring_iface *iface)
 {
     weft_link *link;
     uint64_t count;
     uring_op *op;
-    pthread_mutex_lock(&port->lock);
-    link = weft_list_take(&port->ended);
-    if (weft_list_is_empty(&port->ended))
-        (void)!read(port->bell.fd, &count, sizeof count);
-    pthread_mutex_unlock(&port->lock);
+    pthread_mutex_lock(&iface->lock);
+    link = weft_list_take(&iface->ended);
+    if (weft_list_is_empty(&iface->ended))
+        (void)!read(iface->bell.fd, &count, sizeof count);
+    pthread_mutex_unlock(&iface->lock);
     if (!link)
         return 0;
     op = weft_container(link, uring_op, link);
-    op->path->ops_open--;
+    op->ep->ops_open--;
     if (op->rc == WEFT_E_PEER)
-        uring_line_break(port, op->path); /* perhaps no frame ever went either way: the HCA alone knows */
+        uring_line_break(iface, op->ep); /* perhaps no frame ever went either way: the HCA alone knows */
     if (op->done)
-        port->port.up->done(port->port.owner, op->done, op->rc ? weft_fail(op->rc, "%s", op->text) : 0);
+        iface->iface.up->done(iface->iface.owner, op->done, op->rc ? weft_fail(op->rc, "%s", op->text) : 0);
     free(op);
     return 1;
 }
 
-static int uring_poll(weft_port *base, int budget)
+static int uring_poll(weft_iface *base, int budget)
 {
-    uring_port *port = (uring_port *)base;
+    uring_iface *iface = (uring_iface *)base;
     int events = 0, idle = 0;
-    port->tries_again = false;
+    iface->tries_again = false;
     while (events < budget && idle < 2) {
         struct epoll_event event;
-        int count = epoll_wait(port->epoll, &event, 1, 0), n = 0;
+        int count = epoll_wait(iface->epoll, &event, 1, 0), n = 0;
         uring_source *source = event.data.ptr;
         if (count == 1)
-            n = source->kind == URING_BELL ? take_ended(port) : uring_line_event(port, source, event.events);
+            n = source->kind == URING_BELL ? take_ended(iface) : uring_line_event(iface, source, event.events);
         events += n;
         idle += n == 0 ? count == 1 ? 1 : 2 : 0;
     }
-    if (port->broken && events < budget)
-        events += uring_line_deaths(port);
+    if (iface->broken && events < budget)
+        events += uring_line_deaths(iface);
     return events;
 }
 
-static int uring_arm(weft_port *base, weft_bell *bell)
+static int uring_arm(weft_iface *base, weft_bell *bell)
 {
-    uring_port *port = (uring_port *)base;
-    *bell = (weft_bell){.fd = port->epoll, .within_ns = port->tries_again || port->broken ? AGAIN_NS : 0};
+    uring_iface *iface = (uring_iface *)base;
+    *bell = (weft_bell){.fd = iface->epoll, .within_ns = iface->tries_again || iface->broken ? AGAIN_NS : 0};
     return 0;
 }
 
-static void uring_disarm(weft_port *port) { (void)port; }
+static void uring_disarm(weft_iface *iface) { (void)iface; }
 
-const weft_port_ops weft_uring_ops = {
+const weft_iface_ops weft_uring_ops = {
     .name = "uring",
     .absent = uring_absent,
     .tell = uring_tell,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * port: the transport contract, the house's thin waist. A transport is one folder that fills one weft_port_ops and passes
- * test/contract. Whoever is above (core, p2p) knows a device by its port only; a transport knows nothing above this file.
+ * iface: the transport contract, the house's thin waist. A transport is one folder that fills one weft_iface_ops and passes
+ * test/contract. Whoever is above (core, p2p) knows a device by its iface only; a transport knows nothing above this file.
  *
- * Threads: every call on a port is made under its lane's lock, but map and unmap: these a helper that pins may call at any time, so a
- * port guards what it keeps of regions itself. A port never makes a thread call up.
- * Re-entrancy: up.arrive may call send/get/put on the same port (replies); it never calls poll, arm, reach or close.
+ * Threads: every call on an iface is made under its lane's lock, but map and unmap: these a helper that pins may call at any time, so a
+ * iface guards what it keeps of regions itself. An iface never makes a thread call up.
+ * Re-entrancy: up.arrive may call send/get/put on the same iface (replies); it never calls poll, arm, reach or close.
  * Errors: negative codes of base/status.h, described by weft_fail where they arise. Absent operations answer
  * WEFT_E_UNSUPPORTED: a pointer in the table is never NULL, but where it says so.
  */
-#ifndef WEFT_TRANSPORT_PORT_H
-#define WEFT_TRANSPORT_PORT_H
+#ifndef WEFT_TRANSPORT_IFACE_H
+#define WEFT_TRANSPORT_IFACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,10 +18,10 @@
 
 #include "transport/frame.h"
 
-typedef struct weft_port weft_port;
-typedef struct weft_path weft_path;
-typedef struct weft_port_ops weft_port_ops;
-typedef struct weft_loan weft_loan; /* a port's own: memory that one peer may touch for now */
+typedef struct weft_iface weft_iface;
+typedef struct weft_ep weft_ep;
+typedef struct weft_iface_ops weft_iface_ops;
+typedef struct weft_loan weft_loan; /* an iface's own: memory that one peer may touch for now */
 
 /* Names a process for good: job (namespace, hashed by the launcher) and rank in it. Never a world rank alone. */
 typedef struct weft_name {
@@ -43,7 +43,7 @@ typedef struct weft_key { /* what a peer needs to reach mapped memory; travels i
     uint8_t bytes[WEFT_KEY_BYTES];
 } weft_key;
 
-/* Memory made known to a device by map. Caller owns the struct; the port owns `device`. A region of no rights serves as the local side
+/* Memory made known to a device by map. Caller owns the struct; the iface owns `device`. A region of no rights serves as the local side
  * of moves only; its key is never given away. */
 typedef struct weft_region {
     void *addr;
@@ -77,7 +77,7 @@ typedef struct weft_atomic {
 typedef struct weft_caps {
     uint32_t frame_max;   /* largest body of a frame, bytes */
     uint32_t chunk;       /* body size at which a long stream of frames is fastest, bytes */
-    uint32_t chunk_alone; /* largest body that needs no room shared with other paths, bytes; 0 = no such difference */
+    uint32_t chunk_alone; /* largest body that needs no room shared with other eps, bytes; 0 = no such difference */
     uint32_t frag;        /* a body that both sides copy is there sooner in several frames of so many bytes, one copied out while the next is
                            * copied in; 0: in one */
     uint32_t eager;       /* longest message that is best sent unasked, bytes; 0 = no opinion */
@@ -88,7 +88,7 @@ typedef struct weft_caps {
     uint32_t latency_ns;  /* one way, small frame; an estimate */
     uint32_t mbyte_per_s; /* an estimate; 0 = unknown */
     uint8_t key_bytes;
-    uint8_t rails;        /* devices or links that one path stripes its moves over; 0 and 1: one */
+    uint8_t rails;        /* devices or links that one ep stripes its moves over; 0 and 1: one */
     uint64_t pin_bytes;   /* most that may be mapped at one time, and ... */
     uint32_t pin_regions; /* ... in so many regions; 0: not known */
     bool pages_on_demand; /* the device follows the page tables: registrations need no watch and never go stale; never tried on a real one */
@@ -102,17 +102,17 @@ typedef struct weft_caps {
     enum weft_amo_domain amo;
 } weft_caps;
 
-/* How to sleep on a port, filled in by arm. At most one of both: a port that never rings by itself (self) leaves NULL and -1. */
+/* How to sleep on an iface, filled in by arm. At most one of both: an iface that never rings by itself (self) leaves NULL and -1. */
 typedef struct weft_bell {
     uint32_t *futex;    /* sleep while *futex == value ... */
     uint32_t value;
     int fd;             /* ... or until this descriptor is readable; -1 = none */
-    uint64_t within_ns; /* poll again within so long even if nothing rings: a timer of the port; 0 = none */
+    uint64_t within_ns; /* poll again within so long even if nothing rings: a timer of the iface; 0 = none */
 } weft_bell;
 
-/* What a port tells its owner. Given at open. All run inside poll, or inside send/get/put where said. */
+/* What an iface tells its owner. Given at open. All run inside poll, or inside send/get/put where said. */
 typedef struct weft_up {
-    /* A frame from `peer` (the cookie of reach, or what greet gave). head and body are the port's again on return: copy what stays.
+    /* A frame from `peer` (the cookie of reach, or what greet gave). head and body are the iface's again on return: copy what stays.
      * May send. body is aligned to 8 bytes. */
     void (*arrive)(void *owner, void *peer, const weft_head *head, const void *body);
     /* A get, put, amo or flush ended; may also be called before that call returns. Or a body that send held is free again: whether it
@@ -120,42 +120,42 @@ typedef struct weft_up {
     void (*done)(void *owner, void *done, int rc);
     /* A put's notification. */
     void (*notified)(void *owner, void *peer, uint32_t notify);
-    /* The peer is gone for good: its frames that came before have all arrived. Once per path. Not called after leave. */
+    /* The peer is gone for good: its frames that came before have all arrived. Once per ep. Not called after leave. */
     void (*lost)(void *owner, void *peer, int rc);
     /* Somebody not yet reached by us sends: returns the cookie to use in arrive, and makes us able to answer (calls reach). */
     void *(*greet)(void *owner, const weft_name *who);
 } weft_up;
 
-/* What open may use. Pointers outlive the port. */
-typedef struct weft_port_env {
+/* What open may use. Pointers outlive the iface. */
+typedef struct weft_iface_params {
     void *owner;
     const weft_up *up;
     weft_name self;
     const void *segment; /* shm: the node's weft_segment (mem/segment.h); sim: its fabric; others NULL */
     int local_rank;      /* index in the segment, or -1 */
-    bool wants_fd;       /* the owner sleeps on other ports' descriptors too: arm must give one, never a futex */
+    bool wants_fd;       /* the owner sleeps on other ifaces' descriptors too: arm must give one, never a futex */
     uint64_t (*now_ns)(void); /* the clock that timers run by; NULL: weft_clock_ns (sim gives its own) */
     bool is_far;         /* ranks of the job run on other hosts: what reaches this one only need not begin */
-} weft_port_env;
+} weft_iface_params;
 
-/* What core/counters.def shows of a port; only grows. */
-typedef struct weft_port_counts {
+/* What core/counters.def shows of an iface; only grows. */
+typedef struct weft_iface_counts {
     uint64_t barriers;     /* memory barriers on all CPUs that it asked the kernel for */
     uint64_t rings_closed; /* rings that it stopped to poll, as they were silent */
-} weft_port_counts;
+} weft_iface_counts;
 
-struct weft_port { /* common part; a transport's own port begins with it */
-    const weft_port_ops *ops;
-    bool is_quiet; /* set by a port while nothing but its own send, put, get could make poll find anything: polls are skipped */
+struct weft_iface { /* common part; a transport's own iface begins with it */
+    const weft_iface_ops *ops;
+    bool is_quiet; /* set by an iface while nothing but its own send, put, get could make poll find anything: polls are skipped */
     void *owner;
     const weft_up *up;
-    void *pins;    /* the owner's: registrations with this port (core/pins); a port leaves it alone */
+    void *pins;    /* the owner's: registrations with this iface (core/pins); an iface leaves it alone */
     weft_caps caps;
-    weft_port_counts counts;
+    weft_iface_counts counts;
 };
 
-struct weft_path { /* the port's side of one peer; a transport's own path begins with it */
-    weft_port *port;
+struct weft_ep { /* the iface's side of one peer; a transport's own ep begins with it */
+    weft_iface *iface;
     void *peer;     /* cookie given back in arrive and lost */
     uint32_t room;  /* so many more frames of at most inline_max bytes are sure to be taken; shm only, others leave 0 */
 };
@@ -169,101 +169,101 @@ typedef struct weft_shared {
 
 #define WEFT_CARD_MAX 256
 
-struct weft_port_ops {
+struct weft_iface_ops {
     const char *name;
     /* Why this transport cannot be used here (a sentence, static or thread-local), or NULL when it can. Cheap; any time. */
     const char *(*absent)(void);
-    /* Says line by line what it found here (devices, ports, addresses) and why it would not use one; for weft-info. Any time. */
+    /* Says line by line what it found here (devices, ifaces, addresses) and why it would not use one; for weft-info. Any time. */
     void (*tell)(void (*line)(void *arg, const char *text), void *arg);
 
     /* -- life and acquaintance -- */
-    int (*open)(const weft_port_env *env, weft_port **port);
-    void (*close)(weft_port *port); /* all paths left before; frees everything */
-    int (*card)(weft_port *port, void *card, size_t *bytes); /* my address: in *bytes the room, out the length */
-    /* Makes a path from the peer's card. Nothing is exchanged before the first send. WEFT_E_UNSUPPORTED: not reachable this way. */
-    int (*reach)(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path);
-    /* Ends a path in peace, after both sides sent BYE and all was drained: WEFT_AGAIN until nothing of ours is in flight. Not `lost`. */
-    int (*leave)(weft_port *port, weft_path *path);
+    int (*open)(const weft_iface_params *env, weft_iface **iface);
+    void (*close)(weft_iface *iface); /* all eps left before; frees everything */
+    int (*card)(weft_iface *iface, void *card, size_t *bytes); /* my address: in *bytes the room, out the length */
+    /* Makes an ep from the peer's card. Nothing is exchanged before the first send. WEFT_E_UNSUPPORTED: not reachable this way. */
+    int (*reach)(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+    /* Ends an ep in peace, after both sides sent BYE and all was drained: WEFT_AGAIN until nothing of ours is in flight. Not `lost`. */
+    int (*leave)(weft_iface *iface, weft_ep *ep);
 
     /* -- memory. map and unmap: by any thread where caps.pins says that they take long, else by the owner's only -- */
-    int (*map)(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-    int (*unmap)(weft_port *port, weft_region *region); /* all that was lent of it was taken back before */
+    int (*map)(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
+    int (*unmap)(weft_iface *iface, weft_region *region); /* all that was lent of it was taken back before */
     /* handle 0 on entry: makes `bytes` of zeroed shared memory; else attaches that of a node-mate. unshare ends our mapping. */
-    int (*share)(weft_port *port, uint64_t bytes, weft_shared *shared);
-    int (*unshare)(weft_port *port, weft_shared *shared);
+    int (*share)(weft_iface *iface, uint64_t bytes, weft_shared *shared);
+    int (*unshare)(weft_iface *iface, weft_shared *shared);
 
     /* -- moving bytes: 0, AGAIN (poll, then try again) or an error -- */
     /* The frame's body is free again on return. head is sent as it stands. HELD, where frame.held is not NULL: it is taken, and its body
      * must stay as it is until a later poll tells up.done(frame.held) so, once, also when the peer is lost. */
-    int (*send)(weft_port *port, weft_path *path, const weft_frame *frame);
+    int (*send)(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
     /* Do get and put work with this very peer? Proven, not assumed (the kernel may refuse); asked before a rung is chosen. */
-    bool (*can_move)(weft_port *port, weft_path *path);
-    int (*get)(weft_port *port, weft_path *path, const weft_move *move);
-    int (*put)(weft_port *port, weft_path *path, const weft_move *move);
-    int (*amo)(weft_port *port, weft_path *path, const weft_atomic *atomic);
-    /* done is told when all earlier puts and amos on the path are complete: locally (buffers free) or remotely (visible there). */
-    int (*flush)(weft_port *port, weft_path *path, bool remotely, void *done);
+    bool (*can_move)(weft_iface *iface, weft_ep *ep);
+    int (*get)(weft_iface *iface, weft_ep *ep, const weft_move *move);
+    int (*put)(weft_iface *iface, weft_ep *ep, const weft_move *move);
+    int (*amo)(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
+    /* done is told when all earlier puts and amos on the ep are complete: locally (buffers free) or remotely (visible there). */
+    int (*flush)(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 
     /* -- progress -- */
     /* Handles up to `budget` events; returns how many (0 = nothing was there) or an error of the whole device. A frame that is copied
      * counts WEFT_POLL_EXTRA more, so that a poll's time is bounded; the last one may go beyond the budget. */
-    int (*poll)(weft_port *port, int budget);
+    int (*poll)(weft_iface *iface, int budget);
     /* About to sleep: makes whatever comes from now on ring the bell, and pays for the ordering (membarrier). The caller then
      * polls once more and sleeps only if that found nothing. An arrival that makes no event of its own (a ring in memory) must be
      * taken back here: until its senders have acknowledged, arm answers AGAIN (poll on, arm later) and nothing is armed. After a
      * call's AGAIN the bell also rings when that call may be tried again. arm that answered 0 and disarm alternate: the owner has one
      * thread that sleeps, and no other arms before it has disarmed. Other threads may send and poll in between: what arrives after such a
      * poll rings as before. */
-    int (*arm)(weft_port *port, weft_bell *bell);
-    void (*disarm)(weft_port *port);
+    int (*arm)(weft_iface *iface, weft_bell *bell);
+    void (*disarm)(weft_iface *iface);
 
     /* -- where caps.lends; NULL elsewhere -- */
-    /* A key to [addr, addr + bytes) of a region with LEND, for the peer of this path alone, with no other rights than these. It works in
-     * what is sent on the path from now on, until it is taken back or the connection behind the path breaks: a move with it then ends
-     * with WEFT_E_STALE (the peer's own port says so, nobody else's memory or transfer is touched), and its bytes must go another way.
+    /* A key to [addr, addr + bytes) of a region with LEND, for the peer of this ep alone, with no other rights than these. It works in
+     * what is sent on the ep from now on, until it is taken back or the connection behind the ep breaks: a move with it then ends
+     * with WEFT_E_STALE (the peer's own iface says so, nobody else's memory or transfer is touched), and its bytes must go another way.
      * AGAIN: not now (not connected, no room); whoever cannot wait does without. */
-    int (*lend)(weft_port *port, weft_path *path, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
+    int (*lend)(weft_iface *iface, weft_ep *ep, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
                 weft_key *key, weft_loan **loan);
-    /* Takes it back: at the latest when the next poll or two are over nobody can use the key. The loan is the port's again; its path may
+    /* Takes it back: at the latest when the next poll or two are over nobody can use the key. The loan is the iface's again; its ep may
      * have gone before. */
-    void (*unlend)(weft_port *port, weft_loan *loan);
+    void (*unlend)(weft_iface *iface, weft_loan *loan);
 
-    /* Says line by line what the port counted by itself (work requests, retries); at exit with WEFT_COUNTERS=1. May be
+    /* Says line by line what the iface counted by itself (work requests, retries); at exit with WEFT_COUNTERS=1. May be
      * NULL: nothing to say. */
-    void (*count)(weft_port *port, void (*line)(void *arg, const char *text), void *arg);
+    void (*count)(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);
 };
 
 /* tell of a transport that has no devices to speak of. */
 void weft_tell_nothing(void (*line)(void *arg, const char *text), void *arg);
 
 /* The transports that are built in; the hot path asks for shm by name. */
-extern const weft_port_ops weft_self_ops, weft_shm_ops;
-int weft_shm_send(weft_port *port, weft_path *path, const weft_frame *frame);
-int weft_shm_poll(weft_port *port, int budget);
-/* A short frame while path->room is not 0: cannot fail. The header comes in three words as it lies in memory. */
-void weft_shm_send_short(weft_path *path, uint64_t head0, uint64_t head1, uint64_t head2, const void *body);
+extern const weft_iface_ops weft_self_ops, weft_shm_ops;
+int weft_shm_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
+int weft_shm_poll(weft_iface *iface, int budget);
+/* A short frame while ep->room is not 0: cannot fail. The header comes in three words as it lies in memory. */
+void weft_shm_send_short(weft_ep *ep, uint64_t head0, uint64_t head1, uint64_t head2, const void *body);
 
-/* Null objects: every call on the dead port answers WEFT_E_PEER. */
-extern const weft_port_ops weft_dead_ops;
-extern weft_port weft_dead_port;
-extern weft_path weft_dead_path;
+/* Null objects: every call on the null iface answers WEFT_E_PEER. */
+extern const weft_iface_ops weft_null_ops;
+extern weft_iface weft_null_iface;
+extern weft_ep weft_null_ep;
 
-static inline int weft_port_send(weft_path *path, const weft_frame *frame)
+static inline int weft_iface_send(weft_ep *ep, const weft_frame *frame)
 {
-    weft_port *port = path->port;
-    if (__builtin_expect(port->ops == &weft_shm_ops, 1))
-        return weft_shm_send(port, path, frame);
-    return port->ops->send(port, path, frame);
+    weft_iface *iface = ep->iface;
+    if (__builtin_expect(iface->ops == &weft_shm_ops, 1))
+        return weft_shm_send(iface, ep, frame);
+    return iface->ops->send(iface, ep, frame);
 }
 
 /* Of a budget of 32: 256 KB. */
 #define WEFT_POLL_EXTRA(bytes) ((int)((bytes) >> 13))
 
-static inline int weft_port_poll(weft_port *port, int budget)
+static inline int weft_iface_poll(weft_iface *iface, int budget)
 {
-    if (__builtin_expect(port->ops == &weft_shm_ops, 1))
-        return weft_shm_poll(port, budget);
-    return port->ops->poll(port, budget);
+    if (__builtin_expect(iface->ops == &weft_shm_ops, 1))
+        return weft_shm_poll(iface, budget);
+    return iface->ops->poll(iface, budget);
 }
 
 #endif

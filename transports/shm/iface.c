@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * port: life, acquaintance and memory of the shared-memory transport, and its table of calls. What is hot stands in shm.c.
+ * iface: life, acquaintance and memory of the shared-memory transport, and its table of calls. What is hot stands in shm.c.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -18,16 +18,16 @@
 
 static const char *shm_absent(void) { return NULL; }
 
-static void shm_close(weft_port *port);
+static void shm_close(weft_iface *iface);
 
-static int shm_open_port(const weft_port_env *env, weft_port **out)
+static int shm_open_port(const weft_iface_params *env, weft_iface **out)
 {
     const weft_segment *segment = env->segment;
-    shm_port *shm = calloc(1, sizeof *shm);
+    shm_iface *shm = calloc(1, sizeof *shm);
     int rc = WEFT_E_NOMEM;
     if (!shm)
         return weft_fail(rc, "no memory for the shared-memory port");
-    shm->port = (weft_port){.ops = &weft_shm_ops, .owner = env->owner, .up = env->up,
+    shm->iface = (weft_iface){.ops = &weft_shm_ops, .owner = env->owner, .up = env->up,
                             .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .chunk_alone = WEFT_RING_BODY_MAX,
                                      .frag = WEFT_SHM_FRAG, .inline_max = WEFT_RING_INLINE,
                                      .move_max = UINT64_MAX / 2, .move_piece = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
@@ -39,14 +39,14 @@ static int shm_open_port(const weft_port_env *env, weft_port **out)
     shm->ranks = segment->head->ranks;
     shm->page = weft_segment_rank(segment, shm->local);
     shm->hot = calloc(shm->ranks, sizeof *shm->hot);
-    shm->paths = calloc(shm->ranks, sizeof *shm->paths);
+    shm->eps = calloc(shm->ranks, sizeof *shm->eps);
     shm->has_left = calloc(shm->ranks, sizeof *shm->has_left);
     shm->deferred = calloc((shm->ranks + 63) / 64, sizeof *shm->deferred);
     shm->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
-    if (shm->hot && shm->paths && shm->has_left && shm->deferred)
+    if (shm->hot && shm->eps && shm->has_left && shm->deferred)
         rc = weft_bulk_open(segment, shm->local, &shm->bulk);
     if (rc) {
-        shm_close(&shm->port);
+        shm_close(&shm->iface);
         return weft_fail(rc, "no memory for the shared-memory port of %u ranks", segment->head->ranks);
     }
     shm->ring_flags = WEFT_RING_OPEN;
@@ -57,54 +57,54 @@ static int shm_open_port(const weft_port_env *env, weft_port **out)
     weft_cma_show(shm->page);
     if (shm->wants_fd && (shm->chime = weft_chime_open(shm->page)) < 0)
         weft_log_note("no socket to be woken by (%s): waits beside a network sleep in short naps", strerror(errno));
-    *out = &shm->port;
+    *out = &shm->iface;
     return 0;
 }
 
-static void free_path(shm_port *shm, shm_path *path)
+static void free_path(shm_iface *shm, shm_ep *ep)
 {
-    if (path->out.ring)
-        weft_segment_drop(path->out.ring, WEFT_RING_BYTES);
-    if (path->in.ring)
-        weft_segment_drop(path->in.ring, WEFT_RING_BYTES);
-    if (path->bulk)
-        weft_segment_drop(path->bulk, sizeof *path->bulk);
-    weft_bulk_leave(&shm->bulk, &path->share);
-    shm->paths[path->local] = NULL;
-    free(path);
+    if (ep->out.ring)
+        weft_segment_drop(ep->out.ring, WEFT_RING_BYTES);
+    if (ep->in.ring)
+        weft_segment_drop(ep->in.ring, WEFT_RING_BYTES);
+    if (ep->bulk)
+        weft_segment_drop(ep->bulk, sizeof *ep->bulk);
+    weft_bulk_leave(&shm->bulk, &ep->share);
+    shm->eps[ep->local] = NULL;
+    free(ep);
 }
 
-static void shm_close(weft_port *port)
+static void shm_close(weft_iface *iface)
 {
-    shm_port *shm = (shm_port *)port;
-    for (uint32_t i = 0; shm->paths && i < shm->ranks; i++)
-        if (shm->paths[i])
-            free_path(shm, shm->paths[i]);
+    shm_iface *shm = (shm_iface *)iface;
+    for (uint32_t i = 0; shm->eps && i < shm->ranks; i++)
+        if (shm->eps[i])
+            free_path(shm, shm->eps[i]);
     weft_bulk_close(&shm->bulk);
     if (shm->chime >= 0)
         weft_chime_close(shm->page, shm->chime);
     free(shm->scratch);
-    free(shm->paths);
+    free(shm->eps);
     free(shm->has_left);
     free(shm->deferred);
     free(shm->hot);
     free(shm);
 }
 
-static int shm_card(weft_port *port, void *card, size_t *bytes)
+static int shm_card(weft_iface *iface, void *card, size_t *bytes)
 {
     if (*bytes < sizeof(uint32_t))
         return WEFT_E_NOSPACE;
     *bytes = sizeof(uint32_t);
-    memcpy(card, &((shm_port *)port)->local, sizeof(uint32_t));
+    memcpy(card, &((shm_iface *)iface)->local, sizeof(uint32_t));
     return 0;
 }
 
-/* The card is the neighbour's index on the node. A rank is no neighbour of itself here: that is the self port's. */
-static int shm_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **out)
+/* The card is the neighbour's index on the node. A rank is no neighbour of itself here: that is the self iface's. */
+static int shm_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **out)
 {
-    shm_port *shm = (shm_port *)port;
-    shm_path *path;
+    shm_iface *shm = (shm_iface *)iface;
+    shm_ep *ep;
     uint32_t local;
     (void)who;
     if (bytes != sizeof local)
@@ -112,62 +112,62 @@ static int shm_reach(weft_port *port, const weft_name *who, const void *card, si
     memcpy(&local, card, sizeof local);
     if (local >= shm->ranks)
         return WEFT_E_UNSUPPORTED;
-    path = shm->paths[local];
-    if (path) { /* a second time: its rings go on where they are */
-        path->path.peer = peer;
-        *out = &path->path;
+    ep = shm->eps[local];
+    if (ep) { /* a second time: its rings go on where they are */
+        ep->ep.peer = peer;
+        *out = &ep->ep;
         return 0;
     }
-    path = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *path, WEFT_LINE));
-    if (!path)
+    ep = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *ep, WEFT_LINE));
+    if (!ep)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path to local rank %u", local);
-    memset(path, 0, sizeof *path);
-    path->path = (weft_path){.port = port, .peer = peer};
-    path->local = local;
-    path->page = weft_segment_rank(shm->segment, local);
-    path->announce_flags = weft_ring_announce_flags(!(shm->ring_flags & WEFT_RING_FENCE));
-    shm->paths[local] = path;
+    memset(ep, 0, sizeof *ep);
+    ep->ep = (weft_ep){.iface = iface, .peer = peer};
+    ep->local = local;
+    ep->page = weft_segment_rank(shm->segment, local);
+    ep->announce_flags = weft_ring_announce_flags(!(shm->ring_flags & WEFT_RING_FENCE));
+    shm->eps[local] = ep;
     shm->has_left[local] = false;
-    *out = &path->path;
+    *out = &ep->ep;
     return 0;
 }
 
 /* What we sent stays in the segment, which outlives us: nothing of ours can be lost. Only our lent chunks tell that it was read. */
-static int shm_leave(weft_port *port, weft_path *generic)
+static int shm_leave(weft_iface *iface, weft_ep *generic)
 {
-    shm_port *shm = (shm_port *)port;
-    shm_path *path = (shm_path *)generic;
-    for (uint32_t i = 0; path->is_hot && i < shm->hot_count; i++)
-        if (shm->hot[i] == path) {
+    shm_iface *shm = (shm_iface *)iface;
+    shm_ep *ep = (shm_ep *)generic;
+    for (uint32_t i = 0; ep->is_hot && i < shm->hot_count; i++)
+        if (shm->hot[i] == ep) {
             shm->hot[i] = shm->hot[--shm->hot_count];
             break;
         }
-    shm->has_left[path->local] = true;
-    free_path(shm, path);
+    shm->has_left[ep->local] = true;
+    free_path(shm, ep);
     return 0;
 }
 
 /* -- memory -- */
 
-static int shm_map(weft_port *port, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+static int shm_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
 {
-    (void)port;
+    (void)iface;
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "shared memory reaches host memory only");
     *region = (weft_region){.addr = addr, .bytes = bytes, .rights = rights}; /* the kernel knows our memory; no key is needed */
     return 0;
 }
 
-static int shm_unmap(weft_port *port, weft_region *region)
+static int shm_unmap(weft_iface *iface, weft_region *region)
 {
-    (void)port;
+    (void)iface;
     (void)region;
     return 0;
 }
 
-static int shm_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+static int shm_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
-    shm_port *shm = (shm_port *)port;
+    shm_iface *shm = (shm_iface *)iface;
     const weft_segment_head *head = shm->segment->head;
     uint32_t index = (uint32_t)shared->handle - 1;
     int rc = 0;
@@ -184,65 +184,65 @@ static int shm_share(weft_port *port, uint64_t bytes, weft_shared *shared)
     return 0;
 }
 
-static int shm_unshare(weft_port *port, weft_shared *shared)
+static int shm_unshare(weft_iface *iface, weft_shared *shared)
 {
-    (void)port;
+    (void)iface;
     weft_segment_drop(shared->addr, shared->bytes);
     return 0;
 }
 
 /* -- single copies -- */
 
-static bool shm_can_move(weft_port *port, weft_path *generic)
+static bool shm_can_move(weft_iface *iface, weft_ep *generic)
 {
-    shm_path *path = (shm_path *)generic;
-    (void)port;
-    if (path->cma == WEFT_CMA_UNKNOWN)
-        path->cma = weft_cma_works(path->page) ? WEFT_CMA_WORKS : WEFT_CMA_REFUSED;
-    return path->cma == WEFT_CMA_WORKS;
+    shm_ep *ep = (shm_ep *)generic;
+    (void)iface;
+    if (ep->cma == WEFT_CMA_UNKNOWN)
+        ep->cma = weft_cma_works(ep->page) ? WEFT_CMA_WORKS : WEFT_CMA_REFUSED;
+    return ep->cma == WEFT_CMA_WORKS;
 }
 
-static int shm_get(weft_port *port, weft_path *path, const weft_move *move)
+static int shm_get(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
     int rc;
-    if (!shm_can_move(port, path))
+    if (!shm_can_move(iface, ep))
         return weft_fail(WEFT_E_UNSUPPORTED, "the kernel lets us not read this neighbour's memory");
-    rc = weft_cma_get(atomic_load_explicit(&((shm_path *)path)->page->pid, memory_order_relaxed), move->local, move->remote, move->bytes);
+    rc = weft_cma_get(atomic_load_explicit(&((shm_ep *)ep)->page->pid, memory_order_relaxed), move->local, move->remote, move->bytes);
     if (rc == 0 && move->done)
-        port->up->done(port->owner, move->done, 0);
+        iface->up->done(iface->owner, move->done, 0);
     return rc;
 }
 
-static int shm_put(weft_port *port, weft_path *path, const weft_move *move)
+static int shm_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
 {
     int rc;
-    if (!shm_can_move(port, path) || move->notify)
+    if (!shm_can_move(iface, ep) || move->notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "the kernel lets us not write this neighbour's memory");
-    rc = weft_cma_put(atomic_load_explicit(&((shm_path *)path)->page->pid, memory_order_relaxed), move->local, move->remote, move->bytes);
+    rc = weft_cma_put(atomic_load_explicit(&((shm_ep *)ep)->page->pid, memory_order_relaxed), move->local, move->remote, move->bytes);
     if (rc == 0 && move->done)
-        port->up->done(port->owner, move->done, 0);
+        iface->up->done(iface->owner, move->done, 0);
     return rc;
 }
 
-static int shm_amo(weft_port *port, weft_path *path, const weft_atomic *atomic)
+static int shm_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
-    (void)port;
-    (void)path;
+    (void)iface;
+    (void)ep;
     (void)atomic;
     return weft_fail(WEFT_E_UNSUPPORTED, "the kernel has no atomics on another process's memory");
 }
 
 /* get and put are done when they return. */
-static int shm_flush(weft_port *port, weft_path *path, bool remotely, void *done)
+static int shm_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
-    (void)path;
+    (void)ep;
     (void)remotely;
     if (done)
-        port->up->done(port->owner, done, 0);
+        iface->up->done(iface->owner, done, 0);
     return 0;
 }
 
-const weft_port_ops weft_shm_ops = {
+const weft_iface_ops weft_shm_ops = {
     .name = "shm", .absent = shm_absent, .tell = weft_tell_nothing, .open = shm_open_port, .close = shm_close, .card = shm_card, .reach = shm_reach,
     .leave = shm_leave, .map = shm_map, .unmap = shm_unmap, .share = shm_share, .unshare = shm_unshare, .send = weft_shm_send,
     .can_move = shm_can_move, .get = shm_get, .put = shm_put, .amo = shm_amo, .flush = shm_flush, .poll = weft_shm_poll,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * port: the simulator's side of the transport contract. Every call draws its faults from the fabric, then posts an event there.
+ * iface: the simulator's side of the transport contract. Every call draws its faults from the fabric, then posts an event there.
  * Invariant: nothing is refused for ever: a storm of refusals has an end, a full queue empties when the peer polls.
  */
 #include <inttypes.h>
@@ -21,23 +21,23 @@ static const char *sim_absent(void)
     return NULL;
 }
 
-static int sim_open(const weft_port_env *env, weft_port **port)
+static int sim_open(const weft_iface_params *env, weft_iface **iface)
 {
     weft_sim *sim = (weft_sim *)env->segment;
     if (!sim)
         return weft_fail(WEFT_E_ARG, "the simulator needs its fabric in env.segment");
     const weft_sim_profile *profile = &sim->profile;
     sim_endpoint *endpoint = sim_endpoint_of(sim, &env->self);
-    sim_port *made = calloc(1, sizeof *made);
+    sim_iface *made = calloc(1, sizeof *made);
     if (!endpoint || !made) {
         free(made);
         return weft_fail(WEFT_E_NOMEM, "no memory for a simulated port");
     }
-    if (endpoint->port) {
+    if (endpoint->iface) {
         free(made);
         return weft_fail(WEFT_E_ARG, "rank %u has opened lane %u already", env->self.rank, env->self.lane);
     }
-    made->port = (weft_port){
+    made->iface = (weft_iface){
         .ops = &weft_sim_ops,
         .owner = env->owner,
         .up = env->up,
@@ -53,15 +53,15 @@ static int sim_open(const weft_port_env *env, weft_port **port)
                  .pin_regions = profile->limits_told ? profile->pin_regions : 0},
     };
     made->endpoint = endpoint;
-    endpoint->port = &made->port;
-    *port = &made->port;
+    endpoint->iface = &made->iface;
+    *iface = &made->iface;
     return 0;
 }
 
-/* Events of this port that are still under way find it closed and vanish; what others sent waits for a port of the same name. */
-static void sim_close(weft_port *port)
+/* Events of this iface that are still under way find it closed and vanish; what others sent waits for an iface of the same name. */
+static void sim_close(weft_iface *iface)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_link *link;
     while ((link = weft_list_take(&endpoint->ready))) {
         sim_event *event = weft_container(link, sim_event, link);
@@ -73,13 +73,13 @@ static void sim_close(weft_port *port)
         if (endpoint->flows[i])
             endpoint->flows[i]->is_open = false;
     weft_keyring_close(&endpoint->keys);
-    endpoint->port = NULL;
-    free(port);
+    endpoint->iface = NULL;
+    free(iface);
 }
 
-static int sim_card_of(weft_port *port, void *card, size_t *bytes)
+static int sim_card_of(weft_iface *iface, void *card, size_t *bytes)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_endpoint *endpoint = sim_endpoint_at(iface);
     sim_card mine = {endpoint->sim->seed, endpoint->name};
     if (*bytes < sizeof mine)
         return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof mine, *bytes);
@@ -88,9 +88,9 @@ static int sim_card_of(weft_port *port, void *card, size_t *bytes)
     return 0;
 }
 
-static int sim_reach(weft_port *port, const weft_name *who, const void *card, size_t bytes, void *peer, weft_path **path)
+static int sim_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
     sim_card theirs;
     /* The name is enough, as one fabric is one namespace: a card of ours is only checked, others are passed over. */
@@ -107,17 +107,17 @@ static int sim_reach(weft_port *port, const weft_name *who, const void *card, si
         return weft_fail(WEFT_E_ARG, "rank %u is reached already", who->rank);
     flow->is_open = true;
     flow->is_lost = flow->lost_posted = false;
-    flow->path = (weft_path){.port = port, .peer = peer};
+    flow->ep = (weft_ep){.iface = iface, .peer = peer};
     if (to->is_dead || flow->is_cut)
         sim_lost_post(sim, flow);
-    *path = &flow->path;
+    *ep = &flow->ep;
     return 0;
 }
 
-static int sim_leave(weft_port *port, weft_path *path)
+static int sim_leave(weft_iface *iface, weft_ep *ep)
 {
-    sim_flow *flow = sim_flow_at(path);
-    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_flow *flow = sim_flow_at(ep);
+    sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
     if (!flow->is_lost && (flow->frames_flying || flow->moves))
         return sim_again(sim, endpoint);
@@ -192,15 +192,15 @@ static uint64_t hash_of(const uint8_t *at, uint64_t bytes)
 }
 
 /* The body was copied when it was sent; what the sender has promised is held against it all the same. */
-static void sim_end_held(weft_port *port, sim_event *event)
+static void sim_end_held(weft_iface *iface, sim_event *event)
 {
     event->flow->moves--;
-    sim_endpoint_at(port)->moves--;
+    sim_endpoint_at(iface)->moves--;
     if (hash_of(event->move.local, event->move.bytes) != event->hash) {
         fprintf(stderr, "sim: a body of %" PRIu64 " bytes that the port held was changed before it was told free\n", event->move.bytes);
         abort();
     }
-    port->up->done(port->owner, event->done, 0);
+    iface->up->done(iface->owner, event->done, 0);
 }
 
 /* Is the body kept for a while? Whatever becomes of the frame, its end is told. */
@@ -223,13 +223,13 @@ static bool holds(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
     return true;
 }
 
-static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
+static int sim_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    sim_flow *flow = sim_flow_at(path);
-    weft_sim *sim = sim_enter(sim_endpoint_at(port));
+    sim_flow *flow = sim_flow_at(ep);
+    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
     uint32_t bytes = frame->head.bytes;
-    if (bytes > port->caps.frame_max)
-        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, port->caps.frame_max);
+    if (bytes > iface->caps.frame_max)
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, iface->caps.frame_max);
     int rc = sim_may_post(sim, flow);
     if (rc)
         return rc;
@@ -252,48 +252,48 @@ static int sim_send(weft_port *port, weft_path *path, const weft_frame *frame)
 
 /* -- progress -- */
 
-static void hand_up_frame(weft_port *port, sim_event *event)
+static void hand_up_frame(weft_iface *iface, sim_event *event)
 {
-    sim_endpoint *me = sim_endpoint_at(port), *from = event->flow->from;
+    sim_endpoint *me = sim_endpoint_at(iface), *from = event->flow->from;
     sim_flow *back = sim_flow_of(me, from);
     void *peer = NULL;
     event->flow->frames--;
     sim_stir(from);
     if (back && back->is_open)
-        peer = back->path.peer;
-    else if (!(peer = port->up->greet(port->owner, &from->name)) &&
-             !(peer = port->up->greet(port->owner, &from->name))) { /* other ports try again later where memory was short */
+        peer = back->ep.peer;
+    else if (!(peer = iface->up->greet(iface->owner, &from->name)) &&
+             !(peer = iface->up->greet(iface->owner, &from->name))) { /* other ifaces try again later where memory was short */
         me->sim->counts[WEFT_SIM_DROPPED]++;
         return;
     }
-    port->up->arrive(port->owner, peer, &event->head, event->body);
+    iface->up->arrive(iface->owner, peer, &event->head, event->body);
     spend_copy(me->sim, event->head.bytes);
 }
 
-static void hand_up(weft_port *port, sim_event *event)
+static void hand_up(weft_iface *iface, sim_event *event)
 {
-    sim_endpoint *me = sim_endpoint_at(port);
+    sim_endpoint *me = sim_endpoint_at(iface);
     sim_flow *mine;
     switch (event->kind) {
     case SIM_FRAME:
-        hand_up_frame(port, event);
+        hand_up_frame(iface, event);
         break;
     case SIM_DONE:
         if (event->was == SIM_FRAME)
-            sim_end_held(port, event);
+            sim_end_held(iface, event);
         else
-            sim_end_move(port, event);
+            sim_end_move(iface, event);
         break;
     case SIM_NOTIFY:
         mine = sim_flow_of(me, event->flow->from);
         if (mine && mine->is_open)
-            port->up->notified(port->owner, mine->path.peer, event->move.notify);
+            iface->up->notified(iface->owner, mine->ep.peer, event->move.notify);
         break;
     case SIM_LOST:
         mine = sim_flow_of(me, event->flow->from);
         if (mine && mine->is_open && !mine->is_lost) {
             mine->is_lost = true;
-            port->up->lost(port->owner, mine->path.peer,
+            iface->up->lost(iface->owner, mine->ep.peer,
                            weft_fail(WEFT_E_PEER, mine->is_cut ? "transport retry exceeded: the way to rank %u is broken"
                                                                : "rank %u died", event->flow->from->name.rank));
         }
@@ -302,9 +302,9 @@ static void hand_up(weft_port *port, sim_event *event)
     }
 }
 
-static int sim_poll(weft_port *port, int budget)
+static int sim_poll(weft_iface *iface, int budget)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
     int events = 0;
     weft_link *link;
@@ -318,7 +318,7 @@ static int sim_poll(weft_port *port, int budget)
     }
     while (events < budget && (link = weft_list_take(&endpoint->ready))) {
         sim_event *event = weft_container(link, sim_event, link);
-        hand_up(port, event);
+        hand_up(iface, event);
         sim_event_free(event);
         sim->activity++;
         events++;
@@ -341,9 +341,9 @@ static bool must_ask_again(weft_sim *sim, sim_endpoint *endpoint)
 
 /* What comes between the caller's last poll and here rings nothing: only its poll after arm finds it. Time passes here, so that
  * just this happens often. */
-static int sim_arm(weft_port *port, weft_bell *bell)
+static int sim_arm(weft_iface *iface, weft_bell *bell)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(port);
+    sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
     sim_advance(sim, sim_random(sim) % 400);
     if (must_ask_again(sim, endpoint))
@@ -353,12 +353,12 @@ static int sim_arm(weft_port *port, weft_bell *bell)
     return 0;
 }
 
-static void sim_disarm(weft_port *port)
+static void sim_disarm(weft_iface *iface)
 {
-    sim_endpoint_at(port)->armed--;
+    sim_endpoint_at(iface)->armed--;
 }
 
-const weft_port_ops weft_sim_ops = {
+const weft_iface_ops weft_sim_ops = {
     .name = "sim",
     .absent = sim_absent,
     .tell = weft_tell_nothing,

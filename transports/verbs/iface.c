@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * port: verbs' side of the contract: opening and closing in order, the numbers it promises, polling, sleeping. The rooms behind it are
+ * iface: verbs' side of the contract: opening and closing in order, the numbers it promises, polling, sleeping. The rooms behind it are
  * told in verbs.h.
  * Invariant: only poll hands completions over; no call into a port polls, so nothing arrives outside.
  */
@@ -25,7 +25,7 @@ static void hand_over(verbs_rail *rail, const struct ibv_wc *wc)
 {
     const verbs_work *work = (const verbs_work *)(uintptr_t)wc->wr_id;
     verbs_link *link = work->link;
-    rail->port->counts[VERBS_COUNT_COMPLETIONS]++;
+    rail->iface->counts[VERBS_COUNT_COMPLETIONS]++;
     switch (work->kind) {
     case VERBS_WORK_DATAGRAM_IN:
     case VERBS_WORK_DATAGRAM_OUT:
@@ -55,12 +55,12 @@ static void hand_over(verbs_rail *rail, const struct ibv_wc *wc)
         verbs_flow_completion(rail, wc);
 }
 
-int verbs_drain(verbs_port *port, int budget)
+int verbs_drain(verbs_iface *iface, int budget)
 {
     struct ibv_wc wc[BATCH];
     int total = 0;
-    for (uint8_t i = 0; i < port->rail_count && total < budget; i++) {
-        verbs_rail *rail = &port->rails[(port->polls + i) % port->rail_count];
+    for (uint8_t i = 0; i < iface->rail_count && total < budget; i++) {
+        verbs_rail *rail = &iface->rails[(iface->polls + i) % iface->rail_count];
         int room = budget - total < BATCH ? budget - total : BATCH;
         int n = ibv_poll_cq(rail->cq, room, wc);
         for (int k = 0; k < n; k++)
@@ -70,19 +70,19 @@ int verbs_drain(verbs_port *port, int budget)
     return total;
 }
 
-static int verbs_poll(weft_port *base, int budget)
+static int verbs_poll(weft_iface *base, int budget)
 {
-    verbs_port *port = (verbs_port *)base;
+    verbs_iface *iface = (verbs_iface *)base;
     int n;
-    port->polls++;
-    verbs_post_flush(port);
-    n = verbs_ring_poll(port, budget);
+    iface->polls++;
+    verbs_post_flush(iface);
+    n = verbs_ring_poll(iface, budget);
     if (n < budget)
-        n += verbs_drain(port, budget - n);
+        n += verbs_drain(iface, budget - n);
     if (n < budget)
-        n += verbs_conn_turn(port);
-    n += verbs_flow_turn(port) + verbs_move_turn(port);
-    verbs_windows_turn(port);
+        n += verbs_conn_turn(iface);
+    n += verbs_flow_turn(iface) + verbs_move_turn(iface);
+    verbs_windows_turn(iface);
     return n < budget ? n : budget;
 }
 
@@ -99,36 +99,36 @@ static void take_events(verbs_rail *rail)
     }
 }
 
-static int verbs_arm(weft_port *base, weft_bell *bell)
+static int verbs_arm(weft_iface *base, weft_bell *bell)
 {
-    verbs_port *port = (verbs_port *)base;
-    uint64_t within_ns = verbs_conn_within(port);
-    int rc = verbs_ring_rest(port, &within_ns);
-    verbs_post_flush(port);
+    verbs_iface *iface = (verbs_iface *)base;
+    uint64_t within_ns = verbs_conn_within(iface);
+    int rc = verbs_ring_rest(iface, &within_ns);
+    verbs_post_flush(iface);
     if (rc)
         return rc;
-    verbs_flow_hush(port);
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        verbs_rail *rail = &port->rails[i];
+    verbs_flow_hush(iface);
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        verbs_rail *rail = &iface->rails[i];
         take_events(rail);
         if (!rail->is_armed && !rail->is_dead)
             rail->is_armed = ibv_req_notify_cq(rail->cq, 0) == 0;
     }
-    port->is_armed = true;
-    *bell = (weft_bell){.fd = port->epoll, .within_ns = within_ns};
+    iface->is_armed = true;
+    *bell = (weft_bell){.fd = iface->epoll, .within_ns = within_ns};
     return 0;
 }
 
-static void verbs_disarm(weft_port *base)
+static void verbs_disarm(weft_iface *base)
 {
-    verbs_port *port = (verbs_port *)base;
+    verbs_iface *iface = (verbs_iface *)base;
     struct epoll_event events[2 * VERBS_RAILS + 2];
-    int n = epoll_wait(port->epoll, events, (int)weft_count(events), 0);
+    int n = epoll_wait(iface->epoll, events, (int)weft_count(events), 0);
     for (int k = 0; k < n; k++)
-        for (uint8_t i = 0; i < port->rail_count; i++)
-            if (events[k].data.fd == port->rails[i].channel->fd)
-                take_events(&port->rails[i]);
-    port->is_armed = false;
+        for (uint8_t i = 0; i < iface->rail_count; i++)
+            if (events[k].data.fd == iface->rails[i].channel->fd)
+                take_events(&iface->rails[i]);
+    iface->is_armed = false;
 }
 
 /* -- opening -- */
@@ -149,16 +149,16 @@ static uint32_t mbyte_per_s(const verbs_rail *rail)
 }
 
 /* Atomics of several devices are not atomic with each other: they all go by the target's first rail (move.c). */
-static void promise(verbs_port *port)
+static void promise(verbs_iface *iface)
 {
-    weft_caps *caps = &port->port.caps;
+    weft_caps *caps = &iface->iface.caps;
     uint32_t inline_most = UINT32_MAX;
     bool has_atomics = true;
-    *caps = (weft_caps){.frame_max = verbs_frame_max(port), .chunk = verbs_frame_max(port), .move_max = 1ull << 40, .latency_ns = 1500,
-                        .pages_on_demand = true, .key_bytes = (uint8_t)(4 * port->rail_count), .rails = port->rail_count, .pins = true, .local_keys = true,
-                        .ordered = true, .get = !port->is_small, .put = !port->is_small, .notify = !port->is_small};
-    for (uint8_t i = 0; i < port->rail_count; i++) {
-        const verbs_rail *rail = &port->rails[i];
+    *caps = (weft_caps){.frame_max = verbs_frame_max(iface), .chunk = verbs_frame_max(iface), .move_max = 1ull << 40, .latency_ns = 1500,
+                        .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count, .pins = true, .local_keys = true,
+                        .ordered = true, .get = !iface->is_small, .put = !iface->is_small, .notify = !iface->is_small};
+    for (uint8_t i = 0; i < iface->rail_count; i++) {
+        const verbs_rail *rail = &iface->rails[i];
         if (rail->max_inline < inline_most)
             inline_most = rail->max_inline;
         if (!caps->pin_regions || (uint32_t)rail->attr.max_mr < caps->pin_regions)
@@ -174,87 +174,87 @@ static void promise(verbs_port *port)
         caps->amo = WEFT_AMO_NIC;
 }
 
-static void verbs_close(weft_port *base)
+static void verbs_close(weft_iface *base)
 {
-    verbs_port *port = (verbs_port *)base;
-    while (!weft_list_is_empty(&port->paths)) { /* not left: the job ends in haste */
-        verbs_path *path = weft_container(port->paths.next, verbs_path, by_port);
-        verbs_move_drop(path);
-        verbs_flow_give_up(path);
-        verbs_conn_forget(path);
+    verbs_iface *iface = (verbs_iface *)base;
+    while (!weft_list_is_empty(&iface->paths)) { /* not left: the job ends in haste */
+        verbs_ep *ep = weft_container(iface->paths.next, verbs_ep, by_port);
+        verbs_move_drop(ep);
+        verbs_flow_give_up(ep);
+        verbs_conn_forget(ep);
     }
-    verbs_conn_close(port);
-    verbs_moves_close(port);
-    verbs_proof_close(port);
-    verbs_flow_close(port);
-    verbs_windows_close(port);
-    verbs_rails_close(port);
-    if (port->epoll >= 0)
-        close(port->epoll);
-    free(port);
+    verbs_conn_close(iface);
+    verbs_moves_close(iface);
+    verbs_proof_close(iface);
+    verbs_flow_close(iface);
+    verbs_windows_close(iface);
+    verbs_rails_close(iface);
+    if (iface->epoll >= 0)
+        close(iface->epoll);
+    free(iface);
 }
 
 /* Tells this life of the port from earlier ones of the same name. The simulator's runs must not depend on chance. */
-static uint32_t make_nonce(const verbs_port *port, const weft_port_env *env)
+static uint32_t make_nonce(const verbs_iface *iface, const weft_iface_params *env)
 {
     uint32_t nonce = 0;
     if (env->now_ns || getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce)
-        nonce = (uint32_t)(((port->now_ns() + port->self.rank + 1) * 0x9e3779b97f4a7c15u) >> 32);
+        nonce = (uint32_t)(((iface->now_ns() + iface->self.rank + 1) * 0x9e3779b97f4a7c15u) >> 32);
     return nonce ? nonce : 1;
 }
 
-static int verbs_open(const weft_port_env *env, weft_port **out)
+static int verbs_open(const weft_iface_params *env, weft_iface **out)
 {
-    verbs_port *port = calloc(1, sizeof *port);
+    verbs_iface *iface = calloc(1, sizeof *iface);
     int rc = 0;
-    if (!port)
+    if (!iface)
         return weft_fail(WEFT_E_NOMEM, "no memory for a verbs port");
-    port->port = (weft_port){.ops = &weft_verbs_ops, .owner = env->owner, .up = env->up};
-    port->self = env->self;
-    port->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
-    port->nonce = make_nonce(port, env);
-    weft_list_init(&port->paths);
-    weft_list_init(&port->tells);
-    weft_list_init(&port->rings);
-    weft_list_init(&port->loans_owed);
-    weft_list_init(&port->loans_dead);
-    weft_list_init(&port->loans_spare);
-    port->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (port->epoll < 0)
+    iface->iface = (weft_iface){.ops = &weft_verbs_ops, .owner = env->owner, .up = env->up};
+    iface->self = env->self;
+    iface->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
+    iface->nonce = make_nonce(iface, env);
+    weft_list_init(&iface->paths);
+    weft_list_init(&iface->tells);
+    weft_list_init(&iface->rings);
+    weft_list_init(&iface->loans_owed);
+    weft_list_init(&iface->loans_dead);
+    weft_list_init(&iface->loans_spare);
+    iface->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (iface->epoll < 0)
         rc = weft_fail(WEFT_E_SYSTEM, "no descriptor to sleep on: %s", strerror(errno));
     if (!rc)
-        rc = verbs_rails_open(port);
+        rc = verbs_rails_open(iface);
     if (!rc)
-        rc = verbs_flow_open(port);
+        rc = verbs_flow_open(iface);
     if (!rc)
-        rc = verbs_moves_open(port);
+        rc = verbs_moves_open(iface);
     if (!rc)
-        rc = verbs_proof_open(port);
+        rc = verbs_proof_open(iface);
     if (!rc)
-        rc = verbs_conn_open(port);
+        rc = verbs_conn_open(iface);
     if (rc) {
-        verbs_close(&port->port);
+        verbs_close(&iface->iface);
         return rc;
     }
-    promise(port);
-    rc = verbs_windows_open(port);
+    promise(iface);
+    rc = verbs_windows_open(iface);
     if (rc) {
-        verbs_close(&port->port);
+        verbs_close(&iface->iface);
         return rc;
     }
-    verbs_tally_begin(port);
-    *out = &port->port;
+    verbs_tally_begin(iface);
+    *out = &iface->iface;
     return 0;
 }
 
-static int verbs_card_of(weft_port *base, void *room, size_t *bytes)
+static int verbs_card_of(weft_iface *base, void *room, size_t *bytes)
 {
-    verbs_port *port = (verbs_port *)base;
-    verbs_card card = {.version = 2, .rails = port->rail_count, .frame_max_kib = (uint16_t)(verbs_frame_max(port) >> 10), .nonce = port->nonce};
+    verbs_iface *iface = (verbs_iface *)base;
+    verbs_card card = {.version = 2, .rails = iface->rail_count, .frame_max_kib = (uint16_t)(verbs_frame_max(iface) >> 10), .nonce = iface->nonce};
     if (*bytes < sizeof card)
         return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof card, *bytes);
-    for (uint8_t i = 0; i < port->rail_count; i++)
-        verbs_rail_address(&port->rails[i], &card.address[i]);
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        verbs_rail_address(&iface->rails[i], &card.address[i]);
     memcpy(room, &card, sizeof card);
     *bytes = sizeof card;
     return 0;
@@ -262,19 +262,19 @@ static int verbs_card_of(weft_port *base, void *room, size_t *bytes)
 
 /* -- what there is not -- */
 
-static int verbs_share(weft_port *port, uint64_t bytes, weft_shared *shared)
+static int verbs_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
-    (void)port, (void)bytes, (void)shared;
+    (void)iface, (void)bytes, (void)shared;
     return weft_fail(WEFT_E_UNSUPPORTED, "a network shares no memory");
 }
 
-static int verbs_unshare(weft_port *port, weft_shared *shared)
+static int verbs_unshare(weft_iface *iface, weft_shared *shared)
 {
-    (void)port, (void)shared;
+    (void)iface, (void)shared;
     return weft_fail(WEFT_E_UNSUPPORTED, "a network shares no memory");
 }
 
-const weft_port_ops weft_verbs_ops = {
+const weft_iface_ops weft_verbs_ops = {
     .name = "verbs", .absent = verbs_absent, .tell = verbs_tell, .open = verbs_open, .close = verbs_close, .card = verbs_card_of,
     .reach = verbs_reach, .leave = verbs_leave, .map = verbs_map, .unmap = verbs_unmap, .share = verbs_share, .unshare = verbs_unshare,
     .send = verbs_send, .can_move = verbs_can_move, .get = verbs_get, .put = verbs_put, .amo = verbs_amo, .flush = verbs_flush,

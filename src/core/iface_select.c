@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ports: choosing, opening and asking in order. See ports.h.
+ * iface_select: choosing, opening and asking in order. See iface_select.h.
  */
-#include "core/ports.h"
+#include "core/iface_select.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -33,28 +33,28 @@ static bool is_listed(const char *list, const char *name)
 
 static bool is_chosen_by_user(void) { return weft_knob.transports && *weft_knob.transports; }
 
-bool weft_ports_allow(const char *name)
+bool weft_iface_select_allow(const char *name)
 {
     return strcmp(name, "self") == 0 || !is_chosen_by_user() || is_listed(weft_knob.transports, name);
 }
 
-static int open_port(weft_lane *lane, const weft_port_ops *ops, const void *medium, bool has_card)
+static int open_port(weft_lane *lane, const weft_iface_ops *ops, const void *medium, bool has_card)
 {
     weft_boot *boot = lane->world->boot;
-    weft_port_env env = {.owner = lane, .up = lane->up, .self = {boot->job, boot->rank, lane->index},
+    weft_iface_params env = {.owner = lane, .up = lane->up, .self = {boot->job, boot->rank, lane->index},
                          .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = lane->wants_fd, .now_ns = boot->now_ns,
                          .is_far = boot->nodes > 1 && weft_knob.split_node == 1};
-    int rc = lane->port_count == WEFT_LANE_PORTS ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_LANE_PORTS)
-                                                 : ops->open(&env, &lane->ports[lane->port_count]);
+    int rc = lane->iface_count == WEFT_LANE_IFACES ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_LANE_IFACES)
+                                                 : ops->open(&env, &lane->ifaces[lane->iface_count]);
     if (rc)
         return rc;
-    lane->has_card[lane->port_count++] = has_card;
+    lane->has_card[lane->iface_count++] = has_card;
     return 0;
 }
 
-static void card_name(const weft_lane *lane, const weft_port *port, char *key, size_t room)
+static void card_name(const weft_lane *lane, const weft_iface *iface, char *key, size_t room)
 {
-    snprintf(key, room, "weft.card.%s.%u", port->ops->name, lane->index);
+    snprintf(key, room, "weft.card.%s.%u", iface->ops->name, lane->index);
 }
 
 /* Tells everybody who may ask how we are reached. Nothing is sent to a peer. `all_tell`: who has no card says that: others may ask, and under
@@ -63,14 +63,14 @@ static int put_cards(weft_lane *lane, bool all_tell)
 {
     weft_boot *boot = lane->world->boot;
     bool any = all_tell;
-    for (uint32_t i = 0; i < lane->port_count; i++) {
+    for (uint32_t i = 0; i < lane->iface_count; i++) {
         char key[64], card[WEFT_CARD_MAX];
         size_t bytes = sizeof card;
         int rc;
         if (!lane->has_card[i])
             continue;
-        card_name(lane, lane->ports[i], key, sizeof key);
-        rc = lane->ports[i]->ops->card(lane->ports[i], card, &bytes);
+        card_name(lane, lane->ifaces[i], key, sizeof key);
+        rc = lane->ifaces[i]->ops->card(lane->ifaces[i], card, &bytes);
         if (rc == 0)
             rc = boot->ops->put(boot, key, card, bytes);
         if (rc)
@@ -103,7 +103,7 @@ static bool is_promising(const network *net)
     return is_there;
 }
 
-const char *weft_ports_network(uint32_t index, bool *promising)
+const char *weft_iface_select_network(uint32_t index, bool *promising)
 {
     if (index >= weft_count(networks))
         return NULL;
@@ -115,7 +115,7 @@ const char *weft_ports_network(uint32_t index, bool *promising)
 static bool try_network(weft_lane *lane, const network *net, char *text, size_t room)
 {
     const char *why = NULL;
-    const weft_port_ops *ops;
+    const weft_iface_ops *ops;
     int rc = 0;
     *text = 0;
     if (!is_promising(net))
@@ -155,7 +155,7 @@ static void try_networks(weft_lane *lane)
 static int open_named(weft_lane *lane, const char *name)
 {
     const char *why = NULL;
-    const weft_port_ops *ops = weft_transport_find(name, &why);
+    const weft_iface_ops *ops = weft_transport_find(name, &why);
     int rc = 0;
     if (ops && !(why = ops->absent()))
         rc = open_port(lane, ops, NULL, true);
@@ -196,7 +196,7 @@ static int open_all_named(weft_lane *lane)
 
 static bool has_company(const weft_boot *boot)
 {
-    return boot->has_segment && boot->local_size > 1 && weft_ports_allow("shm");
+    return boot->has_segment && boot->local_size > 1 && weft_iface_select_allow("shm");
 }
 
 static bool needs_network(const weft_boot *boot)
@@ -224,8 +224,8 @@ static int open_networks(weft_lane *lane)
     return rc ? rc : put_cards(lane, is_needed);
 }
 
-/* self first: reach asks the ports in order, and self knows itself by name. */
-int weft_ports_open(weft_lane *lane)
+/* self first: reach asks the ifaces in order, and self knows itself by name. */
+int weft_iface_select_open(weft_lane *lane)
 {
     weft_boot *boot = lane->world->boot;
     int rc = open_port(lane, &weft_self_ops, NULL, false);
@@ -255,23 +255,23 @@ static size_t card_of(weft_lane *lane, uint32_t index, uint32_t rank, void *card
         memcpy(card, &local, sizeof local);
         return sizeof local;
     }
-    card_name(lane, lane->ports[index], key, sizeof key);
+    card_name(lane, lane->ifaces[index], key, sizeof key);
     return boot->ops->get(boot, rank, key, card, &bytes) == 0 ? bytes : 0;
 }
 
-int weft_ports_reach(weft_lane *lane, weft_peer *peer)
+int weft_iface_select_reach(weft_lane *lane, weft_peer *peer)
 {
     weft_boot *boot = lane->world->boot;
     char why[240] = "", name[64];
-    for (uint32_t i = 0; i < lane->port_count; i++) {
-        weft_port *port = lane->ports[i];
+    for (uint32_t i = 0; i < lane->iface_count; i++) {
+        weft_iface *iface = lane->ifaces[i];
         char card[WEFT_CARD_MAX];
         size_t bytes = card_of(lane, i, peer->name.rank, card);
-        int rc = bytes || !lane->has_card[i] ? port->ops->reach(port, &peer->name, card, bytes, peer, &peer->path) : WEFT_E_UNSUPPORTED;
+        int rc = bytes || !lane->has_card[i] ? iface->ops->reach(iface, &peer->name, card, bytes, peer, &peer->ep) : WEFT_E_UNSUPPORTED;
         if (rc != WEFT_E_UNSUPPORTED)
             return rc;
         if (bytes && lane->has_card[i])
-            snprintf(why, sizeof why, "; %s: %.140s", port->ops->name, weft_fail_text(rc));
+            snprintf(why, sizeof why, "; %s: %.140s", iface->ops->name, weft_fail_text(rc));
     }
     if (!*why && *lane->no_network)
         snprintf(why, sizeof why, "; %s", lane->no_network);

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * iface: the table of the transport ofi; opening and closing in order, polling, sleeping. See ofi.h.
+ * Sleeping: the completion queue's descriptor and a timer stand in one epoll set. fi_trywait is asked before; a provider without a
+ * descriptor, or one that refuses something without telling when to try again, is looked at every millisecond. libfabric's tcp (`net`)
+ * signals its own descriptor at a completion and takes that back in waits of its own only, so it stays readable for ever. What counts is
+ * the set of its sockets inside, which is watched in its place. Where /proc does not tell which one that is, the descriptor is watched for
+ * edges, which arm takes before the caller looks once more; libfabric may leave a message in a socket that made one, so he also
+ * looks by himself now and then.
+ * A poll costs libfabric's tcp a system call or two: one that has found nothing for a while looks only each few times.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "transports/ofi/ofi.h"
+
+#define IDLE_POLLS 256u   /* without anything: the next ones look ... */
+#define IDLE_EVERY 8u     /* ... each so many */
+#define BARREN_POLLS 256u /* that found nothing, asleep in between or not: one more receive is posted */
+#define CLOCK_EVERY 512u  /* polls between two looks at the clock when no call is under way */
+#define LOOK_NS 1000000u
+#define EDGED_LOOK_NS 20000000u
+
+/* -- completions -- */
+
+static void failed(ofi_iface *iface)
+{
+    struct fi_cq_err_entry error = {0};
+    ofi_work *work;
+    char words[128] = "", text[192];
+    const char *more;
+    if (fi_cq_readerr(iface->cq, &error, 0) <= 0)
+        return;
+    work = error.op_context;
+    more = fi_cq_strerror(iface->cq, error.prov_errno, error.err_data, words, sizeof words);
+    snprintf(text, sizeof text, "%s (%s)", ofi_words(error.err), more ? more : "no more words");
+    if (!work)
+        return; /* of something that we gave no name: an inject; numbers and calls find what is missing */
+    if (work->kind == OFI_WORK_PIECE) {
+        ofi_piece_ended(iface, weft_container(work, ofi_piece, work), &error);
+    } else if (work->kind == OFI_WORK_RECV) {
+        if (!iface->has_multi_recv || error.flags & FI_MULTI_RECV)
+            ofi_recv_ended(iface, weft_container(work, ofi_recv, work));
+    } else {
+        ofi_slot *slot = weft_container(work, ofi_slot, work);
+        ofi_ep *ep = work->ep, *called = slot->about < iface->index_room ? iface->by_index[slot->about] : NULL;
+        ofi_slot_ended(iface, slot);
+        if (ep)
+            ofi_break(iface, ep, text);
+        else if (called)
+            called->called_ns = 0; /* the call did not get there */
+    }
+}
+
+/* The next of the entries that were read. */
+static int hand_over(ofi_iface *iface, int budget)
+{
+    const struct fi_cq_data_entry *entry = &iface->entries[iface->entry];
+    ofi_work *work = entry->op_context;
+    int n = 1;
+    if (work && work->kind == OFI_WORK_RECV) {
+        n = ofi_arrived(iface, entry, &iface->entry_at, budget);
+        if (iface->entry_at < entry->len)
+            return n;
+    } else if (work && work->kind == OFI_WORK_PIECE) {
+        ofi_piece_ended(iface, weft_container(work, ofi_piece, work), NULL);
+    } else if (work) {
+        ofi_slot_ended(iface, weft_container(work, ofi_slot, work));
+    }
+    iface->entry++;
+    iface->entry_at = 0;
+    return work ? n : 0;
+}
+
+static int drain(ofi_iface *iface, int budget)
+{
+    int total = 0;
+    bool has_more = true;
+    while (total < budget) {
+        ssize_t n;
+        if (iface->entry < iface->entry_count) {
+            total += hand_over(iface, budget - total);
+            continue;
+        }
+        if (!has_more)
+            break;
+        n = fi_cq_read(iface->cq, iface->entries, OFI_BATCH);
+        has_more = n == OFI_BATCH;
+        iface->entry = 0;
+        iface->entry_count = n > 0 ? (uint32_t)n : 0;
+        if (n != -FI_EAVAIL)
+            continue;
+        failed(iface);
+        total++;
+    }
+    return total;
+}
+
+/* Moves that waited for room in the provider, receives that it did not take. */
+static int retry(ofi_iface *iface)
+{
+    int n = 0;
+    iface->is_full = false;
+    for (weft_link *link = iface->moving.next; link != &iface->moving && !n;) {
+        ofi_ep *ep = weft_container(link, ofi_ep, moving);
+        link = link->next;
+        n += ofi_moves_turn(iface, ep); /* who was told may have changed the list */
+    }
+    ofi_post_recvs(iface);
+    return n;
+}
+
+static int chores(ofi_iface *iface)
+{
+    int n = 0;
+    if (iface->is_full || !weft_list_is_empty(&iface->moving))
+        n += retry(iface);
+    if (!weft_list_is_empty(&iface->calling) || iface->polls % CLOCK_EVERY == 0 || iface->is_armed)
+        n += ofi_call_turn(iface);
+    return n;
+}
+
+/* Each receive may hold a message of a peer that computes in the midst of sending it, while others' wait behind it. */
+static void offer_more(ofi_iface *iface)
+{
+    iface->recv_most++;
+    ofi_post_recvs(iface);
+}
+
+static int ofi_poll(weft_iface *base, int budget)
+{
+    ofi_iface *iface = (ofi_iface *)base;
+    int n;
+    iface->polls++;
+    ofi_bundles_out(iface);
+    if (iface->idle_polls > IDLE_POLLS && !iface->is_armed && !iface->ops_open && weft_list_is_empty(&iface->calling) && !iface->is_full &&
+        iface->polls % IDLE_EVERY)
+        return 0;
+    iface->counts[OFI_COUNT_POLLS]++;
+    iface->is_polling = true;
+    n = drain(iface, budget);
+    if (n < budget)
+        n += chores(iface);
+    iface->is_polling = false;
+    ofi_bundles_out(iface);
+    iface->idle_polls = n ? 0 : iface->idle_polls + 1;
+    if (n)
+        iface->barren_polls = 0;
+    else if (++iface->barren_polls % BARREN_POLLS == 0 && iface->recv_most < iface->recv_count)
+        offer_more(iface);
+    return n < budget ? n : budget;
+}
+
+/* -- sleeping -- */
+
+static void set_timer(ofi_iface *iface, uint64_t ns)
+{
+    struct itimerspec when = {.it_value = {.tv_nsec = (long)ns}};
+    if (ns || iface->is_timed)
+        timerfd_settime(iface->timer, 0, &when, NULL);
+    iface->is_timed = ns != 0;
+}
+
+void ofi_ring_soon(ofi_iface *iface)
+{
+    iface->is_full = true;
+    if (iface->is_armed)
+        set_timer(iface, LOOK_NS);
+}
+
+static void take_edges(const ofi_iface *iface)
+{
+    struct epoll_event events[2];
+    epoll_wait(iface->epoll, events, 2, 0);
+}
+
+static int ofi_arm(weft_iface *base, weft_bell *bell)
+{
+    ofi_iface *iface = (ofi_iface *)base;
+    struct fid *fid = &iface->cq->fid;
+    bool looks = iface->cq_fd < 0 || iface->is_full || !weft_list_is_empty(&iface->calling);
+    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next)
+        ofi_acknowledge(iface, weft_container(link, ofi_ep, link), OFI_WINDOW / 64); /* whom we keep waiting while we sleep */
+    if (iface->entry < iface->entry_count)
+        return WEFT_AGAIN;
+    if (iface->is_edged)
+        take_edges(iface);
+    if (iface->cq_fd >= 0 && fi_trywait(iface->fabric, &fid, 1)) {
+        if (++iface->arm_refusals < 4)
+            return WEFT_AGAIN;
+        looks = true; /* it finds something, and we do not */
+    }
+    iface->arm_refusals = 0;
+    iface->is_armed = true;
+    if (looks)
+        set_timer(iface, LOOK_NS);
+    *bell = (weft_bell){.fd = iface->epoll, .within_ns = looks ? LOOK_NS : iface->is_edged ? EDGED_LOOK_NS : 0};
+    return 0;
+}
+
+static void ofi_disarm(weft_iface *base)
+{
+    ofi_iface *iface = (ofi_iface *)base;
+    iface->is_armed = false;
+    iface->idle_polls = 0;
+    set_timer(iface, 0);
+}
+
+/* -- opening -- */
+
+static void close_endpoint(ofi_iface *iface)
+{
+    if (iface->ep)
+        fi_close(&iface->ep->fid);
+    if (iface->arena_mr)
+        fi_close(&iface->arena_mr->fid);
+    if (iface->cq)
+        fi_close(&iface->cq->fid);
+    if (iface->av)
+        fi_close(&iface->av->fid);
+    if (iface->domain)
+        fi_close(&iface->domain->fid);
+    if (iface->fabric)
+        fi_close(&iface->fabric->fid);
+    fi_freeinfo(iface->info);
+    iface->ep = NULL;
+    iface->arena_mr = NULL;
+    iface->cq = NULL;
+    iface->av = NULL;
+    iface->domain = NULL;
+    iface->fabric = NULL;
+    iface->info = NULL;
+}
+
+static void ofi_close(weft_iface *base)
+{
+    ofi_iface *iface = (ofi_iface *)base;
+    while (!weft_list_is_empty(&iface->paths)) /* not left: the job ends in haste */
+        ofi_ep_free(iface, weft_container(iface->paths.next, ofi_ep, link));
+    ofi_bundles_close(iface);
+    close_endpoint(iface);
+    if (iface->arena)
+        munmap(iface->arena, iface->arena_bytes);
+    if (iface->timer >= 0)
+        close(iface->timer);
+    if (iface->epoll >= 0)
+        close(iface->epoll);
+    free(iface->by_index);
+    free(iface->bounce);
+    free(iface);
+}
+
+static int watch(ofi_iface *iface, int fd, uint32_t how)
+{
+    struct epoll_event event = {.events = EPOLLIN | how, .data.fd = fd};
+    if (epoll_ctl(iface->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
+        return 0;
+    return weft_fail(WEFT_E_SYSTEM, "epoll_ctl failed: %s", strerror(errno));
+}
+
+/* The one epoll set inside of another; -1: there is none, or more than one, or /proc does not tell. */
+static int set_within(int set)
+{
+    char path[64], line[256], kind[32];
+    int fd, found = -1, count = 0;
+    FILE *info;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", set);
+    info = fopen(path, "re");
+    while (info && fgets(line, sizeof line, info)) {
+        if (sscanf(line, "tfd: %d", &fd) != 1)
+            continue;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (readlink(path, kind, sizeof kind) >= 22 && memcmp(kind, "anon_inode:[eventpoll]", 22) == 0) {
+            found = fd;
+            count++;
+        }
+    }
+    if (info)
+        fclose(info);
+    return count == 1 ? found : -1;
+}
+
+static int watch_queue(ofi_iface *iface)
+{
+    int inner = iface->is_edged ? set_within(iface->cq_fd) : -1;
+    if (inner < 0)
+        return watch(iface, iface->cq_fd, iface->is_edged ? EPOLLET : 0);
+    iface->is_edged = false;
+    return watch(iface, inner, 0);
+}
+
+static int open_queue(ofi_iface *iface)
+{
+    struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD, .size = 2048};
+    int rc = fi_cq_open(iface->domain, &attr, &iface->cq, NULL);
+    iface->cq_fd = -1;
+    if (rc == 0 && fi_control(&iface->cq->fid, FI_GETWAIT, &iface->cq_fd))
+        iface->cq_fd = -1;
+    if (iface->cq_fd >= 0)
+        return watch_queue(iface);
+    if (rc) {
+        attr.wait_obj = FI_WAIT_NONE;
+        rc = fi_cq_open(iface->domain, &attr, &iface->cq, NULL);
+    }
+    return rc ? weft_fail(WEFT_E_SYSTEM, "%s opens no completion queue: %s", iface->info->fabric_attr->prov_name, ofi_words(rc)) : 0;
+}
+
+static int open_endpoint(ofi_iface *iface)
+{
+    struct fi_av_attr addresses = {.type = FI_AV_TABLE};
+    size_t least = iface->message_max;
+    const char *what = "fi_fabric";
+    int rc = fi_fabric(iface->info->fabric_attr, &iface->fabric, NULL);
+    if (rc == 0 && (what = "fi_domain"))
+        rc = fi_domain(iface->fabric, iface->info, &iface->domain, NULL);
+    if (rc == 0 && (what = "fi_av_open"))
+        rc = fi_av_open(iface->domain, &addresses, &iface->av, NULL);
+    if (rc == 0 && (what = "fi_endpoint")) {
+        int later = open_queue(iface);
+        if (later)
+            return later;
+        rc = fi_endpoint(iface->domain, iface->info, &iface->ep, NULL);
+    }
+    if (rc == 0 && (what = "fi_ep_bind"))
+        rc = fi_ep_bind(iface->ep, &iface->av->fid, 0);
+    if (rc == 0)
+        rc = fi_ep_bind(iface->ep, &iface->cq->fid, FI_TRANSMIT | FI_RECV);
+    if (rc == 0 && (what = "fi_enable"))
+        rc = fi_enable(iface->ep);
+    if (rc == 0 && iface->has_multi_recv) /* some keep it where only enable makes room for it */
+        fi_setopt(&iface->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least);
+    return rc ? weft_fail(WEFT_E_SYSTEM, "%s of %s failed: %s", what, iface->info->fabric_attr->prov_name, ofi_words(rc)) : 0;
+}
+
+/* What libfabric offers may yet refuse to work (verbs;ofi_rxm on soft-RoCE does): the next one is tried then, unless the user named it. All
+ * ranks of a host come to the same one. */
+static int open_provider(ofi_iface *iface)
+{
+    char text[512];
+    int rc, first = 0;
+    for (; (rc = ofi_find(iface)) == 0; iface->passed++) {
+        iface->has_multi_recv = (iface->info->caps & FI_MULTI_RECV) != 0 && !ofi_is_plain_tcp(iface->info); /* see OFI_TCP_RECVS */
+        iface->sorts = !(iface->info->tx_attr->msg_order & iface->info->rx_attr->msg_order & FI_ORDER_SAS);
+        iface->needs_desc = (iface->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+        iface->is_edged = ofi_is_plain_tcp(iface->info);
+        iface->message_max = ofi_is_plain_tcp(iface->info) ? OFI_LONG_MESSAGE : OFI_MESSAGE;
+        iface->inject_max = (uint32_t)(iface->info->tx_attr->inject_size < 512 ? iface->info->tx_attr->inject_size : 512);
+        rc = open_endpoint(iface);
+        if (rc == 0 || (weft_knob.ofi_provider && *weft_knob.ofi_provider))
+            return rc;
+        weft_log(WEFT_LOG_NOTE, "libfabric's next provider is tried: %s", weft_fail_text(rc));
+        if (!first)
+            snprintf(text, sizeof text, "%s", weft_fail_text(rc));
+        first = first ? first : rc;
+        close_endpoint(iface);
+    }
+    return first ? weft_fail(first, "%s", text) : rc;
+}
+
+/* Threads that libfabric starts inherit a mask in which no signal of the program's reaches them. */
+static int open_quietly(ofi_iface *iface)
+{
+    sigset_t all, before;
+    int rc;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = open_provider(iface);
+    if (rc == 0)
+        rc = ofi_flow_open(iface);
+    if (rc == 0)
+        rc = ofi_card_make(iface);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+/* What a message costs, and where bytes wait, is another matter where the kernel carries them. */
+static void suit(ofi_iface *iface)
+{
+    bool is_socket = ofi_is_socket(iface->info);
+    uint64_t most = iface->info->ep_attr->max_msg_size;
+    iface->gathers = is_socket;
+    iface->path_bytes = is_socket ? OFI_TCP_BYTES : OFI_PATH_BYTES;
+    iface->piece_bytes = is_socket ? OFI_PIECE / 2 : OFI_PIECE;
+    if (iface->piece_bytes > most)
+        iface->piece_bytes = (uint32_t)most;
+}
+
+static void promise(ofi_iface *iface)
+{
+    uint64_t mode = (uint64_t)iface->info->domain_attr->mr_mode;
+    bool pins = mode & (FI_MR_LOCAL | FI_MR_ALLOCATED);
+    uint64_t speed = iface->info->nic && iface->info->nic->link_attr ? iface->info->nic->link_attr->speed : 0; /* bits per second */
+    uint32_t most = (iface->message_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
+    iface->iface.caps = (weft_caps){.frame_max = most, .chunk = most < OFI_CHUNK ? most : OFI_CHUNK,
+                                  .eager = ofi_is_plain_tcp(iface->info) ? OFI_CHUNK : 0, .move_max = 1ull << 40,
+                                  .latency_ns = ofi_is_socket(iface->info) ? 15000 : 2000, .mbyte_per_s = (uint32_t)(speed / 8000000),
+                                  .key_bytes = ofi_key_bytes(), .pins = pins, .pages_on_demand = !pins, .get = true, .put = true, .notify = true,
+                                  .ordered = true, .local_keys = iface->needs_desc,
+                                  .held_min = ofi_is_plain_tcp(iface->info) && !iface->needs_desc ? OFI_HELD_MIN : 0};
+    if (iface->inject_max > sizeof(ofi_framed))
+        iface->iface.caps.inline_max = (iface->inject_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
+    iface->iface.caps.amo = ofi_amo_domain(iface);
+}
+
+static int ofi_open(const weft_iface_params *env, weft_iface **out)
+{
+    ofi_iface *iface = calloc(1, sizeof *iface);
+    int rc = 0;
+    if (!iface)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *iface);
+    iface->iface = (weft_iface){.ops = &weft_ofi_ops, .owner = env->owner, .up = env->up};
+    iface->self = env->self;
+    iface->is_far = env->is_far;
+    iface->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
+    iface->key_next = 1;
+    iface->cq_fd = -1;
+    weft_list_init(&iface->paths);
+    weft_list_init(&iface->calling);
+    weft_list_init(&iface->moving);
+    weft_list_init(&iface->free_big);
+    weft_list_init(&iface->free_small);
+    weft_list_init(&iface->free_pieces);
+    ofi_bundles_open(iface);
+    iface->epoll = epoll_create1(EPOLL_CLOEXEC);
+    iface->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (iface->epoll < 0 || iface->timer < 0)
+        rc = weft_fail(WEFT_E_SYSTEM, "no descriptor to sleep on: %s", strerror(errno));
+    if (rc == 0)
+        rc = watch(iface, iface->timer, 0);
+    if (rc == 0)
+        rc = open_quietly(iface);
+    if (rc) {
+        ofi_close(&iface->iface);
+        return rc;
+    }
+    suit(iface);
+    promise(iface);
+    *out = &iface->iface;
+    return 0;
+}
+
+static int ofi_card_of(weft_iface *base, void *card, size_t *bytes)
+{
+    ofi_iface *iface = (ofi_iface *)base;
+    if (*bytes < sizeof iface->card)
+        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof iface->card, *bytes);
+    memcpy(card, &iface->card, sizeof iface->card);
+    *bytes = sizeof iface->card;
+    return 0;
+}
+
+static void ofi_count(weft_iface *base, void (*line)(void *arg, const char *text), void *arg)
+{
+    static const char *const names[] = {"frames_sent", "inline", "frames_arrived", "refused", "pieces", "calls", "polls", "breaks", "bundles", "gathered"};
+    const ofi_iface *iface = (const ofi_iface *)base;
+    char text[512];
+    int n = snprintf(text, sizeof text, "ofi: %s", iface->card.provider);
+    for (size_t i = 0; i < weft_count(names); i++)
+        if (iface->counts[i] && n >= 0 && (size_t)n < sizeof text)
+            n += snprintf(text + n, sizeof text - (size_t)n, ", %s %" PRIu64, names[i], iface->counts[i]);
+    line(arg, text);
+}
+
+/* -- what there is not -- */
+
+static int ofi_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
+{
+    (void)iface, (void)bytes, (void)shared;
+    return weft_fail(WEFT_E_UNSUPPORTED, "a network shares no memory");
+}
+
+static int ofi_unshare(weft_iface *iface, weft_shared *shared) { return ofi_share(iface, 0, shared); }
+
+const weft_iface_ops weft_ofi_ops = {
+    .name = "ofi", .absent = ofi_absent, .tell = ofi_tell, .open = ofi_open, .close = ofi_close, .card = ofi_card_of, .reach = ofi_reach,
+    .leave = ofi_leave, .map = ofi_map, .unmap = ofi_unmap, .share = ofi_share, .unshare = ofi_unshare, .send = ofi_send,
+    .can_move = ofi_can_move, .get = ofi_get, .put = ofi_put, .amo = ofi_amo, .flush = ofi_flush, .poll = ofi_poll, .arm = ofi_arm,
+    .disarm = ofi_disarm, .count = ofi_count,
+};
