@@ -8,7 +8,7 @@
 #include "collectives/hosts.h"
 #include "collectives/node.h"
 #include "collectives/stop.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "core/world.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 int weft_team_open(weft_chan *chan, bool share, weft_team *team)
 {
-    const weft_boot *boot = chan->lane->world->boot;
+    const weft_boot *boot = chan->worker->world->boot;
 
     memset(team, 0, sizeof *team);
     team->chan = chan;
@@ -26,7 +26,7 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->latency_bytes = WEFT_CHOICE_LATENCY;
     team->may_share = team->is_unsettled = share && chan->size > 1;
     weft_stop_open(team);
-    chan->lane->play = weft_plan_play;
+    chan->worker->play = weft_plan_play;
     if (boot->node_of && team->size > 2)
         return weft_hosts_make(team->rank, team->size, boot->node_of, chan->world_rank, &team->hosts);
     return WEFT_OK;
@@ -48,7 +48,7 @@ int weft_team_stopped(const weft_team *team) { return !team->is_origin || (team-
 
 static void __attribute__((noreturn, cold)) end_job(const weft_team *team, int rc)
 {
-    weft_boot *boot = team->chan->lane->world->boot;
+    weft_boot *boot = team->chan->worker->world->boot;
     char text[800];
 
     snprintf(text, sizeof text,

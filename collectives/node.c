@@ -12,8 +12,8 @@
 #include "collectives/node_calls.h"
 #include "collectives/node_sum.h"
 #include "collectives/stop.h"
-#include "core/lane.h"
 #include "core/wait.h"
+#include "core/worker.h"
 #include "core/world.h"
 
 #define SPINS 400         /* looks at a flag before the wait engine is asked to poll as well: some hand-overs long */
@@ -146,7 +146,7 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
     int rc = WEFT_OK;
 
     node->is_waiting = true;
-    weft_wait_begin(&self.wait, node->lane, WEFT_WHY_COLLECTIVE, member, (int32_t)s, 0);
+    weft_wait_begin(&self.wait, node->worker, WEFT_WHY_COLLECTIVE, member, (int32_t)s, 0);
     self.wait.is_over = is_over;
     while (!has_come(&self)) {
         int32_t lost = find_lost(&self, &is_dead);
@@ -159,7 +159,7 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
             break;
         }
         if (node->is_crowded) /* spinning here keeps those from running for whom we wait */
-            self.wait.idle = node->lane->world->wait_policy.spins;
+            self.wait.idle = node->worker->world->wait_policy.spins;
         weft_wait_turn(&self.wait);
     }
     weft_wait_end(&self.wait);
@@ -253,7 +253,7 @@ static __attribute__((noinline)) void poll_once(weft_node *node)
     weft_wait wait;
 
     node->is_waiting = true;
-    weft_wait_begin(&wait, node->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
+    weft_wait_begin(&wait, node->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
     weft_wait_turn(&wait);
     weft_wait_end(&wait);
     node->is_waiting = false;
@@ -324,7 +324,7 @@ uint64_t weft_node_used_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
     return weft_round_up(used, WEFT_PAGE) < bytes ? weft_round_up(used, WEFT_PAGE) : bytes;
 }
 
-weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
+weft_node *weft_node_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
                             weft_rank_page *const *pages, unsigned manner)
 {
     weft_node *node;
@@ -338,7 +338,7 @@ weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_
     node = calloc(1, sizeof *node);
     if (!node)
         return NULL;
-    node->lane = lane;
+    node->worker = worker;
     node->head = base;
     node->lines = (weft_node_line *)((char *)base + lines_offset());
     node->notes = (weft_node_notes *)((char *)base + notes_offset(ranks));
@@ -368,7 +368,7 @@ void weft_node_close(weft_node *node)
         return;
     weft_node_go(node, WEFT_NODE_LEFT);
     if (node->bytes) {
-        const weft_segment *segment = &node->lane->world->boot->segment;
+        const weft_segment *segment = &node->worker->world->boot->segment;
         uint32_t closed = atomic_fetch_add_explicit(&node->head->closed, 1, memory_order_acq_rel) + 1;
 
         weft_segment_drop(node->head, node->bytes);

@@ -28,7 +28,7 @@ enum weft_node_manner {
 };
 /* Attaches an area: `base` is zeroed memory that all `ranks` (2..64) members map, `bytes` long; pages[i] is member i's rank page.
  * NULL on lack of memory or room. */
-weft_node *weft_node_attach(weft_lane *lane, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
+weft_node *weft_node_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
                             weft_rank_page *const *pages, unsigned manner);
 /* NULL is allowed. The last member gives the area back. */
 void weft_node_close(weft_node *node);

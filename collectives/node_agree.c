@@ -11,7 +11,7 @@
 #include "collectives/hosts.h"
 #include "collectives/node.h"
 #include "collectives/node_area.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "core/world.h"
 
 enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
@@ -56,7 +56,7 @@ static uint32_t world_rank(const weft_team *team, const circle *us, uint32_t i)
 /* Nobody shares a node with anybody: known to all without a word. */
 static bool is_apart(const weft_team *team)
 {
-    const weft_boot *boot = team->chan->lane->world->boot;
+    const weft_boot *boot = team->chan->worker->world->boot;
     circle all = {NULL, team->size, team->rank};
 
     if (team->hosts || !boot->node_of)
@@ -66,7 +66,7 @@ static bool is_apart(const weft_team *team)
 
 static uint8_t own_words(const weft_team *team, uint32_t mates)
 {
-    const weft_world *world = team->chan->lane->world;
+    const weft_world *world = team->chan->worker->world;
     uint8_t says = SAYS_CAN;
 
     if (!world->boot->has_segment || mates > WEFT_NODE_RANKS)
@@ -132,7 +132,7 @@ static wire look_at_wire(const weft_team *team)
 
 static void first_decides(weft_team *team, uint32_t mates, const uint8_t *all, agreement *deal)
 {
-    const weft_segment *segment = &team->chan->lane->world->boot->segment;
+    const weft_segment *segment = &team->chan->worker->world->boot->segment;
     uint8_t can = SAYS_CAN, also = 0;
 
     for (uint32_t i = 0; i < mates; i++) {
@@ -152,8 +152,8 @@ static void first_decides(weft_team *team, uint32_t mates, const uint8_t *all, a
 
 static weft_node *open_area(weft_team *team, const circle *us, const agreement *deal)
 {
-    weft_lane *lane = team->chan->lane;
-    const weft_boot *boot = lane->world->boot;
+    weft_worker *worker = team->chan->worker;
+    const weft_boot *boot = worker->world->boot;
     const weft_segment *segment = &boot->segment;
     unsigned manner = manner_of(deal->says);
     uint64_t bytes = weft_node_used_bytes(segment->head->area_bytes, us->count, manner);
@@ -167,7 +167,7 @@ static weft_node *open_area(weft_team *team, const circle *us, const agreement *
         uint32_t world = world_rank(team, us, i);
         pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[world] : world);
     }
-    node = weft_node_attach(lane, base, bytes, us->rank, us->count, pages, manner);
+    node = weft_node_attach(worker, base, bytes, us->rank, us->count, pages, manner);
     if (!node) {
         weft_segment_drop(base, bytes);
         return NULL;
@@ -182,7 +182,7 @@ static weft_node *open_area(weft_team *team, const circle *us, const agreement *
 /* Maps the area of the deal; mapping may fail on one of us: then nobody uses it. */
 static int settle_area(weft_team *team, weft_node_performer *perform, const circle *us, agreement *deal, uint8_t *all)
 {
-    const weft_segment *segment = &team->chan->lane->world->boot->segment;
+    const weft_segment *segment = &team->chan->worker->world->boot->segment;
     weft_node *node = open_area(team, us, deal);
     uint8_t can = 1;
     int rc = all_say(team, perform, node != NULL, all);

@@ -20,7 +20,7 @@
 #include "base/macros.h"
 #include "base/store.h"
 #include "collectives/node.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "mem/segment.h"
 
 #define WEFT_NODE_DEPTH 8
@@ -68,7 +68,7 @@ struct weft_node {
     int root, damage;           /* damage: 0, or the error that it ends with here */
     uint32_t damages;
     weft_node_head *head;
-    weft_lane *lane;
+    weft_worker *worker;
     weft_store store; /* how what we write reaches its readers soonest */
     weft_rank_page *pages[WEFT_NODE_RANKS];
     uint64_t bytes; /* of the view, when it is ours to unmap; 0: the caller's */
@@ -114,7 +114,7 @@ static inline uint32_t weft_node_name(const weft_node *node, uint32_t member) { 
 static inline void weft_node_offer(const weft_node *node, uint64_t bytes)
 {
     if (bytes > WEFT_NODE_OFFER_BYTES)
-        weft_worker_offer(node->lane);
+        weft_worker_offer(node->worker);
 }
 
 #endif

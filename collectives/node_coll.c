@@ -174,7 +174,7 @@ static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint32_t i
             weft_unpack(type, f->room, count, 0, count * size, part);
             part = f->room;
         }
-        weft_coll_apply_op(node->lane, f->args->op, type, part, out, count);
+        weft_coll_apply_op(node->worker, f->args->op, type, part, out, count);
     }
 }
 
@@ -382,7 +382,7 @@ static int node_gather(weft_node *node, const weft_coll *args)
                            weft_node_place(node, i, s, here));
     }
     if (is_root && !args->in_place)
-        weft_coll_copy(node->lane, type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
+        weft_coll_copy(node->worker, type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
                   args->sendbuf,
                   args->sendcount);
     return WEFT_OK;
@@ -421,7 +421,7 @@ static int node_scatter(weft_node *node, const weft_coll *args)
         take_piece(node, (uint32_t)args->root, s, node->rank, type, args->recvbuf, count, at, here, place + node->rank * here);
     }
     if (is_root && !args->in_place)
-        weft_coll_copy(node->lane, args->recvtype, args->recvbuf, args->recvcount, type,
+        weft_coll_copy(node->worker, args->recvtype, args->recvbuf, args->recvcount, type,
                        weft_plan_at(args->sendbuf, type, node->rank * count), count);
     return WEFT_OK;
 }
@@ -447,7 +447,7 @@ static int node_allgather(weft_node *node, const weft_coll *args)
                            weft_node_place(node, i, s, here));
     }
     if (!args->in_place)
-        weft_coll_copy(node->lane, type, own, args->recvcount, from_type, from, from_count);
+        weft_coll_copy(node->worker, type, own, args->recvcount, from_type, from, from_count);
     return WEFT_OK;
 }
 
@@ -476,7 +476,7 @@ static int node_alltoall(weft_node *node, const weft_coll *args)
                            at, here, weft_node_place(node, i, s, here * node->ranks) + node->rank * here);
     }
     if (!args->in_place)
-        weft_coll_copy(node->lane, type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, from_type,
+        weft_coll_copy(node->worker, type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, from_type,
                   weft_plan_at(from, from_type, node->rank * from_count), from_count);
     return WEFT_OK;
 }

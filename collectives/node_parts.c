@@ -97,7 +97,7 @@ static int fold_own(const cut *c, uint64_t round)
             continue;
         if (weft_unlikely(node->sums != NULL))
             weft_node_check(node, &(weft_node_piece){s, i, node->rank, weft_plan_bytes(), part, bytes, 0, bytes}, at);
-        weft_coll_apply_op(node->lane, c->args->op, type, part, out, p.count);
+        weft_coll_apply_op(node->worker, c->args->op, type, part, out, p.count);
     }
     return WEFT_OK;
 }

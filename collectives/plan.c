@@ -11,8 +11,8 @@
 
 #include "base/status.h"
 #include "collectives/stop.h"
-#include "core/lane.h"
 #include "core/wait.h"
+#include "core/worker.h"
 #include "type/pack.h"
 
 /* The largest block that a team keeps for the next plan: page faults cost more than the copy that it serves. */
@@ -62,7 +62,7 @@ static inline void plan_note(weft_plan *plan, int rc)
         weft_plan_fail(plan, rc);
 }
 
-void weft_coll_call_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
+void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
 {
     bool is_unlocked = !op->handle || weft_worker_is_long(worker, count * (uint64_t)type->size);
 
@@ -75,7 +75,7 @@ void weft_coll_call_op(weft_lane *worker, const weft_op *op, const weft_type *ty
         weft_worker_callout_end(worker);
 }
 
-void weft_coll_copy(weft_lane *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
+void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
                     uint64_t from_count)
 {
     bool is_unlocked = weft_worker_is_long(worker, to_count * (uint64_t)to_type->size);
@@ -180,7 +180,7 @@ static void live_settle(weft_plan *plan)
 {
     live_wait self = {.plan = plan};
 
-    weft_wait_begin(&self.wait, plan->team->chan->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
+    weft_wait_begin(&self.wait, plan->team->chan->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
     self.wait.is_over = live_is_over;
     while (plan->gate.left > 1) {
         if (weft_unlikely(has_stopped(plan)) && !self.is_cancelled) {
@@ -198,7 +198,7 @@ static __attribute__((noinline)) void await_receive(weft_req *req)
 {
     weft_wait wait;
 
-    weft_wait_begin(&wait, req->lane, WEFT_WHY_COLLECTIVE, req->rank, req->tag, req->bytes);
+    weft_wait_begin(&wait, req->worker, WEFT_WHY_COLLECTIVE, req->rank, req->tag, req->bytes);
     wait.req = req;
     do
         weft_wait_turn(&wait);
@@ -214,13 +214,13 @@ static void live_receive(weft_plan *plan, const weft_step *step)
 
     __asm__("" : "+r"(req));
     req->gate = NULL;
-    req->lane = plan->team->chan->lane;
+    req->worker = plan->team->chan->worker;
     req->name = 0;
     req->is_posted = false;
     weft_irecv_into(plan->team->chan, step->peer, plan->tag, step->to, step->to_count, step->to_type, req);
     if (!req->is_done) {
         plan->receiving = req;
-        weft_lane_poll(req->lane);
+        weft_worker_poll(req->worker);
         if (!req->is_done)
             await_receive(req);
         plan->receiving = NULL;
@@ -252,7 +252,7 @@ static __attribute__((noinline)) void await_reason(weft_plan *plan)
 {
     reason_wait self = {.plan = plan};
 
-    weft_wait_begin(&self.wait, plan->team->chan->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
+    weft_wait_begin(&self.wait, plan->team->chan->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
     self.wait.is_over = has_reason;
     while (plan->rc == WEFT_E_REVOKED)
         weft_wait_turn(&self.wait);
@@ -304,10 +304,10 @@ static void open_gate(weft_gate *gate)
 {
     weft_plan *plan = weft_container(gate, weft_plan, gate);
 
-    weft_lane *lane = plan->team->chan->lane;
+    weft_worker *worker = plan->team->chan->worker;
 
-    weft_list_append(&lane->plans, &plan->link);
-    lane->plans_ready++;
+    weft_list_append(&worker->plans, &plan->link);
+    worker->plans_ready++;
 }
 
 static void free_plan(weft_req *req)
@@ -333,7 +333,7 @@ int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft
     weft_plan *plan = aligned_alloc(64, weft_round_up(sizeof *plan, 64));
     int rc;
 
-    *req = plan ? weft_req_new(team->chan->lane, WEFT_REQ_PLAN) : NULL;
+    *req = plan ? weft_req_new(team->chan->worker, WEFT_REQ_PLAN) : NULL;
     if (!*req) {
         free(plan);
         weft_team_stop(team, weft_fail(WEFT_E_NOMEM, "no memory to record a collective"), tag);
@@ -401,7 +401,7 @@ void weft_plan_copy(weft_plan *plan, void *to, uint64_t to_count, const weft_typ
     if (to == from && (to_type == from_type || (to_type->is_dense && from_type->is_dense)))
         return;
     if (plan->is_live)
-        weft_coll_copy(plan->team->chan->lane, to_type, to, to_count, from_type, from, from_count);
+        weft_coll_copy(plan->team->chan->worker, to_type, to, to_count, from_type, from, from_count);
     else
         record(plan, &step);
 }
@@ -413,7 +413,7 @@ void weft_plan_fold(weft_plan *plan, const void *in, void *inout, uint64_t count
     if (plan->rc || !count)
         return;
     if (plan->is_live)
-        weft_coll_apply_op(plan->team->chan->lane, plan->op, type, in, inout, count);
+        weft_coll_apply_op(plan->team->chan->worker, plan->op, type, in, inout, count);
     else
         record(plan, &step);
 }

@@ -174,7 +174,7 @@ struct weft_plan {
     /* recorded */
     weft_step *steps;
     uint32_t step_count, step_room, next;
-    weft_link link;             /* in lane->plans while it can go on */
+    weft_link link;             /* in worker->plans while it can go on */
     weft_req *req;
     weft_op own_op;
     void *kept;                 /* what src/mpi keeps for as long as a persistent plan lives (registrations of its memory) ... */
@@ -202,9 +202,9 @@ void *weft_plan_temp(weft_plan *plan, uint64_t count, const weft_type *type);
 void weft_plan_sub(weft_plan *plan, const uint32_t *ranks, uint32_t size, weft_plan_algorithm *algorithm, const weft_coll *args);
 
 #define WEFT_COLL_FEW 1024 /* elements: shorter folds and copies do not look for threads that wait for the worker */
-void weft_coll_call_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
+void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
 /* weft_op_apply of every collective: a program's operator, and what takes long, runs with the worker unlocked. The caller holds op and type. */
-static inline void weft_coll_apply_op(weft_lane *worker, const weft_op *op, const weft_type *type, const void *in, void *inout,
+static inline void weft_coll_apply_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout,
                                       uint64_t count)
 {
     if (weft_likely(op->handle && count <= WEFT_COLL_FEW))
@@ -214,7 +214,7 @@ static inline void weft_coll_apply_op(weft_lane *worker, const weft_op *op, cons
 }
 
 /* weft_copy of every collective. What takes long is done with the worker unlocked. */
-void weft_coll_copy(weft_lane *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
+void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
                     uint64_t from_count);
 
 /* Element i of buf. */
@@ -240,8 +240,8 @@ void weft_plan_begin_live(weft_plan *plan, weft_team *team, int tag);
 /* Waits for what is under way, frees all that the plan holds (not the plan); the plan's error. */
 int weft_plan_end_live(weft_plan *plan);
 int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
-/* lane->play: goes on with all plans that can. */
-int weft_plan_play(weft_lane *lane);
+/* worker->play: goes on with all plans that can. */
+int weft_plan_play(weft_worker *worker);
 int weft_plan_begin_message(weft_plan *plan, const weft_step *step);
 void weft_plan_free_requests(weft_plan *plan);
 /* Cancels its receives that no message has matched. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * player: performs recorded plans, from the lane's progress. A plan stands in lane->plans only while it can go on: its gate
+ * player: performs recorded plans, from the worker's progress. A plan stands in worker->plans only while it can go on: its gate
  * puts it there when the messages of its round are over. Nothing here runs inside a gate, so no transport callback ever nests
  * in an algorithm. A plan that is played is off the list, and its gate cannot open: while a program's operator or a long fold or copy
  * runs unlocked (weft_coll_apply_op, weft_coll_copy), other threads play the plans that are left, and never this one.
  */
 #include "base/status.h"
 #include "collectives/stop.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "type/pack.h"
 
 static void step_perform(weft_plan *plan, const weft_step *step)
@@ -21,10 +21,10 @@ static void step_perform(weft_plan *plan, const weft_step *step)
         break;
     }
     case WEFT_STEP_COPY:
-        weft_coll_copy(plan->team->chan->lane, step->to_type, step->to, step->to_count, step->from_type, step->from, step->from_count);
+        weft_coll_copy(plan->team->chan->worker, step->to_type, step->to, step->to_count, step->from_type, step->from, step->from_count);
         break;
     case WEFT_STEP_FOLD:
-        weft_coll_apply_op(plan->team->chan->lane, plan->op, step->to_type, step->from, step->to, step->to_count);
+        weft_coll_apply_op(plan->team->chan->worker, plan->op, step->to_type, step->from, step->to, step->to_count);
         break;
     case WEFT_STEP_FENCE:
         break;
@@ -59,15 +59,15 @@ static void plan_go_on(weft_plan *plan)
     weft_req_end(plan->req, weft_plan_code(plan));
 }
 
-int weft_plan_play(weft_lane *lane)
+int weft_plan_play(weft_worker *worker)
 {
     weft_link *link;
     int n = 0;
 
     /* What becomes ready meanwhile waits for the next poll. */
-    for (uint32_t left = lane->plans_ready; left && (link = weft_list_take(&lane->plans)); left--) {
+    for (uint32_t left = worker->plans_ready; left && (link = weft_list_take(&worker->plans)); left--) {
         weft_plan *plan = weft_container(link, weft_plan, link);
-        lane->plans_ready--;
+        worker->plans_ready--;
         plan->gate.left = 1;
         plan_go_on(plan);
         n++;

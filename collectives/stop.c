@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "collectives/node.h"
-#include "core/lane.h"
+#include "core/worker.h"
 
 /* The body of a notification. */
 typedef struct stop_note {
@@ -58,7 +58,7 @@ static void on_gone(weft_team *team, bool is_bye)
     uint32_t rank = chan->world_rank ? chan->world_rank[team->log.asked] : team->log.asked;
     char here[100];
 
-    if (!team->log.has_asked || team->stopped || (is_bye && !(chan->lane->peers[rank] && chan->lane->peers[rank]->heard_bye)))
+    if (!team->log.has_asked || team->stopped || (is_bye && !(chan->worker->peers[rank] && chan->worker->peers[rank]->heard_bye)))
         return;
     weft_call_describe(team->log.asked_call, here, sizeof here);
     weft_team_stop(team, weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u called another collective, and has freed the communicator or finalized MPI since.",

@@ -3,7 +3,7 @@
  * stop: the end of a team's collectives after an error that leaves messages unsent. The member that fails stops: it takes no more
  * collective calls on this team, cancels its receives, refuses what is sent to it, and notifies log2(size) other members (rank + 2^k), which do the
  * same; so every member, in whatever stage it waits, returns an error with the reason in bounded time. Called by plan.c, coll.c and node_calls.c,
- * under the lane's lock.
+ * under the worker's lock.
  * Invariant: a member forwards when it stops, whatever stopped it: so the notification reaches all, wherever it starts and however often.
  * Plans that are older than the one that failed go on: all members perform them.
  */

@@ -105,17 +105,17 @@ def arguments(row, wide):
 
 
 def door(row):
-    """The lane that the entry locks, as a C expression, or None."""
+    """The worker that the entry locks, as a C expression, or None."""
     if row.via == "free" or row.flags & {"open", "unlocked", "any"}:
         return None
     if row.via not in ("comm", "world"):
         raise TableError("%s: a built row via %s must be open: its function in src/mpi takes the locks" % (row.name, row.via))
-    return "comm_at->lane" if row.via == "comm" else "weft_world_now->lanes[0]"
+    return "comm_at->worker" if row.via == "comm" else "weft_world_now->workers[0]"
 
 
 def is_threaded(row):
-    """Must the lane be locked at all? A C expression."""
-    return "comm_at->lane->is_threaded" if row.via == "comm" else "weft_world_now->lanes[0]->is_threaded"
+    """Must the worker be locked at all? A C expression."""
+    return "comm_at->worker->is_threaded" if row.via == "comm" else "weft_world_now->workers[0]->is_threaded"
 
 
 def call_number(row):
@@ -177,7 +177,7 @@ def locked(row, call):
     """Statements: the call between lock and unlock."""
     if not door(row):
         return ["rc = %s;" % call]
-    return ["lane = %s;\nweft_lane_lock(lane);" % door(row), "rc = %s;" % call, "weft_lane_unlock(lane);"]
+    return ["worker = %s;\nweft_worker_lock(worker);" % door(row), "rc = %s;" % call, "weft_worker_unlock(worker);"]
 
 
 def is_simple(row):
@@ -206,7 +206,7 @@ def go(row):
         declared.append("weft_comm *comm_at")
     head = wrapped("WEFT_APART int %s_go(%s)" % (row.name.lower(), ", ".join(["const char *function"] + declared)))
     passed = ", ".join(passed_on(row, p) for p in row.params)
-    body = ["weft_lane *lane;"] if door(row) else []
+    body = ["weft_worker *worker;"] if door(row) else []
     body += ["int rc;"] + shown(row, locked(row, "%s(%s)" % (inner_name(row), passed))) + [end(row, "function")]
     return "%s\n{\n%s\n}\n" % (head, indented(body))
 
@@ -270,7 +270,7 @@ def built_entry(row, name, wide):
 
 
 def simple_entry(row, name, wide, quick):
-    body = ["weft_lane *lane;"] if door(row) else []
+    body = ["weft_worker *worker;"] if door(row) else []
     body.append("int rc;")
     if quick:
         body.append("if (weft_unlikely(%s)) {" % " || ".join(quick))

@@ -145,7 +145,7 @@ class Row:
         return self.returns or "int"
 
     def comm(self):
-        """The communicator whose lane and error handler it uses, or None."""
+        """The communicator whose worker and error handler it uses, or None."""
         return next((p for p in self.params if p.kind_is("comm") and p.mark in ("", "<>")), None)
 
     def find(self, name):

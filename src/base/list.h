@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * list: intrusive doubly linked ring. The head is a link that points to itself when empty.
- * Single-threaded by contract: the lane that owns the list guards it.
+ * Single-threaded by contract: the worker that owns the list guards it.
  */
 #ifndef WEFT_BASE_LIST_H
 #define WEFT_BASE_LIST_H

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "core/lane.h"
 #include "core/peer.h"
+#include "core/worker.h"
 #include "core/world.h"
 
 #define LOCK_TRIES 2000
@@ -36,54 +36,54 @@ const weft_count_row weft_count_rows[WEFT_COUNT_LAST] = {
 
 /* Every frame carries a number of its peer's: that counts them already. All but short messages are counted where they are stamped,
  * so those are what remains. */
-static void derive(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])
+static void derive(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
 {
     uint32_t sent = 0, taken = 0;
-    for (uint32_t i = 0; i < lane->world->boot->size; i++)
-        if (lane->peers[i]) {
-            sent += lane->peers[i]->seq_out;
-            taken += lane->peers[i]->seq_in;
+    for (uint32_t i = 0; i < worker->world->boot->size; i++)
+        if (worker->peers[i]) {
+            sent += worker->peers[i]->seq_out;
+            taken += worker->peers[i]->seq_in;
         }
     values[WEFT_COUNT_FRAMES_SENT] = sent;
     values[WEFT_COUNT_FRAMES_TAKEN] = taken;
-    values[WEFT_COUNT_LOCK_PASSES] = lane->lock.passes;
+    values[WEFT_COUNT_LOCK_PASSES] = worker->lock.passes;
     values[WEFT_COUNT_SHORT] = (uint32_t)(sent - (uint32_t)values[WEFT_COUNT_FRAMES_LONG]);
-    for (uint32_t i = 0; i < lane->iface_count; i++) {
-        values[WEFT_COUNT_BARRIERS] += lane->ifaces[i]->counts.barriers;
-        values[WEFT_COUNT_RINGS_CLOSED] += lane->ifaces[i]->counts.rings_closed;
+    for (uint32_t i = 0; i < worker->iface_count; i++) {
+        values[WEFT_COUNT_BARRIERS] += worker->ifaces[i]->counts.barriers;
+        values[WEFT_COUNT_RINGS_CLOSED] += worker->ifaces[i]->counts.rings_closed;
     }
 }
 
 /* A reader waits only briefly: the counters are to be had whatever happens to the worker. The holder sees that it is wanted. */
-static bool has_locked(weft_lane *lane)
+static bool has_locked(weft_worker *worker)
 {
     bool has = false;
-    if (!lane->is_threaded)
+    if (!worker->is_threaded)
         return false;
-    atomic_fetch_add_explicit(&lane->lock.visitors, 1, memory_order_relaxed);
-    for (int i = 0; i < LOCK_TRIES && !(has = weft_lock_try(&lane->lock)); i++)
+    atomic_fetch_add_explicit(&worker->lock.visitors, 1, memory_order_relaxed);
+    for (int i = 0; i < LOCK_TRIES && !(has = weft_lock_try(&worker->lock)); i++)
         sched_yield();
-    atomic_fetch_sub_explicit(&lane->lock.visitors, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&worker->lock.visitors, 1, memory_order_relaxed);
     return has;
 }
 
-static void look_at_lane(weft_lane *lane, uint64_t values[WEFT_COUNT_LAST])
+static void look_at_worker(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
 {
-    bool is_ours = has_locked(lane);
-    if (lane->count)
-        lane->count(lane);
-    memcpy(values, lane->counters, sizeof lane->counters);
-    derive(lane, values);
+    bool is_ours = has_locked(worker);
+    if (worker->count)
+        worker->count(worker);
+    memcpy(values, worker->counters, sizeof worker->counters);
+    derive(worker, values);
     if (is_ours)
-        weft_lane_unlock(lane);
+        weft_worker_unlock(worker);
 }
 
 void weft_count_look(weft_world *world, uint64_t values[WEFT_COUNT_LAST])
 {
     memset(values, 0, WEFT_COUNT_LAST * sizeof *values);
-    for (uint32_t i = 0; i < world->lane_count; i++) {
+    for (uint32_t i = 0; i < world->worker_count; i++) {
         uint64_t one[WEFT_COUNT_LAST];
-        look_at_lane(world->lanes[i], one);
+        look_at_worker(world->workers[i], one);
         for (int row = 0; row < WEFT_COUNT_LAST; row++) {
             values[row] += one[row];
             if (weft_count_rows[row].class == WEFT_COUNT_IS_WRAPPED)
@@ -151,9 +151,9 @@ void weft_count_tell(weft_world *world)
     weft_count_look(world, values);
     for (enum weft_count_group group = WEFT_COUNT_OF_MESSAGE; group <= WEFT_COUNT_OF_WAIT; group++)
         put_group(&self, group, values);
-    for (uint32_t i = 0; i < world->lane_count; i++)
-        for (uint32_t k = 0; k < world->lanes[i]->iface_count; k++) {
-            weft_iface *iface = world->lanes[i]->ifaces[k];
+    for (uint32_t i = 0; i < world->worker_count; i++)
+        for (uint32_t k = 0; k < world->workers[i]->iface_count; k++) {
+            weft_iface *iface = world->workers[i]->ifaces[k];
             if (iface->ops->count)
                 iface->ops->count(iface, put_line, &self);
         }

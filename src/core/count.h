@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * count: what a lane counts (counters.def), and who may look. Whoever does something adds to its lane's array, under the lane's lock:
- * lane->counters[WEFT_COUNT_SLEEPS]++. What would cost on the way of a short message is derived when somebody looks.
+ * count: what a worker counts (counters.def), and who may look. Whoever does something adds to its worker's array, under the worker's lock:
+ * worker->counters[WEFT_COUNT_SLEEPS]++. What would cost on the way of a short message is derived when somebody looks.
  */
 #ifndef WEFT_CORE_COUNT_H
 #define WEFT_CORE_COUNT_H
 
 #include <stdint.h>
 
-struct weft_lane;
+struct weft_worker;
 struct weft_world;
 
 enum weft_counter {
@@ -29,9 +29,9 @@ typedef struct weft_count_row {
 
 extern const weft_count_row weft_count_rows[WEFT_COUNT_LAST];
 
-/* All counters of the world, summed over its lanes (HIGH: too). Takes the lanes' locks. */
+/* All counters of the world, summed over its workers (HIGH: too). Takes the workers' locks. */
 void weft_count_look(struct weft_world *world, uint64_t values[WEFT_COUNT_LAST]);
-/* Says on stderr what is not zero, in a few lines and one write: with WEFT_COUNTERS=1, before lanes close. */
+/* Says on stderr what is not zero, in a few lines and one write: with WEFT_COUNTERS=1, before workers close. */
 void weft_count_tell(struct weft_world *world);
 
 #endif

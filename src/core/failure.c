@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * failure: why the last few requests of a lane failed: texts belong to threads (base/status), and requests are completed by any thread,
- * long after. Entry points weft_req_note and weft_req_say (req.h); requires the lane's lock.
+ * failure: why the last few requests of a worker failed: texts belong to threads (base/status), and requests are completed by any thread,
+ * long after. Entry points weft_req_note and weft_req_say (req.h); requires the worker's lock.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "core/lane.h"
 #include "core/req.h"
+#include "core/worker.h"
 
 #define FAILURES 16
 struct weft_failure {
@@ -19,11 +19,11 @@ struct weft_failure {
 
 void weft_req_note(weft_req *req, int rc)
 {
-    weft_lane *lane = req->lane;
+    weft_worker *worker = req->worker;
     struct weft_failure *one;
-    if (!lane->failures && !(lane->failures = calloc(FAILURES, sizeof *lane->failures)))
+    if (!worker->failures && !(worker->failures = calloc(FAILURES, sizeof *worker->failures)))
         return;
-    one = &lane->failures[lane->failure_next++ % FAILURES];
+    one = &worker->failures[worker->failure_next++ % FAILURES];
     one->req = req;
     one->rc = rc;
     snprintf(one->text, sizeof one->text, "%s", weft_fail_text(rc));
@@ -31,8 +31,8 @@ void weft_req_note(weft_req *req, int rc)
 
 void weft_req_say(const weft_req *req)
 {
-    for (uint32_t i = 0; req->lane->failures && i < FAILURES; i++) {
-        struct weft_failure *one = &req->lane->failures[(req->lane->failure_next - 1 - i) % FAILURES]; /* the youngest first */
+    for (uint32_t i = 0; req->worker->failures && i < FAILURES; i++) {
+        struct weft_failure *one = &req->worker->failures[(req->worker->failure_next - 1 - i) % FAILURES]; /* the youngest first */
         if (one->req == req && one->rc == req->rc) {
             weft_fail(req->rc, "%s", one->text);
             return;

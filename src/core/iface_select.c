@@ -38,39 +38,39 @@ bool weft_iface_select_allow(const char *name)
     return strcmp(name, "self") == 0 || !is_chosen_by_user() || is_listed(weft_knob.transports, name);
 }
 
-static int open_port(weft_lane *lane, const weft_iface_ops *ops, const void *medium, bool has_card)
+static int open_port(weft_worker *worker, const weft_iface_ops *ops, const void *medium, bool has_card)
 {
-    weft_boot *boot = lane->world->boot;
-    weft_iface_params env = {.owner = lane, .up = lane->up, .self = {boot->job, boot->rank, lane->index},
-                         .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = lane->wants_fd, .now_ns = boot->now_ns,
+    weft_boot *boot = worker->world->boot;
+    weft_iface_params env = {.owner = worker, .up = worker->up, .self = {boot->job, boot->rank, worker->index},
+                         .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = worker->wants_fd, .now_ns = boot->now_ns,
                          .is_far = boot->nodes > 1 && weft_knob.split_node == 1};
-    int rc = lane->iface_count == WEFT_LANE_IFACES ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_LANE_IFACES)
-                                                 : ops->open(&env, &lane->ifaces[lane->iface_count]);
+    int rc = worker->iface_count == WEFT_WORKER_IFACES ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_WORKER_IFACES)
+                                                 : ops->open(&env, &worker->ifaces[worker->iface_count]);
     if (rc)
         return rc;
-    lane->has_card[lane->iface_count++] = has_card;
+    worker->has_card[worker->iface_count++] = has_card;
     return 0;
 }
 
-static void card_name(const weft_lane *lane, const weft_iface *iface, char *key, size_t room)
+static void card_name(const weft_worker *worker, const weft_iface *iface, char *key, size_t room)
 {
-    snprintf(key, room, "weft.card.%s.%u", iface->ops->name, lane->index);
+    snprintf(key, room, "weft.card.%s.%u", iface->ops->name, worker->index);
 }
 
 /* Tells everybody who may ask how we are reached. Nothing is sent to a peer. `all_tell`: who has no card says that: others may ask, and under
  * some launchers wait for us. */
-static int put_cards(weft_lane *lane, bool all_tell)
+static int put_cards(weft_worker *worker, bool all_tell)
 {
-    weft_boot *boot = lane->world->boot;
+    weft_boot *boot = worker->world->boot;
     bool any = all_tell;
-    for (uint32_t i = 0; i < lane->iface_count; i++) {
+    for (uint32_t i = 0; i < worker->iface_count; i++) {
         char key[64], card[WEFT_CARD_MAX];
         size_t bytes = sizeof card;
         int rc;
-        if (!lane->has_card[i])
+        if (!worker->has_card[i])
             continue;
-        card_name(lane, lane->ifaces[i], key, sizeof key);
-        rc = lane->ifaces[i]->ops->card(lane->ifaces[i], card, &bytes);
+        card_name(worker, worker->ifaces[i], key, sizeof key);
+        rc = worker->ifaces[i]->ops->card(worker->ifaces[i], card, &bytes);
         if (rc == 0)
             rc = boot->ops->put(boot, key, card, bytes);
         if (rc)
@@ -112,7 +112,7 @@ const char *weft_iface_select_network(uint32_t index, bool *promising)
 }
 
 /* One that nobody asked for by name: 0 and it is open, or why it is not, "" where it is not promising. */
-static bool try_network(weft_lane *lane, const network *net, char *text, size_t room)
+static bool try_network(weft_worker *worker, const network *net, char *text, size_t room)
 {
     const char *why = NULL;
     const weft_iface_ops *ops;
@@ -121,7 +121,7 @@ static bool try_network(weft_lane *lane, const network *net, char *text, size_t 
     if (!is_promising(net))
         return false;
     ops = weft_transport_find(net->name, &why);
-    if (ops && !(why = ops->absent()) && (rc = open_port(lane, ops, NULL, true)) == 0)
+    if (ops && !(why = ops->absent()) && (rc = open_port(worker, ops, NULL, true)) == 0)
         return true;
     snprintf(text, room, "%s", rc ? weft_fail_text(rc) : why);
     return false;
@@ -129,17 +129,17 @@ static bool try_network(weft_lane *lane, const network *net, char *text, size_t 
 
 /* The first that opens carries the job: each is a library that costs start-up time, and is polled. That a better one should work and does
  * not is said once: by the job's first rank, or, where that one's host has none, not as loudly by the others' first ones. */
-static void try_networks(weft_lane *lane)
+static void try_networks(weft_worker *worker)
 {
-    const weft_boot *boot = lane->world->boot;
+    const weft_boot *boot = worker->world->boot;
     char texts[weft_count(networks)][512];
     size_t count = 0, opened;
-    while (count < weft_count(networks) && !try_network(lane, &networks[count], texts[count], sizeof texts[count]))
+    while (count < weft_count(networks) && !try_network(worker, &networks[count], texts[count], sizeof texts[count]))
         count++;
     opened = count;
-    for (size_t i = 0; i < opened && opened == weft_count(networks) && !*lane->no_network; i++)
+    for (size_t i = 0; i < opened && opened == weft_count(networks) && !*worker->no_network; i++)
         if (*texts[i]) /* the warning is one rank's, and this may be another that needs a network first */
-            snprintf(lane->no_network, sizeof lane->no_network, "%s: %.180s", networks[i].name, texts[i]);
+            snprintf(worker->no_network, sizeof worker->no_network, "%s: %.180s", networks[i].name, texts[i]);
     for (size_t i = 0; i < opened; i++) {
         char instead[64] = "";
         if (!*texts[i] || boot->local_rank)
@@ -152,13 +152,13 @@ static void try_networks(weft_lane *lane)
 }
 
 /* One that the knob names. */
-static int open_named(weft_lane *lane, const char *name)
+static int open_named(weft_worker *worker, const char *name)
 {
     const char *why = NULL;
     const weft_iface_ops *ops = weft_transport_find(name, &why);
     int rc = 0;
     if (ops && !(why = ops->absent()))
-        rc = open_port(lane, ops, NULL, true);
+        rc = open_port(worker, ops, NULL, true);
     else
         rc = weft_fail(WEFT_E_UNSUPPORTED, "%s", why);
     if (rc) {
@@ -182,12 +182,12 @@ static const char *next_named(const char *list, char *name, size_t room)
     return NULL;
 }
 
-static int open_all_named(weft_lane *lane)
+static int open_all_named(weft_worker *worker)
 {
     const char *list = weft_knob.transports;
     char name[64];
     while ((list = next_named(list, name, sizeof name))) {
-        int rc = open_named(lane, name);
+        int rc = open_named(worker, name);
         if (rc)
             return rc;
     }
@@ -215,66 +215,66 @@ static bool will_have_network(const weft_boot *boot)
     return false;
 }
 
-static int open_networks(weft_lane *lane)
+static int open_networks(weft_worker *worker)
 {
-    bool is_chosen = is_chosen_by_user(), is_needed = !is_chosen && needs_network(lane->world->boot);
-    int rc = is_chosen ? open_all_named(lane) : 0;
+    bool is_chosen = is_chosen_by_user(), is_needed = !is_chosen && needs_network(worker->world->boot);
+    int rc = is_chosen ? open_all_named(worker) : 0;
     if (is_needed)
-        try_networks(lane);
-    return rc ? rc : put_cards(lane, is_needed);
+        try_networks(worker);
+    return rc ? rc : put_cards(worker, is_needed);
 }
 
 /* self first: reach asks the ifaces in order, and self knows itself by name. */
-int weft_iface_select_open(weft_lane *lane)
+int weft_iface_select_open(weft_worker *worker)
 {
-    weft_boot *boot = lane->world->boot;
-    int rc = open_port(lane, &weft_self_ops, NULL, false);
+    weft_boot *boot = worker->world->boot;
+    int rc = open_port(worker, &weft_self_ops, NULL, false);
     if (rc)
         return rc;
     if (boot->fabric_ops) {
-        rc = open_port(lane, boot->fabric_ops, boot->fabric, !boot->fabric);
-        return rc ? rc : put_cards(lane, false);
+        rc = open_port(worker, boot->fabric_ops, boot->fabric, !boot->fabric);
+        return rc ? rc : put_cards(worker, false);
     }
-    lane->wants_fd = boot->size > 1 && will_have_network(boot);
-    if (has_company(boot) && (rc = open_port(lane, &weft_shm_ops, &boot->segment, false)))
+    worker->wants_fd = boot->size > 1 && will_have_network(boot);
+    if (has_company(boot) && (rc = open_port(worker, &weft_shm_ops, &boot->segment, false)))
         return rc;
-    rc = boot->size > 1 ? open_networks(lane) : 0;
+    rc = boot->size > 1 ? open_networks(worker) : 0;
     return rc;
 }
 
 /* The address of a node-mate is its index on the node, which the launcher told; a network's stands in its card. 0: there is none. */
-static size_t card_of(weft_lane *lane, uint32_t index, uint32_t rank, void *card)
+static size_t card_of(weft_worker *worker, uint32_t index, uint32_t rank, void *card)
 {
-    weft_boot *boot = lane->world->boot;
+    weft_boot *boot = worker->world->boot;
     size_t bytes = WEFT_CARD_MAX;
     char key[64];
-    if (!lane->has_card[index]) {
+    if (!worker->has_card[index]) {
         uint32_t local = boot->local_of ? boot->local_of[rank] : rank;
         if (boot->node_of && boot->node_of[rank] != boot->node)
             return 0;
         memcpy(card, &local, sizeof local);
         return sizeof local;
     }
-    card_name(lane, lane->ifaces[index], key, sizeof key);
+    card_name(worker, worker->ifaces[index], key, sizeof key);
     return boot->ops->get(boot, rank, key, card, &bytes) == 0 ? bytes : 0;
 }
 
-int weft_iface_select_reach(weft_lane *lane, weft_peer *peer)
+int weft_iface_select_reach(weft_worker *worker, weft_peer *peer)
 {
-    weft_boot *boot = lane->world->boot;
+    weft_boot *boot = worker->world->boot;
     char why[240] = "", name[64];
-    for (uint32_t i = 0; i < lane->iface_count; i++) {
-        weft_iface *iface = lane->ifaces[i];
+    for (uint32_t i = 0; i < worker->iface_count; i++) {
+        weft_iface *iface = worker->ifaces[i];
         char card[WEFT_CARD_MAX];
-        size_t bytes = card_of(lane, i, peer->name.rank, card);
-        int rc = bytes || !lane->has_card[i] ? iface->ops->reach(iface, &peer->name, card, bytes, peer, &peer->ep) : WEFT_E_UNSUPPORTED;
+        size_t bytes = card_of(worker, i, peer->name.rank, card);
+        int rc = bytes || !worker->has_card[i] ? iface->ops->reach(iface, &peer->name, card, bytes, peer, &peer->ep) : WEFT_E_UNSUPPORTED;
         if (rc != WEFT_E_UNSUPPORTED)
             return rc;
-        if (bytes && lane->has_card[i])
+        if (bytes && worker->has_card[i])
             snprintf(why, sizeof why, "; %s: %.140s", iface->ops->name, weft_fail_text(rc));
     }
-    if (!*why && *lane->no_network)
-        snprintf(why, sizeof why, "; %s", lane->no_network);
+    if (!*why && *worker->no_network)
+        snprintf(why, sizeof why, "; %s", worker->no_network);
     if (is_chosen_by_user() && !next_named(weft_knob.transports, name, sizeof name))
         return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: WEFT_TRANSPORTS=%s names no network, and the two do not share "
                          "memory (without that knob Weft chooses; WEFT_TRANSPORTS=shm,ofi is for Ethernet)",

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "core/world.h"
 
 #define HEIR_NS 250000l   /* between two looks of an heir that sleeps, and ... */
@@ -26,17 +26,17 @@
 
 enum signal { RUNS, SLEEPS, WOKEN };
 
-static weft_wait *leader_of(const weft_lane *lane) { return atomic_load_explicit(&lane->leader, memory_order_relaxed); }
+static weft_wait *leader_of(const weft_worker *worker) { return atomic_load_explicit(&worker->leader, memory_order_relaxed); }
 
-static void set_leader(weft_lane *lane, weft_wait *wait) { atomic_store_explicit(&lane->leader, wait, memory_order_relaxed); }
+static void set_leader(weft_worker *worker, weft_wait *wait) { atomic_store_explicit(&worker->leader, wait, memory_order_relaxed); }
 
 /* A parked thread cannot leave while the caller holds the lock. */
 static void wake(weft_wait *wait)
 {
-    wait->lane->counters[WEFT_COUNT_UNPARKED] += atomic_load_explicit(&wait->signal, memory_order_relaxed) != WOKEN;
+    wait->worker->counters[WEFT_COUNT_UNPARKED] += atomic_load_explicit(&wait->signal, memory_order_relaxed) != WOKEN;
     if (atomic_exchange_explicit(&wait->signal, WOKEN, memory_order_acq_rel) != SLEEPS)
         return;
-    wait->lane->has_woken = true;
+    wait->worker->has_woken = true;
     syscall(SYS_futex, &wait->signal, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
@@ -67,14 +67,14 @@ static void detach(weft_wait *wait)
 /* Where CPUs are left for it. True: woken, or an heir that finds no leader at two looks (one that leaves is mostly back at the second). */
 static bool has_spun(weft_wait *wait, bool is_heir, uint64_t spin_ns)
 {
-    weft_lane *lane = wait->lane;
+    weft_worker *worker = wait->worker;
     uint64_t begin_ns = weft_clock_ns();
     uint32_t vacant = 0;
     for (uint32_t i = 1; atomic_load_explicit(&wait->signal, memory_order_acquire) != WOKEN; i++) {
         weft_cpu_relax();
         if (i % LOOK_EVERY)
             continue;
-        vacant = leader_of(lane) ? 0 : vacant + 1;
+        vacant = leader_of(worker) ? 0 : vacant + 1;
         if (is_heir && vacant >= 2)
             return true;
         if (weft_clock_ns() - begin_ns >= spin_ns)
@@ -115,22 +115,22 @@ static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
 {
     static const struct timespec heir_limit = {.tv_nsec = HEIR_NS}, aside_limit = {.tv_nsec = ASIDE_NS};
     const struct timespec *limit = !is_heir ? NULL : wait->is_aside ? &aside_limit : &heir_limit;
-    weft_lane *lane = wait->lane;
-    uint32_t leaves = atomic_load_explicit(&lane->leaves, memory_order_relaxed), seen;
-    if (spin_ns && lane->spare_cpus) {
+    weft_worker *worker = wait->worker;
+    uint32_t leaves = atomic_load_explicit(&worker->leaves, memory_order_relaxed), seen;
+    if (spin_ns && worker->spare_cpus) {
         bool is_woken = false;
-        if (atomic_fetch_add_explicit(&lane->spinners, 1, memory_order_relaxed) < lane->spare_cpus)
+        if (atomic_fetch_add_explicit(&worker->spinners, 1, memory_order_relaxed) < worker->spare_cpus)
             is_woken = has_spun(wait, is_heir, spin_ns);
-        atomic_fetch_sub_explicit(&lane->spinners, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&worker->spinners, 1, memory_order_relaxed);
         if (is_woken)
             return;
     } else if (has_yielded(wait)) {
         return;
     }
     for (; !has_slept(wait, limit); limit = &heir_limit) {
-        seen = atomic_load_explicit(&lane->leaves, memory_order_relaxed);
+        seen = atomic_load_explicit(&worker->leaves, memory_order_relaxed);
         wait->is_resigned = seen == leaves;
-        if (wait->is_resigned || !leader_of(lane))
+        if (wait->is_resigned || !leader_of(worker))
             return;
         leaves = seen;
     }
@@ -139,56 +139,56 @@ static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
 /* Parks until woken. An heir resigns after two looks at the same leader; a leader that leaves then wakes a parked thread. */
 static void park(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
-    bool is_heir = !lane->heir && !wait->is_resigned;
+    weft_worker *worker = wait->worker;
+    bool is_heir = !worker->heir && !wait->is_resigned;
     uint64_t spin_ns;
     atomic_store_explicit(&wait->signal, RUNS, memory_order_relaxed);
     wait->is_seen = false;
-    weft_list_append(lane->parked.next, &wait->link);
+    weft_list_append(worker->parked.next, &wait->link);
     if (is_heir)
-        lane->heir = wait;
+        worker->heir = wait;
     wait->is_resigned = false;
-    lane->counters[WEFT_COUNT_PARKED]++;
-    wait->is_aside = !leader_of(lane);
+    worker->counters[WEFT_COUNT_PARKED]++;
+    wait->is_aside = !leader_of(worker);
     if (!wait->is_shown)
-        weft_lane_show(wait);
-    spin_ns = weft_wait_policy_spin_ns(&lane->world->wait_policy);
-    weft_lane_unlock(lane);
+        weft_worker_show(wait);
+    spin_ns = weft_wait_policy_spin_ns(&worker->world->wait_policy);
+    weft_worker_unlock(worker);
     wait_parked(wait, is_heir, spin_ns);
-    weft_lane_lock(lane);
+    weft_worker_lock(worker);
     weft_list_remove(&wait->link);
     detach(wait);
-    if (lane->heir == wait)
-        lane->heir = NULL;
+    if (worker->heir == wait)
+        worker->heir = NULL;
 }
 
 /* Nothing tells when this wait ends (a goodbye at finalize): it polls beside the leader, and does not arm. */
 static void poll_beside(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
-    if (weft_lane_poll(lane) > 0)
+    weft_worker *worker = wait->worker;
+    if (weft_worker_poll(worker) > 0)
         return;
-    weft_lane_unlock(lane);
+    weft_worker_unlock(worker);
     sched_yield();
-    weft_lane_lock(lane);
+    weft_worker_lock(worker);
 }
 
-static void step_down(weft_lane *lane)
+static void step_down(weft_worker *worker)
 {
-    set_leader(lane, NULL);
-    atomic_store_explicit(&lane->leaves, atomic_load_explicit(&lane->leaves, memory_order_relaxed) + 1, memory_order_relaxed);
+    set_leader(worker, NULL);
+    atomic_store_explicit(&worker->leaves, atomic_load_explicit(&worker->leaves, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
 /* The leader has woken a thread that slept, and no CPU is left for both: it makes room, or that thread would wait for the leader's slice to end.
  * It leads again if none does soon. */
 static bool steps_aside(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
-    bool has_woken = lane->has_woken;
-    lane->has_woken = false;
-    if (weft_likely(!has_woken) || lane->spare_cpus || lane->heir || wait->is_armed || !attach(wait))
+    weft_worker *worker = wait->worker;
+    bool has_woken = worker->has_woken;
+    worker->has_woken = false;
+    if (weft_likely(!has_woken) || worker->spare_cpus || worker->heir || wait->is_armed || !attach(wait))
         return false;
-    step_down(lane);
+    step_down(worker);
     park(wait);
     return true;
 }
@@ -197,7 +197,7 @@ static bool steps_aside(weft_wait *wait)
  * (weft_count_look) offer nothing. */
 static bool offers_lock(weft_wait *wait)
 {
-    weft_lock *lock = &wait->lane->lock;
+    weft_lock *lock = &wait->worker->lock;
     if (weft_likely(!weft_lock_is_wanted(lock)))
         return false;
     wait->has_offered = (!wait->has_offered || atomic_load_explicit(&lock->visitors, memory_order_relaxed)) && weft_lock_offer(lock);
@@ -206,8 +206,8 @@ static bool offers_lock(weft_wait *wait)
 
 bool weft_leader_turn(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
-    weft_wait *leader = leader_of(lane);
+    weft_worker *worker = wait->worker;
+    weft_wait *leader = leader_of(worker);
     if (weft_unlikely(offers_lock(wait)))
         return false;
     if (weft_likely(leader == wait))
@@ -215,14 +215,14 @@ bool weft_leader_turn(weft_wait *wait)
     if (!wait->has_led || !leader) { /* a leader that sleeps wakes, and parks */
         wait->has_led = true;
         wait->is_resigned = false; /* one that steps aside later is the heir */
-        if (leader && lane->is_asleep)
-            lane->world->rest->wake(lane);
-        lane->is_asleep = false;
-        set_leader(lane, wait);
+        if (leader && worker->is_asleep)
+            worker->world->rest->wake(worker);
+        worker->is_asleep = false;
+        set_leader(worker, wait);
         return true;
     }
     if (wait->is_armed)
-        weft_lane_disarm(lane, lane->iface_count);
+        weft_worker_disarm(worker, worker->iface_count);
     wait->is_armed = false;
     if (attach(wait))
         park(wait);
@@ -233,9 +233,9 @@ bool weft_leader_turn(weft_wait *wait)
 
 int weft_leader_look(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
+    weft_worker *worker = wait->worker;
     int n = 0;
-    for (weft_link *link = lane->parked.next; link != &lane->parked; link = link->next) {
+    for (weft_link *link = worker->parked.next; link != &worker->parked; link = link->next) {
         weft_wait *one = weft_container(link, weft_wait, link);
         if (!one->is_over || one->is_seen || !one->is_over(one))
             continue;
@@ -247,26 +247,26 @@ int weft_leader_look(weft_wait *wait)
 }
 
 /* Keeps the invariant of leader.h: parked threads have a leader or an heir. */
-static void call_heir(weft_lane *lane)
+static void call_heir(weft_worker *worker)
 {
-    if (leader_of(lane) || lane->heir || weft_list_is_empty(&lane->parked))
+    if (leader_of(worker) || worker->heir || weft_list_is_empty(&worker->parked))
         return;
-    lane->heir = weft_container(lane->parked.next, weft_wait, link);
-    wake(lane->heir);
+    worker->heir = weft_container(worker->parked.next, weft_wait, link);
+    wake(worker->heir);
 }
 
-void weft_leader_yield(weft_lane *lane)
+void weft_leader_yield(weft_worker *worker)
 {
-    if (lane->is_asleep) /* it is another thread */
+    if (worker->is_asleep) /* it is another thread */
         return;
     /* also where no thread has parked: one that was the leader may be about to */
-    step_down(lane);
-    call_heir(lane);
+    step_down(worker);
+    call_heir(worker);
 }
 
 void weft_leader_leave(weft_wait *wait)
 {
-    if (leader_of(wait->lane) == wait)
-        step_down(wait->lane);
-    call_heir(wait->lane);
+    if (leader_of(wait->worker) == wait)
+        step_down(wait->worker);
+    call_heir(wait->worker);
 }

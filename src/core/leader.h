@@ -20,6 +20,6 @@ int weft_leader_look(weft_wait *wait);
 void weft_leader_leave(weft_wait *wait);
 
 /* The thread that leads, if it is this one, does not poll for a while: a parked one leads. Another one takes the lead back at its next turn. */
-void weft_leader_yield(struct weft_lane *lane);
+void weft_leader_yield(struct weft_worker *worker);
 
 #endif

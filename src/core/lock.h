@@ -3,7 +3,7 @@
  * lock: mutual exclusion among the threads of a worker. Uncontended it is one compare-and-swap each way. Contended it goes to the thread
  * that has waited longest, if that thread runs; a sleeping one is woken ahead, and until it runs any thread may take the lock. So no
  * waiting thread that runs is passed over, and the lock never waits for the scheduler.
- * Threads that wait push themselves onto `word`; only the holder moves them into the queue. docs/architecture.md: "Lanes".
+ * Threads that wait push themselves onto `word`; only the holder moves them into the queue. docs/architecture.md: "Workers".
  */
 #ifndef WEFT_CORE_LOCK_H
 #define WEFT_CORE_LOCK_H

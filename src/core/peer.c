@@ -16,9 +16,9 @@
 #include "core/world.h"
 #include "mem/pool.h"
 
-int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
+int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **out)
 {
-    weft_peer *peer = lane->peers[rank];
+    weft_peer *peer = worker->peers[rank];
     int rc;
     if (peer) {
         *out = peer;
@@ -27,21 +27,21 @@ int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **out)
     peer = calloc(1, sizeof *peer);
     if (!peer)
         return weft_fail(WEFT_E_NOMEM, "no memory for the acquaintance with rank %u", rank);
-    peer->lane = lane;
-    peer->name = (weft_name){lane->world->boot->job, rank, lane->index};
+    peer->worker = worker;
+    peer->name = (weft_name){worker->world->boot->job, rank, worker->index};
     peer->credit = peer->credit_full = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
     weft_list_init(&peer->waiting);
     weft_list_init(&peer->sendqs);
     weft_list_init(&peer->backlog);
-    rc = weft_iface_select_reach(lane, peer);
+    rc = weft_iface_select_reach(worker, peer);
     if (rc) {
         free(peer);
         return rc;
     }
     peer->eager_max = peer->now_max = peer->ep->iface->caps.frame_max;
-    if (lane->meet)
-        lane->meet(peer);
-    lane->peers[rank] = peer;
+    if (worker->meet)
+        worker->meet(peer);
+    worker->peers[rank] = peer;
     *out = peer;
     return 0;
 }
@@ -50,15 +50,15 @@ void weft_peer_settle(weft_peer *peer)
 {
     bool is_in = !weft_list_is_empty(&peer->backlog), waits = !weft_list_is_empty(&peer->waiting) || !weft_list_is_empty(&peer->sendqs);
     if (waits && !is_in)
-        weft_list_append(&peer->lane->backlog, &peer->backlog);
+        weft_list_append(&peer->worker->backlog, &peer->backlog);
     else if (!waits && is_in)
         weft_list_remove(&peer->backlog);
 }
 
 static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
 {
-    weft_lane *lane = peer->lane;
-    weft_late *late = weft_pool_take(lane->pool, sizeof *late);
+    weft_worker *worker = peer->worker;
+    weft_late *late = weft_pool_take(worker->pool, sizeof *late);
     if (!late)
         return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->name.rank);
     late->frame = *frame;
@@ -68,7 +68,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
             memcpy(late->small, frame->body, frame->head.bytes);
         late->frame.body = late->small;
     }
-    lane->counters[WEFT_COUNT_AGAIN]++;
+    worker->counters[WEFT_COUNT_AGAIN]++;
     weft_list_append(&peer->waiting, &late->link);
     weft_peer_settle(peer);
     return 0;
@@ -78,7 +78,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
 static void let_go(weft_peer *peer, const weft_frame *frame, int rc)
 {
     if (frame->held && rc != WEFT_HELD)
-        peer->lane->up->done(peer->lane, frame->held, rc);
+        peer->worker->up->done(peer->worker, frame->held, rc);
 }
 
 int weft_peer_post(weft_peer *peer, weft_frame *frame)
@@ -115,7 +115,7 @@ static void end_late(weft_peer *peer, weft_late *late, int rc)
     weft_req *req = late->req;
     weft_frame frame = {.held = late->frame.held};
     weft_list_remove(&late->link);
-    weft_pool_give(peer->lane->pool, late, sizeof *late);
+    weft_pool_give(peer->worker->pool, late, sizeof *late);
     weft_peer_settle(peer);
     let_go(peer, &frame, rc);
     if (req)
@@ -126,7 +126,7 @@ void weft_peer_doom(weft_peer *peer, int rc)
 {
     char text[640];
     snprintf(text, sizeof text, "rank %u cannot be answered, it would wait for ever: %s", peer->name.rank, weft_fail_text(rc));
-    peer->lane->world->boot->ops->abort(peer->lane->world->boot, 1, text);
+    peer->worker->world->boot->ops->abort(peer->worker->world->boot, 1, text);
 }
 
 int weft_peer_push(weft_peer *peer)
@@ -147,7 +147,7 @@ int weft_peer_push(weft_peer *peer)
         pushed++;
     }
     if (weft_unlikely(!weft_list_is_empty(&peer->sendqs)) && weft_list_is_empty(&peer->waiting))
-        pushed += peer->lane->flush(peer);
+        pushed += peer->worker->flush(peer);
     return pushed;
 }
 

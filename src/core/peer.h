@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * peer: one other process as a lane reaches it. Made on first contact; frames to a peer take one ep at a time and leave in the
+ * peer: one other process as a worker reaches it. Made on first contact; frames to a peer take one ep at a time and leave in the
  * order in which they were given, also when the iface is full.
  */
 #ifndef WEFT_CORE_PEER_H
@@ -10,7 +10,7 @@
 
 #include "base/knob.h"
 #include "base/list.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "transport/iface.h"
 
 enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_LOST, WEFT_PEER_LEFT };
@@ -34,7 +34,7 @@ typedef struct weft_bidir {
 
 typedef struct weft_peer {
     weft_ep *ep;       /* never NULL: the null ep when lost */
-    weft_lane *lane;
+    weft_worker *worker;
     uint32_t seq_out, seq_in;
     uint32_t eager_max;    /* largest body sent without asking, bytes */
     uint32_t now_max;      /* ... and of such as are copied at once: longer ones are read where they lie (caps.held_min) */
@@ -54,7 +54,7 @@ typedef struct weft_peer {
     weft_link sendqs;      /* weft_sendq: messages that wait for credit, by channel (p2p/sendq) */
     uint32_t overdrafts;   /* how many of those queues may send beyond the credit ... */
     uint32_t offers;       /* ... and have asks to be answered when none moves any more */
-    weft_link backlog;     /* in lane->backlog while waiting or sendqs is not empty */
+    weft_link backlog;     /* in worker->backlog while waiting or sendqs is not empty */
     weft_name name;
     weft_frags frags;
 } weft_peer;
@@ -68,7 +68,7 @@ typedef struct weft_late {
 } weft_late;
 
 /* The peer of a rank of our job, reached if need be. WEFT_E_PEER with a text when no iface reaches it. */
-int weft_peer_find(weft_lane *lane, uint32_t rank, weft_peer **peer);
+int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **peer);
 
 /* Is a body of so many bytes better lent to the peer's iface than copied? With checksums frames are built anew, so all are copied. */
 static inline bool weft_peer_holds(const weft_peer *peer, uint64_t bytes)
@@ -98,14 +98,14 @@ static inline void weft_peer_stamp(weft_peer *peer, weft_head *head)
 {
     head->seq = ++peer->seq_out;
     head->credits = (uint16_t)weft_peer_repayment(peer);
-    peer->lane->counters[WEFT_COUNT_FRAMES_LONG]++;
+    peer->worker->counters[WEFT_COUNT_FRAMES_LONG]++;
 }
 
 /* A stamped frame that was not taken gives its number and credits back. */
 static inline void weft_peer_unstamp(weft_peer *peer, const weft_head *head)
 {
     peer->seq_out--;
-    peer->lane->counters[WEFT_COUNT_FRAMES_LONG]--;
+    peer->worker->counters[WEFT_COUNT_FRAMES_LONG]--;
     peer->owed += head->credits;
 }
 
@@ -124,12 +124,12 @@ void weft_peer_repay(weft_peer *peer);
 static inline void weft_peer_owe(weft_peer *peer, uint64_t bytes)
 {
     peer->owed += (uint32_t)weft_peer_cost(bytes);
-    if (weft_unlikely(peer->owed >= peer->lane->repay_at))
+    if (weft_unlikely(peer->owed >= peer->worker->repay_at))
         weft_peer_repay(peer);
 }
 /* A frame that keeps a promise to the peer cannot be sent (no memory for a ring): the job ends here, with a text, instead of hanging. */
 void weft_peer_doom(weft_peer *peer, int rc) __attribute__((noreturn, cold));
-/* Keeps the peer in lane->backlog exactly while something waits for it. */
+/* Keeps the peer in worker->backlog exactly while something waits for it. */
 void weft_peer_settle(weft_peer *peer);
 /* No way leads there any more: everything that waits ends with an error. */
 void weft_peer_lose(weft_peer *peer, int rc);

@@ -13,7 +13,7 @@
 
 struct weft_kept {
     uint64_t bytes;
-    weft_pin *pins[WEFT_LANE_IFACES];
+    weft_pin *pins[WEFT_WORKER_IFACES];
 };
 
 static int map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record)
@@ -29,7 +29,7 @@ static void unmap(void *owner, void *record)
 }
 
 /* In the simulator a registration is an address range of one process: it cannot go stale, and a helper would not be deterministic. */
-static bool is_simulated(const weft_iface *iface) { return ((weft_lane *)iface->owner)->world->boot->rest != NULL; }
+static bool is_simulated(const weft_iface *iface) { return ((weft_worker *)iface->owner)->world->boot->rest != NULL; }
 
 /* To register costs a line in a table, which names addresses and not pages: nothing is gained by waiting, by parts, or by watching. */
 static bool is_free(const weft_iface *iface) { return !iface->caps.pins; }
@@ -81,13 +81,13 @@ weft_pin *weft_pins_look(weft_iface *iface, const void *addr, uint64_t bytes, ui
 weft_pin *weft_pins_look_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
-    weft_lane *lane = iface->owner;
-    bool was_asked = order < lane->asked_order, is_asked = was_asked;
+    weft_worker *worker = iface->owner;
+    bool was_asked = order < worker->asked_order, is_asked = was_asked;
     weft_pin *pin = is_free(iface) ? hold(iface, addr, bytes, rights)
                     : cache       ? weft_regcache_look_asked(cache, addr, bytes, rights_of(iface, rights), &is_asked)
                                   : NULL;
     if (is_asked && !was_asked)
-        lane->asked_order = lane->post_order; /* the answer is good for all that was posted until now */
+        worker->asked_order = worker->post_order; /* the answer is good for all that was posted until now */
     return pin;
 }
 
@@ -107,9 +107,9 @@ void weft_pins_drop(weft_iface *iface, weft_pin *pin)
 void weft_pins_soon(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
-    const weft_rest *rest = ((weft_lane *)iface->owner)->world->rest;
+    const weft_rest *rest = ((weft_worker *)iface->owner)->world->rest;
     weft_pin *pin = NULL;
-    if (!cache || is_free(iface)) /* nothing to be gained, and map is for the lane's thread only */
+    if (!cache || is_free(iface)) /* nothing to be gained, and map is for the worker's thread only */
         return;
     rights = rights_of(iface, rights);
     if (!rest->aside) {
@@ -122,11 +122,11 @@ void weft_pins_soon(weft_iface *iface, const void *addr, uint64_t bytes, uint32_
     rest->aside(false);
 }
 
-void weft_pins_tidy(weft_lane *lane)
+void weft_pins_tidy(weft_worker *worker)
 {
-    for (uint32_t i = 0; i < lane->iface_count; i++)
-        if (lane->ifaces[i]->pins)
-            weft_regcache_tidy(lane->ifaces[i]->pins);
+    for (uint32_t i = 0; i < worker->iface_count; i++)
+        if (worker->ifaces[i]->pins)
+            weft_regcache_tidy(worker->ifaces[i]->pins);
 }
 
 void weft_pins_close(weft_iface *iface)
@@ -136,62 +136,62 @@ void weft_pins_close(weft_iface *iface)
     iface->pins = NULL;
 }
 
-weft_kept *weft_pins_keep(weft_lane *lane, const void *addr, uint64_t bytes, uint32_t rights)
+weft_kept *weft_pins_keep(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_kept *kept = NULL;
     bool any = false;
-    for (uint32_t i = 0; i < lane->iface_count; i++)
-        any |= weft_pins_needed(lane->ifaces[i]) && !is_free(lane->ifaces[i]) && weft_pins_allowed(lane->ifaces[i]);
-    if (!any || !bytes || lane->kept_bytes + bytes > WEFT_PINS_KEPT || !(kept = calloc(1, sizeof *kept)))
+    for (uint32_t i = 0; i < worker->iface_count; i++)
+        any |= weft_pins_needed(worker->ifaces[i]) && !is_free(worker->ifaces[i]) && weft_pins_allowed(worker->ifaces[i]);
+    if (!any || !bytes || worker->kept_bytes + bytes > WEFT_PINS_KEPT || !(kept = calloc(1, sizeof *kept)))
         return NULL;
     kept->bytes = bytes;
-    lane->kept_bytes += bytes;
+    worker->kept_bytes += bytes;
     any = false;
-    for (uint32_t i = 0; i < lane->iface_count; i++) {
-        weft_iface *iface = lane->ifaces[i];
+    for (uint32_t i = 0; i < worker->iface_count; i++) {
+        weft_iface *iface = worker->ifaces[i];
         if (!weft_pins_needed(iface) || is_free(iface) || !weft_pins_allowed(iface))
             continue;
         /* half of the cache stays free for what is not kept */
-        if (lane->kept_bytes <= weft_regcache_most_bytes(iface->pins) / 2)
+        if (worker->kept_bytes <= weft_regcache_most_bytes(iface->pins) / 2)
             any |= weft_regcache_hold(iface->pins, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
     }
     if (any)
         return kept;
-    weft_pins_release(lane, kept);
+    weft_pins_release(worker, kept);
     return NULL;
 }
 
-void weft_pins_release(weft_lane *lane, weft_kept *kept)
+void weft_pins_release(weft_worker *worker, weft_kept *kept)
 {
     if (!kept)
         return;
-    for (uint32_t i = 0; i < lane->iface_count; i++)
-        weft_pins_drop(lane->ifaces[i], kept->pins[i]);
-    lane->kept_bytes -= kept->bytes;
+    for (uint32_t i = 0; i < worker->iface_count; i++)
+        weft_pins_drop(worker->ifaces[i], kept->pins[i]);
+    worker->kept_bytes -= kept->bytes;
     free(kept);
 }
 
-void weft_pins_count(weft_lane *lane)
+void weft_pins_count(weft_worker *worker)
 {
     static const enum weft_counter first = WEFT_COUNT_PIN_HITS;
     for (int i = 0; first + i <= WEFT_COUNT_PINNED_MOST; i++)
-        lane->counters[first + i] = 0;
-    for (uint32_t i = 0; i < lane->iface_count; i++) {
+        worker->counters[first + i] = 0;
+    for (uint32_t i = 0; i < worker->iface_count; i++) {
         weft_regcache_counts counts;
-        if (!lane->ifaces[i]->pins)
+        if (!worker->ifaces[i]->pins)
             continue;
-        counts = weft_regcache_look_at(lane->ifaces[i]->pins);
-        lane->counters[WEFT_COUNT_PIN_HITS] += counts.hits;
-        lane->counters[WEFT_COUNT_PIN_ASKS] += counts.asks;
-        lane->counters[WEFT_COUNT_PIN_MISSES] += counts.misses;
-        lane->counters[WEFT_COUNT_PIN_EVICTIONS] += counts.evictions;
-        lane->counters[WEFT_COUNT_PIN_INVALIDATIONS] += counts.invalidations;
-        lane->counters[WEFT_COUNT_PIN_UNCACHED] += counts.uncached;
-        lane->counters[WEFT_COUNT_PIN_REFUSED] += counts.refused;
-        lane->counters[WEFT_COUNT_PIN_AHEAD] += counts.ahead;
-        lane->counters[WEFT_COUNT_PIN_TIME] += counts.pin_ns;
-        lane->counters[WEFT_COUNT_PINNED_BYTES] += counts.pinned_bytes;
-        lane->counters[WEFT_COUNT_PINNED_REGIONS] += counts.pinned_regions;
-        lane->counters[WEFT_COUNT_PINNED_MOST] += counts.most_pinned_bytes;
+        counts = weft_regcache_look_at(worker->ifaces[i]->pins);
+        worker->counters[WEFT_COUNT_PIN_HITS] += counts.hits;
+        worker->counters[WEFT_COUNT_PIN_ASKS] += counts.asks;
+        worker->counters[WEFT_COUNT_PIN_MISSES] += counts.misses;
+        worker->counters[WEFT_COUNT_PIN_EVICTIONS] += counts.evictions;
+        worker->counters[WEFT_COUNT_PIN_INVALIDATIONS] += counts.invalidations;
+        worker->counters[WEFT_COUNT_PIN_UNCACHED] += counts.uncached;
+        worker->counters[WEFT_COUNT_PIN_REFUSED] += counts.refused;
+        worker->counters[WEFT_COUNT_PIN_AHEAD] += counts.ahead;
+        worker->counters[WEFT_COUNT_PIN_TIME] += counts.pin_ns;
+        worker->counters[WEFT_COUNT_PINNED_BYTES] += counts.pinned_bytes;
+        worker->counters[WEFT_COUNT_PINNED_REGIONS] += counts.pinned_regions;
+        worker->counters[WEFT_COUNT_PINNED_MOST] += counts.most_pinned_bytes;
     }
 }

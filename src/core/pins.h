@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/lane.h"
+#include "core/worker.h"
 #include "mem/regcache.h"
 #include "transport/iface.h"
 
@@ -49,16 +49,16 @@ static inline void weft_pins_unlend(weft_iface *iface, weft_loan *loan)
 static inline const weft_region *weft_pins_region(const weft_pin *pin) { return (const weft_region *)pin->record; }
 void weft_pins_close(weft_iface *iface);
 /* Gives back what changed underneath: before a rank sleeps, so that memory which was unmapped does not stay pinned until the next transfer. */
-void weft_pins_tidy(weft_lane *lane);
+void weft_pins_tidy(weft_worker *worker);
 
-/* Memory that will be used again and again, held with every iface of the lane that needs it: persistent requests, MPI_Alloc_mem.
- * At most WEFT_PINS_KEPT bytes of a lane are kept so, and half of what its cache may hold; beyond that, and where an iface cannot, nothing
+/* Memory that will be used again and again, held with every iface of the worker that needs it: persistent requests, MPI_Alloc_mem.
+ * At most WEFT_PINS_KEPT bytes of a worker are kept so, and half of what its cache may hold; beyond that, and where an iface cannot, nothing
  * is kept and transfers do what they do for any memory. `rights`: what peers will be given; no more. NULL: nothing was kept. */
 typedef struct weft_kept weft_kept;
 #define WEFT_PINS_KEPT (1ull << 30)
-weft_kept *weft_pins_keep(weft_lane *lane, const void *addr, uint64_t bytes, uint32_t rights);
-void weft_pins_release(weft_lane *lane, weft_kept *kept);
-/* Brings the lane's counters of registrations up to date. */
-void weft_pins_count(weft_lane *lane);
+weft_kept *weft_pins_keep(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights);
+void weft_pins_release(weft_worker *worker, weft_kept *kept);
+/* Brings the worker's counters of registrations up to date. */
+void weft_pins_count(weft_worker *worker);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: the pool of requests and their end. Requests are type-stable: their memory goes back to the system only with the lane, so
+ * req: the pool of requests and their end. Requests are type-stable: their memory goes back to the system only with the worker, so
  * that a freed handle is found out by its magic.
  */
 #include "core/req.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "core/world.h"
 
 #define SLAB_REQS 64
@@ -19,37 +19,37 @@ typedef struct slab {
     weft_req reqs[SLAB_REQS];
 } slab;
 
-static int grow(weft_lane *lane)
+static int grow(weft_worker *worker)
 {
     slab *more = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *more, WEFT_LINE));
     if (!more)
         return WEFT_E_NOMEM;
     memset(more, 0, sizeof *more);
-    more->next = lane->slabs;
-    lane->slabs = more;
+    more->next = worker->slabs;
+    worker->slabs = more;
     for (int i = 0; i < SLAB_REQS; i++)
-        weft_list_append(&lane->free_reqs, &more->reqs[i].link);
+        weft_list_append(&worker->free_reqs, &more->reqs[i].link);
     return 0;
 }
 
-weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind)
+weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
 {
-    weft_link *link = lane->free_reqs.next;
+    weft_link *link = worker->free_reqs.next;
     weft_req *req;
-    if (weft_unlikely(link == &lane->free_reqs)) {
-        if (grow(lane))
+    if (weft_unlikely(link == &worker->free_reqs)) {
+        if (grow(worker))
             return NULL;
-        link = lane->free_reqs.next;
+        link = worker->free_reqs.next;
     }
-    lane->free_reqs.next = link->next; /* youngest first: its lines are warm */
-    link->next->prev = &lane->free_reqs;
+    worker->free_reqs.next = link->next; /* youngest first: its lines are warm */
+    link->next->prev = &worker->free_reqs;
     req = weft_container(link, weft_req, link);
     req->magic = WEFT_REQ_MAGIC;
     req->kind = (uint8_t)kind;
     req->is_done = req->is_persistent = req->is_active = req->is_static = req->is_posted = false;
     req->rc = 0;
     req->gate = NULL;
-    req->lane = lane;
+    req->worker = worker;
     req->chan = NULL;
     req->type = NULL;
     req->found = (weft_found){0};
@@ -58,7 +58,7 @@ weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind)
 
 void weft_req_free(weft_req *req)
 {
-    weft_lane *lane = req->lane;
+    weft_worker *worker = req->worker;
     if (req->is_static)
         return;
     if (weft_unlikely(req->free_extra != NULL)) {
@@ -67,17 +67,17 @@ void weft_req_free(weft_req *req)
     }
     req->extra = NULL;
     if (weft_unlikely(req->name))
-        weft_lane_unname(lane, req);
+        weft_req_id_free(worker, req);
     req->magic = 0;
-    req->link.prev = &lane->free_reqs;
-    req->link.next = lane->free_reqs.next;
-    lane->free_reqs.next->prev = &req->link;
-    lane->free_reqs.next = &req->link;
+    req->link.prev = &worker->free_reqs;
+    req->link.next = worker->free_reqs.next;
+    worker->free_reqs.next->prev = &req->link;
+    worker->free_reqs.next = &req->link;
 }
 
-void weft_req_each(weft_lane *lane, void (*each)(weft_req *req))
+void weft_req_each(weft_worker *worker, void (*each)(weft_req *req))
 {
-    for (slab *one = lane->slabs; one; one = one->next)
+    for (slab *one = worker->slabs; one; one = one->next)
         for (int i = 0; i < SLAB_REQS; i++)
             if (one->reqs[i].magic == WEFT_REQ_MAGIC)
                 each(&one->reqs[i]);
@@ -86,13 +86,13 @@ void weft_req_each(weft_lane *lane, void (*each)(weft_req *req))
 void weft_req_tell(weft_req *req)
 {
     weft_gate *gate = req->gate;
-    weft_lane *lane = req->lane;
+    weft_worker *worker = req->worker;
     if (gate) {
         if (weft_unlikely(req->rc))
             gate->rc = weft_status_worse(gate->rc, req->rc);
         if (--gate->left == 0)
             gate->open(gate);
     }
-    if (weft_unlikely(lane->is_asleep))
-        lane->world->rest->wake(lane);
+    if (weft_unlikely(worker->is_asleep))
+        worker->world->rest->wake(worker);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * req: one operation in flight, and the gate that its end tells. An MPI_Request is a pointer to one of these.
- * Guarded by its lane. `is_done` is set last, by weft_req_end, exactly once.
+ * Guarded by its worker. `is_done` is set last, by weft_req_end, exactly once.
  */
 #ifndef WEFT_CORE_REQ_H
 #define WEFT_CORE_REQ_H
@@ -16,7 +16,7 @@
 
 typedef struct weft_req weft_req;
 typedef struct weft_gate weft_gate;
-struct weft_lane;
+struct weft_worker;
 struct weft_chan;
 struct weft_peer;
 struct MPI_ABI_Datatype;
@@ -61,7 +61,7 @@ struct weft_req {
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination, or source, as asked for */
     weft_gate *gate;  /* told once when done; NULL: nobody */
-    struct weft_lane *lane;
+    struct weft_worker *worker;
     struct weft_chan *chan;
     void *buf;
     uint64_t count, bytes;
@@ -91,7 +91,7 @@ struct weft_req {
     bool is_summed;        /* ... its sender said so; it may be ... */
     bool awaits_sum;       /* ... still to come: the message is longer than the receive, and the sum of its beginning was asked for */
     uint32_t partner;      /* the other side's name for its request */
-    uint32_t name;         /* ours, in the lane's table; 0 = none */
+    uint32_t name;         /* ours, in the worker's table; 0 = none */
     uint32_t left;         /* send: ends still to come */
     uint32_t received;     /* send: what weft_bidir_send_begin returned (p2p/bidir) */
     bool is_cold;          /* receive: memory on one side was not registered; send: it was moved in segments */
@@ -100,19 +100,19 @@ struct weft_req {
     bool is_both_ways;     /* receive: messages go the other way meanwhile */
 };
 
-/* A fresh request from the lane's pool: flags, rc, gate, chan, type, found, extra are zero; what belongs to the message is not set.
+/* A fresh request from the worker's pool: flags, rc, gate, chan, type, found, extra are zero; what belongs to the message is not set.
  * NULL when out of memory. */
-weft_req *weft_req_new(struct weft_lane *lane, enum weft_req_kind kind);
+weft_req *weft_req_new(struct weft_worker *worker, enum weft_req_kind kind);
 /* Gives a request that is over back, with what its owner attached to it. */
 void weft_req_free(weft_req *req);
-/* Calls `each` for every request of the lane that was made and not freed; it may free that one. */
-void weft_req_each(struct weft_lane *lane, void (*each)(weft_req *req));
-/* A request fails: keeps what this thread just said of it (weft_fail), for whichever thread completes it, and whenever. The last few of a lane
+/* Calls `each` for every request of the worker that was made and not freed; it may free that one. */
+void weft_req_each(struct weft_worker *worker, void (*each)(weft_req *req));
+/* A request fails: keeps what this thread just said of it (weft_fail), for whichever thread completes it, and whenever. The last few of a worker
  * are kept. */
 void weft_req_note(weft_req *req, int rc) __attribute__((cold));
 /* Before a failed request's code is returned: says again what was kept, else a general sentence, never what some other failure was. */
 void weft_req_say(const weft_req *req) __attribute__((cold));
-/* The end of a request is weft_req_end in core/lane.h; this is its seldom half: tells the gate, wakes a leader that sleeps. */
+/* The end of a request is weft_req_end in core/worker.h; this is its seldom half: tells the gate, wakes a leader that sleeps. */
 void weft_req_tell(weft_req *req);
 
 #endif

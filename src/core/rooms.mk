@@ -1,5 +1,5 @@
 libweft_la_SOURCES += src/core/call_status.c src/core/call_status.h src/core/count.c src/core/count.h src/core/counters.def src/core/failure.c \
-	src/core/lane.c src/core/lane.h \
+	src/core/worker.c src/core/worker.h \
 	src/core/peer.c src/core/peer.h src/core/pins.c src/core/pins.h \
 	src/core/iface_select.c src/core/iface_select.h src/core/req.c src/core/req.h src/core/seal.c src/core/seal.h \
 	src/core/wait.c src/core/wait.h src/core/wait_policy.c src/core/wait_policy.h src/core/world.c src/core/world.h

@@ -73,7 +73,7 @@ static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const
 {
     static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_SUMMED", "SUM", "NOTIFY", "EAGER_FRAGS", "FRAG",
                                         "STALLED", "DRAINED", "ASK", "CANCEL"};
-    weft_boot *boot = peer->lane->world->boot;
+    weft_boot *boot = peer->worker->world->boot;
     char text[500];
     snprintf(text, sizeof text,
              "a frame from rank %u was damaged on its way: %s.\n"

@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/knob.h"
 #include "base/status.h"
-#include "core/lane.h"
 #include "core/leader.h"
 #include "core/pins.h"
+#include "core/worker.h"
 #include "core/world.h"
 #include "mem/chime.h"
 
@@ -31,15 +31,15 @@
 static void disarm(weft_wait *wait)
 {
     wait->is_armed = false;
-    weft_lane_disarm(wait->lane, wait->lane->iface_count);
+    weft_worker_disarm(wait->worker, wait->worker->iface_count);
 }
 
 /* Ports with descriptors of their own (networks without shared memory beside them) ring for what they bring; what other threads do for
  * us needs a descriptor as well. self has none: its place is free. */
 static void arm_chime(weft_wait *wait)
 {
-    weft_world *world = wait->lane->world;
-    if (!wait->lane->is_threaded)
+    weft_world *world = wait->worker->world;
+    if (!wait->worker->is_threaded)
         return;
     if (world->chime < 0)
         world->chime = weft_chime_open(world->page);
@@ -52,15 +52,15 @@ static void arm_chime(weft_wait *wait)
 /* Where no iface rings (a rank alone), only other threads can wake us: by our own doorbell. */
 static void arm_own_bell(weft_wait *wait)
 {
-    weft_rank_page *page = wait->lane->world->page;
+    weft_rank_page *page = wait->worker->world->page;
     bool has_fd = false;
-    for (uint32_t i = 0; i < wait->lane->iface_count; i++) {
+    for (uint32_t i = 0; i < wait->worker->iface_count; i++) {
         if (wait->bells[i].futex)
             return;
         has_fd |= wait->bells[i].fd >= 0;
     }
     if (has_fd) {
-        if (!atomic_load_explicit(&page->chime, memory_order_relaxed) || wait->lane->world->chime >= 0)
+        if (!atomic_load_explicit(&page->chime, memory_order_relaxed) || wait->worker->world->chime >= 0)
             arm_chime(wait);
         return;
     }
@@ -70,21 +70,21 @@ static void arm_own_bell(weft_wait *wait)
 /* All ifaces or none: false while one of them still takes back what would come in without ringing. */
 static bool arm(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
-    if (weft_unlikely(lane->is_armed)) { /* by a thread that led before, and was woken */
-        weft_lane_unlock(lane);
+    weft_worker *worker = wait->worker;
+    if (weft_unlikely(worker->is_armed)) { /* by a thread that led before, and was woken */
+        weft_worker_unlock(worker);
         sched_yield();
-        weft_lane_lock(lane);
+        weft_worker_lock(worker);
         return false;
     }
-    for (uint32_t i = 0; i < lane->iface_count; i++) {
+    for (uint32_t i = 0; i < worker->iface_count; i++) {
         wait->bells[i] = (weft_bell){.futex = NULL, .fd = -1};
-        if (lane->ifaces[i]->ops->arm(lane->ifaces[i], &wait->bells[i]) == WEFT_AGAIN) {
-            weft_lane_disarm(lane, i);
+        if (worker->ifaces[i]->ops->arm(worker->ifaces[i], &wait->bells[i]) == WEFT_AGAIN) {
+            weft_worker_disarm(worker, i);
             return false;
         }
     }
-    wait->is_armed = lane->is_armed = true;
+    wait->is_armed = worker->is_armed = true;
     arm_own_bell(wait);
     return true;
 }
@@ -92,7 +92,7 @@ static bool arm(weft_wait *wait)
 static uint64_t shortest_limit(const weft_wait *wait)
 {
     uint64_t limit = SLEEP_LIMIT_NS;
-    for (uint32_t i = 0; i < wait->lane->iface_count; i++)
+    for (uint32_t i = 0; i < wait->worker->iface_count; i++)
         if (wait->bells[i].within_ns && wait->bells[i].within_ns < limit)
             limit = wait->bells[i].within_ns;
     return limit;
@@ -102,16 +102,16 @@ static uint64_t shortest_limit(const weft_wait *wait)
  * does not, and a slice of another program's where one runs beside us: the policy learns which. */
 static bool has_yielded(weft_wait *wait)
 {
-    weft_wait_policy *policy = &wait->lane->world->wait_policy;
+    weft_wait_policy *policy = &wait->worker->world->wait_policy;
     uint64_t begin;
     if (!weft_wait_policy_may_yield(policy, wait->yields))
         return false;
     wait->yields++;
-    weft_lane_unlock(wait->lane);
+    weft_worker_unlock(wait->worker);
     begin = weft_clock_ns();
     sched_yield();
     begin = weft_clock_ns() - begin;
-    weft_lane_lock(wait->lane);
+    weft_worker_lock(wait->worker);
     weft_wait_policy_yielded(policy, begin);
     return true;
 }
@@ -128,12 +128,12 @@ static void learn_wake_up(weft_world *world, uint64_t begin_ns)
  * the doorbell, since the ringer of a chime takes the doorbell back first. */
 static bool has_rung(const weft_wait *wait, uint32_t asleep)
 {
-    const weft_lane *lane = wait->lane;
-    struct pollfd fds[WEFT_LANE_IFACES];
+    const weft_worker *worker = wait->worker;
+    struct pollfd fds[WEFT_WORKER_IFACES];
     nfds_t n = 0;
-    if (atomic_load_explicit(&lane->world->page->asleep, memory_order_acquire) != asleep)
+    if (atomic_load_explicit(&worker->world->page->asleep, memory_order_acquire) != asleep)
         return true;
-    for (uint32_t i = 0; i < lane->iface_count; i++) {
+    for (uint32_t i = 0; i < worker->iface_count; i++) {
         const weft_bell *bell = &wait->bells[i];
         if (bell->futex && __atomic_load_n(bell->futex, __ATOMIC_ACQUIRE) != bell->value)
             return true;
@@ -145,30 +145,30 @@ static bool has_rung(const weft_wait *wait, uint32_t asleep)
 
 static void sleep_on_bells(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
-    weft_world *world = lane->world;
+    weft_worker *worker = wait->worker;
+    weft_world *world = worker->world;
     uint64_t limit = shortest_limit(wait), begin = weft_clock_ns();
     uint32_t asleep = atomic_load_explicit(&world->page->asleep, memory_order_relaxed);
     bool is_unrung;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 1, memory_order_relaxed);
-    lane->is_asleep = true;
-    if (lane->is_threaded) { /* not roused: what is there to do was just looked at */
+    worker->is_asleep = true;
+    if (worker->is_threaded) { /* not roused: what is there to do was just looked at */
         weft_call_lock(WEFT_CALL_FREE);
-        weft_lock_release(&lane->lock);
+        weft_lock_release(&worker->lock);
     }
-    is_unrung = world->rest->sleep(lane, wait->bells, lane->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* else an iface's timer */
+    is_unrung = world->rest->sleep(worker, wait->bells, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* else an iface's timer */
                 !has_rung(wait, asleep);
-    weft_lane_lock(lane);
-    lane->is_asleep = false;
+    weft_worker_lock(worker);
+    worker->is_asleep = false;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
-    lane->counters[WEFT_COUNT_SLEEPS]++;
+    worker->counters[WEFT_COUNT_SLEEPS]++;
     learn_wake_up(world, begin);
     if (world->wait_policy.yields)
         weft_wait_policy_yield_ended(&world->wait_policy, true);
     wait->has_slept = true;
     disarm(wait);
-    if (is_unrung && weft_lane_poll(lane) > 0 && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->rest->aside))
-        lane->counters[WEFT_COUNT_LATE_WAKES]++;
+    if (is_unrung && weft_worker_poll(worker) > 0 && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->rest->aside))
+        worker->counters[WEFT_COUNT_LATE_WAKES]++;
     wait->idle = 0;
     wait->spin = (weft_wait_spin){0};
 }
@@ -177,7 +177,7 @@ static void sleep_on_bells(weft_wait *wait)
  * for one does not sleep before it could be over, at a slow link's nanosecond for each byte. */
 static uint64_t long_ns(const weft_wait *wait)
 {
-    return wait->lane->wants_fd ? wait->bytes < LONG_MOST_NS ? wait->bytes : LONG_MOST_NS : 0;
+    return wait->worker->wants_fd ? wait->bytes < LONG_MOST_NS ? wait->bytes : LONG_MOST_NS : 0;
 }
 
 /* Until it had its CPU time. While another program has the CPU nothing is spun. */
@@ -195,7 +195,7 @@ static bool is_spinning(weft_wait *wait, const weft_wait_policy *policy)
 
 static __attribute__((noinline)) void turn_idle(weft_wait *wait)
 {
-    const weft_wait_policy *policy = &wait->lane->world->wait_policy;
+    const weft_wait_policy *policy = &wait->worker->world->wait_policy;
     if (wait->is_armed) {
         sleep_on_bells(wait);
         return;
@@ -205,24 +205,24 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
     if (is_spinning(wait, policy))
         return;
     if (!wait->is_shown)
-        weft_lane_show(wait);
-    weft_pins_tidy(wait->lane);
+        weft_worker_show(wait);
+    weft_pins_tidy(wait->worker);
     arm(wait);
 }
 
 void weft_wait_turn(weft_wait *wait)
 {
-    weft_lane *lane = wait->lane;
-    if (weft_unlikely(lane->is_threaded) && !weft_leader_turn(wait))
+    weft_worker *worker = wait->worker;
+    if (weft_unlikely(worker->is_threaded) && !weft_leader_turn(wait))
         return;
-    if (weft_lane_poll(lane) > 0 || (weft_unlikely(lane->is_threaded) && weft_leader_look(wait))) {
+    if (weft_worker_poll(worker) > 0 || (weft_unlikely(worker->is_threaded) && weft_leader_look(wait))) {
         wait->idle = 0;
         wait->spin = (weft_wait_spin){0};
         if (weft_unlikely(wait->is_armed))
             disarm(wait);
         return;
     }
-    if (weft_likely(++wait->idle <= lane->world->wait_policy.spins) && !wait->is_armed) {
+    if (weft_likely(++wait->idle <= worker->world->wait_policy.spins) && !wait->is_armed) {
         if (wait->idle % RELAX_EVERY == 0) /* a pause is as long as a hand-over of a line: not at every look */
             weft_cpu_relax();
         return;
@@ -233,13 +233,13 @@ void weft_wait_turn(weft_wait *wait)
 void weft_wait_close(weft_wait *wait)
 {
     if (wait->yields && !wait->has_slept)
-        weft_wait_policy_yield_ended(&wait->lane->world->wait_policy, false);
+        weft_wait_policy_yield_ended(&wait->worker->world->wait_policy, false);
     if (wait->is_armed)
         disarm(wait);
     if (weft_unlikely(wait->has_led))
         weft_leader_leave(wait);
     if (wait->is_shown)
-        atomic_store_explicit(&weft_call_wait(wait->lane->world->page)->since_ns, 0, memory_order_release);
+        atomic_store_explicit(&weft_call_wait(wait->worker->world->page)->since_ns, 0, memory_order_release);
 }
 
 static bool sleep_on_futex(const weft_bell *bell, uint64_t limit_ns)
@@ -250,12 +250,12 @@ static bool sleep_on_futex(const weft_bell *bell, uint64_t limit_ns)
 
 /* One futex, or any number of descriptors: a futex cannot be waited on together with descriptors before Linux 6.7, so an iface that
  * rings a futex must offer a descriptor as well once a second source exists. */
-static bool sleep_here(weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
+static bool sleep_here(weft_worker *worker, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
 {
-    struct pollfd fds[WEFT_LANE_IFACES];
+    struct pollfd fds[WEFT_WORKER_IFACES];
     const weft_bell *futex = NULL;
     nfds_t n = 0;
-    (void)lane;
+    (void)worker;
     for (uint32_t i = 0; i < count; i++) {
         if (bells[i].futex)
             futex = &bells[i];
@@ -267,6 +267,6 @@ static bool sleep_here(weft_lane *lane, const weft_bell *bells, uint32_t count, 
     return poll(fds, n, (int)((limit_ns + 999999u) / 1000000u)) == 0;
 }
 
-static void wake_here(weft_lane *lane) { weft_segment_wake(lane->world->page); }
+static void wake_here(weft_worker *worker) { weft_segment_wake(worker->world->page); }
 
 const weft_rest weft_rest_here = {.sleep = sleep_here, .wake = wake_here};

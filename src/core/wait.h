@@ -3,12 +3,12 @@
  * wait: the one way to wait. Spin, then yield, then sleep, on everything that can wake us. Whoever waits does
  *
  *     weft_wait wait;
- *     weft_wait_begin(&wait, lane, WEFT_WHY_RECV, peer, tag, bytes);
+ *     weft_wait_begin(&wait, worker, WEFT_WHY_RECV, peer, tag, bytes);
  *     while (!req->is_done)
  *         weft_wait_turn(&wait);
  *     weft_wait_end(&wait);
  *
- * The condition is looked at between turns, under the lane's lock (which a turn may drop and take again). A turn polls; when polls
+ * The condition is looked at between turns, under the worker's lock (which a turn may drop and take again). A turn polls; when polls
  * stay empty it spins up to the knobs' limits, then arms every iface, comes back once more so that the caller looks again, and only
  * then sleeps. In the simulator a turn hands over to another rank's fibre. Where several threads wait in one worker only one of them
  * does all that: see core/leader.h.
@@ -26,14 +26,14 @@
 #include "mem/segment.h"
 #include "transport/iface.h"
 
-#define WEFT_LANE_IFACES 4
+#define WEFT_WORKER_IFACES 4
 
-struct weft_lane;
+struct weft_worker;
 
 /* (core/wait_policy says how long to spin, weft_rest, below, how to sleep.) */
 typedef struct weft_wait weft_wait;
 struct weft_wait {
-    struct weft_lane *lane;
+    struct weft_worker *worker;
     uint32_t idle;      /* empty polls in a row */
     bool is_armed;
     bool is_shown;      /* the status page says what we wait for */
@@ -43,13 +43,13 @@ struct weft_wait {
     enum weft_why why;
     int32_t peer, tag;
     uint64_t bytes;
-    weft_bell bells[WEFT_LANE_IFACES]; /* set while armed */
+    weft_bell bells[WEFT_WORKER_IFACES]; /* set while armed */
     /* What wakes this thread where another one leads (core/leader), set after begin; none: it polls beside the leader. One of ... */
     weft_req *req;      /* ... the end of this request, ... */
     bool (*attach)(weft_wait *wait, weft_gate *gate); /* ... of what this ties to the gate (NULL: unties again; false: cannot), ... */
     bool (*is_over)(weft_wait *wait); /* ... or this condition, which other processes change: the leader looks at it. Under the lock */
     weft_gate gate;     /* opens when it is over; set while parked, as is ... */
-    weft_link link;     /* ... this: in lane->parked */
+    weft_link link;     /* ... this: in worker->parked */
     _Atomic uint32_t signal; /* enum signal: parked threads sleep on it */
     bool has_led, is_resigned;
     bool has_offered;   /* the lock, since the latest poll */
@@ -57,9 +57,9 @@ struct weft_wait {
     bool is_seen;       /* parked: is_over was true, and it was woken */
 };
 
-static inline void weft_wait_begin(weft_wait *wait, struct weft_lane *lane, enum weft_why why, int32_t peer, int32_t tag, uint64_t bytes)
+static inline void weft_wait_begin(weft_wait *wait, struct weft_worker *worker, enum weft_why why, int32_t peer, int32_t tag, uint64_t bytes)
 {
-    wait->lane = lane;
+    wait->worker = worker;
     wait->idle = 0;
     wait->is_armed = wait->is_shown = wait->has_slept = wait->has_led = wait->is_resigned = wait->has_offered = false;
     wait->yields = 0;
@@ -83,11 +83,11 @@ static inline void weft_wait_end(weft_wait *wait)
 /* The seat of sleeping: real processes sleep on a futex or on descriptors; sim switches fibres. One per world. When to sleep is
  * core/wait_policy's. */
 typedef struct weft_rest {
-    /* Sleeps on the bells that arm filled in, until one rings or limit_ns is over. Called with the lane unlocked.
+    /* Sleeps on the bells that arm filled in, until one rings or limit_ns is over. Called with the worker unlocked.
      * Returns true when the limit ended it. */
-    bool (*sleep)(struct weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns);
-    /* Ends the sleep of the thread that leads in this lane. */
-    void (*wake)(struct weft_lane *lane);
+    bool (*sleep)(struct weft_worker *worker, const weft_bell *bells, uint32_t count, uint64_t limit_ns);
+    /* Ends the sleep of the thread that leads in this worker. */
+    void (*wake)(struct weft_worker *worker);
     void (*aside)(bool begins); /* simulator only: what is done until it ends is another CPU's work and takes none of our time */
 } weft_rest;
 

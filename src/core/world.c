@@ -95,7 +95,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     weft_world_now = world;
     rc = split_node(world);
     if (rc == 0)
-        rc = weft_lane_open(world, 0, up, &world->lanes[0]);
+        rc = weft_worker_open(world, 0, up, &world->workers[0]);
     if (rc) {
         weft_world_now = NULL;
         boot->has_failed = true;
@@ -105,7 +105,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
         free(world);
         return rc;
     }
-    world->lane_count = 1;
+    world->worker_count = 1;
     *out = world;
     return 0;
 }
@@ -137,40 +137,40 @@ static bool has_left(weft_peer *peer)
 /* Nothing of ours may be under way: frames that wait, transfers that others read, eps that hold our bytes. Everybody hears our goodbye
  * before anybody's is waited for, or a circle of ranks would wait for each other. Who has heard it and said its own is left at once,
  * also while goodbyes to others wait: its connection may be what they wait for. */
-static bool is_drained(weft_lane *lane)
+static bool is_drained(weft_worker *worker)
 {
-    uint32_t size = lane->world->boot->size;
-    bool is_quiet = weft_list_is_empty(&lane->backlog) && weft_list_is_empty(&lane->pumps), all = is_quiet;
+    uint32_t size = worker->world->boot->size;
+    bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->pumps), all = is_quiet;
     for (uint32_t i = 0; i < size && is_quiet; i++)
-        if (!is_over(lane->peers[i]))
-            say_bye(lane->peers[i]);
+        if (!is_over(worker->peers[i]))
+            say_bye(worker->peers[i]);
     for (uint32_t i = 0; i < size; i++)
-        if (!is_over(lane->peers[i]))
-            all &= lane->peers[i]->said_bye && has_left(lane->peers[i]);
+        if (!is_over(worker->peers[i]))
+            all &= worker->peers[i]->said_bye && has_left(worker->peers[i]);
     return all;
 }
 
-static void drain(weft_lane *lane)
+static void drain(weft_worker *worker)
 {
     weft_wait wait;
-    weft_wait_begin(&wait, lane, WEFT_WHY_FINALIZE, -1, -1, 0);
-    while (!is_drained(lane))
+    weft_wait_begin(&wait, worker, WEFT_WHY_FINALIZE, -1, -1, 0);
+    while (!is_drained(worker))
         weft_wait_turn(&wait);
     weft_wait_end(&wait);
 }
 
 int weft_world_close(weft_world *world)
 {
-    for (uint32_t i = 0; i < world->lane_count; i++) {
-        weft_lane_lock(world->lanes[i]);
-        drain(world->lanes[i]);
-        weft_lane_unlock(world->lanes[i]);
+    for (uint32_t i = 0; i < world->worker_count; i++) {
+        weft_worker_lock(world->workers[i]);
+        drain(world->workers[i]);
+        weft_worker_unlock(world->workers[i]);
     }
     if (weft_knob.counters)
         weft_count_tell(world);
     weft_log_repeats();
-    while (world->lane_count)
-        weft_lane_close(world->lanes[--world->lane_count]);
+    while (world->worker_count)
+        weft_worker_close(world->workers[--world->worker_count]);
     if (world->chime >= 0)
         weft_chime_close(world->page, world->chime);
     atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);

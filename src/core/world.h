@@ -9,14 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/lane.h"
 #include "core/wait.h"
+#include "core/worker.h"
 #include "launch/boot.h"
 
 typedef struct weft_world {
     weft_boot *boot;
-    weft_lane *lanes[16];
-    uint32_t lane_count;
+    weft_worker *workers[16];
+    uint32_t worker_count;
     int thread_level;      /* MPI_THREAD_*, as provided */
     const weft_rest *rest; /* weft_rest_here, or sim's */
     weft_wait_policy wait_policy;
@@ -30,7 +30,7 @@ typedef struct weft_world {
 
 extern weft_world *weft_world_now; /* NULL before init and after finalize */
 
-/* Opens the world over a boot and makes it current: lane 0 and its ifaces. Takes the boot over, also on error (then it is finished).
+/* Opens the world over a boot and makes it current: worker 0 and its ifaces. Takes the boot over, also on error (then it is finished).
  * `up` is what ifaces tell: floor 4's, see weft_p2p_open, which callers use. */
 int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_world **world);
 /* Drains and closes all: says BYE to every peer spoken to, waits for theirs. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pool: free lists by size class over malloc. Called by p2p and core under the lane's lock.
+ * pool: free lists by size class over malloc. Called by p2p and core under the worker's lock.
  * Invariant: held_bytes is the sum of the sizes of all blocks in the lists and never above WEFT_POOL_KEEP.
  */
 #include "mem/pool.h"

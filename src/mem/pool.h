@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pool: memory that comes and goes with messages: unexpected bodies, frames that wait. One per lane and guarded by it: no locks.
+ * pool: memory that comes and goes with messages: unexpected bodies, frames that wait. One per worker and guarded by it: no locks.
  * Sizes are rounded up to powers of two and the halves between (64, 96, 128, 192 .. 65536 bytes), so at most a third is lost;
  * larger blocks go to malloc and back at once. Blocks that come back are kept for the next taker, up to a bound.
  */

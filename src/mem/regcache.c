@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache: see the header. Owners (core, p2p) call it under their lane's lock.
+ * regcache: see the header. Owners (core, p2p) call it under their worker's lock.
  * Invariants: whatever the tree holds was covered by the watch before it was mapped, and the news since then are heeded before
  * any look-up answers; an entry with references is never unmapped; pinned_bytes and pinned_regions count what is mapped or about
  * to be.

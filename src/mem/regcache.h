@@ -5,7 +5,7 @@
  * none of them covers gets one of its own, which replaces those that it covers; neighbours are never made one. What changed
  * underneath (mem/watch) is thrown out before any look-up answers, and what no watch covers is registered for one use only.
  *
- * Guarded by the owner's lane, but for the helper that pins ahead: its own lock, never held over a system call, stands between.
+ * Guarded by the owner's worker, but for the helper that pins ahead: its own lock, never held over a system call, stands between.
  * Knows nothing of transports: map and unmap are the owner's.
  */
 #ifndef WEFT_MEM_REGCACHE_H
@@ -60,7 +60,7 @@ int weft_regcache_hold(weft_regcache *cache, const void *addr, uint64_t bytes, u
 /* The same when it is there already (a hit), else NULL and nothing happens. The hot half: well under 100 ns in a process of one thread;
  * with more it asks the kernel, which takes a system call, ... */
 weft_pin *weft_regcache_look(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights);
-/* ... unless *is_asked: the caller vouches that the kernel was asked, by whichever cache under the same lane's lock, after the program
+/* ... unless *is_asked: the caller vouches that the kernel was asked, by whichever cache under the same worker's lock, after the program
  * had handed this memory over (and may not unmap it until its operation is over). What was there before was unmapped before that, so
  * the news of it have come. Set when the kernel had to be asked and has answered. */
 weft_pin *weft_regcache_look_asked(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_asked);

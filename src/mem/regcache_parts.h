@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * regcache_parts: what a registration cache is made of, for its own files only.
- * Who may touch what: the tree, the lists, references and counts are the lane's. The helper that pins ahead owns an entry from
+ * Who may touch what: the tree, the lists, references and counts are the worker's. The helper that pins ahead owns an entry from
  * the moment it takes it off the queue (MAPPING) until it stores another state; queue, orphans and pin_ns_ahead are guarded by
  * `lock`.
  */
@@ -16,7 +16,7 @@
 #include "mem/regcache.h"
 #include "mem/regcache_tree.h"
 
-/* WAITING: in the helper's queue. READY and FAILED are final. ORPHAN: the lane has thrown it out while the helper was mapping
+/* WAITING: in the helper's queue. READY and FAILED are final. ORPHAN: the worker has thrown it out while the helper was mapping
  * it. */
 enum weft_regstate { WEFT_REG_WAITING, WEFT_REG_MAPPING, WEFT_REG_READY, WEFT_REG_FAILED, WEFT_REG_ORPHAN };
 
@@ -51,7 +51,7 @@ struct weft_regcache {
     uint32_t most_regions;
     pid_t process;          /* who pinned: nobody else may unpin */
     /* the helper */
-    bool has_helper;        /* the lane's word: it was started */
+    bool has_helper;        /* the worker's word: it was started */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     weft_link queue, orphans;
@@ -68,10 +68,10 @@ void weft_regentry_free(weft_regcache *cache, weft_regentry *entry);
 
 /* regcache_ahead.c. false: no thread to be had; the entry is as it was. */
 bool weft_reghelper_give(weft_regcache *cache, weft_regentry *entry);
-/* The lane wants an entry that is WAITING or MAPPING, now: takes it back (true: MAPPING, and the lane's to map) or waits for
+/* The worker wants an entry that is WAITING or MAPPING, now: takes it back (true: MAPPING, and the worker's to map) or waits for
  * it. */
 bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry);
-/* The lane throws an entry out: true when it is the lane's to end, at once; false when it is the helper's: it ends as an
+/* The worker throws an entry out: true when it is the worker's to end, at once; false when it is the helper's: it ends as an
  * orphan. */
 bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry);
 /* An orphan that the helper has unmapped, or NULL. */

@@ -157,7 +157,7 @@ void weft_segment_release_area(const weft_segment *segment, uint32_t index);
 void weft_segment_wake(weft_rank_page *page);
 
 /* Owner: says that we are about to sleep, and gives the futex value to sleep on. A thread that was woken and is late for its futex
- * must not fall asleep on another thread's later sleep: hence a ticket. Under the lane's lock. */
+ * must not fall asleep on another thread's later sleep: hence a ticket. Under the worker's lock. */
 static inline uint32_t weft_segment_doze(weft_rank_page *page)
 {
     uint32_t ticket = atomic_load_explicit(&page->asleep, memory_order_relaxed);

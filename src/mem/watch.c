@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * watch: starts and tries what there is, decides mapping by mapping who watches it, remembers what is covered.
- * Called by registration caches, each under its own lane's lock: the table has a lock of its own.
+ * Called by registration caches, each under its own worker's lock: the table has a lock of its own.
  * Invariant: a range stands in the table only while every change of it will be told: it was registered (or seen being mapped)
  * after the table last heeded the news, and leaves the table with the next news of it.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * comm: life and questions of communicators (MPI 5.0, 7.4 and 7.8). New ones out of old ones are made in make.c.
- * Invariant: under the lane's lock, except where all members are closed at finalize. A freed struct stays readable for a while,
+ * Invariant: under the worker's lock, except where all members are closed at finalize. A freed struct stays readable for a while,
  * with its magic gone, so that a stale handle is an error and no crash.
  */
 #include "mpi/comm.h"
@@ -18,9 +18,9 @@
 
 #define FREED_KEPT 64
 
-weft_comm *weft_comm_new(weft_lane *lane)
+weft_comm *weft_comm_new(weft_worker *worker)
 {
-    weft_mpi_world *mpi = lane->world->mpi;
+    weft_mpi_world *mpi = worker->world->mpi;
     weft_comm *comm;
     if (mpi->freed_count > FREED_KEPT) {
         mpi->freed_count--;
@@ -32,7 +32,7 @@ weft_comm *weft_comm_new(weft_lane *lane)
     }
     comm->magic = WEFT_COMM_MAGIC;
     comm->refs = 1;
-    comm->lane = lane;
+    comm->worker = worker;
     comm->errhandler = MPI_ERRORS_ARE_FATAL;
     weft_list_append(&mpi->live, &comm->link);
     return comm;
@@ -40,7 +40,7 @@ weft_comm *weft_comm_new(weft_lane *lane)
 
 void weft_comm_close(weft_comm *comm)
 {
-    weft_mpi_world *mpi = comm->lane->world->mpi;
+    weft_mpi_world *mpi = comm->worker->world->mpi;
     weft_chan *coll = comm->team.chan;
     if (coll) {
         weft_team_close(&comm->team);
@@ -64,10 +64,10 @@ void weft_comm_drop(weft_comm *comm)
 }
 
 /* One with fixed channel ids: no exchange is needed, for all know them. world_ranks is taken over, also on error. */
-static int open_fixed(weft_lane *lane, uint32_t size, uint32_t rank, uint32_t *world_ranks, int first_id, int handle,
+static int open_fixed(weft_worker *worker, uint32_t size, uint32_t rank, uint32_t *world_ranks, int first_id, int handle,
                       const char *name, weft_comm **out)
 {
-    weft_comm *comm = weft_comm_new(lane);
+    weft_comm *comm = weft_comm_new(worker);
     uint32_t *ids = malloc(size * sizeof *ids);
     weft_chan *coll = NULL;
     int rc = comm && ids ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for %s", name);
@@ -81,9 +81,9 @@ static int open_fixed(weft_lane *lane, uint32_t size, uint32_t rank, uint32_t *w
         snprintf(comm->name, sizeof comm->name, "%s", name);
     }
     if (!rc)
-        rc = weft_chan_open(lane, size, rank, world_ranks, first_id, &comm->chan);
+        rc = weft_chan_open(worker, size, rank, world_ranks, first_id, &comm->chan);
     if (!rc)
-        rc = weft_chan_open(lane, size, rank, world_ranks, first_id + 1, &coll);
+        rc = weft_chan_open(worker, size, rank, world_ranks, first_id + 1, &coll);
     for (int half = 0; half < 2 && !rc; half++) {
         weft_chan *chan = half ? coll : comm->chan;
         chan->tenant = comm;
@@ -106,15 +106,15 @@ static int open_fixed(weft_lane *lane, uint32_t size, uint32_t rank, uint32_t *w
 
 int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
 {
-    weft_lane *lane = world->lanes[0];
+    weft_worker *worker = world->workers[0];
     uint32_t *alone = malloc(sizeof *alone);
-    int rc = open_fixed(lane, world->boot->size, world->boot->rank, NULL, 0, 0x101, "MPI_COMM_WORLD", &mpi->comm_world);
+    int rc = open_fixed(worker, world->boot->size, world->boot->rank, NULL, 0, 0x101, "MPI_COMM_WORLD", &mpi->comm_world);
     if (rc || !alone) {
         free(alone);
         return rc ? rc : weft_fail(WEFT_E_NOMEM, "no memory for MPI_COMM_SELF");
     }
     *alone = world->boot->rank;
-    return open_fixed(lane, 1, 0, alone, 2, 0x102, "MPI_COMM_SELF", &mpi->comm_self);
+    return open_fixed(worker, 1, 0, alone, 2, 0x102, "MPI_COMM_SELF", &mpi->comm_self);
 }
 
 void weft_comm_close_all(weft_mpi_world *mpi)
@@ -212,7 +212,7 @@ int weft_mpi_comm_free(MPI_Comm *comm)
     if (gone->handle)
         return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->name);
     gone->magic = 0; /* what is in flight goes on; the handle is dead */
-    weft_request_reap(gone->lane->world->mpi, false); /* orphans that are done keep communicators for nothing */
+    weft_request_reap(gone->worker->world->mpi, false); /* orphans that are done keep communicators for nothing */
     weft_comm_drop(gone);
     *comm = MPI_COMM_NULL;
     return 0;
@@ -224,10 +224,10 @@ int weft_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
     if (!named && comm != MPI_COMM_NULL)
         return weft_fail(WEFT_E_COMM, "comm is %p: freed or never a communicator", (void *)comm);
     if (named)
-        weft_lane_lock(named->lane); /* another thread may give it another name */
+        weft_worker_lock(named->worker); /* another thread may give it another name */
     *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s", named ? named->name : "MPI_COMM_NULL");
     if (named)
-        weft_lane_unlock(named->lane);
+        weft_worker_unlock(named->worker);
     return 0;
 }
 

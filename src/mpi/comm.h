@@ -23,7 +23,7 @@ typedef struct MPI_ABI_Comm weft_comm;
 struct MPI_ABI_Comm {
     uint32_t magic;
     uint32_t refs;              /* user's handle and operations in flight */
-    weft_lane *lane;
+    weft_worker *worker;
     weft_chan *chan;            /* messages */
     weft_team team;             /* collectives, with their own channel */
     int32_t rank, size;
@@ -75,7 +75,7 @@ static inline weft_comm *weft_comm_handle(weft_comm *comm)
 int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi);
 /* At finalize: closes whatever is left, in flight or not. */
 void weft_comm_close_all(weft_mpi_world *mpi);
-/* An operation in flight keeps its communicator; the last drop closes it. Under the lane's lock. */
+/* An operation in flight keeps its communicator; the last drop closes it. Under the worker's lock. */
 static inline void weft_comm_hold(weft_comm *comm) { comm->refs++; }
 void weft_comm_drop(weft_comm *comm);
 /* comm/make.c: a new communicator out of `parent`, collective over all of parent. Members pass their place in it; others size 0
@@ -83,7 +83,7 @@ void weft_comm_drop(weft_comm *comm);
  * anything: all members agree to fail then. */
 int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
 /* A struct with name, handler and lists set, no channels yet; NULL when out of memory. */
-weft_comm *weft_comm_new(weft_lane *lane);
+weft_comm *weft_comm_new(weft_worker *worker);
 /* Undoes weft_comm_new and whatever was opened since. */
 void weft_comm_close(weft_comm *comm);
 

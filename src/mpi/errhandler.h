@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * errhandler: error handler objects. An MPI_Errhandler is a pointer to one of these or one of the ABI's constants 0x140..0x143.
- * Counted by the user's handle and by each communicator that uses it; counts are atomic, for objects on different lanes share
+ * Counted by the user's handle and by each communicator that uses it; counts are atomic, for objects on different workers share
  * one.
  */
 #ifndef WEFT_MPI_ERRHANDLER_H

@@ -247,14 +247,14 @@ static bool run(weft_comm *comm, const char *function, int mpi_code, const char 
     const weft_errhandler *handler;
     MPI_Comm_errhandler_function *user = NULL;
     bool is_stopped, is_again;
-    weft_lane_lock(comm->lane); /* another thread may set another handler, or this function itself */
+    weft_worker_lock(comm->worker); /* another thread may set another handler, or this function itself */
     handler = comm->errhandler;
     if (weft_errhandler_is_user(handler))
         user = handler->comm_function;
     is_again = user && is_active(comm, __builtin_frame_address(0));
     is_stopped = !comm->is_stop_told && weft_team_stopped(&comm->team);
     comm->is_stop_told |= is_stopped;
-    weft_lane_unlock(comm->lane);
+    weft_worker_unlock(comm->worker);
     if (is_stopped && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_ABORT)
         say_stopped(comm, function, why);
     if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT)

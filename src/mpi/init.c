@@ -47,12 +47,12 @@ int weft_mpi_world_open(weft_world *world)
 void weft_mpi_world_close(weft_world *world)
 {
     weft_mpi_world *mpi = world->mpi;
-    weft_lane_lock(world->lanes[0]);
+    weft_worker_lock(world->workers[0]);
     weft_request_reap(mpi, true);
-    weft_request_end_all(world->lanes[0]);
+    weft_request_end_all(world->workers[0]);
     weft_comm_close_all(mpi);
     weft_keep_end_all(mpi);
-    weft_lane_unlock(world->lanes[0]);
+    weft_worker_unlock(world->workers[0]);
     world->mpi = NULL;
     free(mpi);
 }
@@ -72,8 +72,8 @@ static int open_world(int level)
     rc = weft_p2p_open(boot, level, &world);
     if (rc)
         return rc;
-    for (uint32_t i = 0; i < world->lane_count; i++)
-        world->lanes[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
+    for (uint32_t i = 0; i < world->worker_count; i++)
+        world->workers[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
     if (!boot->fabric_ops) /* the simulator's worlds are no processes */
         weft_call_open(world->page == world->own_page ? NULL : &boot->segment, boot->local_rank, level == MPI_THREAD_MULTIPLE);
     rc = weft_mpi_world_open(world);
@@ -149,7 +149,7 @@ int weft_mpi_is_thread_main(int *flag)
 /* The whole job ends, whatever the communicator: allowed by 9.4, and what users expect. */
 int weft_mpi_abort(weft_comm *comm, int errorcode)
 {
-    weft_boot *boot = comm->lane->world->boot;
+    weft_boot *boot = comm->worker->world->boot;
     char text[256];
     snprintf(text, sizeof text, "MPI_Abort(%s, %d) was called", comm->name[0] ? comm->name : "a communicator without a name",
              errorcode);

@@ -11,21 +11,21 @@
 
 struct weft_keep {
     weft_link link;   /* in its world's `keeps` */
-    weft_lane *lane;
+    weft_worker *worker;
     weft_kept *kept;  /* NULL: given back when the world closed */
 };
 
-weft_keep *weft_keep_take(weft_lane *lane, const void *addr, uint64_t bytes, uint32_t rights)
+weft_keep *weft_keep_take(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
 {
-    weft_kept *kept = weft_pins_keep(lane, addr, bytes, rights);
+    weft_kept *kept = weft_pins_keep(worker, addr, bytes, rights);
     weft_keep *keep = kept ? malloc(sizeof *keep) : NULL;
     if (!keep) {
-        weft_pins_release(lane, kept);
+        weft_pins_release(worker, kept);
         return NULL;
     }
-    keep->lane = lane;
+    keep->worker = worker;
     keep->kept = kept;
-    weft_list_append(&((weft_mpi_world *)lane->world->mpi)->keeps, &keep->link);
+    weft_list_append(&((weft_mpi_world *)worker->world->mpi)->keeps, &keep->link);
     return keep;
 }
 
@@ -34,7 +34,7 @@ static void give_back(weft_keep *keep)
     if (!keep->kept)
         return;
     weft_list_remove(&keep->link);
-    weft_pins_release(keep->lane, keep->kept);
+    weft_pins_release(keep->worker, keep->kept);
     keep->kept = NULL;
 }
 
@@ -129,7 +129,7 @@ void weft_keep_plan(weft_req *req)
     if (all) {
         all->count = count;
         for (uint32_t i = 0; i < count; i++)
-            all->keeps[i] = weft_keep_take(req->lane, spans[i].from, (uint64_t)(spans[i].to - spans[i].from),
+            all->keeps[i] = weft_keep_take(req->worker, spans[i].from, (uint64_t)(spans[i].to - spans[i].from),
                                            spans[i].rights);
         plan->kept = all;
         plan->drop_kept = drop_plan;

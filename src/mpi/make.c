@@ -56,7 +56,7 @@ static int open_channels(weft_comm *comm, weft_chan *chans[2])
 {
     int rc = 0;
     for (int half = 0; half < 2 && !rc; half++) {
-        rc = weft_chan_open(comm->lane, (uint32_t)comm->size, (uint32_t)comm->rank, comm->world_ranks, -1, &chans[half]);
+        rc = weft_chan_open(comm->worker, (uint32_t)comm->size, (uint32_t)comm->rank, comm->world_ranks, -1, &chans[half]);
         if (!rc)
             chans[half]->tenant = comm;
     }
@@ -130,7 +130,7 @@ static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, 
 /* The member's own half of a new communicator: struct, members, channels, team. */
 static int make_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, weft_comm **out, weft_chan *chans[2])
 {
-    weft_comm *comm = weft_comm_new(parent->lane);
+    weft_comm *comm = weft_comm_new(parent->worker);
     int rc;
     if (!comm)
         return WEFT_E_NOMEM;
@@ -271,7 +271,7 @@ int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info 
     (void)info;
     switch (split_type) {
     case MPI_COMM_TYPE_SHARED:
-        return split(comm, node_color(comm->lane->world->boot), key, 0, newcomm);
+        return split(comm, node_color(comm->worker->world->boot), key, 0, newcomm);
     case MPI_UNDEFINED:
     case MPI_COMM_TYPE_HW_GUIDED:
     case MPI_COMM_TYPE_HW_UNGUIDED:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the woven entries, under lane 0's lock.
+ * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the woven entries, under worker 0's lock.
  * Invariant: what is handed out begins on a cache line; big pieces begin and end on pages, so that pinning them touches no neighbour.
  * They are registered at once with the devices that need it, and for as long as they live.
  */
@@ -40,7 +40,7 @@ int weft_mpi_alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
         return weft_fail(WEFT_E_NOMEM, "no memory for %lld bytes", (long long)size);
     *block_of(memory) = (block){.magic = BLOCK_MAGIC, .before = (uint32_t)align};
     if (bytes >= WEFT_KEEP_LEAST)
-        block_of(memory)->keep = weft_keep_take(weft_world_now->lanes[0], memory, bytes, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE);
+        block_of(memory)->keep = weft_keep_take(weft_world_now->workers[0], memory, bytes, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE);
     *(void **)baseptr = memory;
     return 0;
 }

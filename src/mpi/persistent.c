@@ -40,13 +40,13 @@ static weft_keep *keep_buffer(weft_comm *comm, const persist *args)
     uint64_t bytes = args->count * (uint64_t)args->type->size, least = peer ? (uint64_t)peer->eager_max + 1 : WEFT_KEEP_LEAST;
     if (args->rank == WEFT_NOBODY || !args->type->is_dense || bytes < least || (peer && !weft_pins_needed(peer->ep->iface)))
         return NULL;
-    return weft_keep_take(comm->lane, (char *)args->buf + args->type->true_lb, bytes,
+    return weft_keep_take(comm->worker, (char *)args->buf + args->type->true_lb, bytes,
                           args->is_receive ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ);
 }
 
 static int make(weft_comm *comm, const persist *args, MPI_Request *request)
 {
-    weft_req *req = weft_req_new(comm->lane, args->is_receive ? WEFT_REQ_RECV : WEFT_REQ_SEND);
+    weft_req *req = weft_req_new(comm->worker, args->is_receive ? WEFT_REQ_RECV : WEFT_REQ_SEND);
     persist *own = malloc(sizeof *own);
     if (!req || !own) {
         if (req)
@@ -94,7 +94,7 @@ int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, in
     return make(comm, &(persist){true, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
 }
 
-/* Under the request's lane's lock. */
+/* Under the request's worker's lock. */
 static int start(weft_req *req)
 {
     const persist *args = req->extra;
@@ -138,9 +138,9 @@ int weft_mpi_startall(int count, MPI_Request array_of_requests[])
                 weft_errors_blame(req->chan->tenant, rc);
             break;
         }
-        weft_lane_lock(req->lane);
+        weft_worker_lock(req->worker);
         rc = start(req);
-        weft_lane_unlock(req->lane);
+        weft_worker_unlock(req->worker);
     }
     return rc;
 }

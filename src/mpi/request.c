@@ -54,7 +54,7 @@ int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
     if (weft_unlikely(rc))
         describe(req);
     else
-        weft_lane_catch_up(req->lane); /* not after an error: the poll may replace its text */
+        weft_worker_catch_up(req->worker); /* not after an error: the poll may replace its text */
     if (req->is_persistent) {
         req->is_active = false;
         return rc;
@@ -66,18 +66,18 @@ int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
 
 static __attribute__((noinline)) int wait_long(MPI_Request *request, weft_req *req, MPI_Status *status)
 {
-    weft_lane *lane;
+    weft_worker *worker;
     int rc;
     if (weft_request_is_idle(req)) {
         weft_status_clear(status);
         return 0;
     }
-    lane = req->lane;
-    weft_lane_lock(lane);
+    worker = req->worker;
+    weft_worker_lock(worker);
     if (!req->is_done)
         weft_req_wait(req);
     rc = weft_request_finish(request, req, status);
-    weft_lane_unlock(lane);
+    weft_worker_unlock(worker);
     return rc;
 }
 
@@ -95,22 +95,22 @@ int weft_mpi_wait(MPI_Request *request, MPI_Status *status)
 int weft_mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     weft_req *req = weft_request_of(*request);
-    weft_lane *lane;
+    weft_worker *worker;
     int rc = 0;
     *flag = 1;
     if (weft_request_is_idle(req)) {
         weft_status_clear(status);
         return 0;
     }
-    lane = req->lane;
-    weft_lane_lock(lane);
+    worker = req->worker;
+    weft_worker_lock(worker);
     if (!req->is_done)
-        weft_lane_poll(lane);
+        weft_worker_poll(worker);
     if (req->is_done)
         rc = weft_request_finish(request, req, status);
     else
         *flag = 0;
-    weft_lane_unlock(lane);
+    weft_worker_unlock(worker);
     return rc;
 }
 
@@ -123,13 +123,13 @@ int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *stat
         weft_status_clear(status);
         return 0;
     }
-    weft_lane_lock(req->lane);
+    weft_worker_lock(req->worker);
     if (!req->is_done)
-        weft_lane_poll(req->lane);
+        weft_worker_poll(req->worker);
     *flag = req->is_done;
     if (req->is_done)
         weft_status_fill(status, &req->found);
-    weft_lane_unlock(req->lane);
+    weft_worker_unlock(req->worker);
     return 0;
 }
 
@@ -167,11 +167,11 @@ static void end_forgotten(weft_req *req)
         weft_request_release(req);
 }
 
-void weft_request_end_all(weft_lane *lane) { weft_req_each(lane, end_forgotten); }
+void weft_request_end_all(weft_worker *worker) { weft_req_each(worker, end_forgotten); }
 
 int weft_request_orphan(weft_req *req)
 {
-    weft_mpi_world *mpi = req->lane->world->mpi;
+    weft_mpi_world *mpi = req->worker->world->mpi;
     orphan *entry = malloc(sizeof *entry);
     if (!entry)
         return weft_fail(WEFT_E_NOMEM, "no memory to free a request that is in flight");
@@ -190,7 +190,7 @@ int weft_request_orphan(weft_req *req)
 int weft_mpi_request_free(MPI_Request *request)
 {
     weft_req *req = weft_request_of(*request);
-    weft_lane *lane;
+    weft_worker *worker;
     int rc = 0;
     if (!req)
         return weft_fail(WEFT_E_REQUEST, "request is MPI_REQUEST_NULL");
@@ -198,15 +198,15 @@ int weft_mpi_request_free(MPI_Request *request)
         *request = MPI_REQUEST_NULL;
         return 0;
     }
-    lane = req->lane;
-    weft_lane_lock(lane);
+    worker = req->worker;
+    weft_worker_lock(worker);
     if (!req->is_done && req->kind == WEFT_REQ_BATCH)
         weft_cancel(req); /* was copied: nothing is left to wait for */
     if (req->is_done || weft_request_is_idle(req))
         weft_request_release(req);
     else
         rc = weft_request_orphan(req);
-    weft_lane_unlock(lane);
+    weft_worker_unlock(worker);
     if (!rc)
         *request = MPI_REQUEST_NULL;
     return rc;
@@ -215,7 +215,7 @@ int weft_mpi_request_free(MPI_Request *request)
 int weft_mpi_cancel(MPI_Request *request)
 {
     weft_req *req = weft_request_of(*request);
-    weft_lane *lane;
+    weft_worker *worker;
     int rc = 0;
     if (!req)
         return weft_fail(WEFT_E_REQUEST, "request is MPI_REQUEST_NULL");
@@ -223,12 +223,12 @@ int weft_mpi_cancel(MPI_Request *request)
         return weft_fail(WEFT_E_REQUEST, "the persistent request is not started: there is nothing to cancel");
     if (req->kind == WEFT_REQ_PLAN)
         return weft_fail(WEFT_E_REQUEST, "the request is of a collective operation, which cannot be cancelled");
-    lane = req->lane;
+    worker = req->worker;
     if (req->is_static)
         return 0;
-    weft_lane_lock(lane);
+    weft_worker_lock(worker);
     if (!req->is_done)
         rc = weft_cancel(req);
-    weft_lane_unlock(lane);
+    weft_worker_unlock(worker);
     return rc;
 }

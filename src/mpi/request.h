@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * request: what a user's MPI_Request is to us: a weft_req that holds its communicator (req->chan->tenant) until it is released.
- * Calls on requests find the lane in the request and take its lock themselves; the woven entries take none for them.
+ * Calls on requests find the worker in the request and take its lock themselves; the woven entries take none for them.
  */
 #ifndef WEFT_MPI_REQUEST_H
 #define WEFT_MPI_REQUEST_H
@@ -38,15 +38,15 @@ static inline int weft_request_give(weft_comm *comm, weft_chan *chan, weft_req *
     return 0;
 }
 
-/* Frees a request that is done or inactive, and lets go of its communicator. Under its lane's lock. */
+/* Frees a request that is done or inactive, and lets go of its communicator. Under its worker's lock. */
 void weft_request_release(weft_req *req);
-/* The end of a done request as the user sees it: status, handle, error. Under its lane's lock. */
+/* The end of a done request as the user sees it: status, handle, error. Under its worker's lock. */
 int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status);
 /* A request whose user does not wait for it: released when it is done. */
 int weft_request_orphan(weft_req *req);
-/* Releases orphans that are done; with `all` waits for the rest (finalize). Under lane 0's lock. */
+/* Releases orphans that are done; with `all` waits for the rest (finalize). Under worker 0's lock. */
 void weft_request_reap(weft_mpi_world *mpi, bool all);
 /* A world closes: releases the persistent requests that the program did not free. */
-void weft_request_end_all(weft_lane *lane);
+void weft_request_end_all(weft_worker *worker);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * requests: completing several requests (MPI 5.0, 3.7.5). Called by the woven entries, which hold no lock: the requests may
- * belong to several lanes, and each is touched under its own lane's lock only.
+ * belong to several workers, and each is touched under its own worker's lock only.
  * Invariant: MPI_ERROR of the statuses is written if and only if the call answers MPI_ERR_IN_STATUS.
  */
 #include <mpi.h>
@@ -13,20 +13,20 @@
 #include "mpi/request.h"
 #include "mpi/status.h"
 
-/* The lane whose lock this thread holds at the moment; NULL: none. */
+/* The worker whose lock this thread holds at the moment; NULL: none. */
 typedef struct grip {
-    weft_lane *lane;
+    weft_worker *worker;
 } grip;
 
-static inline void grip_move(grip *hand, weft_lane *lane)
+static inline void grip_move(grip *hand, weft_worker *worker)
 {
-    if (hand->lane == lane)
+    if (hand->worker == worker)
         return;
-    if (hand->lane)
-        weft_lane_unlock(hand->lane);
-    if (lane)
-        weft_lane_lock(lane);
-    hand->lane = lane;
+    if (hand->worker)
+        weft_worker_unlock(hand->worker);
+    if (worker)
+        weft_worker_lock(worker);
+    hand->worker = worker;
 }
 
 /* What an array call has found so far. */
@@ -63,7 +63,7 @@ static int tally_end(const tally *sum)
     return weft_fail(WEFT_E_IN_STATUS, "request %d failed: %s", sum->first_failed, sum->why);
 }
 
-/* A wait for several requests of one lane. */
+/* A wait for several requests of one worker. */
 typedef struct array_wait {
     weft_wait wait;
     const MPI_Request *requests; /* those from `first` on */
@@ -78,7 +78,7 @@ static bool tie_array(weft_wait *wait, weft_gate *gate)
     uint32_t tied = 0;
     for (int i = self->first; i < self->count; i++) {
         weft_req *req = weft_request_of(self->requests[i]);
-        if (weft_request_is_idle(req) || req->is_static || req->lane != wait->lane)
+        if (weft_request_is_idle(req) || req->is_static || req->worker != wait->worker)
             continue;
         if (!gate) {
             req->gate = req->gate == &wait->gate ? NULL : req->gate;
@@ -96,13 +96,13 @@ static bool tie_array(weft_wait *wait, weft_gate *gate)
     return true;
 }
 
-static void any_begin(array_wait *self, weft_lane *lane, int count, const MPI_Request requests[])
+static void any_begin(array_wait *self, weft_worker *worker, int count, const MPI_Request requests[])
 {
     self->requests = requests;
     self->first = 0;
     self->count = count;
     self->needs_all = false;
-    weft_wait_begin(&self->wait, lane, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+    weft_wait_begin(&self->wait, worker, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
     self->wait.attach = tie_array;
 }
 
@@ -115,7 +115,7 @@ static void wait_for_first(int first, int count, const MPI_Request requests[])
     self.first = first;
     self.count = count;
     self.needs_all = true;
-    weft_wait_begin(&self.wait, req->lane, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
+    weft_wait_begin(&self.wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
     self.wait.attach = tie_array;
     do
         weft_wait_turn(&self.wait);
@@ -140,7 +140,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
             weft_status_fill(status_at(&sum, i), &req->found);
             continue;
         }
-        grip_move(&hand, req->lane);
+        grip_move(&hand, req->worker);
         if (!req->is_done)
             first_left = first_left == count ? i : first_left;
         else if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
@@ -151,7 +151,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
         weft_req *req = weft_request_of(array_of_requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        grip_move(&hand, req->lane);
+        grip_move(&hand, req->worker);
         if (!req->is_done)
             wait_for_first(i, count, array_of_requests);
         if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
@@ -161,47 +161,47 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
     return tally_end(&sum);
 }
 
-/* The lane of all requests that are not idle; *is_mixed when there are several. NULL: nothing to complete. */
-static weft_lane *survey(int count, const MPI_Request requests[], bool *is_mixed)
+/* The worker of all requests that are not idle; *is_mixed when there are several. NULL: nothing to complete. */
+static weft_worker *survey(int count, const MPI_Request requests[], bool *is_mixed)
 {
-    weft_lane *lane = NULL;
+    weft_worker *worker = NULL;
     *is_mixed = false;
     for (int i = 0; i < count; i++) {
         weft_req *req = weft_request_of(requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        *is_mixed |= lane && lane != req->lane;
-        lane = req->lane;
+        *is_mixed |= worker && worker != req->worker;
+        worker = req->worker;
     }
-    return lane;
+    return worker;
 }
 
-/* One poll of each lane that any of the requests is in. */
-static void poll_lanes(grip *hand, int count, const MPI_Request requests[], bool is_mixed)
+/* One poll of each worker that any of the requests is in. */
+static void poll_workers(grip *hand, int count, const MPI_Request requests[], bool is_mixed)
 {
-    weft_lane *latest = NULL;
+    weft_worker *latest = NULL;
     for (int i = 0; i < count; i++) {
         weft_req *req = weft_request_of(requests[i]);
-        if (weft_request_is_idle(req) || req->lane == latest)
+        if (weft_request_is_idle(req) || req->worker == latest)
             continue;
-        latest = req->lane;
+        latest = req->worker;
         grip_move(hand, latest);
-        weft_lane_poll(latest);
+        weft_worker_poll(latest);
         if (!is_mixed)
             return;
     }
 }
 
-/* Waits a turn. One lane: the wait engine, which may sleep. Several: a sleep in one would miss the others, so poll and let
+/* Waits a turn. One worker: the wait engine, which may sleep. Several: a sleep in one would miss the others, so poll and let
  * others run. */
 static void turn(grip *hand, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
 {
     if (!is_mixed) {
-        grip_move(hand, wait->lane);
+        grip_move(hand, wait->worker);
         weft_wait_turn(wait);
         return;
     }
-    poll_lanes(hand, count, requests, true);
+    poll_workers(hand, count, requests, true);
     grip_move(hand, NULL);
     sched_yield();
 }
@@ -213,7 +213,7 @@ static int find_done(grip *hand, int from, int count, const MPI_Request requests
         weft_req *req = weft_request_of(requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        grip_move(hand, req->lane);
+        grip_move(hand, req->worker);
         if (req->is_done)
             return i;
     }
@@ -225,30 +225,30 @@ static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Stat
 {
     grip hand = {NULL};
     bool is_mixed;
-    weft_lane *lane = survey(count, requests, &is_mixed);
+    weft_worker *worker = survey(count, requests, &is_mixed);
     array_wait self;
     int found, rc = 0;
     *indx = MPI_UNDEFINED;
     *flag = 1;
-    if (!lane) {
+    if (!worker) {
         weft_status_clear(status);
         return 0;
     }
     found = find_done(&hand, 0, count, requests);
     if (found == count && wait_for_it) {
-        any_begin(&self, lane, count, requests);
+        any_begin(&self, worker, count, requests);
         do
             turn(&hand, &self.wait, count, requests, is_mixed);
         while ((found = find_done(&hand, 0, count, requests)) == count);
-        grip_move(&hand, lane);
+        grip_move(&hand, worker);
         weft_wait_end(&self.wait);
     } else if (found == count) {
-        poll_lanes(&hand, count, requests, is_mixed);
+        poll_workers(&hand, count, requests, is_mixed);
         found = find_done(&hand, 0, count, requests);
     }
     if (found < count) {
         weft_req *req = weft_request_of(requests[found]);
-        grip_move(&hand, req->lane);
+        grip_move(&hand, req->worker);
         *indx = found;
         rc = weft_request_finish(&requests[found], req, status);
     } else {
@@ -275,22 +275,22 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
     tally sum = {.statuses = statuses, .count = 0, .first_failed = -1};
     grip hand = {NULL};
     bool is_mixed;
-    weft_lane *lane = survey(count, requests, &is_mixed);
+    weft_worker *worker = survey(count, requests, &is_mixed);
     array_wait self;
     int i, rc;
     *outcount = MPI_UNDEFINED;
-    if (!lane)
+    if (!worker)
         return 0;
     i = find_done(&hand, 0, count, requests);
     if (i == count && wait_for_it) {
-        any_begin(&self, lane, count, requests);
+        any_begin(&self, worker, count, requests);
         do
             turn(&hand, &self.wait, count, requests, is_mixed);
         while ((i = find_done(&hand, 0, count, requests)) == count);
-        grip_move(&hand, lane);
+        grip_move(&hand, worker);
         weft_wait_end(&self.wait);
     } else if (i == count) {
-        poll_lanes(&hand, count, requests, is_mixed);
+        poll_workers(&hand, count, requests, is_mixed);
         i = find_done(&hand, 0, count, requests);
     }
     for (; i < count; i = find_done(&hand, i + 1, count, requests)) {
@@ -299,7 +299,7 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
         if (sum.first_failed >= 0 && statuses)
             statuses[place].MPI_ERROR = MPI_SUCCESS;
         indices[place] = i;
-        grip_move(&hand, req->lane);
+        grip_move(&hand, req->worker);
         if ((rc = weft_request_finish(&requests[i], req, status_at(&sum, place))))
             note_failure(&sum, place, i, rc);
     }
@@ -327,7 +327,7 @@ static int find_left(grip *hand, int from, int count, const MPI_Request requests
         weft_req *req = weft_request_of(requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        grip_move(hand, req->lane);
+        grip_move(hand, req->worker);
         if (!req->is_done)
             return i;
     }
@@ -343,7 +343,7 @@ int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_
     int left = find_left(&hand, 0, count, array_of_requests);
     if (left < count) {
         survey(count, array_of_requests, &is_mixed);
-        poll_lanes(&hand, count, array_of_requests, is_mixed);
+        poll_workers(&hand, count, array_of_requests, is_mixed);
         left = find_left(&hand, left, count, array_of_requests); /* done stays done: those before need no second look */
     }
     grip_move(&hand, NULL);

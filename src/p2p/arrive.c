@@ -47,7 +47,7 @@ static inline void end_eager(weft_peer *peer, weft_req *req, const weft_head *he
             memcpy(req->buf, body, bytes);
         else
             weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
-        peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+        peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     }
     weft_peer_owe(peer, head->bytes);
     if (weft_unlikely(bytes < head->bytes))
@@ -67,7 +67,7 @@ void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, co
         return;
     }
     rc = weft_sum_take(peer, req, head, body);
-    peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += req->found.bytes;
+    peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += req->found.bytes;
     weft_peer_owe(peer, head->bytes);
     weft_req_end(req, rc);
 }
@@ -76,7 +76,7 @@ void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_head *head)
 {
     uint64_t bytes = head->bytes < req->bytes ? head->bytes : req->bytes;
     req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = head->bytes};
-    peer->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+    peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     weft_peer_owe(peer, head->bytes);
     if (weft_unlikely(bytes < head->bytes))
         end_truncated(req, head);
@@ -86,31 +86,31 @@ void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_head *head)
 
 weft_early *weft_arrive_early(weft_peer *peer, const weft_head *head, const void *body)
 {
-    weft_lane *lane = peer->lane;
-    weft_early *early = weft_early_new(lane, peer, head, body);
+    weft_worker *worker = peer->worker;
+    weft_early *early = weft_early_new(worker, peer, head, body);
     if (weft_unlikely(!early)) {
         char text[256];
         snprintf(text, sizeof text,
                  "no memory for an unexpected message of %u bytes from rank %u: it is lost, and so is this job.\n"
                  "Post receives earlier, or lower WEFT_CREDIT_KIB (now %d KiB for each peer).",
                  head->bytes, peer->name.rank, weft_knob.credit_kib);
-        lane->world->boot->ops->abort(lane->world->boot, 1, text);
+        worker->world->boot->ops->abort(worker->world->boot, 1, text);
     }
     return early;
 }
 
 void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early)
 {
-    weft_lane *lane = peer->lane;
+    weft_worker *worker = peer->worker;
     const weft_head *head = &early->head;
     if (chan->on_unexpected)
         chan->on_unexpected(chan, (uint32_t)head->src, head->tag);
-    weft_match_keep(&chan->match, lane, early);
-    lane->counters[WEFT_COUNT_UNEXPECTED]++;
-    lane->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
-    lane->counters[WEFT_COUNT_BYTES_COPIED] += head->kind != WEFT_FRAME_RTS && head->bytes > 32 ? head->bytes : 0;
-    if (weft_unlikely(lane->is_asleep)) /* it may be what a thread probes for */
-        lane->world->rest->wake(lane);
+    weft_match_keep(&chan->match, worker, early);
+    worker->counters[WEFT_COUNT_UNEXPECTED]++;
+    worker->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
+    worker->counters[WEFT_COUNT_BYTES_COPIED] += head->kind != WEFT_FRAME_RTS && head->bytes > 32 ? head->bytes : 0;
+    if (weft_unlikely(worker->is_asleep)) /* it may be what a thread probes for */
+        worker->world->rest->wake(worker);
 }
 
 static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
@@ -132,7 +132,7 @@ void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body, 
 
 static inline void arrive_message(weft_peer *peer, const weft_head *head, const void *body)
 {
-    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
     weft_req *req;
     if (weft_unlikely(!chan)) {
         weft_arrive_drop(peer, head, body, WEFT_E_COMM);
@@ -149,7 +149,7 @@ static inline void arrive_message(weft_peer *peer, const weft_head *head, const 
 
 static void arrive_notify(weft_peer *peer, const weft_head *head, const void *body)
 {
-    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
     if (chan && chan->on_notify && (uint32_t)head->src < chan->size)
         chan->on_notify(chan, (uint32_t)head->src, body, head->bytes);
     else if (!chan && head->bytes)
@@ -159,10 +159,10 @@ static void arrive_notify(weft_peer *peer, const weft_head *head, const void *bo
 /* It may owe us an answer. */
 static void arrive_bye(weft_peer *peer)
 {
-    weft_lane *lane = peer->lane;
+    weft_worker *worker = peer->worker;
     peer->heard_bye = true;
-    for (uint32_t i = 0; i < lane->chan_room; i++) {
-        weft_chan *chan = lane->chans[i].chan;
+    for (uint32_t i = 0; i < worker->chan_room; i++) {
+        weft_chan *chan = worker->chans[i].chan;
         if (chan && chan->on_notify)
             chan->on_notify(chan, UINT32_MAX, NULL, 0);
     }
@@ -268,14 +268,14 @@ static void notified(void *owner, void *peer, uint32_t notify)
 static void lost(void *owner, void *cookie, int rc)
 {
     weft_peer *peer = cookie;
-    weft_lane *lane = owner;
+    weft_worker *worker = owner;
     char text[600];
     weft_peer_lose(peer, rc);
     weft_sendq_give_up(peer, rc);
     if (peer->heard_bye || peer->is_courtesy)
         return;
     snprintf(text, sizeof text, "rank %u is lost: %s", peer->name.rank, weft_fail_text(rc));
-    lane->world->boot->ops->abort(lane->world->boot, 1, text);
+    worker->world->boot->ops->abort(worker->world->boot, 1, text);
 }
 
 static void *greet(void *owner, const weft_name *who)
@@ -290,7 +290,7 @@ static void *greet(void *owner, const weft_name *who)
 static void meet(weft_peer *peer)
 {
     uint32_t most = peer->ep->iface->caps.frame_max - weft_sum_room() - weft_seal_room();
-    peer->ladder = weft_ladder_of(peer->lane, peer);
+    peer->ladder = weft_ladder_of(peer->worker, peer);
     peer->eager_max = weft_ladder_eager_max(peer);
     if (peer->eager_max > most)
         peer->eager_max = most;
@@ -302,18 +302,18 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
     static const weft_up up = {.arrive = arrive, .done = done, .notified = notified, .lost = lost, .greet = greet};
     static const weft_up checked = {.arrive = arrive_checked, .done = done, .notified = notified, .lost = lost, .greet = greet};
-    weft_lane *lane;
+    weft_worker *worker;
     int rc = weft_world_open(boot, thread_level, weft_knob.checksum ? &checked : &up, out);
     if (rc)
         return rc;
-    lane = (*out)->lanes[0];
-    lane->meet = meet;
-    lane->pump = weft_leg_pump;
-    lane->flush = weft_sendq_flush;
-    lane->count = weft_pins_count;
-    lane->repay_at = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
-    lane->ladder = weft_ladder_open(lane);
-    if (!lane->ladder) {
+    worker = (*out)->workers[0];
+    worker->meet = meet;
+    worker->pump = weft_leg_pump;
+    worker->flush = weft_sendq_flush;
+    worker->count = weft_pins_count;
+    worker->repay_at = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
+    worker->ladder = weft_ladder_open(worker);
+    if (!worker->ladder) {
         weft_world_close(*out);
         return weft_fail(WEFT_E_NOMEM, "no memory for the ladders");
     }

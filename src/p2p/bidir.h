@@ -2,7 +2,7 @@
  *
  * bidir: do rendezvous with a peer go both ways at once? Each transfer that overlaps one of the other direction raises the peer's score,
  * each that overlaps none lowers it, so that a program's next phase is judged by its own transfers. Both sides tell each other in RTS.
- * Called by rndv; guarded by the lane.
+ * Called by rndv; guarded by the worker.
  */
 #ifndef WEFT_P2P_BIDIR_H
 #define WEFT_P2P_BIDIR_H

@@ -21,35 +21,35 @@
 #define INDEX_MASK ((1u << INDEX_BITS) - 1)
 #define FIRST_FREE 8 /* below: the predefined communicators' */
 
-static int grow(weft_lane *lane, uint32_t index)
+static int grow(weft_worker *worker, uint32_t index)
 {
-    uint32_t room = lane->chan_room ? lane->chan_room : 32;
+    uint32_t room = worker->chan_room ? worker->chan_room : 32;
     weft_chan_slot *slots;
     while (room <= index)
         room *= 2;
-    if (room > INDEX_MASK || !(slots = realloc(lane->chans, room * sizeof *slots)))
-        return weft_fail(WEFT_E_NOMEM, "no room for more than %u communicators at one time", lane->chan_room / 2);
-    memset(slots + lane->chan_room, 0, (room - lane->chan_room) * sizeof *slots);
-    lane->chans = slots;
-    lane->chan_room = room;
+    if (room > INDEX_MASK || !(slots = realloc(worker->chans, room * sizeof *slots)))
+        return weft_fail(WEFT_E_NOMEM, "no room for more than %u communicators at one time", worker->chan_room / 2);
+    memset(slots + worker->chan_room, 0, (room - worker->chan_room) * sizeof *slots);
+    worker->chans = slots;
+    worker->chan_room = room;
     return 0;
 }
 
-static int take_index(weft_lane *lane, int fixed_id, uint32_t *out)
+static int take_index(weft_worker *worker, int fixed_id, uint32_t *out)
 {
     uint32_t index = fixed_id >= 0 ? (uint32_t)fixed_id : FIRST_FREE;
     if (fixed_id < 0) {
-        if (lane->chan_lowest > index)
-            index = lane->chan_lowest;
-        while (index < lane->chan_room && lane->chans[index].chan)
+        if (worker->chan_lowest > index)
+            index = worker->chan_lowest;
+        while (index < worker->chan_room && worker->chans[index].chan)
             index++;
-        lane->chan_lowest = index + 1;
+        worker->chan_lowest = index + 1;
     }
     *out = index;
-    return index < lane->chan_room ? 0 : grow(lane, index);
+    return index < worker->chan_room ? 0 : grow(worker, index);
 }
 
-int weft_chan_open(weft_lane *lane, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **out)
+int weft_chan_open(weft_worker *worker, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **out)
 {
     weft_chan *chan = calloc(1, sizeof *chan);
     uint32_t index;
@@ -58,19 +58,19 @@ int weft_chan_open(weft_lane *lane, uint32_t size, uint32_t rank, const uint32_t
         free(chan);
         return weft_fail(WEFT_E_NOMEM, "no memory for a channel of %u ranks", size);
     }
-    rc = take_index(lane, fixed_id, &index);
+    rc = take_index(worker, fixed_id, &index);
     if (rc) {
         free(chan->peers);
         free(chan);
         return rc;
     }
-    chan->lane = lane;
+    chan->worker = worker;
     chan->size = size;
     chan->rank = rank;
     chan->world_rank = world_rank;
-    chan->id = lane->chans[index].generation << INDEX_BITS | index;
+    chan->id = worker->chans[index].generation << INDEX_BITS | index;
     weft_match_open(&chan->match);
-    lane->chans[index].chan = chan;
+    worker->chans[index].chan = chan;
     *out = chan;
     return 0;
 }
@@ -95,9 +95,9 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
 
 static void drop_one(weft_chan *chan, weft_early *early, int rc)
 {
-    weft_match_take(&chan->match, chan->lane, early);
+    weft_match_take(&chan->match, chan->worker, early);
     weft_arrive_drop(early->peer, &early->head, early->body, rc);
-    weft_early_free(chan->lane, early);
+    weft_early_free(chan->worker, early);
 }
 
 static void drop_early(weft_chan *chan)
@@ -136,10 +136,10 @@ static void parcel_free(weft_gate *gate)
     weft_req_free(req);
 }
 
-static parcel *parcel_new(weft_lane *lane, const void *body, uint32_t bytes)
+static parcel *parcel_new(weft_worker *worker, const void *body, uint32_t bytes)
 {
     parcel *made = malloc(sizeof *made);
-    weft_req *req = made ? weft_req_new(lane, WEFT_REQ_NOTHING) : NULL;
+    weft_req *req = made ? weft_req_new(worker, WEFT_REQ_NOTHING) : NULL;
     if (!req) {
         free(made);
         return NULL;
@@ -164,12 +164,12 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
     parcel *parcel;
     bool is_sent;
     uint32_t most, rank = chan->world_rank ? chan->world_rank[to] : to;
-    bool is_met = chan->lane->peers[rank] != NULL;
-    int rc = weft_peer_find(chan->lane, rank, &peer);
+    bool is_met = chan->worker->peers[rank] != NULL;
+    int rc = weft_peer_find(chan->worker, rank, &peer);
     if (rc)
         return rc;
     peer->is_courtesy |= !is_met;
-    parcel = parcel_new(chan->lane, body, bytes);
+    parcel = parcel_new(chan->worker, body, bytes);
     most = parcel ? peer->ep->iface->caps.frame_max - weft_seal_room() : sizeof((weft_late *)0)->small; /* so much is copied by the queue */
     weft_frame frame = {.head = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
                                  .tag = (int32_t)chan->id, .bytes = bytes < most ? bytes : most},
@@ -182,16 +182,16 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
 
 void weft_chan_close(weft_chan *chan)
 {
-    weft_lane *lane = chan->lane;
+    weft_worker *worker = chan->worker;
     uint32_t index = chan->id & INDEX_MASK;
     weft_sendq_close(chan);
     weft_stall_close(chan);
     drop_early(chan);
     weft_match_close(&chan->match);
-    lane->chans[index].chan = NULL;
-    lane->chans[index].generation = (lane->chans[index].generation + 1) & 0xfff;
-    if (index < lane->chan_lowest && index >= FIRST_FREE)
-        lane->chan_lowest = index;
+    worker->chans[index].chan = NULL;
+    worker->chans[index].generation = (worker->chans[index].generation + 1) & 0xfff;
+    if (index < worker->chan_lowest && index >= FIRST_FREE)
+        worker->chan_lowest = index;
     free((void *)chan->ids_out);
     free(chan->peers);
     free(chan);
@@ -199,7 +199,7 @@ void weft_chan_close(weft_chan *chan)
 
 int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
-    int rc = weft_peer_find(chan->lane, chan->world_rank ? chan->world_rank[rank] : rank, peer);
+    int rc = weft_peer_find(chan->worker, chan->world_rank ? chan->world_rank[rank] : rank, peer);
     if (rc == 0)
         (*peer)->is_courtesy = false;
     if (rc == 0 && !weft_knob.checksum) /* else every send takes the long way: see sum.h */

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/lane.h"
 #include "core/peer.h"
+#include "core/worker.h"
 #include "p2p/match.h"
 
 typedef struct weft_chan weft_chan;
@@ -20,7 +20,7 @@ typedef struct weft_chan weft_chan;
 typedef void weft_chan_on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes);
 
 struct weft_chan {
-    weft_lane *lane;
+    weft_worker *worker;
     uint32_t id;               /* ours: generation << 20 | index */
     uint32_t size, rank;       /* of the remote group; ours in the local one */
     uint32_t id_out;           /* what all members call it, when they agree ... */
@@ -44,16 +44,16 @@ typedef struct weft_chan_slot {
     uint32_t generation;
 } weft_chan_slot;
 
-/* The open channel of this id in this lane, or NULL. */
-static inline weft_chan *weft_chan_of(weft_lane *lane, uint32_t id)
+/* The open channel of this id in this worker, or NULL. */
+static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)
 {
     uint32_t index = id & ((1u << 20) - 1);
-    weft_chan *chan = weft_likely(index < lane->chan_room) ? lane->chans[index].chan : NULL;
+    weft_chan *chan = weft_likely(index < worker->chan_room) ? worker->chans[index].chan : NULL;
     return weft_likely(chan && chan->id == id) ? chan : NULL;
 }
 
 /* Opens a channel: from now on its id may be told to others. world_rank is borrowed. fixed_id < 0: any (else that index, generation 0). */
-int weft_chan_open(weft_lane *lane, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **chan);
+int weft_chan_open(weft_worker *worker, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **chan);
 /* Says what the others call it. ids is copied when they differ. */
 int weft_chan_connect(weft_chan *chan, const uint32_t *ids);
 /* Unmatched messages are dropped. */

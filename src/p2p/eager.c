@@ -38,8 +38,8 @@ static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
         return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->name.rank);
     frame->held = leg;
     peer->credit -= weft_peer_cost(req->bytes); /* who is told of the end may send more */
-    peer->lane->counters[WEFT_COUNT_EAGER]++;
-    peer->lane->counters[WEFT_COUNT_EAGER_BYTES] += req->bytes;
+    peer->worker->counters[WEFT_COUNT_EAGER]++;
+    peer->worker->counters[WEFT_COUNT_EAGER_BYTES] += req->bytes;
     rc = weft_peer_send(peer, frame, NULL, NULL);
     if (rc)
         weft_leg_free(leg);
@@ -63,7 +63,7 @@ static int send_eager(weft_peer *peer, weft_req *req)
     if (rc)
         return rc;
     peer->credit -= weft_peer_cost(frame.head.bytes);
-    weft_eager_count(peer->lane, req->bytes);
+    weft_eager_count(peer->worker, req->bytes);
     if (sent)
         weft_req_end(req, 0);
     return 0;

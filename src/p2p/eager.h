@@ -25,11 +25,11 @@ static inline weft_head weft_eager_head(const weft_chan *chan, int dst, int tag,
 }
 
 /* A message that leaves in one frame, but not in one line: its body is copied into the frame. */
-static inline void weft_eager_count(weft_lane *lane, uint64_t bytes)
+static inline void weft_eager_count(weft_worker *worker, uint64_t bytes)
 {
-    lane->counters[WEFT_COUNT_EAGER]++;
-    lane->counters[WEFT_COUNT_EAGER_BYTES] += bytes;
-    lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+    worker->counters[WEFT_COUNT_EAGER]++;
+    worker->counters[WEFT_COUNT_EAGER_BYTES] += bytes;
+    worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
 }
 
 /* Starts the send that req describes: eager when it fits and credit allows, else announced. 0; WEFT_AGAIN: it must be announced and no name

@@ -8,7 +8,7 @@
 
 #include "base/macros.h"
 #include "base/status.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "mem/pool.h"
 #include "p2p/arrive.h"
 #include "p2p/chan.h"
@@ -30,17 +30,17 @@ static void free_rest(weft_gate *gate)
 {
     rest *rest = weft_container(gate, struct rest, gate);
     weft_req *req = rest->req;
-    weft_pool_give(req->lane->pool, rest, rest->size);
+    weft_pool_give(req->worker->pool, rest, rest->size);
     weft_req_free(req);
 }
 
 /* The receiver has the beginning of the message: there is no way back. */
 static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint64_t bytes)
 {
-    weft_lane *lane = peer->lane;
+    weft_worker *worker = peer->worker;
     uint64_t size = sizeof(rest) + bytes;
-    rest *rest = weft_pool_take(lane->pool, size);
-    weft_req *req = rest ? weft_req_new(lane, WEFT_REQ_SEND) : NULL;
+    rest *rest = weft_pool_take(worker->pool, size);
+    weft_req *req = rest ? weft_req_new(worker, WEFT_REQ_SEND) : NULL;
     bool has_left;
     int rc;
     if (!req)
@@ -88,7 +88,7 @@ int weft_frags_send(weft_peer *peer, const weft_frame *whole)
 void weft_frags_on_first(weft_peer *peer, const weft_head *head, const void *body)
 {
     weft_frags *frags = &peer->frags;
-    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
     uint64_t total;
     memcpy(&total, body, sizeof total);
     *frags = (weft_frags){.head = *head};
@@ -118,8 +118,8 @@ static void put(const weft_frags *frags, const void *body, uint64_t bytes)
 /* A receive may have been posted since the message began, and its communicator may have been freed. */
 static void end_early(weft_peer *peer, weft_early *early)
 {
-    weft_lane *lane = peer->lane;
-    weft_chan *chan = weft_chan_of(lane, early->head.chan);
+    weft_worker *worker = peer->worker;
+    weft_chan *chan = weft_chan_of(worker, early->head.chan);
     weft_req *req = chan ? weft_match_arrival(&chan->match, early->head.src, early->head.tag) : NULL;
     int rc = !chan ? WEFT_E_COMM : chan->refuses && !req ? chan->refuses(chan, early->head.tag) : 0;
     if (!req && !rc) {
@@ -130,7 +130,7 @@ static void end_early(weft_peer *peer, weft_early *early)
         weft_arrive_eager(peer, req, &early->head, early->body);
     else
         weft_arrive_drop(peer, &early->head, early->body, rc);
-    weft_early_free(lane, early);
+    weft_early_free(worker, early);
 }
 
 void weft_frags_on_next(weft_peer *peer, const weft_head *head, const void *body)

@@ -2,7 +2,7 @@
  *
  * frags: eager messages in fragments. Where a frame is copied in by its sender and out by its receiver (caps.frag), a receiver that waits
  * copies one fragment while the sender copies the next. A frame EAGER_FRAGS announces the message, so it is matched meanwhile; FRAG frames
- * follow, with nothing else of this peer between. Guarded by the lane.
+ * follow, with nothing else of this peer between. Guarded by the worker.
  */
 #ifndef WEFT_P2P_FRAGS_H
 #define WEFT_P2P_FRAGS_H

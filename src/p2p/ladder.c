@@ -158,16 +158,16 @@ enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, ui
     return trial;
 }
 
-weft_ladder *weft_ladder_open(const weft_lane *lane) { return calloc((size_t)lane->iface_count * KINDS, sizeof(weft_ladder)); }
+weft_ladder *weft_ladder_open(const weft_worker *worker) { return calloc((size_t)worker->iface_count * KINDS, sizeof(weft_ladder)); }
 
-weft_ladder *weft_ladder_of(const weft_lane *lane, const weft_peer *peer)
+weft_ladder *weft_ladder_of(const weft_worker *worker, const weft_peer *peer)
 {
-    const weft_boot *boot = lane->world->boot;
+    const weft_boot *boot = worker->world->boot;
     bool is_remote = boot->node_of && boot->node_of[peer->name.rank] != boot->node;
     uint32_t port = 0;
-    while (port + 1 < lane->iface_count && lane->ifaces[port] != peer->ep->iface)
+    while (port + 1 < worker->iface_count && worker->ifaces[port] != peer->ep->iface)
         port++;
-    return &lane->ladder[port * KINDS + (is_remote ? REMOTE : NODE)];
+    return &worker->ladder[port * KINDS + (is_remote ? REMOTE : NODE)];
 }
 
 /* -- what transfers teach -- */

@@ -50,7 +50,7 @@ typedef struct weft_stint {
     bool is_both_ways;
 } weft_stint;
 
-/* What was not registered before costs more, and so does what moves both ways: rows of their own. Guarded by the lane. */
+/* What was not registered before costs more, and so does what moves both ways: rows of their own. Guarded by the worker. */
 typedef struct weft_ladder {
     weft_ladder_row rows[2][2][WEFT_LADDER_CLASSES]; /* [is_cold][is_both_ways] */
     uint32_t flying; /* receives, in all */
@@ -72,10 +72,10 @@ typedef struct weft_offer {
     bool is_cold;  /* that of one side was not */
 } weft_offer;
 
-/* The ladders of a lane, one for each iface and kind of peer; NULL: out of memory. Freed with the lane. */
-weft_ladder *weft_ladder_open(const weft_lane *lane);
+/* The ladders of a worker, one for each iface and kind of peer; NULL: out of memory. Freed with the worker. */
+weft_ladder *weft_ladder_open(const weft_worker *worker);
 /* The one for this peer. */
-weft_ladder *weft_ladder_of(const weft_lane *lane, const weft_peer *peer);
+weft_ladder *weft_ladder_of(const weft_worker *worker, const weft_peer *peer);
 /* The largest eager message to this peer, bytes. */
 uint32_t weft_ladder_eager_max(const weft_peer *peer);
 /* Do transfers over this iface take CPU time of both sides, so that what moves the other way slows them down? */

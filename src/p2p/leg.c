@@ -20,7 +20,7 @@
 
 weft_leg *weft_leg_new(weft_req *req, enum weft_leg_kind kind, uint64_t from, uint64_t to, void (*over)(weft_leg *leg, int rc))
 {
-    weft_leg *leg = weft_pool_take(req->lane->pool, sizeof *leg);
+    weft_leg *leg = weft_pool_take(req->worker->pool, sizeof *leg);
     if (!leg)
         return NULL;
     leg->req = req;
@@ -45,7 +45,7 @@ void weft_leg_free(weft_leg *leg)
     weft_pins_unlend(req->iface, leg->loan);
     weft_pins_drop(req->iface, leg->pin);
     req->legs--;
-    weft_pool_give(req->lane->pool, leg, sizeof *leg);
+    weft_pool_give(req->worker->pool, leg, sizeof *leg);
 }
 
 /* -- get and put -- */
@@ -61,14 +61,14 @@ static const weft_region *region_of(const weft_leg *leg)
 static uint64_t piece_max(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->ep->iface->caps;
-    uint64_t piece = req->lane->is_threaded ? caps->move_piece : caps->move_piece * PIECES_ALONE;
+    uint64_t piece = req->worker->is_threaded ? caps->move_piece : caps->move_piece * PIECES_ALONE;
     return piece && piece < caps->move_max ? piece : caps->move_max;
 }
 
 /* In the simulator, whose runs do not depend on real time, each piece ends a turn. */
-static uint64_t turn_end(const weft_lane *lane)
+static uint64_t turn_end(const weft_worker *worker)
 {
-    return weft_unlikely(lane->world->rest->aside) ? 1 : weft_clock_ns() + (lane->is_threaded ? TURN_NS : TURN_LONG_NS);
+    return weft_unlikely(worker->world->rest->aside) ? 1 : weft_clock_ns() + (worker->is_threaded ? TURN_NS : TURN_LONG_NS);
 }
 
 /* One get or put of at most one piece. AGAIN, an error, or 0: leg->has_moved says whether it ended inside the call. */
@@ -91,7 +91,7 @@ static int move_piece(weft_leg *leg)
 
 static void count_piece(weft_leg *leg)
 {
-    leg->req->lane->counters[weft_pins_needed(leg->req->iface) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
+    leg->req->worker->counters[weft_pins_needed(leg->req->iface) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
     leg->from += leg->piece;
 }
 
@@ -101,7 +101,7 @@ static int try_move(weft_leg *leg, uint64_t until_ns)
     for (;;) {
         int rc;
         if (!until_ns && leg->req->peer->ep->iface->caps.move_piece && leg->to - leg->from > piece_max(leg->req))
-            until_ns = turn_end(leg->req->lane);
+            until_ns = turn_end(leg->req->worker);
         rc = move_piece(leg);
         if (rc > 0)
             return rc;
@@ -192,7 +192,7 @@ static int send_chunk(weft_leg *leg, uint32_t most)
     leg->from += bytes;
     leg->held += rc == WEFT_HELD;
     if (rc == 0)
-        req->lane->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+        req->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     return 0;
 }
 
@@ -224,33 +224,33 @@ static int push(weft_leg *leg, int *n)
 
 void weft_leg_start(weft_leg *leg)
 {
-    weft_lane *lane = leg->req->lane;
+    weft_worker *worker = leg->req->worker;
     int n = 0, rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg, 0);
     if (rc == WEFT_AGAIN)
-        weft_list_append(&lane->pumps, &leg->link);
+        weft_list_append(&worker->pumps, &leg->link);
 }
 
 /* Everything that waits here is taken out first: ends may start new legs. What has no part in this turn comes first in the next. */
-int weft_leg_pump(weft_lane *lane)
+int weft_leg_pump(weft_worker *worker)
 {
-    uint64_t until_ns = turn_end(lane);
+    uint64_t until_ns = turn_end(worker);
     weft_link todo, *link;
     int n = 0;
     weft_list_init(&todo);
-    weft_list_splice(&todo, &lane->pumps);
+    weft_list_splice(&todo, &worker->pumps);
     while ((link = weft_list_take(&todo))) {
         weft_leg *leg = weft_container(link, weft_leg, link);
         uint64_t from = leg->from;
         int rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg, until_ns);
         if (rc == WEFT_AGAIN) {
-            weft_list_append(&lane->pumps, link);
+            weft_list_append(&worker->pumps, link);
             n += leg->kind != WEFT_LEG_DATA && leg->from > from;
         } else {
             n++;
         }
         if (!weft_list_is_empty(&todo) && weft_clock_ns() >= until_ns) {
-            weft_list_splice(&todo, &lane->pumps);
-            weft_list_splice(&lane->pumps, &todo);
+            weft_list_splice(&todo, &worker->pumps);
+            weft_list_splice(&worker->pumps, &todo);
             break;
         }
     }

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "core/lane.h"
 #include "core/peer.h"
+#include "core/worker.h"
 #include "mem/pool.h"
 #include "p2p/rndv.h"
 
@@ -108,9 +108,9 @@ weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag,
 }
 
 /* Without memory for its place an early message would be invisible to wildcard receives: the index is given up and find walks. */
-static bool index_one(weft_match *match, weft_lane *lane, weft_early *early)
+static bool index_one(weft_match *match, weft_worker *worker, weft_early *early)
 {
-    struct early_wild *wild = weft_pool_take(lane->pool, sizeof *wild);
+    struct early_wild *wild = weft_pool_take(worker->pool, sizeof *wild);
     if (!wild)
         return false;
     wild->early = early;
@@ -120,37 +120,37 @@ static bool index_one(weft_match *match, weft_lane *lane, weft_early *early)
     return true;
 }
 
-static void unindex_one(weft_match *match, weft_lane *lane, weft_early *early)
+static void unindex_one(weft_match *match, weft_worker *worker, weft_early *early)
 {
     weft_fifomap_remove(&match->early, &early->wild->by_source);
     weft_fifomap_remove(&match->early, &early->wild->by_tag);
-    weft_pool_give(lane->pool, early->wild, sizeof *early->wild);
+    weft_pool_give(worker->pool, early->wild, sizeof *early->wild);
     early->wild = NULL;
 }
 
-static void unindex_all(weft_match *match, weft_lane *lane)
+static void unindex_all(weft_match *match, weft_worker *worker)
 {
     match->is_indexed = false;
     for (weft_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
         weft_early *early = weft_container(link, weft_early, all);
         if (early->wild)
-            unindex_one(match, lane, early);
+            unindex_one(match, worker, early);
     }
 }
 
-static void index_all(weft_match *match, weft_lane *lane)
+static void index_all(weft_match *match, weft_worker *worker)
 {
     match->is_indexed = true;
     for (weft_link *link = match->early_all.next; link != &match->early_all; link = link->next)
-        if (!index_one(match, lane, weft_container(link, weft_early, all))) {
-            unindex_all(match, lane);
+        if (!index_one(match, worker, weft_container(link, weft_early, all))) {
+            unindex_all(match, worker);
             return;
         }
 }
 
 /* Behind the body of an RTS. */
 typedef struct place {
-    weft_fifo_entry entry; /* in lane->announced */
+    weft_fifo_entry entry; /* in worker->announced */
     weft_early *early;
 } place;
 
@@ -165,40 +165,40 @@ static place *place_of(weft_early *early) { return (place *)((char *)early + pla
 
 static uint64_t announced_key(const weft_peer *peer, uint32_t name) { return (uint64_t)peer->name.rank << 32 | name; }
 
-weft_early *weft_match_announced(weft_lane *lane, const weft_peer *peer, uint32_t name)
+weft_early *weft_match_announced(weft_worker *worker, const weft_peer *peer, uint32_t name)
 {
-    weft_fifo_entry *entry = weft_fifomap_find(&lane->announced, announced_key(peer, name));
+    weft_fifo_entry *entry = weft_fifomap_find(&worker->announced, announced_key(peer, name));
     return entry ? weft_container(entry, place, entry)->early : NULL;
 }
 
-static void note_announced(weft_lane *lane, weft_early *early)
+static void note_announced(weft_worker *worker, weft_early *early)
 {
     place *at = place_of(early);
     at->early = early;
-    weft_fifomap_insert(&lane->announced, &at->entry, announced_key(early->peer, ((const weft_rts *)early->body)->name));
+    weft_fifomap_insert(&worker->announced, &at->entry, announced_key(early->peer, ((const weft_rts *)early->body)->name));
 }
 
-void weft_match_keep(weft_match *match, weft_lane *lane, weft_early *early)
+void weft_match_keep(weft_match *match, weft_worker *worker, weft_early *early)
 {
     if (early->head.kind == WEFT_FRAME_RTS)
-        note_announced(lane, early);
+        note_announced(worker, early);
     weft_fifomap_insert(&match->early, &early->match, weft_match_key(early->head.src, early->head.tag));
     weft_list_append(&match->early_all, &early->all);
     match->early_count++;
     early->wild = NULL;
-    if (weft_unlikely(match->is_indexed) && !index_one(match, lane, early))
-        unindex_all(match, lane);
+    if (weft_unlikely(match->is_indexed) && !index_one(match, worker, early))
+        unindex_all(match, worker);
 }
 
-void weft_match_take(weft_match *match, weft_lane *lane, weft_early *early)
+void weft_match_take(weft_match *match, weft_worker *worker, weft_early *early)
 {
     weft_fifomap_remove(&match->early, &early->match);
     weft_list_remove(&early->all);
     match->early_count--;
     if (early->head.kind == WEFT_FRAME_RTS)
-        weft_fifomap_remove(&lane->announced, &place_of(early)->entry);
+        weft_fifomap_remove(&worker->announced, &place_of(early)->entry);
     if (weft_unlikely(early->wild != NULL))
-        unindex_one(match, lane, early);
+        unindex_one(match, worker, early);
 }
 
 static weft_early *walk(weft_match *match, int32_t source, int32_t tag)
@@ -211,7 +211,7 @@ static weft_early *walk(weft_match *match, int32_t source, int32_t tag)
     return NULL;
 }
 
-weft_early *weft_match_look(weft_match *match, weft_lane *lane, int32_t source, int32_t tag)
+weft_early *weft_match_look(weft_match *match, weft_worker *worker, int32_t source, int32_t tag)
 {
     bool any_source = source == WEFT_ANY, any_tag = tag == WEFT_ANY_TAG;
     weft_fifo_entry *entry;
@@ -219,7 +219,7 @@ weft_early *weft_match_look(weft_match *match, weft_lane *lane, int32_t source, 
         return weft_list_is_empty(&match->early_all) ? NULL : weft_container(match->early_all.next, weft_early, all);
     if (any_source || any_tag) {
         if (!match->is_indexed)
-            index_all(match, lane);
+            index_all(match, worker);
         if (!match->is_indexed)
             return walk(match, source, tag);
     }
@@ -233,15 +233,15 @@ weft_early *weft_match_look(weft_match *match, weft_lane *lane, int32_t source, 
     return weft_container(entry, weft_early, match);
 }
 
-weft_early *weft_early_new(weft_lane *lane, struct weft_peer *peer, const weft_head *head, const void *body)
+weft_early *weft_early_new(weft_worker *worker, struct weft_peer *peer, const weft_head *head, const void *body)
 {
     uint64_t bytes = size_of(head);
-    weft_early *early = weft_pool_take(lane->pool, bytes);
+    weft_early *early = weft_pool_take(worker->pool, bytes);
     if (!early)
         return NULL;
-    lane->counters[WEFT_COUNT_UNEXPECTED_NOW] += bytes;
-    if (lane->counters[WEFT_COUNT_UNEXPECTED_NOW] > lane->counters[WEFT_COUNT_UNEXPECTED_MOST])
-        lane->counters[WEFT_COUNT_UNEXPECTED_MOST] = lane->counters[WEFT_COUNT_UNEXPECTED_NOW];
+    worker->counters[WEFT_COUNT_UNEXPECTED_NOW] += bytes;
+    if (worker->counters[WEFT_COUNT_UNEXPECTED_NOW] > worker->counters[WEFT_COUNT_UNEXPECTED_MOST])
+        worker->counters[WEFT_COUNT_UNEXPECTED_MOST] = worker->counters[WEFT_COUNT_UNEXPECTED_NOW];
     early->peer = peer;
     early->head = *head;
     if (weft_likely(body != NULL))
@@ -249,9 +249,9 @@ weft_early *weft_early_new(weft_lane *lane, struct weft_peer *peer, const weft_h
     return early;
 }
 
-void weft_early_free(weft_lane *lane, weft_early *early)
+void weft_early_free(weft_worker *worker, weft_early *early)
 {
     uint64_t bytes = size_of(&early->head);
-    lane->counters[WEFT_COUNT_UNEXPECTED_NOW] -= bytes;
-    weft_pool_give(lane->pool, early, bytes);
+    worker->counters[WEFT_COUNT_UNEXPECTED_NOW] -= bytes;
+    weft_pool_give(worker->pool, early, bytes);
 }

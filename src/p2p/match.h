@@ -16,7 +16,7 @@
 #include "transport/frame.h"
 
 struct weft_peer;
-struct weft_lane;
+struct weft_worker;
 
 /* An early message: header and body (the eager payload, or the RTS), at their exact size. */
 typedef struct weft_early {
@@ -126,21 +126,21 @@ static inline weft_req *weft_match_arrival(weft_match *match, int32_t source, in
 }
 
 /* Keeps an early message (all but its index entries filled in). */
-void weft_match_keep(weft_match *match, struct weft_lane *lane, weft_early *early);
-weft_early *weft_match_look(weft_match *match, struct weft_lane *lane, int32_t source, int32_t tag);
+void weft_match_keep(weft_match *match, struct weft_worker *worker, weft_early *early);
+weft_early *weft_match_look(weft_match *match, struct weft_worker *worker, int32_t source, int32_t tag);
 /* Takes it out of the matching; it stays the caller's, who frees it with weft_early_free. */
-void weft_match_take(weft_match *match, struct weft_lane *lane, weft_early *early);
+void weft_match_take(weft_match *match, struct weft_worker *worker, weft_early *early);
 
 /* The early message that a receive from source (or WEFT_ANY) with tag (or WEFT_ANY_TAG) would get, left where it is; or NULL. */
-static inline weft_early *weft_match_find(weft_match *match, struct weft_lane *lane, int32_t source, int32_t tag)
+static inline weft_early *weft_match_find(weft_match *match, struct weft_worker *worker, int32_t source, int32_t tag)
 {
-    return weft_likely(match->early_count == 0) ? NULL : weft_match_look(match, lane, source, tag);
+    return weft_likely(match->early_count == 0) ? NULL : weft_match_look(match, worker, source, tag);
 }
 
 /* The RTS of this peer that matched nothing yet and whose request has this name there, or NULL. */
-weft_early *weft_match_announced(struct weft_lane *lane, const struct weft_peer *peer, uint32_t name);
+weft_early *weft_match_announced(struct weft_worker *worker, const struct weft_peer *peer, uint32_t name);
 
-weft_early *weft_early_new(struct weft_lane *lane, struct weft_peer *peer, const weft_head *head, const void *body);
-void weft_early_free(struct weft_lane *lane, weft_early *early);
+weft_early *weft_early_new(struct weft_worker *worker, struct weft_peer *peer, const weft_head *head, const void *body);
+void weft_early_free(struct weft_worker *worker, weft_early *early);
 
 #endif

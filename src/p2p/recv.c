@@ -27,24 +27,24 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
     req->type = type;
     req->bytes = count * (uint64_t)type->size;
     req->is_dense = type->is_dense;
-    req->order = chan->lane->post_order++; /* of early ones too: pins asks what was handed over before what */
+    req->order = chan->worker->post_order++; /* of early ones too: pins asks what was handed over before what */
 }
 
 static void take_early(weft_req *req, weft_early *early)
 {
-    weft_lane *lane = req->lane;
-    lane->unpolled++;
-    weft_match_take(&req->chan->match, lane, early);
+    weft_worker *worker = req->worker;
+    worker->unpolled++;
+    weft_match_take(&req->chan->match, worker, early);
     if (weft_likely(early->head.kind == WEFT_FRAME_EAGER))
         weft_arrive_eager(early->peer, req, &early->head, early->body);
     else
         weft_arrive_other(early->peer, req, &early->head, early->body);
-    weft_early_free(lane, early);
+    weft_early_free(worker, early);
 }
 
 static void match_early_or_post(weft_chan *chan, weft_req *req)
 {
-    weft_early *early = weft_match_look(&chan->match, chan->lane, req->rank, req->tag);
+    weft_early *early = weft_match_look(&chan->match, chan->worker, req->rank, req->tag);
     if (early) {
         take_early(req, early);
     } else {
@@ -79,7 +79,7 @@ int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count
 
 int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **out)
 {
-    weft_req *req = weft_req_new(chan->lane, WEFT_REQ_RECV);
+    weft_req *req = weft_req_new(chan->worker, WEFT_REQ_RECV);
     if (weft_unlikely(!req))
         return weft_fail(WEFT_E_NOMEM, "no memory for a receive request");
     *out = req;
@@ -89,7 +89,7 @@ int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, con
 static __attribute__((noinline)) void wait_long(weft_req *req)
 {
     weft_wait wait;
-    weft_wait_begin(&wait, req->lane, WEFT_WHY_RECV, weft_chan_world_rank(req->chan, req->rank), req->tag, req->bytes);
+    weft_wait_begin(&wait, req->worker, WEFT_WHY_RECV, weft_chan_world_rank(req->chan, req->rank), req->tag, req->bytes);
     wait.req = req;
     do
         weft_wait_turn(&wait);
@@ -104,7 +104,7 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
     weft_req on_stack, *req = &on_stack;
     __asm__("" : "+r"(req));
     req->gate = NULL;
-    req->lane = chan->lane;
+    req->worker = chan->worker;
     req->name = 0;
     describe(req, chan, src, tag, buf, count, type);
     req->is_blocking = true;
@@ -114,11 +114,11 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
     else
         match_or_post(chan, req);
     if (!req->is_done) {
-        weft_lane_poll(chan->lane);
+        weft_worker_poll(chan->worker);
         if (!req->is_done)
             wait_long(req);
     } else if (weft_likely(!req->rc)) { /* the poll may replace the text of an error */
-        weft_lane_catch_up(chan->lane);
+        weft_worker_catch_up(chan->worker);
     }
     *found = req->found;
     if (weft_unlikely(req->rc))
@@ -134,7 +134,7 @@ int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, cons
 
 static bool look(weft_chan *chan, int src, int tag, weft_found *found)
 {
-    weft_early *early = weft_match_find(&chan->match, chan->lane, src, tag);
+    weft_early *early = weft_match_find(&chan->match, chan->worker, src, tag);
     if (!early) {
         if (chan->match.early_count)
             weft_stall_ask(chan, src, tag);
@@ -173,14 +173,14 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
     if (*is_there)
         return 0;
     if (!wait) {
-        weft_lane_poll(chan->lane);
+        weft_worker_poll(chan->worker);
         *is_there = look(chan, src, tag, found);
         return 0;
     }
     self.chan = chan;
     self.src = src;
     self.tag = tag;
-    weft_wait_begin(&self.wait, chan->lane, WEFT_WHY_PROBE, weft_chan_world_rank(chan, src), tag, 0);
+    weft_wait_begin(&self.wait, chan->worker, WEFT_WHY_PROBE, weft_chan_world_rank(chan, src), tag, 0);
     self.wait.is_over = has_come;
     while (!(*is_there = look(chan, src, tag, found)))
         weft_wait_turn(&self.wait);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv: both sides of a rendezvous. See rndv.h. Every request here stands in the lane's table of names until it ends; a frame that
+ * rndv: both sides of a rendezvous. See rndv.h. Every request here stands in the worker's table of names until it ends; a frame that
  * names an unknown request is dropped (its operation was given up). A request ends when all its bytes are there, or something failed,
  * and no leg of it is under way any more: memory that a device may still touch is never given back.
  */
@@ -73,7 +73,7 @@ static void begin(weft_req *req, weft_peer *peer)
 
 /* A receive that matched while no name was free. */
 typedef struct unnamed {
-    weft_link link; /* in lane->unnamed */
+    weft_link link; /* in worker->unnamed */
     weft_req *req;
     weft_peer *peer;
     weft_head head;
@@ -82,37 +82,37 @@ typedef struct unnamed {
 
 static bool put_aside(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts)
 {
-    unnamed *one = weft_pool_take(req->lane->pool, sizeof *one + head->bytes);
+    unnamed *one = weft_pool_take(req->worker->pool, sizeof *one + head->bytes);
     if (!one)
         return false;
     one->req = req;
     one->peer = peer;
     one->head = *head;
     memcpy(one->rts, rts, head->bytes);
-    weft_list_append(&req->lane->unnamed, &one->link);
+    weft_list_append(&req->worker->unnamed, &one->link);
     return true;
 }
 
 /* One that begins may be over at once, which frees its name and comes here again: the outermost call goes on. */
-static void begin_unnamed(weft_lane *lane)
+static void begin_unnamed(weft_worker *worker)
 {
     weft_link *link;
-    if (lane->is_naming)
+    if (worker->is_naming)
         return;
-    lane->is_naming = true;
-    while (lane->name_free && (link = weft_list_take(&lane->unnamed))) {
+    worker->is_naming = true;
+    while (worker->name_free && (link = weft_list_take(&worker->unnamed))) {
         unnamed *one = weft_container(link, unnamed, link);
         weft_rndv_accept(one->peer, one->req, &one->head, (const weft_rts *)one->rts);
-        weft_pool_give(lane->pool, one, sizeof *one + one->head.bytes);
+        weft_pool_give(worker->pool, one, sizeof *one + one->head.bytes);
     }
-    lane->is_naming = false;
+    worker->is_naming = false;
 }
 
 static void drop_name(weft_req *req)
 {
-    weft_lane_unname(req->lane, req);
-    if (weft_unlikely(!weft_list_is_empty(&req->lane->unnamed)))
-        begin_unnamed(req->lane);
+    weft_req_id_free(req->worker, req);
+    if (weft_unlikely(!weft_list_is_empty(&req->worker->unnamed)))
+        begin_unnamed(req->worker);
 }
 
 /* -- the sender -- */
@@ -145,7 +145,7 @@ static void hint(weft_req *req, weft_rts *rts)
     weft_peer *peer = req->peer;
     weft_offer offer = {.can_move = true};
     rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
-    if (!weft_ladder_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->name.rank < req->lane->world->boot->rank ||
+    if (!weft_ladder_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->name.rank < req->worker->world->boot->rank ||
         peer->no_move || !req->iface->ops->can_move(req->iface, peer->ep))
         return;
     rts->flags |= (uint8_t)((weft_ladder_choose(peer->ladder, peer, req->bytes, &offer, true) + 1) << WEFT_RTS_HINT_SHIFT);
@@ -168,7 +168,7 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
     union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_KEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
     weft_rts *rts = &body.rts;
     weft_frame frame = {.head = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
-    int rc = weft_lane_name(req->lane, req);
+    int rc = weft_req_id_alloc(req->worker, req);
     if (rc)
         return rc;
     begin(req, peer);
@@ -193,7 +193,7 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
         send_ends(req);
         weft_pins_unlend(req->iface, req->loan);
         weft_pins_drop(req->iface, req->pin);
-        weft_lane_unname(req->lane, req);
+        weft_req_id_free(req->worker, req);
         return rc;
     }
     peer->credit -= weft_peer_cost(frame.head.bytes);
@@ -325,7 +325,7 @@ static void push_stretch(weft_req *req, const weft_cts *cts)
 
 void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
 {
-    weft_req *req = weft_lane_find(peer->lane, head->chan);
+    weft_req *req = weft_req_id_lookup(peer->worker, head->chan);
     if (!req || req->kind != WEFT_REQ_SEND) {
         if (cts->rung == WEFT_RUNG_PUT) /* the send failed meanwhile, as its receiver was told: it still waits for this segment */
             send_small(peer, WEFT_FRAME_FIN, cts->name, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
@@ -557,7 +557,7 @@ static void ask_sum(weft_req *req)
 
 void weft_rndv_sum(weft_peer *peer, const weft_head *head)
 {
-    weft_req *req = weft_lane_find(peer->lane, head->chan);
+    weft_req *req = weft_req_id_lookup(peer->worker, head->chan);
     if (!req || req->kind != WEFT_REQ_RECV || !req->awaits_sum)
         return;
     req->sum = (uint32_t)head->src;
@@ -585,7 +585,7 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
         end_recv(req);
         return;
     }
-    rc = weft_lane_name(req->lane, req);
+    rc = weft_req_id_alloc(req->worker, req);
     if (weft_unlikely(rc)) {
         if (rc == WEFT_AGAIN && put_aside(peer, req, head, rts))
             return;
@@ -605,7 +605,7 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
     take_key(&req->far_key, rts->key, rts->key_bytes);
     req->mode = (uint8_t)choose(req, rts);
     begin_climb(req);
-    req->lane->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
+    req->worker->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
     if (req->mode == WEFT_RUNG_COPY) {
         if (weft_knob.pin != WEFT_PIN_PIPELINE)
             pin_behind(req, req->iface->caps.get ? 0 : WEFT_RIGHT_WRITE);
@@ -621,7 +621,7 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
 /* Lent segments and the sender's half are counted when it says that they are written, however it did that. */
 void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body)
 {
-    weft_req *req = weft_lane_find(peer->lane, head->chan);
+    weft_req *req = weft_req_id_lookup(peer->worker, head->chan);
     uint64_t offset = (uint64_t)(uint32_t)head->src << 32 | (uint32_t)head->tag;
     if (!req || req->kind != WEFT_REQ_RECV || offset > req->moved || head->bytes > req->moved - offset)
         return;
@@ -629,7 +629,7 @@ void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body)
         memcpy((char *)weft_leg_start_of(req) + offset, body, head->bytes);
     else
         weft_unpack(req->type, req->buf, req->count, offset, head->bytes, body);
-    req->lane->counters[WEFT_COUNT_BYTES_COPIED] += head->bytes;
+    req->worker->counters[WEFT_COUNT_BYTES_COPIED] += head->bytes;
     if (req->mode != WEFT_RUNG_COPY && req->mode != WEFT_RUNG_GET)
         return;
     req->arrived += head->bytes;
@@ -668,7 +668,7 @@ static void hear(weft_req *req, uint32_t index, int rc)
 
 void weft_rndv_fin(weft_peer *peer, const weft_head *head)
 {
-    weft_req *req = weft_lane_find(peer->lane, head->chan);
+    weft_req *req = weft_req_id_lookup(peer->worker, head->chan);
     int rc = head->tag;
     if (!req)
         return;
@@ -695,12 +695,12 @@ void weft_rndv_cancel(weft_req *req)
 /* What has matched is not announced any more: it goes on, and its sender's request ends with it. */
 void weft_rndv_on_cancel(weft_peer *peer, const weft_head *head)
 {
-    weft_early *early = weft_match_announced(peer->lane, peer, head->chan);
-    weft_chan *chan = early ? weft_chan_of(peer->lane, early->head.chan) : NULL;
+    weft_early *early = weft_match_announced(peer->worker, peer, head->chan);
+    weft_chan *chan = early ? weft_chan_of(peer->worker, early->head.chan) : NULL;
     if (!chan)
         return;
-    weft_match_take(&chan->match, peer->lane, early);
+    weft_match_take(&chan->match, peer->worker, early);
     weft_peer_owe(peer, early->head.bytes);
-    weft_early_free(peer->lane, early);
+    weft_early_free(peer->worker, early);
     send_small(peer, WEFT_FRAME_FIN, head->chan, 0, WEFT_FIN_CANCELLED, NULL, 0);
 }

@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     }
     if (weft_likely(rc == 0)) {
         peer->credit -= weft_peer_cost(bytes);
-        weft_eager_count(chan->lane, bytes);
+        weft_eager_count(chan->worker, bytes);
     }
     return rc;
 }
@@ -111,13 +111,13 @@ static void look_for_credit(const weft_chan *chan, int dst, uint64_t bytes)
 {
     const weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
     if (peer && weft_peer_holds(peer, bytes) && bytes <= peer->eager_max && weft_peer_cost(bytes) > peer->credit)
-        weft_lane_poll(chan->lane);
+        weft_worker_poll(chan->worker);
 }
 
 static __attribute__((noinline)) int isend_long(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
                                                 enum weft_send_mode mode, weft_req **out)
 {
-    weft_req *req = weft_req_new(chan->lane, WEFT_REQ_SEND);
+    weft_req *req = weft_req_new(chan->worker, WEFT_REQ_SEND);
     int rc;
     if (!req)
         return weft_fail(WEFT_E_NOMEM, "no memory for a send request");
@@ -170,7 +170,7 @@ static int isend_aside(weft_peer *peer, const void *buf, uint64_t count, const w
         return WEFT_AGAIN;
     if (weft_sendq_is_look_due(chan, dst)) {
         int rc;
-        weft_lane_poll(chan->lane);
+        weft_worker_poll(chan->worker);
         rc = send_now(buf, count, type, dst, tag, chan, true);
         if (rc <= 0)
             return rc;
@@ -198,7 +198,7 @@ static inline __attribute__((always_inline)) int isend(const void *buf, uint64_t
 {
     uint64_t bytes = count * (uint64_t)type->size;
     weft_peer *peer = eager_peer(bytes, type, dst, chan, true);
-    *out = &chan->lane->done_req;
+    *out = &chan->worker->done_req;
     if (weft_unlikely(!peer || !is_short(peer, bytes)))
         return isend_slowly(buf, count, type, dst, tag, chan, may_look, out);
     send_short(peer, bytes, buf, dst, tag, chan);
@@ -229,9 +229,9 @@ int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count
 static void wait_begin(weft_wait *wait, const weft_req *req)
 {
     if (req->kind == WEFT_REQ_PLAN)
-        weft_wait_begin(wait, req->lane, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
+        weft_wait_begin(wait, req->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
     else
-        weft_wait_begin(wait, req->lane, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND,
+        weft_wait_begin(wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND,
                         req->chan ? weft_chan_world_rank(req->chan, req->rank) : req->rank, req->tag, req->bytes);
 }
 

@@ -2,7 +2,7 @@
  *
  * sendq: see sendq.h. A queue is a log of records in blocks: a short message is its tag, length and bytes; any other one stands there by
  * its request. A bag counts the tags, so that an ask is answered without a walk.
- * Invariants: a queue with records stands in its peer's sendqs, the peer in the lane's backlog, and its credit is WEFT_CREDIT_STALLED less
+ * Invariants: a queue with records stands in its peer's sendqs, the peer in the worker's backlog, and its credit is WEFT_CREDIT_STALLED less
  * than what the receiver lends; only weft_sendq_flush takes that back for its own run.
  */
 #include "p2p/sendq.h"
@@ -86,7 +86,7 @@ static void send_word(weft_sendq *queue, enum weft_frame_kind kind, int32_t tag)
 /* Room for a record at the end; NULL: no memory. */
 static record *append(weft_sendq *queue, uint32_t bytes)
 {
-    weft_pool *pool = queue->peer->lane->pool;
+    weft_pool *pool = queue->peer->worker->pool;
     uint32_t need = record_bytes(bytes);
     record *one;
     if (!queue->last || queue->last->used + need > queue->last->room) {
@@ -117,7 +117,7 @@ static void drop_front(weft_sendq *queue)
     queue->at = sizeof *first;
     if (!queue->first)
         queue->last = NULL;
-    weft_pool_give(queue->peer->lane->pool, first, first->room);
+    weft_pool_give(queue->peer->worker->pool, first, first->room);
 }
 
 /* -- life of a queue -- */
@@ -216,7 +216,7 @@ static void is_written(weft_sendq *queue, int32_t tag)
     if (weft_list_is_empty(&queue->link))
         begin_stall(queue);
     has_credit = peer->credit + WEFT_CREDIT_STALLED > 0;
-    peer->lane->counters[has_credit ? WEFT_COUNT_AGAIN : WEFT_COUNT_STALLED]++;
+    peer->worker->counters[has_credit ? WEFT_COUNT_AGAIN : WEFT_COUNT_STALLED]++;
     if (!has_credit && !queue->is_told)
         tell_stalled(queue);
     else if (weft_bag_remove(&queue->asked, tag))
@@ -261,7 +261,7 @@ static weft_req *batch_of(weft_sendq *queue, int dst)
     weft_req *batch = weft_list_is_empty(&queue->batches) ? NULL : weft_container(queue->batches.prev, weft_req, link);
     if (batch && batch->count < BATCH_MAX)
         return batch;
-    batch = weft_req_new(queue->peer->lane, WEFT_REQ_BATCH);
+    batch = weft_req_new(queue->peer->worker, WEFT_REQ_BATCH);
     if (!batch) {
         weft_fail(WEFT_E_NOMEM, "no memory for a send request");
         return NULL;
@@ -285,7 +285,7 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
     record *one;
     int rc = batch ? write_record(queue, tag, bytes, &one) : WEFT_E_NOMEM;
     if (is_over(peer)) {
-        *out = &peer->lane->done_req;
+        *out = &peer->worker->done_req;
         return 0;
     }
     if (rc) {
@@ -356,7 +356,7 @@ static int send_front(weft_sendq *queue)
         rc = weft_peer_post(peer, &frame);
         if (!rc) {
             peer->credit -= weft_peer_cost(one->bytes);
-            weft_eager_count(peer->lane, one->bytes);
+            weft_eager_count(peer->worker, one->bytes);
         }
     }
     if (rc == WEFT_AGAIN) {
@@ -368,7 +368,7 @@ static int send_front(weft_sendq *queue)
         weft_req_end(req, rc);
     else if (rc && peer->state == WEFT_PEER_ALIVE)
         weft_peer_doom(peer, rc);
-    peer->lane->counters[WEFT_COUNT_OVERDRAWN] += credit <= 0;
+    peer->worker->counters[WEFT_COUNT_OVERDRAWN] += credit <= 0;
     leave(queue);
     return 0;
 }
@@ -467,7 +467,7 @@ int weft_sendq_flush(weft_peer *peer)
 
 static weft_sendq *find(const weft_peer *peer, const weft_head *head)
 {
-    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
     if (chan)
         return chan->sendqs && (uint32_t)head->src < chan->size ? chan->sendqs[head->src] : NULL;
     for (weft_link *link = peer->sendqs.next; link != &peer->sendqs; link = link->next) {

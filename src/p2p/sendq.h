@@ -30,7 +30,7 @@ void weft_sendq_remove(weft_req *req);
 /* Ends a shared request at once; its messages leave when they can. */
 void weft_sendq_release(weft_req *batch);
 
-/* lane->flush: sends what credit or asks allow. How many messages left. */
+/* worker->flush: sends what credit or asks allow. How many messages left. */
 int weft_sendq_flush(weft_peer *peer);
 /* The receiver asks for a message (WEFT_FRAME_ASK). */
 void weft_sendq_on_ask(weft_peer *peer, const weft_head *head, const void *body);

@@ -29,7 +29,7 @@ static void send_ask(weft_peer *peer, weft_stalled to, int32_t tag)
     rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc && peer->state == WEFT_PEER_ALIVE)
         weft_peer_doom(peer, rc);
-    peer->lane->counters[WEFT_COUNT_ASKS]++;
+    peer->worker->counters[WEFT_COUNT_ASKS]++;
 }
 
 static void ask_one(weft_stall *stall, int32_t tag)
@@ -78,15 +78,15 @@ static weft_stall *begin(weft_chan *chan, weft_peer *peer, int32_t src)
 }
 
 /* A thread that probes looks, and so asks, once more. */
-static void rouse(weft_lane *lane)
+static void rouse(weft_worker *worker)
 {
-    if (weft_unlikely(lane->is_asleep))
-        lane->world->rest->wake(lane);
+    if (weft_unlikely(worker->is_asleep))
+        worker->world->rest->wake(worker);
 }
 
 void weft_stall_on_stalled(weft_peer *peer, const weft_head *head, const void *body)
 {
-    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
     const weft_stalled *from = body;
     weft_stall *stall = chan && chan->stalls ? chan->stalls[head->src] : NULL;
     if (!chan || chan->refuses) {
@@ -103,7 +103,7 @@ void weft_stall_on_stalled(weft_peer *peer, const weft_head *head, const void *b
     } else { /* no memory to know it by: it must not wait for asks */
         send_ask(peer, *from, WEFT_ASK_ALL);
     }
-    rouse(peer->lane);
+    rouse(peer->worker);
 }
 
 static void end(weft_chan *chan, weft_stall *stall)
@@ -117,7 +117,7 @@ static void end(weft_chan *chan, weft_stall *stall)
 
 void weft_stall_on_drained(weft_peer *peer, const weft_head *head)
 {
-    weft_chan *chan = weft_chan_of(peer->lane, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
     if (chan && chan->stalls && chan->stalls[head->src])
         end(chan, chan->stalls[head->src]);
 }

@@ -3,7 +3,7 @@
  * iface: the transport contract, the house's thin waist. A transport is one folder that fills one weft_iface_ops and passes
  * test/contract. Whoever is above (core, p2p) knows a device by its iface only; a transport knows nothing above this file.
  *
- * Threads: every call on an iface is made under its lane's lock, but map and unmap: these a helper that pins may call at any time, so a
+ * Threads: every call on an iface is made under its worker's lock, but map and unmap: these a helper that pins may call at any time, so a
  * iface guards what it keeps of regions itself. An iface never makes a thread call up.
  * Re-entrancy: up.arrive may call send/get/put on the same iface (replies); it never calls poll, arm, reach or close.
  * Errors: negative codes of base/status.h, described by weft_fail where they arise. Absent operations answer
@@ -27,7 +27,7 @@ typedef struct weft_loan weft_loan; /* an iface's own: memory that one peer may 
 typedef struct weft_name {
     uint64_t job;
     uint32_t rank;
-    uint32_t lane;
+    uint32_t worker;
 } weft_name;
 
 /* What *remote* peers may do by the region's own key. LEND: nothing by that; parts of it may be lent (caps.lends). */

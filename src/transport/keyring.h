@@ -2,7 +2,7 @@
  *
  * keyring: the memory that an iface has mapped, by key. For transports whose keys are checked by software (self, sim). A key names
  * its entry, the entry's generation and the ring, so that a key that is stale, forged or of another iface is refused.
- * Any thread, at any time between open and close: a helper maps while the lane's own thread checks keys.
+ * Any thread, at any time between open and close: a helper maps while the worker's own thread checks keys.
  */
 #ifndef WEFT_TRANSPORT_KEYRING_H
 #define WEFT_TRANSPORT_KEYRING_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * null_iface: the null object of the transport contract. A peer that was lost has weft_null_ep, so that nobody above asks "is it
- * alive?" before each call: every call answers WEFT_E_PEER. Nothing here has state: any thread and any lane may use it at once.
+ * alive?" before each call: every call answers WEFT_E_PEER. Nothing here has state: any thread and any worker may use it at once.
  */
 #include "transport/iface.h"
 

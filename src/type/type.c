@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * type: the table of predefined datatypes, and the life of the others. References are counted atomically because a type belongs to
- * no lane: two threads may send with it in two lanes.
+ * no worker: two threads may send with it in two workers.
  */
 #include "type/type.h"
 

@@ -58,12 +58,12 @@ static void self_reaches_itself_only(void)
 {
     static const weft_up up;
     weft_iface_params env = {.up = &up, .self = {5, 6, 7}, .local_rank = -1};
-    weft_name other = {5, 7, 7}, lane = {5, 6, 8};
+    weft_name other = {5, 7, 7}, worker = {5, 6, 8};
     weft_iface *iface;
     weft_ep *ep;
     CU_ASSERT_FATAL(weft_self_ops.open(&env, &iface) == 0);
     CU_ASSERT(weft_self_ops.reach(iface, &other, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
-    CU_ASSERT(weft_self_ops.reach(iface, &lane, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
+    CU_ASSERT(weft_self_ops.reach(iface, &worker, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
     CU_ASSERT(weft_self_ops.reach(iface, &env.self, NULL, 0, NULL, &ep) == 0);
     CU_ASSERT(weft_self_ops.leave(iface, ep) == 0);
     weft_self_ops.close(iface);

@@ -1,4 +1,4 @@
-/* np: 2 4 : threads of a rank that sleep in one lane do not keep each other awake while one of them gets messages now and then */
+/* np: 2 4 : threads of a rank that sleep in one worker do not keep each other awake while one of them gets messages now and then */
 #include "check.h"
 
 #include <pthread.h>

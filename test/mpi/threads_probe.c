@@ -1,4 +1,4 @@
-/* np: 1 2 : a thread asleep in MPI_Probe hears of a message that another thread of its lane took in */
+/* np: 1 2 : a thread asleep in MPI_Probe hears of a message that another thread of its worker took in */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

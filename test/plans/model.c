@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/lane.h"
 #include "core/wait.h"
+#include "core/worker.h"
 #include "core/world.h"
 #include "p2p/p2p.h"
 #include "test/transports/sim/fibre.h"
@@ -33,7 +33,7 @@ typedef struct message {
 
 typedef struct rank_state {
     weft_fibre *fibre;
-    weft_lane lane;
+    weft_worker worker;
     weft_chan chan;
     weft_team team;
     message *flying[RANKS_MAX]; /* by sender, oldest first */
@@ -87,11 +87,11 @@ void model_yield(void) { weft_fibre_pause(model.ranks[model.now].fibre); }
 
 static weft_req done_req = {.is_done = true, .is_static = true};
 
-weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind)
+weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
 {
     weft_req *req = calloc(1, sizeof *req);
     req->magic = WEFT_REQ_MAGIC;
-    req->lane = lane;
+    req->worker = worker;
     req->kind = (uint8_t)kind;
     return req;
 }
@@ -144,7 +144,7 @@ int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count
     if (to < 0 || (uint32_t)to >= model.count || (uint32_t)to == chan->rank)
         model_complain("a message to rank %d", to);
     if (is_late)
-        *req = m->late = weft_req_new(chan->lane, WEFT_REQ_SEND);
+        *req = m->late = weft_req_new(chan->worker, WEFT_REQ_SEND);
     else {
         weft_pack(type, buf, count, 0, bytes, m->data);
         *req = &done_req;
@@ -201,16 +201,16 @@ int weft_irecv_into(weft_chan *chan, int from, int tag, void *buf, uint64_t coun
 
 int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **out)
 {
-    return weft_irecv_into(chan, from, tag, buf, count, type, *out = weft_req_new(chan->lane, WEFT_REQ_RECV));
+    return weft_irecv_into(chan, from, tag, buf, count, type, *out = weft_req_new(chan->worker, WEFT_REQ_RECV));
 }
 
 /* Operators of programs run with no lock held: there is none here. */
-void weft_worker_callout_begin(weft_lane *lane) { (void)lane; }
-void weft_worker_callout_end(weft_lane *lane) { (void)lane; }
+void weft_worker_callout_begin(weft_worker *worker) { (void)worker; }
+void weft_worker_callout_end(weft_worker *worker) { (void)worker; }
 
-int weft_lane_poll(weft_lane *lane)
+int weft_worker_poll(weft_worker *worker)
 {
-    (void)lane;
+    (void)worker;
     model_yield();
     return 0;
 }
@@ -284,10 +284,10 @@ static void rank_run(void *argument)
 
 static void rank_open(rank_state *self, uint32_t i)
 {
-    self->lane.world = &model.world;
-    weft_list_init(&self->lane.plans);
+    self->worker.world = &model.world;
+    weft_list_init(&self->worker.plans);
     weft_list_init(&self->posted);
-    self->chan.lane = &self->lane;
+    self->chan.worker = &self->worker;
     self->chan.size = model.count;
     self->chan.rank = i;
     weft_team_open(&self->chan, false, &self->team);

@@ -4,10 +4,10 @@
  */
 #include <stdlib.h>
 
-#include "core/lane.h"
+#include "core/worker.h"
 #include "p2p/p2p.h"
 
-weft_req *weft_req_new(weft_lane *lane, enum weft_req_kind kind) { (void)lane, (void)kind; abort(); }
+weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind) { (void)worker, (void)kind; abort(); }
 void weft_req_free(weft_req *req) { (void)req, abort(); }
 void weft_req_tell(weft_req *req) { (void)req, abort(); }
 int weft_cancel(weft_req *req) { (void)req; abort(); }
@@ -28,6 +28,6 @@ int weft_irecv_into(weft_chan *chan, int from, int tag, void *buf, uint64_t coun
     (void)chan, (void)from, (void)tag, (void)buf, (void)count, (void)type, (void)req;
     abort();
 }
-int weft_lane_poll(weft_lane *lane) { (void)lane; abort(); }
+int weft_worker_poll(weft_worker *worker) { (void)worker; abort(); }
 int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes) { (void)chan, (void)to, (void)body, (void)bytes; abort(); }
 void weft_chan_drop_refused(weft_chan *chan) { (void)chan, abort(); }

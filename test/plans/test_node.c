@@ -23,8 +23,8 @@
 #include "collectives/choose.h"
 #include "collectives/node.h"
 #include "collectives/node_area.h"
-#include "core/lane.h"
 #include "core/wait.h"
+#include "core/worker.h"
 #include "core/world.h"
 
 #define RANKS_MAX 9
@@ -32,7 +32,7 @@
 #define DEADLINE_S 100 /* of one sleep: far beyond any scheduling delay */
 
 typedef struct member {
-    weft_lane lane;
+    weft_worker worker;
     weft_world world;
     weft_rank_page *page;
     uint32_t rank;
@@ -107,7 +107,7 @@ static void flip(member *self)
 
 void weft_wait_turn(weft_wait *wait)
 {
-    member *self = weft_container(wait->lane, member, lane);
+    member *self = weft_container(wait->worker, member, worker);
     struct timespec limit = {DEADLINE_S, 0};
 
     flip(self);
@@ -132,20 +132,20 @@ void weft_wait_turn(weft_wait *wait)
 
 void weft_wait_close(weft_wait *wait)
 {
-    member *self = weft_container(wait->lane, member, lane);
+    member *self = weft_container(wait->worker, member, worker);
     atomic_store_explicit(&self->page->asleep, 0, memory_order_relaxed);
 }
 
-/* The lanes here are never locked, so a thread seems to wait for each of them. */
+/* The workers here are never locked, so a thread seems to wait for each of them. */
 bool weft_lock_offer(weft_lock *lock)
 {
-    weft_container(lock, member, lane.lock)->offers++;
+    weft_container(lock, member, worker.lock)->offers++;
     return false;
 }
 
 /* What is done unlocked. */
-void weft_worker_callout_begin(weft_lane *lane) { weft_container(lane, member, lane)->offers++; }
-void weft_worker_callout_end(weft_lane *lane) { (void)lane; }
+void weft_worker_callout_begin(weft_worker *worker) { weft_container(worker, member, worker)->offers++; }
+void weft_worker_callout_end(weft_worker *worker) { (void)worker; }
 
 /* ---- members ---- */
 
@@ -221,7 +221,7 @@ static void *member_main(void *argument)
 {
     member *self = argument;
     uint64_t random = rig.seed * 31 + self->rank;
-    weft_node *node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
+    weft_node *node = weft_node_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
 
     if (!node) {
         complain("no area", self->rank, 0);
@@ -263,7 +263,7 @@ static void rig_open(uint32_t ranks, bool is_crowded, bool needs_fence, uint64_t
         member *self = &rig.members[i];
         self->rank = i;
         self->page = rig.pages[i] = (weft_rank_page *)(pages + i * WEFT_PAGE);
-        self->lane.world = &self->world;
+        self->worker.world = &self->world;
         self->world.wait_policy.spins = is_crowded ? 0 : 20;
     }
 }
@@ -301,7 +301,7 @@ static void *flip_main(void *argument)
     cases_call sound = {.ranks = 2, .round = 2, .kind = WEFT_COLL_ALLGATHER, .count = 100};
     cases_side side;
 
-    self->node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, 2, rig.pages, manner());
+    self->node = weft_node_attach(&self->worker, rig.area, rig.bytes, self->rank, 2, rig.pages, manner());
     while (self->rank != rig.writer && !rig.is_flipped)
         sched_yield();
     cases_begin(&rig.call, self->rank, &side);
@@ -450,7 +450,7 @@ static void *odd_main(void *argument)
     member *self = argument;
     bool leaves = self->rank == rig.odd && rig.how == ODD_LEAVES;
 
-    self->node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
+    self->node = weft_node_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
     for (uint32_t i = 0; i < rig.common; i++) {
         cases_call call = call_number(i);
         call_once(self, &call, i, false);
@@ -543,8 +543,8 @@ static void *hold_main(void *argument)
     member *self = argument;
     cases_side side;
 
-    self->lane.is_threaded = true;
-    self->node = weft_node_attach(&self->lane, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
+    self->worker.is_threaded = true;
+    self->node = weft_node_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
     cases_begin(&rig.call, self->rank, &side);
     if (rig.flip_parts)
         self->rc = run_halves(self->node, &side.args, rig.flip_parts);

@@ -12,7 +12,7 @@
 
 #include "cases.h"
 #include "collectives/choose.h"
-#include "core/lane.h"
+#include "core/worker.h"
 #include "model.h"
 
 enum mode { LIVE, RECORDED, PERSISTENT, MODES };
@@ -30,7 +30,7 @@ static uint64_t first_seed = 1, trials, by_hosts;
 static void play_until(weft_team *team, const weft_req *req)
 {
     while (!req->is_done)
-        if (!weft_plan_play(team->chan->lane))
+        if (!weft_plan_play(team->chan->worker))
             model_yield();
 }
 

@@ -79,7 +79,7 @@ const weft_type *crew_type(uint32_t handle)
 static int open_chan(crew *crew, int id, weft_chan **chan)
 {
     uint32_t ids[64] = {0};
-    int rc = weft_chan_open(crew->world->lanes[0], (uint32_t)crew->size, (uint32_t)crew->rank, NULL, id, chan);
+    int rc = weft_chan_open(crew->world->workers[0], (uint32_t)crew->size, (uint32_t)crew->rank, NULL, id, chan);
     for (int i = 0; i < crew->size; i++)
         ids[i] = (*chan)->id;
     return rc ? rc : weft_chan_connect(*chan, ids);

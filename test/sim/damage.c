@@ -132,7 +132,7 @@ static void meet(crew *crew, damage *damage)
     if (++damage->arrived == (uint32_t)crew->size)
         weft_sim_sound(true);
     while (damage->arrived < (uint32_t)crew->size) {
-        weft_lane_poll(crew->world->lanes[0]);
+        weft_worker_poll(crew->world->workers[0]);
         weft_sim_yield();
     }
 }

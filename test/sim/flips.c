@@ -115,7 +115,7 @@ static int one_message(crew *crew, tally *tally, uint64_t *state, uint64_t numbe
         rc = weft_send(crew->chan, 1, tag, buf, count, type, crew_random(&mine) % 4 ? WEFT_SEND_STANDARD : WEFT_SEND_SYNC);
     } else if (!rc) {
         for (int i = 0; is_late && i < 40; i++)
-            weft_lane_poll(crew->world->lanes[0]);
+            weft_worker_poll(crew->world->workers[0]);
         rc = weft_recv(crew->chan, 0, tag, buf, count, type, NULL);
         for (uint64_t i = 0; i < room; i++)
             buf[i] = buf[step * i];

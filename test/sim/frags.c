@@ -85,7 +85,7 @@ static int program(int rank, void *arg)
     int rc = crew_open(&crew, 1);
     int pattern = *(int *)arg;
     rc = rc ? rc : crew_barrier(&crew);
-    const uint64_t *counters = crew.world->lanes[0]->counters;
+    const uint64_t *counters = crew.world->workers[0]->counters;
     uint64_t frames = counters[WEFT_COUNT_FRAMES_LONG], again = counters[WEFT_COUNT_AGAIN];
     for (int turn = 0; turn < TURNS && !rc; turn++)
         rc = pattern == EXCHANGE ? exchange(&crew, 1 - rank, turn, buf + MOST, buf) : answer(&crew, rank, turn, pattern == STREAM, buf);

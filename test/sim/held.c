@@ -24,7 +24,7 @@ static struct {
 static int burst_out(crew *crew, const uint8_t *sent)
 {
     weft_req *reqs[BURST];
-    uint64_t *eager = &crew->world->lanes[0]->counters[WEFT_COUNT_EAGER], before = *eager;
+    uint64_t *eager = &crew->world->workers[0]->counters[WEFT_COUNT_EAGER], before = *eager;
     int rc = 0;
     for (int i = 0; i < BURST && !rc; i++)
         rc = seen.by_plan ? weft_isend(crew->chan, 1, i, sent + i, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD, &reqs[i])
@@ -52,7 +52,7 @@ static int burst_in(crew *crew, uint8_t *buf, const uint8_t *sent, weft_req **re
 
 static int send_side(crew *crew, const uint8_t *sent)
 {
-    uint64_t *counters = crew->world->lanes[0]->counters, copied = counters[WEFT_COUNT_BYTES_COPIED];
+    uint64_t *counters = crew->world->workers[0]->counters, copied = counters[WEFT_COUNT_BYTES_COPIED];
     int rc = weft_send(crew->chan, 1, BURST + 2, sent, 0, crew_type(CREW_BYTE), WEFT_SEND_STANDARD); /* the first one makes acquaintance */
     rc = rc ? rc : weft_send(crew->chan, 1, BURST + 1, sent, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD); /* while there is credit */
     seen.blocking_copied = counters[WEFT_COUNT_BYTES_COPIED] - copied;

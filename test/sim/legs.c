@@ -30,15 +30,15 @@ static int failing_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
 
 static int receive(crew *crew, uint8_t *buf)
 {
-    weft_lane *lane = crew->world->lanes[0];
+    weft_worker *worker = crew->world->workers[0];
     weft_req *req;
     int rc = weft_irecv(crew->chan, 0, 1, buf, BYTES, crew_type(CREW_BYTE), &req);
     if (rc)
         return rc;
     if (plot.refuses) {
-        while (!lane->counters[WEFT_COUNT_RNDV_PUT] || req->next < BYTES / 4)
-            weft_lane_poll(lane);
-        lane->peers[0]->no_move = true;
+        while (!worker->counters[WEFT_COUNT_RNDV_PUT] || req->next < BYTES / 4)
+            weft_worker_poll(worker);
+        worker->peers[0]->no_move = true;
     }
     rc = weft_req_wait(req);
     weft_req_free(req);
@@ -55,7 +55,7 @@ static int program(int rank, void *arg)
     crew_fill(sent, 7, BYTES);
     rc = rc ? rc : crew_barrier(&crew); /* they have met: a port is found by its table */
     if (!rc && rank == 0) {
-        weft_peer *peer = crew.world->lanes[0]->peers[1];
+        weft_peer *peer = crew.world->workers[0]->peers[1];
         weft_iface *iface = peer->ep->iface;
         const weft_iface_ops *own = iface->ops;
         ops.put = failing_put;

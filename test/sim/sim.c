@@ -177,7 +177,7 @@ static int turns_in_circles(int rank, void *arg)
     (void)arg;
     int rc = crew_open(&crew, 1);
     for (; !rc && rank < 2;)
-        weft_lane_poll(crew.world->lanes[0]);
+        weft_worker_poll(crew.world->workers[0]);
     return rc ? rc : crew_barrier(&crew);
 }
 

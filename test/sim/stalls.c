@@ -70,7 +70,7 @@ static int open_job(job *job, const run_args *what)
     uint32_t ids[64];
     int rc = crew_open(&job->crew, what->seed), size = job->crew.size;
     job->chans[0] = job->crew.chan;
-    rc = rc ? rc : weft_chan_open(job->crew.world->lanes[0], (uint32_t)size, (uint32_t)job->crew.rank, NULL, 4, &job->chans[1]);
+    rc = rc ? rc : weft_chan_open(job->crew.world->workers[0], (uint32_t)size, (uint32_t)job->crew.rank, NULL, 4, &job->chans[1]);
     for (int i = 0; i < size && !rc; i++)
         ids[i] = job->chans[1]->id;
     rc = rc ? rc : weft_chan_connect(job->chans[1], ids);
@@ -89,7 +89,7 @@ static int open_job(job *job, const run_args *what)
 
 static int close_job(job *job, int rc)
 {
-    const uint64_t *counters = job->crew.world->lanes[0]->counters;
+    const uint64_t *counters = job->crew.world->workers[0]->counters;
     rc = rc ? rc : crew_barrier(&job->crew);
     seen.stalled += counters[WEFT_COUNT_STALLED];
     seen.overdrawn += counters[WEFT_COUNT_OVERDRAWN];
@@ -207,7 +207,7 @@ static int receive_one(job *job, int s, int index)
     if (!rc && how == 2) {
         rc = weft_irecv(job->chans[chan], src, tag, buf, ROOM, type, &req);
         while (!rc && !req->is_done)
-            weft_lane_poll(job->crew.world->lanes[0]);
+            weft_worker_poll(job->crew.world->workers[0]);
         found = req->found;
         weft_req_free(req);
     } else if (!rc) {
@@ -273,7 +273,7 @@ static int cancel_to(job *job, int dst)
         if (!rc && draw(job, 3) == 0)
             rc = weft_cancel(sends[draw(job, (uint64_t)i + 1)]);
         if (draw(job, 4) == 0)
-            weft_lane_poll(job->crew.world->lanes[0]);
+            weft_worker_poll(job->crew.world->workers[0]);
     }
     for (int i = 0; i < stream->count && !rc; i++) {
         if (draw(job, 2) == 0)
@@ -342,7 +342,7 @@ static int deaf(int rank, void *arg)
             rc = weft_irecv(job.chans[0], i ? WEFT_ANY : job.crew.size - 1, NEVER + i, &value, sizeof value, crew_type(CREW_BYTE), &never[i]);
         for (int i = 0; i < 2000 && !rc; i++)
             rc = weft_probe(job.chans[i % CHANS], WEFT_ANY, NEVER + 5, false, &is_there, &found);
-        most = job.crew.world->lanes[0]->counters[WEFT_COUNT_UNEXPECTED_MOST];
+        most = job.crew.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MOST];
         if (!rc && most > (uint64_t)job.crew.size * (WINDOW_KIB * 1024 / WEFT_CREDIT_BYTES) * 400)
             rc = crew_fail(&job.crew, "%" PRIu64 " bytes of unexpected messages", most);
         for (int i = 0; i < 3 && !rc; i++) {
@@ -376,7 +376,7 @@ static int bounded(int rank, void *arg)
         release(reqs[i]);
     }
     if (rank == 0) {
-        uint64_t *most = &job.crew.world->lanes[0]->counters[WEFT_COUNT_UNEXPECTED_MOST];
+        uint64_t *most = &job.crew.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MOST];
         rc = rc ? rc : weft_irecv(job.chans[0], WEFT_ANY, NEVER, &value, sizeof value, type, &reqs[0]);
         for (int i = 0; i < FLOOD * (size - 1) && !rc; i++) {
             int src = i / FLOOD + 1, tag = draw(&job, 2) ? WEFT_ANY_TAG : i % FLOOD % 3;
@@ -402,7 +402,7 @@ static int leftovers(int rank, void *arg)
             if (!rc && !req->is_done)
                 rc = weft_cancel(req); /* one that was copied is over, one that found the port full not yet */
             rc = rc ? rc : weft_req_wait(req);
-            if (!rc && req != &job.crew.world->lanes[0]->done_req)
+            if (!rc && req != &job.crew.world->workers[0]->done_req)
                 release(req);
         }
     return close_job(&job, rc);
@@ -427,7 +427,7 @@ static int refusal(int rank, void *arg)
         while (!is_there && !rc)
             rc = weft_probe(job.chans[1], 0, 0, true, &is_there, &found);
         weft_chan_close(job.chans[1]);
-        rc = rc ? rc : weft_chan_open(job.crew.world->lanes[0], (uint32_t)job.crew.size, 1, NULL, 4, &job.chans[1]);
+        rc = rc ? rc : weft_chan_open(job.crew.world->workers[0], (uint32_t)job.crew.size, 1, NULL, 4, &job.chans[1]);
     }
     return close_job(&job, rc);
 }

@@ -176,7 +176,7 @@ static int finish(crew *crew, weft_req *req)
 {
     if (crew_random(&crew->random) % 4 == 0)
         while (!req->is_done)
-            weft_lane_poll(crew->world->lanes[0]);
+            weft_worker_poll(crew->world->workers[0]);
     return weft_req_wait(req);
 }
 
@@ -285,7 +285,7 @@ static int send_all(crew *crew, round_plan *plan)
         if (one->src == crew->rank)
             rc = start_send(crew, one);
         if (crew_random(&crew->random) % 6 == 0)
-            weft_lane_poll(crew->world->lanes[0]);
+            weft_worker_poll(crew->world->workers[0]);
     }
     return rc;
 }

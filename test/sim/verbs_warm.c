@@ -22,7 +22,7 @@ static struct {
 /* The sender's memory is another each time. */
 static int turns(crew *crew, uint8_t *memory)
 {
-    const uint64_t *counters = crew->world->lanes[0]->counters;
+    const uint64_t *counters = crew->world->workers[0]->counters;
     int rc = 0;
     for (int i = 0; i < TURNS && !rc; i++) {
         uint8_t *buf = memory + (crew->rank == 0 ? (uint64_t)i * BYTES : 0);

@@ -45,11 +45,11 @@ static void they_alternate(void)
 {
     weft_iface_ops ops = {.name = "count", .arm = count_arm, .disarm = count_disarm};
     weft_iface iface = {.ops = &ops, .is_quiet = true};
-    weft_lane *lane = weft_world_now->lanes[0];
+    weft_worker *worker = weft_world_now->workers[0];
     pthread_t threads[THREADS];
     int value = 0;
-    CU_ASSERT_FATAL(lane->iface_count < WEFT_LANE_IFACES);
-    lane->ifaces[lane->iface_count++] = &iface;
+    CU_ASSERT_FATAL(worker->iface_count < WEFT_WORKER_IFACES);
+    worker->ifaces[worker->iface_count++] = &iface;
     for (int i = 0; i < THREADS; i++)
         CU_ASSERT_FATAL(pthread_create(&threads[i], NULL, wait_often, (void *)(intptr_t)i) == 0);
     for (int i = 0; i < ROUNDS; i++)
@@ -61,7 +61,7 @@ static void they_alternate(void)
         }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    lane->iface_count--;
+    worker->iface_count--;
     CU_ASSERT(arms > 0);
     CU_ASSERT_EQUAL(arms, disarms);
     CU_ASSERT_EQUAL(wrong, 0);
@@ -71,7 +71,7 @@ enum { REQUESTS = 60, TAG_END = 100, TAG_MANY = 200 };
 
 static uint64_t parked_before;
 
-static uint64_t parks(void) { return weft_world_now->lanes[0]->counters[WEFT_COUNT_PARKED]; }
+static uint64_t parks(void) { return weft_world_now->workers[0]->counters[WEFT_COUNT_PARKED]; }
 
 static void *wait_for_many(void *arg)
 {

@@ -22,7 +22,7 @@
 enum { PLANS = 4, ROUNDS = 50 };
 
 static weft_world *world;
-static weft_lane *lane;
+static weft_worker *worker;
 static weft_req *reqs[PLANS];
 static int in[PLANS], got[PLANS], out[PLANS];
 static atomic_int entered[PLANS], first, ended;
@@ -57,12 +57,12 @@ static void *other_thread(void *nothing)
     int done;
     (void)nothing;
     do {
-        weft_lane_lock(lane);
-        weft_lane_poll(lane);
+        weft_worker_lock(worker);
+        weft_worker_poll(worker);
         done = 0;
         for (int i = 0; i < PLANS; i++)
             done += reqs[i]->is_done;
-        weft_lane_unlock(lane);
+        weft_worker_unlock(worker);
     } while (done < PLANS - 1);
     return NULL;
 }
@@ -73,7 +73,7 @@ static void one_round(const weft_op *op)
     pthread_t thread;
     atomic_store(&first, 0);
     atomic_store(&ended, 0);
-    weft_lane_lock(lane);
+    weft_worker_lock(worker);
     for (int i = 0; i < PLANS; i++) {
         weft_coll args = {.sendbuf = &in[i], .recvbuf = &out[i], .recvcount = 1, .recvtype = weft_type_of(MPI_INT), .op = op};
         in[i] = i + 1;
@@ -86,7 +86,7 @@ static void one_round(const weft_op *op)
     CU_ASSERT_FATAL(!pthread_create(&thread, NULL, other_thread, NULL)); /* gets the lock from a wait below, or from an operator */
     for (int i = 0; i < PLANS; i++)
         weft_req_wait(reqs[i]);
-    weft_lane_unlock(lane);
+    weft_worker_unlock(worker);
     pthread_join(thread, NULL);
     for (int i = 0; i < PLANS; i++) {
         CU_ASSERT(reqs[i]->rc == 0 && out[i] == 10 * i + i + 1 && atomic_load(&entered[i]) == 1);
@@ -100,7 +100,7 @@ static void test_ready_plans(void)
     CU_ASSERT_FATAL(weft_op_make((void *)patient_sum, true, false, &op) == 0);
     for (int i = 0; i < ROUNDS; i++)
         one_round(op);
-    CU_ASSERT(weft_list_is_empty(&lane->plans) && lane->plans_ready == 0);
+    CU_ASSERT(weft_list_is_empty(&worker->plans) && worker->plans_ready == 0);
     weft_op_drop(op);
 }
 
@@ -117,7 +117,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
     if ((char *)info->si_addr < trap || (char *)info->si_addr >= trap + PAGE)
         signal(signal_number, SIG_DFL);
     atomic_fetch_add(&faults, 1);
-    atomic_fetch_add(&held, atomic_load(&lane->lock.word) != 0);
+    atomic_fetch_add(&held, atomic_load(&worker->lock.word) != 0);
     mprotect(trap, PAGE, PROT_READ | PROT_WRITE);
 }
 
@@ -162,9 +162,9 @@ static void one_long(weft_plan_algorithm *algorithm, bool is_live)
     atomic_store(&held, 0);
     mprotect(trap, PAGE, PROT_NONE);
     sigaction(SIGSEGV, &action, &before);
-    weft_lane_lock(lane);
+    weft_worker_lock(worker);
     play_long(algorithm, &args, is_live);
-    weft_lane_unlock(lane);
+    weft_worker_unlock(worker);
     sigaction(SIGSEGV, &before, NULL);
     CU_ASSERT_EQUAL(atomic_load(&faults), 1);
     CU_ASSERT_EQUAL(atomic_load(&held), 0);
@@ -186,8 +186,8 @@ static int open_all(void)
     weft_boot *boot;
     if (weft_boot_start(&boot) || weft_p2p_open(boot, MPI_THREAD_MULTIPLE, &world) || weft_mpi_world_open(world))
         return -1;
-    lane = world->lanes[0];
-    lane->is_threaded = true;
+    worker = world->workers[0];
+    worker->is_threaded = true;
     return 0;
 }
 

@@ -347,7 +347,7 @@ static void test_ports(void)
     weft_world world = {.boot = &boot};
     weft_iface ifaces[3] = {iface, iface, iface}; /* oneself, memory, a network */
     weft_ep eps[3] = {{.iface = &ifaces[0]}, {.iface = &ifaces[1]}, {.iface = &ifaces[2]}};
-    weft_lane lane = {.world = &world, .ifaces = {&ifaces[0], &ifaces[1], &ifaces[2]}, .iface_count = 3};
+    weft_worker worker = {.world = &world, .ifaces = {&ifaces[0], &ifaces[1], &ifaces[2]}, .iface_count = 3};
     weft_peer peers[] = {{.ep = &eps[0], .name.rank = 0}, {.ep = &eps[1], .name.rank = 1}, {.ep = &eps[2], .name.rank = 2},
                          {.ep = &eps[2], .name.rank = 3}, {.ep = &eps[2], .name.rank = 1}};
     static const double speed[5][WEFT_RUNG_LAST] = {
@@ -355,13 +355,13 @@ static void test_ports(void)
         {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2}, {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2},
         {[WEFT_RUNG_COPY] = 4, [WEFT_RUNG_GET] = 1, [WEFT_RUNG_HALVES] = 2}};
     int of[5][WEFT_RUNG_LAST] = {0};
-    lane.ladder = weft_ladder_open(&lane);
-    CU_ASSERT_FATAL(lane.ladder != NULL);
-    CU_ASSERT_PTR_EQUAL(weft_ladder_of(&lane, &peers[2]), weft_ladder_of(&lane, &peers[3]));
+    worker.ladder = weft_ladder_open(&worker);
+    CU_ASSERT_FATAL(worker.ladder != NULL);
+    CU_ASSERT_PTR_EQUAL(weft_ladder_of(&worker, &peers[2]), weft_ladder_of(&worker, &peers[3]));
     now = 1000;
     for (int i = 0; i < 1000; i++) /* in turn: what is learnt of one would be asked for by the next */
         for (int p = 0; p < 5; p++) {
-            weft_ladder *its = weft_ladder_of(&lane, &peers[p]);
+            weft_ladder *its = weft_ladder_of(&worker, &peers[p]);
             weft_climb climb = {.rung = weft_ladder_choose(its, &peers[p], MB, &offer, false), .bytes = MB};
             uint64_t began = now;
             weft_ladder_begin(its, &climb, now);
@@ -374,7 +374,7 @@ static void test_ports(void)
     for (int p = 0; p < 5; p++) /* each was tried with its own */
         for (enum weft_rung rung = WEFT_RUNG_COPY; rung <= WEFT_RUNG_HALVES; rung++)
             CU_ASSERT(of[p][rung] >= 1 || p == 3);
-    free(lane.ladder);
+    free(worker.ladder);
 }
 
 int main(void)

@@ -52,7 +52,7 @@ static const scene *now;
 static int thread_count;
 static weft_world world;
 static weft_rank_page page;
-static weft_lane lane;
+static weft_worker worker;
 static weft_iface iface;
 static weft_req reqs[REQS];
 static waiter waiters[INTERLEAVE_THREADS];
@@ -81,7 +81,7 @@ static bool is_over(const waiter *one)
 
 static bool is_parked(const weft_wait *wait)
 {
-    for (const weft_link *link = lane.parked.next; link != &lane.parked; link = link->next)
+    for (const weft_link *link = worker.parked.next; link != &worker.parked; link = link->next)
         if (link == &wait->link)
             return true;
     return false;
@@ -93,7 +93,7 @@ static void check_wake(const volatile void *word)
     const waiter *one = waiter_of(word);
     if (one && !is_over(one) && heir_before && heir_before != &one->wait && is_parked(heir_before))
         interleave_fail("a second heir is woken");
-    if (one && !is_over(one) && !(lane.heir == &one->wait && !lane.leader))
+    if (one && !is_over(one) && !(worker.heir == &one->wait && !worker.leader))
         interleave_fail("a parked thread is woken that has nothing to do");
 }
 
@@ -126,7 +126,7 @@ int hooked_poll(struct pollfd *fds, nfds_t count, int limit_ms)
 
 /* -- the port: polled and armed by the leader alone; arm and disarm alternate -- */
 
-static bool leads(void) { return lane.leader == &waiters[interleave_self].wait; }
+static bool leads(void) { return worker.leader == &waiters[interleave_self].wait; }
 
 static int port_poll(weft_iface *self, int budget)
 {
@@ -188,9 +188,9 @@ static bool tie_two(weft_wait *wait, weft_gate *gate)
 static void wait_for(char how, int what)
 {
     waiter *self = &waiters[interleave_self];
-    weft_lane_lock(&lane);
+    weft_worker_lock(&worker);
     self->what = what;
-    weft_wait_begin(&self->wait, &lane, WEFT_WHY_RECV, 0, 0, 0);
+    weft_wait_begin(&self->wait, &worker, WEFT_WHY_RECV, 0, 0, 0);
     self->wait.req = how == 'w' ? &reqs[what] : NULL;
     self->wait.attach = how == 'a' ? tie_two : NULL;
     self->wait.is_over = how == 'o' ? flag_is_set : NULL;
@@ -205,7 +205,7 @@ static void wait_for(char how, int what)
     }
     self->waits = self->is_beside = false;
     weft_wait_end(&self->wait);
-    weft_lane_unlock(&lane);
+    weft_worker_unlock(&worker);
 }
 
 static void run_thread(char what, int which)
@@ -214,15 +214,15 @@ static void run_thread(char what, int which)
         wait_for(what, which);
         return;
     }
-    weft_lane_lock(&lane);
+    weft_worker_lock(&worker);
     if (what == 'c') {
-        weft_worker_callout_begin(&lane);
+        weft_worker_callout_begin(&worker);
         interleave_point();
-        weft_worker_callout_end(&lane);
+        weft_worker_callout_end(&worker);
     } else if (!reqs[which].is_done) {
         weft_req_end(&reqs[which], 0);
     }
-    weft_lane_unlock(&lane);
+    weft_worker_unlock(&worker);
 }
 
 static void run_neighbour(char what, int which)
@@ -230,7 +230,7 @@ static void run_neighbour(char what, int which)
     static const char none;
     if (what == 'i') {
         interleave_sleep(&none, INTERLEAVE_IDLE_NS);
-        for (int i = 0; i < thread_count - 1 && lane.leader; i++)
+        for (int i = 0; i < thread_count - 1 && worker.leader; i++)
             if (waiters[i].waits && is_over(&waiters[i]))
                 interleave_fail("all sleep, and a thread's wait is over");
         return;
@@ -254,7 +254,7 @@ static void run(int me)
 static void begin(void)
 {
     static const weft_iface_ops ops = {.name = "played", .poll = port_poll, .arm = port_arm, .disarm = port_disarm};
-    memset(&lane, 0, sizeof lane);
+    memset(&worker, 0, sizeof worker);
     memset(&page, 0, sizeof page);
     memset(reqs, 0, sizeof reqs);
     memset(waiters, 0, sizeof waiters);
@@ -268,43 +268,43 @@ static void begin(void)
     iface = (weft_iface){.ops = &ops};
     world = (weft_world){.page = &page, .rest = &weft_rest_here, .chime = -1};
     world.wait_policy = (weft_wait_policy){.spins = now->spins, .spin_ns = now->spin_ns, .is_fixed = true};
-    lane.world = &world;
-    lane.is_threaded = true;
-    lane.ifaces[lane.iface_count++] = &iface;
-    lane.spare_cpus = now->spare_cpus;
-    weft_list_init(&lane.backlog);
-    weft_list_init(&lane.plans);
-    weft_list_init(&lane.pumps);
-    weft_list_init(&lane.parked);
-    weft_lock_init(&lane.lock, 1);
+    worker.world = &world;
+    worker.is_threaded = true;
+    worker.ifaces[worker.iface_count++] = &iface;
+    worker.spare_cpus = now->spare_cpus;
+    weft_list_init(&worker.backlog);
+    weft_list_init(&worker.plans);
+    weft_list_init(&worker.pumps);
+    weft_list_init(&worker.parked);
+    weft_lock_init(&worker.lock, 1);
     for (int i = 0; i < REQS; i++)
-        reqs[i] = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_RECV, .lane = &lane};
+        reqs[i] = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_RECV, .worker = &worker};
 }
 
 /* Whenever the lock is free: no thread is parked without a thread that polls, looks for a leader, or is on its way; nor one whose wait is over. */
 static void check(void)
 {
-    bool is_cared_for = lane.leader || lane.heir;
-    if (*(uintptr_t *)&lane.lock.word & WEFT_LOCK_HELD)
+    bool is_cared_for = worker.leader || worker.heir;
+    if (*(uintptr_t *)&worker.lock.word & WEFT_LOCK_HELD)
         return;
-    heir_before = lane.heir;
-    for (const weft_link *link = lane.parked.next; link != &lane.parked; link = link->next) {
+    heir_before = worker.heir;
+    for (const weft_link *link = worker.parked.next; link != &worker.parked; link = link->next) {
         const waiter *one = (const waiter *)weft_container(link, weft_wait, link);
         bool is_woken = one->wait.signal == 2;
         is_cared_for |= is_woken;
-        if (lane.leader == &one->wait)
+        if (worker.leader == &one->wait)
             interleave_fail("the leader is parked");
         if (!one->wait.is_over && is_over(one) && !is_woken)
             interleave_fail("a parked thread's wait is over, and it is not woken");
     }
-    if (!is_cared_for && !weft_list_is_empty(&lane.parked))
+    if (!is_cared_for && !weft_list_is_empty(&worker.parked))
         interleave_fail("threads are parked without a leader");
 }
 
 static void end(void)
 {
-    if (lane.leader || lane.heir || !weft_list_is_empty(&lane.parked) || is_armed || lane.is_armed || lane.is_asleep || page.asleep ||
-        lane.lock.word || lane.lock.first)
+    if (worker.leader || worker.heir || !weft_list_is_empty(&worker.parked) || is_armed || worker.is_armed || worker.is_asleep || page.asleep ||
+        worker.lock.word || worker.lock.first)
         interleave_fail("something is left behind");
     for (int i = 0; i < REQS; i++)
         if (reqs[i].gate && !reqs[i].is_done)

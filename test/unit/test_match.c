@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/lane.h"
+#include "core/worker.h"
 #include "mem/pool.h"
 #include "p2p/match.h"
 
@@ -51,7 +51,7 @@ static int model_arrive(model_list *posted, int source, int tag)
     return -1;
 }
 
-static weft_lane lane;
+static weft_worker worker;
 static weft_match match;
 static model_list posted, early;
 static weft_req *reqs;
@@ -59,12 +59,12 @@ static weft_req *reqs;
 static void step_recv(int id, uint64_t *order)
 {
     int source = rand() % 6 ? rand() % 5 : WEFT_ANY, tag = rand() % 6 ? rand() % 7 : WEFT_ANY_TAG;
-    weft_early *found = weft_match_find(&match, &lane, source, tag);
+    weft_early *found = weft_match_find(&match, &worker, source, tag);
     int expected = model_recv(&early, source, tag);
     if (found) {
         CU_ASSERT_EQUAL_FATAL((int)found->head.seq, expected);
-        weft_match_take(&match, &lane, found);
-        weft_early_free(&lane, found);
+        weft_match_take(&match, &worker, found);
+        weft_early_free(&worker, found);
         return;
     }
     CU_ASSERT_EQUAL_FATAL(expected, -1);
@@ -84,7 +84,7 @@ static void step_arrive(int id)
     }
     CU_ASSERT_EQUAL_FATAL(expected, -1);
     weft_head head = {.seq = (uint32_t)id, .src = source, .tag = tag};
-    weft_match_keep(&match, &lane, weft_early_new(&lane, NULL, &head, ""));
+    weft_match_keep(&match, &worker, weft_early_new(&worker, NULL, &head, ""));
     early.items[early.count++] = (model_item){source, tag, id};
 }
 
@@ -99,7 +99,7 @@ static void step_cancel(void)
 static void like_the_model(void)
 {
     uint64_t order = 0;
-    lane.pool = weft_pool_open();
+    worker.pool = weft_pool_open();
     reqs = calloc(STEPS, sizeof *reqs);
     weft_match_open(&match);
     for (int seed = 1; seed <= 3; seed++) {
@@ -119,11 +119,11 @@ static void like_the_model(void)
     }
     for (weft_link *link; (link = weft_list_first(&match.early_all));) {
         weft_early *left = weft_container(link, weft_early, all);
-        weft_match_take(&match, &lane, left);
-        weft_early_free(&lane, left);
+        weft_match_take(&match, &worker, left);
+        weft_early_free(&worker, left);
     }
     weft_match_close(&match);
-    weft_pool_close(lane.pool);
+    weft_pool_close(worker.pool);
     free(reqs);
 }
 

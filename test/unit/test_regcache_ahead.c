@@ -48,7 +48,7 @@ static void test_ahead(void)
     weft_regcache_drop(cache, pin);
     weft_regcache_ahead(cache, at(1), PAGE, 1); /* there already */
     CU_ASSERT_EQUAL(weft_regcache_look_at(cache).ahead, 1);
-    /* The helper is at one; the second waits in its queue; the lane wants the second now, does it itself, ... */
+    /* The helper is at one; the second waits in its queue; the worker wants the second now, does it itself, ... */
     atomic_store(&d.hold_up, 1);
     weft_regcache_ahead(cache, at(10), PAGE, 0);
     wait_for(&d.inside, 1);

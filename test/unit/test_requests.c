@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_requests: the wait and test families of src/mpi over requests of two lanes, which no program can make yet. Each lane
- * ends its requests itself, one every few polls, in an order that has nothing to do with that of the array; the lanes' locks
+ * test_requests: the wait and test families of src/mpi over requests of two workers, which no program can make yet. Each worker
+ * ends its requests itself, one every few polls, in an order that has nothing to do with that of the array; the workers' locks
  * are real, so that a lock taken twice or never given back is found out.
  */
 #include <CUnit/Basic.h>
@@ -17,14 +17,14 @@
 enum { MANY = 24, ROUNDS = 200 };
 
 static weft_world *world;
-static weft_lane *lanes[2];
-static weft_link busy[2];                 /* keeps lane->plans from being empty, so that a poll calls play */
+static weft_worker *workers[2];
+static weft_link busy[2];                 /* keeps worker->plans from being empty, so that a poll calls play */
 static weft_req *left[2][MANY];           /* not done yet, in the order in which they end */
 static int left_count[2], polls, failing; /* failing: the index of a request that ends with an error, or -1 */
 
-static int play(weft_lane *lane)
+static int play(weft_worker *worker)
 {
-    int which = lane == lanes[1];
+    int which = worker == workers[1];
     if (left_count[which] && ++polls % 3 == 0) {
         weft_req *req = left[which][--left_count[which]];
         weft_req_end(req, req->tag == failing ? WEFT_E_TRUNCATE : 0);
@@ -32,15 +32,15 @@ static int play(weft_lane *lane)
     return 1;
 }
 
-static bool is_free(weft_lane *lane)
+static bool is_free(weft_worker *worker)
 {
-    bool is = weft_lock_try(&lane->lock);
+    bool is = weft_lock_try(&worker->lock);
     if (is)
-        weft_lock_release(&lane->lock);
+        weft_lock_release(&worker->lock);
     return is;
 }
 
-/* MANY requests, on this lane or that; some are done from the start, some are MPI_REQUEST_NULL. How many there are. */
+/* MANY requests, on this worker or that; some are done from the start, some are MPI_REQUEST_NULL. How many there are. */
 static int make(MPI_Request *handles, unsigned seed)
 {
     int made = 0;
@@ -52,7 +52,7 @@ static int make(MPI_Request *handles, unsigned seed)
         handles[i] = MPI_REQUEST_NULL;
         if (rand() % 6 == 0)
             continue;
-        req = weft_req_new(lanes[which], WEFT_REQ_USER);
+        req = weft_req_new(workers[which], WEFT_REQ_USER);
         req->tag = i;
         req->found = (weft_found){.source = which, .tag = i, .bytes = (uint64_t)i};
         handles[i] = (MPI_Request)req;
@@ -75,10 +75,10 @@ static void check_over(const MPI_Request *handles)
         all_null &= handles[i] == MPI_REQUEST_NULL;
     CU_ASSERT(all_null);
     CU_ASSERT(left_count[0] == 0 && left_count[1] == 0);
-    CU_ASSERT(is_free(lanes[0]) && is_free(lanes[1]));
+    CU_ASSERT(is_free(workers[0]) && is_free(workers[1]));
 }
 
-static void all_of_two_lanes(void)
+static void all_of_two_workers(void)
 {
     MPI_Request handles[MANY];
     MPI_Status statuses[MANY];
@@ -152,25 +152,25 @@ static void one_fails(void)
     }
 }
 
-static int open_two_lanes(void)
+static int open_two_workers(void)
 {
     weft_boot *boot;
     if (weft_boot_start(&boot) || weft_p2p_open(boot, MPI_THREAD_MULTIPLE, &world) ||
-        weft_lane_open(world, 1, world->lanes[0]->up, &world->lanes[1]))
+        weft_worker_open(world, 1, world->workers[0]->up, &world->workers[1]))
         return -1;
-    world->lane_count = 2;
+    world->worker_count = 2;
     if (weft_mpi_world_open(world)) /* sets play of its own */
         return -1;
     for (int i = 0; i < 2; i++) {
-        lanes[i] = world->lanes[i];
-        lanes[i]->is_threaded = true;
-        lanes[i]->play = play;
-        weft_list_append(&lanes[i]->plans, &busy[i]);
+        workers[i] = world->workers[i];
+        workers[i]->is_threaded = true;
+        workers[i]->play = play;
+        weft_list_append(&workers[i]->plans, &busy[i]);
     }
     return 0;
 }
 
-static int close_two_lanes(void)
+static int close_two_workers(void)
 {
     for (int i = 0; i < 2; i++)
         weft_list_remove(&busy[i]);
@@ -182,9 +182,9 @@ int main(void)
 {
     CU_pSuite suite;
     unsigned failed;
-    if (CU_initialize_registry() || !(suite = CU_add_suite("requests", open_two_lanes, close_two_lanes)))
+    if (CU_initialize_registry() || !(suite = CU_add_suite("requests", open_two_workers, close_two_workers)))
         return 1;
-    CU_add_test(suite, "waitall and testall", all_of_two_lanes);
+    CU_add_test(suite, "waitall and testall", all_of_two_workers);
     CU_add_test(suite, "waitany and testany", one_after_another);
     CU_add_test(suite, "waitsome and testsome", some_at_a_time);
     CU_add_test(suite, "one fails", one_fails);

@@ -30,12 +30,12 @@ static void test_unlocked(void)
     pthread_t threads[2];
     int level;
     CU_ASSERT_FATAL(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) == 0 && level == MPI_THREAD_MULTIPLE);
-    weft_lane_lock(weft_world_now->lanes[0]);
+    weft_worker_lock(weft_world_now->workers[0]);
     for (int i = 0; i < 2; i++)
         CU_ASSERT_FATAL(!pthread_create(&threads[i], NULL, query, NULL));
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    weft_lane_unlock(weft_world_now->lanes[0]);
+    weft_worker_unlock(weft_world_now->workers[0]);
     CU_ASSERT(atomic_load(&rounds) == 40);
     CU_ASSERT(MPI_Finalize() == 0);
 }

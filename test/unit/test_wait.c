@@ -7,8 +7,8 @@
 #include <CUnit/Basic.h>
 #include <unistd.h>
 
-#include "core/lane.h"
 #include "core/wait.h"
+#include "core/worker.h"
 #include "core/world.h"
 #include "launch/boot.h"
 #include "mpi/calls.h"
@@ -20,13 +20,13 @@
 #include "type/type.h"
 
 static weft_world *world;
-static weft_lane *lane;
-static weft_link busy; /* keeps lane->plans from being empty, so that a poll calls play */
+static weft_worker *worker;
+static weft_link busy; /* keeps worker->plans from being empty, so that a poll calls play */
 static int news;
 static int polls;
 static enum { RINGS_NOT, RINGS, IS_LATE, BRINGS_NOTHING } manner;
 
-static int play(weft_lane *mine)
+static int play(weft_worker *mine)
 {
     int found = news;
     (void)mine;
@@ -35,7 +35,7 @@ static int play(weft_lane *mine)
     return found;
 }
 
-static bool sleep_here(weft_lane *mine, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
+static bool sleep_here(weft_worker *mine, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
 {
     (void)mine;
     (void)bells;
@@ -48,26 +48,26 @@ static bool sleep_here(weft_lane *mine, const weft_bell *bells, uint32_t count, 
     return true;
 }
 
-static void wake_here(weft_lane *mine) { (void)mine; }
+static void wake_here(weft_worker *mine) { (void)mine; }
 
 /* How many lost wake-ups one sleep counts. */
 static uint64_t late_wakes(int how)
 {
     static const weft_rest rest = {.sleep = sleep_here, .wake = wake_here};
-    uint64_t before = lane->counters[WEFT_COUNT_LATE_WAKES], slept = lane->counters[WEFT_COUNT_SLEEPS];
+    uint64_t before = worker->counters[WEFT_COUNT_LATE_WAKES], slept = worker->counters[WEFT_COUNT_SLEEPS];
     weft_wait wait;
 
     manner = how;
     world->rest = &rest;
-    weft_lane_lock(lane);
-    weft_wait_begin(&wait, lane, WEFT_WHY_RECV, 0, 0, 0);
-    while (lane->counters[WEFT_COUNT_SLEEPS] == slept)
+    weft_worker_lock(worker);
+    weft_wait_begin(&wait, worker, WEFT_WHY_RECV, 0, 0, 0);
+    while (worker->counters[WEFT_COUNT_SLEEPS] == slept)
         weft_wait_turn(&wait);
     weft_wait_end(&wait);
-    weft_lane_unlock(lane);
-    CU_ASSERT(lane->counters[WEFT_COUNT_SLEEPS] == slept + 1 && !lane->is_armed && !lane->is_asleep);
+    weft_worker_unlock(worker);
+    CU_ASSERT(worker->counters[WEFT_COUNT_SLEEPS] == slept + 1 && !worker->is_armed && !worker->is_asleep);
     news = 0;
-    return lane->counters[WEFT_COUNT_LATE_WAKES] - before;
+    return worker->counters[WEFT_COUNT_LATE_WAKES] - before;
 }
 
 static void lost_wakes_are_counted(void)
@@ -94,23 +94,23 @@ static void early_messages_do_not_end_polling(void)
     int value = 0, before;
     CU_ASSERT_PTR_NOT_NULL_FATAL(comm);
     for (int way = 0; way < 2; way++) {
-        weft_lane_lock(lane);
+        weft_worker_lock(worker);
         for (int i = 0; i < MESSAGES; i++)
             CU_ASSERT_EQUAL(weft_send(comm->chan, 0, 7, &i, 1, type, 0), 0);
         for (int i = 0; i < MESSAGES; i++) /* until all of them are unexpected */
-            weft_lane_poll(lane);
-        weft_lane_unlock(lane);
+            weft_worker_poll(worker);
+        weft_worker_unlock(worker);
         before = polls;
         for (int i = 0; i < MESSAGES; i++) {
             if (way == 0) {
-                weft_lane_lock(lane);
+                weft_worker_lock(worker);
                 CU_ASSERT_EQUAL(weft_recv(comm->chan, 0, 7, &value, 1, type, NULL), 0);
-                weft_lane_unlock(lane);
+                weft_worker_unlock(worker);
             } else {
-                weft_lane_lock(lane);
+                weft_worker_lock(worker);
                 CU_ASSERT_EQUAL(weft_irecv(comm->chan, 0, 7, &value, 1, type, &req), 0);
                 weft_request_keep(comm, comm->chan, req);
-                weft_lane_unlock(lane);
+                weft_worker_unlock(worker);
                 request = (MPI_Request)req;
                 CU_ASSERT_EQUAL(weft_mpi_wait(&request, &status), 0);
             }
@@ -199,10 +199,10 @@ static int open_world(void)
     weft_boot *boot;
     if (weft_boot_start(&boot) || weft_p2p_open(boot, MPI_THREAD_MULTIPLE, &world) || weft_mpi_world_open(world))
         return -1;
-    lane = world->lanes[0];
-    lane->is_threaded = true;
-    lane->play = play;
-    weft_list_append(&lane->plans, &busy);
+    worker = world->workers[0];
+    worker->is_threaded = true;
+    worker->play = play;
+    weft_list_append(&worker->plans, &busy);
     return 0;
 }
 

@@ -34,7 +34,7 @@ static ofi_ep *path_of(const ofi_iface *iface, const weft_name *name)
 {
     for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         ofi_ep *ep = weft_container(link, ofi_ep, link);
-        if (ep->name.job == name->job && ep->name.rank == name->rank && ep->name.lane == name->lane)
+        if (ep->name.job == name->job && ep->name.rank == name->rank && ep->name.worker == name->worker)
             return ep;
     }
     return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * self: a rank to itself. send copies the frame into a queue, poll hands it up; get, put and amo act at once. Opened by core for
- * every lane. Invariant: arrive is only called from poll and never inside another arrive, so the engine above meets its own
+ * every worker. Invariant: arrive is only called from poll and never inside another arrive, so the engine above meets its own
  * messages exactly as it meets those of others.
  */
 #include <inttypes.h>
@@ -99,7 +99,7 @@ static int self_reach(weft_iface *iface, const weft_name *who, const void *card,
     self_iface *self = (self_iface *)iface;
     (void)card;
     (void)bytes;
-    if (who->job != self->name.job || who->rank != self->name.rank || who->lane != self->name.lane)
+    if (who->job != self->name.job || who->rank != self->name.rank || who->worker != self->name.worker)
         return weft_fail(WEFT_E_UNSUPPORTED, "self reaches rank %u only, not rank %u", self->name.rank, who->rank);
     self_ep *made = calloc(1, sizeof *made);
     if (!made)
@@ -281,7 +281,7 @@ static int self_poll(weft_iface *iface, int budget)
     return events;
 }
 
-/* No bell: only another thread of this lane can bring news here, and it ends the sleep of the others itself (weft_rest.wake). */
+/* No bell: only another thread of this worker can bring news here, and it ends the sleep of the others itself (weft_rest.wake). */
 static int self_arm(weft_iface *iface, weft_bell *bell)
 {
     (void)iface;

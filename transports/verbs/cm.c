@@ -45,7 +45,7 @@ typedef struct hello {
     uint8_t from_rail, to_rail;
     uint64_t job;
     uint32_t rank;
-    uint16_t lane;
+    uint16_t worker;
     uint8_t links; /* bits of the speaker's rails that it connects in this epoch */
     uint8_t no;    /* of a rejection: enum refusal */
 } hello;
@@ -84,7 +84,7 @@ static void write_hello(const verbs_link *link, uint8_t no, hello *out)
     *out = (hello){.magic = HELLO_MAGIC, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = ep->meet->life,
                    .to_life = ep->meet->far_life, .epoch = ep->epoch, .rx_seq = ep->rx_seq,
                    .credits = (uint16_t)ep->meet->my_credits, .from_rail = link->rail->index, .to_rail = link->far_rail,
-                   .job = iface->self.job, .rank = iface->self.rank, .lane = (uint16_t)iface->self.lane, .no = no};
+                   .job = iface->self.job, .rank = iface->self.rank, .worker = (uint16_t)iface->self.worker, .no = no};
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].qp)
             out->links |= (uint8_t)(1u << ep->links[i].rail->index);
@@ -288,7 +288,7 @@ static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const hello *asked, 
 static bool is_smaller(const verbs_ep *ep)
 {
     const weft_name *us = &ep->iface->self, *them = &ep->name;
-    return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->lane < them->lane;
+    return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->worker < them->worker;
 }
 
 static verbs_link *link_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
@@ -321,7 +321,7 @@ static void asked(const news *event)
 {
     verbs_rail *rail = event->rail;
     const hello *words = &event->hello;
-    weft_name name = {words->job, words->rank, words->lane};
+    weft_name name = {words->job, words->rank, words->worker};
     bool is_ours = event->has_hello && words->to_nonce == rail->iface->nonce;
     verbs_ep *ep = is_ours ? verbs_conn_named(rail->iface, &name, words->life, words->to_life) : NULL;
     verbs_link *link = ep ? link_for(ep, rail, words->from_rail) : NULL;

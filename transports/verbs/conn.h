@@ -45,7 +45,7 @@ typedef struct verbs_note {
     uint8_t version, kind;
     uint8_t from_rail, to_rail; /* the pair that it went by */
     uint64_t job, to_job;
-    uint32_t rank, lane, to_rank, to_lane;
+    uint32_t rank, worker, to_rank, to_worker;
     uint32_t nonce, to_nonce;   /* of both ports' lives */
     uint32_t life, to_life;     /* of both paths'; to_life 0: not heard of yet */
     uint32_t epoch;

@@ -138,14 +138,14 @@ static uint32_t mbyte_per_s(const verbs_rail *rail)
     static const struct { uint8_t code; uint32_t mbit; } speeds[] = {{1, 2000}, {2, 4000}, {4, 8000}, {8, 10000}, {16, 13640}, {32, 25000},
                                                                       {64, 50000}, {128, 100000}};
     struct ibv_port_attr attr;
-    uint32_t lanes, mbit = 2000;
+    uint32_t workers, mbit = 2000;
     if (ibv_query_port(rail->context, rail->port_num, &attr))
         return 0;
-    lanes = attr.active_width == 2 ? 4 : attr.active_width == 4 ? 8 : attr.active_width == 8 ? 12 : attr.active_width == 16 ? 2 : 1;
+    workers = attr.active_width == 2 ? 4 : attr.active_width == 4 ? 8 : attr.active_width == 8 ? 12 : attr.active_width == 16 ? 2 : 1;
     for (size_t i = 0; i < weft_count(speeds); i++)
         if (attr.active_speed == speeds[i].code)
             mbit = speeds[i].mbit;
-    return lanes * mbit / 8;
+    return workers * mbit / 8;
 }
 
 /* Atomics of several devices are not atomic with each other: they all go by the target's first rail (move.c). */

@@ -10,13 +10,13 @@
 
 static uint32_t hash(const weft_name *name)
 {
-    uint64_t mixed = (name->job ^ ((uint64_t)name->lane << 32 | name->rank)) * 0x9e3779b97f4a7c15u;
+    uint64_t mixed = (name->job ^ ((uint64_t)name->worker << 32 | name->rank)) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(mixed >> 32);
 }
 
 static bool is_same(const weft_name *a, const weft_name *b)
 {
-    return a->job == b->job && a->rank == b->rank && a->lane == b->lane;
+    return a->job == b->job && a->rank == b->rank && a->worker == b->worker;
 }
 
 verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_name *name)

@@ -40,8 +40,8 @@ void verbs_note_write(const verbs_ep *ep, uint8_t kind, verbs_note *note)
     const verbs_iface *iface = ep->iface;
     const verbs_meet *meet = ep->meet;
     *note = (verbs_note){.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = kind, .job = iface->self.job,
-                         .to_job = ep->name.job, .rank = iface->self.rank, .lane = iface->self.lane, .to_rank = ep->name.rank,
-                         .to_lane = ep->name.lane, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = meet->life,
+                         .to_job = ep->name.job, .rank = iface->self.rank, .worker = iface->self.worker, .to_rank = ep->name.rank,
+                         .to_worker = ep->name.worker, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = meet->life,
                          .to_life = meet->far_life, .epoch = ep->epoch, .rx_seq = ep->rx_seq, .credits = meet->my_credits};
     write_rails(ep, note);
 }
@@ -61,7 +61,7 @@ static void say_gone(verbs_rail *rail, const verbs_note *heard)
     verbs_note note = {.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = VERBS_NOTE_GONE,
                        .from_rail = heard->to_rail,
                        .to_rail = heard->from_rail, .job = heard->to_job, .to_job = heard->job, .rank = heard->to_rank,
-                       .lane = heard->to_lane, .to_rank = heard->rank, .to_lane = heard->lane, .nonce = heard->to_nonce,
+                       .worker = heard->to_worker, .to_rank = heard->rank, .to_worker = heard->worker, .nonce = heard->to_nonce,
                        .to_nonce = heard->nonce, .life = heard->to_life, .to_life = heard->life, .epoch = heard->epoch};
     verbs_datagram_send(rail, &heard->rail[heard->from_rail].address, &note, length_of(0));
 }
@@ -74,14 +74,14 @@ static bool is_wellformed(const verbs_iface *iface, const verbs_note *note, size
         note->rails <= VERBS_RAILS &&
            bytes >= length_of(note->rails) && (note->kind == VERBS_NOTE_GONE || note->from_rail < note->rails) &&
            note->to_nonce == iface->nonce && note->to_job == iface->self.job && note->to_rank == iface->self.rank &&
-           note->to_lane == iface->self.lane;
+           note->to_worker == iface->self.worker;
 }
 
 bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_name *name, uint32_t far_life)
 {
     for (uint32_t i = 0; i < conn->gone_count; i++) {
         const verbs_gone *one = &conn->gone[i];
-        if (one->name.rank == name->rank && one->name.job == name->job && one->name.lane == name->lane &&
+        if (one->name.rank == name->rank && one->name.job == name->job && one->name.worker == name->worker &&
             one->far_life == far_life)
             return true;
     }
@@ -110,7 +110,7 @@ verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_name *name, uint32_t l
 static verbs_ep *path_of(verbs_rail *rail, const verbs_note *note)
 {
     verbs_iface *iface = rail->iface;
-    weft_name name = {note->job, note->rank, note->lane};
+    weft_name name = {note->job, note->rank, note->worker};
     verbs_ep *ep = verbs_names_find(iface, &name);
     if (ep)
         return ep;

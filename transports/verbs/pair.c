@@ -37,7 +37,7 @@ static bool is_same_network(const verbs_address *a, const verbs_address *b)
 
 static bool is_smaller(const weft_name *a, const weft_name *b)
 {
-    return a->job != b->job ? a->job < b->job : a->rank != b->rank ? a->rank < b->rank : a->lane < b->lane;
+    return a->job != b->job ? a->job < b->job : a->rank != b->rank ? a->rank < b->rank : a->worker < b->worker;
 }
 
 typedef struct pairing {

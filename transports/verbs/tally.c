@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tally: says what the port counted, for WEFT_COUNTERS=1. Called by the lane's owner before it closes the port. And what devices count of
+ * tally: says what the port counted, for WEFT_COUNTERS=1. Called by the worker's owner before it closes the port. And what devices count of
  * messages that met a receiver without a receive posted: no completion tells of these, for they are sent again by the device.
  * Invariant: names stand in the order of enum verbs_count.
  */

@@ -21,7 +21,7 @@ int main(void)
     int provided;
     pthread_t thread;
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
-    weft_lane_lock(weft_world_now->lanes[0]);
+    weft_worker_lock(weft_world_now->workers[0]);
     if (pthread_create(&thread, NULL, send_one, NULL) == 0)
         pause();
     return 1;

@@ -116,7 +116,7 @@ sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_name *name)
 {
     for (uint32_t i = 0; i < sim->endpoint_count; i++) {
         weft_name *known = &sim->endpoints[i]->name;
-        if (known->job == name->job && known->rank == name->rank && known->lane == name->lane)
+        if (known->job == name->job && known->rank == name->rank && known->worker == name->worker)
             return sim->endpoints[i];
     }
     if (sim->endpoint_count == sim->endpoint_room) {

@@ -35,7 +35,7 @@ static int sim_open(const weft_iface_params *env, weft_iface **iface)
     }
     if (endpoint->iface) {
         free(made);
-        return weft_fail(WEFT_E_ARG, "rank %u has opened lane %u already", env->self.rank, env->self.lane);
+        return weft_fail(WEFT_E_ARG, "rank %u has opened worker %u already", env->self.rank, env->self.worker);
     }
     made->iface = (weft_iface){
         .ops = &weft_sim_ops,

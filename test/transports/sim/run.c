@@ -163,11 +163,11 @@ void weft_sim_idle(void)
 
 /* -- waiting, for core/wait -- */
 
-static bool rest_sleep(weft_lane *lane, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
+static bool rest_sleep(weft_worker *worker, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
 {
     sim_run *run = running;
     sim_rank *me = run->now;
-    (void)lane;
+    (void)worker;
     me->bells = bells;
     me->bell_count = count;
     me->rings_seen = UINT64_MAX;
@@ -181,10 +181,10 @@ static bool rest_sleep(weft_lane *lane, const weft_bell *bells, uint32_t count, 
     return me->by_limit;
 }
 
-/* A rank has one thread here: nobody else of its lane can sleep. */
-static void rest_wake(weft_lane *lane)
+/* A rank has one thread here: nobody else of its worker can sleep. */
+static void rest_wake(weft_worker *worker)
 {
-    (void)lane;
+    (void)worker;
 }
 
 static void rest_aside(bool begins)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * iface: the table of the transport uring; opening, polling, arming; sockets. See uring.h. One epoll set holds everything that may
- * concern the owner's lane, level-triggered: it is what poll asks and what a sleeper sleeps on, so arming costs nothing and no
+ * concern the owner's worker, level-triggered: it is what poll asks and what a sleeper sleeps on, so arming costs nothing and no
  * news can fall between.
  */
 #include <errno.h>

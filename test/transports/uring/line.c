@@ -37,7 +37,7 @@ static uring_ep *path_of(uring_iface *iface, const weft_name *name)
 {
     for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         uring_ep *ep = weft_container(link, uring_ep, link);
-        if (ep->name.job == name->job && ep->name.rank == name->rank && ep->name.lane == name->lane)
+        if (ep->name.job == name->job && ep->name.rank == name->rank && ep->name.worker == name->worker)
             return ep;
     }
     return NULL;

@@ -11,7 +11,7 @@
  *   line     frames: one socket for each direction of a pair; greeting, parting, death                        line.c
  *   port     the table; open, close, poll, arm                                                                iface.c
  *
- * Two threads: the owner's lane (line, port) and the HCA (hca, wire). They meet under port->lock only: orders go in by `posted`,
+ * Two threads: the owner's worker (line, port) and the HCA (hca, wire). They meet under port->lock only: orders go in by `posted`,
  * come back by `ended`, and registrations are looked up under it.
  */
 #ifndef WEFT_TRANSPORTS_URING_URING_H
@@ -143,7 +143,7 @@ void uring_hca_close(uring_iface *iface);
 void uring_hca_post(uring_iface *iface, uring_op *op);
 void uring_hca_end(uring_iface *iface, uring_op *op); /* HCA's thread: over, tell the owner */
 
-/* -- line.c: the owner's lane only -- */
+/* -- line.c: the owner's worker only -- */
 typedef struct uring_in {  /* a socket that brings frames */
     uring_source source;
     weft_link link;        /* in port->ins */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lane: a lock and everything it guards: ifaces, peers, channels, pools, running plans. Threads scale by lanes; a communicator
+ * worker: a lock and everything it guards: ifaces, peers, channels, pools, running plans. Threads scale by workers; a communicator
  * belongs to one. The door (woven entry points) takes the lock; inner rooms are single-threaded by contract.
  */
-#ifndef WEFT_CORE_LANE_H
-#define WEFT_CORE_LANE_H
+#ifndef WEFT_CORE_WORKER_H
+#define WEFT_CORE_WORKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,14 +22,14 @@ struct weft_world;
 struct weft_peer;
 struct weft_chan;
 
-typedef struct weft_lane {
+typedef struct weft_worker {
     struct weft_world *world;
     uint32_t index;
     bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
     bool is_armed;         /* a thread has armed the ifaces, and disarms them; at most one */
     bool is_asleep;        /* ... and it sleeps on the bells */
-    weft_iface *ifaces[WEFT_LANE_IFACES];
-    bool has_card[WEFT_LANE_IFACES]; /* the iface is a network: others reach it by a card that was put out */
+    weft_iface *ifaces[WEFT_WORKER_IFACES];
+    bool has_card[WEFT_WORKER_IFACES]; /* the iface is a network: others reach it by a card that was put out */
     uint32_t iface_count;
     char no_network[200];  /* why the first network that was promising did not open, where none did; "": nothing to say */
     bool wants_fd;         /* sleeps on descriptors */
@@ -39,9 +39,9 @@ typedef struct weft_lane {
     weft_link backlog;         /* peers with frames that found their iface full, or messages that wait for credit */
     weft_link plans;           /* recorded plans that progress plays */
     uint32_t plans_ready;      /* how many those are */
-    int (*play)(struct weft_lane *lane); /* plays them; set by collectives */
+    int (*play)(struct weft_worker *worker); /* plays them; set by collectives */
     weft_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their iface full (p2p/leg) */
-    int (*pump)(struct weft_lane *lane); /* moves them on; set by p2p, as is ... */
+    int (*pump)(struct weft_worker *worker); /* moves them on; set by p2p, as is ... */
     void (*meet)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
     int (*flush)(struct weft_peer *peer); /* ... this: sends what waits for the peer's credit, as far as there is some */
     const weft_up *up;         /* what ifaces tell; p2p's */
@@ -50,20 +50,20 @@ typedef struct weft_lane {
     void *slabs;               /* memory of the request pool, for closing */
     struct weft_failure *failures; /* why requests failed (core/req); NULL: none did */
     uint32_t failure_next;     /* the oldest of them */
-    struct weft_name_slot *names; /* requests that a peer may name */
+    struct weft_req_id_slot *names; /* requests that a peer may name */
     uint32_t name_room, name_free;
-    uint32_t unpolled;         /* receives that unexpected messages served since weft_lane_catch_up polled */
+    uint32_t unpolled;         /* receives that unexpected messages served since weft_worker_catch_up polled */
     bool is_naming;            /* p2p/rndv gives names to what waits for them */
     uint64_t post_order;       /* of the next receive */
     uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/pins) */
-    struct weft_ladder *ladder; /* p2p's: for each iface and kind of peer; freed with the lane */
+    struct weft_ladder *ladder; /* p2p's: for each iface and kind of peer; freed with the worker */
     uint64_t kept_bytes;       /* pinned ahead (core/pins) */
     uint32_t repay_at;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */
     weft_fifomap announced;    /* RTS that match nothing yet, by peer and name of its request: what a sender may cancel (p2p/match) */
     weft_link unnamed;         /* RTS that matched while no name was free (p2p/rndv) */
-    uint64_t counters[WEFT_COUNT_LAST]; /* core/count; read by tools, summed over lanes */
-    void (*count)(struct weft_lane *lane); /* brings counters up to date that somebody else keeps (registrations), or NULL */
+    uint64_t counters[WEFT_COUNT_LAST]; /* core/count; read by tools, summed over workers */
+    void (*count)(struct weft_worker *worker); /* brings counters up to date that somebody else keeps (registrations), or NULL */
     weft_lock lock;
     /* threads that wait (core/leader) */
     struct weft_wait *_Atomic leader; /* polls for all; NULL: none */
@@ -73,29 +73,29 @@ typedef struct weft_lane {
     _Atomic uint32_t leaves;   /* times that a leader left */
     _Atomic uint32_t spinners; /* parked threads that spin, at most ... */
     uint32_t spare_cpus;       /* ... so many: CPUs of this rank, less one for the leader */
-} weft_lane;
+} weft_worker;
 
 /* Opens ifaces and pools; `up` is what ifaces tell (p2p). WEFT_E_NOMEM, or why an iface would not open. */
-int weft_lane_open(struct weft_world *world, uint32_t index, const weft_up *up, weft_lane **lane);
-void weft_lane_close(weft_lane *lane);
+int weft_worker_open(struct weft_world *world, uint32_t index, const weft_up *up, weft_worker **worker);
+void weft_worker_close(weft_worker *worker);
 
-static inline void weft_lane_lock(weft_lane *lane)
+static inline void weft_worker_lock(weft_worker *worker)
 {
-    if (__builtin_expect(lane->is_threaded, 0)) {
+    if (__builtin_expect(worker->is_threaded, 0)) {
         weft_call_lock(WEFT_CALL_WANTS);
-        weft_lock_acquire(&lane->lock);
+        weft_lock_acquire(&worker->lock);
         weft_call_lock(WEFT_CALL_HOLDS);
     }
 }
 /* Leaving, a thread may leave frames behind, to ourselves or for a full iface: the leader takes care of them, if it sleeps it is woken. */
-void weft_lane_rouse(weft_lane *lane);
-static inline void weft_lane_unlock(weft_lane *lane)
+void weft_worker_rouse(weft_worker *worker);
+static inline void weft_worker_unlock(weft_worker *worker)
 {
-    if (__builtin_expect(lane->is_threaded, 0)) {
-        if (lane->is_asleep)
-            weft_lane_rouse(lane);
+    if (__builtin_expect(worker->is_threaded, 0)) {
+        if (worker->is_asleep)
+            weft_worker_rouse(worker);
         weft_call_lock(WEFT_CALL_FREE);
-        weft_lock_release(&lane->lock);
+        weft_lock_release(&worker->lock);
     }
 }
 
@@ -103,18 +103,18 @@ static inline void weft_lane_unlock(weft_lane *lane)
  * held meanwhile, for the callback may wait for a mutex that another thread holds while it waits for the worker. Other threads lock,
  * poll and sleep meanwhile. So before begin: what the caller works on is off every list that others walk, and is kept alive by it;
  * after end: nothing that was read before is trusted. Never inside an iface's callback. Requires the lock; takes it again. */
-void weft_worker_callout_begin(weft_lane *worker);
-void weft_worker_callout_end(weft_lane *worker);
+void weft_worker_callout_begin(weft_worker *worker);
+void weft_worker_callout_end(weft_worker *worker);
 
 /* No hold of the lock is meant to take 100 us. What moves more bytes than this in one call is done unlocked (callout), or in pieces. */
 #define WEFT_WORKER_HOLD_BYTES (64u << 10)
-static inline bool weft_worker_is_long(const weft_lane *worker, uint64_t bytes)
+static inline bool weft_worker_is_long(const weft_worker *worker, uint64_t bytes)
 {
     return bytes > WEFT_WORKER_HOLD_BYTES && worker->is_threaded;
 }
 
 /* Between two pieces: lets a thread in that waits for the lock. As after a callout, nothing that was read before is trusted. */
-static inline void weft_worker_offer(weft_lane *worker)
+static inline void weft_worker_offer(weft_worker *worker)
 {
     if (__builtin_expect(worker->is_threaded, 0) && __builtin_expect(weft_lock_is_wanted(&worker->lock), 0))
         weft_lock_offer(&worker->lock);
@@ -127,33 +127,33 @@ static inline void weft_req_end(weft_req *req, int rc)
     if (__builtin_expect(rc != 0, 0))
         weft_req_note(req, rc);
     req->is_done = true;
-    if (__builtin_expect(req->gate || req->lane->is_asleep, 0))
+    if (__builtin_expect(req->gate || req->worker->is_asleep, 0))
         weft_req_tell(req);
 }
 
 /* The status page says from now on what this thread waits for. */
-void weft_lane_show(weft_wait *wait);
+void weft_worker_show(weft_wait *wait);
 /* Ends what arm began on the first `count` ifaces, and the flag by which we are rung. */
-void weft_lane_disarm(weft_lane *lane, uint32_t count);
+void weft_worker_disarm(weft_worker *worker, uint32_t count);
 
 /* One visit to every iface, the backlog and the running plans. How many things happened. */
-int weft_lane_poll(weft_lane *lane);
+int weft_worker_poll(weft_worker *worker);
 
 /* Unexpected messages serve receives without a poll. A program that finds all its messages there polls now and then all the same, so that
  * its other peers are received from: called where a receive completes, never inside a poll. */
 #define WEFT_UNPOLLED_MAX 32
-static inline void weft_lane_catch_up(weft_lane *lane)
+static inline void weft_worker_catch_up(weft_worker *worker)
 {
-    if (__builtin_expect(lane->unpolled >= WEFT_UNPOLLED_MAX, 0)) {
-        lane->unpolled = 0;
-        weft_lane_poll(lane);
+    if (__builtin_expect(worker->unpolled >= WEFT_UNPOLLED_MAX, 0)) {
+        worker->unpolled = 0;
+        weft_worker_poll(worker);
     }
 }
 
 /* Gives the request a name (req->name) that may travel to a peer: 20 bits of slot, 12 of generation. A stale name finds NULL.
  * WEFT_AGAIN: all are in use; WEFT_E_NOMEM. weft_req_free takes it away. */
-int weft_lane_name(weft_lane *lane, weft_req *req);
-weft_req *weft_lane_find(weft_lane *lane, uint32_t name);
-void weft_lane_unname(weft_lane *lane, weft_req *req);
+int weft_req_id_alloc(weft_worker *worker, weft_req *req);
+weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t name);
+void weft_req_id_free(weft_worker *worker, weft_req *req);
 
 #endif

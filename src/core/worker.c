@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * worker: opening, polling, and names of requests. See worker.h.
+ */
+#include "core/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/place.h"
+#include "base/status.h"
+#include "core/iface_select.h"
+#include "core/leader.h"
+#include "core/peer.h"
+#include "core/pins.h"
+#include "core/world.h"
+#include "mem/chime.h"
+#include "mem/pool.h"
+
+#define POLL_BUDGET 32
+#define LOCK_SPINS 1000u       /* pauses: some tens of microseconds */
+#define LOCK_SPINS_CROWDED 64u
+#define SLOT_BITS 20
+#define SLOT_MASK ((1u << SLOT_BITS) - 1)
+
+struct weft_req_id_slot {
+    weft_req *req;       /* NULL: free */
+    uint32_t generation; /* 12 bits count */
+    uint32_t next_free;
+};
+
+int weft_worker_open(weft_world *world, uint32_t index, const weft_up *up, weft_worker **out)
+{
+    weft_worker *worker = calloc(1, sizeof *worker);
+    int rc;
+    if (!worker)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a worker");
+    worker->world = world;
+    worker->index = index;
+    worker->up = up;
+    weft_list_init(&worker->backlog);
+    weft_list_init(&worker->plans);
+    weft_list_init(&worker->pumps);
+    weft_list_init(&worker->free_reqs);
+    weft_list_init(&worker->unnamed);
+    weft_fifomap_open(&worker->announced);
+    worker->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true, .worker = worker};
+    weft_list_init(&worker->parked);
+    weft_lock_init(&worker->lock, world->is_crowded ? LOCK_SPINS_CROWDED : LOCK_SPINS);
+    if (!world->is_crowded && weft_place_cpus() > (int)world->boot->local_size)
+        worker->spare_cpus = (uint32_t)weft_place_cpus() / world->boot->local_size - 1;
+    worker->pool = weft_pool_open();
+    worker->peers = calloc(world->boot->size, sizeof *worker->peers);
+    rc = worker->pool && worker->peers ? weft_iface_select_open(worker) : weft_fail(WEFT_E_NOMEM, "no memory for a worker of %u peers", world->boot->size);
+    if (rc) {
+        weft_worker_close(worker);
+        return rc;
+    }
+    *out = worker;
+    return 0;
+}
+
+void weft_worker_close(weft_worker *worker)
+{
+    struct slab_link { struct slab_link *next; } *slab = worker->slabs;
+    for (uint32_t i = 0; worker->peers && i < worker->world->boot->size; i++)
+        free(worker->peers[i]);
+    free(worker->peers);
+    while (worker->iface_count) {
+        weft_iface *iface = worker->ifaces[--worker->iface_count];
+        weft_pins_close(iface);
+        iface->ops->close(iface);
+    }
+    while (slab) {
+        struct slab_link *next = slab->next;
+        free(slab);
+        slab = next;
+    }
+    weft_fifomap_close(&worker->announced);
+    free(worker->failures);
+    free(worker->names);
+    free(worker->chans);
+    free(worker->ladder);
+    if (worker->pool)
+        weft_pool_close(worker->pool);
+    free(worker);
+}
+
+void weft_worker_rouse(weft_worker *worker)
+{
+    bool has_work = !weft_list_is_empty(&worker->pumps) || !weft_list_is_empty(&worker->plans);
+    for (weft_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) { /* credit rings when it comes */
+        const weft_peer *peer = weft_container(link, weft_peer, backlog);
+        has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts || peer->offers;
+    }
+    if (has_work)
+        worker->world->rest->wake(worker);
+    for (uint32_t i = 0; i < worker->iface_count; i++)
+        if (worker->ifaces[i]->ops == &weft_self_ops && !worker->ifaces[i]->is_quiet)
+            worker->world->rest->wake(worker);
+}
+
+/* The callback may take long: another thread leads meanwhile, and one that sleeps on the bells is roused. */
+void weft_worker_callout_begin(weft_worker *worker)
+{
+    if (weft_unlikely(worker->is_threaded))
+        weft_leader_yield(worker);
+    weft_worker_unlock(worker);
+}
+
+void weft_worker_callout_end(weft_worker *worker) { weft_worker_lock(worker); }
+
+void weft_worker_show(weft_wait *wait)
+{
+    weft_page_status *status = weft_call_wait(wait->worker->world->page);
+    wait->is_shown = true;
+    atomic_store_explicit(&status->peer, wait->peer, memory_order_relaxed);
+    atomic_store_explicit(&status->tag, wait->tag, memory_order_relaxed);
+    atomic_store_explicit(&status->bytes, wait->bytes, memory_order_relaxed);
+    atomic_store_explicit(&status->why, wait->why, memory_order_relaxed);
+    atomic_store_explicit(&status->since_ns, weft_clock_ns(), memory_order_release);
+}
+
+void weft_worker_disarm(weft_worker *worker, uint32_t count)
+{
+    while (count-- > 0)
+        worker->ifaces[count]->ops->disarm(worker->ifaces[count]);
+    atomic_store_explicit(&worker->world->page->asleep, 0, memory_order_relaxed);
+    if (weft_unlikely(worker->world->chime >= 0))
+        weft_chime_drain(worker->world->chime);
+    worker->is_armed = false;
+}
+
+static int push_backlog(weft_worker *worker)
+{
+    int n = 0;
+    for (weft_link *link = worker->backlog.next, *next; link != &worker->backlog; link = next) {
+        next = link->next;
+        n += weft_peer_push(weft_container(link, weft_peer, backlog));
+    }
+    return n;
+}
+
+static __attribute__((noinline)) int do_chores(weft_worker *worker)
+{
+    int n = 0;
+    if (!weft_list_is_empty(&worker->backlog))
+        n += push_backlog(worker);
+    if (!weft_list_is_empty(&worker->pumps))
+        n += worker->pump(worker);
+    if (!weft_list_is_empty(&worker->plans))
+        n += worker->play(worker);
+    return n;
+}
+
+int weft_worker_poll(weft_worker *worker)
+{
+    int n = 0;
+    for (uint32_t i = worker->iface_count; i-- > 0;) {
+        int rc;
+        if (worker->ifaces[i]->is_quiet)
+            continue;
+        rc = weft_iface_poll(worker->ifaces[i], POLL_BUDGET);
+        if (weft_unlikely(rc < 0))
+            weft_log_once(WEFT_LOG_ERROR, "transport %s failed: %s", worker->ifaces[i]->ops->name, weft_fail_text(rc));
+        else
+            n += rc;
+    }
+    if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->pumps) || !weft_list_is_empty(&worker->plans)))
+        n += do_chores(worker);
+    return n;
+}
+
+static int grow_names(weft_worker *worker)
+{
+    uint32_t room = worker->name_room ? worker->name_room * 2 : 64;
+    struct weft_req_id_slot *names = room > SLOT_MASK + 1 ? NULL : realloc(worker->names, room * sizeof *names);
+    if (!names)
+        return worker->name_room ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for the names of large messages");
+    /* slot 0 is never given: a name of 0 means none */
+    for (uint32_t i = worker->name_room ? worker->name_room : 1; i < room; i++)
+        names[i] = (struct weft_req_id_slot){NULL, 1, i + 1 < room ? i + 1 : 0};
+    worker->name_free = worker->name_room ? worker->name_room : 1;
+    worker->names = names;
+    worker->name_room = room;
+    return 0;
+}
+
+int weft_req_id_alloc(weft_worker *worker, weft_req *req)
+{
+    struct weft_req_id_slot *slot;
+    uint32_t index;
+    if (!worker->name_free) {
+        int rc = grow_names(worker);
+        if (rc)
+            return rc;
+    }
+    index = worker->name_free;
+    slot = &worker->names[index];
+    worker->name_free = slot->next_free;
+    slot->req = req;
+    req->name = slot->generation << SLOT_BITS | index;
+    return 0;
+}
+
+weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t name)
+{
+    uint32_t index = name & SLOT_MASK;
+    weft_req *req = index < worker->name_room && index ? worker->names[index].req : NULL;
+    return req && req->name == name ? req : NULL;
+}
+
+void weft_req_id_free(weft_worker *worker, weft_req *req)
+{
+    uint32_t index = req->name & SLOT_MASK;
+    struct weft_req_id_slot *slot = &worker->names[index];
+    slot->req = NULL;
+    slot->generation = (slot->generation + 1) & ((1u << (32 - SLOT_BITS)) - 1);
+    slot->next_free = worker->name_free;
+    worker->name_free = index;
+    req->name = 0;
+}
