@@ -21,7 +21,7 @@
 #define HOSTS WEFT_NEED_HOSTS
 #define ONE_SPEAKS "one member of each node speaks for all of it"
 
-#define ROWS_MOST 7
+#define ROWS_MAX 7
 
 /* ---- the model: a message of n bytes takes a rank 1 + x latencies, x = n / latency_bytes; folds and copies take none. For P ranks, k = log2(P)
  * rounded up, bytes as weft_choose_bytes counts them:
@@ -62,7 +62,7 @@ static uint64_t tree_or_linear(uint32_t ranks)
     return 256 * 4;
 }
 
-static const weft_choice rows[WEFT_COLL_LAST][ROWS_MOST] = {
+static const weft_choice rows[WEFT_COLL_LAST][ROWS_MAX] = {
     [WEFT_COLL_BARRIER] = {
         {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
         {WEFT_COLL_BARRIER, "by hosts", weft_barrier_hosts, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
@@ -157,7 +157,7 @@ const weft_choice *weft_choose(const weft_choice_ask *ask)
 const weft_choice *weft_choose_rows(enum weft_coll_kind kind, size_t *count)
 {
     *count = 0;
-    while (*count < ROWS_MOST && rows[kind][*count].name)
+    while (*count < ROWS_MAX && rows[kind][*count].name)
         ++*count;
     return rows[kind];
 }
@@ -171,14 +171,14 @@ const char *weft_coll_name(enum weft_coll_kind kind)
 int weft_choose_print(const weft_choice *row, const weft_choice_ask *with, char *text, size_t room)
 {
     uint64_t bytes = row_bytes(row, with);
-    char most[32] = "any size", ranks[16] = "any";
+    char max[32] = "any size", ranks[16] = "any";
 
     if (row->ranks_max != ALL)
         snprintf(ranks, sizeof ranks, "%u", row->ranks_max);
     if (bytes != UINT64_MAX)
-        snprintf(most, sizeof most, "<= %llu B", (unsigned long long)bytes);
+        snprintf(max, sizeof max, "<= %llu B", (unsigned long long)bytes);
     return snprintf(text, room, "%-10s %-18s %u..%s ranks, %s%s%s%s: %s", weft_coll_name(row->kind), row->name, row->ranks_min,
-                    ranks, most,
+                    ranks, max,
                     row->needs & COMMUTATIVE ? ", commutative" : "", row->needs & POWER ? ", ranks a power of two" : "",
                     row->needs & HOSTS ? ", several nodes" : "",
                     row->because);

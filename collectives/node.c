@@ -18,8 +18,8 @@
 
 #define SPINS 400         /* looks at a flag before the wait engine is asked to poll as well: some hand-overs long */
 #define POLL_EVERY 64     /* operations: ranks that never wait here still serve the messages of others */
-#define SLOT_BYTES_LEAST 256
-#define SLOT_BYTES_MOST 32768u
+#define SLOT_BYTES_MIN 256
+#define SLOT_BYTES_MAX 32768u
 
 /* ---- flags ---- */
 
@@ -27,7 +27,7 @@
 static inline bool is_complete(const weft_node *node, uint64_t s)
 {
     uint64_t uses = s / WEFT_NODE_DEPTH + (s % WEFT_NODE_DEPTH != 0);
-    return atomic_load_explicit(&node->head->count[s % WEFT_NODE_DEPTH].posts, memory_order_acquire) >= uses * node->ranks;
+    return atomic_load_explicit(&node->hdr->count[s % WEFT_NODE_DEPTH].posts, memory_order_acquire) >= uses * node->ranks;
 }
 
 static inline void wake(weft_node *node, uint32_t member)
@@ -53,7 +53,7 @@ void weft_node_wake_all(weft_node *node)
  * before it looked at the count is either seen here or sees the count complete. */
 static void count_post(weft_node *node, uint64_t s)
 {
-    weft_node_count *count = &node->head->count[s % WEFT_NODE_DEPTH];
+    weft_node_count *count = &node->hdr->count[s % WEFT_NODE_DEPTH];
     uint64_t posts = atomic_fetch_add_explicit(&count->posts, 1, memory_order_seq_cst) + 1;
     uint64_t wanted;
 
@@ -67,13 +67,13 @@ static void count_post(weft_node *node, uint64_t s)
 void weft_node_post(weft_node *node, uint64_t s, int to)
 {
     atomic_store_explicit(&weft_node_line_of(node, node->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
-    if (node->is_crowded)
+    if (node->is_oversubscribed)
         count_post(node, s);
     else if (weft_unlikely(node->needs_fence))
         atomic_thread_fence(memory_order_seq_cst); /* no membarrier here: we pay for the sleeper's look */
     else
         atomic_signal_fence(memory_order_seq_cst); /* the sleeper's membarrier pairs with this order of store and load */
-    if (to == WEFT_NODE_ALL || !node->is_crowded) /* roomy: somebody may also wait for us to leave an old place */
+    if (to == WEFT_NODE_ALL || !node->is_oversubscribed) /* dedicated: somebody may also wait for us to leave an old place */
         wake_others(node);
     else if (to >= 0)
         wake(node, (uint32_t)to);
@@ -121,10 +121,10 @@ static int32_t find_lost(const long_wait *self, bool *is_dead)
 static bool has_come(const long_wait *self)
 {
     const weft_node *node = self->node;
-    _Atomic uint64_t *wanted = &node->head->count[self->s % WEFT_NODE_DEPTH].wanted;
+    _Atomic uint64_t *wanted = &node->hdr->count[self->s % WEFT_NODE_DEPTH].wanted;
     uint64_t bit = (uint64_t)1 << node->rank;
 
-    if (self->member < 0 && node->is_crowded && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
+    if (self->member < 0 && node->is_oversubscribed && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
         atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
     return self->member >= 0 ? weft_node_has_posted(node, (uint32_t)self->member, self->s) : is_complete(node, self->s);
 }
@@ -158,7 +158,7 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
             rc = is_dead ? member_lost(node, (uint32_t)lost) : weft_node_differ(node, (uint32_t)lost);
             break;
         }
-        if (node->is_crowded) /* spinning here keeps those from running for whom we wait */
+        if (node->is_oversubscribed) /* spinning here keeps those from running for whom we wait */
             self.wait.idle = node->worker->world->wait_policy.spins;
         weft_wait_turn(&self.wait);
     }
@@ -176,7 +176,7 @@ static inline bool has_met(const weft_node *node, const weft_node_line *line, ui
 
 static int await_post(weft_node *node, uint32_t member, uint64_t s)
 {
-    for (uint32_t i = node->is_crowded ? 1 : SPINS; i; i--)
+    for (uint32_t i = node->is_oversubscribed ? 1 : SPINS; i; i--)
         if (weft_likely(weft_node_has_posted(node, member, s)))
             return WEFT_OK;
     return wait_long(node, (int32_t)member, s);
@@ -200,7 +200,7 @@ static int await_count(weft_node *node, uint64_t s) { return is_complete(node, s
 
 static __attribute__((noinline)) int meet_rest(weft_node *node, uint32_t first, uint64_t s)
 {
-    int rc = node->is_crowded ? await_count(node, s) : WEFT_OK;
+    int rc = node->is_oversubscribed ? await_count(node, s) : WEFT_OK;
 
     for (uint32_t i = first; i < node->ranks && !rc; i++)
         if (i != node->rank)
@@ -222,7 +222,7 @@ int weft_node_await_all(weft_node *node, uint64_t s)
 
 static bool have_all_posted(const weft_node *node, uint64_t s)
 {
-    if (node->is_crowded)
+    if (node->is_oversubscribed)
         return is_complete(node, s);
     for (uint32_t i = 0; i < node->ranks; i++)
         if (i != node->rank && !weft_node_has_posted(node, i, s))
@@ -238,7 +238,7 @@ static __attribute__((noinline)) int make_room(weft_node *node, uint64_t s, uint
 
     if (have_all_posted(node, s - 1)) /* so the next ones need not look */
         past = s - 1;
-    else if (node->is_crowded)
+    else if (node->is_oversubscribed)
         rc = await_count(node, past);
     else
         for (uint32_t i = 0; i < node->ranks && !rc; i++)
@@ -291,7 +291,7 @@ uint64_t weft_node_begin(weft_node *node, bool is_writer)
 
 /* ---- life ---- */
 
-static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_node_head), WEFT_PAGE); }
+static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_node_hdr), WEFT_PAGE); }
 
 static uint64_t notes_offset(uint32_t ranks)
 {
@@ -311,7 +311,7 @@ static uint64_t slots_offset(uint32_t ranks, unsigned manner)
 static uint32_t slot_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
 {
     uint64_t slot = (bytes - slots_offset(ranks, manner)) / ((uint64_t)ranks * WEFT_NODE_DEPTH) / WEFT_LINE * WEFT_LINE;
-    return slot < SLOT_BYTES_MOST ? (uint32_t)slot : SLOT_BYTES_MOST;
+    return slot < SLOT_BYTES_MAX ? (uint32_t)slot : SLOT_BYTES_MAX;
 }
 
 uint64_t weft_node_used_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
@@ -333,13 +333,13 @@ weft_node *weft_node_attach(weft_worker *worker, void *base, uint64_t bytes, uin
     if (ranks < 2 || ranks > WEFT_NODE_RANKS || bytes < slots_offset(ranks, manner))
         return NULL;
     slot = slot_bytes(bytes, ranks, manner);
-    if (slot < SLOT_BYTES_LEAST)
+    if (slot < SLOT_BYTES_MIN)
         return NULL;
     node = calloc(1, sizeof *node);
     if (!node)
         return NULL;
     node->worker = worker;
-    node->head = base;
+    node->hdr = base;
     node->lines = (weft_node_line *)((char *)base + lines_offset());
     node->notes = (weft_node_notes *)((char *)base + notes_offset(ranks));
     if (manner & WEFT_NODE_SUMMED)
@@ -348,7 +348,7 @@ weft_node *weft_node_attach(weft_worker *worker, void *base, uint64_t bytes, uin
     node->slot_bytes = slot;
     node->rank = rank;
     node->ranks = ranks;
-    node->is_crowded = manner & WEFT_NODE_CROWDED;
+    node->is_oversubscribed = manner & WEFT_NODE_CROWDED;
     node->needs_fence = manner & WEFT_NODE_FENCE;
     memcpy(node->pages, pages, ranks * sizeof *pages);
     return node;
@@ -369,9 +369,9 @@ void weft_node_close(weft_node *node)
     weft_node_go(node, WEFT_NODE_LEFT);
     if (node->bytes) {
         const weft_segment *segment = &node->worker->world->boot->segment;
-        uint32_t closed = atomic_fetch_add_explicit(&node->head->closed, 1, memory_order_acq_rel) + 1;
+        uint32_t closed = atomic_fetch_add_explicit(&node->hdr->closed, 1, memory_order_acq_rel) + 1;
 
-        weft_segment_drop(node->head, node->bytes);
+        weft_segment_drop(node->hdr, node->bytes);
         if (closed == node->ranks)
             weft_segment_release_area(segment, node->area);
     }

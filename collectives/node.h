@@ -18,7 +18,7 @@ typedef struct weft_node weft_node;
 typedef int weft_node_performer(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args);
 
 /* Collective: those members that stand on one node (all, or our mates of team->hosts) find out whether it has room for an area, and attach
- * it: team->node, NULL if not. Also settles team->latency_bytes and unasked_bytes. Errors are those of messages; a lack of room is none. */
+ * it: team->node, NULL if not. Also settles team->latency_bytes and eager_bytes. Errors are those of messages; a lack of room is none. */
 int weft_node_agree(weft_team *team, weft_node_performer *perform);
 /* How members share an area; alike on all. */
 enum weft_node_manner {

@@ -16,10 +16,10 @@
 
 enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
 #define NO_AREA UINT32_MAX
-#define PLANS_MOST 5u /* of one agreement */
+#define PLANS_MAX 5u /* of one agreement */
 
 typedef struct wire { /* as the team keeps it */
-    uint32_t latency_bytes, unasked_bytes, unasked_most;
+    uint32_t latency_bytes, eager_bytes, eager_total_max;
 } wire;
 
 typedef struct agreement {
@@ -71,7 +71,7 @@ static uint8_t own_words(const weft_team *team, uint32_t mates)
 
     if (!world->boot->has_segment || mates > WEFT_NODE_RANKS)
         return 0;
-    if (world->is_crowded)
+    if (world->is_oversubscribed)
         says |= SAYS_CROWDED;
     if (!atomic_load_explicit(&world->page->membarrier_ok, memory_order_relaxed))
         says |= SAYS_FENCE;
@@ -121,8 +121,8 @@ static wire look_at_wire(const weft_team *team)
     if (weft_chan_meet(team->chan, team->hosts ? team->hosts->leaders[1] : 1, &peer))
         return found;
     caps = &peer->ep->iface->caps;
-    found.unasked_bytes = caps->eager ? peer->eager_max : 0;
-    found.unasked_most = (uint32_t)weft_knob.credit_kib * 512; /* half of it: what was folded goes out while the first half is on its way */
+    found.eager_bytes = caps->eager ? peer->eager_max : 0;
+    found.eager_total_max = (uint32_t)weft_knob.credit_kib * 512; /* half of it: what was folded goes out while the first half is on its way */
     if (!caps->mbyte_per_s || !caps->latency_ns)
         return found;
     bytes = (uint64_t)caps->latency_ns * caps->mbyte_per_s / 1000;
@@ -141,8 +141,8 @@ static void first_decides(weft_team *team, uint32_t mates, const uint8_t *all, a
     }
     if (!can || weft_segment_take_area(segment, &deal->area))
         return;
-    if (weft_segment_claim(segment, segment->head->areas + deal->area * segment->head->area_bytes,
-                           weft_node_used_bytes(segment->head->area_bytes, mates, manner_of(also)))) {
+    if (weft_segment_claim(segment, segment->hdr->areas + deal->area * segment->hdr->area_bytes,
+                           weft_node_used_bytes(segment->hdr->area_bytes, mates, manner_of(also)))) {
         weft_segment_release_area(segment, deal->area);
         deal->area = NO_AREA;
         return;
@@ -156,12 +156,12 @@ static weft_node *open_area(weft_team *team, const circle *us, const agreement *
     const weft_boot *boot = worker->world->boot;
     const weft_segment *segment = &boot->segment;
     unsigned manner = manner_of(deal->says);
-    uint64_t bytes = weft_node_used_bytes(segment->head->area_bytes, us->count, manner);
+    uint64_t bytes = weft_node_used_bytes(segment->hdr->area_bytes, us->count, manner);
     weft_rank_page *pages[WEFT_NODE_RANKS];
     weft_node *node;
     void *base;
 
-    if (weft_segment_view(segment, segment->head->areas + deal->area * segment->head->area_bytes, bytes, &base))
+    if (weft_segment_view(segment, segment->hdr->areas + deal->area * segment->hdr->area_bytes, bytes, &base))
         return NULL;
     for (uint32_t i = 0; i < us->count; i++) {
         uint32_t world = world_rank(team, us, i);
@@ -199,7 +199,7 @@ static int settle_area(weft_team *team, weft_node_performer *perform, const circ
     if (!rc && !us->rank)
         weft_segment_release_area(segment, deal->area); /* nobody has touched it */
     if (node) {
-        weft_segment_drop(node->head, node->bytes);
+        weft_segment_drop(node->hdr, node->bytes);
         free(node);
     }
     return rc;
@@ -238,8 +238,8 @@ int weft_node_agree(weft_team *team, weft_node_performer *perform)
     if (!rc && !is_apart(team))
         rc = agree_inside(team, perform, &deal);
     team->latency_bytes = deal.wire.latency_bytes;
-    team->unasked_bytes = deal.wire.unasked_bytes;
-    team->unasked_most = deal.wire.unasked_most;
-    team->sequence = plans + PLANS_MOST; /* nodes that agreed otherwise used fewer, and tags are one count for all */
+    team->eager_bytes = deal.wire.eager_bytes;
+    team->eager_total_max = deal.wire.eager_total_max;
+    team->sequence = plans + PLANS_MAX; /* nodes that agreed otherwise used fewer, and tags are one count for all */
     return rc;
 }

@@ -7,7 +7,7 @@
  * it waits for those posts that it needs. Hence the rule that makes reuse safe (weft_node_begin):
  *   who writes in s has seen that all posted s - DEPTH + 1 + LAG, so nobody still reads what s - DEPTH left there;
  *   who only posts has seen that all posted s - DEPTH, so that no counter of s - DEPTH is still filling.
- * Roomy: flags are looked at one by one, each in its member's own line. Crowded: the posts are counted too, and the last one
+ * Dedicated: flags are looked at one by one, each in its member's own line. Oversubscribed: the posts are counted too, and the last one
  * wakes those who wait for all, so that nobody is woken in vain.
  */
 #ifndef WEFT_COLLECTIVES_NODE_AREA_H
@@ -39,7 +39,7 @@ typedef struct weft_node_count {
     _Alignas(WEFT_LINE) _Atomic uint64_t wanted; /* members who sleep until the present one is complete */
 } weft_node_count;
 
-typedef struct weft_node_head {
+typedef struct weft_node_hdr {
     weft_node_count count[WEFT_NODE_DEPTH];
     _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that are through with the area */
     _Atomic uint32_t stopped; /* a member stopped: calls differ, which one of them says aloud */
@@ -47,7 +47,7 @@ typedef struct weft_node_head {
     _Atomic uint32_t has_cause;
     int32_t cause_code;
     char cause[WEFT_NOTIFY_BYTES + 60];
-} weft_node_head;
+} weft_node_hdr;
 
 struct weft_node {
     uint64_t op;    /* the operation that we are in */
@@ -57,7 +57,7 @@ struct weft_node {
     struct weft_node_notes *notes; /* [ranks], in the area */
     char *slots;
     uint32_t rank, ranks, slot_bytes;
-    bool is_crowded, needs_fence, is_tainted;
+    bool is_oversubscribed, needs_fence, is_tainted;
     int rc; /* a member is lost, or calls differ: the area is of no more use */
     bool is_second; /* another one found first that they do */
     bool is_waiting; /* in a wait of ours, which polls */
@@ -67,7 +67,7 @@ struct weft_node {
     enum weft_coll_kind kind;
     int root, damage;           /* damage: 0, or the error that it ends with here */
     uint32_t damages;
-    weft_node_head *head;
+    weft_node_hdr *hdr;
     weft_worker *worker;
     weft_store store; /* how what we write reaches its readers soonest */
     weft_rank_page *pages[WEFT_NODE_RANKS];

@@ -126,10 +126,10 @@ static int say_difference(const weft_node *node, uint32_t member)
 /* What stopped the first member that did, as it said itself. */
 static int say_cause(const weft_node *node, uint32_t member, const char *here)
 {
-    const weft_node_head *head = node->head;
+    const weft_node_hdr *hdr = node->hdr;
 
-    return weft_fail(weft_stop_code(head->cause_code), "rank %u called %s; rank %u takes no part in it, after an error: %s",
-                     weft_node_name(node, node->rank), here, weft_node_name(node, member), head->cause);
+    return weft_fail(weft_stop_code(hdr->cause_code), "rank %u called %s; rank %u takes no part in it, after an error: %s",
+                     weft_node_name(node, node->rank), here, weft_node_name(node, member), hdr->cause);
 }
 
 static int say_gone(const weft_node *node, uint32_t member)
@@ -139,7 +139,7 @@ static int say_gone(const weft_node *node, uint32_t member)
 
     if (read_call(node, node->rank, node->calls, &ours))
         weft_call_describe(call_of(&ours), here, sizeof here);
-    if (atomic_load_explicit(&node->head->has_cause, memory_order_acquire)) /* pairs with leave_cause */
+    if (atomic_load_explicit(&node->hdr->has_cause, memory_order_acquire)) /* pairs with leave_cause */
         return say_cause(node, member, here);
     switch (atomic_load_explicit(&node->notes[member].gone, memory_order_acquire)) {
     case WEFT_NODE_LEFT:
@@ -156,13 +156,13 @@ static int say_gone(const weft_node *node, uint32_t member)
 
 static void leave_cause(weft_node *node, int rc)
 {
-    weft_node_head *head = node->head;
+    weft_node_hdr *hdr = node->hdr;
 
-    if (atomic_fetch_add_explicit(&head->causes, 1, memory_order_relaxed))
+    if (atomic_fetch_add_explicit(&hdr->causes, 1, memory_order_relaxed))
         return;
-    head->cause_code = rc;
-    snprintf(head->cause, sizeof head->cause, "%s", weft_fail_text(rc));
-    atomic_store_explicit(&head->has_cause, 1, memory_order_release); /* pairs with say_gone */
+    hdr->cause_code = rc;
+    snprintf(hdr->cause, sizeof hdr->cause, "%s", weft_fail_text(rc));
+    atomic_store_explicit(&hdr->has_cause, 1, memory_order_release); /* pairs with say_gone */
 }
 
 int weft_node_stop(weft_node *node, int rc)
@@ -190,6 +190,6 @@ int weft_node_differ(weft_node *node, uint32_t member)
             rc = say_difference(node, i);
     if (!rc)
         rc = say_gone(node, member);
-    node->is_second = atomic_exchange_explicit(&node->head->stopped, 1, memory_order_relaxed) != 0;
+    node->is_second = atomic_exchange_explicit(&node->hdr->stopped, 1, memory_order_relaxed) != 0;
     return weft_node_stop(node, rc);
 }

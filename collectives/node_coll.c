@@ -59,7 +59,7 @@ static inline void take_piece(weft_node *node, uint32_t member, uint64_t s, uint
         weft_node_check(node, &(weft_node_piece){s, member, index, type, buf, count, offset, bytes}, offset);
 }
 
-static inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static void saw_writer(weft_node *node, uint64_t s) /* whatever it saw before it wrote in s is so */
 {
@@ -86,7 +86,7 @@ static int node_bcast(weft_node *node, const weft_coll *args)
     bool is_root = node->rank == (uint32_t)args->root;
 
     for (uint64_t at = 0; at < all; at += node->slot_bytes) {
-        uint64_t here = least(all - at, node->slot_bytes), s = weft_node_begin(node, is_root);
+        uint64_t here = min(all - at, node->slot_bytes), s = weft_node_begin(node, is_root);
         char *place = weft_node_place(node, (uint32_t)args->root, s, here);
         if (!s)
             return node->rc;
@@ -118,7 +118,7 @@ typedef struct folding {
 static int folding_open(folding *f, weft_node *node, const weft_coll *args)
 {
     const weft_type *type = args->recvtype;
-    uint64_t count = least(args->recvcount, node->slot_bytes / (uint64_t)type->size);
+    uint64_t count = min(args->recvcount, node->slot_bytes / (uint64_t)type->size);
     int64_t step = type->extent < 0 ? -type->extent : type->extent;
 
     *f = (folding){.node = node, .args = args, .own = args->in_place ? NULL : args->sendbuf};
@@ -181,7 +181,7 @@ static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint32_t i
 static int node_reduce(weft_node *node, const weft_coll *args)
 {
     const weft_type *type = args->recvtype;
-    uint64_t size = (uint64_t)type->size, most = node->slot_bytes / size;
+    uint64_t size = (uint64_t)type->size, max = node->slot_bytes / size;
     bool is_root = node->rank == (uint32_t)args->root, is_writer = !is_root || args->in_place;
     const void *data = is_root && args->in_place ? args->recvbuf : args->sendbuf;
     folding f = {0};
@@ -191,8 +191,8 @@ static int node_reduce(weft_node *node, const weft_coll *args)
         if (rc)
             return weft_node_stop(node, rc);
     }
-    for (uint64_t at = 0; at < args->recvcount; at += most) {
-        uint64_t here = least(args->recvcount - at, most), s = weft_node_begin(node, is_writer);
+    for (uint64_t at = 0; at < args->recvcount; at += max) {
+        uint64_t here = min(args->recvcount - at, max), s = weft_node_begin(node, is_writer);
         if (!s)
             break;
         if (is_writer)
@@ -232,11 +232,11 @@ static int allreduce_flat(const folding *f, uint64_t at, uint64_t here)
  * blocks of chunk i - 2: what a stage waits for was posted a stage before. */
 typedef struct pipeline {
     const folding *f;
-    uint64_t most, chunks; /* elements of a chunk; how many */
+    uint64_t max, chunks; /* elements of a chunk; how many */
     uint64_t written[2], folded[2]; /* the operations in which chunk i was written, and its blocks: by i % 2 */
 } pipeline;
 
-static uint64_t chunk_count(const pipeline *p, uint64_t i) { return least(p->f->args->recvcount - i * p->most, p->most); }
+static uint64_t chunk_count(const pipeline *p, uint64_t i) { return min(p->f->args->recvcount - i * p->max, p->max); }
 
 /* Each member reads its own block of our chunk: the pieces. */
 static __attribute__((noinline)) void seal_blocks(pipeline *p, uint64_t i, uint64_t s)
@@ -244,7 +244,7 @@ static __attribute__((noinline)) void seal_blocks(pipeline *p, uint64_t i, uint6
     weft_node *node = p->f->node;
     const weft_coll *args = p->f->args;
     const void *data = args->in_place ? args->recvbuf : args->sendbuf;
-    uint64_t size = (uint64_t)args->recvtype->size, at = i * p->most, here = chunk_count(p, i);
+    uint64_t size = (uint64_t)args->recvtype->size, at = i * p->max, here = chunk_count(p, i);
 
     for (uint32_t r = 0; r < node->ranks; r++) {
         uint64_t from = weft_plan_block_start(here, node->ranks, r), to = weft_plan_block_start(here, node->ranks, r + 1);
@@ -258,7 +258,7 @@ static int stage_write(pipeline *p, uint64_t i)
     weft_node *node = p->f->node;
     const weft_coll *args = p->f->args;
     const weft_type *type = args->recvtype;
-    uint64_t size = (uint64_t)type->size, at = i * p->most, here = chunk_count(p, i), s = weft_node_begin(node, true);
+    uint64_t size = (uint64_t)type->size, at = i * p->max, here = chunk_count(p, i), s = weft_node_begin(node, true);
     uint64_t from = weft_plan_block_start(here, node->ranks, node->rank);
     uint64_t to = weft_plan_block_start(here, node->ranks, node->rank + 1);
     char *place = weft_node_place(node, node->rank, s, here * size);
@@ -283,7 +283,7 @@ static int stage_fold(pipeline *p, uint64_t i)
     weft_node *node = p->f->node;
     const weft_coll *args = p->f->args;
     const weft_type *type = args->recvtype;
-    uint64_t size = (uint64_t)type->size, at = i * p->most, here = chunk_count(p, i), s = p->written[i % 2];
+    uint64_t size = (uint64_t)type->size, at = i * p->max, here = chunk_count(p, i), s = p->written[i % 2];
     uint64_t from = weft_plan_block_start(here, node->ranks, node->rank);
     uint64_t to = weft_plan_block_start(here, node->ranks, node->rank + 1);
     uint32_t damages = node->damages;
@@ -307,7 +307,7 @@ static int stage_read(pipeline *p, uint64_t i)
 {
     weft_node *node = p->f->node;
     const weft_coll *args = p->f->args;
-    uint64_t size = (uint64_t)args->recvtype->size, at = i * p->most, here = chunk_count(p, i), s = p->folded[i % 2];
+    uint64_t size = (uint64_t)args->recvtype->size, at = i * p->max, here = chunk_count(p, i), s = p->folded[i % 2];
 
     if (weft_node_await_all(node, s))
         return node->rc;
@@ -320,9 +320,9 @@ static int stage_read(pipeline *p, uint64_t i)
     return WEFT_OK;
 }
 
-static int allreduce_pipeline(const folding *f, uint64_t most)
+static int allreduce_pipeline(const folding *f, uint64_t max)
 {
-    pipeline p = {.f = f, .most = most, .chunks = (f->args->recvcount + most - 1) / most};
+    pipeline p = {.f = f, .max = max, .chunks = (f->args->recvcount + max - 1) / max};
     int rc = WEFT_OK;
 
     for (uint64_t i = 0; i < p.chunks + 2 && !rc; i++) {
@@ -338,8 +338,8 @@ static int allreduce_pipeline(const folding *f, uint64_t most)
 
 static int node_allreduce(weft_node *node, const weft_coll *args)
 {
-    uint64_t size = (uint64_t)args->recvtype->size, most, all = args->recvcount * size;
-    bool is_flat = all <= FLAT_BYTES || node->is_crowded; /* crowded: a hand-over costs more than any fold of a slot */
+    uint64_t size = (uint64_t)args->recvtype->size, max, all = args->recvcount * size;
+    bool is_flat = all <= FLAT_BYTES || node->is_oversubscribed; /* oversubscribed: a hand-over costs more than any fold of a slot */
     folding f;
     int rc;
 
@@ -348,11 +348,11 @@ static int node_allreduce(weft_node *node, const weft_coll *args)
     rc = folding_open(&f, node, args);
     if (rc)
         return weft_node_stop(node, rc);
-    most = node->slot_bytes / size;
+    max = node->slot_bytes / size;
     if (!is_flat)
-        rc = allreduce_pipeline(&f, most);
-    for (uint64_t at = 0; is_flat && at < args->recvcount && !rc; at += most)
-        rc = allreduce_flat(&f, at, least(args->recvcount - at, most));
+        rc = allreduce_pipeline(&f, max);
+    for (uint64_t at = 0; is_flat && at < args->recvcount && !rc; at += max)
+        rc = allreduce_flat(&f, at, min(args->recvcount - at, max));
     free(f.room_block);
     return rc;
 }
@@ -366,7 +366,7 @@ static int node_gather(weft_node *node, const weft_coll *args)
     uint64_t all = (is_root ? args->recvcount : args->sendcount) * (uint64_t)type->size;
 
     for (uint64_t at = 0; at < all; at += node->slot_bytes) {
-        uint64_t here = least(all - at, node->slot_bytes), s = weft_node_begin(node, !is_root);
+        uint64_t here = min(all - at, node->slot_bytes), s = weft_node_begin(node, !is_root);
         if (!s)
             return node->rc;
         if (!is_root)
@@ -402,7 +402,7 @@ static int node_scatter(weft_node *node, const weft_coll *args)
     uint64_t count = is_root ? args->sendcount : args->recvcount, all = count * (uint64_t)type->size, part = part_bytes(node);
 
     for (uint64_t at = 0; at < all; at += part) {
-        uint64_t here = least(all - at, part), s = weft_node_begin(node, is_root);
+        uint64_t here = min(all - at, part), s = weft_node_begin(node, is_root);
         char *place = weft_node_place(node, (uint32_t)args->root, s, here * node->ranks);
         if (!s)
             return node->rc;
@@ -434,7 +434,7 @@ static int node_allgather(weft_node *node, const weft_coll *args)
     uint64_t from_count = args->in_place ? args->recvcount : args->sendcount, all = args->recvcount * (uint64_t)type->size;
 
     for (uint64_t at = 0; at < all; at += node->slot_bytes) {
-        uint64_t here = least(all - at, node->slot_bytes), s = weft_node_begin(node, true);
+        uint64_t here = min(all - at, node->slot_bytes), s = weft_node_begin(node, true);
         if (!s)
             return node->rc;
         put_piece(node, s, 0, from_type, from, from_count, at, here, weft_node_place(node, node->rank, s, here));
@@ -459,7 +459,7 @@ static int node_alltoall(weft_node *node, const weft_coll *args)
     uint64_t part = part_bytes(node);
 
     for (uint64_t at = 0; at < all; at += part) {
-        uint64_t here = least(all - at, part), s = weft_node_begin(node, true);
+        uint64_t here = min(all - at, part), s = weft_node_begin(node, true);
         char *place = weft_node_place(node, node->rank, s, here * node->ranks);
         if (!s)
             return node->rc;

@@ -15,7 +15,7 @@ typedef struct cut {
     weft_node *node;
     const weft_coll *args;
     uint32_t parts;
-    uint64_t size, most, rounds; /* bytes of an element; elements of a piece */
+    uint64_t size, max, rounds; /* bytes of an element; elements of a piece */
     uint64_t began;              /* the first round's operation */
 } cut;
 
@@ -32,20 +32,20 @@ bool weft_node_takes_parts(const weft_node *node, const weft_type *type, uint32_
 
 static cut cut_up(weft_node *node, const weft_coll *args, uint32_t parts, uint64_t room)
 {
-    uint64_t size = (uint64_t)args->recvtype->size, most = room / size, longest = weft_plan_block_start(args->recvcount, parts, 1);
+    uint64_t size = (uint64_t)args->recvtype->size, max = room / size, longest = weft_plan_block_start(args->recvcount, parts, 1);
 
     node->kind = WEFT_COLL_ALLREDUCE;
     node->root = args->root;
     node->damage = 0;
-    return (cut){.node = node, .args = args, .parts = parts, .size = size, .most = most, .rounds = (longest + most - 1) / most};
+    return (cut){.node = node, .args = args, .parts = parts, .size = size, .max = max, .rounds = (longest + max - 1) / max};
 }
 
 static piece piece_of(const cut *c, uint32_t owner, uint64_t round)
 {
-    uint64_t first = weft_plan_block_start(c->args->recvcount, c->parts, owner) + round * c->most;
+    uint64_t first = weft_plan_block_start(c->args->recvcount, c->parts, owner) + round * c->max;
     uint64_t end = weft_plan_block_start(c->args->recvcount, c->parts, owner + 1);
 
-    return (piece){first, first >= end ? 0 : end - first < c->most ? end - first : c->most};
+    return (piece){first, first >= end ? 0 : end - first < c->max ? end - first : c->max};
 }
 
 static char *slot_of(const cut *c, uint32_t member, uint64_t s) { return weft_node_place(c->node, member, s, c->node->slot_bytes); }

@@ -89,8 +89,8 @@ typedef struct weft_team {
     void *cache;              /* a spare block of temporary memory; owned */
     uint32_t prepared;        /* of persistent plans: their tags have bit 30 set and stay theirs for life */
     uint32_t latency_bytes;   /* what the wire carries in one latency: the chooser's unit; all members hold the same value */
-    uint32_t unasked_bytes;   /* messages to other nodes are best so long at most, because those go unasked; 0: no matter. Alike on all */
-    uint32_t unasked_most;    /* longer blocks go whole: in pieces they would outrun the credit of a peer. Alike on all */
+    uint32_t eager_bytes;   /* messages to other nodes are best so long at most, because those go eagerly; 0: no matter. Alike on all */
+    uint32_t eager_total_max;    /* longer blocks go whole: in pieces they would outrun the credit of a peer. Alike on all */
     bool is_unsettled;        /* a blocking call has something to do first: one of the next two */
     bool may_share;           /* the node area is agreed on by the first blocking call */
     bool is_origin;           /* the error that stopped the team is ours */
@@ -99,9 +99,9 @@ typedef struct weft_team {
     uint32_t stop_origin;     /* the member on which it failed */
     weft_call present;        /* the blocking call that agrees on an area */
     weft_call_log log;
-    weft_link active;         /* plans under way */
-    weft_link children;       /* teams that this one's last collectives have made ... */
-    weft_link sibling;        /* ... of which this is one ... */
+    weft_list_link active;         /* plans under way */
+    weft_list_link children;       /* teams that this one's last collectives have made ... */
+    weft_list_link sibling;        /* ... of which this is one ... */
     uint32_t made_by;         /* ... made by the plan with this number: if that is over, so are they */
     char stop_text[WEFT_NOTIFY_BYTES + 60];
 } weft_team;
@@ -170,11 +170,11 @@ struct weft_plan {
     weft_call call;
     bool is_parked;             /* recorded: it is over but for the reason, which a notification brings */
     weft_req *receiving;        /* live: the receive that a fence waits for */
-    weft_link active;           /* in team->active while it is under way */
+    weft_list_link active;           /* in team->active while it is under way */
     /* recorded */
     weft_step *steps;
     uint32_t step_count, step_room, next;
-    weft_link link;             /* in worker->plans while it can go on */
+    weft_list_link link;             /* in worker->plans while it can go on */
     weft_req *req;
     weft_op own_op;
     void *kept;                 /* what src/mpi keeps for as long as a persistent plan lives (registrations of its memory) ... */

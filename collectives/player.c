@@ -61,7 +61,7 @@ static void plan_go_on(weft_plan *plan)
 
 int weft_plan_play(weft_worker *worker)
 {
-    weft_link *link;
+    weft_list_link *link;
     int n = 0;
 
     /* What becomes ready meanwhile waits for the next poll. */

@@ -45,7 +45,7 @@ void weft_reduce_binomial(weft_plan *plan, const weft_coll *args)
     }
 }
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /* The tree is rooted at rank 0, so that each rank's sum covers a run of ranks; `sum` and `more` change places at each fold. */
 void weft_reduce_binomial_order(weft_plan *plan, const weft_coll *args)
@@ -102,8 +102,8 @@ void weft_reduce_own_block(weft_plan *plan, const weft_coll *args, uint32_t bloc
     const weft_type *type = args->recvtype;
     uint32_t size = plan->size, rank = plan->rank, others;
     const void *own = args->in_place ? args->recvbuf : args->sendbuf, *mine;
-    uint64_t first = weft_plan_block_start(args->recvcount, blocks, least(rank, blocks));
-    uint64_t count = weft_plan_block_start(args->recvcount, blocks, least(rank + 1, blocks)) - first;
+    uint64_t first = weft_plan_block_start(args->recvcount, blocks, min(rank, blocks));
+    uint64_t count = weft_plan_block_start(args->recvcount, blocks, min(rank + 1, blocks)) - first;
     uint32_t base;
     void *parts;
 
@@ -113,8 +113,8 @@ void weft_reduce_own_block(weft_plan *plan, const weft_coll *args, uint32_t bloc
     parts = count && others ? weft_plan_temp(plan, count * others, type) : NULL;
     for (uint32_t i = 1; i < size && !plan->rc; i++) {
         uint32_t to = (rank + i) % size, from = (rank + size - i) % size;
-        uint64_t begin = weft_plan_block_start(args->recvcount, blocks, least(to, blocks));
-        uint64_t theirs = weft_plan_block_start(args->recvcount, blocks, least(to + 1, blocks)) - begin;
+        uint64_t begin = weft_plan_block_start(args->recvcount, blocks, min(to, blocks));
+        uint64_t theirs = weft_plan_block_start(args->recvcount, blocks, min(to + 1, blocks)) - begin;
         weft_send_pieces(plan, to, weft_plan_at(own, type, begin), theirs, type);
         if (count)
             weft_recv_pieces(plan, from, part_place(plan, type, from, base, out, parts, count), count, type);

@@ -86,7 +86,7 @@ static const weft_call *find_call(const weft_team *team, uint32_t tag, uint32_t 
     *own_tag = team->log.made[i].tag;
     if (!(tag & WEFT_TAG_PREPARED))
         return team->log.made[i].is_set && !((*own_tag ^ tag) & WEFT_TAG_BITS) ? &team->log.made[i].call : NULL;
-    for (const weft_link *link = team->active.next; link != &team->active; link = link->next) {
+    for (const weft_list_link *link = team->active.next; link != &team->active; link = link->next) {
         const weft_plan *plan = weft_container(link, weft_plan, active);
         *own_tag = (uint32_t)plan->tag;
         if (!((*own_tag ^ tag) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)))
@@ -157,7 +157,7 @@ static void halt(weft_plan *plan)
 
 static bool is_inside_call(const weft_team *team)
 {
-    for (const weft_link *link = team->active.next; link != &team->active; link = link->next)
+    for (const weft_list_link *link = team->active.next; link != &team->active; link = link->next)
         if (weft_container(link, weft_plan, active)->is_live)
             return true;
     return team->node && weft_node_is_waiting(team->node);
@@ -174,7 +174,7 @@ static void forward(weft_team *team, const stop_note *note)
 /* Those that were made in a call that is over: its other members may not have made them. */
 static void stop_children(weft_team *team)
 {
-    for (weft_link *link = team->children.next; link != &team->children; link = link->next) {
+    for (weft_list_link *link = team->children.next; link != &team->children; link = link->next) {
         weft_team *child = weft_container(link, weft_team, sibling);
         if (is_covered((int32_t)child->made_by, team->stop_tag))
             weft_team_stop(child, weft_fail(weft_stop_code(team->stopped), "%s", team->stop_text), 0);
@@ -200,7 +200,7 @@ static void spread(weft_team *team, const stop_note *note)
     team->stop_origin = note->origin;
     team->is_unsettled = true;
     team->chan->refuses = refuses;
-    for (weft_link *link = team->active.next, *next; link != &team->active; link = next) {
+    for (weft_list_link *link = team->active.next, *next; link != &team->active; link = next) {
         weft_plan *plan = weft_container(link, weft_plan, active);
         next = link->next;
         if (is_covered(plan->tag, team->stop_tag))

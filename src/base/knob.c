@@ -18,7 +18,7 @@ extern char **environ;
 
 #define KNOB_OTHER(name, sentence)
 
-#define KNOB_INT(name, start, least, most, sentence) .name = start,
+#define KNOB_INT(name, start, min, max, sentence) .name = start,
 #define KNOB_SIZE KNOB_INT
 #define KNOB_BOOL(name, start, sentence) .name = start,
 #define KNOB_CHOICE(name, start, words, sentence) .name = start,
@@ -35,8 +35,8 @@ static const weft_knobs defaults = {
 #undef KNOB_CHOICE
 #undef KNOB_TEXT
 
-#define KNOB_INT(name, start, least, most, sentence) {#name, WEFT_KNOB_INT, offsetof(weft_knobs, name), least, most, NULL, sentence},
-#define KNOB_SIZE(name, start, least, most, sentence) {#name, WEFT_KNOB_SIZE, offsetof(weft_knobs, name), least, most, NULL, sentence},
+#define KNOB_INT(name, start, min, max, sentence) {#name, WEFT_KNOB_INT, offsetof(weft_knobs, name), min, max, NULL, sentence},
+#define KNOB_SIZE(name, start, min, max, sentence) {#name, WEFT_KNOB_SIZE, offsetof(weft_knobs, name), min, max, NULL, sentence},
 #define KNOB_BOOL(name, start, sentence) {#name, WEFT_KNOB_BOOL, offsetof(weft_knobs, name), 0, 1, NULL, sentence},
 #define KNOB_CHOICE(name, start, words, sentence) {#name, WEFT_KNOB_CHOICE, offsetof(weft_knobs, name), 0, 0, words, sentence},
 #define KNOB_TEXT(name, start, sentence) {#name, WEFT_KNOB_TEXT, offsetof(weft_knobs, name), 0, 0, NULL, sentence},
@@ -52,8 +52,8 @@ const weft_knob_row weft_knob_rows[] = {
 const int weft_knob_row_count = (int)weft_count(weft_knob_rows);
 _Static_assert(weft_count(weft_knob_rows) < 60, "fewer than 60 knobs: what nobody can tune is a constant");
 
-#define KNOB_INT(name, start, least, most, sentence)
-#define KNOB_SIZE(name, start, least, most, sentence)
+#define KNOB_INT(name, start, min, max, sentence)
+#define KNOB_SIZE(name, start, min, max, sentence)
 #define KNOB_BOOL(name, start, sentence)
 #define KNOB_CHOICE(name, start, words, sentence)
 #define KNOB_TEXT(name, start, sentence)
@@ -122,7 +122,7 @@ static void range_show(const weft_knob_row *row, char *text, size_t room)
     switch (row->kind) {
     case WEFT_KNOB_INT:
     case WEFT_KNOB_SIZE:
-        snprintf(text, room, "%" PRId64 " to %" PRId64 "%s", row->least, row->most, row->kind == WEFT_KNOB_SIZE ? " bytes (K, M, G)" : "");
+        snprintf(text, room, "%" PRId64 " to %" PRId64 "%s", row->min, row->max, row->kind == WEFT_KNOB_SIZE ? " bytes (K, M, G)" : "");
         return;
     case WEFT_KNOB_BOOL: snprintf(text, room, "yes or no"); return;
     case WEFT_KNOB_CHOICE: snprintf(text, room, "%s", row->words); return;
@@ -199,7 +199,7 @@ static bool value_read(const weft_knob_row *row, const char *text, weft_knobs *k
     int64_t value;
     if (!number_read(text, row->kind == WEFT_KNOB_SIZE, &value))
         return false;
-    int64_t inside = value < row->least ? row->least : value > row->most ? row->most : value;
+    int64_t inside = value < row->min ? row->min : value > row->max ? row->max : value;
     if (inside != value)
         *origin = ORIGIN_CLAMPED;
     if (row->kind == WEFT_KNOB_INT)
@@ -266,15 +266,15 @@ static bool is_known(const char *name, size_t length)
     return false;
 }
 
-#define NAME_MOST 40
+#define NAME_LENGTH_MAX 40
 
-/* Edits (insert, delete, replace, each 1) that make one name of the other; names longer than NAME_MOST are far from all. */
+/* Edits (insert, delete, replace, each 1) that make one name of the other; names longer than NAME_LENGTH_MAX are far from all. */
 static int distance(const char *a, const char *b)
 {
     size_t rows = strlen(a), columns = strlen(b);
-    if (rows > NAME_MOST || columns > NAME_MOST)
-        return NAME_MOST;
-    int line[NAME_MOST + 1];
+    if (rows > NAME_LENGTH_MAX || columns > NAME_LENGTH_MAX)
+        return NAME_LENGTH_MAX;
+    int line[NAME_LENGTH_MAX + 1];
     for (size_t j = 0; j <= columns; j++)
         line[j] = (int)j;
     for (size_t i = 1; i <= rows; i++) {
@@ -283,8 +283,8 @@ static int distance(const char *a, const char *b)
         for (size_t j = 1; j <= columns; j++) {
             int replaced = corner + (toupper((unsigned char)a[i - 1]) != toupper((unsigned char)b[j - 1]));
             corner = line[j];
-            int least = line[j] < line[j - 1] ? line[j] + 1 : line[j - 1] + 1;
-            line[j] = replaced < least ? replaced : least;
+            int min = line[j] < line[j - 1] ? line[j] + 1 : line[j - 1] + 1;
+            line[j] = replaced < min ? replaced : min;
         }
     }
     return line[columns];
@@ -292,7 +292,7 @@ static int distance(const char *a, const char *b)
 
 const char *weft_knob_nearest(const char *name, char *text, size_t room)
 {
-    int best = NAME_MOST;
+    int best = NAME_LENGTH_MAX;
     char known[64];
     for (int i = 0; i < weft_knob_row_count; i++) {
         name_upper(weft_knob_rows[i].name, known, sizeof(known));

@@ -22,8 +22,8 @@ enum weft_knob_windows { WEFT_WINDOWS_NEVER, WEFT_WINDOWS_AUTO, WEFT_WINDOWS_ALW
 enum weft_knob_segment { WEFT_SEGMENT_AUTO, WEFT_SEGMENT_OFF };
 
 typedef struct weft_knobs {
-#define KNOB_INT(name, start, least, most, sentence) int name;
-#define KNOB_SIZE(name, start, least, most, sentence) uint64_t name;
+#define KNOB_INT(name, start, min, max, sentence) int name;
+#define KNOB_SIZE(name, start, min, max, sentence) uint64_t name;
 #define KNOB_BOOL(name, start, sentence) bool name;
 #define KNOB_CHOICE(name, start, words, sentence) int name;
 #define KNOB_TEXT(name, start, sentence) const char *name;
@@ -50,7 +50,7 @@ typedef struct weft_knob_row {
     const char *name; /* without WEFT_, lower case */
     enum weft_knob_kind kind;
     size_t offset; /* of the field in weft_knobs */
-    int64_t least, most;
+    int64_t min, max;
     const char *words; /* CHOICE: separated by | */
     const char *sentence;
 } weft_knob_row;

@@ -10,14 +10,14 @@
 
 #include "base/macros.h"
 
-typedef struct weft_link {
-    struct weft_link *next, *prev;
-} weft_link;
+typedef struct weft_list_link {
+    struct weft_list_link *next, *prev;
+} weft_list_link;
 
-static inline void weft_list_init(weft_link *head) { head->next = head->prev = head; }
-static inline bool weft_list_is_empty(const weft_link *head) { return head->next == head; }
+static inline void weft_list_init(weft_list_link *head) { head->next = head->prev = head; }
+static inline bool weft_list_is_empty(const weft_list_link *head) { return head->next == head; }
 
-static inline void weft_list_append(weft_link *head, weft_link *item)
+static inline void weft_list_append(weft_list_link *head, weft_list_link *item)
 {
     item->prev = head->prev;
     item->next = head;
@@ -25,7 +25,7 @@ static inline void weft_list_append(weft_link *head, weft_link *item)
     head->prev = item;
 }
 
-static inline void weft_list_remove(weft_link *item)
+static inline void weft_list_remove(weft_list_link *item)
 {
     item->prev->next = item->next;
     item->next->prev = item->prev;
@@ -33,18 +33,18 @@ static inline void weft_list_remove(weft_link *item)
 }
 
 /* The first item, or NULL when empty. */
-static inline weft_link *weft_list_first(const weft_link *head) { return head->next == head ? NULL : head->next; }
+static inline weft_list_link *weft_list_first(const weft_list_link *head) { return head->next == head ? NULL : head->next; }
 
-static inline weft_link *weft_list_take(weft_link *head)
+static inline weft_list_link *weft_list_take(weft_list_link *head)
 {
-    weft_link *item = weft_list_first(head);
+    weft_list_link *item = weft_list_first(head);
     if (item)
         weft_list_remove(item);
     return item;
 }
 
 /* Moves all items, in order, to the end of another list. */
-static inline void weft_list_splice(weft_link *to, weft_link *from)
+static inline void weft_list_splice(weft_list_link *to, weft_list_link *from)
 {
     if (weft_list_is_empty(from))
         return;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINES_MOST 5
+#define LINES_MAX 5
 #define TEXT_ROOM 2048
 #define FIRST_LINE_ROOM 240 /* of a text that is counted */
 
@@ -56,7 +56,7 @@ static size_t text_close(char *text, size_t length, size_t room)
         length = room - 2;
     int lines = 0;
     for (size_t i = 0; i < length; i++)
-        if (text[i] == '\n' && ++lines == LINES_MOST)
+        if (text[i] == '\n' && ++lines == LINES_MAX)
             length = i;
     while (length && text[length - 1] == '\n')
         length--;

@@ -131,14 +131,14 @@ static double hierarchy_quota(const char *root, bool is_v2)
         below = group + length;
     size_t top = (size_t)snprintf(directory, sizeof(directory), "%s%s", root, mount);
     snprintf(directory + top, sizeof(directory) - top, "%s", strcmp(below, "/") == 0 ? "" : below);
-    double least = 0;
+    double min = 0;
     for (;;) {
         double quota = quota_of(directory, is_v2);
-        if (quota > 0 && (least == 0 || quota < least))
-            least = quota;
+        if (quota > 0 && (min == 0 || quota < min))
+            min = quota;
         char *slash = strrchr(directory + top, '/');
         if (!slash)
-            return least;
+            return min;
         *slash = 0;
     }
 }
@@ -146,9 +146,9 @@ static double hierarchy_quota(const char *root, bool is_v2)
 int weft_place_quota_under(const char *root)
 {
     double v2 = hierarchy_quota(root, true), v1 = hierarchy_quota(root, false);
-    double least = v2 > 0 && (v1 <= 0 || v2 < v1) ? v2 : v1;
-    int whole = (int)least;
-    return least <= 0 ? 0 : whole + (least > whole);
+    double min = v2 > 0 && (v1 <= 0 || v2 < v1) ? v2 : v1;
+    int whole = (int)min;
+    return min <= 0 ? 0 : whole + (min > whole);
 }
 
 int weft_place_quota_cpus(void)

@@ -13,7 +13,7 @@
 
 #include "base/macros.h"
 
-#define WEFT_STORE_LEAST 1024 /* shorter bodies always go through the caches */
+#define WEFT_STORE_MIN 1024 /* shorter bodies always go through the caches */
 
 #define WEFT_STORE_SAMPLE 16   /* of so many bodies one is timed; every second sample tries the other way */
 
@@ -23,12 +23,12 @@ typedef struct weft_store { /* a port's; all zero at first: through the caches *
     uint32_t through_ps, past_ps;  /* per byte, smoothed; 0 = not yet measured */
 } weft_store;
 
-/* The long half: for bodies of WEFT_STORE_LEAST bytes and more. */
+/* The long half: for bodies of WEFT_STORE_MIN bytes and more. */
 void weft_store_long(weft_store *store, void *to, const void *from, uint32_t bytes);
 
 static inline void weft_store_body(weft_store *store, void *to, const void *from, uint32_t bytes)
 {
-    if (bytes < WEFT_STORE_LEAST)
+    if (bytes < WEFT_STORE_MIN)
         memcpy(to, from, bytes);
     else
         weft_store_long(store, to, from, bytes);

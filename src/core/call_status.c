@@ -117,7 +117,7 @@ void weft_call_open(const weft_segment *segment, uint32_t local, bool is_threade
 
     pthread_mutex_lock(&lock);
     open_page = has_place ? weft_segment_rank(segment, local) : NULL;
-    records_at = has_place ? segment->head->calls + (uint64_t)local * WEFT_CALL_BYTES : 0;
+    records_at = has_place ? segment->hdr->calls + (uint64_t)local * WEFT_CALL_BYTES : 0;
     /* pages of another size are not so small: each thread then has a record that is found by its address */
     weft_call_is_threaded = (is_threaded || sysconf(_SC_PAGESIZE) != WEFT_PAGE) && open_threaded(segment);
     if (has_place && !weft_call_is_threaded && !weft_segment_claim(segment, records_at, WEFT_PAGE) &&

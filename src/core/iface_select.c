@@ -38,7 +38,7 @@ bool weft_iface_select_allow(const char *name)
     return strcmp(name, "self") == 0 || !is_chosen_by_user() || is_listed(weft_knob.transports, name);
 }
 
-static int open_port(weft_worker *worker, const weft_iface_ops *ops, const void *medium, bool has_card)
+static int open_port(weft_worker *worker, const weft_iface_ops *ops, const void *medium, bool has_addr)
 {
     weft_boot *boot = worker->world->boot;
     weft_iface_params env = {.owner = worker, .up = worker->up, .self = {boot->job, boot->rank, worker->index},
@@ -48,31 +48,31 @@ static int open_port(weft_worker *worker, const weft_iface_ops *ops, const void 
                                                  : ops->open(&env, &worker->ifaces[worker->iface_count]);
     if (rc)
         return rc;
-    worker->has_card[worker->iface_count++] = has_card;
+    worker->has_addr[worker->iface_count++] = has_addr;
     return 0;
 }
 
-static void card_name(const weft_worker *worker, const weft_iface *iface, char *key, size_t room)
+static void addr_key(const weft_worker *worker, const weft_iface *iface, char *key, size_t room)
 {
-    snprintf(key, room, "weft.card.%s.%u", iface->ops->name, worker->index);
+    snprintf(key, room, "weft.address.%s.%u", iface->ops->name, worker->index);
 }
 
-/* Tells everybody who may ask how we are reached. Nothing is sent to a peer. `all_tell`: who has no card says that: others may ask, and under
+/* Tells everybody who may ask how we are reached. Nothing is sent to a peer. `all_tell`: who has no address says that: others may ask, and under
  * some launchers wait for us. */
-static int put_cards(weft_worker *worker, bool all_tell)
+static int put_addrs(weft_worker *worker, bool all_tell)
 {
     weft_boot *boot = worker->world->boot;
     bool any = all_tell;
     for (uint32_t i = 0; i < worker->iface_count; i++) {
-        char key[64], card[WEFT_CARD_MAX];
-        size_t bytes = sizeof card;
+        char key[64], addr[WEFT_ADDR_MAX];
+        size_t bytes = sizeof addr;
         int rc;
-        if (!worker->has_card[i])
+        if (!worker->has_addr[i])
             continue;
-        card_name(worker, worker->ifaces[i], key, sizeof key);
-        rc = worker->ifaces[i]->ops->card(worker->ifaces[i], card, &bytes);
+        addr_key(worker, worker->ifaces[i], key, sizeof key);
+        rc = worker->ifaces[i]->ops->get_addr(worker->ifaces[i], addr, &bytes);
         if (rc == 0)
-            rc = boot->ops->put(boot, key, card, bytes);
+            rc = boot->ops->put(boot, key, addr, bytes);
         if (rc)
             return rc;
         any = true;
@@ -221,7 +221,7 @@ static int open_networks(weft_worker *worker)
     int rc = is_chosen ? open_all_named(worker) : 0;
     if (is_needed)
         try_networks(worker);
-    return rc ? rc : put_cards(worker, is_needed);
+    return rc ? rc : put_addrs(worker, is_needed);
 }
 
 /* self first: reach asks the ifaces in order, and self knows itself by name. */
@@ -233,7 +233,7 @@ int weft_iface_select_open(weft_worker *worker)
         return rc;
     if (boot->fabric_ops) {
         rc = open_port(worker, boot->fabric_ops, boot->fabric, !boot->fabric);
-        return rc ? rc : put_cards(worker, false);
+        return rc ? rc : put_addrs(worker, false);
     }
     worker->wants_fd = boot->size > 1 && will_have_network(boot);
     if (has_company(boot) && (rc = open_port(worker, &weft_shm_ops, &boot->segment, false)))
@@ -242,21 +242,21 @@ int weft_iface_select_open(weft_worker *worker)
     return rc;
 }
 
-/* The address of a node-mate is its index on the node, which the launcher told; a network's stands in its card. 0: there is none. */
-static size_t card_of(weft_worker *worker, uint32_t index, uint32_t rank, void *card)
+/* The address of a node-mate is its index on the node, which the launcher told; a network's stands in its address. 0: there is none. */
+static size_t addr_of(weft_worker *worker, uint32_t index, uint32_t rank, void *addr)
 {
     weft_boot *boot = worker->world->boot;
-    size_t bytes = WEFT_CARD_MAX;
+    size_t bytes = WEFT_ADDR_MAX;
     char key[64];
-    if (!worker->has_card[index]) {
+    if (!worker->has_addr[index]) {
         uint32_t local = boot->local_of ? boot->local_of[rank] : rank;
         if (boot->node_of && boot->node_of[rank] != boot->node)
             return 0;
-        memcpy(card, &local, sizeof local);
+        memcpy(addr, &local, sizeof local);
         return sizeof local;
     }
-    card_name(worker, worker->ifaces[index], key, sizeof key);
-    return boot->ops->get(boot, rank, key, card, &bytes) == 0 ? bytes : 0;
+    addr_key(worker, worker->ifaces[index], key, sizeof key);
+    return boot->ops->get(boot, rank, key, addr, &bytes) == 0 ? bytes : 0;
 }
 
 int weft_iface_select_reach(weft_worker *worker, weft_peer *peer)
@@ -265,12 +265,12 @@ int weft_iface_select_reach(weft_worker *worker, weft_peer *peer)
     char why[240] = "", name[64];
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         weft_iface *iface = worker->ifaces[i];
-        char card[WEFT_CARD_MAX];
-        size_t bytes = card_of(worker, i, peer->name.rank, card);
-        int rc = bytes || !worker->has_card[i] ? iface->ops->reach(iface, &peer->name, card, bytes, peer, &peer->ep) : WEFT_E_UNSUPPORTED;
+        char addr[WEFT_ADDR_MAX];
+        size_t bytes = addr_of(worker, i, peer->proc_id.rank, addr);
+        int rc = bytes || !worker->has_addr[i] ? iface->ops->reach(iface, &peer->proc_id, addr, bytes, peer, &peer->ep) : WEFT_E_UNSUPPORTED;
         if (rc != WEFT_E_UNSUPPORTED)
             return rc;
-        if (bytes && worker->has_card[i])
+        if (bytes && worker->has_addr[i])
             snprintf(why, sizeof why, "; %s: %.140s", iface->ops->name, weft_fail_text(rc));
     }
     if (!*why && *worker->no_network)
@@ -278,9 +278,9 @@ int weft_iface_select_reach(weft_worker *worker, weft_peer *peer)
     if (is_chosen_by_user() && !next_named(weft_knob.transports, name, sizeof name))
         return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: WEFT_TRANSPORTS=%s names no network, and the two do not share "
                          "memory (without that knob Weft chooses; WEFT_TRANSPORTS=shm,ofi is for Ethernet)",
-                         peer->name.rank, boot->rank, boot->host, weft_knob.transports);
+                         peer->proc_id.rank, boot->rank, boot->host, weft_knob.transports);
     return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
                      "between them (weft-info lists the transports and why each is not; where hosts have different devices, "
                      "WEFT_TRANSPORTS=shm,ofi)%s",
-                     peer->name.rank, boot->rank, boot->host, why);
+                     peer->proc_id.rank, boot->rank, boot->host, why);
 }

@@ -235,7 +235,7 @@ int weft_leader_look(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
     int n = 0;
-    for (weft_link *link = worker->parked.next; link != &worker->parked; link = link->next) {
+    for (weft_list_link *link = worker->parked.next; link != &worker->parked; link = link->next) {
         weft_wait *one = weft_container(link, weft_wait, link);
         if (!one->is_over || one->is_seen || !one->is_over(one))
             continue;

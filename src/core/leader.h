@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * leader: threads that wait in one worker (MPI_THREAD_MULTIPLE). One of them, the leader, polls, arms and sleeps on the ifaces' bells; the
+ * leader: threads that wait in one worker (MPI_THREAD_MULTIPLE). One of them, the leader, polls, arms and sleeps on the ifaces' wakeups; the
  * others park, each on a word of its own, and are woken when what they wait for completes. docs/architecture.md: "Waiting".
  * The thread that began to wait last leads: it is the one that runs. All under the worker's lock, which park drops.
  * Invariant: while a thread is parked there is a leader, or one parked thread (the heir) that looks for one in bounded time.

@@ -28,7 +28,7 @@ int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **out)
     if (!peer)
         return weft_fail(WEFT_E_NOMEM, "no memory for the acquaintance with rank %u", rank);
     peer->worker = worker;
-    peer->name = (weft_name){worker->world->boot->job, rank, worker->index};
+    peer->proc_id = (weft_proc_id){worker->world->boot->job, rank, worker->index};
     peer->credit = peer->credit_full = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
     weft_list_init(&peer->waiting);
     weft_list_init(&peer->sendqs);
@@ -60,12 +60,12 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
     weft_worker *worker = peer->worker;
     weft_late *late = weft_pool_take(worker->pool, sizeof *late);
     if (!late)
-        return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->proc_id.rank);
     late->frame = *frame;
     late->req = req;
-    if (!frame->fill && !frame->held && frame->head.bytes <= sizeof late->small) {
-        if (frame->head.bytes)
-            memcpy(late->small, frame->body, frame->head.bytes);
+    if (!frame->fill && !frame->held && frame->hdr.bytes <= sizeof late->small) {
+        if (frame->hdr.bytes)
+            memcpy(late->small, frame->body, frame->hdr.bytes);
         late->frame.body = late->small;
     }
     worker->counters[WEFT_COUNT_AGAIN]++;
@@ -84,10 +84,10 @@ static void let_go(weft_peer *peer, const weft_frame *frame, int rc)
 int weft_peer_post(weft_peer *peer, weft_frame *frame)
 {
     int rc;
-    weft_peer_stamp(peer, &frame->head);
+    weft_peer_stamp(peer, &frame->hdr);
     rc = weft_unlikely(weft_knob.checksum) ? weft_seal_send(peer->ep, frame) : weft_iface_send(peer->ep, frame);
     if (rc)
-        weft_peer_unstamp(peer, &frame->head);
+        weft_peer_unstamp(peer, &frame->hdr);
     return rc;
 }
 
@@ -125,7 +125,7 @@ static void end_late(weft_peer *peer, weft_late *late, int rc)
 void weft_peer_doom(weft_peer *peer, int rc)
 {
     char text[640];
-    snprintf(text, sizeof text, "rank %u cannot be answered, it would wait for ever: %s", peer->name.rank, weft_fail_text(rc));
+    snprintf(text, sizeof text, "rank %u cannot be answered, it would wait for ever: %s", peer->proc_id.rank, weft_fail_text(rc));
     peer->worker->world->boot->ops->abort(peer->worker->world->boot, 1, text);
 }
 
@@ -153,7 +153,7 @@ int weft_peer_push(weft_peer *peer)
 
 void weft_peer_repay(weft_peer *peer)
 {
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_CREDIT}};
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_CREDIT}};
     /* while frames wait, the credits travel with them; nothing is sent after a goodbye, and who said one needs no more */
     if (weft_list_is_empty(&peer->waiting) && !peer->said_bye && !peer->heard_bye)
         weft_peer_send(peer, &frame, NULL, NULL);

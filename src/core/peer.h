@@ -17,7 +17,7 @@ enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_LOST, WEFT_PEER_LEFT };
 
 /* An eager message that comes in fragments (p2p/frags), while it is not whole. */
 typedef struct weft_frags {
-    weft_head head;           /* as if it came in one frame */
+    weft_hdr hdr;           /* as if it came in one frame */
     uint32_t arrived;         /* bytes */
     weft_req *req;            /* the receive that matched it; or ... */
     struct weft_early *early; /* ... where it is kept; both NULL: it is dropped */
@@ -50,18 +50,18 @@ typedef struct weft_peer {
     weft_bidir bidir;      /* do rendezvous with it go both ways at once? */
     struct weft_ladder *ladder; /* of its iface and kind (p2p/ladder) */
     enum weft_peer_state state;
-    weft_link waiting;     /* weft_late: frames that found the iface full; while not empty every frame queues here */
-    weft_link sendqs;      /* weft_sendq: messages that wait for credit, by channel (p2p/sendq) */
+    weft_list_link waiting;     /* weft_late: frames that found the iface full; while not empty every frame queues here */
+    weft_list_link sendqs;      /* weft_sendq: messages that wait for credit, by channel (p2p/sendq) */
     uint32_t overdrafts;   /* how many of those queues may send beyond the credit ... */
     uint32_t offers;       /* ... and have asks to be answered when none moves any more */
-    weft_link backlog;     /* in worker->backlog while waiting or sendqs is not empty */
-    weft_name name;
+    weft_list_link backlog;     /* in worker->backlog while waiting or sendqs is not empty */
+    weft_proc_id proc_id;
     weft_frags frags;
 } weft_peer;
 
 /* A frame that waits for its iface. Owned by the queue. */
 typedef struct weft_late {
-    weft_link link;
+    weft_list_link link;
     weft_frame frame;
     weft_req *req; /* ends when the frame has left; NULL: nobody's */
     uint64_t small[10]; /* a CTS with its key */
@@ -73,8 +73,8 @@ int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **peer);
 /* Is a body of so many bytes better lent to the peer's iface than copied? With checksums frames are built anew, so all are copied. */
 static inline bool weft_peer_holds(const weft_peer *peer, uint64_t bytes)
 {
-    uint32_t least = peer->ep->iface->caps.held_min;
-    return least && bytes >= least && !weft_knob.checksum;
+    uint32_t min = peer->ep->iface->caps.held_min;
+    return min && bytes >= min && !weft_knob.checksum;
 }
 
 /* While messages wait for credit no other may overtake them: the short ways look at credit alone. More than any window, less than half the range. */
@@ -94,19 +94,19 @@ static inline uint32_t weft_peer_repayment(weft_peer *peer)
 }
 
 /* Puts number and credits into the header. */
-static inline void weft_peer_stamp(weft_peer *peer, weft_head *head)
+static inline void weft_peer_stamp(weft_peer *peer, weft_hdr *hdr)
 {
-    head->seq = ++peer->seq_out;
-    head->credits = (uint16_t)weft_peer_repayment(peer);
+    hdr->seq = ++peer->seq_out;
+    hdr->credits = (uint16_t)weft_peer_repayment(peer);
     peer->worker->counters[WEFT_COUNT_FRAMES_LONG]++;
 }
 
 /* A stamped frame that was not taken gives its number and credits back. */
-static inline void weft_peer_unstamp(weft_peer *peer, const weft_head *head)
+static inline void weft_peer_unstamp(weft_peer *peer, const weft_hdr *hdr)
 {
     peer->seq_out--;
     peer->worker->counters[WEFT_COUNT_FRAMES_LONG]--;
-    peer->owed += head->credits;
+    peer->owed += hdr->credits;
 }
 
 /* Stamps and sends: 0, HELD, AGAIN or an error. For who keeps the order itself: nothing of this peer's waits. */

@@ -37,7 +37,7 @@ static bool is_free(const weft_iface *iface) { return !iface->caps.pins; }
 static weft_regcache *cache_of(weft_iface *iface)
 {
     weft_regcache_config config = {.map = map, .unmap = unmap, .owner = iface, .record_bytes = sizeof(weft_region),
-                                   .most_bytes = weft_knob.pin_max, .most_regions = (uint32_t)weft_knob.pin_regions,
+                                   .max_bytes = weft_knob.pin_max, .max_regions = (uint32_t)weft_knob.pin_regions,
                                    .port_bytes = iface->caps.pin_bytes, .port_regions = iface->caps.pin_regions,
                                    .pages_on_demand = iface->caps.pages_on_demand,
                                    .needs_no_watch = (is_simulated(iface) || is_free(iface)) && weft_knob.pin_watch != WEFT_WATCH_NONE};
@@ -152,7 +152,7 @@ weft_kept *weft_pins_keep(weft_worker *worker, const void *addr, uint64_t bytes,
         if (!weft_pins_needed(iface) || is_free(iface) || !weft_pins_allowed(iface))
             continue;
         /* half of the cache stays free for what is not kept */
-        if (worker->kept_bytes <= weft_regcache_most_bytes(iface->pins) / 2)
+        if (worker->kept_bytes <= weft_regcache_max_bytes(iface->pins) / 2)
             any |= weft_regcache_hold(iface->pins, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
     }
     if (any)
@@ -174,7 +174,7 @@ void weft_pins_release(weft_worker *worker, weft_kept *kept)
 void weft_pins_count(weft_worker *worker)
 {
     static const enum weft_counter first = WEFT_COUNT_PIN_HITS;
-    for (int i = 0; first + i <= WEFT_COUNT_PINNED_MOST; i++)
+    for (int i = 0; first + i <= WEFT_COUNT_PINNED_MAX; i++)
         worker->counters[first + i] = 0;
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         weft_regcache_counts counts;
@@ -192,6 +192,6 @@ void weft_pins_count(weft_worker *worker)
         worker->counters[WEFT_COUNT_PIN_TIME] += counts.pin_ns;
         worker->counters[WEFT_COUNT_PINNED_BYTES] += counts.pinned_bytes;
         worker->counters[WEFT_COUNT_PINNED_REGIONS] += counts.pinned_regions;
-        worker->counters[WEFT_COUNT_PINNED_MOST] += counts.most_pinned_bytes;
+        worker->counters[WEFT_COUNT_PINNED_MAX] += counts.max_pinned_bytes;
     }
 }

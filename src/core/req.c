@@ -34,7 +34,7 @@ static int grow(weft_worker *worker)
 
 weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
 {
-    weft_link *link = worker->free_reqs.next;
+    weft_list_link *link = worker->free_reqs.next;
     weft_req *req;
     if (weft_unlikely(link == &worker->free_reqs)) {
         if (grow(worker))

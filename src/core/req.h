@@ -69,7 +69,7 @@ struct weft_req {
     weft_found found;
     weft_fifo_entry match; /* p2p/match: among the posted receives of its channel */
     uint64_t order;        /* post number */
-    weft_link link;        /* in a waiting queue (pumps, plans) or the free list */
+    weft_list_link link;        /* in a waiting queue (pumps, plans) or the free list */
     void *extra;           /* owner's: plan, persistent arguments; NULL at birth */
     void (*free_extra)(weft_req *req);
     void *queued;     /* send: its record in p2p/sendq while it waits for credit, else NULL */
@@ -84,7 +84,7 @@ struct weft_req {
     uint64_t clock;        /* receive: when it began, for the ladder */
     uint64_t far;          /* receive: where the message stands in the sender; 0: not in one run ... */
     weft_key far_key;      /* ... and its key */
-    weft_link lent;        /* receive: stretches that the sender may write */
+    weft_list_link lent;        /* receive: stretches that the sender may write */
     uint32_t legs;         /* stretches of ours under way */
     uint32_t segments;     /* receive: lent so far */
     uint32_t sum;          /* receive: what the message must sum up to, if ... */

@@ -17,29 +17,29 @@ static bool is_ours(uint8_t kind)
 }
 
 /* bytes: of the body, without the seal. */
-static uint32_t sum_of(const weft_head *head, const void *body, uint32_t bytes)
+static uint32_t sum_of(const weft_hdr *hdr, const void *body, uint32_t bytes)
 {
-    uint32_t sum = weft_crc32c(0, head, sizeof *head);
-    return is_ours(head->kind) && bytes ? weft_crc32c(sum, body, bytes) : sum;
+    uint32_t sum = weft_crc32c(0, hdr, sizeof *hdr);
+    return is_ours(hdr->kind) && bytes ? weft_crc32c(sum, body, bytes) : sum;
 }
 
 static void fill_sealed(const weft_frame *frame, void *place)
 {
     const weft_frame *inner = frame->body;
-    uint32_t bytes = inner->head.bytes, sum;
+    uint32_t bytes = inner->hdr.bytes, sum;
     if (inner->fill)
         inner->fill(inner, place);
     else if (bytes)
         memcpy(place, inner->body, bytes);
-    sum = sum_of(&frame->head, inner->fill ? place : inner->body, bytes);
+    sum = sum_of(&frame->hdr, inner->fill ? place : inner->body, bytes);
     memcpy((char *)place + bytes, &sum, sizeof sum);
 }
 
 int weft_seal_send(weft_ep *ep, const weft_frame *frame)
 {
-    weft_frame sealed = {.head = frame->head, .body = frame, .fill = fill_sealed};
-    sealed.head.flags |= WEFT_HEAD_SEALED;
-    sealed.head.bytes += WEFT_SEAL_BYTES;
+    weft_frame sealed = {.hdr = frame->hdr, .body = frame, .fill = fill_sealed};
+    sealed.hdr.flags |= WEFT_HDR_CSUM;
+    sealed.hdr.bytes += WEFT_SEAL_BYTES;
     return weft_iface_send(ep, &sealed);
 }
 
@@ -52,7 +52,7 @@ static bool say_where(char *text, size_t room, uint32_t difference, uint32_t bod
     } fields[] = {{32, "number"}, {40, "kind"}, {48, "flags"}, {64, "credits"}, {96, "channel or request"}, {128, "source"},
                   {160, "tag"}, {192, "length"}};
     uint64_t bit;
-    if (!weft_crc32c_find_bit(difference, sizeof(weft_head) + body_bytes, &bit)) {
+    if (!weft_crc32c_find_bit(difference, sizeof(weft_hdr) + body_bytes, &bit)) {
         snprintf(text, room, "more than one bit of it is wrong, or its length or kind");
         return true;
     }
@@ -62,14 +62,14 @@ static bool say_where(char *text, size_t room, uint32_t difference, uint32_t bod
                      fields[i].name);
             return true;
         }
-    bit -= 8 * sizeof(weft_head);
+    bit -= 8 * sizeof(weft_hdr);
     if (bit >= 8ull * body_bytes)
         return false;
     snprintf(text, room, "bit %d of byte %d of its body is wrong", (int)(bit % 8), (int)(bit / 8));
     return true;
 }
 
-static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const weft_head *head, const char *where)
+static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const weft_hdr *hdr, const char *where)
 {
     static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_SUMMED", "SUM", "NOTIFY", "EAGER_FRAGS", "FRAG",
                                         "STALLED", "DRAINED", "ASK", "CANCEL"};
@@ -79,33 +79,33 @@ static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const
              "a frame from rank %u was damaged on its way: %s.\n"
              "(it arrived as %s with source %d, tag %d and %u bytes, over %s)\n"
              "Memory or a network's hardware fails. What the frame was about is not known for sure: the job ends here.",
-             peer->name.rank, where, kinds[head->kind < WEFT_FRAME_LAST ? head->kind : 0], head->src, head->tag, head->bytes,
+             peer->proc_id.rank, where, kinds[hdr->kind < WEFT_FRAME_LAST ? hdr->kind : 0], hdr->src, hdr->tag, hdr->bytes,
              peer->ep->iface->ops->name);
     boot->ops->abort(boot, 1, text);
 }
 
-void weft_seal_open(weft_peer *peer, const weft_head *head, const void *body, weft_head *plain)
+void weft_seal_open(weft_peer *peer, const weft_hdr *hdr, const void *body, weft_hdr *plain)
 {
-    uint32_t bytes = head->bytes - WEFT_SEAL_BYTES, sent, got;
+    uint32_t bytes = hdr->bytes - WEFT_SEAL_BYTES, sent, got;
     char where[120];
-    if (head->bytes < WEFT_SEAL_BYTES || (peer->state == WEFT_PEER_ALIVE && head->bytes > peer->ep->iface->caps.frame_max))
-        end_job(peer, head, "its length cannot be");
+    if (hdr->bytes < WEFT_SEAL_BYTES || (peer->state == WEFT_PEER_ALIVE && hdr->bytes > peer->ep->iface->caps.frame_max))
+        end_job(peer, hdr, "its length cannot be");
     memcpy(&sent, (const char *)body + bytes, sizeof sent);
-    got = sum_of(head, body, bytes);
+    got = sum_of(hdr, body, bytes);
     if (weft_unlikely(sent != got)) {
-        if (say_where(where, sizeof where, sent ^ got, is_ours(head->kind) ? bytes : 0))
-            end_job(peer, head, where);
+        if (say_where(where, sizeof where, sent ^ got, is_ours(hdr->kind) ? bytes : 0))
+            end_job(peer, hdr, where);
         weft_log_warn("the check of a frame from rank %u was damaged on its way (%08x, not %08x); the frame is as it was sent.",
-                      peer->name.rank, sent, got);
+                      peer->proc_id.rank, sent, got);
     }
     peer->is_sealing = true;
-    *plain = *head;
+    *plain = *hdr;
     plain->bytes = bytes;
-    plain->flags &= (uint8_t)~WEFT_HEAD_SEALED;
+    plain->flags &= (uint8_t)~WEFT_HDR_CSUM;
 }
 
-void weft_seal_miss(const weft_peer *peer, const weft_head *head)
+void weft_seal_miss(const weft_peer *peer, const weft_hdr *hdr)
 {
-    if (peer->is_sealing || head->kind == WEFT_FRAME_EAGER_SUMMED || head->flags & WEFT_HEAD_SUMMED)
-        end_job(peer, head, "its flag that says it is checked is wrong");
+    if (peer->is_sealing || hdr->kind == WEFT_FRAME_EAGER_SUMMED || hdr->flags & WEFT_HDR_MSG_CSUM)
+        end_job(peer, hdr, "its flag that says it is checked is wrong");
 }

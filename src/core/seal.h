@@ -23,8 +23,8 @@ static inline uint32_t weft_seal_room(void) { return weft_knob.checksum ? WEFT_S
 /* weft_iface_send of a stamped frame, sealed. */
 int weft_seal_send(weft_ep *ep, const weft_frame *frame);
 /* *plain: the header of an arrived frame that says it is sealed, as it was before that. Ends the job when it is damaged. */
-void weft_seal_open(weft_peer *peer, const weft_head *head, const void *body, weft_head *plain);
+void weft_seal_open(weft_peer *peer, const weft_hdr *hdr, const void *body, weft_hdr *plain);
 /* A frame that says it is not sealed: is that true? Ends the job when this peer seals all of its frames. */
-void weft_seal_miss(const weft_peer *peer, const weft_head *head);
+void weft_seal_miss(const weft_peer *peer, const weft_hdr *hdr);
 
 #endif

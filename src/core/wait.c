@@ -25,7 +25,7 @@
 #define RELAX_EVERY 16
 #define CLOCK_EVERY 64               /* empty polls between looks at the clock */
 #define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
-#define LONG_MOST_NS 4194304u        /* more that a long message lets a wait spin */
+#define LONG_MAX_NS 4194304u        /* more that a long message lets a wait spin */
 #define PROMPT_NS 100000000ull       /* who looks so much later was kept from running: what it finds may be new (not so in the simulator) */
 
 static void disarm(weft_wait *wait)
@@ -44,27 +44,27 @@ static void arm_chime(weft_wait *wait)
     if (world->chime < 0)
         world->chime = weft_chime_open(world->page);
     weft_segment_doze(world->page);
-    wait->bells[0].fd = world->chime;
+    wait->wakeups[0].fd = world->chime;
     if (world->chime < 0)
-        wait->bells[0].within_ns = WEFT_CHIME_NAP_NS;
+        wait->wakeups[0].within_ns = WEFT_CHIME_NAP_NS;
 }
 
 /* Where no iface rings (a rank alone), only other threads can wake us: by our own doorbell. */
-static void arm_own_bell(weft_wait *wait)
+static void arm_own_wakeup(weft_wait *wait)
 {
     weft_rank_page *page = wait->worker->world->page;
     bool has_fd = false;
     for (uint32_t i = 0; i < wait->worker->iface_count; i++) {
-        if (wait->bells[i].futex)
+        if (wait->wakeups[i].futex)
             return;
-        has_fd |= wait->bells[i].fd >= 0;
+        has_fd |= wait->wakeups[i].fd >= 0;
     }
     if (has_fd) {
         if (!atomic_load_explicit(&page->chime, memory_order_relaxed) || wait->worker->world->chime >= 0)
             arm_chime(wait);
         return;
     }
-    wait->bells[0] = (weft_bell){.futex = (uint32_t *)&page->asleep, .value = weft_segment_doze(page), .fd = -1};
+    wait->wakeups[0] = (weft_wakeup){.futex = (uint32_t *)&page->asleep, .value = weft_segment_doze(page), .fd = -1};
 }
 
 /* All ifaces or none: false while one of them still takes back what would come in without ringing. */
@@ -78,14 +78,14 @@ static bool arm(weft_wait *wait)
         return false;
     }
     for (uint32_t i = 0; i < worker->iface_count; i++) {
-        wait->bells[i] = (weft_bell){.futex = NULL, .fd = -1};
-        if (worker->ifaces[i]->ops->arm(worker->ifaces[i], &wait->bells[i]) == WEFT_AGAIN) {
+        wait->wakeups[i] = (weft_wakeup){.futex = NULL, .fd = -1};
+        if (worker->ifaces[i]->ops->arm(worker->ifaces[i], &wait->wakeups[i]) == WEFT_AGAIN) {
             weft_worker_disarm(worker, i);
             return false;
         }
     }
     wait->is_armed = worker->is_armed = true;
-    arm_own_bell(wait);
+    arm_own_wakeup(wait);
     return true;
 }
 
@@ -93,8 +93,8 @@ static uint64_t shortest_limit(const weft_wait *wait)
 {
     uint64_t limit = SLEEP_LIMIT_NS;
     for (uint32_t i = 0; i < wait->worker->iface_count; i++)
-        if (wait->bells[i].within_ns && wait->bells[i].within_ns < limit)
-            limit = wait->bells[i].within_ns;
+        if (wait->wakeups[i].within_ns && wait->wakeups[i].within_ns < limit)
+            limit = wait->wakeups[i].within_ns;
     return limit;
 }
 
@@ -124,7 +124,7 @@ static void learn_wake_up(weft_world *world, uint64_t begin_ns)
         weft_wait_policy_woken(&world->wait_policy, now - woken);
 }
 
-/* After a sleep that its limit ended, and before disarm: did a bell ring between that end and now? Descriptors are looked at as well as
+/* After a sleep that its limit ended, and before disarm: was a wakeup raised between that end and now? Descriptors are looked at as well as
  * the doorbell, since the ringer of a chime takes the doorbell back first. */
 static bool has_rung(const weft_wait *wait, uint32_t asleep)
 {
@@ -134,16 +134,16 @@ static bool has_rung(const weft_wait *wait, uint32_t asleep)
     if (atomic_load_explicit(&worker->world->page->asleep, memory_order_acquire) != asleep)
         return true;
     for (uint32_t i = 0; i < worker->iface_count; i++) {
-        const weft_bell *bell = &wait->bells[i];
-        if (bell->futex && __atomic_load_n(bell->futex, __ATOMIC_ACQUIRE) != bell->value)
+        const weft_wakeup *wakeup = &wait->wakeups[i];
+        if (wakeup->futex && __atomic_load_n(wakeup->futex, __ATOMIC_ACQUIRE) != wakeup->value)
             return true;
-        if (!bell->futex && bell->fd >= 0)
-            fds[n++] = (struct pollfd){.fd = bell->fd, .events = POLLIN};
+        if (!wakeup->futex && wakeup->fd >= 0)
+            fds[n++] = (struct pollfd){.fd = wakeup->fd, .events = POLLIN};
     }
     return n && poll(fds, n, 0) > 0;
 }
 
-static void sleep_on_bells(weft_wait *wait)
+static void sleep_on_wakeups(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
     weft_world *world = worker->world;
@@ -156,7 +156,7 @@ static void sleep_on_bells(weft_wait *wait)
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&worker->lock);
     }
-    is_unrung = world->rest->sleep(worker, wait->bells, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* else an iface's timer */
+    is_unrung = world->rest->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* else an iface's timer */
                 !has_rung(wait, asleep);
     weft_worker_lock(worker);
     worker->is_asleep = false;
@@ -177,7 +177,7 @@ static void sleep_on_bells(weft_wait *wait)
  * for one does not sleep before it could be over, at a slow link's nanosecond for each byte. */
 static uint64_t long_ns(const weft_wait *wait)
 {
-    return wait->worker->wants_fd ? wait->bytes < LONG_MOST_NS ? wait->bytes : LONG_MOST_NS : 0;
+    return wait->worker->wants_fd ? wait->bytes < LONG_MAX_NS ? wait->bytes : LONG_MAX_NS : 0;
 }
 
 /* Until it had its CPU time. While another program has the CPU nothing is spun. */
@@ -197,7 +197,7 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
 {
     const weft_wait_policy *policy = &wait->worker->world->wait_policy;
     if (wait->is_armed) {
-        sleep_on_bells(wait);
+        sleep_on_wakeups(wait);
         return;
     }
     if (has_yielded(wait))
@@ -242,25 +242,25 @@ void weft_wait_close(weft_wait *wait)
         atomic_store_explicit(&weft_call_wait(wait->worker->world->page)->since_ns, 0, memory_order_release);
 }
 
-static bool sleep_on_futex(const weft_bell *bell, uint64_t limit_ns)
+static bool sleep_on_futex(const weft_wakeup *wakeup, uint64_t limit_ns)
 {
     struct timespec limit = {(time_t)(limit_ns / 1000000000u), (long)(limit_ns % 1000000000u)};
-    return syscall(SYS_futex, bell->futex, FUTEX_WAIT, bell->value, &limit, NULL, 0) != 0 && errno == ETIMEDOUT;
+    return syscall(SYS_futex, wakeup->futex, FUTEX_WAIT, wakeup->value, &limit, NULL, 0) != 0 && errno == ETIMEDOUT;
 }
 
 /* One futex, or any number of descriptors: a futex cannot be waited on together with descriptors before Linux 6.7, so an iface that
  * rings a futex must offer a descriptor as well once a second source exists. */
-static bool sleep_here(weft_worker *worker, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
+static bool sleep_here(weft_worker *worker, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns)
 {
     struct pollfd fds[WEFT_WORKER_IFACES];
-    const weft_bell *futex = NULL;
+    const weft_wakeup *futex = NULL;
     nfds_t n = 0;
     (void)worker;
     for (uint32_t i = 0; i < count; i++) {
-        if (bells[i].futex)
-            futex = &bells[i];
-        else if (bells[i].fd >= 0)
-            fds[n++] = (struct pollfd){.fd = bells[i].fd, .events = POLLIN};
+        if (wakeups[i].futex)
+            futex = &wakeups[i];
+        else if (wakeups[i].fd >= 0)
+            fds[n++] = (struct pollfd){.fd = wakeups[i].fd, .events = POLLIN};
     }
     if (futex && !n)
         return sleep_on_futex(futex, limit_ns);

@@ -43,13 +43,13 @@ struct weft_wait {
     enum weft_why why;
     int32_t peer, tag;
     uint64_t bytes;
-    weft_bell bells[WEFT_WORKER_IFACES]; /* set while armed */
+    weft_wakeup wakeups[WEFT_WORKER_IFACES]; /* set while armed */
     /* What wakes this thread where another one leads (core/leader), set after begin; none: it polls beside the leader. One of ... */
     weft_req *req;      /* ... the end of this request, ... */
     bool (*attach)(weft_wait *wait, weft_gate *gate); /* ... of what this ties to the gate (NULL: unties again; false: cannot), ... */
     bool (*is_over)(weft_wait *wait); /* ... or this condition, which other processes change: the leader looks at it. Under the lock */
     weft_gate gate;     /* opens when it is over; set while parked, as is ... */
-    weft_link link;     /* ... this: in worker->parked */
+    weft_list_link link;     /* ... this: in worker->parked */
     _Atomic uint32_t signal; /* enum signal: parked threads sleep on it */
     bool has_led, is_resigned;
     bool has_offered;   /* the lock, since the latest poll */
@@ -83,9 +83,9 @@ static inline void weft_wait_end(weft_wait *wait)
 /* The seat of sleeping: real processes sleep on a futex or on descriptors; sim switches fibres. One per world. When to sleep is
  * core/wait_policy's. */
 typedef struct weft_rest {
-    /* Sleeps on the bells that arm filled in, until one rings or limit_ns is over. Called with the worker unlocked.
+    /* Sleeps on the wakeups that arm filled in, until one rings or limit_ns is over. Called with the worker unlocked.
      * Returns true when the limit ended it. */
-    bool (*sleep)(struct weft_worker *worker, const weft_bell *bells, uint32_t count, uint64_t limit_ns);
+    bool (*sleep)(struct weft_worker *worker, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns);
     /* Ends the sleep of the thread that leads in this worker. */
     void (*wake)(struct weft_worker *worker);
     void (*aside)(bool begins); /* simulator only: what is done until it ends is another CPU's work and takes none of our time */

@@ -49,8 +49,8 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_up *up, weft_
     weft_fifomap_open(&worker->announced);
     worker->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true, .worker = worker};
     weft_list_init(&worker->parked);
-    weft_lock_init(&worker->lock, world->is_crowded ? LOCK_SPINS_CROWDED : LOCK_SPINS);
-    if (!world->is_crowded && weft_place_cpus() > (int)world->boot->local_size)
+    weft_lock_init(&worker->lock, world->is_oversubscribed ? LOCK_SPINS_CROWDED : LOCK_SPINS);
+    if (!world->is_oversubscribed && weft_place_cpus() > (int)world->boot->local_size)
         worker->spare_cpus = (uint32_t)weft_place_cpus() / world->boot->local_size - 1;
     worker->pool = weft_pool_open();
     worker->peers = calloc(world->boot->size, sizeof *worker->peers);
@@ -92,7 +92,7 @@ void weft_worker_close(weft_worker *worker)
 void weft_worker_rouse(weft_worker *worker)
 {
     bool has_work = !weft_list_is_empty(&worker->pumps) || !weft_list_is_empty(&worker->plans);
-    for (weft_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) { /* credit rings when it comes */
+    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) { /* credit rings when it comes */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);
         has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts || peer->offers;
     }
@@ -103,7 +103,7 @@ void weft_worker_rouse(weft_worker *worker)
             worker->world->rest->wake(worker);
 }
 
-/* The callback may take long: another thread leads meanwhile, and one that sleeps on the bells is roused. */
+/* The callback may take long: another thread leads meanwhile, and one that sleeps on the wakeups is roused. */
 void weft_worker_callout_begin(weft_worker *worker)
 {
     if (weft_unlikely(worker->is_threaded))
@@ -137,7 +137,7 @@ void weft_worker_disarm(weft_worker *worker, uint32_t count)
 static int push_backlog(weft_worker *worker)
 {
     int n = 0;
-    for (weft_link *link = worker->backlog.next, *next; link != &worker->backlog; link = next) {
+    for (weft_list_link *link = worker->backlog.next, *next; link != &worker->backlog; link = next) {
         next = link->next;
         n += weft_peer_push(weft_container(link, weft_peer, backlog));
     }

@@ -27,26 +27,26 @@ typedef struct weft_worker {
     uint32_t index;
     bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
     bool is_armed;         /* a thread has armed the ifaces, and disarms them; at most one */
-    bool is_asleep;        /* ... and it sleeps on the bells */
+    bool is_asleep;        /* ... and it sleeps on the wakeups */
     weft_iface *ifaces[WEFT_WORKER_IFACES];
-    bool has_card[WEFT_WORKER_IFACES]; /* the iface is a network: others reach it by a card that was put out */
+    bool has_addr[WEFT_WORKER_IFACES]; /* the iface is a network: others reach it by an address that was put out */
     uint32_t iface_count;
     char no_network[200];  /* why the first network that was promising did not open, where none did; "": nothing to say */
     bool wants_fd;         /* sleeps on descriptors */
     struct weft_peer **peers;  /* [job size], made on first use */
     struct weft_chan_slot *chans; /* by index bits of the channel id */
     uint32_t chan_room, chan_lowest; /* no free index of a channel below lowest */
-    weft_link backlog;         /* peers with frames that found their iface full, or messages that wait for credit */
-    weft_link plans;           /* recorded plans that progress plays */
+    weft_list_link backlog;         /* peers with frames that found their iface full, or messages that wait for credit */
+    weft_list_link plans;           /* recorded plans that progress plays */
     uint32_t plans_ready;      /* how many those are */
     int (*play)(struct weft_worker *worker); /* plays them; set by collectives */
-    weft_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their iface full (p2p/leg) */
+    weft_list_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their iface full (p2p/leg) */
     int (*pump)(struct weft_worker *worker); /* moves them on; set by p2p, as is ... */
     void (*meet)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
     int (*flush)(struct weft_peer *peer); /* ... this: sends what waits for the peer's credit, as far as there is some */
     const weft_up *up;         /* what ifaces tell; p2p's */
     weft_req done_req;         /* the shared "already complete" request of eager sends */
-    weft_link free_reqs;
+    weft_list_link free_reqs;
     void *slabs;               /* memory of the request pool, for closing */
     struct weft_failure *failures; /* why requests failed (core/req); NULL: none did */
     uint32_t failure_next;     /* the oldest of them */
@@ -61,14 +61,14 @@ typedef struct weft_worker {
     uint32_t repay_at;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */
     weft_fifomap announced;    /* RTS that match nothing yet, by peer and name of its request: what a sender may cancel (p2p/match) */
-    weft_link unnamed;         /* RTS that matched while no name was free (p2p/rndv) */
+    weft_list_link unnamed;         /* RTS that matched while no name was free (p2p/rndv) */
     uint64_t counters[WEFT_COUNT_LAST]; /* core/count; read by tools, summed over workers */
     void (*count)(struct weft_worker *worker); /* brings counters up to date that somebody else keeps (registrations), or NULL */
     weft_lock lock;
     /* threads that wait (core/leader) */
     struct weft_wait *_Atomic leader; /* polls for all; NULL: none */
     struct weft_wait *heir;    /* parked, and looks for a leader by itself; NULL: none */
-    weft_link parked;          /* all others, latest first */
+    weft_list_link parked;          /* all others, latest first */
     bool has_woken;            /* a parked thread that slept was woken since the leader looked */
     _Atomic uint32_t leaves;   /* times that a leader left */
     _Atomic uint32_t spinners; /* parked threads that spin, at most ... */

@@ -19,9 +19,9 @@
 weft_world *weft_world_now;
 
 /* More ranks than CPUs that they may use: what the launcher counted, or what this process sees of its own allowance. */
-static bool is_crowded(const weft_boot *boot)
+static bool is_oversubscribed(const weft_boot *boot)
 {
-    if (boot->crowded)
+    if (boot->oversubscribed)
         return true;
     /* bound to a share of its own, a rank sees fewer CPUs than ranks: the launcher's count is right then */
     return boot->local_size > 1 && weft_place_quota_cpus() > 0 && weft_place_quota_cpus() < (int)boot->local_size;
@@ -34,7 +34,7 @@ static void choose_waiting(weft_world *world)
     world->rest = world->boot->rest ? world->boot->rest : &weft_rest_here;
     if (world->boot->rest)
         return;
-    *policy = world->is_crowded ? weft_wait_policy_oversubscribed : weft_wait_policy_dedicated;
+    *policy = world->is_oversubscribed ? weft_wait_policy_oversubscribed : weft_wait_policy_dedicated;
     policy->is_fixed = weft_knob.spin_us >= 0 || weft_knob.sleep != WEFT_SLEEP_AUTO;
     if (weft_knob.spin_us >= 0)
         policy->spin_ns = (uint64_t)weft_knob.spin_us * 1000;
@@ -87,7 +87,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     world->thread_level = thread_level;
     world->chime = -1;
     world->page = world->own_page = own_page;
-    world->is_crowded = is_crowded(boot);
+    world->is_oversubscribed = is_oversubscribed(boot);
     choose_waiting(world);
     show_ourselves(world);
     if (boot->size > 1 && !weft_iface_select_allow("shm"))
@@ -114,7 +114,7 @@ static bool is_over(const weft_peer *peer) { return !peer || peer->state == WEFT
 
 static void say_bye(weft_peer *peer)
 {
-    weft_frame bye = {.head = {.kind = WEFT_FRAME_BYE}};
+    weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE}};
     if (peer->said_bye)
         return;
     weft_peer_send(peer, &bye, NULL, NULL);

@@ -20,7 +20,7 @@ typedef struct weft_world {
     int thread_level;      /* MPI_THREAD_*, as provided */
     const weft_rest *rest; /* weft_rest_here, or sim's */
     weft_wait_policy wait_policy;
-    bool is_crowded;       /* ranks share CPUs: hand over at once */
+    bool is_oversubscribed;       /* ranks share CPUs: hand over at once */
     weft_rank_page *page;  /* our status page: in the segment, or private */
     weft_rank_page *own_page; /* behind `page` where there is no segment */
     uint32_t *node_of;     /* behind boot->node_of while the knob split_node is set */

@@ -27,7 +27,7 @@ void weft_boot_host(char *host, size_t room)
     host[room - 1] = '\0';
 }
 
-bool weft_boot_is_crowded(uint32_t local, bool is_bound)
+bool weft_boot_is_oversubscribed(uint32_t local, bool is_bound)
 {
     if (is_bound) /* the launcher gave each rank CPUs of its own: our affinity tells nothing about the others' */
         return weft_place_quota_cpus() > 0 && (uint32_t)weft_place_quota_cpus() < local;
@@ -41,7 +41,7 @@ void weft_boot_begin(weft_boot *boot)
         atomic_store(&page->pid, (uint32_t)getpid());
         atomic_store(&page->state, WEFT_RANK_INIT);
     }
-    boot->crowded = weft_boot_is_crowded(boot->local_size, false);
+    boot->oversubscribed = weft_boot_is_oversubscribed(boot->local_size, false);
 }
 
 /* A server of another launcher that was started below our mpirun has a namespace of its own. (Our mpirun takes PMI_FD and the like out

@@ -16,7 +16,7 @@ typedef struct weft_boot weft_boot;
 
 typedef struct weft_boot_ops {
     const char *name; /* "mpirun", "pmix", "pmi", "singleton", "sim" */
-    /* Key-value exchange across nodes (cards). put before commit; all ranks of the job commit equally often, also those that have put
+    /* Key-value exchange across nodes (addresses). put before commit; all ranks of the job commit equally often, also those that have put
      * nothing: under PMI it is a fence. get may wait for the owner, up to the deadline knob; value is copied. */
     int (*put)(weft_boot *boot, const char *key, const void *value, size_t bytes);
     int (*commit)(weft_boot *boot);
@@ -44,11 +44,11 @@ struct weft_boot {
     bool has_failed;         /* MPI_Init did not come about: finish must not tell the launcher that all is well */
     bool has_segment;        /* false: shared memory could not be had (segment is closed); only self and networks remain */
     weft_segment segment;
-    bool crowded;            /* ranks of this node outnumber the CPUs that they may use together */
+    bool oversubscribed;            /* ranks of this node outnumber the CPUs that they may use together */
     /* The simulator's: the transport that reaches everybody (NULL: shm and networks as they fit), its env.segment, and how its
      * ranks rest (NULL: as processes do). */
     const struct weft_iface_ops *fabric_ops;
-    void *fabric;            /* its medium; NULL: it is a network whose cards go through put and get */
+    void *fabric;            /* its medium; NULL: it is a network whose addresses go through put and get */
     uint64_t (*now_ns)(void); /* the clock of ports' timers; NULL: the machine's */
     const struct weft_rest *rest;
 };

@@ -23,7 +23,7 @@
 typedef struct child {
     weft_boot boot;
     weft_segment own; /* the launcher's word stands here also when the knob withholds the segment from the ports */
-    weft_far_head *far; /* NULL: all ranks are on this node */
+    weft_far_hdr *far; /* NULL: all ranks are on this node */
     uint64_t far_bytes;
     uint64_t fences;  /* passed so far */
 } child;
@@ -35,9 +35,9 @@ static weft_rank_page *child_page(child *self)
 
 static void launcher_ring(child *self)
 {
-    weft_rank_page *bell = &self->far->bell;
+    weft_rank_page *wakeup = &self->far->wakeup;
 
-    weft_chime_ring(bell, atomic_load_explicit(&bell->chime, memory_order_relaxed));
+    weft_chime_ring(wakeup, atomic_load_explicit(&wakeup->chime, memory_order_relaxed));
 }
 
 static int child_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
@@ -184,7 +184,7 @@ static bool missing_list(child *self, char *text, size_t room)
 static int child_fence(weft_boot *boot)
 {
     child *self = (child *)boot;
-    _Atomic uint64_t *count = &self->own.head->fences[0];
+    _Atomic uint64_t *count = &self->own.hdr->fences[0];
     uint64_t want = ++self->fences * boot->local_size, now;
     uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
     struct timespec nap = {.tv_nsec = 50000000};
@@ -249,11 +249,11 @@ static const weft_boot_ops child_ops = {
 /* A descriptor of that number may be anything by now: only one that is the job's own segment counts. */
 static int job_read(int fd, const weft_word *word, weft_word_job *job)
 {
-    weft_segment_head head;
+    weft_segment_hdr hdr;
     struct stat stat;
 
-    if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-        head.magic != WEFT_SEGMENT_MAGIC || head.job != weft_word_hash(word->name))
+    if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || pread(fd, &hdr, sizeof(hdr), 0) != (ssize_t)sizeof(hdr) ||
+        hdr.magic != WEFT_SEGMENT_MAGIC || hdr.job != weft_word_hash(word->name))
         return 0;
     return pread(fd, job, sizeof(*job), WEFT_WORD_JOB_AT) == (ssize_t)sizeof(*job) && job->magic == WEFT_WORD_JOB_MAGIC &&
            job->version == WEFT_WORD_VERSION && !strcmp(job->name, word->name);
@@ -299,7 +299,7 @@ int weft_boot_segment_again(const weft_word *word, weft_segment *segment)
 
     if (fd < 0 || weft_segment_open(fd, segment))
         return WEFT_AGAIN;
-    if (word->local < segment->head->ranks) {
+    if (word->local < segment->hdr->ranks) {
         uint32_t pid = atomic_load(&weft_segment_rank(segment, word->local)->pid);
         if (pid == (uint32_t)getpid() || (!pid && is_inherited))
             return WEFT_OK;
@@ -311,18 +311,18 @@ int weft_boot_segment_again(const weft_word *word, weft_segment *segment)
 /* What the launcher keeps of other nodes, if there are any. */
 static int far_open(child *self, const weft_word *word, uint32_t size)
 {
-    const weft_segment_head *head = self->own.head;
+    const weft_segment_hdr *hdr = self->own.hdr;
     void *view;
 
-    if (!head->extra_bytes)
-        return head->ranks == size && word->local == word->rank ? WEFT_OK : weft_fail(WEFT_E_OTHER, "the launcher tells nothing of other hosts");
-    int rc = weft_segment_view(&self->own, head->extra, head->extra_bytes, &view);
+    if (!hdr->extra_bytes)
+        return hdr->ranks == size && word->local == word->rank ? WEFT_OK : weft_fail(WEFT_E_OTHER, "the launcher tells nothing of other hosts");
+    int rc = weft_segment_view(&self->own, hdr->extra, hdr->extra_bytes, &view);
     if (rc)
         return rc;
-    weft_far_head *far = view;
+    weft_far_hdr *far = view;
     weft_boot *b = &self->boot;
     self->far = far;
-    self->far_bytes = head->extra_bytes;
+    self->far_bytes = hdr->extra_bytes;
     if (!weft_far_is_sound(far, self->far_bytes, size))
         return weft_fail(WEFT_E_OTHER, "the launcher's description of other hosts is not of this library's version");
     b->node_of = weft_far_at(far, far->node_of);
@@ -351,7 +351,7 @@ int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot)
     rc = weft_segment_open(fd, &self->own);
     if (rc)
         goto undo_new;
-    if (word->rank >= job.size || word->local >= self->own.head->ranks) {
+    if (word->rank >= job.size || word->local >= self->own.hdr->ranks) {
         rc = weft_fail(WEFT_E_OTHER, "the launcher calls this process rank %u of %u", word->rank, job.size);
         goto undo_open;
     }
@@ -365,16 +365,16 @@ int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot)
     b->ops = &child_ops;
     memcpy(b->job_name, job.name, sizeof(b->job_name));
     memcpy(b->host, job.host, sizeof(b->host));
-    b->job = self->own.head->job;
+    b->job = self->own.hdr->job;
     b->rank = word->rank;
     b->local_rank = word->local;
     b->size = job.size;
-    b->local_size = self->own.head->ranks;
+    b->local_size = self->own.hdr->ranks;
     b->app = word->app;
     b->universe = job.universe;
     b->has_segment = weft_knob.segment != WEFT_SEGMENT_OFF;
     b->segment = b->has_segment ? self->own : (weft_segment){.fd = -1};
-    b->crowded = job.is_crowded || weft_boot_is_crowded(b->local_size, job.is_bound);
+    b->oversubscribed = job.is_oversubscribed || weft_boot_is_oversubscribed(b->local_size, job.is_bound);
     *boot = b;
     return WEFT_OK;
 

@@ -2,7 +2,7 @@
  *
  * boot_pmi: a rank of a launcher that speaks PMI-1 or PMI-2: MPICH's hydra, srun --mpi=pmi2 and whoever has the same wire. Keys are there
  * for others after a fence of all ranks; so there are two at most: one that hands out shared memory, where ranks share a node, and
- * one for cards (commit), where they do not all.
+ * one for addresses (commit), where they do not all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "launch/pmi_map.h"
 #include "launch/ways.h"
 
-#define MAP_MOST 65536 /* characters of PMI_process_mapping; launchers leave out what is longer than their values are */
+#define MAP_MAX 65536 /* characters of PMI_process_mapping; launchers leave out what is longer than their values are */
 #define DRAIN_MS 1000
 #define PLACE_KEY "weft.place"
 
@@ -140,8 +140,8 @@ static int places_ask(tenant *self, uint64_t *place)
 /* place[r]: a number for the node of rank r. */
 static int places_read(tenant *self, uint64_t *place)
 {
-    char *map = malloc(MAP_MOST);
-    int rc = map ? weft_pmi_job_get(&self->pmi, "PMI_process_mapping", map, MAP_MOST)
+    char *map = malloc(MAP_MAX);
+    int rc = map ? weft_pmi_job_get(&self->pmi, "PMI_process_mapping", map, MAP_MAX)
                  : weft_fail(WEFT_E_NOMEM, "no memory for the launcher's map of %u ranks", self->boot.size);
 
     if (!rc && !weft_pmi_map_parse(map, self->boot.size, place)) {
@@ -251,7 +251,7 @@ int weft_boot_by_pmi(weft_boot **boot)
         rc = job_read(self);
     if (!rc && weft_knob.segment != WEFT_SEGMENT_OFF) {
         rc = segment_share(self);
-        self->boot.has_segment = self->boot.segment.head != NULL;
+        self->boot.has_segment = self->boot.segment.hdr != NULL;
     }
     if (rc) {
         tenant_free(self, false);

@@ -416,7 +416,7 @@ int weft_boot_by_pmix(weft_boot **boot)
     rc = weft_pmix_job_read(self);
     if (!rc && weft_knob.segment != WEFT_SEGMENT_OFF) {
         rc = segment_share(self);
-        self->boot.has_segment = self->boot.segment.head != NULL;
+        self->boot.has_segment = self->boot.segment.hdr != NULL;
     }
     if (rc)
         goto undo_open;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void lay_out(weft_far_head *far, uint32_t size)
+static void lay_out(weft_far_hdr *far, uint32_t size)
 {
     far->size = size;
     far->node_of = weft_round_up(sizeof(*far), WEFT_LINE);
@@ -18,7 +18,7 @@ static void lay_out(weft_far_head *far, uint32_t size)
 
 uint64_t weft_far_front_bytes(uint32_t size)
 {
-    weft_far_head far;
+    weft_far_hdr far;
 
     lay_out(&far, size);
     return far.cards;
@@ -29,7 +29,7 @@ uint64_t weft_far_bytes(uint32_t size)
     return weft_far_front_bytes(size) + (uint64_t)size * WEFT_PAGE;
 }
 
-void weft_far_make(weft_far_head *far, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of, const uint32_t *local_of)
+void weft_far_make(weft_far_hdr *far, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of, const uint32_t *local_of)
 {
     far->magic = WEFT_FAR_MAGIC;
     far->nodes = nodes;
@@ -39,9 +39,9 @@ void weft_far_make(weft_far_head *far, uint32_t size, uint32_t nodes, uint32_t n
     memcpy(weft_far_at(far, far->local_of), local_of, size * sizeof(*local_of));
 }
 
-bool weft_far_is_sound(const weft_far_head *far, uint64_t bytes, uint32_t size)
+bool weft_far_is_sound(const weft_far_hdr *far, uint64_t bytes, uint32_t size)
 {
-    weft_far_head want;
+    weft_far_hdr want;
 
     lay_out(&want, size);
     return bytes >= weft_far_bytes(size) && far->magic == WEFT_FAR_MAGIC && far->size == size && far->node_of == want.node_of &&

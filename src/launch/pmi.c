@@ -18,10 +18,10 @@
 #include "base/log.h"
 #include "base/status.h"
 
-#define RANKS_MOST 100000000
-#define VALUE_LEAST 16 /* characters a value must be able to hold: each piece of a card costs a question */
-#define KEY_MOST_2 63  /* PMI-2 has no question for these */
-#define VALUE_MOST_2 1023
+#define RANKS_MAX 100000000
+#define VALUE_MIN 16 /* characters a value must be able to hold: each piece of an address costs a question */
+#define KEY_MAX_2 63  /* PMI-2 has no question for these */
+#define VALUE_MAX_2 1023
 #define FIELDS(...) ((const weft_pmi_field[]){__VA_ARGS__, {NULL, NULL}})
 #define ALL_HERE "have all ranks called MPI_Init, and is none dead?"
 
@@ -37,7 +37,7 @@ static bool is_connection(int fd)
 }
 
 /* A variable that is a number from least to most. */
-static bool number_of(const char *name, long least, long most, long *number)
+static bool number_of(const char *name, long min, long max, long *number)
 {
     const char *text = getenv(name);
     char *end;
@@ -45,7 +45,7 @@ static bool number_of(const char *name, long least, long most, long *number)
     if (!text || !*text)
         return false;
     *number = strtol(text, &end, 10);
-    return !*end && *number >= least && *number <= most;
+    return !*end && *number >= min && *number <= max;
 }
 
 static bool is_set(const char *name)
@@ -81,7 +81,7 @@ static int fd_take(weft_pmi *self)
 {
     long fd, rank, size;
 
-    if (!number_of("PMI_SIZE", 1, RANKS_MOST, &size) || !number_of("PMI_RANK", 0, size - 1, &rank))
+    if (!number_of("PMI_SIZE", 1, RANKS_MAX, &size) || !number_of("PMI_RANK", 0, size - 1, &rank))
         return weft_fail(WEFT_E_OTHER, "start-up: the launcher calls this process rank PMI_RANK=%s of PMI_SIZE=%s", getenv("PMI_RANK"),
                          getenv("PMI_SIZE"));
     self->rank = (uint32_t)rank;
@@ -139,9 +139,9 @@ static int port_greet(weft_pmi *self)
 
     for (int i = 0; !rc && i < 3; i++) {
         rc = weft_pmi_hear(&self->line, "set", "start-up: PMI initack", NULL);
-        if (!rc && weft_pmi_find_number(&self->line, "size", 1, RANKS_MOST, &number))
+        if (!rc && weft_pmi_find_number(&self->line, "size", 1, RANKS_MAX, &number))
             size = number;
-        else if (!rc && weft_pmi_find_number(&self->line, "rank", 0, RANKS_MOST, &number))
+        else if (!rc && weft_pmi_find_number(&self->line, "rank", 0, RANKS_MAX, &number))
             rank = number;
     }
     if (rc)
@@ -182,10 +182,10 @@ static int learn_1(weft_pmi *self)
     if (rc)
         return rc;
     if (!weft_pmi_find_number(line, "keylen_max", 2, INT32_MAX, &key_room) ||
-        !weft_pmi_find_number(line, "vallen_max", VALUE_LEAST, INT32_MAX, &value_room))
+        !weft_pmi_find_number(line, "vallen_max", VALUE_MIN, INT32_MAX, &value_room))
         return weft_pmi_odd(line, "start-up: PMI get_maxes", "the room for a key and a value (16 at least)");
-    self->key_most = (size_t)key_room - 1;
-    self->value_most = (size_t)value_room - 1;
+    self->key_max = (size_t)key_room - 1;
+    self->value_max = (size_t)value_room - 1;
     rc = ask(self, "get_appnum", nothing, "appnum", "start-up: PMI get_appnum", NULL);
     if (!rc && weft_pmi_find_number(line, "appnum", 0, INT32_MAX, &number))
         self->app = (uint32_t)number;
@@ -208,8 +208,8 @@ static int learn_2(weft_pmi *self)
     long number, rank, size;
     char text[64], me[16];
 
-    self->key_most = KEY_MOST_2;
-    self->value_most = VALUE_MOST_2;
+    self->key_max = KEY_MAX_2;
+    self->value_max = VALUE_MAX_2;
     snprintf(me, sizeof(me), "%u", self->rank);
     const char *job = is_set("PMI_JOBID") ? getenv("PMI_JOBID") : "";
     int rc = ask(self, "fullinit", FIELDS({"pmijobid", job}, {"pmirank", me}, {"threaded", "FALSE"}), "fullinit-response",
@@ -254,9 +254,9 @@ int weft_pmi_open(weft_pmi *self)
 
 int weft_pmi_put(weft_pmi *self, const char *key, const char *value)
 {
-    if (strlen(key) > self->key_most || strlen(value) > self->value_most)
+    if (strlen(key) > self->key_max || strlen(value) > self->value_max)
         return weft_fail(WEFT_E_TOOLARGE, "PMI put: key %s has %zu characters (the launcher takes %zu), its value %zu (%zu)", key,
-                         strlen(key), self->key_most, strlen(value), self->value_most);
+                         strlen(key), self->key_max, strlen(value), self->value_max);
     if (self->line.version == 2)
         return ask(self, "kvs-put", FIELDS({"key", key}, {"value", value}), "kvs-put-response", "PMI kvs-put", NULL);
     return ask(self, "put", FIELDS({"kvsname", self->name}, {"key", key}, {"value", value}), "put_result", "PMI put", NULL);

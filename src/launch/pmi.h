@@ -17,7 +17,7 @@ typedef struct weft_pmi {
     weft_pmi_line line;
     uint32_t rank, size, app, universe; /* universe: 0 when it is not told */
     char name[256];     /* of the job: in PMI-1 that of its key-value space */
-    size_t key_most, value_most; /* characters */
+    size_t key_max, value_max; /* characters */
 } weft_pmi;
 
 enum weft_pmi_offer {

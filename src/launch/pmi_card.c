@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-#define FRAME_MOST 100 /* characters of a put beside key, name and value */
+#define FRAME_MAX 100 /* characters of a put beside key, name and value */
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -54,32 +54,32 @@ static int piece_name(const weft_pmi *pmi, uint32_t rank, const char *key, uint3
 {
     size_t length = (size_t)snprintf(name, room, "%u.%s.%u", rank, key, piece);
 
-    if (length < room && length <= pmi->key_most)
+    if (length < room && length <= pmi->key_max)
         return WEFT_OK;
     return weft_fail(WEFT_E_TOOLARGE, "the name %u.%s.%u is too long for this launcher's PMI server, which takes %zu characters", rank, key,
-                     piece, pmi->key_most);
+                     piece, pmi->key_max);
 }
 
 int weft_pmi_card_put(weft_pmi *pmi, const char *key, const void *bytes, size_t count)
 {
-    size_t most = WEFT_PMI_SEND_MOST - FRAME_MOST - strlen(pmi->name), length;
+    size_t max = WEFT_PMI_SEND_MAX - FRAME_MAX - strlen(pmi->name), length;
     char name[128], *text, *piece;
     int rc = WEFT_OK;
 
-    if (count > WEFT_PMI_CARD_MOST)
-        return weft_fail(WEFT_E_TOOLARGE, "key %s: %zu bytes are more than a PMI server is given (%d)", key, count, WEFT_PMI_CARD_MOST);
+    if (count > WEFT_PMI_CARD_MAX)
+        return weft_fail(WEFT_E_TOOLARGE, "key %s: %zu bytes are more than a PMI server is given (%d)", key, count, WEFT_PMI_CARD_MAX);
     text = malloc(text_length(count) + 32);
     if (!text)
         return weft_fail(WEFT_E_NOMEM, "no memory for the %zu bytes of key %s", count, key);
     text_write(bytes, count, text + snprintf(text, 32, "%zu.", count));
     length = strlen(text);
-    if (most > pmi->value_most)
-        most = pmi->value_most;
-    piece = malloc(most + 1);
+    if (max > pmi->value_max)
+        max = pmi->value_max;
+    piece = malloc(max + 1);
     if (!piece)
         rc = weft_fail(WEFT_E_NOMEM, "no memory for the %zu bytes of key %s", count, key);
-    for (size_t at = 0, i = 0; at < length && !rc; at += most, i++) {
-        snprintf(piece, most + 1, "%s", text + at);
+    for (size_t at = 0, i = 0; at < length && !rc; at += max, i++) {
+        snprintf(piece, max + 1, "%s", text + at);
         rc = piece_name(pmi, pmi->rank, key, (uint32_t)i, name, sizeof(name));
         if (!rc)
             rc = weft_pmi_put(pmi, name, piece);
@@ -98,7 +98,7 @@ static int damaged(uint32_t rank, const char *key, const char *piece)
 /* Puts the rest together: `text` has room for `length` characters, and the first piece's in it. */
 static int pieces_get(weft_pmi *pmi, uint32_t rank, const char *key, char *text, size_t length)
 {
-    char name[128], piece[WEFT_PMI_SEND_MOST + 1];
+    char name[128], piece[WEFT_PMI_SEND_MAX + 1];
 
     for (uint32_t i = 1; strlen(text) < length; i++) {
         size_t used = strlen(text);
@@ -118,7 +118,7 @@ static int pieces_get(weft_pmi *pmi, uint32_t rank, const char *key, char *text,
 
 int weft_pmi_card_get(weft_pmi *pmi, uint32_t rank, const char *key, void *bytes, size_t *count)
 {
-    char name[128], piece[WEFT_PMI_SEND_MOST + 1], *end;
+    char name[128], piece[WEFT_PMI_SEND_MAX + 1], *end;
     int rc = piece_name(pmi, rank, key, 0, name, sizeof(name));
 
     if (!rc)
@@ -128,8 +128,8 @@ int weft_pmi_card_get(weft_pmi *pmi, uint32_t rank, const char *key, void *bytes
     if (rc)
         return rc;
     unsigned long told = strtoul(piece, &end, 10);
-    size_t length = told <= WEFT_PMI_CARD_MOST ? text_length(told) : 0;
-    if (end == piece || *end != '.' || told > WEFT_PMI_CARD_MOST || strlen(end + 1) > length)
+    size_t length = told <= WEFT_PMI_CARD_MAX ? text_length(told) : 0;
+    if (end == piece || *end != '.' || told > WEFT_PMI_CARD_MAX || strlen(end + 1) > length)
         return damaged(rank, key, piece);
     if (told > *count)
         return weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u has %lu bytes, there is room for %zu", key, rank, told, *count);

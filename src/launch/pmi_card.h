@@ -8,7 +8,7 @@
 
 #include "launch/pmi.h"
 
-#define WEFT_PMI_CARD_MOST 65536 /* bytes */
+#define WEFT_PMI_CARD_MAX 65536 /* bytes */
 
 /* This rank's. Others see it after the next fence. */
 int weft_pmi_card_put(weft_pmi *pmi, const char *key, const void *bytes, size_t count);

@@ -18,8 +18,8 @@
 #include "base/status.h"
 
 #define LENGTH_BYTES 6       /* of the length that goes before a message of PMI-2 */
-#define MESSAGE_MOST 1000000 /* all that six digits can say */
-#define SHOWN_MOST 120       /* of an odd message, in a text */
+#define MESSAGE_MAX 1000000 /* all that six digits can say */
+#define SHOWN_MAX 120       /* of an odd message, in a text */
 
 static int line_failed(weft_pmi_line *line, const char *what, const char *why)
 {
@@ -100,7 +100,7 @@ static size_t field_write(char *text, size_t used, size_t room, const weft_pmi_f
 
 int weft_pmi_tell(weft_pmi_line *line, const char *cmd, const weft_pmi_field *fields)
 {
-    char text[WEFT_PMI_SEND_MOST + 3], length[LENGTH_BYTES + 1];
+    char text[WEFT_PMI_SEND_MAX + 3], length[LENGTH_BYTES + 1];
     size_t front = line->version == 2 ? LENGTH_BYTES : 0;
 
     if (line->is_broken)
@@ -109,7 +109,7 @@ int weft_pmi_tell(weft_pmi_line *line, const char *cmd, const weft_pmi_field *fi
     for (; fields->name && used < sizeof(text); fields++)
         used = field_write(text, used, sizeof(text), fields, line->version);
     if (used >= sizeof(text))
-        return weft_fail(WEFT_E_TOOLARGE, "%s: a message to the launcher's PMI server of more than %d bytes", cmd, WEFT_PMI_SEND_MOST);
+        return weft_fail(WEFT_E_TOOLARGE, "%s: a message to the launcher's PMI server of more than %d bytes", cmd, WEFT_PMI_SEND_MAX);
     if (line->version == 2) {
         snprintf(length, sizeof(length), "%-*zu", LENGTH_BYTES, used - front);
         memcpy(text, length, LENGTH_BYTES);
@@ -155,7 +155,7 @@ static int message_seen(const weft_pmi_line *line, size_t *before, size_t *bytes
         char *end = line->have ? memchr(line->came, '\n', line->have) : NULL;
         *bytes = end ? (size_t)(end - line->came) : 0;
         *after = 1;
-        return end ? 1 : line->have < MESSAGE_MOST ? 0 : -1;
+        return end ? 1 : line->have < MESSAGE_MAX ? 0 : -1;
     }
     if (line->have < LENGTH_BYTES)
         return 0;
@@ -252,7 +252,7 @@ bool weft_pmi_find(const weft_pmi_line *line, const char *name, char *value, siz
     return false;
 }
 
-bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long least, long most, long *number)
+bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long min, long max, long *number)
 {
     char text[32], *end;
 
@@ -260,7 +260,7 @@ bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long leas
         return false;
     errno = 0;
     long found = strtol(text, &end, 10);
-    if (end == text || *end || errno || found < least || found > most)
+    if (end == text || *end || errno || found < min || found > max)
         return false;
     *number = found;
     return true;
@@ -268,10 +268,10 @@ bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long leas
 
 int weft_pmi_odd(const weft_pmi_line *line, const char *what, const char *why)
 {
-    char shown[SHOWN_MOST + 1];
+    char shown[SHOWN_MAX + 1];
     size_t i = 0;
 
-    for (; line->answer[i] && i < SHOWN_MOST; i++)
+    for (; line->answer[i] && i < SHOWN_MAX; i++)
         shown[i] = line->answer[i] >= ' ' && line->answer[i] <= '~' ? line->answer[i] : '?';
     shown[i] = '\0';
     return weft_fail(WEFT_E_OTHER, "%s: the launcher's PMI server (%s) says \"%s\"%s, where %s was expected", what, line->where, shown,

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WEFT_PMI_SEND_MOST 1000 /* servers read PMI-1 lines into 1,024 bytes */
+#define WEFT_PMI_SEND_MAX 1000 /* servers read PMI-1 lines into 1,024 bytes */
 
 typedef struct weft_pmi_line {
     int fd;
@@ -37,7 +37,7 @@ int weft_pmi_hear(weft_pmi_line *line, const char *answer, const char *what, con
 /* A field of the last message: false when it is not there, or needs more than `room`. */
 bool weft_pmi_find(const weft_pmi_line *line, const char *name, char *value, size_t room);
 /* The same as a number; false also when it is none, or not from least to most. */
-bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long least, long most, long *number);
+bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long min, long max, long *number);
 /* Fails for a message that came but says no, or says something odd: the text shows it. */
 int weft_pmi_odd(const weft_pmi_line *line, const char *what, const char *why);
 /* Frees all and closes. */

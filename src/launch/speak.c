@@ -46,7 +46,7 @@ static bool floor_take(_Atomic uint32_t *spoken, uint32_t mine)
 
 void weft_speak(const weft_segment *segment, uint32_t local, const char *text)
 {
-    _Atomic uint32_t *spoken = &segment->head->spoken;
+    _Atomic uint32_t *spoken = &segment->hdr->spoken;
 
     if (!text || !*text)
         return;
@@ -62,7 +62,7 @@ void weft_speak(const weft_segment *segment, uint32_t local, const char *text)
 void weft_speak_not(const weft_segment *segment)
 {
     uint32_t nobody = 0;
-    atomic_compare_exchange_strong(&segment->head->spoken, &nobody, SPOKEN);
+    atomic_compare_exchange_strong(&segment->hdr->spoken, &nobody, SPOKEN);
 }
 
 void weft_boot_speak(const char *text)

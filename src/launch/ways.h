@@ -29,11 +29,11 @@ void weft_speak_not(const weft_segment *segment);
  * to start MPI programs (NULL: none is known). Else false. */
 bool weft_step_seen(char *text, size_t room, const char **instead);
 
-/* Where no launcher of ours did: this rank begins in its segment, if it has one, and knows whether its node is crowded. */
+/* Where no launcher of ours did: this rank begins in its segment, if it has one, and knows whether its node is oversubscribed. */
 void weft_boot_begin(weft_boot *boot);
 /* The host's name; never empty. */
 void weft_boot_host(char *host, size_t room);
 /* Whether `local` ranks outnumber the CPUs that this process may use. */
-bool weft_boot_is_crowded(uint32_t local, bool is_bound);
+bool weft_boot_is_oversubscribed(uint32_t local, bool is_bound);
 
 #endif

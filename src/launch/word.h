@@ -22,7 +22,7 @@
 typedef struct weft_word_job {
     uint32_t magic, version;
     uint32_t size, universe; /* of the job; what it has on other nodes stands in the segment's extra part, see far.h */
-    uint32_t is_crowded, is_bound;
+    uint32_t is_oversubscribed, is_bound;
     char name[256], host[256];
 } weft_word_job;
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define NAME_TRIES 4
-#define DRAIN_MOST 4096 /* a flood from elsewhere must not keep us here */
+#define DRAIN_MAX 4096 /* a flood from elsewhere must not keep us here */
 
 /* The process's end for ringing others, made when it first rings: -1 until then. A program that closed it (or all descriptors) finds
  * out by the next send's error, and another one is made. */
@@ -71,7 +71,7 @@ void weft_chime_close(weft_rank_page *page, int fd)
 void weft_chime_drain(int fd)
 {
     char byte;
-    for (int i = 0; i < DRAIN_MOST && recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0; i++)
+    for (int i = 0; i < DRAIN_MAX && recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0; i++)
         ;
 }
 

@@ -21,10 +21,10 @@ struct weft_pool {
     weft_pool_stats stats;
 };
 
-/* 0: 64, 1: 96, 2: 128, 3: 192, ... For 0 <= bytes <= WEFT_POOL_MOST. */
+/* 0: 64, 1: 96, 2: 128, 3: 192, ... For 0 <= bytes <= WEFT_POOL_MAX. */
 static unsigned class_of(size_t bytes)
 {
-    if (bytes <= WEFT_POOL_LEAST)
+    if (bytes <= WEFT_POOL_MIN)
         return 0;
     unsigned log = 63u - (unsigned)__builtin_clzll(bytes - 1); /* 2^log < bytes <= 2^(log+1) */
     return 2 * (log - 6) + (bytes <= (size_t)3 << (log - 1) ? 1 : 2);
@@ -55,7 +55,7 @@ void weft_pool_close(weft_pool *pool)
 
 void *weft_pool_take(weft_pool *pool, size_t bytes)
 {
-    bool is_large = bytes > WEFT_POOL_MOST;
+    bool is_large = bytes > WEFT_POOL_MAX;
     unsigned class = is_large ? 0 : class_of(bytes);
     size_t size = is_large ? bytes : class_bytes(class);
     block *first = is_large ? NULL : pool->free[class];
@@ -79,7 +79,7 @@ void weft_pool_give(weft_pool *pool, void *ptr, size_t bytes)
 {
     if (!ptr)
         return;
-    bool is_large = bytes > WEFT_POOL_MOST;
+    bool is_large = bytes > WEFT_POOL_MAX;
     unsigned class = is_large ? 0 : class_of(bytes);
     size_t size = is_large ? bytes : class_bytes(class);
     pool->stats.live_blocks--;

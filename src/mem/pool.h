@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_POOL_LEAST 64u
-#define WEFT_POOL_MOST 65536u
+#define WEFT_POOL_MIN 64u
+#define WEFT_POOL_MAX 65536u
 #define WEFT_POOL_KEEP (4u << 20) /* bytes of free blocks that a pool keeps at most */
 
 typedef struct weft_pool weft_pool;

@@ -33,7 +33,7 @@
 #define DONTNEED_LOCKED 24
 #define DONTUNMAP 4          /* MREMAP_DONTUNMAP, since 5.7 */
 #define PROCESS_MADVISE 440  /* a system call that has the same number everywhere, since 5.10 */
-#define VECTORS_MOST 1024
+#define VECTORS_MAX 1024
 #define OPEN __attribute__((visibility("default")))
 
 static bool saw(uint64_t start, uint64_t end);
@@ -409,7 +409,7 @@ static void before_brk(uint64_t end)
 /* Of whichever process: news too many do no harm. What the kernel would refuse is not followed. */
 static void before_process_madvise(const struct iovec *vectors, size_t count, int advice)
 {
-    if (vectors && count <= VECTORS_MOST)
+    if (vectors && count <= VECTORS_MAX)
         for (size_t i = 0; i < count; i++)
             before_madvise(vectors[i].iov_base, vectors[i].iov_len, advice);
 }

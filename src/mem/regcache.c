@@ -70,8 +70,8 @@ static void count_in(weft_regcache *cache, const weft_regentry *entry)
 {
     cache->counts.pinned_regions++;
     cache->counts.pinned_bytes += entry->node.end - entry->node.start;
-    if (cache->counts.pinned_bytes > cache->counts.most_pinned_bytes)
-        cache->counts.most_pinned_bytes = cache->counts.pinned_bytes;
+    if (cache->counts.pinned_bytes > cache->counts.max_pinned_bytes)
+        cache->counts.max_pinned_bytes = cache->counts.pinned_bytes;
 }
 
 static void count_out(weft_regcache *cache, const weft_regentry *entry)
@@ -183,7 +183,7 @@ static bool may_keep(weft_regcache *cache, uint64_t start, uint64_t end)
 /* Throws out the least recently used that can go. False: all are in use. */
 static bool evict_one(weft_regcache *cache)
 {
-    for (weft_link *link = cache->idle.next; link != &cache->idle; link = link->next) {
+    for (weft_list_link *link = cache->idle.next; link != &cache->idle; link = link->next) {
         weft_regentry *entry = weft_container(link, weft_regentry, idle);
         if (state_of(entry) == WEFT_REG_MAPPING)
             continue;
@@ -197,12 +197,12 @@ static bool evict_one(weft_regcache *cache)
 static bool is_over(const weft_regcache *cache, uint64_t more_bytes, uint64_t more_regions)
 {
     const weft_regcache_counts *now = &cache->counts;
-    return now->pinned_bytes + more_bytes > cache->most_bytes || now->pinned_regions + more_regions > cache->most_regions;
+    return now->pinned_bytes + more_bytes > cache->max_bytes || now->pinned_regions + more_regions > cache->max_regions;
 }
 
 static bool make_room(weft_regcache *cache, uint64_t bytes)
 {
-    if (bytes > cache->most_bytes)
+    if (bytes > cache->max_bytes)
         return false;
     reap_orphans(cache);
     while (is_over(cache, bytes, 1))
@@ -315,8 +315,8 @@ static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
                          "%llu bytes do not fit into what may be registered for the network: %llu of %llu bytes, %llu of %u "
                          "registrations are in use (knobs pin_max, pin_regions)",
                          (unsigned long long)(end - start), (unsigned long long)cache->counts.pinned_bytes,
-                         (unsigned long long)cache->most_bytes, (unsigned long long)cache->counts.pinned_regions,
-                         cache->most_regions);
+                         (unsigned long long)cache->max_bytes, (unsigned long long)cache->counts.pinned_regions,
+                         cache->max_regions);
     weft_regentry *entry = make_entry(cache, start, end, rights);
     if (!entry)
         return weft_fail(WEFT_E_NOMEM, "no memory for the record of a registration");
@@ -461,7 +461,7 @@ bool weft_regcache_may_keep(weft_regcache *cache, const void *addr, uint64_t byt
 {
     uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
     uint64_t end = (last + cache->page - 1) & ~(cache->page - 1);
-    return end >= last && end - first <= cache->most_bytes && may_keep(cache, first & ~(cache->page - 1), end);
+    return end >= last && end - first <= cache->max_bytes && may_keep(cache, first & ~(cache->page - 1), end);
 }
 
 void weft_regcache_flush(weft_regcache *cache)

@@ -33,8 +33,8 @@ typedef struct weft_regcache_config {
     void (*unmap)(void *owner, void *record);
     void *owner;
     size_t record_bytes;
-    uint64_t most_bytes;    /* 0: a share of RLIMIT_MEMLOCK and of RAM, at most port_bytes */
-    uint32_t most_regions;  /* 0: a default, at most port_regions */
+    uint64_t max_bytes;    /* 0: a share of RLIMIT_MEMLOCK and of RAM, at most port_bytes */
+    uint32_t max_regions;  /* 0: a default, at most port_regions */
     uint64_t port_bytes;    /* what the device can hold; 0 unknown */
     uint32_t port_regions;
     weft_watch *watch;      /* NULL: the process's, at the first pin */
@@ -46,7 +46,7 @@ typedef struct weft_regcache_config {
 typedef struct weft_regcache_counts {
     uint64_t hits, misses, evictions, invalidations, uncached, refused;
     uint64_t asks; /* look-ups that had to ask the kernel, because the process has more than one thread */
-    uint64_t pinned_bytes, pinned_regions, most_pinned_bytes, ahead, pin_ns;
+    uint64_t pinned_bytes, pinned_regions, max_pinned_bytes, ahead, pin_ns;
 } weft_regcache_counts;
 
 int weft_regcache_open(const weft_regcache_config *config, weft_regcache **cache);
@@ -76,7 +76,7 @@ void weft_regcache_flush(weft_regcache *cache);
 /* Could a buffer of this memory be cached at all? Decides whether pinning ahead pays. */
 bool weft_regcache_may_keep(weft_regcache *cache, const void *addr, uint64_t bytes);
 /* The bound in force, bytes. */
-uint64_t weft_regcache_most_bytes(const weft_regcache *cache);
+uint64_t weft_regcache_max_bytes(const weft_regcache *cache);
 weft_regcache_counts weft_regcache_look_at(const weft_regcache *cache);
 
 #endif

@@ -38,7 +38,7 @@ static void work_on(weft_regcache *cache, weft_regentry *entry)
 static void *help(void *arg)
 {
     weft_regcache *cache = arg;
-    weft_link *job = NULL;
+    weft_list_link *job = NULL;
 
     pthread_setname_np(pthread_self(), "weft-pin");
     for (;;) {
@@ -113,7 +113,7 @@ bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry)
 weft_regentry *weft_reghelper_orphan(weft_regcache *cache)
 {
     pthread_mutex_lock(&cache->lock);
-    weft_link *job = weft_list_take(&cache->orphans);
+    weft_list_link *job = weft_list_take(&cache->orphans);
     if (job)
         atomic_fetch_sub_explicit(&cache->orphan_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&cache->lock);

@@ -36,15 +36,15 @@ static uint64_t default_bytes(const weft_regcache_config *config)
 {
     struct rlimit limit;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t most = share((uint64_t)1 << 40, OF_MEMORY);
+    uint64_t max = share((uint64_t)1 << 40, OF_MEMORY);
 
     if (pages > 0 && page > 0)
-        most = share((uint64_t)pages * (uint64_t)page, OF_MEMORY);
+        max = share((uint64_t)pages * (uint64_t)page, OF_MEMORY);
     if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY && !may_lock_all())
-        most = lower(most, share(limit.rlim_cur, OF_MEMLOCK));
+        max = lower(max, share(limit.rlim_cur, OF_MEMLOCK));
     if (config->port_bytes)
-        most = lower(most, share(config->port_bytes, OF_PORT_BYTES));
-    return most;
+        max = lower(max, share(config->port_bytes, OF_PORT_BYTES));
+    return max;
 }
 
 void weft_regcache_bound(weft_regcache *cache)
@@ -57,15 +57,15 @@ void weft_regcache_bound(weft_regcache *cache)
     regions = regions ? regions : 1;
     if (weft_knob.pin_regions)
         regions = (uint64_t)weft_knob.pin_regions;
-    cache->most_regions = config->most_regions ? config->most_regions : (uint32_t)regions;
-    cache->most_bytes = config->most_bytes ? config->most_bytes : weft_knob.pin_max ? weft_knob.pin_max : default_bytes(config);
+    cache->max_regions = config->max_regions ? config->max_regions : (uint32_t)regions;
+    cache->max_bytes = config->max_bytes ? config->max_bytes : weft_knob.pin_max ? weft_knob.pin_max : default_bytes(config);
     if (config->port_bytes)
-        cache->most_bytes = lower(cache->most_bytes, config->port_bytes);
+        cache->max_bytes = lower(cache->max_bytes, config->port_bytes);
     if (config->port_regions)
-        cache->most_regions = (uint32_t)lower(cache->most_regions, config->port_regions);
+        cache->max_regions = (uint32_t)lower(cache->max_regions, config->port_regions);
 }
 
-uint64_t weft_regcache_most_bytes(const weft_regcache *cache)
+uint64_t weft_regcache_max_bytes(const weft_regcache *cache)
 {
-    return cache->most_bytes;
+    return cache->max_bytes;
 }

@@ -26,8 +26,8 @@ typedef struct weft_regentry {
     uint32_t refs;
     bool is_kept;           /* stands in the tree; else it ends with its last reference */
     int rc;                 /* of map, when FAILED */
-    weft_link idle;         /* in the cache's list while nobody holds it */
-    weft_link job;          /* in the helper's queue, or among the orphans */
+    weft_list_link idle;         /* in the cache's list while nobody holds it */
+    weft_list_link job;          /* in the helper's queue, or among the orphans */
     weft_pin pin;           /* last: the owner's record follows */
 } weft_regentry;
 
@@ -42,19 +42,19 @@ struct weft_regcache {
     uint64_t cursor;
     bool is_free_of_watch;  /* devices that page on demand need none */
     weft_regnode *root;
-    weft_link idle;         /* least recently used first */
+    weft_list_link idle;         /* least recently used first */
     weft_regcache_counts counts;
     weft_regentry *lately[WEFT_REG_SLOTS];
     /* what a miss reads */
     weft_regcache_config config;
-    uint64_t page, most_bytes;
-    uint32_t most_regions;
+    uint64_t page, max_bytes;
+    uint32_t max_regions;
     pid_t process;          /* who pinned: nobody else may unpin */
     /* the helper */
     bool has_helper;        /* the worker's word: it was started */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
-    weft_link queue, orphans;
+    weft_list_link queue, orphans;
     _Atomic uint32_t orphan_count; /* without the lock: is there anything to ask for? */
     bool is_closing;
     uint64_t pin_ns_ahead;
@@ -78,7 +78,7 @@ bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry);
 weft_regentry *weft_reghelper_orphan(weft_regcache *cache);
 void weft_reghelper_end(weft_regcache *cache);
 
-/* regcache_bounds.c: fills most_bytes and most_regions. */
+/* regcache_bounds.c: fills max_bytes and max_regions. */
 void weft_regcache_bound(weft_regcache *cache);
 
 #endif

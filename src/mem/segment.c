@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * segment: see segment.h. The maker sizes and seals it before anybody else can see it, so that no mapping of it can ever be cut
- * short under a reader. Only the head and the rank pages are claimed at the start; every other page is claimed by who uses it.
+ * short under a reader. Only the hdr and the rank pages are claimed at the start; every other page is claimed by who uses it.
  */
 #include "mem/segment.h"
 
@@ -83,30 +83,30 @@ static int pages_reserve(int fd, uint64_t offset, uint64_t bytes)
 }
 
 /* The one place that knows the order of the parts. */
-static void head_lay_out(weft_segment_head *head, uint32_t ranks, uint64_t extra_bytes, uint64_t job)
+static void hdr_lay_out(weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t job)
 {
-    memset(head, 0, sizeof(*head));
-    head->magic = WEFT_SEGMENT_MAGIC;
-    head->version = WEFT_SEGMENT_VERSION;
-    head->ranks = ranks;
-    head->job = job;
-    head->rank_pages = WEFT_PAGE;
-    head->area_bytes = WEFT_SEGMENT_AREA_BYTES;
-    head->area_count = WEFT_SEGMENT_AREA_COUNT;
-    head->ring_bytes = WEFT_SEGMENT_RING_BYTES;
-    head->pool_bytes = WEFT_SEGMENT_POOL_BYTES;
-    head->areas = weft_round_up(head->rank_pages + (uint64_t)ranks * WEFT_PAGE, WEFT_SEGMENT_RING_BYTES);
-    head->inboxes = head->areas + head->area_count * head->area_bytes;
-    head->pools = head->inboxes + (uint64_t)ranks * ranks * head->ring_bytes;
-    head->calls = head->pools + ranks * head->pool_bytes;
-    head->extra = head->calls + (uint64_t)ranks * WEFT_CALL_BYTES;
-    head->extra_bytes = weft_round_up(extra_bytes, WEFT_PAGE);
-    head->total_bytes = head->extra + head->extra_bytes;
+    memset(hdr, 0, sizeof(*hdr));
+    hdr->magic = WEFT_SEGMENT_MAGIC;
+    hdr->version = WEFT_SEGMENT_VERSION;
+    hdr->ranks = ranks;
+    hdr->job = job;
+    hdr->rank_pages = WEFT_PAGE;
+    hdr->area_bytes = WEFT_SEGMENT_AREA_BYTES;
+    hdr->area_count = WEFT_SEGMENT_AREA_COUNT;
+    hdr->ring_bytes = WEFT_SEGMENT_RING_BYTES;
+    hdr->pool_bytes = WEFT_SEGMENT_POOL_BYTES;
+    hdr->areas = weft_round_up(hdr->rank_pages + (uint64_t)ranks * WEFT_PAGE, WEFT_SEGMENT_RING_BYTES);
+    hdr->inboxes = hdr->areas + hdr->area_count * hdr->area_bytes;
+    hdr->pools = hdr->inboxes + (uint64_t)ranks * ranks * hdr->ring_bytes;
+    hdr->calls = hdr->pools + ranks * hdr->pool_bytes;
+    hdr->extra = hdr->calls + (uint64_t)ranks * WEFT_CALL_BYTES;
+    hdr->extra_bytes = weft_round_up(extra_bytes, WEFT_PAGE);
+    hdr->total_bytes = hdr->extra + hdr->extra_bytes;
 }
 
-static uint64_t front_bytes(const weft_segment_head *head)
+static uint64_t front_bytes(const weft_segment_hdr *hdr)
 {
-    return head->rank_pages + (uint64_t)head->ranks * WEFT_PAGE;
+    return hdr->rank_pages + (uint64_t)hdr->ranks * WEFT_PAGE;
 }
 
 static int front_map(weft_segment *segment, uint64_t bytes)
@@ -116,7 +116,7 @@ static int front_map(weft_segment *segment, uint64_t bytes)
     if (addr == MAP_FAILED)
         return weft_fail(WEFT_E_SYSTEM, "mapping %llu bytes of the node's shared memory failed: %s", (unsigned long long)bytes,
                          strerror(errno));
-    segment->head = addr;
+    segment->hdr = addr;
     segment->mapped_bytes = bytes;
     return WEFT_OK;
 }
@@ -128,35 +128,35 @@ int weft_segment_make(uint32_t ranks, uint64_t job, int inherit, weft_segment *s
 
 int weft_segment_make_with(uint32_t ranks, uint64_t extra_bytes, uint64_t job, int inherit, weft_segment *segment)
 {
-    weft_segment_head head;
+    weft_segment_hdr hdr;
     int sealable, rc;
 
     *segment = (weft_segment){.fd = -1};
-    if (ranks < 1 || ranks > WEFT_SEGMENT_RANKS_MOST)
+    if (ranks < 1 || ranks > WEFT_SEGMENT_RANKS_MAX)
         return weft_fail(WEFT_E_ARG, "%u ranks on one node: at least 1 and at most %d can share memory", ranks,
-                         WEFT_SEGMENT_RANKS_MOST);
+                         WEFT_SEGMENT_RANKS_MAX);
     segment->fd = file_open(&sealable);
     if (segment->fd < 0)
         return weft_fail(WEFT_E_SYSTEM, "no shared memory: memfd_create and files in /dev/shm, TMPDIR and /tmp all fail (%s)",
                          strerror(errno));
-    head_lay_out(&head, ranks, extra_bytes, job);
-    if (ftruncate(segment->fd, (off_t)head.total_bytes)) {
+    hdr_lay_out(&hdr, ranks, extra_bytes, job);
+    if (ftruncate(segment->fd, (off_t)hdr.total_bytes)) {
         rc = weft_fail(errno == EFBIG || errno == ENOSPC ? WEFT_E_NOSPACE : WEFT_E_SYSTEM,
                        "shared memory of %llu bytes (sparse) was refused: %s; look at ulimit -f",
-                       (unsigned long long)head.total_bytes, strerror(errno));
+                       (unsigned long long)hdr.total_bytes, strerror(errno));
         goto undo_open;
     }
-    rc = pages_reserve(segment->fd, 0, front_bytes(&head));
+    rc = pages_reserve(segment->fd, 0, front_bytes(&hdr));
     if (rc)
         goto undo_open;
     if (sealable && fcntl(segment->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
         rc = weft_fail(WEFT_E_SYSTEM, "sealing the shared memory failed: %s", strerror(errno));
         goto undo_open;
     }
-    rc = front_map(segment, front_bytes(&head));
+    rc = front_map(segment, front_bytes(&hdr));
     if (rc)
         goto undo_open;
-    memcpy(segment->head, &head, sizeof(head));
+    memcpy(segment->hdr, &hdr, sizeof(hdr));
     if (inherit)
         fcntl(segment->fd, F_SETFD, 0);
     return WEFT_OK;
@@ -167,26 +167,26 @@ undo_open:
     return rc;
 }
 
-/* A head that comes from elsewhere must agree with itself and with the file, or every offset made from it is a wild pointer. */
-static int head_check(const weft_segment_head *head, uint64_t file_bytes)
+/* A hdr that comes from elsewhere must agree with itself and with the file, or every offset made from it is a wild pointer. */
+static int hdr_check(const weft_segment_hdr *hdr, uint64_t file_bytes)
 {
-    weft_segment_head want;
+    weft_segment_hdr want;
 
-    if (head->magic != WEFT_SEGMENT_MAGIC)
-        return weft_fail(WEFT_E_INTERN, "the launcher's descriptor is no Weft segment (magic %#x)", head->magic);
-    if (head->version != WEFT_SEGMENT_VERSION)
+    if (hdr->magic != WEFT_SEGMENT_MAGIC)
+        return weft_fail(WEFT_E_INTERN, "the launcher's descriptor is no Weft segment (magic %#x)", hdr->magic);
+    if (hdr->version != WEFT_SEGMENT_VERSION)
         return weft_fail(WEFT_E_INTERN,
                          "the launcher's shared memory has format %u, this library speaks %u: "
                          "use mpirun and library of one version",
-                         head->version, WEFT_SEGMENT_VERSION);
-    if (head->ranks < 1 || head->ranks > WEFT_SEGMENT_RANKS_MOST)
-        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names %u ranks", head->ranks);
-    if (head->extra_bytes > file_bytes)
+                         hdr->version, WEFT_SEGMENT_VERSION);
+    if (hdr->ranks < 1 || hdr->ranks > WEFT_SEGMENT_RANKS_MAX)
+        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names %u ranks", hdr->ranks);
+    if (hdr->extra_bytes > file_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory tells of more than it holds");
-    head_lay_out(&want, head->ranks, head->extra_bytes, head->job);
-    if (head->rank_pages != want.rank_pages || head->areas != want.areas || head->inboxes != want.inboxes ||
-        head->pools != want.pools || head->calls != want.calls || head->total_bytes != want.total_bytes || head->ring_bytes != want.ring_bytes ||
-        head->pool_bytes != want.pool_bytes || head->extra != want.extra || head->extra_bytes != want.extra_bytes || file_bytes < want.total_bytes)
+    hdr_lay_out(&want, hdr->ranks, hdr->extra_bytes, hdr->job);
+    if (hdr->rank_pages != want.rank_pages || hdr->areas != want.areas || hdr->inboxes != want.inboxes ||
+        hdr->pools != want.pools || hdr->calls != want.calls || hdr->total_bytes != want.total_bytes || hdr->ring_bytes != want.ring_bytes ||
+        hdr->pool_bytes != want.pool_bytes || hdr->extra != want.extra || hdr->extra_bytes != want.extra_bytes || file_bytes < want.total_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is laid out otherwise than this library expects: "
                                         "use mpirun and library of one version");
     return WEFT_OK;
@@ -194,17 +194,17 @@ static int head_check(const weft_segment_head *head, uint64_t file_bytes)
 
 int weft_segment_open(int fd, weft_segment *segment)
 {
-    weft_segment_head head;
+    weft_segment_hdr hdr;
     struct stat stat;
     int rc;
 
     *segment = (weft_segment){.fd = fd};
-    if (fstat(fd, &stat) || pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
+    if (fstat(fd, &stat) || pread(fd, &hdr, sizeof(hdr), 0) != (ssize_t)sizeof(hdr))
         rc = weft_fail(WEFT_E_SYSTEM, "the launcher's shared memory (descriptor %d) cannot be read: %s", fd, strerror(errno));
     else
-        rc = head_check(&head, (uint64_t)stat.st_size);
+        rc = hdr_check(&hdr, (uint64_t)stat.st_size);
     if (rc == WEFT_OK)
-        rc = front_map(segment, front_bytes(&head));
+        rc = front_map(segment, front_bytes(&hdr));
     if (rc) {
         close(fd);
         segment->fd = -1;
@@ -216,8 +216,8 @@ int weft_segment_open(int fd, weft_segment *segment)
 
 void weft_segment_close(weft_segment *segment)
 {
-    if (segment->head)
-        munmap(segment->head, segment->mapped_bytes);
+    if (segment->hdr)
+        munmap(segment->hdr, segment->mapped_bytes);
     if (segment->fd >= 0)
         close(segment->fd);
     *segment = (weft_segment){.fd = -1};
@@ -230,18 +230,18 @@ int weft_segment_claim(const weft_segment *segment, uint64_t offset, uint64_t by
 
     if (bytes == 0)
         return WEFT_OK;
-    if (to > segment->head->total_bytes || to < offset)
+    if (to > segment->hdr->total_bytes || to < offset)
         return weft_fail(WEFT_E_INTERN, "claim of bytes %llu..%llu of a segment of %llu", (unsigned long long)offset,
-                         (unsigned long long)to, (unsigned long long)segment->head->total_bytes);
+                         (unsigned long long)to, (unsigned long long)segment->hdr->total_bytes);
     return pages_reserve(segment->fd, from, to - from);
 }
 
 int weft_segment_view(const weft_segment *segment, uint64_t offset, uint64_t bytes, void **addr)
 {
     *addr = NULL;
-    if (offset % WEFT_PAGE || bytes == 0 || offset + bytes > segment->head->total_bytes || offset + bytes < offset)
+    if (offset % WEFT_PAGE || bytes == 0 || offset + bytes > segment->hdr->total_bytes || offset + bytes < offset)
         return weft_fail(WEFT_E_INTERN, "view of %llu bytes at %llu of a segment of %llu", (unsigned long long)bytes,
-                         (unsigned long long)offset, (unsigned long long)segment->head->total_bytes);
+                         (unsigned long long)offset, (unsigned long long)segment->hdr->total_bytes);
     void *view = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, (off_t)offset);
     if (view == MAP_FAILED)
         return weft_fail(errno == ENOMEM ? WEFT_E_NOMEM : WEFT_E_SYSTEM,
@@ -258,16 +258,16 @@ void weft_segment_drop(void *addr, uint64_t bytes)
 
 int weft_segment_take_area(const weft_segment *segment, uint32_t *index)
 {
-    weft_segment_head *head = segment->head;
+    weft_segment_hdr *hdr = segment->hdr;
 
-    for (uint32_t word = 0; word * 64 < head->area_count; word++) {
-        uint64_t taken = atomic_load_explicit(&head->area_taken[word], memory_order_relaxed);
+    for (uint32_t word = 0; word * 64 < hdr->area_count; word++) {
+        uint64_t taken = atomic_load_explicit(&hdr->area_taken[word], memory_order_relaxed);
         while (~taken) {
             uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
-            if (word * 64 + bit >= head->area_count)
+            if (word * 64 + bit >= hdr->area_count)
                 break;
             /* acquire pairs with release_area's release: the hole is punched before the area is ours */
-            if (atomic_compare_exchange_weak_explicit(&head->area_taken[word], &taken, taken | (uint64_t)1 << bit,
+            if (atomic_compare_exchange_weak_explicit(&hdr->area_taken[word], &taken, taken | (uint64_t)1 << bit,
                                                       memory_order_acquire, memory_order_relaxed)) {
                 *index = word * 64 + bit;
                 return WEFT_OK;
@@ -275,22 +275,22 @@ int weft_segment_take_area(const weft_segment *segment, uint32_t *index)
         }
     }
     return weft_fail(WEFT_E_NOSPACE, "all %llu shared areas for collectives of this node are in use",
-                     (unsigned long long)head->area_count);
+                     (unsigned long long)hdr->area_count);
 }
 
 void weft_segment_release_area(const weft_segment *segment, uint32_t index)
 {
-    weft_segment_head *head = segment->head;
-    uint64_t offset = head->areas + index * head->area_bytes;
+    weft_segment_hdr *hdr = segment->hdr;
+    uint64_t offset = hdr->areas + index * hdr->area_bytes;
 
-    if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)head->area_bytes)) {
+    if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)hdr->area_bytes)) {
         void *view; /* a file system without holes: zero by hand what the next taker must find zeroed */
-        if (weft_segment_view(segment, offset, head->area_bytes, &view))
+        if (weft_segment_view(segment, offset, hdr->area_bytes, &view))
             return; /* stays taken: rather one area less than one that is not zero */
-        memset(view, 0, head->area_bytes);
-        weft_segment_drop(view, head->area_bytes);
+        memset(view, 0, hdr->area_bytes);
+        weft_segment_drop(view, hdr->area_bytes);
     }
-    atomic_fetch_and_explicit(&head->area_taken[index / 64], ~((uint64_t)1 << index % 64), memory_order_release);
+    atomic_fetch_and_explicit(&hdr->area_taken[index / 64], ~((uint64_t)1 << index % 64), memory_order_release);
 }
 
 void weft_segment_wake(weft_rank_page *page)

@@ -4,7 +4,7 @@
  * foreign launcher the lowest rank of the node) as a memfd, sized once and sealed, sparse: what is not touched costs nothing.
  * All-zero is a valid start of everything in it, so that no rank waits for another at start-up: a rank may ring and fill the inbox
  * of a neighbour that has not even been exec'ed.
- * Layout: head page | a page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank) | call records (one part per rank) |
+ * Layout: hdr page | a page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank) | call records (one part per rank) |
  * what the launcher keeps there of other nodes (launch/far.h; nothing in a job of one node).
  * Touching pages: call weft_segment_claim first; a full machine is then WEFT_E_NOSPACE and never a SIGBUS.
  */
@@ -20,12 +20,12 @@
 #define WEFT_SEGMENT_VERSION 4
 #define WEFT_PAGE 4096
 
-/* Sizes that the maker writes into the head; readers take them from there. All of it is sparse. */
+/* Sizes that the maker writes into the hdr; readers take them from there. All of it is sparse. */
 #define WEFT_SEGMENT_RING_BYTES ((uint64_t)64 << 10)  /* one sender's ring in one inbox; its first 8 KiB are touched first */
 #define WEFT_SEGMENT_POOL_BYTES ((uint64_t)2 << 20)   /* bulk chunks that one rank lends */
 #define WEFT_SEGMENT_AREA_BYTES ((uint64_t)2 << 20)   /* one node area */
 #define WEFT_SEGMENT_AREA_COUNT 64
-#define WEFT_SEGMENT_RANKS_MOST 4096
+#define WEFT_SEGMENT_RANKS_MAX 4096
 #define WEFT_TOLD_ROOM 2048                           /* of one rank's keys and values */
 
 /* What a rank waits for. */
@@ -104,7 +104,7 @@ enum weft_rank_state {
     WEFT_RANK_DEAD = 4,  /* written by the launcher: the process is gone without finalize */
 };
 
-typedef struct weft_segment_head {
+typedef struct weft_segment_hdr {
     uint32_t magic, version;
     uint32_t ranks;            /* on this node */
     uint32_t cpus_shared;      /* 1 when ranks of this node have fewer CPUs than ranks (launcher's word); each rank checks itself too */
@@ -119,12 +119,12 @@ typedef struct weft_segment_head {
     _Alignas(WEFT_LINE) _Atomic uint64_t area_taken[16]; /* bitmap: up to 1,024 node areas */
     _Alignas(WEFT_LINE) _Atomic uint64_t fences[8];      /* node-wide start-up counters; see launch */
     _Alignas(WEFT_LINE) _Atomic uint32_t spoken;         /* who says why the job ends; see launch/speak.c */
-} weft_segment_head;
+} weft_segment_hdr;
 
 /* This process's view. */
 typedef struct weft_segment {
     int fd;
-    weft_segment_head *head; /* head and rank pages and nothing else are mapped here */
+    weft_segment_hdr *hdr; /* hdr and rank pages and nothing else are mapped here */
     uint64_t mapped_bytes;
 } weft_segment;
 
@@ -145,7 +145,7 @@ void weft_segment_drop(void *addr, uint64_t bytes);
 
 static inline weft_rank_page *weft_segment_rank(const weft_segment *segment, uint32_t local)
 {
-    return (weft_rank_page *)((char *)segment->head + segment->head->rank_pages + (uint64_t)local * WEFT_PAGE);
+    return (weft_rank_page *)((char *)segment->hdr + segment->hdr->rank_pages + (uint64_t)local * WEFT_PAGE);
 }
 
 /* Takes a free node area (zeroed), gives its index or WEFT_E_NOSPACE; release zeroes it again (punches the hole). */

@@ -119,7 +119,7 @@ int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
 
 void weft_comm_close_all(weft_mpi_world *mpi)
 {
-    weft_link *link;
+    weft_list_link *link;
     /* youngest first: the world's areas last */
     while (!weft_list_is_empty(&mpi->live))
         weft_comm_close(weft_container(mpi->live.prev, weft_comm, link));

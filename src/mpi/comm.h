@@ -34,7 +34,7 @@ struct MPI_ABI_Comm {
     uint32_t *world_ranks;      /* [size]; NULL: identity */
     void *attributes;
     char name[128];
-    weft_link link;             /* in weft_mpi_world.live or .freed */
+    weft_list_link link;             /* in weft_mpi_world.live or .freed */
 };
 
 /* What the API's predefined constants mean here. One per world (world->mpi). */
@@ -42,11 +42,11 @@ typedef struct weft_mpi_world {
     weft_comm *comm_world, *comm_self;
     bool is_finalized;
     unsigned long main_thread;  /* pthread_t of the thread that called MPI_Init */
-    weft_link live;             /* all communicators, so that finalize frees those that the user did not */
-    weft_link freed;            /* structs of freed ones, oldest first: kept for a while so that a stale handle is found out */
+    weft_list_link live;             /* all communicators, so that finalize frees those that the user did not */
+    weft_list_link freed;            /* structs of freed ones, oldest first: kept for a while so that a stale handle is found out */
     uint32_t freed_count;
-    weft_link keeps;            /* memory that stays pinned for persistent requests and allocations: keep.c */
-    weft_link orphans;          /* requests given to MPI_Request_free before their end: request.c */
+    weft_list_link keeps;            /* memory that stays pinned for persistent requests and allocations: keep.c */
+    weft_list_link orphans;          /* requests given to MPI_Request_free before their end: request.c */
 } weft_mpi_world;
 
 static inline weft_mpi_world *weft_mpi_now(void)

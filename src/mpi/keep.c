@@ -10,7 +10,7 @@
 #include "core/peer.h"
 
 struct weft_keep {
-    weft_link link;   /* in its world's `keeps` */
+    weft_list_link link;   /* in its world's `keeps` */
     weft_worker *worker;
     weft_kept *kept;  /* NULL: given back when the world closed */
 };
@@ -82,13 +82,13 @@ static bool is_span(const weft_plan *plan, const weft_step *step, span *span)
 {
     const weft_type *type = step->to_type;
     const weft_peer *peer;
-    uint64_t bytes = step->to_count * (uint64_t)type->size, least;
+    uint64_t bytes = step->to_count * (uint64_t)type->size, min;
     const char *buf = step->verb == WEFT_STEP_SEND ? step->from : step->to;
     if ((step->verb != WEFT_STEP_SEND && step->verb != WEFT_STEP_RECV) || !type->is_dense)
         return false;
     peer = plan->team->chan->peers[step->peer];
-    least = peer ? (uint64_t)peer->eager_max + 1 : WEFT_KEEP_LEAST;
-    if (bytes < least || (peer && !weft_pins_needed(peer->ep->iface)))
+    min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_KEEP_MIN;
+    if (bytes < min || (peer && !weft_pins_needed(peer->ep->iface)))
         return false;
     span->from = (char *)buf + type->true_lb;
     span->to = span->from + bytes;

@@ -12,7 +12,7 @@
 
 typedef struct weft_keep weft_keep;
 
-#define WEFT_KEEP_LEAST 16384 /* bytes; shorter messages go eagerly, by copy, and gain nothing */
+#define WEFT_KEEP_MIN 16384 /* bytes; shorter messages go eagerly, by copy, and gain nothing */
 
 /* NULL: no port of the worker needs it, or a bound is met; all works as it does for any memory. `rights` are those of remote peers. */
 weft_keep *weft_keep_take(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights);

@@ -17,7 +17,7 @@
 enum { ID_FIRST, ID_LAST = ID_FIRST + 1, NOT_FIRST, NOT_LAST, FINE, AGREED };
 
 /* inout[i] becomes the least of all members' inout[i]. */
-static int least(weft_comm *parent, uint32_t *inout, uint32_t count)
+static int min(weft_comm *parent, uint32_t *inout, uint32_t count)
 {
     weft_coll coll = {
         .sendbuf = inout,
@@ -91,7 +91,7 @@ static int connect_apart(weft_comm *parent, uint32_t size, const uint32_t *ranks
     if (!rc && size)
         rc = connect_channels(chans, size, ids);
     fine = rc == 0;
-    agreed = least(parent, &fine, 1);
+    agreed = min(parent, &fine, 1);
     return rc ? rc : agreed ? agreed : fine ? 0 : another_failed();
 }
 
@@ -108,7 +108,7 @@ static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, 
     word[NOT_FIRST] = is_member ? ~chans[0]->id : UINT32_MAX;
     word[NOT_LAST] = is_member ? ~chans[1]->id : UINT32_MAX;
     word[FINE] = rc == 0;
-    agreed = least(parent, word, AGREED);
+    agreed = min(parent, word, AGREED);
     if (rc || agreed)
         rc = rc ? rc : agreed;
     else if (!word[FINE])
@@ -225,7 +225,7 @@ static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcom
     if (!rc && !(all && ranks && entries))
         rc = weft_fail(WEFT_E_NOMEM, "no memory for colors and keys of %zu ranks", n);
     fine = rc == 0;
-    agreed = least(parent, &fine, 1);
+    agreed = min(parent, &fine, 1);
     *newcomm = MPI_COMM_NULL;
     if (!rc && (agreed || !fine))
         rc = agreed ? agreed : another_failed();

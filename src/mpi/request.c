@@ -134,7 +134,7 @@ int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *stat
 }
 
 typedef struct orphan {
-    weft_link link; /* in weft_mpi_world.orphans, oldest first */
+    weft_list_link link; /* in weft_mpi_world.orphans, oldest first */
     weft_req *req;
 } orphan;
 
@@ -147,7 +147,7 @@ static void bury(orphan *entry)
 
 void weft_request_reap(weft_mpi_world *mpi, bool all)
 {
-    for (weft_link *link = mpi->orphans.next, *next; link != &mpi->orphans; link = next) {
+    for (weft_list_link *link = mpi->orphans.next, *next; link != &mpi->orphans; link = next) {
         orphan *entry = weft_container(link, orphan, link);
         if (all && !entry->req->is_done) {
             if (entry->req->kind == WEFT_REQ_RECV)

@@ -16,8 +16,8 @@
 
 typedef struct weft_tool { /* guarded by its lock */
     uint32_t opened;     /* calls of MPI_T_init_thread without their MPI_T_finalize */
-    weft_link cvars;     /* handles that are alive */
-    weft_link sessions;  /* ... and their handles */
+    weft_list_link cvars;     /* handles that are alive */
+    weft_list_link sessions;  /* ... and their handles */
     bool has_kept;       /* the world that is CLOSING stands in `kept` already */
     uint64_t kept[WEFT_COUNT_LAST]; /* what closed worlds counted */
 } weft_tool;

@@ -16,7 +16,7 @@
 #define TEXT_ROOM 1024 /* characters of a text knob that can be read, with the final 0 */
 
 struct MPI_ABI_T_cvar_handle {
-    weft_link link;
+    weft_list_link link;
     int knob;
 };
 
@@ -112,7 +112,7 @@ int weft_mpi_t_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_ha
 /* Is it one of those that are alive? */
 static bool is_alive(const weft_tool *tool, MPI_T_cvar_handle handle)
 {
-    for (const weft_link *link = tool->cvars.next; link != &tool->cvars; link = link->next)
+    for (const weft_list_link *link = tool->cvars.next; link != &tool->cvars; link = link->next)
         if (weft_container(link, struct MPI_ABI_T_cvar_handle, link) == handle)
             return true;
     return false;
@@ -158,7 +158,7 @@ int weft_mpi_t_cvar_write(MPI_T_cvar_handle handle, const void *buf)
 
 void weft_tool_cvars_free(weft_tool *tool)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_take(&tool->cvars)))
         free(weft_container(link, struct MPI_ABI_T_cvar_handle, link));
 }

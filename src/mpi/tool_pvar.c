@@ -12,12 +12,12 @@
 #include "mpi/tool.h"
 
 struct MPI_ABI_T_pvar_session {
-    weft_link link;    /* among the tool's */
-    weft_link handles;
+    weft_list_link link;    /* among the tool's */
+    weft_list_link handles;
 };
 
 struct MPI_ABI_T_pvar_handle {
-    weft_link link;    /* in its session */
+    weft_list_link link;    /* in its session */
     int row;
     bool is_started;
     uint64_t value;    /* until the last stop, reset or write; while started, what came since `begin` is added */
@@ -100,7 +100,7 @@ int weft_mpi_t_pvar_get_info(int pvar_index, char *name, int *name_len, int *ver
 
 static bool is_session(const weft_tool *tool, MPI_T_pvar_session session)
 {
-    for (const weft_link *link = tool->sessions.next; link != &tool->sessions; link = link->next)
+    for (const weft_list_link *link = tool->sessions.next; link != &tool->sessions; link = link->next)
         if (weft_container(link, struct MPI_ABI_T_pvar_session, link) == session)
             return true;
     return false;
@@ -108,7 +108,7 @@ static bool is_session(const weft_tool *tool, MPI_T_pvar_session session)
 
 static bool is_handle(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
-    for (const weft_link *link = session->handles.next; link != &session->handles; link = link->next)
+    for (const weft_list_link *link = session->handles.next; link != &session->handles; link = link->next)
         if (weft_container(link, struct MPI_ABI_T_pvar_handle, link) == handle)
             return true;
     return false;
@@ -136,7 +136,7 @@ int weft_mpi_t_pvar_session_create(MPI_T_pvar_session *session)
 
 static void session_free(MPI_T_pvar_session session)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_take(&session->handles)))
         free(weft_container(link, struct MPI_ABI_T_pvar_handle, link));
     weft_list_remove(&session->link);
@@ -255,7 +255,7 @@ static int each(MPI_T_pvar_session session, MPI_T_pvar_handle handle, int refusa
         act(tool, handle);
         return weft_tool_leave(MPI_SUCCESS);
     }
-    for (weft_link *link = session->handles.next; link != &session->handles; link = link->next) {
+    for (weft_list_link *link = session->handles.next; link != &session->handles; link = link->next) {
         MPI_T_pvar_handle one = weft_container(link, struct MPI_ABI_T_pvar_handle, link);
         if (!is_continuous(one->row))
             act(tool, one);

@@ -24,18 +24,18 @@
 #include "type/pack.h"
 #include "type/type.h"
 
-static void end_truncated(weft_req *req, const weft_head *head)
+static void end_truncated(weft_req *req, const weft_hdr *hdr)
 {
     req->found.bytes = req->bytes;
-    weft_req_end(req, weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %u bytes, the receive buffer %llu", head->src, head->tag,
-                                head->bytes, (unsigned long long)req->bytes));
+    weft_req_end(req, weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %u bytes, the receive buffer %llu", hdr->src, hdr->tag,
+                                hdr->bytes, (unsigned long long)req->bytes));
 }
 
-static inline void end_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body)
+static inline void end_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
-    uint64_t bytes = head->bytes;
-    req->found.source = head->src;
-    req->found.tag = head->tag;
+    uint64_t bytes = hdr->bytes;
+    req->found.source = hdr->src;
+    req->found.tag = hdr->tag;
     req->found.bytes = bytes;
     req->found.cancelled = false;
     if (weft_unlikely(bytes > req->bytes))
@@ -49,51 +49,51 @@ static inline void end_eager(weft_peer *peer, weft_req *req, const weft_head *he
             weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
         peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     }
-    weft_peer_owe(peer, head->bytes);
-    if (weft_unlikely(bytes < head->bytes))
-        end_truncated(req, head);
+    weft_peer_owe(peer, hdr->bytes);
+    if (weft_unlikely(bytes < hdr->bytes))
+        end_truncated(req, hdr);
     else
         weft_req_end(req, 0);
 }
 
-void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body) { end_eager(peer, req, head, body); }
+void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body) { end_eager(peer, req, hdr, body); }
 
-void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, const void *body)
+void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
     int rc;
-    if (head->kind == WEFT_FRAME_RTS) {
-        weft_peer_owe(peer, head->bytes);
-        weft_rndv_accept(peer, req, head, body);
+    if (hdr->kind == WEFT_FRAME_RTS) {
+        weft_peer_owe(peer, hdr->bytes);
+        weft_rndv_accept(peer, req, hdr, body);
         return;
     }
-    rc = weft_sum_take(peer, req, head, body);
+    rc = weft_sum_take(peer, req, hdr, body);
     peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += req->found.bytes;
-    weft_peer_owe(peer, head->bytes);
+    weft_peer_owe(peer, hdr->bytes);
     weft_req_end(req, rc);
 }
 
-void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_head *head)
+void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr)
 {
-    uint64_t bytes = head->bytes < req->bytes ? head->bytes : req->bytes;
-    req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = head->bytes};
+    uint64_t bytes = hdr->bytes < req->bytes ? hdr->bytes : req->bytes;
+    req->found = (weft_found){.source = hdr->src, .tag = hdr->tag, .bytes = hdr->bytes};
     peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
-    weft_peer_owe(peer, head->bytes);
-    if (weft_unlikely(bytes < head->bytes))
-        end_truncated(req, head);
+    weft_peer_owe(peer, hdr->bytes);
+    if (weft_unlikely(bytes < hdr->bytes))
+        end_truncated(req, hdr);
     else
         weft_req_end(req, 0);
 }
 
-weft_early *weft_arrive_early(weft_peer *peer, const weft_head *head, const void *body)
+weft_early *weft_arrive_early(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_worker *worker = peer->worker;
-    weft_early *early = weft_early_new(worker, peer, head, body);
+    weft_early *early = weft_early_new(worker, peer, hdr, body);
     if (weft_unlikely(!early)) {
         char text[256];
         snprintf(text, sizeof text,
                  "no memory for an unexpected message of %u bytes from rank %u: it is lost, and so is this job.\n"
                  "Post receives earlier, or lower WEFT_CREDIT_KIB (now %d KiB for each peer).",
-                 head->bytes, peer->name.rank, weft_knob.credit_kib);
+                 hdr->bytes, peer->proc_id.rank, weft_knob.credit_kib);
         worker->world->boot->ops->abort(worker->world->boot, 1, text);
     }
     return early;
@@ -102,58 +102,58 @@ weft_early *weft_arrive_early(weft_peer *peer, const weft_head *head, const void
 void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early)
 {
     weft_worker *worker = peer->worker;
-    const weft_head *head = &early->head;
+    const weft_hdr *hdr = &early->hdr;
     if (chan->on_unexpected)
-        chan->on_unexpected(chan, (uint32_t)head->src, head->tag);
+        chan->on_unexpected(chan, (uint32_t)hdr->src, hdr->tag);
     weft_match_keep(&chan->match, worker, early);
     worker->counters[WEFT_COUNT_UNEXPECTED]++;
-    worker->counters[WEFT_COUNT_UNEXPECTED_BYTES] += head->bytes;
-    worker->counters[WEFT_COUNT_BYTES_COPIED] += head->kind != WEFT_FRAME_RTS && head->bytes > 32 ? head->bytes : 0;
+    worker->counters[WEFT_COUNT_UNEXPECTED_BYTES] += hdr->bytes;
+    worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->kind != WEFT_FRAME_RTS && hdr->bytes > 32 ? hdr->bytes : 0;
     if (weft_unlikely(worker->is_asleep)) /* it may be what a thread probes for */
         worker->world->rest->wake(worker);
 }
 
-static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_head *head, const void *body)
+static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_hdr *hdr, const void *body)
 {
-    int rc = weft_unlikely(chan->refuses != NULL) ? chan->refuses(chan, head->tag) : 0;
+    int rc = weft_unlikely(chan->refuses != NULL) ? chan->refuses(chan, hdr->tag) : 0;
     if (rc)
-        weft_arrive_drop(peer, head, body, rc);
+        weft_arrive_drop(peer, hdr, body, rc);
     else
-        weft_arrive_keep(peer, chan, weft_arrive_early(peer, head, body));
+        weft_arrive_keep(peer, chan, weft_arrive_early(peer, hdr, body));
 }
 
-void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body, int rc)
+void weft_arrive_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc)
 {
-    weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->name.rank);
-    if (head->kind == WEFT_FRAME_RTS)
+    weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->proc_id.rank);
+    if (hdr->kind == WEFT_FRAME_RTS)
         weft_rndv_refuse(peer, body, rc);
-    weft_peer_owe(peer, head->bytes);
+    weft_peer_owe(peer, hdr->bytes);
 }
 
-static inline void arrive_message(weft_peer *peer, const weft_head *head, const void *body)
+static inline void arrive_message(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     weft_req *req;
     if (weft_unlikely(!chan)) {
-        weft_arrive_drop(peer, head, body, WEFT_E_COMM);
+        weft_arrive_drop(peer, hdr, body, WEFT_E_COMM);
         return;
     }
-    req = weft_match_arrival(&chan->match, head->src, head->tag);
+    req = weft_match_arrival(&chan->match, hdr->src, hdr->tag);
     if (weft_unlikely(!req))
-        keep_early(peer, chan, head, body);
-    else if (weft_likely(head->kind == WEFT_FRAME_EAGER))
-        end_eager(peer, req, head, body);
+        keep_early(peer, chan, hdr, body);
+    else if (weft_likely(hdr->kind == WEFT_FRAME_EAGER))
+        end_eager(peer, req, hdr, body);
     else
-        weft_arrive_other(peer, req, head, body);
+        weft_arrive_other(peer, req, hdr, body);
 }
 
-static void arrive_notify(weft_peer *peer, const weft_head *head, const void *body)
+static void arrive_notify(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
-    if (chan && chan->on_notify && (uint32_t)head->src < chan->size)
-        chan->on_notify(chan, (uint32_t)head->src, body, head->bytes);
-    else if (!chan && head->bytes)
-        weft_chan_notify_gone(peer, (uint32_t)head->tag);
+    weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
+    if (chan && chan->on_notify && (uint32_t)hdr->src < chan->size)
+        chan->on_notify(chan, (uint32_t)hdr->src, body, hdr->bytes);
+    else if (!chan && hdr->bytes)
+        weft_chan_notify_gone(peer, (uint32_t)hdr->tag);
 }
 
 /* It may owe us an answer. */
@@ -168,87 +168,87 @@ static void arrive_bye(weft_peer *peer)
     }
 }
 
-static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_head *head, const void *body)
+static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_head plain;
-    if (weft_unlikely(head->flags & WEFT_HEAD_SEALED)) { /* its sender checks, we do not */
-        weft_seal_open(peer, head, body, &plain);
-        head = &plain;
+    weft_hdr plain;
+    if (weft_unlikely(hdr->flags & WEFT_HDR_CSUM)) { /* its sender checks, we do not */
+        weft_seal_open(peer, hdr, body, &plain);
+        hdr = &plain;
     }
-    switch (head->kind) {
+    switch (hdr->kind) {
     case WEFT_FRAME_RTS:
     case WEFT_FRAME_EAGER_SUMMED:
-        arrive_message(peer, head, body);
+        arrive_message(peer, hdr, body);
         break;
     case WEFT_FRAME_EAGER_FRAGS:
-        weft_frags_on_first(peer, head, body);
+        weft_frags_on_first(peer, hdr, body);
         break;
     case WEFT_FRAME_FRAG:
-        weft_frags_on_next(peer, head, body);
+        weft_frags_on_next(peer, hdr, body);
         break;
     case WEFT_FRAME_CTS:
-        weft_rndv_cts(peer, head, body);
+        weft_rndv_cts(peer, hdr, body);
         break;
     case WEFT_FRAME_DATA:
-        weft_rndv_data(peer, head, body);
+        weft_rndv_data(peer, hdr, body);
         break;
     case WEFT_FRAME_SUM:
-        weft_rndv_sum(peer, head);
+        weft_rndv_sum(peer, hdr);
         break;
     case WEFT_FRAME_FIN:
-        weft_rndv_fin(peer, head);
+        weft_rndv_fin(peer, hdr);
         break;
     case WEFT_FRAME_BYE:
         arrive_bye(peer);
         weft_sendq_give_up(peer, 0);
         break;
     case WEFT_FRAME_STALLED:
-        weft_stall_on_stalled(peer, head, body);
+        weft_stall_on_stalled(peer, hdr, body);
         break;
     case WEFT_FRAME_DRAINED:
-        weft_stall_on_drained(peer, head);
+        weft_stall_on_drained(peer, hdr);
         break;
     case WEFT_FRAME_ASK:
-        weft_sendq_on_ask(peer, head, body);
+        weft_sendq_on_ask(peer, hdr, body);
         break;
     case WEFT_FRAME_CANCEL:
-        weft_rndv_on_cancel(peer, head);
+        weft_rndv_on_cancel(peer, hdr);
         break;
     case WEFT_FRAME_CREDIT:
         break;
     case WEFT_FRAME_NOTIFY:
-        arrive_notify(peer, head, body);
+        arrive_notify(peer, hdr, body);
         break;
     default:
-        weft_log_error("a frame of unknown kind %u came from rank %u: is it the same version of Weft?", head->kind, peer->name.rank);
+        weft_log_error("a frame of unknown kind %u came from rank %u: is it the same version of Weft?", hdr->kind, peer->proc_id.rank);
     }
 }
 
-static void arrive(void *owner, void *cookie, const weft_head *head, const void *body)
+static void arrive(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
 {
     weft_peer *peer = cookie;
     (void)owner;
-    peer->seq_in = head->seq;
-    peer->credit += head->credits;
-    if (weft_likely(head->kind == WEFT_FRAME_EAGER))
-        arrive_message(peer, head, body);
+    peer->seq_in = hdr->seq;
+    peer->credit += hdr->credits;
+    if (weft_likely(hdr->kind == WEFT_FRAME_EAGER))
+        arrive_message(peer, hdr, body);
     else
-        arrive_other(peer, head, body);
+        arrive_other(peer, hdr, body);
 }
 
 /* Takes arrive's place where messages are checked. */
-static void arrive_checked(void *owner, void *cookie, const weft_head *head, const void *body)
+static void arrive_checked(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
 {
-    weft_head plain;
-    if (head->flags & WEFT_HEAD_SEALED) {
-        weft_seal_open(cookie, head, body, &plain);
-        head = &plain;
+    weft_hdr plain;
+    if (hdr->flags & WEFT_HDR_CSUM) {
+        weft_seal_open(cookie, hdr, body, &plain);
+        hdr = &plain;
     } else {
-        weft_seal_miss(cookie, head);
+        weft_seal_miss(cookie, hdr);
     }
-    if (head->kind == WEFT_FRAME_EAGER || head->kind == WEFT_FRAME_EAGER_FRAGS || (head->kind == WEFT_FRAME_RTS && !(head->flags & WEFT_HEAD_SUMMED)))
+    if (hdr->kind == WEFT_FRAME_EAGER || hdr->kind == WEFT_FRAME_EAGER_FRAGS || (hdr->kind == WEFT_FRAME_RTS && !(hdr->flags & WEFT_HDR_MSG_CSUM)))
         weft_sum_miss(cookie);
-    arrive(owner, cookie, head, body);
+    arrive(owner, cookie, hdr, body);
 }
 
 static void done(void *owner, void *cookie, int rc)
@@ -274,11 +274,11 @@ static void lost(void *owner, void *cookie, int rc)
     weft_sendq_give_up(peer, rc);
     if (peer->heard_bye || peer->is_courtesy)
         return;
-    snprintf(text, sizeof text, "rank %u is lost: %s", peer->name.rank, weft_fail_text(rc));
+    snprintf(text, sizeof text, "rank %u is lost: %s", peer->proc_id.rank, weft_fail_text(rc));
     worker->world->boot->ops->abort(worker->world->boot, 1, text);
 }
 
-static void *greet(void *owner, const weft_name *who)
+static void *greet(void *owner, const weft_proc_id *who)
 {
     weft_peer *peer = NULL;
     int rc = weft_peer_find(owner, who->rank, &peer);
@@ -289,11 +289,11 @@ static void *greet(void *owner, const weft_name *who)
 
 static void meet(weft_peer *peer)
 {
-    uint32_t most = peer->ep->iface->caps.frame_max - weft_sum_room() - weft_seal_room();
+    uint32_t max = peer->ep->iface->caps.frame_max - weft_sum_room() - weft_seal_room();
     peer->ladder = weft_ladder_of(peer->worker, peer);
     peer->eager_max = weft_ladder_eager_max(peer);
-    if (peer->eager_max > most)
-        peer->eager_max = most;
+    if (peer->eager_max > max)
+        peer->eager_max = max;
     peer->frag = peer->ep->iface->caps.frag ? peer->ep->iface->caps.frag : UINT32_MAX;
     peer->now_max = weft_peer_holds(peer, peer->eager_max) ? peer->ep->iface->caps.held_min - 1 : peer->eager_max;
 }

@@ -14,18 +14,18 @@
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **world);
 
 /* An eager message goes into the receive that matched it; the room it took is owed back to its sender. */
-void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_head *head, const void *body);
+void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
 
 /* The same for every other kind of message: one that is announced, or has a sum behind it. */
-void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_head *head, const void *body);
+void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
 
 /* A message in fragments (p2p/frags). Unexpected: room for it, filled from body unless that is NULL; then, when all of it is there, it is
  * kept for a receive. Matched: all of it is in the receive. */
-weft_early *weft_arrive_early(weft_peer *peer, const weft_head *head, const void *body);
+weft_early *weft_arrive_early(weft_peer *peer, const weft_hdr *hdr, const void *body);
 void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early);
-void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_head *head);
+void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr);
 
 /* A message whose communicator was freed: nobody can ask for it any more. Its room is owed back, a sender that waits is told. */
-void weft_arrive_drop(weft_peer *peer, const weft_head *head, const void *body, int rc);
+void weft_arrive_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc);
 
 #endif

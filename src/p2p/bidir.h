@@ -12,12 +12,12 @@
 
 #include "core/peer.h"
 
-#define WEFT_BIDIR_MOST 8
+#define WEFT_BIDIR_MAX 8
 
 static inline void weft_bidir_note(weft_bidir *bidir, bool overlaps)
 {
     if (overlaps)
-        bidir->score = bidir->score < WEFT_BIDIR_MOST - 1 ? bidir->score + 2 : WEFT_BIDIR_MOST;
+        bidir->score = bidir->score < WEFT_BIDIR_MAX - 1 ? bidir->score + 2 : WEFT_BIDIR_MAX;
     else if (bidir->score)
         bidir->score--;
     if (!bidir->score) /* it may send no RTS any more that says so */

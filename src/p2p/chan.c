@@ -96,24 +96,24 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
 static void drop_one(weft_chan *chan, weft_early *early, int rc)
 {
     weft_match_take(&chan->match, chan->worker, early);
-    weft_arrive_drop(early->peer, &early->head, early->body, rc);
+    weft_arrive_drop(early->peer, &early->hdr, early->body, rc);
     weft_early_free(chan->worker, early);
 }
 
 static void drop_early(weft_chan *chan)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_first(&chan->match.early_all)))
         drop_one(chan, weft_container(link, weft_early, all), WEFT_E_COMM);
 }
 
 void weft_chan_drop_refused(weft_chan *chan)
 {
-    weft_link *next;
+    weft_list_link *next;
     weft_stall_ask_all(chan);
-    for (weft_link *link = chan->match.early_all.next; link != &chan->match.early_all; link = next) {
+    for (weft_list_link *link = chan->match.early_all.next; link != &chan->match.early_all; link = next) {
         weft_early *early = weft_container(link, weft_early, all);
-        int rc = chan->refuses(chan, early->head.tag);
+        int rc = chan->refuses(chan, early->hdr.tag);
         next = link->next;
         if (rc)
             drop_one(chan, early, rc);
@@ -153,7 +153,7 @@ static parcel *parcel_new(weft_worker *worker, const void *body, uint32_t bytes)
 
 void weft_chan_notify_gone(weft_peer *peer, uint32_t id)
 {
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_NOTIFY, .chan = id}};
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_NOTIFY, .chan = id}};
     if (!peer->said_bye && !peer->heard_bye)
         weft_peer_send(peer, &frame, NULL, NULL);
 }
@@ -163,16 +163,16 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
     weft_peer *peer;
     parcel *parcel;
     bool is_sent;
-    uint32_t most, rank = chan->world_rank ? chan->world_rank[to] : to;
+    uint32_t max, rank = chan->world_rank ? chan->world_rank[to] : to;
     bool is_met = chan->worker->peers[rank] != NULL;
     int rc = weft_peer_find(chan->worker, rank, &peer);
     if (rc)
         return rc;
     peer->is_courtesy |= !is_met;
     parcel = parcel_new(chan->worker, body, bytes);
-    most = parcel ? peer->ep->iface->caps.frame_max - weft_seal_room() : sizeof((weft_late *)0)->small; /* so much is copied by the queue */
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
-                                 .tag = (int32_t)chan->id, .bytes = bytes < most ? bytes : most},
+    max = parcel ? peer->ep->iface->caps.frame_max - weft_seal_room() : sizeof((weft_late *)0)->small; /* so much is copied by the queue */
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
+                                 .tag = (int32_t)chan->id, .bytes = bytes < max ? bytes : max},
                         .body = parcel ? parcel->body : body};
     rc = weft_peer_send(peer, &frame, parcel ? parcel->req : NULL, &is_sent);
     if (parcel && (rc || is_sent))

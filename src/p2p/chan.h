@@ -30,7 +30,7 @@ struct weft_chan {
     weft_match match;
     struct weft_sendq **sendqs; /* [size] what waits for a member's credit; NULL: nothing ever did */
     struct weft_stall **stalls; /* [size] members that keep messages back; NULL: none ever did */
-    weft_link stalled;          /* those of now; set with stalls */
+    weft_list_link stalled;          /* those of now; set with stalls */
     void *tenant;              /* whose channel it is (src/mpi's communicator); never looked at here */
     bool is_connected;
     weft_chan_on_notify *on_notify; /* NULL: such frames are dropped */

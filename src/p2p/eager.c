@@ -15,7 +15,7 @@
 static void fill_packed(const weft_frame *frame, void *place)
 {
     const weft_req *req = frame->body;
-    weft_pack(req->type, req->buf, req->count, 0, frame->head.bytes, place);
+    weft_pack(req->type, req->buf, req->count, 0, frame->hdr.bytes, place);
 }
 
 static void held_over(weft_leg *leg, int rc)
@@ -35,7 +35,7 @@ static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
     req->legs = 0;
     leg = weft_leg_new(req, WEFT_LEG_HELD, 0, req->bytes, held_over);
     if (!leg)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->proc_id.rank);
     frame->held = leg;
     peer->credit -= weft_peer_cost(req->bytes); /* who is told of the end may send more */
     peer->worker->counters[WEFT_COUNT_EAGER]++;
@@ -48,7 +48,7 @@ static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
 
 static int send_eager(weft_peer *peer, weft_req *req)
 {
-    weft_frame frame = {.head = weft_eager_head(req->chan, req->rank, req->tag, req->bytes), .body = (const char *)req->buf + req->type->true_lb};
+    weft_frame frame = {.hdr = weft_eager_hdr(req->chan, req->rank, req->tag, req->bytes), .body = (const char *)req->buf + req->type->true_lb};
     bool sent;
     int rc;
     if (weft_knob.checksum) {
@@ -62,7 +62,7 @@ static int send_eager(weft_peer *peer, weft_req *req)
     rc = weft_peer_send(peer, &frame, req, &sent);
     if (rc)
         return rc;
-    peer->credit -= weft_peer_cost(frame.head.bytes);
+    peer->credit -= weft_peer_cost(frame.hdr.bytes);
     weft_eager_count(peer->worker, req->bytes);
     if (sent)
         weft_req_end(req, 0);

@@ -48,7 +48,7 @@ static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint
     *rest = (struct rest){.gate = {.left = 1, .open = free_rest}, .req = req, .size = size};
     memcpy(rest->bytes, from, bytes);
     frame->body = rest->bytes;
-    frame->head.bytes = (uint32_t)bytes;
+    frame->hdr.bytes = (uint32_t)bytes;
     req->gate = &rest->gate;
     rc = weft_peer_send(peer, frame, req, &has_left);
     if (rc)
@@ -60,20 +60,20 @@ static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint
 
 int weft_frags_send(weft_peer *peer, const weft_frame *whole)
 {
-    uint64_t total = whole->head.bytes, count = (total + peer->frag - 1) / peer->frag;
-    uint64_t most = weft_round_up((total + count - 1) / count, WEFT_LINE);
-    weft_frame frame = {.head = whole->head, .body = &total};
+    uint64_t total = whole->hdr.bytes, count = (total + peer->frag - 1) / peer->frag;
+    uint64_t max = weft_round_up((total + count - 1) / count, WEFT_LINE);
+    weft_frame frame = {.hdr = whole->hdr, .body = &total};
     int rc;
-    frame.head.kind = WEFT_FRAME_EAGER_FRAGS;
-    frame.head.bytes = sizeof total;
+    frame.hdr.kind = WEFT_FRAME_EAGER_FRAGS;
+    frame.hdr.bytes = sizeof total;
     rc = weft_peer_post(peer, &frame);
     if (rc)
         return rc;
-    frame.head.kind = WEFT_FRAME_FRAG;
-    for (uint64_t at = 0; at < total; at += frame.head.bytes) {
+    frame.hdr.kind = WEFT_FRAME_FRAG;
+    for (uint64_t at = 0; at < total; at += frame.hdr.bytes) {
         const char *from = (const char *)whole->body + at;
         frame.body = from;
-        frame.head.bytes = (uint32_t)(total - at < most ? total - at : most);
+        frame.hdr.bytes = (uint32_t)(total - at < max ? total - at : max);
         rc = weft_peer_post(peer, &frame);
         if (weft_unlikely(rc == WEFT_AGAIN))
             return queue_rest(peer, &frame, from, total - at);
@@ -85,20 +85,20 @@ int weft_frags_send(weft_peer *peer, const weft_frame *whole)
 
 /* -- the receiver -- */
 
-void weft_frags_on_first(weft_peer *peer, const weft_head *head, const void *body)
+void weft_frags_on_first(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_frags *frags = &peer->frags;
-    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     uint64_t total;
     memcpy(&total, body, sizeof total);
-    *frags = (weft_frags){.head = *head};
-    frags->head.kind = WEFT_FRAME_EAGER;
-    frags->head.bytes = (uint32_t)total;
+    *frags = (weft_frags){.hdr = *hdr};
+    frags->hdr.kind = WEFT_FRAME_EAGER;
+    frags->hdr.bytes = (uint32_t)total;
     if (!chan)
         return;
-    frags->req = weft_match_arrival(&chan->match, head->src, head->tag);
+    frags->req = weft_match_arrival(&chan->match, hdr->src, hdr->tag);
     if (!frags->req)
-        frags->early = weft_arrive_early(peer, &frags->head, NULL);
+        frags->early = weft_arrive_early(peer, &frags->hdr, NULL);
 }
 
 static void put(const weft_frags *frags, const void *body, uint64_t bytes)
@@ -119,35 +119,35 @@ static void put(const weft_frags *frags, const void *body, uint64_t bytes)
 static void end_early(weft_peer *peer, weft_early *early)
 {
     weft_worker *worker = peer->worker;
-    weft_chan *chan = weft_chan_of(worker, early->head.chan);
-    weft_req *req = chan ? weft_match_arrival(&chan->match, early->head.src, early->head.tag) : NULL;
-    int rc = !chan ? WEFT_E_COMM : chan->refuses && !req ? chan->refuses(chan, early->head.tag) : 0;
+    weft_chan *chan = weft_chan_of(worker, early->hdr.chan);
+    weft_req *req = chan ? weft_match_arrival(&chan->match, early->hdr.src, early->hdr.tag) : NULL;
+    int rc = !chan ? WEFT_E_COMM : chan->refuses && !req ? chan->refuses(chan, early->hdr.tag) : 0;
     if (!req && !rc) {
         weft_arrive_keep(peer, chan, early);
         return;
     }
     if (req)
-        weft_arrive_eager(peer, req, &early->head, early->body);
+        weft_arrive_eager(peer, req, &early->hdr, early->body);
     else
-        weft_arrive_drop(peer, &early->head, early->body, rc);
+        weft_arrive_drop(peer, &early->hdr, early->body, rc);
     weft_early_free(worker, early);
 }
 
-void weft_frags_on_next(weft_peer *peer, const weft_head *head, const void *body)
+void weft_frags_on_next(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_frags *frags = &peer->frags;
     weft_req *req = frags->req;
     weft_early *early = frags->early;
-    put(frags, body, head->bytes);
-    frags->arrived += head->bytes;
-    if (frags->arrived < frags->head.bytes)
+    put(frags, body, hdr->bytes);
+    frags->arrived += hdr->bytes;
+    if (frags->arrived < frags->hdr.bytes)
         return;
     frags->req = NULL;
     frags->early = NULL;
     if (req)
-        weft_arrive_end(peer, req, &frags->head);
+        weft_arrive_end(peer, req, &frags->hdr);
     else if (early)
         end_early(peer, early);
     else
-        weft_arrive_drop(peer, &frags->head, NULL, WEFT_E_COMM);
+        weft_arrive_drop(peer, &frags->hdr, NULL, WEFT_E_COMM);
 }

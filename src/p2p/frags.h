@@ -21,7 +21,7 @@ static inline bool weft_frags_help(const weft_peer *peer, uint64_t bytes)
 int weft_frags_send(weft_peer *peer, const weft_frame *whole);
 
 /* Frames of both kinds. */
-void weft_frags_on_first(weft_peer *peer, const weft_head *head, const void *body);
-void weft_frags_on_next(weft_peer *peer, const weft_head *head, const void *body);
+void weft_frags_on_first(weft_peer *peer, const weft_hdr *hdr, const void *body);
+void weft_frags_on_next(weft_peer *peer, const weft_hdr *hdr, const void *body);
 
 #endif

@@ -14,14 +14,14 @@
 #define TRIALS 4         /* stints of each rung at first use of a size class, one after the other: what the one before left in the caches
                           * slows down the first. The best counts. Half as many of a rung that is so many ... */
 #define HOPELESS 2.0f    /* ... times slower than another; ... */
-#define MOST_TRIES 64    /* ... in so many transfers at most ... */
-#define MOST_AT_ONCE 256 /* ... or those that begin while others of them are under way: a window of many is to be of one rung */
+#define MAX_TRIES 64    /* ... in so many transfers at most ... */
+#define MAX_AT_ONCE 256 /* ... or those that begin while others of them are under way: a window of many is to be of one rung */
 #define STINT 8          /* transfers after which a stint has lasted long enough, when they are ... */
 #define STINT_TURNS 4    /* ... so many times those under way: what these will bring is not counted */
 #define SURE_NS 1000000  /* a stint that took so long counts twice: caches matter little, an interrupt as it will to others; with STINT
                           * transfers it is a whole trial */
 #define AGAIN_SHARE 64   /* a rung is measured again when that costs at most one part in so many of the time spent since ... */
-#define AGAIN_LEAST 64   /* ... and so many stints have passed */
+#define AGAIN_MIN 64   /* ... and so many stints have passed */
 #define COLD 2           /* so many stints after another rung of the row tell little, but to a trial */
 #define BETTER 0.95f     /* another rung is taken when it needs so much of the time of the one in use */
 
@@ -40,8 +40,8 @@ static uint32_t class_of(uint64_t bytes)
 uint32_t weft_ladder_eager_max(const weft_peer *peer)
 {
     const weft_caps *caps = &peer->ep->iface->caps;
-    uint64_t most = caps->frame_max, want = weft_knob.eager_max ? weft_knob.eager_max : caps->eager ? caps->eager : EAGER_DEFAULT;
-    return (uint32_t)(want < most ? want : most);
+    uint64_t max = caps->frame_max, want = weft_knob.eager_max ? weft_knob.eager_max : caps->eager ? caps->eager : EAGER_DEFAULT;
+    return (uint32_t)(want < max ? want : max);
 }
 
 static bool is_offered(const weft_peer *peer, enum weft_rung rung, const weft_offer *offer)
@@ -100,7 +100,7 @@ static enum weft_rung fastest(const weft_ladder_row *row, const weft_peer *peer,
 static bool is_on_trial(const weft_rung_record *record, const weft_rung_record *best, uint32_t sends)
 {
     uint32_t wanted = best->ns_per_byte > 0 && record->ns_per_byte > HOPELESS * best->ns_per_byte ? TRIALS / 2 : TRIALS;
-    return record->stints < wanted && record->tries < (record->flying || sends ? MOST_AT_ONCE : MOST_TRIES);
+    return record->stints < wanted && record->tries < (record->in_flight || sends ? MAX_AT_ONCE : MAX_TRIES);
 }
 
 /* The rung to be tried now: a trial that has begun goes on. WEFT_RUNG_LAST: none. */
@@ -116,10 +116,10 @@ static enum weft_rung on_trial(const weft_ladder_row *row, const weft_peer *peer
 
 /* Puts a rung to the test again, one after the other. What a trial of it will cost more than the best one is compared with what was
  * spent since the last test: a slow rung is tried seldom, one that is nearly as fast often. */
-static void try_again(weft_ladder_row *row, enum weft_rung best, uint32_t flying, uint64_t bytes)
+static void try_again(weft_ladder_row *row, enum weft_rung best, uint32_t in_flight, uint64_t bytes)
 {
     weft_rung_record *record = &row->record[row->next];
-    uint64_t transfers = flying ? (uint64_t)STINT_TURNS * (flying + STINT) : TRIALS;
+    uint64_t transfers = in_flight ? (uint64_t)STINT_TURNS * (in_flight + STINT) : TRIALS;
     float more = record->ns_per_byte - row->record[best].ns_per_byte;
     if (row->next == best || record->ns_per_byte == 0) {
         row->next = (uint8_t)((row->next + 1) % WEFT_RUNG_LAST);
@@ -147,8 +147,8 @@ enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, ui
     if (rung != WEFT_RUNG_LAST)
         return rung;
     best = fastest(row, peer, offer);
-    if (row->stints >= AGAIN_LEAST)
-        try_again(row, best, row->record[best].flying, bytes);
+    if (row->stints >= AGAIN_MIN)
+        try_again(row, best, row->record[best].in_flight, bytes);
     trial = on_trial(row, peer, offer, best, ladder->sends);
     if (trial == WEFT_RUNG_LAST) {
         row->used = (uint8_t)best;
@@ -163,7 +163,7 @@ weft_ladder *weft_ladder_open(const weft_worker *worker) { return calloc((size_t
 weft_ladder *weft_ladder_of(const weft_worker *worker, const weft_peer *peer)
 {
     const weft_boot *boot = worker->world->boot;
-    bool is_remote = boot->node_of && boot->node_of[peer->name.rank] != boot->node;
+    bool is_remote = boot->node_of && boot->node_of[peer->proc_id.rank] != boot->node;
     uint32_t port = 0;
     while (port + 1 < worker->iface_count && worker->ifaces[port] != peer->ep->iface)
         port++;
@@ -211,24 +211,24 @@ void weft_ladder_begin(weft_ladder *ladder, const weft_climb *climb, uint64_t no
     weft_stint *stint = &ladder->stint;
     if (stint->of != record) /* it waits until those before it are over */
         *stint = (weft_stint){.row = row, .of = record, .is_both_ways = climb->is_both_ways};
-    if (!stint->since && record->flying == ladder->flying && is_undisturbed(ladder, climb->is_both_ways))
+    if (!stint->since && record->in_flight == ladder->in_flight && is_undisturbed(ladder, climb->is_both_ways))
         stint->since = now, stint->stale = 0;
-    ladder->flying++;
-    record->flying++;
+    ladder->in_flight++;
+    record->in_flight++;
 }
 
 /* Ends a stint that has lasted long enough, and begins the next one. */
 static void count(weft_ladder *ladder, uint64_t bytes, uint64_t now)
 {
     weft_stint *stint = &ladder->stint;
-    uint32_t flying = stint->of->flying + ladder->sends;
+    uint32_t in_flight = stint->of->in_flight + ladder->sends;
     stint->bytes += bytes;
     stint->ended += bytes > 0;
-    if (flying && (stint->ended < STINT || stint->ended < STINT_TURNS * flying))
+    if (in_flight && (stint->ended < STINT || stint->ended < STINT_TURNS * in_flight))
         return;
     if (stint->bytes)
         learn_stint(stint, now - stint->since);
-    stint->since = flying ? now : 0;
+    stint->since = in_flight ? now : 0;
     stint->bytes = 0;
     stint->ended = 0;
     stint->stale = ladder->sends;
@@ -240,13 +240,13 @@ void weft_ladder_end(weft_ladder *ladder, const weft_climb *climb, bool has_fail
 {
     weft_rung_record *record = &row_of(ladder, climb->bytes, climb->is_cold, climb->is_both_ways)->record[climb->rung];
     weft_stint *stint = &ladder->stint;
-    ladder->flying--;
-    record->flying--;
+    ladder->in_flight--;
+    record->in_flight--;
     if (!has_failed && climb->bytes && record->ns_per_byte == 0)
         learn(record, climb->bytes, now - began);
     if (stint->since && stint->of == record)
         count(ladder, has_failed || began < stint->since ? 0 : climb->bytes, now);
-    else if (ladder->flying && stint->of->flying == ladder->flying && is_undisturbed(ladder, stint->is_both_ways))
+    else if (ladder->in_flight && stint->of->in_flight == ladder->in_flight && is_undisturbed(ladder, stint->is_both_ways))
         *stint = (weft_stint){.row = stint->row, .of = stint->of, .is_both_ways = stint->is_both_ways, .since = now, .stale = ladder->sends};
 }
 

@@ -23,7 +23,7 @@
 typedef struct weft_rung_record {
     uint32_t tries;    /* transfers of the present trial, or the last one, and ... */
     uint32_t stints;   /* ... what was learnt from them; goes on after it */
-    uint32_t flying;   /* receives that began and are not over */
+    uint32_t in_flight;   /* receives that began and are not over */
     float ns_per_byte; /* smoothed; 0 = never measured */
 } weft_rung_record;
 
@@ -53,7 +53,7 @@ typedef struct weft_stint {
 /* What was not registered before costs more, and so does what moves both ways: rows of their own. Guarded by the worker. */
 typedef struct weft_ladder {
     weft_ladder_row rows[2][2][WEFT_LADDER_CLASSES]; /* [is_cold][is_both_ways] */
-    uint32_t flying; /* receives, in all */
+    uint32_t in_flight; /* receives, in all */
     uint32_t sends;  /* announced and not over */
     weft_stint stint;
 } weft_ladder;

@@ -12,7 +12,7 @@
 #include "type/pack.h"
 
 #define PIECES 4
-#define CHUNK_LEAST 4096
+#define CHUNK_MIN 4096
 #define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
 #define PIECES_ALONE 4ull /* caps.move_piece counts so often where one thread calls */
 #define TURN_NS 50000u    /* how long copies by this CPU go on before the worker is polled and its lock offered ... */
@@ -77,9 +77,9 @@ static int move_piece(weft_leg *leg)
     weft_req *req = leg->req;
     weft_ep *ep = req->peer->ep;
     const weft_iface_ops *ops = ep->iface->ops;
-    uint64_t most = piece_max(req);
+    uint64_t max = piece_max(req);
     weft_move move = {.local = (char *)weft_leg_start_of(req) + leg->from, .region = region_of(leg), .remote = leg->far + leg->from,
-                      .key = &leg->key, .bytes = leg->to - leg->from < most ? leg->to - leg->from : most, .done = leg};
+                      .key = &leg->key, .bytes = leg->to - leg->from < max ? leg->to - leg->from : max, .done = leg};
     int rc;
     leg->piece = move.bytes;
     leg->has_moved = false;
@@ -152,29 +152,29 @@ void weft_leg_done(weft_leg *leg, int rc)
 static void fill_packed(const weft_frame *frame, void *place)
 {
     const weft_req *req = frame->body;
-    uint64_t offset = (uint64_t)(uint32_t)frame->head.src << 32 | (uint32_t)frame->head.tag;
-    weft_pack(req->type, req->buf, req->count, offset, frame->head.bytes, place);
+    uint64_t offset = (uint64_t)(uint32_t)frame->hdr.src << 32 | (uint32_t)frame->hdr.tag;
+    weft_pack(req->type, req->buf, req->count, offset, frame->hdr.bytes, place);
 }
 
-/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_LEAST.
+/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_MIN.
  * Where the sender does not copy, every chunk more is only a frame more. */
 static uint32_t chunk_of(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->ep->iface->caps;
-    uint32_t most = (caps->chunk ? caps->chunk : caps->frame_max) - weft_seal_room();
-    uint64_t bytes = req->is_dense && weft_peer_holds(req->peer, most) ? most : req->bytes / PIECES;
-    bytes = bytes < CHUNK_LEAST ? CHUNK_LEAST : bytes;
-    return bytes < most ? (uint32_t)bytes : most;
+    uint32_t max = (caps->chunk ? caps->chunk : caps->frame_max) - weft_seal_room();
+    uint64_t bytes = req->is_dense && weft_peer_holds(req->peer, max) ? max : req->bytes / PIECES;
+    bytes = bytes < CHUNK_MIN ? CHUNK_MIN : bytes;
+    return bytes < max ? (uint32_t)bytes : max;
 }
 
 /* One chunk of at most `most` bytes: 0, AGAIN or an error. */
-static int send_chunk(weft_leg *leg, uint32_t most)
+static int send_chunk(weft_leg *leg, uint32_t max)
 {
     weft_req *req = leg->req;
     weft_peer *peer = req->peer;
     uint64_t rest = leg->to - leg->from;
-    uint32_t bytes = rest < most ? (uint32_t)rest : most;
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_DATA, .chan = req->partner, .src = (int32_t)(leg->from >> 32),
+    uint32_t bytes = rest < max ? (uint32_t)rest : max;
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_DATA, .chan = req->partner, .src = (int32_t)(leg->from >> 32),
                                  .tag = (int32_t)(uint32_t)leg->from, .bytes = bytes}};
     int rc;
     if (req->is_dense) {
@@ -199,10 +199,10 @@ static int send_chunk(weft_leg *leg, uint32_t most)
 /* Where peers that do not read hold all that is shared, what fits the pair's own room still gets through. */
 static int send_some(weft_leg *leg)
 {
-    uint32_t most = chunk_of(leg->req), alone = leg->req->peer->ep->iface->caps.chunk_alone;
+    uint32_t max = chunk_of(leg->req), alone = leg->req->peer->ep->iface->caps.chunk_alone;
     alone -= alone ? weft_seal_room() : 0;
-    int rc = send_chunk(leg, most);
-    return rc == WEFT_AGAIN && alone && alone < most ? send_chunk(leg, alone) : rc;
+    int rc = send_chunk(leg, max);
+    return rc == WEFT_AGAIN && alone && alone < max ? send_chunk(leg, alone) : rc;
 }
 
 /* A burst of chunks: AGAIN when more is to come, 0 when it is over. */
@@ -234,7 +234,7 @@ void weft_leg_start(weft_leg *leg)
 int weft_leg_pump(weft_worker *worker)
 {
     uint64_t until_ns = turn_end(worker);
-    weft_link todo, *link;
+    weft_list_link todo, *link;
     int n = 0;
     weft_list_init(&todo);
     weft_list_splice(&todo, &worker->pumps);

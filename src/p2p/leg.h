@@ -19,7 +19,7 @@ enum weft_leg_kind { WEFT_LEG_DATA, WEFT_LEG_GET, WEFT_LEG_PUT, WEFT_LEG_LENT, W
 
 typedef struct weft_leg weft_leg;
 struct weft_leg {
-    weft_link link;     /* DATA, GET, PUT: in worker->pumps while there is more to push or the iface refuses; LENT: in req->lent */
+    weft_list_link link;     /* DATA, GET, PUT: in worker->pumps while there is more to push or the iface refuses; LENT: in req->lent */
     weft_req *req;
     weft_pin *pin;      /* of our stretch; NULL: none is needed, or the request's own covers it */
     weft_loan *loan;    /* lent: what the peer's key stands on; NULL: the registration itself */

@@ -115,8 +115,8 @@ static bool index_one(weft_match *match, weft_worker *worker, weft_early *early)
         return false;
     wild->early = early;
     early->wild = wild;
-    weft_fifomap_insert(&match->early, &wild->by_source, weft_match_key(early->head.src, WEFT_ANY_TAG));
-    weft_fifomap_insert(&match->early, &wild->by_tag, weft_match_key(WEFT_ANY, early->head.tag));
+    weft_fifomap_insert(&match->early, &wild->by_source, weft_match_key(early->hdr.src, WEFT_ANY_TAG));
+    weft_fifomap_insert(&match->early, &wild->by_tag, weft_match_key(WEFT_ANY, early->hdr.tag));
     return true;
 }
 
@@ -131,7 +131,7 @@ static void unindex_one(weft_match *match, weft_worker *worker, weft_early *earl
 static void unindex_all(weft_match *match, weft_worker *worker)
 {
     match->is_indexed = false;
-    for (weft_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
+    for (weft_list_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
         weft_early *early = weft_container(link, weft_early, all);
         if (early->wild)
             unindex_one(match, worker, early);
@@ -141,7 +141,7 @@ static void unindex_all(weft_match *match, weft_worker *worker)
 static void index_all(weft_match *match, weft_worker *worker)
 {
     match->is_indexed = true;
-    for (weft_link *link = match->early_all.next; link != &match->early_all; link = link->next)
+    for (weft_list_link *link = match->early_all.next; link != &match->early_all; link = link->next)
         if (!index_one(match, worker, weft_container(link, weft_early, all))) {
             unindex_all(match, worker);
             return;
@@ -154,16 +154,16 @@ typedef struct place {
     weft_early *early;
 } place;
 
-static uint64_t place_at(const weft_head *head) { return weft_round_up(sizeof(weft_early) + head->bytes, sizeof(uint64_t)); }
+static uint64_t place_at(const weft_hdr *hdr) { return weft_round_up(sizeof(weft_early) + hdr->bytes, sizeof(uint64_t)); }
 
-static uint64_t size_of(const weft_head *head)
+static uint64_t size_of(const weft_hdr *hdr)
 {
-    return head->kind == WEFT_FRAME_RTS ? place_at(head) + sizeof(place) : sizeof(weft_early) + head->bytes;
+    return hdr->kind == WEFT_FRAME_RTS ? place_at(hdr) + sizeof(place) : sizeof(weft_early) + hdr->bytes;
 }
 
-static place *place_of(weft_early *early) { return (place *)((char *)early + place_at(&early->head)); }
+static place *place_of(weft_early *early) { return (place *)((char *)early + place_at(&early->hdr)); }
 
-static uint64_t announced_key(const weft_peer *peer, uint32_t name) { return (uint64_t)peer->name.rank << 32 | name; }
+static uint64_t announced_key(const weft_peer *peer, uint32_t name) { return (uint64_t)peer->proc_id.rank << 32 | name; }
 
 weft_early *weft_match_announced(weft_worker *worker, const weft_peer *peer, uint32_t name)
 {
@@ -180,9 +180,9 @@ static void note_announced(weft_worker *worker, weft_early *early)
 
 void weft_match_keep(weft_match *match, weft_worker *worker, weft_early *early)
 {
-    if (early->head.kind == WEFT_FRAME_RTS)
+    if (early->hdr.kind == WEFT_FRAME_RTS)
         note_announced(worker, early);
-    weft_fifomap_insert(&match->early, &early->match, weft_match_key(early->head.src, early->head.tag));
+    weft_fifomap_insert(&match->early, &early->match, weft_match_key(early->hdr.src, early->hdr.tag));
     weft_list_append(&match->early_all, &early->all);
     match->early_count++;
     early->wild = NULL;
@@ -195,7 +195,7 @@ void weft_match_take(weft_match *match, weft_worker *worker, weft_early *early)
     weft_fifomap_remove(&match->early, &early->match);
     weft_list_remove(&early->all);
     match->early_count--;
-    if (early->head.kind == WEFT_FRAME_RTS)
+    if (early->hdr.kind == WEFT_FRAME_RTS)
         weft_fifomap_remove(&worker->announced, &place_of(early)->entry);
     if (weft_unlikely(early->wild != NULL))
         unindex_one(match, worker, early);
@@ -203,9 +203,9 @@ void weft_match_take(weft_match *match, weft_worker *worker, weft_early *early)
 
 static weft_early *walk(weft_match *match, int32_t source, int32_t tag)
 {
-    for (weft_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
+    for (weft_list_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
         weft_early *early = weft_container(link, weft_early, all);
-        if ((source == WEFT_ANY || source == early->head.src) && (tag == WEFT_ANY_TAG || tag == early->head.tag))
+        if ((source == WEFT_ANY || source == early->hdr.src) && (tag == WEFT_ANY_TAG || tag == early->hdr.tag))
             return early;
     }
     return NULL;
@@ -233,25 +233,25 @@ weft_early *weft_match_look(weft_match *match, weft_worker *worker, int32_t sour
     return weft_container(entry, weft_early, match);
 }
 
-weft_early *weft_early_new(weft_worker *worker, struct weft_peer *peer, const weft_head *head, const void *body)
+weft_early *weft_early_new(weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    uint64_t bytes = size_of(head);
+    uint64_t bytes = size_of(hdr);
     weft_early *early = weft_pool_take(worker->pool, bytes);
     if (!early)
         return NULL;
     worker->counters[WEFT_COUNT_UNEXPECTED_NOW] += bytes;
-    if (worker->counters[WEFT_COUNT_UNEXPECTED_NOW] > worker->counters[WEFT_COUNT_UNEXPECTED_MOST])
-        worker->counters[WEFT_COUNT_UNEXPECTED_MOST] = worker->counters[WEFT_COUNT_UNEXPECTED_NOW];
+    if (worker->counters[WEFT_COUNT_UNEXPECTED_NOW] > worker->counters[WEFT_COUNT_UNEXPECTED_MAX])
+        worker->counters[WEFT_COUNT_UNEXPECTED_MAX] = worker->counters[WEFT_COUNT_UNEXPECTED_NOW];
     early->peer = peer;
-    early->head = *head;
+    early->hdr = *hdr;
     if (weft_likely(body != NULL))
-        memcpy(early->body, body, head->bytes);
+        memcpy(early->body, body, hdr->bytes);
     return early;
 }
 
 void weft_early_free(weft_worker *worker, weft_early *early)
 {
-    uint64_t bytes = size_of(&early->head);
+    uint64_t bytes = size_of(&early->hdr);
     worker->counters[WEFT_COUNT_UNEXPECTED_NOW] -= bytes;
     weft_pool_give(worker->pool, early, bytes);
 }

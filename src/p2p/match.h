@@ -21,9 +21,9 @@ struct weft_worker;
 /* An early message: header and body (the eager payload, or the RTS), at their exact size. */
 typedef struct weft_early {
     weft_fifo_entry match;  /* by source and tag */
-    weft_link all;          /* in order of arrival */
+    weft_list_link all;          /* in order of arrival */
     struct weft_peer *peer;
-    weft_head head;
+    weft_hdr hdr;
     struct early_wild *wild; /* its places under the wildcard keys, if there are any */
     uint64_t body[];
 } weft_early;
@@ -35,7 +35,7 @@ typedef struct weft_match {
     uint32_t posted_wild;   /* how many of those hold a wildcard */
     uint32_t early_count;   /* and senders that keep messages back (p2p/stall): a receive has to look */
     weft_fifomap early;
-    weft_link early_all;
+    weft_list_link early_all;
     bool is_indexed;        /* early messages stand under their wildcard keys too */
 } weft_match;
 
@@ -140,7 +140,7 @@ static inline weft_early *weft_match_find(weft_match *match, struct weft_worker 
 /* The RTS of this peer that matched nothing yet and whose request has this name there, or NULL. */
 weft_early *weft_match_announced(struct weft_worker *worker, const struct weft_peer *peer, uint32_t name);
 
-weft_early *weft_early_new(struct weft_worker *worker, struct weft_peer *peer, const weft_head *head, const void *body);
+weft_early *weft_early_new(struct weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body);
 void weft_early_free(struct weft_worker *worker, weft_early *early);
 
 #endif

@@ -35,10 +35,10 @@ static void take_early(weft_req *req, weft_early *early)
     weft_worker *worker = req->worker;
     worker->unpolled++;
     weft_match_take(&req->chan->match, worker, early);
-    if (weft_likely(early->head.kind == WEFT_FRAME_EAGER))
-        weft_arrive_eager(early->peer, req, &early->head, early->body);
+    if (weft_likely(early->hdr.kind == WEFT_FRAME_EAGER))
+        weft_arrive_eager(early->peer, req, &early->hdr, early->body);
     else
-        weft_arrive_other(early->peer, req, &early->head, early->body);
+        weft_arrive_other(early->peer, req, &early->hdr, early->body);
     weft_early_free(worker, early);
 }
 
@@ -140,10 +140,10 @@ static bool look(weft_chan *chan, int src, int tag, weft_found *found)
             weft_stall_ask(chan, src, tag);
         return false;
     }
-    found->source = early->head.src;
-    found->tag = early->head.tag;
+    found->source = early->hdr.src;
+    found->tag = early->hdr.tag;
     found->cancelled = false;
-    found->bytes = early->head.kind == WEFT_FRAME_RTS ? ((const weft_rts *)early->body)->bytes : weft_sum_payload(&early->head);
+    found->bytes = early->hdr.kind == WEFT_FRAME_RTS ? ((const weft_rts *)early->body)->bytes : weft_sum_payload(&early->hdr);
     return true;
 }
 

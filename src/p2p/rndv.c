@@ -28,13 +28,13 @@
 
 static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan, int32_t src, int32_t tag, const void *body, uint32_t bytes)
 {
-    weft_frame frame = {.head = {.kind = (uint8_t)kind, .chan = chan, .src = src, .tag = tag, .bytes = bytes}, .body = body};
+    weft_frame frame = {.hdr = {.kind = (uint8_t)kind, .chan = chan, .src = src, .tag = tag, .bytes = bytes}, .body = body};
     int rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc && peer->state == WEFT_PEER_ALIVE)
         weft_peer_doom(peer, rc);
 }
 
-static int no_memory(const weft_peer *peer) { return weft_fail(WEFT_E_NOMEM, "no memory to move a message to or from rank %u", peer->name.rank); }
+static int no_memory(const weft_peer *peer) { return weft_fail(WEFT_E_NOMEM, "no memory to move a message to or from rank %u", peer->proc_id.rank); }
 
 /* index 0: the whole of our side. */
 static void send_fin(weft_req *req, uint32_t index, int rc)
@@ -73,22 +73,22 @@ static void begin(weft_req *req, weft_peer *peer)
 
 /* A receive that matched while no name was free. */
 typedef struct unnamed {
-    weft_link link; /* in worker->unnamed */
+    weft_list_link link; /* in worker->unnamed */
     weft_req *req;
     weft_peer *peer;
-    weft_head head;
+    weft_hdr hdr;
     uint64_t rts[];
 } unnamed;
 
-static bool put_aside(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts)
+static bool put_aside(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
 {
-    unnamed *one = weft_pool_take(req->worker->pool, sizeof *one + head->bytes);
+    unnamed *one = weft_pool_take(req->worker->pool, sizeof *one + hdr->bytes);
     if (!one)
         return false;
     one->req = req;
     one->peer = peer;
-    one->head = *head;
-    memcpy(one->rts, rts, head->bytes);
+    one->hdr = *hdr;
+    memcpy(one->rts, rts, hdr->bytes);
     weft_list_append(&req->worker->unnamed, &one->link);
     return true;
 }
@@ -96,14 +96,14 @@ static bool put_aside(weft_peer *peer, weft_req *req, const weft_head *head, con
 /* One that begins may be over at once, which frees its name and comes here again: the outermost call goes on. */
 static void begin_unnamed(weft_worker *worker)
 {
-    weft_link *link;
+    weft_list_link *link;
     if (worker->is_naming)
         return;
     worker->is_naming = true;
     while (worker->name_free && (link = weft_list_take(&worker->unnamed))) {
         unnamed *one = weft_container(link, unnamed, link);
-        weft_rndv_accept(one->peer, one->req, &one->head, (const weft_rts *)one->rts);
-        weft_pool_give(worker->pool, one, sizeof *one + one->head.bytes);
+        weft_rndv_accept(one->peer, one->req, &one->hdr, (const weft_rts *)one->rts);
+        weft_pool_give(worker->pool, one, sizeof *one + one->hdr.bytes);
     }
     worker->is_naming = false;
 }
@@ -145,7 +145,7 @@ static void hint(weft_req *req, weft_rts *rts)
     weft_peer *peer = req->peer;
     weft_offer offer = {.can_move = true};
     rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
-    if (!weft_ladder_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->name.rank < req->worker->world->boot->rank ||
+    if (!weft_ladder_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
         peer->no_move || !req->iface->ops->can_move(req->iface, peer->ep))
         return;
     rts->flags |= (uint8_t)((weft_ladder_choose(peer->ladder, peer, req->bytes, &offer, true) + 1) << WEFT_RTS_HINT_SHIFT);
@@ -167,14 +167,14 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
 {
     union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_KEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
     weft_rts *rts = &body.rts;
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
     int rc = weft_req_id_alloc(req->worker, req);
     if (rc)
         return rc;
     begin(req, peer);
     req->left = 1;
     req->moved = req->bytes;
-    frame.head.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
+    frame.hdr.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
     rts->name = req->name;
     if (req->is_dense && req->bytes) {
         rts->addr = (uint64_t)(uintptr_t)weft_leg_start_of(req);
@@ -182,10 +182,10 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
         hint(req, rts);
     }
     if (weft_knob.checksum) {
-        frame.head.flags = WEFT_HEAD_SUMMED;
-        rts->sum = weft_sum_of_send(req, &frame.head);
+        frame.hdr.flags = WEFT_HDR_MSG_CSUM;
+        rts->sum = weft_sum_of_send(req, &frame.hdr);
     }
-    frame.head.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
+    frame.hdr.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
     send_begins(req);
     rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc) {
@@ -196,7 +196,7 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
         weft_req_id_free(req->worker, req);
         return rc;
     }
-    peer->credit -= weft_peer_cost(frame.head.bytes);
+    peer->credit -= weft_peer_cost(frame.hdr.bytes);
     return 0;
 }
 
@@ -323,9 +323,9 @@ static void push_stretch(weft_req *req, const weft_cts *cts)
     end_one(req, no_memory(req->peer));
 }
 
-void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts)
+void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, head->chan);
+    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
     if (!req || req->kind != WEFT_REQ_SEND) {
         if (cts->rung == WEFT_RUNG_PUT) /* the send failed meanwhile, as its receiver was told: it still waits for this segment */
             send_small(peer, WEFT_FRAME_FIN, cts->name, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
@@ -555,25 +555,25 @@ static void ask_sum(weft_req *req)
     send_small(req->peer, WEFT_FRAME_CTS, req->partner, 0, 0, &cts, (uint32_t)WEFT_CTS_BYTES);
 }
 
-void weft_rndv_sum(weft_peer *peer, const weft_head *head)
+void weft_rndv_sum(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, head->chan);
+    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
     if (!req || req->kind != WEFT_REQ_RECV || !req->awaits_sum)
         return;
-    req->sum = (uint32_t)head->src;
+    req->sum = (uint32_t)hdr->src;
     req->awaits_sum = false;
     settle_recv(req);
 }
 
-void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts)
+void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
 {
     int rc;
-    req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = rts->bytes};
+    req->found = (weft_found){.source = hdr->src, .tag = hdr->tag, .bytes = rts->bytes};
     req->moved = rts->bytes < req->bytes ? rts->bytes : req->bytes;
     begin(req, peer);
     req->partner = rts->name;
     req->sum = rts->sum;
-    req->is_summed = head->flags & WEFT_HEAD_SUMMED;
+    req->is_summed = hdr->flags & WEFT_HDR_MSG_CSUM;
     req->mode = WEFT_RUNG_COPY;
     req->clock = 0;
     req->next = 0;
@@ -587,7 +587,7 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
     }
     rc = weft_req_id_alloc(req->worker, req);
     if (weft_unlikely(rc)) {
-        if (rc == WEFT_AGAIN && put_aside(peer, req, head, rts))
+        if (rc == WEFT_AGAIN && put_aside(peer, req, hdr, rts))
             return;
         send_fin(req, 0, WEFT_E_NOMEM);
         weft_req_end(req, no_memory(peer));
@@ -619,20 +619,20 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, con
 }
 
 /* Lent segments and the sender's half are counted when it says that they are written, however it did that. */
-void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body)
+void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, head->chan);
-    uint64_t offset = (uint64_t)(uint32_t)head->src << 32 | (uint32_t)head->tag;
-    if (!req || req->kind != WEFT_REQ_RECV || offset > req->moved || head->bytes > req->moved - offset)
+    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    uint64_t offset = (uint64_t)(uint32_t)hdr->src << 32 | (uint32_t)hdr->tag;
+    if (!req || req->kind != WEFT_REQ_RECV || offset > req->moved || hdr->bytes > req->moved - offset)
         return;
     if (req->is_dense)
-        memcpy((char *)weft_leg_start_of(req) + offset, body, head->bytes);
+        memcpy((char *)weft_leg_start_of(req) + offset, body, hdr->bytes);
     else
-        weft_unpack(req->type, req->buf, req->count, offset, head->bytes, body);
-    req->worker->counters[WEFT_COUNT_BYTES_COPIED] += head->bytes;
+        weft_unpack(req->type, req->buf, req->count, offset, hdr->bytes, body);
+    req->worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->bytes;
     if (req->mode != WEFT_RUNG_COPY && req->mode != WEFT_RUNG_GET)
         return;
-    req->arrived += head->bytes;
+    req->arrived += hdr->bytes;
     settle_recv(req);
 }
 
@@ -654,7 +654,7 @@ static void hear(weft_req *req, uint32_t index, int rc)
         settle_recv(req);
         return;
     }
-    for (weft_link *link = req->lent.next; link != &req->lent; link = link->next) {
+    for (weft_list_link *link = req->lent.next; link != &req->lent; link = link->next) {
         weft_leg *leg = weft_container(link, weft_leg, link);
         if (leg->index != index)
             continue;
@@ -666,18 +666,18 @@ static void hear(weft_req *req, uint32_t index, int rc)
     }
 }
 
-void weft_rndv_fin(weft_peer *peer, const weft_head *head)
+void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, head->chan);
-    int rc = head->tag;
+    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    int rc = hdr->tag;
     if (!req)
         return;
     if (rc < 0) /* else it would show whatever this thread said last of such an error */
         weft_fail(rc, req->kind == WEFT_REQ_RECV ? "rank %u could not send the rest of its message with tag %d: %s"
-                                                 : "rank %u did not take the message with tag %d: %s", peer->name.rank,
+                                                 : "rank %u did not take the message with tag %d: %s", peer->proc_id.rank,
                   req->kind == WEFT_REQ_RECV ? req->found.tag : req->tag, weft_status_text(rc));
     if (req->kind == WEFT_REQ_RECV) {
-        hear(req, (uint32_t)head->src, rc);
+        hear(req, (uint32_t)hdr->src, rc);
         return;
     }
     req->found.cancelled = rc == WEFT_FIN_CANCELLED;
@@ -693,14 +693,14 @@ void weft_rndv_cancel(weft_req *req)
 }
 
 /* What has matched is not announced any more: it goes on, and its sender's request ends with it. */
-void weft_rndv_on_cancel(weft_peer *peer, const weft_head *head)
+void weft_rndv_on_cancel(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_early *early = weft_match_announced(peer->worker, peer, head->chan);
-    weft_chan *chan = early ? weft_chan_of(peer->worker, early->head.chan) : NULL;
+    weft_early *early = weft_match_announced(peer->worker, peer, hdr->chan);
+    weft_chan *chan = early ? weft_chan_of(peer->worker, early->hdr.chan) : NULL;
     if (!chan)
         return;
     weft_match_take(&chan->match, peer->worker, early);
-    weft_peer_owe(peer, early->head.bytes);
+    weft_peer_owe(peer, early->hdr.bytes);
     weft_early_free(peer->worker, early);
-    send_small(peer, WEFT_FRAME_FIN, head->chan, 0, WEFT_FIN_CANCELLED, NULL, 0);
+    send_small(peer, WEFT_FRAME_FIN, hdr->chan, 0, WEFT_FIN_CANCELLED, NULL, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv: rendezvous, for messages too long (or too synchronous) to be sent unasked. RTS goes out, the receiver matches and chooses a
+ * rndv: rendezvous, for messages too long (or too synchronous) to be sent eagerly. RTS goes out, the receiver matches and chooses a
  * rung of the ladder:
  *     copy     CTS; the sender pushes DATA frames; the last one ends both sides
  *     get      the receiver reads the sender's memory; FIN ends the sender
@@ -64,14 +64,14 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req);
 /* Sender: asks for an announced message back. It ends in any case: cancelled, or as its receive takes it. */
 void weft_rndv_cancel(weft_req *req);
 /* Receiver: req matched this RTS. */
-void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_head *head, const weft_rts *rts);
+void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts);
 /* Receiver: nobody can ask for this message any more (its communicator was freed): the sender's request ends with an error. */
 void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts, int rc);
 /* Frames of a rendezvous. */
-void weft_rndv_cts(weft_peer *peer, const weft_head *head, const weft_cts *cts);
-void weft_rndv_data(weft_peer *peer, const weft_head *head, const void *body);
-void weft_rndv_sum(weft_peer *peer, const weft_head *head);
-void weft_rndv_fin(weft_peer *peer, const weft_head *head);
-void weft_rndv_on_cancel(weft_peer *peer, const weft_head *head);
+void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts);
+void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body);
+void weft_rndv_sum(weft_peer *peer, const weft_hdr *hdr);
+void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr);
+void weft_rndv_on_cancel(weft_peer *peer, const weft_hdr *hdr);
 
 #endif

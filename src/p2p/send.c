@@ -33,9 +33,9 @@ static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t byte
 /* The shortest way: the body fits the cell's line, and the ring has room for sure. */
 static inline __attribute__((always_inline)) void send_short(weft_peer *peer, uint64_t bytes, const void *buf, int dst, int tag, weft_chan *chan)
 {
-    uint64_t head0 = weft_head_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_repayment(peer));
+    uint64_t head0 = weft_hdr_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_repayment(peer));
     peer->credit -= weft_peer_cost(bytes);
-    weft_shm_send_short(peer->ep, head0, weft_head_word1(weft_chan_id_at(chan, dst), chan->rank), weft_head_word2((uint32_t)tag, (uint32_t)bytes), buf);
+    weft_shm_send_short(peer->ep, head0, weft_hdr_word1(weft_chan_id_at(chan, dst), chan->rank), weft_hdr_word2((uint32_t)tag, (uint32_t)bytes), buf);
 }
 
 static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->ep->room; }
@@ -50,7 +50,7 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     int rc;
     if (weft_unlikely(!peer))
         return WEFT_AGAIN;
-    frame.head = weft_eager_head(chan, dst, tag, bytes);
+    frame.hdr = weft_eager_hdr(chan, dst, tag, bytes);
     frame.body = buf;
     frame.fill = NULL;
     frame.held = NULL;
@@ -58,10 +58,10 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     if (weft_unlikely(weft_frags_help(peer, bytes))) {
         rc = weft_frags_send(peer, &frame);
     } else {
-        weft_peer_stamp(peer, &frame.head);
+        weft_peer_stamp(peer, &frame.hdr);
         rc = weft_iface_send(peer->ep, &frame);
         if (weft_unlikely(rc != 0))
-            weft_peer_unstamp(peer, &frame.head);
+            weft_peer_unstamp(peer, &frame.hdr);
     }
     if (weft_likely(rc == 0)) {
         peer->credit -= weft_peer_cost(bytes);

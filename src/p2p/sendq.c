@@ -19,7 +19,7 @@
 #include "type/pack.h"
 
 #define BLOCK_FIRST 4096
-#define BLOCK_NEXT WEFT_POOL_MOST
+#define BLOCK_NEXT WEFT_POOL_MAX
 #define BATCH_MAX 1024 /* messages that share a request */
 #define TURN 32        /* messages of one channel before another's turn */
 #define LOOK_EVERY 32
@@ -37,7 +37,7 @@ typedef struct block {
 } block;
 
 typedef struct weft_sendq {
-    weft_link link;       /* in peer->sendqs while it has records */
+    weft_list_link link;       /* in peer->sendqs while it has records */
     weft_peer *peer;
     weft_chan *chan;      /* NULL: closed, what is copied still leaves */
     weft_stalled name;    /* what the receiver calls it by */
@@ -54,7 +54,7 @@ typedef struct weft_sendq {
     weft_bag asked;       /* for tags that no record has */
     weft_bag wanted;      /* asked for, and some record has it: overdraft until the first such one has left */
     weft_bag stale;       /* asks that came while messages left: the receiver is to say again what it needs when none does */
-    weft_link batches;    /* shared requests that are not over, oldest first; req->order: the first record, counted from 0 */
+    weft_list_link batches;    /* shared requests that are not over, oldest first; req->order: the first record, counted from 0 */
 } weft_sendq;
 
 static uint32_t record_bytes(uint32_t bytes)
@@ -74,7 +74,7 @@ static void send_word(weft_sendq *queue, enum weft_frame_kind kind, int32_t tag)
 {
     bool is_stalled = kind == WEFT_FRAME_STALLED;
     weft_peer *peer = queue->peer;
-    weft_frame frame = {.head = {.kind = (uint8_t)kind, .chan = queue->chan_out, .src = (int32_t)queue->src, .tag = tag,
+    weft_frame frame = {.hdr = {.kind = (uint8_t)kind, .chan = queue->chan_out, .src = (int32_t)queue->src, .tag = tag,
                                  .bytes = is_stalled ? sizeof queue->name : 0}, .body = &queue->name};
     int rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc && peer->state == WEFT_PEER_ALIVE)
@@ -133,7 +133,7 @@ static weft_sendq *open_queue(weft_chan *chan, int dst, weft_peer *peer)
         chan->sendqs = calloc(chan->size, sizeof *chan->sendqs);
     queue = chan->sendqs ? calloc(1, sizeof *queue) : NULL;
     if (!queue) {
-        weft_fail(WEFT_E_NOMEM, "no memory to queue messages for rank %u", peer->name.rank);
+        weft_fail(WEFT_E_NOMEM, "no memory to queue messages for rank %u", peer->proc_id.rank);
         return NULL;
     }
     queue->peer = peer;
@@ -200,7 +200,7 @@ static int write_record(weft_sendq *queue, int32_t tag, uint32_t bytes, record *
     record *one = NULL;
     if (!weft_bag_add(&queue->tags, tag) || !(one = append(queue, bytes))) {
         weft_bag_remove(&queue->tags, tag);
-        return weft_fail(WEFT_E_NOMEM, "no memory to queue a message for rank %u", queue->peer->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to queue a message for rank %u", queue->peer->proc_id.rank);
     }
     one->tag = tag;
     one->bytes = bytes;
@@ -226,12 +226,12 @@ static void is_written(weft_sendq *queue, int32_t tag)
 /* Nothing will ever come back from there. */
 static bool is_over(const weft_peer *peer) { return peer->heard_bye || peer->state != WEFT_PEER_ALIVE; }
 
-/* The end of a send that its receiver never takes: 0 for what would have been sent unasked. */
+/* The end of a send that its receiver never takes: 0 for what would have been sent eagerly. */
 static int end_of(const weft_peer *peer, bool is_eager, int rc)
 {
     if (rc || is_eager)
         return rc;
-    return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it takes no more messages", peer->name.rank);
+    return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it takes no more messages", peer->proc_id.rank);
 }
 
 static bool is_eager(const weft_peer *peer, const weft_req *req) { return !req->is_sync && req->bytes <= peer->eager_max; }
@@ -351,7 +351,7 @@ static int send_front(weft_sendq *queue)
         drop_front(queue);
         return 0;
     } else {
-        weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .chan = queue->chan_out, .src = (int32_t)queue->src, .tag = one->tag,
+        weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .chan = queue->chan_out, .src = (int32_t)queue->src, .tag = one->tag,
                                      .bytes = one->bytes}, .body = one->payload, .more = queue->put - queue->left > 1};
         rc = weft_peer_post(peer, &frame);
         if (!rc) {
@@ -393,7 +393,7 @@ void weft_sendq_release(weft_req *batch)
 /* Queues in turn, until none may send. */
 static int flush(weft_peer *peer)
 {
-    const weft_link *idle = NULL; /* the first of a row of queues that could not */
+    const weft_list_link *idle = NULL; /* the first of a row of queues that could not */
     int n = 0;
     while (!weft_list_is_empty(&peer->sendqs) && weft_list_is_empty(&peer->waiting)) {
         weft_sendq *queue = weft_container(peer->sendqs.next, weft_sendq, link);
@@ -428,7 +428,7 @@ static bool has_tag(const weft_sendq *queue, int32_t tag) { return tag < 0 || we
 /* No queue moves any more: what was asked for meanwhile and is still here may be asked for anew. */
 static void offer_stale(weft_peer *peer)
 {
-    for (weft_link *link = peer->sendqs.next; link != &peer->sendqs && peer->offers; link = link->next) {
+    for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs && peer->offers; link = link->next) {
         weft_sendq *queue = weft_container(link, weft_sendq, link);
         uint32_t at = 0;
         int32_t tag;
@@ -453,7 +453,7 @@ int weft_sendq_flush(weft_peer *peer)
     }
     peer->credit += WEFT_CREDIT_STALLED;
     n = flush(peer);
-    for (weft_link *link = peer->sendqs.next; link != &peer->sendqs && peer->credit <= 0; link = link->next)
+    for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs && peer->credit <= 0; link = link->next)
         if (!weft_container(link, weft_sendq, link)->is_told)
             tell_stalled(weft_container(link, weft_sendq, link));
     if (!weft_list_is_empty(&peer->sendqs))
@@ -465,14 +465,14 @@ int weft_sendq_flush(weft_peer *peer)
 
 /* -- asks -- */
 
-static weft_sendq *find(const weft_peer *peer, const weft_head *head)
+static weft_sendq *find(const weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     if (chan)
-        return chan->sendqs && (uint32_t)head->src < chan->size ? chan->sendqs[head->src] : NULL;
-    for (weft_link *link = peer->sendqs.next; link != &peer->sendqs; link = link->next) {
+        return chan->sendqs && (uint32_t)hdr->src < chan->size ? chan->sendqs[hdr->src] : NULL;
+    for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs; link = link->next) {
         weft_sendq *queue = weft_container(link, weft_sendq, link);
-        if (!queue->chan && queue->name.chan == head->chan && queue->name.dst == (uint32_t)head->src)
+        if (!queue->chan && queue->name.chan == hdr->chan && queue->name.dst == (uint32_t)hdr->src)
             return queue;
     }
     return NULL;
@@ -511,18 +511,18 @@ static void postpone(weft_sendq *queue, int32_t tag)
         send_word(queue, WEFT_FRAME_STALLED, tag);
 }
 
-void weft_sendq_on_ask(weft_peer *peer, const weft_head *head, const void *body)
+void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_sendq *queue = find(peer, head);
+    weft_sendq *queue = find(peer, hdr);
     const weft_ask *ask = body;
     if (!queue || !queue->first) /* drained meanwhile, as the receiver is told */
         return;
-    if (head->tag != WEFT_ASK_ALL && is_stale(queue, ask->seq))
-        postpone(queue, head->tag);
-    else if (has_tag(queue, head->tag))
-        overdraw(queue, head->tag);
+    if (hdr->tag != WEFT_ASK_ALL && is_stale(queue, ask->seq))
+        postpone(queue, hdr->tag);
+    else if (has_tag(queue, hdr->tag))
+        overdraw(queue, hdr->tag);
     else
-        remember(queue, head->tag);
+        remember(queue, hdr->tag);
 }
 
 /* -- ends -- */

@@ -33,7 +33,7 @@ void weft_sendq_release(weft_req *batch);
 /* worker->flush: sends what credit or asks allow. How many messages left. */
 int weft_sendq_flush(weft_peer *peer);
 /* The receiver asks for a message (WEFT_FRAME_ASK). */
-void weft_sendq_on_ask(weft_peer *peer, const weft_head *head, const void *body);
+void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body);
 /* The channel closes: copies still leave, requests end with an error. */
 void weft_sendq_close(weft_chan *chan);
 /* The peer takes no more (goodbye, rc 0) or is lost: everything queued for it ends. */

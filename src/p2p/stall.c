@@ -10,7 +10,7 @@
 #include "core/world.h"
 
 typedef struct weft_stall {
-    weft_link link;    /* in chan->stalled */
+    weft_list_link link;    /* in chan->stalled */
     weft_peer *peer;
     int32_t src;       /* its rank in the channel */
     weft_stalled from; /* names its queue */
@@ -21,7 +21,7 @@ typedef struct weft_stall {
 static void send_ask(weft_peer *peer, weft_stalled to, int32_t tag)
 {
     weft_ask body = {.seq = peer->seq_in};
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_ASK, .chan = to.chan, .src = (int32_t)to.dst, .tag = tag, .bytes = sizeof body},
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_ASK, .chan = to.chan, .src = (int32_t)to.dst, .tag = tag, .bytes = sizeof body},
                         .body = &body};
     int rc;
     if (peer->said_bye || peer->heard_bye)
@@ -49,7 +49,7 @@ void weft_stall_ask(weft_chan *chan, int32_t src, int32_t tag)
             ask_one(chan->stalls[src], tag);
         return;
     }
-    for (weft_link *link = chan->stalled.next; link != &chan->stalled; link = link->next)
+    for (weft_list_link *link = chan->stalled.next; link != &chan->stalled; link = link->next)
         ask_one(weft_container(link, weft_stall, link), tag);
 }
 
@@ -84,20 +84,20 @@ static void rouse(weft_worker *worker)
         worker->world->rest->wake(worker);
 }
 
-void weft_stall_on_stalled(weft_peer *peer, const weft_head *head, const void *body)
+void weft_stall_on_stalled(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
+    weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     const weft_stalled *from = body;
-    weft_stall *stall = chan && chan->stalls ? chan->stalls[head->src] : NULL;
+    weft_stall *stall = chan && chan->stalls ? chan->stalls[hdr->src] : NULL;
     if (!chan || chan->refuses) {
         send_ask(peer, *from, WEFT_ASK_ALL);
         return;
     }
     if (stall) {
-        weft_bag_remove(&stall->asked, head->tag);
-        if (weft_match_is_posted(&chan->match, head->src, head->tag))
-            ask_one(stall, head->tag);
-    } else if ((stall = begin(chan, peer, head->src))) {
+        weft_bag_remove(&stall->asked, hdr->tag);
+        if (weft_match_is_posted(&chan->match, hdr->src, hdr->tag))
+            ask_one(stall, hdr->tag);
+    } else if ((stall = begin(chan, peer, hdr->src))) {
         stall->from = *from;
         weft_match_each_posted(&chan->match, ask_posted, stall);
     } else { /* no memory to know it by: it must not wait for asks */
@@ -115,16 +115,16 @@ static void end(weft_chan *chan, weft_stall *stall)
     free(stall);
 }
 
-void weft_stall_on_drained(weft_peer *peer, const weft_head *head)
+void weft_stall_on_drained(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_chan *chan = weft_chan_of(peer->worker, head->chan);
-    if (chan && chan->stalls && chan->stalls[head->src])
-        end(chan, chan->stalls[head->src]);
+    weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
+    if (chan && chan->stalls && chan->stalls[hdr->src])
+        end(chan, chan->stalls[hdr->src]);
 }
 
 void weft_stall_ask_all(weft_chan *chan)
 {
-    for (weft_link *link = chan->stalled.next; chan->stalls && link != &chan->stalled; link = link->next) {
+    for (weft_list_link *link = chan->stalled.next; chan->stalls && link != &chan->stalled; link = link->next) {
         weft_stall *stall = weft_container(link, weft_stall, link);
         send_ask(stall->peer, stall->from, WEFT_ASK_ALL);
     }

@@ -28,8 +28,8 @@ typedef struct weft_ask {
 
 /* Nothing at hand matches (src, tag): asks the senders that keep messages of this channel back. src may be WEFT_ANY. */
 void weft_stall_ask(weft_chan *chan, int32_t src, int32_t tag);
-void weft_stall_on_stalled(weft_peer *peer, const weft_head *head, const void *body);
-void weft_stall_on_drained(weft_peer *peer, const weft_head *head);
+void weft_stall_on_stalled(weft_peer *peer, const weft_hdr *hdr, const void *body);
+void weft_stall_on_drained(weft_peer *peer, const weft_hdr *hdr);
 /* The channel refuses messages from now on (weft_chan.refuses): nothing is worth keeping back. */
 void weft_stall_ask_all(weft_chan *chan);
 /* The channel closes. */

@@ -49,9 +49,9 @@ static uint32_t sum_buffer(uint32_t sum, const weft_req *req, uint64_t bytes)
     return sum;
 }
 
-uint32_t weft_sum_of_send(const weft_req *req, const weft_head *head)
+uint32_t weft_sum_of_send(const weft_req *req, const weft_hdr *hdr)
 {
-    return sum_buffer(begin(head->chan, head->src, head->tag), req, req->bytes) ^ taint_of(req);
+    return sum_buffer(begin(hdr->chan, hdr->src, hdr->tag), req, req->bytes) ^ taint_of(req);
 }
 
 uint32_t weft_sum_of_prefix(const weft_req *req, uint64_t bytes)
@@ -64,7 +64,7 @@ uint32_t weft_sum_of_prefix(const weft_req *req, uint64_t bytes)
 static void fill_summed(const weft_frame *frame, void *place)
 {
     const weft_req *req = frame->body;
-    uint32_t sum = weft_sum_of_send(req, &frame->head);
+    uint32_t sum = weft_sum_of_send(req, &frame->hdr);
     if (!req->is_dense)
         weft_pack(req->type, req->buf, req->count, 0, req->bytes, place);
     else if (req->bytes) /* the buffer of nothing may be NULL */
@@ -74,8 +74,8 @@ static void fill_summed(const weft_frame *frame, void *place)
 
 void weft_sum_frame(weft_frame *frame, weft_req *req)
 {
-    frame->head.kind = WEFT_FRAME_EAGER_SUMMED;
-    frame->head.bytes = (uint32_t)req->bytes + WEFT_SUM_BYTES;
+    frame->hdr.kind = WEFT_FRAME_EAGER_SUMMED;
+    frame->hdr.bytes = (uint32_t)req->bytes + WEFT_SUM_BYTES;
     frame->body = req;
     frame->fill = fill_summed;
 }
@@ -109,7 +109,7 @@ static int judge(const weft_req *req, const weft_peer *peer, uint64_t whole, uin
                      "the message from rank %d with tag %d, %llu bytes, was damaged on its way: %s.\n"
                      "(communicator's context %u, world rank %u, %s over %s; CRC32C %08x sent, %08x arrived)\n"
                      "Memory or a network's hardware fails, or the sender changed its buffer before its send was over.",
-                     req->found.source, req->found.tag, (unsigned long long)whole, where, req->chan->id, peer->name.rank, way,
+                     req->found.source, req->found.tag, (unsigned long long)whole, where, req->chan->id, peer->proc_id.rank, way,
                      peer->ep->iface->ops->name, sent, got);
 }
 
@@ -119,13 +119,13 @@ int weft_sum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, u
 }
 
 /* Of a message that is cut what landed is summed, and the rest as it came. */
-int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_head *head, const void *body)
+int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
-    uint64_t bytes = weft_sum_payload(head), fits = bytes < req->bytes ? bytes : req->bytes;
+    uint64_t bytes = weft_sum_payload(hdr), fits = bytes < req->bytes ? bytes : req->bytes;
     uint32_t sum, got;
     int rc;
     memcpy(&sum, (const char *)body + bytes, sizeof sum);
-    req->found = (weft_found){.source = head->src, .tag = head->tag, .bytes = fits};
+    req->found = (weft_found){.source = hdr->src, .tag = hdr->tag, .bytes = fits};
     if (!req->is_dense)
         weft_unpack(req->type, req->buf, req->count, 0, fits, body);
     else if (fits)
@@ -135,13 +135,13 @@ int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_head *head, c
     got = weft_crc32c(sum_buffer(begin_found(req), req, fits), (const char *)body + fits, bytes - fits);
     rc = judge(req, peer, bytes, bytes, sum, got, "eager");
     return rc ? rc : weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu",
-                               head->src, head->tag, (unsigned long long)bytes, (unsigned long long)req->bytes);
+                               hdr->src, hdr->tag, (unsigned long long)bytes, (unsigned long long)req->bytes);
 }
 
 void weft_sum_miss(weft_peer *peer)
 {
     if (!peer->is_unsummed)
         weft_log_warn("rank %u sends without checksums: its messages are not checked. WEFT_CHECKSUM must be set alike on all "
-                      "ranks (it is in the environment here, and not there).", peer->name.rank);
+                      "ranks (it is in the environment here, and not there).", peer->proc_id.rank);
     peer->is_unsummed = true;
 }

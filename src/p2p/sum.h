@@ -23,13 +23,13 @@
 static inline uint32_t weft_sum_room(void) { return weft_knob.checksum ? WEFT_SUM_BYTES : 0; }
 
 /* Bytes of the message in an eager frame of either kind. */
-static inline uint32_t weft_sum_payload(const weft_head *head)
+static inline uint32_t weft_sum_payload(const weft_hdr *hdr)
 {
-    return head->kind == WEFT_FRAME_EAGER_SUMMED ? head->bytes - WEFT_SUM_BYTES : head->bytes;
+    return hdr->kind == WEFT_FRAME_EAGER_SUMMED ? hdr->bytes - WEFT_SUM_BYTES : hdr->bytes;
 }
 
 /* Of the message that req sends, with this header's channel, source and tag. */
-uint32_t weft_sum_of_send(const weft_req *req, const weft_head *head);
+uint32_t weft_sum_of_send(const weft_req *req, const weft_hdr *hdr);
 /* Of its first `bytes` bytes only. */
 uint32_t weft_sum_of_prefix(const weft_req *req, uint64_t bytes);
 /* Makes an eager frame of req a summed one. req lives until the frame has left. */
@@ -39,7 +39,7 @@ void weft_sum_frame(weft_frame *frame, weft_req *req);
  * WEFT_E_CORRUPT with a text that tells which message, by which way, and where. */
 int weft_sum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, uint32_t sum, const char *way);
 /* An eager message into the receive that it matched: rc for its end. */
-int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_head *head, const void *body);
+int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
 
 /* This rank checks, that one does not: told once for each. */
 void weft_sum_miss(weft_peer *peer);

@@ -12,7 +12,7 @@
 #include "base/status.h"
 
 typedef struct block {
-    weft_link link;
+    weft_list_link link;
     void *addr;
     uint64_t bytes, handle;
     uint32_t refs;
@@ -27,7 +27,7 @@ void weft_blocks_init(weft_blocks *blocks)
 static int find(const weft_blocks *blocks, uint64_t handle, block **found)
 {
     *found = NULL;
-    for (weft_link *link = blocks->all.next; link != &blocks->all && !*found; link = link->next) {
+    for (weft_list_link *link = blocks->all.next; link != &blocks->all && !*found; link = link->next) {
         block *one = weft_container(link, block, link);
         if (one->handle == handle)
             *found = one;

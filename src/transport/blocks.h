@@ -12,7 +12,7 @@
 #include "transport/iface.h"
 
 typedef struct weft_blocks {
-    weft_link all;
+    weft_list_link all;
     uint64_t last_handle;
 } weft_blocks;
 

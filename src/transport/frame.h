@@ -30,7 +30,7 @@ enum weft_frame_kind {
     WEFT_FRAME_LAST
 };
 
-typedef struct weft_head {
+typedef struct weft_hdr {
     uint32_t seq;     /* per peer, counts every frame from 1, wraps; looked at only when a peer's iface changes */
     uint8_t kind;     /* enum weft_frame_kind */
     uint8_t flags;    /* WEFT_HEAD_..., else 0 */
@@ -39,29 +39,29 @@ typedef struct weft_head {
     int32_t src;      /* the sender's rank in that channel */
     int32_t tag;
     uint32_t bytes;   /* of the body */
-} weft_head;
+} weft_hdr;
 
-_Static_assert(sizeof(weft_head) == 24, "the wire header is 24 bytes");
+_Static_assert(sizeof(weft_hdr) == 24, "the wire header is 24 bytes");
 
-#define WEFT_HEAD_SUMMED 1 /* RTS: weft_rts.sum is set */
-#define WEFT_HEAD_SEALED 2 /* a CRC32C of the header stands behind the body; bytes counts it (core/seal.h) */
+#define WEFT_HDR_MSG_CSUM 1 /* RTS: weft_rts.sum is set */
+#define WEFT_HDR_CSUM 2 /* a CRC32C of the header stands behind the body; bytes counts it (core/seal.h) */
 
 /* The header as three words, for hot paths that keep it in registers. */
-static inline uint64_t weft_head_word0(uint32_t seq, enum weft_frame_kind kind, uint32_t credits)
+static inline uint64_t weft_hdr_word0(uint32_t seq, enum weft_frame_kind kind, uint32_t credits)
 {
     return seq | (uint64_t)kind << 32 | (uint64_t)credits << 48;
 }
-static inline uint64_t weft_head_word1(uint32_t chan, uint32_t src) { return chan | (uint64_t)src << 32; }
-static inline uint64_t weft_head_word2(uint32_t tag, uint32_t bytes) { return tag | (uint64_t)bytes << 32; }
+static inline uint64_t weft_hdr_word1(uint32_t chan, uint32_t src) { return chan | (uint64_t)src << 32; }
+static inline uint64_t weft_hdr_word2(uint32_t tag, uint32_t bytes) { return tag | (uint64_t)bytes << 32; }
 
 #define WEFT_CREDIT_BYTES 128
 
 typedef struct weft_frame weft_frame;
 
 /* A frame to be sent. The transport chooses the body's final place and has it filled there:
- * by memcpy of body when fill is NULL, else by fill(frame, place), which writes exactly head.bytes. */
+ * by memcpy of body when fill is NULL, else by fill(frame, place), which writes exactly hdr.bytes. */
 struct weft_frame {
-    weft_head head;
+    weft_hdr hdr;
     const void *body;
     void (*fill)(const weft_frame *frame, void *place);
     void *held; /* not NULL: the body may be kept and read until up.done names this (send's HELD); never together with fill */

@@ -24,11 +24,11 @@ typedef struct weft_iface_ops weft_iface_ops;
 typedef struct weft_loan weft_loan; /* an iface's own: memory that one peer may touch for now */
 
 /* Names a process for good: job (namespace, hashed by the launcher) and rank in it. Never a world rank alone. */
-typedef struct weft_name {
+typedef struct weft_proc_id {
     uint64_t job;
     uint32_t rank;
     uint32_t worker;
-} weft_name;
+} weft_proc_id;
 
 /* What *remote* peers may do by the region's own key. LEND: nothing by that; parts of it may be lent (caps.lends). */
 enum weft_right { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_ATOMIC = 4, WEFT_RIGHT_LEND = 8 };
@@ -80,7 +80,7 @@ typedef struct weft_caps {
     uint32_t chunk_alone; /* largest body that needs no room shared with other eps, bytes; 0 = no such difference */
     uint32_t frag;        /* a body that both sides copy is there sooner in several frames of so many bytes, one copied out while the next is
                            * copied in; 0: in one */
-    uint32_t eager;       /* longest message that is best sent unasked, bytes; 0 = no opinion */
+    uint32_t eager;       /* longest message that is best sent eagerly, bytes; 0 = no opinion */
     uint32_t held_min;    /* bodies of at least so many bytes are better read where they lie than copied: give frame.held; 0: none is */
     uint32_t inline_max;  /* largest body that costs no more than an empty one */
     uint64_t move_max;    /* largest single get/put, bytes */
@@ -103,18 +103,18 @@ typedef struct weft_caps {
 } weft_caps;
 
 /* How to sleep on an iface, filled in by arm. At most one of both: an iface that never rings by itself (self) leaves NULL and -1. */
-typedef struct weft_bell {
+typedef struct weft_wakeup {
     uint32_t *futex;    /* sleep while *futex == value ... */
     uint32_t value;
     int fd;             /* ... or until this descriptor is readable; -1 = none */
     uint64_t within_ns; /* poll again within so long even if nothing rings: a timer of the iface; 0 = none */
-} weft_bell;
+} weft_wakeup;
 
 /* What an iface tells its owner. Given at open. All run inside poll, or inside send/get/put where said. */
 typedef struct weft_up {
-    /* A frame from `peer` (the cookie of reach, or what greet gave). head and body are the iface's again on return: copy what stays.
+    /* A frame from `peer` (the cookie of reach, or what greet gave). hdr and body are the iface's again on return: copy what stays.
      * May send. body is aligned to 8 bytes. */
-    void (*arrive)(void *owner, void *peer, const weft_head *head, const void *body);
+    void (*arrive)(void *owner, void *peer, const weft_hdr *hdr, const void *body);
     /* A get, put, amo or flush ended; may also be called before that call returns. Or a body that send held is free again: whether it
      * arrived is not told here. */
     void (*done)(void *owner, void *done, int rc);
@@ -123,14 +123,14 @@ typedef struct weft_up {
     /* The peer is gone for good: its frames that came before have all arrived. Once per ep. Not called after leave. */
     void (*lost)(void *owner, void *peer, int rc);
     /* Somebody not yet reached by us sends: returns the cookie to use in arrive, and makes us able to answer (calls reach). */
-    void *(*greet)(void *owner, const weft_name *who);
+    void *(*greet)(void *owner, const weft_proc_id *who);
 } weft_up;
 
 /* What open may use. Pointers outlive the iface. */
 typedef struct weft_iface_params {
     void *owner;
     const weft_up *up;
-    weft_name self;
+    weft_proc_id self;
     const void *segment; /* shm: the node's weft_segment (mem/segment.h); sim: its fabric; others NULL */
     int local_rank;      /* index in the segment, or -1 */
     bool wants_fd;       /* the owner sleeps on other ifaces' descriptors too: arm must give one, never a futex */
@@ -167,7 +167,7 @@ typedef struct weft_shared {
     uint64_t handle; /* names it to node-mates: pass it over, they call share with it */
 } weft_shared;
 
-#define WEFT_CARD_MAX 256
+#define WEFT_ADDR_MAX 256
 
 struct weft_iface_ops {
     const char *name;
@@ -179,9 +179,9 @@ struct weft_iface_ops {
     /* -- life and acquaintance -- */
     int (*open)(const weft_iface_params *env, weft_iface **iface);
     void (*close)(weft_iface *iface); /* all eps left before; frees everything */
-    int (*card)(weft_iface *iface, void *card, size_t *bytes); /* my address: in *bytes the room, out the length */
-    /* Makes an ep from the peer's card. Nothing is exchanged before the first send. WEFT_E_UNSUPPORTED: not reachable this way. */
-    int (*reach)(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+    int (*get_addr)(weft_iface *iface, void *card, size_t *bytes); /* my address: in *bytes the room, out the length */
+    /* Makes an ep from the peer's address. Nothing is exchanged before the first send. WEFT_E_UNSUPPORTED: not reachable this way. */
+    int (*reach)(weft_iface *iface, const weft_proc_id *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
     /* Ends an ep in peace, after both sides sent BYE and all was drained: WEFT_AGAIN until nothing of ours is in flight. Not `lost`. */
     int (*leave)(weft_iface *iface, weft_ep *ep);
 
@@ -193,7 +193,7 @@ struct weft_iface_ops {
     int (*unshare)(weft_iface *iface, weft_shared *shared);
 
     /* -- moving bytes: 0, AGAIN (poll, then try again) or an error -- */
-    /* The frame's body is free again on return. head is sent as it stands. HELD, where frame.held is not NULL: it is taken, and its body
+    /* The frame's body is free again on return. hdr is sent as it stands. HELD, where frame.held is not NULL: it is taken, and its body
      * must stay as it is until a later poll tells up.done(frame.held) so, once, also when the peer is lost. */
     int (*send)(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
     /* Do get and put work with this very peer? Proven, not assumed (the kernel may refuse); asked before a rung is chosen. */
@@ -208,13 +208,13 @@ struct weft_iface_ops {
     /* Handles up to `budget` events; returns how many (0 = nothing was there) or an error of the whole device. A frame that is copied
      * counts WEFT_POLL_EXTRA more, so that a poll's time is bounded; the last one may go beyond the budget. */
     int (*poll)(weft_iface *iface, int budget);
-    /* About to sleep: makes whatever comes from now on ring the bell, and pays for the ordering (membarrier). The caller then
+    /* About to sleep: makes whatever comes from now on raise the wakeup, and pays for the ordering (membarrier). The caller then
      * polls once more and sleeps only if that found nothing. An arrival that makes no event of its own (a ring in memory) must be
      * taken back here: until its senders have acknowledged, arm answers AGAIN (poll on, arm later) and nothing is armed. After a
-     * call's AGAIN the bell also rings when that call may be tried again. arm that answered 0 and disarm alternate: the owner has one
+     * call's AGAIN the wakeup is also raised when that call may be tried again. arm that answered 0 and disarm alternate: the owner has one
      * thread that sleeps, and no other arms before it has disarmed. Other threads may send and poll in between: what arrives after such a
      * poll rings as before. */
-    int (*arm)(weft_iface *iface, weft_bell *bell);
+    int (*arm)(weft_iface *iface, weft_wakeup *wakeup);
     void (*disarm)(weft_iface *iface);
 
     /* -- where caps.lends; NULL elsewhere -- */

@@ -14,14 +14,14 @@
 #include "base/macros.h"
 #include "base/status.h"
 
-#define LOADED_MOST 8
+#define LOADED_MAX 8
 
 static const weft_services services = {.version = WEFT_MODULE_VERSION, .release = PACKAGE_VERSION, .fail = weft_fail,
                                        .fail_text = weft_fail_text, .log = weft_log, .knob = &weft_knob};
 
 static struct {
     pthread_mutex_t lock;
-    const weft_iface_ops *ops[LOADED_MOST];
+    const weft_iface_ops *ops[LOADED_MAX];
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Modules stand in weft/ beside the library that this code is part of, wherever the whole was moved; or where the knob says. */
@@ -82,7 +82,7 @@ static const weft_iface_ops *load_quietly(const char *name, const char **why)
 
 static const weft_iface_ops *find_loaded(const char *name)
 {
-    for (size_t i = 0; i < LOADED_MOST && loaded.ops[i]; i++)
+    for (size_t i = 0; i < LOADED_MAX && loaded.ops[i]; i++)
         if (strcmp(loaded.ops[i]->name, name) == 0)
             return loaded.ops[i];
     return NULL;
@@ -98,7 +98,7 @@ const weft_iface_ops *weft_transport_find(const char *name, const char **why)
     pthread_mutex_lock(&loaded.lock);
     ops = find_loaded(name);
     if (!ops && (ops = load_quietly(name, why)))
-        for (size_t i = 0; i < LOADED_MOST; i++)
+        for (size_t i = 0; i < LOADED_MAX; i++)
             if (!loaded.ops[i]) {
                 loaded.ops[i] = ops;
                 break;

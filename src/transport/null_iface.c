@@ -30,7 +30,7 @@ static void dead_close(weft_iface *iface)
     (void)iface;
 }
 
-static int dead_card(weft_iface *iface, void *card, size_t *bytes)
+static int null_get_addr(weft_iface *iface, void *card, size_t *bytes)
 {
     (void)iface;
     (void)card;
@@ -38,7 +38,7 @@ static int dead_card(weft_iface *iface, void *card, size_t *bytes)
     return dead();
 }
 
-static int dead_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
+static int dead_reach(weft_iface *iface, const weft_proc_id *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
 {
     (void)iface;
     (void)who;
@@ -129,10 +129,10 @@ static int dead_poll(weft_iface *iface, int budget)
     return dead();
 }
 
-static int dead_arm(weft_iface *iface, weft_bell *bell)
+static int dead_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     (void)iface;
-    *bell = (weft_bell){.fd = -1};
+    *wakeup = (weft_wakeup){.fd = -1};
     return dead();
 }
 
@@ -160,7 +160,7 @@ const weft_iface_ops weft_null_ops = {
     .tell = weft_tell_nothing,
     .open = dead_open,
     .close = dead_close,
-    .card = dead_card,
+    .get_addr = null_get_addr,
     .reach = dead_reach,
     .leave = dead_leave,
     .map = dead_map,

@@ -27,27 +27,27 @@ static void dead_answers(void)
     weft_iface *dead = &weft_null_iface;
     const weft_iface_ops *ops = dead->ops;
     weft_ep *ep = &weft_null_ep, *other;
-    weft_frame frame = {.head = {.bytes = 0}};
+    weft_frame frame = {.hdr = {.bytes = 0}};
     weft_move move = {.bytes = 0};
     weft_atomic atomic = {.op = WEFT_AMO_ADD};
     weft_region region;
     weft_shared shared = {0};
-    weft_bell bell;
-    weft_name name = {1, 2, 3};
-    char card[WEFT_CARD_MAX];
-    size_t room = sizeof card;
+    weft_wakeup wakeup;
+    weft_proc_id proc_id = {1, 2, 3};
+    char addr[WEFT_ADDR_MAX];
+    size_t room = sizeof addr;
     CU_ASSERT(ep->iface == dead && ops == &weft_null_ops);
-    CU_ASSERT(ops->card(dead, card, &room) == WEFT_E_PEER);
-    CU_ASSERT(ops->reach(dead, &name, card, 0, NULL, &other) == WEFT_E_PEER);
+    CU_ASSERT(ops->get_addr(dead, addr, &room) == WEFT_E_PEER);
+    CU_ASSERT(ops->reach(dead, &proc_id, addr, 0, NULL, &other) == WEFT_E_PEER);
     CU_ASSERT(ops->leave(dead, ep) == WEFT_E_PEER);
-    CU_ASSERT(ops->map(dead, card, 8, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_PEER);
+    CU_ASSERT(ops->map(dead, addr, 8, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_PEER);
     CU_ASSERT(ops->unmap(dead, &region) == WEFT_E_PEER);
     CU_ASSERT(ops->share(dead, 8, &shared) == WEFT_E_PEER && ops->unshare(dead, &shared) == WEFT_E_PEER);
     CU_ASSERT(ops->send(dead, ep, &frame) == WEFT_E_PEER && weft_iface_send(ep, &frame) == WEFT_E_PEER);
     CU_ASSERT(!ops->can_move(dead, ep));
     CU_ASSERT(ops->get(dead, ep, &move) == WEFT_E_PEER && ops->put(dead, ep, &move) == WEFT_E_PEER);
     CU_ASSERT(ops->amo(dead, ep, &atomic) == WEFT_E_PEER && ops->flush(dead, ep, true, NULL) == WEFT_E_PEER);
-    CU_ASSERT(ops->poll(dead, 1) == WEFT_E_PEER && ops->arm(dead, &bell) == WEFT_E_PEER);
+    CU_ASSERT(ops->poll(dead, 1) == WEFT_E_PEER && ops->arm(dead, &wakeup) == WEFT_E_PEER);
     CU_ASSERT(strstr(weft_fail_text(WEFT_E_PEER), "lost") != NULL);
     const void *const *entries = (const void *const *)ops;
     for (size_t i = 0; i < offsetof(weft_iface_ops, lend) / sizeof *entries; i++)
@@ -58,7 +58,7 @@ static void self_reaches_itself_only(void)
 {
     static const weft_up up;
     weft_iface_params env = {.up = &up, .self = {5, 6, 7}, .local_rank = -1};
-    weft_name other = {5, 7, 7}, worker = {5, 6, 8};
+    weft_proc_id other = {5, 7, 7}, worker = {5, 6, 8};
     weft_iface *iface;
     weft_ep *ep;
     CU_ASSERT_FATAL(weft_self_ops.open(&env, &iface) == 0);

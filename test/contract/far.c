@@ -29,34 +29,34 @@
 typedef struct side {
     weft_iface *iface;
     weft_ep *ep;
-    weft_name other;
+    weft_proc_id other;
     uint32_t arrived, wrong, losts, late_wakes, sleeps;
     bool has_bye, is_echo;
     uint64_t far_addr;
-    struct { weft_head head; uint8_t body[512]; } owed[2 * WINDOW]; /* echoes that found the port full */
+    struct { weft_hdr hdr; uint8_t body[512]; } owed[2 * WINDOW]; /* echoes that found the port full */
     uint32_t owed_first, owed_count;
 } side;
 
-static int try_send(side *me, const weft_head *head, const void *body)
+static int try_send(side *me, const weft_hdr *hdr, const void *body)
 {
-    weft_frame frame = {.head = *head, .body = body};
+    weft_frame frame = {.hdr = *hdr, .body = body};
     return me->iface->ops->send(me->iface, me->ep, &frame);
 }
 
-static void arrive(void *owner, void *peer, const weft_head *head, const void *body)
+static void arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     side *me = owner;
     me->wrong += peer != &me->other;
-    if (head->kind == WEFT_FRAME_BYE) {
+    if (hdr->kind == WEFT_FRAME_BYE) {
         me->has_bye = true;
-    } else if (head->kind == WEFT_FRAME_FIN) {
+    } else if (hdr->kind == WEFT_FRAME_FIN) {
         memcpy(&me->far_addr, body, sizeof me->far_addr);
     } else {
-        me->wrong += head->seq != me->arrived++ || !rig_is_pattern(body, head->seq, head->bytes);
-        if (me->is_echo && (me->owed_count || try_send(me, head, body))) {
+        me->wrong += hdr->seq != me->arrived++ || !rig_is_pattern(body, hdr->seq, hdr->bytes);
+        if (me->is_echo && (me->owed_count || try_send(me, hdr, body))) {
             uint32_t at = (me->owed_first + me->owed_count++) % weft_count(me->owed);
-            me->owed[at].head = *head;
-            memcpy(me->owed[at].body, body, head->bytes);
+            me->owed[at].hdr = *hdr;
+            memcpy(me->owed[at].body, body, hdr->bytes);
         }
     }
 }
@@ -83,11 +83,11 @@ static void lost(void *owner, void *peer, int rc)
 
 static int reach(side *me)
 {
-    uint32_t local = me->other.rank; /* shm's card: the index on the node */
+    uint32_t local = me->other.rank; /* shm's address: the index on the node */
     return me->iface->ops->reach(me->iface, &me->other, &local, sizeof local, &me->other, &me->ep);
 }
 
-static void *greet(void *owner, const weft_name *who)
+static void *greet(void *owner, const weft_proc_id *who)
 {
     side *me = owner;
     return who->rank == me->other.rank && reach(me) == 0 ? &me->other : NULL;
@@ -97,7 +97,7 @@ static bool side_open(side *me, weft_segment *segment, uint32_t local)
 {
     static const weft_up up = {arrive, done, notified, lost, greet};
     memset(me, 0, sizeof *me);
-    me->other = (weft_name){77, 1 - local, 0};
+    me->other = (weft_proc_id){77, 1 - local, 0};
     weft_iface_params env = {.owner = me, .up = &up, .self = {77, local, 0}, .segment = segment, .local_rank = (int)local};
     return weft_shm_ops.open(&env, &me->iface) == 0;
 }
@@ -105,7 +105,7 @@ static bool side_open(side *me, weft_segment *segment, uint32_t local)
 static int look(side *me)
 {
     int n = me->iface->ops->poll(me->iface, 16);
-    while (me->owed_count && try_send(me, &me->owed[me->owed_first].head, me->owed[me->owed_first].body) == 0) {
+    while (me->owed_count && try_send(me, &me->owed[me->owed_first].hdr, me->owed[me->owed_first].body) == 0) {
         me->owed_first = (me->owed_first + 1) % weft_count(me->owed);
         me->owed_count--;
         n++;
@@ -117,15 +117,15 @@ static int look(side *me)
 static void wait_a_turn(side *me)
 {
     struct timespec limit = {SLEEP_S, 0};
-    weft_bell bell = {.fd = -1};
+    weft_wakeup wakeup = {.fd = -1};
     if (look(me))
         return;
-    me->iface->ops->arm(me->iface, &bell);
+    me->iface->ops->arm(me->iface, &wakeup);
     bool late = false;
     uint32_t losts = me->losts; /* a loss is told without being counted as an event */
     if (!look(me) && losts == me->losts) {
         me->sleeps++;
-        late = syscall(SYS_futex, bell.futex, FUTEX_WAIT, bell.value, &limit, NULL, 0) && errno == ETIMEDOUT;
+        late = syscall(SYS_futex, wakeup.futex, FUTEX_WAIT, wakeup.value, &limit, NULL, 0) && errno == ETIMEDOUT;
     }
     me->iface->ops->disarm(me->iface);
     if (late && look(me))
@@ -137,13 +137,13 @@ static int serve(weft_segment *segment)
     static side me;
     static uint8_t area[AREA];
     uint64_t addr = (uintptr_t)area;
-    weft_head head = {.kind = WEFT_FRAME_FIN, .bytes = sizeof addr};
+    weft_hdr hdr = {.kind = WEFT_FRAME_FIN, .bytes = sizeof addr};
     alarm(HANG_S);
     if (!side_open(&me, segment, 1) || reach(&me))
         return 2;
     me.is_echo = true;
     rig_pattern(area, 9, AREA);
-    while (try_send(&me, &head, &addr))
+    while (try_send(&me, &hdr, &addr))
         look(&me);
     while (!me.has_bye || me.owed_count)
         wait_a_turn(&me);
@@ -165,21 +165,21 @@ static pid_t spawn(weft_segment *segment)
 static void echo_all(side *me)
 {
     uint64_t random = 12345;
-    uint32_t sent = 0, most = ECHOES;
-    while (me->arrived < most) {
+    uint32_t sent = 0, max = ECHOES;
+    while (me->arrived < max) {
         random = random * 6364136223846793005u + 1442695040888963407u;
-        weft_head head = {.seq = sent, .kind = WEFT_FRAME_EAGER, .bytes = (uint32_t)(random >> 40) % 500};
+        weft_hdr hdr = {.seq = sent, .kind = WEFT_FRAME_EAGER, .bytes = (uint32_t)(random >> 40) % 500};
         uint8_t body[512];
-        rig_pattern(body, sent, head.bytes);
-        if (sent < most && sent - me->arrived < WINDOW && try_send(me, &head, body) == 0) {
+        rig_pattern(body, sent, hdr.bytes);
+        if (sent < max && sent - me->arrived < WINDOW && try_send(me, &hdr, body) == 0) {
             sent++;
             if (random >> 60 == 0)
                 usleep(300); /* the other side falls asleep */
         } else {
             wait_a_turn(me);
         }
-        if (me->arrived == most && !me->sleeps) /* or nothing was shown about waking */
-            most += WINDOW;
+        if (me->arrived == max && !me->sleeps) /* or nothing was shown about waking */
+            max += WINDOW;
     }
 }
 
@@ -215,7 +215,7 @@ static void two_processes(void)
 {
     static side me;
     weft_segment segment;
-    weft_head bye = {.kind = WEFT_FRAME_BYE};
+    weft_hdr bye = {.kind = WEFT_FRAME_BYE};
     int status = 0;
     CU_ASSERT_FATAL(weft_segment_make(2, 77, 0, &segment) == 0);
     pid_t child = spawn(&segment);
@@ -248,9 +248,9 @@ static void killed(void)
     CU_ASSERT_FATAL(side_open(&me, &segment, 0));
     while (!me.far_addr)
         wait_a_turn(&me);
-    weft_head head = {.kind = WEFT_FRAME_EAGER};
-    for (uint32_t i = 0; i < 20; i++, head.seq = i)
-        try_send(&me, &head, NULL);
+    weft_hdr hdr = {.kind = WEFT_FRAME_EAGER};
+    for (uint32_t i = 0; i < 20; i++, hdr.seq = i)
+        try_send(&me, &hdr, NULL);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     atomic_store(&weft_segment_rank(&segment, 1)->state, WEFT_RANK_DEAD);

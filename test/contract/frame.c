@@ -10,9 +10,9 @@
 #include "test/contract/rig.h"
 
 /* Everything in it follows from n and bytes, so that a header that was changed or a body that was cut is seen. */
-static weft_head head_of(uint32_t n, uint32_t bytes)
+static weft_hdr hdr_of(uint32_t n, uint32_t bytes)
 {
-    return (weft_head){.seq = n, .kind = WEFT_FRAME_EAGER, .flags = 0x5a, .credits = (uint16_t)(n * 7), .chan = n * 31 + 5,
+    return (weft_hdr){.seq = n, .kind = WEFT_FRAME_EAGER, .flags = 0x5a, .credits = (uint16_t)(n * 7), .chan = n * 31 + 5,
                        .src = (int32_t)(bytes - 3), .tag = (int32_t)(n * 1000003u), .bytes = bytes};
 }
 
@@ -21,7 +21,7 @@ static int send_pattern(rig_side *side, uint32_t n, uint32_t bytes)
 {
     uint8_t *body = malloc(bytes + 1);
     rig_pattern(body, n, bytes);
-    weft_frame frame = {.head = head_of(n, bytes), .body = body};
+    weft_frame frame = {.hdr = hdr_of(n, bytes), .body = body};
     int rc = rig_send(side, &frame);
     memset(body, 0xee, bytes);
     free(body);
@@ -30,11 +30,11 @@ static int send_pattern(rig_side *side, uint32_t n, uint32_t bytes)
 
 static void check_arrival(const rig_side *side, const rig_arrival *one)
 {
-    weft_head want = head_of(one->head.seq, (uint32_t)one->head.src + 3);
-    CHECK(memcmp(&one->head, &want, sizeof want) == 0);
+    weft_hdr want = hdr_of(one->hdr.seq, (uint32_t)one->hdr.src + 3);
+    CHECK(memcmp(&one->hdr, &want, sizeof want) == 0);
     CHECK(one->peer == side->other);
     CHECK(one->is_aligned);
-    CHECK(rig_is_pattern(one->body, one->head.seq, one->head.bytes));
+    CHECK(rig_is_pattern(one->body, one->hdr.seq, one->hdr.bytes));
 }
 
 /* Each of `count` frames exactly once, and in order where the port says so. */
@@ -44,10 +44,10 @@ static void check_all(const rig_side *side, uint32_t count)
     CHECK(side->arrival_count == count);
     for (uint32_t i = 0; i < side->arrival_count; i++) {
         const rig_arrival *one = &side->arrivals[i];
-        CHECK(one->head.seq < count);
-        if (one->head.seq < count)
-            seen[one->head.seq]++;
-        CHECK(!side->iface->caps.ordered || one->head.seq == i);
+        CHECK(one->hdr.seq < count);
+        if (one->hdr.seq < count)
+            seen[one->hdr.seq]++;
+        CHECK(!side->iface->caps.ordered || one->hdr.seq == i);
         check_arrival(side, one);
     }
     for (uint32_t i = 0; i < count; i++)
@@ -60,11 +60,11 @@ static void all_sizes(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t most = rig->a->iface->caps.frame_max, n = 0;
-    for (uint32_t bytes = 0; bytes <= most; n++) {
+    uint32_t max = rig->a->iface->caps.frame_max, n = 0;
+    for (uint32_t bytes = 0; bytes <= max; n++) {
         CHECK(send_pattern(rig->a, n, bytes) == 0);
         uint32_t next = bytes < 300 ? bytes + 1 : bytes + bytes / 16;
-        bytes = bytes < most && next > most ? most : next;
+        bytes = bytes < max && next > max ? max : next;
     }
     CHECK(rig_until(rig, &rig->b->arrival_count, n));
     rig_settle(rig);
@@ -78,7 +78,7 @@ static uint32_t fills;
 static void fill_pattern(const weft_frame *frame, void *place)
 {
     fills++;
-    rig_pattern(place, frame->head.seq, frame->head.bytes);
+    rig_pattern(place, frame->hdr.seq, frame->hdr.bytes);
 }
 
 static void filled_in_place(const rig_row *row)
@@ -86,11 +86,11 @@ static void filled_in_place(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t most = rig->a->iface->caps.frame_max, count = 100;
+    uint32_t max = rig->a->iface->caps.frame_max, count = 100;
     fills = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t bytes = i < 10 ? i : (uint32_t)(rig_random(rig) % most) + 1;
-        weft_frame frame = {.head = head_of(i, bytes), .body = NULL, .fill = fill_pattern};
+        uint32_t bytes = i < 10 ? i : (uint32_t)(rig_random(rig) % max) + 1;
+        weft_frame frame = {.hdr = hdr_of(i, bytes), .body = NULL, .fill = fill_pattern};
         CHECK(rig_send(rig->a, &frame) == 0);
     }
     CHECK(fills >= count - 1); /* a body of 0 bytes need not be asked for */
@@ -104,11 +104,11 @@ static void keeps_order(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t most = rig->a->iface->caps.frame_max, count = 1500;
-    if (most > 3000)
-        most = 3000;
+    uint32_t max = rig->a->iface->caps.frame_max, count = 1500;
+    if (max > 3000)
+        max = 3000;
     for (uint32_t i = 0; i < count; i++) {
-        CHECK(send_pattern(rig->a, i, (uint32_t)(rig_random(rig) % (rig_random(rig) % 4 ? 100 : most))) == 0);
+        CHECK(send_pattern(rig->a, i, (uint32_t)(rig_random(rig) % (rig_random(rig) % 4 ? 100 : max))) == 0);
         if (rig_random(rig) % 3 == 0)
             rig_poll(rig->b, (int)(rig_random(rig) % 8));
     }
@@ -145,17 +145,17 @@ static void holds_bodies(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t most = rig->a->iface->caps.frame_max, held = 0, least = rig->a->iface->caps.held_min;
+    uint32_t max = rig->a->iface->caps.frame_max, held = 0, min = rig->a->iface->caps.held_min;
     uint8_t *bodies[COUNT];
     bool is_held[COUNT];
     memset(ends, 0, sizeof ends);
     for (uint32_t i = 0; i < COUNT; i++) {
-        uint32_t bytes = i % 3 ? most - (uint32_t)(rig_random(rig) % 9 % most) : (uint32_t)(rig_random(rig) % most) + 1;
+        uint32_t bytes = i % 3 ? max - (uint32_t)(rig_random(rig) % 9 % max) : (uint32_t)(rig_random(rig) % max) + 1;
         bodies[i] = malloc(bytes);
         rig_pattern(bodies[i], i, bytes);
-        weft_frame frame = {.head = head_of(i, bytes), .body = bodies[i], .held = &ends[i]};
+        weft_frame frame = {.hdr = hdr_of(i, bytes), .body = bodies[i], .held = &ends[i]};
         int rc = rig_send(rig->a, &frame);
-        CHECK(rc == 0 || (rc == WEFT_HELD && least && bytes >= least));
+        CHECK(rc == 0 || (rc == WEFT_HELD && min && bytes >= min));
         is_held[i] = rc == WEFT_HELD;
         held += is_held[i];
         if (!is_held[i])
@@ -163,7 +163,7 @@ static void holds_bodies(const rig_row *row)
         if (rig_random(rig) % 4 == 0)
             rig_turn(rig);
     }
-    CHECK(!least || most < least || held);
+    CHECK(!min || max < min || held);
     CHECK(rig_until(rig, &rig->b->arrival_count, COUNT));
     for (uint32_t i = 0; i < COUNT; i++) {
         CHECK(!is_held[i] || rig_until(rig, &ends[i].times, 1));
@@ -189,7 +189,7 @@ static void refuses_when_full(const rig_row *row)
     uint8_t *body = malloc(bytes);
     for (uint32_t tries = 0; refused < 50 && tries < 100000; tries++) {
         rig_pattern(body, n, bytes);
-        weft_frame frame = {.head = head_of(n, bytes), .body = body};
+        weft_frame frame = {.hdr = hdr_of(n, bytes), .body = body};
         int rc = iface->ops->send(iface, rig->a->ep, &frame);
         CHECK(rc == 0 || rc == WEFT_AGAIN);
         n += rc == 0;
@@ -211,16 +211,16 @@ typedef struct pong {
     uint32_t left, owed, next;
 } pong;
 
-static void reply(rig_side *side, void *peer, const weft_head *head, const void *body)
+static void reply(rig_side *side, void *peer, const weft_hdr *hdr, const void *body)
 {
     pong *game = side->extra;
     (void)peer;
     (void)body;
     if (!game->left)
         return;
-    weft_frame frame = {.head = head_of(head->seq + 1, 0)};
+    weft_frame frame = {.hdr = hdr_of(hdr->seq + 1, 0)};
     game->left--;
-    game->next = head->seq + 1;
+    game->next = hdr->seq + 1;
     int rc = side->iface->ops->send(side->iface, side->ep, &frame);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     game->owed += rc == WEFT_AGAIN;
@@ -242,7 +242,7 @@ static void replies_from_arrive(const rig_row *row)
         if (game.owed) {
             /* the refused reply is that of whoever heard last */
             rig_side *who = row->is_self || game.next % 2 == 0 ? rig->a : rig->b;
-            weft_frame frame = {.head = head_of(game.next, 0)};
+            weft_frame frame = {.hdr = hdr_of(game.next, 0)};
             game.owed -= who->iface->ops->send(who->iface, who->ep, &frame) == 0;
         }
     }

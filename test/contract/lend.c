@@ -68,7 +68,7 @@ static bool lend(shop *shop, uint32_t rights)
     int rc = WEFT_AGAIN;
     take_back(shop);
     for (uint32_t i = 0; i < 20000 * rig_patience && rc == WEFT_AGAIN; i++) {
-        weft_frame frame = {.head = {.bytes = 0}};
+        weft_frame frame = {.hdr = {.bytes = 0}};
         if (i % 1000 == 0)
             CHECK(rig_send(b, &frame) == 0);
         rc = b->iface->ops->lend(b->iface, b->ep, &shop->their_region, shop->theirs + FROM, BYTES, rights, &shop->key, &shop->loan);
@@ -209,7 +209,7 @@ static void lends_to_one(const rig_row *row)
     uint8_t *own = malloc(64);
     if (c && rig_map(c, own, 64, 0, &region) == 0) {
         for (int i = 0; i < TRIES && refused < 3; i++) {
-            weft_frame frame = {.head = {.bytes = 0}};
+            weft_frame frame = {.hdr = {.bytes = 0}};
             CHECK(rig_send(c, &frame) == 0); /* it is connected to the lender, too */
             rig_settle(shop.rig);
             if (!lend(&shop, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE))

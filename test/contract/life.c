@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * life: the contract's first part: open, card, reach, greet, leave, close, lost, share; and that nothing in the table is NULL.
+ * life: the contract's first part: open, address, reach, greet, leave, close, lost, share; and that nothing in the table is NULL.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 static weft_frame frame_of(uint32_t n, const void *body, uint32_t bytes)
 {
-    return (weft_frame){.head = {.seq = n, .kind = WEFT_FRAME_EAGER, .tag = (int32_t)n, .bytes = bytes}, .body = body};
+    return (weft_frame){.hdr = {.seq = n, .kind = WEFT_FRAME_EAGER, .tag = (int32_t)n, .bytes = bytes}, .body = body};
 }
 
 /* Every pointer of the table, by looking at the table as an array of them. What stands from lend on may be absent. */
@@ -39,16 +39,16 @@ static void numbers_make_sense(const rig_row *row)
 
 static void card_fits(const rig_row *row)
 {
-    char card[WEFT_CARD_MAX];
+    char addr[WEFT_ADDR_MAX];
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    size_t bytes = sizeof card;
-    CHECK(rig->a->iface->ops->card(rig->a->iface, card, &bytes) == 0);
-    CHECK(bytes <= WEFT_CARD_MAX);
+    size_t bytes = sizeof addr;
+    CHECK(rig->a->iface->ops->get_addr(rig->a->iface, addr, &bytes) == 0);
+    CHECK(bytes <= WEFT_ADDR_MAX);
     if (bytes > 0) {
         size_t none = bytes - 1;
-        CHECK(rig->a->iface->ops->card(rig->a->iface, card, &none) < 0);
+        CHECK(rig->a->iface->ops->get_addr(rig->a->iface, addr, &none) < 0);
     }
     rig_close(rig);
 }
@@ -84,7 +84,7 @@ static void leaves_in_peace(const rig_row *row)
         return;
     for (uint32_t i = 0; i < 30; i++) {
         weft_frame frame = frame_of(i, &i, sizeof i);
-        frame.head.kind = i == 29 ? WEFT_FRAME_BYE : WEFT_FRAME_EAGER;
+        frame.hdr.kind = i == 29 ? WEFT_FRAME_BYE : WEFT_FRAME_EAGER;
         CHECK(rig_send(rig->a, &frame) == 0);
     }
     rig_side *b = rig->b;
@@ -108,7 +108,7 @@ static void goodbye_comes_late(const rig_row *row)
         return;
     if (rig->a->iface->caps.lingers) {
         weft_frame hello = frame_of(0, NULL, 0), bye = frame_of(1, NULL, 0);
-        bye.head.kind = WEFT_FRAME_BYE;
+        bye.hdr.kind = WEFT_FRAME_BYE;
         CHECK(rig_send(rig->a, &hello) == 0);
         CHECK(rig_until(rig, &rig->b->arrival_count, 1));
         CHECK(rig_leave(rig->a));
@@ -192,13 +192,13 @@ static void peer_dies(const rig_row *row)
         weft_frame frame = frame_of(i, &i, sizeof i);
         CHECK(rig_send(rig->b, &frame) == 0);
     }
-    weft_sim_kill(rig->sim, rig->b->name.rank);
+    weft_sim_kill(rig->sim, rig->b->proc_id.rank);
     for (uint32_t i = 0; i < 20000 && !rig->a->losts; i++)
         rig_poll(rig->a, 16);
     CHECK(rig->a->losts == 1 && rig->a->lost_rc_bad == 0);
     uint32_t count = rig->a->arrival_count;
     for (uint32_t i = 0; rig->a->iface->caps.ordered && i < count; i++)
-        CHECK(rig->a->arrivals[i].head.seq == i);
+        CHECK(rig->a->arrivals[i].hdr.seq == i);
     for (uint32_t i = 0; i < 2000; i++)
         rig_poll(rig->a, 16);
     CHECK(rig->a->losts == 1 && rig->a->arrival_count == count);

@@ -97,10 +97,10 @@ static void moves_bytes(const rig_row *row)
     yard yard;
     if (!yard_open(&yard, row))
         return;
-    uint64_t most = yard.rig->a->iface->caps.move_max;
+    uint64_t max = yard.rig->a->iface->caps.move_max;
     for (uint32_t i = 0; i < 2 * weft_count(sizes); i++) {
         bool is_get = i & 1;
-        uint32_t bytes = sizes[i / 2] < most ? sizes[i / 2] : (uint32_t)most;
+        uint32_t bytes = sizes[i / 2] < max ? sizes[i / 2] : (uint32_t)max;
         uint32_t here = (uint32_t)(rig_random(yard.rig) % (AREA - bytes - 1)) + 1, there = AREA - bytes - here % 7;
         uint8_t *from = is_get ? yard.theirs + there : yard.ours + here, *to = is_get ? yard.ours + here : yard.theirs + there;
         if (!has(&yard, is_get))
@@ -122,7 +122,7 @@ static void got_when_told(const rig_row *row)
     yard yard;
     if (!yard_open(&yard, row))
         return;
-    uint64_t most = yard.rig->a->iface->caps.move_max, bytes = most < 6000 ? most : 6000;
+    uint64_t max = yard.rig->a->iface->caps.move_max, bytes = max < 6000 ? max : 6000;
     for (uint32_t i = 0; has(&yard, true) && i < 30; i++) {
         rig_done done = {0, 0};
         weft_move move = move_of(&yard, 0, 0, bytes);
@@ -149,7 +149,7 @@ static void many_at_once(const rig_row *row)
     bool is_get = !has(&yard, false);
     for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++) {
         weft_move move = move_of(&yard, i * BYTES, i * BYTES, BYTES);
-        weft_frame frame = {.head = {.seq = i}};
+        weft_frame frame = {.hdr = {.seq = i}};
         rig_pattern((is_get ? yard.theirs : yard.ours) + i * BYTES, i, BYTES);
         move.done = &dones[i];
         CHECK(rig_move(yard.rig->a, &move, is_get) == 0);
@@ -282,7 +282,7 @@ static void maps_from_a_thread(const rig_row *row)
     bool is_get = !has(&yard, false);
     CHECK(pthread_create(&thread, NULL, map_on_and_on, &helper) == 0);
     for (uint32_t i = 0; i < 30 || (__atomic_load_n(&helper.mapped, __ATOMIC_RELAXED) < 20 && i < 10000); i++) {
-        weft_frame frame = {.head = {.seq = i}};
+        weft_frame frame = {.hdr = {.seq = i}};
         CHECK(rig_send(yard.rig->a, &frame) == 0);
         if (i > 30)
             usleep(100); /* the helper has not had its turn yet */
@@ -379,7 +379,7 @@ static void notices_among_frames(const rig_row *row)
     memset(dones, 0, sizeof dones);
     for (uint32_t i = 1; has(&yard, false) && a->iface->caps.notify && i <= NOTICES; i++) {
         weft_move move = move_of(&yard, (i - 1) * NOTICE_BYTES, (i - 1) * NOTICE_BYTES, NOTICE_BYTES);
-        weft_frame frame = {.head = {.seq = i}}, back = {.head = {.seq = i}};
+        weft_frame frame = {.hdr = {.seq = i}}, back = {.hdr = {.seq = i}};
         rig_pattern(yard.ours + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
         move.notify = i;
         move.done = &dones[i];
@@ -396,7 +396,7 @@ static void notices_among_frames(const rig_row *row)
         CHECK(all.times[i] == 1 && dones[i].times == 1 && dones[i].rc == 0);
     CHECK(all.early == 0);
     for (uint32_t i = 1; b->iface->caps.ordered && a != b && i < b->arrival_count; i++)
-        CHECK(b->arrivals[i].head.seq >= b->arrivals[i - 1].head.seq);
+        CHECK(b->arrivals[i].hdr.seq >= b->arrivals[i - 1].hdr.seq);
     yard_close(&yard);
 }
 

@@ -52,7 +52,7 @@ static void hold(weft_ep *ep, const weft_frame *frame)
     if (frame->fill)
         frame->fill(frame, held_body);
     else
-        memcpy(held_body, frame->body, frame->head.bytes);
+        memcpy(held_body, frame->body, frame->hdr.bytes);
     held.body = held_body;
     held.fill = NULL;
     held_path = ep;
@@ -74,7 +74,7 @@ static int send_swapped(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 /* The body is read after return. */
 static int send_late(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    if (held_path || frame->fill || !frame->head.bytes)
+    if (held_path || frame->fill || !frame->hdr.bytes)
         return sound->send(iface, ep, frame);
     held = *frame;
     held_path = ep;
@@ -93,25 +93,25 @@ static int poll_held(weft_iface *iface, int budget)
 
 static int send_corrupt(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    if (frame->head.bytes < 9 || !every(23))
+    if (frame->hdr.bytes < 9 || !every(23))
         return sound->send(iface, ep, frame);
     hold(ep, frame);
-    held_body[frame->head.bytes - 1] ^= 4;
+    held_body[frame->hdr.bytes - 1] ^= 4;
     return send_held(iface);
 }
 
 static int send_short(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_frame other = *frame;
-    if (other.head.bytes == iface->caps.frame_max)
-        other.head.bytes--;
+    if (other.hdr.bytes == iface->caps.frame_max)
+        other.hdr.bytes--;
     return sound->send(iface, ep, &other);
 }
 
-static int send_other_head(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
+static int send_other_hdr(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_frame other = *frame;
-    other.head.credits = 0;
+    other.hdr.credits = 0;
     return sound->send(iface, ep, &other);
 }
 
@@ -133,9 +133,9 @@ static int send_at_once(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
     static uint8_t body[65536];
     if (frame->fill)
         frame->fill(frame, body);
-    else if (frame->head.bytes)
-        memcpy(body, frame->body, frame->head.bytes);
-    iface->up->arrive(iface->owner, ep->peer, &frame->head, body);
+    else if (frame->hdr.bytes)
+        memcpy(body, frame->body, frame->hdr.bytes);
+    iface->up->arrive(iface->owner, ep->peer, &frame->hdr, body);
     return 0;
 }
 
@@ -156,19 +156,19 @@ static int poll_boasts(weft_iface *iface, int budget)
     return n ? n : 1;
 }
 
-static void arrive_wrong_peer(void *owner, void *peer, const weft_head *head, const void *body)
+static void arrive_wrong_peer(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
-    sound_up->arrive(owner, (char *)peer + 1, head, body);
+    sound_up->arrive(owner, (char *)peer + 1, hdr, body);
 }
 
-static void arrive_unaligned(void *owner, void *peer, const weft_head *head, const void *body)
+static void arrive_unaligned(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     static uint64_t place[65536 / 8 + 2];
-    memcpy((char *)place + 1, body, head->bytes);
-    sound_up->arrive(owner, peer, head, (char *)place + 1);
+    memcpy((char *)place + 1, body, hdr->bytes);
+    sound_up->arrive(owner, peer, hdr, (char *)place + 1);
 }
 
-static void *greet_twice(void *owner, const weft_name *who)
+static void *greet_twice(void *owner, const weft_proc_id *who)
 {
     void *peer = sound_up->greet(owner, who);
     sound_up->greet(owner, who);
@@ -300,9 +300,9 @@ static int flush_early(weft_iface *iface, weft_ep *ep, bool remotely, void *done
     return 0;
 }
 
-static int arm_deaf(weft_iface *iface, weft_bell *bell)
+static int arm_deaf(weft_iface *iface, weft_wakeup *wakeup)
 {
-    int rc = sound->arm(iface, bell);
+    int rc = sound->arm(iface, wakeup);
     sound->disarm(iface);
     return rc;
 }
@@ -332,12 +332,12 @@ static int map_anything(weft_iface *iface, void *addr, uint64_t bytes, uint32_t 
     return sound->map(iface, addr, bytes, rights, WEFT_MEMORY_HOST, region);
 }
 
-static int card_overflows(weft_iface *iface, void *card, size_t *bytes)
+static int card_overflows(weft_iface *iface, void *addr, size_t *bytes)
 {
-    char mine[WEFT_CARD_MAX];
+    char mine[WEFT_ADDR_MAX];
     size_t room = sizeof mine;
-    int rc = sound->card(iface, mine, &room);
-    memcpy(card, mine, room < *bytes ? room : *bytes);
+    int rc = sound->get_addr(iface, mine, &room);
+    memcpy(addr, mine, room < *bytes ? room : *bytes);
     *bytes = room;
     return rc;
 }
@@ -400,17 +400,17 @@ static int get_early(weft_iface *iface, weft_ep *ep, const weft_move *move)
     return rc;
 }
 
-static int arm_timeless(weft_iface *iface, weft_bell *bell)
+static int arm_timeless(weft_iface *iface, weft_wakeup *wakeup)
 {
-    int rc = sound->arm(iface, bell);
-    bell->within_ns = 0;
+    int rc = sound->arm(iface, wakeup);
+    wakeup->within_ns = 0;
     return rc;
 }
 
-static int arm_never(weft_iface *iface, weft_bell *bell)
+static int arm_never(weft_iface *iface, weft_wakeup *wakeup)
 {
     (void)iface;
-    (void)bell;
+    (void)wakeup;
     return WEFT_AGAIN;
 }
 
@@ -427,7 +427,7 @@ PLANT(swapped, ops->send = send_swapped)
 PLANT(late, ops->send = send_late; ops->poll = poll_held)
 PLANT(corrupt, ops->send = send_corrupt)
 PLANT(cut, ops->send = send_short)
-PLANT(head, ops->send = send_other_head)
+PLANT(head, ops->send = send_other_hdr)
 PLANT(again_lies, ops->send = send_again_lies)
 PLANT(never_full, ops->send = send_never_full)
 PLANT(at_once, ops->send = send_at_once)
@@ -455,7 +455,7 @@ PLANT(deaf, ops->arm = arm_deaf; ops->disarm = disarm_nothing)
 PLANT(alone, ops->share = share_alone)
 PLANT(forgets, ops->unmap = unmap_forgets)
 PLANT(any_memory, ops->map = map_anything)
-PLANT(card, ops->card = card_overflows)
+PLANT(addr, ops->get_addr = card_overflows)
 PLANT(stays, ops->leave = leave_never)
 PLANT(loud, ops->leave = leave_loud)
 PLANT(uncovered, ops->get = get_uncovered; ops->put = put_uncovered)
@@ -471,7 +471,7 @@ static int send_keeps(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
     int rc;
     copied.held = NULL;
     rc = sound->send(iface, ep, &copied);
-    return rc == 0 && frame->held && frame->head.bytes >= iface->caps.held_min ? WEFT_HELD : rc;
+    return rc == 0 && frame->held && frame->hdr.bytes >= iface->caps.held_min ? WEFT_HELD : rc;
 }
 
 /* It says in the call already that it reads the body no more, and then that it holds it. */
@@ -516,11 +516,11 @@ const mutant mutants[] = {
     {"cas always swaps", plant_cas, false, false, NULL},
     {"amo not atomic", plant_torn, false, false, NULL},
     {"flush done early", plant_flush, false, true, NULL},
-    {"bell is deaf", plant_deaf, false, true, NULL},
+    {"wakeup is deaf", plant_deaf, false, true, NULL},
     {"shares with nobody", plant_alone, false, false, NULL},
     {"unmap forgets", plant_forgets, false, false, NULL},
     {"maps any kind", plant_any_memory, false, false, NULL},
-    {"card too long", plant_card, false, false, NULL},
+    {"card too long", plant_addr, false, false, NULL},
     {"never leaves", plant_stays, false, true, NULL},
     {"leaves loudly", plant_loud, false, false, NULL},
     {"AGAIN yet moved", plant_put_lies, false, false, NULL},

@@ -42,12 +42,12 @@ static int poll_kindly(weft_iface *iface, int budget)
     return events;
 }
 
-/* What is changed in the cards that are handed out, by the test that runs. */
-static void (*edit)(ofi_card *card);
+/* What is changed in the addresses that are handed out, by the test that runs. */
+static void (*edit)(ofi_iface_addr *addr);
 
 static int card_edited(weft_iface *iface, void *room, size_t *bytes)
 {
-    int rc = weft_ofi_ops.card(iface, room, bytes);
+    int rc = weft_ofi_ops.get_addr(iface, room, bytes);
     if (rc == 0 && edit)
         edit(room);
     return rc;
@@ -58,7 +58,7 @@ static void make_kind(weft_iface *iface)
     static weft_iface_ops kind;
     kind = *iface->ops;
     kind.poll = poll_kindly;
-    kind.card = card_edited;
+    kind.get_addr = card_edited;
     iface->ops = &kind;
 }
 
@@ -66,22 +66,22 @@ static void run_named(void) { rig_run_named(&row); }
 
 /* -- addresses -- */
 
-static void put_address(ofi_card *card, uint32_t i, const char *text)
+static void put_address(ofi_iface_addr *addr, uint32_t i, const char *text)
 {
     struct in_addr address;
     inet_pton(AF_INET, text, &address);
-    memcpy(card->addresses + 5 * i, &address, 4);
-    card->addresses[5 * i + 4] = 0; /* as good as any */
+    memcpy(addr->addresses + 5 * i, &address, 4);
+    addr->addresses[5 * i + 4] = 0; /* as good as any */
 }
 
-static void dead_first(ofi_card *card)
+static void dead_first(ofi_iface_addr *addr)
 {
-    put_address(card, 0, "240.0.0.1"); /* of no network */
-    put_address(card, 1, "127.0.0.1");
-    card->count = 2;
+    put_address(addr, 0, "240.0.0.1"); /* of no network */
+    put_address(addr, 1, "127.0.0.1");
+    addr->count = 2;
 }
 
-static bool is_ip(const weft_rig *rig) { return ((const ofi_iface *)rig->a->iface)->card.form == OFI_FORM_IN; }
+static bool is_ip(const weft_rig *rig) { return ((const ofi_iface *)rig->a->iface)->addr.form == OFI_FORM_IN; }
 
 /* The first address leads nowhere: the next one is found, and both sides' frames cross. */
 static void tries_the_next(void)
@@ -92,7 +92,7 @@ static void tries_the_next(void)
     edit = NULL;
     for (int i = 0; rig && is_ip(rig) && i < 2; i++) {
         rig_side *from = i ? rig->b : rig->a, *to = from->other;
-        weft_frame frame = {.head = {.seq = 1}};
+        weft_frame frame = {.hdr = {.seq = 1}};
         int rc = WEFT_AGAIN;
         for (int k = 0; k < 100000 && rc == WEFT_AGAIN; k++, usleep(50)) { /* the kernel is asked after a while */
             rc = from->ep ? from->iface->ops->send(from->iface, from->ep, &frame) : WEFT_AGAIN;
@@ -111,7 +111,7 @@ static uint64_t frozen_ns(void) { return 1000000000; }
 
 static int try_send(rig_side *side)
 {
-    weft_frame frame = {.head = {.seq = 1}};
+    weft_frame frame = {.hdr = {.seq = 1}};
     ((ofi_iface *)side->iface)->turned_ns = 0; /* the next poll looks at its calls, though no time has passed */
     return side->iface->ops->send(side->iface, side->ep, &frame);
 }
@@ -126,7 +126,7 @@ static void both_call_at_once(void)
         return;
     for (int i = 0; i < 2; i++)
         ((ofi_iface *)rig->sides[i].iface)->now_ns = frozen_ns;
-    junior = ((ofi_iface *)rig->sides[0].iface)->card.nonce > ((ofi_iface *)rig->sides[1].iface)->card.nonce;
+    junior = ((ofi_iface *)rig->sides[0].iface)->addr.nonce > ((ofi_iface *)rig->sides[1].iface)->addr.nonce;
     for (int k = 0; k < 20; k++) {
         CHECK(try_send(&rig->sides[junior]) == WEFT_AGAIN);
         rig_poll(&rig->sides[junior], 16);
@@ -145,22 +145,22 @@ static void both_call_at_once(void)
     rig_close(rig);
 }
 
-/* Sends to a card of b's that was changed until the loss is told; its words. */
-static void lose_by(void (*change)(ofi_card *card), const char *word)
+/* Sends to an address of b's that was changed until the loss is told; its words. */
+static void lose_by(void (*change)(ofi_iface_addr *addr), const char *word)
 {
     weft_rig *rig = rig_open(&row, true);
-    weft_name nobody = {77, 9, 0};
-    weft_frame frame = {.head = {.seq = 1}};
-    ofi_card card;
-    size_t bytes = sizeof card;
+    weft_proc_id nobody = {77, 9, 0};
+    weft_frame frame = {.hdr = {.seq = 1}};
+    ofi_iface_addr addr;
+    size_t bytes = sizeof addr;
     weft_ep *ep = NULL;
     weft_iface *a;
     if (!rig)
         return;
     a = rig->a->iface;
-    CHECK(weft_ofi_ops.card(rig->b->iface, &card, &bytes) == 0);
-    change(&card);
-    CHECK(a->ops->reach(a, &nobody, &card, bytes, rig->a->other, &ep) == 0);
+    CHECK(weft_ofi_ops.get_addr(rig->b->iface, &addr, &bytes) == 0);
+    change(&addr);
+    CHECK(a->ops->reach(a, &nobody, &addr, bytes, rig->a->other, &ep) == 0);
     for (int k = 0; ep && k < 400000 && !rig->a->losts; k++, usleep(50)) {
         if (a->ops->send(a, ep, &frame) != WEFT_AGAIN)
             break;
@@ -173,16 +173,16 @@ static void lose_by(void (*change)(ofi_card *card), const char *word)
     rig_close(rig);
 }
 
-static void another(ofi_card *card) { card->nonce ^= 0x10000; }
+static void another(ofi_iface_addr *addr) { addr->nonce ^= 0x10000; }
 
-static void gone(ofi_card *card)
+static void gone(ofi_iface_addr *addr)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t bytes = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && getsockname(fd, (struct sockaddr *)&address, &bytes) == 0);
     close(fd); /* nobody listens there */
-    card->port = address.sin_port;
+    addr->port = address.sin_port;
 }
 
 static void knows_another(void) { lose_by(another, "another process answers"); }
@@ -192,13 +192,13 @@ static void names_what_was_tried(void) { lose_by(gone, "Connection refused"); }
 static void child_lives(int in, int out)
 {
     weft_rig *rig = rig_open(&row, true); /* its b is the peer; a stands idle */
-    ofi_card card;
-    size_t bytes = sizeof card;
-    weft_name parent = {77, 8, 0};
+    ofi_iface_addr addr;
+    size_t bytes = sizeof addr;
+    weft_proc_id parent = {77, 8, 0};
     weft_ep *ep;
-    weft_frame frame = {.head = {.seq = 1}};
-    if (!rig || weft_ofi_ops.card(rig->b->iface, &card, &bytes) || write(out, &card, bytes) != (ssize_t)bytes || read(in, &card, bytes) != (ssize_t)bytes ||
-        rig->b->iface->ops->reach(rig->b->iface, &parent, &card, bytes, rig->a, &ep))
+    weft_frame frame = {.hdr = {.seq = 1}};
+    if (!rig || weft_ofi_ops.get_addr(rig->b->iface, &addr, &bytes) || write(out, &addr, bytes) != (ssize_t)bytes || read(in, &addr, bytes) != (ssize_t)bytes ||
+        rig->b->iface->ops->reach(rig->b->iface, &parent, &addr, bytes, rig->a, &ep))
         _exit(1);
     while (rig->b->iface->ops->send(rig->b->iface, ep, &frame) == WEFT_AGAIN)
         rig_poll(rig->b, 16);
@@ -211,9 +211,9 @@ static void hears_of_death(void)
     int up[2], down[2];
     pid_t child;
     weft_rig *rig;
-    ofi_card card;
-    size_t bytes = sizeof card;
-    weft_name theirs = {77, 1, 0};
+    ofi_iface_addr addr;
+    size_t bytes = sizeof addr;
+    weft_proc_id theirs = {77, 1, 0};
     weft_ep *ep = NULL;
     CHECK(pipe(up) == 0 && pipe(down) == 0);
     child = fork(); /* before this process has any port */
@@ -224,9 +224,9 @@ static void hears_of_death(void)
         weft_iface *a = rig->a->iface;
         ((ofi_iface *)a)->self.rank = 8;
         CHECK(a->ops->leave(a, rig->a->ep) == 0); /* to the b of this process, which is not meant */
-        CHECK(weft_ofi_ops.card(a, &card, &bytes) == 0 && write(down[1], &card, bytes) == (ssize_t)bytes);
-        CHECK(read(up[0], &card, bytes) == (ssize_t)bytes);
-        CHECK(a->ops->reach(a, &theirs, &card, bytes, rig->a->other, &ep) == 0);
+        CHECK(weft_ofi_ops.get_addr(a, &addr, &bytes) == 0 && write(down[1], &addr, bytes) == (ssize_t)bytes);
+        CHECK(read(up[0], &addr, bytes) == (ssize_t)bytes);
+        CHECK(a->ops->reach(a, &theirs, &addr, bytes, rig->a->other, &ep) == 0);
         rig->a->ep = ep;
         for (int k = 0; k < 200000 && !rig->a->arrival_count; k++, usleep(50))
             rig_poll(rig->a, 16);
@@ -250,7 +250,7 @@ static void hears_of_death(void)
 static void partings_cross(void)
 {
     weft_rig *rig = rig_open(&row, false);
-    weft_frame frame = {.head = {.seq = 1}};
+    weft_frame frame = {.hdr = {.seq = 1}};
     rig_side *side;
     int rc = WEFT_AGAIN;
     if (!rig)
@@ -283,7 +283,7 @@ static void partings_cross(void)
 static weft_rig *open_met(void)
 {
     weft_rig *rig = rig_open(&row, true);
-    weft_frame frame = {.head = {.seq = 1}};
+    weft_frame frame = {.hdr = {.seq = 1}};
     if (!rig)
         return NULL;
     CHECK(rig_send(rig->a, &frame) == 0);
@@ -295,8 +295,8 @@ static weft_rig *open_met(void)
 static void send_burst(weft_rig *rig, uint32_t count, uint32_t (*bytes)(uint32_t i), uint8_t *body)
 {
     for (uint32_t i = 2; i < count + 2; i++) {
-        weft_frame frame = {.head = {.seq = i, .bytes = bytes(i)}, .body = body};
-        rig_pattern(body, i, frame.head.bytes);
+        weft_frame frame = {.hdr = {.seq = i, .bytes = bytes(i)}, .body = body};
+        rig_pattern(body, i, frame.hdr.bytes);
         CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == 0);
     }
 }
@@ -306,7 +306,7 @@ static void check_burst(const weft_rig *rig, uint32_t count, uint32_t (*bytes)(u
     CHECK(rig->b->arrival_count == count + 1);
     for (uint32_t i = 1; i < rig->b->arrival_count; i++) {
         const rig_arrival *one = &rig->b->arrivals[i];
-        CHECK(one->head.seq == i + 1 && one->head.bytes == bytes(i + 1) && one->is_aligned && rig_is_pattern(one->body, i + 1, one->head.bytes));
+        CHECK(one->hdr.seq == i + 1 && one->hdr.bytes == bytes(i + 1) && one->is_aligned && rig_is_pattern(one->body, i + 1, one->hdr.bytes));
     }
 }
 

@@ -86,7 +86,7 @@ bool rig_is_pattern(const uint8_t *at, uint32_t n, uint64_t bytes)
 
 /* -- what a side is told -- */
 
-static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     rig_side *side = owner;
     if (side->arrival_count == side->arrival_room) {
@@ -94,15 +94,15 @@ static void up_arrive(void *owner, void *peer, const weft_head *head, const void
         side->arrivals = realloc(side->arrivals, side->arrival_room * sizeof *side->arrivals);
     }
     rig_arrival *one = &side->arrivals[side->arrival_count++];
-    *one = (rig_arrival){.head = *head, .peer = peer, .is_aligned = (uintptr_t)body % 8 == 0};
-    one->body = malloc(head->bytes + 1);
-    if (head->bytes)
-        memcpy(one->body, body, head->bytes);
+    *one = (rig_arrival){.hdr = *hdr, .peer = peer, .is_aligned = (uintptr_t)body % 8 == 0};
+    one->body = malloc(hdr->bytes + 1);
+    if (hdr->bytes)
+        memcpy(one->body, body, hdr->bytes);
     side->arrived_outside_poll += !side->is_in_poll;
     if (++side->depth > side->deepest)
         side->deepest = side->depth;
     if (side->on_arrive)
-        side->on_arrive(side, peer, head, body);
+        side->on_arrive(side, peer, hdr, body);
     side->depth--;
 }
 
@@ -133,31 +133,31 @@ static void up_lost(void *owner, void *peer, int rc)
 
 static bool reach(rig_side *side)
 {
-    char card[WEFT_CARD_MAX];
-    size_t bytes = sizeof card;
+    char addr[WEFT_ADDR_MAX];
+    size_t bytes = sizeof addr;
     weft_iface *iface = side->iface, *theirs = side->other->iface;
-    if (theirs->ops->card(theirs, card, &bytes))
+    if (theirs->ops->get_addr(theirs, addr, &bytes))
         return false;
-    return iface->ops->reach(iface, &side->other->name, card, bytes, side->other, &side->ep) == 0;
+    return iface->ops->reach(iface, &side->other->proc_id, addr, bytes, side->other, &side->ep) == 0;
 }
 
 static void *greet_third(rig_side *side)
 {
-    char card[WEFT_CARD_MAX];
-    size_t bytes = sizeof card;
+    char addr[WEFT_ADDR_MAX];
+    size_t bytes = sizeof addr;
     rig_side *third = side->rig->third;
-    if (third->iface->ops->card(third->iface, card, &bytes))
+    if (third->iface->ops->get_addr(third->iface, addr, &bytes))
         return NULL;
-    return side->iface->ops->reach(side->iface, &third->name, card, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
+    return side->iface->ops->reach(side->iface, &third->proc_id, addr, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
 }
 
-static void *up_greet(void *owner, const weft_name *who)
+static void *up_greet(void *owner, const weft_proc_id *who)
 {
     rig_side *side = owner;
-    if (side->rig->third && side == side->rig->b && who->rank == side->rig->third->name.rank)
+    if (side->rig->third && side == side->rig->b && who->rank == side->rig->third->proc_id.rank)
         return greet_third(side);
     side->greets++;
-    if (who->rank != side->other->name.rank || who->job != side->name.job || !reach(side))
+    if (who->rank != side->other->proc_id.rank || who->job != side->proc_id.job || !reach(side))
         return NULL;
     return side->other;
 }
@@ -191,9 +191,9 @@ weft_rig *rig_open(const rig_row *row, bool skip_b_reach)
     for (uint32_t i = 0; ok && i < (row->is_self ? 1 : 2); i++) {
         rig_side *side = &rig->sides[i];
         side->rig = rig;
-        side->name = (weft_name){77, i, 0};
+        side->proc_id = (weft_proc_id){77, i, 0};
         side->other = row->is_self ? side : &rig->sides[1 - i];
-        weft_iface_params env = {.owner = side, .up = &ups, .self = side->name, .segment = over, .local_rank = (int)i,
+        weft_iface_params env = {.owner = side, .up = &ups, .self = side->proc_id, .segment = over, .local_rank = (int)i,
                              .wants_fd = row->wants_fd};
         ok = row->ops->open(&env, &side->iface) == 0;
         if (ok && rig_patch)
@@ -211,9 +211,9 @@ rig_side *rig_third(weft_rig *rig)
 {
     rig_side *side = calloc(1, sizeof *side);
     side->rig = rig;
-    side->name = (weft_name){77, 2, 0};
+    side->proc_id = (weft_proc_id){77, 2, 0};
     side->other = rig->b;
-    weft_iface_params env = {.owner = side, .up = &ups, .self = side->name, .local_rank = 2, .wants_fd = rig->row->wants_fd};
+    weft_iface_params env = {.owner = side, .up = &ups, .self = side->proc_id, .local_rank = 2, .wants_fd = rig->row->wants_fd};
     bool ok = rig->row->ops->open(&env, &side->iface) == 0;
     if (ok && rig_patch)
         rig_patch(side->iface);

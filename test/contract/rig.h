@@ -28,7 +28,7 @@ typedef struct rig_row {
 extern const rig_row rig_rows[]; /* ends with name NULL */
 
 typedef struct rig_arrival {
-    weft_head head;
+    weft_hdr hdr;
     void *peer;
     uint8_t *body; /* a copy */
     bool is_aligned;
@@ -36,7 +36,7 @@ typedef struct rig_arrival {
 
 struct rig_side {
     weft_rig *rig;
-    weft_name name;
+    weft_proc_id proc_id;
     weft_iface *iface;
     weft_ep *ep;      /* to the other side; NULL until met */
     rig_side *other;
@@ -48,7 +48,7 @@ struct rig_side {
     uint32_t greets, losts, lost_rc_bad, notifies;
     uint32_t last_notify;
     void *last_notify_peer;
-    void (*on_arrive)(rig_side *side, void *peer, const weft_head *head, const void *body);
+    void (*on_arrive)(rig_side *side, void *peer, const weft_hdr *hdr, const void *body);
     void (*on_notify)(rig_side *side);
     void *extra;
 };

@@ -208,7 +208,7 @@ static void locked_memory_is_limited(void)
 /* -- two processes -- */
 
 typedef struct offer { /* through a pipe */
-    uring_card card;
+    uring_iface_addr iface_addr;
     weft_key key;
     uint64_t addr;
 } offer;
@@ -216,16 +216,16 @@ typedef struct offer { /* through a pipe */
 typedef struct far_side {
     weft_iface *iface;
     weft_ep *ep;
-    weft_name other;
+    weft_proc_id other;
     uint32_t arrived, wrong, losts;
     bool has_bye;
 } far_side;
 
-static void far_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+static void far_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     far_side *me = owner;
-    me->wrong += peer != me || head->seq != me->arrived++ || !rig_is_pattern(body, head->seq, head->bytes);
-    me->has_bye |= head->kind == WEFT_FRAME_BYE;
+    me->wrong += peer != me || hdr->seq != me->arrived++ || !rig_is_pattern(body, hdr->seq, hdr->bytes);
+    me->has_bye |= hdr->kind == WEFT_FRAME_BYE;
 }
 
 static void far_done(void *owner, void *done, int rc)
@@ -248,7 +248,7 @@ static void far_lost(void *owner, void *peer, int rc)
     me->wrong += peer != me || rc >= 0;
 }
 
-static void *far_greet(void *owner, const weft_name *who)
+static void *far_greet(void *owner, const weft_proc_id *who)
 {
     (void)owner;
     (void)who;
@@ -263,17 +263,17 @@ static bool far_open(far_side *me, uint32_t rank)
     return weft_uring_ops.open(&env, &me->iface) == 0;
 }
 
-/* Polls, and sleeps on the bell when there is nothing. */
+/* Polls, and sleeps on the wakeup when there is nothing. */
 static void far_wait(far_side *me)
 {
-    weft_bell bell = {.fd = -1};
+    weft_wakeup wakeup = {.fd = -1};
     if (weft_uring_ops.poll(me->iface, 16))
         return;
-    weft_uring_ops.arm(me->iface, &bell);
+    weft_uring_ops.arm(me->iface, &wakeup);
     uint32_t losts = me->losts; /* a loss is told without being counted as an event */
     if (weft_uring_ops.poll(me->iface, 16) == 0 && losts == me->losts) {
-        struct pollfd fd = {.fd = bell.fd, .events = POLLIN};
-        me->wrong += poll(&fd, 1, bell.within_ns ? 1 : SLEEP_MS) == 0 && !bell.within_ns && weft_uring_ops.poll(me->iface, 16) > 0;
+        struct pollfd fd = {.fd = wakeup.fd, .events = POLLIN};
+        me->wrong += poll(&fd, 1, wakeup.within_ns ? 1 : SLEEP_MS) == 0 && !wakeup.within_ns && weft_uring_ops.poll(me->iface, 16) > 0;
     }
     weft_uring_ops.disarm(me->iface);
 }
@@ -281,9 +281,9 @@ static void far_wait(far_side *me)
 static int far_send(far_side *me, uint32_t seq, enum weft_frame_kind kind)
 {
     uint8_t body[512];
-    weft_frame frame = {.head = {.seq = seq, .kind = kind, .bytes = seq % 500}, .body = body};
+    weft_frame frame = {.hdr = {.seq = seq, .kind = kind, .bytes = seq % 500}, .body = body};
     int rc;
-    rig_pattern(body, seq, frame.head.bytes);
+    rig_pattern(body, seq, frame.hdr.bytes);
     while ((rc = weft_uring_ops.send(me->iface, me->ep, &frame)) == WEFT_AGAIN)
         far_wait(me);
     return rc;
@@ -299,17 +299,17 @@ static int far_serve(int in, int out, int manner)
     offer mine = {.addr = 0}, theirs;
     uint8_t *area = pages(AREA, NULL);
     weft_region region;
-    size_t bytes = sizeof mine.card;
+    size_t bytes = sizeof mine.iface_addr;
     alarm(HANG_S);
     rig_pattern(area, 5, AREA);
-    if (!far_open(&me, 1) || me.iface->ops->card(me.iface, &mine.card, &bytes) ||
+    if (!far_open(&me, 1) || me.iface->ops->get_addr(me.iface, &mine.iface_addr, &bytes) ||
         me.iface->ops->map(me.iface, area, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region))
         return 2;
     mine.key = region.key;
     mine.addr = (uintptr_t)area;
     if (write(out, &mine, sizeof mine) != sizeof mine || read(in, &theirs, sizeof theirs) != sizeof theirs)
         return 3;
-    if (me.iface->ops->reach(me.iface, &me.other, &theirs.card, sizeof theirs.card, &me, &me.ep))
+    if (me.iface->ops->reach(me.iface, &me.other, &theirs.iface_addr, sizeof theirs.iface_addr, &me, &me.ep))
         return 4;
     for (uint32_t i = 0; manner != KEEPS_SILENT && i < (manner == SERVES_WELL ? 3000 : LAST_FRAMES); i++)
         if (far_send(&me, i, WEFT_FRAME_EAGER))
@@ -330,16 +330,16 @@ static pid_t far_meet(far_side *me, offer *theirs, int manner)
 {
     int there[2], back[2];
     offer mine = {.addr = 0};
-    size_t bytes = sizeof mine.card;
+    size_t bytes = sizeof mine.iface_addr;
     CU_ASSERT_FATAL(pipe(there) == 0 && pipe(back) == 0);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0)
         _exit(far_serve(there[0], back[1], manner));
-    CU_ASSERT_FATAL(far_open(me, 0) && me->iface->ops->card(me->iface, &mine.card, &bytes) == 0);
+    CU_ASSERT_FATAL(far_open(me, 0) && me->iface->ops->get_addr(me->iface, &mine.iface_addr, &bytes) == 0);
     CU_ASSERT_FATAL(read(back[0], theirs, sizeof *theirs) == sizeof *theirs);
     CU_ASSERT_FATAL(write(there[1], &mine, sizeof mine) == sizeof mine);
-    CU_ASSERT_FATAL(me->iface->ops->reach(me->iface, &me->other, &theirs->card, sizeof theirs->card, me, &me->ep) == 0);
+    CU_ASSERT_FATAL(me->iface->ops->reach(me->iface, &me->other, &theirs->iface_addr, sizeof theirs->iface_addr, me, &me->ep) == 0);
     for (int i = 0; i < 2; i++) {
         close(there[i]);
         close(back[i]);
@@ -413,7 +413,7 @@ static void killed_at(unsigned moment_us, int manner)
     for (int i = 0; i < 100; i++)
         weft_uring_ops.poll(me.iface, 16);
     CU_ASSERT(me.losts == 1 && me.wrong == 0);
-    weft_frame frame = {.head = {.bytes = 0}};
+    weft_frame frame = {.hdr = {.bytes = 0}};
     CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == WEFT_E_PEER);
     CU_ASSERT(me.iface->ops->unmap(me.iface, &region) == 0);
     me.iface->ops->close(me.iface); /* the dead are not left */
@@ -433,7 +433,7 @@ static void last_frames_come_first(void)
     static far_side me;
     offer theirs;
     int status;
-    weft_frame frame = {.head = {.bytes = 0}};
+    weft_frame frame = {.hdr = {.bytes = 0}};
     pid_t child = far_meet(&me, &theirs, SENDS_AND_DIES);
     time_t end = time(NULL) + 200;
     CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == 0);

@@ -61,14 +61,14 @@ static void dies(const rig_row *what)
         return;
     uint32_t sent = 0;
     for (uint32_t i = 0; i < 40; i++) {
-        weft_frame frame = {.head = {.seq = i, .bytes = sizeof i}, .body = &i};
+        weft_frame frame = {.hdr = {.seq = i, .bytes = sizeof i}, .body = &i};
         sent += rig_send(rig->b, &frame) == 0;
         if (i == 20)
             CHECK(rig_until(rig, &rig->a->arrival_count, 10));
     }
-    verbs_net_kill(rig->b->name.rank);
+    verbs_net_kill(rig->b->proc_id.rank);
     for (uint32_t i = 0; i < 20 && !rig->a->losts; i++) { /* who only listens need not notice; who sends does */
-        weft_frame frame = {.head = {.seq = i}};
+        weft_frame frame = {.hdr = {.seq = i}};
         int rc = rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame);
         CHECK(rc == 0 || rc == WEFT_AGAIN || rc == WEFT_E_PEER);
         for (uint32_t k = 0; k < 20000 && !rig->a->losts; k++)
@@ -77,11 +77,11 @@ static void dies(const rig_row *what)
     CHECK(sent == 40 && rig->a->losts == 1 && rig->a->lost_rc_bad == 0);
     uint32_t count = rig->a->arrival_count;
     for (uint32_t i = 0; i < count; i++)
-        CHECK(rig->a->arrivals[i].head.seq == i);
+        CHECK(rig->a->arrivals[i].hdr.seq == i);
     for (uint32_t i = 0; i < 2000; i++)
         rig_poll(rig->a, 16);
     CHECK(rig->a->losts == 1 && rig->a->arrival_count == count);
-    weft_frame frame = {.head = {.seq = 0}};
+    weft_frame frame = {.hdr = {.seq = 0}};
     CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == WEFT_E_PEER);
     rig->b->ep = NULL; /* the dead do not leave, nor close */
     rig->b->iface = NULL;

@@ -8,38 +8,38 @@
 #include "base/status.h"
 #include "test/contract/rig.h"
 
-/* Would a sleeper on this bell have been woken? */
-static bool has_rung(const weft_bell *bell)
+/* Would a sleeper on this wakeup have been woken? */
+static bool has_rung(const weft_wakeup *wakeup)
 {
-    if (bell->futex)
-        return __atomic_load_n(bell->futex, __ATOMIC_ACQUIRE) != bell->value;
-    struct pollfd fd = {.fd = bell->fd, .events = POLLIN};
-    return bell->fd >= 0 && poll(&fd, 1, 0) == 1;
+    if (wakeup->futex)
+        return __atomic_load_n(wakeup->futex, __ATOMIC_ACQUIRE) != wakeup->value;
+    struct pollfd fd = {.fd = wakeup->fd, .events = POLLIN};
+    return wakeup->fd >= 0 && poll(&fd, 1, 0) == 1;
 }
 
-static weft_bell arm(rig_side *side)
+static weft_wakeup arm(rig_side *side)
 {
-    weft_bell bell = {.futex = NULL, .fd = -1};
+    weft_wakeup wakeup = {.futex = NULL, .fd = -1};
     int rc = WEFT_AGAIN;
-    for (int i = 0; i < 10000 && (rc = side->iface->ops->arm(side->iface, &bell)) == WEFT_AGAIN; i++)
+    for (int i = 0; i < 10000 && (rc = side->iface->ops->arm(side->iface, &wakeup)) == WEFT_AGAIN; i++)
         rig_turn(side->rig); /* it takes something back first */
     CHECK(rc == 0);
     side->rig->gave_up |= rc != 0;
-    CHECK(!bell.futex || bell.fd < 0); /* at most one of both */
-    CHECK(!bell.futex || !side->rig->row->wants_fd);
-    return bell;
+    CHECK(!wakeup.futex || wakeup.fd < 0); /* at most one of both */
+    CHECK(!wakeup.futex || !side->rig->row->wants_fd);
+    return wakeup;
 }
 
-static void bell_is_silent(const rig_row *row)
+static void wakeup_is_silent(const rig_row *row)
 {
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
     for (int i = 0; i < 20 && !rig->gave_up; i++) {
-        weft_bell bell = arm(rig->b);
-        CHECK(row->is_self || bell.futex || bell.fd >= 0);
+        weft_wakeup wakeup = arm(rig->b);
+        CHECK(row->is_self || wakeup.futex || wakeup.fd >= 0);
         CHECK(rig_poll(rig->b, 16) == 0);
-        CHECK(!has_rung(&bell)); /* nobody sent */
+        CHECK(!has_rung(&wakeup)); /* nobody sent */
         rig->b->iface->ops->disarm(rig->b->iface);
     }
     rig_close(rig);
@@ -48,7 +48,7 @@ static void bell_is_silent(const rig_row *row)
 /* Sends one frame without anybody looking on the other side. */
 static void send_unseen(weft_rig *rig, uint32_t n)
 {
-    weft_frame frame = {.head = {.seq = n}};
+    weft_frame frame = {.hdr = {.seq = n}};
     int rc = WEFT_AGAIN;
     for (int i = 0; i < 10000 && rc == WEFT_AGAIN; i++) {
         rc = rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame);
@@ -61,12 +61,12 @@ static void send_unseen(weft_rig *rig, uint32_t n)
 /* The first frame may need both sides to look: a network connects then. */
 static void send_seen(weft_rig *rig)
 {
-    weft_frame frame = {.head = {.seq = 0}};
+    weft_frame frame = {.hdr = {.seq = 0}};
     CHECK(rig_send(rig->a, &frame) == 0);
     CHECK(rig_until(rig, &rig->b->arrival_count, 1));
 }
 
-/* The receiver does as a sleeper does: arm, look once more, then trust the bell alone. */
+/* The receiver does as a sleeper does: arm, look once more, then trust the wakeup alone. */
 static void one_wake(weft_rig *rig, uint32_t n)
 {
     rig_side *b = rig->b;
@@ -76,17 +76,17 @@ static void one_wake(weft_rig *rig, uint32_t n)
         for (uint64_t i = rig_random(rig) % 4; i > 0; i--)
             rig_poll(rig->a, 1); /* in sim time passes */
     }
-    weft_bell bell = arm(b);
+    weft_wakeup wakeup = arm(b);
     if (moment == 1)
         send_unseen(rig, n);
     rig_poll(b, 16);
     if (b->arrival_count == before) {
         if (moment == 2)
             send_unseen(rig, n);
-        for (int i = 0; i < 20000 && !has_rung(&bell); i++)
+        for (int i = 0; i < 20000 && !has_rung(&wakeup); i++)
             rig_poll(rig->a, 1);
-        CHECK(has_rung(&bell) || bell.within_ns); /* what does not ring is found in time: the caller looks by itself then */
-        rig->gave_up |= !has_rung(&bell) && !bell.within_ns;
+        CHECK(has_rung(&wakeup) || wakeup.within_ns); /* what does not ring is found in time: the caller looks by itself then */
+        rig->gave_up |= !has_rung(&wakeup) && !wakeup.within_ns;
     }
     b->iface->ops->disarm(b->iface);
     CHECK(rig_until(rig, &b->arrival_count, before + 1));
@@ -103,7 +103,7 @@ static void no_wake_is_lost(const rig_row *row)
     rig_close(rig);
 }
 
-/* One thread sleeps on the bell; another one polls meanwhile and takes what came: what comes later rings as well. */
+/* One thread sleeps on the wakeup; another one polls meanwhile and takes what came: what comes later rings as well. */
 static void a_poll_between_disarms_nothing(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
@@ -112,22 +112,22 @@ static void a_poll_between_disarms_nothing(const rig_row *row)
     send_seen(rig);
     for (uint32_t n = 0; n < 100 && !rig->gave_up; n += 2) {
         uint32_t before = rig->b->arrival_count;
-        weft_bell bell = arm(rig->b);
+        weft_wakeup wakeup = arm(rig->b);
         rig_poll(rig->b, 16);
         send_unseen(rig, n);
         CHECK(rig_until(rig, &rig->b->arrival_count, before + 1));
         send_unseen(rig, n + 1);
-        for (int i = 0; i < 20000 && !has_rung(&bell); i++)
+        for (int i = 0; i < 20000 && !has_rung(&wakeup); i++)
             rig_poll(rig->a, 1);
-        CHECK(has_rung(&bell) || bell.within_ns);
-        rig->gave_up |= !has_rung(&bell) && !bell.within_ns;
+        CHECK(has_rung(&wakeup) || wakeup.within_ns);
+        rig->gave_up |= !has_rung(&wakeup) && !wakeup.within_ns;
         rig->b->iface->ops->disarm(rig->b->iface);
         CHECK(rig_until(rig, &rig->b->arrival_count, before + 2));
     }
     rig_close(rig);
 }
 
-/* Refused, armed, looked once more, asleep: when the peer makes room the bell must ring, or the sender sleeps on a full queue. */
+/* Refused, armed, looked once more, asleep: when the peer makes room the wakeup must ring, or the sender sleeps on a full queue. */
 static void room_rings(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
@@ -136,18 +136,18 @@ static void room_rings(const rig_row *row)
     weft_iface *iface = rig->a->iface;
     uint32_t sent = 0;
     for (int round = 0; round < 20 && !rig->gave_up; round++) {
-        weft_frame frame = {.head = {.seq = sent}};
+        weft_frame frame = {.hdr = {.seq = sent}};
         int rc = 0;
         for (int i = 0; i < 100000 && rc == 0; i++)
             sent += (rc = iface->ops->send(iface, rig->a->ep, &frame)) == 0;
         CHECK(rc == WEFT_AGAIN);
-        weft_bell bell = arm(rig->a);
+        weft_wakeup wakeup = arm(rig->a);
         bool found = rig_poll(rig->a, 16) > 0;
         rc = iface->ops->send(iface, rig->a->ep, &frame); /* the last look of who is about to sleep */
         sent += rc == 0;
-        for (int i = 0; i < 20000 && rc == WEFT_AGAIN && !found && !has_rung(&bell); i++)
+        for (int i = 0; i < 20000 && rc == WEFT_AGAIN && !found && !has_rung(&wakeup); i++)
             rig_poll(rig->b, 16);
-        CHECK(rc == 0 || found || has_rung(&bell));
+        CHECK(rc == 0 || found || has_rung(&wakeup));
         iface->ops->disarm(iface);
     }
     CHECK(rig_until(rig, &rig->b->arrival_count, sent));
@@ -155,6 +155,6 @@ static void room_rings(const rig_row *row)
 }
 
 const rig_test wait_tests[] = {
-    {"bell-is-silent", bell_is_silent}, {"no-wake-is-lost", no_wake_is_lost},
+    {"wakeup-is-silent", wakeup_is_silent}, {"no-wake-is-lost", no_wake_is_lost},
     {"a-poll-between-disarms-nothing", a_poll_between_disarms_nothing}, {"room-rings", room_rings}, {NULL, NULL},
 };

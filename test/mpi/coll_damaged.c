@@ -16,9 +16,9 @@ typedef struct call {
 
 static unsigned seed_of(const call *c, int of) { return c->seed + (unsigned)of; }
 
-static void fill(const call *c, int most)
+static void fill(const call *c, int max)
 {
-    memset(c->in, 0, (size_t)(size * most));
+    memset(c->in, 0, (size_t)(size * max));
     for (int block = 0; block < size; block++)
         check_fill(c->out + block * c->bytes, (size_t)c->bytes, seed_of(c, rank));
     if (c->kind == 0 && rank == c->root)

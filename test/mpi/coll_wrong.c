@@ -4,7 +4,7 @@
 
 /* What all do but the last rank, and what that one does. */
 enum call { NOTHING, BARRIER, BCAST, REDUCE, ALLREDUCE, MAXIMUM, GATHER, SCATTER, ALLGATHER, ALLTOALL };
-enum { NOBODY, ROOT, ODD, MOST = 3 << 18, LATER = 4 };
+enum { NOBODY, ROOT, ODD, MAX = 3 << 18, LATER = 4 };
 
 typedef struct wrong {
     enum call call, odd_call;
@@ -92,10 +92,10 @@ static void go_wrong(int i)
     OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
     for (int before = 0; before < i % 11; before++)
         OK(MPI_Bcast(&one, 1, MPI_INT64_T, before % size, c));
-    memset(in, 7, (size_t)(size * MOST));
+    memset(in, 7, (size_t)(size * MAX));
     first = perform(is_odd ? w->odd_call : w->call, n, is_odd && w->odd_root ? rank : 0, c);
     blocks = n && (is_odd ? w->odd_call : w->call) >= GATHER ? size : 1;
-    for (int at = blocks * n; at < size * MOST; at++)
+    for (int at = blocks * n; at < size * MAX; at++)
         CHECK(in[at] == 7, "case %d: byte %d is overwritten", i, at);
     if (w->cut != NOBODY && rank == (w->cut == ROOT ? 0 : size - 1))
         CHECK(class_of(first) == MPI_ERR_TRUNCATE, "case %d: class %d", i, class_of(first));
@@ -147,8 +147,8 @@ int main(void)
         OK(MPI_Finalize());
         return 77;
     }
-    out = calloc((size_t)size, MOST);
-    in = malloc((size_t)(size * MOST));
+    out = calloc((size_t)size, MAX);
+    in = malloc((size_t)(size * MAX));
     for (int i = 0; i < (int)(sizeof wrongs / sizeof *wrongs); i++)
         go_wrong(i);
     leave();

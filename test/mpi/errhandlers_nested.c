@@ -7,7 +7,7 @@
 
 enum { COMMS = 20 };
 
-static int depth, most, entered, codes[4];
+static int depth, max, entered, codes[4];
 static MPI_Comm comms[COMMS];
 static jmp_buf back;
 
@@ -16,8 +16,8 @@ static void fails(MPI_Comm *comm, int *code, ...)
     int x = 0;
     (void)code;
     entered++;
-    if (++depth > most)
-        most = depth;
+    if (++depth > max)
+        max = depth;
     CHECK(depth < 100);
     codes[0] = MPI_Send(&x, 1, MPI_INT, -9, 0, *comm);
     codes[1] = MPI_Send(&x, -1, MPI_INT, 0, 0, *comm);
@@ -94,8 +94,8 @@ int main(int argc, char **argv)
     OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
     set(comm, fails);
     CHECK(MPI_Send(&x, 1, MPI_INT, 7, 0, comm) == MPI_ERR_RANK);
-    CHECK(entered == 1 && most == 1 && codes[0] == MPI_ERR_RANK && codes[1] == MPI_ERR_COUNT && codes[2] == MPI_ERR_OTHER &&
-          codes[3] == MPI_ERR_TAG, "%d times, %d deep: %d %d %d %d", entered, most, codes[0], codes[1], codes[2], codes[3]);
+    CHECK(entered == 1 && max == 1 && codes[0] == MPI_ERR_RANK && codes[1] == MPI_ERR_COUNT && codes[2] == MPI_ERR_OTHER &&
+          codes[3] == MPI_ERR_TAG, "%d times, %d deep: %d %d %d %d", entered, max, codes[0], codes[1], codes[2], codes[3]);
     set(comm, fails);
     CHECK(MPI_Send(&x, 1, MPI_INT, 7, 0, comm) == MPI_ERR_RANK && entered == 1); /* a later error enters it */
     for (int i = 0; i < 40; i++) {

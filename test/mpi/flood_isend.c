@@ -11,7 +11,7 @@ enum { MANY = 400000, BOUND = 4 << 20, FLOOD = 7, LATE = 8, EVERY = 1000 };
 static int rank, size, many = MANY;
 
 /* Most bytes that unexpected messages ever took here. */
-static uint64_t most_unexpected(void)
+static uint64_t max_unexpected(void)
 {
     int provided, index, count, is_there = 0;
     uint64_t value = 0;
@@ -19,7 +19,7 @@ static uint64_t most_unexpected(void)
     MPI_T_pvar_handle handle;
     OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
     OK(MPI_T_pvar_get_num(&count));
-    is_there = MPI_T_pvar_get_index("weft_unexpected_most", MPI_T_PVAR_CLASS_HIGHWATERMARK, &index) == MPI_SUCCESS;
+    is_there = MPI_T_pvar_get_index("weft_unexpected_max", MPI_T_PVAR_CLASS_HIGHWATERMARK, &index) == MPI_SUCCESS;
     CHECK(is_there);
     OK(MPI_T_pvar_session_create(&session));
     OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
@@ -76,7 +76,7 @@ static void drain(MPI_Comm other)
         CHECK(value == value_of(from, next[from]), "message %d from %d is number %d from %d", next[from], from, (int)value, (int)(value >> 40));
         next[from]++;
     }
-    CHECK(most_unexpected() < (uint64_t)BOUND * (unsigned)(size - 1), "%llu bytes", (unsigned long long)most_unexpected());
+    CHECK(max_unexpected() < (uint64_t)BOUND * (unsigned)(size - 1), "%llu bytes", (unsigned long long)max_unexpected());
     free(next);
 }
 

@@ -16,13 +16,13 @@ static double cpu_seconds(void)
 }
 
 static const char *const calls[] = {"MPI_Recv", "MPI_Waitall", "MPI_Barrier"};
-static double least[] = {1, 1, 1}; /* CPU time by time waited */
+static double min[] = {1, 1, 1}; /* CPU time by time waited */
 
 static void waited(int call, double start, double cpu)
 {
     double share = (cpu_seconds() - cpu) / (MPI_Wtime() - start);
-    if (share < least[call])
-        least[call] = share;
+    if (share < min[call])
+        min[call] = share;
 }
 
 int main(int argc, char **argv)
@@ -59,13 +59,13 @@ int main(int argc, char **argv)
             waited(2, start, cpu);
         }
         if (round == 2) {
-            bad = rank && (least[0] > 0.1 || least[1] > 0.1 || least[2] > 0.1);
+            bad = rank && (min[0] > 0.1 || min[1] > 0.1 || min[2] > 0.1);
             MPI_Allreduce(&bad, &all_bad, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
         }
     }
     for (int call = 0; rank && call < 3; call++)
-        if (least[call] > 0.1)
-            fprintf(stderr, "%s burnt %.3f s of CPU in each second\n", calls[call], least[call]);
+        if (min[call] > 0.1)
+            fprintf(stderr, "%s burnt %.3f s of CPU in each second\n", calls[call], min[call]);
     MPI_Finalize();
     return bad;
 }

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
-enum { MOST = 9000 };
+enum { MAX = 9000 };
 enum way { BLOCKING, NONBLOCKING, PERSISTENT, WAYS };
 
 static int rank, size;
@@ -171,11 +171,11 @@ static void reduce(enum way way, MPI_Count n, int all)
 
 int main(int argc, char **argv)
 {
-    static const MPI_Count counts[] = {1, 33, MOST / 4};
+    static const MPI_Count counts[] = {1, 33, MAX / 4};
     int commutes = -1;
     check_start(&argc, &argv, &rank, &size);
-    out = malloc((size_t)(MOST * size + 1) * sizeof *out);
-    in = malloc((size_t)(MOST * size + 1) * sizeof *in);
+    out = malloc((size_t)(MAX * size + 1) * sizeof *out);
+    in = malloc((size_t)(MAX * size + 1) * sizeof *in);
     OK(MPI_Type_contiguous_c(4, MPI_LONG, &matrix));
     OK(MPI_Type_commit(&matrix));
     OK(MPI_Op_create_c(multiply, 0, &product));

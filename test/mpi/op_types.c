@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
-enum { MOST = 5000 };
+enum { MAX = 5000 };
 
 static int rank, size;
 
@@ -53,7 +53,7 @@ static int value(int r, int i) { return (i * 7 + r * 11) % 13 - 6; }
 
 static void chars(enum way way, int count, MPI_Datatype type)
 {
-    static signed char in[MOST], out[MOST];
+    static signed char in[MAX], out[MAX];
     static const struct { MPI_Op op; const char *name; } ops[] = {{MPI_SUM, "SUM"}, {MPI_PROD, "PROD"}, {MPI_MIN, "MIN"},
         {MPI_MAX, "MAX"}, {MPI_BAND, "BAND"}, {MPI_BOR, "BOR"}, {MPI_BXOR, "BXOR"}, {MPI_LAND, "LAND"}, {MPI_LOR, "LOR"},
         {MPI_LXOR, "LXOR"}};
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     for (enum way way = BLOCKING; way < WAYS; way++) {
         chars(way, 1, MPI_CHAR);
         chars(way, 17, MPI_CHARACTER);
-        chars(way, MOST, MPI_CHAR);
+        chars(way, MAX, MPI_CHAR);
         logicals(way, MPI_AINT, sizeof(MPI_Aint));
         logicals(way, MPI_OFFSET, sizeof(MPI_Offset));
         logicals(way, MPI_COUNT, sizeof(MPI_Count));

@@ -19,15 +19,15 @@ static void *probe_and_answer(void *arg)
     return NULL;
 }
 
-#define PROMPT_LEAST 3 /* rounds */
-#define ROUNDS_MOST 30 /* on a slow machine one or the other is late for reasons of its own; unheard all are */
+#define PROMPT_MIN 3 /* rounds */
+#define ROUNDS_MAX 30 /* on a slow machine one or the other is late for reasons of its own; unheard all are */
 
 int main(int argc, char **argv)
 {
     int provided, one = 1, back, prompt = 0, rounds;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    for (rounds = 0; prompt < PROMPT_LEAST && rounds < ROUNDS_MOST; rounds++) {
+    for (rounds = 0; prompt < PROMPT_MIN && rounds < ROUNDS_MAX; rounds++) {
         pthread_t thread;
         double heard = 0;
         pthread_create(&thread, NULL, probe_and_answer, &heard);
@@ -37,8 +37,8 @@ int main(int argc, char **argv)
         pthread_join(thread, NULL);
         prompt += heard - sent < 0.4; /* unheard, it sleeps on for nearly a second */
     }
-    if (prompt < PROMPT_LEAST)
+    if (prompt < PROMPT_MIN)
         fprintf(stderr, "only %d of %d probes were heard in time\n", prompt, rounds);
     MPI_Finalize();
-    return prompt < PROMPT_LEAST;
+    return prompt < PROMPT_MIN;
 }

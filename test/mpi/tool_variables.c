@@ -198,8 +198,8 @@ static void pvars(void)
 /* Every variable hangs in exactly one category, and all categories under the first. */
 static void categories(void)
 {
-    enum { MOST = 256 };
-    int n = 0, cvars_there, pvars_there, cvars_seen = 0, pvars_seen[MOST] = {0}, indices[MOST], stamp = -1;
+    enum { MAX = 256 };
+    int n = 0, cvars_there, pvars_there, cvars_seen = 0, pvars_seen[MAX] = {0}, indices[MAX], stamp = -1;
     OK(MPI_T_category_get_num(&n));
     OK(MPI_T_cvar_get_num(&cvars_there));
     OK(MPI_T_pvar_get_num(&pvars_there));
@@ -209,12 +209,12 @@ static void categories(void)
         OK(MPI_T_category_get_info(i, name, &length, NULL, NULL, &cvars_here, &pvars_here, &below));
         OK(MPI_T_category_get_index(name, &back));
         CHECK(back == i && below == (i == 0 ? n - 1 : 0));
-        OK(MPI_T_category_get_cvars(i, MOST, indices));
+        OK(MPI_T_category_get_cvars(i, MAX, indices));
         cvars_seen += cvars_here;
-        for (int k = 0; k < MOST; k++)
+        for (int k = 0; k < MAX; k++)
             indices[k] = -1;
-        OK(MPI_T_category_get_pvars(i, MOST, indices));
-        for (int k = 0; k < MOST; k++) {
+        OK(MPI_T_category_get_pvars(i, MAX, indices));
+        for (int k = 0; k < MAX; k++) {
             CHECK((indices[k] >= 0) == (k < pvars_here));
             if (indices[k] >= 0)
                 pvars_seen[indices[k]]++;
@@ -224,10 +224,10 @@ static void categories(void)
             OK(MPI_T_category_get_pvars(i, 1, two));
             CHECK(two[0] == indices[0] && two[1] == -7, "%d %d", two[0], two[1]);
         }
-        OK(MPI_T_category_get_categories(i, MOST, indices));
+        OK(MPI_T_category_get_categories(i, MAX, indices));
         CHECK(!below || (indices[0] == 1 && indices[below - 1] == n - 1));
         OK(MPI_T_category_get_num_events(i, &events));
-        OK(MPI_T_category_get_events(i, MOST, indices));
+        OK(MPI_T_category_get_events(i, MAX, indices));
         CHECK(events == 0);
     }
     CHECK(cvars_seen == cvars_there);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The calls that test/perf/budget counts instructions of. Two ranks; rank 0 runs under callgrind, which is told by requests to
  * collect around each counted call and to dump after it, so that every call has a figure of its own. Rank 1 runs as it is.
- * Invariant: nothing that is counted waits. While rank 0 sends, rank 1 sleeps outside of MPI (no bell is to be rung); before
+ * Invariant: nothing that is counted waits. While rank 0 sends, rank 1 sleeps outside of MPI (no wakeup is to be rung); before
  * rank 0 receives, it naps outside of MPI until the message lies in the ring.
  */
 #include <mpi.h>
@@ -71,7 +71,7 @@ static int sends(int rank, void (*count)(char *))
     int wrong = 0;
 
     if (rank) {
-        /* The token says that rank 0 is ready; this nap is what keeps the counted calls free of bells. */
+        /* The token says that rank 0 is ready; this nap is what keeps the counted calls free of wakeups. */
         MPI_Recv(buffer, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         nap(1500);
         for (int i = 0; i < CALLS; i++) {

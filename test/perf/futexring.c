@@ -20,7 +20,7 @@
 
 enum
 {
-    MOST = 256,
+    MAX = 256,
     SAMPLES = 9
 };
 
@@ -31,7 +31,7 @@ typedef struct seat
 
 typedef struct ring
 {
-    seat seats[MOST];
+    seat seats[MAX];
     _Atomic uint32_t last; /* the round after which everybody goes; UINT32_MAX: not known yet */
 } ring;
 
@@ -100,7 +100,7 @@ static void measure(ring *r, int n, double seconds)
         samples[i] = lead(r, n, &round, rounds) / (double)rounds * 1e6;
     }
     qsort(samples, SAMPLES, sizeof samples[0], ascending);
-    printf("{\"processes\": %d, \"handover_us\": %.3f, \"round_us\": %.3f, \"round_least_us\": %.3f, \"round_most_us\": %.3f}\n",
+    printf("{\"processes\": %d, \"handover_us\": %.3f, \"round_us\": %.3f, \"round_min_us\": %.3f, \"round_max_us\": %.3f}\n",
            n, samples[SAMPLES / 2] / n, samples[SAMPLES / 2], samples[0], samples[SAMPLES - 1]);
     fflush(stdout);
     /* Set before the token of that round starts, so each reads it behind its own hand-over, and none goes without handing on. */
@@ -114,8 +114,8 @@ int main(int argc, char **argv)
     double seconds = (argc > 2 ? atof(argv[2]) : 500) / 1000;
     ring *r;
 
-    if (n < 2 || n > MOST || !(seconds > 0)) {
-        fprintf(stderr, "usage: futexring N [MILLISECONDS]     N from 2 to %d\n", MOST);
+    if (n < 2 || n > MAX || !(seconds > 0)) {
+        fprintf(stderr, "usage: futexring N [MILLISECONDS]     N from 2 to %d\n", MAX);
         return 2;
     }
     r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

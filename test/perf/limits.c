@@ -25,7 +25,7 @@ enum
     LINE = 64,
     CELLS = 1024,
     CHUNKS = 8,
-    CHUNK_BYTES_MOST = 64 << 10,
+    CHUNK_BYTES_MAX = 64 << 10,
     SAMPLES = 9,
     ROTATE = 64 << 20
 };
@@ -40,7 +40,7 @@ typedef struct chunk
 {
     _Alignas(LINE) _Atomic uint64_t sequence;
     _Alignas(LINE) _Atomic uint64_t taken;
-    _Alignas(4096) char bytes[CHUNK_BYTES_MOST];
+    _Alignas(4096) char bytes[CHUNK_BYTES_MAX];
 } chunk;
 
 typedef struct shared
@@ -276,7 +276,7 @@ static void report_chunks(place *p, const char *name, action *act, size_t rotate
 {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         double best = 1e9;
-        for (size_t each = 8 << 10; each <= CHUNK_BYTES_MOST; each *= 2) {
+        for (size_t each = 8 << 10; each <= CHUNK_BYTES_MAX; each *= 2) {
             double s = timed(p, act, (long)((24u << 20) / sizes[i]), sizes[i], each | rotate);
             best = s < best ? s : best;
         }

@@ -33,8 +33,8 @@ static void unmap(void *owner, void *record) { (void)owner, (void)record; }
 
 static weft_regcache *open_cache(void)
 {
-    weft_regcache_config config = {.map = map, .unmap = unmap, .record_bytes = 64, .most_bytes = (uint64_t)1 << 40,
-                                   .most_regions = 1 << 20};
+    weft_regcache_config config = {.map = map, .unmap = unmap, .record_bytes = 64, .max_bytes = (uint64_t)1 << 40,
+                                   .max_regions = 1 << 20};
     weft_regcache *cache = NULL;
 
     if (weft_regcache_open(&config, &cache))

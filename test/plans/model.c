@@ -36,9 +36,9 @@ typedef struct rank_state {
     weft_worker worker;
     weft_chan chan;
     weft_team team;
-    message *flying[RANKS_MAX]; /* by sender, oldest first */
+    message *in_flight[RANKS_MAX]; /* by sender, oldest first */
     message *unexpected;        /* oldest first */
-    weft_link posted;
+    weft_list_link posted;
     bool is_over;
 } rank_state;
 
@@ -52,7 +52,7 @@ static struct {
     model_rank *body;
     void *argument;
     int complaints;
-    uint32_t unasked; /* bytes, of all teams */
+    uint32_t eager; /* bytes, of all teams */
     uint64_t events;
 } model;
 
@@ -149,7 +149,7 @@ int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count
         weft_pack(type, buf, count, 0, bytes, m->data);
         *req = &done_req;
     }
-    *tail(&model.ranks[to].flying[chan->rank]) = m;
+    *tail(&model.ranks[to].in_flight[chan->rank]) = m;
     model.events++;
     return WEFT_OK;
 }
@@ -243,7 +243,7 @@ int weft_cancel(weft_req *req)
 static void arrive(rank_state *at, message *m)
 {
     model.events++;
-    for (weft_link *link = at->posted.next; link != &at->posted; link = link->next) {
+    for (weft_list_link *link = at->posted.next; link != &at->posted; link = link->next) {
         weft_req *req = weft_container(link, weft_req, link);
         if (req->rank == m->from && req->tag == m->tag) {
             weft_list_remove(link);
@@ -263,7 +263,7 @@ static bool network_moves(void)
     for (uint32_t i = 0; i < model.count; i++) {
         rank_state *at = &model.ranks[(to + i) % model.count];
         for (uint32_t j = 0; j < model.count; j++) {
-            message **first = &at->flying[(from + j) % model.count], *m = *first;
+            message **first = &at->in_flight[(from + j) % model.count], *m = *first;
             if (m) {
                 *first = m->next;
                 arrive(at, m);
@@ -292,8 +292,8 @@ static void rank_open(rank_state *self, uint32_t i)
     self->chan.rank = i;
     weft_team_open(&self->chan, false, &self->team);
     self->team.latency_bytes = 16; /* small sizes reach every branch */
-    self->team.unasked_bytes = model.unasked;
-    self->team.unasked_most = 6 * model.unasked;
+    self->team.eager_bytes = model.eager;
+    self->team.eager_total_max = 6 * model.eager;
     self->fibre = weft_fibre_new(rank_run, self, STACK_BYTES);
 }
 
@@ -302,7 +302,7 @@ static void rank_close(rank_state *self)
     if (self->unexpected || !weft_list_is_empty(&self->posted))
         model_complain("messages or receives are left over");
     for (uint32_t i = 0; i < model.count; i++)
-        if (self->flying[i])
+        if (self->in_flight[i])
             model_complain("messages are left over");
     weft_team_close(&self->team);
     weft_fibre_free(self->fibre);
@@ -354,7 +354,7 @@ int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
     model.random = seed;
     model.body = body;
     model.argument = argument;
-    model.unasked = seed % 4 < 2 ? 0 : seed % 4 < 3 ? 20 : 50;
+    model.eager = seed % 4 < 2 ? 0 : seed % 4 < 3 ? 20 : 50;
     place_ranks(ranks, seed);
     for (uint32_t i = 0; i < ranks; i++)
         rank_open(&model.ranks[i], i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_node: the node area's protocol, with threads as members on one mapping (TSan sees them): all operations one after
- * another in random order without any barrier between them, small and large, roomy and crowded. Waiting really sleeps on the
+ * another in random order without any barrier between them, small and large, dedicated and oversubscribed. Waiting really sleeps on the
  * member's doorbell, by the same steps as core/wait: a wake-up that is lost ends in a deadline and fails the test. `test_node
  * SEED` repeats one seed.
  */
@@ -47,7 +47,7 @@ typedef struct member {
 
 static struct {
     uint32_t ranks;
-    bool is_crowded, needs_fence, is_summed;
+    bool is_oversubscribed, needs_fence, is_summed;
     bool is_lagging; /* bcasts whose roots take turns, while the last member is late: writers must not run away from it */
     uint64_t seed, bytes;
     void *area;
@@ -83,7 +83,7 @@ static void complain(const char *what, uint32_t rank, uint64_t number)
 {
     if (atomic_fetch_add(&rig.failures, 1) == 0)
         fprintf(stderr, "rank %u of %u, %s, seed %llu, operation %llu: %s\n", rank, rig.ranks,
-                rig.is_crowded ? "crowded" : "roomy",
+                rig.is_oversubscribed ? "oversubscribed" : "dedicated",
                 (unsigned long long)rig.seed, (unsigned long long)number, what);
 }
 
@@ -213,7 +213,7 @@ static void dawdle(uint64_t *random)
 
 static unsigned manner(void)
 {
-    return (rig.is_crowded ? WEFT_NODE_CROWDED : 0) | (rig.needs_fence ? WEFT_NODE_FENCE : 0) |
+    return (rig.is_oversubscribed ? WEFT_NODE_CROWDED : 0) | (rig.needs_fence ? WEFT_NODE_FENCE : 0) |
            (rig.is_summed ? WEFT_NODE_SUMMED : 0);
 }
 
@@ -249,13 +249,13 @@ static void *member_main(void *argument)
     return NULL;
 }
 
-static void rig_open(uint32_t ranks, bool is_crowded, bool needs_fence, uint64_t bytes)
+static void rig_open(uint32_t ranks, bool is_oversubscribed, bool needs_fence, uint64_t bytes)
 {
     char *pages = mmap(NULL, RANKS_MAX * WEFT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     memset(&rig, 0, sizeof rig);
     rig.ranks = ranks;
-    rig.is_crowded = is_crowded;
+    rig.is_oversubscribed = is_oversubscribed;
     rig.needs_fence = needs_fence;
     rig.bytes = bytes;
     rig.area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -264,7 +264,7 @@ static void rig_open(uint32_t ranks, bool is_crowded, bool needs_fence, uint64_t
         self->rank = i;
         self->page = rig.pages[i] = (weft_rank_page *)(pages + i * WEFT_PAGE);
         self->worker.world = &self->world;
-        self->world.wait_policy.spins = is_crowded ? 0 : 20;
+        self->world.wait_policy.spins = is_oversubscribed ? 0 : 20;
     }
 }
 
@@ -278,11 +278,11 @@ static void rig_run(void *(*body)(void *))
     munmap(rig.pages[0], RANKS_MAX * WEFT_PAGE);
 }
 
-static uint64_t run_rig(uint32_t ranks, bool is_crowded, bool needs_fence, bool is_lagging, uint64_t bytes, uint64_t seed)
+static uint64_t run_rig(uint32_t ranks, bool is_oversubscribed, bool needs_fence, bool is_lagging, uint64_t bytes, uint64_t seed)
 {
     uint64_t sleeps = 0;
 
-    rig_open(ranks, is_crowded, needs_fence, bytes);
+    rig_open(ranks, is_oversubscribed, needs_fence, bytes);
     rig.is_lagging = is_lagging;
     rig.seed = seed;
     rig.is_summed = seed % 3 == 1;
@@ -325,7 +325,7 @@ static void *flip_main(void *argument)
 static uint64_t aim(uint64_t slot, uint64_t *told)
 {
     uint64_t all = rig.call.count * 8, reader = 1 - rig.writer, part = slot / 2 / 16 * 16;
-    bool is_flat = all <= 2048 || rig.is_crowded;
+    bool is_flat = all <= 2048 || rig.is_oversubscribed;
 
     rig.flip_bytes = all < slot ? all : slot;
     *told = rig.flip_at = 5;
@@ -342,14 +342,14 @@ static uint64_t aim(uint64_t slot, uint64_t *told)
     return *told;
 }
 
-static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, uint32_t writer, bool is_crowded, bool in_place,
+static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, uint32_t writer, bool is_oversubscribed, bool in_place,
                      bool is_summed, int *handed_on)
 {
     uint64_t told, sums = is_summed ? 4096 : 0;
     bool is_rooted = kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_GATHER;
     char who[80], byte[60], *text;
 
-    rig_open(2, is_crowded, true, (64 << 10) + sums); /* slots are as long with sums as without */
+    rig_open(2, is_oversubscribed, true, (64 << 10) + sums); /* slots are as long with sums as without */
     rig.is_flipping = true;
     rig.is_summed = is_summed;
     rig.flip_parts = parts;
@@ -387,7 +387,7 @@ static void test_flips(void)
     for (enum weft_coll_kind kind = WEFT_COLL_BCAST; kind < WEFT_COLL_LAST; kind++)
         for (int i = 0; i < 3 * 16; i++)
             one_flip(kind, 0, counts[i / 16], i & 1, i & 2, i & 4, i & 8, &handed_on);
-    CU_ASSERT_EQUAL(handed_on, 4); /* the long, roomy allreduces: both writers, in place and not */
+    CU_ASSERT_EQUAL(handed_on, 4); /* the long, dedicated allreduces: both writers, in place and not */
     handed_on = 0;
     for (int i = 0; i < 3 * 16; i++)
         one_flip(WEFT_COLL_ALLREDUCE, 2, counts[i / 16], i & 1, i & 2, i & 4, i & 8, &handed_on);
@@ -530,8 +530,8 @@ static void test_members(void)
 static void test_laggard(void)
 {
     for (uint32_t ranks = 3; ranks <= 5; ranks++)
-        for (int is_crowded = 0; is_crowded < 2; is_crowded++) {
-            run_rig(ranks, is_crowded, true, true, 256 << 10, first_seed);
+        for (int is_oversubscribed = 0; is_oversubscribed < 2; is_oversubscribed++) {
+            run_rig(ranks, is_oversubscribed, true, true, 256 << 10, first_seed);
             CU_ASSERT_EQUAL(rig.failures, 0);
         }
 }
@@ -560,7 +560,7 @@ static void *hold_main(void *argument)
 static void one_hold(enum weft_coll_kind kind, uint32_t parts)
 {
     enum { ELEMENTS = 60000 };
-    uint64_t least = ELEMENTS * sizeof(long) / WEFT_WORKER_HOLD_BYTES;
+    uint64_t min = ELEMENTS * sizeof(long) / WEFT_WORKER_HOLD_BYTES;
 
     rig_open(4, false, true, 4 << 20);
     rig.call = (cases_call){.ranks = 4, .kind = kind, .count = ELEMENTS};
@@ -568,7 +568,7 @@ static void one_hold(enum weft_coll_kind kind, uint32_t parts)
     rig_run(hold_main);
     for (uint32_t i = 0; i < 4; i++) {
         CU_ASSERT(rig.members[i].is_right);
-        CU_ASSERT(rig.members[i].offers >= least);
+        CU_ASSERT(rig.members[i].offers >= min);
     }
 }
 
@@ -600,7 +600,7 @@ int main(int argc, char **argv)
     cases_open();
     suite = CU_add_suite("node", NULL, NULL);
     CU_add_test(suite, "no room, no area", test_room);
-    CU_add_test(suite, "operations in any order, roomy and crowded, with real sleep", test_members);
+    CU_add_test(suite, "operations in any order, dedicated and oversubscribed, with real sleep", test_members);
     CU_add_test(suite, "a bit that flips in a slot is found, named and placed; without sums it is not", test_flips);
     CU_add_test(suite, "who calls something else, or leaves, is told, and so are all others", test_odd);
     CU_add_test(suite, "writers do not run away from a late member", test_laggard);

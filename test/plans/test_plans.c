@@ -244,7 +244,7 @@ static int failures_at_scale;
 
 /* ---- at scale, by the model of latency and bandwidth (choose.c) ---- */
 
-#define WORST_FEW 2.0   /* up to WEFT_CHOICE_RANKS ranks measurements decide, which know of folds, copies and crowded CPUs */
+#define WORST_FEW 2.0   /* up to WEFT_CHOICE_RANKS ranks measurements decide, which know of folds, copies and oversubscribed CPUs */
 #define WORST_MANY 1.3
 
 /* What an algorithm takes, in latencies, for x latencies' worth of bytes. Written from the algorithms, not from the table. */

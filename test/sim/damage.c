@@ -238,9 +238,9 @@ static bool is_well(int how, int rc, const damage *damage, const weft_sim_report
 
 /* What runs leave that end in the middle the leak checker reads through in the end: a thousand of them take it five minutes. */
 #ifdef __SANITIZE_ADDRESS__
-#define LEFT_MOST 100
+#define LEFT_MAX 100
 #else
-#define LEFT_MOST UINT32_MAX
+#define LEFT_MAX UINT32_MAX
 #endif
 
 static void run_how(int how)
@@ -249,7 +249,7 @@ static void run_how(int how)
     uint64_t seed, calls = 0, told = 0, wrong = 0, aborted = 0, runs = 0;
     seeds range;
     seeds_begin(&range);
-    while ((seed = seeds_next(&range)) && !(hows[how].may_abort && runs > LEFT_MOST))
+    while ((seed = seeds_next(&range)) && !(hows[how].may_abort && runs > LEFT_MAX))
         for (int p = 0; p < 6 && hows[how].profiles[p]; p++) {
             weft_sim_report report;
             damage one;

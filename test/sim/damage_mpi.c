@@ -10,7 +10,7 @@
 #include "test/sim/crew.h"
 #include "test/sim/damage.h"
 
-enum { ROUNDS = 24, KINDS = 8, MOST = 2500 };
+enum { ROUNDS = 24, KINDS = 8, MAX = 2500 };
 
 typedef struct program {
     app_self self;
@@ -73,7 +73,7 @@ static bool is_right(const program *p, int kind)
 
 static void fill(program *p, int kind)
 {
-    memset(p->receive, 0x5a, (size_t)p->self.size * MOST * sizeof *p->receive);
+    memset(p->receive, 0x5a, (size_t)p->self.size * MAX * sizeof *p->receive);
     for (int i = 0; i < p->count; i++)
         p->send[i] = element(p, p->self.rank, i);
     if (kind == 0 && p->self.rank == p->root)
@@ -115,7 +115,7 @@ static void draw(program *p, int *kind, int *way)
     uint64_t *shared = &p->self.shared;
     *kind = (int)app_draw(shared, 3);
     *way = (int)app_draw(shared, 3);
-    p->count = 1 + (int)app_draw(shared, app_draw(shared, 3) ? 20 : MOST - 1);
+    p->count = 1 + (int)app_draw(shared, app_draw(shared, 3) ? 20 : MAX - 1);
     p->root = (int)app_draw(shared, (uint64_t)p->self.size);
     p->salt = crew_random(shared) >> 24;
 }
@@ -154,8 +154,8 @@ static int begin(program *p, void *arg)
     weft_sim_sound(true);
     if (!app_begin(self, &p->app))
         return 1;
-    p->send = malloc(MOST * sizeof *p->send);
-    p->receive = malloc((size_t)self->size * MOST * sizeof *p->receive);
+    p->send = malloc(MAX * sizeof *p->send);
+    p->receive = malloc((size_t)self->size * MAX * sizeof *p->receive);
     APP_TRY(MPI_Comm_create_errhandler(count_error, &handler));
     APP_TRY(MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler));
     APP_TRY(MPI_Errhandler_free(&handler));
@@ -219,7 +219,7 @@ int damage_stopping(int rank, void *arg)
     app_self *self = &p.self;
     MPI_Comm twin;
     MPI_Request req;
-    MPI_Count most = (MPI_Count)1 << 58; /* more memory than there are addresses */
+    MPI_Count max = (MPI_Count)1 << 58; /* more memory than there are addresses */
     int class;
     (void)rank;
     if (begin(&p, arg))
@@ -227,9 +227,9 @@ int damage_stopping(int rank, void *arg)
     APP_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &twin));
     APP_TRY(MPI_Barrier(twin));
     if (self->rank == 0) {
-        APP_TRY(MPI_Error_class(MPI_Allreduce_c(p.send, p.receive, most, MPI_INT64_T, MPI_SUM, twin), &class));
+        APP_TRY(MPI_Error_class(MPI_Allreduce_c(p.send, p.receive, max, MPI_INT64_T, MPI_SUM, twin), &class));
         p.damage->told += class == MPI_ERR_NO_MEM;
-        APP_TRY(MPI_Error_class(MPI_Iallreduce_c(p.send, p.receive, most, MPI_INT64_T, MPI_SUM, twin, &req), &class));
+        APP_TRY(MPI_Error_class(MPI_Iallreduce_c(p.send, p.receive, max, MPI_INT64_T, MPI_SUM, twin, &req), &class));
         p.damage->told += class == MPI_ERR_NO_MEM;
     }
     free(p.send);

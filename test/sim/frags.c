@@ -14,7 +14,7 @@
 #include "test/sim/crew.h"
 
 #define TURNS 120
-#define MOST 3000
+#define MAX 3000
 
 enum { ANSWERS, STREAM, EXCHANGE, PATTERNS }; /* a message after each other's; one way only; both at the same time */
 
@@ -22,7 +22,7 @@ static struct {
     uint64_t frames, again; /* of rank 0 */
 } seen;
 
-static uint64_t bytes_of(int turn) { return 40 + (uint64_t)turn * 7919 % (MOST - 40) / 8 * 8; }
+static uint64_t bytes_of(int turn) { return 40 + (uint64_t)turn * 7919 % (MAX - 40) / 8 * 8; }
 
 static int take(crew *crew, int from, int turn, uint8_t *buf)
 {
@@ -35,7 +35,7 @@ static int take(crew *crew, int from, int turn, uint8_t *buf)
         if (!rc && (found.bytes != bytes || found.tag != turn))
             return crew_fail(crew, "turn %d: probe sees %llu bytes with tag %d", turn, (unsigned long long)found.bytes, found.tag);
     }
-    memset(buf, 0, MOST);
+    memset(buf, 0, MAX);
     rc = rc ? rc : weft_recv(crew->chan, from, turn % 2 ? turn : WEFT_ANY_TAG, buf, room, crew_type(CREW_BYTE), &found);
     if (rc != (room < bytes ? WEFT_E_TRUNCATE : 0) || found.tag != turn)
         return crew_fail(crew, "turn %d: code %d, tag %d", turn, rc, found.tag);
@@ -80,7 +80,7 @@ static int answer(crew *crew, int rank, int turn, bool is_stream, uint8_t *buf)
 
 static int program(int rank, void *arg)
 {
-    uint8_t *buf = malloc(2 * MOST);
+    uint8_t *buf = malloc(2 * MAX);
     crew crew;
     int rc = crew_open(&crew, 1);
     int pattern = *(int *)arg;
@@ -88,7 +88,7 @@ static int program(int rank, void *arg)
     const uint64_t *counters = crew.world->workers[0]->counters;
     uint64_t frames = counters[WEFT_COUNT_FRAMES_LONG], again = counters[WEFT_COUNT_AGAIN];
     for (int turn = 0; turn < TURNS && !rc; turn++)
-        rc = pattern == EXCHANGE ? exchange(&crew, 1 - rank, turn, buf + MOST, buf) : answer(&crew, rank, turn, pattern == STREAM, buf);
+        rc = pattern == EXCHANGE ? exchange(&crew, 1 - rank, turn, buf + MAX, buf) : answer(&crew, rank, turn, pattern == STREAM, buf);
     if (rank == 0) {
         seen.frames = counters[WEFT_COUNT_FRAMES_LONG] - frames;
         seen.again = counters[WEFT_COUNT_AGAIN] - again;

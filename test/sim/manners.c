@@ -33,11 +33,11 @@ static net now;
 static _Alignas(4096) uint8_t here[AREA], there[AREA];
 #define ALL (WEFT_RIGHT_READ | WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC)
 
-static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     side *me = owner;
     (void)peer;
-    (void)head;
+    (void)hdr;
     (void)body;
     if (me->arrived < 64)
         me->arrived_ns[me->arrived] = weft_sim_now_ns(now.sim);
@@ -67,7 +67,7 @@ static void up_lost(void *owner, void *peer, int rc)
     me->lost++;
 }
 
-static void *up_greet(void *owner, const weft_name *who)
+static void *up_greet(void *owner, const weft_proc_id *who)
 {
     (void)owner;
     (void)who;
@@ -85,7 +85,7 @@ static void net_open(const weft_sim_profile *profile, uint64_t seed)
     }
     for (uint32_t i = 0; i < RANKS; i++)
         for (uint32_t j = 0; j < RANKS; j++) {
-            weft_name who = {7, j, 0};
+            weft_proc_id who = {7, j, 0};
             if (i != j)
                 CU_ASSERT_FATAL(weft_sim_ops.reach(now.sides[i].iface, &who, NULL, 0, &now.sides[j], &now.sides[i].eps[j]) == 0);
         }
@@ -126,7 +126,7 @@ static int start(bool is_get, const weft_region *mine, const weft_region *theirs
 
 static int send_one(uint32_t from, uint32_t to)
 {
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER}};
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER}};
     return weft_sim_ops.send(now.sides[from].iface, now.sides[from].eps[to], &frame);
 }
 
@@ -272,34 +272,34 @@ static void queues_fill(void)
 static void arms_are_refused(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 100, .arm_again_permille = 500};
-    uint32_t in_a_row = 0, most = 0, armed = 0;
+    uint32_t in_a_row = 0, max = 0, armed = 0;
     net_open(&profile, 1);
     for (int i = 0; i < 300; i++) {
-        weft_bell bell;
-        int rc = weft_sim_ops.arm(now.sides[0].iface, &bell);
+        weft_wakeup wakeup;
+        int rc = weft_sim_ops.arm(now.sides[0].iface, &wakeup);
         in_a_row = rc == WEFT_AGAIN ? in_a_row + 1 : 0;
-        most = in_a_row > most ? in_a_row : most;
+        max = in_a_row > max ? in_a_row : max;
         armed += rc == 0;
         if (rc == 0)
             weft_sim_ops.disarm(now.sides[0].iface);
     }
-    CU_ASSERT(most > 1 && most <= 4 && armed > 50 && counted(WEFT_SIM_ARMS_REFUSED) == 300 - armed);
+    CU_ASSERT(max > 1 && max <= 4 && armed > 50 && counted(WEFT_SIM_ARMS_REFUSED) == 300 - armed);
     net_close();
 }
 
-/* Of many arrivals at an armed port, some ring and some do not; then the bell says within which time to look. */
+/* Of many arrivals at an armed port, some ring and some do not; then the wakeup says within which time to look. */
 static void some_do_not_ring(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 100, .unrung_permille = 300, .timer_ns = 7000};
     uint32_t rung = 0;
     net_open(&profile, 1);
     for (uint32_t i = 0; i < 100; i++) {
-        weft_bell bell;
-        CU_ASSERT(weft_sim_ops.arm(now.sides[1].iface, &bell) == 0 && bell.within_ns == 7000);
+        weft_wakeup wakeup;
+        CU_ASSERT(weft_sim_ops.arm(now.sides[1].iface, &wakeup) == 0 && wakeup.within_ns == 7000);
         send_one(0, 1);
         for (int k = 0; k < 20; k++)
             weft_sim_ops.poll(now.sides[0].iface, 1);
-        rung += *bell.futex != bell.value;
+        rung += *wakeup.futex != wakeup.value;
         weft_sim_ops.poll(now.sides[1].iface, 16);
         weft_sim_ops.disarm(now.sides[1].iface);
     }

@@ -85,7 +85,7 @@ static void run_named(void)
 
 /* Networks with a fault that no contract allows: most runs must notice, else the runs above show nothing. Each fault with
  * programs that can meet it: only eager frames come twice (and a collective's tag never comes again, so that its double matches
- * nothing), and only who sleeps can miss a bell. */
+ * nothing), and only who sleeps can miss a wakeup. */
 static void faults_are_noticed(void)
 {
     static const char *const pairs[][2] = {{"storm", "flipped"}, {"wild", "flipped"}, {"colls", "flipped"}, {"comms", "flipped"},

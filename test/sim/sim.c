@@ -95,7 +95,7 @@ static void faults_happen(void)
     static const struct {
         const char *profile;
         enum weft_sim_count what[3];
-        uint64_t least;
+        uint64_t min;
     } bites[] = {
         {"storm", {WEFT_SIM_REFUSED, WEFT_SIM_BLIND, WEFT_SIM_MOVES}, 30},
         {"slow", {WEFT_SIM_DELAYED, WEFT_SIM_REORDERED, WEFT_SIM_BLIND}, 100},
@@ -120,8 +120,8 @@ static void faults_happen(void)
         }
         for (int k = 0; k < 3; k++) {
             enum weft_sim_count what = bites[p].what[k];
-            CU_ASSERT(totals[what] >= bites[p].least);
-            if (totals[what] < bites[p].least)
+            CU_ASSERT(totals[what] >= bites[p].min);
+            if (totals[what] < bites[p].min)
                 printf("\n    %s: %s only %" PRIu64 " times\n", bites[p].profile, weft_sim_count_names[what], totals[what]);
         }
     }

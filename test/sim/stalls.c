@@ -18,7 +18,7 @@
 #include "test/sim/crew.h"
 #include "test/sim/seeds.h"
 
-enum { CHANS = 2, MOST = 40, TAGS = 4, ROOM = 6000, NEVER = 77, WINDOW_KIB = 1 };
+enum { CHANS = 2, MAX = 40, TAGS = 4, ROOM = 6000, NEVER = 77, WINDOW_KIB = 1 };
 
 typedef struct message {
     int tag;
@@ -28,7 +28,7 @@ typedef struct message {
 
 /* What every rank knows of the messages from one to another on one channel. */
 typedef struct stream {
-    message messages[MOST];
+    message messages[MAX];
     int count, got;
 } stream;
 
@@ -42,7 +42,7 @@ typedef struct job {
 } job;
 
 static struct {
-    uint64_t stalled, overdrawn, asks, cancelled, late, most;
+    uint64_t stalled, overdrawn, asks, cancelled, late, max;
 } seen;
 
 typedef struct run_args {
@@ -55,7 +55,7 @@ static void draw_stream(stream *stream, uint64_t seed, int src, int dst, int cha
 {
     uint64_t state = seed * 7919 + (uint64_t)((src * 64 + dst) * CHANS + chan);
     stream->got = 0;
-    stream->count = (int)(crew_random(&state) % (MOST + 1));
+    stream->count = (int)(crew_random(&state) % (MAX + 1));
     for (int i = 0; i < stream->count; i++) {
         uint64_t kind = crew_random(&state) % 12;
         stream->messages[i] = (message){.tag = (int)(crew_random(&state) % TAGS), .bytes = kind < 8 ? 8 : kind < 10 ? 8 + (uint32_t)(crew_random(&state) % 500)
@@ -77,8 +77,8 @@ static int open_job(job *job, const run_args *what)
     job->order = job->crew.random;
     job->to = calloc((size_t)(CHANS * size), sizeof *job->to);
     job->from = calloc((size_t)(CHANS * size), sizeof *job->from);
-    job->sends = calloc((size_t)(CHANS * size * MOST), sizeof(weft_req *));
-    job->payload = malloc((size_t)(CHANS * size * MOST) * ROOM);
+    job->sends = calloc((size_t)(CHANS * size * MAX), sizeof(weft_req *));
+    job->payload = malloc((size_t)(CHANS * size * MAX) * ROOM);
     for (int i = 0; i < size; i++)
         for (int c = 0; c < CHANS; c++) {
             draw_stream(&job->to[i * CHANS + c], what->seed, job->crew.rank, i, c);
@@ -94,8 +94,8 @@ static int close_job(job *job, int rc)
     seen.stalled += counters[WEFT_COUNT_STALLED];
     seen.overdrawn += counters[WEFT_COUNT_OVERDRAWN];
     seen.asks += counters[WEFT_COUNT_ASKS];
-    if (counters[WEFT_COUNT_UNEXPECTED_MOST] > seen.most)
-        seen.most = counters[WEFT_COUNT_UNEXPECTED_MOST];
+    if (counters[WEFT_COUNT_UNEXPECTED_MAX] > seen.max)
+        seen.max = counters[WEFT_COUNT_UNEXPECTED_MAX];
     weft_chan_close(job->chans[1]);
     free(job->to);
     free(job->from);
@@ -122,7 +122,7 @@ static int send_one(job *job, weft_chan *chan, int dst, int tag, const uint8_t *
 
 static int start_send(job *job, int dst, int chan, int index)
 {
-    size_t at = ((size_t)(dst * CHANS + chan)) * MOST + (size_t)index;
+    size_t at = ((size_t)(dst * CHANS + chan)) * MAX + (size_t)index;
     const message *one = &job->to[dst * CHANS + chan].messages[index];
     uint8_t *buf = job->payload + at * ROOM;
     crew_fill(buf, name_of(job->crew.rank, chan, index), one->bytes);
@@ -151,7 +151,7 @@ static int start_sends(job *job)
 
 static int finish_sends(job *job)
 {
-    int all = CHANS * job->crew.size * MOST, rc = 0;
+    int all = CHANS * job->crew.size * MAX, rc = 0;
     for (int i = 0, at = (int)draw(job, (uint64_t)all); i < all && !rc; i++, at = (at + 1) % all) {
         weft_req *req = job->sends[at];
         if (!req)
@@ -265,8 +265,8 @@ static int floods(int rank, void *arg)
 static int cancel_to(job *job, int dst)
 {
     stream *stream = &job->to[dst * CHANS];
-    weft_req **sends = &job->sends[(size_t)dst * CHANS * MOST], *last;
-    uint8_t gone[MOST] = {0};
+    weft_req **sends = &job->sends[(size_t)dst * CHANS * MAX], *last;
+    uint8_t gone[MAX] = {0};
     int rc = 0;
     for (int i = 0; i < stream->count && !rc; i++) {
         rc = start_send(job, dst, 0, i);
@@ -285,7 +285,7 @@ static int cancel_to(job *job, int dst)
             rc = weft_req_wait(sends[i]);
         gone[i] = sends[i]->is_done && sends[i]->found.cancelled;
     }
-    rc = rc ? rc : weft_isend(job->chans[0], dst, NEVER, gone, MOST, crew_type(CREW_BYTE), WEFT_SEND_STANDARD, &last);
+    rc = rc ? rc : weft_isend(job->chans[0], dst, NEVER, gone, MAX, crew_type(CREW_BYTE), WEFT_SEND_STANDARD, &last);
     for (int i = 0; i < stream->count && !rc; i++) {
         rc = weft_req_wait(sends[i]);
         if (!rc && gone[i] != sends[i]->found.cancelled)
@@ -302,9 +302,9 @@ static int cancel_to(job *job, int dst)
 static int receive_rest(job *job, int src)
 {
     stream *stream = &job->from[src * CHANS];
-    uint8_t gone[MOST], buf[ROOM];
+    uint8_t gone[MAX], buf[ROOM];
     weft_found found;
-    int rc = weft_recv(job->chans[0], src, NEVER, gone, MOST, crew_type(CREW_BYTE), &found);
+    int rc = weft_recv(job->chans[0], src, NEVER, gone, MAX, crew_type(CREW_BYTE), &found);
     for (int i = 0; i < stream->count && !rc; i++) {
         if (gone[i]) {
             stream->messages[i].is_got = true;
@@ -337,14 +337,14 @@ static int deaf(int rank, void *arg)
     weft_found found;
     bool is_there;
     if (rank == 0) {
-        uint64_t most;
+        uint64_t max;
         for (int i = 0; i < 3 && !rc; i++)
             rc = weft_irecv(job.chans[0], i ? WEFT_ANY : job.crew.size - 1, NEVER + i, &value, sizeof value, crew_type(CREW_BYTE), &never[i]);
         for (int i = 0; i < 2000 && !rc; i++)
             rc = weft_probe(job.chans[i % CHANS], WEFT_ANY, NEVER + 5, false, &is_there, &found);
-        most = job.crew.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MOST];
-        if (!rc && most > (uint64_t)job.crew.size * (WINDOW_KIB * 1024 / WEFT_CREDIT_BYTES) * 400)
-            rc = crew_fail(&job.crew, "%" PRIu64 " bytes of unexpected messages", most);
+        max = job.crew.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MAX];
+        if (!rc && max > (uint64_t)job.crew.size * (WINDOW_KIB * 1024 / WEFT_CREDIT_BYTES) * 400)
+            rc = crew_fail(&job.crew, "%" PRIu64 " bytes of unexpected messages", max);
         for (int i = 0; i < 3 && !rc; i++) {
             rc = weft_cancel(never[i]);
             weft_req_free(never[i]);
@@ -376,14 +376,14 @@ static int bounded(int rank, void *arg)
         release(reqs[i]);
     }
     if (rank == 0) {
-        uint64_t *most = &job.crew.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MOST];
+        uint64_t *max = &job.crew.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MAX];
         rc = rc ? rc : weft_irecv(job.chans[0], WEFT_ANY, NEVER, &value, sizeof value, type, &reqs[0]);
         for (int i = 0; i < FLOOD * (size - 1) && !rc; i++) {
             int src = i / FLOOD + 1, tag = draw(&job, 2) ? WEFT_ANY_TAG : i % FLOOD % 3;
             rc = weft_recv(job.chans[0], src, tag, job.payload, ROOM, type, &found);
         }
-        if (!rc && *most > (uint64_t)(size - 1) * KEPT_MAX * KEPT_BYTES)
-            rc = crew_fail(&job.crew, "%" PRIu64 " bytes of unexpected messages", *most);
+        if (!rc && *max > (uint64_t)(size - 1) * KEPT_MAX * KEPT_BYTES)
+            rc = crew_fail(&job.crew, "%" PRIu64 " bytes of unexpected messages", *max);
         rc = rc ? rc : weft_cancel(reqs[0]);
         weft_req_free(reqs[0]);
     }
@@ -396,7 +396,7 @@ static int leftovers(int rank, void *arg)
     job job = {.to = NULL};
     int rc = open_job(&job, arg);
     for (int dst = 0; dst < job.crew.size && !rc; dst++)
-        for (int i = 0; i < MOST && !rc; i++) {
+        for (int i = 0; i < MAX && !rc; i++) {
             weft_req *req;
             rc = weft_isend_standard(job.payload, 8, crew_type(CREW_BYTE), dst, rank, job.chans[1], &req);
             if (!rc && !req->is_done)
@@ -479,7 +479,7 @@ static void run_named(void)
     }
     printf("\n    %s, seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " stalled, %" PRIu64 " overdrawn, %" PRIu64 " asks, %" PRIu64
            " cancelled, %" PRIu64 " bytes unexpected at most", name, range.first, range.next - 1, seen.stalled, seen.overdrawn, seen.asks,
-           seen.cancelled, seen.most);
+           seen.cancelled, seen.max);
     fflush(stdout);
     CU_ASSERT(seen.stalled > 0 || range.next - range.first < 8 || programs[find(name)].what == refusal);
 }

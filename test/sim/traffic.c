@@ -224,19 +224,19 @@ static int check_receive(crew *crew, round_plan *plan, receive *got)
 /* One receive for each message to us. The room is the largest that it may meet. */
 static uint32_t plan_receives(crew *crew, round_plan *plan, receive *receives)
 {
-    uint64_t most = 0;
+    uint64_t max = 0;
     uint32_t n = 0;
     enum asking asking = plan->asking[crew->rank];
     for (int i = 0; i < MESSAGES; i++)
-        if (plan->messages[i].dst == crew->rank && plan->messages[i].bytes > most)
-            most = plan->messages[i].bytes;
+        if (plan->messages[i].dst == crew->rank && plan->messages[i].bytes > max)
+            max = plan->messages[i].bytes;
     for (int i = 0; i < MESSAGES; i++) {
         const message *one = &plan->messages[i];
         if (one->dst != crew->rank)
             continue;
         receives[n++] = (receive){.src = asking == EXACT || asking == ANY_TAG ? one->src : WEFT_ANY,
                                   .tag = asking == EXACT || asking == ANY_SOURCE ? one->tag : WEFT_ANY_TAG,
-                                  .room = most, .is_strided = most && one->is_strided};
+                                  .room = max, .is_strided = max && one->is_strided};
     }
     /* in any order: which receive gets which message is the matching's business */
     for (uint32_t i = n; i > 1; i--) {

@@ -168,7 +168,7 @@ static void seeds_replay(void)
 /* The fabrics do what they are for: else the runs above show nothing. */
 static void fabrics_bite(void)
 {
-    static const struct { const char *profile; enum simhca_count what; uint64_t least; } bites[] = {
+    static const struct { const char *profile; enum simhca_count what; uint64_t min; } bites[] = {
         {"calm", SIMHCA_SENDS, 100}, {"calm", SIMHCA_WRITES, 20}, {"calm", SIMHCA_READS, 1},
         {"datagrams", SIMHCA_DATAGRAMS_LOST, 3},
         {"datagrams", SIMHCA_DATAGRAMS_TWICE, 3}, {"datagrams", SIMHCA_OVERTAKEN, 3}, {"breaks", SIMHCA_BREAKS, 3},
@@ -178,13 +178,13 @@ static void fabrics_bite(void)
     };
     for (uint32_t i = 0; i < sizeof bites / sizeof bites[0]; i++) {
         uint64_t count = 0;
-        for (uint64_t seed = 1; seed <= BITE_SEEDS && count < bites[i].least; seed++) {
+        for (uint64_t seed = 1; seed <= BITE_SEEDS && count < bites[i].min; seed++) {
             outcome out = one("traffic", bites[i].profile, 4, seed);
             CU_ASSERT(out.rc == 0);
             count += out.counts[bites[i].what];
         }
-        CU_ASSERT(count >= bites[i].least);
-        if (count < bites[i].least)
+        CU_ASSERT(count >= bites[i].min);
+        if (count < bites[i].min)
             printf("\n    %s: only %" PRIu64 " %s", bites[i].profile, count, simhca_count_names[bites[i].what]);
     }
 }

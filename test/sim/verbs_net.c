@@ -42,7 +42,7 @@ static void spoil_path(verbs_ep *ep)
 static void spoil(weft_iface *base)
 {
     verbs_iface *iface = (verbs_iface *)base;
-    for (weft_link *link = iface->paths.next; verbs_net_mutant && link != &iface->paths; link = link->next)
+    for (weft_list_link *link = iface->paths.next; verbs_net_mutant && link != &iface->paths; link = link->next)
         spoil_path(weft_container(link, verbs_ep, by_port));
 }
 
@@ -127,13 +127,13 @@ static int net_poll(weft_iface *iface, int budget)
 }
 
 /* What comes between the caller's last poll and here rings nothing: time passes, so that just this happens often. */
-static int net_arm(weft_iface *iface, weft_bell *bell)
+static int net_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     weft_sim_enter();
     simhca_pass(draw(400));
-    int rc = weft_verbs_ops.arm(iface, bell);
+    int rc = weft_verbs_ops.arm(iface, wakeup);
     if (verbs_net_mutant == VERBS_NET_DEAF && draw(4) == 0)
-        bell->fd = -1;
+        wakeup->fd = -1;
     return rc;
 }
 
@@ -155,11 +155,11 @@ uint32_t verbs_net_owed(uint32_t rank)
     uint32_t owed = 0;
     for (uint32_t i = 0; i < PORTS; i++) {
         verbs_iface *iface = (verbs_iface *)opened[i].port;
-        for (weft_link *link = iface ? iface->paths.next : NULL; iface && link != &iface->paths; link = link->next) {
+        for (weft_list_link *link = iface ? iface->paths.next : NULL; iface && link != &iface->paths; link = link->next) {
             const verbs_ep *ep = weft_container(link, verbs_ep, by_port);
             /* frames that were sent may be acknowledged by the device and not be told: unsignalled ones never are */
             bool waits = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING || !weft_list_is_empty(&ep->ops);
-            owed += ep->name.rank == rank && ep->state != VERBS_LOST && waits;
+            owed += ep->proc_id.rank == rank && ep->state != VERBS_LOST && waits;
         }
     }
     return owed;

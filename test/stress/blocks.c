@@ -85,7 +85,7 @@ void block_yard_open(block_yard *yard, uint64_t seed, bool may_raw, bool may_brk
 {
     block_break_moves |= may_brk;
     *yard = (block_yard){.random = seed, .may_raw = may_raw, .may_brk = may_brk, .may_race = true};
-    yard->places = map(NULL, BLOCK_PLACES * BLOCK_MOST, PROT_NONE, ANON | MAP_NORESERVE, false);
+    yard->places = map(NULL, BLOCK_PLACES * BLOCK_MAX, PROT_NONE, ANON | MAP_NORESERVE, false);
 }
 
 /* -- taking and giving -- */
@@ -95,7 +95,7 @@ static void take_place(block_yard *yard, block *block)
     for (uint32_t i = 0; i < BLOCK_PLACES; i++)
         if (!(yard->place_used >> i & 1)) {
             yard->place_used |= 1u << i;
-            block->addr = map(yard->places + i * BLOCK_MOST, block->bytes, RW, ANON | MAP_FIXED, false);
+            block->addr = map(yard->places + i * BLOCK_MAX, block->bytes, RW, ANON | MAP_FIXED, false);
             return;
         }
     block->kind = BLOCK_MAP;
@@ -169,7 +169,7 @@ void block_give(block_yard *yard, block *block)
     if (block->kind == BLOCK_MALLOC || block->kind == BLOCK_ALIGNED) {
         free(block->addr);
     } else if (block->kind == BLOCK_PLACE) {
-        yard->place_used &= ~(1u << (uint32_t)((size_t)(block->addr - yard->places) / BLOCK_MOST));
+        yard->place_used &= ~(1u << (uint32_t)((size_t)(block->addr - yard->places) / BLOCK_MAX));
         map(block->addr, block->bytes, PROT_NONE, ANON | MAP_FIXED | MAP_NORESERVE, raw);
     } else if (block->kind == BLOCK_SYSV) {
         shmdt(block->addr);

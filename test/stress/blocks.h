@@ -35,7 +35,7 @@ typedef struct block_yard {
 } block_yard;
 
 #define BLOCK_PLACES 4
-#define BLOCK_MOST ((size_t)8 << 20)
+#define BLOCK_MAX ((size_t)8 << 20)
 #define BLOCK_PAGE ((size_t)4096)
 
 /* What was done how often, over all threads. */

@@ -23,13 +23,13 @@
 
 #define WINDOW 3   /* messages under way in one round */
 #define KEPT 5     /* blocks that a thread keeps for each side, used again and again */
-#define THREADS_MOST 8
+#define THREADS_MAX 8
 #define REPORTS 3  /* wrong messages that are told in full */
 
 static struct {
     int seconds, threads, hammers;
     uint64_t seed;
-    size_t most;
+    size_t max;
     bool forks, raw, brk, deaf, late;
 } options = {5, 2, 2, 1, 3 << 20, true, true, false, false, false};
 
@@ -112,7 +112,7 @@ static void tell_wrong(const worker *me, const block *in, size_t bytes, uint32_t
         fprintf(stderr, "nothing arrived there");
     else if (found == 0)
         fprintf(stderr, "zero");
-    else if ((int)(name >> 56) > size || (int)(name >> 48 & 255) >= THREADS_MOST)
+    else if ((int)(name >> 56) > size || (int)(name >> 48 & 255) >= THREADS_MAX)
         fprintf(stderr, "bytes that are no message's");
     else
         fprintf(stderr, "a word of rank %d thread %d message %u", (int)(name >> 56) - 1, (int)(name >> 48 & 255),
@@ -148,7 +148,7 @@ static void prepare(worker *me, block *block, size_t bytes)
 static size_t choose_bytes(worker *me)
 {
     uint32_t kind = shared_random(me, 8);
-    return kind == 0 ? 1 + shared_random(me, 20000) : 1 + shared_random(me, kind < 5 ? 300000 : (uint32_t)options.most);
+    return kind == 0 ? 1 + shared_random(me, 20000) : 1 + shared_random(me, kind < 5 ? 300000 : (uint32_t)options.max);
 }
 
 /* Different blocks of the KEPT: no two messages of a round share one. */
@@ -227,7 +227,7 @@ static void read_options(int argc, char **argv)
         case 't': options.threads = atoi(optarg); break;
         case 'h': options.hammers = atoi(optarg); break;
         case 'r': options.seed = strtoull(optarg, NULL, 0); break;
-        case 'm': options.most = strtoull(optarg, NULL, 0); break;
+        case 'm': options.max = strtoull(optarg, NULL, 0); break;
         case 'f': options.forks = false; break;
         case 'w': options.raw = false; break;
         case 'b': options.brk = true; break;
@@ -235,17 +235,17 @@ static void read_options(int argc, char **argv)
         case 'd': options.deaf = true; break;
         default: exit(2);
         }
-    if (options.threads > THREADS_MOST || options.most > BLOCK_MOST)
+    if (options.threads > THREADS_MAX || options.max > BLOCK_MAX)
         exit(2);
 }
 
 /* Large messages from memory that stays: whoever watches has started and tried itself after these. Then it may be deafened. */
 static void warm_up(worker *me)
 {
-    uint8_t *buffer = malloc(options.most), *other = malloc(options.most);
+    uint8_t *buffer = malloc(options.max), *other = malloc(options.max);
     for (int i = 0; i < 4; i++) {
-        memset(buffer, i, options.most);
-        MPI_Sendrecv(buffer, (int)options.most, MPI_BYTE, (rank + 1) % size, 8, other, (int)options.most, MPI_BYTE,
+        memset(buffer, i, options.max);
+        MPI_Sendrecv(buffer, (int)options.max, MPI_BYTE, (rank + 1) % size, 8, other, (int)options.max, MPI_BYTE,
                      (rank + size - 1) % size, 8,
                      me->comm, MPI_STATUS_IGNORE);
     }
@@ -286,8 +286,8 @@ static void tell_counts(void)
 
 int main(int argc, char **argv)
 {
-    static worker workers[THREADS_MOST];
-    pthread_t threads[THREADS_MOST];
+    static worker workers[THREADS_MAX];
+    pthread_t threads[THREADS_MAX];
     int provided, wants = MPI_THREAD_MULTIPLE;
     unsigned long long mine[3], all[3];
     read_options(argc, argv);

@@ -23,12 +23,12 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-#define THREADS_MOST 8
+#define THREADS_MAX 8
 
 extern char **environ;
 atomic_ullong hammer_turns, hammer_forks, hammer_spawns, hammer_systems, hammer_races, hammer_overtaken, hammer_child_errors;
 
-static pthread_t threads[THREADS_MOST + 3];
+static pthread_t threads[THREADS_MAX + 3];
 static uint32_t thread_count;
 static atomic_bool stops;
 static bool uses_raw;
@@ -210,7 +210,7 @@ void hammer_start(uint32_t count, bool forks, bool may_raw, uint64_t seed)
     start(unmapper, NULL);
     if (forks)
         start(forker, NULL);
-    for (uint32_t i = 0; i < count && i < THREADS_MOST; i++)
+    for (uint32_t i = 0; i < count && i < THREADS_MAX; i++)
         start(pounder, (void *)(uintptr_t)(i + 1));
 }
 

@@ -138,11 +138,11 @@ static void blocking(soak *s)
 /* Several under way, with messages among them, finished in any order. */
 static void nonblocking(soak *s)
 {
-    enum { MOST = 6 };
-    coll colls[MOST];
-    MPI_Request reqs[MOST + 2];
-    MPI_Status statuses[MOST + 2];
-    int count = 1 + (int)soak_pick(s, MOST), to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size;
+    enum { MAX = 6 };
+    coll colls[MAX];
+    MPI_Request reqs[MAX + 2];
+    MPI_Status statuses[MAX + 2];
+    int count = 1 + (int)soak_pick(s, MAX), to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size;
     size_t bytes = soak_bytes(&s->shared);
     unsigned char *out = malloc(bytes + 1), *in = malloc(bytes + 1);
     check_fill(out, bytes, soak_seed(s, s->rank, to, 0));
@@ -168,15 +168,15 @@ static void nonblocking(soak *s)
 
 static void persistent(soak *s)
 {
-    enum { MOST = 3 };
-    coll colls[MOST];
-    int count = 1 + (int)soak_pick(s, MOST), times = 1 + (int)soak_pick(s, 5);
+    enum { MAX = 3 };
+    coll colls[MAX];
+    int count = 1 + (int)soak_pick(s, MAX), times = 1 + (int)soak_pick(s, 5);
     for (int i = 0; i < count; i++) {
         coll_open(s, &colls[i]);
         coll_start(s, &colls[i], PERSISTENT);
     }
     for (int t = 0; t < times; t++) {
-        MPI_Request reqs[MOST];
+        MPI_Request reqs[MAX];
         for (int i = 0; i < count; i++) {
             coll_fill(s, &colls[i], (int)(s->round * 13u % 65537u) + i + 5 * t);
             reqs[i] = colls[i].req;

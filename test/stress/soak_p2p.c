@@ -74,14 +74,14 @@ static MPI_Request send_by(unsigned mode, const void *buf, int bytes, int to, in
 /* Each to the rank that stands `shift` after it, itself included; receives first, so that every mode is allowed. */
 static void ring(soak *s)
 {
-    enum { MOST = 12 };
-    int count = 1 + (int)soak_pick(s, MOST), shift = (int)soak_pick(s, (unsigned)s->size);
+    enum { MAX = 12 };
+    int count = 1 + (int)soak_pick(s, MAX), shift = (int)soak_pick(s, (unsigned)s->size);
     int to = (s->rank + shift) % s->size, from = (s->rank + s->size - shift) % s->size;
     unsigned mode = soak_pick(s, 9), persistent = soak_pick(s, 3) == 0;
-    size_t bytes[MOST];
-    unsigned char *out[MOST], *in[MOST];
-    MPI_Request reqs[2 * MOST], kept[2 * MOST];
-    MPI_Status statuses[2 * MOST];
+    size_t bytes[MAX];
+    unsigned char *out[MAX], *in[MAX];
+    MPI_Request reqs[2 * MAX], kept[2 * MAX];
+    MPI_Status statuses[2 * MAX];
     for (int i = 0; i < count; i++) {
         bytes[i] = soak_bytes(&s->shared);
         out[i] = malloc(bytes[i] + 1);

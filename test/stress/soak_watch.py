@@ -8,7 +8,7 @@ import re
 from collections import namedtuple
 
 LOOK_S = 1.0      # between two samples
-LOOK_MOST_S = 2.0  # a longer time between two looks counts as this: the caller was not running, and continued nothing that it had stopped
+LOOK_MAX_S = 2.0  # a longer time between two looks counts as this: the caller was not running, and continued nothing that it had stopped
 LATE_SHARE = 3    # a job that its own time limit ended has stalled when it could run for this part of the time that a stall takes
 
 Thread = namedtuple("Thread", "state wchan call cpu_s wait_s sleeps preempted")
@@ -115,7 +115,7 @@ class Progress:
         self.held_s += held
         self.cpu_s += used
         self.stopped_s += stopped
-        could = max(0.0, min(passed, LOOK_MOST_S) - stopped)
+        could = max(0.0, min(passed, LOOK_MAX_S) - stopped)
         self.could_s += could if held < passed / 2 else min(used, could)
 
     def summary(self):

@@ -28,7 +28,7 @@ int device_map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *a
     if (!rc) {
         *r = (record){(uint64_t)(uintptr_t)addr, bytes, rights, 1};
         d->bytes += bytes;
-        d->most_bytes = d->bytes > d->most_bytes ? d->bytes : d->most_bytes;
+        d->max_bytes = d->bytes > d->max_bytes ? d->bytes : d->max_bytes;
         d->regions++;
         d->maps++;
     }
@@ -65,10 +65,10 @@ void see_all(void)
     weft_ranges_add(&blind.covered, 0, UINT64_MAX);
 }
 
-weft_regcache *open_cache(device *d, weft_watch *watch, uint64_t most_bytes, uint32_t most_regions)
+weft_regcache *open_cache(device *d, weft_watch *watch, uint64_t max_bytes, uint32_t max_regions)
 {
     weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = d, .record_bytes = sizeof(record),
-                                   .most_bytes = most_bytes, .most_regions = most_regions, .watch = watch};
+                                   .max_bytes = max_bytes, .max_regions = max_regions, .watch = watch};
     weft_regcache *cache = NULL;
 
     memset(d, 0, sizeof(*d));

@@ -17,7 +17,7 @@
 
 typedef struct device {
     pthread_mutex_t lock;
-    _Atomic uint64_t bytes, regions, most_bytes, maps, unmaps; /* tests look at them without the lock */
+    _Atomic uint64_t bytes, regions, max_bytes, maps, unmaps; /* tests look at them without the lock */
     uint64_t limit_bytes, limit_regions; /* 0: none */
     int refuse;                          /* every map answers this */
     _Atomic int hold_up;                 /* map waits while it is 1 */
@@ -41,7 +41,7 @@ void see_all(void);
 /* Pages of addresses that nobody uses changed. */
 void tell(uint64_t page, uint64_t pages);
 
-weft_regcache *open_cache(device *d, weft_watch *watch, uint64_t most_bytes, uint32_t most_regions);
+weft_regcache *open_cache(device *d, weft_watch *watch, uint64_t max_bytes, uint32_t max_regions);
 /* Nothing may be left in the device. */
 void close_cache(weft_regcache *cache, device *d);
 

@@ -17,10 +17,10 @@ enum { THREADS = 4, ROUNDS = 40 };
 
 static uint32_t arms, disarms, wrong; /* under the worker's lock */
 
-static int count_arm(weft_iface *iface, weft_bell *bell)
+static int count_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     (void)iface;
-    *bell = (weft_bell){.futex = NULL, .fd = -1};
+    *wakeup = (weft_wakeup){.futex = NULL, .fd = -1};
     wrong += arms++ != disarms;
     return 0;
 }

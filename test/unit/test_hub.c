@@ -384,7 +384,7 @@ static void test_haul_bad(void)
         for (int i = 0; i < 4; i++)
             pack_u32(&body, NOTE_DONE);
         pack_u64(&body, 0);
-        pack_u64(&body, which ? 3 : (uint64_t)PARCEL_MOST + 1);
+        pack_u64(&body, which ? 3 : (uint64_t)PARCEL_MAX + 1);
         pack_bytes(&body, "four", 4);
         frame.body = body.bytes.bytes;
         frame.bytes = body.bytes.used;

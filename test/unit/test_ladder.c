@@ -51,7 +51,7 @@ static void test_alone(void)
     CU_ASSERT(of[WEFT_RUNG_COPY] >= 1 && of[WEFT_RUNG_COPY] <= 12); /* hopeless at once, and measured again once in a while */
     CU_ASSERT(of[WEFT_RUNG_HALVES] >= 3 && of[WEFT_RUNG_HALVES] <= 20);
     CU_ASSERT_EQUAL(of[WEFT_RUNG_COPY] + of[WEFT_RUNG_HALVES] + of[WEFT_RUNG_GET], 1000);
-    CU_ASSERT_EQUAL(ladder.flying, 0);
+    CU_ASSERT_EQUAL(ladder.in_flight, 0);
 }
 
 /* Windows of messages that are begun at one time. A get ends before the next one can begin, at 13 GB/s. The others share both sides'
@@ -88,7 +88,7 @@ static void test_window_of(int messages)
     for (int i = 0; i < 12; i++)
         memset(of, 0, sizeof of), play_window(messages, of);
     CU_ASSERT_EQUAL(of[WEFT_RUNG_HALVES], messages);
-    CU_ASSERT_EQUAL(ladder.flying, 0);
+    CU_ASSERT_EQUAL(ladder.in_flight, 0);
 }
 
 static void test_windows(void)
@@ -122,7 +122,7 @@ static void test_stream(void)
     }
     CU_ASSERT_EQUAL(open[0].rung, WEFT_RUNG_GET);
     CU_ASSERT(of[WEFT_RUNG_COPY] < 30000 / 20);
-    CU_ASSERT_EQUAL(ladder.flying, 8);
+    CU_ASSERT_EQUAL(ladder.in_flight, 8);
 }
 
 /* Sizes that are always under way together: nothing can be told apart, and still no rung stays on trial for ever. */
@@ -140,7 +140,7 @@ static void test_mixed(void)
         weft_ladder_end(&ladder, &open[(i + 1) % 2], false, began, now);
     }
     CU_ASSERT(of[WEFT_RUNG_COPY] <= 512 && of[WEFT_RUNG_HALVES] <= 512);
-    CU_ASSERT_EQUAL(ladder.flying, 1);
+    CU_ASSERT_EQUAL(ladder.in_flight, 1);
 }
 
 /* A transfer that failed at once was not fast, and one that was all but over when the others ended says nothing of speed. */
@@ -218,7 +218,7 @@ static void test_both_ways(void)
     }
     CU_ASSERT(of[WEFT_RUNG_GET] > 950);
     CU_ASSERT(one_way[WEFT_RUNG_HALVES] > 950);
-    CU_ASSERT_EQUAL(ladder.flying, 0);
+    CU_ASSERT_EQUAL(ladder.in_flight, 0);
     CU_ASSERT_EQUAL(ladder.sends, 0);
     CU_ASSERT_DOUBLE_EQUAL(1 / ladder.rows[0][1][8].record[WEFT_RUNG_GET].ns_per_byte, 25, 1); /* lateness does not count */
     CU_ASSERT_DOUBLE_EQUAL(1 / ladder.rows[0][0][8].record[WEFT_RUNG_HALVES].ns_per_byte, 24, 1);
@@ -300,7 +300,7 @@ static void test_windows_both_ways(void)
     }
     CU_ASSERT(of[WEFT_RUNG_GET] > 180 * MESSAGES);
     CU_ASSERT(others == 0);
-    CU_ASSERT_EQUAL(ladder.flying, 0);
+    CU_ASSERT_EQUAL(ladder.in_flight, 0);
     CU_ASSERT_EQUAL(ladder.sends, 0);
 }
 
@@ -348,8 +348,8 @@ static void test_ports(void)
     weft_iface ifaces[3] = {iface, iface, iface}; /* oneself, memory, a network */
     weft_ep eps[3] = {{.iface = &ifaces[0]}, {.iface = &ifaces[1]}, {.iface = &ifaces[2]}};
     weft_worker worker = {.world = &world, .ifaces = {&ifaces[0], &ifaces[1], &ifaces[2]}, .iface_count = 3};
-    weft_peer peers[] = {{.ep = &eps[0], .name.rank = 0}, {.ep = &eps[1], .name.rank = 1}, {.ep = &eps[2], .name.rank = 2},
-                         {.ep = &eps[2], .name.rank = 3}, {.ep = &eps[2], .name.rank = 1}};
+    weft_peer peers[] = {{.ep = &eps[0], .proc_id.rank = 0}, {.ep = &eps[1], .proc_id.rank = 1}, {.ep = &eps[2], .proc_id.rank = 2},
+                         {.ep = &eps[2], .proc_id.rank = 3}, {.ep = &eps[2], .proc_id.rank = 1}};
     static const double speed[5][WEFT_RUNG_LAST] = {
         {[WEFT_RUNG_COPY] = 40, [WEFT_RUNG_GET] = 10, [WEFT_RUNG_HALVES] = 9}, {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 24},
         {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2}, {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2},

@@ -81,7 +81,7 @@ static bool is_over(const waiter *one)
 
 static bool is_parked(const weft_wait *wait)
 {
-    for (const weft_link *link = worker.parked.next; link != &worker.parked; link = link->next)
+    for (const weft_list_link *link = worker.parked.next; link != &worker.parked; link = link->next)
         if (link == &wait->link)
             return true;
     return false;
@@ -147,7 +147,7 @@ static int port_poll(weft_iface *self, int budget)
     return n;
 }
 
-static int port_arm(weft_iface *self, weft_bell *bell)
+static int port_arm(weft_iface *self, weft_wakeup *wakeup)
 {
     (void)self;
     if (is_armed || !leads())
@@ -155,7 +155,7 @@ static int port_arm(weft_iface *self, weft_bell *bell)
     if (refusals && refusals--)
         return WEFT_AGAIN;
     is_armed = true;
-    *bell = (weft_bell){.futex = (uint32_t *)&page.asleep, .value = weft_segment_doze(&page), .fd = -1};
+    *wakeup = (weft_wakeup){.futex = (uint32_t *)&page.asleep, .value = weft_segment_doze(&page), .fd = -1};
     return 0;
 }
 
@@ -288,7 +288,7 @@ static void check(void)
     if (*(uintptr_t *)&worker.lock.word & WEFT_LOCK_HELD)
         return;
     heir_before = worker.heir;
-    for (const weft_link *link = worker.parked.next; link != &worker.parked; link = link->next) {
+    for (const weft_list_link *link = worker.parked.next; link != &worker.parked; link = link->next) {
         const waiter *one = (const waiter *)weft_container(link, weft_wait, link);
         bool is_woken = one->wait.signal == 2;
         is_cared_for |= is_woken;

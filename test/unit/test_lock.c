@@ -20,7 +20,7 @@ enum rule { NO_WAKE = 1, NO_COMPARE = 2, NO_SLEPT = 4 };
 
 static uint32_t since[THREADS]; /* acquisitions of the lock when a thread began to wait, or woke */
 static unsigned broken;
-static uint32_t acquired, passed_most, offers;
+static uint32_t acquired, passed_max, offers;
 static int holders;
 static bool is_wrong, hangs;
 static uintptr_t slept_bit = 2;
@@ -54,7 +54,7 @@ static weft_lock lock;
 static void got_it(void)
 {
     uint32_t passed = acquired - since[interleave_self];
-    passed_most = passed > passed_most ? passed : passed_most;
+    passed_max = passed > passed_max ? passed : passed_max;
     acquired++;
     is_wrong |= ++holders != 1;
 }
@@ -95,7 +95,7 @@ static uint32_t search(unsigned without, uint32_t preemptions)
     broken = without;
     slept_bit = without & NO_SLEPT ? 0 : 2;
     is_wrong = false;
-    passed_most = offers = 0;
+    passed_max = offers = 0;
     found = interleave_search(&test);
     hangs = found.wrong;
     return found.schedules;
@@ -110,7 +110,7 @@ static void every_schedule_ends(void)
     CU_ASSERT(count > 10000);
     CU_ASSERT(offers > 0);
     search(0, 0);
-    CU_ASSERT(!is_wrong && !hangs && passed_most <= THREADS - 1);
+    CU_ASSERT(!is_wrong && !hangs && passed_max <= THREADS - 1);
 }
 
 static void every_rule_is_needed(void)

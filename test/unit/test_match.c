@@ -62,7 +62,7 @@ static void step_recv(int id, uint64_t *order)
     weft_early *found = weft_match_find(&match, &worker, source, tag);
     int expected = model_recv(&early, source, tag);
     if (found) {
-        CU_ASSERT_EQUAL_FATAL((int)found->head.seq, expected);
+        CU_ASSERT_EQUAL_FATAL((int)found->hdr.seq, expected);
         weft_match_take(&match, &worker, found);
         weft_early_free(&worker, found);
         return;
@@ -83,8 +83,8 @@ static void step_arrive(int id)
         return;
     }
     CU_ASSERT_EQUAL_FATAL(expected, -1);
-    weft_head head = {.seq = (uint32_t)id, .src = source, .tag = tag};
-    weft_match_keep(&match, &worker, weft_early_new(&worker, NULL, &head, ""));
+    weft_hdr hdr = {.seq = (uint32_t)id, .src = source, .tag = tag};
+    weft_match_keep(&match, &worker, weft_early_new(&worker, NULL, &hdr, ""));
     early.items[early.count++] = (model_item){source, tag, id};
 }
 
@@ -117,7 +117,7 @@ static void like_the_model(void)
         while (posted.count)
             weft_match_unpost(&match, &reqs[take(&posted, 0)]);
     }
-    for (weft_link *link; (link = weft_list_first(&match.early_all));) {
+    for (weft_list_link *link; (link = weft_list_first(&match.early_all));) {
         weft_early *left = weft_container(link, weft_early, all);
         weft_match_take(&match, &worker, left);
         weft_early_free(&worker, left);

@@ -13,12 +13,12 @@
 #include "type/program.h"
 #include "type/type.h"
 
-#define MOST 600 /* entries in a map */
+#define MAX 600 /* entries in a map */
 
 typedef struct entry { int64_t disp, bytes, align; } entry;
 typedef struct map { /* a type and what it should be */
     weft_type *type;
-    entry entries[MOST];
+    entry entries[MAX];
     int count;
     bool is_marked;
     int64_t lb, ub; /* marks, if marked */
@@ -74,7 +74,7 @@ static void map_bounds(const map *m, int64_t *lb, int64_t *extent)
 /* Appends a copy of `old` at `disp`. False: too many entries. */
 static bool map_put(map *m, const map *old, int64_t disp)
 {
-    if (m->count + old->count > MOST)
+    if (m->count + old->count > MAX)
         return false;
     for (int i = 0; i < old->count; i++) {
         m->entries[m->count] = old->entries[i];

@@ -24,13 +24,13 @@ static int greeted;          /* tries */
 
 static uint64_t now_ns(void) { return now; }
 
-static void arrive(void *owner, void *peer, const weft_head *head, const void *body)
+static void arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     (void)owner, (void)peer, (void)body;
-    arrived[head->src]++;
+    arrived[hdr->src]++;
 }
 
-static void *greet(void *owner, const weft_name *who)
+static void *greet(void *owner, const weft_proc_id *who)
 {
     static char cookies[RANKS];
     weft_ep *ep;
@@ -53,7 +53,7 @@ static int open_all(void)
         return 1;
     for (intptr_t i = 0; i < RANKS; i++) {
         weft_iface_params env = {.owner = (void *)i, .up = &up, .self = {.job = 1, .rank = (uint32_t)i}, .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
-        weft_name who = {.job = 1, .rank = 0};
+        weft_proc_id who = {.job = 1, .rank = 0};
         if (weft_shm_ops.open(&env, &ifaces[i]))
             return 1;
         if (i && weft_shm_ops.reach(ifaces[i], &who, &first, sizeof first, NULL, &to_first[i]))
@@ -72,7 +72,7 @@ static int close_all(void)
 
 static void speak(int i)
 {
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = 8}, .body = "8 bytes"};
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = 8}, .body = "8 bytes"};
     CU_ASSERT_EQUAL(weft_iface_send(to_first[i], &frame), 0);
 }
 
@@ -170,7 +170,7 @@ static void barriers_are_rare(void)
 
 static void fill(int i)
 {
-    weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = 8}, .body = "8 bytes"};
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = 8}, .body = "8 bytes"};
     while (weft_iface_send(to_first[i], &frame) == 0)
         ;
 }
@@ -204,7 +204,7 @@ static void flooders_starve_no_newcomer(void)
 /* One sender cannot be received from: all others are, it is tried again in time, also out of a sleep, and not at each poll. */
 static void one_failure_holds_up_nobody(void)
 {
-    weft_bell bell = {.fd = -1};
+    weft_wakeup wakeup = {.fd = -1};
     uint64_t until = 0;
     greeted = 0;
     unreachable = 5;
@@ -216,9 +216,9 @@ static void one_failure_holds_up_nobody(void)
     for (int i = 1; i < RANKS; i++)
         CU_ASSERT_EQUAL(arrived[i], i != 5);
     for (int tries = 1; tries < 20; tries++) { /* the sleeper comes back by itself, each time later, but not too late */
-        CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &bell), 0);
-        CU_ASSERT(bell.within_ns > 0 && bell.within_ns >= until && bell.within_ns <= WEFT_SHM_RETRY_MAX_NS);
-        until = bell.within_ns;
+        CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &wakeup), 0);
+        CU_ASSERT(wakeup.within_ns > 0 && wakeup.within_ns >= until && wakeup.within_ns <= WEFT_SHM_RETRY_MAX_NS);
+        until = wakeup.within_ns;
         CU_ASSERT_EQUAL(weft_shm_poll(ifaces[0], 32), 0);
         now += until;
         weft_shm_disarm(ifaces[0]);
@@ -231,15 +231,15 @@ static void one_failure_holds_up_nobody(void)
     for (int i = 0; i < 10; i++)
         weft_shm_poll(ifaces[0], 32);
     CU_ASSERT_EQUAL(arrived[5], 2);
-    bell = (weft_bell){.fd = -1};
-    CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &bell), 0);
-    CU_ASSERT_EQUAL(bell.within_ns, 0);
+    wakeup = (weft_wakeup){.fd = -1};
+    CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &wakeup), 0);
+    CU_ASSERT_EQUAL(wakeup.within_ns, 0);
     weft_shm_disarm(ifaces[0]);
 }
 
 static void reached_twice_goes_on(void)
 {
-    weft_name who = {.job = 1, .rank = 0};
+    weft_proc_id who = {.job = 1, .rank = 0};
     weft_ep *again;
     uint32_t first = 0;
     for (int i = 0; i < 10; i++) {
@@ -267,25 +267,25 @@ static void memory_is_that_of_talking_pairs(void)
 /* The worker is locked during a poll. */
 static void a_poll_copies_little(void)
 {
-    enum { LONG = 32768, SENDERS = 6, MOST = 256 << 10 };
+    enum { LONG = 32768, SENDERS = 6, MAX = 256 << 10 };
     static char body[LONG];
     int sent = 0, total = 0, had;
     while (weft_shm_poll(ifaces[0], 32)) /* earlier tests' */
         ;
     memset(arrived, 0, sizeof arrived);
     for (int i = 1; i <= SENDERS; i++) {
-        weft_frame frame = {.head = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = LONG}, .body = body};
+        weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = LONG}, .body = body};
         while (weft_iface_send(to_first[i], &frame) == 0)
             sent++;
     }
-    CU_ASSERT(sent * LONG > 3 * MOST);
+    CU_ASSERT(sent * LONG > 3 * MAX);
     do {
         had = total;
         total = 0;
         weft_shm_poll(ifaces[0], 32);
         for (int i = 1; i <= SENDERS; i++)
             total += arrived[i];
-        CU_ASSERT((total - had) * LONG <= MOST);
+        CU_ASSERT((total - had) * LONG <= MAX);
     } while (total > had);
     CU_ASSERT_EQUAL(total, sent);
 }

@@ -43,7 +43,7 @@ static void test_bounds(void)
     CU_ASSERT_EQUAL(weft_regcache_look_at(cache).refused, 2);
     for (int i = 0; i < 4; i++)
         weft_regcache_drop(cache, held[i]);
-    CU_ASSERT_EQUAL(d.most_bytes, 16 * PAGE);
+    CU_ASSERT_EQUAL(d.max_bytes, 16 * PAGE);
     close_cache(cache, &d);
 }
 
@@ -87,7 +87,7 @@ static void test_default_bounds(void)
     CU_ASSERT_EQUAL_FATAL(weft_regcache_open(&config, &cache), WEFT_OK);
     for (uint64_t i = 0; i < 20; i++)
         touch(cache, i * 10, 4, 0);
-    CU_ASSERT(d.most_bytes > 0 && d.most_bytes <= 12 * PAGE);
+    CU_ASSERT(d.max_bytes > 0 && d.max_bytes <= 12 * PAGE);
     for (uint64_t i = 0; i < 20; i++)
         touch(cache, i * 10, 1, 0);
     CU_ASSERT_EQUAL(d.regions, 2);
@@ -95,10 +95,10 @@ static void test_default_bounds(void)
     weft_knob.pin_max = 2 * PAGE; /* as a user may */
     weft_knob.pin_regions = 1;
     CU_ASSERT_EQUAL_FATAL(weft_regcache_open(&config, &cache), WEFT_OK);
-    d.most_bytes = 0;
+    d.max_bytes = 0;
     for (uint64_t i = 0; i < 20; i++)
         touch(cache, i * 10, 1 + i % 2, 0);
-    CU_ASSERT_EQUAL(d.most_bytes, 2 * PAGE);
+    CU_ASSERT_EQUAL(d.max_bytes, 2 * PAGE);
     CU_ASSERT_EQUAL(d.regions, 1);
     weft_regcache_close(cache);
     weft_knob.pin_max = 0;

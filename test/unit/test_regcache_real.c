@@ -188,7 +188,7 @@ static void *ride(void *arg)
     device d;
     buffer buffers[BUFFERS] = {{NULL, 0, NULL}};
     weft_regcache_config config = {.map = map_stamped, .unmap = unmap_stamped, .owner = &d, .record_bytes = sizeof(stamped),
-                                   .most_bytes = 4096 * PAGE, .most_regions = 64, .watch = r->watch};
+                                   .max_bytes = 4096 * PAGE, .max_regions = 64, .watch = r->watch};
     weft_regcache *cache;
 
     memset(&d, 0, sizeof(d));

@@ -18,7 +18,7 @@ enum { MANY = 24, ROUNDS = 200 };
 
 static weft_world *world;
 static weft_worker *workers[2];
-static weft_link busy[2];                 /* keeps worker->plans from being empty, so that a poll calls play */
+static weft_list_link busy[2];                 /* keeps worker->plans from being empty, so that a poll calls play */
 static weft_req *left[2][MANY];           /* not done yet, in the order in which they end */
 static int left_count[2], polls, failing; /* failing: the index of a request that ends with an error, or -1 */
 

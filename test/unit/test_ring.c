@@ -46,7 +46,7 @@ static void *send_all(void *arg)
             weft_copy_short(to, body, bytes);
         }
         cell->place = place;
-        cell->head = (weft_head){.seq = i, .bytes = bytes};
+        cell->hdr = (weft_hdr){.seq = i, .bytes = bytes};
         weft_ring_publish(&out, cell);
     }
     return NULL;
@@ -55,9 +55,9 @@ static void *send_all(void *arg)
 static bool is_whole(const weft_cell *cell, uint32_t i)
 {
     const uint8_t *body = cell->place ? ring->lines[cell->place - 1] : (const uint8_t *)cell->body;
-    if (cell->head.seq != i || cell->head.bytes != size_of(i))
+    if (cell->hdr.seq != i || cell->hdr.bytes != size_of(i))
         return false;
-    for (uint32_t b = 0; b < cell->head.bytes; b++)
+    for (uint32_t b = 0; b < cell->hdr.bytes; b++)
         if (body[b] != (uint8_t)(i + b))
             return false;
     return true;
@@ -102,14 +102,14 @@ static void full_and_again(void)
     while (weft_ring_room(&out)) {
         cell = weft_ring_next(&out);
         cell->place = 0;
-        cell->head = (weft_head){.seq = n++};
+        cell->hdr = (weft_hdr){.seq = n++};
         weft_ring_publish(&out, cell);
     }
     CU_ASSERT_EQUAL(n, WEFT_RING_CELLS);
     for (uint32_t i = 0; i < WEFT_RING_STEP; i++) {
         cell = weft_ring_peek(&in);
         CU_ASSERT_PTR_NOT_NULL_FATAL(cell);
-        CU_ASSERT_EQUAL(cell->head.seq, i);
+        CU_ASSERT_EQUAL(cell->hdr.seq, i);
         weft_ring_take(&in, cell);
         if (weft_ring_should_tell(&in))
             weft_ring_tell(&in);
@@ -142,7 +142,7 @@ static void data_lines_never_wedge(void)
             cell = weft_ring_next(&out);
             CU_ASSERT_TRUE_FATAL(line + (sizes[s] + 63) / 64 <= WEFT_RING_LINES);
             cell->place = line + 1;
-            cell->head = (weft_head){.seq = i, .bytes = sizes[s]};
+            cell->hdr = (weft_hdr){.seq = i, .bytes = sizes[s]};
             weft_ring_publish(&out, cell);
         }
         free(ring);

@@ -25,7 +25,7 @@ static void test_layout(void)
         struct stat stat;
         uint64_t n = sizes[i];
         CU_ASSERT_EQUAL_FATAL(weft_segment_make(sizes[i], 77, 0, &s), WEFT_OK);
-        weft_segment_head *h = s.head;
+        weft_segment_hdr *h = s.hdr;
         CU_ASSERT_EQUAL(h->ranks, sizes[i]);
         CU_ASSERT_EQUAL(h->job, 77);
         CU_ASSERT(h->rank_pages >= sizeof(*h) && h->areas >= h->rank_pages + n * WEFT_PAGE);
@@ -53,7 +53,7 @@ static void test_sealed(void)
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &s), WEFT_OK);
     CU_ASSERT_EQUAL(fcntl(s.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     CU_ASSERT_EQUAL(ftruncate(s.fd, 4096), -1);
-    CU_ASSERT_EQUAL(ftruncate(s.fd, (off_t)s.head->total_bytes + 4096), -1);
+    CU_ASSERT_EQUAL(ftruncate(s.fd, (off_t)s.hdr->total_bytes + 4096), -1);
     weft_segment_close(&s);
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 1, &s), WEFT_OK);
     CU_ASSERT_EQUAL(fcntl(s.fd, F_GETFD) & FD_CLOEXEC, 0);
@@ -67,40 +67,40 @@ static void test_two_views(void)
 
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(3, 5, 0, &a), WEFT_OK);
     CU_ASSERT_EQUAL_FATAL(weft_segment_open(dup(a.fd), &b), WEFT_OK);
-    CU_ASSERT_PTR_NOT_EQUAL(a.head, b.head);
+    CU_ASSERT_PTR_NOT_EQUAL(a.hdr, b.hdr);
     atomic_store(&weft_segment_rank(&a, 2)->probe_word, 1234);
     CU_ASSERT_EQUAL(atomic_load(&weft_segment_rank(&b, 2)->probe_word), 1234);
     CU_ASSERT_EQUAL(atomic_load(&weft_segment_rank(&b, 1)->probe_word), 0);
-    CU_ASSERT_EQUAL(weft_segment_claim(&b, b.head->pools + 100, 5000), WEFT_OK);
-    CU_ASSERT_EQUAL(weft_segment_claim(&b, b.head->total_bytes - 1, 2), WEFT_E_INTERN);
-    CU_ASSERT_EQUAL_FATAL(weft_segment_view(&b, b.head->pools, 8192, &view), WEFT_OK);
+    CU_ASSERT_EQUAL(weft_segment_claim(&b, b.hdr->pools + 100, 5000), WEFT_OK);
+    CU_ASSERT_EQUAL(weft_segment_claim(&b, b.hdr->total_bytes - 1, 2), WEFT_E_INTERN);
+    CU_ASSERT_EQUAL_FATAL(weft_segment_view(&b, b.hdr->pools, 8192, &view), WEFT_OK);
     ((char *)view)[100] = 'x';
     weft_segment_drop(view, 8192);
-    CU_ASSERT_EQUAL_FATAL(weft_segment_view(&a, a.head->pools, 8192, &view), WEFT_OK);
+    CU_ASSERT_EQUAL_FATAL(weft_segment_view(&a, a.hdr->pools, 8192, &view), WEFT_OK);
     CU_ASSERT_EQUAL(((char *)view)[100], 'x');
     weft_segment_drop(view, 8192);
     CU_ASSERT_EQUAL(weft_segment_view(&a, 1, 4096, &view), WEFT_E_INTERN);
-    CU_ASSERT_EQUAL(weft_segment_view(&a, a.head->total_bytes, 4096, &view), WEFT_E_INTERN);
+    CU_ASSERT_EQUAL(weft_segment_view(&a, a.hdr->total_bytes, 4096, &view), WEFT_E_INTERN);
     CU_ASSERT_PTR_NULL(view);
     weft_segment_close(&b);
     weft_segment_close(&a);
 }
 
 /* A descriptor that is no segment, or one of another version or layout, is refused and closed; never mapped. */
-static void test_wrong_heads(void)
+static void test_wrong_hdrs(void)
 {
     weft_segment s, opened;
-    weft_segment_head good;
+    weft_segment_hdr good;
 
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &s), WEFT_OK);
-    memcpy(&good, s.head, sizeof(good));
+    memcpy(&good, s.hdr, sizeof(good));
     for (int way = 0; way < 6; way++) {
-        memcpy(s.head, &good, sizeof(good));
-        s.head->magic ^= way == 0;
-        s.head->version += way == 1;
-        s.head->ranks = way == 2 ? 0 : way == 3 ? 4000 : 2;
-        s.head->pools += way == 4 ? 4096 : 0;
-        s.head->total_bytes *= way == 5 ? 1000 : 1;
+        memcpy(s.hdr, &good, sizeof(good));
+        s.hdr->magic ^= way == 0;
+        s.hdr->version += way == 1;
+        s.hdr->ranks = way == 2 ? 0 : way == 3 ? 4000 : 2;
+        s.hdr->pools += way == 4 ? 4096 : 0;
+        s.hdr->total_bytes *= way == 5 ? 1000 : 1;
         int fd = dup(s.fd);
         CU_ASSERT_EQUAL(weft_segment_open(fd, &opened), WEFT_E_INTERN);
         CU_ASSERT_EQUAL(fcntl(fd, F_GETFD), -1);
@@ -125,14 +125,14 @@ static void test_areas(void)
     }
     CU_ASSERT_EQUAL(seen, ~(uint64_t)0);
     CU_ASSERT_EQUAL(weft_segment_take_area(&s, &more), WEFT_E_NOSPACE);
-    uint64_t at = s.head->areas + index[7] * s.head->area_bytes;
-    CU_ASSERT_EQUAL_FATAL(weft_segment_view(&s, at, s.head->area_bytes, (void **)&view), WEFT_OK);
-    memset(view, 0xee, s.head->area_bytes);
+    uint64_t at = s.hdr->areas + index[7] * s.hdr->area_bytes;
+    CU_ASSERT_EQUAL_FATAL(weft_segment_view(&s, at, s.hdr->area_bytes, (void **)&view), WEFT_OK);
+    memset(view, 0xee, s.hdr->area_bytes);
     weft_segment_release_area(&s, index[7]);
     CU_ASSERT_EQUAL(weft_segment_take_area(&s, &more), WEFT_OK);
     CU_ASSERT_EQUAL(more, index[7]);
-    CU_ASSERT(view[0] == 0 && view[s.head->area_bytes - 1] == 0 && view[s.head->area_bytes / 2] == 0);
-    weft_segment_drop(view, s.head->area_bytes);
+    CU_ASSERT(view[0] == 0 && view[s.hdr->area_bytes - 1] == 0 && view[s.hdr->area_bytes / 2] == 0);
+    weft_segment_drop(view, s.hdr->area_bytes);
     weft_segment_close(&s);
 }
 
@@ -175,7 +175,7 @@ int main(void)
     CU_add_test(suite, "layout, sparse", test_layout);
     CU_add_test(suite, "sealed", test_sealed);
     CU_add_test(suite, "two views, claim", test_two_views);
-    CU_add_test(suite, "wrong heads", test_wrong_heads);
+    CU_add_test(suite, "wrong heads", test_wrong_hdrs);
     CU_add_test(suite, "areas", test_areas);
     CU_add_test(suite, "wake", test_wake);
     CU_basic_set_mode(CU_BRM_NORMAL);

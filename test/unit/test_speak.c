@@ -64,7 +64,7 @@ static void test_speaker_dies(void)
     char heard[4096], *first;
 
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(SPEAKERS, 5, 0, &segment), WEFT_OK);
-    atomic_store(&segment.head->spoken, 7 + 1); /* took the floor and never ends */
+    atomic_store(&segment.hdr->spoken, 7 + 1); /* took the floor and never ends */
     uint64_t begin = weft_clock_ns();
     CU_ASSERT(listen(3, heard, sizeof heard) > 0);
     CU_ASSERT(weft_clock_ns() - begin > 1000000000u); /* it had its time */

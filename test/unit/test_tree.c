@@ -8,7 +8,7 @@
 
 #include "tools/mpirun/tree.h"
 
-#define MOST 700
+#define MAX 700
 
 /* All that stand below; each is marked by who starts it, 1 + node. How deep it is. */
 static uint32_t walk(const tree *head, const tree *at, uint32_t above, uint32_t *starter, uint32_t depth)
@@ -43,7 +43,7 @@ static uint64_t reach(uint64_t fanout, uint32_t steps)
 
 static void one(uint32_t nodes, uint32_t head, uint32_t fanout)
 {
-    static uint32_t starter[MOST];
+    static uint32_t starter[MAX];
     const map map = {.node_count = nodes};
     tree top = tree_of_head(&map, head, fanout);
     uint32_t hosts = nodes - (head < nodes), missing = 0, astray = 0;
@@ -88,9 +88,9 @@ static void many(void)
 {
     one(65, 0, 0);
     one(66, 0, 0);
-    one(MOST, 0, 0);
-    one(MOST, 350, 0);
-    one(MOST, MOST, 7);
+    one(MAX, 0, 0);
+    one(MAX, 350, 0);
+    one(MAX, MAX, 7);
 }
 
 /* Up to the default fan-out all hosts are the head's own. */

@@ -21,7 +21,7 @@
 
 static weft_world *world;
 static weft_worker *worker;
-static weft_link busy; /* keeps worker->plans from being empty, so that a poll calls play */
+static weft_list_link busy; /* keeps worker->plans from being empty, so that a poll calls play */
 static int news;
 static int polls;
 static enum { RINGS_NOT, RINGS, IS_LATE, BRINGS_NOTHING } manner;
@@ -35,10 +35,10 @@ static int play(weft_worker *mine)
     return found;
 }
 
-static bool sleep_here(weft_worker *mine, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
+static bool sleep_here(weft_worker *mine, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns)
 {
     (void)mine;
-    (void)bells;
+    (void)wakeups;
     (void)count;
     news = manner != BRINGS_NOTHING;
     if (manner == RINGS)
@@ -160,9 +160,9 @@ static void spinning_is_cpu_time(void)
  * are tried again now and then. */
 static void dear_yields_end(void)
 {
-    weft_wait_policy policy = weft_wait_policy_oversubscribed, roomy = weft_wait_policy_dedicated;
+    weft_wait_policy policy = weft_wait_policy_oversubscribed, dedicated = weft_wait_policy_dedicated;
     int sleeps = 0;
-    CU_ASSERT(!weft_wait_policy_may_yield(&roomy, 0));
+    CU_ASSERT(!weft_wait_policy_may_yield(&dedicated, 0));
     for (int i = 0; i < 100; i++) {
         CU_ASSERT(weft_wait_policy_may_yield(&policy, 0));
         weft_wait_policy_yielded(&policy, i % 10 ? 500 : 3000000); /* a rank beside us may copy for long, or another program ran once */

@@ -21,7 +21,7 @@
 #define BLOCK_SHORT 40000u /* mostly */
 #define MOVES 6u
 #define WIPED 0x5a
-#define IDLE_MOST (bench_is_real ? 30000000ull : 3000000ull) /* real ones need a kernel that may get no CPU for seconds */
+#define IDLE_MAX (bench_is_real ? 30000000ull : 3000000ull) /* real ones need a kernel that may get no CPU for seconds */
 
 typedef struct side side;
 typedef struct motion { /* a put or get under way: block i of both sides is its own */
@@ -36,7 +36,7 @@ struct side {
     side *other;
     weft_iface *iface;
     weft_ep *ep;
-    weft_name name;
+    weft_proc_id proc_id;
     uint32_t sent, came, lost, greets;
     uint8_t next[1 << 16];   /* the body that is to be sent */
     uint32_t next_bytes;
@@ -105,13 +105,13 @@ static bool is_clean(const uint8_t *at, uint32_t bytes)
 
 /* -- what a side is told -- */
 
-static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     side *me = owner;
     CHECK(peer == me->other);
-    CHECK(head->seq == me->came); /* in order, none lost, none twice */
-    CHECK(is_whole(body, head->seq, head->bytes));
-    me->came = head->seq + 1;
+    CHECK(hdr->seq == me->came); /* in order, none lost, none twice */
+    CHECK(is_whole(body, hdr->seq, hdr->bytes));
+    me->came = hdr->seq + 1;
 }
 
 static void up_done(void *owner, void *done, int rc)
@@ -152,11 +152,11 @@ static void up_lost(void *owner, void *peer, int rc)
 {
     side *me = owner;
     (void)peer;
-    printf("rank %u lost its peer: %s\n", me->name.rank, weft_fail_text(rc));
+    printf("rank %u lost its peer: %s\n", me->proc_id.rank, weft_fail_text(rc));
     me->lost++;
 }
 
-static void *up_greet(void *owner, const weft_name *who)
+static void *up_greet(void *owner, const weft_proc_id *who)
 {
     side *me = owner;
     (void)who;
@@ -175,7 +175,7 @@ static bool open_side(uint32_t i)
     size_t bytes = (size_t)2 * MOVES * BLOCK + 64;
     int rc;
     bench_next(i, &env);
-    me->name = env.self;
+    me->proc_id = env.self;
     me->other = &sides[1 - i];
     me->memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     memset(me->memory, 0, bytes);
@@ -193,18 +193,18 @@ static bool open_side(uint32_t i)
 
 static bool reach(side *me)
 {
-    return bench_reach(me->iface, me->other->iface, &me->other->name, me->other, &me->ep);
+    return bench_reach(me->iface, me->other->iface, &me->other->proc_id, me->other, &me->ep);
 }
 
 static void say_one(side *me)
 {
-    uint32_t most = me->iface->caps.frame_max;
+    uint32_t max = me->iface->caps.frame_max;
     if (!me->has_next) {
-        me->next_bytes = (uint32_t)(chance() % (chance() % 8 ? 200 : most + 1));
+        me->next_bytes = (uint32_t)(chance() % (chance() % 8 ? 200 : max + 1));
         fill(me->next, me->sent, me->next_bytes);
         me->has_next = true;
     }
-    weft_frame frame = {.head = {.seq = me->sent, .kind = WEFT_FRAME_EAGER, .bytes = me->next_bytes}, .body = me->next};
+    weft_frame frame = {.hdr = {.seq = me->sent, .kind = WEFT_FRAME_EAGER, .bytes = me->next_bytes}, .body = me->next};
     int rc = weft_verbs_ops.send(me->iface, me->ep, &frame);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     me->has_next = rc == WEFT_AGAIN;
@@ -290,7 +290,7 @@ static bool is_settled(const side *me)
 static void settle(void)
 {
     uint64_t idle = 0;
-    while (!(is_settled(&sides[0]) && is_settled(&sides[1])) && idle < IDLE_MOST && !sides[0].lost && !sides[1].lost) {
+    while (!(is_settled(&sides[0]) && is_settled(&sides[1])) && idle < IDLE_MAX && !sides[0].lost && !sides[1].lost) {
         int n = poll_one(&sides[0]) + poll_one(&sides[1]);
         idle = n ? 0 : idle + 1;
         if (!n)

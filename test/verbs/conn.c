@@ -60,19 +60,19 @@ static void connects_crosswise(crowd *c)
 static void serves_many_with_few_slots(crowd *c)
 {
     uint64_t rests = 0;
-    crowd_open(c, CROWD_MOST);
+    crowd_open(c, CROWD_MAX);
     for (uint32_t turn = 0; turn < 3; turn++) {
-        for (uint32_t i = 0; i < CROWD_MOST; i++)
-            for (uint32_t k = 0; k < CROWD_MOST; k++)
+        for (uint32_t i = 0; i < CROWD_MAX; i++)
+            for (uint32_t k = 0; k < CROWD_MAX; k++)
                 if (i != k && (turn != 1 || crowd_random(c) % 3 == 0))
                     crowd_reach(c, i, k), crowd_talk(c, i, k, 12);
         crowd_until_quiet(c);
     }
-    for (uint32_t i = 0; i < CROWD_MOST; i++) {
+    for (uint32_t i = 0; i < CROWD_MAX; i++) {
         rests += crowd_count(c, i, VERBS_COUNT_RESTS);
         EXPECT(c, c->nodes[i].losts == 0, "nobody is given up");
     }
-    EXPECT(c, rests > CROWD_MOST, "connections gave way to others");
+    EXPECT(c, rests > CROWD_MAX, "connections gave way to others");
     crowd_close(c);
 }
 
@@ -106,13 +106,13 @@ static void lives_through_breaks(crowd *c)
 /* No more receives than there are now; what of them is not lent, the test takes. How many that are. */
 static uint32_t take_receives(verbs_iface *iface)
 {
-    uint32_t most = 0, taken;
+    uint32_t max = 0, taken;
     for (uint8_t i = 0; i < iface->rail_count; i++)
-        if (iface->rails[i].receives + iface->rails[i].emptied_count > most)
-            most = iface->rails[i].receives + iface->rails[i].emptied_count;
+        if (iface->rails[i].receives + iface->rails[i].emptied_count > max)
+            max = iface->rails[i].receives + iface->rails[i].emptied_count;
     for (uint8_t i = 0; i < iface->rail_count; i++)
-        iface->rails[i].srq_room = most;
-    taken = most - iface->receives_lent - 1;
+        iface->rails[i].srq_room = max;
+    taken = max - iface->receives_lent - 1;
     iface->receives_lent += taken;
     return taken;
 }
@@ -293,7 +293,7 @@ static void tells_want_of_memory(crowd *c)
 {
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* which end the program where malloc would say no */
     uint32_t bytes = 3u << 30;
-    verbs_wire wire = {.prefix = {.kind = VERBS_KIND_PLAIN}, .head = {.bytes = bytes - (uint32_t)sizeof wire}};
+    verbs_wire wire = {.prefix = {.kind = VERBS_KIND_PLAIN}, .hdr = {.bytes = bytes - (uint32_t)sizeof wire}};
     struct rlimit before, few;
     verbs_ep *ep;
     uint64_t begin;

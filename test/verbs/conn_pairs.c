@@ -18,13 +18,13 @@ static verbs_address address_in(crowd *c, uint32_t networks)
     return address;
 }
 
-static verbs_ep *path_between(verbs_iface *iface, const verbs_card *far, uint32_t rank)
+static verbs_ep *path_between(verbs_iface *iface, const verbs_iface_addr *far, uint32_t rank)
 {
     verbs_ep *ep = calloc(1, sizeof *ep);
     ep->meet = calloc(1, sizeof *ep->meet);
     ep->meet->ep = ep;
     ep->iface = iface;
-    ep->name = (weft_name){.job = 1, .rank = rank};
+    ep->proc_id = (weft_proc_id){.job = 1, .rank = rank};
     ep->far = *far;
     return ep;
 }
@@ -35,11 +35,11 @@ void conn_pairs_agree(crowd *c)
 {
     for (int round = 0; round < 2000; round++) {
         verbs_iface *ports[2] = {calloc(1, sizeof(verbs_iface)), calloc(1, sizeof(verbs_iface))};
-        verbs_card cards[2] = {{.rails = some_rails(c)}, {.rails = some_rails(c)}};
+        verbs_iface_addr cards[2] = {{.rails = some_rails(c)}, {.rails = some_rails(c)}};
         verbs_ep *eps[2];
         for (int side = 0; side < 2; side++) {
             ports[side]->rail_count = cards[side].rails;
-            ports[side]->self = (weft_name){.job = 1, .rank = (uint32_t)side};
+            ports[side]->self = (weft_proc_id){.job = 1, .rank = (uint32_t)side};
             for (uint8_t i = 0; i < cards[side].rails; i++) {
                 cards[side].address[i] = address_in(c, 1 + (uint32_t)round % 4);
                 ports[side]->rails[i] = (verbs_rail){.iface = ports[side], .index = i};

@@ -7,7 +7,7 @@
 
 #include "test/verbs/crowd.h"
 
-/* Which rail goes with which: the two sides, each by itself, must come to the same answer, whatever their cards say. */
+/* Which rail goes with which: the two sides, each by itself, must come to the same answer, whatever their addresses say. */
 void conn_pairs_agree(crowd *c);
 /* Who connects again may have nothing to say, while the other side has; iWARP wants him to speak first all the same. */
 void conn_one_talks(crowd *c);

@@ -15,13 +15,13 @@
 #include "transports/verbs/verbs.h"
 
 #define MEMORY (24u << 20) /* moved in pieces of 1 MiB, eight under way */
-#define IDLE_MOST (bench_is_real ? 30000000ull : 300000ull) /* real ones need a kernel that may get no CPU for seconds */
+#define IDLE_MAX (bench_is_real ? 30000000ull : 300000ull) /* real ones need a kernel that may get no CPU for seconds */
 
 typedef struct side {
     struct side *other;
     weft_iface *iface;
     weft_ep *ep;
-    weft_name name;
+    weft_proc_id proc_id;
     uint8_t *memory;
     weft_region region;
     uint32_t came, done, notified, bad;
@@ -40,11 +40,11 @@ static uint32_t failures;
 
 /* -- what a side is told -- */
 
-static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     side *me = owner;
     (void)peer, (void)body;
-    me->bad += head->seq != me->came;
+    me->bad += hdr->seq != me->came;
     me->came++;
 }
 
@@ -72,7 +72,7 @@ static void up_lost(void *owner, void *peer, int rc)
     exit(1);
 }
 
-static void *up_greet(void *owner, const weft_name *who)
+static void *up_greet(void *owner, const weft_proc_id *who)
 {
     (void)owner, (void)who;
     return NULL;
@@ -90,7 +90,7 @@ static void turn(void)
 
 static void until(const uint32_t *count, uint32_t want)
 {
-    for (uint64_t i = 0; *count < want && i < IDLE_MOST; i++)
+    for (uint64_t i = 0; *count < want && i < IDLE_MAX; i++)
         turn();
     CHECK(*count == want);
     if (*count != want) /* what comes next would wait as long */
@@ -105,7 +105,7 @@ static void settle(void)
 
 static bool try_send(side *me, uint32_t seq, uint32_t bytes, bool more)
 {
-    weft_frame frame = {.head = {.seq = seq, .bytes = bytes}, .body = me->memory, .more = more};
+    weft_frame frame = {.hdr = {.seq = seq, .bytes = bytes}, .body = me->memory, .more = more};
     int rc = weft_verbs_ops.send(me->iface, me->ep, &frame);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     return rc == 0;
@@ -113,7 +113,7 @@ static bool try_send(side *me, uint32_t seq, uint32_t bytes, bool more)
 
 static void send_one(side *me, uint32_t seq, uint32_t bytes)
 {
-    for (uint64_t i = 0; !try_send(me, seq, bytes, false) && i < IDLE_MOST; i++)
+    for (uint64_t i = 0; !try_send(me, seq, bytes, false) && i < IDLE_MAX; i++)
         turn();
 }
 
@@ -132,7 +132,7 @@ static bool open_side(uint32_t i)
     weft_iface_params env = {.owner = me, .up = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
     int rc;
     bench_next(i, &env);
-    me->name = env.self;
+    me->proc_id = env.self;
     me->other = &sides[1 - i];
     me->memory = aligned_alloc(4096, MEMORY);
     memset(me->memory, (int)i, MEMORY);
@@ -146,7 +146,7 @@ static bool open_side(uint32_t i)
 
 static bool reach(side *me)
 {
-    return bench_reach(me->iface, me->other->iface, &me->other->name, me->other, &me->ep);
+    return bench_reach(me->iface, me->other->iface, &me->other->proc_id, me->other, &me->ep);
 }
 
 /* -- counting -- */
@@ -165,9 +165,9 @@ static void begin(void)
         memcpy(before[i], ((verbs_iface *)sides[i].iface)->counts, sizeof before[i]);
 }
 
-static bool is_few(enum verbs_count what, uint32_t messages, double most)
+static bool is_few(enum verbs_count what, uint32_t messages, double max)
 {
-    return (bench_is_real && what == VERBS_COUNT_POSTS) || (double)count_of(0, what) <= most * messages + 8;
+    return (bench_is_real && what == VERBS_COUNT_POSTS) || (double)count_of(0, what) <= max * messages + 8;
 }
 
 static void row(const char *what, uint32_t messages)

@@ -44,22 +44,22 @@ static uint8_t byte_of(uint32_t number, uint32_t at) { return (uint8_t)(number *
 static int send_one(crowd_node *node, uint32_t to, uint32_t number)
 {
     uint8_t body[LONGEST];
-    weft_frame frame = {.head = {.seq = number, .kind = WEFT_FRAME_EAGER, .bytes = length_of(number)}, .body = body};
-    for (uint32_t i = 0; i < frame.head.bytes; i++)
+    weft_frame frame = {.hdr = {.seq = number, .kind = WEFT_FRAME_EAGER, .bytes = length_of(number)}, .body = body};
+    for (uint32_t i = 0; i < frame.hdr.bytes; i++)
         body[i] = byte_of(number, i);
     return node->iface->ops->send(node->iface, node->eps[to], &frame);
 }
 
-static void up_arrive(void *owner, void *peer, const weft_head *head, const void *body)
+static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     crowd_node *node = owner, *from = peer;
     const uint8_t *bytes = body;
-    uint32_t number = ++node->heard[from->name.rank];
-    bool ok = head->seq == number && head->bytes == length_of(number);
-    for (uint32_t i = 0; ok && i < head->bytes; i++)
+    uint32_t number = ++node->heard[from->proc_id.rank];
+    bool ok = hdr->seq == number && hdr->bytes == length_of(number);
+    for (uint32_t i = 0; ok && i < hdr->bytes; i++)
         ok = bytes[i] == byte_of(number, i);
     if (!ok)
-        printf("    rank %u: from %u came frame %u, not %u\n", node->name.rank, from->name.rank, head->seq, number);
+        printf("    rank %u: from %u came frame %u, not %u\n", node->proc_id.rank, from->proc_id.rank, hdr->seq, number);
     EXPECT(node->crowd, ok, "frames are whole and in order");
 }
 
@@ -77,22 +77,22 @@ static void up_lost(void *owner, void *peer, int rc)
 void crowd_reach(crowd *c, uint32_t from, uint32_t to)
 {
     crowd_node *a = &c->nodes[from], *b = &c->nodes[to];
-    char card[WEFT_CARD_MAX];
-    size_t bytes = sizeof card;
+    char addr[WEFT_ADDR_MAX];
+    size_t bytes = sizeof addr;
     if (a->eps[to])
         return;
-    int rc = b->iface->ops->card(b->iface, card, &bytes);
+    int rc = b->iface->ops->get_addr(b->iface, addr, &bytes);
     if (rc == 0)
-        rc = a->iface->ops->reach(a->iface, &b->name, card, bytes, b, &a->eps[to]);
+        rc = a->iface->ops->reach(a->iface, &b->proc_id, addr, bytes, b, &a->eps[to]);
     if (rc)
         printf("    %s\n", weft_fail_text(rc));
     EXPECT(c, rc == 0, "a peer can be reached");
 }
 
-static void *up_greet(void *owner, const weft_name *who)
+static void *up_greet(void *owner, const weft_proc_id *who)
 {
     crowd_node *node = owner;
-    crowd_reach(node->crowd, node->name.rank, who->rank);
+    crowd_reach(node->crowd, node->proc_id.rank, who->rank);
     return node->eps[who->rank] ? &node->crowd->nodes[who->rank] : NULL;
 }
 
@@ -108,7 +108,7 @@ void crowd_open(crowd *c, uint32_t count)
         weft_iface_params env = {.owner = node, .up = &ups, .self = {.job = 99, .rank = i}, .local_rank = -1,
                              .now_ns = crowd_clock()};
         node->crowd = c;
-        node->name = env.self;
+        node->proc_id = env.self;
         crowd_device_of(c, i);
         int rc = weft_verbs_ops.open(&env, &node->iface);
         if (rc) {

@@ -12,22 +12,22 @@
 
 #include "transports/verbs/verbs.h"
 
-#define CROWD_MOST 12
+#define CROWD_MAX 12
 
 typedef struct crowd_node {
     struct crowd *crowd;
     weft_iface *iface;
-    weft_name name;
-    weft_ep *eps[CROWD_MOST];
-    uint32_t sent[CROWD_MOST], wanted[CROWD_MOST]; /* frames to each: given to the port, to be sent in all */
-    uint32_t heard[CROWD_MOST];                    /* frames from each */
+    weft_proc_id proc_id;
+    weft_ep *eps[CROWD_MAX];
+    uint32_t sent[CROWD_MAX], wanted[CROWD_MAX]; /* frames to each: given to the port, to be sent in all */
+    uint32_t heard[CROWD_MAX];                    /* frames from each */
     uint32_t losts;
     char why[512];
     bool is_dead;
 } crowd_node;
 
 typedef struct crowd {
-    crowd_node nodes[CROWD_MOST];
+    crowd_node nodes[CROWD_MAX];
     uint32_t count;
     const char *profile;
     uint64_t seed, random;

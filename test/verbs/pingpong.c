@@ -15,16 +15,16 @@ enum { PING = 1, PONG, FROM_EACH = 2, /* messages each way and round */
 
 typedef struct end {
     int rank, partner;
-    size_t most;
+    size_t max;
     unsigned char *out[FROM_EACH], *in[FROM_EACH];
 } end;
 
 /* Sizes go round the edges of protocols: inline, a cell, a frame, chunks, and odd ones. */
-static size_t size_of(unsigned round, int which, size_t most)
+static size_t size_of(unsigned round, int which, size_t max)
 {
     static const size_t sizes[] = {0, 8, 63, 64, 220, 1024, 4095, 4096, 8191, 16384, 16385, 32768, 65537, 262144, 1000003, 4194304};
     size_t bytes = sizes[(round * 5 + (unsigned)which * 3) % (sizeof sizes / sizeof sizes[0])];
-    return bytes < most ? bytes : most;
+    return bytes < max ? bytes : max;
 }
 
 static void one_round(end *me, unsigned round)
@@ -32,17 +32,17 @@ static void one_round(end *me, unsigned round)
     MPI_Request requests[2 * FROM_EACH];
     MPI_Status statuses[2 * FROM_EACH];
     for (int i = 0; i < FROM_EACH; i++) {
-        size_t bytes = size_of(round, i, me->most);
+        size_t bytes = size_of(round, i, me->max);
         check_fill(me->out[i], bytes, round * 7 + (unsigned)(i + 31 * me->rank));
         memset(me->in[i], 0xEE, bytes);
         OK(MPI_Irecv(me->in[i], (int)bytes, MPI_BYTE, me->partner, PING + i, MPI_COMM_WORLD, &requests[i]));
     }
     for (int i = 0; i < FROM_EACH; i++)
-        OK(MPI_Isend(me->out[i], (int)size_of(round, i, me->most), MPI_BYTE, me->partner, PING + i, MPI_COMM_WORLD,
+        OK(MPI_Isend(me->out[i], (int)size_of(round, i, me->max), MPI_BYTE, me->partner, PING + i, MPI_COMM_WORLD,
                      &requests[FROM_EACH + i]));
     OK(MPI_Waitall(2 * FROM_EACH, requests, statuses));
     for (int i = 0; i < FROM_EACH; i++) {
-        size_t bytes = size_of(round, i, me->most);
+        size_t bytes = size_of(round, i, me->max);
         int count = -1;
         OK(MPI_Get_count(&statuses[i], MPI_BYTE, &count));
         CHECK((size_t)count == bytes, "round %u: %d bytes came, not %zu", round, count, bytes);
@@ -69,13 +69,13 @@ int main(int argc, char **argv)
     int size, go = 1;
     unsigned round = 0;
     check_start(&argc, &argv, &me.rank, &size);
-    double seconds = argc > 1 ? atof(argv[1]) : 1, slowest = 0, most_slow = argc > 3 ? atof(argv[3]) : 0;
-    me.most = argc > 2 ? (size_t)atol(argv[2]) : 4194304;
+    double seconds = argc > 1 ? atof(argv[1]) : 1, slowest = 0, max_slow = argc > 3 ? atof(argv[3]) : 0;
+    me.max = argc > 2 ? (size_t)atol(argv[2]) : 4194304;
     CHECK(size % 2 == 0, "ranks come in pairs");
     me.partner = me.rank ^ 1;
     for (int i = 0; i < FROM_EACH; i++) {
-        me.out[i] = malloc(me.most + 1);
-        me.in[i] = malloc(me.most + 1);
+        me.out[i] = malloc(me.max + 1);
+        me.in[i] = malloc(me.max + 1);
         CHECK(me.out[i] && me.in[i], "no memory");
     }
     double begin = MPI_Wtime();
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
             OK(MPI_Recv(&go, 1, MPI_INT, me.partner, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     }
     printf("rank %d: %u rounds, the slowest took %.3f s\n", me.rank, round, slowest);
-    CHECK(most_slow == 0 || slowest <= most_slow, "a round took %.3f s", slowest);
+    CHECK(max_slow == 0 || slowest <= max_slow, "a round took %.3f s", slowest);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < FROM_EACH; i++) {
         free(me.out[i]);

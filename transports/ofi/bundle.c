@@ -16,8 +16,8 @@
 #include "base/macros.h"
 #include "transports/ofi/ofi.h"
 
-#define PATIENCE_LEAST 2u  /* so many frames to a peer go at once ... */
-#define PATIENCE_MOST 65536u
+#define PATIENCE_MIN 2u  /* so many frames to a peer go at once ... */
+#define PATIENCE_MAX 65536u
 #define PRAISE 64u         /* bursts in a row that a poll followed soon: half as many from then on */
 #define SOON_NS 100000u
 #define LOOK_NS 500000     /* between two looks of the clerk */
@@ -34,7 +34,7 @@ static ssize_t send_it(ofi_iface *iface, const ofi_bundle *bundle)
 /* Those that lay there before. What the provider does not take stays. */
 static void send_left(ofi_iface *iface, uint32_t seen)
 {
-    for (weft_link *link = iface->bundles.next; link != &iface->bundles; link = link->next) {
+    for (weft_list_link *link = iface->bundles.next; link != &iface->bundles; link = link->next) {
         ofi_bundle *bundle = weft_container(link, ofi_bundle, link);
         if (!bundle->was_sent && (int32_t)(bundle->number - seen) <= 0)
             bundle->was_sent = send_it(iface, bundle) == 0;
@@ -92,7 +92,7 @@ static bool has_clerk(ofi_iface *iface)
 
 void ofi_bundles_open(ofi_iface *iface)
 {
-    iface->clerk = (ofi_clerk){.patience = PATIENCE_LEAST};
+    iface->clerk = (ofi_clerk){.patience = PATIENCE_MIN};
     weft_list_init(&iface->bundles);
     pthread_mutex_init(&iface->clerk.lock, NULL);
     pthread_cond_init(&iface->clerk.wake, NULL);
@@ -133,9 +133,9 @@ static void settle(ofi_iface *iface, ofi_ep *ep)
 static void learn(ofi_clerk *clerk, bool is_soon)
 {
     clerk->praise = is_soon ? clerk->praise + 1 : 0;
-    if (clerk->was_needed && clerk->patience < PATIENCE_MOST)
+    if (clerk->was_needed && clerk->patience < PATIENCE_MAX)
         clerk->patience *= 4;
-    if (clerk->praise < PRAISE || clerk->patience == PATIENCE_LEAST)
+    if (clerk->praise < PRAISE || clerk->patience == PATIENCE_MIN)
         return;
     clerk->patience /= 2;
     clerk->praise = 0;
@@ -205,7 +205,7 @@ static bool is_of_a_burst(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
     ofi_bundle *bundle = &ep->bundle;
     bundle->burst = bundle->burst_poll == iface->polls ? bundle->burst + 1 : 1;
     bundle->burst_poll = iface->polls;
-    if (frame->more || bundle->burst <= PATIENCE_LEAST)
+    if (frame->more || bundle->burst <= PATIENCE_MIN)
         return frame->more;
     if (bundle->burst > iface->clerk.patience && (iface->is_polling || has_clerk(iface)))
         return iface->clerk.has_gathered = true;
@@ -259,7 +259,7 @@ void ofi_bundles_out(ofi_iface *iface)
         return;
     }
     pthread_mutex_lock(&iface->clerk.lock);
-    for (weft_link *link = iface->bundles.next, *next; link != &iface->bundles; link = next) {
+    for (weft_list_link *link = iface->bundles.next, *next; link != &iface->bundles; link = next) {
         next = link->next;
         is_out(iface, weft_container(link, ofi_ep, bundle.link));
     }

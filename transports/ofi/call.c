@@ -26,15 +26,15 @@
 #define GIVE_WAY_NS 1000000u
 #define SILENT_NS 5000000000u
 
-static bool can_probe(const ofi_iface *iface) { return ofi_is_socket(iface->info) && strncmp(iface->card.provider, "udp", 3) != 0; }
+static bool can_probe(const ofi_iface *iface) { return ofi_is_socket(iface->info) && strncmp(iface->addr.provider, "udp", 3) != 0; }
 
 static uint64_t patience_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * 1000000000u; }
 
-static ofi_ep *path_of(const ofi_iface *iface, const weft_name *name)
+static ofi_ep *path_of(const ofi_iface *iface, const weft_proc_id *proc_id)
 {
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         ofi_ep *ep = weft_container(link, ofi_ep, link);
-        if (ep->name.job == name->job && ep->name.rank == name->rank && ep->name.worker == name->worker)
+        if (ep->proc_id.job == proc_id->job && ep->proc_id.rank == proc_id->rank && ep->proc_id.worker == proc_id->worker)
             return ep;
     }
     return NULL;
@@ -61,27 +61,27 @@ static int give_index(ofi_iface *iface, ofi_ep *ep)
     return 0;
 }
 
-int ofi_reach(weft_iface *base, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **out)
+int ofi_reach(weft_iface *base, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     ofi_iface *iface = (ofi_iface *)base;
     ofi_ep *ep;
-    ofi_card far;
+    ofi_iface_addr far;
     int rc;
     if (bytes != sizeof far)
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for libfabric", who->rank);
-    memcpy(&far, card, sizeof far);
-    if (far.version != iface->card.version || far.protocol != iface->card.protocol || far.form != iface->card.form || far.key_form != iface->card.key_form)
+    memcpy(&far, addr, sizeof far);
+    if (far.version != iface->addr.version || far.protocol != iface->addr.protocol || far.form != iface->addr.form || far.key_form != iface->addr.key_form)
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u uses libfabric's %.23s, this one %s: they do not understand each other (WEFT_OFI_PROVIDER)",
-                         who->rank, far.provider, iface->card.provider);
-    if (far.host != iface->card.host && ofi_is_local(iface->info))
+                         who->rank, far.provider, iface->addr.provider);
+    if (far.host != iface->addr.host && ofi_is_local(iface->info))
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)", who->rank,
-                         iface->card.provider);
+                         iface->addr.provider);
     ep = calloc(1, sizeof *ep);
     if (!ep)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *ep);
     ep->ep = (weft_ep){.iface = base, .peer = peer};
-    ep->name = *who;
-    ep->card = far;
+    ep->proc_id = *who;
+    ep->addr = far;
     weft_list_init(&ep->early);
     weft_list_init(&ep->ops);
     weft_list_init(&ep->again);
@@ -154,14 +154,14 @@ static bool is_inserted(ofi_iface *iface, ofi_spot *spot)
 /* 0: it is on its way. */
 static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_spot *spot, uint32_t attempt, uint32_t echo, uint8_t flags)
 {
-    ofi_call call = {.name = iface->self, .nonce = iface->card.nonce, .to_nonce = ep->card.nonce, .attempt = attempt, .echo = echo,
+    ofi_call call = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = ep->addr.nonce, .attempt = attempt, .echo = echo,
                      .path = ep->index, .sent = ep->sent - ofi_bundle_frames(iface, ep), .received = ep->received};
     if (!is_inserted(iface, spot)) {
         spot->state = OFI_SPOT_FAILED;
         snprintf(spot->why, sizeof spot->why, "libfabric takes it for no address");
         return WEFT_AGAIN;
     }
-    call.wire = (ofi_wire){.check = (uint16_t)ep->card.nonce, .kind = OFI_CALL, .flags = flags, .ack = ep->received};
+    call.wire = (ofi_wire){.check = (uint16_t)ep->addr.nonce, .kind = OFI_CALL, .flags = flags, .ack = ep->received};
     if (!spot->has_hint)
         spot->hint_bytes = ofi_hint(iface, spot, spot->hint, sizeof spot->hint);
     spot->has_hint = true;
@@ -211,7 +211,7 @@ static void lose_unreached(ofi_iface *iface, ofi_ep *ep)
     char text[400], where[64];
     size_t at;
     bool is_refused = false;
-    at = (size_t)snprintf(text, sizeof text, "no answer by libfabric's %s%s%s", iface->card.provider, *ep->broken_by ? " after: " : "", ep->broken_by);
+    at = (size_t)snprintf(text, sizeof text, "no answer by libfabric's %s%s%s", iface->addr.provider, *ep->broken_by ? " after: " : "", ep->broken_by);
     for (uint32_t i = 0; i < ep->spot_count && at < sizeof text - 130; i++) {
         const ofi_spot *spot = &ep->spots[i];
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s: %.80s", i ? "; " : ": ", ofi_address_text(&spot->address, spot->bytes, where, sizeof where),
@@ -257,7 +257,7 @@ static void probe(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 }
 
 /* Of two that call each other. */
-static bool is_senior(const ofi_iface *iface, const ofi_ep *ep) { return iface->card.nonce > ep->card.nonce; }
+static bool is_senior(const ofi_iface *iface, const ofi_ep *ep) { return iface->addr.nonce > ep->addr.nonce; }
 
 /* Two connections that cross are the end of both: libfabric's tcp keeps one of them by comparing addresses, and ours is bound to all of the
  * host. So the junior waits for a moment whether the senior calls, and says a lost call again much later. */
@@ -269,8 +269,8 @@ static bool gives_way(const ofi_iface *iface, const ofi_ep *ep, uint64_t now)
 /* A call may go down with the connection that it was given to: it is said again, ever more rarely. */
 static void repeat(const ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    uint64_t least = is_senior(iface, ep) ? SENIOR_REPEAT_NS : REPEAT_NS;
-    if (ep->called_ns && now - ep->called_ns > least << ep->repeats) {
+    uint64_t min = is_senior(iface, ep) ? SENIOR_REPEAT_NS : REPEAT_NS;
+    if (ep->called_ns && now - ep->called_ns > min << ep->repeats) {
         ep->called_ns = 0;
         ep->repeats += ep->repeats < 5;
     }
@@ -308,7 +308,7 @@ static uint32_t spot_of_hint(ofi_ep *ep, const ofi_call *call)
     for (uint32_t i = 0; i < ep->spot_count; i++)
         if (ep->spots[i].bytes == call->hint_bytes && memcmp(&ep->spots[i].address, call->hint, call->hint_bytes) == 0)
             return i;
-    if (ep->spot_count >= ep->card.count + 2u)
+    if (ep->spot_count >= ep->addr.count + 2u)
         return ep->spot; /* room for two was made (host.c) */
     ofi_spot *spot = &ep->spots[ep->spot_count];
     *spot = (ofi_spot){.bytes = call->hint_bytes, .probe = -1};
@@ -338,7 +338,7 @@ static int answer(ofi_iface *iface, ofi_ep *ep)
 /* To one whom we do not know, or not any more: `flags` says what he should know. He is not heard otherwise. */
 static void answer_stranger(ofi_iface *iface, const ofi_call *call, uint8_t flags)
 {
-    ofi_call back = {.name = iface->self, .nonce = iface->card.nonce, .to_nonce = call->nonce, .echo = call->attempt};
+    ofi_call back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = call->nonce, .echo = call->attempt};
     ofi_address address;
     fi_addr_t to;
     back.wire = (ofi_wire){.to = call->path, .check = (uint16_t)call->nonce, .kind = OFI_CALL, .flags = flags};
@@ -397,18 +397,18 @@ static void misled(ofi_iface *iface, const ofi_call *call)
 
 static ofi_ep *known(ofi_iface *iface, const ofi_call *call)
 {
-    ofi_ep *ep = path_of(iface, &call->name);
-    if (!ep && call->attempt && !(call->wire.flags & OFI_CALL_LEAVE) && iface->iface.up->greet(iface->iface.owner, &call->name))
-        ep = path_of(iface, &call->name);
-    return ep && ep->card.nonce == call->nonce ? ep : NULL;
+    ofi_ep *ep = path_of(iface, &call->proc_id);
+    if (!ep && call->attempt && !(call->wire.flags & OFI_CALL_LEAVE) && iface->iface.up->greet(iface->iface.owner, &call->proc_id))
+        ep = path_of(iface, &call->proc_id);
+    return ep && ep->addr.nonce == call->nonce ? ep : NULL;
 }
 
 void ofi_call_arrive(ofi_iface *iface, const ofi_call *call)
 {
     bool leaves = call->wire.flags & OFI_CALL_LEAVE;
     ofi_ep *ep;
-    if (call->wire.flags & OFI_CALL_WRONG || call->to_nonce != iface->card.nonce) {
-        if (call->to_nonce == iface->card.nonce)
+    if (call->wire.flags & OFI_CALL_WRONG || call->to_nonce != iface->addr.nonce) {
+        if (call->to_nonce == iface->addr.nonce)
             misled(iface, call);
         else
             answer_stranger(iface, call, OFI_CALL_WRONG);
@@ -545,7 +545,7 @@ int ofi_call_turn(ofi_iface *iface)
     if (now - iface->turned_ns < OFI_TURN_NS)
         return 0;
     iface->turned_ns = now;
-    for (weft_link *link = iface->calling.next; link != &iface->calling && !n;) {
+    for (weft_list_link *link = iface->calling.next; link != &iface->calling && !n;) {
         ofi_ep *ep = weft_container(link, ofi_ep, calling);
         link = link->next;
         n += turn(iface, ep, now); /* who was told something may have changed the list: no further */
@@ -553,7 +553,7 @@ int ofi_call_turn(ofi_iface *iface)
     if (now - iface->looked_ns < 1000000000u)
         return n;
     iface->looked_ns = now;
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         ofi_ep *ep = weft_container(link, ofi_ep, link);
         if (ep->state == OFI_OPEN && !ep->has_left && !ep->is_leaving)
             watch(iface, ep, now);

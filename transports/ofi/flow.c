@@ -18,7 +18,7 @@
 #define TELL_EVERY (OFI_WINDOW / 8)
 
 typedef struct early { /* a frame that came before its turn */
-    weft_link link;
+    weft_list_link link;
     uint32_t seq;
     size_t bytes;
     _Alignas(8) uint8_t message[];
@@ -43,7 +43,7 @@ int ofi_flow_open(ofi_iface *iface)
     uint32_t recv_bytes = iface->has_multi_recv ? OFI_RECV_BYTES : iface->message_max;
     int rc = 0;
     iface->recv_count = iface->has_multi_recv ? OFI_RECVS : OFI_SINGLES;
-    iface->recv_least = iface->recv_most = ofi_is_plain_tcp(iface->info) ? OFI_TCP_RECVS : iface->recv_count;
+    iface->recv_min = iface->recv_max = ofi_is_plain_tcp(iface->info) ? OFI_TCP_RECVS : iface->recv_count;
     iface->arena_bytes = (uint64_t)iface->recv_count * recv_bytes + (uint64_t)OFI_SLOTS * iface->message_max + OFI_SMALL_SLOTS * OFI_SMALL + OFI_PIECES * 64;
     iface->arena = mmap(NULL, iface->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     iface->bounce = malloc(iface->message_max);
@@ -73,13 +73,13 @@ static int post_recv(ofi_iface *iface, ofi_recv *recv)
     iface->recv_posted += recv->is_posted;
     if (rc == 0 || rc == -FI_EAGAIN)
         return rc ? WEFT_AGAIN : 0;
-    return weft_fail(WEFT_E_SYSTEM, "no receive buffer can be posted with %s: %s", iface->card.provider, ofi_words(rc));
+    return weft_fail(WEFT_E_SYSTEM, "no receive buffer can be posted with %s: %s", iface->addr.provider, ofi_words(rc));
 }
 
 int ofi_post_recvs(ofi_iface *iface)
 {
     int rc = 0;
-    for (uint32_t i = 0; i < iface->recv_count && iface->recv_posted < iface->recv_most && rc == 0; i++)
+    for (uint32_t i = 0; i < iface->recv_count && iface->recv_posted < iface->recv_max && rc == 0; i++)
         if (!iface->recvs[i].is_posted)
             rc = post_recv(iface, &iface->recvs[i]);
     return rc;
@@ -89,9 +89,9 @@ void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv)
 {
     recv->is_posted = false;
     iface->recv_posted--;
-    if (iface->recv_most > iface->recv_least)
-        iface->recv_most--; /* what was posted beyond the least is used up */
-    if (iface->recv_posted < iface->recv_most)
+    if (iface->recv_max > iface->recv_min)
+        iface->recv_max--; /* what was posted beyond the least is used up */
+    if (iface->recv_posted < iface->recv_max)
         post_recv(iface, recv);
 }
 
@@ -100,20 +100,20 @@ void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv)
 void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind)
 {
     (void)iface;
-    *wire = (ofi_wire){.to = ep->theirs, .ack = ep->received, .check = (uint16_t)ep->card.nonce, .kind = (uint8_t)kind};
+    *wire = (ofi_wire){.to = ep->theirs, .ack = ep->received, .check = (uint16_t)ep->addr.nonce, .kind = (uint8_t)kind};
     ep->told = ep->received;
 }
 
 static ofi_slot *take_small(ofi_iface *iface)
 {
-    weft_link *link = weft_list_take(&iface->free_small);
+    weft_list_link *link = weft_list_take(&iface->free_small);
     return link ? weft_container(link, ofi_slot, link) : NULL;
 }
 
 static ofi_slot *take_slot(ofi_iface *iface, size_t bytes)
 {
     ofi_slot *slot = bytes <= OFI_SMALL ? take_small(iface) : NULL;
-    weft_link *link = slot ? NULL : weft_list_take(&iface->free_big);
+    weft_list_link *link = slot ? NULL : weft_list_take(&iface->free_big);
     return link ? weft_container(link, ofi_slot, link) : slot;
 }
 
@@ -125,7 +125,7 @@ static void give_slot(ofi_iface *iface, ofi_slot *slot)
 
 ofi_slot *ofi_flow_slot(ofi_iface *iface, ofi_ep *ep)
 {
-    weft_link *link = ep->slots_out < SLOTS_PATH ? weft_list_take(&iface->free_big) : NULL;
+    weft_list_link *link = ep->slots_out < SLOTS_PATH ? weft_list_take(&iface->free_big) : NULL;
     ofi_slot *slot = link ? weft_container(link, ofi_slot, link) : NULL;
     if (!slot)
         return NULL;
@@ -183,7 +183,7 @@ int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes)
 static bool is_refused(ofi_iface *iface, ofi_ep *ep, int *rc)
 {
     if (ep->state == OFI_LOST) {
-        *rc = weft_fail(WEFT_E_PEER, "rank %u is lost", ep->name.rank);
+        *rc = weft_fail(WEFT_E_PEER, "rank %u is lost", ep->proc_id.rank);
         return true;
     }
     *rc = WEFT_AGAIN;
@@ -218,18 +218,18 @@ void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_f
 {
     ofi_sign(iface, ep, &place->wire, OFI_FRAME);
     place->wire.seq = ep->sent + 1;
-    place->head = frame->head;
+    place->hdr = frame->hdr;
     if (frame->fill)
         frame->fill(frame, place->body);
-    else if (frame->head.bytes)
-        memcpy(place->body, frame->body, frame->head.bytes);
+    else if (frame->hdr.bytes)
+        memcpy(place->body, frame->body, frame->hdr.bytes);
 }
 
 /* Header and what rounds the length up come from a small slot, the body from where it lies. */
 static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
 {
     ofi_slot *slot = ep->slots_out >= SLOTS_PATH ? NULL : take_small(iface);
-    size_t pad = weft_round_up(frame->head.bytes, 8) - frame->head.bytes;
+    size_t pad = weft_round_up(frame->hdr.bytes, 8) - frame->hdr.bytes;
     ofi_framed *head;
     struct iovec parts[3];
     struct fi_msg message = {.msg_iov = parts, .iov_count = pad ? 3 : 2, .addr = ep->spots[ep->spot].to};
@@ -239,10 +239,10 @@ static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
     head = (ofi_framed *)slot->place;
     ofi_sign(iface, ep, &head->wire, OFI_FRAME);
     head->wire.seq = ep->sent + 1;
-    head->head = frame->head;
+    head->hdr = frame->hdr;
     memset(head->body, 0, 8);
     parts[0] = (struct iovec){head, sizeof *head};
-    parts[1] = (struct iovec){(void *)frame->body, frame->head.bytes};
+    parts[1] = (struct iovec){(void *)frame->body, frame->hdr.bytes};
     parts[2] = (struct iovec){head->body, pad};
     slot->work.ep = ep;
     message.context = &slot->work;
@@ -261,14 +261,14 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
 {
     ofi_iface *iface = (ofi_iface *)base;
     ofi_ep *ep = (ofi_ep *)base_path;
-    size_t bytes = weft_round_up(sizeof(ofi_framed) + frame->head.bytes, 8);
+    size_t bytes = weft_round_up(sizeof(ofi_framed) + frame->hdr.bytes, 8);
     _Alignas(8) uint8_t small[STACK_MAX];
     enum ofi_gathering gathering;
     ofi_slot *slot;
     ssize_t sent;
     int rc;
-    if (frame->head.bytes > base->caps.frame_max)
-        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->head.bytes, base->caps.frame_max);
+    if (frame->hdr.bytes > base->caps.frame_max)
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->hdr.bytes, base->caps.frame_max);
     if (ep->has_left && ep->state != OFI_LOST)
         return 0; /* it parted in peace and hears no more */
     if (is_refused(iface, ep, &rc))
@@ -282,7 +282,7 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
         iface->counts[OFI_COUNT_INJECTED] += sent == 0;
         return sent ? refused(iface, ep, sent) : went(iface, ep);
     }
-    if (frame->held && base->caps.held_min && frame->head.bytes >= base->caps.held_min)
+    if (frame->held && base->caps.held_min && frame->hdr.bytes >= base->caps.held_min)
         return send_held(iface, ep, frame);
     slot = bytes > OFI_SMALL && ep->slots_out >= SLOTS_PATH ? NULL : take_slot(iface, bytes);
     if (!slot)
@@ -306,11 +306,11 @@ int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value)
     return rc ? refused(iface, ep, 0) : went(iface, ep);
 }
 
-void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t least)
+void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min)
 {
     uint32_t told = ep->told;
     ofi_wire wire;
-    if (ep->received - told < least || ep->state != OFI_OPEN || ep->has_left)
+    if (ep->received - told < min || ep->state != OFI_OPEN || ep->has_left)
         return;
     ofi_sign(iface, ep, &wire, OFI_ACK);
     if (ofi_say(iface, ep->spots[ep->spot].to, &wire, sizeof wire))
@@ -328,10 +328,10 @@ static int deliver(ofi_iface *iface, ofi_ep *ep, const void *message, size_t byt
         iface->iface.up->notified(iface->iface.owner, ep->ep.peer, notice->value);
         return 1;
     }
-    if (bytes < sizeof *framed || bytes - sizeof *framed < framed->head.bytes)
+    if (bytes < sizeof *framed || bytes - sizeof *framed < framed->hdr.bytes)
         return 1; /* no frame of ours: the numbers go on, the payload's checksum is for who wants it */
     iface->counts[OFI_COUNT_ARRIVED]++;
-    iface->iface.up->arrive(iface->iface.owner, ep->ep.peer, &framed->head, framed->body);
+    iface->iface.up->arrive(iface->iface.owner, ep->ep.peer, &framed->hdr, framed->body);
     return 1;
 }
 
@@ -352,7 +352,7 @@ static int deliver_early(ofi_iface *iface, ofi_ep *ep)
 /* In order of number; one that is there already is not kept twice. */
 static int keep_early(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t bytes)
 {
-    weft_link *at = ep->early.prev;
+    weft_list_link *at = ep->early.prev;
     early *one = malloc(sizeof *one + bytes);
     if (!one) {
         ofi_lose(iface, ep, "no memory to keep a frame that came before its turn");
@@ -375,7 +375,7 @@ static int keep_early(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t
 
 void ofi_flow_drop(ofi_ep *ep)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_take(&ep->early)))
         free(weft_container(link, early, link));
 }
@@ -396,7 +396,7 @@ static int numbered(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t b
 /* Of the first thing in a message. */
 static size_t length_of(const ofi_framed *first, size_t bytes)
 {
-    size_t length = bytes < sizeof *first || first->wire.kind != OFI_FRAME ? bytes : weft_round_up(sizeof *first + (size_t)first->head.bytes, 8);
+    size_t length = bytes < sizeof *first || first->wire.kind != OFI_FRAME ? bytes : weft_round_up(sizeof *first + (size_t)first->hdr.bytes, 8);
     return length < bytes ? length : bytes;
 }
 
@@ -404,7 +404,7 @@ static int take(ofi_iface *iface, const void *message, size_t bytes)
 {
     const ofi_wire *wire = message;
     ofi_ep *ep;
-    if (bytes < sizeof *wire || wire->check != (uint16_t)iface->card.nonce)
+    if (bytes < sizeof *wire || wire->check != (uint16_t)iface->addr.nonce)
         return 0; /* for an earlier owner of this address */
     if (wire->kind == OFI_CALL) {
         if (bytes >= sizeof(ofi_call))

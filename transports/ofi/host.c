@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * host: by which addresses this process may be reached, best first: a card has them all, because nobody knows from here which of them
+ * host: by which addresses this process may be reached, best first: an address has them all, because nobody knows from here which of them
  * a peer can reach. Bridges of containers and virtual machines exist with the same address on every host, loopback does everywhere:
  * they come last, and call.c makes sure who answers.
  */
@@ -98,60 +98,60 @@ static uint32_t host_number(void)
     return (uint32_t)(number ^ number >> 32);
 }
 
-static uint32_t entry_bytes(const ofi_card *card) { return card->form == OFI_FORM_IN ? 5 : 17; }
+static uint32_t entry_bytes(const ofi_iface_addr *addr) { return addr->form == OFI_FORM_IN ? 5 : 17; }
 
-static void add_address(ofi_card *card, const struct ifaddrs *one)
+static void add_address(ofi_iface_addr *addr, const struct ifaddrs *one)
 {
-    uint8_t *place = card->addresses + card->count * entry_bytes(card);
-    if (place + entry_bytes(card) > card->addresses + sizeof card->addresses || card->count == OFI_SPOTS)
+    uint8_t *place = addr->addresses + addr->count * entry_bytes(addr);
+    if (place + entry_bytes(addr) > addr->addresses + sizeof addr->addresses || addr->count == OFI_SPOTS)
         return;
-    if (card->form == OFI_FORM_IN)
+    if (addr->form == OFI_FORM_IN)
         memcpy(place, &((const struct sockaddr_in *)one->ifa_addr)->sin_addr, 4);
     else
         memcpy(place, &((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr, 16);
-    place[entry_bytes(card) - 1] = (uint8_t)rank_of(one);
-    card->count++;
+    place[entry_bytes(addr) - 1] = (uint8_t)rank_of(one);
+    addr->count++;
 }
 
-static int add_all(ofi_card *card)
+static int add_all(ofi_iface_addr *addr)
 {
     struct ifaddrs *all;
     if (getifaddrs(&all))
         return weft_fail(WEFT_E_SYSTEM, "the addresses of this host cannot be had: getifaddrs failed");
     for (int rank = RANK_GOOD; rank <= RANK_DOWN; rank++)
         for (const struct ifaddrs *one = all; one; one = one->ifa_next)
-            if (is_usable(one, card->form == OFI_FORM_IN ? AF_INET : AF_INET6) && (int)rank_of(one) == rank)
-                add_address(card, one);
+            if (is_usable(one, addr->form == OFI_FORM_IN ? AF_INET : AF_INET6) && (int)rank_of(one) == rank)
+                add_address(addr, one);
     freeifaddrs(all);
-    if (card->count)
+    if (addr->count)
         return 0;
     return weft_fail(WEFT_E_UNSUPPORTED, "this host has no IP address%s%s", weft_knob.ofi_iface && *weft_knob.ofi_iface
                      ? " on what WEFT_OFI_IFACE names: " : "", weft_knob.ofi_iface ? weft_knob.ofi_iface : "");
 }
 
-int ofi_card_make(ofi_iface *iface)
+int ofi_addr_make(ofi_iface *iface)
 {
-    ofi_card *card = &iface->card;
+    ofi_iface_addr *addr = &iface->addr;
     ofi_address name;
     size_t bytes = sizeof name;
     int rc = fi_getname(&iface->ep->fid, &name, &bytes);
     if (rc)
         return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_words(rc));
-    *card = (ofi_card){.version = 2, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
-    snprintf(card->provider, sizeof card->provider, "%s", iface->info->fabric_attr->prov_name);
-    if (getrandom(&card->nonce, sizeof card->nonce, GRND_NONBLOCK) != sizeof card->nonce)
-        card->nonce = (iface->now_ns() + iface->self.rank + 1) * 0x9e3779b97f4a7c15u + (uint64_t)getpid();
+    *addr = (ofi_iface_addr){.version = 2, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
+    snprintf(addr->provider, sizeof addr->provider, "%s", iface->info->fabric_attr->prov_name);
+    if (getrandom(&addr->nonce, sizeof addr->nonce, GRND_NONBLOCK) != sizeof addr->nonce)
+        addr->nonce = (iface->now_ns() + iface->self.rank + 1) * 0x9e3779b97f4a7c15u + (uint64_t)getpid();
     if (!ofi_is_socket(iface->info)) {
-        card->form = OFI_FORM_OPAQUE;
-        card->count = (uint8_t)bytes;
-        if (bytes > sizeof name || bytes > sizeof card->addresses)
-            return weft_fail(WEFT_E_UNSUPPORTED, "an address of %s has %zu bytes, a card has room for %zu", card->provider, bytes, sizeof name);
-        memcpy(card->addresses, &name, bytes);
+        addr->form = OFI_FORM_OPAQUE;
+        addr->count = (uint8_t)bytes;
+        if (bytes > sizeof name || bytes > sizeof addr->addresses)
+            return weft_fail(WEFT_E_UNSUPPORTED, "an address of %s has %zu bytes, an address has room for %zu", addr->provider, bytes, sizeof name);
+        memcpy(addr->addresses, &name, bytes);
         return 0;
     }
-    card->form = name.any.sa_family == AF_INET ? OFI_FORM_IN : OFI_FORM_IN6;
-    card->port = card->form == OFI_FORM_IN ? name.in.sin_port : name.in6.sin6_port;
-    return add_all(card);
+    addr->form = name.any.sa_family == AF_INET ? OFI_FORM_IN : OFI_FORM_IN6;
+    addr->port = addr->form == OFI_FORM_IN ? name.in.sin_port : name.in6.sin6_port;
+    return add_all(addr);
 }
 
 /* How many leading bits of it are those of one of our own addresses' networks: all of the mask's, or none. */
@@ -179,22 +179,22 @@ static bool is_near(const ofi_address *far, int family)
     return near;
 }
 
-static void fill_spot(const ofi_iface *iface, const ofi_card *card, uint32_t i, ofi_spot *spot)
+static void fill_spot(const ofi_iface *iface, const ofi_iface_addr *addr, uint32_t i, ofi_spot *spot)
 {
-    const uint8_t *entry = card->addresses + i * entry_bytes(card);
-    int family = card->form == OFI_FORM_IN ? AF_INET : AF_INET6;
-    enum rank rank = entry[entry_bytes(card) - 1];
+    const uint8_t *entry = addr->addresses + i * entry_bytes(addr);
+    int family = addr->form == OFI_FORM_IN ? AF_INET : AF_INET6;
+    enum rank rank = entry[entry_bytes(addr) - 1];
     *spot = (ofi_spot){.probe = -1};
     if (family == AF_INET) {
-        spot->address.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = card->port};
+        spot->address.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = addr->port};
         memcpy(&spot->address.in.sin_addr, entry, 4);
         spot->bytes = sizeof spot->address.in;
     } else {
-        spot->address.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = card->port};
+        spot->address.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = addr->port};
         memcpy(&spot->address.in6.sin6_addr, entry, 16);
         spot->bytes = sizeof spot->address.in6;
     }
-    if (rank == RANK_LOOPBACK && card->host != iface->card.host)
+    if (rank == RANK_LOOPBACK && addr->host != iface->addr.host)
         spot->bytes = 0; /* that would be ourselves */
     spot->score = 2 * rank + !is_near(&spot->address, family);
 }
@@ -207,26 +207,26 @@ static int by_score(const void *a, const void *b)
 
 int ofi_spots_make(const ofi_iface *iface, ofi_ep *ep)
 {
-    const ofi_card *card = &ep->card;
-    uint32_t most = card->form == OFI_FORM_OPAQUE ? 1 : card->count;
-    ep->spots = calloc(most + 2, sizeof *ep->spots); /* and two that a call may bring */
+    const ofi_iface_addr *addr = &ep->addr;
+    uint32_t max = addr->form == OFI_FORM_OPAQUE ? 1 : addr->count;
+    ep->spots = calloc(max + 2, sizeof *ep->spots); /* and two that a call may bring */
     if (!ep->spots)
-        return weft_fail(WEFT_E_NOMEM, "no memory for %u addresses of rank %u", most, ep->name.rank);
-    if (card->form == OFI_FORM_OPAQUE) {
-        ep->spots[0] = (ofi_spot){.bytes = card->count, .probe = -1};
-        memcpy(ep->spots[0].address.opaque, card->addresses, card->count < sizeof(ofi_address) ? card->count : sizeof(ofi_address));
+        return weft_fail(WEFT_E_NOMEM, "no memory for %u addresses of rank %u", max, ep->proc_id.rank);
+    if (addr->form == OFI_FORM_OPAQUE) {
+        ep->spots[0] = (ofi_spot){.bytes = addr->count, .probe = -1};
+        memcpy(ep->spots[0].address.opaque, addr->addresses, addr->count < sizeof(ofi_address) ? addr->count : sizeof(ofi_address));
         ep->spot_count = 1;
         return 0;
     }
-    for (uint32_t i = 0; i < most && (i + 1) * entry_bytes(card) <= sizeof card->addresses; i++) {
+    for (uint32_t i = 0; i < max && (i + 1) * entry_bytes(addr) <= sizeof addr->addresses; i++) {
         ofi_spot *spot = &ep->spots[ep->spot_count];
-        fill_spot(iface, card, i, spot);
+        fill_spot(iface, addr, i, spot);
         ep->spot_count += spot->bytes != 0;
     }
     qsort(ep->spots, ep->spot_count, sizeof *ep->spots, by_score);
     if (ep->spot_count)
         return 0;
-    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address that another host could reach", ep->name.rank);
+    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address that another host could reach", ep->proc_id.rank);
 }
 
 const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room)
@@ -250,7 +250,7 @@ uint32_t ofi_hint(const ofi_iface *iface, const ofi_spot *spot, uint8_t *hint, s
     ofi_address own;
     socklen_t bytes = sizeof own;
     int fd;
-    if (iface->card.form == OFI_FORM_OPAQUE)
+    if (iface->addr.form == OFI_FORM_OPAQUE)
         return 0;
     fd = socket(spot->address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, &spot->address.any, spot->bytes) || getsockname(fd, &own.any, &bytes) || bytes > room)
@@ -260,9 +260,9 @@ uint32_t ofi_hint(const ofi_iface *iface, const ofi_spot *spot, uint8_t *hint, s
     if (!bytes)
         return 0;
     if (own.any.sa_family == AF_INET)
-        own.in.sin_port = iface->card.port;
+        own.in.sin_port = iface->addr.port;
     else
-        own.in6.sin6_port = iface->card.port;
+        own.in6.sin6_port = iface->addr.port;
     memcpy(hint, &own, bytes);
     return bytes;
 }

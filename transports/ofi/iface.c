@@ -114,7 +114,7 @@ static int retry(ofi_iface *iface)
 {
     int n = 0;
     iface->is_full = false;
-    for (weft_link *link = iface->moving.next; link != &iface->moving && !n;) {
+    for (weft_list_link *link = iface->moving.next; link != &iface->moving && !n;) {
         ofi_ep *ep = weft_container(link, ofi_ep, moving);
         link = link->next;
         n += ofi_moves_turn(iface, ep); /* who was told may have changed the list */
@@ -136,7 +136,7 @@ static int chores(ofi_iface *iface)
 /* Each receive may hold a message of a peer that computes in the midst of sending it, while others' wait behind it. */
 static void offer_more(ofi_iface *iface)
 {
-    iface->recv_most++;
+    iface->recv_max++;
     ofi_post_recvs(iface);
 }
 
@@ -159,7 +159,7 @@ static int ofi_poll(weft_iface *base, int budget)
     iface->idle_polls = n ? 0 : iface->idle_polls + 1;
     if (n)
         iface->barren_polls = 0;
-    else if (++iface->barren_polls % BARREN_POLLS == 0 && iface->recv_most < iface->recv_count)
+    else if (++iface->barren_polls % BARREN_POLLS == 0 && iface->recv_max < iface->recv_count)
         offer_more(iface);
     return n < budget ? n : budget;
 }
@@ -187,12 +187,12 @@ static void take_edges(const ofi_iface *iface)
     epoll_wait(iface->epoll, events, 2, 0);
 }
 
-static int ofi_arm(weft_iface *base, weft_bell *bell)
+static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
 {
     ofi_iface *iface = (ofi_iface *)base;
     struct fid *fid = &iface->cq->fid;
     bool looks = iface->cq_fd < 0 || iface->is_full || !weft_list_is_empty(&iface->calling);
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next)
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next)
         ofi_acknowledge(iface, weft_container(link, ofi_ep, link), OFI_WINDOW / 64); /* whom we keep waiting while we sleep */
     if (iface->entry < iface->entry_count)
         return WEFT_AGAIN;
@@ -207,7 +207,7 @@ static int ofi_arm(weft_iface *base, weft_bell *bell)
     iface->is_armed = true;
     if (looks)
         set_timer(iface, LOOK_NS);
-    *bell = (weft_bell){.fd = iface->epoll, .within_ns = looks ? LOOK_NS : iface->is_edged ? EDGED_LOOK_NS : 0};
+    *wakeup = (weft_wakeup){.fd = iface->epoll, .within_ns = looks ? LOOK_NS : iface->is_edged ? EDGED_LOOK_NS : 0};
     return 0;
 }
 
@@ -321,7 +321,7 @@ static int open_queue(ofi_iface *iface)
 static int open_endpoint(ofi_iface *iface)
 {
     struct fi_av_attr addresses = {.type = FI_AV_TABLE};
-    size_t least = iface->message_max;
+    size_t min = iface->message_max;
     const char *what = "fi_fabric";
     int rc = fi_fabric(iface->info->fabric_attr, &iface->fabric, NULL);
     if (rc == 0 && (what = "fi_domain"))
@@ -341,7 +341,7 @@ static int open_endpoint(ofi_iface *iface)
     if (rc == 0 && (what = "fi_enable"))
         rc = fi_enable(iface->ep);
     if (rc == 0 && iface->has_multi_recv) /* some keep it where only enable makes room for it */
-        fi_setopt(&iface->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least);
+        fi_setopt(&iface->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof min);
     return rc ? weft_fail(WEFT_E_SYSTEM, "%s of %s failed: %s", what, iface->info->fabric_attr->prov_name, ofi_words(rc)) : 0;
 }
 
@@ -381,7 +381,7 @@ static int open_quietly(ofi_iface *iface)
     if (rc == 0)
         rc = ofi_flow_open(iface);
     if (rc == 0)
-        rc = ofi_card_make(iface);
+        rc = ofi_addr_make(iface);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc;
 }
@@ -390,12 +390,12 @@ static int open_quietly(ofi_iface *iface)
 static void suit(ofi_iface *iface)
 {
     bool is_socket = ofi_is_socket(iface->info);
-    uint64_t most = iface->info->ep_attr->max_msg_size;
+    uint64_t max = iface->info->ep_attr->max_msg_size;
     iface->gathers = is_socket;
     iface->path_bytes = is_socket ? OFI_TCP_BYTES : OFI_PATH_BYTES;
     iface->piece_bytes = is_socket ? OFI_PIECE / 2 : OFI_PIECE;
-    if (iface->piece_bytes > most)
-        iface->piece_bytes = (uint32_t)most;
+    if (iface->piece_bytes > max)
+        iface->piece_bytes = (uint32_t)max;
 }
 
 static void promise(ofi_iface *iface)
@@ -403,8 +403,8 @@ static void promise(ofi_iface *iface)
     uint64_t mode = (uint64_t)iface->info->domain_attr->mr_mode;
     bool pins = mode & (FI_MR_LOCAL | FI_MR_ALLOCATED);
     uint64_t speed = iface->info->nic && iface->info->nic->link_attr ? iface->info->nic->link_attr->speed : 0; /* bits per second */
-    uint32_t most = (iface->message_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
-    iface->iface.caps = (weft_caps){.frame_max = most, .chunk = most < OFI_CHUNK ? most : OFI_CHUNK,
+    uint32_t max = (iface->message_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
+    iface->iface.caps = (weft_caps){.frame_max = max, .chunk = max < OFI_CHUNK ? max : OFI_CHUNK,
                                   .eager = ofi_is_plain_tcp(iface->info) ? OFI_CHUNK : 0, .move_max = 1ull << 40,
                                   .latency_ns = ofi_is_socket(iface->info) ? 15000 : 2000, .mbyte_per_s = (uint32_t)(speed / 8000000),
                                   .key_bytes = ofi_key_bytes(), .pins = pins, .pages_on_demand = !pins, .get = true, .put = true, .notify = true,
@@ -452,13 +452,13 @@ static int ofi_open(const weft_iface_params *env, weft_iface **out)
     return 0;
 }
 
-static int ofi_card_of(weft_iface *base, void *card, size_t *bytes)
+static int ofi_get_addr(weft_iface *base, void *addr, size_t *bytes)
 {
     ofi_iface *iface = (ofi_iface *)base;
-    if (*bytes < sizeof iface->card)
-        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof iface->card, *bytes);
-    memcpy(card, &iface->card, sizeof iface->card);
-    *bytes = sizeof iface->card;
+    if (*bytes < sizeof iface->addr)
+        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof iface->addr, *bytes);
+    memcpy(addr, &iface->addr, sizeof iface->addr);
+    *bytes = sizeof iface->addr;
     return 0;
 }
 
@@ -467,7 +467,7 @@ static void ofi_count(weft_iface *base, void (*line)(void *arg, const char *text
     static const char *const names[] = {"frames_sent", "inline", "frames_arrived", "refused", "pieces", "calls", "polls", "breaks", "bundles", "gathered"};
     const ofi_iface *iface = (const ofi_iface *)base;
     char text[512];
-    int n = snprintf(text, sizeof text, "ofi: %s", iface->card.provider);
+    int n = snprintf(text, sizeof text, "ofi: %s", iface->addr.provider);
     for (size_t i = 0; i < weft_count(names); i++)
         if (iface->counts[i] && n >= 0 && (size_t)n < sizeof text)
             n += snprintf(text + n, sizeof text - (size_t)n, ", %s %" PRIu64, names[i], iface->counts[i]);
@@ -485,7 +485,7 @@ static int ofi_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 static int ofi_unshare(weft_iface *iface, weft_shared *shared) { return ofi_share(iface, 0, shared); }
 
 const weft_iface_ops weft_ofi_ops = {
-    .name = "ofi", .absent = ofi_absent, .tell = ofi_tell, .open = ofi_open, .close = ofi_close, .card = ofi_card_of, .reach = ofi_reach,
+    .name = "ofi", .absent = ofi_absent, .tell = ofi_tell, .open = ofi_open, .close = ofi_close, .get_addr = ofi_get_addr, .reach = ofi_reach,
     .leave = ofi_leave, .map = ofi_map, .unmap = ofi_unmap, .share = ofi_share, .unshare = ofi_unshare, .send = ofi_send,
     .can_move = ofi_can_move, .get = ofi_get, .put = ofi_put, .amo = ofi_amo, .flush = ofi_flush, .poll = ofi_poll, .arm = ofi_arm,
     .disarm = ofi_disarm, .count = ofi_count,

@@ -46,7 +46,7 @@ int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, 
     if (rc == 0)
         return 0;
     return weft_fail(rc == -FI_ENOMEM || rc == -FI_ENOSPC ? WEFT_E_NOMEM : WEFT_E_UNSUPPORTED,
-                     "%" PRIu64 " bytes at %p cannot be registered with %s: %s", bytes, addr, iface->card.provider, ofi_words(rc));
+                     "%" PRIu64 " bytes at %p cannot be registered with %s: %s", bytes, addr, iface->addr.provider, ofi_words(rc));
 }
 
 int ofi_map(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)

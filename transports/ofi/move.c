@@ -135,7 +135,7 @@ static int start_new(ofi_iface *iface, ofi_op *op)
     ofi_ep *ep = op->ep;
     while (!op->is_issued) {
         uint64_t left = op->move.bytes - op->issued;
-        weft_link *link = has_room(iface, ep) ? weft_list_take(&iface->free_pieces) : NULL;
+        weft_list_link *link = has_room(iface, ep) ? weft_list_take(&iface->free_pieces) : NULL;
         ofi_piece *piece = link ? weft_container(link, ofi_piece, link) : NULL;
         if (!piece)
             return WEFT_AGAIN;
@@ -170,7 +170,7 @@ static bool is_over(ofi_iface *iface, ofi_op *op)
 static int settle(ofi_iface *iface, ofi_ep *ep)
 {
     int n = 0;
-    for (weft_link *link = ep->ops.next; link != &ep->ops;) {
+    for (weft_list_link *link = ep->ops.next; link != &ep->ops;) {
         ofi_op *op = weft_container(link, ofi_op, link);
         void *done = op->move.done;
         int rc;
@@ -196,7 +196,7 @@ static int settle(ofi_iface *iface, ofi_ep *ep)
 int ofi_moves_turn(ofi_iface *iface, ofi_ep *ep)
 {
     if (ep->state == OFI_OPEN && start_again(iface, ep) == 0)
-        for (weft_link *link = ep->ops.next; link != &ep->ops && ep->state == OFI_OPEN; link = link->next) {
+        for (weft_list_link *link = ep->ops.next; link != &ep->ops && ep->state == OFI_OPEN; link = link->next) {
             ofi_op *op = weft_container(link, ofi_op, link);
             if (op->kind != OFI_FLUSH && start_new(iface, op))
                 break;
@@ -207,7 +207,7 @@ int ofi_moves_turn(ofi_iface *iface, ofi_ep *ep)
 /* rc, and no text: the path is freed, nobody is told any more. Pieces that the provider still has keep their operation's memory busy. */
 void ofi_moves_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
 {
-    for (weft_link *link = ep->ops.next; link != &ep->ops; link = link->next)
+    for (weft_list_link *link = ep->ops.next; link != &ep->ops; link = link->next)
         fail(weft_container(link, ofi_op, link), rc, text ? text : "");
     ep->state = ep->state == OFI_OPEN ? OFI_BROKEN : ep->state;
     while (!weft_list_is_empty(&ep->again)) {
@@ -223,7 +223,7 @@ void ofi_moves_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
     for (size_t i = 0; i < OFI_PIECES; i++)
         if (iface->pieces[i].op && iface->pieces[i].op->ep == ep)
             iface->pieces[i].op = NULL; /* not free: libfabric's until it says so */
-    for (weft_link *link; (link = weft_list_take(&ep->ops)); iface->ops_open--)
+    for (weft_list_link *link; (link = weft_list_take(&ep->ops)); iface->ops_open--)
         free(weft_container(link, ofi_op, link));
     if (ep->is_moving)
         weft_list_remove(&ep->moving);
@@ -243,12 +243,12 @@ static void failed(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_en
         fail(op, WEFT_E_PEER, text);
     } else if (op->kind == OFI_AMO) {
         char fate[256];
-        snprintf(fate, sizeof fate, "an atomic operation on rank %u ended unknown: %s", ep->name.rank, text);
+        snprintf(fate, sizeof fate, "an atomic operation on rank %u ended unknown: %s", ep->proc_id.rank, text);
         fail(op, is_key_error(error->err) ? WEFT_E_KEY : WEFT_E_SYSTEM, fate);
         ofi_break(iface, ep, text);
     } else if (is_key_error(error->err) || ++piece->tries >= TRIES) {
         char fate[256];
-        snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", ep->name.rank, op->move.bytes,
+        snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", ep->proc_id.rank, op->move.bytes,
                  op->move.remote, text);
         fail(op, WEFT_E_KEY, fate);
         if (!is_key_error(error->err))
@@ -295,14 +295,14 @@ static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
 {
     ofi_op *op;
     if (ep->state == OFI_LOST || ep->has_left)
-        return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->name.rank);
+        return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
     if (ep->state != OFI_OPEN) {
         ofi_call_begin(iface, ep);
         return WEFT_AGAIN;
     }
     op = malloc(sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->proc_id.rank);
     *op = *what;
     op->ep = ep;
     op->move.key = &op->key;
@@ -323,12 +323,12 @@ static int move(weft_iface *base, weft_ep *base_path, const weft_move *what, enu
     ofi_op op = {.kind = kind, .move = *what, .is_issued = what->bytes == 0, .owes_notice = what->notify != 0};
     int rc;
     if (!base->caps.get)
-        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not tell when a put is visible", iface->card.provider);
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not tell when a put is visible", iface->addr.provider);
     rc = ofi_key_check(what->key, what->remote, what->bytes, kind == OFI_GET ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE, &addr, &key);
     if (rc)
         return rc;
     if (iface->needs_desc && (!region || at < (uintptr_t)region->addr || what->bytes > region->bytes || at - (uintptr_t)region->addr > region->bytes - what->bytes))
-        return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered", iface->card.provider,
+        return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered", iface->addr.provider,
                          what->bytes, what->local);
     op.desc = region && region->device ? fi_mr_desc(region->device) : NULL;
     op.key = *what->key;
@@ -346,7 +346,7 @@ int ofi_amo(weft_iface *base, weft_ep *ep, const weft_atomic *atomic)
                  .move = {.remote = atomic->remote, .bytes = 8, .done = atomic->done}};
     int rc;
     if (base->caps.amo == WEFT_AMO_NONE)
-        return weft_fail(WEFT_E_UNSUPPORTED, "%s has not all atomics", iface->card.provider);
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s has not all atomics", iface->addr.provider);
     if (atomic->remote % 8)
         return weft_fail(WEFT_E_ARG, "an atomic operation needs an address that is a multiple of 8, not 0x%" PRIx64, atomic->remote);
     rc = ofi_key_check(atomic->key, atomic->remote, 8, WEFT_RIGHT_ATOMIC, &addr, &key);

@@ -4,7 +4,7 @@
  * address vector and one completion queue; frames are messages, get and put are libfabric's reads and writes.
  *
  *   find     which provider: what fi_getinfo offers, in its own order                                       find.c
- *   host     the addresses of this host, the card that tells them, the order in which a peer's are tried    host.c
+ *   host     the addresses of this host, the address that tells them, the order in which a peer's are tried    host.c
  *   call     acquaintance: who answers is who was meant, at which address; lost, and why; parting           call.c
  *   probe    what the kernel says of an address: an ordinary TCP connection, begun and dropped              probe.c
  *   flow     frames: slots, numbers, windows; arriving                                                       flow.c
@@ -85,7 +85,7 @@ typedef struct ofi_wire {
 
 typedef struct ofi_framed {
     ofi_wire wire;
-    weft_head head;
+    weft_hdr hdr;
     uint8_t body[];
 } ofi_framed;
 
@@ -100,20 +100,20 @@ typedef struct ofi_notice {
 /* Who speaks, to whom, and how to answer. `attempt` asks for an answer, which has the same number in `echo`. */
 typedef struct ofi_call {
     ofi_wire wire;
-    weft_name name;
+    weft_proc_id proc_id;
     uint64_t nonce, to_nonce;
     uint32_t attempt, echo;
     uint32_t path;           /* the index of my path to you */
     uint32_t sent, received; /* frames, so far */
     uint32_t hint_bytes;
-    uint8_t hint[sizeof(struct sockaddr_in6) + 4]; /* my address as you should see it; 0 bytes: the first of my card */
+    uint8_t hint[sizeof(struct sockaddr_in6) + 4]; /* my address as you should see it; 0 bytes: the first of my address */
 } ofi_call;
 _Static_assert(sizeof(ofi_wire) == 16 && sizeof(ofi_call) % 8 == 0 && sizeof(ofi_framed) == 40, "the wire");
 
 /* -- addresses -- */
 
 enum ofi_form { OFI_FORM_IN = 1, OFI_FORM_IN6, OFI_FORM_OPAQUE };
-typedef struct ofi_card {
+typedef struct ofi_iface_addr {
     uint16_t version;
     uint8_t form, count;   /* of addresses; OPAQUE: bytes of the one */
     uint32_t protocol;     /* libfabric's number of what is spoken on the wire */
@@ -123,8 +123,8 @@ typedef struct ofi_card {
     uint8_t key_form, zero;
     char provider[24];
     uint8_t addresses[200]; /* IN: 4 bytes and a rank; IN6: 16 and a rank; a low rank is better */
-} ofi_card;
-_Static_assert(sizeof(ofi_card) <= WEFT_CARD_MAX, "a card");
+} ofi_iface_addr;
+_Static_assert(sizeof(ofi_iface_addr) <= WEFT_ADDR_MAX, "an address");
 
 enum ofi_spot_state { OFI_SPOT_NEW, OFI_SPOT_PROBED, OFI_SPOT_LISTENS, OFI_SPOT_FAILED };
 typedef struct ofi_spot { /* one address of a peer */
@@ -153,7 +153,7 @@ typedef struct ofi_work {
 
 typedef struct ofi_slot {
     ofi_work work;
-    weft_link link;  /* in its free list */
+    weft_list_link link;  /* in its free list */
     bool is_small;
     uint32_t about;  /* a call: the index of its path */
     void *held;      /* who is told when the body is free that was sent from where it lies; NULL: nobody, it was copied here */
@@ -169,7 +169,7 @@ typedef struct ofi_recv {
 
 enum ofi_op_kind { OFI_GET, OFI_PUT, OFI_AMO, OFI_FLUSH };
 typedef struct ofi_op {
-    weft_link link;      /* in its path's ops, in order of posting */
+    weft_list_link link;      /* in its path's ops, in order of posting */
     enum ofi_op_kind kind;
     ofi_ep *ep;
     weft_move move;
@@ -187,7 +187,7 @@ typedef struct ofi_op {
 
 typedef struct ofi_piece {
     ofi_work work;
-    weft_link link;      /* free, or in its path's `again` */
+    weft_list_link link;      /* free, or in its path's `again` */
     ofi_op *op;
     uint64_t at, bytes;  /* within the op */
     uint32_t tries;
@@ -204,7 +204,7 @@ enum ofi_state {
     OFI_LOST
 };
 typedef struct ofi_bundle { /* frames to a peer that wait to go together; changed by the owner, under the clerk's lock */
-    weft_link link;        /* in port->bundles while there is a slot */
+    weft_list_link link;        /* in port->bundles while there is a slot */
     ofi_slot *slot;        /* NULL: nothing is gathered */
     fi_addr_t to;
     uint32_t bytes, frames, number;
@@ -214,11 +214,11 @@ typedef struct ofi_bundle { /* frames to a peer that wait to go together; change
 
 struct ofi_ep {
     weft_ep ep;
-    weft_link link;        /* in port->paths */
-    weft_link calling;     /* in port->calling: calls, probes, or parts */
+    weft_list_link link;        /* in port->paths */
+    weft_list_link calling;     /* in port->calling: calls, probes, or parts */
     bool is_calling;
-    weft_name name;
-    ofi_card card;
+    weft_proc_id proc_id;
+    ofi_iface_addr addr;
     enum ofi_state state;
     uint32_t index;        /* ours */
     uint32_t theirs;       /* its index of us; known when is_heard */
@@ -237,9 +237,9 @@ struct ofi_ep {
     uint32_t sent, received, acked, told; /* frames: given to the provider, had in order, acknowledged by and to the peer */
     uint32_t slots_out;    /* in the provider's hands, or filled with a bundle */
     ofi_bundle bundle;
-    weft_link early;       /* frames that came before their turn */
-    weft_link ops, again;  /* moves; pieces to be tried once more */
-    weft_link moving;      /* in port->moving while there are ops */
+    weft_list_link early;       /* frames that came before their turn */
+    weft_list_link ops, again;  /* moves; pieces to be tried once more */
+    weft_list_link moving;      /* in port->moving while there are ops */
     bool is_moving;
     uint32_t pieces_out;
     uint64_t bytes_out;    /* in them */
@@ -264,8 +264,8 @@ typedef struct ofi_clerk {
 
 struct ofi_iface {
     weft_iface iface;
-    weft_name self;
-    ofi_card card;
+    weft_proc_id self;
+    ofi_iface_addr addr;
     uint64_t (*now_ns)(void);
     struct fi_info *info;
     uint32_t passed;      /* providers before this one that could not be opened */
@@ -288,10 +288,10 @@ struct ofi_iface {
     struct fid_mr *arena_mr;
     void *arena_desc;
     ofi_recv recvs[OFI_SINGLES];
-    uint32_t recv_count, recv_posted, recv_least, recv_most; /* there are, have been posted; so many shall be: between least and count */
+    uint32_t recv_count, recv_posted, recv_min, recv_max; /* there are, have been posted; so many shall be: between least and count */
     ofi_slot slots[OFI_SLOTS + OFI_SMALL_SLOTS];
-    weft_link free_big, free_small;
-    weft_link bundles;         /* of all paths */
+    weft_list_link free_big, free_small;
+    weft_list_link bundles;         /* of all paths */
     ofi_clerk clerk;
     struct fi_cq_data_entry entries[OFI_BATCH]; /* that were read, and of which some wait for the next poll's budget ... */
     uint32_t entry, entry_count;
@@ -299,9 +299,9 @@ struct ofi_iface {
     bool gathers, is_polling;  /* a message costs much more than a copy; within a poll, which sends what was gathered in it */
     uint32_t piece_bytes, path_bytes; /* the longest; so much at a time with one peer */
     ofi_piece pieces[OFI_PIECES];
-    weft_link free_pieces;
+    weft_list_link free_pieces;
     void *bounce;              /* for a body that came at an odd place */
-    weft_link paths, calling, moving;
+    weft_list_link paths, calling, moving;
     ofi_ep **by_index;
     uint32_t index_room;
     uint32_t ops_open;
@@ -321,7 +321,7 @@ bool ofi_is_local(const struct fi_info *info);  /* reaches this host only */
 bool ofi_is_socket(const struct fi_info *info); /* over the kernel's IP sockets: one address stands for all */
 
 /* -- host.c -- */
-int ofi_card_make(ofi_iface *iface);
+int ofi_addr_make(ofi_iface *iface);
 int ofi_spots_make(const ofi_iface *iface, ofi_ep *ep);
 const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room);
 /* Our address as that spot would see it; 0: unknown. */
@@ -336,7 +336,7 @@ void ofi_probe_look(ofi_spot *spot, uint64_t now);
 void ofi_probe_end(ofi_spot *spot);
 
 /* -- call.c -- */
-int ofi_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+int ofi_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 int ofi_leave(weft_iface *iface, weft_ep *ep);
 void ofi_call_begin(ofi_iface *iface, ofi_ep *ep);
 void ofi_call_arrive(ofi_iface *iface, const ofi_call *call);
@@ -360,7 +360,7 @@ void ofi_slot_ended(ofi_iface *iface, ofi_slot *slot);
 int ofi_post_recvs(ofi_iface *iface); /* as many as shall be: 0, AGAIN, or an error */
 void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv); /* the provider is done with it */
 /* Tells the peer how much we had, if it may wait for that. */
-void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t least);
+void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min);
 void ofi_flow_drop(ofi_ep *ep);
 
 /* A big slot that goes to the path; NULL: none is free, or it has enough. */

@@ -28,17 +28,17 @@ typedef struct self_ep {
 } self_ep;
 
 typedef struct self_event {
-    weft_link link;
+    weft_list_link link;
     self_ep *ep;
     uint32_t notify; /* not 0: a put's notification, and there is no frame */
-    weft_head head;
+    weft_hdr hdr;
     _Alignas(8) uint8_t body[];
 } self_event;
 
 typedef struct self_iface {
     weft_iface iface;
-    weft_name name;
-    weft_link events;
+    weft_proc_id proc_id;
+    weft_list_link events;
     uint32_t event_count;
     uint64_t event_bytes;
     weft_keyring keys;
@@ -64,7 +64,7 @@ static int self_open(const weft_iface_params *env, weft_iface **iface)
                  .ordered = true, .lingers = true, .share = true, .amo = WEFT_AMO_CPU},
     };
     self->iface.is_quiet = true;
-    self->name = env->self;
+    self->proc_id = env->self;
     weft_list_init(&self->events);
     weft_blocks_init(&self->blocks);
     weft_keyring_open(&self->keys, (uintptr_t)self);
@@ -75,7 +75,7 @@ static int self_open(const weft_iface_params *env, weft_iface **iface)
 static void self_close(weft_iface *iface)
 {
     self_iface *self = (self_iface *)iface;
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_take(&self->events)))
         free(weft_container(link, self_event, link));
     weft_blocks_clear(&self->blocks);
@@ -83,24 +83,24 @@ static void self_close(weft_iface *iface)
     free(self);
 }
 
-static int self_card(weft_iface *iface, void *card, size_t *bytes)
+static int self_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 {
     self_iface *self = (self_iface *)iface;
-    if (*bytes < sizeof self->name)
-        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof self->name, *bytes);
-    memcpy(card, &self->name, sizeof self->name);
-    *bytes = sizeof self->name;
+    if (*bytes < sizeof self->proc_id)
+        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof self->proc_id, *bytes);
+    memcpy(addr, &self->proc_id, sizeof self->proc_id);
+    *bytes = sizeof self->proc_id;
     return 0;
 }
 
-/* The card tells nothing that the name does not: it may be NULL. */
-static int self_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
+/* The address tells nothing that the name does not: it may be NULL. */
+static int self_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     self_iface *self = (self_iface *)iface;
-    (void)card;
+    (void)addr;
     (void)bytes;
-    if (who->job != self->name.job || who->rank != self->name.rank || who->worker != self->name.worker)
-        return weft_fail(WEFT_E_UNSUPPORTED, "self reaches rank %u only, not rank %u", self->name.rank, who->rank);
+    if (who->job != self->proc_id.job || who->rank != self->proc_id.rank || who->worker != self->proc_id.worker)
+        return weft_fail(WEFT_E_UNSUPPORTED, "self reaches rank %u only, not rank %u", self->proc_id.rank, who->rank);
     self_ep *made = calloc(1, sizeof *made);
     if (!made)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *made);
@@ -154,7 +154,7 @@ static self_event *event_new(self_iface *self, self_ep *ep, uint32_t bytes, int 
     }
     event->ep = ep;
     event->notify = 0;
-    event->head.bytes = bytes;
+    event->hdr.bytes = bytes;
     *rc = 0;
     return event;
 }
@@ -164,21 +164,21 @@ static void event_queue(self_iface *self, self_event *event)
     self->iface.is_quiet = false;
     weft_list_append(&self->events, &event->link);
     self->event_count++;
-    self->event_bytes += event->head.bytes;
+    self->event_bytes += event->hdr.bytes;
     event->ep->queued++;
 }
 
 static int self_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     self_iface *self = (self_iface *)iface;
-    uint32_t bytes = frame->head.bytes;
+    uint32_t bytes = frame->hdr.bytes;
     int rc;
     if (bytes > FRAME_MAX)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, FRAME_MAX);
     self_event *event = event_new(self, (self_ep *)ep, bytes, &rc);
     if (!event)
         return rc;
-    event->head = frame->head;
+    event->hdr = frame->hdr;
     if (frame->fill)
         frame->fill(frame, event->body);
     else if (bytes)
@@ -263,29 +263,29 @@ static int self_poll(weft_iface *iface, int budget)
 {
     self_iface *self = (self_iface *)iface;
     int events = 0;
-    weft_link *link;
+    weft_list_link *link;
     while (events < budget && (link = weft_list_take(&self->events))) {
         self_event *event = weft_container(link, self_event, link);
         void *peer = event->ep->ep.peer;
         self->event_count--;
-        self->event_bytes -= event->head.bytes;
+        self->event_bytes -= event->hdr.bytes;
         event->ep->queued--;
         if (event->notify)
             iface->up->notified(iface->owner, peer, event->notify);
         else
-            iface->up->arrive(iface->owner, peer, &event->head, event->body);
-        events += 1 + (event->notify ? 0 : WEFT_POLL_EXTRA(event->head.bytes));
+            iface->up->arrive(iface->owner, peer, &event->hdr, event->body);
+        events += 1 + (event->notify ? 0 : WEFT_POLL_EXTRA(event->hdr.bytes));
         free(event);
     }
     iface->is_quiet = weft_list_is_empty(&self->events);
     return events;
 }
 
-/* No bell: only another thread of this worker can bring news here, and it ends the sleep of the others itself (weft_rest.wake). */
-static int self_arm(weft_iface *iface, weft_bell *bell)
+/* No wakeup: only another thread of this worker can bring news here, and it ends the sleep of the others itself (weft_rest.wake). */
+static int self_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     (void)iface;
-    *bell = (weft_bell){.futex = NULL, .fd = -1};
+    *wakeup = (weft_wakeup){.futex = NULL, .fd = -1};
     return 0;
 }
 
@@ -307,7 +307,7 @@ const weft_iface_ops weft_self_ops = {
     .tell = weft_tell_nothing,
     .open = self_open,
     .close = self_close,
-    .card = self_card,
+    .get_addr = self_get_addr,
     .reach = self_reach,
     .leave = self_leave,
     .map = self_map,

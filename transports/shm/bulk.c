@@ -12,7 +12,7 @@ int weft_bulk_open(const weft_segment *segment, uint32_t local, weft_bulk_owner 
 {
     void *addr;
     int rc;
-    *owner = (weft_bulk_owner){.segment = segment, .offset = segment->head->pools + local * segment->head->pool_bytes};
+    *owner = (weft_bulk_owner){.segment = segment, .offset = segment->hdr->pools + local * segment->hdr->pool_bytes};
     rc = weft_segment_view(segment, owner->offset, sizeof *owner->bulk, &addr);
     if (rc == 0)
         owner->bulk = addr;

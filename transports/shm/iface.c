@@ -36,7 +36,7 @@ static int shm_open_port(const weft_iface_params *env, weft_iface **out)
     shm->chime = -1;
     shm->segment = segment;
     shm->local = (uint32_t)env->local_rank;
-    shm->ranks = segment->head->ranks;
+    shm->ranks = segment->hdr->ranks;
     shm->page = weft_segment_rank(segment, shm->local);
     shm->hot = calloc(shm->ranks, sizeof *shm->hot);
     shm->eps = calloc(shm->ranks, sizeof *shm->eps);
@@ -47,7 +47,7 @@ static int shm_open_port(const weft_iface_params *env, weft_iface **out)
         rc = weft_bulk_open(segment, shm->local, &shm->bulk);
     if (rc) {
         shm_close(&shm->iface);
-        return weft_fail(rc, "no memory for the shared-memory port of %u ranks", segment->head->ranks);
+        return weft_fail(rc, "no memory for the shared-memory port of %u ranks", segment->hdr->ranks);
     }
     shm->ring_flags = WEFT_RING_OPEN;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0)
@@ -91,17 +91,17 @@ static void shm_close(weft_iface *iface)
     free(shm);
 }
 
-static int shm_card(weft_iface *iface, void *card, size_t *bytes)
+static int shm_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 {
     if (*bytes < sizeof(uint32_t))
         return WEFT_E_NOSPACE;
     *bytes = sizeof(uint32_t);
-    memcpy(card, &((shm_iface *)iface)->local, sizeof(uint32_t));
+    memcpy(addr, &((shm_iface *)iface)->local, sizeof(uint32_t));
     return 0;
 }
 
-/* The card is the neighbour's index on the node. A rank is no neighbour of itself here: that is the self iface's. */
-static int shm_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **out)
+/* The address is the neighbour's index on the node. A rank is no neighbour of itself here: that is the self iface's. */
+static int shm_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     shm_iface *shm = (shm_iface *)iface;
     shm_ep *ep;
@@ -109,7 +109,7 @@ static int shm_reach(weft_iface *iface, const weft_name *who, const void *card, 
     (void)who;
     if (bytes != sizeof local)
         return WEFT_E_UNSUPPORTED;
-    memcpy(&local, card, sizeof local);
+    memcpy(&local, addr, sizeof local);
     if (local >= shm->ranks)
         return WEFT_E_UNSUPPORTED;
     ep = shm->eps[local];
@@ -168,18 +168,18 @@ static int shm_unmap(weft_iface *iface, weft_region *region)
 static int shm_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
     shm_iface *shm = (shm_iface *)iface;
-    const weft_segment_head *head = shm->segment->head;
+    const weft_segment_hdr *hdr = shm->segment->hdr;
     uint32_t index = (uint32_t)shared->handle - 1;
     int rc = 0;
-    if (bytes > head->area_bytes)
-        return weft_fail(WEFT_E_NOSPACE, "%llu bytes to share, an area has %llu", (unsigned long long)bytes, (unsigned long long)head->area_bytes);
+    if (bytes > hdr->area_bytes)
+        return weft_fail(WEFT_E_NOSPACE, "%llu bytes to share, an area has %llu", (unsigned long long)bytes, (unsigned long long)hdr->area_bytes);
     if (!shared->handle)
         rc = weft_segment_take_area(shm->segment, &index);
     if (rc == 0)
-        rc = weft_segment_view(shm->segment, head->areas + index * head->area_bytes, head->area_bytes, &shared->addr);
+        rc = weft_segment_view(shm->segment, hdr->areas + index * hdr->area_bytes, hdr->area_bytes, &shared->addr);
     if (rc)
         return rc;
-    shared->bytes = head->area_bytes;
+    shared->bytes = hdr->area_bytes;
     shared->handle = index + 1;
     return 0;
 }
@@ -243,7 +243,7 @@ static int shm_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 }
 
 const weft_iface_ops weft_shm_ops = {
-    .name = "shm", .absent = shm_absent, .tell = weft_tell_nothing, .open = shm_open_port, .close = shm_close, .card = shm_card, .reach = shm_reach,
+    .name = "shm", .absent = shm_absent, .tell = weft_tell_nothing, .open = shm_open_port, .close = shm_close, .get_addr = shm_get_addr, .reach = shm_reach,
     .leave = shm_leave, .map = shm_map, .unmap = shm_unmap, .share = shm_share, .unshare = shm_unshare, .send = weft_shm_send,
     .can_move = shm_can_move, .get = shm_get, .put = shm_put, .amo = shm_amo, .flush = shm_flush, .poll = weft_shm_poll,
     .arm = weft_shm_arm, .disarm = weft_shm_disarm,

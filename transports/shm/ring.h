@@ -31,7 +31,7 @@
 #define WEFT_RING_LINE_STEP (WEFT_RING_LINES / 4) /* ... data lines that the reader takes before it says so */
 
 enum weft_ring_flag {
-    WEFT_RING_OPEN = 1,  /* the reader polls this ring; else the sender must ring the bell after each frame */
+    WEFT_RING_OPEN = 1,  /* the reader polls this ring; else the sender must raise the wakeup after each frame */
     WEFT_RING_FENCE = 2  /* the reader cannot pay for the order (no membarrier): the sender fences */
 };
 
@@ -42,7 +42,7 @@ static inline uint32_t weft_ring_announce_flags(bool is_registered) { return is_
 typedef struct weft_cell {
     _Atomic uint32_t turn; /* pairs with weft_ring_peek */
     uint32_t place;        /* 0: body below; WEFT_PLACE_CHUNK | index; else 1 + first data line */
-    weft_head head;
+    weft_hdr hdr;
     uint64_t body[4];
 } weft_cell;
 
@@ -138,7 +138,7 @@ static inline void weft_ring_take(weft_ring_in *in, const weft_cell *cell)
 {
     uint32_t place = cell->place;
     if (place && !(place & WEFT_PLACE_CHUNK)) {
-        uint32_t line = place - 1, need = (cell->head.bytes + WEFT_LINE - 1) / WEFT_LINE;
+        uint32_t line = place - 1, need = (cell->hdr.bytes + WEFT_LINE - 1) / WEFT_LINE;
         in->lines_taken += need + (line < in->line ? WEFT_RING_LINES - in->line : 0);
         in->line = line + need;
     }

@@ -18,8 +18,8 @@
 
 static uint64_t ring_offset(const shm_iface *shm, uint32_t receiver, uint32_t sender)
 {
-    const weft_segment_head *head = shm->segment->head;
-    return head->inboxes + ((uint64_t)receiver * head->ranks + sender) * head->ring_bytes;
+    const weft_segment_hdr *hdr = shm->segment->hdr;
+    return hdr->inboxes + ((uint64_t)receiver * hdr->ranks + sender) * hdr->ring_bytes;
 }
 
 /* -- sending -- */
@@ -40,8 +40,8 @@ static int lend_chunk(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint3
 {
     uint32_t index;
     int rc;
-    if (frame->head.bytes > WEFT_BULK_CHUNK)
-        return weft_fail(WEFT_E_ARG, "a frame of %u bytes does not fit a chunk of %d", frame->head.bytes, WEFT_BULK_CHUNK);
+    if (frame->hdr.bytes > WEFT_BULK_CHUNK)
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes does not fit a chunk of %d", frame->hdr.bytes, WEFT_BULK_CHUNK);
     rc = weft_bulk_lend(&shm->bulk, &ep->share, &index);
     if (rc)
         return rc;
@@ -62,11 +62,11 @@ static __attribute__((noinline)) int find_place(shm_iface *shm, shm_ep *ep, cons
 {
     uint32_t line;
     int rc;
-    if (frame->head.bytes > WEFT_RING_BODY_MAX)
+    if (frame->hdr.bytes > WEFT_RING_BODY_MAX)
         return lend_chunk(shm, ep, frame, place, body);
     if (weft_unlikely(!ep->out.has_lines) && (rc = claim_lines(shm, ep)))
         return rc;
-    if (!weft_ring_reserve(&ep->out, frame->head.bytes, &line))
+    if (!weft_ring_reserve(&ep->out, frame->hdr.bytes, &line))
         return WEFT_AGAIN;
     *place = line + 1;
     *body = ep->out.ring->lines[line];
@@ -74,7 +74,7 @@ static __attribute__((noinline)) int find_place(shm_iface *shm, shm_ep *ep, cons
 }
 
 /* The receiver does not poll this ring: leave a note where it looks. */
-static __attribute__((noinline)) void ring_bell(shm_iface *shm, shm_ep *ep)
+static __attribute__((noinline)) void raise_wakeup(shm_iface *shm, shm_ep *ep)
 {
     weft_rank_page *page = ep->page;
     uint32_t word = shm->local / 64;
@@ -105,12 +105,12 @@ static inline void announce(shm_iface *shm, shm_ep *ep)
     flags = atomic_load_explicit(&ep->out.ring->flags, memory_order_relaxed);
     if (weft_unlikely(flags != ep->announce_flags)) {
         if (!(flags & WEFT_RING_OPEN)) {
-            ring_bell(shm, ep);
+            raise_wakeup(shm, ep);
             return;
         }
         atomic_thread_fence(memory_order_seq_cst);
         if (!(atomic_load_explicit(&ep->out.ring->flags, memory_order_relaxed) & WEFT_RING_OPEN)) { /* closed before the fence */
-            ring_bell(shm, ep);
+            raise_wakeup(shm, ep);
             return;
         }
     }
@@ -121,7 +121,7 @@ void weft_shm_send_short(weft_ep *generic, uint64_t head0, uint64_t head1, uint6
 {
     shm_ep *ep = (shm_ep *)generic;
     weft_cell *cell = weft_ring_next(&ep->out);
-    uint64_t *head = (uint64_t *)&cell->head;
+    uint64_t *head = (uint64_t *)&cell->hdr;
     uint32_t bytes = (uint32_t)(head2 >> 32);
     cell->place = 0;
     memcpy(&head[0], &head0, 8);
@@ -147,9 +147,9 @@ static bool has_scratch(shm_iface *shm)
 /* Where it is better to store past the caches (or that is to be found out), what is packed is packed at home first. */
 static __attribute__((noinline)) void fill(shm_iface *shm, const weft_frame *frame, void *body)
 {
-    if (frame->head.bytes >= WEFT_STORE_LEAST && weft_store_is_asked(&shm->store) && has_scratch(shm)) {
+    if (frame->hdr.bytes >= WEFT_STORE_MIN && weft_store_is_asked(&shm->store) && has_scratch(shm)) {
         frame->fill(frame, shm->scratch);
-        weft_store_body(&shm->store, body, shm->scratch, frame->head.bytes);
+        weft_store_body(&shm->store, body, shm->scratch, frame->hdr.bytes);
     } else {
         frame->fill(frame, body);
         shm->store.count++;
@@ -171,16 +171,16 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
         return refuse(ep);
     cell = weft_ring_next(&ep->out);
     body = cell->body;
-    if (frame->head.bytes > WEFT_RING_INLINE && (rc = find_place(shm, ep, frame, &place, &body)))
+    if (frame->hdr.bytes > WEFT_RING_INLINE && (rc = find_place(shm, ep, frame, &place, &body)))
         return rc == WEFT_AGAIN ? refuse(ep) : rc;
     cell->place = place;
-    cell->head = frame->head;
+    cell->hdr = frame->hdr;
     if (weft_unlikely(frame->fill != NULL))
         fill(shm, frame, body);
     else if (place)
-        weft_store_body(&shm->store, body, frame->body, frame->head.bytes);
+        weft_store_body(&shm->store, body, frame->body, frame->hdr.bytes);
     else
-        weft_copy_short(body, frame->body, frame->head.bytes);
+        weft_copy_short(body, frame->body, frame->hdr.bytes);
     ep->ep.room--;
     weft_ring_publish(&ep->out, cell);
     weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
@@ -194,10 +194,10 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
 
 static __attribute__((noinline)) const void *chunk_body(shm_iface *shm, shm_ep *ep, uint32_t index)
 {
-    const weft_segment_head *head = shm->segment->head;
+    const weft_segment_hdr *hdr = shm->segment->hdr;
     void *addr;
     if (weft_unlikely(!ep->bulk)) {
-        if (weft_segment_view(shm->segment, head->pools + ep->local * head->pool_bytes, sizeof(weft_bulk), &addr))
+        if (weft_segment_view(shm->segment, hdr->pools + ep->local * hdr->pool_bytes, sizeof(weft_bulk), &addr))
             return NULL;
         ep->bulk = addr;
     }
@@ -223,7 +223,7 @@ static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, 
     const void *body = is_chunk ? chunk_body(shm, ep, index) : ep->in.ring->lines[place - 1];
     if (!body)
         return WEFT_E_NOMEM;
-    shm->iface.up->arrive(shm->iface.owner, ep->ep.peer, &cell->head, body);
+    shm->iface.up->arrive(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
     if (is_chunk) {
         weft_bulk_return(ep->bulk, index);
         wake_who_wants(shm, ep, &ep->bulk->wanted);
@@ -271,13 +271,13 @@ static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
         if (n) /* a stream: lines to come travel while this one is looked at */
             __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
         if (weft_likely(!cell->place))
-            shm->iface.up->arrive(shm->iface.owner, ep->ep.peer, &cell->head, cell->body);
+            shm->iface.up->arrive(shm->iface.owner, ep->ep.peer, &cell->hdr, cell->body);
         else {
             if (weft_unlikely(deliver_placed(shm, ep, cell))) {
                 set_aside_later(shm, ep);
                 break;
             }
-            n += WEFT_POLL_EXTRA(cell->head.bytes);
+            n += WEFT_POLL_EXTRA(cell->hdr.bytes);
         }
         weft_ring_take(&ep->in, cell);
         if (weft_unlikely(weft_ring_should_tell(&ep->in)))
@@ -378,24 +378,24 @@ static void order_for_senders(shm_iface *shm)
 }
 
 /* A deferred sender's timer bounds the sleep, as it does not ring again. */
-static void arm_retry(const shm_iface *shm, weft_bell *bell)
+static void arm_retry(const shm_iface *shm, weft_wakeup *wakeup)
 {
     uint64_t now = shm->now_ns(), left = shm->retry_at_ns > now ? shm->retry_at_ns - now : 1;
-    if (!bell->within_ns || left < bell->within_ns)
-        bell->within_ns = left;
+    if (!wakeup->within_ns || left < wakeup->within_ns)
+        wakeup->within_ns = left;
 }
 
-int weft_shm_arm(weft_iface *iface, weft_bell *bell)
+int weft_shm_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     shm_iface *shm = (shm_iface *)iface;
     uint32_t ticket = weft_segment_doze(shm->page);
     order_for_senders(shm);
     shm->chores |= SHM_LOOK_FOR_DEAD;
-    *bell = (weft_bell){.futex = shm->wants_fd ? NULL : (uint32_t *)&shm->page->asleep, .value = ticket, .fd = shm->chime};
+    *wakeup = (weft_wakeup){.futex = shm->wants_fd ? NULL : (uint32_t *)&shm->page->asleep, .value = ticket, .fd = shm->chime};
     if (weft_unlikely(shm->wants_fd) && (shm->chime < 0 || weft_chime_is_deaf(shm->page)))
-        bell->within_ns = WEFT_CHIME_NAP_NS;
+        wakeup->within_ns = WEFT_CHIME_NAP_NS;
     if (weft_unlikely(shm->chores & SHM_RETRY))
-        arm_retry(shm, bell);
+        arm_retry(shm, wakeup);
     return 0;
 }
 
@@ -436,7 +436,7 @@ static void learn_patience(const shm_iface *shm, shm_ep *ep)
 static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
 {
     weft_rank_page *page = weft_segment_rank(shm->segment, sender);
-    weft_name who = {.job = shm->segment->head->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
+    weft_proc_id who = {.job = shm->segment->hdr->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
     shm_ep *ep = shm->eps[sender];
     if (!ep && shm->has_left[sender])
         return 0; /* whoever still waits for others, on a network, hears goodbyes that nobody waits for */

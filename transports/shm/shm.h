@@ -11,7 +11,7 @@
 #include "transports/shm/ring.h"
 #include "base/store.h"
 
-#define WEFT_SHM_HOT_FEW 4 /* so many rings are always polled; beyond, silent ones are closed and ring the bell when they speak */
+#define WEFT_SHM_HOT_FEW 4 /* so many rings are always polled; beyond, silent ones are closed and raise the wakeup when they speak */
 
 /* A ring is closed when it was silent for its patience: at least so long, and longer (up to MAX) where it was opened again soon after a
  * close, so that neighbours that speak in every iteration of a program keep their rings open. One barrier closes all that are due. */
@@ -77,7 +77,7 @@ typedef struct shm_iface {
 } shm_iface;
 
 /* shm.c, for the table in iface.c: */
-int weft_shm_arm(weft_iface *iface, weft_bell *bell);
+int weft_shm_arm(weft_iface *iface, weft_wakeup *wakeup);
 void weft_shm_disarm(weft_iface *iface);
 /* Opens the rings whose senders left a note, and takes at least a frame of each, whatever the budget; how many frames came. */
 int weft_shm_greet(shm_iface *shm, int budget);

@@ -65,7 +65,7 @@ typedef struct news {
     hello hello;
 } news;
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 bool verbs_cm_is_for(const verbs_ep *ep)
 {
@@ -93,7 +93,7 @@ static void write_hello(const verbs_link *link, uint8_t no, hello *out)
 static void trouble(verbs_ep *ep, const verbs_link *link, const char *what, const char *words)
 {
     char there[VERBS_GID_TEXT];
-    snprintf(ep->last_error, sizeof ep->last_error, "rdma_cm could not %s rank %u at %s by %s: %s", what, ep->name.rank,
+    snprintf(ep->last_error, sizeof ep->last_error, "rdma_cm could not %s rank %u at %s by %s: %s", what, ep->proc_id.rank,
              verbs_gid_text(&ep->far.address[link->far_rail].gid, there), link->rail->name, words);
 }
 
@@ -123,8 +123,8 @@ static int make_ready(verbs_link *link, struct rdma_cm_id *id)
 static struct rdma_conn_param params_of(const verbs_link *link, const hello *words)
 {
     return (struct rdma_conn_param){.private_data = words, .private_data_len = sizeof *words,
-                                    .responder_resources = (uint8_t)least((uint32_t)link->rail->attr.max_qp_rd_atom, 255),
-                                    .initiator_depth = (uint8_t)least(link->rail->max_rd_atomic, 255),
+                                    .responder_resources = (uint8_t)min((uint32_t)link->rail->attr.max_qp_rd_atom, 255),
+                                    .initiator_depth = (uint8_t)min(link->rail->max_rd_atomic, 255),
                                     .retry_count = VERBS_RETRIES,
                                     .rnr_retry_count = 7, .srq = 1, .qp_num = link->qp->qp_num};
 }
@@ -225,7 +225,7 @@ static void joined(verbs_link *link, const hello *words, uint32_t reads)
     verbs_half *half = verbs_half_of(link);
     half->is_made = false;
     half->is_joined = true;
-    link->reads_room = least(link->rail->max_rd_atomic, reads);
+    link->reads_room = min(link->rail->max_rd_atomic, reads);
     meet->offer.epoch = ep->epoch;
     meet->offer.rx_seq = words->rx_seq;
     meet->offer.credits = words->credits;
@@ -287,7 +287,7 @@ static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const hello *asked, 
 
 static bool is_smaller(const verbs_ep *ep)
 {
-    const weft_name *us = &ep->iface->self, *them = &ep->name;
+    const weft_proc_id *us = &ep->iface->self, *them = &ep->proc_id;
     return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->worker < them->worker;
 }
 
@@ -309,8 +309,8 @@ static bool accept_request(verbs_link *link, const news *event)
         error = make_ready(link, event->id);
     write_hello(link, REFUSED_NOT, &words);
     param = params_of(link, &words);
-    param.responder_resources = (uint8_t)least(param.responder_resources, event->reads_out);
-    param.initiator_depth = (uint8_t)least(param.initiator_depth, event->reads_in);
+    param.responder_resources = (uint8_t)min(param.responder_resources, event->reads_out);
+    param.initiator_depth = (uint8_t)min(param.initiator_depth, event->reads_in);
     if (!error && rdma_accept(event->id, &param) == 0)
         return true;
     trouble(link->ep, link, "answer", strerror(error ? error : errno));
@@ -321,12 +321,12 @@ static void asked(const news *event)
 {
     verbs_rail *rail = event->rail;
     const hello *words = &event->hello;
-    weft_name name = {words->job, words->rank, words->worker};
+    weft_proc_id proc_id = {words->job, words->rank, words->worker};
     bool is_ours = event->has_hello && words->to_nonce == rail->iface->nonce;
-    verbs_ep *ep = is_ours ? verbs_conn_named(rail->iface, &name, words->life, words->to_life) : NULL;
+    verbs_ep *ep = is_ours ? verbs_conn_named(rail->iface, &proc_id, words->life, words->to_life) : NULL;
     verbs_link *link = ep ? link_for(ep, rail, words->from_rail) : NULL;
     verbs_half *half;
-    if (!ep && is_ours && verbs_conn_was_left(rail->iface->conn, &name, words->life)) {
+    if (!ep && is_ours && verbs_conn_was_left(rail->iface->conn, &proc_id, words->life)) {
         refuse(rail, event->id, words, REFUSED_GONE);
         return;
     }

@@ -19,7 +19,7 @@
 
 #define TRY_FIRST_NS VERBS_MS
 #define TRIES_BY_RAIL 3      /* unanswered, before another pair of rails is tried */
-#define TRIES_LEAST 8        /* whatever the clock says: we may have been stopped */
+#define TRIES_MIN 8        /* whatever the clock says: we may have been stopped */
 #define LEAVE_NS (3 * VERBS_SECOND) /* one who leaves waits no longer for a peer that does not answer */
 
 uint32_t verbs_conn_random(struct verbs_conn *conn)
@@ -103,7 +103,7 @@ static void open_links(verbs_ep *ep)
     if (!wanted && !verbs_conn_has_links(ep))
         snprintf(ep->last_error, sizeof ep->last_error,
                  "no RDMA port of ours is up that shares a network with one of rank %u's",
-                 ep->name.rank);
+                 ep->proc_id.rank);
 }
 
 void verbs_conn_close_links(verbs_ep *ep)
@@ -169,7 +169,7 @@ void verbs_conn_say(verbs_ep *ep, uint8_t kind)
 static void try_again_later(verbs_ep *ep)
 {
     uint64_t pause = TRY_FIRST_NS << (ep->tries < 8 ? ep->tries : 8);
-    ep->next_try_ns = verbs_conn_now(ep) + (pause < VERBS_TRY_MOST_NS ? pause : VERBS_TRY_MOST_NS);
+    ep->next_try_ns = verbs_conn_now(ep) + (pause < VERBS_TRY_MAX_NS ? pause : VERBS_TRY_MAX_NS);
     verbs_conn_due(ep, ep->next_try_ns);
 }
 
@@ -178,7 +178,7 @@ static void try_again_later(verbs_ep *ep)
 /* The passive side must not. Where there are no credits to give (little memory) a word that gives none back does as well. */
 static void speak_first(verbs_ep *ep)
 {
-    weft_head none = {.tag = 0};
+    weft_hdr none = {.tag = 0};
     if (verbs_flow_control(ep, VERBS_KIND_CREDITS, NULL))
         verbs_flow_control(ep, VERBS_KIND_RETURN, &none);
 }
@@ -247,7 +247,7 @@ static uint32_t lend(verbs_ep *ep)
 
 void verbs_conn_hurry(verbs_iface *iface)
 {
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_port);
         if (ep->state != VERBS_CONNECTING || ep->meet->my_credits)
             continue;
@@ -353,12 +353,12 @@ static int keep_connecting(verbs_ep *ep, uint64_t now)
         verbs_conn_close_links(ep);
         verbs_conn_set_state(ep, VERBS_LOST);
         meet->is_over = true;
-    } else if (silent > verbs_conn_timeout_ns() && ep->tries >= TRIES_LEAST) {
+    } else if (silent > verbs_conn_timeout_ns() && ep->tries >= TRIES_MIN) {
         verbs_conn_lose(ep, "no answer to %llu requests to connect in %d s (WEFT_PEER_TIMEOUT_S). Is its process alive, its port up, "
              "and is UDP port "
              "4791 let through (RoCE)?%s%s", (unsigned long long)ep->tries, weft_knob.peer_timeout_s,
              ep->last_error[0] ? " Before that: " : "", ep->last_error);
-    } else if (now - meet->sick_ns > verbs_conn_timeout_ns() && !silent && ep->tries >= TRIES_LEAST) {
+    } else if (now - meet->sick_ns > verbs_conn_timeout_ns() && !silent && ep->tries >= TRIES_MIN) {
         verbs_conn_lose(ep, "it answers, but no connection comes about in %d s (WEFT_PEER_TIMEOUT_S)%s%s", weft_knob.peer_timeout_s,
              ep->last_error[0] ? ": " : "", ep->last_error);
     } else {
@@ -389,7 +389,7 @@ static int look_after(verbs_ep *ep, uint64_t now)
 /* Each of the busy once; those that still have something due go back by `due`. Whoever is freed meanwhile takes itself out. */
 static int look_after_busy(struct verbs_conn *conn, uint64_t now)
 {
-    weft_link todo, *at;
+    weft_list_link todo, *at;
     int n = 0;
     weft_list_init(&todo);
     weft_list_splice(&todo, &conn->busy);

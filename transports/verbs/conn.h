@@ -21,7 +21,7 @@
 
 #define VERBS_MS 1000000ull
 #define VERBS_SECOND 1000000000ull
-#define VERBS_TRY_MOST_NS (200 * VERBS_MS)
+#define VERBS_TRY_MAX_NS (200 * VERBS_MS)
 #define VERBS_RETRIES 6 /* 7, the most that the field holds, is forever to rxe */
 #define VERBS_NOTE_MAGIC 0x57654654u
 #define VERBS_NOTE_VERSION 2
@@ -71,7 +71,7 @@ typedef struct verbs_half {
 
 typedef struct verbs_meet {
     verbs_ep *ep;
-    weft_link by_busy;    /* in conn->busy while timers or drains are looked after */
+    weft_list_link by_busy;    /* in conn->busy while timers or drains are looked after */
     bool is_busy;
     uint32_t life, far_life;
     bool has_offer;       /* the peer's note of offer.epoch, newest first */
@@ -100,7 +100,7 @@ typedef struct verbs_meet {
 } verbs_meet;
 
 typedef struct verbs_gone { /* somebody who was left: its late notes are answered GONE */
-    weft_name name;
+    weft_proc_id proc_id;
     uint32_t life, far_life;
 } verbs_gone;
 
@@ -109,7 +109,7 @@ struct verbs_conn {
     struct verbs_datagrams *datagrams;
     struct verbs_cm *cm;
     struct verbs_hush *hushed; /* hush.c: ids of rdma_cm that are over */
-    weft_link busy;       /* verbs_meet.by_busy */
+    weft_list_link busy;       /* verbs_meet.by_busy */
     bool looks_at_events; /* at the next turn */
     bool is_stirred;      /* something happened that a turn must look at before its time */
     uint64_t stuck_ns;    /* paths were looked at for links that are stuck */
@@ -117,7 +117,7 @@ struct verbs_conn {
     uint32_t turns;
     uint32_t random;
     uint32_t dropped;     /* notes of other jobs, lives, epochs */
-    verbs_card card;      /* as peers know us: rails and addresses of when we opened */
+    verbs_iface_addr addr;      /* as peers know us: rails and addresses of when we opened */
     uint32_t path_count;
     verbs_gone *gone;
     uint32_t gone_count, gone_room;
@@ -171,8 +171,8 @@ bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch);
 /* Our queue pair of the link is there, and slots to lend. */
 bool verbs_conn_make_half(verbs_ep *ep, verbs_link *link);
 /* Whose request this is: greets somebody new. NULL: nobody of ours, or of another life. */
-verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_name *name, uint32_t life, uint32_t to_life);
-bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_name *name, uint32_t far_life);
+verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t life, uint32_t to_life);
+bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc_id, uint32_t far_life);
 
 /* -- probe.c -- */
 void verbs_probe_suspect(verbs_link *link, const struct ibv_wc *wc); /* it failed so */
@@ -191,12 +191,12 @@ int verbs_note_send(const verbs_link *link, uint8_t kind);
 void verbs_conn_note(verbs_rail *rail, const verbs_note *note, size_t bytes); /* one was heard */
 
 /* -- names.c: paths by their peers' names -- */
-verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_name *name);
+verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_proc_id *proc_id);
 int verbs_names_add(verbs_iface *iface, verbs_ep *ep);
 void verbs_names_remove(verbs_iface *iface, verbs_ep *ep);
 
-/* -- pair.c: which of our rails goes with which of theirs: the same answer on both sides, from both cards -- */
-void verbs_pair(verbs_ep *ep, const verbs_card *mine);
+/* -- pair.c: which of our rails goes with which of theirs: the same answer on both sides, from both addresses -- */
+void verbs_pair(verbs_ep *ep, const verbs_iface_addr *mine);
 
 /* -- link.c: the queue pair of a link -- */
 int verbs_link_open(verbs_link *link);                               /* in state INIT, entered in the rail's table */

@@ -55,11 +55,11 @@ static bool holds_no_receives(const verbs_ep *ep, uint64_t now)
 /* Everything that stands in the queues now; what comes meanwhile is other paths'. */
 static void take_all(verbs_iface *iface)
 {
-    uint32_t most = 0, taken = 0;
+    uint32_t max = 0, taken = 0;
     int n = 1;
     for (uint8_t i = 0; i < iface->rail_count; i++)
-        most += (uint32_t)iface->rails[i].cq->cqe;
-    for (; n > 0 && taken <= most; taken += (uint32_t)n)
+        max += (uint32_t)iface->rails[i].cq->cqe;
+    for (; n > 0 && taken <= max; taken += (uint32_t)n)
         n = verbs_drain(iface, 1 << 20);
 }
 

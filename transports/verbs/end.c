@@ -11,7 +11,7 @@
 #include "transports/verbs/conn.h"
 #include "transports/verbs/gid.h"
 
-#define SICK_BREAKS_LEAST 4
+#define SICK_BREAKS_MIN 4
 #define REST_NS (4 * VERBS_MS)
 #define STOOD_LONG_NS (10 * VERBS_SECOND)
 
@@ -65,7 +65,7 @@ void verbs_conn_break(verbs_link *link, const struct ibv_wc *wc, const char *wor
         return;
     ep->rest = VERBS_AWAKE; /* RESTED may be lost with the epoch: the peer, too, must hear of a new one */
     count_break(ep, !ep->meet->is_peaceful);
-    weft_log_debug("connection %u with rank %u ends: %s", ep->epoch, ep->name.rank, ep->last_error);
+    weft_log_debug("connection %u with rank %u ends: %s", ep->epoch, ep->proc_id.rank, ep->last_error);
     verbs_conn_set_state(ep, VERBS_DRAINING);
     verbs_drain_begin(ep);
     verbs_conn_due(ep, verbs_conn_now(ep));
@@ -117,7 +117,7 @@ void verbs_conn_lose(verbs_ep *ep, const char *format, ...)
     verbs_conn_close_links(ep);
     verbs_conn_set_state(ep, VERBS_LOST);
     verbs_flow_give_up(ep);
-    weft_fail(WEFT_E_PEER, "rank %u is lost over %s (%s to %s): %s", ep->name.rank, link->rail->name,
+    weft_fail(WEFT_E_PEER, "rank %u is lost over %s (%s to %s): %s", ep->proc_id.rank, link->rail->name,
               verbs_gid_text(&link->rail->gid, here), verbs_gid_text(&ep->far.address[link->far_rail].gid, there), why);
     verbs_move_give_up(ep, WEFT_E_PEER);
     ep->iface->iface.up->lost(ep->iface->iface.owner, ep->ep.peer, WEFT_E_PEER);
@@ -153,7 +153,7 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
         }
         pause = REST_NS; /* those for whom it closed come first */
     }
-    if (meet->sick_breaks >= SICK_BREAKS_LEAST && now - meet->sick_ns > verbs_conn_timeout_ns()) {
+    if (meet->sick_breaks >= SICK_BREAKS_MIN && now - meet->sick_ns > verbs_conn_timeout_ns()) {
         verbs_conn_lose(ep, "tried to connect %u times in %u s, nothing got through. The last time: %s", meet->sick_breaks,
              (unsigned)((now - meet->sick_ns) / VERBS_SECOND), ep->last_error);
         return;
@@ -162,7 +162,7 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
         epoch = meet->far_epoch;
     else if (meet->sick_breaks > 1 && !pause)
         pause = VERBS_MS << (meet->sick_breaks < 8 ? meet->sick_breaks : 8);
-    verbs_conn_begin_epoch(ep, epoch, pause < VERBS_TRY_MOST_NS ? pause : VERBS_TRY_MOST_NS);
+    verbs_conn_begin_epoch(ep, epoch, pause < VERBS_TRY_MAX_NS ? pause : VERBS_TRY_MAX_NS);
 }
 
 /* The peer has left in peace: it has had all that we sent, and all that it sent has arrived or stands in our queues. The owner

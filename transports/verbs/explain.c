@@ -37,7 +37,7 @@ void verbs_explain(const verbs_link *link, const struct ibv_wc *wc, const char *
     const char *cause = (unsigned)wc->status < sizeof causes / sizeof causes[0] ? causes[wc->status] : NULL;
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
     const verbs_ep *ep = link->ep;
-    snprintf(text, room, "%s with rank %u failed on %s (%s to %s): %s (status %d, vendor 0x%x): %s", what, ep->name.rank,
+    snprintf(text, room, "%s with rank %u failed on %s (%s to %s): %s (status %d, vendor 0x%x): %s", what, ep->proc_id.rank,
              link->rail->name,
              verbs_gid_text(&link->rail->gid, here), verbs_gid_text(&ep->far.address[link->far_rail].gid, there),
              ibv_wc_status_str(wc->status), (int)wc->status, wc->vendor_err, cause ? cause : "see the kernel's log (dmesg)");

@@ -184,11 +184,11 @@ static void look_at_device(verbs_finding *finding, int index, const char *list, 
     struct ibv_device_attr attr;
     if (context && ibv_query_device(context, &attr) == 0) {
         finding->contexts[index] = context;
-        for (uint8_t i = 1; i <= attr.phys_port_cnt && finding->count < VERBS_FOUND_MOST; i++)
+        for (uint8_t i = 1; i <= attr.phys_port_cnt && finding->count < VERBS_FOUND_MAX; i++)
             look_at_port(finding, device, context, &attr, i, list, length);
         return;
     }
-    if (finding->count < VERBS_FOUND_MOST) {
+    if (finding->count < VERBS_FOUND_MAX) {
         verbs_found *one = &finding->found[finding->count++];
         *one = (verbs_found){.device = device};
         snprintf(one->name, sizeof one->name, "%.56s", ibv_get_device_name(device));
@@ -199,7 +199,7 @@ static void look_at_device(verbs_finding *finding, int index, const char *list, 
         ibv_close_device(context);
 }
 
-/* Used before unused; then as the knob names them, near before far, by name. The order stands in the card. */
+/* Used before unused; then as the knob names them, near before far, by name. The order stands in the address. */
 static int compare(const void *left, const void *right)
 {
     const verbs_found *a = left, *b = right;
@@ -221,7 +221,7 @@ int verbs_find(uint32_t rank, verbs_finding *finding)
     if (!finding->devices)
         return weft_fail(WEFT_E_UNSUPPORTED,
                          "RDMA devices cannot be listed: %s: are ib_uverbs and the device's driver loaded?", strerror(errno));
-    for (int i = 0; i < finding->device_count && i < VERBS_FOUND_MOST; i++)
+    for (int i = 0; i < finding->device_count && i < VERBS_FOUND_MAX; i++)
         look_at_device(finding, i, list, length);
     note_missing(finding, list, length);
     qsort(finding->found, (size_t)finding->count, sizeof finding->found[0], compare);
@@ -234,7 +234,7 @@ int verbs_find(uint32_t rank, verbs_finding *finding)
 
 void verbs_find_end(verbs_finding *finding)
 {
-    for (int i = 0; i < VERBS_FOUND_MOST; i++)
+    for (int i = 0; i < VERBS_FOUND_MAX; i++)
         if (finding->contexts[i])
             ibv_close_device(finding->contexts[i]);
     if (finding->devices)

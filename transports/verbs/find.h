@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VERBS_FOUND_MOST 32
+#define VERBS_FOUND_MAX 32
 
 typedef struct verbs_found {
     struct ibv_device *device;
@@ -26,9 +26,9 @@ typedef struct verbs_found {
 
 typedef struct verbs_finding {
     struct ibv_device **devices;
-    struct ibv_context *contexts[VERBS_FOUND_MOST];
+    struct ibv_context *contexts[VERBS_FOUND_MAX];
     int device_count;
-    verbs_found found[VERBS_FOUND_MOST];
+    verbs_found found[VERBS_FOUND_MAX];
     int count;
     char missing[160];           /* what the knob names and is not here, comma separated */
 } verbs_finding;

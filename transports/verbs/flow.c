@@ -23,13 +23,13 @@
 #include "base/macros.h"
 #include "base/status.h"
 
-#define TARGET_MOST 64u
-#define UNSIGNALLED_MOST 32u
+#define TARGET_MAX 64u
+#define UNSIGNALLED_MAX 32u
 #define HOLD_BYTES 1024u /* a longer frame takes longer to fill than a doorbell costs: nothing waits for it */
 #define PATIENT_POLLS 32u /* for a reply that takes credits along */
 
 typedef struct verbs_held { /* a frame that came ahead of others */
-    weft_link link;
+    weft_list_link link;
     uint32_t seq, bytes;
     _Alignas(8) uint8_t wire[];
 } verbs_held;
@@ -80,7 +80,7 @@ void verbs_flow_stamp(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, uint
 /* Slots or completions are used up, maybe by requests that nobody asked to hear of: ask. */
 static void press(verbs_iface *iface)
 {
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_port);
         if (ep->state == VERBS_UP && ep->home)
             verbs_link_sync(ep->home);
@@ -90,9 +90,9 @@ static void press(verbs_iface *iface)
 /* Of the last frame (docs/wire.md) the end must be heard: to ask for it later would ask a peer that may have gone by then. */
 static bool wants_signal(const verbs_link *link, const verbs_slot *slot)
 {
-    uint32_t most = link->sq_room / 4 < UNSIGNALLED_MOST ? link->sq_room / 4 : UNSIGNALLED_MOST;
-    bool is_last = slot->wire->prefix.kind == VERBS_KIND_PLAIN && slot->wire->head.kind == WEFT_FRAME_BYE;
-    return is_last || link->unsignalled + 1 >= most || verbs_slots_are_scarce(link->ep->iface);
+    uint32_t max = link->sq_room / 4 < UNSIGNALLED_MAX ? link->sq_room / 4 : UNSIGNALLED_MAX;
+    bool is_last = slot->wire->prefix.kind == VERBS_KIND_PLAIN && slot->wire->hdr.kind == WEFT_FRAME_BYE;
+    return is_last || link->unsignalled + 1 >= max || verbs_slots_are_scarce(link->ep->iface);
 }
 
 /* A frame whose post was refused has broken the link: it stands in its list, and is sent again or dropped after the break. */
@@ -111,7 +111,7 @@ void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal)
     verbs_post(link, &request, 1);
 }
 
-/* AGAIN: the bell is to ring when it may be tried again. Credits, connecting and breaks ring by what comes in; slots and queue room by
+/* AGAIN: the wakeup is to ring when it may be tried again. Credits, connecting and breaks ring by what comes in; slots and queue room by
  * completions, which are asked for here. */
 static int starve(verbs_ep *ep, bool is_for_room)
 {
@@ -157,7 +157,7 @@ static void launch(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, bool by
 static int not_open(verbs_ep *ep)
 {
     if (ep->state == VERBS_LOST)
-        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", ep->name.rank, ep->last_error[0] ? ep->last_error : "it does not answer");
+        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", ep->proc_id.rank, ep->last_error[0] ? ep->last_error : "it does not answer");
     if (ep->state == VERBS_NEW)
         verbs_conn_begin(ep);
     return starve(ep, false);
@@ -173,7 +173,7 @@ static int try_later(verbs_ep *ep)
 int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
 {
     verbs_ep *ep = (verbs_ep *)to;
-    uint32_t bytes = frame->head.bytes;
+    uint32_t bytes = frame->hdr.bytes;
     verbs_slot *slot;
     bool by_ring;
     if (weft_unlikely(bytes > iface->caps.frame_max))
@@ -184,7 +184,7 @@ int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
     slot = take_slot(ep, (uint32_t)sizeof(verbs_wire) + bytes, by_ring);
     if (!slot)
         return try_later(ep);
-    slot->wire->head = frame->head;
+    slot->wire->hdr = frame->hdr;
     if (frame->fill)
         frame->fill(frame, slot->wire->body);
     else if (bytes)
@@ -204,12 +204,12 @@ int verbs_flow_notify(verbs_ep *ep, uint32_t value)
     verbs_slot *slot = take_slot(ep, (uint32_t)sizeof(verbs_wire), false);
     if (!slot)
         return WEFT_AGAIN;
-    slot->wire->head = (weft_head){.tag = (int32_t)value};
+    slot->wire->hdr = (weft_hdr){.tag = (int32_t)value};
     launch(ep, slot, VERBS_KIND_NOTIFY, false);
     return 0;
 }
 
-int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_head *head)
+int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_hdr *hdr)
 {
     bool by_token = kind == VERBS_KIND_CREDITS;
     verbs_link *link = ep->home;
@@ -225,10 +225,10 @@ int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_head *head
         return WEFT_AGAIN;
     slot->bytes = by_token ? sizeof(verbs_prefix) : sizeof(verbs_wire);
     slot->seq = ep->tx_seq - ep->unsent;
-    if (head)
-        slot->wire->head = *head;
+    if (hdr)
+        slot->wire->hdr = *hdr;
     else
-        slot->wire->head = (weft_head){0};
+        slot->wire->hdr = (weft_hdr){0};
     verbs_flow_stamp(ep, slot, kind, by_token ? VERBS_FLAG_BY_TOKEN : 0);
     if (by_token && !slot->wire->prefix.credits) { /* none to be had now; a token that comes back may wait */
         ep->owes_token = slot->wire->prefix.flags & VERBS_FLAG_TOKEN;
@@ -256,7 +256,7 @@ static bool has_arrived(const verbs_ep *ep, const verbs_slot *slot)
 
 static void free_arrived(verbs_ep *ep)
 {
-    for (weft_link *link; (link = weft_list_first(&ep->sent)) != NULL;) {
+    for (weft_list_link *link; (link = weft_list_first(&ep->sent)) != NULL;) {
         verbs_slot *slot = weft_container(link, verbs_slot, link);
         if (!has_arrived(ep, slot))
             break;
@@ -308,9 +308,9 @@ static void deliver(verbs_ep *ep, const verbs_wire *wire)
     weft_iface *iface = &ep->iface->iface;
     ep->rx_seq++;
     if (wire->prefix.kind == VERBS_KIND_NOTIFY)
-        iface->up->notified(iface->owner, ep->ep.peer, (uint32_t)wire->head.tag);
+        iface->up->notified(iface->owner, ep->ep.peer, (uint32_t)wire->hdr.tag);
     else if (wire->prefix.kind == VERBS_KIND_PLAIN)
-        iface->up->arrive(iface->owner, ep->ep.peer, &wire->head, wire->body);
+        iface->up->arrive(iface->owner, ep->ep.peer, &wire->hdr, wire->body);
     if (++ep->recent >= VERBS_RING_BUSY)
         verbs_ring_think(ep);
 }
@@ -319,7 +319,7 @@ static void deliver(verbs_ep *ep, const verbs_wire *wire)
 static bool hold(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes, uint32_t seq)
 {
     verbs_held *held = malloc(sizeof *held + bytes);
-    weft_link *at = ep->held.prev;
+    weft_list_link *at = ep->held.prev;
     if (!held)
         return false;
     held->seq = seq;
@@ -336,13 +336,13 @@ static bool hold(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes, uint32_t 
 
 void verbs_flow_drop_held(verbs_ep *ep)
 {
-    for (weft_link *link; (link = weft_list_take(&ep->held)) != NULL;)
+    for (weft_list_link *link; (link = weft_list_take(&ep->held)) != NULL;)
         free(weft_container(link, verbs_held, link));
 }
 
 static void deliver_held(verbs_ep *ep)
 {
-    for (weft_link *link; (link = weft_list_first(&ep->held)) != NULL;) {
+    for (weft_list_link *link; (link = weft_list_first(&ep->held)) != NULL;) {
         verbs_held *held = weft_container(link, verbs_held, link);
         if (held->seq != ep->rx_seq + 1)
             break;
@@ -356,7 +356,7 @@ bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 {
     uint32_t seq = expand(ep->rx_seq, wire->prefix.seq);
     int32_t ahead = verbs_seq_diff(seq, ep->rx_seq);
-    if (wire->head.bytes != bytes - sizeof *wire || ahead > 2 * VERBS_IN_FLIGHT_MOST)
+    if (wire->hdr.bytes != bytes - sizeof *wire || ahead > 2 * VERBS_IN_FLIGHT_MAX)
         return false;
     if (ahead > 1) { /* what comes first stands in a ring, most likely */
         verbs_ring_catch_up(ep);
@@ -381,7 +381,7 @@ bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
  * kept from being read leaves no certain number: the write is not counted, and the next epoch does it again. */
 static void notice_came(verbs_ep *ep, uint32_t value)
 {
-    verbs_wire wire = {.prefix = {.kind = VERBS_KIND_NOTIFY}, .head = {.tag = (int32_t)value}};
+    verbs_wire wire = {.prefix = {.kind = VERBS_KIND_NOTIFY}, .hdr = {.tag = (int32_t)value}};
     verbs_ring_catch_up(ep);
     if (ep->is_garbled)
         return;
@@ -392,11 +392,11 @@ static void notice_came(verbs_ep *ep, uint32_t value)
 static void give_up_credits(verbs_ep *ep)
 {
     uint32_t many = ep->credits > 2 ? ep->credits - 2 : 0; /* one is for the frame that says so */
-    weft_head head = {.tag = (int32_t)many};
+    weft_hdr hdr = {.tag = (int32_t)many};
     if (!many)
         return;
     ep->credits -= many;
-    if (verbs_flow_control(ep, VERBS_KIND_RETURN, &head))
+    if (verbs_flow_control(ep, VERBS_KIND_RETURN, &hdr))
         ep->credits += many;
 }
 
@@ -412,12 +412,12 @@ static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
         give_up_credits(ep);
         return true;
     case VERBS_KIND_RETURN:
-        verbs_lend_back(ep, (uint32_t)wire->head.tag);
+        verbs_lend_back(ep, (uint32_t)wire->hdr.tag);
         return true;
     case VERBS_KIND_RING_OPEN:
     case VERBS_KIND_RING_SHUT:
     case VERBS_KIND_RING_DONE:
-        return verbs_ring_news(ep, wire->prefix.kind, &wire->head);
+        return verbs_ring_news(ep, wire->prefix.kind, &wire->hdr);
     case VERBS_KIND_REST:
     case VERBS_KIND_RESTED:
         verbs_rest_heard(ep, wire->prefix.kind);
@@ -432,7 +432,7 @@ static void credit_used(verbs_ep *ep)
 {
     uint32_t before = ep->lent;
     verbs_lend_back(ep, 1);
-    if (before && !ep->lent && ep->target < (ep->iface->is_small ? 2 : TARGET_MOST))
+    if (before && !ep->lent && ep->target < (ep->iface->is_small ? 2 : TARGET_MAX))
         ep->target *= 2;
 }
 
@@ -514,11 +514,11 @@ static bool tell(verbs_ep *ep, bool in_haste, int *n)
 
 static int turn(verbs_iface *iface, bool in_haste)
 {
-    weft_link again;
+    weft_list_link again;
     int n = 0;
     weft_list_init(&again);
     weft_list_splice(&again, &iface->tells);
-    for (weft_link *link; (link = weft_list_take(&again)) != NULL;) {
+    for (weft_list_link *link; (link = weft_list_take(&again)) != NULL;) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_tell);
         uint32_t since = ep->tell_since;
         if (tell(ep, in_haste, &n)) {

@@ -8,7 +8,7 @@
 #include "transports/verbs/slots.h"
 
 /* A frame without number; by credit, or by the token when it gives credits back. 0, or AGAIN when it cannot go now. A break drops it. */
-int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_head *head);
+int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_hdr *hdr);
 /* A put's notification as a frame: numbered, exactly once. 0, or AGAIN. */
 int verbs_flow_notify(verbs_ep *ep, uint32_t value);
 /* The same for a write that its op is about to post on path->home: takes a credit and a number, whose slot this is. NULL: not now. Of kind
@@ -82,10 +82,10 @@ static inline bool verbs_link_has_room(const verbs_link *link, uint32_t count)
 /* a - b of numbers that wrap around. */
 static inline int32_t verbs_seq_diff(uint32_t a, uint32_t b) { return (int32_t)(a - b); }
 /* One more numbered frame may be under way. So many: far below what 16 bits can tell apart. */
-#define VERBS_IN_FLIGHT_MOST 8192
+#define VERBS_IN_FLIGHT_MAX 8192
 static inline bool verbs_flow_has_number(const verbs_ep *ep)
 {
-    return verbs_seq_diff(ep->tx_seq, ep->tx_acked) < VERBS_IN_FLIGHT_MOST;
+    return verbs_seq_diff(ep->tx_seq, ep->tx_acked) < VERBS_IN_FLIGHT_MAX;
 }
 /* The peer has used up half of what it may be lent. */
 static inline bool verbs_flow_owes_much(const verbs_ep *ep) { return ep->is_lent && ep->lent <= ep->target / 2; }

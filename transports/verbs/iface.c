@@ -99,7 +99,7 @@ static void take_events(verbs_rail *rail)
     }
 }
 
-static int verbs_arm(weft_iface *base, weft_bell *bell)
+static int verbs_arm(weft_iface *base, weft_wakeup *wakeup)
 {
     verbs_iface *iface = (verbs_iface *)base;
     uint64_t within_ns = verbs_conn_within(iface);
@@ -115,7 +115,7 @@ static int verbs_arm(weft_iface *base, weft_bell *bell)
             rail->is_armed = ibv_req_notify_cq(rail->cq, 0) == 0;
     }
     iface->is_armed = true;
-    *bell = (weft_bell){.fd = iface->epoll, .within_ns = within_ns};
+    *wakeup = (weft_wakeup){.fd = iface->epoll, .within_ns = within_ns};
     return 0;
 }
 
@@ -152,15 +152,15 @@ static uint32_t mbyte_per_s(const verbs_rail *rail)
 static void promise(verbs_iface *iface)
 {
     weft_caps *caps = &iface->iface.caps;
-    uint32_t inline_most = UINT32_MAX;
+    uint32_t inline_max = UINT32_MAX;
     bool has_atomics = true;
     *caps = (weft_caps){.frame_max = verbs_frame_max(iface), .chunk = verbs_frame_max(iface), .move_max = 1ull << 40, .latency_ns = 1500,
                         .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count, .pins = true, .local_keys = true,
                         .ordered = true, .get = !iface->is_small, .put = !iface->is_small, .notify = !iface->is_small};
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         const verbs_rail *rail = &iface->rails[i];
-        if (rail->max_inline < inline_most)
-            inline_most = rail->max_inline;
+        if (rail->max_inline < inline_max)
+            inline_max = rail->max_inline;
         if (!caps->pin_regions || (uint32_t)rail->attr.max_mr < caps->pin_regions)
             caps->pin_regions = (uint32_t)rail->attr.max_mr;
         has_atomics = has_atomics && rail->attr.atomic_cap != IBV_ATOMIC_NONE && !rail->is_iwarp;
@@ -169,7 +169,7 @@ static void promise(verbs_iface *iface)
         caps->pages_on_demand = caps->pages_on_demand && rail->is_odp;
         caps->mbyte_per_s += mbyte_per_s(rail);
     }
-    caps->inline_max = inline_most > sizeof(verbs_wire) ? inline_most - (uint32_t)sizeof(verbs_wire) : 0;
+    caps->inline_max = inline_max > sizeof(verbs_wire) ? inline_max - (uint32_t)sizeof(verbs_wire) : 0;
     if (has_atomics && caps->get && caps->put)
         caps->amo = WEFT_AMO_NIC;
 }
@@ -247,16 +247,16 @@ static int verbs_open(const weft_iface_params *env, weft_iface **out)
     return 0;
 }
 
-static int verbs_card_of(weft_iface *base, void *room, size_t *bytes)
+static int verbs_get_addr(weft_iface *base, void *room, size_t *bytes)
 {
     verbs_iface *iface = (verbs_iface *)base;
-    verbs_card card = {.version = 2, .rails = iface->rail_count, .frame_max_kib = (uint16_t)(verbs_frame_max(iface) >> 10), .nonce = iface->nonce};
-    if (*bytes < sizeof card)
-        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof card, *bytes);
+    verbs_iface_addr addr = {.version = 2, .rails = iface->rail_count, .frame_max_kib = (uint16_t)(verbs_frame_max(iface) >> 10), .nonce = iface->nonce};
+    if (*bytes < sizeof addr)
+        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof addr, *bytes);
     for (uint8_t i = 0; i < iface->rail_count; i++)
-        verbs_rail_address(&iface->rails[i], &card.address[i]);
-    memcpy(room, &card, sizeof card);
-    *bytes = sizeof card;
+        verbs_rail_address(&iface->rails[i], &addr.address[i]);
+    memcpy(room, &addr, sizeof addr);
+    *bytes = sizeof addr;
     return 0;
 }
 
@@ -275,7 +275,7 @@ static int verbs_unshare(weft_iface *iface, weft_shared *shared)
 }
 
 const weft_iface_ops weft_verbs_ops = {
-    .name = "verbs", .absent = verbs_absent, .tell = verbs_tell, .open = verbs_open, .close = verbs_close, .card = verbs_card_of,
+    .name = "verbs", .absent = verbs_absent, .tell = verbs_tell, .open = verbs_open, .close = verbs_close, .get_addr = verbs_get_addr,
     .reach = verbs_reach, .leave = verbs_leave, .map = verbs_map, .unmap = verbs_unmap, .share = verbs_share, .unshare = verbs_unshare,
     .send = verbs_send, .can_move = verbs_can_move, .get = verbs_get, .put = verbs_put, .amo = verbs_amo, .flush = verbs_flush,
     .lend = verbs_lend_part, .unlend = verbs_unlend, .poll = verbs_poll, .arm = verbs_arm, .disarm = verbs_disarm, .count = verbs_tally,

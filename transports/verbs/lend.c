@@ -42,7 +42,7 @@ void verbs_lend_back(verbs_ep *ep, uint32_t count)
 
 static void recall(verbs_iface *iface, const verbs_ep *but)
 {
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_port);
         if (ep == but || ep->target <= 1)
             continue;

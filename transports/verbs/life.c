@@ -26,9 +26,9 @@ int verbs_conn_open(verbs_iface *iface)
     int rc = verbs_datagrams_open(iface);
     if (rc == 0)
         rc = verbs_cm_open(iface);
-    conn->card = (verbs_card){.rails = iface->rail_count};
+    conn->addr = (verbs_iface_addr){.rails = iface->rail_count};
     for (uint8_t i = 0; i < iface->rail_count; i++)
-        verbs_rail_address(&iface->rails[i], &conn->card.address[i]);
+        verbs_rail_address(&iface->rails[i], &conn->addr.address[i]);
     return rc;
 }
 
@@ -49,13 +49,13 @@ void verbs_conn_close(verbs_iface *iface)
 
 /* -- reach -- */
 
-static int read_card(const weft_name *who, const void *card, size_t bytes, verbs_card *far)
+static int read_addr(const weft_proc_id *who, const void *addr, size_t bytes, verbs_iface_addr *far)
 {
     if (bytes < sizeof *far)
-        return weft_fail(WEFT_E_UNSUPPORTED, "the card of rank %u is too short: is it of another version?", who->rank);
-    memcpy(far, card, sizeof *far);
+        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is too short: is it of another version?", who->rank);
+    memcpy(far, addr, sizeof *far);
     if (far->version != 2 || far->rails == 0 || far->rails > VERBS_RAILS)
-        return weft_fail(WEFT_E_UNSUPPORTED, "the card of rank %u cannot be read: is it of another version?", who->rank);
+        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u cannot be read: is it of another version?", who->rank);
     return 0;
 }
 
@@ -65,12 +65,12 @@ static void free_path(verbs_ep *ep)
     free(ep);
 }
 
-int verbs_reach(weft_iface *base, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **out)
+int verbs_reach(weft_iface *base, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     verbs_iface *iface = (verbs_iface *)base;
     verbs_ep *ep;
-    verbs_card far;
-    int rc = read_card(who, card, bytes, &far);
+    verbs_iface_addr far;
+    int rc = read_addr(who, addr, bytes, &far);
     if (rc)
         return rc;
     if (verbs_names_find(iface, who))
@@ -87,11 +87,11 @@ int verbs_reach(weft_iface *base, const weft_name *who, const void *card, size_t
     }
     ep->ep = (weft_ep){.iface = base, .peer = peer};
     ep->iface = iface;
-    ep->name = *who;
+    ep->proc_id = *who;
     ep->far = far;
     ep->meet->ep = ep;
     ep->meet->life = verbs_conn_random(iface->conn);
-    verbs_pair(ep, &iface->conn->card);
+    verbs_pair(ep, &iface->conn->addr);
     ep->meet->by_cm = verbs_cm_is_for(ep);
     rc = ep->link_count ? verbs_names_add(iface, ep)
                           : weft_fail(WEFT_E_UNSUPPORTED,
@@ -124,7 +124,7 @@ static void remember(const verbs_ep *ep)
         conn->gone = grown;
         conn->gone_room = room;
     }
-    conn->gone[conn->gone_count++] = (verbs_gone){ep->name, ep->meet->life, ep->meet->far_life};
+    conn->gone[conn->gone_count++] = (verbs_gone){ep->proc_id, ep->meet->life, ep->meet->far_life};
 }
 
 void verbs_conn_forget(verbs_ep *ep)

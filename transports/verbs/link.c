@@ -17,7 +17,7 @@
 #define RNR_TIMER 12    /* 0.64 ms */
 #define HOP_LIMIT 64
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 void verbs_link_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr)
 {
@@ -39,7 +39,7 @@ static int cannot(const verbs_link *link, const char *what, int error)
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
     const verbs_ep *ep = link->ep;
     return weft_fail(error == ENOMEM ? WEFT_E_NOSPACE : WEFT_E_SYSTEM, "cannot %s to rank %u on %s (%s to %s): %s%s", what,
-                     ep->name.rank,
+                     ep->proc_id.rank,
                      link->rail->name, verbs_gid_text(&link->rail->gid, here),
                          verbs_gid_text(&ep->far.address[link->far_rail].gid, there),
                      strerror(error), error == ENOMEM ? ": the device's queue pairs or locked memory (ulimit -l) are used up"
@@ -91,10 +91,10 @@ int verbs_link_open(verbs_link *link)
 static int ready_to_receive(verbs_link *link, const verbs_note_rail *far)
 {
     const verbs_rail *rail = link->rail;
-    uint32_t mtu = least((uint32_t)rail->mtu, far->address.mtu);
+    uint32_t mtu = min((uint32_t)rail->mtu, far->address.mtu);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = mtu ? mtu : IBV_MTU_1024, .dest_qp_num = far->qpn,
                                .rq_psn = far->psn,
-                               .max_dest_rd_atomic = (uint8_t)least((uint32_t)rail->attr.max_qp_rd_atom, 255),
+                               .max_dest_rd_atomic = (uint8_t)min((uint32_t)rail->attr.max_qp_rd_atom, 255),
                                    .min_rnr_timer = RNR_TIMER};
     verbs_link_address(rail, &far->address, &attr.ah_attr);
     return ibv_modify_qp(link->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -103,7 +103,7 @@ static int ready_to_receive(verbs_link *link, const verbs_note_rail *far)
 
 static int ready_to_send(verbs_link *link, const verbs_note_rail *far)
 {
-    uint32_t reads = least(least(link->rail->max_rd_atomic, far->reads), 255);
+    uint32_t reads = min(min(link->rail->max_rd_atomic, far->reads), 255);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = RETRIES, .rnr_retry = RNR_FOREVER,
                                .sq_psn = verbs_half_of(link)->psn, .max_rd_atomic = (uint8_t)reads};
     int error = ibv_modify_qp(link->qp, &attr,

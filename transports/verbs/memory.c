@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * memory: makes user memory known to every rail, with the least rights that do. A key is the rails' rkeys, four bytes each, in
- * the order of the card. Called by any thread (the helper that pins ahead too): reads of the port only what never changes after
+ * the order of the address. Called by any thread (the helper that pins ahead too): reads of the port only what never changes after
  * open.
  */
 #include <errno.h>

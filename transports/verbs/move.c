@@ -23,7 +23,7 @@
 #define LINK_BYTES (8u << 20)  /* under way on one link */
 #define PORT_BYTES (64u << 20) /* and on all */
 #define SHORT_BYTES (64u << 10) /* shorter moves are not spread: the nearest link alone is soonest done */
-#define BLOCKED_MOST 16u       /* so many ops without room, and the rest of the path's are not tried */
+#define BLOCKED_MAX 16u       /* so many ops without room, and the rest of the path's are not tried */
 #define PROOFS 4u              /* that a connection carries something, before one that may end it is tried */
 #define PIECE_TRIES 8u         /* errors of its own, or breaks while it was alone, after which a piece is not the victim but the cause */
 
@@ -41,7 +41,7 @@ static bool is_all_posted(const verbs_op *op)
 /* Nothing is left to post and nothing under way; a notification may still be. */
 static bool is_over(const verbs_op *op)
 {
-    return weft_list_is_empty(&op->flying) && (op->rc || is_all_posted(op));
+    return weft_list_is_empty(&op->in_flight) && (op->rc || is_all_posted(op));
 }
 
 /* -- posting -- */
@@ -63,7 +63,7 @@ static bool is_read(const verbs_op *op, const verbs_link *link) { return op->kin
 static bool has_room(const verbs_op *op, const verbs_link *link)
 {
     return link->sq_used < link->sq_room * 3 / 4 && verbs_link_has_room(link, 2) && (!is_read(op, link) || link->reads_used < link->reads_room) &&
-           link->flying_bytes < LINK_BYTES && op->ep->iface->moves->flying_bytes < PORT_BYTES;
+           link->in_flight_bytes < LINK_BYTES && op->ep->iface->moves->in_flight_bytes < PORT_BYTES;
 }
 
 /* The target's first rail may be down for a while: an atomic waits for it as long as for a peer. */
@@ -99,7 +99,7 @@ static verbs_link *choose(verbs_op *op, bool *never)
                                       verbs_rkey(&op->key, link->far_rail)))
             continue;
         *never = false;
-        if (!must_wait && has_room(op, link) && (!best || link->flying_bytes * (best->weight ? best->weight : 1) < best->flying_bytes * weight))
+        if (!must_wait && has_room(op, link) && (!best || link->in_flight_bytes * (best->weight ? best->weight : 1) < best->in_flight_bytes * weight))
             best = link;
     }
     if (*never && op->kind == OP_AMO)
@@ -137,7 +137,7 @@ static bool is_behind_all(const verbs_op *op, const verbs_link *link)
 {
     if (link != op->ep->home || !is_all_posted(op))
         return false;
-    for (const weft_link *at = op->flying.next; at != &op->flying; at = at->next)
+    for (const weft_list_link *at = op->in_flight.next; at != &op->in_flight; at = at->next)
         if (weft_container(at, verbs_piece, link)->work.link != link)
             return false;
     return true;
@@ -156,7 +156,7 @@ static verbs_slot *notify_along(verbs_op *op, const verbs_link *link, struct ibv
     return notice;
 }
 
-/* The piece is in op->flying before it is posted; a post that fails breaks the link, and the break brings the piece back. */
+/* The piece is in op->in flight before it is posted; a post that fails breaks the link, and the break brings the piece back. */
 static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
 {
     uint8_t rail = link->rail->index;
@@ -185,10 +185,10 @@ static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
         request.next = &proof;
     }
     piece->work = (verbs_work){.kind = VERBS_WORK_MOVE, .rail = rail, .link = link};
-    weft_list_append(&op->flying, &piece->link);
-    link->flying_bytes += piece->bytes;
+    weft_list_append(&op->in_flight, &piece->link);
+    link->in_flight_bytes += piece->bytes;
     link->reads_used += is_read(op, link);
-    moves->flying_bytes += piece->bytes;
+    moves->in_flight_bytes += piece->bytes;
     op->ep->pieces++;
     if (verbs_post(link, &request, 1 + needs_proof))
         return WEFT_AGAIN;
@@ -206,7 +206,7 @@ static bool post_op(verbs_op *op)
             op->rc = WEFT_E_STALE;
             return true;
         }
-        weft_link *redo = weft_list_first(&op->redo);
+        weft_list_link *redo = weft_list_first(&op->redo);
         bool never;
         verbs_link *link = choose(op, &never);
         verbs_piece *piece;
@@ -256,10 +256,10 @@ static enum step step(verbs_op *op)
 /* Posts all that may be posted on a path. True when nothing is left waiting. */
 static bool pump(verbs_ep *ep)
 {
-    weft_link *link = ep->ops.next;
+    weft_list_link *link = ep->ops.next;
     uint32_t blocked = 0;
     verbs_post_gather(ep->iface);
-    while (is_ready(ep) && link != &ep->ops && blocked < BLOCKED_MOST) {
+    while (is_ready(ep) && link != &ep->ops && blocked < BLOCKED_MAX) {
         enum step what = step(weft_container(link, verbs_op, link));
         blocked += what == STEP_LATER;
         if (what == STEP_CHANGED)
@@ -272,12 +272,12 @@ static bool pump(verbs_ep *ep)
 
 int verbs_move_turn(verbs_iface *iface)
 {
-    weft_link now;
+    weft_list_link now;
     if (weft_list_is_empty(&iface->moves->waiting))
         return 0;
     weft_list_init(&now);
     weft_list_splice(&now, &iface->moves->waiting);
-    for (weft_link *link; (link = weft_list_take(&now)) != NULL;) {
+    for (weft_list_link *link; (link = weft_list_take(&now)) != NULL;) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_move);
         if (!pump(ep))
             wait_turn(ep);
@@ -334,9 +334,9 @@ void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc)
         }
         return;
     }
-    link->flying_bytes -= piece->bytes;
+    link->in_flight_bytes -= piece->bytes;
     link->reads_used -= is_read(op, link);
-    moves->flying_bytes -= piece->bytes;
+    moves->in_flight_bytes -= piece->bytes;
     op->ep->alive++;
     op->ep->pieces--;
     op->ep->suspects -= op->ep->suspects > 0;
@@ -369,9 +369,9 @@ static void find_cause(verbs_ep *ep)
     if (!ep->pieces || !ep->links[0].rail->tells_early)
         return;
     ep->suspects = ep->pieces;
-    for (weft_link *link = ep->ops.next; is_alone && link != &ep->ops; link = link->next) {
+    for (weft_list_link *link = ep->ops.next; is_alone && link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
-        weft_link *only = weft_list_first(&op->flying);
+        weft_list_link *only = weft_list_first(&op->in_flight);
         if (!only || ++weft_container(only, verbs_piece, link)->tries < PIECE_TRIES || op->rc)
             continue;
         op->rc = WEFT_E_KEY;
@@ -383,16 +383,16 @@ static void find_cause(verbs_ep *ep)
 void verbs_move_down(verbs_ep *ep)
 {
     struct verbs_moves *moves = ep->iface->moves;
-    weft_link *link, *next;
+    weft_list_link *link, *next;
     find_cause(ep);
     ep->pieces = 0;
     for (link = ep->ops.next; link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
-        for (weft_link *at = op->flying.next; at != &op->flying; at = at->next)
-            moves->flying_bytes -= weft_container(at, verbs_piece, link)->bytes;
-        if (op->kind == OP_AMO && !op->rc && !weft_list_is_empty(&op->flying))
+        for (weft_list_link *at = op->in_flight.next; at != &op->in_flight; at = at->next)
+            moves->in_flight_bytes -= weft_container(at, verbs_piece, link)->bytes;
+        if (op->kind == OP_AMO && !op->rc && !weft_list_is_empty(&op->in_flight))
             op->rc = WEFT_E_OTHER;
-        weft_list_splice(&op->redo, &op->flying);
+        weft_list_splice(&op->redo, &op->in_flight);
     }
     do { /* those that ended badly; whoever is told may post more */
         next = NULL;
@@ -409,7 +409,7 @@ void verbs_move_down(verbs_ep *ep)
 /* A notification that was delivered stood behind all pieces. */
 static verbs_op *find_noticed(const verbs_ep *ep)
 {
-    for (weft_link *link = ep->ops.next; link != &ep->ops; link = link->next) {
+    for (weft_list_link *link = ep->ops.next; link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
         if (op->is_noticed)
             return op;
@@ -435,7 +435,7 @@ static void stop_waiting(verbs_ep *ep)
 
 void verbs_move_give_up(verbs_ep *ep, int rc)
 {
-    weft_link *link;
+    weft_list_link *link;
     verbs_move_down(ep);
     stop_waiting(ep);
     while ((link = weft_list_first(&ep->ops)) != NULL) {
@@ -447,7 +447,7 @@ void verbs_move_give_up(verbs_ep *ep, int rc)
 
 void verbs_move_drop(verbs_ep *ep)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_first(&ep->ops)) != NULL)
         verbs_op_forget(weft_container(link, verbs_op, link));
     stop_waiting(ep);
@@ -475,12 +475,12 @@ static int check_key(const verbs_ep *ep, const weft_key *key, uint64_t remote, u
 {
     uint32_t epoch = key ? verbs_key_epoch(ep, key) : 0;
     if (!key || !key->length || key->length % 4 || (ep->far.rails && !epoch && key->length != 4 * ep->far.rails))
-        return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", ep->name.rank, key ? key->length : 0);
+        return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", ep->proc_id.rank, key ? key->length : 0);
     if (remote + bytes < remote)
         return weft_fail(WEFT_E_KEY, "%llu bytes at 0x%llx wrap around the addresses of rank %u", (unsigned long long)bytes,
-                         (unsigned long long)remote, ep->name.rank);
+                         (unsigned long long)remote, ep->proc_id.rank);
     if (epoch && (epoch != ep->epoch || ep->state != VERBS_UP))
-        return weft_fail(WEFT_E_STALE, "what rank %u lent was lent by a connection that is no more", ep->name.rank);
+        return weft_fail(WEFT_E_STALE, "what rank %u lent was lent by a connection that is no more", ep->proc_id.rank);
     return 0;
 }
 
@@ -566,7 +566,7 @@ int verbs_flush(weft_iface *iface, weft_ep *to, bool remotely, void *done)
     int rc;
     (void)remotely; /* a put has ended when it is visible there */
     if (ep->state == VERBS_LOST)
-        return weft_fail(WEFT_E_PEER, "rank %u is lost", ep->name.rank);
+        return weft_fail(WEFT_E_PEER, "rank %u is lost", ep->proc_id.rank);
     if (!ep->ops_open) {
         if (done)
             iface->up->done(iface->owner, done, 0);

@@ -8,22 +8,22 @@
 #include "base/status.h"
 #include "transports/verbs/conn.h"
 
-static uint32_t hash(const weft_name *name)
+static uint32_t hash(const weft_proc_id *proc_id)
 {
-    uint64_t mixed = (name->job ^ ((uint64_t)name->worker << 32 | name->rank)) * 0x9e3779b97f4a7c15u;
+    uint64_t mixed = (proc_id->job ^ ((uint64_t)proc_id->worker << 32 | proc_id->rank)) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(mixed >> 32);
 }
 
-static bool is_same(const weft_name *a, const weft_name *b)
+static bool is_same(const weft_proc_id *a, const weft_proc_id *b)
 {
     return a->job == b->job && a->rank == b->rank && a->worker == b->worker;
 }
 
-verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_name *name)
+verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_proc_id *proc_id)
 {
-    for (uint32_t i = hash(name); iface->name_room; i++) {
+    for (uint32_t i = hash(proc_id); iface->name_room; i++) {
         verbs_ep *ep = iface->by_name_map[i & (iface->name_room - 1)];
-        if (!ep || is_same(&ep->name, name))
+        if (!ep || is_same(&ep->proc_id, proc_id))
             return ep;
     }
     return NULL;
@@ -31,7 +31,7 @@ verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_name *name)
 
 static void place(verbs_iface *iface, verbs_ep *ep)
 {
-    uint32_t i = hash(&ep->name);
+    uint32_t i = hash(&ep->proc_id);
     while (iface->by_name_map[i & (iface->name_room - 1)])
         i++;
     iface->by_name_map[i & (iface->name_room - 1)] = ep;
@@ -58,7 +58,7 @@ int verbs_names_add(verbs_iface *iface, verbs_ep *ep)
 
 void verbs_names_remove(verbs_iface *iface, verbs_ep *ep)
 {
-    uint32_t mask = iface->name_room - 1, i = hash(&ep->name);
+    uint32_t mask = iface->name_room - 1, i = hash(&ep->proc_id);
     while (iface->by_name_map[i & mask] != ep)
         i++;
     iface->by_name_map[i & mask] = NULL;

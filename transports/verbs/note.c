@@ -9,7 +9,7 @@
 
 #include "transports/verbs/conn.h"
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static size_t length_of(uint8_t rails) { return offsetof(verbs_note, rail) + rails * sizeof(verbs_note_rail); }
 
@@ -21,7 +21,7 @@ static void write_rails(const verbs_ep *ep, verbs_note *note)
     note->rails = iface->rail_count;
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         verbs_rail_address(&iface->rails[i], &note->rail[i].address);
-        note->rail[i].reads = (uint8_t)least((uint32_t)iface->rails[i].attr.max_qp_rd_atom, 255);
+        note->rail[i].reads = (uint8_t)min((uint32_t)iface->rails[i].attr.max_qp_rd_atom, 255);
     }
     for (uint8_t i = 0; i < ep->link_count; i++) {
         const verbs_link *link = &ep->links[i];
@@ -40,8 +40,8 @@ void verbs_note_write(const verbs_ep *ep, uint8_t kind, verbs_note *note)
     const verbs_iface *iface = ep->iface;
     const verbs_meet *meet = ep->meet;
     *note = (verbs_note){.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = kind, .job = iface->self.job,
-                         .to_job = ep->name.job, .rank = iface->self.rank, .worker = iface->self.worker, .to_rank = ep->name.rank,
-                         .to_worker = ep->name.worker, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = meet->life,
+                         .to_job = ep->proc_id.job, .rank = iface->self.rank, .worker = iface->self.worker, .to_rank = ep->proc_id.rank,
+                         .to_worker = ep->proc_id.worker, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = meet->life,
                          .to_life = meet->far_life, .epoch = ep->epoch, .rx_seq = ep->rx_seq, .credits = meet->my_credits};
     write_rails(ep, note);
 }
@@ -77,30 +77,30 @@ static bool is_wellformed(const verbs_iface *iface, const verbs_note *note, size
            note->to_worker == iface->self.worker;
 }
 
-bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_name *name, uint32_t far_life)
+bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc_id, uint32_t far_life)
 {
     for (uint32_t i = 0; i < conn->gone_count; i++) {
         const verbs_gone *one = &conn->gone[i];
-        if (one->name.rank == name->rank && one->name.job == name->job && one->name.worker == name->worker &&
+        if (one->proc_id.rank == proc_id->rank && one->proc_id.job == proc_id->job && one->proc_id.worker == proc_id->worker &&
             one->far_life == far_life)
             return true;
     }
     return false;
 }
 
-static verbs_ep *greet(verbs_iface *iface, const weft_name *name)
+static verbs_ep *greet(verbs_iface *iface, const weft_proc_id *proc_id)
 {
-    verbs_ep *ep = iface->iface.up->greet(iface->iface.owner, name) ? verbs_names_find(iface, name) : NULL;
+    verbs_ep *ep = iface->iface.up->greet(iface->iface.owner, proc_id) ? verbs_names_find(iface, proc_id) : NULL;
     if (ep)
         ep->was_greeted = true;
     return ep;
 }
 
-verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_name *name, uint32_t life, uint32_t to_life)
+verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t life, uint32_t to_life)
 {
-    verbs_ep *ep = verbs_names_find(iface, name);
-    if (!ep && !to_life && !verbs_conn_was_left(iface->conn, name, life))
-        ep = greet(iface, name);
+    verbs_ep *ep = verbs_names_find(iface, proc_id);
+    if (!ep && !to_life && !verbs_conn_was_left(iface->conn, proc_id, life))
+        ep = greet(iface, proc_id);
     if (!ep || (ep->meet->far_life && ep->meet->far_life != life) || (to_life && to_life != ep->meet->life))
         return NULL;
     return ep;
@@ -110,16 +110,16 @@ verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_name *name, uint32_t l
 static verbs_ep *path_of(verbs_rail *rail, const verbs_note *note)
 {
     verbs_iface *iface = rail->iface;
-    weft_name name = {note->job, note->rank, note->worker};
-    verbs_ep *ep = verbs_names_find(iface, &name);
+    weft_proc_id proc_id = {note->job, note->rank, note->worker};
+    verbs_ep *ep = verbs_names_find(iface, &proc_id);
     if (ep)
         return ep;
-    if (verbs_conn_was_left(iface->conn, &name, note->life)) {
+    if (verbs_conn_was_left(iface->conn, &proc_id, note->life)) {
         if (note->kind != VERBS_NOTE_GONE)
             say_gone(rail, note);
         return NULL;
     }
-    return note->kind == VERBS_NOTE_CONNECT && !note->to_life ? greet(iface, &name) : NULL;
+    return note->kind == VERBS_NOTE_CONNECT && !note->to_life ? greet(iface, &proc_id) : NULL;
 }
 
 static bool is_of_this_life(const verbs_ep *ep, const verbs_note *note)

@@ -20,7 +20,7 @@ verbs_slot *verbs_flow_notice(verbs_ep *ep, verbs_op *op)
         return NULL;
     slot->bytes = sizeof(verbs_wire);
     slot->seq = ++ep->tx_seq;
-    slot->wire->head = (weft_head){.tag = (int32_t)op->notify};
+    slot->wire->hdr = (weft_hdr){.tag = (int32_t)op->notify};
     slot->wire->prefix.kind = by_frame ? VERBS_KIND_NOTIFY : VERBS_KIND_VOID;
     slot->is_posted = true;
     slot->op = op;

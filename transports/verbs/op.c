@@ -10,7 +10,7 @@
 #include "base/status.h"
 
 #define PIECE_BYTES (1u << 20)
-#define OPS_MOST 256u /* of one path */
+#define OPS_MAX 256u /* of one path */
 #define CELLS 64u     /* atomics under way */
 
 int verbs_moves_open(verbs_iface *iface)
@@ -35,7 +35,7 @@ void verbs_moves_close(verbs_iface *iface)
     struct verbs_moves *moves = iface->moves;
     if (!moves)
         return;
-    for (weft_link *link; (link = weft_list_take(&moves->free_pieces)) != NULL;)
+    for (weft_list_link *link; (link = weft_list_take(&moves->free_pieces)) != NULL;)
         free(weft_container(link, verbs_piece, link));
     if (moves->cells)
         verbs_slab_free(moves->cells);
@@ -43,7 +43,7 @@ void verbs_moves_close(verbs_iface *iface)
     iface->moves = NULL;
 }
 
-static void free_pieces(struct verbs_moves *moves, weft_link *list)
+static void free_pieces(struct verbs_moves *moves, weft_list_link *list)
 {
     weft_list_splice(&moves->free_pieces, list);
 }
@@ -51,7 +51,7 @@ static void free_pieces(struct verbs_moves *moves, weft_link *list)
 void verbs_op_forget(verbs_op *op)
 {
     struct verbs_moves *moves = op->ep->iface->moves;
-    free_pieces(moves, &op->flying);
+    free_pieces(moves, &op->in_flight);
     free_pieces(moves, &op->redo);
     if (op->cell)
         verbs_cell_give(op->ep->iface, op->cell);
@@ -65,7 +65,7 @@ void verbs_op_forget(verbs_op *op)
 static void say_why(const verbs_op *op)
 {
     static const char *const what[] = {"read from", "write to", "atomic on", "flush to"};
-    uint32_t rank = op->ep->name.rank;
+    uint32_t rank = op->ep->proc_id.rank;
     if (op->kind == OP_AMO && op->rc == WEFT_E_OTHER)
         weft_fail(op->rc, "the connection to rank %u broke during an atomic operation: whether it was done there is not known, so it is not repeated",
                   rank);
@@ -101,7 +101,7 @@ void verbs_op_finish(verbs_op *op)
 {
     verbs_ep *ep = op->ep;
     verbs_op_finish_one(op);
-    for (weft_link *link; (link = weft_list_first(&ep->ops)) != NULL;) { /* flushes that waited for it */
+    for (weft_list_link *link; (link = weft_list_first(&ep->ops)) != NULL;) { /* flushes that waited for it */
         verbs_op *first = weft_container(link, verbs_op, link);
         if (first->kind != OP_FLUSH)
             break;
@@ -129,7 +129,7 @@ void verbs_cell_give(verbs_iface *iface, const uint64_t *cell)
 
 verbs_piece *verbs_piece_take(struct verbs_moves *moves)
 {
-    weft_link *link = weft_list_take(&moves->free_pieces);
+    weft_list_link *link = weft_list_take(&moves->free_pieces);
     verbs_piece *piece = link ? weft_container(link, verbs_piece, link) : calloc(1, sizeof *piece);
     if (piece)
         weft_list_init(&piece->link);
@@ -140,16 +140,16 @@ int verbs_op_begin(verbs_ep *ep, enum op_kind kind, void *done, verbs_op **out)
 {
     verbs_op *op;
     if (ep->state == VERBS_LOST)
-        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", ep->name.rank, ep->last_error[0] ? ep->last_error : "it does not answer");
-    if (ep->ops_open >= OPS_MOST)
+        return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", ep->proc_id.rank, ep->last_error[0] ? ep->last_error : "it does not answer");
+    if (ep->ops_open >= OPS_MAX)
         return WEFT_AGAIN;
     op = calloc(1, sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a move to rank %u", ep->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory for a move to rank %u", ep->proc_id.rank);
     op->ep = ep;
     op->kind = kind;
     op->done = done;
-    weft_list_init(&op->flying);
+    weft_list_init(&op->in_flight);
     weft_list_init(&op->redo);
     weft_list_append(&ep->ops, &op->link);
     ep->ops_open++;

@@ -11,7 +11,7 @@
 enum op_kind { OP_GET, OP_PUT, OP_AMO, OP_FLUSH };
 
 typedef struct verbs_op {
-    weft_link link; /* in path->ops */
+    weft_list_link link; /* in path->ops */
     verbs_ep *ep;
     enum op_kind kind;
     uint8_t *local;
@@ -19,7 +19,7 @@ typedef struct verbs_op {
     weft_key key;
     uint32_t key_epoch;     /* the only one in which it works; 0: any */
     uint32_t lkeys[VERBS_RAILS];
-    weft_link flying, redo; /* verbs_piece */
+    weft_list_link in_flight, redo; /* verbs_piece */
     void *done;
     uint32_t notify;
     verbs_slot *notice;     /* its notification's number, while it is under way with the last piece */
@@ -36,18 +36,18 @@ typedef struct verbs_op {
 
 typedef struct verbs_piece {
     verbs_work work;
-    weft_link link; /* in op->flying or op->redo, or free */
+    weft_list_link link; /* in op->in flight or op->redo, or free */
     verbs_op *op;
     uint64_t at;
     uint32_t bytes, tries;
 } verbs_piece;
 
 struct verbs_moves {
-    weft_link waiting; /* verbs_ep.by_move: something of theirs is not posted */
-    weft_link free_pieces;
+    weft_list_link waiting; /* verbs_ep.by_move: something of theirs is not posted */
+    weft_list_link free_pieces;
     verbs_slab *cells; /* where the devices put old values; made at the first atomic */
     uint64_t free_cells;
-    uint64_t flying_bytes;
+    uint64_t in_flight_bytes;
     uint32_t piece_bytes;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pair: which of our rails goes with which of the peer's. Both sides work it out from both cards, in one order (the smaller
+ * pair: which of our rails goes with which of the peer's. Both sides work it out from both addresses, in one order (the smaller
  * name's rails first), so that nothing need be said. Rails of one network are paired first; what is left over goes by order, if
  * it could reach at all, and must prove itself before it carries anything. Called by conn.c when a path is made.
  */
@@ -35,13 +35,13 @@ static bool is_same_network(const verbs_address *a, const verbs_address *b)
     return a->prefix_bits && a->prefix_bits == b->prefix_bits && same_bits(a->gid.raw + 12, b->gid.raw + 12, a->prefix_bits);
 }
 
-static bool is_smaller(const weft_name *a, const weft_name *b)
+static bool is_smaller(const weft_proc_id *a, const weft_proc_id *b)
 {
     return a->job != b->job ? a->job < b->job : a->rank != b->rank ? a->rank < b->rank : a->worker < b->worker;
 }
 
 typedef struct pairing {
-    const verbs_card *left, *right;
+    const verbs_iface_addr *left, *right;
     int8_t right_of[VERBS_RAILS]; /* -1: none */
     bool is_sure[VERBS_RAILS], is_taken[VERBS_RAILS];
 } pairing;
@@ -73,9 +73,9 @@ static void add(verbs_ep *ep, uint8_t mine, uint8_t theirs, bool is_sure)
     ep->meet->halves[at] = (verbs_half){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .link = link}, .is_suspect = !is_sure};
 }
 
-void verbs_pair(verbs_ep *ep, const verbs_card *mine)
+void verbs_pair(verbs_ep *ep, const verbs_iface_addr *mine)
 {
-    bool is_left = is_smaller(&ep->iface->self, &ep->name);
+    bool is_left = is_smaller(&ep->iface->self, &ep->proc_id);
     pairing p = {.left = is_left ? mine : &ep->far, .right = is_left ? &ep->far : mine, .right_of = {-1, -1, -1, -1}};
     bool has_sure = false;
     match(&p, is_same_network, true);

@@ -6,7 +6,7 @@
  * one is not late.
  *
  * A request counts as standing in the queue from the moment that it is taken. When the provider refuses one, those before it are under
- * way and the rest never were: the epoch ends, and each goes again from where its owner keeps it (path->sent, op->flying).
+ * way and the rest never were: the epoch ends, and each goes again from where its owner keeps it (path->sent, op->in flight).
  */
 #include <stdio.h>
 #include <string.h>

@@ -13,14 +13,14 @@
 
 #define MS 1000000ull
 #define PROBE_FIRST_NS (500 * MS)
-#define PROBE_MOST_NS (30000 * MS)
-#define MISSES_MOST 4        /* each doubles the pause: to eight minutes */
+#define PROBE_MAX_NS (30000 * MS)
+#define MISSES_MAX 4        /* each doubles the pause: to eight minutes */
 #define RENEW_NS (1000 * MS) /* a path that is never quiet is interrupted after this */
 
 static uint64_t probe_pause(const verbs_half *half)
 {
     uint64_t pause = PROBE_FIRST_NS << (half->probes < 8 ? half->probes : 8);
-    return (pause < PROBE_MOST_NS ? pause : PROBE_MOST_NS) << (half->misses < MISSES_MOST ? half->misses : MISSES_MOST);
+    return (pause < PROBE_MAX_NS ? pause : PROBE_MAX_NS) << (half->misses < MISSES_MAX ? half->misses : MISSES_MAX);
 }
 
 /* Answers may come where connections fail: ever more rarely, too. */
@@ -49,7 +49,7 @@ void verbs_probe_missed(verbs_link *link)
     if (half->is_proven && !half->misses++)
         weft_log_warn("rank %u answers datagrams by %s, but rdma_cm does not connect to it there: the pair is left out, and tried again "
                       "ever more rarely. If it stays so: WEFT_CONNECT=datagram; soft-RoCE devices need to be made anew (rdma link)",
-                      link->ep->name.rank, link->rail->name);
+                      link->ep->proc_id.rank, link->rail->name);
     rest(link);
 }
 
@@ -74,7 +74,7 @@ void verbs_conn_rail_changed(verbs_rail *rail)
 {
     char words[160];
     snprintf(words, sizeof words, "%s %s", rail->name, rail->is_dead ? "failed" : "is down");
-    for (weft_link *at = rail->iface->paths.next; at != &rail->iface->paths; at = at->next) {
+    for (weft_list_link *at = rail->iface->paths.next; at != &rail->iface->paths; at = at->next) {
         verbs_ep *ep = weft_container(at, verbs_ep, by_port);
         for (uint8_t i = 0; i < ep->link_count; i++) {
             verbs_link *link = &ep->links[i];
@@ -149,7 +149,7 @@ static uint32_t posted(const verbs_ep *ep)
  * does not help, the epoch ends. Looks are counted, not time: a process that was stopped has seen nothing. */
 void verbs_probe_stuck(verbs_iface *iface)
 {
-    for (weft_link *at = iface->paths.next; at != &iface->paths; at = at->next) {
+    for (weft_list_link *at = iface->paths.next; at != &iface->paths; at = at->next) {
         verbs_ep *ep = weft_container(at, verbs_ep, by_port);
         verbs_meet *meet = ep->meet;
         uint32_t count = ep->state == VERBS_UP ? posted(ep) : 0;

@@ -35,7 +35,7 @@
 #define MARKS_SHALLOW 8
 #define SQ_DEPTH_SHALLOW 16
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /* Does the limit on locked memory bind us, and is it low? Queues of real HCAs count as locked, too. */
 static bool is_memory_small(void)
@@ -70,7 +70,7 @@ static int try_queue_pair(verbs_rail *rail)
                                                 .max_inline_data = inlines[i]}};
         qp = ibv_create_qp(rail->pd, &init);
         if (qp)
-            rail->max_inline = least(init.cap.max_inline_data, 1024);
+            rail->max_inline = min(init.cap.max_inline_data, 1024);
     }
     if (!qp)
         return cannot(rail, "make a connected queue pair");
@@ -102,7 +102,7 @@ static int watch_descriptor(verbs_iface *iface, const verbs_rail *rail, int fd)
 static int open_queues(verbs_iface *iface, verbs_rail *rail)
 {
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
-    uint32_t aside, depth = least(iface->is_small ? CQ_DEPTH_SMALL : CQ_DEPTH, (uint32_t)rail->attr.max_cqe);
+    uint32_t aside, depth = min(iface->is_small ? CQ_DEPTH_SMALL : CQ_DEPTH, (uint32_t)rail->attr.max_cqe);
     rail->is_shallow = depth <= CQ_DEPTH_SHALLOW;
     rail->marks_room = rail->is_shallow ? MARKS_SHALLOW : MARKS;
     aside = verbs_datagram_depth(rail) + rail->marks_room;
@@ -119,13 +119,13 @@ static int open_queues(verbs_iface *iface, verbs_rail *rail)
         return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s: its completion queues are too short (%d)", rail->name,
                          rail->cq->cqe);
     rail->cq_room = (uint32_t)rail->cq->cqe - aside;
-    srq.attr.max_wr = least(rail->is_shallow ? SRQ_DEPTH_SHALLOW : SRQ_DEPTH, (uint32_t)rail->attr.max_srq_wr);
-    srq.attr.max_wr = least(srq.attr.max_wr, rail->cq_room / 2);
+    srq.attr.max_wr = min(rail->is_shallow ? SRQ_DEPTH_SHALLOW : SRQ_DEPTH, (uint32_t)rail->attr.max_srq_wr);
+    srq.attr.max_wr = min(srq.attr.max_wr, rail->cq_room / 2);
     rail->srq = ibv_create_srq(rail->pd, &srq);
     if (!rail->srq)
         return cannot(rail, "make a shared receive queue");
     rail->srq_room = srq.attr.max_wr;
-    rail->sq_room = least(rail->is_shallow ? SQ_DEPTH_SHALLOW : SQ_DEPTH, (uint32_t)rail->attr.max_qp_wr - 1);
+    rail->sq_room = min(rail->is_shallow ? SQ_DEPTH_SHALLOW : SQ_DEPTH, (uint32_t)rail->attr.max_qp_wr - 1);
     return 0;
 }
 

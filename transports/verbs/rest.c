@@ -42,7 +42,7 @@ static bool may_rest(const verbs_ep *ep, uint64_t now)
 static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
 {
     verbs_ep *chosen = NULL;
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_port);
         bool is_idle = ep->rest_seen == uses(ep);
         if (ep->rest == VERBS_TIRED || ep->rest == VERBS_ASKS)
@@ -58,7 +58,7 @@ static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
 static bool take_from_hopeful(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         verbs_ep *other = weft_container(link, verbs_ep, by_port);
         verbs_meet *meet = other->meet;
         if (other == ep || other->state != VERBS_CONNECTING || !meet->my_credits || meet->by_cm || meet->is_linked ||
@@ -89,7 +89,7 @@ void verbs_rest_for(verbs_ep *ep)
 
 void verbs_rest_heard(verbs_ep *ep, enum verbs_kind kind)
 {
-    bool is_ours_to_be_answered = ep->rest == VERBS_ASKS && ep->iface->self.rank > ep->name.rank;
+    bool is_ours_to_be_answered = ep->rest == VERBS_ASKS && ep->iface->self.rank > ep->proc_id.rank;
     if (kind == VERBS_KIND_RESTED) {
         ep->rest = VERBS_AGREES;
     } else if (!is_ours_to_be_answered) {

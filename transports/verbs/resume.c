@@ -12,7 +12,7 @@ static void reset_link(verbs_link *link)
     if (link->rail)
         link->rail->cq_used -= link->sq_used;
     link->sq_used = link->reads_used = link->unsignalled = 0;
-    link->flying_bytes = 0;
+    link->in_flight_bytes = 0;
     link->is_syncing = false;
 }
 
@@ -21,10 +21,10 @@ void verbs_flow_down(verbs_ep *ep)
     verbs_ring_down(ep);
     for (uint8_t i = 0; i < ep->link_count; i++)
         reset_link(&ep->links[i]);
-    for (weft_link *link; (link = weft_list_take(&ep->control)) != NULL;)
+    for (weft_list_link *link; (link = weft_list_take(&ep->control)) != NULL;)
         verbs_slot_give(ep->iface, weft_container(link, verbs_slot, link));
     ep->unsent = 0;
-    for (weft_link *link = ep->sent.next; link != &ep->sent; link = link->next) {
+    for (weft_list_link *link = ep->sent.next; link != &ep->sent; link = link->next) {
         weft_container(link, verbs_slot, link)->is_posted = false;
         ep->unsent++;
     }
@@ -40,7 +40,7 @@ void verbs_flow_down(verbs_ep *ep)
 /* Those that did not arrive: the puts notify anew, when their bytes have gone again; the numbers go as empty frames. */
 static void disown_notices(verbs_ep *ep)
 {
-    for (weft_link *link = ep->sent.next; link != &ep->sent; link = link->next)
+    for (weft_list_link *link = ep->sent.next; link != &ep->sent; link = link->next)
         verbs_flow_disown(weft_container(link, verbs_slot, link));
 }
 
@@ -48,7 +48,7 @@ void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
 {
     ep->credits = credits ? credits - 1 : 0;
     ep->has_token = credits > 0;
-    for (weft_link *link; (link = weft_list_first(&ep->sent)) != NULL;) {
+    for (weft_list_link *link; (link = weft_list_first(&ep->sent)) != NULL;) {
         verbs_slot *slot = weft_container(link, verbs_slot, link);
         if (verbs_seq_diff(slot->seq, far_rx_seq) > 0)
             break;
@@ -58,7 +58,7 @@ void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
     }
     disown_notices(ep);
     if (verbs_seq_diff(far_rx_seq, ep->tx_acked) < 0 || verbs_seq_diff(far_rx_seq, ep->tx_seq) > 0) {
-        weft_log_error("rank %u says that it has received our frames up to %u; it acknowledged %u, and we sent %u", ep->name.rank,
+        weft_log_error("rank %u says that it has received our frames up to %u; it acknowledged %u, and we sent %u", ep->proc_id.rank,
                        far_rx_seq, ep->tx_acked, ep->tx_seq);
         verbs_conn_doom(ep, "a frame that was acknowledged did not arrive");
         return;
@@ -71,7 +71,7 @@ void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
 void verbs_flow_give_up(verbs_ep *ep)
 {
     verbs_flow_down(ep);
-    for (weft_link *link; (link = weft_list_take(&ep->sent)) != NULL;)
+    for (weft_list_link *link; (link = weft_list_take(&ep->sent)) != NULL;)
         verbs_flow_let_go(ep, weft_container(link, verbs_slot, link), false);
     ep->unsent = 0;
 }
@@ -81,7 +81,7 @@ int verbs_flow_resend(verbs_ep *ep)
 {
     int n = 0;
     verbs_post_gather(ep->iface);
-    for (weft_link *link = ep->sent.next; link != &ep->sent && ep->unsent; link = link->next) {
+    for (weft_list_link *link = ep->sent.next; link != &ep->sent && ep->unsent; link = link->next) {
         verbs_slot *slot = weft_container(link, verbs_slot, link);
         if (slot->is_posted)
             continue;

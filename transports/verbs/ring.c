@@ -20,7 +20,7 @@
 
 #define CELLS 64u
 #define CELL_BYTES 2048u
-#define RINGS_MOST 8u         /* that we lend at one time: 1 MiB */
+#define RINGS_MAX 8u         /* that we lend at one time: 1 MiB */
 #define BUSY_NS 50000000ull   /* VERBS_RING_BUSY frames in so short a time make a peer busy */
 #define IDLE_NS 20000000ull   /* a ring that brought nothing for so long may be taken back for another peer */
 #define REST_SPIN_NS 200000ull /* a sleeper waits so long for its rings, then sleeps in naps: */
@@ -36,7 +36,7 @@ _Static_assert(sizeof(ring_tail) == 8, "one word, stored at once");
 enum ring_state { RING_NONE, RING_OPEN, RING_SHUTTING };
 
 struct verbs_ring {
-    weft_link by_port; /* in port->rings, while we read it */
+    weft_list_link by_port; /* in port->rings, while we read it */
     verbs_ep *ep;
     /* that we read */
     enum ring_state in;
@@ -144,10 +144,10 @@ bool verbs_ring_chores(verbs_ep *ep)
     return ep->ring && ep->ring->owes_done;
 }
 
-static bool open_out(verbs_ep *ep, const weft_head *head)
+static bool open_out(verbs_ep *ep, const weft_hdr *hdr)
 {
     struct verbs_ring *ring = ring_of(ep);
-    bool fits = ring && ep->home && ep->home->far_rail == head->credits && head->bytes && head->bytes <= CELLS;
+    bool fits = ring && ep->home && ep->home->far_rail == hdr->credits && hdr->bytes && hdr->bytes <= CELLS;
     if (!ring)
         return false;
     if (!fits) { /* our frames go by another rail: no, thank you */
@@ -155,9 +155,9 @@ static bool open_out(verbs_ep *ep, const weft_head *head)
         return true;
     }
     ring->is_out = true;
-    ring->far_addr = (uint64_t)(uint32_t)head->src << 32 | (uint32_t)head->tag;
-    ring->far_key = head->chan;
-    ring->far_cells = head->bytes;
+    ring->far_addr = (uint64_t)(uint32_t)hdr->src << 32 | (uint32_t)hdr->tag;
+    ring->far_key = hdr->chan;
+    ring->far_cells = hdr->bytes;
     ring->written = ring->freed = 0;
     return true;
 }
@@ -174,7 +174,7 @@ static void shut(struct verbs_ring *ring)
 
 static void shut_an_idle_one(verbs_iface *iface, uint64_t now)
 {
-    for (weft_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
+    for (weft_list_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
         struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
         if (ring->in == RING_OPEN && now - ring->last_ns > IDLE_NS) {
             shut(ring);
@@ -200,7 +200,7 @@ static void open_in(verbs_ep *ep, uint64_t now)
     verbs_iface *iface = ep->iface;
     struct verbs_ring *ring = ring_of(ep);
     uint8_t rail = ep->home->rail->index;
-    weft_head head = {.credits = rail, .bytes = CELLS};
+    weft_hdr hdr = {.credits = rail, .bytes = CELLS};
     if (!ring || ring->in != RING_NONE ||
         verbs_slab_make(iface, CELLS * CELL_BYTES, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &ring->slab))
         return;
@@ -210,10 +210,10 @@ static void open_in(verbs_ep *ep, uint64_t now)
     ring->shut_ns = 0;
     weft_list_append(&iface->rings, &ring->by_port);
     iface->ring_count++;
-    head.chan = ring->slab->mr[rail] ? ring->slab->mr[rail]->rkey : 0;
-    head.src = (int32_t)(uint32_t)((uintptr_t)ring->slab->memory >> 32);
-    head.tag = (int32_t)(uint32_t)(uintptr_t)ring->slab->memory;
-    if (!head.chan || verbs_flow_control(ep, VERBS_KIND_RING_OPEN, &head))
+    hdr.chan = ring->slab->mr[rail] ? ring->slab->mr[rail]->rkey : 0;
+    hdr.src = (int32_t)(uint32_t)((uintptr_t)ring->slab->memory >> 32);
+    hdr.tag = (int32_t)(uint32_t)(uintptr_t)ring->slab->memory;
+    if (!hdr.chan || verbs_flow_control(ep, VERBS_KIND_RING_OPEN, &hdr))
         free_in(ring);
 }
 
@@ -231,7 +231,7 @@ void verbs_ring_think(verbs_ep *ep)
     ep->recent_ns = now;
     if (!is_busy)
         return;
-    if (iface->ring_count < RINGS_MOST)
+    if (iface->ring_count < RINGS_MAX)
         open_in(ep, now);
     else
         shut_an_idle_one(iface, now);
@@ -291,11 +291,11 @@ int verbs_ring_poll(verbs_iface *iface, int budget)
     int n = 0;
     if (weft_likely(weft_list_is_empty(&iface->rings)))
         return 0;
-    for (weft_link *link = iface->rings.next, *next; link != &iface->rings && n < budget; link = next) {
+    for (weft_list_link *link = iface->rings.next, *next; link != &iface->rings && n < budget; link = next) {
         struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
         int came = read_some(ring, budget - n);
         next = link->next;
-        if (came && iface->ring_count == RINGS_MOST)
+        if (came && iface->ring_count == RINGS_MAX)
             ring->last_ns = iface->now_ns();
         if (ring->in == RING_SHUTTING && !ring->shut_ns)
             shut(ring);
@@ -304,11 +304,11 @@ int verbs_ring_poll(verbs_iface *iface, int budget)
     return n;
 }
 
-bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_head *head)
+bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
 {
     struct verbs_ring *ring = ep->ring;
     if (kind == VERBS_KIND_RING_OPEN)
-        return open_out(ep, head);
+        return open_out(ep, hdr);
     if (!ring)
         return kind == VERBS_KIND_RING_SHUT;
     if (kind == VERBS_KIND_RING_SHUT) {
@@ -322,12 +322,12 @@ bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_head *head)
     return true;
 }
 
-/* The writer's RING_DONE comes by the queue and rings the bell; what it wrote before is found then. Only a writer that does not look for
+/* The writer's RING_DONE comes by the queue and raises the wakeup; what it wrote before is found then. Only a writer that does not look for
  * a long time could leave a frame unseen in a ring, so until all have answered sleep is in naps. */
 int verbs_ring_rest(verbs_iface *iface, uint64_t *within_ns)
 {
     uint64_t now = 0;
-    for (weft_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
+    for (weft_list_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
         struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
         if (!ring->shut_ns)
             shut(ring);

@@ -19,14 +19,14 @@
 #define SMALL_BODY (1u << 10) /* where little memory may be locked: all slots together must fit into some 40 KiB */
 
 typedef struct verbs_class {
-    weft_link free;
-    uint32_t free_count, made, most, step, stride;
+    weft_list_link free;
+    uint32_t free_count, made, max, step, stride;
 } verbs_class;
 
 struct verbs_slots {
     verbs_slab *slabs;
     verbs_class brief, lengthy;
-    uint32_t receives_most; /* of one rail, by kindness */
+    uint32_t receives_max; /* of one rail, by kindness */
 };
 
 uint32_t verbs_frame_max(const verbs_iface *iface)
@@ -76,8 +76,8 @@ static int grow(verbs_iface *iface, verbs_class *class)
     uint32_t count = class->step;
     verbs_slab *slab;
     int rc;
-    if (class->made + count > class->most)
-        count = class->most - class->made;
+    if (class->made + count > class->max)
+        count = class->max - class->made;
     if (!count)
         return WEFT_AGAIN;
     rc = verbs_slab_make(iface, (size_t)count * class->stride, count, IBV_ACCESS_LOCAL_WRITE, &slab);
@@ -99,8 +99,8 @@ static int grow(verbs_iface *iface, verbs_class *class)
 
 static verbs_slot *take(verbs_iface *iface, verbs_class *class)
 {
-    weft_link *link = weft_list_take(&class->free);
-    if (!link && class->made < class->most && !grow(iface, class))
+    weft_list_link *link = weft_list_take(&class->free);
+    if (!link && class->made < class->max && !grow(iface, class))
         link = weft_list_take(&class->free);
     if (!link)
         return NULL;
@@ -130,13 +130,13 @@ void verbs_slot_give(verbs_iface *iface, verbs_slot *slot)
 bool verbs_slots_are_scarce(const verbs_iface *iface)
 {
     const struct verbs_slots *slots = iface->slots;
-    return slots->brief.free_count + (slots->brief.most - slots->brief.made) < slots->brief.most / 4 ||
-           slots->lengthy.free_count + (slots->lengthy.most - slots->lengthy.made) < slots->lengthy.most / 4;
+    return slots->brief.free_count + (slots->brief.max - slots->brief.made) < slots->brief.max / 4 ||
+           slots->lengthy.free_count + (slots->lengthy.max - slots->lengthy.made) < slots->lengthy.max / 4;
 }
 
 uint32_t verbs_receives_bound(const verbs_iface *iface)
 {
-    return iface->slots->receives_most;
+    return iface->slots->receives_max;
 }
 
 /* Long slots serve receives of every rail and our own long frames. */
@@ -146,10 +146,10 @@ int verbs_slots_open(verbs_iface *iface)
     if (!slots)
         return weft_fail(WEFT_E_NOMEM, "no memory for the frames' books");
     iface->slots = slots;
-    slots->receives_most = iface->is_small ? 14 : 512;
-    slots->brief = (verbs_class){.most = iface->is_small ? 12 : 4096, .step = iface->is_small ? 12 : 128,
+    slots->receives_max = iface->is_small ? 14 : 512;
+    slots->brief = (verbs_class){.max = iface->is_small ? 12 : 4096, .step = iface->is_small ? 12 : 128,
                                  .stride = iface->is_small ? 256 : SHORT_BYTES};
-    slots->lengthy = (verbs_class){.most = iface->is_small ? 28 : 4096, .step = iface->is_small ? 7 : 16,
+    slots->lengthy = (verbs_class){.max = iface->is_small ? 28 : 4096, .step = iface->is_small ? 7 : 16,
                                    .stride = weft_round_up(verbs_frame_max(iface) + (uint32_t)sizeof(verbs_wire), 64)};
     weft_list_init(&slots->brief.free);
     weft_list_init(&slots->lengthy.free);
@@ -222,7 +222,7 @@ void verbs_receives_post(verbs_iface *iface)
 static bool is_for_sends(const verbs_iface *iface)
 {
     const verbs_class *class = &iface->slots->lengthy;
-    return class->free_count + (class->most - class->made) <= class->most / 4;
+    return class->free_count + (class->max - class->made) <= class->max / 4;
 }
 
 bool verbs_receives_reach(verbs_iface *iface, uint32_t count)

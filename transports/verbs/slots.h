@@ -19,11 +19,11 @@ typedef struct verbs_prefix {
 
 enum verbs_kind {
     VERBS_KIND_PLAIN = 1, /* a frame of the house; numbered */
-    VERBS_KIND_NOTIFY,    /* a put's notification in head.tag; numbered */
+    VERBS_KIND_NOTIFY,    /* a put's notification in hdr.tag; numbered */
     VERBS_KIND_CREDITS,   /* the prefix says it all */
     VERBS_KIND_RECALL,    /* please give back what you do not need */
-    VERBS_KIND_RETURN,    /* head.tag credits are given up */
-    VERBS_KIND_RING_OPEN, /* here is memory for your short frames: head.chan, .tag, .src, .bytes; ring.c */
+    VERBS_KIND_RETURN,    /* hdr.tag credits are given up */
+    VERBS_KIND_RING_OPEN, /* here is memory for your short frames: hdr.chan, .tag, .src, .bytes; ring.c */
     VERBS_KIND_RING_SHUT, /* write no more there; say so */
     VERBS_KIND_RING_DONE, /* I write no more there */
     VERBS_KIND_REST,      /* may we close this connection? I send nothing more; rest.c */
@@ -35,7 +35,7 @@ enum verbs_flag { VERBS_FLAG_BY_TOKEN = 1, /* sent with the token, not with a cr
 
 typedef struct verbs_wire { /* what crosses */
     verbs_prefix prefix;
-    weft_head head;
+    weft_hdr hdr;
     uint8_t body[];
 } verbs_wire;
 _Static_assert(sizeof(verbs_wire) == 32, "bodies are aligned to 8 bytes");
@@ -48,7 +48,7 @@ static inline bool verbs_kind_is_numbered(uint8_t kind)
 typedef struct verbs_slab verbs_slab;
 typedef struct verbs_slot {
     verbs_work work;
-    weft_link link;   /* free list, path->sent, path->control, rail->emptied; nowhere while posted to receive */
+    weft_list_link link;   /* free list, path->sent, path->control, rail->emptied; nowhere while posted to receive */
     verbs_slab *slab;
     verbs_wire *wire;
     uint32_t seq;     /* its number; of a frame without one: the number of the last frame before it */

@@ -96,11 +96,11 @@ struct verbs_rail {
     uint8_t prefix_bits;      /* of the IPv4 network that it stands in; 0: not known */
     uint16_t cm_port;         /* of our rdma_cm listener; 0: none */
     uint32_t receives;        /* posted there */
-    weft_link emptied;        /* verbs_slot: receives to be posted again, soon and together */
+    weft_list_link emptied;        /* verbs_slot: receives to be posted again, soon and together */
     uint32_t emptied_count;
     bool is_odp;              /* user memory is registered for on-demand paging */
     bool tells_last_wqe;      /* has once said IBV_EVENT_QP_LAST_WQE_REACHED: worth waiting for */
-    weft_link windows;        /* weft_loan: free, to be bound by any queue pair of this rail */
+    weft_list_link windows;        /* weft_loan: free, to be bound by any queue pair of this rail */
     verbs_link **by_qpn;      /* hash of our queue pairs' numbers, for verbs_link_of */
     uint32_t qpn_room, qpn_count;
     verbs_batch batch;
@@ -109,7 +109,7 @@ struct verbs_rail {
 
 enum verbs_address_flag { VERBS_ADDRESS_IB = 1, VERBS_ADDRESS_IWARP = 2, VERBS_ADDRESS_V1 = 4 };
 
-/* What a peer needs to reach a port: the card, and part of CONNECT. */
+/* What a peer needs to reach a port: the address, and part of CONNECT. */
 typedef struct verbs_address {
     union ibv_gid gid;
     uint32_t ud_qpn;
@@ -122,13 +122,13 @@ typedef struct verbs_address {
     uint64_t proof_addr;
 } verbs_address;
 
-typedef struct verbs_card {
+typedef struct verbs_iface_addr {
     uint8_t version, rails;
     uint16_t frame_max_kib;
     uint32_t nonce;           /* of this port's life: a datagram for another one is dropped */
     verbs_address address[VERBS_RAILS];
-} verbs_card;
-_Static_assert(sizeof(verbs_card) <= WEFT_CARD_MAX, "a card");
+} verbs_iface_addr;
+_Static_assert(sizeof(verbs_iface_addr) <= WEFT_ADDR_MAX, "an address");
 
 /* -- link: one connected queue pair of a path -- */
 struct verbs_link {
@@ -145,10 +145,10 @@ struct verbs_link {
     bool is_syncing;
     bool sync_proves;         /* that the peer's device has had them */
     uint32_t sync_seq;        /* frames up to this one stand before it */
-    uint64_t flying_bytes;    /* of moves */
+    uint64_t in_flight_bytes;    /* of moves */
     bool is_broken;           /* an error was seen: post nothing more */
     uint32_t weight;          /* of its share of bulk */
-    weft_link windows;        /* weft_loan: bound by this queue pair */
+    weft_list_link windows;        /* weft_loan: bound by this queue pair */
 };
 
 enum verbs_ep_state {
@@ -172,11 +172,11 @@ enum verbs_rest {
 struct verbs_ep {
     weft_ep ep;
     verbs_iface *iface;
-    weft_name name;
-    weft_link by_port;        /* in port->paths */
+    weft_proc_id proc_id;
+    weft_list_link by_port;        /* in port->paths */
     enum verbs_ep_state state;
     uint32_t epoch;           /* of the connection; 0 none yet */
-    verbs_card far;           /* the peer's card, from reach or CONNECT */
+    verbs_iface_addr far;           /* the peer's address, from reach or CONNECT */
     verbs_link links[VERBS_RAILS];
     uint8_t link_count;
     verbs_link *home;         /* carries our frames */
@@ -195,10 +195,10 @@ struct verbs_ep {
     /* flow */
     uint32_t tx_seq, rx_seq;  /* last given out; last delivered in order */
     uint32_t tx_acked;        /* ours that the peer has surely received */
-    weft_link sent;           /* verbs_slot: frames not known to have arrived, by seq */
+    weft_list_link sent;           /* verbs_slot: frames not known to have arrived, by seq */
     uint32_t tx_done;         /* the last one whose work request is known to be over */
     uint32_t unsent;          /* of `sent`, at its end: not posted in this epoch yet */
-    weft_link control;        /* verbs_slot: frames under way that have no number (credits and such): dropped by a break */
+    weft_list_link control;        /* verbs_slot: frames under way that have no number (credits and such): dropped by a break */
     uint32_t credits;         /* frames that we may still send, and ... */
     bool has_token;           /* ... one more, for a frame that gives credits only (flow.c says why) */
     bool owes_token;          /* the peer has used its token and has not got it back */
@@ -206,8 +206,8 @@ struct verbs_ep {
     uint32_t target;          /* so many we would have lent */
     bool is_lent;             /* slots are reserved for this epoch */
     uint32_t tell_since;      /* port->polls then */
-    weft_link by_tell;        /* in port->tells: is owed credits that no frame of ours may carry soon */
-    weft_link held;           /* verbs_slot: received ahead of order (ring beside queue) */
+    weft_list_link by_tell;        /* in port->tells: is owed credits that no frame of ours may carry soon */
+    weft_list_link held;           /* verbs_slot: received ahead of order (ring beside queue) */
     bool is_starved;          /* a send was refused and none got through since */
     bool is_garbled;          /* something numbered could not be read in this epoch: what has no number of its own is not counted any more */
     bool has_bye;             /* leaving: see leave */
@@ -218,31 +218,31 @@ struct verbs_ep {
     uint32_t in_ring;         /* 1 while a frame is delivered that still stands in a ring's cell: not acknowledged yet */
     uint32_t far_rx;          /* ours that the peer says it has delivered */
     /* move */
-    weft_link ops;            /* verbs_op: not ended, in order of posting */
+    weft_list_link ops;            /* verbs_op: not ended, in order of posting */
     uint32_t ops_open;
     uint32_t pieces;          /* under way */
     uint32_t proofs;          /* reads behind others that were answered in this epoch */
     uint32_t suspects;        /* iWARP: pieces that were under way at the last break; while there are any they go one by one */
-    weft_link by_move;        /* in port->moves: something of ours waits to be posted */
+    weft_list_link by_move;        /* in port->moves: something of ours waits to be posted */
 };
 
 struct verbs_iface {
     weft_iface iface;
-    weft_name self;
+    weft_proc_id self;
     uint64_t (*now_ns)(void);
     uint32_t nonce;
     verbs_rail rails[VERBS_RAILS];
     uint8_t rail_count;
     verbs_ep **by_name_map; /* conn.c: rank -> path, grown on demand */
     uint32_t name_room;
-    weft_link paths;          /* all, for timers and close */
+    weft_list_link paths;          /* all, for timers and close */
     uint32_t connecting;      /* paths CONNECTING or DRAINING */
     int epoll;                /* of all channels and event descriptors: what arm gives */
     bool is_armed;
     uint32_t receives_lent;    /* over all peers, tokens' slots included; every rail's `receives` are at least as many */
-    weft_link rings;           /* verbs_ring.by_port: that we read */
+    weft_list_link rings;           /* verbs_ring.by_port: that we read */
     uint32_t ring_count;
-    weft_link tells;           /* verbs_ep.by_tell */
+    weft_list_link tells;           /* verbs_ep.by_tell */
     uint32_t polls;            /* so far: rare things are looked at every so many */
     struct verbs_slots *slots; /* bounce memory for frames both ways, registered on every rail */
     struct verbs_moves *moves;
@@ -250,9 +250,9 @@ struct verbs_iface {
     struct verbs_conn *conn;  /* UD slots, rdma_cm listener */
     uint32_t gathers;         /* verbs_post_gather without its verbs_post_go */
     bool has_held;            /* some rail's batch is not empty */
-    weft_link loans_owed;     /* weft_loan.by_owed: taken back, and no room for the request that does it */
-    weft_link loans_dead;     /* weft_loan: still held by whom it was given to, the window went with its queue pair */
-    weft_link loans_spare;    /* weft_loan: without a window */
+    weft_list_link loans_owed;     /* weft_loan.by_owed: taken back, and no room for the request that does it */
+    weft_list_link loans_dead;     /* weft_loan: still held by whom it was given to, the window went with its queue pair */
+    weft_list_link loans_spare;    /* weft_loan: without a window */
     bool is_small;            /* little lockable memory: few, short slots; verbs_rails_open finds out */
     uint64_t counts[20];      /* enum verbs_count */
 };
@@ -325,7 +325,7 @@ uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_key *key);
 /* -- conn.c -- */
 int verbs_conn_open(verbs_iface *iface);   /* UD receives, listener */
 void verbs_conn_close(verbs_iface *iface);
-int verbs_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+int verbs_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 /* First frame or move to a peer: state NEW becomes CONNECTING. */
 void verbs_conn_begin(verbs_ep *ep);
 /* Timers: says CONNECT again, changes rails, gives a peer up. Cheap when nothing is connecting. How many things happened. */
@@ -369,7 +369,7 @@ int verbs_ring_poll(verbs_iface *iface, int budget);
 int verbs_ring_rest(verbs_iface *iface, uint64_t *within_ns);
 void verbs_ring_down(verbs_ep *ep);
 /* A control frame of the ring's. false: unreadable. */
-bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_head *head);
+bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr);
 
 /* -- proof.c -- */
 int verbs_proof_open(verbs_iface *iface);

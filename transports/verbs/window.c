@@ -19,8 +19,8 @@
 
 struct weft_loan {
     verbs_work work; /* of its bind, then of what takes it back */
-    weft_link link;
-    weft_link by_owed;
+    weft_list_link link;
+    weft_list_link by_owed;
     struct ibv_mw *mw;
     uint32_t rkey;   /* as bound; mw->rkey follows when it is free: a provider may read that when the bind is posted late */
     verbs_memory *memory;
@@ -49,9 +49,9 @@ int verbs_windows_open(verbs_iface *iface)
     return 0;
 }
 
-static void free_all(weft_link *list)
+static void free_all(weft_list_link *list)
 {
-    for (weft_link *link; (link = weft_list_take(list)) != NULL;) {
+    for (weft_list_link *link; (link = weft_list_take(list)) != NULL;) {
         weft_loan *loan = weft_container(link, weft_loan, link);
         if (loan->mw)
             ibv_dealloc_mw(loan->mw);
@@ -71,7 +71,7 @@ void verbs_windows_close(verbs_iface *iface)
 
 static weft_loan *take(verbs_rail *rail)
 {
-    weft_link *link = weft_list_take(&rail->windows);
+    weft_list_link *link = weft_list_take(&rail->windows);
     weft_loan *loan;
     struct ibv_mw *mw;
     if (link)
@@ -199,7 +199,7 @@ void verbs_unlend(weft_iface *base, weft_loan *loan)
 
 void verbs_windows_turn(verbs_iface *iface)
 {
-    for (weft_link *link; (link = weft_list_first(&iface->loans_owed)) != NULL;) {
+    for (weft_list_link *link; (link = weft_list_first(&iface->loans_owed)) != NULL;) {
         if (!invalidate(weft_container(link, weft_loan, by_owed)))
             return;
         weft_list_remove(link);
@@ -219,7 +219,7 @@ void verbs_window_completion(const struct ibv_wc *wc)
 void verbs_windows_die(verbs_link *link)
 {
     verbs_iface *iface = link->rail->iface;
-    for (weft_link *at; (at = weft_list_take(&link->windows)) != NULL;) {
+    for (weft_list_link *at; (at = weft_list_take(&link->windows)) != NULL;) {
         weft_loan *loan = weft_container(at, weft_loan, link);
         iface->counts[VERBS_COUNT_STALE] += !loan->is_taken_back;
         ibv_dealloc_mw(loan->mw); /* of a device that died: it fails, and the kernel frees it with the rest */

@@ -14,9 +14,9 @@
 
 enum
 {
-    BENCH_TESTS_MOST = 16,
-    BENCH_SIZES_MOST = 64,
-    BENCH_SAMPLES_MOST = 1000
+    BENCH_TESTS_MAX = 16,
+    BENCH_SIZES_MAX = 64,
+    BENCH_SAMPLES_MAX = 1000
 };
 
 /* What a row's figure says, and so how it is made from the seconds that one iteration took. */
@@ -32,9 +32,9 @@ typedef struct bench_case bench_case;
 
 typedef struct bench_options
 {
-    const bench_test *tests[BENCH_TESTS_MOST];
+    const bench_test *tests[BENCH_TESTS_MAX];
     int tests_count;
-    long sizes[BENCH_SIZES_MOST]; /* none: each test's own */
+    long sizes[BENCH_SIZES_MAX]; /* none: each test's own */
     int sizes_count;
     long iterations; /* a sample; 0: as many as the row's time allows */
     long row_ms;
@@ -55,7 +55,7 @@ struct bench_test
     const char *sentence;
     bench_figure figure;
     bool pairs;                  /* ranks work two by two; else all together */
-    long least_bytes, most_bytes; /* unless --sizes says more */
+    long min_bytes, max_bytes; /* unless --sizes says more */
     long unit_bytes;              /* sizes are multiples of this; 0: the size is no matter of this test */
     bool empty;                   /* a size of 0 makes sense */
     const char *const *variants; /* rows beside the sizes, NULL-terminated; NULL: sizes only */

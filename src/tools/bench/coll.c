@@ -60,7 +60,7 @@ static void check_barrier(bench_case *c, int round)
 {
     char mine[MPI_MAX_PROCESSOR_NAME] = "", first[MPI_MAX_PROCESSOR_NAME] = "";
     struct timespec nap = {0, 2000000};
-    double times[2], most[2];
+    double times[2], max[2];
     int n = 0, elsewhere, anywhere = 0;
 
     MPI_Get_processor_name(mine, &n);
@@ -74,10 +74,10 @@ static void check_barrier(bench_case *c, int round)
     times[0] = bench_seconds();
     MPI_Barrier(MPI_COMM_WORLD);
     times[1] = -bench_seconds();
-    MPI_Allreduce(times, most, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    if (!anywhere && -most[1] < most[0]) {
+    MPI_Allreduce(times, max, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (!anywhere && -max[1] < max[0]) {
         bench_check_fail(c, "round %d: a rank left the barrier %.1f us before the last one came", round,
-                         (most[0] + most[1]) * 1e6);
+                         (max[0] + max[1]) * 1e6);
     }
 }
 
@@ -191,20 +191,20 @@ const bench_test bench_barrier = {
 const bench_test bench_allreduce = {
     .name = "allreduce", .sentence = "Allreduce of doubles, sum",
     .figure = BENCH_MICROSECONDS,
-    .least_bytes = 8, .most_bytes = 1 << 20, .unit_bytes = sizeof(double),
+    .min_bytes = 8, .max_bytes = 1 << 20, .unit_bytes = sizeof(double),
     .memory = memory_one, .open = open_one, .run = run_allreduce, .check = check_allreduce, .close = bench_buffer_close,
 };
 
 const bench_test bench_bcast = {
     .name = "bcast", .sentence = "Bcast from each rank in turn",
     .figure = BENCH_MICROSECONDS,
-    .least_bytes = 1, .most_bytes = 1 << 20, .unit_bytes = 1, .empty = true,
+    .min_bytes = 1, .max_bytes = 1 << 20, .unit_bytes = 1, .empty = true,
     .memory = memory_one, .open = open_one, .run = run_bcast, .check = check_bcast, .close = bench_buffer_close,
 };
 
 const bench_test bench_alltoall = {
     .name = "alltoall", .sentence = "Alltoall, bytes to each rank",
     .figure = BENCH_MICROSECONDS,
-    .least_bytes = 1, .most_bytes = 1 << 20, .unit_bytes = 1, .empty = true,
+    .min_bytes = 1, .max_bytes = 1 << 20, .unit_bytes = 1, .empty = true,
     .memory = memory_all, .open = open_all, .run = run_alltoall, .check = check_alltoall, .close = bench_buffer_close,
 };

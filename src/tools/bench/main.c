@@ -18,10 +18,10 @@ static const bench_test *const all_tests[] = {
 /* Whether any rank says so. */
 static bool anyone(int mine)
 {
-    int most = 0;
+    int max = 0;
 
-    MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    return most != 0;
+    MPI_Allreduce(&mine, &max, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return max != 0;
 }
 
 static void check_rounds(bench_case *c, int from)
@@ -73,7 +73,7 @@ static int test_run(const bench_options *o, const bench_test *t, int rank, int r
 {
     static const char *const plain[] = {"", NULL};
     const char *const *variants = t->variants ? t->variants : plain;
-    long sizes[BENCH_SIZES_MOST];
+    long sizes[BENCH_SIZES_MAX];
     int count = bench_options_sizes(o, t, sizes);
     int half = ranks / 2, failures = 0;
 

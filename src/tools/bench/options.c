@@ -22,7 +22,7 @@ typedef struct option_row
     char letter;
     option_kind kind;
     size_t offset;
-    long least, most;
+    long min, max;
     const char *argument;
     const char *sentence;
 } option_row;
@@ -36,7 +36,7 @@ static const option_row rows[] = {
     {"iterations", 'i', NUMBER, AT(iterations), 1, 1000000000, "N",
      "iterations of a sample (else as many as the time of a row allows)"},
     {"time", 't', NUMBER, AT(row_ms), 1, 600000, "MS", "milliseconds for a row, all samples together (200)"},
-    {"samples", 's', NUMBER, AT(samples), 1, BENCH_SAMPLES_MOST, "N",
+    {"samples", 's', NUMBER, AT(samples), 1, BENCH_SAMPLES_MAX, "N",
      "samples of a row, out of which come least, median, most (11)"},
     {"window", 'w', NUMBER, AT(window), 1, 4096, "N", "messages under way in bandwidth, bibw, rate, vector (64)"},
     {"depth", 'd', NUMBER, AT(depth), 1, 30000, "N", "receives or messages that wait in posted, unexpected (4096)"},
@@ -72,9 +72,9 @@ static int distance(const char *a, const char *b)
         row[0] = i;
         for (int j = 1; j <= m; j++) {
             int change = corner + (a[i - 1] != b[j - 1]);
-            int least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            int min = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
             corner = row[j];
-            row[j] = change < least ? change : least;
+            row[j] = change < min ? change : min;
         }
     }
     return row[m];
@@ -83,12 +83,12 @@ static int distance(const char *a, const char *b)
 static void nearest(const char *what, const char *given, const char *const *names, int count, char *why, size_t why_bytes)
 {
     const char *best = NULL;
-    int least = 4;
+    int min = 4;
 
     for (int i = 0; i < count; i++) {
         int d = distance(given, names[i]);
-        if (d < least) {
-            least = d;
+        if (d < min) {
+            min = d;
             best = names[i];
         }
     }
@@ -129,11 +129,11 @@ static int number_read(const char *text, const char **end, long *out)
     return 0;
 }
 
-static int sizes_double(long least, long most, long sizes[BENCH_SIZES_MOST])
+static int sizes_double(long min, long max, long sizes[BENCH_SIZES_MAX])
 {
     int n = 0;
 
-    for (long b = least; b <= most && n < BENCH_SIZES_MOST; b = b ? b * 2 : 1) {
+    for (long b = min; b <= max && n < BENCH_SIZES_MAX; b = b ? b * 2 : 1) {
         sizes[n++] = b;
     }
     return n;
@@ -152,14 +152,14 @@ static int sizes_read(bench_options *o, const option_row *row, const char *text)
         if (*at == ':' && number_read(at + 1, &at, &b)) {
             return -1;
         }
-        if (*at || a > b || b > row->most) {
+        if (*at || a > b || b > row->max) {
             return -1;
         }
         o->sizes_count = sizes_double(a, b, o->sizes);
         return 0;
     }
     for (o->sizes_count = 0;; at++) {
-        if (o->sizes_count == BENCH_SIZES_MOST || number_read(at, &at, &a) || a > row->most) {
+        if (o->sizes_count == BENCH_SIZES_MAX || number_read(at, &at, &a) || a > row->max) {
             return -1;
         }
         o->sizes[o->sizes_count++] = a;
@@ -175,11 +175,11 @@ static int value_read(bench_options *o, const option_row *row, const char *text,
     long n;
 
     if (row->kind == NUMBER) {
-        if (!number_read(text, &end, &n) && !*end && n >= row->least && n <= row->most) {
+        if (!number_read(text, &end, &n) && !*end && n >= row->min && n <= row->max) {
             *(long *)((char *)o + row->offset) = n;
             return 0;
         }
-        snprintf(why, why_bytes, "--%s wants a number from %ld to %ld, not \"%s\"", row->name, row->least, row->most, text);
+        snprintf(why, why_bytes, "--%s wants a number from %ld to %ld, not \"%s\"", row->name, row->min, row->max, text);
         return -1;
     }
     if (sizes_read(o, row, text)) {
@@ -249,13 +249,13 @@ static int option_read(bench_options *o, int argc, char **argv, int *i, char *wh
 
 static int test_read(bench_options *o, const char *name, const bench_test *const *all, char *why, size_t why_bytes)
 {
-    const char *names[BENCH_TESTS_MOST + 1];
+    const char *names[BENCH_TESTS_MAX + 1];
     int n = 0;
 
     for (; all[n]; n++) {
         if (!strcmp(all[n]->name, name)) {
-            if (o->tests_count == BENCH_TESTS_MOST) {
-                snprintf(why, why_bytes, "more than %d tests asked for", BENCH_TESTS_MOST);
+            if (o->tests_count == BENCH_TESTS_MAX) {
+                snprintf(why, why_bytes, "more than %d tests asked for", BENCH_TESTS_MAX);
                 return -1;
             }
             o->tests[o->tests_count++] = all[n];
@@ -317,7 +317,7 @@ void bench_options_list(FILE *to, const bench_test *const *all)
     }
 }
 
-int bench_options_sizes(const bench_options *o, const bench_test *t, long sizes[BENCH_SIZES_MOST])
+int bench_options_sizes(const bench_options *o, const bench_test *t, long sizes[BENCH_SIZES_MAX])
 {
     if (o->sizes_count && t->unit_bytes) {
         int n = 0;
@@ -328,5 +328,5 @@ int bench_options_sizes(const bench_options *o, const bench_test *t, long sizes[
         }
         return n;
     }
-    return sizes_double(t->least_bytes, t->most_bytes, sizes);
+    return sizes_double(t->min_bytes, t->max_bytes, sizes);
 }

@@ -17,6 +17,6 @@ void bench_options_help(FILE *to);
 void bench_options_list(FILE *to, const bench_test *const *all);
 
 /* The sizes of test t in bytes: those asked for, or the test's own, doubled from least to most. Returns how many. */
-int bench_options_sizes(const bench_options *o, const bench_test *t, long sizes[BENCH_SIZES_MOST]);
+int bench_options_sizes(const bench_options *o, const bench_test *t, long sizes[BENCH_SIZES_MAX]);
 
 #endif

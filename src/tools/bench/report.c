@@ -87,10 +87,10 @@ void bench_report_row(const bench_case *c, const bench_result *r, int failures, 
     if (c->options->json) {
         row_json(c, first);
         printf(", \"median\": %.6g, \"min\": %.6g, \"max\": %.6g, \"iterations\": %ld, \"samples\": %d, \"failures\": %d}",
-               r->median, r->least, r->most, r->iterations, r->samples, failures);
+               r->median, r->min, r->max, r->iterations, r->samples, failures);
     } else {
         row_label(c, label, sizeof label);
-        printf("%-18s %11.3f %-4s %12.3f %12.3f %11ld %8d%s\n", label, r->median, "", r->least, r->most, r->iterations,
+        printf("%-18s %11.3f %-4s %12.3f %12.3f %11ld %8d%s\n", label, r->median, "", r->min, r->max, r->iterations,
                r->samples,
                failures ? "  WRONG DATA" : "");
     }

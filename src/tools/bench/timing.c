@@ -75,7 +75,7 @@ static int ascending(const void *a, const void *b)
 void bench_timing_run(bench_case *c, bench_result *out)
 {
     const bench_options *o = c->options;
-    double figures[BENCH_SAMPLES_MOST], row = (double)o->row_ms * 1e-3, start;
+    double figures[BENCH_SAMPLES_MAX], row = (double)o->row_ms * 1e-3, start;
     long n = o->iterations;
     int taken = 0, more = 1;
 
@@ -87,13 +87,13 @@ void bench_timing_run(bench_case *c, bench_result *out)
     start = bench_seconds();
     while (more) {
         figures[taken++] = figure(c, sample(c, n));
-        /* Crowded CPUs make the wall clock of a sample many times the figure's: at least three, then the time counts too. */
+        /* Oversubscribed CPUs make the wall clock of a sample many times the figure's: at least three, then the time counts too. */
         more = taken < o->samples && (taken < 3 || o->iterations || bench_seconds() - start < 2 * row);
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     qsort(figures, (size_t)taken, sizeof figures[0], ascending);
-    out->least = figures[0];
-    out->most = figures[taken - 1];
+    out->min = figures[0];
+    out->max = figures[taken - 1];
     out->median = taken % 2 ? figures[taken / 2] : (figures[taken / 2 - 1] + figures[taken / 2]) / 2;
     out->iterations = n;
     out->samples = taken;

@@ -8,7 +8,7 @@
 
 typedef struct bench_result
 {
-    double least, median, most; /* of the figure's unit; least is the smallest number, not the best */
+    double min, median, max; /* of the figure's unit; least is the smallest number, not the best */
     long iterations;            /* of each sample */
     int samples;
 } bench_result;

@@ -14,7 +14,7 @@
 
 #include "tools/mpirun/signals.h"
 
-#define WORDS_MOST 64
+#define WORDS_MAX 64
 
 static void child_run(char **argv, char **environment, int in, int out, pid_t parent)
 {
@@ -39,7 +39,7 @@ static int words_part(char *copy, char **argv)
     char *save = NULL;
     int count = 0;
 
-    for (char *word = strtok_r(copy, " \t", &save); word && count < WORDS_MOST; word = strtok_r(NULL, " \t", &save))
+    for (char *word = strtok_r(copy, " \t", &save); word && count < WORDS_MAX; word = strtok_r(NULL, " \t", &save))
         argv[count++] = word;
     return count;
 }
@@ -90,7 +90,7 @@ undo:
 
 int agent_start(agent *self, const char *words, const char *host, const char *command, const char *line, guard *guard)
 {
-    char *argv[WORDS_MOST + 3] = {0}, *copy = strdup(words);
+    char *argv[WORDS_MAX + 3] = {0}, *copy = strdup(words);
     int count = copy ? words_part(copy, argv) : 0, rc = -1;
 
     *self = (agent){.out = -1};

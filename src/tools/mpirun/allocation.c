@@ -40,7 +40,7 @@ static uint32_t count_of(const char *text)
     char *end;
     unsigned long value = strtoul(text, &end, 10);
 
-    return end == text || *end || *text == '-' || value > HOST_RANKS_MOST ? 0 : (uint32_t)value;
+    return end == text || *end || *text == '-' || value > HOST_RANKS_MAX ? 0 : (uint32_t)value;
 }
 
 int allocation_counts(const char *text, uint32_t *counts, uint32_t room)
@@ -55,7 +55,7 @@ int allocation_counts(const char *text, uint32_t *counts, uint32_t room)
         text += times_end ? times_end : value_end;
         if (times_end && *text++ != ')')
             return -1;
-        if (!times || times > room - count || value > HOST_RANKS_MOST)
+        if (!times || times > room - count || value > HOST_RANKS_MAX)
             return -1;
         while (times--)
             counts[count++] = value;
@@ -69,10 +69,10 @@ int allocation_counts(const char *text, uint32_t *counts, uint32_t room)
 /* The slots of all hosts from a variable of Slurm's. False: it is not there, or not of this list (a step's own). */
 static bool slurm_slots(host_list *hosts, const char *name, uint32_t per_slot)
 {
-    uint32_t counts[HOSTS_MOST];
+    uint32_t counts[HOSTS_MAX];
     const char *text = set(name);
 
-    if (!text || allocation_counts(text, counts, HOSTS_MOST) != (int)hosts->count)
+    if (!text || allocation_counts(text, counts, HOSTS_MAX) != (int)hosts->count)
         return false;
     for (uint32_t i = 0; i < hosts->count; i++)
         hosts->rows[i].slots = counts[i] / per_slot ? counts[i] / per_slot : 1;

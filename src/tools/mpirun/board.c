@@ -71,7 +71,7 @@ static void item_drop(board *self, board_item *item)
 static int item_add(board *self, uint32_t rank, uint32_t range, uint32_t keep, const char *key, const char *value, size_t bytes)
 {
     size_t whole = sizeof(board_item) + strlen(key) + bytes;
-    board_item *item = whole <= BOARD_MOST - self->bytes ? malloc(sizeof(*item) + strlen(key) + 1) : NULL;
+    board_item *item = whole <= BOARD_MAX - self->bytes ? malloc(sizeof(*item) + strlen(key) + 1) : NULL;
 
     if (item && !(item->value = parcel_of(value, bytes))) {
         free(item);
@@ -102,8 +102,8 @@ static int publish(board *self, const note *what, bool is_trial)
         if (from.has_failed || !key || size > from.left)
             return NOTE_UNABLE;
         bytes += sizeof(board_item) + strlen(key) + size;
-        if (is_trial && (item_find(self, key, what->rank) || bytes > BOARD_MOST))
-            return bytes > BOARD_MOST ? NOTE_LARGE : NOTE_TWICE;
+        if (is_trial && (item_find(self, key, what->rank) || bytes > BOARD_MAX))
+            return bytes > BOARD_MAX ? NOTE_LARGE : NOTE_TWICE;
         int rc = is_trial ? NOTE_OK : item_add(self, what->rank, range, keep, key, from.at, size);
         if (rc)
             return rc;

@@ -10,7 +10,7 @@
 
 #include "tools/mpirun/hub.h"
 
-#define BOARD_MOST ((size_t)64 << 20) /* bytes of keys and values */
+#define BOARD_MAX ((size_t)64 << 20) /* bytes of keys and values */
 
 enum board_range { BOARD_ALL, BOARD_NODE, BOARD_RANK };
 enum board_keep { BOARD_KEEP, BOARD_ONCE, BOARD_WHILE_ALIVE };

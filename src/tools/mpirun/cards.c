@@ -30,12 +30,12 @@ int cards_open(cards *self, const node *node, const map *map, uint32_t index, co
     const weft_segment *segment = &node->segment;
     void *view;
 
-    *self = (cards){.node = node, .map = map, .up = *up, .bell = -1};
-    if (!segment->head->extra_bytes)
+    *self = (cards){.node = node, .map = map, .up = *up, .wakeup = -1};
+    if (!segment->hdr->extra_bytes)
         return 0;
-    int rc = weft_segment_claim(segment, segment->head->extra, weft_far_front_bytes(map->ranks));
+    int rc = weft_segment_claim(segment, segment->hdr->extra, weft_far_front_bytes(map->ranks));
     if (!rc)
-        rc = weft_segment_view(segment, segment->head->extra, segment->head->extra_bytes, &view);
+        rc = weft_segment_view(segment, segment->hdr->extra, segment->hdr->extra_bytes, &view);
     if (rc)
         return complain(1, "%s", weft_fail_text(rc));
     self->far = view;
@@ -43,7 +43,7 @@ int cards_open(cards *self, const node *node, const map *map, uint32_t index, co
     if (!self->owed)
         return complain(1, "out of memory");
     weft_far_make(self->far, map->ranks, map->node_count, index, map->node_of, map->local_of);
-    self->bell = weft_chime_open(&self->far->bell); /* without one, cards_turn comes once a second */
+    self->wakeup = weft_chime_open(&self->far->wakeup); /* without one, cards_turn comes once a second */
     return 0;
 }
 
@@ -73,8 +73,8 @@ void cards_turn(cards *self)
 {
     if (!self->far)
         return;
-    if (self->bell >= 0)
-        weft_chime_drain(self->bell);
+    if (self->wakeup >= 0)
+        weft_chime_drain(self->wakeup);
     for (uint32_t w = 0; w * 64 < self->map->ranks; w++) {
         _Atomic uint64_t *word = &weft_far_wanted(self->far)[w];
         uint64_t bits = atomic_load_explicit(word, memory_order_relaxed) ? atomic_exchange(word, 0) : 0;
@@ -86,7 +86,7 @@ void cards_turn(cards *self)
     }
     if (self->owed_count)
         debts_pay(self);
-    while (atomic_load(&self->node->segment.head->fences[0]) >= (self->fences + 1) * self->node->count)
+    while (atomic_load(&self->node->segment.hdr->fences[0]) >= (self->fences + 1) * self->node->count)
         self->up.fence(self->up.owner, ++self->fences);
 }
 
@@ -106,7 +106,7 @@ void cards_fill(cards *self, uint32_t rank, uint32_t state, const void *told, si
     if (!self->far || rank >= self->map->ranks || bytes > WEFT_TOLD_ROOM)
         return;
     weft_far_card *card = weft_far_card_of(self->far, rank);
-    uint64_t at = self->node->segment.head->extra + (uint64_t)((char *)card - (char *)self->far);
+    uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)card - (char *)self->far);
     if (state == WEFT_FAR_TOLD && weft_segment_claim(&self->node->segment, at, sizeof(*card)))
         state = WEFT_FAR_GONE; /* no memory for it here: an error with a text there */
     if (state == WEFT_FAR_TOLD) {
@@ -127,11 +127,11 @@ void cards_fenced(cards *self, uint64_t number)
 
 void cards_close(cards *self)
 {
-    if (self->bell >= 0)
-        weft_chime_close(&self->far->bell, self->bell);
-    self->bell = -1;
+    if (self->wakeup >= 0)
+        weft_chime_close(&self->far->wakeup, self->wakeup);
+    self->wakeup = -1;
     if (self->far)
-        weft_segment_drop(self->far, self->node->segment.head->extra_bytes);
+        weft_segment_drop(self->far, self->node->segment.hdr->extra_bytes);
     self->far = NULL;
     free(self->owed);
     self->owed = NULL;

@@ -23,8 +23,8 @@ typedef struct cards {
     const struct node *node;
     const map *map;
     cards_up up;
-    weft_far_head *far;   /* NULL: the job has one node */
-    int bell;             /* readable when a rank wants something; -1: none */
+    weft_far_hdr *far;   /* NULL: the job has one node */
+    int wakeup;             /* readable when a rank wants something; -1: none */
     unsigned char *owed;  /* [local ranks]: somebody elsewhere waits for its card */
     uint32_t owed_count;
     uint64_t fences;      /* that our ranks have come to */
@@ -34,7 +34,7 @@ typedef struct cards {
 uint64_t cards_bytes(const map *map);
 /* Writes it; node->segment is there. 0 or an exit code, said. */
 int cards_open(cards *self, const struct node *node, const map *map, uint32_t index, const cards_up *up);
-/* Takes in what ranks asked for and told; call it when the bell is readable, when a rank has ended, and once a second. */
+/* Takes in what ranks asked for and told; call it when the wakeup is readable, when a rank has ended, and once a second. */
 void cards_turn(cards *self);
 /* Somebody elsewhere asks for the card of a rank of ours. */
 void cards_owe(cards *self, uint32_t rank);

@@ -431,14 +431,14 @@ static bool serve(daemon_state *self, int signals)
         uint32_t count = 0;
         relay_deadlines(&self->relay);
         if (self->io && set == nothing)
-            set = calloc(io_most(self->io) + 5 + relay_most(&self->relay), sizeof(*set));
+            set = calloc(io_max(self->io) + 5 + relay_max(&self->relay), sizeof(*set));
         if (!set || self->wire.trouble || has_ended(self))
             break;
         if (self->io)
             count = io_wishes(self->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
         set[count + 1] = (struct pollfd){.fd = self->wire.fd, .events = (short)(POLLIN | (self->wire.out.used ? POLLOUT : 0))};
-        set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.cards.bell : -1, .events = POLLIN};
+        set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.cards.wakeup : -1, .events = POLLIN};
         set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_host_fd(self->node.pmix) : -1, .events = POLLIN};
         set[count + 4] = (struct pollfd){.fd = self->node.pmi ? pmi_server_fd(self->node.pmi) : -1, .events = POLLIN};
         uint32_t below = relay_wishes(&self->relay, set + count + 5);

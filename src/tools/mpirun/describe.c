@@ -189,7 +189,7 @@ static void places_read(unpack *from, map *self)
     self->ranks = unpack_u32(from);
     runs = count_read(from);
     bool is_long = unpack_u32(from);
-    from->has_failed |= self->ranks > RANKS_MOST;
+    from->has_failed |= self->ranks > RANKS_MAX;
     if (from->has_failed)
         return;
     self->node_of = calloc(self->ranks + 1, sizeof(*self->node_of));

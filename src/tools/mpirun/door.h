@@ -13,7 +13,7 @@
 #include "tools/mpirun/wire.h"
 
 #define DOOR_STRANGERS 64
-#define DOOR_MOST (1 + DOOR_STRANGERS) /* descriptors to wait for */
+#define DOOR_MAX (1 + DOOR_STRANGERS) /* descriptors to wait for */
 
 typedef struct door_up {
     bool (*awaits)(void *owner, uint32_t node);                 /* is that node's daemon still to come? */
@@ -41,7 +41,7 @@ typedef struct door {
 
 /* 0 or -1 with errno. */
 int door_open(door *self, const unsigned char *secret, const door_up *up);
-/* Fills DOOR_MOST entries. */
+/* Fills DOOR_MAX entries. */
 void door_wishes(const door *self, struct pollfd *set);
 void door_turn(door *self, const struct pollfd *set);
 /* Sends those away whose time is over. The next deadline, or 0. */

@@ -151,7 +151,7 @@ static int members_read(const gathers *self, unpack *from, uint32_t *count, uint
 static void gather_refuse(gathers *self, gather *one)
 {
     complain(0, "a fence of PMIx is refused: what its ranks put is more than %zu MiB, or than this machine has memory for",
-             PARCEL_MOST >> 20);
+             PARCEL_MAX >> 20);
     gather_end(self, one, NOTE_LARGE);
 }
 
@@ -170,7 +170,7 @@ static void gather_add(gathers *self, gather *one, uint32_t node, const note *wh
         one->deadline_ns = deadline;
     if (deadline && (!self->soonest_ns || deadline < self->soonest_ns))
         self->soonest_ns = deadline;
-    if (data->left > PARCEL_MOST - one->data.used || buffer_add(&one->data, data->at, data->left))
+    if (data->left > PARCEL_MAX - one->data.used || buffer_add(&one->data, data->at, data->left))
         gather_refuse(self, one);
     else if (!one->awaited)
         gather_end(self, one, NOTE_OK);

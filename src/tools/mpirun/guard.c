@@ -201,7 +201,7 @@ static void guardian_settle(int fd, sigset_t *before)
     for (int i = 0; i < 3; i++)
         dup2(null, i);
     if (syscall(SYS_close_range, 4u, ~0u, 0)) /* before 5.9 */
-        for (int i = 4, most = (int)sysconf(_SC_OPEN_MAX); i < most; i++)
+        for (int i = 4, max = (int)sysconf(_SC_OPEN_MAX); i < max; i++)
             close(i);
     if (chdir("/")) { /* keep no directory busy; / is always there */
     }

@@ -15,7 +15,7 @@ struct haul_item {
 
 parcel *parcel_make(size_t bytes)
 {
-    parcel *self = bytes <= PARCEL_MOST ? malloc(sizeof(*self) + bytes) : NULL;
+    parcel *self = bytes <= PARCEL_MAX ? malloc(sizeof(*self) + bytes) : NULL;
 
     if (self) {
         atomic_init(&self->refs, 1);
@@ -123,7 +123,7 @@ static int note_begin(haul *self, unpack *from)
     what->rank = unpack_u32(from);
     what->seconds = unpack_u32(from);
     uint64_t bytes = unpack_u64(from);
-    if (from->has_failed || bytes > PARCEL_MOST)
+    if (from->has_failed || bytes > PARCEL_MAX)
         return -1;
     self->came = 0;
     what->body = bytes ? parcel_make(bytes) : NULL; /* pages of it that have not come take no memory */

@@ -11,7 +11,7 @@
 
 #include "tools/mpirun/wire.h"
 
-#define PARCEL_MOST ((size_t)256 << 20) /* of one body */
+#define PARCEL_MAX ((size_t)256 << 20) /* of one body */
 #define HAUL_PIECE ((size_t)16 << 10)
 #define HAUL_WINDOW ((size_t)64 << 10) /* beside a daemon's output (daemon.c) it fits the head's socket */
 

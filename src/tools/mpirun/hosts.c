@@ -96,7 +96,7 @@ static int row_add(host_list *self, const place *at, const char *name, uint32_t 
         row->is_counted = true;
         return 0;
     }
-    if (self->count == HOSTS_MOST)
+    if (self->count == HOSTS_MAX)
         return refuse(at, "more than 1024 hosts", name);
     host_row *more = realloc(self->rows, (self->count + 1) * sizeof(*more));
     if (!more)
@@ -125,7 +125,7 @@ static int slots_read(const place *at, const char *text, const char *whole, uint
     char *end;
     unsigned long value = strtoul(text, &end, 10);
 
-    if (end == text || *end || *text == '-' || value < 1 || value > HOST_RANKS_MOST)
+    if (end == text || *end || *text == '-' || value < 1 || value > HOST_RANKS_MAX)
         return refuse(at, "a number of ranks from 1 to 4096 is wanted", whole);
     *slots = (uint32_t)value;
     return 0;
@@ -191,7 +191,7 @@ int hosts_add(host_list *self, const char *option, const char *text)
 static int line_take(host_list *self, const place *at, char *line)
 {
     char *save = NULL, *name, *word;
-    uint32_t slots = 0, most;
+    uint32_t slots = 0, max;
     int rc = 0;
 
     line[strcspn(line, "#\r\n")] = '\0';
@@ -204,7 +204,7 @@ static int line_take(host_list *self, const place *at, char *line)
         if (value && length == 5 && !strncmp(word, "slots", 5))
             rc = slots_read(at, value + 1, word, &slots);
         else if (value && (!strncmp(word, "max_slots", length) || !strncmp(word, "max-slots", length)) && length == 9)
-            rc = slots_read(at, value + 1, word, &most); /* more ranks than slots are allowed: this limits nothing */
+            rc = slots_read(at, value + 1, word, &max); /* more ranks than slots are allowed: this limits nothing */
         else
             rc = refuse(at, "after a host's name come slots=N or max_slots=N only", word);
     }

@@ -41,7 +41,7 @@ int hosts_narrow(const host_list *given, host_list *wanted, const char *what, co
 void hosts_free(host_list *self);
 
 /* The number of one host's entry at most, and of ranks on one of them (mem/segment.h). */
-#define HOSTS_MOST 1024
-#define HOST_RANKS_MOST 4096
+#define HOSTS_MAX 1024
+#define HOST_RANKS_MAX 4096
 
 #endif

@@ -23,9 +23,9 @@
 
 #include "tools/mpirun/buffer.h"
 
-#define SINK_MOST ((size_t)256 << 10) /* more than that waiting: stop reading from ranks */
-#define LINE_MOST ((size_t)1 << 20)   /* a longer line is passed on in pieces */
-#define READ_MOST ((size_t)64 << 10)
+#define SINK_MAX ((size_t)256 << 10) /* more than that waiting: stop reading from ranks */
+#define LINE_LENGTH_MAX ((size_t)1 << 20)   /* a longer line is passed on in pieces */
+#define READ_MAX ((size_t)64 << 10)
 
 typedef struct sink {
     int fd;
@@ -79,7 +79,7 @@ static int descriptors_raise(io *self, bool is_tagged)
 {
     uint32_t ranks = self->ranks;
     struct rlimit want;
-    rlim_t spare = 120, least = 40; /* ours, the segment's, a PMIx server's; without the latter */
+    rlim_t spare = 120, min = 40; /* ours, the segment's, a PMIx server's; without the latter */
 
     getrlimit(RLIMIT_NOFILE, &self->limit);
     want = self->limit;
@@ -91,11 +91,11 @@ static int descriptors_raise(io *self, bool is_tagged)
     rlim_t need = spare + (self->is_direct[0] ? 0 : ranks) + (self->is_direct[1] ? 0 : ranks);
     if (need <= want.rlim_cur)
         return 0;
-    if (is_tagged && need - spare + least <= want.rlim_cur)
+    if (is_tagged && need - spare + min <= want.rlim_cur)
         return 0; /* what does not suffice in the end is said where it is missing */
     if (is_tagged)
         return complain(1, "the lines of %u ranks need %lu descriptors, and %lu are allowed: raise ulimit -n", ranks,
-                        (unsigned long)(need - spare + least), (unsigned long)want.rlim_cur);
+                        (unsigned long)(need - spare + min), (unsigned long)want.rlim_cur);
     self->is_direct[0] = true;
     return 0;
 }
@@ -116,7 +116,7 @@ int io_open(const options *opts, uint32_t ranks, const io_far *far, io **result)
     self->streams = calloc(2 * ranks + 1, sizeof(*self->streams));
     self->readers = calloc(ranks + 1, sizeof(*self->readers));
     self->far_in = calloc(self->far.nodes + 1, sizeof(*self->far_in));
-    self->map = calloc(io_most(self), sizeof(*self->map));
+    self->map = calloc(io_max(self), sizeof(*self->map));
     if (self->null < 0 || !self->streams || !self->map || !self->readers || !self->far_in)
         return complain(1, "out of memory or descriptors: %s", strerror(errno));
     for (int i = 0; i < 2; i++) {
@@ -224,7 +224,7 @@ void io_rank_started(io *self)
     }
 }
 
-uint32_t io_most(const io *self)
+uint32_t io_max(const io *self)
 {
     return 3 * self->ranks + 5;
 }
@@ -250,7 +250,7 @@ static bool stdin_is_readable(const io *self)
         is_read |= self->readers[i].fd >= 0;
     }
     for (uint32_t n = 0; self->far.in && n < self->far.nodes; n++)
-        if (!self->far_in[n].is_closed && self->far_in[n].lent >= READ_MOST)
+        if (!self->far_in[n].is_closed && self->far_in[n].lent >= READ_MAX)
             return false;
     return (is_read || self->far.in) && (!isatty(0) || tcgetpgrp(0) == getpgrp());
 }
@@ -263,7 +263,7 @@ uint32_t io_wishes(io *self, struct pollfd *set)
         if (self->sinks[i].waiting.used && !self->sinks[i].is_dead && !self->is_carried)
             count = wish(self, set, count, self->sinks[i].fd, POLLOUT, 'o', i);
     for (uint32_t i = 0; i < self->stream_count; i++)
-        if (self->streams[i].fd >= 0 && self->streams[i].to->waiting.used < SINK_MOST)
+        if (self->streams[i].fd >= 0 && self->streams[i].to->waiting.used < SINK_MAX)
             count = wish(self, set, count, self->streams[i].fd, POLLIN, 's', i);
     if (stdin_is_readable(self))
         count = wish(self, set, count, 0, POLLIN, 'r', 0);
@@ -315,7 +315,7 @@ static void stream_end(const io *self, stream *from)
 /* One read. False when nothing more is there for now. */
 static bool stream_read(const io *self, stream *from)
 {
-    char bytes[READ_MOST];
+    char bytes[READ_MAX];
     ssize_t n = read(from->fd, bytes, sizeof(bytes));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -328,7 +328,7 @@ static bool stream_read(const io *self, stream *from)
     const char *last = memrchr(begin + from->line.used - n, '\n', (size_t)n);
     if (last)
         lines_pass(self, from, (size_t)(last + 1 - begin));
-    if (from->line.used >= LINE_MOST)
+    if (from->line.used >= LINE_LENGTH_MAX)
         lines_pass(self, from, from->line.used);
     return true;
 }
@@ -377,7 +377,7 @@ static void stdin_give(io *self, const char *bytes, size_t count)
 
 static void stdin_read_some(io *self)
 {
-    char bytes[READ_MOST];
+    char bytes[READ_MAX];
     ssize_t n = read(0, bytes, sizeof(bytes));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -428,7 +428,7 @@ void io_turn(io *self, const struct pollfd *set, uint32_t count)
 void io_settle(io *self)
 {
     for (uint32_t i = 0; i < self->stream_count; i++)
-        if (self->streams[i].fd >= 0 && self->streams[i].to->waiting.used < SINK_MOST)
+        if (self->streams[i].fd >= 0 && self->streams[i].to->waiting.used < SINK_MAX)
             stream_read(self, &self->streams[i]);
     for (int i = 0; i < 2 && !self->is_carried; i++) {
         struct pollfd set = {.fd = self->sinks[i].fd, .events = POLLOUT};
@@ -511,8 +511,8 @@ bool io_is_read(const io *self, int which)
 
 bool io_has_room(const io *self)
 {
-    return (self->sinks[0].is_dead || self->sinks[0].waiting.used < SINK_MOST) &&
-           (self->sinks[1].is_dead || self->sinks[1].waiting.used < SINK_MOST);
+    return (self->sinks[0].is_dead || self->sinks[0].waiting.used < SINK_MAX) &&
+           (self->sinks[1].is_dead || self->sinks[1].waiting.used < SINK_MAX);
 }
 
 void io_far_begin(io *self)

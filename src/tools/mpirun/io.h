@@ -33,8 +33,8 @@ void io_child(const io *self);
 /* In the parent, after fork: closes the child's ends. */
 void io_rank_started(io *self);
 
-/* Fills `set` (room for io_most(self)) with what to wait for. How many. */
-uint32_t io_most(const io *self);
+/* Fills `set` (room for io_max(self)) with what to wait for. How many. */
+uint32_t io_max(const io *self);
 uint32_t io_wishes(io *self, struct pollfd *set);
 /* Moves what can be moved, by what poll said about the same set. */
 void io_turn(io *self, const struct pollfd *set, uint32_t count);

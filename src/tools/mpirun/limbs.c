@@ -134,15 +134,15 @@ static void limb_turn(limbs *self, limb *one)
         self->up.lost(self->up.owner, one, one->wire.trouble);
 }
 
-uint32_t limbs_most(const limbs *self)
+uint32_t limbs_max(const limbs *self)
 {
-    return DOOR_MOST + 2 * self->count;
+    return DOOR_MAX + 2 * self->count;
 }
 
 /* In this order: the door's, then wire and agent of each; absent ones are -1, which poll leaves out. */
 uint32_t limbs_wishes(const limbs *self, struct pollfd *set)
 {
-    uint32_t at = DOOR_MOST;
+    uint32_t at = DOOR_MAX;
 
     door_wishes(&self->door, set);
     for (uint32_t i = 0; i < self->count; i++) {
@@ -155,7 +155,7 @@ uint32_t limbs_wishes(const limbs *self, struct pollfd *set)
 
 void limbs_turn(limbs *self, const struct pollfd *set, uint32_t count)
 {
-    uint32_t at = DOOR_MOST;
+    uint32_t at = DOOR_MAX;
 
     for (uint32_t i = 0; i < self->count && at < count; i++, at += 2) {
         if (set[at].revents && self->items[i].wire.fd >= 0)

@@ -51,8 +51,8 @@ int limbs_open(limbs *self, const unsigned char *secret, uint32_t room, guard *g
 limb *limbs_add(limbs *self, uint32_t node, const char *host);
 /* Starts the agents of all: `words`, or ssh. 0 or an exit code, said. */
 int limbs_start(limbs *self, const char *words);
-/* Fills `set` (room for limbs_most) with what to wait for. How many. */
-uint32_t limbs_most(const limbs *self);
+/* Fills `set` (room for limbs_max) with what to wait for. How many. */
+uint32_t limbs_max(const limbs *self);
 uint32_t limbs_wishes(const limbs *self, struct pollfd *set);
 /* Moves what can be moved; count 0: poll has found nothing. */
 void limbs_turn(limbs *self, const struct pollfd *set, uint32_t count);

@@ -402,9 +402,9 @@ int links_open(job *job, links **result)
                                  : limbs_start(&self->limbs, job->opts->agent);
 }
 
-uint32_t links_most(const links *self)
+uint32_t links_max(const links *self)
 {
-    return 1 + limbs_most(&self->limbs);
+    return 1 + limbs_max(&self->limbs);
 }
 
 uint32_t links_wishes(links *self, struct pollfd *set)

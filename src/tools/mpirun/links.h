@@ -18,8 +18,8 @@ typedef struct links links;
 
 /* Listens, makes the job's secret and starts all agents. 0 or an exit code, said. */
 int links_open(struct job *job, links **self);
-/* Fills `set` (room for links_most) with what to wait for. How many. */
-uint32_t links_most(const links *self);
+/* Fills `set` (room for links_max) with what to wait for. How many. */
+uint32_t links_max(const links *self);
 uint32_t links_wishes(links *self, struct pollfd *set);
 void links_turn(links *self, const struct pollfd *set, uint32_t count);
 /* A process of ours has ended: whether it was an agent. */

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ADDRESSES_MOST 32
+#define ADDRESSES_MAX 32
 
 /* Connections inherit it. What a daemon may have on its way (its WINDOW) must fit; the kernel gives twice of at most rmem_max. */
 static int listen_at(int fd, const void *name, socklen_t bytes)
@@ -79,7 +79,7 @@ static size_t addresses_add(const struct ifaddrs *all, int is_loopback, char *te
     size_t used = 0;
     int count = 0;
 
-    for (const struct ifaddrs *one = all; one && count < ADDRESSES_MOST / 2; one = one->ifa_next) {
+    for (const struct ifaddrs *one = all; one && count < ADDRESSES_MAX / 2; one = one->ifa_next) {
         char address[INET6_ADDRSTRLEN];
         if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || !!(one->ifa_flags & IFF_LOOPBACK) != is_loopback)
             continue;

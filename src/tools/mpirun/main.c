@@ -84,7 +84,7 @@ static void signal_take(job *job, int sig)
 /* Until nothing of the job is left. */
 static void job_watch(job *job, int signals)
 {
-    struct pollfd *set = calloc(io_most(job->io) + 4 + (job->links ? links_most(job->links) : 0), sizeof(*set));
+    struct pollfd *set = calloc(io_max(job->io) + 4 + (job->links ? links_max(job->links) : 0), sizeof(*set));
 
     if (!set) {
         complain(1, "out of memory");
@@ -101,7 +101,7 @@ static void job_watch(job *job, int signals)
         uint32_t count = io_wishes(job->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
         set[count + 1] = (struct pollfd){.fd = job->node.pmix ? pmix_host_fd(job->node.pmix) : -1, .events = POLLIN};
-        set[count + 2] = (struct pollfd){.fd = job->node.count ? job->node.cards.bell : -1, .events = POLLIN};
+        set[count + 2] = (struct pollfd){.fd = job->node.count ? job->node.cards.wakeup : -1, .events = POLLIN};
         set[count + 3] = (struct pollfd){.fd = job->node.pmi ? pmi_server_fd(job->node.pmi) : -1, .events = POLLIN};
         uint32_t far = job->links ? links_wishes(job->links, set + count + 4) : 0;
         uint64_t wait_ms = next > now ? (next - now + 999999) / 1000000 : 0;

@@ -34,11 +34,11 @@ static void by_slot(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
 /* In turn, each as long as it has slots; then all in turn. */
 static void by_node(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
 {
-    for (uint32_t r = 0, turn = 0, most = 0; r < ranks; turn++) {
+    for (uint32_t r = 0, turn = 0, max = 0; r < ranks; turn++) {
         for (uint32_t h = 0; h < hosts->count; h++)
-            most = hosts->rows[h].slots > most ? hosts->rows[h].slots : most;
+            max = hosts->rows[h].slots > max ? hosts->rows[h].slots : max;
         for (uint32_t h = 0; h < hosts->count && r < ranks; h++)
-            if (turn < hosts->rows[h].slots || turn >= most)
+            if (turn < hosts->rows[h].slots || turn >= max)
                 row_of[r++] = h;
     }
 }
@@ -111,7 +111,7 @@ static int rankfile_count(const options *opts, uint32_t *count)
     if (rc)
         return rc;
     while (getline(&text, &room, file) >= 0)
-        if (sscanf(text, " rank %u =", &rank) == 1 && rank < RANKS_MOST && rank >= *count)
+        if (sscanf(text, " rank %u =", &rank) == 1 && rank < RANKS_MAX && rank >= *count)
             *count = rank + 1;
     free(text);
     fclose(file);
@@ -171,8 +171,8 @@ static int nodes_make(const options *opts, const uint32_t *row_of, map *self)
         self->local_of[r] = node->count++;
         if (!node->name)
             rc = complain(1, "out of memory");
-        else if (node->count == HOST_RANKS_MOST + 1)
-            rc = complain(2, "more than %d ranks would stand on host %s", HOST_RANKS_MOST, node->name);
+        else if (node->count == HOST_RANKS_MAX + 1)
+            rc = complain(2, "more than %d ranks would stand on host %s", HOST_RANKS_MAX, node->name);
         if (rc)
             break;
     }
@@ -212,8 +212,8 @@ int map_make(options *opts, map *self)
     hosts_settle(&opts->hosts, false);
     if ((rc = counts_settle(opts)))
         return rc;
-    if (opts->ranks > RANKS_MOST || (opts->hosts.count == 1 && opts->ranks > HOST_RANKS_MOST && !opts->rankfile))
-        return complain(2, "%u ranks: at most %d run on one machine and %d in a job", opts->ranks, HOST_RANKS_MOST, RANKS_MOST);
+    if (opts->ranks > RANKS_MAX || (opts->hosts.count == 1 && opts->ranks > HOST_RANKS_MAX && !opts->rankfile))
+        return complain(2, "%u ranks: at most %d run on one machine and %d in a job", opts->ranks, HOST_RANKS_MAX, RANKS_MAX);
     if (opts->stdin_to >= (int)opts->ranks)
         return complain(2, "--stdin %d: there are ranks 0 to %u only", opts->stdin_to, opts->ranks - 1);
     uint32_t *row_of = calloc(opts->ranks, sizeof(*row_of));

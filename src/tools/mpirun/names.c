@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DIGITS_MOST 9 /* of a number in brackets */
+#define DIGITS_MAX 9 /* of a number in brackets */
 
 typedef struct names {
     int (*take)(void *owner, const char *name);
@@ -24,9 +24,9 @@ static int rest_write(names *self, size_t used, const char *rest);
 static bool number_read(const char **at, unsigned *value, int *width)
 {
     *value = 0;
-    for (*width = 0; isdigit((unsigned char)**at) && *width <= DIGITS_MOST; ++*width)
+    for (*width = 0; isdigit((unsigned char)**at) && *width <= DIGITS_MAX; ++*width)
         *value = *value * 10 + (unsigned)(*(*at)++ - '0');
-    return *width > 0 && *width <= DIGITS_MOST;
+    return *width > 0 && *width <= DIGITS_MAX;
 }
 
 /* "7" or "01-03" at *item, each with what stands behind the bracket. */

@@ -54,11 +54,11 @@ static int segment_open(node *self)
         close(self->segment.fd);
         self->segment.fd = fd;
     }
-    word.is_crowded = self->count > (uint32_t)weft_place_cpus() || (self->binding.masks && !self->binding.is_disjoint);
+    word.is_oversubscribed = self->count > (uint32_t)weft_place_cpus() || (self->binding.masks && !self->binding.is_disjoint);
     snprintf(word.name, sizeof(word.name), "%s", self->name);
     snprintf(word.host, sizeof(word.host), "%s", self->host);
-    self->segment.head->cpus_shared = word.is_crowded;
-    memcpy((char *)self->segment.head + WEFT_WORD_JOB_AT, &word, sizeof(word));
+    self->segment.hdr->cpus_shared = word.is_oversubscribed;
+    memcpy((char *)self->segment.hdr + WEFT_WORD_JOB_AT, &word, sizeof(word));
     return cards_open(&self->cards, self, self->map, self->index, &self->cards_up);
 }
 
@@ -120,7 +120,7 @@ int node_open(node *self, options *opts)
 
     self->opts = opts;
     self->count = count;
-    self->cards.bell = -1;
+    self->cards.wakeup = -1;
     self->segment.fd = self->errors[0] = self->errors[1] = -1;
     snprintf(self->mark, sizeof(self->mark), ":%s", self->name);
     self->ranks = calloc(count, sizeof(*self->ranks));
@@ -249,7 +249,7 @@ static int pmix_word_set(const app *part, env_list *env)
 /* Ranks that share CPUs share a session: only within one does sched_yield pass a CPU on. With a CPU of its own each rank has its own. */
 static void session_choose(node *self)
 {
-    if (!self->segment.head->cpus_shared || !session_is_shared_out())
+    if (!self->segment.hdr->cpus_shared || !session_is_shared_out())
         return;
     signals_hold();
     if (session_open(&self->session))

@@ -176,8 +176,8 @@ static int count_read(const char *option, const char *text, uint32_t *count)
         return complain(2, "%s wants a number of ranks, not '%s'", option, text);
     if (value < 1)
         return complain(2, "%s %ld: at least one rank must be started", option, value);
-    if (value > RANKS_MOST)
-        return complain(2, "%s %ld: at most %d ranks are one job", option, value, RANKS_MOST);
+    if (value > RANKS_MAX)
+        return complain(2, "%s %ld: at most %d ranks are one job", option, value, RANKS_MAX);
     *count = (uint32_t)value;
     return 0;
 }
@@ -202,7 +202,7 @@ static int stdin_read(const char *text, int *to)
         return 0;
     }
     long rank = strtol(text, &end, 10);
-    if (end == text || *end || rank < 0 || rank >= RANKS_MOST)
+    if (end == text || *end || rank < 0 || rank >= RANKS_MAX)
         return complain(2, "--stdin wants a rank, 'all' or 'none', not '%s'", text);
     *to = (int)rank;
     return 0;

@@ -75,7 +75,7 @@ int complain(int code, const char *format, ...) __attribute__((format(printf, 2,
 /* NULL, or takes the texts instead where it returns true (a daemon's: sends them to the head; the head's: behind output that waits). */
 extern bool (*complain_to)(const char *text);
 
-#define RANKS_MOST 65536 /* of a job */
+#define RANKS_MAX 65536 /* of a job */
 
 extern const char help_text[];
 /* WEFT_LAUNCH_FANOUT; 0: unset, or no such number, which is said. */

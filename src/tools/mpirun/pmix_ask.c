@@ -11,7 +11,7 @@
 #include "tools/mpirun/board.h"
 #include "tools/mpirun/pmix_inner.h"
 
-#define EVENTS_MOST ((size_t)16 << 20) /* bytes of events that wait for the loop */
+#define EVENTS_MAX ((size_t)16 << 20) /* bytes of events that wait for the loop */
 
 static bool is_of_job(const pmix_proc_t *proc)
 {
@@ -113,10 +113,10 @@ static pmix_status_t gather(enum gather_kind kind, const pmix_proc_t *procs, siz
         buffer_free(&body.bytes);
         return status;
     }
-    if (size > PARCEL_MOST - body.bytes.used) {
+    if (size > PARCEL_MAX - body.bytes.used) {
         buffer_free(&body.bytes);
         pmix_say(pmix_host_now, "a fence of PMIx is refused: its ranks on one host put %zu bytes, and %zu are the most for a whole job",
-                 size, PARCEL_MOST);
+                 size, PARCEL_MAX);
         return PMIX_ERR_OUT_OF_RESOURCE;
     }
     pack_bytes(&body, bytes, size);
@@ -299,7 +299,7 @@ static pmix_status_t upcall_event(pmix_status_t code, const pmix_proc_t *source,
     free(packed.base_ptr);
     what.body = parcel_of_pack(&body);
     pthread_mutex_lock(&self->lock);
-    bool is_full = what.body && self->out_events + what.body->bytes > EVENTS_MOST;
+    bool is_full = what.body && self->out_events + what.body->bytes > EVENTS_MAX;
     pthread_mutex_unlock(&self->lock);
     if (status == PMIX_SUCCESS && what.body && !is_full)
         return pmix_send(self, &what) ? PMIX_ERR_NOMEM : PMIX_OPERATION_SUCCEEDED;

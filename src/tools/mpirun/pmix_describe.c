@@ -10,7 +10,7 @@
 
 #include "tools/mpirun/pmix_inner.h"
 
-#define ITEMS_MOST 24
+#define ITEMS_MAX 24
 
 /* A list of attributes that grows; values point at memory that outlives the call that reads them. */
 typedef struct info_list {
@@ -135,7 +135,7 @@ static pmix_status_t job_describe(pmix_host *self, const options *opts, const ch
 {
     size_t parts = (size_t)self->ranks + opts->app_count + self->map->node_count;
     inner_list *inner = calloc(parts, sizeof(*inner));
-    info_list job = {.items = calloc(ITEMS_MOST + parts, sizeof(*job.items))};
+    info_list job = {.items = calloc(ITEMS_MAX + parts, sizeof(*job.items))};
     pmix_status_t status = PMIX_ERR_NOMEM;
     pmix_call_end call;
 

@@ -24,7 +24,7 @@
 /* libpmix 4.2 keeps what ranks put in sparse files of one size, 4 MiB unless this says more; a value that does not fit one ends the
  * process that hosts the server. Servers and clients must be told the same. */
 #define STORE_NAME "NS_DATA_SEG_SIZE"
-#define STORE_BYTES (PARCEL_MOST + (16 << 20))
+#define STORE_BYTES (PARCEL_MAX + (16 << 20))
 
 pmix_host *pmix_host_now;
 

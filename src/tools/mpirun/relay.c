@@ -116,9 +116,9 @@ void relay_drain(relay *self)
     }
 }
 
-uint32_t relay_most(const relay *self)
+uint32_t relay_max(const relay *self)
 {
-    return self->job ? limbs_most(&self->limbs) : 0;
+    return self->job ? limbs_max(&self->limbs) : 0;
 }
 
 uint32_t relay_wishes(const relay *self, struct pollfd *set)

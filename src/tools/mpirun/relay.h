@@ -34,7 +34,7 @@ void relay_part(relay *self, uint32_t node);
 /* No rank lives: who has not come need not. */
 void relay_drain(relay *self);
 /* As limbs'. */
-uint32_t relay_most(const relay *self);
+uint32_t relay_max(const relay *self);
 uint32_t relay_wishes(const relay *self, struct pollfd *set);
 void relay_turn(relay *self, const struct pollfd *set, uint32_t count);
 bool relay_reaped(relay *self, pid_t pid, int status);

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 
-#define ADDRESSES_MOST 32
+#define ADDRESSES_MAX 32
 #define STEP_NS 10000000000u /* to connect, and from the last that did so, to answer */
 
 typedef struct path {
@@ -50,7 +50,7 @@ static int paths_begin(const daemon_order *order, path *all)
     int count = 0;
 
     memcpy(copy, order->addresses, sizeof(copy));
-    for (char *one = strtok_r(copy, ",", &save); one && count < ADDRESSES_MOST; one = strtok_r(NULL, ",", &save)) {
+    for (char *one = strtok_r(copy, ",", &save); one && count < ADDRESSES_MAX; one = strtok_r(NULL, ",", &save)) {
         all[count] = (path){.fd = connect_begin(one, order->port)};
         count += all[count].fd >= 0;
     }
@@ -101,8 +101,8 @@ static bool path_hear(path *one, const daemon_order *order, const wire_hello *he
 int seek_head(const daemon_order *order, const wire_hello *hello, wire_answer *answer, const char **why)
 {
     uint64_t now = weft_clock_ns(), deadline = now + STEP_NS;
-    struct pollfd set[ADDRESSES_MOST];
-    path all[ADDRESSES_MOST];
+    struct pollfd set[ADDRESSES_MAX];
+    path all[ADDRESSES_MAX];
     int count = paths_begin(order, all), result = -1;
 
     *why = "no address of the head can be reached from here";

@@ -67,15 +67,15 @@ void trade_card(trade *self, uint32_t rank, uint32_t state, const void *told, si
 
 void trade_fence(trade *self, uint32_t node, uint64_t number)
 {
-    uint64_t least = self->come[node] = number;
+    uint64_t min = self->come[node] = number;
 
     for (uint32_t i = 0; i < self->map->node_count; i++)
-        least = self->come[i] < least ? self->come[i] : least;
-    if (least <= self->passed)
+        min = self->come[i] < min ? self->come[i] : min;
+    if (min <= self->passed)
         return;
-    self->passed = least;
+    self->passed = min;
     for (uint32_t i = 0; i < self->map->node_count; i++)
-        self->up.fenced(self->up.owner, i, least);
+        self->up.fenced(self->up.owner, i, min);
 }
 
 void trade_close(trade *self)

@@ -22,9 +22,9 @@ uint32_t tree_children(const tree *self)
 /* Where in our stretch a part begins; part tree_children is its end. */
 static uint32_t part_begin(const tree *self, uint32_t part)
 {
-    uint32_t parts = tree_children(self), least = self->count / parts, longer = self->count % parts;
+    uint32_t parts = tree_children(self), min = self->count / parts, longer = self->count % parts;
 
-    return part * least + (part < longer ? part : longer);
+    return part * min + (part < longer ? part : longer);
 }
 
 tree tree_of_head(const map *map, uint32_t head, uint32_t fanout)
@@ -84,10 +84,10 @@ tree tree_of_node(const tree *above, uint32_t node)
     return descend(above, node, &parent);
 }
 
-uint32_t tree_parent(const tree *of_head, uint32_t node)
+uint32_t tree_parent(const tree *of_hdr, uint32_t node)
 {
     uint32_t parent;
 
-    descend(of_head, node, &parent);
+    descend(of_hdr, node, &parent);
     return parent;
 }

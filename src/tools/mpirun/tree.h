@@ -31,5 +31,5 @@ uint32_t tree_child(const tree *self, uint32_t index);
 /* Which of our children (its index) leads to a node; UINT32_MAX: it does not stand below us. */
 uint32_t tree_way(const tree *self, uint32_t node);
 /* The node that starts it; the head's number where that is the head. */
-uint32_t tree_parent(const tree *of_head, uint32_t node);
+uint32_t tree_parent(const tree *of_hdr, uint32_t node);
 #endif

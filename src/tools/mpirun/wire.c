@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #define MAGIC "WEFTWIRE"
-#define HEAD_BYTES 12
+#define HDR_BYTES 12
 #define MAC_BYTES 16
-#define READ_MOST ((size_t)256 << 10)
+#define READ_MAX ((size_t)256 << 10)
 
 int secret_make(unsigned char *secret)
 {
@@ -123,16 +123,16 @@ void wire_close(wire *self)
     buffer_free(&self->in);
 }
 
-static void frame_sign(const wire *self, bool by_head, uint64_t number, const char *head, const void *body, size_t bytes, unsigned char *mac)
+static void frame_sign(const wire *self, bool by_hdr, uint64_t number, const char *head, const void *body, size_t bytes, unsigned char *mac)
 {
-    unsigned char full[32], mark[9] = {by_head ? 'h' : 'd'};
+    unsigned char full[32], mark[9] = {by_hdr ? 'h' : 'd'};
     weft_hmac hmac;
 
     number = htole64(number);
     memcpy(mark + 1, &number, sizeof(number));
     weft_hmac_begin(&hmac, self->key);
     weft_hmac_add(&hmac, mark, sizeof(mark));
-    weft_hmac_add(&hmac, head, HEAD_BYTES);
+    weft_hmac_add(&hmac, head, HDR_BYTES);
     weft_hmac_add(&hmac, body, bytes);
     weft_hmac_end(&hmac, full);
     memcpy(mac, full, MAC_BYTES);
@@ -142,13 +142,13 @@ static void frame_put(wire *self, uint32_t node, uint32_t kind, const void *body
 {
     uint32_t words[3] = {htole32((uint32_t)bytes), htole32(kind), htole32(node)};
     unsigned char mac[MAC_BYTES];
-    char head[HEAD_BYTES];
+    char head[HDR_BYTES];
 
     if (self->fd < 0 || self->trouble || self->is_deaf)
         return;
     memcpy(head, words, sizeof(head));
     frame_sign(self, self->is_head, self->sent++, head, body, bytes, mac);
-    if (bytes > WIRE_BODY_MOST || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes) ||
+    if (bytes > WIRE_BODY_MAX || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes) ||
         buffer_add(&self->out, mac, sizeof(mac)))
         self->trouble = "out of memory";
     wire_flush(self);
@@ -181,7 +181,7 @@ void wire_flush(wire *self)
 
 void wire_read(wire *self)
 {
-    static char bytes[READ_MOST]; /* one thread reads wires */
+    static char bytes[READ_MAX]; /* one thread reads wires */
 
     if (self->fd < 0 || self->trouble)
         return;
@@ -200,25 +200,25 @@ bool wire_next(wire *self, wire_frame *frame)
     unsigned char mac[MAC_BYTES];
     uint32_t words[3];
 
-    if (self->fd < 0 || self->in.used < HEAD_BYTES + MAC_BYTES)
+    if (self->fd < 0 || self->in.used < HDR_BYTES + MAC_BYTES)
         return false;
     memcpy(words, at, sizeof(words));
     size_t bytes = le32toh(words[0]);
-    if (bytes > WIRE_BODY_MOST) {
+    if (bytes > WIRE_BODY_MAX) {
         self->in.used = 0;
         self->trouble = "a frame of impossible length has come";
         return false;
     }
-    if (self->in.used < HEAD_BYTES + bytes + MAC_BYTES)
+    if (self->in.used < HDR_BYTES + bytes + MAC_BYTES)
         return false;
-    frame_sign(self, !self->is_head, self->got++, at, at + HEAD_BYTES, bytes, mac);
-    if (!weft_bytes_equal(mac, at + HEAD_BYTES + bytes, MAC_BYTES)) {
+    frame_sign(self, !self->is_head, self->got++, at, at + HDR_BYTES, bytes, mac);
+    if (!weft_bytes_equal(mac, at + HDR_BYTES + bytes, MAC_BYTES)) {
         self->in.used = 0;
         self->trouble = "a frame has come that the other side did not make";
         return false;
     }
-    *frame = (wire_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HEAD_BYTES, .bytes = bytes};
-    buffer_drop(&self->in, HEAD_BYTES + bytes + MAC_BYTES); /* the bytes stay where they are until more are added */
+    *frame = (wire_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HDR_BYTES, .bytes = bytes};
+    buffer_drop(&self->in, HDR_BYTES + bytes + MAC_BYTES); /* the bytes stay where they are until more are added */
     return true;
 }
 

@@ -18,7 +18,7 @@
 
 #define WIRE_VERSION 2u
 #define WIRE_SECRET_BYTES WEFT_SHA256_BYTES
-#define WIRE_BODY_MOST ((size_t)64 << 20)
+#define WIRE_BODY_MAX ((size_t)64 << 20)
 #define WIRE_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; asked after 3 s of silence */
 
 enum wire_kind {

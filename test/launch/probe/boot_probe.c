@@ -3,7 +3,7 @@
  * boot_probe: asks weft_boot_start who it is and prints the answer; the tests of test/launch run it under every launcher there
  * is. Each rank writes its number into every neighbour's page and reads its own: the segment is one, or the probe fails.
  *   boot_probe [MODE]    die: end without finish; abort: by the boot's abort; sleep: wait to be killed; late: come 5 s late on
- * rank 1; child: run ourselves once more, as a rank's child; cards: all tell a card and ask for everybody's; lazy: only rank 0 asks,
+ * rank 1; child: run ourselves once more, as a rank's child; addresses: all tell an address and ask for everybody's; lazy: only rank 0 asks,
  * for the last one's; mute: rank 0 asks for that of the last, which ends without telling
  */
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void card_fill(uint32_t rank, unsigned char *card, size_t bytes)
         card[i] = (unsigned char)(rank * 31 + i * 7);
 }
 
-/* Asks for a card twice: from the launcher, and as it was kept. */
+/* Asks for an address twice: from the launcher, and as it was kept. */
 static int card_check(weft_boot *boot, uint32_t rank)
 {
     unsigned char want[300], got[400];
@@ -61,18 +61,18 @@ static int card_check(weft_boot *boot, uint32_t rank)
     return 0;
 }
 
-/* How many cards of other nodes stand in our node's segment, and are as asked. */
+/* How many addresses of other nodes stand in our node's segment, and are as asked. */
 static int fetched_count(weft_boot *boot)
 {
-    const weft_segment_head *head = boot->segment.head;
+    const weft_segment_hdr *hdr = boot->segment.hdr;
     int count = 0;
     void *view;
 
-    if (!head->extra_bytes || weft_segment_view(&boot->segment, head->extra, head->extra_bytes, &view))
+    if (!hdr->extra_bytes || weft_segment_view(&boot->segment, hdr->extra, hdr->extra_bytes, &view))
         return 0;
     for (uint32_t r = 0; r < boot->size; r++)
         count += atomic_load(weft_far_state(view, r)) != WEFT_FAR_NONE;
-    weft_segment_drop(view, head->extra_bytes);
+    weft_segment_drop(view, hdr->extra_bytes);
     return count;
 }
 

@@ -13,7 +13,7 @@
 #include "test/transports/sim/run.h"
 
 typedef struct pair {
-    weft_link link;
+    weft_list_link link;
     uint32_t rank;
     char key[64];
     size_t bytes;
@@ -41,7 +41,7 @@ static int boot_commit(weft_boot *boot)
 
 static pair *find(sim_run *run, uint32_t rank, const char *key)
 {
-    for (weft_link *link = run->pairs.next; link != &run->pairs; link = link->next) {
+    for (weft_list_link *link = run->pairs.next; link != &run->pairs; link = link->next) {
         pair *one = weft_container(link, pair, link);
         if (one->rank == rank && strcmp(one->key, key) == 0)
             return one;
@@ -123,7 +123,7 @@ weft_boot *sim_boot_new(void)
 
 void sim_pairs_free(sim_run *run)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_take(&run->pairs)))
         free(weft_container(link, pair, link));
 }

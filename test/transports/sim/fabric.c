@@ -55,8 +55,8 @@ weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
         sim->profile.frame_max = 4096;
     if (!sim->profile.move_max)
         sim->profile.move_max = 1u << 30;
-    if (sim->profile.rails > SIM_RAILS_MOST)
-        sim->profile.rails = SIM_RAILS_MOST;
+    if (sim->profile.rails > SIM_RAILS_MAX)
+        sim->profile.rails = SIM_RAILS_MAX;
     sim->thread = pthread_self();
     sim->seed = seed;
     sim->random[0] = split(&state);
@@ -67,7 +67,7 @@ weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
 
 static void endpoint_free(sim_endpoint *endpoint)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_take(&endpoint->ready)))
         sim_event_free(weft_container(link, sim_event, link));
     for (uint32_t i = 0; i < endpoint->flow_room; i++)
@@ -112,11 +112,11 @@ void weft_sim_print(const weft_sim *sim, FILE *out)
 
 /* -- endpoints and flows -- */
 
-sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_name *name)
+sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_proc_id *proc_id)
 {
     for (uint32_t i = 0; i < sim->endpoint_count; i++) {
-        weft_name *known = &sim->endpoints[i]->name;
-        if (known->job == name->job && known->rank == name->rank && known->worker == name->worker)
+        weft_proc_id *known = &sim->endpoints[i]->proc_id;
+        if (known->job == proc_id->job && known->rank == proc_id->rank && known->worker == proc_id->worker)
             return sim->endpoints[i];
     }
     if (sim->endpoint_count == sim->endpoint_room) {
@@ -131,7 +131,7 @@ sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_name *name)
     if (!endpoint)
         return NULL;
     endpoint->sim = sim;
-    endpoint->name = *name;
+    endpoint->proc_id = *proc_id;
     endpoint->index = sim->endpoint_count;
     weft_list_init(&endpoint->ready);
     pthread_mutex_init(&endpoint->pin_lock, NULL);
@@ -238,9 +238,9 @@ static sim_event *heap_pop(weft_sim *sim)
 
 static uint64_t delay(weft_sim *sim)
 {
-    uint64_t most = sim->profile.delay_ns ? sim->profile.delay_ns : 1;
+    uint64_t max = sim->profile.delay_ns ? sim->profile.delay_ns : 1;
     /* most events are quick and a few take the whole time: that overtakes more than an even spread */
-    uint64_t span = sim_chance(sim, 250) ? most : most / 8 + 1;
+    uint64_t span = sim_chance(sim, 250) ? max : max / 8 + 1;
     return 1 + sim_random(sim) % span;
 }
 
@@ -270,7 +270,7 @@ static uint64_t sent_by(weft_sim *sim, const sim_event *event)
     sim_flow *flow = event->flow;
     uint64_t *free_at = &(event->kind == SIM_GET ? flow->to : flow->from)->link_free[event->rail], bytes = 0;
     if (event->kind == SIM_FRAME)
-        bytes = event->head.bytes;
+        bytes = event->hdr.bytes;
     else if ((event->kind == SIM_GET || event->kind == SIM_PUT) && (event->step == 0 || event->step == SIM_WHOLE))
         bytes = event->move.bytes;
     if (!sim->profile.link_mbyte_per_s || !bytes)
@@ -313,7 +313,7 @@ static void ring(sim_endpoint *endpoint)
     if (sim_chance(sim, sim->profile.unrung_permille))
         sim->counts[WEFT_SIM_UNRUNG]++;
     else
-        endpoint->bell++;
+        endpoint->wakeup++;
 }
 
 void sim_make_ready(sim_endpoint *endpoint, sim_event *event)
@@ -331,7 +331,7 @@ void sim_stir(sim_endpoint *endpoint)
     if (!endpoint->wants || !endpoint->armed)
         return;
     endpoint->wants = false;
-    endpoint->bell++;
+    endpoint->wakeup++;
 }
 
 void sim_retry_post(weft_sim *sim, sim_endpoint *endpoint)
@@ -360,7 +360,7 @@ static void happen(weft_sim *sim, sim_event *event)
     sim_flow *flow = event->flow;
     switch (event->kind) {
     case SIM_FRAME:
-        flow->frames_flying--;
+        flow->frames_in_flight--;
         sim_stir(flow->from);
         if (flow->to->is_dead || breaks_here(sim, event)) {
             flow->frames--;
@@ -415,11 +415,11 @@ weft_sim *sim_enter(sim_endpoint *endpoint)
 {
     weft_sim *sim = endpoint->sim;
     endpoint->calls++;
-    if (weft_unlikely(sim->kill_armed) && endpoint->name.rank == sim->kill_rank && endpoint->calls >= sim->kill_step) {
+    if (weft_unlikely(sim->kill_armed) && endpoint->proc_id.rank == sim->kill_rank && endpoint->calls >= sim->kill_step) {
         sim->kill_armed = false;
-        weft_sim_kill(sim, endpoint->name.rank);
+        weft_sim_kill(sim, endpoint->proc_id.rank);
         if (sim->died)
-            sim->died(sim->hook_arg, endpoint->name.rank);
+            sim->died(sim->hook_arg, endpoint->proc_id.rank);
     }
     return sim;
 }
@@ -446,7 +446,7 @@ bool sim_is_refused(weft_sim *sim, sim_endpoint *endpoint)
 int sim_may_post(weft_sim *sim, sim_flow *flow)
 {
     if (flow->is_lost)
-        return weft_fail(WEFT_E_PEER, "rank %u is lost", flow->to->name.rank);
+        return weft_fail(WEFT_E_PEER, "rank %u is lost", flow->to->proc_id.rank);
     return sim_is_refused(sim, flow->from) ? WEFT_AGAIN : 0;
 }
 
@@ -480,7 +480,7 @@ static void drop_frames(weft_sim *sim, bool (*is_hit)(const sim_flow *flow, cons
             last = missing;
         if (event->kind == SIM_FRAME && is_hit(event->flow, arg) && cut && event->seq > last) {
             event->flow->frames--;
-            event->flow->frames_flying--;
+            event->flow->frames_in_flight--;
             sim->counts[WEFT_SIM_DROPPED]++;
             sim_event_free(event);
         } else {
@@ -522,7 +522,7 @@ void weft_sim_kill(weft_sim *sim, uint32_t rank)
 {
     for (uint32_t i = 0; i < sim->endpoint_count; i++) {
         sim_endpoint *dead = sim->endpoints[i];
-        if (dead->name.rank != rank || dead->is_dead)
+        if (dead->proc_id.rank != rank || dead->is_dead)
             continue;
         dead->is_dead = true;
         sim->counts[WEFT_SIM_KILLED]++;

@@ -22,14 +22,14 @@
 typedef struct sim_endpoint sim_endpoint;
 typedef struct sim_flow sim_flow;
 
-#define SIM_RAILS_MOST 8
+#define SIM_RAILS_MAX 8
 #define SIM_WHOLE 255
 
 enum sim_event_kind { SIM_FRAME, SIM_GET, SIM_PUT, SIM_AMO, SIM_FLUSH, SIM_DONE, SIM_NOTIFY, SIM_LOST, SIM_RETRY };
 
 typedef struct sim_event {
-    weft_link link;      /* in the receiver's ready list, once due */
-    weft_link pending;   /* puts and amos in flow->pending until they are done */
+    weft_list_link link;      /* in the receiver's ready list, once due */
+    weft_list_link pending;   /* puts and amos in flow->pending until they are done */
     uint64_t due, seq;   /* virtual time; order of making */
     enum sim_event_kind kind, was; /* was: of a DONE, what ended */
     uint8_t step;        /* of a move that crosses line by line, from 0; else SIM_WHOLE */
@@ -43,7 +43,7 @@ typedef struct sim_event {
     uint64_t hash;       /* DONE of a body that was held */
     void *done;
     void *bounce;        /* a get's bytes between reading there and writing here */
-    weft_head head;      /* FRAME */
+    weft_hdr hdr;      /* FRAME */
     _Alignas(8) uint8_t body[];
 } sim_event;
 
@@ -56,29 +56,29 @@ struct sim_flow {
     bool is_cut;             /* nothing gets through any more */
     uint64_t missing_seq;    /* the frame that broke the way: none behind it arrives; 0: none */
     uint32_t frames;         /* not yet polled by `to` */
-    uint32_t frames_flying;  /* not yet due */
+    uint32_t frames_in_flight;  /* not yet due */
     uint32_t moves;          /* posted and their done not yet polled */
-    uint64_t last_frame_due, last_rail_due[SIM_RAILS_MOST];
+    uint64_t last_frame_due, last_rail_due[SIM_RAILS_MAX];
     uint64_t newest_move;    /* highest seq of a move that began to cross */
-    weft_link pending;       /* puts and amos, in order of posting */
+    weft_list_link pending;       /* puts and amos, in order of posting */
 };
 
 struct sim_endpoint {
     weft_sim *sim;
-    weft_name name;
+    weft_proc_id proc_id;
     uint32_t index;
     weft_iface *iface;         /* NULL before open and after close */
     bool is_dead;
     sim_flow **flows;        /* by the other's index */
     uint32_t flow_room;
-    weft_link ready;         /* events that are due, in that order */
-    uint32_t armed, bell;
+    weft_list_link ready;         /* events that are due, in that order */
+    uint32_t armed, wakeup;
     uint32_t storm_left;
     bool wants, retry_posted; /* a call was refused: ring when it may be tried again */
     uint64_t calls;          /* of the contract, for kill_at */
     uint64_t newest;         /* highest seq that became ready */
     uint32_t moves;          /* of all flows */
-    uint64_t link_free[SIM_RAILS_MOST]; /* when what it sends now would begin to cross */
+    uint64_t link_free[SIM_RAILS_MAX]; /* when what it sends now would begin to cross */
     uint32_t arms_left;      /* arms that are still to be refused in a row */
     weft_keyring keys;
     pthread_mutex_t pin_lock; /* map and unmap, by whatever thread */
@@ -116,7 +116,7 @@ bool sim_chance(weft_sim *sim, uint32_t permille);
 bool sim_flips(weft_sim *sim, uint32_t permille);
 
 /* The endpoint of a name, made if need be; NULL when out of memory. */
-sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_name *name);
+sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_proc_id *proc_id);
 sim_flow *sim_flow_of(sim_endpoint *from, sim_endpoint *to);
 
 sim_event *sim_event_new(sim_flow *flow, enum sim_event_kind kind, uint32_t body_bytes);
@@ -155,7 +155,7 @@ static inline bool sim_is_own_thread(const weft_sim *sim) { return pthread_equal
 
 /* Each call of the contract passes here: the place where a rank may die. */
 weft_sim *sim_enter(sim_endpoint *endpoint);
-/* Answers AGAIN: from now on whatever may let the call through rings the bell, so that one may sleep on it. */
+/* Answers AGAIN: from now on whatever may let the call through raises the wakeup, so that one may sleep on it. */
 int sim_again(weft_sim *sim, sim_endpoint *endpoint);
 /* Is a call in the middle of a storm of refusals? Then it was told AGAIN. */
 bool sim_is_refused(weft_sim *sim, sim_endpoint *endpoint);

@@ -11,10 +11,10 @@
 #include "base/status.h"
 #include "test/transports/sim/fabric.h"
 
-typedef struct sim_card {
-    uint64_t fabric; /* a card of another fabric is of no use here */
-    weft_name name;
-} sim_card;
+typedef struct sim_iface_addr {
+    uint64_t fabric; /* an address of another fabric is of no use here */
+    weft_proc_id proc_id;
+} sim_iface_addr;
 
 static const char *sim_absent(void)
 {
@@ -62,7 +62,7 @@ static int sim_open(const weft_iface_params *env, weft_iface **iface)
 static void sim_close(weft_iface *iface)
 {
     sim_endpoint *endpoint = sim_endpoint_at(iface);
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_take(&endpoint->ready))) {
         sim_event *event = weft_container(link, sim_event, link);
         if (event->kind == SIM_FRAME)
@@ -77,27 +77,27 @@ static void sim_close(weft_iface *iface)
     free(iface);
 }
 
-static int sim_card_of(weft_iface *iface, void *card, size_t *bytes)
+static int sim_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 {
     sim_endpoint *endpoint = sim_endpoint_at(iface);
-    sim_card mine = {endpoint->sim->seed, endpoint->name};
+    sim_iface_addr mine = {endpoint->sim->seed, endpoint->proc_id};
     if (*bytes < sizeof mine)
-        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof mine, *bytes);
-    memcpy(card, &mine, sizeof mine);
+        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof mine, *bytes);
+    memcpy(addr, &mine, sizeof mine);
     *bytes = sizeof mine;
     return 0;
 }
 
-static int sim_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
+static int sim_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
-    sim_card theirs;
-    /* The name is enough, as one fabric is one namespace: a card of ours is only checked, others are passed over. */
-    if (card && bytes == sizeof theirs) {
-        memcpy(&theirs, card, sizeof theirs);
-        if (theirs.fabric != sim->seed || theirs.name.rank != who->rank)
-            return weft_fail(WEFT_E_UNSUPPORTED, "the card of rank %u is of another fabric", who->rank);
+    sim_iface_addr theirs;
+    /* The name is enough, as one fabric is one namespace: an address of ours is only checked, others are passed over. */
+    if (addr && bytes == sizeof theirs) {
+        memcpy(&theirs, addr, sizeof theirs);
+        if (theirs.fabric != sim->seed || theirs.proc_id.rank != who->rank)
+            return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is of another fabric", who->rank);
     }
     sim_endpoint *to = sim_endpoint_of(sim, who);
     sim_flow *flow = to ? sim_flow_of(endpoint, to) : NULL;
@@ -119,7 +119,7 @@ static int sim_leave(weft_iface *iface, weft_ep *ep)
     sim_flow *flow = sim_flow_at(ep);
     sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
-    if (!flow->is_lost && (flow->frames_flying || flow->moves))
+    if (!flow->is_lost && (flow->frames_in_flight || flow->moves))
         return sim_again(sim, endpoint);
     if (!flow->is_lost && sim_is_refused(sim, endpoint))
         return WEFT_AGAIN;
@@ -130,18 +130,18 @@ static int sim_leave(weft_iface *iface, weft_ep *ep)
 /* Users' bytes. A wrong address in a control frame is no question of noticing, it is a wild write. */
 static bool is_payload(const weft_frame *frame)
 {
-    uint8_t kind = frame->head.kind;
+    uint8_t kind = frame->hdr.kind;
     return kind == WEFT_FRAME_EAGER || kind == WEFT_FRAME_EAGER_SUMMED || kind == WEFT_FRAME_DATA;
 }
 
 /* A bit that no user wrote. The body has room for whatever length the header tells after that, up to frame_max. */
 static void scrawl(weft_sim *sim, sim_event *event)
 {
-    uint64_t bits = 8 * sizeof event->head + (event->head.kind == WEFT_FRAME_RTS || event->head.kind == WEFT_FRAME_CTS
-                                                  ? 8ull * event->head.bytes : 0);
+    uint64_t bits = 8 * sizeof event->hdr + (event->hdr.kind == WEFT_FRAME_RTS || event->hdr.kind == WEFT_FRAME_CTS
+                                                  ? 8ull * event->hdr.bytes : 0);
     uint64_t bit = sim_random(sim) % bits;
-    uint8_t *at = bit < 8 * sizeof event->head ? (uint8_t *)&event->head + bit / 8
-                                               : event->body + (bit / 8 - sizeof event->head);
+    uint8_t *at = bit < 8 * sizeof event->hdr ? (uint8_t *)&event->hdr + bit / 8
+                                               : event->body + (bit / 8 - sizeof event->hdr);
     *at ^= (uint8_t)(1u << bit % 8);
     sim->counts[WEFT_SIM_HEADS_FLIPPED]++;
 }
@@ -149,12 +149,12 @@ static void scrawl(weft_sim *sim, sim_event *event)
 /* Puts a copy of the frame on its way. */
 static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
-    uint32_t bytes = frame->head.bytes;
-    bool is_scrawled = sim_flips(sim, sim->profile.flip_head_permille);
+    uint32_t bytes = frame->hdr.bytes;
+    bool is_scrawled = sim_flips(sim, sim->profile.flip_hdr_permille);
     sim_event *event = sim_event_new(flow, SIM_FRAME, is_scrawled ? sim->profile.frame_max : bytes);
     if (!event)
         return weft_fail(WEFT_E_NOMEM, "no memory for a frame of %u bytes", bytes);
-    event->head = frame->head;
+    event->hdr = frame->hdr;
     if (frame->fill)
         frame->fill(frame, event->body);
     else if (bytes)
@@ -168,11 +168,11 @@ static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
         scrawl(sim, event);
     sim->counts[WEFT_SIM_FRAMES]++;
     flow->frames++;
-    flow->frames_flying++;
+    flow->frames_in_flight++;
     int rc = sim_event_post(sim, event);
     if (rc) {
         flow->frames--;
-        flow->frames_flying--;
+        flow->frames_in_flight--;
     }
     return rc;
 }
@@ -206,15 +206,15 @@ static void sim_end_held(weft_iface *iface, sim_event *event)
 /* Is the body kept for a while? Whatever becomes of the frame, its end is told. */
 static bool holds(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
-    uint32_t least = sim->profile.held_min;
+    uint32_t min = sim->profile.held_min;
     sim_event *event;
-    if (!frame->held || !least || frame->head.bytes < least || !sim_chance(sim, sim->profile.held_permille) ||
+    if (!frame->held || !min || frame->hdr.bytes < min || !sim_chance(sim, sim->profile.held_permille) ||
         !(event = sim_event_new(flow, SIM_DONE, 0)))
         return false;
     event->was = SIM_FRAME;
     event->done = frame->held;
-    event->move = (weft_move){.local = (void *)frame->body, .bytes = frame->head.bytes};
-    event->hash = hash_of(frame->body, frame->head.bytes);
+    event->move = (weft_move){.local = (void *)frame->body, .bytes = frame->hdr.bytes};
+    event->hash = hash_of(frame->body, frame->hdr.bytes);
     if (sim_event_post(sim, event))
         return false;
     flow->moves++;
@@ -227,7 +227,7 @@ static int sim_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     sim_flow *flow = sim_flow_at(ep);
     weft_sim *sim = sim_enter(sim_endpoint_at(iface));
-    uint32_t bytes = frame->head.bytes;
+    uint32_t bytes = frame->hdr.bytes;
     if (bytes > iface->caps.frame_max)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, iface->caps.frame_max);
     int rc = sim_may_post(sim, flow);
@@ -245,7 +245,7 @@ static int sim_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
     rc = launch(sim, flow, frame);
     if (!rc && holds(sim, flow, frame))
         return WEFT_HELD;
-    if (!rc && frame->head.kind == WEFT_FRAME_EAGER && sim_chance(sim, sim->profile.twice_permille))
+    if (!rc && frame->hdr.kind == WEFT_FRAME_EAGER && sim_chance(sim, sim->profile.twice_permille))
         launch(sim, flow, frame);
     return rc;
 }
@@ -261,13 +261,13 @@ static void hand_up_frame(weft_iface *iface, sim_event *event)
     sim_stir(from);
     if (back && back->is_open)
         peer = back->ep.peer;
-    else if (!(peer = iface->up->greet(iface->owner, &from->name)) &&
-             !(peer = iface->up->greet(iface->owner, &from->name))) { /* other ifaces try again later where memory was short */
+    else if (!(peer = iface->up->greet(iface->owner, &from->proc_id)) &&
+             !(peer = iface->up->greet(iface->owner, &from->proc_id))) { /* other ifaces try again later where memory was short */
         me->sim->counts[WEFT_SIM_DROPPED]++;
         return;
     }
-    iface->up->arrive(iface->owner, peer, &event->head, event->body);
-    spend_copy(me->sim, event->head.bytes);
+    iface->up->arrive(iface->owner, peer, &event->hdr, event->body);
+    spend_copy(me->sim, event->hdr.bytes);
 }
 
 static void hand_up(weft_iface *iface, sim_event *event)
@@ -295,7 +295,7 @@ static void hand_up(weft_iface *iface, sim_event *event)
             mine->is_lost = true;
             iface->up->lost(iface->owner, mine->ep.peer,
                            weft_fail(WEFT_E_PEER, mine->is_cut ? "transport retry exceeded: the way to rank %u is broken"
-                                                               : "rank %u died", event->flow->from->name.rank));
+                                                               : "rank %u died", event->flow->from->proc_id.rank));
         }
         break;
     default: break;
@@ -307,7 +307,7 @@ static int sim_poll(weft_iface *iface, int budget)
     sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
     int events = 0;
-    weft_link *link;
+    weft_list_link *link;
     uint64_t debt_ns = __atomic_exchange_n(&endpoint->debt_ns, 0, __ATOMIC_RELAXED);
     if (debt_ns)
         sim_spend(sim, debt_ns);
@@ -341,7 +341,7 @@ static bool must_ask_again(weft_sim *sim, sim_endpoint *endpoint)
 
 /* What comes between the caller's last poll and here rings nothing: only its poll after arm finds it. Time passes here, so that
  * just this happens often. */
-static int sim_arm(weft_iface *iface, weft_bell *bell)
+static int sim_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
@@ -349,7 +349,7 @@ static int sim_arm(weft_iface *iface, weft_bell *bell)
     if (must_ask_again(sim, endpoint))
         return WEFT_AGAIN;
     endpoint->armed++;
-    *bell = (weft_bell){.futex = &endpoint->bell, .value = endpoint->bell, .fd = -1, .within_ns = sim->profile.timer_ns};
+    *wakeup = (weft_wakeup){.futex = &endpoint->wakeup, .value = endpoint->wakeup, .fd = -1, .within_ns = sim->profile.timer_ns};
     return 0;
 }
 
@@ -364,7 +364,7 @@ const weft_iface_ops weft_sim_ops = {
     .tell = weft_tell_nothing,
     .open = sim_open,
     .close = sim_close,
-    .card = sim_card_of,
+    .get_addr = sim_get_addr,
     .reach = sim_reach,
     .leave = sim_leave,
     .map = sim_map,

@@ -99,9 +99,9 @@ static int perform(sim_event *event)
 {
     sim_flow *flow = event->flow;
     if (flow->to->is_dead)
-        return weft_fail(WEFT_E_PEER, "rank %u died before the transfer was over", flow->to->name.rank);
+        return weft_fail(WEFT_E_PEER, "rank %u died before the transfer was over", flow->to->proc_id.rank);
     if (flow->is_cut)
-        return weft_fail(WEFT_E_PEER, "transport retry exceeded: the way to rank %u is broken", flow->to->name.rank);
+        return weft_fail(WEFT_E_PEER, "transport retry exceeded: the way to rank %u is broken", flow->to->proc_id.rank);
     if (event->kind == SIM_FLUSH)
         return 0;
     int rc = check_keys(event);
@@ -126,7 +126,7 @@ static void notify(sim_event *event)
 
 static bool waits_for_older(const sim_event *event)
 {
-    weft_link *oldest = weft_list_first(&event->flow->pending);
+    weft_list_link *oldest = weft_list_first(&event->flow->pending);
     return oldest && weft_container(oldest, sim_event, pending)->seq < event->seq;
 }
 
@@ -252,7 +252,7 @@ bool sim_can_move(weft_iface *iface, weft_ep *ep)
 {
     const sim_endpoint *endpoint = sim_endpoint_at(iface);
     (void)ep;
-    return (iface->caps.get || iface->caps.put) && !(endpoint->sim->profile.one_way && endpoint->name.rank % 2);
+    return (iface->caps.get || iface->caps.put) && !(endpoint->sim->profile.one_way && endpoint->proc_id.rank % 2);
 }
 
 /* What no device could do is refused in the call. */

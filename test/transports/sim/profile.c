@@ -65,7 +65,7 @@ const weft_sim_profile weft_sim_profiles[] = {
     {.name = "spoiled", .delay_ns = 500, .flip_move_permille = 100, .keyless = true, .no_notify = true},
     {.name = "tainted", .delay_ns = 2000, .flip_move_permille = 100, .flip_permille = 10, .pins = true, .local_keys = true,
      .torn = true, .rails = 2, .move_max = 100000, .amo = WEFT_AMO_NIC},
-    {.name = "scrawled", .delay_ns = 500, .flip_head_permille = 4, .amo = WEFT_AMO_CPU},
+    {.name = "scrawled", .delay_ns = 500, .flip_hdr_permille = 4, .amo = WEFT_AMO_CPU},
     {.name = "lossy", .delay_ns = 500, .lose_permille = 10, .amo = WEFT_AMO_CPU},
     {.name = "doubled", .delay_ns = 500, .twice_permille = 30, .amo = WEFT_AMO_CPU},
     {.name = "deaf", .delay_ns = 5000, .deaf_permille = 300, .amo = WEFT_AMO_CPU},

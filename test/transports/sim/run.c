@@ -163,18 +163,18 @@ void weft_sim_idle(void)
 
 /* -- waiting, for core/wait -- */
 
-static bool rest_sleep(weft_worker *worker, const weft_bell *bells, uint32_t count, uint64_t limit_ns)
+static bool rest_sleep(weft_worker *worker, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns)
 {
     sim_run *run = running;
     sim_rank *me = run->now;
     (void)worker;
-    me->bells = bells;
-    me->bell_count = count;
+    me->wakeups = wakeups;
+    me->wakeup_count = count;
     me->rings_seen = UINT64_MAX;
     me->wake_ns = run->sim->now + limit_ns;
     me->has_timer = false;
     for (uint32_t i = 0; i < count; i++)
-        me->has_timer |= bells[i].within_ns != 0;
+        me->has_timer |= wakeups[i].within_ns != 0;
     me->state = SIM_ASLEEP;
     hand_over(run);
     me->state = SIM_READY;
@@ -213,14 +213,14 @@ static bool has_rung(sim_rank *rank)
 {
     const weft_sim_net *net = rank->run->config->net;
     bool looks = net && rank->rings_seen != *net->rings;
-    for (uint32_t i = 0; i < rank->bell_count; i++) {
-        const weft_bell *bell = &rank->bells[i];
-        if ((bell->futex && *bell->futex != bell->value) || (looks && bell->fd >= 0 && is_readable(bell->fd)))
+    for (uint32_t i = 0; i < rank->wakeup_count; i++) {
+        const weft_wakeup *wakeup = &rank->wakeups[i];
+        if ((wakeup->futex && *wakeup->futex != wakeup->value) || (looks && wakeup->fd >= 0 && is_readable(wakeup->fd)))
             return true;
     }
     if (net)
         rank->rings_seen = *net->rings;
-    return rank->bell_count == 0;
+    return rank->wakeup_count == 0;
 }
 
 static bool can_run(sim_run *run, sim_rank *rank)
@@ -261,7 +261,7 @@ static void describe(const sim_rank *rank, char *text, size_t room)
              atomic_load(&status->peer), atomic_load(&status->tag), (uint64_t)atomic_load(&status->bytes));
 }
 
-/* A sleeper's own limit is all that is left: had its bell rung, it would not have come to this. */
+/* A sleeper's own limit is all that is left: had its wakeup been raised, it would not have come to this. */
 static void note_late_wake(sim_run *run, const sim_rank *rank)
 {
     char text[200];
@@ -367,7 +367,7 @@ static void resume(sim_run *run, sim_rank *rank)
         run->config->net->ended(rank->rank);
     if (!goes_on)
         for (uint32_t i = 0; i < sim->endpoint_count; i++)
-            if (sim->endpoints[i]->name.rank == rank->rank && sim->endpoints[i]->iface && !sim->endpoints[i]->is_dead)
+            if (sim->endpoints[i]->proc_id.rank == rank->rank && sim->endpoints[i]->iface && !sim->endpoints[i]->is_dead)
                 weft_sim_kill(sim, rank->rank);
 }
 

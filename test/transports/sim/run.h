@@ -23,8 +23,8 @@ typedef struct sim_rank {
     uint32_t rank;
     weft_fibre *fibre;
     enum sim_rank_state state;
-    const weft_bell *bells; /* while asleep */
-    uint32_t bell_count;
+    const weft_wakeup *wakeups; /* while asleep */
+    uint32_t wakeup_count;
     uint64_t wake_ns;       /* virtual; asleep and busy */
     bool has_timer;         /* the sleep's end is some iface's own wish */
     bool by_limit;          /* what ended the last sleep */
@@ -46,7 +46,7 @@ struct sim_run {
     sim_rank *ranks;
     sim_rank *now;          /* who runs; NULL: the scheduler */
     uint32_t *node_of, *local_of;
-    weft_link pairs;        /* what boots have put */
+    weft_list_link pairs;        /* what boots have put */
     uint32_t fence_came, fence_generation;
     uint64_t steps, quiet_since, last_activity;
     uint32_t idle_rounds;

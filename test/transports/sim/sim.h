@@ -48,8 +48,8 @@ typedef struct weft_sim_profile {
     uint8_t rails;                /* moves are spread over so many links, in order on each; 0: in any order */
     uint32_t flap_every_ns, flap_ns; /* each link (frames: the first) halts so often, so long; then all of it arrives */
     uint32_t queue;               /* moves of one iface whose end it has not polled: past that AGAIN; 0: no limit */
-    uint32_t unrung_permille;     /* arrivals that ring no bell, as is allowed where ... */
-    uint32_t timer_ns;            /* ... the bell says to look within so long; 0: no timer */
+    uint32_t unrung_permille;     /* arrivals that ring no wakeup, as is allowed where ... */
+    uint32_t timer_ns;            /* ... the wakeup says to look within so long; 0: no timer */
     uint32_t arm_again_permille;  /* arms that must be asked again, up to four times */
     uint32_t link_mbyte_per_s;    /* each link carries so much, one thing after another; 0: anything, at once */
     uint32_t copy_mbyte_per_s;    /* a CPU copies bodies into frames and out of them so fast; 0: in no time */
@@ -60,7 +60,7 @@ typedef struct weft_sim_profile {
     enum weft_amo_domain amo;
     /* what no contract allows, to show that tests notice: frames that vanish or come twice, arrivals that ring nothing */
     uint32_t lose_permille, twice_permille, deaf_permille;
-    uint32_t flip_head_permille;  /* frames of which one bit of the header, or of an RTS or CTS, is wrong */
+    uint32_t flip_hdr_permille;  /* frames of which one bit of the header, or of an RTS or CTS, is wrong */
     uint32_t flip_move_permille;  /* gets and puts of which one bit arrives wrong */
 } weft_sim_profile;
 
@@ -106,7 +106,7 @@ typedef struct weft_sim_net {
     void (*advance)(uint64_t now_ns);  /* lets happen what is due by then */
     uint64_t (*next_due)(void);        /* UINT64_MAX: nothing is under way */
     void (*ended)(uint32_t rank);      /* it was killed, or its program has returned: what it has not closed ends as by kill -9 */
-    const uint64_t *rings;             /* grows with every bell that rings: until then a sleeper's descriptor is not looked at */
+    const uint64_t *rings;             /* grows with every wakeup that rings: until then a sleeper's descriptor is not looked at */
     const uint64_t *activity;          /* grows when a message gets on: a run in which nothing does has come to a standstill */
 } weft_sim_net;
 /* For the calls of such a network, inside a rank: the call is one of the contract (the rank dies here if kill_step says so); time

@@ -40,7 +40,7 @@ enum state { IDLE, LISTENS, ASKS, ASKED, ANSWERED /* by the peer */, ANSWERS, CO
 
 typedef struct cm_id {
     struct rdma_cm_id base;
-    weft_link link; /* in hca.cm_ids */
+    weft_list_link link; /* in hca.cm_ids */
     uint64_t number, far;
     enum state state;
     hca_device *device, *far_device;
@@ -52,18 +52,18 @@ typedef struct cm_id {
 
 typedef struct cm_event {
     struct rdma_cm_event base;
-    weft_link link;
+    weft_list_link link;
     uint8_t data[DATA_BYTES];
 } cm_event;
 
 typedef struct cm_channel {
     struct rdma_event_channel base;
-    weft_link link, events; /* in hca.cm_channels */
+    weft_list_link link, events; /* in hca.cm_channels */
 } cm_channel;
 
 static cm_id *id_by_number(uint64_t number)
 {
-    for (weft_link *at = hca.cm_ids.next; at != &hca.cm_ids; at = at->next)
+    for (weft_list_link *at = hca.cm_ids.next; at != &hca.cm_ids; at = at->next)
         if (weft_container(at, cm_id, link)->number == number)
             return weft_container(at, cm_id, link);
     return NULL;
@@ -91,7 +91,7 @@ int rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **ou
     cm_channel *channel = (cm_channel *)base;
     uint64_t one;
     hca_take();
-    weft_link *link = weft_list_take(&channel->events);
+    weft_list_link *link = weft_list_take(&channel->events);
     if (link && read(base->fd, &one, sizeof one) != sizeof one)
         hca_misuse("a descriptor of rdma_cm's was read by somebody else");
     hca_give();
@@ -124,7 +124,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 static void forget_events(cm_channel *channel, const cm_id *id)
 {
     uint64_t one;
-    for (weft_link *at = channel->events.next, *next; at != &channel->events; at = next) {
+    for (weft_list_link *at = channel->events.next, *next; at != &channel->events; at = next) {
         cm_event *event = weft_container(at, cm_event, link);
         next = at->next;
         if (id && event->base.id != &id->base)
@@ -210,7 +210,7 @@ static void say(cm_id *id, enum word word)
 
 static cm_id *listener_at(const hca_device *device, uint16_t port)
 {
-    for (weft_link *at = hca.cm_ids.next; at != &hca.cm_ids; at = at->next) {
+    for (weft_list_link *at = hca.cm_ids.next; at != &hca.cm_ids; at = at->next) {
         cm_id *id = weft_container(at, cm_id, link);
         if (id->state == LISTENS && id->device == device && id->port == port)
             return id;
@@ -220,7 +220,7 @@ static cm_id *listener_at(const hca_device *device, uint16_t port)
 
 static cm_id *id_of_far(uint64_t far)
 {
-    for (weft_link *at = hca.cm_ids.next; at != &hca.cm_ids; at = at->next)
+    for (weft_list_link *at = hca.cm_ids.next; at != &hca.cm_ids; at = at->next)
         if (weft_container(at, cm_id, link)->far == far)
             return weft_container(at, cm_id, link);
     return NULL;
@@ -372,7 +372,7 @@ static void free_id(cm_id *id)
 static void forget_requests(const cm_id *listener)
 {
     cm_channel *channel = (cm_channel *)listener->base.channel;
-    for (weft_link *at = channel->events.next; at != &channel->events;) {
+    for (weft_list_link *at = channel->events.next; at != &channel->events;) {
         const struct rdma_cm_event *event = &weft_container(at, cm_event, link)->base;
         at = at->next;
         if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST && event->listen_id == &listener->base) {
@@ -556,7 +556,7 @@ uint32_t hca_cm_close(FILE *out)
     uint32_t ids = 0;
     if (!hca.cm_ids.next)
         return 0;
-    for (weft_link *at; (at = weft_list_take(&hca.cm_ids)) != NULL; ids++)
+    for (weft_list_link *at; (at = weft_list_take(&hca.cm_ids)) != NULL; ids++)
         free(weft_container(at, cm_id, link));
     while (!weft_list_is_empty(&hca.cm_channels))
         free_channel(weft_container(hca.cm_channels.next, cm_channel, link));

@@ -184,7 +184,7 @@ static void overrun(hca_cq *cq)
     cq->is_overrun = true;
     hca.counts[SIMHCA_OVERRUNS]++;
     hca_tell(context, IBV_EVENT_CQ_ERR, cq, 0);
-    for (weft_link *link = context->qps.next; link != &context->qps; link = link->next) {
+    for (weft_list_link *link = context->qps.next; link != &context->qps; link = link->next) {
         hca_qp *qp = weft_container(link, hca_qp, link);
         if (qp->base.send_cq == &cq->base || qp->base.recv_cq == &cq->base)
             hca_qp_error(qp, IBV_EVENT_QP_FATAL);
@@ -233,7 +233,7 @@ void hca_cq_purge(hca_cq *cq, uint64_t qp_id)
 
 void hca_cq_forget_rq(hca_context *context, const hca_rq *rq)
 {
-    for (weft_link *link = context->cqs.next; link != &context->cqs; link = link->next) {
+    for (weft_list_link *link = context->cqs.next; link != &context->cqs; link = link->next) {
         hca_cq *cq = weft_container(link, hca_cq, link);
         for (uint32_t i = 0; i < cq->count; i++)
             if (cq->ring[(cq->head + i) % cq->room].rq == rq)

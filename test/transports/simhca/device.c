@@ -73,7 +73,7 @@ hca_device *hca_device_at(uint32_t host, uint32_t index)
 
 void hca_device_free(hca_device *device)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_first(&device->contexts))) {
         hca_context *context = weft_container(link, hca_context, link);
         hca.left[HCA_OBJECTS]++;
@@ -142,7 +142,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *base)
     }
     context->device = device;
     context->process = hca.process;
-    weft_link *lists[] = {&context->events, &context->pds, &context->mrs, &context->cqs, &context->channels, &context->srqs,
+    weft_list_link *lists[] = {&context->events, &context->pds, &context->mrs, &context->cqs, &context->channels, &context->srqs,
                           &context->qps, &context->ahs, &context->mws};
     for (uint32_t i = 0; i < weft_count(lists); i++)
         weft_list_init(lists[i]);
@@ -162,7 +162,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *base)
 
 void hca_context_drop(hca_context *context)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_first(&context->qps)))
         hca_qp_free(weft_container(link, hca_qp, link));
     while ((link = weft_list_first(&context->srqs)))
@@ -247,7 +247,7 @@ int ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
         simhca_pass(simhca_next_due() - hca.now);
     }
     hca_take();
-    weft_link *link = weft_list_take(&context->events);
+    weft_list_link *link = weft_list_take(&context->events);
     if (!link || read(base->async_fd, &one, sizeof one) != sizeof one) {
         hca_give();
         errno = EAGAIN;
@@ -275,7 +275,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 
 void hca_async_forget(hca_context *context, const void *element)
 {
-    for (weft_link *link = context->events.next, *next; link != &context->events; link = next) {
+    for (weft_list_link *link = context->events.next, *next; link != &context->events; link = next) {
         hca_async *one = weft_container(link, hca_async, link);
         uint32_t *acked;
         uint64_t count;

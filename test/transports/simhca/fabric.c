@@ -72,9 +72,9 @@ bool hca_chance(uint32_t part, uint32_t of)
 }
 
 /* Most are quick and a few take the whole time: that overtakes more than an even spread. */
-uint64_t hca_delay(uint32_t most, uint64_t bytes)
+uint64_t hca_delay(uint32_t max, uint64_t bytes)
 {
-    uint64_t span = hca_chance(250, 1000) ? most : most / 8 + 1;
+    uint64_t span = hca_chance(250, 1000) ? max : max / 8 + 1;
     return 1 + hca_random() % (span ? span : 1) + bytes * hca.profile.ns_per_kib / 1024;
 }
 

@@ -95,7 +95,7 @@ static void set_link(hca_device *device, bool is_up)
         return;
     device->port.is_up = is_up;
     hca.counts[SIMHCA_FLAPS] += !is_up;
-    for (weft_link *link = device->contexts.next; link != &device->contexts; link = link->next)
+    for (weft_list_link *link = device->contexts.next; link != &device->contexts; link = link->next)
         hca_tell(weft_container(link, hca_context, link), is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, NULL, 1);
 }
 
@@ -117,11 +117,11 @@ void hca_harm_watch(hca_device *device)
 void hca_harm_flap(hca_event *event)
 {
     hca_device *device = event->to.device;
-    uint64_t most = hca.profile.flap_ns * (hca_chance(1, 8) ? 100 : 1);
+    uint64_t max = hca.profile.flap_ns * (hca_chance(1, 8) ? 100 : 1);
     device->port.flap_posted = false;
     set_link(device, !device->port.is_up);
     if (!device->port.is_up)
-        post_flap(device, 1 + hca_random() % most);
+        post_flap(device, 1 + hca_random() % max);
 }
 
 void simhca_link(uint32_t host, uint32_t device, uint8_t port, bool is_up)
@@ -142,7 +142,7 @@ void simhca_device_fatal(uint32_t host, uint32_t index)
         if (device->qps[i])
             hca_qp_error(device->qps[i], -1);
     device->is_dead = true;
-    for (weft_link *link = device->contexts.next; link != &device->contexts; link = link->next)
+    for (weft_list_link *link = device->contexts.next; link != &device->contexts; link = link->next)
         hca_tell(weft_container(link, hca_context, link), IBV_EVENT_DEVICE_FATAL, NULL, 1);
     hca_give();
 }
@@ -152,7 +152,7 @@ void simhca_kill(uint32_t process)
     hca_take();
     for (uint32_t i = 0; i < hca.device_count; i++) {
         hca_device *device = hca.devices[i];
-        for (weft_link *link = device ? device->contexts.next : NULL, *next; device && link != &device->contexts; link = next) {
+        for (weft_list_link *link = device ? device->contexts.next : NULL, *next; device && link != &device->contexts; link = next) {
             hca_context *context = weft_container(link, hca_context, link);
             next = link->next;
             if (context->process == process)

@@ -59,7 +59,7 @@ struct hca_device {
     bool is_dead;
     bool is_deaf;              /* to rdma_cm */
     hca_port port;             /* one per device: number 1 */
-    weft_link contexts;
+    weft_list_link contexts;
     hca_qp **qps;              /* by number - HCA_QPN_FIRST */
     uint32_t qp_room, qp_count;
     struct hca_mr **mrs;       /* by key >> 8 */
@@ -72,33 +72,33 @@ struct hca_device {
 enum hca_object { HCA_PD, HCA_MR, HCA_CQ, HCA_CHANNEL, HCA_SRQ, HCA_QP, HCA_AH, HCA_MW, HCA_OBJECTS };
 
 struct hca_context {
-    weft_link link;            /* in device->contexts */
+    weft_list_link link;            /* in device->contexts */
     hca_device *device;
     uint32_t process;
     uint64_t pinned;
     uint32_t registered;       /* so far: the first ones, a library's own, are never refused by chance */
-    weft_link events;          /* asynchronous, not yet taken */
+    weft_list_link events;          /* asynchronous, not yet taken */
     uint32_t objects[HCA_OBJECTS]; /* alive */
-    weft_link pds, mrs, cqs, channels, srqs, qps, ahs, mws;
+    weft_list_link pds, mrs, cqs, channels, srqs, qps, ahs, mws;
     bool never_blocks;         /* its descriptor of events was seen to be O_NONBLOCK: asked once, system calls are dear on some machines */
     struct verbs_context verbs; /* last: ends with struct ibv_context, where the library's users may look */
 };
 
 typedef struct hca_async {
-    weft_link link;
+    weft_list_link link;
     struct ibv_async_event event;
 } hca_async;
 
 /* -- memory -- */
 typedef struct hca_pd {
     struct ibv_pd base;
-    weft_link link;
+    weft_list_link link;
     uint32_t users;
 } hca_pd;
 
 typedef struct hca_mr {
     struct ibv_mr base;
-    weft_link link;
+    weft_list_link link;
     uint32_t place, lkey, rkey; /* the user's copies are his to spoil */
     unsigned access;
     uint64_t iova, bytes;
@@ -107,7 +107,7 @@ typedef struct hca_mr {
 
 typedef struct hca_mw {
     struct ibv_mw base;
-    weft_link link;
+    weft_list_link link;
     uint32_t place, rkey;
     hca_mr *mr;                 /* bound to; NULL: free */
     uint64_t qp_id;             /* whose peer may use it */
@@ -117,7 +117,7 @@ typedef struct hca_mw {
 
 typedef struct hca_ah {
     struct ibv_ah base;
-    weft_link link;
+    weft_list_link link;
     struct ibv_ah_attr attr;
 } hca_ah;
 
@@ -132,7 +132,7 @@ typedef struct hca_cqe {
 
 typedef struct hca_channel {
     struct ibv_comp_channel base;
-    weft_link link;
+    weft_list_link link;
     hca_cq **ready;            /* events that wait to be taken */
     uint32_t ready_count, ready_room;
     uint32_t users;
@@ -141,7 +141,7 @@ typedef struct hca_channel {
 
 struct hca_cq {
     struct ibv_cq base;
-    weft_link link;
+    weft_list_link link;
     hca_cqe *ring;
     uint32_t head, count, room;
     uint32_t users;            /* queue pairs */
@@ -165,7 +165,7 @@ typedef struct hca_rq {        /* of a queue pair, or shared */
 
 typedef struct hca_srq {
     struct ibv_srq base;
-    weft_link link;
+    weft_list_link link;
     hca_rq rq;
     uint32_t users, limit;
 } hca_srq;
@@ -197,7 +197,7 @@ typedef struct hca_saved {     /* an atomic's answer, for when it is asked again
 
 struct hca_qp {
     struct ibv_qp base;
-    weft_link link;
+    weft_list_link link;
     hca_device *device;
     hca_context *context;
     uint64_t id;               /* never given twice */
@@ -221,12 +221,12 @@ struct hca_qp {
     bool ack_mute;             /* no answer reaches it */
     bool flush_posted;
     bool was_established, was_last_told;
-    weft_link answers;         /* responses that wait for one that is being placed */
+    weft_list_link answers;         /* responses that wait for one that is being placed */
     hca_place *reading;
     /* receiving */
     uint64_t expected;
     uint64_t answer_due;
-    weft_link requests;        /* arrived, wait for one that is being placed */
+    weft_list_link requests;        /* arrived, wait for one that is being placed */
     hca_place *writing;
     hca_event *writing_for;    /* what is being placed ... */
     struct ibv_wc writing_wc;  /* ... and the receive that it ends, when takes_recv */
@@ -244,7 +244,7 @@ typedef struct hca_address {   /* of a queue pair, on the wire */
 } hca_address;
 
 struct hca_event {
-    weft_link link;            /* in a queue of a queue pair */
+    weft_list_link link;            /* in a queue of a queue pair */
     uint64_t due, order;
     enum hca_event_kind kind;
     hca_address from, to;      /* `to` is whose event it is */
@@ -283,7 +283,7 @@ typedef struct hca_fabric {
     uint32_t heap_count, heap_room;
     hca_device **devices;      /* of all hosts: host * profile.devices + index */
     uint32_t device_count, device_room;
-    weft_link cm_channels, cm_ids; /* cm.c */
+    weft_list_link cm_channels, cm_ids; /* cm.c */
     uint64_t cm_last;
     uint64_t counts[SIMHCA_COUNT_LAST];
     void (*pass)(void *arg, uint64_t ns);
@@ -301,7 +301,7 @@ void hca_give(void);
 void hca_need(void);
 uint64_t hca_random(void);
 bool hca_chance(uint32_t part, uint32_t of);
-uint64_t hca_delay(uint32_t most, uint64_t bytes);
+uint64_t hca_delay(uint32_t max, uint64_t bytes);
 hca_event *hca_event_new(enum hca_event_kind kind);
 void hca_event_free(hca_event *event);
 void hca_event_post(hca_event *event, uint64_t due);

@@ -72,8 +72,8 @@ static uint64_t pages_of(uint64_t bytes)
 /* A place in the device's table; -1 when its limit is reached. */
 static int place_for(hca_device *device, hca_mr *mr)
 {
-    uint32_t most = hca_limit(hca.profile.max_mr, 65536);
-    if (device->mr_count >= most)
+    uint32_t max = hca_limit(hca.profile.max_mr, 65536);
+    if (device->mr_count >= max)
         return -1;
     if (device->mr_count == device->mr_room) {
         uint32_t room = device->mr_room ? 2 * device->mr_room : 64;

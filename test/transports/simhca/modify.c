@@ -43,7 +43,7 @@ static const change *find(const hca_qp *qp, enum ibv_qp_state to)
 static int check_values(const hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     struct ibv_port_attr port;
-    int most = (int)hca_limit(hca.profile.max_rd_atomic, 16);
+    int max = (int)hca_limit(hca.profile.max_rd_atomic, 16);
     const hca_port *own = &qp->device->port;
     ibv_query_port(qp->base.context, 1, &port);
     if ((mask & IBV_QP_PORT) && attr->port_num != 1)
@@ -52,9 +52,9 @@ static int check_values(const hca_qp *qp, const struct ibv_qp_attr *attr, int ma
         return EINVAL;
     if ((mask & IBV_QP_PATH_MTU) && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > port.active_mtu))
         return EINVAL;
-    if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > most)
+    if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > max)
         return EINVAL;
-    if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > most)
+    if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > max)
         return EINVAL;
     if ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31)
         return EINVAL;

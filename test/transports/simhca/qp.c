@@ -129,9 +129,9 @@ void hca_wqe_clear(hca_wqe *wqe)
     *wqe = (hca_wqe){.wr_id = 0};
 }
 
-static void drop_queue(weft_link *queue)
+static void drop_queue(weft_list_link *queue)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_first(queue)))
         hca_event_free(weft_container(link, hca_event, link));
 }

@@ -120,11 +120,11 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t number, uint32_t ind
     return 0;
 }
 
-ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t most, uint32_t flags,
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
                              size_t bytes)
 {
     const hca_port *port = hca_port_of(context, 1);
-    if (flags || most < port->gid_count)
+    if (flags || max < port->gid_count)
         return -EINVAL;
     for (uint32_t i = 0; i < port->gid_count; i++)
         _ibv_query_gid_ex(context, 1, i, (struct ibv_gid_entry *)((char *)entries + i * bytes), 0, bytes);

@@ -300,7 +300,7 @@ void hca_request_answer(hca_event *event)
 
 void hca_request_placed(hca_qp *qp)
 {
-    weft_link *link;
+    weft_list_link *link;
     hca_place_free(qp->reading);
     qp->reading = NULL;
     complete(qp);

@@ -228,7 +228,7 @@ void hca_respond(hca_event *event)
 
 void hca_respond_placed(hca_qp *qp)
 {
-    weft_link *link;
+    weft_list_link *link;
     hca_event *request = qp->writing_for;
     hca_place_free(qp->writing);
     qp->writing = NULL;

@@ -17,12 +17,12 @@
 #include "base/status.h"
 #include "test/transports/uring/uring.h"
 
-#define REAP_MOST 32
+#define REAP_MAX 32
 
-static void ring_bell(uring_source *bell)
+static void raise_wakeup(uring_source *wakeup)
 {
     uint64_t one = 1;
-    while (write(bell->fd, &one, sizeof one) < 0 && errno == EINTR)
+    while (write(wakeup->fd, &one, sizeof one) < 0 && errno == EINTR)
         ;
 }
 
@@ -34,7 +34,7 @@ void uring_hca_post(uring_iface *iface, uring_op *op)
     weft_list_append(&iface->posted, &op->link);
     pthread_mutex_unlock(&iface->lock);
     if (is_first)
-        ring_bell(&iface->hca.wake);
+        raise_wakeup(&iface->hca.wake);
 }
 
 void uring_hca_end(uring_iface *iface, uring_op *op)
@@ -45,14 +45,14 @@ void uring_hca_end(uring_iface *iface, uring_op *op)
     weft_list_append(&iface->ended, &op->link);
     pthread_mutex_unlock(&iface->lock);
     if (is_first)
-        ring_bell(&iface->bell);
+        raise_wakeup(&iface->wakeup);
 }
 
 /* false: the owner ends us. */
 static bool take_orders(uring_iface *iface)
 {
     uint64_t count;
-    weft_link orders, *link;
+    weft_list_link orders, *link;
     bool stops;
     if (read(iface->hca.wake.fd, &count, sizeof count) < 0 && errno != EAGAIN)
         weft_log_error("the eventfd of uring's HCA cannot be read: %s", strerror(errno));
@@ -70,8 +70,8 @@ static bool take_orders(uring_iface *iface)
 
 static void reap(uring_iface *iface)
 {
-    struct io_uring_cqe *found[REAP_MOST];
-    unsigned count = io_uring_peek_batch_cqe(&iface->pins.ring, found, REAP_MOST);
+    struct io_uring_cqe *found[REAP_MAX];
+    unsigned count = io_uring_peek_batch_cqe(&iface->pins.ring, found, REAP_MAX);
     for (unsigned i = 0; i < count; i++) {
         uring_slot *slot = io_uring_cqe_get_data(found[i]);
         int res = found[i]->res;
@@ -144,7 +144,7 @@ static int start(uring_iface *iface)
 static void shut(uring_iface *iface)
 {
     uring_hca *hca = &iface->hca;
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_first(&hca->wires)))
         uring_wire_close(weft_container(link, uring_wire, link));
     uring_unwatch(hca->epoll, &hca->listen);
@@ -160,7 +160,7 @@ int uring_hca_open(uring_iface *iface)
     weft_list_init(&hca->wires);
     hca->epoll = epoll_create1(EPOLL_CLOEXEC);
     hca->wake = (uring_source){URING_WAKE, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    hca->listen = (uring_source){URING_LISTEN, uring_socket_listen(&iface->card, 'm')};
+    hca->listen = (uring_source){URING_LISTEN, uring_socket_listen(&iface->addr, 'm')};
     hca->ring = (uring_source){URING_RING, iface->pins.ring.ring_fd};
     if (hca->epoll < 0 || hca->wake.fd < 0)
         rc = weft_fail(WEFT_E_SYSTEM, "descriptors for uring's HCA: %s (ulimit -n?)", strerror(errno));
@@ -182,9 +182,9 @@ void uring_hca_close(uring_iface *iface)
     pthread_mutex_lock(&iface->lock);
     iface->hca.stops = true;
     pthread_mutex_unlock(&iface->lock);
-    ring_bell(&iface->hca.wake);
+    raise_wakeup(&iface->hca.wake);
     pthread_join(iface->hca.thread, NULL);
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) /* those that were lost, or never left */
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) /* those that were lost, or never left */
         uring_wire_close(&weft_container(link, uring_ep, link)->wire);
     shut(iface);
 }

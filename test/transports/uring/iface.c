@@ -31,20 +31,20 @@
 
 /* -- sockets: names of the abstract kind, which end with their owner -- */
 
-static socklen_t address_of(const uring_card *card, char suffix, struct sockaddr_un *address)
+static socklen_t address_of(const uring_iface_addr *addr, char suffix, struct sockaddr_un *address)
 {
     char *at = address->sun_path + 1;
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     at += snprintf(at, 16, "weft-uring-%c-", suffix);
     for (int i = 0; i < URING_ID_BYTES; i++)
-        at += snprintf(at, 3, "%02x", card->id[i]);
+        at += snprintf(at, 3, "%02x", addr->id[i]);
     return (socklen_t)(at - (char *)address);
 }
 
-int uring_socket_listen(const uring_card *card, char suffix)
+int uring_socket_listen(const uring_iface_addr *addr, char suffix)
 {
     struct sockaddr_un address;
-    socklen_t bytes = address_of(card, suffix, &address);
+    socklen_t bytes = address_of(addr, suffix, &address);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && bind(fd, (struct sockaddr *)&address, bytes) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
@@ -54,10 +54,10 @@ int uring_socket_listen(const uring_card *card, char suffix)
     return -1;
 }
 
-int uring_socket_connect(const uring_card *card, char suffix)
+int uring_socket_connect(const uring_iface_addr *addr, char suffix)
 {
     struct sockaddr_un address;
-    socklen_t bytes = address_of(card, suffix, &address);
+    socklen_t bytes = address_of(addr, suffix, &address);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), size = SEND_BUFFER, why;
     if (fd < 0)
         return -1;
@@ -139,13 +139,13 @@ static uint64_t boot_number(void)
     return number;
 }
 
-static int make_card(uring_card *card)
+static int make_addr(uring_iface_addr *addr)
 {
     struct stat netns = {.st_ino = 0};
     if (stat("/proc/self/ns/net", &netns))
         netns.st_ino = 0;
-    *card = (uring_card){.magic = 0x676e697275746677u, .boot = boot_number(), .netns = netns.st_ino};
-    if (getrandom(card->id, sizeof card->id, 0) == sizeof card->id)
+    *addr = (uring_iface_addr){.magic = 0x676e697275746677u, .boot = boot_number(), .netns = netns.st_ino};
+    if (getrandom(addr->id, sizeof addr->id, 0) == sizeof addr->id)
         return 0;
     return weft_fail(WEFT_E_SYSTEM, "getrandom failed: %s", strerror(errno));
 }
@@ -154,7 +154,7 @@ static int make_card(uring_card *card)
 static void release(uring_iface *iface)
 {
     uring_unwatch(iface->epoll, &iface->listen);
-    uring_unwatch(iface->epoll, &iface->bell);
+    uring_unwatch(iface->epoll, &iface->wakeup);
     if (iface->epoll >= 0)
         close(iface->epoll);
     free(iface->frame_in);
@@ -167,16 +167,16 @@ static int open_lines(uring_iface *iface)
 {
     int rc;
     iface->epoll = epoll_create1(EPOLL_CLOEXEC);
-    iface->bell = (uring_source){URING_BELL, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    iface->wakeup = (uring_source){URING_WAKEUP, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     iface->frame_in = malloc(URING_FRAME_MAX + 64);
     iface->frame_out = malloc(URING_FRAME_MAX);
     if (!iface->frame_in || !iface->frame_out)
         return weft_fail(WEFT_E_NOMEM, "no memory for two frames of %u bytes", URING_FRAME_MAX);
-    if (iface->epoll < 0 || iface->bell.fd < 0)
+    if (iface->epoll < 0 || iface->wakeup.fd < 0)
         return weft_fail(WEFT_E_SYSTEM, "descriptors for a port: %s (ulimit -n?)", strerror(errno));
-    iface->listen = (uring_source){URING_LISTEN, uring_socket_listen(&iface->card, 'f')};
+    iface->listen = (uring_source){URING_LISTEN, uring_socket_listen(&iface->addr, 'f')};
     rc = iface->listen.fd < 0 ? WEFT_E_SYSTEM : uring_watch(iface->epoll, &iface->listen, EPOLLIN);
-    return rc ? rc : uring_watch(iface->epoll, &iface->bell, EPOLLIN);
+    return rc ? rc : uring_watch(iface->epoll, &iface->wakeup, EPOLLIN);
 }
 
 static int uring_open(const weft_iface_params *env, weft_iface **out)
@@ -194,16 +194,16 @@ static int uring_open(const weft_iface_params *env, weft_iface **out)
                  .pins = true, .get = true, .put = true, .ordered = true, .local_keys = true, .amo = WEFT_AMO_NONE},
     };
     iface->self = env->self;
-    iface->listen.fd = iface->bell.fd = iface->epoll = -1;
+    iface->listen.fd = iface->wakeup.fd = iface->epoll = -1;
     weft_list_init(&iface->paths);
     weft_list_init(&iface->ins);
     weft_list_init(&iface->posted);
     weft_list_init(&iface->ended);
     pthread_mutex_init(&iface->lock, NULL);
-    rc = make_card(&iface->card);
+    rc = make_addr(&iface->addr);
     if (rc == 0)
         rc = open_lines(iface);
-    memcpy(&salt, iface->card.id, sizeof salt);
+    memcpy(&salt, iface->addr.id, sizeof salt);
     if (rc == 0 && (rc = uring_pins_open(&iface->pins, salt)) == 0 && (rc = uring_hca_open(iface)))
         uring_pins_close(&iface->pins);
     if (rc)
@@ -216,7 +216,7 @@ static int uring_open(const weft_iface_params *env, weft_iface **out)
 static void uring_close(weft_iface *base)
 {
     uring_iface *iface = (uring_iface *)base;
-    weft_link *link;
+    weft_list_link *link;
     uring_hca_close(iface);
     uring_line_close(iface);
     while ((link = weft_list_take(&iface->ended)) || (link = weft_list_take(&iface->posted)))
@@ -225,13 +225,13 @@ static void uring_close(weft_iface *base)
     release(iface);
 }
 
-static int uring_card_of(weft_iface *base, void *card, size_t *bytes)
+static int uring_get_addr(weft_iface *base, void *addr, size_t *bytes)
 {
     uring_iface *iface = (uring_iface *)base;
-    if (*bytes < sizeof iface->card)
-        return weft_fail(WEFT_E_ARG, "a card needs %zu bytes, there is room for %zu", sizeof iface->card, *bytes);
-    memcpy(card, &iface->card, sizeof iface->card);
-    *bytes = sizeof iface->card;
+    if (*bytes < sizeof iface->addr)
+        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof iface->addr, *bytes);
+    memcpy(addr, &iface->addr, sizeof iface->addr);
+    *bytes = sizeof iface->addr;
     return 0;
 }
 
@@ -248,7 +248,7 @@ static int post(uring_iface *iface, uring_ep *ep, enum uring_op_kind kind, const
 {
     uring_op *op = calloc(1, sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->proc_id.rank);
     op->kind = kind;
     op->ep = ep;
     op->done = done;
@@ -268,7 +268,7 @@ static int move(weft_iface *base, weft_ep *base_path, const weft_move *move, enu
 {
     uring_ep *ep = (uring_ep *)base_path;
     if (ep->is_lost)
-        return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->name.rank);
+        return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
     if (move->notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "uring cannot notify of puts");
     if (!move->region)
@@ -308,16 +308,16 @@ static int uring_unshare(weft_iface *iface, weft_shared *shared) { return uring_
 
 /* -- progress -- */
 
-/* One operation that is over. The bell is silenced only when the list is empty, else it goes on ringing for the rest. */
+/* One operation that is over. The wakeup is silenced only when the list is empty, else it goes on ringing for the rest. */
 static int take_ended(uring_iface *iface)
 {
-    weft_link *link;
+    weft_list_link *link;
     uint64_t count;
     uring_op *op;
     pthread_mutex_lock(&iface->lock);
     link = weft_list_take(&iface->ended);
     if (weft_list_is_empty(&iface->ended))
-        (void)!read(iface->bell.fd, &count, sizeof count);
+        (void)!read(iface->wakeup.fd, &count, sizeof count);
     pthread_mutex_unlock(&iface->lock);
     if (!link)
         return 0;
@@ -341,7 +341,7 @@ static int uring_poll(weft_iface *base, int budget)
         int count = epoll_wait(iface->epoll, &event, 1, 0), n = 0;
         uring_source *source = event.data.ptr;
         if (count == 1)
-            n = source->kind == URING_BELL ? take_ended(iface) : uring_line_event(iface, source, event.events);
+            n = source->kind == URING_WAKEUP ? take_ended(iface) : uring_line_event(iface, source, event.events);
         events += n;
         idle += n == 0 ? count == 1 ? 1 : 2 : 0;
     }
@@ -350,10 +350,10 @@ static int uring_poll(weft_iface *base, int budget)
     return events;
 }
 
-static int uring_arm(weft_iface *base, weft_bell *bell)
+static int uring_arm(weft_iface *base, weft_wakeup *wakeup)
 {
     uring_iface *iface = (uring_iface *)base;
-    *bell = (weft_bell){.fd = iface->epoll, .within_ns = iface->tries_again || iface->broken ? AGAIN_NS : 0};
+    *wakeup = (weft_wakeup){.fd = iface->epoll, .within_ns = iface->tries_again || iface->broken ? AGAIN_NS : 0};
     return 0;
 }
 
@@ -365,7 +365,7 @@ const weft_iface_ops weft_uring_ops = {
     .tell = uring_tell,
     .open = uring_open,
     .close = uring_close,
-    .card = uring_card_of,
+    .get_addr = uring_get_addr,
     .reach = uring_reach,
     .leave = uring_leave,
     .map = uring_map,

@@ -23,43 +23,43 @@ typedef struct packet { /* in front of every packet; 8 bytes, so that bodies kee
 } packet;
 typedef struct framed {
     packet packet;
-    weft_head head;
+    weft_hdr hdr;
     uint8_t body[];
 } framed;
 typedef struct hello {
     packet packet;
-    weft_name name;
+    weft_proc_id proc_id;
 } hello;
 #define MAGIC 0x77656674u
 #define PACKET_MAX (sizeof(framed) + URING_FRAME_MAX)
 
-static uring_ep *path_of(uring_iface *iface, const weft_name *name)
+static uring_ep *path_of(uring_iface *iface, const weft_proc_id *proc_id)
 {
-    for (weft_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         uring_ep *ep = weft_container(link, uring_ep, link);
-        if (ep->name.job == name->job && ep->name.rank == name->rank && ep->name.worker == name->worker)
+        if (ep->proc_id.job == proc_id->job && ep->proc_id.rank == proc_id->rank && ep->proc_id.worker == proc_id->worker)
             return ep;
     }
     return NULL;
 }
 
-int uring_reach(weft_iface *base, const weft_name *who, const void *bytes_of_card, size_t bytes, void *peer, weft_ep **out)
+int uring_reach(weft_iface *base, const weft_proc_id *who, const void *bytes_of_addr, size_t bytes, void *peer, weft_ep **out)
 {
     uring_iface *iface = (uring_iface *)base;
-    uring_card card;
+    uring_iface_addr addr;
     uring_ep *ep;
-    if (bytes != sizeof card)
+    if (bytes != sizeof addr)
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for uring", who->rank);
-    memcpy(&card, bytes_of_card, sizeof card);
-    if (card.magic != iface->card.magic || card.boot != iface->card.boot || card.netns != iface->card.netns)
+    memcpy(&addr, bytes_of_addr, sizeof addr);
+    if (addr.magic != iface->addr.magic || addr.boot != iface->addr.boot || addr.netns != iface->addr.netns)
         return weft_fail(WEFT_E_UNSUPPORTED,
                          "uring reaches processes of its own machine and network namespace; rank %u is elsewhere", who->rank);
     ep = calloc(1, sizeof *ep);
     if (!ep)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *ep);
     ep->ep = (weft_ep){.iface = base, .peer = peer};
-    ep->name = *who;
-    ep->far = card;
+    ep->proc_id = *who;
+    ep->far = addr;
     ep->out = (uring_source){URING_OUT, -1};
     uring_wire_init(&ep->wire, iface, false);
     weft_list_append(&iface->paths, &ep->link);
@@ -98,7 +98,7 @@ static int connect_out(uring_iface *iface, uring_ep *ep)
         return WEFT_AGAIN;
     }
     if (ep->out.fd < 0 && errno != ECONNREFUSED)
-        return weft_fail(WEFT_E_SYSTEM, "no socket to rank %u: %s", ep->name.rank, strerror(errno));
+        return weft_fail(WEFT_E_SYSTEM, "no socket to rank %u: %s", ep->proc_id.rank, strerror(errno));
     ep->wants_room = false;
     rc = ep->out.fd < 0 ? 0 : uring_watch(iface->epoll, &ep->out, EPOLLIN);
     if (rc)
@@ -135,21 +135,21 @@ int uring_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
     uring_iface *iface = (uring_iface *)base;
     uring_ep *ep = (uring_ep *)base_path;
     packet packet = {PACKET_FRAME, MAGIC};
-    struct iovec parts[] = {{&packet, sizeof packet}, {(void *)&frame->head, sizeof frame->head},
-                            {(void *)frame->body, frame->head.bytes}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = frame->head.bytes ? 3 : 2};
+    struct iovec parts[] = {{&packet, sizeof packet}, {(void *)&frame->hdr, sizeof frame->hdr},
+                            {(void *)frame->body, frame->hdr.bytes}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = frame->hdr.bytes ? 3 : 2};
     int rc;
-    if (frame->head.bytes > URING_FRAME_MAX)
-        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->head.bytes, URING_FRAME_MAX);
+    if (frame->hdr.bytes > URING_FRAME_MAX)
+        return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->hdr.bytes, URING_FRAME_MAX);
     if (ep->is_lost)
-        return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->name.rank);
+        return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
     if (ep->has_left)
         return 0; /* it parted in peace and hears no more: our own word of parting, or credits, are lost on it */
     if (ep->is_broken)
         return WEFT_AGAIN; /* poll will tell */
     if (ep->out.fd < 0 && (rc = connect_out(iface, ep)))
         return rc;
-    if (frame->fill && frame->head.bytes) {
+    if (frame->fill && frame->hdr.bytes) {
         frame->fill(frame, iface->frame_out);
         parts[2].iov_base = iface->frame_out;
     }
@@ -162,8 +162,8 @@ int uring_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
     else if (errno == EPIPE || errno == ECONNRESET || errno == ECONNREFUSED)
         out_event(iface, ep, EPOLLIN); /* did it part, or die? */
     else
-        return weft_fail(WEFT_E_SYSTEM, "a frame of %u bytes to rank %u: sendmsg failed: %s", frame->head.bytes,
-                         ep->name.rank, strerror(errno));
+        return weft_fail(WEFT_E_SYSTEM, "a frame of %u bytes to rank %u: sendmsg failed: %s", frame->hdr.bytes,
+                         ep->proc_id.rank, strerror(errno));
     return WEFT_AGAIN;
 }
 
@@ -195,10 +195,10 @@ static int accept_in(uring_iface *iface)
 static void greet(uring_iface *iface, uring_in *in, const hello *hello, size_t bytes)
 {
     if (bytes == sizeof *hello && hello->packet.kind == PACKET_HELLO && hello->packet.magic == MAGIC) {
-        weft_name name = hello->name;
-        in->ep = path_of(iface, &name);
-        if (!in->ep && iface->iface.up->greet(iface->iface.owner, &name))
-            in->ep = path_of(iface, &name);
+        weft_proc_id proc_id = hello->proc_id;
+        in->ep = path_of(iface, &proc_id);
+        if (!in->ep && iface->iface.up->greet(iface->iface.owner, &proc_id))
+            in->ep = path_of(iface, &proc_id);
     }
     if (!in->ep)
         close_in(iface, in);
@@ -221,8 +221,8 @@ static int in_event(uring_iface *iface, uring_in *in)
         greet(iface, in, (const hello *)frame, (size_t)bytes);
     } else if (frame->packet.kind == PACKET_LEAVE) {
         in->has_left = true;
-    } else if ((size_t)bytes >= sizeof *frame && (size_t)bytes == sizeof *frame + frame->head.bytes) {
-        iface->iface.up->arrive(iface->iface.owner, ep->ep.peer, &frame->head, frame->body);
+    } else if ((size_t)bytes >= sizeof *frame && (size_t)bytes == sizeof *frame + frame->hdr.bytes) {
+        iface->iface.up->arrive(iface->iface.owner, ep->ep.peer, &frame->hdr, frame->body);
     }
     return 1;
 }
@@ -240,7 +240,7 @@ int uring_line_event(uring_iface *iface, uring_source *source, uint32_t events)
 static bool is_drained(uring_iface *iface, const uring_ep *ep)
 {
     struct pollfd listen = {.fd = iface->listen.fd, .events = POLLIN};
-    for (weft_link *link = iface->ins.next; link != &iface->ins; link = link->next) {
+    for (weft_list_link *link = iface->ins.next; link != &iface->ins; link = link->next) {
         uring_in *in = weft_container(link, uring_in, link);
         if (in->ep == ep || !in->ep)
             return false;
@@ -251,7 +251,7 @@ static bool is_drained(uring_iface *iface, const uring_ep *ep)
 int uring_line_deaths(uring_iface *iface)
 {
     int told = 0;
-    for (weft_link *link = iface->paths.next; link != &iface->paths;) {
+    for (weft_list_link *link = iface->paths.next; link != &iface->paths;) {
         uring_ep *ep = weft_container(link, uring_ep, link);
         link = link->next;
         if (!ep->is_broken || ep->is_lost || !is_drained(iface, ep))
@@ -264,7 +264,7 @@ int uring_line_deaths(uring_iface *iface)
         ep->is_lost = true;
         told++;
         iface->iface.up->lost(iface->iface.owner, ep->ep.peer,
-                            weft_fail(WEFT_E_PEER, "rank %u hung up without a word: its process ended", ep->name.rank));
+                            weft_fail(WEFT_E_PEER, "rank %u hung up without a word: its process ended", ep->proc_id.rank));
         break; /* who was told may leave paths: look anew next time */
     }
     return told;
@@ -284,7 +284,7 @@ static bool say_leave(uring_iface *iface, uring_source *source)
 
 static void close_path(uring_iface *iface, uring_ep *ep)
 {
-    for (weft_link *link = iface->ins.next; link != &iface->ins;) {
+    for (weft_list_link *link = iface->ins.next; link != &iface->ins;) {
         uring_in *in = weft_container(link, uring_in, link);
         link = link->next;
         if (in->ep != ep)
@@ -302,7 +302,7 @@ static int close_wire(uring_iface *iface, uring_ep *ep)
 {
     uring_op *op = calloc(1, sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory to part from rank %u", ep->name.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to part from rank %u", ep->proc_id.rank);
     op->kind = URING_CLOSE;
     op->ep = ep;
     ep->is_closing = true;
@@ -329,7 +329,7 @@ int uring_leave(weft_iface *base, weft_ep *base_path)
 
 void uring_line_close(uring_iface *iface)
 {
-    weft_link *link;
+    weft_list_link *link;
     while ((link = weft_list_first(&iface->paths)))
         close_path(iface, weft_container(link, uring_ep, link));
     while ((link = weft_list_first(&iface->ins)))

@@ -38,18 +38,18 @@ typedef struct uring_ep uring_ep;
 typedef struct uring_wire uring_wire;
 
 /* What an epoll event is about: always the first member of its owner. */
-enum uring_source_kind { URING_LISTEN, URING_BELL, URING_IN, URING_OUT, URING_WAKE, URING_RING, URING_WIRE };
+enum uring_source_kind { URING_LISTEN, URING_WAKEUP, URING_IN, URING_OUT, URING_WAKE, URING_RING, URING_WIRE };
 typedef struct uring_source {
     enum uring_source_kind kind;
     int fd; /* -1: none */
 } uring_source;
 
 /* Where a port is found. Processes of another boot or network namespace are not reached. */
-typedef struct uring_card {
+typedef struct uring_iface_addr {
     uint64_t magic, boot, netns;
     uint8_t id[URING_ID_BYTES];
-} uring_card;
-_Static_assert(sizeof(uring_card) <= WEFT_CARD_MAX, "a card");
+} uring_iface_addr;
+_Static_assert(sizeof(uring_iface_addr) <= WEFT_ADDR_MAX, "an address");
 
 /* -- pins.c -- */
 typedef struct uring_pins {
@@ -83,7 +83,7 @@ void uring_pins_moved(uring_iface *iface, uint32_t index);
 /* -- wire.c: HCA's thread only -- */
 enum uring_op_kind { URING_GET, URING_PUT, URING_FLUSH, URING_CLOSE };
 typedef struct uring_op {
-    weft_link link;      /* in posted, then in its wire's ops, then in ended */
+    weft_list_link link;      /* in posted, then in its wire's ops, then in ended */
     enum uring_op_kind kind;
     uring_ep *ep;
     uint64_t local, remote, bytes;
@@ -110,13 +110,13 @@ typedef struct uring_slot {
 
 struct uring_wire {
     uring_source source;
-    weft_link link;      /* in hca.wires: those that we serve */
+    weft_list_link link;      /* in hca.wires: those that we serve */
     uring_iface *iface;
     int file;            /* staging: URING_SLOTS chunks; -1 none */
     bool serves;         /* the peer asks, we answer */
     bool is_dead;        /* the peer hung up */
     uint32_t in_kernel;  /* slots */
-    weft_link ops;       /* requester's, in order of posting */
+    weft_list_link ops;       /* requester's, in order of posting */
     uring_slot slots[URING_SLOTS];
 };
 
@@ -134,7 +134,7 @@ typedef struct uring_hca {
     pthread_t thread;
     int epoll;
     uring_source listen, wake, ring;
-    weft_link wires;     /* that we serve */
+    weft_list_link wires;     /* that we serve */
     bool stops;          /* guarded by the port's lock */
 } uring_hca;
 
@@ -146,18 +146,18 @@ void uring_hca_end(uring_iface *iface, uring_op *op); /* HCA's thread: over, tel
 /* -- line.c: the owner's worker only -- */
 typedef struct uring_in {  /* a socket that brings frames */
     uring_source source;
-    weft_link link;        /* in port->ins */
+    weft_list_link link;        /* in port->ins */
     uring_ep *ep;      /* NULL before HELLO */
     bool has_left;
 } uring_in;
 
 struct uring_ep {
     weft_ep ep;
-    weft_link link;        /* in port->paths */
-    weft_name name;
-    uring_card far;
+    weft_list_link link;        /* in port->paths */
+    weft_proc_id proc_id;
+    uring_iface_addr far;
     uring_source out;      /* our frames leave here; connected at the first */
-    bool wants_room;       /* a send was refused: the bell rings when there is room */
+    bool wants_room;       /* a send was refused: the wakeup is raised when there is room */
     bool has_left;         /* the peer parted in peace */
     bool is_broken, is_lost;
     uint32_t ops_open;     /* orders that have not come back */
@@ -165,7 +165,7 @@ struct uring_ep {
     uring_wire wire;       /* HCA's */
 };
 
-int uring_reach(weft_iface *iface, const weft_name *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+int uring_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 int uring_leave(weft_iface *iface, weft_ep *ep);
 int uring_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 /* One event of a socket: how many things were told or done. */
@@ -179,24 +179,24 @@ void uring_line_close(uring_iface *iface);
 /* -- iface.c -- */
 struct uring_iface {
     weft_iface iface;
-    weft_name self;
-    uring_card card;
+    weft_proc_id self;
+    uring_iface_addr addr;
     int epoll;
-    uring_source listen, bell;
-    weft_link paths, ins;
+    uring_source listen, wakeup;
+    weft_list_link paths, ins;
     uint32_t broken;       /* paths whose death is not told yet */
     bool tries_again;      /* a connection could not be queued: look again soon */
     void *frame_out, *frame_in; /* bounce memory, one frame each */
     pthread_mutex_t lock;  /* guards the rest, and pins.keys, pins.users */
-    weft_link posted, ended;
+    weft_list_link posted, ended;
     uring_pins pins;
     uring_hca hca;
 };
 
 /* A listening socket of that id; `suffix` tells frames from moves. -1 with a text. */
-int uring_socket_listen(const uring_card *card, char suffix);
+int uring_socket_listen(const uring_iface_addr *addr, char suffix);
 /* A connected one: -1 with errno. */
-int uring_socket_connect(const uring_card *card, char suffix);
+int uring_socket_connect(const uring_iface_addr *addr, char suffix);
 /* Takes a connection of our own user: -1 when there is none. */
 int uring_socket_accept(int listen);
 int uring_watch(int epoll, uring_source *source, uint32_t events);

@@ -79,7 +79,7 @@ static int lost(const uring_wire *wire)
 /* Ends what is over, and flushes that nothing precedes. */
 static void settle(uring_wire *wire)
 {
-    weft_link *link = wire->ops.next;
+    weft_list_link *link = wire->ops.next;
     while (link != &wire->ops) {
         uring_op *op = weft_container(link, uring_op, link);
         bool is_over = op->kind == URING_FLUSH ? link == wire->ops.next : !op->in_slots && (op->is_issued || op->rc);
@@ -146,7 +146,7 @@ static void issue_chunk(uring_slot *slot, uring_op *op)
 
 static void issue(uring_wire *wire)
 {
-    weft_link *link = wire->ops.next;
+    weft_list_link *link = wire->ops.next;
     for (uint32_t i = 0; i < URING_SLOTS && link != &wire->ops && !wire->is_dead; i++) {
         if (wire->slots[i].is_busy)
             continue;
@@ -328,7 +328,7 @@ static void hang_up(uring_wire *wire)
     for (uint32_t i = 0; i < URING_SLOTS && !wire->serves; i++)
         if (wire->slots[i].op && !wire->slots[i].in_kernel)
             free_slot(&wire->slots[i]);
-    for (weft_link *link = wire->ops.next; link != &wire->ops; link = link->next)
+    for (weft_list_link *link = wire->ops.next; link != &wire->ops; link = link->next)
         fail_op(weft_container(link, uring_op, link), lost(wire));
     settle(wire);
     free_if_over(wire);
