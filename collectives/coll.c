@@ -26,7 +26,7 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->latency_bytes = WEFT_CHOICE_LATENCY;
     team->may_share = team->is_unsettled = share && chan->size > 1;
     weft_stop_open(team);
-    chan->worker->play = weft_plan_play;
+    chan->worker->progress_scheds = weft_plan_play;
     if (boot->node_of && team->size > 2)
         return weft_hosts_make(team->rank, team->size, boot->node_of, chan->world_rank, &team->hosts);
     return WEFT_OK;

@@ -160,7 +160,7 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
         }
         if (node->is_oversubscribed) /* spinning here keeps those from running for whom we wait */
             self.wait.idle = node->worker->world->wait_policy.spins;
-        weft_wait_turn(&self.wait);
+        weft_wait_progress(&self.wait);
     }
     weft_wait_end(&self.wait);
     node->is_waiting = false;
@@ -254,7 +254,7 @@ static __attribute__((noinline)) void poll_once(weft_node *node)
 
     node->is_waiting = true;
     weft_wait_begin(&wait, node->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
-    weft_wait_turn(&wait);
+    weft_wait_progress(&wait);
     weft_wait_end(&wait);
     node->is_waiting = false;
 }

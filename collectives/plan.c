@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * plan: the verbs. Called by the algorithms only. A live plan performs, a recorded one appends a step; both hold the same rules:
- * errors stick (plan.h: which of them stop the plan), temporary memory lives as long as the plan, and gate.left is one more than
+ * errors stick (plan.h: which of them stop the plan), temporary memory lives as long as the plan, and completion.left is one more than
  * the messages under way.
  */
 #include "collectives/plan.h"
@@ -31,7 +31,7 @@ static void plan_reset(weft_plan *plan, weft_team *team, int tag, bool is_live)
     plan->team = team;
     plan->tag = tag;
     plan->is_live = is_live;
-    plan->gate.left = 1;
+    plan->completion.left = 1;
     plan->reqs = plan->few;
     plan->req_room = WEFT_PLAN_FEW;
     weft_list_init(&plan->active);
@@ -123,11 +123,11 @@ int weft_plan_begin_message(weft_plan *plan, const weft_step *step)
         weft_req_free(req);
         if (weft_likely(!weft_status_is_damage(rc)))
             return rc;
-        plan->gate.rc = weft_status_worse(plan->gate.rc, rc); /* nothing that is sent before the fence is made of it */
+        plan->completion.rc = weft_status_worse(plan->completion.rc, rc); /* nothing that is sent before the fence is made of it */
         return WEFT_OK;
     }
-    req->gate = &plan->gate;
-    plan->gate.left++;
+    req->completion = &plan->completion;
+    plan->completion.left++;
     plan->reqs[plan->req_count++] = req;
     return WEFT_OK;
 }
@@ -137,8 +137,8 @@ void weft_plan_free_requests(weft_plan *plan)
     for (uint32_t i = 0; i < plan->req_count; i++)
         weft_req_free(plan->reqs[i]);
     plan->req_count = 0;
-    plan_note(plan, plan->gate.rc);
-    plan->gate.rc = 0;
+    plan_note(plan, plan->completion.rc);
+    plan->completion.rc = 0;
 }
 
 /* ---- live ---- */
@@ -159,7 +159,7 @@ void weft_plan_cancel(weft_plan *plan)
             weft_cancel(plan->reqs[i]);
 }
 
-static bool has_stopped(const weft_plan *plan) { return plan->rc || (plan->gate.rc && !weft_status_is_damage(plan->gate.rc)); }
+static bool has_stopped(const weft_plan *plan) { return plan->rc || (plan->completion.rc && !weft_status_is_damage(plan->completion.rc)); }
 
 typedef struct live_wait {
     weft_wait wait;
@@ -172,7 +172,7 @@ static bool live_is_over(weft_wait *wait)
 {
     const live_wait *self = weft_container(wait, live_wait, wait);
 
-    return self->plan->gate.left <= 1 || (has_stopped(self->plan) && !self->is_cancelled);
+    return self->plan->completion.left <= 1 || (has_stopped(self->plan) && !self->is_cancelled);
 }
 
 /* Once the plan has stopped, nobody promises that our receives will be served: they are cancelled, and only then waited for. */
@@ -182,13 +182,13 @@ static void live_settle(weft_plan *plan)
 
     weft_wait_begin(&self.wait, plan->team->chan->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
     self.wait.is_over = live_is_over;
-    while (plan->gate.left > 1) {
+    while (plan->completion.left > 1) {
         if (weft_unlikely(has_stopped(plan)) && !self.is_cancelled) {
             self.is_cancelled = true;
             weft_plan_cancel(plan);
             continue;
         }
-        weft_wait_turn(&self.wait);
+        weft_wait_progress(&self.wait);
     }
     weft_wait_end(&self.wait);
     weft_plan_free_requests(plan);
@@ -201,7 +201,7 @@ static __attribute__((noinline)) void await_receive(weft_req *req)
     weft_wait_begin(&wait, req->worker, WEFT_WHY_COLLECTIVE, req->rank, req->tag, req->bytes);
     wait.req = req;
     do
-        weft_wait_turn(&wait);
+        weft_wait_progress(&wait);
     while (!req->is_done);
     weft_wait_end(&wait);
 }
@@ -213,9 +213,9 @@ static void live_receive(weft_plan *plan, const weft_step *step)
     weft_req on_stack, *req = &on_stack;
 
     __asm__("" : "+r"(req));
-    req->gate = NULL;
+    req->completion = NULL;
     req->worker = plan->team->chan->worker;
-    req->name = 0;
+    req->id = 0;
     req->is_posted = false;
     weft_irecv_into(plan->team->chan, step->peer, plan->tag, step->to, step->to_count, step->to_type, req);
     if (!req->is_done) {
@@ -235,9 +235,9 @@ static void live_fence(weft_plan *plan)
         if (!plan->rc)
             live_receive(plan, &plan->held);
     }
-    if (plan->gate.left > 1)
+    if (plan->completion.left > 1)
         live_settle(plan);
-    else if (plan->req_count || weft_unlikely(plan->gate.rc))
+    else if (plan->req_count || weft_unlikely(plan->completion.rc))
         weft_plan_free_requests(plan);
 }
 
@@ -255,7 +255,7 @@ static __attribute__((noinline)) void await_reason(weft_plan *plan)
     weft_wait_begin(&self.wait, plan->team->chan->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
     self.wait.is_over = has_reason;
     while (plan->rc == WEFT_E_REVOKED)
-        weft_wait_turn(&self.wait);
+        weft_wait_progress(&self.wait);
     weft_wait_end(&self.wait);
 }
 
@@ -300,9 +300,9 @@ static void record(weft_plan *plan, const weft_step *step)
     plan->steps[plan->step_count++] = *step;
 }
 
-static void open_gate(weft_gate *gate)
+static void open_gate(weft_completion *completion)
 {
-    weft_plan *plan = weft_container(gate, weft_plan, gate);
+    weft_plan *plan = weft_container(completion, weft_plan, completion);
 
     weft_worker *worker = plan->team->chan->worker;
 
@@ -340,7 +340,7 @@ int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft
         return WEFT_E_NOMEM;
     }
     plan_reset(plan, team, tag, false);
-    plan->gate.open = open_gate;
+    plan->completion.open = open_gate;
     plan->req = *req;
     (*req)->chan = team->chan;
     (*req)->extra = plan;

@@ -162,7 +162,7 @@ struct weft_plan {
     weft_team *team;
     const weft_op *op;          /* what folds use: the caller's, or our copy of it when recorded */
     /* requests begun since the last fence */
-    weft_gate gate;             /* left is one more than the requests under way */
+    weft_completion completion;             /* left is one more than the requests under way */
     weft_req **reqs;            /* few, or allocated */
     uint32_t req_count, req_room;
     bool is_holding;            /* live: `held` is a receive not yet posted, so that a fence may perform it as a blocking one */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * player: performs recorded plans, from the worker's progress. A plan stands in worker->plans only while it can go on: its gate
- * puts it there when the messages of its round are over. Nothing here runs inside a gate, so no transport callback ever nests
- * in an algorithm. A plan that is played is off the list, and its gate cannot open: while a program's operator or a long fold or copy
+ * player: performs recorded plans, from the worker's progress. A plan stands in worker->plans only while it can go on: its completion
+ * puts it there when the messages of its round are over. Nothing here runs inside a completion, so no transport callback ever nests
+ * in an algorithm. A plan that is played is off the list, and its completion cannot open: while a program's operator or a long fold or copy
  * runs unlocked (weft_coll_apply_op, weft_coll_copy), other threads play the plans that are left, and never this one.
  */
 #include "base/status.h"
@@ -45,9 +45,9 @@ static void plan_go_on(weft_plan *plan)
         }
         if (plan->rc) /* it begins nothing more */
             weft_plan_cancel(plan);
-        if (--plan->gate.left) /* the last of them opens the gate */
+        if (--plan->completion.left) /* the last of them opens the completion */
             return;
-        plan->gate.left = 1;
+        plan->completion.left = 1;
     }
     if (weft_unlikely(plan->rc == WEFT_E_REVOKED)) {
         plan->is_parked = true;
@@ -68,7 +68,7 @@ int weft_plan_play(weft_worker *worker)
     for (uint32_t left = worker->plans_ready; left && (link = weft_list_take(&worker->plans)); left--) {
         weft_plan *plan = weft_container(link, weft_plan, link);
         worker->plans_ready--;
-        plan->gate.left = 1;
+        plan->completion.left = 1;
         plan_go_on(plan);
         n++;
     }
@@ -82,8 +82,8 @@ int weft_plan_restart(weft_req *req)
     plan->next = 0;
     plan->rc = 0;
     plan->damage = 0;
-    plan->gate.left = 1;
-    plan->gate.rc = 0;
+    plan->completion.left = 1;
+    plan->completion.rc = 0;
     req->is_done = false;
     req->is_active = true;
     req->rc = 0;

@@ -58,7 +58,7 @@ static void on_gone(weft_team *team, bool is_bye)
     uint32_t rank = chan->world_rank ? chan->world_rank[team->log.asked] : team->log.asked;
     char here[100];
 
-    if (!team->log.has_asked || team->stopped || (is_bye && !(chan->worker->peers[rank] && chan->worker->peers[rank]->heard_bye)))
+    if (!team->log.has_asked || team->stopped || (is_bye && !(chan->worker->peers[rank] && chan->worker->peers[rank]->bye_received)))
         return;
     weft_call_describe(team->log.asked_call, here, sizeof here);
     weft_team_stop(team, weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u called another collective, and has freed the communicator or finalized MPI since.",
@@ -148,7 +148,7 @@ static void halt(weft_plan *plan)
     if (!plan->rc || plan->rc == WEFT_E_REVOKED)
         plan->rc = weft_fail(plan->team->stopped, "%s", plan->team->stop_text);
     if (plan->is_parked)
-        plan->gate.open(&plan->gate);
+        plan->completion.open(&plan->completion);
     plan->is_parked = false;
     if (plan->receiving)
         weft_cancel(plan->receiving);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * failure: why the last few requests of a worker failed: texts belong to threads (base/status), and requests are completed by any thread,
- * long after. Entry points weft_req_note and weft_req_say (req.h); requires the worker's lock.
+ * long after. Entry points weft_req_record_error and weft_req_report_error (req.h); requires the worker's lock.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct weft_failure {
     char text[508];
 };
 
-void weft_req_note(weft_req *req, int rc)
+void weft_req_record_error(weft_req *req, int rc)
 {
     weft_worker *worker = req->worker;
     struct weft_failure *one;
@@ -29,7 +29,7 @@ void weft_req_note(weft_req *req, int rc)
     snprintf(one->text, sizeof one->text, "%s", weft_fail_text(rc));
 }
 
-void weft_req_say(const weft_req *req)
+void weft_req_report_error(const weft_req *req)
 {
     for (uint32_t i = 0; req->worker->failures && i < FAILURES; i++) {
         struct weft_failure *one = &req->worker->failures[(req->worker->failure_next - 1 - i) % FAILURES]; /* the youngest first */

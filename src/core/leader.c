@@ -40,19 +40,19 @@ static void wake(weft_wait *wait)
     syscall(SYS_futex, &wait->signal, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static void opened(weft_gate *gate) { wake(weft_container(gate, weft_wait, gate)); }
+static void opened(weft_completion *completion) { wake(weft_container(completion, weft_wait, completion)); }
 
 /* False: nothing could wake it. */
 static bool attach(weft_wait *wait)
 {
-    wait->gate = (weft_gate){.left = 1, .open = opened};
+    wait->completion = (weft_completion){.left = 1, .open = opened};
     if (wait->attach)
-        return wait->attach(wait, &wait->gate);
+        return wait->attach(wait, &wait->completion);
     if (!wait->req)
         return wait->is_over;
-    if (wait->req->gate)
+    if (wait->req->completion)
         return false;
-    wait->req->gate = &wait->gate;
+    wait->req->completion = &wait->completion;
     return true;
 }
 
@@ -60,8 +60,8 @@ static void detach(weft_wait *wait)
 {
     if (wait->attach)
         wait->attach(wait, NULL);
-    else if (wait->req && wait->req->gate == &wait->gate)
-        wait->req->gate = NULL;
+    else if (wait->req && wait->req->completion == &wait->completion)
+        wait->req->completion = NULL;
 }
 
 /* Where CPUs are left for it. True: woken, or an heir that finds no leader at two looks (one that leaves is mostly back at the second). */
@@ -194,7 +194,7 @@ static bool steps_aside(weft_wait *wait)
 }
 
 /* True: the lock was away. Once between two polls: two threads that did nothing but offer it to each other would never poll. Visitors
- * (weft_count_look) offer nothing. */
+ * (weft_counters_read) offer nothing. */
 static bool offers_lock(weft_wait *wait)
 {
     weft_lock *lock = &wait->worker->lock;
@@ -204,7 +204,7 @@ static bool offers_lock(weft_wait *wait)
     return wait->has_offered;
 }
 
-bool weft_leader_turn(weft_wait *wait)
+bool weft_leader_progress(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
     weft_wait *leader = leader_of(worker);
@@ -216,7 +216,7 @@ bool weft_leader_turn(weft_wait *wait)
         wait->has_led = true;
         wait->is_resigned = false; /* one that steps aside later is the heir */
         if (leader && worker->is_asleep)
-            worker->world->rest->wake(worker);
+            worker->world->sleep_ops->wake(worker);
         worker->is_asleep = false;
         set_leader(worker, wait);
         return true;
@@ -231,7 +231,7 @@ bool weft_leader_turn(weft_wait *wait)
     return false;
 }
 
-int weft_leader_look(weft_wait *wait)
+int weft_leader_wake_parked(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
     int n = 0;

@@ -13,9 +13,9 @@
 #include "core/wait.h"
 
 /* At each turn of a wait, first. True: this thread leads and polls now. False: the lock was away; look at the condition again. */
-bool weft_leader_turn(weft_wait *wait);
+bool weft_leader_progress(weft_wait *wait);
 /* Leader, between polls: wakes parked threads whose conditions other processes end (weft_wait.is_over). How many. */
-int weft_leader_look(weft_wait *wait);
+int weft_leader_wake_parked(weft_wait *wait);
 /* End of a wait that took turns: what is left has a leader, or an heir. */
 void weft_leader_leave(weft_wait *wait);
 

@@ -11,8 +11,8 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/hdr_csum.h"
 #include "core/iface_select.h"
-#include "core/seal.h"
 #include "core/world.h"
 #include "mem/pool.h"
 
@@ -39,8 +39,8 @@ int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **out)
         return rc;
     }
     peer->eager_max = peer->now_max = peer->ep->iface->caps.frame_max;
-    if (worker->meet)
-        worker->meet(peer);
+    if (worker->on_peer_connect)
+        worker->on_peer_connect(peer);
     worker->peers[rank] = peer;
     *out = peer;
     return 0;
@@ -58,7 +58,7 @@ void weft_peer_settle(weft_peer *peer)
 static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
 {
     weft_worker *worker = peer->worker;
-    weft_late *late = weft_pool_take(worker->pool, sizeof *late);
+    weft_pending_frame *late = weft_pool_take(worker->pool, sizeof *late);
     if (!late)
         return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->proc_id.rank);
     late->frame = *frame;
@@ -85,7 +85,7 @@ int weft_peer_post(weft_peer *peer, weft_frame *frame)
 {
     int rc;
     weft_peer_stamp(peer, &frame->hdr);
-    rc = weft_unlikely(weft_knob.checksum) ? weft_seal_send(peer->ep, frame) : weft_iface_send(peer->ep, frame);
+    rc = weft_unlikely(weft_knob.checksum) ? weft_hdr_csum_send(peer->ep, frame) : weft_iface_send(peer->ep, frame);
     if (rc)
         weft_peer_unstamp(peer, &frame->hdr);
     return rc;
@@ -110,7 +110,7 @@ int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool
     return put_off(peer, given, req);
 }
 
-static void end_late(weft_peer *peer, weft_late *late, int rc)
+static void end_late(weft_peer *peer, weft_pending_frame *late, int rc)
 {
     weft_req *req = late->req;
     weft_frame frame = {.held = late->frame.held};
@@ -122,18 +122,18 @@ static void end_late(weft_peer *peer, weft_late *late, int rc)
         weft_req_end(req, rc);
 }
 
-void weft_peer_doom(weft_peer *peer, int rc)
+void weft_peer_abort_job(weft_peer *peer, int rc)
 {
     char text[640];
     snprintf(text, sizeof text, "rank %u cannot be answered, it would wait for ever: %s", peer->proc_id.rank, weft_fail_text(rc));
     peer->worker->world->boot->ops->abort(peer->worker->world->boot, 1, text);
 }
 
-int weft_peer_push(weft_peer *peer)
+int weft_peer_flush_pending(weft_peer *peer)
 {
     int pushed = 0;
     while (!weft_list_is_empty(&peer->waiting)) {
-        weft_late *late = weft_container(peer->waiting.next, weft_late, link);
+        weft_pending_frame *late = weft_container(peer->waiting.next, weft_pending_frame, link);
         int rc;
         late->frame.more = late->link.next != &peer->waiting;
         rc = weft_peer_post(peer, &late->frame);
@@ -141,7 +141,7 @@ int weft_peer_push(weft_peer *peer)
             if (rc == WEFT_AGAIN)
                 break;
             if (!late->req && !late->frame.held && peer->state == WEFT_PEER_ALIVE)
-                weft_peer_doom(peer, rc);
+                weft_peer_abort_job(peer, rc);
         }
         end_late(peer, late, rc);
         pushed++;
@@ -151,20 +151,20 @@ int weft_peer_push(weft_peer *peer)
     return pushed;
 }
 
-void weft_peer_repay(weft_peer *peer)
+void weft_peer_return_credits(weft_peer *peer)
 {
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_CREDIT}};
     /* while frames wait, the credits travel with them; nothing is sent after a goodbye, and who said one needs no more */
-    if (weft_list_is_empty(&peer->waiting) && !peer->said_bye && !peer->heard_bye)
+    if (weft_list_is_empty(&peer->waiting) && !peer->bye_sent && !peer->bye_received)
         weft_peer_send(peer, &frame, NULL, NULL);
 }
 
-void weft_peer_lose(weft_peer *peer, int rc)
+void weft_peer_fail(weft_peer *peer, int rc)
 {
-    if (peer->state == WEFT_PEER_LOST)
+    if (peer->state == WEFT_PEER_FAILED)
         return;
-    peer->state = WEFT_PEER_LOST;
+    peer->state = WEFT_PEER_FAILED;
     peer->ep = &weft_null_ep;
     while (!weft_list_is_empty(&peer->waiting))
-        end_late(peer, weft_container(peer->waiting.next, weft_late, link), rc);
+        end_late(peer, weft_container(peer->waiting.next, weft_pending_frame, link), rc);
 }

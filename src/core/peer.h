@@ -13,7 +13,7 @@
 #include "core/worker.h"
 #include "transport/iface.h"
 
-enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_LOST, WEFT_PEER_LEFT };
+enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_FAILED, WEFT_PEER_CLOSED };
 
 /* An eager message that comes in fragments (p2p/frags), while it is not whole. */
 typedef struct weft_frags {
@@ -41,16 +41,16 @@ typedef struct weft_peer {
     uint32_t frag;         /* longer eager messages may go in fragments of so many bytes (caps.frag) */
     int32_t credit;        /* eager credit left, in WEFT_CREDIT_BYTES; WEFT_CREDIT_STALLED less while sendqs is not empty */
     int32_t credit_full;   /* ... and when the peer has taken all that we sent */
-    uint32_t owed;         /* what we have freed of theirs and not yet told */
-    bool said_bye, heard_bye;
+    uint32_t credits_due;         /* what we have freed of theirs and not yet told */
+    bool bye_sent, bye_received;
     bool is_unsummed;      /* was told that it sends no checksums while we check (p2p/sum) */
-    bool is_sealing;       /* its frames carry checks of their headers (core/seal) */
+    bool sends_hdr_csum;       /* its frames carry checks of their headers (core/hdr_csum) */
     bool is_courtesy;      /* met only to be notified of an error (p2p/chan): that it is gone by then is no failure */
-    bool no_move;          /* get and put were refused: copy */
+    bool no_rma;          /* get and put were refused: copy */
     weft_bidir bidir;      /* do rendezvous with it go both ways at once? */
     struct weft_ladder *ladder; /* of its iface and kind (p2p/ladder) */
     enum weft_peer_state state;
-    weft_list_link waiting;     /* weft_late: frames that found the iface full; while not empty every frame queues here */
+    weft_list_link waiting;     /* weft_pending_frame: frames that found the iface full; while not empty every frame queues here */
     weft_list_link sendqs;      /* weft_sendq: messages that wait for credit, by channel (p2p/sendq) */
     uint32_t overdrafts;   /* how many of those queues may send beyond the credit ... */
     uint32_t offers;       /* ... and have asks to be answered when none moves any more */
@@ -60,18 +60,18 @@ typedef struct weft_peer {
 } weft_peer;
 
 /* A frame that waits for its iface. Owned by the queue. */
-typedef struct weft_late {
+typedef struct weft_pending_frame {
     weft_list_link link;
     weft_frame frame;
     weft_req *req; /* ends when the frame has left; NULL: nobody's */
     uint64_t small[10]; /* a CTS with its key */
-} weft_late;
+} weft_pending_frame;
 
 /* The peer of a rank of our job, reached if need be. WEFT_E_PEER with a text when no iface reaches it. */
 int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **peer);
 
 /* Is a body of so many bytes better lent to the peer's iface than copied? With checksums frames are built anew, so all are copied. */
-static inline bool weft_peer_holds(const weft_peer *peer, uint64_t bytes)
+static inline bool weft_peer_is_zcopy(const weft_peer *peer, uint64_t bytes)
 {
     uint32_t min = peer->ep->iface->caps.held_min;
     return min && bytes >= min && !weft_knob.checksum;
@@ -84,12 +84,12 @@ static inline bool weft_peer_holds(const weft_peer *peer, uint64_t bytes)
 static inline int32_t weft_peer_cost(uint64_t bytes) { return (int32_t)((bytes + WEFT_CREDIT_BYTES) / WEFT_CREDIT_BYTES); }
 
 /* Credits to put into a header; what is owed goes with every frame. */
-static inline uint32_t weft_peer_repayment(weft_peer *peer)
+static inline uint32_t weft_peer_take_credits_due(weft_peer *peer)
 {
-    uint32_t credits = peer->owed;
+    uint32_t credits = peer->credits_due;
     if (weft_unlikely(credits > 0xffff))
         credits = 0xffff;
-    peer->owed -= credits;
+    peer->credits_due -= credits;
     return credits;
 }
 
@@ -97,7 +97,7 @@ static inline uint32_t weft_peer_repayment(weft_peer *peer)
 static inline void weft_peer_stamp(weft_peer *peer, weft_hdr *hdr)
 {
     hdr->seq = ++peer->seq_out;
-    hdr->credits = (uint16_t)weft_peer_repayment(peer);
+    hdr->credits = (uint16_t)weft_peer_take_credits_due(peer);
     peer->worker->counters[WEFT_COUNT_FRAMES_LONG]++;
 }
 
@@ -106,7 +106,7 @@ static inline void weft_peer_unstamp(weft_peer *peer, const weft_hdr *hdr)
 {
     peer->seq_out--;
     peer->worker->counters[WEFT_COUNT_FRAMES_LONG]--;
-    peer->owed += hdr->credits;
+    peer->credits_due += hdr->credits;
 }
 
 /* Stamps and sends: 0, HELD, AGAIN or an error. For who keeps the order itself: nothing of this peer's waits. */
@@ -116,22 +116,22 @@ int weft_peer_post(weft_peer *peer, weft_frame *frame);
  * up.done tells of it in any case, also when it was copied or will never leave, but not when an error is returned. */
 int weft_peer_send(weft_peer *peer, const weft_frame *frame, weft_req *req, bool *sent);
 /* Tries again what waits, in order; then what waits for credit. How many frames left. */
-int weft_peer_push(weft_peer *peer);
+int weft_peer_flush_pending(weft_peer *peer);
 /* Tells a peer its credits when no frame of ours did so lately. */
-void weft_peer_repay(weft_peer *peer);
+void weft_peer_return_credits(weft_peer *peer);
 /* Room that a message of so many bytes took is free again. Credits go back with the next frame to that peer; when half a window is owed they
  * are worth a frame of their own. */
-static inline void weft_peer_owe(weft_peer *peer, uint64_t bytes)
+static inline void weft_peer_add_credits_due(weft_peer *peer, uint64_t bytes)
 {
-    peer->owed += (uint32_t)weft_peer_cost(bytes);
-    if (weft_unlikely(peer->owed >= peer->worker->repay_at))
-        weft_peer_repay(peer);
+    peer->credits_due += (uint32_t)weft_peer_cost(bytes);
+    if (weft_unlikely(peer->credits_due >= peer->worker->credit_return_min))
+        weft_peer_return_credits(peer);
 }
 /* A frame that keeps a promise to the peer cannot be sent (no memory for a ring): the job ends here, with a text, instead of hanging. */
-void weft_peer_doom(weft_peer *peer, int rc) __attribute__((noreturn, cold));
+void weft_peer_abort_job(weft_peer *peer, int rc) __attribute__((noreturn, cold));
 /* Keeps the peer in worker->backlog exactly while something waits for it. */
 void weft_peer_settle(weft_peer *peer);
 /* No way leads there any more: everything that waits ends with an error. */
-void weft_peer_lose(weft_peer *peer, int rc);
+void weft_peer_fail(weft_peer *peer, int rc);
 
 #endif

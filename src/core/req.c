@@ -48,11 +48,11 @@ weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
     req->kind = (uint8_t)kind;
     req->is_done = req->is_persistent = req->is_active = req->is_static = req->is_posted = false;
     req->rc = 0;
-    req->gate = NULL;
+    req->completion = NULL;
     req->worker = worker;
     req->chan = NULL;
     req->type = NULL;
-    req->found = (weft_found){0};
+    req->recv_info = (weft_recv_info){0};
     return req; /* extra, free_extra and name are zero since birth or weft_req_free */
 }
 
@@ -66,7 +66,7 @@ void weft_req_free(weft_req *req)
         req->free_extra = NULL;
     }
     req->extra = NULL;
-    if (weft_unlikely(req->name))
+    if (weft_unlikely(req->id))
         weft_req_id_free(worker, req);
     req->magic = 0;
     req->link.prev = &worker->free_reqs;
@@ -83,16 +83,16 @@ void weft_req_each(weft_worker *worker, void (*each)(weft_req *req))
                 each(&one->reqs[i]);
 }
 
-void weft_req_tell(weft_req *req)
+void weft_req_notify(weft_req *req)
 {
-    weft_gate *gate = req->gate;
+    weft_completion *completion = req->completion;
     weft_worker *worker = req->worker;
-    if (gate) {
+    if (completion) {
         if (weft_unlikely(req->rc))
-            gate->rc = weft_status_worse(gate->rc, req->rc);
-        if (--gate->left == 0)
-            gate->open(gate);
+            completion->rc = weft_status_worse(completion->rc, req->rc);
+        if (--completion->left == 0)
+            completion->open(completion);
     }
     if (weft_unlikely(worker->is_asleep))
-        worker->world->rest->wake(worker);
+        worker->world->sleep_ops->wake(worker);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: one operation in flight, and the gate that its end tells. An MPI_Request is a pointer to one of these.
+ * req: one operation in flight, and the completion that its end tells. An MPI_Request is a pointer to one of these.
  * Guarded by its worker. `is_done` is set last, by weft_req_end, exactly once.
  */
 #ifndef WEFT_CORE_REQ_H
@@ -15,7 +15,7 @@
 #include "transport/iface.h"
 
 typedef struct weft_req weft_req;
-typedef struct weft_gate weft_gate;
+typedef struct weft_completion weft_completion;
 struct weft_worker;
 struct weft_chan;
 struct weft_peer;
@@ -23,10 +23,10 @@ struct MPI_ABI_Datatype;
 struct weft_pin;
 
 /* A counter with an action: the last of N completions opens it. rc keeps the first error (weft_status_worse). */
-struct weft_gate {
+struct weft_completion {
     uint32_t left;
     int rc;
-    void (*open)(weft_gate *gate);
+    void (*open)(weft_completion *completion);
 };
 
 /* BATCH: several sends that were copied aside (p2p/sendq): `count` handles name it. */
@@ -38,11 +38,11 @@ enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_PLAN, WEFT_REQ_U
 #define WEFT_NOBODY (-3)   /* MPI_PROC_NULL */
 
 /* What a receive found; also the core of MPI_Status. */
-typedef struct weft_found {
+typedef struct weft_recv_info {
     int32_t source, tag;
     uint64_t bytes;
     bool cancelled;
-} weft_found;
+} weft_recv_info;
 
 struct weft_req {
     uint32_t magic;   /* WEFT_REQ_MAGIC while alive */
@@ -60,13 +60,13 @@ struct weft_req {
     uint8_t mode;     /* rendezvous: enum weft_rung chosen */
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination, or source, as asked for */
-    weft_gate *gate;  /* told once when done; NULL: nobody */
+    weft_completion *completion;  /* told once when done; NULL: nobody */
     struct weft_worker *worker;
     struct weft_chan *chan;
     void *buf;
     uint64_t count, bytes;
     const struct MPI_ABI_Datatype *type;
-    weft_found found;
+    weft_recv_info recv_info;
     weft_fifo_entry match; /* p2p/match: among the posted receives of its channel */
     uint64_t order;        /* post number */
     weft_list_link link;        /* in a waiting queue (pumps, plans) or the free list */
@@ -81,26 +81,26 @@ struct weft_req {
     uint64_t moved;        /* bytes that are to be moved in all */
     uint64_t arrived;      /* of them: send: that have left by our doing; receive: that are there */
     uint64_t next;         /* receive: first byte that no stretch was started for */
-    uint64_t clock;        /* receive: when it began, for the ladder */
-    uint64_t far;          /* receive: where the message stands in the sender; 0: not in one run ... */
-    weft_key far_key;      /* ... and its key */
+    uint64_t begin_ns;        /* receive: when it began, for the ladder */
+    uint64_t remote_addr;          /* receive: where the message stands in the sender; 0: not in one run ... */
+    weft_key remote_key;      /* ... and its key */
     weft_list_link lent;        /* receive: stretches that the sender may write */
-    uint32_t legs;         /* stretches of ours under way */
+    uint32_t fragment_count;         /* stretches of ours under way */
     uint32_t segments;     /* receive: lent so far */
-    uint32_t sum;          /* receive: what the message must sum up to, if ... */
-    bool is_summed;        /* ... its sender said so; it may be ... */
-    bool awaits_sum;       /* ... still to come: the message is longer than the receive, and the sum of its beginning was asked for */
-    uint32_t partner;      /* the other side's name for its request */
-    uint32_t name;         /* ours, in the worker's table; 0 = none */
+    uint32_t csum;          /* receive: what the message must sum up to, if ... */
+    bool has_csum;        /* ... its sender said so; it may be ... */
+    bool awaits_csum;       /* ... still to come: the message is longer than the receive, and the sum of its beginning was asked for */
+    uint32_t remote_req_id;      /* the other side's name for its request */
+    uint32_t id;         /* ours, in the worker's table; 0 = none */
     uint32_t left;         /* send: ends still to come */
     uint32_t received;     /* send: what weft_bidir_send_begin returned (p2p/bidir) */
     bool is_cold;          /* receive: memory on one side was not registered; send: it was moved in segments */
-    bool is_told;          /* receive: the sender knows that we are through; send: the receiver was told to cancel it */
+    bool fin_done;          /* receive: the sender knows that we are through; send: the receiver was told to cancel it */
     bool is_stepping;      /* receive: stretches are being started */
     bool is_both_ways;     /* receive: messages go the other way meanwhile */
 };
 
-/* A fresh request from the worker's pool: flags, rc, gate, chan, type, found, extra are zero; what belongs to the message is not set.
+/* A fresh request from the worker's pool: flags, rc, completion, chan, type, found, extra are zero; what belongs to the message is not set.
  * NULL when out of memory. */
 weft_req *weft_req_new(struct weft_worker *worker, enum weft_req_kind kind);
 /* Gives a request that is over back, with what its owner attached to it. */
@@ -109,10 +109,10 @@ void weft_req_free(weft_req *req);
 void weft_req_each(struct weft_worker *worker, void (*each)(weft_req *req));
 /* A request fails: keeps what this thread just said of it (weft_fail), for whichever thread completes it, and whenever. The last few of a worker
  * are kept. */
-void weft_req_note(weft_req *req, int rc) __attribute__((cold));
+void weft_req_record_error(weft_req *req, int rc) __attribute__((cold));
 /* Before a failed request's code is returned: says again what was kept, else a general sentence, never what some other failure was. */
-void weft_req_say(const weft_req *req) __attribute__((cold));
-/* The end of a request is weft_req_end in core/worker.h; this is its seldom half: tells the gate, wakes a leader that sleeps. */
-void weft_req_tell(weft_req *req);
+void weft_req_report_error(const weft_req *req) __attribute__((cold));
+/* The end of a request is weft_req_end in core/worker.h; this is its seldom half: tells the completion, wakes a leader that sleeps. */
+void weft_req_notify(weft_req *req);
 
 #endif

@@ -17,7 +17,7 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "core/leader.h"
-#include "core/pins.h"
+#include "core/reg.h"
 #include "core/worker.h"
 #include "core/world.h"
 #include "mem/chime.h"
@@ -156,7 +156,7 @@ static void sleep_on_wakeups(weft_wait *wait)
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&worker->lock);
     }
-    is_unrung = world->rest->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* else an iface's timer */
+    is_unrung = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* else an iface's timer */
                 !has_rung(wait, asleep);
     weft_worker_lock(worker);
     worker->is_asleep = false;
@@ -167,7 +167,7 @@ static void sleep_on_wakeups(weft_wait *wait)
         weft_wait_policy_yield_ended(&world->wait_policy, true);
     wait->has_slept = true;
     disarm(wait);
-    if (is_unrung && weft_worker_poll(worker) > 0 && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->rest->aside))
+    if (is_unrung && weft_worker_poll(worker) > 0 && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->sleep_ops->aside))
         worker->counters[WEFT_COUNT_LATE_WAKES]++;
     wait->idle = 0;
     wait->spin = (weft_wait_spin){0};
@@ -206,16 +206,16 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
         return;
     if (!wait->is_shown)
         weft_worker_show(wait);
-    weft_pins_tidy(wait->worker);
+    weft_reg_reclaim(wait->worker);
     arm(wait);
 }
 
-void weft_wait_turn(weft_wait *wait)
+void weft_wait_progress(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
-    if (weft_unlikely(worker->is_threaded) && !weft_leader_turn(wait))
+    if (weft_unlikely(worker->is_threaded) && !weft_leader_progress(wait))
         return;
-    if (weft_worker_poll(worker) > 0 || (weft_unlikely(worker->is_threaded) && weft_leader_look(wait))) {
+    if (weft_worker_poll(worker) > 0 || (weft_unlikely(worker->is_threaded) && weft_leader_wake_parked(wait))) {
         wait->idle = 0;
         wait->spin = (weft_wait_spin){0};
         if (weft_unlikely(wait->is_armed))
@@ -269,4 +269,4 @@ static bool sleep_here(weft_worker *worker, const weft_wakeup *wakeups, uint32_t
 
 static void wake_here(weft_worker *worker) { weft_segment_wake(worker->world->page); }
 
-const weft_rest weft_rest_here = {.sleep = sleep_here, .wake = wake_here};
+const weft_sleep_ops weft_sleep_ops_here = {.sleep = sleep_here, .wake = wake_here};

@@ -5,7 +5,7 @@
  *     weft_wait wait;
  *     weft_wait_begin(&wait, worker, WEFT_WHY_RECV, peer, tag, bytes);
  *     while (!req->is_done)
- *         weft_wait_turn(&wait);
+ *         weft_wait_progress(&wait);
  *     weft_wait_end(&wait);
  *
  * The condition is looked at between turns, under the worker's lock (which a turn may drop and take again). A turn polls; when polls
@@ -30,7 +30,7 @@
 
 struct weft_worker;
 
-/* (core/wait_policy says how long to spin, weft_rest, below, how to sleep.) */
+/* (core/wait_policy says how long to spin, weft_sleep_ops, below, how to sleep.) */
 typedef struct weft_wait weft_wait;
 struct weft_wait {
     struct weft_worker *worker;
@@ -46,9 +46,9 @@ struct weft_wait {
     weft_wakeup wakeups[WEFT_WORKER_IFACES]; /* set while armed */
     /* What wakes this thread where another one leads (core/leader), set after begin; none: it polls beside the leader. One of ... */
     weft_req *req;      /* ... the end of this request, ... */
-    bool (*attach)(weft_wait *wait, weft_gate *gate); /* ... of what this ties to the gate (NULL: unties again; false: cannot), ... */
+    bool (*attach)(weft_wait *wait, weft_completion *completion); /* ... of what this ties to the completion (NULL: unties again; false: cannot), ... */
     bool (*is_over)(weft_wait *wait); /* ... or this condition, which other processes change: the leader looks at it. Under the lock */
-    weft_gate gate;     /* opens when it is over; set while parked, as is ... */
+    weft_completion completion;     /* opens when it is over; set while parked, as is ... */
     weft_list_link link;     /* ... this: in worker->parked */
     _Atomic uint32_t signal; /* enum signal: parked threads sleep on it */
     bool has_led, is_resigned;
@@ -72,7 +72,7 @@ static inline void weft_wait_begin(weft_wait *wait, struct weft_worker *worker, 
     wait->attach = NULL;
     wait->is_over = NULL;
 }
-void weft_wait_turn(weft_wait *wait);
+void weft_wait_progress(weft_wait *wait);
 void weft_wait_close(weft_wait *wait);
 static inline void weft_wait_end(weft_wait *wait)
 {
@@ -82,15 +82,15 @@ static inline void weft_wait_end(weft_wait *wait)
 
 /* The seat of sleeping: real processes sleep on a futex or on descriptors; sim switches fibres. One per world. When to sleep is
  * core/wait_policy's. */
-typedef struct weft_rest {
+typedef struct weft_sleep_ops {
     /* Sleeps on the wakeups that arm filled in, until one rings or limit_ns is over. Called with the worker unlocked.
      * Returns true when the limit ended it. */
     bool (*sleep)(struct weft_worker *worker, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns);
     /* Ends the sleep of the thread that leads in this worker. */
     void (*wake)(struct weft_worker *worker);
     void (*aside)(bool begins); /* simulator only: what is done until it ends is another CPU's work and takes none of our time */
-} weft_rest;
+} weft_sleep_ops;
 
-extern const weft_rest weft_rest_here; /* on futex and descriptors */
+extern const weft_sleep_ops weft_sleep_ops_here; /* on futex and descriptors */
 
 #endif

@@ -15,7 +15,7 @@
 #include "core/iface_select.h"
 #include "core/leader.h"
 #include "core/peer.h"
-#include "core/pins.h"
+#include "core/reg.h"
 #include "core/world.h"
 #include "mem/chime.h"
 #include "mem/pool.h"
@@ -43,7 +43,7 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_up *up, weft_
     worker->up = up;
     weft_list_init(&worker->backlog);
     weft_list_init(&worker->plans);
-    weft_list_init(&worker->pumps);
+    weft_list_init(&worker->fragments);
     weft_list_init(&worker->free_reqs);
     weft_list_init(&worker->unnamed);
     weft_fifomap_open(&worker->announced);
@@ -71,7 +71,7 @@ void weft_worker_close(weft_worker *worker)
     free(worker->peers);
     while (worker->iface_count) {
         weft_iface *iface = worker->ifaces[--worker->iface_count];
-        weft_pins_close(iface);
+        weft_reg_close(iface);
         iface->ops->close(iface);
     }
     while (slab) {
@@ -81,7 +81,7 @@ void weft_worker_close(weft_worker *worker)
     }
     weft_fifomap_close(&worker->announced);
     free(worker->failures);
-    free(worker->names);
+    free(worker->req_ids);
     free(worker->chans);
     free(worker->ladder);
     if (worker->pool)
@@ -89,18 +89,18 @@ void weft_worker_close(weft_worker *worker)
     free(worker);
 }
 
-void weft_worker_rouse(weft_worker *worker)
+void weft_worker_wake_leader(weft_worker *worker)
 {
-    bool has_work = !weft_list_is_empty(&worker->pumps) || !weft_list_is_empty(&worker->plans);
+    bool has_work = !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->plans);
     for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) { /* credit rings when it comes */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);
         has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts || peer->offers;
     }
     if (has_work)
-        worker->world->rest->wake(worker);
+        worker->world->sleep_ops->wake(worker);
     for (uint32_t i = 0; i < worker->iface_count; i++)
         if (worker->ifaces[i]->ops == &weft_self_ops && !worker->ifaces[i]->is_quiet)
-            worker->world->rest->wake(worker);
+            worker->world->sleep_ops->wake(worker);
 }
 
 /* The callback may take long: another thread leads meanwhile, and one that sleeps on the wakeups is roused. */
@@ -139,7 +139,7 @@ static int push_backlog(weft_worker *worker)
     int n = 0;
     for (weft_list_link *link = worker->backlog.next, *next; link != &worker->backlog; link = next) {
         next = link->next;
-        n += weft_peer_push(weft_container(link, weft_peer, backlog));
+        n += weft_peer_flush_pending(weft_container(link, weft_peer, backlog));
     }
     return n;
 }
@@ -149,10 +149,10 @@ static __attribute__((noinline)) int do_chores(weft_worker *worker)
     int n = 0;
     if (!weft_list_is_empty(&worker->backlog))
         n += push_backlog(worker);
-    if (!weft_list_is_empty(&worker->pumps))
-        n += worker->pump(worker);
+    if (!weft_list_is_empty(&worker->fragments))
+        n += worker->progress_fragments(worker);
     if (!weft_list_is_empty(&worker->plans))
-        n += worker->play(worker);
+        n += worker->progress_scheds(worker);
     return n;
 }
 
@@ -169,23 +169,23 @@ int weft_worker_poll(weft_worker *worker)
         else
             n += rc;
     }
-    if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->pumps) || !weft_list_is_empty(&worker->plans)))
+    if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->plans)))
         n += do_chores(worker);
     return n;
 }
 
 static int grow_names(weft_worker *worker)
 {
-    uint32_t room = worker->name_room ? worker->name_room * 2 : 64;
-    struct weft_req_id_slot *names = room > SLOT_MASK + 1 ? NULL : realloc(worker->names, room * sizeof *names);
+    uint32_t room = worker->req_id_capacity ? worker->req_id_capacity * 2 : 64;
+    struct weft_req_id_slot *names = room > SLOT_MASK + 1 ? NULL : realloc(worker->req_ids, room * sizeof *names);
     if (!names)
-        return worker->name_room ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for the names of large messages");
+        return worker->req_id_capacity ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for the names of large messages");
     /* slot 0 is never given: a name of 0 means none */
-    for (uint32_t i = worker->name_room ? worker->name_room : 1; i < room; i++)
+    for (uint32_t i = worker->req_id_capacity ? worker->req_id_capacity : 1; i < room; i++)
         names[i] = (struct weft_req_id_slot){NULL, 1, i + 1 < room ? i + 1 : 0};
-    worker->name_free = worker->name_room ? worker->name_room : 1;
-    worker->names = names;
-    worker->name_room = room;
+    worker->req_id_free = worker->req_id_capacity ? worker->req_id_capacity : 1;
+    worker->req_ids = names;
+    worker->req_id_capacity = room;
     return 0;
 }
 
@@ -193,33 +193,33 @@ int weft_req_id_alloc(weft_worker *worker, weft_req *req)
 {
     struct weft_req_id_slot *slot;
     uint32_t index;
-    if (!worker->name_free) {
+    if (!worker->req_id_free) {
         int rc = grow_names(worker);
         if (rc)
             return rc;
     }
-    index = worker->name_free;
-    slot = &worker->names[index];
-    worker->name_free = slot->next_free;
+    index = worker->req_id_free;
+    slot = &worker->req_ids[index];
+    worker->req_id_free = slot->next_free;
     slot->req = req;
-    req->name = slot->generation << SLOT_BITS | index;
+    req->id = slot->generation << SLOT_BITS | index;
     return 0;
 }
 
 weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t name)
 {
     uint32_t index = name & SLOT_MASK;
-    weft_req *req = index < worker->name_room && index ? worker->names[index].req : NULL;
-    return req && req->name == name ? req : NULL;
+    weft_req *req = index < worker->req_id_capacity && index ? worker->req_ids[index].req : NULL;
+    return req && req->id == name ? req : NULL;
 }
 
 void weft_req_id_free(weft_worker *worker, weft_req *req)
 {
-    uint32_t index = req->name & SLOT_MASK;
-    struct weft_req_id_slot *slot = &worker->names[index];
+    uint32_t index = req->id & SLOT_MASK;
+    struct weft_req_id_slot *slot = &worker->req_ids[index];
     slot->req = NULL;
     slot->generation = (slot->generation + 1) & ((1u << (32 - SLOT_BITS)) - 1);
-    slot->next_free = worker->name_free;
-    worker->name_free = index;
-    req->name = 0;
+    slot->next_free = worker->req_id_free;
+    worker->req_id_free = index;
+    req->id = 0;
 }

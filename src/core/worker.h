@@ -12,7 +12,7 @@
 #include "base/fifomap.h"
 #include "base/list.h"
 #include "core/call_status.h"
-#include "core/count.h"
+#include "core/counters.h"
 #include "core/lock.h"
 #include "core/req.h"
 #include "core/wait.h"
@@ -35,14 +35,14 @@ typedef struct weft_worker {
     bool wants_fd;         /* sleeps on descriptors */
     struct weft_peer **peers;  /* [job size], made on first use */
     struct weft_chan_slot *chans; /* by index bits of the channel id */
-    uint32_t chan_room, chan_lowest; /* no free index of a channel below lowest */
+    uint32_t chan_capacity, chan_lowest; /* no free index of a channel below lowest */
     weft_list_link backlog;         /* peers with frames that found their iface full, or messages that wait for credit */
     weft_list_link plans;           /* recorded plans that progress plays */
     uint32_t plans_ready;      /* how many those are */
-    int (*play)(struct weft_worker *worker); /* plays them; set by collectives */
-    weft_list_link pumps;           /* stretches of transfers that go out chunk by chunk, or found their iface full (p2p/leg) */
-    int (*pump)(struct weft_worker *worker); /* moves them on; set by p2p, as is ... */
-    void (*meet)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
+    int (*progress_scheds)(struct weft_worker *worker); /* plays them; set by collectives */
+    weft_list_link fragments;           /* stretches of transfers that go out chunk by chunk, or found their iface full (p2p/leg) */
+    int (*progress_fragments)(struct weft_worker *worker); /* moves them on; set by p2p, as is ... */
+    void (*on_peer_connect)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
     int (*flush)(struct weft_peer *peer); /* ... this: sends what waits for the peer's credit, as far as there is some */
     const weft_up *up;         /* what ifaces tell; p2p's */
     weft_req done_req;         /* the shared "already complete" request of eager sends */
@@ -50,19 +50,19 @@ typedef struct weft_worker {
     void *slabs;               /* memory of the request pool, for closing */
     struct weft_failure *failures; /* why requests failed (core/req); NULL: none did */
     uint32_t failure_next;     /* the oldest of them */
-    struct weft_req_id_slot *names; /* requests that a peer may name */
-    uint32_t name_room, name_free;
+    struct weft_req_id_slot *req_ids; /* requests that a peer may name */
+    uint32_t req_id_capacity, req_id_free;
     uint32_t unpolled;         /* receives that unexpected messages served since weft_worker_catch_up polled */
-    bool is_naming;            /* p2p/rndv gives names to what waits for them */
+    bool is_assigning_ids;            /* p2p/rndv gives names to what waits for them */
     uint64_t post_order;       /* of the next receive */
-    uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/pins) */
+    uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/reg) */
     struct weft_ladder *ladder; /* p2p's: for each iface and kind of peer; freed with the worker */
-    uint64_t kept_bytes;       /* pinned ahead (core/pins) */
-    uint32_t repay_at;         /* owed credits that are worth a frame of their own */
+    uint64_t persistent_bytes;       /* pinned ahead (core/reg) */
+    uint32_t credit_return_min;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */
     weft_fifomap announced;    /* RTS that match nothing yet, by peer and name of its request: what a sender may cancel (p2p/match) */
     weft_list_link unnamed;         /* RTS that matched while no name was free (p2p/rndv) */
-    uint64_t counters[WEFT_COUNT_LAST]; /* core/count; read by tools, summed over workers */
+    uint64_t counters[WEFT_COUNT_LAST]; /* core/counters; read by tools, summed over workers */
     void (*count)(struct weft_worker *worker); /* brings counters up to date that somebody else keeps (registrations), or NULL */
     weft_lock lock;
     /* threads that wait (core/leader) */
@@ -88,12 +88,12 @@ static inline void weft_worker_lock(weft_worker *worker)
     }
 }
 /* Leaving, a thread may leave frames behind, to ourselves or for a full iface: the leader takes care of them, if it sleeps it is woken. */
-void weft_worker_rouse(weft_worker *worker);
+void weft_worker_wake_leader(weft_worker *worker);
 static inline void weft_worker_unlock(weft_worker *worker)
 {
     if (__builtin_expect(worker->is_threaded, 0)) {
         if (worker->is_asleep)
-            weft_worker_rouse(worker);
+            weft_worker_wake_leader(worker);
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&worker->lock);
     }
@@ -120,15 +120,15 @@ static inline void weft_worker_offer(weft_worker *worker)
         weft_lock_offer(&worker->lock);
 }
 
-/* Marks the request done, tells its gate, wakes a leader that sleeps. Once. */
+/* Marks the request done, tells its completion, wakes a leader that sleeps. Once. */
 static inline void weft_req_end(weft_req *req, int rc)
 {
     req->rc = rc;
     if (__builtin_expect(rc != 0, 0))
-        weft_req_note(req, rc);
+        weft_req_record_error(req, rc);
     req->is_done = true;
-    if (__builtin_expect(req->gate || req->worker->is_asleep, 0))
-        weft_req_tell(req);
+    if (__builtin_expect(req->completion || req->worker->is_asleep, 0))
+        weft_req_notify(req);
 }
 
 /* The status page says from now on what this thread waits for. */

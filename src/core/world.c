@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/place.h"
 #include "base/status.h"
-#include "core/count.h"
+#include "core/counters.h"
 #include "core/iface_select.h"
 #include "core/peer.h"
 #include "mem/chime.h"
@@ -31,8 +31,8 @@ static bool is_oversubscribed(const weft_boot *boot)
 static void choose_waiting(weft_world *world)
 {
     weft_wait_policy *policy = &world->wait_policy;
-    world->rest = world->boot->rest ? world->boot->rest : &weft_rest_here;
-    if (world->boot->rest)
+    world->sleep_ops = world->boot->sleep_ops ? world->boot->sleep_ops : &weft_sleep_ops_here;
+    if (world->boot->sleep_ops)
         return;
     *policy = world->is_oversubscribed ? weft_wait_policy_oversubscribed : weft_wait_policy_dedicated;
     policy->is_fixed = weft_knob.spin_us >= 0 || weft_knob.sleep != WEFT_SLEEP_AUTO;
@@ -110,26 +110,26 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     return 0;
 }
 
-static bool is_over(const weft_peer *peer) { return !peer || peer->state == WEFT_PEER_LEFT || peer->state == WEFT_PEER_LOST; }
+static bool is_over(const weft_peer *peer) { return !peer || peer->state == WEFT_PEER_CLOSED || peer->state == WEFT_PEER_FAILED; }
 
 static void say_bye(weft_peer *peer)
 {
     weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE}};
-    if (peer->said_bye)
+    if (peer->bye_sent)
         return;
     weft_peer_send(peer, &bye, NULL, NULL);
-    peer->said_bye = true;
+    peer->bye_sent = true;
 }
 
 /* Where a network lies between, both sides have said their last word before one of them takes its end of the connection away. */
 static bool has_left(weft_peer *peer)
 {
     weft_iface *iface = peer->ep->iface;
-    if (!weft_list_is_empty(&peer->waiting) || (!peer->heard_bye && !iface->caps.lingers))
+    if (!weft_list_is_empty(&peer->waiting) || (!peer->bye_received && !iface->caps.lingers))
         return false;
     if (iface->ops->leave(iface, peer->ep) == WEFT_AGAIN)
         return false;
-    peer->state = WEFT_PEER_LEFT;
+    peer->state = WEFT_PEER_CLOSED;
     peer->ep = &weft_null_ep;
     return true;
 }
@@ -140,13 +140,13 @@ static bool has_left(weft_peer *peer)
 static bool is_drained(weft_worker *worker)
 {
     uint32_t size = worker->world->boot->size;
-    bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->pumps), all = is_quiet;
+    bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->fragments), all = is_quiet;
     for (uint32_t i = 0; i < size && is_quiet; i++)
         if (!is_over(worker->peers[i]))
             say_bye(worker->peers[i]);
     for (uint32_t i = 0; i < size; i++)
         if (!is_over(worker->peers[i]))
-            all &= worker->peers[i]->said_bye && has_left(worker->peers[i]);
+            all &= worker->peers[i]->bye_sent && has_left(worker->peers[i]);
     return all;
 }
 
@@ -155,7 +155,7 @@ static void drain(weft_worker *worker)
     weft_wait wait;
     weft_wait_begin(&wait, worker, WEFT_WHY_FINALIZE, -1, -1, 0);
     while (!is_drained(worker))
-        weft_wait_turn(&wait);
+        weft_wait_progress(&wait);
     weft_wait_end(&wait);
 }
 
@@ -167,7 +167,7 @@ int weft_world_close(weft_world *world)
         weft_worker_unlock(world->workers[i]);
     }
     if (weft_knob.counters)
-        weft_count_tell(world);
+        weft_counters_print(world);
     weft_log_repeats();
     while (world->worker_count)
         weft_worker_close(world->workers[--world->worker_count]);

@@ -18,7 +18,7 @@ typedef struct weft_world {
     weft_worker *workers[16];
     uint32_t worker_count;
     int thread_level;      /* MPI_THREAD_*, as provided */
-    const weft_rest *rest; /* weft_rest_here, or sim's */
+    const weft_sleep_ops *sleep_ops; /* weft_sleep_ops_here, or sim's */
     weft_wait_policy wait_policy;
     bool is_oversubscribed;       /* ranks share CPUs: hand over at once */
     weft_rank_page *page;  /* our status page: in the segment, or private */

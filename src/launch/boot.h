@@ -50,7 +50,7 @@ struct weft_boot {
     const struct weft_iface_ops *fabric_ops;
     void *fabric;            /* its medium; NULL: it is a network whose addresses go through put and get */
     uint64_t (*now_ns)(void); /* the clock of ports' timers; NULL: the machine's */
-    const struct weft_rest *rest;
+    const struct weft_sleep_ops *sleep_ops;
 };
 
 /* Asked first by weft_boot_start when not NULL: who runs many worlds in one process (test/transports/sim) answers here with the boot of

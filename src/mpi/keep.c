@@ -12,15 +12,15 @@
 struct weft_keep {
     weft_list_link link;   /* in its world's `keeps` */
     weft_worker *worker;
-    weft_kept *kept;  /* NULL: given back when the world closed */
+    weft_reg_persistent *kept;  /* NULL: given back when the world closed */
 };
 
 weft_keep *weft_keep_take(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
 {
-    weft_kept *kept = weft_pins_keep(worker, addr, bytes, rights);
+    weft_reg_persistent *kept = weft_reg_persist(worker, addr, bytes, rights);
     weft_keep *keep = kept ? malloc(sizeof *keep) : NULL;
     if (!keep) {
-        weft_pins_release(worker, kept);
+        weft_reg_unpersist(worker, kept);
         return NULL;
     }
     keep->worker = worker;
@@ -34,7 +34,7 @@ static void give_back(weft_keep *keep)
     if (!keep->kept)
         return;
     weft_list_remove(&keep->link);
-    weft_pins_release(keep->worker, keep->kept);
+    weft_reg_unpersist(keep->worker, keep->kept);
     keep->kept = NULL;
 }
 
@@ -88,7 +88,7 @@ static bool is_span(const weft_plan *plan, const weft_step *step, span *span)
         return false;
     peer = plan->team->chan->peers[step->peer];
     min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_KEEP_MIN;
-    if (bytes < min || (peer && !weft_pins_needed(peer->ep->iface)))
+    if (bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
         return false;
     span->from = (char *)buf + type->true_lb;
     span->to = span->from + bytes;

@@ -7,7 +7,7 @@
 #ifndef WEFT_MPI_KEEP_H
 #define WEFT_MPI_KEEP_H
 
-#include "core/pins.h"
+#include "core/reg.h"
 #include "mpi/comm.h"
 
 typedef struct weft_keep weft_keep;

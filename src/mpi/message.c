@@ -58,7 +58,7 @@ int weft_mpi_irsend(const void *buf, MPI_Count count, const weft_type *datatype,
 
 int weft_mpi_recv(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm, MPI_Status *status)
 {
-    weft_found found;
+    weft_recv_info found;
     int rc = weft_recv_plain(buf, (uint64_t)count, datatype, source, tag, comm->chan, &found);
     if (weft_likely(rc == 0 || rc == WEFT_E_TRUNCATE))
         weft_status_fill(status, &found);
@@ -90,7 +90,7 @@ static int exchange(weft_chan *chan, const void *sendbuf, uint64_t sendcount, co
     if (sent && !in->is_done)
         weft_cancel(in);
     received = weft_req_wait(in);
-    weft_status_fill(status, &in->found);
+    weft_status_fill(status, &in->recv_info);
     weft_req_free(in);
     return sent ? sent : received;
 }
@@ -121,7 +121,7 @@ int weft_mpi_sendrecv_replace(void *buf, MPI_Count count, const weft_type *datat
 
 int weft_mpi_probe(int source, int tag, weft_comm *comm, MPI_Status *status)
 {
-    weft_found found;
+    weft_recv_info found;
     bool is_there;
     int rc = weft_probe(comm->chan, source, tag, true, &is_there, &found);
     if (!rc)
@@ -131,7 +131,7 @@ int weft_mpi_probe(int source, int tag, weft_comm *comm, MPI_Status *status)
 
 int weft_mpi_iprobe(int source, int tag, weft_comm *comm, int *flag, MPI_Status *status)
 {
-    weft_found found;
+    weft_recv_info found;
     bool is_there = false;
     int rc = weft_probe(comm->chan, source, tag, false, &is_there, &found);
     *flag = is_there;

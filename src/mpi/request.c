@@ -41,7 +41,7 @@ static int describe(weft_req *req)
 {
     weft_comm *comm = req->chan ? req->chan->tenant : NULL;
     int rc = req->rc;
-    weft_req_say(req);
+    weft_req_report_error(req);
     if (comm && comm->magic == WEFT_COMM_MAGIC)
         weft_errors_blame(comm, rc);
     return rc;
@@ -50,7 +50,7 @@ static int describe(weft_req *req)
 int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
 {
     int rc = req->rc;
-    weft_status_fill(status, &req->found);
+    weft_status_fill(status, &req->recv_info);
     if (weft_unlikely(rc))
         describe(req);
     else
@@ -88,7 +88,7 @@ int weft_mpi_wait(MPI_Request *request, MPI_Status *status)
         return wait_long(request, req, status);
     /* an eager send: it was over before it had a request */
     *request = MPI_REQUEST_NULL;
-    weft_status_fill(status, &req->found);
+    weft_status_fill(status, &req->recv_info);
     return 0;
 }
 
@@ -128,7 +128,7 @@ int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *stat
         weft_worker_poll(req->worker);
     *flag = req->is_done;
     if (req->is_done)
-        weft_status_fill(status, &req->found);
+        weft_status_fill(status, &req->recv_info);
     weft_worker_unlock(req->worker);
     return 0;
 }

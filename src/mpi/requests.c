@@ -72,7 +72,7 @@ typedef struct array_wait {
 } array_wait;
 
 /* Several handles may name one request. False: a request has another gate already. */
-static bool tie_array(weft_wait *wait, weft_gate *gate)
+static bool tie_array(weft_wait *wait, weft_completion *completion)
 {
     const array_wait *self = weft_container(wait, array_wait, wait);
     uint32_t tied = 0;
@@ -80,19 +80,19 @@ static bool tie_array(weft_wait *wait, weft_gate *gate)
         weft_req *req = weft_request_of(self->requests[i]);
         if (weft_request_is_idle(req) || req->is_static || req->worker != wait->worker)
             continue;
-        if (!gate) {
-            req->gate = req->gate == &wait->gate ? NULL : req->gate;
-        } else if (!req->is_done && req->gate != gate) {
-            if (req->gate) {
+        if (!completion) {
+            req->completion = req->completion == &wait->completion ? NULL : req->completion;
+        } else if (!req->is_done && req->completion != completion) {
+            if (req->completion) {
                 tie_array(wait, NULL);
                 return false;
             }
-            req->gate = gate;
+            req->completion = completion;
             tied++;
         }
     }
-    if (gate && self->needs_all)
-        gate->left = tied;
+    if (completion && self->needs_all)
+        completion->left = tied;
     return true;
 }
 
@@ -118,7 +118,7 @@ static void wait_for_first(int first, int count, const MPI_Request requests[])
     weft_wait_begin(&self.wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
     self.wait.attach = tie_array;
     do
-        weft_wait_turn(&self.wait);
+        weft_wait_progress(&self.wait);
     while (!req->is_done);
     weft_wait_end(&self.wait);
 }
@@ -137,7 +137,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
         }
         if (req->is_static) {
             array_of_requests[i] = MPI_REQUEST_NULL;
-            weft_status_fill(status_at(&sum, i), &req->found);
+            weft_status_fill(status_at(&sum, i), &req->recv_info);
             continue;
         }
         grip_move(&hand, req->worker);
@@ -198,7 +198,7 @@ static void turn(grip *hand, weft_wait *wait, int count, const MPI_Request reque
 {
     if (!is_mixed) {
         grip_move(hand, wait->worker);
-        weft_wait_turn(wait);
+        weft_wait_progress(wait);
         return;
     }
     poll_workers(hand, count, requests, true);

@@ -27,7 +27,7 @@ static inline uint64_t weft_status_word(const MPI_Status *status)
 }
 
 /* What an operation found; MPI_ERROR is left alone (MPI 5.0, 3.2.5). status may be MPI_STATUS_IGNORE. */
-static inline void weft_status_fill(MPI_Status *status, const weft_found *found)
+static inline void weft_status_fill(MPI_Status *status, const weft_recv_info *found)
 {
     if (status == MPI_STATUS_IGNORE)
         return;

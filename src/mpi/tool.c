@@ -94,7 +94,7 @@ void weft_tool_keep(weft_world *world)
 {
     uint64_t values[WEFT_COUNT_LAST];
     pthread_mutex_lock(&lock);
-    weft_count_look(world, values);
+    weft_counters_read(world, values);
     add(state.kept, values, true);
     state.has_kept = true;
     pthread_mutex_unlock(&lock);
@@ -107,7 +107,7 @@ void weft_tool_look(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST])
     /* while the world is OPEN or CLOSING it is whole; it goes only after `keep` had the lock */
     if (!tool->has_kept && (stage == WEFT_STAGE_OPEN || stage == WEFT_STAGE_CLOSING)) {
         uint64_t now[WEFT_COUNT_LAST];
-        weft_count_look(weft_world_now, now);
+        weft_counters_read(weft_world_now, now);
         add(values, now, false);
     }
 }

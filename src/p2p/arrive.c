@@ -12,7 +12,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "core/seal.h"
+#include "core/hdr_csum.h"
 #include "p2p/chan.h"
 #include "p2p/frags.h"
 #include "p2p/ladder.h"
@@ -26,7 +26,7 @@
 
 static void end_truncated(weft_req *req, const weft_hdr *hdr)
 {
-    req->found.bytes = req->bytes;
+    req->recv_info.bytes = req->bytes;
     weft_req_end(req, weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %u bytes, the receive buffer %llu", hdr->src, hdr->tag,
                                 hdr->bytes, (unsigned long long)req->bytes));
 }
@@ -34,10 +34,10 @@ static void end_truncated(weft_req *req, const weft_hdr *hdr)
 static inline void end_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
     uint64_t bytes = hdr->bytes;
-    req->found.source = hdr->src;
-    req->found.tag = hdr->tag;
-    req->found.bytes = bytes;
-    req->found.cancelled = false;
+    req->recv_info.source = hdr->src;
+    req->recv_info.tag = hdr->tag;
+    req->recv_info.bytes = bytes;
+    req->recv_info.cancelled = false;
     if (weft_unlikely(bytes > req->bytes))
         bytes = req->bytes;
     if (weft_likely(req->is_dense) && bytes <= 32) {
@@ -49,7 +49,7 @@ static inline void end_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr
             weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
         peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     }
-    weft_peer_owe(peer, hdr->bytes);
+    weft_peer_add_credits_due(peer, hdr->bytes);
     if (weft_unlikely(bytes < hdr->bytes))
         end_truncated(req, hdr);
     else
@@ -62,22 +62,22 @@ void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, cons
 {
     int rc;
     if (hdr->kind == WEFT_FRAME_RTS) {
-        weft_peer_owe(peer, hdr->bytes);
+        weft_peer_add_credits_due(peer, hdr->bytes);
         weft_rndv_accept(peer, req, hdr, body);
         return;
     }
     rc = weft_sum_take(peer, req, hdr, body);
-    peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += req->found.bytes;
-    weft_peer_owe(peer, hdr->bytes);
+    peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += req->recv_info.bytes;
+    weft_peer_add_credits_due(peer, hdr->bytes);
     weft_req_end(req, rc);
 }
 
 void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr)
 {
     uint64_t bytes = hdr->bytes < req->bytes ? hdr->bytes : req->bytes;
-    req->found = (weft_found){.source = hdr->src, .tag = hdr->tag, .bytes = hdr->bytes};
+    req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = hdr->bytes};
     peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
-    weft_peer_owe(peer, hdr->bytes);
+    weft_peer_add_credits_due(peer, hdr->bytes);
     if (weft_unlikely(bytes < hdr->bytes))
         end_truncated(req, hdr);
     else
@@ -110,7 +110,7 @@ void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early)
     worker->counters[WEFT_COUNT_UNEXPECTED_BYTES] += hdr->bytes;
     worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->kind != WEFT_FRAME_RTS && hdr->bytes > 32 ? hdr->bytes : 0;
     if (weft_unlikely(worker->is_asleep)) /* it may be what a thread probes for */
-        worker->world->rest->wake(worker);
+        worker->world->sleep_ops->wake(worker);
 }
 
 static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_hdr *hdr, const void *body)
@@ -127,7 +127,7 @@ void weft_arrive_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, in
     weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->proc_id.rank);
     if (hdr->kind == WEFT_FRAME_RTS)
         weft_rndv_refuse(peer, body, rc);
-    weft_peer_owe(peer, hdr->bytes);
+    weft_peer_add_credits_due(peer, hdr->bytes);
 }
 
 static inline void arrive_message(weft_peer *peer, const weft_hdr *hdr, const void *body)
@@ -160,8 +160,8 @@ static void arrive_notify(weft_peer *peer, const weft_hdr *hdr, const void *body
 static void arrive_bye(weft_peer *peer)
 {
     weft_worker *worker = peer->worker;
-    peer->heard_bye = true;
-    for (uint32_t i = 0; i < worker->chan_room; i++) {
+    peer->bye_received = true;
+    for (uint32_t i = 0; i < worker->chan_capacity; i++) {
         weft_chan *chan = worker->chans[i].chan;
         if (chan && chan->on_notify)
             chan->on_notify(chan, UINT32_MAX, NULL, 0);
@@ -172,7 +172,7 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
 {
     weft_hdr plain;
     if (weft_unlikely(hdr->flags & WEFT_HDR_CSUM)) { /* its sender checks, we do not */
-        weft_seal_open(peer, hdr, body, &plain);
+        weft_hdr_csum_verify(peer, hdr, body, &plain);
         hdr = &plain;
     }
     switch (hdr->kind) {
@@ -241,10 +241,10 @@ static void arrive_checked(void *owner, void *cookie, const weft_hdr *hdr, const
 {
     weft_hdr plain;
     if (hdr->flags & WEFT_HDR_CSUM) {
-        weft_seal_open(cookie, hdr, body, &plain);
+        weft_hdr_csum_verify(cookie, hdr, body, &plain);
         hdr = &plain;
     } else {
-        weft_seal_miss(cookie, hdr);
+        weft_hdr_csum_missing(cookie, hdr);
     }
     if (hdr->kind == WEFT_FRAME_EAGER || hdr->kind == WEFT_FRAME_EAGER_FRAGS || (hdr->kind == WEFT_FRAME_RTS && !(hdr->flags & WEFT_HDR_MSG_CSUM)))
         weft_sum_miss(cookie);
@@ -270,9 +270,9 @@ static void lost(void *owner, void *cookie, int rc)
     weft_peer *peer = cookie;
     weft_worker *worker = owner;
     char text[600];
-    weft_peer_lose(peer, rc);
+    weft_peer_fail(peer, rc);
     weft_sendq_give_up(peer, rc);
-    if (peer->heard_bye || peer->is_courtesy)
+    if (peer->bye_received || peer->is_courtesy)
         return;
     snprintf(text, sizeof text, "rank %u is lost: %s", peer->proc_id.rank, weft_fail_text(rc));
     worker->world->boot->ops->abort(worker->world->boot, 1, text);
@@ -289,13 +289,13 @@ static void *greet(void *owner, const weft_proc_id *who)
 
 static void meet(weft_peer *peer)
 {
-    uint32_t max = peer->ep->iface->caps.frame_max - weft_sum_room() - weft_seal_room();
+    uint32_t max = peer->ep->iface->caps.frame_max - weft_sum_room() - weft_hdr_csum_bytes();
     peer->ladder = weft_ladder_of(peer->worker, peer);
     peer->eager_max = weft_ladder_eager_max(peer);
     if (peer->eager_max > max)
         peer->eager_max = max;
     peer->frag = peer->ep->iface->caps.frag ? peer->ep->iface->caps.frag : UINT32_MAX;
-    peer->now_max = weft_peer_holds(peer, peer->eager_max) ? peer->ep->iface->caps.held_min - 1 : peer->eager_max;
+    peer->now_max = weft_peer_is_zcopy(peer, peer->eager_max) ? peer->ep->iface->caps.held_min - 1 : peer->eager_max;
 }
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
@@ -307,11 +307,11 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
     if (rc)
         return rc;
     worker = (*out)->workers[0];
-    worker->meet = meet;
-    worker->pump = weft_leg_pump;
+    worker->on_peer_connect = meet;
+    worker->progress_fragments = weft_leg_pump;
     worker->flush = weft_sendq_flush;
-    worker->count = weft_pins_count;
-    worker->repay_at = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
+    worker->count = weft_reg_count;
+    worker->credit_return_min = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
     worker->ladder = weft_ladder_open(worker);
     if (!worker->ladder) {
         weft_world_close(*out);

@@ -9,7 +9,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "core/seal.h"
+#include "core/hdr_csum.h"
 #include "core/world.h"
 #include "p2p/arrive.h"
 #include "p2p/sendq.h"
@@ -23,15 +23,15 @@
 
 static int grow(weft_worker *worker, uint32_t index)
 {
-    uint32_t room = worker->chan_room ? worker->chan_room : 32;
+    uint32_t room = worker->chan_capacity ? worker->chan_capacity : 32;
     weft_chan_slot *slots;
     while (room <= index)
         room *= 2;
     if (room > INDEX_MASK || !(slots = realloc(worker->chans, room * sizeof *slots)))
-        return weft_fail(WEFT_E_NOMEM, "no room for more than %u communicators at one time", worker->chan_room / 2);
-    memset(slots + worker->chan_room, 0, (room - worker->chan_room) * sizeof *slots);
+        return weft_fail(WEFT_E_NOMEM, "no room for more than %u communicators at one time", worker->chan_capacity / 2);
+    memset(slots + worker->chan_capacity, 0, (room - worker->chan_capacity) * sizeof *slots);
     worker->chans = slots;
-    worker->chan_room = room;
+    worker->chan_capacity = room;
     return 0;
 }
 
@@ -41,12 +41,12 @@ static int take_index(weft_worker *worker, int fixed_id, uint32_t *out)
     if (fixed_id < 0) {
         if (worker->chan_lowest > index)
             index = worker->chan_lowest;
-        while (index < worker->chan_room && worker->chans[index].chan)
+        while (index < worker->chan_capacity && worker->chans[index].chan)
             index++;
         worker->chan_lowest = index + 1;
     }
     *out = index;
-    return index < worker->chan_room ? 0 : grow(worker, index);
+    return index < worker->chan_capacity ? 0 : grow(worker, index);
 }
 
 int weft_chan_open(weft_worker *worker, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **out)
@@ -122,17 +122,17 @@ void weft_chan_drop_refused(weft_chan *chan)
 
 /* A notification that waits for its iface; frees itself. */
 typedef struct parcel {
-    weft_gate gate;
+    weft_completion completion;
     weft_req *req;
     uint64_t body[WEFT_NOTIFY_BYTES / 8];
 } parcel;
 
-static void parcel_free(weft_gate *gate)
+static void parcel_free(weft_completion *completion)
 {
-    parcel *at = weft_container(gate, parcel, gate);
+    parcel *at = weft_container(completion, parcel, completion);
     weft_req *req = at->req;
     free(at);
-    req->gate = NULL;
+    req->completion = NULL;
     weft_req_free(req);
 }
 
@@ -144,9 +144,9 @@ static parcel *parcel_new(weft_worker *worker, const void *body, uint32_t bytes)
         free(made);
         return NULL;
     }
-    made->gate = (weft_gate){.left = 1, .open = parcel_free};
+    made->completion = (weft_completion){.left = 1, .open = parcel_free};
     made->req = req;
-    req->gate = &made->gate;
+    req->completion = &made->completion;
     memcpy(made->body, body, bytes);
     return made;
 }
@@ -154,7 +154,7 @@ static parcel *parcel_new(weft_worker *worker, const void *body, uint32_t bytes)
 void weft_chan_notify_gone(weft_peer *peer, uint32_t id)
 {
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_NOTIFY, .chan = id}};
-    if (!peer->said_bye && !peer->heard_bye)
+    if (!peer->bye_sent && !peer->bye_received)
         weft_peer_send(peer, &frame, NULL, NULL);
 }
 
@@ -170,13 +170,13 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
         return rc;
     peer->is_courtesy |= !is_met;
     parcel = parcel_new(chan->worker, body, bytes);
-    max = parcel ? peer->ep->iface->caps.frame_max - weft_seal_room() : sizeof((weft_late *)0)->small; /* so much is copied by the queue */
+    max = parcel ? peer->ep->iface->caps.frame_max - weft_hdr_csum_bytes() : sizeof((weft_pending_frame *)0)->small; /* so much is copied by the queue */
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
                                  .tag = (int32_t)chan->id, .bytes = bytes < max ? bytes : max},
                         .body = parcel ? parcel->body : body};
     rc = weft_peer_send(peer, &frame, parcel ? parcel->req : NULL, &is_sent);
     if (parcel && (rc || is_sent))
-        parcel_free(&parcel->gate);
+        parcel_free(&parcel->completion);
     return rc;
 }
 

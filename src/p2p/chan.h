@@ -48,7 +48,7 @@ typedef struct weft_chan_slot {
 static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)
 {
     uint32_t index = id & ((1u << 20) - 1);
-    weft_chan *chan = weft_likely(index < worker->chan_room) ? worker->chans[index].chan : NULL;
+    weft_chan *chan = weft_likely(index < worker->chan_capacity) ? worker->chans[index].chan : NULL;
     return weft_likely(chan && chan->id == id) ? chan : NULL;
 }
 

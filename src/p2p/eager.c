@@ -32,7 +32,7 @@ static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
     int rc;
     req->peer = peer;
     req->iface = peer->ep->iface;
-    req->legs = 0;
+    req->fragment_count = 0;
     leg = weft_leg_new(req, WEFT_LEG_HELD, 0, req->bytes, held_over);
     if (!leg)
         return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->proc_id.rank);
@@ -56,7 +56,7 @@ static int send_eager(weft_peer *peer, weft_req *req)
     } else if (!req->is_dense) {
         frame.body = req;
         frame.fill = fill_packed;
-    } else if (weft_peer_holds(peer, req->bytes)) {
+    } else if (weft_peer_is_zcopy(peer, req->bytes)) {
         return send_held(peer, req, &frame);
     }
     rc = weft_peer_send(peer, &frame, req, &sent);

@@ -20,15 +20,15 @@
 
 /* What the iface refused, while it is queued. */
 typedef struct rest {
-    weft_gate gate;
+    weft_completion completion;
     weft_req *req;
     uint64_t size; /* of all this */
     uint8_t bytes[];
 } rest;
 
-static void free_rest(weft_gate *gate)
+static void free_rest(weft_completion *completion)
 {
-    rest *rest = weft_container(gate, struct rest, gate);
+    rest *rest = weft_container(completion, struct rest, completion);
     weft_req *req = rest->req;
     weft_pool_give(req->worker->pool, rest, rest->size);
     weft_req_free(req);
@@ -44,15 +44,15 @@ static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint
     bool has_left;
     int rc;
     if (!req)
-        weft_peer_doom(peer, weft_fail(WEFT_E_NOMEM, "no memory to queue %llu bytes of a message", (unsigned long long)bytes));
-    *rest = (struct rest){.gate = {.left = 1, .open = free_rest}, .req = req, .size = size};
+        weft_peer_abort_job(peer, weft_fail(WEFT_E_NOMEM, "no memory to queue %llu bytes of a message", (unsigned long long)bytes));
+    *rest = (struct rest){.completion = {.left = 1, .open = free_rest}, .req = req, .size = size};
     memcpy(rest->bytes, from, bytes);
     frame->body = rest->bytes;
     frame->hdr.bytes = (uint32_t)bytes;
-    req->gate = &rest->gate;
+    req->completion = &rest->completion;
     rc = weft_peer_send(peer, frame, req, &has_left);
     if (rc)
-        weft_peer_doom(peer, rc);
+        weft_peer_abort_job(peer, rc);
     if (has_left)
         weft_req_end(req, 0);
     return 0;
@@ -78,7 +78,7 @@ int weft_frags_send(weft_peer *peer, const weft_frame *whole)
         if (weft_unlikely(rc == WEFT_AGAIN))
             return queue_rest(peer, &frame, from, total - at);
         if (weft_unlikely(rc < 0))
-            weft_peer_doom(peer, rc);
+            weft_peer_abort_job(peer, rc);
     }
     return 0;
 }

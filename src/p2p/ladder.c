@@ -78,7 +78,7 @@ bool weft_ladder_is_shared(const weft_iface *iface) { return iface->caps.get && 
 
 bool weft_ladder_allows(const weft_peer *peer, enum weft_rung rung, const weft_offer *offer)
 {
-    return rung < WEFT_RUNG_LAST && offer->can_move && !peer->no_move && is_offered(peer, rung, offer) && forced(peer, offer) == WEFT_RUNG_LAST;
+    return rung < WEFT_RUNG_LAST && offer->can_move && !peer->no_rma && is_offered(peer, rung, offer) && forced(peer, offer) == WEFT_RUNG_LAST;
 }
 
 /* Of those that are offered to this peer now. The one in use stays while no other is clearly better. */
@@ -141,7 +141,7 @@ enum weft_rung weft_ladder_choose(weft_ladder *ladder, const weft_peer *peer, ui
 {
     weft_ladder_row *row = row_of(ladder, bytes, offer->is_cold, is_both_ways);
     enum weft_rung rung, best, trial;
-    if (!offer->can_move || peer->no_move)
+    if (!offer->can_move || peer->no_rma)
         return WEFT_RUNG_COPY;
     rung = forced(peer, offer);
     if (rung != WEFT_RUNG_LAST)

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "core/seal.h"
+#include "core/hdr_csum.h"
 #include "core/world.h"
 #include "mem/pool.h"
 #include "type/pack.h"
@@ -35,16 +35,16 @@ weft_leg *weft_leg_new(weft_req *req, enum weft_leg_kind kind, uint64_t from, ui
     leg->is_out = leg->is_starting = leg->has_moved = false;
     leg->kind = (uint8_t)kind;
     leg->key.length = 0;
-    req->legs++;
+    req->fragment_count++;
     return leg;
 }
 
 void weft_leg_free(weft_leg *leg)
 {
     weft_req *req = leg->req;
-    weft_pins_unlend(req->iface, leg->loan);
-    weft_pins_drop(req->iface, leg->pin);
-    req->legs--;
+    weft_reg_revoke(req->iface, leg->loan);
+    weft_reg_release(req->iface, leg->pin);
+    req->fragment_count--;
     weft_pool_give(req->worker->pool, leg, sizeof *leg);
 }
 
@@ -54,7 +54,7 @@ void weft_leg_free(weft_leg *leg)
 static const weft_region *region_of(const weft_leg *leg)
 {
     const weft_pin *pin = leg->pin ? leg->pin : leg->req->pin;
-    return pin ? weft_pins_region(pin) : NULL;
+    return pin ? weft_reg_mr(pin) : NULL;
 }
 
 /* Most bytes of one get or put. Where one thread calls there is no other to offer the lock to: fewer, longer calls. */
@@ -68,7 +68,7 @@ static uint64_t piece_max(const weft_req *req)
 /* In the simulator, whose runs do not depend on real time, each piece ends a turn. */
 static uint64_t turn_end(const weft_worker *worker)
 {
-    return weft_unlikely(worker->world->rest->aside) ? 1 : weft_clock_ns() + (worker->is_threaded ? TURN_NS : TURN_LONG_NS);
+    return weft_unlikely(worker->world->sleep_ops->aside) ? 1 : weft_clock_ns() + (worker->is_threaded ? TURN_NS : TURN_LONG_NS);
 }
 
 /* One get or put of at most one piece. AGAIN, an error, or 0: leg->has_moved says whether it ended inside the call. */
@@ -91,7 +91,7 @@ static int move_piece(weft_leg *leg)
 
 static void count_piece(weft_leg *leg)
 {
-    leg->req->worker->counters[weft_pins_needed(leg->req->iface) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
+    leg->req->worker->counters[weft_reg_needed(leg->req->iface) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
     leg->from += leg->piece;
 }
 
@@ -161,8 +161,8 @@ static void fill_packed(const weft_frame *frame, void *place)
 static uint32_t chunk_of(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->ep->iface->caps;
-    uint32_t max = (caps->chunk ? caps->chunk : caps->frame_max) - weft_seal_room();
-    uint64_t bytes = req->is_dense && weft_peer_holds(req->peer, max) ? max : req->bytes / PIECES;
+    uint32_t max = (caps->chunk ? caps->chunk : caps->frame_max) - weft_hdr_csum_bytes();
+    uint64_t bytes = req->is_dense && weft_peer_is_zcopy(req->peer, max) ? max : req->bytes / PIECES;
     bytes = bytes < CHUNK_MIN ? CHUNK_MIN : bytes;
     return bytes < max ? (uint32_t)bytes : max;
 }
@@ -174,12 +174,12 @@ static int send_chunk(weft_leg *leg, uint32_t max)
     weft_peer *peer = req->peer;
     uint64_t rest = leg->to - leg->from;
     uint32_t bytes = rest < max ? (uint32_t)rest : max;
-    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_DATA, .chan = req->partner, .src = (int32_t)(leg->from >> 32),
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_DATA, .chan = req->remote_req_id, .src = (int32_t)(leg->from >> 32),
                                  .tag = (int32_t)(uint32_t)leg->from, .bytes = bytes}};
     int rc;
     if (req->is_dense) {
         frame.body = (char *)weft_leg_start_of(req) + leg->from;
-        frame.held = weft_peer_holds(peer, bytes) ? leg : NULL;
+        frame.held = weft_peer_is_zcopy(peer, bytes) ? leg : NULL;
     } else {
         frame.body = req;
         frame.fill = fill_packed;
@@ -200,7 +200,7 @@ static int send_chunk(weft_leg *leg, uint32_t max)
 static int send_some(weft_leg *leg)
 {
     uint32_t max = chunk_of(leg->req), alone = leg->req->peer->ep->iface->caps.chunk_alone;
-    alone -= alone ? weft_seal_room() : 0;
+    alone -= alone ? weft_hdr_csum_bytes() : 0;
     int rc = send_chunk(leg, max);
     return rc == WEFT_AGAIN && alone && alone < max ? send_chunk(leg, alone) : rc;
 }
@@ -227,7 +227,7 @@ void weft_leg_start(weft_leg *leg)
     weft_worker *worker = leg->req->worker;
     int n = 0, rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg, 0);
     if (rc == WEFT_AGAIN)
-        weft_list_append(&worker->pumps, &leg->link);
+        weft_list_append(&worker->fragments, &leg->link);
 }
 
 /* Everything that waits here is taken out first: ends may start new legs. What has no part in this turn comes first in the next. */
@@ -237,20 +237,20 @@ int weft_leg_pump(weft_worker *worker)
     weft_list_link todo, *link;
     int n = 0;
     weft_list_init(&todo);
-    weft_list_splice(&todo, &worker->pumps);
+    weft_list_splice(&todo, &worker->fragments);
     while ((link = weft_list_take(&todo))) {
         weft_leg *leg = weft_container(link, weft_leg, link);
         uint64_t from = leg->from;
         int rc = leg->kind == WEFT_LEG_DATA ? push(leg, &n) : try_move(leg, until_ns);
         if (rc == WEFT_AGAIN) {
-            weft_list_append(&worker->pumps, link);
+            weft_list_append(&worker->fragments, link);
             n += leg->kind != WEFT_LEG_DATA && leg->from > from;
         } else {
             n++;
         }
         if (!weft_list_is_empty(&todo) && weft_clock_ns() >= until_ns) {
-            weft_list_splice(&todo, &worker->pumps);
-            weft_list_splice(&worker->pumps, &todo);
+            weft_list_splice(&todo, &worker->fragments);
+            weft_list_splice(&worker->fragments, &todo);
             break;
         }
     }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "core/peer.h"
-#include "core/pins.h"
+#include "core/reg.h"
 #include "core/req.h"
 #include "type/type.h"
 

@@ -175,7 +175,7 @@ static void note_announced(weft_worker *worker, weft_early *early)
 {
     place *at = place_of(early);
     at->early = early;
-    weft_fifomap_insert(&worker->announced, &at->entry, announced_key(early->peer, ((const weft_rts *)early->body)->name));
+    weft_fifomap_insert(&worker->announced, &at->entry, announced_key(early->peer, ((const weft_rts *)early->body)->req_id));
 }
 
 void weft_match_keep(weft_match *match, weft_worker *worker, weft_early *early)

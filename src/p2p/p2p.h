@@ -18,12 +18,12 @@
 enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_READY, WEFT_SEND_SYNC, WEFT_SEND_TAINTED };
 
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode);
-int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found);
+int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_recv_info *found);
 /* The same for standard (and ready) mode, with the arguments where MPI_Send and MPI_Recv have them: the hot way passes them on untouched.
  * For programs' own calls: weft_send and weft_isend_standard may poll. */
 int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan);
 int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, weft_req **req);
-int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_found *found);
+int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_recv_info *found);
 /* *req is never NULL on success: it may be the shared, already complete request. Free with weft_req_free after it is done. */
 int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode, weft_req **req);
 int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **req);
@@ -31,7 +31,7 @@ int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, con
 int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode, weft_req *req);
 int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req);
 /* Is there a message? With `wait` it waits for one. With `take` it is taken out of the matching into *message (Mprobe). */
-int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_found *found);
+int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *found);
 /* O(1). A request that is cancelled ends with found.cancelled: a receive that is posted; a send that waits for credit, at once; one that is
  * announced, when the receiver says that it matched nothing. Any other goes on, and ends by itself. */
 int weft_cancel(weft_req *req);

@@ -63,7 +63,7 @@ static inline void match_or_post(weft_chan *chan, weft_req *req)
 
 static void end_at_nobody(weft_req *req)
 {
-    req->found = (weft_found){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
+    req->recv_info = (weft_recv_info){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
     weft_req_end(req, 0);
 }
 
@@ -92,20 +92,20 @@ static __attribute__((noinline)) void wait_long(weft_req *req)
     weft_wait_begin(&wait, req->worker, WEFT_WHY_RECV, weft_chan_world_rank(req->chan, req->rank), req->tag, req->bytes);
     wait.req = req;
     do
-        weft_wait_turn(&wait);
+        weft_wait_progress(&wait);
     while (!req->is_done);
     weft_wait_end(&wait);
 }
 
 /* The request lives on the stack: only what somebody reads is set. It leaves the matching before we return, which the compiler
  * cannot see and would warn of. */
-int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_found *found)
+int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_recv_info *found)
 {
     weft_req on_stack, *req = &on_stack;
     __asm__("" : "+r"(req));
-    req->gate = NULL;
+    req->completion = NULL;
     req->worker = chan->worker;
-    req->name = 0;
+    req->id = 0;
     describe(req, chan, src, tag, buf, count, type);
     req->is_blocking = true;
     req->overtaken = 0;
@@ -120,19 +120,19 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
     } else if (weft_likely(!req->rc)) { /* the poll may replace the text of an error */
         weft_worker_catch_up(chan->worker);
     }
-    *found = req->found;
+    *found = req->recv_info;
     if (weft_unlikely(req->rc))
-        weft_req_say(req);
+        weft_req_report_error(req);
     return req->rc;
 }
 
-int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_found *found)
+int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_recv_info *found)
 {
-    weft_found ours;
+    weft_recv_info ours;
     return weft_recv_plain(buf, count, type, src, tag, chan, found ? found : &ours);
 }
 
-static bool look(weft_chan *chan, int src, int tag, weft_found *found)
+static bool look(weft_chan *chan, int src, int tag, weft_recv_info *found)
 {
     weft_early *early = weft_match_find(&chan->match, chan->worker, src, tag);
     if (!early) {
@@ -157,15 +157,15 @@ typedef struct probe_wait {
 static bool has_come(weft_wait *wait)
 {
     const probe_wait *self = weft_container(wait, probe_wait, wait);
-    weft_found found;
+    weft_recv_info found;
     return look(self->chan, self->src, self->tag, &found);
 }
 
-int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_found *found)
+int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *found)
 {
     probe_wait self;
     if (src == WEFT_NOBODY) {
-        *found = (weft_found){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
+        *found = (weft_recv_info){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
         *is_there = true;
         return 0;
     }
@@ -183,7 +183,7 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
     weft_wait_begin(&self.wait, chan->worker, WEFT_WHY_PROBE, weft_chan_world_rank(chan, src), tag, 0);
     self.wait.is_over = has_come;
     while (!(*is_there = look(chan, src, tag, found)))
-        weft_wait_turn(&self.wait);
+        weft_wait_progress(&self.wait);
     weft_wait_end(&self.wait);
     return 0;
 }
@@ -195,9 +195,9 @@ static void cancel_send(weft_req *req)
         weft_sendq_release(req);
     } else if (req->queued) {
         weft_sendq_remove(req);
-        req->found.cancelled = true;
+        req->recv_info.cancelled = true;
         weft_req_end(req, 0);
-    } else if (req->name) {
+    } else if (req->id) {
         weft_rndv_cancel(req);
     }
 }
@@ -213,7 +213,7 @@ int weft_cancel(weft_req *req)
     if (req->kind != WEFT_REQ_RECV || !req->is_posted)
         return 0;
     weft_match_unpost(&req->chan->match, req);
-    req->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG, .cancelled = true};
+    req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG, .cancelled = true};
     weft_req_end(req, 0);
     return 0;
 }

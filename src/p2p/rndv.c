@@ -31,7 +31,7 @@ static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan
     weft_frame frame = {.hdr = {.kind = (uint8_t)kind, .chan = chan, .src = src, .tag = tag, .bytes = bytes}, .body = body};
     int rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc && peer->state == WEFT_PEER_ALIVE)
-        weft_peer_doom(peer, rc);
+        weft_peer_abort_job(peer, rc);
 }
 
 static int no_memory(const weft_peer *peer) { return weft_fail(WEFT_E_NOMEM, "no memory to move a message to or from rank %u", peer->proc_id.rank); }
@@ -39,14 +39,14 @@ static int no_memory(const weft_peer *peer) { return weft_fail(WEFT_E_NOMEM, "no
 /* index 0: the whole of our side. */
 static void send_fin(weft_req *req, uint32_t index, int rc)
 {
-    send_small(req->peer, WEFT_FRAME_FIN, req->partner, (int32_t)index, rc, NULL, 0);
+    send_small(req->peer, WEFT_FRAME_FIN, req->remote_req_id, (int32_t)index, rc, NULL, 0);
 }
 
 /* The key to bytes [from, end) of the message, so many bytes long; 0: the peer gets none. */
 static uint8_t put_key(uint8_t *to, weft_req *req, const weft_pin *pin, uint64_t from, uint64_t end, uint32_t rights, weft_loan **loan)
 {
     weft_key key;
-    if (!weft_pins_lend(req->iface, req->peer->ep, pin, (char *)weft_leg_start_of(req) + from, end - from, rights, &key, loan))
+    if (!weft_reg_export(req->iface, req->peer->ep, pin, (char *)weft_leg_start_of(req) + from, end - from, rights, &key, loan))
         return 0;
     memcpy(to, key.bytes, key.length);
     return key.length;
@@ -64,10 +64,10 @@ static void begin(weft_req *req, weft_peer *peer)
     req->iface = peer->ep->iface;
     req->pin = NULL;
     req->loan = NULL;
-    req->legs = 0;
+    req->fragment_count = 0;
     req->arrived = 0;
     req->is_cold = false;
-    req->is_told = false;
+    req->fin_done = false;
     req->is_stepping = false;
 }
 
@@ -97,15 +97,15 @@ static bool put_aside(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const
 static void begin_unnamed(weft_worker *worker)
 {
     weft_list_link *link;
-    if (worker->is_naming)
+    if (worker->is_assigning_ids)
         return;
-    worker->is_naming = true;
-    while (worker->name_free && (link = weft_list_take(&worker->unnamed))) {
+    worker->is_assigning_ids = true;
+    while (worker->req_id_free && (link = weft_list_take(&worker->unnamed))) {
         unnamed *one = weft_container(link, unnamed, link);
         weft_rndv_accept(one->peer, one->req, &one->hdr, (const weft_rts *)one->rts);
         weft_pool_give(worker->pool, one, sizeof *one + one->hdr.bytes);
     }
-    worker->is_naming = false;
+    worker->is_assigning_ids = false;
 }
 
 static void drop_name(weft_req *req)
@@ -122,17 +122,17 @@ static void offer(weft_req *req, weft_rts *rts)
 {
     weft_iface *iface = req->iface;
     void *start = weft_leg_start_of(req);
-    if (!weft_pins_needed(iface))
+    if (!weft_reg_needed(iface))
         return;
-    if (req->peer->no_move || !weft_pins_allowed(iface)) {
+    if (req->peer->no_rma || !weft_reg_allowed(iface)) {
         rts->flags = WEFT_RTS_NO_MOVE;
         return;
     }
-    req->pin = weft_pins_look(iface, start, req->bytes, WEFT_RIGHT_READ);
+    req->pin = weft_reg_lookup(iface, start, req->bytes, WEFT_RIGHT_READ);
     if (!req->pin) {
         bool is_now = weft_knob.pin == WEFT_PIN_NOW || (weft_knob.pin != WEFT_PIN_BEHIND && req->bytes <= SEGMENT);
         rts->flags = WEFT_RTS_COLD;
-        if ((is_now || !iface->caps.put) && iface->caps.get && weft_pins_hold(iface, start, req->bytes, WEFT_RIGHT_READ, &req->pin))
+        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_RIGHT_READ, &req->pin))
             rts->flags = WEFT_RTS_NO_MOVE;
     }
     if (req->pin)
@@ -146,7 +146,7 @@ static void hint(weft_req *req, weft_rts *rts)
     weft_offer offer = {.can_move = true};
     rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
     if (!weft_ladder_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
-        peer->no_move || !req->iface->ops->can_move(req->iface, peer->ep))
+        peer->no_rma || !req->iface->ops->can_move(req->iface, peer->ep))
         return;
     rts->flags |= (uint8_t)((weft_ladder_choose(peer->ladder, peer, req->bytes, &offer, true) + 1) << WEFT_RTS_HINT_SHIFT);
 }
@@ -175,7 +175,7 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
     req->left = 1;
     req->moved = req->bytes;
     frame.hdr.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
-    rts->name = req->name;
+    rts->req_id = req->id;
     if (req->is_dense && req->bytes) {
         rts->addr = (uint64_t)(uintptr_t)weft_leg_start_of(req);
         offer(req, rts);
@@ -191,8 +191,8 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
     if (rc) {
         req->rc = rc;
         send_ends(req);
-        weft_pins_unlend(req->iface, req->loan);
-        weft_pins_drop(req->iface, req->pin);
+        weft_reg_revoke(req->iface, req->loan);
+        weft_reg_release(req->iface, req->pin);
         weft_req_id_free(req->worker, req);
         return rc;
     }
@@ -204,19 +204,19 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
 static void pin_behind(weft_req *req, uint32_t rights)
 {
     bool is_wanted = weft_knob.pin == WEFT_PIN_AUTO || weft_knob.pin == WEFT_PIN_BEHIND || weft_knob.pin == WEFT_PIN_PIPELINE;
-    if (is_wanted && !req->pin && req->is_dense && !req->peer->no_move && weft_pins_needed(req->iface) && weft_pins_allowed(req->iface))
-        weft_pins_soon(req->iface, weft_leg_start_of(req), req->bytes, rights);
+    if (is_wanted && !req->pin && req->is_dense && !req->peer->no_rma && weft_reg_needed(req->iface) && weft_reg_allowed(req->iface))
+        weft_reg_acquire_async(req->iface, weft_leg_start_of(req), req->bytes, rights);
 }
 
 static void settle_send(weft_req *req)
 {
-    if (req->left || req->legs)
+    if (req->left || req->fragment_count)
         return;
     if (req->is_cold && !req->rc)
         pin_behind(req, WEFT_RIGHT_READ);
     send_ends(req);
-    weft_pins_unlend(req->iface, req->loan);
-    weft_pins_drop(req->iface, req->pin);
+    weft_reg_revoke(req->iface, req->loan);
+    weft_reg_release(req->iface, req->pin);
     drop_name(req);
     weft_req_end(req, req->rc);
 }
@@ -266,7 +266,7 @@ static void push_instead(weft_leg *leg)
 /* Refused: this pair copies from now on, and these bytes with it. Or the connection broke by which the memory was lent: these bytes. */
 static bool is_to_be_copied(weft_peer *peer, int rc)
 {
-    peer->no_move |= rc == WEFT_E_UNSUPPORTED;
+    peer->no_rma |= rc == WEFT_E_UNSUPPORTED;
     return rc == WEFT_E_UNSUPPORTED || rc == WEFT_E_STALE;
 }
 
@@ -303,8 +303,8 @@ static void put_stretch(weft_req *req, const weft_cts *cts)
         told_over(leg, 0);
         return;
     }
-    if (weft_pins_needed(req->iface) && (!cts->key_bytes ||
-        (!req->pin && weft_pins_hold(req->iface, (char *)weft_leg_start_of(req) + leg->from, leg->bytes, 0, &leg->pin))))
+    if (weft_reg_needed(req->iface) && (!cts->key_bytes ||
+        (!req->pin && weft_reg_acquire(req->iface, (char *)weft_leg_start_of(req) + leg->from, leg->bytes, 0, &leg->pin))))
         push_instead(leg);
     else
         weft_leg_start(leg);
@@ -328,15 +328,15 @@ void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
     weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
     if (!req || req->kind != WEFT_REQ_SEND) {
         if (cts->rung == WEFT_RUNG_PUT) /* the send failed meanwhile, as its receiver was told: it still waits for this segment */
-            send_small(peer, WEFT_FRAME_FIN, cts->name, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
+            send_small(peer, WEFT_FRAME_FIN, cts->req_id, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
         return;
     }
     if (cts->rung == WEFT_CTS_SUM) {
         uint32_t sum = weft_sum_of_prefix(req, cts->want < req->bytes ? cts->want : req->bytes);
-        send_small(peer, WEFT_FRAME_SUM, cts->name, (int32_t)sum, 0, NULL, 0);
+        send_small(peer, WEFT_FRAME_SUM, cts->req_id, (int32_t)sum, 0, NULL, 0);
         return;
     }
-    req->partner = cts->name;
+    req->remote_req_id = cts->req_id;
     req->moved = cts->want;
     if (cts->rung == WEFT_RUNG_HALVES)
         req->left = 2; /* our put, and the receiver's FIN */
@@ -356,17 +356,17 @@ static weft_climb climb_of(const weft_req *req)
 static void begin_climb(weft_req *req)
 {
     weft_climb climb = climb_of(req);
-    req->clock = weft_clock_ns();
-    weft_ladder_begin(req->peer->ladder, &climb, req->clock);
+    req->begin_ns = weft_clock_ns();
+    weft_ladder_begin(req->peer->ladder, &climb, req->begin_ns);
 }
 
 static void end_climb(weft_req *req)
 {
-    if (!req->clock) /* nothing was moved, and no rung was chosen */
+    if (!req->begin_ns) /* nothing was moved, and no rung was chosen */
         return;
     weft_climb climb = climb_of(req);
     weft_bidir_recv_end(&req->peer->bidir);
-    weft_ladder_end(req->peer->ladder, &climb, req->rc, req->clock, weft_clock_ns());
+    weft_ladder_end(req->peer->ladder, &climb, req->rc, req->begin_ns, weft_clock_ns());
 }
 
 static void end_recv(weft_req *req)
@@ -374,25 +374,25 @@ static void end_recv(weft_req *req)
     end_climb(req);
     if (req->next > SEGMENT && req->mode != WEFT_RUNG_COPY && !req->rc)
         pin_behind(req, req->mode == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0);
-    weft_pins_drop(req->iface, req->pin);
-    if (req->name)
+    weft_reg_release(req->iface, req->pin);
+    if (req->id)
         drop_name(req);
-    if (!req->rc && req->is_summed)
-        req->rc = weft_sum_check(req, req->peer, req->moved, req->sum, weft_rung_name(req->mode));
-    if (!req->rc && req->found.bytes > req->bytes)
-        req->rc = weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu", req->found.source,
-                            req->found.tag, (unsigned long long)req->found.bytes, (unsigned long long)req->bytes);
-    if (req->found.bytes > req->bytes)
-        req->found.bytes = req->bytes;
+    if (!req->rc && req->has_csum)
+        req->rc = weft_sum_check(req, req->peer, req->moved, req->csum, weft_rung_name(req->mode));
+    if (!req->rc && req->recv_info.bytes > req->bytes)
+        req->rc = weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu", req->recv_info.source,
+                            req->recv_info.tag, (unsigned long long)req->recv_info.bytes, (unsigned long long)req->bytes);
+    if (req->recv_info.bytes > req->bytes)
+        req->recv_info.bytes = req->bytes;
     weft_req_end(req, req->rc);
 }
 
 /* Ends it when nothing is under way. The sender waits for our word after a get, and for any error. */
 static void settle_recv(weft_req *req)
 {
-    if (req->is_stepping || req->legs || ((req->arrived < req->moved || req->awaits_sum) && !req->rc))
+    if (req->is_stepping || req->fragment_count || ((req->arrived < req->moved || req->awaits_csum) && !req->rc))
         return;
-    if ((req->mode == WEFT_RUNG_GET || req->rc) && !req->is_told)
+    if ((req->mode == WEFT_RUNG_GET || req->rc) && !req->fin_done)
         send_fin(req, 0, req->rc);
     end_recv(req);
 }
@@ -402,10 +402,10 @@ static void ask(weft_req *req, enum weft_rung rung, uint64_t from, uint64_t to, 
 {
     union { weft_cts cts; char room[sizeof(weft_cts) + WEFT_KEY_BYTES]; } body = {.cts = {
         .addr = rung == WEFT_RUNG_COPY ? 0 : (uint64_t)(uintptr_t)weft_leg_start_of(req), .from = from, .to = to, .want = req->moved,
-        .name = req->name, .index = lent ? lent->index : 0, .rung = (uint8_t)rung}};
+        .req_id = req->id, .index = lent ? lent->index : 0, .rung = (uint8_t)rung}};
     if (pin)
         body.cts.key_bytes = put_key(body.cts.key, req, pin, from, to, WEFT_RIGHT_WRITE, &lent->loan);
-    send_small(req->peer, WEFT_FRAME_CTS, req->partner, 0, 0, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
+    send_small(req->peer, WEFT_FRAME_CTS, req->remote_req_id, 0, 0, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
 }
 
 static void step(weft_req *req);
@@ -424,7 +424,7 @@ static void got(weft_leg *leg, int rc)
     }
     weft_leg_free(leg);
     if (is_half) {
-        req->is_told = true;
+        req->fin_done = true;
         send_fin(req, 0, rc);
     }
     step(req);
@@ -438,14 +438,14 @@ static void get_stretch(weft_req *req, uint64_t from, uint64_t to)
         req->rc = no_memory(req->peer);
         return;
     }
-    if (weft_pins_needed(req->iface) && !req->pin &&
-        weft_pins_hold(req->iface, (char *)weft_leg_start_of(req) + from, to - from, 0, &leg->pin)) {
+    if (weft_reg_needed(req->iface) && !req->pin &&
+        weft_reg_acquire(req->iface, (char *)weft_leg_start_of(req) + from, to - from, 0, &leg->pin)) {
         weft_leg_free(leg);
         ask(req, WEFT_RUNG_COPY, from, to, NULL, NULL);
         return;
     }
-    leg->far = req->far;
-    leg->key = req->far_key;
+    leg->far = req->remote_addr;
+    leg->key = req->remote_key;
     weft_leg_start(leg);
 }
 
@@ -458,10 +458,10 @@ static void lend_stretch(weft_req *req, uint64_t from, uint64_t to)
         req->rc = no_memory(req->peer);
         return;
     }
-    if (req->peer->no_move) /* without a key it is pushed, and told like what is put */
+    if (req->peer->no_rma) /* without a key it is pushed, and told like what is put */
         pin = NULL;
-    else if (!pin && weft_pins_needed(req->iface) &&
-        weft_pins_hold(req->iface, (char *)weft_leg_start_of(req) + from, to - from, WEFT_RIGHT_WRITE, &leg->pin) == 0)
+    else if (!pin && weft_reg_needed(req->iface) &&
+        weft_reg_acquire(req->iface, (char *)weft_leg_start_of(req) + from, to - from, WEFT_RIGHT_WRITE, &leg->pin) == 0)
         pin = leg->pin;
     leg->index = ++req->segments;
     weft_list_append(&req->lent, &leg->link);
@@ -475,11 +475,11 @@ static void step(weft_req *req)
     if (req->is_stepping)
         return;
     req->is_stepping = true;
-    while (req->next < req->moved && req->legs < SEGMENTS_AHEAD && !req->rc) {
+    while (req->next < req->moved && req->fragment_count < SEGMENTS_AHEAD && !req->rc) {
         uint64_t from = req->next, rest = req->moved - from;
-        bool is_whole = req->pin || !weft_pins_needed(req->iface) || req->peer->no_move;
+        bool is_whole = req->pin || !weft_reg_needed(req->iface) || req->peer->no_rma;
         req->next = is_whole || rest <= SEGMENT ? req->moved : from + SEGMENT;
-        if (req->mode == WEFT_RUNG_GET && req->peer->no_move)
+        if (req->mode == WEFT_RUNG_GET && req->peer->no_rma)
             ask(req, WEFT_RUNG_COPY, from, req->next, NULL, NULL);
         else if (req->mode == WEFT_RUNG_GET)
             get_stretch(req, from, req->next);
@@ -500,7 +500,7 @@ static void move_halves(weft_req *req)
     if (middle)
         get_stretch(req, 0, middle);
     else
-        send_fin(req, 0, 0), req->is_told = true;
+        send_fin(req, 0, 0), req->fin_done = true;
     req->is_stepping = false;
     settle_recv(req);
 }
@@ -509,23 +509,23 @@ static void move_halves(weft_req *req)
 static bool is_warm(weft_req *req, uint32_t rights)
 {
     if (!req->pin)
-        req->pin = weft_pins_look_posted(req->iface, req->order, weft_leg_start_of(req), req->moved, rights);
+        req->pin = weft_reg_lookup_posted(req->iface, req->order, weft_leg_start_of(req), req->moved, rights);
     return req->pin;
 }
 
 static enum weft_rung choose(weft_req *req, const weft_rts *rts)
 {
     weft_peer *peer = req->peer;
-    weft_offer offer = {.can_move = req->is_dense && rts->addr && !(rts->flags & WEFT_RTS_NO_MOVE) && !peer->no_move,
+    weft_offer offer = {.can_move = req->is_dense && rts->addr && !(rts->flags & WEFT_RTS_NO_MOVE) && !peer->no_rma,
                         .has_key = rts->key_bytes, .is_cold = rts->flags & WEFT_RTS_COLD};
-    bool needs_pins = weft_pins_needed(req->iface);
+    bool needs_pins = weft_reg_needed(req->iface);
     enum weft_rung rung, hinted = rts->flags >> WEFT_RTS_HINT_SHIFT;
     weft_bidir_recv_begin(&peer->bidir, rts->flags & WEFT_RTS_BOTH_WAYS);
-    if (needs_pins && !weft_pins_allowed(req->iface))
+    if (needs_pins && !weft_reg_allowed(req->iface))
         offer.can_move = false;
     /* the pair's right to move is proven before a rung that needs it is promised to the sender */
     if (offer.can_move && !req->iface->ops->can_move(req->iface, peer->ep)) {
-        peer->no_move = true;
+        peer->no_rma = true;
         offer.can_move = false;
     }
     if (offer.can_move && needs_pins)
@@ -536,52 +536,52 @@ static enum weft_rung choose(weft_req *req, const weft_rts *rts)
         rung = hinted - 1;
     else
         rung = weft_ladder_choose(peer->ladder, peer, req->moved, &offer, req->is_both_ways);
-    if (req->pin && rung == WEFT_RUNG_PUT && !weft_pins_grants(req->iface, req->pin, WEFT_RIGHT_WRITE)) {
-        weft_pins_drop(req->iface, req->pin);
+    if (req->pin && rung == WEFT_RUNG_PUT && !weft_reg_grants(req->iface, req->pin, WEFT_RIGHT_WRITE)) {
+        weft_reg_release(req->iface, req->pin);
         req->pin = NULL;
         is_warm(req, WEFT_RIGHT_WRITE);
     }
     /* at once, where the user wants it so or it is short; else segment by segment */
     if (rung != WEFT_RUNG_COPY && needs_pins && !req->pin && (weft_knob.pin == WEFT_PIN_NOW || req->moved <= SEGMENT))
-        weft_pins_hold(req->iface, weft_leg_start_of(req), req->moved, rung == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
+        weft_reg_acquire(req->iface, weft_leg_start_of(req), req->moved, rung == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
     return rung;
 }
 
 /* Before anything that may end the send: frames to a peer keep their order. */
 static void ask_sum(weft_req *req)
 {
-    weft_cts cts = {.want = req->moved, .name = req->name, .rung = WEFT_CTS_SUM};
-    req->awaits_sum = true;
-    send_small(req->peer, WEFT_FRAME_CTS, req->partner, 0, 0, &cts, (uint32_t)WEFT_CTS_BYTES);
+    weft_cts cts = {.want = req->moved, .req_id = req->id, .rung = WEFT_CTS_SUM};
+    req->awaits_csum = true;
+    send_small(req->peer, WEFT_FRAME_CTS, req->remote_req_id, 0, 0, &cts, (uint32_t)WEFT_CTS_BYTES);
 }
 
 void weft_rndv_sum(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
-    if (!req || req->kind != WEFT_REQ_RECV || !req->awaits_sum)
+    if (!req || req->kind != WEFT_REQ_RECV || !req->awaits_csum)
         return;
-    req->sum = (uint32_t)hdr->src;
-    req->awaits_sum = false;
+    req->csum = (uint32_t)hdr->src;
+    req->awaits_csum = false;
     settle_recv(req);
 }
 
 void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
 {
     int rc;
-    req->found = (weft_found){.source = hdr->src, .tag = hdr->tag, .bytes = rts->bytes};
+    req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = rts->bytes};
     req->moved = rts->bytes < req->bytes ? rts->bytes : req->bytes;
     begin(req, peer);
-    req->partner = rts->name;
-    req->sum = rts->sum;
-    req->is_summed = hdr->flags & WEFT_HDR_MSG_CSUM;
+    req->remote_req_id = rts->req_id;
+    req->csum = rts->sum;
+    req->has_csum = hdr->flags & WEFT_HDR_MSG_CSUM;
     req->mode = WEFT_RUNG_COPY;
-    req->clock = 0;
+    req->begin_ns = 0;
     req->next = 0;
-    req->name = 0;
-    req->awaits_sum = false;
-    if (req->moved == 0 && !(req->is_summed && rts->bytes)) {
+    req->id = 0;
+    req->awaits_csum = false;
+    if (req->moved == 0 && !(req->has_csum && rts->bytes)) {
         send_fin(req, 0, 0);
-        req->is_told = true;
+        req->fin_done = true;
         end_recv(req);
         return;
     }
@@ -595,14 +595,14 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const
     }
     req->segments = 0;
     weft_list_init(&req->lent);
-    if (req->is_summed && req->moved < rts->bytes)
+    if (req->has_csum && req->moved < rts->bytes)
         ask_sum(req);
     if (req->moved == 0) {
         req->mode = WEFT_RUNG_GET; /* nothing of it is to be moved: it ends when we say so */
         return;
     }
-    req->far = rts->addr;
-    take_key(&req->far_key, rts->key, rts->key_bytes);
+    req->remote_addr = rts->addr;
+    take_key(&req->remote_key, rts->key, rts->key_bytes);
     req->mode = (uint8_t)choose(req, rts);
     begin_climb(req);
     req->worker->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
@@ -638,14 +638,14 @@ void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
 
 void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts, int rc)
 {
-    send_small(peer, WEFT_FRAME_FIN, rts->name, 0, rc, NULL, 0);
+    send_small(peer, WEFT_FRAME_FIN, rts->req_id, 0, rc, NULL, 0);
 }
 
 /* The sender's word on a segment (index), on its half, or on its failure. */
 static void hear(weft_req *req, uint32_t index, int rc)
 {
     if (rc) {
-        req->is_told = true; /* it knows */
+        req->fin_done = true; /* it knows */
         req->rc = req->rc ? req->rc : rc;
     }
     if (!index) {
@@ -675,21 +675,21 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
     if (rc < 0) /* else it would show whatever this thread said last of such an error */
         weft_fail(rc, req->kind == WEFT_REQ_RECV ? "rank %u could not send the rest of its message with tag %d: %s"
                                                  : "rank %u did not take the message with tag %d: %s", peer->proc_id.rank,
-                  req->kind == WEFT_REQ_RECV ? req->found.tag : req->tag, weft_status_text(rc));
+                  req->kind == WEFT_REQ_RECV ? req->recv_info.tag : req->tag, weft_status_text(rc));
     if (req->kind == WEFT_REQ_RECV) {
         hear(req, (uint32_t)hdr->src, rc);
         return;
     }
-    req->found.cancelled = rc == WEFT_FIN_CANCELLED;
-    end_one(req, req->found.cancelled ? 0 : rc);
+    req->recv_info.cancelled = rc == WEFT_FIN_CANCELLED;
+    end_one(req, req->recv_info.cancelled ? 0 : rc);
 }
 
 void weft_rndv_cancel(weft_req *req)
 {
-    if (req->is_told)
+    if (req->fin_done)
         return;
-    req->is_told = true;
-    send_small(req->peer, WEFT_FRAME_CANCEL, req->name, 0, 0, NULL, 0);
+    req->fin_done = true;
+    send_small(req->peer, WEFT_FRAME_CANCEL, req->id, 0, 0, NULL, 0);
 }
 
 /* What has matched is not announced any more: it goes on, and its sender's request ends with it. */
@@ -700,7 +700,7 @@ void weft_rndv_on_cancel(weft_peer *peer, const weft_hdr *hdr)
     if (!chan)
         return;
     weft_match_take(&chan->match, peer->worker, early);
-    weft_peer_owe(peer, early->hdr.bytes);
+    weft_peer_add_credits_due(peer, early->hdr.bytes);
     weft_early_free(peer->worker, early);
     send_small(peer, WEFT_FRAME_FIN, hdr->chan, 0, WEFT_FIN_CANCELLED, NULL, 0);
 }

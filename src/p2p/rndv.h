@@ -37,7 +37,7 @@ enum weft_rts_flag {
 typedef struct weft_rts {
     uint64_t bytes;
     uint64_t addr;      /* of the data in the sender; 0: not one dense run, copy only */
-    uint32_t name;      /* of the sender's request */
+    uint32_t req_id;      /* of the sender's request */
     uint32_t sum;       /* with WEFT_CHECKSUM: CRC32C of the whole message in pack order */
     uint8_t key_bytes, flags;
     uint8_t key[];
@@ -49,7 +49,7 @@ typedef struct weft_cts {
     uint64_t addr;      /* halves, put: of the receiver's buffer */
     uint64_t from, to;  /* which bytes of the message the sender is to move */
     uint64_t want;      /* of its bytes in all: fewer than announced when the receive buffer is shorter */
-    uint32_t name;      /* of the receiver's request */
+    uint32_t req_id;      /* of the receiver's request */
     uint32_t index;     /* put: of the segment; its FIN names it in src, counted from 1 */
     uint8_t rung, key_bytes; /* rung: enum weft_rung, or WEFT_CTS_SUM */
     uint8_t key[];

@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t byte
 /* The shortest way: the body fits the cell's line, and the ring has room for sure. */
 static inline __attribute__((always_inline)) void send_short(weft_peer *peer, uint64_t bytes, const void *buf, int dst, int tag, weft_chan *chan)
 {
-    uint64_t head0 = weft_hdr_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_repayment(peer));
+    uint64_t head0 = weft_hdr_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_take_credits_due(peer));
     peer->credit -= weft_peer_cost(bytes);
     weft_shm_send_short(peer->ep, head0, weft_hdr_word1(weft_chan_id_at(chan, dst), chan->rank), weft_hdr_word2((uint32_t)tag, (uint32_t)bytes), buf);
 }
@@ -89,8 +89,8 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     req->is_tainted = mode == WEFT_SEND_TAINTED;
     req->is_sync = mode == WEFT_SEND_SYNC;
     req->queued = NULL;
-    req->is_told = false;
-    req->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
+    req->fin_done = false;
+    req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
     if (dst == WEFT_NOBODY) {
         weft_req_end(req, 0);
         return 0;
@@ -110,7 +110,7 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
 static void look_for_credit(const weft_chan *chan, int dst, uint64_t bytes)
 {
     const weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
-    if (peer && weft_peer_holds(peer, bytes) && bytes <= peer->eager_max && weft_peer_cost(bytes) > peer->credit)
+    if (peer && weft_peer_is_zcopy(peer, bytes) && bytes <= peer->eager_max && weft_peer_cost(bytes) > peer->credit)
         weft_worker_poll(chan->worker);
 }
 
@@ -240,16 +240,16 @@ int weft_req_wait(weft_req *req)
     weft_wait wait;
     if (req->is_done) {
         if (weft_unlikely(req->rc))
-            weft_req_say(req);
+            weft_req_report_error(req);
         return req->rc;
     }
     wait_begin(&wait, req);
     wait.req = req;
     do
-        weft_wait_turn(&wait);
+        weft_wait_progress(&wait);
     while (!req->is_done);
     weft_wait_end(&wait);
     if (weft_unlikely(req->rc))
-        weft_req_say(req);
+        weft_req_report_error(req);
     return req->rc;
 }

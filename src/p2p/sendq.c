@@ -78,7 +78,7 @@ static void send_word(weft_sendq *queue, enum weft_frame_kind kind, int32_t tag)
                                  .bytes = is_stalled ? sizeof queue->name : 0}, .body = &queue->name};
     int rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc && peer->state == WEFT_PEER_ALIVE)
-        weft_peer_doom(peer, rc);
+        weft_peer_abort_job(peer, rc);
 }
 
 /* -- records -- */
@@ -186,7 +186,7 @@ static void end_stall(weft_sendq *queue)
     weft_bag_clear(&queue->tags);
     weft_list_remove(&queue->link);
     weft_peer_settle(peer);
-    if (queue->is_told && !peer->said_bye && !peer->heard_bye && peer->state == WEFT_PEER_ALIVE)
+    if (queue->is_told && !peer->bye_sent && !peer->bye_received && peer->state == WEFT_PEER_ALIVE)
         send_word(queue, WEFT_FRAME_DRAINED, 0);
     queue->is_told = queue->sends_all = false;
     if (!queue->chan)
@@ -224,7 +224,7 @@ static void is_written(weft_sendq *queue, int32_t tag)
 }
 
 /* Nothing will ever come back from there. */
-static bool is_over(const weft_peer *peer) { return peer->heard_bye || peer->state != WEFT_PEER_ALIVE; }
+static bool is_over(const weft_peer *peer) { return peer->bye_received || peer->state != WEFT_PEER_ALIVE; }
 
 /* The end of a send that its receiver never takes: 0 for what would have been sent eagerly. */
 static int end_of(const weft_peer *peer, bool is_eager, int rc)
@@ -272,7 +272,7 @@ static weft_req *batch_of(weft_sendq *queue, int dst)
     batch->bytes = 0;
     batch->count = 0;
     batch->order = queue->put;
-    batch->found = (weft_found){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
+    batch->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
     weft_list_append(&queue->batches, &batch->link);
     return batch;
 }
@@ -367,7 +367,7 @@ static int send_front(weft_sendq *queue)
     if (rc && req)
         weft_req_end(req, rc);
     else if (rc && peer->state == WEFT_PEER_ALIVE)
-        weft_peer_doom(peer, rc);
+        weft_peer_abort_job(peer, rc);
     peer->worker->counters[WEFT_COUNT_OVERDRAWN] += credit <= 0;
     leave(queue);
     return 0;

@@ -24,11 +24,11 @@ static void send_ask(weft_peer *peer, weft_stalled to, int32_t tag)
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_ASK, .chan = to.chan, .src = (int32_t)to.dst, .tag = tag, .bytes = sizeof body},
                         .body = &body};
     int rc;
-    if (peer->said_bye || peer->heard_bye)
+    if (peer->bye_sent || peer->bye_received)
         return;
     rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc && peer->state == WEFT_PEER_ALIVE)
-        weft_peer_doom(peer, rc);
+        weft_peer_abort_job(peer, rc);
     peer->worker->counters[WEFT_COUNT_ASKS]++;
 }
 
@@ -81,7 +81,7 @@ static weft_stall *begin(weft_chan *chan, weft_peer *peer, int32_t src)
 static void rouse(weft_worker *worker)
 {
     if (weft_unlikely(worker->is_asleep))
-        worker->world->rest->wake(worker);
+        worker->world->sleep_ops->wake(worker);
 }
 
 void weft_stall_on_stalled(weft_peer *peer, const weft_hdr *hdr, const void *body)

@@ -28,7 +28,7 @@ static uint32_t begin(uint32_t chan, int32_t src, int32_t tag)
     return weft_crc32c(0, &envelope, sizeof envelope);
 }
 
-static uint32_t begin_found(const weft_req *req) { return begin(req->chan->id, req->found.source, req->found.tag); }
+static uint32_t begin_found(const weft_req *req) { return begin(req->chan->id, req->recv_info.source, req->recv_info.tag); }
 
 /* What a sender says of data that it was told is damaged: a sum that its receiver cannot find, and knows. */
 #define TAINT UINT32_MAX
@@ -109,13 +109,13 @@ static int judge(const weft_req *req, const weft_peer *peer, uint64_t whole, uin
                      "the message from rank %d with tag %d, %llu bytes, was damaged on its way: %s.\n"
                      "(communicator's context %u, world rank %u, %s over %s; CRC32C %08x sent, %08x arrived)\n"
                      "Memory or a network's hardware fails, or the sender changed its buffer before its send was over.",
-                     req->found.source, req->found.tag, (unsigned long long)whole, where, req->chan->id, peer->proc_id.rank, way,
+                     req->recv_info.source, req->recv_info.tag, (unsigned long long)whole, where, req->chan->id, peer->proc_id.rank, way,
                      peer->ep->iface->ops->name, sent, got);
 }
 
 int weft_sum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, uint32_t sum, const char *way)
 {
-    return judge(req, peer, req->found.bytes, bytes, sum, sum_buffer(begin_found(req), req, bytes), way);
+    return judge(req, peer, req->recv_info.bytes, bytes, sum, sum_buffer(begin_found(req), req, bytes), way);
 }
 
 /* Of a message that is cut what landed is summed, and the rest as it came. */
@@ -125,7 +125,7 @@ int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     uint32_t sum, got;
     int rc;
     memcpy(&sum, (const char *)body + bytes, sizeof sum);
-    req->found = (weft_found){.source = hdr->src, .tag = hdr->tag, .bytes = fits};
+    req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = fits};
     if (!req->is_dense)
         weft_unpack(req->type, req->buf, req->count, 0, fits, body);
     else if (fits)

@@ -149,7 +149,7 @@ struct weft_iface { /* common part; a transport's own iface begins with it */
     bool is_quiet; /* set by an iface while nothing but its own send, put, get could make poll find anything: polls are skipped */
     void *owner;
     const weft_up *up;
-    void *pins;    /* the owner's: registrations with this iface (core/pins); an iface leaves it alone */
+    void *pins;    /* the owner's: registrations with this iface (core/reg); an iface leaves it alone */
     weft_caps caps;
     weft_iface_counts counts;
 };

@@ -107,15 +107,15 @@ void weft_req_free(weft_req *req)
     free(req);
 }
 
-void weft_req_tell(weft_req *req)
+void weft_req_notify(weft_req *req)
 {
-    if (req->rc && !req->gate->rc)
-        req->gate->rc = req->rc;
-    if (--req->gate->left == 0)
-        req->gate->open(req->gate);
+    if (req->rc && !req->completion->rc)
+        req->completion->rc = req->rc;
+    if (--req->completion->left == 0)
+        req->completion->open(req->completion);
 }
 
-void weft_wait_turn(weft_wait *wait)
+void weft_wait_progress(weft_wait *wait)
 {
     (void)wait;
     model_yield();
@@ -168,7 +168,7 @@ static void deliver(weft_req *req, message *m)
         free(data);
     } else
         weft_unpack(req->type, req->buf, req->count, 0, m->bytes, m->data);
-    req->bytes = req->found.bytes = room;
+    req->bytes = req->recv_info.bytes = room;
     if (m->late)
         weft_req_end(m->late, WEFT_OK);
     weft_req_end(req, WEFT_OK);

@@ -105,7 +105,7 @@ static void flip(member *self)
     rig.is_flipped = true;
 }
 
-void weft_wait_turn(weft_wait *wait)
+void weft_wait_progress(weft_wait *wait)
 {
     member *self = weft_container(wait->worker, member, worker);
     struct timespec limit = {DEADLINE_S, 0};

@@ -27,7 +27,7 @@ static uint64_t bytes_of(int turn) { return 40 + (uint64_t)turn * 7919 % (MAX - 
 static int take(crew *crew, int from, int turn, uint8_t *buf)
 {
     uint64_t bytes = bytes_of(turn), room = turn % 7 == 3 ? bytes / 2 : bytes;
-    weft_found found;
+    weft_recv_info found;
     bool is_there;
     int rc = 0;
     if (turn % 3 == 1) { /* unexpected */

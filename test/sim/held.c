@@ -69,7 +69,7 @@ static int program(int rank, void *arg)
 {
     uint8_t *buf = calloc(1, LONG_BYTES + BURST * BYTES), *sent = malloc(LONG_BYTES);
     weft_req *reqs[BURST];
-    weft_found found;
+    weft_recv_info found;
     crew crew;
     int rc = crew_open(&crew, 1);
     (void)arg;

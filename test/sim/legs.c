@@ -38,7 +38,7 @@ static int receive(crew *crew, uint8_t *buf)
     if (plot.refuses) {
         while (!worker->counters[WEFT_COUNT_RNDV_PUT] || req->next < BYTES / 4)
             weft_worker_poll(worker);
-        worker->peers[0]->no_move = true;
+        worker->peers[0]->no_rma = true;
     }
     rc = weft_req_wait(req);
     weft_req_free(req);

@@ -137,7 +137,7 @@ static int start_sends(job *job)
         left += job->to[s].count;
     for (; left && !rc; left--) {
         int s = (int)draw(job, (uint64_t)streams);
-        weft_found found;
+        weft_recv_info found;
         bool is_there;
         while (next[s] == job->to[s].count)
             s = (s + 1) % streams;
@@ -172,7 +172,7 @@ static int expected(const stream *stream, int tag)
     return -1;
 }
 
-static int check(job *job, int chan, const weft_found *found, int tag, const uint8_t *buf)
+static int check(job *job, int chan, const weft_recv_info *found, int tag, const uint8_t *buf)
 {
     stream *stream = &job->from[found->source * CHANS + chan];
     int index = expected(stream, tag);
@@ -195,7 +195,7 @@ static int receive_one(job *job, int s, int index)
     uint64_t how = draw(job, 4);
     const weft_type *type = crew_type(CREW_BYTE);
     uint8_t buf[ROOM];
-    weft_found found;
+    weft_recv_info found;
     weft_req *req;
     bool is_there = false;
     while (how == 0 && !is_there && !rc) /* Iprobe */
@@ -208,7 +208,7 @@ static int receive_one(job *job, int s, int index)
         rc = weft_irecv(job->chans[chan], src, tag, buf, ROOM, type, &req);
         while (!rc && !req->is_done)
             weft_worker_poll(job->crew.world->workers[0]);
-        found = req->found;
+        found = req->recv_info;
         weft_req_free(req);
     } else if (!rc) {
         rc = weft_recv(job->chans[chan], src, tag, buf, ROOM, type, &found);
@@ -253,7 +253,7 @@ static int floods(int rank, void *arg)
     rc = rc ? rc : start_sends(&job);
     if (!rc && early) {
         rc = weft_req_wait(early);
-        rc = rc ? rc : check(&job, 0, &early->found, 0, buf);
+        rc = rc ? rc : check(&job, 0, &early->recv_info, 0, buf);
         weft_req_free(early);
     }
     rc = rc ? rc : receive_all(&job);
@@ -278,17 +278,17 @@ static int cancel_to(job *job, int dst)
     for (int i = 0; i < stream->count && !rc; i++) {
         if (draw(job, 2) == 0)
             rc = weft_cancel(sends[i]), rc = rc ? rc : weft_req_wait(sends[i]);
-        seen.late += sends[i]->is_done && !sends[i]->found.cancelled;
+        seen.late += sends[i]->is_done && !sends[i]->recv_info.cancelled;
     }
     for (int i = 0; i < stream->count && !rc; i++) {
-        if (!sends[i]->is_done && sends[i]->is_told)
+        if (!sends[i]->is_done && sends[i]->fin_done)
             rc = weft_req_wait(sends[i]);
-        gone[i] = sends[i]->is_done && sends[i]->found.cancelled;
+        gone[i] = sends[i]->is_done && sends[i]->recv_info.cancelled;
     }
     rc = rc ? rc : weft_isend(job->chans[0], dst, NEVER, gone, MAX, crew_type(CREW_BYTE), WEFT_SEND_STANDARD, &last);
     for (int i = 0; i < stream->count && !rc; i++) {
         rc = weft_req_wait(sends[i]);
-        if (!rc && gone[i] != sends[i]->found.cancelled)
+        if (!rc && gone[i] != sends[i]->recv_info.cancelled)
             rc = crew_fail(&job->crew, "a send was cancelled after it ended");
         seen.cancelled += gone[i];
         release(sends[i]);
@@ -303,7 +303,7 @@ static int receive_rest(job *job, int src)
 {
     stream *stream = &job->from[src * CHANS];
     uint8_t gone[MAX], buf[ROOM];
-    weft_found found;
+    weft_recv_info found;
     int rc = weft_recv(job->chans[0], src, NEVER, gone, MAX, crew_type(CREW_BYTE), &found);
     for (int i = 0; i < stream->count && !rc; i++) {
         if (gone[i]) {
@@ -334,7 +334,7 @@ static int deaf(int rank, void *arg)
     job job = {.to = NULL};
     int rc = open_job(&job, arg), value = 0;
     weft_req *never[3];
-    weft_found found;
+    weft_recv_info found;
     bool is_there;
     if (rank == 0) {
         uint64_t max;
@@ -368,7 +368,7 @@ static int bounded(int rank, void *arg)
     bool is_sync = ((const run_args *)arg)->seed % 3 == 0;
     const weft_type *type = crew_type(CREW_BYTE);
     weft_req *reqs[FLOOD];
-    weft_found found;
+    weft_recv_info found;
     for (int i = 0; i < FLOOD && rank && !rc; i++)
         rc = send_one(&job, job.chans[0], 0, i % 3, job.payload, 8, is_sync ? 4 : draw(&job, 5), &reqs[i]);
     for (int i = 0; i < FLOOD && rank && !rc; i++) {
@@ -423,7 +423,7 @@ static int refusal(int rank, void *arg)
         weft_req_free(req);
     } else if (rank == 1) {
         bool is_there = false;
-        weft_found found;
+        weft_recv_info found;
         while (!is_there && !rc)
             rc = weft_probe(job.chans[1], 0, 0, true, &is_there, &found);
         weft_chan_close(job.chans[1]);

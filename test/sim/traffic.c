@@ -35,7 +35,7 @@ typedef struct receive {
     bool is_strided;
     uint8_t *buf;
     weft_req *req;
-    weft_found found;
+    weft_recv_info recv_info;
     bool is_done;
 } receive;
 
@@ -185,8 +185,8 @@ static message *identify(crew *crew, round_plan *plan, const receive *got, const
 {
     for (int i = 0; i < MESSAGES; i++) {
         message *one = &plan->messages[i];
-        if (one->dst == crew->rank && !one->is_got && one->src == got->found.source && one->tag == got->found.tag &&
-            one->bytes == got->found.bytes && crew_wrong(plain, one->name, one->bytes) == one->bytes)
+        if (one->dst == crew->rank && !one->is_got && one->src == got->recv_info.source && one->tag == got->recv_info.tag &&
+            one->bytes == got->recv_info.bytes && crew_wrong(plain, one->name, one->bytes) == one->bytes)
             return one;
     }
     return NULL;
@@ -194,17 +194,17 @@ static message *identify(crew *crew, round_plan *plan, const receive *got, const
 
 static int check_receive(crew *crew, round_plan *plan, receive *got)
 {
-    uint8_t *plain = malloc(got->found.bytes + 1);
+    uint8_t *plain = malloc(got->recv_info.bytes + 1);
     int rc = 0;
     if (got->is_strided)
-        gather(plain, got->buf, got->found.bytes);
+        gather(plain, got->buf, got->recv_info.bytes);
     else
-        memcpy(plain, got->buf, got->found.bytes);
+        memcpy(plain, got->buf, got->recv_info.bytes);
     message *one = identify(crew, plan, got, plain);
     if (!one) {
         rc = crew_fail_wrong(crew,
                        "a message from %d, tag %d, %llu bytes is none that was sent, or its bytes are wrong (asked for %d, %d)",
-                       got->found.source, got->found.tag, (unsigned long long)got->found.bytes, got->src, got->tag);
+                       got->recv_info.source, got->recv_info.tag, (unsigned long long)got->recv_info.bytes, got->src, got->tag);
     } else {
         one->is_got = true;
         /* MPI 5.0, 3.5: of messages with the same envelope the earlier one goes to the earlier receive */
@@ -253,18 +253,18 @@ static int receive_probed(crew *crew, receive *one)
     bool is_there = false, do_wait = crew_random(&crew->random) % 2;
     int rc = 0;
     while (!is_there && !rc)
-        rc = weft_probe(crew->chan, WEFT_ANY, WEFT_ANY_TAG, do_wait, &is_there, &one->found);
+        rc = weft_probe(crew->chan, WEFT_ANY, WEFT_ANY_TAG, do_wait, &is_there, &one->recv_info);
     if (rc)
         return rc;
-    weft_found probed = one->found;
+    weft_recv_info probed = one->recv_info;
     one->src = probed.source;
     one->tag = probed.tag;
     one->room = probed.bytes;
     one->is_strided = false;
     one->buf = malloc(one->room + 1);
     one->buf[one->room] = 0x77;
-    rc = weft_recv(crew->chan, one->src, one->tag, one->buf, one->room, crew_type(CREW_BYTE), &one->found);
-    if (!rc && (probed.source != one->found.source || probed.tag != one->found.tag || probed.bytes != one->found.bytes))
+    rc = weft_recv(crew->chan, one->src, one->tag, one->buf, one->room, crew_type(CREW_BYTE), &one->recv_info);
+    if (!rc && (probed.source != one->recv_info.source || probed.tag != one->recv_info.tag || probed.bytes != one->recv_info.bytes))
         rc = crew_fail(crew, "the probe told another message than the receive got");
     return rc;
 }
@@ -298,7 +298,7 @@ static int finish_receives(crew *crew, round_plan *plan, receive *receives, uint
         if (plan->asking[crew->rank] == PROBED) {
             rc = receive_probed(crew, one);
         } else if (!(rc = finish(crew, one->req))) {
-            one->found = one->req->found;
+            one->recv_info = one->req->recv_info;
             drop_type(crew, one->req->type);
             weft_req_free(one->req);
         }
@@ -338,7 +338,7 @@ static int cancel_one(crew *crew)
     int rc = weft_irecv(crew->chan, WEFT_ANY, 1000, buf, sizeof buf, crew_type(CREW_BYTE), &req);
     if (rc || (rc = weft_cancel(req)) || (rc = weft_req_wait(req)))
         return rc;
-    if (!req->found.cancelled)
+    if (!req->recv_info.cancelled)
         rc = crew_fail(crew, "a receive that nobody sends to was not cancelled");
     weft_req_free(req);
     return rc;

@@ -171,17 +171,17 @@ static void port_disarm(weft_iface *self)
 
 static bool flag_is_set(weft_wait *wait) { return flags[weft_container(wait, waiter, wait)->what]; }
 
-static bool tie_two(weft_wait *wait, weft_gate *gate)
+static bool tie_two(weft_wait *wait, weft_completion *completion)
 {
     const waiter *self = weft_container(wait, waiter, wait);
     uint32_t left = 0;
     for (int i = self->what; i < self->what + 2; i++)
         if (!reqs[i].is_done) {
-            reqs[i].gate = gate;
+            reqs[i].completion = completion;
             left++;
         }
-    if (gate)
-        gate->left = left;
+    if (completion)
+        completion->left = left;
     return true;
 }
 
@@ -201,7 +201,7 @@ static void wait_for(char how, int what)
             interleave_fail("a wait turns for good");
             break;
         }
-        weft_wait_turn(&self->wait);
+        weft_wait_progress(&self->wait);
     }
     self->waits = self->is_beside = false;
     weft_wait_end(&self->wait);
@@ -266,7 +266,7 @@ static void begin(void)
     hooked_holder = -1;
     refusals = now->refusals;
     iface = (weft_iface){.ops = &ops};
-    world = (weft_world){.page = &page, .rest = &weft_rest_here, .chime = -1};
+    world = (weft_world){.page = &page, .sleep_ops = &weft_sleep_ops_here, .chime = -1};
     world.wait_policy = (weft_wait_policy){.spins = now->spins, .spin_ns = now->spin_ns, .is_fixed = true};
     worker.world = &world;
     worker.is_threaded = true;
@@ -274,7 +274,7 @@ static void begin(void)
     worker.spare_cpus = now->spare_cpus;
     weft_list_init(&worker.backlog);
     weft_list_init(&worker.plans);
-    weft_list_init(&worker.pumps);
+    weft_list_init(&worker.fragments);
     weft_list_init(&worker.parked);
     weft_lock_init(&worker.lock, 1);
     for (int i = 0; i < REQS; i++)
@@ -307,7 +307,7 @@ static void end(void)
         worker.lock.word || worker.lock.first)
         interleave_fail("something is left behind");
     for (int i = 0; i < REQS; i++)
-        if (reqs[i].gate && !reqs[i].is_done)
+        if (reqs[i].completion && !reqs[i].is_done)
             interleave_fail("a gate is left behind");
 }
 

@@ -54,7 +54,7 @@ static int make(MPI_Request *handles, unsigned seed)
             continue;
         req = weft_req_new(workers[which], WEFT_REQ_USER);
         req->tag = i;
-        req->found = (weft_found){.source = which, .tag = i, .bytes = (uint64_t)i};
+        req->recv_info = (weft_recv_info){.source = which, .tag = i, .bytes = (uint64_t)i};
         handles[i] = (MPI_Request)req;
         made++;
         if (rand() % 4 == 0) {
@@ -164,7 +164,7 @@ static int open_two_workers(void)
     for (int i = 0; i < 2; i++) {
         workers[i] = world->workers[i];
         workers[i]->is_threaded = true;
-        workers[i]->play = play;
+        workers[i]->progress_scheds = play;
         weft_list_append(&workers[i]->plans, &busy[i]);
     }
     return 0;

@@ -53,16 +53,16 @@ static void wake_here(weft_worker *mine) { (void)mine; }
 /* How many lost wake-ups one sleep counts. */
 static uint64_t late_wakes(int how)
 {
-    static const weft_rest rest = {.sleep = sleep_here, .wake = wake_here};
+    static const weft_sleep_ops sleep_ops = {.sleep = sleep_here, .wake = wake_here};
     uint64_t before = worker->counters[WEFT_COUNT_LATE_WAKES], slept = worker->counters[WEFT_COUNT_SLEEPS];
     weft_wait wait;
 
     manner = how;
-    world->rest = &rest;
+    world->sleep_ops = &sleep_ops;
     weft_worker_lock(worker);
     weft_wait_begin(&wait, worker, WEFT_WHY_RECV, 0, 0, 0);
     while (worker->counters[WEFT_COUNT_SLEEPS] == slept)
-        weft_wait_turn(&wait);
+        weft_wait_progress(&wait);
     weft_wait_end(&wait);
     weft_worker_unlock(worker);
     CU_ASSERT(worker->counters[WEFT_COUNT_SLEEPS] == slept + 1 && !worker->is_armed && !worker->is_asleep);
@@ -201,7 +201,7 @@ static int open_world(void)
         return -1;
     worker = world->workers[0];
     worker->is_threaded = true;
-    worker->play = play;
+    worker->progress_scheds = play;
     weft_list_append(&worker->plans, &busy);
     return 0;
 }
@@ -209,7 +209,7 @@ static int open_world(void)
 static int close_world(void)
 {
     weft_list_remove(&busy);
-    world->rest = &weft_rest_here;
+    world->sleep_ops = &weft_sleep_ops_here;
     weft_mpi_world_close(world);
     return weft_world_close(world);
 }

@@ -281,7 +281,7 @@ static int self_poll(weft_iface *iface, int budget)
     return events;
 }
 
-/* No wakeup: only another thread of this worker can bring news here, and it ends the sleep of the others itself (weft_rest.wake). */
+/* No wakeup: only another thread of this worker can bring news here, and it ends the sleep of the others itself (weft_sleep_ops.wake). */
 static int self_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     (void)iface;

@@ -40,7 +40,7 @@ int ladder_start(void)
 static int exchange(weft_chan *chan, uint32_t rank, char *buffer, uint64_t bytes)
 {
     const weft_type *type = weft_type_of((void *)(uintptr_t)BYTE_HANDLE);
-    weft_found found;
+    weft_recv_info found;
     for (uint32_t turn = 0; turn < 2; turn++) {
         int rc = turn == rank ? weft_send(chan, (int)!rank, 0, buffer, bytes, type, WEFT_SEND_STANDARD)
                               : weft_recv(chan, (int)!rank, 0, buffer, bytes, type, &found);

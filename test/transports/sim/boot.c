@@ -117,7 +117,7 @@ weft_boot *sim_boot_new(void)
     const weft_sim_net *net = run->config->net;
     boot->fabric_ops = net ? net->ops : &weft_sim_ops;
     boot->fabric = net ? (void *)(uintptr_t)net->fabric : run->sim;
-    boot->rest = &sim_rest;
+    boot->sleep_ops = &sim_rest;
     return boot;
 }
 

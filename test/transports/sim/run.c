@@ -192,7 +192,7 @@ static void rest_aside(bool begins)
     running->is_aside = begins;
 }
 
-const weft_rest sim_rest = {.sleep = rest_sleep, .wake = rest_wake, .aside = rest_aside};
+const weft_sleep_ops sim_rest = {.sleep = rest_sleep, .wake = rest_wake, .aside = rest_aside};
 
 /* -- the scheduler -- */
 

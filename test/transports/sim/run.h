@@ -65,6 +65,6 @@ sim_run *sim_run_now(void);
 void sim_run_yield(sim_run *run, const char *waits_for);
 /* Ends the whole run; does not return. */
 void sim_run_abort(sim_run *run, int code, const char *text) __attribute__((noreturn));
-extern const weft_rest sim_rest;
+extern const weft_sleep_ops sim_rest;
 
 #endif

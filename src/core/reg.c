@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pins: one registration cache per iface. See pins.h.
+ * reg: one registration cache per iface. See reg.h.
  */
-#include "core/pins.h"
+#include "core/reg.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "core/world.h"
 
-struct weft_kept {
+struct weft_reg_persistent {
     uint64_t bytes;
     weft_pin *pins[WEFT_WORKER_IFACES];
 };
@@ -29,7 +29,7 @@ static void unmap(void *owner, void *record)
 }
 
 /* In the simulator a registration is an address range of one process: it cannot go stale, and a helper would not be deterministic. */
-static bool is_simulated(const weft_iface *iface) { return ((weft_worker *)iface->owner)->world->boot->rest != NULL; }
+static bool is_simulated(const weft_iface *iface) { return ((weft_worker *)iface->owner)->world->boot->sleep_ops != NULL; }
 
 /* To register costs a line in a table, which names addresses and not pages: nothing is gained by waiting, by parts, or by watching. */
 static bool is_free(const weft_iface *iface) { return !iface->caps.pins; }
@@ -49,17 +49,17 @@ static weft_regcache *cache_of(weft_iface *iface)
 /* Where memory is lent, peers have no right to the registration itself. */
 static uint32_t rights_of(const weft_iface *iface, uint32_t rights) { return rights && iface->caps.lends ? WEFT_RIGHT_LEND : rights; }
 
-bool weft_pins_lend(weft_iface *iface, weft_ep *ep, const weft_pin *pin, void *addr, uint64_t bytes, uint32_t rights, weft_key *key,
+bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_pin *pin, void *addr, uint64_t bytes, uint32_t rights, weft_key *key,
                     weft_loan **loan)
 {
     *loan = NULL;
     if (iface->caps.lends)
-        return ep->iface == iface && iface->ops->lend(iface, ep, weft_pins_region(pin), addr, bytes, rights, key, loan) == 0;
-    *key = weft_pins_region(pin)->key;
+        return ep->iface == iface && iface->ops->lend(iface, ep, weft_reg_mr(pin), addr, bytes, rights, key, loan) == 0;
+    *key = weft_reg_mr(pin)->key;
     return true;
 }
 
-bool weft_pins_allowed(weft_iface *iface)
+bool weft_reg_allowed(weft_iface *iface)
 {
     return weft_knob.pin != WEFT_PIN_NEVER && cache_of(iface);
 }
@@ -67,10 +67,10 @@ bool weft_pins_allowed(weft_iface *iface)
 static weft_pin *hold(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_pin *pin = NULL;
-    return weft_pins_hold(iface, addr, bytes, rights, &pin) ? NULL : pin;
+    return weft_reg_acquire(iface, addr, bytes, rights, &pin) ? NULL : pin;
 }
 
-weft_pin *weft_pins_look(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
+weft_pin *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
     if (is_free(iface))
@@ -78,7 +78,7 @@ weft_pin *weft_pins_look(weft_iface *iface, const void *addr, uint64_t bytes, ui
     return cache ? weft_regcache_look(cache, addr, bytes, rights_of(iface, rights)) : NULL;
 }
 
-weft_pin *weft_pins_look_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights)
+weft_pin *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
     weft_worker *worker = iface->owner;
@@ -91,87 +91,87 @@ weft_pin *weft_pins_look_posted(weft_iface *iface, uint64_t order, const void *a
     return pin;
 }
 
-int weft_pins_hold(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin)
+int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin)
 {
     weft_regcache *cache = cache_of(iface);
     return cache ? weft_regcache_hold(cache, addr, bytes, rights_of(iface, rights), pin)
                  : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
 }
 
-void weft_pins_drop(weft_iface *iface, weft_pin *pin)
+void weft_reg_release(weft_iface *iface, weft_pin *pin)
 {
     if (pin)
         weft_regcache_drop(iface->pins, pin);
 }
 
-void weft_pins_soon(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
+void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
-    const weft_rest *rest = ((weft_worker *)iface->owner)->world->rest;
+    const weft_sleep_ops *sleep_ops = ((weft_worker *)iface->owner)->world->sleep_ops;
     weft_pin *pin = NULL;
     if (!cache || is_free(iface)) /* nothing to be gained, and map is for the worker's thread only */
         return;
     rights = rights_of(iface, rights);
-    if (!rest->aside) {
+    if (!sleep_ops->aside) {
         weft_regcache_ahead(cache, addr, bytes, rights);
         return;
     }
-    rest->aside(true); /* a helper would be another thread: here what it does is done at once */
+    sleep_ops->aside(true); /* a helper would be another thread: here what it does is done at once */
     if (!weft_regcache_hold(cache, addr, bytes, rights, &pin))
         weft_regcache_drop(cache, pin);
-    rest->aside(false);
+    sleep_ops->aside(false);
 }
 
-void weft_pins_tidy(weft_worker *worker)
+void weft_reg_reclaim(weft_worker *worker)
 {
     for (uint32_t i = 0; i < worker->iface_count; i++)
         if (worker->ifaces[i]->pins)
             weft_regcache_tidy(worker->ifaces[i]->pins);
 }
 
-void weft_pins_close(weft_iface *iface)
+void weft_reg_close(weft_iface *iface)
 {
     if (iface->pins)
         weft_regcache_close(iface->pins);
     iface->pins = NULL;
 }
 
-weft_kept *weft_pins_keep(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
+weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
 {
-    weft_kept *kept = NULL;
+    weft_reg_persistent *kept = NULL;
     bool any = false;
     for (uint32_t i = 0; i < worker->iface_count; i++)
-        any |= weft_pins_needed(worker->ifaces[i]) && !is_free(worker->ifaces[i]) && weft_pins_allowed(worker->ifaces[i]);
-    if (!any || !bytes || worker->kept_bytes + bytes > WEFT_PINS_KEPT || !(kept = calloc(1, sizeof *kept)))
+        any |= weft_reg_needed(worker->ifaces[i]) && !is_free(worker->ifaces[i]) && weft_reg_allowed(worker->ifaces[i]);
+    if (!any || !bytes || worker->persistent_bytes + bytes > WEFT_REG_PERSIST_MAX || !(kept = calloc(1, sizeof *kept)))
         return NULL;
     kept->bytes = bytes;
-    worker->kept_bytes += bytes;
+    worker->persistent_bytes += bytes;
     any = false;
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         weft_iface *iface = worker->ifaces[i];
-        if (!weft_pins_needed(iface) || is_free(iface) || !weft_pins_allowed(iface))
+        if (!weft_reg_needed(iface) || is_free(iface) || !weft_reg_allowed(iface))
             continue;
         /* half of the cache stays free for what is not kept */
-        if (worker->kept_bytes <= weft_regcache_max_bytes(iface->pins) / 2)
+        if (worker->persistent_bytes <= weft_regcache_max_bytes(iface->pins) / 2)
             any |= weft_regcache_hold(iface->pins, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
     }
     if (any)
         return kept;
-    weft_pins_release(worker, kept);
+    weft_reg_unpersist(worker, kept);
     return NULL;
 }
 
-void weft_pins_release(weft_worker *worker, weft_kept *kept)
+void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *kept)
 {
     if (!kept)
         return;
     for (uint32_t i = 0; i < worker->iface_count; i++)
-        weft_pins_drop(worker->ifaces[i], kept->pins[i]);
-    worker->kept_bytes -= kept->bytes;
+        weft_reg_release(worker->ifaces[i], kept->pins[i]);
+    worker->persistent_bytes -= kept->bytes;
     free(kept);
 }
 
-void weft_pins_count(weft_worker *worker)
+void weft_reg_count(weft_worker *worker)
 {
     static const enum weft_counter first = WEFT_COUNT_PIN_HITS;
     for (int i = 0; first + i <= WEFT_COUNT_PINNED_MAX; i++)

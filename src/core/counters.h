@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * count: what a worker counts (counters.def), and who may look. Whoever does something adds to its worker's array, under the worker's lock:
+ * counters: what a worker counts (counters.def), and who may look. Whoever does something adds to its worker's array, under the worker's lock:
  * worker->counters[WEFT_COUNT_SLEEPS]++. What would cost on the way of a short message is derived when somebody looks.
  */
-#ifndef WEFT_CORE_COUNT_H
-#define WEFT_CORE_COUNT_H
+#ifndef WEFT_CORE_COUNTERS_H
+#define WEFT_CORE_COUNTERS_H
 
 #include <stdint.h>
 
@@ -30,8 +30,8 @@ typedef struct weft_count_row {
 extern const weft_count_row weft_count_rows[WEFT_COUNT_LAST];
 
 /* All counters of the world, summed over its workers (HIGH: too). Takes the workers' locks. */
-void weft_count_look(struct weft_world *world, uint64_t values[WEFT_COUNT_LAST]);
+void weft_counters_read(struct weft_world *world, uint64_t values[WEFT_COUNT_LAST]);
 /* Says on stderr what is not zero, in a few lines and one write: with WEFT_COUNTERS=1, before workers close. */
-void weft_count_tell(struct weft_world *world);
+void weft_counters_print(struct weft_world *world);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * count: puts counters together when somebody looks. See count.h.
+ * counters: puts counters together when somebody looks. See counters.h.
  */
-#include "core/count.h"
+#include "core/counters.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -67,7 +67,7 @@ static bool has_locked(weft_worker *worker)
     return has;
 }
 
-static void look_at_worker(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
+static void read_worker(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
 {
     bool is_ours = has_locked(worker);
     if (worker->count)
@@ -78,12 +78,12 @@ static void look_at_worker(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST]
         weft_worker_unlock(worker);
 }
 
-void weft_count_look(weft_world *world, uint64_t values[WEFT_COUNT_LAST])
+void weft_counters_read(weft_world *world, uint64_t values[WEFT_COUNT_LAST])
 {
     memset(values, 0, WEFT_COUNT_LAST * sizeof *values);
     for (uint32_t i = 0; i < world->worker_count; i++) {
         uint64_t one[WEFT_COUNT_LAST];
-        look_at_worker(world->workers[i], one);
+        read_worker(world->workers[i], one);
         for (int row = 0; row < WEFT_COUNT_LAST; row++) {
             values[row] += one[row];
             if (weft_count_rows[row].class == WEFT_COUNT_IS_WRAPPED)
@@ -143,12 +143,12 @@ static void write_all(const char *text, size_t length)
     }
 }
 
-void weft_count_tell(weft_world *world)
+void weft_counters_print(weft_world *world)
 {
     uint64_t values[WEFT_COUNT_LAST];
     page self = {.length = 0};
     snprintf(self.who, sizeof self.who, "weft: [%u@%.64s]", world->boot->rank, world->boot->host);
-    weft_count_look(world, values);
+    weft_counters_read(world, values);
     for (enum weft_count_group group = WEFT_COUNT_OF_MESSAGE; group <= WEFT_COUNT_OF_WAIT; group++)
         put_group(&self, group, values);
     for (uint32_t i = 0; i < world->worker_count; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * seal: see seal.h. Where one wrong bit explains it all, the text tells which. If that is one of the check's, the frame is taken.
+ * hdr_csum: see hdr_csum.h. Where one wrong bit explains it all, the text tells which. If that is one of the check's, the frame is taken.
  */
-#include "core/seal.h"
+#include "core/hdr_csum.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,11 +35,11 @@ static void fill_sealed(const weft_frame *frame, void *place)
     memcpy((char *)place + bytes, &sum, sizeof sum);
 }
 
-int weft_seal_send(weft_ep *ep, const weft_frame *frame)
+int weft_hdr_csum_send(weft_ep *ep, const weft_frame *frame)
 {
     weft_frame sealed = {.hdr = frame->hdr, .body = frame, .fill = fill_sealed};
     sealed.hdr.flags |= WEFT_HDR_CSUM;
-    sealed.hdr.bytes += WEFT_SEAL_BYTES;
+    sealed.hdr.bytes += WEFT_HDR_CSUM_BYTES;
     return weft_iface_send(ep, &sealed);
 }
 
@@ -84,11 +84,11 @@ static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const
     boot->ops->abort(boot, 1, text);
 }
 
-void weft_seal_open(weft_peer *peer, const weft_hdr *hdr, const void *body, weft_hdr *plain)
+void weft_hdr_csum_verify(weft_peer *peer, const weft_hdr *hdr, const void *body, weft_hdr *plain)
 {
-    uint32_t bytes = hdr->bytes - WEFT_SEAL_BYTES, sent, got;
+    uint32_t bytes = hdr->bytes - WEFT_HDR_CSUM_BYTES, sent, got;
     char where[120];
-    if (hdr->bytes < WEFT_SEAL_BYTES || (peer->state == WEFT_PEER_ALIVE && hdr->bytes > peer->ep->iface->caps.frame_max))
+    if (hdr->bytes < WEFT_HDR_CSUM_BYTES || (peer->state == WEFT_PEER_ALIVE && hdr->bytes > peer->ep->iface->caps.frame_max))
         end_job(peer, hdr, "its length cannot be");
     memcpy(&sent, (const char *)body + bytes, sizeof sent);
     got = sum_of(hdr, body, bytes);
@@ -98,14 +98,14 @@ void weft_seal_open(weft_peer *peer, const weft_hdr *hdr, const void *body, weft
         weft_log_warn("the check of a frame from rank %u was damaged on its way (%08x, not %08x); the frame is as it was sent.",
                       peer->proc_id.rank, sent, got);
     }
-    peer->is_sealing = true;
+    peer->sends_hdr_csum = true;
     *plain = *hdr;
     plain->bytes = bytes;
     plain->flags &= (uint8_t)~WEFT_HDR_CSUM;
 }
 
-void weft_seal_miss(const weft_peer *peer, const weft_hdr *hdr)
+void weft_hdr_csum_missing(const weft_peer *peer, const weft_hdr *hdr)
 {
-    if (peer->is_sealing || hdr->kind == WEFT_FRAME_EAGER_SUMMED || hdr->flags & WEFT_HDR_MSG_CSUM)
+    if (peer->sends_hdr_csum || hdr->kind == WEFT_FRAME_EAGER_SUMMED || hdr->flags & WEFT_HDR_MSG_CSUM)
         end_job(peer, hdr, "its flag that says it is checked is wrong");
 }
