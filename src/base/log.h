@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_NOTE, WEFT_LOG_DEBUG };
+enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEBUG };
 
 /* Who speaks: rank < 0 means "not yet known" (only the program's name is shown). Copies host. */
 void weft_log_identify(int rank, const char *host);
@@ -26,7 +26,7 @@ void weft_log_repeats(void);
 
 #define weft_log_error(...) weft_log(WEFT_LOG_ERROR, __VA_ARGS__)
 #define weft_log_warn(...) weft_log(WEFT_LOG_WARN, __VA_ARGS__)
-#define weft_log_note(...) weft_log(WEFT_LOG_NOTE, __VA_ARGS__)
+#define weft_log_note(...) weft_log(WEFT_LOG_INFO, __VA_ARGS__)
 #define weft_log_debug(...) weft_log(WEFT_LOG_DEBUG, __VA_ARGS__)
 
 #endif

@@ -21,7 +21,7 @@
 #define message WEFT_COUNT_OF_MESSAGE
 #define protocol WEFT_COUNT_OF_PROTOCOL
 #define bytes WEFT_COUNT_OF_BYTES
-#define pin WEFT_COUNT_OF_PIN
+#define reg WEFT_COUNT_OF_REG
 #define wait WEFT_COUNT_OF_WAIT
 #define COUNT(id, name, class, unit, group, sentence) {#name, unit, sentence, WEFT_COUNT_IS_##class, group},
 const weft_count_row weft_count_rows[WEFT_COUNT_LAST] = {
@@ -31,7 +31,7 @@ const weft_count_row weft_count_rows[WEFT_COUNT_LAST] = {
 #undef message
 #undef protocol
 #undef bytes
-#undef pin
+#undef reg
 #undef wait
 
 /* Every frame carries a number of its peer's: that counts them already. All but short messages are counted where they are stamped,
@@ -45,9 +45,9 @@ static void derive(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
             taken += worker->peers[i]->seq_in;
         }
     values[WEFT_COUNT_FRAMES_SENT] = sent;
-    values[WEFT_COUNT_FRAMES_TAKEN] = taken;
+    values[WEFT_COUNT_FRAMES_RECEIVED] = taken;
     values[WEFT_COUNT_LOCK_PASSES] = worker->lock.passes;
-    values[WEFT_COUNT_SHORT] = (uint32_t)(sent - (uint32_t)values[WEFT_COUNT_FRAMES_LONG]);
+    values[WEFT_COUNT_EAGER_INLINE] = (uint32_t)(sent - (uint32_t)values[WEFT_COUNT_FRAMES_LONG]);
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         values[WEFT_COUNT_BARRIERS] += worker->ifaces[i]->counts.barriers;
         values[WEFT_COUNT_RINGS_CLOSED] += worker->ifaces[i]->counts.rings_closed;

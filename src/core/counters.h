@@ -18,8 +18,8 @@ enum weft_counter {
     WEFT_COUNT_LAST
 };
 
-enum weft_count_class { WEFT_COUNT_IS_COUNTER, WEFT_COUNT_IS_WRAPPED, WEFT_COUNT_IS_LEVEL, WEFT_COUNT_IS_HIGH, WEFT_COUNT_IS_TIMER };
-enum weft_count_group { WEFT_COUNT_OF_MESSAGE, WEFT_COUNT_OF_PROTOCOL, WEFT_COUNT_OF_BYTES, WEFT_COUNT_OF_PIN, WEFT_COUNT_OF_WAIT };
+enum weft_count_class { WEFT_COUNT_IS_COUNTER, WEFT_COUNT_IS_WRAPPED, WEFT_COUNT_IS_LEVEL, WEFT_COUNT_IS_HIGHWATERMARK, WEFT_COUNT_IS_TIMER };
+enum weft_count_group { WEFT_COUNT_OF_MESSAGE, WEFT_COUNT_OF_PROTOCOL, WEFT_COUNT_OF_BYTES, WEFT_COUNT_OF_REG, WEFT_COUNT_OF_WAIT };
 
 typedef struct weft_count_row {
     const char *name, *unit, *sentence;
@@ -29,7 +29,7 @@ typedef struct weft_count_row {
 
 extern const weft_count_row weft_count_rows[WEFT_COUNT_LAST];
 
-/* All counters of the world, summed over its workers (HIGH: too). Takes the workers' locks. */
+/* All counters of the world, summed over its workers (HIGHWATERMARK: too). Takes the workers' locks. */
 void weft_counters_read(struct weft_world *world, uint64_t values[WEFT_COUNT_LAST]);
 /* Says on stderr what is not zero, in a few lines and one write: with WEFT_COUNTERS=1, before workers close. */
 void weft_counters_print(struct weft_world *world);

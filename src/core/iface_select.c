@@ -146,7 +146,7 @@ static void try_networks(weft_worker *worker)
             continue;
         if (opened < weft_count(networks))
             snprintf(instead, sizeof instead, ", %s carries the job instead", networks[opened].name);
-        weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_NOTE, "%s is not used although an active port is there%s: %s", networks[i].name, instead,
+        weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s is not used although an active port is there%s: %s", networks[i].name, instead,
                  texts[i]);
     }
 }

@@ -68,7 +68,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
             memcpy(late->small, frame->body, frame->hdr.bytes);
         late->frame.body = late->small;
     }
-    worker->counters[WEFT_COUNT_AGAIN]++;
+    worker->counters[WEFT_COUNT_FRAMES_DEFERRED]++;
     weft_list_append(&peer->waiting, &late->link);
     weft_peer_settle(peer);
     return 0;

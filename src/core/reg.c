@@ -37,10 +37,10 @@ static bool is_free(const weft_iface *iface) { return !iface->caps.pins; }
 static weft_regcache *cache_of(weft_iface *iface)
 {
     weft_regcache_config config = {.map = map, .unmap = unmap, .owner = iface, .record_bytes = sizeof(weft_region),
-                                   .max_bytes = weft_knob.pin_max, .max_regions = (uint32_t)weft_knob.pin_regions,
+                                   .max_bytes = weft_knob.regcache_max_size, .max_regions = (uint32_t)weft_knob.regcache_max_count,
                                    .port_bytes = iface->caps.pin_bytes, .port_regions = iface->caps.pin_regions,
                                    .pages_on_demand = iface->caps.pages_on_demand,
-                                   .needs_no_watch = (is_simulated(iface) || is_free(iface)) && weft_knob.pin_watch != WEFT_WATCH_NONE};
+                                   .needs_no_watch = (is_simulated(iface) || is_free(iface)) && weft_knob.regcache_monitor != WEFT_REGCACHE_MONITOR_NONE};
     if (!iface->pins && weft_regcache_open(&config, (weft_regcache **)&iface->pins))
         iface->pins = NULL;
     return iface->pins;
@@ -61,7 +61,7 @@ bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_pin *pin, void *
 
 bool weft_reg_allowed(weft_iface *iface)
 {
-    return weft_knob.pin != WEFT_PIN_NEVER && cache_of(iface);
+    return weft_knob.reg_mode != WEFT_REG_MODE_NEVER && cache_of(iface);
 }
 
 static weft_pin *hold(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
@@ -173,25 +173,25 @@ void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *kept)
 
 void weft_reg_count(weft_worker *worker)
 {
-    static const enum weft_counter first = WEFT_COUNT_PIN_HITS;
-    for (int i = 0; first + i <= WEFT_COUNT_PINNED_MAX; i++)
+    static const enum weft_counter first = WEFT_COUNT_REG_HITS;
+    for (int i = 0; first + i <= WEFT_COUNT_REG_BYTES_MAX; i++)
         worker->counters[first + i] = 0;
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         weft_regcache_counts counts;
         if (!worker->ifaces[i]->pins)
             continue;
         counts = weft_regcache_look_at(worker->ifaces[i]->pins);
-        worker->counters[WEFT_COUNT_PIN_HITS] += counts.hits;
-        worker->counters[WEFT_COUNT_PIN_ASKS] += counts.asks;
-        worker->counters[WEFT_COUNT_PIN_MISSES] += counts.misses;
-        worker->counters[WEFT_COUNT_PIN_EVICTIONS] += counts.evictions;
-        worker->counters[WEFT_COUNT_PIN_INVALIDATIONS] += counts.invalidations;
-        worker->counters[WEFT_COUNT_PIN_UNCACHED] += counts.uncached;
-        worker->counters[WEFT_COUNT_PIN_REFUSED] += counts.refused;
-        worker->counters[WEFT_COUNT_PIN_AHEAD] += counts.ahead;
-        worker->counters[WEFT_COUNT_PIN_TIME] += counts.pin_ns;
-        worker->counters[WEFT_COUNT_PINNED_BYTES] += counts.pinned_bytes;
-        worker->counters[WEFT_COUNT_PINNED_REGIONS] += counts.pinned_regions;
-        worker->counters[WEFT_COUNT_PINNED_MAX] += counts.max_pinned_bytes;
+        worker->counters[WEFT_COUNT_REG_HITS] += counts.hits;
+        worker->counters[WEFT_COUNT_REG_SYNC_CALLS] += counts.asks;
+        worker->counters[WEFT_COUNT_REG_MISSES] += counts.misses;
+        worker->counters[WEFT_COUNT_REG_EVICTIONS] += counts.evictions;
+        worker->counters[WEFT_COUNT_REG_INVALIDATIONS] += counts.invalidations;
+        worker->counters[WEFT_COUNT_REG_UNCACHED] += counts.uncached;
+        worker->counters[WEFT_COUNT_REG_FAILURES] += counts.refused;
+        worker->counters[WEFT_COUNT_REG_ASYNC] += counts.ahead;
+        worker->counters[WEFT_COUNT_REG_TIME] += counts.pin_ns;
+        worker->counters[WEFT_COUNT_REG_BYTES] += counts.pinned_bytes;
+        worker->counters[WEFT_COUNT_REG_REGIONS] += counts.pinned_regions;
+        worker->counters[WEFT_COUNT_REG_BYTES_MAX] += counts.max_pinned_bytes;
     }
 }

@@ -168,7 +168,7 @@ static void sleep_on_wakeups(weft_wait *wait)
     wait->has_slept = true;
     disarm(wait);
     if (is_unrung && weft_worker_poll(worker) > 0 && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->sleep_ops->aside))
-        worker->counters[WEFT_COUNT_LATE_WAKES]++;
+        worker->counters[WEFT_COUNT_LOST_WAKEUPS]++;
     wait->idle = 0;
     wait->spin = (weft_wait_spin){0};
 }

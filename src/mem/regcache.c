@@ -491,7 +491,7 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
         return weft_fail(WEFT_E_NOMEM, "no memory for a registration cache");
     memset(cache, 0, sizeof(*cache));
     cache->config = *config;
-    cache->is_free_of_watch = config->needs_no_watch || (config->pages_on_demand && weft_knob.pin_watch == WEFT_WATCH_ODP);
+    cache->is_free_of_watch = config->needs_no_watch || (config->pages_on_demand && weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP);
     cache->page = (uint64_t)sysconf(_SC_PAGESIZE);
     cache->process = getpid();
     weft_list_init(&cache->idle);

@@ -55,10 +55,10 @@ void weft_regcache_bound(weft_regcache *cache)
     if (config->port_regions)
         regions = lower(regions, share(config->port_regions, OF_PORT_REGIONS));
     regions = regions ? regions : 1;
-    if (weft_knob.pin_regions)
-        regions = (uint64_t)weft_knob.pin_regions;
+    if (weft_knob.regcache_max_count)
+        regions = (uint64_t)weft_knob.regcache_max_count;
     cache->max_regions = config->max_regions ? config->max_regions : (uint32_t)regions;
-    cache->max_bytes = config->max_bytes ? config->max_bytes : weft_knob.pin_max ? weft_knob.pin_max : default_bytes(config);
+    cache->max_bytes = config->max_bytes ? config->max_bytes : weft_knob.regcache_max_size ? weft_knob.regcache_max_size : default_bytes(config);
     if (config->port_bytes)
         cache->max_bytes = lower(cache->max_bytes, config->port_bytes);
     if (config->port_regions)

@@ -173,7 +173,7 @@ static void start_preload(weft_watch *watch)
     if ((watch->preload_trials.seen & needed) == needed) {
         /* A system call made inline passes it by, and what it does not see becomes wrong data without a word: so by itself it
          * covers something only for who asked for that. */
-        watch->trusts_preload = weft_knob.pin_watch == WEFT_WATCH_INTERPOSE;
+        watch->trusts_preload = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_MEMHOOKS;
         return;
     }
     char missed[128];
@@ -206,7 +206,7 @@ static void start_fault(weft_watch *watch)
 static void start_watch(void)
 {
     weft_watch *watch = &the_watch;
-    int knob = weft_knob.pin_watch;
+    int knob = weft_knob.regcache_monitor;
 
     watch->covered = (weft_ranges){.room = WEFT_WATCH_ROOM, .at = covered_at};
     watch->maps = weft_maps_open();
@@ -218,9 +218,9 @@ static void start_watch(void)
         snprintf(watch->fault_why, sizeof(watch->fault_why), "/proc/self/maps cannot be read");
         return;
     }
-    if (knob == WEFT_WATCH_AUTO || knob == WEFT_WATCH_INTERPOSE)
+    if (knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_MEMHOOKS)
         start_preload(watch);
-    if (knob == WEFT_WATCH_AUTO || knob == WEFT_WATCH_USERFAULT)
+    if (knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_USERFAULTFD)
         start_fault(watch);
     watch->cursor = atomic_load(&watch->news->next);
     pthread_atfork(NULL, NULL, weft_watch_forget);
@@ -278,14 +278,14 @@ void weft_watch_tell(void (*line)(void *arg, const char *text), void *arg)
         line(arg, "userfaultfd: this kernel is older than 5.15: nothing is kept while the process has more than one thread");
     tell_one("interposer", watch->preload_why, watch->preload != NULL, &watch->preload_trials, line, arg);
     if (watch->trusts_preload)
-        line(arg, "interposer: trusted alone (WEFT_PIN_WATCH=interpose): covers what the program itself mapped; a system call "
+        line(arg, "interposer: trusted alone (WEFT_REGCACHE_MONITOR=memhooks): covers what the program itself mapped; a system call "
                   "that is made inline it cannot see, and then wrong data would be sent");
     else if (watch->preload)
         line(arg, watch->has_fault ? "interposer: only brings userfaultfd's news earlier"
                                    : "interposer: covers nothing by itself, because a system call that is made inline passes it "
-                                     "by; WEFT_PIN_WATCH=interpose trusts it nevertheless");
+                                     "by; WEFT_REGCACHE_MONITOR=memhooks trusts it nevertheless");
     if (!watch->has_fault && !watch->trusts_preload)
         line(arg, "watched: nothing; a registration lasts for one message");
-    line(arg, weft_knob.pin_watch == WEFT_WATCH_ODP ? "on-demand paging: used where a device offers it (never proven)"
+    line(arg, weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP ? "on-demand paging: used where a device offers it (never proven)"
                                                     : "on-demand paging: off (unproven; the knob pin_watch turns it on)");
 }

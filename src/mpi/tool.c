@@ -78,7 +78,7 @@ static void add(uint64_t to[WEFT_COUNT_LAST], const uint64_t values[WEFT_COUNT_L
         case WEFT_COUNT_IS_COUNTER:
         case WEFT_COUNT_IS_TIMER: to[i] += values[i]; break;
         case WEFT_COUNT_IS_WRAPPED: to[i] = (uint32_t)(to[i] + values[i]); break;
-        case WEFT_COUNT_IS_HIGH: to[i] = to[i] > values[i] ? to[i] : values[i]; break;
+        case WEFT_COUNT_IS_HIGHWATERMARK: to[i] = to[i] > values[i] ? to[i] : values[i]; break;
         case WEFT_COUNT_IS_LEVEL: to[i] = is_over ? 0 : values[i]; break;
         }
 }

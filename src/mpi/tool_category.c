@@ -23,7 +23,7 @@ static const category categories[] = {
     {"weft_messages", "Frames and messages that this process sent and took.", COUNTERS, WEFT_COUNT_OF_MESSAGE},
     {"weft_protocols", "How messages crossed: short, eager, and large ones by each way.", COUNTERS, WEFT_COUNT_OF_PROTOCOL},
     {"weft_bytes", "Who moved the payload: this process's CPU, the kernel, or a device.", COUNTERS, WEFT_COUNT_OF_BYTES},
-    {"weft_registration", "The cache of memory that is registered with devices.", COUNTERS, WEFT_COUNT_OF_PIN},
+    {"weft_registration", "The cache of memory that is registered with devices.", COUNTERS, WEFT_COUNT_OF_REG},
     {"weft_waiting", "How calls that wait spend their time.", COUNTERS, WEFT_COUNT_OF_WAIT},
 };
 

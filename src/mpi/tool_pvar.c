@@ -26,7 +26,7 @@ struct MPI_ABI_T_pvar_handle {
 
 static bool is_continuous(int row)
 {
-    return weft_count_rows[row].class == WEFT_COUNT_IS_LEVEL || weft_count_rows[row].class == WEFT_COUNT_IS_HIGH;
+    return weft_count_rows[row].class == WEFT_COUNT_IS_LEVEL || weft_count_rows[row].class == WEFT_COUNT_IS_HIGHWATERMARK;
 }
 
 static bool is_narrow(int row) { return weft_count_rows[row].class == WEFT_COUNT_IS_WRAPPED; }
@@ -35,7 +35,7 @@ static int class_of(int row)
 {
     switch (weft_count_rows[row].class) {
     case WEFT_COUNT_IS_LEVEL: return MPI_T_PVAR_CLASS_LEVEL;
-    case WEFT_COUNT_IS_HIGH: return MPI_T_PVAR_CLASS_HIGHWATERMARK;
+    case WEFT_COUNT_IS_HIGHWATERMARK: return MPI_T_PVAR_CLASS_HIGHWATERMARK;
     case WEFT_COUNT_IS_TIMER: return MPI_T_PVAR_CLASS_TIMER;
     default: return MPI_T_PVAR_CLASS_COUNTER;
     }

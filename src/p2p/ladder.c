@@ -27,7 +27,7 @@
 
 enum { NODE, REMOTE, KINDS }; /* of peers: on our node, on others */
 
-static const char *const names[] = {"copy", "get", "halves", "put"};
+static const char *const names[] = {"copy", "get", "split", "put"};
 
 const char *weft_rung_name(enum weft_rung rung) { return names[rung]; }
 
@@ -64,12 +64,12 @@ static bool is_offered(const weft_peer *peer, enum weft_rung rung, const weft_of
 static enum weft_rung forced(const weft_peer *peer, const weft_offer *offer)
 {
     static const enum weft_rung by_knob[] = {WEFT_RUNG_LAST, WEFT_RUNG_COPY, WEFT_RUNG_GET, WEFT_RUNG_HALVES, WEFT_RUNG_PUT};
-    enum weft_rung rung = by_knob[weft_knob.large_by];
-    if (offer->is_cold && weft_knob.pin == WEFT_PIN_BEHIND)
+    enum weft_rung rung = by_knob[weft_knob.rndv_scheme];
+    if (offer->is_cold && weft_knob.reg_mode == WEFT_REG_MODE_ASYNC)
         return WEFT_RUNG_COPY;
     if (rung != WEFT_RUNG_LAST)
         return is_offered(peer, rung, offer) ? rung : is_offered(peer, WEFT_RUNG_PUT, offer) && rung == WEFT_RUNG_GET ? WEFT_RUNG_PUT : WEFT_RUNG_COPY;
-    if (offer->is_cold && (weft_knob.pin == WEFT_PIN_PIPELINE || weft_knob.pin == WEFT_PIN_NOW))
+    if (offer->is_cold && (weft_knob.reg_mode == WEFT_REG_MODE_PIPELINE || weft_knob.reg_mode == WEFT_REG_MODE_SYNC))
         return is_offered(peer, WEFT_RUNG_GET, offer) ? WEFT_RUNG_GET : is_offered(peer, WEFT_RUNG_PUT, offer) ? WEFT_RUNG_PUT : WEFT_RUNG_COPY;
     return WEFT_RUNG_LAST;
 }

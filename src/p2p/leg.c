@@ -91,7 +91,7 @@ static int move_piece(weft_leg *leg)
 
 static void count_piece(weft_leg *leg)
 {
-    leg->req->worker->counters[weft_reg_needed(leg->req->iface) ? WEFT_COUNT_BYTES_MOVED : WEFT_COUNT_BYTES_KERNEL] += leg->piece;
+    leg->req->worker->counters[weft_reg_needed(leg->req->iface) ? WEFT_COUNT_BYTES_RMA : WEFT_COUNT_BYTES_CMA] += leg->piece;
     leg->from += leg->piece;
 }
 

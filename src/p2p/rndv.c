@@ -130,7 +130,7 @@ static void offer(weft_req *req, weft_rts *rts)
     }
     req->pin = weft_reg_lookup(iface, start, req->bytes, WEFT_RIGHT_READ);
     if (!req->pin) {
-        bool is_now = weft_knob.pin == WEFT_PIN_NOW || (weft_knob.pin != WEFT_PIN_BEHIND && req->bytes <= SEGMENT);
+        bool is_now = weft_knob.reg_mode == WEFT_REG_MODE_SYNC || (weft_knob.reg_mode != WEFT_REG_MODE_ASYNC && req->bytes <= SEGMENT);
         rts->flags = WEFT_RTS_COLD;
         if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_RIGHT_READ, &req->pin))
             rts->flags = WEFT_RTS_NO_MOVE;
@@ -203,7 +203,7 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
 /* Next time the buffer will be registered in one piece, by nobody's waiting. */
 static void pin_behind(weft_req *req, uint32_t rights)
 {
-    bool is_wanted = weft_knob.pin == WEFT_PIN_AUTO || weft_knob.pin == WEFT_PIN_BEHIND || weft_knob.pin == WEFT_PIN_PIPELINE;
+    bool is_wanted = weft_knob.reg_mode == WEFT_REG_MODE_AUTO || weft_knob.reg_mode == WEFT_REG_MODE_ASYNC || weft_knob.reg_mode == WEFT_REG_MODE_PIPELINE;
     if (is_wanted && !req->pin && req->is_dense && !req->peer->no_rma && weft_reg_needed(req->iface) && weft_reg_allowed(req->iface))
         weft_reg_acquire_async(req->iface, weft_leg_start_of(req), req->bytes, rights);
 }
@@ -313,7 +313,7 @@ static void put_stretch(weft_req *req, const weft_cts *cts)
 static void push_stretch(weft_req *req, const weft_cts *cts)
 {
     weft_leg *leg = weft_leg_new(req, WEFT_LEG_DATA, cts->from, cts->to, pushed);
-    if (weft_knob.pin != WEFT_PIN_PIPELINE)
+    if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
         pin_behind(req, WEFT_RIGHT_READ);
     if (leg) {
         weft_leg_start(leg);
@@ -542,7 +542,7 @@ static enum weft_rung choose(weft_req *req, const weft_rts *rts)
         is_warm(req, WEFT_RIGHT_WRITE);
     }
     /* at once, where the user wants it so or it is short; else segment by segment */
-    if (rung != WEFT_RUNG_COPY && needs_pins && !req->pin && (weft_knob.pin == WEFT_PIN_NOW || req->moved <= SEGMENT))
+    if (rung != WEFT_RUNG_COPY && needs_pins && !req->pin && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || req->moved <= SEGMENT))
         weft_reg_acquire(req->iface, weft_leg_start_of(req), req->moved, rung == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
     return rung;
 }
@@ -607,7 +607,7 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const
     begin_climb(req);
     req->worker->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
     if (req->mode == WEFT_RUNG_COPY) {
-        if (weft_knob.pin != WEFT_PIN_PIPELINE)
+        if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
             pin_behind(req, req->iface->caps.get ? 0 : WEFT_RIGHT_WRITE);
         req->next = req->moved;
         ask(req, WEFT_RUNG_COPY, 0, req->moved, NULL, NULL);

@@ -216,7 +216,7 @@ static void is_written(weft_sendq *queue, int32_t tag)
     if (weft_list_is_empty(&queue->link))
         begin_stall(queue);
     has_credit = peer->credit + WEFT_CREDIT_STALLED > 0;
-    peer->worker->counters[has_credit ? WEFT_COUNT_AGAIN : WEFT_COUNT_STALLED]++;
+    peer->worker->counters[has_credit ? WEFT_COUNT_FRAMES_DEFERRED : WEFT_COUNT_STALLED]++;
     if (!has_credit && !queue->is_told)
         tell_stalled(queue);
     else if (weft_bag_remove(&queue->asked, tag))

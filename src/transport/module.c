@@ -30,8 +30,8 @@ static void place_of(const char *name, char *path, size_t room)
     Dl_info here;
     const char *file = dladdr(&services, &here) && here.dli_fname ? here.dli_fname : "";
     const char *slash = strrchr(file, '/');
-    if (weft_knob.modules && *weft_knob.modules)
-        snprintf(path, room, "%s/%s.so", weft_knob.modules, name);
+    if (weft_knob.module_dir && *weft_knob.module_dir)
+        snprintf(path, room, "%s/%s.so", weft_knob.module_dir, name);
     else
         snprintf(path, room, "%.*sweft/%s.so", slash ? (int)(slash - file + 1) : 0, file, name);
 }

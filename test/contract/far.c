@@ -30,7 +30,7 @@ typedef struct side {
     weft_iface *iface;
     weft_ep *ep;
     weft_proc_id other;
-    uint32_t arrived, wrong, losts, late_wakes, sleeps;
+    uint32_t arrived, wrong, losts, lost_wakeups, sleeps;
     bool has_bye, is_echo;
     uint64_t far_addr;
     struct { weft_hdr hdr; uint8_t body[512]; } owed[2 * WINDOW]; /* echoes that found the port full */
@@ -129,7 +129,7 @@ static void wait_a_turn(side *me)
     }
     me->iface->ops->disarm(me->iface);
     if (late && look(me))
-        me->late_wakes++;
+        me->lost_wakeups++;
 }
 
 static int serve(weft_segment *segment)
@@ -150,7 +150,7 @@ static int serve(weft_segment *segment)
     while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
         look(&me);
     me.iface->ops->close(me.iface);
-    return me.wrong ? 3 : me.late_wakes ? 4 : me.losts ? 5 : !rig_is_pattern(area + 5, 10, AREA - 5);
+    return me.wrong ? 3 : me.lost_wakeups ? 4 : me.losts ? 5 : !rig_is_pattern(area + 5, 10, AREA - 5);
 }
 
 static pid_t spawn(weft_segment *segment)
@@ -229,7 +229,7 @@ static void two_processes(void)
         look(&me);
     waitpid(child, &status, 0);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == (can_put ? 0 : 1));
-    CU_ASSERT(me.arrived >= ECHOES && me.wrong == 0 && me.late_wakes == 0 && me.losts == 0);
+    CU_ASSERT(me.arrived >= ECHOES && me.wrong == 0 && me.lost_wakeups == 0 && me.losts == 0);
     CU_ASSERT(me.sleeps > 0);
     printf("\n    %u echoes, slept %u times ", me.arrived, me.sleeps);
     while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)

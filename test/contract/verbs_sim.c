@@ -34,7 +34,7 @@ static void run_test(void (*run)(const rig_row *row))
     weft_knobs_load(false);
     if (seed % 3 == 0)
         weft_knob.eager_ring = WEFT_EAGER_RING_NEVER;
-    weft_knob.windows = seed % 3 == 2 ? WEFT_WINDOWS_NEVER : WEFT_WINDOWS_AUTO;
+    weft_knob.verbs_mw = seed % 3 == 2 ? WEFT_VERBS_MW_NEVER : WEFT_VERBS_MW_AUTO;
     row.seed = seed;
     CU_ASSERT_FATAL(verbs_net_open(simhca_profile_find(name), seed, false) != NULL);
     run(&row);

@@ -162,13 +162,13 @@ int main(int argc, char **argv)
 {
     int rank, size, provided, device;
     static void *forgotten;
-    setenv("WEFT_LARGE_BY", "get", 1); /* no trials of copies, ... */
-    setenv("WEFT_PIN", "now", 1);      /* ... nor of registering behind one */
+    setenv("WEFT_RNDV_SCHEME", "get", 1); /* no trials of copies, ... */
+    setenv("WEFT_REG_MODE", "sync", 1);      /* ... nor of registering behind one */
     check_start(&argc, &argv, &rank, &size);
     OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
     OK(MPI_T_pvar_session_create(&session));
-    misses = counter("weft_pin_misses");
-    moved = counter("weft_bytes_moved");
+    misses = counter("weft_reg_misses");
+    moved = counter("weft_bytes_rma");
     device = has_device(rank);
     persistent(rank, device);
     for (int kind = 0; kind < KINDS; kind++)

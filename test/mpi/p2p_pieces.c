@@ -85,14 +85,14 @@ static int watch(void)
 int main(int argc, char **argv)
 {
     int provided, rank, can, has_seen = 0;
-    setenv("WEFT_LARGE_BY", "get", 1);
+    setenv("WEFT_RNDV_SCHEME", "get", 1);
     OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     check_rank = rank;
     OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided));
     OK(MPI_T_pvar_session_create(&session));
-    by_get = counter("weft_large_by_get");
-    by_kernel = counter("weft_bytes_by_kernel");
+    by_get = counter("weft_rndv_get");
+    by_kernel = counter("weft_bytes_cma");
     buf = calloc(1, BYTES);
     can = overtake(rank);
     OK(MPI_Bcast(&can, 1, MPI_INT, 1, MPI_COMM_WORLD));

@@ -46,8 +46,8 @@ static void send_some(int rank, int times, int bytes, char *buf)
 
 static void each_message_counts(int rank, char *buf)
 {
-    MPI_T_pvar_handle eager = counter("weft_eager"), bytes = counter("weft_eager_bytes"), brief = counter("weft_eager_short");
-    MPI_T_pvar_handle copied = counter("weft_bytes_copied"), sent = counter("weft_frames_sent"), taken = counter("weft_frames_taken");
+    MPI_T_pvar_handle eager = counter("weft_eager"), bytes = counter("weft_eager_bytes"), brief = counter("weft_eager_inline");
+    MPI_T_pvar_handle copied = counter("weft_bytes_copied"), sent = counter("weft_frames_sent"), taken = counter("weft_frames_received");
     OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES));
     send_some(rank, 10, 1000, buf);
     if (rank == 0)
@@ -104,8 +104,8 @@ static void handles_have_values_of_their_own(int rank, char *buf)
  * unless the pair is not allowed to and all goes by copy: then every byte is copied on both sides. */
 static void large_ones_are_not_copied(int rank, char *buf)
 {
-    MPI_T_pvar_handle copied = counter("weft_bytes_copied"), kernel = counter("weft_bytes_by_kernel"), moved = counter("weft_bytes_moved");
-    MPI_T_pvar_handle by_copy = counter("weft_large_by_copy"), hits = counter("weft_pin_hits"), misses = counter("weft_pin_misses");
+    MPI_T_pvar_handle copied = counter("weft_bytes_copied"), kernel = counter("weft_bytes_cma"), moved = counter("weft_bytes_rma");
+    MPI_T_pvar_handle by_copy = counter("weft_rndv_copy"), hits = counter("weft_reg_hits"), misses = counter("weft_reg_misses");
     unsigned long long moves[2], all[2], by_copies, all_by_copies;
     send_some(rank, 1, LARGE, buf);
     OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES));
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
     char *buf = calloc(1, LARGE);
     MPI_T_pvar_handle kept;
     unsigned long long before;
-    setenv("WEFT_LARGE_BY", "get", 1);
+    setenv("WEFT_RNDV_SCHEME", "get", 1);
     OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
     OK(MPI_T_pvar_session_create(&session));
     kept = counter("weft_eager_bytes");
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
     OK(MPI_Finalize());
     CHECK(read_wide(kept) >= before && read_wide(kept) < before + 4096, "%llu %llu", read_wide(kept), before);
     CHECK(rank == 1 || before > 0);
-    CHECK(read_wide(handle_of("weft_pinned_bytes", MPI_T_PVAR_CLASS_LEVEL)) == 0);
+    CHECK(read_wide(handle_of("weft_reg_bytes", MPI_T_PVAR_CLASS_LEVEL)) == 0);
     OK(MPI_T_finalize()); /* frees the session and its handles */
     free(buf);
     return 0;

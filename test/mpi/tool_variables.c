@@ -84,7 +84,7 @@ static void one_cvar(int index)
         enumeration(enumtype, value.number);
     if (strcmp(name, "WEFT_CREDIT_KIB") == 0)
         CHECK(value.number == 512, "%d", value.number); /* set by main */
-    if (strcmp(name, "WEFT_PIN_MAX") == 0)
+    if (strcmp(name, "WEFT_REGCACHE_MAX_SIZE") == 0)
         CHECK(value.large == 3u << 20, "%llu", value.large);
     if (strcmp(name, "WEFT_DEVICES") == 0)
         CHECK(strcmp(value.text, "none:1") == 0, "%s", value.text);
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 {
     int rank, size, provided = -1;
     setenv("WEFT_CREDIT_KIB", "512", 1);
-    setenv("WEFT_PIN_MAX", "3M", 1);
+    setenv("WEFT_REGCACHE_MAX_SIZE", "3M", 1);
     setenv("WEFT_DEVICES", "none:1", 1);
     before_init_thread();
     OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided));

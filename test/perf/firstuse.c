@@ -3,7 +3,7 @@
  * firstuse: what the first, second and third transfer from and into memory that nobody has registered yet cost. Two ranks; both buffers are
  * fresh mappings in every round, touched before the clock starts. Prints bytes and the medians, in microseconds, of a transfer and its
  * empty answer.
- *   WEFT_TRANSPORTS=self,uring WEFT_PIN=pipeline mpirun -n 2 firstuse
+ *   WEFT_TRANSPORTS=self,uring WEFT_REG_MODE=pipeline mpirun -n 2 firstuse
  */
 #include <mpi.h>
 #include <stdio.h>

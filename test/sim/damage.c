@@ -199,11 +199,11 @@ static const weft_sim_profile rough = {.name = "rough", .delay_ns = 800, .flip_p
 static int run(damage_program *what, bool is_cut, const char *profile, uint32_t ranks, uint64_t seed, damage *damage,
                weft_sim_report *report)
 {
-    static const char *const ways[] = {"copy", "get", "halves", "put"};
+    static const char *const ways[] = {"copy", "get", "split", "put"};
     weft_sim_config config = {.ranks = ranks, .ranks_per_node = seed % 3 ? 0 : 2, .seed = seed, .is_quiet = true, .report = report,
                               .step_limit = 3000000, .profile = strcmp(profile, "rough") ? weft_sim_profile_find(profile) : &rough};
     *damage = (struct damage){.seed = seed, .is_cut = is_cut};
-    setenv("WEFT_LARGE_BY", ways[seed % 4], 1);
+    setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
     setenv("WEFT_CREDIT_KIB", seed % 3 ? "1024" : "16", 1);
     setenv("WEFT_CHECKSUM", !is_cut || seed % 2 ? "1" : "0", 1);
     setenv("WEFT_LOG", what == damage_stopping ? "warn" : "error", 1); /* checks of frames that are flipped are a warning each */

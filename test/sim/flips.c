@@ -146,7 +146,7 @@ static int run(const char *profile, int way, bool is_checked, uint64_t seed, tal
     weft_sim_config config = {.ranks = 2, .seed = seed, .is_quiet = true, .profile = weft_sim_profile_find(profile), .report = report};
     *tally = (struct tally){.seed = seed, .is_checked = is_checked};
     weft_knobs_load(false);
-    weft_knob.large_by = way;
+    weft_knob.rndv_scheme = way;
     weft_knob.checksum = is_checked;
     weft_knob.credit_kib = seed % 3 ? 1024 : 16;
     int rc = weft_sim_run(&config, program, tally);
@@ -157,8 +157,8 @@ static int run(const char *profile, int way, bool is_checked, uint64_t seed, tal
 static const struct {
     const char *name;
     int way;
-} ways[] = {{"copy", WEFT_LARGE_COPY}, {"get", WEFT_LARGE_GET}, {"halves", WEFT_LARGE_HALVES},
-          {"put", WEFT_LARGE_PUT}};
+} ways[] = {{"copy", WEFT_RNDV_SCHEME_COPY}, {"get", WEFT_RNDV_SCHEME_GET}, {"split", WEFT_RNDV_SCHEME_SPLIT},
+          {"put", WEFT_RNDV_SCHEME_PUT}};
 
 /* Every flipped bit of a frame or a move, by every way, is found, named and placed; nothing else is. */
 static void all_are_found(void)
@@ -228,7 +228,7 @@ static void unseen_without(void)
     static const struct {
         const char *profile;
         int way;
-    } nets[] = {{"flipped", WEFT_LARGE_COPY}, {"spoiled", WEFT_LARGE_GET}};
+    } nets[] = {{"flipped", WEFT_RNDV_SCHEME_COPY}, {"spoiled", WEFT_RNDV_SCHEME_GET}};
     for (int n = 0; n < 2; n++) {
         uint32_t damaged = 0;
         for (uint64_t seed = 1; seed <= 12; seed++) {

@@ -86,12 +86,12 @@ static int program(int rank, void *arg)
     int pattern = *(int *)arg;
     rc = rc ? rc : crew_barrier(&crew);
     const uint64_t *counters = crew.world->workers[0]->counters;
-    uint64_t frames = counters[WEFT_COUNT_FRAMES_LONG], again = counters[WEFT_COUNT_AGAIN];
+    uint64_t frames = counters[WEFT_COUNT_FRAMES_LONG], again = counters[WEFT_COUNT_FRAMES_DEFERRED];
     for (int turn = 0; turn < TURNS && !rc; turn++)
         rc = pattern == EXCHANGE ? exchange(&crew, 1 - rank, turn, buf + MAX, buf) : answer(&crew, rank, turn, pattern == STREAM, buf);
     if (rank == 0) {
         seen.frames = counters[WEFT_COUNT_FRAMES_LONG] - frames;
-        seen.again = counters[WEFT_COUNT_AGAIN] - again;
+        seen.again = counters[WEFT_COUNT_FRAMES_DEFERRED] - again;
     }
     rc = rc ? rc : crew_barrier(&crew);
     rc = rc ? rc : crew_close(&crew);
@@ -103,7 +103,7 @@ static int run(const char *profile, uint64_t seed, int pattern)
 {
     weft_sim_report report;
     weft_sim_config config = {.ranks = 2, .seed = seed, .profile = weft_sim_profile_find(profile), .report = &report};
-    setenv("WEFT_LARGE_BY", "copy", 1);
+    setenv("WEFT_RNDV_SCHEME", "copy", 1);
     weft_knobs_load(false);
     int rc = weft_sim_run(&config, program, &pattern);
     if (rc)

@@ -103,7 +103,7 @@ static int run(uint64_t seed, uint32_t delay_ns)
     profile.again_permille = profile.flow_frames = 0; /* refusals lead other ways, which the runs by seed take */
     profile.delay_ns = delay_ns;
     weft_knobs_load(false);
-    weft_knob.large_by = WEFT_LARGE_COPY;
+    weft_knob.rndv_scheme = WEFT_RNDV_SCHEME_COPY;
     weft_knob.credit_kib = 16;
     rc = weft_sim_run(&config, program, NULL);
     seen.held = report.counts[WEFT_SIM_HELD];

@@ -77,8 +77,8 @@ static int run(uint64_t seed)
     weft_sim_config config = {.ranks = 2, .seed = seed, .profile = weft_sim_profile_find(seed % 2 ? "pinning" : "rails"),
                               .is_quiet = true};
     weft_knobs_load(false);
-    weft_knob.large_by = WEFT_LARGE_PUT;
-    weft_knob.pin = WEFT_PIN_PIPELINE;
+    weft_knob.rndv_scheme = WEFT_RNDV_SCHEME_PUT;
+    weft_knob.reg_mode = WEFT_REG_MODE_PIPELINE;
     plot.puts = 0;
     plot.is_right = false;
     plot.code[0] = plot.code[1] = 0;

@@ -36,14 +36,14 @@ static app_program *find(const char *name)
  * told by the seed, never by what a clock measured. */
 static void choose_knobs(uint64_t seed)
 {
-    static const char *const ways[] = {"copy", "get", "halves", "put"};
-    static const char *const pins[] = {"now", "pipeline", "behind", "auto", "never"};
-    setenv("WEFT_LARGE_BY", ways[seed % 4], 1);
-    setenv("WEFT_PIN_WATCH", seed % 8 == 6 ? "auto" : "none", 1); /* see sim.c */
+    static const char *const ways[] = {"copy", "get", "split", "put"};
+    static const char *const pins[] = {"sync", "pipeline", "async", "auto", "never"};
+    setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
+    setenv("WEFT_REGCACHE_MONITOR", seed % 8 == 6 ? "auto" : "none", 1); /* see sim.c */
     setenv("WEFT_CREDIT_KIB", seed % 3 == 0 ? "16" : "1024", 1);
-    setenv("WEFT_PIN", pins[seed / 3 % 5], 1);
-    setenv("WEFT_PIN_REGIONS", seed % 7 == 0 ? "2" : "0", 1);
-    setenv("WEFT_PIN_MAX", seed % 11 == 0 ? "65536" : "0", 1);
+    setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);
+    setenv("WEFT_REGCACHE_MAX_COUNT", seed % 7 == 0 ? "2" : "0", 1);
+    setenv("WEFT_REGCACHE_MAX_SIZE", seed % 11 == 0 ? "65536" : "0", 1);
     setenv("WEFT_CHECKSUM", seed % 5 == 0 ? "1" : "0", 1);
 }
 
@@ -69,10 +69,10 @@ static void run_named(void)
                                   .ranks_per_node = seed % 5 == 0 ? 2 : 0};
         int rc = run(find(name), &config, profile, 4);
         CU_ASSERT(rc == 0);
-        CU_ASSERT(report.counts[WEFT_SIM_LATE_WAKES] == 0);
-        if (rc || report.counts[WEFT_SIM_LATE_WAKES])
+        CU_ASSERT(report.counts[WEFT_SIM_LOST_WAKEUPS] == 0);
+        if (rc || report.counts[WEFT_SIM_LOST_WAKEUPS])
             fprintf(stderr, "    %s: code %d, %" PRIu64 " wake-ups lost, %s: replay by: mpi %s %u %" PRIu64 "\n", name, rc,
-                    report.counts[WEFT_SIM_LATE_WAKES], report.text, name, config.ranks, seed);
+                    report.counts[WEFT_SIM_LOST_WAKEUPS], report.text, name, config.ranks, seed);
         frames += report.counts[WEFT_SIM_FRAMES];
         moves += report.counts[WEFT_SIM_MOVES];
         switches += report.counts[WEFT_SIM_SWITCHES];
@@ -99,7 +99,7 @@ static void faults_are_noticed(void)
             weft_sim_config config = {.ranks = 3, .seed = seed, .report = &report, .is_quiet = true};
             int kept = crew_hush(), rc = run(find(pairs[p][0]), &config, pairs[p][1], 8);
             crew_speak(kept);
-            noticed += rc != 0 || report.counts[WEFT_SIM_LATE_WAKES] > 0;
+            noticed += rc != 0 || report.counts[WEFT_SIM_LOST_WAKEUPS] > 0;
         }
         printf("\n    %s on %s: noticed in %u of 10 runs", pairs[p][0], pairs[p][1], noticed);
         CU_ASSERT(noticed >= 5);

@@ -71,16 +71,16 @@ static int measure(const weft_sim_profile *profile, int pin, int large_by, run *
 {
     weft_sim_config config = {.ranks = 2, .seed = 1, .profile = profile};
     weft_knobs_load(false);
-    weft_knob.pin = pin;
-    weft_knob.large_by = large_by;
-    weft_knob.pin_max = 1u << 30;
+    weft_knob.reg_mode = pin;
+    weft_knob.rndv_scheme = large_by;
+    weft_knob.regcache_max_size = 1u << 30;
     return weft_sim_run(&config, program, run);
 }
 
 static const struct {
     const char *name;
     int pin;
-} ways[] = {{"now", WEFT_PIN_NOW}, {"pipeline", WEFT_PIN_PIPELINE}, {"behind", WEFT_PIN_BEHIND}, {"never", WEFT_PIN_NEVER}};
+} ways[] = {{"sync", WEFT_REG_MODE_SYNC}, {"pipeline", WEFT_REG_MODE_PIPELINE}, {"async", WEFT_REG_MODE_ASYNC}, {"never", WEFT_REG_MODE_NEVER}};
 enum { NOW, PIPELINE, BEHIND, NEVER, WAYS };
 
 static bool expect(bool is_so, const char *what)
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int way;
-    } rungs[] = {{"get", WEFT_LARGE_GET}, {"put", WEFT_LARGE_PUT}};
+    } rungs[] = {{"get", WEFT_RNDV_SCHEME_GET}, {"put", WEFT_RNDV_SCHEME_PUT}};
     static run runs[WAYS];
     weft_sim_profile profile = *weft_sim_profile_find("priced");
     bool ok = true;

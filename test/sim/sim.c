@@ -25,16 +25,16 @@ static uint64_t totals[WEFT_SIM_COUNT_LAST];
 /* Which way large messages go, how they are pinned, whether they are checked: by seed, never by what a clock measured. */
 static void choose_knobs(uint64_t seed)
 {
-    static const int ways[] = {WEFT_LARGE_COPY, WEFT_LARGE_GET, WEFT_LARGE_HALVES, WEFT_LARGE_PUT};
-    static const int pins[] = {WEFT_PIN_NOW, WEFT_PIN_PIPELINE, WEFT_PIN_BEHIND, WEFT_PIN_AUTO, WEFT_PIN_NEVER};
+    static const int ways[] = {WEFT_RNDV_SCHEME_COPY, WEFT_RNDV_SCHEME_GET, WEFT_RNDV_SCHEME_SPLIT, WEFT_RNDV_SCHEME_PUT};
+    static const int pins[] = {WEFT_REG_MODE_SYNC, WEFT_REG_MODE_PIPELINE, WEFT_REG_MODE_ASYNC, WEFT_REG_MODE_AUTO, WEFT_REG_MODE_NEVER};
     weft_knobs_load(false);
-    weft_knob.large_by = ways[seed % 4];
+    weft_knob.rndv_scheme = ways[seed % 4];
     /* what the cache finds depends on addresses, which a replay does not repeat: most runs register everything anew */
-    weft_knob.pin_watch = seed % 8 == 6 ? WEFT_WATCH_AUTO : WEFT_WATCH_NONE;
+    weft_knob.regcache_monitor = seed % 8 == 6 ? WEFT_REGCACHE_MONITOR_AUTO : WEFT_REGCACHE_MONITOR_NONE;
     weft_knob.credit_kib = seed % 3 == 0 ? 16 : seed % 3 == 1 ? 1 : 1024; /* 1: less than users may choose, so that messages wait in most rounds */
-    weft_knob.pin = pins[seed / 3 % 5];
-    weft_knob.pin_regions = seed % 7 == 0 ? 2 : 0;
-    weft_knob.pin_max = seed % 11 == 0 ? 65536 : 0;
+    weft_knob.reg_mode = pins[seed / 3 % 5];
+    weft_knob.regcache_max_count = seed % 7 == 0 ? 2 : 0;
+    weft_knob.regcache_max_size = seed % 11 == 0 ? 65536 : 0;
     weft_knob.checksum = seed % 5 == 0;
 }
 
@@ -69,10 +69,10 @@ static void run_seeds(program *what, const char *name, const char *profile)
         CU_ASSERT(rc == 0);
         if (rc)
             fprintf(stderr, "    %s failed (%d): replay by: sim %s %u %" PRIu64 "\n", name, rc, profile, ranks, seed);
-        CU_ASSERT(report.counts[WEFT_SIM_LATE_WAKES] == 0);
-        if (report.counts[WEFT_SIM_LATE_WAKES])
+        CU_ASSERT(report.counts[WEFT_SIM_LOST_WAKEUPS] == 0);
+        if (report.counts[WEFT_SIM_LOST_WAKEUPS])
             fprintf(stderr, "    %s lost %" PRIu64 " wake-ups: %s: sim %s %u %" PRIu64 "\n", name,
-                    report.counts[WEFT_SIM_LATE_WAKES], report.text, profile, ranks, seed);
+                    report.counts[WEFT_SIM_LOST_WAKEUPS], report.text, profile, ranks, seed);
         for (int k = 0; k < WEFT_SIM_COUNT_LAST; k++)
             totals[k] += report.counts[k];
     }
@@ -153,7 +153,7 @@ static void faults_are_noticed(void)
             int kept = crew_hush(), rc = weft_sim_run(&config, traffic_program, &traffic);
             traffic_clear();
             crew_speak(kept);
-            noticed += rc != 0 || report.counts[WEFT_SIM_LATE_WAKES] > 0;
+            noticed += rc != 0 || report.counts[WEFT_SIM_LOST_WAKEUPS] > 0;
         }
         printf("\n    %s: noticed in %u of 10 runs", faulty[f], noticed);
         CU_ASSERT(noticed >= 5);

@@ -448,12 +448,12 @@ static int find(const char *name)
 
 static int run(int which, const char *profile, uint32_t ranks, uint64_t seed, weft_sim_report *report)
 {
-    static const int ways[] = {WEFT_LARGE_COPY, WEFT_LARGE_GET, WEFT_LARGE_HALVES, WEFT_LARGE_PUT};
+    static const int ways[] = {WEFT_RNDV_SCHEME_COPY, WEFT_RNDV_SCHEME_GET, WEFT_RNDV_SCHEME_SPLIT, WEFT_RNDV_SCHEME_PUT};
     weft_sim_config config = {.ranks = ranks, .seed = seed, .profile = weft_sim_profile_find(profile), .report = report};
     run_args args = {.seed = seed};
     weft_knobs_load(false);
-    weft_knob.large_by = ways[seed % 4];
-    weft_knob.pin_watch = WEFT_WATCH_NONE;
+    weft_knob.rndv_scheme = ways[seed % 4];
+    weft_knob.regcache_monitor = WEFT_REGCACHE_MONITOR_NONE;
     weft_knob.credit_kib = WINDOW_KIB;
     weft_knob.checksum = seed % 5 == 0;
     return weft_sim_run(&config, programs[which].what, &args);
@@ -473,8 +473,8 @@ static void run_named(void)
         uint32_t ranks = sizes[seed % 4];
         int rc = run(find(name), profile, ranks, seed, &report);
         CU_ASSERT(rc == 0);
-        CU_ASSERT(report.counts[WEFT_SIM_LATE_WAKES] == 0);
-        if (rc || report.counts[WEFT_SIM_LATE_WAKES])
+        CU_ASSERT(report.counts[WEFT_SIM_LOST_WAKEUPS] == 0);
+        if (rc || report.counts[WEFT_SIM_LOST_WAKEUPS])
             fprintf(stderr, "    %s: code %d, %s: replay by: stalls %s %u %" PRIu64 "\n", name, rc, report.text, name, ranks, seed);
     }
     printf("\n    %s, seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " stalled, %" PRIu64 " overdrawn, %" PRIu64 " asks, %" PRIu64

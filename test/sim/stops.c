@@ -165,7 +165,7 @@ static bool one_run(run *run, uint32_t ranks, uint32_t per_node, weft_sim_report
 
     for (uint32_t i = 0; i < ranks; i++)
         run->class[i] = run->later[i] = -1;
-    setenv("WEFT_LARGE_BY", "copy", 1);
+    setenv("WEFT_RNDV_SCHEME", "copy", 1);
     present = run;
     left = -1;
     weft_sim_run(&config, program, run);

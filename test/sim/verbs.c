@@ -43,18 +43,18 @@ typedef struct outcome {
 /* Which way large messages go, how they are pinned and so on: by seed, never by what a clock measured. */
 static void choose_knobs(uint64_t seed)
 {
-    static const char *const ways[] = {"copy", "get", "halves", "put"};
-    static const char *const pins[] = {"now", "pipeline", "behind", "now", "never"};
+    static const char *const ways[] = {"copy", "get", "split", "put"};
+    static const char *const pins[] = {"sync", "pipeline", "async", "sync", "never"};
     static const char *const rings[] = {"auto", "force", "never"};
-    setenv("WEFT_LARGE_BY", ways[seed % 4], 1);
-    setenv("WEFT_PIN", pins[seed / 3 % 5], 1);
-    setenv("WEFT_PIN_WATCH", "none", 1); /* what the cache finds depends on addresses, which a replay does not repeat */
+    setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
+    setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);
+    setenv("WEFT_REGCACHE_MONITOR", "none", 1); /* what the cache finds depends on addresses, which a replay does not repeat */
     setenv("WEFT_CREDIT_KIB", seed % 4 == 0 ? "16" : "1024", 1);
-    setenv("WEFT_PIN_REGIONS", seed % 7 == 0 ? "2" : "0", 1);
-    setenv("WEFT_PIN_MAX", seed % 11 == 0 ? "65536" : "0", 1);
+    setenv("WEFT_REGCACHE_MAX_COUNT", seed % 7 == 0 ? "2" : "0", 1);
+    setenv("WEFT_REGCACHE_MAX_SIZE", seed % 11 == 0 ? "65536" : "0", 1);
     setenv("WEFT_CHECKSUM", seed % 5 == 0 ? "1" : "0", 1);
     setenv("WEFT_DEVICES", seed % 6 == 5 ? "simhca0;simhca0,simhca1" : "", 1);
-    setenv("WEFT_WINDOWS", seed / 2 % 2 ? "auto" : "never", 1);
+    setenv("WEFT_VERBS_MW", seed / 2 % 2 ? "auto" : "never", 1);
     setenv("WEFT_EAGER_RING", rings[seed % 3], 1); /* forced also where lines come in any order: verbs checks each cell */
 }
 
@@ -104,7 +104,7 @@ static bool is_clean(const simhca_profile *profile, const outcome *out)
 
 static bool is_good(const simhca_profile *profile, const outcome *out)
 {
-    return out->rc == 0 && out->report.counts[WEFT_SIM_LATE_WAKES] == 0 && out->left == 0 && is_clean(profile, out);
+    return out->rc == 0 && out->report.counts[WEFT_SIM_LOST_WAKEUPS] == 0 && out->left == 0 && is_clean(profile, out);
 }
 
 /* A test is named "program profile". */
@@ -124,7 +124,7 @@ static void run_named(void)
         if (!good)
             fprintf(stderr, "    %s: code %d, %" PRIu64 " wake-ups lost, %u objects left, %" PRIu64 " errors, %s: "
                             "replay by: verbs %s %u %" PRIu64 "\n",
-                    name, out.rc, out.report.counts[WEFT_SIM_LATE_WAKES], out.left, out.counts[SIMHCA_ERRORS], out.report.text,
+                    name, out.rc, out.report.counts[WEFT_SIM_LOST_WAKEUPS], out.left, out.counts[SIMHCA_ERRORS], out.report.text,
                     name, config.ranks, seed);
         for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
             totals[i] += out.counts[i];
@@ -306,7 +306,7 @@ static int replay(char **argv)
     config.kill_step = config.kill ? strtoull(argv[5], NULL, 10) : 0;
     run((uint32_t)find(argv[0]), profile, &config, &out);
     printf("%s: %d, %" PRIu64 " wake-ups lost, %u objects left, %u paths owed; %s; %" PRIu64 " us;", argv[0], out.rc,
-           out.report.counts[WEFT_SIM_LATE_WAKES], out.left, out.owed, out.report.text, out.report.now_ns / 1000);
+           out.report.counts[WEFT_SIM_LOST_WAKEUPS], out.left, out.owed, out.report.text, out.report.now_ns / 1000);
     show(out.counts);
     printf("\n");
     return out.rc != 0;

@@ -65,9 +65,9 @@ static uint64_t binds_of_run(const char *windows)
     weft_sim_report report;
     weft_sim_config config = {.ranks = 2, .seed = 3, .report = &report};
     uint64_t binds;
-    setenv("WEFT_LARGE_BY", "put", 1);
-    setenv("WEFT_PIN", "auto", 1);
-    setenv("WEFT_WINDOWS", windows, 1);
+    setenv("WEFT_RNDV_SCHEME", "put", 1);
+    setenv("WEFT_REG_MODE", "auto", 1);
+    setenv("WEFT_VERBS_MW", windows, 1);
     weft_knobs_load(false);
     config.net = verbs_net_open(simhca_profile_find("calm"), 3, true);
     CU_ASSERT_FATAL(config.net != NULL);

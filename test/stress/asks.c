@@ -153,8 +153,8 @@ int main(int argc, char **argv)
     MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level);
     MPI_T_pvar_session_create(&session);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    asks = counter("weft_pin_asks");
-    hits = counter("weft_pin_hits");
+    asks = counter("weft_reg_sync_calls");
+    hits = counter("weft_reg_hits");
     /* The same memory again and again: how often is asked. */
     char *at = map_anew();
     for (int round = 0; round < 2; round++)

@@ -35,7 +35,7 @@ static struct {
 
 static int rank, size;
 static double end_at;
-static atomic_ullong messages, bytes_moved, wrong_messages, stirs, repeats;
+static atomic_ullong messages, bytes_rma, wrong_messages, stirs, repeats;
 
 static double now(void)
 {
@@ -184,7 +184,7 @@ static void round_trip(worker *me)
         size_t at = first_wrong(in[i]->addr, bytes[i], name_of(left, me->index, me->number + i));
         if (at < bytes[i])
             tell_wrong(me, in[i], bytes[i], me->number + i, at);
-        atomic_fetch_add_explicit(&bytes_moved, bytes[i], memory_order_relaxed);
+        atomic_fetch_add_explicit(&bytes_rma, bytes[i], memory_order_relaxed);
     }
     atomic_fetch_add_explicit(&messages, count, memory_order_relaxed);
     me->number += count;
@@ -270,7 +270,7 @@ static void tell_counts(void)
     char text[2000];
     int used = snprintf(text, sizeof text,
                         "churn: rank %d: %llu messages, %llu MB, %llu buffers changed before use, %llu used again", rank,
-                        (unsigned long long)messages, (unsigned long long)(bytes_moved >> 20), (unsigned long long)stirs,
+                        (unsigned long long)messages, (unsigned long long)(bytes_rma >> 20), (unsigned long long)stirs,
                         (unsigned long long)repeats);
     for (block_act *act = block_acts; act->name; act++)
         if (act->times)

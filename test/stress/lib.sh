@@ -19,11 +19,11 @@ reason=$("$built/test/contract/uring" --why) || { echo "skip: ${reason#skipped: 
     exit 1
 "$mpicc" -O2 -g -std=gnu11 -Wall -D_GNU_SOURCE -fPIC -shared "$here"/deaf.c -o "$tmp/deaf.so" -ldl || exit 1
 "$mpicc" -O2 -g -std=gnu11 -Wall "$here"/refuse.c -o "$tmp/refuse" || exit 1
-export WEFT_MODULES=$built/.libs WEFT_TRANSPORTS=self,uring WEFT_COUNTERS=1
+export WEFT_MODULE_DIR=$built/.libs WEFT_TRANSPORTS=self,uring WEFT_COUNTERS=1
 ranks=${WEFT_TEST_STRESS_RANKS:-2}
 seed=${WEFT_TEST_STRESS_SEED:-$(($(date +%s) / 60))}
 
-# Where it is refused nothing is kept; then only WEFT_PIN_WATCH=interpose keeps anything.
+# Where it is refused nothing is kept; then only WEFT_REGCACHE_MONITOR=memhooks keeps anything.
 has_fault=no
 "$(dirname "$mpirun")/weft-info" --registration 2>/dev/null | grep -Eq 'userfaultfd +in force' && has_fault=yes
 
@@ -62,7 +62,7 @@ churn()
 # Of the last churn: nothing was found in the cache, and something was looked for.
 expect_nothing_kept()
 {
-    grep -q pin_misses "$tmp/out" && ! grep -q pin_hits "$tmp/out" && return
+    grep -q reg_misses "$tmp/out" && ! grep -q reg_hits "$tmp/out" && return
     echo "not ok: registrations were kept that nobody watches"
     show_counts
     failed=1

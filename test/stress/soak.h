@@ -23,7 +23,7 @@ typedef struct soak_thread {
 
 typedef struct soak_rank {
     int32_t pid, threads;
-    uint64_t late_wakes; /* unused by the program; the script reads counters from its output */
+    uint64_t lost_wakeups; /* unused by the program; the script reads counters from its output */
     soak_thread thread[SOAK_THREADS_MAX];
 } soak_rank;
 

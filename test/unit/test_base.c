@@ -84,7 +84,7 @@ static void say_again(void)
 {
     for (int i = 1; i <= 1000; i++)
         CU_ASSERT_EQUAL(weft_log_once(WEFT_LOG_ERROR, "transport %s failed\nfor a reason", "x"), i);
-    CU_ASSERT_EQUAL(weft_log_once(WEFT_LOG_NOTE, "not at this level"), 0);
+    CU_ASSERT_EQUAL(weft_log_once(WEFT_LOG_INFO, "not at this level"), 0);
     weft_log_repeats();
     weft_log_repeats();
 }
@@ -133,25 +133,25 @@ static void test_knobs(void)
     environ_clear();
     CU_ASSERT_EQUAL(weft_knob.start_timeout_s, 60); /* the defaults stand before anybody loads */
     setenv("WEFT_EAGER_MAX", "16K", 1);
-    setenv("WEFT_LARGE_BY", "halves", 1);
+    setenv("WEFT_RNDV_SCHEME", "split", 1);
     setenv("WEFT_START_TIMEOUT_S", "7", 1);
     setenv("WEFT_TRANSPORTS", "self,shm", 1);
     setenv("WEFT_BOOT_SOMETHING", "1", 1);
     heard(load, text, sizeof(text));
     CU_ASSERT_STRING_EQUAL(text, "");
     CU_ASSERT_EQUAL(weft_knob.eager_max, 16384);
-    CU_ASSERT_EQUAL(weft_knob.large_by, WEFT_LARGE_HALVES);
+    CU_ASSERT_EQUAL(weft_knob.rndv_scheme, WEFT_RNDV_SCHEME_SPLIT);
     CU_ASSERT_EQUAL(weft_knob.start_timeout_s, 7);
     CU_ASSERT_STRING_EQUAL(weft_knob.transports, "self,shm");
 
     setenv("WEFT_EAGER_MAX", "3.5K", 1);
-    setenv("WEFT_LARGE_BY", "magic", 1);
+    setenv("WEFT_RNDV_SCHEME", "magic", 1);
     setenv("WEFT_START_TIMEOUT_S", "0", 1);
     setenv("WEFT_EAGER_MAXX", "1", 1);
     setenv("WEFT_WHATEVER_THIS_IS", "1", 1);
     heard(load, text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_EAGER_MAX=3.5K is not understood"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_LARGE_BY=magic is not understood (auto|copy|get|halves|put)"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_RNDV_SCHEME=magic is not understood (auto|copy|get|split|put)"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_START_TIMEOUT_S=0 is out of range (1 to 86400): using 1"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_EAGER_MAXX is not a knob of Weft: did you mean WEFT_EAGER_MAX?"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "WEFT_WHATEVER_THIS_IS is not a knob of Weft: weft-info"));

@@ -245,7 +245,7 @@ static void test_tell(void)
     CU_ASSERT(lines >= 3);
 }
 
-static void test_interposer_alone(void) { run_again("interpose"); }
+static void test_interposer_alone(void) { run_again("memhooks"); }
 static void test_auto_refused(void) { run_again("refused"); }
 
 /* Is userfaultfd in force here, and would the device alone do? */

@@ -92,8 +92,8 @@ static void test_default_bounds(void)
         touch(cache, i * 10, 1, 0);
     CU_ASSERT_EQUAL(d.regions, 2);
     weft_regcache_close(cache);
-    weft_knob.pin_max = 2 * PAGE; /* as a user may */
-    weft_knob.pin_regions = 1;
+    weft_knob.regcache_max_size = 2 * PAGE; /* as a user may */
+    weft_knob.regcache_max_count = 1;
     CU_ASSERT_EQUAL_FATAL(weft_regcache_open(&config, &cache), WEFT_OK);
     d.max_bytes = 0;
     for (uint64_t i = 0; i < 20; i++)
@@ -101,8 +101,8 @@ static void test_default_bounds(void)
     CU_ASSERT_EQUAL(d.max_bytes, 2 * PAGE);
     CU_ASSERT_EQUAL(d.regions, 1);
     weft_regcache_close(cache);
-    weft_knob.pin_max = 0;
-    weft_knob.pin_regions = 0;
+    weft_knob.regcache_max_size = 0;
+    weft_knob.regcache_max_count = 0;
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_wait: what counts as a lost wake-up, which the counter late_wakes tells of. The sleep is played here: it ends by its limit with
+ * test_wait: what counts as a lost wake-up, which the counter lost_wakeups tells of. The sleep is played here: it ends by its limit with
  * news there, which nobody rang for, or which came with a ring meanwhile, or while this process was kept from running. And how long a
  * wait spins and whether it yields, by series of times.
  */
@@ -51,10 +51,10 @@ static bool sleep_here(weft_worker *mine, const weft_wakeup *wakeups, uint32_t c
 static void wake_here(weft_worker *mine) { (void)mine; }
 
 /* How many lost wake-ups one sleep counts. */
-static uint64_t late_wakes(int how)
+static uint64_t lost_wakeups(int how)
 {
     static const weft_sleep_ops sleep_ops = {.sleep = sleep_here, .wake = wake_here};
-    uint64_t before = worker->counters[WEFT_COUNT_LATE_WAKES], slept = worker->counters[WEFT_COUNT_SLEEPS];
+    uint64_t before = worker->counters[WEFT_COUNT_LOST_WAKEUPS], slept = worker->counters[WEFT_COUNT_SLEEPS];
     weft_wait wait;
 
     manner = how;
@@ -67,20 +67,20 @@ static uint64_t late_wakes(int how)
     weft_worker_unlock(worker);
     CU_ASSERT(worker->counters[WEFT_COUNT_SLEEPS] == slept + 1 && !worker->is_armed && !worker->is_asleep);
     news = 0;
-    return worker->counters[WEFT_COUNT_LATE_WAKES] - before;
+    return worker->counters[WEFT_COUNT_LOST_WAKEUPS] - before;
 }
 
 static void lost_wakes_are_counted(void)
 {
-    CU_ASSERT_EQUAL(late_wakes(RINGS_NOT), 1);
-    CU_ASSERT_EQUAL(late_wakes(BRINGS_NOTHING), 0);
+    CU_ASSERT_EQUAL(lost_wakeups(RINGS_NOT), 1);
+    CU_ASSERT_EQUAL(lost_wakeups(BRINGS_NOTHING), 0);
 }
 
 /* The ring came between the end of the time and our look. */
-static void a_ring_that_we_slept_past_is_none(void) { CU_ASSERT_EQUAL(late_wakes(RINGS), 0); }
+static void a_ring_that_we_slept_past_is_none(void) { CU_ASSERT_EQUAL(lost_wakeups(RINGS), 0); }
 
 /* Whoever does not get a CPU finds at last what came meanwhile. */
-static void nor_is_what_came_while_we_did_not_run(void) { CU_ASSERT_EQUAL(late_wakes(IS_LATE), 0); }
+static void nor_is_what_came_while_we_did_not_run(void) { CU_ASSERT_EQUAL(lost_wakeups(IS_LATE), 0); }
 
 /* A program that always finds its message among the unexpected ones polls all the same: others that send are received from. */
 static void early_messages_do_not_end_polling(void)
@@ -188,9 +188,9 @@ static void wake_ups_are_measured(void)
     weft_wait_policy *policy = &world->wait_policy;
     policy->wake_ns = 0;
     atomic_store(&world->page->woken_ns, 1);
-    late_wakes(BRINGS_NOTHING);
+    lost_wakeups(BRINGS_NOTHING);
     CU_ASSERT_EQUAL(policy->wake_ns, 0);
-    late_wakes(RINGS);
+    lost_wakeups(RINGS);
     CU_ASSERT(policy->wake_ns > 0);
 }
 

@@ -98,7 +98,7 @@ void run_again(const char *watch)
     pid_t child = fork();
     if (!child) {
         setenv("LD_PRELOAD", library, 1);
-        setenv("WEFT_PIN_WATCH", is_refused ? "auto" : watch, 1);
+        setenv("WEFT_REGCACHE_MONITOR", is_refused ? "auto" : watch, 1);
         setenv("WEFT_TEST_PRELOADED", watch, 1);
         if (is_refused && !refuse_userfaultfd(!is_device))
             _exit(77);

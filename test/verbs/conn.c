@@ -33,7 +33,7 @@ static void connects(crowd *c)
     crowd_talk(c, 1, 0, 300);
     crowd_until_quiet(c);
     EXPECT(c, crowd_has(c, 0, 1, 301) && crowd_has(c, 1, 0, 300), "all frames arrive");
-    EXPECT(c, crowd_path(c, 0, 1)->meet->by_cm == (weft_knob.connect == WEFT_CONNECT_CM || is_iwarp(c)),
+    EXPECT(c, crowd_path(c, 0, 1)->meet->by_cm == (weft_knob.verbs_connect == WEFT_VERBS_CONNECT_RDMACM || is_iwarp(c)),
            "connected as the knob or the device asks");
     EXPECT(c, crowd_count(c, 0, VERBS_COUNT_CONNECTS) == 1 + crowd_count(c, 0, VERBS_COUNT_BREAKS), "one connection");
     crowd_close(c);
@@ -467,7 +467,7 @@ static const struct {
     void (*run)(crowd *c);
     const char *profiles; /* of simulated HCAs, comma separated */
     uint32_t seeds;
-} tests[] = { /* "... by rdma_cm": for simulated devices; real ones connect as WEFT_CONNECT says */
+} tests[] = { /* "... by rdma_cm": for simulated devices; real ones connect as WEFT_VERBS_CONNECT says */
     {"connects", connects, "calm,datagrams,narrow,ib,torn", 10},
     {"connects crosswise", connects_crosswise, "calm,datagrams,narrow,wild", 10},
     {"serves many with few slots", serves_many_with_few_slots, "cramped", 5},
@@ -508,11 +508,11 @@ static bool is_by_cm(size_t which) { return strstr(tests[which].name, " by rdma_
 static bool run_one(size_t which, const char *profile, uint64_t seed)
 {
     crowd c;
-    typeof(weft_knob.connect) before = weft_knob.connect;
+    typeof(weft_knob.verbs_connect) before = weft_knob.verbs_connect;
     crowd_init(&c, profile, seed);
-    weft_knob.connect = is_by_cm(which) ? WEFT_CONNECT_CM : before;
+    weft_knob.verbs_connect = is_by_cm(which) ? WEFT_VERBS_CONNECT_RDMACM : before;
     tests[which].run(&c);
-    weft_knob.connect = before;
+    weft_knob.verbs_connect = before;
     if (c.failures)
         printf("FAILED: %s, profile %s, seed %llu (%s -t '%s' -p %s -s %llu)\n", tests[which].name, profile,
                (unsigned long long)seed,

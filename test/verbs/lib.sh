@@ -11,7 +11,7 @@ if [ "${slow:-1}" -gt 1 ]; then # nor are ranks' own deadlines for a machine as 
     export WEFT_START_TIMEOUT_S=$((60 * slow)) WEFT_PEER_TIMEOUT_S=$((20 * slow))
 fi
 
-# over RANKS PROGRAM ARGUMENT...: a job over verbs. Settings go before it: WEFT_LARGE_BY=copy over 2 p2p_sizes
+# over RANKS PROGRAM ARGUMENT...: a job over verbs. Settings go before it: WEFT_RNDV_SCHEME=copy over 2 p2p_sizes
 over()
 {
     local ranks=$1 program=$2

@@ -361,7 +361,7 @@ static int open_provider(ofi_iface *iface)
         rc = open_endpoint(iface);
         if (rc == 0 || (weft_knob.ofi_provider && *weft_knob.ofi_provider))
             return rc;
-        weft_log(WEFT_LOG_NOTE, "libfabric's next provider is tried: %s", weft_fail_text(rc));
+        weft_log(WEFT_LOG_INFO, "libfabric's next provider is tried: %s", weft_fail_text(rc));
         if (!first)
             snprintf(text, sizeof text, "%s", weft_fail_text(rc));
         first = first ? first : rc;

@@ -540,7 +540,7 @@ int verbs_cm_open(verbs_iface *iface)
     int rc;
     for (uint8_t i = 0; i < iface->rail_count; i++)
         is_needed |= iface->rails[i].is_iwarp;
-    if (weft_knob.connect != WEFT_CONNECT_CM && (!is_needed || weft_knob.connect == WEFT_CONNECT_DATAGRAM))
+    if (weft_knob.verbs_connect != WEFT_VERBS_CONNECT_RDMACM && (!is_needed || weft_knob.verbs_connect == WEFT_VERBS_CONNECT_UD))
         return 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -548,7 +548,7 @@ int verbs_cm_open(verbs_iface *iface)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0 || is_needed)
         return rc;
-    weft_log_warn("WEFT_CONNECT=cm is not possible: %s. Connecting by datagrams", weft_fail_text(rc));
+    weft_log_warn("WEFT_VERBS_CONNECT=rdmacm is not possible: %s. Connecting by datagrams", weft_fail_text(rc));
     verbs_cm_close(iface);
     return 0;
 }

@@ -57,7 +57,7 @@ static int cannot_register(const verbs_rail *rail, uint64_t bytes, int error)
         if (limit.rlim_cur != RLIM_INFINITY)
             return weft_fail(WEFT_E_NOSPACE,
                              "%s cannot pin %llu bytes: %s. The limit on locked memory is %llu KiB (ulimit -l): raise it, "
-                             "or lower WEFT_PIN_MAX", rail->name, (unsigned long long)bytes, strerror(error),
+                             "or lower WEFT_REGCACHE_MAX_SIZE", rail->name, (unsigned long long)bytes, strerror(error),
                                  (unsigned long long)limit.rlim_cur >> 10);
         return weft_fail(WEFT_E_NOSPACE,
                          "%s cannot pin %llu bytes: %s. The device holds %d regions, or the machine's memory is used up",

@@ -48,7 +48,7 @@ void verbs_probe_missed(verbs_link *link)
         return;
     if (half->is_proven && !half->misses++)
         weft_log_warn("rank %u answers datagrams by %s, but rdma_cm does not connect to it there: the pair is left out, and tried again "
-                      "ever more rarely. If it stays so: WEFT_CONNECT=datagram; soft-RoCE devices need to be made anew (rdma link)",
+                      "ever more rarely. If it stays so: WEFT_VERBS_CONNECT=ud; soft-RoCE devices need to be made anew (rdma link)",
                       link->ep->proc_id.rank, link->rail->name);
     rest(link);
 }

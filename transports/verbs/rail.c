@@ -156,7 +156,7 @@ static int open_rail(verbs_iface *iface, verbs_rail *rail, const verbs_found *fo
     rail->context = ibv_open_device(found->device);
     if (!rail->context)
         return cannot(rail, "be opened");
-    rail->is_odp = weft_knob.pin_watch == WEFT_WATCH_ODP && has_paging(rail->context);
+    rail->is_odp = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP && has_paging(rail->context);
     rc = open_queues(iface, rail);
     if (rc == 0)
         rc = try_queue_pair(rail);

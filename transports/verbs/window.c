@@ -36,11 +36,11 @@ static bool has_windows(const verbs_rail *rail)
 
 int verbs_windows_open(verbs_iface *iface)
 {
-    bool all = iface->iface.caps.put && weft_knob.windows != WEFT_WINDOWS_NEVER;
+    bool all = iface->iface.caps.put && weft_knob.verbs_mw != WEFT_VERBS_MW_NEVER;
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         all = all && has_windows(&iface->rails[i]);
-        if (weft_knob.windows == WEFT_WINDOWS_ALWAYS && !has_windows(&iface->rails[i]))
-            return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s has no memory windows of type 2B, and WEFT_WINDOWS=always asks for them",
+        if (weft_knob.verbs_mw == WEFT_VERBS_MW_ALWAYS && !has_windows(&iface->rails[i]))
+            return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s has no memory windows of type 2B, and WEFT_VERBS_MW=always asks for them",
                              iface->rails[i].name);
     }
     iface->iface.caps.lends = all;

@@ -53,21 +53,21 @@ static void show_network(out *to, const char *name, bool is_promising)
 /* This program holds the library's code itself, so the modules do not stand beside it: they are found from the installation. */
 void devices_show(out *to, bool all)
 {
-    const char *modules = weft_knob.modules, *name;
+    const char *modules = weft_knob.module_dir, *name;
     char path[PATH_MAX + 8];
     bool is_promising;
     house here;
     house_find(&here);
     snprintf(path, sizeof path, "%s/weft", here.lib);
     if (!modules || !*modules)
-        weft_knob.modules = path;
+        weft_knob.module_dir = path;
     out_section(to, "transports", "transports, and what they find here");
     show(to, weft_self_ops.name, &weft_self_ops, NULL);
     show(to, weft_shm_ops.name, &weft_shm_ops, NULL);
     for (uint32_t i = 0; (name = weft_iface_select_network(i, &is_promising)); i++)
         show_network(to, name, all || is_promising);
     out_section_end(to);
-    weft_knob.modules = modules;
+    weft_knob.module_dir = modules;
 }
 
 /* "name: what is so" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * main: weft-info: what this Weft is, what works here, and what it would choose. Reads the library's own tables; starts nothing
- * unless --ladder is asked for.
+ * unless --protocols is asked for.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "base/macros.h"
 #include "base/place.h"
 #include "tools/info/devices.h"
-#include "tools/info/ladder.h"
 #include "tools/info/out.h"
+#include "tools/info/protocols.h"
 
 enum section {
     BUILD = 1, MACHINE = 2, TRANSPORTS = 4, KNOBS = 8, MISSING = 16, REGISTRATION = 32, ALL_TRANSPORTS = 64,
@@ -28,8 +28,8 @@ static const char help[] =
     "  --registration  what tells the registration cache that memory changed, each tried now\n"
     "  --knobs       every knob, its value and where that comes from\n"
     "  --missing     the functions of the MPI standard ABI that are not built yet\n"
-    "  --ladder      the way that a message of each size takes, and because (runs two ranks)\n"
-    "  --json        as JSON (not --ladder)\n"
+    "  --protocols      the way that a message of each size takes, and because (runs two ranks)\n"
+    "  --json        as JSON (not --protocols)\n"
     "Without an option: build, machine, transports (networks only where a device seems to be active), registration and knobs.\n";
 
 static void show_build(out *to)
@@ -122,9 +122,9 @@ int main(int argc, char **argv)
             return fputs(help, stdout) < 0;
         if (strcmp(option, "--version") == 0)
             return puts("Weft " PACKAGE_VERSION) < 0;
-        if (strcmp(option, "--ladder") == 0)
+        if (strcmp(option, "--protocols") == 0)
             return ladder_start();
-        if (strcmp(option, "--ladder-rank") == 0)
+        if (strcmp(option, "--protocols-rank") == 0)
             return ladder_rank();
         if (strcmp(option, "--json") == 0)
             is_json = true;

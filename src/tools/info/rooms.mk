@@ -1,6 +1,6 @@
 # weft-info: what this Weft is, what works here, and what it chooses
 bin_PROGRAMS += weft-info
-weft_info_SOURCES = src/tools/info/main.c src/tools/info/out.c src/tools/info/out.h src/tools/info/ladder.c src/tools/info/ladder.h \
+weft_info_SOURCES = src/tools/info/main.c src/tools/info/out.c src/tools/info/out.h src/tools/info/protocols.c src/tools/info/protocols.h \
 	src/tools/info/devices.c src/tools/info/devices.h src/tools/wrapper/house.c src/tools/wrapper/house.h
 nodist_weft_info_SOURCES = src/api/missing.c
 weft_info_CPPFLAGS = $(AM_CPPFLAGS) -DWEFT_PREFIX='"$(prefix)"' -DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' \

@@ -30,8 +30,8 @@ static const char *value_of(const env_list *env, const char *name)
 /* The user's word to the ranks, which may differ from what mpirun itself was told. */
 static bool is_excluded(const env_list *env)
 {
-    static const char *const others[] = {"userfault", "none", "odp"};
-    const char *word = value_of(env, "WEFT_PIN_WATCH");
+    static const char *const others[] = {"userfaultfd", "none", "odp"};
+    const char *word = value_of(env, "WEFT_REGCACHE_MONITOR");
 
     for (size_t i = 0; i < weft_count(others); i++)
         if (!strcasecmp(word, others[i]))

@@ -265,7 +265,7 @@ static void describe(const sim_rank *rank, char *text, size_t room)
 static void note_late_wake(sim_run *run, const sim_rank *rank)
 {
     char text[200];
-    run->sim->counts[WEFT_SIM_LATE_WAKES]++;
+    run->sim->counts[WEFT_SIM_LOST_WAKEUPS]++;
     describe(rank, text, sizeof text);
     snprintf(run->text, sizeof run->text, "rank %u slept to its limit: %s", rank->rank, text);
 }

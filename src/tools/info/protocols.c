@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ladder: two ranks on channel 0 of a world without MPI on top. Called by weft-info's main.
+ * protocols: two ranks on channel 0 of a world without MPI on top. Called by weft-info's main.
  * Invariant: both ranks do the same transfers in the same order, so neither waits for good.
  */
-#include "tools/info/ladder.h"
+#include "tools/info/protocols.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -31,8 +31,8 @@ int ladder_start(void)
     self[length > 0 ? length : 0] = 0;
     const char *slash = strrchr(self, '/');
     snprintf(mpirun, sizeof(mpirun), "%.*s/mpirun", slash ? (int)(slash - self) : 0, self);
-    execl(mpirun, mpirun, "-n", "2", self, "--ladder-rank", (char *)NULL);
-    fprintf(stderr, "weft-info: cannot start %s: %s. --ladder needs the mpirun of the same installation\n", mpirun, strerror(errno));
+    execl(mpirun, mpirun, "-n", "2", self, "--protocols-rank", (char *)NULL);
+    fprintf(stderr, "weft-info: cannot start %s: %s. --protocols needs the mpirun of the same installation\n", mpirun, strerror(errno));
     return 1;
 }
 
@@ -87,7 +87,7 @@ int ladder_rank(void)
     int rc = weft_boot_start(&boot);
     if (rc == 0 && boot->size != 2) {
         boot->ops->finish(boot);
-        fputs("weft-info: --ladder-rank is for two ranks: call weft-info --ladder\n", stderr);
+        fputs("weft-info: --protocols-rank is for two ranks: call weft-info --protocols\n", stderr);
         return 2;
     }
     uint32_t rank = rc ? 0 : boot->rank;
