@@ -118,7 +118,7 @@ static wire look_at_wire(const weft_team *team)
     const weft_caps *caps;
     uint64_t bytes;
 
-    if (weft_chan_meet(team->chan, team->hosts ? team->hosts->leaders[1] : 1, &peer))
+    if (weft_chan_resolve_peer(team->chan, team->hosts ? team->hosts->leaders[1] : 1, &peer))
         return found;
     caps = &peer->ep->iface->caps;
     found.eager_bytes = caps->eager ? peer->eager_max : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * crc: CRC32C (the Castagnoli polynomial, as iSCSI and NVMe have it), by the CPU's instruction where there is one. For messages
- * that are checked from end to end (p2p/sum). All ways give the same sums, so peers with different CPUs understand each other.
+ * that are checked from end to end (p2p/msg_csum). All ways give the same sums, so peers with different CPUs understand each other.
  */
 #ifndef WEFT_BASE_CRC_H
 #define WEFT_BASE_CRC_H

@@ -13,7 +13,7 @@
 
 static bool is_ours(uint8_t kind)
 {
-    return kind != WEFT_FRAME_EAGER && kind != WEFT_FRAME_EAGER_SUMMED && kind != WEFT_FRAME_DATA && kind != WEFT_FRAME_FRAG;
+    return kind != WEFT_FRAME_EAGER && kind != WEFT_FRAME_EAGER_CSUM && kind != WEFT_FRAME_DATA && kind != WEFT_FRAME_FRAG;
 }
 
 /* bytes: of the body, without the seal. */
@@ -106,6 +106,6 @@ void weft_hdr_csum_verify(weft_peer *peer, const weft_hdr *hdr, const void *body
 
 void weft_hdr_csum_missing(const weft_peer *peer, const weft_hdr *hdr)
 {
-    if (peer->sends_hdr_csum || hdr->kind == WEFT_FRAME_EAGER_SUMMED || hdr->flags & WEFT_HDR_MSG_CSUM)
+    if (peer->sends_hdr_csum || hdr->kind == WEFT_FRAME_EAGER_CSUM || hdr->flags & WEFT_HDR_MSG_CSUM)
         end_job(peer, hdr, "its flag that says it is checked is wrong");
 }

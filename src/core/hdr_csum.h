@@ -2,7 +2,7 @@
  *
  * hdr_csum: frames whose header is checked (WEFT_CHECKSUM). A CRC32C stands behind the body, of the header as it goes out and, where
  * the body is ours and not the user's (RTS, CTS), of that: a wrong address there is a wild write, a wrong name a job that hangs.
- * Users' bytes have sums of their own, from end to end (p2p/sum). Called by core/peer for what it sends, by p2p/arrive for what
+ * Users' bytes have sums of their own, from end to end (p2p/msg_csum). Called by core/peer for what it sends, by p2p/dispatch for what
  * comes.
  * Invariant: a frame that is not as it was sent is never acted upon: the job ends with a text that tells which frame, and where
  * it is wrong (only of a wrong check is said no more than a warning). Nothing is sent again, for nobody could say what else is

@@ -15,13 +15,13 @@
 
 enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_FAILED, WEFT_PEER_CLOSED };
 
-/* An eager message that comes in fragments (p2p/frags), while it is not whole. */
-typedef struct weft_frags {
+/* An eager message that comes in fragments (p2p/eager_frags), while it is not whole. */
+typedef struct weft_eager_frags {
     weft_hdr hdr;           /* as if it came in one frame */
     uint32_t arrived;         /* bytes */
     weft_req *req;            /* the receive that matched it; or ... */
-    struct weft_early *early; /* ... where it is kept; both NULL: it is dropped */
-} weft_frags;
+    struct weft_unexpected *unexpected; /* ... where it is kept; both NULL: it is dropped */
+} weft_eager_frags;
 
 /* Rendezvous with one peer in both directions (p2p/bidir). */
 typedef struct weft_bidir {
@@ -43,12 +43,12 @@ typedef struct weft_peer {
     int32_t credit_full;   /* ... and when the peer has taken all that we sent */
     uint32_t credits_due;         /* what we have freed of theirs and not yet told */
     bool bye_sent, bye_received;
-    bool is_unsummed;      /* was told that it sends no checksums while we check (p2p/sum) */
+    bool is_without_csum;      /* was told that it sends no checksums while we check (p2p/msg_csum) */
     bool sends_hdr_csum;       /* its frames carry checks of their headers (core/hdr_csum) */
     bool is_courtesy;      /* met only to be notified of an error (p2p/chan): that it is gone by then is no failure */
     bool no_rma;          /* get and put were refused: copy */
     weft_bidir bidir;      /* do rendezvous with it go both ways at once? */
-    struct weft_ladder *ladder; /* of its iface and kind (p2p/ladder) */
+    struct weft_rndv_stats *rndv_stats; /* of its iface and kind (p2p/rndv_select) */
     enum weft_peer_state state;
     weft_list_link waiting;     /* weft_pending_frame: frames that found the iface full; while not empty every frame queues here */
     weft_list_link sendqs;      /* weft_sendq: messages that wait for credit, by channel (p2p/sendq) */
@@ -56,7 +56,7 @@ typedef struct weft_peer {
     uint32_t offers;       /* ... and have asks to be answered when none moves any more */
     weft_list_link backlog;     /* in worker->backlog while waiting or sendqs is not empty */
     weft_proc_id proc_id;
-    weft_frags frags;
+    weft_eager_frags frags;
 } weft_peer;
 
 /* A frame that waits for its iface. Owned by the queue. */

@@ -57,7 +57,7 @@ struct weft_req {
     bool is_tainted;  /* send: what it sends may be made of damaged data */
     bool is_sync;     /* send: announced however short it is */
     uint16_t overtaken; /* where is_blocking: so often */
-    uint8_t mode;     /* rendezvous: enum weft_rung chosen */
+    uint8_t mode;     /* rendezvous: enum weft_rndv_proto chosen */
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination, or source, as asked for */
     weft_completion *completion;  /* told once when done; NULL: nobody */
@@ -80,12 +80,12 @@ struct weft_req {
     weft_loan *loan;       /* send: of it, to the receiver; NULL: none */
     uint64_t moved;        /* bytes that are to be moved in all */
     uint64_t arrived;      /* of them: send: that have left by our doing; receive: that are there */
-    uint64_t next;         /* receive: first byte that no stretch was started for */
+    uint64_t next;         /* receive: first byte that no fragment was started for */
     uint64_t begin_ns;        /* receive: when it began, for the ladder */
     uint64_t remote_addr;          /* receive: where the message stands in the sender; 0: not in one run ... */
     weft_key remote_key;      /* ... and its key */
-    weft_list_link lent;        /* receive: stretches that the sender may write */
-    uint32_t fragment_count;         /* stretches of ours under way */
+    weft_list_link lent;        /* receive: fragments that the sender may write */
+    uint32_t fragment_count;         /* fragments of ours under way */
     uint32_t segments;     /* receive: lent so far */
     uint32_t csum;          /* receive: what the message must sum up to, if ... */
     bool has_csum;        /* ... its sender said so; it may be ... */
@@ -96,7 +96,7 @@ struct weft_req {
     uint32_t received;     /* send: what weft_bidir_send_begin returned (p2p/bidir) */
     bool is_cold;          /* receive: memory on one side was not registered; send: it was moved in segments */
     bool fin_done;          /* receive: the sender knows that we are through; send: the receiver was told to cancel it */
-    bool is_stepping;      /* receive: stretches are being started */
+    bool is_stepping;      /* receive: fragments are being started */
     bool is_both_ways;     /* receive: messages go the other way meanwhile */
 };
 

@@ -45,7 +45,7 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_up *up, weft_
     weft_list_init(&worker->plans);
     weft_list_init(&worker->fragments);
     weft_list_init(&worker->free_reqs);
-    weft_list_init(&worker->unnamed);
+    weft_list_init(&worker->pending_rts);
     weft_fifomap_open(&worker->announced);
     worker->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true, .worker = worker};
     weft_list_init(&worker->parked);
@@ -83,7 +83,7 @@ void weft_worker_close(weft_worker *worker)
     free(worker->failures);
     free(worker->req_ids);
     free(worker->chans);
-    free(worker->ladder);
+    free(worker->rndv_stats);
     if (worker->pool)
         weft_pool_close(worker->pool);
     free(worker);

@@ -40,7 +40,7 @@ typedef struct weft_worker {
     weft_list_link plans;           /* recorded plans that progress plays */
     uint32_t plans_ready;      /* how many those are */
     int (*progress_scheds)(struct weft_worker *worker); /* plays them; set by collectives */
-    weft_list_link fragments;           /* stretches of transfers that go out chunk by chunk, or found their iface full (p2p/leg) */
+    weft_list_link fragments;           /* fragments of transfers that go out chunk by chunk, or found their iface full (p2p/frag) */
     int (*progress_fragments)(struct weft_worker *worker); /* moves them on; set by p2p, as is ... */
     void (*on_peer_connect)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
     int (*flush)(struct weft_peer *peer); /* ... this: sends what waits for the peer's credit, as far as there is some */
@@ -56,12 +56,12 @@ typedef struct weft_worker {
     bool is_assigning_ids;            /* p2p/rndv gives names to what waits for them */
     uint64_t post_order;       /* of the next receive */
     uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/reg) */
-    struct weft_ladder *ladder; /* p2p's: for each iface and kind of peer; freed with the worker */
+    struct weft_rndv_stats *rndv_stats; /* p2p's: for each iface and kind of peer; freed with the worker */
     uint64_t persistent_bytes;       /* pinned ahead (core/reg) */
     uint32_t credit_return_min;         /* owed credits that are worth a frame of their own */
     struct weft_pool *pool;    /* unexpected messages, at exact size classes */
     weft_fifomap announced;    /* RTS that match nothing yet, by peer and name of its request: what a sender may cancel (p2p/match) */
-    weft_list_link unnamed;         /* RTS that matched while no name was free (p2p/rndv) */
+    weft_list_link pending_rts;         /* RTS that matched while no name was free (p2p/rndv) */
     uint64_t counters[WEFT_COUNT_LAST]; /* core/counters; read by tools, summed over workers */
     void (*count)(struct weft_worker *worker); /* brings counters up to date that somebody else keeps (registrations), or NULL */
     weft_lock lock;

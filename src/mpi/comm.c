@@ -86,7 +86,7 @@ static int open_fixed(weft_worker *worker, uint32_t size, uint32_t rank, uint32_
         rc = weft_chan_open(worker, size, rank, world_ranks, first_id + 1, &coll);
     for (int half = 0; half < 2 && !rc; half++) {
         weft_chan *chan = half ? coll : comm->chan;
-        chan->tenant = comm;
+        chan->user = comm;
         for (uint32_t i = 0; i < size; i++)
             ids[i] = chan->id;
         rc = weft_chan_connect(chan, ids);

@@ -19,7 +19,7 @@
 #include "mpi/keep.h"
 #include "mpi/request.h"
 #include "mpi/tool.h"
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
 
 /* Belongs to the process like weft_world_now, or to a simulated rank: MPI can be initialized once. */
 enum weft_stage weft_init_stage(void) { return (enum weft_stage)atomic_load_explicit(weft_boot_stage, memory_order_acquire); }

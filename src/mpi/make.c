@@ -58,7 +58,7 @@ static int open_channels(weft_comm *comm, weft_chan *chans[2])
     for (int half = 0; half < 2 && !rc; half++) {
         rc = weft_chan_open(comm->worker, (uint32_t)comm->size, (uint32_t)comm->rank, comm->world_ranks, -1, &chans[half]);
         if (!rc)
-            chans[half]->tenant = comm;
+            chans[half]->user = comm;
     }
     return rc;
 }

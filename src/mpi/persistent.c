@@ -109,7 +109,7 @@ static int start(weft_req *req)
         rc = weft_isend_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, args->mode, req);
     req->is_active = rc == 0;
     if (rc)
-        weft_errors_blame(req->chan->tenant, rc);
+        weft_errors_blame(req->chan->user, rc);
     return rc;
 }
 
@@ -135,7 +135,7 @@ int weft_mpi_startall(int count, MPI_Request array_of_requests[])
         rc = check(req, i);
         if (rc) {
             if (req && req->chan)
-                weft_errors_blame(req->chan->tenant, rc);
+                weft_errors_blame(req->chan->user, rc);
             break;
         }
         weft_worker_lock(req->worker);

@@ -25,7 +25,7 @@ void weft_request_keep(weft_comm *comm, weft_chan *chan, weft_req *req)
 
 void weft_request_release(weft_req *req)
 {
-    weft_comm *comm = req->chan ? req->chan->tenant : NULL;
+    weft_comm *comm = req->chan ? req->chan->user : NULL;
     if (req->is_static || (req->kind == WEFT_REQ_BATCH && --req->count))
         return;
     /* a persistent request's type is held by its arguments, a plan's by its steps */
@@ -39,7 +39,7 @@ void weft_request_release(weft_req *req)
 /* Says once more what went wrong (it may have been found long ago, by another thread) and whose handler shall run. */
 static int describe(weft_req *req)
 {
-    weft_comm *comm = req->chan ? req->chan->tenant : NULL;
+    weft_comm *comm = req->chan ? req->chan->user : NULL;
     int rc = req->rc;
     weft_req_report_error(req);
     if (comm && comm->magic == WEFT_COMM_MAGIC)

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "core/hdr_csum.h"
 #include "core/world.h"
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
 #include "p2p/sendq.h"
 #include "p2p/stall.h"
 
@@ -93,30 +93,30 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
     return 0;
 }
 
-static void drop_one(weft_chan *chan, weft_early *early, int rc)
+static void drop_one(weft_chan *chan, weft_unexpected *unexpected, int rc)
 {
-    weft_match_take(&chan->match, chan->worker, early);
-    weft_arrive_drop(early->peer, &early->hdr, early->body, rc);
-    weft_early_free(chan->worker, early);
+    weft_unexpected_remove(&chan->match, chan->worker, unexpected);
+    weft_dispatch_drop(unexpected->peer, &unexpected->hdr, unexpected->body, rc);
+    weft_unexpected_free(chan->worker, unexpected);
 }
 
-static void drop_early(weft_chan *chan)
+static void drop_unexpected(weft_chan *chan)
 {
     weft_list_link *link;
-    while ((link = weft_list_first(&chan->match.early_all)))
-        drop_one(chan, weft_container(link, weft_early, all), WEFT_E_COMM);
+    while ((link = weft_list_first(&chan->match.unexpected_all)))
+        drop_one(chan, weft_container(link, weft_unexpected, all), WEFT_E_COMM);
 }
 
 void weft_chan_drop_refused(weft_chan *chan)
 {
     weft_list_link *next;
     weft_stall_ask_all(chan);
-    for (weft_list_link *link = chan->match.early_all.next; link != &chan->match.early_all; link = next) {
-        weft_early *early = weft_container(link, weft_early, all);
-        int rc = chan->refuses(chan, early->hdr.tag);
+    for (weft_list_link *link = chan->match.unexpected_all.next; link != &chan->match.unexpected_all; link = next) {
+        weft_unexpected *unexpected = weft_container(link, weft_unexpected, all);
+        int rc = chan->refuses(chan, unexpected->hdr.tag);
         next = link->next;
         if (rc)
-            drop_one(chan, early, rc);
+            drop_one(chan, unexpected, rc);
     }
 }
 
@@ -186,7 +186,7 @@ void weft_chan_close(weft_chan *chan)
     uint32_t index = chan->id & INDEX_MASK;
     weft_sendq_close(chan);
     weft_stall_close(chan);
-    drop_early(chan);
+    drop_unexpected(chan);
     weft_match_close(&chan->match);
     worker->chans[index].chan = NULL;
     worker->chans[index].generation = (worker->chans[index].generation + 1) & 0xfff;
@@ -197,12 +197,12 @@ void weft_chan_close(weft_chan *chan)
     free(chan);
 }
 
-int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer)
+int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
     int rc = weft_peer_find(chan->worker, chan->world_rank ? chan->world_rank[rank] : rank, peer);
     if (rc == 0)
         (*peer)->is_courtesy = false;
-    if (rc == 0 && !weft_knob.checksum) /* else every send takes the long way: see sum.h */
+    if (rc == 0 && !weft_knob.checksum) /* else every send takes the long way: see msg_csum.h */
         chan->peers[rank] = *peer;
     return rc;
 }

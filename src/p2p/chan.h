@@ -31,7 +31,7 @@ struct weft_chan {
     struct weft_sendq **sendqs; /* [size] what waits for a member's credit; NULL: nothing ever did */
     struct weft_stall **stalls; /* [size] members that keep messages back; NULL: none ever did */
     weft_list_link stalled;          /* those of now; set with stalls */
-    void *tenant;              /* whose channel it is (src/mpi's communicator); never looked at here */
+    void *user;              /* whose channel it is (src/mpi's communicator); never looked at here */
     bool is_connected;
     weft_chan_on_notify *on_notify; /* NULL: such frames are dropped */
     int (*refuses)(const weft_chan *chan, int32_t tag); /* of an unexpected message that will never be received: the error that its sender gets, else 0; NULL: takes all */
@@ -67,7 +67,7 @@ void weft_chan_notify_gone(weft_peer *peer, uint32_t id);
 /* Drops the unexpected messages that the channel refuses from now on; their senders' requests end with what it says. */
 void weft_chan_drop_refused(weft_chan *chan);
 
-int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer); /* slow half of weft_chan_peer */
+int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer); /* slow half of weft_chan_peer */
 /* World rank of a member; what is no member's (a wildcard) as it is. */
 static inline int weft_chan_world_rank(const weft_chan *chan, int rank)
 {
@@ -75,7 +75,7 @@ static inline int weft_chan_world_rank(const weft_chan *chan, int rank)
 }
 static inline weft_peer *weft_chan_peer(weft_chan *chan, uint32_t rank)
 {
-    return chan->peers[rank]; /* NULL until weft_chan_meet */
+    return chan->peers[rank]; /* NULL until weft_chan_resolve_peer */
 }
 
 #endif

@@ -5,9 +5,9 @@
 #include "p2p/eager.h"
 
 #include "base/status.h"
-#include "p2p/leg.h"
+#include "p2p/frag.h"
+#include "p2p/msg_csum.h"
 #include "p2p/rndv.h"
-#include "p2p/sum.h"
 #include "type/pack.h"
 
 #define OVERDRAFT_MAX 256 /* bytes; an announcement takes as much of the receiver's memory */
@@ -18,31 +18,31 @@ static void fill_packed(const weft_frame *frame, void *place)
     weft_pack(req->type, req->buf, req->count, 0, frame->hdr.bytes, place);
 }
 
-static void held_over(weft_leg *leg, int rc)
+static void held_over(weft_frag *frag, int rc)
 {
-    weft_req *req = leg->req;
-    weft_leg_free(leg);
+    weft_req *req = frag->req;
+    weft_frag_free(frag);
     weft_req_end(req, rc);
 }
 
 /* The iface reads it in the user's buffer: the send ends when it has. */
 static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
 {
-    weft_leg *leg;
+    weft_frag *frag;
     int rc;
     req->peer = peer;
     req->iface = peer->ep->iface;
     req->fragment_count = 0;
-    leg = weft_leg_new(req, WEFT_LEG_HELD, 0, req->bytes, held_over);
-    if (!leg)
+    frag = weft_frag_new(req, WEFT_FRAG_ZCOPY, 0, req->bytes, held_over);
+    if (!frag)
         return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->proc_id.rank);
-    frame->held = leg;
+    frame->held = frag;
     peer->credit -= weft_peer_cost(req->bytes); /* who is told of the end may send more */
     peer->worker->counters[WEFT_COUNT_EAGER]++;
     peer->worker->counters[WEFT_COUNT_EAGER_BYTES] += req->bytes;
     rc = weft_peer_send(peer, frame, NULL, NULL);
     if (rc)
-        weft_leg_free(leg);
+        weft_frag_free(frag);
     return rc;
 }
 
@@ -52,7 +52,7 @@ static int send_eager(weft_peer *peer, weft_req *req)
     bool sent;
     int rc;
     if (weft_knob.checksum) {
-        weft_sum_frame(&frame, req);
+        weft_msg_csum_frame(&frame, req);
     } else if (!req->is_dense) {
         frame.body = req;
         frame.fill = fill_packed;
@@ -72,7 +72,7 @@ static int send_eager(weft_peer *peer, weft_req *req)
 int weft_eager_start(weft_peer *peer, weft_req *req, int32_t credit)
 {
     bool fits = req->bytes <= peer->eager_max && !req->is_sync;
-    if (fits && (credit > 0 ? weft_peer_cost(req->bytes + weft_sum_room()) <= credit : req->bytes <= OVERDRAFT_MAX))
+    if (fits && (credit > 0 ? weft_peer_cost(req->bytes + weft_msg_csum_bytes()) <= credit : req->bytes <= OVERDRAFT_MAX))
         return send_eager(peer, req);
-    return weft_rndv_announce(peer, req);
+    return weft_rndv_send_rts(peer, req);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * match: the seldom halves: wildcards and early messages. See match.h.
+ * match: the seldom halves: wildcards and unexpected messages. See match.h.
  */
 #include "p2p/match.h"
 
@@ -11,23 +11,23 @@
 #include "mem/pool.h"
 #include "p2p/rndv.h"
 
-struct early_wild {
+struct unexpected_wild {
     weft_fifo_entry by_source, by_tag;
-    weft_early *early;
+    weft_unexpected *unexpected;
 };
 
 void weft_match_open(weft_match *match)
 {
     memset(match, 0, sizeof *match);
     weft_fifomap_open(&match->posted);
-    weft_fifomap_open(&match->early);
-    weft_list_init(&match->early_all);
+    weft_fifomap_open(&match->unexpected);
+    weft_list_init(&match->unexpected_all);
 }
 
 void weft_match_close(weft_match *match)
 {
     weft_fifomap_close(&match->posted);
-    weft_fifomap_close(&match->early);
+    weft_fifomap_close(&match->unexpected);
 }
 
 void weft_match_settle(weft_match *match)
@@ -107,42 +107,42 @@ weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag,
     return older(req, weft_fifomap_find(&match->posted, weft_match_key(WEFT_ANY, WEFT_ANY_TAG)));
 }
 
-/* Without memory for its place an early message would be invisible to wildcard receives: the index is given up and find walks. */
-static bool index_one(weft_match *match, weft_worker *worker, weft_early *early)
+/* Without memory for its place an unexpected message would be invisible to wildcard receives: the index is given up and find walks. */
+static bool index_one(weft_match *match, weft_worker *worker, weft_unexpected *unexpected)
 {
-    struct early_wild *wild = weft_pool_take(worker->pool, sizeof *wild);
+    struct unexpected_wild *wild = weft_pool_take(worker->pool, sizeof *wild);
     if (!wild)
         return false;
-    wild->early = early;
-    early->wild = wild;
-    weft_fifomap_insert(&match->early, &wild->by_source, weft_match_key(early->hdr.src, WEFT_ANY_TAG));
-    weft_fifomap_insert(&match->early, &wild->by_tag, weft_match_key(WEFT_ANY, early->hdr.tag));
+    wild->unexpected = unexpected;
+    unexpected->wild = wild;
+    weft_fifomap_insert(&match->unexpected, &wild->by_source, weft_match_key(unexpected->hdr.src, WEFT_ANY_TAG));
+    weft_fifomap_insert(&match->unexpected, &wild->by_tag, weft_match_key(WEFT_ANY, unexpected->hdr.tag));
     return true;
 }
 
-static void unindex_one(weft_match *match, weft_worker *worker, weft_early *early)
+static void unindex_one(weft_match *match, weft_worker *worker, weft_unexpected *unexpected)
 {
-    weft_fifomap_remove(&match->early, &early->wild->by_source);
-    weft_fifomap_remove(&match->early, &early->wild->by_tag);
-    weft_pool_give(worker->pool, early->wild, sizeof *early->wild);
-    early->wild = NULL;
+    weft_fifomap_remove(&match->unexpected, &unexpected->wild->by_source);
+    weft_fifomap_remove(&match->unexpected, &unexpected->wild->by_tag);
+    weft_pool_give(worker->pool, unexpected->wild, sizeof *unexpected->wild);
+    unexpected->wild = NULL;
 }
 
 static void unindex_all(weft_match *match, weft_worker *worker)
 {
     match->is_indexed = false;
-    for (weft_list_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
-        weft_early *early = weft_container(link, weft_early, all);
-        if (early->wild)
-            unindex_one(match, worker, early);
+    for (weft_list_link *link = match->unexpected_all.next; link != &match->unexpected_all; link = link->next) {
+        weft_unexpected *unexpected = weft_container(link, weft_unexpected, all);
+        if (unexpected->wild)
+            unindex_one(match, worker, unexpected);
     }
 }
 
 static void index_all(weft_match *match, weft_worker *worker)
 {
     match->is_indexed = true;
-    for (weft_list_link *link = match->early_all.next; link != &match->early_all; link = link->next)
-        if (!index_one(match, worker, weft_container(link, weft_early, all))) {
+    for (weft_list_link *link = match->unexpected_all.next; link != &match->unexpected_all; link = link->next)
+        if (!index_one(match, worker, weft_container(link, weft_unexpected, all))) {
             unindex_all(match, worker);
             return;
         }
@@ -151,107 +151,107 @@ static void index_all(weft_match *match, weft_worker *worker)
 /* Behind the body of an RTS. */
 typedef struct place {
     weft_fifo_entry entry; /* in worker->announced */
-    weft_early *early;
+    weft_unexpected *unexpected;
 } place;
 
-static uint64_t place_at(const weft_hdr *hdr) { return weft_round_up(sizeof(weft_early) + hdr->bytes, sizeof(uint64_t)); }
+static uint64_t place_at(const weft_hdr *hdr) { return weft_round_up(sizeof(weft_unexpected) + hdr->bytes, sizeof(uint64_t)); }
 
 static uint64_t size_of(const weft_hdr *hdr)
 {
-    return hdr->kind == WEFT_FRAME_RTS ? place_at(hdr) + sizeof(place) : sizeof(weft_early) + hdr->bytes;
+    return hdr->kind == WEFT_FRAME_RTS ? place_at(hdr) + sizeof(place) : sizeof(weft_unexpected) + hdr->bytes;
 }
 
-static place *place_of(weft_early *early) { return (place *)((char *)early + place_at(&early->hdr)); }
+static place *place_of(weft_unexpected *unexpected) { return (place *)((char *)unexpected + place_at(&unexpected->hdr)); }
 
 static uint64_t announced_key(const weft_peer *peer, uint32_t name) { return (uint64_t)peer->proc_id.rank << 32 | name; }
 
-weft_early *weft_match_announced(weft_worker *worker, const weft_peer *peer, uint32_t name)
+weft_unexpected *weft_match_announced(weft_worker *worker, const weft_peer *peer, uint32_t name)
 {
     weft_fifo_entry *entry = weft_fifomap_find(&worker->announced, announced_key(peer, name));
-    return entry ? weft_container(entry, place, entry)->early : NULL;
+    return entry ? weft_container(entry, place, entry)->unexpected : NULL;
 }
 
-static void note_announced(weft_worker *worker, weft_early *early)
+static void note_announced(weft_worker *worker, weft_unexpected *unexpected)
 {
-    place *at = place_of(early);
-    at->early = early;
-    weft_fifomap_insert(&worker->announced, &at->entry, announced_key(early->peer, ((const weft_rts *)early->body)->req_id));
+    place *at = place_of(unexpected);
+    at->unexpected = unexpected;
+    weft_fifomap_insert(&worker->announced, &at->entry, announced_key(unexpected->peer, ((const weft_rts *)unexpected->body)->req_id));
 }
 
-void weft_match_keep(weft_match *match, weft_worker *worker, weft_early *early)
+void weft_unexpected_add(weft_match *match, weft_worker *worker, weft_unexpected *unexpected)
 {
-    if (early->hdr.kind == WEFT_FRAME_RTS)
-        note_announced(worker, early);
-    weft_fifomap_insert(&match->early, &early->match, weft_match_key(early->hdr.src, early->hdr.tag));
-    weft_list_append(&match->early_all, &early->all);
-    match->early_count++;
-    early->wild = NULL;
-    if (weft_unlikely(match->is_indexed) && !index_one(match, worker, early))
+    if (unexpected->hdr.kind == WEFT_FRAME_RTS)
+        note_announced(worker, unexpected);
+    weft_fifomap_insert(&match->unexpected, &unexpected->match, weft_match_key(unexpected->hdr.src, unexpected->hdr.tag));
+    weft_list_append(&match->unexpected_all, &unexpected->all);
+    match->unexpected_count++;
+    unexpected->wild = NULL;
+    if (weft_unlikely(match->is_indexed) && !index_one(match, worker, unexpected))
         unindex_all(match, worker);
 }
 
-void weft_match_take(weft_match *match, weft_worker *worker, weft_early *early)
+void weft_unexpected_remove(weft_match *match, weft_worker *worker, weft_unexpected *unexpected)
 {
-    weft_fifomap_remove(&match->early, &early->match);
-    weft_list_remove(&early->all);
-    match->early_count--;
-    if (early->hdr.kind == WEFT_FRAME_RTS)
-        weft_fifomap_remove(&worker->announced, &place_of(early)->entry);
-    if (weft_unlikely(early->wild != NULL))
-        unindex_one(match, worker, early);
+    weft_fifomap_remove(&match->unexpected, &unexpected->match);
+    weft_list_remove(&unexpected->all);
+    match->unexpected_count--;
+    if (unexpected->hdr.kind == WEFT_FRAME_RTS)
+        weft_fifomap_remove(&worker->announced, &place_of(unexpected)->entry);
+    if (weft_unlikely(unexpected->wild != NULL))
+        unindex_one(match, worker, unexpected);
 }
 
-static weft_early *walk(weft_match *match, int32_t source, int32_t tag)
+static weft_unexpected *walk(weft_match *match, int32_t source, int32_t tag)
 {
-    for (weft_list_link *link = match->early_all.next; link != &match->early_all; link = link->next) {
-        weft_early *early = weft_container(link, weft_early, all);
-        if ((source == WEFT_ANY || source == early->hdr.src) && (tag == WEFT_ANY_TAG || tag == early->hdr.tag))
-            return early;
+    for (weft_list_link *link = match->unexpected_all.next; link != &match->unexpected_all; link = link->next) {
+        weft_unexpected *unexpected = weft_container(link, weft_unexpected, all);
+        if ((source == WEFT_ANY || source == unexpected->hdr.src) && (tag == WEFT_ANY_TAG || tag == unexpected->hdr.tag))
+            return unexpected;
     }
     return NULL;
 }
 
-weft_early *weft_match_look(weft_match *match, weft_worker *worker, int32_t source, int32_t tag)
+weft_unexpected *weft_unexpected_search(weft_match *match, weft_worker *worker, int32_t source, int32_t tag)
 {
     bool any_source = source == WEFT_ANY, any_tag = tag == WEFT_ANY_TAG;
     weft_fifo_entry *entry;
     if (any_source && any_tag)
-        return weft_list_is_empty(&match->early_all) ? NULL : weft_container(match->early_all.next, weft_early, all);
+        return weft_list_is_empty(&match->unexpected_all) ? NULL : weft_container(match->unexpected_all.next, weft_unexpected, all);
     if (any_source || any_tag) {
         if (!match->is_indexed)
             index_all(match, worker);
         if (!match->is_indexed)
             return walk(match, source, tag);
     }
-    entry = weft_fifomap_find(&match->early, weft_match_key(source, tag));
+    entry = weft_fifomap_find(&match->unexpected, weft_match_key(source, tag));
     if (!entry)
         return NULL;
     if (any_tag)
-        return weft_container(entry, struct early_wild, by_source)->early;
+        return weft_container(entry, struct unexpected_wild, by_source)->unexpected;
     if (any_source)
-        return weft_container(entry, struct early_wild, by_tag)->early;
-    return weft_container(entry, weft_early, match);
+        return weft_container(entry, struct unexpected_wild, by_tag)->unexpected;
+    return weft_container(entry, weft_unexpected, match);
 }
 
-weft_early *weft_early_new(weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body)
+weft_unexpected *weft_unexpected_new(weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     uint64_t bytes = size_of(hdr);
-    weft_early *early = weft_pool_take(worker->pool, bytes);
-    if (!early)
+    weft_unexpected *unexpected = weft_pool_take(worker->pool, bytes);
+    if (!unexpected)
         return NULL;
     worker->counters[WEFT_COUNT_UNEXPECTED_NOW] += bytes;
     if (worker->counters[WEFT_COUNT_UNEXPECTED_NOW] > worker->counters[WEFT_COUNT_UNEXPECTED_MAX])
         worker->counters[WEFT_COUNT_UNEXPECTED_MAX] = worker->counters[WEFT_COUNT_UNEXPECTED_NOW];
-    early->peer = peer;
-    early->hdr = *hdr;
+    unexpected->peer = peer;
+    unexpected->hdr = *hdr;
     if (weft_likely(body != NULL))
-        memcpy(early->body, body, hdr->bytes);
-    return early;
+        memcpy(unexpected->body, body, hdr->bytes);
+    return unexpected;
 }
 
-void weft_early_free(weft_worker *worker, weft_early *early)
+void weft_unexpected_free(weft_worker *worker, weft_unexpected *unexpected)
 {
-    uint64_t bytes = size_of(&early->hdr);
+    uint64_t bytes = size_of(&unexpected->hdr);
     worker->counters[WEFT_COUNT_UNEXPECTED_NOW] -= bytes;
-    weft_pool_give(worker->pool, early, bytes);
+    weft_pool_give(worker->pool, unexpected, bytes);
 }

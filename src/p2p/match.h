@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * match: who gets which message (MPI 5.0, 3.5: order by post number). Posted receives and early (unexpected) messages of one channel,
+ * match: who gets which message (MPI 5.0, 3.5: order by post number). Posted receives and unexpected (unexpected) messages of one channel,
  * each found in O(1) by source and tag; wildcards are keys of their own, and the lowest post number of the keys that fit wins.
  * Early messages stand under wildcard keys only after the first receive that asked by one.
  */
@@ -18,29 +18,29 @@
 struct weft_peer;
 struct weft_worker;
 
-/* An early message: header and body (the eager payload, or the RTS), at their exact size. */
-typedef struct weft_early {
+/* An unexpected message: header and body (the eager payload, or the RTS), at their exact size. */
+typedef struct weft_unexpected {
     weft_fifo_entry match;  /* by source and tag */
     weft_list_link all;          /* in order of arrival */
     struct weft_peer *peer;
     weft_hdr hdr;
-    struct early_wild *wild; /* its places under the wildcard keys, if there are any */
+    struct unexpected_wild *wild; /* its places under the wildcard keys, if there are any */
     uint64_t body[];
-} weft_early;
+} weft_unexpected;
 
 typedef struct weft_match {
     weft_req *latest;       /* the youngest posted receives that ask for the same, oldest first, stand apart: neither a ping-pong nor a
                              * window of like receives touches the map. Linked by match.next; the first one's match.prev is the last */
     weft_fifomap posted;    /* all older ones */
     uint32_t posted_wild;   /* how many of those hold a wildcard */
-    uint32_t early_count;   /* and senders that keep messages back (p2p/stall): a receive has to look */
-    weft_fifomap early;
-    weft_list_link early_all;
-    bool is_indexed;        /* early messages stand under their wildcard keys too */
+    uint32_t unexpected_count;   /* and senders that keep messages back (p2p/stall): a receive has to look */
+    weft_fifomap unexpected;
+    weft_list_link unexpected_all;
+    bool is_indexed;        /* unexpected messages stand under their wildcard keys too */
 } weft_match;
 
 void weft_match_open(weft_match *match);
-/* Posted receives and early messages must be gone. */
+/* Posted receives and unexpected messages must be gone. */
 void weft_match_close(weft_match *match);
 
 static inline uint64_t weft_match_key(int32_t source, int32_t tag) { return (uint64_t)(uint32_t)source << 32 | (uint32_t)tag; }
@@ -109,7 +109,7 @@ static inline weft_req *weft_match_older(weft_match *match, int32_t source, int3
 }
 
 /* The posted receive that a message from source with tag matches, taken out; NULL when there is none. */
-static inline weft_req *weft_match_arrival(weft_match *match, int32_t source, int32_t tag)
+static inline weft_req *weft_match_posted(weft_match *match, int32_t source, int32_t tag)
 {
     weft_req *req;
     if (match->posted.keys && (req = weft_match_older(match, source, tag))) {
@@ -125,22 +125,22 @@ static inline weft_req *weft_match_arrival(weft_match *match, int32_t source, in
     return req;
 }
 
-/* Keeps an early message (all but its index entries filled in). */
-void weft_match_keep(weft_match *match, struct weft_worker *worker, weft_early *early);
-weft_early *weft_match_look(weft_match *match, struct weft_worker *worker, int32_t source, int32_t tag);
-/* Takes it out of the matching; it stays the caller's, who frees it with weft_early_free. */
-void weft_match_take(weft_match *match, struct weft_worker *worker, weft_early *early);
+/* Keeps an unexpected message (all but its index entries filled in). */
+void weft_unexpected_add(weft_match *match, struct weft_worker *worker, weft_unexpected *unexpected);
+weft_unexpected *weft_unexpected_search(weft_match *match, struct weft_worker *worker, int32_t source, int32_t tag);
+/* Takes it out of the matching; it stays the caller's, who frees it with weft_unexpected_free. */
+void weft_unexpected_remove(weft_match *match, struct weft_worker *worker, weft_unexpected *unexpected);
 
-/* The early message that a receive from source (or WEFT_ANY) with tag (or WEFT_ANY_TAG) would get, left where it is; or NULL. */
-static inline weft_early *weft_match_find(weft_match *match, struct weft_worker *worker, int32_t source, int32_t tag)
+/* The unexpected message that a receive from source (or WEFT_ANY) with tag (or WEFT_ANY_TAG) would get, left where it is; or NULL. */
+static inline weft_unexpected *weft_match_find(weft_match *match, struct weft_worker *worker, int32_t source, int32_t tag)
 {
-    return weft_likely(match->early_count == 0) ? NULL : weft_match_look(match, worker, source, tag);
+    return weft_likely(match->unexpected_count == 0) ? NULL : weft_unexpected_search(match, worker, source, tag);
 }
 
 /* The RTS of this peer that matched nothing yet and whose request has this name there, or NULL. */
-weft_early *weft_match_announced(struct weft_worker *worker, const struct weft_peer *peer, uint32_t name);
+weft_unexpected *weft_match_announced(struct weft_worker *worker, const struct weft_peer *peer, uint32_t name);
 
-weft_early *weft_early_new(struct weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body);
-void weft_early_free(struct weft_worker *worker, weft_early *early);
+weft_unexpected *weft_unexpected_new(struct weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body);
+void weft_unexpected_free(struct weft_worker *worker, weft_unexpected *unexpected);
 
 #endif

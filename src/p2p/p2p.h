@@ -14,7 +14,7 @@
 #include "p2p/chan.h"
 #include "type/type.h"
 
-/* TAINTED: a standard send of what may be made of damaged data. Where messages are checked, its receiver is told so (p2p/sum). */
+/* TAINTED: a standard send of what may be made of damaged data. Where messages are checked, its receiver is told so (p2p/msg_csum). */
 enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_READY, WEFT_SEND_SYNC, WEFT_SEND_TAINTED };
 
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * recv: posting receives, probing, cancelling. A receive takes what came early, or is posted for what comes.
+ * recv: posting receives, probing, cancelling. A receive takes what came unexpected, or is posted for what comes.
  */
 #include <string.h>
 
 #include "base/status.h"
 #include "core/peer.h"
 #include "core/world.h"
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
+#include "p2p/msg_csum.h"
 #include "p2p/p2p.h"
 #include "p2p/rndv.h"
 #include "p2p/sendq.h"
 #include "p2p/stall.h"
-#include "p2p/sum.h"
 
 static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type)
 {
@@ -27,26 +27,26 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
     req->type = type;
     req->bytes = count * (uint64_t)type->size;
     req->is_dense = type->is_dense;
-    req->order = chan->worker->post_order++; /* of early ones too: pins asks what was handed over before what */
+    req->order = chan->worker->post_order++; /* of unexpected ones too: pins asks what was handed over before what */
 }
 
-static void take_early(weft_req *req, weft_early *early)
+static void take_unexpected(weft_req *req, weft_unexpected *unexpected)
 {
     weft_worker *worker = req->worker;
     worker->unpolled++;
-    weft_match_take(&req->chan->match, worker, early);
-    if (weft_likely(early->hdr.kind == WEFT_FRAME_EAGER))
-        weft_arrive_eager(early->peer, req, &early->hdr, early->body);
+    weft_unexpected_remove(&req->chan->match, worker, unexpected);
+    if (weft_likely(unexpected->hdr.kind == WEFT_FRAME_EAGER))
+        weft_dispatch_eager(unexpected->peer, req, &unexpected->hdr, unexpected->body);
     else
-        weft_arrive_other(early->peer, req, &early->hdr, early->body);
-    weft_early_free(worker, early);
+        weft_dispatch_other(unexpected->peer, req, &unexpected->hdr, unexpected->body);
+    weft_unexpected_free(worker, unexpected);
 }
 
-static void match_early_or_post(weft_chan *chan, weft_req *req)
+static void match_unexpected_or_post(weft_chan *chan, weft_req *req)
 {
-    weft_early *early = weft_match_look(&chan->match, chan->worker, req->rank, req->tag);
-    if (early) {
-        take_early(req, early);
+    weft_unexpected *unexpected = weft_unexpected_search(&chan->match, chan->worker, req->rank, req->tag);
+    if (unexpected) {
+        take_unexpected(req, unexpected);
     } else {
         weft_match_post(&chan->match, req);
         weft_stall_ask(chan, req->rank, req->tag);
@@ -55,8 +55,8 @@ static void match_early_or_post(weft_chan *chan, weft_req *req)
 
 static inline void match_or_post(weft_chan *chan, weft_req *req)
 {
-    if (weft_unlikely(chan->match.early_count))
-        match_early_or_post(chan, req);
+    if (weft_unlikely(chan->match.unexpected_count))
+        match_unexpected_or_post(chan, req);
     else
         weft_match_post(&chan->match, req);
 }
@@ -134,16 +134,16 @@ int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, cons
 
 static bool look(weft_chan *chan, int src, int tag, weft_recv_info *found)
 {
-    weft_early *early = weft_match_find(&chan->match, chan->worker, src, tag);
-    if (!early) {
-        if (chan->match.early_count)
+    weft_unexpected *unexpected = weft_match_find(&chan->match, chan->worker, src, tag);
+    if (!unexpected) {
+        if (chan->match.unexpected_count)
             weft_stall_ask(chan, src, tag);
         return false;
     }
-    found->source = early->hdr.src;
-    found->tag = early->hdr.tag;
+    found->source = unexpected->hdr.src;
+    found->tag = unexpected->hdr.tag;
     found->cancelled = false;
-    found->bytes = early->hdr.kind == WEFT_FRAME_RTS ? ((const weft_rts *)early->body)->bytes : weft_sum_payload(&early->hdr);
+    found->bytes = unexpected->hdr.kind == WEFT_FRAME_RTS ? ((const weft_rts *)unexpected->body)->bytes : weft_msg_csum_payload(&unexpected->hdr);
     return true;
 }
 

@@ -2,7 +2,7 @@
  *
  * rndv: both sides of a rendezvous. See rndv.h. Every request here stands in the worker's table of names until it ends; a frame that
  * names an unknown request is dropped (its operation was given up). A request ends when all its bytes are there, or something failed,
- * and no leg of it is under way any more: memory that a device may still touch is never given back.
+ * and no fragment of it is under way any more: memory that a device may still touch is never given back.
  */
 #include "p2p/rndv.h"
 
@@ -15,13 +15,13 @@
 #include "core/world.h"
 #include "mem/pool.h"
 #include "p2p/bidir.h"
-#include "p2p/ladder.h"
-#include "p2p/leg.h"
-#include "p2p/sum.h"
+#include "p2p/frag.h"
+#include "p2p/msg_csum.h"
+#include "p2p/rndv_select.h"
 #include "type/pack.h"
 #include "type/type.h"
 
-/* Memory that is not registered is taken in stretches: long enough that a device is busy while the next one is pinned (64 pages), short
+/* Memory that is not registered is taken in fragments: long enough that a device is busy while the next one is pinned (64 pages), short
  * enough that the first one leaves soon. */
 #define SEGMENT ((uint64_t)256 << 10)
 #define SEGMENTS_AHEAD 3
@@ -46,7 +46,7 @@ static void send_fin(weft_req *req, uint32_t index, int rc)
 static uint8_t put_key(uint8_t *to, weft_req *req, const weft_pin *pin, uint64_t from, uint64_t end, uint32_t rights, weft_loan **loan)
 {
     weft_key key;
-    if (!weft_reg_export(req->iface, req->peer->ep, pin, (char *)weft_leg_start_of(req) + from, end - from, rights, &key, loan))
+    if (!weft_reg_export(req->iface, req->peer->ep, pin, (char *)weft_frag_start_of(req) + from, end - from, rights, &key, loan))
         return 0;
     memcpy(to, key.bytes, key.length);
     return key.length;
@@ -72,60 +72,60 @@ static void begin(weft_req *req, weft_peer *peer)
 }
 
 /* A receive that matched while no name was free. */
-typedef struct unnamed {
+typedef struct pending_rts {
     weft_list_link link; /* in worker->unnamed */
     weft_req *req;
     weft_peer *peer;
     weft_hdr hdr;
     uint64_t rts[];
-} unnamed;
+} pending_rts;
 
 static bool put_aside(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
 {
-    unnamed *one = weft_pool_take(req->worker->pool, sizeof *one + hdr->bytes);
+    pending_rts *one = weft_pool_take(req->worker->pool, sizeof *one + hdr->bytes);
     if (!one)
         return false;
     one->req = req;
     one->peer = peer;
     one->hdr = *hdr;
     memcpy(one->rts, rts, hdr->bytes);
-    weft_list_append(&req->worker->unnamed, &one->link);
+    weft_list_append(&req->worker->pending_rts, &one->link);
     return true;
 }
 
 /* One that begins may be over at once, which frees its name and comes here again: the outermost call goes on. */
-static void begin_unnamed(weft_worker *worker)
+static void begin_pending(weft_worker *worker)
 {
     weft_list_link *link;
     if (worker->is_assigning_ids)
         return;
     worker->is_assigning_ids = true;
-    while (worker->req_id_free && (link = weft_list_take(&worker->unnamed))) {
-        unnamed *one = weft_container(link, unnamed, link);
-        weft_rndv_accept(one->peer, one->req, &one->hdr, (const weft_rts *)one->rts);
+    while (worker->req_id_free && (link = weft_list_take(&worker->pending_rts))) {
+        pending_rts *one = weft_container(link, pending_rts, link);
+        weft_rndv_recv_rts(one->peer, one->req, &one->hdr, (const weft_rts *)one->rts);
         weft_pool_give(worker->pool, one, sizeof *one + one->hdr.bytes);
     }
     worker->is_assigning_ids = false;
 }
 
-static void drop_name(weft_req *req)
+static void free_req_id(weft_req *req)
 {
     weft_req_id_free(req->worker, req);
-    if (weft_unlikely(!weft_list_is_empty(&req->worker->unnamed)))
-        begin_unnamed(req->worker);
+    if (weft_unlikely(!weft_list_is_empty(&req->worker->pending_rts)))
+        begin_pending(req->worker);
 }
 
 /* -- the sender -- */
 
 /* What the receiver may know of our memory: a key, or that there is none yet. */
-static void offer(weft_req *req, weft_rts *rts)
+static void fill_rts_hint(weft_req *req, weft_rts *rts)
 {
     weft_iface *iface = req->iface;
-    void *start = weft_leg_start_of(req);
+    void *start = weft_frag_start_of(req);
     if (!weft_reg_needed(iface))
         return;
     if (req->peer->no_rma || !weft_reg_allowed(iface)) {
-        rts->flags = WEFT_RTS_NO_MOVE;
+        rts->flags = WEFT_RTS_NO_RMA;
         return;
     }
     req->pin = weft_reg_lookup(iface, start, req->bytes, WEFT_RIGHT_READ);
@@ -133,37 +133,37 @@ static void offer(weft_req *req, weft_rts *rts)
         bool is_now = weft_knob.reg_mode == WEFT_REG_MODE_SYNC || (weft_knob.reg_mode != WEFT_REG_MODE_ASYNC && req->bytes <= SEGMENT);
         rts->flags = WEFT_RTS_COLD;
         if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_RIGHT_READ, &req->pin))
-            rts->flags = WEFT_RTS_NO_MOVE;
+            rts->flags = WEFT_RTS_NO_RMA;
     }
     if (req->pin)
         rts->key_bytes = put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_RIGHT_READ, &req->loan);
 }
 
-/* Of a pair that sends both ways at once the lower rank chooses the rung for both directions. */
+/* Of a pair that sends both ways at once the lower rank chooses the protocol for both directions. */
 static void hint(weft_req *req, weft_rts *rts)
 {
     weft_peer *peer = req->peer;
-    weft_offer offer = {.can_move = true};
+    weft_rndv_caps rndv_caps = {.can_move = true};
     rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
-    if (!weft_ladder_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
+    if (!weft_rndv_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
         peer->no_rma || !req->iface->ops->can_move(req->iface, peer->ep))
         return;
-    rts->flags |= (uint8_t)((weft_ladder_choose(peer->ladder, peer, req->bytes, &offer, true) + 1) << WEFT_RTS_HINT_SHIFT);
+    rts->flags |= (uint8_t)((weft_rndv_select(peer->rndv_stats, peer, req->bytes, &rndv_caps, true) + 1) << WEFT_RTS_HINT_SHIFT);
 }
 
 static void send_begins(weft_req *req)
 {
     req->received = weft_bidir_send_begin(&req->peer->bidir);
-    weft_ladder_send_begin(req->peer->ladder);
+    weft_rndv_send_begin(req->peer->rndv_stats);
 }
 
 static void send_ends(weft_req *req)
 {
     weft_bidir_send_end(&req->peer->bidir, req->received);
-    weft_ladder_send_end(req->peer->ladder, req->rc ? 0 : req->moved, weft_clock_ns());
+    weft_rndv_send_end(req->peer->rndv_stats, req->rc ? 0 : req->moved, weft_clock_ns());
 }
 
-int weft_rndv_announce(weft_peer *peer, weft_req *req)
+int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
 {
     union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_KEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
     weft_rts *rts = &body.rts;
@@ -177,13 +177,13 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
     frame.hdr.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
     rts->req_id = req->id;
     if (req->is_dense && req->bytes) {
-        rts->addr = (uint64_t)(uintptr_t)weft_leg_start_of(req);
-        offer(req, rts);
+        rts->addr = (uint64_t)(uintptr_t)weft_frag_start_of(req);
+        fill_rts_hint(req, rts);
         hint(req, rts);
     }
     if (weft_knob.checksum) {
         frame.hdr.flags = WEFT_HDR_MSG_CSUM;
-        rts->sum = weft_sum_of_send(req, &frame.hdr);
+        rts->csum = weft_msg_csum_of_send(req, &frame.hdr);
     }
     frame.hdr.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
     send_begins(req);
@@ -201,23 +201,23 @@ int weft_rndv_announce(weft_peer *peer, weft_req *req)
 }
 
 /* Next time the buffer will be registered in one piece, by nobody's waiting. */
-static void pin_behind(weft_req *req, uint32_t rights)
+static void reg_async(weft_req *req, uint32_t rights)
 {
     bool is_wanted = weft_knob.reg_mode == WEFT_REG_MODE_AUTO || weft_knob.reg_mode == WEFT_REG_MODE_ASYNC || weft_knob.reg_mode == WEFT_REG_MODE_PIPELINE;
     if (is_wanted && !req->pin && req->is_dense && !req->peer->no_rma && weft_reg_needed(req->iface) && weft_reg_allowed(req->iface))
-        weft_reg_acquire_async(req->iface, weft_leg_start_of(req), req->bytes, rights);
+        weft_reg_acquire_async(req->iface, weft_frag_start_of(req), req->bytes, rights);
 }
 
-static void settle_send(weft_req *req)
+static void try_complete_send(weft_req *req)
 {
     if (req->left || req->fragment_count)
         return;
     if (req->is_cold && !req->rc)
-        pin_behind(req, WEFT_RIGHT_READ);
+        reg_async(req, WEFT_RIGHT_READ);
     send_ends(req);
     weft_reg_revoke(req->iface, req->loan);
     weft_reg_release(req->iface, req->pin);
-    drop_name(req);
+    free_req_id(req);
     weft_req_end(req, req->rc);
 }
 
@@ -230,37 +230,37 @@ static void end_one(weft_req *req, int rc)
         req->left = 0;
     else if (req->left)
         req->left--;
-    settle_send(req);
+    try_complete_send(req);
 }
 
-static void count_sent(weft_leg *leg, int rc)
+static void count_sent(weft_frag *frag, int rc)
 {
-    weft_req *req = leg->req;
-    req->arrived += leg->bytes;
-    weft_leg_free(leg);
+    weft_req *req = frag->req;
+    req->arrived += frag->bytes;
+    weft_frag_free(frag);
     if (rc || req->arrived == req->moved)
         end_one(req, rc);
     else
-        settle_send(req);
+        try_complete_send(req);
 }
 
 /* What the receiver asked to be pushed is out. */
-static void pushed(weft_leg *leg, int rc)
+static void on_data_done(weft_frag *frag, int rc)
 {
-    weft_req *req = leg->req;
+    weft_req *req = frag->req;
     if (rc < 0 && req->peer->state == WEFT_PEER_ALIVE) /* the receiver waits for what will never come */
         send_fin(req, 0, rc);
-    count_sent(leg, rc);
+    count_sent(frag, rc);
 }
 
-static void told_over(weft_leg *leg, int rc);
+static void on_put_done(weft_frag *frag, int rc);
 
 /* Our put was refused: what it should have written goes by DATA, and is told like it. */
-static void push_instead(weft_leg *leg)
+static void push_instead(weft_frag *frag)
 {
-    leg->kind = WEFT_LEG_DATA;
-    leg->over = told_over;
-    weft_leg_start(leg);
+    frag->kind = WEFT_FRAG_DATA;
+    frag->over = on_put_done;
+    weft_frag_start(frag);
 }
 
 /* Refused: this pair copies from now on, and these bytes with it. Or the connection broke by which the memory was lent: these bytes. */
@@ -271,52 +271,52 @@ static bool is_to_be_copied(weft_peer *peer, int rc)
 }
 
 /* A segment, or our half, is written: the receiver hears of it. */
-static void told_over(weft_leg *leg, int rc)
+static void on_put_done(weft_frag *frag, int rc)
 {
-    weft_req *req = leg->req;
-    if (leg->kind == WEFT_LEG_PUT && is_to_be_copied(req->peer, rc)) {
-        push_instead(leg);
+    weft_req *req = frag->req;
+    if (frag->kind == WEFT_FRAG_PUT && is_to_be_copied(req->peer, rc)) {
+        push_instead(frag);
         return;
     }
-    send_fin(req, leg->index, rc);
-    if (leg->index) {
-        count_sent(leg, rc);
+    send_fin(req, frag->index, rc);
+    if (frag->index) {
+        count_sent(frag, rc);
         return;
     }
-    weft_leg_free(leg);
+    weft_frag_free(frag);
     end_one(req, rc);
 }
 
-static void put_stretch(weft_req *req, const weft_cts *cts)
+static void put_frag(weft_req *req, const weft_cts *cts)
 {
-    weft_leg *leg = weft_leg_new(req, WEFT_LEG_PUT, cts->from, cts->to, told_over);
-    if (!leg) {
+    weft_frag *frag = weft_frag_new(req, WEFT_FRAG_PUT, cts->from, cts->to, on_put_done);
+    if (!frag) {
         send_fin(req, cts->index, WEFT_E_NOMEM);
         end_one(req, no_memory(req->peer));
         return;
     }
-    leg->index = cts->index;
-    leg->far = cts->addr;
+    frag->index = cts->index;
+    frag->far = cts->addr;
     req->is_cold = cts->to - cts->from < cts->want; /* in segments: nobody had it registered whole */
-    take_key(&leg->key, cts->key, cts->key_bytes);
-    if (leg->from == leg->to) { /* short messages have no second half: a refused put of nothing would send no DATA to end it */
-        told_over(leg, 0);
+    take_key(&frag->key, cts->key, cts->key_bytes);
+    if (frag->from == frag->to) { /* short messages have no second half: a refused put of nothing would send no DATA to end it */
+        on_put_done(frag, 0);
         return;
     }
     if (weft_reg_needed(req->iface) && (!cts->key_bytes ||
-        (!req->pin && weft_reg_acquire(req->iface, (char *)weft_leg_start_of(req) + leg->from, leg->bytes, 0, &leg->pin))))
-        push_instead(leg);
+        (!req->pin && weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + frag->from, frag->bytes, 0, &frag->pin))))
+        push_instead(frag);
     else
-        weft_leg_start(leg);
+        weft_frag_start(frag);
 }
 
-static void push_stretch(weft_req *req, const weft_cts *cts)
+static void push_frag(weft_req *req, const weft_cts *cts)
 {
-    weft_leg *leg = weft_leg_new(req, WEFT_LEG_DATA, cts->from, cts->to, pushed);
+    weft_frag *frag = weft_frag_new(req, WEFT_FRAG_DATA, cts->from, cts->to, on_data_done);
     if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
-        pin_behind(req, WEFT_RIGHT_READ);
-    if (leg) {
-        weft_leg_start(leg);
+        reg_async(req, WEFT_RIGHT_READ);
+    if (frag) {
+        weft_frag_start(frag);
         return;
     }
     send_fin(req, 0, WEFT_E_NOMEM);
@@ -327,58 +327,58 @@ void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 {
     weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
     if (!req || req->kind != WEFT_REQ_SEND) {
-        if (cts->rung == WEFT_RUNG_PUT) /* the send failed meanwhile, as its receiver was told: it still waits for this segment */
+        if (cts->proto == WEFT_RNDV_PUT) /* the send failed meanwhile, as its receiver was told: it still waits for this segment */
             send_small(peer, WEFT_FRAME_FIN, cts->req_id, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
         return;
     }
-    if (cts->rung == WEFT_CTS_SUM) {
-        uint32_t sum = weft_sum_of_prefix(req, cts->want < req->bytes ? cts->want : req->bytes);
-        send_small(peer, WEFT_FRAME_SUM, cts->req_id, (int32_t)sum, 0, NULL, 0);
+    if (cts->proto == WEFT_CTS_CSUM) {
+        uint32_t sum = weft_msg_csum_of_prefix(req, cts->want < req->bytes ? cts->want : req->bytes);
+        send_small(peer, WEFT_FRAME_CSUM, cts->req_id, (int32_t)sum, 0, NULL, 0);
         return;
     }
     req->remote_req_id = cts->req_id;
     req->moved = cts->want;
-    if (cts->rung == WEFT_RUNG_HALVES)
+    if (cts->proto == WEFT_RNDV_SPLIT)
         req->left = 2; /* our put, and the receiver's FIN */
-    if (cts->rung == WEFT_RUNG_COPY)
-        push_stretch(req, cts);
+    if (cts->proto == WEFT_RNDV_COPY)
+        push_frag(req, cts);
     else
-        put_stretch(req, cts);
+        put_frag(req, cts);
 }
 
 /* -- the receiver -- */
 
-static weft_climb climb_of(const weft_req *req)
+static weft_rndv_xfer xfer_of(const weft_req *req)
 {
-    return (weft_climb){.rung = req->mode, .is_cold = req->is_cold, .is_both_ways = req->is_both_ways, .bytes = req->moved};
+    return (weft_rndv_xfer){.proto = req->mode, .is_cold = req->is_cold, .is_both_ways = req->is_both_ways, .bytes = req->moved};
 }
 
-static void begin_climb(weft_req *req)
+static void begin_xfer(weft_req *req)
 {
-    weft_climb climb = climb_of(req);
+    weft_rndv_xfer xfer = xfer_of(req);
     req->begin_ns = weft_clock_ns();
-    weft_ladder_begin(req->peer->ladder, &climb, req->begin_ns);
+    weft_rndv_xfer_begin(req->peer->rndv_stats, &xfer, req->begin_ns);
 }
 
-static void end_climb(weft_req *req)
+static void end_xfer(weft_req *req)
 {
-    if (!req->begin_ns) /* nothing was moved, and no rung was chosen */
+    if (!req->begin_ns) /* nothing was moved, and no protocol was chosen */
         return;
-    weft_climb climb = climb_of(req);
+    weft_rndv_xfer xfer = xfer_of(req);
     weft_bidir_recv_end(&req->peer->bidir);
-    weft_ladder_end(req->peer->ladder, &climb, req->rc, req->begin_ns, weft_clock_ns());
+    weft_rndv_xfer_end(req->peer->rndv_stats, &xfer, req->rc, req->begin_ns, weft_clock_ns());
 }
 
 static void end_recv(weft_req *req)
 {
-    end_climb(req);
-    if (req->next > SEGMENT && req->mode != WEFT_RUNG_COPY && !req->rc)
-        pin_behind(req, req->mode == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0);
+    end_xfer(req);
+    if (req->next > SEGMENT && req->mode != WEFT_RNDV_COPY && !req->rc)
+        reg_async(req, req->mode == WEFT_RNDV_PUT ? WEFT_RIGHT_WRITE : 0);
     weft_reg_release(req->iface, req->pin);
     if (req->id)
-        drop_name(req);
+        free_req_id(req);
     if (!req->rc && req->has_csum)
-        req->rc = weft_sum_check(req, req->peer, req->moved, req->csum, weft_rung_name(req->mode));
+        req->rc = weft_msg_csum_check(req, req->peer, req->moved, req->csum, weft_rndv_proto_name(req->mode));
     if (!req->rc && req->recv_info.bytes > req->bytes)
         req->rc = weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu", req->recv_info.source,
                             req->recv_info.tag, (unsigned long long)req->recv_info.bytes, (unsigned long long)req->bytes);
@@ -388,89 +388,89 @@ static void end_recv(weft_req *req)
 }
 
 /* Ends it when nothing is under way. The sender waits for our word after a get, and for any error. */
-static void settle_recv(weft_req *req)
+static void try_complete_recv(weft_req *req)
 {
     if (req->is_stepping || req->fragment_count || ((req->arrived < req->moved || req->awaits_csum) && !req->rc))
         return;
-    if ((req->mode == WEFT_RUNG_GET || req->rc) && !req->fin_done)
+    if ((req->mode == WEFT_RNDV_GET || req->rc) && !req->fin_done)
         send_fin(req, 0, req->rc);
     end_recv(req);
 }
 
-/* Asks the sender to move [from, to): for put, lent is that stretch. pin: of our memory there, or NULL when it must push. */
-static void ask(weft_req *req, enum weft_rung rung, uint64_t from, uint64_t to, weft_leg *lent, const weft_pin *pin)
+/* Asks the sender to move [from, to): for put, lent is that fragment. pin: of our memory there, or NULL when it must push. */
+static void send_cts(weft_req *req, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *lent, const weft_pin *pin)
 {
     union { weft_cts cts; char room[sizeof(weft_cts) + WEFT_KEY_BYTES]; } body = {.cts = {
-        .addr = rung == WEFT_RUNG_COPY ? 0 : (uint64_t)(uintptr_t)weft_leg_start_of(req), .from = from, .to = to, .want = req->moved,
-        .req_id = req->id, .index = lent ? lent->index : 0, .rung = (uint8_t)rung}};
+        .addr = proto == WEFT_RNDV_COPY ? 0 : (uint64_t)(uintptr_t)weft_frag_start_of(req), .from = from, .to = to, .want = req->moved,
+        .req_id = req->id, .index = lent ? lent->index : 0, .proto = (uint8_t)proto}};
     if (pin)
         body.cts.key_bytes = put_key(body.cts.key, req, pin, from, to, WEFT_RIGHT_WRITE, &lent->loan);
     send_small(req->peer, WEFT_FRAME_CTS, req->remote_req_id, 0, 0, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
 }
 
-static void step(weft_req *req);
+static void start_frags(weft_req *req);
 
-static void got(weft_leg *leg, int rc)
+static void on_get_done(weft_frag *frag, int rc)
 {
-    weft_req *req = leg->req;
-    bool is_half = req->mode == WEFT_RUNG_HALVES;
+    weft_req *req = frag->req;
+    bool is_half = req->mode == WEFT_RNDV_SPLIT;
     if (!is_half && is_to_be_copied(req->peer, rc)) {
-        req->arrived += leg->bytes - (leg->to - leg->from);
-        ask(req, WEFT_RUNG_COPY, leg->from, leg->to, NULL, NULL);
+        req->arrived += frag->bytes - (frag->to - frag->from);
+        send_cts(req, WEFT_RNDV_COPY, frag->from, frag->to, NULL, NULL);
     } else if (rc) {
         req->rc = req->rc ? req->rc : rc;
     } else {
-        req->arrived += leg->bytes;
+        req->arrived += frag->bytes;
     }
-    weft_leg_free(leg);
+    weft_frag_free(frag);
     if (is_half) {
         req->fin_done = true;
         send_fin(req, 0, rc);
     }
-    step(req);
+    start_frags(req);
 }
 
-/* Reads a stretch, or has it pushed where our memory there cannot be pinned. */
-static void get_stretch(weft_req *req, uint64_t from, uint64_t to)
+/* Reads a fragment, or has it pushed where our memory there cannot be pinned. */
+static void get_frag(weft_req *req, uint64_t from, uint64_t to)
 {
-    weft_leg *leg = weft_leg_new(req, WEFT_LEG_GET, from, to, got);
-    if (!leg) {
+    weft_frag *frag = weft_frag_new(req, WEFT_FRAG_GET, from, to, on_get_done);
+    if (!frag) {
         req->rc = no_memory(req->peer);
         return;
     }
     if (weft_reg_needed(req->iface) && !req->pin &&
-        weft_reg_acquire(req->iface, (char *)weft_leg_start_of(req) + from, to - from, 0, &leg->pin)) {
-        weft_leg_free(leg);
-        ask(req, WEFT_RUNG_COPY, from, to, NULL, NULL);
+        weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, 0, &frag->pin)) {
+        weft_frag_free(frag);
+        send_cts(req, WEFT_RNDV_COPY, from, to, NULL, NULL);
         return;
     }
-    leg->far = req->remote_addr;
-    leg->key = req->remote_key;
-    weft_leg_start(leg);
+    frag->far = req->remote_addr;
+    frag->key = req->remote_key;
+    weft_frag_start(frag);
 }
 
-/* Lends a stretch to the sender: it says by a FIN when it has written it. */
-static void lend_stretch(weft_req *req, uint64_t from, uint64_t to)
+/* Lends a fragment to the sender: it says by a FIN when it has written it. */
+static void expose_frag(weft_req *req, uint64_t from, uint64_t to)
 {
-    weft_leg *leg = weft_leg_new(req, WEFT_LEG_LENT, from, to, NULL);
+    weft_frag *frag = weft_frag_new(req, WEFT_FRAG_EXPOSED, from, to, NULL);
     const weft_pin *pin = req->pin;
-    if (!leg) {
+    if (!frag) {
         req->rc = no_memory(req->peer);
         return;
     }
     if (req->peer->no_rma) /* without a key it is pushed, and told like what is put */
         pin = NULL;
     else if (!pin && weft_reg_needed(req->iface) &&
-        weft_reg_acquire(req->iface, (char *)weft_leg_start_of(req) + from, to - from, WEFT_RIGHT_WRITE, &leg->pin) == 0)
-        pin = leg->pin;
-    leg->index = ++req->segments;
-    weft_list_append(&req->lent, &leg->link);
-    ask(req, WEFT_RUNG_PUT, from, to, leg, pin);
+        weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, WEFT_RIGHT_WRITE, &frag->pin) == 0)
+        pin = frag->pin;
+    frag->index = ++req->segments;
+    weft_list_append(&req->lent, &frag->link);
+    send_cts(req, WEFT_RNDV_PUT, from, to, frag, pin);
 }
 
-/* Starts as many stretches as may be under way at one time. A stretch may end inside the call that starts it: then the loop goes on here,
+/* Starts as many fragments as may be under way at one time. A fragment may end inside the call that starts it: then the loop goes on here,
  * not in a deeper call. */
-static void step(weft_req *req)
+static void start_frags(weft_req *req)
 {
     if (req->is_stepping)
         return;
@@ -479,102 +479,102 @@ static void step(weft_req *req)
         uint64_t from = req->next, rest = req->moved - from;
         bool is_whole = req->pin || !weft_reg_needed(req->iface) || req->peer->no_rma;
         req->next = is_whole || rest <= SEGMENT ? req->moved : from + SEGMENT;
-        if (req->mode == WEFT_RUNG_GET && req->peer->no_rma)
-            ask(req, WEFT_RUNG_COPY, from, req->next, NULL, NULL);
-        else if (req->mode == WEFT_RUNG_GET)
-            get_stretch(req, from, req->next);
+        if (req->mode == WEFT_RNDV_GET && req->peer->no_rma)
+            send_cts(req, WEFT_RNDV_COPY, from, req->next, NULL, NULL);
+        else if (req->mode == WEFT_RNDV_GET)
+            get_frag(req, from, req->next);
         else
-            lend_stretch(req, from, req->next);
+            expose_frag(req, from, req->next);
     }
     req->is_stepping = false;
-    settle_recv(req);
+    try_complete_recv(req);
 }
 
 /* Both sides must move at the same time: the sender is asked first. */
 static void move_halves(weft_req *req)
 {
     uint64_t middle = req->moved / 2 / 4096 * 4096;
-    ask(req, WEFT_RUNG_HALVES, middle, req->moved, NULL, NULL);
+    send_cts(req, WEFT_RNDV_SPLIT, middle, req->moved, NULL, NULL);
     req->next = req->moved;
     req->is_stepping = true;
     if (middle)
-        get_stretch(req, 0, middle);
+        get_frag(req, 0, middle);
     else
         send_fin(req, 0, 0), req->fin_done = true;
     req->is_stepping = false;
-    settle_recv(req);
+    try_complete_recv(req);
 }
 
-/* Is the stretch of memory that will be moved registered as this rung needs it? Then it is held. */
+/* Is the fragment of memory that will be moved registered as this protocol needs it? Then it is held. */
 static bool is_warm(weft_req *req, uint32_t rights)
 {
     if (!req->pin)
-        req->pin = weft_reg_lookup_posted(req->iface, req->order, weft_leg_start_of(req), req->moved, rights);
+        req->pin = weft_reg_lookup_posted(req->iface, req->order, weft_frag_start_of(req), req->moved, rights);
     return req->pin;
 }
 
-static enum weft_rung choose(weft_req *req, const weft_rts *rts)
+static enum weft_rndv_proto choose(weft_req *req, const weft_rts *rts)
 {
     weft_peer *peer = req->peer;
-    weft_offer offer = {.can_move = req->is_dense && rts->addr && !(rts->flags & WEFT_RTS_NO_MOVE) && !peer->no_rma,
+    weft_rndv_caps rndv_caps = {.can_move = req->is_dense && rts->addr && !(rts->flags & WEFT_RTS_NO_RMA) && !peer->no_rma,
                         .has_key = rts->key_bytes, .is_cold = rts->flags & WEFT_RTS_COLD};
     bool needs_pins = weft_reg_needed(req->iface);
-    enum weft_rung rung, hinted = rts->flags >> WEFT_RTS_HINT_SHIFT;
+    enum weft_rndv_proto proto, hinted = rts->flags >> WEFT_RTS_HINT_SHIFT;
     weft_bidir_recv_begin(&peer->bidir, rts->flags & WEFT_RTS_BOTH_WAYS);
     if (needs_pins && !weft_reg_allowed(req->iface))
-        offer.can_move = false;
-    /* the pair's right to move is proven before a rung that needs it is promised to the sender */
-    if (offer.can_move && !req->iface->ops->can_move(req->iface, peer->ep)) {
+        rndv_caps.can_move = false;
+    /* the pair's right to move is proven before a protocol that needs it is promised to the sender */
+    if (rndv_caps.can_move && !req->iface->ops->can_move(req->iface, peer->ep)) {
         peer->no_rma = true;
-        offer.can_move = false;
+        rndv_caps.can_move = false;
     }
-    if (offer.can_move && needs_pins)
-        offer.is_cold |= !is_warm(req, offer.has_key ? 0 : WEFT_RIGHT_WRITE);
-    req->is_cold = offer.is_cold;
-    req->is_both_ways = weft_ladder_is_shared(req->iface) && (weft_bidir_expects_send(&peer->bidir) || peer->ladder->sends);
-    if (hinted && weft_ladder_allows(peer, hinted - 1, &offer))
-        rung = hinted - 1;
+    if (rndv_caps.can_move && needs_pins)
+        rndv_caps.is_cold |= !is_warm(req, rndv_caps.has_key ? 0 : WEFT_RIGHT_WRITE);
+    req->is_cold = rndv_caps.is_cold;
+    req->is_both_ways = weft_rndv_is_shared(req->iface) && (weft_bidir_expects_send(&peer->bidir) || peer->rndv_stats->sends);
+    if (hinted && weft_rndv_allows(peer, hinted - 1, &rndv_caps))
+        proto = hinted - 1;
     else
-        rung = weft_ladder_choose(peer->ladder, peer, req->moved, &offer, req->is_both_ways);
-    if (req->pin && rung == WEFT_RUNG_PUT && !weft_reg_grants(req->iface, req->pin, WEFT_RIGHT_WRITE)) {
+        proto = weft_rndv_select(peer->rndv_stats, peer, req->moved, &rndv_caps, req->is_both_ways);
+    if (req->pin && proto == WEFT_RNDV_PUT && !weft_reg_grants(req->iface, req->pin, WEFT_RIGHT_WRITE)) {
         weft_reg_release(req->iface, req->pin);
         req->pin = NULL;
         is_warm(req, WEFT_RIGHT_WRITE);
     }
     /* at once, where the user wants it so or it is short; else segment by segment */
-    if (rung != WEFT_RUNG_COPY && needs_pins && !req->pin && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || req->moved <= SEGMENT))
-        weft_reg_acquire(req->iface, weft_leg_start_of(req), req->moved, rung == WEFT_RUNG_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
-    return rung;
+    if (proto != WEFT_RNDV_COPY && needs_pins && !req->pin && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || req->moved <= SEGMENT))
+        weft_reg_acquire(req->iface, weft_frag_start_of(req), req->moved, proto == WEFT_RNDV_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
+    return proto;
 }
 
 /* Before anything that may end the send: frames to a peer keep their order. */
-static void ask_sum(weft_req *req)
+static void request_csum(weft_req *req)
 {
-    weft_cts cts = {.want = req->moved, .req_id = req->id, .rung = WEFT_CTS_SUM};
+    weft_cts cts = {.want = req->moved, .req_id = req->id, .proto = WEFT_CTS_CSUM};
     req->awaits_csum = true;
     send_small(req->peer, WEFT_FRAME_CTS, req->remote_req_id, 0, 0, &cts, (uint32_t)WEFT_CTS_BYTES);
 }
 
-void weft_rndv_sum(weft_peer *peer, const weft_hdr *hdr)
+void weft_rndv_csum(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
     if (!req || req->kind != WEFT_REQ_RECV || !req->awaits_csum)
         return;
     req->csum = (uint32_t)hdr->src;
     req->awaits_csum = false;
-    settle_recv(req);
+    try_complete_recv(req);
 }
 
-void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
+void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
 {
     int rc;
     req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = rts->bytes};
     req->moved = rts->bytes < req->bytes ? rts->bytes : req->bytes;
     begin(req, peer);
     req->remote_req_id = rts->req_id;
-    req->csum = rts->sum;
+    req->csum = rts->csum;
     req->has_csum = hdr->flags & WEFT_HDR_MSG_CSUM;
-    req->mode = WEFT_RUNG_COPY;
+    req->mode = WEFT_RNDV_COPY;
     req->begin_ns = 0;
     req->next = 0;
     req->id = 0;
@@ -596,25 +596,25 @@ void weft_rndv_accept(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const
     req->segments = 0;
     weft_list_init(&req->lent);
     if (req->has_csum && req->moved < rts->bytes)
-        ask_sum(req);
+        request_csum(req);
     if (req->moved == 0) {
-        req->mode = WEFT_RUNG_GET; /* nothing of it is to be moved: it ends when we say so */
+        req->mode = WEFT_RNDV_GET; /* nothing of it is to be moved: it ends when we say so */
         return;
     }
     req->remote_addr = rts->addr;
     take_key(&req->remote_key, rts->key, rts->key_bytes);
     req->mode = (uint8_t)choose(req, rts);
-    begin_climb(req);
+    begin_xfer(req);
     req->worker->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
-    if (req->mode == WEFT_RUNG_COPY) {
+    if (req->mode == WEFT_RNDV_COPY) {
         if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
-            pin_behind(req, req->iface->caps.get ? 0 : WEFT_RIGHT_WRITE);
+            reg_async(req, req->iface->caps.get ? 0 : WEFT_RIGHT_WRITE);
         req->next = req->moved;
-        ask(req, WEFT_RUNG_COPY, 0, req->moved, NULL, NULL);
-    } else if (req->mode == WEFT_RUNG_HALVES) {
+        send_cts(req, WEFT_RNDV_COPY, 0, req->moved, NULL, NULL);
+    } else if (req->mode == WEFT_RNDV_SPLIT) {
         move_halves(req);
     } else {
-        step(req);
+        start_frags(req);
     }
 }
 
@@ -626,42 +626,42 @@ void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
     if (!req || req->kind != WEFT_REQ_RECV || offset > req->moved || hdr->bytes > req->moved - offset)
         return;
     if (req->is_dense)
-        memcpy((char *)weft_leg_start_of(req) + offset, body, hdr->bytes);
+        memcpy((char *)weft_frag_start_of(req) + offset, body, hdr->bytes);
     else
         weft_unpack(req->type, req->buf, req->count, offset, hdr->bytes, body);
     req->worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->bytes;
-    if (req->mode != WEFT_RUNG_COPY && req->mode != WEFT_RUNG_GET)
+    if (req->mode != WEFT_RNDV_COPY && req->mode != WEFT_RNDV_GET)
         return;
     req->arrived += hdr->bytes;
-    settle_recv(req);
+    try_complete_recv(req);
 }
 
-void weft_rndv_refuse(weft_peer *peer, const weft_rts *rts, int rc)
+void weft_rndv_reject_rts(weft_peer *peer, const weft_rts *rts, int rc)
 {
     send_small(peer, WEFT_FRAME_FIN, rts->req_id, 0, rc, NULL, 0);
 }
 
 /* The sender's word on a segment (index), on its half, or on its failure. */
-static void hear(weft_req *req, uint32_t index, int rc)
+static void handle_fin(weft_req *req, uint32_t index, int rc)
 {
     if (rc) {
         req->fin_done = true; /* it knows */
         req->rc = req->rc ? req->rc : rc;
     }
     if (!index) {
-        if (!rc && req->mode == WEFT_RUNG_HALVES)
+        if (!rc && req->mode == WEFT_RNDV_SPLIT)
             req->arrived += req->moved - req->moved / 2 / 4096 * 4096;
-        settle_recv(req);
+        try_complete_recv(req);
         return;
     }
     for (weft_list_link *link = req->lent.next; link != &req->lent; link = link->next) {
-        weft_leg *leg = weft_container(link, weft_leg, link);
-        if (leg->index != index)
+        weft_frag *frag = weft_container(link, weft_frag, link);
+        if (frag->index != index)
             continue;
         weft_list_remove(link);
-        req->arrived += leg->bytes;
-        weft_leg_free(leg);
-        step(req);
+        req->arrived += frag->bytes;
+        weft_frag_free(frag);
+        start_frags(req);
         return;
     }
 }
@@ -677,7 +677,7 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
                                                  : "rank %u did not take the message with tag %d: %s", peer->proc_id.rank,
                   req->kind == WEFT_REQ_RECV ? req->recv_info.tag : req->tag, weft_status_text(rc));
     if (req->kind == WEFT_REQ_RECV) {
-        hear(req, (uint32_t)hdr->src, rc);
+        handle_fin(req, (uint32_t)hdr->src, rc);
         return;
     }
     req->recv_info.cancelled = rc == WEFT_FIN_CANCELLED;
@@ -695,12 +695,12 @@ void weft_rndv_cancel(weft_req *req)
 /* What has matched is not announced any more: it goes on, and its sender's request ends with it. */
 void weft_rndv_on_cancel(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_early *early = weft_match_announced(peer->worker, peer, hdr->chan);
-    weft_chan *chan = early ? weft_chan_of(peer->worker, early->hdr.chan) : NULL;
+    weft_unexpected *unexpected = weft_match_announced(peer->worker, peer, hdr->chan);
+    weft_chan *chan = unexpected ? weft_chan_of(peer->worker, unexpected->hdr.chan) : NULL;
     if (!chan)
         return;
-    weft_match_take(&chan->match, peer->worker, early);
-    weft_peer_add_credits_due(peer, early->hdr.bytes);
-    weft_early_free(peer->worker, early);
+    weft_unexpected_remove(&chan->match, peer->worker, unexpected);
+    weft_peer_add_credits_due(peer, unexpected->hdr.bytes);
+    weft_unexpected_free(peer->worker, unexpected);
     send_small(peer, WEFT_FRAME_FIN, hdr->chan, 0, WEFT_FIN_CANCELLED, NULL, 0);
 }

@@ -9,7 +9,7 @@
 #include "core/peer.h"
 #include "core/world.h"
 #include "p2p/eager.h"
-#include "p2p/frags.h"
+#include "p2p/eager_frags.h"
 #include "p2p/p2p.h"
 #include "p2p/sendq.h"
 
@@ -55,8 +55,8 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     frame.fill = NULL;
     frame.held = NULL;
     frame.more = false;
-    if (weft_unlikely(weft_frags_help(peer, bytes))) {
-        rc = weft_frags_send(peer, &frame);
+    if (weft_unlikely(weft_eager_frags_help(peer, bytes))) {
+        rc = weft_eager_frags_send(peer, &frame);
     } else {
         weft_peer_stamp(peer, &frame.hdr);
         rc = weft_iface_send(peer->ep, &frame);
@@ -96,7 +96,7 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
         return 0;
     }
     peer = chan->peers[dst];
-    if (!peer && (rc = weft_chan_meet(chan, (uint32_t)dst, &peer)))
+    if (!peer && (rc = weft_chan_resolve_peer(chan, (uint32_t)dst, &peer)))
         return rc;
     if (weft_unlikely(peer->credit <= 0))
         return weft_sendq_add(peer, req);

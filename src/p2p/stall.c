@@ -73,7 +73,7 @@ static weft_stall *begin(weft_chan *chan, weft_peer *peer, int32_t src)
     stall->src = src;
     chan->stalls[src] = stall;
     weft_list_append(&chan->stalled, &stall->link);
-    chan->match.early_count++;
+    chan->match.unexpected_count++;
     return stall;
 }
 
@@ -108,7 +108,7 @@ void weft_stall_on_stalled(weft_peer *peer, const weft_hdr *hdr, const void *bod
 
 static void end(weft_chan *chan, weft_stall *stall)
 {
-    chan->match.early_count--;
+    chan->match.unexpected_count--;
     chan->stalls[stall->src] = NULL;
     weft_list_remove(&stall->link);
     weft_bag_clear(&stall->asked);

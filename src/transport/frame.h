@@ -18,8 +18,8 @@ enum weft_frame_kind {
     WEFT_FRAME_FIN,       /* one side of a rendezvous is over: chan names the other's request, tag is the result */
     WEFT_FRAME_CREDIT,    /* nothing but the credits in its header */
     WEFT_FRAME_BYE,       /* the sender sends no more after this frame */
-    WEFT_FRAME_EAGER_SUMMED, /* EAGER with a CRC32C of channel, source, tag and message behind it; bytes counts it (p2p/sum.h) */
-    WEFT_FRAME_SUM,       /* the sum that a receiver asked for (WEFT_CTS_SUM): chan names its request, src is the sum */
+    WEFT_FRAME_EAGER_CSUM, /* EAGER with a CRC32C of channel, source, tag and message behind it; bytes counts it (p2p/sum.h) */
+    WEFT_FRAME_CSUM,       /* the sum that a receiver asked for (WEFT_CTS_CSUM): chan names its request, src is the sum */
     WEFT_FRAME_NOTIFY,    /* for the owner of channel `chan`, from its member src: no message of a program (p2p/chan.h) */
     WEFT_FRAME_EAGER_FRAGS, /* an eager message comes in fragments; body is its length, u64 */
     WEFT_FRAME_FRAG,      /* the next fragment of the message that EAGER_FRAGS announced */

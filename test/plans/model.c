@@ -225,7 +225,7 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
 void weft_chan_drop_refused(weft_chan *chan) { (void)chan, abort(); }
 
 /* Of the agreement on a node area: no team of this model shares one. */
-int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer)
+int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
     (void)chan, (void)rank, (void)peer;
     abort();

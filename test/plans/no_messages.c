@@ -11,7 +11,7 @@ weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind) { (void)wor
 void weft_req_free(weft_req *req) { (void)req, abort(); }
 void weft_req_notify(weft_req *req) { (void)req, abort(); }
 int weft_cancel(weft_req *req) { (void)req; abort(); }
-int weft_chan_meet(weft_chan *chan, uint32_t rank, weft_peer **peer) { (void)chan, (void)rank, (void)peer; abort(); }
+int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer) { (void)chan, (void)rank, (void)peer; abort(); }
 int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
                weft_req **req)
 {

@@ -12,7 +12,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
 
 uint64_t crew_random(uint64_t *state)
 {

@@ -10,7 +10,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "p2p/frags.h"
+#include "p2p/eager_frags.h"
 #include "test/sim/crew.h"
 
 #define TURNS 120
@@ -139,13 +139,13 @@ static void test_stream(void)
 static void test_busy(void)
 {
     weft_peer peer = {.frag = 1024, .credit = 100, .credit_full = 100};
-    CU_ASSERT(weft_frags_help(&peer, 2000));
-    CU_ASSERT(!weft_frags_help(&peer, 1000));
+    CU_ASSERT(weft_eager_frags_help(&peer, 2000));
+    CU_ASSERT(!weft_eager_frags_help(&peer, 1000));
     peer.credit -= weft_peer_cost(2000);
     peer.seq_in++;
-    CU_ASSERT(!weft_frags_help(&peer, 2000));
+    CU_ASSERT(!weft_eager_frags_help(&peer, 2000));
     peer.credit += weft_peer_cost(2000);
-    CU_ASSERT(weft_frags_help(&peer, 2000));
+    CU_ASSERT(weft_eager_frags_help(&peer, 2000));
 }
 
 int main(void)

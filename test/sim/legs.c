@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * legs: rendezvous in segments while things go wrong in the middle: the pair loses its right to move when some segments are lent
+ * fragments: rendezvous in segments while things go wrong in the middle: the pair loses its right to move when some segments are lent
  * already; a put fails while the sender's next segments are still being asked for. Both sides must end.
- *     legs        runs all; a deadlock is a failure
+ *     fragments        runs all; a deadlock is a failure
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "launch/boot.h"
 #include "mpi/calls.h"
 #include "mpi/init.h"
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
 
 enum { COUNT = 5 };
 

@@ -17,7 +17,7 @@
 #include "launch/boot.h"
 #include "mpi/calls.h"
 #include "mpi/init.h"
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
 
 enum { PLANS = 4, ROUNDS = 50 };
 

@@ -10,7 +10,7 @@
 #include "base/knob.h"
 #include "core/world.h"
 #include "p2p/bidir.h"
-#include "p2p/ladder.h"
+#include "p2p/rndv_select.h"
 
 #define MB ((uint64_t)1 << 20)
 #define NS(gb_per_s, bytes) ((uint64_t)((double)(bytes) / (gb_per_s)))
@@ -18,77 +18,77 @@
 static weft_iface iface = {.caps = {.get = true, .put = true, .frame_max = 16384, .move_max = UINT64_MAX / 2}};
 static weft_ep ep = {.iface = &iface};
 static weft_peer peer = {.ep = &ep};
-static weft_ladder ladder;
+static weft_rndv_stats stats;
 static uint64_t now;
-static const weft_offer offer = {.can_move = true};
+static const weft_rndv_caps rndv_caps = {.can_move = true};
 
 static void start_anew(void)
 {
-    memset(&ladder, 0, sizeof ladder);
+    memset(&stats, 0, sizeof stats);
     now = 1000;
 }
 
-static weft_climb begin(uint64_t bytes)
+static weft_rndv_xfer begin(uint64_t bytes)
 {
-    weft_climb climb = {.rung = weft_ladder_choose(&ladder, &peer, bytes, &offer, false), .bytes = bytes};
-    weft_ladder_begin(&ladder, &climb, now);
-    return climb;
+    weft_rndv_xfer xfer = {.proto = weft_rndv_select(&stats, &peer, bytes, &rndv_caps, false), .bytes = bytes};
+    weft_rndv_xfer_begin(&stats, &xfer, now);
+    return xfer;
 }
 
 /* One after the other: the rung that is fastest alone. */
 static void test_alone(void)
 {
-    static const double speed[] = {[WEFT_RUNG_COPY] = 5, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 12};
-    int of[WEFT_RUNG_LAST] = {0};
+    static const double speed[] = {[WEFT_RNDV_COPY] = 5, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 12};
+    int of[WEFT_RNDV_LAST] = {0};
     start_anew();
     for (int i = 0; i < 1000; i++) {
-        weft_climb climb = begin(MB);
+        weft_rndv_xfer xfer = begin(MB);
         uint64_t began = now;
-        of[climb.rung]++;
-        now += NS(speed[climb.rung], MB);
-        weft_ladder_end(&ladder, &climb, false, began, now);
+        of[xfer.proto]++;
+        now += NS(speed[xfer.proto], MB);
+        weft_rndv_xfer_end(&stats, &xfer, false, began, now);
     }
-    CU_ASSERT(of[WEFT_RUNG_COPY] >= 1 && of[WEFT_RUNG_COPY] <= 12); /* hopeless at once, and measured again once in a while */
-    CU_ASSERT(of[WEFT_RUNG_HALVES] >= 3 && of[WEFT_RUNG_HALVES] <= 20);
-    CU_ASSERT_EQUAL(of[WEFT_RUNG_COPY] + of[WEFT_RUNG_HALVES] + of[WEFT_RUNG_GET], 1000);
-    CU_ASSERT_EQUAL(ladder.in_flight, 0);
+    CU_ASSERT(of[WEFT_RNDV_COPY] >= 1 && of[WEFT_RNDV_COPY] <= 12); /* hopeless at once, and measured again once in a while */
+    CU_ASSERT(of[WEFT_RNDV_SPLIT] >= 3 && of[WEFT_RNDV_SPLIT] <= 20);
+    CU_ASSERT_EQUAL(of[WEFT_RNDV_COPY] + of[WEFT_RNDV_SPLIT] + of[WEFT_RNDV_GET], 1000);
+    CU_ASSERT_EQUAL(stats.in_flight, 0);
 }
 
 /* Windows of messages that are begun at one time. A get ends before the next one can begin, at 13 GB/s. The others share both sides'
  * time, so that each ends late, but all of them bring 8 and 22 GB/s. */
 static void play_window(int messages, int of[])
 {
-    static const double speed[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_HALVES] = 22};
-    weft_climb open[WEFT_RUNG_LAST][128];
-    uint64_t began[WEFT_RUNG_LAST][128];
-    int n[WEFT_RUNG_LAST] = {0};
+    static const double speed[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_SPLIT] = 22};
+    weft_rndv_xfer open[WEFT_RNDV_LAST][128];
+    uint64_t began[WEFT_RNDV_LAST][128];
+    int n[WEFT_RNDV_LAST] = {0};
     for (int i = 0; i < messages; i++) {
         uint64_t start = now;
-        weft_climb climb = begin(MB);
-        of[climb.rung]++;
-        if (climb.rung == WEFT_RUNG_GET) {
+        weft_rndv_xfer xfer = begin(MB);
+        of[xfer.proto]++;
+        if (xfer.proto == WEFT_RNDV_GET) {
             now += NS(13, MB);
-            weft_ladder_end(&ladder, &climb, false, start, now);
+            weft_rndv_xfer_end(&stats, &xfer, false, start, now);
             continue;
         }
-        began[climb.rung][n[climb.rung]] = start;
-        open[climb.rung][n[climb.rung]++] = climb;
+        began[xfer.proto][n[xfer.proto]] = start;
+        open[xfer.proto][n[xfer.proto]++] = xfer;
     }
-    for (int rung = 0; rung < WEFT_RUNG_LAST; rung++)
+    for (int rung = 0; rung < WEFT_RNDV_LAST; rung++)
         for (int i = 0; i < n[rung]; i++) {
             now += NS(speed[rung], MB);
-            weft_ladder_end(&ladder, &open[rung][i], false, began[rung][i], now);
+            weft_rndv_xfer_end(&stats, &open[rung][i], false, began[rung][i], now);
         }
 }
 
 static void test_window_of(int messages)
 {
-    int of[WEFT_RUNG_LAST];
+    int of[WEFT_RNDV_LAST];
     start_anew();
     for (int i = 0; i < 12; i++)
         memset(of, 0, sizeof of), play_window(messages, of);
-    CU_ASSERT_EQUAL(of[WEFT_RUNG_HALVES], messages);
-    CU_ASSERT_EQUAL(ladder.in_flight, 0);
+    CU_ASSERT_EQUAL(of[WEFT_RNDV_SPLIT], messages);
+    CU_ASSERT_EQUAL(stats.in_flight, 0);
 }
 
 static void test_windows(void)
@@ -103,44 +103,44 @@ static void test_windows(void)
  * has become faster is found. */
 static void test_stream(void)
 {
-    double speed[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 22};
-    weft_climb open[8];
+    double speed[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 22};
+    weft_rndv_xfer open[8];
     uint64_t began[8];
-    int of[WEFT_RUNG_LAST] = {0};
+    int of[WEFT_RNDV_LAST] = {0};
     start_anew();
     for (int i = 0; i < 8; i++)
         open[i] = begin(MB), began[i] = now;
     for (int i = 0; i < 30000; i++) {
         if (i == 5000)
-            CU_ASSERT_EQUAL(open[i % 8].rung, WEFT_RUNG_HALVES);
+            CU_ASSERT_EQUAL(open[i % 8].proto, WEFT_RNDV_SPLIT);
         if (i == 5000)
-            speed[WEFT_RUNG_GET] = 40;
-        now += NS(speed[open[i % 8].rung], MB);
-        weft_ladder_end(&ladder, &open[i % 8], false, began[i % 8], now);
+            speed[WEFT_RNDV_GET] = 40;
+        now += NS(speed[open[i % 8].proto], MB);
+        weft_rndv_xfer_end(&stats, &open[i % 8], false, began[i % 8], now);
         open[i % 8] = begin(MB), began[i % 8] = now;
-        of[open[i % 8].rung]++;
+        of[open[i % 8].proto]++;
     }
-    CU_ASSERT_EQUAL(open[0].rung, WEFT_RUNG_GET);
-    CU_ASSERT(of[WEFT_RUNG_COPY] < 30000 / 20);
-    CU_ASSERT_EQUAL(ladder.in_flight, 8);
+    CU_ASSERT_EQUAL(open[0].proto, WEFT_RNDV_GET);
+    CU_ASSERT(of[WEFT_RNDV_COPY] < 30000 / 20);
+    CU_ASSERT_EQUAL(stats.in_flight, 8);
 }
 
 /* Sizes that are always under way together: nothing can be told apart, and still no rung stays on trial for ever. */
 static void test_mixed(void)
 {
-    int of[WEFT_RUNG_LAST] = {0};
-    weft_climb open[2];
+    int of[WEFT_RNDV_LAST] = {0};
+    weft_rndv_xfer open[2];
     start_anew();
     open[0] = begin(MB);
     for (int i = 1; i < 10000; i++) {
         uint64_t began = now;
         open[i % 2] = begin(i % 2 ? 4 * MB : MB);
-        of[open[i % 2].rung]++;
-        now += NS(open[(i + 1) % 2].rung == WEFT_RUNG_GET ? 13 : 8, open[(i + 1) % 2].bytes);
-        weft_ladder_end(&ladder, &open[(i + 1) % 2], false, began, now);
+        of[open[i % 2].proto]++;
+        now += NS(open[(i + 1) % 2].proto == WEFT_RNDV_GET ? 13 : 8, open[(i + 1) % 2].bytes);
+        weft_rndv_xfer_end(&stats, &open[(i + 1) % 2], false, began, now);
     }
-    CU_ASSERT(of[WEFT_RUNG_COPY] <= 512 && of[WEFT_RUNG_HALVES] <= 512);
-    CU_ASSERT_EQUAL(ladder.in_flight, 1);
+    CU_ASSERT(of[WEFT_RNDV_COPY] <= 512 && of[WEFT_RNDV_SPLIT] <= 512);
+    CU_ASSERT_EQUAL(stats.in_flight, 1);
 }
 
 /* A transfer that failed at once was not fast, and one that was all but over when the others ended says nothing of speed. */
@@ -148,39 +148,39 @@ static void test_misleading(void)
 {
     start_anew();
     for (int i = 0; i < 100; i++) {
-        weft_climb climb = begin(MB);
-        bool has_failed = climb.rung == WEFT_RUNG_HALVES;
+        weft_rndv_xfer xfer = begin(MB);
+        bool has_failed = xfer.proto == WEFT_RNDV_SPLIT;
         uint64_t began = now;
-        now += has_failed ? 1 : NS(climb.rung == WEFT_RUNG_GET ? 13 : 8, MB);
-        weft_ladder_end(&ladder, &climb, has_failed, began, now);
+        now += has_failed ? 1 : NS(xfer.proto == WEFT_RNDV_GET ? 13 : 8, MB);
+        weft_rndv_xfer_end(&stats, &xfer, has_failed, began, now);
     }
-    CU_ASSERT_EQUAL(weft_ladder_choose(&ladder, &peer, MB, &offer, false), WEFT_RUNG_GET);
-    weft_climb late = {.rung = WEFT_RUNG_COPY, .bytes = MB}, other = {.rung = WEFT_RUNG_GET, .bytes = MB};
+    CU_ASSERT_EQUAL(weft_rndv_select(&stats, &peer, MB, &rndv_caps, false), WEFT_RNDV_GET);
+    weft_rndv_xfer late = {.proto = WEFT_RNDV_COPY, .bytes = MB}, other = {.proto = WEFT_RNDV_GET, .bytes = MB};
     uint64_t began = now;
-    weft_ladder_begin(&ladder, &late, now);
-    weft_ladder_begin(&ladder, &other, now);
+    weft_rndv_xfer_begin(&stats, &late, now);
+    weft_rndv_xfer_begin(&stats, &other, now);
     now += 100000000;
-    weft_ladder_end(&ladder, &other, false, began, now);
-    weft_ladder_end(&ladder, &late, false, began, now + 1);
-    CU_ASSERT_EQUAL(weft_ladder_choose(&ladder, &peer, MB, &offer, false), WEFT_RUNG_GET);
+    weft_rndv_xfer_end(&stats, &other, false, began, now);
+    weft_rndv_xfer_end(&stats, &late, false, began, now + 1);
+    CU_ASSERT_EQUAL(weft_rndv_select(&stats, &peer, MB, &rndv_caps, false), WEFT_RNDV_GET);
 }
 
 /* Near CPUs become far ones: a rung that was fastest is not for long, and the way back is found as well. */
 static void test_weather(void)
 {
-    static const double speed[2][WEFT_RUNG_LAST] = {{[WEFT_RUNG_COPY] = 30, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 26},
-                                                    {[WEFT_RUNG_COPY] = 2, [WEFT_RUNG_GET] = 12, [WEFT_RUNG_HALVES] = 24}};
+    static const double speed[2][WEFT_RNDV_LAST] = {{[WEFT_RNDV_COPY] = 30, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 26},
+                                                    {[WEFT_RNDV_COPY] = 2, [WEFT_RNDV_GET] = 12, [WEFT_RNDV_SPLIT] = 24}};
     start_anew();
     for (int turn = 0; turn < 4; turn++) {
         uint64_t bytes = 0, since = now;
         for (int i = 0; i < 4000; i++) {
-            weft_climb climb = begin(MB);
+            weft_rndv_xfer xfer = begin(MB);
             uint64_t began = now;
-            now += NS(speed[turn % 2][climb.rung], MB);
-            weft_ladder_end(&ladder, &climb, false, began, now);
+            now += NS(speed[turn % 2][xfer.proto], MB);
+            weft_rndv_xfer_end(&stats, &xfer, false, began, now);
             bytes += MB;
         }
-        CU_ASSERT((double)bytes / (double)(now - since) > 0.9 * speed[turn % 2][turn % 2 ? WEFT_RUNG_HALVES : WEFT_RUNG_COPY]);
+        CU_ASSERT((double)bytes / (double)(now - since) > 0.9 * speed[turn % 2][turn % 2 ? WEFT_RNDV_SPLIT : WEFT_RNDV_COPY]);
     }
 }
 
@@ -188,76 +188,76 @@ static void test_weather(void)
  * with the one that goes the other way, in a row of its own. */
 static void exchange(int turns, int of[])
 {
-    static const double speed[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 25, [WEFT_RUNG_HALVES] = 20}; /* of both messages */
+    static const double speed[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 25, [WEFT_RNDV_SPLIT] = 20}; /* of both messages */
     for (int i = 0; i < turns; i++) {
-        weft_climb climb = {.rung = weft_ladder_choose(&ladder, &peer, MB, &offer, true), .is_both_ways = true, .bytes = MB};
+        weft_rndv_xfer xfer = {.proto = weft_rndv_select(&stats, &peer, MB, &rndv_caps, true), .is_both_ways = true, .bytes = MB};
         uint64_t began = now + 50000; /* the other side is late */
-        weft_ladder_send_begin(&ladder);
-        weft_ladder_begin(&ladder, &climb, began);
-        of[climb.rung]++;
-        now = began + NS(speed[climb.rung], 2 * MB);
-        weft_ladder_end(&ladder, &climb, false, began, i % 2 ? now : now - 1000);
-        weft_ladder_send_end(&ladder, MB, now);
+        weft_rndv_send_begin(&stats);
+        weft_rndv_xfer_begin(&stats, &xfer, began);
+        of[xfer.proto]++;
+        now = began + NS(speed[xfer.proto], 2 * MB);
+        weft_rndv_xfer_end(&stats, &xfer, false, began, i % 2 ? now : now - 1000);
+        weft_rndv_send_end(&stats, MB, now);
     }
 }
 
 static void test_both_ways(void)
 {
-    static const double alone[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 24};
-    int of[WEFT_RUNG_LAST] = {0}, one_way[WEFT_RUNG_LAST] = {0};
+    static const double alone[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 24};
+    int of[WEFT_RNDV_LAST] = {0}, one_way[WEFT_RNDV_LAST] = {0};
     start_anew();
     for (int turn = 0; turn < 4; turn++) {
         exchange(250, of);
         for (int i = 0; i < 250; i++) {
-            weft_climb climb = begin(MB);
+            weft_rndv_xfer xfer = begin(MB);
             uint64_t began = now;
-            one_way[climb.rung]++;
-            now += NS(alone[climb.rung], MB);
-            weft_ladder_end(&ladder, &climb, false, began, now);
+            one_way[xfer.proto]++;
+            now += NS(alone[xfer.proto], MB);
+            weft_rndv_xfer_end(&stats, &xfer, false, began, now);
         }
     }
-    CU_ASSERT(of[WEFT_RUNG_GET] > 950);
-    CU_ASSERT(one_way[WEFT_RUNG_HALVES] > 950);
-    CU_ASSERT_EQUAL(ladder.in_flight, 0);
-    CU_ASSERT_EQUAL(ladder.sends, 0);
-    CU_ASSERT_DOUBLE_EQUAL(1 / ladder.rows[0][1][8].record[WEFT_RUNG_GET].ns_per_byte, 25, 1); /* lateness does not count */
-    CU_ASSERT_DOUBLE_EQUAL(1 / ladder.rows[0][0][8].record[WEFT_RUNG_HALVES].ns_per_byte, 24, 1);
+    CU_ASSERT(of[WEFT_RNDV_GET] > 950);
+    CU_ASSERT(one_way[WEFT_RNDV_SPLIT] > 950);
+    CU_ASSERT_EQUAL(stats.in_flight, 0);
+    CU_ASSERT_EQUAL(stats.sends, 0);
+    CU_ASSERT_DOUBLE_EQUAL(1 / stats.rows[0][1][8].record[WEFT_RNDV_GET].ns_per_byte, 25, 1); /* lateness does not count */
+    CU_ASSERT_DOUBLE_EQUAL(1 / stats.rows[0][0][8].record[WEFT_RNDV_SPLIT].ns_per_byte, 24, 1);
 }
 
 /* A kernel copy that follows the other rung finds the buffers in the wrong caches: the first takes three times as long, the second one half
  * as long again. Single tries would prefer for ever what was in use. */
 static void test_cold_caches(void)
 {
-    static const double speed[] = {[WEFT_RUNG_COPY] = 15, [WEFT_RUNG_GET] = 24, [WEFT_RUNG_HALVES] = 20};
-    int of[WEFT_RUNG_LAST] = {0}, same = 0;
-    enum weft_rung last = WEFT_RUNG_LAST;
+    static const double speed[] = {[WEFT_RNDV_COPY] = 15, [WEFT_RNDV_GET] = 24, [WEFT_RNDV_SPLIT] = 20};
+    int of[WEFT_RNDV_LAST] = {0}, same = 0;
+    enum weft_rndv_proto last = WEFT_RNDV_LAST;
     start_anew();
     for (int i = 0; i < 4000; i++) {
-        weft_climb climb = begin(MB / 2);
+        weft_rndv_xfer xfer = begin(MB / 2);
         uint64_t began = now;
-        same = climb.rung == last ? same + 1 : 0;
-        last = climb.rung;
-        of[climb.rung]++;
-        now += NS(speed[climb.rung], MB / 2) * (climb.rung == WEFT_RUNG_COPY || same > 1 ? 2 : same == 1 ? 3 : 6) / 2;
-        weft_ladder_end(&ladder, &climb, false, began, now);
+        same = xfer.proto == last ? same + 1 : 0;
+        last = xfer.proto;
+        of[xfer.proto]++;
+        now += NS(speed[xfer.proto], MB / 2) * (xfer.proto == WEFT_RNDV_COPY || same > 1 ? 2 : same == 1 ? 3 : 6) / 2;
+        weft_rndv_xfer_end(&stats, &xfer, false, began, now);
     }
-    CU_ASSERT(of[WEFT_RUNG_GET] > 3700);
+    CU_ASSERT(of[WEFT_RNDV_GET] > 3700);
 }
 
 /* What interrupts a stint now and then does not change the rung: two that are about as fast do not alternate. */
 static void test_interrupted(void)
 {
-    static const double speed[] = {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 24, [WEFT_RUNG_HALVES] = 23.5};
-    enum weft_rung last = WEFT_RUNG_LAST;
+    static const double speed[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 24, [WEFT_RNDV_SPLIT] = 23.5};
+    enum weft_rndv_proto last = WEFT_RNDV_LAST;
     int changes = 0;
     start_anew();
     for (int i = 0; i < 4000; i++) {
-        weft_climb climb = begin(MB / 2);
+        weft_rndv_xfer xfer = begin(MB / 2);
         uint64_t began = now;
-        changes += climb.rung != last;
-        last = climb.rung;
-        now += NS(speed[climb.rung], MB / 2) * (100 + (uint64_t)(i * 7 % 10)) / 100;
-        weft_ladder_end(&ladder, &climb, false, began, now);
+        changes += xfer.proto != last;
+        last = xfer.proto;
+        now += NS(speed[xfer.proto], MB / 2) * (100 + (uint64_t)(i * 7 % 10)) / 100;
+        weft_rndv_xfer_end(&stats, &xfer, false, began, now);
     }
     CU_ASSERT(changes < 4000 / 64);
 }
@@ -266,42 +266,42 @@ static void test_interrupted(void)
 static void test_windows_both_ways(void)
 {
     enum { MESSAGES = 64 };
-    static const double speed[] = {[WEFT_RUNG_COPY] = 10, [WEFT_RUNG_GET] = 20, [WEFT_RUNG_HALVES] = 15};
-    int of[WEFT_RUNG_LAST] = {0}, others = 0;
+    static const double speed[] = {[WEFT_RNDV_COPY] = 10, [WEFT_RNDV_GET] = 20, [WEFT_RNDV_SPLIT] = 15};
+    int of[WEFT_RNDV_LAST] = {0}, others = 0;
     start_anew();
     for (int turn = 0; turn < 200; turn++) {
-        weft_climb open[MESSAGES];
+        weft_rndv_xfer open[MESSAGES];
         uint64_t began = now;
         int slow = 0;
-        enum weft_rung hint = WEFT_RUNG_LAST;
+        enum weft_rndv_proto hint = WEFT_RNDV_LAST;
         for (int i = 0; i < MESSAGES; i++) {
-            hint = weft_ladder_choose(&ladder, &peer, MB, &offer, true);
-            weft_ladder_send_begin(&ladder);
+            hint = weft_rndv_select(&stats, &peer, MB, &rndv_caps, true);
+            weft_rndv_send_begin(&stats);
         }
         for (int i = 0; i < MESSAGES; i++) {
             uint64_t start = now;
-            open[slow] = (weft_climb){.rung = weft_ladder_choose(&ladder, &peer, MB, &offer, true), .is_both_ways = true, .bytes = MB};
-            of[open[slow].rung]++;
-            others += i == 0 && open[slow].rung != hint; /* the peer's receives are of another rung than ours */
-            weft_ladder_begin(&ladder, &open[slow], start);
-            if (open[slow].rung != WEFT_RUNG_GET) {
+            open[slow] = (weft_rndv_xfer){.proto = weft_rndv_select(&stats, &peer, MB, &rndv_caps, true), .is_both_ways = true, .bytes = MB};
+            of[open[slow].proto]++;
+            others += i == 0 && open[slow].proto != hint; /* the peer's receives are of another rung than ours */
+            weft_rndv_xfer_begin(&stats, &open[slow], start);
+            if (open[slow].proto != WEFT_RNDV_GET) {
                 slow++;
                 continue;
             }
-            now += NS(speed[WEFT_RUNG_GET], 2 * MB);
-            weft_ladder_end(&ladder, &open[slow], false, start, now);
-            weft_ladder_send_end(&ladder, MB, now);
+            now += NS(speed[WEFT_RNDV_GET], 2 * MB);
+            weft_rndv_xfer_end(&stats, &open[slow], false, start, now);
+            weft_rndv_send_end(&stats, MB, now);
         }
-        now += slow ? NS(speed[open[0].rung], (uint64_t)slow * 2 * MB) : 0;
+        now += slow ? NS(speed[open[0].proto], (uint64_t)slow * 2 * MB) : 0;
         for (int i = 0; i < slow; i++) {
-            weft_ladder_end(&ladder, &open[i], false, began, ++now);
-            weft_ladder_send_end(&ladder, MB, ++now);
+            weft_rndv_xfer_end(&stats, &open[i], false, began, ++now);
+            weft_rndv_send_end(&stats, MB, ++now);
         }
     }
-    CU_ASSERT(of[WEFT_RUNG_GET] > 180 * MESSAGES);
+    CU_ASSERT(of[WEFT_RNDV_GET] > 180 * MESSAGES);
     CU_ASSERT(others == 0);
-    CU_ASSERT_EQUAL(ladder.in_flight, 0);
-    CU_ASSERT_EQUAL(ladder.sends, 0);
+    CU_ASSERT_EQUAL(stats.in_flight, 0);
+    CU_ASSERT_EQUAL(stats.sends, 0);
 }
 
 /* A window of sends is one way, however many of them are under way; so is what follows an exchange, soon, also for a side that only sends. */
@@ -350,31 +350,31 @@ static void test_ports(void)
     weft_worker worker = {.world = &world, .ifaces = {&ifaces[0], &ifaces[1], &ifaces[2]}, .iface_count = 3};
     weft_peer peers[] = {{.ep = &eps[0], .proc_id.rank = 0}, {.ep = &eps[1], .proc_id.rank = 1}, {.ep = &eps[2], .proc_id.rank = 2},
                          {.ep = &eps[2], .proc_id.rank = 3}, {.ep = &eps[2], .proc_id.rank = 1}};
-    static const double speed[5][WEFT_RUNG_LAST] = {
-        {[WEFT_RUNG_COPY] = 40, [WEFT_RUNG_GET] = 10, [WEFT_RUNG_HALVES] = 9}, {[WEFT_RUNG_COPY] = 8, [WEFT_RUNG_GET] = 13, [WEFT_RUNG_HALVES] = 24},
-        {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2}, {[WEFT_RUNG_COPY] = 1, [WEFT_RUNG_GET] = 3, [WEFT_RUNG_HALVES] = 2},
-        {[WEFT_RUNG_COPY] = 4, [WEFT_RUNG_GET] = 1, [WEFT_RUNG_HALVES] = 2}};
-    int of[5][WEFT_RUNG_LAST] = {0};
-    worker.ladder = weft_ladder_open(&worker);
-    CU_ASSERT_FATAL(worker.ladder != NULL);
-    CU_ASSERT_PTR_EQUAL(weft_ladder_of(&worker, &peers[2]), weft_ladder_of(&worker, &peers[3]));
+    static const double speed[5][WEFT_RNDV_LAST] = {
+        {[WEFT_RNDV_COPY] = 40, [WEFT_RNDV_GET] = 10, [WEFT_RNDV_SPLIT] = 9}, {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 24},
+        {[WEFT_RNDV_COPY] = 1, [WEFT_RNDV_GET] = 3, [WEFT_RNDV_SPLIT] = 2}, {[WEFT_RNDV_COPY] = 1, [WEFT_RNDV_GET] = 3, [WEFT_RNDV_SPLIT] = 2},
+        {[WEFT_RNDV_COPY] = 4, [WEFT_RNDV_GET] = 1, [WEFT_RNDV_SPLIT] = 2}};
+    int of[5][WEFT_RNDV_LAST] = {0};
+    worker.rndv_stats = weft_rndv_stats_open(&worker);
+    CU_ASSERT_FATAL(worker.rndv_stats != NULL);
+    CU_ASSERT_PTR_EQUAL(weft_rndv_stats_of(&worker, &peers[2]), weft_rndv_stats_of(&worker, &peers[3]));
     now = 1000;
     for (int i = 0; i < 1000; i++) /* in turn: what is learnt of one would be asked for by the next */
         for (int p = 0; p < 5; p++) {
-            weft_ladder *its = weft_ladder_of(&worker, &peers[p]);
-            weft_climb climb = {.rung = weft_ladder_choose(its, &peers[p], MB, &offer, false), .bytes = MB};
+            weft_rndv_stats *its = weft_rndv_stats_of(&worker, &peers[p]);
+            weft_rndv_xfer xfer = {.proto = weft_rndv_select(its, &peers[p], MB, &rndv_caps, false), .bytes = MB};
             uint64_t began = now;
-            weft_ladder_begin(its, &climb, now);
-            now += NS(speed[p][climb.rung], MB);
-            weft_ladder_end(its, &climb, false, began, now);
-            of[p][climb.rung]++;
+            weft_rndv_xfer_begin(its, &xfer, now);
+            now += NS(speed[p][xfer.proto], MB);
+            weft_rndv_xfer_end(its, &xfer, false, began, now);
+            of[p][xfer.proto]++;
         }
-    CU_ASSERT(of[0][WEFT_RUNG_COPY] > 950 && of[1][WEFT_RUNG_HALVES] > 950 && of[2][WEFT_RUNG_GET] > 950);
-    CU_ASSERT(of[4][WEFT_RUNG_COPY] > 950); /* the network's way to a rank of our own node */
+    CU_ASSERT(of[0][WEFT_RNDV_COPY] > 950 && of[1][WEFT_RNDV_SPLIT] > 950 && of[2][WEFT_RNDV_GET] > 950);
+    CU_ASSERT(of[4][WEFT_RNDV_COPY] > 950); /* the network's way to a rank of our own node */
     for (int p = 0; p < 5; p++) /* each was tried with its own */
-        for (enum weft_rung rung = WEFT_RUNG_COPY; rung <= WEFT_RUNG_HALVES; rung++)
-            CU_ASSERT(of[p][rung] >= 1 || p == 3);
-    free(worker.ladder);
+        for (enum weft_rndv_proto proto = WEFT_RNDV_COPY; proto <= WEFT_RNDV_SPLIT; proto++)
+            CU_ASSERT(of[p][proto] >= 1 || p == 3);
+    free(worker.rndv_stats);
 }
 
 int main(void)

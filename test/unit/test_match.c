@@ -35,11 +35,11 @@ static int take(model_list *list, int at)
     return id;
 }
 
-static int model_recv(model_list *early, int source, int tag)
+static int model_recv(model_list *unexpected, int source, int tag)
 {
-    for (int i = 0; i < early->count; i++)
-        if (fits(source, tag, early->items[i].source, early->items[i].tag))
-            return take(early, i);
+    for (int i = 0; i < unexpected->count; i++)
+        if (fits(source, tag, unexpected->items[i].source, unexpected->items[i].tag))
+            return take(unexpected, i);
     return -1;
 }
 
@@ -53,18 +53,18 @@ static int model_arrive(model_list *posted, int source, int tag)
 
 static weft_worker worker;
 static weft_match match;
-static model_list posted, early;
+static model_list posted, unexpected;
 static weft_req *reqs;
 
 static void step_recv(int id, uint64_t *order)
 {
     int source = rand() % 6 ? rand() % 5 : WEFT_ANY, tag = rand() % 6 ? rand() % 7 : WEFT_ANY_TAG;
-    weft_early *found = weft_match_find(&match, &worker, source, tag);
-    int expected = model_recv(&early, source, tag);
+    weft_unexpected *found = weft_match_find(&match, &worker, source, tag);
+    int expected = model_recv(&unexpected, source, tag);
     if (found) {
         CU_ASSERT_EQUAL_FATAL((int)found->hdr.seq, expected);
-        weft_match_take(&match, &worker, found);
-        weft_early_free(&worker, found);
+        weft_unexpected_remove(&match, &worker, found);
+        weft_unexpected_free(&worker, found);
         return;
     }
     CU_ASSERT_EQUAL_FATAL(expected, -1);
@@ -76,7 +76,7 @@ static void step_recv(int id, uint64_t *order)
 static void step_arrive(int id)
 {
     int source = rand() % 5, tag = rand() % 7;
-    weft_req *req = weft_match_arrival(&match, source, tag);
+    weft_req *req = weft_match_posted(&match, source, tag);
     int expected = model_arrive(&posted, source, tag);
     if (req) {
         CU_ASSERT_EQUAL_FATAL(req->rc, expected);
@@ -84,8 +84,8 @@ static void step_arrive(int id)
     }
     CU_ASSERT_EQUAL_FATAL(expected, -1);
     weft_hdr hdr = {.seq = (uint32_t)id, .src = source, .tag = tag};
-    weft_match_keep(&match, &worker, weft_early_new(&worker, NULL, &hdr, ""));
-    early.items[early.count++] = (model_item){source, tag, id};
+    weft_unexpected_add(&match, &worker, weft_unexpected_new(&worker, NULL, &hdr, ""));
+    unexpected.items[unexpected.count++] = (model_item){source, tag, id};
 }
 
 static void step_cancel(void)
@@ -117,10 +117,10 @@ static void like_the_model(void)
         while (posted.count)
             weft_match_unpost(&match, &reqs[take(&posted, 0)]);
     }
-    for (weft_list_link *link; (link = weft_list_first(&match.early_all));) {
-        weft_early *left = weft_container(link, weft_early, all);
-        weft_match_take(&match, &worker, left);
-        weft_early_free(&worker, left);
+    for (weft_list_link *link; (link = weft_list_first(&match.unexpected_all));) {
+        weft_unexpected *left = weft_container(link, weft_unexpected, all);
+        weft_unexpected_remove(&match, &worker, left);
+        weft_unexpected_free(&worker, left);
     }
     weft_match_close(&match);
     weft_pool_close(worker.pool);

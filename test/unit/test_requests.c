@@ -12,7 +12,7 @@
 #include "mpi/calls.h"
 #include "mpi/init.h"
 #include "mpi/status.h"
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
 
 enum { MANY = 24, ROUNDS = 200 };
 

@@ -15,7 +15,7 @@
 #include "mpi/comm.h"
 #include "mpi/init.h"
 #include "mpi/request.h"
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
 #include "p2p/p2p.h"
 #include "type/type.h"
 

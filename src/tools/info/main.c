@@ -123,9 +123,9 @@ int main(int argc, char **argv)
         if (strcmp(option, "--version") == 0)
             return puts("Weft " PACKAGE_VERSION) < 0;
         if (strcmp(option, "--protocols") == 0)
-            return ladder_start();
+            return protocols_start();
         if (strcmp(option, "--protocols-rank") == 0)
-            return ladder_rank();
+            return protocols_rank();
         if (strcmp(option, "--json") == 0)
             is_json = true;
         else if (!section_add(option, &sections)) {

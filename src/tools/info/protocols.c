@@ -15,16 +15,16 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "p2p/arrive.h"
 #include "p2p/chan.h"
-#include "p2p/ladder.h"
+#include "p2p/dispatch.h"
 #include "p2p/p2p.h"
+#include "p2p/rndv_select.h"
 
 #define LARGEST (16u << 20)
 #define TIMES 12 /* each rung is tried some three times at first use */
 #define BYTE_HANDLE 0x247 /* MPI_BYTE in the standard ABI */
 
-int ladder_start(void)
+int protocols_start(void)
 {
     char self[PATH_MAX], mpirun[PATH_MAX + 16];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -67,10 +67,10 @@ static int measure(weft_world *world, uint32_t rank)
         for (int i = 0; i < TIMES && rc == 0; i++)
             rc = exchange(chan, rank, buffer, bytes);
     if (rc == 0)
-        rc = weft_chan_meet(chan, !rank, &peer);
+        rc = weft_chan_resolve_peer(chan, !rank, &peer);
     if (rc == 0 && rank == 0) {
         static char text[8192];
-        weft_ladder_show(peer->ladder, peer, text, sizeof(text));
+        weft_rndv_stats_show(peer->rndv_stats, peer, text, sizeof(text));
         printf("ladder between two ranks of this machine, measured now\n     up to B  way    because\n%s", text);
     }
     weft_chan_close(chan);
@@ -79,7 +79,7 @@ undo_buffer:
     return rc;
 }
 
-int ladder_rank(void)
+int protocols_rank(void)
 {
     weft_boot *boot;
     weft_world *world;

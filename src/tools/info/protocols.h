@@ -7,8 +7,8 @@
 
 /* What `weft-info --protocols` does: starts this program again as two ranks under the mpirun beside it. Returns only on failure, with
  * the exit code. */
-int ladder_start(void);
+int protocols_start(void);
 /* What each of the two ranks does; rank 0 prints. The exit code. */
-int ladder_rank(void);
+int protocols_rank(void);
 
 #endif

@@ -131,7 +131,7 @@ static int sim_leave(weft_iface *iface, weft_ep *ep)
 static bool is_payload(const weft_frame *frame)
 {
     uint8_t kind = frame->hdr.kind;
-    return kind == WEFT_FRAME_EAGER || kind == WEFT_FRAME_EAGER_SUMMED || kind == WEFT_FRAME_DATA;
+    return kind == WEFT_FRAME_EAGER || kind == WEFT_FRAME_EAGER_CSUM || kind == WEFT_FRAME_DATA;
 }
 
 /* A bit that no user wrote. The body has room for whatever length the header tells after that, up to frame_max. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frags: see frags.h. An unexpected message is visible to receives and probes when all of it is there; until then it belongs to the peer.
+ * eager_frags: see eager_frags.h. An unexpected message is visible to receives and probes when all of it is there; until then it belongs to the peer.
  */
-#include "p2p/frags.h"
+#include "p2p/eager_frags.h"
 
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "base/status.h"
 #include "core/worker.h"
 #include "mem/pool.h"
-#include "p2p/arrive.h"
 #include "p2p/chan.h"
+#include "p2p/dispatch.h"
 #include "p2p/match.h"
 #include "type/pack.h"
 #include "type/type.h"
@@ -58,7 +58,7 @@ static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint
     return 0;
 }
 
-int weft_frags_send(weft_peer *peer, const weft_frame *whole)
+int weft_eager_frags_send(weft_peer *peer, const weft_frame *whole)
 {
     uint64_t total = whole->hdr.bytes, count = (total + peer->frag - 1) / peer->frag;
     uint64_t max = weft_round_up((total + count - 1) / count, WEFT_LINE);
@@ -85,27 +85,27 @@ int weft_frags_send(weft_peer *peer, const weft_frame *whole)
 
 /* -- the receiver -- */
 
-void weft_frags_on_first(weft_peer *peer, const weft_hdr *hdr, const void *body)
+void weft_eager_frags_on_first(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_frags *frags = &peer->frags;
+    weft_eager_frags *frags = &peer->frags;
     weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     uint64_t total;
     memcpy(&total, body, sizeof total);
-    *frags = (weft_frags){.hdr = *hdr};
+    *frags = (weft_eager_frags){.hdr = *hdr};
     frags->hdr.kind = WEFT_FRAME_EAGER;
     frags->hdr.bytes = (uint32_t)total;
     if (!chan)
         return;
-    frags->req = weft_match_arrival(&chan->match, hdr->src, hdr->tag);
+    frags->req = weft_match_posted(&chan->match, hdr->src, hdr->tag);
     if (!frags->req)
-        frags->early = weft_arrive_early(peer, &frags->hdr, NULL);
+        frags->unexpected = weft_dispatch_unexpected(peer, &frags->hdr, NULL);
 }
 
-static void put(const weft_frags *frags, const void *body, uint64_t bytes)
+static void put(const weft_eager_frags *frags, const void *body, uint64_t bytes)
 {
     weft_req *req = frags->req;
-    if (frags->early)
-        memcpy((char *)frags->early->body + frags->arrived, body, bytes);
+    if (frags->unexpected)
+        memcpy((char *)frags->unexpected->body + frags->arrived, body, bytes);
     if (!req || frags->arrived >= req->bytes)
         return;
     bytes = bytes < req->bytes - frags->arrived ? bytes : req->bytes - frags->arrived;
@@ -116,38 +116,38 @@ static void put(const weft_frags *frags, const void *body, uint64_t bytes)
 }
 
 /* A receive may have been posted since the message began, and its communicator may have been freed. */
-static void end_early(weft_peer *peer, weft_early *early)
+static void end_unexpected(weft_peer *peer, weft_unexpected *unexpected)
 {
     weft_worker *worker = peer->worker;
-    weft_chan *chan = weft_chan_of(worker, early->hdr.chan);
-    weft_req *req = chan ? weft_match_arrival(&chan->match, early->hdr.src, early->hdr.tag) : NULL;
-    int rc = !chan ? WEFT_E_COMM : chan->refuses && !req ? chan->refuses(chan, early->hdr.tag) : 0;
+    weft_chan *chan = weft_chan_of(worker, unexpected->hdr.chan);
+    weft_req *req = chan ? weft_match_posted(&chan->match, unexpected->hdr.src, unexpected->hdr.tag) : NULL;
+    int rc = !chan ? WEFT_E_COMM : chan->refuses && !req ? chan->refuses(chan, unexpected->hdr.tag) : 0;
     if (!req && !rc) {
-        weft_arrive_keep(peer, chan, early);
+        weft_dispatch_keep(peer, chan, unexpected);
         return;
     }
     if (req)
-        weft_arrive_eager(peer, req, &early->hdr, early->body);
+        weft_dispatch_eager(peer, req, &unexpected->hdr, unexpected->body);
     else
-        weft_arrive_drop(peer, &early->hdr, early->body, rc);
-    weft_early_free(worker, early);
+        weft_dispatch_drop(peer, &unexpected->hdr, unexpected->body, rc);
+    weft_unexpected_free(worker, unexpected);
 }
 
-void weft_frags_on_next(weft_peer *peer, const weft_hdr *hdr, const void *body)
+void weft_eager_frags_on_next(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_frags *frags = &peer->frags;
+    weft_eager_frags *frags = &peer->frags;
     weft_req *req = frags->req;
-    weft_early *early = frags->early;
+    weft_unexpected *unexpected = frags->unexpected;
     put(frags, body, hdr->bytes);
     frags->arrived += hdr->bytes;
     if (frags->arrived < frags->hdr.bytes)
         return;
     frags->req = NULL;
-    frags->early = NULL;
+    frags->unexpected = NULL;
     if (req)
-        weft_arrive_end(peer, req, &frags->hdr);
-    else if (early)
-        end_early(peer, early);
+        weft_dispatch_end(peer, req, &frags->hdr);
+    else if (unexpected)
+        end_unexpected(peer, unexpected);
     else
-        weft_arrive_drop(peer, &frags->hdr, NULL, WEFT_E_COMM);
+        weft_dispatch_drop(peer, &frags->hdr, NULL, WEFT_E_COMM);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sum: see sum.h. Strided data is summed in the order in which it is packed, piece by piece.
+ * msg_csum: see msg_csum.h. Strided data is summed in the order in which it is packed, piece by piece.
  */
-#include "p2p/sum.h"
+#include "p2p/msg_csum.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,12 +49,12 @@ static uint32_t sum_buffer(uint32_t sum, const weft_req *req, uint64_t bytes)
     return sum;
 }
 
-uint32_t weft_sum_of_send(const weft_req *req, const weft_hdr *hdr)
+uint32_t weft_msg_csum_of_send(const weft_req *req, const weft_hdr *hdr)
 {
     return sum_buffer(begin(hdr->chan, hdr->src, hdr->tag), req, req->bytes) ^ taint_of(req);
 }
 
-uint32_t weft_sum_of_prefix(const weft_req *req, uint64_t bytes)
+uint32_t weft_msg_csum_of_prefix(const weft_req *req, uint64_t bytes)
 {
     const weft_chan *chan = req->chan;
     uint32_t id = chan->ids_out ? chan->ids_out[req->rank] : chan->id_out;
@@ -64,7 +64,7 @@ uint32_t weft_sum_of_prefix(const weft_req *req, uint64_t bytes)
 static void fill_summed(const weft_frame *frame, void *place)
 {
     const weft_req *req = frame->body;
-    uint32_t sum = weft_sum_of_send(req, &frame->hdr);
+    uint32_t sum = weft_msg_csum_of_send(req, &frame->hdr);
     if (!req->is_dense)
         weft_pack(req->type, req->buf, req->count, 0, req->bytes, place);
     else if (req->bytes) /* the buffer of nothing may be NULL */
@@ -72,10 +72,10 @@ static void fill_summed(const weft_frame *frame, void *place)
     memcpy((char *)place + req->bytes, &sum, sizeof sum);
 }
 
-void weft_sum_frame(weft_frame *frame, weft_req *req)
+void weft_msg_csum_frame(weft_frame *frame, weft_req *req)
 {
-    frame->hdr.kind = WEFT_FRAME_EAGER_SUMMED;
-    frame->hdr.bytes = (uint32_t)req->bytes + WEFT_SUM_BYTES;
+    frame->hdr.kind = WEFT_FRAME_EAGER_CSUM;
+    frame->hdr.bytes = (uint32_t)req->bytes + WEFT_MSG_CSUM_BYTES;
     frame->body = req;
     frame->fill = fill_summed;
 }
@@ -113,15 +113,15 @@ static int judge(const weft_req *req, const weft_peer *peer, uint64_t whole, uin
                      peer->ep->iface->ops->name, sent, got);
 }
 
-int weft_sum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, uint32_t sum, const char *way)
+int weft_msg_csum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, uint32_t sum, const char *way)
 {
     return judge(req, peer, req->recv_info.bytes, bytes, sum, sum_buffer(begin_found(req), req, bytes), way);
 }
 
 /* Of a message that is cut what landed is summed, and the rest as it came. */
-int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
+int weft_msg_csum_copy_out(const weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
-    uint64_t bytes = weft_sum_payload(hdr), fits = bytes < req->bytes ? bytes : req->bytes;
+    uint64_t bytes = weft_msg_csum_payload(hdr), fits = bytes < req->bytes ? bytes : req->bytes;
     uint32_t sum, got;
     int rc;
     memcpy(&sum, (const char *)body + bytes, sizeof sum);
@@ -131,17 +131,17 @@ int weft_sum_take(const weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     else if (fits)
         memcpy((char *)req->buf + req->type->true_lb, body, fits);
     if (fits == bytes)
-        return weft_sum_check(req, peer, bytes, sum, "eager");
+        return weft_msg_csum_check(req, peer, bytes, sum, "eager");
     got = weft_crc32c(sum_buffer(begin_found(req), req, fits), (const char *)body + fits, bytes - fits);
     rc = judge(req, peer, bytes, bytes, sum, got, "eager");
     return rc ? rc : weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu",
                                hdr->src, hdr->tag, (unsigned long long)bytes, (unsigned long long)req->bytes);
 }
 
-void weft_sum_miss(weft_peer *peer)
+void weft_msg_csum_missing(weft_peer *peer)
 {
-    if (!peer->is_unsummed)
+    if (!peer->is_without_csum)
         weft_log_warn("rank %u sends without checksums: its messages are not checked. WEFT_CHECKSUM must be set alike on all "
                       "ranks (it is in the environment here, and not there).", peer->proc_id.rank);
-    peer->is_unsummed = true;
+    peer->is_without_csum = true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * arrive: see arrive.h. Runs inside an iface's poll; may send replies, never waits.
+ * dispatch: see dispatch.h. Runs inside an iface's poll; may send replies, never waits.
  */
-#include "p2p/arrive.h"
+#include "p2p/dispatch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +14,13 @@
 #include "base/status.h"
 #include "core/hdr_csum.h"
 #include "p2p/chan.h"
-#include "p2p/frags.h"
-#include "p2p/ladder.h"
-#include "p2p/leg.h"
+#include "p2p/eager_frags.h"
+#include "p2p/frag.h"
+#include "p2p/msg_csum.h"
 #include "p2p/rndv.h"
+#include "p2p/rndv_select.h"
 #include "p2p/sendq.h"
 #include "p2p/stall.h"
-#include "p2p/sum.h"
 #include "type/pack.h"
 #include "type/type.h"
 
@@ -56,23 +56,23 @@ static inline void end_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr
         weft_req_end(req, 0);
 }
 
-void weft_arrive_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body) { end_eager(peer, req, hdr, body); }
+void weft_dispatch_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body) { end_eager(peer, req, hdr, body); }
 
-void weft_arrive_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
+void weft_dispatch_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
     int rc;
     if (hdr->kind == WEFT_FRAME_RTS) {
         weft_peer_add_credits_due(peer, hdr->bytes);
-        weft_rndv_accept(peer, req, hdr, body);
+        weft_rndv_recv_rts(peer, req, hdr, body);
         return;
     }
-    rc = weft_sum_take(peer, req, hdr, body);
+    rc = weft_msg_csum_copy_out(peer, req, hdr, body);
     peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += req->recv_info.bytes;
     weft_peer_add_credits_due(peer, hdr->bytes);
     weft_req_end(req, rc);
 }
 
-void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr)
+void weft_dispatch_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr)
 {
     uint64_t bytes = hdr->bytes < req->bytes ? hdr->bytes : req->bytes;
     req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = hdr->bytes};
@@ -84,11 +84,11 @@ void weft_arrive_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr)
         weft_req_end(req, 0);
 }
 
-weft_early *weft_arrive_early(weft_peer *peer, const weft_hdr *hdr, const void *body)
+weft_unexpected *weft_dispatch_unexpected(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_worker *worker = peer->worker;
-    weft_early *early = weft_early_new(worker, peer, hdr, body);
-    if (weft_unlikely(!early)) {
+    weft_unexpected *unexpected = weft_unexpected_new(worker, peer, hdr, body);
+    if (weft_unlikely(!unexpected)) {
         char text[256];
         snprintf(text, sizeof text,
                  "no memory for an unexpected message of %u bytes from rank %u: it is lost, and so is this job.\n"
@@ -96,16 +96,16 @@ weft_early *weft_arrive_early(weft_peer *peer, const weft_hdr *hdr, const void *
                  hdr->bytes, peer->proc_id.rank, weft_knob.credit_kib);
         worker->world->boot->ops->abort(worker->world->boot, 1, text);
     }
-    return early;
+    return unexpected;
 }
 
-void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early)
+void weft_dispatch_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected)
 {
     weft_worker *worker = peer->worker;
-    const weft_hdr *hdr = &early->hdr;
+    const weft_hdr *hdr = &unexpected->hdr;
     if (chan->on_unexpected)
         chan->on_unexpected(chan, (uint32_t)hdr->src, hdr->tag);
-    weft_match_keep(&chan->match, worker, early);
+    weft_unexpected_add(&chan->match, worker, unexpected);
     worker->counters[WEFT_COUNT_UNEXPECTED]++;
     worker->counters[WEFT_COUNT_UNEXPECTED_BYTES] += hdr->bytes;
     worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->kind != WEFT_FRAME_RTS && hdr->bytes > 32 ? hdr->bytes : 0;
@@ -113,41 +113,41 @@ void weft_arrive_keep(weft_peer *peer, weft_chan *chan, weft_early *early)
         worker->world->sleep_ops->wake(worker);
 }
 
-static __attribute__((noinline)) void keep_early(weft_peer *peer, weft_chan *chan, const weft_hdr *hdr, const void *body)
+static __attribute__((noinline)) void keep_unexpected(weft_peer *peer, weft_chan *chan, const weft_hdr *hdr, const void *body)
 {
     int rc = weft_unlikely(chan->refuses != NULL) ? chan->refuses(chan, hdr->tag) : 0;
     if (rc)
-        weft_arrive_drop(peer, hdr, body, rc);
+        weft_dispatch_drop(peer, hdr, body, rc);
     else
-        weft_arrive_keep(peer, chan, weft_arrive_early(peer, hdr, body));
+        weft_dispatch_keep(peer, chan, weft_dispatch_unexpected(peer, hdr, body));
 }
 
-void weft_arrive_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc)
+void weft_dispatch_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc)
 {
     weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->proc_id.rank);
     if (hdr->kind == WEFT_FRAME_RTS)
-        weft_rndv_refuse(peer, body, rc);
+        weft_rndv_reject_rts(peer, body, rc);
     weft_peer_add_credits_due(peer, hdr->bytes);
 }
 
-static inline void arrive_message(weft_peer *peer, const weft_hdr *hdr, const void *body)
+static inline void dispatch_message(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     weft_req *req;
     if (weft_unlikely(!chan)) {
-        weft_arrive_drop(peer, hdr, body, WEFT_E_COMM);
+        weft_dispatch_drop(peer, hdr, body, WEFT_E_COMM);
         return;
     }
-    req = weft_match_arrival(&chan->match, hdr->src, hdr->tag);
+    req = weft_match_posted(&chan->match, hdr->src, hdr->tag);
     if (weft_unlikely(!req))
-        keep_early(peer, chan, hdr, body);
+        keep_unexpected(peer, chan, hdr, body);
     else if (weft_likely(hdr->kind == WEFT_FRAME_EAGER))
         end_eager(peer, req, hdr, body);
     else
-        weft_arrive_other(peer, req, hdr, body);
+        weft_dispatch_other(peer, req, hdr, body);
 }
 
-static void arrive_notify(weft_peer *peer, const weft_hdr *hdr, const void *body)
+static void dispatch_notify(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     if (chan && chan->on_notify && (uint32_t)hdr->src < chan->size)
@@ -157,7 +157,7 @@ static void arrive_notify(weft_peer *peer, const weft_hdr *hdr, const void *body
 }
 
 /* It may owe us an answer. */
-static void arrive_bye(weft_peer *peer)
+static void dispatch_bye(weft_peer *peer)
 {
     weft_worker *worker = peer->worker;
     peer->bye_received = true;
@@ -168,7 +168,7 @@ static void arrive_bye(weft_peer *peer)
     }
 }
 
-static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_hdr *hdr, const void *body)
+static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_hdr plain;
     if (weft_unlikely(hdr->flags & WEFT_HDR_CSUM)) { /* its sender checks, we do not */
@@ -177,14 +177,14 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
     }
     switch (hdr->kind) {
     case WEFT_FRAME_RTS:
-    case WEFT_FRAME_EAGER_SUMMED:
-        arrive_message(peer, hdr, body);
+    case WEFT_FRAME_EAGER_CSUM:
+        dispatch_message(peer, hdr, body);
         break;
     case WEFT_FRAME_EAGER_FRAGS:
-        weft_frags_on_first(peer, hdr, body);
+        weft_eager_frags_on_first(peer, hdr, body);
         break;
     case WEFT_FRAME_FRAG:
-        weft_frags_on_next(peer, hdr, body);
+        weft_eager_frags_on_next(peer, hdr, body);
         break;
     case WEFT_FRAME_CTS:
         weft_rndv_cts(peer, hdr, body);
@@ -192,14 +192,14 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
     case WEFT_FRAME_DATA:
         weft_rndv_data(peer, hdr, body);
         break;
-    case WEFT_FRAME_SUM:
-        weft_rndv_sum(peer, hdr);
+    case WEFT_FRAME_CSUM:
+        weft_rndv_csum(peer, hdr);
         break;
     case WEFT_FRAME_FIN:
         weft_rndv_fin(peer, hdr);
         break;
     case WEFT_FRAME_BYE:
-        arrive_bye(peer);
+        dispatch_bye(peer);
         weft_sendq_give_up(peer, 0);
         break;
     case WEFT_FRAME_STALLED:
@@ -217,27 +217,27 @@ static __attribute__((noinline)) void arrive_other(weft_peer *peer, const weft_h
     case WEFT_FRAME_CREDIT:
         break;
     case WEFT_FRAME_NOTIFY:
-        arrive_notify(peer, hdr, body);
+        dispatch_notify(peer, hdr, body);
         break;
     default:
         weft_log_error("a frame of unknown kind %u came from rank %u: is it the same version of Weft?", hdr->kind, peer->proc_id.rank);
     }
 }
 
-static void arrive(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
+static void recv_frame(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
 {
     weft_peer *peer = cookie;
     (void)owner;
     peer->seq_in = hdr->seq;
     peer->credit += hdr->credits;
     if (weft_likely(hdr->kind == WEFT_FRAME_EAGER))
-        arrive_message(peer, hdr, body);
+        dispatch_message(peer, hdr, body);
     else
-        arrive_other(peer, hdr, body);
+        dispatch_other(peer, hdr, body);
 }
 
-/* Takes arrive's place where messages are checked. */
-static void arrive_checked(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
+/* Takes dispatch's place where messages are checked. */
+static void dispatch_checked(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
 {
     weft_hdr plain;
     if (hdr->flags & WEFT_HDR_CSUM) {
@@ -247,25 +247,25 @@ static void arrive_checked(void *owner, void *cookie, const weft_hdr *hdr, const
         weft_hdr_csum_missing(cookie, hdr);
     }
     if (hdr->kind == WEFT_FRAME_EAGER || hdr->kind == WEFT_FRAME_EAGER_FRAGS || (hdr->kind == WEFT_FRAME_RTS && !(hdr->flags & WEFT_HDR_MSG_CSUM)))
-        weft_sum_miss(cookie);
-    arrive(owner, cookie, hdr, body);
+        weft_msg_csum_missing(cookie);
+    recv_frame(owner, cookie, hdr, body);
 }
 
 static void done(void *owner, void *cookie, int rc)
 {
     (void)owner;
     if (cookie)
-        weft_leg_done(cookie, rc);
+        weft_frag_done(cookie, rc);
 }
 
-static void notified(void *owner, void *peer, uint32_t notify)
+static void notify(void *owner, void *peer, uint32_t notify)
 {
     (void)owner;
     (void)peer;
     (void)notify; /* windows will */
 }
 
-static void lost(void *owner, void *cookie, int rc)
+static void peer_failed(void *owner, void *cookie, int rc)
 {
     weft_peer *peer = cookie;
     weft_worker *worker = owner;
@@ -278,7 +278,7 @@ static void lost(void *owner, void *cookie, int rc)
     worker->world->boot->ops->abort(worker->world->boot, 1, text);
 }
 
-static void *greet(void *owner, const weft_proc_id *who)
+static void *accept_peer(void *owner, const weft_proc_id *who)
 {
     weft_peer *peer = NULL;
     int rc = weft_peer_find(owner, who->rank, &peer);
@@ -287,11 +287,11 @@ static void *greet(void *owner, const weft_proc_id *who)
     return peer;
 }
 
-static void meet(weft_peer *peer)
+static void on_peer_connect(weft_peer *peer)
 {
-    uint32_t max = peer->ep->iface->caps.frame_max - weft_sum_room() - weft_hdr_csum_bytes();
-    peer->ladder = weft_ladder_of(peer->worker, peer);
-    peer->eager_max = weft_ladder_eager_max(peer);
+    uint32_t max = peer->ep->iface->caps.frame_max - weft_msg_csum_bytes() - weft_hdr_csum_bytes();
+    peer->rndv_stats = weft_rndv_stats_of(peer->worker, peer);
+    peer->eager_max = weft_rndv_eager_max(peer);
     if (peer->eager_max > max)
         peer->eager_max = max;
     peer->frag = peer->ep->iface->caps.frag ? peer->ep->iface->caps.frag : UINT32_MAX;
@@ -300,20 +300,20 @@ static void meet(weft_peer *peer)
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
-    static const weft_up up = {.arrive = arrive, .done = done, .notified = notified, .lost = lost, .greet = greet};
-    static const weft_up checked = {.arrive = arrive_checked, .done = done, .notified = notified, .lost = lost, .greet = greet};
+    static const weft_up up = {.recv_frame = recv_frame, .done = done, .notify = notify, .peer_failed = peer_failed, .accept_peer = accept_peer};
+    static const weft_up checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed, .accept_peer = accept_peer};
     weft_worker *worker;
     int rc = weft_world_open(boot, thread_level, weft_knob.checksum ? &checked : &up, out);
     if (rc)
         return rc;
     worker = (*out)->workers[0];
-    worker->on_peer_connect = meet;
-    worker->progress_fragments = weft_leg_pump;
+    worker->on_peer_connect = on_peer_connect;
+    worker->progress_fragments = weft_frag_pump;
     worker->flush = weft_sendq_flush;
     worker->count = weft_reg_count;
     worker->credit_return_min = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
-    worker->ladder = weft_ladder_open(worker);
-    if (!worker->ladder) {
+    worker->rndv_stats = weft_rndv_stats_open(worker);
+    if (!worker->rndv_stats) {
         weft_world_close(*out);
         return weft_fail(WEFT_E_NOMEM, "no memory for the ladders");
     }

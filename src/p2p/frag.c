@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * frag: carrying out fragments of rendezvous. See frag.h.
+ */
+#include "p2p/frag.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/hdr_csum.h"
+#include "core/world.h"
+#include "mem/pool.h"
+#include "type/pack.h"
+
+#define PIECES 4
+#define CHUNK_MIN 4096
+#define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
+#define PIECES_ALONE 4ull /* caps.move_piece counts so often where one thread calls */
+#define TURN_NS 50000u    /* how long copies by this CPU go on before the worker is polled and its lock offered ... */
+#define TURN_LONG_NS 1000000u /* ... where no other thread can want it */
+
+weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*over)(weft_frag *frag, int rc))
+{
+    weft_frag *frag = weft_pool_take(req->worker->pool, sizeof *frag);
+    if (!frag)
+        return NULL;
+    frag->req = req;
+    frag->pin = NULL;
+    frag->loan = NULL;
+    frag->from = from;
+    frag->to = to;
+    frag->bytes = to - from;
+    frag->over = over;
+    frag->index = 0;
+    frag->held = 0;
+    frag->is_out = frag->is_starting = frag->has_moved = false;
+    frag->kind = (uint8_t)kind;
+    frag->key.length = 0;
+    req->fragment_count++;
+    return frag;
+}
+
+void weft_frag_free(weft_frag *frag)
+{
+    weft_req *req = frag->req;
+    weft_reg_revoke(req->iface, frag->loan);
+    weft_reg_release(req->iface, frag->pin);
+    req->fragment_count--;
+    weft_pool_give(req->worker->pool, frag, sizeof *frag);
+}
+
+/* -- get and put -- */
+
+/* Our side's registration: the fragment's, or the whole message's. */
+static const weft_region *region_of(const weft_frag *frag)
+{
+    const weft_pin *pin = frag->pin ? frag->pin : frag->req->pin;
+    return pin ? weft_reg_mr(pin) : NULL;
+}
+
+/* Most bytes of one get or put. Where one thread calls there is no other to offer the lock to: fewer, longer calls. */
+static uint64_t piece_max(const weft_req *req)
+{
+    const weft_caps *caps = &req->peer->ep->iface->caps;
+    uint64_t piece = req->worker->is_threaded ? caps->move_piece : caps->move_piece * PIECES_ALONE;
+    return piece && piece < caps->move_max ? piece : caps->move_max;
+}
+
+/* In the simulator, whose runs do not depend on real time, each piece ends a turn. */
+static uint64_t turn_end(const weft_worker *worker)
+{
+    return weft_unlikely(worker->world->sleep_ops->aside) ? 1 : weft_clock_ns() + (worker->is_threaded ? TURN_NS : TURN_LONG_NS);
+}
+
+/* One get or put of at most one piece. AGAIN, an error, or 0: fragment->has_moved says whether it ended inside the call. */
+static int move_piece(weft_frag *frag)
+{
+    weft_req *req = frag->req;
+    weft_ep *ep = req->peer->ep;
+    const weft_iface_ops *ops = ep->iface->ops;
+    uint64_t max = piece_max(req);
+    weft_move move = {.local = (char *)weft_frag_start_of(req) + frag->from, .region = region_of(frag), .remote = frag->far + frag->from,
+                      .key = &frag->key, .bytes = frag->to - frag->from < max ? frag->to - frag->from : max, .done = frag};
+    int rc;
+    frag->piece = move.bytes;
+    frag->has_moved = false;
+    frag->is_starting = true;
+    rc = frag->kind == WEFT_FRAG_GET ? ops->get(ep->iface, ep, &move) : ops->put(ep->iface, ep, &move);
+    frag->is_starting = false;
+    return rc ? rc : frag->has_moved ? frag->rc : 0;
+}
+
+static void count_piece(weft_frag *frag)
+{
+    frag->req->worker->counters[weft_reg_needed(frag->req->iface) ? WEFT_COUNT_BYTES_RMA : WEFT_COUNT_BYTES_CMA] += frag->piece;
+    frag->from += frag->piece;
+}
+
+/* AGAIN, or it is under way, or over (and perhaps gone). Copies by this CPU end with the turn (until_ns; 0: it begins here): AGAIN then. */
+static int try_move(weft_frag *frag, uint64_t until_ns)
+{
+    for (;;) {
+        int rc;
+        if (!until_ns && frag->req->peer->ep->iface->caps.move_piece && frag->to - frag->from > piece_max(frag->req))
+            until_ns = turn_end(frag->req->worker);
+        rc = move_piece(frag);
+        if (rc > 0)
+            return rc;
+        if (rc == 0 && !frag->has_moved)
+            return 0;
+        if (rc == 0)
+            count_piece(frag);
+        if (rc < 0 || frag->from == frag->to) {
+            frag->over(frag, rc);
+            return 0;
+        }
+        if (until_ns && weft_clock_ns() >= until_ns)
+            return WEFT_AGAIN;
+    }
+}
+
+static void body_is_free(weft_frag *frag)
+{
+    if (--frag->held == 0 && frag->is_out)
+        frag->over(frag, frag->rc);
+}
+
+void weft_frag_done(weft_frag *frag, int rc)
+{
+    if (frag->kind == WEFT_FRAG_DATA) {
+        body_is_free(frag);
+        return;
+    }
+    if (frag->kind == WEFT_FRAG_ZCOPY) {
+        frag->over(frag, rc);
+        return;
+    }
+    if (frag->is_starting) { /* move_piece goes on with it */
+        frag->has_moved = true;
+        frag->rc = rc;
+        return;
+    }
+    if (!rc)
+        count_piece(frag);
+    if (!rc && frag->from < frag->to)
+        weft_frag_start(frag);
+    else
+        frag->over(frag, rc);
+}
+
+/* -- DATA -- */
+
+static void fill_packed(const weft_frame *frame, void *place)
+{
+    const weft_req *req = frame->body;
+    uint64_t offset = (uint64_t)(uint32_t)frame->hdr.src << 32 | (uint32_t)frame->hdr.tag;
+    weft_pack(req->type, req->buf, req->count, offset, frame->hdr.bytes, place);
+}
+
+/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_MIN.
+ * Where the sender does not copy, every chunk more is only a frame more. */
+static uint32_t chunk_of(const weft_req *req)
+{
+    const weft_caps *caps = &req->peer->ep->iface->caps;
+    uint32_t max = (caps->chunk ? caps->chunk : caps->frame_max) - weft_hdr_csum_bytes();
+    uint64_t bytes = req->is_dense && weft_peer_is_zcopy(req->peer, max) ? max : req->bytes / PIECES;
+    bytes = bytes < CHUNK_MIN ? CHUNK_MIN : bytes;
+    return bytes < max ? (uint32_t)bytes : max;
+}
+
+/* One chunk of at most `most` bytes: 0, AGAIN or an error. */
+static int send_chunk(weft_frag *frag, uint32_t max)
+{
+    weft_req *req = frag->req;
+    weft_peer *peer = req->peer;
+    uint64_t rest = frag->to - frag->from;
+    uint32_t bytes = rest < max ? (uint32_t)rest : max;
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_DATA, .chan = req->remote_req_id, .src = (int32_t)(frag->from >> 32),
+                                 .tag = (int32_t)(uint32_t)frag->from, .bytes = bytes}};
+    int rc;
+    if (req->is_dense) {
+        frame.body = (char *)weft_frag_start_of(req) + frag->from;
+        frame.held = weft_peer_is_zcopy(peer, bytes) ? frag : NULL;
+    } else {
+        frame.body = req;
+        frame.fill = fill_packed;
+    }
+    if (!weft_list_is_empty(&peer->waiting))
+        return WEFT_AGAIN;
+    rc = weft_peer_post(peer, &frame);
+    if (rc && rc != WEFT_HELD)
+        return rc;
+    frag->from += bytes;
+    frag->held += rc == WEFT_HELD;
+    if (rc == 0)
+        req->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
+    return 0;
+}
+
+/* Where peers that do not read hold all that is shared, what fits the pair's own room still gets through. */
+static int send_some(weft_frag *frag)
+{
+    uint32_t max = chunk_of(frag->req), alone = frag->req->peer->ep->iface->caps.chunk_alone;
+    alone -= alone ? weft_hdr_csum_bytes() : 0;
+    int rc = send_chunk(frag, max);
+    return rc == WEFT_AGAIN && alone && alone < max ? send_chunk(frag, alone) : rc;
+}
+
+/* A burst of chunks: AGAIN when more is to come, 0 when it is over. */
+static int push(weft_frag *frag, int *n)
+{
+    int rc = frag->req->rc; /* the other side gave up: stop */
+    for (int burst = 0; burst < PUMP_BURST && frag->from < frag->to && rc == 0; burst++)
+        *n += (rc = send_some(frag)) == 0;
+    if (rc == WEFT_AGAIN || (rc == 0 && frag->from < frag->to))
+        return WEFT_AGAIN;
+    frag->rc = rc;
+    frag->is_out = true;
+    if (!frag->held)
+        frag->over(frag, rc);
+    return 0;
+}
+
+/* -- both -- */
+
+void weft_frag_start(weft_frag *frag)
+{
+    weft_worker *worker = frag->req->worker;
+    int n = 0, rc = frag->kind == WEFT_FRAG_DATA ? push(frag, &n) : try_move(frag, 0);
+    if (rc == WEFT_AGAIN)
+        weft_list_append(&worker->fragments, &frag->link);
+}
+
+/* Everything that waits here is taken out first: ends may start new fragments. What has no part in this turn comes first in the next. */
+int weft_frag_pump(weft_worker *worker)
+{
+    uint64_t until_ns = turn_end(worker);
+    weft_list_link todo, *link;
+    int n = 0;
+    weft_list_init(&todo);
+    weft_list_splice(&todo, &worker->fragments);
+    while ((link = weft_list_take(&todo))) {
+        weft_frag *frag = weft_container(link, weft_frag, link);
+        uint64_t from = frag->from;
+        int rc = frag->kind == WEFT_FRAG_DATA ? push(frag, &n) : try_move(frag, until_ns);
+        if (rc == WEFT_AGAIN) {
+            weft_list_append(&worker->fragments, link);
+            n += frag->kind != WEFT_FRAG_DATA && frag->from > from;
+        } else {
+            n++;
+        }
+        if (!weft_list_is_empty(&todo) && weft_clock_ns() >= until_ns) {
+            weft_list_splice(&todo, &worker->fragments);
+            weft_list_splice(&worker->fragments, &todo);
+            break;
+        }
+    }
+    return n;
+}
