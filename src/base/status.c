@@ -73,7 +73,7 @@ const char *weft_status_text(int code)
 {
     if (code == WEFT_AGAIN)
         return "not now: a resource is full for the moment";
-    if (code == WEFT_HELD)
+    if (code == WEFT_INPROGRESS)
         return "taken, and its memory is still being read";
     if (code > 0 || code <= WEFT_E_LAST)
         return "unknown error code";

@@ -3,7 +3,7 @@
  * status: what every inner function returns.
  *   0           it is done (or accepted)
  *   WEFT_AGAIN  not now: a queue or a resource is full; call again after progress. Never an error.
- *   WEFT_HELD   a port has taken a frame and still reads its body (transport/port.h); nobody else answers this
+ *   WEFT_INPROGRESS   a port has taken a frame and still reads its body (transport/port.h); nobody else answers this
  *   < 0         an error, one of those below. Who first knows the cause describes it once (weft_fail).
  * src/mpi/errors alone knows which MPI class a code becomes.
  */
@@ -15,7 +15,7 @@
 enum weft_status {
     WEFT_OK = 0,
     WEFT_AGAIN = 1,
-    WEFT_HELD = 2,
+    WEFT_INPROGRESS = 2,
     WEFT_E_NOMEM = -1,        /* the process has no more memory */
     WEFT_E_NOSPACE = -2,      /* shared memory or a device has no more room */
     WEFT_E_SYSTEM = -3,       /* a system call failed: the text holds its words */

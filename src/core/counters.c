@@ -154,8 +154,8 @@ void weft_counters_print(weft_world *world)
     for (uint32_t i = 0; i < world->worker_count; i++)
         for (uint32_t k = 0; k < world->workers[i]->iface_count; k++) {
             weft_iface *iface = world->workers[i]->ifaces[k];
-            if (iface->ops->count)
-                iface->ops->count(iface, put_line, &self);
+            if (iface->ops->print_counters)
+                iface->ops->print_counters(iface, put_line, &self);
         }
     write_all(self.text, self.length);
 }

@@ -27,17 +27,17 @@ static void fill_sealed(const weft_frame *frame, void *place)
 {
     const weft_frame *inner = frame->body;
     uint32_t bytes = inner->hdr.bytes, sum;
-    if (inner->fill)
-        inner->fill(inner, place);
+    if (inner->pack)
+        inner->pack(inner, place);
     else if (bytes)
         memcpy(place, inner->body, bytes);
-    sum = sum_of(&frame->hdr, inner->fill ? place : inner->body, bytes);
+    sum = sum_of(&frame->hdr, inner->pack ? place : inner->body, bytes);
     memcpy((char *)place + bytes, &sum, sizeof sum);
 }
 
 int weft_hdr_csum_send(weft_ep *ep, const weft_frame *frame)
 {
-    weft_frame sealed = {.hdr = frame->hdr, .body = frame, .fill = fill_sealed};
+    weft_frame sealed = {.hdr = frame->hdr, .body = frame, .pack = fill_sealed};
     sealed.hdr.flags |= WEFT_HDR_CSUM;
     sealed.hdr.bytes += WEFT_HDR_CSUM_BYTES;
     return weft_iface_send(ep, &sealed);

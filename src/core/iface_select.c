@@ -41,11 +41,11 @@ bool weft_iface_select_allow(const char *name)
 static int open_port(weft_worker *worker, const weft_iface_ops *ops, const void *medium, bool has_addr)
 {
     weft_boot *boot = worker->world->boot;
-    weft_iface_params env = {.owner = worker, .up = worker->up, .self = {boot->job, boot->rank, worker->index},
+    weft_iface_params params = {.owner = worker, .callbacks = worker->callbacks, .self = {boot->job, boot->rank, worker->index},
                          .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = worker->wants_fd, .now_ns = boot->now_ns,
                          .is_far = boot->nodes > 1 && weft_knob.split_node == 1};
     int rc = worker->iface_count == WEFT_WORKER_IFACES ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_WORKER_IFACES)
-                                                 : ops->open(&env, &worker->ifaces[worker->iface_count]);
+                                                 : ops->open(&params, &worker->ifaces[worker->iface_count]);
     if (rc)
         return rc;
     worker->has_addr[worker->iface_count++] = has_addr;
@@ -121,7 +121,7 @@ static bool try_network(weft_worker *worker, const network *net, char *text, siz
     if (!is_promising(net))
         return false;
     ops = weft_transport_find(net->name, &why);
-    if (ops && !(why = ops->absent()) && (rc = open_port(worker, ops, NULL, true)) == 0)
+    if (ops && !(why = ops->unavailable()) && (rc = open_port(worker, ops, NULL, true)) == 0)
         return true;
     snprintf(text, room, "%s", rc ? weft_fail_text(rc) : why);
     return false;
@@ -157,7 +157,7 @@ static int open_named(weft_worker *worker, const char *name)
     const char *why = NULL;
     const weft_iface_ops *ops = weft_transport_find(name, &why);
     int rc = 0;
-    if (ops && !(why = ops->absent()))
+    if (ops && !(why = ops->unavailable()))
         rc = open_port(worker, ops, NULL, true);
     else
         rc = weft_fail(WEFT_E_UNSUPPORTED, "%s", why);
@@ -267,7 +267,7 @@ int weft_iface_select_reach(weft_worker *worker, weft_peer *peer)
         weft_iface *iface = worker->ifaces[i];
         char addr[WEFT_ADDR_MAX];
         size_t bytes = addr_of(worker, i, peer->proc_id.rank, addr);
-        int rc = bytes || !worker->has_addr[i] ? iface->ops->reach(iface, &peer->proc_id, addr, bytes, peer, &peer->ep) : WEFT_E_UNSUPPORTED;
+        int rc = bytes || !worker->has_addr[i] ? iface->ops->ep_open(iface, &peer->proc_id, addr, bytes, peer, &peer->ep) : WEFT_E_UNSUPPORTED;
         if (rc != WEFT_E_UNSUPPORTED)
             return rc;
         if (bytes && worker->has_addr[i])

@@ -63,7 +63,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
         return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->proc_id.rank);
     late->frame = *frame;
     late->req = req;
-    if (!frame->fill && !frame->held && frame->hdr.bytes <= sizeof late->small) {
+    if (!frame->pack && !frame->zcopy_ctx && frame->hdr.bytes <= sizeof late->small) {
         if (frame->hdr.bytes)
             memcpy(late->small, frame->body, frame->hdr.bytes);
         late->frame.body = late->small;
@@ -77,8 +77,8 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
 /* A frame is no business of the queue's any more: who lent its body hears so, unless the iface still reads it and tells by itself. */
 static void let_go(weft_peer *peer, const weft_frame *frame, int rc)
 {
-    if (frame->held && rc != WEFT_HELD)
-        peer->worker->up->done(peer->worker, frame->held, rc);
+    if (frame->zcopy_ctx && rc != WEFT_INPROGRESS)
+        peer->worker->callbacks->done(peer->worker, frame->zcopy_ctx, rc);
 }
 
 int weft_peer_post(weft_peer *peer, weft_frame *frame)
@@ -98,7 +98,7 @@ int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool
         *sent = false;
     if (weft_list_is_empty(&peer->waiting)) {
         int rc = weft_peer_post(peer, &frame);
-        if (rc == 0 || rc == WEFT_HELD) {
+        if (rc == 0 || rc == WEFT_INPROGRESS) {
             if (sent)
                 *sent = true;
             let_go(peer, &frame, rc);
@@ -113,7 +113,7 @@ int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool
 static void end_late(weft_peer *peer, weft_pending_frame *late, int rc)
 {
     weft_req *req = late->req;
-    weft_frame frame = {.held = late->frame.held};
+    weft_frame frame = {.zcopy_ctx = late->frame.zcopy_ctx};
     weft_list_remove(&late->link);
     weft_pool_give(peer->worker->pool, late, sizeof *late);
     weft_peer_settle(peer);
@@ -137,10 +137,10 @@ int weft_peer_flush_pending(weft_peer *peer)
         int rc;
         late->frame.more = late->link.next != &peer->waiting;
         rc = weft_peer_post(peer, &late->frame);
-        if (rc && rc != WEFT_HELD) {
+        if (rc && rc != WEFT_INPROGRESS) {
             if (rc == WEFT_AGAIN)
                 break;
-            if (!late->req && !late->frame.held && peer->state == WEFT_PEER_ALIVE)
+            if (!late->req && !late->frame.zcopy_ctx && peer->state == WEFT_PEER_ALIVE)
                 weft_peer_abort_job(peer, rc);
         }
         end_late(peer, late, rc);

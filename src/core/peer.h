@@ -37,7 +37,7 @@ typedef struct weft_peer {
     weft_worker *worker;
     uint32_t seq_out, seq_in;
     uint32_t eager_max;    /* largest body sent without asking, bytes */
-    uint32_t now_max;      /* ... and of such as are copied at once: longer ones are read where they lie (caps.held_min) */
+    uint32_t now_max;      /* ... and of such as are copied at once: longer ones are read where they lie (caps.zcopy_min) */
     uint32_t frag;         /* longer eager messages may go in fragments of so many bytes (caps.frag) */
     int32_t credit;        /* eager credit left, in WEFT_CREDIT_BYTES; WEFT_CREDIT_STALLED less while sendqs is not empty */
     int32_t credit_full;   /* ... and when the peer has taken all that we sent */
@@ -73,7 +73,7 @@ int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **peer);
 /* Is a body of so many bytes better lent to the peer's iface than copied? With checksums frames are built anew, so all are copied. */
 static inline bool weft_peer_is_zcopy(const weft_peer *peer, uint64_t bytes)
 {
-    uint32_t min = peer->ep->iface->caps.held_min;
+    uint32_t min = peer->ep->iface->caps.zcopy_min;
     return min && bytes >= min && !weft_knob.checksum;
 }
 
@@ -109,11 +109,11 @@ static inline void weft_peer_unstamp(weft_peer *peer, const weft_hdr *hdr)
     peer->credits_due += hdr->credits;
 }
 
-/* Stamps and sends: 0, HELD, AGAIN or an error. For who keeps the order itself: nothing of this peer's waits. */
+/* Stamps and sends: 0, INPROGRESS, AGAIN or an error. For who keeps the order itself: nothing of this peer's waits. */
 int weft_peer_post(weft_peer *peer, weft_frame *frame);
 /* Sends now, or queues in order: 0 or an error. *sent says which when not NULL. A queued frame's body: up to 80 bytes without fill are copied; anything else
  * must stay valid until req, which must be given then, is ended by the queue (rc 0: the frame has left). A frame with `held` needs no req:
- * up.done tells of it in any case, also when it was copied or will never leave, but not when an error is returned. */
+ * callbacks.done tells of it in any case, also when it was copied or will never leave, but not when an error is returned. */
 int weft_peer_send(weft_peer *peer, const weft_frame *frame, weft_req *req, bool *sent);
 /* Tries again what waits, in order; then what waits for credit. How many frames left. */
 int weft_peer_flush_pending(weft_peer *peer);

@@ -19,43 +19,43 @@ struct weft_reg_persistent {
 static int map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record)
 {
     weft_iface *iface = owner;
-    return iface->ops->map(iface, addr, bytes, rights, WEFT_MEMORY_HOST, record);
+    return iface->ops->mr_reg(iface, addr, bytes, rights, WEFT_MEMORY_HOST, record);
 }
 
 static void unmap(void *owner, void *record)
 {
     weft_iface *iface = owner;
-    iface->ops->unmap(iface, record);
+    iface->ops->mr_dereg(iface, record);
 }
 
 /* In the simulator a registration is an address range of one process: it cannot go stale, and a helper would not be deterministic. */
 static bool is_simulated(const weft_iface *iface) { return ((weft_worker *)iface->owner)->world->boot->sleep_ops != NULL; }
 
 /* To register costs a line in a table, which names addresses and not pages: nothing is gained by waiting, by parts, or by watching. */
-static bool is_free(const weft_iface *iface) { return !iface->caps.pins; }
+static bool is_free(const weft_iface *iface) { return !iface->caps.wants_regcache; }
 
 static weft_regcache *cache_of(weft_iface *iface)
 {
-    weft_regcache_config config = {.map = map, .unmap = unmap, .owner = iface, .record_bytes = sizeof(weft_region),
+    weft_regcache_config config = {.map = map, .unmap = unmap, .owner = iface, .record_bytes = sizeof(weft_mr),
                                    .max_bytes = weft_knob.regcache_max_size, .max_regions = (uint32_t)weft_knob.regcache_max_count,
                                    .port_bytes = iface->caps.pin_bytes, .port_regions = iface->caps.pin_regions,
                                    .pages_on_demand = iface->caps.pages_on_demand,
                                    .needs_no_watch = (is_simulated(iface) || is_free(iface)) && weft_knob.regcache_monitor != WEFT_REGCACHE_MONITOR_NONE};
-    if (!iface->pins && weft_regcache_open(&config, (weft_regcache **)&iface->pins))
-        iface->pins = NULL;
-    return iface->pins;
+    if (!iface->regcache && weft_regcache_open(&config, (weft_regcache **)&iface->regcache))
+        iface->regcache = NULL;
+    return iface->regcache;
 }
 
 /* Where memory is lent, peers have no right to the registration itself. */
-static uint32_t rights_of(const weft_iface *iface, uint32_t rights) { return rights && iface->caps.lends ? WEFT_RIGHT_LEND : rights; }
+static uint32_t rights_of(const weft_iface *iface, uint32_t rights) { return rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights; }
 
-bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_pin *pin, void *addr, uint64_t bytes, uint32_t rights, weft_key *key,
-                    weft_loan **loan)
+bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_pin *pin, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
+                    weft_mw **mw)
 {
-    *loan = NULL;
-    if (iface->caps.lends)
-        return ep->iface == iface && iface->ops->lend(iface, ep, weft_reg_mr(pin), addr, bytes, rights, key, loan) == 0;
-    *key = weft_reg_mr(pin)->key;
+    *mw = NULL;
+    if (iface->caps.has_mw)
+        return ep->iface == iface && iface->ops->mw_bind(iface, ep, weft_reg_mr(pin), addr, bytes, rights, rkey, mw) == 0;
+    *rkey = weft_reg_mr(pin)->rkey;
     return true;
 }
 
@@ -101,7 +101,7 @@ int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32
 void weft_reg_release(weft_iface *iface, weft_pin *pin)
 {
     if (pin)
-        weft_regcache_drop(iface->pins, pin);
+        weft_regcache_drop(iface->regcache, pin);
 }
 
 void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
@@ -125,15 +125,15 @@ void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes,
 void weft_reg_reclaim(weft_worker *worker)
 {
     for (uint32_t i = 0; i < worker->iface_count; i++)
-        if (worker->ifaces[i]->pins)
-            weft_regcache_tidy(worker->ifaces[i]->pins);
+        if (worker->ifaces[i]->regcache)
+            weft_regcache_tidy(worker->ifaces[i]->regcache);
 }
 
 void weft_reg_close(weft_iface *iface)
 {
-    if (iface->pins)
-        weft_regcache_close(iface->pins);
-    iface->pins = NULL;
+    if (iface->regcache)
+        weft_regcache_close(iface->regcache);
+    iface->regcache = NULL;
 }
 
 weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
@@ -152,8 +152,8 @@ weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uin
         if (!weft_reg_needed(iface) || is_free(iface) || !weft_reg_allowed(iface))
             continue;
         /* half of the cache stays free for what is not kept */
-        if (worker->persistent_bytes <= weft_regcache_max_bytes(iface->pins) / 2)
-            any |= weft_regcache_hold(iface->pins, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
+        if (worker->persistent_bytes <= weft_regcache_max_bytes(iface->regcache) / 2)
+            any |= weft_regcache_hold(iface->regcache, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
     }
     if (any)
         return kept;
@@ -178,9 +178,9 @@ void weft_reg_count(weft_worker *worker)
         worker->counters[first + i] = 0;
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         weft_regcache_counts counts;
-        if (!worker->ifaces[i]->pins)
+        if (!worker->ifaces[i]->regcache)
             continue;
-        counts = weft_regcache_look_at(worker->ifaces[i]->pins);
+        counts = weft_regcache_look_at(worker->ifaces[i]->regcache);
         worker->counters[WEFT_COUNT_REG_HITS] += counts.hits;
         worker->counters[WEFT_COUNT_REG_SYNC_CALLS] += counts.asks;
         worker->counters[WEFT_COUNT_REG_MISSES] += counts.misses;

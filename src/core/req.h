@@ -77,13 +77,13 @@ struct weft_req {
     struct weft_peer *peer;
     weft_iface *iface;       /* that it began on, whatever becomes of the peer */
     struct weft_pin *pin;  /* held for the whole buffer; NULL: none */
-    weft_loan *loan;       /* send: of it, to the receiver; NULL: none */
+    weft_mw *mw;       /* send: of it, to the receiver; NULL: none */
     uint64_t moved;        /* bytes that are to be moved in all */
     uint64_t arrived;      /* of them: send: that have left by our doing; receive: that are there */
     uint64_t next;         /* receive: first byte that no fragment was started for */
     uint64_t begin_ns;        /* receive: when it began, for the ladder */
     uint64_t remote_addr;          /* receive: where the message stands in the sender; 0: not in one run ... */
-    weft_key remote_key;      /* ... and its key */
+    weft_rkey remote_rkey;      /* ... and its key */
     weft_list_link lent;        /* receive: fragments that the sender may write */
     uint32_t fragment_count;         /* fragments of ours under way */
     uint32_t segments;     /* receive: lent so far */

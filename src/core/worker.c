@@ -32,7 +32,7 @@ struct weft_req_id_slot {
     uint32_t next_free;
 };
 
-int weft_worker_open(weft_world *world, uint32_t index, const weft_up *up, weft_worker **out)
+int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbacks *callbacks, weft_worker **out)
 {
     weft_worker *worker = calloc(1, sizeof *worker);
     int rc;
@@ -40,7 +40,7 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_up *up, weft_
         return weft_fail(WEFT_E_NOMEM, "no memory for a worker");
     worker->world = world;
     worker->index = index;
-    worker->up = up;
+    worker->callbacks = callbacks;
     weft_list_init(&worker->backlog);
     weft_list_init(&worker->plans);
     weft_list_init(&worker->fragments);

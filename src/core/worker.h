@@ -44,7 +44,7 @@ typedef struct weft_worker {
     int (*progress_fragments)(struct weft_worker *worker); /* moves them on; set by p2p, as is ... */
     void (*on_peer_connect)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
     int (*flush)(struct weft_peer *peer); /* ... this: sends what waits for the peer's credit, as far as there is some */
-    const weft_up *up;         /* what ifaces tell; p2p's */
+    const weft_iface_callbacks *callbacks;         /* what ifaces tell; p2p's */
     weft_req done_req;         /* the shared "already complete" request of eager sends */
     weft_list_link free_reqs;
     void *slabs;               /* memory of the request pool, for closing */
@@ -76,7 +76,7 @@ typedef struct weft_worker {
 } weft_worker;
 
 /* Opens ifaces and pools; `up` is what ifaces tell (p2p). WEFT_E_NOMEM, or why an iface would not open. */
-int weft_worker_open(struct weft_world *world, uint32_t index, const weft_up *up, weft_worker **worker);
+int weft_worker_open(struct weft_world *world, uint32_t index, const weft_iface_callbacks *callbacks, weft_worker **worker);
 void weft_worker_close(weft_worker *worker);
 
 static inline void weft_worker_lock(weft_worker *worker)

@@ -70,7 +70,7 @@ static int split_node(weft_world *world)
     return 0;
 }
 
-int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_world **out)
+int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callbacks *callbacks, weft_world **out)
 {
     weft_world *world = calloc(1, sizeof *world);
     weft_rank_page *own_page = aligned_alloc(WEFT_LINE, WEFT_PAGE);
@@ -95,7 +95,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_w
     weft_world_now = world;
     rc = split_node(world);
     if (rc == 0)
-        rc = weft_worker_open(world, 0, up, &world->workers[0]);
+        rc = weft_worker_open(world, 0, callbacks, &world->workers[0]);
     if (rc) {
         weft_world_now = NULL;
         boot->has_failed = true;
@@ -125,9 +125,9 @@ static void say_bye(weft_peer *peer)
 static bool has_left(weft_peer *peer)
 {
     weft_iface *iface = peer->ep->iface;
-    if (!weft_list_is_empty(&peer->waiting) || (!peer->bye_received && !iface->caps.lingers))
+    if (!weft_list_is_empty(&peer->waiting) || (!peer->bye_received && !iface->caps.outlives_sender))
         return false;
-    if (iface->ops->leave(iface, peer->ep) == WEFT_AGAIN)
+    if (iface->ops->ep_close(iface, peer->ep) == WEFT_AGAIN)
         return false;
     peer->state = WEFT_PEER_CLOSED;
     peer->ep = &weft_null_ep;

@@ -32,7 +32,7 @@ extern weft_world *weft_world_now; /* NULL before init and after finalize */
 
 /* Opens the world over a boot and makes it current: worker 0 and its ifaces. Takes the boot over, also on error (then it is finished).
  * `up` is what ifaces tell: floor 4's, see weft_p2p_open, which callers use. */
-int weft_world_open(weft_boot *boot, int thread_level, const weft_up *up, weft_world **world);
+int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callbacks *callbacks, weft_world **world);
 /* Drains and closes all: says BYE to every peer spoken to, waits for theirs. */
 int weft_world_close(weft_world *world);
 

@@ -92,7 +92,7 @@ static bool is_span(const weft_plan *plan, const weft_step *step, span *span)
         return false;
     span->from = (char *)buf + type->true_lb;
     span->to = span->from + bytes;
-    span->rights = step->verb == WEFT_STEP_SEND ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE;
+    span->rights = step->verb == WEFT_STEP_SEND ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE;
     return true;
 }
 

@@ -40,7 +40,7 @@ int weft_mpi_alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
         return weft_fail(WEFT_E_NOMEM, "no memory for %lld bytes", (long long)size);
     *block_of(memory) = (block){.magic = BLOCK_MAGIC, .before = (uint32_t)align};
     if (bytes >= WEFT_KEEP_MIN)
-        block_of(memory)->keep = weft_keep_take(weft_world_now->workers[0], memory, bytes, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE);
+        block_of(memory)->keep = weft_keep_take(weft_world_now->workers[0], memory, bytes, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE);
     *(void **)baseptr = memory;
     return 0;
 }

@@ -41,7 +41,7 @@ static weft_keep *keep_buffer(weft_comm *comm, const persist *args)
     if (args->rank == WEFT_NOBODY || !args->type->is_dense || bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
         return NULL;
     return weft_keep_take(comm->worker, (char *)args->buf + args->type->true_lb, bytes,
-                          args->is_receive ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ);
+                          args->is_receive ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
 }
 
 static int make(weft_comm *comm, const persist *args, MPI_Request *request)

@@ -295,15 +295,15 @@ static void on_peer_connect(weft_peer *peer)
     if (peer->eager_max > max)
         peer->eager_max = max;
     peer->frag = peer->ep->iface->caps.frag ? peer->ep->iface->caps.frag : UINT32_MAX;
-    peer->now_max = weft_peer_is_zcopy(peer, peer->eager_max) ? peer->ep->iface->caps.held_min - 1 : peer->eager_max;
+    peer->now_max = weft_peer_is_zcopy(peer, peer->eager_max) ? peer->ep->iface->caps.zcopy_min - 1 : peer->eager_max;
 }
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
-    static const weft_up up = {.recv_frame = recv_frame, .done = done, .notify = notify, .peer_failed = peer_failed, .accept_peer = accept_peer};
-    static const weft_up checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed, .accept_peer = accept_peer};
+    static const weft_iface_callbacks callbacks = {.recv_frame = recv_frame, .done = done, .notify = notify, .peer_failed = peer_failed, .accept_peer = accept_peer};
+    static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed, .accept_peer = accept_peer};
     weft_worker *worker;
-    int rc = weft_world_open(boot, thread_level, weft_knob.checksum ? &checked : &up, out);
+    int rc = weft_world_open(boot, thread_level, weft_knob.checksum ? &checked : &callbacks, out);
     if (rc)
         return rc;
     worker = (*out)->workers[0];

@@ -36,7 +36,7 @@ static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
     frag = weft_frag_new(req, WEFT_FRAG_ZCOPY, 0, req->bytes, held_over);
     if (!frag)
         return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->proc_id.rank);
-    frame->held = frag;
+    frame->zcopy_ctx = frag;
     peer->credit -= weft_peer_cost(req->bytes); /* who is told of the end may send more */
     peer->worker->counters[WEFT_COUNT_EAGER]++;
     peer->worker->counters[WEFT_COUNT_EAGER_BYTES] += req->bytes;
@@ -55,7 +55,7 @@ static int send_eager(weft_peer *peer, weft_req *req)
         weft_msg_csum_frame(&frame, req);
     } else if (!req->is_dense) {
         frame.body = req;
-        frame.fill = fill_packed;
+        frame.pack = fill_packed;
     } else if (weft_peer_is_zcopy(peer, req->bytes)) {
         return send_held(peer, req, &frame);
     }

@@ -14,7 +14,7 @@
 #define PIECES 4
 #define CHUNK_MIN 4096
 #define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
-#define PIECES_ALONE 4ull /* caps.move_piece counts so often where one thread calls */
+#define PIECES_ALONE 4ull /* caps.rma_fragment counts so often where one thread calls */
 #define TURN_NS 50000u    /* how long copies by this CPU go on before the worker is polled and its lock offered ... */
 #define TURN_LONG_NS 1000000u /* ... where no other thread can want it */
 
@@ -25,7 +25,7 @@ weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from,
         return NULL;
     frag->req = req;
     frag->pin = NULL;
-    frag->loan = NULL;
+    frag->mw = NULL;
     frag->from = from;
     frag->to = to;
     frag->bytes = to - from;
@@ -34,7 +34,7 @@ weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from,
     frag->held = 0;
     frag->is_out = frag->is_starting = frag->has_moved = false;
     frag->kind = (uint8_t)kind;
-    frag->key.length = 0;
+    frag->rkey.length = 0;
     req->fragment_count++;
     return frag;
 }
@@ -42,7 +42,7 @@ weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from,
 void weft_frag_free(weft_frag *frag)
 {
     weft_req *req = frag->req;
-    weft_reg_revoke(req->iface, frag->loan);
+    weft_reg_revoke(req->iface, frag->mw);
     weft_reg_release(req->iface, frag->pin);
     req->fragment_count--;
     weft_pool_give(req->worker->pool, frag, sizeof *frag);
@@ -51,7 +51,7 @@ void weft_frag_free(weft_frag *frag)
 /* -- get and put -- */
 
 /* Our side's registration: the fragment's, or the whole message's. */
-static const weft_region *region_of(const weft_frag *frag)
+static const weft_mr *region_of(const weft_frag *frag)
 {
     const weft_pin *pin = frag->pin ? frag->pin : frag->req->pin;
     return pin ? weft_reg_mr(pin) : NULL;
@@ -61,8 +61,8 @@ static const weft_region *region_of(const weft_frag *frag)
 static uint64_t piece_max(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->ep->iface->caps;
-    uint64_t piece = req->worker->is_threaded ? caps->move_piece : caps->move_piece * PIECES_ALONE;
-    return piece && piece < caps->move_max ? piece : caps->move_max;
+    uint64_t piece = req->worker->is_threaded ? caps->rma_fragment : caps->rma_fragment * PIECES_ALONE;
+    return piece && piece < caps->rma_max ? piece : caps->rma_max;
 }
 
 /* In the simulator, whose runs do not depend on real time, each piece ends a turn. */
@@ -78,13 +78,13 @@ static int move_piece(weft_frag *frag)
     weft_ep *ep = req->peer->ep;
     const weft_iface_ops *ops = ep->iface->ops;
     uint64_t max = piece_max(req);
-    weft_move move = {.local = (char *)weft_frag_start_of(req) + frag->from, .region = region_of(frag), .remote = frag->far + frag->from,
-                      .key = &frag->key, .bytes = frag->to - frag->from < max ? frag->to - frag->from : max, .done = frag};
+    weft_rma rma = {.local = (char *)weft_frag_start_of(req) + frag->from, .mr = region_of(frag), .remote = frag->far + frag->from,
+                      .rkey = &frag->rkey, .bytes = frag->to - frag->from < max ? frag->to - frag->from : max, .done = frag};
     int rc;
-    frag->piece = move.bytes;
+    frag->piece = rma.bytes;
     frag->has_moved = false;
     frag->is_starting = true;
-    rc = frag->kind == WEFT_FRAG_GET ? ops->get(ep->iface, ep, &move) : ops->put(ep->iface, ep, &move);
+    rc = frag->kind == WEFT_FRAG_GET ? ops->get(ep->iface, ep, &rma) : ops->put(ep->iface, ep, &rma);
     frag->is_starting = false;
     return rc ? rc : frag->has_moved ? frag->rc : 0;
 }
@@ -100,7 +100,7 @@ static int try_move(weft_frag *frag, uint64_t until_ns)
 {
     for (;;) {
         int rc;
-        if (!until_ns && frag->req->peer->ep->iface->caps.move_piece && frag->to - frag->from > piece_max(frag->req))
+        if (!until_ns && frag->req->peer->ep->iface->caps.rma_fragment && frag->to - frag->from > piece_max(frag->req))
             until_ns = turn_end(frag->req->worker);
         rc = move_piece(frag);
         if (rc > 0)
@@ -179,18 +179,18 @@ static int send_chunk(weft_frag *frag, uint32_t max)
     int rc;
     if (req->is_dense) {
         frame.body = (char *)weft_frag_start_of(req) + frag->from;
-        frame.held = weft_peer_is_zcopy(peer, bytes) ? frag : NULL;
+        frame.zcopy_ctx = weft_peer_is_zcopy(peer, bytes) ? frag : NULL;
     } else {
         frame.body = req;
-        frame.fill = fill_packed;
+        frame.pack = fill_packed;
     }
     if (!weft_list_is_empty(&peer->waiting))
         return WEFT_AGAIN;
     rc = weft_peer_post(peer, &frame);
-    if (rc && rc != WEFT_HELD)
+    if (rc && rc != WEFT_INPROGRESS)
         return rc;
     frag->from += bytes;
-    frag->held += rc == WEFT_HELD;
+    frag->held += rc == WEFT_INPROGRESS;
     if (rc == 0)
         req->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     return 0;

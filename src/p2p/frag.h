@@ -22,10 +22,10 @@ struct weft_frag {
     weft_list_link link;     /* DATA, GET, PUT: in worker->pumps while there is more to push or the iface refuses; LENT: in req->lent */
     weft_req *req;
     weft_pin *pin;      /* of our fragment; NULL: none is needed, or the request's own covers it */
-    weft_loan *loan;    /* lent: what the peer's key stands on; NULL: the registration itself */
+    weft_mw *mw;    /* lent: what the peer's key stands on; NULL: the registration itself */
     uint64_t from, to;  /* which bytes of the message are still to go */
     uint64_t bytes;     /* so many there were */
-    uint64_t piece;     /* get, put: of them under way: at most caps.move_piece, or what the iface moves at one time */
+    uint64_t piece;     /* get, put: of them under way: at most caps.rma_fragment, or what the iface moves at one time */
     uint64_t far;       /* where the message stands in the peer */
     void (*over)(weft_frag *frag, int rc); /* told once; frees the fragment or starts it anew */
     uint32_t index;     /* put, lent: the segment's, from 1; 0: none */
@@ -35,7 +35,7 @@ struct weft_frag {
     bool is_starting;   /* get, put: the iface's call has not returned ... */
     bool has_moved;     /* ... and the move ended inside it, with rc */
     uint8_t kind;
-    weft_key key;       /* the peer's */
+    weft_rkey rkey;       /* the peer's */
 };
 
 /* Where the bytes of a dense message begin. */
@@ -47,7 +47,7 @@ weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from,
 void weft_frag_free(weft_frag *frag);
 /* Begins or goes on. `over` may be told before it returns: do not touch the fragment after it. */
 void weft_frag_start(weft_frag *frag);
-/* A get or put ended, or a body is free again (up.done). */
+/* A get or put ended, or a body is free again (callbacks.done). */
 void weft_frag_done(weft_frag *frag, int rc);
 /* Everything that waits in the worker: how many things happened. */
 int weft_frag_pump(weft_worker *worker);

@@ -77,7 +77,7 @@ void weft_msg_csum_frame(weft_frame *frame, weft_req *req)
     frame->hdr.kind = WEFT_FRAME_EAGER_CSUM;
     frame->hdr.bytes = (uint32_t)req->bytes + WEFT_MSG_CSUM_BYTES;
     frame->body = req;
-    frame->fill = fill_summed;
+    frame->pack = fill_summed;
 }
 
 /* Where the damage is, if it is a single bit: counted from the first byte of the message. */

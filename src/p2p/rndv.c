@@ -43,19 +43,19 @@ static void send_fin(weft_req *req, uint32_t index, int rc)
 }
 
 /* The key to bytes [from, end) of the message, so many bytes long; 0: the peer gets none. */
-static uint8_t put_key(uint8_t *to, weft_req *req, const weft_pin *pin, uint64_t from, uint64_t end, uint32_t rights, weft_loan **loan)
+static uint8_t put_key(uint8_t *to, weft_req *req, const weft_pin *pin, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw)
 {
-    weft_key key;
-    if (!weft_reg_export(req->iface, req->peer->ep, pin, (char *)weft_frag_start_of(req) + from, end - from, rights, &key, loan))
+    weft_rkey rkey;
+    if (!weft_reg_export(req->iface, req->peer->ep, pin, (char *)weft_frag_start_of(req) + from, end - from, rights, &rkey, mw))
         return 0;
-    memcpy(to, key.bytes, key.length);
-    return key.length;
+    memcpy(to, rkey.bytes, rkey.length);
+    return rkey.length;
 }
 
-static void take_key(weft_key *key, const uint8_t *from, uint8_t bytes)
+static void take_key(weft_rkey *rkey, const uint8_t *from, uint8_t bytes)
 {
-    key->length = bytes < WEFT_KEY_BYTES ? bytes : WEFT_KEY_BYTES;
-    memcpy(key->bytes, from, key->length);
+    rkey->length = bytes < WEFT_RKEY_BYTES ? bytes : WEFT_RKEY_BYTES;
+    memcpy(rkey->bytes, from, rkey->length);
 }
 
 static void begin(weft_req *req, weft_peer *peer)
@@ -63,7 +63,7 @@ static void begin(weft_req *req, weft_peer *peer)
     req->peer = peer;
     req->iface = peer->ep->iface;
     req->pin = NULL;
-    req->loan = NULL;
+    req->mw = NULL;
     req->fragment_count = 0;
     req->arrived = 0;
     req->is_cold = false;
@@ -128,15 +128,15 @@ static void fill_rts_hint(weft_req *req, weft_rts *rts)
         rts->flags = WEFT_RTS_NO_RMA;
         return;
     }
-    req->pin = weft_reg_lookup(iface, start, req->bytes, WEFT_RIGHT_READ);
+    req->pin = weft_reg_lookup(iface, start, req->bytes, WEFT_ACCESS_READ);
     if (!req->pin) {
         bool is_now = weft_knob.reg_mode == WEFT_REG_MODE_SYNC || (weft_knob.reg_mode != WEFT_REG_MODE_ASYNC && req->bytes <= SEGMENT);
         rts->flags = WEFT_RTS_COLD;
-        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_RIGHT_READ, &req->pin))
+        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_ACCESS_READ, &req->pin))
             rts->flags = WEFT_RTS_NO_RMA;
     }
     if (req->pin)
-        rts->key_bytes = put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_RIGHT_READ, &req->loan);
+        rts->key_bytes = put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_ACCESS_READ, &req->mw);
 }
 
 /* Of a pair that sends both ways at once the lower rank chooses the protocol for both directions. */
@@ -146,7 +146,7 @@ static void hint(weft_req *req, weft_rts *rts)
     weft_rndv_caps rndv_caps = {.can_move = true};
     rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
     if (!weft_rndv_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
-        peer->no_rma || !req->iface->ops->can_move(req->iface, peer->ep))
+        peer->no_rma || !req->iface->ops->can_rma(req->iface, peer->ep))
         return;
     rts->flags |= (uint8_t)((weft_rndv_select(peer->rndv_stats, peer, req->bytes, &rndv_caps, true) + 1) << WEFT_RTS_HINT_SHIFT);
 }
@@ -165,7 +165,7 @@ static void send_ends(weft_req *req)
 
 int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
 {
-    union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_KEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
+    union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_RKEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
     weft_rts *rts = &body.rts;
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
     int rc = weft_req_id_alloc(req->worker, req);
@@ -191,7 +191,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
     if (rc) {
         req->rc = rc;
         send_ends(req);
-        weft_reg_revoke(req->iface, req->loan);
+        weft_reg_revoke(req->iface, req->mw);
         weft_reg_release(req->iface, req->pin);
         weft_req_id_free(req->worker, req);
         return rc;
@@ -213,9 +213,9 @@ static void try_complete_send(weft_req *req)
     if (req->left || req->fragment_count)
         return;
     if (req->is_cold && !req->rc)
-        reg_async(req, WEFT_RIGHT_READ);
+        reg_async(req, WEFT_ACCESS_READ);
     send_ends(req);
-    weft_reg_revoke(req->iface, req->loan);
+    weft_reg_revoke(req->iface, req->mw);
     weft_reg_release(req->iface, req->pin);
     free_req_id(req);
     weft_req_end(req, req->rc);
@@ -298,7 +298,7 @@ static void put_frag(weft_req *req, const weft_cts *cts)
     frag->index = cts->index;
     frag->far = cts->addr;
     req->is_cold = cts->to - cts->from < cts->want; /* in segments: nobody had it registered whole */
-    take_key(&frag->key, cts->key, cts->key_bytes);
+    take_key(&frag->rkey, cts->key, cts->key_bytes);
     if (frag->from == frag->to) { /* short messages have no second half: a refused put of nothing would send no DATA to end it */
         on_put_done(frag, 0);
         return;
@@ -314,7 +314,7 @@ static void push_frag(weft_req *req, const weft_cts *cts)
 {
     weft_frag *frag = weft_frag_new(req, WEFT_FRAG_DATA, cts->from, cts->to, on_data_done);
     if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
-        reg_async(req, WEFT_RIGHT_READ);
+        reg_async(req, WEFT_ACCESS_READ);
     if (frag) {
         weft_frag_start(frag);
         return;
@@ -373,7 +373,7 @@ static void end_recv(weft_req *req)
 {
     end_xfer(req);
     if (req->next > SEGMENT && req->mode != WEFT_RNDV_COPY && !req->rc)
-        reg_async(req, req->mode == WEFT_RNDV_PUT ? WEFT_RIGHT_WRITE : 0);
+        reg_async(req, req->mode == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0);
     weft_reg_release(req->iface, req->pin);
     if (req->id)
         free_req_id(req);
@@ -400,11 +400,11 @@ static void try_complete_recv(weft_req *req)
 /* Asks the sender to move [from, to): for put, lent is that fragment. pin: of our memory there, or NULL when it must push. */
 static void send_cts(weft_req *req, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *lent, const weft_pin *pin)
 {
-    union { weft_cts cts; char room[sizeof(weft_cts) + WEFT_KEY_BYTES]; } body = {.cts = {
+    union { weft_cts cts; char room[sizeof(weft_cts) + WEFT_RKEY_BYTES]; } body = {.cts = {
         .addr = proto == WEFT_RNDV_COPY ? 0 : (uint64_t)(uintptr_t)weft_frag_start_of(req), .from = from, .to = to, .want = req->moved,
         .req_id = req->id, .index = lent ? lent->index : 0, .proto = (uint8_t)proto}};
     if (pin)
-        body.cts.key_bytes = put_key(body.cts.key, req, pin, from, to, WEFT_RIGHT_WRITE, &lent->loan);
+        body.cts.key_bytes = put_key(body.cts.key, req, pin, from, to, WEFT_ACCESS_WRITE, &lent->mw);
     send_small(req->peer, WEFT_FRAME_CTS, req->remote_req_id, 0, 0, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
 }
 
@@ -445,7 +445,7 @@ static void get_frag(weft_req *req, uint64_t from, uint64_t to)
         return;
     }
     frag->far = req->remote_addr;
-    frag->key = req->remote_key;
+    frag->rkey = req->remote_rkey;
     weft_frag_start(frag);
 }
 
@@ -461,7 +461,7 @@ static void expose_frag(weft_req *req, uint64_t from, uint64_t to)
     if (req->peer->no_rma) /* without a key it is pushed, and told like what is put */
         pin = NULL;
     else if (!pin && weft_reg_needed(req->iface) &&
-        weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, WEFT_RIGHT_WRITE, &frag->pin) == 0)
+        weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, WEFT_ACCESS_WRITE, &frag->pin) == 0)
         pin = frag->pin;
     frag->index = ++req->segments;
     weft_list_append(&req->lent, &frag->link);
@@ -524,26 +524,26 @@ static enum weft_rndv_proto choose(weft_req *req, const weft_rts *rts)
     if (needs_pins && !weft_reg_allowed(req->iface))
         rndv_caps.can_move = false;
     /* the pair's right to move is proven before a protocol that needs it is promised to the sender */
-    if (rndv_caps.can_move && !req->iface->ops->can_move(req->iface, peer->ep)) {
+    if (rndv_caps.can_move && !req->iface->ops->can_rma(req->iface, peer->ep)) {
         peer->no_rma = true;
         rndv_caps.can_move = false;
     }
     if (rndv_caps.can_move && needs_pins)
-        rndv_caps.is_cold |= !is_warm(req, rndv_caps.has_key ? 0 : WEFT_RIGHT_WRITE);
+        rndv_caps.is_cold |= !is_warm(req, rndv_caps.has_key ? 0 : WEFT_ACCESS_WRITE);
     req->is_cold = rndv_caps.is_cold;
     req->is_both_ways = weft_rndv_is_shared(req->iface) && (weft_bidir_expects_send(&peer->bidir) || peer->rndv_stats->sends);
     if (hinted && weft_rndv_allows(peer, hinted - 1, &rndv_caps))
         proto = hinted - 1;
     else
         proto = weft_rndv_select(peer->rndv_stats, peer, req->moved, &rndv_caps, req->is_both_ways);
-    if (req->pin && proto == WEFT_RNDV_PUT && !weft_reg_grants(req->iface, req->pin, WEFT_RIGHT_WRITE)) {
+    if (req->pin && proto == WEFT_RNDV_PUT && !weft_reg_grants(req->iface, req->pin, WEFT_ACCESS_WRITE)) {
         weft_reg_release(req->iface, req->pin);
         req->pin = NULL;
-        is_warm(req, WEFT_RIGHT_WRITE);
+        is_warm(req, WEFT_ACCESS_WRITE);
     }
     /* at once, where the user wants it so or it is short; else segment by segment */
     if (proto != WEFT_RNDV_COPY && needs_pins && !req->pin && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || req->moved <= SEGMENT))
-        weft_reg_acquire(req->iface, weft_frag_start_of(req), req->moved, proto == WEFT_RNDV_PUT ? WEFT_RIGHT_WRITE : 0, &req->pin);
+        weft_reg_acquire(req->iface, weft_frag_start_of(req), req->moved, proto == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0, &req->pin);
     return proto;
 }
 
@@ -602,13 +602,13 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
         return;
     }
     req->remote_addr = rts->addr;
-    take_key(&req->remote_key, rts->key, rts->key_bytes);
+    take_key(&req->remote_rkey, rts->key, rts->key_bytes);
     req->mode = (uint8_t)choose(req, rts);
     begin_xfer(req);
     req->worker->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
     if (req->mode == WEFT_RNDV_COPY) {
         if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
-            reg_async(req, req->iface->caps.get ? 0 : WEFT_RIGHT_WRITE);
+            reg_async(req, req->iface->caps.get ? 0 : WEFT_ACCESS_WRITE);
         req->next = req->moved;
         send_cts(req, WEFT_RNDV_COPY, 0, req->moved, NULL, NULL);
     } else if (req->mode == WEFT_RNDV_SPLIT) {

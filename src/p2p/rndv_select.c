@@ -47,7 +47,7 @@ uint32_t weft_rndv_eager_max(const weft_peer *peer)
 static bool is_offered(const weft_peer *peer, enum weft_rndv_proto proto, const weft_rndv_caps *rndv_caps)
 {
     const weft_caps *caps = &peer->ep->iface->caps;
-    bool is_keyed = caps->key_bytes || caps->local_keys;
+    bool is_keyed = caps->key_bytes || caps->mr_local;
     switch (proto) {
     case WEFT_RNDV_GET:
         return caps->get && (!is_keyed || rndv_caps->has_key);
@@ -74,7 +74,7 @@ static enum weft_rndv_proto forced(const weft_peer *peer, const weft_rndv_caps *
     return WEFT_RNDV_LAST;
 }
 
-bool weft_rndv_is_shared(const weft_iface *iface) { return iface->caps.get && !iface->caps.key_bytes && !iface->caps.local_keys; }
+bool weft_rndv_is_shared(const weft_iface *iface) { return iface->caps.get && !iface->caps.key_bytes && !iface->caps.mr_local; }
 
 bool weft_rndv_allows(const weft_peer *peer, enum weft_rndv_proto proto, const weft_rndv_caps *rndv_caps)
 {

@@ -52,8 +52,8 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
         return WEFT_AGAIN;
     frame.hdr = weft_eager_hdr(chan, dst, tag, bytes);
     frame.body = buf;
-    frame.fill = NULL;
-    frame.held = NULL;
+    frame.pack = NULL;
+    frame.zcopy_ctx = NULL;
     frame.more = false;
     if (weft_unlikely(weft_eager_frags_help(peer, bytes))) {
         rc = weft_eager_frags_send(peer, &frame);

@@ -63,8 +63,8 @@ typedef struct weft_frame weft_frame;
 struct weft_frame {
     weft_hdr hdr;
     const void *body;
-    void (*fill)(const weft_frame *frame, void *place);
-    void *held; /* not NULL: the body may be kept and read until up.done names this (send's HELD); never together with fill */
+    void (*pack)(const weft_frame *frame, void *place);
+    void *zcopy_ctx; /* not NULL: the body may be kept and read until callbacks.done names this (send's INPROGRESS); never together with fill */
     bool more; /* another frame to the same ep follows at once, or else a poll: the iface may start both together */
 };
 

@@ -5,7 +5,7 @@
  *
  * Threads: every call on an iface is made under its worker's lock, but map and unmap: these a helper that pins may call at any time, so a
  * iface guards what it keeps of regions itself. An iface never makes a thread call up.
- * Re-entrancy: up.arrive may call send/get/put on the same iface (replies); it never calls poll, arm, reach or close.
+ * Re-entrancy: callbacks.recv_frame may call send/get/put on the same iface (replies); it never calls poll, arm, reach or close.
  * Errors: negative codes of base/status.h, described by weft_fail where they arise. Absent operations answer
  * WEFT_E_UNSUPPORTED: a pointer in the table is never NULL, but where it says so.
  */
@@ -21,7 +21,7 @@
 typedef struct weft_iface weft_iface;
 typedef struct weft_ep weft_ep;
 typedef struct weft_iface_ops weft_iface_ops;
-typedef struct weft_loan weft_loan; /* an iface's own: memory that one peer may touch for now */
+typedef struct weft_mw weft_mw; /* an iface's own: memory that one peer may touch for now */
 
 /* Names a process for good: job (namespace, hashed by the launcher) and rank in it. Never a world rank alone. */
 typedef struct weft_proc_id {
@@ -30,44 +30,44 @@ typedef struct weft_proc_id {
     uint32_t worker;
 } weft_proc_id;
 
-/* What *remote* peers may do by the region's own key. LEND: nothing by that; parts of it may be lent (caps.lends). */
-enum weft_right { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_ATOMIC = 4, WEFT_RIGHT_LEND = 8 };
+/* What *remote* peers may do by the region's own key. MW: nothing by that; parts of it may be lent (caps.has_mw). */
+enum weft_access { WEFT_ACCESS_READ = 1, WEFT_ACCESS_WRITE = 2, WEFT_ACCESS_ATOMIC = 4, WEFT_ACCESS_MW = 8 };
 enum weft_memory_kind { WEFT_MEMORY_HOST = 0, WEFT_MEMORY_DEVICE = 1 };
 enum weft_amo_op { WEFT_AMO_ADD, WEFT_AMO_SWAP, WEFT_AMO_CAS, WEFT_AMO_AND, WEFT_AMO_OR, WEFT_AMO_XOR };
 /* Who an amo is atomic with: nobody (absent), other amos of the same device, or also the CPUs' own atomics. */
 enum weft_amo_domain { WEFT_AMO_NONE, WEFT_AMO_NIC, WEFT_AMO_CPU };
 
-#define WEFT_KEY_BYTES 32
-typedef struct weft_key { /* what a peer needs to reach mapped memory; travels in RTS and CTS */
+#define WEFT_RKEY_BYTES 32
+typedef struct weft_rkey { /* what a peer needs to reach mapped memory; travels in RTS and CTS */
     uint8_t length;
-    uint8_t bytes[WEFT_KEY_BYTES];
-} weft_key;
+    uint8_t bytes[WEFT_RKEY_BYTES];
+} weft_rkey;
 
 /* Memory made known to a device by map. Caller owns the struct; the iface owns `device`. A region of no rights serves as the local side
  * of moves only; its key is never given away. */
-typedef struct weft_region {
+typedef struct weft_mr {
     void *addr;
     uint64_t bytes;
     uint32_t rights;      /* what was granted: at least what was asked for; more where the fabric needs it (iWARP's read sinks) */
-    weft_key key;
+    weft_rkey rkey;
     void *device;
-} weft_region;
+} weft_mr;
 
-/* One get or put. Local memory must be mapped where caps.local_keys says so. `done` is named back by up.done. */
-typedef struct weft_move {
+/* One get or put. Local memory must be mapped where caps.mr_local says so. `done` is named back by callbacks.done. */
+typedef struct weft_rma {
     void *local;
-    const weft_region *region; /* of local, or NULL */
+    const weft_mr *mr; /* of local, or NULL */
     uint64_t remote;           /* address in the peer */
-    const weft_key *key;       /* of remote, as the peer sent it */
-    uint64_t bytes;            /* at most caps.move_max */
+    const weft_rkey *rkey;       /* of remote, as the peer sent it */
+    uint64_t bytes;            /* at most caps.rma_max */
     void *done;                /* NULL: nobody asks */
-    uint32_t notify;           /* put only, if caps.notify: the peer's up.notified gets this value after the data is visible; 0 = none */
-} weft_move;
+    uint32_t notify;           /* put only, if caps.notify: the peer's callbacks.notify gets this value after the data is visible; 0 = none */
+} weft_rma;
 
 typedef struct weft_atomic {
     enum weft_amo_op op;
     uint64_t remote;
-    const weft_key *key;
+    const weft_rkey *rkey;
     uint64_t operand, compare;
     uint64_t *before; /* gets the old value by the time of done; NULL if not wanted */
     void *done;
@@ -81,10 +81,10 @@ typedef struct weft_caps {
     uint32_t frag;        /* a body that both sides copy is there sooner in several frames of so many bytes, one copied out while the next is
                            * copied in; 0: in one */
     uint32_t eager;       /* longest message that is best sent eagerly, bytes; 0 = no opinion */
-    uint32_t held_min;    /* bodies of at least so many bytes are better read where they lie than copied: give frame.held; 0: none is */
+    uint32_t zcopy_min;    /* bodies of at least so many bytes are better read where they lie than copied: give frame.zcopy_ctx; 0: none is */
     uint32_t inline_max;  /* largest body that costs no more than an empty one */
-    uint64_t move_max;    /* largest single get/put, bytes */
-    uint32_t move_piece;  /* the calling CPU copies, inside of get and put: so many bytes take some 20 us (no call should be longer); 0: a device moves */
+    uint64_t rma_max;    /* largest single get/put, bytes */
+    uint32_t rma_fragment;  /* the calling CPU copies, inside of get and put: so many bytes take some 20 us (no call should be longer); 0: a device moves */
     uint32_t latency_ns;  /* one way, small frame; an estimate */
     uint32_t mbyte_per_s; /* an estimate; 0 = unknown */
     uint8_t key_bytes;
@@ -92,13 +92,13 @@ typedef struct weft_caps {
     uint64_t pin_bytes;   /* most that may be mapped at one time, and ... */
     uint32_t pin_regions; /* ... in so many regions; 0: not known */
     bool pages_on_demand; /* the device follows the page tables: registrations need no watch and never go stale; never tried on a real one */
-    bool pins;            /* map costs a system call and pins pages: registrations are worth caching */
+    bool wants_regcache;            /* map costs a system call and pins pages: registrations are worth caching */
     bool get, put, notify;
     bool ordered;    /* frames to a peer arrive in order of send; a transport whose fabric does not keep order sorts by seq before it calls up */
-    bool local_keys; /* get/put need weft_region for local memory */
-    bool lends;      /* lend and unlend are there: keys for one peer, of no more bytes and no longer than is needed */
+    bool mr_local; /* get/put need weft_mr for local memory */
+    bool has_mw;      /* lend and unlend are there: keys for one peer, of no more bytes and no longer than is needed */
     bool share;      /* share works with peers of the same node */
-    bool lingers;    /* what was sent is received even when the sender has left before (memory that outlives it): no goodbye need be waited for */
+    bool outlives_sender;    /* what was sent is received even when the sender has left before (memory that outlives it): no goodbye need be waited for */
     enum weft_amo_domain amo;
 } weft_caps;
 
@@ -111,25 +111,25 @@ typedef struct weft_wakeup {
 } weft_wakeup;
 
 /* What an iface tells its owner. Given at open. All run inside poll, or inside send/get/put where said. */
-typedef struct weft_up {
+typedef struct weft_iface_callbacks {
     /* A frame from `peer` (the cookie of reach, or what greet gave). hdr and body are the iface's again on return: copy what stays.
      * May send. body is aligned to 8 bytes. */
-    void (*arrive)(void *owner, void *peer, const weft_hdr *hdr, const void *body);
+    void (*recv_frame)(void *owner, void *peer, const weft_hdr *hdr, const void *body);
     /* A get, put, amo or flush ended; may also be called before that call returns. Or a body that send held is free again: whether it
      * arrived is not told here. */
     void (*done)(void *owner, void *done, int rc);
     /* A put's notification. */
-    void (*notified)(void *owner, void *peer, uint32_t notify);
+    void (*notify)(void *owner, void *peer, uint32_t notify);
     /* The peer is gone for good: its frames that came before have all arrived. Once per ep. Not called after leave. */
-    void (*lost)(void *owner, void *peer, int rc);
+    void (*peer_failed)(void *owner, void *peer, int rc);
     /* Somebody not yet reached by us sends: returns the cookie to use in arrive, and makes us able to answer (calls reach). */
-    void *(*greet)(void *owner, const weft_proc_id *who);
-} weft_up;
+    void *(*accept_peer)(void *owner, const weft_proc_id *who);
+} weft_iface_callbacks;
 
 /* What open may use. Pointers outlive the iface. */
 typedef struct weft_iface_params {
     void *owner;
-    const weft_up *up;
+    const weft_iface_callbacks *callbacks;
     weft_proc_id self;
     const void *segment; /* shm: the node's weft_segment (mem/segment.h); sim: its fabric; others NULL */
     int local_rank;      /* index in the segment, or -1 */
@@ -148,8 +148,8 @@ struct weft_iface { /* common part; a transport's own iface begins with it */
     const weft_iface_ops *ops;
     bool is_quiet; /* set by an iface while nothing but its own send, put, get could make poll find anything: polls are skipped */
     void *owner;
-    const weft_up *up;
-    void *pins;    /* the owner's: registrations with this iface (core/reg); an iface leaves it alone */
+    const weft_iface_callbacks *callbacks;
+    void *regcache;    /* the owner's: registrations with this iface (core/reg); an iface leaves it alone */
     weft_caps caps;
     weft_iface_counts counts;
 };
@@ -172,34 +172,34 @@ typedef struct weft_shared {
 struct weft_iface_ops {
     const char *name;
     /* Why this transport cannot be used here (a sentence, static or thread-local), or NULL when it can. Cheap; any time. */
-    const char *(*absent)(void);
+    const char *(*unavailable)(void);
     /* Says line by line what it found here (devices, ifaces, addresses) and why it would not use one; for weft-info. Any time. */
-    void (*tell)(void (*line)(void *arg, const char *text), void *arg);
+    void (*describe)(void (*line)(void *arg, const char *text), void *arg);
 
     /* -- life and acquaintance -- */
-    int (*open)(const weft_iface_params *env, weft_iface **iface);
+    int (*open)(const weft_iface_params *params, weft_iface **iface);
     void (*close)(weft_iface *iface); /* all eps left before; frees everything */
     int (*get_addr)(weft_iface *iface, void *card, size_t *bytes); /* my address: in *bytes the room, out the length */
     /* Makes an ep from the peer's address. Nothing is exchanged before the first send. WEFT_E_UNSUPPORTED: not reachable this way. */
-    int (*reach)(weft_iface *iface, const weft_proc_id *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+    int (*ep_open)(weft_iface *iface, const weft_proc_id *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
     /* Ends an ep in peace, after both sides sent BYE and all was drained: WEFT_AGAIN until nothing of ours is in flight. Not `lost`. */
-    int (*leave)(weft_iface *iface, weft_ep *ep);
+    int (*ep_close)(weft_iface *iface, weft_ep *ep);
 
-    /* -- memory. map and unmap: by any thread where caps.pins says that they take long, else by the owner's only -- */
-    int (*map)(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-    int (*unmap)(weft_iface *iface, weft_region *region); /* all that was lent of it was taken back before */
+    /* -- memory. map and unmap: by any thread where caps.wants_regcache says that they take long, else by the owner's only -- */
+    int (*mr_reg)(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
+    int (*mr_dereg)(weft_iface *iface, weft_mr *mr); /* all that was lent of it was taken back before */
     /* handle 0 on entry: makes `bytes` of zeroed shared memory; else attaches that of a node-mate. unshare ends our mapping. */
     int (*share)(weft_iface *iface, uint64_t bytes, weft_shared *shared);
     int (*unshare)(weft_iface *iface, weft_shared *shared);
 
     /* -- moving bytes: 0, AGAIN (poll, then try again) or an error -- */
-    /* The frame's body is free again on return. hdr is sent as it stands. HELD, where frame.held is not NULL: it is taken, and its body
-     * must stay as it is until a later poll tells up.done(frame.held) so, once, also when the peer is lost. */
+    /* The frame's body is free again on return. hdr is sent as it stands. INPROGRESS, where frame.zcopy_ctx is not NULL: it is taken, and its body
+     * must stay as it is until a later poll tells callbacks.done(frame.zcopy_ctx) so, once, also when the peer is lost. */
     int (*send)(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
     /* Do get and put work with this very peer? Proven, not assumed (the kernel may refuse); asked before a rung is chosen. */
-    bool (*can_move)(weft_iface *iface, weft_ep *ep);
-    int (*get)(weft_iface *iface, weft_ep *ep, const weft_move *move);
-    int (*put)(weft_iface *iface, weft_ep *ep, const weft_move *move);
+    bool (*can_rma)(weft_iface *iface, weft_ep *ep);
+    int (*get)(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
+    int (*put)(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
     int (*amo)(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
     /* done is told when all earlier puts and amos on the ep are complete: locally (buffers free) or remotely (visible there). */
     int (*flush)(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
@@ -217,24 +217,24 @@ struct weft_iface_ops {
     int (*arm)(weft_iface *iface, weft_wakeup *wakeup);
     void (*disarm)(weft_iface *iface);
 
-    /* -- where caps.lends; NULL elsewhere -- */
-    /* A key to [addr, addr + bytes) of a region with LEND, for the peer of this ep alone, with no other rights than these. It works in
+    /* -- where caps.has_mw; NULL elsewhere -- */
+    /* A key to [addr, addr + bytes) of a region with MW, for the peer of this ep alone, with no other rights than these. It works in
      * what is sent on the ep from now on, until it is taken back or the connection behind the ep breaks: a move with it then ends
      * with WEFT_E_STALE (the peer's own iface says so, nobody else's memory or transfer is touched), and its bytes must go another way.
      * AGAIN: not now (not connected, no room); whoever cannot wait does without. */
-    int (*lend)(weft_iface *iface, weft_ep *ep, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
-                weft_key *key, weft_loan **loan);
+    int (*mw_bind)(weft_iface *iface, weft_ep *ep, const weft_mr *mr, void *addr, uint64_t bytes, uint32_t rights,
+                weft_rkey *rkey, weft_mw **mw);
     /* Takes it back: at the latest when the next poll or two are over nobody can use the key. The loan is the iface's again; its ep may
      * have gone before. */
-    void (*unlend)(weft_iface *iface, weft_loan *loan);
+    void (*mw_invalidate)(weft_iface *iface, weft_mw *mw);
 
     /* Says line by line what the iface counted by itself (work requests, retries); at exit with WEFT_COUNTERS=1. May be
      * NULL: nothing to say. */
-    void (*count)(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);
+    void (*print_counters)(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);
 };
 
 /* tell of a transport that has no devices to speak of. */
-void weft_tell_nothing(void (*line)(void *arg, const char *text), void *arg);
+void weft_describe_nothing(void (*line)(void *arg, const char *text), void *arg);
 
 /* The transports that are built in; the hot path asks for shm by name. */
 extern const weft_iface_ops weft_self_ops, weft_shm_ops;

@@ -8,24 +8,24 @@
 #include "base/status.h"
 
 /* The cause was told when the peer was lost; this is for the calls that come after. */
-static int dead(void)
+static int null(void)
 {
     return weft_fail(WEFT_E_PEER, "the peer was lost earlier: nothing more can be sent to it or read from it");
 }
 
-static const char *dead_absent(void)
+static const char *null_unavailable(void)
 {
     return NULL;
 }
 
-static int dead_open(const weft_iface_params *env, weft_iface **iface)
+static int null_open(const weft_iface_params *params, weft_iface **iface)
 {
-    (void)env;
+    (void)params;
     (void)iface;
-    return dead();
+    return null();
 }
 
-static void dead_close(weft_iface *iface)
+static void null_close(weft_iface *iface)
 {
     (void)iface;
 }
@@ -35,10 +35,10 @@ static int null_get_addr(weft_iface *iface, void *card, size_t *bytes)
     (void)iface;
     (void)card;
     (void)bytes;
-    return dead();
+    return null();
 }
 
-static int dead_reach(weft_iface *iface, const weft_proc_id *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
+static int null_ep_open(weft_iface *iface, const weft_proc_id *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
 {
     (void)iface;
     (void)who;
@@ -46,138 +46,138 @@ static int dead_reach(weft_iface *iface, const weft_proc_id *who, const void *ca
     (void)bytes;
     (void)peer;
     (void)ep;
-    return dead();
+    return null();
 }
 
-static int dead_leave(weft_iface *iface, weft_ep *ep)
+static int null_ep_close(weft_iface *iface, weft_ep *ep)
 {
     (void)iface;
     (void)ep;
-    return dead();
+    return null();
 }
 
-static int dead_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+static int null_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     (void)iface;
     (void)addr;
     (void)bytes;
     (void)rights;
     (void)kind;
-    (void)region;
-    return dead();
+    (void)mr;
+    return null();
 }
 
-static int dead_unmap(weft_iface *iface, weft_region *region)
+static int null_mr_dereg(weft_iface *iface, weft_mr *mr)
 {
     (void)iface;
-    (void)region;
-    return dead();
+    (void)mr;
+    return null();
 }
 
-static int dead_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
+static int null_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
     (void)iface;
     (void)bytes;
     (void)shared;
-    return dead();
+    return null();
 }
 
-static int dead_unshare(weft_iface *iface, weft_shared *shared)
+static int null_unshare(weft_iface *iface, weft_shared *shared)
 {
     (void)iface;
     (void)shared;
-    return dead();
+    return null();
 }
 
-static int dead_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
+static int null_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     (void)iface;
     (void)ep;
     (void)frame;
-    return dead();
+    return null();
 }
 
-static int dead_move(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int null_rma(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     (void)iface;
     (void)ep;
-    (void)move;
-    return dead();
+    (void)rma;
+    return null();
 }
 
-static int dead_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
+static int null_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
     (void)iface;
     (void)ep;
     (void)atomic;
-    return dead();
+    return null();
 }
 
-static int dead_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
+static int null_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
     (void)iface;
     (void)ep;
     (void)remotely;
     (void)done;
-    return dead();
+    return null();
 }
 
-static int dead_poll(weft_iface *iface, int budget)
+static int null_poll(weft_iface *iface, int budget)
 {
     (void)iface;
     (void)budget;
-    return dead();
+    return null();
 }
 
-static int dead_arm(weft_iface *iface, weft_wakeup *wakeup)
+static int null_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     (void)iface;
     *wakeup = (weft_wakeup){.fd = -1};
-    return dead();
+    return null();
 }
 
-static void dead_disarm(weft_iface *iface)
+static void null_disarm(weft_iface *iface)
 {
     (void)iface;
 }
 
-static bool dead_can_move(weft_iface *iface, weft_ep *ep)
+static bool null_can_rma(weft_iface *iface, weft_ep *ep)
 {
     (void)iface;
     (void)ep;
     return false;
 }
 
-void weft_tell_nothing(void (*line)(void *arg, const char *text), void *arg)
+void weft_describe_nothing(void (*line)(void *arg, const char *text), void *arg)
 {
     (void)line;
     (void)arg;
 }
 
 const weft_iface_ops weft_null_ops = {
-    .name = "dead",
-    .absent = dead_absent,
-    .tell = weft_tell_nothing,
-    .open = dead_open,
-    .close = dead_close,
+    .name = "null",
+    .unavailable = null_unavailable,
+    .describe = weft_describe_nothing,
+    .open = null_open,
+    .close = null_close,
     .get_addr = null_get_addr,
-    .reach = dead_reach,
-    .leave = dead_leave,
-    .map = dead_map,
-    .unmap = dead_unmap,
-    .share = dead_share,
-    .unshare = dead_unshare,
-    .send = dead_send,
-    .can_move = dead_can_move,
-    .get = dead_move,
-    .put = dead_move,
-    .amo = dead_amo,
-    .flush = dead_flush,
-    .poll = dead_poll,
-    .arm = dead_arm,
-    .disarm = dead_disarm,
+    .ep_open = null_ep_open,
+    .ep_close = null_ep_close,
+    .mr_reg = null_mr_reg,
+    .mr_dereg = null_mr_dereg,
+    .share = null_share,
+    .unshare = null_unshare,
+    .send = null_send,
+    .can_rma = null_can_rma,
+    .get = null_rma,
+    .put = null_rma,
+    .amo = null_amo,
+    .flush = null_flush,
+    .poll = null_poll,
+    .arm = null_arm,
+    .disarm = null_disarm,
 };
 
 /* frame_max is not 0, because the engine divides messages by it before it is told that the peer is gone. */
-weft_iface weft_null_iface = {.ops = &weft_null_ops, .caps = {.frame_max = 4096, .chunk = 4096, .move_max = 4096, .ordered = true}};
+weft_iface weft_null_iface = {.ops = &weft_null_ops, .caps = {.frame_max = 4096, .chunk = 4096, .rma_max = 4096, .ordered = true}};
 weft_ep weft_null_ep = {.iface = &weft_null_iface};

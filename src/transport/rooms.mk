@@ -1,6 +1,6 @@
 # src/transport: the contract, its null object, what transports with software keys share, and the loader of modules
 libweft_la_SOURCES += src/transport/iface.h src/transport/frame.h src/transport/null_iface.c \
-	src/transport/blocks.c src/transport/blocks.h src/transport/keyring.c src/transport/keyring.h src/transport/module.c src/transport/module.h
+	src/transport/inproc_shmem.c src/transport/inproc_shmem.h src/transport/rkey_table.c src/transport/rkey_table.h src/transport/module.c src/transport/module.h
 # Transports that are modules: each adds <name>.la to module_LTLIBRARIES and compiles src/transport/module_glue.c with its table's name.
 moduledir = $(libdir)/weft
 module_LTLIBRARIES =

@@ -28,9 +28,9 @@ static void dead_answers(void)
     const weft_iface_ops *ops = dead->ops;
     weft_ep *ep = &weft_null_ep, *other;
     weft_frame frame = {.hdr = {.bytes = 0}};
-    weft_move move = {.bytes = 0};
+    weft_rma rma = {.bytes = 0};
     weft_atomic atomic = {.op = WEFT_AMO_ADD};
-    weft_region region;
+    weft_mr mr;
     weft_shared shared = {0};
     weft_wakeup wakeup;
     weft_proc_id proc_id = {1, 2, 3};
@@ -38,34 +38,34 @@ static void dead_answers(void)
     size_t room = sizeof addr;
     CU_ASSERT(ep->iface == dead && ops == &weft_null_ops);
     CU_ASSERT(ops->get_addr(dead, addr, &room) == WEFT_E_PEER);
-    CU_ASSERT(ops->reach(dead, &proc_id, addr, 0, NULL, &other) == WEFT_E_PEER);
-    CU_ASSERT(ops->leave(dead, ep) == WEFT_E_PEER);
-    CU_ASSERT(ops->map(dead, addr, 8, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_PEER);
-    CU_ASSERT(ops->unmap(dead, &region) == WEFT_E_PEER);
+    CU_ASSERT(ops->ep_open(dead, &proc_id, addr, 0, NULL, &other) == WEFT_E_PEER);
+    CU_ASSERT(ops->ep_close(dead, ep) == WEFT_E_PEER);
+    CU_ASSERT(ops->mr_reg(dead, addr, 8, 0, WEFT_MEMORY_HOST, &mr) == WEFT_E_PEER);
+    CU_ASSERT(ops->mr_dereg(dead, &mr) == WEFT_E_PEER);
     CU_ASSERT(ops->share(dead, 8, &shared) == WEFT_E_PEER && ops->unshare(dead, &shared) == WEFT_E_PEER);
     CU_ASSERT(ops->send(dead, ep, &frame) == WEFT_E_PEER && weft_iface_send(ep, &frame) == WEFT_E_PEER);
-    CU_ASSERT(!ops->can_move(dead, ep));
-    CU_ASSERT(ops->get(dead, ep, &move) == WEFT_E_PEER && ops->put(dead, ep, &move) == WEFT_E_PEER);
+    CU_ASSERT(!ops->can_rma(dead, ep));
+    CU_ASSERT(ops->get(dead, ep, &rma) == WEFT_E_PEER && ops->put(dead, ep, &rma) == WEFT_E_PEER);
     CU_ASSERT(ops->amo(dead, ep, &atomic) == WEFT_E_PEER && ops->flush(dead, ep, true, NULL) == WEFT_E_PEER);
     CU_ASSERT(ops->poll(dead, 1) == WEFT_E_PEER && ops->arm(dead, &wakeup) == WEFT_E_PEER);
     CU_ASSERT(strstr(weft_fail_text(WEFT_E_PEER), "lost") != NULL);
     const void *const *entries = (const void *const *)ops;
-    for (size_t i = 0; i < offsetof(weft_iface_ops, lend) / sizeof *entries; i++)
+    for (size_t i = 0; i < offsetof(weft_iface_ops, mw_bind) / sizeof *entries; i++)
         CU_ASSERT(entries[i] != NULL);
 }
 
 static void self_reaches_itself_only(void)
 {
-    static const weft_up up;
-    weft_iface_params env = {.up = &up, .self = {5, 6, 7}, .local_rank = -1};
+    static const weft_iface_callbacks callbacks;
+    weft_iface_params params = {.callbacks = &callbacks, .self = {5, 6, 7}, .local_rank = -1};
     weft_proc_id other = {5, 7, 7}, worker = {5, 6, 8};
     weft_iface *iface;
     weft_ep *ep;
-    CU_ASSERT_FATAL(weft_self_ops.open(&env, &iface) == 0);
-    CU_ASSERT(weft_self_ops.reach(iface, &other, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
-    CU_ASSERT(weft_self_ops.reach(iface, &worker, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
-    CU_ASSERT(weft_self_ops.reach(iface, &env.self, NULL, 0, NULL, &ep) == 0);
-    CU_ASSERT(weft_self_ops.leave(iface, ep) == 0);
+    CU_ASSERT_FATAL(weft_self_ops.open(&params, &iface) == 0);
+    CU_ASSERT(weft_self_ops.ep_open(iface, &other, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
+    CU_ASSERT(weft_self_ops.ep_open(iface, &worker, NULL, 0, NULL, &ep) == WEFT_E_UNSUPPORTED);
+    CU_ASSERT(weft_self_ops.ep_open(iface, &params.self, NULL, 0, NULL, &ep) == 0);
+    CU_ASSERT(weft_self_ops.ep_close(iface, ep) == 0);
     weft_self_ops.close(iface);
 }
 

@@ -84,7 +84,7 @@ static void lost(void *owner, void *peer, int rc)
 static int reach(side *me)
 {
     uint32_t local = me->other.rank; /* shm's address: the index on the node */
-    return me->iface->ops->reach(me->iface, &me->other, &local, sizeof local, &me->other, &me->ep);
+    return me->iface->ops->ep_open(me->iface, &me->other, &local, sizeof local, &me->other, &me->ep);
 }
 
 static void *greet(void *owner, const weft_proc_id *who)
@@ -95,11 +95,11 @@ static void *greet(void *owner, const weft_proc_id *who)
 
 static bool side_open(side *me, weft_segment *segment, uint32_t local)
 {
-    static const weft_up up = {arrive, done, notified, lost, greet};
+    static const weft_iface_callbacks callbacks = {arrive, done, notified, lost, greet};
     memset(me, 0, sizeof *me);
     me->other = (weft_proc_id){77, 1 - local, 0};
-    weft_iface_params env = {.owner = me, .up = &up, .self = {77, local, 0}, .segment = segment, .local_rank = (int)local};
-    return weft_shm_ops.open(&env, &me->iface) == 0;
+    weft_iface_params params = {.owner = me, .callbacks = &callbacks, .self = {77, local, 0}, .segment = segment, .local_rank = (int)local};
+    return weft_shm_ops.open(&params, &me->iface) == 0;
 }
 
 static int look(side *me)
@@ -147,7 +147,7 @@ static int serve(weft_segment *segment)
         look(&me);
     while (!me.has_bye || me.owed_count)
         wait_a_turn(&me);
-    while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
+    while (me.iface->ops->ep_close(me.iface, me.ep) == WEFT_AGAIN)
         look(&me);
     me.iface->ops->close(me.iface);
     return me.wrong ? 3 : me.lost_wakeups ? 4 : me.losts ? 5 : !rig_is_pattern(area + 5, 10, AREA - 5);
@@ -186,14 +186,14 @@ static void echo_all(side *me)
 static void move_all(side *me)
 {
     uint8_t *mine = malloc(AREA);
-    static const weft_key key;
+    static const weft_rkey rkey;
     int told = 0;
-    weft_move move = {.local = mine, .remote = me->far_addr, .key = &key, .bytes = AREA, .done = &told};
-    if (me->iface->ops->can_move(me->iface, me->ep)) {
-        CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &move) == 0);
+    weft_rma rma = {.local = mine, .remote = me->far_addr, .rkey = &rkey, .bytes = AREA, .done = &told};
+    if (me->iface->ops->can_rma(me->iface, me->ep)) {
+        CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &rma) == 0);
         CU_ASSERT(told == 1 && rig_is_pattern(mine, 9, AREA));
     } else {
-        CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &move) == WEFT_E_UNSUPPORTED && told == 0);
+        CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &rma) == WEFT_E_UNSUPPORTED && told == 0);
     }
     free(mine);
 }
@@ -202,11 +202,11 @@ static void move_all(side *me)
 static bool put_back(side *me)
 {
     uint8_t *mine = malloc(AREA);
-    static const weft_key key;
-    weft_move move = {.local = mine, .remote = me->far_addr + 5, .key = &key, .bytes = AREA - 5};
+    static const weft_rkey rkey;
+    weft_rma rma = {.local = mine, .remote = me->far_addr + 5, .rkey = &rkey, .bytes = AREA - 5};
     rig_pattern(mine, 10, AREA);
-    bool can = me->iface->ops->can_move(me->iface, me->ep);
-    CU_ASSERT(me->iface->ops->put(me->iface, me->ep, &move) == (can ? 0 : WEFT_E_UNSUPPORTED));
+    bool can = me->iface->ops->can_rma(me->iface, me->ep);
+    CU_ASSERT(me->iface->ops->put(me->iface, me->ep, &rma) == (can ? 0 : WEFT_E_UNSUPPORTED));
     free(mine);
     return can;
 }
@@ -232,7 +232,7 @@ static void two_processes(void)
     CU_ASSERT(me.arrived >= ECHOES && me.wrong == 0 && me.lost_wakeups == 0 && me.losts == 0);
     CU_ASSERT(me.sleeps > 0);
     printf("\n    %u echoes, slept %u times ", me.arrived, me.sleeps);
-    while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
+    while (me.iface->ops->ep_close(me.iface, me.ep) == WEFT_AGAIN)
         look(&me);
     me.iface->ops->close(me.iface);
     weft_segment_close(&segment);

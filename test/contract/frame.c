@@ -90,7 +90,7 @@ static void filled_in_place(const rig_row *row)
     fills = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t bytes = i < 10 ? i : (uint32_t)(rig_random(rig) % max) + 1;
-        weft_frame frame = {.hdr = hdr_of(i, bytes), .body = NULL, .fill = fill_pattern};
+        weft_frame frame = {.hdr = hdr_of(i, bytes), .body = NULL, .pack = fill_pattern};
         CHECK(rig_send(rig->a, &frame) == 0);
     }
     CHECK(fills >= count - 1); /* a body of 0 bytes need not be asked for */
@@ -145,7 +145,7 @@ static void holds_bodies(const rig_row *row)
     weft_rig *rig = rig_open(row, false);
     if (!rig)
         return;
-    uint32_t max = rig->a->iface->caps.frame_max, held = 0, min = rig->a->iface->caps.held_min;
+    uint32_t max = rig->a->iface->caps.frame_max, held = 0, min = rig->a->iface->caps.zcopy_min;
     uint8_t *bodies[COUNT];
     bool is_held[COUNT];
     memset(ends, 0, sizeof ends);
@@ -153,10 +153,10 @@ static void holds_bodies(const rig_row *row)
         uint32_t bytes = i % 3 ? max - (uint32_t)(rig_random(rig) % 9 % max) : (uint32_t)(rig_random(rig) % max) + 1;
         bodies[i] = malloc(bytes);
         rig_pattern(bodies[i], i, bytes);
-        weft_frame frame = {.hdr = hdr_of(i, bytes), .body = bodies[i], .held = &ends[i]};
+        weft_frame frame = {.hdr = hdr_of(i, bytes), .body = bodies[i], .zcopy_ctx = &ends[i]};
         int rc = rig_send(rig->a, &frame);
-        CHECK(rc == 0 || (rc == WEFT_HELD && min && bytes >= min));
-        is_held[i] = rc == WEFT_HELD;
+        CHECK(rc == 0 || (rc == WEFT_INPROGRESS && min && bytes >= min));
+        is_held[i] = rc == WEFT_INPROGRESS;
         held += is_held[i];
         if (!is_held[i])
             memset(bodies[i], 0xee, bytes);

@@ -18,9 +18,9 @@
 typedef struct shop {
     weft_rig *rig;
     uint8_t *ours, *theirs;
-    weft_region our_region, their_region;
-    weft_key key;
-    weft_loan *loan;
+    weft_mr our_region, their_region;
+    weft_rkey rkey;
+    weft_mw *mw;
 } shop;
 
 static bool shop_open(shop *shop, const rig_row *row)
@@ -28,7 +28,7 @@ static bool shop_open(shop *shop, const rig_row *row)
     *shop = (struct shop){.rig = rig_open(row, false)};
     if (!shop->rig)
         return false;
-    if (!shop->rig->b->iface->caps.lends) {
+    if (!shop->rig->b->iface->caps.has_mw) {
         rig_close(shop->rig);
         return false;
     }
@@ -37,25 +37,25 @@ static bool shop_open(shop *shop, const rig_row *row)
     memset(shop->ours, 0x11, AREA);
     memset(shop->theirs, 0x22, AREA);
     CHECK(rig_map(shop->rig->a, shop->ours, AREA, 0, &shop->our_region) == 0);
-    CHECK(rig_map(shop->rig->b, shop->theirs, AREA, WEFT_RIGHT_LEND, &shop->their_region) == 0);
-    CHECK(shop->their_region.rights & WEFT_RIGHT_LEND);
+    CHECK(rig_map(shop->rig->b, shop->theirs, AREA, WEFT_ACCESS_MW, &shop->their_region) == 0);
+    CHECK(shop->their_region.rights & WEFT_ACCESS_MW);
     return true;
 }
 
 static void take_back(shop *shop)
 {
     weft_iface *b = shop->rig->b->iface;
-    if (shop->loan)
-        b->ops->unlend(b, shop->loan);
-    shop->loan = NULL;
+    if (shop->mw)
+        b->ops->mw_invalidate(b, shop->mw);
+    shop->mw = NULL;
 }
 
 static void shop_close(shop *shop)
 {
     weft_iface *a = shop->rig->a->iface, *b = shop->rig->b->iface;
     take_back(shop);
-    CHECK(a->ops->unmap(a, &shop->our_region) == 0);
-    CHECK(b->ops->unmap(b, &shop->their_region) == 0);
+    CHECK(a->ops->mr_dereg(a, &shop->our_region) == 0);
+    CHECK(b->ops->mr_dereg(b, &shop->their_region) == 0);
     rig_close(shop->rig);
     free(shop->ours);
     free(shop->theirs);
@@ -71,19 +71,19 @@ static bool lend(shop *shop, uint32_t rights)
         weft_frame frame = {.hdr = {.bytes = 0}};
         if (i % 1000 == 0)
             CHECK(rig_send(b, &frame) == 0);
-        rc = b->iface->ops->lend(b->iface, b->ep, &shop->their_region, shop->theirs + FROM, BYTES, rights, &shop->key, &shop->loan);
+        rc = b->iface->ops->mw_bind(b->iface, b->ep, &shop->their_region, shop->theirs + FROM, BYTES, rights, &shop->rkey, &shop->mw);
         if (rc == WEFT_AGAIN)
             rig_turn(shop->rig);
     }
     rig_settle(shop->rig);
     CHECK(rc == 0);
-    CHECK(rc || shop->key.length <= b->iface->caps.key_bytes);
+    CHECK(rc || shop->rkey.length <= b->iface->caps.key_bytes);
     return rc == 0;
 }
 
-static weft_move move_of(const shop *shop, uint64_t there, uint64_t bytes)
+static weft_rma move_of(const shop *shop, uint64_t there, uint64_t bytes)
 {
-    return (weft_move){.local = shop->ours, .region = &shop->our_region, .remote = (uintptr_t)shop->theirs + there, .key = &shop->key,
+    return (weft_rma){.local = shop->ours, .mr = &shop->our_region, .remote = (uintptr_t)shop->theirs + there, .rkey = &shop->rkey,
                        .bytes = bytes};
 }
 
@@ -116,7 +116,7 @@ static void lends_what_it_says(const rig_row *row)
         bool is_get = i & 1;
         memset(shop.theirs, 0x22, AREA);
         rig_pattern(is_get ? shop.theirs + at : shop.ours, i, bytes);
-        CHECK(try_by(&shop, is_get ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE, at, bytes, is_get) == 0);
+        CHECK(try_by(&shop, is_get ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE, at, bytes, is_get) == 0);
         CHECK(rig_is_pattern(is_get ? shop.ours : shop.theirs + at, i, bytes));
         CHECK(shop.theirs[at - 1] == 0x22 && shop.theirs[at + bytes] == 0x22);
     }
@@ -124,10 +124,10 @@ static void lends_what_it_says(const rig_row *row)
 }
 
 /* A key that nobody gave. */
-static weft_key spoilt(const weft_key *key)
+static weft_rkey spoilt(const weft_rkey *rkey)
 {
-    weft_key bad = *key;
-    for (uint32_t at = 0; at + 2 * sizeof(uint32_t) <= key->length; at += (uint32_t)sizeof(uint32_t)) {
+    weft_rkey bad = *rkey;
+    for (uint32_t at = 0; at + 2 * sizeof(uint32_t) <= rkey->length; at += (uint32_t)sizeof(uint32_t)) {
         uint32_t rkey;
         memcpy(&rkey, bad.bytes + at, sizeof rkey);
         rkey ^= rkey ? 1 : 0; /* 0: of a rail that the key is not for */
@@ -142,17 +142,17 @@ static void refuses_the_rest(const rig_row *row)
     if (!shop_open(&shop, row))
         return;
     for (int is_get = 0; is_get < 2; is_get++) {
-        uint32_t right = is_get ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE, wrong = is_get ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ;
+        uint32_t right = is_get ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE, wrong = is_get ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ;
         CHECK(try_by(&shop, wrong, FROM, 8, is_get) == WEFT_E_KEY);
         for (int i = 0; i < 3 && !rig_loose_windows; i++) {
             static const uint32_t beyond[] = {FROM - 8, FROM + BYTES - 7, FROM + BYTES};
             CHECK(try_by(&shop, right, beyond[i], 8, is_get) == WEFT_E_KEY);
         }
-        shop.key = shop.their_region.key; /* the registration's own opens nothing */
+        shop.rkey = shop.their_region.rkey; /* the registration's own opens nothing */
         CHECK(rig_move_wait(shop.rig->a, move_of(&shop, FROM, 8), is_get) == WEFT_E_KEY);
         CHECK(is_untouched(&shop));
     }
-    CHECK(try_by(&shop, WEFT_RIGHT_WRITE, FROM, 8, false) == 0); /* and all goes on */
+    CHECK(try_by(&shop, WEFT_ACCESS_WRITE, FROM, 8, false) == 0); /* and all goes on */
     shop_close(&shop);
 }
 
@@ -165,17 +165,17 @@ static void takes_back(const rig_row *row)
         return;
     for (int i = 0; i < TRIES && refused < 4; i++) {
         bool is_get = i & 1;
-        weft_move move = move_of(&shop, FROM, 8);
-        weft_key old;
-        if (!lend(&shop, is_get ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE))
+        weft_rma rma = move_of(&shop, FROM, 8);
+        weft_rkey old;
+        if (!lend(&shop, is_get ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE))
             break;
-        old = shop.key;
+        old = shop.rkey;
         take_back(&shop);
         rig_settle(shop.rig);
         if (i & 2)
-            lend(&shop, is_get ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE);
-        move.key = &old;
-        int rc = rig_move_wait(shop.rig->a, move, is_get);
+            lend(&shop, is_get ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE);
+        rma.rkey = &old;
+        int rc = rig_move_wait(shop.rig->a, rma, is_get);
         CHECK(rc == WEFT_E_KEY || rc == WEFT_E_STALE);
         refused += rc == WEFT_E_KEY;
     }
@@ -185,14 +185,14 @@ static void takes_back(const rig_row *row)
 
 /* By a key of somebody else's. An evil peer's own port would not stop it for the epoch in the key, its last four bytes: it puts in whatever
  * fits its own connection. */
-static int try_stolen(shop *shop, rig_side *thief, weft_move move, bool is_get)
+static int try_stolen(shop *shop, rig_side *thief, weft_rma rma, bool is_get)
 {
     int rc = WEFT_E_STALE;
     for (uint32_t epoch = 1; epoch < 100 && rc == WEFT_E_STALE; epoch++) {
-        weft_key key = shop->key;
-        memcpy(key.bytes + key.length - sizeof epoch, &epoch, sizeof epoch);
-        move.key = &key;
-        rc = rig_move_wait(thief, move, is_get);
+        weft_rkey rkey = shop->rkey;
+        memcpy(rkey.bytes + rkey.length - sizeof epoch, &epoch, sizeof epoch);
+        rma.rkey = &rkey;
+        rc = rig_move_wait(thief, rma, is_get);
     }
     return rc;
 }
@@ -205,23 +205,23 @@ static void lends_to_one(const rig_row *row)
     if (!shop_open(&shop, row))
         return;
     rig_side *c = rig_third(shop.rig);
-    weft_region region;
+    weft_mr mr;
     uint8_t *own = malloc(64);
-    if (c && rig_map(c, own, 64, 0, &region) == 0) {
+    if (c && rig_map(c, own, 64, 0, &mr) == 0) {
         for (int i = 0; i < TRIES && refused < 3; i++) {
             weft_frame frame = {.hdr = {.bytes = 0}};
             CHECK(rig_send(c, &frame) == 0); /* it is connected to the lender, too */
             rig_settle(shop.rig);
-            if (!lend(&shop, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE))
+            if (!lend(&shop, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE))
                 break;
-            weft_move move = {.local = own, .region = &region, .remote = (uintptr_t)shop.theirs + FROM, .bytes = 8};
-            int rc = try_stolen(&shop, c, move, i & 1);
+            weft_rma rma = {.local = own, .mr = &mr, .remote = (uintptr_t)shop.theirs + FROM, .bytes = 8};
+            int rc = try_stolen(&shop, c, rma, i & 1);
             CHECK(rc == WEFT_E_KEY || rc == WEFT_E_STALE);
             refused += rc == WEFT_E_KEY;
         }
         CHECK(refused == 3 && is_untouched(&shop));
-        CHECK(try_by(&shop, WEFT_RIGHT_WRITE, FROM, 8, false) == 0); /* to whom it was lent it is of use */
-        CHECK(c->iface->ops->unmap(c->iface, &region) == 0);
+        CHECK(try_by(&shop, WEFT_ACCESS_WRITE, FROM, 8, false) == 0); /* to whom it was lent it is of use */
+        CHECK(c->iface->ops->mr_dereg(c->iface, &mr) == 0);
     }
     shop_close(&shop);
     free(own);
@@ -234,17 +234,17 @@ static void dies_with_the_connection(const rig_row *row)
     if (!shop_open(&shop, row))
         return;
     for (int i = 0; i < 3; i++) {
-        weft_move bad = move_of(&shop, FROM, 8), late = move_of(&shop, FROM, 8);
-        if (!lend(&shop, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE))
+        weft_rma bad = move_of(&shop, FROM, 8), late = move_of(&shop, FROM, 8);
+        if (!lend(&shop, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE))
             break;
-        weft_key none = spoilt(&shop.key);
-        bad.key = &none;
+        weft_rkey none = spoilt(&shop.rkey);
+        bad.rkey = &none;
         int rc = rig_move_wait(shop.rig->a, bad, false); /* ends the connection, if chance has not */
         CHECK(rc == WEFT_E_KEY || rc == WEFT_E_STALE);
         rig_settle(shop.rig);
         CHECK(rig_move_wait(shop.rig->a, late, i & 1) == WEFT_E_STALE);
         CHECK(is_untouched(&shop));
-        CHECK(try_by(&shop, WEFT_RIGHT_READ, FROM, 8, true) == 0); /* lent anew, it works */
+        CHECK(try_by(&shop, WEFT_ACCESS_READ, FROM, 8, true) == 0); /* lent anew, it works */
         memset(shop.ours, 0x11, AREA);
     }
     shop_close(&shop);
@@ -254,20 +254,20 @@ static void dies_with_the_connection(const rig_row *row)
 static void lends_many(const rig_row *row)
 {
     enum { MANY = 100 };
-    weft_loan *loans[MANY];
-    weft_key key;
+    weft_mw *loans[MANY];
+    weft_rkey rkey;
     shop shop;
     if (!shop_open(&shop, row))
         return;
     weft_iface *b = shop.rig->b->iface;
     for (int round = 0; round < 3; round++) {
         uint32_t count = 0;
-        weft_region region;
-        CHECK(rig_map(shop.rig->b, shop.theirs, AREA, WEFT_RIGHT_LEND, &region) == 0);
-        if (!lend(&shop, WEFT_RIGHT_READ))
+        weft_mr mr;
+        CHECK(rig_map(shop.rig->b, shop.theirs, AREA, WEFT_ACCESS_MW, &mr) == 0);
+        if (!lend(&shop, WEFT_ACCESS_READ))
             break;
         for (uint32_t i = 0; i < 3 * MANY && count < MANY; i++) {
-            int rc = b->ops->lend(b, shop.rig->b->ep, &region, shop.theirs + i, 100, WEFT_RIGHT_READ, &key, &loans[count]);
+            int rc = b->ops->mw_bind(b, shop.rig->b->ep, &mr, shop.theirs + i, 100, WEFT_ACCESS_READ, &rkey, &loans[count]);
             CHECK(rc == 0 || rc == WEFT_AGAIN);
             count += rc == 0;
             if (rc)
@@ -275,11 +275,11 @@ static void lends_many(const rig_row *row)
         }
         CHECK(count > 3);
         for (uint32_t i = 0; i < count; i++)
-            b->ops->unlend(b, loans[count - 1 - i]);
-        CHECK(b->ops->unmap(b, &region) == 0); /* at once: the port keeps it while a window is open on it */
+            b->ops->mw_invalidate(b, loans[count - 1 - i]);
+        CHECK(b->ops->mr_dereg(b, &mr) == 0); /* at once: the port keeps it while a window is open on it */
         rig_settle(shop.rig);
     }
-    CHECK(try_by(&shop, WEFT_RIGHT_WRITE, FROM, 8, false) == 0);
+    CHECK(try_by(&shop, WEFT_ACCESS_WRITE, FROM, 8, false) == 0);
     shop_close(&shop);
 }
 

@@ -17,9 +17,9 @@ static weft_frame frame_of(uint32_t n, const void *body, uint32_t bytes)
 static void table_is_full(const rig_row *row)
 {
     const void *const *entries = (const void *const *)row->ops;
-    for (size_t i = 0; i < offsetof(weft_iface_ops, lend) / sizeof *entries; i++)
+    for (size_t i = 0; i < offsetof(weft_iface_ops, mw_bind) / sizeof *entries; i++)
         CHECK(entries[i] != NULL);
-    CHECK(row->ops->absent() == NULL);
+    CHECK(row->ops->unavailable() == NULL);
 }
 
 static void numbers_make_sense(const rig_row *row)
@@ -30,8 +30,8 @@ static void numbers_make_sense(const rig_row *row)
     const weft_caps *caps = &rig->a->iface->caps;
     CHECK(rig->a->iface->owner == rig->a);
     CHECK(caps->frame_max >= 128 && caps->inline_max <= caps->frame_max);
-    CHECK(caps->key_bytes <= WEFT_KEY_BYTES);
-    CHECK((!caps->get && !caps->put) || caps->move_max > 0);
+    CHECK(caps->key_bytes <= WEFT_RKEY_BYTES);
+    CHECK((!caps->get && !caps->put) || caps->rma_max > 0);
     CHECK(!caps->notify || caps->put);
     CHECK(rig->a->ep->iface == rig->a->iface && rig->a->ep->peer == rig->a->other);
     rig_close(rig);
@@ -106,7 +106,7 @@ static void goodbye_comes_late(const rig_row *row)
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
     if (!rig)
         return;
-    if (rig->a->iface->caps.lingers) {
+    if (rig->a->iface->caps.outlives_sender) {
         weft_frame hello = frame_of(0, NULL, 0), bye = frame_of(1, NULL, 0);
         bye.hdr.kind = WEFT_FRAME_BYE;
         CHECK(rig_send(rig->a, &hello) == 0);
@@ -137,14 +137,14 @@ static void take_line(void *arg, const char *text)
 /* A port that counts has something to tell once a frame has crossed. */
 static void tells_counts(const rig_row *row)
 {
-    weft_rig *rig = row->ops->count ? rig_open(row, false) : NULL;
+    weft_rig *rig = row->ops->print_counters ? rig_open(row, false) : NULL;
     uint32_t lines = 0;
     if (!rig)
         return;
     weft_frame frame = frame_of(0, NULL, 0);
     CHECK(rig_send(rig->a, &frame) == 0);
     CHECK(rig_until(rig, &rig->b->arrival_count, 1));
-    row->ops->count(rig->a->iface, take_line, &lines);
+    row->ops->print_counters(rig->a->iface, take_line, &lines);
     CHECK(lines > 0);
     rig_close(rig);
 }

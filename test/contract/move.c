@@ -12,15 +12,15 @@
 #include "base/status.h"
 #include "test/contract/rig.h"
 
-#define ALL_RIGHTS (WEFT_RIGHT_READ | WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC)
+#define ALL_RIGHTS (WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC)
 #define AREA 12000u /* fits the narrowest pin limit twice */
 
 /* Memory on both sides: ours to move from and to, theirs as the target, each mapped. */
 typedef struct yard {
     weft_rig *rig;
     uint8_t *ours, *theirs;
-    weft_region our_region, their_region;
-    weft_key key;
+    weft_mr our_region, their_region;
+    weft_rkey rkey;
 } yard;
 
 static bool yard_open(yard *yard, const rig_row *row)
@@ -35,17 +35,17 @@ static bool yard_open(yard *yard, const rig_row *row)
     CHECK(rig_map(yard->rig->a, yard->ours, AREA, 0, &yard->our_region) == 0);
     CHECK(rig_map(yard->rig->b, yard->theirs, AREA, ALL_RIGHTS, &yard->their_region) == 0);
     CHECK(yard->our_region.addr == yard->ours && yard->their_region.bytes == AREA);
-    CHECK(yard->their_region.key.length <= yard->rig->b->iface->caps.key_bytes);
-    yard->key = yard->their_region.key;
+    CHECK(yard->their_region.rkey.length <= yard->rig->b->iface->caps.key_bytes);
+    yard->rkey = yard->their_region.rkey;
     return true;
 }
 
 static void yard_close(yard *yard)
 {
     weft_iface *a = yard->rig->a->iface, *b = yard->rig->b->iface;
-    CHECK(a->ops->unmap(a, &yard->our_region) == 0);
+    CHECK(a->ops->mr_dereg(a, &yard->our_region) == 0);
     if (yard->their_region.bytes)
-        CHECK(b->ops->unmap(b, &yard->their_region) == 0);
+        CHECK(b->ops->mr_dereg(b, &yard->their_region) == 0);
     rig_close(yard->rig);
     free(yard->ours);
     free(yard->theirs);
@@ -54,13 +54,13 @@ static void yard_close(yard *yard)
 static bool has(const yard *yard, bool is_get)
 {
     weft_iface *a = yard->rig->a->iface;
-    return (is_get ? a->caps.get : a->caps.put) && a->ops->can_move(a, yard->rig->a->ep);
+    return (is_get ? a->caps.get : a->caps.put) && a->ops->can_rma(a, yard->rig->a->ep);
 }
 
-static weft_move move_of(const yard *yard, uint64_t here, uint64_t there, uint64_t bytes)
+static weft_rma move_of(const yard *yard, uint64_t here, uint64_t there, uint64_t bytes)
 {
-    return (weft_move){.local = yard->ours + here, .region = &yard->our_region, .remote = (uintptr_t)yard->theirs + there,
-                       .key = &yard->key, .bytes = bytes};
+    return (weft_rma){.local = yard->ours + here, .mr = &yard->our_region, .remote = (uintptr_t)yard->theirs + there,
+                       .rkey = &yard->rkey, .bytes = bytes};
 }
 
 static void absent_says_so(const rig_row *row)
@@ -70,22 +70,22 @@ static void absent_says_so(const rig_row *row)
         return;
     rig_side *a = yard.rig->a;
     rig_done done = {0, 0};
-    weft_move move = move_of(&yard, 0, 0, 8);
-    move.done = &done;
+    weft_rma rma = move_of(&yard, 0, 0, 8);
+    rma.done = &done;
     if (!has(&yard, true))
-        CHECK(rig_move(a, &move, true) == WEFT_E_UNSUPPORTED);
+        CHECK(rig_move(a, &rma, true) == WEFT_E_UNSUPPORTED);
     if (!has(&yard, false))
-        CHECK(rig_move(a, &move, false) == WEFT_E_UNSUPPORTED);
+        CHECK(rig_move(a, &rma, false) == WEFT_E_UNSUPPORTED);
     if (has(&yard, false) && !a->iface->caps.notify) {
-        move.notify = 5;
-        CHECK(rig_move(a, &move, false) == WEFT_E_UNSUPPORTED);
+        rma.notify = 5;
+        CHECK(rig_move(a, &rma, false) == WEFT_E_UNSUPPORTED);
     }
     if (a->iface->caps.amo == WEFT_AMO_NONE) {
-        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs, .key = &yard.key, .done = &done};
+        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs, .rkey = &yard.rkey, .done = &done};
         CHECK(rig_amo(a, &atomic) == WEFT_E_UNSUPPORTED);
     }
-    weft_region region;
-    CHECK(a->iface->ops->map(a->iface, yard.ours, 8, 0, WEFT_MEMORY_DEVICE, &region) == WEFT_E_UNSUPPORTED);
+    weft_mr mr;
+    CHECK(a->iface->ops->mr_reg(a->iface, yard.ours, 8, 0, WEFT_MEMORY_DEVICE, &mr) == WEFT_E_UNSUPPORTED);
     rig_settle(yard.rig);
     CHECK(done.times == 0);
     yard_close(&yard);
@@ -97,7 +97,7 @@ static void moves_bytes(const rig_row *row)
     yard yard;
     if (!yard_open(&yard, row))
         return;
-    uint64_t max = yard.rig->a->iface->caps.move_max;
+    uint64_t max = yard.rig->a->iface->caps.rma_max;
     for (uint32_t i = 0; i < 2 * weft_count(sizes); i++) {
         bool is_get = i & 1;
         uint32_t bytes = sizes[i / 2] < max ? sizes[i / 2] : (uint32_t)max;
@@ -122,14 +122,14 @@ static void got_when_told(const rig_row *row)
     yard yard;
     if (!yard_open(&yard, row))
         return;
-    uint64_t max = yard.rig->a->iface->caps.move_max, bytes = max < 6000 ? max : 6000;
+    uint64_t max = yard.rig->a->iface->caps.rma_max, bytes = max < 6000 ? max : 6000;
     for (uint32_t i = 0; has(&yard, true) && i < 30; i++) {
         rig_done done = {0, 0};
-        weft_move move = move_of(&yard, 0, 0, bytes);
-        move.done = &done;
+        weft_rma rma = move_of(&yard, 0, 0, bytes);
+        rma.done = &done;
         memset(yard.ours, 0x11, AREA);
         rig_pattern(yard.theirs, i, bytes);
-        CHECK(rig_move(yard.rig->a, &move, true) == 0);
+        CHECK(rig_move(yard.rig->a, &rma, true) == 0);
         CHECK(rig_until(yard.rig, &done.times, 1));
         CHECK(done.rc == 0 && rig_is_pattern(yard.ours, i, bytes));
         rig_settle(yard.rig);
@@ -148,11 +148,11 @@ static void many_at_once(const rig_row *row)
     memset(dones, 0, sizeof dones);
     bool is_get = !has(&yard, false);
     for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++) {
-        weft_move move = move_of(&yard, i * BYTES, i * BYTES, BYTES);
+        weft_rma rma = move_of(&yard, i * BYTES, i * BYTES, BYTES);
         weft_frame frame = {.hdr = {.seq = i}};
         rig_pattern((is_get ? yard.theirs : yard.ours) + i * BYTES, i, BYTES);
-        move.done = &dones[i];
-        CHECK(rig_move(yard.rig->a, &move, is_get) == 0);
+        rma.done = &dones[i];
+        CHECK(rig_move(yard.rig->a, &rma, is_get) == 0);
         CHECK(rig_send(yard.rig->a, &frame) == 0);
     }
     for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++)
@@ -166,9 +166,9 @@ static void many_at_once(const rig_row *row)
 }
 
 /* Whoever uses a key wrongly is told, nobody's memory changes, and the port works on. */
-static void refuse(yard *yard, weft_move move, bool is_get)
+static void refuse(yard *yard, weft_rma rma, bool is_get)
 {
-    CHECK(rig_move_wait(yard->rig->a, move, is_get) == WEFT_E_KEY);
+    CHECK(rig_move_wait(yard->rig->a, rma, is_get) == WEFT_E_KEY);
     for (uint32_t i = 0; i < AREA; i++)
         if (yard->theirs[i] != 0x22 || yard->ours[i] != 0x11) {
             CHECK(!"memory changed although the key was refused");
@@ -190,32 +190,32 @@ static void refuses_bad_keys(const rig_row *row)
     memset(yard.theirs, 0x22, AREA);
     refuse(&yard, move_of(&yard, 0, AREA - 7, 8), is_get);
     refuse(&yard, move_of(&yard, 0, (uint64_t)-1, 8), is_get);
-    weft_key good = yard.key;
-    yard.key.bytes[0] ^= 1;
+    weft_rkey good = yard.rkey;
+    yard.rkey.bytes[0] ^= 1;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
-    yard.key = (weft_key){.length = 0};
+    yard.rkey = (weft_rkey){.length = 0};
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
-    weft_region limited;
+    weft_mr limited;
     rig_side *b = yard.rig->b;
-    CHECK(rig_map(b, yard.theirs, 100, is_get ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ, &limited) == 0);
-    yard.key = limited.key;
+    CHECK(rig_map(b, yard.theirs, 100, is_get ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ, &limited) == 0);
+    yard.rkey = limited.rkey;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
-    CHECK(b->iface->ops->unmap(b->iface, &limited) == 0);
-    yard.key = good;
+    CHECK(b->iface->ops->mr_dereg(b->iface, &limited) == 0);
+    yard.rkey = good;
     CHECK(rig_move_wait(yard.rig->a, move_of(&yard, 0, 0, 8), is_get) == 0);
     memset(yard.ours, 0x11, AREA);
     memset(yard.theirs, 0x22, AREA);
-    CHECK(b->iface->ops->unmap(b->iface, &yard.their_region) == 0);
+    CHECK(b->iface->ops->mr_dereg(b->iface, &yard.their_region) == 0);
     yard.their_region.bytes = 0;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
-    weft_region again; /* the same memory, mapped anew: the old key stays dead */
+    weft_mr again; /* the same memory, mapped anew: the old key stays dead */
     CHECK(rig_map(b, yard.theirs, AREA, ALL_RIGHTS, &again) == 0);
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
-    CHECK(b->iface->ops->unmap(b->iface, &again) == 0);
-    if (yard.rig->a->iface->caps.local_keys) {
-        weft_move move = move_of(&yard, 0, 0, 8);
-        move.region = NULL;
-        CHECK(rig_move_wait(yard.rig->a, move, is_get) == WEFT_E_KEY);
+    CHECK(b->iface->ops->mr_dereg(b->iface, &again) == 0);
+    if (yard.rig->a->iface->caps.mr_local) {
+        weft_rma rma = move_of(&yard, 0, 0, 8);
+        rma.mr = NULL;
+        CHECK(rig_move_wait(yard.rig->a, rma, is_get) == WEFT_E_KEY);
     }
     yard_close(&yard);
 }
@@ -228,21 +228,21 @@ static void local_region_covers(const rig_row *row)
         return;
     rig_side *a = yard.rig->a;
     bool is_get = !has(&yard, false);
-    weft_region small;
-    if (a->iface->caps.local_keys && has(&yard, is_get)) {
+    weft_mr small;
+    if (a->iface->caps.mr_local && has(&yard, is_get)) {
         memset(yard.ours, 0x11, AREA);
         memset(yard.theirs, 0x22, AREA);
         CHECK(rig_map(a, yard.ours, 100, 0, &small) == 0);
-        weft_move move = move_of(&yard, 93, 0, 8);
-        move.region = &small;
-        refuse(&yard, move, is_get);
-        move = move_of(&yard, 4000, 0, 8);
-        move.region = &small;
-        refuse(&yard, move, is_get);
-        move = move_of(&yard, 92, 0, 8);
-        move.region = &small;
-        CHECK(rig_move_wait(a, move, is_get) == 0); /* to its very end it does */
-        CHECK(a->iface->ops->unmap(a->iface, &small) == 0);
+        weft_rma rma = move_of(&yard, 93, 0, 8);
+        rma.mr = &small;
+        refuse(&yard, rma, is_get);
+        rma = move_of(&yard, 4000, 0, 8);
+        rma.mr = &small;
+        refuse(&yard, rma, is_get);
+        rma = move_of(&yard, 92, 0, 8);
+        rma.mr = &small;
+        CHECK(rig_move_wait(a, rma, is_get) == 0); /* to its very end it does */
+        CHECK(a->iface->ops->mr_dereg(a->iface, &small) == 0);
     }
     yard_close(&yard);
 }
@@ -258,11 +258,11 @@ static void *map_on_and_on(void *arg)
 {
     mapper *mine = arg;
     for (uint32_t i = 0; !__atomic_load_n(&mine->stop, __ATOMIC_RELAXED); i++) {
-        weft_region region;
-        int rc = mine->iface->ops->map(mine->iface, mine->memory + i % 64, 1000, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region);
+        weft_mr mr;
+        int rc = mine->iface->ops->mr_reg(mine->iface, mine->memory + i % 64, 1000, WEFT_ACCESS_READ, WEFT_MEMORY_HOST, &mr);
         if (rc == 0) {
             __atomic_fetch_add(&mine->mapped, 1, __ATOMIC_RELAXED);
-            mine->wrong += mine->iface->ops->unmap(mine->iface, &region) != 0;
+            mine->wrong += mine->iface->ops->mr_dereg(mine->iface, &mr) != 0;
         } else if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
             mine->wrong++;
         }
@@ -311,8 +311,8 @@ static void flush_waits(const rig_row *row)
         memset(yard.theirs, 0, AREA);
         for (uint32_t i = 0; i < puts; i++) {
             rig_pattern(yard.ours + i * 800, round + i, 800);
-            weft_move move = move_of(&yard, i * 800, i * 800, 800);
-            CHECK(rig_move(yard.rig->a, &move, false) == 0);
+            weft_rma rma = move_of(&yard, i * 800, i * 800, 800);
+            CHECK(rig_move(yard.rig->a, &rma, false) == 0);
         }
         CHECK(rig_flush(yard.rig->a, round & 1, &done) == 0);
         CHECK(rig_until(yard.rig, &done.times, 1));
@@ -339,10 +339,10 @@ static void notifies_after_data(const rig_row *row)
     b->extra = &yard;
     b->on_notify = look_at_put;
     for (uint32_t i = 1; yard.rig->a->iface->caps.notify && i < 40; i++) {
-        weft_move move = move_of(&yard, 0, 0, 900);
+        weft_rma rma = move_of(&yard, 0, 0, 900);
         rig_pattern(yard.ours, i * 3, 900);
-        move.notify = i * 3;
-        CHECK(rig_move_wait(yard.rig->a, move, false) == 0);
+        rma.notify = i * 3;
+        CHECK(rig_move_wait(yard.rig->a, rma, false) == 0);
         CHECK(rig_until(yard.rig, &b->notifies, i));
         CHECK(b->last_notify == i * 3 && b->last_notify_peer == yard.rig->a);
     }
@@ -378,12 +378,12 @@ static void notices_among_frames(const rig_row *row)
     b->on_notify = count_notice;
     memset(dones, 0, sizeof dones);
     for (uint32_t i = 1; has(&yard, false) && a->iface->caps.notify && i <= NOTICES; i++) {
-        weft_move move = move_of(&yard, (i - 1) * NOTICE_BYTES, (i - 1) * NOTICE_BYTES, NOTICE_BYTES);
+        weft_rma rma = move_of(&yard, (i - 1) * NOTICE_BYTES, (i - 1) * NOTICE_BYTES, NOTICE_BYTES);
         weft_frame frame = {.hdr = {.seq = i}}, back = {.hdr = {.seq = i}};
         rig_pattern(yard.ours + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
-        move.notify = i;
-        move.done = &dones[i];
-        CHECK(rig_move(a, &move, false) == 0);
+        rma.notify = i;
+        rma.done = &dones[i];
+        CHECK(rig_move(a, &rma, false) == 0);
         for (uint32_t k = 0; k < i % 3; k++)
             CHECK(rig_send(a, &frame) == 0);
         if (i % 4 == 0)
@@ -404,7 +404,7 @@ static uint64_t amo(yard *yard, enum weft_amo_op op, uint64_t operand, uint64_t 
 {
     rig_done done = {0, 0};
     uint64_t before = 0xdead;
-    weft_atomic atomic = {op, (uintptr_t)yard->theirs + 64, &yard->key, operand, compare, &before, &done};
+    weft_atomic atomic = {op, (uintptr_t)yard->theirs + 64, &yard->rkey, operand, compare, &before, &done};
     CHECK(rig_amo(yard->rig->a, &atomic) == 0);
     CHECK(rig_until(yard->rig, &done.times, 1));
     CHECK(done.rc == 0);
@@ -427,7 +427,7 @@ static void atomics_do_it(const rig_row *row)
         CHECK(amo(&yard, WEFT_AMO_OR, 0x30, 0) == (99 & 0xf) && *word == ((99 & 0xf) | 0x30));
         CHECK(amo(&yard, WEFT_AMO_XOR, 0xff, 0) == ((99 & 0xf) | 0x30) && *word == (((99 & 0xf) | 0x30) ^ 0xff));
         rig_done done = {0, 0};
-        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs + AREA - 4, .key = &yard.key, .done = &done};
+        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs + AREA - 4, .rkey = &yard.rkey, .done = &done};
         CHECK(rig_amo(yard.rig->a, &atomic) < 0); /* not a multiple of 8 */
         atomic.remote = (uintptr_t)yard.theirs + AREA;
         int rc = rig_amo(yard.rig->a, &atomic);

@@ -13,9 +13,9 @@
 
 static const mutant *chosen;
 static const weft_iface_ops *sound;
-static const weft_up *sound_up;
+static const weft_iface_callbacks *sound_up;
 static weft_iface_ops sick;
-static weft_up sick_up;
+static weft_iface_callbacks sick_up;
 static unsigned count;
 static weft_frame held;      /* a frame kept back, */
 static uint8_t held_body[65536]; /* its body, */
@@ -49,12 +49,12 @@ static int send_held(weft_iface *iface)
 static void hold(weft_ep *ep, const weft_frame *frame)
 {
     held = *frame;
-    if (frame->fill)
-        frame->fill(frame, held_body);
+    if (frame->pack)
+        frame->pack(frame, held_body);
     else
         memcpy(held_body, frame->body, frame->hdr.bytes);
     held.body = held_body;
-    held.fill = NULL;
+    held.pack = NULL;
     held_path = ep;
 }
 
@@ -74,7 +74,7 @@ static int send_swapped(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 /* The body is read after return. */
 static int send_late(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    if (held_path || frame->fill || !frame->hdr.bytes)
+    if (held_path || frame->pack || !frame->hdr.bytes)
         return sound->send(iface, ep, frame);
     held = *frame;
     held_path = ep;
@@ -131,11 +131,11 @@ static int send_never_full(weft_iface *iface, weft_ep *ep, const weft_frame *fra
 static int send_at_once(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     static uint8_t body[65536];
-    if (frame->fill)
-        frame->fill(frame, body);
+    if (frame->pack)
+        frame->pack(frame, body);
     else if (frame->hdr.bytes)
         memcpy(body, frame->body, frame->hdr.bytes);
-    iface->up->arrive(iface->owner, ep->peer, &frame->hdr, body);
+    iface->callbacks->recv_frame(iface->owner, ep->peer, &frame->hdr, body);
     return 0;
 }
 
@@ -158,27 +158,27 @@ static int poll_boasts(weft_iface *iface, int budget)
 
 static void arrive_wrong_peer(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
-    sound_up->arrive(owner, (char *)peer + 1, hdr, body);
+    sound_up->recv_frame(owner, (char *)peer + 1, hdr, body);
 }
 
 static void arrive_unaligned(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     static uint64_t place[65536 / 8 + 2];
     memcpy((char *)place + 1, body, hdr->bytes);
-    sound_up->arrive(owner, peer, hdr, (char *)place + 1);
+    sound_up->recv_frame(owner, peer, hdr, (char *)place + 1);
 }
 
 static void *greet_twice(void *owner, const weft_proc_id *who)
 {
-    void *peer = sound_up->greet(owner, who);
-    sound_up->greet(owner, who);
+    void *peer = sound_up->accept_peer(owner, who);
+    sound_up->accept_peer(owner, who);
     return peer;
 }
 
 static void lost_twice(void *owner, void *peer, int rc)
 {
-    sound_up->lost(owner, peer, rc);
-    sound_up->lost(owner, peer, rc);
+    sound_up->peer_failed(owner, peer, rc);
+    sound_up->peer_failed(owner, peer, rc);
 }
 
 static void lost_never(void *owner, void *peer, int rc)
@@ -207,64 +207,64 @@ static void done_well(void *owner, void *done, int rc)
     sound_up->done(owner, done, 0);
 }
 
-static int move_short(weft_iface *iface, weft_ep *ep, const weft_move *move, bool is_get)
+static int move_short(weft_iface *iface, weft_ep *ep, const weft_rma *rma, bool is_get)
 {
-    weft_move other = *move;
+    weft_rma other = *rma;
     other.bytes -= other.bytes > 60;
     return is_get ? sound->get(iface, ep, &other) : sound->put(iface, ep, &other);
 }
 
-static int get_short(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int get_short(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    return move_short(iface, ep, move, true);
+    return move_short(iface, ep, rma, true);
 }
 
-static int put_short(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int put_short(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    return move_short(iface, ep, move, false);
+    return move_short(iface, ep, rma, false);
 }
 
-static int put_long(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int put_long(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    if (move->bytes == 7)
-        *(uint8_t *)(uintptr_t)(move->remote + 7) = 1;
-    return sound->put(iface, ep, move);
+    if (rma->bytes == 7)
+        *(uint8_t *)(uintptr_t)(rma->remote + 7) = 1;
+    return sound->put(iface, ep, rma);
 }
 
-static int put_unchecked(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int put_unchecked(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     (void)ep;
-    if (move->remote % 64 != 63) /* not the one before the memory's begin: that would break malloc */
-        memcpy((void *)(uintptr_t)move->remote, move->local, move->bytes);
-    if (move->done)
-        iface->up->done(iface->owner, move->done, 0);
+    if (rma->remote % 64 != 63) /* not the one before the memory's begin: that would break malloc */
+        memcpy((void *)(uintptr_t)rma->remote, rma->local, rma->bytes);
+    if (rma->done)
+        iface->callbacks->done(iface->owner, rma->done, 0);
     return 0;
 }
 
-static int put_early(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int put_early(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    weft_move quiet = *move;
+    weft_rma quiet = *rma;
     quiet.done = NULL;
     int rc = sound->put(iface, ep, &quiet);
-    if (rc == 0 && move->done)
-        iface->up->done(iface->owner, move->done, 0);
+    if (rc == 0 && rma->done)
+        iface->callbacks->done(iface->owner, rma->done, 0);
     return rc;
 }
 
 /* The notification overtakes the data. */
-static int put_notifies_early(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int put_notifies_early(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    weft_move only = *move;
+    weft_rma only = *rma;
     uint64_t none = 0;
-    if (!move->notify)
-        return sound->put(iface, ep, move);
+    if (!rma->notify)
+        return sound->put(iface, ep, rma);
     only.local = &none;
     only.bytes = 0;
     only.done = NULL;
     int rc = sound->put(iface, ep, &only);
     if (rc)
         return rc;
-    only = *move;
+    only = *rma;
     only.notify = 0;
     for (int i = 0; i < 1000; i++)
         sound->poll(((rig_side *)iface->owner)->other->iface, 16);
@@ -288,7 +288,7 @@ static int amo_torn(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
     usleep(20); /* somebody else's turn, also on one CPU */
     __atomic_store_n(word, before + atomic->operand, __ATOMIC_RELAXED);
     *atomic->before = before;
-    iface->up->done(iface->owner, atomic->done, 0);
+    iface->callbacks->done(iface->owner, atomic->done, 0);
     return 0;
 }
 
@@ -296,7 +296,7 @@ static int flush_early(weft_iface *iface, weft_ep *ep, bool remotely, void *done
 {
     (void)ep;
     (void)remotely;
-    iface->up->done(iface->owner, done, 0);
+    iface->callbacks->done(iface->owner, done, 0);
     return 0;
 }
 
@@ -318,18 +318,18 @@ static int share_alone(weft_iface *iface, uint64_t bytes, weft_shared *shared)
     return sound->share(iface, bytes, shared);
 }
 
-static int unmap_forgets(weft_iface *iface, weft_region *region)
+static int unmap_forgets(weft_iface *iface, weft_mr *mr)
 {
     (void)iface;
-    (void)region;
+    (void)mr;
     return 0;
 }
 
 static int map_anything(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind,
-                        weft_region *region)
+                        weft_mr *mr)
 {
     (void)kind;
-    return sound->map(iface, addr, bytes, rights, WEFT_MEMORY_HOST, region);
+    return sound->mr_reg(iface, addr, bytes, rights, WEFT_MEMORY_HOST, mr);
 }
 
 static int card_overflows(weft_iface *iface, void *addr, size_t *bytes)
@@ -351,52 +351,52 @@ static int leave_never(weft_iface *iface, weft_ep *ep)
 
 static int leave_loud(weft_iface *iface, weft_ep *ep)
 {
-    iface->up->lost(iface->owner, ep->peer, WEFT_E_PEER);
-    return sound->leave(iface, ep);
+    iface->callbacks->peer_failed(iface->owner, ep->peer, WEFT_E_PEER);
+    return sound->ep_close(iface, ep);
 }
 
 /* A local region that does not cover the move is used all the same. */
-static int move_uncovered(weft_iface *iface, weft_ep *ep, const weft_move *move, bool is_get)
+static int move_uncovered(weft_iface *iface, weft_ep *ep, const weft_rma *rma, bool is_get)
 {
-    const weft_region *region = move->region;
-    bool covers = region && (char *)move->local >= (char *)region->addr &&
-                  (char *)move->local + move->bytes <= (char *)region->addr + region->bytes;
+    const weft_mr *mr = rma->mr;
+    bool covers = mr && (char *)rma->local >= (char *)mr->addr &&
+                  (char *)rma->local + rma->bytes <= (char *)mr->addr + mr->bytes;
     if (covers)
-        return is_get ? sound->get(iface, ep, move) : sound->put(iface, ep, move);
+        return is_get ? sound->get(iface, ep, rma) : sound->put(iface, ep, rma);
     if (is_get)
-        memcpy(move->local, (void *)(uintptr_t)move->remote, move->bytes);
+        memcpy(rma->local, (void *)(uintptr_t)rma->remote, rma->bytes);
     else
-        memcpy((void *)(uintptr_t)move->remote, move->local, move->bytes);
-    if (move->done)
-        iface->up->done(iface->owner, move->done, 0);
+        memcpy((void *)(uintptr_t)rma->remote, rma->local, rma->bytes);
+    if (rma->done)
+        iface->callbacks->done(iface->owner, rma->done, 0);
     return 0;
 }
 
-static int get_uncovered(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int get_uncovered(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    return move_uncovered(iface, ep, move, true);
+    return move_uncovered(iface, ep, rma, true);
 }
 
-static int put_uncovered(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int put_uncovered(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    return move_uncovered(iface, ep, move, false);
+    return move_uncovered(iface, ep, rma, false);
 }
 
 /* Refused, they say, and do it: whoever tries again does it twice. */
-static int put_again_lies(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int put_again_lies(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    int rc = sound->put(iface, ep, move);
+    int rc = sound->put(iface, ep, rma);
     return rc == 0 && every(7) ? WEFT_AGAIN : rc;
 }
 
 /* Told before the bytes are there. */
-static int get_early(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int get_early(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    weft_move quiet = *move;
+    weft_rma quiet = *rma;
     quiet.done = NULL;
     int rc = sound->get(iface, ep, &quiet);
-    if (rc == 0 && move->done)
-        iface->up->done(iface->owner, move->done, 0);
+    if (rc == 0 && rma->done)
+        iface->callbacks->done(iface->owner, rma->done, 0);
     return rc;
 }
 
@@ -415,10 +415,10 @@ static int arm_never(weft_iface *iface, weft_wakeup *wakeup)
 }
 
 #define PLANT(name, ...)                                                        \
-    static void plant_##name(weft_iface_ops *ops, weft_up *up)                   \
+    static void plant_##name(weft_iface_ops *ops, weft_iface_callbacks *callbacks)                   \
     {                                                                           \
         (void)ops;                                                              \
-        (void)up;                                                               \
+        (void)callbacks;                                                               \
         __VA_ARGS__;                                                            \
     }
 PLANT(drop, ops->send = send_drop)
@@ -434,14 +434,14 @@ PLANT(at_once, ops->send = send_at_once)
 PLANT(greedy, ops->poll = poll_greedy)
 PLANT(silent, ops->poll = poll_silent)
 PLANT(boasts, ops->poll = poll_boasts)
-PLANT(wrong_peer, up->arrive = arrive_wrong_peer)
-PLANT(unaligned, up->arrive = arrive_unaligned)
-PLANT(greets, up->greet = greet_twice)
-PLANT(lost_2, up->lost = lost_twice)
-PLANT(lost_0, up->lost = lost_never)
-PLANT(done_2, up->done = done_twice)
-PLANT(done_0, up->done = done_never)
-PLANT(done_ok, up->done = done_well)
+PLANT(wrong_peer, callbacks->recv_frame = arrive_wrong_peer)
+PLANT(unaligned, callbacks->recv_frame = arrive_unaligned)
+PLANT(greets, callbacks->accept_peer = greet_twice)
+PLANT(lost_2, callbacks->peer_failed = lost_twice)
+PLANT(lost_0, callbacks->peer_failed = lost_never)
+PLANT(done_2, callbacks->done = done_twice)
+PLANT(done_0, callbacks->done = done_never)
+PLANT(done_ok, callbacks->done = done_well)
 PLANT(get_cut, ops->get = get_short)
 PLANT(put_cut, ops->put = put_short)
 PLANT(put_over, ops->put = put_long)
@@ -453,11 +453,11 @@ PLANT(torn, ops->amo = amo_torn)
 PLANT(flush, ops->flush = flush_early)
 PLANT(deaf, ops->arm = arm_deaf; ops->disarm = disarm_nothing)
 PLANT(alone, ops->share = share_alone)
-PLANT(forgets, ops->unmap = unmap_forgets)
-PLANT(any_memory, ops->map = map_anything)
+PLANT(forgets, ops->mr_dereg = unmap_forgets)
+PLANT(any_memory, ops->mr_reg = map_anything)
 PLANT(addr, ops->get_addr = card_overflows)
-PLANT(stays, ops->leave = leave_never)
-PLANT(loud, ops->leave = leave_loud)
+PLANT(stays, ops->ep_close = leave_never)
+PLANT(loud, ops->ep_close = leave_loud)
 PLANT(uncovered, ops->get = get_uncovered; ops->put = put_uncovered)
 PLANT(put_lies, ops->put = put_again_lies)
 PLANT(get_early, ops->get = get_early)
@@ -469,17 +469,17 @@ static int send_keeps(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_frame copied = *frame;
     int rc;
-    copied.held = NULL;
+    copied.zcopy_ctx = NULL;
     rc = sound->send(iface, ep, &copied);
-    return rc == 0 && frame->held && frame->hdr.bytes >= iface->caps.held_min ? WEFT_HELD : rc;
+    return rc == 0 && frame->zcopy_ctx && frame->hdr.bytes >= iface->caps.zcopy_min ? WEFT_INPROGRESS : rc;
 }
 
 /* It says in the call already that it reads the body no more, and then that it holds it. */
 static int send_holds_no_more(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     int rc = sound->send(iface, ep, frame);
-    if (rc == WEFT_HELD)
-        iface->up->done(iface->owner, frame->held, 0);
+    if (rc == WEFT_INPROGRESS)
+        iface->callbacks->done(iface->owner, frame->zcopy_ctx, 0);
     return rc;
 }
 PLANT(keeps, ops->send = send_keeps)
@@ -542,12 +542,12 @@ void mutant_reset(void)
 static void patch(weft_iface *iface)
 {
     sound = iface->ops;
-    sound_up = iface->up;
+    sound_up = iface->callbacks;
     sick = *iface->ops;
-    sick_up = *iface->up;
+    sick_up = *iface->callbacks;
     chosen->plant(&sick, &sick_up);
     iface->ops = &sick;
-    iface->up = &sick_up;
+    iface->callbacks = &sick_up;
 }
 
 void mutant_choose(const mutant *what)

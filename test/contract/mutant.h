@@ -11,7 +11,7 @@
 
 typedef struct mutant {
     const char *name;
-    void (*plant)(weft_iface_ops *ops, weft_up *up); /* changes the tables of ports opened from now on */
+    void (*plant)(weft_iface_ops *ops, weft_iface_callbacks *callbacks); /* changes the tables of ports opened from now on */
     bool self_only, not_self;
     const char *row; /* only there: a fault in what not all transports promise; NULL: on the first two rows */
 } mutant;

@@ -160,7 +160,7 @@ static void lose_by(void (*change)(ofi_iface_addr *addr), const char *word)
     a = rig->a->iface;
     CHECK(weft_ofi_ops.get_addr(rig->b->iface, &addr, &bytes) == 0);
     change(&addr);
-    CHECK(a->ops->reach(a, &nobody, &addr, bytes, rig->a->other, &ep) == 0);
+    CHECK(a->ops->ep_open(a, &nobody, &addr, bytes, rig->a->other, &ep) == 0);
     for (int k = 0; ep && k < 400000 && !rig->a->losts; k++, usleep(50)) {
         if (a->ops->send(a, ep, &frame) != WEFT_AGAIN)
             break;
@@ -169,7 +169,7 @@ static void lose_by(void (*change)(ofi_iface_addr *addr), const char *word)
     CHECK(rig->a->losts == 1);
     CHECK(strstr(weft_fail_text(WEFT_E_PEER), word) != NULL && strstr(weft_fail_text(WEFT_E_PEER), "127.0.0.1:") != NULL);
     CHECK(ep && a->ops->send(a, ep, &frame) == WEFT_E_PEER && rig->b->greets == 0);
-    CHECK(ep && a->ops->leave(a, ep) == 0);
+    CHECK(ep && a->ops->ep_close(a, ep) == 0);
     rig_close(rig);
 }
 
@@ -198,7 +198,7 @@ static void child_lives(int in, int out)
     weft_ep *ep;
     weft_frame frame = {.hdr = {.seq = 1}};
     if (!rig || weft_ofi_ops.get_addr(rig->b->iface, &addr, &bytes) || write(out, &addr, bytes) != (ssize_t)bytes || read(in, &addr, bytes) != (ssize_t)bytes ||
-        rig->b->iface->ops->reach(rig->b->iface, &parent, &addr, bytes, rig->a, &ep))
+        rig->b->iface->ops->ep_open(rig->b->iface, &parent, &addr, bytes, rig->a, &ep))
         _exit(1);
     while (rig->b->iface->ops->send(rig->b->iface, ep, &frame) == WEFT_AGAIN)
         rig_poll(rig->b, 16);
@@ -223,10 +223,10 @@ static void hears_of_death(void)
     if (rig) {
         weft_iface *a = rig->a->iface;
         ((ofi_iface *)a)->self.rank = 8;
-        CHECK(a->ops->leave(a, rig->a->ep) == 0); /* to the b of this process, which is not meant */
+        CHECK(a->ops->ep_close(a, rig->a->ep) == 0); /* to the b of this process, which is not meant */
         CHECK(weft_ofi_ops.get_addr(a, &addr, &bytes) == 0 && write(down[1], &addr, bytes) == (ssize_t)bytes);
         CHECK(read(up[0], &addr, bytes) == (ssize_t)bytes);
-        CHECK(a->ops->reach(a, &theirs, &addr, bytes, rig->a->other, &ep) == 0);
+        CHECK(a->ops->ep_open(a, &theirs, &addr, bytes, rig->a->other, &ep) == 0);
         rig->a->ep = ep;
         for (int k = 0; k < 200000 && !rig->a->arrival_count; k++, usleep(50))
             rig_poll(rig->a, 16);
@@ -260,14 +260,14 @@ static void partings_cross(void)
     rig_settle(rig);
     for (int i = 0; i < 2; i++) {
         side = &rig->sides[i];
-        CHECK(side->iface->ops->leave(side->iface, side->ep) == WEFT_AGAIN);
+        CHECK(side->iface->ops->ep_close(side->iface, side->ep) == WEFT_AGAIN);
         ((ofi_iface *)side->iface)->turned_ns = 0;
         ofi_call_turn((ofi_iface *)side->iface); /* says it, and hears nothing */
         CHECK(((ofi_ep *)side->ep)->called_ns != 0);
     }
     for (int i = 1; i >= 0; i--) { /* each one alone */
         side = &rig->sides[i];
-        for (int k = 0; k < 1000000 && (rc = side->iface->ops->leave(side->iface, side->ep)) == WEFT_AGAIN; k++, usleep(50))
+        for (int k = 0; k < 1000000 && (rc = side->iface->ops->ep_close(side->iface, side->ep)) == WEFT_AGAIN; k++, usleep(50))
             rig_poll(side, 16);
         CHECK(rc == 0);
         side->iface->ops->close(side->iface);
@@ -384,7 +384,7 @@ static int run(const char *provider, const char *only, bool is_verbose)
     unsigned failed;
     setenv("WEFT_OFI_PROVIDER", provider, 1);
     weft_knobs_load(true);
-    why = weft_ofi_ops.absent();
+    why = weft_ofi_ops.unavailable();
     if (why) {
         printf("skipped: %s\n", why);
         return 77;
@@ -409,7 +409,7 @@ static const char *chosen(void)
     for (size_t i = 0; i < weft_count(names); i++) {
         setenv("WEFT_OFI_PROVIDER", names[i], 1);
         weft_knobs_load(true);
-        if (!weft_ofi_ops.absent())
+        if (!weft_ofi_ops.unavailable())
             return names[i];
     }
     return "tcp;ofi_rxm";

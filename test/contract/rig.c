@@ -138,7 +138,7 @@ static bool reach(rig_side *side)
     weft_iface *iface = side->iface, *theirs = side->other->iface;
     if (theirs->ops->get_addr(theirs, addr, &bytes))
         return false;
-    return iface->ops->reach(iface, &side->other->proc_id, addr, bytes, side->other, &side->ep) == 0;
+    return iface->ops->ep_open(iface, &side->other->proc_id, addr, bytes, side->other, &side->ep) == 0;
 }
 
 static void *greet_third(rig_side *side)
@@ -148,7 +148,7 @@ static void *greet_third(rig_side *side)
     rig_side *third = side->rig->third;
     if (third->iface->ops->get_addr(third->iface, addr, &bytes))
         return NULL;
-    return side->iface->ops->reach(side->iface, &third->proc_id, addr, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
+    return side->iface->ops->ep_open(side->iface, &third->proc_id, addr, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
 }
 
 static void *up_greet(void *owner, const weft_proc_id *who)
@@ -162,7 +162,7 @@ static void *up_greet(void *owner, const weft_proc_id *who)
     return side->other;
 }
 
-static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
 
 /* -- opening -- */
 
@@ -193,9 +193,9 @@ weft_rig *rig_open(const rig_row *row, bool skip_b_reach)
         side->rig = rig;
         side->proc_id = (weft_proc_id){77, i, 0};
         side->other = row->is_self ? side : &rig->sides[1 - i];
-        weft_iface_params env = {.owner = side, .up = &ups, .self = side->proc_id, .segment = over, .local_rank = (int)i,
+        weft_iface_params params = {.owner = side, .callbacks = &ups, .self = side->proc_id, .segment = over, .local_rank = (int)i,
                              .wants_fd = row->wants_fd};
-        ok = row->ops->open(&env, &side->iface) == 0;
+        ok = row->ops->open(&params, &side->iface) == 0;
         if (ok && rig_patch)
             rig_patch(side->iface);
     }
@@ -213,8 +213,8 @@ rig_side *rig_third(weft_rig *rig)
     side->rig = rig;
     side->proc_id = (weft_proc_id){77, 2, 0};
     side->other = rig->b;
-    weft_iface_params env = {.owner = side, .up = &ups, .self = side->proc_id, .local_rank = 2, .wants_fd = rig->row->wants_fd};
-    bool ok = rig->row->ops->open(&env, &side->iface) == 0;
+    weft_iface_params params = {.owner = side, .callbacks = &ups, .self = side->proc_id, .local_rank = 2, .wants_fd = rig->row->wants_fd};
+    bool ok = rig->row->ops->open(&params, &side->iface) == 0;
     if (ok && rig_patch)
         rig_patch(side->iface);
     rig->third = side;
@@ -228,7 +228,7 @@ static void close_third(weft_rig *rig)
     rig_side *third = rig->third;
     if (third->ep)
         rig_leave(third);
-    for (uint32_t i = 0; rig->to_third && i < TURNS * rig_patience && rig->b->iface->ops->leave(rig->b->iface, rig->to_third) == WEFT_AGAIN; i++)
+    for (uint32_t i = 0; rig->to_third && i < TURNS * rig_patience && rig->b->iface->ops->ep_close(rig->b->iface, rig->to_third) == WEFT_AGAIN; i++)
         rig_turn(rig);
     if (third->iface)
         third->iface->ops->close(third->iface);
@@ -310,9 +310,9 @@ int rig_send(rig_side *side, const weft_frame *frame)
     RETRY(side->iface->ops->send(side->iface, side->ep, frame));
 }
 
-int rig_move(rig_side *side, const weft_move *move, bool is_get)
+int rig_move(rig_side *side, const weft_rma *rma, bool is_get)
 {
-    RETRY(is_get ? side->iface->ops->get(side->iface, side->ep, move) : side->iface->ops->put(side->iface, side->ep, move));
+    RETRY(is_get ? side->iface->ops->get(side->iface, side->ep, rma) : side->iface->ops->put(side->iface, side->ep, rma));
 }
 
 int rig_amo(rig_side *side, const weft_atomic *atomic)
@@ -325,11 +325,11 @@ int rig_flush(rig_side *side, bool remotely, rig_done *done)
     RETRY(side->iface->ops->flush(side->iface, side->ep, remotely, done));
 }
 
-int rig_move_wait(rig_side *side, weft_move move, bool is_get)
+int rig_move_wait(rig_side *side, weft_rma rma, bool is_get)
 {
     rig_done done = {0, 0};
-    move.done = &done;
-    int rc = rig_move(side, &move, is_get);
+    rma.done = &done;
+    int rc = rig_move(side, &rma, is_get);
     if (rc) {
         rig_settle(side->rig);
         CHECK(done.times == 0); /* refused in the call: not told again */
@@ -342,11 +342,11 @@ int rig_move_wait(rig_side *side, weft_move move, bool is_get)
     return done.rc;
 }
 
-int rig_map(rig_side *side, void *addr, uint64_t bytes, uint32_t rights, weft_region *region)
+int rig_map(rig_side *side, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr)
 {
     int rc = WEFT_E_NOMEM;
     for (int i = 0; i < 200 && rc == WEFT_E_NOMEM; i++)
-        rc = side->iface->ops->map(side->iface, addr, bytes, rights, WEFT_MEMORY_HOST, region);
+        rc = side->iface->ops->mr_reg(side->iface, addr, bytes, rights, WEFT_MEMORY_HOST, mr);
     return rc;
 }
 
@@ -354,7 +354,7 @@ bool rig_leave(rig_side *side)
 {
     int rc = WEFT_AGAIN;
     for (uint32_t i = 0; i < TURNS * rig_patience && rc == WEFT_AGAIN; i++) {
-        rc = side->iface->ops->leave(side->iface, side->ep);
+        rc = side->iface->ops->ep_close(side->iface, side->ep);
         if (rc == WEFT_AGAIN)
             rig_turn(side->rig);
     }

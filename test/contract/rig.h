@@ -67,7 +67,7 @@ struct rig {
     bool gave_up;      /* a loop came to its end */
 };
 
-/* What ended: given as weft_move.done. */
+/* What ended: given as weft_rma.done. */
 typedef struct rig_done {
     uint32_t times;
     int rc;
@@ -95,12 +95,12 @@ bool rig_until(weft_rig *rig, const uint32_t *count, uint32_t want);
 void rig_settle(weft_rig *rig);
 /* Sends, retrying on AGAIN; the rc that ended it. */
 int rig_send(rig_side *side, const weft_frame *frame);
-int rig_move(rig_side *side, const weft_move *move, bool is_get);
+int rig_move(rig_side *side, const weft_rma *rma, bool is_get);
 int rig_amo(rig_side *side, const weft_atomic *atomic);
 int rig_flush(rig_side *side, bool remotely, rig_done *done);
 /* Posts and waits for its end: the call's rc or done's. */
-int rig_move_wait(rig_side *side, weft_move move, bool is_get);
-int rig_map(rig_side *side, void *addr, uint64_t bytes, uint32_t rights, weft_region *region);
+int rig_move_wait(rig_side *side, weft_rma rma, bool is_get);
+int rig_map(rig_side *side, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr);
 /* Leaves every path in peace. */
 bool rig_leave(rig_side *side);
 void rig_forget(rig_side *side); /* the arrivals so far */

@@ -53,10 +53,10 @@ static uint8_t *pages(uint64_t bytes, void *at)
     return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
 }
 
-static int transfer(weft_rig *rig, void *local, const weft_region *region, const void *remote, const weft_key *key,
+static int transfer(weft_rig *rig, void *local, const weft_mr *mr, const void *remote, const weft_rkey *rkey,
                     uint64_t bytes, bool is_get)
 {
-    return rig_move_wait(rig->a, (weft_move){.local = local, .region = region, .remote = (uintptr_t)remote, .key = key,
+    return rig_move_wait(rig->a, (weft_rma){.local = local, .mr = mr, .remote = (uintptr_t)remote, .rkey = rkey,
                                              .bytes = bytes}, is_get);
 }
 
@@ -65,24 +65,24 @@ static void stale_pins_show(void)
 {
     weft_rig *rig = rig_open(&row, false);
     uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_region near, far;
+    weft_mr near, far;
     rig_pattern(theirs, 1, AREA);
     CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, &far) == 0);
-    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0 && rig_is_pattern(ours, 1, AREA));
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &far) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0 && rig_is_pattern(ours, 1, AREA));
     CHECK(pages(AREA, theirs) == theirs);
     rig_pattern(theirs, 2, AREA);
-    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0);
     CHECK(rig_is_pattern(ours, 1, AREA)); /* the old page, and not what stands there now */
     rig_pattern(ours, 3, AREA);
-    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, false) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, false) == 0);
     CHECK(rig_is_pattern(theirs, 2, AREA)); /* nor does a put reach it */
-    CHECK(weft_uring_ops.unmap(rig->b->iface, &far) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, &far) == 0); /* registered anew: all is well */
-    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA));
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0);
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &far) == 0); /* registered anew: all is well */
+    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA));
     CHECK(madvise(theirs, AREA, MADV_DONTNEED) == 0);
-    CHECK(transfer(rig, ours, &near, theirs, &far.key, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA) && theirs[0] == 0);
-    CHECK(weft_uring_ops.unmap(rig->b->iface, &far) == 0 && weft_uring_ops.unmap(rig->a->iface, &near) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA) && theirs[0] == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -93,21 +93,21 @@ static void long_moves(void)
 {
     weft_rig *rig = rig_open(&row, false);
     uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_region near, far;
+    weft_mr near, far;
     CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, &far) == 0);
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &far) == 0);
     for (uint32_t i = 0; i < 12; i++) {
         uint64_t from = rig_random(rig) % 5000, to = rig_random(rig) % 5000;
         uint64_t bytes = AREA - 5000 - rig_random(rig) % (i < 6 ? 100 : AREA - 5000);
         memset(ours, 0, AREA);
         rig_pattern(theirs, i, AREA);
-        CHECK(transfer(rig, ours + to, &near, theirs + from, &far.key, bytes, true) == 0);
+        CHECK(transfer(rig, ours + to, &near, theirs + from, &far.rkey, bytes, true) == 0);
         CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && ours[to + bytes] == 0);
         rig_pattern(ours, 100 + i, AREA);
-        CHECK(transfer(rig, ours + to, &near, theirs + from, &far.key, bytes, false) == 0);
+        CHECK(transfer(rig, ours + to, &near, theirs + from, &far.rkey, bytes, false) == 0);
         CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && theirs[from + bytes] == rig_byte(i, from + bytes));
     }
-    CHECK(weft_uring_ops.unmap(rig->b->iface, &far) == 0 && weft_uring_ops.unmap(rig->a->iface, &near) == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -118,18 +118,18 @@ static void flush_waits_long(void)
 {
     weft_rig *rig = rig_open(&row, false);
     uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_region near, far;
-    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0 && rig_map(rig->b, theirs, AREA, WEFT_RIGHT_WRITE, &far) == 0);
+    weft_mr near, far;
+    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0 && rig_map(rig->b, theirs, AREA, WEFT_ACCESS_WRITE, &far) == 0);
     for (uint32_t i = 0; i < 10; i++) {
         rig_done put = {0, 0}, flush = {0, 0};
-        weft_move move = {.local = ours, .region = &near, .remote = (uintptr_t)theirs, .key = &far.key, .bytes = AREA,
+        weft_rma rma = {.local = ours, .mr = &near, .remote = (uintptr_t)theirs, .rkey = &far.rkey, .bytes = AREA,
                           .done = &put};
         rig_pattern(ours, i, AREA);
-        CHECK(rig_move(rig->a, &move, false) == 0 && rig_flush(rig->a, i & 1, &flush) == 0);
+        CHECK(rig_move(rig->a, &rma, false) == 0 && rig_flush(rig->a, i & 1, &flush) == 0);
         CHECK(rig_until(rig, &flush.times, 1));
         CHECK(put.times == 1 && put.rc == 0 && flush.rc == 0 && rig_is_pattern(theirs, i, AREA));
     }
-    CHECK(weft_uring_ops.unmap(rig->b->iface, &far) == 0 && weft_uring_ops.unmap(rig->a->iface, &near) == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -141,21 +141,21 @@ static void refuses_to_pin(void)
     weft_rig *rig = rig_open(&row, false);
     weft_iface *iface = rig->a->iface;
     uint8_t *fixed = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    weft_region region;
-    CHECK(weft_uring_ops.map(iface, fixed, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
+    weft_mr mr;
+    CHECK(weft_uring_ops.mr_reg(iface, fixed, 4096, 0, WEFT_MEMORY_HOST, &mr) == WEFT_E_UNSUPPORTED);
     munmap(fixed, 4096);
-    CHECK(weft_uring_ops.map(iface, fixed, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
-    CHECK(weft_uring_ops.map(iface, fixed, URING_REGION_MAX + 1, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED);
+    CHECK(weft_uring_ops.mr_reg(iface, fixed, 4096, 0, WEFT_MEMORY_HOST, &mr) == WEFT_E_UNSUPPORTED);
+    CHECK(weft_uring_ops.mr_reg(iface, fixed, URING_REGION_MAX + 1, 0, WEFT_MEMORY_HOST, &mr) == WEFT_E_UNSUPPORTED);
     CHECK(((uring_iface *)iface)->pins.keys.live == 0);
     uint8_t *page = pages(4096, NULL);
     uint32_t count = 0;
-    weft_region *regions = calloc(URING_REGIONS + 1, sizeof *regions);
-    while (count <= URING_REGIONS && weft_uring_ops.map(iface, page, 64, 0, WEFT_MEMORY_HOST, &regions[count]) == 0)
+    weft_mr *regions = calloc(URING_REGIONS + 1, sizeof *regions);
+    while (count <= URING_REGIONS && weft_uring_ops.mr_reg(iface, page, 64, 0, WEFT_MEMORY_HOST, &regions[count]) == 0)
         count++;
     CHECK(count == URING_REGIONS);
-    CHECK(weft_uring_ops.map(iface, page, 64, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_NOSPACE);
+    CHECK(weft_uring_ops.mr_reg(iface, page, 64, 0, WEFT_MEMORY_HOST, &mr) == WEFT_E_NOSPACE);
     while (count)
-        CHECK(weft_uring_ops.unmap(iface, &regions[--count]) == 0);
+        CHECK(weft_uring_ops.mr_dereg(iface, &regions[--count]) == 0);
     free(regions);
     munmap(page, 4096);
     rig_close(rig);
@@ -164,32 +164,32 @@ static void refuses_to_pin(void)
 /* In a child: no right to lock memory beyond the limit. 0 when all is as it should be. */
 static int pin_as_nobody(void)
 {
-    static const weft_up up;
-    const weft_iface_params env = {.up = &up, .self = {1, 2, 0}, .local_rank = -1};
+    static const weft_iface_callbacks callbacks;
+    const weft_iface_params params = {.callbacks = &callbacks, .self = {1, 2, 0}, .local_rank = -1};
     struct rlimit limit = {1 << 20, 1 << 20};
     weft_iface *iface;
-    weft_region region[3];
+    weft_mr mr[3];
     uint8_t *area = pages(4 << 20, NULL);
     if (setrlimit(RLIMIT_MEMLOCK, &limit) || (geteuid() == 0 && setresuid(64999, 64999, 64999)))
         return 77;
-    if (weft_uring_ops.open(&env, &iface))
+    if (weft_uring_ops.open(&params, &iface))
         return 77;
     if (iface->caps.pin_bytes != 1 << 20)
         return 1;
-    if (weft_uring_ops.map(iface, area, 2 << 20, 0, WEFT_MEMORY_HOST, &region[0]) != WEFT_E_NOSPACE)
+    if (weft_uring_ops.mr_reg(iface, area, 2 << 20, 0, WEFT_MEMORY_HOST, &mr[0]) != WEFT_E_NOSPACE)
         return 2;
-    if (weft_uring_ops.map(iface, area, 3 << 18, 0, WEFT_MEMORY_HOST, &region[0]))
+    if (weft_uring_ops.mr_reg(iface, area, 3 << 18, 0, WEFT_MEMORY_HOST, &mr[0]))
         return 77; /* others of this user pin memory at the moment */
-    if (weft_uring_ops.map(iface, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]) != WEFT_E_NOSPACE)
+    if (weft_uring_ops.mr_reg(iface, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &mr[1]) != WEFT_E_NOSPACE)
         return 3;
-    if (weft_uring_ops.unmap(iface, &region[0]))
+    if (weft_uring_ops.mr_dereg(iface, &mr[0]))
         return 4;
-    for (int tries = 0; weft_uring_ops.map(iface, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &region[1]); tries++) {
+    for (int tries = 0; weft_uring_ops.mr_reg(iface, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &mr[1]); tries++) {
         if (tries == 6000)
             return 5;
         usleep(10000); /* older kernels give pins back a moment later */
     }
-    return weft_uring_ops.unmap(iface, &region[1]) ? 6 : 0;
+    return weft_uring_ops.mr_dereg(iface, &mr[1]) ? 6 : 0;
 }
 
 static void locked_memory_is_limited(void)
@@ -209,7 +209,7 @@ static void locked_memory_is_limited(void)
 
 typedef struct offer { /* through a pipe */
     uring_iface_addr iface_addr;
-    weft_key key;
+    weft_rkey rkey;
     uint64_t addr;
 } offer;
 
@@ -257,10 +257,10 @@ static void *far_greet(void *owner, const weft_proc_id *who)
 
 static bool far_open(far_side *me, uint32_t rank)
 {
-    static const weft_up up = {far_arrive, far_done, far_notified, far_lost, far_greet};
-    const weft_iface_params env = {.owner = me, .up = &up, .self = {78, rank, 0}, .local_rank = -1};
+    static const weft_iface_callbacks callbacks = {far_arrive, far_done, far_notified, far_lost, far_greet};
+    const weft_iface_params params = {.owner = me, .callbacks = &callbacks, .self = {78, rank, 0}, .local_rank = -1};
     *me = (far_side){.other = {78, 1 - rank, 0}};
-    return weft_uring_ops.open(&env, &me->iface) == 0;
+    return weft_uring_ops.open(&params, &me->iface) == 0;
 }
 
 /* Polls, and sleeps on the wakeup when there is nothing. */
@@ -298,18 +298,18 @@ static int far_serve(int in, int out, int manner)
     static far_side me;
     offer mine = {.addr = 0}, theirs;
     uint8_t *area = pages(AREA, NULL);
-    weft_region region;
+    weft_mr mr;
     size_t bytes = sizeof mine.iface_addr;
     alarm(HANG_S);
     rig_pattern(area, 5, AREA);
     if (!far_open(&me, 1) || me.iface->ops->get_addr(me.iface, &mine.iface_addr, &bytes) ||
-        me.iface->ops->map(me.iface, area, AREA, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region))
+        me.iface->ops->mr_reg(me.iface, area, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, WEFT_MEMORY_HOST, &mr))
         return 2;
-    mine.key = region.key;
+    mine.rkey = mr.rkey;
     mine.addr = (uintptr_t)area;
     if (write(out, &mine, sizeof mine) != sizeof mine || read(in, &theirs, sizeof theirs) != sizeof theirs)
         return 3;
-    if (me.iface->ops->reach(me.iface, &me.other, &theirs.iface_addr, sizeof theirs.iface_addr, &me, &me.ep))
+    if (me.iface->ops->ep_open(me.iface, &me.other, &theirs.iface_addr, sizeof theirs.iface_addr, &me, &me.ep))
         return 4;
     for (uint32_t i = 0; manner != KEEPS_SILENT && i < (manner == SERVES_WELL ? 3000 : LAST_FRAMES); i++)
         if (far_send(&me, i, WEFT_FRAME_EAGER))
@@ -319,9 +319,9 @@ static int far_serve(int in, int out, int manner)
     sleep(1); /* in the meantime the HCA works */
     while (!me.has_bye)
         far_wait(&me);
-    while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
+    while (me.iface->ops->ep_close(me.iface, me.ep) == WEFT_AGAIN)
         far_wait(&me);
-    me.iface->ops->unmap(me.iface, &region);
+    me.iface->ops->mr_dereg(me.iface, &mr);
     me.iface->ops->close(me.iface);
     return me.wrong ? 6 : me.losts ? 7 : !rig_is_pattern(area, 6, AREA);
 }
@@ -339,7 +339,7 @@ static pid_t far_meet(far_side *me, offer *theirs, int manner)
     CU_ASSERT_FATAL(far_open(me, 0) && me->iface->ops->get_addr(me->iface, &mine.iface_addr, &bytes) == 0);
     CU_ASSERT_FATAL(read(back[0], theirs, sizeof *theirs) == sizeof *theirs);
     CU_ASSERT_FATAL(write(there[1], &mine, sizeof mine) == sizeof mine);
-    CU_ASSERT_FATAL(me->iface->ops->reach(me->iface, &me->other, &theirs->iface_addr, sizeof theirs->iface_addr, me, &me->ep) == 0);
+    CU_ASSERT_FATAL(me->iface->ops->ep_open(me->iface, &me->other, &theirs->iface_addr, sizeof theirs->iface_addr, me, &me->ep) == 0);
     for (int i = 0; i < 2; i++) {
         close(there[i]);
         close(back[i]);
@@ -347,12 +347,12 @@ static pid_t far_meet(far_side *me, offer *theirs, int manner)
     return child;
 }
 
-static int far_move(far_side *me, uint8_t *local, const weft_region *region, const offer *theirs, bool is_get)
+static int far_move(far_side *me, uint8_t *local, const weft_mr *mr, const offer *theirs, bool is_get)
 {
     int told = 0;
-    weft_move move = {.local = local, .region = region, .remote = theirs->addr, .key = &theirs->key, .bytes = AREA,
+    weft_rma rma = {.local = local, .mr = mr, .remote = theirs->addr, .rkey = &theirs->rkey, .bytes = AREA,
                       .done = &told};
-    int rc = is_get ? me->iface->ops->get(me->iface, me->ep, &move) : me->iface->ops->put(me->iface, me->ep, &move);
+    int rc = is_get ? me->iface->ops->get(me->iface, me->ep, &rma) : me->iface->ops->put(me->iface, me->ep, &rma);
     while (rc == 0 && !told)
         far_wait(me);
     return rc ? rc : told == 1 ? 0 : told;
@@ -364,22 +364,22 @@ static void two_processes(void)
     offer theirs;
     int status;
     uint8_t *area = pages(AREA, NULL);
-    weft_region region;
+    weft_mr mr;
     pid_t child = far_meet(&me, &theirs, SERVES_WELL);
-    CU_ASSERT(me.iface->ops->map(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr) == 0);
     while (me.arrived < 3000)
         far_wait(&me);
-    CU_ASSERT(far_move(&me, area, &region, &theirs, true) == 0 && rig_is_pattern(area, 5, AREA));
+    CU_ASSERT(far_move(&me, area, &mr, &theirs, true) == 0 && rig_is_pattern(area, 5, AREA));
     rig_pattern(area, 6, AREA);
-    CU_ASSERT(far_move(&me, area, &region, &theirs, false) == 0);
+    CU_ASSERT(far_move(&me, area, &mr, &theirs, false) == 0);
     CU_ASSERT(far_send(&me, 0, WEFT_FRAME_BYE) == 0);
     waitpid(child, &status, 0);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     if (WIFEXITED(status) && WEXITSTATUS(status))
         printf(" child's code %d ", WEXITSTATUS(status));
     CU_ASSERT(me.wrong == 0 && me.losts == 0);
-    CU_ASSERT(me.iface->ops->unmap(me.iface, &region) == 0);
-    while (me.iface->ops->leave(me.iface, me.ep) == WEFT_AGAIN)
+    CU_ASSERT(me.iface->ops->mr_dereg(me.iface, &mr) == 0);
+    while (me.iface->ops->ep_close(me.iface, me.ep) == WEFT_AGAIN)
         far_wait(&me);
     CU_ASSERT(me.losts == 0);
     me.iface->ops->close(me.iface);
@@ -393,10 +393,10 @@ static void killed_at(unsigned moment_us, int manner)
     offer theirs;
     int rc = 0;
     uint8_t *area = pages(AREA, NULL);
-    weft_region region;
+    weft_mr mr;
     pid_t child = far_meet(&me, &theirs, manner);
     time_t end = time(NULL) + 200;
-    CU_ASSERT(me.iface->ops->map(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr) == 0);
     pid_t killer = fork();
     if (killer == 0) {
         usleep(moment_us);
@@ -404,7 +404,7 @@ static void killed_at(unsigned moment_us, int manner)
         _exit(0);
     }
     while (rc == 0 && time(NULL) < end)
-        rc = far_move(&me, area, &region, &theirs, true);
+        rc = far_move(&me, area, &mr, &theirs, true);
     CU_ASSERT(rc == WEFT_E_PEER);
     while (!me.losts && time(NULL) < end)
         far_wait(&me);
@@ -415,7 +415,7 @@ static void killed_at(unsigned moment_us, int manner)
     CU_ASSERT(me.losts == 1 && me.wrong == 0);
     weft_frame frame = {.hdr = {.bytes = 0}};
     CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == WEFT_E_PEER);
-    CU_ASSERT(me.iface->ops->unmap(me.iface, &region) == 0);
+    CU_ASSERT(me.iface->ops->mr_dereg(me.iface, &mr) == 0);
     me.iface->ops->close(me.iface); /* the dead are not left */
     munmap(area, AREA);
 }
@@ -448,7 +448,7 @@ static void last_frames_come_first(void)
 /* --why: only whether it can be tried here; for test/stress. */
 int main(int argc, char **argv)
 {
-    const char *why = weft_uring_ops.absent();
+    const char *why = weft_uring_ops.unavailable();
     if (why) {
         printf("skipped: %s\n", why);
         return 77;

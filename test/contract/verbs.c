@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     const char *why;
     unsigned failed;
     weft_knobs_load(true);
-    why = weft_verbs_ops.absent();
+    why = weft_verbs_ops.unavailable();
     if (why) {
         printf("skipped: %s\n", why);
         return 77;

@@ -23,9 +23,9 @@ static struct {
     bool is_right;
 } plot;
 
-static int failing_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int failing_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
-    return ++plot.puts == plot.fails_at ? weft_fail(WEFT_E_KEY, "a planted failure") : weft_sim_ops.put(iface, ep, move);
+    return ++plot.puts == plot.fails_at ? weft_fail(WEFT_E_KEY, "a planted failure") : weft_sim_ops.put(iface, ep, rma);
 }
 
 static int receive(crew *crew, uint8_t *buf)

@@ -31,7 +31,7 @@ typedef struct net {
 
 static net now;
 static _Alignas(4096) uint8_t here[AREA], there[AREA];
-#define ALL (WEFT_RIGHT_READ | WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC)
+#define ALL (WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC)
 
 static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
@@ -76,18 +76,18 @@ static void *up_greet(void *owner, const weft_proc_id *who)
 
 static void net_open(const weft_sim_profile *profile, uint64_t seed)
 {
-    static const weft_up up = {up_arrive, up_done, up_notified, up_lost, up_greet};
+    static const weft_iface_callbacks callbacks = {up_arrive, up_done, up_notified, up_lost, up_greet};
     memset(&now, 0, sizeof now);
     now.sim = weft_sim_open(profile, seed);
     for (uint32_t i = 0; i < RANKS; i++) {
-        weft_iface_params env = {.owner = &now.sides[i], .up = &up, .self = {7, i, 0}, .segment = now.sim, .local_rank = -1};
-        CU_ASSERT_FATAL(weft_sim_ops.open(&env, &now.sides[i].iface) == 0);
+        weft_iface_params params = {.owner = &now.sides[i], .callbacks = &callbacks, .self = {7, i, 0}, .segment = now.sim, .local_rank = -1};
+        CU_ASSERT_FATAL(weft_sim_ops.open(&params, &now.sides[i].iface) == 0);
     }
     for (uint32_t i = 0; i < RANKS; i++)
         for (uint32_t j = 0; j < RANKS; j++) {
             weft_proc_id who = {7, j, 0};
             if (i != j)
-                CU_ASSERT_FATAL(weft_sim_ops.reach(now.sides[i].iface, &who, NULL, 0, &now.sides[j], &now.sides[i].eps[j]) == 0);
+                CU_ASSERT_FATAL(weft_sim_ops.ep_open(now.sides[i].iface, &who, NULL, 0, &now.sides[j], &now.sides[i].eps[j]) == 0);
         }
 }
 
@@ -106,22 +106,22 @@ static void turn(void)
         weft_sim_ops.poll(now.sides[i].iface, 16);
 }
 
-static weft_region map(uint32_t rank, void *addr, uint64_t bytes, uint32_t rights)
+static weft_mr map(uint32_t rank, void *addr, uint64_t bytes, uint32_t rights)
 {
-    weft_region region = {0};
+    weft_mr mr = {0};
     int rc = -1;
     for (int i = 0; i < 100 && rc; i++)
-        rc = weft_sim_ops.map(now.sides[rank].iface, addr, bytes, rights, WEFT_MEMORY_HOST, &region);
+        rc = weft_sim_ops.mr_reg(now.sides[rank].iface, addr, bytes, rights, WEFT_MEMORY_HOST, &mr);
     CU_ASSERT(rc == 0);
-    return region;
+    return mr;
 }
 
-static int start(bool is_get, const weft_region *mine, const weft_region *theirs, uint64_t at, uint64_t bytes)
+static int start(bool is_get, const weft_mr *mine, const weft_mr *theirs, uint64_t at, uint64_t bytes)
 {
-    weft_move move = {.local = here + at, .region = mine, .remote = (uintptr_t)there + at, .key = &theirs->key, .bytes = bytes,
+    weft_rma rma = {.local = here + at, .mr = mine, .remote = (uintptr_t)there + at, .rkey = &theirs->rkey, .bytes = bytes,
                       .done = &now};
     weft_ep *ep = now.sides[0].eps[1];
-    return is_get ? weft_sim_ops.get(now.sides[0].iface, ep, &move) : weft_sim_ops.put(now.sides[0].iface, ep, &move);
+    return is_get ? weft_sim_ops.get(now.sides[0].iface, ep, &rma) : weft_sim_ops.put(now.sides[0].iface, ep, &rma);
 }
 
 static int send_one(uint32_t from, uint32_t to)
@@ -159,7 +159,7 @@ static void lines_in_any_order(void)
         for (int is_get = 0; is_get < 2; is_get++) {
             weft_sim_profile profile = {.name = "own", .delay_ns = 30000, .torn = torn, .local_keys = true};
             net_open(&profile, 5);
-            weft_region mine = map(0, here, AREA, 0), theirs = map(1, there, AREA, ALL);
+            weft_mr mine = map(0, here, AREA, 0), theirs = map(1, there, AREA, ALL);
             memset(here, !is_get, AREA);
             memset(there, is_get, AREA);
             CU_ASSERT(start(is_get, &mine, &theirs, 0, 8192) == 0);
@@ -172,13 +172,13 @@ static void lines_in_any_order(void)
 static void pins_cost_time(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 10, .pins = true, .pin_ns = 5000, .pin_page_ns = 100};
-    weft_region region;
+    weft_mr mr;
     net_open(&profile, 1);
-    CU_ASSERT(now.sides[0].iface->caps.pins);
+    CU_ASSERT(now.sides[0].iface->caps.wants_regcache);
     uint64_t before = weft_sim_now_ns(now.sim);
-    CU_ASSERT(weft_sim_ops.map(now.sides[0].iface, here, 8 * 4096, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(weft_sim_ops.mr_reg(now.sides[0].iface, here, 8 * 4096, 0, WEFT_MEMORY_HOST, &mr) == 0);
     CU_ASSERT(weft_sim_now_ns(now.sim) - before == 5000 + 8 * 100);
-    CU_ASSERT(weft_sim_ops.map(now.sides[0].iface, here + 4095, 2, 0, WEFT_MEMORY_HOST, &region) == 0);
+    CU_ASSERT(weft_sim_ops.mr_reg(now.sides[0].iface, here + 4095, 2, 0, WEFT_MEMORY_HOST, &mr) == 0);
     CU_ASSERT(weft_sim_now_ns(now.sim) - before == 2 * 5000 + 10 * 100); /* two bytes on two pages */
     CU_ASSERT(counted(WEFT_SIM_PIN_NS) == 2 * 5000 + 10 * 100 && counted(WEFT_SIM_MAPS) == 2);
     net_close();
@@ -189,16 +189,16 @@ static void limits_hold(void)
     for (int told = 0; told < 2; told++) {
         weft_sim_profile profile = {.name = "own", .delay_ns = 10, .pins = true, .pin_bytes = 20000, .pin_regions = 3,
                                     .limits_told = told};
-        weft_region regions[4];
+        weft_mr regions[4];
         net_open(&profile, 1);
         weft_iface *iface = now.sides[0].iface;
         CU_ASSERT(iface->caps.pin_bytes == (told ? 20000 : 0) && iface->caps.pin_regions == (told ? 3 : 0));
         for (int i = 0; i < 3; i++)
-            CU_ASSERT(weft_sim_ops.map(iface, here, 4096, 0, WEFT_MEMORY_HOST, &regions[i]) == 0);
-        CU_ASSERT(weft_sim_ops.map(iface, here, 4096, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOSPACE);
-        CU_ASSERT(weft_sim_ops.unmap(iface, &regions[1]) == 0);
-        CU_ASSERT(weft_sim_ops.map(iface, here, 12000, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOMEM);
-        CU_ASSERT(weft_sim_ops.map(iface, here, 11000, 0, WEFT_MEMORY_HOST, &regions[3]) == 0);
+            CU_ASSERT(weft_sim_ops.mr_reg(iface, here, 4096, 0, WEFT_MEMORY_HOST, &regions[i]) == 0);
+        CU_ASSERT(weft_sim_ops.mr_reg(iface, here, 4096, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOSPACE);
+        CU_ASSERT(weft_sim_ops.mr_dereg(iface, &regions[1]) == 0);
+        CU_ASSERT(weft_sim_ops.mr_reg(iface, here, 12000, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOMEM);
+        CU_ASSERT(weft_sim_ops.mr_reg(iface, here, 11000, 0, WEFT_MEMORY_HOST, &regions[3]) == 0);
         CU_ASSERT(counted(WEFT_SIM_MAPS_REFUSED) == 2);
         net_close();
     }
@@ -210,7 +210,7 @@ static uint64_t overtaken(uint8_t rails)
     weft_sim_profile profile = {.name = "own", .delay_ns = 8000, .rails = rails};
     net_open(&profile, 9);
     CU_ASSERT(now.sides[0].iface->caps.rails == rails);
-    weft_region theirs = map(1, there, AREA, ALL);
+    weft_mr theirs = map(1, there, AREA, ALL);
     for (uint64_t i = 0; i < 20; i++)
         CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
     while (now.sides[0].ended < 20)
@@ -257,7 +257,7 @@ static void queues_fill(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 100, .queue = 3};
     net_open(&profile, 1);
-    weft_region theirs = map(1, there, AREA, ALL);
+    weft_mr theirs = map(1, there, AREA, ALL);
     for (uint64_t i = 0; i < 3; i++)
         CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
     for (int i = 0; i < 100; i++)
@@ -312,7 +312,7 @@ static void ways_break(void)
     weft_sim_profile profile = {.name = "own", .delay_ns = 1000, .cut_permille = 200};
     uint32_t posted = 0, refused = 0;
     net_open(&profile, 1);
-    weft_region theirs = map(1, there, AREA, ALL);
+    weft_mr theirs = map(1, there, AREA, ALL);
     for (int i = 0; i < 3000 && !refused; i++) {
         int rc = start(false, NULL, &theirs, 0, 100);
         posted += rc == 0;
@@ -348,7 +348,7 @@ static void moves_are_flipped(void)
                 weft_sim_profile profile = {.name = "own", .delay_ns = 100, .flip_move_permille = 1000, .torn = torn,
                                             .prompt_permille = prompt ? 1000 : 0};
                 net_open(&profile, 4);
-                weft_region theirs = map(1, there, AREA, ALL);
+                weft_mr theirs = map(1, there, AREA, ALL);
                 memset(here, 0, AREA);
                 memset(there, 0, AREA);
                 CU_ASSERT(start(is_get, NULL, &theirs, 0, 1000) == 0);
@@ -364,10 +364,10 @@ static void *map_and_unmap(void *arg)
 {
     uint32_t *rounds = arg;
     for (*rounds = 0; *rounds < 3000; (*rounds)++) {
-        weft_region region;
+        weft_mr mr;
         weft_iface *iface = now.sides[1].iface;
-        if (weft_sim_ops.map(iface, there + *rounds % 1000, 4096, ALL, WEFT_MEMORY_HOST, &region) ||
-            weft_sim_ops.unmap(iface, &region))
+        if (weft_sim_ops.mr_reg(iface, there + *rounds % 1000, 4096, ALL, WEFT_MEMORY_HOST, &mr) ||
+            weft_sim_ops.mr_dereg(iface, &mr))
             break;
     }
     return NULL;
@@ -380,7 +380,7 @@ static void any_thread_maps(void)
     pthread_t thread;
     uint32_t rounds = 0, started = 0;
     net_open(&profile, 1);
-    weft_region theirs = map(1, there, AREA, ALL);
+    weft_mr theirs = map(1, there, AREA, ALL);
     CU_ASSERT(pthread_create(&thread, NULL, map_and_unmap, &rounds) == 0);
     for (uint32_t i = 0; i < 3000; i++) {
         started += start(false, NULL, &theirs, 0, 64) == 0;

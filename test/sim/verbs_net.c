@@ -51,11 +51,11 @@ static const char *never_absent(void)
     return NULL;
 }
 
-static int net_open(const weft_iface_params *env, weft_iface **iface)
+static int net_open(const weft_iface_params *params, weft_iface **iface)
 {
-    weft_iface_params own = *env;
+    weft_iface_params own = *params;
     own.now_ns = simhca_now_ns;
-    simhca_process(env->self.rank);
+    simhca_process(params->self.rank);
     int rc = weft_verbs_ops.open(&own, iface);
     if (rc) {
         fprintf(stderr, "    verbs cannot be opened: %s\n", weft_fail_text(rc));
@@ -70,7 +70,7 @@ static int net_open(const weft_iface_params *env, weft_iface **iface)
     for (uint32_t i = 0; i < PORTS; i++)
         if (!opened[i].port) {
             opened[i].port = *iface;
-            opened[i].rank = env->self.rank;
+            opened[i].rank = params->self.rank;
             return 0;
         }
     return 0;
@@ -87,13 +87,13 @@ static void net_close(weft_iface *iface)
 static int net_leave(weft_iface *iface, weft_ep *ep)
 {
     weft_sim_enter();
-    return weft_verbs_ops.leave(iface, ep);
+    return weft_verbs_ops.ep_close(iface, ep);
 }
 
-static int net_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+static int net_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     weft_sim_enter();
-    return weft_verbs_ops.map(iface, addr, bytes, rights, kind, region);
+    return weft_verbs_ops.mr_reg(iface, addr, bytes, rights, kind, mr);
 }
 
 static int net_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
@@ -103,16 +103,16 @@ static int net_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
     return weft_verbs_ops.send(iface, ep, frame);
 }
 
-static int net_get(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int net_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     weft_sim_enter();
-    return weft_verbs_ops.get(iface, ep, move);
+    return weft_verbs_ops.get(iface, ep, rma);
 }
 
-static int net_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int net_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     weft_sim_enter();
-    return weft_verbs_ops.put(iface, ep, move);
+    return weft_verbs_ops.put(iface, ep, rma);
 }
 
 static int net_poll(weft_iface *iface, int budget)
@@ -176,11 +176,11 @@ const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed,
     static const weft_sim_net net = {.ops = &verbs_net_ops, .advance = simhca_advance, .next_due = simhca_next_due,
                                      .ended = verbs_net_kill, .rings = &simhca_rings, .activity = &simhca_activity};
     verbs_net_ops = weft_verbs_ops;
-    verbs_net_ops.absent = never_absent;
+    verbs_net_ops.unavailable = never_absent;
     verbs_net_ops.open = net_open;
     verbs_net_ops.close = net_close;
-    verbs_net_ops.leave = net_leave;
-    verbs_net_ops.map = net_map;
+    verbs_net_ops.ep_close = net_leave;
+    verbs_net_ops.mr_reg = net_mr_reg;
     verbs_net_ops.send = net_send;
     verbs_net_ops.get = net_get;
     verbs_net_ops.put = net_put;

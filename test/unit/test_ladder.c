@@ -15,7 +15,7 @@
 #define MB ((uint64_t)1 << 20)
 #define NS(gb_per_s, bytes) ((uint64_t)((double)(bytes) / (gb_per_s)))
 
-static weft_iface iface = {.caps = {.get = true, .put = true, .frame_max = 16384, .move_max = UINT64_MAX / 2}};
+static weft_iface iface = {.caps = {.get = true, .put = true, .frame_max = 16384, .rma_max = UINT64_MAX / 2}};
 static weft_ep ep = {.iface = &iface};
 static weft_peer peer = {.ep = &ep};
 static weft_rndv_stats stats;

@@ -38,10 +38,10 @@ static void *greet(void *owner, const weft_proc_id *who)
     greeted++;
     if (unreachable && who->rank == unreachable)
         return NULL;
-    return iface->ops->reach(iface, who, &who->rank, sizeof who->rank, &cookies[who->rank], &ep) ? NULL : &cookies[who->rank];
+    return iface->ops->ep_open(iface, who, &who->rank, sizeof who->rank, &cookies[who->rank], &ep) ? NULL : &cookies[who->rank];
 }
 
-static const weft_up up = {.arrive = arrive, .greet = greet};
+static const weft_iface_callbacks callbacks = {.recv_frame = arrive, .accept_peer = greet};
 
 static int open_all(void)
 {
@@ -52,11 +52,11 @@ static int open_all(void)
     if (weft_segment_make(RANKS, 1, 0, &segment))
         return 1;
     for (intptr_t i = 0; i < RANKS; i++) {
-        weft_iface_params env = {.owner = (void *)i, .up = &up, .self = {.job = 1, .rank = (uint32_t)i}, .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
+        weft_iface_params params = {.owner = (void *)i, .callbacks = &callbacks, .self = {.job = 1, .rank = (uint32_t)i}, .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
         weft_proc_id who = {.job = 1, .rank = 0};
-        if (weft_shm_ops.open(&env, &ifaces[i]))
+        if (weft_shm_ops.open(&params, &ifaces[i]))
             return 1;
-        if (i && weft_shm_ops.reach(ifaces[i], &who, &first, sizeof first, NULL, &to_first[i]))
+        if (i && weft_shm_ops.ep_open(ifaces[i], &who, &first, sizeof first, NULL, &to_first[i]))
             return 1;
     }
     return 0;
@@ -245,7 +245,7 @@ static void reached_twice_goes_on(void)
     for (int i = 0; i < 10; i++) {
         speak(1);
         speak(1);
-        CU_ASSERT_EQUAL(weft_shm_ops.reach(ifaces[1], &who, &first, sizeof first, NULL, &again), 0);
+        CU_ASSERT_EQUAL(weft_shm_ops.ep_open(ifaces[1], &who, &first, sizeof first, NULL, &again), 0);
         CU_ASSERT_PTR_EQUAL(again, to_first[1]);
         weft_shm_poll(ifaces[0], 32);
         CU_ASSERT_EQUAL(arrived[1], 2 * (i + 1));

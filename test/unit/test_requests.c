@@ -156,7 +156,7 @@ static int open_two_workers(void)
 {
     weft_boot *boot;
     if (weft_boot_start(&boot) || weft_p2p_open(boot, MPI_THREAD_MULTIPLE, &world) ||
-        weft_worker_open(world, 1, world->workers[0]->up, &world->workers[1]))
+        weft_worker_open(world, 1, world->workers[0]->callbacks, &world->workers[1]))
         return -1;
     world->worker_count = 2;
     if (weft_mpi_world_open(world)) /* sets play of its own */

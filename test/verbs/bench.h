@@ -16,13 +16,13 @@ const char *bench_open(const char *profile, uint64_t seed);
 /* How many things were left open (0 where that cannot be known). */
 uint32_t bench_close(void);
 /* Before port number `index` is opened; sets the clock where it is not the machine's. */
-void bench_next(uint32_t index, weft_iface_params *env);
+void bench_next(uint32_t index, weft_iface_params *params);
 /* By the address that the other port gives out. */
 static inline bool bench_reach(weft_iface *iface, weft_iface *other, const weft_proc_id *proc_id, void *peer, weft_ep **ep)
 {
     char addr[WEFT_ADDR_MAX];
     size_t bytes = sizeof addr;
-    return other->ops->get_addr(other, addr, &bytes) == 0 && iface->ops->reach(iface, proc_id, addr, bytes, peer, ep) == 0;
+    return other->ops->get_addr(other, addr, &bytes) == 0 && iface->ops->ep_open(iface, proc_id, addr, bytes, peer, ep) == 0;
 }
 /* Nothing has happened lately. */
 void bench_idle(void);

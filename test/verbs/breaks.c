@@ -42,7 +42,7 @@ struct side {
     uint32_t next_bytes;
     bool has_next;
     uint8_t *memory;         /* MOVES blocks that we move from and to, MOVES that the other does, one word for atomics */
-    weft_region region;
+    weft_mr mr;
     motion motions[MOVES];
     uint32_t moves, notifies_due, notified;
     uint64_t notify_sum, notified_sum;
@@ -164,28 +164,28 @@ static void *up_greet(void *owner, const weft_proc_id *who)
     return NULL;
 }
 
-static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
 
 /* -- what it does -- */
 
 static bool open_side(uint32_t i)
 {
     side *me = &sides[i];
-    weft_iface_params env = {.owner = me, .up = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
+    weft_iface_params params = {.owner = me, .callbacks = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
     size_t bytes = (size_t)2 * MOVES * BLOCK + 64;
     int rc;
-    bench_next(i, &env);
-    me->proc_id = env.self;
+    bench_next(i, &params);
+    me->proc_id = params.self;
     me->other = &sides[1 - i];
     me->memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     memset(me->memory, 0, bytes);
-    rc = weft_verbs_ops.open(&env, &me->iface);
+    rc = weft_verbs_ops.open(&params, &me->iface);
     for (uint8_t k = 0; is_early && !rc && k < ((verbs_iface *)me->iface)->rail_count; k++)
         ((verbs_iface *)me->iface)->rails[k].tells_early = true;
     if (!rc)
         rc = verbs_proof_open((verbs_iface *)me->iface);
     if (!rc)
-        rc = weft_verbs_ops.map(me->iface, me->memory, bytes, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC, WEFT_MEMORY_HOST, &me->region);
+        rc = weft_verbs_ops.mr_reg(me->iface, me->memory, bytes, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC, WEFT_MEMORY_HOST, &me->mr);
     if (rc)
         printf("rank %u cannot begin: %s\n", i, weft_fail_text(rc));
     return rc == 0;
@@ -215,7 +215,7 @@ static void move_one(side *me)
 {
     uint32_t i = (uint32_t)(chance() % MOVES);
     motion *what = &me->motions[i];
-    weft_move move = {.local = near_block(me, i), .region = &me->region, .remote = (uintptr_t)far_block(me, i), .key = &me->other->region.key,
+    weft_rma rma = {.local = near_block(me, i), .mr = &me->mr, .remote = (uintptr_t)far_block(me, i), .rkey = &me->other->mr.rkey,
                       .done = what};
     int rc;
     if (what->is_busy || what->awaits_notice)
@@ -224,22 +224,22 @@ static void move_one(side *me)
     what->bytes = 1 + (uint32_t)(chance() % (chance() % 4 ? BLOCK_SHORT : BLOCK));
     fill(what->is_get ? far_block(me, i) : near_block(me, i), what->number, what->bytes);
     memset(what->is_get ? near_block(me, i) : far_block(me, i), 0, what->bytes);
-    move.bytes = what->bytes;
-    move.notify = !what->is_get && chance() % 2 ? (uint32_t)(1 + chance() % 1000) * MOVES + i : 0;
-    what->value = move.notify;
-    what->awaits_notice = move.notify != 0;
+    rma.bytes = what->bytes;
+    rma.notify = !what->is_get && chance() % 2 ? (uint32_t)(1 + chance() % 1000) * MOVES + i : 0;
+    what->value = rma.notify;
+    what->awaits_notice = rma.notify != 0;
     what->is_busy = true;
-    rc = what->is_get ? weft_verbs_ops.get(me->iface, me->ep, &move) : weft_verbs_ops.put(me->iface, me->ep, &move);
+    rc = what->is_get ? weft_verbs_ops.get(me->iface, me->ep, &rma) : weft_verbs_ops.put(me->iface, me->ep, &rma);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     if (rc)
         what->is_busy = what->awaits_notice = false;
-    else if (move.notify)
-        me->notifies_due++, me->notify_sum += move.notify;
+    else if (rma.notify)
+        me->notifies_due++, me->notify_sum += rma.notify;
 }
 
 static void count_one(side *me)
 {
-    weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)far_word(me), .key = &me->other->region.key,
+    weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)far_word(me), .rkey = &me->other->mr.rkey,
                           .operand = 1, .before = &me->amo_before, .done = &me->is_amo_busy};
     if (me->is_amo_busy || me->iface->caps.amo == WEFT_AMO_NONE)
         return;
@@ -310,13 +310,13 @@ static void finish(void)
     for (int left = 0; left != 3;)
         for (int i = 0; i < 2; i++) {
             side *me = &sides[i];
-            if (!(left & 1 << i) && weft_verbs_ops.leave(me->iface, me->ep) != WEFT_AGAIN)
+            if (!(left & 1 << i) && weft_verbs_ops.ep_close(me->iface, me->ep) != WEFT_AGAIN)
                 left |= 1 << i;
             if (!poll_one(me))
                 bench_idle();
         }
     for (int i = 0; i < 2; i++) {
-        CHECK(weft_verbs_ops.unmap(sides[i].iface, &sides[i].region) == 0);
+        CHECK(weft_verbs_ops.mr_dereg(sides[i].iface, &sides[i].mr) == 0);
         weft_verbs_ops.close(sides[i].iface);
         free(sides[i].memory);
     }

@@ -363,26 +363,26 @@ static void maps_memory(crowd *c)
 {
     static _Alignas(4096) char memory[3 * 4096];
     static _Alignas(4096) const char constant[4096] = "x";
-    weft_region region;
+    weft_mr mr;
     weft_iface *iface;
     crowd_open(c, 1);
     iface = c->nodes[0].iface;
-    EXPECT(c, iface->ops->map(iface, memory, sizeof memory, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region) == 0, "memory is mapped");
-    EXPECT(c, region.key.length == 4 * ((verbs_iface *)iface)->rail_count && verbs_rkey(&region.key, 0), "a key for every rail");
-    EXPECT(c, !verbs_rkey(&region.key, VERBS_RAILS), "and none for a rail that is not there");
-    region.key.length = 3;
-    EXPECT(c, !verbs_rkey(&region.key, 0), "a key that is cut short is none");
-    EXPECT(c, iface->ops->unmap(iface, &region) == 0, "and unmapped");
-    EXPECT(c, iface->ops->map(iface, memory, sizeof memory, 0, WEFT_MEMORY_DEVICE, &region) == WEFT_E_UNSUPPORTED,
+    EXPECT(c, iface->ops->mr_reg(iface, memory, sizeof memory, WEFT_ACCESS_READ, WEFT_MEMORY_HOST, &mr) == 0, "memory is mapped");
+    EXPECT(c, mr.rkey.length == 4 * ((verbs_iface *)iface)->rail_count && verbs_rkey(&mr.rkey, 0), "a key for every rail");
+    EXPECT(c, !verbs_rkey(&mr.rkey, VERBS_RAILS), "and none for a rail that is not there");
+    mr.rkey.length = 3;
+    EXPECT(c, !verbs_rkey(&mr.rkey, 0), "a key that is cut short is none");
+    EXPECT(c, iface->ops->mr_dereg(iface, &mr) == 0, "and unmapped");
+    EXPECT(c, iface->ops->mr_reg(iface, memory, sizeof memory, 0, WEFT_MEMORY_DEVICE, &mr) == WEFT_E_UNSUPPORTED,
            "a GPU's is not");
     if (c->is_real) { /* what may only be read can be the source of a message, and never be written */
-        EXPECT(c, iface->ops->map(iface, (void *)(uintptr_t)constant, 4096, WEFT_RIGHT_READ, WEFT_MEMORY_HOST, &region) == 0,
+        EXPECT(c, iface->ops->mr_reg(iface, (void *)(uintptr_t)constant, 4096, WEFT_ACCESS_READ, WEFT_MEMORY_HOST, &mr) == 0,
                "memory that is read-only is mapped for reading");
-        iface->ops->unmap(iface, &region);
-        EXPECT(c, iface->ops->map(iface, (void *)(uintptr_t)constant, 4096, WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &region) ==
+        iface->ops->mr_dereg(iface, &mr);
+        EXPECT(c, iface->ops->mr_reg(iface, (void *)(uintptr_t)constant, 4096, WEFT_ACCESS_WRITE, WEFT_MEMORY_HOST, &mr) ==
                WEFT_E_UNSUPPORTED, "but not for writing");
         EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "may not be written"), "which is said");
-        EXPECT(c, iface->ops->map(iface, (void *)(uintptr_t)4096, 4096, 0, WEFT_MEMORY_HOST, &region) == WEFT_E_UNSUPPORTED,
+        EXPECT(c, iface->ops->mr_reg(iface, (void *)(uintptr_t)4096, 4096, 0, WEFT_MEMORY_HOST, &mr) == WEFT_E_UNSUPPORTED,
                "what is not there cannot be mapped");
     }
     crowd_close(c);
@@ -391,18 +391,18 @@ static void maps_memory(crowd *c)
 static void meets_limits_of_pinning(crowd *c)
 {
     static char memory[1 << 20];
-    weft_region regions[128];
+    weft_mr regions[128];
     weft_iface *iface;
     uint32_t mapped = 0;
     int rc = 0;
     crowd_open(c, 1);
     iface = c->nodes[0].iface;
-    while (mapped < 128 && !(rc = iface->ops->map(iface, memory, sizeof memory, 0, WEFT_MEMORY_HOST, &regions[mapped])))
+    while (mapped < 128 && !(rc = iface->ops->mr_reg(iface, memory, sizeof memory, 0, WEFT_MEMORY_HOST, &regions[mapped])))
         mapped++;
     EXPECT(c, mapped < 128 && rc == WEFT_E_NOSPACE, "a limit is met as no space");
     EXPECT(c, strstr(weft_fail_text(rc), "cannot pin 1048576 bytes"), "in words");
     while (mapped--)
-        iface->ops->unmap(iface, &regions[mapped]);
+        iface->ops->mr_dereg(iface, &regions[mapped]);
     crowd_close(c);
 }
 
@@ -436,26 +436,26 @@ static void chooses_devices(crowd *c)
 {
     const char *before = weft_knob.devices;
     weft_iface *iface;
-    weft_iface_params env = {.self = {.job = 1, .rank = 1}, .now_ns = crowd_clock()};
+    weft_iface_params params = {.self = {.job = 1, .rank = 1}, .now_ns = crowd_clock()};
     crowd_open(c, 1);
     const char *name = ((verbs_iface *)c->nodes[0].iface)->rails[0].name; /* "simhca0:1" */
     char list[160];
     snprintf(list, sizeof list, "nowhere,void:2;%s,nowhere:2", name);
     weft_knob.devices = list;
-    EXPECT(c, weft_verbs_ops.open(&env, &iface) == 0, "rank 1 finds its device in the second list");
+    EXPECT(c, weft_verbs_ops.open(&params, &iface) == 0, "rank 1 finds its device in the second list");
     iface->ops->close(iface);
-    env.self.rank = 2;
-    EXPECT(c, weft_verbs_ops.open(&env, &iface) == WEFT_E_UNSUPPORTED, "rank 2 has the first list, where none is");
+    params.self.rank = 2;
+    EXPECT(c, weft_verbs_ops.open(&params, &iface) == WEFT_E_UNSUPPORTED, "rank 2 has the first list, where none is");
     EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "WEFT_DEVICES names nowhere,") &&
            strstr(weft_fail_text(WEFT_E_UNSUPPORTED), name), "what is named and not here, and what is here");
     EXPECT(c, strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "excluded by WEFT_DEVICES"), "and why that is not used");
     told[0] = 0;
-    weft_verbs_ops.tell(keep_line, NULL);
+    weft_verbs_ops.describe(keep_line, NULL);
     EXPECT(c, strstr(told, name) && strstr(told, "not used: excluded by WEFT_DEVICES") && strstr(told, "GID "),
            "tell tells it, too");
     weft_knob.devices = before;
     told[0] = 0;
-    weft_verbs_ops.tell(keep_line, NULL);
+    weft_verbs_ops.describe(keep_line, NULL);
     EXPECT(c, strstr(told, ": used") && strstr(told, ", used"), "and which port and GID are used");
     crowd_close(c);
 }

@@ -23,7 +23,7 @@ typedef struct side {
     weft_ep *ep;
     weft_proc_id proc_id;
     uint8_t *memory;
-    weft_region region;
+    weft_mr mr;
     uint32_t came, done, notified, bad;
     uint64_t values;
     uint32_t came_before; /* frames, when it was last notified */
@@ -78,7 +78,7 @@ static void *up_greet(void *owner, const weft_proc_id *who)
     return NULL;
 }
 
-static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
 
 /* -- what it does -- */
 
@@ -119,9 +119,9 @@ static void send_one(side *me, uint32_t seq, uint32_t bytes)
 
 static bool try_move(side *me, uint64_t bytes, uint32_t notify, bool is_get)
 {
-    weft_move move = {.local = me->memory, .region = &me->region, .remote = (uintptr_t)me->other->memory, .key = &me->other->region.key,
+    weft_rma rma = {.local = me->memory, .mr = &me->mr, .remote = (uintptr_t)me->other->memory, .rkey = &me->other->mr.rkey,
                       .bytes = bytes, .notify = notify, .done = me};
-    int rc = is_get ? weft_verbs_ops.get(me->iface, me->ep, &move) : weft_verbs_ops.put(me->iface, me->ep, &move);
+    int rc = is_get ? weft_verbs_ops.get(me->iface, me->ep, &rma) : weft_verbs_ops.put(me->iface, me->ep, &rma);
     CHECK(rc == 0 || rc == WEFT_AGAIN);
     return rc == 0;
 }
@@ -129,16 +129,16 @@ static bool try_move(side *me, uint64_t bytes, uint32_t notify, bool is_get)
 static bool open_side(uint32_t i)
 {
     side *me = &sides[i];
-    weft_iface_params env = {.owner = me, .up = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
+    weft_iface_params params = {.owner = me, .callbacks = &ups, .self = {4711, i, 0}, .local_rank = -1, .wants_fd = true};
     int rc;
-    bench_next(i, &env);
-    me->proc_id = env.self;
+    bench_next(i, &params);
+    me->proc_id = params.self;
     me->other = &sides[1 - i];
     me->memory = aligned_alloc(4096, MEMORY);
     memset(me->memory, (int)i, MEMORY);
-    rc = weft_verbs_ops.open(&env, &me->iface);
+    rc = weft_verbs_ops.open(&params, &me->iface);
     if (!rc)
-        rc = weft_verbs_ops.map(me->iface, me->memory, MEMORY, WEFT_RIGHT_READ | WEFT_RIGHT_WRITE, WEFT_MEMORY_HOST, &me->region);
+        rc = weft_verbs_ops.mr_reg(me->iface, me->memory, MEMORY, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, WEFT_MEMORY_HOST, &me->mr);
     if (rc)
         printf("rank %u cannot begin: %s\n", i, weft_fail_text(rc));
     return rc == 0;
@@ -153,7 +153,7 @@ static bool reach(side *me)
 
 static uint64_t before[2][VERBS_COUNT_LAST];
 
-static uint64_t count_of(int i, enum verbs_count what)
+static uint64_t count_of(int i, enum verbs_print_counters what)
 {
     return ((verbs_iface *)sides[i].iface)->counts[what] - before[i][what];
 }
@@ -165,7 +165,7 @@ static void begin(void)
         memcpy(before[i], ((verbs_iface *)sides[i].iface)->counts, sizeof before[i]);
 }
 
-static bool is_few(enum verbs_count what, uint32_t messages, double max)
+static bool is_few(enum verbs_print_counters what, uint32_t messages, double max)
 {
     return (bench_is_real && what == VERBS_COUNT_POSTS) || (double)count_of(0, what) <= max * messages + 8;
 }
@@ -293,12 +293,12 @@ static void finish(void)
 {
     for (int left = 0; left != 3; turn())
         for (int i = 0; i < 2; i++)
-            if (!(left & 1 << i) && weft_verbs_ops.leave(sides[i].iface, sides[i].ep) != WEFT_AGAIN)
+            if (!(left & 1 << i) && weft_verbs_ops.ep_close(sides[i].iface, sides[i].ep) != WEFT_AGAIN)
                 left |= 1 << i;
     for (int i = 0; i < 2; i++) {
         uint64_t count = sides[i].notified;
         CHECK(sides[i].bad == 0 && sides[i].values == count * (count + 1) / 2);
-        CHECK(weft_verbs_ops.unmap(sides[i].iface, &sides[i].region) == 0);
+        CHECK(weft_verbs_ops.mr_dereg(sides[i].iface, &sides[i].mr) == 0);
         weft_verbs_ops.close(sides[i].iface);
         free(sides[i].memory);
     }

@@ -83,7 +83,7 @@ void crowd_reach(crowd *c, uint32_t from, uint32_t to)
         return;
     int rc = b->iface->ops->get_addr(b->iface, addr, &bytes);
     if (rc == 0)
-        rc = a->iface->ops->reach(a->iface, &b->proc_id, addr, bytes, b, &a->eps[to]);
+        rc = a->iface->ops->ep_open(a->iface, &b->proc_id, addr, bytes, b, &a->eps[to]);
     if (rc)
         printf("    %s\n", weft_fail_text(rc));
     EXPECT(c, rc == 0, "a peer can be reached");
@@ -96,7 +96,7 @@ static void *up_greet(void *owner, const weft_proc_id *who)
     return node->eps[who->rank] ? &node->crowd->nodes[who->rank] : NULL;
 }
 
-static const weft_up ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
 
 void crowd_open(crowd *c, uint32_t count)
 {
@@ -105,12 +105,12 @@ void crowd_open(crowd *c, uint32_t count)
     crowd_devices_open(c);
     for (uint32_t i = 0; i < count; i++) {
         crowd_node *node = &c->nodes[i];
-        weft_iface_params env = {.owner = node, .up = &ups, .self = {.job = 99, .rank = i}, .local_rank = -1,
+        weft_iface_params params = {.owner = node, .callbacks = &ups, .self = {.job = 99, .rank = i}, .local_rank = -1,
                              .now_ns = crowd_clock()};
         node->crowd = c;
-        node->proc_id = env.self;
+        node->proc_id = params.self;
         crowd_device_of(c, i);
-        int rc = weft_verbs_ops.open(&env, &node->iface);
+        int rc = weft_verbs_ops.open(&params, &node->iface);
         if (rc) {
             printf("    a port cannot be opened: %s\n", weft_fail_text(rc));
             exit(1);
@@ -186,7 +186,7 @@ void crowd_until_quiet(crowd *c)
 
 verbs_ep *crowd_path(crowd *c, uint32_t node, uint32_t other) { return (verbs_ep *)c->nodes[node].eps[other]; }
 
-uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_count which)
+uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_print_counters which)
 {
     return ((verbs_iface *)c->nodes[node].iface)->counts[which];
 }
@@ -210,7 +210,7 @@ void crowd_leave(crowd *c, uint32_t node, uint32_t other)
     uint64_t begin = crowd_now(c);
     int rc = WEFT_AGAIN;
     while (one->eps[other] && crowd_now(c) - begin < MINUTE_NS) {
-        rc = one->iface->ops->leave(one->iface, one->eps[other]);
+        rc = one->iface->ops->ep_close(one->iface, one->eps[other]);
         if (rc == 0)
             one->eps[other] = NULL;
         else
@@ -227,7 +227,7 @@ static bool leave_all_once(crowd *c)
             crowd_node *node = &c->nodes[i];
             if (node->is_dead || !node->eps[k])
                 continue;
-            if (node->iface->ops->leave(node->iface, node->eps[k]) == 0)
+            if (node->iface->ops->ep_close(node->iface, node->eps[k]) == 0)
                 node->eps[k] = NULL;
             else
                 is_left = false;

@@ -50,7 +50,7 @@ void crowd_break(crowd *c, uint32_t node);
 void crowd_show(const crowd *c); /* where every path is */
 void crowd_leave(crowd *c, uint32_t node, uint32_t other);
 verbs_ep *crowd_path(crowd *c, uint32_t node, uint32_t other);
-uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_count which);
+uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_print_counters which);
 uint64_t crowd_random(crowd *c);
 
 /* crowd_sim.c, crowd_real.c */

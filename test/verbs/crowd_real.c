@@ -16,7 +16,7 @@ const bool crowd_is_real = true;
 
 bool crowd_is_absent(void)
 {
-    const char *why = weft_verbs_ops.absent();
+    const char *why = weft_verbs_ops.unavailable();
     if (why)
         printf("skipped: %s\n", why);
     return why != NULL;

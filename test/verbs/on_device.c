@@ -23,12 +23,12 @@ const char *bench_open(const char *profile, uint64_t seed)
     setenv("WEFT_DEVICES", "rxe1;rxe2", 0);
     weft_knobs_load(true);
     before = not_ready();
-    return weft_verbs_ops.absent();
+    return weft_verbs_ops.unavailable();
 }
 
 uint32_t bench_close(void) { return 0; }
 
-void bench_next(uint32_t index, weft_iface_params *env) { (void)index, (void)env; }
+void bench_next(uint32_t index, weft_iface_params *params) { (void)index, (void)params; }
 
 void bench_idle(void) { sched_yield(); } /* where the kernel plays the device, it needs our CPU */
 

@@ -25,10 +25,10 @@ uint32_t bench_close(void)
     return simhca_close(stdout);
 }
 
-void bench_next(uint32_t index, weft_iface_params *env)
+void bench_next(uint32_t index, weft_iface_params *params)
 {
     simhca_process(index);
-    env->now_ns = simhca_now_ns;
+    params->now_ns = simhca_now_ns;
 }
 
 /* The longer nothing has come, the more time passes: a queue pair repeats a lost message for seconds. */

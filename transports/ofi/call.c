@@ -61,7 +61,7 @@ static int give_index(ofi_iface *iface, ofi_ep *ep)
     return 0;
 }
 
-int ofi_reach(weft_iface *base, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
+int ofi_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     ofi_iface *iface = (ofi_iface *)base;
     ofi_ep *ep;
@@ -139,7 +139,7 @@ void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why)
     rest(ep);
     ofi_bundle_drop(iface, ep);
     ofi_moves_fail(iface, ep, WEFT_E_PEER, text);
-    iface->iface.up->lost(iface->iface.owner, ep->ep.peer, weft_fail(WEFT_E_PEER, "%s", text));
+    iface->iface.callbacks->peer_failed(iface->iface.owner, ep->ep.peer, weft_fail(WEFT_E_PEER, "%s", text));
 }
 
 /* -- calling -- */
@@ -398,7 +398,7 @@ static void misled(ofi_iface *iface, const ofi_call *call)
 static ofi_ep *known(ofi_iface *iface, const ofi_call *call)
 {
     ofi_ep *ep = path_of(iface, &call->proc_id);
-    if (!ep && call->attempt && !(call->wire.flags & OFI_CALL_LEAVE) && iface->iface.up->greet(iface->iface.owner, &call->proc_id))
+    if (!ep && call->attempt && !(call->wire.flags & OFI_CALL_LEAVE) && iface->iface.callbacks->accept_peer(iface->iface.owner, &call->proc_id))
         ep = path_of(iface, &call->proc_id);
     return ep && ep->addr.nonce == call->nonce ? ep : NULL;
 }
@@ -457,7 +457,7 @@ static void pursue_leave(ofi_iface *iface, ofi_ep *ep, uint64_t now)
         ep->has_left = true; /* it has gone: who has said BYE may */
 }
 
-int ofi_leave(weft_iface *base, weft_ep *base_path)
+int ofi_ep_close(weft_iface *base, weft_ep *base_path)
 {
     ofi_iface *iface = (ofi_iface *)base;
     ofi_ep *ep = (ofi_ep *)base_path;

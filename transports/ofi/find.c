@@ -205,7 +205,7 @@ int ofi_find(ofi_iface *iface)
     return rc;
 }
 
-const char *ofi_absent(void)
+const char *ofi_unavailable(void)
 {
     static _Thread_local char text[256];
     struct fi_info *list = NULL;
@@ -224,7 +224,7 @@ const char *ofi_absent(void)
     return text;
 }
 
-void ofi_tell(void (*line)(void *arg, const char *text), void *arg)
+void ofi_describe(void (*line)(void *arg, const char *text), void *arg)
 {
     struct fi_info *list = NULL;
     char text[320];

@@ -157,7 +157,7 @@ void ofi_slot_ended(ofi_iface *iface, ofi_slot *slot)
     slot->held = NULL;
     give_slot(iface, slot);
     if (held)
-        iface->iface.up->done(iface->iface.owner, held, 0);
+        iface->iface.callbacks->done(iface->iface.owner, held, 0);
 }
 
 int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes)
@@ -219,8 +219,8 @@ void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_f
     ofi_sign(iface, ep, &place->wire, OFI_FRAME);
     place->wire.seq = ep->sent + 1;
     place->hdr = frame->hdr;
-    if (frame->fill)
-        frame->fill(frame, place->body);
+    if (frame->pack)
+        frame->pack(frame, place->body);
     else if (frame->hdr.bytes)
         memcpy(place->body, frame->body, frame->hdr.bytes);
 }
@@ -251,10 +251,10 @@ static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
         give_slot(iface, slot);
         return refused(iface, ep, rc);
     }
-    slot->held = frame->held;
+    slot->held = frame->zcopy_ctx;
     ep->slots_out++;
     went(iface, ep);
-    return WEFT_HELD;
+    return WEFT_INPROGRESS;
 }
 
 int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
@@ -282,7 +282,7 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
         iface->counts[OFI_COUNT_INJECTED] += sent == 0;
         return sent ? refused(iface, ep, sent) : went(iface, ep);
     }
-    if (frame->held && base->caps.held_min && frame->hdr.bytes >= base->caps.held_min)
+    if (frame->zcopy_ctx && base->caps.zcopy_min && frame->hdr.bytes >= base->caps.zcopy_min)
         return send_held(iface, ep, frame);
     slot = bytes > OFI_SMALL && ep->slots_out >= SLOTS_PATH ? NULL : take_slot(iface, bytes);
     if (!slot)
@@ -325,13 +325,13 @@ static int deliver(ofi_iface *iface, ofi_ep *ep, const void *message, size_t byt
     const ofi_notice *notice = message;
     ep->received++;
     if (framed->wire.kind == OFI_NOTIFY && bytes >= sizeof *notice) {
-        iface->iface.up->notified(iface->iface.owner, ep->ep.peer, notice->value);
+        iface->iface.callbacks->notify(iface->iface.owner, ep->ep.peer, notice->value);
         return 1;
     }
     if (bytes < sizeof *framed || bytes - sizeof *framed < framed->hdr.bytes)
         return 1; /* no frame of ours: the numbers go on, the payload's checksum is for who wants it */
     iface->counts[OFI_COUNT_ARRIVED]++;
-    iface->iface.up->arrive(iface->iface.owner, ep->ep.peer, &framed->hdr, framed->body);
+    iface->iface.callbacks->recv_frame(iface->iface.owner, ep->ep.peer, &framed->hdr, framed->body);
     return 1;
 }
 

@@ -405,26 +405,26 @@ static void promise(ofi_iface *iface)
     uint64_t speed = iface->info->nic && iface->info->nic->link_attr ? iface->info->nic->link_attr->speed : 0; /* bits per second */
     uint32_t max = (iface->message_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
     iface->iface.caps = (weft_caps){.frame_max = max, .chunk = max < OFI_CHUNK ? max : OFI_CHUNK,
-                                  .eager = ofi_is_plain_tcp(iface->info) ? OFI_CHUNK : 0, .move_max = 1ull << 40,
+                                  .eager = ofi_is_plain_tcp(iface->info) ? OFI_CHUNK : 0, .rma_max = 1ull << 40,
                                   .latency_ns = ofi_is_socket(iface->info) ? 15000 : 2000, .mbyte_per_s = (uint32_t)(speed / 8000000),
-                                  .key_bytes = ofi_key_bytes(), .pins = pins, .pages_on_demand = !pins, .get = true, .put = true, .notify = true,
-                                  .ordered = true, .local_keys = iface->needs_desc,
-                                  .held_min = ofi_is_plain_tcp(iface->info) && !iface->needs_desc ? OFI_HELD_MIN : 0};
+                                  .key_bytes = ofi_key_bytes(), .wants_regcache = pins, .pages_on_demand = !pins, .get = true, .put = true, .notify = true,
+                                  .ordered = true, .mr_local = iface->needs_desc,
+                                  .zcopy_min = ofi_is_plain_tcp(iface->info) && !iface->needs_desc ? OFI_HELD_MIN : 0};
     if (iface->inject_max > sizeof(ofi_framed))
         iface->iface.caps.inline_max = (iface->inject_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
     iface->iface.caps.amo = ofi_amo_domain(iface);
 }
 
-static int ofi_open(const weft_iface_params *env, weft_iface **out)
+static int ofi_open(const weft_iface_params *params, weft_iface **out)
 {
     ofi_iface *iface = calloc(1, sizeof *iface);
     int rc = 0;
     if (!iface)
         return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *iface);
-    iface->iface = (weft_iface){.ops = &weft_ofi_ops, .owner = env->owner, .up = env->up};
-    iface->self = env->self;
-    iface->is_far = env->is_far;
-    iface->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
+    iface->iface = (weft_iface){.ops = &weft_ofi_ops, .owner = params->owner, .callbacks = params->callbacks};
+    iface->self = params->self;
+    iface->is_far = params->is_far;
+    iface->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
     iface->key_next = 1;
     iface->cq_fd = -1;
     weft_list_init(&iface->paths);
@@ -462,7 +462,7 @@ static int ofi_get_addr(weft_iface *base, void *addr, size_t *bytes)
     return 0;
 }
 
-static void ofi_count(weft_iface *base, void (*line)(void *arg, const char *text), void *arg)
+static void ofi_print_counters(weft_iface *base, void (*line)(void *arg, const char *text), void *arg)
 {
     static const char *const names[] = {"frames_sent", "inline", "frames_arrived", "refused", "pieces", "calls", "polls", "breaks", "bundles", "gathered"};
     const ofi_iface *iface = (const ofi_iface *)base;
@@ -485,8 +485,8 @@ static int ofi_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 static int ofi_unshare(weft_iface *iface, weft_shared *shared) { return ofi_share(iface, 0, shared); }
 
 const weft_iface_ops weft_ofi_ops = {
-    .name = "ofi", .absent = ofi_absent, .tell = ofi_tell, .open = ofi_open, .close = ofi_close, .get_addr = ofi_get_addr, .reach = ofi_reach,
-    .leave = ofi_leave, .map = ofi_map, .unmap = ofi_unmap, .share = ofi_share, .unshare = ofi_unshare, .send = ofi_send,
-    .can_move = ofi_can_move, .get = ofi_get, .put = ofi_put, .amo = ofi_amo, .flush = ofi_flush, .poll = ofi_poll, .arm = ofi_arm,
-    .disarm = ofi_disarm, .count = ofi_count,
+    .name = "ofi", .unavailable = ofi_unavailable, .describe = ofi_describe, .open = ofi_open, .close = ofi_close, .get_addr = ofi_get_addr, .ep_open = ofi_ep_open,
+    .ep_close = ofi_ep_close, .mr_reg = ofi_mr_reg, .mr_dereg = ofi_mr_dereg, .share = ofi_share, .unshare = ofi_unshare, .send = ofi_send,
+    .can_rma = ofi_can_rma, .get = ofi_get, .put = ofi_put, .amo = ofi_amo, .flush = ofi_flush, .poll = ofi_poll, .arm = ofi_arm,
+    .disarm = ofi_disarm, .print_counters = ofi_print_counters,
 };

@@ -11,13 +11,13 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-typedef struct key_form { /* what stands in weft_key.bytes */
+typedef struct key_form { /* what stands in weft_rkey.bytes */
     uint64_t mr_key, start, bytes;
     uint32_t check;     /* over the rest: a key that was damaged is noticed here */
     uint8_t rights, is_virtual;
     uint16_t zero;
 } key_form;
-_Static_assert(sizeof(key_form) <= WEFT_KEY_BYTES, "the key's form");
+_Static_assert(sizeof(key_form) <= WEFT_RKEY_BYTES, "the key's form");
 
 uint8_t ofi_key_bytes(void) { return sizeof(key_form); }
 
@@ -31,17 +31,17 @@ static uint32_t check_of(key_form form)
     return sum;
 }
 
-int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **mr)
+int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **fid_mr)
 {
     uint64_t mode = (uint64_t)iface->info->domain_attr->mr_mode;
     uint64_t key = mode & FI_MR_PROV_KEY ? 0 : __atomic_fetch_add(&iface->key_next, 1, __ATOMIC_RELAXED);
-    int rc = fi_mr_reg(iface->domain, addr, bytes, access, 0, key, 0, mr, NULL);
+    int rc = fi_mr_reg(iface->domain, addr, bytes, access, 0, key, 0, fid_mr, NULL);
     if (rc == 0 && mode & FI_MR_ENDPOINT) {
-        rc = fi_mr_bind(*mr, &iface->ep->fid, 0);
+        rc = fi_mr_bind(*fid_mr, &iface->ep->fid, 0);
         if (rc == 0)
-            rc = fi_mr_enable(*mr);
+            rc = fi_mr_enable(*fid_mr);
         if (rc)
-            fi_close(&(*mr)->fid);
+            fi_close(&(*fid_mr)->fid);
     }
     if (rc == 0)
         return 0;
@@ -49,49 +49,49 @@ int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, 
                      "%" PRIu64 " bytes at %p cannot be registered with %s: %s", bytes, addr, iface->addr.provider, ofi_words(rc));
 }
 
-int ofi_map(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+int ofi_mr_reg(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     ofi_iface *iface = (ofi_iface *)base;
     uint64_t at = (uintptr_t)addr, access = FI_READ | FI_WRITE;
     key_form form = {.start = at, .bytes = bytes, .rights = (uint8_t)rights};
-    struct fid_mr *mr = NULL;
+    struct fid_mr *fid_mr = NULL;
     int rc;
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "memory of a device is not registered with libfabric yet");
     if (at + bytes < at)
         return weft_fail(WEFT_E_ARG, "memory at %p cannot be %" PRIu64 " bytes long", addr, bytes);
-    access |= rights & (WEFT_RIGHT_READ | WEFT_RIGHT_ATOMIC) ? FI_REMOTE_READ : 0;
-    access |= rights & (WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC) ? FI_REMOTE_WRITE : 0;
-    rc = bytes ? ofi_register(iface, addr, bytes, access, &mr) : 0;
+    access |= rights & (WEFT_ACCESS_READ | WEFT_ACCESS_ATOMIC) ? FI_REMOTE_READ : 0;
+    access |= rights & (WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC) ? FI_REMOTE_WRITE : 0;
+    rc = bytes ? ofi_register(iface, addr, bytes, access, &fid_mr) : 0;
     if (rc)
         return rc;
-    form.mr_key = mr ? fi_mr_key(mr) : 0;
+    form.mr_key = fid_mr ? fi_mr_key(fid_mr) : 0;
     form.is_virtual = (iface->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
     form.check = check_of(form);
-    *region = (weft_region){.addr = addr, .bytes = bytes, .rights = rights, .device = mr};
-    region->key.length = sizeof form;
-    memcpy(region->key.bytes, &form, sizeof form);
+    *mr = (weft_mr){.addr = addr, .bytes = bytes, .rights = rights, .device = fid_mr};
+    mr->rkey.length = sizeof form;
+    memcpy(mr->rkey.bytes, &form, sizeof form);
     return 0;
 }
 
-int ofi_unmap(weft_iface *base, weft_region *region)
+int ofi_mr_dereg(weft_iface *base, weft_mr *mr)
 {
-    struct fid_mr *mr = region->device;
-    int rc = mr ? fi_close(&mr->fid) : 0;
+    struct fid_mr *fid_mr = mr->device;
+    int rc = fid_mr ? fi_close(&fid_mr->fid) : 0;
     (void)base;
     if (rc)
-        return weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended: %s", region->addr, ofi_words(rc));
-    region->device = NULL;
-    region->key.length = 0;
+        return weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended: %s", mr->addr, ofi_words(rc));
+    mr->device = NULL;
+    mr->rkey.length = 0;
     return 0;
 }
 
-int ofi_key_check(const weft_key *key, uint64_t remote, uint64_t bytes, uint32_t right, uint64_t *addr, uint64_t *mr_key)
+int ofi_key_check(const weft_rkey *rkey, uint64_t remote, uint64_t bytes, uint32_t right, uint64_t *addr, uint64_t *mr_key)
 {
     key_form form;
-    if (!key || key->length != sizeof form)
+    if (!rkey || rkey->length != sizeof form)
         return weft_fail(WEFT_E_KEY, "what should be a remote key is none");
-    memcpy(&form, key->bytes, sizeof form);
+    memcpy(&form, rkey->bytes, sizeof form);
     if (form.check != check_of(form))
         return weft_fail(WEFT_E_KEY, "a remote key is damaged, or was never one");
     if (remote < form.start || bytes > form.bytes || remote - form.start > form.bytes - bytes)
@@ -99,7 +99,7 @@ int ofi_key_check(const weft_key *key, uint64_t remote, uint64_t bytes, uint32_t
                          form.bytes, form.start);
     if (right & ~(uint32_t)form.rights)
         return weft_fail(WEFT_E_KEY, "the key at 0x%" PRIx64 " does not allow to %s", form.start,
-                         right & WEFT_RIGHT_WRITE ? "write" : right & WEFT_RIGHT_READ ? "read" : "use atomics");
+                         right & WEFT_ACCESS_WRITE ? "write" : right & WEFT_ACCESS_READ ? "read" : "use atomics");
     *addr = form.is_virtual ? remote : remote - form.start;
     *mr_key = form.mr_key;
     return 0;

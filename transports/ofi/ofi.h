@@ -8,7 +8,7 @@
  *   call     acquaintance: who answers is who was meant, at which address; lost, and why; parting           call.c
  *   probe    what the kernel says of an address: an ordinary TCP connection, begun and dropped              probe.c
  *   flow     frames: slots, numbers, windows; arriving                                                       flow.c
- *   move     gets, puts, atomics: pieces, their ends and their errors                                       move.c
+ *   move     gets, puts, atomics: pieces, their ends and their errors                                       rma.c
  *   memory   registrations and keys                                                                          memory.c
  *   port     the table; open, close, poll, arm                                                               iface.c
  *
@@ -172,8 +172,8 @@ typedef struct ofi_op {
     weft_list_link link;      /* in its path's ops, in order of posting */
     enum ofi_op_kind kind;
     ofi_ep *ep;
-    weft_move move;
-    weft_key key;        /* move.key points here */
+    weft_rma rma;
+    weft_rkey rkey;        /* move.key points here */
     void *desc;          /* of local memory */
     uint64_t issued;
     uint32_t pieces;     /* under way, or to be tried again */
@@ -308,12 +308,12 @@ struct ofi_iface {
     uint64_t key_next;         /* atomic: keys that we choose */
     uint64_t counts[10];
 };
-enum ofi_count { OFI_COUNT_SENT, OFI_COUNT_INJECTED, OFI_COUNT_ARRIVED, OFI_COUNT_AGAIN, OFI_COUNT_PIECES, OFI_COUNT_CALLS, OFI_COUNT_POLLS,
+enum ofi_print_counters { OFI_COUNT_SENT, OFI_COUNT_INJECTED, OFI_COUNT_ARRIVED, OFI_COUNT_AGAIN, OFI_COUNT_PIECES, OFI_COUNT_CALLS, OFI_COUNT_POLLS,
                  OFI_COUNT_BREAKS, OFI_COUNT_BUNDLES, OFI_COUNT_GATHERED };
 
 /* -- find.c -- */
-const char *ofi_absent(void);
-void ofi_tell(void (*line)(void *arg, const char *text), void *arg);
+const char *ofi_unavailable(void);
+void ofi_describe(void (*line)(void *arg, const char *text), void *arg);
 /* The provider to be used, its addresses not bound to one of this host's where that can be. */
 int ofi_find(ofi_iface *iface);
 bool ofi_is_plain_tcp(const struct fi_info *info); /* libfabric's own reliable datagrams over TCP */
@@ -336,8 +336,8 @@ void ofi_probe_look(ofi_spot *spot, uint64_t now);
 void ofi_probe_end(ofi_spot *spot);
 
 /* -- call.c -- */
-int ofi_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
-int ofi_leave(weft_iface *iface, weft_ep *ep);
+int ofi_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
+int ofi_ep_close(weft_iface *iface, weft_ep *ep);
 void ofi_call_begin(ofi_iface *iface, ofi_ep *ep);
 void ofi_call_arrive(ofi_iface *iface, const ofi_call *call);
 /* Calls under way, and peers that have been silent for long. How many things happened. */
@@ -384,10 +384,10 @@ uint32_t ofi_bundle_frames(ofi_iface *iface, ofi_ep *ep);
 /* Forgets what is gathered for a path that is lost or freed. */
 void ofi_bundle_drop(ofi_iface *iface, ofi_ep *ep);
 
-/* -- move.c -- */
-bool ofi_can_move(weft_iface *iface, weft_ep *ep);
-int ofi_get(weft_iface *iface, weft_ep *ep, const weft_move *move);
-int ofi_put(weft_iface *iface, weft_ep *ep, const weft_move *move);
+/* -- rma.c -- */
+bool ofi_can_rma(weft_iface *iface, weft_ep *ep);
+int ofi_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
+int ofi_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
 int ofi_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
 int ofi_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error);
@@ -397,12 +397,12 @@ void ofi_moves_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text);
 enum weft_amo_domain ofi_amo_domain(ofi_iface *iface);
 
 /* -- memory.c -- */
-int ofi_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-int ofi_unmap(weft_iface *iface, weft_region *region);
+int ofi_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
+int ofi_mr_dereg(weft_iface *iface, weft_mr *mr);
 /* Registers memory for ourselves. */
 int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **mr);
 /* May so much be done there by this key? WEFT_E_KEY with a text. Else where it stands for the provider. */
-int ofi_key_check(const weft_key *key, uint64_t remote, uint64_t bytes, uint32_t right, uint64_t *addr, uint64_t *mr_key);
+int ofi_key_check(const weft_rkey *rkey, uint64_t remote, uint64_t bytes, uint32_t right, uint64_t *addr, uint64_t *mr_key);
 uint8_t ofi_key_bytes(void);
 
 /* -- iface.c -- */

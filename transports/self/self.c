@@ -13,9 +13,9 @@
 #include "base/list.h"
 #include "base/macros.h"
 #include "base/status.h"
-#include "transport/blocks.h"
 #include "transport/iface.h"
-#include "transport/keyring.h"
+#include "transport/inproc_shmem.h"
+#include "transport/rkey_table.h"
 
 /* What may wait for poll: past either limit send answers AGAIN. */
 #define QUEUE_FRAMES 4096
@@ -41,33 +41,33 @@ typedef struct self_iface {
     weft_list_link events;
     uint32_t event_count;
     uint64_t event_bytes;
-    weft_keyring keys;
-    weft_blocks blocks;
+    weft_rkey_table keys;
+    weft_inproc_shmem blocks;
 } self_iface;
 
-static const char *self_absent(void)
+static const char *self_unavailable(void)
 {
     return NULL;
 }
 
-static int self_open(const weft_iface_params *env, weft_iface **iface)
+static int self_open(const weft_iface_params *params, weft_iface **iface)
 {
     self_iface *self = calloc(1, sizeof *self);
     if (!self)
         return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *self);
     self->iface = (weft_iface){
         .ops = &weft_self_ops,
-        .owner = env->owner,
-        .up = env->up,
-        .caps = {.frame_max = FRAME_MAX, .chunk = FRAME_MAX, .inline_max = 64, .move_max = UINT64_MAX / 2, .move_piece = 256u << 10, .latency_ns = 50,
+        .owner = params->owner,
+        .callbacks = params->callbacks,
+        .caps = {.frame_max = FRAME_MAX, .chunk = FRAME_MAX, .inline_max = 64, .rma_max = UINT64_MAX / 2, .rma_fragment = 256u << 10, .latency_ns = 50,
                  .mbyte_per_s = 10000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .get = true, .put = true, .notify = true,
-                 .ordered = true, .lingers = true, .share = true, .amo = WEFT_AMO_CPU},
+                 .ordered = true, .outlives_sender = true, .share = true, .amo = WEFT_AMO_CPU},
     };
     self->iface.is_quiet = true;
-    self->proc_id = env->self;
+    self->proc_id = params->self;
     weft_list_init(&self->events);
-    weft_blocks_init(&self->blocks);
-    weft_keyring_open(&self->keys, (uintptr_t)self);
+    weft_inproc_shmem_init(&self->blocks);
+    weft_rkey_table_open(&self->keys, (uintptr_t)self);
     *iface = &self->iface;
     return 0;
 }
@@ -78,8 +78,8 @@ static void self_close(weft_iface *iface)
     weft_list_link *link;
     while ((link = weft_list_take(&self->events)))
         free(weft_container(link, self_event, link));
-    weft_blocks_clear(&self->blocks);
-    weft_keyring_close(&self->keys);
+    weft_inproc_shmem_clear(&self->blocks);
+    weft_rkey_table_close(&self->keys);
     free(self);
 }
 
@@ -94,7 +94,7 @@ static int self_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 }
 
 /* The address tells nothing that the name does not: it may be NULL. */
-static int self_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
+static int self_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     self_iface *self = (self_iface *)iface;
     (void)addr;
@@ -109,7 +109,7 @@ static int self_reach(weft_iface *iface, const weft_proc_id *who, const void *ad
     return 0;
 }
 
-static int self_leave(weft_iface *iface, weft_ep *ep)
+static int self_ep_close(weft_iface *iface, weft_ep *ep)
 {
     self_ep *mine = (self_ep *)ep;
     (void)iface;
@@ -119,26 +119,26 @@ static int self_leave(weft_iface *iface, weft_ep *ep)
     return 0;
 }
 
-static int self_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+static int self_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "self copies by the CPU: memory of a device cannot be mapped");
-    return weft_keyring_add(&((self_iface *)iface)->keys, addr, bytes, rights, region);
+    return weft_rkey_table_add(&((self_iface *)iface)->keys, addr, bytes, rights, mr);
 }
 
-static int self_unmap(weft_iface *iface, weft_region *region)
+static int self_mr_dereg(weft_iface *iface, weft_mr *mr)
 {
-    return weft_keyring_remove(&((self_iface *)iface)->keys, region);
+    return weft_rkey_table_remove(&((self_iface *)iface)->keys, mr);
 }
 
 static int self_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
-    return weft_blocks_share(&((self_iface *)iface)->blocks, bytes, shared);
+    return weft_inproc_shmem_share(&((self_iface *)iface)->blocks, bytes, shared);
 }
 
 static int self_unshare(weft_iface *iface, weft_shared *shared)
 {
-    return weft_blocks_unshare(&((self_iface *)iface)->blocks, shared);
+    return weft_inproc_shmem_unshare(&((self_iface *)iface)->blocks, shared);
 }
 
 /* Queues an event with room for `bytes` of body; NULL means AGAIN or, when *rc says so, an error. */
@@ -179,44 +179,44 @@ static int self_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
     if (!event)
         return rc;
     event->hdr = frame->hdr;
-    if (frame->fill)
-        frame->fill(frame, event->body);
+    if (frame->pack)
+        frame->pack(frame, event->body);
     else if (bytes)
         memcpy(event->body, frame->body, bytes);
     event_queue(self, event);
     return 0;
 }
 
-static int self_get(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int self_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     (void)ep;
-    int rc = weft_keyring_check(&((self_iface *)iface)->keys, move->key, move->remote, move->bytes, WEFT_RIGHT_READ);
+    int rc = weft_rkey_table_check(&((self_iface *)iface)->keys, rma->rkey, rma->remote, rma->bytes, WEFT_ACCESS_READ);
     if (rc)
         return rc;
-    if (move->bytes)
-        memmove(move->local, (const void *)(uintptr_t)move->remote, move->bytes);
-    if (move->done)
-        iface->up->done(iface->owner, move->done, 0);
+    if (rma->bytes)
+        memmove(rma->local, (const void *)(uintptr_t)rma->remote, rma->bytes);
+    if (rma->done)
+        iface->callbacks->done(iface->owner, rma->done, 0);
     return 0;
 }
 
-static int self_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int self_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     self_iface *self = (self_iface *)iface;
     self_event *event = NULL;
-    int rc = weft_keyring_check(&self->keys, move->key, move->remote, move->bytes, WEFT_RIGHT_WRITE);
+    int rc = weft_rkey_table_check(&self->keys, rma->rkey, rma->remote, rma->bytes, WEFT_ACCESS_WRITE);
     if (rc)
         return rc;
-    if (move->notify && !(event = event_new(self, (self_ep *)ep, 0, &rc)))
+    if (rma->notify && !(event = event_new(self, (self_ep *)ep, 0, &rc)))
         return rc;
-    if (move->bytes)
-        memmove((void *)(uintptr_t)move->remote, move->local, move->bytes);
+    if (rma->bytes)
+        memmove((void *)(uintptr_t)rma->remote, rma->local, rma->bytes);
     if (event) {
-        event->notify = move->notify;
+        event->notify = rma->notify;
         event_queue(self, event);
     }
-    if (move->done)
-        iface->up->done(iface->owner, move->done, 0);
+    if (rma->done)
+        iface->callbacks->done(iface->owner, rma->done, 0);
     return 0;
 }
 
@@ -228,7 +228,7 @@ static int self_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
     (void)ep;
     if (atomic->remote % sizeof(uint64_t))
         return weft_fail(WEFT_E_ARG, "an atomic on 0x%" PRIx64 ": the address must be a multiple of 8", atomic->remote);
-    int rc = weft_keyring_check(&self->keys, atomic->key, atomic->remote, sizeof before, WEFT_RIGHT_ATOMIC);
+    int rc = weft_rkey_table_check(&self->keys, atomic->rkey, atomic->remote, sizeof before, WEFT_ACCESS_ATOMIC);
     if (rc)
         return rc;
     switch (atomic->op) {
@@ -246,7 +246,7 @@ static int self_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
     if (atomic->before)
         *atomic->before = before;
     if (atomic->done)
-        iface->up->done(iface->owner, atomic->done, 0);
+        iface->callbacks->done(iface->owner, atomic->done, 0);
     return 0;
 }
 
@@ -255,7 +255,7 @@ static int self_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
     (void)ep;
     (void)remotely;
     if (done)
-        iface->up->done(iface->owner, done, 0);
+        iface->callbacks->done(iface->owner, done, 0);
     return 0;
 }
 
@@ -271,9 +271,9 @@ static int self_poll(weft_iface *iface, int budget)
         self->event_bytes -= event->hdr.bytes;
         event->ep->queued--;
         if (event->notify)
-            iface->up->notified(iface->owner, peer, event->notify);
+            iface->callbacks->notify(iface->owner, peer, event->notify);
         else
-            iface->up->arrive(iface->owner, peer, &event->hdr, event->body);
+            iface->callbacks->recv_frame(iface->owner, peer, &event->hdr, event->body);
         events += 1 + (event->notify ? 0 : WEFT_POLL_EXTRA(event->hdr.bytes));
         free(event);
     }
@@ -294,7 +294,7 @@ static void self_disarm(weft_iface *iface)
     (void)iface;
 }
 
-static bool self_can_move(weft_iface *iface, weft_ep *ep)
+static bool self_can_rma(weft_iface *iface, weft_ep *ep)
 {
     (void)iface;
     (void)ep;
@@ -303,19 +303,19 @@ static bool self_can_move(weft_iface *iface, weft_ep *ep)
 
 const weft_iface_ops weft_self_ops = {
     .name = "self",
-    .absent = self_absent,
-    .tell = weft_tell_nothing,
+    .unavailable = self_unavailable,
+    .describe = weft_describe_nothing,
     .open = self_open,
     .close = self_close,
     .get_addr = self_get_addr,
-    .reach = self_reach,
-    .leave = self_leave,
-    .map = self_map,
-    .unmap = self_unmap,
+    .ep_open = self_ep_open,
+    .ep_close = self_ep_close,
+    .mr_reg = self_mr_reg,
+    .mr_dereg = self_mr_dereg,
     .share = self_share,
     .unshare = self_unshare,
     .send = self_send,
-    .can_move = self_can_move,
+    .can_rma = self_can_rma,
     .get = self_get,
     .put = self_put,
     .amo = self_amo,

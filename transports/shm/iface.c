@@ -16,33 +16,33 @@
 #include "transports/shm/cma.h"
 #include "transports/shm/shm.h"
 
-static const char *shm_absent(void) { return NULL; }
+static const char *shm_unavailable(void) { return NULL; }
 
 static void shm_close(weft_iface *iface);
 
-static int shm_open_port(const weft_iface_params *env, weft_iface **out)
+static int shm_open_port(const weft_iface_params *params, weft_iface **out)
 {
-    const weft_segment *segment = env->segment;
+    const weft_segment *segment = params->segment;
     shm_iface *shm = calloc(1, sizeof *shm);
     int rc = WEFT_E_NOMEM;
     if (!shm)
         return weft_fail(rc, "no memory for the shared-memory port");
-    shm->iface = (weft_iface){.ops = &weft_shm_ops, .owner = env->owner, .up = env->up,
+    shm->iface = (weft_iface){.ops = &weft_shm_ops, .owner = params->owner, .callbacks = params->callbacks,
                             .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .chunk_alone = WEFT_RING_BODY_MAX,
                                      .frag = WEFT_SHM_FRAG, .inline_max = WEFT_RING_INLINE,
-                                     .move_max = UINT64_MAX / 2, .move_piece = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
-                                     .ordered = true, .share = true, .lingers = true}};
-    shm->wants_fd = env->wants_fd;
+                                     .rma_max = UINT64_MAX / 2, .rma_fragment = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
+                                     .ordered = true, .share = true, .outlives_sender = true}};
+    shm->wants_fd = params->wants_fd;
     shm->chime = -1;
     shm->segment = segment;
-    shm->local = (uint32_t)env->local_rank;
+    shm->local = (uint32_t)params->local_rank;
     shm->ranks = segment->hdr->ranks;
     shm->page = weft_segment_rank(segment, shm->local);
     shm->hot = calloc(shm->ranks, sizeof *shm->hot);
     shm->eps = calloc(shm->ranks, sizeof *shm->eps);
     shm->has_left = calloc(shm->ranks, sizeof *shm->has_left);
     shm->deferred = calloc((shm->ranks + 63) / 64, sizeof *shm->deferred);
-    shm->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
+    shm->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
     if (shm->hot && shm->eps && shm->has_left && shm->deferred)
         rc = weft_bulk_open(segment, shm->local, &shm->bulk);
     if (rc) {
@@ -53,7 +53,7 @@ static int shm_open_port(const weft_iface_params *env, weft_iface **out)
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0)
         shm->ring_flags |= WEFT_RING_FENCE; /* seccomp or an old kernel: our senders fence themselves */
     atomic_store_explicit(&shm->page->membarrier_ok, !(shm->ring_flags & WEFT_RING_FENCE), memory_order_relaxed);
-    atomic_store_explicit(&shm->page->job_rank, env->self.rank, memory_order_relaxed);
+    atomic_store_explicit(&shm->page->job_rank, params->self.rank, memory_order_relaxed);
     weft_cma_show(shm->page);
     if (shm->wants_fd && (shm->chime = weft_chime_open(shm->page)) < 0)
         weft_log_note("no socket to be woken by (%s): waits beside a network sleep in short naps", strerror(errno));
@@ -101,7 +101,7 @@ static int shm_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 }
 
 /* The address is the neighbour's index on the node. A rank is no neighbour of itself here: that is the self iface's. */
-static int shm_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
+static int shm_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     shm_iface *shm = (shm_iface *)iface;
     shm_ep *ep;
@@ -133,7 +133,7 @@ static int shm_reach(weft_iface *iface, const weft_proc_id *who, const void *add
 }
 
 /* What we sent stays in the segment, which outlives us: nothing of ours can be lost. Only our lent chunks tell that it was read. */
-static int shm_leave(weft_iface *iface, weft_ep *generic)
+static int shm_ep_close(weft_iface *iface, weft_ep *generic)
 {
     shm_iface *shm = (shm_iface *)iface;
     shm_ep *ep = (shm_ep *)generic;
@@ -149,19 +149,19 @@ static int shm_leave(weft_iface *iface, weft_ep *generic)
 
 /* -- memory -- */
 
-static int shm_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+static int shm_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     (void)iface;
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "shared memory reaches host memory only");
-    *region = (weft_region){.addr = addr, .bytes = bytes, .rights = rights}; /* the kernel knows our memory; no key is needed */
+    *mr = (weft_mr){.addr = addr, .bytes = bytes, .rights = rights}; /* the kernel knows our memory; no key is needed */
     return 0;
 }
 
-static int shm_unmap(weft_iface *iface, weft_region *region)
+static int shm_mr_dereg(weft_iface *iface, weft_mr *mr)
 {
     (void)iface;
-    (void)region;
+    (void)mr;
     return 0;
 }
 
@@ -193,7 +193,7 @@ static int shm_unshare(weft_iface *iface, weft_shared *shared)
 
 /* -- single copies -- */
 
-static bool shm_can_move(weft_iface *iface, weft_ep *generic)
+static bool shm_can_rma(weft_iface *iface, weft_ep *generic)
 {
     shm_ep *ep = (shm_ep *)generic;
     (void)iface;
@@ -202,25 +202,25 @@ static bool shm_can_move(weft_iface *iface, weft_ep *generic)
     return ep->cma == WEFT_CMA_WORKS;
 }
 
-static int shm_get(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int shm_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     int rc;
-    if (!shm_can_move(iface, ep))
+    if (!shm_can_rma(iface, ep))
         return weft_fail(WEFT_E_UNSUPPORTED, "the kernel lets us not read this neighbour's memory");
-    rc = weft_cma_get(atomic_load_explicit(&((shm_ep *)ep)->page->pid, memory_order_relaxed), move->local, move->remote, move->bytes);
-    if (rc == 0 && move->done)
-        iface->up->done(iface->owner, move->done, 0);
+    rc = weft_cma_get(atomic_load_explicit(&((shm_ep *)ep)->page->pid, memory_order_relaxed), rma->local, rma->remote, rma->bytes);
+    if (rc == 0 && rma->done)
+        iface->callbacks->done(iface->owner, rma->done, 0);
     return rc;
 }
 
-static int shm_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
+static int shm_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     int rc;
-    if (!shm_can_move(iface, ep) || move->notify)
+    if (!shm_can_rma(iface, ep) || rma->notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "the kernel lets us not write this neighbour's memory");
-    rc = weft_cma_put(atomic_load_explicit(&((shm_ep *)ep)->page->pid, memory_order_relaxed), move->local, move->remote, move->bytes);
-    if (rc == 0 && move->done)
-        iface->up->done(iface->owner, move->done, 0);
+    rc = weft_cma_put(atomic_load_explicit(&((shm_ep *)ep)->page->pid, memory_order_relaxed), rma->local, rma->remote, rma->bytes);
+    if (rc == 0 && rma->done)
+        iface->callbacks->done(iface->owner, rma->done, 0);
     return rc;
 }
 
@@ -238,13 +238,13 @@ static int shm_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
     (void)ep;
     (void)remotely;
     if (done)
-        iface->up->done(iface->owner, done, 0);
+        iface->callbacks->done(iface->owner, done, 0);
     return 0;
 }
 
 const weft_iface_ops weft_shm_ops = {
-    .name = "shm", .absent = shm_absent, .tell = weft_tell_nothing, .open = shm_open_port, .close = shm_close, .get_addr = shm_get_addr, .reach = shm_reach,
-    .leave = shm_leave, .map = shm_map, .unmap = shm_unmap, .share = shm_share, .unshare = shm_unshare, .send = weft_shm_send,
-    .can_move = shm_can_move, .get = shm_get, .put = shm_put, .amo = shm_amo, .flush = shm_flush, .poll = weft_shm_poll,
+    .name = "shm", .unavailable = shm_unavailable, .describe = weft_describe_nothing, .open = shm_open_port, .close = shm_close, .get_addr = shm_get_addr, .ep_open = shm_ep_open,
+    .ep_close = shm_ep_close, .mr_reg = shm_mr_reg, .mr_dereg = shm_mr_dereg, .share = shm_share, .unshare = shm_unshare, .send = weft_shm_send,
+    .can_rma = shm_can_rma, .get = shm_get, .put = shm_put, .amo = shm_amo, .flush = shm_flush, .poll = weft_shm_poll,
     .arm = weft_shm_arm, .disarm = weft_shm_disarm,
 };

@@ -148,10 +148,10 @@ static bool has_scratch(shm_iface *shm)
 static __attribute__((noinline)) void fill(shm_iface *shm, const weft_frame *frame, void *body)
 {
     if (frame->hdr.bytes >= WEFT_STORE_MIN && weft_store_is_asked(&shm->store) && has_scratch(shm)) {
-        frame->fill(frame, shm->scratch);
+        frame->pack(frame, shm->scratch);
         weft_store_body(&shm->store, body, shm->scratch, frame->hdr.bytes);
     } else {
-        frame->fill(frame, body);
+        frame->pack(frame, body);
         shm->store.count++;
     }
 }
@@ -175,7 +175,7 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
         return rc == WEFT_AGAIN ? refuse(ep) : rc;
     cell->place = place;
     cell->hdr = frame->hdr;
-    if (weft_unlikely(frame->fill != NULL))
+    if (weft_unlikely(frame->pack != NULL))
         fill(shm, frame, body);
     else if (place)
         weft_store_body(&shm->store, body, frame->body, frame->hdr.bytes);
@@ -223,7 +223,7 @@ static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, 
     const void *body = is_chunk ? chunk_body(shm, ep, index) : ep->in.ring->lines[place - 1];
     if (!body)
         return WEFT_E_NOMEM;
-    shm->iface.up->arrive(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
+    shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
     if (is_chunk) {
         weft_bulk_return(ep->bulk, index);
         wake_who_wants(shm, ep, &ep->bulk->wanted);
@@ -271,7 +271,7 @@ static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
         if (n) /* a stream: lines to come travel while this one is looked at */
             __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
         if (weft_likely(!cell->place))
-            shm->iface.up->arrive(shm->iface.owner, ep->ep.peer, &cell->hdr, cell->body);
+            shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, cell->body);
         else {
             if (weft_unlikely(deliver_placed(shm, ep, cell))) {
                 set_aside_later(shm, ep);
@@ -298,7 +298,7 @@ static void look_for_dead(shm_iface *shm)
         if (ep->in.ring && weft_ring_peek(&ep->in)) /* what came before its death arrives first */
             continue;
         ep->is_lost = true;
-        shm->iface.up->lost(shm->iface.owner, ep->ep.peer,
+        shm->iface.callbacks->peer_failed(shm->iface.owner, ep->ep.peer,
                            weft_fail(WEFT_E_PEER, "the process (local rank %u, pid %u) is gone", i, atomic_load(&ep->page->pid)));
     }
 }
@@ -441,7 +441,7 @@ static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
     if (!ep && shm->has_left[sender])
         return 0; /* whoever still waits for others, on a network, hears goodbyes that nobody waits for */
     if (!ep) {
-        void *peer = shm->iface.up->greet(shm->iface.owner, &who);
+        void *peer = shm->iface.callbacks->accept_peer(shm->iface.owner, &who);
         ep = shm->eps[sender];
         if (!peer || !ep)
             return WEFT_E_PEER;

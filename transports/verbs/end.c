@@ -120,7 +120,7 @@ void verbs_conn_lose(verbs_ep *ep, const char *format, ...)
     weft_fail(WEFT_E_PEER, "rank %u is lost over %s (%s to %s): %s", ep->proc_id.rank, link->rail->name,
               verbs_gid_text(&link->rail->gid, here), verbs_gid_text(&ep->far.address[link->far_rail].gid, there), why);
     verbs_move_give_up(ep, WEFT_E_PEER);
-    ep->iface->iface.up->lost(ep->iface->iface.owner, ep->ep.peer, WEFT_E_PEER);
+    ep->iface->iface.callbacks->peer_failed(ep->iface->iface.owner, ep->ep.peer, WEFT_E_PEER);
 }
 
 bool verbs_conn_is_settled(verbs_ep *ep) { return verbs_flow_is_quiet(ep) && !ep->ops_open; }

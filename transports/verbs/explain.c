@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * explain: one sentence for a completion in error: what failed, with whom, the library's words, the vendor's code, the likely
- * cause and what to try. Called where a break begins (conn.c) and where one operation ends (move.c).
+ * cause and what to try. Called where a break begins (conn.c) and where one operation ends (rma.c).
  */
 #include <stdio.h>
 

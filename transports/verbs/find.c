@@ -51,7 +51,7 @@ static bool has_active_port(const char *device)
     return is_active;
 }
 
-const char *verbs_absent(void)
+const char *verbs_unavailable(void)
 {
     DIR *devices = opendir(SYSFS);
     bool is_active = false, is_any = false;
@@ -291,9 +291,9 @@ static void tell_port(const verbs_found *one, void (*line)(void *arg, const char
         line(arg, "    no GID");
 }
 
-void verbs_tell(void (*line)(void *arg, const char *text), void *arg)
+void verbs_describe(void (*line)(void *arg, const char *text), void *arg)
 {
-    const char *why = verbs_absent();
+    const char *why = verbs_unavailable();
     verbs_finding *finding = calloc(1, sizeof *finding);
     if (why)
         line(arg, why);

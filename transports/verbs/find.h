@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * find: which ports of which RDMA devices this rank uses. Called by rail.c at open, and by weft-info through verbs_tell.
+ * find: which ports of which RDMA devices this rank uses. Called by rail.c at open, and by weft-info through verbs_describe.
  */
 #ifndef WEFT_TRANSPORTS_VERBS_FIND_H
 #define WEFT_TRANSPORTS_VERBS_FIND_H

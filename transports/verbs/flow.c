@@ -73,7 +73,7 @@ void verbs_flow_stamp(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, uint
     if (ep->owes_token)
         flags |= VERBS_FLAG_TOKEN;
     ep->owes_token = false;
-    slot->wire->prefix = (verbs_prefix){.seq = (uint16_t)slot->seq, .ack = (uint16_t)(ep->rx_seq - ep->in_ring), .credits = (uint16_t)verbs_lend(ep),
+    slot->wire->prefix = (verbs_prefix){.seq = (uint16_t)slot->seq, .ack = (uint16_t)(ep->rx_seq - ep->in_ring), .credits = (uint16_t)verbs_lend_credit(ep),
                                         .kind = (uint8_t)kind, .flags = flags};
 }
 
@@ -185,8 +185,8 @@ int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
     if (!slot)
         return try_later(ep);
     slot->wire->hdr = frame->hdr;
-    if (frame->fill)
-        frame->fill(frame, slot->wire->body);
+    if (frame->pack)
+        frame->pack(frame, slot->wire->body);
     else if (bytes)
         memcpy(slot->wire->body, frame->body, bytes);
     if (weft_unlikely(frame->more && bytes <= HOLD_BYTES)) {
@@ -308,9 +308,9 @@ static void deliver(verbs_ep *ep, const verbs_wire *wire)
     weft_iface *iface = &ep->iface->iface;
     ep->rx_seq++;
     if (wire->prefix.kind == VERBS_KIND_NOTIFY)
-        iface->up->notified(iface->owner, ep->ep.peer, (uint32_t)wire->hdr.tag);
+        iface->callbacks->notify(iface->owner, ep->ep.peer, (uint32_t)wire->hdr.tag);
     else if (wire->prefix.kind == VERBS_KIND_PLAIN)
-        iface->up->arrive(iface->owner, ep->ep.peer, &wire->hdr, wire->body);
+        iface->callbacks->recv_frame(iface->owner, ep->ep.peer, &wire->hdr, wire->body);
     if (++ep->recent >= VERBS_RING_BUSY)
         verbs_ring_think(ep);
 }

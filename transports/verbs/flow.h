@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flow: what ring and move ask of the half that carries frames. Called by ring.c, move.c and iface.c.
+ * flow: what ring and move ask of the half that carries frames. Called by ring.c, rma.c and iface.c.
  */
 #ifndef WEFT_TRANSPORTS_VERBS_FLOW_H
 #define WEFT_TRANSPORTS_VERBS_FLOW_H
@@ -48,7 +48,7 @@ void verbs_proof_fill(const verbs_link *link, verbs_work *work, struct ibv_sge *
 
 /* -- lend.c -- */
 /* Credits to put into a frame that leaves now. */
-uint32_t verbs_lend(verbs_ep *ep);
+uint32_t verbs_lend_credit(verbs_ep *ep);
 /* So many were used, or given up. */
 void verbs_lend_back(verbs_ep *ep, uint32_t count);
 /* The epoch is over, and with it all that was lent. */

@@ -148,14 +148,14 @@ static uint32_t mbyte_per_s(const verbs_rail *rail)
     return workers * mbit / 8;
 }
 
-/* Atomics of several devices are not atomic with each other: they all go by the target's first rail (move.c). */
+/* Atomics of several devices are not atomic with each other: they all go by the target's first rail (rma.c). */
 static void promise(verbs_iface *iface)
 {
     weft_caps *caps = &iface->iface.caps;
     uint32_t inline_max = UINT32_MAX;
     bool has_atomics = true;
-    *caps = (weft_caps){.frame_max = verbs_frame_max(iface), .chunk = verbs_frame_max(iface), .move_max = 1ull << 40, .latency_ns = 1500,
-                        .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count, .pins = true, .local_keys = true,
+    *caps = (weft_caps){.frame_max = verbs_frame_max(iface), .chunk = verbs_frame_max(iface), .rma_max = 1ull << 40, .latency_ns = 1500,
+                        .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count, .wants_regcache = true, .mr_local = true,
                         .ordered = true, .get = !iface->is_small, .put = !iface->is_small, .notify = !iface->is_small};
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         const verbs_rail *rail = &iface->rails[i];
@@ -195,24 +195,24 @@ static void verbs_close(weft_iface *base)
 }
 
 /* Tells this life of the port from earlier ones of the same name. The simulator's runs must not depend on chance. */
-static uint32_t make_nonce(const verbs_iface *iface, const weft_iface_params *env)
+static uint32_t make_nonce(const verbs_iface *iface, const weft_iface_params *params)
 {
     uint32_t nonce = 0;
-    if (env->now_ns || getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce)
+    if (params->now_ns || getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce)
         nonce = (uint32_t)(((iface->now_ns() + iface->self.rank + 1) * 0x9e3779b97f4a7c15u) >> 32);
     return nonce ? nonce : 1;
 }
 
-static int verbs_open(const weft_iface_params *env, weft_iface **out)
+static int verbs_open(const weft_iface_params *params, weft_iface **out)
 {
     verbs_iface *iface = calloc(1, sizeof *iface);
     int rc = 0;
     if (!iface)
         return weft_fail(WEFT_E_NOMEM, "no memory for a verbs port");
-    iface->iface = (weft_iface){.ops = &weft_verbs_ops, .owner = env->owner, .up = env->up};
-    iface->self = env->self;
-    iface->now_ns = env->now_ns ? env->now_ns : weft_clock_ns;
-    iface->nonce = make_nonce(iface, env);
+    iface->iface = (weft_iface){.ops = &weft_verbs_ops, .owner = params->owner, .callbacks = params->callbacks};
+    iface->self = params->self;
+    iface->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
+    iface->nonce = make_nonce(iface, params);
     weft_list_init(&iface->paths);
     weft_list_init(&iface->tells);
     weft_list_init(&iface->rings);
@@ -275,8 +275,8 @@ static int verbs_unshare(weft_iface *iface, weft_shared *shared)
 }
 
 const weft_iface_ops weft_verbs_ops = {
-    .name = "verbs", .absent = verbs_absent, .tell = verbs_tell, .open = verbs_open, .close = verbs_close, .get_addr = verbs_get_addr,
-    .reach = verbs_reach, .leave = verbs_leave, .map = verbs_map, .unmap = verbs_unmap, .share = verbs_share, .unshare = verbs_unshare,
-    .send = verbs_send, .can_move = verbs_can_move, .get = verbs_get, .put = verbs_put, .amo = verbs_amo, .flush = verbs_flush,
-    .lend = verbs_lend_part, .unlend = verbs_unlend, .poll = verbs_poll, .arm = verbs_arm, .disarm = verbs_disarm, .count = verbs_tally,
+    .name = "verbs", .unavailable = verbs_unavailable, .describe = verbs_describe, .open = verbs_open, .close = verbs_close, .get_addr = verbs_get_addr,
+    .ep_open = verbs_ep_open, .ep_close = verbs_ep_close, .mr_reg = verbs_mr_reg, .mr_dereg = verbs_mr_dereg, .share = verbs_share, .unshare = verbs_unshare,
+    .send = verbs_send, .can_rma = verbs_can_rma, .get = verbs_get, .put = verbs_put, .amo = verbs_amo, .flush = verbs_flush,
+    .mw_bind = verbs_mw_bind, .mw_invalidate = verbs_mw_invalidate, .poll = verbs_poll, .arm = verbs_arm, .disarm = verbs_disarm, .print_counters = verbs_tally,
 };

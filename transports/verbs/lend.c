@@ -20,7 +20,7 @@ static uint32_t reserve(verbs_iface *iface, uint32_t want, bool must)
 
 /* Credits to put into a frame: the first is reserved for as long as the path is up, others are found now. They are posted before they
  * are told. */
-uint32_t verbs_lend(verbs_ep *ep)
+uint32_t verbs_lend_credit(verbs_ep *ep)
 {
     uint32_t want = ep->target > ep->lent ? ep->target - ep->lent : 0, first = !ep->lent;
     if (!want || !ep->is_lent)

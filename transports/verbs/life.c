@@ -65,7 +65,7 @@ static void free_path(verbs_ep *ep)
     free(ep);
 }
 
-int verbs_reach(weft_iface *base, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
+int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     verbs_iface *iface = (verbs_iface *)base;
     verbs_ep *ep;
@@ -145,7 +145,7 @@ void verbs_conn_forget(verbs_ep *ep)
 /* One that was never connected, that rests, or that is lost, has nothing anywhere. */
 static bool is_nothing_left(const verbs_ep *ep) { return ep->state == VERBS_NEW || ep->state == VERBS_LOST; }
 
-int verbs_leave(weft_iface *base, weft_ep *of)
+int verbs_ep_close(weft_iface *base, weft_ep *of)
 {
     verbs_ep *ep = (verbs_ep *)of;
     verbs_meet *meet = ep->meet;

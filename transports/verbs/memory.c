@@ -18,20 +18,20 @@
 static int access_of(const verbs_rail *rail, uint32_t rights)
 {
     int access = IBV_ACCESS_LOCAL_WRITE;
-    if (rights & WEFT_RIGHT_READ)
+    if (rights & WEFT_ACCESS_READ)
         access |= IBV_ACCESS_REMOTE_READ;
-    if ((rights & WEFT_RIGHT_WRITE) || (rail->is_iwarp && !rights))
+    if ((rights & WEFT_ACCESS_WRITE) || (rail->is_iwarp && !rights))
         access |= IBV_ACCESS_REMOTE_WRITE;
-    if (rights & WEFT_RIGHT_LEND)
+    if (rights & WEFT_ACCESS_MW)
         access |= IBV_ACCESS_MW_BIND;
-    if ((rights & WEFT_RIGHT_ATOMIC) && rail->attr.atomic_cap != IBV_ATOMIC_NONE)
+    if ((rights & WEFT_ACCESS_ATOMIC) && rail->attr.atomic_cap != IBV_ATOMIC_NONE)
         access |= IBV_ACCESS_REMOTE_ATOMIC;
     return rail->is_odp ? access | IBV_ACCESS_ON_DEMAND : access;
 }
 
 static bool needs_sink(const verbs_rail *rail, uint32_t rights)
 {
-    return rail->is_iwarp && rights && !(rights & WEFT_RIGHT_WRITE);
+    return rail->is_iwarp && rights && !(rights & WEFT_ACCESS_WRITE);
 }
 
 /* Memory that may only be read has no page for the device to write to: the kernel says EFAULT (or EACCES) to local write, and
@@ -39,11 +39,11 @@ static bool needs_sink(const verbs_rail *rail, uint32_t rights)
 static struct ibv_mr *register_on(const verbs_rail *rail, void *addr, uint64_t bytes, uint32_t rights, bool *may_lend)
 {
     int access = access_of(rail, rights);
-    struct ibv_mr *mr = ibv_reg_mr(rail->pd, addr, bytes, access);
-    if (!mr && (errno == EFAULT || errno == EACCES) && !(rights & (WEFT_RIGHT_WRITE | WEFT_RIGHT_ATOMIC)))
-        mr = ibv_reg_mr(rail->pd, addr, bytes, access & ~(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)),
+    struct ibv_mr *ibv_mr = ibv_reg_mr(rail->pd, addr, bytes, access);
+    if (!ibv_mr && (errno == EFAULT || errno == EACCES) && !(rights & (WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC)))
+        ibv_mr = ibv_reg_mr(rail->pd, addr, bytes, access & ~(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)),
         *may_lend = false;
-    return mr;
+    return ibv_mr;
 }
 
 static int cannot_register(const verbs_rail *rail, uint64_t bytes, int error)
@@ -90,7 +90,7 @@ void verbs_memory_drop(verbs_memory *memory)
     free(memory);
 }
 
-int verbs_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     verbs_iface *verbs = (verbs_iface *)iface;
     verbs_memory *memory;
@@ -103,11 +103,11 @@ int verbs_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, en
     if (!memory)
         return weft_fail(WEFT_E_NOMEM, "no memory for a registration");
     memory->holders = 1;
-    memory->may_lend = rights & WEFT_RIGHT_LEND;
+    memory->may_lend = rights & WEFT_ACCESS_MW;
     for (uint8_t i = 0; i < verbs->rail_count; i++) {
         const verbs_rail *rail = &verbs->rails[i];
         int error;
-        granted |= rail->is_iwarp && !rights ? WEFT_RIGHT_WRITE : 0;
+        granted |= rail->is_iwarp && !rights ? WEFT_ACCESS_WRITE : 0;
         memory->mr[i] = register_on(rail, addr, bytes, rights, &memory->may_lend);
         if (memory->mr[i] && needs_sink(rail, rights))
             memory->sink[i] = register_on(rail, addr, bytes, 0, &memory->may_lend);
@@ -122,33 +122,33 @@ int verbs_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, en
         return cannot_register(rail, bytes, error);
     }
     if (!memory->may_lend)
-        granted &= ~(uint32_t)WEFT_RIGHT_LEND;
-    *region = (weft_region){.addr = addr, .bytes = bytes, .rights = granted, .device = memory};
-    region->key.length = (uint8_t)(sizeof keys[0] * verbs->rail_count);
-    memcpy(region->key.bytes, keys, region->key.length);
+        granted &= ~(uint32_t)WEFT_ACCESS_MW;
+    *mr = (weft_mr){.addr = addr, .bytes = bytes, .rights = granted, .device = memory};
+    mr->rkey.length = (uint8_t)(sizeof keys[0] * verbs->rail_count);
+    memcpy(mr->rkey.bytes, keys, mr->rkey.length);
     return 0;
 }
 
-int verbs_unmap(weft_iface *iface, weft_region *region)
+int verbs_mr_dereg(weft_iface *iface, weft_mr *mr)
 {
     (void)iface;
-    if (region->device)
-        verbs_memory_drop(region->device);
-    region->device = NULL;
+    if (mr->device)
+        verbs_memory_drop(mr->device);
+    mr->device = NULL;
     return 0;
 }
 
-uint32_t verbs_lkey(const weft_region *region, uint8_t rail)
+uint32_t verbs_lkey(const weft_mr *mr, uint8_t rail)
 {
-    const verbs_memory *memory = region->device;
-    const struct ibv_mr *mr = memory->sink[rail] ? memory->sink[rail] : memory->mr[rail];
-    return mr ? mr->lkey : 0;
+    const verbs_memory *memory = mr->device;
+    const struct ibv_mr *ibv_mr = memory->sink[rail] ? memory->sink[rail] : memory->mr[rail];
+    return ibv_mr ? ibv_mr->lkey : 0;
 }
 
-uint32_t verbs_rkey(const weft_key *key, uint8_t far_rail)
+uint32_t verbs_rkey(const weft_rkey *rkey, uint8_t far_rail)
 {
-    uint32_t rkey = 0;
-    if ((far_rail + 1u) * sizeof rkey <= key->length)
-        memcpy(&rkey, key->bytes + far_rail * sizeof rkey, sizeof rkey);
-    return rkey;
+    uint32_t value = 0;
+    if ((far_rail + 1u) * sizeof value <= rkey->length)
+        memcpy(&value, rkey->bytes + far_rail * sizeof value, sizeof value);
+    return value;
 }

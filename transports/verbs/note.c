@@ -90,7 +90,7 @@ bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc
 
 static verbs_ep *greet(verbs_iface *iface, const weft_proc_id *proc_id)
 {
-    verbs_ep *ep = iface->iface.up->greet(iface->iface.owner, proc_id) ? verbs_names_find(iface, proc_id) : NULL;
+    verbs_ep *ep = iface->iface.callbacks->accept_peer(iface->iface.owner, proc_id) ? verbs_names_find(iface, proc_id) : NULL;
     if (ep)
         ep->was_greeted = true;
     return ep;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * notice: a put's notification that goes with its last piece, as immediate data or as a frame right behind it. Called by move.c (what goes),
+ * notice: a put's notification that goes with its last piece, as immediate data or as a frame right behind it. Called by rma.c (what goes),
  * flow.c and resume.c (what becomes of it).
  * Invariant: it has a number of the path's frames, so the peer counts it as delivered exactly when it is; slot and op know each other
  * until the piece is over, and a break finds out by the number whether the put has ended.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: beginning and end of moves; see op.h. Called by move.c.
+ * op: beginning and end of moves; see op.h. Called by rma.c.
  */
 #include "transports/verbs/op.h"
 
@@ -94,7 +94,7 @@ void verbs_op_finish_one(verbs_op *op)
         say_why(op);
     verbs_op_forget(op);
     if (done)
-        iface->up->done(iface->owner, done, rc);
+        iface->callbacks->done(iface->owner, done, rc);
 }
 
 void verbs_op_finish(verbs_op *op)

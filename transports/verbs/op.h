@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: one get, put, amo or flush, its pieces, and the books of all of a port's. Shared by op.c (beginning and end) and move.c (what goes
+ * op: one get, put, amo or flush, its pieces, and the books of all of a port's. Shared by op.c (beginning and end) and rma.c (what goes
  * on in between).
  */
 #ifndef WEFT_TRANSPORTS_VERBS_OP_H
@@ -16,7 +16,7 @@ typedef struct verbs_op {
     enum op_kind kind;
     uint8_t *local;
     uint64_t remote, bytes, next; /* next: not cut off yet from here */
-    weft_key key;
+    weft_rkey rkey;
     uint32_t key_epoch;     /* the only one in which it works; 0: any */
     uint32_t lkeys[VERBS_RAILS];
     weft_list_link in_flight, redo; /* verbs_piece */

@@ -3,7 +3,7 @@
  * proof: how it is known that what was posted has arrived. Most devices say so by the completion itself. iWARP's says only that TCP has the
  * bytes; but a read behind them is answered when all before it has been placed, so one byte of the peer's is read, from memory that is
  * there for nothing else and whose key stands in the address. (An empty read would do, but siw answers one that had to wait with bytes
- * of whatever it sent before.) Called by flow.c and move.c.
+ * of whatever it sent before.) Called by flow.c and rma.c.
  */
 #include <stddef.h>
 

@@ -7,7 +7,7 @@ verbs_sources = transports/verbs/verbs.h transports/verbs/cm.c transports/verbs/
 	transports/verbs/explain.c \
 	transports/verbs/find.c transports/verbs/find.h transports/verbs/flow.c transports/verbs/flow.h transports/verbs/gid.c \
 	transports/verbs/gid.h transports/verbs/lend.c transports/verbs/life.c transports/verbs/link.c transports/verbs/memory.c \
-	transports/verbs/move.c transports/verbs/names.c transports/verbs/note.c transports/verbs/notice.c transports/verbs/op.c transports/verbs/op.h \
+	transports/verbs/rma.c transports/verbs/names.c transports/verbs/note.c transports/verbs/notice.c transports/verbs/op.c transports/verbs/op.h \
 	transports/verbs/pair.c transports/verbs/iface.c transports/verbs/post.c transports/verbs/probe.c transports/verbs/proof.c \
 	transports/verbs/rail.c \
 	transports/verbs/rest.c transports/verbs/resume.c transports/verbs/ring.c transports/verbs/slots.c transports/verbs/slots.h transports/verbs/tally.c \

@@ -2,7 +2,7 @@
  *
  * tally: says what the port counted, for WEFT_COUNTERS=1. Called by the worker's owner before it closes the port. And what devices count of
  * messages that met a receiver without a receive posted: no completion tells of these, for they are sent again by the device.
- * Invariant: names stand in the order of enum verbs_count.
+ * Invariant: names stand in the order of enum verbs_print_counters.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@
  *   post     work requests on their way to a send queue, alone or several with one doorbell           post.c
  *   ring     eager ring of a busy pair: frames written into memory that the receiver polls            ring.c
  *   proof    iWARP: a read behind others tells that they have arrived                                proof.c
- *   move     get, put, amo, flush: striped over links, bounded, posted again after a break           move.c
+ *   move     get, put, amo, flush: striped over links, bounded, posted again after a break           rma.c
  *   port     the table; poll and arm                                                                  iface.c
  *
  * Breaks. Any completion in error, and news of the other side's, ends the path's *epoch*: all its queue pairs are drained and
@@ -100,7 +100,7 @@ struct verbs_rail {
     uint32_t emptied_count;
     bool is_odp;              /* user memory is registered for on-demand paging */
     bool tells_last_wqe;      /* has once said IBV_EVENT_QP_LAST_WQE_REACHED: worth waiting for */
-    weft_list_link windows;        /* weft_loan: free, to be bound by any queue pair of this rail */
+    weft_list_link windows;        /* weft_mw: free, to be bound by any queue pair of this rail */
     verbs_link **by_qpn;      /* hash of our queue pairs' numbers, for verbs_link_of */
     uint32_t qpn_room, qpn_count;
     verbs_batch batch;
@@ -148,7 +148,7 @@ struct verbs_link {
     uint64_t in_flight_bytes;    /* of moves */
     bool is_broken;           /* an error was seen: post nothing more */
     uint32_t weight;          /* of its share of bulk */
-    weft_list_link windows;        /* weft_loan: bound by this queue pair */
+    weft_list_link windows;        /* weft_mw: bound by this queue pair */
 };
 
 enum verbs_ep_state {
@@ -156,7 +156,7 @@ enum verbs_ep_state {
     VERBS_CONNECTING, /* CONNECT was sent or answered; frames wait (send answers AGAIN) */
     VERBS_UP,
     VERBS_DRAINING,   /* broken: waiting for the flush of what was posted, before the next epoch */
-    VERBS_LOST        /* up.lost was told */
+    VERBS_LOST        /* callbacks.peer_failed was told */
 };
 
 /* On the way to a connection closed in peace (rest.c). */
@@ -250,14 +250,14 @@ struct verbs_iface {
     struct verbs_conn *conn;  /* UD slots, rdma_cm listener */
     uint32_t gathers;         /* verbs_post_gather without its verbs_post_go */
     bool has_held;            /* some rail's batch is not empty */
-    weft_list_link loans_owed;     /* weft_loan.by_owed: taken back, and no room for the request that does it */
-    weft_list_link loans_dead;     /* weft_loan: still held by whom it was given to, the window went with its queue pair */
-    weft_list_link loans_spare;    /* weft_loan: without a window */
+    weft_list_link loans_owed;     /* weft_mw.by_owed: taken back, and no room for the request that does it */
+    weft_list_link loans_dead;     /* weft_mw: still held by whom it was given to, the window went with its queue pair */
+    weft_list_link loans_spare;    /* weft_mw: without a window */
     bool is_small;            /* little lockable memory: few, short slots; verbs_rails_open finds out */
-    uint64_t counts[20];      /* enum verbs_count */
+    uint64_t counts[20];      /* enum verbs_print_counters */
 };
 
-enum verbs_count {
+enum verbs_print_counters {
     VERBS_COUNT_POSTS,      /* calls of ibv_post_send */
     VERBS_COUNT_REQUESTS,   /* work requests in them */
     VERBS_COUNT_COMPLETIONS, VERBS_COUNT_INLINE, VERBS_COUNT_SIGNALLED, VERBS_COUNT_RING_FRAMES, VERBS_COUNT_BREAKS, VERBS_COUNT_RESENT,
@@ -289,15 +289,15 @@ int verbs_rails_open(verbs_iface *iface);
 void verbs_rails_close(verbs_iface *iface);
 int verbs_rail_enter(verbs_rail *rail, verbs_link *link); /* into by_qpn */
 void verbs_rail_remove(verbs_rail *rail, verbs_link *link);
-const char *verbs_absent(void);
-void verbs_tell(void (*line)(void *arg, const char *text), void *arg);
+const char *verbs_unavailable(void);
+void verbs_describe(void (*line)(void *arg, const char *text), void *arg);
 /* Asynchronous events of a device: sets is_up, is_dead, breaks what it must. How many. verbs_conn_turn calls it, by the clock and after
  * each verbs_conn_within (somebody slept on port->epoll, where the descriptors stand). */
 int verbs_rail_events(verbs_rail *rail);
 void verbs_rail_address(const verbs_rail *rail, verbs_address *address);
 /* -- memory.c -- */
-int verbs_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-int verbs_unmap(weft_iface *iface, weft_region *region);
+int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
+int verbs_mr_dereg(weft_iface *iface, weft_mr *mr);
 /* lkey on our rail; rkey of the peer's rail out of its key. */
 typedef struct verbs_memory {
     struct ibv_mr *mr[VERBS_RAILS];
@@ -307,25 +307,25 @@ typedef struct verbs_memory {
 } verbs_memory;
 void verbs_memory_hold(verbs_memory *memory);
 void verbs_memory_drop(verbs_memory *memory);
-uint32_t verbs_lkey(const weft_region *region, uint8_t rail);
-uint32_t verbs_rkey(const weft_key *key, uint8_t far_rail);
+uint32_t verbs_lkey(const weft_mr *mr, uint8_t rail);
+uint32_t verbs_rkey(const weft_rkey *rkey, uint8_t far_rail);
 
 /* -- window.c -- */
-int verbs_windows_open(verbs_iface *iface); /* after the rails: caps.lends, as the knob and the devices have it; WEFT_E_UNSUPPORTED */
+int verbs_windows_open(verbs_iface *iface); /* after the rails: caps.has_mw, as the knob and the devices have it; WEFT_E_UNSUPPORTED */
 void verbs_windows_close(verbs_iface *iface); /* after the paths, before the rails */
-int verbs_lend_part(weft_iface *iface, weft_ep *ep, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
-                    weft_key *key, weft_loan **loan);
-void verbs_unlend(weft_iface *iface, weft_loan *loan);
+int verbs_mw_bind(weft_iface *iface, weft_ep *ep, const weft_mr *mr, void *addr, uint64_t bytes, uint32_t rights,
+                    weft_rkey *rkey, weft_mw **mw);
+void verbs_mw_invalidate(weft_iface *iface, weft_mw *mw);
 void verbs_windows_turn(verbs_iface *iface); /* takes back what had no room */
 void verbs_window_completion(const struct ibv_wc *wc);
 void verbs_windows_die(verbs_link *link); /* its queue pair is about to go */
 /* The epoch in which a lent key works; 0: it is a region's own. */
-uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_key *key);
+uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_rkey *rkey);
 
 /* -- conn.c -- */
 int verbs_conn_open(verbs_iface *iface);   /* UD receives, listener */
 void verbs_conn_close(verbs_iface *iface);
-int verbs_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
+int verbs_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 /* First frame or move to a peer: state NEW becomes CONNECTING. */
 void verbs_conn_begin(verbs_ep *ep);
 /* Timers: says CONNECT again, changes rails, gives a peer up. Cheap when nothing is connecting. How many things happened. */
@@ -336,13 +336,13 @@ uint64_t verbs_conn_within(const verbs_iface *iface);
 void verbs_conn_completion(verbs_rail *rail, const struct ibv_wc *wc);
 /* A work completion in error (NULL: the other side said so, or an event did): explains it, moves the path to DRAINING. */
 void verbs_conn_break(verbs_link *link, const struct ibv_wc *wc, const char *words);
-/* A break that no new epoch can mend, since a frame is gone that its sender may have let go: ends in up.lost with these words. */
+/* A break that no new epoch can mend, since a frame is gone that its sender may have let go: ends in callbacks.peer_failed with these words. */
 void verbs_conn_doom(verbs_ep *ep, const char *words);
 /* A frame or write of this epoch came from the peer: it is there, it has connected. */
 void verbs_conn_heard(verbs_ep *ep);
 /* The table's leave: AGAIN until nothing of ours is unacknowledged (verbs_flow_is_quiet, no open ops) and the queue pairs are drained
  * and gone; then frees the path. */
-int verbs_leave(weft_iface *iface, weft_ep *ep);
+int verbs_ep_close(weft_iface *iface, weft_ep *ep);
 /* Frees the queue pairs at once and the path with them, drained or not: for close. */
 void verbs_conn_forget(verbs_ep *ep);
 /* One sentence: what a completion status means, the vendor's code, the likely cause. */
@@ -376,12 +376,12 @@ int verbs_proof_open(verbs_iface *iface);
 void verbs_proof_close(verbs_iface *iface);
 void verbs_proof_tell(const verbs_rail *rail, verbs_address *address);
 
-/* -- move.c -- */
-int verbs_get(weft_iface *iface, weft_ep *ep, const weft_move *move);
-int verbs_put(weft_iface *iface, weft_ep *ep, const weft_move *move);
+/* -- rma.c -- */
+int verbs_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
+int verbs_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
 int verbs_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
 int verbs_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
-bool verbs_can_move(weft_iface *iface, weft_ep *ep);
+bool verbs_can_rma(weft_iface *iface, weft_ep *ep);
 int verbs_moves_open(verbs_iface *iface);
 void verbs_moves_close(verbs_iface *iface);
 void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc);

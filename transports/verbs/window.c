@@ -17,11 +17,11 @@
 #include "base/status.h"
 #include "transports/verbs/flow.h"
 
-struct weft_loan {
+struct weft_mw {
     verbs_work work; /* of its bind, then of what takes it back */
     weft_list_link link;
     weft_list_link by_owed;
-    struct ibv_mw *mw;
+    struct ibv_mw *ibv_mw;
     uint32_t rkey;   /* as bound; mw->rkey follows when it is free: a provider may read that when the bind is posted late */
     verbs_memory *memory;
     bool is_taken_back;
@@ -43,7 +43,7 @@ int verbs_windows_open(verbs_iface *iface)
             return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s has no memory windows of type 2B, and WEFT_VERBS_MW=always asks for them",
                              iface->rails[i].name);
     }
-    iface->iface.caps.lends = all;
+    iface->iface.caps.has_mw = all;
     if (all)
         iface->iface.caps.key_bytes = (uint8_t)(LIVE_KEY(iface->rail_count) + sizeof(uint32_t));
     return 0;
@@ -52,10 +52,10 @@ int verbs_windows_open(verbs_iface *iface)
 static void free_all(weft_list_link *list)
 {
     for (weft_list_link *link; (link = weft_list_take(list)) != NULL;) {
-        weft_loan *loan = weft_container(link, weft_loan, link);
-        if (loan->mw)
-            ibv_dealloc_mw(loan->mw);
-        free(loan);
+        weft_mw *mw = weft_container(link, weft_mw, link);
+        if (mw->ibv_mw)
+            ibv_dealloc_mw(mw->ibv_mw);
+        free(mw);
     }
 }
 
@@ -69,70 +69,70 @@ void verbs_windows_close(verbs_iface *iface)
 
 /* -- lending -- */
 
-static weft_loan *take(verbs_rail *rail)
+static weft_mw *take(verbs_rail *rail)
 {
     weft_list_link *link = weft_list_take(&rail->windows);
-    weft_loan *loan;
-    struct ibv_mw *mw;
+    weft_mw *mw;
+    struct ibv_mw *ibv_mw;
     if (link)
-        return weft_container(link, weft_loan, link);
-    mw = ibv_alloc_mw(rail->pd, IBV_MW_TYPE_2);
-    if (!mw)
+        return weft_container(link, weft_mw, link);
+    ibv_mw = ibv_alloc_mw(rail->pd, IBV_MW_TYPE_2);
+    if (!ibv_mw)
         return NULL;
     link = weft_list_take(&rail->iface->loans_spare);
-    loan = link ? weft_container(link, weft_loan, link) : calloc(1, sizeof *loan);
-    if (!loan) {
-        ibv_dealloc_mw(mw);
+    mw = link ? weft_container(link, weft_mw, link) : calloc(1, sizeof *mw);
+    if (!mw) {
+        ibv_dealloc_mw(ibv_mw);
         return NULL;
     }
-    loan->mw = mw;
-    loan->rkey = mw->rkey;
-    return loan;
+    mw->ibv_mw = ibv_mw;
+    mw->rkey = ibv_mw->rkey;
+    return mw;
 }
 
 static int access_of(uint32_t rights)
 {
-    return (rights & WEFT_RIGHT_READ ? IBV_ACCESS_REMOTE_READ : 0) | (rights & WEFT_RIGHT_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-           (rights & WEFT_RIGHT_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+    return (rights & WEFT_ACCESS_READ ? IBV_ACCESS_REMOTE_READ : 0) | (rights & WEFT_ACCESS_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
+           (rights & WEFT_ACCESS_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-static int bind(verbs_link *link, weft_loan *loan, void *addr, uint64_t bytes, uint32_t rights)
+static int bind(verbs_link *link, weft_mw *mw, void *addr, uint64_t bytes, uint32_t rights)
 {
     uint8_t rail = link->rail->index;
-    struct ibv_send_wr request = {.wr_id = (uintptr_t)&loan->work, .opcode = IBV_WR_BIND_MW};
-    loan->mw->rkey = loan->rkey;
-    loan->rkey = ibv_inc_rkey(loan->rkey);
-    request.bind_mw.mw = loan->mw;
-    request.bind_mw.rkey = loan->rkey;
-    request.bind_mw.bind_info = (struct ibv_mw_bind_info){.mr = loan->memory->mr[rail], .addr = (uintptr_t)addr, .length = bytes,
+    struct ibv_send_wr request = {.wr_id = (uintptr_t)&mw->work, .opcode = IBV_WR_BIND_MW};
+    mw->ibv_mw->rkey = mw->rkey;
+    mw->rkey = ibv_inc_rkey(mw->rkey);
+    request.bind_mw.mw = mw->ibv_mw;
+    request.bind_mw.rkey = mw->rkey;
+    request.bind_mw.bind_info = (struct ibv_mw_bind_info){.mr = mw->memory->mr[rail], .addr = (uintptr_t)addr, .length = bytes,
                                                           .mw_access_flags = (unsigned)access_of(rights)};
-    loan->work = (verbs_work){.kind = VERBS_WORK_WINDOW, .rail = rail, .link = link};
-    loan->is_taken_back = false;
-    weft_list_init(&loan->by_owed);
-    weft_list_append(&link->windows, &loan->link);
+    mw->work = (verbs_work){.kind = VERBS_WORK_WINDOW, .rail = rail, .link = link};
+    mw->is_taken_back = false;
+    weft_list_init(&mw->by_owed);
+    weft_list_append(&link->windows, &mw->link);
     return verbs_post(link, &request, 1);
 }
 
-static int check(const verbs_ep *ep, const weft_region *region, const void *addr, uint64_t bytes)
+static int check(const verbs_ep *ep, const weft_mr *mr, const void *addr, uint64_t bytes)
 {
-    const verbs_memory *memory = region->device;
-    uint64_t at = (uintptr_t)addr - (uintptr_t)region->addr;
-    if (!ep->iface->iface.caps.lends || !memory || !memory->may_lend)
+    const verbs_memory *memory = mr->device;
+    uint64_t at = (uintptr_t)addr - (uintptr_t)mr->addr;
+    if (!ep->iface->iface.caps.has_mw || !memory || !memory->may_lend)
         return weft_fail(WEFT_E_UNSUPPORTED, "this memory was not mapped to be lent");
-    if (!bytes || (uintptr_t)addr < (uintptr_t)region->addr || at > region->bytes || bytes > region->bytes - at)
+    if (!bytes || (uintptr_t)addr < (uintptr_t)mr->addr || at > mr->bytes || bytes > mr->bytes - at)
         return weft_fail(WEFT_E_KEY, "%llu bytes that are to be lent leave their region", (unsigned long long)bytes);
     return 0;
 }
 
-int verbs_lend_part(weft_iface *base, weft_ep *to, const weft_region *region, void *addr, uint64_t bytes, uint32_t rights,
-                    weft_key *key, weft_loan **out)
+int verbs_mw_bind(weft_iface *base, weft_ep *to, const weft_mr *mr, void *addr, uint64_t bytes, uint32_t rights,
+                    weft_rkey *rkey, weft_mw **out)
 {
     verbs_iface *iface = (verbs_iface *)base;
     verbs_ep *ep = (verbs_ep *)to;
     verbs_link *link = ep->home;
     uint32_t keys[VERBS_RAILS + 1] = {0};
-    weft_loan *loan;
-    int rc = check(ep, region, addr, bytes);
+    weft_mw *mw;
+    int rc = check(ep, mr, addr, bytes);
     if (rc)
         return rc;
     if (ep->state != VERBS_UP || !ep->is_confirmed || !link || !link->qp || link->is_broken)
@@ -141,39 +141,39 @@ int verbs_lend_part(weft_iface *base, weft_ep *to, const weft_region *region, vo
         verbs_link_sync(link);
         return WEFT_AGAIN;
     }
-    if (!((verbs_memory *)region->device)->mr[link->rail->index] || !(loan = take(link->rail)))
+    if (!((verbs_memory *)mr->device)->mr[link->rail->index] || !(mw = take(link->rail)))
         return WEFT_AGAIN;
-    loan->memory = region->device;
-    verbs_memory_hold(loan->memory);
-    if (bind(link, loan, addr, bytes, rights)) { /* the link is broken, and takes the window with it */
-        loan->is_taken_back = true;
+    mw->memory = mr->device;
+    verbs_memory_hold(mw->memory);
+    if (bind(link, mw, addr, bytes, rights)) { /* the link is broken, and takes the window with it */
+        mw->is_taken_back = true;
         return WEFT_AGAIN;
     }
     iface->counts[VERBS_COUNT_LENT]++;
-    keys[link->rail->index] = loan->rkey;
+    keys[link->rail->index] = mw->rkey;
     keys[iface->rail_count] = ep->epoch;
-    key->length = (uint8_t)(LIVE_KEY(iface->rail_count) + sizeof ep->epoch);
-    memcpy(key->bytes, keys, key->length);
-    *out = loan;
+    rkey->length = (uint8_t)(LIVE_KEY(iface->rail_count) + sizeof ep->epoch);
+    memcpy(rkey->bytes, keys, rkey->length);
+    *out = mw;
     return 0;
 }
 
-uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_key *key)
+uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_rkey *rkey)
 {
     uint32_t epoch = 0;
-    if (key->length == LIVE_KEY(ep->far.rails) + sizeof epoch)
-        memcpy(&epoch, key->bytes + LIVE_KEY(ep->far.rails), sizeof epoch);
+    if (rkey->length == LIVE_KEY(ep->far.rails) + sizeof epoch)
+        memcpy(&epoch, rkey->bytes + LIVE_KEY(ep->far.rails), sizeof epoch);
     return epoch;
 }
 
 /* -- taking back -- */
 
 /* False: no room now. A link that is broken needs nothing: the window goes with it. */
-static bool invalidate(weft_loan *loan)
+static bool invalidate(weft_mw *mw)
 {
-    verbs_link *link = loan->work.link;
-    struct ibv_send_wr request = {.wr_id = (uintptr_t)&loan->work, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
-                                  .invalidate_rkey = loan->rkey};
+    verbs_link *link = mw->work.link;
+    struct ibv_send_wr request = {.wr_id = (uintptr_t)&mw->work, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
+                                  .invalidate_rkey = mw->rkey};
     if (link->is_broken || link->ep->state != VERBS_UP)
         return true;
     if (link->sq_used >= link->sq_room || link->rail->cq_used >= link->rail->cq_room) {
@@ -184,23 +184,23 @@ static bool invalidate(weft_loan *loan)
     return true;
 }
 
-void verbs_unlend(weft_iface *base, weft_loan *loan)
+void verbs_mw_invalidate(weft_iface *base, weft_mw *mw)
 {
     verbs_iface *iface = (verbs_iface *)base;
-    if (!loan->mw) {
-        weft_list_remove(&loan->link);
-        weft_list_append(&iface->loans_spare, &loan->link);
+    if (!mw->ibv_mw) {
+        weft_list_remove(&mw->link);
+        weft_list_append(&iface->loans_spare, &mw->link);
         return;
     }
-    loan->is_taken_back = true;
-    if (!invalidate(loan))
-        weft_list_append(&iface->loans_owed, &loan->by_owed);
+    mw->is_taken_back = true;
+    if (!invalidate(mw))
+        weft_list_append(&iface->loans_owed, &mw->by_owed);
 }
 
 void verbs_windows_turn(verbs_iface *iface)
 {
     for (weft_list_link *link; (link = weft_list_first(&iface->loans_owed)) != NULL;) {
-        if (!invalidate(weft_container(link, weft_loan, by_owed)))
+        if (!invalidate(weft_container(link, weft_mw, by_owed)))
             return;
         weft_list_remove(link);
     }
@@ -208,25 +208,25 @@ void verbs_windows_turn(verbs_iface *iface)
 
 void verbs_window_completion(const struct ibv_wc *wc)
 {
-    weft_loan *loan = (weft_loan *)(uintptr_t)wc->wr_id;
-    verbs_rail *rail = loan->work.link->rail;
-    weft_list_remove(&loan->link);
-    verbs_memory_drop(loan->memory);
-    loan->memory = NULL;
-    weft_list_append(&rail->windows, &loan->link);
+    weft_mw *mw = (weft_mw *)(uintptr_t)wc->wr_id;
+    verbs_rail *rail = mw->work.link->rail;
+    weft_list_remove(&mw->link);
+    verbs_memory_drop(mw->memory);
+    mw->memory = NULL;
+    weft_list_append(&rail->windows, &mw->link);
 }
 
 void verbs_windows_die(verbs_link *link)
 {
     verbs_iface *iface = link->rail->iface;
     for (weft_list_link *at; (at = weft_list_take(&link->windows)) != NULL;) {
-        weft_loan *loan = weft_container(at, weft_loan, link);
-        iface->counts[VERBS_COUNT_STALE] += !loan->is_taken_back;
-        ibv_dealloc_mw(loan->mw); /* of a device that died: it fails, and the kernel frees it with the rest */
-        loan->mw = NULL;
-        verbs_memory_drop(loan->memory);
-        loan->memory = NULL;
-        weft_list_remove(&loan->by_owed);
-        weft_list_append(loan->is_taken_back ? &iface->loans_spare : &iface->loans_dead, &loan->link);
+        weft_mw *mw = weft_container(at, weft_mw, link);
+        iface->counts[VERBS_COUNT_STALE] += !mw->is_taken_back;
+        ibv_dealloc_mw(mw->ibv_mw); /* of a device that died: it fails, and the kernel frees it with the rest */
+        mw->ibv_mw = NULL;
+        verbs_memory_drop(mw->memory);
+        mw->memory = NULL;
+        weft_list_remove(&mw->by_owed);
+        weft_list_append(mw->is_taken_back ? &iface->loans_spare : &iface->loans_dead, &mw->link);
     }
 }

@@ -31,11 +31,11 @@ static void show(out *to, const char *name, const weft_iface_ops *ops, const cha
 {
     teller self = {to, name, NULL};
     if (ops && !why)
-        why = ops->absent();
+        why = ops->unavailable();
     self.why = why;
     out_row(to, name, why ? "absent" : "usable", why ? why : "");
     if (ops)
-        ops->tell(tell_line, &self);
+        ops->describe(tell_line, &self);
 }
 
 static void show_network(out *to, const char *name, bool is_promising)

@@ -61,7 +61,7 @@ weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
     sim->seed = seed;
     sim->random[0] = split(&state);
     sim->random[1] = split(&state) | 1;
-    weft_blocks_init(&sim->blocks);
+    weft_inproc_shmem_init(&sim->blocks);
     return sim;
 }
 
@@ -73,7 +73,7 @@ static void endpoint_free(sim_endpoint *endpoint)
     for (uint32_t i = 0; i < endpoint->flow_room; i++)
         free(endpoint->flows[i]);
     free(endpoint->flows);
-    weft_keyring_close(&endpoint->keys);
+    weft_rkey_table_close(&endpoint->keys);
     pthread_mutex_destroy(&endpoint->pin_lock);
     free(endpoint->iface);
     free(endpoint);
@@ -85,7 +85,7 @@ void weft_sim_close(weft_sim *sim)
         sim_event_free(sim->heap[i]);
     for (uint32_t i = 0; i < sim->endpoint_count; i++)
         endpoint_free(sim->endpoints[i]);
-    weft_blocks_clear(&sim->blocks);
+    weft_inproc_shmem_clear(&sim->blocks);
     free(sim->endpoints);
     free(sim->heap);
     free(sim);
@@ -135,7 +135,7 @@ sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_proc_id *proc_id)
     endpoint->index = sim->endpoint_count;
     weft_list_init(&endpoint->ready);
     pthread_mutex_init(&endpoint->pin_lock, NULL);
-    weft_keyring_open(&endpoint->keys, ((uint64_t)endpoint->index << 32) ^ 0x73696d00u ^ sim->seed);
+    weft_rkey_table_open(&endpoint->keys, ((uint64_t)endpoint->index << 32) ^ 0x73696d00u ^ sim->seed);
     sim->endpoints[sim->endpoint_count++] = endpoint;
     return endpoint;
 }
@@ -272,7 +272,7 @@ static uint64_t sent_by(weft_sim *sim, const sim_event *event)
     if (event->kind == SIM_FRAME)
         bytes = event->hdr.bytes;
     else if ((event->kind == SIM_GET || event->kind == SIM_PUT) && (event->step == 0 || event->step == SIM_WHOLE))
-        bytes = event->move.bytes;
+        bytes = event->rma.bytes;
     if (!sim->profile.link_mbyte_per_s || !bytes)
         return sim->now;
     *free_at = (*free_at > sim->now ? *free_at : sim->now) + bytes * 1000 / sim->profile.link_mbyte_per_s;

@@ -14,8 +14,8 @@
 
 #include "base/list.h"
 #include "base/macros.h"
-#include "transport/blocks.h"
-#include "transport/keyring.h"
+#include "transport/inproc_shmem.h"
+#include "transport/rkey_table.h"
 #include "transport/iface.h"
 #include "test/transports/sim/sim.h"
 
@@ -35,8 +35,8 @@ typedef struct sim_event {
     uint8_t step;        /* of a move that crosses line by line, from 0; else SIM_WHOLE */
     uint8_t rail;
     sim_flow *flow;      /* from who posted it to whom; LOST: from the dead one to who is told */
-    weft_move move;
-    weft_key key, local_key;
+    weft_rma rma;
+    weft_rkey rkey, local_key;
     weft_atomic atomic;
     bool has_region;
     int rc;              /* DONE */
@@ -51,7 +51,7 @@ typedef struct sim_event {
 struct sim_flow {
     sim_endpoint *from, *to;
     weft_ep ep;          /* from's ep to `to`; what the contract's users hold */
-    bool is_open, is_lost;   /* ep given out and not left; up.lost was told on it */
+    bool is_open, is_lost;   /* ep given out and not left; callbacks.peer_failed was told on it */
     bool lost_posted;
     bool is_cut;             /* nothing gets through any more */
     uint64_t missing_seq;    /* the frame that broke the way: none behind it arrives; 0: none */
@@ -80,7 +80,7 @@ struct sim_endpoint {
     uint32_t moves;          /* of all flows */
     uint64_t link_free[SIM_RAILS_MAX]; /* when what it sends now would begin to cross */
     uint32_t arms_left;      /* arms that are still to be refused in a row */
-    weft_keyring keys;
+    weft_rkey_table keys;
     pthread_mutex_t pin_lock; /* map and unmap, by whatever thread */
     uint64_t debt_ns;        /* what other threads' maps cost; atomic, paid by poll */
 };
@@ -94,7 +94,7 @@ struct weft_sim {
     uint32_t heap_count, heap_room;
     sim_endpoint **endpoints;
     uint32_t endpoint_count, endpoint_room;
-    weft_blocks blocks;
+    weft_inproc_shmem blocks;
     uint64_t counts[WEFT_SIM_COUNT_LAST];
     bool is_sound;                           /* no bit is flipped for now */
     bool kill_armed;
@@ -163,15 +163,15 @@ bool sim_is_refused(weft_sim *sim, sim_endpoint *endpoint);
 int sim_may_post(weft_sim *sim, sim_flow *flow);
 
 /* memory.c */
-int sim_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-int sim_unmap(weft_iface *iface, weft_region *region);
+int sim_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
+int sim_mr_dereg(weft_iface *iface, weft_mr *mr);
 int sim_share(weft_iface *iface, uint64_t bytes, weft_shared *shared);
 int sim_unshare(weft_iface *iface, weft_shared *shared);
 
-/* move.c */
-bool sim_can_move(weft_iface *iface, weft_ep *ep);
-int sim_get(weft_iface *iface, weft_ep *ep, const weft_move *what);
-int sim_put(weft_iface *iface, weft_ep *ep, const weft_move *what);
+/* rma.c */
+bool sim_can_rma(weft_iface *iface, weft_ep *ep);
+int sim_get(weft_iface *iface, weft_ep *ep, const weft_rma *what);
+int sim_put(weft_iface *iface, weft_ep *ep, const weft_rma *what);
 int sim_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
 int sim_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 /* A get, put, amo or flush is due at the other side. */

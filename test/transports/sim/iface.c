@@ -16,18 +16,18 @@ typedef struct sim_iface_addr {
     weft_proc_id proc_id;
 } sim_iface_addr;
 
-static const char *sim_absent(void)
+static const char *sim_unavailable(void)
 {
     return NULL;
 }
 
-static int sim_open(const weft_iface_params *env, weft_iface **iface)
+static int sim_open(const weft_iface_params *params, weft_iface **iface)
 {
-    weft_sim *sim = (weft_sim *)env->segment;
+    weft_sim *sim = (weft_sim *)params->segment;
     if (!sim)
         return weft_fail(WEFT_E_ARG, "the simulator needs its fabric in env.segment");
     const weft_sim_profile *profile = &sim->profile;
-    sim_endpoint *endpoint = sim_endpoint_of(sim, &env->self);
+    sim_endpoint *endpoint = sim_endpoint_of(sim, &params->self);
     sim_iface *made = calloc(1, sizeof *made);
     if (!endpoint || !made) {
         free(made);
@@ -35,20 +35,20 @@ static int sim_open(const weft_iface_params *env, weft_iface **iface)
     }
     if (endpoint->iface) {
         free(made);
-        return weft_fail(WEFT_E_ARG, "rank %u has opened worker %u already", env->self.rank, env->self.worker);
+        return weft_fail(WEFT_E_ARG, "rank %u has opened worker %u already", params->self.rank, params->self.worker);
     }
     made->iface = (weft_iface){
         .ops = &weft_sim_ops,
-        .owner = env->owner,
-        .up = env->up,
-        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .frag = profile->frag, .held_min = profile->held_min,
-                 .inline_max = profile->inline_max, .move_max = profile->move_max, .move_piece = profile->move_piece,
+        .owner = params->owner,
+        .callbacks = params->callbacks,
+        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .frag = profile->frag, .zcopy_min = profile->held_min,
+                 .inline_max = profile->inline_max, .rma_max = profile->move_max, .rma_fragment = profile->move_piece,
                  .latency_ns = profile->delay_ns / 4 + 1,
                  .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,
                  .key_bytes = profile->keyless ? 0 : WEFT_KEYRING_KEY_BYTES,
                  .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
-                 .ordered = !profile->unordered, .local_keys = profile->local_keys, .share = !profile->no_share,
-                 .amo = profile->amo, .pins = profile->pins, .rails = profile->rails,
+                 .ordered = !profile->unordered, .mr_local = profile->local_keys, .share = !profile->no_share,
+                 .amo = profile->amo, .wants_regcache = profile->pins, .rails = profile->rails,
                  .pin_bytes = profile->limits_told ? profile->pin_bytes : 0,
                  .pin_regions = profile->limits_told ? profile->pin_regions : 0},
     };
@@ -72,7 +72,7 @@ static void sim_close(weft_iface *iface)
     for (uint32_t i = 0; i < endpoint->flow_room; i++)
         if (endpoint->flows[i])
             endpoint->flows[i]->is_open = false;
-    weft_keyring_close(&endpoint->keys);
+    weft_rkey_table_close(&endpoint->keys);
     endpoint->iface = NULL;
     free(iface);
 }
@@ -88,7 +88,7 @@ static int sim_get_addr(weft_iface *iface, void *addr, size_t *bytes)
     return 0;
 }
 
-static int sim_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
+static int sim_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = sim_enter(endpoint);
@@ -114,7 +114,7 @@ static int sim_reach(weft_iface *iface, const weft_proc_id *who, const void *add
     return 0;
 }
 
-static int sim_leave(weft_iface *iface, weft_ep *ep)
+static int sim_ep_close(weft_iface *iface, weft_ep *ep)
 {
     sim_flow *flow = sim_flow_at(ep);
     sim_endpoint *endpoint = sim_endpoint_at(iface);
@@ -155,8 +155,8 @@ static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
     if (!event)
         return weft_fail(WEFT_E_NOMEM, "no memory for a frame of %u bytes", bytes);
     event->hdr = frame->hdr;
-    if (frame->fill)
-        frame->fill(frame, event->body);
+    if (frame->pack)
+        frame->pack(frame, event->body);
     else if (bytes)
         memcpy(event->body, frame->body, bytes);
     if (bytes && is_payload(frame) && sim_flips(sim, sim->profile.flip_permille)) {
@@ -196,11 +196,11 @@ static void sim_end_held(weft_iface *iface, sim_event *event)
 {
     event->flow->moves--;
     sim_endpoint_at(iface)->moves--;
-    if (hash_of(event->move.local, event->move.bytes) != event->hash) {
-        fprintf(stderr, "sim: a body of %" PRIu64 " bytes that the port held was changed before it was told free\n", event->move.bytes);
+    if (hash_of(event->rma.local, event->rma.bytes) != event->hash) {
+        fprintf(stderr, "sim: a body of %" PRIu64 " bytes that the port held was changed before it was told free\n", event->rma.bytes);
         abort();
     }
-    iface->up->done(iface->owner, event->done, 0);
+    iface->callbacks->done(iface->owner, event->done, 0);
 }
 
 /* Is the body kept for a while? Whatever becomes of the frame, its end is told. */
@@ -208,12 +208,12 @@ static bool holds(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
     uint32_t min = sim->profile.held_min;
     sim_event *event;
-    if (!frame->held || !min || frame->hdr.bytes < min || !sim_chance(sim, sim->profile.held_permille) ||
+    if (!frame->zcopy_ctx || !min || frame->hdr.bytes < min || !sim_chance(sim, sim->profile.held_permille) ||
         !(event = sim_event_new(flow, SIM_DONE, 0)))
         return false;
     event->was = SIM_FRAME;
-    event->done = frame->held;
-    event->move = (weft_move){.local = (void *)frame->body, .bytes = frame->hdr.bytes};
+    event->done = frame->zcopy_ctx;
+    event->rma = (weft_rma){.local = (void *)frame->body, .bytes = frame->hdr.bytes};
     event->hash = hash_of(frame->body, frame->hdr.bytes);
     if (sim_event_post(sim, event))
         return false;
@@ -244,7 +244,7 @@ static int sim_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
     spend_copy(sim, bytes);
     rc = launch(sim, flow, frame);
     if (!rc && holds(sim, flow, frame))
-        return WEFT_HELD;
+        return WEFT_INPROGRESS;
     if (!rc && frame->hdr.kind == WEFT_FRAME_EAGER && sim_chance(sim, sim->profile.twice_permille))
         launch(sim, flow, frame);
     return rc;
@@ -261,12 +261,12 @@ static void hand_up_frame(weft_iface *iface, sim_event *event)
     sim_stir(from);
     if (back && back->is_open)
         peer = back->ep.peer;
-    else if (!(peer = iface->up->greet(iface->owner, &from->proc_id)) &&
-             !(peer = iface->up->greet(iface->owner, &from->proc_id))) { /* other ifaces try again later where memory was short */
+    else if (!(peer = iface->callbacks->accept_peer(iface->owner, &from->proc_id)) &&
+             !(peer = iface->callbacks->accept_peer(iface->owner, &from->proc_id))) { /* other ifaces try again later where memory was short */
         me->sim->counts[WEFT_SIM_DROPPED]++;
         return;
     }
-    iface->up->arrive(iface->owner, peer, &event->hdr, event->body);
+    iface->callbacks->recv_frame(iface->owner, peer, &event->hdr, event->body);
     spend_copy(me->sim, event->hdr.bytes);
 }
 
@@ -287,13 +287,13 @@ static void hand_up(weft_iface *iface, sim_event *event)
     case SIM_NOTIFY:
         mine = sim_flow_of(me, event->flow->from);
         if (mine && mine->is_open)
-            iface->up->notified(iface->owner, mine->ep.peer, event->move.notify);
+            iface->callbacks->notify(iface->owner, mine->ep.peer, event->rma.notify);
         break;
     case SIM_LOST:
         mine = sim_flow_of(me, event->flow->from);
         if (mine && mine->is_open && !mine->is_lost) {
             mine->is_lost = true;
-            iface->up->lost(iface->owner, mine->ep.peer,
+            iface->callbacks->peer_failed(iface->owner, mine->ep.peer,
                            weft_fail(WEFT_E_PEER, mine->is_cut ? "transport retry exceeded: the way to rank %u is broken"
                                                                : "rank %u died", event->flow->from->proc_id.rank));
         }
@@ -360,19 +360,19 @@ static void sim_disarm(weft_iface *iface)
 
 const weft_iface_ops weft_sim_ops = {
     .name = "sim",
-    .absent = sim_absent,
-    .tell = weft_tell_nothing,
+    .unavailable = sim_unavailable,
+    .describe = weft_describe_nothing,
     .open = sim_open,
     .close = sim_close,
     .get_addr = sim_get_addr,
-    .reach = sim_reach,
-    .leave = sim_leave,
-    .map = sim_map,
-    .unmap = sim_unmap,
+    .ep_open = sim_ep_open,
+    .ep_close = sim_ep_close,
+    .mr_reg = sim_mr_reg,
+    .mr_dereg = sim_mr_dereg,
     .share = sim_share,
     .unshare = sim_unshare,
     .send = sim_send,
-    .can_move = sim_can_move,
+    .can_rma = sim_can_rma,
     .get = sim_get,
     .put = sim_put,
     .amo = sim_amo,

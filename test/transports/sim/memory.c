@@ -32,7 +32,7 @@ static uint64_t cost_of(const weft_sim_profile *profile, const void *addr, uint6
 }
 
 /* Under the endpoint's lock: what is mapped cannot change between the look and the entry. */
-static int enter_region(sim_endpoint *endpoint, void *addr, uint64_t bytes, uint32_t rights, weft_region *region)
+static int enter_region(sim_endpoint *endpoint, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr)
 {
     const weft_sim_profile *profile = &endpoint->sim->profile;
     if (profile->pin_bytes && endpoint->keys.live_bytes + bytes > profile->pin_bytes)
@@ -40,10 +40,10 @@ static int enter_region(sim_endpoint *endpoint, void *addr, uint64_t bytes, uint
                          endpoint->keys.live_bytes, profile->pin_bytes);
     if (profile->pin_regions && endpoint->keys.live >= profile->pin_regions)
         return weft_fail(WEFT_E_NOSPACE, "the simulated device holds %u regions and no more", profile->pin_regions);
-    return weft_keyring_add(&endpoint->keys, addr, bytes, rights, region);
+    return weft_rkey_table_add(&endpoint->keys, addr, bytes, rights, mr);
 }
 
-int sim_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+int sim_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = endpoint->sim;
@@ -57,24 +57,24 @@ int sim_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum
     spend(endpoint, is_ours, cost_of(&sim->profile, addr, bytes));
     pthread_mutex_lock(&endpoint->pin_lock);
     int rc = is_unlucky ? weft_fail(WEFT_E_NOMEM, "the simulated device is out of regions for now")
-                        : enter_region(endpoint, addr, bytes, rights, region);
+                        : enter_region(endpoint, addr, bytes, rights, mr);
     pthread_mutex_unlock(&endpoint->pin_lock);
     __atomic_fetch_add(&sim->counts[rc ? WEFT_SIM_MAPS_REFUSED : WEFT_SIM_MAPS], 1, __ATOMIC_RELAXED);
     if (!rc && sim->profile.keyless)
-        region->key.length = 0;
+        mr->rkey.length = 0;
     return rc;
 }
 
-int sim_unmap(weft_iface *iface, weft_region *region)
+int sim_mr_dereg(weft_iface *iface, weft_mr *mr)
 {
     sim_endpoint *endpoint = sim_endpoint_at(iface);
     weft_sim *sim = endpoint->sim;
     if (sim_is_own_thread(sim))
         sim_enter(endpoint);
     if (sim->profile.keyless)
-        region->key.length = WEFT_KEYRING_KEY_BYTES; /* it was only hidden */
+        mr->rkey.length = WEFT_KEYRING_KEY_BYTES; /* it was only hidden */
     pthread_mutex_lock(&endpoint->pin_lock);
-    int rc = weft_keyring_remove(&endpoint->keys, region);
+    int rc = weft_rkey_table_remove(&endpoint->keys, mr);
     pthread_mutex_unlock(&endpoint->pin_lock);
     return rc;
 }
@@ -84,10 +84,10 @@ int sim_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
     weft_sim *sim = sim_enter(sim_endpoint_at(iface));
     if (sim->profile.no_share)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port shares no memory");
-    return weft_blocks_share(&sim->blocks, bytes, shared);
+    return weft_inproc_shmem_share(&sim->blocks, bytes, shared);
 }
 
 int sim_unshare(weft_iface *iface, weft_shared *shared)
 {
-    return weft_blocks_unshare(&sim_enter(sim_endpoint_at(iface))->blocks, shared);
+    return weft_inproc_shmem_unshare(&sim_enter(sim_endpoint_at(iface))->blocks, shared);
 }

@@ -40,7 +40,7 @@ typedef struct weft_sim_profile {
     uint32_t frag;                /* caps.frag */
     uint32_t move_piece;          /* 0: a device moves */
     uint64_t move_max;            /* 0: 1 GiB */
-    uint32_t held_min;            /* caps.held_min: of bodies that are given to be held ... */
+    uint32_t held_min;            /* caps.zcopy_min: of bodies that are given to be held ... */
     uint32_t held_permille;       /* ... so many are, for a while; the rest is copied at once */
     bool unordered;               /* frames of a pair may overtake each other, and caps says so */
     bool local_keys;

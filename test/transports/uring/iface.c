@@ -103,9 +103,9 @@ void uring_unwatch(int epoll, uring_source *source)
 
 /* -- life -- */
 
-static const char *uring_absent(void) { return uring_pins_absent(); }
+static const char *uring_unavailable(void) { return uring_pins_absent(); }
 
-static void uring_tell(void (*line)(void *arg, const char *text), void *arg)
+static void uring_describe(void (*line)(void *arg, const char *text), void *arg)
 {
     const char *why = uring_pins_absent();
     char text[320];
@@ -179,7 +179,7 @@ static int open_lines(uring_iface *iface)
     return rc ? rc : uring_watch(iface->epoll, &iface->wakeup, EPOLLIN);
 }
 
-static int uring_open(const weft_iface_params *env, weft_iface **out)
+static int uring_open(const weft_iface_params *params, weft_iface **out)
 {
     uring_iface *iface = calloc(1, sizeof *iface);
     uint64_t salt;
@@ -187,13 +187,13 @@ static int uring_open(const weft_iface_params *env, weft_iface **out)
     if (!iface)
         return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *iface);
     iface->iface = (weft_iface){
-        .ops = &weft_uring_ops, .owner = env->owner, .up = env->up,
-        .caps = {.frame_max = URING_FRAME_MAX, .chunk = URING_FRAME_MAX, .inline_max = 64, .move_max = URING_REGION_MAX,
+        .ops = &weft_uring_ops, .owner = params->owner, .callbacks = params->callbacks,
+        .caps = {.frame_max = URING_FRAME_MAX, .chunk = URING_FRAME_MAX, .inline_max = 64, .rma_max = URING_REGION_MAX,
                  .latency_ns = 20000,
                  .mbyte_per_s = 2000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .pin_bytes = pin_bytes(), .pin_regions = URING_REGIONS,
-                 .pins = true, .get = true, .put = true, .ordered = true, .local_keys = true, .amo = WEFT_AMO_NONE},
+                 .wants_regcache = true, .get = true, .put = true, .ordered = true, .mr_local = true, .amo = WEFT_AMO_NONE},
     };
-    iface->self = env->self;
+    iface->self = params->self;
     iface->listen.fd = iface->wakeup.fd = iface->epoll = -1;
     weft_list_init(&iface->paths);
     weft_list_init(&iface->ins);
@@ -237,14 +237,14 @@ static int uring_get_addr(weft_iface *base, void *addr, size_t *bytes)
 
 /* -- moves -- */
 
-static bool uring_can_move(weft_iface *base, weft_ep *ep)
+static bool uring_can_rma(weft_iface *base, weft_ep *ep)
 {
     (void)base;
     (void)ep;
     return true; /* fixed buffers were tried at absent, sockets carry the frames */
 }
 
-static int post(uring_iface *iface, uring_ep *ep, enum uring_op_kind kind, const weft_move *move, void *done)
+static int post(uring_iface *iface, uring_ep *ep, enum uring_op_kind kind, const weft_rma *rma, void *done)
 {
     uring_op *op = calloc(1, sizeof *op);
     if (!op)
@@ -252,34 +252,34 @@ static int post(uring_iface *iface, uring_ep *ep, enum uring_op_kind kind, const
     op->kind = kind;
     op->ep = ep;
     op->done = done;
-    if (move) {
-        op->local = (uintptr_t)move->local;
-        op->remote = move->remote;
-        op->bytes = move->bytes;
-        op->key = *move->key;
-        op->local_key = move->region->key;
+    if (rma) {
+        op->local = (uintptr_t)rma->local;
+        op->remote = rma->remote;
+        op->bytes = rma->bytes;
+        op->key = *rma->rkey;
+        op->local_key = rma->mr->rkey;
     }
     ep->ops_open++;
     uring_hca_post(iface, op);
     return 0;
 }
 
-static int move(weft_iface *base, weft_ep *base_path, const weft_move *move, enum uring_op_kind kind)
+static int begin_rma(weft_iface *base, weft_ep *base_path, const weft_rma *rma, enum uring_op_kind kind)
 {
     uring_ep *ep = (uring_ep *)base_path;
     if (ep->is_lost)
         return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
-    if (move->notify)
+    if (rma->notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "uring cannot notify of puts");
-    if (!move->region)
-        return weft_fail(WEFT_E_KEY, "uring moves registered memory only, and %p was not registered", move->local);
-    if (move->bytes > URING_REGION_MAX)
-        return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max", move->bytes);
-    return post((uring_iface *)base, ep, kind, move, move->done);
+    if (!rma->mr)
+        return weft_fail(WEFT_E_KEY, "uring moves registered memory only, and %p was not registered", rma->local);
+    if (rma->bytes > URING_REGION_MAX)
+        return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max", rma->bytes);
+    return post((uring_iface *)base, ep, kind, rma, rma->done);
 }
 
-static int uring_get(weft_iface *iface, weft_ep *ep, const weft_move *what) { return move(iface, ep, what, URING_GET); }
-static int uring_put(weft_iface *iface, weft_ep *ep, const weft_move *what) { return move(iface, ep, what, URING_PUT); }
+static int uring_get(weft_iface *iface, weft_ep *ep, const weft_rma *what) { return begin_rma(iface, ep, what, URING_GET); }
+static int uring_put(weft_iface *iface, weft_ep *ep, const weft_rma *what) { return begin_rma(iface, ep, what, URING_PUT); }
 
 /* A put ends when the owner's HCA has written: locally and remotely complete are one. */
 static int uring_flush(weft_iface *base, weft_ep *ep, bool remotely, void *done)
@@ -326,7 +326,7 @@ static int take_ended(uring_iface *iface)
     if (op->rc == WEFT_E_PEER)
         uring_line_break(iface, op->ep); /* perhaps no frame ever went either way: the HCA alone knows */
     if (op->done)
-        iface->iface.up->done(iface->iface.owner, op->done, op->rc ? weft_fail(op->rc, "%s", op->text) : 0);
+        iface->iface.callbacks->done(iface->iface.owner, op->done, op->rc ? weft_fail(op->rc, "%s", op->text) : 0);
     free(op);
     return 1;
 }
@@ -361,19 +361,19 @@ static void uring_disarm(weft_iface *iface) { (void)iface; }
 
 const weft_iface_ops weft_uring_ops = {
     .name = "uring",
-    .absent = uring_absent,
-    .tell = uring_tell,
+    .unavailable = uring_unavailable,
+    .describe = uring_describe,
     .open = uring_open,
     .close = uring_close,
     .get_addr = uring_get_addr,
-    .reach = uring_reach,
-    .leave = uring_leave,
-    .map = uring_map,
-    .unmap = uring_unmap,
+    .ep_open = uring_ep_open,
+    .ep_close = uring_ep_close,
+    .mr_reg = uring_mr_reg,
+    .mr_dereg = uring_mr_dereg,
     .share = uring_share,
     .unshare = uring_unshare,
     .send = uring_send,
-    .can_move = uring_can_move,
+    .can_rma = uring_can_rma,
     .get = uring_get,
     .put = uring_put,
     .amo = uring_amo,

@@ -43,7 +43,7 @@ static uring_ep *path_of(uring_iface *iface, const weft_proc_id *proc_id)
     return NULL;
 }
 
-int uring_reach(weft_iface *base, const weft_proc_id *who, const void *bytes_of_addr, size_t bytes, void *peer, weft_ep **out)
+int uring_ep_open(weft_iface *base, const weft_proc_id *who, const void *bytes_of_addr, size_t bytes, void *peer, weft_ep **out)
 {
     uring_iface *iface = (uring_iface *)base;
     uring_iface_addr addr;
@@ -149,8 +149,8 @@ int uring_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
         return WEFT_AGAIN; /* poll will tell */
     if (ep->out.fd < 0 && (rc = connect_out(iface, ep)))
         return rc;
-    if (frame->fill && frame->hdr.bytes) {
-        frame->fill(frame, iface->frame_out);
+    if (frame->pack && frame->hdr.bytes) {
+        frame->pack(frame, iface->frame_out);
         parts[2].iov_base = iface->frame_out;
     }
     if (sendmsg(ep->out.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
@@ -197,7 +197,7 @@ static void greet(uring_iface *iface, uring_in *in, const hello *hello, size_t b
     if (bytes == sizeof *hello && hello->packet.kind == PACKET_HELLO && hello->packet.magic == MAGIC) {
         weft_proc_id proc_id = hello->proc_id;
         in->ep = path_of(iface, &proc_id);
-        if (!in->ep && iface->iface.up->greet(iface->iface.owner, &proc_id))
+        if (!in->ep && iface->iface.callbacks->accept_peer(iface->iface.owner, &proc_id))
             in->ep = path_of(iface, &proc_id);
     }
     if (!in->ep)
@@ -222,7 +222,7 @@ static int in_event(uring_iface *iface, uring_in *in)
     } else if (frame->packet.kind == PACKET_LEAVE) {
         in->has_left = true;
     } else if ((size_t)bytes >= sizeof *frame && (size_t)bytes == sizeof *frame + frame->hdr.bytes) {
-        iface->iface.up->arrive(iface->iface.owner, ep->ep.peer, &frame->hdr, frame->body);
+        iface->iface.callbacks->recv_frame(iface->iface.owner, ep->ep.peer, &frame->hdr, frame->body);
     }
     return 1;
 }
@@ -263,7 +263,7 @@ int uring_line_deaths(uring_iface *iface)
         }
         ep->is_lost = true;
         told++;
-        iface->iface.up->lost(iface->iface.owner, ep->ep.peer,
+        iface->iface.callbacks->peer_failed(iface->iface.owner, ep->ep.peer,
                             weft_fail(WEFT_E_PEER, "rank %u hung up without a word: its process ended", ep->proc_id.rank));
         break; /* who was told may leave paths: look anew next time */
     }
@@ -311,7 +311,7 @@ static int close_wire(uring_iface *iface, uring_ep *ep)
     return WEFT_AGAIN;
 }
 
-int uring_leave(weft_iface *base, weft_ep *base_path)
+int uring_ep_close(weft_iface *base, weft_ep *base_path)
 {
     uring_iface *iface = (uring_iface *)base;
     uring_ep *ep = (uring_ep *)base_path;

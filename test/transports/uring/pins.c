@@ -72,7 +72,7 @@ int uring_pins_open(uring_pins *pins, uint64_t salt)
         io_uring_queue_exit(&pins->ring);
         return weft_fail(WEFT_E_SYSTEM, "a table of %u fixed buffers was refused by io_uring: %s", URING_REGIONS, strerror(-rc));
     }
-    weft_keyring_open(&pins->keys, salt);
+    weft_rkey_table_open(&pins->keys, salt);
     pthread_cond_init(&pins->unused, NULL);
     return 0;
 }
@@ -80,7 +80,7 @@ int uring_pins_open(uring_pins *pins, uint64_t salt)
 void uring_pins_close(uring_pins *pins)
 {
     io_uring_queue_exit(&pins->ring);
-    weft_keyring_close(&pins->keys);
+    weft_rkey_table_close(&pins->keys);
     pthread_cond_destroy(&pins->unused);
 }
 
@@ -96,7 +96,7 @@ static int explain(int rc, const void *addr, uint64_t bytes)
     return weft_fail(WEFT_E_SYSTEM, "%" PRIu64 " bytes at %p cannot be pinned: %s", bytes, addr, strerror(-rc));
 }
 
-int uring_map(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region)
+int uring_mr_reg(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     uring_iface *iface = (uring_iface *)base;
     uint32_t index;
@@ -108,39 +108,39 @@ int uring_map(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enu
                          bytes, URING_REGION_MAX);
     pthread_mutex_lock(&iface->lock);
     rc = iface->pins.keys.live < URING_REGIONS
-             ? weft_keyring_add(&iface->pins.keys, addr, bytes, rights, region)
+             ? weft_rkey_table_add(&iface->pins.keys, addr, bytes, rights, mr)
              : weft_fail(WEFT_E_NOSPACE, "all %u registrations are in use", URING_REGIONS);
     pthread_mutex_unlock(&iface->lock);
     if (rc)
         return rc;
     /* Nobody knows the key yet: the pinning itself, which may take long, needs no lock. */
-    index = weft_keyring_index(&region->key);
+    index = weft_rkey_table_index(&mr->rkey);
     rc = bytes ? update(&iface->pins, index, addr, bytes) : 0;
     if (rc == 0)
         return 0;
     pthread_mutex_lock(&iface->lock);
-    weft_keyring_remove(&iface->pins.keys, region);
+    weft_rkey_table_remove(&iface->pins.keys, mr);
     pthread_mutex_unlock(&iface->lock);
     return explain(rc, addr, bytes);
 }
 
-int uring_unmap(weft_iface *base, weft_region *region)
+int uring_mr_dereg(weft_iface *base, weft_mr *mr)
 {
     uring_iface *iface = (uring_iface *)base;
-    weft_key key = region->key;
+    weft_rkey rkey = mr->rkey;
     uint32_t index;
     int rc;
     pthread_mutex_lock(&iface->lock);
-    rc = weft_keyring_check(&iface->pins.keys, &key, (uintptr_t)region->addr, 0, 0);
+    rc = weft_rkey_table_check(&iface->pins.keys, &rkey, (uintptr_t)mr->addr, 0, 0);
     if (rc == 0) {
-        index = weft_keyring_index(&key);
+        index = weft_rkey_table_index(&rkey);
         iface->pins.users[index] |= DYING; /* refused from now on, but the slot is not given out again yet */
         while (iface->pins.users[index] != DYING)
             pthread_cond_wait(&iface->pins.unused, &iface->lock);
         iface->pins.users[index] = 0;
-        if (region->bytes && update(&iface->pins, index, NULL, 0))
-            rc = weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended", region->addr);
-        weft_keyring_remove(&iface->pins.keys, region);
+        if (mr->bytes && update(&iface->pins, index, NULL, 0))
+            rc = weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended", mr->addr);
+        weft_rkey_table_remove(&iface->pins.keys, mr);
     }
     pthread_mutex_unlock(&iface->lock);
     return rc;
@@ -152,11 +152,11 @@ int uring_pins_move(uring_iface *iface, const uring_span *span, uint32_t *index)
     struct io_uring_sqe *order;
     int rc;
     pthread_mutex_lock(&iface->lock);
-    rc = weft_keyring_check(&pins->keys, span->key, span->whole, span->whole_bytes, span->rights);
-    if (rc == 0 && pins->users[weft_keyring_index(span->key)] & DYING)
+    rc = weft_rkey_table_check(&pins->keys, span->rkey, span->whole, span->whole_bytes, span->rights);
+    if (rc == 0 && pins->users[weft_rkey_table_index(span->rkey)] & DYING)
         rc = weft_fail(WEFT_E_KEY, "a remote key's memory is being unmapped by its owner");
     if (rc == 0 && span->bytes) {
-        *index = weft_keyring_index(span->key);
+        *index = weft_rkey_table_index(span->rkey);
         order = io_uring_get_sqe(&pins->ring);
         if (!order)
             rc = weft_fail(WEFT_E_INTERN, "io_uring's queue is full with %u chunks under way", pins->in_kernel);

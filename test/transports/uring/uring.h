@@ -24,7 +24,7 @@
 
 #include "base/list.h"
 #include "transport/iface.h"
-#include "transport/keyring.h"
+#include "transport/rkey_table.h"
 
 #define URING_FRAME_MAX (32u << 10)
 #define URING_REGIONS 8192u       /* slots of the table of registrations; the kernel's limit is 16,384 */
@@ -54,7 +54,7 @@ _Static_assert(sizeof(uring_iface_addr) <= WEFT_ADDR_MAX, "an address");
 /* -- pins.c -- */
 typedef struct uring_pins {
     struct io_uring ring;
-    weft_keyring keys;                   /* guarded by the port's lock, as is ... */
+    weft_rkey_table keys;                   /* guarded by the port's lock, as is ... */
     uint16_t users[URING_REGIONS];       /* ... this: chunks that the kernel moves from or to a registration */
     pthread_cond_t unused;               /* one of them fell to 0 */
     uint32_t in_kernel;                  /* over all */
@@ -64,12 +64,12 @@ typedef struct uring_pins {
 const char *uring_pins_absent(void);
 int uring_pins_open(uring_pins *pins, uint64_t salt);
 void uring_pins_close(uring_pins *pins);
-int uring_map(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_region *region);
-int uring_unmap(weft_iface *iface, weft_region *region);
+int uring_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
+int uring_mr_dereg(weft_iface *iface, weft_mr *mr);
 /* Has the kernel move bytes between registered memory and a file; `tag` comes back with the completion. WEFT_E_KEY with a text.
  * `whole` and `whole_bytes`: the operation that this is a part of, which the key must allow altogether. */
 typedef struct uring_span {
-    const weft_key *key;
+    const weft_rkey *rkey;
     uint64_t whole, whole_bytes, at;
     uint32_t bytes, rights;
     bool into_file;
@@ -87,7 +87,7 @@ typedef struct uring_op {
     enum uring_op_kind kind;
     uring_ep *ep;
     uint64_t local, remote, bytes;
-    weft_key local_key, key;
+    weft_rkey local_key, key;
     void *done;
     int rc;
     uint64_t issued;     /* bytes that have a slot or are over */
@@ -105,7 +105,7 @@ typedef struct uring_slot {
     uint32_t index;      /* of the registration while in_kernel */
     uint64_t at, whole, whole_bytes;
     uint32_t bytes, moved;
-    weft_key key;
+    weft_rkey rkey;
 } uring_slot;
 
 struct uring_wire {
@@ -165,8 +165,8 @@ struct uring_ep {
     uring_wire wire;       /* HCA's */
 };
 
-int uring_reach(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
-int uring_leave(weft_iface *iface, weft_ep *ep);
+int uring_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
+int uring_ep_close(weft_iface *iface, weft_ep *ep);
 int uring_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 /* One event of a socket: how many things were told or done. */
 int uring_line_event(uring_iface *iface, uring_source *source, uint32_t events);

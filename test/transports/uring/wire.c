@@ -26,7 +26,7 @@ typedef struct word {
     uint32_t kind, slot;
     uint32_t writes, bytes;        /* ASK: a put? how many */
     uint64_t at, whole, whole_bytes;
-    weft_key key;
+    weft_rkey rkey;
     int32_t rc;                    /* ANSWER */
     char text[160];
 } word;
@@ -99,10 +99,10 @@ static void free_slot(uring_slot *slot)
 }
 
 /* Has the kernel move what is left of the slot's chunk. */
-static int move(uring_slot *slot, const weft_key *key, uint32_t rights)
+static int move(uring_slot *slot, const weft_rkey *rkey, uint32_t rights)
 {
     uring_wire *wire = slot->wire;
-    uring_span span = {.key = key, .whole = slot->whole, .whole_bytes = slot->whole_bytes, .at = slot->at + slot->moved,
+    uring_span span = {.rkey = rkey, .whole = slot->whole, .whole_bytes = slot->whole_bytes, .at = slot->at + slot->moved,
                        .bytes = slot->bytes - slot->moved, .rights = rights, .into_file = slot->into_file, .file = wire->file,
                        .file_at = (uint64_t)number_of(slot) * URING_CHUNK + slot->moved, .tag = slot};
     int rc = uring_pins_move(wire->iface, &span, &slot->index);
@@ -117,7 +117,7 @@ static int ask(uring_slot *slot)
 {
     const uring_op *op = slot->op;
     word what = {.kind = WORD_ASK, .slot = number_of(slot), .writes = slot->writes, .bytes = slot->bytes,
-                 .at = op->remote + (slot->at - op->local), .whole = op->remote, .whole_bytes = op->bytes, .key = op->key};
+                 .at = op->remote + (slot->at - op->local), .whole = op->remote, .whole_bytes = op->bytes, .rkey = op->key};
     return say(slot->wire, &what, -1) ? 0 : lost(slot->wire);
 }
 
@@ -186,7 +186,7 @@ static int begin(uring_ep *ep)
 /* The first look at an operation as a whole: nothing is moved for one that its own side may not make. */
 static int look_at(uring_ep *ep, const uring_op *op)
 {
-    uring_span none = {.key = &op->local_key, .whole = op->local, .whole_bytes = op->bytes};
+    uring_span none = {.rkey = &op->local_key, .whole = op->local, .whole_bytes = op->bytes};
     uint32_t index;
     int rc = begin(ep);
     return rc ? rc : uring_pins_move(ep->wire.iface, &none, &index);
@@ -246,7 +246,7 @@ static void asked(uring_wire *wire, const word *what)
     slot->is_busy = true;
     slot->writes = what->writes;
     slot->into_file = !what->writes;
-    slot->key = what->key;
+    slot->rkey = what->rkey;
     slot->at = what->at;
     slot->whole = what->whole;
     slot->whole_bytes = what->whole_bytes;
@@ -255,7 +255,7 @@ static void asked(uring_wire *wire, const word *what)
     if (slot->bytes > URING_CHUNK || slot->at < slot->whole || slot->at - slot->whole + slot->bytes > slot->whole_bytes)
         rc = weft_fail(WEFT_E_KEY, "%u bytes at 0x%" PRIx64 " are no part of their operation", slot->bytes, slot->at);
     if (rc == 0)
-        rc = move(slot, &slot->key, slot->writes ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ);
+        rc = move(slot, &slot->rkey, slot->writes ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
     if (rc || !slot->bytes)
         answer(slot, rc);
 }
@@ -312,8 +312,8 @@ void uring_wire_moved(uring_slot *slot, int res)
                        slot->bytes,
                        slot->at, res ? strerror(-res) : "end of the staging file");
     if (rc == 0 && slot->moved < slot->bytes) {
-        const weft_key *key = wire->serves ? &slot->key : &slot->op->local_key;
-        rc = move(slot, key, !wire->serves ? 0 : slot->writes ? WEFT_RIGHT_WRITE : WEFT_RIGHT_READ);
+        const weft_rkey *rkey = wire->serves ? &slot->rkey : &slot->op->local_key;
+        rc = move(slot, rkey, !wire->serves ? 0 : slot->writes ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
         if (rc == 0)
             return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * move: get, put, amo and flush. A move is cut into pieces that are spread over the path's links by weight, so many bytes and reads
+ * rma: get, put, amo and flush. A move is cut into pieces that are spread over the path's links by weight, so many bytes and reads
  * under way at one time and no more; the last piece that ends ends the move. After a break the pieces that had not ended are posted again:
  * both sides' memory still belongs to the move. An atomic is never repeated: what became of it is unknown, and it says so.
  *
@@ -48,7 +48,7 @@ static bool is_over(const verbs_op *op)
 
 static bool may_carry(const verbs_op *op, const verbs_link *link)
 {
-    if (!link->qp || link->is_broken || !verbs_rkey(&op->key, link->far_rail))
+    if (!link->qp || link->is_broken || !verbs_rkey(&op->rkey, link->far_rail))
         return false;
     if (op->kind == OP_AMO)
         return link->far_rail == 0; /* one device at the target makes atomics atomic with each other */
@@ -96,7 +96,7 @@ static verbs_link *choose(verbs_op *op, bool *never)
         verbs_link *link = &ep->links[i];
         uint64_t weight = link->weight ? link->weight : 1;
         if (!may_carry(op, link) && !(is_home_sick && op->kind != OP_AMO && link->qp && !link->is_broken && op->lkeys[link->rail->index] &&
-                                      verbs_rkey(&op->key, link->far_rail)))
+                                      verbs_rkey(&op->rkey, link->far_rail)))
             continue;
         *never = false;
         if (!must_wait && has_room(op, link) && (!best || link->in_flight_bytes * (best->weight ? best->weight : 1) < best->in_flight_bytes * weight))
@@ -160,7 +160,7 @@ static verbs_slot *notify_along(verbs_op *op, const verbs_link *link, struct ibv
 static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
 {
     uint8_t rail = link->rail->index;
-    uint32_t rkey = verbs_rkey(&op->key, link->far_rail);
+    uint32_t rkey = verbs_rkey(&op->rkey, link->far_rail);
     bool is_amo = op->kind == OP_AMO;
     struct verbs_moves *moves = op->ep->iface->moves;
     struct ibv_sge sge = {(uintptr_t)(is_amo ? (uint8_t *)op->cell : op->local + piece->at), piece->bytes,
@@ -455,7 +455,7 @@ void verbs_move_drop(verbs_ep *ep)
 
 /* -- the table's calls -- */
 
-bool verbs_can_move(weft_iface *iface, weft_ep *to)
+bool verbs_can_rma(weft_iface *iface, weft_ep *to)
 {
     verbs_ep *ep = (verbs_ep *)to;
     return iface->caps.put && ep->state != VERBS_LOST;
@@ -471,11 +471,11 @@ static int start(verbs_ep *ep)
     return 0;
 }
 
-static int check_key(const verbs_ep *ep, const weft_key *key, uint64_t remote, uint64_t bytes)
+static int check_key(const verbs_ep *ep, const weft_rkey *rkey, uint64_t remote, uint64_t bytes)
 {
-    uint32_t epoch = key ? verbs_key_epoch(ep, key) : 0;
-    if (!key || !key->length || key->length % 4 || (ep->far.rails && !epoch && key->length != 4 * ep->far.rails))
-        return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", ep->proc_id.rank, key ? key->length : 0);
+    uint32_t epoch = rkey ? verbs_key_epoch(ep, rkey) : 0;
+    if (!rkey || !rkey->length || rkey->length % 4 || (ep->far.rails && !epoch && rkey->length != 4 * ep->far.rails))
+        return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", ep->proc_id.rank, rkey ? rkey->length : 0);
     if (remote + bytes < remote)
         return weft_fail(WEFT_E_KEY, "%llu bytes at 0x%llx wrap around the addresses of rank %u", (unsigned long long)bytes,
                          (unsigned long long)remote, ep->proc_id.rank);
@@ -484,49 +484,49 @@ static int check_key(const verbs_ep *ep, const weft_key *key, uint64_t remote, u
     return 0;
 }
 
-static int check_local(const weft_move *move)
+static int check_local(const weft_rma *rma)
 {
-    const weft_region *region = move->region;
-    if (!region || !region->device)
+    const weft_mr *mr = rma->mr;
+    if (!mr || !mr->device)
         return weft_fail(WEFT_E_KEY, "local memory must be mapped before it can be moved");
-    if ((uint8_t *)move->local < (uint8_t *)region->addr || (uint8_t *)move->local + move->bytes > (uint8_t *)region->addr + region->bytes)
-        return weft_fail(WEFT_E_KEY, "the local memory of a move of %llu bytes leaves its region", (unsigned long long)move->bytes);
+    if ((uint8_t *)rma->local < (uint8_t *)mr->addr || (uint8_t *)rma->local + rma->bytes > (uint8_t *)mr->addr + mr->bytes)
+        return weft_fail(WEFT_E_KEY, "the local memory of a move of %llu bytes leaves its region", (unsigned long long)rma->bytes);
     return 0;
 }
 
-static int move_begin(verbs_ep *ep, const weft_move *move, enum op_kind kind)
+static int move_begin(verbs_ep *ep, const weft_rma *rma, enum op_kind kind)
 {
     verbs_op *op;
-    int rc = check_key(ep, move->key, move->remote, move->bytes);
+    int rc = check_key(ep, rma->rkey, rma->remote, rma->bytes);
     if (!rc)
-        rc = check_local(move);
+        rc = check_local(rma);
     if (!rc)
-        rc = verbs_op_begin(ep, kind, move->done, &op);
+        rc = verbs_op_begin(ep, kind, rma->done, &op);
     if (rc)
         return rc;
-    op->local = move->local;
-    op->remote = move->remote;
-    op->bytes = move->bytes;
-    op->key = *move->key;
-    op->key_epoch = verbs_key_epoch(ep, move->key);
-    op->notify = move->notify;
+    op->local = rma->local;
+    op->remote = rma->remote;
+    op->bytes = rma->bytes;
+    op->rkey = *rma->rkey;
+    op->key_epoch = verbs_key_epoch(ep, rma->rkey);
+    op->notify = rma->notify;
     for (uint8_t i = 0; i < ep->iface->rail_count; i++)
-        op->lkeys[i] = verbs_lkey(move->region, i);
+        op->lkeys[i] = verbs_lkey(rma->mr, i);
     return start(ep);
 }
 
-int verbs_get(weft_iface *iface, weft_ep *ep, const weft_move *move)
+int verbs_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     if (!iface->caps.get)
         return weft_fail(WEFT_E_UNSUPPORTED, "this device does not read remote memory, or too little memory may be locked");
-    return move_begin((verbs_ep *)ep, move, OP_GET);
+    return move_begin((verbs_ep *)ep, rma, OP_GET);
 }
 
-int verbs_put(weft_iface *iface, weft_ep *ep, const weft_move *move)
+int verbs_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     if (!iface->caps.put)
         return weft_fail(WEFT_E_UNSUPPORTED, "too little memory may be locked to move it without copies");
-    return move_begin((verbs_ep *)ep, move, OP_PUT);
+    return move_begin((verbs_ep *)ep, rma, OP_PUT);
 }
 
 int verbs_amo(weft_iface *iface, weft_ep *to, const weft_atomic *atomic)
@@ -539,7 +539,7 @@ int verbs_amo(weft_iface *iface, weft_ep *to, const weft_atomic *atomic)
         return weft_fail(WEFT_E_UNSUPPORTED, "this device has no atomics");
     if (atomic->remote % 8)
         return weft_fail(WEFT_E_KEY, "an atomic's address, 0x%llx, is no multiple of 8", (unsigned long long)atomic->remote);
-    rc = check_key(ep, atomic->key, atomic->remote, 8);
+    rc = check_key(ep, atomic->rkey, atomic->remote, 8);
     if (rc)
         return rc;
     cell = verbs_cell_take(ep->iface);
@@ -554,8 +554,8 @@ int verbs_amo(weft_iface *iface, weft_ep *to, const weft_atomic *atomic)
     op->atomic = *atomic;
     op->remote = atomic->remote;
     op->bytes = sizeof *cell;
-    op->key = *atomic->key;
-    op->key_epoch = verbs_key_epoch(ep, atomic->key);
+    op->rkey = *atomic->rkey;
+    op->key_epoch = verbs_key_epoch(ep, atomic->rkey);
     return start(ep);
 }
 
@@ -569,7 +569,7 @@ int verbs_flush(weft_iface *iface, weft_ep *to, bool remotely, void *done)
         return weft_fail(WEFT_E_PEER, "rank %u is lost", ep->proc_id.rank);
     if (!ep->ops_open) {
         if (done)
-            iface->up->done(iface->owner, done, 0);
+            iface->callbacks->done(iface->owner, done, 0);
         return 0;
     }
     rc = verbs_op_begin(ep, OP_FLUSH, done, &op);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * move: gets and puts in pieces, few at a time with one peer; atomics; flush. A put's piece has ended when its bytes are visible there
+ * rma: gets and puts in pieces, few at a time with one peer; atomics; flush. A put's piece has ended when its bytes are visible there
  * (FI_DELIVERY_COMPLETE), so flush only waits for what was posted before it, and a notification is a frame behind the last piece.
  * A piece that failed may have gone down with somebody else's connection: it is tried again, alone, when the peer has answered (call.c);
  * one that fails three times has a key that its owner refuses. An atomic whose end is unknown is never tried again.
@@ -55,11 +55,11 @@ static ssize_t post(ofi_iface *iface, ofi_piece *piece)
     ofi_op *op = piece->op;
     fi_addr_t to = op->ep->spots[op->ep->spot].to;
     uint64_t addr, key;
-    struct iovec part = {(uint8_t *)op->move.local + piece->at, piece->bytes};
+    struct iovec part = {(uint8_t *)op->rma.local + piece->at, piece->bytes};
     struct fi_rma_iov far = {.len = piece->bytes};
     struct fi_msg_rma message = {.msg_iov = &part, .desc = &op->desc, .iov_count = 1, .addr = to, .rma_iov = &far, .rma_iov_count = 1,
                                  .context = &piece->work};
-    if (ofi_key_check(&op->key, op->move.remote + piece->at, piece->bytes, 0, &addr, &key))
+    if (ofi_key_check(&op->rkey, op->rma.remote + piece->at, piece->bytes, 0, &addr, &key))
         return -FI_EINVAL; /* was looked at before */
     if (op->kind == OFI_AMO)
         return post_amo(iface, piece, addr, key, to);
@@ -134,7 +134,7 @@ static int start_new(ofi_iface *iface, ofi_op *op)
 {
     ofi_ep *ep = op->ep;
     while (!op->is_issued) {
-        uint64_t left = op->move.bytes - op->issued;
+        uint64_t left = op->rma.bytes - op->issued;
         weft_list_link *link = has_room(iface, ep) ? weft_list_take(&iface->free_pieces) : NULL;
         ofi_piece *piece = link ? weft_container(link, ofi_piece, link) : NULL;
         if (!piece)
@@ -144,7 +144,7 @@ static int start_new(ofi_iface *iface, ofi_op *op)
         piece->at = op->issued;
         piece->bytes = left < iface->piece_bytes ? left : iface->piece_bytes;
         op->issued += piece->bytes;
-        op->is_issued = op->issued == op->move.bytes;
+        op->is_issued = op->issued == op->rma.bytes;
         op->pieces++;
         if (start(iface, piece))
             return WEFT_AGAIN;
@@ -160,7 +160,7 @@ static bool is_over(ofi_iface *iface, ofi_op *op)
         return op->ep->ops.next == &op->link;
     if (!op->is_issued || op->pieces)
         return false;
-    if (op->owes_notice && !op->rc && ofi_notify(iface, op->ep, op->move.notify))
+    if (op->owes_notice && !op->rc && ofi_notify(iface, op->ep, op->rma.notify))
         return false;
     op->owes_notice = false;
     return true;
@@ -172,7 +172,7 @@ static int settle(ofi_iface *iface, ofi_ep *ep)
     int n = 0;
     for (weft_list_link *link = ep->ops.next; link != &ep->ops;) {
         ofi_op *op = weft_container(link, ofi_op, link);
-        void *done = op->move.done;
+        void *done = op->rma.done;
         int rc;
         link = link->next;
         if (!is_over(iface, op))
@@ -183,7 +183,7 @@ static int settle(ofi_iface *iface, ofi_ep *ep)
         iface->ops_open--;
         n++;
         if (done)
-            iface->iface.up->done(iface->iface.owner, done, rc);
+            iface->iface.callbacks->done(iface->iface.owner, done, rc);
         link = ep->ops.next;
     }
     if (weft_list_is_empty(&ep->ops) && ep->is_moving) {
@@ -248,8 +248,8 @@ static void failed(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_en
         ofi_break(iface, ep, text);
     } else if (is_key_error(error->err) || ++piece->tries >= TRIES) {
         char fate[256];
-        snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", ep->proc_id.rank, op->move.bytes,
-                 op->move.remote, text);
+        snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", ep->proc_id.rank, op->rma.bytes,
+                 op->rma.remote, text);
         fail(op, WEFT_E_KEY, fate);
         if (!is_key_error(error->err))
             ofi_break(iface, ep, text);
@@ -285,7 +285,7 @@ void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_
 
 /* -- the contract's calls -- */
 
-bool ofi_can_move(weft_iface *base, weft_ep *ep)
+bool ofi_can_rma(weft_iface *base, weft_ep *ep)
 {
     (void)ep;
     return base->caps.get;
@@ -305,7 +305,7 @@ static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
         return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->proc_id.rank);
     *op = *what;
     op->ep = ep;
-    op->move.key = &op->key;
+    op->rma.rkey = &op->rkey;
     weft_list_append(&ep->ops, &op->link);
     if (!ep->is_moving)
         weft_list_append(&iface->moving, &ep->moving);
@@ -315,44 +315,44 @@ static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
     return 0;
 }
 
-static int move(weft_iface *base, weft_ep *base_path, const weft_move *what, enum ofi_op_kind kind)
+static int move(weft_iface *base, weft_ep *base_path, const weft_rma *what, enum ofi_op_kind kind)
 {
     ofi_iface *iface = (ofi_iface *)base;
-    const weft_region *region = what->region;
+    const weft_mr *mr = what->mr;
     uint64_t addr, key, at = (uintptr_t)what->local;
-    ofi_op op = {.kind = kind, .move = *what, .is_issued = what->bytes == 0, .owes_notice = what->notify != 0};
+    ofi_op op = {.kind = kind, .rma = *what, .is_issued = what->bytes == 0, .owes_notice = what->notify != 0};
     int rc;
     if (!base->caps.get)
         return weft_fail(WEFT_E_UNSUPPORTED, "%s does not tell when a put is visible", iface->addr.provider);
-    rc = ofi_key_check(what->key, what->remote, what->bytes, kind == OFI_GET ? WEFT_RIGHT_READ : WEFT_RIGHT_WRITE, &addr, &key);
+    rc = ofi_key_check(what->rkey, what->remote, what->bytes, kind == OFI_GET ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE, &addr, &key);
     if (rc)
         return rc;
-    if (iface->needs_desc && (!region || at < (uintptr_t)region->addr || what->bytes > region->bytes || at - (uintptr_t)region->addr > region->bytes - what->bytes))
+    if (iface->needs_desc && (!mr || at < (uintptr_t)mr->addr || what->bytes > mr->bytes || at - (uintptr_t)mr->addr > mr->bytes - what->bytes))
         return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered", iface->addr.provider,
                          what->bytes, what->local);
-    op.desc = region && region->device ? fi_mr_desc(region->device) : NULL;
-    op.key = *what->key;
+    op.desc = mr && mr->device ? fi_mr_desc(mr->device) : NULL;
+    op.rkey = *what->rkey;
     return take_on(iface, (ofi_ep *)base_path, &op);
 }
 
-int ofi_get(weft_iface *iface, weft_ep *ep, const weft_move *what) { return move(iface, ep, what, OFI_GET); }
-int ofi_put(weft_iface *iface, weft_ep *ep, const weft_move *what) { return move(iface, ep, what, OFI_PUT); }
+int ofi_get(weft_iface *iface, weft_ep *ep, const weft_rma *what) { return move(iface, ep, what, OFI_GET); }
+int ofi_put(weft_iface *iface, weft_ep *ep, const weft_rma *what) { return move(iface, ep, what, OFI_PUT); }
 
 int ofi_amo(weft_iface *base, weft_ep *ep, const weft_atomic *atomic)
 {
     ofi_iface *iface = (ofi_iface *)base;
     uint64_t addr, key;
     ofi_op op = {.kind = OFI_AMO, .amo = atomic->op, .operand = atomic->operand, .compare = atomic->compare, .before = atomic->before,
-                 .move = {.remote = atomic->remote, .bytes = 8, .done = atomic->done}};
+                 .rma = {.remote = atomic->remote, .bytes = 8, .done = atomic->done}};
     int rc;
     if (base->caps.amo == WEFT_AMO_NONE)
         return weft_fail(WEFT_E_UNSUPPORTED, "%s has not all atomics", iface->addr.provider);
     if (atomic->remote % 8)
         return weft_fail(WEFT_E_ARG, "an atomic operation needs an address that is a multiple of 8, not 0x%" PRIx64, atomic->remote);
-    rc = ofi_key_check(atomic->key, atomic->remote, 8, WEFT_RIGHT_ATOMIC, &addr, &key);
+    rc = ofi_key_check(atomic->rkey, atomic->remote, 8, WEFT_ACCESS_ATOMIC, &addr, &key);
     if (rc)
         return rc;
-    op.key = *atomic->key;
+    op.rkey = *atomic->rkey;
     return take_on(iface, (ofi_ep *)ep, &op);
 }
 
@@ -360,11 +360,11 @@ int ofi_amo(weft_iface *base, weft_ep *ep, const weft_atomic *atomic)
 int ofi_flush(weft_iface *base, weft_ep *base_path, bool remotely, void *done)
 {
     ofi_ep *ep = (ofi_ep *)base_path;
-    ofi_op op = {.kind = OFI_FLUSH, .is_issued = true, .move = {.done = done}};
+    ofi_op op = {.kind = OFI_FLUSH, .is_issued = true, .rma = {.done = done}};
     (void)remotely;
     if (weft_list_is_empty(&ep->ops) && ep->state != OFI_LOST) {
         if (done)
-            base->up->done(base->owner, done, 0);
+            base->callbacks->done(base->owner, done, 0);
         return 0;
     }
     return take_on((ofi_iface *)base, ep, &op);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * blocks: see blocks.h.
+ * inproc_shmem: see inproc_shmem.h.
  */
-#include "transport/blocks.h"
+#include "transport/inproc_shmem.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,13 +18,13 @@ typedef struct block {
     uint32_t refs;
 } block;
 
-void weft_blocks_init(weft_blocks *blocks)
+void weft_inproc_shmem_init(weft_inproc_shmem *blocks)
 {
-    *blocks = (weft_blocks){.last_handle = 0};
+    *blocks = (weft_inproc_shmem){.last_handle = 0};
     weft_list_init(&blocks->all);
 }
 
-static int find(const weft_blocks *blocks, uint64_t handle, block **found)
+static int find(const weft_inproc_shmem *blocks, uint64_t handle, block **found)
 {
     *found = NULL;
     for (weft_list_link *link = blocks->all.next; link != &blocks->all && !*found; link = link->next) {
@@ -35,7 +35,7 @@ static int find(const weft_blocks *blocks, uint64_t handle, block **found)
     return *found ? 0 : weft_fail(WEFT_E_KEY, "no shared memory has the handle %" PRIu64, handle);
 }
 
-static int make(weft_blocks *blocks, uint64_t bytes, block **made)
+static int make(weft_inproc_shmem *blocks, uint64_t bytes, block **made)
 {
     if (!bytes)
         return weft_fail(WEFT_E_ARG, "shared memory of 0 bytes cannot be made");
@@ -52,7 +52,7 @@ static int make(weft_blocks *blocks, uint64_t bytes, block **made)
     return 0;
 }
 
-int weft_blocks_share(weft_blocks *blocks, uint64_t bytes, weft_shared *shared)
+int weft_inproc_shmem_share(weft_inproc_shmem *blocks, uint64_t bytes, weft_shared *shared)
 {
     block *block = NULL;
     int rc = shared->handle ? find(blocks, shared->handle, &block) : make(blocks, bytes, &block);
@@ -70,7 +70,7 @@ static void give_back(block *block)
     free(block);
 }
 
-int weft_blocks_unshare(weft_blocks *blocks, weft_shared *shared)
+int weft_inproc_shmem_unshare(weft_inproc_shmem *blocks, weft_shared *shared)
 {
     block *block = NULL;
     int rc = find(blocks, shared->handle, &block);
@@ -82,7 +82,7 @@ int weft_blocks_unshare(weft_blocks *blocks, weft_shared *shared)
     return 0;
 }
 
-void weft_blocks_clear(weft_blocks *blocks)
+void weft_inproc_shmem_clear(weft_inproc_shmem *blocks)
 {
     while (!weft_list_is_empty(&blocks->all))
         give_back(weft_container(blocks->all.next, block, link));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * move: gets, puts, atomics and flushes: posting, what happens to memory when, and what comes home. Called through the iface's
+ * rma: gets, puts, atomics and flushes: posting, what happens to memory when, and what comes home. Called through the iface's
  * table, and by the fabric when an event is due.
  * Invariant: a move is told once, and not before its last line has landed; keys are asked again at every step, as memory may be
  * unmapped while a move is under way.
@@ -34,7 +34,7 @@ static uint64_t amo_now(const weft_atomic *atomic)
 /* The cache lines of the peer's memory that cross in this step, each chosen by its address and the move's number. */
 static void cross_lines(const sim_event *event, uint8_t *to, const uint8_t *from)
 {
-    uint64_t remote = event->move.remote, bytes = event->move.bytes, next;
+    uint64_t remote = event->rma.remote, bytes = event->rma.bytes, next;
     for (uint64_t at = 0; at < bytes; at = next) {
         uint64_t line = (remote + at) / WEFT_LINE, mixed = (line + 1) * (event->seq * 2 + 1) * 0x9e3779b97f4a7c15u;
         next = (line + 1) * WEFT_LINE - remote;
@@ -48,32 +48,32 @@ static void cross_lines(const sim_event *event, uint8_t *to, const uint8_t *from
 /* Bytes of a get wait in a bounce until its end is told, unless they cross line by line. */
 static int cross(sim_event *event)
 {
-    weft_move *move = &event->move;
-    uint8_t *there = (uint8_t *)(uintptr_t)move->remote, *here = move->local;
-    if (!move->bytes)
+    weft_rma *rma = &event->rma;
+    uint8_t *there = (uint8_t *)(uintptr_t)rma->remote, *here = rma->local;
+    if (!rma->bytes)
         return 0;
     if (event->step != SIM_WHOLE) {
         cross_lines(event, event->kind == SIM_GET ? here : there, event->kind == SIM_GET ? there : here);
         return 0;
     }
     if (event->kind == SIM_PUT) {
-        memcpy(there, here, move->bytes);
+        memcpy(there, here, rma->bytes);
         return 0;
     }
-    if (!(event->bounce = malloc(move->bytes)))
-        return weft_fail(WEFT_E_NOMEM, "no memory to simulate a get of %" PRIu64 " bytes", move->bytes);
-    memcpy(event->bounce, there, move->bytes);
+    if (!(event->bounce = malloc(rma->bytes)))
+        return weft_fail(WEFT_E_NOMEM, "no memory to simulate a get of %" PRIu64 " bytes", rma->bytes);
+    memcpy(event->bounce, there, rma->bytes);
     return 0;
 }
 
 /* All has crossed: one bit of it may be wrong now. */
 static void spoil(weft_sim *sim, sim_event *event)
 {
-    uint8_t *landed = event->kind == SIM_PUT ? (uint8_t *)(uintptr_t)event->move.remote
-                                             : event->bounce ? event->bounce : event->move.local;
-    if (event->kind == SIM_AMO || !event->move.bytes || !sim_flips(sim, sim->profile.flip_move_permille))
+    uint8_t *landed = event->kind == SIM_PUT ? (uint8_t *)(uintptr_t)event->rma.remote
+                                             : event->bounce ? event->bounce : event->rma.local;
+    if (event->kind == SIM_AMO || !event->rma.bytes || !sim_flips(sim, sim->profile.flip_move_permille))
         return;
-    uint64_t bit = sim_random(sim) % (8 * event->move.bytes);
+    uint64_t bit = sim_random(sim) % (8 * event->rma.bytes);
     landed[bit / 8] ^= (uint8_t)(1u << bit % 8);
     sim->counts[WEFT_SIM_MOVES_FLIPPED]++;
 }
@@ -81,14 +81,14 @@ static void spoil(weft_sim *sim, sim_event *event)
 /* Both ends ask: the peer its key, we our own region. */
 static int check_keys(const sim_event *event)
 {
-    static const uint32_t needs[] = {[SIM_GET] = WEFT_RIGHT_READ, [SIM_PUT] = WEFT_RIGHT_WRITE, [SIM_AMO] = WEFT_RIGHT_ATOMIC};
+    static const uint32_t needs[] = {[SIM_GET] = WEFT_ACCESS_READ, [SIM_PUT] = WEFT_ACCESS_WRITE, [SIM_AMO] = WEFT_ACCESS_ATOMIC};
     sim_flow *flow = event->flow;
     weft_sim *sim = flow->to->sim;
-    uint64_t remote = event->kind == SIM_AMO ? event->atomic.remote : event->move.remote;
-    uint64_t bytes = event->kind == SIM_AMO ? sizeof(uint64_t) : event->move.bytes;
-    int rc = sim->profile.keyless ? 0 : weft_keyring_check(&flow->to->keys, &event->key, remote, bytes, needs[event->kind]);
+    uint64_t remote = event->kind == SIM_AMO ? event->atomic.remote : event->rma.remote;
+    uint64_t bytes = event->kind == SIM_AMO ? sizeof(uint64_t) : event->rma.bytes;
+    int rc = sim->profile.keyless ? 0 : weft_rkey_table_check(&flow->to->keys, &event->rkey, remote, bytes, needs[event->kind]);
     if (!rc && event->has_region)
-        rc = weft_keyring_check(&flow->from->keys, &event->local_key, (uintptr_t)event->move.local, bytes, 0);
+        rc = weft_rkey_table_check(&flow->from->keys, &event->local_key, (uintptr_t)event->rma.local, bytes, 0);
     if (rc)
         sim->counts[WEFT_SIM_KEYS_REFUSED]++;
     return rc;
@@ -119,7 +119,7 @@ static void notify(sim_event *event)
     sim_flow *flow = event->flow;
     sim_event *told = flow->to->iface ? sim_event_new(flow, SIM_NOTIFY, 0) : NULL;
     if (told) {
-        told->move.notify = event->move.notify;
+        told->rma.notify = event->rma.notify;
         sim_make_ready(flow->to, told);
     }
 }
@@ -164,7 +164,7 @@ void sim_reach_memory(weft_sim *sim, sim_event *event)
     }
     if (!event->rc && event->kind != SIM_FLUSH)
         spoil(sim, event);
-    if (event->kind == SIM_PUT && !event->rc && event->move.notify)
+    if (event->kind == SIM_PUT && !event->rc && event->rma.notify)
         notify(event);
     sim->counts[WEFT_SIM_MOVES]++;
     event->was = event->kind;
@@ -180,7 +180,7 @@ static void bring_home(const sim_event *event)
     if (event->was == SIM_AMO && event->atomic.before)
         *event->atomic.before = event->atomic.operand;
     if (event->was == SIM_GET && event->bounce)
-        memcpy(event->move.local, event->bounce, event->move.bytes);
+        memcpy(event->rma.local, event->bounce, event->rma.bytes);
 }
 
 void sim_end_move(weft_iface *iface, sim_event *event)
@@ -189,7 +189,7 @@ void sim_end_move(weft_iface *iface, sim_event *event)
     sim_endpoint_at(iface)->moves--;
     bring_home(event);
     if (event->done)
-        iface->up->done(iface->owner, event->done, event->rc);
+        iface->callbacks->done(iface->owner, event->done, event->rc);
 }
 
 /* The device was quicker than the call. */
@@ -207,7 +207,7 @@ static int end_at_once(weft_sim *sim, sim_event *event)
     sim->counts[WEFT_SIM_MOVES]++;
     sim_event_free(event);
     if (!rc && done)
-        iface->up->done(iface->owner, done, 0);
+        iface->callbacks->done(iface->owner, done, 0);
     return rc;
 }
 
@@ -215,7 +215,7 @@ static int end_at_once(weft_sim *sim, sim_event *event)
 static int post(weft_sim *sim, sim_event *event)
 {
     sim_flow *flow = event->flow;
-    bool is_plain = event->kind == SIM_GET || (event->kind == SIM_PUT && !event->move.notify && !sim->profile.torn);
+    bool is_plain = event->kind == SIM_GET || (event->kind == SIM_PUT && !event->rma.notify && !sim->profile.torn);
     sim->activity++;
     if (is_plain && weft_list_is_empty(&flow->pending) && sim_chance(sim, sim->profile.prompt_permille))
         return end_at_once(sim, event);
@@ -248,7 +248,7 @@ static int may_move(weft_sim *sim, sim_flow *flow)
     return flow->moves >= sim->profile.flow_moves ? sim_again(sim, flow->from) : 0;
 }
 
-bool sim_can_move(weft_iface *iface, weft_ep *ep)
+bool sim_can_rma(weft_iface *iface, weft_ep *ep)
 {
     const sim_endpoint *endpoint = sim_endpoint_at(iface);
     (void)ep;
@@ -256,23 +256,23 @@ bool sim_can_move(weft_iface *iface, weft_ep *ep)
 }
 
 /* What no device could do is refused in the call. */
-static int judge(weft_iface *iface, weft_ep *ep, const weft_move *what, enum sim_event_kind kind)
+static int judge(weft_iface *iface, weft_ep *ep, const weft_rma *what, enum sim_event_kind kind)
 {
     const weft_sim_profile *profile = &sim_endpoint_at(iface)->sim->profile;
     if (kind == SIM_GET ? profile->no_get : profile->no_put)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port has no %s", kind == SIM_GET ? "get" : "put");
-    if (!sim_can_move(iface, ep))
+    if (!sim_can_rma(iface, ep))
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated rank may not reach other ranks' memory");
     if (what->notify && !iface->caps.notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port cannot notify");
-    if (what->bytes > iface->caps.move_max)
-        return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max, %" PRIu64, what->bytes, iface->caps.move_max);
-    if (iface->caps.local_keys && !what->region)
+    if (what->bytes > iface->caps.rma_max)
+        return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max, %" PRIu64, what->bytes, iface->caps.rma_max);
+    if (iface->caps.mr_local && !what->mr)
         return weft_fail(WEFT_E_KEY, "this simulated port needs the local memory's region");
     return 0;
 }
 
-static int move(weft_iface *iface, weft_ep *ep, const weft_move *what, enum sim_event_kind kind)
+static int move(weft_iface *iface, weft_ep *ep, const weft_rma *what, enum sim_event_kind kind)
 {
     sim_flow *flow = sim_flow_at(ep);
     weft_sim *sim = sim_enter(sim_endpoint_at(iface));
@@ -284,23 +284,23 @@ static int move(weft_iface *iface, weft_ep *ep, const weft_move *what, enum sim_
     sim_event *event = sim_event_new(flow, kind, 0);
     if (!event)
         return weft_fail(WEFT_E_NOMEM, "no memory for a simulated transfer");
-    event->move = *what;
+    event->rma = *what;
     event->done = what->done;
-    event->key = *what->key;
+    event->rkey = *what->rkey;
     event->step = sim->profile.torn && what->bytes > 1 ? 0 : SIM_WHOLE;
-    if (iface->caps.local_keys) {
+    if (iface->caps.mr_local) {
         event->has_region = true;
-        event->local_key = what->region->key;
+        event->local_key = what->mr->rkey;
     }
     return post(sim, event);
 }
 
-int sim_get(weft_iface *iface, weft_ep *ep, const weft_move *what)
+int sim_get(weft_iface *iface, weft_ep *ep, const weft_rma *what)
 {
     return move(iface, ep, what, SIM_GET);
 }
 
-int sim_put(weft_iface *iface, weft_ep *ep, const weft_move *what)
+int sim_put(weft_iface *iface, weft_ep *ep, const weft_rma *what)
 {
     return move(iface, ep, what, SIM_PUT);
 }
@@ -321,7 +321,7 @@ int sim_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
         return weft_fail(WEFT_E_NOMEM, "no memory for a simulated atomic");
     event->atomic = *atomic;
     event->done = atomic->done;
-    event->key = *atomic->key;
+    event->rkey = *atomic->rkey;
     event->step = SIM_WHOLE;
     return post(sim, event);
 }
