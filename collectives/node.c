@@ -146,7 +146,7 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
     int rc = WEFT_OK;
 
     node->is_waiting = true;
-    weft_wait_begin(&self.wait, node->worker, WEFT_WHY_COLLECTIVE, member, (int32_t)s, 0);
+    weft_wait_begin(&self.wait, node->worker, WEFT_WAIT_REASON_COLLECTIVE, member, (int32_t)s, 0);
     self.wait.is_over = is_over;
     while (!has_come(&self)) {
         int32_t lost = find_lost(&self, &is_dead);
@@ -253,7 +253,7 @@ static __attribute__((noinline)) void poll_once(weft_node *node)
     weft_wait wait;
 
     node->is_waiting = true;
-    weft_wait_begin(&wait, node->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
+    weft_wait_begin(&wait, node->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
     weft_wait_progress(&wait);
     weft_wait_end(&wait);
     node->is_waiting = false;

@@ -180,7 +180,7 @@ static void live_settle(weft_plan *plan)
 {
     live_wait self = {.plan = plan};
 
-    weft_wait_begin(&self.wait, plan->team->chan->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
+    weft_wait_begin(&self.wait, plan->team->chan->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, plan->tag, 0);
     self.wait.is_over = live_is_over;
     while (plan->completion.left > 1) {
         if (weft_unlikely(has_stopped(plan)) && !self.is_cancelled) {
@@ -198,7 +198,7 @@ static __attribute__((noinline)) void await_receive(weft_req *req)
 {
     weft_wait wait;
 
-    weft_wait_begin(&wait, req->worker, WEFT_WHY_COLLECTIVE, req->rank, req->tag, req->bytes);
+    weft_wait_begin(&wait, req->worker, WEFT_WAIT_REASON_COLLECTIVE, req->rank, req->tag, req->bytes);
     wait.req = req;
     do
         weft_wait_progress(&wait);
@@ -252,7 +252,7 @@ static __attribute__((noinline)) void await_reason(weft_plan *plan)
 {
     reason_wait self = {.plan = plan};
 
-    weft_wait_begin(&self.wait, plan->team->chan->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, plan->tag, 0);
+    weft_wait_begin(&self.wait, plan->team->chan->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, plan->tag, 0);
     self.wait.is_over = has_reason;
     while (plan->rc == WEFT_E_REVOKED)
         weft_wait_progress(&self.wait);

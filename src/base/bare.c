@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bare: the stack, the signal mask and the one system call that libc must not make for us. Called by mem/watch.
+ * bare: the stack, the signal mask and the one system call that libc must not make for us. Called by mem/memmon.
  * Invariant: the new thread touches its own stack and what its argument names, nothing of libc's.
  */
 #include "base/bare.h"

@@ -13,7 +13,7 @@
 
 struct weft_reg_persistent {
     uint64_t bytes;
-    weft_pin *pins[WEFT_WORKER_IFACES];
+    weft_reg *pins[WEFT_WORKER_IFACES];
 };
 
 static int map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record)
@@ -49,7 +49,7 @@ static weft_regcache *cache_of(weft_iface *iface)
 /* Where memory is lent, peers have no right to the registration itself. */
 static uint32_t rights_of(const weft_iface *iface, uint32_t rights) { return rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights; }
 
-bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_pin *pin, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
+bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_reg *pin, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
                     weft_mw **mw)
 {
     *mw = NULL;
@@ -64,61 +64,61 @@ bool weft_reg_allowed(weft_iface *iface)
     return weft_knob.reg_mode != WEFT_REG_MODE_NEVER && cache_of(iface);
 }
 
-static weft_pin *hold(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
+static weft_reg *hold(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
-    weft_pin *pin = NULL;
+    weft_reg *pin = NULL;
     return weft_reg_acquire(iface, addr, bytes, rights, &pin) ? NULL : pin;
 }
 
-weft_pin *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
+weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
     if (is_free(iface))
         return hold(iface, addr, bytes, rights);
-    return cache ? weft_regcache_look(cache, addr, bytes, rights_of(iface, rights)) : NULL;
+    return cache ? weft_regcache_lookup(cache, addr, bytes, rights_of(iface, rights)) : NULL;
 }
 
-weft_pin *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights)
+weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
     weft_worker *worker = iface->owner;
     bool was_asked = order < worker->asked_order, is_asked = was_asked;
-    weft_pin *pin = is_free(iface) ? hold(iface, addr, bytes, rights)
-                    : cache       ? weft_regcache_look_asked(cache, addr, bytes, rights_of(iface, rights), &is_asked)
+    weft_reg *pin = is_free(iface) ? hold(iface, addr, bytes, rights)
+                    : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, rights_of(iface, rights), &is_asked)
                                   : NULL;
     if (is_asked && !was_asked)
         worker->asked_order = worker->post_order; /* the answer is good for all that was posted until now */
     return pin;
 }
 
-int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin)
+int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin)
 {
     weft_regcache *cache = cache_of(iface);
-    return cache ? weft_regcache_hold(cache, addr, bytes, rights_of(iface, rights), pin)
+    return cache ? weft_regcache_acquire(cache, addr, bytes, rights_of(iface, rights), pin)
                  : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
 }
 
-void weft_reg_release(weft_iface *iface, weft_pin *pin)
+void weft_reg_release(weft_iface *iface, weft_reg *pin)
 {
     if (pin)
-        weft_regcache_drop(iface->regcache, pin);
+        weft_regcache_release(iface->regcache, pin);
 }
 
 void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
     const weft_sleep_ops *sleep_ops = ((weft_worker *)iface->owner)->world->sleep_ops;
-    weft_pin *pin = NULL;
+    weft_reg *pin = NULL;
     if (!cache || is_free(iface)) /* nothing to be gained, and map is for the worker's thread only */
         return;
     rights = rights_of(iface, rights);
     if (!sleep_ops->aside) {
-        weft_regcache_ahead(cache, addr, bytes, rights);
+        weft_regcache_acquire_async(cache, addr, bytes, rights);
         return;
     }
     sleep_ops->aside(true); /* a helper would be another thread: here what it does is done at once */
-    if (!weft_regcache_hold(cache, addr, bytes, rights, &pin))
-        weft_regcache_drop(cache, pin);
+    if (!weft_regcache_acquire(cache, addr, bytes, rights, &pin))
+        weft_regcache_release(cache, pin);
     sleep_ops->aside(false);
 }
 
@@ -126,7 +126,7 @@ void weft_reg_reclaim(weft_worker *worker)
 {
     for (uint32_t i = 0; i < worker->iface_count; i++)
         if (worker->ifaces[i]->regcache)
-            weft_regcache_tidy(worker->ifaces[i]->regcache);
+            weft_regcache_reclaim(worker->ifaces[i]->regcache);
 }
 
 void weft_reg_close(weft_iface *iface)
@@ -153,7 +153,7 @@ weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uin
             continue;
         /* half of the cache stays free for what is not kept */
         if (worker->persistent_bytes <= weft_regcache_max_bytes(iface->regcache) / 2)
-            any |= weft_regcache_hold(iface->regcache, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
+            any |= weft_regcache_acquire(iface->regcache, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
     }
     if (any)
         return kept;
@@ -180,7 +180,7 @@ void weft_reg_count(weft_worker *worker)
         weft_regcache_counts counts;
         if (!worker->ifaces[i]->regcache)
             continue;
-        counts = weft_regcache_look_at(worker->ifaces[i]->regcache);
+        counts = weft_regcache_stats(worker->ifaces[i]->regcache);
         worker->counters[WEFT_COUNT_REG_HITS] += counts.hits;
         worker->counters[WEFT_COUNT_REG_SYNC_CALLS] += counts.asks;
         worker->counters[WEFT_COUNT_REG_MISSES] += counts.misses;

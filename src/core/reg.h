@@ -20,25 +20,25 @@ static inline bool weft_reg_needed(const weft_iface *iface) { return iface->caps
 bool weft_reg_allowed(weft_iface *iface);
 
 /* Registered already (a hit), or by nobody's waiting (caps.wants_regcache is false), held now; NULL: no. */
-weft_pin *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights);
+weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights);
 /* The same for the buffer of a receive with this post number. In a process of several threads a look-up asks the kernel whether
  * memory is being unmapped; the answer is good for every receive that was posted before the question. */
-weft_pin *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights);
+weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights);
 /* Registers what is not. WEFT_E_NOSPACE, WEFT_E_UNSUPPORTED: copy instead. */
-int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin);
+int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin);
 /* Ends one hold; NULL is allowed. */
-void weft_reg_release(weft_iface *iface, weft_pin *pin);
+void weft_reg_release(weft_iface *iface, weft_reg *pin);
 /* Has a helper register it meanwhile, where that can be. */
 void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights);
 /* Does what was asked for these rights give them? On an iface that lends, one registration serves for whatever will be lent. */
-static inline bool weft_reg_grants(const weft_iface *iface, const weft_pin *pin, uint32_t rights)
+static inline bool weft_reg_grants(const weft_iface *iface, const weft_reg *pin, uint32_t rights)
 {
     uint32_t needed = rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights;
     return (pin->rights & needed) == needed;
 }
 /* Tells the peer of this ep how it may touch [addr, addr + bytes) of what is held: the region's key, or one that is lent to it alone;
  * then *loan is to be given back, before the pin is. False: not at all, or not now. */
-bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_pin *pin, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
+bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_reg *pin, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
                     weft_mw **mw);
 /* NULL is allowed. */
 static inline void weft_reg_revoke(weft_iface *iface, weft_mw *mw)
@@ -46,7 +46,7 @@ static inline void weft_reg_revoke(weft_iface *iface, weft_mw *mw)
     if (mw)
         iface->ops->mw_invalidate(iface, mw);
 }
-static inline const weft_mr *weft_reg_mr(const weft_pin *pin) { return (const weft_mr *)pin->record; }
+static inline const weft_mr *weft_reg_mr(const weft_reg *pin) { return (const weft_mr *)pin->record; }
 void weft_reg_close(weft_iface *iface);
 /* Gives back what changed underneath: before a rank sleeps, so that memory which was unmapped does not stay pinned until the next transfer. */
 void weft_reg_reclaim(weft_worker *worker);

@@ -20,7 +20,7 @@ struct weft_worker;
 struct weft_chan;
 struct weft_peer;
 struct MPI_ABI_Datatype;
-struct weft_pin;
+struct weft_reg;
 
 /* A counter with an action: the last of N completions opens it. rc keeps the first error (weft_status_worse). */
 struct weft_completion {
@@ -76,7 +76,7 @@ struct weft_req {
     /* rendezvous only (p2p/rndv): valid once it has begun */
     struct weft_peer *peer;
     weft_iface *iface;       /* that it began on, whatever becomes of the peer */
-    struct weft_pin *pin;  /* held for the whole buffer; NULL: none */
+    struct weft_reg *pin;  /* held for the whole buffer; NULL: none */
     weft_mw *mw;       /* send: of it, to the receiver; NULL: none */
     uint64_t moved;        /* bytes that are to be moved in all */
     uint64_t arrived;      /* of them: send: that have left by our doing; receive: that are there */

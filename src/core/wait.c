@@ -20,7 +20,7 @@
 #include "core/reg.h"
 #include "core/worker.h"
 #include "core/world.h"
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 
 #define RELAX_EVERY 16
 #define CLOCK_EVERY 64               /* empty polls between looks at the clock */
@@ -42,8 +42,8 @@ static void arm_chime(weft_wait *wait)
     if (!wait->worker->is_threaded)
         return;
     if (world->chime < 0)
-        world->chime = weft_chime_open(world->page);
-    weft_segment_doze(world->page);
+        world->chime = weft_wakeup_sock_open(world->page);
+    weft_page_sleep_begin(world->page);
     wait->wakeups[0].fd = world->chime;
     if (world->chime < 0)
         wait->wakeups[0].within_ns = WEFT_CHIME_NAP_NS;
@@ -64,7 +64,7 @@ static void arm_own_wakeup(weft_wait *wait)
             arm_chime(wait);
         return;
     }
-    wait->wakeups[0] = (weft_wakeup){.futex = (uint32_t *)&page->asleep, .value = weft_segment_doze(page), .fd = -1};
+    wait->wakeups[0] = (weft_wakeup){.futex = (uint32_t *)&page->asleep, .value = weft_page_sleep_begin(page), .fd = -1};
 }
 
 /* All ifaces or none: false while one of them still takes back what would come in without ringing. */

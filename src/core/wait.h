@@ -3,7 +3,7 @@
  * wait: the one way to wait. Spin, then yield, then sleep, on everything that can wake us. Whoever waits does
  *
  *     weft_wait wait;
- *     weft_wait_begin(&wait, worker, WEFT_WHY_RECV, peer, tag, bytes);
+ *     weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_RECV, peer, tag, bytes);
  *     while (!req->is_done)
  *         weft_wait_progress(&wait);
  *     weft_wait_end(&wait);
@@ -40,7 +40,7 @@ struct weft_wait {
     bool has_slept;
     uint32_t yields;    /* so far in this wait */
     weft_wait_spin spin;
-    enum weft_why why;
+    enum weft_wait_reason why;
     int32_t peer, tag;
     uint64_t bytes;
     weft_wakeup wakeups[WEFT_WORKER_IFACES]; /* set while armed */
@@ -57,7 +57,7 @@ struct weft_wait {
     bool is_seen;       /* parked: is_over was true, and it was woken */
 };
 
-static inline void weft_wait_begin(weft_wait *wait, struct weft_worker *worker, enum weft_why why, int32_t peer, int32_t tag, uint64_t bytes)
+static inline void weft_wait_begin(weft_wait *wait, struct weft_worker *worker, enum weft_wait_reason why, int32_t peer, int32_t tag, uint64_t bytes)
 {
     wait->worker = worker;
     wait->idle = 0;

@@ -17,8 +17,8 @@
 #include "core/peer.h"
 #include "core/reg.h"
 #include "core/world.h"
-#include "mem/chime.h"
 #include "mem/pool.h"
+#include "mem/wakeup_sock.h"
 
 #define POLL_BUDGET 32
 #define LOCK_SPINS 1000u       /* pauses: some tens of microseconds */
@@ -130,7 +130,7 @@ void weft_worker_disarm(weft_worker *worker, uint32_t count)
         worker->ifaces[count]->ops->disarm(worker->ifaces[count]);
     atomic_store_explicit(&worker->world->page->asleep, 0, memory_order_relaxed);
     if (weft_unlikely(worker->world->chime >= 0))
-        weft_chime_drain(worker->world->chime);
+        weft_wakeup_sock_drain(worker->world->chime);
     worker->is_armed = false;
 }
 

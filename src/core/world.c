@@ -14,7 +14,7 @@
 #include "core/counters.h"
 #include "core/iface_select.h"
 #include "core/peer.h"
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 
 weft_world *weft_world_now;
 
@@ -153,7 +153,7 @@ static bool is_drained(weft_worker *worker)
 static void drain(weft_worker *worker)
 {
     weft_wait wait;
-    weft_wait_begin(&wait, worker, WEFT_WHY_FINALIZE, -1, -1, 0);
+    weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_FINALIZE, -1, -1, 0);
     while (!is_drained(worker))
         weft_wait_progress(&wait);
     weft_wait_end(&wait);
@@ -172,7 +172,7 @@ int weft_world_close(weft_world *world)
     while (world->worker_count)
         weft_worker_close(world->workers[--world->worker_count]);
     if (world->chime >= 0)
-        weft_chime_close(world->page, world->chime);
+        weft_wakeup_sock_close(world->page, world->chime);
     atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);
     weft_call_close();
     world->boot->ops->finish(world->boot);

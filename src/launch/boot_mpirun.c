@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "launch/far.h"
 #include "launch/ways.h"
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 
 typedef struct child {
     weft_boot boot;
@@ -37,7 +37,7 @@ static void launcher_ring(child *self)
 {
     weft_rank_page *wakeup = &self->far->wakeup;
 
-    weft_chime_ring(wakeup, atomic_load_explicit(&wakeup->chime, memory_order_relaxed));
+    weft_wakeup_sock_ring(wakeup, atomic_load_explicit(&wakeup->chime, memory_order_relaxed));
 }
 
 static int child_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
@@ -46,14 +46,14 @@ static int child_put(weft_boot *boot, const char *key, const void *value, size_t
     size_t key_bytes = strlen(key) + 1;
     uint16_t length = (uint16_t)bytes;
 
-    if (atomic_load_explicit(&page->has_told, memory_order_relaxed))
+    if (atomic_load_explicit(&page->modex_ready, memory_order_relaxed))
         return weft_fail(WEFT_E_INTERN, "key %s: this rank has told all it had to tell", key);
-    if (page->told_bytes + key_bytes + sizeof(length) + bytes > WEFT_TOLD_ROOM)
-        return weft_fail(WEFT_E_NOSPACE, "key %s: no room for %zu bytes more beside the %u that this rank tells", key, bytes, page->told_bytes);
-    memcpy(page->told + page->told_bytes, key, key_bytes);
-    memcpy(page->told + page->told_bytes + key_bytes, &length, sizeof(length));
-    memcpy(page->told + page->told_bytes + key_bytes + sizeof(length), value, bytes);
-    page->told_bytes += (uint32_t)(key_bytes + sizeof(length) + bytes);
+    if (page->modex_bytes + key_bytes + sizeof(length) + bytes > WEFT_MODEX_CAPACITY)
+        return weft_fail(WEFT_E_NOSPACE, "key %s: no room for %zu bytes more beside the %u that this rank tells", key, bytes, page->modex_bytes);
+    memcpy(page->modex + page->modex_bytes, key, key_bytes);
+    memcpy(page->modex + page->modex_bytes + key_bytes, &length, sizeof(length));
+    memcpy(page->modex + page->modex_bytes + key_bytes + sizeof(length), value, bytes);
+    page->modex_bytes += (uint32_t)(key_bytes + sizeof(length) + bytes);
     return WEFT_OK;
 }
 
@@ -61,8 +61,8 @@ static int child_commit(weft_boot *boot)
 {
     weft_rank_page *page = child_page((child *)boot);
 
-    atomic_store(&page->has_told, 1); /* before we look at `owed`, which the launcher sets before it looks here */
-    syscall(SYS_futex, &page->has_told, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    atomic_store(&page->modex_ready, 1); /* before we look at `owed`, which the launcher sets before it looks here */
+    syscall(SYS_futex, &page->modex_ready, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     if (((child *)boot)->far && atomic_load(&((child *)boot)->far->owed))
         launcher_ring((child *)boot);
     return WEFT_OK;
@@ -74,14 +74,14 @@ static int wait_told(weft_rank_page *page, uint32_t rank)
     uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
     struct timespec nap = {.tv_nsec = 50000000};
 
-    while (!atomic_load_explicit(&page->has_told, memory_order_acquire)) {
+    while (!atomic_load_explicit(&page->modex_ready, memory_order_acquire)) {
         uint32_t state = atomic_load_explicit(&page->state, memory_order_relaxed);
         if (state == WEFT_RANK_DEAD || state == WEFT_RANK_ABORT || state == WEFT_RANK_FINAL)
             return weft_fail(WEFT_E_PEER, "rank %u is gone and left no address", rank);
         if (weft_clock_ns() > deadline)
             return weft_fail(WEFT_E_TIMEOUT, "rank %u has not told its address after %d s (WEFT_START_TIMEOUT_S): has it called MPI_Init?",
                              rank, weft_knob.start_timeout_s);
-        syscall(SYS_futex, &page->has_told, FUTEX_WAIT, 0, &nap, NULL, 0);
+        syscall(SYS_futex, &page->modex_ready, FUTEX_WAIT, 0, &nap, NULL, 0);
     }
     return WEFT_OK;
 }
@@ -114,23 +114,23 @@ static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *valu
 {
     child *self = (child *)boot;
     const char *told;
-    uint32_t told_bytes;
+    uint32_t modex_bytes;
     int rc;
 
     /* boot->node_of may be a trial's (WEFT_SPLIT_NODE); the launcher's own stands in far */
     if (!self->far || ((const uint32_t *)weft_far_at(self->far, self->far->node_of))[rank] == self->far->node) {
         weft_rank_page *page = weft_segment_rank(&self->own, self->far ? boot->local_of[rank] : rank);
         rc = wait_told(page, rank);
-        told = page->told;
-        told_bytes = rc ? 0 : page->told_bytes;
+        told = page->modex;
+        modex_bytes = rc ? 0 : page->modex_bytes;
     } else {
         rc = wait_fetched(self, rank);
-        told = weft_far_card_of(self->far, rank)->told;
-        told_bytes = rc ? 0 : weft_far_card_of(self->far, rank)->bytes;
+        told = weft_far_card_of(self->far, rank)->modex;
+        modex_bytes = rc ? 0 : weft_far_card_of(self->far, rank)->bytes;
     }
     if (rc)
         return rc;
-    for (uint32_t at = 0; at < told_bytes;) {
+    for (uint32_t at = 0; at < modex_bytes;) {
         size_t key_bytes = strlen(told + at) + 1;
         uint16_t length;
         memcpy(&length, told + at + key_bytes, sizeof(length));

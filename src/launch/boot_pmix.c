@@ -298,13 +298,13 @@ static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *byt
     char mark[1];
     size_t mark_bytes = sizeof(mark);
 
-    if (!self->has_told && !(self->has_told = calloc(boot->size, 1)))
+    if (!self->modex_ready && !(self->modex_ready = calloc(boot->size, 1)))
         return weft_fail(WEFT_E_NOMEM, "no memory for the list of %u ranks", boot->size);
-    if (!self->has_told[rank]) {
+    if (!self->modex_ready[rank]) {
         int rc = value_take(self, rank, TOLD_KEY, looks, mark, &mark_bytes);
         if (rc)
             return rc;
-        self->has_told[rank] = 1;
+        self->modex_ready[rank] = 1;
     }
     return value_take(self, rank, key, 0, bytes, count);
 }
@@ -342,7 +342,7 @@ static void client_free(weft_pmix_client *self)
     free(self->node_of);
     free(self->local_of);
     free(self->locals);
-    free(self->has_told);
+    free(self->modex_ready);
     free(self);
 }
 

@@ -33,7 +33,7 @@ typedef struct weft_pmix_client {
     uint32_t *locals; /* [local_size]: world ranks of this node, rising */
     uint64_t locals_hash; /* of that list: each rank of the node must come to the same */
     const struct weft_handout *_Atomic offer; /* while the segment is handed out: its socket is removed if the process ends; NULL: none */
-    unsigned char *has_told; /* [size]: all keys of the rank are known to be there; NULL: not queried yet */
+    unsigned char *modex_ready; /* [size]: all keys of the rank are known to be there; NULL: not queried yet */
 } weft_pmix_client;
 
 /* Rank, size, node and neighbours of this process, from its server. WEFT_E_OTHER: the server does not say, or contradicts itself. */

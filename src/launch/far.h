@@ -34,7 +34,7 @@ typedef struct weft_far_hdr {
 
 typedef struct weft_far_card {
     uint32_t bytes;
-    char told[WEFT_TOLD_ROOM];
+    char modex[WEFT_MODEX_CAPACITY];
 } weft_far_card;
 
 _Static_assert(sizeof(weft_far_card) <= WEFT_PAGE, "one page per address");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ranges: see the header. Compiled into the library and into libweft-watch.so.
+ * ranges: see the header. Compiled into the library and into libweft-memhooks.so.
  */
 #include "mem/ranges.h"
 

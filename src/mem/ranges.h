@@ -6,7 +6,7 @@
 #ifndef WEFT_MEM_RANGES_H
 #define WEFT_MEM_RANGES_H
 
-#include "mem/watch.h"
+#include "mem/memmon.h"
 
 typedef struct weft_ranges {
     uint32_t count, room;

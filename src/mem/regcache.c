@@ -15,9 +15,9 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "mem/regcache_parts.h"
+#include "mem/regcache_internal.h"
 
-static const weft_news silence; /* of devices that page on demand: nothing ever changes for them */
+static const weft_inval_log silence; /* of devices that page on demand: nothing ever changes for them */
 
 static weft_regentry *entry_of(weft_regnode *node) { return (weft_regentry *)(void *)node; }
 static uint32_t state_of(const weft_regentry *entry) { return atomic_load_explicit(&entry->state, memory_order_acquire); }
@@ -127,11 +127,11 @@ static void throw_out(weft_regcache *cache, weft_regentry *entry)
         end_entry(cache, entry);
 }
 
-static void reap_orphans(weft_regcache *cache)
+static void reap_detached(weft_regcache *cache)
 {
-    if (weft_likely(!atomic_load_explicit(&cache->orphan_count, memory_order_relaxed)) || !is_ours(cache))
+    if (weft_likely(!atomic_load_explicit(&cache->detached_count, memory_order_relaxed)) || !is_ours(cache))
         return;
-    for (weft_regentry *entry; (entry = weft_reghelper_orphan(cache)) != NULL;) {
+    for (weft_regentry *entry; (entry = weft_reghelper_detach(cache)) != NULL;) {
         count_out(cache, entry);
         weft_regentry_free(cache, entry);
     }
@@ -144,16 +144,16 @@ static void invalidate(void *arg, weft_range range)
     weft_regcache *cache = arg;
     weft_regnode *next;
 
-    for (weft_regnode *node = weft_regtree_chain(cache->root, range.start & ~WEFT_NEWS_EMPTIED, range.end); node; node = next) {
+    for (weft_regnode *node = weft_regtree_chain(cache->root, range.start & ~WEFT_INVAL_LOG_EMPTIED, range.end); node; node = next) {
         next = node->chained;
         cache->counts.invalidations++;
         throw_out(cache, entry_of(node));
     }
 }
 
-static void heed_news(weft_regcache *cache)
+static void read_inval_log(weft_regcache *cache)
 {
-    if (!weft_news_read(cache->news, &cache->cursor, invalidate, cache))
+    if (!weft_inval_log_read(cache->news, &cache->cursor, invalidate, cache))
         invalidate(cache, (weft_range){0, UINT64_MAX});
 }
 
@@ -163,8 +163,8 @@ static void start_watch(weft_regcache *cache)
         cache->news = &silence;
         return;
     }
-    cache->watch = cache->config.watch ? cache->config.watch : weft_watch_get();
-    cache->news = weft_watch_news(cache->watch);
+    cache->watch = cache->config.watch ? cache->config.watch : weft_memmon_get();
+    cache->news = weft_memmon_log(cache->watch);
     cache->cursor = atomic_load_explicit(&cache->news->next, memory_order_acquire);
 }
 
@@ -173,8 +173,8 @@ static bool may_keep(weft_regcache *cache, uint64_t start, uint64_t end)
 {
     if (!cache->news)
         start_watch(cache);
-    bool is_covered = cache->is_free_of_watch || weft_watch_cover(cache->watch, start, end);
-    heed_news(cache);
+    bool is_covered = cache->is_free_of_watch || weft_memmon_track(cache->watch, start, end);
+    read_inval_log(cache);
     return is_covered;
 }
 
@@ -204,7 +204,7 @@ static bool make_room(weft_regcache *cache, uint64_t bytes)
 {
     if (bytes > cache->max_bytes)
         return false;
-    reap_orphans(cache);
+    reap_detached(cache);
     while (is_over(cache, bytes, 1))
         if (!evict_one(cache))
             return false;
@@ -243,7 +243,7 @@ static int map_now(weft_regcache *cache, weft_regentry *entry)
 
 /* -- the hot half -- */
 
-static inline weft_pin *hold_entry(weft_regcache *cache, weft_regentry *entry)
+static inline weft_reg *hold_entry(weft_regcache *cache, weft_regentry *entry)
 {
     if (!entry->refs++)
         weft_list_remove(&entry->idle);
@@ -261,35 +261,35 @@ static weft_regentry *find(weft_regcache *cache, uint64_t start, uint64_t end, u
     return node ? *slot = entry_of(node) : NULL;
 }
 
-weft_pin *weft_regcache_look_asked(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_asked)
+weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_asked)
 {
     uint64_t start = (uint64_t)(uintptr_t)addr, end = start + bytes;
 
     if (weft_unlikely(!cache->news))
         return NULL;
-    if (weft_unlikely(weft_news_is_new(cache->news, cache->cursor)))
-        heed_news(cache);
+    if (weft_unlikely(weft_inval_log_is_new(cache->news, cache->cursor)))
+        read_inval_log(cache);
     weft_regentry *entry = find(cache, start, end, rights);
     if (!entry)
         return NULL;
-    if (weft_likely(*is_asked || !cache->watch || !weft_watch_must_ask(cache->watch)))
+    if (weft_likely(*is_asked || !cache->watch || !weft_memmon_needs_sync(cache->watch)))
         return hold_entry(cache, entry);
     /* Another thread may have unmapped this and a third one mapped it anew, all before the event of it was read. */
     cache->counts.asks++;
-    if (!weft_watch_settle(cache->watch))
+    if (!weft_memmon_sync(cache->watch))
         return NULL;
     *is_asked = true;
-    if (weft_news_is_new(cache->news, cache->cursor)) {
-        heed_news(cache);
+    if (weft_inval_log_is_new(cache->news, cache->cursor)) {
+        read_inval_log(cache);
         entry = find(cache, start, end, rights);
     }
     return entry ? hold_entry(cache, entry) : NULL;
 }
 
-weft_pin *weft_regcache_look(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights)
+weft_reg *weft_regcache_lookup(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights)
 {
     bool is_asked = false;
-    return weft_regcache_look_asked(cache, addr, bytes, rights, &is_asked);
+    return weft_regcache_lookup_synced(cache, addr, bytes, rights, &is_asked);
 }
 
 /* -- the cold half -- */
@@ -355,7 +355,7 @@ static bool finish_ahead(weft_regcache *cache, uint64_t start, uint64_t end, uin
     return is_good;
 }
 
-static int hold_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights, weft_pin **pin)
+static int hold_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights, weft_reg **pin)
 {
     weft_regentry *entry = NULL;
     bool is_covered = may_keep(cache, start, end);
@@ -375,14 +375,14 @@ static int hold_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t
     return WEFT_OK;
 }
 
-int weft_regcache_hold(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_pin **pin)
+int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin)
 {
     uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
     uint64_t start = first & ~(cache->page - 1), end = (last + cache->page - 1) & ~(cache->page - 1);
 
-    *pin = weft_regcache_look(cache, addr, bytes, rights);
+    *pin = weft_regcache_lookup(cache, addr, bytes, rights);
     if (!*pin && finish_ahead(cache, first, last, rights))
-        *pin = weft_regcache_look(cache, addr, bytes, rights);
+        *pin = weft_regcache_lookup(cache, addr, bytes, rights);
     if (*pin)
         return WEFT_OK;
     cache->counts.misses++;
@@ -409,7 +409,7 @@ static bool is_tried(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
     return false;
 }
 
-void weft_regcache_ahead(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights)
+void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights)
 {
     uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
     uint64_t start = first & ~(cache->page - 1), end = (last + cache->page - 1) & ~(cache->page - 1);
@@ -431,7 +431,7 @@ void weft_regcache_ahead(weft_regcache *cache, const void *addr, uint64_t bytes,
     throw_out(cache, entry);
 }
 
-void weft_regcache_drop(weft_regcache *cache, weft_pin *pin)
+void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
 {
     weft_regentry *entry = weft_container(pin, weft_regentry, pin);
 
@@ -443,16 +443,16 @@ void weft_regcache_drop(weft_regcache *cache, weft_pin *pin)
     }
     weft_list_append(&cache->idle, &entry->idle);
     if (weft_unlikely(is_over(cache, 0, 0)))
-        weft_regcache_tidy(cache);
+        weft_regcache_reclaim(cache);
 }
 
-void weft_regcache_tidy(weft_regcache *cache)
+void weft_regcache_reclaim(weft_regcache *cache)
 {
     if (!cache->news)
         return;
-    if (weft_unlikely(weft_news_is_new(cache->news, cache->cursor)))
-        heed_news(cache);
-    reap_orphans(cache);
+    if (weft_unlikely(weft_inval_log_is_new(cache->news, cache->cursor)))
+        read_inval_log(cache);
+    reap_detached(cache);
     while (weft_unlikely(is_over(cache, 0, 0)) && evict_one(cache)) {
     }
 }
@@ -467,10 +467,10 @@ bool weft_regcache_may_keep(weft_regcache *cache, const void *addr, uint64_t byt
 void weft_regcache_flush(weft_regcache *cache)
 {
     invalidate(cache, (weft_range){0, UINT64_MAX});
-    reap_orphans(cache);
+    reap_detached(cache);
 }
 
-weft_regcache_counts weft_regcache_look_at(const weft_regcache *cache)
+weft_regcache_counts weft_regcache_stats(const weft_regcache *cache)
 {
     weft_regcache_counts counts = cache->counts;
 
@@ -496,11 +496,11 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
     cache->process = getpid();
     weft_list_init(&cache->idle);
     weft_list_init(&cache->queue);
-    weft_list_init(&cache->orphans);
+    weft_list_init(&cache->detached);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->work, NULL);
     pthread_cond_init(&cache->done, NULL);
-    weft_regcache_bound(cache);
+    weft_regcache_limit(cache);
     *made = cache;
     return WEFT_OK;
 }
@@ -512,7 +512,7 @@ void weft_regcache_close(weft_regcache *cache)
         return;
     weft_regcache_flush(cache); /* what the helper is just mapping becomes an orphan, which it ends before it leaves */
     weft_reghelper_end(cache);
-    for (weft_regentry *entry; (entry = weft_reghelper_orphan(cache)) != NULL;)
+    for (weft_regentry *entry; (entry = weft_reghelper_detach(cache)) != NULL;)
         weft_regentry_free(cache, entry);
     pthread_mutex_destroy(&cache->lock);
     pthread_cond_destroy(&cache->work);

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -302,7 +302,7 @@ void weft_segment_wake(weft_rank_page *page)
     atomic_store_explicit(&page->woken_ns, weft_clock_ns(), memory_order_relaxed);
     uint64_t chime = atomic_load_explicit(&page->chime, memory_order_relaxed);
     if (weft_unlikely(chime))
-        weft_chime_ring(page, chime);
+        weft_wakeup_sock_ring(page, chime);
     else
         syscall(SYS_futex, &page->asleep, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

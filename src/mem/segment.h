@@ -26,11 +26,11 @@
 #define WEFT_SEGMENT_AREA_BYTES ((uint64_t)2 << 20)   /* one node area */
 #define WEFT_SEGMENT_AREA_COUNT 64
 #define WEFT_SEGMENT_RANKS_MAX 4096
-#define WEFT_TOLD_ROOM 2048                           /* of one rank's keys and values */
+#define WEFT_MODEX_CAPACITY 2048                           /* of one rank's keys and values */
 
 /* What a rank waits for. */
-enum weft_why {
-    WEFT_WHY_NONE, WEFT_WHY_SEND, WEFT_WHY_RECV, WEFT_WHY_PROBE, WEFT_WHY_REQUESTS, WEFT_WHY_COLLECTIVE, WEFT_WHY_FINALIZE, WEFT_WHY_LAUNCH
+enum weft_wait_reason {
+    WEFT_WAIT_REASON_NONE, WEFT_WAIT_REASON_SEND, WEFT_WAIT_REASON_RECV, WEFT_WAIT_REASON_PROBE, WEFT_WAIT_REASON_REQUESTS, WEFT_WAIT_REASON_COLLECTIVE, WEFT_WAIT_REASON_FINALIZE, WEFT_WAIT_REASON_LAUNCH
 };
 #define WEFT_STATUS_ANY_TAG (-2)
 
@@ -40,7 +40,7 @@ typedef struct weft_page_status {
     _Atomic uint64_t bytes;
     _Atomic int32_t peer;         /* world rank waited for; -1 any, -2 none */
     _Atomic int32_t tag;
-    _Atomic uint32_t why;         /* enum weft_why */
+    _Atomic uint32_t why;         /* enum weft_wait_reason */
     _Atomic uint32_t asleep_on;   /* 1 while asleep */
 } weft_page_status;
 
@@ -81,17 +81,17 @@ typedef struct weft_rank_page {
     _Atomic uint32_t job_rank;                           /* rank in the job, for whoever finds our bit in its inbox */
     _Atomic uint32_t tickets;                            /* the last one given; the rank's own */
     _Atomic uint32_t membarrier_ok;                      /* registered for GLOBAL_EXPEDITED */
-    /* a socket's name to send to instead of waking the futex (mem/chime); 0: none. The owner's, changed only while awake */
+    /* a socket's name to send to instead of waking the futex (mem/wakeup_sock); 0: none. The owner's, changed only while awake */
     _Alignas(WEFT_LINE) _Atomic uint64_t chime;
     _Atomic uint32_t chime_deaf;                         /* set by a neighbour that could not reach it */
     _Atomic uint64_t woken_ns;                           /* weft_clock_ns when a neighbour last ended its sleep: what wake-ups cost */
     _Alignas(WEFT_LINE) weft_page_status status;
     _Atomic uint32_t call_records;                       /* of this rank that have been in use; 0: its calls are not shown */
     _Atomic uint32_t call_is_threaded;                   /* each record shows its thread's wait; else `status` does */
-    /* what the rank tells others who ask: key\0, u16 length, value, ...; complete once has_told is set (release; a futex) */
-    _Alignas(WEFT_LINE) _Atomic uint32_t has_told;
-    uint32_t told_bytes;
-    char told[WEFT_TOLD_ROOM];
+    /* what the rank tells others who ask: key\0, u16 length, value, ...; complete once modex_ready is set (release; a futex) */
+    _Alignas(WEFT_LINE) _Atomic uint32_t modex_ready;
+    uint32_t modex_bytes;
+    char modex[WEFT_MODEX_CAPACITY];
 } weft_rank_page;
 
 _Static_assert(sizeof(weft_rank_page) <= WEFT_PAGE, "one page per rank");
@@ -158,7 +158,7 @@ void weft_segment_wake(weft_rank_page *page);
 
 /* Owner: says that we are about to sleep, and gives the futex value to sleep on. A thread that was woken and is late for its futex
  * must not fall asleep on another thread's later sleep: hence a ticket. Under the worker's lock. */
-static inline uint32_t weft_segment_doze(weft_rank_page *page)
+static inline uint32_t weft_page_sleep_begin(weft_rank_page *page)
 {
     uint32_t ticket = atomic_load_explicit(&page->asleep, memory_order_relaxed);
     if (ticket)
@@ -171,7 +171,7 @@ static inline uint32_t weft_segment_doze(weft_rank_page *page)
 }
 
 /* The same, without a call when the rank is awake. */
-static inline void weft_segment_nudge(weft_rank_page *page)
+static inline void weft_page_wake_if_asleep(weft_rank_page *page)
 {
     if (__builtin_expect(atomic_load_explicit(&page->asleep, memory_order_relaxed), 0))
         weft_segment_wake(page);

@@ -212,7 +212,7 @@ int weft_mpi_comm_free(MPI_Comm *comm)
     if (gone->handle)
         return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->name);
     gone->magic = 0; /* what is in flight goes on; the handle is dead */
-    weft_request_reap(gone->worker->world->mpi, false); /* orphans that are done keep communicators for nothing */
+    weft_request_reap(gone->worker->world->mpi, false); /* detached that are done keep communicators for nothing */
     weft_comm_drop(gone);
     *comm = MPI_COMM_NULL;
     return 0;

@@ -46,7 +46,7 @@ typedef struct weft_mpi_world {
     weft_list_link freed;            /* structs of freed ones, oldest first: kept for a while so that a stale handle is found out */
     uint32_t freed_count;
     weft_list_link keeps;            /* memory that stays pinned for persistent requests and allocations: keep.c */
-    weft_list_link orphans;          /* requests given to MPI_Request_free before their end: request.c */
+    weft_list_link detached;          /* requests given to MPI_Request_free before their end: request.c */
 } weft_mpi_world;
 
 static inline weft_mpi_world *weft_mpi_now(void)

@@ -34,7 +34,7 @@ int weft_mpi_world_open(weft_world *world)
         return weft_fail(WEFT_E_NOMEM, "no memory for the predefined communicators");
     weft_list_init(&mpi->live);
     weft_list_init(&mpi->freed);
-    weft_list_init(&mpi->orphans);
+    weft_list_init(&mpi->detached);
     weft_list_init(&mpi->keeps);
     mpi->main_thread = (unsigned long)pthread_self();
     world->mpi = mpi;

@@ -134,7 +134,7 @@ int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *stat
 }
 
 typedef struct orphan {
-    weft_list_link link; /* in weft_mpi_world.orphans, oldest first */
+    weft_list_link link; /* in weft_mpi_world.detached, oldest first */
     weft_req *req;
 } orphan;
 
@@ -147,7 +147,7 @@ static void bury(orphan *entry)
 
 void weft_request_reap(weft_mpi_world *mpi, bool all)
 {
-    for (weft_list_link *link = mpi->orphans.next, *next; link != &mpi->orphans; link = next) {
+    for (weft_list_link *link = mpi->detached.next, *next; link != &mpi->detached; link = next) {
         orphan *entry = weft_container(link, orphan, link);
         if (all && !entry->req->is_done) {
             if (entry->req->kind == WEFT_REQ_RECV)
@@ -177,13 +177,13 @@ int weft_request_orphan(weft_req *req)
         return weft_fail(WEFT_E_NOMEM, "no memory to free a request that is in flight");
     entry->req = req;
     /* The oldest end first, mostly: so this costs O(1) however many there are. */
-    while (!weft_list_is_empty(&mpi->orphans)) {
-        orphan *oldest = weft_container(weft_list_first(&mpi->orphans), orphan, link);
+    while (!weft_list_is_empty(&mpi->detached)) {
+        orphan *oldest = weft_container(weft_list_first(&mpi->detached), orphan, link);
         if (!oldest->req->is_done)
             break;
         bury(oldest);
     }
-    weft_list_append(&mpi->orphans, &entry->link);
+    weft_list_append(&mpi->detached, &entry->link);
     return 0;
 }
 

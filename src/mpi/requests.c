@@ -102,7 +102,7 @@ static void any_begin(array_wait *self, weft_worker *worker, int count, const MP
     self->first = 0;
     self->count = count;
     self->needs_all = false;
-    weft_wait_begin(&self->wait, worker, WEFT_WHY_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+    weft_wait_begin(&self->wait, worker, WEFT_WAIT_REASON_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
     self->wait.attach = tie_array;
 }
 
@@ -115,7 +115,7 @@ static void wait_for_first(int first, int count, const MPI_Request requests[])
     self.first = first;
     self.count = count;
     self.needs_all = true;
-    weft_wait_begin(&self.wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND, req->rank, req->tag, req->bytes);
+    weft_wait_begin(&self.wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND, req->rank, req->tag, req->bytes);
     self.wait.attach = tie_array;
     do
         weft_wait_progress(&self.wait);

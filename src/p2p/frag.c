@@ -53,7 +53,7 @@ void weft_frag_free(weft_frag *frag)
 /* Our side's registration: the fragment's, or the whole message's. */
 static const weft_mr *region_of(const weft_frag *frag)
 {
-    const weft_pin *pin = frag->pin ? frag->pin : frag->req->pin;
+    const weft_reg *pin = frag->pin ? frag->pin : frag->req->pin;
     return pin ? weft_reg_mr(pin) : NULL;
 }
 

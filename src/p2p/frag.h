@@ -21,7 +21,7 @@ typedef struct weft_frag weft_frag;
 struct weft_frag {
     weft_list_link link;     /* DATA, GET, PUT: in worker->pumps while there is more to push or the iface refuses; LENT: in req->lent */
     weft_req *req;
-    weft_pin *pin;      /* of our fragment; NULL: none is needed, or the request's own covers it */
+    weft_reg *pin;      /* of our fragment; NULL: none is needed, or the request's own covers it */
     weft_mw *mw;    /* lent: what the peer's key stands on; NULL: the registration itself */
     uint64_t from, to;  /* which bytes of the message are still to go */
     uint64_t bytes;     /* so many there were */

@@ -43,7 +43,7 @@ static void send_fin(weft_req *req, uint32_t index, int rc)
 }
 
 /* The key to bytes [from, end) of the message, so many bytes long; 0: the peer gets none. */
-static uint8_t put_key(uint8_t *to, weft_req *req, const weft_pin *pin, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw)
+static uint8_t put_key(uint8_t *to, weft_req *req, const weft_reg *pin, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw)
 {
     weft_rkey rkey;
     if (!weft_reg_export(req->iface, req->peer->ep, pin, (char *)weft_frag_start_of(req) + from, end - from, rights, &rkey, mw))
@@ -398,7 +398,7 @@ static void try_complete_recv(weft_req *req)
 }
 
 /* Asks the sender to move [from, to): for put, lent is that fragment. pin: of our memory there, or NULL when it must push. */
-static void send_cts(weft_req *req, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *lent, const weft_pin *pin)
+static void send_cts(weft_req *req, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *lent, const weft_reg *pin)
 {
     union { weft_cts cts; char room[sizeof(weft_cts) + WEFT_RKEY_BYTES]; } body = {.cts = {
         .addr = proto == WEFT_RNDV_COPY ? 0 : (uint64_t)(uintptr_t)weft_frag_start_of(req), .from = from, .to = to, .want = req->moved,
@@ -453,7 +453,7 @@ static void get_frag(weft_req *req, uint64_t from, uint64_t to)
 static void expose_frag(weft_req *req, uint64_t from, uint64_t to)
 {
     weft_frag *frag = weft_frag_new(req, WEFT_FRAG_EXPOSED, from, to, NULL);
-    const weft_pin *pin = req->pin;
+    const weft_reg *pin = req->pin;
     if (!frag) {
         req->rc = no_memory(req->peer);
         return;

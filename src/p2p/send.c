@@ -229,9 +229,9 @@ int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count
 static void wait_begin(weft_wait *wait, const weft_req *req)
 {
     if (req->kind == WEFT_REQ_PLAN)
-        weft_wait_begin(wait, req->worker, WEFT_WHY_COLLECTIVE, WEFT_ANY, 0, 0);
+        weft_wait_begin(wait, req->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
     else
-        weft_wait_begin(wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WHY_RECV : WEFT_WHY_SEND,
+        weft_wait_begin(wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND,
                         req->chan ? weft_chan_world_rank(req->chan, req->rank) : req->rank, req->tag, req->bytes);
 }
 

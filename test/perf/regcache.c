@@ -16,8 +16,8 @@
 #include "base/bare.h"
 #include "base/clock.h"
 #include "base/knob.h"
+#include "mem/memmon_internal.h"
 #include "mem/regcache.h"
-#include "mem/watch_parts.h"
 
 #define ROUNDS 9
 #define PAGE 4096u
@@ -53,11 +53,11 @@ static char *fresh(size_t bytes)
 static void pin_all(weft_regcache *cache, char *p, unsigned buffers, size_t apart)
 {
     for (unsigned i = 0; i < buffers; i++) {
-        weft_pin *pin;
+        weft_reg *pin;
         p[i * apart] = 1;
-        if (weft_regcache_hold(cache, p + i * apart, PAGE, 0, &pin))
+        if (weft_regcache_acquire(cache, p + i * apart, PAGE, 0, &pin))
             exit(1);
-        weft_regcache_drop(cache, pin);
+        weft_regcache_release(cache, pin);
     }
 }
 
@@ -82,12 +82,12 @@ static double hits(weft_regcache *cache, char *p, unsigned buffers, size_t apart
         for (unsigned i = 0; i < times; i++) {
             at = is_random ? at * 1664525u + 1013904223u : i;
             bool is_asked = was_asked;
-            weft_pin *pin = weft_regcache_look_asked(cache, p + (is_random ? at >> 8 : at) % buffers * apart, 64, 0, &is_asked);
+            weft_reg *pin = weft_regcache_lookup_synced(cache, p + (is_random ? at >> 8 : at) % buffers * apart, 64, 0, &is_asked);
             if (!pin) {
                 printf("a look-up missed\n");
                 exit(1);
             }
-            weft_regcache_drop(cache, pin);
+            weft_regcache_release(cache, pin);
         }
         double ns = (double)(cpu_ns() - start) / times;
         best = ns < best ? ns : best;
@@ -121,7 +121,7 @@ static double tidies(weft_regcache *cache)
     uint64_t start = cpu_ns();
 
     for (int i = 0; i < 1000000; i++)
-        weft_regcache_tidy(cache);
+        weft_regcache_reclaim(cache);
     return (double)(cpu_ns() - start) / 1000000;
 }
 
@@ -134,7 +134,7 @@ static void show_tidies(void)
     printf("tidy, nothing to do\n");
     pin_all(cache, p, 1, PAGE);
     show("no helper", tidies(cache));
-    weft_regcache_ahead(cache, p + 2 * PAGE, PAGE, 0);
+    weft_regcache_acquire_async(cache, p + 2 * PAGE, PAGE, 0);
     show("a helper that pins ahead", tidies(cache));
     weft_regcache_close(cache);
     munmap(p, 4 * PAGE);
@@ -159,7 +159,7 @@ static void show_misses(size_t bytes)
     static const char *const names[PARTS] = {"miss: all of it (the device does nothing)", "of it: covering a new mapping",
                                              "of that: finding the mapping", "(by the text of /proc/self/maps)",
                                              "munmap of it, told of by userfaultfd", "munmap of what nobody watches"};
-    weft_watch *watch = weft_watch_get();
+    weft_memmon *watch = weft_memmon_get();
     weft_regcache *cache = open_cache();
     double best[PARTS];
     char title[128];
@@ -171,28 +171,28 @@ static void show_misses(size_t bytes)
             char *guard = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p = fresh(bytes);
             uint64_t at = (uint64_t)(uintptr_t)p;
             weft_mapping m;
-            weft_pin *pin = NULL;
+            weft_reg *pin = NULL;
             memset(p, 1, bytes);
             if (part == UNMAP)
-                weft_watch_cover(watch, at, at + bytes);
+                weft_memmon_track(watch, at, at + bytes);
             uint64_t start = weft_clock_ns();
             if (part == MISS)
-                weft_regcache_hold(cache, p, bytes, 0, &pin);
+                weft_regcache_acquire(cache, p, bytes, 0, &pin);
             else if (part == COVER)
-                weft_watch_cover(watch, at, at + bytes);
+                weft_memmon_track(watch, at, at + bytes);
             else if (part == FIND)
-                weft_maps_find(watch->maps, at, &m);
+                weft_proc_maps_find(watch->maps, at, &m);
             else if (part == FIND_TEXT)
-                weft_maps_find_by_text(watch->maps, at, &m);
+                weft_proc_maps_find_by_text(watch->maps, at, &m);
             else
                 munmap(p, bytes);
             double ns = (double)(weft_clock_ns() - start);
             best[part] = ns < best[part] ? ns : best[part];
             if (pin)
-                weft_regcache_drop(cache, pin);
+                weft_regcache_release(cache, pin);
             munmap(p, bytes);
             munmap(guard, PAGE);
-            weft_regcache_tidy(cache);
+            weft_regcache_reclaim(cache);
         }
     snprintf(title, sizeof(title), "first use of %zu KiB, pages touched, best of 100", bytes >> 10);
     printf("%s\n", title);
@@ -216,7 +216,7 @@ int main(void)
     double results[2];
 
     weft_knobs_load(true);
-    weft_watch_tell(say, NULL);
+    weft_memmon_describe(say, NULL);
     show_hits("one thread in the process");
     show_tidies();
     show_misses(64 << 10);
@@ -225,7 +225,7 @@ int main(void)
     show_hits("several threads in the process: the kernel is asked");
     uint64_t start = cpu_ns();
     for (int i = 0; i < 100000; i++)
-        weft_watch_settle(weft_watch_get());
+        weft_memmon_sync(weft_memmon_get());
     show("of it: asking", (double)(cpu_ns() - start) / 100000);
     start = cpu_ns();
     for (int i = 0; i < 100000; i++)

@@ -51,11 +51,11 @@ void device_unmap(void *owner, void *at)
     pthread_mutex_unlock(&d->lock);
 }
 
-weft_news no_news;
+weft_inval_log no_news;
 static bool saw_all(uint64_t start, uint64_t end) { return start < end; }
-static weft_preload all_seen = {.version = WEFT_PRELOAD_VERSION, .saw = saw_all};
+static weft_memhooks all_seen = {.version = WEFT_PRELOAD_VERSION, .saw = saw_all};
 static weft_range blind_at[64];
-weft_watch blind = {.covered = {.room = 64, .at = blind_at}, .news = &no_news, .preload = &all_seen,
+weft_memmon blind = {.covered = {.room = 64, .at = blind_at}, .news = &no_news, .preload = &all_seen,
                            .trusts_preload = true, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
 
 void see_all(void)
@@ -65,7 +65,7 @@ void see_all(void)
     weft_ranges_add(&blind.covered, 0, UINT64_MAX);
 }
 
-weft_regcache *open_cache(device *d, weft_watch *watch, uint64_t max_bytes, uint32_t max_regions)
+weft_regcache *open_cache(device *d, weft_memmon *watch, uint64_t max_bytes, uint32_t max_regions)
 {
     weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = d, .record_bytes = sizeof(record),
                                    .max_bytes = max_bytes, .max_regions = max_regions, .watch = watch};
@@ -88,10 +88,10 @@ void close_cache(weft_regcache *cache, device *d)
 
 void *at(uint64_t page) { return (void *)(uintptr_t)((1024 + page) * PAGE); }
 
-weft_pin *hold(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights)
+weft_reg *hold(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights)
 {
-    weft_pin *pin = NULL;
-    int rc = weft_regcache_hold(cache, at(page), pages * PAGE, rights, &pin);
+    weft_reg *pin = NULL;
+    int rc = weft_regcache_acquire(cache, at(page), pages * PAGE, rights, &pin);
     CU_ASSERT((rc == 0) == (pin != NULL));
     if (pin) {
         record *r = (record *)(void *)pin->record;
@@ -103,14 +103,14 @@ weft_pin *hold(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rig
 
 void touch(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights)
 {
-    weft_pin *pin = hold(cache, page, pages, rights);
+    weft_reg *pin = hold(cache, page, pages, rights);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
-    weft_regcache_drop(cache, pin);
+    weft_regcache_release(cache, pin);
 }
 
 void tell(uint64_t page, uint64_t pages)
 {
-    weft_news_tell(&no_news, (uint64_t)(uintptr_t)at(page), (uint64_t)(uintptr_t)at(page + pages));
+    weft_inval_log_append(&no_news, (uint64_t)(uintptr_t)at(page), (uint64_t)(uintptr_t)at(page + pages));
     see_all();
 }
 

@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "mem/memmon_internal.h"
 #include "mem/regcache.h"
-#include "mem/watch_parts.h"
 
 #define PAGE ((uint64_t)4096)
 
@@ -34,19 +34,19 @@ typedef struct record {
 int device_map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *at);
 void device_unmap(void *owner, void *at);
 
-extern weft_news no_news; /* of the blind watch */
-extern weft_watch blind;
+extern weft_inval_log no_news; /* of the blind watch */
+extern weft_memmon blind;
 /* The blind watch forgets that it has heard of anything: the cache alone is to draw conclusions. */
 void see_all(void);
 /* Pages of addresses that nobody uses changed. */
 void tell(uint64_t page, uint64_t pages);
 
-weft_regcache *open_cache(device *d, weft_watch *watch, uint64_t max_bytes, uint32_t max_regions);
+weft_regcache *open_cache(device *d, weft_memmon *watch, uint64_t max_bytes, uint32_t max_regions);
 /* Nothing may be left in the device. */
 void close_cache(weft_regcache *cache, device *d);
 
 void *at(uint64_t page);
-weft_pin *hold(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights);
+weft_reg *hold(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights);
 void touch(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights);
 
 /* What every program of these tests ends with: runs what was added; its exit code. */

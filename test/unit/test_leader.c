@@ -155,7 +155,7 @@ static int port_arm(weft_iface *self, weft_wakeup *wakeup)
     if (refusals && refusals--)
         return WEFT_AGAIN;
     is_armed = true;
-    *wakeup = (weft_wakeup){.futex = (uint32_t *)&page.asleep, .value = weft_segment_doze(&page), .fd = -1};
+    *wakeup = (weft_wakeup){.futex = (uint32_t *)&page.asleep, .value = weft_page_sleep_begin(&page), .fd = -1};
     return 0;
 }
 
@@ -190,7 +190,7 @@ static void wait_for(char how, int what)
     waiter *self = &waiters[interleave_self];
     weft_worker_lock(&worker);
     self->what = what;
-    weft_wait_begin(&self->wait, &worker, WEFT_WHY_RECV, 0, 0, 0);
+    weft_wait_begin(&self->wait, &worker, WEFT_WAIT_REASON_RECV, 0, 0, 0);
     self->wait.req = how == 'w' ? &reqs[what] : NULL;
     self->wait.attach = how == 'a' ? tie_two : NULL;
     self->wait.is_over = how == 'o' ? flag_is_set : NULL;
@@ -240,7 +240,7 @@ static void run_neighbour(char what, int which)
         sent[which]++;
     else
         flags[which] = true;
-    weft_segment_nudge(&page);
+    weft_page_wake_if_asleep(&page);
 }
 
 static void run(int me)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_regcache: the tree against a plain list; hits, neighbours, references, news and a child after fork, with a device that only
- * counts. Bounds: test_regcache_bounds; the helper: test_regcache_ahead; real memory: test_regcache_real.
+ * counts. Bounds: test_regcache_limits; the helper: test_regcache_async; real memory: test_regcache_real.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -71,34 +71,34 @@ static void test_hits(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 100);
-    weft_pin *pin, *other;
+    weft_reg *pin, *other;
 
-    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(0), 1, 0));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(0), 1, 0));
     pin = hold(cache, 0, 4, 1);
-    CU_ASSERT_PTR_EQUAL(weft_regcache_look(cache, at(1), PAGE, 1), pin);
-    CU_ASSERT_PTR_EQUAL(weft_regcache_look(cache, (char *)at(0) + 5, 4 * PAGE - 5, 0), pin);
-    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(3), PAGE + 1, 1)); /* a byte too far */
-    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(1), PAGE, 3));     /* a right too many */
+    CU_ASSERT_PTR_EQUAL(weft_regcache_lookup(cache, at(1), PAGE, 1), pin);
+    CU_ASSERT_PTR_EQUAL(weft_regcache_lookup(cache, (char *)at(0) + 5, 4 * PAGE - 5, 0), pin);
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(3), PAGE + 1, 1)); /* a byte too far */
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(1), PAGE, 3));     /* a right too many */
     other = hold(cache, 1, 1, 3);
     CU_ASSERT_PTR_NOT_EQUAL(other, pin);
     CU_ASSERT_EQUAL(d.maps, 2);
     CU_ASSERT_PTR_EQUAL(hold(cache, 1, 1, 2), other);
     for (int i = 0; i < 3; i++)
-        weft_regcache_drop(cache, pin);
-    weft_regcache_drop(cache, other);
-    weft_regcache_drop(cache, other);
-    weft_regcache_counts c = weft_regcache_look_at(cache);
+        weft_regcache_release(cache, pin);
+    weft_regcache_release(cache, other);
+    weft_regcache_release(cache, other);
+    weft_regcache_counts c = weft_regcache_stats(cache);
     CU_ASSERT(c.hits == 3 && c.misses == 2 && c.pinned_regions == 2 && c.pinned_bytes == 5 * PAGE && d.bytes == 5 * PAGE);
     CU_ASSERT(hold(cache, 100, 0, 0) != NULL); /* no bytes: a page all the same */
-    weft_regcache_drop(cache, weft_regcache_look(cache, at(100), 0, 0));
-    weft_pin *pin2 = weft_regcache_look(cache, at(100), 0, 0);
-    weft_regcache_drop(cache, pin2);
-    weft_regcache_drop(cache, pin2);
-    CU_ASSERT_EQUAL(weft_regcache_hold(cache, (void *)(uintptr_t)(UINT64_MAX - 100), 50, 0, &pin), WEFT_E_ARG);
+    weft_regcache_release(cache, weft_regcache_lookup(cache, at(100), 0, 0));
+    weft_reg *pin2 = weft_regcache_lookup(cache, at(100), 0, 0);
+    weft_regcache_release(cache, pin2);
+    weft_regcache_release(cache, pin2);
+    CU_ASSERT_EQUAL(weft_regcache_acquire(cache, (void *)(uintptr_t)(UINT64_MAX - 100), 50, 0, &pin), WEFT_E_ARG);
     close_cache(cache, &d);
 }
 
-static bool is_range(const weft_pin *pin, uint64_t page, uint64_t pages)
+static bool is_range(const weft_reg *pin, uint64_t page, uint64_t pages)
 {
     return pin && pin->start == (uint64_t)(uintptr_t)at(page) && pin->end == (uint64_t)(uintptr_t)at(page + pages);
 }
@@ -108,22 +108,22 @@ static void test_neighbours(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 100000);
-    weft_pin *old, *next, *all;
+    weft_reg *old, *next, *all;
 
     old = hold(cache, 10, 2, 1);
     next = hold(cache, 12, 2, 1); /* touches */
     CU_ASSERT(is_range(old, 10, 2) && is_range(next, 12, 2) && d.regions == 2);
-    weft_regcache_drop(cache, next);
+    weft_regcache_release(cache, next);
     all = hold(cache, 11, 3, 1); /* spans both, covers the second, which nobody holds */
     CU_ASSERT(is_range(all, 11, 3) && d.regions == 2 && d.bytes == 5 * PAGE);
     CU_ASSERT_PTR_EQUAL(hold(cache, 10, 2, 1), old); /* still found */
-    weft_regcache_drop(cache, old);
-    weft_regcache_drop(cache, all);
+    weft_regcache_release(cache, old);
+    weft_regcache_release(cache, all);
     all = hold(cache, 10, 4, 1); /* covers both; the one that is held lives on, and nobody finds it any more */
     CU_ASSERT(is_range(all, 10, 4) && d.regions == 2);
-    weft_regcache_drop(cache, old);
+    weft_regcache_release(cache, old);
     CU_ASSERT(d.regions == 1 && d.bytes == 4 * PAGE);
-    weft_regcache_drop(cache, all);
+    weft_regcache_release(cache, all);
     touch(cache, 14, 4, 2); /* other rights: another exposure */
     CU_ASSERT_EQUAL(d.regions, 2);
     touch(cache, 8, 20, 2); /* does not give the rights of the first */
@@ -134,9 +134,9 @@ static void test_neighbours(void)
     weft_regcache_flush(cache);
     unsigned maps = d.maps;
     for (uint64_t i = 0; i < 64; i++) {
-        weft_pin *pin = NULL;
-        CU_ASSERT_EQUAL(weft_regcache_hold(cache, (char *)at(2000 + 8 * i) + 100, 8 * PAGE, 1, &pin), WEFT_OK);
-        weft_regcache_drop(cache, pin);
+        weft_reg *pin = NULL;
+        CU_ASSERT_EQUAL(weft_regcache_acquire(cache, (char *)at(2000 + 8 * i) + 100, 8 * PAGE, 1, &pin), WEFT_OK);
+        weft_regcache_release(cache, pin);
     }
     CU_ASSERT_EQUAL(d.maps - maps, 64);
     CU_ASSERT_EQUAL(d.bytes, 64 * 9 * PAGE);
@@ -147,55 +147,55 @@ static void test_invalidation(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 100);
-    weft_pin *pin, *again;
+    weft_reg *pin, *again;
 
     touch(cache, 0, 4, 0);
     touch(cache, 10, 4, 0);
     tell(3, 1);
-    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(0), 1, 0));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(0), 1, 0));
     CU_ASSERT_EQUAL(d.regions, 1);
     tell(14, 100); /* only touches */
-    pin = weft_regcache_look(cache, at(10), 1, 0);
+    pin = weft_regcache_lookup(cache, at(10), 1, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
     tell(0, 11); /* while it is held: out of the tree, mapped until its end */
-    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(10), 1, 0));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), 1, 0));
     CU_ASSERT_EQUAL(d.regions, 1);
     again = hold(cache, 10, 4, 0);
     CU_ASSERT(again != pin && d.regions == 2);
-    weft_regcache_drop(cache, pin);
+    weft_regcache_release(cache, pin);
     CU_ASSERT_EQUAL(d.regions, 1);
-    weft_regcache_drop(cache, again);
-    for (int i = 0; i < WEFT_NEWS_ROOM + 5; i++) /* more than can be told: everything */
+    weft_regcache_release(cache, again);
+    for (int i = 0; i < WEFT_INVAL_LOG_ROOM + 5; i++) /* more than can be told: everything */
         tell(100000, 1);
-    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, at(10), 1, 0));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), 1, 0));
     CU_ASSERT_EQUAL(d.regions, 0);
     touch(cache, 10, 4, 0);
     tell(0, 1000);
-    weft_regcache_tidy(cache);
+    weft_regcache_reclaim(cache);
     CU_ASSERT_EQUAL(d.regions, 0);
-    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).invalidations, 4);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).invalidations, 4);
     close_cache(cache, &d);
 }
 
 /* A watch that covers nothing: every registration is for one use. */
 static void test_uncached(void)
 {
-    static weft_watch none = {.news = &no_news, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
+    static weft_memmon none = {.news = &no_news, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
     device d;
     weft_regcache *cache = open_cache(&d, &none, 8 * PAGE, 100);
 
     CU_ASSERT_FALSE(weft_regcache_may_keep(cache, at(0), PAGE));
     for (int i = 0; i < 5; i++) {
-        weft_pin *a = hold(cache, 0, 4, 0), *b = hold(cache, 0, 4, 0), *c = NULL;
+        weft_reg *a = hold(cache, 0, 4, 0), *b = hold(cache, 0, 4, 0), *c = NULL;
         CU_ASSERT(a && b && a != b && d.regions == 2);
-        CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(50), PAGE, 0, &c), WEFT_E_NOSPACE); /* the bounds are for these too */
-        weft_regcache_ahead(cache, at(0), PAGE, 0);
-        weft_regcache_drop(cache, a);
-        weft_regcache_drop(cache, b);
+        CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(50), PAGE, 0, &c), WEFT_E_NOSPACE); /* the bounds are for these too */
+        weft_regcache_acquire_async(cache, at(0), PAGE, 0);
+        weft_regcache_release(cache, a);
+        weft_regcache_release(cache, b);
         CU_ASSERT_EQUAL(d.regions, 0);
     }
-    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).uncached, 10);
-    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).ahead, 0);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).uncached, 10);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).ahead, 0);
     close_cache(cache, &d);
 }
 
@@ -203,26 +203,26 @@ static void test_uncached(void)
 static void test_fork(void)
 {
     device d;
-    weft_regcache *cache = open_cache(&d, weft_watch_get(), 1 << 30, 100);
+    weft_regcache *cache = open_cache(&d, weft_memmon_get(), 1 << 30, 100);
     char *buffer = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    weft_pin *pin = NULL, *held = NULL;
+    weft_reg *pin = NULL, *held = NULL;
     int status = 1;
 
-    CU_ASSERT_EQUAL(weft_regcache_hold(cache, buffer, PAGE, 0, &pin), WEFT_OK);
-    CU_ASSERT_EQUAL(weft_regcache_hold(cache, buffer + 4 * PAGE, PAGE, 0, &held), WEFT_OK);
-    weft_regcache_drop(cache, pin);
+    CU_ASSERT_EQUAL(weft_regcache_acquire(cache, buffer, PAGE, 0, &pin), WEFT_OK);
+    CU_ASSERT_EQUAL(weft_regcache_acquire(cache, buffer + 4 * PAGE, PAGE, 0, &held), WEFT_OK);
+    weft_regcache_release(cache, pin);
     uint64_t before = d.unmaps; /* where nothing is watched that was one */
     pid_t child = fork();
     if (!child) {
-        bool is_right = weft_regcache_look(cache, buffer, PAGE, 0) == NULL || !weft_watch_get()->is_forgotten;
-        weft_regcache_drop(cache, held);
-        weft_regcache_tidy(cache);
+        bool is_right = weft_regcache_lookup(cache, buffer, PAGE, 0) == NULL || !weft_memmon_get()->is_forgotten;
+        weft_regcache_release(cache, held);
+        weft_regcache_reclaim(cache);
         weft_regcache_flush(cache);
         weft_regcache_close(cache);
         _exit(is_right && d.unmaps == before ? 0 : 1);
     }
     CU_ASSERT(child > 0 && waitpid(child, &status, 0) == child && !status);
-    weft_regcache_drop(cache, held);
+    weft_regcache_release(cache, held);
     close_cache(cache, &d);
     munmap(buffer, 8 * PAGE);
 }

@@ -66,7 +66,7 @@ static void unmap_stamped(void *owner, void *at)
 }
 
 typedef struct rider {
-    weft_watch *watch;
+    weft_memmon *watch;
     uint32_t seed;
     int steps;
     uint64_t stale, checks, hits;
@@ -162,7 +162,7 @@ static void change(buffer *b, uint32_t *seed)
 }
 
 /* Writes anew into the buffer, and reads through the region. */
-UNSEEN_BY_TSAN static void check(rider *r, const buffer *b, const weft_pin *pin)
+UNSEEN_BY_TSAN static void check(rider *r, const buffer *b, const weft_reg *pin)
 {
     const stamped *s = (const stamped *)(const void *)pin->record;
     uint64_t seen[STAMPS];
@@ -198,7 +198,7 @@ static void *ride(void *arg)
     for (int step = 0; step < r->steps; step++) {
         buffer *b = &buffers[rand_r(&r->seed) % BUFFERS];
         unsigned what = (unsigned)rand_r(&r->seed) % 8;
-        weft_pin *pin = NULL;
+        weft_reg *pin = NULL;
         if (!b->start)
             make(b, &r->seed);
         else if (what == 0)
@@ -209,16 +209,16 @@ static void *ride(void *arg)
             continue;
         uint64_t skip = rand_r(&r->seed) % (b->bytes / PAGE) * PAGE;
         if (what == 2 && r->watch->has_fault)
-            weft_regcache_ahead(cache, b->start, b->bytes, 1);
-        else if (!weft_regcache_hold(cache, b->start + skip, b->bytes - skip, 1, &pin)) {
+            weft_regcache_acquire_async(cache, b->start, b->bytes, 1);
+        else if (!weft_regcache_acquire(cache, b->start + skip, b->bytes - skip, 1, &pin)) {
             check(r, b, pin);
-            weft_regcache_drop(cache, pin);
+            weft_regcache_release(cache, pin);
         }
     }
     for (int i = 0; i < BUFFERS; i++)
         if (buffers[i].start)
             unmake(&buffers[i], &r->seed);
-    r->hits = weft_regcache_look_at(cache).hits;
+    r->hits = weft_regcache_stats(cache).hits;
     weft_regcache_close(cache);
     close(r->scratch[0]);
     close(r->scratch[1]);
@@ -227,7 +227,7 @@ static void *ride(void *arg)
     return NULL;
 }
 
-static void ride_all(weft_watch *watch, int threads, int steps, rider *sum)
+static void ride_all(weft_memmon *watch, int threads, int steps, rider *sum)
 {
     pthread_t ids[8];
     rider riders[8];
@@ -255,17 +255,17 @@ static void test_real_alone(void)
 {
     rider sum;
 
-    ride_all(weft_watch_get(), 1, 40000, &sum);
+    ride_all(weft_memmon_get(), 1, 40000, &sum);
     CU_ASSERT_EQUAL(sum.stale, 0);
     CU_ASSERT(sum.checks > 1000);
-    CU_ASSERT(!weft_watch_get()->has_fault || sum.hits > 1000);
+    CU_ASSERT(!weft_memmon_get()->has_fault || sum.hits > 1000);
 }
 
 static void test_real_threads(void)
 {
     rider sum;
 
-    ride_all(weft_watch_get(), 4, 15000, &sum);
+    ride_all(weft_memmon_get(), 4, 15000, &sum);
     CU_ASSERT_EQUAL(sum.stale, 0);
     CU_ASSERT(sum.checks > 1000);
 }
@@ -292,69 +292,69 @@ static void *unmapper(void *arg)
 static void look_once_asked(weft_regcache *cache, char *p)
 {
     bool is_asked = false;
-    uint64_t before = weft_regcache_look_at(cache).asks;
+    uint64_t before = weft_regcache_stats(cache).asks;
 
     for (int i = 0; i < 5; i++) {
-        weft_pin *pin = weft_regcache_look_asked(cache, p + (uint64_t)i * PAGE, PAGE, 0, &is_asked);
+        weft_reg *pin = weft_regcache_lookup_synced(cache, p + (uint64_t)i * PAGE, PAGE, 0, &is_asked);
         CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
         CU_ASSERT_TRUE(is_asked);
-        weft_regcache_drop(cache, pin);
+        weft_regcache_release(cache, pin);
     }
-    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).asks, before + 1);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).asks, before + 1);
 }
 
 /* The listener is gone, so the event stays unread; the address has been taken again: the hit must not be given. */
 static void test_look_asks(void)
 {
-    static weft_news unread;
+    static weft_inval_log unread;
     static weft_range room[8];
-    static weft_watch watch = {.news = &unread, .covered = {.room = 8, .at = room}, .lock = PTHREAD_MUTEX_INITIALIZER,
+    static weft_memmon watch = {.news = &unread, .covered = {.room = 8, .at = room}, .lock = PTHREAD_MUTEX_INITIALIZER,
                                .has_fault = true};
     device d;
     char why[192], message[64];
     pthread_t thread;
     weft_mapping m;
-    weft_pin *pin = NULL;
+    weft_reg *pin = NULL;
     char *p = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (!weft_watch_get()->has_fault) {
+    if (!weft_memmon_get()->has_fault) {
         printf("(skipped: userfaultfd is not in force here) ");
         return;
     }
-    if (weft_fault_open(&watch.fault, &unread, why, sizeof(why))) {
+    if (weft_uffd_open(&watch.fault, &unread, why, sizeof(why))) {
         printf("(skipped: %s) ", why);
         return;
     }
-    watch.maps = weft_maps_open();
+    watch.maps = weft_proc_maps_open();
     weft_regcache *cache = open_cache(&d, &watch, 1 << 30, 100);
-    CU_ASSERT_EQUAL_FATAL(weft_regcache_hold(cache, p, 64 * PAGE, 0, &pin), WEFT_OK);
-    weft_regcache_drop(cache, pin);
-    pin = weft_regcache_look(cache, p, 64 * PAGE, 0);
+    CU_ASSERT_EQUAL_FATAL(weft_regcache_acquire(cache, p, 64 * PAGE, 0, &pin), WEFT_OK);
+    weft_regcache_release(cache, pin);
+    pin = weft_regcache_lookup(cache, p, 64 * PAGE, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
-    weft_regcache_drop(cache, pin);
+    weft_regcache_release(cache, pin);
     look_once_asked(cache, p);
     eventfd_write(watch.fault.stop, 1);
     while (atomic_load(&watch.fault.is_alive))
         sched_yield();
     pthread_create(&thread, NULL, unmapper, p);
-    while (weft_maps_find(watch.maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
+    while (weft_proc_maps_find(watch.maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
         sched_yield();
     CU_ASSERT_PTR_EQUAL(mmap(p, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), p);
-    CU_ASSERT_PTR_NULL(weft_regcache_look(cache, p, 64 * PAGE, 0));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, p, 64 * PAGE, 0));
     bool is_asked = false;
-    CU_ASSERT_PTR_NULL(weft_regcache_look_asked(cache, p, 64 * PAGE, 0, &is_asked));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup_synced(cache, p, 64 * PAGE, 0, &is_asked));
     CU_ASSERT_FALSE(is_asked); /* no answer: nobody else may rely on it */
     CU_ASSERT_FALSE(weft_regcache_may_keep(cache, p, PAGE));
-    CU_ASSERT(weft_regcache_hold(cache, p, PAGE, 0, &pin) == WEFT_OK); /* now, and for this use only */
-    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).uncached, 1);
-    weft_regcache_drop(cache, pin);
+    CU_ASSERT(weft_regcache_acquire(cache, p, PAGE, 0, &pin) == WEFT_OK); /* now, and for this use only */
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).uncached, 1);
+    weft_regcache_release(cache, pin);
     CU_ASSERT(read(watch.fault.fd, message, sizeof(message)) > 0);
     pthread_join(thread, NULL);
     close_cache(cache, &d);
     munmap(p, 64 * PAGE);
     if (watch.fault.is_pthread)
         pthread_join(watch.fault.thread, NULL);
-    weft_fault_forget(&watch.fault);
+    weft_uffd_forget(&watch.fault);
     close(watch.maps);
 }
 

@@ -60,7 +60,7 @@ static uint64_t lost_wakeups(int how)
     manner = how;
     world->sleep_ops = &sleep_ops;
     weft_worker_lock(worker);
-    weft_wait_begin(&wait, worker, WEFT_WHY_RECV, 0, 0, 0);
+    weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_RECV, 0, 0, 0);
     while (worker->counters[WEFT_COUNT_SLEEPS] == slept)
         weft_wait_progress(&wait);
     weft_wait_end(&wait);

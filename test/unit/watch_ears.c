@@ -24,9 +24,9 @@
 void see(void *arg, weft_range range)
 {
     overlap *o = arg;
-    bool is_emptied = range.start & WEFT_NEWS_EMPTIED;
+    bool is_emptied = range.start & WEFT_INVAL_LOG_EMPTIED;
 
-    if ((range.start & ~WEFT_NEWS_EMPTIED) < o->wanted.end && range.end > o->wanted.start) {
+    if ((range.start & ~WEFT_INVAL_LOG_EMPTIED) < o->wanted.end && range.end > o->wanted.start) {
         o->times++;
         o->emptied += is_emptied;
     }
@@ -37,16 +37,16 @@ bool is_told(uint64_t *cursor, const void *addr, size_t bytes, bool is_emptied)
     uint64_t start = (uint64_t)(uintptr_t)addr;
     overlap o = {{start, start + bytes}, 0, 0};
 
-    CU_ASSERT(weft_news_read(weft_watch_news(weft_watch_get()), cursor, see, &o));
+    CU_ASSERT(weft_inval_log_read(weft_memmon_log(weft_memmon_get()), cursor, see, &o));
     return o.times && (o.emptied == o.times) == is_emptied;
 }
 
 bool is_covered(const void *addr, size_t bytes)
 {
-    return weft_watch_cover(weft_watch_get(), (uint64_t)(uintptr_t)addr, (uint64_t)(uintptr_t)addr + bytes);
+    return weft_memmon_track(weft_memmon_get(), (uint64_t)(uintptr_t)addr, (uint64_t)(uintptr_t)addr + bytes);
 }
 
-uint64_t now_cursor(void) { return atomic_load(&weft_watch_news(weft_watch_get())->next); }
+uint64_t now_cursor(void) { return atomic_load(&weft_memmon_log(weft_memmon_get())->next); }
 
 char *fresh(size_t bytes)
 {
@@ -89,9 +89,9 @@ void run_again(const char *watch)
     snprintf(library, sizeof(library), "%s", self);
     for (int up = 0; up < 3; up++) /* test/unit/PROGRAM */
         *strrchr(library, '/') = '\0';
-    strcat(library, "/.libs/libweft-watch.so");
+    strcat(library, "/.libs/libweft-memhooks.so");
     if (access(library, R_OK) || WEFT_IS_SANITIZED) {
-        printf("(skipped: %s) ", WEFT_IS_SANITIZED ? "a sanitizer" : "no libweft-watch.so beside the tests");
+        printf("(skipped: %s) ", WEFT_IS_SANITIZED ? "a sanitizer" : "no libweft-memhooks.so beside the tests");
         return;
     }
     fflush(stdout);

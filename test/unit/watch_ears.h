@@ -6,11 +6,11 @@
 #ifndef WEFT_TEST_WATCH_EARS_H
 #define WEFT_TEST_WATCH_EARS_H
 
-#include "mem/watch_parts.h"
+#include "mem/memmon_internal.h"
 
 #define MIB ((size_t)1 << 20)
 
-/* Counts, by weft_news_read, what overlaps `wanted`. */
+/* Counts, by weft_inval_log_read, what overlaps `wanted`. */
 typedef struct overlap {
     weft_range wanted;
     int times, emptied;
@@ -25,7 +25,7 @@ bool is_covered(const void *addr, size_t bytes);
 /* Mapped and written to. */
 char *fresh(size_t bytes);
 
-/* Prints the lines of weft_watch_tell and counts them in an int. */
+/* Prints the lines of weft_memmon_describe and counts them in an int. */
 void say(void *arg, const char *text);
 
 /* userfaultfd answers EPERM from now on, as under the filter of a container; /dev/userfaultfd too. */

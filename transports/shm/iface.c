@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 #include "transports/shm/cma.h"
 #include "transports/shm/shm.h"
 
@@ -55,7 +55,7 @@ static int shm_open_port(const weft_iface_params *params, weft_iface **out)
     atomic_store_explicit(&shm->page->membarrier_ok, !(shm->ring_flags & WEFT_RING_FENCE), memory_order_relaxed);
     atomic_store_explicit(&shm->page->job_rank, params->self.rank, memory_order_relaxed);
     weft_cma_show(shm->page);
-    if (shm->wants_fd && (shm->chime = weft_chime_open(shm->page)) < 0)
+    if (shm->wants_fd && (shm->chime = weft_wakeup_sock_open(shm->page)) < 0)
         weft_log_note("no socket to be woken by (%s): waits beside a network sleep in short naps", strerror(errno));
     *out = &shm->iface;
     return 0;
@@ -82,7 +82,7 @@ static void shm_close(weft_iface *iface)
             free_path(shm, shm->eps[i]);
     weft_bulk_close(&shm->bulk);
     if (shm->chime >= 0)
-        weft_chime_close(shm->page, shm->chime);
+        weft_wakeup_sock_close(shm->page, shm->chime);
     free(shm->scratch);
     free(shm->eps);
     free(shm->has_left);

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 
 static uint64_t ring_offset(const shm_iface *shm, uint32_t receiver, uint32_t sender)
 {
@@ -114,7 +114,7 @@ static inline void announce(shm_iface *shm, shm_ep *ep)
             return;
         }
     }
-    weft_segment_nudge(ep->page);
+    weft_page_wake_if_asleep(ep->page);
 }
 
 void weft_shm_send_short(weft_ep *generic, uint64_t head0, uint64_t head1, uint64_t head2, const void *body)
@@ -212,7 +212,7 @@ static inline void wake_who_wants(const shm_iface *shm, shm_ep *ep, _Atomic uint
     else
         atomic_signal_fence(memory_order_seq_cst);
     if (weft_unlikely(atomic_load_explicit(wanted, memory_order_relaxed)))
-        weft_segment_nudge(ep->page);
+        weft_page_wake_if_asleep(ep->page);
 }
 
 /* A frame whose body stands elsewhere. */
@@ -388,11 +388,11 @@ static void arm_retry(const shm_iface *shm, weft_wakeup *wakeup)
 int weft_shm_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     shm_iface *shm = (shm_iface *)iface;
-    uint32_t ticket = weft_segment_doze(shm->page);
+    uint32_t ticket = weft_page_sleep_begin(shm->page);
     order_for_senders(shm);
     shm->chores |= SHM_LOOK_FOR_DEAD;
     *wakeup = (weft_wakeup){.futex = shm->wants_fd ? NULL : (uint32_t *)&shm->page->asleep, .value = ticket, .fd = shm->chime};
-    if (weft_unlikely(shm->wants_fd) && (shm->chime < 0 || weft_chime_is_deaf(shm->page)))
+    if (weft_unlikely(shm->wants_fd) && (shm->chime < 0 || weft_wakeup_sock_is_deaf(shm->page)))
         wakeup->within_ns = WEFT_CHIME_NAP_NS;
     if (weft_unlikely(shm->chores & SHM_RETRY))
         arm_retry(shm, wakeup);
@@ -404,7 +404,7 @@ void weft_shm_disarm(weft_iface *iface)
     shm_iface *shm = (shm_iface *)iface;
     atomic_store_explicit(&shm->page->asleep, 0, memory_order_relaxed);
     if (weft_unlikely(shm->chime >= 0))
-        weft_chime_drain(shm->chime);
+        weft_wakeup_sock_drain(shm->chime);
 }
 
 /* -- which rings are polled -- */

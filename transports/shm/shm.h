@@ -67,7 +67,7 @@ typedef struct shm_iface {
     uint64_t *deferred;    /* [ranks / 64] senders that could not be received from */
     uint64_t (*now_ns)(void);
     bool wants_fd;         /* the owner sleeps on descriptors: chime rings instead of the futex */
-    int chime;             /* mem/chime's descriptor, or -1 */
+    int chime;             /* mem/wakeup_sock's descriptor, or -1 */
     uint32_t polls;
     uint64_t look_at_ns;   /* silent rings are looked for no earlier */
     uint32_t hot_count;

@@ -10,7 +10,7 @@
 #include "base/knob.h"
 #include "base/macros.h"
 #include "core/iface_select.h"
-#include "mem/watch.h"
+#include "mem/memmon.h"
 #include "tools/wrapper/house.h"
 #include "transport/module.h"
 
@@ -82,6 +82,6 @@ static void tell_watch(void *arg, const char *text)
 void devices_show_watches(out *to)
 {
     out_section(to, "registration", "what tells the registration cache that memory was unmapped or changed");
-    weft_watch_tell(tell_watch, to);
+    weft_memmon_describe(tell_watch, to);
     out_section_end(to);
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 #include "tools/mpirun/node.h"
 
 static void futex_wake(void *word)
@@ -43,7 +43,7 @@ int cards_open(cards *self, const node *node, const map *map, uint32_t index, co
     if (!self->owed)
         return complain(1, "out of memory");
     weft_far_make(self->far, map->ranks, map->node_count, index, map->node_of, map->local_of);
-    self->wakeup = weft_chime_open(&self->far->wakeup); /* without one, cards_turn comes once a second */
+    self->wakeup = weft_wakeup_sock_open(&self->far->wakeup); /* without one, cards_turn comes once a second */
     return 0;
 }
 
@@ -55,9 +55,9 @@ static void debts_pay(cards *self)
         bool is_gone = i < self->node->started && self->node->ranks[i].is_gone;
         if (!self->owed[i])
             continue;
-        if (atomic_load(&page->has_told)) {
-            uint32_t bytes = page->told_bytes < WEFT_TOLD_ROOM ? page->told_bytes : WEFT_TOLD_ROOM;
-            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_FAR_TOLD, page->told, bytes);
+        if (atomic_load(&page->modex_ready)) {
+            uint32_t bytes = page->modex_bytes < WEFT_MODEX_CAPACITY ? page->modex_bytes : WEFT_MODEX_CAPACITY;
+            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_FAR_TOLD, page->modex, bytes);
         } else if (is_gone || atomic_load(&page->state) == WEFT_RANK_FINAL) {
             self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_FAR_GONE, NULL, 0);
         } else {
@@ -74,7 +74,7 @@ void cards_turn(cards *self)
     if (!self->far)
         return;
     if (self->wakeup >= 0)
-        weft_chime_drain(self->wakeup);
+        weft_wakeup_sock_drain(self->wakeup);
     for (uint32_t w = 0; w * 64 < self->map->ranks; w++) {
         _Atomic uint64_t *word = &weft_far_wanted(self->far)[w];
         uint64_t bits = atomic_load_explicit(word, memory_order_relaxed) ? atomic_exchange(word, 0) : 0;
@@ -103,14 +103,14 @@ void cards_owe(cards *self, uint32_t rank)
 
 void cards_fill(cards *self, uint32_t rank, uint32_t state, const void *told, size_t bytes)
 {
-    if (!self->far || rank >= self->map->ranks || bytes > WEFT_TOLD_ROOM)
+    if (!self->far || rank >= self->map->ranks || bytes > WEFT_MODEX_CAPACITY)
         return;
     weft_far_card *card = weft_far_card_of(self->far, rank);
     uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)card - (char *)self->far);
     if (state == WEFT_FAR_TOLD && weft_segment_claim(&self->node->segment, at, sizeof(*card)))
         state = WEFT_FAR_GONE; /* no memory for it here: an error with a text there */
     if (state == WEFT_FAR_TOLD) {
-        memcpy(card->told, told, bytes);
+        memcpy(card->modex, told, bytes);
         card->bytes = (uint32_t)bytes;
     }
     atomic_store_explicit(weft_far_state(self->far, rank), state == WEFT_FAR_TOLD ? WEFT_FAR_TOLD : WEFT_FAR_GONE, memory_order_release);
@@ -128,7 +128,7 @@ void cards_fenced(cards *self, uint64_t number)
 void cards_close(cards *self)
 {
     if (self->wakeup >= 0)
-        weft_chime_close(&self->far->wakeup, self->wakeup);
+        weft_wakeup_sock_close(&self->far->wakeup, self->wakeup);
     self->wakeup = -1;
     if (self->far)
         weft_segment_drop(self->far, self->node->segment.hdr->extra_bytes);

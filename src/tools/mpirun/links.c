@@ -248,7 +248,7 @@ static void traded_take(links *self, station *one, uint32_t kind, unpack *from)
         return;
     if (kind == WIRE_WANT)
         trade_want(&self->trade, one->node, rank);
-    else if (from->left <= WEFT_TOLD_ROOM)
+    else if (from->left <= WEFT_MODEX_CAPACITY)
         trade_card(&self->trade, rank, state, from->at, from->left);
 }
 

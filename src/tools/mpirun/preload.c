@@ -61,7 +61,7 @@ int preload_set(const app *part, env_list *env)
         return 0;
     house_find(&here);
     char path[sizeof(here.lib) + 32];
-    snprintf(path, sizeof(path), "%s/weft/libweft-watch.so", here.lib);
+    snprintf(path, sizeof(path), "%s/weft/libweft-memhooks.so", here.lib);
     /* Spaces and colons separate the entries, and nothing quotes them: ld.so would complain in every process. */
     if (path[strcspn(path, " :")] || access(path, R_OK) || strstr(theirs, path))
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * preload: puts libweft-watch.so in front of a rank's LD_PRELOAD, so that the registration cache hears of unmapping before it
+ * preload: puts libweft-memhooks.so in front of a rank's LD_PRELOAD, so that the registration cache hears of unmapping before it
  * happens. ASAN_OPTIONS then allow a library in front of AddressSanitizer's.
  */
 #ifndef WEFT_MPIRUN_PRELOAD_H

@@ -173,20 +173,20 @@ static bool is_inside(const weft_call_record *record)
 static void wait_words(const weft_page_status *status, char *text, size_t capacity)
 {
     static const char *const whys[] = {
-        [WEFT_WHY_SEND] = "waits to send to", [WEFT_WHY_RECV] = "waits for a message from", [WEFT_WHY_PROBE] = "waits for a message from",
-        [WEFT_WHY_REQUESTS] = "waits for requests", [WEFT_WHY_COLLECTIVE] = "waits for other ranks", [WEFT_WHY_FINALIZE] = "waits for other ranks",
-        [WEFT_WHY_LAUNCH] = "waits for other ranks to start",
+        [WEFT_WAIT_REASON_SEND] = "waits to send to", [WEFT_WAIT_REASON_RECV] = "waits for a message from", [WEFT_WAIT_REASON_PROBE] = "waits for a message from",
+        [WEFT_WAIT_REASON_REQUESTS] = "waits for requests", [WEFT_WAIT_REASON_COLLECTIVE] = "waits for other ranks", [WEFT_WAIT_REASON_FINALIZE] = "waits for other ranks",
+        [WEFT_WAIT_REASON_LAUNCH] = "waits for other ranks to start",
     };
     uint32_t why = atomic_load_explicit(&status->why, memory_order_relaxed);
     int32_t peer = atomic_load_explicit(&status->peer, memory_order_relaxed), tag = atomic_load_explicit(&status->tag, memory_order_relaxed);
     char whom[40] = "", what[40] = "";
 
-    if (why == WEFT_WHY_NONE || why >= weft_count(whys))
+    if (why == WEFT_WAIT_REASON_NONE || why >= weft_count(whys))
         return;
-    if (why == WEFT_WHY_SEND || why == WEFT_WHY_RECV || why == WEFT_WHY_PROBE) {
+    if (why == WEFT_WAIT_REASON_SEND || why == WEFT_WAIT_REASON_RECV || why == WEFT_WAIT_REASON_PROBE) {
         snprintf(whom, sizeof(whom), peer >= 0 ? " rank %d" : " any rank", peer);
         snprintf(what, sizeof(what), tag == WEFT_STATUS_ANY_TAG ? ", any tag" : ", tag %d", tag);
-    } else if (why == WEFT_WHY_REQUESTS && peer >= 0) {
+    } else if (why == WEFT_WAIT_REASON_REQUESTS && peer >= 0) {
         snprintf(whom, sizeof(whom), " with rank %d", peer);
     }
     snprintf(text, capacity, ", %s%s%s", whys[why], whom, what);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * watch_maps: which mapping an address lies in, as the kernel tells it (PROCMAP_QUERY of Linux 6.11, else the text of
+ * proc_maps: which mapping an address lies in, as the kernel tells it (PROCMAP_QUERY of Linux 6.11, else the text of
  * /proc/self/maps: 0.7 us against 18 us for 25 mappings, and the text grows with them). Called by watch when it must decide
  * whether a mapping can be watched. Stateless but for the descriptor.
  */
-#ifndef WEFT_MEM_WATCH_MAPS_H
-#define WEFT_MEM_WATCH_MAPS_H
+#ifndef WEFT_MEM_PROC_MAPS_H
+#define WEFT_MEM_PROC_MAPS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,10 +20,10 @@ typedef struct weft_mapping {
 } weft_mapping;
 
 /* A descriptor for find; negative: no /proc here. Close it in a child after fork: it shows the parent. */
-int weft_maps_open(void);
+int weft_proc_maps_open(void);
 /* The mapping that holds addr; false: none. */
-bool weft_maps_find(int maps, uint64_t addr, weft_mapping *mapping);
+bool weft_proc_maps_find(int maps, uint64_t addr, weft_mapping *mapping);
 /* The second way alone, for tests. */
-bool weft_maps_find_by_text(int maps, uint64_t addr, weft_mapping *mapping);
+bool weft_proc_maps_find_by_text(int maps, uint64_t addr, weft_mapping *mapping);
 
 #endif

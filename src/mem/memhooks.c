@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * preload: libweft-watch.so, put in front of a program by mpirun. Stands before libc's calls that change mappings, syscall()
+ * memhooks: libweft-memhooks.so, put in front of a program by mpirun. Stands before libc's calls that change mappings, syscall()
  * among them, and publishes what will change before it does. It knows which ranges the program mapped through it: only those it
  * can answer for, because what malloc maps, unmaps and trims never leaves libc. Nobody can stand before a system call that is
  * made inline: when the kernel gives out an address that is still held for mapped, that is published, but not what was mapped
- * inline again; so nothing rests on it alone unless the user says so (watch.c). mprotect is not among the calls: it changes who
+ * inline again; so nothing rests on it alone unless the user says so (memmon.c). mprotect is not among the calls: it changes who
  * may use pages, not which pages they are. Invariant: a range leaves `seen` before its news, and its news are out before the system
  * call.
  * It must work before libc is ready, inside signal handlers, in a child after fork or vfork, and in programs that know nothing of
@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "base/bare.h"
+#include "mem/memhooks.h"
 #include "mem/ranges.h"
-#include "mem/watch_preload.h"
 
 #define SEEN_ROOM 8192
 #define ATTACHED_ROOM 64
@@ -38,7 +38,7 @@
 
 static bool saw(uint64_t start, uint64_t end);
 
-OPEN weft_preload weft_preload_watch = {.version = WEFT_PRELOAD_VERSION, .bytes = sizeof(weft_preload), .saw = saw};
+OPEN weft_memhooks weft_memhooks_attach = {.version = WEFT_PRELOAD_VERSION, .bytes = sizeof(weft_memhooks), .saw = saw};
 
 static weft_range seen_at[SEEN_ROOM];
 static weft_ranges seen = {.room = SEEN_ROOM, .at = seen_at};
@@ -121,7 +121,7 @@ static void come(weft_range range)
         unlock();
     }
     if (is_news)
-        weft_news_tell(&weft_preload_watch.news, range.start, range.end);
+        weft_inval_log_append(&weft_memhooks_attach.news, range.start, range.end);
 }
 
 static void see(weft_range range)
@@ -141,7 +141,7 @@ static void lose(weft_range range)
         weft_ranges_remove(&seen, range.start, range.end);
         unlock();
     }
-    weft_news_tell(&weft_preload_watch.news, range.start, range.end);
+    weft_inval_log_append(&weft_memhooks_attach.news, range.start, range.end);
 }
 
 /* -- the calls behind ours -- */
@@ -240,7 +240,7 @@ static void before_madvise(const void *addr, size_t bytes, int advice)
                        advice == GUARD_INSTALL;
 
     if (throws_away)
-        weft_news_tell(&weft_preload_watch.news, range.start | WEFT_NEWS_EMPTIED, range.end);
+        weft_inval_log_append(&weft_memhooks_attach.news, range.start | WEFT_INVAL_LOG_EMPTIED, range.end);
 }
 
 OPEN int munmap(void *addr, size_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * watch_try: does a watch see what it should? Tried once, at the first pin, on memory of our own: a filter of system calls,
+ * memmon_selftest: does a watch see what it should? Tried once, at the first pin, on memory of our own: a filter of system calls,
  * another allocator, or a library that takes munmap away may each make a watch blind without a word. Called by watch.
  */
 #include <malloc.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/bare.h"
-#include "mem/watch_parts.h"
+#include "mem/memmon_internal.h"
 
 #define TRIAL_BYTES ((size_t)64 << 10)
 #define FREE_BYTES ((size_t)64 << 20)  /* above any threshold at which glibc maps a block of its own */
@@ -28,14 +28,14 @@ typedef struct heard {
 static void hear(void *arg, weft_range range)
 {
     heard *h = arg;
-    if ((range.start & ~WEFT_NEWS_EMPTIED) < h->wanted.end && range.end > h->wanted.start)
+    if ((range.start & ~WEFT_INVAL_LOG_EMPTIED) < h->wanted.end && range.end > h->wanted.start)
         h->is_heard = true;
 }
 
-static bool heard_of(weft_watch *watch, uint64_t *cursor, uint64_t start, uint64_t end)
+static bool heard_of(weft_memmon *watch, uint64_t *cursor, uint64_t start, uint64_t end)
 {
     heard h = {{start, end}, false};
-    bool is_whole = weft_news_read(watch->news, cursor, hear, &h);
+    bool is_whole = weft_inval_log_read(watch->news, cursor, hear, &h);
     return h.is_heard || !is_whole; /* so much came that some is lost: whoever reads forgets all */
 }
 
@@ -85,14 +85,14 @@ static bool change(enum weft_trial trial, char *p)
 }
 
 /* All of it: ours may have become one with a neighbour. */
-static bool watch_mapping(weft_watch *watch, uint64_t addr)
+static bool watch_mapping(weft_memmon *watch, uint64_t addr)
 {
     weft_mapping mapping;
-    return weft_maps_find(watch->maps, addr, &mapping) && weft_fault_register(&watch->fault, mapping.start, mapping.end);
+    return weft_proc_maps_find(watch->maps, addr, &mapping) && weft_uffd_register(&watch->fault, mapping.start, mapping.end);
 }
 
 /* One trial on a fresh mapping. `is_watched`: registered with userfaultfd first. */
-static void try_mapping(weft_watch *watch, enum weft_trial trial, bool is_watched, weft_trials *trials)
+static void try_mapping(weft_memmon *watch, enum weft_trial trial, bool is_watched, weft_trials *trials)
 {
     char *p = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t start = (uint64_t)(uintptr_t)p, cursor;
@@ -113,7 +113,7 @@ static void try_mapping(weft_watch *watch, enum weft_trial trial, bool is_watche
         munmap(p, TRIAL_BYTES);
 }
 
-static void try_free(weft_watch *watch)
+static void try_free(weft_memmon *watch)
 {
     weft_mapping after;
     char *volatile block = malloc(FREE_BYTES);
@@ -125,21 +125,21 @@ static void try_free(weft_watch *watch)
     }
     cursor = atomic_load(&watch->news->next);
     free(block);
-    if (weft_maps_find(watch->maps, inside, &after))
+    if (weft_proc_maps_find(watch->maps, inside, &after))
         return; /* another allocator: it keeps the mapping */
     watch->fault_trials.tried |= 1u << WEFT_TRIAL_FREE;
     if (heard_of(watch, &cursor, inside, inside + 1))
         watch->fault_trials.seen |= 1u << WEFT_TRIAL_FREE;
 }
 
-static void try_trim(weft_watch *watch)
+static void try_trim(weft_memmon *watch)
 {
     weft_mapping heap;
     uint64_t top = (uint64_t)(uintptr_t)sbrk(0), cursor;
 
     if (!watch->is_single || !*watch->is_single)
         return; /* other threads move the heap's end too */
-    if (!weft_maps_find(watch->maps, top - 1, &heap) || heap.end - heap.start > TRIM_HEAP)
+    if (!weft_proc_maps_find(watch->maps, top - 1, &heap) || heap.end - heap.start > TRIM_HEAP)
         return;
     void *volatile block = malloc(TRIM_BYTES);
     top = (uint64_t)(uintptr_t)sbrk(0);
@@ -158,7 +158,7 @@ static void try_trim(weft_watch *watch)
         watch->fault_trials.seen |= 1u << WEFT_TRIAL_TRIM;
 }
 
-void weft_watch_try_fault(weft_watch *watch)
+void weft_memmon_try_fault(weft_memmon *watch)
 {
     for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
         try_mapping(watch, trial, true, &watch->fault_trials);
@@ -166,13 +166,13 @@ void weft_watch_try_fault(weft_watch *watch)
     try_trim(watch);
 }
 
-void weft_watch_try_preload(weft_watch *watch)
+void weft_memmon_try_preload(weft_memmon *watch)
 {
     for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
         try_mapping(watch, trial, false, &watch->preload_trials);
 }
 
-void weft_watch_name_trials(uint32_t trials, char *text, size_t room)
+void weft_memmon_name_trials(uint32_t trials, char *text, size_t room)
 {
     static const char *const names[WEFT_TRIAL_LAST] = {
         "munmap", "mmap over it", "mremap", "madvise", "syscall(munmap)", "inline munmap", "inline mremap", "inline madvise",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_bounds: how much a cache may hold when nobody says. Called once, when it is opened.
+ * regcache_limits: how much a cache may hold when nobody says. Called once, when it is opened.
  */
 #include <linux/capability.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/knob.h"
-#include "mem/regcache_parts.h"
+#include "mem/regcache_internal.h"
 
 /* Numerators over 16. Not tuned to any machine: each leaves to others what they cannot do without. */
 enum {
@@ -47,7 +47,7 @@ static uint64_t default_bytes(const weft_regcache_config *config)
     return max;
 }
 
-void weft_regcache_bound(weft_regcache *cache)
+void weft_regcache_limit(weft_regcache *cache)
 {
     const weft_regcache_config *config = &cache->config;
     uint64_t regions = REGIONS;

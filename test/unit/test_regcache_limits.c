@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_regcache_bounds: how much a registration cache holds, what it throws out first, and what it says when nothing can go; limits of
+ * test_regcache_limits: how much a registration cache holds, what it throws out first, and what it says when nothing can go; limits of
  * the user's, of the device's, and of its own.
  */
 #include <CUnit/Basic.h>
@@ -14,13 +14,13 @@ static void test_bounds(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 16 * PAGE, 6);
-    weft_pin *held[4], *none;
+    weft_reg *held[4], *none;
 
     for (uint64_t i = 0; i < 50; i++) {
         touch(cache, i * 10, 4, 0);
         CU_ASSERT(d.bytes <= 16 * PAGE && d.regions <= 6);
     }
-    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).evictions, 46);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).evictions, 46);
     for (uint64_t i = 0; i < 50; i++)
         touch(cache, 1000 + i * 10, 1, 0);
     CU_ASSERT_EQUAL(d.regions, 6);
@@ -35,14 +35,14 @@ static void test_bounds(void)
     /* What is in use stays, and then there is no room. */
     for (uint64_t i = 0; i < 4; i++)
         held[i] = hold(cache, 7000 + i * 10, 4, 0);
-    CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(9000), PAGE, 0, &none), WEFT_E_NOSPACE);
+    CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(9000), PAGE, 0, &none), WEFT_E_NOSPACE);
     CU_ASSERT_PTR_NULL(none);
-    CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(9000), 17 * PAGE, 0, &none), WEFT_E_NOSPACE);
-    weft_regcache_drop(cache, held[2]);
+    CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(9000), 17 * PAGE, 0, &none), WEFT_E_NOSPACE);
+    weft_regcache_release(cache, held[2]);
     held[2] = hold(cache, 9000, 1, 0);
-    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).refused, 2);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).refused, 2);
     for (int i = 0; i < 4; i++)
-        weft_regcache_drop(cache, held[i]);
+        weft_regcache_release(cache, held[i]);
     CU_ASSERT_EQUAL(d.max_bytes, 16 * PAGE);
     close_cache(cache, &d);
 }
@@ -52,7 +52,7 @@ static void test_device_limits(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 1000);
-    weft_pin *pin, *none;
+    weft_reg *pin, *none;
 
     d.limit_bytes = 20 * PAGE;
     for (uint64_t i = 0; i < 50; i++)
@@ -63,15 +63,15 @@ static void test_device_limits(void)
     for (uint64_t i = 0; i < 50; i++)
         touch(cache, i * 10, 1, 0);
     pin = hold(cache, 5000, 20, 0);
-    CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(6000), PAGE, 0, &none), WEFT_E_NOSPACE);
-    weft_regcache_drop(cache, pin);
+    CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(6000), PAGE, 0, &none), WEFT_E_NOSPACE);
+    weft_regcache_release(cache, pin);
     d.refuse = WEFT_E_UNSUPPORTED; /* such memory: nothing is thrown out for it */
     uint64_t unmaps = d.unmaps;
-    CU_ASSERT_EQUAL(weft_regcache_hold(cache, at(6000), PAGE, 0, &none), WEFT_E_UNSUPPORTED);
+    CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(6000), PAGE, 0, &none), WEFT_E_UNSUPPORTED);
     CU_ASSERT_EQUAL(d.unmaps, unmaps);
     d.refuse = 0;
     touch(cache, 6000, 1, 0);
-    CU_ASSERT_EQUAL(weft_regcache_look_at(cache).pinned_bytes, d.bytes);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).pinned_bytes, d.bytes);
     close_cache(cache, &d);
 }
 

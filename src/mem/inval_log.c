@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * news: the list of ranges that changed. Whoever tells may be anywhere: inside malloc, in a signal handler, in a thread that libc
+ * inval_log: the list of ranges that changed. Whoever tells may be anywhere: inside malloc, in a signal handler, in a thread that libc
  * does not know. So telling never waits for anybody: a slot whose last owner was cut off in the middle of its store, or was
  * overtaken by a whole round, is not fought for; `next` jumps a round instead, and every reader finds that it lost count and
- * forgets all. Compiled into the library and into libweft-watch.so. Invariant: a reader that is told true has seen every range of
+ * forgets all. Compiled into the library and into libweft-memhooks.so. Invariant: a reader that is told true has seen every range of
  * every ticket.
  */
 #include <sched.h>
 #include <time.h>
 
 #include "base/bare.h"
-#include "mem/watch.h"
+#include "mem/memmon.h"
 
 #define STORING ((uint64_t)1 << 63) /* in a turn: its owner is between its first store and its last */
 
-WEFT_BARE void weft_news_tell(weft_news *news, uint64_t start, uint64_t end)
+WEFT_BARE void weft_inval_log_append(weft_inval_log *news, uint64_t start, uint64_t end)
 {
     uint64_t ticket = atomic_fetch_add_explicit(&news->next, 1, memory_order_acq_rel);
-    weft_news_slot *slot = &news->slots[ticket % WEFT_NEWS_ROOM];
+    weft_inval_log_slot *slot = &news->slots[ticket % WEFT_INVAL_LOG_ROOM];
     uint64_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
 
     if ((turn & STORING) || turn > ticket ||
         !atomic_compare_exchange_strong_explicit(&slot->turn, &turn, STORING | (ticket + 1), memory_order_acq_rel,
                                                  memory_order_relaxed)) {
-        atomic_fetch_add_explicit(&news->next, WEFT_NEWS_ROOM, memory_order_acq_rel);
+        atomic_fetch_add_explicit(&news->next, WEFT_INVAL_LOG_ROOM, memory_order_acq_rel);
         return;
     }
     /* Release: a reader that finds them under the old turn must then find the turn changed. */
@@ -45,9 +45,9 @@ static bool wait_a_little(unsigned n)
 }
 
 /* Reads one slot. False: its owner overtook us, or was cut off. */
-static bool read_slot(const weft_news *news, uint64_t ticket, weft_range *range)
+static bool read_slot(const weft_inval_log *news, uint64_t ticket, weft_range *range)
 {
-    const weft_news_slot *slot = &news->slots[ticket % WEFT_NEWS_ROOM];
+    const weft_inval_log_slot *slot = &news->slots[ticket % WEFT_INVAL_LOG_ROOM];
 
     for (unsigned n = 0;; n++) {
         uint64_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
@@ -57,12 +57,12 @@ static bool read_slot(const weft_news *news, uint64_t ticket, weft_range *range)
             return atomic_load_explicit(&slot->turn, memory_order_relaxed) == turn;
         }
         if ((turn & ~STORING) > ticket + 1 || !wait_a_little(n) ||
-            atomic_load_explicit(&news->next, memory_order_acquire) - ticket > WEFT_NEWS_ROOM)
+            atomic_load_explicit(&news->next, memory_order_acquire) - ticket > WEFT_INVAL_LOG_ROOM)
             return false;
     }
 }
 
-bool weft_news_read(const weft_news *news, uint64_t *cursor, void (*each)(void *arg, weft_range range), void *arg)
+bool weft_inval_log_read(const weft_inval_log *news, uint64_t *cursor, void (*each)(void *arg, weft_range range), void *arg)
 {
     uint32_t busy = atomic_load_explicit(&news->busy, memory_order_acquire);
 
@@ -74,7 +74,7 @@ bool weft_news_read(const weft_news *news, uint64_t *cursor, void (*each)(void *
     uint64_t next = atomic_load_explicit(&news->next, memory_order_acquire);
     while (*cursor != next) {
         weft_range range;
-        if (next - *cursor > WEFT_NEWS_ROOM || !read_slot(news, *cursor, &range)) {
+        if (next - *cursor > WEFT_INVAL_LOG_ROOM || !read_slot(news, *cursor, &range)) {
             *cursor = atomic_load_explicit(&news->next, memory_order_acquire);
             return false;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * watch_maps: see the header. Allocates nothing, so that what it reads does not change by its reading.
+ * proc_maps: see the header. Allocates nothing, so that what it reads does not change by its reading.
  */
-#include "mem/watch_maps.h"
+#include "mem/proc_maps.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct query {
 #define QUERY _IOWR('f', 17, struct query)
 #define QUERY_IS_SHARED 8u
 
-int weft_maps_open(void)
+int weft_proc_maps_open(void)
 {
     return open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 }
@@ -65,7 +65,7 @@ static void parse(const char *at, weft_mapping *mapping)
     mapping->kind = kind_of(is_shared, inode, at);
 }
 
-bool weft_maps_find_by_text(int maps, uint64_t addr, weft_mapping *mapping)
+bool weft_proc_maps_find_by_text(int maps, uint64_t addr, weft_mapping *mapping)
 {
     char text[8192 + 1];
     size_t held = 0;
@@ -90,7 +90,7 @@ bool weft_maps_find_by_text(int maps, uint64_t addr, weft_mapping *mapping)
     }
 }
 
-bool weft_maps_find(int maps, uint64_t addr, weft_mapping *mapping)
+bool weft_proc_maps_find(int maps, uint64_t addr, weft_mapping *mapping)
 {
     char name[64] = "";
     struct query query = {.size = sizeof(query), .addr = addr, .name_bytes = sizeof(name), .name_addr = (uintptr_t)name};
@@ -102,7 +102,7 @@ bool weft_maps_find(int maps, uint64_t addr, weft_mapping *mapping)
         rc = ioctl(maps, QUERY, &query);
     }
     if (rc < 0) /* an older kernel, or nothing there: the text knows */
-        return weft_maps_find_by_text(maps, addr, mapping);
+        return weft_proc_maps_find_by_text(maps, addr, mapping);
     *mapping = (weft_mapping){query.start, query.end, kind_of(query.vma_flags & QUERY_IS_SHARED, query.inode, name)};
     return true;
 }

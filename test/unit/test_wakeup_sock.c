@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_chime: a rank that sleeps on descriptors is woken by another process, every time; who cannot reach it says so; a program that
+ * test_wakeup_sock: a rank that sleeps on descriptors is woken by another process, every time; who cannot reach it says so; a program that
  * closes our descriptors costs nothing but a new one.
  */
 #include <CUnit/Basic.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 
 #define ROUNDS 20000
 #define LIMIT_MS 100000 /* a ring that is lost never comes: the other one waits for us */
@@ -40,7 +40,7 @@ static void send_one(shared *at, uint32_t n)
 {
     atomic_store_explicit(&at->sent, n, memory_order_seq_cst);
     atomic_thread_fence(memory_order_seq_cst);
-    weft_segment_nudge(&at->page);
+    weft_page_wake_if_asleep(&at->page);
 }
 
 static int send_all(shared *at)
@@ -59,7 +59,7 @@ static int send_all(shared *at)
 static void every_ring_wakes(void)
 {
     shared *at = shared_new();
-    int fd = weft_chime_open(&at->page), other[2], status = -1;
+    int fd = weft_wakeup_sock_open(&at->page), other[2], status = -1;
     uint32_t late = 0, slept = 0;
     CU_ASSERT_FATAL(fd >= 0 && pipe(other) == 0);
     pid_t child = fork();
@@ -68,14 +68,14 @@ static void every_ring_wakes(void)
     for (uint32_t n = 1; n <= ROUNDS && !late; n++) {
         while (atomic_load(&at->sent) < n && !late) {
             struct pollfd fds[] = {{.fd = other[0], .events = POLLIN}, {.fd = fd, .events = POLLIN}};
-            weft_segment_doze(&at->page);
+            weft_page_sleep_begin(&at->page);
             atomic_thread_fence(memory_order_seq_cst);
             if (atomic_load(&at->sent) < n) {
                 slept++;
                 late += poll(fds, 2, LIMIT_MS) == 0;
             }
             atomic_store(&at->page.asleep, 0);
-            weft_chime_drain(fd);
+            weft_wakeup_sock_drain(fd);
         }
         atomic_store(&at->seen, n);
     }
@@ -85,9 +85,9 @@ static void every_ring_wakes(void)
     CU_ASSERT_EQUAL(status, 0);
     CU_ASSERT_EQUAL(late, 0);
     CU_ASSERT(slept > 100);
-    CU_ASSERT(!weft_chime_is_deaf(&at->page));
+    CU_ASSERT(!weft_wakeup_sock_is_deaf(&at->page));
     printf("(slept %u of %u times) ", slept, ROUNDS);
-    weft_chime_close(&at->page, fd);
+    weft_wakeup_sock_close(&at->page, fd);
     CU_ASSERT_EQUAL(at->page.chime, 0);
     close(other[0]);
     close(other[1]);
@@ -96,7 +96,7 @@ static void every_ring_wakes(void)
 
 static void ring_once(weft_rank_page *page)
 {
-    weft_segment_doze(page);
+    weft_page_sleep_begin(page);
     weft_segment_wake(page);
     CU_ASSERT_EQUAL(page->asleep, 0);
 }
@@ -104,20 +104,20 @@ static void ring_once(weft_rank_page *page)
 static void a_late_byte_only_shortens_the_next_sleep(void)
 {
     weft_rank_page *page = &shared_new()->page;
-    int fd = weft_chime_open(page);
+    int fd = weft_wakeup_sock_open(page);
     ring_once(page);
     CU_ASSERT(is_rung(fd));
-    weft_chime_drain(fd);
+    weft_wakeup_sock_drain(fd);
     CU_ASSERT(!is_rung(fd));
     for (int i = 0; i < 5000; i++) /* nobody reads: the queue is full long before */
         ring_once(page);
     CU_ASSERT(is_rung(fd));
-    CU_ASSERT(!weft_chime_is_deaf(page));
-    weft_chime_drain(fd);
+    CU_ASSERT(!weft_wakeup_sock_is_deaf(page));
+    weft_wakeup_sock_drain(fd);
     CU_ASSERT(!is_rung(fd));
     weft_segment_wake(page); /* nobody sleeps: no byte */
     CU_ASSERT(!is_rung(fd));
-    weft_chime_close(page, fd);
+    weft_wakeup_sock_close(page, fd);
 }
 
 /* Bytes that sleepers have not read count against the end that sent them: that must not silence it for the others. */
@@ -128,14 +128,14 @@ static void many_deaf_ears_silence_nobody(void)
     int fd[RANKS], unheard = 0;
     for (int i = 0; i < RANKS; i++) {
         page[i] = &shared_new()->page;
-        fd[i] = weft_chime_open(page[i]);
+        fd[i] = weft_wakeup_sock_open(page[i]);
         CU_ASSERT_FATAL(fd[i] >= 0);
     }
     for (int i = 0; i < RANKS; i++)
         ring_once(page[i]);
     for (int i = 0; i < RANKS; i++) {
         unheard += !is_rung(fd[i]);
-        weft_chime_close(page[i], fd[i]);
+        weft_wakeup_sock_close(page[i], fd[i]);
     }
     CU_ASSERT_EQUAL(unheard, 0);
 }
@@ -143,18 +143,18 @@ static void many_deaf_ears_silence_nobody(void)
 static void closing_all_descriptors_is_survived(void)
 {
     weft_rank_page *page = &shared_new()->page;
-    int fd = weft_chime_open(page), status = -1;
+    int fd = weft_wakeup_sock_open(page), status = -1;
     pid_t child = fork();
     if (child == 0) {
-        weft_segment_doze(page);
+        weft_page_sleep_begin(page);
         weft_segment_wake(page); /* makes our end */
         for (int i = 3; i < 256; i++)
             close(i);
         for (int i = 3; i < 64 && dup(0) >= 0; i++) /* its number is somebody else's now */
             ;
-        weft_segment_doze(page);
+        weft_page_sleep_begin(page);
         weft_segment_wake(page);
-        _exit(weft_chime_is_deaf(page));
+        _exit(weft_wakeup_sock_is_deaf(page));
     }
     waitpid(child, &status, 0);
     CU_ASSERT_EQUAL(status, 0);
@@ -162,25 +162,25 @@ static void closing_all_descriptors_is_survived(void)
     CU_ASSERT_EQUAL(read(fd, &byte, 1), 1);
     CU_ASSERT_EQUAL(read(fd, &byte, 1), 1);
     CU_ASSERT(!is_rung(fd));
-    weft_chime_close(page, fd);
+    weft_wakeup_sock_close(page, fd);
 }
 
 static void who_cannot_reach_it_says_so(void)
 {
     weft_rank_page *page = &shared_new()->page;
-    int fd = weft_chime_open(page), status = -1;
+    int fd = weft_wakeup_sock_open(page), status = -1;
     pid_t child = fork();
     if (child == 0) {
         for (int i = 3; i < 256; i++) /* the end that this process rings by was made in the old network */
             close(i);
         if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0)
             atomic_store(&page->chime, 1); /* may not leave this network: a name that nobody has looks the same */
-        weft_chime_ring(page, atomic_load(&page->chime));
+        weft_wakeup_sock_ring(page, atomic_load(&page->chime));
         _exit(0);
     }
     waitpid(child, &status, 0);
     CU_ASSERT_EQUAL(status, 0);
-    CU_ASSERT(weft_chime_is_deaf(page));
+    CU_ASSERT(weft_wakeup_sock_is_deaf(page));
     close(fd);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_parts: what a registration cache is made of, for its own files only.
+ * regcache_internal: what a registration cache is made of, for its own files only.
  * Who may touch what: the tree, the lists, references and counts are the worker's. The helper that pins ahead owns an entry from
- * the moment it takes it off the queue (MAPPING) until it stores another state; queue, orphans and pin_ns_ahead are guarded by
+ * the moment it takes it off the queue (MAPPING) until it stores another state; queue, detached and pin_ns_ahead are guarded by
  * `lock`.
  */
-#ifndef WEFT_MEM_REGCACHE_PARTS_H
-#define WEFT_MEM_REGCACHE_PARTS_H
+#ifndef WEFT_MEM_REGCACHE_INTERNAL_H
+#define WEFT_MEM_REGCACHE_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 
 /* WAITING: in the helper's queue. READY and FAILED are final. ORPHAN: the worker has thrown it out while the helper was mapping
  * it. */
-enum weft_regstate { WEFT_REG_WAITING, WEFT_REG_MAPPING, WEFT_REG_READY, WEFT_REG_FAILED, WEFT_REG_ORPHAN };
+enum weft_regstate { WEFT_REG_WAITING, WEFT_REG_MAPPING, WEFT_REG_READY, WEFT_REG_FAILED, WEFT_REG_DETACHED };
 
 typedef struct weft_regentry {
     weft_regnode node;      /* first: the tree's */
@@ -27,8 +27,8 @@ typedef struct weft_regentry {
     bool is_kept;           /* stands in the tree; else it ends with its last reference */
     int rc;                 /* of map, when FAILED */
     weft_list_link idle;         /* in the cache's list while nobody holds it */
-    weft_list_link job;          /* in the helper's queue, or among the orphans */
-    weft_pin pin;           /* last: the owner's record follows */
+    weft_list_link job;          /* in the helper's queue, or among the detached */
+    weft_reg pin;           /* last: the owner's record follows */
 } weft_regentry;
 
 /* Entries that were hit lately, by page: a look-up that finds one there needs no tree. */
@@ -37,8 +37,8 @@ typedef struct weft_regentry {
 
 struct weft_regcache {
     /* what a hit reads */
-    weft_watch *watch;      /* NULL until the first pin */
-    const weft_news *news;
+    weft_memmon *watch;      /* NULL until the first pin */
+    const weft_inval_log *news;
     uint64_t cursor;
     bool is_free_of_watch;  /* devices that page on demand need none */
     weft_regnode *root;
@@ -54,8 +54,8 @@ struct weft_regcache {
     bool has_helper;        /* the worker's word: it was started */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
-    weft_list_link queue, orphans;
-    _Atomic uint32_t orphan_count; /* without the lock: is there anything to ask for? */
+    weft_list_link queue, detached;
+    _Atomic uint32_t detached_count; /* without the lock: is there anything to ask for? */
     bool is_closing;
     uint64_t pin_ns_ahead;
     pthread_t helper;
@@ -66,7 +66,7 @@ int weft_regentry_map(weft_regcache *cache, weft_regentry *entry, uint64_t *ns);
 /* Gives the memory of the entry back; nobody knows it any more. */
 void weft_regentry_free(weft_regcache *cache, weft_regentry *entry);
 
-/* regcache_ahead.c. false: no thread to be had; the entry is as it was. */
+/* regcache_async.c. false: no thread to be had; the entry is as it was. */
 bool weft_reghelper_give(weft_regcache *cache, weft_regentry *entry);
 /* The worker wants an entry that is WAITING or MAPPING, now: takes it back (true: MAPPING, and the worker's to map) or waits for
  * it. */
@@ -75,10 +75,10 @@ bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry);
  * orphan. */
 bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry);
 /* An orphan that the helper has unmapped, or NULL. */
-weft_regentry *weft_reghelper_orphan(weft_regcache *cache);
+weft_regentry *weft_reghelper_detach(weft_regcache *cache);
 void weft_reghelper_end(weft_regcache *cache);
 
-/* regcache_bounds.c: fills max_bytes and max_regions. */
-void weft_regcache_bound(weft_regcache *cache);
+/* regcache_limits.c: fills max_bytes and max_regions. */
+void weft_regcache_limit(weft_regcache *cache);
 
 #endif

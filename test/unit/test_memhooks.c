@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_interposer: what the preloaded library sees: it runs this program again under itself, trusted alone, and where the kernel refuses
+ * test_memhooks: what the preloaded library sees: it runs this program again under itself, trusted alone, and where the kernel refuses
  * userfaultfd.
  */
 #include <CUnit/Basic.h>
@@ -26,8 +26,8 @@ static void test_interposed_calls(void)
     uint64_t cursor;
     char *p = fresh(16 * MIB), *q = fresh(MIB);
 
-    CU_ASSERT_FATAL(weft_watch_get()->preload && !weft_watch_get()->has_fault);
-    CU_ASSERT_FALSE(weft_watch_must_ask(weft_watch_get()));
+    CU_ASSERT_FATAL(weft_memmon_get()->preload && !weft_memmon_get()->has_fault);
+    CU_ASSERT_FALSE(weft_memmon_needs_sync(weft_memmon_get()));
     CU_ASSERT(is_covered(p, 16 * MIB));
     cursor = now_cursor();
     munmap(p, MIB);
@@ -113,7 +113,7 @@ static void test_interposed_behind(void)
             again = mremap(p, MIB, 2 * MIB, 0); /* grows where it stands, into the hole */
         CU_ASSERT(again == (kind == 2 ? p : p + MIB));
         CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
-        CU_ASSERT_EQUAL(weft_watch_get()->preload->saw((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
+        CU_ASSERT_EQUAL(weft_memmon_get()->preload->saw((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
         munmap(p, 4 * MIB);
     }
     close(fd);
@@ -172,7 +172,7 @@ static void *mapper(void *arg)
         size_t bytes = (1 + (size_t)i % 7) * 4096;
         char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         uint64_t start = (uint64_t)(uintptr_t)p;
-        wrong += !weft_watch_get()->preload->saw(start, start + bytes);
+        wrong += !weft_memmon_get()->preload->saw(start, start + bytes);
         if (i % 3 == 0)
             madvise(p, 4096, MADV_DONTNEED);
         munmap(p, bytes);
@@ -209,7 +209,7 @@ static void test_refused(void)
 {
     char *p = fresh(MIB);
 
-    CU_ASSERT(weft_watch_get()->preload && !weft_watch_get()->has_fault);
+    CU_ASSERT(weft_memmon_get()->preload && !weft_memmon_get()->has_fault);
     CU_ASSERT_FALSE(is_covered(p, MIB));
     uint64_t cursor = now_cursor();
     munmap(p, MIB);
@@ -228,8 +228,8 @@ static void test_device(void)
     bool is_told_so = false;
     char *p = fresh(MIB);
 
-    CU_ASSERT(weft_watch_get()->has_fault && weft_watch_get()->fault.by_device);
-    weft_watch_tell(note, &is_told_so);
+    CU_ASSERT(weft_memmon_get()->has_fault && weft_memmon_get()->fault.by_device);
+    weft_memmon_describe(note, &is_told_so);
     CU_ASSERT(is_told_so);
     CU_ASSERT(is_covered(p, MIB));
     uint64_t cursor = now_cursor();
@@ -241,7 +241,7 @@ static void test_tell(void)
 {
     int lines = 0;
 
-    weft_watch_tell(say, &lines);
+    weft_memmon_describe(say, &lines);
     CU_ASSERT(lines >= 3);
 }
 
@@ -257,7 +257,7 @@ static bool has_device(void)
         close(fd);
     if (device >= 0)
         close(device);
-    return fd >= 0 && weft_watch_get()->has_fault;
+    return fd >= 0 && weft_memmon_get()->has_fault;
 }
 
 static void test_call_refused(void)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * watch: starts and tries what there is, decides mapping by mapping who watches it, remembers what is covered.
+ * memmon: starts and tries what there is, decides mapping by mapping who watches it, remembers what is covered.
  * Called by registration caches, each under its own worker's lock: the table has a lock of its own.
  * Invariant: a range stands in the table only while every change of it will be told: it was registered (or seen being mapped)
  * after the table last heeded the news, and leaves the table with the next news of it.
  */
-#include "mem/watch.h"
+#include "mem/memmon.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -16,26 +16,26 @@
 
 #include "base/knob.h"
 #include "base/log.h"
-#include "mem/watch_parts.h"
+#include "mem/memmon_internal.h"
 
 #define SETTLE_TRIES 400 /* some 200 us: longer than a listener takes that has a CPU, shorter than pinning anew takes */
 
-static weft_news own_news;
-static weft_range covered_at[WEFT_WATCH_ROOM];
-static weft_watch the_watch = {.news = &own_news, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1, .stop = -1}};
+static weft_inval_log own_news;
+static weft_range covered_at[WEFT_MEMMON_TEXT_BYTES];
+static weft_memmon the_watch = {.news = &own_news, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1, .stop = -1}};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* -- the table -- */
 
 static void forget_range(void *arg, weft_range range)
 {
-    weft_watch *watch = arg;
+    weft_memmon *watch = arg;
 
-    if (!(range.start & WEFT_NEWS_EMPTIED))
+    if (!(range.start & WEFT_INVAL_LOG_EMPTIED))
         weft_ranges_remove(&watch->covered, range.start, range.end);
 }
 
-static void remember(weft_watch *watch, uint64_t start, uint64_t end)
+static void remember(weft_memmon *watch, uint64_t start, uint64_t end)
 {
     if (weft_ranges_add(&watch->covered, start, end))
         return;
@@ -43,23 +43,23 @@ static void remember(weft_watch *watch, uint64_t start, uint64_t end)
     weft_ranges_add(&watch->covered, start, end);
 }
 
-static void heed_news(weft_watch *watch)
+static void read_inval_log(weft_memmon *watch)
 {
-    if (!weft_news_read(watch->news, &watch->cursor, forget_range, watch))
+    if (!weft_inval_log_read(watch->news, &watch->cursor, forget_range, watch))
         watch->covered.count = 0;
 }
 
 /* -- one mapping -- */
 
 /* Whatever was pinned in parts that nobody watched until now may be of another time. */
-static void tell_gaps(weft_watch *watch, uint64_t start, uint64_t end)
+static void tell_gaps(weft_memmon *watch, uint64_t start, uint64_t end)
 {
     const weft_ranges *known = &watch->covered;
 
     for (uint32_t i = weft_ranges_after(known, start); start < end; i++) {
         uint64_t stop = i < known->count && known->at[i].start < end ? known->at[i].start : end;
         if (start < stop)
-            weft_news_tell(watch->news, start, stop);
+            weft_inval_log_append(watch->news, start, stop);
         start = stop < end ? known->at[i].end : end;
     }
 }
@@ -67,22 +67,22 @@ static void tell_gaps(weft_watch *watch, uint64_t start, uint64_t end)
 /* With more than one thread the mapping may have changed between its look-up and its registration: a part that was unmapped in
  * between told nobody, and what comes there later tells nobody either. New mappings do not become one with registered ones, so if
  * it still is one mapping of the same kind, it is the registered one. */
-static bool is_still(const weft_watch *watch, const weft_mapping *mapping)
+static bool is_still(const weft_memmon *watch, const weft_mapping *mapping)
 {
     weft_mapping again;
 
-    return !weft_watch_must_ask(watch) || (weft_maps_find(watch->maps, mapping->start, &again) && again.kind == mapping->kind &&
+    return !weft_memmon_needs_sync(watch) || (weft_proc_maps_find(watch->maps, mapping->start, &again) && again.kind == mapping->kind &&
                                            again.start <= mapping->start && again.end >= mapping->end);
 }
 
-static bool cover_mapping(weft_watch *watch, const weft_mapping *mapping, uint64_t start, uint64_t end)
+static bool cover_mapping(weft_memmon *watch, const weft_mapping *mapping, uint64_t start, uint64_t end)
 {
     bool is_private = mapping->kind == WEFT_MAPPING_ANONYMOUS || mapping->kind == WEFT_MAPPING_HUGE;
 
     if (watch->has_fault && is_private) {
         tell_gaps(watch, mapping->start, mapping->end);
-        heed_news(watch);
-        if (weft_fault_register(&watch->fault, mapping->start, mapping->end) && is_still(watch, mapping)) {
+        read_inval_log(watch);
+        if (weft_uffd_register(&watch->fault, mapping->start, mapping->end) && is_still(watch, mapping)) {
             remember(watch, mapping->start, mapping->end);
             return true;
         }
@@ -92,45 +92,45 @@ static bool cover_mapping(weft_watch *watch, const weft_mapping *mapping, uint64
     start = start > mapping->start ? start : mapping->start;
     end = end < mapping->end ? end : mapping->end;
     tell_gaps(watch, start, end);
-    heed_news(watch);
+    read_inval_log(watch);
     if (!watch->preload->saw(start, end))
         return false;
     remember(watch, start, end);
     return true;
 }
 
-bool weft_watch_cover(weft_watch *watch, uint64_t start, uint64_t end)
+bool weft_memmon_track(weft_memmon *watch, uint64_t start, uint64_t end)
 {
     bool is_sure = true;
 
     if (!watch->has_fault && !watch->trusts_preload)
         return false;
     pthread_mutex_lock(&watch->lock);
-    if (watch->is_forgotten || (weft_watch_must_ask(watch) && !weft_watch_settle(watch)))
+    if (watch->is_forgotten || (weft_memmon_needs_sync(watch) && !weft_memmon_sync(watch)))
         is_sure = false;
     else
-        heed_news(watch);
+        read_inval_log(watch);
     if (is_sure && !weft_ranges_hold(&watch->covered, start, end))
         for (uint64_t at = start; at < end && is_sure;) {
             weft_mapping mapping = {0};
-            is_sure = weft_maps_find(watch->maps, at, &mapping) && cover_mapping(watch, &mapping, start, end);
+            is_sure = weft_proc_maps_find(watch->maps, at, &mapping) && cover_mapping(watch, &mapping, start, end);
             at = mapping.end;
         }
     pthread_mutex_unlock(&watch->lock);
     return is_sure;
 }
 
-bool weft_watch_must_ask(const weft_watch *watch)
+bool weft_memmon_needs_sync(const weft_memmon *watch)
 {
     return watch->has_fault && !(watch->is_single && *(const volatile char *)watch->is_single);
 }
 
-bool weft_watch_settle(const weft_watch *watch)
+bool weft_memmon_sync(const weft_memmon *watch)
 {
     if (!watch->fault.can_settle)
         return false;
     for (int n = 0; n < SETTLE_TRIES; n++) {
-        if (weft_fault_is_settled(&watch->fault))
+        if (weft_uffd_is_settled(&watch->fault))
             return true;
         if (n > 8)
             sched_yield(); /* the listener, or the thread that unmaps, may wait for this CPU */
@@ -138,7 +138,7 @@ bool weft_watch_settle(const weft_watch *watch)
     return false;
 }
 
-const weft_news *weft_watch_news(const weft_watch *watch)
+const weft_inval_log *weft_memmon_log(const weft_memmon *watch)
 {
     return watch->news;
 }
@@ -153,9 +153,9 @@ static int is_emulator(struct dl_phdr_info *info, size_t bytes, void *arg)
     return info->dlpi_name && strstr(info->dlpi_name, "vgpreload") != NULL;
 }
 
-static void start_preload(weft_watch *watch)
+static void start_preload(weft_memmon *watch)
 {
-    weft_preload *preload = dlsym(RTLD_DEFAULT, WEFT_PRELOAD_SYMBOL);
+    weft_memhooks *preload = dlsym(RTLD_DEFAULT, WEFT_PRELOAD_SYMBOL);
     const uint32_t needed = 1u << WEFT_TRIAL_MUNMAP | 1u << WEFT_TRIAL_FIXED | 1u << WEFT_TRIAL_MREMAP |
                             1u << WEFT_TRIAL_MADVISE | 1u << WEFT_TRIAL_SYSCALL;
 
@@ -169,7 +169,7 @@ static void start_preload(weft_watch *watch)
     }
     watch->preload = preload;
     watch->news = &preload->news;
-    weft_watch_try_preload(watch);
+    weft_memmon_try_preload(watch);
     if ((watch->preload_trials.seen & needed) == needed) {
         /* A system call made inline passes it by, and what it does not see becomes wrong data without a word: so by itself it
          * covers something only for who asked for that. */
@@ -177,39 +177,39 @@ static void start_preload(weft_watch *watch)
         return;
     }
     char missed[128];
-    weft_watch_name_trials(needed & ~watch->preload_trials.seen, missed, sizeof(missed));
+    weft_memmon_name_trials(needed & ~watch->preload_trials.seen, missed, sizeof(missed));
     snprintf(watch->preload_why, sizeof(watch->preload_why), "preloaded, but blind for %s: something else took these calls",
              missed);
     watch->preload = NULL;
 }
 
-static void start_fault(weft_watch *watch)
+static void start_fault(weft_memmon *watch)
 {
     if (dl_iterate_phdr(is_emulator, NULL)) {
         snprintf(watch->fault_why, sizeof(watch->fault_why), "not under valgrind: it runs one thread at a time");
         return;
     }
-    if (weft_fault_open(&watch->fault, watch->news, watch->fault_why, sizeof(watch->fault_why)))
+    if (weft_uffd_open(&watch->fault, watch->news, watch->fault_why, sizeof(watch->fault_why)))
         return;
-    weft_watch_try_fault(watch);
+    weft_memmon_try_fault(watch);
     uint32_t missed = watch->fault_trials.tried & ~watch->fault_trials.seen;
     if (!missed) {
         watch->has_fault = true;
         return;
     }
     char names[128];
-    weft_watch_name_trials(missed, names, sizeof(names));
+    weft_memmon_name_trials(missed, names, sizeof(names));
     snprintf(watch->fault_why, sizeof(watch->fault_why), "its self-test missed %s", names);
-    weft_fault_close(&watch->fault);
+    weft_uffd_close(&watch->fault);
 }
 
 static void start_watch(void)
 {
-    weft_watch *watch = &the_watch;
+    weft_memmon *watch = &the_watch;
     int knob = weft_knob.regcache_monitor;
 
-    watch->covered = (weft_ranges){.room = WEFT_WATCH_ROOM, .at = covered_at};
-    watch->maps = weft_maps_open();
+    watch->covered = (weft_ranges){.room = WEFT_MEMMON_TEXT_BYTES, .at = covered_at};
+    watch->maps = weft_proc_maps_open();
     watch->is_single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
     snprintf(watch->preload_why, sizeof(watch->preload_why), "excluded by the knob pin_watch");
     snprintf(watch->fault_why, sizeof(watch->fault_why), "excluded by the knob pin_watch");
@@ -223,22 +223,22 @@ static void start_watch(void)
     if (knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_USERFAULTFD)
         start_fault(watch);
     watch->cursor = atomic_load(&watch->news->next);
-    pthread_atfork(NULL, NULL, weft_watch_forget);
+    pthread_atfork(NULL, NULL, weft_memmon_forget);
 }
 
-weft_watch *weft_watch_get(void)
+weft_memmon *weft_memmon_get(void)
 {
     pthread_once(&once, start_watch);
     return &the_watch;
 }
 
-void weft_watch_forget(void)
+void weft_memmon_forget(void)
 {
-    weft_watch *watch = &the_watch;
+    weft_memmon *watch = &the_watch;
 
     if (watch->maps >= 0)
         close(watch->maps);
-    weft_fault_forget(&watch->fault);
+    weft_uffd_forget(&watch->fault);
     watch->maps = -1;
     watch->has_fault = false;
     watch->preload = NULL;
@@ -248,7 +248,7 @@ void weft_watch_forget(void)
     pthread_mutex_init(&watch->lock, NULL); /* whoever held it is not here */
     /* The listener may have been in the middle of its work; readers lose count and forget all. */
     atomic_store(&watch->news->busy, 0);
-    atomic_fetch_add(&watch->news->next, 2 * WEFT_NEWS_ROOM);
+    atomic_fetch_add(&watch->news->next, 2 * WEFT_INVAL_LOG_ROOM);
 }
 
 /* -- what is in force -- */
@@ -258,8 +258,8 @@ static void tell_one(const char *name, const char *why, bool is_on, const weft_t
 {
     char text[512], seen[160], missed[160];
 
-    weft_watch_name_trials(trials->seen, seen, sizeof(seen));
-    weft_watch_name_trials(trials->tried & ~trials->seen, missed, sizeof(missed));
+    weft_memmon_name_trials(trials->seen, seen, sizeof(seen));
+    weft_memmon_name_trials(trials->tried & ~trials->seen, missed, sizeof(missed));
     if (!is_on)
         snprintf(text, sizeof(text), "%s: %s", name, why);
     else
@@ -267,9 +267,9 @@ static void tell_one(const char *name, const char *why, bool is_on, const weft_t
     line(arg, text);
 }
 
-void weft_watch_tell(void (*line)(void *arg, const char *text), void *arg)
+void weft_memmon_describe(void (*line)(void *arg, const char *text), void *arg)
 {
-    weft_watch *watch = weft_watch_get();
+    weft_memmon *watch = weft_memmon_get();
 
     tell_one("userfaultfd", watch->fault_why, watch->has_fault, &watch->fault_trials, line, arg);
     if (watch->has_fault && watch->fault.by_device)

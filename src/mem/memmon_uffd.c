@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * watch_fault: see the header.
+ * memmon_uffd: see the header.
  * The kernel, in order: an unmapping counts `mmap_changing` up under the mmap lock, drops the mapping, lets the lock go, queues
  * its event and sleeps until it was read; after that it counts down and returns. madvise does so before it throws pages away. So
  *     one thread:   when munmap returns, the listener has read the event. It had raised `busy` before, and lowers it when the
@@ -13,7 +13,7 @@
  * Until 5.15 the count was a flag that the first of two unmappings cleared for both: there `can_settle` is false.
  * Invariant: the listener takes no lock and faults on nothing but its own stack and the list.
  */
-#include "mem/watch_fault.h"
+#include "mem/memmon_uffd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,17 +41,17 @@
 #define DEVICE "/dev/userfaultfd"
 #define DEVICE_NEW _IO(0xAA, 0x00)
 
-static WEFT_BARE void publish(weft_news *news, const struct uffd_msg *message)
+static WEFT_BARE void publish(weft_inval_log *news, const struct uffd_msg *message)
 {
     switch (message->event) {
     case UFFD_EVENT_UNMAP:
-        weft_news_tell(news, message->arg.remove.start, message->arg.remove.end);
+        weft_inval_log_append(news, message->arg.remove.start, message->arg.remove.end);
         break;
     case UFFD_EVENT_REMOVE:
-        weft_news_tell(news, message->arg.remove.start | WEFT_NEWS_EMPTIED, message->arg.remove.end);
+        weft_inval_log_append(news, message->arg.remove.start | WEFT_INVAL_LOG_EMPTIED, message->arg.remove.end);
         break;
     case UFFD_EVENT_REMAP: /* what stood at its new place had an event of its own */
-        weft_news_tell(news, message->arg.remap.from, message->arg.remap.from + message->arg.remap.len);
+        weft_inval_log_append(news, message->arg.remap.from, message->arg.remap.from + message->arg.remap.len);
         break;
     default:
         break;
@@ -59,18 +59,18 @@ static WEFT_BARE void publish(weft_news *news, const struct uffd_msg *message)
 }
 
 /* An event that cannot be read would hold an unmapping for ever: closing the descriptor lets it go. */
-static WEFT_BARE void give_up(weft_fault *fault)
+static WEFT_BARE void give_up(weft_uffd *fault)
 {
     int fd = atomic_exchange(&fault->fd, -1);
     atomic_store_explicit(&fault->is_alive, 0, memory_order_release);
-    weft_news_tell(fault->news, 0, UINT64_MAX);
+    weft_inval_log_append(fault->news, 0, UINT64_MAX);
     weft_bare_call(SYS_close, fd, 0, 0, 0);
 }
 
 static WEFT_BARE void listen_to(void *arg)
 {
-    weft_fault *fault = arg;
-    weft_news *news = fault->news;
+    weft_uffd *fault = arg;
+    weft_inval_log *news = fault->news;
     struct uffd_msg messages[16];
 
     weft_bare_call(SYS_prctl, PR_SET_NAME, (long)"weft-watch", 0, 0);
@@ -138,7 +138,7 @@ static bool kernel_counts(void)
 }
 
 /* Before the listener: an unregistered descriptor answers as it will later, or it is one that cannot be asked. */
-static bool start(weft_fault *fault)
+static bool start(weft_uffd *fault)
 {
     sigset_t all, before;
 
@@ -153,9 +153,9 @@ static bool start(weft_fault *fault)
     return rc == 0;
 }
 
-int weft_fault_open(weft_fault *fault, weft_news *news, char *why, size_t room)
+int weft_uffd_open(weft_uffd *fault, weft_inval_log *news, char *why, size_t room)
 {
-    *fault = (weft_fault){.fd = -1, .stop = -1, .news = news};
+    *fault = (weft_uffd){.fd = -1, .stop = -1, .news = news};
     int refused = 0;
     for (;; fault->by_device = true) {
         fault->fd = open_kernel(EVENTS | WP_HUGETLBFS_SHMEM, fault->by_device);
@@ -174,16 +174,16 @@ int weft_fault_open(weft_fault *fault, weft_news *news, char *why, size_t room)
         return WEFT_E_UNSUPPORTED;
     }
     fault->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    fault->can_settle = kernel_counts() && weft_fault_is_settled(fault);
+    fault->can_settle = kernel_counts() && weft_uffd_is_settled(fault);
     if (fault->stop < 0 || !start(fault)) {
         snprintf(why, room, "no listener could be started: %s", strerror(errno));
-        weft_fault_forget(fault);
+        weft_uffd_forget(fault);
         return WEFT_E_UNSUPPORTED;
     }
     return WEFT_OK;
 }
 
-void weft_fault_forget(weft_fault *fault)
+void weft_uffd_forget(weft_uffd *fault)
 {
     atomic_store(&fault->is_alive, 0);
     if (fault->fd >= 0)
@@ -193,7 +193,7 @@ void weft_fault_forget(weft_fault *fault)
     fault->fd = fault->stop = -1;
 }
 
-void weft_fault_close(weft_fault *fault)
+void weft_uffd_close(weft_uffd *fault)
 {
     if (fault->fd < 0)
         return;
@@ -202,17 +202,17 @@ void weft_fault_close(weft_fault *fault)
         pthread_join(fault->thread, NULL);
     while (atomic_load_explicit(&fault->is_alive, memory_order_acquire))
         sched_yield();
-    weft_fault_forget(fault);
+    weft_uffd_forget(fault);
 }
 
-bool weft_fault_register(const weft_fault *fault, uint64_t start, uint64_t end)
+bool weft_uffd_register(const weft_uffd *fault, uint64_t start, uint64_t end)
 {
     struct uffdio_register request = {.range = {start, end - start}, .mode = UFFDIO_REGISTER_MODE_WP};
 
     return atomic_load_explicit(&fault->is_alive, memory_order_acquire) && !ioctl(fault->fd, UFFDIO_REGISTER, &request);
 }
 
-bool weft_fault_is_settled(const weft_fault *fault)
+bool weft_uffd_is_settled(const weft_uffd *fault)
 {
     struct uffdio_writeprotect nothing = {.range = {4096, 0}};
 

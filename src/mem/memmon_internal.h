@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * watch_parts: what a watch is made of, for watch.c and its self-tests (watch_try.c) only.
+ * memmon_internal: what a watch is made of, for memmon.c and its self-tests (memmon_selftest.c) only.
  */
-#ifndef WEFT_MEM_WATCH_PARTS_H
-#define WEFT_MEM_WATCH_PARTS_H
+#ifndef WEFT_MEM_MEMMON_INTERNAL_H
+#define WEFT_MEM_MEMMON_INTERNAL_H
 
 #include <pthread.h>
 
+#include "mem/memhooks.h"
+#include "mem/memmon_uffd.h"
+#include "mem/proc_maps.h"
 #include "mem/ranges.h"
-#include "mem/watch_fault.h"
-#include "mem/watch_maps.h"
-#include "mem/watch_preload.h"
 
 /* Covered ranges that are remembered; touching ones are one. When it is full all are forgotten and found again as they are asked
  * for. */
-#define WEFT_WATCH_ROOM 4096
+#define WEFT_MEMMON_TEXT_BYTES 4096
 
 /* What a self-test changes under a watched mapping. */
 enum weft_trial {
@@ -27,14 +27,14 @@ typedef struct weft_trials {
     uint32_t tried, seen; /* bits 1 << enum weft_trial; not tried: this allocator kept the memory, or has no such call */
 } weft_trials;
 
-struct weft_watch {
-    weft_news *news;
-    weft_preload *preload;     /* NULL: not loaded, or excluded */
+struct weft_memmon {
+    weft_inval_log *news;
+    weft_memhooks *preload;     /* NULL: not loaded, or excluded */
     bool trusts_preload;       /* the user named it: it may cover what it saw. Else it only brings news earlier */
     bool has_fault;            /* userfaultfd is in force */
     bool is_forgotten;         /* a child after fork */
     const char *is_single;     /* libc's word that there is one thread; NULL: this libc has none */
-    weft_fault fault;
+    weft_uffd fault;
     weft_trials fault_trials, preload_trials;
     char fault_why[192], preload_why[192]; /* why not in force */
     pthread_mutex_t lock;      /* of what follows */
@@ -44,9 +44,9 @@ struct weft_watch {
 };
 
 /* Each changes memory of its own and looks whether news of it came. The watch's table is not used yet. */
-void weft_watch_try_fault(weft_watch *watch);
-void weft_watch_try_preload(weft_watch *watch);
+void weft_memmon_try_fault(weft_memmon *watch);
+void weft_memmon_try_preload(weft_memmon *watch);
 /* "munmap, mremap" of these bits. */
-void weft_watch_name_trials(uint32_t trials, char *text, size_t room);
+void weft_memmon_name_trials(uint32_t trials, char *text, size_t room);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_ahead: the helper that pins what will be wanted soon. One thread per cache, started at the first such wish, asleep
+ * regcache_async: the helper that pins what will be wanted soon. One thread per cache, started at the first such wish, asleep
  * while there is none. It never sees the tree: it takes an entry off the queue, maps it, and says so.
  * Invariant: an entry that is MAPPING by the helper is nobody else's to free; map and unmap are called without the lock.
  */
@@ -8,30 +8,30 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "mem/regcache_parts.h"
+#include "mem/regcache_internal.h"
 
 static void work_on(weft_regcache *cache, weft_regentry *entry)
 {
     uint64_t ns;
-    bool is_orphan;
+    bool is_detached;
 
     int rc = weft_regentry_map(cache, entry, &ns);
     pthread_mutex_lock(&cache->lock);
     cache->pin_ns_ahead += ns;
-    is_orphan = atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_ORPHAN;
-    if (!is_orphan) {
+    is_detached = atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_DETACHED;
+    if (!is_detached) {
         entry->rc = rc;
         atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_release);
         pthread_cond_broadcast(&cache->done);
     }
     pthread_mutex_unlock(&cache->lock);
-    if (!is_orphan)
+    if (!is_detached)
         return;
     if (!rc)
         cache->config.unmap(cache->config.owner, entry->pin.record);
     pthread_mutex_lock(&cache->lock);
-    weft_list_append(&cache->orphans, &entry->job);
-    atomic_fetch_add_explicit(&cache->orphan_count, 1, memory_order_relaxed);
+    weft_list_append(&cache->detached, &entry->job);
+    atomic_fetch_add_explicit(&cache->detached_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -104,18 +104,18 @@ bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry)
         entry->rc = 0;
         atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed); /* nothing to unmap */
     } else if (state == WEFT_REG_MAPPING) {
-        atomic_store_explicit(&entry->state, WEFT_REG_ORPHAN, memory_order_relaxed);
+        atomic_store_explicit(&entry->state, WEFT_REG_DETACHED, memory_order_relaxed);
     }
     pthread_mutex_unlock(&cache->lock);
     return state != WEFT_REG_MAPPING;
 }
 
-weft_regentry *weft_reghelper_orphan(weft_regcache *cache)
+weft_regentry *weft_reghelper_detach(weft_regcache *cache)
 {
     pthread_mutex_lock(&cache->lock);
-    weft_list_link *job = weft_list_take(&cache->orphans);
+    weft_list_link *job = weft_list_take(&cache->detached);
     if (job)
-        atomic_fetch_sub_explicit(&cache->orphan_count, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&cache->detached_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&cache->lock);
     return job ? weft_container(job, weft_regentry, job) : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * chime: see chime.h.
+ * wakeup_sock: see wakeup_sock.h.
  */
-#include "mem/chime.h"
+#include "mem/wakeup_sock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static bool bind_to_fresh_name(int fd, uint64_t *name)
     return false;
 }
 
-int weft_chime_open(weft_rank_page *page)
+int weft_wakeup_sock_open(weft_rank_page *page)
 {
     uint64_t name = 0;
     int fd = datagram_socket();
@@ -62,13 +62,13 @@ int weft_chime_open(weft_rank_page *page)
     return fd;
 }
 
-void weft_chime_close(weft_rank_page *page, int fd)
+void weft_wakeup_sock_close(weft_rank_page *page, int fd)
 {
     atomic_store_explicit(&page->chime, 0, memory_order_release);
     close(fd);
 }
 
-void weft_chime_drain(int fd)
+void weft_wakeup_sock_drain(int fd)
 {
     char byte;
     for (int i = 0; i < DRAIN_MAX && recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0; i++)
@@ -99,7 +99,7 @@ static int send_afresh(uint64_t name, bool keeps)
     return rc;
 }
 
-void weft_chime_ring(weft_rank_page *page, uint64_t name)
+void weft_wakeup_sock_ring(weft_rank_page *page, uint64_t name)
 {
     int keep = errno, fd = atomic_load_explicit(&ringer, memory_order_relaxed);
     int rc = fd < 0 ? send_afresh(name, true) : send_to(fd, name);

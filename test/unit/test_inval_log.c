@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_news: the list of news under many tellers, with one that was cut off, with a listener that has read and not yet published; the
+ * test_inval_log: the list of news under many tellers, with one that was cut off, with a listener that has read and not yet published; the
  * bare thread that tells.
  */
 #include <CUnit/Basic.h>
@@ -16,7 +16,7 @@
 #define TELLERS 4
 #define TELLS 200000
 
-static weft_news news;
+static weft_inval_log news;
 static _Atomic int telling;
 static _Atomic uint64_t heard_so_far;
 
@@ -25,9 +25,9 @@ static void *teller(void *arg)
     uint64_t me = (uint64_t)(uintptr_t)arg;
 
     for (uint64_t i = 1; i <= TELLS; i++) {
-        weft_news_tell(&news, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end says the start: a torn pair shows */
+        weft_inval_log_append(&news, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end says the start: a torn pair shows */
         /* In every second stretch nobody runs ahead of the reader by more than the list can hold; in the others all do. */
-        while (i / 4096 % 2 == 0 && atomic_load(&news.next) - atomic_load(&heard_so_far) > WEFT_NEWS_ROOM / 2)
+        while (i / 4096 % 2 == 0 && atomic_load(&news.next) - atomic_load(&heard_so_far) > WEFT_INVAL_LOG_ROOM / 2)
             sched_yield();
     }
     atomic_fetch_sub(&telling, 1);
@@ -51,7 +51,7 @@ static void take(void *arg, weft_range range)
     c->heard++;
 }
 
-static void test_news(void)
+static void test_inval_log(void)
 {
     pthread_t threads[TELLERS];
     count c = {.heard = 0};
@@ -60,9 +60,9 @@ static void test_news(void)
     atomic_store(&telling, TELLERS);
     for (uint64_t i = 0; i < TELLERS; i++)
         pthread_create(&threads[i], NULL, teller, (void *)(uintptr_t)i);
-    while (atomic_load(&telling) || weft_news_is_new(&news, cursor)) {
+    while (atomic_load(&telling) || weft_inval_log_is_new(&news, cursor)) {
         uint64_t before = c.heard, at = cursor;
-        if (!weft_news_read(&news, &cursor, take, &c))
+        if (!weft_inval_log_read(&news, &cursor, take, &c))
             lost++;
         else if (cursor == at)
             sched_yield();
@@ -84,31 +84,31 @@ static void ignore(void *arg, weft_range range) { (void)arg, (void)range; }
  * left. */
 static void test_news_cut_off(void)
 {
-    static weft_news cut;
+    static weft_inval_log cut;
     uint64_t cursor = 0;
 
-    CU_ASSERT(weft_news_read(&cut, &cursor, ignore, NULL));
+    CU_ASSERT(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     atomic_fetch_add(&cut.next, 1);
-    CU_ASSERT(weft_news_is_new(&cut, cursor));
-    CU_ASSERT_FALSE(weft_news_read(&cut, &cursor, ignore, NULL));
+    CU_ASSERT(weft_inval_log_is_new(&cut, cursor));
+    CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     CU_ASSERT_EQUAL(cursor, 1);
     atomic_store(&cut.slots[1].turn, (uint64_t)1 << 63 | 2); /* in the middle of its stores */
     atomic_fetch_add(&cut.next, 1);
-    CU_ASSERT_FALSE(weft_news_read(&cut, &cursor, ignore, NULL));
+    CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     CU_ASSERT_EQUAL(cursor, 2);
-    for (int i = 0; i < WEFT_NEWS_ROOM - 1; i++) {
-        weft_news_tell(&cut, 4096, 8192);
-        CU_ASSERT(weft_news_read(&cut, &cursor, ignore, NULL));
+    for (int i = 0; i < WEFT_INVAL_LOG_ROOM - 1; i++) {
+        weft_inval_log_append(&cut, 4096, 8192);
+        CU_ASSERT(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     }
-    weft_news_tell(&cut, 4096, 8192); /* it would need that slot: all are told that they lost count */
-    CU_ASSERT(weft_news_is_new(&cut, cursor));
-    CU_ASSERT_FALSE(weft_news_read(&cut, &cursor, ignore, NULL));
-    CU_ASSERT_FALSE(weft_news_is_new(&cut, cursor));
-    weft_news_tell(&cut, 4096, 8192); /* and life goes on */
-    CU_ASSERT(weft_news_read(&cut, &cursor, ignore, NULL));
-    for (int i = 0; i <= WEFT_NEWS_ROOM; i++)
-        weft_news_tell(&cut, 4096, 8192);
-    CU_ASSERT_FALSE(weft_news_read(&cut, &cursor, ignore, NULL)); /* more than there is room for */
+    weft_inval_log_append(&cut, 4096, 8192); /* it would need that slot: all are told that they lost count */
+    CU_ASSERT(weft_inval_log_is_new(&cut, cursor));
+    CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL));
+    CU_ASSERT_FALSE(weft_inval_log_is_new(&cut, cursor));
+    weft_inval_log_append(&cut, 4096, 8192); /* and life goes on */
+    CU_ASSERT(weft_inval_log_read(&cut, &cursor, ignore, NULL));
+    for (int i = 0; i <= WEFT_INVAL_LOG_ROOM; i++)
+        weft_inval_log_append(&cut, 4096, 8192);
+    CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL)); /* more than there is room for */
 }
 
 static _Atomic int bare_ran;
@@ -129,7 +129,7 @@ static void test_bare(void)
 
 /* -- a listener that has read and not yet published -- */
 
-static weft_news slow;
+static weft_inval_log slow;
 static _Atomic int slow_step;
 
 static void *slow_listener(void *arg)
@@ -138,7 +138,7 @@ static void *slow_listener(void *arg)
     atomic_fetch_add(&slow.busy, 1);
     atomic_store(&slow_step, 1);
     usleep(20000);
-    weft_news_tell(&slow, 4096, 8192);
+    weft_inval_log_append(&slow, 4096, 8192);
     atomic_fetch_add(&slow.busy, 1);
     return NULL;
 }
@@ -152,16 +152,16 @@ static void test_busy(void)
     pthread_create(&thread, NULL, slow_listener, NULL);
     while (!atomic_load(&slow_step))
         sched_yield();
-    CU_ASSERT(weft_news_is_new(&slow, cursor));
-    CU_ASSERT(weft_news_read(&slow, &cursor, see, &o));
+    CU_ASSERT(weft_inval_log_is_new(&slow, cursor));
+    CU_ASSERT(weft_inval_log_read(&slow, &cursor, see, &o));
     CU_ASSERT_EQUAL(o.times, 1);
-    CU_ASSERT_FALSE(weft_news_is_new(&slow, cursor));
+    CU_ASSERT_FALSE(weft_inval_log_is_new(&slow, cursor));
     pthread_join(thread, NULL);
 }
 
 #define EVENTS 300000
 
-static weft_news between;
+static weft_inval_log between;
 static _Atomic int event_wanted, event_read, is_over;
 
 /* The two take turns; where they have one CPU they must let go of it. */
@@ -180,7 +180,7 @@ static void *quick_listener(void *arg)
             break;
         atomic_fetch_add_explicit(&between.busy, 1, memory_order_acq_rel);
         atomic_store_explicit(&event_read, i, memory_order_release); /* from here on an unmapping may return */
-        weft_news_tell(&between, 4096, 8192);
+        weft_inval_log_append(&between, 4096, 8192);
         atomic_fetch_add_explicit(&between.busy, 1, memory_order_acq_rel);
     }
     return arg;
@@ -203,7 +203,7 @@ static void test_no_gap(void)
         if (atomic_load(&is_over))
             break;
         wait_in_turn(&event_read, i);
-        missed += !weft_news_is_new(&between, cursor);
+        missed += !weft_inval_log_is_new(&between, cursor);
         while (atomic_load(&between.next) == cursor)
             sched_yield();
     }
@@ -216,7 +216,7 @@ int main(void)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("news", NULL, NULL);
-    CU_add_test(suite, "news", test_news);
+    CU_add_test(suite, "news", test_inval_log);
     CU_add_test(suite, "news cut off", test_news_cut_off);
     CU_add_test(suite, "busy", test_busy);
     CU_add_test(suite, "no gap between known and told", test_no_gap);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_watch: what userfaultfd sees of real memory by every call that changes it; what is covered and what is not; a listener that is
+ * test_memmon: what userfaultfd sees of real memory by every call that changes it; what is covered and what is not; a listener that is
  * held up; a child after fork. What this kernel refuses is skipped in words. Then all again with the interposer preloaded.
  */
 #include <CUnit/Basic.h>
@@ -24,7 +24,7 @@
 
 static void test_maps(void)
 {
-    int maps = weft_maps_open(), fd = memfd_create("weft-test", MFD_CLOEXEC), local;
+    int maps = weft_proc_maps_open(), fd = memfd_create("weft-test", MFD_CLOEXEC), local;
     weft_mapping m, text;
     static const char constant[] = "in a file";
     char *anonymous = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -45,14 +45,14 @@ static void test_maps(void)
                  {anonymous + 3 * MIB, WEFT_MAPPING_ANONYMOUS}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint64_t addr = (uint64_t)(uintptr_t)cases[i].addr;
-        CU_ASSERT_FATAL(weft_maps_find(maps, addr, &m) && weft_maps_find_by_text(maps, addr, &text));
+        CU_ASSERT_FATAL(weft_proc_maps_find(maps, addr, &m) && weft_proc_maps_find_by_text(maps, addr, &text));
         CU_ASSERT(m.start <= addr && addr < m.end);
         CU_ASSERT_EQUAL(m.kind, cases[i].kind);
         CU_ASSERT(m.start == text.start && m.end == text.end && m.kind == text.kind);
     }
-    CU_ASSERT_FALSE(weft_maps_find(maps, (uint64_t)(uintptr_t)anonymous + 2 * MIB, &m));
-    CU_ASSERT_FALSE(weft_maps_find(maps, 4096, &m));
-    CU_ASSERT_FALSE(weft_maps_find(maps, UINT64_MAX - 4096, &m));
+    CU_ASSERT_FALSE(weft_proc_maps_find(maps, (uint64_t)(uintptr_t)anonymous + 2 * MIB, &m));
+    CU_ASSERT_FALSE(weft_proc_maps_find(maps, 4096, &m));
+    CU_ASSERT_FALSE(weft_proc_maps_find(maps, UINT64_MAX - 4096, &m));
     munmap(anonymous, 4 * MIB);
     munmap(shared, MIB);
     munmap(file, MIB);
@@ -113,7 +113,7 @@ static void test_malloc(void)
     cursor = now_cursor();
     free(block);
     weft_mapping m;
-    if (weft_maps_find(weft_watch_get()->maps, at, &m)) /* such an allocator (or AddressSanitizer) keeps what is freed */
+    if (weft_proc_maps_find(weft_memmon_get()->maps, at, &m)) /* such an allocator (or AddressSanitizer) keeps what is freed */
         CU_ASSERT_FALSE(is_told(&cursor, (void *)(uintptr_t)at, 96 * MIB, false))
     else
         CU_ASSERT(is_told(&cursor, (void *)(uintptr_t)at, 96 * MIB, false));
@@ -187,7 +187,7 @@ static void test_gap_is_told(void)
 
 /* -- an event that is not yet read -- */
 
-static weft_fault held;
+static weft_uffd held;
 static _Atomic int is_unmapped;
 
 static void *unmapper(void *arg)
@@ -200,59 +200,59 @@ static void *unmapper(void *arg)
 /* A listener of our own that does not listen: the unmapping hangs, its addresses are free, and whoever asks is told to wait. */
 static void test_settle(void)
 {
-    static weft_news unread;
+    static weft_inval_log unread;
     char why[192] = "";
     pthread_t thread;
     char *p = fresh(MIB), probe;
 
-    if (weft_fault_open(&held, &unread, why, sizeof(why))) {
+    if (weft_uffd_open(&held, &unread, why, sizeof(why))) {
         printf("(skipped: %s) ", why);
         return;
     }
-    CU_ASSERT(weft_fault_register(&held, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + MIB));
-    CU_ASSERT(weft_fault_is_settled(&held));
+    CU_ASSERT(weft_uffd_register(&held, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + MIB));
+    CU_ASSERT(weft_uffd_is_settled(&held));
     eventfd_write(held.stop, 1); /* the listener ends; the descriptor stays */
     while (atomic_load(&held.is_alive))
         sched_yield();
     pthread_create(&thread, NULL, unmapper, p);
-    int maps = weft_maps_open();
+    int maps = weft_proc_maps_open();
     weft_mapping m;
-    while (weft_maps_find(maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
+    while (weft_proc_maps_find(maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
         sched_yield(); /* until the other thread has come so far */
-    CU_ASSERT_FALSE(weft_fault_is_settled(&held));
+    CU_ASSERT_FALSE(weft_uffd_is_settled(&held));
     usleep(20000);
     CU_ASSERT_FALSE(atomic_load(&is_unmapped));
     char *again = mmap(p, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     CU_ASSERT_EQUAL(again, p); /* the race that asking is for */
-    CU_ASSERT_FALSE(weft_fault_is_settled(&held));
+    CU_ASSERT_FALSE(weft_uffd_is_settled(&held));
     char message[64];
     CU_ASSERT(read(held.fd, message, sizeof(message)) > 0);
     pthread_join(thread, NULL);
-    CU_ASSERT(weft_fault_is_settled(&held));
+    CU_ASSERT(weft_uffd_is_settled(&held));
     probe = *again;
     CU_ASSERT_EQUAL(probe, 0);
     munmap(again, MIB);
     close(maps);
     if (held.is_pthread)
         pthread_join(held.thread, NULL);
-    weft_fault_forget(&held);
+    weft_uffd_forget(&held);
 }
 
 static void test_single(void)
 {
-    weft_watch *watch = weft_watch_get();
+    weft_memmon *watch = weft_memmon_get();
 
     if (!watch->is_single || !WEFT_BARE_THREADS)
         return;
-    CU_ASSERT_FALSE(weft_watch_must_ask(watch)); /* runs before any test that makes a thread of libc's */
+    CU_ASSERT_FALSE(weft_memmon_needs_sync(watch)); /* runs before any test that makes a thread of libc's */
 }
 
 static void test_asks(void)
 {
-    weft_watch *watch = weft_watch_get();
+    weft_memmon *watch = weft_memmon_get();
 
-    CU_ASSERT(weft_watch_must_ask(watch)); /* earlier tests made threads */
-    CU_ASSERT(weft_watch_settle(watch));
+    CU_ASSERT(weft_memmon_needs_sync(watch)); /* earlier tests made threads */
+    CU_ASSERT(weft_memmon_sync(watch));
 }
 
 static void ignore(void *arg, weft_range range) { (void)arg, (void)range; }
@@ -266,9 +266,9 @@ static void test_fork(void)
     pid_t child = fork();
     if (!child) {
         uint64_t cursor = now_cursor() - 1;
-        bool is_right = !is_covered(p, MIB) && !weft_watch_must_ask(weft_watch_get()) &&
-                        !weft_news_read(weft_watch_news(weft_watch_get()), &(uint64_t){0}, ignore, NULL) && !munmap(p, MIB) &&
-                        weft_news_is_new(weft_watch_news(weft_watch_get()), cursor);
+        bool is_right = !is_covered(p, MIB) && !weft_memmon_needs_sync(weft_memmon_get()) &&
+                        !weft_inval_log_read(weft_memmon_log(weft_memmon_get()), &(uint64_t){0}, ignore, NULL) && !munmap(p, MIB) &&
+                        weft_inval_log_is_new(weft_memmon_log(weft_memmon_get()), cursor);
         _exit(is_right ? 0 : 1);
     }
     CU_ASSERT(child > 0 && waitpid(child, &status, 0) == child && !status);
@@ -283,7 +283,7 @@ static void test_full_table(void)
 {
     static char *pages[300];
     size_t n = sizeof(pages) / sizeof(pages[0]), covered = 0;
-    weft_watch *watch = weft_watch_get();
+    weft_memmon *watch = weft_memmon_get();
 
     watch->covered.room = watch->covered.count + 64;
 
@@ -297,7 +297,7 @@ static void test_full_table(void)
         covered += is_covered(pages[i], 4096);
     CU_ASSERT_EQUAL(covered, n);
     CU_ASSERT(watch->covered.count <= watch->covered.room);
-    watch->covered.room = WEFT_WATCH_ROOM;
+    watch->covered.room = WEFT_MEMMON_TEXT_BYTES;
     uint64_t cursor = now_cursor();
     munmap(pages[0], 4096);
     CU_ASSERT(is_told(&cursor, pages[0], 4096, false)); /* forgotten in the table, still registered */
@@ -308,7 +308,7 @@ static void test_tell(void)
 {
     int lines = 0;
 
-    weft_watch_tell(say, &lines);
+    weft_memmon_describe(say, &lines);
     CU_ASSERT(lines >= 3);
 }
 
@@ -317,7 +317,7 @@ static void test_both(void) { run_again("auto"); }
 static void add_tests(CU_pSuite suite, bool is_preloaded)
 {
     CU_add_test(suite, "tell", test_tell);
-    bool has_fault = weft_watch_get()->has_fault;
+    bool has_fault = weft_memmon_get()->has_fault;
     if (has_fault) {
         CU_add_test(suite, "one thread: nothing to ask", test_single);
         CU_add_test(suite, "every call is told", test_every_call);
