@@ -79,7 +79,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
         free(world);
         free(own_page);
         boot->has_failed = true;
-        boot->ops->finish(boot);
+        boot->ops->finalize(boot);
         return weft_fail(WEFT_E_NOMEM, "no memory for the library's own state");
     }
     memset(own_page, 0, WEFT_PAGE);
@@ -99,7 +99,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     if (rc) {
         weft_world_now = NULL;
         boot->has_failed = true;
-        boot->ops->finish(boot);
+        boot->ops->finalize(boot);
         free(world->node_of);
         free(own_page);
         free(world);
@@ -175,7 +175,7 @@ int weft_world_close(weft_world *world)
         weft_wakeup_sock_close(world->page, world->chime);
     atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);
     weft_call_close();
-    world->boot->ops->finish(world->boot);
+    world->boot->ops->finalize(world->boot);
     weft_world_now = NULL;
     free(world->own_page);
     free(world->node_of);

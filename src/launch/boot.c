@@ -13,8 +13,8 @@
 
 #include "base/place.h"
 #include "base/status.h"
+#include "launch/boot_internal.h"
 #include "launch/pmi.h"
-#include "launch/ways.h"
 
 weft_boot *(*weft_boot_hook)(void);
 static _Atomic int own_stage;
@@ -89,7 +89,7 @@ static int start_foreign(weft_boot **boot)
         return weft_boot_by_pmix(boot);
     if (offered == WEFT_PMI_NAMED && !(getenv("PMI_FD") && size && !strcmp(size, "1")))
         return weft_boot_by_pmi(boot);
-    if (weft_step_seen(seen, sizeof(seen), &instead))
+    if (weft_task_env_seen(seen, sizeof(seen), &instead))
         return refuse_alone(seen, instead);
     return weft_boot_alone(boot);
 }
@@ -98,13 +98,13 @@ int weft_boot_start(weft_boot **boot)
 {
     const char *text = getenv(WEFT_WORD_NAME);
     bool has_word = text && *text;
-    weft_word word;
+    weft_boot_env word;
 
     *boot = NULL;
     if (weft_boot_hook && (*boot = weft_boot_hook()))
         return 0;
     if (has_word) {
-        if (!weft_word_parse(text, &word))
+        if (!weft_boot_env_parse(text, &word))
             return weft_fail(WEFT_E_OTHER,
                              "%s=%s is not a word of this version's mpirun: use mpirun and library of one version, or unset it",
                              WEFT_WORD_NAME, text);

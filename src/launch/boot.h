@@ -27,7 +27,7 @@ typedef struct weft_boot_ops {
     /* Ends the whole job with this exit code; does not return. `text` is shown once, however many ranks fail together. */
     void (*abort)(weft_boot *boot, int code, const char *text) __attribute__((noreturn));
     /* Tells the launcher that this rank is finalized, frees all. */
-    void (*finish)(weft_boot *boot);
+    void (*finalize)(weft_boot *boot);
 } weft_boot_ops;
 
 struct weft_boot {
@@ -66,6 +66,6 @@ int weft_boot_start(weft_boot **boot);
 
 /* Shows a fatal text, of at most five lines, once per job: for processes that end without a boot (MPI_Init failed or was not
  * called, or MPI is finalized); others call abort. The caller exits after it. Any thread. */
-void weft_boot_speak(const char *text);
+void weft_boot_abort_text(const char *text);
 
 #endif

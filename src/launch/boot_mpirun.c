@@ -16,14 +16,14 @@
 #include "base/clock.h"
 #include "base/knob.h"
 #include "base/status.h"
-#include "launch/far.h"
-#include "launch/ways.h"
+#include "launch/boot_internal.h"
+#include "launch/modex_cache.h"
 #include "mem/wakeup_sock.h"
 
 typedef struct child {
     weft_boot boot;
     weft_segment own; /* the launcher's word stands here also when the knob withholds the segment from the ports */
-    weft_far_hdr *far; /* NULL: all ranks are on this node */
+    weft_modex_cache *far; /* NULL: all ranks are on this node */
     uint64_t far_bytes;
     uint64_t fences;  /* passed so far */
 } child;
@@ -89,17 +89,17 @@ static int wait_told(weft_rank_page *page, uint32_t rank)
 /* Until the launcher has fetched what a rank of another node tells: once for all ranks of this node. */
 static int wait_fetched(child *self, uint32_t rank)
 {
-    _Atomic uint32_t *state = weft_far_state(self->far, rank);
+    _Atomic uint32_t *state = weft_modex_state(self->far, rank);
     uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
     struct timespec nap = {.tv_nsec = 50000000};
     uint32_t seen = atomic_load_explicit(state, memory_order_acquire);
 
-    if (seen == WEFT_FAR_NONE && atomic_compare_exchange_strong(state, &seen, WEFT_FAR_WANTED)) {
-        atomic_fetch_or(&weft_far_wanted(self->far)[rank / 64], (uint64_t)1 << rank % 64);
+    if (seen == WEFT_MODEX_NONE && atomic_compare_exchange_strong(state, &seen, WEFT_MODEX_REQUESTED)) {
+        atomic_fetch_or(&weft_modex_requested(self->far)[rank / 64], (uint64_t)1 << rank % 64);
         launcher_ring(self);
     }
-    while ((seen = atomic_load_explicit(state, memory_order_acquire)) != WEFT_FAR_TOLD) {
-        if (seen == WEFT_FAR_GONE)
+    while ((seen = atomic_load_explicit(state, memory_order_acquire)) != WEFT_MODEX_READY) {
+        if (seen == WEFT_MODEX_FAILED)
             return weft_fail(WEFT_E_PEER, "rank %u, on another host, is gone and left no address", rank);
         if (weft_clock_ns() > deadline)
             return weft_fail(WEFT_E_TIMEOUT,
@@ -118,15 +118,15 @@ static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *valu
     int rc;
 
     /* boot->node_of may be a trial's (WEFT_SPLIT_NODE); the launcher's own stands in far */
-    if (!self->far || ((const uint32_t *)weft_far_at(self->far, self->far->node_of))[rank] == self->far->node) {
+    if (!self->far || ((const uint32_t *)weft_modex_cache_at(self->far, self->far->node_of))[rank] == self->far->node) {
         weft_rank_page *page = weft_segment_rank(&self->own, self->far ? boot->local_of[rank] : rank);
         rc = wait_told(page, rank);
         told = page->modex;
         modex_bytes = rc ? 0 : page->modex_bytes;
     } else {
         rc = wait_fetched(self, rank);
-        told = weft_far_card_of(self->far, rank)->modex;
-        modex_bytes = rc ? 0 : weft_far_card_of(self->far, rank)->bytes;
+        told = weft_modex_entry_of(self->far, rank)->modex;
+        modex_bytes = rc ? 0 : weft_modex_entry_of(self->far, rank)->bytes;
     }
     if (rc)
         return rc;
@@ -149,7 +149,7 @@ static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *valu
 /* The rank that has this index on our node, as the launcher numbers nodes. */
 static uint32_t rank_at(const child *self, uint32_t local)
 {
-    const uint32_t *node_of = self->far ? weft_far_at(self->far, self->far->node_of) : NULL;
+    const uint32_t *node_of = self->far ? weft_modex_cache_at(self->far, self->far->node_of) : NULL;
     uint32_t rank = local;
 
     while (self->far && (node_of[rank] != self->far->node || self->boot.local_of[rank] != local))
@@ -219,13 +219,13 @@ static void __attribute__((noreturn)) child_abort(weft_boot *boot, int code, con
     /* only a byte reaches the launcher's caller: never turn failure into 0 */
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
-    weft_speak(&self->own, boot->local_rank, text);
+    weft_abort_text_print(&self->own, boot->local_rank, text);
     atomic_store_explicit(&child_page(self)->exit_code, exit_code, memory_order_relaxed);
     atomic_store_explicit(&child_page(self)->state, WEFT_RANK_ABORT, memory_order_release);
     _exit(exit_code);
 }
 
-static void child_finish(weft_boot *boot)
+static void child_finalize(weft_boot *boot)
 {
     child *self = (child *)boot;
 
@@ -243,24 +243,24 @@ static const weft_boot_ops child_ops = {
     .get = child_get,
     .fence = child_fence,
     .abort = child_abort,
-    .finish = child_finish,
+    .finalize = child_finalize,
 };
 
 /* A descriptor of that number may be anything by now: only one that is the job's own segment counts. */
-static int job_read(int fd, const weft_word *word, weft_word_job *job)
+static int job_read(int fd, const weft_boot_env *word, weft_boot_env_job *job)
 {
     weft_segment_hdr hdr;
     struct stat stat;
 
     if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || pread(fd, &hdr, sizeof(hdr), 0) != (ssize_t)sizeof(hdr) ||
-        hdr.magic != WEFT_SEGMENT_MAGIC || hdr.job != weft_word_hash(word->name))
+        hdr.magic != WEFT_SEGMENT_MAGIC || hdr.job != weft_boot_env_hash(word->name))
         return 0;
     return pread(fd, job, sizeof(*job), WEFT_WORD_JOB_AT) == (ssize_t)sizeof(*job) && job->magic == WEFT_WORD_JOB_MAGIC &&
            job->version == WEFT_WORD_VERSION && !strcmp(job->name, word->name);
 }
 
 /* A wrapper (Python's subprocess, sudo) may have closed the descriptor on the way to us. The launcher still holds it. */
-static int fd_from_launcher(const weft_word *word, weft_word_job *job)
+static int fd_from_launcher(const weft_boot_env *word, weft_boot_env_job *job)
 {
     char path[64];
 
@@ -274,7 +274,7 @@ static int fd_from_launcher(const weft_word *word, weft_word_job *job)
 }
 
 /* Takes the rank. WEFT_AGAIN when another process is it already and we did not inherit the descriptor: then we are its child. */
-static int rank_take(child *self, const weft_word *word, bool is_inherited)
+static int rank_take(child *self, const weft_boot_env *word, bool is_inherited)
 {
     weft_rank_page *page = weft_segment_rank(&self->own, word->local);
     uint32_t nobody = 0;
@@ -291,9 +291,9 @@ static int rank_take(child *self, const weft_word *word, bool is_inherited)
                      nobody, word->rank, (long)getpid(), WEFT_WORD_NAME);
 }
 
-int weft_boot_segment_again(const weft_word *word, weft_segment *segment)
+int weft_boot_segment_again(const weft_boot_env *word, weft_segment *segment)
 {
-    weft_word_job job;
+    weft_boot_env_job job;
     bool is_inherited = job_read(word->fd, word, &job);
     int fd = is_inherited ? word->fd : fd_from_launcher(word, &job);
 
@@ -309,7 +309,7 @@ int weft_boot_segment_again(const weft_word *word, weft_segment *segment)
 }
 
 /* What the launcher keeps of other nodes, if there are any. */
-static int far_open(child *self, const weft_word *word, uint32_t size)
+static int far_open(child *self, const weft_boot_env *word, uint32_t size)
 {
     const weft_segment_hdr *hdr = self->own.hdr;
     void *view;
@@ -319,14 +319,14 @@ static int far_open(child *self, const weft_word *word, uint32_t size)
     int rc = weft_segment_view(&self->own, hdr->extra, hdr->extra_bytes, &view);
     if (rc)
         return rc;
-    weft_far_hdr *far = view;
+    weft_modex_cache *far = view;
     weft_boot *b = &self->boot;
     self->far = far;
     self->far_bytes = hdr->extra_bytes;
-    if (!weft_far_is_sound(far, self->far_bytes, size))
+    if (!weft_modex_cache_is_sound(far, self->far_bytes, size))
         return weft_fail(WEFT_E_OTHER, "the launcher's description of other hosts is not of this library's version");
-    b->node_of = weft_far_at(far, far->node_of);
-    b->local_of = weft_far_at(far, far->local_of);
+    b->node_of = weft_modex_cache_at(far, far->node_of);
+    b->local_of = weft_modex_cache_at(far, far->local_of);
     b->node = far->node;
     b->nodes = far->nodes;
     if (b->node_of[word->rank] != b->node || b->local_of[word->rank] != word->local)
@@ -334,9 +334,9 @@ static int far_open(child *self, const weft_word *word, uint32_t size)
     return WEFT_OK;
 }
 
-int weft_boot_by_mpirun(const weft_word *word, weft_boot **boot)
+int weft_boot_by_mpirun(const weft_boot_env *word, weft_boot **boot)
 {
-    weft_word_job job;
+    weft_boot_env_job job;
     bool is_inherited = job_read(word->fd, word, &job);
     int fd = is_inherited ? word->fd : fd_from_launcher(word, &job);
     int rc;

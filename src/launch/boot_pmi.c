@@ -17,11 +17,11 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "launch/handout.h"
+#include "launch/boot_internal.h"
 #include "launch/pmi.h"
-#include "launch/pmi_card.h"
 #include "launch/pmi_map.h"
-#include "launch/ways.h"
+#include "launch/pmi_value.h"
+#include "launch/segment_fd.h"
 
 #define MAP_MAX 65536 /* characters of PMI_process_mapping; launchers leave out what is longer than their values are */
 #define DRAIN_MS 1000
@@ -36,7 +36,7 @@ typedef struct tenant {
 
 static int tenant_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
 {
-    return weft_pmi_card_put(&((tenant *)boot)->pmi, key, value, bytes);
+    return weft_pmi_value_put(&((tenant *)boot)->pmi, key, value, bytes);
 }
 
 static int tenant_fence(weft_boot *boot)
@@ -46,7 +46,7 @@ static int tenant_fence(weft_boot *boot)
 
 static int tenant_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
 {
-    return weft_pmi_card_get(&((tenant *)boot)->pmi, rank, key, value, bytes);
+    return weft_pmi_value_get(&((tenant *)boot)->pmi, rank, key, value, bytes);
 }
 
 /* hydra ends the job as soon as it is asked, with what it has not read of our last words (6 of 40 jobs): it is given the time to. */
@@ -67,7 +67,7 @@ static void __attribute__((noreturn)) tenant_abort(weft_boot *boot, int code, co
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
     if (boot->has_segment) {
-        weft_speak(&boot->segment, boot->local_rank, text);
+        weft_abort_text_print(&boot->segment, boot->local_rank, text);
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_ABORT);
     } else if (text && *text) {
         weft_log_error("%s", text);
@@ -88,7 +88,7 @@ static void tenant_free(tenant *self, bool in_peace)
     free(self);
 }
 
-static void tenant_finish(weft_boot *boot)
+static void tenant_finalize(weft_boot *boot)
 {
     if (boot->has_segment && !boot->has_failed)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_FINAL);
@@ -102,7 +102,7 @@ static const weft_boot_ops tenant_ops = {
     .get = tenant_get,
     .fence = tenant_fence,
     .abort = tenant_abort,
-    .finish = tenant_finish,
+    .finalize = tenant_finalize,
 };
 
 /* A number that is one machine's until it boots again, and another's in each container with a name of its own. */
@@ -117,20 +117,20 @@ static uint64_t own_place(const char *host)
         close(fd);
     }
     snprintf(text, sizeof(text), "%s %s", host, id);
-    return weft_word_hash(text);
+    return weft_boot_env_hash(text);
 }
 
 /* For launchers that do not tell who shares a node: everybody says where he is. */
 static int places_ask(tenant *self, uint64_t *place)
 {
     uint64_t own = own_place(self->boot.host);
-    int rc = weft_pmi_card_put(&self->pmi, PLACE_KEY, &own, sizeof(own));
+    int rc = weft_pmi_value_put(&self->pmi, PLACE_KEY, &own, sizeof(own));
 
     if (!rc)
         rc = weft_pmi_fence(&self->pmi);
     for (uint32_t r = 0; r < self->boot.size && !rc; r++) {
         size_t bytes = sizeof(own);
-        rc = weft_pmi_card_get(&self->pmi, r, PLACE_KEY, &place[r], &bytes);
+        rc = weft_pmi_value_get(&self->pmi, r, PLACE_KEY, &place[r], &bytes);
         if (!rc && bytes != sizeof(own))
             rc = weft_fail(WEFT_E_OTHER, "start-up: rank %u runs another version of this library", r);
     }
@@ -193,7 +193,7 @@ static int job_read(tenant *self)
     const weft_pmi *pmi = &self->pmi;
 
     snprintf(b->job_name, sizeof(b->job_name), "%s", pmi->name);
-    b->job = weft_word_hash(b->job_name);
+    b->job = weft_boot_env_hash(b->job_name);
     b->rank = pmi->rank;
     b->size = pmi->size;
     b->app = pmi->app;
@@ -208,7 +208,7 @@ static int segment_share(tenant *self)
 {
     weft_boot *b = &self->boot;
     const char *dir = getenv("TMPDIR");
-    weft_handout offer;
+    weft_segment_fd offer;
     size_t bytes = sizeof(offer);
     char who[64];
     int fd = -1, rc = WEFT_OK;
@@ -218,21 +218,21 @@ static int segment_share(tenant *self)
     if (b->nodes == b->size || rc)
         return rc;
     if (b->local_rank == 0 && b->local_size > 1) {
-        fd = weft_handout_open(dir && *dir && access(dir, W_OK) == 0 ? dir : "/tmp", 0, &offer);
-        rc = fd < 0 ? fd : weft_pmi_card_put(&self->pmi, WEFT_HANDOUT_KEY, &offer, sizeof(offer));
+        fd = weft_segment_fd_open(dir && *dir && access(dir, W_OK) == 0 ? dir : "/tmp", 0, &offer);
+        rc = fd < 0 ? fd : weft_pmi_value_put(&self->pmi, WEFT_HANDOUT_KEY, &offer, sizeof(offer));
     }
     if (!rc)
         rc = weft_pmi_fence(&self->pmi);
     if (!rc && b->local_rank) {
-        rc = weft_pmi_card_get(&self->pmi, self->locals[0], WEFT_HANDOUT_KEY, &offer, &bytes);
+        rc = weft_pmi_value_get(&self->pmi, self->locals[0], WEFT_HANDOUT_KEY, &offer, &bytes);
         snprintf(who, sizeof(who), "rank %u", self->locals[0]);
         if (!rc)
-            rc = weft_handout_fetch(&offer, bytes, 0, b->local_rank, who, &b->segment);
+            rc = weft_segment_fd_fetch(&offer, bytes, 0, b->local_rank, who, &b->segment);
     } else if (!rc && fd >= 0) {
-        rc = weft_handout_serve(fd, &offer, &b->segment, self->locals, b->local_size);
+        rc = weft_segment_fd_serve(fd, &offer, &b->segment, self->locals, b->local_size);
     }
     if (fd >= 0)
-        weft_handout_close(fd, &offer);
+        weft_segment_fd_close(fd, &offer);
     return rc;
 }
 

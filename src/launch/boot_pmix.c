@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/status.h"
+#include "launch/boot_internal.h"
 #include "launch/boot_pmix_internal.h"
-#include "launch/handout.h"
-#include "launch/ways.h"
+#include "launch/segment_fd.h"
 
 #define LOOK_NAP_NS 20000000
 #define LOOKS_AGAIN 100
@@ -145,7 +145,7 @@ static void __attribute__((noreturn)) end_lost(const weft_pmix_client *self)
     snprintf(text, sizeof(text), "the connection to the launcher's PMIx server is lost: the launcher, or its daemon on host %.255s, has ended "
              "or was killed. The ranks of this node end (first seen by rank %u)", b->host, self->me.rank);
     if (is_timed && b->has_segment)
-        weft_speak(&b->segment, b->local_rank, text);
+        weft_abort_text_print(&b->segment, b->local_rank, text);
     else if (is_timed)
         weft_log_error("%s", text);
     if (b->has_segment)
@@ -325,7 +325,7 @@ static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, co
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
     if (boot->has_segment)
-        weft_speak(&boot->segment, boot->local_rank, text);
+        weft_abort_text_print(&boot->segment, boot->local_rank, text);
     else if (text && *text)
         weft_log_error("%s", text);
     if (boot->has_segment)
@@ -346,7 +346,7 @@ static void client_free(weft_pmix_client *self)
     free(self);
 }
 
-static void client_finish(weft_boot *boot)
+static void client_finalize(weft_boot *boot)
 {
     weft_pmix_client *self = (weft_pmix_client *)boot;
 
@@ -363,7 +363,7 @@ static const weft_boot_ops client_ops = {
     .get = client_get,
     .fence = client_fence,
     .abort = client_abort,
-    .finish = client_finish,
+    .finalize = client_finalize,
 };
 
 /* The lowest rank of the node makes the segment and says where it hands it out; the others ask it. */
@@ -371,7 +371,7 @@ static int segment_share(weft_pmix_client *self)
 {
     weft_boot *b = &self->boot;
     char dir[200], who[64];
-    weft_handout offer;
+    weft_segment_fd offer;
     size_t bytes = sizeof(offer);
     int rc;
 
@@ -380,14 +380,14 @@ static int segment_share(weft_pmix_client *self)
     if (b->local_rank != 0) {
         rc = value_take(self, self->locals[0], WEFT_HANDOUT_KEY, LOOKS_AGAIN, &offer, &bytes);
         snprintf(who, sizeof(who), "rank %u", self->locals[0]);
-        return rc ? rc : weft_handout_fetch(&offer, bytes, self->locals_hash, b->local_rank, who, &b->segment);
+        return rc ? rc : weft_segment_fd_fetch(&offer, bytes, self->locals_hash, b->local_rank, who, &b->segment);
     }
     rc = weft_segment_make(b->local_size, b->job, 0, &b->segment);
     if (rc)
         return rc;
     if (!weft_pmix_text_get(self, PMIX_RANK_WILDCARD, PMIX_NSDIR, dir, sizeof(dir)) || access(dir, W_OK))
         snprintf(dir, sizeof(dir), "%.190s", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    int fd = weft_handout_open(dir, self->locals_hash, &offer);
+    int fd = weft_segment_fd_open(dir, self->locals_hash, &offer);
     if (fd < 0)
         return fd;
     self->offer = &offer;
@@ -395,9 +395,9 @@ static int segment_share(weft_pmix_client *self)
     if (!rc)
         rc = commit(self);
     if (!rc)
-        rc = weft_handout_serve(fd, &offer, &b->segment, self->locals, b->local_size);
+        rc = weft_segment_fd_serve(fd, &offer, &b->segment, self->locals, b->local_size);
     self->offer = NULL;
-    weft_handout_close(fd, &offer);
+    weft_segment_fd_close(fd, &offer);
     return rc;
 }
 

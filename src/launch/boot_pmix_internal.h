@@ -23,7 +23,7 @@ typedef struct weft_pmix_calls {
     pmix_status_t (*resolve_peers)(const char *, const pmix_nspace_t, pmix_proc_t **, size_t *);
 } weft_pmix_calls;
 
-struct weft_handout;
+struct weft_segment_fd;
 
 typedef struct weft_pmix_client {
     weft_boot boot;
@@ -32,7 +32,7 @@ typedef struct weft_pmix_client {
     uint32_t *node_of, *local_of;
     uint32_t *locals; /* [local_size]: world ranks of this node, rising */
     uint64_t locals_hash; /* of that list: each rank of the node must come to the same */
-    const struct weft_handout *_Atomic offer; /* while the segment is handed out: its socket is removed if the process ends; NULL: none */
+    const struct weft_segment_fd *_Atomic offer; /* while the segment is handed out: its socket is removed if the process ends; NULL: none */
     unsigned char *modex_ready; /* [size]: all keys of the rank are known to be there; NULL: not queried yet */
 } weft_pmix_client;
 

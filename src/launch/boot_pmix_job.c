@@ -9,9 +9,9 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "launch/boot_internal.h"
 #include "launch/boot_pmix_internal.h"
 #include "launch/pmi_map.h"
-#include "launch/ways.h"
 
 void weft_pmix_value_free(pmix_value_t *value)
 {
@@ -204,7 +204,7 @@ static int hosts_read(weft_pmix_client *self, uint64_t *place)
     for (uint32_t r = 0; r < self->boot.size; r++) {
         if (!weft_pmix_text_get(self, r, PMIX_HOSTNAME, host, sizeof(host)))
             return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
-        place[r] = weft_word_hash(host);
+        place[r] = weft_boot_env_hash(host);
     }
     return WEFT_OK;
 }
@@ -260,7 +260,7 @@ int weft_pmix_job_read(weft_pmix_client *self)
     weft_boot *b = &self->boot;
 
     snprintf(b->job_name, sizeof(b->job_name), "%.255s", self->me.nspace);
-    b->job = weft_word_hash(b->job_name);
+    b->job = weft_boot_env_hash(b->job_name);
     b->rank = self->me.rank;
     if (!number_get(self, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &b->size) || b->rank >= b->size)
         return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell how many ranks job %s has",

@@ -11,7 +11,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "launch/ways.h"
+#include "launch/boot_internal.h"
 
 typedef struct pair {
     struct pair *next;
@@ -71,7 +71,7 @@ static void __attribute__((noreturn)) alone_abort(weft_boot *boot, int code, con
     _exit(code & 0xff || !code ? code & 0xff : 1);
 }
 
-static void alone_finish(weft_boot *boot)
+static void alone_finalize(weft_boot *boot)
 {
     alone *self = (alone *)boot;
 
@@ -91,7 +91,7 @@ static const weft_boot_ops alone_ops = {
     .get = alone_get,
     .fence = alone_commit,
     .abort = alone_abort,
-    .finish = alone_finish,
+    .finalize = alone_finalize,
 };
 
 int weft_boot_alone(weft_boot **boot)
@@ -105,7 +105,7 @@ int weft_boot_alone(weft_boot **boot)
     weft_boot_host(b->host, sizeof(b->host));
     snprintf(b->job_name, sizeof(b->job_name), "weft-%.128s-%ld-%llx", b->host, (long)getpid(),
              (unsigned long long)weft_clock_ns());
-    b->job = weft_word_hash(b->job_name);
+    b->job = weft_boot_env_hash(b->job_name);
     b->size = b->nodes = b->local_size = 1;
     b->segment.fd = -1;
     /* refused shared memory is no reason to stop: self needs none */

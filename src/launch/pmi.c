@@ -68,10 +68,10 @@ enum weft_pmi_offer weft_pmi_offered(void)
 static int ask(weft_pmi *self, const char *cmd, const weft_pmi_field *fields, const char *answer, const char *what, const char *hint)
 {
     long code = 0;
-    int rc = weft_pmi_tell(&self->line, cmd, fields);
+    int rc = weft_pmi_send(&self->line, cmd, fields);
 
     if (!rc)
-        rc = weft_pmi_hear(&self->line, answer, what, hint);
+        rc = weft_pmi_recv(&self->line, answer, what, hint);
     if (!rc && weft_pmi_find_number(&self->line, "rc", INT32_MIN, INT32_MAX, &code) && code)
         rc = weft_pmi_odd(&self->line, what, "rc=0");
     return rc;
@@ -138,7 +138,7 @@ static int port_greet(weft_pmi *self)
     int rc = ask(self, "initack", FIELDS({"pmiid", getenv("PMI_ID")}), "initack", "start-up: PMI initack", NULL);
 
     for (int i = 0; !rc && i < 3; i++) {
-        rc = weft_pmi_hear(&self->line, "set", "start-up: PMI initack", NULL);
+        rc = weft_pmi_recv(&self->line, "set", "start-up: PMI initack", NULL);
         if (!rc && weft_pmi_find_number(&self->line, "size", 1, RANKS_MAX, &number))
             size = number;
         else if (!rc && weft_pmi_find_number(&self->line, "rank", 0, RANKS_MAX, &number))
@@ -157,11 +157,11 @@ static int port_greet(weft_pmi *self)
 static int version_agree(weft_pmi *self, int want)
 {
     long version = 0, code = 0;
-    weft_pmi_line *line = &self->line;
-    int rc = weft_pmi_tell(line, "init", FIELDS({"pmi_version", want == 2 ? "2" : "1"}, {"pmi_subversion", want == 2 ? "0" : "1"}));
+    weft_pmi_wire *line = &self->line;
+    int rc = weft_pmi_send(line, "init", FIELDS({"pmi_version", want == 2 ? "2" : "1"}, {"pmi_subversion", want == 2 ? "0" : "1"}));
 
     if (!rc)
-        rc = weft_pmi_hear(line, "response_to_init", "start-up: PMI init", NULL);
+        rc = weft_pmi_recv(line, "response_to_init", "start-up: PMI init", NULL);
     if (rc)
         return rc;
     weft_pmi_find_number(line, "rc", INT32_MIN, INT32_MAX, &code);
@@ -175,7 +175,7 @@ static int version_agree(weft_pmi *self, int want)
 
 static int learn_1(weft_pmi *self)
 {
-    const weft_pmi_line *line = &self->line;
+    const weft_pmi_wire *line = &self->line;
     long number, key_room, value_room;
     int rc = ask(self, "get_maxes", nothing, "maxes", "start-up: PMI get_maxes", NULL);
 
@@ -204,7 +204,7 @@ static int learn_1(weft_pmi *self)
 
 static int learn_2(weft_pmi *self)
 {
-    const weft_pmi_line *line = &self->line;
+    const weft_pmi_wire *line = &self->line;
     long number, rank, size;
     char text[64], me[16];
 
@@ -270,10 +270,10 @@ static int value_take(weft_pmi *self, const char *what, char *value, size_t room
 static int get_1(weft_pmi *self, const char *key, char *value, size_t room)
 {
     long code;
-    int rc = weft_pmi_tell(&self->line, "get", FIELDS({"kvsname", self->name}, {"key", key}));
+    int rc = weft_pmi_send(&self->line, "get", FIELDS({"kvsname", self->name}, {"key", key}));
 
     if (!rc)
-        rc = weft_pmi_hear(&self->line, "get_result", "PMI get", NULL);
+        rc = weft_pmi_recv(&self->line, "get_result", "PMI get", NULL);
     if (rc)
         return rc;
     if (!weft_pmi_find_number(&self->line, "rc", INT32_MIN, INT32_MAX, &code))
@@ -319,7 +319,7 @@ int weft_pmi_fence(weft_pmi *self)
 
 void weft_pmi_abort(weft_pmi *self, int code, const char *text)
 {
-    weft_pmi_line line = self->line; /* a copy: another thread may wait for an answer, and ours needs none */
+    weft_pmi_wire line = self->line; /* a copy: another thread may wait for an answer, and ours needs none */
     char number[16], safe[200];
     size_t i = 0;
 
@@ -329,9 +329,9 @@ void weft_pmi_abort(weft_pmi *self, int code, const char *text)
     safe[i] = '\0';
     snprintf(number, sizeof(number), "%d", code);
     if (line.version == 2)
-        weft_pmi_tell(&line, "abort", FIELDS({"isworld", "TRUE"}, {"msg", safe}));
+        weft_pmi_send(&line, "abort", FIELDS({"isworld", "TRUE"}, {"msg", safe}));
     else
-        weft_pmi_tell(&line, "abort", FIELDS({"exitcode", number}));
+        weft_pmi_send(&line, "abort", FIELDS({"exitcode", number}));
 }
 
 void weft_pmi_close(weft_pmi *self, bool in_peace)
@@ -344,5 +344,5 @@ void weft_pmi_close(weft_pmi *self, bool in_peace)
         rc = ask(self, "finalize", nothing, "finalize_ack", "PMI finalize", NULL);
     if (rc)
         weft_log_warn("%s", weft_fail_text(rc));
-    weft_pmi_line_close(&self->line);
+    weft_pmi_wire_close(&self->line);
 }

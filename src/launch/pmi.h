@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launch/pmi_line.h"
+#include "launch/pmi_wire.h"
 
 typedef struct weft_pmi {
-    weft_pmi_line line;
+    weft_pmi_wire line;
     uint32_t rank, size, app, universe; /* universe: 0 when it is not told */
     char name[256];     /* of the job: in PMI-1 that of its key-value space */
     size_t key_max, value_max; /* characters */

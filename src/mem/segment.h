@@ -118,7 +118,7 @@ typedef struct weft_segment_hdr {
     uint64_t pools, pool_bytes;   /* bulk chunks that rank r lends: pools + r * pool_bytes */
     _Alignas(WEFT_LINE) _Atomic uint64_t area_taken[16]; /* bitmap: up to 1,024 node areas */
     _Alignas(WEFT_LINE) _Atomic uint64_t fences[8];      /* node-wide start-up counters; see launch */
-    _Alignas(WEFT_LINE) _Atomic uint32_t spoken;         /* who says why the job ends; see launch/speak.c */
+    _Alignas(WEFT_LINE) _Atomic uint32_t spoken;         /* who says why the job ends; see launch/abort_text.c */
 } weft_segment_hdr;
 
 /* This process's view. */

@@ -188,7 +188,7 @@ static void die(weft_comm *comm, const char *function, int mpi_code, const char 
     char message[1024];
     if (!world || !comm) {
         snprintf(message, sizeof message, "%s failed: %s (%s)\n  %s", function, text->name, text->sentence, why);
-        weft_boot_speak(message);
+        weft_boot_abort_text(message);
         exit(mpi_code & 255 ? mpi_code & 255 : 1);
     }
     snprintf(message, sizeof message,

@@ -86,7 +86,7 @@ int protocols_rank(void)
     weft_knobs_load(false);
     int rc = weft_boot_start(&boot);
     if (rc == 0 && boot->size != 2) {
-        boot->ops->finish(boot);
+        boot->ops->finalize(boot);
         fputs("weft-info: --protocols-rank is for two ranks: call weft-info --protocols\n", stderr);
         return 2;
     }

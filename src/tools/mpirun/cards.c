@@ -22,7 +22,7 @@ static void futex_wake(void *word)
 
 uint64_t cards_bytes(const map *map)
 {
-    return map && map->node_count > 1 ? weft_far_bytes(map->ranks) : 0;
+    return map && map->node_count > 1 ? weft_modex_cache_bytes(map->ranks) : 0;
 }
 
 int cards_open(cards *self, const node *node, const map *map, uint32_t index, const cards_up *up)
@@ -33,7 +33,7 @@ int cards_open(cards *self, const node *node, const map *map, uint32_t index, co
     *self = (cards){.node = node, .map = map, .up = *up, .wakeup = -1};
     if (!segment->hdr->extra_bytes)
         return 0;
-    int rc = weft_segment_claim(segment, segment->hdr->extra, weft_far_front_bytes(map->ranks));
+    int rc = weft_segment_claim(segment, segment->hdr->extra, weft_modex_cache_front_bytes(map->ranks));
     if (!rc)
         rc = weft_segment_view(segment, segment->hdr->extra, segment->hdr->extra_bytes, &view);
     if (rc)
@@ -42,7 +42,7 @@ int cards_open(cards *self, const node *node, const map *map, uint32_t index, co
     self->owed = calloc(node->count, 1);
     if (!self->owed)
         return complain(1, "out of memory");
-    weft_far_make(self->far, map->ranks, map->node_count, index, map->node_of, map->local_of);
+    weft_modex_cache_make(self->far, map->ranks, map->node_count, index, map->node_of, map->local_of);
     self->wakeup = weft_wakeup_sock_open(&self->far->wakeup); /* without one, cards_turn comes once a second */
     return 0;
 }
@@ -57,9 +57,9 @@ static void debts_pay(cards *self)
             continue;
         if (atomic_load(&page->modex_ready)) {
             uint32_t bytes = page->modex_bytes < WEFT_MODEX_CAPACITY ? page->modex_bytes : WEFT_MODEX_CAPACITY;
-            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_FAR_TOLD, page->modex, bytes);
+            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_READY, page->modex, bytes);
         } else if (is_gone || atomic_load(&page->state) == WEFT_RANK_FINAL) {
-            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_FAR_GONE, NULL, 0);
+            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_FAILED, NULL, 0);
         } else {
             continue;
         }
@@ -76,7 +76,7 @@ void cards_turn(cards *self)
     if (self->wakeup >= 0)
         weft_wakeup_sock_drain(self->wakeup);
     for (uint32_t w = 0; w * 64 < self->map->ranks; w++) {
-        _Atomic uint64_t *word = &weft_far_wanted(self->far)[w];
+        _Atomic uint64_t *word = &weft_modex_requested(self->far)[w];
         uint64_t bits = atomic_load_explicit(word, memory_order_relaxed) ? atomic_exchange(word, 0) : 0;
         for (; bits; bits &= bits - 1) {
             uint32_t rank = w * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -105,16 +105,16 @@ void cards_fill(cards *self, uint32_t rank, uint32_t state, const void *told, si
 {
     if (!self->far || rank >= self->map->ranks || bytes > WEFT_MODEX_CAPACITY)
         return;
-    weft_far_card *card = weft_far_card_of(self->far, rank);
+    weft_modex_entry *card = weft_modex_entry_of(self->far, rank);
     uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)card - (char *)self->far);
-    if (state == WEFT_FAR_TOLD && weft_segment_claim(&self->node->segment, at, sizeof(*card)))
-        state = WEFT_FAR_GONE; /* no memory for it here: an error with a text there */
-    if (state == WEFT_FAR_TOLD) {
+    if (state == WEFT_MODEX_READY && weft_segment_claim(&self->node->segment, at, sizeof(*card)))
+        state = WEFT_MODEX_FAILED; /* no memory for it here: an error with a text there */
+    if (state == WEFT_MODEX_READY) {
         memcpy(card->modex, told, bytes);
         card->bytes = (uint32_t)bytes;
     }
-    atomic_store_explicit(weft_far_state(self->far, rank), state == WEFT_FAR_TOLD ? WEFT_FAR_TOLD : WEFT_FAR_GONE, memory_order_release);
-    futex_wake(weft_far_state(self->far, rank));
+    atomic_store_explicit(weft_modex_state(self->far, rank), state == WEFT_MODEX_READY ? WEFT_MODEX_READY : WEFT_MODEX_FAILED, memory_order_release);
+    futex_wake(weft_modex_state(self->far, rank));
 }
 
 void cards_fenced(cards *self, uint64_t number)

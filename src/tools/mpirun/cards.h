@@ -6,7 +6,7 @@
 #ifndef WEFT_MPIRUN_CARDS_H
 #define WEFT_MPIRUN_CARDS_H
 
-#include "launch/far.h"
+#include "launch/modex_cache.h"
 #include "tools/mpirun/map.h"
 
 struct node;
@@ -23,7 +23,7 @@ typedef struct cards {
     const struct node *node;
     const map *map;
     cards_up up;
-    weft_far_hdr *far;   /* NULL: the job has one node */
+    weft_modex_cache *far;   /* NULL: the job has one node */
     int wakeup;             /* readable when a rank wants something; -1: none */
     unsigned char *owed;  /* [local ranks]: somebody elsewhere waits for its card */
     uint32_t owed_count;

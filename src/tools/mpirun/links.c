@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "launch/far.h"
+#include "launch/modex_cache.h"
 #include "tools/mpirun/crew.h"
 #include "tools/mpirun/describe.h"
 #include "tools/mpirun/hub.h"
@@ -142,7 +142,7 @@ static void trade_want_up(void *owner, uint32_t node, uint32_t rank)
         return;
     }
     if (!is_open(one)) {
-        trade_card(&self->trade, rank, WEFT_FAR_GONE, NULL, 0);
+        trade_card(&self->trade, rank, WEFT_MODEX_FAILED, NULL, 0);
         return;
     }
     pack_u32(&body, rank);

@@ -21,8 +21,8 @@
 #include "base/clock.h"
 #include "base/place.h"
 #include "base/status.h"
-#include "launch/ways.h"
-#include "launch/word.h"
+#include "launch/boot_env.h"
+#include "launch/boot_internal.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/pmix_host.h"
 #include "tools/mpirun/preload.h"
@@ -40,13 +40,13 @@ typedef struct exec_error {
 
 static int segment_open(node *self)
 {
-    weft_word_job word = {.magic = WEFT_WORD_JOB_MAGIC,
+    weft_boot_env_job word = {.magic = WEFT_WORD_JOB_MAGIC,
                           .version = WEFT_WORD_VERSION,
                           .size = self->opts->ranks,
                           .universe = self->opts->ranks,
                           .is_bound = self->binding.masks && self->binding.is_disjoint};
 
-    int rc = weft_segment_make_with(self->count, cards_bytes(self->map), weft_word_hash(self->name), 0, &self->segment);
+    int rc = weft_segment_make_with(self->count, cards_bytes(self->map), weft_boot_env_hash(self->name), 0, &self->segment);
     if (rc)
         return complain(1, "%s", weft_fail_text(rc));
     int fd = fcntl(self->segment.fd, F_DUPFD_CLOEXEC, INHERITED_FD);
@@ -343,7 +343,7 @@ static void rank_ended(node *self, uint32_t index)
     self->live--;
     /* before the others see it, they need not tell it: the launcher does */
     if (is_failure && (state != WEFT_RANK_FINAL || WIFSIGNALED(one->raw_status)) && !self->is_ending)
-        weft_speak_not(&self->segment);
+        weft_abort_text_suppress(&self->segment);
     group_signal(self, index, 0);
     if (state != WEFT_RANK_FINAL && state != WEFT_RANK_ABORT)
         atomic_store_explicit(&page->state, WEFT_RANK_DEAD, memory_order_release);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launch/word.h"
+#include "launch/boot_env.h"
 
 #define INHERITED_FD 101          /* high: scripts use the low ones by number */
 #define LINE_MAX_BYTES 65536      /* a client that sends more without a line's end is cut off */
@@ -193,7 +193,7 @@ static bool field(const char *line, const char *name, char *value, size_t capaci
 
 static pair **pair_find(pmi_server *self, const char *key)
 {
-    pair **at = &self->buckets[weft_word_hash(key) & (self->bucket_count - 1)];
+    pair **at = &self->buckets[weft_boot_env_hash(key) & (self->bucket_count - 1)];
 
     while (*at && strcmp((*at)->key, key))
         at = &(*at)->next;

@@ -51,6 +51,6 @@ if WITH_PMIX
 mpirun_SOURCES += src/tools/mpirun/pmix_host.c src/tools/mpirun/pmix_inner.h \
 	src/tools/mpirun/pmix_ask.c src/tools/mpirun/pmix_describe.c src/tools/mpirun/pmix_tell.c
 else
-mpirun_SOURCES += src/tools/mpirun/pmix_none.c
+mpirun_SOURCES += src/tools/mpirun/pmix_stub.c
 endif
-EXTRA_DIST += src/tools/mpirun/pmix_none.c
+EXTRA_DIST += src/tools/mpirun/pmix_stub.c

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "launch/far.h"
+#include "launch/modex_cache.h"
 
 int trade_open(trade *self, const map *map, const trade_up *up)
 {
@@ -41,7 +41,7 @@ void trade_want(trade *self, uint32_t node, uint32_t rank)
         return;
     uint32_t one = wait_new(self), first = self->first[rank];
     if (!one) {
-        self->up.card(self->up.owner, node, rank, WEFT_FAR_GONE, NULL, 0);
+        self->up.card(self->up.owner, node, rank, WEFT_MODEX_FAILED, NULL, 0);
         return;
     }
     self->waits[one - 1] = (struct trade_wait){.node = node, .next = first};

@@ -15,7 +15,7 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "launch/boot.h"
-#include "launch/far.h"
+#include "launch/modex_cache.h"
 
 static void nap_ms(long ms)
 {
@@ -71,7 +71,7 @@ static int fetched_count(weft_boot *boot)
     if (!hdr->extra_bytes || weft_segment_view(&boot->segment, hdr->extra, hdr->extra_bytes, &view))
         return 0;
     for (uint32_t r = 0; r < boot->size; r++)
-        count += atomic_load(weft_far_state(view, r)) != WEFT_FAR_NONE;
+        count += atomic_load(weft_modex_state(view, r)) != WEFT_MODEX_NONE;
     weft_segment_drop(view, hdr->extra_bytes);
     return count;
 }
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         return 4;
     if (!strcmp(mode, "cards") || !strcmp(mode, "lazy") || !strcmp(mode, "mute")) {
         rc = cards_meet(boot, mode);
-        boot->ops->finish(boot);
+        boot->ops->finalize(boot);
         return rc ? 9 : 0;
     }
     if (!strcmp(mode, "die") && boot->rank == 0)
@@ -147,6 +147,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "fence failed: %s\n", weft_fail_text(rc));
         return 5;
     }
-    boot->ops->finish(boot);
+    boot->ops->finalize(boot);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * speak: the text that says why a job ends. Ranks often fail for one reason at the same moment; the first one speaks for all, so
+ * abort_text: the text that says why a job ends. Ranks often fail for one reason at the same moment; the first one speaks for all, so
  * that the reason stands once on the screen and not a thousand times. Called by the boots' aborts, and for processes without one.
  * Invariant: never no text. Nobody leaves before the speaker is through, since the launcher ends all when one has left; and when
  * the speaker is stuck or dead, another takes its place.
@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "launch/ways.h"
+#include "launch/boot_internal.h"
 
 #define PATIENCE_NS 8000000000u /* for one speaker, who may not get a CPU for seconds */
 #define STAY_NS 100000000u      /* for the launcher, to hear of the speaker's end before ours */
@@ -44,7 +44,7 @@ static bool floor_take(_Atomic uint32_t *spoken, uint32_t mine)
     return true;
 }
 
-void weft_speak(const weft_segment *segment, uint32_t local, const char *text)
+void weft_abort_text_print(const weft_segment *segment, uint32_t local, const char *text)
 {
     _Atomic uint32_t *spoken = &segment->hdr->spoken;
 
@@ -59,20 +59,20 @@ void weft_speak(const weft_segment *segment, uint32_t local, const char *text)
         nap();
 }
 
-void weft_speak_not(const weft_segment *segment)
+void weft_abort_text_suppress(const weft_segment *segment)
 {
     uint32_t nobody = 0;
     atomic_compare_exchange_strong(&segment->hdr->spoken, &nobody, SPOKEN);
 }
 
-void weft_boot_speak(const char *text)
+void weft_boot_abort_text(const char *text)
 {
     const char *from = getenv(WEFT_WORD_NAME);
     weft_segment segment;
-    weft_word word;
+    weft_boot_env word;
 
-    if (from && weft_word_parse(from, &word) && !weft_boot_segment_again(&word, &segment))
-        weft_speak(&segment, word.local, text); /* ours to the end: the process is about to leave */
+    if (from && weft_boot_env_parse(from, &word) && !weft_boot_segment_again(&word, &segment))
+        weft_abort_text_print(&segment, word.local, text); /* ours to the end: the process is about to leave */
     else
         weft_log_error("%s", text);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * handout: a Unix socket file (abstract names belong to network namespaces, /proc/PID/fd needs ptrace rights), SCM_RIGHTS, and a
+ * segment_fd: a Unix socket file (abstract names belong to network namespaces, /proc/PID/fd needs ptrace rights), SCM_RIGHTS, and a
  * nonce so that nobody but the job's ranks gets the descriptor. The file lives only while the ranks start.
  */
-#include "launch/handout.h"
+#include "launch/segment_fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static int input_wait(int fd, uint64_t deadline)
     }
 }
 
-int weft_handout_open(const char *dir, uint64_t members, weft_handout *offer)
+int weft_segment_fd_open(const char *dir, uint64_t members, weft_segment_fd *offer)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
 
@@ -68,13 +68,13 @@ int weft_handout_open(const char *dir, uint64_t members, weft_handout *offer)
     if (bind(fd, (struct sockaddr *)&name, sizeof(name)) || chmod(offer->path, 0600) || listen(fd, 1024)) {
         int rc = weft_fail(WEFT_E_SYSTEM, "cannot listen at %s for the other ranks of this node: %s", offer->path,
                            strerror(errno));
-        weft_handout_close(fd, offer);
+        weft_segment_fd_close(fd, offer);
         return rc;
     }
     return fd;
 }
 
-void weft_handout_close(int fd, const weft_handout *offer)
+void weft_segment_fd_close(int fd, const weft_segment_fd *offer)
 {
     unlink(offer->path);
     close(fd);
@@ -127,7 +127,7 @@ static int accept_failed(int error, uint64_t deadline)
                      error == EMFILE ? " (ulimit -n)" : "");
 }
 
-int weft_handout_serve(int fd, const weft_handout *offer, const weft_segment *segment, const uint32_t *ranks, uint32_t count)
+int weft_segment_fd_serve(int fd, const weft_segment_fd *offer, const weft_segment *segment, const uint32_t *ranks, uint32_t count)
 {
     unsigned char *has_it = calloc(count, 1);
     uint64_t deadline = deadline_ns();
@@ -181,7 +181,7 @@ static int descriptor_receive(int from)
     return fd;
 }
 
-int weft_handout_fetch(const weft_handout *offer, size_t bytes, uint64_t members, uint32_t index, const char *who, weft_segment *segment)
+int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *who, weft_segment *segment)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     request asked = {.index = index};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_speak: why a job ends is told once: by the first of many threads, and by the next one when the first was
+ * test_abort_text: why a job ends is told once: by the first of many threads, and by the next one when the first was
  * killed while it spoke.
  */
 #include <CUnit/Basic.h>
@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "launch/ways.h"
+#include "launch/boot_internal.h"
 
 enum { SPEAKERS = 8 };
 
@@ -21,7 +21,7 @@ static void *speak(void *arg)
 {
     char text[40];
     snprintf(text, sizeof text, "this is speaker %d", (int)(intptr_t)arg);
-    weft_speak(&segment, (uint32_t)(intptr_t)arg, text);
+    weft_abort_text_print(&segment, (uint32_t)(intptr_t)arg, text);
     return NULL;
 }
 

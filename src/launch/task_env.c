@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * step: does the environment say that we are one of several tasks? A table of what launchers leave there. Variables of a mere
+ * task_env: does the environment say that we are one of several tasks? A table of what launchers leave there. Variables of a mere
  * allocation (SLURM_NTASKS in a batch script) are not in it: ./a.out in a batch script is a job of one.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/macros.h"
-#include "launch/ways.h"
+#include "launch/boot_internal.h"
 
-typedef struct step_sign {
+typedef struct task_sign {
     const char *size;    /* holds the number of tasks of the step */
     const char *rank;    /* must be set too: it names this task */
     const char *who;     /* for texts */
     const char *instead; /* how this launcher starts MPI programs; NULL: as it was done */
-} step_sign;
+} task_sign;
 
-static const step_sign signs[] = {
+static const task_sign signs[] = {
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "Slurm's srun", "srun --mpi=pmix or srun --mpi=pmi2"},
     {"PMI_SIZE", "PMI_RANK", "a PMI launcher such as MPICH's mpiexec", NULL},
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun", NULL},
@@ -27,7 +27,7 @@ static const step_sign signs[] = {
     {"PALS_SIZE", "PALS_RANKID", "PALS", NULL},
 };
 
-bool weft_step_seen(char *text, size_t room, const char **instead)
+bool weft_task_env_seen(char *text, size_t room, const char **instead)
 {
     for (size_t i = 0; i < weft_count(signs); i++) {
         const char *size = getenv(signs[i].size), *rank = getenv(signs[i].rank);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_card: see pmi_card.h. How long the pieces are the reader finds by reading: writer and reader need not know the same limits.
+ * pmi_value: see pmi_value.h. How long the pieces are the reader finds by reading: writer and reader need not know the same limits.
  */
-#include "launch/pmi_card.h"
+#include "launch/pmi_value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,14 +60,14 @@ static int piece_name(const weft_pmi *pmi, uint32_t rank, const char *key, uint3
                      piece, pmi->key_max);
 }
 
-int weft_pmi_card_put(weft_pmi *pmi, const char *key, const void *bytes, size_t count)
+int weft_pmi_value_put(weft_pmi *pmi, const char *key, const void *bytes, size_t count)
 {
     size_t max = WEFT_PMI_SEND_MAX - FRAME_MAX - strlen(pmi->name), length;
     char name[128], *text, *piece;
     int rc = WEFT_OK;
 
-    if (count > WEFT_PMI_CARD_MAX)
-        return weft_fail(WEFT_E_TOOLARGE, "key %s: %zu bytes are more than a PMI server is given (%d)", key, count, WEFT_PMI_CARD_MAX);
+    if (count > WEFT_PMI_VALUE_MAX)
+        return weft_fail(WEFT_E_TOOLARGE, "key %s: %zu bytes are more than a PMI server is given (%d)", key, count, WEFT_PMI_VALUE_MAX);
     text = malloc(text_length(count) + 32);
     if (!text)
         return weft_fail(WEFT_E_NOMEM, "no memory for the %zu bytes of key %s", count, key);
@@ -116,7 +116,7 @@ static int pieces_get(weft_pmi *pmi, uint32_t rank, const char *key, char *text,
     return WEFT_OK;
 }
 
-int weft_pmi_card_get(weft_pmi *pmi, uint32_t rank, const char *key, void *bytes, size_t *count)
+int weft_pmi_value_get(weft_pmi *pmi, uint32_t rank, const char *key, void *bytes, size_t *count)
 {
     char name[128], piece[WEFT_PMI_SEND_MAX + 1], *end;
     int rc = piece_name(pmi, rank, key, 0, name, sizeof(name));
@@ -128,8 +128,8 @@ int weft_pmi_card_get(weft_pmi *pmi, uint32_t rank, const char *key, void *bytes
     if (rc)
         return rc;
     unsigned long told = strtoul(piece, &end, 10);
-    size_t length = told <= WEFT_PMI_CARD_MAX ? text_length(told) : 0;
-    if (end == piece || *end != '.' || told > WEFT_PMI_CARD_MAX || strlen(end + 1) > length)
+    size_t length = told <= WEFT_PMI_VALUE_MAX ? text_length(told) : 0;
+    if (end == piece || *end != '.' || told > WEFT_PMI_VALUE_MAX || strlen(end + 1) > length)
         return damaged(rank, key, piece);
     if (told > *count)
         return weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u has %lu bytes, there is room for %zu", key, rank, told, *count);

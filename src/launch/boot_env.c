@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * word: see word.h. Used by both sides, so that writer and reader cannot drift apart.
+ * boot_env: see boot_env.h. Used by both sides, so that writer and reader cannot drift apart.
  */
-#include "launch/word.h"
+#include "launch/boot_env.h"
 
 #include <stdio.h>
 
-int weft_word_parse(const char *text, weft_word *word)
+int weft_boot_env_parse(const char *text, weft_boot_env *word)
 {
     int version = 0, end = 0;
 
@@ -16,7 +16,7 @@ int weft_word_parse(const char *text, weft_word *word)
     return version == WEFT_WORD_VERSION && text[end] == '\0' && word->fd >= 0;
 }
 
-uint64_t weft_word_hash(const char *name)
+uint64_t weft_boot_env_hash(const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u;
 

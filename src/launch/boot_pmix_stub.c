@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_pmix_none: stands for boot_pmix in a library that was configured without PMIx.
+ * boot_pmix_stub: stands for boot_pmix in a library that was configured without PMIx.
  */
 #include "base/status.h"
-#include "launch/ways.h"
+#include "launch/boot_internal.h"
 
 int weft_boot_by_pmix(weft_boot **boot)
 {

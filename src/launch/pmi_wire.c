@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_line: see pmi_line.h. Everything that a launcher says is looked at as if a stranger had said it.
+ * pmi_wire: see pmi_wire.h. Everything that a launcher says is looked at as if a stranger had said it.
  */
-#include "launch/pmi_line.h"
+#include "launch/pmi_wire.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,14 +21,14 @@
 #define MESSAGE_MAX 1000000 /* all that six digits can say */
 #define SHOWN_MAX 120       /* of an odd message, in a text */
 
-static int line_failed(weft_pmi_line *line, const char *what, const char *why)
+static int line_failed(weft_pmi_wire *line, const char *what, const char *why)
 {
     line->is_broken = true;
     return weft_fail(WEFT_E_OTHER, "%s: %s (%s)", what, why, line->where);
 }
 
 /* Until the descriptor may be read or written: 0, or the deadline has passed. */
-static int ready_wait(weft_pmi_line *line, short events, uint64_t deadline, const char *what, const char *hint)
+static int ready_wait(weft_pmi_wire *line, short events, uint64_t deadline, const char *what, const char *hint)
 {
     for (;;) {
         struct pollfd set = {.fd = line->fd, .events = events};
@@ -51,7 +51,7 @@ static uint64_t deadline_ns(void)
     return weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
 }
 
-static int gone(weft_pmi_line *line, const char *what, int error)
+static int gone(weft_pmi_wire *line, const char *what, int error)
 {
     line->is_broken = true;
     return weft_fail(WEFT_E_OTHER,
@@ -60,7 +60,7 @@ static int gone(weft_pmi_line *line, const char *what, int error)
                      what, line->where, error ? ": " : "", error ? strerror(error) : "");
 }
 
-static int bytes_send(weft_pmi_line *line, const char *text, size_t bytes, const char *cmd)
+static int bytes_send(weft_pmi_wire *line, const char *text, size_t bytes, const char *cmd)
 {
     uint64_t deadline = deadline_ns();
 
@@ -98,7 +98,7 @@ static size_t field_write(char *text, size_t used, size_t room, const weft_pmi_f
     return used;
 }
 
-int weft_pmi_tell(weft_pmi_line *line, const char *cmd, const weft_pmi_field *fields)
+int weft_pmi_send(weft_pmi_wire *line, const char *cmd, const weft_pmi_field *fields)
 {
     char text[WEFT_PMI_SEND_MAX + 3], length[LENGTH_BYTES + 1];
     size_t front = line->version == 2 ? LENGTH_BYTES : 0;
@@ -120,7 +120,7 @@ int weft_pmi_tell(weft_pmi_line *line, const char *cmd, const weft_pmi_field *fi
 }
 
 /* Waits for some bytes more. */
-static int bytes_receive(weft_pmi_line *line, uint64_t deadline, const char *what, const char *hint)
+static int bytes_receive(weft_pmi_wire *line, uint64_t deadline, const char *what, const char *hint)
 {
     if (line->have == line->room) {
         size_t room = line->room ? line->room * 2 : 4096;
@@ -148,7 +148,7 @@ static int bytes_receive(weft_pmi_line *line, uint64_t deadline, const char *wha
 
 /* Where the next message stands in what came, as far as is known: bytes to skip before it, its own, and those to skip after it. 1 when
  * it is there, 0 when more must come, -1 when it is none. */
-static int message_seen(const weft_pmi_line *line, size_t *before, size_t *bytes, size_t *after)
+static int message_seen(const weft_pmi_wire *line, size_t *before, size_t *bytes, size_t *after)
 {
     *before = *after = 0;
     if (line->version != 2) {
@@ -174,7 +174,7 @@ static int message_seen(const weft_pmi_line *line, size_t *before, size_t *bytes
 }
 
 /* Moves one message from what came to `answer`. */
-static int message_take(weft_pmi_line *line, size_t before, size_t bytes, size_t after, const char *what)
+static int message_take(weft_pmi_wire *line, size_t before, size_t bytes, size_t after, const char *what)
 {
     if (line->answer_room < bytes + 1) {
         char *more = realloc(line->answer, bytes + 1);
@@ -190,7 +190,7 @@ static int message_take(weft_pmi_line *line, size_t before, size_t bytes, size_t
     return WEFT_OK;
 }
 
-int weft_pmi_hear(weft_pmi_line *line, const char *answer, const char *what, const char *hint)
+int weft_pmi_recv(weft_pmi_wire *line, const char *answer, const char *what, const char *hint)
 {
     uint64_t deadline = deadline_ns();
     size_t before, bytes, after;
@@ -215,7 +215,7 @@ int weft_pmi_hear(weft_pmi_line *line, const char *answer, const char *what, con
 }
 
 /* The value's bytes, up to the field's end; '\0' or the end of the next field follows. */
-static bool value_copy(const weft_pmi_line *line, const char *from, char *value, size_t room)
+static bool value_copy(const weft_pmi_wire *line, const char *from, char *value, size_t room)
 {
     size_t used = 0;
 
@@ -232,7 +232,7 @@ static bool value_copy(const weft_pmi_line *line, const char *from, char *value,
     return true;
 }
 
-bool weft_pmi_find(const weft_pmi_line *line, const char *name, char *value, size_t room)
+bool weft_pmi_find(const weft_pmi_wire *line, const char *name, char *value, size_t room)
 {
     size_t length = strlen(name);
     const char *at = line->answer;
@@ -252,7 +252,7 @@ bool weft_pmi_find(const weft_pmi_line *line, const char *name, char *value, siz
     return false;
 }
 
-bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long min, long max, long *number)
+bool weft_pmi_find_number(const weft_pmi_wire *line, const char *name, long min, long max, long *number)
 {
     char text[32], *end;
 
@@ -266,7 +266,7 @@ bool weft_pmi_find_number(const weft_pmi_line *line, const char *name, long min,
     return true;
 }
 
-int weft_pmi_odd(const weft_pmi_line *line, const char *what, const char *why)
+int weft_pmi_odd(const weft_pmi_wire *line, const char *what, const char *why)
 {
     char shown[SHOWN_MAX + 1];
     size_t i = 0;
@@ -278,7 +278,7 @@ int weft_pmi_odd(const weft_pmi_line *line, const char *what, const char *why)
                      line->answer[i] ? " ..." : "", why);
 }
 
-void weft_pmi_line_close(weft_pmi_line *line)
+void weft_pmi_wire_close(weft_pmi_wire *line)
 {
     if (line->fd >= 0)
         close(line->fd);
