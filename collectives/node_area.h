@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/macros.h"
-#include "base/store.h"
+#include "base/nt_copy.h"
 #include "collectives/node.h"
 #include "core/worker.h"
 #include "mem/segment.h"
@@ -69,7 +69,7 @@ struct weft_node {
     uint32_t damages;
     weft_node_hdr *hdr;
     weft_worker *worker;
-    weft_store store; /* how what we write reaches its readers soonest */
+    weft_nt_copy store; /* how what we write reaches its readers soonest */
     weft_rank_page *pages[WEFT_NODE_RANKS];
     uint64_t bytes; /* of the view, when it is ours to unmap; 0: the caller's */
     uint32_t area;  /* its index in the segment */

@@ -25,7 +25,7 @@ static inline void put(weft_node *node, const weft_type *type, const void *buf, 
         memcpy(out, (const char *)buf + offset, 8);
     } else {
         weft_node_offer(node, bytes);
-        weft_store_body(&node->store, out, (const char *)buf + offset, (uint32_t)bytes);
+        weft_nt_copy_body(&node->store, out, (const char *)buf + offset, (uint32_t)bytes);
     }
 }
 

@@ -55,7 +55,7 @@ static void put(const cut *c, uint64_t s, uint32_t index, const void *buf, piece
     uint64_t at = p.first * c->size, bytes = p.count * c->size;
 
     weft_node_offer(c->node, bytes);
-    weft_store_body(&c->node->store, out, (const char *)buf + at, (uint32_t)bytes);
+    weft_nt_copy_body(&c->node->store, out, (const char *)buf + at, (uint32_t)bytes);
     if (weft_unlikely(c->node->sums != NULL))
         weft_node_seal(c->node, &(weft_node_piece){s, c->node->rank, index, c->args->recvtype, buf, c->args->recvcount, at, bytes});
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpu_count.h"
 #include "base/knob.h"
 #include "base/log.h"
-#include "base/place.h"
 #include "base/status.h"
 #include "core/iface_select.h"
 #include "core/leader.h"
@@ -50,8 +50,8 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
     worker->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true, .worker = worker};
     weft_list_init(&worker->parked);
     weft_lock_init(&worker->lock, world->is_oversubscribed ? LOCK_SPINS_CROWDED : LOCK_SPINS);
-    if (!world->is_oversubscribed && weft_place_cpus() > (int)world->boot->local_size)
-        worker->spare_cpus = (uint32_t)weft_place_cpus() / world->boot->local_size - 1;
+    if (!world->is_oversubscribed && weft_cpu_count() > (int)world->boot->local_size)
+        worker->spare_cpus = (uint32_t)weft_cpu_count() / world->boot->local_size - 1;
     worker->pool = weft_pool_open();
     worker->peers = calloc(world->boot->size, sizeof *worker->peers);
     rc = worker->pool && worker->peers ? weft_iface_select_open(worker) : weft_fail(WEFT_E_NOMEM, "no memory for a worker of %u peers", world->boot->size);

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu_count.h"
 #include "base/knob.h"
 #include "base/log.h"
-#include "base/place.h"
 #include "base/status.h"
 #include "core/counters.h"
 #include "core/iface_select.h"
@@ -24,7 +24,7 @@ static bool is_oversubscribed(const weft_boot *boot)
     if (boot->oversubscribed)
         return true;
     /* bound to a share of its own, a rank sees fewer CPUs than ranks: the launcher's count is right then */
-    return boot->local_size > 1 && weft_place_quota_cpus() > 0 && weft_place_quota_cpus() < (int)boot->local_size;
+    return boot->local_size > 1 && weft_cpu_count_quota() > 0 && weft_cpu_count_quota() < (int)boot->local_size;
 }
 
 /* How this world waits: by the CPUs there are, unless the user said otherwise. In the simulator it sleeps at once. */

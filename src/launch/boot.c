@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/place.h"
+#include "base/cpu_count.h"
 #include "base/status.h"
 #include "launch/boot_internal.h"
 #include "launch/pmi.h"
@@ -30,8 +30,8 @@ void weft_boot_host(char *host, size_t room)
 bool weft_boot_is_oversubscribed(uint32_t local, bool is_bound)
 {
     if (is_bound) /* the launcher gave each rank CPUs of its own: our affinity tells nothing about the others' */
-        return weft_place_quota_cpus() > 0 && (uint32_t)weft_place_quota_cpus() < local;
-    return (uint32_t)weft_place_cpus() < local;
+        return weft_cpu_count_quota() > 0 && (uint32_t)weft_cpu_count_quota() < local;
+    return (uint32_t)weft_cpu_count() < local;
 }
 
 void weft_boot_begin(weft_boot *boot)

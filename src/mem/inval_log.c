@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "base/bare.h"
+#include "base/raw_thread.h"
 #include "mem/memmon.h"
 
 #define STORING ((uint64_t)1 << 63) /* in a turn: its owner is between its first store and its last */

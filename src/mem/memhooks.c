@@ -22,7 +22,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/bare.h"
+#include "base/raw_thread.h"
 #include "mem/memhooks.h"
 #include "mem/ranges.h"
 
@@ -176,11 +176,11 @@ static __attribute__((constructor)) void find_behind(void)
 
 static long call(long number, long a, long b, long c, long d, long e, long f)
 {
-    if (!behind.syscall && !WEFT_BARE_CALLS)
+    if (!behind.syscall && !WEFT_RAW_SYSCALLS)
         *(void **)&behind.syscall = dlsym(RTLD_NEXT, "syscall");
     if (behind.syscall)
         return behind.syscall(number, a, b, c, d, e, f);
-    long got = weft_bare_call6(number, a, b, c, d, e, f);
+    long got = weft_raw_syscall6(number, a, b, c, d, e, f);
     if (got >= 0 || got < -4095)
         return got;
     errno = (int)-got;

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/bare.h"
+#include "base/raw_thread.h"
 #include "mem/memmon_internal.h"
 
 #define TRIAL_BYTES ((size_t)64 << 10)
@@ -42,7 +42,7 @@ static bool heard_of(weft_memmon *watch, uint64_t *cursor, uint64_t start, uint6
 /* Not by libc: nobody but the kernel takes note. */
 static long raw(long number, const void *p, long a, long b, long c, const void *d)
 {
-    return weft_bare_call6(number, (long)p, a, b, c, (long)d, 0);
+    return weft_raw_syscall6(number, (long)p, a, b, c, (long)d, 0);
 }
 static void raw_unmap(const void *p) { raw(SYS_munmap, p, TRIAL_BYTES, 0, 0, NULL); }
 

@@ -30,7 +30,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/bare.h"
+#include "base/raw_thread.h"
 #include "base/status.h"
 
 #define EVENTS (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE)
@@ -64,7 +64,7 @@ static WEFT_BARE void give_up(weft_uffd *fault)
     int fd = atomic_exchange(&fault->fd, -1);
     atomic_store_explicit(&fault->is_alive, 0, memory_order_release);
     weft_inval_log_append(fault->news, 0, UINT64_MAX);
-    weft_bare_call(SYS_close, fd, 0, 0, 0);
+    weft_raw_syscall(SYS_close, fd, 0, 0, 0);
 }
 
 static WEFT_BARE void listen_to(void *arg)
@@ -73,16 +73,16 @@ static WEFT_BARE void listen_to(void *arg)
     weft_inval_log *news = fault->news;
     struct uffd_msg messages[16];
 
-    weft_bare_call(SYS_prctl, PR_SET_NAME, (long)"weft-watch", 0, 0);
+    weft_raw_syscall(SYS_prctl, PR_SET_NAME, (long)"weft-watch", 0, 0);
     for (;;) {
         struct pollfd ends[2] = {{fault->fd, POLLIN, 0}, {fault->stop, POLLIN, 0}};
-        long rc = weft_bare_call(SYS_ppoll, (long)ends, 2, 0, 0);
+        long rc = weft_raw_syscall(SYS_ppoll, (long)ends, 2, 0, 0);
         if (rc == -EINTR)
             continue;
         if (rc > 0 && ends[1].revents)
             break;
         atomic_fetch_add_explicit(&news->busy, 1, memory_order_acq_rel);
-        rc = rc < 0 ? rc : weft_bare_call(SYS_read, fault->fd, (long)messages, sizeof(messages), 0);
+        rc = rc < 0 ? rc : weft_raw_syscall(SYS_read, fault->fd, (long)messages, sizeof(messages), 0);
         for (long i = 0; i < rc / (long)sizeof(messages[0]); i++)
             publish(news, &messages[i]);
         if (rc <= 0 && rc != -EAGAIN && rc != -EINTR)
@@ -143,7 +143,7 @@ static bool start(weft_uffd *fault)
     sigset_t all, before;
 
     atomic_store(&fault->is_alive, 1);
-    if (weft_bare_thread(listen_to, fault) > 0)
+    if (weft_raw_thread(listen_to, fault) > 0)
         return true;
     fault->is_pthread = true;
     sigfillset(&all);
@@ -216,5 +216,5 @@ bool weft_uffd_is_settled(const weft_uffd *fault)
 {
     struct uffdio_writeprotect nothing = {.range = {4096, 0}};
 
-    return weft_bare_call(SYS_ioctl, fault->fd, UFFDIO_WRITEPROTECT, (long)&nothing, 0) == -EINVAL;
+    return weft_raw_syscall(SYS_ioctl, fault->fd, UFFDIO_WRITEPROTECT, (long)&nothing, 0) == -EINVAL;
 }

@@ -8,11 +8,11 @@
 
 #include "base/status.h"
 #include "mpi/calls.h"
-#include "mpi/keep.h"
+#include "mpi/persistent_reg.h"
 #include "mpi/request.h"
 
 /* How a collective is called; what the fillers' results go into. */
-enum how { RUN, START, PREPARE };
+enum how { BLOCKING, NONBLOCKING, PERSISTENT };
 
 /* The operator runs unlocked: it, or another thread, may free type and operator while the call goes on. */
 static __attribute__((noinline)) int run_user_op(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args)
@@ -34,10 +34,10 @@ static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *a
             *request = MPI_REQUEST_NULL;
         return rc;
     }
-    if (weft_likely(how == RUN))
+    if (weft_likely(how == BLOCKING))
         return weft_unlikely(args->op && !args->op->handle) ? run_user_op(comm, kind, args) : weft_coll_run(&comm->team, kind, args);
-    rc = how == START ? weft_coll_start(&comm->team, kind, args, &req) : weft_coll_prepare(&comm->team, kind, args, &req);
-    if (!rc && how == PREPARE) {
+    rc = how == NONBLOCKING ? weft_coll_start(&comm->team, kind, args, &req) : weft_coll_prepare(&comm->team, kind, args, &req);
+    if (!rc && how == PERSISTENT) {
         req->is_persistent = true;
         weft_keep_plan(req);
     }
@@ -201,14 +201,14 @@ static int barrier(weft_comm *comm, enum how how, MPI_Request *request)
     return perform(comm, WEFT_COLL_BARRIER, &nothing, 0, how, request);
 }
 
-int weft_mpi_barrier(weft_comm *comm) { return barrier(comm, RUN, NULL); }
+int weft_mpi_barrier(weft_comm *comm) { return barrier(comm, BLOCKING, NULL); }
 
-int weft_mpi_ibarrier(weft_comm *comm, MPI_Request *request) { return barrier(comm, START, request); }
+int weft_mpi_ibarrier(weft_comm *comm, MPI_Request *request) { return barrier(comm, NONBLOCKING, request); }
 
 int weft_mpi_barrier_init(weft_comm *comm, MPI_Info info, MPI_Request *request)
 {
     (void)info;
-    return barrier(comm, PREPARE, request);
+    return barrier(comm, PERSISTENT, request);
 }
 
 static int bcast(void *buffer, MPI_Count count, const weft_type *type, int root, weft_comm *comm, enum how how,
@@ -221,19 +221,19 @@ static int bcast(void *buffer, MPI_Count count, const weft_type *type, int root,
 
 int weft_mpi_bcast(void *buffer, MPI_Count count, const weft_type *datatype, int root, weft_comm *comm)
 {
-    return bcast(buffer, count, datatype, root, comm, RUN, NULL);
+    return bcast(buffer, count, datatype, root, comm, BLOCKING, NULL);
 }
 
 int weft_mpi_ibcast(void *buffer, MPI_Count count, const weft_type *datatype, int root, weft_comm *comm, MPI_Request *request)
 {
-    return bcast(buffer, count, datatype, root, comm, START, request);
+    return bcast(buffer, count, datatype, root, comm, NONBLOCKING, request);
 }
 
 int weft_mpi_bcast_init(void *buffer, MPI_Count count, const weft_type *datatype, int root, weft_comm *comm, MPI_Info info,
                         MPI_Request *request)
 {
     (void)info;
-    return bcast(buffer, count, datatype, root, comm, PREPARE, request);
+    return bcast(buffer, count, datatype, root, comm, PERSISTENT, request);
 }
 
 /* ---- reduce, allreduce ---- */
@@ -249,20 +249,20 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const wef
 int weft_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op, int root,
                     weft_comm *comm)
 {
-    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, RUN, NULL);
+    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, BLOCKING, NULL);
 }
 
 int weft_mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op, int root,
                      weft_comm *comm, MPI_Request *request)
 {
-    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, START, request);
+    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, NONBLOCKING, request);
 }
 
 int weft_mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
                          int root, weft_comm *comm, MPI_Info info, MPI_Request *request)
 {
     (void)info;
-    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, PREPARE, request);
+    return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, PERSISTENT, request);
 }
 
 static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type, const weft_op *op,
@@ -276,20 +276,20 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const 
 int weft_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
                        weft_comm *comm)
 {
-    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, RUN, NULL);
+    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, BLOCKING, NULL);
 }
 
 int weft_mpi_iallreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
                         weft_comm *comm, MPI_Request *request)
 {
-    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, START, request);
+    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, NONBLOCKING, request);
 }
 
 int weft_mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
                             weft_comm *comm, MPI_Info info, MPI_Request *request)
 {
     (void)info;
-    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, PREPARE, request);
+    return allreduce(sendbuf, recvbuf, count, datatype, op, comm, PERSISTENT, request);
 }
 
 /* ---- gather ---- */
@@ -305,20 +305,20 @@ static int gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sen
 int weft_mpi_gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                     const weft_type *recvtype, int root, weft_comm *comm)
 {
-    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, RUN, NULL);
+    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, BLOCKING, NULL);
 }
 
 int weft_mpi_igather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                      const weft_type *recvtype, int root, weft_comm *comm, MPI_Request *request)
 {
-    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, START, request);
+    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, NONBLOCKING, request);
 }
 
 int weft_mpi_gather_init(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                          const weft_type *recvtype, int root, weft_comm *comm, MPI_Info info, MPI_Request *request)
 {
     (void)info;
-    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, PREPARE, request);
+    return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, PERSISTENT, request);
 }
 
 /* ---- scatter ---- */
@@ -334,20 +334,20 @@ static int scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *se
 int weft_mpi_scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                      const weft_type *recvtype, int root, weft_comm *comm)
 {
-    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, RUN, NULL);
+    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, BLOCKING, NULL);
 }
 
 int weft_mpi_iscatter(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                       const weft_type *recvtype, int root, weft_comm *comm, MPI_Request *request)
 {
-    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, START, request);
+    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, NONBLOCKING, request);
 }
 
 int weft_mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                           const weft_type *recvtype, int root, weft_comm *comm, MPI_Info info, MPI_Request *request)
 {
     (void)info;
-    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, PREPARE, request);
+    return scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, PERSISTENT, request);
 }
 
 /* ---- allgather ---- */
@@ -363,20 +363,20 @@ static int allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *
 int weft_mpi_allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                        const weft_type *recvtype, weft_comm *comm)
 {
-    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, RUN, NULL);
+    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, BLOCKING, NULL);
 }
 
 int weft_mpi_iallgather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                         const weft_type *recvtype, weft_comm *comm, MPI_Request *request)
 {
-    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, START, request);
+    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, NONBLOCKING, request);
 }
 
 int weft_mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
                             MPI_Count recvcount, const weft_type *recvtype, weft_comm *comm, MPI_Info info, MPI_Request *request)
 {
     (void)info;
-    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, PREPARE, request);
+    return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, PERSISTENT, request);
 }
 
 /* ---- alltoall ---- */
@@ -392,18 +392,18 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *s
 int weft_mpi_alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                       const weft_type *recvtype, weft_comm *comm)
 {
-    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, RUN, NULL);
+    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, BLOCKING, NULL);
 }
 
 int weft_mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
                        const weft_type *recvtype, weft_comm *comm, MPI_Request *request)
 {
-    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, START, request);
+    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, NONBLOCKING, request);
 }
 
 int weft_mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
                            MPI_Count recvcount, const weft_type *recvtype, weft_comm *comm, MPI_Info info, MPI_Request *request)
 {
     (void)info;
-    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, PREPARE, request);
+    return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, PERSISTENT, request);
 }

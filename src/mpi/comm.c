@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm: life and questions of communicators (MPI 5.0, 7.4 and 7.8). New ones out of old ones are made in make.c.
+ * comm: life and questions of communicators (MPI 5.0, 7.4 and 7.8). New ones out of old ones are made in comm_create.c.
  * Invariant: under the worker's lock, except where all members are closed at finalize. A freed struct stays readable for a while,
  * with its magic gone, so that a stale handle is an error and no crash.
  */

@@ -45,7 +45,7 @@ typedef struct weft_mpi_world {
     weft_list_link live;             /* all communicators, so that finalize frees those that the user did not */
     weft_list_link freed;            /* structs of freed ones, oldest first: kept for a while so that a stale handle is found out */
     uint32_t freed_count;
-    weft_list_link keeps;            /* memory that stays pinned for persistent requests and allocations: keep.c */
+    weft_list_link keeps;            /* memory that stays pinned for persistent requests and allocations: persistent_reg.c */
     weft_list_link detached;          /* requests given to MPI_Request_free before their end: request.c */
 } weft_mpi_world;
 

@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
-#include "mpi/keep.h"
+#include "mpi/persistent_reg.h"
 #include "mpi/request.h"
 #include "mpi/tool.h"
 #include "p2p/dispatch.h"

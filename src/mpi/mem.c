@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "core/world.h"
 #include "mpi/calls.h"
-#include "mpi/keep.h"
+#include "mpi/persistent_reg.h"
 
 #define PAGE 4096
 #define BLOCK_MAGIC 0x424c4f43u
@@ -39,7 +39,7 @@ int weft_mpi_alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
     if (!memory)
         return weft_fail(WEFT_E_NOMEM, "no memory for %lld bytes", (long long)size);
     *block_of(memory) = (block){.magic = BLOCK_MAGIC, .before = (uint32_t)align};
-    if (bytes >= WEFT_KEEP_MIN)
+    if (bytes >= WEFT_PERSISTENT_REG_MIN)
         block_of(memory)->keep = weft_keep_take(weft_world_now->workers[0], memory, bytes, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE);
     *(void **)baseptr = memory;
     return 0;

@@ -10,7 +10,7 @@
 #include "core/peer.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
-#include "mpi/keep.h"
+#include "mpi/persistent_reg.h"
 #include "mpi/request.h"
 #include "p2p/p2p.h"
 
@@ -37,7 +37,7 @@ static void persist_free(weft_req *req)
 static weft_keep *keep_buffer(weft_comm *comm, const persist *args)
 {
     const weft_peer *peer = args->rank >= 0 ? comm->chan->peers[args->rank] : NULL;
-    uint64_t bytes = args->count * (uint64_t)args->type->size, min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_KEEP_MIN;
+    uint64_t bytes = args->count * (uint64_t)args->type->size, min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_PERSISTENT_REG_MIN;
     if (args->rank == WEFT_NOBODY || !args->type->is_dense || bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
         return NULL;
     return weft_keep_take(comm->worker, (char *)args->buf + args->type->true_lb, bytes,

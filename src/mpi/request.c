@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * request: completing one request (MPI 5.0, 3.7.3), giving it up, cancelling it. Called by the woven entries; arrays are in
- * requests.c.
+ * request_array.c.
  * Invariant: a handle is set to MPI_REQUEST_NULL in the same step in which its request is released.
  */
 #include "mpi/request.h"
@@ -133,12 +133,12 @@ int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *stat
     return 0;
 }
 
-typedef struct orphan {
+typedef struct detached_req {
     weft_list_link link; /* in weft_mpi_world.detached, oldest first */
     weft_req *req;
-} orphan;
+} detached_req;
 
-static void bury(orphan *entry)
+static void detached_free(detached_req *entry)
 {
     weft_list_remove(&entry->link);
     weft_request_release(entry->req);
@@ -148,7 +148,7 @@ static void bury(orphan *entry)
 void weft_request_reap(weft_mpi_world *mpi, bool all)
 {
     for (weft_list_link *link = mpi->detached.next, *next; link != &mpi->detached; link = next) {
-        orphan *entry = weft_container(link, orphan, link);
+        detached_req *entry = weft_container(link, detached_req, link);
         if (all && !entry->req->is_done) {
             if (entry->req->kind == WEFT_REQ_RECV)
                 weft_cancel(entry->req); /* nobody can look at what it would receive; one that has matched goes on */
@@ -156,7 +156,7 @@ void weft_request_reap(weft_mpi_world *mpi, bool all)
         }
         next = link->next;
         if (entry->req->is_done)
-            bury(entry);
+            detached_free(entry);
     }
 }
 
@@ -169,19 +169,19 @@ static void end_forgotten(weft_req *req)
 
 void weft_request_end_all(weft_worker *worker) { weft_req_each(worker, end_forgotten); }
 
-int weft_request_orphan(weft_req *req)
+int weft_request_detach(weft_req *req)
 {
     weft_mpi_world *mpi = req->worker->world->mpi;
-    orphan *entry = malloc(sizeof *entry);
+    detached_req *entry = malloc(sizeof *entry);
     if (!entry)
         return weft_fail(WEFT_E_NOMEM, "no memory to free a request that is in flight");
     entry->req = req;
     /* The oldest end first, mostly: so this costs O(1) however many there are. */
     while (!weft_list_is_empty(&mpi->detached)) {
-        orphan *oldest = weft_container(weft_list_first(&mpi->detached), orphan, link);
+        detached_req *oldest = weft_container(weft_list_first(&mpi->detached), detached_req, link);
         if (!oldest->req->is_done)
             break;
-        bury(oldest);
+        detached_free(oldest);
     }
     weft_list_append(&mpi->detached, &entry->link);
     return 0;
@@ -205,7 +205,7 @@ int weft_mpi_request_free(MPI_Request *request)
     if (req->is_done || weft_request_is_idle(req))
         weft_request_release(req);
     else
-        rc = weft_request_orphan(req);
+        rc = weft_request_detach(req);
     weft_worker_unlock(worker);
     if (!rc)
         *request = MPI_REQUEST_NULL;

@@ -43,7 +43,7 @@ void weft_request_release(weft_req *req);
 /* The end of a done request as the user sees it: status, handle, error. Under its worker's lock. */
 int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status);
 /* A request whose user does not wait for it: released when it is done. */
-int weft_request_orphan(weft_req *req);
+int weft_request_detach(weft_req *req);
 /* Releases detached that are done; with `all` waits for the rest (finalize). Under worker 0's lock. */
 void weft_request_reap(weft_mpi_world *mpi, bool all);
 /* A world closes: releases the persistent requests that the program did not free. */

@@ -16,7 +16,7 @@ enum weft_slot {
 };
 
 /* What a kernel computes with. Signed sums and products use the unsigned type: same bits, and no undefined overflow. */
-enum weft_unit {
+enum weft_elem {
     WEFT_UNIT_U8, WEFT_UNIT_U16, WEFT_UNIT_U32, WEFT_UNIT_U64, WEFT_UNIT_U128, /* in the order of log2 of their bytes */
     WEFT_UNIT_I8, WEFT_UNIT_I16, WEFT_UNIT_I32, WEFT_UNIT_I64, WEFT_UNIT_I128,
     WEFT_UNIT_F16, WEFT_UNIT_F32, WEFT_UNIT_F64, WEFT_UNIT_LONG, WEFT_UNIT_F128, /* LONG: long double */
@@ -33,7 +33,7 @@ typedef struct weft_kernel_table {
 extern const weft_kernel_table weft_kernels0, weft_kernels1, weft_kernels2, weft_kernels_wide;
 
 /* The kernel at a level of the CPU (0..2, see base/arith.h); NULL when operator and unit do not go together. */
-weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_unit unit, int level);
+weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_elem unit, int level);
 
 /* Types that may lie at any address and alias anything. */
 #define WEFT_ANYWHERE __attribute__((aligned(1), may_alias))

@@ -14,9 +14,9 @@
 #include "base/arith.h"
 #include "base/macros.h"
 #include "base/status.h"
+#include "type/handle_pool.h"
 #include "type/kernels.h"
 #include "type/pack.h"
-#include "type/shelf.h"
 
 #define CHUNK (UINT64_C(1) << 30) /* elements per call of a user's function with an int length */
 
@@ -81,11 +81,11 @@ static const uint8_t pair_units[16] = { /* by handle & 15 */
     [0xc] = WEFT_UNIT_SHORT_INT, [0xd] = WEFT_UNIT_LONG_DOUBLE_INT,
     [0x0] = WEFT_UNIT_F32_F32, [0x1] = WEFT_UNIT_F64_F64, [0x2] = WEFT_UNIT_INT_INT};
 
-static weft_shelf op_shelf = WEFT_SHELF_OF(weft_op);
+static weft_handle_pool op_shelf = WEFT_SHELF_OF(weft_op);
 
 int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **out)
 {
-    weft_op *op = weft_shelf_take(&op_shelf);
+    weft_op *op = weft_handle_pool_alloc(&op_shelf);
     if (!op)
         return weft_fail(WEFT_E_NOMEM, "no memory for an operator");
     *op = (weft_op){.magic = WEFT_OP_MAGIC, .refs = 1, .is_commutative = is_commutative, .is_large = is_large, .user = user};
@@ -102,7 +102,7 @@ void weft_op_hold(const weft_op *op)
 void weft_op_drop(const weft_op *op)
 {
     if (!op->handle && !__atomic_sub_fetch(&((weft_op *)op)->refs, 1, __ATOMIC_ACQ_REL))
-        weft_shelf_give(&op_shelf, (weft_op *)op);
+        weft_handle_pool_free(&op_shelf, (weft_op *)op);
 }
 
 void weft_op_retire(weft_op *op)
@@ -147,14 +147,14 @@ int weft_op_reduces(const weft_op *op, const weft_type *type)
     return weft_op_fits(op, type);
 }
 
-/* U8 to U128 (and, each 5 further, the other rows of enum weft_unit) by size. */
+/* U8 to U128 (and, each 5 further, the other rows of enum weft_elem) by size. */
 static unsigned size_rank(int64_t size)
 {
     return (unsigned)__builtin_ctzll((uint64_t)size);
 }
 
 /* In what a kernel computes, and how many of those make one element. */
-static enum weft_unit unit_of(enum weft_slot slot, const weft_type *type, uint64_t *per_element)
+static enum weft_elem unit_of(enum weft_slot slot, const weft_type *type, uint64_t *per_element)
 {
     int64_t size = type->size;
     int32_t handle = type->handle;
@@ -179,7 +179,7 @@ static enum weft_unit unit_of(enum weft_slot slot, const weft_type *type, uint64
     return WEFT_UNIT_U8 + size_rank(size);
 }
 
-weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_unit unit, int level)
+weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_elem unit, int level)
 {
     const weft_kernel_table *table = level == 2 ? &weft_kernels2 : level == 1 ? &weft_kernels1 : &weft_kernels0;
     weft_op_kernel *kernel = table->kernel[slot][unit];
@@ -216,7 +216,7 @@ void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, voi
 {
     uint64_t per_element;
     enum weft_slot slot;
-    enum weft_unit unit;
+    enum weft_elem unit;
     if (!count || op->handle == HANDLE_NO_OP)
         return;
     if (!op->handle) {

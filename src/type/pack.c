@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "type/program.h"
+#include "type/layout.h"
 
 #define BOUNCE 4096 /* bytes on the stack of weft_copy; sim's fibres have small stacks */
 #define TILE 64     /* elements whose columns are moved in turn, so that they stay in the first cache */
@@ -91,10 +91,10 @@ static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride
 }
 
 /* Moves packed bytes [skip, skip + bytes) of a node that is put at `memory`. */
-static void node_pack(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes, char *packed);
-static void node_unpack(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes, char *packed);
+static void node_pack(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes, char *packed);
+static void node_unpack(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes, char *packed);
 
-static inline __attribute__((always_inline)) void node_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
+static inline __attribute__((always_inline)) void node_move(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes,
                                                             char *packed, bool packing)
 {
     if (packing)
@@ -103,7 +103,7 @@ static inline __attribute__((always_inline)) void node_move(const weft_type_prog
         node_unpack(node, memory, skip, bytes, packed);
 }
 
-static inline __attribute__((always_inline)) void run_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
+static inline __attribute__((always_inline)) void run_move(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes,
                                                            char *packed, bool packing)
 {
     uint64_t block = node->bytes, whole, part;
@@ -134,13 +134,13 @@ static inline __attribute__((always_inline)) void run_move(const weft_type_progr
 }
 
 /* Whole elements that are short lists of dense blocks: column by column, each with a loop for its length. */
-static inline __attribute__((always_inline)) void table_move(const weft_type_program *table, char *memory, int64_t stride,
+static inline __attribute__((always_inline)) void table_move(const weft_type_layout *table, char *memory, int64_t stride,
                                                              uint64_t count, char *packed, bool packing)
 {
     while (count) {
         uint64_t some = count < TILE ? count : TILE;
         for (uint64_t j = 0; j < table->count; j++) {
-            const weft_program_block *b = &table->blocks[j];
+            const weft_layout_block *b = &table->blocks[j];
             char *column = at(memory, table->disp + b->disp);
             if (packing)
                 blocks_pack(column, stride, some, b[1].start - b->start, packed + b->start, table->size);
@@ -153,7 +153,7 @@ static inline __attribute__((always_inline)) void table_move(const weft_type_pro
     }
 }
 
-static inline __attribute__((always_inline)) void loop_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
+static inline __attribute__((always_inline)) void loop_move(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes,
                                                             char *packed, bool packing)
 {
     uint64_t first = skip / node->bytes;
@@ -178,7 +178,7 @@ static inline __attribute__((always_inline)) void loop_move(const weft_type_prog
 }
 
 /* The entry in which packed byte `skip` lies: the last one that begins at or before it. */
-static uint64_t list_find(const weft_type_program *node, uint64_t skip)
+static uint64_t list_find(const weft_type_layout *node, uint64_t skip)
 {
     uint64_t low = 0, high = node->count;
     while (high - low > 1) {
@@ -191,10 +191,10 @@ static uint64_t list_find(const weft_type_program *node, uint64_t skip)
     return low;
 }
 
-static inline __attribute__((always_inline)) void list_move(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes,
+static inline __attribute__((always_inline)) void list_move(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes,
                                                             char *packed, bool packing)
 {
-    const weft_program_block *b = &node->blocks[skip ? list_find(node, skip) : 0];
+    const weft_layout_block *b = &node->blocks[skip ? list_find(node, skip) : 0];
     skip -= b->start;
     for (; bytes; b++) {
         uint64_t left = b[1].start - b->start - skip, part = left < bytes ? left : bytes;
@@ -217,39 +217,39 @@ static inline __attribute__((always_inline)) void list_move(const weft_type_prog
     else                                                                                                                           \
         list_move(node, memory, skip, bytes, packed, packing);
 
-static void node_pack(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes, char *packed)
+static void node_pack(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes, char *packed)
 {
     NODE_BODY(true)
 }
 
-static void node_unpack(const weft_type_program *node, char *memory, uint64_t skip, uint64_t bytes, char *packed)
+static void node_unpack(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes, char *packed)
 {
     NODE_BODY(false)
 }
 
 void weft_pack(const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
 {
-    weft_type_program all;
+    weft_type_layout all;
     if (!bytes)
         return;
     if (type->is_dense) {
         memcpy(out, (const char *)buf + offset, bytes);
         return;
     }
-    weft_program_repeat(&all, type->program, count, type->extent);
+    weft_layout_repeat(&all, type->program, count, type->extent);
     node_pack(&all, (char *)buf, offset, bytes, out);
 }
 
 void weft_unpack(const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
 {
-    weft_type_program all;
+    weft_type_layout all;
     if (!bytes)
         return;
     if (type->is_dense) {
         memcpy((char *)buf + offset, in, bytes);
         return;
     }
-    weft_program_repeat(&all, type->program, count, type->extent);
+    weft_layout_repeat(&all, type->program, count, type->extent);
     node_unpack(&all, buf, offset, bytes, (char *)in);
 }
 

@@ -10,9 +10,9 @@
 
 #include "base/arith.h"
 #include "base/status.h"
-#include "type/build.h"
-#include "type/program.h"
-#include "type/shelf.h"
+#include "type/handle_pool.h"
+#include "type/layout.h"
+#include "type/type_internal.h"
 
 typedef struct weft_float16_pair { weft_float16 re, im; } weft_float16_pair;
 typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
@@ -20,11 +20,11 @@ typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
 /* A value and an index as a C struct has them: the layout may have a hole between both and one behind. */
 #define PAIR(value, name_, first_type, second_type)                                                                                \
     struct pair_##name_ { first_type v; second_type i; };                                                                          \
-    static const weft_program_block blocks_##name_[3] = {                                                                          \
+    static const weft_layout_block blocks_##name_[3] = {                                                                          \
         {.disp = 0, .start = 0},                                                                                                   \
         {.disp = offsetof(struct pair_##name_, i), .start = sizeof(first_type)},                                                   \
         {.start = sizeof(first_type) + sizeof(second_type)}};                                                                      \
-    static const weft_type_program program_##name_ = {                                                                             \
+    static const weft_type_layout program_##name_ = {                                                                             \
         .kind = offsetof(struct pair_##name_, i) == sizeof(first_type) ? WEFT_PROGRAM_RUN : WEFT_PROGRAM_TABLE,                    \
         .size = sizeof(first_type) + sizeof(second_type),                                                                          \
         .count = offsetof(struct pair_##name_, i) == sizeof(first_type) ? 1 : 2,                                                   \
@@ -56,11 +56,11 @@ const weft_type *const weft_type_table[256] = {
 #undef PAIR
 };
 
-static weft_shelf type_shelf = WEFT_SHELF_OF(weft_type);
+static weft_handle_pool type_shelf = WEFT_SHELF_OF(weft_type);
 
 weft_type *weft_type_blank(void)
 {
-    weft_type *type = weft_shelf_take(&type_shelf);
+    weft_type *type = weft_handle_pool_alloc(&type_shelf);
     if (type)
         type->refs = 1;
     return type;
@@ -88,13 +88,13 @@ void weft_type_drop(const weft_type *type)
 {
     weft_type *mine = (weft_type *)type;
     weft_envelope *envelope;
-    const weft_type_program *program;
+    const weft_type_layout *program;
     if (mine->is_predefined || __atomic_sub_fetch(&mine->refs, 1, __ATOMIC_ACQ_REL))
         return;
     envelope = mine->envelope;
     program = mine->program;
-    weft_shelf_give(&type_shelf, mine);
-    weft_program_free(program);
+    weft_handle_pool_free(&type_shelf, mine);
+    weft_layout_free(program);
     envelope_free(envelope);
 }
 

@@ -23,7 +23,7 @@ enum weft_class {
 /* Bytes of one buffer; a first or last element beyond it still has a 63-bit distance. */
 #define WEFT_TYPE_SPAN_MAX (UINT64_C(1) << 62)
 
-typedef struct weft_type_program weft_type_program;
+typedef struct weft_type_layout weft_type_layout;
 
 typedef struct MPI_ABI_Datatype weft_type;
 struct MPI_ABI_Datatype {
@@ -40,7 +40,7 @@ struct MPI_ABI_Datatype {
     int64_t lb, extent;
     int64_t true_lb, true_extent;
     int64_t elements;    /* basic elements in one */
-    const weft_type_program *program; /* NULL when dense */
+    const weft_type_layout *program; /* NULL when dense */
     void *envelope;      /* how it was made: combiner, integers, addresses, types (MPI_Type_get_contents) */
     void *attributes;    /* src/mpi's */
     char name[128];      /* MPI_MAX_OBJECT_NAME */

@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/bare.h"
 #include "base/clock.h"
 #include "base/knob.h"
+#include "base/raw_thread.h"
 #include "mem/memmon_internal.h"
 #include "mem/regcache.h"
 
@@ -229,7 +229,7 @@ int main(void)
     show("of it: asking", (double)(cpu_ns() - start) / 100000);
     start = cpu_ns();
     for (int i = 0; i < 100000; i++)
-        weft_bare_call(SYS_getppid, 0, 0, 0, 0);
+        weft_raw_syscall(SYS_getppid, 0, 0, 0, 0);
     show("a system call that does nothing (getppid)", (double)(cpu_ns() - start) / 100000);
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, twin, &results[i]);

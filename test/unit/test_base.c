@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/bag.h"
+#include "base/cpu_count.h"
 #include "base/knob.h"
 #include "base/log.h"
-#include "base/place.h"
 #include "base/status.h"
 #include "mem/pool.h"
 
@@ -193,23 +193,23 @@ static void test_place(void)
 {
     char root[] = "/tmp/weft-base-XXXXXX", command[128];
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
-    CU_ASSERT_EQUAL(weft_place_quota_under(root), 0); /* nothing to read: no limit */
+    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 0); /* nothing to read: no limit */
     file_write(root, "proc/self/cgroup", "0::/a/b\n");
     file_write(root, "proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
     file_write(root, "sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
-    CU_ASSERT_EQUAL(weft_place_quota_under(root), 0);
+    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 0);
     file_write(root, "sys/fs/cgroup/a/cpu.max", "250000 100000\n"); /* a parent's limit holds too */
-    CU_ASSERT_EQUAL(weft_place_quota_under(root), 3);
+    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 3);
     file_write(root, "sys/fs/cgroup/a/b/cpu.max", "50000 100000\n");
-    CU_ASSERT_EQUAL(weft_place_quota_under(root), 1);
+    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 1);
     file_write(root, "proc/self/cgroup", "5:cpu,cpuacct:/docker/x\n1:name=systemd:/\n");
     file_write(root, "proc/self/mountinfo", "30 20 0:26 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
     file_write(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "400000\n");
     file_write(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    CU_ASSERT_EQUAL(weft_place_quota_under(root), 4); /* a container's part of the tree */
+    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 4); /* a container's part of the tree */
     file_write(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-    CU_ASSERT_EQUAL(weft_place_quota_under(root), 0);
-    CU_ASSERT(weft_place_cpus() >= 1 && weft_place_cpus() <= weft_place_affinity_cpus());
+    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 0);
+    CU_ASSERT(weft_cpu_count() >= 1 && weft_cpu_count() <= weft_cpu_count_affinity());
     snprintf(command, sizeof(command), "rm -rf '%s'", root);
     CU_ASSERT_EQUAL(system(command), 0);
 }

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/bare.h"
 #include "base/clock.h"
+#include "base/raw_thread.h"
 #include "watch_ears.h"
 
 #define TELLERS 4
@@ -116,7 +116,7 @@ static WEFT_BARE void bare_body(void *arg) { atomic_store((_Atomic int *)arg, 1)
 
 static void test_bare(void)
 {
-    int id = weft_bare_thread(bare_body, &bare_ran);
+    int id = weft_raw_thread(bare_body, &bare_ran);
 
     if (!WEFT_BARE_THREADS) {
         CU_ASSERT(id < 0);

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/bare.h"
 #include "base/knob.h"
+#include "base/raw_thread.h"
 #include "watch_ears.h"
 
 static void test_interposed_calls(void)
@@ -103,7 +103,7 @@ static void test_interposed_behind(void)
     for (int kind = 0; kind < 3; kind++) {
         char *p = fresh(4 * MIB), *again;
         CU_ASSERT(is_covered(p, 4 * MIB));
-        weft_bare_call(SYS_munmap, (long)(p + MIB), (long)MIB, 0, 0);
+        weft_raw_syscall(SYS_munmap, (long)(p + MIB), (long)MIB, 0, 0);
         uint64_t cursor = now_cursor();
         if (kind == 0)
             again = mmap(p + MIB, MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
@@ -233,7 +233,7 @@ static void test_device(void)
     CU_ASSERT(is_told_so);
     CU_ASSERT(is_covered(p, MIB));
     uint64_t cursor = now_cursor();
-    weft_bare_call(SYS_munmap, (long)p, (long)MIB, 0, 0);
+    weft_raw_syscall(SYS_munmap, (long)p, (long)MIB, 0, 0);
     CU_ASSERT(is_told(&cursor, p, MIB, false));
 }
 

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/bare.h"
 #include "base/knob.h"
+#include "base/raw_thread.h"
 #include "watch_ears.h"
 
 /* -- mappings -- */

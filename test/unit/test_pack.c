@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "type/layout.h"
 #include "type/pack.h"
-#include "type/program.h"
 #include "type/type.h"
 
 #define MAX 600 /* entries in a map */

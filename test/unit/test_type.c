@@ -11,7 +11,7 @@
 #include <wchar.h>
 
 #include "base/status.h"
-#include "type/program.h"
+#include "type/layout.h"
 #include "type/type.h"
 
 __attribute__((noinline)) static const weft_type *predefined(int handle) { return weft_type_of((void *)(uintptr_t)handle); }

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/bare.h"
+#include "base/raw_thread.h"
 
 void see(void *arg, weft_range range)
 {

@@ -147,9 +147,9 @@ static bool has_scratch(shm_iface *shm)
 /* Where it is better to store past the caches (or that is to be found out), what is packed is packed at home first. */
 static __attribute__((noinline)) void fill(shm_iface *shm, const weft_frame *frame, void *body)
 {
-    if (frame->hdr.bytes >= WEFT_STORE_MIN && weft_store_is_asked(&shm->store) && has_scratch(shm)) {
+    if (frame->hdr.bytes >= WEFT_NT_COPY_MIN && weft_nt_copy_is_wanted(&shm->store) && has_scratch(shm)) {
         frame->pack(frame, shm->scratch);
-        weft_store_body(&shm->store, body, shm->scratch, frame->hdr.bytes);
+        weft_nt_copy_body(&shm->store, body, shm->scratch, frame->hdr.bytes);
     } else {
         frame->pack(frame, body);
         shm->store.count++;
@@ -178,7 +178,7 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
     if (weft_unlikely(frame->pack != NULL))
         fill(shm, frame, body);
     else if (place)
-        weft_store_body(&shm->store, body, frame->body, frame->hdr.bytes);
+        weft_nt_copy_body(&shm->store, body, frame->body, frame->hdr.bytes);
     else
         weft_copy_short(body, frame->body, frame->hdr.bytes);
     ep->ep.room--;

@@ -9,7 +9,7 @@
 #include "transport/iface.h"
 #include "transports/shm/bulk.h"
 #include "transports/shm/ring.h"
-#include "base/store.h"
+#include "base/nt_copy.h"
 
 #define WEFT_SHM_HOT_FEW 4 /* so many rings are always polled; beyond, silent ones are closed and raise the wakeup when they speak */
 
@@ -58,7 +58,7 @@ typedef struct shm_iface {
     uint32_t local, ranks;
     weft_rank_page *page;
     weft_bulk_owner bulk;
-    weft_store store;
+    weft_nt_copy store;
     void *scratch;         /* a chunk's room at home, made at first use */
     uint32_t ring_flags;   /* what an open ring says: WEFT_RING_OPEN, and WEFT_RING_FENCE without membarrier */
     uint32_t chores;       /* enum shm_chore: what a poll has to do beside the open rings */

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "api/missing.h"
+#include "base/cpu_count.h"
 #include "base/knob.h"
 #include "base/macros.h"
-#include "base/place.h"
 #include "tools/info/devices.h"
 #include "tools/info/out.h"
 #include "tools/info/protocols.h"
@@ -57,12 +57,12 @@ static void show_machine(out *to)
 {
     char text[16];
     out_section(to, "machine", "CPUs that this process may use");
-    snprintf(text, sizeof(text), "%d", weft_place_affinity_cpus());
+    snprintf(text, sizeof(text), "%d", weft_cpu_count_affinity());
     out_row(to, "by affinity", text, NULL);
-    int quota = weft_place_quota_cpus();
+    int quota = weft_cpu_count_quota();
     snprintf(text, sizeof(text), "%d", quota);
     out_row(to, "by the cgroup's quota", quota ? text : "no limit", NULL);
-    snprintf(text, sizeof(text), "%d", weft_place_cpus());
+    snprintf(text, sizeof(text), "%d", weft_cpu_count());
     out_row(to, "counted on", text, NULL);
     out_section_end(to);
 }

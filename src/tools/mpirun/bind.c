@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/place.h"
+#include "base/cpu_count.h"
 #include "tools/mpirun/cpuslot.h"
 
 /* The units that ranks are bound to, in the order in which ranks get them. */
@@ -196,7 +196,7 @@ static bool nobody_is_bound(const options *opts)
         return true;
     if (opts->per_rank)
         return false;
-    return opts->bind == BIND_AUTO && (opts->ranks == 1 || opts->ranks > (uint32_t)weft_place_cpus());
+    return opts->bind == BIND_AUTO && (opts->ranks == 1 || opts->ranks > (uint32_t)weft_cpu_count());
 }
 
 int bind_make(const options *opts, uint32_t count, const uint32_t *ranks, binding *self)

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/place.h"
+#include "base/cpu_count.h"
 #include "base/status.h"
 #include "launch/boot_env.h"
 #include "launch/boot_internal.h"
@@ -54,7 +54,7 @@ static int segment_open(node *self)
         close(self->segment.fd);
         self->segment.fd = fd;
     }
-    word.is_oversubscribed = self->count > (uint32_t)weft_place_cpus() || (self->binding.masks && !self->binding.is_disjoint);
+    word.is_oversubscribed = self->count > (uint32_t)weft_cpu_count() || (self->binding.masks && !self->binding.is_disjoint);
     snprintf(word.name, sizeof(word.name), "%s", self->name);
     snprintf(word.host, sizeof(word.host), "%s", self->host);
     self->segment.hdr->cpus_shared = word.is_oversubscribed;

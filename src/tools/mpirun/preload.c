@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bare.h"
 #include "base/macros.h"
+#include "base/raw_thread.h"
 #include "tools/wrapper/house.h"
 
 #define PRELOAD "LD_PRELOAD"

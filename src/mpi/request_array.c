@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * requests: completing several requests (MPI 5.0, 3.7.5). Called by the woven entries, which hold no lock: the requests may
+ * request_array: completing several requests (MPI 5.0, 3.7.5). Called by the woven entries, which hold no lock: the requests may
  * belong to several workers, and each is touched under its own worker's lock only.
  * Invariant: MPI_ERROR of the statuses is written if and only if the call answers MPI_ERR_IN_STATUS.
  */
@@ -14,11 +14,11 @@
 #include "mpi/status.h"
 
 /* The worker whose lock this thread holds at the moment; NULL: none. */
-typedef struct grip {
+typedef struct held_lock {
     weft_worker *worker;
-} grip;
+} held_lock;
 
-static inline void grip_move(grip *hand, weft_worker *worker)
+static inline void held_lock_move(held_lock *hand, weft_worker *worker)
 {
     if (hand->worker == worker)
         return;
@@ -126,7 +126,7 @@ static void wait_for_first(int first, int count, const MPI_Request requests[])
 int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses)
 {
     tally sum = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
-    grip hand = {NULL};
+    held_lock hand = {NULL};
     int first_left = count, rc;
     /* What is done already, without a poll. */
     for (int i = 0; i < count; i++) {
@@ -140,7 +140,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
             weft_status_fill(status_at(&sum, i), &req->recv_info);
             continue;
         }
-        grip_move(&hand, req->worker);
+        held_lock_move(&hand, req->worker);
         if (!req->is_done)
             first_left = first_left == count ? i : first_left;
         else if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
@@ -151,13 +151,13 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
         weft_req *req = weft_request_of(array_of_requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        grip_move(&hand, req->worker);
+        held_lock_move(&hand, req->worker);
         if (!req->is_done)
             wait_for_first(i, count, array_of_requests);
         if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
             note_failure(&sum, i, i, rc);
     }
-    grip_move(&hand, NULL);
+    held_lock_move(&hand, NULL);
     return tally_end(&sum);
 }
 
@@ -177,7 +177,7 @@ static weft_worker *survey(int count, const MPI_Request requests[], bool *is_mix
 }
 
 /* One poll of each worker that any of the requests is in. */
-static void poll_workers(grip *hand, int count, const MPI_Request requests[], bool is_mixed)
+static void poll_workers(held_lock *hand, int count, const MPI_Request requests[], bool is_mixed)
 {
     weft_worker *latest = NULL;
     for (int i = 0; i < count; i++) {
@@ -185,7 +185,7 @@ static void poll_workers(grip *hand, int count, const MPI_Request requests[], bo
         if (weft_request_is_idle(req) || req->worker == latest)
             continue;
         latest = req->worker;
-        grip_move(hand, latest);
+        held_lock_move(hand, latest);
         weft_worker_poll(latest);
         if (!is_mixed)
             return;
@@ -194,26 +194,26 @@ static void poll_workers(grip *hand, int count, const MPI_Request requests[], bo
 
 /* Waits a turn. One worker: the wait engine, which may sleep. Several: a sleep in one would miss the others, so poll and let
  * others run. */
-static void turn(grip *hand, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
+static void turn(held_lock *hand, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
 {
     if (!is_mixed) {
-        grip_move(hand, wait->worker);
+        held_lock_move(hand, wait->worker);
         weft_wait_progress(wait);
         return;
     }
     poll_workers(hand, count, requests, true);
-    grip_move(hand, NULL);
+    held_lock_move(hand, NULL);
     sched_yield();
 }
 
 /* The first done request from `from` on, or count. */
-static int find_done(grip *hand, int from, int count, const MPI_Request requests[])
+static int find_done(held_lock *hand, int from, int count, const MPI_Request requests[])
 {
     for (int i = from; i < count; i++) {
         weft_req *req = weft_request_of(requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        grip_move(hand, req->worker);
+        held_lock_move(hand, req->worker);
         if (req->is_done)
             return i;
     }
@@ -223,7 +223,7 @@ static int find_done(grip *hand, int from, int count, const MPI_Request requests
 /* Completes one if one is done. */
 static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Status *status, bool wait_for_it)
 {
-    grip hand = {NULL};
+    held_lock hand = {NULL};
     bool is_mixed;
     weft_worker *worker = survey(count, requests, &is_mixed);
     array_wait self;
@@ -240,7 +240,7 @@ static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Stat
         do
             turn(&hand, &self.wait, count, requests, is_mixed);
         while ((found = find_done(&hand, 0, count, requests)) == count);
-        grip_move(&hand, worker);
+        held_lock_move(&hand, worker);
         weft_wait_end(&self.wait);
     } else if (found == count) {
         poll_workers(&hand, count, requests, is_mixed);
@@ -248,13 +248,13 @@ static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Stat
     }
     if (found < count) {
         weft_req *req = weft_request_of(requests[found]);
-        grip_move(&hand, req->worker);
+        held_lock_move(&hand, req->worker);
         *indx = found;
         rc = weft_request_finish(&requests[found], req, status);
     } else {
         *flag = 0;
     }
-    grip_move(&hand, NULL);
+    held_lock_move(&hand, NULL);
     return rc;
 }
 
@@ -273,7 +273,7 @@ int weft_mpi_testany(int count, MPI_Request array_of_requests[], int *indx, int 
 static int some(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status *statuses, bool wait_for_it)
 {
     tally sum = {.statuses = statuses, .count = 0, .first_failed = -1};
-    grip hand = {NULL};
+    held_lock hand = {NULL};
     bool is_mixed;
     weft_worker *worker = survey(count, requests, &is_mixed);
     array_wait self;
@@ -287,7 +287,7 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
         do
             turn(&hand, &self.wait, count, requests, is_mixed);
         while ((i = find_done(&hand, 0, count, requests)) == count);
-        grip_move(&hand, worker);
+        held_lock_move(&hand, worker);
         weft_wait_end(&self.wait);
     } else if (i == count) {
         poll_workers(&hand, count, requests, is_mixed);
@@ -299,11 +299,11 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
         if (sum.first_failed >= 0 && statuses)
             statuses[place].MPI_ERROR = MPI_SUCCESS;
         indices[place] = i;
-        grip_move(&hand, req->worker);
+        held_lock_move(&hand, req->worker);
         if ((rc = weft_request_finish(&requests[i], req, status_at(&sum, place))))
             note_failure(&sum, place, i, rc);
     }
-    grip_move(&hand, NULL);
+    held_lock_move(&hand, NULL);
     *outcount = sum.count;
     return tally_end(&sum);
 }
@@ -321,13 +321,13 @@ int weft_mpi_testsome(int incount, MPI_Request array_of_requests[], int *outcoun
 }
 
 /* The first request that is neither idle nor done, from `from` on, or count. */
-static int find_left(grip *hand, int from, int count, const MPI_Request requests[])
+static int find_left(held_lock *hand, int from, int count, const MPI_Request requests[])
 {
     for (int i = from; i < count; i++) {
         weft_req *req = weft_request_of(requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        grip_move(hand, req->worker);
+        held_lock_move(hand, req->worker);
         if (!req->is_done)
             return i;
     }
@@ -338,7 +338,7 @@ static int find_left(grip *hand, int from, int count, const MPI_Request requests
 int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses)
 {
     tally sum = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
-    grip hand = {NULL};
+    held_lock hand = {NULL};
     bool is_mixed;
     int left = find_left(&hand, 0, count, array_of_requests);
     if (left < count) {
@@ -346,7 +346,7 @@ int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_
         poll_workers(&hand, count, array_of_requests, is_mixed);
         left = find_left(&hand, left, count, array_of_requests); /* done stays done: those before need no second look */
     }
-    grip_move(&hand, NULL);
+    held_lock_move(&hand, NULL);
     *flag = left == count;
     return *flag ? weft_mpi_waitall(count, array_of_requests, sum.statuses) : 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * store: see store.h.
+ * nt_copy: see nt_copy.h.
  */
-#include "base/store.h"
+#include "base/nt_copy.h"
 
 #include "base/clock.h"
 
@@ -48,7 +48,7 @@ static void learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
     *per_byte_ps = !*per_byte_ps || seen < *per_byte_ps ? (seen + *per_byte_ps) / (*per_byte_ps ? 2 : 1) : *per_byte_ps + (*per_byte_ps >> 3) + 1;
 }
 
-static void sample(weft_store *store, void *to, const void *from, uint32_t bytes)
+static void sample(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)
 {
     bool past = store->count / WEFT_STORE_SAMPLE % 2 ? !store->goes_past : store->goes_past;
     uint64_t start = weft_clock_ns();
@@ -58,7 +58,7 @@ static void sample(weft_store *store, void *to, const void *from, uint32_t bytes
         store->goes_past = store->through_ps > WORTH * (uint64_t)store->past_ps;
 }
 
-void weft_store_long(weft_store *store, void *to, const void *from, uint32_t bytes)
+void weft_nt_copy_long(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)
 {
     if (weft_unlikely(store->count++ % WEFT_STORE_SAMPLE == 0))
         sample(store, to, from, bytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bare: the stack, the signal mask and the one system call that libc must not make for us. Called by mem/memmon.
+ * raw_thread: the stack, the signal mask and the one system call that libc must not make for us. Called by mem/memmon.
  * Invariant: the new thread touches its own stack and what its argument names, nothing of libc's.
  */
-#include "base/bare.h"
+#include "base/raw_thread.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -75,7 +75,7 @@ static long clone_bare(start *top)
 }
 #endif
 
-int weft_bare_thread(void (*run)(void *arg), void *arg)
+int weft_raw_thread(void (*run)(void *arg), void *arg)
 {
     sigset_t all, before;
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * build: the constructors: bounds and extents by the definitions of MPI 5.0, 5.1, and the program. Every constructor is "copies of
+ * type_create: the constructors: bounds and extents by the definitions of MPI 5.0, 5.1, and the program. Every constructor is "copies of
  * old types at displacements"; what differs is only how the program is put together.
  */
-#include "type/build.h"
+#include "type/type_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
-#include "type/program.h"
+#include "type/layout.h"
 
 /* What the type map's definitions ask for, gathered over all copies. Sticky: overflow. */
 typedef struct bounds {
@@ -126,7 +126,7 @@ static weft_envelope *envelope_new(uint64_t type_count, const weft_type *const *
 
 static void type_settle(weft_type *type, const bounds *b)
 {
-    const weft_type_program *p = type->program;
+    const weft_type_layout *p = type->program;
     type->magic = WEFT_TYPE_MAGIC;
     type->size = b->size;
     type->elements = b->elements;
@@ -141,19 +141,19 @@ static void type_settle(weft_type *type, const bounds *b)
     type->count_max = count_max(b);
     type->is_dense = type->size == type->extent && !type->lb && p->kind == WEFT_PROGRAM_RUN && p->count <= 1 && !p->disp;
     if (type->is_dense) {
-        weft_program_free(p);
+        weft_layout_free(p);
         type->program = NULL;
     }
 }
 
 /* Makes a type of closed bounds, program (taken over, also on error; NULL: memory ran out) and the types that it is made of. */
-static int type_finish(const bounds *b, weft_type_program *program, uint64_t type_count, const weft_type *const *types, weft_type **out)
+static int type_finish(const bounds *b, weft_type_layout *program, uint64_t type_count, const weft_type *const *types, weft_type **out)
 {
     weft_type *type = NULL;
     if (!program)
         goto no_memory;
     if (b->is_over) {
-        weft_program_free(program);
+        weft_layout_free(program);
         return weft_fail(WEFT_E_TOOLARGE, "the datatype's size or one of its addresses would not fit into 63 bits");
     }
     type = weft_type_blank();
@@ -170,7 +170,7 @@ undo_type:
     type->program = NULL;
     weft_type_drop(type);
 no_memory:
-    weft_program_free(program);
+    weft_layout_free(program);
     return weft_fail(WEFT_E_NOMEM, "no memory for a datatype made of %llu others", (unsigned long long)type_count);
 }
 
@@ -186,18 +186,18 @@ static int type_described(weft_type *type, enum weft_combiner combiner, uint64_t
 }
 
 /* The program for count blocks of blocklength copies. */
-static weft_type_program *vector_program(const weft_type *old, int64_t count, int64_t blocklength, int64_t stride)
+static weft_type_layout *vector_program(const weft_type *old, int64_t count, int64_t blocklength, int64_t stride)
 {
-    weft_type_program scratch, outer, *block, *root;
-    const weft_type_program *element = weft_program_of(old, &scratch);
-    weft_program_repeat(&outer, element, (uint64_t)blocklength, old->extent);
-    if (outer.child == &scratch || !(block = weft_program_root(&outer, NULL)))
+    weft_type_layout scratch, outer, *block, *root;
+    const weft_type_layout *element = weft_layout_of(old, &scratch);
+    weft_layout_repeat(&outer, element, (uint64_t)blocklength, old->extent);
+    if (outer.child == &scratch || !(block = weft_layout_root(&outer, NULL)))
         return NULL; /* the first never happens: a dense element always merges */
-    weft_program_repeat(&outer, block, (uint64_t)count, stride);
+    weft_layout_repeat(&outer, block, (uint64_t)count, stride);
     if (outer.kind == WEFT_PROGRAM_LOOP && outer.child == block)
-        return weft_program_root(&outer, block);
-    root = weft_program_root(&outer, NULL);
-    weft_program_free(block);
+        return weft_layout_root(&outer, block);
+    root = weft_layout_root(&outer, NULL);
+    weft_layout_free(block);
     return root;
 }
 
@@ -238,8 +238,8 @@ static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t
                        int step, weft_type **out)
 {
     bounds b = {0};
-    weft_program_builder builder = {0};
-    weft_type_program scratch, block;
+    weft_layout_builder builder = {0};
+    weft_type_layout scratch, block;
     for (int64_t i = 0; i < count; i++)
         bounds_block(&b, types[i * step], displacements[i], blocklengths[i]);
     bounds_close(&b);
@@ -247,10 +247,10 @@ static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t
         return weft_fail(WEFT_E_TOOLARGE, "the size or an address of a datatype of %lld blocks does not fit into 63 bits", (long long)count);
     for (int64_t i = 0; i < count; i++) {
         const weft_type *old = types[i * step];
-        weft_program_repeat(&block, weft_program_of(old, &scratch), (uint64_t)blocklengths[i], old->extent);
-        weft_builder_add(&builder, &block, displacements[i]);
+        weft_layout_repeat(&block, weft_layout_of(old, &scratch), (uint64_t)blocklengths[i], old->extent);
+        weft_layout_builder_add(&builder, &block, displacements[i]);
     }
-    return type_finish(&b, weft_builder_finish(&builder), step ? (uint64_t)count : 1, types, out);
+    return type_finish(&b, weft_layout_builder_finish(&builder), step ? (uint64_t)count : 1, types, out);
 }
 
 /* The numbers of struct and hindexed: the count, then the block lengths. */
@@ -289,8 +289,8 @@ int weft_type_hindexed(int64_t count, const int64_t *blocklengths, const int64_t
 /* A second type over the same data: same program, other bounds or none other. */
 static int type_again(const weft_type *old, bool is_resized, int64_t lb, int64_t extent, weft_type **out)
 {
-    weft_type_program scratch;
-    const weft_type_program *element = weft_program_of(old, &scratch);
+    weft_type_layout scratch;
+    const weft_type_layout *element = weft_layout_of(old, &scratch);
     bounds b = {0};
     bounds_block(&b, old, 0, 1);
     if (is_resized) {
@@ -299,7 +299,7 @@ static int type_again(const weft_type *old, bool is_resized, int64_t lb, int64_t
         b.ub = add(&b, lb, extent);
     }
     bounds_close(&b);
-    return type_finish(&b, weft_program_root(element, NULL), 1, &old, out);
+    return type_finish(&b, weft_layout_root(element, NULL), 1, &old, out);
 }
 
 int weft_type_resized(const weft_type *old, int64_t lb, int64_t extent, weft_type **out)

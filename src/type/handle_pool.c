@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shelf: see the header. A freed object serves again only when more than REST others wait before it, so that a handle used once
+ * handle_pool: see the header. A freed object serves again only when more than REST others wait before it, so that a handle used once
  * more soon after its free, the usual mistake, is always seen.
  */
-#include "type/shelf.h"
+#include "type/handle_pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 #define REST 64u
 
 /* Stands before each object, and keeps it at a 16-byte boundary. */
-typedef struct weft_shelf_item {
-    _Alignas(16) struct weft_shelf_item *next;
-} weft_shelf_item;
+typedef struct weft_handle_pool_item {
+    _Alignas(16) struct weft_handle_pool_item *next;
+} weft_handle_pool_item;
 
-void *weft_shelf_take(weft_shelf *shelf)
+void *weft_handle_pool_alloc(weft_handle_pool *shelf)
 {
-    weft_shelf_item *slot = NULL;
+    weft_handle_pool_item *slot = NULL;
     pthread_mutex_lock(&shelf->lock);
     if (shelf->idle > REST) {
         slot = shelf->first;
@@ -30,9 +30,9 @@ void *weft_shelf_take(weft_shelf *shelf)
     return slot ? slot + 1 : NULL;
 }
 
-void weft_shelf_give(weft_shelf *shelf, void *object)
+void weft_handle_pool_free(weft_handle_pool *shelf, void *object)
 {
-    weft_shelf_item *slot = (weft_shelf_item *)object - 1;
+    weft_handle_pool_item *slot = (weft_handle_pool_item *)object - 1;
     memset(object, 0, shelf->bytes);
     slot->next = NULL;
     pthread_mutex_lock(&shelf->lock);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bare: a thread of the kernel's that libc knows nothing of, and system calls without errno. For a helper that must go on while
+ * raw_thread: a thread of the kernel's that libc knows nothing of, and system calls without errno. For a helper that must go on while
  * the process may be anywhere in libc: no thread-local storage, no stack protector, no locks, no allocation. libc still holds the
  * process for single-threaded, and so keeps its fast paths and tells us the truth about the program's own threads.
- * Invariant: what runs in such a thread is marked WEFT_BARE and calls nothing but weft_bare_call and what is marked so too.
+ * Invariant: what runs in such a thread is marked WEFT_BARE and calls nothing but weft_raw_syscall and what is marked so too.
  */
-#ifndef WEFT_BASE_BARE_H
-#define WEFT_BASE_BARE_H
+#ifndef WEFT_BASE_RAW_THREAD_H
+#define WEFT_BASE_RAW_THREAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,11 +36,11 @@
 #define WEFT_BARE_THREADS false
 #endif
 
-/* A system call made here and now, past libc; the result as the kernel gives it: -errno. Where WEFT_BARE_CALLS is false it is
+/* A system call made here and now, past libc; the result as the kernel gives it: -errno. Where WEFT_RAW_SYSCALLS is false it is
  * libc's syscall() after all. */
 #if defined(__x86_64__)
-#define WEFT_BARE_CALLS true
-static inline __attribute__((always_inline)) long weft_bare_call6(long number, long a, long b, long c, long d, long e, long f)
+#define WEFT_RAW_SYSCALLS true
+static inline __attribute__((always_inline)) long weft_raw_syscall6(long number, long a, long b, long c, long d, long e, long f)
 {
     long result;
     register long fourth __asm__("r10") = d;
@@ -53,8 +53,8 @@ static inline __attribute__((always_inline)) long weft_bare_call6(long number, l
     return result;
 }
 #elif defined(__aarch64__)
-#define WEFT_BARE_CALLS true
-static inline __attribute__((always_inline)) long weft_bare_call6(long number, long a, long b, long c, long d, long e, long f)
+#define WEFT_RAW_SYSCALLS true
+static inline __attribute__((always_inline)) long weft_raw_syscall6(long number, long a, long b, long c, long d, long e, long f)
 {
     register long call __asm__("x8") = number;
     register long first __asm__("x0") = a;
@@ -72,20 +72,20 @@ static inline __attribute__((always_inline)) long weft_bare_call6(long number, l
 #else
 #include <errno.h>
 #include <unistd.h>
-#define WEFT_BARE_CALLS false
-static inline long weft_bare_call6(long number, long a, long b, long c, long d, long e, long f)
+#define WEFT_RAW_SYSCALLS false
+static inline long weft_raw_syscall6(long number, long a, long b, long c, long d, long e, long f)
 {
     long result = syscall(number, a, b, c, d, e, f);
     return result == -1 ? -errno : result;
 }
 #endif
-static inline __attribute__((always_inline)) long weft_bare_call(long number, long a, long b, long c, long d)
+static inline __attribute__((always_inline)) long weft_raw_syscall(long number, long a, long b, long c, long d)
 {
-    return weft_bare_call6(number, a, b, c, d, 0, 0);
+    return weft_raw_syscall6(number, a, b, c, d, 0, 0);
 }
 
 /* Runs `run` in such a thread, all signals blocked, on a stack of its own (64 KiB, never freed). It may return: the thread ends.
  * Its id, or -errno; -ENOSYS where WEFT_BARE_THREADS is false. */
-int weft_bare_thread(void (*run)(void *arg), void *arg);
+int weft_raw_thread(void (*run)(void *arg), void *arg);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * program: normalising. The order of blocks is never changed: it is the type map's, and the packed form's.
+ * layout: normalising. The order of blocks is never changed: it is the type map's, and the packed form's.
  */
-#include "type/program.h"
+#include "type/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,23 +10,23 @@
 /* Lists up to this long, if all dense, are moved by columns when they repeat; and lists up to this long are taken over entry by entry into the list around them: a struct of structs needs no second search. */
 #define FLATTEN 32
 
-void weft_program_dense(weft_type_program *node, int64_t disp, uint64_t bytes)
+void weft_layout_dense(weft_type_layout *node, int64_t disp, uint64_t bytes)
 {
-    *node = (weft_type_program){.kind = WEFT_PROGRAM_RUN, .size = bytes, .disp = disp, .count = bytes ? 1 : 0, .bytes = bytes};
+    *node = (weft_type_layout){.kind = WEFT_PROGRAM_RUN, .size = bytes, .disp = disp, .count = bytes ? 1 : 0, .bytes = bytes};
 }
 
-static bool node_is_dense(const weft_type_program *node)
+static bool node_is_dense(const weft_type_layout *node)
 {
     return node->kind == WEFT_PROGRAM_RUN && node->count == 1;
 }
 
-void weft_program_repeat(weft_type_program *node, const weft_type_program *child, uint64_t count, int64_t stride)
+void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, uint64_t count, int64_t stride)
 {
-    weft_type_program merged = *child;
+    weft_type_layout merged = *child;
     merged.owned = NULL;
     merged.memory = NULL;
     if (!count || !child->size) {
-        weft_program_dense(node, 0, 0);
+        weft_layout_dense(node, 0, 0);
         return;
     }
     merged.size = child->size * count;
@@ -40,25 +40,25 @@ void weft_program_repeat(weft_type_program *node, const weft_type_program *child
     } else if ((child->kind == WEFT_PROGRAM_RUN || child->kind == WEFT_PROGRAM_LOOP) && stride == (int64_t)child->count * child->stride) {
         merged.count = child->count * count;
     } else {
-        merged = (weft_type_program){.kind = WEFT_PROGRAM_LOOP, .size = child->size * count, .count = count, .stride = stride,
+        merged = (weft_type_layout){.kind = WEFT_PROGRAM_LOOP, .size = child->size * count, .count = count, .stride = stride,
                                      .bytes = child->size, .child = child};
     }
     *node = merged;
 }
 
-const weft_type_program *weft_program_of(const weft_type *type, weft_type_program *scratch)
+const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *scratch)
 {
     if (type->program)
         return type->program;
-    weft_program_dense(scratch, 0, (uint64_t)type->size);
+    weft_layout_dense(scratch, 0, (uint64_t)type->size);
     return scratch;
 }
 
-static weft_program_block *builder_entry(weft_program_builder *builder)
+static weft_layout_block *builder_entry(weft_layout_builder *builder)
 {
     if (builder->count + 1 >= builder->room) { /* room for the end mark too */
         uint64_t room = builder->room ? builder->room * 2 : 16;
-        weft_program_block *blocks = realloc(builder->blocks, room * sizeof(*blocks));
+        weft_layout_block *blocks = realloc(builder->blocks, room * sizeof(*blocks));
         if (!blocks) {
             builder->is_out_of_memory = true;
             return NULL;
@@ -69,9 +69,9 @@ static weft_program_block *builder_entry(weft_program_builder *builder)
     return &builder->blocks[builder->count++];
 }
 
-static void builder_dense(weft_program_builder *builder, int64_t disp, uint64_t bytes)
+static void builder_dense(weft_layout_builder *builder, int64_t disp, uint64_t bytes)
 {
-    weft_program_block *last = builder->count ? &builder->blocks[builder->count - 1] : NULL, *b;
+    weft_layout_block *last = builder->count ? &builder->blocks[builder->count - 1] : NULL, *b;
     if (last && !last->child && last->disp + (int64_t)(builder->size - last->start) == disp) {
         builder->size += bytes; /* goes on where the last one ends */
         return;
@@ -79,14 +79,14 @@ static void builder_dense(weft_program_builder *builder, int64_t disp, uint64_t 
     b = builder_entry(builder);
     if (!b)
         return;
-    *b = (weft_program_block){.disp = disp, .start = builder->size};
+    *b = (weft_layout_block){.disp = disp, .start = builder->size};
     builder->size += bytes;
 }
 
 /* The same shape as the node made last, as when all blocks of an indexed type are alike: share it, so that finish can see a loop. */
-static const weft_type_program *builder_keep(weft_program_builder *builder, const weft_type_program *node)
+static const weft_type_layout *builder_keep(weft_layout_builder *builder, const weft_type_layout *node)
 {
-    weft_type_program *made = builder->nodes;
+    weft_type_layout *made = builder->nodes;
     if (made && made->kind == node->kind && made->disp == node->disp && made->count == node->count && made->stride == node->stride &&
         made->bytes == node->bytes && made->child == node->child && made->blocks == node->blocks)
         return made;
@@ -102,10 +102,10 @@ static const weft_type_program *builder_keep(weft_program_builder *builder, cons
     return made;
 }
 
-void weft_builder_add(weft_program_builder *builder, const weft_type_program *node, int64_t disp)
+void weft_layout_builder_add(weft_layout_builder *builder, const weft_type_layout *node, int64_t disp)
 {
-    weft_program_block *b;
-    const weft_type_program *child;
+    weft_layout_block *b;
+    const weft_type_layout *child;
     if (!node->size || builder->is_out_of_memory)
         return;
     if (node_is_dense(node)) {
@@ -114,9 +114,9 @@ void weft_builder_add(weft_program_builder *builder, const weft_type_program *no
     }
     if ((node->kind == WEFT_PROGRAM_LIST || node->kind == WEFT_PROGRAM_TABLE) && node->count <= FLATTEN) {
         for (uint64_t i = 0; i < node->count; i++) {
-            const weft_program_block *from = &node->blocks[i];
+            const weft_layout_block *from = &node->blocks[i];
             if (from->child)
-                weft_builder_add(builder, from->child, disp + node->disp + from->disp);
+                weft_layout_builder_add(builder, from->child, disp + node->disp + from->disp);
             else
                 builder_dense(builder, disp + node->disp + from->disp, from[1].start - from->start);
         }
@@ -126,14 +126,14 @@ void weft_builder_add(weft_program_builder *builder, const weft_type_program *no
     b = child ? builder_entry(builder) : NULL;
     if (!b)
         return;
-    *b = (weft_program_block){.disp = disp, .start = builder->size, .child = child};
+    *b = (weft_layout_block){.disp = disp, .start = builder->size, .child = child};
     builder->size += node->size;
 }
 
 /* Are the entries alike and evenly spaced? Then they are a run or a loop. */
-static bool builder_is_even(const weft_program_builder *builder)
+static bool builder_is_even(const weft_layout_builder *builder)
 {
-    const weft_program_block *b = builder->blocks;
+    const weft_layout_block *b = builder->blocks;
     uint64_t n = builder->count;
     for (uint64_t i = 1; i < n; i++) {
         uint64_t end = i + 1 < n ? b[i + 1].start : builder->size;
@@ -143,7 +143,7 @@ static bool builder_is_even(const weft_program_builder *builder)
     return true;
 }
 
-static bool builder_is_table(const weft_program_builder *builder)
+static bool builder_is_table(const weft_layout_builder *builder)
 {
     if (builder->count > FLATTEN)
         return false;
@@ -153,31 +153,31 @@ static bool builder_is_table(const weft_program_builder *builder)
     return true;
 }
 
-weft_type_program *weft_builder_finish(weft_program_builder *builder)
+weft_type_layout *weft_layout_builder_finish(weft_layout_builder *builder)
 {
-    weft_type_program node, dense, *root;
-    const weft_program_block *b = builder->blocks;
+    weft_type_layout node, dense, *root;
+    const weft_layout_block *b = builder->blocks;
     void *blocks = builder->blocks;
     if (builder->is_out_of_memory) {
-        weft_program_free(builder->nodes);
+        weft_layout_free(builder->nodes);
         free(blocks);
         return NULL;
     }
     if (!builder->count) {
-        weft_program_dense(&node, 0, 0);
+        weft_layout_dense(&node, 0, 0);
     } else if (builder_is_even(builder)) {
-        const weft_type_program *child = b->child;
+        const weft_type_layout *child = b->child;
         if (!child) {
-            weft_program_dense(&dense, 0, builder->count > 1 ? b[1].start : builder->size);
+            weft_layout_dense(&dense, 0, builder->count > 1 ? b[1].start : builder->size);
             child = &dense;
         }
-        weft_program_repeat(&node, child, builder->count, builder->count > 1 ? b[1].disp - b[0].disp : 0);
+        weft_layout_repeat(&node, child, builder->count, builder->count > 1 ? b[1].disp - b[0].disp : 0);
         node.disp += b->disp;
     } else {
-        builder->blocks[builder->count] = (weft_program_block){.start = builder->size};
-        node = (weft_type_program){.kind = builder_is_table(builder) ? WEFT_PROGRAM_TABLE : WEFT_PROGRAM_LIST, .size = builder->size, .count = builder->count, .blocks = b};
+        builder->blocks[builder->count] = (weft_layout_block){.start = builder->size};
+        node = (weft_type_layout){.kind = builder_is_table(builder) ? WEFT_PROGRAM_TABLE : WEFT_PROGRAM_LIST, .size = builder->size, .count = builder->count, .blocks = b};
     }
-    root = weft_program_root(&node, builder->nodes);
+    root = weft_layout_root(&node, builder->nodes);
     if (root && b && root->blocks == b)
         root->memory = blocks;
     else
@@ -185,11 +185,11 @@ weft_type_program *weft_builder_finish(weft_program_builder *builder)
     return root;
 }
 
-weft_type_program *weft_program_root(const weft_type_program *node, weft_type_program *chain)
+weft_type_layout *weft_layout_root(const weft_type_layout *node, weft_type_layout *chain)
 {
-    weft_type_program *root = malloc(sizeof(*root));
+    weft_type_layout *root = malloc(sizeof(*root));
     if (!root) {
-        weft_program_free(chain);
+        weft_layout_free(chain);
         return NULL;
     }
     *root = *node;
@@ -198,11 +198,11 @@ weft_type_program *weft_program_root(const weft_type_program *node, weft_type_pr
     return root;
 }
 
-void weft_program_free(const weft_type_program *root)
+void weft_layout_free(const weft_type_layout *root)
 {
-    weft_type_program *node = (weft_type_program *)root;
+    weft_type_layout *node = (weft_type_layout *)root;
     while (node) {
-        weft_type_program *next = node->owned;
+        weft_type_layout *next = node->owned;
         free(node->memory);
         free(node);
         node = next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * keep: see keep.h.
+ * persistent_reg: see persistent_reg.h.
  */
-#include "mpi/keep.h"
+#include "mpi/persistent_reg.h"
 
 #include <stdlib.h>
 
@@ -87,7 +87,7 @@ static bool is_span(const weft_plan *plan, const weft_step *step, span *span)
     if ((step->verb != WEFT_STEP_SEND && step->verb != WEFT_STEP_RECV) || !type->is_dense)
         return false;
     peer = plan->team->chan->peers[step->peer];
-    min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_KEEP_MIN;
+    min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_PERSISTENT_REG_MIN;
     if (bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
         return false;
     span->from = (char *)buf + type->true_lb;

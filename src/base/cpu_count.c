@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * place: counts the CPUs that this process may use. Called at start by the wait engine and the launcher.
+ * cpu_count: counts the CPUs that this process may use. Called at start by the wait engine and the launcher.
  * Invariant: never less than one CPU, and a file that is missing or strange means "no limit", never an error.
  */
-#include "base/place.h"
+#include "base/cpu_count.h"
 
 #include <sched.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 
 #define PATH_ROOM 1024
 
-int weft_place_affinity_cpus(void)
+int weft_cpu_count_affinity(void)
 {
     /* The kernel refuses a mask smaller than its own: grow until it fits. */
     for (int room = 1024; room <= 1 << 20; room *= 2) {
@@ -143,7 +143,7 @@ static double hierarchy_quota(const char *root, bool is_v2)
     }
 }
 
-int weft_place_quota_under(const char *root)
+int weft_cpu_count_quota_under(const char *root)
 {
     double v2 = hierarchy_quota(root, true), v1 = hierarchy_quota(root, false);
     double min = v2 > 0 && (v1 <= 0 || v2 < v1) ? v2 : v1;
@@ -151,13 +151,13 @@ int weft_place_quota_under(const char *root)
     return min <= 0 ? 0 : whole + (min > whole);
 }
 
-int weft_place_quota_cpus(void)
+int weft_cpu_count_quota(void)
 {
-    return weft_place_quota_under("");
+    return weft_cpu_count_quota_under("");
 }
 
-int weft_place_cpus(void)
+int weft_cpu_count(void)
 {
-    int cpus = weft_place_affinity_cpus(), quota = weft_place_quota_cpus();
+    int cpus = weft_cpu_count_affinity(), quota = weft_cpu_count_quota();
     return quota > 0 && quota < cpus ? quota : cpus;
 }
