@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bcast: the root's data to all. Called through choose.c. Ranks are counted from the root ("turned"). Where a message is cut,
+ * bcast: the root's data to all. Called through select.c. Ranks are counted from the root ("vrank"). Where a message is cut,
  * it is cut as bytes of the packed form: the ranks' types need only have the same signature, so elements could not be counted
  * alike.
  */
@@ -13,119 +13,119 @@ typedef struct bytes_view {
     bool is_packed;
 } bytes_view;
 
-static bytes_view view_open(weft_plan *plan, const weft_coll *args, bool has_data)
+static bytes_view view_open(weft_sched *sched, const weft_coll *args, bool has_data)
 {
     bytes_view view = {.at = args->recvbuf, .count = args->recvcount * (uint64_t)args->recvtype->size};
 
     if (args->recvtype->is_dense)
         return view;
     view.is_packed = true;
-    view.at = weft_plan_temp(plan, view.count, weft_plan_bytes());
+    view.at = weft_sched_temp(sched, view.count, weft_sched_bytes());
     if (has_data)
-        weft_plan_copy(plan, view.at, view.count, weft_plan_bytes(), args->recvbuf, args->recvcount, args->recvtype);
+        weft_sched_copy(sched, view.at, view.count, weft_sched_bytes(), args->recvbuf, args->recvcount, args->recvtype);
     return view;
 }
 
-static void view_close(weft_plan *plan, const weft_coll *args, const bytes_view *view, bool has_data)
+static void view_close(weft_sched *sched, const weft_coll *args, const bytes_view *view, bool has_data)
 {
     if (view->is_packed && !has_data)
-        weft_plan_copy(plan, args->recvbuf, args->recvcount, args->recvtype, view->at, view->count, weft_plan_bytes());
+        weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, view->at, view->count, weft_sched_bytes());
 }
 
-static uint32_t turned(const weft_plan *plan, int root) { return (plan->rank + plan->size - (uint32_t)root) % plan->size; }
-static uint32_t unturned(const weft_plan *plan, int root, uint64_t v) { return (uint32_t)((v + (uint32_t)root) % plan->size); }
+static uint32_t vrank(const weft_sched *sched, int root) { return (sched->rank + sched->size - (uint32_t)root) % sched->size; }
+static uint32_t rank_of_vrank(const weft_sched *sched, int root, uint64_t v) { return (uint32_t)((v + (uint32_t)root) % sched->size); }
 
-void weft_bcast_binomial(weft_plan *plan, const weft_coll *args)
+void weft_bcast_binomial(weft_sched *sched, const weft_coll *args)
 {
-    uint32_t v = turned(plan, args->root);
+    uint32_t v = vrank(sched, args->root);
     uint64_t bit = 1;
 
-    while (bit < plan->size && !(v & bit))
+    while (bit < sched->size && !(v & bit))
         bit *= 2;
     if (v) {
-        weft_plan_recv(plan, unturned(plan, args->root, v - bit), args->recvbuf, args->recvcount, args->recvtype);
-        weft_plan_fence(plan);
+        weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - bit), args->recvbuf, args->recvcount, args->recvtype);
+        weft_sched_fence(sched);
     }
     for (bit /= 2; bit; bit /= 2)
-        if (v + bit < plan->size)
-            weft_plan_send(plan, unturned(plan, args->root, v + bit), args->recvbuf, args->recvcount, args->recvtype);
-    weft_plan_fence(plan);
+        if (v + bit < sched->size)
+            weft_sched_send(sched, rank_of_vrank(sched, args->root, v + bit), args->recvbuf, args->recvcount, args->recvtype);
+    weft_sched_fence(sched);
 }
 
-static void scatter_halves(weft_plan *plan, const weft_coll *args, const bytes_view *view, uint32_t v)
+static void scatter_halves(weft_sched *sched, const weft_coll *args, const bytes_view *view, uint32_t v)
 {
-    const weft_type *byte = weft_plan_bytes();
-    uint32_t size = plan->size;
+    const weft_type *byte = weft_sched_bytes();
+    uint32_t size = sched->size;
     uint64_t bit = 1;
 
     while (bit < size && !(v & bit))
         bit *= 2;
     if (v) {
-        uint64_t from = weft_plan_block_start(view->count, size, v);
-        uint64_t to = weft_plan_block_start(view->count, size, v + bit < size ? (uint32_t)(v + bit) : size);
-        weft_plan_recv(plan, unturned(plan, args->root, v - bit), view->at + from, to - from, byte);
-        weft_plan_fence(plan);
+        uint64_t from = weft_sched_block_start(view->count, size, v);
+        uint64_t to = weft_sched_block_start(view->count, size, v + bit < size ? (uint32_t)(v + bit) : size);
+        weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - bit), view->at + from, to - from, byte);
+        weft_sched_fence(sched);
     }
     for (bit /= 2; bit; bit /= 2) {
         if (v + bit >= size)
             continue;
-        uint64_t from = weft_plan_block_start(view->count, size, (uint32_t)(v + bit));
-        uint64_t to = weft_plan_block_start(view->count, size, v + 2 * bit < size ? (uint32_t)(v + 2 * bit) : size);
-        weft_plan_send(plan, unturned(plan, args->root, v + bit), view->at + from, to - from, byte);
+        uint64_t from = weft_sched_block_start(view->count, size, (uint32_t)(v + bit));
+        uint64_t to = weft_sched_block_start(view->count, size, v + 2 * bit < size ? (uint32_t)(v + 2 * bit) : size);
+        weft_sched_send(sched, rank_of_vrank(sched, args->root, v + bit), view->at + from, to - from, byte);
     }
-    weft_plan_fence(plan);
+    weft_sched_fence(sched);
 }
 
 /* Each passes on round the ring what it has; the root takes nothing back, for its buffer is only to be read. */
-static void ring(weft_plan *plan, const weft_coll *args, const bytes_view *view, uint32_t v)
+static void ring(weft_sched *sched, const weft_coll *args, const bytes_view *view, uint32_t v)
 {
-    const weft_type *byte = weft_plan_bytes();
-    uint32_t size = plan->size;
+    const weft_type *byte = weft_sched_bytes();
+    uint32_t size = sched->size;
 
     for (uint32_t i = 0; i + 1 < size; i++) {
         uint32_t out = (v + size - i) % size, in = (v + 2 * size - i - 1) % size;
-        uint64_t from = weft_plan_block_start(view->count, size, out), to = weft_plan_block_start(view->count, size, in);
+        uint64_t from = weft_sched_block_start(view->count, size, out), to = weft_sched_block_start(view->count, size, in);
         if (v + 1 < size)
-            weft_plan_send(plan, unturned(plan, args->root, v + 1), view->at + from,
-                           weft_plan_block_start(view->count, size, out + 1) - from, byte);
+            weft_sched_send(sched, rank_of_vrank(sched, args->root, v + 1), view->at + from,
+                           weft_sched_block_start(view->count, size, out + 1) - from, byte);
         if (v)
-            weft_plan_recv(plan, unturned(plan, args->root, v - 1), view->at + to,
-                           weft_plan_block_start(view->count, size, in + 1) - to, byte);
-        weft_plan_fence(plan);
+            weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view->at + to,
+                           weft_sched_block_start(view->count, size, in + 1) - to, byte);
+        weft_sched_fence(sched);
     }
 }
 
-void weft_bcast_scatter_ring(weft_plan *plan, const weft_coll *args)
+void weft_bcast_scatter_ring(weft_sched *sched, const weft_coll *args)
 {
-    uint32_t v = turned(plan, args->root);
-    bytes_view view = view_open(plan, args, v == 0);
+    uint32_t v = vrank(sched, args->root);
+    bytes_view view = view_open(sched, args, v == 0);
 
-    scatter_halves(plan, args, &view, v);
-    ring(plan, args, &view, v);
-    view_close(plan, args, &view, v == 0);
+    scatter_halves(sched, args, &view, v);
+    ring(sched, args, &view, v);
+    view_close(sched, args, &view, v == 0);
 }
 
-void weft_bcast_chain(weft_plan *plan, const weft_coll *args)
+void weft_bcast_chain(weft_sched *sched, const weft_coll *args)
 {
-    const weft_type *byte = weft_plan_bytes();
-    uint32_t v = turned(plan, args->root);
-    bytes_view view = view_open(plan, args, v == 0);
-    uint64_t segment = (uint64_t)plan->team->latency_bytes * 4, here;
+    const weft_type *byte = weft_sched_bytes();
+    uint32_t v = vrank(sched, args->root);
+    bytes_view view = view_open(sched, args, v == 0);
+    uint64_t segment = (uint64_t)sched->team->latency_bytes * 4, here;
 
     if (v && view.count) {
         here = view.count < segment ? view.count : segment;
-        weft_plan_recv(plan, unturned(plan, args->root, v - 1), view.at, here, byte);
-        weft_plan_fence(plan);
+        weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at, here, byte);
+        weft_sched_fence(sched);
     }
     for (uint64_t at = 0; at < view.count; at += segment) {
         uint64_t next = at + segment;
         here = view.count - at < segment ? view.count - at : segment;
-        if (v + 1 < plan->size)
-            weft_plan_send(plan, unturned(plan, args->root, v + 1), view.at + at, here, byte);
+        if (v + 1 < sched->size)
+            weft_sched_send(sched, rank_of_vrank(sched, args->root, v + 1), view.at + at, here, byte);
         if (v && next < view.count)
-            weft_plan_recv(plan, unturned(plan, args->root, v - 1), view.at + next,
+            weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at + next,
                            view.count - next < segment ? view.count - next : segment, byte);
-        weft_plan_fence(plan);
+        weft_sched_fence(sched);
     }
-    view_close(plan, args, &view, v == 0);
+    view_close(sched, args, &view, v == 0);
 }

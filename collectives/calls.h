@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * calls: what a member calls, in few words, so that two members' calls can be compared and told in a text: kind, form, count, root, operator.
- * Called by node_calls.c (calls through shared slots), coll.c and stop.c.
+ * Called by shmcoll_check.c (calls through shared slots), coll.c and stop.c.
  */
 #ifndef WEFT_COLLECTIVES_CALLS_H
 #define WEFT_COLLECTIVES_CALLS_H
 
-#include "collectives/choose.h"
+#include "collectives/select.h"
 
 enum weft_call_form { WEFT_CALL_BLOCKING, WEFT_CALL_NONBLOCKING, WEFT_CALL_PERSISTENT };
 #define WEFT_CALL_FORM_SHIFT 5
@@ -23,7 +23,7 @@ static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_fo
 static inline enum weft_coll_kind weft_call_kind(weft_call call) { return call.what & ((1u << WEFT_CALL_FORM_SHIFT) - 1); }
 static inline uint32_t weft_call_root(weft_call call) { return (uint32_t)(call.what >> 32); }
 
-/* A tag for plan `number`; is_agreement: of what the library itself agrees on before it looks at the call. */
+/* A tag for schedule `number`; is_agreement: of what the library itself agrees on before it looks at the call. */
 static inline uint32_t weft_call_tag(weft_call call, uint32_t number, bool is_agreement)
 {
     uint64_t mixed = is_agreement ? 0 : ((call.what ^ call.what >> 29) * 0x9E3779B97F4A7C15ull + call.bytes) * 0xD1B54A32D192ED03ull;

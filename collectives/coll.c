@@ -4,10 +4,10 @@
  * Invariant: whatever decides here (choice, tag, node or not) is the same on every member.
  */
 #include "base/status.h"
-#include "collectives/choose.h"
-#include "collectives/hosts.h"
-#include "collectives/node.h"
+#include "collectives/select.h"
+#include "collectives/shmcoll.h"
 #include "collectives/stop.h"
+#include "collectives/topology.h"
 #include "core/worker.h"
 #include "core/world.h"
 
@@ -23,28 +23,28 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->chan = chan;
     team->rank = chan->rank;
     team->size = chan->size;
-    team->latency_bytes = WEFT_CHOICE_LATENCY;
+    team->latency_bytes = WEFT_COLL_RULE_LATENCY;
     team->may_share = team->is_unsettled = share && chan->size > 1;
     weft_stop_open(team);
-    chan->worker->progress_scheds = weft_plan_play;
+    chan->worker->progress_scheds = weft_sched_progress;
     if (boot->node_of && team->size > 2)
-        return weft_hosts_make(team->rank, team->size, boot->node_of, chan->world_rank, &team->hosts);
+        return weft_topology_make(team->rank, team->size, boot->node_of, chan->world_rank, &team->topology);
     return WEFT_OK;
 }
 
 void weft_team_close(weft_team *team)
 {
     weft_stop_close(team);
-    weft_node_close(team->node);
+    weft_shmcoll_close(team->node);
     team->node = NULL;
-    free(team->hosts);
-    team->hosts = NULL;
+    free(team->topology);
+    team->topology = NULL;
     free(team->cache);
     team->cache = NULL;
     team->may_share = team->is_unsettled = false;
 }
 
-int weft_team_stopped(const weft_team *team) { return !team->is_origin || (team->node && weft_node_is_second(team->node)) ? WEFT_OK : team->stopped; }
+int weft_team_stopped(const weft_team *team) { return !team->is_origin || (team->node && weft_shmcoll_is_second(team->node)) ? WEFT_OK : team->stopped; }
 
 static void __attribute__((noreturn, cold)) end_job(const weft_team *team, int rc)
 {
@@ -72,41 +72,41 @@ static int next_tag(weft_team *team, weft_call call, bool is_agreement)
     return (int)tag;
 }
 
-static const weft_choice *choose(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
+static const weft_coll_rule *choose(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
 {
-    weft_choice_ask ask = {.kind = kind, .ranks = team->size, .latency_bytes = team->latency_bytes};
+    weft_coll_query ask = {.kind = kind, .ranks = team->size, .latency_bytes = team->latency_bytes};
 
-    ask.bytes = weft_choose_bytes(kind, args, args->root == (int)team->rank);
+    ask.bytes = weft_coll_select_bytes(kind, args, args->root == (int)team->rank);
     if (args->op && args->op->is_commutative)
         ask.has |= WEFT_NEED_COMMUTATIVE;
     if (!(team->size & (team->size - 1)))
         ask.has |= WEFT_NEED_POWER;
-    if (team->hosts) {
+    if (team->topology) {
         ask.has |= WEFT_NEED_HOSTS;
     } else if (team->node && is_blocking) {
-        ask.slot_bytes = weft_node_slot_bytes(team->node);
+        ask.slot_bytes = weft_shmcoll_slot_bytes(team->node);
         if (!args->op || args->recvtype->size <= (int64_t)ask.slot_bytes) /* an element is never cut */
             ask.has |= WEFT_NEED_NODE;
     }
-    return weft_choose(&ask);
+    return weft_coll_select(&ask);
 }
 
-static int perform(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args, weft_call call, bool is_agreement)
+static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call, bool is_agreement)
 {
-    weft_plan plan;
+    weft_sched sched;
 
-    weft_plan_begin_live(&plan, team, next_tag(team, call, is_agreement));
-    plan.op = args->op;
-    algorithm(&plan, args);
-    return weft_plan_end_live(&plan);
+    weft_sched_begin_immediate(&sched, team, next_tag(team, call, is_agreement));
+    sched.op = args->op;
+    algorithm(&sched, args);
+    return weft_sched_end_immediate(&sched);
 }
 
 static weft_call call_of(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
 {
-    return weft_call_of(kind, form, args, weft_choose_bytes(kind, args, args->root == (int)team->rank));
+    return weft_call_of(kind, form, args, weft_coll_select_bytes(kind, args, args->root == (int)team->rank));
 }
 
-static int perform_agreement(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args)
+static int perform_agreement(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args)
 {
     return perform(team, algorithm, args, team->present, true);
 }
@@ -125,7 +125,7 @@ static __attribute__((noinline)) int settle(weft_team *team, enum weft_coll_kind
     team->may_share = false;
     team->is_unsettled = team->stopped;
     team->present = call_of(team, kind, WEFT_CALL_BLOCKING, args);
-    rc = weft_team_trust(team, weft_node_agree(team, perform_agreement));
+    rc = weft_team_trust(team, weft_shmcoll_agree(team, perform_agreement));
     if (rc)
         weft_team_stop(team, rc, tag);
     return rc;
@@ -133,7 +133,7 @@ static __attribute__((noinline)) int settle(weft_team *team, enum weft_coll_kind
 
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
-    const weft_choice *row;
+    const weft_coll_rule *row;
 
     if (weft_unlikely(team->is_unsettled)) {
         int rc = settle(team, kind, args);
@@ -142,9 +142,9 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     }
     row = choose(team, kind, args, true);
     if (weft_likely(!row->algorithm))
-        return weft_node_run(team->node, kind, args);
+        return weft_shmcoll_run(team->node, kind, args);
     if (team->node) {
-        int rc = weft_node_pass(team->node, kind, args, weft_choose_bytes(kind, args, args->root == (int)team->rank), !team->hosts);
+        int rc = weft_shmcoll_pass(team->node, kind, args, weft_coll_select_bytes(kind, args, args->root == (int)team->rank), !team->topology);
         if (rc)
             return rc;
     }
@@ -158,18 +158,18 @@ int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
         return weft_team_refuse_call(team, call);
-    rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, next_tag(team, call, false), req);
-    return rc ? rc : weft_plan_restart(*req);
+    rc = weft_sched_record(team, choose(team, kind, args, false)->algorithm, args, next_tag(team, call, false), req);
+    return rc ? rc : weft_sched_restart(*req);
 }
 
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
     weft_call call = call_of(team, kind, WEFT_CALL_PERSISTENT, args);
     int tag = (int)(weft_call_tag(call, team->prepared++, false) | WEFT_TAG_PREPARED);
-    int rc = weft_plan_record(team, choose(team, kind, args, false)->algorithm, args, tag, req);
+    int rc = weft_sched_record(team, choose(team, kind, args, false)->algorithm, args, tag, req);
 
     if (rc == WEFT_OK) {
-        ((weft_plan *)(*req)->extra)->call = call;
+        ((weft_sched *)(*req)->extra)->call = call;
         (*req)->is_persistent = true;
         (*req)->is_done = true; /* inactive until started */
     }

@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * gather: a block from each rank, in rank order, at the root. Called through choose.c. Blocks of several ranks travel packed, as
+ * gather: a block from each rank, in rank order, at the root. Called through select.c. Blocks of several ranks travel packed, as
  * bytes: only the signature of the ranks' types is common.
  */
 #include "collectives/algorithms.h"
 
-void weft_gather_linear(weft_plan *plan, const weft_coll *args)
+void weft_gather_linear(weft_sched *sched, const weft_coll *args)
 {
     uint32_t root = (uint32_t)args->root;
 
-    if (plan->rank != root) {
-        weft_plan_send(plan, root, args->sendbuf, args->sendcount, args->sendtype);
-        weft_plan_fence(plan);
+    if (sched->rank != root) {
+        weft_sched_send(sched, root, args->sendbuf, args->sendcount, args->sendtype);
+        weft_sched_fence(sched);
         return;
     }
-    for (uint32_t i = 0; i < plan->size; i++)
+    for (uint32_t i = 0; i < sched->size; i++)
         if (i != root)
-            weft_plan_recv(plan, i, weft_plan_at(args->recvbuf, args->recvtype, i * args->recvcount), args->recvcount,
+            weft_sched_recv(sched, i, weft_sched_at(args->recvbuf, args->recvtype, i * args->recvcount), args->recvcount,
                            args->recvtype);
     if (!args->in_place)
-        weft_plan_copy(plan, weft_plan_at(args->recvbuf, args->recvtype, root * args->recvcount), args->recvcount, args->recvtype,
+        weft_sched_copy(sched, weft_sched_at(args->recvbuf, args->recvtype, root * args->recvcount), args->recvcount, args->recvtype,
                        args->sendbuf, args->sendcount, args->sendtype);
-    weft_plan_fence(plan);
+    weft_sched_fence(sched);
 }
 
 /* The root's blocks 1.. in turned order stand packed at `all`: into recvbuf, which is one run of ranks or two. */
-static void spread(weft_plan *plan, const weft_coll *args, const char *all, uint64_t block)
+static void spread(weft_sched *sched, const weft_coll *args, const char *all, uint64_t block)
 {
-    uint32_t root = (uint32_t)args->root, size = plan->size, upper = size - root - 1;
+    uint32_t root = (uint32_t)args->root, size = sched->size, upper = size - root - 1;
 
     if (upper)
-        weft_plan_copy(plan, weft_plan_at(args->recvbuf, args->recvtype, (root + 1) * args->recvcount), upper * args->recvcount,
-                       args->recvtype, all + block, upper * block, weft_plan_bytes());
+        weft_sched_copy(sched, weft_sched_at(args->recvbuf, args->recvtype, (root + 1) * args->recvcount), upper * args->recvcount,
+                       args->recvtype, all + block, upper * block, weft_sched_bytes());
     if (root)
-        weft_plan_copy(plan, args->recvbuf, root * args->recvcount, args->recvtype, all + (upper + 1) * block, root * block,
-                       weft_plan_bytes());
+        weft_sched_copy(sched, args->recvbuf, root * args->recvcount, args->recvtype, all + (upper + 1) * block, root * block,
+                       weft_sched_bytes());
     if (!args->in_place)
-        weft_plan_copy(plan, weft_plan_at(args->recvbuf, args->recvtype, root * args->recvcount), args->recvcount, args->recvtype,
+        weft_sched_copy(sched, weft_sched_at(args->recvbuf, args->recvtype, root * args->recvcount), args->recvcount, args->recvtype,
                        args->sendbuf, args->sendcount, args->sendtype);
 }
 
-void weft_gather_binomial(weft_plan *plan, const weft_coll *args)
+void weft_gather_binomial(weft_sched *sched, const weft_coll *args)
 {
-    const weft_type *byte = weft_plan_bytes();
-    uint32_t root = (uint32_t)args->root, size = plan->size, v = (plan->rank + size - root) % size;
+    const weft_type *byte = weft_sched_bytes();
+    uint32_t root = (uint32_t)args->root, size = sched->size, v = (sched->rank + size - root) % size;
     uint64_t block = v ? args->sendcount * (uint64_t)args->sendtype->size : args->recvcount * (uint64_t)args->recvtype->size;
     uint64_t span = v ? (v & -v) : size;
     char *all = NULL;
@@ -51,25 +51,25 @@ void weft_gather_binomial(weft_plan *plan, const weft_coll *args)
     if (v + span > size)
         span = size - v;
     if (span > 1) {
-        all = weft_plan_temp(plan, span * block, byte);
+        all = weft_sched_temp(sched, span * block, byte);
         if (!all)
             return;
     }
     for (uint64_t bit = 1; bit < size && !(v & bit); bit *= 2) {
         uint64_t theirs = v + 2 * bit <= size ? bit : size - v - bit;
         if (v + bit < size)
-            weft_plan_recv(plan, (uint32_t)((v + bit + root) % size), all + bit * block, theirs * block, byte);
+            weft_sched_recv(sched, (uint32_t)((v + bit + root) % size), all + bit * block, theirs * block, byte);
     }
     if (v && all)
-        weft_plan_copy(plan, all, block, byte, args->sendbuf, args->sendcount, args->sendtype);
-    weft_plan_fence(plan);
+        weft_sched_copy(sched, all, block, byte, args->sendbuf, args->sendcount, args->sendtype);
+    weft_sched_fence(sched);
     if (!v) {
-        spread(plan, args, all, block);
+        spread(sched, args, all, block);
         return;
     }
     if (all)
-        weft_plan_send(plan, (uint32_t)((v - (v & -v) + root) % size), all, span * block, byte);
+        weft_sched_send(sched, (uint32_t)((v - (v & -v) + root) % size), all, span * block, byte);
     else
-        weft_plan_send(plan, (uint32_t)((v - (v & -v) + root) % size), args->sendbuf, args->sendcount, args->sendtype);
-    weft_plan_fence(plan);
+        weft_sched_send(sched, (uint32_t)((v - (v & -v) + root) % size), args->sendbuf, args->sendcount, args->sendtype);
+    weft_sched_fence(sched);
 }

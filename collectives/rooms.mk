@@ -1,6 +1,6 @@
-libweft_la_SOURCES += collectives/plan.c collectives/plan.h collectives/player.c collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h collectives/algorithms.h collectives/pieces.c collectives/barrier.c \
+libweft_la_SOURCES += collectives/sched.c collectives/sched.h collectives/sched_progress.c collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h collectives/algorithms.h collectives/eager_split.c collectives/barrier.c \
     collectives/bcast.c collectives/reduce.c collectives/allreduce.c collectives/gather.c collectives/scatter.c \
-    collectives/allgather.c collectives/alltoall.c collectives/choose.c collectives/choose.h collectives/coll.c \
-    collectives/hosts.c collectives/hosts.h collectives/hosts_coll.c collectives/node.c collectives/node.h collectives/node_area.h collectives/node_agree.c collectives/node_calls.c collectives/node_calls.h \
-    collectives/node_coll.c collectives/node_parts.c collectives/node_sum.c \
-    collectives/node_sum.h
+    collectives/allgather.c collectives/alltoall.c collectives/select.c collectives/select.h collectives/coll.c \
+    collectives/topology.c collectives/topology.h collectives/hier.c collectives/shmcoll_area.c collectives/shmcoll.h collectives/shmcoll_area.h collectives/shmcoll_setup.c collectives/shmcoll_check.c collectives/shmcoll_check.h \
+    collectives/shmcoll.c collectives/shmcoll_rsag.c collectives/shmcoll_csum.c \
+    collectives/shmcoll_csum.h

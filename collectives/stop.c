@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "collectives/node.h"
+#include "collectives/shmcoll.h"
 #include "core/worker.h"
 
 /* The body of a notification. */
 typedef struct stop_note {
     int32_t code; /* enum weft_status of the member that failed */
-    uint32_t tag; /* of its plan: this one and all later ones are over */
+    uint32_t tag; /* of its schedule: this one and all later ones are over */
     uint32_t origin;
     uint32_t cut; /* the member to which more arrives than it has room for; else none */
     char text[WEFT_NOTIFY_BYTES - 16]; /* sent up to its end only; may be cut */
@@ -30,7 +30,7 @@ typedef struct call_note {
 enum { DIFFERS = 1 };
 #define NOBODY UINT32_MAX
 
-/* Is the plan with this tag the one with `from`, or a later one? A persistent plan's tag tells no order: it is. */
+/* Is the schedule with this tag the one with `from`, or a later one? A persistent schedule's tag tells no order: it is. */
 static bool is_covered(int32_t tag, uint32_t from)
 {
     return ((uint32_t)tag & WEFT_TAG_PREPARED) || (((uint32_t)tag - from) & WEFT_TAG_BITS) <= WEFT_TAG_BITS / 2;
@@ -87,10 +87,10 @@ static const weft_call *find_call(const weft_team *team, uint32_t tag, uint32_t 
     if (!(tag & WEFT_TAG_PREPARED))
         return team->log.made[i].is_set && !((*own_tag ^ tag) & WEFT_TAG_BITS) ? &team->log.made[i].call : NULL;
     for (const weft_list_link *link = team->active.next; link != &team->active; link = link->next) {
-        const weft_plan *plan = weft_container(link, weft_plan, active);
-        *own_tag = (uint32_t)plan->tag;
+        const weft_sched *sched = weft_container(link, weft_sched, active);
+        *own_tag = (uint32_t)sched->tag;
         if (!((*own_tag ^ tag) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)))
-            return &plan->call;
+            return &sched->call;
     }
     return NULL;
 }
@@ -142,25 +142,25 @@ bool weft_team_is_over(const weft_team *team, uint32_t tag)
     return team->stopped && is_covered((int32_t)(tag & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)), team->stop_tag);
 }
 
-/* Ends a plan: it begins nothing more; receives that will never be served are cancelled. */
-static void halt(weft_plan *plan)
+/* Ends a schedule: it begins nothing more; receives that will never be served are cancelled. */
+static void halt(weft_sched *sched)
 {
-    if (!plan->rc || plan->rc == WEFT_E_REVOKED)
-        plan->rc = weft_fail(plan->team->stopped, "%s", plan->team->stop_text);
-    if (plan->is_parked)
-        plan->completion.open(&plan->completion);
-    plan->is_parked = false;
-    if (plan->receiving)
-        weft_cancel(plan->receiving);
-    weft_plan_cancel(plan);
+    if (!sched->rc || sched->rc == WEFT_E_REVOKED)
+        sched->rc = weft_fail(sched->team->stopped, "%s", sched->team->stop_text);
+    if (sched->is_parked)
+        sched->completion.open(&sched->completion);
+    sched->is_parked = false;
+    if (sched->receiving)
+        weft_cancel(sched->receiving);
+    weft_sched_cancel(sched);
 }
 
 static bool is_inside_call(const weft_team *team)
 {
     for (const weft_list_link *link = team->active.next; link != &team->active; link = link->next)
-        if (weft_container(link, weft_plan, active)->is_live)
+        if (weft_container(link, weft_sched, active)->is_immediate)
             return true;
-    return team->node && weft_node_is_waiting(team->node);
+    return team->node && weft_shmcoll_is_waiting(team->node);
 }
 
 static void forward(weft_team *team, const stop_note *note)
@@ -201,10 +201,10 @@ static void spread(weft_team *team, const stop_note *note)
     team->is_unsettled = true;
     team->chan->refuses = refuses;
     for (weft_list_link *link = team->active.next, *next; link != &team->active; link = next) {
-        weft_plan *plan = weft_container(link, weft_plan, active);
+        weft_sched *sched = weft_container(link, weft_sched, active);
         next = link->next;
-        if (is_covered(plan->tag, team->stop_tag))
-            halt(plan);
+        if (is_covered(sched->tag, team->stop_tag))
+            halt(sched);
     }
     weft_chan_drop_refused(team->chan);
     if (team->chan->is_connected)
@@ -310,7 +310,7 @@ int weft_team_refuse_call(weft_team *team, weft_call call)
 void weft_team_leave_node(weft_team *team)
 {
     if (team->node && weft_team_is_over(team, team->sequence))
-        weft_node_leave(team->node, weft_team_refuse(team));
+        weft_shmcoll_leave(team->node, weft_team_refuse(team));
 }
 
 void weft_stop_open(weft_team *team)

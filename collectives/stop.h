@@ -2,7 +2,7 @@
  *
  * stop: the end of a team's collectives after an error that leaves messages unsent. The member that fails stops: it takes no more
  * collective calls on this team, cancels its receives, refuses what is sent to it, and notifies log2(size) other members (rank + 2^k), which do the
- * same; so every member, in whatever stage it waits, returns an error with the reason in bounded time. Called by plan.c, coll.c and node_calls.c,
+ * same; so every member, in whatever stage it waits, returns an error with the reason in bounded time. Called by sched.c, coll.c and shmcoll_check.c,
  * under the worker's lock.
  * Invariant: a member forwards when it stops, whatever stopped it: so the notification reaches all, wherever it starts and however often.
  * Plans that are older than the one that failed go on: all members perform them.
@@ -11,7 +11,7 @@
 #define WEFT_COLLECTIVES_STOP_H
 
 #include "collectives/calls.h"
-#include "collectives/plan.h"
+#include "collectives/sched.h"
 
 /* Member `from` calls something else than we do under the number of its tag: tells it our call, so that it stops with both in its text. */
 void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call call) __attribute__((cold));
@@ -46,9 +46,9 @@ bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag);
 /* Takes part: notifications for team->chan are answered from now on. */
 void weft_stop_open(weft_team *team);
 void weft_stop_close(weft_team *team);
-/* An error of ours (weft_fail said why) in the plan with this tag: stops the team, all members, and every plan from this one on. */
+/* An error of ours (weft_fail said why) in the schedule with this tag: stops the team, all members, and every schedule from this one on. */
 void weft_team_stop(weft_team *team, int rc, int tag) __attribute__((cold));
-/* Is the plan with this number or tag over, because the team has stopped? */
+/* Is the schedule with this number or tag over, because the team has stopped? */
 bool weft_team_is_over(const weft_team *team, uint32_t tag);
 /* What another member's error is here. */
 int weft_stop_code(int code);

@@ -30,7 +30,7 @@ struct weft_completion {
 };
 
 /* BATCH: several sends that were copied aside (p2p/sendq): `count` handles name it. */
-enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_PLAN, WEFT_REQ_USER, WEFT_REQ_NOTHING, WEFT_REQ_BATCH };
+enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_SCHED, WEFT_REQ_USER, WEFT_REQ_NOTHING, WEFT_REQ_BATCH };
 
 #define WEFT_REQ_MAGIC 0x52455157u
 #define WEFT_ANY (-1)      /* any source: MPI_ANY_SOURCE */
@@ -69,8 +69,8 @@ struct weft_req {
     weft_recv_info recv_info;
     weft_fifo_entry match; /* p2p/match: among the posted receives of its channel */
     uint64_t order;        /* post number */
-    weft_list_link link;        /* in a waiting queue (pumps, plans) or the free list */
-    void *extra;           /* owner's: plan, persistent arguments; NULL at birth */
+    weft_list_link link;        /* in a waiting queue (pumps, schedules) or the free list */
+    void *extra;           /* owner's: schedule, persistent arguments; NULL at birth */
     void (*free_extra)(weft_req *req);
     void *queued;     /* send: its record in p2p/sendq while it waits for credit, else NULL */
     /* rendezvous only (p2p/rndv): valid once it has begun */

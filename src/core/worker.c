@@ -42,7 +42,7 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
     worker->index = index;
     worker->callbacks = callbacks;
     weft_list_init(&worker->backlog);
-    weft_list_init(&worker->plans);
+    weft_list_init(&worker->scheds);
     weft_list_init(&worker->fragments);
     weft_list_init(&worker->free_reqs);
     weft_list_init(&worker->pending_rts);
@@ -91,7 +91,7 @@ void weft_worker_close(weft_worker *worker)
 
 void weft_worker_wake_leader(weft_worker *worker)
 {
-    bool has_work = !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->plans);
+    bool has_work = !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->scheds);
     for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) { /* credit rings when it comes */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);
         has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts || peer->offers;
@@ -151,7 +151,7 @@ static __attribute__((noinline)) int do_chores(weft_worker *worker)
         n += push_backlog(worker);
     if (!weft_list_is_empty(&worker->fragments))
         n += worker->progress_fragments(worker);
-    if (!weft_list_is_empty(&worker->plans))
+    if (!weft_list_is_empty(&worker->scheds))
         n += worker->progress_scheds(worker);
     return n;
 }
@@ -169,7 +169,7 @@ int weft_worker_poll(weft_worker *worker)
         else
             n += rc;
     }
-    if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->plans)))
+    if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->scheds)))
         n += do_chores(worker);
     return n;
 }

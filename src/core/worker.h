@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * worker: a lock and everything it guards: ifaces, peers, channels, pools, running plans. Threads scale by workers; a communicator
+ * worker: a lock and everything it guards: ifaces, peers, channels, pools, running schedules. Threads scale by workers; a communicator
  * belongs to one. The door (woven entry points) takes the lock; inner rooms are single-threaded by contract.
  */
 #ifndef WEFT_CORE_WORKER_H
@@ -37,8 +37,8 @@ typedef struct weft_worker {
     struct weft_chan_slot *chans; /* by index bits of the channel id */
     uint32_t chan_capacity, chan_lowest; /* no free index of a channel below lowest */
     weft_list_link backlog;         /* peers with frames that found their iface full, or messages that wait for credit */
-    weft_list_link plans;           /* recorded plans that progress plays */
-    uint32_t plans_ready;      /* how many those are */
+    weft_list_link scheds;           /* recorded schedules that progress plays */
+    uint32_t scheds_ready;      /* how many those are */
     int (*progress_scheds)(struct weft_worker *worker); /* plays them; set by collectives */
     weft_list_link fragments;           /* fragments of transfers that go out chunk by chunk, or found their iface full (p2p/frag) */
     int (*progress_fragments)(struct weft_worker *worker); /* moves them on; set by p2p, as is ... */
@@ -136,7 +136,7 @@ void weft_worker_show(weft_wait *wait);
 /* Ends what arm began on the first `count` ifaces, and the flag by which we are rung. */
 void weft_worker_disarm(weft_worker *worker, uint32_t count);
 
-/* One visit to every iface, the backlog and the running plans. How many things happened. */
+/* One visit to every iface, the backlog and the running schedules. How many things happened. */
 int weft_worker_poll(weft_worker *worker);
 
 /* Unexpected messages serve receives without a poll. A program that finds all its messages there polls now and then all the same, so that

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "collectives/plan.h"
+#include "collectives/sched.h"
 #include "core/world.h"
 #include "p2p/chan.h"
 

@@ -101,8 +101,8 @@ static int start(weft_req *req)
     int rc;
     req->is_done = false;
     req->rc = 0;
-    if (req->kind == WEFT_REQ_PLAN)
-        rc = weft_plan_restart(req);
+    if (req->kind == WEFT_REQ_SCHED)
+        rc = weft_sched_restart(req);
     else if (args->is_receive)
         rc = weft_irecv_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, req);
     else

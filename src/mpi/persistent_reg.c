@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "collectives/plan.h"
+#include "collectives/sched.h"
 #include "core/peer.h"
 
 struct weft_keep {
@@ -78,7 +78,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Does this step's message go by rendezvous, over a port that moves registered memory? What is packed or short is copied. */
-static bool is_span(const weft_plan *plan, const weft_step *step, span *span)
+static bool is_span(const weft_sched *sched, const weft_step *step, span *span)
 {
     const weft_type *type = step->to_type;
     const weft_peer *peer;
@@ -86,7 +86,7 @@ static bool is_span(const weft_plan *plan, const weft_step *step, span *span)
     const char *buf = step->verb == WEFT_STEP_SEND ? step->from : step->to;
     if ((step->verb != WEFT_STEP_SEND && step->verb != WEFT_STEP_RECV) || !type->is_dense)
         return false;
-    peer = plan->team->chan->peers[step->peer];
+    peer = sched->team->chan->peers[step->peer];
     min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_PERSISTENT_REG_MIN;
     if (bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
         return false;
@@ -116,12 +116,12 @@ static uint32_t merge(span *spans, uint32_t count)
 
 void weft_keep_plan(weft_req *req)
 {
-    weft_plan *plan = req->extra;
-    span *spans = malloc((plan->step_count ? plan->step_count : 1) * sizeof *spans);
+    weft_sched *sched = req->extra;
+    span *spans = malloc((sched->step_count ? sched->step_count : 1) * sizeof *spans);
     plan_keeps *all = NULL;
     uint32_t count = 0;
-    for (uint32_t i = 0; spans && i < plan->step_count; i++)
-        count += is_span(plan, &plan->steps[i], &spans[count]);
+    for (uint32_t i = 0; spans && i < sched->step_count; i++)
+        count += is_span(sched, &sched->steps[i], &spans[count]);
     if (count) {
         count = merge(spans, count);
         all = malloc(sizeof *all + count * sizeof *all->keeps);
@@ -131,8 +131,8 @@ void weft_keep_plan(weft_req *req)
         for (uint32_t i = 0; i < count; i++)
             all->keeps[i] = weft_keep_take(req->worker, spans[i].from, (uint64_t)(spans[i].to - spans[i].from),
                                            spans[i].rights);
-        plan->kept = all;
-        plan->drop_kept = drop_plan;
+        sched->kept = all;
+        sched->drop_kept = drop_plan;
     }
     free(spans);
 }

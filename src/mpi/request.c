@@ -29,7 +29,7 @@ void weft_request_release(weft_req *req)
     if (req->is_static || (req->kind == WEFT_REQ_BATCH && --req->count))
         return;
     /* a persistent request's type is held by its arguments, a plan's by its steps */
-    if (!req->is_persistent && req->kind != WEFT_REQ_PLAN && req->type && !req->type->is_predefined)
+    if (!req->is_persistent && req->kind != WEFT_REQ_SCHED && req->type && !req->type->is_predefined)
         weft_type_drop(req->type);
     weft_req_free(req);
     if (comm)
@@ -221,7 +221,7 @@ int weft_mpi_cancel(MPI_Request *request)
         return weft_fail(WEFT_E_REQUEST, "request is MPI_REQUEST_NULL");
     if (weft_request_is_idle(req))
         return weft_fail(WEFT_E_REQUEST, "the persistent request is not started: there is nothing to cancel");
-    if (req->kind == WEFT_REQ_PLAN)
+    if (req->kind == WEFT_REQ_SCHED)
         return weft_fail(WEFT_E_REQUEST, "the request is of a collective operation, which cannot be cancelled");
     worker = req->worker;
     if (req->is_static)

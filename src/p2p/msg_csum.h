@@ -4,7 +4,7 @@
  * what landed in the other user's buffer; nothing in between is trusted. The sum covers channel, source, tag and payload. An
  * eager message carries it behind its body (a frame kind of its own), a rendezvous in its RTS. Of a rendezvous that is longer than
  * the receive only the beginning is moved: the receiver asks for the sum of that.
- * Who sends on what was damaged on its way to him (a collective goes on, collectives/plan.h) says so by the complement of the sum;
+ * Who sends on what was damaged on its way to him (a collective goes on, collectives/sched.h) says so by the complement of the sum;
  * damage that looks like it, one in 2^32, is an error all the same.
  * Invariant: without the knob nobody comes here but by a frame that says it is summed: channels then keep no peers at hand
  * (weft_chan_resolve_peer), so that every send takes the long way, and ifaces are given another table (weft_p2p_open).

@@ -106,7 +106,7 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
 
 /* Out of credit in the midst of a burst: what the receiver gave back may lie with the iface already, and to look costs less than to ask for
  * each message. Where frames are read from users' buffers only (one look is a system call there), and only straight from a program's
- * call: a plan may be played inside of a poll. */
+ * call: a schedule may be played inside of a poll. */
 static void look_for_credit(const weft_chan *chan, int dst, uint64_t bytes)
 {
     const weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
@@ -225,10 +225,10 @@ int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count
     return weft_send_standard(buf, count, type, dst, tag, chan);
 }
 
-/* Says what this thread waits for. A plan's request has no peer of its own. */
+/* Says what this thread waits for. A schedule's request has no peer of its own. */
 static void wait_begin(weft_wait *wait, const weft_req *req)
 {
-    if (req->kind == WEFT_REQ_PLAN)
+    if (req->kind == WEFT_REQ_SCHED)
         weft_wait_begin(wait, req->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
     else
         weft_wait_begin(wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND,

@@ -6,7 +6,7 @@
 #ifndef WEFT_TEST_PLANS_CASES_H
 #define WEFT_TEST_PLANS_CASES_H
 
-#include "collectives/plan.h"
+#include "collectives/sched.h"
 
 /* long: integers, sum. pair: strings of affine maps, an operator that does not commute. wide: pairs with a gap after each. */
 enum cases_type { CASES_LONG, CASES_PAIR, CASES_WIDE, CASES_TYPES };

@@ -100,7 +100,7 @@ void weft_req_free(weft_req *req)
 {
     if (req->is_static)
         return;
-    if (!req->is_done && req->kind != WEFT_REQ_PLAN)
+    if (!req->is_done && req->kind != WEFT_REQ_SCHED)
         model_complain("a request is freed before it is over");
     if (req->free_extra)
         req->free_extra(req);
@@ -285,7 +285,7 @@ static void rank_run(void *argument)
 static void rank_open(rank_state *self, uint32_t i)
 {
     self->worker.world = &model.world;
-    weft_list_init(&self->worker.plans);
+    weft_list_init(&self->worker.scheds);
     weft_list_init(&self->posted);
     self->chan.worker = &self->worker;
     self->chan.size = model.count;
@@ -337,11 +337,11 @@ static bool run_all(void)
 /* Ranks stand on nodes in blocks, in turn, or anyhow; on one node as well, and each on its own. */
 static void place_ranks(uint32_t ranks, uint64_t seed)
 {
-    uint64_t random = seed ^ 0x6e6f646573, manner = model_random(&random) % 3;
+    uint64_t random = seed ^ 0x6e6f646573, flags = model_random(&random) % 3;
     uint32_t nodes = 1 + (uint32_t)(model_random(&random) % ranks), each = (ranks + nodes - 1) / nodes;
 
     for (uint32_t i = 0; i < ranks; i++)
-        model.node_of[i] = manner == 0 ? i / each : manner == 1 ? i % nodes : (uint32_t)(model_random(&random) % nodes);
+        model.node_of[i] = flags == 0 ? i / each : flags == 1 ? i % nodes : (uint32_t)(model_random(&random) % nodes);
     model.boot.node_of = model.node_of;
     model.world.boot = &model.boot;
 }

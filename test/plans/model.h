@@ -8,7 +8,7 @@
 #ifndef WEFT_TEST_PLANS_MODEL_H
 #define WEFT_TEST_PLANS_MODEL_H
 
-#include "collectives/plan.h"
+#include "collectives/sched.h"
 
 typedef void model_rank(weft_team *team, void *argument);
 

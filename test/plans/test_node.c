@@ -20,9 +20,9 @@
 
 #include "base/status.h"
 #include "cases.h"
-#include "collectives/choose.h"
-#include "collectives/node.h"
-#include "collectives/node_area.h"
+#include "collectives/select.h"
+#include "collectives/shmcoll.h"
+#include "collectives/shmcoll_area.h"
 #include "core/wait.h"
 #include "core/worker.h"
 #include "core/world.h"
@@ -39,7 +39,7 @@ typedef struct member {
     uint64_t sleeps;
     uint64_t offers; /* of the lock to other threads */
     pthread_t thread;
-    weft_node *node;
+    weft_shmcoll *node;
     int rc;
     bool is_right;
     char text[600]; /* of rc */
@@ -101,7 +101,7 @@ static void flip(member *self)
 {
     if (!rig.is_flipping || self->rank != rig.writer || rig.is_flipped)
         return;
-    weft_node_place(self->node, rig.writer, 1, rig.flip_bytes)[rig.flip_at] ^= 8;
+    weft_shmcoll_place(self->node, rig.writer, 1, rig.flip_bytes)[rig.flip_at] ^= 8;
     rig.is_flipped = true;
 }
 
@@ -176,28 +176,28 @@ static cases_call call_number(uint32_t i)
 }
 
 /* An allreduce by its halves; what the second gives on is marked when the first was damaged. */
-static int run_halves(weft_node *node, const weft_coll *args, uint32_t parts)
+static int run_halves(weft_shmcoll *node, const weft_coll *args, uint32_t parts)
 {
-    int rc = weft_node_pass(node, WEFT_COLL_ALLREDUCE, args, weft_choose_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
+    int rc = weft_shmcoll_pass(node, WEFT_COLL_ALLREDUCE, args, weft_coll_select_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
 
     if (rc)
         return rc;
-    rc = weft_node_fold_parts(node, args, parts);
-    weft_node_mark(node, rc != 0);
-    rc_spread = weft_node_spread_parts(node, args, parts);
-    weft_node_mark(node, false);
+    rc = weft_shmcoll_reduce_scatter(node, args, parts);
+    weft_shmcoll_mark(node, rc != 0);
+    rc_spread = weft_shmcoll_allgather(node, args, parts);
+    weft_shmcoll_mark(node, false);
     return rc ? rc : rc_spread;
 }
 
 /* Every other allreduce that can be is made of halves. */
-static int run_call(weft_node *node, uint32_t i, const cases_call *call, const weft_coll *args)
+static int run_call(weft_shmcoll *node, uint32_t i, const cases_call *call, const weft_coll *args)
 {
     uint64_t random = rig.seed * 977 + i;
     uint32_t parts = 1 + (uint32_t)(draw(&random) % rig.ranks);
 
     if (call->kind != WEFT_COLL_ALLREDUCE || !args->op->is_commutative || draw(&random) % 2)
-        return weft_node_run(node, call->kind, args);
-    if (!weft_node_takes_parts(node, args->recvtype, parts))
+        return weft_shmcoll_run(node, call->kind, args);
+    if (!weft_shmcoll_can_rsag(node, args->recvtype, parts))
         complain("halves are refused", 0, i);
     atomic_fetch_add(&halves, 1);
     return run_halves(node, args, parts);
@@ -211,17 +211,17 @@ static void dawdle(uint64_t *random)
         nanosleep(&some, NULL);
 }
 
-static unsigned manner(void)
+static unsigned flags(void)
 {
-    return (rig.is_oversubscribed ? WEFT_NODE_CROWDED : 0) | (rig.needs_fence ? WEFT_NODE_FENCE : 0) |
-           (rig.is_summed ? WEFT_NODE_SUMMED : 0);
+    return (rig.is_oversubscribed ? WEFT_SHMCOLL_CROWDED : 0) | (rig.needs_fence ? WEFT_SHMCOLL_FENCE : 0) |
+           (rig.is_summed ? WEFT_SHMCOLL_CSUM : 0);
 }
 
 static void *member_main(void *argument)
 {
     member *self = argument;
     uint64_t random = rig.seed * 31 + self->rank;
-    weft_node *node = weft_node_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
+    weft_shmcoll *node = weft_shmcoll_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
 
     if (!node) {
         complain("no area", self->rank, 0);
@@ -245,7 +245,7 @@ static void *member_main(void *argument)
     }
     if (atomic_load(&rig.failures))
         _exit(1); /* the others may wait for us */
-    weft_node_close(node);
+    weft_shmcoll_close(node);
     return NULL;
 }
 
@@ -301,23 +301,23 @@ static void *flip_main(void *argument)
     cases_call sound = {.ranks = 2, .round = 2, .kind = WEFT_COLL_ALLGATHER, .count = 100};
     cases_side side;
 
-    self->node = weft_node_attach(&self->worker, rig.area, rig.bytes, self->rank, 2, rig.pages, manner());
+    self->node = weft_shmcoll_attach(&self->worker, rig.area, rig.bytes, self->rank, 2, rig.pages, flags());
     while (self->rank != rig.writer && !rig.is_flipped)
         sched_yield();
     cases_begin(&rig.call, self->rank, &side);
     if (rig.flip_parts)
         self->rc = run_halves(self->node, &side.args, rig.flip_parts);
     else
-        self->rc = weft_node_run(self->node, rig.call.kind, &side.args);
+        self->rc = weft_shmcoll_run(self->node, rig.call.kind, &side.args);
     flip(self);
     self->is_right = !cases_compare(&side);
     snprintf(self->text, sizeof self->text, "%s", weft_fail_text(self->rc));
     cases_end(&side);
     cases_begin(&sound, self->rank, &side);
-    if (weft_node_run(self->node, sound.kind, &side.args) || cases_compare(&side))
+    if (weft_shmcoll_run(self->node, sound.kind, &side.args) || cases_compare(&side))
         complain("after a flip", self->rank, sound.round);
     cases_end(&side);
-    weft_node_close(self->node);
+    weft_shmcoll_close(self->node);
     return NULL;
 }
 
@@ -335,9 +335,9 @@ static uint64_t aim(uint64_t slot, uint64_t *told)
     } else if (rig.flip_parts) {
         rig.flip_bytes = slot;
         rig.flip_at += reader * (slot / 2 / WEFT_LINE * WEFT_LINE);
-        *told += weft_plan_block_start(rig.call.count, 2, (uint32_t)reader) * 8;
+        *told += weft_sched_block_start(rig.call.count, 2, (uint32_t)reader) * 8;
     } else if (rig.call.kind == WEFT_COLL_ALLREDUCE && !is_flat) {
-        *told = rig.flip_at += weft_plan_block_start(rig.flip_bytes / 8, 2, (uint32_t)reader) * 8;
+        *told = rig.flip_at += weft_sched_block_start(rig.flip_bytes / 8, 2, (uint32_t)reader) * 8;
     }
     return *told;
 }
@@ -357,8 +357,8 @@ static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, u
     rig.call = (cases_call){.ranks = 2, .round = 1, .kind = kind, .count = count, .type = CASES_LONG,
                             .in_place = in_place && kind != WEFT_COLL_BCAST, .root = (int)(is_rooted ? 1 - writer : writer)};
     member *reader = &rig.members[1 - writer], *author = &rig.members[writer];
-    weft_node *probe = weft_node_attach(NULL, rig.area, rig.bytes, 0, 2, rig.pages, manner());
-    uint64_t slot = weft_node_slot_bytes(probe);
+    weft_shmcoll *probe = weft_shmcoll_attach(NULL, rig.area, rig.bytes, 0, 2, rig.pages, flags());
+    uint64_t slot = weft_shmcoll_slot_bytes(probe);
     free(probe);
     aim(slot, &told);
     rig_run(flip_main);
@@ -428,9 +428,9 @@ static void call_once(member *self, const cases_call *call, uint32_t i, bool is_
 
     cases_begin(call, self->rank, &side);
     if (is_odd && rig.how == ODD_PASSES)
-        rc = weft_node_pass(self->node, call->kind, &side.args, UINT64_MAX, true);
+        rc = weft_shmcoll_pass(self->node, call->kind, &side.args, UINT64_MAX, true);
     else
-        rc = weft_node_run(self->node, call->kind, &side.args);
+        rc = weft_shmcoll_run(self->node, call->kind, &side.args);
     if (self->rc && !rc && (call->count || call->kind == WEFT_COLL_BARRIER))
         complain("no error after an error", self->rank, i);
     if (!is_wrong && !rc && cases_compare(&side))
@@ -450,7 +450,7 @@ static void *odd_main(void *argument)
     member *self = argument;
     bool leaves = self->rank == rig.odd && rig.how == ODD_LEAVES;
 
-    self->node = weft_node_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
+    self->node = weft_shmcoll_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
     for (uint32_t i = 0; i < rig.common; i++) {
         cases_call call = call_number(i);
         call_once(self, &call, i, false);
@@ -463,7 +463,7 @@ static void *odd_main(void *argument)
         cases_call call = later_number(i);
         call_once(self, &call, rig.common + 1 + i, false);
     }
-    weft_node_close(self->node);
+    weft_shmcoll_close(self->node);
     return NULL;
 }
 
@@ -544,15 +544,15 @@ static void *hold_main(void *argument)
     cases_side side;
 
     self->worker.is_threaded = true;
-    self->node = weft_node_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, manner());
+    self->node = weft_shmcoll_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
     cases_begin(&rig.call, self->rank, &side);
     if (rig.flip_parts)
         self->rc = run_halves(self->node, &side.args, rig.flip_parts);
     else
-        self->rc = weft_node_run(self->node, rig.call.kind, &side.args);
+        self->rc = weft_shmcoll_run(self->node, rig.call.kind, &side.args);
     self->is_right = self->rc == WEFT_OK && !cases_compare(&side);
     cases_end(&side);
-    weft_node_close(self->node);
+    weft_shmcoll_close(self->node);
     return NULL;
 }
 
@@ -583,9 +583,9 @@ static void test_room(void)
 {
     weft_rank_page *pages[65] = {NULL};
 
-    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 8192, 0, 2, pages, 0));
-    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 1 << 20, 0, 1, pages, 0));
-    CU_ASSERT_PTR_NULL(weft_node_attach(NULL, NULL, 1 << 30, 0, 65, pages, 0));
+    CU_ASSERT_PTR_NULL(weft_shmcoll_attach(NULL, NULL, 8192, 0, 2, pages, 0));
+    CU_ASSERT_PTR_NULL(weft_shmcoll_attach(NULL, NULL, 1 << 20, 0, 1, pages, 0));
+    CU_ASSERT_PTR_NULL(weft_shmcoll_attach(NULL, NULL, 1 << 30, 0, 65, pages, 0));
 }
 
 int main(int argc, char **argv)

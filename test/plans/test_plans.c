@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cases.h"
-#include "collectives/choose.h"
+#include "collectives/select.h"
 #include "core/worker.h"
 #include "model.h"
 
@@ -19,7 +19,7 @@ enum mode { LIVE, RECORDED, PERSISTENT, MODES };
 
 typedef struct trial {
     cases_call call;
-    const weft_choice *row;
+    const weft_coll_rule *row;
     enum mode mode;
     uint64_t seed;
     uint64_t runs;
@@ -30,7 +30,7 @@ static uint64_t first_seed = 1, trials, by_hosts;
 static void play_until(weft_team *team, const weft_req *req)
 {
     while (!req->is_done)
-        if (!weft_plan_play(team->chan->worker))
+        if (!weft_sched_progress(team->chan->worker))
             model_yield();
 }
 
@@ -48,14 +48,14 @@ static void check(const cases_side *side, const trial *t)
 static void run_live(weft_team *team, const trial *t)
 {
     cases_side side;
-    weft_plan plan;
+    weft_sched sched;
 
     cases_begin(&t->call, team->rank, &side);
-    weft_plan_begin_live(&plan, team, 7);
-    plan.op = side.args.op;
-    t->row->algorithm(&plan, &side.args);
-    if (weft_plan_end_live(&plan))
-        model_complain("%s failed: %d", t->row->name, plan.rc);
+    weft_sched_begin_immediate(&sched, team, 7);
+    sched.op = side.args.op;
+    t->row->algorithm(&sched, &side.args);
+    if (weft_sched_end_immediate(&sched))
+        model_complain("%s failed: %d", t->row->name, sched.rc);
     check(&side, t);
     cases_end(&side);
 }
@@ -67,7 +67,7 @@ static void run_recorded(weft_team *team, const trial *t)
     uint64_t bytes;
 
     cases_begin(&t->call, team->rank, &side);
-    if (weft_plan_record(team, t->row->algorithm, &side.args, 7, &req)) {
+    if (weft_sched_record(team, t->row->algorithm, &side.args, 7, &req)) {
         model_complain("recording failed");
         return;
     }
@@ -79,7 +79,7 @@ static void run_recorded(weft_team *team, const trial *t)
                 ((char *)side.args.recvbuf)[at] = ((const char *)again.args.recvbuf)[at];
             cases_end(&again);
         }
-        weft_plan_restart(req);
+        weft_sched_restart(req);
         play_until(team, req);
         if (req->rc)
             model_complain("%s failed: %d", t->row->name, req->rc);
@@ -93,7 +93,7 @@ static void body(weft_team *team, void *argument)
 {
     const trial *t = argument;
 
-    if ((t->row->needs & WEFT_NEED_HOSTS) && !team->hosts)
+    if ((t->row->needs & WEFT_NEED_HOSTS) && !team->topology)
         return; /* on all ranks alike */
     by_hosts += team->rank == 0 && t->row->needs & WEFT_NEED_HOSTS;
     if (t->mode == LIVE)
@@ -122,7 +122,7 @@ static uint64_t draw_count(uint64_t *random, uint32_t ranks)
     }
 }
 
-static int try_row(const weft_choice *row, uint32_t ranks, uint64_t seed)
+static int try_row(const weft_coll_rule *row, uint32_t ranks, uint64_t seed)
 {
     uint64_t random = seed * 1000003 + ranks;
     trial t = {.row = row, .seed = seed, .mode = model_random(&random) % MODES};
@@ -136,7 +136,7 @@ static int try_row(const weft_choice *row, uint32_t ranks, uint64_t seed)
     return model_run(ranks, random, body, &t);
 }
 
-static int try_all(const weft_choice *row, uint64_t number)
+static int try_all(const weft_coll_rule *row, uint64_t number)
 {
     int failures = 0;
 
@@ -155,7 +155,7 @@ static void test_algorithms(void)
 
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
         size_t count;
-        const weft_choice *rows = weft_choose_rows(kind, &count);
+        const weft_coll_rule *rows = weft_coll_select_rules(kind, &count);
         for (size_t i = 0; i < count && failures < 5; i++)
             failures += try_all(&rows[i], (uint64_t)kind * 8 + i);
     }
@@ -215,40 +215,40 @@ static void test_many_at_once(void)
 
 static void test_table(void)
 {
-    const weft_choice *small, *large;
+    const weft_coll_rule *small, *large;
     char text[256];
-    weft_choice_ask ask = {.kind = WEFT_COLL_ALLREDUCE, .ranks = 8, .bytes = 100000, .latency_bytes = 1000};
+    weft_coll_query ask = {.kind = WEFT_COLL_ALLREDUCE, .ranks = 8, .bytes = 100000, .latency_bytes = 1000};
 
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
-        weft_choice_ask any = {.kind = kind, .ranks = 5, .bytes = UINT64_MAX / 2, .latency_bytes = 1000};
+        weft_coll_query any = {.kind = kind, .ranks = 5, .bytes = UINT64_MAX / 2, .latency_bytes = 1000};
         size_t count;
-        const weft_choice *rows = weft_choose_rows(kind, &count);
-        CU_ASSERT_PTR_NOT_NULL(weft_choose(&any)->algorithm);
+        const weft_coll_rule *rows = weft_coll_select_rules(kind, &count);
+        CU_ASSERT_PTR_NOT_NULL(weft_coll_select(&any)->algorithm);
         CU_ASSERT(count >= 2);
         for (size_t i = 0; i < count; i++) {
             CU_ASSERT_EQUAL(rows[i].kind, kind);
-            CU_ASSERT(weft_choose_print(&rows[i], &any, text, sizeof text) < (int)sizeof text);
+            CU_ASSERT(weft_coll_select_print(&rows[i], &any, text, sizeof text) < (int)sizeof text);
         }
         CU_ASSERT(rows[count - 1].unit == WEFT_UNIT_ANY && !rows[count - 1].needs && rows[count - 1].ranks_max == UINT32_MAX);
     }
-    large = weft_choose(&ask);
+    large = weft_coll_select(&ask);
     ask.latency_bytes = 1000000; /* a slower wire with more in flight: latency rules for longer */
-    small = weft_choose(&ask);
+    small = weft_coll_select(&ask);
     CU_ASSERT_PTR_NOT_EQUAL(small, large);
     ask.has = WEFT_NEED_NODE;
     ask.slot_bytes = 32768;
-    CU_ASSERT_PTR_NULL(weft_choose(&ask)->algorithm);
+    CU_ASSERT_PTR_NULL(weft_coll_select(&ask)->algorithm);
 }
 
 static int failures_at_scale;
 
-/* ---- at scale, by the model of latency and bandwidth (choose.c) ---- */
+/* ---- at scale, by the model of latency and bandwidth (select.c) ---- */
 
-#define WORST_FEW 2.0   /* up to WEFT_CHOICE_RANKS ranks measurements decide, which know of folds, copies and oversubscribed CPUs */
+#define WORST_FEW 2.0   /* up to WEFT_COLL_RULE_RANKS ranks measurements decide, which know of folds, copies and oversubscribed CPUs */
 #define WORST_MANY 1.3
 
 /* What an algorithm takes, in latencies, for x latencies' worth of bytes. Written from the algorithms, not from the table. */
-static double cost_of(const weft_choice *row, double p, double x)
+static double cost_of(const weft_coll_rule *row, double p, double x)
 {
     double k = 0, floor_k = 0, all = p - 1;
 
@@ -278,10 +278,10 @@ static double cost_of(const weft_choice *row, double p, double x)
     }
 }
 
-static double best_of(const weft_choice_ask *ask, double x)
+static double best_of(const weft_coll_query *ask, double x)
 {
     size_t count;
-    const weft_choice *rows = weft_choose_rows(ask->kind, &count);
+    const weft_coll_rule *rows = weft_coll_select_rules(ask->kind, &count);
     double best = 1e300;
 
     for (size_t i = 0; i < count; i++)
@@ -300,18 +300,18 @@ static void test_scale(void)
             for (uint64_t bytes = 1; bytes < (uint64_t)1 << 32; bytes += bytes / 2 + 1)
                 for (int w = 0; w < 6; w++) {
                     uint32_t p = w % 2 && ranks > 2 ? 1u << (31 - __builtin_clz(ranks)) : ranks;
-                    weft_choice_ask ask = {.kind = kind, .ranks = p, .bytes = bytes, .latency_bytes = wires[w / 2],
+                    weft_coll_query ask = {.kind = kind, .ranks = p, .bytes = bytes, .latency_bytes = wires[w / 2],
                                            .has = (p & (p - 1) ? 0 : WEFT_NEED_POWER) | (bytes % 2 ? WEFT_NEED_COMMUTATIVE : 0)};
-                    const weft_choice *row = weft_choose(&ask);
+                    const weft_coll_rule *row = weft_coll_select(&ask);
                     double x = (double)bytes / ask.latency_bytes, factor = cost_of(row, p, x) / best_of(&ask, x);
-                    bool is_many = p > WEFT_CHOICE_RANKS;
+                    bool is_many = p > WEFT_COLL_RULE_RANKS;
                     if (factor > worst[is_many])
                         worst[is_many] = factor;
                     if (factor > (is_many ? WORST_MANY : WORST_FEW) && failures_at_scale++ < 5)
                         fprintf(stderr, "%s of %llu bytes, %u ranks: %s takes %.1f times what is best\n", weft_coll_name(kind),
                                 (unsigned long long)bytes, p, row->name, factor);
                 }
-    printf("worst %.2f times the best to %u ranks, %.2f beyond ", worst[0], WEFT_CHOICE_RANKS, worst[1]);
+    printf("worst %.2f times the best to %u ranks, %.2f beyond ", worst[0], WEFT_COLL_RULE_RANKS, worst[1]);
     CU_ASSERT_EQUAL(failures_at_scale, 0);
 }
 

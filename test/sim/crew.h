@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectives/plan.h"
+#include "collectives/sched.h"
 #include "core/world.h"
 #include "p2p/p2p.h"
 #include "test/transports/sim/sim.h"

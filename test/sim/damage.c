@@ -74,7 +74,7 @@ static int perform(crew *crew, call *call, enum way way)
         return rc;
     default:
         rc = call->req ? 0 : weft_coll_prepare(&crew->team, call->of.kind, &args, &call->req);
-        rc = rc ? rc : weft_plan_restart(call->req);
+        rc = rc ? rc : weft_sched_restart(call->req);
         return rc ? rc : weft_req_wait(call->req);
     }
 }

@@ -57,15 +57,15 @@ static uint64_t draw_bytes(uint64_t *state)
     }
 }
 
-static void draw_round(round_plan *plan, int size, uint64_t seed, uint32_t round)
+static void draw_round(round_plan *sched, int size, uint64_t seed, uint32_t round)
 {
     uint64_t state = seed * 7919 + round;
     for (int i = 0; i < size; i++) {
-        plan->asking[i] = (enum asking)(crew_random(&state) % ASKINGS);
-        plan->is_late[i] = plan->asking[i] == PROBED || crew_random(&state) % 2;
+        sched->asking[i] = (enum asking)(crew_random(&state) % ASKINGS);
+        sched->is_late[i] = sched->asking[i] == PROBED || crew_random(&state) % 2;
     }
     for (int i = 0; i < MESSAGES; i++) {
-        message *one = &plan->messages[i];
+        message *one = &sched->messages[i];
         *one = (message){.src = (int)(crew_random(&state) % (uint64_t)size), .dst = (int)(crew_random(&state) % (uint64_t)size),
                          .tag = (int)(crew_random(&state) % TAGS), .bytes = draw_bytes(&state),
                          .name = seed << 20 | round * 64 | (uint32_t)i, .is_strided = crew_random(&state) % 4 == 0};
@@ -74,7 +74,7 @@ static void draw_round(round_plan *plan, int size, uint64_t seed, uint32_t round
         one->mode = crew_random(&state) % 5 == 0 ? WEFT_SEND_SYNC : WEFT_SEND_STANDARD;
     }
     if (seed % 9 == 4) /* now and then one that is pinned in several stretches */
-        plan->messages[crew_random(&state) % MESSAGES].bytes = 200000 + crew_random(&state) % 1000000;
+        sched->messages[crew_random(&state) % MESSAGES].bytes = 200000 + crew_random(&state) % 1000000;
 }
 
 /* The types that each rank made and has not dropped. A type's storage is the process's, not the rank's, and serves one run after
@@ -181,10 +181,10 @@ static int finish(crew *crew, weft_req *req)
 }
 
 /* The message that this receive got: named by what it carries when long enough, else any that fits and was not got yet. */
-static message *identify(crew *crew, round_plan *plan, const receive *got, const uint8_t *plain)
+static message *identify(crew *crew, round_plan *sched, const receive *got, const uint8_t *plain)
 {
     for (int i = 0; i < MESSAGES; i++) {
-        message *one = &plan->messages[i];
+        message *one = &sched->messages[i];
         if (one->dst == crew->rank && !one->is_got && one->src == got->recv_info.source && one->tag == got->recv_info.tag &&
             one->bytes == got->recv_info.bytes && crew_wrong(plain, one->name, one->bytes) == one->bytes)
             return one;
@@ -192,7 +192,7 @@ static message *identify(crew *crew, round_plan *plan, const receive *got, const
     return NULL;
 }
 
-static int check_receive(crew *crew, round_plan *plan, receive *got)
+static int check_receive(crew *crew, round_plan *sched, receive *got)
 {
     uint8_t *plain = malloc(got->recv_info.bytes + 1);
     int rc = 0;
@@ -200,7 +200,7 @@ static int check_receive(crew *crew, round_plan *plan, receive *got)
         gather(plain, got->buf, got->recv_info.bytes);
     else
         memcpy(plain, got->buf, got->recv_info.bytes);
-    message *one = identify(crew, plan, got, plain);
+    message *one = identify(crew, sched, got, plain);
     if (!one) {
         rc = crew_fail_wrong(crew,
                        "a message from %d, tag %d, %llu bytes is none that was sent, or its bytes are wrong (asked for %d, %d)",
@@ -208,11 +208,11 @@ static int check_receive(crew *crew, round_plan *plan, receive *got)
     } else {
         one->is_got = true;
         /* MPI 5.0, 3.5: of messages with the same envelope the earlier one goes to the earlier receive */
-        for (message *before = plan->messages; before < one && !rc; before++)
+        for (message *before = sched->messages; before < one && !rc; before++)
             if (before->dst == one->dst && before->src == one->src && before->tag == one->tag && !before->is_got &&
                 (before->bytes != one->bytes || one->bytes > 8))
-                rc = crew_fail_wrong(crew, "message %d from %d, tag %d overtook message %d", (int)(one - plan->messages),
-                                     one->src, one->tag, (int)(before - plan->messages));
+                rc = crew_fail_wrong(crew, "message %d from %d, tag %d overtook message %d", (int)(one - sched->messages),
+                                     one->src, one->tag, (int)(before - sched->messages));
     }
     uint64_t end = span(got->is_strided, got->room) - 1;
     if (!rc && got->buf[end] != 0x77)
@@ -222,16 +222,16 @@ static int check_receive(crew *crew, round_plan *plan, receive *got)
 }
 
 /* One receive for each message to us. The room is the largest that it may meet. */
-static uint32_t plan_receives(crew *crew, round_plan *plan, receive *receives)
+static uint32_t plan_receives(crew *crew, round_plan *sched, receive *receives)
 {
     uint64_t max = 0;
     uint32_t n = 0;
-    enum asking asking = plan->asking[crew->rank];
+    enum asking asking = sched->asking[crew->rank];
     for (int i = 0; i < MESSAGES; i++)
-        if (plan->messages[i].dst == crew->rank && plan->messages[i].bytes > max)
-            max = plan->messages[i].bytes;
+        if (sched->messages[i].dst == crew->rank && sched->messages[i].bytes > max)
+            max = sched->messages[i].bytes;
     for (int i = 0; i < MESSAGES; i++) {
-        const message *one = &plan->messages[i];
+        const message *one = &sched->messages[i];
         if (one->dst != crew->rank)
             continue;
         receives[n++] = (receive){.src = asking == EXACT || asking == ANY_TAG ? one->src : WEFT_ANY,
@@ -269,19 +269,19 @@ static int receive_probed(crew *crew, receive *one)
     return rc;
 }
 
-static int post_receives(crew *crew, round_plan *plan, receive *receives, uint32_t n)
+static int post_receives(crew *crew, round_plan *sched, receive *receives, uint32_t n)
 {
     int rc = 0;
-    for (uint32_t i = 0; i < n && !rc && plan->asking[crew->rank] != PROBED; i++)
+    for (uint32_t i = 0; i < n && !rc && sched->asking[crew->rank] != PROBED; i++)
         rc = start_receive(crew, &receives[i]);
     return rc;
 }
 
-static int send_all(crew *crew, round_plan *plan)
+static int send_all(crew *crew, round_plan *sched)
 {
     int rc = 0;
     for (int i = 0; i < MESSAGES && !rc; i++) {
-        message *one = &plan->messages[i];
+        message *one = &sched->messages[i];
         if (one->src == crew->rank)
             rc = start_send(crew, one);
         if (crew_random(&crew->random) % 6 == 0)
@@ -290,12 +290,12 @@ static int send_all(crew *crew, round_plan *plan)
     return rc;
 }
 
-static int finish_receives(crew *crew, round_plan *plan, receive *receives, uint32_t n)
+static int finish_receives(crew *crew, round_plan *sched, receive *receives, uint32_t n)
 {
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++) {
         receive *one = &receives[i];
-        if (plan->asking[crew->rank] == PROBED) {
+        if (sched->asking[crew->rank] == PROBED) {
             rc = receive_probed(crew, one);
         } else if (!(rc = finish(crew, one->req))) {
             one->recv_info = one->req->recv_info;
@@ -305,17 +305,17 @@ static int finish_receives(crew *crew, round_plan *plan, receive *receives, uint
         if (rc < 0)
             rc = crew_fail(crew, "a receive failed: %s", weft_fail_text(rc));
         if (!rc)
-            rc = check_receive(crew, plan, one);
+            rc = check_receive(crew, sched, one);
         free(one->buf);
     }
     return rc;
 }
 
-static int finish_sends(crew *crew, round_plan *plan)
+static int finish_sends(crew *crew, round_plan *sched)
 {
     int rc = 0;
     for (int i = MESSAGES - 1; i >= 0 && !rc; i--) {
-        message *one = &plan->messages[i];
+        message *one = &sched->messages[i];
         if (one->src != crew->rank)
             continue;
         rc = finish(crew, one->req);
@@ -349,19 +349,19 @@ int traffic_program(int rank, void *arg)
     const traffic *what = arg;
     crew crew;
     receive receives[MESSAGES];
-    static round_plan plans[64]; /* too large for many stacks; each rank has its own */
-    round_plan *plan = &plans[rank];
+    static round_plan scheds[64]; /* too large for many stacks; each rank has its own */
+    round_plan *sched = &scheds[rank];
     int rc = crew_open(&crew, what->seed);
     for (uint32_t round = 0; round < what->rounds && !rc; round++) {
-        draw_round(plan, crew.size, what->seed, round);
-        uint32_t n = plan_receives(&crew, plan, receives);
-        if (!plan->is_late[rank])
-            rc = post_receives(&crew, plan, receives, n);
-        rc = rc ? rc : send_all(&crew, plan);
-        if (!rc && plan->is_late[rank])
-            rc = post_receives(&crew, plan, receives, n);
-        rc = rc ? rc : finish_receives(&crew, plan, receives, n);
-        rc = rc ? rc : finish_sends(&crew, plan);
+        draw_round(sched, crew.size, what->seed, round);
+        uint32_t n = plan_receives(&crew, sched, receives);
+        if (!sched->is_late[rank])
+            rc = post_receives(&crew, sched, receives, n);
+        rc = rc ? rc : send_all(&crew, sched);
+        if (!rc && sched->is_late[rank])
+            rc = post_receives(&crew, sched, receives, n);
+        rc = rc ? rc : finish_receives(&crew, sched, receives, n);
+        rc = rc ? rc : finish_sends(&crew, sched);
         rc = rc ? rc : cancel_one(&crew);
         rc = rc ? rc : crew_barrier(&crew); /* a wildcard must not meet the next round's messages */
     }

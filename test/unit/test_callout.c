@@ -42,13 +42,13 @@ static void patient_sum(void *from, void *to, int *length, MPI_Datatype *type)
 }
 
 /* A message to ourselves, then a fold of it. */
-static void speak(weft_plan *plan, const weft_coll *args)
+static void speak(weft_sched *sched, const weft_coll *args)
 {
     int which = (int)((int *)args->recvbuf - out);
-    weft_plan_recv(plan, 0, &got[which], 1, args->recvtype);
-    weft_plan_send(plan, 0, args->sendbuf, 1, args->recvtype);
-    weft_plan_fence(plan);
-    weft_plan_fold(plan, &got[which], args->recvbuf, 1, args->recvtype);
+    weft_sched_recv(sched, 0, &got[which], 1, args->recvtype);
+    weft_sched_send(sched, 0, args->sendbuf, 1, args->recvtype);
+    weft_sched_fence(sched);
+    weft_sched_reduce(sched, &got[which], args->recvbuf, 1, args->recvtype);
 }
 
 /* Polls until all plans but the one that cannot end yet are done. */
@@ -79,8 +79,8 @@ static void one_round(const weft_op *op)
         in[i] = i + 1;
         out[i] = 10 * i;
         atomic_store(&entered[i], 0);
-        CU_ASSERT_FATAL(weft_plan_record(team, speak, &args, i, &reqs[i]) == 0);
-        CU_ASSERT_FATAL(weft_plan_restart(reqs[i]) == 0);
+        CU_ASSERT_FATAL(weft_sched_record(team, speak, &args, i, &reqs[i]) == 0);
+        CU_ASSERT_FATAL(weft_sched_restart(reqs[i]) == 0);
         CU_ASSERT(!reqs[i]->is_done);
     }
     CU_ASSERT_FATAL(!pthread_create(&thread, NULL, other_thread, NULL)); /* gets the lock from a wait below, or from an operator */
@@ -100,7 +100,7 @@ static void test_ready_plans(void)
     CU_ASSERT_FATAL(weft_op_make((void *)patient_sum, true, false, &op) == 0);
     for (int i = 0; i < ROUNDS; i++)
         one_round(op);
-    CU_ASSERT(weft_list_is_empty(&worker->plans) && worker->plans_ready == 0);
+    CU_ASSERT(weft_list_is_empty(&worker->scheds) && worker->scheds_ready == 0);
     weft_op_drop(op);
 }
 
@@ -121,35 +121,35 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
     mprotect(trap, PAGE, PROT_READ | PROT_WRITE);
 }
 
-static void fold_long(weft_plan *plan, const weft_coll *args)
+static void fold_long(weft_sched *sched, const weft_coll *args)
 {
-    weft_plan_fold(plan, args->sendbuf, args->recvbuf, args->recvcount, args->recvtype);
+    weft_sched_reduce(sched, args->sendbuf, args->recvbuf, args->recvcount, args->recvtype);
 }
 
-static void copy_long(weft_plan *plan, const weft_coll *args)
+static void copy_long(weft_sched *sched, const weft_coll *args)
 {
-    weft_plan_copy(plan, args->recvbuf, args->recvcount, args->recvtype, args->sendbuf, args->recvcount, args->recvtype);
+    weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, args->sendbuf, args->recvcount, args->recvtype);
 }
 
-static void play_long(weft_plan_algorithm *algorithm, const weft_coll *args, bool is_live)
+static void play_long(weft_sched_algorithm *algorithm, const weft_coll *args, bool is_live)
 {
     weft_team *team = &weft_mpi_now()->comm_self->team;
     weft_req *req;
     if (is_live) {
-        weft_plan plan;
-        weft_plan_begin_live(&plan, team, 0);
-        plan.op = args->op;
-        algorithm(&plan, args);
-        CU_ASSERT(weft_plan_end_live(&plan) == 0);
+        weft_sched sched;
+        weft_sched_begin_immediate(&sched, team, 0);
+        sched.op = args->op;
+        algorithm(&sched, args);
+        CU_ASSERT(weft_sched_end_immediate(&sched) == 0);
         return;
     }
-    CU_ASSERT_FATAL(weft_plan_record(team, algorithm, args, 0, &req) == 0);
-    CU_ASSERT_FATAL(weft_plan_restart(req) == 0);
+    CU_ASSERT_FATAL(weft_sched_record(team, algorithm, args, 0, &req) == 0);
+    CU_ASSERT_FATAL(weft_sched_restart(req) == 0);
     weft_req_wait(req);
     weft_req_free(req);
 }
 
-static void one_long(weft_plan_algorithm *algorithm, bool is_live)
+static void one_long(weft_sched_algorithm *algorithm, bool is_live)
 {
     char *from = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *to = calloc(1, LONG);
     weft_coll args = {.sendbuf = from, .recvbuf = to, .recvcount = LONG / sizeof(int), .recvtype = weft_type_of(MPI_INT),

@@ -165,7 +165,7 @@ static int open_two_workers(void)
         workers[i] = world->workers[i];
         workers[i]->is_threaded = true;
         workers[i]->progress_scheds = play;
-        weft_list_append(&workers[i]->plans, &busy[i]);
+        weft_list_append(&workers[i]->scheds, &busy[i]);
     }
     return 0;
 }

@@ -202,7 +202,7 @@ static int open_world(void)
     worker = world->workers[0];
     worker->is_threaded = true;
     worker->progress_scheds = play;
-    weft_list_append(&worker->plans, &busy);
+    weft_list_append(&worker->scheds, &busy);
     return 0;
 }
 

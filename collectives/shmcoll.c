@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * node_coll: the collectives among ranks that share memory. Called through coll.c. Each is a loop over chunks that fit a slot,
- * one or two operations of the area each (node_area.h): write, post, wait for whom one needs, read. Rooted ones let writers
+ * shmcoll: the collectives among ranks that share memory. Called through coll.c. Each is a loop over chunks that fit a slot,
+ * one or two operations of the area each (shmcoll_area.h): write, post, wait for whom one needs, read. Rooted ones let writers
  * run up to DEPTH - 1 chunks ahead, so that both sides copy at the same time.
  * Folds go from the last member down (in op inout), on every member alike: results agree bit for bit, and keep the rank order.
  */
@@ -9,94 +9,94 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "collectives/node_area.h"
-#include "collectives/node_calls.h"
-#include "collectives/node_sum.h"
+#include "collectives/shmcoll_area.h"
+#include "collectives/shmcoll_check.h"
+#include "collectives/shmcoll_csum.h"
 #include "type/pack.h"
 
 #define FLAT_BYTES 2048 /* up to here each member folds all itself: one hand-over instead of two */
 
-static inline void put(weft_node *node, const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
+static inline void put(weft_shmcoll *node, const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
 {
     if (weft_unlikely(!type->is_dense)) {
-        weft_node_offer(node, bytes);
+        weft_shmcoll_offer(node, bytes);
         weft_pack(type, buf, count, offset, bytes, out);
     } else if (bytes == 8) {
         memcpy(out, (const char *)buf + offset, 8);
     } else {
-        weft_node_offer(node, bytes);
+        weft_shmcoll_offer(node, bytes);
         weft_nt_copy_body(&node->store, out, (const char *)buf + offset, (uint32_t)bytes);
     }
 }
 
-static inline void take(weft_node *node, const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
+static inline void take(weft_shmcoll *node, const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
 {
     if (weft_unlikely(!type->is_dense)) {
-        weft_node_offer(node, bytes);
+        weft_shmcoll_offer(node, bytes);
         weft_unpack(type, buf, count, offset, bytes, in);
     } else if (bytes == 8) {
         memcpy((char *)buf + offset, in, 8);
     } else {
-        weft_node_offer(node, bytes);
+        weft_shmcoll_offer(node, bytes);
         memcpy((char *)buf + offset, in, bytes);
     }
 }
 
 /* The same with the piece's sum. */
-static inline void put_piece(weft_node *node, uint64_t s, uint32_t index, const weft_type *type, const void *buf, uint64_t count,
+static inline void put_piece(weft_shmcoll *node, uint64_t s, uint32_t index, const weft_type *type, const void *buf, uint64_t count,
                              uint64_t offset, uint64_t bytes, void *out)
 {
     put(node, type, buf, count, offset, bytes, out);
     if (weft_unlikely(node->sums != NULL))
-        weft_node_seal(node, &(weft_node_piece){s, node->rank, index, type, buf, count, offset, bytes});
+        weft_shmcoll_csum_write(node, &(weft_shmcoll_piece){s, node->rank, index, type, buf, count, offset, bytes});
 }
 
-static inline void take_piece(weft_node *node, uint32_t member, uint64_t s, uint32_t index, const weft_type *type, void *buf,
+static inline void take_piece(weft_shmcoll *node, uint32_t member, uint64_t s, uint32_t index, const weft_type *type, void *buf,
                               uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
 {
     take(node, type, buf, count, offset, bytes, in);
     if (weft_unlikely(node->sums != NULL))
-        weft_node_check(node, &(weft_node_piece){s, member, index, type, buf, count, offset, bytes}, offset);
+        weft_shmcoll_check(node, &(weft_shmcoll_piece){s, member, index, type, buf, count, offset, bytes}, offset);
 }
 
 static inline uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static void saw_writer(weft_node *node, uint64_t s) /* whatever it saw before it wrote in s is so */
+static void saw_writer(weft_shmcoll *node, uint64_t s) /* whatever it saw before it wrote in s is so */
 {
-    uint64_t seen = s + 1 + WEFT_NODE_LAG;
+    uint64_t seen = s + 1 + WEFT_SHMCOLL_LAG;
 
-    if (seen > node->known + WEFT_NODE_DEPTH)
-        node->known = seen - WEFT_NODE_DEPTH;
+    if (seen > node->known + WEFT_SHMCOLL_DEPTH)
+        node->known = seen - WEFT_SHMCOLL_DEPTH;
 }
 
-static int node_barrier(weft_node *node)
+static int node_barrier(weft_shmcoll *node)
 {
-    uint64_t s = weft_node_begin(node, true); /* what others read is our chain */
+    uint64_t s = weft_shmcoll_begin(node, true); /* what others read is our chain */
 
     if (!s)
         return node->rc;
-    weft_node_post(node, s, WEFT_NODE_NONE);
-    return weft_node_await_all(node, s);
+    weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
+    return weft_shmcoll_await_all(node, s);
 }
 
-static int node_bcast(weft_node *node, const weft_coll *args)
+static int node_bcast(weft_shmcoll *node, const weft_coll *args)
 {
     const weft_type *type = args->recvtype;
     uint64_t all = args->recvcount * (uint64_t)type->size;
     bool is_root = node->rank == (uint32_t)args->root;
 
     for (uint64_t at = 0; at < all; at += node->slot_bytes) {
-        uint64_t here = min(all - at, node->slot_bytes), s = weft_node_begin(node, is_root);
-        char *place = weft_node_place(node, (uint32_t)args->root, s, here);
+        uint64_t here = min(all - at, node->slot_bytes), s = weft_shmcoll_begin(node, is_root);
+        char *place = weft_shmcoll_place(node, (uint32_t)args->root, s, here);
         if (!s)
             return node->rc;
         if (is_root) {
             put_piece(node, s, 0, type, args->recvbuf, args->recvcount, at, here, place);
-            weft_node_post(node, s, WEFT_NODE_ALL);
+            weft_shmcoll_post(node, s, WEFT_SHMCOLL_ALL);
             continue;
         }
-        weft_node_post(node, s, WEFT_NODE_NONE);
-        if (weft_node_await(node, (uint32_t)args->root, s))
+        weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
+        if (weft_shmcoll_await(node, (uint32_t)args->root, s))
             return node->rc;
         saw_writer(node, s);
         take_piece(node, (uint32_t)args->root, s, 0, type, args->recvbuf, args->recvcount, at, here, place);
@@ -108,14 +108,14 @@ static int node_bcast(weft_node *node, const weft_coll *args)
 
 /* What a fold needs to know. own is where our data stands in memory form, NULL when it was put into our place. */
 typedef struct folding {
-    weft_node *node;
+    weft_shmcoll *node;
     const weft_coll *args;
     const char *own;
     void *room; /* one chunk in memory form, when the packed form is another; element 0 */
     void *room_block;
 } folding;
 
-static int folding_open(folding *f, weft_node *node, const weft_coll *args)
+static int folding_open(folding *f, weft_shmcoll *node, const weft_coll *args)
 {
     const weft_type *type = args->recvtype;
     uint64_t count = min(args->recvcount, node->slot_bytes / (uint64_t)type->size);
@@ -132,21 +132,21 @@ static int folding_open(folding *f, weft_node *node, const weft_coll *args)
 }
 
 /* The last member's part begins the fold: where it landed it is as it was sent. */
-static void take_first(weft_node *node, uint64_t s, uint32_t index, const weft_type *type, void *out, uint64_t count,
+static void take_first(weft_shmcoll *node, uint64_t s, uint32_t index, const weft_type *type, void *out, uint64_t count,
                        const void *part, uint64_t at)
 {
     uint64_t bytes = count * (uint64_t)type->size;
 
     take(node, type, out, count, 0, bytes, part);
     if (weft_unlikely(node->sums != NULL))
-        weft_node_check(node, &(weft_node_piece){s, node->ranks - 1, index, type, out, count, 0, bytes}, at);
+        weft_shmcoll_check(node, &(weft_shmcoll_piece){s, node->ranks - 1, index, type, out, count, 0, bytes}, at);
 }
 
 /* A part that is folded where it stands: checked there, byte `first` elements of the vector on. */
-static void check_place(weft_node *node, uint32_t member, uint64_t s, uint32_t index, const char *part, uint64_t bytes,
+static void check_place(weft_shmcoll *node, uint32_t member, uint64_t s, uint32_t index, const char *part, uint64_t bytes,
                         uint64_t at)
 {
-    weft_node_check(node, &(weft_node_piece){s, member, index, weft_plan_bytes(), part, bytes, 0, bytes}, at);
+    weft_shmcoll_check(node, &(weft_shmcoll_piece){s, member, index, weft_sched_bytes(), part, bytes, 0, bytes}, at);
 }
 
 /* Folds elements [first, first + count) of the vector into out (which has the vector's layout, from there on). They stand at
@@ -154,13 +154,13 @@ static void check_place(weft_node *node, uint32_t member, uint64_t s, uint32_t i
 static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint32_t index, uint64_t skip, uint64_t first,
                         uint64_t count, void *out)
 {
-    weft_node *node = f->node;
+    weft_shmcoll *node = f->node;
     const weft_type *type = f->args->recvtype;
     uint64_t size = (uint64_t)type->size;
 
     for (uint32_t i = node->ranks; i-- > 0;) {
         bool is_own = i == node->rank && f->own;
-        const char *part = is_own ? f->own + (int64_t)first * type->extent : weft_node_place(node, i, s, chunk) + skip * size;
+        const char *part = is_own ? f->own + (int64_t)first * type->extent : weft_shmcoll_place(node, i, s, chunk) + skip * size;
         if (weft_unlikely(node->sums != NULL) && !is_own && i < node->ranks - 1)
             check_place(node, i, s, index, part, count * size, first * size);
         if (i == node->ranks - 1) {
@@ -178,7 +178,7 @@ static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint32_t i
     }
 }
 
-static int node_reduce(weft_node *node, const weft_coll *args)
+static int node_reduce(weft_shmcoll *node, const weft_coll *args)
 {
     const weft_type *type = args->recvtype;
     uint64_t size = (uint64_t)type->size, max = node->slot_bytes / size;
@@ -189,19 +189,19 @@ static int node_reduce(weft_node *node, const weft_coll *args)
     if (is_root) {
         int rc = folding_open(&f, node, args);
         if (rc)
-            return weft_node_stop(node, rc);
+            return weft_shmcoll_stop(node, rc);
     }
     for (uint64_t at = 0; at < args->recvcount; at += max) {
-        uint64_t here = min(args->recvcount - at, max), s = weft_node_begin(node, is_writer);
+        uint64_t here = min(args->recvcount - at, max), s = weft_shmcoll_begin(node, is_writer);
         if (!s)
             break;
         if (is_writer)
             put_piece(node, s, 0, type, data, args->recvcount, at * size, here * size,
-                      weft_node_place(node, node->rank, s, here * size));
-        weft_node_post(node, s, WEFT_NODE_NONE);
+                      weft_shmcoll_place(node, node->rank, s, here * size));
+        weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
         if (!is_root)
             continue;
-        if (weft_node_await_all(node, s))
+        if (weft_shmcoll_await_all(node, s))
             break;
         fold_places(&f, s, here * size, 0, 0, at, here, (char *)args->recvbuf + (int64_t)at * type->extent);
     }
@@ -212,17 +212,17 @@ static int node_reduce(weft_node *node, const weft_coll *args)
 /* One hand-over: each member folds everything. */
 static int allreduce_flat(const folding *f, uint64_t at, uint64_t here)
 {
-    weft_node *node = f->node;
+    weft_shmcoll *node = f->node;
     const weft_coll *args = f->args;
     const weft_type *type = args->recvtype;
-    uint64_t size = (uint64_t)type->size, s = weft_node_begin(node, true);
+    uint64_t size = (uint64_t)type->size, s = weft_shmcoll_begin(node, true);
 
     if (!s)
         return node->rc;
     put_piece(node, s, 0, type, args->in_place ? args->recvbuf : args->sendbuf, args->recvcount, at * size, here * size,
-              weft_node_place(node, node->rank, s, here * size));
-    weft_node_post(node, s, WEFT_NODE_NONE);
-    if (weft_node_await_all(node, s))
+              weft_shmcoll_place(node, node->rank, s, here * size));
+    weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
+    if (weft_shmcoll_await_all(node, s))
         return node->rc;
     fold_places(f, s, here * size, 0, 0, at, here, (char *)args->recvbuf + (int64_t)at * type->extent);
     return WEFT_OK;
@@ -241,27 +241,27 @@ static uint64_t chunk_count(const pipeline *p, uint64_t i) { return min(p->f->ar
 /* Each member reads its own block of our chunk: the pieces. */
 static __attribute__((noinline)) void seal_blocks(pipeline *p, uint64_t i, uint64_t s)
 {
-    weft_node *node = p->f->node;
+    weft_shmcoll *node = p->f->node;
     const weft_coll *args = p->f->args;
     const void *data = args->in_place ? args->recvbuf : args->sendbuf;
     uint64_t size = (uint64_t)args->recvtype->size, at = i * p->max, here = chunk_count(p, i);
 
     for (uint32_t r = 0; r < node->ranks; r++) {
-        uint64_t from = weft_plan_block_start(here, node->ranks, r), to = weft_plan_block_start(here, node->ranks, r + 1);
-        weft_node_seal(node, &(weft_node_piece){s, node->rank, r, args->recvtype, data, args->recvcount, (at + from) * size,
+        uint64_t from = weft_sched_block_start(here, node->ranks, r), to = weft_sched_block_start(here, node->ranks, r + 1);
+        weft_shmcoll_csum_write(node, &(weft_shmcoll_piece){s, node->rank, r, args->recvtype, data, args->recvcount, (at + from) * size,
                                                 (to - from) * size});
     }
 }
 
 static int stage_write(pipeline *p, uint64_t i)
 {
-    weft_node *node = p->f->node;
+    weft_shmcoll *node = p->f->node;
     const weft_coll *args = p->f->args;
     const weft_type *type = args->recvtype;
-    uint64_t size = (uint64_t)type->size, at = i * p->max, here = chunk_count(p, i), s = weft_node_begin(node, true);
-    uint64_t from = weft_plan_block_start(here, node->ranks, node->rank);
-    uint64_t to = weft_plan_block_start(here, node->ranks, node->rank + 1);
-    char *place = weft_node_place(node, node->rank, s, here * size);
+    uint64_t size = (uint64_t)type->size, at = i * p->max, here = chunk_count(p, i), s = weft_shmcoll_begin(node, true);
+    uint64_t from = weft_sched_block_start(here, node->ranks, node->rank);
+    uint64_t to = weft_sched_block_start(here, node->ranks, node->rank + 1);
+    char *place = weft_shmcoll_place(node, node->rank, s, here * size);
 
     if (!s)
         return node->rc;
@@ -273,49 +273,49 @@ static int stage_write(pipeline *p, uint64_t i)
     }
     if (weft_unlikely(node->sums != NULL))
         seal_blocks(p, i, s);
-    weft_node_post(node, s, WEFT_NODE_NONE);
+    weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
     p->written[i % 2] = s;
     return WEFT_OK;
 }
 
 static int stage_fold(pipeline *p, uint64_t i)
 {
-    weft_node *node = p->f->node;
+    weft_shmcoll *node = p->f->node;
     const weft_coll *args = p->f->args;
     const weft_type *type = args->recvtype;
     uint64_t size = (uint64_t)type->size, at = i * p->max, here = chunk_count(p, i), s = p->written[i % 2];
-    uint64_t from = weft_plan_block_start(here, node->ranks, node->rank);
-    uint64_t to = weft_plan_block_start(here, node->ranks, node->rank + 1);
+    uint64_t from = weft_sched_block_start(here, node->ranks, node->rank);
+    uint64_t to = weft_sched_block_start(here, node->ranks, node->rank + 1);
     uint32_t damages = node->damages;
 
-    if (weft_node_await_all(node, s))
+    if (weft_shmcoll_await_all(node, s))
         return node->rc;
     fold_places(p->f, s, here * size, node->rank, from, at + from, to - from, (char *)args->recvbuf + (int64_t)(at + from) * type->extent);
-    s = weft_node_begin(node, true);
+    s = weft_shmcoll_begin(node, true);
     if (!s)
         return node->rc;
     put_piece(node, s, 0, type, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
-              weft_node_place(node, node->rank, s, here * size) + from * size);
+              weft_shmcoll_place(node, node->rank, s, here * size) + from * size);
     if (weft_unlikely(node->damages != damages))
-        weft_node_taint(node, &(weft_node_piece){.s = s, .member = node->rank});
-    weft_node_post(node, s, WEFT_NODE_NONE);
+        weft_shmcoll_taint(node, &(weft_shmcoll_piece){.s = s, .member = node->rank});
+    weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
     p->folded[i % 2] = s;
     return WEFT_OK;
 }
 
 static int stage_read(pipeline *p, uint64_t i)
 {
-    weft_node *node = p->f->node;
+    weft_shmcoll *node = p->f->node;
     const weft_coll *args = p->f->args;
     uint64_t size = (uint64_t)args->recvtype->size, at = i * p->max, here = chunk_count(p, i), s = p->folded[i % 2];
 
-    if (weft_node_await_all(node, s))
+    if (weft_shmcoll_await_all(node, s))
         return node->rc;
     for (uint32_t r = 0; r < node->ranks; r++) {
-        uint64_t from = weft_plan_block_start(here, node->ranks, r), to = weft_plan_block_start(here, node->ranks, r + 1);
+        uint64_t from = weft_sched_block_start(here, node->ranks, r), to = weft_sched_block_start(here, node->ranks, r + 1);
         if (r != node->rank)
             take_piece(node, r, s, 0, args->recvtype, args->recvbuf, args->recvcount, (at + from) * size, (to - from) * size,
-                       weft_node_place(node, r, s, here * size) + from * size);
+                       weft_shmcoll_place(node, r, s, here * size) + from * size);
     }
     return WEFT_OK;
 }
@@ -336,7 +336,7 @@ static int allreduce_pipeline(const folding *f, uint64_t max)
     return rc;
 }
 
-static int node_allreduce(weft_node *node, const weft_coll *args)
+static int node_allreduce(weft_shmcoll *node, const weft_coll *args)
 {
     uint64_t size = (uint64_t)args->recvtype->size, max, all = args->recvcount * size;
     bool is_flat = all <= FLAT_BYTES || node->is_oversubscribed; /* oversubscribed: a hand-over costs more than any fold of a slot */
@@ -347,7 +347,7 @@ static int node_allreduce(weft_node *node, const weft_coll *args)
         return WEFT_OK;
     rc = folding_open(&f, node, args);
     if (rc)
-        return weft_node_stop(node, rc);
+        return weft_shmcoll_stop(node, rc);
     max = node->slot_bytes / size;
     if (!is_flat)
         rc = allreduce_pipeline(&f, max);
@@ -359,99 +359,99 @@ static int node_allreduce(weft_node *node, const weft_coll *args)
 
 /* ---- blocks ---- */
 
-static int node_gather(weft_node *node, const weft_coll *args)
+static int node_gather(weft_shmcoll *node, const weft_coll *args)
 {
     bool is_root = node->rank == (uint32_t)args->root;
     const weft_type *type = is_root ? args->recvtype : args->sendtype;
     uint64_t all = (is_root ? args->recvcount : args->sendcount) * (uint64_t)type->size;
 
     for (uint64_t at = 0; at < all; at += node->slot_bytes) {
-        uint64_t here = min(all - at, node->slot_bytes), s = weft_node_begin(node, !is_root);
+        uint64_t here = min(all - at, node->slot_bytes), s = weft_shmcoll_begin(node, !is_root);
         if (!s)
             return node->rc;
         if (!is_root)
-            put_piece(node, s, 0, type, args->sendbuf, args->sendcount, at, here, weft_node_place(node, node->rank, s, here));
-        weft_node_post(node, s, WEFT_NODE_NONE);
+            put_piece(node, s, 0, type, args->sendbuf, args->sendcount, at, here, weft_shmcoll_place(node, node->rank, s, here));
+        weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
         if (!is_root)
             continue;
-        if (weft_node_await_all(node, s))
+        if (weft_shmcoll_await_all(node, s))
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                take_piece(node, i, s, 0, type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
-                           weft_node_place(node, i, s, here));
+                take_piece(node, i, s, 0, type, weft_sched_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
+                           weft_shmcoll_place(node, i, s, here));
     }
     if (is_root && !args->in_place)
-        weft_coll_copy(node->worker, type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
+        weft_coll_copy(node->worker, type, weft_sched_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
                   args->sendbuf,
                   args->sendcount);
     return WEFT_OK;
 }
 
 /* What one member's part may take of a slot that holds one for each; slots are large enough for four bytes at the least. */
-static uint64_t part_bytes(const weft_node *node)
+static uint64_t part_bytes(const weft_shmcoll *node)
 {
     uint64_t part = node->slot_bytes / node->ranks;
     return part >= 16 ? part / 16 * 16 : part;
 }
 
-static int node_scatter(weft_node *node, const weft_coll *args)
+static int node_scatter(weft_shmcoll *node, const weft_coll *args)
 {
     bool is_root = node->rank == (uint32_t)args->root;
     const weft_type *type = is_root ? args->sendtype : args->recvtype;
     uint64_t count = is_root ? args->sendcount : args->recvcount, all = count * (uint64_t)type->size, part = part_bytes(node);
 
     for (uint64_t at = 0; at < all; at += part) {
-        uint64_t here = min(all - at, part), s = weft_node_begin(node, is_root);
-        char *place = weft_node_place(node, (uint32_t)args->root, s, here * node->ranks);
+        uint64_t here = min(all - at, part), s = weft_shmcoll_begin(node, is_root);
+        char *place = weft_shmcoll_place(node, (uint32_t)args->root, s, here * node->ranks);
         if (!s)
             return node->rc;
         if (is_root) {
             for (uint32_t i = 0; i < node->ranks; i++)
                 if (i != node->rank)
-                    put_piece(node, s, i, type, weft_plan_at(args->sendbuf, type, i * count), count, at, here,
+                    put_piece(node, s, i, type, weft_sched_at(args->sendbuf, type, i * count), count, at, here,
                               place + i * here);
-            weft_node_post(node, s, WEFT_NODE_ALL);
+            weft_shmcoll_post(node, s, WEFT_SHMCOLL_ALL);
             continue;
         }
-        weft_node_post(node, s, WEFT_NODE_NONE);
-        if (weft_node_await(node, (uint32_t)args->root, s))
+        weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
+        if (weft_shmcoll_await(node, (uint32_t)args->root, s))
             return node->rc;
         saw_writer(node, s);
         take_piece(node, (uint32_t)args->root, s, node->rank, type, args->recvbuf, count, at, here, place + node->rank * here);
     }
     if (is_root && !args->in_place)
         weft_coll_copy(node->worker, args->recvtype, args->recvbuf, args->recvcount, type,
-                       weft_plan_at(args->sendbuf, type, node->rank * count), count);
+                       weft_sched_at(args->sendbuf, type, node->rank * count), count);
     return WEFT_OK;
 }
 
-static int node_allgather(weft_node *node, const weft_coll *args)
+static int node_allgather(weft_shmcoll *node, const weft_coll *args)
 {
     const weft_type *type = args->recvtype, *from_type = args->in_place ? type : args->sendtype;
-    char *own = weft_plan_at(args->recvbuf, type, node->rank * args->recvcount);
+    char *own = weft_sched_at(args->recvbuf, type, node->rank * args->recvcount);
     const void *from = args->in_place ? own : args->sendbuf;
     uint64_t from_count = args->in_place ? args->recvcount : args->sendcount, all = args->recvcount * (uint64_t)type->size;
 
     for (uint64_t at = 0; at < all; at += node->slot_bytes) {
-        uint64_t here = min(all - at, node->slot_bytes), s = weft_node_begin(node, true);
+        uint64_t here = min(all - at, node->slot_bytes), s = weft_shmcoll_begin(node, true);
         if (!s)
             return node->rc;
-        put_piece(node, s, 0, from_type, from, from_count, at, here, weft_node_place(node, node->rank, s, here));
-        weft_node_post(node, s, WEFT_NODE_NONE);
-        if (weft_node_await_all(node, s))
+        put_piece(node, s, 0, from_type, from, from_count, at, here, weft_shmcoll_place(node, node->rank, s, here));
+        weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
+        if (weft_shmcoll_await_all(node, s))
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                take_piece(node, i, s, 0, type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
-                           weft_node_place(node, i, s, here));
+                take_piece(node, i, s, 0, type, weft_sched_at(args->recvbuf, type, i * args->recvcount), args->recvcount, at, here,
+                           weft_shmcoll_place(node, i, s, here));
     }
     if (!args->in_place)
         weft_coll_copy(node->worker, type, own, args->recvcount, from_type, from, from_count);
     return WEFT_OK;
 }
 
-static int node_alltoall(weft_node *node, const weft_coll *args)
+static int node_alltoall(weft_shmcoll *node, const weft_coll *args)
 {
     const weft_type *type = args->recvtype, *from_type = args->in_place ? type : args->sendtype;
     const void *from = args->in_place ? args->recvbuf : args->sendbuf;
@@ -459,29 +459,29 @@ static int node_alltoall(weft_node *node, const weft_coll *args)
     uint64_t part = part_bytes(node);
 
     for (uint64_t at = 0; at < all; at += part) {
-        uint64_t here = min(all - at, part), s = weft_node_begin(node, true);
-        char *place = weft_node_place(node, node->rank, s, here * node->ranks);
+        uint64_t here = min(all - at, part), s = weft_shmcoll_begin(node, true);
+        char *place = weft_shmcoll_place(node, node->rank, s, here * node->ranks);
         if (!s)
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                put_piece(node, s, i, from_type, weft_plan_at(from, from_type, i * from_count), from_count, at, here,
+                put_piece(node, s, i, from_type, weft_sched_at(from, from_type, i * from_count), from_count, at, here,
                           place + i * here);
-        weft_node_post(node, s, WEFT_NODE_NONE);
-        if (weft_node_await_all(node, s))
+        weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
+        if (weft_shmcoll_await_all(node, s))
             return node->rc;
         for (uint32_t i = 0; i < node->ranks; i++)
             if (i != node->rank)
-                take_piece(node, i, s, node->rank, type, weft_plan_at(args->recvbuf, type, i * args->recvcount), args->recvcount,
-                           at, here, weft_node_place(node, i, s, here * node->ranks) + node->rank * here);
+                take_piece(node, i, s, node->rank, type, weft_sched_at(args->recvbuf, type, i * args->recvcount), args->recvcount,
+                           at, here, weft_shmcoll_place(node, i, s, here * node->ranks) + node->rank * here);
     }
     if (!args->in_place)
-        weft_coll_copy(node->worker, type, weft_plan_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, from_type,
-                  weft_plan_at(from, from_type, node->rank * from_count), from_count);
+        weft_coll_copy(node->worker, type, weft_sched_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, from_type,
+                  weft_sched_at(from, from_type, node->rank * from_count), from_count);
     return WEFT_OK;
 }
 
-static inline int run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+static inline int run(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args)
 {
     switch (kind) {
     case WEFT_COLL_BARRIER:
@@ -505,7 +505,7 @@ static inline int run(weft_node *node, enum weft_coll_kind kind, const weft_coll
     }
 }
 
-static __attribute__((noinline)) int run_summed(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+static __attribute__((noinline)) int run_summed(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args)
 {
     int rc;
 
@@ -516,15 +516,15 @@ static __attribute__((noinline)) int run_summed(weft_node *node, enum weft_coll_
     return rc ? rc : node->damage;
 }
 
-int weft_node_stage(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+int weft_shmcoll_stage(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args)
 {
     return weft_unlikely(node->sums != NULL) ? run_summed(node, kind, args) : run(node, kind, args);
 }
 
-int weft_node_run(weft_node *node, enum weft_coll_kind kind, const weft_coll *args)
+int weft_shmcoll_run(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args)
 {
     if (weft_unlikely(node->rc))
-        return weft_node_refuse(node);
-    weft_node_note(node, kind, args, weft_choose_bytes(kind, args, args->root == (int)node->rank));
-    return weft_node_stage(node, kind, args);
+        return weft_shmcoll_refuse(node);
+    weft_shmcoll_note(node, kind, args, weft_coll_select_bytes(kind, args, args->root == (int)node->rank));
+    return weft_shmcoll_stage(node, kind, args);
 }

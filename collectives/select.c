@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * choose: the table, and the walk through it. Called by coll.c for each collective call and by tools that print it.
+ * select: the table, and the walk through it. Called by coll.c for each collective call and by tools that print it.
  * Invariant: the last row of each operation takes everything.
  */
-#include "collectives/choose.h"
+#include "collectives/select.h"
 
 #include <stdio.h>
 
@@ -24,7 +24,7 @@
 #define ROWS_MAX 7
 
 /* ---- the model: a message of n bytes takes a rank 1 + x latencies, x = n / latency_bytes; folds and copies take none. For P ranks, k = log2(P)
- * rounded up, bytes as weft_choose_bytes counts them:
+ * rounded up, bytes as weft_coll_select_bytes counts them:
  *     binomial, doubling             k (1 + x)              (doubling: 2 (1 + x) more where P is no power of two)
  *     scatter, ring                  k + P - 1 + 2 x
  *     blocks, ring; blocks, gather   2 (P - 1) + 2 x        one message per rank and block, twice
@@ -62,16 +62,16 @@ static uint64_t tree_or_linear(uint32_t ranks)
     return 256 * 4;
 }
 
-static const weft_choice rows[WEFT_COLL_LAST][ROWS_MAX] = {
+static const weft_coll_rule rows[WEFT_COLL_LAST][ROWS_MAX] = {
     [WEFT_COLL_BARRIER] = {
         {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
-        {WEFT_COLL_BARRIER, "by hosts", weft_barrier_hosts, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
+        {WEFT_COLL_BARRIER, "by hosts", weft_barrier_hier, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
         {WEFT_COLL_BARRIER, "doubling", weft_barrier_doubling, 2, ALL, ANY, POWER, "log2(ranks) exchanges, the first with neighbours"},
         {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds, nobody is special"},
     },
     [WEFT_COLL_BCAST] = {
         {WEFT_COLL_BCAST, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "all read the root's slot at once"},
-        {WEFT_COLL_BCAST, "by hosts", weft_bcast_hosts, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
+        {WEFT_COLL_BCAST, "by hosts", weft_bcast_hier, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
         {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, 2, ANY, 0, "one message"},
         {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency rules: log2(ranks) messages",
          tree_or_scatter_ring},
@@ -80,7 +80,7 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MAX] = {
     },
     [WEFT_COLL_REDUCE] = {
         {WEFT_COLL_REDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "the root folds where the others wrote"},
-        {WEFT_COLL_REDUCE, "by hosts", weft_reduce_hosts, 3, ALL, ANY, HOSTS | COMMUTATIVE, ONE_SPEAKS},
+        {WEFT_COLL_REDUCE, "by hosts", weft_reduce_hier, 3, ALL, ANY, HOSTS | COMMUTATIVE, ONE_SPEAKS},
         {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE,
          "latency rules: log2(ranks) messages", tree_or_blocks},
         {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0,
@@ -90,8 +90,8 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MAX] = {
     [WEFT_COLL_ALLREDUCE] = {
         {WEFT_COLL_ALLREDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE,
          "each rank folds its block in shared memory"},
-        {WEFT_COLL_ALLREDUCE, "by hosts", weft_allreduce_hosts, 3, ALL, LATENCIES(16), HOSTS | COMMUTATIVE, ONE_SPEAKS},
-        {WEFT_COLL_ALLREDUCE, "parts by hosts", weft_allreduce_parts, 3, ALL, ANY, HOSTS | COMMUTATIVE,
+        {WEFT_COLL_ALLREDUCE, "by hosts", weft_allreduce_hier, 3, ALL, LATENCIES(16), HOSTS | COMMUTATIVE, ONE_SPEAKS},
+        {WEFT_COLL_ALLREDUCE, "parts by hosts", weft_allreduce_multileader, 3, ALL, ANY, HOSTS | COMMUTATIVE,
          "each member of a node speaks for a part"},
         {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0,
          "latency rules: log2(ranks) exchanges", doubling_or_ring},
@@ -128,9 +128,9 @@ static const weft_choice rows[WEFT_COLL_LAST][ROWS_MAX] = {
     },
 };
 
-static uint64_t row_bytes(const weft_choice *row, const weft_choice_ask *ask)
+static uint64_t row_bytes(const weft_coll_rule *row, const weft_coll_query *ask)
 {
-    if (weft_unlikely(row->crossing && ask->ranks > WEFT_CHOICE_RANKS))
+    if (weft_unlikely(row->crossing && ask->ranks > WEFT_COLL_RULE_RANKS))
         return row->crossing(ask->ranks) * ask->latency_bytes / 256;
     switch (row->unit) {
     case WEFT_UNIT_LATENCIES:
@@ -144,9 +144,9 @@ static uint64_t row_bytes(const weft_choice *row, const weft_choice_ask *ask)
     }
 }
 
-const weft_choice *weft_choose(const weft_choice_ask *ask)
+const weft_coll_rule *weft_coll_select(const weft_coll_query *ask)
 {
-    const weft_choice *row = rows[ask->kind];
+    const weft_coll_rule *row = rows[ask->kind];
 
     while ((row->needs & ~ask->has) || ask->ranks < row->ranks_min || ask->ranks > row->ranks_max ||
            ask->bytes > row_bytes(row, ask))
@@ -154,7 +154,7 @@ const weft_choice *weft_choose(const weft_choice_ask *ask)
     return row;
 }
 
-const weft_choice *weft_choose_rows(enum weft_coll_kind kind, size_t *count)
+const weft_coll_rule *weft_coll_select_rules(enum weft_coll_kind kind, size_t *count)
 {
     *count = 0;
     while (*count < ROWS_MAX && rows[kind][*count].name)
@@ -168,7 +168,7 @@ const char *weft_coll_name(enum weft_coll_kind kind)
     return kind < WEFT_COLL_LAST ? names[kind] : "?";
 }
 
-int weft_choose_print(const weft_choice *row, const weft_choice_ask *with, char *text, size_t room)
+int weft_coll_select_print(const weft_coll_rule *row, const weft_coll_query *with, char *text, size_t room)
 {
     uint64_t bytes = row_bytes(row, with);
     char max[32] = "any size", ranks[16] = "any";

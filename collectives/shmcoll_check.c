@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * node_calls: see node_calls.h.
+ * shmcoll_check: see shmcoll_check.h.
  */
-#include "collectives/node_calls.h"
+#include "collectives/shmcoll_check.h"
 
 #include <stdio.h>
 
 #include "base/status.h"
 #include "collectives/stop.h"
 
-int weft_node_refuse(weft_node *node)
+int weft_shmcoll_refuse(weft_shmcoll *node)
 {
     if (node->rc == WEFT_E_TRUNCATE)
         node->rc = WEFT_E_NOT_SAME;
     return node->rc;
 }
 
-int weft_node_pass(weft_node *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone)
+int weft_shmcoll_pass(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone)
 {
     if (node->rc)
-        return weft_node_refuse(node);
-    weft_node_note(node, kind, args, bytes);
+        return weft_shmcoll_refuse(node);
+    weft_shmcoll_note(node, kind, args, bytes);
     if (is_alone) /* who thinks that this call goes through slots would wait for us */
-        weft_node_wake_all(node);
+        weft_shmcoll_wake_all(node);
     return WEFT_OK;
 }
 
-void weft_node_go(weft_node *node, enum weft_node_gone how)
+void weft_shmcoll_go(weft_shmcoll *node, enum weft_shmcoll_gone how)
 {
-    atomic_store_explicit(&node->notes[node->rank].gone, how, memory_order_release); /* pairs with weft_node_is_astray */
-    weft_node_wake_all(node);
+    atomic_store_explicit(&node->notes[node->rank].gone, how, memory_order_release); /* pairs with weft_shmcoll_is_astray */
+    weft_shmcoll_wake_all(node);
 }
 
 /* ---- reading the others' ---- */
@@ -39,25 +39,25 @@ typedef struct noted {
 } noted;
 
 /* The last call that both of us noted; 0: none. */
-static uint64_t last_common(const weft_node *node, uint32_t member)
+static uint64_t last_common(const weft_shmcoll *node, uint32_t member)
 {
     uint64_t theirs = atomic_load_explicit(&node->notes[member].calls, memory_order_acquire);
     return theirs < node->calls ? theirs : node->calls;
 }
 
 /* Number n of a member's calls, unless it is overwritten, or may be while we read. */
-static bool read_call(const weft_node *node, uint32_t member, uint64_t n, noted *call)
+static bool read_call(const weft_shmcoll *node, uint32_t member, uint64_t n, noted *call)
 {
-    const weft_node_notes *notes = &node->notes[member];
-    const weft_node_call *from = &notes->call[n % WEFT_NODE_DEPTH];
+    const weft_shmcoll_notes *notes = &node->notes[member];
+    const weft_shmcoll_call *from = &notes->call[n % WEFT_SHMCOLL_DEPTH];
 
     call->chain = atomic_load_explicit(&from->chain, memory_order_acquire);
     call->what = atomic_load_explicit(&from->what, memory_order_acquire);
     call->bytes = atomic_load_explicit(&from->bytes, memory_order_acquire);
-    return n && atomic_load_explicit(&notes->calls, memory_order_acquire) < n + WEFT_NODE_DEPTH - 1;
+    return n && atomic_load_explicit(&notes->calls, memory_order_acquire) < n + WEFT_SHMCOLL_DEPTH - 1;
 }
 
-static bool is_apart(const weft_node *node, uint32_t member)
+static bool is_apart(const weft_shmcoll *node, uint32_t member)
 {
     uint64_t n = last_common(node, member);
     noted ours, theirs;
@@ -65,24 +65,24 @@ static bool is_apart(const weft_node *node, uint32_t member)
     return read_call(node, node->rank, n, &ours) && read_call(node, member, n, &theirs) && ours.chain != theirs.chain;
 }
 
-void weft_node_tell_passed(const weft_node *node, uint64_t s)
+void weft_shmcoll_tell_passed(const weft_shmcoll *node, uint64_t s)
 {
     noted latest;
     uint32_t tag;
 
     for (uint32_t i = 0; i < node->ranks && weft_calls_has_ahead(node->team); i++)
-        if (i != node->rank && !weft_node_has_posted(node, i, s) && read_call(node, node->rank, node->calls, &latest) &&
-            weft_calls_has_passed(node->team, weft_node_name(node, i), &tag))
-            weft_calls_differ(node->team, weft_node_name(node, i), tag, (weft_call){latest.what, latest.bytes});
+        if (i != node->rank && !weft_shmcoll_has_posted(node, i, s) && read_call(node, node->rank, node->calls, &latest) &&
+            weft_calls_has_passed(node->team, weft_shmcoll_name(node, i), &tag))
+            weft_calls_differ(node->team, weft_shmcoll_name(node, i), tag, (weft_call){latest.what, latest.bytes});
 }
 
-bool weft_node_is_astray(const weft_node *node, uint32_t member, uint64_t s)
+bool weft_shmcoll_is_astray(const weft_shmcoll *node, uint32_t member, uint64_t s)
 {
-    bool is_gone = atomic_load_explicit(&node->notes[member].gone, memory_order_acquire) != WEFT_NODE_HERE;
+    bool is_gone = atomic_load_explicit(&node->notes[member].gone, memory_order_acquire) != WEFT_SHMCOLL_HERE;
 
     if (weft_likely(!is_gone && !is_apart(node, member)))
         return false;
-    return !weft_node_has_posted(node, member, s); /* it may have, before it went */
+    return !weft_shmcoll_has_posted(node, member, s); /* it may have, before it went */
 }
 
 /* ---- saying how they differ ---- */
@@ -90,23 +90,23 @@ bool weft_node_is_astray(const weft_node *node, uint32_t member, uint64_t s)
 static weft_call call_of(const noted *of) { return (weft_call){of->what, of->bytes}; }
 
 /* The first call in which we differ, of those that still stand; false: none of them. */
-static bool first_difference(const weft_node *node, uint32_t member, uint64_t *n, noted *ours, noted *theirs)
+static bool first_difference(const weft_shmcoll *node, uint32_t member, uint64_t *n, noted *ours, noted *theirs)
 {
     uint64_t last = last_common(node, member);
 
-    for (*n = last >= WEFT_NODE_DEPTH ? last - WEFT_NODE_DEPTH + 1 : 1; *n <= last; ++*n)
+    for (*n = last >= WEFT_SHMCOLL_DEPTH ? last - WEFT_SHMCOLL_DEPTH + 1 : 1; *n <= last; ++*n)
         if (read_call(node, node->rank, *n, ours) && read_call(node, member, *n, theirs) &&
             (ours->what != theirs->what || ours->bytes != theirs->bytes))
             return true;
     return false;
 }
 
-static bool is_cut(const weft_node *node, uint32_t member, uint64_t n, const noted *ours, const noted *theirs)
+static bool is_cut(const weft_shmcoll *node, uint32_t member, uint64_t n, const noted *ours, const noted *theirs)
 {
-    return n == node->calls && weft_call_is_cut(call_of(ours), weft_node_name(node, node->rank), call_of(theirs), weft_node_name(node, member));
+    return n == node->calls && weft_call_is_cut(call_of(ours), weft_shmcoll_name(node, node->rank), call_of(theirs), weft_shmcoll_name(node, member));
 }
 
-static int say_difference(const weft_node *node, uint32_t member)
+static int say_difference(const weft_shmcoll *node, uint32_t member)
 {
     noted ours, theirs;
     char here[100], there[100];
@@ -120,19 +120,19 @@ static int say_difference(const weft_node *node, uint32_t member)
                      "rank %u called %s; rank %u called %s.\n"
                      "  All members must call the same collectives (this is blocking call %llu here), with equal counts, "
                      "roots and operators.",
-                     weft_node_name(node, node->rank), here, weft_node_name(node, member), there, (unsigned long long)n);
+                     weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member), there, (unsigned long long)n);
 }
 
 /* What stopped the first member that did, as it said itself. */
-static int say_cause(const weft_node *node, uint32_t member, const char *here)
+static int say_cause(const weft_shmcoll *node, uint32_t member, const char *here)
 {
-    const weft_node_hdr *hdr = node->hdr;
+    const weft_shmcoll_hdr *hdr = node->hdr;
 
     return weft_fail(weft_stop_code(hdr->cause_code), "rank %u called %s; rank %u takes no part in it, after an error: %s",
-                     weft_node_name(node, node->rank), here, weft_node_name(node, member), hdr->cause);
+                     weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member), hdr->cause);
 }
 
-static int say_gone(const weft_node *node, uint32_t member)
+static int say_gone(const weft_shmcoll *node, uint32_t member)
 {
     char here[100] = "a collective";
     noted ours;
@@ -142,21 +142,21 @@ static int say_gone(const weft_node *node, uint32_t member)
     if (atomic_load_explicit(&node->hdr->has_cause, memory_order_acquire)) /* pairs with leave_cause */
         return say_cause(node, member, here);
     switch (atomic_load_explicit(&node->notes[member].gone, memory_order_acquire)) {
-    case WEFT_NODE_LEFT:
+    case WEFT_SHMCOLL_LEFT:
         return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u has freed the communicator, or finalized MPI.",
-                         weft_node_name(node, node->rank), here, weft_node_name(node, member));
-    case WEFT_NODE_STOPPED:
+                         weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member));
+    case WEFT_SHMCOLL_STOPPED:
         return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u makes no more collective calls here, after an error.",
-                         weft_node_name(node, node->rank), here, weft_node_name(node, member));
+                         weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member));
     default:
         return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u made other collective calls before.",
-                         weft_node_name(node, node->rank), here, weft_node_name(node, member));
+                         weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member));
     }
 }
 
-static void leave_cause(weft_node *node, int rc)
+static void leave_cause(weft_shmcoll *node, int rc)
 {
-    weft_node_hdr *hdr = node->hdr;
+    weft_shmcoll_hdr *hdr = node->hdr;
 
     if (atomic_fetch_add_explicit(&hdr->causes, 1, memory_order_relaxed))
         return;
@@ -165,23 +165,23 @@ static void leave_cause(weft_node *node, int rc)
     atomic_store_explicit(&hdr->has_cause, 1, memory_order_release); /* pairs with say_gone */
 }
 
-int weft_node_stop(weft_node *node, int rc)
+int weft_shmcoll_stop(weft_shmcoll *node, int rc)
 {
     node->rc = rc;
     leave_cause(node, rc);
-    weft_node_go(node, WEFT_NODE_STOPPED);
+    weft_shmcoll_go(node, WEFT_SHMCOLL_STOPPED);
     if (node->team)
         weft_team_stop(node->team, rc, (int)(node->team->sequence & WEFT_TAG_BITS));
     return rc;
 }
 
-void weft_node_leave(weft_node *node, int rc)
+void weft_shmcoll_leave(weft_shmcoll *node, int rc)
 {
     if (!node->rc)
-        weft_node_stop(node, rc);
+        weft_shmcoll_stop(node, rc);
 }
 
-int weft_node_differ(weft_node *node, uint32_t member)
+int weft_shmcoll_differ(weft_shmcoll *node, uint32_t member)
 {
     int rc = say_difference(node, member);
 
@@ -191,5 +191,5 @@ int weft_node_differ(weft_node *node, uint32_t member)
     if (!rc)
         rc = say_gone(node, member);
     node->is_second = atomic_exchange_explicit(&node->hdr->stopped, 1, memory_order_relaxed) != 0;
-    return weft_node_stop(node, rc);
+    return weft_shmcoll_stop(node, rc);
 }

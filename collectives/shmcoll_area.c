@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * node: attaching a node area, its flags, and waiting for them. The protocol and why it is safe stand in node_area.h.
+ * shmcoll_area: attaching a node area, its flags, and waiting for them. The protocol and why it is safe stand in shmcoll_area.h.
  */
-#include "collectives/node.h"
+#include "collectives/shmcoll.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
-#include "collectives/node_area.h"
-#include "collectives/node_calls.h"
-#include "collectives/node_sum.h"
+#include "collectives/shmcoll_area.h"
+#include "collectives/shmcoll_check.h"
+#include "collectives/shmcoll_csum.h"
 #include "collectives/stop.h"
 #include "core/wait.h"
 #include "core/worker.h"
@@ -24,26 +24,26 @@
 /* ---- flags ---- */
 
 /* How many posts its place has seen when s is complete: each operation before it on that place brought one of each member. */
-static inline bool is_complete(const weft_node *node, uint64_t s)
+static inline bool is_complete(const weft_shmcoll *node, uint64_t s)
 {
-    uint64_t uses = s / WEFT_NODE_DEPTH + (s % WEFT_NODE_DEPTH != 0);
-    return atomic_load_explicit(&node->hdr->count[s % WEFT_NODE_DEPTH].posts, memory_order_acquire) >= uses * node->ranks;
+    uint64_t uses = s / WEFT_SHMCOLL_DEPTH + (s % WEFT_SHMCOLL_DEPTH != 0);
+    return atomic_load_explicit(&node->hdr->count[s % WEFT_SHMCOLL_DEPTH].posts, memory_order_acquire) >= uses * node->ranks;
 }
 
-static inline void wake(weft_node *node, uint32_t member)
+static inline void wake(weft_shmcoll *node, uint32_t member)
 {
     if (weft_unlikely(atomic_load_explicit(&node->pages[member]->asleep, memory_order_relaxed)))
         weft_segment_wake(node->pages[member]);
 }
 
-static void wake_others(weft_node *node)
+static void wake_others(weft_shmcoll *node)
 {
     for (uint32_t i = 0; i < node->ranks; i++)
         if (i != node->rank)
             wake(node, i);
 }
 
-void weft_node_wake_all(weft_node *node)
+void weft_shmcoll_wake_all(weft_shmcoll *node)
 {
     atomic_thread_fence(memory_order_seq_cst);
     wake_others(node);
@@ -51,9 +51,9 @@ void weft_node_wake_all(weft_node *node)
 
 /* The last post of s: wakes who wait for all. The add and the exchange are both locked, so that a sleeper that set its bit
  * before it looked at the count is either seen here or sees the count complete. */
-static void count_post(weft_node *node, uint64_t s)
+static void count_post(weft_shmcoll *node, uint64_t s)
 {
-    weft_node_count *count = &node->hdr->count[s % WEFT_NODE_DEPTH];
+    weft_shmcoll_count *count = &node->hdr->count[s % WEFT_SHMCOLL_DEPTH];
     uint64_t posts = atomic_fetch_add_explicit(&count->posts, 1, memory_order_seq_cst) + 1;
     uint64_t wanted;
 
@@ -64,16 +64,16 @@ static void count_post(weft_node *node, uint64_t s)
         wake(node, (uint32_t)__builtin_ctzll(wanted));
 }
 
-void weft_node_post(weft_node *node, uint64_t s, int to)
+void weft_shmcoll_post(weft_shmcoll *node, uint64_t s, int to)
 {
-    atomic_store_explicit(&weft_node_line_of(node, node->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
+    atomic_store_explicit(&weft_shmcoll_line_of(node, node->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
     if (node->is_oversubscribed)
         count_post(node, s);
     else if (weft_unlikely(node->needs_fence))
         atomic_thread_fence(memory_order_seq_cst); /* no membarrier here: we pay for the sleeper's look */
     else
         atomic_signal_fence(memory_order_seq_cst); /* the sleeper's membarrier pairs with this order of store and load */
-    if (to == WEFT_NODE_ALL || !node->is_oversubscribed) /* dedicated: somebody may also wait for us to leave an old place */
+    if (to == WEFT_SHMCOLL_ALL || !node->is_oversubscribed) /* dedicated: somebody may also wait for us to leave an old place */
         wake_others(node);
     else if (to >= 0)
         wake(node, (uint32_t)to);
@@ -81,20 +81,20 @@ void weft_node_post(weft_node *node, uint64_t s, int to)
 
 /* ---- waiting ---- */
 
-static int member_lost(weft_node *node, uint32_t member)
+static int member_lost(weft_shmcoll *node, uint32_t member)
 {
     return node->rc = weft_fail(WEFT_E_PEER, "member %u of a collective is gone", member);
 }
 
 typedef struct long_wait {
     weft_wait wait;
-    weft_node *node;
+    weft_shmcoll *node;
     int32_t member; /* < 0: for all */
     uint64_t s;
 } long_wait;
 
 /* Another member stopped this call, or one before it. */
-static bool is_stopped(const weft_node *node)
+static bool is_stopped(const weft_shmcoll *node)
 {
     return weft_unlikely(node->team && weft_team_is_over(node->team, node->team->sequence - 1));
 }
@@ -102,7 +102,7 @@ static bool is_stopped(const weft_node *node)
 /* Is there a member for whom we would wait for ever? -1: none. */
 static int32_t find_lost(const long_wait *self, bool *is_dead)
 {
-    const weft_node *node = self->node;
+    const weft_shmcoll *node = self->node;
 
     *is_dead = true;
     for (uint32_t i = 0; i < node->ranks; i++)
@@ -110,9 +110,9 @@ static int32_t find_lost(const long_wait *self, bool *is_dead)
             return (int32_t)i;
     *is_dead = false;
     if (node->team)
-        weft_node_tell_passed(node, self->s);
+        weft_shmcoll_tell_passed(node, self->s);
     for (uint32_t i = 0; i < node->ranks; i++)
-        if (i != node->rank && (self->member < 0 || (uint32_t)self->member == i) && weft_node_is_astray(node, i, self->s))
+        if (i != node->rank && (self->member < 0 || (uint32_t)self->member == i) && weft_shmcoll_is_astray(node, i, self->s))
             return (int32_t)i;
     return -1;
 }
@@ -120,13 +120,13 @@ static int32_t find_lost(const long_wait *self, bool *is_dead)
 /* The last member to post clears the bits of the members that it wakes. */
 static bool has_come(const long_wait *self)
 {
-    const weft_node *node = self->node;
-    _Atomic uint64_t *wanted = &node->hdr->count[self->s % WEFT_NODE_DEPTH].wanted;
+    const weft_shmcoll *node = self->node;
+    _Atomic uint64_t *wanted = &node->hdr->count[self->s % WEFT_SHMCOLL_DEPTH].wanted;
     uint64_t bit = (uint64_t)1 << node->rank;
 
     if (self->member < 0 && node->is_oversubscribed && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
         atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
-    return self->member >= 0 ? weft_node_has_posted(node, (uint32_t)self->member, self->s) : is_complete(node, self->s);
+    return self->member >= 0 ? weft_shmcoll_has_posted(node, (uint32_t)self->member, self->s) : is_complete(node, self->s);
 }
 
 /* Another thread of this process may look for us. */
@@ -139,7 +139,7 @@ static bool is_over(weft_wait *wait)
 }
 
 /* The patient half of both waits; member < 0: for all. */
-static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, uint64_t s)
+static __attribute__((noinline)) int wait_long(weft_shmcoll *node, int32_t member, uint64_t s)
 {
     long_wait self = {.node = node, .member = member, .s = s};
     bool is_dead;
@@ -151,11 +151,11 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
     while (!has_come(&self)) {
         int32_t lost = find_lost(&self, &is_dead);
         if (is_stopped(node)) {
-            rc = weft_node_stop(node, weft_team_refuse(node->team));
+            rc = weft_shmcoll_stop(node, weft_team_refuse(node->team));
             break;
         }
         if (lost >= 0) {
-            rc = is_dead ? member_lost(node, (uint32_t)lost) : weft_node_differ(node, (uint32_t)lost);
+            rc = is_dead ? member_lost(node, (uint32_t)lost) : weft_shmcoll_differ(node, (uint32_t)lost);
             break;
         }
         if (node->is_oversubscribed) /* spinning here keeps those from running for whom we wait */
@@ -168,37 +168,37 @@ static __attribute__((noinline)) int wait_long(weft_node *node, int32_t member, 
 }
 
 /* Has it posted s, and does it call what we call? What it wrote in s stands until we post again. */
-static inline bool has_met(const weft_node *node, const weft_node_line *line, uint64_t s)
+static inline bool has_met(const weft_shmcoll *node, const weft_shmcoll_line *line, uint64_t s)
 {
     return atomic_load_explicit(&line->posted, memory_order_acquire) >= s &&
            atomic_load_explicit(&line->chain, memory_order_relaxed) == node->chain;
 }
 
-static int await_post(weft_node *node, uint32_t member, uint64_t s)
+static int await_post(weft_shmcoll *node, uint32_t member, uint64_t s)
 {
     for (uint32_t i = node->is_oversubscribed ? 1 : SPINS; i; i--)
-        if (weft_likely(weft_node_has_posted(node, member, s)))
+        if (weft_likely(weft_shmcoll_has_posted(node, member, s)))
             return WEFT_OK;
     return wait_long(node, (int32_t)member, s);
 }
 
-static __attribute__((noinline)) int meet(weft_node *node, uint32_t member, uint64_t s)
+static __attribute__((noinline)) int meet(weft_shmcoll *node, uint32_t member, uint64_t s)
 {
     int rc = await_post(node, member, s);
 
-    if (rc || has_met(node, weft_node_line_of(node, member, s), s))
+    if (rc || has_met(node, weft_shmcoll_line_of(node, member, s), s))
         return rc;
-    return weft_node_differ(node, member);
+    return weft_shmcoll_differ(node, member);
 }
 
-int weft_node_await(weft_node *node, uint32_t member, uint64_t s)
+int weft_shmcoll_await(weft_shmcoll *node, uint32_t member, uint64_t s)
 {
-    return weft_likely(has_met(node, weft_node_line_of(node, member, s), s)) ? WEFT_OK : meet(node, member, s);
+    return weft_likely(has_met(node, weft_shmcoll_line_of(node, member, s), s)) ? WEFT_OK : meet(node, member, s);
 }
 
-static int await_count(weft_node *node, uint64_t s) { return is_complete(node, s) ? WEFT_OK : wait_long(node, -1, s); }
+static int await_count(weft_shmcoll *node, uint64_t s) { return is_complete(node, s) ? WEFT_OK : wait_long(node, -1, s); }
 
-static __attribute__((noinline)) int meet_rest(weft_node *node, uint32_t first, uint64_t s)
+static __attribute__((noinline)) int meet_rest(weft_shmcoll *node, uint32_t first, uint64_t s)
 {
     int rc = node->is_oversubscribed ? await_count(node, s) : WEFT_OK;
 
@@ -208,32 +208,32 @@ static __attribute__((noinline)) int meet_rest(weft_node *node, uint32_t first, 
     return rc;
 }
 
-int weft_node_await_all(weft_node *node, uint64_t s)
+int weft_shmcoll_await_all(weft_shmcoll *node, uint64_t s)
 {
-    const weft_node_line *line = weft_node_line_of(node, 0, s);
+    const weft_shmcoll_line *line = weft_shmcoll_line_of(node, 0, s);
     uint32_t i = 0, ranks = node->ranks, rank = node->rank;
 
     for (; i < ranks && (has_met(node, line, s) || i == rank); i++)
-        line += WEFT_NODE_DEPTH;
+        line += WEFT_SHMCOLL_DEPTH;
     if (s > node->known)
         node->known = s;
     return i == ranks ? WEFT_OK : meet_rest(node, i, s);
 }
 
-static bool have_all_posted(const weft_node *node, uint64_t s)
+static bool have_all_posted(const weft_shmcoll *node, uint64_t s)
 {
     if (node->is_oversubscribed)
         return is_complete(node, s);
     for (uint32_t i = 0; i < node->ranks; i++)
-        if (i != node->rank && !weft_node_has_posted(node, i, s))
+        if (i != node->rank && !weft_shmcoll_has_posted(node, i, s))
             return false;
     return true;
 }
 
 /* Waits until all posted `safe` - DEPTH, whatever they call there. */
-static __attribute__((noinline)) int make_room(weft_node *node, uint64_t s, uint64_t safe)
+static __attribute__((noinline)) int make_room(weft_shmcoll *node, uint64_t s, uint64_t safe)
 {
-    uint64_t past = safe - WEFT_NODE_DEPTH;
+    uint64_t past = safe - WEFT_SHMCOLL_DEPTH;
     int rc = WEFT_OK;
 
     if (have_all_posted(node, s - 1)) /* so the next ones need not look */
@@ -248,7 +248,7 @@ static __attribute__((noinline)) int make_room(weft_node *node, uint64_t s, uint
     return rc;
 }
 
-static __attribute__((noinline)) void poll_once(weft_node *node)
+static __attribute__((noinline)) void poll_once(weft_shmcoll *node)
 {
     weft_wait wait;
 
@@ -260,29 +260,29 @@ static __attribute__((noinline)) void poll_once(weft_node *node)
 }
 
 /* For readers of s (has_met). */
-static inline void mark(weft_node *node, uint64_t s)
+static inline void mark(weft_shmcoll *node, uint64_t s)
 {
-    atomic_store_explicit(&weft_node_line_of(node, node->rank, s)->chain, node->chain, memory_order_relaxed);
+    atomic_store_explicit(&weft_shmcoll_line_of(node, node->rank, s)->chain, node->chain, memory_order_relaxed);
 }
 
-static __attribute__((noinline)) uint64_t begin_slowly(weft_node *node, uint64_t s, uint64_t safe, bool is_writer)
+static __attribute__((noinline)) uint64_t begin_slowly(weft_shmcoll *node, uint64_t s, uint64_t safe, bool is_writer)
 {
     if (node->rc)
         return 0;
     if (s % POLL_EVERY == 0)
         poll_once(node);
-    if (node->known + WEFT_NODE_DEPTH < safe && make_room(node, s, safe))
+    if (node->known + WEFT_SHMCOLL_DEPTH < safe && make_room(node, s, safe))
         return 0;
     if (is_writer)
         mark(node, s);
     return s;
 }
 
-uint64_t weft_node_begin(weft_node *node, bool is_writer)
+uint64_t weft_shmcoll_begin(weft_shmcoll *node, bool is_writer)
 {
-    uint64_t s = ++node->op, safe = s + (is_writer ? 1 + WEFT_NODE_LAG : 0);
+    uint64_t s = ++node->op, safe = s + (is_writer ? 1 + WEFT_SHMCOLL_LAG : 0);
 
-    if (weft_unlikely(node->rc || s % POLL_EVERY == 0 || node->known + WEFT_NODE_DEPTH < safe))
+    if (weft_unlikely(node->rc || s % POLL_EVERY == 0 || node->known + WEFT_SHMCOLL_DEPTH < safe))
         return begin_slowly(node, s, safe, is_writer);
     if (is_writer)
         mark(node, s);
@@ -291,48 +291,48 @@ uint64_t weft_node_begin(weft_node *node, bool is_writer)
 
 /* ---- life ---- */
 
-static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_node_hdr), WEFT_PAGE); }
+static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_shmcoll_hdr), WEFT_PAGE); }
 
 static uint64_t notes_offset(uint32_t ranks)
 {
-    return lines_offset() + (uint64_t)ranks * WEFT_NODE_DEPTH * sizeof(weft_node_line);
+    return lines_offset() + (uint64_t)ranks * WEFT_SHMCOLL_DEPTH * sizeof(weft_shmcoll_line);
 }
 
 static uint64_t sums_offset(uint32_t ranks)
 {
-    return weft_round_up(notes_offset(ranks) + ranks * sizeof(weft_node_notes), WEFT_PAGE);
+    return weft_round_up(notes_offset(ranks) + ranks * sizeof(weft_shmcoll_notes), WEFT_PAGE);
 }
 
-static uint64_t slots_offset(uint32_t ranks, unsigned manner)
+static uint64_t slots_offset(uint32_t ranks, unsigned flags)
 {
-    return sums_offset(ranks) + (manner & WEFT_NODE_SUMMED ? weft_node_sums_bytes(ranks) : 0);
+    return sums_offset(ranks) + (flags & WEFT_SHMCOLL_CSUM ? weft_shmcoll_csum_bytes(ranks) : 0);
 }
 
-static uint32_t slot_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
+static uint32_t slot_bytes(uint64_t bytes, uint32_t ranks, unsigned flags)
 {
-    uint64_t slot = (bytes - slots_offset(ranks, manner)) / ((uint64_t)ranks * WEFT_NODE_DEPTH) / WEFT_LINE * WEFT_LINE;
+    uint64_t slot = (bytes - slots_offset(ranks, flags)) / ((uint64_t)ranks * WEFT_SHMCOLL_DEPTH) / WEFT_LINE * WEFT_LINE;
     return slot < SLOT_BYTES_MAX ? (uint32_t)slot : SLOT_BYTES_MAX;
 }
 
-uint64_t weft_node_used_bytes(uint64_t bytes, uint32_t ranks, unsigned manner)
+uint64_t weft_shmcoll_used_bytes(uint64_t bytes, uint32_t ranks, unsigned flags)
 {
     uint64_t used;
 
-    if (bytes < slots_offset(ranks, manner))
+    if (bytes < slots_offset(ranks, flags))
         return bytes;
-    used = slots_offset(ranks, manner) + (uint64_t)ranks * WEFT_NODE_DEPTH * slot_bytes(bytes, ranks, manner);
+    used = slots_offset(ranks, flags) + (uint64_t)ranks * WEFT_SHMCOLL_DEPTH * slot_bytes(bytes, ranks, flags);
     return weft_round_up(used, WEFT_PAGE) < bytes ? weft_round_up(used, WEFT_PAGE) : bytes;
 }
 
-weft_node *weft_node_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
-                            weft_rank_page *const *pages, unsigned manner)
+weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
+                            weft_rank_page *const *pages, unsigned flags)
 {
-    weft_node *node;
+    weft_shmcoll *node;
     uint32_t slot;
 
-    if (ranks < 2 || ranks > WEFT_NODE_RANKS || bytes < slots_offset(ranks, manner))
+    if (ranks < 2 || ranks > WEFT_SHMCOLL_RANKS || bytes < slots_offset(ranks, flags))
         return NULL;
-    slot = slot_bytes(bytes, ranks, manner);
+    slot = slot_bytes(bytes, ranks, flags);
     if (slot < SLOT_BYTES_MIN)
         return NULL;
     node = calloc(1, sizeof *node);
@@ -340,33 +340,33 @@ weft_node *weft_node_attach(weft_worker *worker, void *base, uint64_t bytes, uin
         return NULL;
     node->worker = worker;
     node->hdr = base;
-    node->lines = (weft_node_line *)((char *)base + lines_offset());
-    node->notes = (weft_node_notes *)((char *)base + notes_offset(ranks));
-    if (manner & WEFT_NODE_SUMMED)
-        node->sums = (struct weft_node_sum *)((char *)base + sums_offset(ranks));
-    node->slots = (char *)base + slots_offset(ranks, manner);
+    node->lines = (weft_shmcoll_line *)((char *)base + lines_offset());
+    node->notes = (weft_shmcoll_notes *)((char *)base + notes_offset(ranks));
+    if (flags & WEFT_SHMCOLL_CSUM)
+        node->sums = (struct weft_shmcoll_csum *)((char *)base + sums_offset(ranks));
+    node->slots = (char *)base + slots_offset(ranks, flags);
     node->slot_bytes = slot;
     node->rank = rank;
     node->ranks = ranks;
-    node->is_oversubscribed = manner & WEFT_NODE_CROWDED;
-    node->needs_fence = manner & WEFT_NODE_FENCE;
+    node->is_oversubscribed = flags & WEFT_SHMCOLL_CROWDED;
+    node->needs_fence = flags & WEFT_SHMCOLL_FENCE;
     memcpy(node->pages, pages, ranks * sizeof *pages);
     return node;
 }
 
-uint32_t weft_node_slot_bytes(const weft_node *node) { return node->slot_bytes; }
+uint32_t weft_shmcoll_slot_bytes(const weft_shmcoll *node) { return node->slot_bytes; }
 
-void weft_node_mark(weft_node *node, bool is_tainted) { node->is_tainted = is_tainted; }
+void weft_shmcoll_mark(weft_shmcoll *node, bool is_tainted) { node->is_tainted = is_tainted; }
 
-bool weft_node_is_second(const weft_node *node) { return node->is_second; }
+bool weft_shmcoll_is_second(const weft_shmcoll *node) { return node->is_second; }
 
-bool weft_node_is_waiting(const weft_node *node) { return node->is_waiting; }
+bool weft_shmcoll_is_waiting(const weft_shmcoll *node) { return node->is_waiting; }
 
-void weft_node_close(weft_node *node)
+void weft_shmcoll_close(weft_shmcoll *node)
 {
     if (!node)
         return;
-    weft_node_go(node, WEFT_NODE_LEFT);
+    weft_shmcoll_go(node, WEFT_SHMCOLL_LEFT);
     if (node->bytes) {
         const weft_segment *segment = &node->worker->world->boot->segment;
         uint32_t closed = atomic_fetch_add_explicit(&node->hdr->closed, 1, memory_order_acq_rel) + 1;

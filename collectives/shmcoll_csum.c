@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * node_sum: see node_sum.h.
+ * shmcoll_csum: see shmcoll_csum.h.
  */
-#include "collectives/node_sum.h"
+#include "collectives/shmcoll_csum.h"
 
 #include <stdio.h>
 
 #include "base/crc.h"
 #include "base/status.h"
-#include "collectives/choose.h"
+#include "collectives/select.h"
 #include "type/pack.h"
 
 #define PIECE 2048 /* on the stack */
 
-uint64_t weft_node_sums_bytes(uint32_t ranks)
+uint64_t weft_shmcoll_csum_bytes(uint32_t ranks)
 {
-    return weft_round_up((uint64_t)ranks * ranks * WEFT_NODE_DEPTH * sizeof(struct weft_node_sum), WEFT_PAGE);
+    return weft_round_up((uint64_t)ranks * ranks * WEFT_SHMCOLL_DEPTH * sizeof(struct weft_shmcoll_csum), WEFT_PAGE);
 }
 
-static struct weft_node_sum *sum_of(const weft_node *node, const weft_node_piece *piece)
+static struct weft_shmcoll_csum *sum_of(const weft_shmcoll *node, const weft_shmcoll_piece *piece)
 {
-    return &node->sums[((uint64_t)piece->member * WEFT_NODE_DEPTH + piece->s % WEFT_NODE_DEPTH) * node->ranks + piece->index];
+    return &node->sums[((uint64_t)piece->member * WEFT_SHMCOLL_DEPTH + piece->s % WEFT_SHMCOLL_DEPTH) * node->ranks + piece->index];
 }
 
-static uint32_t sum_up(const weft_node_piece *piece)
+static uint32_t sum_up(const weft_shmcoll_piece *piece)
 {
     uint8_t packed[PIECE];
     uint32_t sum = 0;
@@ -38,12 +38,12 @@ static uint32_t sum_up(const weft_node_piece *piece)
     return sum;
 }
 
-void weft_node_seal(weft_node *node, const weft_node_piece *piece)
+void weft_shmcoll_csum_write(weft_shmcoll *node, const weft_shmcoll_piece *piece)
 {
-    *sum_of(node, piece) = (struct weft_node_sum){.sum = sum_up(piece), .is_tainted = node->is_tainted};
+    *sum_of(node, piece) = (struct weft_shmcoll_csum){.sum = sum_up(piece), .is_tainted = node->is_tainted};
 }
 
-void weft_node_taint(weft_node *node, const weft_node_piece *piece) { sum_of(node, piece)->is_tainted = 1; }
+void weft_shmcoll_taint(weft_shmcoll *node, const weft_shmcoll_piece *piece) { sum_of(node, piece)->is_tainted = 1; }
 
 static void say_where(char *text, size_t room, uint32_t difference, uint64_t at, uint64_t bytes)
 {
@@ -58,9 +58,9 @@ static void say_where(char *text, size_t room, uint32_t difference, uint64_t at,
         snprintf(text, room, "bit %d of its byte %llu is wrong", (int)(bit % 8), (unsigned long long)(at + bit / 8));
 }
 
-void weft_node_check(weft_node *node, const weft_node_piece *piece, uint64_t at)
+void weft_shmcoll_check(weft_shmcoll *node, const weft_shmcoll_piece *piece, uint64_t at)
 {
-    const struct weft_node_sum *written = sum_of(node, piece);
+    const struct weft_shmcoll_csum *written = sum_of(node, piece);
     uint32_t got = piece->bytes ? sum_up(piece) : written->sum;
     char where[100];
 
@@ -70,14 +70,14 @@ void weft_node_check(weft_node *node, const weft_node_piece *piece, uint64_t at)
     if (node->damage)
         return;
     if (got == written->sum)
-        snprintf(where, sizeof where, "it was damaged before rank %u folded it", weft_node_name(node, piece->member));
+        snprintf(where, sizeof where, "it was damaged before rank %u folded it", weft_shmcoll_name(node, piece->member));
     else
         say_where(where, sizeof where, written->sum ^ got, at, piece->bytes);
     node->damage = weft_fail(WEFT_E_CORRUPT,
                              "what rank %u gave in %s, root %u, was damaged on its way to rank %u: %s.\n"
                              "(operation %llu of this node's shared slots; CRC32C %08x written, %08x read)\n"
                              "Memory fails, or that rank changed its buffer before its call was over.",
-                             weft_node_name(node, piece->member), weft_coll_name(node->kind), weft_node_name(node, (uint32_t)node->root),
-                             weft_node_name(node, node->rank), where,
+                             weft_shmcoll_name(node, piece->member), weft_coll_name(node->kind), weft_shmcoll_name(node, (uint32_t)node->root),
+                             weft_shmcoll_name(node, node->rank), where,
                              (unsigned long long)piece->s, written->sum, got);
 }

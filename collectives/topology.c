@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hosts: see hosts.h. Called by coll.c when a team is opened, and by hosts_coll.c.
+ * topology: see topology.h. Called by coll.c when a team is opened, and by hier.c.
  */
-#include "collectives/hosts.h"
+#include "collectives/topology.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct tally { /* of one node */
 } tally;
 
 /* Counts nodes and their members; `nodes` has a place for each. */
-static void count_up(weft_hosts *to, uint32_t rank, uint32_t size, tally *nodes)
+static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nodes)
 {
     uint32_t ours = node_at(to->node_of, to->world, rank);
 
@@ -27,7 +27,7 @@ static void count_up(weft_hosts *to, uint32_t rank, uint32_t size, tally *nodes)
             to->index = node->members;
         node->members++;
     }
-    to->mate_count = nodes[ours].members;
+    to->node_rank_count = nodes[ours].members;
     to->parts = size;
     for (uint32_t i = 0; i < size; i++) {
         uint32_t members = nodes[node_at(to->node_of, to->world, i)].members;
@@ -36,32 +36,32 @@ static void count_up(weft_hosts *to, uint32_t rank, uint32_t size, tally *nodes)
 }
 
 /* `nodes` is zero again. */
-static void fill(weft_hosts *hosts, uint32_t rank, uint32_t size, tally *nodes)
+static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *nodes)
 {
-    uint32_t *leaders = hosts->members, *mates = leaders + hosts->count, *peers = mates + hosts->mate_count, node_count = 0;
-    const tally *ours = &nodes[node_at(hosts->node_of, hosts->world, rank)];
+    uint32_t *leaders = topology->members, *node_ranks = leaders + topology->count, *peers = node_ranks + topology->node_rank_count, node_count = 0;
+    const tally *ours = &nodes[node_at(topology->node_of, topology->world, rank)];
 
     for (uint32_t i = 0; i < size; i++) {
-        tally *node = &nodes[node_at(hosts->node_of, hosts->world, i)];
+        tally *node = &nodes[node_at(topology->node_of, topology->world, i)];
         if (!node->members) {
             node->order = node_count;
             leaders[node_count++] = i;
         }
         if (node == ours)
-            mates[node->members] = i;
-        if (node->members == hosts->index)
+            node_ranks[node->members] = i;
+        if (node->members == topology->index)
             peers[node->order] = i;
         node->members++;
     }
-    hosts->mine = ours->order;
-    hosts->leaders = leaders;
-    hosts->mates = mates;
-    hosts->peers = peers;
+    topology->mine = ours->order;
+    topology->leaders = leaders;
+    topology->node_ranks = node_ranks;
+    topology->peers = peers;
 }
 
-int weft_hosts_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, weft_hosts **out)
+int weft_topology_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, weft_topology **out)
 {
-    weft_hosts found = {.node_of = node_of, .world = world}, *hosts = NULL;
+    weft_topology found = {.node_of = node_of, .world = world}, *topology = NULL;
     uint32_t room = 0;
     tally *nodes;
 
@@ -74,39 +74,39 @@ int weft_hosts_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const
         return weft_fail(WEFT_E_NOMEM, "no memory to note the nodes of a communicator of %u", size);
     count_up(&found, rank, size, nodes);
     if (found.count > 1 && found.count < size) {
-        hosts = malloc(sizeof *hosts + (2 * (uint64_t)found.count + found.mate_count) * sizeof *hosts->members);
-        if (!hosts) {
+        topology = malloc(sizeof *topology + (2 * (uint64_t)found.count + found.node_rank_count) * sizeof *topology->members);
+        if (!topology) {
             free(nodes);
             return weft_fail(WEFT_E_NOMEM, "no memory to note the nodes of a communicator of %u", size);
         }
-        *hosts = found;
+        *topology = found;
         memset(nodes, 0, room * sizeof *nodes);
-        fill(hosts, rank, size, nodes);
+        fill(topology, rank, size, nodes);
     }
     free(nodes);
-    *out = hosts;
+    *out = topology;
     return WEFT_OK;
 }
 
-uint32_t weft_hosts_of(const weft_hosts *hosts, uint32_t member)
+uint32_t weft_topology_of(const weft_topology *topology, uint32_t member)
 {
-    uint32_t node = node_at(hosts->node_of, hosts->world, member), i = 0;
+    uint32_t node = node_at(topology->node_of, topology->world, member), i = 0;
 
-    while (node_at(hosts->node_of, hosts->world, hosts->leaders[i]) != node)
+    while (node_at(topology->node_of, topology->world, topology->leaders[i]) != node)
         i++;
     return i;
 }
 
-bool weft_hosts_is_mate(const weft_hosts *hosts, uint32_t member)
+bool weft_topology_is_on_node(const weft_topology *topology, uint32_t member)
 {
-    return node_at(hosts->node_of, hosts->world, member) == node_at(hosts->node_of, hosts->world, hosts->mates[0]);
+    return node_at(topology->node_of, topology->world, member) == node_at(topology->node_of, topology->world, topology->node_ranks[0]);
 }
 
-uint32_t weft_hosts_index(const weft_hosts *hosts, uint32_t mate)
+uint32_t weft_topology_index(const weft_topology *topology, uint32_t mate)
 {
     uint32_t i = 0;
 
-    while (hosts->mates[i] != mate)
+    while (topology->node_ranks[i] != mate)
         i++;
     return i;
 }

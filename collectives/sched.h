@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plan: a collective operation in verbs. An algorithm is one function that speaks verbs to a plan, once, for its own rank:
- *     weft_plan_send / _recv / _copy / _fold / _fence / _temp / _sub
- * A *live* plan performs each verb at once (blocking calls); a *recorded* plan keeps them as steps which progress plays
+ * sched: a collective operation in verbs. An algorithm is one function that speaks verbs to a schedule, once, for its own rank:
+ *     weft_sched_send / _recv / _copy / _fold / _fence / _temp / _sub
+ * A *live* schedule performs each verb at once (blocking calls); a *recorded* schedule keeps them as steps which progress plays
  * (nonblocking calls) and which may be played again (persistent calls). Algorithms hold no error checks, allocate nothing and
- * do no datatype arithmetic: errors stick to the plan. There are two sorts.
+ * do no datatype arithmetic: errors stick to the schedule. There are two sorts.
  *   damage   what came is not what was sent (its checksum is wrong, or it did not fit), but it came: weft_status_is_damage. The
- *            rank goes on with all its verbs, on data that is wrong, so that everybody else ends and the next plan finds all in step;
+ *            rank goes on with all its verbs, on data that is wrong, so that everybody else ends and the next schedule finds all in step;
  *            the first such error is what the call returns. Counts and places come from the caller's arguments, never from a message,
  *            so wrong data is wrong values and no more. What is sent after the next fence is marked as made of damaged data where
  *            messages are checked, so that whoever gets it returns an error too: no checked result is wrong without a word.
- *   others   (no memory, a lost peer) stop the plan: the rest of the verbs do nothing, receives are cancelled, and the call returns the
+ *   others   (no memory, a lost peer) stop the schedule: the rest of the verbs do nothing, receives are cancelled, and the call returns the
  *            error. A lost peer ends the job; the rest stop the team on all members (stop.h): their calls return an error, too.
  *
  * Order: verbs begin in the order spoken. copy and fold are over when the next verb begins; sends and receives are over at the
  * next fence and not before, so what was received is read, and what was sent is overwritten, only behind a fence. The end of an
  * algorithm is a fence. Messages between two ranks match in the order in which each side speaks them.
  */
-#ifndef WEFT_COLLECTIVES_PLAN_H
-#define WEFT_COLLECTIVES_PLAN_H
+#ifndef WEFT_COLLECTIVES_SCHED_H
+#define WEFT_COLLECTIVES_SCHED_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,12 +28,12 @@
 #include "type/op.h"
 #include "type/type.h"
 
-typedef struct weft_plan weft_plan;
+typedef struct weft_sched weft_sched;
 
 /* What a member calls, in few words (calls.h). */
 typedef struct weft_call {
     uint64_t what; /* kind, form << 5, operator's handle << 8, element size (of reductions) << 16, root << 32 */
-    uint64_t bytes; /* weft_choose_bytes */
+    uint64_t bytes; /* weft_coll_select_bytes */
 } weft_call;
 
 #define WEFT_CALLS 16
@@ -51,8 +51,8 @@ typedef struct weft_call_log {
     uint32_t asked, asked_tag; /* ... what its message was, ... */
     weft_call asked_call;    /* ... what we call */
 } weft_call_log;
-struct weft_node;
-struct weft_hosts;
+struct weft_shmcoll;
+struct weft_topology;
 
 /* What a collective is asked for; algorithms read it, the chooser reads it. Buffers are the user's; MPI_IN_PLACE is told by
  * in_place (set on every rank where the caller passed it; the side that it replaces is then ignored).
@@ -83,11 +83,11 @@ enum weft_coll_kind {
 typedef struct weft_team {
     weft_chan *chan;          /* the communicator's collective channel */
     uint32_t rank, size;
-    uint32_t sequence;        /* of plans on this team: the low 30 bits are a plan's tag */
-    struct weft_hosts *hosts; /* who stands on which node; NULL: all on one, or no two on one; owned */
-    struct weft_node *node;   /* shared slots and flags of the members on our node (all, where hosts is NULL); NULL: none */
+    uint32_t sequence;        /* of schedules on this team: the low 30 bits are a schedule's tag */
+    struct weft_topology *topology; /* who stands on which node; NULL: all on one, or no two on one; owned */
+    struct weft_shmcoll *node;   /* shared slots and flags of the members on our node (all, where hosts is NULL); NULL: none */
     void *cache;              /* a spare block of temporary memory; owned */
-    uint32_t prepared;        /* of persistent plans: their tags have bit 30 set and stay theirs for life */
+    uint32_t prepared;        /* of persistent schedules: their tags have bit 30 set and stay theirs for life */
     uint32_t latency_bytes;   /* what the wire carries in one latency: the chooser's unit; all members hold the same value */
     uint32_t eager_bytes;   /* messages to other nodes are best so long at most, because those go eagerly; 0: no matter. Alike on all */
     uint32_t eager_total_max;    /* longer blocks go whole: in pieces they would outrun the credit of a peer. Alike on all */
@@ -95,22 +95,22 @@ typedef struct weft_team {
     bool may_share;           /* the node area is agreed on by the first blocking call */
     bool is_origin;           /* the error that stopped the team is ours */
     int stopped;              /* the error that later calls return (stop.h); 0: none */
-    uint32_t stop_tag;        /* of the plan that failed: this one and later ones are over */
+    uint32_t stop_tag;        /* of the schedule that failed: this one and later ones are over */
     uint32_t stop_origin;     /* the member on which it failed */
     weft_call present;        /* the blocking call that agrees on an area */
     weft_call_log log;
-    weft_list_link active;         /* plans under way */
+    weft_list_link active;         /* schedules under way */
     weft_list_link children;       /* teams that this one's last collectives have made ... */
     weft_list_link sibling;        /* ... of which this is one ... */
-    uint32_t made_by;         /* ... made by the plan with this number: if that is over, so are they */
+    uint32_t made_by;         /* ... made by the schedule with this number: if that is over, so are they */
     char stop_text[WEFT_NOTIFY_BYTES + 60];
 } weft_team;
 
-/* A plan's tag: its number on this team (half of them may be under way at a time) and a hash of the call, so that messages of calls that differ
+/* A schedule's tag: its number on this team (half of them may be under way at a time) and a hash of the call, so that messages of calls that differ
  * never match (calls.h). */
 #define WEFT_TAG_BITS 0x3fffffu
 #define WEFT_TAG_HASH_SHIFT 22
-#define WEFT_TAG_PREPARED 0x40000000u /* a persistent plan keeps its tag: it must not meet one that comes round again */
+#define WEFT_TAG_PREPARED 0x40000000u /* a persistent schedule keeps its tag: it must not meet one that comes round again */
 
 /* Local: the members agree on a node area (when `share`) in their first blocking collective, which is the same call on all of
  * them. The channel must be connected by then. */
@@ -128,20 +128,20 @@ int weft_team_trust(const weft_team *team, int rc);
 
 /* Blocking call: chooses and performs. 0 or an error. */
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args);
-/* Nonblocking call: chooses, records, starts. The request owns the plan. */
+/* Nonblocking call: chooses, records, starts. The request owns the schedule. */
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
-/* Persistent call: records; start with weft_plan_restart(req). */
+/* Persistent call: records; start with weft_sched_restart(req). */
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
-int weft_plan_restart(weft_req *req);
+int weft_sched_restart(weft_req *req);
 
 /* ---- for algorithms ---- */
 
-typedef void weft_plan_algorithm(weft_plan *plan, const weft_coll *args);
+typedef void weft_sched_algorithm(weft_sched *sched, const weft_coll *args);
 
-enum weft_step_verb { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_FOLD, WEFT_STEP_FENCE };
+enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_FENCE };
 
 typedef struct weft_step {
-    enum weft_step_verb verb;
+    enum weft_step_op verb;
     int32_t peer;                   /* rank in the team's channel */
     const void *from;
     void *to;
@@ -149,14 +149,14 @@ typedef struct weft_step {
     const weft_type *from_type, *to_type;
 } weft_step;
 
-#define WEFT_PLAN_SMALL 512
-#define WEFT_PLAN_FEW 8
+#define WEFT_SCHED_SMALL 512
+#define WEFT_SCHED_FEW 8
 
-struct weft_plan {
-    uint32_t rank, size;        /* ours in the present view (weft_plan_sub narrows it) */
+struct weft_sched {
+    uint32_t rank, size;        /* ours in the present view (weft_sched_sub narrows it) */
     int rc;                     /* the error that stopped it; verbs do nothing once it is set */
     int damage;                 /* the first error that did not, as it was known at the last fence */
-    bool is_live;
+    bool is_immediate;
     int tag;
     const uint32_t *map;        /* the view's ranks to the team's; NULL: the same */
     weft_team *team;
@@ -174,32 +174,32 @@ struct weft_plan {
     /* recorded */
     weft_step *steps;
     uint32_t step_count, step_room, next;
-    weft_list_link link;             /* in worker->plans while it can go on */
+    weft_list_link link;             /* in worker->schedules while it can go on */
     weft_req *req;
     weft_op own_op;
-    void *kept;                 /* what src/mpi keeps for as long as a persistent plan lives (registrations of its memory) ... */
+    void *kept;                 /* what src/mpi keeps for as long as a persistent schedule lives (registrations of its memory) ... */
     void (*drop_kept)(void *kept); /* ... given back before the memory is */
     /* temporary memory: small, then blocks */
-    struct weft_plan_block *blocks;
+    struct weft_sched_block *blocks;
     uint32_t small_used;
-    weft_req *few[WEFT_PLAN_FEW];
-    _Alignas(64) char small[WEFT_PLAN_SMALL];
+    weft_req *few[WEFT_SCHED_FEW];
+    _Alignas(64) char small[WEFT_SCHED_SMALL];
 };
 
 /* Verbs. Ranks are those of the view. count elements of type at buf. */
-void weft_plan_send(weft_plan *plan, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
-void weft_plan_recv(weft_plan *plan, uint32_t from, void *buf, uint64_t count, const weft_type *type);
+void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
+void weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type);
 /* Nothing happens when both are the same place. */
-void weft_plan_copy(weft_plan *plan, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
+void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
                     const weft_type *from_type);
-/* inout = in op inout with the plan's operator. */
-void weft_plan_fold(weft_plan *plan, const void *in, void *inout, uint64_t count, const weft_type *type);
-void weft_plan_fence(weft_plan *plan);
-/* Room for count elements of type, in memory form, until the plan ends (and through replays); the address is that of element 0.
+/* inout = in op inout with the schedule's operator. */
+void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t count, const weft_type *type);
+void weft_sched_fence(weft_sched *sched);
+/* Room for count elements of type, in memory form, until the schedule ends (and through replays); the address is that of element 0.
  * On shortage the error sticks and NULL is returned: further verbs never touch it. */
-void *weft_plan_temp(weft_plan *plan, uint64_t count, const weft_type *type);
-/* The same plan seen by some of the ranks: `ranks` (the view's, ours among them, valid during the call) speak `algorithm`. */
-void weft_plan_sub(weft_plan *plan, const uint32_t *ranks, uint32_t size, weft_plan_algorithm *algorithm, const weft_coll *args);
+void *weft_sched_temp(weft_sched *sched, uint64_t count, const weft_type *type);
+/* The same schedule seen by some of the ranks: `ranks` (the view's, ours among them, valid during the call) speak `algorithm`. */
+void weft_sched_sub(weft_sched *sched, const uint32_t *ranks, uint32_t size, weft_sched_algorithm *algorithm, const weft_coll *args);
 
 #define WEFT_COLL_FEW 1024 /* elements: shorter folds and copies do not look for threads that wait for the worker */
 void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
@@ -218,37 +218,37 @@ void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uin
                     uint64_t from_count);
 
 /* Element i of buf. */
-static inline void *weft_plan_at(const void *buf, const weft_type *type, uint64_t i)
+static inline void *weft_sched_at(const void *buf, const weft_type *type, uint64_t i)
 {
     return (char *)buf + (int64_t)i * type->extent;
 }
 
 /* Where block i of `blocks` begins when count elements are spread as evenly as can be; block `blocks` is the end. */
-static inline uint64_t weft_plan_block_start(uint64_t count, uint32_t blocks, uint32_t i)
+static inline uint64_t weft_sched_block_start(uint64_t count, uint32_t blocks, uint32_t i)
 {
     uint64_t each = count / blocks, more = count % blocks;
     return each * i + (i < more ? i : more);
 }
 
-#define WEFT_PLAN_BYTE_HANDLE 0x247 /* MPI_BYTE in the ABI; floor 5 sees no mpi.h */
+#define WEFT_SCHED_BYTE_HANDLE 0x247 /* MPI_BYTE in the ABI; floor 5 sees no mpi.h */
 /* The type of raw bytes. */
-static inline const weft_type *weft_plan_bytes(void) { return weft_type_of((const void *)(uintptr_t)WEFT_PLAN_BYTE_HANDLE); }
+static inline const weft_type *weft_sched_bytes(void) { return weft_type_of((const void *)(uintptr_t)WEFT_SCHED_BYTE_HANDLE); }
 
-/* ---- for coll.c, player.c and tests ---- */
+/* ---- for coll.c, sched_progress.c and tests ---- */
 
-void weft_plan_begin_live(weft_plan *plan, weft_team *team, int tag);
-/* Waits for what is under way, frees all that the plan holds (not the plan); the plan's error. */
-int weft_plan_end_live(weft_plan *plan);
-int weft_plan_record(weft_team *team, weft_plan_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
-/* worker->play: goes on with all plans that can. */
-int weft_plan_play(weft_worker *worker);
-int weft_plan_begin_message(weft_plan *plan, const weft_step *step);
-void weft_plan_free_requests(weft_plan *plan);
+void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag);
+/* Waits for what is under way, frees all that the schedule holds (not the schedule); the schedule's error. */
+int weft_sched_end_immediate(weft_sched *sched);
+int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
+/* worker->play: goes on with all schedules that can. */
+int weft_sched_progress(weft_worker *worker);
+int weft_sched_begin_message(weft_sched *sched, const weft_step *step);
+void weft_sched_free_requests(weft_sched *sched);
 /* Cancels its receives that no message has matched. */
-void weft_plan_cancel(weft_plan *plan);
-/* rc (not 0) sticks to the plan. */
-void weft_plan_fail(weft_plan *plan, int rc) __attribute__((cold));
-static inline int weft_plan_code(const weft_plan *plan) { return weft_unlikely(plan->rc) ? plan->rc : plan->damage; }
-void weft_plan_free_memory(weft_plan *plan);
+void weft_sched_cancel(weft_sched *sched);
+/* rc (not 0) sticks to the schedule. */
+void weft_sched_fail(weft_sched *sched, int rc) __attribute__((cold));
+static inline int weft_sched_code(const weft_sched *sched) { return weft_unlikely(sched->rc) ? sched->rc : sched->damage; }
+void weft_sched_free_memory(weft_sched *sched);
 
 #endif

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sched: the verbs. Called by the algorithms only. A live schedule performs, a recorded one appends a step; both hold the same rules:
+ * errors stick (sched.h: which of them stop the schedule), temporary memory lives as long as the schedule, and completion.left is one more than
+ * the messages under way.
+ */
+#include "collectives/sched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "collectives/stop.h"
+#include "core/wait.h"
+#include "core/worker.h"
+#include "type/pack.h"
+
+/* The largest block that a team keeps for the next schedule: page faults cost more than the copy that it serves. */
+#define SPARE_MAX (8u << 20)
+
+typedef struct weft_sched_block {
+    struct weft_sched_block *next;
+    uint64_t bytes; /* usable, behind this header */
+} __attribute__((aligned(64))) block;
+
+static void plan_reset(weft_sched *sched, weft_team *team, int tag, bool is_immediate)
+{
+    memset(sched, 0, offsetof(weft_sched, few));
+    sched->rank = team->rank;
+    sched->size = team->size;
+    sched->team = team;
+    sched->tag = tag;
+    sched->is_immediate = is_immediate;
+    sched->completion.left = 1;
+    sched->reqs = sched->few;
+    sched->req_room = WEFT_SCHED_FEW;
+    weft_list_init(&sched->active);
+}
+
+static int32_t plan_peer(const weft_sched *sched, uint32_t rank) { return (int32_t)(sched->map ? sched->map[rank] : rank); }
+
+void weft_sched_fail(weft_sched *sched, int rc)
+{
+    if (weft_status_is_damage(rc)) {
+        if (!sched->damage)
+            sched->damage = rc;
+        return;
+    }
+    if (sched->team->stopped && weft_team_is_over(sched->team, (uint32_t)sched->tag)) /* known why */
+        rc = weft_team_refuse(sched->team);
+    else if (rc == WEFT_E_COMM)
+        rc = weft_fail(WEFT_E_NOT_SAME, "another member has freed the communicator");
+    if (!sched->rc)
+        sched->rc = rc;
+    if (rc != WEFT_E_REVOKED) /* a member that has stopped refused a message of ours: it notifies us of the reason */
+        weft_team_stop(sched->team, rc, sched->tag);
+}
+
+static inline void plan_note(weft_sched *sched, int rc)
+{
+    if (weft_unlikely(rc))
+        weft_sched_fail(sched, rc);
+}
+
+void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
+{
+    bool is_unlocked = !op->handle || weft_worker_is_long(worker, count * (uint64_t)type->size);
+
+    if (is_unlocked)
+        weft_worker_callout_begin(worker);
+    else
+        weft_worker_offer(worker);
+    weft_op_apply(op, type, in, inout, count);
+    if (is_unlocked)
+        weft_worker_callout_end(worker);
+}
+
+void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
+                    uint64_t from_count)
+{
+    bool is_unlocked = weft_worker_is_long(worker, to_count * (uint64_t)to_type->size);
+
+    if (is_unlocked)
+        weft_worker_callout_begin(worker);
+    weft_copy(to_type, to, to_count, from_type, from, from_count);
+    if (is_unlocked)
+        weft_worker_callout_end(worker);
+}
+
+/* ---- messages ---- */
+
+static int reqs_grow(weft_sched *sched)
+{
+    uint32_t room = sched->req_room * 2;
+    weft_req **more = realloc(sched->reqs == sched->few ? NULL : sched->reqs, room * sizeof *more);
+
+    if (!more)
+        return weft_fail(WEFT_E_NOMEM, "no memory for %u messages of a collective", room);
+    if (sched->reqs == sched->few)
+        memcpy(more, sched->few, sizeof sched->few);
+    sched->reqs = more;
+    sched->req_room = room;
+    return WEFT_OK;
+}
+
+int weft_sched_begin_message(weft_sched *sched, const weft_step *step)
+{
+    weft_chan *chan = sched->team->chan;
+    weft_req *req = NULL;
+    int rc = sched->req_count == sched->req_room ? reqs_grow(sched) : WEFT_OK;
+
+    if (rc)
+        return rc;
+    if (step->verb == WEFT_STEP_SEND)
+        rc = weft_isend(chan, step->peer, sched->tag, step->from, step->to_count, step->to_type,
+                        weft_unlikely(sched->damage) ? WEFT_SEND_TAINTED : WEFT_SEND_STANDARD, &req);
+    else
+        rc = weft_irecv(chan, step->peer, sched->tag, step->to, step->to_count, step->to_type, &req);
+    if (rc)
+        return rc;
+    if (req->is_done) {
+        rc = req->rc;
+        weft_req_free(req);
+        if (weft_likely(!weft_status_is_damage(rc)))
+            return rc;
+        sched->completion.rc = weft_status_worse(sched->completion.rc, rc); /* nothing that is sent before the fence is made of it */
+        return WEFT_OK;
+    }
+    req->completion = &sched->completion;
+    sched->completion.left++;
+    sched->reqs[sched->req_count++] = req;
+    return WEFT_OK;
+}
+
+void weft_sched_free_requests(weft_sched *sched)
+{
+    for (uint32_t i = 0; i < sched->req_count; i++)
+        weft_req_free(sched->reqs[i]);
+    sched->req_count = 0;
+    plan_note(sched, sched->completion.rc);
+    sched->completion.rc = 0;
+}
+
+/* ---- live ---- */
+
+static void immediate_post_held(weft_sched *sched)
+{
+    if (!sched->is_holding)
+        return;
+    sched->is_holding = false;
+    if (!sched->rc)
+        plan_note(sched, weft_sched_begin_message(sched, &sched->held));
+}
+
+void weft_sched_cancel(weft_sched *sched)
+{
+    for (uint32_t i = 0; i < sched->req_count; i++)
+        if (sched->reqs[i]->kind == WEFT_REQ_RECV && !sched->reqs[i]->is_done)
+            weft_cancel(sched->reqs[i]);
+}
+
+static bool has_stopped(const weft_sched *sched) { return sched->rc || (sched->completion.rc && !weft_status_is_damage(sched->completion.rc)); }
+
+typedef struct immediate_wait {
+    weft_wait wait;
+    const weft_sched *sched;
+    bool is_cancelled;
+} immediate_wait;
+
+/* Another thread may look for us. */
+static bool immediate_is_over(weft_wait *wait)
+{
+    const immediate_wait *self = weft_container(wait, immediate_wait, wait);
+
+    return self->sched->completion.left <= 1 || (has_stopped(self->sched) && !self->is_cancelled);
+}
+
+/* Once the schedule has stopped, nobody promises that our receives will be served: they are cancelled, and only then waited for. */
+static void immediate_settle(weft_sched *sched)
+{
+    immediate_wait self = {.sched = sched};
+
+    weft_wait_begin(&self.wait, sched->team->chan->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, sched->tag, 0);
+    self.wait.is_over = immediate_is_over;
+    while (sched->completion.left > 1) {
+        if (weft_unlikely(has_stopped(sched)) && !self.is_cancelled) {
+            self.is_cancelled = true;
+            weft_sched_cancel(sched);
+            continue;
+        }
+        weft_wait_progress(&self.wait);
+    }
+    weft_wait_end(&self.wait);
+    weft_sched_free_requests(sched);
+}
+
+static __attribute__((noinline)) void await_receive(weft_req *req)
+{
+    weft_wait wait;
+
+    weft_wait_begin(&wait, req->worker, WEFT_WAIT_REASON_COLLECTIVE, req->rank, req->tag, req->bytes);
+    wait.req = req;
+    do
+        weft_wait_progress(&wait);
+    while (!req->is_done);
+    weft_wait_end(&wait);
+}
+
+/* As weft_recv does it, but the team may be stopped while it waits. The request leaves the matching before we return, which the compiler
+ * cannot see. */
+static void immediate_receive(weft_sched *sched, const weft_step *step)
+{
+    weft_req on_stack, *req = &on_stack;
+
+    __asm__("" : "+r"(req));
+    req->completion = NULL;
+    req->worker = sched->team->chan->worker;
+    req->id = 0;
+    req->is_posted = false;
+    weft_irecv_into(sched->team->chan, step->peer, sched->tag, step->to, step->to_count, step->to_type, req);
+    if (!req->is_done) {
+        sched->receiving = req;
+        weft_worker_poll(req->worker);
+        if (!req->is_done)
+            await_receive(req);
+        sched->receiving = NULL;
+    }
+    plan_note(sched, req->rc);
+}
+
+static void immediate_fence(weft_sched *sched)
+{
+    if (sched->is_holding) {
+        sched->is_holding = false;
+        if (!sched->rc)
+            immediate_receive(sched, &sched->held);
+    }
+    if (sched->completion.left > 1)
+        immediate_settle(sched);
+    else if (sched->req_count || weft_unlikely(sched->completion.rc))
+        weft_sched_free_requests(sched);
+}
+
+typedef struct reason_wait {
+    weft_wait wait;
+    const weft_sched *sched;
+} reason_wait;
+
+static bool has_reason(weft_wait *wait) { return weft_container(wait, reason_wait, wait)->sched->rc != WEFT_E_REVOKED; }
+
+static __attribute__((noinline)) void await_reason(weft_sched *sched)
+{
+    reason_wait self = {.sched = sched};
+
+    weft_wait_begin(&self.wait, sched->team->chan->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, sched->tag, 0);
+    self.wait.is_over = has_reason;
+    while (sched->rc == WEFT_E_REVOKED)
+        weft_wait_progress(&self.wait);
+    weft_wait_end(&self.wait);
+}
+
+void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag)
+{
+    plan_reset(sched, team, tag, true);
+    weft_list_append(&team->active, &sched->active);
+    if (weft_unlikely(team->stopped) && weft_team_is_over(team, (uint32_t)tag))
+        sched->rc = weft_team_refuse(team);
+}
+
+int weft_sched_end_immediate(weft_sched *sched)
+{
+    immediate_fence(sched);
+    if (weft_unlikely(sched->rc == WEFT_E_REVOKED))
+        await_reason(sched);
+    weft_list_remove(&sched->active);
+    weft_sched_free_memory(sched);
+    if (weft_unlikely(sched->team->stopped))
+        weft_team_leave_node(sched->team);
+    return weft_sched_code(sched);
+}
+
+/* ---- recorded ---- */
+
+static void record(weft_sched *sched, const weft_step *step)
+{
+    if (sched->step_count == sched->step_room) {
+        uint32_t room = sched->step_room ? sched->step_room * 2 : 16;
+        weft_step *more = realloc(sched->steps, room * sizeof *more);
+
+        if (!more) {
+            weft_sched_fail(sched, weft_fail(WEFT_E_NOMEM, "no memory for %u steps of a collective", room));
+            return;
+        }
+        sched->steps = more;
+        sched->step_room = room;
+    }
+    weft_type_hold(step->to_type);
+    if (step->from_type)
+        weft_type_hold(step->from_type);
+    sched->steps[sched->step_count++] = *step;
+}
+
+static void open_gate(weft_completion *completion)
+{
+    weft_sched *sched = weft_container(completion, weft_sched, completion);
+
+    weft_worker *worker = sched->team->chan->worker;
+
+    weft_list_append(&worker->scheds, &sched->link);
+    worker->scheds_ready++;
+}
+
+static void free_plan(weft_req *req)
+{
+    weft_sched *sched = req->extra;
+
+    weft_list_remove(&sched->active);
+    if (sched->kept)
+        sched->drop_kept(sched->kept);
+    for (uint32_t i = 0; i < sched->step_count; i++) {
+        weft_type_drop(sched->steps[i].to_type);
+        if (sched->steps[i].from_type)
+            weft_type_drop(sched->steps[i].from_type);
+    }
+    weft_sched_free_memory(sched);
+    free(sched->steps);
+    free(sched);
+    req->extra = NULL;
+}
+
+int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req)
+{
+    weft_sched *sched = aligned_alloc(64, weft_round_up(sizeof *sched, 64));
+    int rc;
+
+    *req = sched ? weft_req_new(team->chan->worker, WEFT_REQ_SCHED) : NULL;
+    if (!*req) {
+        free(sched);
+        weft_team_stop(team, weft_fail(WEFT_E_NOMEM, "no memory to record a collective"), tag);
+        return WEFT_E_NOMEM;
+    }
+    plan_reset(sched, team, tag, false);
+    sched->completion.open = open_gate;
+    sched->req = *req;
+    (*req)->chan = team->chan;
+    (*req)->extra = sched;
+    (*req)->free_extra = free_plan;
+    weft_list_init(&sched->link);
+    if (args->op) { /* the user may free an operator while it is in use here */
+        sched->own_op = *args->op;
+        sched->op = &sched->own_op;
+    }
+    algorithm(sched, args);
+    weft_sched_fence(sched);
+    rc = sched->rc;
+    if (rc) {
+        weft_req_free(*req);
+        *req = NULL;
+    }
+    return rc;
+}
+
+/* ---- verbs ---- */
+
+void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type)
+{
+    weft_step step = {.verb = WEFT_STEP_SEND, .peer = plan_peer(sched, to), .from = buf, .to_count = count, .to_type = type};
+
+    if (sched->rc)
+        return;
+    if (sched->is_immediate)
+        plan_note(sched, weft_sched_begin_message(sched, &step));
+    else
+        record(sched, &step);
+}
+
+void weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type)
+{
+    weft_step step = {.verb = WEFT_STEP_RECV, .peer = plan_peer(sched, from), .to = buf, .to_count = count, .to_type = type};
+
+    if (sched->rc)
+        return;
+    if (!sched->is_immediate) {
+        record(sched, &step);
+        return;
+    }
+    immediate_post_held(sched);
+    sched->held = step;
+    sched->is_holding = true;
+}
+
+void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
+                    const weft_type *from_type)
+{
+    weft_step step = {.verb = WEFT_STEP_COPY, .from = from, .to = to, .from_count = from_count, .to_count = to_count,
+                      .from_type = from_type, .to_type = to_type};
+
+    if (sched->rc || !to_count)
+        return;
+    /* The same address is the same place only for the same layout: MPI_BOTTOM is the address of all absolute types. */
+    if (to == from && (to_type == from_type || (to_type->is_dense && from_type->is_dense)))
+        return;
+    if (sched->is_immediate)
+        weft_coll_copy(sched->team->chan->worker, to_type, to, to_count, from_type, from, from_count);
+    else
+        record(sched, &step);
+}
+
+void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t count, const weft_type *type)
+{
+    weft_step step = {.verb = WEFT_STEP_REDUCE, .from = in, .to = inout, .to_count = count, .to_type = type};
+
+    if (sched->rc || !count)
+        return;
+    if (sched->is_immediate)
+        weft_coll_apply_op(sched->team->chan->worker, sched->op, type, in, inout, count);
+    else
+        record(sched, &step);
+}
+
+void weft_sched_fence(weft_sched *sched)
+{
+    weft_step step = {.verb = WEFT_STEP_FENCE, .to_type = NULL};
+
+    if (sched->is_immediate)
+        immediate_fence(sched);
+    else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].verb != WEFT_STEP_FENCE) {
+        step.to_type = weft_sched_bytes(); /* every step holds a type: no test when they are dropped */
+        record(sched, &step);
+    }
+}
+
+void weft_sched_sub(weft_sched *sched, const uint32_t *ranks, uint32_t size, weft_sched_algorithm *algorithm, const weft_coll *args)
+{
+    const uint32_t *outer_map = sched->map;
+    uint32_t outer_rank = sched->rank, outer_size = sched->size;
+    uint32_t *map = weft_sched_temp(sched, size * sizeof *map, weft_sched_bytes());
+
+    if (!map)
+        return;
+    for (uint32_t i = 0; i < size; i++) {
+        map[i] = (uint32_t)plan_peer(sched, ranks[i]);
+        if (ranks[i] == outer_rank)
+            sched->rank = i;
+    }
+    sched->map = map;
+    sched->size = size;
+    algorithm(sched, args);
+    weft_sched_fence(sched);
+    sched->map = outer_map;
+    sched->rank = outer_rank;
+    sched->size = outer_size;
+}
+
+/* ---- temporary memory ---- */
+
+static void *temp_bytes(weft_sched *sched, uint64_t bytes)
+{
+    block *fresh = sched->is_immediate ? sched->team->cache : NULL;
+
+    bytes = weft_round_up(bytes ? bytes : 1, 64);
+    if (bytes <= WEFT_SCHED_SMALL - sched->small_used) {
+        void *place = sched->small + sched->small_used;
+        sched->small_used += (uint32_t)bytes;
+        return place;
+    }
+    if (fresh && fresh->bytes >= bytes) {
+        sched->team->cache = NULL;
+    } else {
+        fresh = bytes < UINT64_MAX / 2 ? aligned_alloc(64, sizeof *fresh + bytes) : NULL;
+        if (!fresh) {
+            weft_sched_fail(sched, weft_fail(WEFT_E_NOMEM, "a collective needs %llu bytes of temporary memory that are not to be had",
+                                           (unsigned long long)bytes));
+            return NULL;
+        }
+        fresh->bytes = bytes;
+    }
+    fresh->next = sched->blocks;
+    sched->blocks = fresh;
+    return fresh + 1;
+}
+
+void *weft_sched_temp(weft_sched *sched, uint64_t count, const weft_type *type)
+{
+    int64_t span = type->true_extent;
+    char *place;
+
+    if (sched->rc)
+        return NULL;
+    if (count > 1) /* a negative extent grows downwards */
+        span += (int64_t)(count - 1) * (type->extent < 0 ? -type->extent : type->extent);
+    place = temp_bytes(sched, count ? (uint64_t)span : 0);
+    if (!place)
+        return NULL;
+    if (count > 1 && type->extent < 0)
+        place += (int64_t)(count - 1) * -type->extent;
+    return place - type->true_lb;
+}
+
+void weft_sched_free_memory(weft_sched *sched)
+{
+    block *at = sched->blocks;
+
+    while (at) {
+        block *next = at->next, *spare = sched->team->cache;
+        if (sched->is_immediate && at->bytes <= SPARE_MAX && (!spare || spare->bytes < at->bytes)) {
+            sched->team->cache = at;
+            at = spare;
+        }
+        free(at);
+        at = next;
+    }
+    sched->blocks = NULL;
+    if (sched->reqs != sched->few)
+        free(sched->reqs);
+    sched->reqs = sched->few;
+    sched->req_room = WEFT_SCHED_FEW;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * shmcoll_setup: the members of a team that stand on one node agree on an area to share, by messages, in the team's first blocking call;
+ * and all of them on what their wire is like.
+ */
+#include <stdlib.h>
+
+#include "base/knob.h"
+#include "base/status.h"
+#include "collectives/algorithms.h"
+#include "collectives/shmcoll.h"
+#include "collectives/shmcoll_area.h"
+#include "collectives/topology.h"
+#include "core/worker.h"
+#include "core/world.h"
+
+enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
+#define NO_AREA UINT32_MAX
+#define PLANS_MAX 5u /* of one agreement */
+
+typedef struct wire { /* as the team keeps it */
+    uint32_t latency_bytes, eager_bytes, eager_total_max;
+} wire;
+
+typedef struct agreement {
+    wire wire;
+    uint32_t area;
+    uint8_t says;
+} agreement;
+
+static unsigned flags_of(uint8_t says)
+{
+    return (says & SAYS_CROWDED ? WEFT_SHMCOLL_CROWDED : 0) | (says & SAYS_FENCE ? WEFT_SHMCOLL_FENCE : 0) |
+           (says & SAYS_SUMMED ? WEFT_SHMCOLL_CSUM : 0);
+}
+
+/* Those of the team who may share memory with us, ourselves among them: all of it, or our mates on this node. */
+typedef struct node_group {
+    const uint32_t *members; /* NULL: all, in order */
+    uint32_t count, rank;
+} node_group;
+
+static node_group node_group_of(const weft_team *team)
+{
+    const weft_topology *topology = team->topology;
+
+    return topology ? (node_group){topology->node_ranks, topology->node_rank_count, topology->index} : (node_group){NULL, team->size, team->rank};
+}
+
+static uint32_t world_rank(const weft_team *team, const node_group *us, uint32_t i)
+{
+    uint32_t member = us->members ? us->members[i] : i;
+    return team->chan->world_rank ? team->chan->world_rank[member] : member;
+}
+
+/* Nobody shares a node with anybody: known to all without a word. */
+static bool is_apart(const weft_team *team)
+{
+    const weft_boot *boot = team->chan->worker->world->boot;
+    node_group all = {NULL, team->size, team->rank};
+
+    if (team->topology || !boot->node_of)
+        return false;
+    return boot->node_of[world_rank(team, &all, 0)] != boot->node_of[world_rank(team, &all, 1)];
+}
+
+static uint8_t own_words(const weft_team *team, uint32_t node_ranks)
+{
+    const weft_world *world = team->chan->worker->world;
+    uint8_t says = SAYS_CAN;
+
+    if (!world->boot->has_segment || node_ranks > WEFT_SHMCOLL_RANKS)
+        return 0;
+    if (world->is_oversubscribed)
+        says |= SAYS_CROWDED;
+    if (!atomic_load_explicit(&world->page->membarrier_ok, memory_order_relaxed))
+        says |= SAYS_FENCE;
+    if (weft_knob.checksum)
+        says |= SAYS_SUMMED;
+    return says;
+}
+
+/* Stages of the agreement, as schedules of the team: among our mates, or the leaders, where there are hosts; else among all. */
+static void among(weft_sched *sched, bool node_ranks, weft_sched_algorithm *algorithm, const weft_coll *args)
+{
+    const weft_topology *topology = sched->team->topology;
+
+    if (!topology)
+        algorithm(sched, args);
+    else if (node_ranks)
+        weft_sched_sub(sched, topology->node_ranks, topology->node_rank_count, algorithm, args);
+    else if (!topology->index)
+        weft_sched_sub(sched, topology->leaders, topology->count, algorithm, args);
+}
+
+static void gather_mates(weft_sched *sched, const weft_coll *args) { among(sched, true, weft_gather_binomial, args); }
+static void tell_mates(weft_sched *sched, const weft_coll *args) { among(sched, true, weft_bcast_binomial, args); }
+static void tell_leaders(weft_sched *sched, const weft_coll *args) { among(sched, false, weft_bcast_binomial, args); }
+
+static int all_say(weft_team *team, weft_shmcoll_performer *perform, uint8_t own, uint8_t *all)
+{
+    weft_coll args = {.sendbuf = &own, .recvbuf = all, .sendcount = 1, .recvcount = 1, .sendtype = weft_sched_bytes(),
+                      .recvtype = weft_sched_bytes()};
+    return perform(team, gather_mates, &args);
+}
+
+static int tell(weft_team *team, weft_shmcoll_performer *perform, weft_sched_algorithm *whom, void *what, uint64_t bytes)
+{
+    weft_coll args = {.recvbuf = what, .recvcount = bytes, .recvtype = weft_sched_bytes()};
+    return perform(team, whom, &args);
+}
+
+/* What the wire to another node is like; who asks is about to send there. */
+static wire look_at_wire(const weft_team *team)
+{
+    weft_peer *peer;
+    wire found = {.latency_bytes = team->latency_bytes};
+    const weft_caps *caps;
+    uint64_t bytes;
+
+    if (weft_chan_resolve_peer(team->chan, team->topology ? team->topology->leaders[1] : 1, &peer))
+        return found;
+    caps = &peer->ep->iface->caps;
+    found.eager_bytes = caps->eager ? peer->eager_max : 0;
+    found.eager_total_max = (uint32_t)weft_knob.credit_kib * 512; /* half of it: what was folded goes out while the first half is on its way */
+    if (!caps->mbyte_per_s || !caps->latency_ns)
+        return found;
+    bytes = (uint64_t)caps->latency_ns * caps->mbyte_per_s / 1000;
+    found.latency_bytes = bytes < 1024 ? 1024 : bytes > 1u << 20 ? 1u << 20 : (uint32_t)bytes;
+    return found;
+}
+
+static void first_decides(weft_team *team, uint32_t node_ranks, const uint8_t *all, agreement *agreement)
+{
+    const weft_segment *segment = &team->chan->worker->world->boot->segment;
+    uint8_t can = SAYS_CAN, also = 0;
+
+    for (uint32_t i = 0; i < node_ranks; i++) {
+        can &= all[i];
+        also |= all[i];
+    }
+    if (!can || weft_segment_take_area(segment, &agreement->area))
+        return;
+    if (weft_segment_claim(segment, segment->hdr->areas + agreement->area * segment->hdr->area_bytes,
+                           weft_shmcoll_used_bytes(segment->hdr->area_bytes, node_ranks, flags_of(also)))) {
+        weft_segment_release_area(segment, agreement->area);
+        agreement->area = NO_AREA;
+        return;
+    }
+    agreement->says = also;
+}
+
+static weft_shmcoll *open_area(weft_team *team, const node_group *us, const agreement *agreement)
+{
+    weft_worker *worker = team->chan->worker;
+    const weft_boot *boot = worker->world->boot;
+    const weft_segment *segment = &boot->segment;
+    unsigned flags = flags_of(agreement->says);
+    uint64_t bytes = weft_shmcoll_used_bytes(segment->hdr->area_bytes, us->count, flags);
+    weft_rank_page *pages[WEFT_SHMCOLL_RANKS];
+    weft_shmcoll *node;
+    void *base;
+
+    if (weft_segment_view(segment, segment->hdr->areas + agreement->area * segment->hdr->area_bytes, bytes, &base))
+        return NULL;
+    for (uint32_t i = 0; i < us->count; i++) {
+        uint32_t world = world_rank(team, us, i);
+        pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[world] : world);
+    }
+    node = weft_shmcoll_attach(worker, base, bytes, us->rank, us->count, pages, flags);
+    if (!node) {
+        weft_segment_drop(base, bytes);
+        return NULL;
+    }
+    node->bytes = bytes;
+    node->node_ranks = us->members;
+    node->area = agreement->area;
+    node->team = team;
+    return node;
+}
+
+/* Maps the area of the agreement; mapping may fail on one of us: then nobody uses it. */
+static int settle_area(weft_team *team, weft_shmcoll_performer *perform, const node_group *us, agreement *agreement, uint8_t *all)
+{
+    const weft_segment *segment = &team->chan->worker->world->boot->segment;
+    weft_shmcoll *node = open_area(team, us, agreement);
+    uint8_t can = 1;
+    int rc = all_say(team, perform, node != NULL, all);
+
+    for (uint32_t i = 0; all && !rc && i < us->count; i++)
+        can &= all[i];
+    agreement->says = can;
+    if (!rc)
+        rc = tell(team, perform, tell_mates, agreement, sizeof *agreement);
+    if (!rc && agreement->says) {
+        team->node = node;
+        return WEFT_OK;
+    }
+    if (!rc && !us->rank)
+        weft_segment_release_area(segment, agreement->area); /* nobody has touched it */
+    if (node) {
+        weft_segment_drop(node->hdr, node->bytes);
+        free(node);
+    }
+    return rc;
+}
+
+static int agree_inside(weft_team *team, weft_shmcoll_performer *perform, agreement *agreement)
+{
+    node_group us = node_group_of(team);
+    uint8_t *all = us.rank ? NULL : calloc(1, us.count);
+    int rc = us.rank || all ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for a communicator of %u", team->size);
+
+    if (us.count > 1) {
+        if (!rc)
+            rc = all_say(team, perform, own_words(team, us.count), all);
+        if (!rc && !us.rank)
+            first_decides(team, us.count, all, agreement);
+        if (!rc)
+            rc = tell(team, perform, tell_mates, agreement, sizeof *agreement);
+        if (!rc && agreement->area != NO_AREA)
+            rc = settle_area(team, perform, &us, agreement, all);
+    }
+    free(all);
+    return rc;
+}
+
+int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform)
+{
+    agreement agreement = {.area = NO_AREA, .wire = {.latency_bytes = team->latency_bytes}};
+    uint32_t scheds = team->sequence;
+    int rc = WEFT_OK;
+
+    if (!team->rank && (team->topology || is_apart(team)))
+        agreement.wire = look_at_wire(team);
+    if (team->topology || is_apart(team))
+        rc = tell(team, perform, tell_leaders, &agreement.wire, sizeof agreement.wire);
+    if (!rc && !is_apart(team))
+        rc = agree_inside(team, perform, &agreement);
+    team->latency_bytes = agreement.wire.latency_bytes;
+    team->eager_bytes = agreement.wire.eager_bytes;
+    team->eager_total_max = agreement.wire.eager_total_max;
+    team->sequence = scheds + PLANS_MAX; /* nodes that agreed otherwise used fewer, and tags are one count for all */
+    return rc;
+}
