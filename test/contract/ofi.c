@@ -262,7 +262,7 @@ static void partings_cross(void)
         side = &rig->sides[i];
         CHECK(side->iface->ops->ep_close(side->iface, side->ep) == WEFT_AGAIN);
         ((ofi_iface *)side->iface)->turned_ns = 0;
-        ofi_call_turn((ofi_iface *)side->iface); /* says it, and hears nothing */
+        ofi_handshake_turn((ofi_iface *)side->iface); /* says it, and hears nothing */
         CHECK(((ofi_ep *)side->ep)->called_ns != 0);
     }
     for (int i = 1; i >= 0; i--) { /* each one alone */
@@ -327,9 +327,9 @@ static void gathers_a_burst(void)
     for (int k = 0; k < 600000 && rig->b->arrival_count < COUNT + 1; k++, usleep(50))
         rig_poll(rig->b, 64);
     check_burst(rig, COUNT, short_ones);
-    CHECK(a->clerk.patience == 2);
+    CHECK(a->flusher.direct_max == 2);
     rig_turn(rig);
-    CHECK(a->clerk.patience == 8); /* a program that leaves its frames behind: more of them go at once */
+    CHECK(a->flusher.direct_max == 8); /* a program that leaves its frames behind: more of them go at once */
     rig_close(rig);
 }
 

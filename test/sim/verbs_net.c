@@ -64,7 +64,7 @@ static int net_open(const weft_iface_params *params, weft_iface **iface)
     (*iface)->ops = &verbs_net_ops;
     for (uint8_t i = 0; i < ((verbs_iface *)*iface)->rail_count; i++) /* no iWARP device, or rdma_cm would be wanted; but as one */
         ((verbs_iface *)*iface)->rails[i].tells_early = is_early;
-    rc = verbs_proof_open((verbs_iface *)*iface);
+    rc = verbs_read_fence_open((verbs_iface *)*iface);
     if (rc)
         return rc;
     for (uint32_t i = 0; i < PORTS; i++)

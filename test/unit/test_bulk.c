@@ -19,7 +19,7 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes)
     if (!returning)
         return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
     for (uint32_t i = 0; i < WEFT_BULK_COUNT; i++)
-        weft_bulk_return(returning, i);
+        weft_bulk_free(returning, i);
     errno = ENOSPC;
     return -1;
 }
@@ -36,12 +36,12 @@ static void a_chunk_of_a_path_that_left(void)
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
     CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
     for (int i = 0; i < WEFT_BULK_STEP; i++)
-        CU_ASSERT_EQUAL(weft_bulk_lend(&owner, &gone, &index), 0);
+        CU_ASSERT_EQUAL(weft_bulk_alloc(&owner, &gone, &index), 0);
     weft_bulk_leave(&owner, &gone);
     returning = owner.bulk;
-    rc = weft_bulk_lend(&owner, &other, &index);
+    rc = weft_bulk_alloc(&owner, &other, &index);
     CU_ASSERT(rc == WEFT_AGAIN || rc == 0);
-    CU_ASSERT_EQUAL(weft_bulk_lend(&owner, &other, &index), 0); /* now they are there for sure */
+    CU_ASSERT_EQUAL(weft_bulk_alloc(&owner, &other, &index), 0); /* now they are there for sure */
     returning = NULL;
     weft_bulk_close(&owner);
     weft_segment_close(&segment);

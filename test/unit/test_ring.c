@@ -77,9 +77,9 @@ static void two_threads(void)
         while (!(cell = weft_ring_peek(&in)))
             sched_yield();
         is_good = is_whole(cell, i);
-        weft_ring_take(&in, cell);
-        if (weft_ring_should_tell(&in))
-            weft_ring_tell(&in);
+        weft_ring_consume(&in, cell);
+        if (weft_ring_should_ack(&in))
+            weft_ring_ack(&in);
     }
     CU_ASSERT_TRUE(is_good);
     if (is_good)
@@ -110,9 +110,9 @@ static void full_and_again(void)
         cell = weft_ring_peek(&in);
         CU_ASSERT_PTR_NOT_NULL_FATAL(cell);
         CU_ASSERT_EQUAL(cell->hdr.seq, i);
-        weft_ring_take(&in, cell);
-        if (weft_ring_should_tell(&in))
-            weft_ring_tell(&in);
+        weft_ring_consume(&in, cell);
+        if (weft_ring_should_ack(&in))
+            weft_ring_ack(&in);
     }
     CU_ASSERT(weft_ring_room(&out) > 0);
     free(ring);
@@ -135,9 +135,9 @@ static void data_lines_never_wedge(void)
             while (!weft_ring_room(&out) || !weft_ring_reserve(&out, sizes[s], &line)) {
                 weft_cell *full = weft_ring_peek(&in);
                 CU_ASSERT_PTR_NOT_NULL_FATAL(full);
-                weft_ring_take(&in, full);
-                if (weft_ring_should_tell(&in))
-                    weft_ring_tell(&in);
+                weft_ring_consume(&in, full);
+                if (weft_ring_should_ack(&in))
+                    weft_ring_ack(&in);
             }
             cell = weft_ring_next(&out);
             CU_ASSERT_TRUE_FATAL(line + (sizes[s] + 63) / 64 <= WEFT_RING_LINES);

@@ -183,7 +183,7 @@ static bool open_side(uint32_t i)
     for (uint8_t k = 0; is_early && !rc && k < ((verbs_iface *)me->iface)->rail_count; k++)
         ((verbs_iface *)me->iface)->rails[k].tells_early = true;
     if (!rc)
-        rc = verbs_proof_open((verbs_iface *)me->iface);
+        rc = verbs_read_fence_open((verbs_iface *)me->iface);
     if (!rc)
         rc = weft_verbs_ops.mr_reg(me->iface, me->memory, bytes, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC, WEFT_MEMORY_HOST, &me->mr);
     if (rc)
@@ -251,7 +251,7 @@ static void count_one(side *me)
 static bool break_one(side *me)
 {
     verbs_ep *ep = (verbs_ep *)me->ep;
-    verbs_link *link = &ep->links[chance() % (ep->link_count ? ep->link_count : 1)];
+    verbs_rc_qp *link = &ep->links[chance() % (ep->link_count ? ep->link_count : 1)];
     if (ep->state != VERBS_UP || !link->qp || ep->epoch == last_broken)
         return false;
     last_broken = ep->epoch;

@@ -69,7 +69,7 @@ static void serves_many_with_few_slots(crowd *c)
         crowd_until_quiet(c);
     }
     for (uint32_t i = 0; i < CROWD_MAX; i++) {
-        rests += crowd_count(c, i, VERBS_COUNT_RESTS);
+        rests += crowd_count(c, i, VERBS_COUNT_EVICTIONS);
         EXPECT(c, c->nodes[i].losts == 0, "nobody is given up");
     }
     EXPECT(c, rests > CROWD_MAX, "connections gave way to others");
@@ -193,7 +193,7 @@ static void is_told_who_left(crowd *c)
 /* A request that never completes, as soft-RoCE has them now and then. */
 static void ends_what_is_stuck(crowd *c)
 {
-    verbs_link *link;
+    verbs_rc_qp *link;
     uint64_t begin;
     uint32_t epoch;
     crowd_open(c, 2);
@@ -324,7 +324,7 @@ static void tells_want_of_memory(crowd *c)
 
 static void drops_what_is_not_meant(crowd *c)
 {
-    verbs_note good, bad;
+    verbs_conn_msg good, bad;
     verbs_ep *ep;
     uint32_t dropped;
     crowd_open(c, 2);
@@ -332,7 +332,7 @@ static void drops_what_is_not_meant(crowd *c)
     crowd_talk(c, 0, 1, 1);
     crowd_until_quiet(c);
     ep = crowd_path(c, 1, 0);
-    verbs_note_write(crowd_path(c, 0, 1), VERBS_NOTE_CONNECT, &good);
+    verbs_conn_msg_write(crowd_path(c, 0, 1), VERBS_NOTE_CONNECT, &good);
     dropped = ep->iface->conn->dropped;
     for (int i = 0; i < 10; i++) {
         bad = good;
@@ -344,14 +344,14 @@ static void drops_what_is_not_meant(crowd *c)
         case 3: bad.nonce++; break;
         case 4: bad.job++; break;
         case 5: bad.to_rank++; break;
-        case 6: bad.life++; break;
-        case 7: bad.to_life++; break;
+        case 6: bad.incarnation++; break;
+        case 7: bad.to_incarnation++; break;
         case 8: bad.rails = VERBS_RAILS + 1; break;
         default: bad.epoch = good.epoch - 1; break;
         }
-        verbs_conn_note(&ep->iface->rails[0], &bad, sizeof bad);
+        verbs_conn_msg_recv(&ep->iface->rails[0], &bad, sizeof bad);
     }
-    verbs_conn_note(&ep->iface->rails[0], &good, 7);
+    verbs_conn_msg_recv(&ep->iface->rails[0], &good, 7);
     EXPECT(c, ep->iface->conn->dropped == dropped + 11, "all are dropped");
     EXPECT(c, ep->state == VERBS_UP && ep->epoch == good.epoch, "and change nothing");
     crowd_close(c);
@@ -415,7 +415,7 @@ static void explains_errors(crowd *c)
     crowd_reach(c, 0, 1);
     for (int status = 1; status <= IBV_WC_GENERAL_ERR; status++) {
         struct ibv_wc wc = {.status = (enum ibv_wc_status)status, .vendor_err = 0x81};
-        verbs_explain(&crowd_path(c, 0, 1)->links[0], &wc, "a put", text, sizeof text);
+        verbs_wc_error(&crowd_path(c, 0, 1)->links[0], &wc, "a put", text, sizeof text);
         EXPECT(c, strstr(text, "a put with rank 1 failed on ") && strstr(text, ibv_wc_status_str(wc.status)) &&
                strstr(text, "vendor 0x81"), "rank, rail, status and vendor's code are told");
         EXPECT(c, strlen(strstr(text, "vendor 0x81")) > 40, "and a cause");

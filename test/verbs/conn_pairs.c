@@ -47,7 +47,7 @@ void conn_pairs_agree(crowd *c)
         }
         for (int side = 0; side < 2; side++) {
             eps[side] = path_between(ports[side], &cards[1 - side], (uint32_t)(1 - side));
-            verbs_pair(eps[side], &cards[side]);
+            verbs_rail_pair(eps[side], &cards[side]);
         }
         bool ok = eps[0]->link_count == eps[1]->link_count;
         for (uint8_t i = 0; i < eps[0]->link_count; i++) {

@@ -171,7 +171,7 @@ int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes)
         if (!slot)
             return WEFT_AGAIN;
         memcpy(slot->place, message, bytes);
-        slot->about = ((const ofi_wire *)message)->kind == OFI_CALL ? ((const ofi_call *)message)->path : 0;
+        slot->about = ((const ofi_wire *)message)->kind == OFI_CALL ? ((const ofi_handshake *)message)->path : 0;
         rc = post_slot(iface, slot, NULL, to, bytes);
     }
     if (rc)
@@ -189,7 +189,7 @@ static bool is_refused(ofi_iface *iface, ofi_ep *ep, int *rc)
     *rc = WEFT_AGAIN;
     if (weft_likely(ep->state == OFI_OPEN && ep->sent - ep->acked < OFI_WINDOW))
         return false;
-    ofi_call_begin(iface, ep);
+    ofi_handshake_begin(iface, ep);
     ep->wants_room = true;
     iface->counts[OFI_COUNT_AGAIN]++;
     return true;
@@ -232,7 +232,7 @@ static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
     size_t pad = weft_round_up(frame->hdr.bytes, 8) - frame->hdr.bytes;
     ofi_framed *head;
     struct iovec parts[3];
-    struct fi_msg message = {.msg_iov = parts, .iov_count = pad ? 3 : 2, .addr = ep->spots[ep->spot].to};
+    struct fi_msg message = {.msg_iov = parts, .iov_count = pad ? 3 : 2, .addr = ep->candidates[ep->candidate].to};
     ssize_t rc;
     if (!slot)
         return refused(iface, ep, 0);
@@ -273,12 +273,12 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
         return 0; /* it parted in peace and hears no more */
     if (is_refused(iface, ep, &rc))
         return rc;
-    gathering = ofi_bundle_meet(iface, ep, frame, bytes);
+    gathering = ofi_coalesce_meet(iface, ep, frame, bytes);
     if (gathering != OFI_ALONE)
         return gathering == OFI_GATHERED ? 0 : refused(iface, ep, 0);
     if (bytes <= iface->inject_max) {
         ofi_flow_fill(iface, ep, (ofi_framed *)small, frame);
-        sent = fi_inject(iface->ep, small, bytes, ep->spots[ep->spot].to);
+        sent = fi_inject(iface->ep, small, bytes, ep->candidates[ep->candidate].to);
         iface->counts[OFI_COUNT_INJECTED] += sent == 0;
         return sent ? refused(iface, ep, sent) : went(iface, ep);
     }
@@ -288,7 +288,7 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
     if (!slot)
         return refused(iface, ep, 0);
     ofi_flow_fill(iface, ep, (ofi_framed *)slot->place, frame);
-    sent = post_slot(iface, slot, ep, ep->spots[ep->spot].to, bytes);
+    sent = post_slot(iface, slot, ep, ep->candidates[ep->candidate].to, bytes);
     return sent ? refused(iface, ep, sent) : went(iface, ep);
 }
 
@@ -298,11 +298,11 @@ int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value)
     int rc;
     if (is_refused(iface, ep, &rc))
         return rc;
-    if (!ofi_bundle_out(iface, ep))
+    if (!ofi_coalesce_flush_ep(iface, ep))
         return refused(iface, ep, 0);
     ofi_sign(iface, ep, &notice.wire, OFI_NOTIFY);
     notice.wire.seq = ep->sent + 1;
-    rc = ofi_say(iface, ep->spots[ep->spot].to, &notice, sizeof notice);
+    rc = ofi_say(iface, ep->candidates[ep->candidate].to, &notice, sizeof notice);
     return rc ? refused(iface, ep, 0) : went(iface, ep);
 }
 
@@ -313,7 +313,7 @@ void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min)
     if (ep->received - told < min || ep->state != OFI_OPEN || ep->has_left)
         return;
     ofi_sign(iface, ep, &wire, OFI_ACK);
-    if (ofi_say(iface, ep->spots[ep->spot].to, &wire, sizeof wire))
+    if (ofi_say(iface, ep->candidates[ep->candidate].to, &wire, sizeof wire))
         ep->told = told; /* the next frame tells, or the next one that goes */
 }
 
@@ -407,8 +407,8 @@ static int take(ofi_iface *iface, const void *message, size_t bytes)
     if (bytes < sizeof *wire || wire->check != (uint16_t)iface->addr.nonce)
         return 0; /* for an earlier owner of this address */
     if (wire->kind == OFI_CALL) {
-        if (bytes >= sizeof(ofi_call))
-            ofi_call_arrive(iface, message);
+        if (bytes >= sizeof(ofi_handshake))
+            ofi_handshake_arrive(iface, message);
         return 1;
     }
     ep = wire->to < iface->index_room ? iface->by_index[wire->to] : NULL;

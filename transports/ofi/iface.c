@@ -117,7 +117,7 @@ static int retry(ofi_iface *iface)
     for (weft_list_link *link = iface->moving.next; link != &iface->moving && !n;) {
         ofi_ep *ep = weft_container(link, ofi_ep, moving);
         link = link->next;
-        n += ofi_moves_turn(iface, ep); /* who was told may have changed the list */
+        n += ofi_rma_progress(iface, ep); /* who was told may have changed the list */
     }
     ofi_post_recvs(iface);
     return n;
@@ -129,7 +129,7 @@ static int chores(ofi_iface *iface)
     if (iface->is_full || !weft_list_is_empty(&iface->moving))
         n += retry(iface);
     if (!weft_list_is_empty(&iface->calling) || iface->polls % CLOCK_EVERY == 0 || iface->is_armed)
-        n += ofi_call_turn(iface);
+        n += ofi_handshake_turn(iface);
     return n;
 }
 
@@ -145,7 +145,7 @@ static int ofi_poll(weft_iface *base, int budget)
     ofi_iface *iface = (ofi_iface *)base;
     int n;
     iface->polls++;
-    ofi_bundles_out(iface);
+    ofi_coalesce_flush(iface);
     if (iface->idle_polls > IDLE_POLLS && !iface->is_armed && !iface->ops_open && weft_list_is_empty(&iface->calling) && !iface->is_full &&
         iface->polls % IDLE_EVERY)
         return 0;
@@ -155,7 +155,7 @@ static int ofi_poll(weft_iface *base, int budget)
     if (n < budget)
         n += chores(iface);
     iface->is_polling = false;
-    ofi_bundles_out(iface);
+    ofi_coalesce_flush(iface);
     iface->idle_polls = n ? 0 : iface->idle_polls + 1;
     if (n)
         iface->barren_polls = 0;
@@ -250,7 +250,7 @@ static void ofi_close(weft_iface *base)
     ofi_iface *iface = (ofi_iface *)base;
     while (!weft_list_is_empty(&iface->paths)) /* not left: the job ends in haste */
         ofi_ep_free(iface, weft_container(iface->paths.next, ofi_ep, link));
-    ofi_bundles_close(iface);
+    ofi_coalesce_close(iface);
     close_endpoint(iface);
     if (iface->arena)
         munmap(iface->arena, iface->arena_bytes);
@@ -351,7 +351,7 @@ static int open_provider(ofi_iface *iface)
 {
     char text[512];
     int rc, first = 0;
-    for (; (rc = ofi_find(iface)) == 0; iface->passed++) {
+    for (; (rc = ofi_provider_select(iface)) == 0; iface->passed++) {
         iface->has_multi_recv = (iface->info->caps & FI_MULTI_RECV) != 0 && !ofi_is_plain_tcp(iface->info); /* see OFI_TCP_RECVS */
         iface->sorts = !(iface->info->tx_attr->msg_order & iface->info->rx_attr->msg_order & FI_ORDER_SAS);
         iface->needs_desc = (iface->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
@@ -433,7 +433,7 @@ static int ofi_open(const weft_iface_params *params, weft_iface **out)
     weft_list_init(&iface->free_big);
     weft_list_init(&iface->free_small);
     weft_list_init(&iface->free_pieces);
-    ofi_bundles_open(iface);
+    ofi_coalesce_open(iface);
     iface->epoll = epoll_create1(EPOLL_CLOEXEC);
     iface->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (iface->epoll < 0 || iface->timer < 0)

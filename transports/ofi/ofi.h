@@ -3,10 +3,10 @@
  * ofi: Weft's transport over libfabric, private to its folder. One reliable datagram endpoint (FI_EP_RDM) for each port, with one
  * address vector and one completion queue; frames are messages, get and put are libfabric's reads and writes.
  *
- *   find     which provider: what fi_getinfo offers, in its own order                                       find.c
- *   host     the addresses of this host, the address that tells them, the order in which a peer's are tried    host.c
- *   call     acquaintance: who answers is who was meant, at which address; lost, and why; parting           call.c
- *   probe    what the kernel says of an address: an ordinary TCP connection, begun and dropped              probe.c
+ *   find     which provider: what fi_getinfo offers, in its own order                                       provider_select.c
+ *   host     the addresses of this host, the address that tells them, the order in which a peer's are tried    addr_list.c
+ *   call     acquaintance: who answers is who was meant, at which address; lost, and why; parting           handshake.c
+ *   probe    what the kernel says of an address: an ordinary TCP connection, begun and dropped              tcp_probe.c
  *   flow     frames: slots, numbers, windows; arriving                                                       flow.c
  *   move     gets, puts, atomics: pieces, their ends and their errors                                       rma.c
  *   memory   registrations and keys                                                                          memory.c
@@ -35,7 +35,7 @@
 #include "base/list.h"
 #include "transport/iface.h"
 
-#define OFI_MESSAGE 33024u        /* largest message of ours; rxm is told to send so much without asking first (find.c) */
+#define OFI_MESSAGE 33024u        /* largest message of ours; rxm is told to send so much without asking first (provider_select.c) */
 #define OFI_LONG_MESSAGE 66048u   /* ... over plain TCP: three messages to move 64 KiB by a get take longer than to copy them twice */
 #define OFI_CHUNK 65536u          /* a stream of frames: whole pages each */
 #define OFI_SMALL 1024u           /* a small slot */
@@ -74,7 +74,7 @@ typedef union ofi_address {
 
 enum ofi_kind { OFI_FRAME = 1, OFI_NOTIFY, OFI_ACK, OFI_PING, OFI_CALL };
 /* In front of every frame, notice and call. Lengths are multiples of 8, so that bodies keep their alignment in a buffer of many messages.
- * Several frames may follow each other in one message (bundle.c). */
+ * Several frames may follow each other in one message (coalesce.c). */
 typedef struct ofi_wire {
     uint32_t to;    /* the path's index at the receiver, as its call told */
     uint32_t seq;   /* FRAME and NOTIFY count from 1; else 0 */
@@ -98,7 +98,7 @@ typedef struct ofi_notice {
 #define OFI_CALL_WRONG 1 /* you have reached somebody else */
 #define OFI_CALL_LEAVE 2 /* I leave: tell me that you have heard it */
 /* Who speaks, to whom, and how to answer. `attempt` asks for an answer, which has the same number in `echo`. */
-typedef struct ofi_call {
+typedef struct ofi_handshake {
     ofi_wire wire;
     weft_proc_id proc_id;
     uint64_t nonce, to_nonce;
@@ -107,8 +107,8 @@ typedef struct ofi_call {
     uint32_t sent, received; /* frames, so far */
     uint32_t hint_bytes;
     uint8_t hint[sizeof(struct sockaddr_in6) + 4]; /* my address as you should see it; 0 bytes: the first of my address */
-} ofi_call;
-_Static_assert(sizeof(ofi_wire) == 16 && sizeof(ofi_call) % 8 == 0 && sizeof(ofi_framed) == 40, "the wire");
+} ofi_handshake;
+_Static_assert(sizeof(ofi_wire) == 16 && sizeof(ofi_handshake) % 8 == 0 && sizeof(ofi_framed) == 40, "the wire");
 
 /* -- addresses -- */
 
@@ -126,21 +126,21 @@ typedef struct ofi_iface_addr {
 } ofi_iface_addr;
 _Static_assert(sizeof(ofi_iface_addr) <= WEFT_ADDR_MAX, "an address");
 
-enum ofi_spot_state { OFI_SPOT_NEW, OFI_SPOT_PROBED, OFI_SPOT_LISTENS, OFI_SPOT_FAILED };
-typedef struct ofi_spot { /* one address of a peer */
+enum ofi_candidate_state { OFI_CANDIDATE_NEW, OFI_CANDIDATE_PROBED, OFI_CANDIDATE_LISTENS, OFI_CANDIDATE_FAILED };
+typedef struct ofi_candidate { /* one address of a peer */
     ofi_address address;
     uint32_t bytes;
     fi_addr_t to;
     bool is_inserted, has_hint;
     uint32_t hint_bytes;   /* our address as this one sees it; asked for once */
     uint8_t hint[sizeof(struct sockaddr_in6) + 4];
-    enum ofi_spot_state state;
+    enum ofi_candidate_state state;
     uint32_t score;        /* low: tried first */
     uint32_t attempt;      /* number of the last call there; 0 none */
     int probe;             /* a socket that connects, or -1 */
     uint64_t probed_ns;
     char why[112];         /* FAILED */
-} ofi_spot;
+} ofi_candidate;
 
 /* -- things that libfabric tells the end of -- */
 
@@ -203,14 +203,14 @@ enum ofi_state {
     OFI_BROKEN,   /* was open, an operation failed: calls again, and goes on if nothing was lost */
     OFI_LOST
 };
-typedef struct ofi_bundle { /* frames to a peer that wait to go together; changed by the owner, under the clerk's lock */
+typedef struct ofi_coalesce { /* frames to a peer that wait to go together; changed by the owner, under the flusher's lock */
     weft_list_link link;        /* in port->bundles while there is a slot */
     ofi_slot *slot;        /* NULL: nothing is gathered */
     fi_addr_t to;
     uint32_t bytes, frames, number;
-    bool was_sent;         /* by the clerk: may be forgotten */
+    bool was_sent;         /* by the flusher: may be forgotten */
     uint32_t burst, burst_poll; /* frames to this peer since the last poll, and which one that was */
-} ofi_bundle;
+} ofi_coalesce;
 
 struct ofi_ep {
     weft_ep ep;
@@ -223,20 +223,20 @@ struct ofi_ep {
     uint32_t index;        /* ours */
     uint32_t theirs;       /* its index of us; known when is_heard */
     bool is_heard;
-    ofi_spot *spots;       /* in the order of trying */
-    uint32_t spot_count, spot;
+    ofi_candidate *candidates;       /* in the order of trying */
+    uint32_t candidate_count, candidate;
     uint32_t attempt;      /* the last number given */
-    uint32_t repeats;      /* of the call at this spot */
-    uint64_t called_ns;    /* since when we wait for an answer at this spot; 0: the call has not gone yet */
+    uint32_t repeats;      /* of the call at this candidate */
+    uint64_t called_ns;    /* since when we wait for an answer at this candidate; 0: the call has not gone yet */
     uint64_t began_ns;     /* since when we call at all */
-    uint64_t tried_ns;     /* since when at this spot; BROKEN: when the numbers did not fit last */
-    uint32_t owes_echo, echo_spot; /* an answer that could not be sent yet, */
+    uint64_t tried_ns;     /* since when at this candidate; BROKEN: when the numbers did not fit last */
+    uint32_t reply_due, echo_candidate; /* an answer that could not be sent yet, */
     uint64_t owed_ns;      /* ... asked for then */
     uint64_t heard_ns;     /* the last look of the clock since something came; 0: look */
     bool is_pinged;
     uint32_t sent, received, acked, told; /* frames: given to the provider, had in order, acknowledged by and to the peer */
     uint32_t slots_out;    /* in the provider's hands, or filled with a bundle */
-    ofi_bundle bundle;
+    ofi_coalesce bundle;
     weft_list_link early;       /* frames that came before their turn */
     weft_list_link ops, again;  /* moves; pieces to be tried once more */
     weft_list_link moving;      /* in port->moving while there are ops */
@@ -249,18 +249,18 @@ struct ofi_ep {
     char broken_by[160];   /* what made us call again */
 };
 
-/* Who sends the bundles of a program that does not poll (bundle.c). `lock` is over all bundles. */
-typedef struct ofi_clerk {
+/* Who sends the bundles of a program that does not poll (coalesce.c). `lock` is over all bundles. */
+typedef struct ofi_flusher {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_t thread;
     bool is_there, cannot_be, is_asleep, is_closing;
     uint32_t number;   /* of bundles begun */
-    uint32_t patience; /* so many frames of a burst go at once */
-    uint32_t praise;   /* bursts in a row that a poll followed soon */
+    uint32_t direct_max; /* so many frames of a burst go at once */
+    uint32_t prompt_bursts;   /* bursts in a row that a poll followed soon */
     bool was_needed, has_gathered; /* since the last poll */
     uint64_t burst_ns; /* when the last frame of a burst went alone since then; 0: none did */
-} ofi_clerk;
+} ofi_flusher;
 
 struct ofi_iface {
     weft_iface iface;
@@ -292,7 +292,7 @@ struct ofi_iface {
     ofi_slot slots[OFI_SLOTS + OFI_SMALL_SLOTS];
     weft_list_link free_big, free_small;
     weft_list_link bundles;         /* of all paths */
-    ofi_clerk clerk;
+    ofi_flusher flusher;
     struct fi_cq_data_entry entries[OFI_BATCH]; /* that were read, and of which some wait for the next poll's budget ... */
     uint32_t entry, entry_count;
     size_t entry_at;           /* ... the first of them from this byte on */
@@ -311,37 +311,37 @@ struct ofi_iface {
 enum ofi_print_counters { OFI_COUNT_SENT, OFI_COUNT_INJECTED, OFI_COUNT_ARRIVED, OFI_COUNT_AGAIN, OFI_COUNT_PIECES, OFI_COUNT_CALLS, OFI_COUNT_POLLS,
                  OFI_COUNT_BREAKS, OFI_COUNT_BUNDLES, OFI_COUNT_GATHERED };
 
-/* -- find.c -- */
+/* -- provider_select.c -- */
 const char *ofi_unavailable(void);
 void ofi_describe(void (*line)(void *arg, const char *text), void *arg);
 /* The provider to be used, its addresses not bound to one of this host's where that can be. */
-int ofi_find(ofi_iface *iface);
+int ofi_provider_select(ofi_iface *iface);
 bool ofi_is_plain_tcp(const struct fi_info *info); /* libfabric's own reliable datagrams over TCP */
 bool ofi_is_local(const struct fi_info *info);  /* reaches this host only */
 bool ofi_is_socket(const struct fi_info *info); /* over the kernel's IP sockets: one address stands for all */
 
-/* -- host.c -- */
+/* -- addr_list.c -- */
 int ofi_addr_make(ofi_iface *iface);
-int ofi_spots_make(const ofi_iface *iface, ofi_ep *ep);
+int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep);
 const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room);
-/* Our address as that spot would see it; 0: unknown. */
-uint32_t ofi_hint(const ofi_iface *iface, const ofi_spot *spot, uint8_t *hint, size_t room);
+/* Our address as that candidate would see it; 0: unknown. */
+uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t room);
 /* Has this host an address of the family that others may reach? */
 bool ofi_host_has(int family);
 void ofi_host_tell(void (*line)(void *arg, const char *text), void *arg);
 
-/* -- probe.c -- */
-void ofi_probe_begin(ofi_spot *spot, uint64_t now);
-void ofi_probe_look(ofi_spot *spot, uint64_t now);
-void ofi_probe_end(ofi_spot *spot);
+/* -- tcp_probe.c -- */
+void ofi_tcp_probe_begin(ofi_candidate *candidate, uint64_t now);
+void ofi_tcp_probe_poll(ofi_candidate *candidate, uint64_t now);
+void ofi_tcp_probe_end(ofi_candidate *candidate);
 
-/* -- call.c -- */
+/* -- handshake.c -- */
 int ofi_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 int ofi_ep_close(weft_iface *iface, weft_ep *ep);
-void ofi_call_begin(ofi_iface *iface, ofi_ep *ep);
-void ofi_call_arrive(ofi_iface *iface, const ofi_call *call);
+void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep);
+void ofi_handshake_arrive(ofi_iface *iface, const ofi_handshake *call);
 /* Calls under way, and peers that have been silent for long. How many things happened. */
-int ofi_call_turn(ofi_iface *iface);
+int ofi_handshake_turn(ofi_iface *iface);
 /* Something failed: is the peer there, and was anything lost? */
 void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why);
 void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why);
@@ -368,21 +368,21 @@ ofi_slot *ofi_flow_slot(ofi_iface *iface, ofi_ep *ep);
 /* The next frame to the path, as it goes. */
 void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_frame *frame);
 
-/* -- bundle.c -- */
-void ofi_bundles_open(ofi_iface *iface);
-void ofi_bundles_close(ofi_iface *iface); /* before the endpoint is; all paths are gone */
+/* -- coalesce.c -- */
+void ofi_coalesce_open(ofi_iface *iface);
+void ofi_coalesce_close(ofi_iface *iface); /* before the endpoint is; all paths are gone */
 enum ofi_gathering { OFI_ALONE, OFI_GATHERED, OFI_BLOCKED };
 /* A frame of so many bytes, with headers, that may be sent now. ALONE: let it go by itself; GATHERED: it was taken; BLOCKED: what is
  * gathered goes before it, and cannot go now. */
-enum ofi_gathering ofi_bundle_meet(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes);
+enum ofi_gathering ofi_coalesce_meet(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes);
 /* Sends what is gathered for the path. false: it cannot go now, and is tried again at each poll. */
-bool ofi_bundle_out(ofi_iface *iface, ofi_ep *ep);
+bool ofi_coalesce_flush_ep(ofi_iface *iface, ofi_ep *ep);
 /* ... for all. */
-void ofi_bundles_out(ofi_iface *iface);
+void ofi_coalesce_flush(ofi_iface *iface);
 /* So many of the frames that were sent to the path are still here. */
-uint32_t ofi_bundle_frames(ofi_iface *iface, ofi_ep *ep);
+uint32_t ofi_coalesce_frames(ofi_iface *iface, ofi_ep *ep);
 /* Forgets what is gathered for a path that is lost or freed. */
-void ofi_bundle_drop(ofi_iface *iface, ofi_ep *ep);
+void ofi_coalesce_drop(ofi_iface *iface, ofi_ep *ep);
 
 /* -- rma.c -- */
 bool ofi_can_rma(weft_iface *iface, weft_ep *ep);
@@ -392,8 +392,8 @@ int ofi_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
 int ofi_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error);
 /* Issues what there is room for, and ends what is over. */
-int ofi_moves_turn(ofi_iface *iface, ofi_ep *ep);
-void ofi_moves_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text);
+int ofi_rma_progress(ofi_iface *iface, ofi_ep *ep);
+void ofi_rma_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text);
 enum weft_amo_domain ofi_amo_domain(ofi_iface *iface);
 
 /* -- memory.c -- */

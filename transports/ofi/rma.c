@@ -2,7 +2,7 @@
  *
  * rma: gets and puts in pieces, few at a time with one peer; atomics; flush. A put's piece has ended when its bytes are visible there
  * (FI_DELIVERY_COMPLETE), so flush only waits for what was posted before it, and a notification is a frame behind the last piece.
- * A piece that failed may have gone down with somebody else's connection: it is tried again, alone, when the peer has answered (call.c);
+ * A piece that failed may have gone down with somebody else's connection: it is tried again, alone, when the peer has answered (handshake.c);
  * one that fails three times has a key that its owner refuses. An atomic whose end is unknown is never tried again.
  */
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static ssize_t post_amo(ofi_iface *iface, ofi_piece *piece, uint64_t addr, uint6
 static ssize_t post(ofi_iface *iface, ofi_piece *piece)
 {
     ofi_op *op = piece->op;
-    fi_addr_t to = op->ep->spots[op->ep->spot].to;
+    fi_addr_t to = op->ep->candidates[op->ep->candidate].to;
     uint64_t addr, key;
     struct iovec part = {(uint8_t *)op->rma.local + piece->at, piece->bytes};
     struct fi_rma_iov far = {.len = piece->bytes};
@@ -193,7 +193,7 @@ static int settle(ofi_iface *iface, ofi_ep *ep)
     return n;
 }
 
-int ofi_moves_turn(ofi_iface *iface, ofi_ep *ep)
+int ofi_rma_progress(ofi_iface *iface, ofi_ep *ep)
 {
     if (ep->state == OFI_OPEN && start_again(iface, ep) == 0)
         for (weft_list_link *link = ep->ops.next; link != &ep->ops && ep->state == OFI_OPEN; link = link->next) {
@@ -205,7 +205,7 @@ int ofi_moves_turn(ofi_iface *iface, ofi_ep *ep)
 }
 
 /* rc, and no text: the path is freed, nobody is told any more. Pieces that the provider still has keep their operation's memory busy. */
-void ofi_moves_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
+void ofi_rma_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
 {
     for (weft_list_link *link = ep->ops.next; link != &ep->ops; link = link->next)
         fail(weft_container(link, ofi_op, link), rc, text ? text : "");
@@ -280,7 +280,7 @@ void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_
         op->pieces--;
         give_piece(iface, piece);
     }
-    ofi_moves_turn(iface, ep);
+    ofi_rma_progress(iface, ep);
 }
 
 /* -- the contract's calls -- */
@@ -297,7 +297,7 @@ static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
     if (ep->state == OFI_LOST || ep->has_left)
         return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
     if (ep->state != OFI_OPEN) {
-        ofi_call_begin(iface, ep);
+        ofi_handshake_begin(iface, ep);
         return WEFT_AGAIN;
     }
     op = malloc(sizeof *op);
@@ -311,7 +311,7 @@ static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
         weft_list_append(&iface->moving, &ep->moving);
     ep->is_moving = true;
     iface->ops_open++;
-    ofi_moves_turn(iface, ep);
+    ofi_rma_progress(iface, ep);
     return 0;
 }
 

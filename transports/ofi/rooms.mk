@@ -1,6 +1,6 @@
 # transports/ofi: over libfabric, a module of its own. The same sources, without the glue, are linked by test/contract/ofi.
-ofi_sources = transports/ofi/ofi.h transports/ofi/bundle.c transports/ofi/call.c transports/ofi/find.c transports/ofi/flow.c transports/ofi/host.c \
-	transports/ofi/memory.c transports/ofi/rma.c transports/ofi/iface.c transports/ofi/probe.c
+ofi_sources = transports/ofi/ofi.h transports/ofi/coalesce.c transports/ofi/handshake.c transports/ofi/provider_select.c transports/ofi/flow.c transports/ofi/addr_list.c \
+	transports/ofi/memory.c transports/ofi/rma.c transports/ofi/iface.c transports/ofi/tcp_probe.c
 EXTRA_DIST += $(ofi_sources)
 if WITH_OFI
 module_LTLIBRARIES += ofi.la

@@ -28,7 +28,7 @@ void weft_bulk_close(weft_bulk_owner *owner)
 
 static bool is_back(const weft_bulk_owner *owner, uint32_t index)
 {
-    return !atomic_load_explicit(&owner->bulk->flags[index].is_lent, memory_order_acquire); /* pairs with weft_bulk_return */
+    return !atomic_load_explicit(&owner->bulk->flags[index].is_lent, memory_order_acquire); /* pairs with weft_bulk_free */
 }
 
 static int claim_more(weft_bulk_owner *owner)
@@ -102,15 +102,15 @@ static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
     return 0;
 }
 
-int weft_bulk_lend(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
+int weft_bulk_alloc(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
 {
     int rc = find(owner, share, index);
-    bool is_starved = rc == WEFT_AGAIN;
+    bool is_blocked = rc == WEFT_AGAIN;
     if (rc == 0)
         atomic_store_explicit(&owner->bulk->flags[*index].is_lent, 1, memory_order_relaxed);
-    if (rc >= 0 && (is_starved || owner->is_starved)) { /* stored at each refusal: the sleeper's barrier comes after the last */
-        owner->is_starved = is_starved;
-        atomic_store_explicit(&owner->bulk->wanted, is_starved, memory_order_relaxed);
+    if (rc >= 0 && (is_blocked || owner->is_blocked)) { /* stored at each refusal: the sleeper's barrier comes after the last */
+        owner->is_blocked = is_blocked;
+        atomic_store_explicit(&owner->bulk->wanted, is_blocked, memory_order_relaxed);
     }
     return rc;
 }

@@ -40,19 +40,19 @@ typedef struct weft_bulk_owner { /* the owner's own view */
     uint64_t offset;
     uint32_t claimed;                          /* chunks that have memory */
     weft_bulk_share *holder[WEFT_BULK_COUNT];  /* NULL: nobody's */
-    bool is_starved;                           /* a chunk was refused and none was had since */
+    bool is_blocked;                           /* a chunk was refused and none was had since */
 } weft_bulk_owner;
 
 /* Maps our pool; nothing is claimed yet. */
 int weft_bulk_open(const weft_segment *segment, uint32_t local, weft_bulk_owner *owner);
 void weft_bulk_close(weft_bulk_owner *owner);
 /* A free chunk's index for the ep of this share, or WEFT_AGAIN (then `wanted` is set), or an error. It is lent at once: the reader
- * gives it back by weft_bulk_return. */
-int weft_bulk_lend(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index);
+ * gives it back by weft_bulk_free. */
+int weft_bulk_alloc(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index);
 /* The ep goes: its chunks are anybody's once their readers gave them back. */
 void weft_bulk_leave(weft_bulk_owner *owner, weft_bulk_share *share);
 /* Reader: the chunk has been read. */
-static inline void weft_bulk_return(weft_bulk *bulk, uint32_t index)
+static inline void weft_bulk_free(weft_bulk *bulk, uint32_t index)
 {
     atomic_store_explicit(&bulk->flags[index].is_lent, 0, memory_order_release);
 }

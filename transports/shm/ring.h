@@ -40,7 +40,7 @@ enum weft_ring_flag {
 static inline uint32_t weft_ring_announce_flags(bool is_registered) { return is_registered ? WEFT_RING_OPEN : UINT32_MAX; }
 
 typedef struct weft_cell {
-    _Atomic uint32_t turn; /* pairs with weft_ring_peek */
+    _Atomic uint32_t lap; /* pairs with weft_ring_peek */
     uint32_t place;        /* 0: body below; WEFT_PLACE_CHUNK | index; else 1 + first data line */
     weft_hdr hdr;
     uint64_t body[4];
@@ -51,7 +51,7 @@ typedef struct weft_cell {
 _Static_assert(sizeof(weft_cell) == WEFT_LINE, "a cell is a cache line");
 
 typedef struct weft_ring { /* in shared memory */
-    _Alignas(WEFT_LINE) _Atomic uint64_t taken; /* the reader's: cells, and data lines << 32, both wrapping */
+    _Alignas(WEFT_LINE) _Atomic uint64_t consumed; /* the reader's: cells, and data lines << 32, both wrapping */
     _Atomic uint32_t flags;                     /* the reader's: enum weft_ring_flag */
     _Alignas(WEFT_LINE) _Atomic uint32_t wanted; /* the sender's: wake me when something is taken */
     _Alignas(WEFT_LINE) weft_cell cells[WEFT_RING_CELLS];
@@ -63,18 +63,18 @@ _Static_assert(sizeof(weft_ring) == WEFT_RING_BYTES, "a ring fills its slot");
 typedef struct weft_ring_out { /* the sender's own view */
     weft_ring *ring;
     uint32_t cell, lap;             /* next cell to fill, and its turn */
-    uint32_t taken;                 /* what the reader last said */
+    uint32_t consumed;                 /* what the reader last said */
     uint32_t line;                  /* next data line */
-    uint32_t lines_sent, lines_taken;
+    uint32_t lines_sent, lines_consumed;
     bool has_lines;                 /* the data lines are claimed */
 } weft_ring_out;
 
 typedef struct weft_ring_in { /* the reader's own view */
     weft_ring *ring;
     uint32_t cell, lap;
-    uint32_t taken, told;
+    uint32_t consumed, acked;
     uint32_t line;
-    uint32_t lines_taken, lines_told;
+    uint32_t lines_consumed, lines_acked;
 } weft_ring_in;
 
 static inline void weft_ring_out_open(weft_ring_out *out, weft_ring *ring) { *out = (weft_ring_out){.ring = ring, .lap = 1}; }
@@ -82,18 +82,18 @@ static inline void weft_ring_in_open(weft_ring_in *in, weft_ring *ring) { *in = 
 
 static inline void weft_ring_refresh(weft_ring_out *out)
 {
-    uint64_t taken = atomic_load_explicit(&out->ring->taken, memory_order_acquire); /* pairs with weft_ring_tell */
-    out->taken = (uint32_t)taken;
-    out->lines_taken = (uint32_t)(taken >> 32);
+    uint64_t consumed = atomic_load_explicit(&out->ring->consumed, memory_order_acquire); /* pairs with weft_ring_ack */
+    out->consumed = (uint32_t)consumed;
+    out->lines_consumed = (uint32_t)(consumed >> 32);
 }
 
 /* Cells free for sure, looking at what the reader says only when there seems to be none. */
 static inline uint32_t weft_ring_room(weft_ring_out *out)
 {
     uint32_t sent = (out->lap - 1) * WEFT_RING_CELLS + out->cell;
-    if (weft_unlikely(sent - out->taken == WEFT_RING_CELLS))
+    if (weft_unlikely(sent - out->consumed == WEFT_RING_CELLS))
         weft_ring_refresh(out);
-    return WEFT_RING_CELLS - (sent - out->taken);
+    return WEFT_RING_CELLS - (sent - out->consumed);
 }
 
 /* The next cell to fill; there must be room. */
@@ -105,9 +105,9 @@ static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_
     uint32_t need = (bytes + WEFT_LINE - 1) / WEFT_LINE;
     bool is_round = out->line + need > WEFT_RING_LINES; /* it would stick out: start over, what is left counts as sent */
     uint32_t skip = is_round ? WEFT_RING_LINES - out->line : 0;
-    if (out->lines_sent + skip + need - out->lines_taken > WEFT_RING_LINES) {
+    if (out->lines_sent + skip + need - out->lines_consumed > WEFT_RING_LINES) {
         weft_ring_refresh(out);
-        if (out->lines_sent + skip + need - out->lines_taken > WEFT_RING_LINES)
+        if (out->lines_sent + skip + need - out->lines_consumed > WEFT_RING_LINES)
             return false;
     }
     *line = is_round ? 0 : out->line;
@@ -119,7 +119,7 @@ static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_
 /* Makes the filled cell visible. */
 static inline void weft_ring_publish(weft_ring_out *out, weft_cell *cell)
 {
-    atomic_store_explicit(&cell->turn, out->lap, memory_order_release); /* pairs with weft_ring_peek */
+    atomic_store_explicit(&cell->lap, out->lap, memory_order_release); /* pairs with weft_ring_peek */
     if (weft_unlikely(++out->cell == WEFT_RING_CELLS)) {
         out->cell = 0;
         out->lap++;
@@ -130,19 +130,19 @@ static inline void weft_ring_publish(weft_ring_out *out, weft_cell *cell)
 static inline weft_cell *weft_ring_peek(const weft_ring_in *in)
 {
     weft_cell *cell = &in->ring->cells[in->cell];
-    return atomic_load_explicit(&cell->turn, memory_order_acquire) == in->lap ? cell : NULL;
+    return atomic_load_explicit(&cell->lap, memory_order_acquire) == in->lap ? cell : NULL;
 }
 
 /* The cell that peek gave has been read, its data lines too. */
-static inline void weft_ring_take(weft_ring_in *in, const weft_cell *cell)
+static inline void weft_ring_consume(weft_ring_in *in, const weft_cell *cell)
 {
     uint32_t place = cell->place;
     if (place && !(place & WEFT_PLACE_CHUNK)) {
         uint32_t line = place - 1, need = (cell->hdr.bytes + WEFT_LINE - 1) / WEFT_LINE;
-        in->lines_taken += need + (line < in->line ? WEFT_RING_LINES - in->line : 0);
+        in->lines_consumed += need + (line < in->line ? WEFT_RING_LINES - in->line : 0);
         in->line = line + need;
     }
-    in->taken++;
+    in->consumed++;
     if (weft_unlikely(++in->cell == WEFT_RING_CELLS)) {
         in->cell = 0;
         in->lap++;
@@ -150,17 +150,17 @@ static inline void weft_ring_take(weft_ring_in *in, const weft_cell *cell)
 }
 
 /* Tells the sender what was taken. Then ask whether it sleeps for want of it (wanted). */
-static inline void weft_ring_tell(weft_ring_in *in)
+static inline void weft_ring_ack(weft_ring_in *in)
 {
-    in->told = in->taken;
-    in->lines_told = in->lines_taken;
-    atomic_store_explicit(&in->ring->taken, (uint64_t)in->lines_taken << 32 | in->taken, memory_order_release);
+    in->acked = in->consumed;
+    in->lines_acked = in->lines_consumed;
+    atomic_store_explicit(&in->ring->consumed, (uint64_t)in->lines_consumed << 32 | in->consumed, memory_order_release);
 }
 
 /* Is it much? */
-static inline bool weft_ring_should_tell(const weft_ring_in *in)
+static inline bool weft_ring_should_ack(const weft_ring_in *in)
 {
-    return in->taken - in->told >= WEFT_RING_STEP || in->lines_taken - in->lines_told >= WEFT_RING_LINE_STEP;
+    return in->consumed - in->acked >= WEFT_RING_STEP || in->lines_consumed - in->lines_acked >= WEFT_RING_LINE_STEP;
 }
 
 #endif

@@ -42,7 +42,7 @@ static int lend_chunk(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint3
     int rc;
     if (frame->hdr.bytes > WEFT_BULK_CHUNK)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes does not fit a chunk of %d", frame->hdr.bytes, WEFT_BULK_CHUNK);
-    rc = weft_bulk_lend(&shm->bulk, &ep->share, &index);
+    rc = weft_bulk_alloc(&shm->bulk, &ep->share, &index);
     if (rc)
         return rc;
     *place = WEFT_PLACE_CHUNK | index;
@@ -86,14 +86,14 @@ static __attribute__((noinline)) void raise_wakeup(shm_iface *shm, shm_ep *ep)
 /* `wanted` is ours alone to clear, once a frame got through. */
 static int refuse(shm_ep *ep)
 {
-    ep->is_starved = true;
+    ep->is_blocked = true;
     atomic_store_explicit(&ep->out.ring->wanted, 1, memory_order_relaxed);
     return WEFT_AGAIN;
 }
 
 static void feed(shm_ep *ep)
 {
-    ep->is_starved = false;
+    ep->is_blocked = false;
     atomic_store_explicit(&ep->out.ring->wanted, 0, memory_order_relaxed);
 }
 
@@ -184,7 +184,7 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
     ep->ep.room--;
     weft_ring_publish(&ep->out, cell);
     weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
-    if (weft_unlikely(ep->is_starved))
+    if (weft_unlikely(ep->is_blocked))
         feed(ep);
     announce(shm, ep);
     return 0;
@@ -225,7 +225,7 @@ static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, 
         return WEFT_E_NOMEM;
     shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
     if (is_chunk) {
-        weft_bulk_return(ep->bulk, index);
+        weft_bulk_free(ep->bulk, index);
         wake_who_wants(shm, ep, &ep->bulk->wanted);
     }
     return 0;
@@ -233,7 +233,7 @@ static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, 
 
 static __attribute__((noinline)) void tell(const shm_iface *shm, shm_ep *ep)
 {
-    weft_ring_tell(&ep->in);
+    weft_ring_ack(&ep->in);
     wake_who_wants(shm, ep, &ep->in.ring->wanted);
 }
 
@@ -279,8 +279,8 @@ static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
             }
             n += WEFT_POLL_EXTRA(cell->hdr.bytes);
         }
-        weft_ring_take(&ep->in, cell);
-        if (weft_unlikely(weft_ring_should_tell(&ep->in)))
+        weft_ring_consume(&ep->in, cell);
+        if (weft_unlikely(weft_ring_should_ack(&ep->in)))
             tell(shm, ep);
         if (++n >= budget)
             break;
@@ -319,7 +319,7 @@ static __attribute__((noinline)) int poll_many(shm_iface *shm, int budget)
     if (n >= budget)
         rotate(shm);
     if (shm->hot_count > WEFT_SHM_HOT_FEW && (++shm->polls & 1023) == 0)
-        n += weft_shm_cool(shm, shm->now_ns());
+        n += weft_shm_deactivate_rings(shm, shm->now_ns());
     return n;
 }
 
@@ -342,7 +342,7 @@ static int retry(shm_iface *shm, int budget);
  * that keeps its ring full would keep all others from being heard. */
 static __attribute__((noinline)) int poll_rest(shm_iface *shm, int n, int budget)
 {
-    n += weft_shm_greet(shm, budget - n);
+    n += weft_shm_activate_rings(shm, budget - n);
     if (shm->chores & SHM_RETRY)
         n += retry(shm, budget - n);
     if (shm->chores & SHM_SET_ASIDE)
@@ -453,7 +453,7 @@ static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
     }
     if (!ep->is_hot) {
         ep->is_hot = true;
-        ep->taken_before = ep->in.taken;
+        ep->taken_before = ep->in.consumed;
         learn_patience(shm, ep);
         shm->hot[shm->hot_count++] = ep;
         atomic_store_explicit(&ep->in.ring->flags, shm->ring_flags, memory_order_relaxed);
@@ -476,7 +476,7 @@ static int greet_word(shm_iface *shm, uint32_t word, uint64_t bits, int budget)
     return n;
 }
 
-int weft_shm_greet(shm_iface *shm, int budget)
+int weft_shm_activate_rings(shm_iface *shm, int budget)
 {
     uint64_t words = 0;
     int n = 0;
@@ -507,8 +507,8 @@ static int retry(shm_iface *shm, int budget)
 
 static bool is_silent(shm_ep *ep, uint64_t now_ns)
 {
-    if (ep->in.taken != ep->taken_before) {
-        ep->taken_before = ep->in.taken;
+    if (ep->in.consumed != ep->taken_before) {
+        ep->taken_before = ep->in.consumed;
         ep->active_ns = now_ns;
     }
     return now_ns - ep->active_ns >= ep->patience_ns;
@@ -516,7 +516,7 @@ static bool is_silent(shm_ep *ep, uint64_t now_ns)
 
 /* So that a poll's cost does not grow with silent neighbours. One barrier for all, and never two within the least patience: a sender
  * that still saw "open" has published before it, and the look after it finds the frame. */
-int weft_shm_cool(shm_iface *shm, uint64_t now_ns)
+int weft_shm_deactivate_rings(shm_iface *shm, uint64_t now_ns)
 {
     uint32_t kept = 0, end = shm->hot_count;
     int n = 0;

@@ -42,13 +42,13 @@ typedef struct shm_ep {
     weft_bulk *bulk;       /* the neighbour's chunks, mapped at the first long frame */
     weft_bulk_share share; /* of ours */
     uint32_t announce_flags; /* ring flags on which a sender need not fence (weft_ring_announce_flags) */
-    uint32_t taken_before; /* in.taken when silence was last looked for */
+    uint32_t taken_before; /* in.consumed when silence was last looked for */
     uint64_t active_ns;    /* when it was last seen to have changed */
     uint64_t patience_ns;  /* silence after which the ring is closed; 0: never opened */
     uint64_t closed_ns;    /* when silence closed it; 0: never */
     bool is_hot;
     bool is_lost;
-    bool is_starved;       /* a frame was refused and none got through since */
+    bool is_blocked;       /* a frame was refused and none got through since */
     enum weft_cma_state cma;
 } shm_ep;
 
@@ -80,8 +80,8 @@ typedef struct shm_iface {
 int weft_shm_arm(weft_iface *iface, weft_wakeup *wakeup);
 void weft_shm_disarm(weft_iface *iface);
 /* Opens the rings whose senders left a note, and takes at least a frame of each, whatever the budget; how many frames came. */
-int weft_shm_greet(shm_iface *shm, int budget);
+int weft_shm_activate_rings(shm_iface *shm, int budget);
 /* Closes rings that were silent too long; how many of the closed ones turned out to hold a frame. */
-int weft_shm_cool(shm_iface *shm, uint64_t now_ns);
+int weft_shm_deactivate_rings(shm_iface *shm, uint64_t now_ns);
 
 #endif

@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/status.h"
-#include "transports/verbs/cm.h"
 #include "transports/verbs/flow.h"
 #include "transports/verbs/gid.h"
+#include "transports/verbs/rdmacm.h"
 
 #define TRY_FIRST_NS VERBS_MS
 #define TRIES_BY_RAIL 3      /* unanswered, before another pair of rails is tried */
@@ -33,7 +33,7 @@ uint32_t verbs_conn_random(struct verbs_conn *conn)
 /* A turn must look at the path by then. */
 void verbs_conn_due(verbs_ep *ep, uint64_t when)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     struct verbs_conn *conn = ep->iface->conn;
     if (!meet->is_busy) {
         weft_list_append(&conn->busy, &meet->by_busy);
@@ -55,22 +55,22 @@ void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state)
 /* -- which links, and making them -- */
 
 /* The peer offers a pair of rails in the epoch that we are in. */
-static const verbs_note_rail *offer_of(const verbs_link *link)
+static const verbs_conn_msg_rail *offer_of(const verbs_rc_qp *link)
 {
-    const verbs_meet *meet = link->ep->meet;
-    const verbs_note_rail *far = &meet->offer.rail[link->far_rail];
+    const verbs_handshake *meet = link->ep->meet;
+    const verbs_conn_msg_rail *far = &meet->offer.rail[link->far_rail];
     if (!meet->has_offer || meet->offer.epoch != link->ep->epoch || link->far_rail >= meet->offer.rails)
         return NULL;
     return far->qpn && far->far_rail == link->rail->index ? far : NULL;
 }
 
 /* Suspects stay out while anybody better is there, unless the peer has proof. */
-static bool is_wanted(const verbs_link *link, bool even_suspects)
+static bool is_wanted(const verbs_rc_qp *link, bool even_suspects)
 {
-    const verbs_note_rail *far = offer_of(link);
-    if (!verbs_link_is_usable(link) || link->qp || (verbs_conn_has_offer(link->ep) && !far))
+    const verbs_conn_msg_rail *far = offer_of(link);
+    if (!verbs_rc_qp_is_usable(link) || link->qp || (verbs_conn_has_offer(link->ep) && !far))
         return false;
-    return even_suspects || !verbs_half_of(link)->is_suspect || (far && (far->flags & VERBS_NOTE_PROVEN));
+    return even_suspects || !verbs_qp_handshake_of(link)->is_suspect || (far && (far->flags & VERBS_NOTE_PROVEN));
 }
 
 static void note_trouble(verbs_ep *ep, int rc)
@@ -78,7 +78,7 @@ static void note_trouble(verbs_ep *ep, int rc)
     snprintf(ep->last_error, sizeof ep->last_error, "%s", weft_fail_text(rc));
 }
 
-bool verbs_conn_has_links(const verbs_ep *ep)
+bool verbs_conn_has_qps(const verbs_ep *ep)
 {
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].qp)
@@ -90,27 +90,27 @@ bool verbs_conn_has_links(const verbs_ep *ep)
 static void open_links(verbs_ep *ep)
 {
     uint32_t wanted = 0;
-    for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_links(ep)); even_suspects++)
+    for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_qps(ep)); even_suspects++)
         for (uint8_t i = 0; i < ep->link_count; i++) {
             int rc;
             if (!is_wanted(&ep->links[i], even_suspects))
                 continue;
             wanted++;
-            rc = verbs_link_open(&ep->links[i]);
+            rc = verbs_rc_qp_open(&ep->links[i]);
             if (rc)
                 note_trouble(ep, rc);
         }
-    if (!wanted && !verbs_conn_has_links(ep))
+    if (!wanted && !verbs_conn_has_qps(ep))
         snprintf(ep->last_error, sizeof ep->last_error,
                  "no RDMA port of ours is up that shares a network with one of rank %u's",
                  ep->proc_id.rank);
 }
 
-void verbs_conn_close_links(verbs_ep *ep)
+void verbs_conn_close_qps(verbs_ep *ep)
 {
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].qp)
-            verbs_link_close(&ep->links[i]);
+            verbs_rc_qp_close(&ep->links[i]);
     ep->home = NULL;
 }
 
@@ -119,31 +119,31 @@ static bool connect_links(verbs_ep *ep)
 {
     ep->home = NULL;
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_link *link = &ep->links[i];
-        const verbs_note_rail *far = offer_of(link);
+        verbs_rc_qp *link = &ep->links[i];
+        const verbs_conn_msg_rail *far = offer_of(link);
         int rc = 0;
         if (!link->qp)
             continue;
-        if (far && (rc = verbs_link_connect(link, far)) == 0) {
+        if (far && (rc = verbs_rc_qp_connect(link, far)) == 0) {
             ep->home = ep->home ? ep->home : link;
             continue;
         }
         if (rc)
             note_trouble(ep, rc);
-        verbs_link_close(link);
+        verbs_rc_qp_close(link);
     }
     ep->meet->is_linked = ep->home != NULL;
     return ep->meet->is_linked;
 }
 
 /* The peer has connected fewer: what it left out can carry nothing. Nothing was posted yet. */
-static void drop_links(verbs_ep *ep, const verbs_note *note)
+static void drop_links(verbs_ep *ep, const verbs_conn_msg *note)
 {
     ep->home = NULL;
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_link *link = &ep->links[i];
+        verbs_rc_qp *link = &ep->links[i];
         if (link->qp && (link->far_rail >= note->rails || !note->rail[link->far_rail].qpn))
-            verbs_link_close(link);
+            verbs_rc_qp_close(link);
         else if (link->qp && !ep->home)
             ep->home = link;
     }
@@ -155,11 +155,11 @@ static void drop_links(verbs_ep *ep, const verbs_note *note)
 void verbs_conn_say(verbs_ep *ep, uint8_t kind)
 {
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_link *link = &ep->links[(ep->try_rail + i) % ep->link_count];
+        verbs_rc_qp *link = &ep->links[(ep->try_rail + i) % ep->link_count];
         int rc;
-        if (!verbs_link_is_usable(link))
+        if (!verbs_rc_qp_is_usable(link))
             continue;
-        rc = verbs_note_send(link, kind);
+        rc = verbs_conn_msg_send(link, kind);
         if (rc >= 0)
             return;
         note_trouble(ep, rc);
@@ -185,7 +185,7 @@ static void speak_first(verbs_ep *ep)
 
 static void go_up(verbs_ep *ep)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     uint64_t now = verbs_conn_now(ep);
     verbs_conn_set_state(ep, VERBS_UP);
     ep->is_confirmed = true;
@@ -199,14 +199,14 @@ static void go_up(verbs_ep *ep)
     verbs_conn_due(ep, now);
     verbs_flow_up(ep, meet->offer.rx_seq, meet->offer.credits);
     if (ep->state == VERBS_UP)
-        verbs_move_up(ep);
-    if (ep->state == VERBS_UP && ep->home->rail->is_iwarp && verbs_half_of(ep->home)->is_active)
+        verbs_rma_up(ep);
+    if (ep->state == VERBS_UP && ep->home->rail->is_iwarp && verbs_qp_handshake_of(ep->home)->is_active)
         speak_first(ep);
 }
 
 void verbs_conn_heard(verbs_ep *ep)
 {
-    if (ep->state == VERBS_CONNECTING && ep->meet->is_linked && (!ep->meet->by_cm || verbs_cm_settle(ep)))
+    if (ep->state == VERBS_CONNECTING && ep->meet->is_linked && (!ep->meet->by_cm || verbs_rdmacm_settle(ep)))
         go_up(ep);
 }
 
@@ -214,13 +214,13 @@ void verbs_conn_heard(verbs_ep *ep)
 
 void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     verbs_conn_set_state(ep, VERBS_CONNECTING);
     ep->epoch = epoch;
     if (!meet->sick_ns)
         meet->sick_ns = verbs_conn_now(ep);
     ep->is_confirmed = meet->is_linked = ep->is_asked_to_rest = false;
-    ep->rest = VERBS_AWAKE;
+    ep->rest = VERBS_EVICT_NONE;
     meet->far_links = meet->due_links = 0;
     ep->tries = ep->silent_since_ns = 0;
     ep->next_try_ns = verbs_conn_now(ep) + pause_ns;
@@ -237,12 +237,12 @@ void verbs_conn_begin(verbs_ep *ep)
 /* Slots to lend, or somebody is asked to give way; the peer is told meanwhile that we are there. */
 static uint32_t lend(verbs_ep *ep)
 {
-    uint32_t credits = verbs_flow_lend(ep);
+    uint32_t credits = verbs_flow_grant_credit(ep);
     if (credits)
         return credits;
-    verbs_rest_for(ep);
+    verbs_evict_for(ep);
     ep->meet->sick_ns = verbs_conn_now(ep); /* the peer is not to blame */
-    return verbs_flow_lend(ep);
+    return verbs_flow_grant_credit(ep);
 }
 
 void verbs_conn_hurry(verbs_iface *iface)
@@ -259,17 +259,17 @@ void verbs_conn_hurry(verbs_iface *iface)
 /* Makes our half, tells it, connects it when the peer's is known. */
 static void try_to_connect(verbs_ep *ep)
 {
-    verbs_meet *meet = ep->meet;
-    if (meet->is_linked ? meet->due_links != 0 : !verbs_conn_has_links(ep) || meet->by_cm)
+    verbs_handshake *meet = ep->meet;
+    if (meet->is_linked ? meet->due_links != 0 : !verbs_conn_has_qps(ep) || meet->by_cm)
         open_links(ep);
-    if (!meet->my_credits && verbs_conn_has_links(ep))
+    if (!meet->my_credits && verbs_conn_has_qps(ep))
         meet->my_credits = lend(ep);
-    if (!meet->is_linked && verbs_conn_has_offer(ep) && verbs_conn_has_links(ep) && meet->my_credits && !connect_links(ep)) {
+    if (!meet->is_linked && verbs_conn_has_offer(ep) && verbs_conn_has_qps(ep) && meet->my_credits && !connect_links(ep)) {
         verbs_conn_break(&ep->links[0], NULL, ep->last_error);
         return;
     }
     if (meet->by_cm)
-        verbs_cm_try(ep);
+        verbs_rdmacm_try(ep);
     else
         verbs_conn_say(ep, meet->is_linked ? VERBS_NOTE_ACCEPT : VERBS_NOTE_CONNECT);
     if (ep->state != VERBS_CONNECTING)
@@ -294,9 +294,9 @@ bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch)
     return ep->state == VERBS_CONNECTING && ep->epoch == epoch;
 }
 
-bool verbs_conn_make_half(verbs_ep *ep, verbs_link *link)
+bool verbs_conn_make_qp_handshake(verbs_ep *ep, verbs_rc_qp *link)
 {
-    int rc = link->qp ? 0 : verbs_link_is_usable(link) ? verbs_link_open(link) : WEFT_AGAIN;
+    int rc = link->qp ? 0 : verbs_rc_qp_is_usable(link) ? verbs_rc_qp_open(link) : WEFT_AGAIN;
     if (rc < 0)
         note_trouble(ep, rc);
     if (rc == 0 && !ep->meet->my_credits)
@@ -304,9 +304,9 @@ bool verbs_conn_make_half(verbs_ep *ep, verbs_link *link)
     return rc == 0 && ep->meet->my_credits;
 }
 
-void verbs_conn_offered(verbs_ep *ep, const verbs_note *note)
+void verbs_conn_offered(verbs_ep *ep, const verbs_conn_msg *note)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     int32_t ahead = (int32_t)(note->epoch - ep->epoch);
     ep->silent_since_ns = 0;
     if (ahead < 0 || ep->state == VERBS_LOST) {
@@ -343,14 +343,14 @@ void verbs_conn_offered(verbs_ep *ep, const verbs_note *note)
 
 static int keep_connecting(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     uint64_t silent = ep->silent_since_ns ? now - ep->silent_since_ns : 0;
     if (now < ep->next_try_ns) {
         verbs_conn_due(ep, ep->next_try_ns);
         return 0;
     }
     if (meet->is_leaving && (verbs_conn_is_settled(ep) || silent > LEAVE_NS)) {
-        verbs_conn_close_links(ep);
+        verbs_conn_close_qps(ep);
         verbs_conn_set_state(ep, VERBS_LOST);
         meet->is_over = true;
     } else if (silent > verbs_conn_timeout_ns() && ep->tries >= TRIES_MIN) {
@@ -373,14 +373,14 @@ static int look_after(verbs_ep *ep, uint64_t now)
     case VERBS_CONNECTING:
         return keep_connecting(ep, now);
     case VERBS_DRAINING:
-        if (!verbs_drain_turn(ep, now)) {
+        if (!verbs_drain_progress(ep, now)) {
             verbs_conn_due(ep, ep->meet->due_ns);
             return 0;
         }
         verbs_conn_after_drain(ep, now);
         return 1;
     case VERBS_UP:
-        return verbs_probe_turn(ep, now) + verbs_rest_turn(ep, now);
+        return verbs_rail_probe_turn(ep, now) + verbs_evict_progress(ep, now);
     default:
         return 0;
     }
@@ -395,7 +395,7 @@ static int look_after_busy(struct verbs_conn *conn, uint64_t now)
     weft_list_splice(&todo, &conn->busy);
     conn->next_ns = UINT64_MAX;
     while ((at = weft_list_take(&todo)) != NULL) {
-        verbs_meet *meet = weft_container(at, verbs_meet, by_busy);
+        verbs_handshake *meet = weft_container(at, verbs_handshake, by_busy);
         meet->is_busy = false;
         if (now < meet->due_ns)
             verbs_conn_due(meet->ep, meet->due_ns);
@@ -408,7 +408,7 @@ static int look_after_busy(struct verbs_conn *conn, uint64_t now)
 #define EVENTS_TURNS 1024 /* polls that look at nothing unasked */
 #define CLOCK_TURNS 64    /* ... nor at the clock, where requests of rdma_cm may come */
 
-int verbs_conn_turn(verbs_iface *iface)
+int verbs_conn_progress(verbs_iface *iface)
 {
     struct verbs_conn *conn = iface->conn;
     bool is_time = ++conn->turns % EVENTS_TURNS == 0 || conn->looks_at_events;
@@ -422,10 +422,10 @@ int verbs_conn_turn(verbs_iface *iface)
         conn->events_ns = now;
         for (uint8_t i = 0; i < iface->rail_count; i++)
             n += verbs_rail_events(&iface->rails[i]);
-        n += verbs_cm_turn(iface);
+        n += verbs_rdmacm_turn(iface);
         if (now - conn->stuck_ns > VERBS_SECOND) {
             conn->stuck_ns = now;
-            verbs_probe_stuck(iface);
+            verbs_rail_probe_stuck(iface);
         }
     }
     return now < conn->next_ns ? n : n + look_after_busy(conn, now);

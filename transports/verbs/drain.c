@@ -14,24 +14,24 @@
 
 void verbs_drain_begin(verbs_ep *ep)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     meet->drain_ns = ep->iface->now_ns();
     meet->flushed_ns = 0;
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].qp)
-            verbs_link_break(&ep->links[i]);
+            verbs_rc_qp_break(&ep->links[i]);
 }
 
 static bool is_flushed(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     bool all = true;
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_link *link = &ep->links[i];
+        verbs_rc_qp *link = &ep->links[i];
         if (!link->qp)
             continue;
         if (!meet->halves[i].is_marked)
-            verbs_link_mark(link);
+            verbs_rc_qp_mark(link);
         all = all && meet->halves[i].is_flushed;
     }
     return all || now - meet->drain_ns > DEAD_NS;
@@ -40,9 +40,9 @@ static bool is_flushed(verbs_ep *ep, uint64_t now)
 /* A queue pair may still hold a receive that it took from the shared queue for a message of which it saw the beginning. */
 static bool holds_no_receives(const verbs_ep *ep, uint64_t now)
 {
-    const verbs_meet *meet = ep->meet;
+    const verbs_handshake *meet = ep->meet;
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        const verbs_link *link = &ep->links[i];
+        const verbs_rc_qp *link = &ep->links[i];
         uint64_t silent = link->rail->is_iwarp ? LAST_WQE_IWARP_NS : LAST_WQE_SILENT_NS;
         uint64_t patience = link->rail->tells_last_wqe ? LAST_WQE_NS : silent;
         if (link->qp && !meet->halves[i].is_made && !meet->halves[i].has_last_wqe && !link->rail->is_dead &&
@@ -63,9 +63,9 @@ static void take_all(verbs_iface *iface)
         n = verbs_drain(iface, 1 << 20);
 }
 
-bool verbs_drain_turn(verbs_ep *ep, uint64_t now)
+bool verbs_drain_progress(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     meet->due_ns = now + LAST_WQE_SILENT_NS / 2;
     if (!is_flushed(ep, now))
         return false;
@@ -74,11 +74,11 @@ bool verbs_drain_turn(verbs_ep *ep, uint64_t now)
     if (!holds_no_receives(ep, now))
         return false;
     take_all(ep->iface);
-    verbs_move_down(ep);
+    verbs_rma_down(ep);
     verbs_flow_down(ep);
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].qp)
-            verbs_link_close(&ep->links[i]);
+            verbs_rc_qp_close(&ep->links[i]);
     ep->home = NULL;
     return true;
 }

@@ -21,7 +21,7 @@
  * trouble, nor is an end that had no error: an idle path may end and begin often, as rails come and go. */
 static void count_break(verbs_ep *ep, bool is_trouble)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     uint64_t now = verbs_conn_now(ep);
     bool stood_long = ep->state == VERBS_UP && now - meet->up_ns > verbs_conn_timeout_ns() && now - meet->up_ns > STOOD_LONG_NS;
     if (ep->tx_acked != meet->sick_tx || ep->rx_seq != meet->sick_rx || ep->alive != meet->sick_alive || stood_long) {
@@ -46,7 +46,7 @@ static bool is_answer(const struct ibv_wc *wc)
                   wc->status == IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
-void verbs_conn_break(verbs_link *link, const struct ibv_wc *wc, const char *words)
+void verbs_conn_break(verbs_rc_qp *link, const struct ibv_wc *wc, const char *words)
 {
     verbs_ep *ep = link->ep;
     bool is_first = ep->state == VERBS_UP || ep->state == VERBS_CONNECTING;
@@ -56,14 +56,14 @@ void verbs_conn_break(verbs_link *link, const struct ibv_wc *wc, const char *wor
     if (is_answer(wc))
         ep->silent_since_ns = 0;
     if (wc && (is_first || !is_echo)) {
-        verbs_explain(link, wc, words ? words : "a transfer", ep->last_error, sizeof ep->last_error);
-        verbs_probe_suspect(link, wc);
+        verbs_wc_error(link, wc, words ? words : "a transfer", ep->last_error, sizeof ep->last_error);
+        verbs_rail_probe_suspect(link, wc);
     } else if (words && is_first && words != ep->last_error) {
         snprintf(ep->last_error, sizeof ep->last_error, "%s", words);
     }
     if (!is_first)
         return;
-    ep->rest = VERBS_AWAKE; /* RESTED may be lost with the epoch: the peer, too, must hear of a new one */
+    ep->rest = VERBS_EVICT_NONE; /* RESTED may be lost with the epoch: the peer, too, must hear of a new one */
     count_break(ep, !ep->meet->is_peaceful);
     weft_log_debug("connection %u with rank %u ends: %s", ep->epoch, ep->proc_id.rank, ep->last_error);
     verbs_conn_set_state(ep, VERBS_DRAINING);
@@ -71,16 +71,16 @@ void verbs_conn_break(verbs_link *link, const struct ibv_wc *wc, const char *wor
     verbs_conn_due(ep, verbs_conn_now(ep));
 }
 
-void verbs_conn_renew(verbs_link *link, const char *words)
+void verbs_conn_renew(verbs_rc_qp *link, const char *words)
 {
     link->ep->meet->is_peaceful = true;
     verbs_conn_break(link, NULL, words);
     link->ep->meet->is_peaceful = false;
 }
 
-void verbs_conn_last_wqe(verbs_link *link)
+void verbs_conn_last_wqe(verbs_rc_qp *link)
 {
-    verbs_half_of(link)->has_last_wqe = true;
+    verbs_qp_handshake_of(link)->has_last_wqe = true;
     if (link->ep->state == VERBS_DRAINING)
         verbs_conn_due(link->ep, verbs_conn_now(link->ep));
 }
@@ -89,18 +89,18 @@ void verbs_conn_completion(verbs_rail *rail, const struct ibv_wc *wc)
 {
     verbs_work *work = (verbs_work *)(uintptr_t)wc->wr_id;
     if (work->kind != VERBS_WORK_MARK) {
-        verbs_datagram_completion(rail, wc);
+        verbs_ud_completion(rail, wc);
         return;
     }
-    weft_container(work, verbs_half, mark)->is_flushed = true;
+    weft_container(work, verbs_qp_handshake, mark)->is_flushed = true;
     rail->marks--;
     verbs_conn_due(work->link->ep, verbs_conn_now(work->link->ep));
 }
 
-void verbs_conn_doom(verbs_ep *ep, const char *words)
+void verbs_conn_fail(verbs_ep *ep, const char *words)
 {
-    if (!ep->meet->doom)
-        ep->meet->doom = words;
+    if (!ep->meet->fatal_reason)
+        ep->meet->fatal_reason = words;
     verbs_conn_break(&ep->links[0], NULL, words);
 }
 
@@ -109,17 +109,17 @@ void verbs_conn_doom(verbs_ep *ep, const char *words)
 void verbs_conn_lose(verbs_ep *ep, const char *format, ...)
 {
     char why[400], here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
-    const verbs_link *link = &ep->links[ep->try_rail];
+    const verbs_rc_qp *link = &ep->links[ep->try_rail];
     va_list words;
     va_start(words, format);
     vsnprintf(why, sizeof why, format, words);
     va_end(words);
-    verbs_conn_close_links(ep);
+    verbs_conn_close_qps(ep);
     verbs_conn_set_state(ep, VERBS_LOST);
     verbs_flow_give_up(ep);
     weft_fail(WEFT_E_PEER, "rank %u is lost over %s (%s to %s): %s", ep->proc_id.rank, link->rail->name,
               verbs_gid_text(&link->rail->gid, here), verbs_gid_text(&ep->far.address[link->far_rail].gid, there), why);
-    verbs_move_give_up(ep, WEFT_E_PEER);
+    verbs_rma_give_up(ep, WEFT_E_PEER);
     ep->iface->iface.callbacks->peer_failed(ep->iface->iface.owner, ep->ep.peer, WEFT_E_PEER);
 }
 
@@ -128,7 +128,7 @@ bool verbs_conn_is_settled(verbs_ep *ep) { return verbs_flow_is_quiet(ep) && !ep
 /* The queue pairs are gone: what next? */
 void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     uint32_t epoch = ep->epoch + 1;
     uint64_t pause = 0;
     if (meet->is_leaving && (verbs_conn_is_settled(ep) || meet->far_is_gone)) {
@@ -140,14 +140,14 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
         verbs_conn_gone(ep);
         return;
     }
-    if (meet->doom) {
-        verbs_conn_lose(ep, "%s", meet->doom);
+    if (meet->fatal_reason) {
+        verbs_conn_lose(ep, "%s", meet->fatal_reason);
         return;
     }
-    if (ep->rest == VERBS_AGREES && !meet->is_leaving && (int32_t)(meet->far_epoch - epoch) < 0) {
+    if (ep->rest == VERBS_EVICT_ACKED && !meet->is_leaving && (int32_t)(meet->far_epoch - epoch) < 0) {
         verbs_conn_hurry(ep->iface);
         if (verbs_conn_is_settled(ep) && !ep->is_starved) {
-            ep->rest = VERBS_AWAKE;
+            ep->rest = VERBS_EVICT_NONE;
             verbs_conn_set_state(ep, VERBS_NEW);
             return;
         }
@@ -169,15 +169,15 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
  * finds its BYE there and leaves, too. */
 void verbs_conn_gone(verbs_ep *ep)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     meet->far_is_gone = true;
     if (ep->state == VERBS_CONNECTING) {
         verbs_conn_break(&ep->links[0], NULL, "the peer has left");
-    } else if (ep->state == VERBS_DRAINING && !verbs_conn_has_links(ep)) {
+    } else if (ep->state == VERBS_DRAINING && !verbs_conn_has_qps(ep)) {
         verbs_conn_set_state(ep, VERBS_LOST);
         meet->is_over = true;
         verbs_flow_give_up(ep);
-        verbs_move_give_up(ep, WEFT_E_PEER);
+        verbs_rma_give_up(ep, WEFT_E_PEER);
     }
 }
 

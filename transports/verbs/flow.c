@@ -83,12 +83,12 @@ static void press(verbs_iface *iface)
     for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_port);
         if (ep->state == VERBS_UP && ep->home)
-            verbs_link_sync(ep->home);
+            verbs_rc_qp_sync(ep->home);
     }
 }
 
 /* Of the last frame (docs/wire.md) the end must be heard: to ask for it later would ask a peer that may have gone by then. */
-static bool wants_signal(const verbs_link *link, const verbs_slot *slot)
+static bool wants_signal(const verbs_rc_qp *link, const verbs_slot *slot)
 {
     uint32_t max = link->sq_room / 4 < UNSIGNALLED_MAX ? link->sq_room / 4 : UNSIGNALLED_MAX;
     bool is_last = slot->wire->prefix.kind == VERBS_KIND_PLAIN && slot->wire->hdr.kind == WEFT_FRAME_BYE;
@@ -98,7 +98,7 @@ static bool wants_signal(const verbs_link *link, const verbs_slot *slot)
 /* A frame whose post was refused has broken the link: it stands in its list, and is sent again or dropped after the break. */
 void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal)
 {
-    verbs_link *link = ep->home;
+    verbs_rc_qp *link = ep->home;
     verbs_rail *rail = link->rail;
     struct ibv_sge sge = {(uintptr_t)slot->wire, slot->bytes, slot->slab->lkey[rail->index]};
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&slot->work, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
@@ -130,7 +130,7 @@ static verbs_slot *take_slot(verbs_ep *ep, uint32_t bytes, bool by_ring)
         starve(ep, false);
         return NULL;
     }
-    has_room = verbs_link_has_room(ep->home, 1) && verbs_flow_has_number(ep);
+    has_room = verbs_rc_qp_has_room(ep->home, 1) && verbs_flow_has_number(ep);
     slot = has_room ? verbs_slot_take(ep->iface, by_ring ? weft_round_up(bytes, 8) + 8 : bytes) : NULL;
     if (!slot) {
         starve(ep, true);
@@ -148,7 +148,7 @@ static void launch(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, bool by
     verbs_flow_stamp(ep, slot, kind, 0);
     weft_list_append(&ep->sent, &slot->link);
     if (by_ring)
-        verbs_ring_launch(ep, slot, wants_signal(ep->home, slot));
+        verbs_eager_ring_launch(ep, slot, wants_signal(ep->home, slot));
     else
         verbs_flow_post(ep, slot, false);
 }
@@ -180,7 +180,7 @@ int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, iface->caps.frame_max);
     if (weft_unlikely(ep->state != VERBS_UP))
         return not_open(ep);
-    by_ring = ep->ring && verbs_ring_takes(ep, (uint32_t)sizeof(verbs_wire) + bytes);
+    by_ring = ep->ring && verbs_eager_ring_takes(ep, (uint32_t)sizeof(verbs_wire) + bytes);
     slot = take_slot(ep, (uint32_t)sizeof(verbs_wire) + bytes, by_ring);
     if (!slot)
         return try_later(ep);
@@ -212,9 +212,9 @@ int verbs_flow_notify(verbs_ep *ep, uint32_t value)
 int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_hdr *hdr)
 {
     bool by_token = kind == VERBS_KIND_CREDITS;
-    verbs_link *link = ep->home;
+    verbs_rc_qp *link = ep->home;
     verbs_slot *slot;
-    if (ep->state != VERBS_UP || !ep->is_confirmed || !link || !link->qp || link->is_broken || ep->rest == VERBS_AGREES)
+    if (ep->state != VERBS_UP || !ep->is_confirmed || !link || !link->qp || link->is_broken || ep->rest == VERBS_EVICT_ACKED)
         return WEFT_AGAIN;
     if (by_token ? !ep->has_token || ep->lent >= ep->target : !ep->credits || ep->unsent)
         return WEFT_AGAIN;
@@ -312,7 +312,7 @@ static void deliver(verbs_ep *ep, const verbs_wire *wire)
     else if (wire->prefix.kind == VERBS_KIND_PLAIN)
         iface->callbacks->recv_frame(iface->owner, ep->ep.peer, &wire->hdr, wire->body);
     if (++ep->recent >= VERBS_RING_BUSY)
-        verbs_ring_think(ep);
+        verbs_eager_ring_think(ep);
 }
 
 /* A copy, so that its receive slot can be lent again. In order of numbers. */
@@ -359,7 +359,7 @@ bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
     if (wire->hdr.bytes != bytes - sizeof *wire || ahead > 2 * VERBS_IN_FLIGHT_MAX)
         return false;
     if (ahead > 1) { /* what comes first stands in a ring, most likely */
-        verbs_ring_catch_up(ep);
+        verbs_eager_ring_catch_up(ep);
         ahead = verbs_seq_diff(seq, ep->rx_seq);
     }
     if (ahead <= 0) /* seen before */
@@ -367,7 +367,7 @@ bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
     if (ahead > 1) { /* its sender may know by now that it arrived, and keep no copy: without one of ours it is gone */
         if (!hold(ep, wire, bytes, seq)) {
             ep->is_garbled = true;
-            verbs_conn_doom(ep, "no memory to keep a frame that came ahead of others");
+            verbs_conn_fail(ep, "no memory to keep a frame that came ahead of others");
         }
         return true;
     }
@@ -382,7 +382,7 @@ bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 static void notice_came(verbs_ep *ep, uint32_t value)
 {
     verbs_wire wire = {.prefix = {.kind = VERBS_KIND_NOTIFY}, .hdr = {.tag = (int32_t)value}};
-    verbs_ring_catch_up(ep);
+    verbs_eager_ring_catch_up(ep);
     if (ep->is_garbled)
         return;
     deliver(ep, &wire);
@@ -412,15 +412,15 @@ static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
         give_up_credits(ep);
         return true;
     case VERBS_KIND_RETURN:
-        verbs_lend_back(ep, (uint32_t)wire->hdr.tag);
+        verbs_credit_return(ep, (uint32_t)wire->hdr.tag);
         return true;
     case VERBS_KIND_RING_OPEN:
     case VERBS_KIND_RING_SHUT:
     case VERBS_KIND_RING_DONE:
-        return verbs_ring_news(ep, wire->prefix.kind, &wire->hdr);
-    case VERBS_KIND_REST:
-    case VERBS_KIND_RESTED:
-        verbs_rest_heard(ep, wire->prefix.kind);
+        return verbs_eager_ring_news(ep, wire->prefix.kind, &wire->hdr);
+    case VERBS_KIND_EVICT_REQ:
+    case VERBS_KIND_EVICT_ACK:
+        verbs_evict_handle(ep, wire->prefix.kind);
         return true;
     default:
         return false;
@@ -431,7 +431,7 @@ static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 static void credit_used(verbs_ep *ep)
 {
     uint32_t before = ep->lent;
-    verbs_lend_back(ep, 1);
+    verbs_credit_return(ep, 1);
     if (before && !ep->lent && ep->target < (ep->iface->is_small ? 2 : TARGET_MAX))
         ep->target *= 2;
 }
@@ -453,7 +453,7 @@ static bool came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
 {
     verbs_slot *slot = (verbs_slot *)(uintptr_t)wc->wr_id;
-    verbs_link *link = verbs_link_of(rail, wc->qp_num);
+    verbs_rc_qp *link = verbs_rc_qp_of(rail, wc->qp_num);
     rail->receives--;
     if (link && wc->status == IBV_WC_SUCCESS) {
         verbs_ep *ep = link->ep;
@@ -474,7 +474,7 @@ static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
     verbs_receive_give(rail, slot);
 }
 
-static void sync_completed(verbs_link *link)
+static void sync_completed(verbs_rc_qp *link)
 {
     verbs_ep *ep = link->ep;
     link->is_syncing = false;
@@ -504,7 +504,7 @@ static bool tell(verbs_ep *ep, bool in_haste, int *n)
     bool waits;
     if (ep->unsent)
         *n += verbs_flow_resend(ep);
-    waits = verbs_ring_chores(ep) || ep->unsent;
+    waits = verbs_eager_ring_chores(ep) || ep->unsent;
     if (!verbs_flow_owes_much(ep))
         return waits;
     if (!in_haste && !is_urgent(ep))
@@ -530,14 +530,14 @@ static int turn(verbs_iface *iface, bool in_haste)
     return n;
 }
 
-int verbs_flow_turn(verbs_iface *iface) { return turn(iface, false); }
-void verbs_flow_hush(verbs_iface *iface) { turn(iface, true); }
+int verbs_flow_progress(verbs_iface *iface) { return turn(iface, false); }
+void verbs_flow_defer(verbs_iface *iface) { turn(iface, true); }
 
 /* Asked again and again by who is leaving: so it sees to it that it will be told. */
 bool verbs_flow_is_quiet(verbs_ep *ep)
 {
     if (ep->state == VERBS_UP && ep->home)
-        verbs_link_sync(ep->home);
+        verbs_rc_qp_sync(ep->home);
     return weft_list_is_empty(&ep->sent) && weft_list_is_empty(&ep->control);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flow: what ring and move ask of the half that carries frames. Called by ring.c, rma.c and iface.c.
+ * flow: what ring and move ask of the half that carries frames. Called by eager_ring.c, rma.c and iface.c.
  */
 #ifndef WEFT_TRANSPORTS_VERBS_FLOW_H
 #define WEFT_TRANSPORTS_VERBS_FLOW_H
@@ -31,51 +31,51 @@ void verbs_flow_tell(verbs_ep *ep);
 /* All frames up to `seq` that were posted are over: their slots are free where that is proof enough. */
 void verbs_flow_done(verbs_ep *ep, uint32_t seq);
 /* Asks the link to tell when all that was posted is over. */
-void verbs_link_sync(verbs_link *link);
+void verbs_rc_qp_sync(verbs_rc_qp *link);
 /* Posts a slot on the home link. */
 void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal);
 /* Forgets what came ahead of others. */
 void verbs_flow_drop_held(verbs_ep *ep);
-/* resume.c: sends again what the last epoch did not bring over, as far as credits go. How many. */
+/* replay.c: sends again what the last epoch did not bring over, as far as credits go. How many. */
 int verbs_flow_resend(verbs_ep *ep);
 
-/* -- proof.c -- */
+/* -- read_fence.c -- */
 /* Asks it whether it carries anything: path->proofs grows by one. */
-void verbs_link_prove(verbs_link *link);
+void verbs_rc_qp_prove(verbs_rc_qp *link);
 /* A completion of a send or write says nothing of the other side here, but a request of this kind behind it does. */
-bool verbs_proof_needed(const verbs_link *link);
-void verbs_proof_fill(const verbs_link *link, verbs_work *work, struct ibv_sge *sge, struct ibv_send_wr *request);
+bool verbs_read_fence_needed(const verbs_rc_qp *link);
+void verbs_read_fence_fill(const verbs_rc_qp *link, verbs_work *work, struct ibv_sge *sge, struct ibv_send_wr *request);
 
-/* -- lend.c -- */
+/* -- credit.c -- */
 /* Credits to put into a frame that leaves now. */
 uint32_t verbs_lend_credit(verbs_ep *ep);
 /* So many were used, or given up. */
-void verbs_lend_back(verbs_ep *ep, uint32_t count);
+void verbs_credit_return(verbs_ep *ep, uint32_t count);
 /* The epoch is over, and with it all that was lent. */
-void verbs_lend_end(verbs_ep *ep);
+void verbs_credit_end(verbs_ep *ep);
 
-/* -- rest.c -- */
-void verbs_rest_heard(verbs_ep *ep, enum verbs_kind kind); /* REST, RESTED */
+/* -- evict.c -- */
+void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind); /* REST, RESTED */
 
-/* -- ring.c -- */
+/* -- eager_ring.c -- */
 /* Is there a ring of the peer's with a free cell for so many bytes? Only asked when path->ring is there. */
-bool verbs_ring_takes(verbs_ep *ep, uint32_t bytes);
-void verbs_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals); /* a stamped frame, already in path->sent */
+bool verbs_eager_ring_takes(verbs_ep *ep, uint32_t bytes);
+void verbs_eager_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals); /* a stamped frame, already in path->sent */
 /* The peer has sent VERBS_RING_BUSY frames since it was last thought of. */
 #define VERBS_RING_BUSY 128u
-void verbs_ring_think(verbs_ep *ep);
+void verbs_eager_ring_think(verbs_ep *ep);
 /* Reads what is there now. */
-int verbs_ring_catch_up(verbs_ep *ep);
+int verbs_eager_ring_catch_up(verbs_ep *ep);
 /* Says what could not be said before; true: still cannot. */
-bool verbs_ring_chores(verbs_ep *ep);
+bool verbs_eager_ring_chores(verbs_ep *ep);
 
 /* Frames may be posted: connected, not about to rest, and nothing older waits to be sent again. */
 static inline bool verbs_flow_is_open(const verbs_ep *ep)
 {
-    return ep->state == VERBS_UP && ep->is_confirmed && ep->home && ep->home->qp && !ep->home->is_broken && !ep->unsent && ep->rest == VERBS_AWAKE;
+    return ep->state == VERBS_UP && ep->is_confirmed && ep->home && ep->home->qp && !ep->home->is_broken && !ep->unsent && ep->rest == VERBS_EVICT_NONE;
 }
 /* Room for `count` work requests on the link and its completion queue, some kept for credits and syncs. */
-static inline bool verbs_link_has_room(const verbs_link *link, uint32_t count)
+static inline bool verbs_rc_qp_has_room(const verbs_rc_qp *link, uint32_t count)
 {
     return link->sq_used + count + 3 <= link->sq_room && link->rail->cq_used + count + 3 <= link->rail->cq_room;
 }

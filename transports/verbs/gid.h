@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * gid: a port's addresses: which one we use, and how a person reads it. Called by find.c and explain.c.
+ * gid: a port's addresses: which one we use, and how a person reads it. Called by device_select.c and wc_error.c.
  */
 #ifndef WEFT_TRANSPORTS_VERBS_GID_H
 #define WEFT_TRANSPORTS_VERBS_GID_H

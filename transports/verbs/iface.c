@@ -24,7 +24,7 @@
 static void hand_over(verbs_rail *rail, const struct ibv_wc *wc)
 {
     const verbs_work *work = (const verbs_work *)(uintptr_t)wc->wr_id;
-    verbs_link *link = work->link;
+    verbs_rc_qp *link = work->link;
     rail->iface->counts[VERBS_COUNT_COMPLETIONS]++;
     switch (work->kind) {
     case VERBS_WORK_DATAGRAM_IN:
@@ -41,16 +41,16 @@ static void hand_over(verbs_rail *rail, const struct ibv_wc *wc)
     }
     if (weft_unlikely(wc->status != IBV_WC_SUCCESS)) { /* its room in the queues is counted free when the link is down */
         if (work->kind == VERBS_WORK_MOVE)
-            verbs_move_completion(rail, wc);
+            verbs_rma_completion(rail, wc);
         verbs_conn_break(link, wc, NULL);
         return;
     }
     link->sq_used -= work->covers;
     rail->cq_used -= work->covers;
     if (work->kind == VERBS_WORK_MOVE)
-        verbs_move_completion(rail, wc);
+        verbs_rma_completion(rail, wc);
     else if (work->kind == VERBS_WORK_WINDOW)
-        verbs_window_completion(wc);
+        verbs_mw_completion(wc);
     else
         verbs_flow_completion(rail, wc);
 }
@@ -76,13 +76,13 @@ static int verbs_poll(weft_iface *base, int budget)
     int n;
     iface->polls++;
     verbs_post_flush(iface);
-    n = verbs_ring_poll(iface, budget);
+    n = verbs_eager_ring_poll(iface, budget);
     if (n < budget)
         n += verbs_drain(iface, budget - n);
     if (n < budget)
-        n += verbs_conn_turn(iface);
-    n += verbs_flow_turn(iface) + verbs_move_turn(iface);
-    verbs_windows_turn(iface);
+        n += verbs_conn_progress(iface);
+    n += verbs_flow_progress(iface) + verbs_rma_progress(iface);
+    verbs_mw_progress(iface);
     return n < budget ? n : budget;
 }
 
@@ -103,11 +103,11 @@ static int verbs_arm(weft_iface *base, weft_wakeup *wakeup)
 {
     verbs_iface *iface = (verbs_iface *)base;
     uint64_t within_ns = verbs_conn_within(iface);
-    int rc = verbs_ring_rest(iface, &within_ns);
+    int rc = verbs_eager_ring_rest(iface, &within_ns);
     verbs_post_flush(iface);
     if (rc)
         return rc;
-    verbs_flow_hush(iface);
+    verbs_flow_defer(iface);
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         verbs_rail *rail = &iface->rails[i];
         take_events(rail);
@@ -179,15 +179,15 @@ static void verbs_close(weft_iface *base)
     verbs_iface *iface = (verbs_iface *)base;
     while (!weft_list_is_empty(&iface->paths)) { /* not left: the job ends in haste */
         verbs_ep *ep = weft_container(iface->paths.next, verbs_ep, by_port);
-        verbs_move_drop(ep);
+        verbs_rma_drop(ep);
         verbs_flow_give_up(ep);
         verbs_conn_forget(ep);
     }
     verbs_conn_close(iface);
-    verbs_moves_close(iface);
-    verbs_proof_close(iface);
+    verbs_rma_close(iface);
+    verbs_read_fence_close(iface);
     verbs_flow_close(iface);
-    verbs_windows_close(iface);
+    verbs_mw_close(iface);
     verbs_rails_close(iface);
     if (iface->epoll >= 0)
         close(iface->epoll);
@@ -227,9 +227,9 @@ static int verbs_open(const weft_iface_params *params, weft_iface **out)
     if (!rc)
         rc = verbs_flow_open(iface);
     if (!rc)
-        rc = verbs_moves_open(iface);
+        rc = verbs_rma_open(iface);
     if (!rc)
-        rc = verbs_proof_open(iface);
+        rc = verbs_read_fence_open(iface);
     if (!rc)
         rc = verbs_conn_open(iface);
     if (rc) {
@@ -237,12 +237,12 @@ static int verbs_open(const weft_iface_params *params, weft_iface **out)
         return rc;
     }
     promise(iface);
-    rc = verbs_windows_open(iface);
+    rc = verbs_mw_open(iface);
     if (rc) {
         verbs_close(&iface->iface);
         return rc;
     }
-    verbs_tally_begin(iface);
+    verbs_counters_begin(iface);
     *out = &iface->iface;
     return 0;
 }
@@ -278,5 +278,5 @@ const weft_iface_ops weft_verbs_ops = {
     .name = "verbs", .unavailable = verbs_unavailable, .describe = verbs_describe, .open = verbs_open, .close = verbs_close, .get_addr = verbs_get_addr,
     .ep_open = verbs_ep_open, .ep_close = verbs_ep_close, .mr_reg = verbs_mr_reg, .mr_dereg = verbs_mr_dereg, .share = verbs_share, .unshare = verbs_unshare,
     .send = verbs_send, .can_rma = verbs_can_rma, .get = verbs_get, .put = verbs_put, .amo = verbs_amo, .flush = verbs_flush,
-    .mw_bind = verbs_mw_bind, .mw_invalidate = verbs_mw_invalidate, .poll = verbs_poll, .arm = verbs_arm, .disarm = verbs_disarm, .print_counters = verbs_tally,
+    .mw_bind = verbs_mw_bind, .mw_invalidate = verbs_mw_invalidate, .poll = verbs_poll, .arm = verbs_arm, .disarm = verbs_disarm, .print_counters = verbs_counters,
 };

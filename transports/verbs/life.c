@@ -9,7 +9,7 @@
 
 #include "base/macros.h"
 #include "base/status.h"
-#include "transports/verbs/cm.h"
+#include "transports/verbs/rdmacm.h"
 
 /* -- open, close -- */
 
@@ -23,9 +23,9 @@ int verbs_conn_open(verbs_iface *iface)
     conn->next_ns = UINT64_MAX;
     conn->random = iface->nonce * 2654435769u | 1;
     weft_list_init(&conn->busy);
-    int rc = verbs_datagrams_open(iface);
+    int rc = verbs_ud_open(iface);
     if (rc == 0)
-        rc = verbs_cm_open(iface);
+        rc = verbs_rdmacm_open(iface);
     conn->addr = (verbs_iface_addr){.rails = iface->rail_count};
     for (uint8_t i = 0; i < iface->rail_count; i++)
         verbs_rail_address(&iface->rails[i], &conn->addr.address[i]);
@@ -39,8 +39,8 @@ void verbs_conn_close(verbs_iface *iface)
         return;
     while (!weft_list_is_empty(&iface->paths))
         verbs_conn_forget(weft_container(iface->paths.next, verbs_ep, by_port));
-    verbs_cm_close(iface);
-    verbs_datagrams_close(iface);
+    verbs_rdmacm_close(iface);
+    verbs_ud_close(iface);
     free(conn->gone);
     free(iface->by_name_map);
     free(conn);
@@ -90,9 +90,9 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, s
     ep->proc_id = *who;
     ep->far = far;
     ep->meet->ep = ep;
-    ep->meet->life = verbs_conn_random(iface->conn);
-    verbs_pair(ep, &iface->conn->addr);
-    ep->meet->by_cm = verbs_cm_is_for(ep);
+    ep->meet->incarnation = verbs_conn_random(iface->conn);
+    verbs_rail_pair(ep, &iface->conn->addr);
+    ep->meet->by_cm = verbs_rdmacm_is_for(ep);
     rc = ep->link_count ? verbs_names_add(iface, ep)
                           : weft_fail(WEFT_E_UNSUPPORTED,
                                       "no RDMA port here shares a kind of network with one of rank %u's (WEFT_DEVICES?)",
@@ -114,7 +114,7 @@ static void remember(const verbs_ep *ep)
 {
     struct verbs_conn *conn = ep->iface->conn;
     verbs_gone *grown;
-    if (!ep->meet->far_life)
+    if (!ep->meet->remote_incarnation)
         return;
     if (conn->gone_count == conn->gone_room) {
         uint32_t room = conn->gone_room ? 2 * conn->gone_room : 16;
@@ -124,7 +124,7 @@ static void remember(const verbs_ep *ep)
         conn->gone = grown;
         conn->gone_room = room;
     }
-    conn->gone[conn->gone_count++] = (verbs_gone){ep->proc_id, ep->meet->life, ep->meet->far_life};
+    conn->gone[conn->gone_count++] = (verbs_gone){ep->proc_id, ep->meet->incarnation, ep->meet->remote_incarnation};
 }
 
 void verbs_conn_forget(verbs_ep *ep)
@@ -133,7 +133,7 @@ void verbs_conn_forget(verbs_ep *ep)
     bool was_counted = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING;
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].qp)
-            verbs_link_close(&ep->links[i]);
+            verbs_rc_qp_close(&ep->links[i]);
     iface->connecting -= was_counted;
     weft_list_remove(&ep->meet->by_busy);
     weft_list_remove(&ep->by_port);
@@ -148,11 +148,11 @@ static bool is_nothing_left(const verbs_ep *ep) { return ep->state == VERBS_NEW 
 int verbs_ep_close(weft_iface *base, weft_ep *of)
 {
     verbs_ep *ep = (verbs_ep *)of;
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     (void)base;
     ep->has_bye = meet->is_leaving = true;
     if (is_nothing_left(ep)) {
-        if (ep->state == VERBS_NEW ? meet->far_life != 0 : meet->is_over) /* again: a datagram may be lost, and costs a peer seconds */
+        if (ep->state == VERBS_NEW ? meet->remote_incarnation != 0 : meet->is_over) /* again: a datagram may be lost, and costs a peer seconds */
             verbs_conn_farewell(ep);
         if (ep->state == VERBS_NEW || meet->is_over)
             remember(ep);

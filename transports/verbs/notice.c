@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * notice: a put's notification that goes with its last piece, as immediate data or as a frame right behind it. Called by rma.c (what goes),
- * flow.c and resume.c (what becomes of it).
+ * flow.c and replay.c (what becomes of it).
  * Invariant: it has a number of the path's frames, so the peer counts it as delivered exactly when it is; slot and op know each other
  * until the piece is over, and a break finds out by the number whether the put has ended.
  */
@@ -21,7 +21,7 @@ verbs_slot *verbs_flow_notice(verbs_ep *ep, verbs_op *op)
     slot->bytes = sizeof(verbs_wire);
     slot->seq = ++ep->tx_seq;
     slot->wire->hdr = (weft_hdr){.tag = (int32_t)op->notify};
-    slot->wire->prefix.kind = by_frame ? VERBS_KIND_NOTIFY : VERBS_KIND_VOID;
+    slot->wire->prefix.kind = by_frame ? VERBS_KIND_NOTIFY : VERBS_KIND_NOP;
     slot->is_posted = true;
     slot->op = op;
     op->notice = slot;
@@ -41,7 +41,7 @@ void verbs_flow_notice_over(verbs_slot *notice)
     verbs_ep *ep = notice->op->ep;
     notice->op->notice = NULL;
     notice->op = NULL;
-    if (notice->wire->prefix.kind == VERBS_KIND_VOID)
+    if (notice->wire->prefix.kind == VERBS_KIND_NOP)
         verbs_flow_done(ep, notice->seq);
 }
 
@@ -51,7 +51,7 @@ void verbs_flow_disown(verbs_slot *notice)
         return;
     notice->op->notice = NULL;
     notice->op = NULL;
-    notice->wire->prefix.kind = VERBS_KIND_VOID;
+    notice->wire->prefix.kind = VERBS_KIND_NOP;
 }
 
 void verbs_flow_let_go(verbs_ep *ep, verbs_slot *slot, bool is_delivered)

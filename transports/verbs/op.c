@@ -13,9 +13,9 @@
 #define OPS_MAX 256u /* of one path */
 #define CELLS 64u     /* atomics under way */
 
-int verbs_moves_open(verbs_iface *iface)
+int verbs_rma_open(verbs_iface *iface)
 {
-    struct verbs_moves *moves = iface->moves = calloc(1, sizeof *moves);
+    struct verbs_rma_ops *moves = iface->moves = calloc(1, sizeof *moves);
     if (!moves)
         return weft_fail(WEFT_E_NOMEM, "no memory for the books of moves");
     weft_list_init(&moves->waiting);
@@ -30,9 +30,9 @@ int verbs_moves_open(verbs_iface *iface)
     return 0;
 }
 
-void verbs_moves_close(verbs_iface *iface)
+void verbs_rma_close(verbs_iface *iface)
 {
-    struct verbs_moves *moves = iface->moves;
+    struct verbs_rma_ops *moves = iface->moves;
     if (!moves)
         return;
     for (weft_list_link *link; (link = weft_list_take(&moves->free_pieces)) != NULL;)
@@ -43,14 +43,14 @@ void verbs_moves_close(verbs_iface *iface)
     iface->moves = NULL;
 }
 
-static void free_pieces(struct verbs_moves *moves, weft_list_link *list)
+static void free_pieces(struct verbs_rma_ops *moves, weft_list_link *list)
 {
     weft_list_splice(&moves->free_pieces, list);
 }
 
 void verbs_op_forget(verbs_op *op)
 {
-    struct verbs_moves *moves = op->ep->iface->moves;
+    struct verbs_rma_ops *moves = op->ep->iface->moves;
     free_pieces(moves, &op->in_flight);
     free_pieces(moves, &op->redo);
     if (op->cell)
@@ -111,7 +111,7 @@ void verbs_op_finish(verbs_op *op)
 
 uint64_t *verbs_cell_take(verbs_iface *iface)
 {
-    struct verbs_moves *moves = iface->moves;
+    struct verbs_rma_ops *moves = iface->moves;
     int bit;
     if (!moves->cells && verbs_slab_make(iface, CELLS * sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE, &moves->cells))
         return NULL;
@@ -127,7 +127,7 @@ void verbs_cell_give(verbs_iface *iface, const uint64_t *cell)
     iface->moves->free_cells |= 1ull << (cell - (uint64_t *)iface->moves->cells->memory);
 }
 
-verbs_piece *verbs_piece_take(struct verbs_moves *moves)
+verbs_piece *verbs_piece_take(struct verbs_rma_ops *moves)
 {
     weft_list_link *link = weft_list_take(&moves->free_pieces);
     verbs_piece *piece = link ? weft_container(link, verbs_piece, link) : calloc(1, sizeof *piece);

@@ -42,7 +42,7 @@ typedef struct verbs_piece {
     uint32_t bytes, tries;
 } verbs_piece;
 
-struct verbs_moves {
+struct verbs_rma_ops {
     weft_list_link waiting; /* verbs_ep.by_move: something of theirs is not posted */
     weft_list_link free_pieces;
     verbs_slab *cells; /* where the devices put old values; made at the first atomic */
@@ -59,7 +59,7 @@ void verbs_op_finish(verbs_op *op);
 void verbs_op_finish_one(verbs_op *op);
 /* Frees it, tells nobody. */
 void verbs_op_forget(verbs_op *op);
-verbs_piece *verbs_piece_take(struct verbs_moves *moves);
+verbs_piece *verbs_piece_take(struct verbs_rma_ops *moves);
 /* Where a device puts an old value. NULL: none is free, or memory cannot be pinned. */
 uint64_t *verbs_cell_take(verbs_iface *iface);
 void verbs_cell_give(verbs_iface *iface, const uint64_t *cell);

@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "transports/verbs/flow.h"
 
-static void refused(verbs_link *link, const struct ibv_send_wr *first, const struct ibv_send_wr *bad, int error)
+static void refused(verbs_rc_qp *link, const struct ibv_send_wr *first, const struct ibv_send_wr *bad, int error)
 {
     uint32_t all = 0, left = 0;
     char words[128];
@@ -31,7 +31,7 @@ static void refused(verbs_link *link, const struct ibv_send_wr *first, const str
     verbs_conn_break(link, NULL, words);
 }
 
-static int now(verbs_link *link, struct ibv_send_wr *first)
+static int now(verbs_rc_qp *link, struct ibv_send_wr *first)
 {
     verbs_iface *iface = link->rail->iface;
     struct ibv_send_wr *bad = NULL;
@@ -47,7 +47,7 @@ static int now(verbs_link *link, struct ibv_send_wr *first)
 static int flush(verbs_rail *rail)
 {
     verbs_batch *batch = &rail->batch;
-    verbs_link *link = batch->link;
+    verbs_rc_qp *link = batch->link;
     uint32_t count = batch->count;
     batch->count = 0;
     batch->link = NULL;
@@ -69,7 +69,7 @@ static void keep(verbs_batch *batch, const struct ibv_send_wr *request)
         batch->requests[at - 1].next = &batch->requests[at];
 }
 
-static void count_in(verbs_link *link, const struct ibv_send_wr *request)
+static void count_in(verbs_rc_qp *link, const struct ibv_send_wr *request)
 {
     uint64_t *counts = link->rail->iface->counts;
     link->unsignalled++;
@@ -85,7 +85,7 @@ static void count_in(verbs_link *link, const struct ibv_send_wr *request)
     counts[VERBS_COUNT_IMMEDIATES] += request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-int verbs_post(verbs_link *link, struct ibv_send_wr *first, uint32_t count)
+int verbs_post(verbs_rc_qp *link, struct ibv_send_wr *first, uint32_t count)
 {
     verbs_rail *rail = link->rail;
     verbs_iface *iface = rail->iface;
@@ -126,7 +126,7 @@ void verbs_post_go(verbs_iface *iface)
 
 void verbs_post_hold(verbs_iface *iface) { iface->gathers--; }
 
-void verbs_post_forget(verbs_link *link)
+void verbs_post_forget(verbs_rc_qp *link)
 {
     verbs_batch *batch = &link->rail->batch;
     if (batch->link == link) {

@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "transports/verbs/conn.h"
-#include "transports/verbs/find.h"
+#include "transports/verbs/device_select.h"
 #include "transports/verbs/gid.h"
 
 #define SMALL_BYTES (4u << 20) /* less lockable memory than this: shallow queues, few short slots */
@@ -105,7 +105,7 @@ static int open_queues(verbs_iface *iface, verbs_rail *rail)
     uint32_t aside, depth = min(iface->is_small ? CQ_DEPTH_SMALL : CQ_DEPTH, (uint32_t)rail->attr.max_cqe);
     rail->is_shallow = depth <= CQ_DEPTH_SHALLOW;
     rail->marks_room = rail->is_shallow ? MARKS_SHALLOW : MARKS;
-    aside = verbs_datagram_depth(rail) + rail->marks_room;
+    aside = verbs_ud_depth(rail) + rail->marks_room;
     rail->channel = ibv_create_comp_channel(rail->context);
     if (!rail->channel)
         return cannot(rail, "make a completion channel");
@@ -208,7 +208,7 @@ static int open_found(verbs_iface *iface, const verbs_finding *finding)
         return 0;
     if (rc)
         return rc;
-    verbs_find_reasons(finding, reasons, sizeof reasons);
+    verbs_device_select_reasons(finding, reasons, sizeof reasons);
     if (finding->missing[0])
         return weft_fail(WEFT_E_UNSUPPORTED, "no RDMA port can be used: WEFT_DEVICES names %s, which this machine does "
                          "not have. It has %s", finding->missing, reasons);
@@ -227,10 +227,10 @@ int verbs_rails_open(verbs_iface *iface)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) /* kernels that copy pinned pages at fork need nothing */
         ibv_fork_init();
-    rc = verbs_find(iface->self.rank, finding);
+    rc = verbs_device_select(iface->self.rank, finding);
     if (rc == 0) {
         rc = open_found(iface, finding);
-        verbs_find_end(finding);
+        verbs_device_select_end(finding);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     free(finding);
@@ -252,12 +252,12 @@ void verbs_rail_address(const verbs_rail *rail, verbs_address *address)
                                .flags = (uint8_t)(rail->is_ib * VERBS_ADDRESS_IB | rail->is_iwarp * VERBS_ADDRESS_IWARP |
                                                   rail->is_v1 * VERBS_ADDRESS_V1),
                                .prefix_bits = rail->prefix_bits, .cm_port = rail->cm_port};
-    verbs_proof_tell(rail, address);
+    verbs_read_fence_tell(rail, address);
 }
 
 /* -- whose queue pair -- */
 
-static void place(verbs_rail *rail, verbs_link *link)
+static void place(verbs_rail *rail, verbs_rc_qp *link)
 {
     uint32_t i = link->qp->qp_num;
     while (rail->by_qpn[i & (rail->qpn_room - 1)])
@@ -265,11 +265,11 @@ static void place(verbs_rail *rail, verbs_link *link)
     rail->by_qpn[i & (rail->qpn_room - 1)] = link;
 }
 
-int verbs_rail_enter(verbs_rail *rail, verbs_link *link)
+int verbs_rail_enter(verbs_rail *rail, verbs_rc_qp *link)
 {
     if (2 * (rail->qpn_count + 1) > rail->qpn_room) {
         uint32_t room = rail->qpn_room ? 2 * rail->qpn_room : 64, before = rail->qpn_room;
-        verbs_link **old = rail->by_qpn, **table = calloc(room, sizeof(verbs_link *));
+        verbs_rc_qp **old = rail->by_qpn, **table = calloc(room, sizeof(verbs_rc_qp *));
         if (!table)
             return weft_fail(WEFT_E_NOMEM, "no memory for more connections");
         rail->by_qpn = table;
@@ -284,7 +284,7 @@ int verbs_rail_enter(verbs_rail *rail, verbs_link *link)
     return 0;
 }
 
-void verbs_rail_remove(verbs_rail *rail, verbs_link *link)
+void verbs_rail_remove(verbs_rail *rail, verbs_rc_qp *link)
 {
     uint32_t mask = rail->qpn_room - 1, i = link->qp->qp_num;
     while (rail->by_qpn[i & mask] != link)
@@ -292,7 +292,7 @@ void verbs_rail_remove(verbs_rail *rail, verbs_link *link)
     rail->by_qpn[i & mask] = NULL;
     rail->qpn_count--;
     for (i++; rail->by_qpn[i & mask]; i++) { /* what stood behind may be found through the gap no more: place it anew */
-        verbs_link *moved = rail->by_qpn[i & mask];
+        verbs_rc_qp *moved = rail->by_qpn[i & mask];
         rail->by_qpn[i & mask] = NULL;
         place(rail, moved);
     }

@@ -46,7 +46,7 @@ static bool is_over(const verbs_op *op)
 
 /* -- posting -- */
 
-static bool may_carry(const verbs_op *op, const verbs_link *link)
+static bool may_carry(const verbs_op *op, const verbs_rc_qp *link)
 {
     if (!link->qp || link->is_broken || !verbs_rkey(&op->rkey, link->far_rail))
         return false;
@@ -58,11 +58,11 @@ static bool may_carry(const verbs_op *op, const verbs_link *link)
 }
 
 /* Takes one of the reads that may be under way: also a put whose end a read behind it must tell. */
-static bool is_read(const verbs_op *op, const verbs_link *link) { return op->kind != OP_PUT || link->rail->tells_early; }
+static bool is_read(const verbs_op *op, const verbs_rc_qp *link) { return op->kind != OP_PUT || link->rail->tells_early; }
 
-static bool has_room(const verbs_op *op, const verbs_link *link)
+static bool has_room(const verbs_op *op, const verbs_rc_qp *link)
 {
-    return link->sq_used < link->sq_room * 3 / 4 && verbs_link_has_room(link, 2) && (!is_read(op, link) || link->reads_used < link->reads_room) &&
+    return link->sq_used < link->sq_room * 3 / 4 && verbs_rc_qp_has_room(link, 2) && (!is_read(op, link) || link->reads_used < link->reads_room) &&
            link->in_flight_bytes < LINK_BYTES && op->ep->iface->moves->in_flight_bytes < PORT_BYTES;
 }
 
@@ -79,21 +79,21 @@ static bool is_too_late(verbs_op *op)
 /* One at a time, and not before the connection has shown that it carries other things. */
 static bool may_try_suspects(const verbs_ep *ep)
 {
-    if (ep->pieces || !ep->home || ep->proofs >= PROOFS || !verbs_proof_needed(ep->home))
+    if (ep->pieces || !ep->home || ep->proofs >= PROOFS || !verbs_read_fence_needed(ep->home))
         return !ep->pieces;
-    verbs_link_prove(ep->home);
+    verbs_rc_qp_prove(ep->home);
     return false;
 }
 
 /* The link with the least under way for its weight. NULL: none has room; *never: none ever will. */
-static verbs_link *choose(verbs_op *op, bool *never)
+static verbs_rc_qp *choose(verbs_op *op, bool *never)
 {
     verbs_ep *ep = op->ep;
-    verbs_link *best = NULL, *home = ep->home;
+    verbs_rc_qp *best = NULL, *home = ep->home;
     bool is_home_sick = !home || !may_carry(op, home), must_wait = ep->suspects && !may_try_suspects(ep);
     *never = home && home->qp && !home->is_broken;
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_link *link = &ep->links[i];
+        verbs_rc_qp *link = &ep->links[i];
         uint64_t weight = link->weight ? link->weight : 1;
         if (!may_carry(op, link) && !(is_home_sick && op->kind != OP_AMO && link->qp && !link->is_broken && op->lkeys[link->rail->index] &&
                                       verbs_rkey(&op->rkey, link->far_rail)))
@@ -133,7 +133,7 @@ static void fill_atomic(verbs_op *op, struct ibv_send_wr *request, uint32_t rkey
 }
 
 /* Does this, the last piece, come behind all others of its op, on the queue pair that numbered frames go by? */
-static bool is_behind_all(const verbs_op *op, const verbs_link *link)
+static bool is_behind_all(const verbs_op *op, const verbs_rc_qp *link)
 {
     if (link != op->ep->home || !is_all_posted(op))
         return false;
@@ -144,11 +144,11 @@ static bool is_behind_all(const verbs_op *op, const verbs_link *link)
 }
 
 /* The frame that is to follow the piece, or NULL: the piece says it itself, or it goes later, or there is none. */
-static verbs_slot *notify_along(verbs_op *op, const verbs_link *link, struct ibv_send_wr *request)
+static verbs_slot *notify_along(verbs_op *op, const verbs_rc_qp *link, struct ibv_send_wr *request)
 {
     bool may = op->kind == OP_PUT && op->notify && !op->rc && is_behind_all(op, link);
     verbs_slot *notice = may ? verbs_flow_notice(op->ep, op) : NULL;
-    if (notice && notice->wire->prefix.kind == VERBS_KIND_VOID) {
+    if (notice && notice->wire->prefix.kind == VERBS_KIND_NOP) {
         request->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
         request->imm_data = htonl(op->notify);
         notice = NULL;
@@ -157,12 +157,12 @@ static verbs_slot *notify_along(verbs_op *op, const verbs_link *link, struct ibv
 }
 
 /* The piece is in op->in flight before it is posted; a post that fails breaks the link, and the break brings the piece back. */
-static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
+static int post_piece(verbs_op *op, verbs_piece *piece, verbs_rc_qp *link)
 {
     uint8_t rail = link->rail->index;
     uint32_t rkey = verbs_rkey(&op->rkey, link->far_rail);
     bool is_amo = op->kind == OP_AMO;
-    struct verbs_moves *moves = op->ep->iface->moves;
+    struct verbs_rma_ops *moves = op->ep->iface->moves;
     struct ibv_sge sge = {(uintptr_t)(is_amo ? (uint8_t *)op->cell : op->local + piece->at), piece->bytes,
                           is_amo ? moves->cells->lkey[rail] : op->lkeys[rail]};
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&piece->work, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
@@ -174,13 +174,13 @@ static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
         request.wr.rdma.rkey = rkey;
     }
     verbs_slot *notice = notify_along(op, link, &request);
-    bool needs_proof = op->kind == OP_PUT && verbs_proof_needed(link);
+    bool needs_proof = op->kind == OP_PUT && verbs_read_fence_needed(link);
     struct ibv_sge word;
     struct ibv_send_wr proof;
     if (op->kind == OP_PUT && piece->bytes <= link->rail->max_inline)
         request.send_flags |= IBV_SEND_INLINE;
     if (needs_proof) {
-        verbs_proof_fill(link, &piece->work, &word, &proof);
+        verbs_read_fence_fill(link, &piece->work, &word, &proof);
         request.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
         request.next = &proof;
     }
@@ -200,7 +200,7 @@ static int post_piece(verbs_op *op, verbs_piece *piece, verbs_link *link)
 /* Posts what is left of an op. False: no room now. */
 static bool post_op(verbs_op *op)
 {
-    struct verbs_moves *moves = op->ep->iface->moves;
+    struct verbs_rma_ops *moves = op->ep->iface->moves;
     while (!is_all_posted(op)) {
         if (op->key_epoch && op->key_epoch != op->ep->epoch) {
             op->rc = WEFT_E_STALE;
@@ -208,7 +208,7 @@ static bool post_op(verbs_op *op)
         }
         weft_list_link *redo = weft_list_first(&op->redo);
         bool never;
-        verbs_link *link = choose(op, &never);
+        verbs_rc_qp *link = choose(op, &never);
         verbs_piece *piece;
         if (never) { /* a key or memory that none of the links knows */
             op->rc = op->kind == OP_AMO ? WEFT_E_UNSUPPORTED : WEFT_E_KEY;
@@ -234,7 +234,7 @@ static bool post_op(verbs_op *op)
 
 static bool is_ready(const verbs_ep *ep)
 {
-    return ep->state == VERBS_UP && ep->is_confirmed && ep->rest < VERBS_ASKS;
+    return ep->state == VERBS_UP && ep->is_confirmed && ep->rest < VERBS_EVICT_REQUESTED;
 }
 
 enum step { STEP_DONE, STEP_LATER, STEP_CHANGED /* ops have ended: look at the list anew */ };
@@ -270,7 +270,7 @@ static bool pump(verbs_ep *ep)
     return !blocked && is_ready(ep);
 }
 
-int verbs_move_turn(verbs_iface *iface)
+int verbs_rma_progress(verbs_iface *iface)
 {
     weft_list_link now;
     if (weft_list_is_empty(&iface->moves->waiting))
@@ -318,11 +318,11 @@ static bool atomic_is_done(verbs_op *op)
     return true;
 }
 
-void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc)
+void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc)
 {
     verbs_piece *piece = (verbs_piece *)(uintptr_t)wc->wr_id;
-    struct verbs_moves *moves = rail->iface->moves;
-    verbs_link *link = piece->work.link;
+    struct verbs_rma_ops *moves = rail->iface->moves;
+    verbs_rc_qp *link = piece->work.link;
     verbs_op *op = piece->op;
     if (wc->status != IBV_WC_SUCCESS) { /* the break that follows brings it back */
         if (wc->status != IBV_WC_WR_FLUSH_ERR && wc->status != IBV_WC_RETRY_EXC_ERR && wc->status != IBV_WC_RNR_RETRY_EXC_ERR)
@@ -380,9 +380,9 @@ static void find_cause(verbs_ep *ep)
     }
 }
 
-void verbs_move_down(verbs_ep *ep)
+void verbs_rma_down(verbs_ep *ep)
 {
-    struct verbs_moves *moves = ep->iface->moves;
+    struct verbs_rma_ops *moves = ep->iface->moves;
     weft_list_link *link, *next;
     find_cause(ep);
     ep->pieces = 0;
@@ -417,7 +417,7 @@ static verbs_op *find_noticed(const verbs_ep *ep)
     return NULL;
 }
 
-void verbs_move_up(verbs_ep *ep)
+void verbs_rma_up(verbs_ep *ep)
 {
     for (verbs_op *op; (op = find_noticed(ep)) != NULL;) {
         ep->alive++;
@@ -433,10 +433,10 @@ static void stop_waiting(verbs_ep *ep)
         weft_list_remove(&ep->by_move);
 }
 
-void verbs_move_give_up(verbs_ep *ep, int rc)
+void verbs_rma_give_up(verbs_ep *ep, int rc)
 {
     weft_list_link *link;
-    verbs_move_down(ep);
+    verbs_rma_down(ep);
     stop_waiting(ep);
     while ((link = weft_list_first(&ep->ops)) != NULL) {
         verbs_op *op = weft_container(link, verbs_op, link);
@@ -445,7 +445,7 @@ void verbs_move_give_up(verbs_ep *ep, int rc)
     }
 }
 
-void verbs_move_drop(verbs_ep *ep)
+void verbs_rma_drop(verbs_ep *ep)
 {
     weft_list_link *link;
     while ((link = weft_list_first(&ep->ops)) != NULL)

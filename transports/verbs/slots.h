@@ -23,12 +23,12 @@ enum verbs_kind {
     VERBS_KIND_CREDITS,   /* the prefix says it all */
     VERBS_KIND_RECALL,    /* please give back what you do not need */
     VERBS_KIND_RETURN,    /* hdr.tag credits are given up */
-    VERBS_KIND_RING_OPEN, /* here is memory for your short frames: hdr.chan, .tag, .src, .bytes; ring.c */
+    VERBS_KIND_RING_OPEN, /* here is memory for your short frames: hdr.chan, .tag, .src, .bytes; eager_ring.c */
     VERBS_KIND_RING_SHUT, /* write no more there; say so */
     VERBS_KIND_RING_DONE, /* I write no more there */
-    VERBS_KIND_REST,      /* may we close this connection? I send nothing more; rest.c */
-    VERBS_KIND_RESTED,    /* yes: nothing of mine is under way any more */
-    VERBS_KIND_VOID,      /* nothing: its number was a notification's that a break kept from arriving; numbered */
+    VERBS_KIND_EVICT_REQ,      /* may we close this connection? I send nothing more; evict.c */
+    VERBS_KIND_EVICT_ACK,    /* yes: nothing of mine is under way any more */
+    VERBS_KIND_NOP,      /* nothing: its number was a notification's that a break kept from arriving; numbered */
     VERBS_KIND_LAST
 };
 enum verbs_flag { VERBS_FLAG_BY_TOKEN = 1, /* sent with the token, not with a credit */ VERBS_FLAG_TOKEN = 2 /* your token comes back */ };
@@ -42,7 +42,7 @@ _Static_assert(sizeof(verbs_wire) == 32, "bodies are aligned to 8 bytes");
 
 static inline bool verbs_kind_is_numbered(uint8_t kind)
 {
-    return kind == VERBS_KIND_PLAIN || kind == VERBS_KIND_NOTIFY || kind == VERBS_KIND_VOID;
+    return kind == VERBS_KIND_PLAIN || kind == VERBS_KIND_NOTIFY || kind == VERBS_KIND_NOP;
 }
 
 typedef struct verbs_slab verbs_slab;
@@ -55,7 +55,7 @@ typedef struct verbs_slot {
     uint32_t bytes;   /* on the wire */
     bool is_posted;   /* in this epoch */
     bool is_short;
-    struct verbs_op *op; /* the put that this number notifies of, until its last piece is over; VERBS_KIND_VOID: by immediate data */
+    struct verbs_op *op; /* the put that this number notifies of, until its last piece is over; VERBS_KIND_NOP: by immediate data */
 } verbs_slot;
 
 struct verbs_slab {

@@ -3,18 +3,18 @@
  * verbs: the native HCA transport, private to its folder. One weft_iface is all the rails (active ports of RDMA devices) that this
  * rank uses; a path has one connected queue pair on each rail that both sides share, a *link*.
  *
- *   rail     finding devices, choosing GIDs, opening, asynchronous events                          find.c, gid.c, rail.c
+ *   rail     finding devices, choosing GIDs, opening, asynchronous events                          device_select.c, gid.c, rail.c
  *   memory   making memory known to every rail                                                     memory.c
- *   window   lending parts of it to one peer for one message: memory windows                        window.c
- *   conn     connecting on demand and again, epochs, giving a peer up (conn.h tells how)           conn.c, end.c, drain.c, life.c, probe.c
- *            connections that give way when there are more peers than slots                      rest.c
- *            what it is made of: notes, by datagrams (UD) or rdma_cm; queue pairs; pairs of rails   note.c, datagram.c, cm.c, link.c, pair.c
- *            ids of rdma_cm that are over, and must not say so yet                                 hush.c
+ *   window   lending parts of it to one peer for one message: memory windows                        mw.c
+ *   conn     connecting on demand and again, epochs, giving a peer up (conn.h tells how)           conn.c, end.c, drain.c, life.c, rail_probe.c
+ *            connections that give way when there are more peers than slots                      evict.c
+ *            what it is made of: notes, by datagrams (UD) or rdma_cm; queue pairs; pairs of rails   conn_msg.c, ud.c, rdmacm.c, rc_qp.c, rail_pair.c
+ *            ids of rdma_cm that are over, and must not say so yet                                 cm_deferred.c
  *   flow     frames: bounce slots, receive slots, credits, order                                       flow.c
- *   resume   frames across a break: what is dropped, what is sent again                               resume.c
+ *   resume   frames across a break: what is dropped, what is sent again                               replay.c
  *   post     work requests on their way to a send queue, alone or several with one doorbell           post.c
- *   ring     eager ring of a busy pair: frames written into memory that the receiver polls            ring.c
- *   proof    iWARP: a read behind others tells that they have arrived                                proof.c
+ *   ring     eager ring of a busy pair: frames written into memory that the receiver polls            eager_ring.c
+ *   proof    iWARP: a read behind others tells that they have arrived                                read_fence.c
  *   move     get, put, amo, flush: striped over links, bounded, posted again after a break           rma.c
  *   port     the table; poll and arm                                                                  iface.c
  *
@@ -40,7 +40,7 @@
 
 typedef struct verbs_iface verbs_iface;
 typedef struct verbs_ep verbs_ep;
-typedef struct verbs_link verbs_link;
+typedef struct verbs_rc_qp verbs_rc_qp;
 typedef struct verbs_rail verbs_rail;
 
 /* -- what a work request belongs to: wr_id is a pointer to one of these, always the first member of its owner -- */
@@ -50,13 +50,13 @@ typedef struct verbs_work {
     uint8_t kind;
     uint8_t rail;
     uint16_t covers;  /* a signalled one: so many requests, it included, are over when it completes; set by verbs_post */
-    verbs_link *link; /* whose queue it stands in; NULL for receives and datagrams. Work of an epoch that is over is flushed before the link dies */
+    verbs_rc_qp *link; /* whose queue it stands in; NULL for receives and datagrams. Work of an epoch that is over is flushed before the link dies */
 } verbs_work;
 
 /* Requests that are to go with one doorbell (post.c): empty between calls, but for frames whose sender said that more follow. */
 #define VERBS_BATCH 16u
 typedef struct verbs_batch {
-    verbs_link *link; /* whose they all are */
+    verbs_rc_qp *link; /* whose they all are */
     uint32_t count;
     struct ibv_send_wr requests[VERBS_BATCH];
     struct ibv_sge sges[VERBS_BATCH];
@@ -101,7 +101,7 @@ struct verbs_rail {
     bool is_odp;              /* user memory is registered for on-demand paging */
     bool tells_last_wqe;      /* has once said IBV_EVENT_QP_LAST_WQE_REACHED: worth waiting for */
     weft_list_link windows;        /* weft_mw: free, to be bound by any queue pair of this rail */
-    verbs_link **by_qpn;      /* hash of our queue pairs' numbers, for verbs_link_of */
+    verbs_rc_qp **by_qpn;      /* hash of our queue pairs' numbers, for verbs_rc_qp_of */
     uint32_t qpn_room, qpn_count;
     verbs_batch batch;
     uint64_t not_ready;       /* the device's own count when we opened it */
@@ -118,7 +118,7 @@ typedef struct verbs_address {
     uint8_t prefix_bits;      /* of the IPv4 network, to pair rails; 0 unknown */
     uint8_t pad;
     uint16_t cm_port;         /* of the rdma_cm listener; 0: none */
-    uint32_t proof_key;       /* of one word that may be read, to learn that what was sent before has arrived (proof.c); 0: none */
+    uint32_t proof_key;       /* of one word that may be read, to learn that what was sent before has arrived (read_fence.c); 0: none */
     uint64_t proof_addr;
 } verbs_address;
 
@@ -131,7 +131,7 @@ typedef struct verbs_iface_addr {
 _Static_assert(sizeof(verbs_iface_addr) <= WEFT_ADDR_MAX, "an address");
 
 /* -- link: one connected queue pair of a path -- */
-struct verbs_link {
+struct verbs_rc_qp {
     verbs_ep *ep;
     verbs_rail *rail;
     uint8_t far_rail;         /* the peer's index of its rail */
@@ -159,12 +159,12 @@ enum verbs_ep_state {
     VERBS_LOST        /* callbacks.peer_failed was told */
 };
 
-/* On the way to a connection closed in peace (rest.c). */
+/* On the way to a connection closed in peace (evict.c). */
 enum verbs_rest {
-    VERBS_AWAKE,
-    VERBS_TIRED,  /* takes no new frames; when nothing is under way it asks, or agrees */
-    VERBS_ASKS,   /* REST was sent: starts nothing at all */
-    VERBS_AGREES  /* RESTED was sent or has come: says nothing more and closes */
+    VERBS_EVICT_NONE,
+    VERBS_EVICT_QUIESCE,  /* takes no new frames; when nothing is under way it asks, or agrees */
+    VERBS_EVICT_REQUESTED,   /* REST was sent: starts nothing at all */
+    VERBS_EVICT_ACKED  /* RESTED was sent or has come: says nothing more and closes */
 };
 
 #define VERBS_CREDITS_FIRST 2 /* receive slots lent to each new peer; the last one is kept for a frame that gives credits back */
@@ -177,9 +177,9 @@ struct verbs_ep {
     enum verbs_ep_state state;
     uint32_t epoch;           /* of the connection; 0 none yet */
     verbs_iface_addr far;           /* the peer's address, from reach or CONNECT */
-    verbs_link links[VERBS_RAILS];
+    verbs_rc_qp links[VERBS_RAILS];
     uint8_t link_count;
-    verbs_link *home;         /* carries our frames */
+    verbs_rc_qp *home;         /* carries our frames */
     /* conn */
     uint64_t next_try_ns, tries, silent_since_ns; /* silent_since: first unanswered try; 0 = none */
     uint8_t try_rail;         /* datagrams go out on, changed when unanswered */
@@ -191,7 +191,7 @@ struct verbs_ep {
     bool is_asked_to_rest;
     uint32_t rest_seen;       /* tx_seq + rx_seq when somebody last looked for an idle path */
     char last_error[256];     /* of the break, in words, for the text of lost */
-    struct verbs_meet *meet;  /* conn.c: what is being agreed; NULL in state NEW */
+    struct verbs_handshake *meet;  /* conn.c: what is being agreed; NULL in state NEW */
     /* flow */
     uint32_t tx_seq, rx_seq;  /* last given out; last delivered in order */
     uint32_t tx_acked;        /* ours that the peer has surely received */
@@ -212,7 +212,7 @@ struct verbs_ep {
     bool is_garbled;          /* something numbered could not be read in this epoch: what has no number of its own is not counted any more */
     bool has_bye;             /* leaving: see leave */
     /* ring */
-    struct verbs_ring *ring;  /* NULL: none */
+    struct verbs_eager_ring *ring;  /* NULL: none */
     uint32_t recent;          /* frames since ... */
     uint64_t recent_ns;       /* ... then: who is busy */
     uint32_t in_ring;         /* 1 while a frame is delivered that still stands in a ring's cell: not acknowledged yet */
@@ -240,12 +240,12 @@ struct verbs_iface {
     int epoll;                /* of all channels and event descriptors: what arm gives */
     bool is_armed;
     uint32_t receives_lent;    /* over all peers, tokens' slots included; every rail's `receives` are at least as many */
-    weft_list_link rings;           /* verbs_ring.by_port: that we read */
+    weft_list_link rings;           /* verbs_eager_ring.by_port: that we read */
     uint32_t ring_count;
     weft_list_link tells;           /* verbs_ep.by_tell */
     uint32_t polls;            /* so far: rare things are looked at every so many */
     struct verbs_slots *slots; /* bounce memory for frames both ways, registered on every rail */
-    struct verbs_moves *moves;
+    struct verbs_rma_ops *moves;
     struct verbs_slab *proof_source, *proof_sink; /* words for reads that prove; NULL: no device here needs them */
     struct verbs_conn *conn;  /* UD slots, rdma_cm listener */
     uint32_t gathers;         /* verbs_post_gather without its verbs_post_go */
@@ -263,21 +263,21 @@ enum verbs_print_counters {
     VERBS_COUNT_COMPLETIONS, VERBS_COUNT_INLINE, VERBS_COUNT_SIGNALLED, VERBS_COUNT_RING_FRAMES, VERBS_COUNT_BREAKS, VERBS_COUNT_RESENT,
     VERBS_COUNT_REPOSTED_MOVES, VERBS_COUNT_CONTROL, VERBS_COUNT_CONNECTS, VERBS_COUNT_DATAGRAMS, VERBS_COUNT_EVENTS,
     VERBS_COUNT_IMMEDIATES, /* notifications that went with a put's last piece */
-    VERBS_COUNT_RESTS,      /* connections closed in peace, to give others their slots */
+    VERBS_COUNT_EVICTIONS,      /* connections closed in peace, to give others their slots */
     VERBS_COUNT_LENT, VERBS_COUNT_STALE, VERBS_COUNT_LAST
 };
 
 /* Says what is not 0 in one line (the contract's count). */
-void verbs_tally(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);
-void verbs_tally_begin(verbs_iface *iface);
+void verbs_counters(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);
+void verbs_counters_begin(verbs_iface *iface);
 /* How often a device's port was told that the receiver was not ready (RNR), by its own count; 0 where it keeps none. */
 uint64_t verbs_not_ready(const char *device, uint32_t port_num);
 
 /* Whose queue pair it is that a receive came by; NULL: one of ours that is no more. */
-static inline verbs_link *verbs_link_of(const verbs_rail *rail, uint32_t qpn)
+static inline verbs_rc_qp *verbs_rc_qp_of(const verbs_rail *rail, uint32_t qpn)
 {
     for (uint32_t i = qpn; rail->qpn_room; i++) {
-        verbs_link *link = rail->by_qpn[i & (rail->qpn_room - 1)];
+        verbs_rc_qp *link = rail->by_qpn[i & (rail->qpn_room - 1)];
         if (!link || link->qp->qp_num == qpn)
             return link;
     }
@@ -287,11 +287,11 @@ static inline verbs_link *verbs_link_of(const verbs_rail *rail, uint32_t qpn)
 /* -- rail.c, gid.c: open fills port->rails with what the knobs and this machine allow; WEFT_E_UNSUPPORTED with the reasons in words -- */
 int verbs_rails_open(verbs_iface *iface);
 void verbs_rails_close(verbs_iface *iface);
-int verbs_rail_enter(verbs_rail *rail, verbs_link *link); /* into by_qpn */
-void verbs_rail_remove(verbs_rail *rail, verbs_link *link);
+int verbs_rail_enter(verbs_rail *rail, verbs_rc_qp *link); /* into by_qpn */
+void verbs_rail_remove(verbs_rail *rail, verbs_rc_qp *link);
 const char *verbs_unavailable(void);
 void verbs_describe(void (*line)(void *arg, const char *text), void *arg);
-/* Asynchronous events of a device: sets is_up, is_dead, breaks what it must. How many. verbs_conn_turn calls it, by the clock and after
+/* Asynchronous events of a device: sets is_up, is_dead, breaks what it must. How many. verbs_conn_progress calls it, by the clock and after
  * each verbs_conn_within (somebody slept on port->epoll, where the descriptors stand). */
 int verbs_rail_events(verbs_rail *rail);
 void verbs_rail_address(const verbs_rail *rail, verbs_address *address);
@@ -310,15 +310,15 @@ void verbs_memory_drop(verbs_memory *memory);
 uint32_t verbs_lkey(const weft_mr *mr, uint8_t rail);
 uint32_t verbs_rkey(const weft_rkey *rkey, uint8_t far_rail);
 
-/* -- window.c -- */
-int verbs_windows_open(verbs_iface *iface); /* after the rails: caps.has_mw, as the knob and the devices have it; WEFT_E_UNSUPPORTED */
-void verbs_windows_close(verbs_iface *iface); /* after the paths, before the rails */
+/* -- mw.c -- */
+int verbs_mw_open(verbs_iface *iface); /* after the rails: caps.has_mw, as the knob and the devices have it; WEFT_E_UNSUPPORTED */
+void verbs_mw_close(verbs_iface *iface); /* after the paths, before the rails */
 int verbs_mw_bind(weft_iface *iface, weft_ep *ep, const weft_mr *mr, void *addr, uint64_t bytes, uint32_t rights,
                     weft_rkey *rkey, weft_mw **mw);
 void verbs_mw_invalidate(weft_iface *iface, weft_mw *mw);
-void verbs_windows_turn(verbs_iface *iface); /* takes back what had no room */
-void verbs_window_completion(const struct ibv_wc *wc);
-void verbs_windows_die(verbs_link *link); /* its queue pair is about to go */
+void verbs_mw_progress(verbs_iface *iface); /* takes back what had no room */
+void verbs_mw_completion(const struct ibv_wc *wc);
+void verbs_mw_fail(verbs_rc_qp *link); /* its queue pair is about to go */
 /* The epoch in which a lent key works; 0: it is a region's own. */
 uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_rkey *rkey);
 
@@ -329,15 +329,15 @@ int verbs_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, 
 /* First frame or move to a peer: state NEW becomes CONNECTING. */
 void verbs_conn_begin(verbs_ep *ep);
 /* Timers: says CONNECT again, changes rails, gives a peer up. Cheap when nothing is connecting. How many things happened. */
-int verbs_conn_turn(verbs_iface *iface);
-/* When verbs_conn_turn wants to be called next, ns from now; 0: no timer. */
+int verbs_conn_progress(verbs_iface *iface);
+/* When verbs_conn_progress wants to be called next, ns from now; 0: no timer. */
 uint64_t verbs_conn_within(const verbs_iface *iface);
-/* A completion of kind DATAGRAM_* or MARK (neither counts in cq_used, sq_used); a CM event is found by verbs_conn_turn. */
+/* A completion of kind DATAGRAM_* or MARK (neither counts in cq_used, sq_used); a CM event is found by verbs_conn_progress. */
 void verbs_conn_completion(verbs_rail *rail, const struct ibv_wc *wc);
 /* A work completion in error (NULL: the other side said so, or an event did): explains it, moves the path to DRAINING. */
-void verbs_conn_break(verbs_link *link, const struct ibv_wc *wc, const char *words);
+void verbs_conn_break(verbs_rc_qp *link, const struct ibv_wc *wc, const char *words);
 /* A break that no new epoch can mend, since a frame is gone that its sender may have let go: ends in callbacks.peer_failed with these words. */
-void verbs_conn_doom(verbs_ep *ep, const char *words);
+void verbs_conn_fail(verbs_ep *ep, const char *words);
 /* A frame or write of this epoch came from the peer: it is there, it has connected. */
 void verbs_conn_heard(verbs_ep *ep);
 /* The table's leave: AGAIN until nothing of ours is unacknowledged (verbs_flow_is_quiet, no open ops) and the queue pairs are drained
@@ -346,7 +346,7 @@ int verbs_ep_close(weft_iface *iface, weft_ep *ep);
 /* Frees the queue pairs at once and the path with them, drained or not: for close. */
 void verbs_conn_forget(verbs_ep *ep);
 /* One sentence: what a completion status means, the vendor's code, the likely cause. */
-void verbs_explain(const verbs_link *link, const struct ibv_wc *wc, const char *what, char *text, size_t room);
+void verbs_wc_error(const verbs_rc_qp *link, const struct ibv_wc *wc, const char *what, char *text, size_t room);
 
 /* -- flow.c -- */
 int verbs_flow_open(verbs_iface *iface);   /* slots, receives of every rail */
@@ -356,25 +356,25 @@ void verbs_flow_begin(verbs_ep *ep);
 int verbs_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc); /* SEND, SYNC and RECV */
 /* Receive slots to lend to a new or reconnected peer: grows the queues if need be; 0 when memory is at its bound (the peer then asks). */
-uint32_t verbs_flow_lend(verbs_ep *ep);
+uint32_t verbs_flow_grant_credit(verbs_ep *ep);
 /* Nothing of ours is unacknowledged: leave may go on. */
 bool verbs_flow_is_quiet(verbs_ep *ep);
-int verbs_flow_turn(verbs_iface *iface); /* credits to tell, starved peers */
-void verbs_flow_hush(verbs_iface *iface); /* before sleeping: tells what could have waited for a frame to go along with */
+int verbs_flow_progress(verbs_iface *iface); /* credits to tell, starved peers */
+void verbs_flow_defer(verbs_iface *iface); /* before sleeping: tells what could have waited for a frame to go along with */
 
-/* -- ring.c -- */
-bool verbs_ring_may(const verbs_ep *ep);
-int verbs_ring_poll(verbs_iface *iface, int budget);
+/* -- eager_ring.c -- */
+bool verbs_eager_ring_may(const verbs_ep *ep);
+int verbs_eager_ring_poll(verbs_iface *iface, int budget);
 /* Before sleeping: takes all rings back; AGAIN while their senders may be about to say so; then sleep only *within_ns at a time. */
-int verbs_ring_rest(verbs_iface *iface, uint64_t *within_ns);
-void verbs_ring_down(verbs_ep *ep);
+int verbs_eager_ring_rest(verbs_iface *iface, uint64_t *within_ns);
+void verbs_eager_ring_down(verbs_ep *ep);
 /* A control frame of the ring's. false: unreadable. */
-bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr);
+bool verbs_eager_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr);
 
-/* -- proof.c -- */
-int verbs_proof_open(verbs_iface *iface);
-void verbs_proof_close(verbs_iface *iface);
-void verbs_proof_tell(const verbs_rail *rail, verbs_address *address);
+/* -- read_fence.c -- */
+int verbs_read_fence_open(verbs_iface *iface);
+void verbs_read_fence_close(verbs_iface *iface);
+void verbs_read_fence_tell(const verbs_rail *rail, verbs_address *address);
 
 /* -- rma.c -- */
 int verbs_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
@@ -382,16 +382,16 @@ int verbs_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
 int verbs_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
 int verbs_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 bool verbs_can_rma(weft_iface *iface, weft_ep *ep);
-int verbs_moves_open(verbs_iface *iface);
-void verbs_moves_close(verbs_iface *iface);
-void verbs_move_completion(verbs_rail *rail, const struct ibv_wc *wc);
-void verbs_move_down(verbs_ep *ep);
-void verbs_move_up(verbs_ep *ep);
-void verbs_move_give_up(verbs_ep *ep, int rc);
-void verbs_move_drop(verbs_ep *ep); /* for close: forgets all, tells nobody */
-int verbs_move_turn(verbs_iface *iface); /* posts what waited for room */
+int verbs_rma_open(verbs_iface *iface);
+void verbs_rma_close(verbs_iface *iface);
+void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc);
+void verbs_rma_down(verbs_ep *ep);
+void verbs_rma_up(verbs_ep *ep);
+void verbs_rma_give_up(verbs_ep *ep, int rc);
+void verbs_rma_drop(verbs_ep *ep); /* for close: forgets all, tells nobody */
+int verbs_rma_progress(verbs_iface *iface); /* posts what waited for room */
 
-/* -- resume.c: conn's news of frames -- */
+/* -- replay.c: conn's news of frames -- */
 /* down: what was posted is flushed, queue pairs are about to go. up: links are ready; the peer has delivered our frames up to
  * far_rx_seq and lends `credits`. give_up: the peer is lost: slots go back, nothing is told (conn tells). */
 void verbs_flow_down(verbs_ep *ep);
@@ -401,7 +401,7 @@ void verbs_flow_give_up(verbs_ep *ep);
 /* -- post.c -- */
 /* Takes work requests for a link (all its own), in order, and posts them: at once, or, while they are gathered, with those that follow.
  * Breaks the link when the provider refuses one. 0 or an error; whose post went wrong stands in its owner's list until the break. */
-int verbs_post(verbs_link *link, struct ibv_send_wr *first, uint32_t count);
+int verbs_post(verbs_rc_qp *link, struct ibv_send_wr *first, uint32_t count);
 /* From gather to go requests of one link are posted together, so many at most as a batch holds. They nest. */
 void verbs_post_gather(verbs_iface *iface);
 void verbs_post_go(verbs_iface *iface);
@@ -414,7 +414,7 @@ static inline void verbs_post_flush(verbs_iface *iface)
         verbs_post_flush_all(iface);
 }
 /* The link goes: what waits for it was never posted. */
-void verbs_post_forget(verbs_link *link);
+void verbs_post_forget(verbs_rc_qp *link);
 
 /* -- iface.c -- */
 /* Polls every rail's completion queue once and hands completions to their rooms. */

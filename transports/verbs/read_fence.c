@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * proof: how it is known that what was posted has arrived. Most devices say so by the completion itself. iWARP's says only that TCP has the
+ * read_fence: how it is known that what was posted has arrived. Most devices say so by the completion itself. iWARP's says only that TCP has the
  * bytes; but a read behind them is answered when all before it has been placed, so one byte of the peer's is read, from memory that is
  * there for nothing else and whose key stands in the address. (An empty read would do, but siw answers one that had to wait with bytes
  * of whatever it sent before.) Called by flow.c and rma.c.
@@ -10,7 +10,7 @@
 #include "transports/verbs/flow.h"
 
 /* Two pages, as reading them is for everybody, and the other one must be open to writes, as iWARP's answers are. */
-int verbs_proof_open(verbs_iface *iface)
+int verbs_read_fence_open(verbs_iface *iface)
 {
     bool is_needed = false;
     int rc;
@@ -22,7 +22,7 @@ int verbs_proof_open(verbs_iface *iface)
     return rc ? rc : verbs_slab_make(iface, sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &iface->proof_sink);
 }
 
-void verbs_proof_close(verbs_iface *iface)
+void verbs_read_fence_close(verbs_iface *iface)
 {
     if (iface->proof_source)
         verbs_slab_free(iface->proof_source);
@@ -31,7 +31,7 @@ void verbs_proof_close(verbs_iface *iface)
     iface->proof_source = iface->proof_sink = NULL;
 }
 
-void verbs_proof_tell(const verbs_rail *rail, verbs_address *address)
+void verbs_read_fence_tell(const verbs_rail *rail, verbs_address *address)
 {
     const verbs_slab *slab = rail->iface->proof_source;
     if (!rail->tells_early || !slab || !slab->mr[rail->index])
@@ -40,12 +40,12 @@ void verbs_proof_tell(const verbs_rail *rail, verbs_address *address)
     address->proof_key = slab->mr[rail->index]->rkey;
 }
 
-bool verbs_proof_needed(const verbs_link *link)
+bool verbs_read_fence_needed(const verbs_rc_qp *link)
 {
     return link->rail->tells_early && link->reads_room && link->ep->far.address[link->far_rail].proof_key;
 }
 
-void verbs_proof_fill(const verbs_link *link, verbs_work *work, struct ibv_sge *sge, struct ibv_send_wr *request)
+void verbs_read_fence_fill(const verbs_rc_qp *link, verbs_work *work, struct ibv_sge *sge, struct ibv_send_wr *request)
 {
     const verbs_address *far = &link->ep->far.address[link->far_rail];
     const verbs_slab *sink = link->ep->iface->proof_sink;
@@ -55,37 +55,37 @@ void verbs_proof_fill(const verbs_link *link, verbs_work *work, struct ibv_sge *
 }
 
 /* The last frame that stands before what is posted now. Frames go by the home link alone; what waits to be sent again stands nowhere yet. */
-static uint32_t last_posted(const verbs_link *link)
+static uint32_t last_posted(const verbs_rc_qp *link)
 {
     const verbs_ep *ep = link->ep;
     return link == ep->home ? ep->tx_seq - ep->unsent : ep->tx_acked;
 }
 
-static void post_sync(verbs_link *link, bool proves)
+static void post_sync(verbs_rc_qp *link, bool proves)
 {
     struct ibv_sge sge;
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&link->sync, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
     if (link->is_syncing || link->is_broken || !link->qp || link->sq_used >= link->sq_room || link->rail->cq_used >= link->rail->cq_room)
         return;
     if (proves)
-        verbs_proof_fill(link, &link->sync, &sge, &request);
+        verbs_read_fence_fill(link, &link->sync, &sge, &request);
     link->sync = (verbs_work){.kind = VERBS_WORK_SYNC, .rail = link->rail->index, .link = link};
     link->sync_seq = last_posted(link);
     link->sync_proves = proves;
     link->is_syncing = verbs_post(link, &request, 1) == 0;
 }
 
-void verbs_link_sync(verbs_link *link)
+void verbs_rc_qp_sync(verbs_rc_qp *link)
 {
     const verbs_ep *ep = link->ep;
     uint32_t last = last_posted(link);
-    bool proves = verbs_proof_needed(link) && ep->tx_acked != last;
+    bool proves = verbs_read_fence_needed(link) && ep->tx_acked != last;
     bool is_untold = link == ep->home && ep->tx_done != last; /* a move that tells of its own end tells nothing of frames before it */
     if (link->unsignalled || is_untold || proves)
         post_sync(link, proves);
 }
 
-void verbs_link_prove(verbs_link *link)
+void verbs_rc_qp_prove(verbs_rc_qp *link)
 {
-    post_sync(link, verbs_proof_needed(link));
+    post_sync(link, verbs_read_fence_needed(link));
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bundle: frames of a burst, gathered into one message for each peer. TCP pays a system call and a walk through the kernel for each
+ * coalesce: frames of a burst, gathered into one message for each peer. TCP pays a system call and a walk through the kernel for each
  * message, fifty times what it takes to copy a short frame. So the first frames to a peer between two polls go at once, and those that
  * follow on their heels lie together in a slot until it is full, until something else goes to the same peer, or until the next poll.
- * A program that computes after a burst does not poll: a thread, the clerk, looks every half a millisecond and sends what lay there at his
+ * A program that computes after a burst does not poll: a thread, the flusher, looks every half a millisecond and sends what lay there at his
  * last look. A program that leaves something to him is taken for one that does not wait, and more of its frames go at once, until it has
  * polled soon after many bursts.
- * Only the owner begins bundles and forgets them. The clerk reads them and sends under the lock, under which the owner changes them; the
- * provider is open for several threads (find.c).
+ * Only the owner begins bundles and forgets them. The flusher reads them and sends under the lock, under which the owner changes them; the
+ * provider is open for several threads (provider_select.c).
  */
 #include <signal.h>
 #include <time.h>
@@ -20,22 +20,22 @@
 #define PATIENCE_MAX 65536u
 #define PRAISE 64u         /* bursts in a row that a poll followed soon: half as many from then on */
 #define SOON_NS 100000u
-#define LOOK_NS 500000     /* between two looks of the clerk */
+#define LOOK_NS 500000     /* between two looks of the flusher */
 #define IDLE_LOOKS 32u     /* that found no new bundle: he sleeps until there is one */
-#define CLERK_STACK (256u << 10)
+#define FLUSHER_STACK (256u << 10)
 
-static ssize_t send_it(ofi_iface *iface, const ofi_bundle *bundle)
+static ssize_t send_it(ofi_iface *iface, const ofi_coalesce *bundle)
 {
     return fi_send(iface->ep, bundle->slot->place, bundle->bytes, iface->arena_desc, bundle->to, &bundle->slot->work);
 }
 
-/* -- the clerk; under the lock -- */
+/* -- the flusher; under the lock -- */
 
 /* Those that lay there before. What the provider does not take stays. */
 static void send_left(ofi_iface *iface, uint32_t seen)
 {
     for (weft_list_link *link = iface->bundles.next; link != &iface->bundles; link = link->next) {
-        ofi_bundle *bundle = weft_container(link, ofi_bundle, link);
+        ofi_coalesce *bundle = weft_container(link, ofi_coalesce, link);
         if (!bundle->was_sent && (int32_t)(bundle->number - seen) <= 0)
             bundle->was_sent = send_it(iface, bundle) == 0;
     }
@@ -44,72 +44,72 @@ static void send_left(ofi_iface *iface, uint32_t seen)
 static void *work(void *arg)
 {
     ofi_iface *iface = arg;
-    ofi_clerk *clerk = &iface->clerk;
+    ofi_flusher *flusher = &iface->flusher;
     const struct timespec nap = {.tv_nsec = LOOK_NS};
     uint32_t seen = 0, idle = 0;
-    pthread_setname_np(pthread_self(), "weft-clerk");
-    pthread_mutex_lock(&clerk->lock);
-    while (!clerk->is_closing) {
+    pthread_setname_np(pthread_self(), "weft-flusher");
+    pthread_mutex_lock(&flusher->lock);
+    while (!flusher->is_closing) {
         send_left(iface, seen);
-        idle = clerk->number == seen && weft_list_is_empty(&iface->bundles) ? idle + 1 : 0;
-        seen = clerk->number;
+        idle = flusher->number == seen && weft_list_is_empty(&iface->bundles) ? idle + 1 : 0;
+        seen = flusher->number;
         if (idle < IDLE_LOOKS) {
-            pthread_mutex_unlock(&clerk->lock);
+            pthread_mutex_unlock(&flusher->lock);
             nanosleep(&nap, NULL);
-            pthread_mutex_lock(&clerk->lock);
+            pthread_mutex_lock(&flusher->lock);
             continue;
         }
-        clerk->is_asleep = true;
-        pthread_cond_wait(&clerk->wake, &clerk->lock);
-        clerk->is_asleep = false;
+        flusher->is_asleep = true;
+        pthread_cond_wait(&flusher->wake, &flusher->lock);
+        flusher->is_asleep = false;
         idle = 0;
     }
-    pthread_mutex_unlock(&clerk->lock);
+    pthread_mutex_unlock(&flusher->lock);
     return NULL;
 }
 
-static bool has_clerk(ofi_iface *iface)
+static bool has_flusher(ofi_iface *iface)
 {
-    ofi_clerk *clerk = &iface->clerk;
+    ofi_flusher *flusher = &iface->flusher;
     sigset_t all, before;
     pthread_attr_t how;
     int rc;
-    if (clerk->is_there || clerk->cannot_be)
-        return clerk->is_there;
+    if (flusher->is_there || flusher->cannot_be)
+        return flusher->is_there;
     pthread_attr_init(&how);
-    pthread_attr_setstacksize(&how, CLERK_STACK);
+    pthread_attr_setstacksize(&how, FLUSHER_STACK);
     sigfillset(&all); /* the program's signals are for the program's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&clerk->thread, &how, work, iface);
+    rc = pthread_create(&flusher->thread, &how, work, iface);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&how);
-    clerk->is_there = rc == 0;
-    clerk->cannot_be = rc != 0;
+    flusher->is_there = rc == 0;
+    flusher->cannot_be = rc != 0;
     if (rc)
         weft_log_note("no thread to send what is left of a burst (%d): short frames go one by one", rc);
-    return clerk->is_there;
+    return flusher->is_there;
 }
 
-void ofi_bundles_open(ofi_iface *iface)
+void ofi_coalesce_open(ofi_iface *iface)
 {
-    iface->clerk = (ofi_clerk){.patience = PATIENCE_MIN};
+    iface->flusher = (ofi_flusher){.direct_max = PATIENCE_MIN};
     weft_list_init(&iface->bundles);
-    pthread_mutex_init(&iface->clerk.lock, NULL);
-    pthread_cond_init(&iface->clerk.wake, NULL);
+    pthread_mutex_init(&iface->flusher.lock, NULL);
+    pthread_cond_init(&iface->flusher.wake, NULL);
 }
 
-void ofi_bundles_close(ofi_iface *iface)
+void ofi_coalesce_close(ofi_iface *iface)
 {
-    ofi_clerk *clerk = &iface->clerk;
-    if (clerk->is_there) {
-        pthread_mutex_lock(&clerk->lock);
-        clerk->is_closing = true;
-        pthread_cond_signal(&clerk->wake);
-        pthread_mutex_unlock(&clerk->lock);
-        pthread_join(clerk->thread, NULL);
+    ofi_flusher *flusher = &iface->flusher;
+    if (flusher->is_there) {
+        pthread_mutex_lock(&flusher->lock);
+        flusher->is_closing = true;
+        pthread_cond_signal(&flusher->wake);
+        pthread_mutex_unlock(&flusher->lock);
+        pthread_join(flusher->thread, NULL);
     }
-    pthread_cond_destroy(&clerk->wake);
-    pthread_mutex_destroy(&clerk->lock);
+    pthread_cond_destroy(&flusher->wake);
+    pthread_mutex_destroy(&flusher->lock);
 }
 
 /* -- the owner; under the lock -- */
@@ -125,20 +125,20 @@ static void settle(ofi_iface *iface, ofi_ep *ep)
 {
     if (!ep->bundle.was_sent)
         return;
-    iface->clerk.was_needed = true;
+    iface->flusher.was_needed = true;
     forget(ep);
 }
 
 /* What the time between a burst and this poll says about the program. */
-static void learn(ofi_clerk *clerk, bool is_soon)
+static void learn(ofi_flusher *flusher, bool is_soon)
 {
-    clerk->praise = is_soon ? clerk->praise + 1 : 0;
-    if (clerk->was_needed && clerk->patience < PATIENCE_MAX)
-        clerk->patience *= 4;
-    if (clerk->praise < PRAISE || clerk->patience == PATIENCE_MIN)
+    flusher->prompt_bursts = is_soon ? flusher->prompt_bursts + 1 : 0;
+    if (flusher->was_needed && flusher->direct_max < PATIENCE_MAX)
+        flusher->direct_max *= 4;
+    if (flusher->prompt_bursts < PRAISE || flusher->direct_max == PATIENCE_MIN)
         return;
-    clerk->patience /= 2;
-    clerk->praise = 0;
+    flusher->direct_max /= 2;
+    flusher->prompt_bursts = 0;
 }
 
 /* Does nothing of the path's lie here any more? */
@@ -155,7 +155,7 @@ static bool is_out(ofi_iface *iface, ofi_ep *ep)
     }
     if (ep->state != OFI_OPEN)
         return false;
-    ep->bundle.to = ep->spots[ep->spot].to; /* it may be another one now */
+    ep->bundle.to = ep->candidates[ep->candidate].to; /* it may be another one now */
     rc = send_it(iface, &ep->bundle);
     if (rc == 0) {
         forget(ep);
@@ -172,17 +172,17 @@ static bool is_out(ofi_iface *iface, ofi_ep *ep)
 /* false: no slot is free. */
 static bool begin(ofi_iface *iface, ofi_ep *ep)
 {
-    ofi_bundle *bundle = &ep->bundle;
+    ofi_coalesce *bundle = &ep->bundle;
     bundle->slot = ofi_flow_slot(iface, ep);
     if (!bundle->slot)
         return false;
-    bundle->to = ep->spots[ep->spot].to;
+    bundle->to = ep->candidates[ep->candidate].to;
     bundle->bytes = bundle->frames = 0;
-    bundle->number = ++iface->clerk.number;
+    bundle->number = ++iface->flusher.number;
     weft_list_append(&iface->bundles, &bundle->link);
     iface->counts[OFI_COUNT_BUNDLES]++;
-    if (iface->clerk.is_asleep)
-        pthread_cond_signal(&iface->clerk.wake);
+    if (iface->flusher.is_asleep)
+        pthread_cond_signal(&iface->flusher.wake);
     return true;
 }
 
@@ -202,92 +202,92 @@ static void put(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t by
 /* One of many to the same peer since the last poll, or followed by another at once? A poll sends what it gathered by itself. */
 static bool is_of_a_burst(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
 {
-    ofi_bundle *bundle = &ep->bundle;
+    ofi_coalesce *bundle = &ep->bundle;
     bundle->burst = bundle->burst_poll == iface->polls ? bundle->burst + 1 : 1;
     bundle->burst_poll = iface->polls;
     if (frame->more || bundle->burst <= PATIENCE_MIN)
         return frame->more;
-    if (bundle->burst > iface->clerk.patience && (iface->is_polling || has_clerk(iface)))
-        return iface->clerk.has_gathered = true;
-    iface->clerk.burst_ns = iface->now_ns();
+    if (bundle->burst > iface->flusher.direct_max && (iface->is_polling || has_flusher(iface)))
+        return iface->flusher.has_gathered = true;
+    iface->flusher.burst_ns = iface->now_ns();
     return false;
 }
 
-enum ofi_gathering ofi_bundle_meet(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes)
+enum ofi_gathering ofi_coalesce_meet(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes)
 {
-    ofi_bundle *bundle = &ep->bundle;
+    ofi_coalesce *bundle = &ep->bundle;
     bool joins = iface->gathers && bytes <= OFI_BUNDLE_FRAME && is_of_a_burst(iface, ep, frame);
     enum ofi_gathering result = OFI_ALONE;
     if (!bundle->slot && !joins)
         return OFI_ALONE;
-    pthread_mutex_lock(&iface->clerk.lock);
+    pthread_mutex_lock(&iface->flusher.lock);
     if (bundle->slot && (!joins || bundle->was_sent || bundle->bytes + bytes > iface->message_max) && !is_out(iface, ep))
         result = OFI_BLOCKED;
     else if (joins && (bundle->slot || begin(iface, ep)))
         result = OFI_GATHERED;
     if (result == OFI_GATHERED)
         put(iface, ep, frame, bytes);
-    pthread_mutex_unlock(&iface->clerk.lock);
+    pthread_mutex_unlock(&iface->flusher.lock);
     return result;
 }
 
-bool ofi_bundle_out(ofi_iface *iface, ofi_ep *ep)
+bool ofi_coalesce_flush_ep(ofi_iface *iface, ofi_ep *ep)
 {
     bool out;
     if (!ep->bundle.slot)
         return true;
-    pthread_mutex_lock(&iface->clerk.lock);
+    pthread_mutex_lock(&iface->flusher.lock);
     out = is_out(iface, ep);
-    pthread_mutex_unlock(&iface->clerk.lock);
+    pthread_mutex_unlock(&iface->flusher.lock);
     return out;
 }
 
 static void end_bursts(ofi_iface *iface)
 {
-    ofi_clerk *clerk = &iface->clerk;
-    if (!clerk->burst_ns && !clerk->has_gathered)
+    ofi_flusher *flusher = &iface->flusher;
+    if (!flusher->burst_ns && !flusher->has_gathered)
         return;
-    learn(clerk, !clerk->was_needed && (clerk->has_gathered || iface->now_ns() - clerk->burst_ns < SOON_NS));
-    clerk->burst_ns = 0;
-    clerk->was_needed = clerk->has_gathered = false;
+    learn(flusher, !flusher->was_needed && (flusher->has_gathered || iface->now_ns() - flusher->burst_ns < SOON_NS));
+    flusher->burst_ns = 0;
+    flusher->was_needed = flusher->has_gathered = false;
 }
 
-void ofi_bundles_out(ofi_iface *iface)
+void ofi_coalesce_flush(ofi_iface *iface)
 {
     if (weft_list_is_empty(&iface->bundles)) {
         end_bursts(iface);
         return;
     }
-    pthread_mutex_lock(&iface->clerk.lock);
+    pthread_mutex_lock(&iface->flusher.lock);
     for (weft_list_link *link = iface->bundles.next, *next; link != &iface->bundles; link = next) {
         next = link->next;
         is_out(iface, weft_container(link, ofi_ep, bundle.link));
     }
     end_bursts(iface);
-    pthread_mutex_unlock(&iface->clerk.lock);
+    pthread_mutex_unlock(&iface->flusher.lock);
 }
 
-uint32_t ofi_bundle_frames(ofi_iface *iface, ofi_ep *ep)
+uint32_t ofi_coalesce_frames(ofi_iface *iface, ofi_ep *ep)
 {
     uint32_t frames;
     if (!ep->bundle.slot)
         return 0;
-    pthread_mutex_lock(&iface->clerk.lock);
+    pthread_mutex_lock(&iface->flusher.lock);
     settle(iface, ep);
     frames = ep->bundle.slot ? ep->bundle.frames : 0;
-    pthread_mutex_unlock(&iface->clerk.lock);
+    pthread_mutex_unlock(&iface->flusher.lock);
     return frames;
 }
 
-void ofi_bundle_drop(ofi_iface *iface, ofi_ep *ep)
+void ofi_coalesce_drop(ofi_iface *iface, ofi_ep *ep)
 {
     if (!ep->bundle.slot)
         return;
-    pthread_mutex_lock(&iface->clerk.lock);
+    pthread_mutex_lock(&iface->flusher.lock);
     settle(iface, ep);
     if (ep->bundle.slot) {
         ofi_slot_ended(iface, ep->bundle.slot);
         forget(ep);
     }
-    pthread_mutex_unlock(&iface->clerk.lock);
+    pthread_mutex_unlock(&iface->flusher.lock);
 }

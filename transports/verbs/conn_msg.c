@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * note: what ports say to each other about a path: written, sent by the rail that seems best, and judged when it comes. Called by
+ * conn_msg: what ports say to each other about a path: written, sent by the rail that seems best, and judged when it comes. Called by
  * conn.c; a note that comes goes on to the path's states there. Whatever is of another job, port, path or epoch is dropped
  * here: it may be years late.
  */
@@ -11,11 +11,11 @@
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static size_t length_of(uint8_t rails) { return offsetof(verbs_note, rail) + rails * sizeof(verbs_note_rail); }
+static size_t length_of(uint8_t rails) { return offsetof(verbs_conn_msg, rail) + rails * sizeof(verbs_conn_msg_rail); }
 
 /* -- writing -- */
 
-static void write_rails(const verbs_ep *ep, verbs_note *note)
+static void write_rails(const verbs_ep *ep, verbs_conn_msg *note)
 {
     const verbs_iface *iface = ep->iface;
     note->rails = iface->rail_count;
@@ -24,8 +24,8 @@ static void write_rails(const verbs_ep *ep, verbs_note *note)
         note->rail[i].reads = (uint8_t)min((uint32_t)iface->rails[i].attr.max_qp_rd_atom, 255);
     }
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        const verbs_link *link = &ep->links[i];
-        verbs_note_rail *rail = &note->rail[link->rail->index];
+        const verbs_rc_qp *link = &ep->links[i];
+        verbs_conn_msg_rail *rail = &note->rail[link->rail->index];
         if (!link->qp)
             continue;
         rail->qpn = link->qp->qp_num;
@@ -35,40 +35,40 @@ static void write_rails(const verbs_ep *ep, verbs_note *note)
     }
 }
 
-void verbs_note_write(const verbs_ep *ep, uint8_t kind, verbs_note *note)
+void verbs_conn_msg_write(const verbs_ep *ep, uint8_t kind, verbs_conn_msg *note)
 {
     const verbs_iface *iface = ep->iface;
-    const verbs_meet *meet = ep->meet;
-    *note = (verbs_note){.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = kind, .job = iface->self.job,
+    const verbs_handshake *meet = ep->meet;
+    *note = (verbs_conn_msg){.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = kind, .job = iface->self.job,
                          .to_job = ep->proc_id.job, .rank = iface->self.rank, .worker = iface->self.worker, .to_rank = ep->proc_id.rank,
-                         .to_worker = ep->proc_id.worker, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = meet->life,
-                         .to_life = meet->far_life, .epoch = ep->epoch, .rx_seq = ep->rx_seq, .credits = meet->my_credits};
+                         .to_worker = ep->proc_id.worker, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .incarnation = meet->incarnation,
+                         .to_incarnation = meet->remote_incarnation, .epoch = ep->epoch, .rx_seq = ep->rx_seq, .credits = meet->my_credits};
     write_rails(ep, note);
 }
 
-int verbs_note_send(const verbs_link *link, uint8_t kind)
+int verbs_conn_msg_send(const verbs_rc_qp *link, uint8_t kind)
 {
-    verbs_note note;
-    verbs_note_write(link->ep, kind, &note);
+    verbs_conn_msg note;
+    verbs_conn_msg_write(link->ep, kind, &note);
     note.from_rail = link->rail->index;
     note.to_rail = link->far_rail;
-    return verbs_datagram_send(link->rail, &link->ep->far.address[link->far_rail], &note, length_of(note.rails));
+    return verbs_ud_send(link->rail, &link->ep->far.address[link->far_rail], &note, length_of(note.rails));
 }
 
 /* To somebody whose path is no more: only what he said is known. */
-static void say_gone(verbs_rail *rail, const verbs_note *heard)
+static void say_gone(verbs_rail *rail, const verbs_conn_msg *heard)
 {
-    verbs_note note = {.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = VERBS_NOTE_GONE,
+    verbs_conn_msg note = {.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = VERBS_NOTE_GONE,
                        .from_rail = heard->to_rail,
                        .to_rail = heard->from_rail, .job = heard->to_job, .to_job = heard->job, .rank = heard->to_rank,
                        .worker = heard->to_worker, .to_rank = heard->rank, .to_worker = heard->worker, .nonce = heard->to_nonce,
-                       .to_nonce = heard->nonce, .life = heard->to_life, .to_life = heard->life, .epoch = heard->epoch};
-    verbs_datagram_send(rail, &heard->rail[heard->from_rail].address, &note, length_of(0));
+                       .to_nonce = heard->nonce, .incarnation = heard->to_incarnation, .to_incarnation = heard->incarnation, .epoch = heard->epoch};
+    verbs_ud_send(rail, &heard->rail[heard->from_rail].address, &note, length_of(0));
 }
 
 /* -- hearing -- */
 
-static bool is_wellformed(const verbs_iface *iface, const verbs_note *note, size_t bytes)
+static bool is_wellformed(const verbs_iface *iface, const verbs_conn_msg *note, size_t bytes)
 {
     return bytes >= length_of(0) && note->magic == VERBS_NOTE_MAGIC && note->version == VERBS_NOTE_VERSION &&
         note->rails <= VERBS_RAILS &&
@@ -77,12 +77,12 @@ static bool is_wellformed(const verbs_iface *iface, const verbs_note *note, size
            note->to_worker == iface->self.worker;
 }
 
-bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc_id, uint32_t far_life)
+bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc_id, uint32_t remote_incarnation)
 {
     for (uint32_t i = 0; i < conn->gone_count; i++) {
         const verbs_gone *one = &conn->gone[i];
         if (one->proc_id.rank == proc_id->rank && one->proc_id.job == proc_id->job && one->proc_id.worker == proc_id->worker &&
-            one->far_life == far_life)
+            one->remote_incarnation == remote_incarnation)
             return true;
     }
     return false;
@@ -96,58 +96,58 @@ static verbs_ep *greet(verbs_iface *iface, const weft_proc_id *proc_id)
     return ep;
 }
 
-verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t life, uint32_t to_life)
+verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t incarnation, uint32_t to_incarnation)
 {
     verbs_ep *ep = verbs_names_find(iface, proc_id);
-    if (!ep && !to_life && !verbs_conn_was_left(iface->conn, proc_id, life))
+    if (!ep && !to_incarnation && !verbs_conn_was_left(iface->conn, proc_id, incarnation))
         ep = greet(iface, proc_id);
-    if (!ep || (ep->meet->far_life && ep->meet->far_life != life) || (to_life && to_life != ep->meet->life))
+    if (!ep || (ep->meet->remote_incarnation && ep->meet->remote_incarnation != incarnation) || (to_incarnation && to_incarnation != ep->meet->incarnation))
         return NULL;
     return ep;
 }
 
 /* The path it is about; makes one for somebody new who wants to connect. */
-static verbs_ep *path_of(verbs_rail *rail, const verbs_note *note)
+static verbs_ep *path_of(verbs_rail *rail, const verbs_conn_msg *note)
 {
     verbs_iface *iface = rail->iface;
     weft_proc_id proc_id = {note->job, note->rank, note->worker};
     verbs_ep *ep = verbs_names_find(iface, &proc_id);
     if (ep)
         return ep;
-    if (verbs_conn_was_left(iface->conn, &proc_id, note->life)) {
+    if (verbs_conn_was_left(iface->conn, &proc_id, note->incarnation)) {
         if (note->kind != VERBS_NOTE_GONE)
             say_gone(rail, note);
         return NULL;
     }
-    return note->kind == VERBS_NOTE_CONNECT && !note->to_life ? greet(iface, &proc_id) : NULL;
+    return note->kind == VERBS_NOTE_CONNECT && !note->to_incarnation ? greet(iface, &proc_id) : NULL;
 }
 
-static bool is_of_this_life(const verbs_ep *ep, const verbs_note *note)
+static bool is_of_this_life(const verbs_ep *ep, const verbs_conn_msg *note)
 {
-    const verbs_meet *meet = ep->meet;
-    return ep->far.nonce == note->nonce && (!meet->far_life || meet->far_life == note->life) &&
-           (note->to_life == meet->life || (!note->to_life && note->kind == VERBS_NOTE_CONNECT));
+    const verbs_handshake *meet = ep->meet;
+    return ep->far.nonce == note->nonce && (!meet->remote_incarnation || meet->remote_incarnation == note->incarnation) &&
+           (note->to_incarnation == meet->incarnation || (!note->to_incarnation && note->kind == VERBS_NOTE_CONNECT));
 }
 
 /* Addresses may change while a job runs (a GID table is written anew): what the peer says last is right. */
-static void take_addresses(verbs_ep *ep, const verbs_note *note)
+static void take_addresses(verbs_ep *ep, const verbs_conn_msg *note)
 {
     for (uint8_t i = 0; i < note->rails && i < ep->far.rails; i++)
         ep->far.address[i] = note->rail[i].address;
 }
 
 /* By the pair of rails that the probe came by; not while we mean to leave it alone: datagrams may pass where connections fail. */
-static void answer(verbs_ep *ep, const verbs_rail *rail, const verbs_note *note)
+static void answer(verbs_ep *ep, const verbs_rail *rail, const verbs_conn_msg *note)
 {
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        const verbs_half *half = &ep->meet->halves[i];
+        const verbs_qp_handshake *half = &ep->meet->halves[i];
         if (ep->links[i].rail == rail && ep->links[i].far_rail == note->from_rail &&
             !(half->is_suspect && ep->iface->now_ns() < half->rests_ns))
-            verbs_note_send(&ep->links[i], VERBS_NOTE_ANSWER);
+            verbs_conn_msg_send(&ep->links[i], VERBS_NOTE_ANSWER);
     }
 }
 
-void verbs_conn_note(verbs_rail *rail, const verbs_note *note, size_t bytes)
+void verbs_conn_msg_recv(verbs_rail *rail, const verbs_conn_msg *note, size_t bytes)
 {
     verbs_iface *iface = rail->iface;
     verbs_ep *ep = is_wellformed(iface, note, bytes) ? path_of(rail, note) : NULL;
@@ -155,7 +155,7 @@ void verbs_conn_note(verbs_rail *rail, const verbs_note *note, size_t bytes)
         iface->conn->dropped++;
         return;
     }
-    ep->meet->far_life = note->life;
+    ep->meet->remote_incarnation = note->incarnation;
     switch (note->kind) {
     case VERBS_NOTE_CONNECT:
     case VERBS_NOTE_ACCEPT:

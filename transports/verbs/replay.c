@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * resume: frames across a break. Down: what was posted is flushed; numbered frames stay in path->sent, the others are dropped. Up: what the
+ * replay: frames across a break. Down: what was posted is flushed; numbered frames stay in path->sent, the others are dropped. Up: what the
  * peer says it has delivered is let go, the rest is sent again, in order, as credits come. Called by conn.c and drain.c.
  * Invariant: a number is given to one thing only. That of a notification which was lost with its write goes again as an empty frame.
  */
 #include "base/log.h"
 #include "transports/verbs/op.h"
 
-static void reset_link(verbs_link *link)
+static void reset_link(verbs_rc_qp *link)
 {
     if (link->rail)
         link->rail->cq_used -= link->sq_used;
@@ -18,7 +18,7 @@ static void reset_link(verbs_link *link)
 
 void verbs_flow_down(verbs_ep *ep)
 {
-    verbs_ring_down(ep);
+    verbs_eager_ring_down(ep);
     for (uint8_t i = 0; i < ep->link_count; i++)
         reset_link(&ep->links[i]);
     for (weft_list_link *link; (link = weft_list_take(&ep->control)) != NULL;)
@@ -29,7 +29,7 @@ void verbs_flow_down(verbs_ep *ep)
         ep->unsent++;
     }
     verbs_flow_drop_held(ep);
-    verbs_lend_end(ep);
+    verbs_credit_end(ep);
     ep->is_garbled = false;
     ep->credits = ep->proofs = 0;
     ep->has_token = false;
@@ -60,7 +60,7 @@ void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
     if (verbs_seq_diff(far_rx_seq, ep->tx_acked) < 0 || verbs_seq_diff(far_rx_seq, ep->tx_seq) > 0) {
         weft_log_error("rank %u says that it has received our frames up to %u; it acknowledged %u, and we sent %u", ep->proc_id.rank,
                        far_rx_seq, ep->tx_acked, ep->tx_seq);
-        verbs_conn_doom(ep, "a frame that was acknowledged did not arrive");
+        verbs_conn_fail(ep, "a frame that was acknowledged did not arrive");
         return;
     }
     ep->tx_acked = ep->tx_done = ep->far_rx = far_rx_seq;
@@ -86,7 +86,7 @@ int verbs_flow_resend(verbs_ep *ep)
         if (slot->is_posted)
             continue;
         if (!ep->credits || ep->state != VERBS_UP || !ep->is_confirmed || !ep->home->qp || ep->home->is_broken ||
-            !verbs_link_has_room(ep->home, 1))
+            !verbs_rc_qp_has_room(ep->home, 1))
             break;
         ep->credits--;
         verbs_flow_stamp(ep, slot, slot->wire->prefix.kind, 0);

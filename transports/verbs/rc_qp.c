@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * link: the connected queue pair of a path on one pair of rails: made, connected to the peer's, put into error, drained, closed.
- * Called by conn.c; cm.c makes and connects its own and shares the end of life.
+ * rc_qp: the connected queue pair of a path on one pair of rails: made, connected to the peer's, put into error, drained, closed.
+ * Called by conn.c; rdmacm.c makes and connects its own and shares the end of life.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "transports/verbs/cm.h"
 #include "transports/verbs/gid.h"
+#include "transports/verbs/rdmacm.h"
 
 #define TIMEOUT 16      /* 4.096 us << 16 = 0.27 s for an acknowledgement, ... */
 #define RETRIES VERBS_RETRIES /* ... so a peer that is silent for two seconds (some devices: eight) breaks the connection */
@@ -19,7 +19,7 @@
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-void verbs_link_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr)
+void verbs_rc_qp_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr)
 {
     *attr = (struct ibv_ah_attr){.port_num = rail->port_num, .sl = (uint8_t)weft_knob.service_level};
     /* InfiniBand needs the global address beyond its own subnet only; Ethernet knows nothing else. */
@@ -34,7 +34,7 @@ void verbs_link_address(const verbs_rail *rail, const verbs_address *to, struct 
                                               .traffic_class = (uint8_t)weft_knob.traffic_class};
 }
 
-static int cannot(const verbs_link *link, const char *what, int error)
+static int cannot(const verbs_rc_qp *link, const char *what, int error)
 {
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
     const verbs_ep *ep = link->ep;
@@ -47,7 +47,7 @@ static int cannot(const verbs_link *link, const char *what, int error)
                      ? ": is there a route, and does the peer's interface answer ARP?" : "");
 }
 
-static int initialise(verbs_link *link)
+static int initialise(verbs_rc_qp *link)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = link->rail->port_num,
                                .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
@@ -56,10 +56,10 @@ static int initialise(verbs_link *link)
     return ibv_modify_qp(link->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-int verbs_link_open(verbs_link *link)
+int verbs_rc_qp_open(verbs_rc_qp *link)
 {
     verbs_rail *rail = link->rail;
-    verbs_half *half = verbs_half_of(link);
+    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
     struct ibv_qp_init_attr init = {.qp_context = link, .send_cq = rail->cq, .recv_cq = rail->cq, .srq = rail->srq,
                                     .qp_type = IBV_QPT_RC,
                                     .cap = {.max_send_wr = rail->sq_room + 1, .max_send_sge = 2,
@@ -88,7 +88,7 @@ int verbs_link_open(verbs_link *link)
     return error;
 }
 
-static int ready_to_receive(verbs_link *link, const verbs_note_rail *far)
+static int ready_to_receive(verbs_rc_qp *link, const verbs_conn_msg_rail *far)
 {
     const verbs_rail *rail = link->rail;
     uint32_t mtu = min((uint32_t)rail->mtu, far->address.mtu);
@@ -96,16 +96,16 @@ static int ready_to_receive(verbs_link *link, const verbs_note_rail *far)
                                .rq_psn = far->psn,
                                .max_dest_rd_atomic = (uint8_t)min((uint32_t)rail->attr.max_qp_rd_atom, 255),
                                    .min_rnr_timer = RNR_TIMER};
-    verbs_link_address(rail, &far->address, &attr.ah_attr);
+    verbs_rc_qp_address(rail, &far->address, &attr.ah_attr);
     return ibv_modify_qp(link->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-static int ready_to_send(verbs_link *link, const verbs_note_rail *far)
+static int ready_to_send(verbs_rc_qp *link, const verbs_conn_msg_rail *far)
 {
     uint32_t reads = min(min(link->rail->max_rd_atomic, far->reads), 255);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = RETRIES, .rnr_retry = RNR_FOREVER,
-                               .sq_psn = verbs_half_of(link)->psn, .max_rd_atomic = (uint8_t)reads};
+                               .sq_psn = verbs_qp_handshake_of(link)->psn, .max_rd_atomic = (uint8_t)reads};
     int error = ibv_modify_qp(link->qp, &attr,
                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                               IBV_QP_MAX_QP_RD_ATOMIC);
@@ -113,7 +113,7 @@ static int ready_to_send(verbs_link *link, const verbs_note_rail *far)
     return error;
 }
 
-int verbs_link_connect(verbs_link *link, const verbs_note_rail *far)
+int verbs_rc_qp_connect(verbs_rc_qp *link, const verbs_conn_msg_rail *far)
 {
     int error = ready_to_receive(link, far);
     if (!error)
@@ -121,11 +121,11 @@ int verbs_link_connect(verbs_link *link, const verbs_note_rail *far)
     if (error)
         return cannot(link, "connect", error);
     link->far_qpn = far->qpn;
-    verbs_half_of(link)->is_made = false;
+    verbs_qp_handshake_of(link)->is_made = false;
     return 0;
 }
 
-void verbs_link_break(verbs_link *link)
+void verbs_rc_qp_break(verbs_rc_qp *link)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     link->is_broken = true;
@@ -134,9 +134,9 @@ void verbs_link_break(verbs_link *link)
 
 /* A send behind all others: when its completion has come, nothing of the send queue is under way. A queue pair that was never
  * connected has nothing in it, and takes no sends. */
-bool verbs_link_mark(verbs_link *link)
+bool verbs_rc_qp_mark(verbs_rc_qp *link)
 {
-    verbs_half *half = verbs_half_of(link);
+    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
     struct ibv_send_wr wr = {.wr_id = (uintptr_t)&half->mark, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
     if (half->is_made || link->rail->is_iwarp) { /* a driver that flushes at once takes none afterwards */
         half->is_marked = half->is_flushed = true;
@@ -149,17 +149,17 @@ bool verbs_link_mark(verbs_link *link)
     return true;
 }
 
-void verbs_link_close(verbs_link *link)
+void verbs_rc_qp_close(verbs_rc_qp *link)
 {
-    verbs_half *half = verbs_half_of(link);
+    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
     if (half->is_marked && !half->is_flushed) /* its device is dead: the marker will never come back */
         link->rail->marks--;
     half->is_marked = half->is_flushed = true;
     verbs_post_forget(link);
-    verbs_cm_disconnect(link);
+    verbs_rdmacm_disconnect(link);
     verbs_rail_remove(link->rail, link);
-    verbs_windows_die(link);
+    verbs_mw_fail(link);
     ibv_destroy_qp(link->qp);
     link->qp = NULL;
-    verbs_cm_forget(link);
+    verbs_rdmacm_forget(link);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * find: which ports of which RDMA devices this rank uses. Called by rail.c at open, and by weft-info through verbs_describe.
+ * device_select: which ports of which RDMA devices this rank uses. Called by rail.c at open, and by weft-info through verbs_describe.
  */
-#ifndef WEFT_TRANSPORTS_VERBS_FIND_H
-#define WEFT_TRANSPORTS_VERBS_FIND_H
+#ifndef WEFT_TRANSPORTS_VERBS_DEVICE_SELECT_H
+#define WEFT_TRANSPORTS_VERBS_DEVICE_SELECT_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -35,9 +35,9 @@ typedef struct verbs_finding {
 
 /* Looks at all devices; those to be used stand first, nearest first. `rank` picks a list of the knob. Signals are blocked
  * meanwhile by the caller. 0, or an error in words when the devices cannot even be listed. */
-int verbs_find(uint32_t rank, verbs_finding *finding);
-void verbs_find_end(verbs_finding *finding);
+int verbs_device_select(uint32_t rank, verbs_finding *finding);
+void verbs_device_select_end(verbs_finding *finding);
 /* Why none is used, all reasons in one line. */
-void verbs_find_reasons(const verbs_finding *finding, char *text, size_t room);
+void verbs_device_select_reasons(const verbs_finding *finding, char *text, size_t room);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * probe: pairs of rails that failed, are down, or come back. A path whose connection lacks a pair asks it by a datagram now and
+ * rail_probe: pairs of rails that failed, are down, or come back. A path whose connection lacks a pair asks it by a datagram now and
  * then; when it answers, the path begins a new epoch with it, in a quiet moment. Called by conn.c (each turn of a path that is
  * up; a break) and by rail.c (news of a port). And links that are stuck without a word: conn.c has them looked at once a second.
  */
@@ -17,23 +17,23 @@
 #define MISSES_MAX 4        /* each doubles the pause: to eight minutes */
 #define RENEW_NS (1000 * MS) /* a path that is never quiet is interrupted after this */
 
-static uint64_t probe_pause(const verbs_half *half)
+static uint64_t probe_pause(const verbs_qp_handshake *half)
 {
     uint64_t pause = PROBE_FIRST_NS << (half->probes < 8 ? half->probes : 8);
     return (pause < PROBE_MAX_NS ? pause : PROBE_MAX_NS) << (half->misses < MISSES_MAX ? half->misses : MISSES_MAX);
 }
 
 /* Answers may come where connections fail: ever more rarely, too. */
-static void rest(verbs_link *link)
+static void rest(verbs_rc_qp *link)
 {
-    verbs_half *half = verbs_half_of(link);
+    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
     half->is_suspect = true;
     half->is_proven = false;
     half->probe_ns = half->rests_ns = link->ep->iface->now_ns() + probe_pause(half);
 }
 
 /* A pair that gave no answer is left out of the next epochs while another serves, and probed. */
-void verbs_probe_suspect(verbs_link *link, const struct ibv_wc *wc)
+void verbs_rail_probe_suspect(verbs_rc_qp *link, const struct ibv_wc *wc)
 {
     if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RESP_TIMEOUT_ERR)
         rest(link);
@@ -41,9 +41,9 @@ void verbs_probe_suspect(verbs_link *link, const struct ibv_wc *wc)
 
 /* Datagrams pass, and rdma_cm does not connect: each further try holds the path up for a second or two, so they become rare. Without
  * datagrams nobody would ever prove that the pair is well. */
-void verbs_probe_missed(verbs_link *link)
+void verbs_rail_probe_missed(verbs_rc_qp *link)
 {
-    verbs_half *half = verbs_half_of(link);
+    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
     if (!link->rail->ud)
         return;
     if (half->is_proven && !half->misses++)
@@ -53,17 +53,17 @@ void verbs_probe_missed(verbs_link *link)
     rest(link);
 }
 
-static uint32_t other_links(const verbs_link *link)
+static uint32_t other_links(const verbs_rc_qp *link)
 {
     uint32_t count = 0;
     for (uint8_t i = 0; i < link->ep->link_count; i++)
-        count += link->ep->links[i].qp && &link->ep->links[i] != link && verbs_link_is_usable(&link->ep->links[i]);
+        count += link->ep->links[i].qp && &link->ep->links[i] != link && verbs_rc_qp_is_usable(&link->ep->links[i]);
     return count;
 }
 
-static void probe_soon(verbs_link *link)
+static void probe_soon(verbs_rc_qp *link)
 {
-    verbs_half *half = verbs_half_of(link);
+    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
     half->probes = half->misses = 0;
     half->probe_ns = half->rests_ns = 0;
     verbs_conn_due(link->ep, link->ep->iface->now_ns());
@@ -77,7 +77,7 @@ void verbs_conn_rail_changed(verbs_rail *rail)
     for (weft_list_link *at = rail->iface->paths.next; at != &rail->iface->paths; at = at->next) {
         verbs_ep *ep = weft_container(at, verbs_ep, by_port);
         for (uint8_t i = 0; i < ep->link_count; i++) {
-            verbs_link *link = &ep->links[i];
+            verbs_rc_qp *link = &ep->links[i];
             if (link->rail != rail)
                 continue;
             if (!rail->is_up && link->qp && (rail->is_dead || other_links(link)))
@@ -90,9 +90,9 @@ void verbs_conn_rail_changed(verbs_rail *rail)
 
 void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_half *half = &meet->halves[i];
+        verbs_qp_handshake *half = &meet->halves[i];
         if (ep->links[i].rail != rail || ep->links[i].far_rail != far_rail || ep->links[i].qp || ep->state != VERBS_UP)
             continue;
         half->is_suspect = false;
@@ -105,9 +105,9 @@ void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
 }
 
 /* In an epoch without all its pairs: asks those that are left out, ever more rarely; when one answers, the next epoch has it. */
-int verbs_probe_turn(verbs_ep *ep, uint64_t now)
+int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now)
 {
-    verbs_meet *meet = ep->meet;
+    verbs_handshake *meet = ep->meet;
     uint64_t next = UINT64_MAX;
     if (meet->wants_renewal && (verbs_conn_is_settled(ep) || now >= meet->renew_ns)) {
         verbs_conn_renew(&ep->links[0], "a link can be used again");
@@ -116,11 +116,11 @@ int verbs_probe_turn(verbs_ep *ep, uint64_t now)
     if (meet->wants_renewal)
         next = now + MS;
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_half *half = &meet->halves[i];
-        if (ep->links[i].qp || !verbs_link_is_usable(&ep->links[i]) || meet->wants_renewal || !ep->links[i].rail->ud)
+        verbs_qp_handshake *half = &meet->halves[i];
+        if (ep->links[i].qp || !verbs_rc_qp_is_usable(&ep->links[i]) || meet->wants_renewal || !ep->links[i].rail->ud)
             continue;
         if (now >= half->probe_ns) {
-            verbs_note_send(&ep->links[i], VERBS_NOTE_PROBE);
+            verbs_conn_msg_send(&ep->links[i], VERBS_NOTE_PROBE);
             half->probe_ns = now + probe_pause(half);
             half->probes++;
         }
@@ -134,7 +134,7 @@ int verbs_probe_turn(verbs_ep *ep, uint64_t now)
 
 /* -- links that are stuck -- */
 
-#define STUCK_LOOKS 20 /* seconds; a device that keeps count of its tries has said so long before (TIMEOUT, RETRIES in link.c) */
+#define STUCK_LOOKS 20 /* seconds; a device that keeps count of its tries has said so long before (TIMEOUT, RETRIES in rc_qp.c) */
 
 static uint32_t posted(const verbs_ep *ep)
 {
@@ -147,11 +147,11 @@ static uint32_t posted(const verbs_ep *ep)
 /* A queue pair should end in an error when nobody answers. Some do not: soft-RoCE forgets its timer when the link goes down at the wrong
  * moment, and both sides would wait for ever. A request more sets it going again (and tells, if all is well, that all is over); where that
  * does not help, the epoch ends. Looks are counted, not time: a process that was stopped has seen nothing. */
-void verbs_probe_stuck(verbs_iface *iface)
+void verbs_rail_probe_stuck(verbs_iface *iface)
 {
     for (weft_list_link *at = iface->paths.next; at != &iface->paths; at = at->next) {
         verbs_ep *ep = weft_container(at, verbs_ep, by_port);
-        verbs_meet *meet = ep->meet;
+        verbs_handshake *meet = ep->meet;
         uint32_t count = ep->state == VERBS_UP ? posted(ep) : 0;
         if (!count || count != meet->stuck_posted || ep->tx_seq != meet->stuck_seq || ep->alive != meet->stuck_alive) {
             meet->stuck_posted = count;
@@ -161,7 +161,7 @@ void verbs_probe_stuck(verbs_iface *iface)
             continue;
         }
         for (uint8_t i = 0; i < ep->link_count; i++)
-            verbs_link_sync(&ep->links[i]);
+            verbs_rc_qp_sync(&ep->links[i]);
         meet->stuck_posted = posted(ep);
         if (++meet->stuck_looks >= STUCK_LOOKS) {
             meet->stuck_looks = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tally: says what the port counted, for WEFT_COUNTERS=1. Called by the worker's owner before it closes the port. And what devices count of
+ * counters: says what the port counted, for WEFT_COUNTERS=1. Called by the worker's owner before it closes the port. And what devices count of
  * messages that met a receiver without a receive posted: no completion tells of these, for they are sent again by the device.
  * Invariant: names stand in the order of enum verbs_print_counters.
  */
@@ -16,7 +16,7 @@ static const char *const names[] = {
     [VERBS_COUNT_INLINE] = "inlined", [VERBS_COUNT_SIGNALLED] = "signalled", [VERBS_COUNT_RING_FRAMES] = "ring_frames",
     [VERBS_COUNT_BREAKS] = "breaks", [VERBS_COUNT_RESENT] = "frames_sent_again", [VERBS_COUNT_REPOSTED_MOVES] = "moves_posted_again",
     [VERBS_COUNT_CONTROL] = "control_frames", [VERBS_COUNT_CONNECTS] = "connects", [VERBS_COUNT_DATAGRAMS] = "datagrams",
-    [VERBS_COUNT_EVENTS] = "device_events", [VERBS_COUNT_RESTS] = "connections_rested",
+    [VERBS_COUNT_EVENTS] = "device_events", [VERBS_COUNT_EVICTIONS] = "connections_rested",
     [VERBS_COUNT_IMMEDIATES] = "immediates", [VERBS_COUNT_LENT] = "windows_bound", [VERBS_COUNT_STALE] = "windows_lost",
 };
 _Static_assert(weft_count(names) == VERBS_COUNT_LAST, "every count has a name");
@@ -38,7 +38,7 @@ uint64_t verbs_not_ready(const char *device, uint32_t port_num)
     return count;
 }
 
-void verbs_tally_begin(verbs_iface *iface)
+void verbs_counters_begin(verbs_iface *iface)
 {
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         verbs_rail *rail = &iface->rails[i];
@@ -46,7 +46,7 @@ void verbs_tally_begin(verbs_iface *iface)
     }
 }
 
-void verbs_tally(weft_iface *generic, void (*line)(void *arg, const char *text), void *arg)
+void verbs_counters(weft_iface *generic, void (*line)(void *arg, const char *text), void *arg)
 {
     const verbs_iface *iface = (const verbs_iface *)generic;
     char text[1024];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * call: who answers at an address is who was meant. A call names its sender, the nonce of whom it is for, and a number; the answer has
+ * handshake: who answers at an address is who was meant. A call names its sender, the nonce of whom it is for, and a number; the answer has
  * that number, and opens the way for frames. The called one calls back in the same breath, at the address that the caller says it is seen
  * by, so three messages open both ways. Addresses are tried one after the other, best first; where nobody answers for a quarter of a
- * second the kernel is asked about all of them at once (probe.c). No time limit ends a call that the peer's kernel would take: the peer
+ * second the kernel is asked about all of them at once (tcp_probe.c). No time limit ends a call that the peer's kernel would take: the peer
  * computes. When every address has failed the peer is lost, and all of them are named with what the system said.
  *
  * The same call is made when an operation failed later: it tells how many frames each side has sent and had. If nothing is missing the
@@ -85,11 +85,11 @@ int ofi_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, siz
     weft_list_init(&ep->early);
     weft_list_init(&ep->ops);
     weft_list_init(&ep->again);
-    rc = ofi_spots_make(iface, ep);
+    rc = ofi_candidates_make(iface, ep);
     if (rc == 0)
         rc = give_index(iface, ep);
     if (rc) {
-        free(ep->spots);
+        free(ep->candidates);
         free(ep);
         return rc;
     }
@@ -110,22 +110,22 @@ static void rest(ofi_ep *ep)
     if (ep->is_calling)
         weft_list_remove(&ep->calling);
     ep->is_calling = false;
-    for (uint32_t i = 0; i < ep->spot_count; i++)
-        ofi_probe_end(&ep->spots[i]);
+    for (uint32_t i = 0; i < ep->candidate_count; i++)
+        ofi_tcp_probe_end(&ep->candidates[i]);
 }
 
 void ofi_ep_free(ofi_iface *iface, ofi_ep *ep)
 {
     rest(ep);
-    ofi_bundle_drop(iface, ep);
-    ofi_moves_fail(iface, ep, WEFT_E_PEER, NULL);
+    ofi_coalesce_drop(iface, ep);
+    ofi_rma_fail(iface, ep, WEFT_E_PEER, NULL);
     for (size_t i = 0; i < weft_count(iface->slots); i++)
         if (iface->slots[i].work.ep == ep)
             iface->slots[i].work.ep = NULL;
     ofi_flow_drop(ep);
     iface->by_index[ep->index] = NULL;
     weft_list_remove(&ep->link);
-    free(ep->spots);
+    free(ep->candidates);
     free(ep);
 }
 
@@ -137,37 +137,37 @@ void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why)
     snprintf(text, sizeof text, "%s", why); /* it may be the text of the last failure */
     ep->state = OFI_LOST;
     rest(ep);
-    ofi_bundle_drop(iface, ep);
-    ofi_moves_fail(iface, ep, WEFT_E_PEER, text);
+    ofi_coalesce_drop(iface, ep);
+    ofi_rma_fail(iface, ep, WEFT_E_PEER, text);
     iface->iface.callbacks->peer_failed(iface->iface.owner, ep->ep.peer, weft_fail(WEFT_E_PEER, "%s", text));
 }
 
 /* -- calling -- */
 
-static bool is_inserted(ofi_iface *iface, ofi_spot *spot)
+static bool is_inserted(ofi_iface *iface, ofi_candidate *candidate)
 {
-    if (!spot->is_inserted)
-        spot->is_inserted = fi_av_insert(iface->av, &spot->address, 1, &spot->to, 0, NULL) == 1;
-    return spot->is_inserted;
+    if (!candidate->is_inserted)
+        candidate->is_inserted = fi_av_insert(iface->av, &candidate->address, 1, &candidate->to, 0, NULL) == 1;
+    return candidate->is_inserted;
 }
 
 /* 0: it is on its way. */
-static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_spot *spot, uint32_t attempt, uint32_t echo, uint8_t flags)
+static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_candidate *candidate, uint32_t attempt, uint32_t echo, uint8_t flags)
 {
-    ofi_call call = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = ep->addr.nonce, .attempt = attempt, .echo = echo,
-                     .path = ep->index, .sent = ep->sent - ofi_bundle_frames(iface, ep), .received = ep->received};
-    if (!is_inserted(iface, spot)) {
-        spot->state = OFI_SPOT_FAILED;
-        snprintf(spot->why, sizeof spot->why, "libfabric takes it for no address");
+    ofi_handshake call = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = ep->addr.nonce, .attempt = attempt, .echo = echo,
+                     .path = ep->index, .sent = ep->sent - ofi_coalesce_frames(iface, ep), .received = ep->received};
+    if (!is_inserted(iface, candidate)) {
+        candidate->state = OFI_CANDIDATE_FAILED;
+        snprintf(candidate->why, sizeof candidate->why, "libfabric takes it for no address");
         return WEFT_AGAIN;
     }
     call.wire = (ofi_wire){.check = (uint16_t)ep->addr.nonce, .kind = OFI_CALL, .flags = flags, .ack = ep->received};
-    if (!spot->has_hint)
-        spot->hint_bytes = ofi_hint(iface, spot, spot->hint, sizeof spot->hint);
-    spot->has_hint = true;
-    call.hint_bytes = spot->hint_bytes;
-    memcpy(call.hint, spot->hint, spot->hint_bytes);
-    if (ofi_say(iface, spot->to, &call, sizeof call))
+    if (!candidate->has_hint)
+        candidate->hint_bytes = ofi_hint(iface, candidate, candidate->hint, sizeof candidate->hint);
+    candidate->has_hint = true;
+    call.hint_bytes = candidate->hint_bytes;
+    memcpy(call.hint, candidate->hint, candidate->hint_bytes);
+    if (ofi_say(iface, candidate->to, &call, sizeof call))
         return WEFT_AGAIN;
     iface->counts[OFI_COUNT_CALLS]++;
     return 0;
@@ -175,11 +175,11 @@ static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_spot *spot, uint32_t attem
 
 static void begin(ofi_iface *iface, ofi_ep *ep)
 {
-    for (uint32_t i = 0; i < ep->spot_count; i++) {
-        ofi_probe_end(&ep->spots[i]);
-        ep->spots[i].attempt = 0;
-        if (ep->spots[i].state != OFI_SPOT_FAILED)
-            ep->spots[i].state = OFI_SPOT_NEW;
+    for (uint32_t i = 0; i < ep->candidate_count; i++) {
+        ofi_tcp_probe_end(&ep->candidates[i]);
+        ep->candidates[i].attempt = 0;
+        if (ep->candidates[i].state != OFI_CANDIDATE_FAILED)
+            ep->candidates[i].state = OFI_CANDIDATE_NEW;
     }
     ep->called_ns = 0;
     ep->repeats = 0;
@@ -187,7 +187,7 @@ static void begin(ofi_iface *iface, ofi_ep *ep)
     chase(iface, ep);
 }
 
-void ofi_call_begin(ofi_iface *iface, ofi_ep *ep)
+void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep)
 {
     if (ep->state != OFI_IDLE)
         return;
@@ -212,11 +212,11 @@ static void lose_unreached(ofi_iface *iface, ofi_ep *ep)
     size_t at;
     bool is_refused = false;
     at = (size_t)snprintf(text, sizeof text, "no answer by libfabric's %s%s%s", iface->addr.provider, *ep->broken_by ? " after: " : "", ep->broken_by);
-    for (uint32_t i = 0; i < ep->spot_count && at < sizeof text - 130; i++) {
-        const ofi_spot *spot = &ep->spots[i];
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s: %.80s", i ? "; " : ": ", ofi_address_text(&spot->address, spot->bytes, where, sizeof where),
-                               spot->why);
-        is_refused |= strstr(spot->why, "refused") != NULL;
+    for (uint32_t i = 0; i < ep->candidate_count && at < sizeof text - 130; i++) {
+        const ofi_candidate *candidate = &ep->candidates[i];
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s: %.80s", i ? "; " : ": ", ofi_address_text(&candidate->address, candidate->bytes, where, sizeof where),
+                               candidate->why);
+        is_refused |= strstr(candidate->why, "refused") != NULL;
     }
     snprintf(text + at, sizeof text - at, "%s; WEFT_OFI_IFACE chooses interfaces", is_refused
              ? ". Nobody listens: its process is gone, or an address is another host's" : ". A firewall, or no route");
@@ -224,13 +224,13 @@ static void lose_unreached(ofi_iface *iface, ofi_ep *ep)
 }
 
 /* The next address that has not failed, after this one; false: there is none. */
-static bool next_spot(ofi_iface *iface, ofi_ep *ep)
+static bool next_candidate(ofi_iface *iface, ofi_ep *ep)
 {
-    for (uint32_t i = 1; i <= ep->spot_count; i++) {
-        uint32_t k = (ep->spot + i) % ep->spot_count;
-        if (ep->spots[k].state == OFI_SPOT_FAILED)
+    for (uint32_t i = 1; i <= ep->candidate_count; i++) {
+        uint32_t k = (ep->candidate + i) % ep->candidate_count;
+        if (ep->candidates[k].state == OFI_CANDIDATE_FAILED)
             continue;
-        ep->spot = k;
+        ep->candidate = k;
         ep->called_ns = 0;
         ep->tried_ns = iface->now_ns();
         return true;
@@ -241,17 +241,17 @@ static bool next_spot(ofi_iface *iface, ofi_ep *ep)
 /* What the kernel says of them, when nobody has answered for a while. */
 static void probe(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    for (uint32_t i = 0; i < ep->spot_count; i++) {
-        ofi_spot *spot = &ep->spots[i];
+    for (uint32_t i = 0; i < ep->candidate_count; i++) {
+        ofi_candidate *candidate = &ep->candidates[i];
         if (!can_probe(iface)) {
-            if (spot->state != OFI_SPOT_FAILED && now - ep->began_ns > patience_ns()) {
-                spot->state = OFI_SPOT_FAILED;
-                snprintf(spot->why, sizeof spot->why, "no answer within %d s (WEFT_PEER_TIMEOUT_S)", weft_knob.peer_timeout_s);
+            if (candidate->state != OFI_CANDIDATE_FAILED && now - ep->began_ns > patience_ns()) {
+                candidate->state = OFI_CANDIDATE_FAILED;
+                snprintf(candidate->why, sizeof candidate->why, "no answer within %d s (WEFT_PEER_TIMEOUT_S)", weft_knob.peer_timeout_s);
             }
-        } else if (spot->state == OFI_SPOT_NEW || (spot->state == OFI_SPOT_LISTENS && now - spot->probed_ns > patience_ns() / 4)) {
-            ofi_probe_begin(spot, now);
+        } else if (candidate->state == OFI_CANDIDATE_NEW || (candidate->state == OFI_CANDIDATE_LISTENS && now - candidate->probed_ns > patience_ns() / 4)) {
+            ofi_tcp_probe_begin(candidate, now);
         } else {
-            ofi_probe_look(spot, now);
+            ofi_tcp_probe_poll(candidate, now);
         }
     }
 }
@@ -278,56 +278,56 @@ static void repeat(const ofi_iface *iface, ofi_ep *ep, uint64_t now)
 
 static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    ofi_spot *spot = &ep->spots[ep->spot];
+    ofi_candidate *candidate = &ep->candidates[ep->candidate];
     repeat(iface, ep, now);
-    if (!ep->called_ns && spot->state != OFI_SPOT_FAILED && !gives_way(iface, ep, now)) {
-        if (!spot->attempt)
-            spot->attempt = ++ep->attempt;
-        if (say_call(iface, ep, spot, spot->attempt, 0, 0) == 0)
+    if (!ep->called_ns && candidate->state != OFI_CANDIDATE_FAILED && !gives_way(iface, ep, now)) {
+        if (!candidate->attempt)
+            candidate->attempt = ++ep->attempt;
+        if (say_call(iface, ep, candidate, candidate->attempt, 0, 0) == 0)
             ep->called_ns = now;
     }
     if (now - ep->began_ns > OFI_CALL_NS)
         probe(iface, ep, now);
-    if (spot->state == OFI_SPOT_FAILED) {
-        if (next_spot(iface, ep))
+    if (candidate->state == OFI_CANDIDATE_FAILED) {
+        if (next_candidate(iface, ep))
             return 1;
         lose_unreached(iface, ep);
         return 1;
     }
-    if (spot->state == OFI_SPOT_LISTENS && now - ep->tried_ns > ROTATE_NS && ep->state == OFI_CALLING)
-        next_spot(iface, ep);
+    if (candidate->state == OFI_CANDIDATE_LISTENS && now - ep->tried_ns > ROTATE_NS && ep->state == OFI_CALLING)
+        next_candidate(iface, ep);
     return 0;
 }
 
 /* -- being called -- */
 
-static uint32_t spot_of_hint(ofi_ep *ep, const ofi_call *call)
+static uint32_t candidate_of_hint(ofi_ep *ep, const ofi_handshake *call)
 {
     if (!call->hint_bytes || call->hint_bytes > sizeof call->hint)
-        return ep->is_heard ? ep->spot : 0;
-    for (uint32_t i = 0; i < ep->spot_count; i++)
-        if (ep->spots[i].bytes == call->hint_bytes && memcmp(&ep->spots[i].address, call->hint, call->hint_bytes) == 0)
+        return ep->is_heard ? ep->candidate : 0;
+    for (uint32_t i = 0; i < ep->candidate_count; i++)
+        if (ep->candidates[i].bytes == call->hint_bytes && memcmp(&ep->candidates[i].address, call->hint, call->hint_bytes) == 0)
             return i;
-    if (ep->spot_count >= ep->addr.count + 2u)
-        return ep->spot; /* room for two was made (host.c) */
-    ofi_spot *spot = &ep->spots[ep->spot_count];
-    *spot = (ofi_spot){.bytes = call->hint_bytes, .probe = -1};
-    memcpy(&spot->address, call->hint, call->hint_bytes);
-    return ep->spot_count++;
+    if (ep->candidate_count >= ep->addr.count + 2u)
+        return ep->candidate; /* room for two was made (addr_list.c) */
+    ofi_candidate *candidate = &ep->candidates[ep->candidate_count];
+    *candidate = (ofi_candidate){.bytes = call->hint_bytes, .probe = -1};
+    memcpy(&candidate->address, call->hint, call->hint_bytes);
+    return ep->candidate_count++;
 }
 
 /* 0: it went. */
 static int answer(ofi_iface *iface, ofi_ep *ep)
 {
-    ofi_spot *spot = &ep->spots[ep->echo_spot];
+    ofi_candidate *candidate = &ep->candidates[ep->echo_candidate];
     bool calls = ep->state == OFI_CALLING || ep->state == OFI_BROKEN;
-    if (calls && !spot->attempt)
-        spot->attempt = ++ep->attempt;
-    if (say_call(iface, ep, spot, calls ? spot->attempt : 0, ep->owes_echo, 0))
+    if (calls && !candidate->attempt)
+        candidate->attempt = ++ep->attempt;
+    if (say_call(iface, ep, candidate, calls ? candidate->attempt : 0, ep->reply_due, 0))
         return WEFT_AGAIN;
-    ep->owes_echo = 0;
-    if (calls && ep->spot != ep->echo_spot) {
-        ep->spot = ep->echo_spot;
+    ep->reply_due = 0;
+    if (calls && ep->candidate != ep->echo_candidate) {
+        ep->candidate = ep->echo_candidate;
         ep->tried_ns = iface->now_ns();
     }
     if (calls)
@@ -336,9 +336,9 @@ static int answer(ofi_iface *iface, ofi_ep *ep)
 }
 
 /* To one whom we do not know, or not any more: `flags` says what he should know. He is not heard otherwise. */
-static void answer_stranger(ofi_iface *iface, const ofi_call *call, uint8_t flags)
+static void answer_stranger(ofi_iface *iface, const ofi_handshake *call, uint8_t flags)
 {
-    ofi_call back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = call->nonce, .echo = call->attempt};
+    ofi_handshake back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = call->nonce, .echo = call->attempt};
     ofi_address address;
     fi_addr_t to;
     back.wire = (ofi_wire){.to = call->path, .check = (uint16_t)call->nonce, .kind = OFI_CALL, .flags = flags};
@@ -352,50 +352,50 @@ static void answer_stranger(ofi_iface *iface, const ofi_call *call, uint8_t flag
 static void opened(ofi_iface *iface, ofi_ep *ep)
 {
     ep->state = OFI_OPEN;
-    ep->spots[ep->spot].state = OFI_SPOT_LISTENS;
+    ep->candidates[ep->candidate].state = OFI_CANDIDATE_LISTENS;
     *ep->broken_by = 0;
-    if (!ep->owes_echo && !ep->is_leaving)
+    if (!ep->reply_due && !ep->is_leaving)
         rest(ep);
-    ofi_moves_turn(iface, ep);
+    ofi_rma_progress(iface, ep);
 }
 
-static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_call *call)
+static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *call)
 {
     if (ep->is_leaving && call->echo == ep->leave_attempt) {
         ep->has_left = true;
         return;
     }
-    for (uint32_t i = 0; i < ep->spot_count; i++) {
-        if (ep->spots[i].attempt != call->echo)
+    for (uint32_t i = 0; i < ep->candidate_count; i++) {
+        if (ep->candidates[i].attempt != call->echo)
             continue;
         if (ep->state == OFI_CALLING) {
-            ep->spot = i;
+            ep->candidate = i;
             opened(iface, ep);
-        } else if (ep->state == OFI_BROKEN && call->received == ep->sent - ofi_bundle_frames(iface, ep) &&
+        } else if (ep->state == OFI_BROKEN && call->received == ep->sent - ofi_coalesce_frames(iface, ep) &&
                    call->sent == ep->received) {
             opened(iface, ep);
         } else if (ep->state == OFI_BROKEN) {
-            ep->spots[i].attempt = 0; /* the next turn but some asks anew */
+            ep->candidates[i].attempt = 0; /* the next turn but some asks anew */
             ep->tried_ns = iface->now_ns();
         }
         return;
     }
 }
 
-static void misled(ofi_iface *iface, const ofi_call *call)
+static void misled(ofi_iface *iface, const ofi_handshake *call)
 {
     ofi_ep *ep = call->wire.to < iface->index_room ? iface->by_index[call->wire.to] : NULL;
-    for (uint32_t i = 0; ep && i < ep->spot_count; i++) {
-        ofi_spot *spot = &ep->spots[i];
-        if (!spot->attempt || spot->attempt != call->echo)
+    for (uint32_t i = 0; ep && i < ep->candidate_count; i++) {
+        ofi_candidate *candidate = &ep->candidates[i];
+        if (!candidate->attempt || candidate->attempt != call->echo)
             continue;
-        ofi_probe_end(spot);
-        spot->state = OFI_SPOT_FAILED;
-        snprintf(spot->why, sizeof spot->why, "another process answers there");
+        ofi_tcp_probe_end(candidate);
+        candidate->state = OFI_CANDIDATE_FAILED;
+        snprintf(candidate->why, sizeof candidate->why, "another process answers there");
     }
 }
 
-static ofi_ep *known(ofi_iface *iface, const ofi_call *call)
+static ofi_ep *known(ofi_iface *iface, const ofi_handshake *call)
 {
     ofi_ep *ep = path_of(iface, &call->proc_id);
     if (!ep && call->attempt && !(call->wire.flags & OFI_CALL_LEAVE) && iface->iface.callbacks->accept_peer(iface->iface.owner, &call->proc_id))
@@ -403,7 +403,7 @@ static ofi_ep *known(ofi_iface *iface, const ofi_call *call)
     return ep && ep->addr.nonce == call->nonce ? ep : NULL;
 }
 
-void ofi_call_arrive(ofi_iface *iface, const ofi_call *call)
+void ofi_handshake_arrive(ofi_iface *iface, const ofi_handshake *call)
 {
     bool leaves = call->wire.flags & OFI_CALL_LEAVE;
     ofi_ep *ep;
@@ -427,9 +427,9 @@ void ofi_call_arrive(ofi_iface *iface, const ofi_call *call)
     ep->heard_ns = 0;
     if (call->attempt) {
         ep->owed_ns = iface->now_ns();
-        ep->owes_echo = call->attempt;
-        ep->echo_spot = spot_of_hint(ep, call);
-        ofi_call_begin(iface, ep); /* the way back is made sure of at once */
+        ep->reply_due = call->attempt;
+        ep->echo_candidate = candidate_of_hint(ep, call);
+        ofi_handshake_begin(iface, ep); /* the way back is made sure of at once */
         chase(iface, ep);
         answer(iface, ep);
     }
@@ -437,7 +437,7 @@ void ofi_call_arrive(ofi_iface *iface, const ofi_call *call)
         echoed(iface, ep, call);
     if (leaves && call->attempt)
         ep->has_left = true;
-    if (ep->is_calling && ep->state == OFI_OPEN && !ep->owes_echo && !ep->is_leaving)
+    if (ep->is_calling && ep->state == OFI_OPEN && !ep->reply_due && !ep->is_leaving)
         rest(ep);
 }
 
@@ -445,15 +445,15 @@ void ofi_call_arrive(ofi_iface *iface, const ofi_call *call)
 
 static void pursue_leave(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    ofi_spot *spot = &ep->spots[ep->spot];
+    ofi_candidate *candidate = &ep->candidates[ep->candidate];
     if (ep->has_left)
         return;
     repeat(iface, ep, now);
-    if (!ep->called_ns && say_call(iface, ep, spot, ep->leave_attempt, 0, OFI_CALL_LEAVE) == 0)
+    if (!ep->called_ns && say_call(iface, ep, candidate, ep->leave_attempt, 0, OFI_CALL_LEAVE) == 0)
         ep->called_ns = now;
     if (now - ep->began_ns > OFI_CALL_NS)
         probe(iface, ep, now);
-    if (spot->state == OFI_SPOT_FAILED || now - ep->began_ns > patience_ns())
+    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->began_ns > patience_ns())
         ep->has_left = true; /* it has gone: who has said BYE may */
 }
 
@@ -463,7 +463,7 @@ int ofi_ep_close(weft_iface *base, weft_ep *base_path)
     ofi_ep *ep = (ofi_ep *)base_path;
     if (ep->state != OFI_LOST && (ep->slots_out || !weft_list_is_empty(&ep->ops)))
         return WEFT_AGAIN;
-    if (ep->state == OFI_LOST || (ep->has_left && !ep->owes_echo) || (!ep->is_heard && !ep->sent)) {
+    if (ep->state == OFI_LOST || (ep->has_left && !ep->reply_due) || (!ep->is_heard && !ep->sent)) {
         ofi_ep_free(iface, ep);
         return 0;
     }
@@ -480,24 +480,24 @@ int ofi_ep_close(weft_iface *base, weft_ep *base_path)
 /* A peer that is open, but silent for long or deaf: does its process live? */
 static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    ofi_spot *spot = &ep->spots[ep->spot];
+    ofi_candidate *candidate = &ep->candidates[ep->candidate];
     ofi_wire ping;
     if (!ep->heard_ns) {
         ep->heard_ns = now;
-        ofi_probe_end(spot);
+        ofi_tcp_probe_end(candidate);
         return;
     }
-    if (spot->state == OFI_SPOT_PROBED) {
-        ofi_probe_look(spot, now);
-        if (spot->state == OFI_SPOT_FAILED)
+    if (candidate->state == OFI_CANDIDATE_PROBED) {
+        ofi_tcp_probe_poll(candidate, now);
+        if (candidate->state == OFI_CANDIDATE_FAILED)
             ofi_break(iface, ep, "the peer was silent");
         return;
     }
     if (now - ep->heard_ns < (ep->wants_room ? SILENT_NS / 5 : SILENT_NS) || !can_probe(iface))
         return;
     ofi_sign(iface, ep, &ping, OFI_PING);
-    if (ofi_say(iface, spot->to, &ping, sizeof ping))
-        ofi_probe_begin(spot, now); /* what cannot be sent: is its connection gone? */
+    if (ofi_say(iface, candidate->to, &ping, sizeof ping))
+        ofi_tcp_probe_begin(candidate, now); /* what cannot be sent: is its connection gone? */
     ep->heard_ns = now;
 }
 
@@ -505,23 +505,23 @@ static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
  * parting shall not either. */
 static void repay(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    ofi_spot *spot = &ep->spots[ep->echo_spot];
+    ofi_candidate *candidate = &ep->candidates[ep->echo_candidate];
     if (answer(iface, ep) == 0 || !ep->has_left || now - ep->owed_ns < OFI_CALL_NS)
         return;
     probe(iface, ep, now);
-    if (spot->state == OFI_SPOT_FAILED || now - ep->owed_ns > patience_ns())
-        ep->owes_echo = 0;
+    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->owed_ns > patience_ns())
+        ep->reply_due = 0;
 }
 
 static int turn(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
-    if (ep->owes_echo)
+    if (ep->reply_due)
         repay(iface, ep, now);
     if (ep->is_leaving) {
         pursue_leave(iface, ep, now);
         return ep->has_left;
     }
-    if (ep->state == OFI_CALLING || (ep->state == OFI_BROKEN && ep->spots[ep->spot].attempt))
+    if (ep->state == OFI_CALLING || (ep->state == OFI_BROKEN && ep->candidates[ep->candidate].attempt))
         return pursue(iface, ep, now);
     if (ep->state == OFI_BROKEN && now - ep->began_ns > MISSING_NS) {
         char text[256];
@@ -533,12 +533,12 @@ static int turn(ofi_iface *iface, ofi_ep *ep, uint64_t now)
         ep->called_ns = 0;
         return pursue(iface, ep, now);
     }
-    if (ep->state == OFI_OPEN && !ep->owes_echo)
+    if (ep->state == OFI_OPEN && !ep->reply_due)
         rest(ep);
     return 0;
 }
 
-int ofi_call_turn(ofi_iface *iface)
+int ofi_handshake_turn(ofi_iface *iface)
 {
     uint64_t now = iface->now_ns();
     int n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * window: lends a part of a registration to one peer: a memory window of type 2B, bound by a request on the path's home link, so
+ * mw: lends a part of a registration to one peer: a memory window of type 2B, bound by a request on the path's home link, so
  * that the key opens these bytes with these rights to whoever comes by that queue pair, and nothing to anybody else. A bind needs no
  * waiting: the frame that tells the key stands behind it in the same queue. Taken back by a request, too; the registration stays until
  * that is over (verbs_memory_hold). A lent key is the rails' rkeys, of which only the home link's is not 0, and the epoch: the
@@ -34,7 +34,7 @@ static bool has_windows(const verbs_rail *rail)
     return (rail->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) && rail->attr.max_mw > 0 && !rail->is_iwarp;
 }
 
-int verbs_windows_open(verbs_iface *iface)
+int verbs_mw_open(verbs_iface *iface)
 {
     bool all = iface->iface.caps.put && weft_knob.verbs_mw != WEFT_VERBS_MW_NEVER;
     for (uint8_t i = 0; i < iface->rail_count; i++) {
@@ -59,7 +59,7 @@ static void free_all(weft_list_link *list)
     }
 }
 
-void verbs_windows_close(verbs_iface *iface)
+void verbs_mw_close(verbs_iface *iface)
 {
     for (uint8_t i = 0; i < iface->rail_count; i++)
         free_all(&iface->rails[i].windows);
@@ -96,7 +96,7 @@ static int access_of(uint32_t rights)
            (rights & WEFT_ACCESS_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-static int bind(verbs_link *link, weft_mw *mw, void *addr, uint64_t bytes, uint32_t rights)
+static int bind(verbs_rc_qp *link, weft_mw *mw, void *addr, uint64_t bytes, uint32_t rights)
 {
     uint8_t rail = link->rail->index;
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&mw->work, .opcode = IBV_WR_BIND_MW};
@@ -129,7 +129,7 @@ int verbs_mw_bind(weft_iface *base, weft_ep *to, const weft_mr *mr, void *addr, 
 {
     verbs_iface *iface = (verbs_iface *)base;
     verbs_ep *ep = (verbs_ep *)to;
-    verbs_link *link = ep->home;
+    verbs_rc_qp *link = ep->home;
     uint32_t keys[VERBS_RAILS + 1] = {0};
     weft_mw *mw;
     int rc = check(ep, mr, addr, bytes);
@@ -137,8 +137,8 @@ int verbs_mw_bind(weft_iface *base, weft_ep *to, const weft_mr *mr, void *addr, 
         return rc;
     if (ep->state != VERBS_UP || !ep->is_confirmed || !link || !link->qp || link->is_broken)
         return WEFT_AGAIN;
-    if (!verbs_link_has_room(link, 1)) {
-        verbs_link_sync(link);
+    if (!verbs_rc_qp_has_room(link, 1)) {
+        verbs_rc_qp_sync(link);
         return WEFT_AGAIN;
     }
     if (!((verbs_memory *)mr->device)->mr[link->rail->index] || !(mw = take(link->rail)))
@@ -171,13 +171,13 @@ uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_rkey *rkey)
 /* False: no room now. A link that is broken needs nothing: the window goes with it. */
 static bool invalidate(weft_mw *mw)
 {
-    verbs_link *link = mw->work.link;
+    verbs_rc_qp *link = mw->work.link;
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&mw->work, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
                                   .invalidate_rkey = mw->rkey};
     if (link->is_broken || link->ep->state != VERBS_UP)
         return true;
     if (link->sq_used >= link->sq_room || link->rail->cq_used >= link->rail->cq_room) {
-        verbs_link_sync(link);
+        verbs_rc_qp_sync(link);
         return false;
     }
     verbs_post(link, &request, 1);
@@ -197,7 +197,7 @@ void verbs_mw_invalidate(weft_iface *base, weft_mw *mw)
         weft_list_append(&iface->loans_owed, &mw->by_owed);
 }
 
-void verbs_windows_turn(verbs_iface *iface)
+void verbs_mw_progress(verbs_iface *iface)
 {
     for (weft_list_link *link; (link = weft_list_first(&iface->loans_owed)) != NULL;) {
         if (!invalidate(weft_container(link, weft_mw, by_owed)))
@@ -206,7 +206,7 @@ void verbs_windows_turn(verbs_iface *iface)
     }
 }
 
-void verbs_window_completion(const struct ibv_wc *wc)
+void verbs_mw_completion(const struct ibv_wc *wc)
 {
     weft_mw *mw = (weft_mw *)(uintptr_t)wc->wr_id;
     verbs_rail *rail = mw->work.link->rail;
@@ -216,7 +216,7 @@ void verbs_window_completion(const struct ibv_wc *wc)
     weft_list_append(&rail->windows, &mw->link);
 }
 
-void verbs_windows_die(verbs_link *link)
+void verbs_mw_fail(verbs_rc_qp *link)
 {
     verbs_iface *iface = link->rail->iface;
     for (weft_list_link *at; (at = weft_list_take(&link->windows)) != NULL;) {

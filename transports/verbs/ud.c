@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * datagram: carries notes between ports before (and beside) any connection: one UD queue pair on each rail, a few slots,
+ * ud: carries notes between ports before (and beside) any connection: one UD queue pair on each rail, a few slots,
  * nothing per peer. Datagrams may be lost, doubled and late; conn.c lives with that. Called by conn.c only. The invariant: each
  * receive slot is posted again before its note is looked at, so notes lost for want of slots are the sender's to repeat.
  */
@@ -18,7 +18,7 @@
 #define SLOTS_IN_SHALLOW 12
 #define SLOTS_OUT_SHALLOW 4
 
-_Static_assert(VERBS_GRH + sizeof(verbs_note) <= SLOT_BYTES, "a note fits a slot");
+_Static_assert(VERBS_GRH + sizeof(verbs_conn_msg) <= SLOT_BYTES, "a note fits a slot");
 
 typedef struct datagram {
     verbs_work work;
@@ -27,16 +27,16 @@ typedef struct datagram {
     struct datagram *next_free;
 } datagram;
 
-typedef struct office { /* of one rail */
+typedef struct ud_qp { /* of one rail */
     uint8_t *memory;
     struct ibv_mr *mr;
     datagram *slots;
     datagram *free;
     uint32_t in, out;
-} office;
+} ud_qp;
 
-struct verbs_datagrams {
-    office offices[VERBS_RAILS];
+struct verbs_ud {
+    ud_qp offices[VERBS_RAILS];
 };
 
 static uint32_t bounded(const verbs_rail *rail, uint32_t count)
@@ -46,7 +46,7 @@ static uint32_t bounded(const verbs_rail *rail, uint32_t count)
 
 static uint32_t slots_in(const verbs_rail *rail) { return bounded(rail, rail->is_shallow ? SLOTS_IN_SHALLOW : SLOTS_IN); }
 static uint32_t slots_out(const verbs_rail *rail) { return bounded(rail, rail->is_shallow ? SLOTS_OUT_SHALLOW : SLOTS_OUT); }
-uint32_t verbs_datagram_depth(const verbs_rail *rail) { return slots_in(rail) + slots_out(rail); }
+uint32_t verbs_ud_depth(const verbs_rail *rail) { return slots_in(rail) + slots_out(rail); }
 
 static int cannot(const verbs_rail *rail, const char *what, int error)
 {
@@ -56,14 +56,14 @@ static int cannot(const verbs_rail *rail, const char *what, int error)
 
 /* -- receiving -- */
 
-static int post_in(verbs_rail *rail, const office *post, datagram *slot)
+static int post_in(verbs_rail *rail, const ud_qp *post, datagram *slot)
 {
     struct ibv_sge part = {.addr = (uintptr_t)slot->memory, .length = SLOT_BYTES, .lkey = post->mr->lkey};
     struct ibv_recv_wr wr = {.wr_id = (uintptr_t)slot, .sg_list = &part, .num_sge = 1}, *bad;
     return ibv_post_recv(rail->ud, &wr, &bad);
 }
 
-static void was_received(verbs_rail *rail, const office *post, datagram *slot, const struct ibv_wc *wc)
+static void was_received(verbs_rail *rail, const ud_qp *post, datagram *slot, const struct ibv_wc *wc)
 {
     uint64_t copy[SLOT_BYTES / 8]; /* what it says may make us send, wait, or close: the slot goes back first */
     size_t bytes = wc->byte_len > VERBS_GRH && wc->byte_len <= SLOT_BYTES ? wc->byte_len - VERBS_GRH : 0;
@@ -73,7 +73,7 @@ static void was_received(verbs_rail *rail, const office *post, datagram *slot, c
     if (wc->status != IBV_WC_WR_FLUSH_ERR)
         post_in(rail, post, slot);
     if (is_good)
-        verbs_conn_note(rail, (const verbs_note *)copy, bytes);
+        verbs_conn_msg_recv(rail, (const verbs_conn_msg *)copy, bytes);
 }
 
 /* -- sending -- */
@@ -85,7 +85,7 @@ static void go_on(const verbs_rail *rail)
     ibv_modify_qp(rail->ud, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE); /* refused by one that is not in that state */
 }
 
-static void give(office *post, datagram *slot)
+static void give(ud_qp *post, datagram *slot)
 {
     if (slot->ah)
         ibv_destroy_ah(slot->ah);
@@ -94,9 +94,9 @@ static void give(office *post, datagram *slot)
     post->free = slot;
 }
 
-int verbs_datagram_send(verbs_rail *rail, const verbs_address *to, const verbs_note *note, size_t bytes)
+int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_msg *note, size_t bytes)
 {
-    office *post = &rail->iface->conn->datagrams->offices[rail->index];
+    ud_qp *post = &rail->iface->conn->datagrams->offices[rail->index];
     datagram *slot = post->free;
     struct ibv_ah_attr where;
     struct ibv_sge part;
@@ -106,7 +106,7 @@ int verbs_datagram_send(verbs_rail *rail, const verbs_address *to, const verbs_n
         return weft_fail(WEFT_E_UNSUPPORTED, "%s has no datagrams, or the peer has none", rail->name);
     if (!slot)
         return WEFT_AGAIN;
-    verbs_link_address(rail, to, &where);
+    verbs_rc_qp_address(rail, to, &where);
     slot->ah = ibv_create_ah(rail->pd, &where);
     if (!slot->ah)
         return cannot(rail, "address", errno);
@@ -125,9 +125,9 @@ int verbs_datagram_send(verbs_rail *rail, const verbs_address *to, const verbs_n
     return 0;
 }
 
-void verbs_datagram_completion(verbs_rail *rail, const struct ibv_wc *wc)
+void verbs_ud_completion(verbs_rail *rail, const struct ibv_wc *wc)
 {
-    office *post = &rail->iface->conn->datagrams->offices[rail->index];
+    ud_qp *post = &rail->iface->conn->datagrams->offices[rail->index];
     datagram *slot = (datagram *)(uintptr_t)wc->wr_id;
     if (slot->work.kind == VERBS_WORK_DATAGRAM_IN)
         was_received(rail, post, slot, wc);
@@ -159,7 +159,7 @@ static int make_queue_pair(verbs_rail *rail)
     return error;
 }
 
-static int open_office(verbs_rail *rail, office *post)
+static int open_ud_qp(verbs_rail *rail, ud_qp *post)
 {
     uint32_t count = slots_in(rail) + slots_out(rail);
     int error;
@@ -187,7 +187,7 @@ static int open_office(verbs_rail *rail, office *post)
     return 0;
 }
 
-int verbs_datagrams_open(verbs_iface *iface)
+int verbs_ud_open(verbs_iface *iface)
 {
     int rc = 0;
     iface->conn->datagrams = calloc(1, sizeof *iface->conn->datagrams);
@@ -195,14 +195,14 @@ int verbs_datagrams_open(verbs_iface *iface)
         return weft_fail(WEFT_E_NOMEM, "no memory for datagrams");
     for (uint8_t i = 0; rc == 0 && i < iface->rail_count; i++)
         if (!iface->rails[i].is_iwarp)
-            rc = open_office(&iface->rails[i], &iface->conn->datagrams->offices[i]);
+            rc = open_ud_qp(&iface->rails[i], &iface->conn->datagrams->offices[i]);
     return rc;
 }
 
-void verbs_datagrams_close(verbs_iface *iface)
+void verbs_ud_close(verbs_iface *iface)
 {
     for (uint8_t i = 0; iface->conn->datagrams && i < iface->rail_count; i++) {
-        office *post = &iface->conn->datagrams->offices[i];
+        ud_qp *post = &iface->conn->datagrams->offices[i];
         if (iface->rails[i].ud)
             ibv_destroy_qp(iface->rails[i].ud);
         iface->rails[i].ud = NULL;

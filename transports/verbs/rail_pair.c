@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pair: which of our rails goes with which of the peer's. Both sides work it out from both addresses, in one order (the smaller
+ * rail_pair: which of our rails goes with which of the peer's. Both sides work it out from both addresses, in one order (the smaller
  * name's rails first), so that nothing need be said. Rails of one network are paired first; what is left over goes by order, if
  * it could reach at all, and must prove itself before it carries anything. Called by conn.c when a path is made.
  */
@@ -66,14 +66,14 @@ static uint32_t weight_of(const verbs_ep *ep, const verbs_rail *rail)
 static void add(verbs_ep *ep, uint8_t mine, uint8_t theirs, bool is_sure)
 {
     uint8_t at = ep->link_count++;
-    verbs_link *link = &ep->links[at];
+    verbs_rc_qp *link = &ep->links[at];
     verbs_rail *rail = &ep->iface->rails[mine];
-    *link = (verbs_link){.ep = ep, .rail = rail, .far_rail = theirs, .weight = weight_of(ep, rail)};
+    *link = (verbs_rc_qp){.ep = ep, .rail = rail, .far_rail = theirs, .weight = weight_of(ep, rail)};
     weft_list_init(&link->windows);
-    ep->meet->halves[at] = (verbs_half){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .link = link}, .is_suspect = !is_sure};
+    ep->meet->halves[at] = (verbs_qp_handshake){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .link = link}, .is_suspect = !is_sure};
 }
 
-void verbs_pair(verbs_ep *ep, const verbs_iface_addr *mine)
+void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *mine)
 {
     bool is_left = is_smaller(&ep->iface->self, &ep->proc_id);
     pairing p = {.left = is_left ? mine : &ep->far, .right = is_left ? &ep->far : mine, .right_of = {-1, -1, -1, -1}};

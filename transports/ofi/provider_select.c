@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * find: which of libfabric's providers carries the job: the first of its own order that can do what is needed and reaches other hosts
+ * provider_select: which of libfabric's providers carries the job: the first of its own order that can do what is needed and reaches other hosts
  * (over TCP without rxm where that can be), or the one that the knob ofi_provider names. Called at open and by weft-info.
  * libfabric's own cache of registrations, and its hooks of memory calls, are switched off before its first call unless the user set them:
  * Weft has its own, and a page can be watched by one of both only.
@@ -113,7 +113,7 @@ static int ask(struct fi_info *hints, struct fi_info **list)
 static const char *wanted(void) { return weft_knob.ofi_provider && *weft_knob.ofi_provider ? weft_knob.ofi_provider : NULL; }
 static const char *iface(void) { return weft_knob.ofi_iface && *weft_knob.ofi_iface ? weft_knob.ofi_iface : NULL; }
 
-/* The knob ofi_iface chooses among the addresses of sockets (host.c), and among the devices of everything else. */
+/* The knob ofi_iface chooses among the addresses of sockets (addr_list.c), and among the devices of everything else. */
 static bool is_chosen(const struct fi_info *info)
 {
     if (!wanted() && unsuited(info))
@@ -191,7 +191,7 @@ static int not_to_be_had(const struct fi_info *info, const char *why)
                      info->fabric_attr->prov_name, why);
 }
 
-int ofi_find(ofi_iface *iface)
+int ofi_provider_select(ofi_iface *iface)
 {
     static const uint64_t extras[] = {FI_MULTI_RECV | FI_ATOMIC, FI_MULTI_RECV, FI_ATOMIC, 0};
     struct fi_info *list = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * find: see find.h. `absent` reads sysfs alone, so that a machine without RDMA pays nothing but a look into one folder.
+ * device_select: see device_select.h. `absent` reads sysfs alone, so that a machine without RDMA pays nothing but a look into one folder.
  */
-#include "transports/verbs/find.h"
+#include "transports/verbs/device_select.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -212,7 +212,7 @@ static int compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-int verbs_find(uint32_t rank, verbs_finding *finding)
+int verbs_device_select(uint32_t rank, verbs_finding *finding)
 {
     size_t length;
     const char *list = list_of(rank, &length);
@@ -232,7 +232,7 @@ int verbs_find(uint32_t rank, verbs_finding *finding)
     return 0;
 }
 
-void verbs_find_end(verbs_finding *finding)
+void verbs_device_select_end(verbs_finding *finding)
 {
     for (int i = 0; i < VERBS_FOUND_MAX; i++)
         if (finding->contexts[i])
@@ -242,7 +242,7 @@ void verbs_find_end(verbs_finding *finding)
     memset(finding, 0, sizeof *finding);
 }
 
-void verbs_find_reasons(const verbs_finding *finding, char *text, size_t room)
+void verbs_device_select_reasons(const verbs_finding *finding, char *text, size_t room)
 {
     size_t used = 0;
     *text = 0;
@@ -297,10 +297,10 @@ void verbs_describe(void (*line)(void *arg, const char *text), void *arg)
     verbs_finding *finding = calloc(1, sizeof *finding);
     if (why)
         line(arg, why);
-    if (finding && verbs_find(0, finding) == 0) {
+    if (finding && verbs_device_select(0, finding) == 0) {
         for (int i = 0; i < finding->count; i++)
             tell_port(&finding->found[i], line, arg);
-        verbs_find_end(finding);
+        verbs_device_select_end(finding);
     }
     free(finding);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cm: see cm.h. One connection of rdma_cm for each link and epoch; its private data says what a note says (conn.h). Both sides
+ * rdmacm: see rdmacm.h. One connection of rdma_cm for each link and epoch; its private data says what a note says (conn.h). Both sides
  * may ask: of two requests that cross the smaller name's stands. The queue pairs are ours, not librdmacm's, which has contexts
  * of its own: we take them through their states with the attributes that it gives.
  *
@@ -11,7 +11,7 @@
  * anything of the kind has come the passive one waits. The invariant: no call here waits; events are acknowledged before
  * anything is destroyed.
  */
-#include "transports/verbs/cm.h"
+#include "transports/verbs/rdmacm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,14 +33,14 @@
 #define STRAGGLER_NS 1000000000ull /* links that are so much later than the first wait for another epoch */
 #define HELLO_MAGIC 0x57656650u
 
-struct verbs_cm {
+struct verbs_rdmacm {
     struct rdma_event_channel *channel;
     struct rdma_cm_id *listeners[VERBS_RAILS];
 };
 
 /* Private data; rdma_cm has 56 bytes for it in a request. */
 typedef struct hello {
-    uint32_t magic, nonce, to_nonce, life, to_life, epoch, rx_seq;
+    uint32_t magic, nonce, to_nonce, incarnation, to_incarnation, epoch, rx_seq;
     uint16_t credits;
     uint8_t from_rail, to_rail;
     uint64_t job;
@@ -67,7 +67,7 @@ typedef struct news {
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-bool verbs_cm_is_for(const verbs_ep *ep)
+bool verbs_rdmacm_is_for(const verbs_ep *ep)
 {
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (!ep->links[i].rail->cm_port || !ep->far.address[ep->links[i].far_rail].cm_port)
@@ -77,12 +77,12 @@ bool verbs_cm_is_for(const verbs_ep *ep)
 
 /* -- words -- */
 
-static void write_hello(const verbs_link *link, uint8_t no, hello *out)
+static void write_hello(const verbs_rc_qp *link, uint8_t no, hello *out)
 {
     const verbs_ep *ep = link->ep;
     const verbs_iface *iface = ep->iface;
-    *out = (hello){.magic = HELLO_MAGIC, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .life = ep->meet->life,
-                   .to_life = ep->meet->far_life, .epoch = ep->epoch, .rx_seq = ep->rx_seq,
+    *out = (hello){.magic = HELLO_MAGIC, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .incarnation = ep->meet->incarnation,
+                   .to_incarnation = ep->meet->remote_incarnation, .epoch = ep->epoch, .rx_seq = ep->rx_seq,
                    .credits = (uint16_t)ep->meet->my_credits, .from_rail = link->rail->index, .to_rail = link->far_rail,
                    .job = iface->self.job, .rank = iface->self.rank, .worker = (uint16_t)iface->self.worker, .no = no};
     for (uint8_t i = 0; i < ep->link_count; i++)
@@ -90,7 +90,7 @@ static void write_hello(const verbs_link *link, uint8_t no, hello *out)
             out->links |= (uint8_t)(1u << ep->links[i].rail->index);
 }
 
-static void trouble(verbs_ep *ep, const verbs_link *link, const char *what, const char *words)
+static void trouble(verbs_ep *ep, const verbs_rc_qp *link, const char *what, const char *words)
 {
     char there[VERBS_GID_TEXT];
     snprintf(ep->last_error, sizeof ep->last_error, "rdma_cm could not %s rank %u at %s by %s: %s", what, ep->proc_id.rank,
@@ -99,7 +99,7 @@ static void trouble(verbs_ep *ep, const verbs_link *link, const char *what, cons
 
 /* -- the queue pair, through its states -- */
 
-static int to_state(verbs_link *link, struct rdma_cm_id *id, enum ibv_qp_state state)
+static int to_state(verbs_rc_qp *link, struct rdma_cm_id *id, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attr = {.qp_state = state};
     int mask = 0;
@@ -114,13 +114,13 @@ static int to_state(verbs_link *link, struct rdma_cm_id *id, enum ibv_qp_state s
     return ibv_modify_qp(link->qp, &attr, mask);
 }
 
-static int make_ready(verbs_link *link, struct rdma_cm_id *id)
+static int make_ready(verbs_rc_qp *link, struct rdma_cm_id *id)
 {
     int error = link->rail->is_iwarp ? 0 : to_state(link, id, IBV_QPS_RTR);
     return error || link->rail->is_iwarp ? error : to_state(link, id, IBV_QPS_RTS);
 }
 
-static struct rdma_conn_param params_of(const verbs_link *link, const hello *words)
+static struct rdma_conn_param params_of(const verbs_rc_qp *link, const hello *words)
 {
     return (struct rdma_conn_param){.private_data = words, .private_data_len = sizeof *words,
                                     .responder_resources = (uint8_t)min((uint32_t)link->rail->attr.max_qp_rd_atom, 255),
@@ -129,26 +129,26 @@ static struct rdma_conn_param params_of(const verbs_link *link, const hello *wor
                                     .rnr_retry_count = 7, .srq = 1, .qp_num = link->qp->qp_num};
 }
 
-void verbs_cm_disconnect(verbs_link *link)
+void verbs_rdmacm_disconnect(verbs_rc_qp *link)
 {
-    if (link->cm && verbs_half_of(link)->is_joined && verbs_hush_may_speak(link->rail))
+    if (link->cm && verbs_qp_handshake_of(link)->is_joined && verbs_cm_deferred_may_speak(link->rail))
         rdma_disconnect(link->cm);
 }
 
-void verbs_cm_forget(verbs_link *link)
+void verbs_rdmacm_forget(verbs_rc_qp *link)
 {
     if (link->cm)
-        verbs_hush_end(link->rail, link->cm);
+        verbs_cm_deferred_end(link->rail, link->cm);
     link->cm = NULL;
-    verbs_half_of(link)->is_joined = false;
+    verbs_qp_handshake_of(link)->is_joined = false;
 }
 
 /* An attempt that came to nothing: the next one has a new queue pair, for some devices leave the old one in error. */
-static void give_up_attempt(verbs_link *link, const char *what, const char *words)
+static void give_up_attempt(verbs_rc_qp *link, const char *what, const char *words)
 {
     trouble(link->ep, link, what, words);
     weft_log_debug("connection %u: %s", link->ep->epoch, link->ep->last_error);
-    verbs_link_close(link);
+    verbs_rc_qp_close(link);
 }
 
 /* -- active -- */
@@ -169,7 +169,7 @@ static void address_of(const union ibv_gid *gid, uint16_t port, struct sockaddr_
     }
 }
 
-static void begin(verbs_link *link)
+static void begin(verbs_rc_qp *link)
 {
     const verbs_address *far = &link->ep->far.address[link->far_rail];
     struct rdma_cm_id *id;
@@ -179,14 +179,14 @@ static void begin(verbs_link *link)
         return;
     }
     link->cm = id;
-    verbs_half_of(link)->is_active = true;
+    verbs_qp_handshake_of(link)->is_active = true;
     address_of(&link->rail->gid, 0, &from);
     address_of(&far->gid, far->cm_port, &to);
     if (rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, RESOLVE_MS))
         give_up_attempt(link, "find", strerror(errno));
 }
 
-static void request(verbs_link *link)
+static void request(verbs_rc_qp *link)
 {
     struct rdma_conn_param param;
     hello words;
@@ -197,7 +197,7 @@ static void request(verbs_link *link)
         give_up_attempt(link, "ask", strerror(error ? error : errno));
 }
 
-static void step_on(verbs_link *link, const news *event)
+static void step_on(verbs_rc_qp *link, const news *event)
 {
     if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED && rdma_resolve_route(link->cm, RESOLVE_MS))
         give_up_attempt(link, "find a route to", strerror(errno));
@@ -210,7 +210,7 @@ static void step_on(verbs_link *link, const news *event)
 /* A link that was refused because requests crossed, or came too early, comes yet: to go up without it would be to end this epoch soon. */
 static bool all_joined(const verbs_ep *ep)
 {
-    const verbs_meet *meet = ep->meet;
+    const verbs_handshake *meet = ep->meet;
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].qp ? !meet->halves[i].is_joined
                               : (meet->far_links >> ep->links[i].far_rail & 1) || (meet->due_links >> i & 1))
@@ -218,11 +218,11 @@ static bool all_joined(const verbs_ep *ep)
     return true;
 }
 
-static void joined(verbs_link *link, const hello *words, uint32_t reads)
+static void joined(verbs_rc_qp *link, const hello *words, uint32_t reads)
 {
     verbs_ep *ep = link->ep;
-    verbs_meet *meet = ep->meet;
-    verbs_half *half = verbs_half_of(link);
+    verbs_handshake *meet = ep->meet;
+    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
     half->is_made = false;
     half->is_joined = true;
     link->reads_room = min(link->rail->max_rd_atomic, reads);
@@ -235,20 +235,20 @@ static void joined(verbs_link *link, const hello *words, uint32_t reads)
     if (!meet->is_linked)
         meet->linked_ns = ep->iface->now_ns();
     meet->is_linked = true;
-    meet->far_life = words->life;
+    meet->remote_incarnation = words->incarnation;
     ep->silent_since_ns = 0;
-    verbs_hush_over(ep->iface, link->rail);
+    verbs_cm_deferred_over(ep->iface, link->rail);
 }
 
-bool verbs_cm_settle(verbs_ep *ep)
+bool verbs_rdmacm_settle(verbs_ep *ep)
 {
     ep->home = NULL;
     for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_link *link = &ep->links[i];
+        verbs_rc_qp *link = &ep->links[i];
         if (link->qp && !ep->meet->halves[i].is_joined) {
             if (ep->iface->now_ns() - ep->meet->linked_ns > STRAGGLER_NS)
-                verbs_probe_missed(link);
-            verbs_link_close(link);
+                verbs_rail_probe_missed(link);
+            verbs_rc_qp_close(link);
         }
         if (link->qp && !ep->home)
             ep->home = link;
@@ -276,7 +276,7 @@ static void go_up_if_all(verbs_ep *ep, bool is_late)
 
 static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const hello *asked, enum refusal no)
 {
-    hello words = {.magic = HELLO_MAGIC, .nonce = rail->iface->nonce, .to_nonce = asked->nonce, .to_life = asked->life,
+    hello words = {.magic = HELLO_MAGIC, .nonce = rail->iface->nonce, .to_nonce = asked->nonce, .to_incarnation = asked->incarnation,
                    .epoch = asked->epoch,
                    .no = (uint8_t)no};
     if (no == REFUSED_STRANGER)
@@ -291,7 +291,7 @@ static bool is_smaller(const verbs_ep *ep)
     return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->worker < them->worker;
 }
 
-static verbs_link *link_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
+static verbs_rc_qp *link_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
 {
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].rail == rail && ep->links[i].far_rail == far_rail)
@@ -300,7 +300,7 @@ static verbs_link *link_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_ra
 }
 
 /* Our half is ready, connected to theirs: says yes. */
-static bool accept_request(verbs_link *link, const news *event)
+static bool accept_request(verbs_rc_qp *link, const news *event)
 {
     struct rdma_conn_param param;
     hello words;
@@ -323,10 +323,10 @@ static void asked(const news *event)
     const hello *words = &event->hello;
     weft_proc_id proc_id = {words->job, words->rank, words->worker};
     bool is_ours = event->has_hello && words->to_nonce == rail->iface->nonce;
-    verbs_ep *ep = is_ours ? verbs_conn_named(rail->iface, &proc_id, words->life, words->to_life) : NULL;
-    verbs_link *link = ep ? link_for(ep, rail, words->from_rail) : NULL;
-    verbs_half *half;
-    if (!ep && is_ours && verbs_conn_was_left(rail->iface->conn, &proc_id, words->life)) {
+    verbs_ep *ep = is_ours ? verbs_conn_named(rail->iface, &proc_id, words->incarnation, words->to_incarnation) : NULL;
+    verbs_rc_qp *link = ep ? link_for(ep, rail, words->from_rail) : NULL;
+    verbs_qp_handshake *half;
+    if (!ep && is_ours && verbs_conn_was_left(rail->iface->conn, &proc_id, words->incarnation)) {
         refuse(rail, event->id, words, REFUSED_GONE);
         return;
     }
@@ -334,9 +334,9 @@ static void asked(const news *event)
         refuse(rail, event->id, words, REFUSED_STRANGER);
         return;
     }
-    ep->meet->far_life = words->life;
+    ep->meet->remote_incarnation = words->incarnation;
     ep->silent_since_ns = 0;
-    half = verbs_half_of(link);
+    half = verbs_qp_handshake_of(link);
     if (!verbs_conn_follow(ep, words->epoch) || half->is_joined || !words->credits) {
         refuse(rail, event->id, words, REFUSED_LATER);
         return;
@@ -346,14 +346,14 @@ static void asked(const news *event)
         return;
     }
     if (link->cm)
-        verbs_link_close(link);
-    if (!verbs_conn_make_half(ep, link)) {
+        verbs_rc_qp_close(link);
+    if (!verbs_conn_make_qp_handshake(ep, link)) {
         refuse(rail, event->id, words, REFUSED_LATER);
         return;
     }
     if (!accept_request(link, event)) {
         refuse(rail, event->id, words, REFUSED_LATER);
-        verbs_link_close(link);
+        verbs_rc_qp_close(link);
         return;
     }
     link->cm = event->id;
@@ -364,7 +364,7 @@ static void asked(const news *event)
 
 /* -- events -- */
 
-static void answered(verbs_link *link, const news *event)
+static void answered(verbs_rc_qp *link, const news *event)
 {
     int error = make_ready(link, link->cm);
     if (!event->has_hello || event->hello.to_nonce != link->ep->iface->nonce || event->hello.epoch != link->ep->epoch) {
@@ -379,7 +379,7 @@ static void answered(verbs_link *link, const news *event)
     go_up_if_all(link->ep, false);
 }
 
-static void rejected(verbs_link *link, const news *event)
+static void rejected(verbs_rc_qp *link, const news *event)
 {
     static const char *const words[] = {"it rejected us, without a word", "it is not ready", "requests crossed", "it has left",
                                         "it does not know us"};
@@ -390,13 +390,13 @@ static void rejected(verbs_link *link, const news *event)
         ep->meet->due_links |= (uint8_t)(1u << (link - ep->links));
     if (no)
         ep->silent_since_ns = 0;
-    if (no == REFUSED_GONE && event->hello.to_life == ep->meet->life)
+    if (no == REFUSED_GONE && event->hello.to_incarnation == ep->meet->incarnation)
         verbs_conn_gone(ep);
 }
 
-static void disconnected(verbs_link *link)
+static void disconnected(verbs_rc_qp *link)
 {
-    if (verbs_half_of(link)->is_joined)
+    if (verbs_qp_handshake_of(link)->is_joined)
         verbs_conn_renew(link, "the peer ended the connection, or the network did");
     else
         give_up_attempt(link, "connect to", "it ended the connection");
@@ -404,16 +404,16 @@ static void disconnected(verbs_link *link)
 
 /* We said yes, and it was not heard, or not in time: the peer goes on without this link. It may carry frames and pieces of ours already,
  * that must go again. */
-static bool is_late_no(verbs_link *link)
+static bool is_late_no(verbs_rc_qp *link)
 {
-    if (verbs_half_of(link)->is_joined)
+    if (verbs_qp_handshake_of(link)->is_joined)
         verbs_conn_renew(link, "the peer did not hear in time that a link is connected, and goes on without");
-    return verbs_half_of(link)->is_joined;
+    return verbs_qp_handshake_of(link)->is_joined;
 }
 
 static void handle(const news *event)
 {
-    verbs_link *link = event->type == RDMA_CM_EVENT_CONNECT_REQUEST ? NULL : event->id->context;
+    verbs_rc_qp *link = event->type == RDMA_CM_EVENT_CONNECT_REQUEST ? NULL : event->id->context;
     if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
         asked(event);
         return;
@@ -429,7 +429,7 @@ static void handle(const news *event)
         answered(link, event);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
-        if (verbs_half_of(link)->is_active && !verbs_half_of(link)->is_joined)
+        if (verbs_qp_handshake_of(link)->is_active && !verbs_qp_handshake_of(link)->is_joined)
             answered(link, event);
         else
             go_up_if_all(link->ep, false);
@@ -470,9 +470,9 @@ static void take(const struct rdma_cm_event *event, news *out)
     }
 }
 
-int verbs_cm_turn(verbs_iface *iface)
+int verbs_rdmacm_turn(verbs_iface *iface)
 {
-    struct verbs_cm *cm = iface->conn->cm;
+    struct verbs_rdmacm *cm = iface->conn->cm;
     struct rdma_cm_event *event;
     int n = 0;
     while (cm && rdma_get_cm_event(cm->channel, &event) == 0) {
@@ -485,7 +485,7 @@ int verbs_cm_turn(verbs_iface *iface)
     return n;
 }
 
-void verbs_cm_try(verbs_ep *ep)
+void verbs_rdmacm_try(verbs_ep *ep)
 {
     for (uint8_t i = 0; i < ep->link_count; i++)
         if (ep->links[i].qp && !ep->links[i].cm)
@@ -496,7 +496,7 @@ void verbs_cm_try(verbs_ep *ep)
 
 /* -- opening -- */
 
-static int listen_on(struct verbs_cm *cm, verbs_rail *rail)
+static int listen_on(struct verbs_rdmacm *cm, verbs_rail *rail)
 {
     struct rdma_cm_id *id;
     struct sockaddr_storage at;
@@ -514,7 +514,7 @@ static int listen_on(struct verbs_cm *cm, verbs_rail *rail)
 
 static int open_all(verbs_iface *iface)
 {
-    struct verbs_cm *cm = iface->conn->cm = calloc(1, sizeof *cm);
+    struct verbs_rdmacm *cm = iface->conn->cm = calloc(1, sizeof *cm);
     struct epoll_event event = {.events = EPOLLIN};
     int rc = 0, flags;
     if (!cm)
@@ -533,7 +533,7 @@ static int open_all(verbs_iface *iface)
     return rc;
 }
 
-int verbs_cm_open(verbs_iface *iface)
+int verbs_rdmacm_open(verbs_iface *iface)
 {
     sigset_t all, before;
     bool is_needed = false;
@@ -549,14 +549,14 @@ int verbs_cm_open(verbs_iface *iface)
     if (rc == 0 || is_needed)
         return rc;
     weft_log_warn("WEFT_VERBS_CONNECT=rdmacm is not possible: %s. Connecting by datagrams", weft_fail_text(rc));
-    verbs_cm_close(iface);
+    verbs_rdmacm_close(iface);
     return 0;
 }
 
-void verbs_cm_close(verbs_iface *iface)
+void verbs_rdmacm_close(verbs_iface *iface)
 {
-    struct verbs_cm *cm = iface->conn->cm;
-    verbs_hush_over(iface, NULL);
+    struct verbs_rdmacm *cm = iface->conn->cm;
+    verbs_cm_deferred_over(iface, NULL);
     for (uint8_t i = 0; cm && i < VERBS_RAILS; i++) {
         if (cm->listeners[i])
             rdma_destroy_id(cm->listeners[i]);

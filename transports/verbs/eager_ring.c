@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ring: short frames of a busy peer, written by its device into memory of ours that we poll: neither side's completion queue is
+ * eager_ring: short frames of a busy peer, written by its device into memory of ours that we poll: neither side's completion queue is
  * touched. The reader lends the memory (RING_OPEN), takes it back before it sleeps (RING_SHUT), and has it when the writer says so
  * (RING_DONE, which stands behind the last write on the same queue pair). An epoch's end ends its rings.
  *
@@ -35,7 +35,7 @@ _Static_assert(sizeof(ring_tail) == 8, "one word, stored at once");
 
 enum ring_state { RING_NONE, RING_OPEN, RING_SHUTTING };
 
-struct verbs_ring {
+struct verbs_eager_ring {
     weft_list_link by_port; /* in port->rings, while we read it */
     verbs_ep *ep;
     /* that we read */
@@ -51,7 +51,7 @@ struct verbs_ring {
     uint32_t seqs[CELLS]; /* of the frames in the cells */
 };
 
-bool verbs_ring_may(const verbs_ep *ep)
+bool verbs_eager_ring_may(const verbs_ep *ep)
 {
     const verbs_rail *rail = ep->home ? ep->home->rail : NULL;
     if (!rail || rail->is_iwarp || ep->iface->is_small || weft_knob.eager_ring == WEFT_EAGER_RING_NEVER)
@@ -74,9 +74,9 @@ static uint16_t check_of(const void *from, uint32_t bytes, uint32_t turn)
     return (uint16_t)(sum ^ sum >> 16 ^ sum >> 32 ^ sum >> 48);
 }
 
-static struct verbs_ring *ring_of(verbs_ep *ep)
+static struct verbs_eager_ring *ring_of(verbs_ep *ep)
 {
-    struct verbs_ring *ring = ep->ring ? ep->ring : calloc(1, sizeof *ring);
+    struct verbs_eager_ring *ring = ep->ring ? ep->ring : calloc(1, sizeof *ring);
     if (ring && !ep->ring) {
         ring->ep = ep;
         weft_list_init(&ring->by_port);
@@ -87,15 +87,15 @@ static struct verbs_ring *ring_of(verbs_ep *ep)
 
 /* -- writing -- */
 
-static void free_cells(verbs_ep *ep, struct verbs_ring *ring)
+static void free_cells(verbs_ep *ep, struct verbs_eager_ring *ring)
 {
     while (ring->freed != ring->written && verbs_seq_diff(ep->far_rx, ring->seqs[ring->freed % CELLS]) >= 0)
         ring->freed++;
 }
 
-bool verbs_ring_takes(verbs_ep *ep, uint32_t bytes)
+bool verbs_eager_ring_takes(verbs_ep *ep, uint32_t bytes)
 {
-    struct verbs_ring *ring = ep->ring;
+    struct verbs_eager_ring *ring = ep->ring;
     if (!ring->is_out || weft_round_up(bytes, 8) + sizeof(ring_tail) > CELL_BYTES)
         return false;
     if (ring->written - ring->freed >= ring->far_cells)
@@ -103,10 +103,10 @@ bool verbs_ring_takes(verbs_ep *ep, uint32_t bytes)
     return ring->written - ring->freed < ring->far_cells;
 }
 
-void verbs_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals)
+void verbs_eager_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals)
 {
-    struct verbs_ring *ring = ep->ring;
-    verbs_link *link = ep->home;
+    struct verbs_eager_ring *ring = ep->ring;
+    verbs_rc_qp *link = ep->home;
     verbs_rail *rail = link->rail;
     uint32_t whole = weft_round_up(slot->bytes, 8), cell = ring->written % ring->far_cells;
     ring_tail tail = {.turn = ring->written + 1, .bytes = (uint16_t)slot->bytes};
@@ -131,13 +131,13 @@ void verbs_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals)
 
 static void say_done(verbs_ep *ep)
 {
-    struct verbs_ring *ring = ep->ring;
+    struct verbs_eager_ring *ring = ep->ring;
     ring->owes_done = verbs_flow_control(ep, VERBS_KIND_RING_DONE, NULL) != 0;
     if (ring->owes_done)
         verbs_flow_tell(ep);
 }
 
-bool verbs_ring_chores(verbs_ep *ep)
+bool verbs_eager_ring_chores(verbs_ep *ep)
 {
     if (ep->ring && ep->ring->owes_done)
         say_done(ep);
@@ -146,7 +146,7 @@ bool verbs_ring_chores(verbs_ep *ep)
 
 static bool open_out(verbs_ep *ep, const weft_hdr *hdr)
 {
-    struct verbs_ring *ring = ring_of(ep);
+    struct verbs_eager_ring *ring = ring_of(ep);
     bool fits = ring && ep->home && ep->home->far_rail == hdr->credits && hdr->bytes && hdr->bytes <= CELLS;
     if (!ring)
         return false;
@@ -165,7 +165,7 @@ static bool open_out(verbs_ep *ep, const weft_hdr *hdr)
 /* -- reading -- */
 
 /* A ring for a peer that has been busy; whichever lies idle makes room. */
-static void shut(struct verbs_ring *ring)
+static void shut(struct verbs_eager_ring *ring)
 {
     ring->in = RING_SHUTTING;
     if (!ring->shut_ns && verbs_flow_control(ring->ep, VERBS_KIND_RING_SHUT, NULL) == 0)
@@ -175,7 +175,7 @@ static void shut(struct verbs_ring *ring)
 static void shut_an_idle_one(verbs_iface *iface, uint64_t now)
 {
     for (weft_list_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
-        struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
+        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_port);
         if (ring->in == RING_OPEN && now - ring->last_ns > IDLE_NS) {
             shut(ring);
             return;
@@ -183,7 +183,7 @@ static void shut_an_idle_one(verbs_iface *iface, uint64_t now)
     }
 }
 
-static void free_in(struct verbs_ring *ring)
+static void free_in(struct verbs_eager_ring *ring)
 {
     if (ring->in == RING_NONE)
         return;
@@ -198,7 +198,7 @@ static void free_in(struct verbs_ring *ring)
 static void open_in(verbs_ep *ep, uint64_t now)
 {
     verbs_iface *iface = ep->iface;
-    struct verbs_ring *ring = ring_of(ep);
+    struct verbs_eager_ring *ring = ring_of(ep);
     uint8_t rail = ep->home->rail->index;
     weft_hdr hdr = {.credits = rail, .bytes = CELLS};
     if (!ring || ring->in != RING_NONE ||
@@ -218,13 +218,13 @@ static void open_in(verbs_ep *ep, uint64_t now)
 }
 
 /* Called for each frame delivered: is the peer busy? */
-void verbs_ring_think(verbs_ep *ep)
+void verbs_eager_ring_think(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     uint64_t now;
     bool is_busy;
     ep->recent = 0;
-    if (ep->state != VERBS_UP || !verbs_ring_may(ep) || (ep->ring && ep->ring->in != RING_NONE))
+    if (ep->state != VERBS_UP || !verbs_eager_ring_may(ep) || (ep->ring && ep->ring->in != RING_NONE))
         return;
     now = iface->now_ns();
     is_busy = now - ep->recent_ns < BUSY_NS || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
@@ -238,7 +238,7 @@ void verbs_ring_think(verbs_ep *ep)
 }
 
 /* The next frame, when it is there and whole. */
-static const verbs_wire *look(const struct verbs_ring *ring, uint32_t *bytes)
+static const verbs_wire *look(const struct verbs_eager_ring *ring, uint32_t *bytes)
 {
     const uint8_t *end = ring->slab->memory + (size_t)(ring->taken % CELLS + 1) * CELL_BYTES - sizeof(ring_tail);
     uint64_t word = __atomic_load_n((const uint64_t *)end, __ATOMIC_ACQUIRE);
@@ -256,7 +256,7 @@ static const verbs_wire *look(const struct verbs_ring *ring, uint32_t *bytes)
     return wire;
 }
 
-static int read_some(struct verbs_ring *ring, int budget)
+static int read_some(struct verbs_eager_ring *ring, int budget)
 {
     verbs_ep *ep = ring->ep;
     const verbs_wire *wire;
@@ -280,19 +280,19 @@ static int read_some(struct verbs_ring *ring, int budget)
     return n;
 }
 
-int verbs_ring_catch_up(verbs_ep *ep)
+int verbs_eager_ring_catch_up(verbs_ep *ep)
 {
-    struct verbs_ring *ring = ep->ring;
+    struct verbs_eager_ring *ring = ep->ring;
     return ring && ring->in != RING_NONE && !ep->in_ring ? read_some(ring, (int)CELLS) : 0;
 }
 
-int verbs_ring_poll(verbs_iface *iface, int budget)
+int verbs_eager_ring_poll(verbs_iface *iface, int budget)
 {
     int n = 0;
     if (weft_likely(weft_list_is_empty(&iface->rings)))
         return 0;
     for (weft_list_link *link = iface->rings.next, *next; link != &iface->rings && n < budget; link = next) {
-        struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
+        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_port);
         int came = read_some(ring, budget - n);
         next = link->next;
         if (came && iface->ring_count == RINGS_MAX)
@@ -304,9 +304,9 @@ int verbs_ring_poll(verbs_iface *iface, int budget)
     return n;
 }
 
-bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
+bool verbs_eager_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
 {
-    struct verbs_ring *ring = ep->ring;
+    struct verbs_eager_ring *ring = ep->ring;
     if (kind == VERBS_KIND_RING_OPEN)
         return open_out(ep, hdr);
     if (!ring)
@@ -316,7 +316,7 @@ bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
             say_done(ep);
         ring->is_out = false;
     } else if (ring->in != RING_NONE) { /* all that it wrote is here */
-        verbs_ring_catch_up(ep);
+        verbs_eager_ring_catch_up(ep);
         free_in(ring);
     }
     return true;
@@ -324,11 +324,11 @@ bool verbs_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
 
 /* The writer's RING_DONE comes by the queue and raises the wakeup; what it wrote before is found then. Only a writer that does not look for
  * a long time could leave a frame unseen in a ring, so until all have answered sleep is in naps. */
-int verbs_ring_rest(verbs_iface *iface, uint64_t *within_ns)
+int verbs_eager_ring_rest(verbs_iface *iface, uint64_t *within_ns)
 {
     uint64_t now = 0;
     for (weft_list_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
-        struct verbs_ring *ring = weft_container(link, struct verbs_ring, by_port);
+        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_port);
         if (!ring->shut_ns)
             shut(ring);
         now = now ? now : iface->now_ns();
@@ -341,12 +341,12 @@ int verbs_ring_rest(verbs_iface *iface, uint64_t *within_ns)
 }
 
 /* The queue pair is gone: what was written completely is in memory, and is delivered before its numbers are told to the peer. */
-void verbs_ring_down(verbs_ep *ep)
+void verbs_eager_ring_down(verbs_ep *ep)
 {
-    struct verbs_ring *ring = ep->ring;
+    struct verbs_eager_ring *ring = ep->ring;
     if (!ring)
         return;
-    verbs_ring_catch_up(ep);
+    verbs_eager_ring_catch_up(ep);
     free_in(ring);
     ep->ring = NULL;
     free(ring);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * explain: one sentence for a completion in error: what failed, with whom, the library's words, the vendor's code, the likely
+ * wc_error: one sentence for a completion in error: what failed, with whom, the library's words, the vendor's code, the likely
  * cause and what to try. Called where a break begins (conn.c) and where one operation ends (rma.c).
  */
 #include <stdio.h>
@@ -32,7 +32,7 @@ static const char *const causes[] = {
     [IBV_WC_GENERAL_ERR] = "the device does not say more: see the kernel's log (dmesg)",
 };
 
-void verbs_explain(const verbs_link *link, const struct ibv_wc *wc, const char *what, char *text, size_t room)
+void verbs_wc_error(const verbs_rc_qp *link, const struct ibv_wc *wc, const char *what, char *text, size_t room)
 {
     const char *cause = (unsigned)wc->status < sizeof causes / sizeof causes[0] ? causes[wc->status] : NULL;
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * host: by which addresses this process may be reached, best first: an address has them all, because nobody knows from here which of them
+ * addr_list: by which addresses this process may be reached, best first: an address has them all, because nobody knows from here which of them
  * a peer can reach. Bridges of containers and virtual machines exist with the same address on every host, loopback does everywhere:
- * they come last, and call.c makes sure who answers.
+ * they come last, and handshake.c makes sure who answers.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -179,52 +179,52 @@ static bool is_near(const ofi_address *far, int family)
     return near;
 }
 
-static void fill_spot(const ofi_iface *iface, const ofi_iface_addr *addr, uint32_t i, ofi_spot *spot)
+static void fill_candidate(const ofi_iface *iface, const ofi_iface_addr *addr, uint32_t i, ofi_candidate *candidate)
 {
     const uint8_t *entry = addr->addresses + i * entry_bytes(addr);
     int family = addr->form == OFI_FORM_IN ? AF_INET : AF_INET6;
     enum rank rank = entry[entry_bytes(addr) - 1];
-    *spot = (ofi_spot){.probe = -1};
+    *candidate = (ofi_candidate){.probe = -1};
     if (family == AF_INET) {
-        spot->address.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = addr->port};
-        memcpy(&spot->address.in.sin_addr, entry, 4);
-        spot->bytes = sizeof spot->address.in;
+        candidate->address.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = addr->port};
+        memcpy(&candidate->address.in.sin_addr, entry, 4);
+        candidate->bytes = sizeof candidate->address.in;
     } else {
-        spot->address.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = addr->port};
-        memcpy(&spot->address.in6.sin6_addr, entry, 16);
-        spot->bytes = sizeof spot->address.in6;
+        candidate->address.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = addr->port};
+        memcpy(&candidate->address.in6.sin6_addr, entry, 16);
+        candidate->bytes = sizeof candidate->address.in6;
     }
     if (rank == RANK_LOOPBACK && addr->host != iface->addr.host)
-        spot->bytes = 0; /* that would be ourselves */
-    spot->score = 2 * rank + !is_near(&spot->address, family);
+        candidate->bytes = 0; /* that would be ourselves */
+    candidate->score = 2 * rank + !is_near(&candidate->address, family);
 }
 
 static int by_score(const void *a, const void *b)
 {
-    const ofi_spot *x = a, *y = b;
+    const ofi_candidate *x = a, *y = b;
     return x->score < y->score ? -1 : x->score > y->score;
 }
 
-int ofi_spots_make(const ofi_iface *iface, ofi_ep *ep)
+int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep)
 {
     const ofi_iface_addr *addr = &ep->addr;
     uint32_t max = addr->form == OFI_FORM_OPAQUE ? 1 : addr->count;
-    ep->spots = calloc(max + 2, sizeof *ep->spots); /* and two that a call may bring */
-    if (!ep->spots)
+    ep->candidates = calloc(max + 2, sizeof *ep->candidates); /* and two that a call may bring */
+    if (!ep->candidates)
         return weft_fail(WEFT_E_NOMEM, "no memory for %u addresses of rank %u", max, ep->proc_id.rank);
     if (addr->form == OFI_FORM_OPAQUE) {
-        ep->spots[0] = (ofi_spot){.bytes = addr->count, .probe = -1};
-        memcpy(ep->spots[0].address.opaque, addr->addresses, addr->count < sizeof(ofi_address) ? addr->count : sizeof(ofi_address));
-        ep->spot_count = 1;
+        ep->candidates[0] = (ofi_candidate){.bytes = addr->count, .probe = -1};
+        memcpy(ep->candidates[0].address.opaque, addr->addresses, addr->count < sizeof(ofi_address) ? addr->count : sizeof(ofi_address));
+        ep->candidate_count = 1;
         return 0;
     }
     for (uint32_t i = 0; i < max && (i + 1) * entry_bytes(addr) <= sizeof addr->addresses; i++) {
-        ofi_spot *spot = &ep->spots[ep->spot_count];
-        fill_spot(iface, addr, i, spot);
-        ep->spot_count += spot->bytes != 0;
+        ofi_candidate *candidate = &ep->candidates[ep->candidate_count];
+        fill_candidate(iface, addr, i, candidate);
+        ep->candidate_count += candidate->bytes != 0;
     }
-    qsort(ep->spots, ep->spot_count, sizeof *ep->spots, by_score);
-    if (ep->spot_count)
+    qsort(ep->candidates, ep->candidate_count, sizeof *ep->candidates, by_score);
+    if (ep->candidate_count)
         return 0;
     return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address that another host could reach", ep->proc_id.rank);
 }
@@ -245,15 +245,15 @@ const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *t
 }
 
 /* The kernel's routes say which of our addresses a peer there sees: a datagram socket is connected, and nothing is sent. */
-uint32_t ofi_hint(const ofi_iface *iface, const ofi_spot *spot, uint8_t *hint, size_t room)
+uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t room)
 {
     ofi_address own;
     socklen_t bytes = sizeof own;
     int fd;
     if (iface->addr.form == OFI_FORM_OPAQUE)
         return 0;
-    fd = socket(spot->address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, &spot->address.any, spot->bytes) || getsockname(fd, &own.any, &bytes) || bytes > room)
+    fd = socket(candidate->address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, &candidate->address.any, candidate->bytes) || getsockname(fd, &own.any, &bytes) || bytes > room)
         bytes = 0;
     if (fd >= 0)
         close(fd);

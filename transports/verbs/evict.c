@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rest: who gives way when a new peer cannot be lent receive slots because others hold them all. A connection that has been idle, or
+ * evict: who gives way when a new peer cannot be lent receive slots because others hold them all. A connection that has been idle, or
  * the one that had its turn longest ago, is closed by both sides in peace, and is made anew when either side has something to say:
  * so a rank serves any number of peers with the slots of a few. Called by conn.c (somebody wants slots), by flow.c (what the peer says).
  *
@@ -32,7 +32,7 @@ static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
 
 static bool may_rest(const verbs_ep *ep, uint64_t now)
 {
-    const verbs_meet *meet = ep->meet;
+    const verbs_handshake *meet = ep->meet;
     if (ep->state != VERBS_UP || ep->rest || meet->is_leaving || meet->far_is_gone || ep->ring || ep->home->rail->is_iwarp)
         return false;
     return uses(ep) != meet->up_uses || now - meet->up_ns > NEW_NS;
@@ -45,7 +45,7 @@ static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
     for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_port);
         bool is_idle = ep->rest_seen == uses(ep);
-        if (ep->rest == VERBS_TIRED || ep->rest == VERBS_ASKS)
+        if (ep->rest == VERBS_EVICT_QUIESCE || ep->rest == VERBS_EVICT_REQUESTED)
             return NULL; /* one at a time */
         ep->rest_seen = uses(ep);
         if (!chosen && may_rest(ep, now) && (is_idle || even_busy))
@@ -60,18 +60,18 @@ static bool take_from_hopeful(verbs_ep *ep)
     verbs_iface *iface = ep->iface;
     for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
         verbs_ep *other = weft_container(link, verbs_ep, by_port);
-        verbs_meet *meet = other->meet;
+        verbs_handshake *meet = other->meet;
         if (other == ep || other->state != VERBS_CONNECTING || !meet->my_credits || meet->by_cm || meet->is_linked ||
             verbs_conn_has_offer(other))
             continue;
         meet->my_credits = 0;
-        verbs_lend_end(other);
+        verbs_credit_end(other);
         return true;
     }
     return false;
 }
 
-void verbs_rest_for(verbs_ep *ep)
+void verbs_evict_for(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     uint64_t now = iface->now_ns();
@@ -83,36 +83,36 @@ void verbs_rest_for(verbs_ep *ep)
         return;
     weft_list_remove(&chosen->by_port);
     weft_list_append(&iface->paths, &chosen->by_port);
-    chosen->rest = VERBS_TIRED;
+    chosen->rest = VERBS_EVICT_QUIESCE;
     verbs_conn_due(chosen, now);
 }
 
-void verbs_rest_heard(verbs_ep *ep, enum verbs_kind kind)
+void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind)
 {
-    bool is_ours_to_be_answered = ep->rest == VERBS_ASKS && ep->iface->self.rank > ep->proc_id.rank;
-    if (kind == VERBS_KIND_RESTED) {
-        ep->rest = VERBS_AGREES;
+    bool is_ours_to_be_answered = ep->rest == VERBS_EVICT_REQUESTED && ep->iface->self.rank > ep->proc_id.rank;
+    if (kind == VERBS_KIND_EVICT_ACK) {
+        ep->rest = VERBS_EVICT_ACKED;
     } else if (!is_ours_to_be_answered) {
-        ep->rest = VERBS_TIRED;
+        ep->rest = VERBS_EVICT_QUIESCE;
         ep->is_asked_to_rest = true;
     }
     verbs_conn_due(ep, ep->iface->now_ns());
 }
 
-int verbs_rest_turn(verbs_ep *ep, uint64_t now)
+int verbs_evict_progress(verbs_ep *ep, uint64_t now)
 {
-    if (ep->rest == VERBS_AWAKE || ep->state != VERBS_UP)
+    if (ep->rest == VERBS_EVICT_NONE || ep->state != VERBS_UP)
         return 0;
-    if (ep->rest == VERBS_TIRED && verbs_conn_is_settled(ep) &&
-        verbs_flow_control(ep, ep->is_asked_to_rest ? VERBS_KIND_RESTED : VERBS_KIND_REST, NULL) == 0)
-        ep->rest = ep->is_asked_to_rest ? VERBS_AGREES : VERBS_ASKS;
-    else if (ep->rest == VERBS_AGREES && (!ep->is_asked_to_rest || verbs_flow_is_quiet(ep))) {
-        ep->iface->counts[VERBS_COUNT_RESTS]++;
+    if (ep->rest == VERBS_EVICT_QUIESCE && verbs_conn_is_settled(ep) &&
+        verbs_flow_control(ep, ep->is_asked_to_rest ? VERBS_KIND_EVICT_ACK : VERBS_KIND_EVICT_REQ, NULL) == 0)
+        ep->rest = ep->is_asked_to_rest ? VERBS_EVICT_ACKED : VERBS_EVICT_REQUESTED;
+    else if (ep->rest == VERBS_EVICT_ACKED && (!ep->is_asked_to_rest || verbs_flow_is_quiet(ep))) {
+        ep->iface->counts[VERBS_COUNT_EVICTIONS]++;
         verbs_conn_end(ep);
         return 1;
     }
-    if (ep->rest == VERBS_ASKS) /* who is silent himself must look whether anybody is there */
-        verbs_link_prove(ep->home);
-    verbs_conn_due(ep, now + (ep->rest == VERBS_ASKS ? PROVE_NS : LOOK_NS));
+    if (ep->rest == VERBS_EVICT_REQUESTED) /* who is silent himself must look whether anybody is there */
+        verbs_rc_qp_prove(ep->home);
+    verbs_conn_due(ep, now + (ep->rest == VERBS_EVICT_REQUESTED ? PROVE_NS : LOOK_NS));
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lend: the receive slots that peers may fill: how many each has, where more come from, who gives some up. Called by flow.c; conn.c asks for
- * the first ones (verbs_flow_lend).
+ * credit: the receive slots that peers may fill: how many each has, where more come from, who gives some up. Called by flow.c; conn.c asks for
+ * the first ones (verbs_flow_grant_credit).
  * Invariant: every rail has as many receives posted as are lent over all peers, and one more: the one that is being delivered.
  */
 #include "transports/verbs/flow.h"
@@ -33,7 +33,7 @@ uint32_t verbs_lend_credit(verbs_ep *ep)
 }
 
 /* The peer has used a credit. */
-void verbs_lend_back(verbs_ep *ep, uint32_t count)
+void verbs_credit_return(verbs_ep *ep, uint32_t count)
 {
     for (; count && ep->lent; count--)
         if (ep->lent-- > 1)
@@ -52,7 +52,7 @@ static void recall(verbs_iface *iface, const verbs_ep *but)
     }
 }
 
-uint32_t verbs_flow_lend(verbs_ep *ep)
+uint32_t verbs_flow_grant_credit(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     if (!ep->is_lent) {
@@ -69,11 +69,11 @@ uint32_t verbs_flow_lend(verbs_ep *ep)
     return VERBS_CREDITS_FIRST;
 }
 
-void verbs_lend_end(verbs_ep *ep)
+void verbs_credit_end(verbs_ep *ep)
 {
     if (!ep->is_lent)
         return;
-    verbs_lend_back(ep, ep->lent);
+    verbs_credit_return(ep, ep->lent);
     ep->iface->receives_lent -= VERBS_CREDITS_FIRST;
     ep->is_lent = ep->owes_token = false;
 }
