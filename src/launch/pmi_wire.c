@@ -28,7 +28,7 @@ static int line_failed(weft_pmi_wire *line, const char *what, const char *why)
 }
 
 /* Until the descriptor may be read or written: 0, or the deadline has passed. */
-static int ready_wait(weft_pmi_wire *line, short events, uint64_t deadline, const char *what, const char *hint)
+static int poll_sparse_wait(weft_pmi_wire *line, short events, uint64_t deadline, const char *what, const char *hint)
 {
     for (;;) {
         struct pollfd set = {.fd = line->fd, .events = events};
@@ -74,7 +74,7 @@ static int bytes_send(weft_pmi_wire *line, const char *text, size_t bytes, const
             return gone(line, cmd, errno);
         if (errno != EAGAIN && errno != EINTR)
             return line_failed(line, cmd, strerror(errno));
-        int rc = ready_wait(line, POLLOUT, deadline, cmd, NULL);
+        int rc = poll_sparse_wait(line, POLLOUT, deadline, cmd, NULL);
         if (rc)
             return rc;
     }
@@ -140,7 +140,7 @@ static int bytes_receive(weft_pmi_wire *line, uint64_t deadline, const char *wha
             return gone(line, what, some ? errno : 0);
         if (errno != EAGAIN && errno != EINTR)
             return line_failed(line, what, strerror(errno));
-        int rc = ready_wait(line, POLLIN, deadline, what, hint);
+        int rc = poll_sparse_wait(line, POLLIN, deadline, what, hint);
         if (rc)
             return rc;
     }

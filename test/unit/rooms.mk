@@ -30,10 +30,10 @@ test_unit_test_ladder_SOURCES = test/unit/test_ladder.c
 unit_programs += test/unit/test_tree
 test_unit_test_tree_SOURCES = test/unit/test_tree.c src/tools/mpirun/tree.c
 unit_programs += test/unit/test_describe
-test_unit_test_describe_SOURCES = test/unit/test_describe.c src/tools/mpirun/describe.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
+test_unit_test_describe_SOURCES = test/unit/test_describe.c src/tools/mpirun/job_desc.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_hub
-test_unit_test_hub_SOURCES = test/unit/test_hub.c test/unit/wires.c test/unit/wires.h src/tools/mpirun/board.c src/tools/mpirun/gather.c src/tools/mpirun/haul.c \
-	src/tools/mpirun/hub.c src/tools/mpirun/slots.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
+test_unit_test_hub_SOURCES = test/unit/test_hub.c test/unit/wires.c test/unit/wires.h src/tools/mpirun/nameserver.c src/tools/mpirun/pmix_coll.c src/tools/mpirun/haul.c \
+	src/tools/mpirun/pmix_head.c src/tools/mpirun/id_table.c src/tools/mpirun/wire.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_base
 test_unit_test_base_SOURCES = test/unit/test_base.c
 unit_programs += test/unit/test_segment
@@ -66,4 +66,4 @@ test_unit_test_regcache_limits_SOURCES = test/unit/test_regcache_limits.c $(regc
 test_unit_test_regcache_async_SOURCES = test/unit/test_regcache_async.c $(regcache_device)
 test_unit_test_regcache_real_SOURCES = test/unit/test_regcache_real.c $(regcache_device)
 unit_programs += test/unit/test_allocation
-test_unit_test_allocation_SOURCES = test/unit/test_allocation.c src/tools/mpirun/allocation.c src/tools/mpirun/hosts.c src/tools/mpirun/names.c
+test_unit_test_allocation_SOURCES = test/unit/test_allocation.c src/tools/mpirun/allocation.c src/tools/mpirun/hosts.c src/tools/mpirun/hostlist.c

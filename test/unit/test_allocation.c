@@ -13,7 +13,7 @@
 
 #include "base/macros.h"
 #include "tools/mpirun/allocation.h"
-#include "tools/mpirun/names.h"
+#include "tools/mpirun/hostlist.h"
 
 static char said[2000]; /* what was complained about */
 
@@ -137,7 +137,7 @@ static void name_lists(void)
 
     for (size_t i = 0; i < weft_count(cases); i++) {
         *text = '\0';
-        int rc = names_each(cases[i].text, name_add, text);
+        int rc = hostlist_each(cases[i].text, name_add, text);
         CU_ASSERT_EQUAL(rc, cases[i].names ? 0 : NAMES_MALFORMED);
         if (cases[i].names && strcmp(text, cases[i].names)) {
             CU_FAIL("other names");
@@ -145,15 +145,15 @@ static void name_lists(void)
         }
     }
     *text = '\0';
-    CU_ASSERT_EQUAL(names_each("n[0-999999999]", name_add, text), 1); /* ends where no more are taken */
+    CU_ASSERT_EQUAL(hostlist_each("n[0-999999999]", name_add, text), 1); /* ends where no more are taken */
     char longest[2 * NAME_ROOM];
     memset(longest, 'n', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
-    CU_ASSERT_EQUAL(names_each(longest, name_add, text), NAMES_MALFORMED);
+    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), NAMES_MALFORMED);
     memcpy(longest + NAME_ROOM - 3, "[1-2]", 6);
-    CU_ASSERT_EQUAL(names_each(longest, name_add, text), 1); /* 298 letters: taken */
+    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), 1); /* 298 letters: taken */
     memcpy(longest + NAME_ROOM - 2, "[10-11]", 8);
-    CU_ASSERT_EQUAL(names_each(longest, name_add, text), NAMES_MALFORMED);
+    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), NAMES_MALFORMED);
 }
 
 static void counts(void)

@@ -17,7 +17,7 @@
 #define FRAMES 3
 #define TABLE (1u << 20)
 
-enum variable { SENT, ASLEEP, OPEN, NOTE, BYTES, VARIABLES }; /* BYTES: unread ones in the socket */
+enum variable { SENT, ASLEEP, OPEN, PMIX_MSG, BYTES, VARIABLES }; /* BYTES: unread ones in the socket */
 enum sender { S_STORE, S_FLAGS, S_FENCE, S_FLAGS_AGAIN, S_NOTE, S_ASLEEP, S_WAKE, S_RING, S_END };
 enum receiver { R_RING, R_NOTE, R_IDLE, R_CLOSE_ORDER, R_CLOSE_LOOK, R_ARM_ORDER, R_AGAIN_RING, R_AGAIN_NOTE, R_SLEEP, R_BLOCKED,
                 R_DISARM, R_DRAIN };
@@ -126,7 +126,7 @@ static void step_sender(search *search, state s)
         break;
     case S_NOTE:
         sender_drain(&s);
-        s.memory[NOTE] = 1;
+        s.memory[PMIX_MSG] = 1;
         s.sender = S_ASLEEP;
         break;
     case S_ASLEEP:
@@ -177,10 +177,10 @@ static bool take_frame(state *s)
 
 static bool take_note(state *s)
 {
-    if (!s->memory[NOTE])
+    if (!s->memory[PMIX_MSG])
         return false;
     own_drain(s); /* an atomic exchange */
-    s->memory[NOTE] = 0;
+    s->memory[PMIX_MSG] = 0;
     own_store(s, OPEN, 1);
     return true;
 }

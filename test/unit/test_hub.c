@@ -13,16 +13,16 @@
 #include <unistd.h>
 
 #include "test/unit/wires.h"
-#include "tools/mpirun/board.h"
-#include "tools/mpirun/hub.h"
-#include "tools/mpirun/slots.h"
+#include "tools/mpirun/id_table.h"
+#include "tools/mpirun/nameserver.h"
+#include "tools/mpirun/pmix_head.h"
 
 #define NODES 3
 #define RANKS 6
 
 static uint32_t node_of[RANKS] = {0, 0, 1, 1, 2, 2};
 static map nodes = {.node_count = NODES, .ranks = RANKS, .node_of = node_of};
-static note sent[NODES][32];
+static pmix_msg sent[NODES][32];
 static uint32_t count[NODES];
 static int said;
 
@@ -33,7 +33,7 @@ int complain(int code, const char *format, ...)
     return code;
 }
 
-static void take(void *owner, uint32_t node, const note *what)
+static void take(void *owner, uint32_t node, const pmix_msg *what)
 {
     (void)owner;
     CU_ASSERT_FATAL(count[node] < 32);
@@ -44,28 +44,28 @@ static void forget(void)
 {
     for (uint32_t i = 0; i < NODES; i++)
         while (count[i])
-            parcel_drop(sent[i][--count[i]].body);
+            refbuf_drop(sent[i][--count[i]].body);
 }
 
-static hub *open_hub(void)
+static pmix_head *open_hub(void)
 {
-    hub_up up = {.send = take};
-    hub *self = hub_open(&nodes, &up);
+    pmix_head_callbacks up = {.send = take};
+    pmix_head *self = pmix_head_open(&nodes, &up);
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(self);
     return self;
 }
 
-static parcel *parcel_from(pack *body)
+static refbuf *refbuf_from(pack *body)
 {
-    parcel *whole = parcel_of(body->bytes.bytes + body->bytes.start, body->bytes.used);
+    refbuf *whole = refbuf_of(body->bytes.bytes + body->bytes.start, body->bytes.used);
 
     buffer_free(&body->bytes);
     return whole;
 }
 
 /* `ranks` ends with -1. */
-static void come(hub *self, uint32_t node, uint64_t ticket, const int *ranks, const char *data, uint32_t seconds)
+static void come(pmix_head *self, uint32_t node, uint64_t ticket, const int *ranks, const char *data, uint32_t seconds)
 {
     pack body = {0};
     uint32_t n = 0;
@@ -76,16 +76,16 @@ static void come(hub *self, uint32_t node, uint64_t ticket, const int *ranks, co
     for (uint32_t i = 0; i < n; i++)
         pack_u32(&body, (uint32_t)ranks[i]);
     pack_bytes(&body, data, strlen(data));
-    note what = {.kind = NOTE_GATHER, .rank = GATHER_FENCE, .ticket = ticket, .seconds = seconds, .body = parcel_from(&body)};
-    hub_take(self, node, &what);
+    pmix_msg what = {.kind = PMIX_MSG_GATHER, .rank = GATHER_FENCE, .ticket = ticket, .seconds = seconds, .body = refbuf_from(&body)};
+    pmix_head_take(self, node, &what);
 }
 
 static bool is_done(uint32_t node, uint32_t at, uint64_t ticket, int32_t status, const char *data)
 {
-    const note *done = &sent[node][at];
+    const pmix_msg *done = &sent[node][at];
     size_t bytes = done->body ? done->body->bytes : 0;
 
-    return at < count[node] && done->kind == NOTE_DONE && done->ticket == ticket && done->status == status && bytes == strlen(data) &&
+    return at < count[node] && done->kind == PMIX_MSG_DONE && done->ticket == ticket && done->status == status && bytes == strlen(data) &&
            (!bytes || !memcmp(done->body->data, data, bytes));
 }
 
@@ -93,7 +93,7 @@ static const int all[] = {-1}, some[] = {0, 2, -1}, others[] = {1, 2, -1};
 
 static void test_gather(void)
 {
-    hub *self = open_hub();
+    pmix_head *self = open_hub();
 
     come(self, 0, 1, all, "a", 0);
     come(self, 1, 2, some, "x", 0);
@@ -101,14 +101,14 @@ static void test_gather(void)
     come(self, 2, 4, all, "c", 0);
     CU_ASSERT_EQUAL(count[0] + count[1] + count[2], 0);
     come(self, 0, 5, some, "z", 0);
-    CU_ASSERT(is_done(0, 0, 5, NOTE_OK, "xz") && is_done(1, 0, 2, NOTE_OK, "xz") && count[2] == 0);
+    CU_ASSERT(is_done(0, 0, 5, PMIX_MSG_OK, "xz") && is_done(1, 0, 2, PMIX_MSG_OK, "xz") && count[2] == 0);
     come(self, 1, 6, all, "b", 0);
-    CU_ASSERT(is_done(0, 1, 1, NOTE_OK, "acb") && is_done(1, 1, 6, NOTE_OK, "acb") && is_done(2, 0, 4, NOTE_OK, "acb"));
+    CU_ASSERT(is_done(0, 1, 1, PMIX_MSG_OK, "acb") && is_done(1, 1, 6, PMIX_MSG_OK, "acb") && is_done(2, 0, 4, PMIX_MSG_OK, "acb"));
     come(self, 1, 7, some, "", 0); /* the next of the same members knows nothing of the last */
     come(self, 0, 8, some, "", 0);
-    CU_ASSERT(is_done(0, 2, 8, NOTE_OK, "") && is_done(1, 2, 7, NOTE_OK, ""));
+    CU_ASSERT(is_done(0, 2, 8, PMIX_MSG_OK, "") && is_done(1, 2, 7, PMIX_MSG_OK, ""));
     forget();
-    hub_close(self);
+    pmix_head_close(self);
 }
 
 static void pause_s(void)
@@ -122,87 +122,87 @@ static void pause_s(void)
 /* Who gives up is told, and so is each who comes later; a second fence beside it is whole. */
 static void test_late(void)
 {
-    hub *self = open_hub();
+    pmix_head *self = open_hub();
 
     come(self, 0, 1, all, "", 1);
     come(self, 1, 2, all, "", 0);
     pause_s();
-    hub_deadlines(self);
-    CU_ASSERT(is_done(0, 0, 1, NOTE_LATE, "") && is_done(1, 0, 2, NOTE_LATE, "") && count[2] == 0);
+    pmix_head_deadlines(self);
+    CU_ASSERT(is_done(0, 0, 1, PMIX_MSG_LATE, "") && is_done(1, 0, 2, PMIX_MSG_LATE, "") && count[2] == 0);
     come(self, 0, 3, all, "a", 0);
     come(self, 1, 4, all, "b", 0);
     come(self, 2, 5, all, "", 0);
-    CU_ASSERT(is_done(2, 0, 5, NOTE_LATE, "") && count[0] == 1 && count[1] == 1);
+    CU_ASSERT(is_done(2, 0, 5, PMIX_MSG_LATE, "") && count[0] == 1 && count[1] == 1);
     come(self, 2, 6, all, "c", 0);
-    CU_ASSERT(is_done(0, 1, 3, NOTE_OK, "abc") && is_done(1, 1, 4, NOTE_OK, "abc") && is_done(2, 1, 6, NOTE_OK, "abc"));
-    CU_ASSERT_EQUAL(hub_deadlines(self), 0);
+    CU_ASSERT(is_done(0, 1, 3, PMIX_MSG_OK, "abc") && is_done(1, 1, 4, PMIX_MSG_OK, "abc") && is_done(2, 1, 6, PMIX_MSG_OK, "abc"));
+    CU_ASSERT_EQUAL(pmix_head_deadlines(self), 0);
     forget();
-    hub_close(self);
+    pmix_head_close(self);
 }
 
-static void gone(hub *self, uint32_t rank)
+static void gone(pmix_head *self, uint32_t rank)
 {
-    note what = {.kind = NOTE_GONE, .rank = rank};
+    pmix_msg what = {.kind = PMIX_MSG_GONE, .rank = rank};
 
-    hub_take(self, node_of[rank], &what);
+    pmix_head_take(self, node_of[rank], &what);
 }
 
 static void test_gone(void)
 {
-    hub *self = open_hub();
+    pmix_head *self = open_hub();
 
     come(self, 0, 1, all, "a", 0);
     come(self, 1, 2, all, "b", 0);
     gone(self, 4);
     CU_ASSERT_EQUAL(count[0], 0);
     gone(self, 5); /* the last there */
-    CU_ASSERT(is_done(0, 0, 1, NOTE_OK, "ab") && is_done(1, 0, 2, NOTE_OK, "ab"));
+    CU_ASSERT(is_done(0, 0, 1, PMIX_MSG_OK, "ab") && is_done(1, 0, 2, PMIX_MSG_OK, "ab"));
     come(self, 1, 3, all, "b", 0);
     come(self, 0, 4, all, "a", 0);
-    CU_ASSERT(is_done(0, 1, 4, NOTE_OK, "ba") && count[2] == 0);
+    CU_ASSERT(is_done(0, 1, 4, PMIX_MSG_OK, "ba") && count[2] == 0);
     come(self, 2, 5, all, "", 0); /* it comes from the dead: its own to wait for, nobody else's */
     come(self, 0, 6, all, "", 0);
     come(self, 1, 7, all, "", 0);
-    CU_ASSERT(is_done(0, 2, 6, NOTE_OK, "") && is_done(1, 2, 7, NOTE_OK, "") && is_done(2, 0, 5, NOTE_OK, ""));
+    CU_ASSERT(is_done(0, 2, 6, PMIX_MSG_OK, "") && is_done(1, 2, 7, PMIX_MSG_OK, "") && is_done(2, 0, 5, PMIX_MSG_OK, ""));
     forget();
-    hub_close(self);
+    pmix_head_close(self);
 }
 
 static void test_fetch(void)
 {
-    note ask = {.kind = NOTE_FETCH, .rank = 5, .ticket = 70}, answer = {.kind = NOTE_FOUND, .status = NOTE_OK};
-    note soon = {.kind = NOTE_FETCH, .rank = 2, .ticket = 80, .seconds = 1}, bad = {.kind = NOTE_FETCH, .rank = RANKS, .ticket = 81};
-    hub *self = open_hub();
+    pmix_msg ask = {.kind = PMIX_MSG_FETCH, .rank = 5, .ticket = 70}, answer = {.kind = DMODEX_RESP, .status = PMIX_MSG_OK};
+    pmix_msg soon = {.kind = PMIX_MSG_FETCH, .rank = 2, .ticket = 80, .seconds = 1}, bad = {.kind = PMIX_MSG_FETCH, .rank = RANKS, .ticket = 81};
+    pmix_head *self = open_hub();
 
-    hub_take(self, 0, &ask);
+    pmix_head_take(self, 0, &ask);
     ask.ticket = 71;
-    hub_take(self, 1, &ask);
-    CU_ASSERT(count[2] == 2 && sent[2][0].kind == NOTE_OWE && sent[2][0].rank == 5 && sent[2][0].ticket != sent[2][1].ticket);
+    pmix_head_take(self, 1, &ask);
+    CU_ASSERT(count[2] == 2 && sent[2][0].kind == DMODEX_REQ && sent[2][0].rank == 5 && sent[2][0].ticket != sent[2][1].ticket);
     answer.ticket = sent[2][1].ticket;
-    answer.body = parcel_of("value", 5);
-    hub_take(self, 2, &answer);
-    CU_ASSERT(is_done(1, 0, 71, NOTE_OK, "value") && count[0] == 0);
-    answer.body = parcel_of("value", 5);
-    hub_take(self, 2, &answer); /* twice: nobody waits for it */
+    answer.body = refbuf_of("value", 5);
+    pmix_head_take(self, 2, &answer);
+    CU_ASSERT(is_done(1, 0, 71, PMIX_MSG_OK, "value") && count[0] == 0);
+    answer.body = refbuf_of("value", 5);
+    pmix_head_take(self, 2, &answer); /* twice: nobody waits for it */
     CU_ASSERT_EQUAL(count[0] + count[1], 1);
-    answer = (note){.kind = NOTE_FOUND, .status = NOTE_NONE, .ticket = sent[2][0].ticket};
-    hub_take(self, 2, &answer);
-    CU_ASSERT(is_done(0, 0, 70, NOTE_NONE, ""));
-    hub_take(self, 0, &soon);
-    hub_take(self, 0, &bad);
-    CU_ASSERT(is_done(0, 1, 81, NOTE_UNABLE, ""));
+    answer = (pmix_msg){.kind = DMODEX_RESP, .status = PMIX_MSG_NONE, .ticket = sent[2][0].ticket};
+    pmix_head_take(self, 2, &answer);
+    CU_ASSERT(is_done(0, 0, 70, PMIX_MSG_NONE, ""));
+    pmix_head_take(self, 0, &soon);
+    pmix_head_take(self, 0, &bad);
+    CU_ASSERT(is_done(0, 1, 81, PMIX_MSG_UNABLE, ""));
     uint64_t owed = sent[1][1].ticket;
     pause_s();
-    hub_deadlines(self);
-    CU_ASSERT(is_done(0, 2, 80, NOTE_LATE, ""));
-    answer = (note){.kind = NOTE_FOUND, .status = NOTE_OK, .ticket = owed, .body = parcel_of("x", 1)};
-    hub_take(self, 1, &answer); /* too late */
+    pmix_head_deadlines(self);
+    CU_ASSERT(is_done(0, 2, 80, PMIX_MSG_LATE, ""));
+    answer = (pmix_msg){.kind = DMODEX_RESP, .status = PMIX_MSG_OK, .ticket = owed, .body = refbuf_of("x", 1)};
+    pmix_head_take(self, 1, &answer); /* too late */
     CU_ASSERT_EQUAL(count[0], 3);
     forget();
-    hub_close(self);
+    pmix_head_close(self);
 }
 
-static int32_t publish(hub *self, uint32_t rank, uint32_t range, uint32_t keep, const char *key, const char *value)
+static int32_t publish(pmix_head *self, uint32_t rank, uint32_t range, uint32_t keep, const char *key, const char *value)
 {
     uint32_t node = node_of[rank];
     pack body = {0};
@@ -213,8 +213,8 @@ static int32_t publish(hub *self, uint32_t rank, uint32_t range, uint32_t keep, 
     pack_text(&body, key);
     pack_u32(&body, (uint32_t)strlen(value));
     pack_bytes(&body, value, strlen(value));
-    note what = {.kind = NOTE_PUBLISH, .rank = rank, .ticket = 1, .body = parcel_from(&body)};
-    hub_take(self, node, &what);
+    pmix_msg what = {.kind = PMIX_MSG_PUBLISH, .rank = rank, .ticket = 1, .body = refbuf_from(&body)};
+    pmix_head_take(self, node, &what);
     for (uint32_t i = count[node]; i-- > 0;)
         if (sent[node][i].ticket == 1)
             return sent[node][i].status;
@@ -222,7 +222,7 @@ static int32_t publish(hub *self, uint32_t rank, uint32_t range, uint32_t keep, 
 }
 
 /* Whether a look-up is answered at once, by so much. */
-static bool finds(hub *self, uint32_t rank, bool waits, const char *key, int32_t status, const char *value)
+static bool finds(pmix_head *self, uint32_t rank, bool waits, const char *key, int32_t status, const char *value)
 {
     uint32_t node = node_of[rank], before = count[node], owner, bytes;
     pack body = {0};
@@ -230,8 +230,8 @@ static bool finds(hub *self, uint32_t rank, bool waits, const char *key, int32_t
     pack_u32(&body, waits);
     pack_u32(&body, 1);
     pack_text(&body, key);
-    note what = {.kind = NOTE_LOOKUP, .rank = rank, .ticket = 2, .body = parcel_from(&body)};
-    hub_take(self, node, &what);
+    pmix_msg what = {.kind = PMIX_MSG_LOOKUP, .rank = rank, .ticket = 2, .body = refbuf_from(&body)};
+    pmix_head_take(self, node, &what);
     if (count[node] != before + 1 || sent[node][before].status != status)
         return false;
     if (status)
@@ -247,52 +247,52 @@ static bool finds(hub *self, uint32_t rank, bool waits, const char *key, int32_t
 
 static void test_board(void)
 {
-    hub *self = open_hub();
+    pmix_head *self = open_hub();
     pack keys = {0};
 
-    CU_ASSERT_EQUAL(publish(self, 0, BOARD_ALL, BOARD_KEEP, "port", "here"), NOTE_OK);
-    CU_ASSERT_EQUAL(publish(self, 4, BOARD_ALL, BOARD_KEEP, "port", "there"), NOTE_TWICE);
-    CU_ASSERT(finds(self, 5, false, "port", NOTE_OK, "here"));
-    CU_ASSERT(finds(self, 5, false, "none", NOTE_NONE, ""));
-    CU_ASSERT_EQUAL(publish(self, 2, BOARD_NODE, BOARD_KEEP, "near", "n"), NOTE_OK);
-    CU_ASSERT(finds(self, 3, false, "near", NOTE_OK, "n") && finds(self, 4, false, "near", NOTE_NONE, ""));
-    CU_ASSERT_EQUAL(publish(self, 2, BOARD_ALL, BOARD_ONCE, "once", "1"), NOTE_OK);
-    CU_ASSERT(finds(self, 0, false, "once", NOTE_OK, "1") && finds(self, 0, false, "once", NOTE_NONE, ""));
-    CU_ASSERT_EQUAL(publish(self, 2, BOARD_ALL, BOARD_WHILE_ALIVE, "life", "2"), NOTE_OK);
+    CU_ASSERT_EQUAL(publish(self, 0, NAMESERVER_ALL, NAMESERVER_KEEP, "port", "here"), PMIX_MSG_OK);
+    CU_ASSERT_EQUAL(publish(self, 4, NAMESERVER_ALL, NAMESERVER_KEEP, "port", "there"), PMIX_MSG_TWICE);
+    CU_ASSERT(finds(self, 5, false, "port", PMIX_MSG_OK, "here"));
+    CU_ASSERT(finds(self, 5, false, "none", PMIX_MSG_NONE, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_NODE, NAMESERVER_KEEP, "near", "n"), PMIX_MSG_OK);
+    CU_ASSERT(finds(self, 3, false, "near", PMIX_MSG_OK, "n") && finds(self, 4, false, "near", PMIX_MSG_NONE, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_ALL, NAMESERVER_ONCE, "once", "1"), PMIX_MSG_OK);
+    CU_ASSERT(finds(self, 0, false, "once", PMIX_MSG_OK, "1") && finds(self, 0, false, "once", PMIX_MSG_NONE, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_ALL, NAMESERVER_WHILE_ALIVE, "life", "2"), PMIX_MSG_OK);
     gone(self, 2);
-    CU_ASSERT(finds(self, 0, false, "life", NOTE_NONE, ""));
+    CU_ASSERT(finds(self, 0, false, "life", PMIX_MSG_NONE, ""));
     forget();
-    CU_ASSERT_FALSE(finds(self, 1, true, "later", NOTE_OK, "")); /* it waits */
+    CU_ASSERT_FALSE(finds(self, 1, true, "later", PMIX_MSG_OK, "")); /* it waits */
     CU_ASSERT_EQUAL(count[0], 0);
-    publish(self, 4, BOARD_ALL, BOARD_KEEP, "later", "now");
-    CU_ASSERT(count[0] == 1 && sent[0][0].ticket == 2 && sent[0][0].status == NOTE_OK);
+    publish(self, 4, NAMESERVER_ALL, NAMESERVER_KEEP, "later", "now");
+    CU_ASSERT(count[0] == 1 && sent[0][0].ticket == 2 && sent[0][0].status == PMIX_MSG_OK);
     pack_u32(&keys, 0);
-    note what = {.kind = NOTE_UNPUBLISH, .rank = 0, .ticket = 3, .body = parcel_from(&keys)};
-    hub_take(self, 0, &what);
-    CU_ASSERT(finds(self, 5, false, "port", NOTE_NONE, "") && finds(self, 5, false, "later", NOTE_OK, "now"));
+    pmix_msg what = {.kind = PMIX_MSG_UNPUBLISH, .rank = 0, .ticket = 3, .body = refbuf_from(&keys)};
+    pmix_head_take(self, 0, &what);
+    CU_ASSERT(finds(self, 5, false, "port", PMIX_MSG_NONE, "") && finds(self, 5, false, "later", PMIX_MSG_OK, "now"));
     forget();
-    hub_close(self);
+    pmix_head_close(self);
 }
 
 /* Notes that were cut short, or name what is not there, get an answer and harm nothing. */
 static void test_bad(void)
 {
-    hub *self = open_hub();
-    uint32_t kinds[] = {NOTE_GATHER, NOTE_PUBLISH, NOTE_LOOKUP, NOTE_UNPUBLISH};
+    pmix_head *self = open_hub();
+    uint32_t kinds[] = {PMIX_MSG_GATHER, PMIX_MSG_PUBLISH, PMIX_MSG_LOOKUP, PMIX_MSG_UNPUBLISH};
 
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
         for (size_t bytes = 0; bytes < 16; bytes++) {
-            note what = {.kind = kinds[k], .rank = 1, .ticket = 9, .body = parcel_make(bytes)};
+            pmix_msg what = {.kind = kinds[k], .rank = 1, .ticket = 9, .body = refbuf_make(bytes)};
             memset(what.body->data, 0xff, bytes);
-            hub_take(self, 0, &what);
-            CU_ASSERT(count[0] == 1 && sent[0][0].status != NOTE_OK);
+            pmix_head_take(self, 0, &what);
+            CU_ASSERT(count[0] == 1 && sent[0][0].status != PMIX_MSG_OK);
             forget();
         }
-    note event = {.kind = NOTE_EVENT, .body = parcel_of("e", 1)};
-    hub_take(self, 1, &event);
+    pmix_msg event = {.kind = PMIX_MSG_EVENT, .body = refbuf_of("e", 1)};
+    pmix_head_take(self, 1, &event);
     CU_ASSERT(count[0] == 1 && count[1] == 0 && count[2] == 1 && sent[0][0].body == sent[2][0].body);
     forget();
-    hub_close(self);
+    pmix_head_close(self);
 }
 
 static void test_slots(void)
@@ -302,27 +302,27 @@ static void test_slots(void)
     uint64_t numbers[40], first;
 
     for (int i = 0; i < 40; i++)
-        numbers[i] = slots_put(&self, &things[i]);
+        numbers[i] = id_table_put(&self, &things[i]);
     for (int i = 0; i < 40; i++)
-        CU_ASSERT(numbers[i] && slots_look(&self, numbers[i]) == &things[i]);
+        CU_ASSERT(numbers[i] && id_table_lookup(&self, numbers[i]) == &things[i]);
     first = numbers[7];
-    CU_ASSERT_PTR_EQUAL(slots_pull(&self, first), &things[7]);
-    CU_ASSERT_PTR_NULL(slots_pull(&self, first));
-    numbers[7] = slots_put(&self, &things[7]);
-    CU_ASSERT(numbers[7] != first && !slots_look(&self, first) && slots_look(&self, numbers[7]) == &things[7]);
-    CU_ASSERT(!slots_look(&self, 0) && !slots_look(&self, 1000));
-    slots_close(&self);
+    CU_ASSERT_PTR_EQUAL(id_table_remove(&self, first), &things[7]);
+    CU_ASSERT_PTR_NULL(id_table_remove(&self, first));
+    numbers[7] = id_table_put(&self, &things[7]);
+    CU_ASSERT(numbers[7] != first && !id_table_lookup(&self, first) && id_table_lookup(&self, numbers[7]) == &things[7]);
+    CU_ASSERT(!id_table_lookup(&self, 0) && !id_table_lookup(&self, 1000));
+    id_table_close(&self);
 }
 
 static void pair_open(wire *head, wire *daemon)
 {
-    static const unsigned char secret[WIRE_SECRET_BYTES] = "of this test";
+    static const unsigned char secret[CTRL_SECRET_BYTES] = "of this test";
 
     wires_open(head, daemon, 1, secret, secret);
 }
 
 /* Lets one end read; how many whole notes came, the last in `whole`. */
-static int turn(haul *self, wire *at, note *whole)
+static int turn(haul *self, wire *at, pmix_msg *whole)
 {
     wire_frame frame;
     int notes = 0;
@@ -331,9 +331,9 @@ static int turn(haul *self, wire *at, note *whole)
     wire_read(at);
     while (wire_next(at, &frame)) {
         unpack from = {.at = frame.body, .left = frame.bytes};
-        if (frame.kind == WIRE_PIECE)
+        if (frame.kind == CTRL_PIECE)
             notes += haul_take(self, at, &frame, whole) == 1;
-        else if (frame.kind == WIRE_PIECES)
+        else if (frame.kind == CTRL_PIECES)
             haul_taken(self, unpack_u32(&from));
     }
     haul_move(self, at);
@@ -348,20 +348,20 @@ static void test_haul(void)
 
     pair_open(&head, &daemon);
     for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
-        note what = {.kind = NOTE_DONE, .status = -3, .ticket = 1ull << 40 | s, .rank = 4, .seconds = 5, .body = parcel_make(sizes[s])};
-        note came = {0};
+        pmix_msg what = {.kind = PMIX_MSG_DONE, .status = -3, .ticket = 1ull << 40 | s, .rank = 4, .seconds = 5, .body = refbuf_make(sizes[s])};
+        pmix_msg came = {0};
         for (size_t i = 0; i < sizes[s]; i++)
             what.body->data[i] = (char)(i * 7 + i / 256);
-        parcel *kept = parcel_hold(what.body);
+        refbuf *kept = refbuf_hold(what.body);
         CU_ASSERT_EQUAL(haul_add(&to, &what), 0);
         haul_move(&to, &head);
         CU_ASSERT(to.lent <= HAUL_WINDOW + HAUL_PIECE + 64); /* nobody has read, and no more goes */
         for (int i = 0; i < 1000 && !turn(&from, &daemon, &came); i++)
             turn(&to, &head, NULL);
-        CU_ASSERT(came.kind == NOTE_DONE && came.status == -3 && came.ticket == what.ticket && came.rank == 4 && came.seconds == 5);
+        CU_ASSERT(came.kind == PMIX_MSG_DONE && came.status == -3 && came.ticket == what.ticket && came.rank == 4 && came.seconds == 5);
         CU_ASSERT(sizes[s] ? came.body && came.body->bytes == sizes[s] && !memcmp(came.body->data, kept->data, sizes[s]) : !came.body);
-        parcel_drop(came.body);
-        parcel_drop(kept);
+        refbuf_drop(came.body);
+        refbuf_drop(kept);
         turn(&to, &head, NULL);
     }
     CU_ASSERT(!head.trouble && !daemon.trouble && to.waiting == 0);
@@ -377,14 +377,14 @@ static void test_haul_bad(void)
     for (int which = 0; which < 2; which++) {
         haul self = {0};
         wire head, daemon;
-        wire_frame frame = {.kind = WIRE_PIECE};
+        wire_frame frame = {.kind = CTRL_PIECE};
         pack body = {0};
-        note whole;
+        pmix_msg whole;
         pair_open(&head, &daemon);
         for (int i = 0; i < 4; i++)
-            pack_u32(&body, NOTE_DONE);
+            pack_u32(&body, PMIX_MSG_DONE);
         pack_u64(&body, 0);
-        pack_u64(&body, which ? 3 : (uint64_t)PARCEL_MAX + 1);
+        pack_u64(&body, which ? 3 : (uint64_t)REFBUF_MAX + 1);
         pack_bytes(&body, "four", 4);
         frame.body = body.bytes.bytes;
         frame.bytes = body.bytes.used;
@@ -400,7 +400,7 @@ static void test_haul_bad(void)
 int main(void)
 {
     CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("hub", NULL, NULL);
+    CU_pSuite suite = CU_add_suite("pmix_head", NULL, NULL);
     CU_add_test(suite, "fences", test_gather);
     CU_add_test(suite, "fences that are late", test_late);
     CU_add_test(suite, "fences without the dead", test_gone);

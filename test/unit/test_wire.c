@@ -96,7 +96,7 @@ static void changed(void)
 
     for (size_t bit = 0; bit < 8 * (12 + 20 + 16); bit++) {
         wires_open(&head, &daemon, 7, secret, secret);
-        size_t count = frame_catch(&head, &daemon, WIRE_SIGNAL, "twenty bytes of body", 20, caught, sizeof caught);
+        size_t count = frame_catch(&head, &daemon, CTRL_SIGNAL, "twenty bytes of body", 20, caught, sizeof caught);
         CU_ASSERT_EQUAL_FATAL(count, 12 + 20 + 16);
         caught[bit / 8] = (char)(caught[bit / 8] ^ 1 << bit % 8);
         CU_ASSERT_FALSE(feed(&daemon, caught, count, &frame)); /* a longer length waits for more; nothing else may */
@@ -113,27 +113,27 @@ static void out_of_order(void)
     size_t a, b;
 
     wires_open(&head, &daemon, 7, secret, secret);
-    a = frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
+    a = frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
     CU_ASSERT_TRUE(feed(&daemon, first, a, &frame));
     CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* repeated */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
     pair_close(&head, &daemon);
 
     wires_open(&head, &daemon, 7, secret, secret);
-    frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
-    b = frame_catch(&head, &daemon, WIRE_SIGNAL, "two", 3, second, sizeof second);
+    frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
+    b = frame_catch(&head, &daemon, CTRL_SIGNAL, "two", 3, second, sizeof second);
     CU_ASSERT_FALSE(feed(&daemon, second, b, &frame)); /* the first is left out */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
     pair_close(&head, &daemon);
 
     wires_open(&head, &daemon, 7, secret, secret);
-    a = frame_catch(&head, &daemon, WIRE_WANT, "one", 3, first, sizeof first);
+    a = frame_catch(&head, &daemon, CTRL_MODEX_REQ, "one", 3, first, sizeof first);
     CU_ASSERT_FALSE(feed(&head, first, a, &frame)); /* turned back to its sender */
     CU_ASSERT_PTR_NOT_NULL(head.trouble);
     pair_close(&head, &daemon);
 
     wires_open(&head, &daemon, 7, secret, other_secret);
-    a = frame_catch(&head, &daemon, WIRE_SIGNAL, "one", 3, first, sizeof first);
+    a = frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
     CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* made under another secret */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
     pair_close(&head, &daemon);

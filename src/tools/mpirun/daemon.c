@@ -18,20 +18,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tools/mpirun/crew.h"
-#include "tools/mpirun/describe.h"
+#include "tools/mpirun/contact.h"
+#include "tools/mpirun/head_connect.h"
 #include "tools/mpirun/io.h"
-#include "tools/mpirun/listen.h"
+#include "tools/mpirun/job_desc.h"
 #include "tools/mpirun/node.h"
-#include "tools/mpirun/pmix_host.h"
-#include "tools/mpirun/ready.h"
+#include "tools/mpirun/pmix_srv.h"
+#include "tools/mpirun/poll_sparse.h"
 #include "tools/mpirun/relay.h"
-#include "tools/mpirun/seek.h"
 #include "tools/mpirun/signals.h"
-#include "tools/mpirun/waits.h"
+#include "tools/mpirun/srun_launch.h"
+#include "tools/mpirun/wait_report.h"
 #include "tools/mpirun/wire.h"
 
-/* Output on its way that the head has not passed on. It fits the buffers of the head's socket (listen.c): a head that is stopped
+/* Output on its way that the head has not passed on. It fits the buffers of the head's socket (contact.c): a head that is stopped
  * leaves nothing unacknowledged, or TCP_USER_TIMEOUT would take it for lost. */
 #define WINDOW ((size_t)128 << 10)
 #define TOLD_NS 3000000000u      /* the head's grace for its ranks, and some */
@@ -40,7 +40,7 @@
 typedef struct daemon_state {
     wire wire;
     relay relay;
-    unsigned char secret[WIRE_SECRET_BYTES]; /* until those below have been started */
+    unsigned char secret[CTRL_SECRET_BYTES]; /* until those below have been started */
     haul haul; /* notes between PMIx servers */
     description job;
     guard guard;
@@ -62,7 +62,7 @@ static bool say(const char *text)
     pack body = {0};
 
     pack_text(&body, text);
-    pack_send(&body, &daemon_now->wire, WIRE_SAY);
+    pack_send(&body, &daemon_now->wire, CTRL_MESSAGE);
     return true;
 }
 
@@ -89,7 +89,7 @@ static void abort_send(daemon_state *self)
     pack_u32(&body, (uint32_t)code);
     pack_text(&body, text);
     pack_u32(&body, 0);
-    pack_send(&body, &self->wire, WIRE_ABORTED);
+    pack_send(&body, &self->wire, CTRL_ABORTED);
 }
 
 static void rank_ended(void *owner, const rank_end *end)
@@ -105,7 +105,7 @@ static void rank_ended(void *owner, const rank_end *end)
     pack_u64(&body, (uint64_t)end->pid);
     pack_u32(&body, end->is_refused);
     pack_u32(&body, end->spoke_pmix);
-    pack_send(&body, &self->wire, WIRE_ENDED);
+    pack_send(&body, &self->wire, CTRL_ENDED);
 }
 
 static void rank_refused(void *owner, uint32_t rank, char what, int error)
@@ -116,7 +116,7 @@ static void rank_refused(void *owner, uint32_t rank, char what, int error)
     pack_u32(&body, rank);
     pack_u32(&body, (uint32_t)what);
     pack_u32(&body, (uint32_t)error);
-    pack_send(&body, &self->wire, WIRE_NOEXEC);
+    pack_send(&body, &self->wire, CTRL_NOEXEC);
 }
 
 static void card_want(void *owner, uint32_t rank)
@@ -125,7 +125,7 @@ static void card_want(void *owner, uint32_t rank)
     pack body = {0};
 
     pack_u32(&body, rank);
-    pack_send(&body, &self->wire, WIRE_WANT);
+    pack_send(&body, &self->wire, CTRL_MODEX_REQ);
 }
 
 static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
@@ -136,7 +136,7 @@ static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *to
     pack_u32(&body, rank);
     pack_u32(&body, state);
     pack_bytes(&body, told, bytes);
-    pack_send(&body, &self->wire, WIRE_CARD);
+    pack_send(&body, &self->wire, CTRL_MODEX_DATA);
 }
 
 static void fence_tell(void *owner, uint64_t number)
@@ -145,7 +145,7 @@ static void fence_tell(void *owner, uint64_t number)
     pack body = {0};
 
     pack_u64(&body, number);
-    pack_send(&body, &self->wire, WIRE_FENCE);
+    pack_send(&body, &self->wire, CTRL_FENCE);
 }
 
 static void output_send(void *owner, int which, const char *bytes, size_t count)
@@ -155,10 +155,10 @@ static void output_send(void *owner, int which, const char *bytes, size_t count)
 
     pack_u32(&body, (uint32_t)which);
     pack_bytes(&body, bytes, count);
-    pack_send(&body, &self->wire, WIRE_OUT);
+    pack_send(&body, &self->wire, CTRL_OUT);
 }
 
-static void note_send(daemon_state *self, const note *what)
+static void pmix_msg_send(daemon_state *self, const pmix_msg *what)
 {
     if (haul_add(&self->haul, what))
         self->wire.trouble = "out of memory";
@@ -166,9 +166,9 @@ static void note_send(daemon_state *self, const note *what)
         haul_move(&self->haul, &self->wire);
 }
 
-static void pmi_note(void *owner, const note *what)
+static void pmi_note(void *owner, const pmix_msg *what)
 {
-    note_send(owner, what);
+    pmix_msg_send(owner, what);
 }
 
 static void pmi_aborted(void *owner, uint32_t rank, int code)
@@ -181,7 +181,7 @@ static void pmi_aborted(void *owner, uint32_t rank, int code)
     pack_u32(&body, (uint32_t)code);
     pack_text(&body, NULL);
     pack_u32(&body, 1);
-    pack_send(&body, &self->wire, WIRE_ABORTED);
+    pack_send(&body, &self->wire, CTRL_ABORTED);
 }
 
 /* Everything before the first fork of a rank. */
@@ -209,8 +209,8 @@ static int prepare(daemon_state *self, const wire_frame *frame)
     }
     self->node = (node){.name = self->job.name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->job.map,
                         .index = self->job.node, .up = {.ended = rank_ended, .refused = rank_refused, .owner = self},
-                        .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self},
-                        .pmi_up = {.note = pmi_note, .aborted = pmi_aborted, .owner = self}};
+                        .modex_node_callbacks = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self},
+                        .pmi_up = {.pmix_msg = pmi_note, .aborted = pmi_aborted, .owner = self}};
     rc = node_open(&self->node, &self->job.opts);
     if (rc)
         return rc;
@@ -231,7 +231,7 @@ static void refuse(daemon_state *self, int code)
     pack body = {0};
 
     pack_u32(&body, (uint32_t)code);
-    pack_send(&body, &self->wire, WIRE_REFUSED_ALL);
+    pack_send(&body, &self->wire, CTRL_REFUSED_ALL);
 }
 
 static void start_take(daemon_state *self, const wire_frame *frame)
@@ -242,7 +242,7 @@ static void start_take(daemon_state *self, const wire_frame *frame)
     if (rc)
         refuse(self, rc);
     else
-        wire_send(&self->wire, WIRE_READY, NULL, 0);
+        wire_send(&self->wire, CTRL_READY, NULL, 0);
 }
 
 static void go_take(daemon_state *self)
@@ -251,7 +251,7 @@ static void go_take(daemon_state *self)
     int rc = node_start(&self->node);
 
     pack_u32(&body, self->node.live);
-    pack_send(&body, &self->wire, WIRE_STARTED);
+    pack_send(&body, &self->wire, CTRL_STARTED);
     if (rc)
         refuse(self, rc);
 }
@@ -267,24 +267,24 @@ static void drain_take(daemon_state *self, unpack *from)
 
 static void traded_take(daemon_state *self, uint32_t kind, unpack *from)
 {
-    if (kind == WIRE_FENCE) {
-        cards_fenced(&self->node.cards, unpack_u64(from));
+    if (kind == CTRL_FENCE) {
+        modex_node_fenced(&self->node.modex_node, unpack_u64(from));
         return;
     }
-    uint32_t rank = unpack_u32(from), state = kind == WIRE_CARD ? unpack_u32(from) : 0;
-    if (kind == WIRE_WANT)
-        cards_owe(&self->node.cards, rank);
+    uint32_t rank = unpack_u32(from), state = kind == CTRL_MODEX_DATA ? unpack_u32(from) : 0;
+    if (kind == CTRL_MODEX_REQ)
+        modex_request(&self->node.modex_node, rank);
     else
-        cards_fill(&self->node.cards, rank, state, from->at, from->left);
+        modex_node_fill(&self->node.modex_node, rank, state, from->at, from->left);
 }
 
 static void piece_take(daemon_state *self, const wire_frame *frame)
 {
-    note whole, answer;
+    pmix_msg whole, answer;
 
     if (haul_take(&self->haul, &self->wire, frame, &whole) == 1 && !pmi_server_take(self->node.pmi, &whole) &&
         pmix_host_take(self->node.pmix, &whole, &answer))
-        note_send(self, &answer);
+        pmix_msg_send(self, &answer);
 }
 
 static void frame_take(daemon_state *self, const wire_frame *frame)
@@ -296,51 +296,51 @@ static void frame_take(daemon_state *self, const wire_frame *frame)
         return;
     }
     switch (frame->kind) {
-    case WIRE_START:
+    case CTRL_START:
         start_take(self, frame);
         break;
-    case WIRE_GO:
+    case CTRL_GO:
         go_take(self);
         break;
-    case WIRE_SIGNAL:
+    case CTRL_SIGNAL:
         node_signal(&self->node, (int)unpack_u32(&from));
         break;
-    case WIRE_END:
+    case CTRL_END:
         node_end(&self->node);
         break;
-    case WIRE_KILL:
+    case CTRL_KILL:
         node_kill(&self->node);
         break;
-    case WIRE_DRAIN:
+    case CTRL_DRAIN:
         drain_take(self, &from);
         break;
-    case WIRE_WAITS:
-        waits_tell(&self->waits, &self->node);
+    case CTRL_WAITS:
+        wait_report_print(&self->waits, &self->node);
         break;
-    case WIRE_IN:
+    case CTRL_IN:
         self->fed += frame->bytes;
         if (self->io)
             io_feed(self->io, frame->body, frame->bytes);
         break;
-    case WIRE_CLOSED:
+    case CTRL_CLOSED:
         if (self->io)
             io_closed(self->io, (int)unpack_u32(&from));
         break;
-    case WIRE_CREDIT:
+    case CTRL_CREDIT:
         self->lent -= unpack_u32(&from);
         break;
-    case WIRE_PART:
+    case CTRL_PART:
         relay_part(&self->relay, unpack_u32(&from));
         break;
-    case WIRE_WANT:
-    case WIRE_CARD:
-    case WIRE_FENCE:
+    case CTRL_MODEX_REQ:
+    case CTRL_MODEX_DATA:
+    case CTRL_FENCE:
         traded_take(self, frame->kind, &from);
         break;
-    case WIRE_PIECE:
+    case CTRL_PIECE:
         piece_take(self, frame);
         break;
-    case WIRE_PIECES:
+    case CTRL_PIECES:
         haul_taken(&self->haul, unpack_u32(&from));
         haul_move(&self->haul, &self->wire);
         break;
@@ -367,11 +367,11 @@ static void reap(daemon_state *self)
 /* What our PMIx server has for the head. */
 static void pmix_tell(daemon_state *self)
 {
-    note what;
+    pmix_msg what;
 
     abort_send(self);
     while (self->node.pmix && pmix_host_next(self->node.pmix, &what))
-        note_send(self, &what);
+        pmix_msg_send(self, &what);
 }
 
 /* Passes on what ranks wrote, and tells how much of the input they read. */
@@ -388,10 +388,10 @@ static void streams_move(daemon_state *self)
     if (unfed == SIZE_MAX && self->fed && !self->is_told_closed) {
         self->is_told_closed = true;
         pack_u32(&body, UINT32_MAX);
-        pack_send(&body, &self->wire, WIRE_TAKEN);
+        pack_send(&body, &self->wire, CTRL_TAKEN);
     } else if (unfed < self->fed) {
         pack_u32(&body, (uint32_t)(self->fed - unfed));
-        pack_send(&body, &self->wire, WIRE_TAKEN);
+        pack_send(&body, &self->wire, CTRL_TAKEN);
         self->fed = unfed;
     }
 }
@@ -414,7 +414,7 @@ static void signal_take(daemon_state *self, int sig)
     } else { /* the head ends the job, here too */
         self->told_ns = weft_clock_ns();
         pack_u32(&body, (uint32_t)sig);
-        pack_send(&body, &self->wire, WIRE_TOLD);
+        pack_send(&body, &self->wire, CTRL_SIGNALED);
     }
 }
 
@@ -427,7 +427,7 @@ static bool serve(daemon_state *self, int signals)
     for (;;) {
         uint64_t next = self->io ? node_deadlines(&self->node) : 0, now = weft_clock_ns();
         if (self->io)
-            next = weft_clock_earlier(next, waits_look(&self->waits, &self->node));
+            next = weft_clock_earlier(next, wait_report_read(&self->waits, &self->node));
         uint32_t count = 0;
         relay_deadlines(&self->relay);
         if (self->io && set == nothing)
@@ -435,17 +435,17 @@ static bool serve(daemon_state *self, int signals)
         if (!set || self->wire.trouble || has_ended(self))
             break;
         if (self->io)
-            count = io_wishes(self->io, set);
+            count = io_pollfds(self->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
         set[count + 1] = (struct pollfd){.fd = self->wire.fd, .events = (short)(POLLIN | (self->wire.out.used ? POLLOUT : 0))};
-        set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.cards.wakeup : -1, .events = POLLIN};
+        set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.modex_node.wakeup : -1, .events = POLLIN};
         set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_host_fd(self->node.pmix) : -1, .events = POLLIN};
         set[count + 4] = (struct pollfd){.fd = self->node.pmi ? pmi_server_fd(self->node.pmi) : -1, .events = POLLIN};
-        uint32_t below = relay_wishes(&self->relay, set + count + 5);
+        uint32_t below = relay_pollfds(&self->relay, set + count + 5);
         uint64_t wait_ms = !next ? 1000 : next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = ready_wait(set, count + 5 + below, wait_ms > 1000 ? 1000 : (int)wait_ms);
+        int ready = poll_sparse_wait(set, count + 5 + below, wait_ms > 1000 ? 1000 : (int)wait_ms);
         if (ready > 0 && self->io)
-            io_turn(self->io, set, count);
+            io_progress(self->io, set, count);
         for (int sig; (sig = signals_next());)
             signal_take(self, sig);
         reap(self);
@@ -453,9 +453,9 @@ static bool serve(daemon_state *self, int signals)
         wire_read(&self->wire);
         while (wire_next(&self->wire, &frame))
             frame_take(self, &frame);
-        relay_turn(&self->relay, set + count + 5, ready > 0 ? below : 0);
-        cards_turn(&self->node.cards);
-        pmi_server_turn(self->node.pmi);
+        relay_progress(&self->relay, set + count + 5, ready > 0 ? below : 0);
+        modex_node_progress(&self->node.modex_node);
+        pmi_server_progress(self->node.pmi);
         pmix_tell(self);
         streams_move(self);
     }
@@ -469,10 +469,10 @@ static void last_word(wire *wire)
 {
     struct pollfd set = {.fd = wire->fd};
 
-    wire_send(wire, WIRE_OVER, NULL, 0);
+    wire_send(wire, CTRL_DONE, NULL, 0);
     while (!wire->trouble && !wire->is_deaf) {
         set.events = (short)(POLLIN | (wire->out.used ? POLLOUT : 0));
-        if (poll(&set, 1, WIRE_SILENCE_MS) <= 0)
+        if (poll(&set, 1, CTRL_SILENCE_MS) <= 0)
             return;
         wire_flush(wire);
         wire_read(wire);
@@ -501,7 +501,7 @@ static int node_find(uint32_t *node)
     char line[400];
 
     while (line_read(line, sizeof(line)) == 0) {
-        int64_t found = crew_node_of(line);
+        int64_t found = srun_launch_node_of(line);
         if (found < 0)
             continue;
         *node = (uint32_t)found;
@@ -524,7 +524,7 @@ static int meet(daemon_state *self)
     if (order.node == CREW_NODE && node_find(&order.node))
         return complain(1, "the head knows no node of the name that Slurm gave this one (SLURMD_NODENAME)");
     wire_hello_make(order.node, &hello);
-    int fd = seek_head(&order, &hello, &answer, &why);
+    int fd = head_connect(&order, &hello, &answer, &why);
     if (fd < 0)
         return complain(1, "%s: %s, port %u", why, order.addresses, order.port);
     wire_proof_make(order.secret, &hello, &answer, proof);

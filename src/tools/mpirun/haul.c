@@ -9,13 +9,13 @@
 
 struct haul_item {
     struct haul_item *next;
-    note what;
+    pmix_msg what;
     bool is_begun;
 };
 
-parcel *parcel_make(size_t bytes)
+refbuf *refbuf_make(size_t bytes)
 {
-    parcel *self = bytes <= PARCEL_MAX ? malloc(sizeof(*self) + bytes) : NULL;
+    refbuf *self = bytes <= REFBUF_MAX ? malloc(sizeof(*self) + bytes) : NULL;
 
     if (self) {
         atomic_init(&self->refs, 1);
@@ -24,39 +24,39 @@ parcel *parcel_make(size_t bytes)
     return self;
 }
 
-parcel *parcel_of(const void *data, size_t bytes)
+refbuf *refbuf_of(const void *data, size_t bytes)
 {
-    parcel *self = parcel_make(bytes);
+    refbuf *self = refbuf_make(bytes);
 
     if (self && bytes)
         memcpy(self->data, data, bytes);
     return self;
 }
 
-parcel *parcel_hold(parcel *self)
+refbuf *refbuf_hold(refbuf *self)
 {
     if (self)
         atomic_fetch_add_explicit(&self->refs, 1, memory_order_relaxed);
     return self;
 }
 
-void parcel_drop(parcel *self)
+void refbuf_drop(refbuf *self)
 {
     if (self && atomic_fetch_sub_explicit(&self->refs, 1, memory_order_acq_rel) == 1)
         free(self);
 }
 
-static size_t body_bytes(const note *what)
+static size_t body_bytes(const pmix_msg *what)
 {
     return what->body ? what->body->bytes : 0;
 }
 
-int haul_add(haul *self, const note *what)
+int haul_add(haul *self, const pmix_msg *what)
 {
     struct haul_item *item = calloc(1, sizeof(*item));
 
     if (!item) {
-        parcel_drop(what->body);
+        refbuf_drop(what->body);
         return -1;
     }
     item->what = *what;
@@ -78,11 +78,11 @@ static void first_drop(haul *self)
         self->last = NULL;
     self->waiting -= body_bytes(&item->what);
     self->sent = 0;
-    parcel_drop(item->what.body);
+    refbuf_drop(item->what.body);
     free(item);
 }
 
-static void numbers_pack(const note *what, pack *to)
+static void numbers_pack(const pmix_msg *what, pack *to)
 {
     pack_u32(to, what->kind);
     pack_u32(to, (uint32_t)what->status);
@@ -107,30 +107,30 @@ void haul_move(haul *self, wire *to)
             pack_bytes(&piece, item->what.body->data + self->sent, count);
         self->sent += count;
         self->lent += piece.bytes.used;
-        pack_send(&piece, to, WIRE_PIECE);
+        pack_send(&piece, to, CTRL_PIECE);
         if (count == left)
             first_drop(self);
     }
 }
 
-static int note_begin(haul *self, unpack *from)
+static int pmix_msg_begin(haul *self, unpack *from)
 {
-    note *what = &self->coming;
+    pmix_msg *what = &self->coming;
 
-    *what = (note){.kind = unpack_u32(from)};
+    *what = (pmix_msg){.kind = unpack_u32(from)};
     what->status = (int32_t)unpack_u32(from);
     what->ticket = unpack_u64(from);
     what->rank = unpack_u32(from);
     what->seconds = unpack_u32(from);
     uint64_t bytes = unpack_u64(from);
-    if (from->has_failed || bytes > PARCEL_MAX)
+    if (from->has_failed || bytes > REFBUF_MAX)
         return -1;
     self->came = 0;
-    what->body = bytes ? parcel_make(bytes) : NULL; /* pages of it that have not come take no memory */
+    what->body = bytes ? refbuf_make(bytes) : NULL; /* pages of it that have not come take no memory */
     return bytes && !what->body ? -1 : 0;
 }
 
-int haul_take(haul *self, wire *from, const wire_frame *frame, note *whole)
+int haul_take(haul *self, wire *from, const wire_frame *frame, pmix_msg *whole)
 {
     unpack piece = {.at = frame->body, .left = frame->bytes};
 
@@ -139,10 +139,10 @@ int haul_take(haul *self, wire *from, const wire_frame *frame, note *whole)
         pack body = {0};
         pack_u32(&body, (uint32_t)self->owed);
         self->owed = 0;
-        pack_send(&body, from, WIRE_PIECES);
+        pack_send(&body, from, CTRL_PIECES);
     }
-    if ((!self->is_coming && note_begin(self, &piece)) || piece.left > body_bytes(&self->coming) - self->came) {
-        parcel_drop(self->coming.body);
+    if ((!self->is_coming && pmix_msg_begin(self, &piece)) || piece.left > body_bytes(&self->coming) - self->came) {
+        refbuf_drop(self->coming.body);
         self->coming.body = NULL;
         wire_under(from)->trouble = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
         return -1;
@@ -168,6 +168,6 @@ void haul_close(haul *self)
 {
     while (self->first)
         first_drop(self);
-    parcel_drop(self->coming.body);
+    refbuf_drop(self->coming.body);
     *self = (haul){0};
 }

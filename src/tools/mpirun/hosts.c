@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "tools/mpirun/names.h"
+#include "tools/mpirun/hostlist.h"
 #include "tools/mpirun/options.h"
 
 /* Where a text stands, for what is said about it. */
@@ -148,7 +148,7 @@ static int name_take(void *owner, const char *name)
 static int names_expand(host_list *self, const place *at, const char *text, uint32_t slots)
 {
     word one = {self, at, slots};
-    int rc = names_each(text, name_take, &one);
+    int rc = hostlist_each(text, name_take, &one);
 
     return rc == NAMES_MALFORMED ? refuse(at, "a range is written as n[1-4] or n[01-03,7]", text) : rc;
 }

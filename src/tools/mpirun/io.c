@@ -255,7 +255,7 @@ static bool stdin_is_readable(const io *self)
     return (is_read || self->far.in) && (!isatty(0) || tcgetpgrp(0) == getpgrp());
 }
 
-uint32_t io_wishes(io *self, struct pollfd *set)
+uint32_t io_pollfds(io *self, struct pollfd *set)
 {
     uint32_t count = 0;
 
@@ -408,7 +408,7 @@ static void stdin_write_some(io *self, struct reader *one, short events)
         reader_close(one);
 }
 
-void io_turn(io *self, const struct pollfd *set, uint32_t count)
+void io_progress(io *self, const struct pollfd *set, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (!set[i].revents)

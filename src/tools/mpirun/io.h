@@ -35,9 +35,9 @@ void io_rank_started(io *self);
 
 /* Fills `set` (room for io_max(self)) with what to wait for. How many. */
 uint32_t io_max(const io *self);
-uint32_t io_wishes(io *self, struct pollfd *set);
+uint32_t io_pollfds(io *self, struct pollfd *set);
 /* Moves what can be moved, by what poll said about the same set. */
-void io_turn(io *self, const struct pollfd *set, uint32_t count);
+void io_progress(io *self, const struct pollfd *set, uint32_t count);
 /* A rank has ended, and mpirun is about to say so: what ranks wrote before is read, and written as far as nobody must be waited for. */
 void io_settle(io *self);
 /* Puts a text of mpirun's own behind what waits for stderr. False: nothing does, or nobody reads. */

@@ -13,15 +13,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tools/mpirun/hub.h"
 #include "tools/mpirun/io.h"
-#include "tools/mpirun/links.h"
 #include "tools/mpirun/pmi_server.h"
-#include "tools/mpirun/pmix_host.h"
-#include "tools/mpirun/waits.h"
+#include "tools/mpirun/pmix_head.h"
+#include "tools/mpirun/pmix_srv.h"
+#include "tools/mpirun/remote_nodes.h"
+#include "tools/mpirun/wait_report.h"
 #include "tools/mpirun/wire.h"
 
-#define PATIENCE_NS 15000000000u /* longer than it takes to see that a host is lost (WIRE_SILENCE_MS), which has words of its own */
+#define PATIENCE_NS 15000000000u /* longer than it takes to see that a host is lost (CTRL_SILENCE_MS), which has words of its own */
 
 /* PMIx_Abort of a rank here. */
 static void abort_take(job *self)
@@ -46,38 +46,38 @@ static void refused(void *owner, uint32_t rank, char what, int error)
 
 static void card_want(void *owner, uint32_t rank)
 {
-    links_want(((job *)owner)->links, rank);
+    remote_nodes_want(((job *)owner)->remote_nodes, rank);
 }
 
 static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
 {
-    links_card(((job *)owner)->links, rank, state, told, bytes);
+    remote_nodes_card(((job *)owner)->remote_nodes, rank, state, told, bytes);
 }
 
 static void fence_tell(void *owner, uint64_t number)
 {
-    links_fence(((job *)owner)->links, number);
+    remote_nodes_fence(((job *)owner)->remote_nodes, number);
 }
 
-/* hub's way: to our own node's server, or to a link */
-static void note_send(void *owner, uint32_t node, const note *what)
+/* pmix_head's way: to our own node's server, or to a link */
+static void pmix_msg_send(void *owner, uint32_t node, const pmix_msg *what)
 {
     job *self = owner;
-    note answer;
+    pmix_msg answer;
 
     if (!self->map.nodes[node].is_here) {
-        links_note(self->links, node, what);
+        remote_nodes_note(self->remote_nodes, node, what);
         return;
     }
     if (!pmi_server_take(self->node.pmi, what) && pmix_host_take(self->node.pmix, what, &answer))
-        hub_take(self->hub, node, &answer);
+        pmix_head_take(self->pmix_head, node, &answer);
 }
 
-static void pmi_note(void *owner, const note *what)
+static void pmi_note(void *owner, const pmix_msg *what)
 {
     job *self = owner;
 
-    hub_take(self->hub, self->node.index, what);
+    pmix_head_take(self->pmix_head, self->node.index, what);
 }
 
 static void pmi_aborted(void *owner, uint32_t rank, int code)
@@ -87,12 +87,12 @@ static void pmi_aborted(void *owner, uint32_t rank, int code)
 
 void job_serve(job *self)
 {
-    note what;
+    pmix_msg what;
 
-    pmi_server_turn(self->node.pmi);
+    pmi_server_progress(self->node.pmi);
     abort_take(self);
     while (self->node.pmix && pmix_host_next(self->node.pmix, &what))
-        hub_take(self->hub, self->node.index, &what);
+        pmix_head_take(self->pmix_head, self->node.index, &what);
 }
 
 static void input_send(void *owner, const char *bytes, size_t count)
@@ -102,7 +102,7 @@ static void input_send(void *owner, const char *bytes, size_t count)
     for (uint32_t n = 0; n < self->map.node_count; n++) {
         bool reads = self->opts->stdin_to == STDIN_ALL ? self->map.nodes[n].count != 0 : self->map.node_of[self->opts->stdin_to] == n;
         if (reads && !self->map.nodes[n].is_here && io_lend(self->io, n, count))
-            links_in(self->links, n, bytes, count);
+            remote_nodes_in(self->remote_nodes, n, bytes, count);
     }
 }
 
@@ -130,8 +130,8 @@ static int node_prepare(job *self, uint32_t here)
 {
     self->node = (node){.name = self->name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->map, .index = here,
                         .up = {.ended = ended, .refused = refused, .owner = self},
-                        .cards_up = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self},
-                        .pmi_up = {.note = pmi_note, .aborted = pmi_aborted, .owner = self}};
+                        .modex_node_callbacks = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self},
+                        .pmi_up = {.pmix_msg = pmi_note, .aborted = pmi_aborted, .owner = self}};
     return node_open(&self->node, self->opts);
 }
 
@@ -157,8 +157,8 @@ int job_open(job *self, options *opts)
     while (!rc && here < self->map.node_count && !self->map.nodes[here].is_here)
         here++;
     bool is_alone = here == 0 && self->map.node_count == 1;
-    hub_up up = {.send = note_send, .owner = self};
-    if (!rc && !(self->hub = hub_open(&self->map, &up)))
+    pmix_head_callbacks up = {.send = pmix_msg_send, .owner = self};
+    if (!rc && !(self->pmix_head = pmix_head_open(&self->map, &up)))
         rc = complain(1, "out of memory");
     if (!rc)
         rc = io_prepare(self, here);
@@ -172,18 +172,18 @@ int job_open(job *self, options *opts)
     if (opts->timeout_s > 0)
         self->timeout_ns = weft_clock_ns() + (uint64_t)(opts->timeout_s * 1e9);
     self->phase = is_alone ? JOB_RUNS : JOB_LAUNCHES;
-    return is_alone ? 0 : links_open(self, &self->links);
+    return is_alone ? 0 : remote_nodes_open(self, &self->remote_nodes);
 }
 
 void job_start(job *self)
 {
     int rc = 0;
 
-    if (self->phase == JOB_LAUNCHES && !links_are_ready(self->links))
+    if (self->phase == JOB_LAUNCHES && !remote_nodes_are_ready(self->remote_nodes))
         return;
     self->phase = JOB_RUNS;
-    if (self->links) {
-        links_go(self->links);
+    if (self->remote_nodes) {
+        remote_nodes_go(self->remote_nodes);
         io_far_begin(self->io);
     }
     if (self->node.count)
@@ -196,8 +196,8 @@ void job_start(job *self)
 void job_signal(job *self, int sig)
 {
     node_signal(&self->node, sig);
-    if (self->links)
-        links_signal(self->links, sig);
+    if (self->remote_nodes)
+        remote_nodes_signal(self->remote_nodes, sig);
 }
 
 void job_end(job *self, int code)
@@ -209,8 +209,8 @@ void job_end(job *self, int code)
     self->phase = JOB_ENDING;
     self->deadline_ns = weft_clock_ns() + 2000000000u;
     node_end(&self->node);
-    if (self->links)
-        links_tell(self->links, WIRE_END);
+    if (self->remote_nodes)
+        remote_nodes_send(self->remote_nodes, CTRL_END);
 }
 
 void job_hurry(job *self)
@@ -230,7 +230,7 @@ static uint64_t daemons_hurry(job *self, uint64_t now)
     if (now < self->patience_ns)
         return self->patience_ns;
     self->patience_ns = 0;
-    links_give_up(self->links);
+    remote_nodes_give_up(self->remote_nodes);
     return 0;
 }
 
@@ -241,8 +241,8 @@ void job_kill(job *self)
         self->phase = JOB_KILLED;
     self->deadline_ns = 0;
     node_kill(&self->node);
-    if (self->links)
-        links_tell(self->links, WIRE_KILL);
+    if (self->remote_nodes)
+        remote_nodes_send(self->remote_nodes, CTRL_KILL);
 }
 
 static const app *part_of(const job *self, uint32_t rank)
@@ -264,7 +264,7 @@ static const char *program_of(const app *part)
 static const char *host_words(const job *self, uint32_t rank, char *text, size_t room)
 {
     *text = '\0';
-    if (self->links)
+    if (self->remote_nodes)
         snprintf(text, room, " on host %s", self->map.nodes[self->map.node_of[rank]].name);
     return text;
 }
@@ -361,8 +361,8 @@ static void drain(job *self)
     if (was_ended)
         job_hurry(self);
     node_drain(&self->node, was_ended);
-    if (self->links)
-        links_drain(self->links, was_ended, self->code != 0);
+    if (self->remote_nodes)
+        remote_nodes_drain(self->remote_nodes, was_ended, self->code != 0);
 }
 
 void job_reap(job *self)
@@ -372,8 +372,8 @@ void job_reap(job *self)
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid != self->guard.pid) {
-            if (!node_reaped(&self->node, pid, status) && self->links)
-                links_reaped(self->links, pid, status);
+            if (!node_reaped(&self->node, pid, status) && self->remote_nodes)
+                remote_nodes_reaped(self->remote_nodes, pid, status);
         } else if (guard_again(&self->guard)) {
             complain(1, "the guardian process was killed and cannot be started again: %s", strerror(errno));
         }
@@ -385,7 +385,7 @@ void job_reap(job *self)
 bool job_is_over(job *self)
 {
     return self->phase == JOB_DRAINS && (!self->node.count || node_is_over(&self->node)) &&
-           (!self->links || (links_are_over(self->links) && io_is_drained(self->io)));
+           (!self->remote_nodes || (remote_nodes_are_over(self->remote_nodes) && io_is_drained(self->io)));
 }
 
 uint64_t job_deadlines(job *self)
@@ -398,20 +398,20 @@ uint64_t job_deadlines(job *self)
     } else if (self->timeout_ns && now >= self->timeout_ns) {
         self->timeout_ns = 0;
         complain(124, "the job is ended: it has not finished within %g s (--timeout or MPIEXEC_TIMEOUT)", self->opts->timeout_s);
-        waits_tell(&self->waits, &self->node);
-        if (self->links)
-            links_tell(self->links, WIRE_WAITS);
+        wait_report_print(&self->waits, &self->node);
+        if (self->remote_nodes)
+            remote_nodes_send(self->remote_nodes, CTRL_WAITS);
         job_end(self, 124);
     }
     if (self->phase == JOB_ENDING && now >= self->deadline_ns)
         job_kill(self);
     uint64_t next = node_deadlines(&self->node);
     if (self->timeout_ns)
-        next = weft_clock_earlier(next, waits_look(&self->waits, &self->node));
-    next = weft_clock_earlier(next, hub_deadlines(self->hub));
-    if (self->links) {
+        next = weft_clock_earlier(next, wait_report_read(&self->waits, &self->node));
+    next = weft_clock_earlier(next, pmix_head_deadlines(self->pmix_head));
+    if (self->remote_nodes) {
         next = weft_clock_earlier(next, daemons_hurry(self, now));
-        next = weft_clock_earlier(next, weft_clock_earlier(links_deadlines(self->links), now + 1000000000u)); /* cards.h: a look once a second */
+        next = weft_clock_earlier(next, weft_clock_earlier(remote_nodes_deadlines(self->remote_nodes), now + 1000000000u)); /* modex_node.h: a look once a second */
     }
     if (self->phase == JOB_DRAINS)
         return next;
@@ -420,10 +420,10 @@ uint64_t job_deadlines(job *self)
 
 int job_close(job *self)
 {
-    waits_close(self->waits);
-    links_close(self->links);
+    wait_report_close(self->waits);
+    remote_nodes_close(self->remote_nodes);
     node_close(&self->node, self->code != 0);
-    hub_close(self->hub);
+    pmix_head_close(self->pmix_head);
     guard_stop(&self->guard);
     io_now = NULL;
     io_close(self->io);

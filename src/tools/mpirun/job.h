@@ -14,9 +14,9 @@
 #include "tools/mpirun/node.h"
 #include "tools/mpirun/options.h"
 
-struct hub;
+struct pmix_head;
 struct io;
-struct links;
+struct remote_nodes;
 struct waits;
 
 enum job_phase {
@@ -45,8 +45,8 @@ typedef struct job {
     struct io *io;
     struct waits *waits;   /* what this machine's ranks do, while there is a time limit; NULL: not looked at yet */
     node node;             /* what this machine does itself; count 0: nothing */
-    struct links *links;   /* to other hosts; NULL: all is here */
-    struct hub *hub;       /* between the nodes' PMIx servers */
+    struct remote_nodes *remote_nodes;   /* to other hosts; NULL: all is here */
+    struct pmix_head *pmix_head;       /* between the nodes' PMIx servers */
 } job;
 
 /* Names the job, places its ranks, opens what is this machine's part, starts the guardian and the way to other hosts. 0 or an exit
@@ -56,7 +56,7 @@ int job_open(job *self, options *opts);
 void job_start(job *self);
 /* Takes in what our own node's PMIx server has for us. */
 void job_serve(job *self);
-/* Of links: what daemons tell. */
+/* Of remote_nodes: what daemons tell. */
 void job_rank_ended(job *self, const rank_end *end);
 void job_rank_refused(job *self, uint32_t rank, char what, int error);
 /* A resource manager, or somebody, wants the job to end there. */

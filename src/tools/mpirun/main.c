@@ -18,13 +18,13 @@
 #include "tools/mpirun/daemon.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job.h"
-#include "tools/mpirun/links.h"
-#include "tools/mpirun/listen.h"
+#include "tools/mpirun/remote_nodes.h"
+#include "tools/mpirun/contact.h"
 #include "tools/mpirun/options.h"
 #include "tools/mpirun/pmi_server.h"
-#include "tools/mpirun/pmix_host.h"
-#include "tools/mpirun/plan.h"
-#include "tools/mpirun/ready.h"
+#include "tools/mpirun/pmix_srv.h"
+#include "tools/mpirun/show_map.h"
+#include "tools/mpirun/poll_sparse.h"
 #include "tools/mpirun/signals.h"
 
 /* Descriptors 0 to 2 must be something, or a pipe of ours would get one of these numbers. */
@@ -84,7 +84,7 @@ static void signal_take(job *job, int sig)
 /* Until nothing of the job is left. */
 static void job_watch(job *job, int signals)
 {
-    struct pollfd *set = calloc(io_max(job->io) + 4 + (job->links ? links_max(job->links) : 0), sizeof(*set));
+    struct pollfd *set = calloc(io_max(job->io) + 4 + (job->remote_nodes ? remote_nodes_max(job->remote_nodes) : 0), sizeof(*set));
 
     if (!set) {
         complain(1, "out of memory");
@@ -98,22 +98,22 @@ static void job_watch(job *job, int signals)
         uint64_t next = job_deadlines(job), now = weft_clock_ns();
         if (job_is_over(job))
             break;
-        uint32_t count = io_wishes(job->io, set);
+        uint32_t count = io_pollfds(job->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
         set[count + 1] = (struct pollfd){.fd = job->node.pmix ? pmix_host_fd(job->node.pmix) : -1, .events = POLLIN};
-        set[count + 2] = (struct pollfd){.fd = job->node.count ? job->node.cards.wakeup : -1, .events = POLLIN};
+        set[count + 2] = (struct pollfd){.fd = job->node.count ? job->node.modex_node.wakeup : -1, .events = POLLIN};
         set[count + 3] = (struct pollfd){.fd = job->node.pmi ? pmi_server_fd(job->node.pmi) : -1, .events = POLLIN};
-        uint32_t far = job->links ? links_wishes(job->links, set + count + 4) : 0;
+        uint32_t far = job->remote_nodes ? remote_nodes_pollfds(job->remote_nodes, set + count + 4) : 0;
         uint64_t wait_ms = next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = ready_wait(set, count + 4 + far, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
+        int ready = poll_sparse_wait(set, count + 4 + far, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
         if (ready > 0)
-            io_turn(job->io, set, count);
+            io_progress(job->io, set, count);
         for (int sig; (sig = signals_next());)
             signal_take(job, sig);
         job_serve(job);
-        if (job->links) {
-            links_turn(job->links, set + count + 4, ready > 0 ? far : 0);
-            cards_turn(&job->node.cards);
+        if (job->remote_nodes) {
+            remote_nodes_progress(job->remote_nodes, set + count + 4, ready > 0 ? far : 0);
+            modex_node_progress(&job->node.modex_node);
         }
     }
     free(set);
@@ -125,7 +125,7 @@ static int job_run(options *opts, int signals)
     int rc = job_open(&job, opts);
 
     if (!rc && opts->is_verbose)
-        plan_tell(opts, &job.map, job.host);
+        show_map_print(opts, &job.map, job.host);
     if (!rc && job.node.count)
         rc = node_serve(&job.node);
     if (!rc) {

@@ -24,7 +24,7 @@
 #include "launch/boot_env.h"
 #include "launch/boot_internal.h"
 #include "tools/mpirun/io.h"
-#include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/pmix_srv.h"
 #include "tools/mpirun/preload.h"
 #include "tools/mpirun/program.h"
 #include "tools/mpirun/signals.h"
@@ -46,7 +46,7 @@ static int segment_open(node *self)
                           .universe = self->opts->ranks,
                           .is_bound = self->binding.masks && self->binding.is_disjoint};
 
-    int rc = weft_segment_make_with(self->count, cards_bytes(self->map), weft_boot_env_hash(self->name), 0, &self->segment);
+    int rc = weft_segment_make_with(self->count, modex_node_bytes(self->map), weft_boot_env_hash(self->name), 0, &self->segment);
     if (rc)
         return complain(1, "%s", weft_fail_text(rc));
     int fd = fcntl(self->segment.fd, F_DUPFD_CLOEXEC, INHERITED_FD);
@@ -59,7 +59,7 @@ static int segment_open(node *self)
     snprintf(word.host, sizeof(word.host), "%s", self->host);
     self->segment.hdr->cpus_shared = word.is_oversubscribed;
     memcpy((char *)self->segment.hdr + WEFT_WORD_JOB_AT, &word, sizeof(word));
-    return cards_open(&self->cards, self, self->map, self->index, &self->cards_up);
+    return modex_node_open(&self->modex_node, self, self->map, self->index, &self->modex_node_callbacks);
 }
 
 /* Only what ranks of this node run must be there. */
@@ -120,7 +120,7 @@ int node_open(node *self, options *opts)
 
     self->opts = opts;
     self->count = count;
-    self->cards.wakeup = -1;
+    self->modex_node.wakeup = -1;
     self->segment.fd = self->errors[0] = self->errors[1] = -1;
     snprintf(self->mark, sizeof(self->mark), ":%s", self->name);
     self->ranks = calloc(count, sizeof(*self->ranks));
@@ -361,7 +361,7 @@ static void rank_ended(node *self, uint32_t index)
     else if (pmi == PMI_FINALIZED && state == WEFT_RANK_NONE)
         end.state = WEFT_RANK_FINAL;
     end.is_refused = refusals_tell(self);
-    cards_turn(&self->cards); /* whoever waits for its card waits in vain */
+    modex_node_progress(&self->modex_node); /* whoever waits for its card waits in vain */
     self->up.ended(self->up.owner, &end);
 }
 
@@ -426,7 +426,7 @@ void node_close(node *self, bool has_failed)
         pmix_host_close(self->pmix);
     if (has_failed && self->started)
         marked_kill(self->mark); /* what left its process group must not outlive a failed job */
-    cards_close(&self->cards);
+    modex_node_close(&self->modex_node);
     bind_free(&self->binding);
     weft_segment_close(&self->segment);
     for (int i = 0; i < 2; i++)

@@ -13,9 +13,9 @@
 
 #include "mem/segment.h"
 #include "tools/mpirun/bind.h"
-#include "tools/mpirun/cards.h"
 #include "tools/mpirun/environ.h"
 #include "tools/mpirun/guard.h"
+#include "tools/mpirun/modex_node.h"
 #include "tools/mpirun/options.h"
 #include "tools/mpirun/pmi_server.h"
 #include "tools/mpirun/session.h"
@@ -54,7 +54,7 @@ typedef struct node {
     const char *name, *host; /* of the job, and ours; they stay the owner's */
     char mark[270];          /* "WEFT_BOOT=...:<job>" ends so in every rank's environment */
     node_owner up;
-    cards_up cards_up;
+    modex_node_callbacks modex_node_callbacks;
     pmi_callbacks pmi_up;
     const map *map;        /* of the job, and which of its nodes we are */
     uint32_t index;
@@ -69,12 +69,12 @@ typedef struct node {
     struct io *io;         /* the owner's */
     binding binding;
     session session;       /* open while ranks are started, where they share one */
-    cards cards;
+    modex_node modex_node;
     struct pmix_host *pmix; /* NULL: none */
     pmi_server *pmi;        /* NULL: no program may want it */
 } node;
 
-/* Finds the programs, makes the segment and decides who is bound to what. opts, name, host, up, cards_up, map, index, guard and io are
+/* Finds the programs, makes the segment and decides who is bound to what. opts, name, host, up, modex_node_callbacks, map, index, guard and io are
  * set. 0 or an exit code, said by complain. */
 int node_open(node *self, options *opts);
 /* Starts a PMIx server if the ranks may want one; the guardian runs. 0 or an exit code, said. */

@@ -21,7 +21,7 @@
 #define LINE_MAX_BYTES 65536      /* a client that sends more without a line's end is cut off */
 #define KEY_MAX 64                /* as told to clients */
 #define VALUE_MAX 1024
-#define TICKET ((uint64_t)1 << 63) /* of our gathers: PMIx servers count theirs from below */
+#define TICKET ((uint64_t)1 << 63) /* of our pmix_colls: PMIx servers count theirs from below */
 
 typedef struct pair {
     struct pair *next;
@@ -266,7 +266,7 @@ static void barrier_end(pmi_server *self)
 /* Of the node's ranks all that have not finalized: then the nodes meet. */
 static void barrier_try(pmi_server *self)
 {
-    note what = {.kind = NOTE_GATHER, .rank = GATHER_PMI, .ticket = TICKET};
+    pmix_msg what = {.kind = PMIX_MSG_GATHER, .rank = GATHER_PMI, .ticket = TICKET};
     uint32_t waiting = 0, awaited = 0;
     pack body = {0};
 
@@ -282,7 +282,7 @@ static void barrier_try(pmi_server *self)
     }
     pack_u32(&body, 0); /* all ranks */
     pack_bytes(&body, self->fresh.bytes.bytes + self->fresh.bytes.start, self->fresh.bytes.used);
-    what.body = body.has_failed || self->fresh.has_failed ? NULL : parcel_of(body.bytes.bytes + body.bytes.start, body.bytes.used);
+    what.body = body.has_failed || self->fresh.has_failed ? NULL : refbuf_of(body.bytes.bytes + body.bytes.start, body.bytes.used);
     buffer_free(&body.bytes);
     buffer_free(&self->fresh.bytes);
     if (!what.body) {
@@ -291,21 +291,21 @@ static void barrier_try(pmi_server *self)
         return;
     }
     self->is_gathering = true;
-    self->up.note(self->up.owner, &what);
+    self->up.pmix_msg(self->up.owner, &what);
 }
 
-bool pmi_server_take(pmi_server *self, const note *what)
+bool pmi_server_take(pmi_server *self, const pmix_msg *what)
 {
-    if (!self || what->kind != NOTE_DONE || what->ticket != TICKET)
+    if (!self || what->kind != PMIX_MSG_DONE || what->ticket != TICKET)
         return false;
     unpack from = {.at = what->body ? what->body->data : NULL, .left = what->body ? what->body->bytes : 0};
-    bool is_sound = what->status == NOTE_OK;
+    bool is_sound = what->status == PMIX_MSG_OK;
 
     while (is_sound && from.left) {
         const char *key = unpack_text(&from), *value = unpack_text(&from);
         is_sound = !from.has_failed && key && value && !pair_set(self, key, value);
     }
-    parcel_drop(what->body);
+    refbuf_drop(what->body);
     self->is_gathering = false;
     if (is_sound) {
         barrier_end(self);
@@ -422,7 +422,7 @@ static void client_read(pmi_server *self, client *one)
         client_close(one);
 }
 
-void pmi_server_turn(pmi_server *self)
+void pmi_server_progress(pmi_server *self)
 {
     struct epoll_event events[64];
     int count;

@@ -10,8 +10,8 @@
 #include <pmix_server.h>
 #include <pthread.h>
 
-#include "tools/mpirun/pmix_host.h"
-#include "tools/mpirun/slots.h"
+#include "tools/mpirun/id_table.h"
+#include "tools/mpirun/pmix_srv.h"
 
 typedef struct pmix_calls {
     pmix_status_t (*init)(pmix_server_module_t *, pmix_info_t *, size_t);
@@ -81,7 +81,7 @@ int pmix_failed(const pmix_host *self, const char *step, pmix_status_t status);
 int pmix_describe(pmix_host *self, const options *opts);
 
 /* Queues a note for the head and wakes the loop; takes the body over. -1: no memory. Any thread. */
-int pmix_send(pmix_host *self, const note *what);
+int pmix_send(pmix_host *self, const pmix_msg *what);
 /* A line for the user, once the loop comes by. Any thread. */
 void pmix_say(pmix_host *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Runs `then` on libpmix's thread, after all that it has been given before. */
@@ -100,7 +100,7 @@ typedef struct pmix_asked {
         pmix_lookup_cbfunc_t lookup;
     } ended;
     void *data;
-    note done;
+    pmix_msg done;
 } pmix_asked;
 
 #endif

@@ -2,7 +2,7 @@
  *
  * pmix_stub: stands for the PMIx server in an mpirun that was configured without PMIx.
  */
-#include "tools/mpirun/pmix_host.h"
+#include "tools/mpirun/pmix_srv.h"
 
 #include <stddef.h>
 
@@ -26,18 +26,18 @@ int pmix_host_aborted(pmix_host *self, int *rank, int *code, char *text)
     return 0;
 }
 
-bool pmix_host_next(pmix_host *self, note *what)
+bool pmix_host_next(pmix_host *self, pmix_msg *what)
 {
     (void)self, (void)what;
     return false;
 }
 
-bool pmix_host_take(pmix_host *self, const note *what, note *answer)
+bool pmix_host_take(pmix_host *self, const pmix_msg *what, pmix_msg *answer)
 {
     (void)self;
-    parcel_drop(what->body);
-    *answer = (note){.kind = NOTE_FOUND, .ticket = what->ticket, .status = NOTE_NONE};
-    return what->kind == NOTE_OWE;
+    refbuf_drop(what->body);
+    *answer = (pmix_msg){.kind = DMODEX_RESP, .ticket = what->ticket, .status = PMIX_MSG_NONE};
+    return what->kind == DMODEX_REQ;
 }
 
 bool pmix_host_gone(pmix_host *self, uint32_t rank)

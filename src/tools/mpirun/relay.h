@@ -12,15 +12,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tools/mpirun/describe.h"
-#include "tools/mpirun/limbs.h"
+#include "tools/mpirun/children.h"
+#include "tools/mpirun/job_desc.h"
 #include "tools/mpirun/tree.h"
 
 typedef struct relay {
     const description *job; /* the owner's; NULL: nothing stands below */
     wire *up;               /* the owner's */
     tree tree;
-    limbs limbs;
+    childs childs;
 } relay;
 
 /* Reckons who stands below and starts the first of them. 0 or an exit code, said. */
@@ -33,10 +33,10 @@ void relay_down(relay *self, const wire_frame *frame);
 void relay_part(relay *self, uint32_t node);
 /* No rank lives: who has not come need not. */
 void relay_drain(relay *self);
-/* As limbs'. */
+/* As childs'. */
 uint32_t relay_max(const relay *self);
-uint32_t relay_wishes(const relay *self, struct pollfd *set);
-void relay_turn(relay *self, const struct pollfd *set, uint32_t count);
+uint32_t relay_pollfds(const relay *self, struct pollfd *set);
+void relay_progress(relay *self, const struct pollfd *set, uint32_t count);
 bool relay_reaped(relay *self, pid_t pid, int status);
 void relay_deadlines(relay *self);
 bool relay_is_over(const relay *self);

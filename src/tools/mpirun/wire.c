@@ -23,8 +23,8 @@
 
 int secret_make(unsigned char *secret)
 {
-    for (size_t got = 0; got < WIRE_SECRET_BYTES;) {
-        ssize_t n = getrandom(secret + got, WIRE_SECRET_BYTES - got, 0);
+    for (size_t got = 0; got < CTRL_SECRET_BYTES;) {
+        ssize_t n = getrandom(secret + got, CTRL_SECRET_BYTES - got, 0);
         if (n < 0 && errno != EINTR)
             return -1;
         got += n > 0 ? (size_t)n : 0;
@@ -41,7 +41,7 @@ static void release_write(char *release)
 void wire_hello_make(uint32_t node, wire_hello *hello)
 {
     memcpy(hello->magic, MAGIC, sizeof(hello->magic));
-    hello->version = htole32(WIRE_VERSION);
+    hello->version = htole32(CTRL_VERSION);
     hello->node = htole32(node);
     release_write(hello->release);
     secret_make(hello->nonce);
@@ -59,7 +59,7 @@ bool wire_hello_is_sound(const wire_hello *hello)
 
 bool wire_hello_is_ours(const wire_hello *hello)
 {
-    return hello->version == htole32(WIRE_VERSION) && !strcmp(hello->release, PACKAGE_VERSION);
+    return hello->version == htole32(CTRL_VERSION) && !strcmp(hello->release, PACKAGE_VERSION);
 }
 
 /* All that was said so far goes in, with a word that tells the uses apart. */
@@ -78,7 +78,7 @@ void wire_answer_make(const unsigned char *secret, const wire_hello *hello, wire
 {
     memset(answer, 0, sizeof(*answer));
     memcpy(answer->magic, MAGIC, sizeof(answer->magic));
-    answer->version = htole32(WIRE_VERSION);
+    answer->version = htole32(CTRL_VERSION);
     answer->is_other = htole32(!wire_hello_is_ours(hello));
     release_write(answer->release);
     secret_make(answer->nonce);
@@ -101,7 +101,7 @@ void wire_proof_make(const unsigned char *secret, const wire_hello *hello, const
 
 void wire_open(wire *self, int fd, bool is_head, const unsigned char *secret, const wire_hello *hello, const wire_answer *answer)
 {
-    int on = 1, idle_s = 3, every_s = 2, tries = 4, silence_ms = WIRE_SILENCE_MS;
+    int on = 1, idle_s = 3, every_s = 2, tries = 4, silence_ms = CTRL_SILENCE_MS;
 
     *self = (wire){.fd = fd, .is_head = is_head, .node = le32toh(hello->node)};
     derive(secret, "frames", hello, answer, self->key);
@@ -148,7 +148,7 @@ static void frame_put(wire *self, uint32_t node, uint32_t kind, const void *body
         return;
     memcpy(head, words, sizeof(head));
     frame_sign(self, self->is_head, self->sent++, head, body, bytes, mac);
-    if (bytes > WIRE_BODY_MAX || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes) ||
+    if (bytes > CTRL_BODY_MAX || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes) ||
         buffer_add(&self->out, mac, sizeof(mac)))
         self->trouble = "out of memory";
     wire_flush(self);
@@ -204,7 +204,7 @@ bool wire_next(wire *self, wire_frame *frame)
         return false;
     memcpy(words, at, sizeof(words));
     size_t bytes = le32toh(words[0]);
-    if (bytes > WIRE_BODY_MAX) {
+    if (bytes > CTRL_BODY_MAX) {
         self->in.used = 0;
         self->trouble = "a frame of impossible length has come";
         return false;

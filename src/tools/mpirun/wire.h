@@ -16,43 +16,43 @@
 #include "base/sha256.h"
 #include "tools/mpirun/buffer.h"
 
-#define WIRE_VERSION 2u
-#define WIRE_SECRET_BYTES WEFT_SHA256_BYTES
-#define WIRE_BODY_MAX ((size_t)64 << 20)
-#define WIRE_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; asked after 3 s of silence */
+#define CTRL_VERSION 2u
+#define CTRL_SECRET_BYTES WEFT_SHA256_BYTES
+#define CTRL_BODY_MAX ((size_t)64 << 20)
+#define CTRL_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; asked after 3 s of silence */
 
 enum wire_kind {
     /* head to daemon */
-    WIRE_START = 1, /* describe.h: prepare */
-    WIRE_GO,        /* start the ranks */
-    WIRE_SIGNAL,    /* u32 */
-    WIRE_END, WIRE_KILL,
-    WIRE_DRAIN,     /* u32: was ended, u32: has failed */
-    WIRE_WAITS,     /* say who waits for whom */
-    WIRE_IN,        /* standard input; empty: its end */
-    WIRE_CREDIT,    /* u32: so many bytes of output were passed on */
-    WIRE_CLOSED,    /* u32 1 or 2: nobody reads that output any more */
-    WIRE_PART = 30, /* u32 node, which that daemon has started: give it up */
+    CTRL_START = 1, /* job_desc.h: prepare */
+    CTRL_GO,        /* start the ranks */
+    CTRL_SIGNAL,    /* u32 */
+    CTRL_END, CTRL_KILL,
+    CTRL_DRAIN,     /* u32: was ended, u32: has failed */
+    CTRL_WAITS,     /* say who waits for whom */
+    CTRL_IN,        /* standard input; empty: its end */
+    CTRL_CREDIT,    /* u32: so many bytes of output were passed on */
+    CTRL_CLOSED,    /* u32 1 or 2: nobody reads that output any more */
+    CTRL_PART = 30, /* u32 node, which that daemon has started: give it up */
     /* daemon to head */
-    WIRE_READY = 32, /* prepared */
-    WIRE_REFUSED_ALL, /* u32 exit code: could not be prepared or started; a SAY came before */
-    WIRE_STARTED,   /* u32: so many ranks live */
-    WIRE_SAY,       /* text for the user */
-    WIRE_OUT,       /* u32 1 or 2, bytes: whole lines of output */
-    WIRE_TAKEN,     /* u32: so many bytes of standard input were taken; UINT32_MAX: no more are wanted */
-    WIRE_ENDED,     /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 spoke PMIx */
-    WIRE_NOEXEC,    /* u32 rank, u32 what, u32 error */
-    WIRE_ABORTED,   /* u32 rank, u32 code, text, u32: by PMI */
-    WIRE_OVER,      /* nothing is left there and below; the last frame */
-    WIRE_TOLD,      /* u32: somebody sent the daemon this signal, which ends programs */
-    WIRE_LOST = 60, /* text. Of who has started it: it is gone without its last word, and with it what is below */
-    WIRE_UNMET,     /* text. Of who has started it: it never came */
+    CTRL_READY = 32, /* prepared */
+    CTRL_REFUSED_ALL, /* u32 exit code: could not be prepared or started; a SAY came before */
+    CTRL_STARTED,   /* u32: so many ranks live */
+    CTRL_MESSAGE,       /* text for the user */
+    CTRL_OUT,       /* u32 1 or 2, bytes: whole lines of output */
+    CTRL_TAKEN,     /* u32: so many bytes of standard input were taken; UINT32_MAX: no more are wanted */
+    CTRL_ENDED,     /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 spoke PMIx */
+    CTRL_NOEXEC,    /* u32 rank, u32 what, u32 error */
+    CTRL_ABORTED,   /* u32 rank, u32 code, text, u32: by PMI */
+    CTRL_DONE,      /* nothing is left there and below; the last frame */
+    CTRL_SIGNALED,      /* u32: somebody sent the daemon this signal, which ends programs */
+    CTRL_LOST = 60, /* text. Of who has started it: it is gone without its last word, and with it what is below */
+    CTRL_NO_CONNECT,     /* text. Of who has started it: it never came */
     /* both ways */
-    WIRE_WANT = 64, /* u32 rank: whose card */
-    WIRE_CARD,      /* u32 rank, u32 state, bytes */
-    WIRE_FENCE,     /* u64 number: up: our ranks have come; down: all have */
-    WIRE_PIECE,     /* a piece of a note between PMIx servers: haul.h */
-    WIRE_PIECES,    /* u32: so many bytes of pieces have come */
+    CTRL_MODEX_REQ = 64, /* u32 rank: whose card */
+    CTRL_MODEX_DATA,      /* u32 rank, u32 state, bytes */
+    CTRL_FENCE,     /* u64 number: up: our ranks have come; down: all have */
+    CTRL_PIECE,     /* a piece of a note between PMIx servers: haul.h */
+    CTRL_PIECES,    /* u32: so many bytes of pieces have come */
 };
 
 typedef struct wire {

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * acceptor: see acceptor.h. What a pending_conn can have of us is one answer, which tells nothing to who does not know the secret.
+ */
+#include "tools/mpirun/acceptor.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tools/mpirun/contact.h"
+
+#define PATIENCE_NS 5000000000u
+
+int acceptor_open(acceptor *self, const unsigned char *secret, const acceptor_callbacks *up)
+{
+    *self = (acceptor){.secret = secret, .up = *up, .listener = listen_open()};
+    for (int i = 0; i < DOOR_STRANGERS; i++)
+        self->pending_conns[i].fd = -1;
+    return self->listener < 0 ? -1 : 0;
+}
+
+static void pending_conn_drop(pending_conn *one)
+{
+    if (one->fd >= 0)
+        close(one->fd);
+    one->fd = -1;
+}
+
+static void pending_conns_accept(acceptor *self)
+{
+    pending_conn *unused = NULL;
+
+    for (int i = 0; i < DOOR_STRANGERS && !unused; i++)
+        unused = self->pending_conns[i].fd < 0 ? &self->pending_conns[i] : NULL;
+    int fd = unused ? accept4(self->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    if (fd >= 0)
+        *unused = (pending_conn){.fd = fd, .deadline_ns = weft_clock_ns() + PATIENCE_NS};
+}
+
+static void hello_take(acceptor *self, pending_conn *one)
+{
+    wire_hello hello;
+
+    memcpy(&hello, one->bytes, sizeof(hello));
+    uint32_t node = le32toh(hello.node);
+    if (!wire_hello_is_sound(&hello) || !self->up.awaits(self->up.owner, node)) {
+        pending_conn_drop(one);
+        return;
+    }
+    wire_answer_make(self->secret, &hello, &one->answer);
+    one->is_answered = true;
+    bool is_sent = send(one->fd, &one->answer, sizeof(one->answer), MSG_NOSIGNAL) == (ssize_t)sizeof(one->answer);
+    if (!one->answer.is_other && is_sent)
+        return;
+    pending_conn_drop(one);
+    if (one->answer.is_other) {
+        char why[160];
+        snprintf(why, sizeof(why), "it has Weft %.31s (protocol %u), and this mpirun is Weft " PACKAGE_VERSION " (protocol %u)", hello.release,
+                 le32toh(hello.version), CTRL_VERSION);
+        self->up.other(self->up.owner, node, why);
+    }
+}
+
+static void proof_take(acceptor *self, pending_conn *one)
+{
+    unsigned char proof[32];
+    wire_hello hello;
+    int fd = one->fd;
+
+    memcpy(&hello, one->bytes, sizeof(hello));
+    wire_proof_make(self->secret, &hello, &one->answer, proof);
+    if (!weft_bytes_equal(proof, one->bytes + sizeof(hello), sizeof(proof)) || !self->up.awaits(self->up.owner, le32toh(hello.node))) {
+        pending_conn_drop(one);
+        return;
+    }
+    one->fd = -1;
+    self->up.met(self->up.owner, le32toh(hello.node), fd, &hello, &one->answer);
+}
+
+static void pending_conn_turn(acceptor *self, pending_conn *one)
+{
+    size_t want = one->is_answered ? sizeof(one->bytes) : sizeof(wire_hello);
+    ssize_t n = recv(one->fd, one->bytes + one->used, want - one->used, 0);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        pending_conn_drop(one);
+        return;
+    }
+    one->used += (size_t)n;
+    if (one->used == sizeof(wire_hello) && !one->is_answered)
+        hello_take(self, one);
+    else if (one->used == sizeof(one->bytes))
+        proof_take(self, one);
+}
+
+/* The listener, then the pending_conns; absent ones are -1, which poll leaves out. */
+void acceptor_pollfds(const acceptor *self, struct pollfd *set)
+{
+    bool has_room = false;
+
+    for (int i = 0; i < DOOR_STRANGERS; i++) {
+        set[1 + i] = (struct pollfd){.fd = self->pending_conns[i].fd, .events = POLLIN};
+        has_room |= self->pending_conns[i].fd < 0;
+    }
+    set[0] = (struct pollfd){.fd = has_room ? self->listener : -1, .events = POLLIN}; /* who finds none waits in the kernel's queue */
+}
+
+void acceptor_progress(acceptor *self, const struct pollfd *set)
+{
+    for (int i = 0; i < DOOR_STRANGERS; i++)
+        if (set[1 + i].revents && self->pending_conns[i].fd >= 0)
+            pending_conn_turn(self, &self->pending_conns[i]);
+    if (set[0].revents)
+        pending_conns_accept(self);
+}
+
+uint64_t acceptor_deadlines(acceptor *self)
+{
+    uint64_t now = weft_clock_ns(), next = 0;
+
+    for (int i = 0; i < DOOR_STRANGERS; i++) {
+        pending_conn *one = &self->pending_conns[i];
+        if (one->fd >= 0 && now >= one->deadline_ns)
+            pending_conn_drop(one);
+        if (one->fd >= 0 && (!next || one->deadline_ns < next))
+            next = one->deadline_ns;
+    }
+    return next;
+}
+
+void acceptor_close(acceptor *self)
+{
+    for (int i = 0; i < DOOR_STRANGERS; i++)
+        pending_conn_drop(&self->pending_conns[i]);
+    if (self->listener >= 0)
+        close(self->listener);
+    self->listener = -1;
+}

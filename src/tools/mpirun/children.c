@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * children: see children.h. Nothing here waits: an agent, a daemon and a connection may each end at any moment, in any order, and the owner
+ * hears of it once.
+ */
+#include "tools/mpirun/children.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "tools/mpirun/contact.h"
+#include "tools/mpirun/options.h"
+
+#define AGENT_STAY_NS 3000000000u /* after its daemon's last word */
+
+static child_daemon *child_of(childs *self, uint32_t node)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (self->items[i].node == node)
+            return &self->items[i];
+    return NULL;
+}
+
+static void child_end(child_daemon *one)
+{
+    one->is_over = true;
+    one->over_ns = weft_clock_ns() + AGENT_STAY_NS;
+    wire_close(&one->wire);
+}
+
+void child_detach(child_daemon *one)
+{
+    if (!one->is_over)
+        child_end(one);
+}
+
+void child_kill(child_daemon *one)
+{
+    if (one->is_over)
+        return;
+    child_end(one);
+    agent_kill(&one->agent, SIGKILL);
+}
+
+void child_cancel(child_daemon *one)
+{
+    if (one->is_over || one->is_met)
+        return;
+    child_end(one);
+    agent_kill(&one->agent, SIGTERM);
+}
+
+/* acceptor's ways */
+static bool node_is_awaited(void *owner, uint32_t node)
+{
+    const child_daemon *one = child_of(owner, node);
+
+    return one && !one->is_met && !one->is_over;
+}
+
+static void node_is_other(void *owner, uint32_t node, const char *why)
+{
+    childs *self = owner;
+
+    self->up.failed(self->up.owner, child_of(self, node), why);
+}
+
+static void node_met(void *owner, uint32_t node, int fd, const wire_hello *hello, const wire_answer *answer)
+{
+    childs *self = owner;
+    child_daemon *one = child_of(self, node);
+
+    wire_open(&one->wire, fd, true, self->secret, hello, answer);
+    one->is_met = true;
+    self->up.met(self->up.owner, one);
+}
+
+int children_open(childs *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up)
+{
+    acceptor_callbacks in = {.awaits = node_is_awaited, .other = node_is_other, .met = node_met, .owner = self};
+
+    *self = (childs){.guard = guard, .up = *up};
+    memcpy(self->secret, secret, sizeof(self->secret));
+    self->items = calloc(room, sizeof(*self->items));
+    if (!self->items)
+        errno = ENOMEM;
+    return acceptor_open(&self->acceptor, self->secret, &in) || !self->items ? -1 : 0;
+}
+
+child_daemon *children_add(childs *self, uint32_t node, const char *host)
+{
+    child_daemon *one = &self->items[self->count++];
+
+    *one = (child_daemon){.node = node, .host = host, .wire.fd = -1, .agent.out = -1};
+    return one;
+}
+
+int children_start(childs *self, const char *words)
+{
+    char line[4096], command[4200];
+    int rc = 0;
+
+    if (daemon_command(command, sizeof(command)))
+        return complain(1, "cannot find out where this program stands: %s", strerror(errno));
+    self->is_ssh = !words || !*words;
+    for (uint32_t i = 0; i < self->count && !rc; i++) {
+        child_daemon *one = &self->items[i];
+        rc = daemon_line(self->acceptor.listener, self->secret, one->node, line, sizeof(line));
+        if (rc)
+            rc = complain(1, "this machine has no network address: %s", strerror(errno));
+        else if (agent_start(&one->agent, words && *words ? words : AGENT_DEFAULT, one->host, command, line, self->guard))
+            rc = complain(1, "cannot start the agent for host %s: %s", one->host, strerror(errno));
+    }
+    explicit_bzero(line, sizeof(line));
+    return rc;
+}
+
+#define ALONE_NS 3000000000u
+
+static void child_turn(childs *self, child_daemon *one)
+{
+    wire_frame frame;
+
+    wire_flush(&one->wire);
+    wire_read(&one->wire);
+    while (!one->is_over && wire_next(&one->wire, &frame))
+        self->up.frame(self->up.owner, one, &frame);
+    if (!one->is_over && one->wire.trouble)
+        self->up.lost(self->up.owner, one, one->wire.trouble);
+}
+
+uint32_t children_max(const childs *self)
+{
+    return DOOR_MAX + 2 * self->count;
+}
+
+/* In this order: the acceptor's, then wire and agent of each; absent ones are -1, which poll leaves out. */
+uint32_t children_pollfds(const childs *self, struct pollfd *set)
+{
+    uint32_t at = DOOR_MAX;
+
+    acceptor_pollfds(&self->acceptor, set);
+    for (uint32_t i = 0; i < self->count; i++) {
+        short out = self->items[i].wire.out.used ? POLLOUT : 0;
+        set[at++] = (struct pollfd){.fd = self->items[i].wire.fd, .events = (short)(POLLIN | out)};
+        set[at++] = (struct pollfd){.fd = self->items[i].agent.out, .events = POLLIN};
+    }
+    return at;
+}
+
+void children_progress(childs *self, const struct pollfd *set, uint32_t count)
+{
+    uint32_t at = DOOR_MAX;
+
+    for (uint32_t i = 0; i < self->count && at < count; i++, at += 2) {
+        if (set[at].revents && self->items[i].wire.fd >= 0)
+            child_turn(self, &self->items[i]);
+        if (set[at + 1].revents)
+            agent_read(&self->items[i].agent);
+    }
+    if (count)
+        acceptor_progress(&self->acceptor, set);
+}
+
+bool children_reaped(childs *self, pid_t pid, int status)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        child_daemon *one = &self->items[i];
+        char why[400];
+        if (one->agent.pid != pid)
+            continue;
+        agent_ended(&one->agent, self->guard);
+        if (WIFSIGNALED(status))
+            snprintf(why, sizeof(why), "its agent was killed by signal %d before it was there", WTERMSIG(status));
+        else
+            snprintf(why, sizeof(why), "its agent ended with exit code %d", WEXITSTATUS(status));
+        if (self->is_ssh && WIFEXITED(status) && WEXITSTATUS(status) == 255) /* ssh's own */
+            snprintf(why + strlen(why), sizeof(why) - strlen(why), " (this must work: ssh -o BatchMode=yes %s true)", one->host);
+        if (!one->is_met && !one->is_over && status)
+            self->up.failed(self->up.owner, one, why);
+        else if (!one->is_met && !one->is_over) /* one that ends well may have left the daemon behind it */
+            one->told_ns = weft_clock_ns() + ALONE_NS;
+        return true;
+    }
+    return false;
+}
+
+/* When it is to be told that an agent has left nobody behind, or 0. */
+static uint64_t alone_deadline(const childs *self, child_daemon *one, uint64_t now)
+{
+    if (one->is_met || one->is_over || !self->up.tells)
+        one->told_ns = 0;
+    if (one->told_ns && now >= one->told_ns) {
+        const char *words = agent_words(&one->agent);
+        complain(0, "host %s: its agent ended with exit code 0, and no daemon has come from there yet; it is waited for (WEFT_START_TIMEOUT_S)%s%s",
+                 one->host, *words ? ": " : "", words);
+        one->told_ns = 0;
+    }
+    return one->told_ns;
+}
+
+uint64_t children_deadlines(childs *self)
+{
+    uint64_t now = weft_clock_ns(), next = acceptor_deadlines(&self->acceptor);
+
+    for (uint32_t i = 0; i < self->count; i++) {
+        child_daemon *one = &self->items[i];
+        next = weft_clock_earlier(next, alone_deadline(self, one, now));
+        if (!one->over_ns || !one->agent.pid)
+            continue;
+        if (now >= one->over_ns)
+            agent_kill(&one->agent, SIGKILL);
+        uint64_t again = now >= one->over_ns ? now + 100000000u : one->over_ns;
+        if (!next || again < next)
+            next = again;
+    }
+    return next;
+}
+
+bool children_are_over(const childs *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!self->items[i].is_over || self->items[i].agent.pid)
+            return false;
+    return true;
+}
+
+void children_close(childs *self)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        wire_close(&self->items[i].wire);
+        agent_kill(&self->items[i].agent, SIGKILL);
+        agent_close(&self->items[i].agent);
+    }
+    acceptor_close(&self->acceptor);
+    explicit_bzero(self->secret, sizeof(self->secret));
+    free(self->items);
+    self->items = NULL;
+    self->count = 0;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * contact: see contact.h. All addresses of the head are told: which of its networks reaches a host is the host's to find out (head_connect.c).
+ * The loopback's are for agents that lead to this same machine.
+ */
+#include "tools/mpirun/contact.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ADDRESSES_MAX 32
+
+/* Connections inherit it. What a daemon may have on its way (its WINDOW) must fit; the kernel gives twice of at most rmem_max. */
+static int listen_at(int fd, const void *name, socklen_t bytes)
+{
+    int room = 1 << 20;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    return bind(fd, name, bytes) || listen(fd, 1024) ? -1 : 0;
+}
+
+int listen_open(void)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    int both = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) == 0 &&
+        listen_at(fd, &six, sizeof(six)) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && listen_at(fd, &four, sizeof(four)) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int daemon_program(char *path, size_t room)
+{
+    ssize_t length = readlink("/proc/self/exe", path, room - 1);
+
+    if (length <= 0)
+        return -1;
+    path[length] = '\0';
+    return 0;
+}
+
+int daemon_command(char *text, size_t room)
+{
+    char path[2048];
+
+    if (daemon_program(path, sizeof(path)))
+        return -1;
+    /* a remote shell reads it: quoted where it must be, so that agents without a shell can run the usual ones */
+    const char *quote = path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-")] ? "'" : "";
+    if (strchr(path, '\'')) {
+        errno = EINVAL;
+        return -1;
+    }
+    snprintf(text, room, "%s%s%s %s", quote, path, quote, DAEMON_WORD);
+    return 0;
+}
+
+/* Adds the addresses that are the loopback's, or those that are not. */
+static size_t addresses_add(const struct ifaddrs *all, int is_loopback, char *text, size_t room)
+{
+    size_t used = 0;
+    int count = 0;
+
+    for (const struct ifaddrs *one = all; one && count < ADDRESSES_MAX / 2; one = one->ifa_next) {
+        char address[INET6_ADDRSTRLEN];
+        if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || !!(one->ifa_flags & IFF_LOOPBACK) != is_loopback)
+            continue;
+        const void *bytes = NULL;
+        if (one->ifa_addr->sa_family == AF_INET)
+            bytes = &((const struct sockaddr_in *)one->ifa_addr)->sin_addr;
+        else if (one->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr))
+            bytes = &((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr;
+        if (!bytes || !inet_ntop(one->ifa_addr->sa_family, bytes, address, sizeof(address)) || used + sizeof(address) + 2 > room)
+            continue;
+        used += (size_t)snprintf(text + used, room - used, "%s,", address);
+        count++;
+    }
+    return used;
+}
+
+int daemon_line(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room)
+{
+    struct sockaddr_storage name;
+    socklen_t bytes = sizeof(name);
+    struct ifaddrs *all = NULL;
+    char hex[2 * CTRL_SECRET_BYTES + 1];
+
+    if (getsockname(listener, (struct sockaddr *)&name, &bytes) || getifaddrs(&all))
+        return -1;
+    for (size_t i = 0; i < CTRL_SECRET_BYTES; i++)
+        snprintf(hex + 2 * i, 3, "%02x", secret[i]);
+    unsigned port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port : ((struct sockaddr_in *)&name)->sin_port);
+    size_t used = (size_t)snprintf(text, room, "WEFT-DAEMON %u %s %u ", node, hex, port);
+    explicit_bzero(hex, sizeof(hex));
+    used += addresses_add(all, 0, text + used, room - used - 2);
+    used += addresses_add(all, 1, text + used, room - used - 2);
+    snprintf(text + used, room - used, "\n");
+    freeifaddrs(all);
+    return 0;
+}
+
+int daemon_line_read(const char *text, daemon_order *order)
+{
+    char hex[2 * CTRL_SECRET_BYTES + 1];
+
+    if (sscanf(text, "WEFT-DAEMON %u %64[0-9a-f] %u %3499s", &order->node, hex, &order->port, order->addresses) != 4 ||
+        strlen(hex) != sizeof(hex) - 1 || order->port > 65535)
+        return -1;
+    for (size_t i = 0; i < CTRL_SECRET_BYTES; i++) {
+        unsigned byte;
+        sscanf(hex + 2 * i, "%2x", &byte);
+        order->secret[i] = (unsigned char)byte;
+    }
+    explicit_bzero(hex, sizeof(hex));
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * head_connect: see head_connect.h. Whoever listens is said hello, which tells him a number and our release; the proof that we know the secret goes to the
+ * head alone.
+ */
+#include "tools/mpirun/head_connect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define ADDRESSES_MAX 32
+#define STEP_NS 10000000000u /* to connect, and from the last that did so, to answer */
+
+typedef struct path {
+    int fd; /* -1: it leads nowhere */
+    bool is_asked;
+    size_t got;
+    wire_answer answer;
+} path;
+
+static int connect_begin(const char *address, unsigned port)
+{
+    struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV}, *found = NULL;
+    char service[8];
+    int fd = -1;
+
+    snprintf(service, sizeof(service), "%u", port);
+    if (getaddrinfo(address, service, &hint, &found))
+        return -1;
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) && errno != EINPROGRESS) {
+        close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+static int paths_begin(const daemon_order *order, path *all)
+{
+    char copy[sizeof(order->addresses)], *save = NULL;
+    int count = 0;
+
+    memcpy(copy, order->addresses, sizeof(copy));
+    for (char *one = strtok_r(copy, ",", &save); one && count < ADDRESSES_MAX; one = strtok_r(NULL, ",", &save)) {
+        all[count] = (path){.fd = connect_begin(one, order->port)};
+        count += all[count].fd >= 0;
+    }
+    return count;
+}
+
+static void path_close(path *one)
+{
+    if (one->fd >= 0)
+        close(one->fd);
+    one->fd = -1;
+}
+
+/* It is connected, or failed to. */
+static void path_ask(path *one, const wire_hello *hello, const char **why)
+{
+    socklen_t bytes = sizeof(int);
+    int error = 0;
+
+    if (getsockopt(one->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) || error ||
+        send(one->fd, hello, sizeof(*hello), MSG_NOSIGNAL) != (ssize_t)sizeof(*hello)) {
+        path_close(one);
+        return;
+    }
+    one->is_asked = true;
+    *why = "the head does not answer";
+}
+
+/* Whether the head has answered. */
+static bool path_hear(path *one, const daemon_order *order, const wire_hello *hello, const char **why)
+{
+    ssize_t n = recv(one->fd, (char *)&one->answer + one->got, sizeof(one->answer) - one->got, 0);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    one->got += n > 0 ? (size_t)n : 0;
+    if (n > 0 && one->got < sizeof(one->answer))
+        return false;
+    if (n > 0 && !one->answer.is_other && wire_answer_is_true(order->secret, hello, &one->answer))
+        return true;
+    if (n > 0)
+        *why = one->answer.is_other ? "the head is of another version"
+                                    : "what answers at the head's address does not know the job's secret";
+    path_close(one);
+    return false;
+}
+
+int head_connect(const daemon_order *order, const wire_hello *hello, wire_answer *answer, const char **why)
+{
+    uint64_t now = weft_clock_ns(), deadline = now + STEP_NS;
+    struct pollfd set[ADDRESSES_MAX];
+    path all[ADDRESSES_MAX];
+    int count = paths_begin(order, all), result = -1;
+
+    *why = "no address of the head can be reached from here";
+    for (int open = count; open && result < 0 && now < deadline; now = weft_clock_ns()) {
+        for (int i = 0; i < count; i++)
+            set[i] = (struct pollfd){.fd = all[i].fd, .events = all[i].is_asked ? POLLIN : POLLOUT};
+        if (poll(set, (nfds_t)count, (int)((deadline - now) / 1000000 + 1)) <= 0)
+            continue;
+        for (int i = open = 0; i < count && result < 0; i++) {
+            if (set[i].revents && !all[i].is_asked) {
+                path_ask(&all[i], hello, why);
+                deadline = weft_clock_ns() + STEP_NS;
+            } else if (set[i].revents && path_hear(&all[i], order, hello, why)) {
+                *answer = all[i].answer;
+                result = all[i].fd;
+                all[i].fd = -1;
+            }
+            open += all[i].fd >= 0;
+        }
+    }
+    for (int i = 0; i < count; i++)
+        path_close(&all[i]);
+    if (result >= 0)
+        fcntl(result, F_SETFL, fcntl(result, F_GETFL) & ~O_NONBLOCK);
+    return result;
+}

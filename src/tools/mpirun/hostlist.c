@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hostlist: see hostlist.h. What `take` may refuse is refused at the first name, so a range of millions costs nothing.
+ */
+#include "tools/mpirun/hostlist.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DIGITS_MAX 9 /* of a number in brackets */
+
+typedef struct names {
+    int (*take)(void *owner, const char *name);
+    void *owner;
+    const char *end;       /* of the word that is written out */
+    char name[NAME_ROOM];
+} names;
+
+static int rest_write(names *self, size_t used, const char *rest);
+
+/* A number; its digits, with zeros in front, are the width of all that follow. False: there is none. */
+static bool number_read(const char **at, unsigned *value, int *width)
+{
+    *value = 0;
+    for (*width = 0; isdigit((unsigned char)**at) && *width <= DIGITS_MAX; ++*width)
+        *value = *value * 10 + (unsigned)(*(*at)++ - '0');
+    return *width > 0 && *width <= DIGITS_MAX;
+}
+
+/* "7" or "01-03" at *item, each with what stands behind the bracket. */
+static int item_write(names *self, size_t used, const char **item, const char *rest)
+{
+    unsigned from, to;
+    int width, width_to, rc = 0;
+
+    if (!number_read(item, &from, &width))
+        return NAMES_MALFORMED;
+    to = from;
+    if (**item == '-') {
+        ++*item;
+        if (!number_read(item, &to, &width_to) || to < from)
+            return NAMES_MALFORMED;
+    }
+    for (unsigned i = from; i <= to && !rc; i++) {
+        int more = snprintf(self->name + used, sizeof(self->name) - used, "%0*u", width, i);
+        rc = (size_t)more < sizeof(self->name) - used ? rest_write(self, used + (size_t)more, rest) : NAMES_MALFORMED;
+    }
+    return rc;
+}
+
+/* What follows the `used` letters of the name that are written already. */
+static int rest_write(names *self, size_t used, const char *rest)
+{
+    size_t plain = 0;
+
+    while (rest + plain < self->end && rest[plain] != '[' && rest[plain] != ']')
+        plain++;
+    if (used + plain >= sizeof(self->name))
+        return NAMES_MALFORMED;
+    memcpy(self->name + used, rest, plain);
+    self->name[used += plain] = '\0';
+    rest += plain;
+    if (rest == self->end)
+        return self->take(self->owner, self->name);
+    const char *close = memchr(rest, ']', (size_t)(self->end - rest)), *item = rest + 1;
+    if (*rest == ']' || !close)
+        return NAMES_MALFORMED;
+    for (;; item++) {
+        int rc = item_write(self, used, &item, close + 1);
+        if (rc)
+            return rc;
+        if (item == close)
+            return 0;
+        if (*item != ',')
+            return NAMES_MALFORMED;
+    }
+}
+
+int hostlist_each(const char *text, int (*take)(void *owner, const char *name), void *owner)
+{
+    names self = {.take = take, .owner = owner};
+
+    for (const char *word = text;; word = self.end + 1) { /* commas inside of brackets do not part */
+        self.end = word;
+        for (bool is_inside = false; *self.end && (is_inside || *self.end != ','); self.end++)
+            is_inside = *self.end == '[' || (is_inside && *self.end != ']');
+        int rc = rest_write(&self, 0, word);
+        if (rc || !*self.end)
+            return rc;
+    }
+}

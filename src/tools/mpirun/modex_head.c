@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * modex_head: see modex_head.h. Each node asks for a rank's card once; the owner is asked once by however many.
+ */
+#include "tools/mpirun/modex_head.h"
+
+#include <stdlib.h>
+
+#include "launch/modex_cache.h"
+
+int modex_head_open(modex_head *self, const map *map, const modex_head_callbacks *up)
+{
+    *self = (modex_head){.map = map, .up = *up};
+    self->first = calloc(map->ranks, sizeof(*self->first));
+    self->come = calloc(map->node_count, sizeof(*self->come));
+    return self->first && self->come ? 0 : -1;
+}
+
+/* 1 + index, or 0: no memory. */
+static uint32_t wait_new(modex_head *self)
+{
+    if (self->free) {
+        uint32_t one = self->free;
+        self->free = self->waits[one - 1].next;
+        return one;
+    }
+    if (self->wait_count == self->wait_room) {
+        uint32_t room = self->wait_room ? 2 * self->wait_room : 64;
+        struct modex_head_wait *more = realloc(self->waits, room * sizeof(*more));
+        if (!more)
+            return 0;
+        self->waits = more;
+        self->wait_room = room;
+    }
+    return ++self->wait_count;
+}
+
+void modex_head_request(modex_head *self, uint32_t node, uint32_t rank)
+{
+    if (rank >= self->map->ranks)
+        return;
+    uint32_t one = wait_new(self), first = self->first[rank];
+    if (!one) {
+        self->up.card(self->up.owner, node, rank, WEFT_MODEX_FAILED, NULL, 0);
+        return;
+    }
+    self->waits[one - 1] = (struct modex_head_wait){.node = node, .next = first};
+    self->first[rank] = one;
+    if (!first)
+        self->up.want(self->up.owner, self->map->node_of[rank], rank);
+}
+
+void modex_head_data(modex_head *self, uint32_t rank, uint32_t state, const void *told, size_t bytes)
+{
+    if (rank >= self->map->ranks)
+        return;
+    uint32_t at = self->first[rank];
+    self->first[rank] = 0;
+    while (at) {
+        struct modex_head_wait wait = self->waits[at - 1];
+        self->waits[at - 1].next = self->free;
+        self->free = at;
+        self->up.card(self->up.owner, wait.node, rank, state, told, bytes);
+        at = wait.next;
+    }
+}
+
+void modex_head_fence(modex_head *self, uint32_t node, uint64_t number)
+{
+    uint64_t min = self->come[node] = number;
+
+    for (uint32_t i = 0; i < self->map->node_count; i++)
+        min = self->come[i] < min ? self->come[i] : min;
+    if (min <= self->passed)
+        return;
+    self->passed = min;
+    for (uint32_t i = 0; i < self->map->node_count; i++)
+        self->up.fenced(self->up.owner, i, min);
+}
+
+void modex_head_close(modex_head *self)
+{
+    free(self->first);
+    free(self->waits);
+    free(self->come);
+    *self = (modex_head){0};
+}

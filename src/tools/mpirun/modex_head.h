@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * modex_head: the head's part in what nodes ask of each other: modex_node go from the owner's node to every node that wanted them, a fence is
+ * passed when all nodes have come. Nothing is sent that nobody asked for.
+ */
+#ifndef WEFT_MPIRUN_TRADE_H
+#define WEFT_MPIRUN_TRADE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/mpirun/map.h"
+
+typedef struct modex_head_callbacks {
+    void (*want)(void *owner, uint32_t node, uint32_t rank); /* ask that node for its rank's card */
+    void (*card)(void *owner, uint32_t node, uint32_t rank, uint32_t state, const void *told, size_t bytes);
+    void (*fenced)(void *owner, uint32_t node, uint64_t number);
+    void *owner;
+} modex_head_callbacks;
+
+typedef struct modex_head {
+    const map *map;
+    modex_head_callbacks up;
+    uint32_t *first;  /* [ranks]: 1 + index of the first who waits for its card; 0: nobody does */
+    struct modex_head_wait { uint32_t node, next; } *waits;
+    uint32_t wait_count, wait_room, free; /* free: 1 + index of the first unused one */
+    uint64_t *come;   /* [nodes]: fences that each has come to */
+    uint64_t passed;
+} modex_head;
+
+/* 0 or -1: out of memory. */
+int modex_head_open(modex_head *self, const map *map, const modex_head_callbacks *up);
+void modex_head_request(modex_head *self, uint32_t node, uint32_t rank);
+void modex_head_data(modex_head *self, uint32_t rank, uint32_t state, const void *told, size_t bytes);
+void modex_head_fence(modex_head *self, uint32_t node, uint64_t number);
+void modex_head_close(modex_head *self);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * modex_node: see modex_node.h.
+ */
+#include "tools/mpirun/modex_node.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "mem/wakeup_sock.h"
+#include "tools/mpirun/node.h"
+
+static void futex_wake(void *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+uint64_t modex_node_bytes(const map *map)
+{
+    return map && map->node_count > 1 ? weft_modex_cache_bytes(map->ranks) : 0;
+}
+
+int modex_node_open(modex_node *self, const node *node, const map *map, uint32_t index, const modex_node_callbacks *up)
+{
+    const weft_segment *segment = &node->segment;
+    void *view;
+
+    *self = (modex_node){.node = node, .map = map, .up = *up, .wakeup = -1};
+    if (!segment->hdr->extra_bytes)
+        return 0;
+    int rc = weft_segment_claim(segment, segment->hdr->extra, weft_modex_cache_front_bytes(map->ranks));
+    if (!rc)
+        rc = weft_segment_view(segment, segment->hdr->extra, segment->hdr->extra_bytes, &view);
+    if (rc)
+        return complain(1, "%s", weft_fail_text(rc));
+    self->far = view;
+    self->owed = calloc(node->count, 1);
+    if (!self->owed)
+        return complain(1, "out of memory");
+    weft_modex_cache_make(self->far, map->ranks, map->node_count, index, map->node_of, map->local_of);
+    self->wakeup = weft_wakeup_sock_open(&self->far->wakeup); /* without one, modex_node_progress comes once a second */
+    return 0;
+}
+
+/* Pays what is owed and can be: what the rank told, or that it never will. */
+static void debts_pay(modex_node *self)
+{
+    for (uint32_t i = 0; i < self->node->count && self->owed_count; i++) {
+        weft_rank_page *page = weft_segment_rank(&self->node->segment, i);
+        bool is_gone = i < self->node->started && self->node->ranks[i].is_gone;
+        if (!self->owed[i])
+            continue;
+        if (atomic_load(&page->modex_ready)) {
+            uint32_t bytes = page->modex_bytes < WEFT_MODEX_CAPACITY ? page->modex_bytes : WEFT_MODEX_CAPACITY;
+            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_READY, page->modex, bytes);
+        } else if (is_gone || atomic_load(&page->state) == WEFT_RANK_FINAL) {
+            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_FAILED, NULL, 0);
+        } else {
+            continue;
+        }
+        self->owed[i] = 0;
+        self->owed_count--;
+    }
+    atomic_store(&self->far->owed, self->owed_count != 0);
+}
+
+void modex_node_progress(modex_node *self)
+{
+    if (!self->far)
+        return;
+    if (self->wakeup >= 0)
+        weft_wakeup_sock_drain(self->wakeup);
+    for (uint32_t w = 0; w * 64 < self->map->ranks; w++) {
+        _Atomic uint64_t *word = &weft_modex_requested(self->far)[w];
+        uint64_t bits = atomic_load_explicit(word, memory_order_relaxed) ? atomic_exchange(word, 0) : 0;
+        for (; bits; bits &= bits - 1) {
+            uint32_t rank = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (rank < self->map->ranks)
+                self->up.want(self->up.owner, rank);
+        }
+    }
+    if (self->owed_count)
+        debts_pay(self);
+    while (atomic_load(&self->node->segment.hdr->fences[0]) >= (self->fences + 1) * self->node->count)
+        self->up.fence(self->up.owner, ++self->fences);
+}
+
+void modex_request(modex_node *self, uint32_t rank)
+{
+    if (!self->far || rank >= self->map->ranks || self->map->node_of[rank] != self->far->node)
+        return;
+    uint32_t local = self->map->local_of[rank];
+    self->owed_count += !self->owed[local];
+    self->owed[local] = 1;
+    atomic_store(&self->far->owed, 1); /* before we look whether it has told */
+    debts_pay(self);
+}
+
+void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void *told, size_t bytes)
+{
+    if (!self->far || rank >= self->map->ranks || bytes > WEFT_MODEX_CAPACITY)
+        return;
+    weft_modex_entry *card = weft_modex_entry_of(self->far, rank);
+    uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)card - (char *)self->far);
+    if (state == WEFT_MODEX_READY && weft_segment_claim(&self->node->segment, at, sizeof(*card)))
+        state = WEFT_MODEX_FAILED; /* no memory for it here: an error with a text there */
+    if (state == WEFT_MODEX_READY) {
+        memcpy(card->modex, told, bytes);
+        card->bytes = (uint32_t)bytes;
+    }
+    atomic_store_explicit(weft_modex_state(self->far, rank), state == WEFT_MODEX_READY ? WEFT_MODEX_READY : WEFT_MODEX_FAILED, memory_order_release);
+    futex_wake(weft_modex_state(self->far, rank));
+}
+
+void modex_node_fenced(modex_node *self, uint64_t number)
+{
+    if (!self->far)
+        return;
+    atomic_store_explicit(&self->far->fenced, number, memory_order_release);
+    futex_wake(&self->far->fenced);
+}
+
+void modex_node_close(modex_node *self)
+{
+    if (self->wakeup >= 0)
+        weft_wakeup_sock_close(&self->far->wakeup, self->wakeup);
+    self->wakeup = -1;
+    if (self->far)
+        weft_segment_drop(self->far, self->node->segment.hdr->extra_bytes);
+    self->far = NULL;
+    free(self->owed);
+    self->owed = NULL;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * nameserver: see nameserver.h. A list: programs publish a handful of names (ports of MPI_Publish_name, a server's address).
+ */
+#include "tools/mpirun/nameserver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+typedef struct nameserver_item {
+    struct nameserver_item *next;
+    uint32_t rank, range, keep;
+    refbuf *value;
+    char key[];
+} nameserver_item;
+
+/* A look-up that waits for all of its keys. */
+typedef struct nameserver_wait {
+    struct nameserver_wait *next;
+    uint32_t node, rank;
+    uint64_t ticket, deadline_ns;
+    refbuf *asked;
+} nameserver_wait;
+
+void nameserver_open(nameserver *self, const map *map, const pmix_head_callbacks *up)
+{
+    *self = (nameserver){.map = map, .up = *up};
+}
+
+static void answer(nameserver *self, uint32_t node, uint64_t ticket, int32_t status, refbuf *body)
+{
+    pmix_msg done = {.kind = PMIX_MSG_DONE, .status = status, .ticket = ticket, .body = body};
+
+    self->up.send(self->up.owner, node, &done);
+}
+
+static unpack reader_of(const refbuf *body)
+{
+    return (unpack){.at = body ? body->data : NULL, .left = body ? body->bytes : 0};
+}
+
+static bool is_seen_by(const nameserver *self, const nameserver_item *item, uint32_t rank)
+{
+    return item->range == NAMESERVER_ALL || item->rank == rank ||
+           (item->range == NAMESERVER_NODE && self->map->node_of[item->rank] == self->map->node_of[rank]);
+}
+
+static nameserver_item *item_find(const nameserver *self, const char *key, uint32_t rank)
+{
+    nameserver_item *item = self->items;
+
+    while (item && (strcmp(item->key, key) || !is_seen_by(self, item, rank)))
+        item = item->next;
+    return item;
+}
+
+static void item_drop(nameserver *self, nameserver_item *item)
+{
+    nameserver_item **at = &self->items;
+
+    while (*at != item)
+        at = &(*at)->next;
+    *at = item->next;
+    self->bytes -= sizeof(*item) + strlen(item->key) + item->value->bytes;
+    refbuf_drop(item->value);
+    free(item);
+}
+
+static int item_add(nameserver *self, uint32_t rank, uint32_t range, uint32_t keep, const char *key, const char *value, size_t bytes)
+{
+    size_t whole = sizeof(nameserver_item) + strlen(key) + bytes;
+    nameserver_item *item = whole <= NAMESERVER_MAX - self->bytes ? malloc(sizeof(*item) + strlen(key) + 1) : NULL;
+
+    if (item && !(item->value = refbuf_of(value, bytes))) {
+        free(item);
+        item = NULL;
+    }
+    if (!item)
+        return PMIX_MSG_LARGE;
+    item->rank = rank;
+    item->range = range;
+    item->keep = keep;
+    strcpy(item->key, key);
+    item->next = self->items;
+    self->items = item;
+    self->bytes += whole;
+    return PMIX_MSG_OK;
+}
+
+/* Goes over what is published; with `is_trial` nothing changes. */
+static int publish(nameserver *self, const pmix_msg *what, bool is_trial)
+{
+    unpack from = reader_of(what->body);
+    uint32_t range = unpack_u32(&from), keep = unpack_u32(&from), count = unpack_u32(&from);
+    size_t bytes = self->bytes;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const char *key = unpack_text(&from);
+        uint32_t size = unpack_u32(&from);
+        if (from.has_failed || !key || size > from.left)
+            return PMIX_MSG_UNABLE;
+        bytes += sizeof(nameserver_item) + strlen(key) + size;
+        if (is_trial && (item_find(self, key, what->rank) || bytes > NAMESERVER_MAX))
+            return bytes > NAMESERVER_MAX ? PMIX_MSG_LARGE : PMIX_MSG_TWICE;
+        int rc = is_trial ? PMIX_MSG_OK : item_add(self, what->rank, range, keep, key, from.at, size);
+        if (rc)
+            return rc;
+        from.at += size;
+        from.left -= size;
+    }
+    return from.has_failed ? PMIX_MSG_UNABLE : PMIX_MSG_OK;
+}
+
+/* What is there of the keys that were asked for. How many are not; UINT32_MAX: not understood. */
+static uint32_t found_pack(const nameserver *self, const refbuf *asked, uint32_t rank, uint32_t *found, pack *to)
+{
+    unpack from = reader_of(asked);
+    uint32_t missing = 0, count;
+
+    unpack_u32(&from);
+    count = unpack_u32(&from);
+    *found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *key = unpack_text(&from);
+        if (from.has_failed || !key)
+            return UINT32_MAX;
+        const nameserver_item *item = item_find(self, key, rank);
+        if (!item) {
+            missing++;
+            continue;
+        }
+        ++*found;
+        pack_u32(to, item->rank);
+        pack_text(to, key);
+        pack_u32(to, (uint32_t)item->value->bytes);
+        pack_bytes(to, item->value->data, item->value->bytes);
+    }
+    return missing;
+}
+
+static void once_drop(nameserver *self, const refbuf *asked, uint32_t rank)
+{
+    unpack from = reader_of(asked);
+
+    unpack_u32(&from);
+    for (uint32_t i = 0, count = unpack_u32(&from); i < count; i++) {
+        const char *key = unpack_text(&from);
+        nameserver_item *item = key ? item_find(self, key, rank) : NULL;
+        if (item && item->keep == NAMESERVER_ONCE)
+            item_drop(self, item);
+    }
+}
+
+/* Answers a look-up if it can be answered. Whether it was. */
+static bool look(nameserver *self, uint32_t node, uint32_t rank, uint64_t ticket, const refbuf *asked)
+{
+    pack items = {0}, whole = {0};
+    uint32_t found, missing = found_pack(self, asked, rank, &found, &items);
+    unpack from = reader_of(asked);
+    bool waits = unpack_u32(&from);
+
+    if (missing == UINT32_MAX) {
+        answer(self, node, ticket, PMIX_MSG_UNABLE, NULL);
+    } else if (waits && missing) {
+        buffer_free(&items.bytes);
+        return false;
+    } else if (!found) {
+        answer(self, node, ticket, PMIX_MSG_NONE, NULL);
+    } else {
+        pack_u32(&whole, found);
+        pack_bytes(&whole, items.bytes.bytes, items.bytes.used);
+        refbuf *body = whole.has_failed || items.has_failed ? NULL : refbuf_of(whole.bytes.bytes, whole.bytes.used);
+        answer(self, node, ticket, body ? PMIX_MSG_OK : PMIX_MSG_LARGE, body);
+        once_drop(self, asked, rank);
+    }
+    buffer_free(&items.bytes);
+    buffer_free(&whole.bytes);
+    return true;
+}
+
+static void wait_drop(nameserver_wait **at)
+{
+    nameserver_wait *one = *at;
+
+    *at = one->next;
+    refbuf_drop(one->asked);
+    free(one);
+}
+
+static void wait_report_read(nameserver *self)
+{
+    for (nameserver_wait **at = &self->waits; *at;)
+        if (look(self, (*at)->node, (*at)->rank, (*at)->ticket, (*at)->asked))
+            wait_drop(at);
+        else
+            at = &(*at)->next;
+}
+
+static void lookup(nameserver *self, uint32_t node, const pmix_msg *what)
+{
+    if (look(self, node, what->rank, what->ticket, what->body))
+        return;
+    nameserver_wait *one = malloc(sizeof(*one));
+    if (!one) {
+        answer(self, node, what->ticket, PMIX_MSG_LARGE, NULL);
+        return;
+    }
+    *one = (nameserver_wait){.next = self->waits, .node = node, .rank = what->rank, .ticket = what->ticket, .asked = refbuf_hold(what->body)};
+    if (what->seconds)
+        one->deadline_ns = weft_clock_ns() + what->seconds * 1000000000ull;
+    self->waits = one;
+}
+
+static int unpublish(nameserver *self, const pmix_msg *what)
+{
+    unpack from = reader_of(what->body);
+    uint32_t count = unpack_u32(&from);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const char *key = unpack_text(&from);
+        if (from.has_failed || !key)
+            return PMIX_MSG_UNABLE;
+        for (nameserver_item *item = self->items, *next; item; item = next) {
+            next = item->next;
+            if (item->rank == what->rank && !strcmp(item->key, key))
+                item_drop(self, item);
+        }
+    }
+    for (nameserver_item *item = self->items, *next; !count && item; item = next) {
+        next = item->next;
+        if (item->rank == what->rank)
+            item_drop(self, item);
+    }
+    return from.has_failed ? PMIX_MSG_UNABLE : PMIX_MSG_OK;
+}
+
+void nameserver_take(nameserver *self, uint32_t node, const pmix_msg *what)
+{
+    int rc;
+
+    if (what->rank >= self->map->ranks) {
+        answer(self, node, what->ticket, PMIX_MSG_UNABLE, NULL);
+    } else if (what->kind == PMIX_MSG_LOOKUP) {
+        lookup(self, node, what);
+    } else if (what->kind == PMIX_MSG_UNPUBLISH) {
+        answer(self, node, what->ticket, unpublish(self, what), NULL);
+    } else {
+        rc = publish(self, what, true);
+        answer(self, node, what->ticket, rc ? rc : publish(self, what, false), NULL);
+        wait_report_read(self);
+    }
+}
+
+void nameserver_gone(nameserver *self, uint32_t rank)
+{
+    for (nameserver_item *item = self->items, *next; item; item = next) {
+        next = item->next;
+        if (item->rank == rank && item->keep == NAMESERVER_WHILE_ALIVE)
+            item_drop(self, item);
+    }
+    for (nameserver_wait **at = &self->waits; *at;)
+        if ((*at)->rank == rank)
+            wait_drop(at);
+        else
+            at = &(*at)->next;
+}
+
+uint64_t nameserver_deadlines(nameserver *self, uint64_t now)
+{
+    uint64_t next = 0;
+
+    for (nameserver_wait **at = &self->waits; *at;) {
+        uint64_t deadline = (*at)->deadline_ns;
+        if (deadline && now >= deadline) {
+            answer(self, (*at)->node, (*at)->ticket, PMIX_MSG_LATE, NULL);
+            wait_drop(at);
+            continue;
+        }
+        if (deadline && (!next || deadline < next))
+            next = deadline;
+        at = &(*at)->next;
+    }
+    return next;
+}
+
+void nameserver_close(nameserver *self)
+{
+    while (self->items)
+        item_drop(self, self->items);
+    while (self->waits)
+        wait_drop(&self->waits);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pmix_downcalls: what the head says to a node's server: answers to what its clients asked, questions about what its ranks have put, events of
+ * other nodes. Answers are given on libpmix's thread (pmix_shift), because some of its ways to a client may be gone on that one only.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/mpirun/pmix_inner.h"
+
+typedef struct pmix_owed {
+    struct pmix_owed *next;
+    pmix_host *host;
+    uint64_t ticket;
+    uint32_t rank;
+    bool is_answered; /* by us: libpmix's answer comes too late, if at all */
+} pmix_owed;
+
+static pmix_status_t status_of(int32_t status)
+{
+    switch (status) {
+    case PMIX_MSG_OK:
+        return PMIX_SUCCESS;
+    case PMIX_MSG_NONE:
+        return PMIX_ERR_NOT_FOUND;
+    case PMIX_MSG_LATE:
+        return PMIX_ERR_TIMEOUT;
+    case PMIX_MSG_LARGE:
+        return PMIX_ERR_OUT_OF_RESOURCE;
+    case PMIX_MSG_TWICE:
+        return PMIX_ERR_DUPLICATE_KEY;
+    default:
+        return PMIX_ERR_NOT_SUPPORTED;
+    }
+}
+
+/* `count` things from bytes that a server has packed. */
+static pmix_status_t things_unpack(pmix_host *self, const char *bytes, size_t size, void *to, int32_t count, pmix_data_type_t type)
+{
+    pmix_byte_object_t object = {.bytes = malloc(size + 1), .size = size};
+    pmix_data_buffer_t packed = {0};
+    int32_t got = count;
+
+    if (!object.bytes)
+        return PMIX_ERR_NOMEM;
+    memcpy(object.bytes, bytes, size);
+    pmix_status_t status = self->pmix.data_load(&packed, &object); /* takes the bytes over */
+    if (status == PMIX_SUCCESS)
+        status = self->pmix.data_unpack(NULL, &packed, to, &got, type);
+    free(packed.base_ptr ? packed.base_ptr : object.bytes);
+    return status != PMIX_SUCCESS || got == count ? status : PMIX_ERR_UNPACK_FAILURE;
+}
+
+/* The kinds that people publish and notify by; arrays of arrays stay until the end. */
+static void value_free(pmix_value_t *value)
+{
+    if (value->type == PMIX_STRING)
+        free(value->data.string);
+    else if (value->type == PMIX_BYTE_OBJECT)
+        free(value->data.bo.bytes);
+    else if (value->type == PMIX_PROC)
+        free(value->data.proc);
+}
+
+static void found_tell(pmix_host *self, const pmix_asked *one)
+{
+    unpack from = {.at = one->done.body->data, .left = one->done.body->bytes};
+    uint32_t count = unpack_u32(&from);
+    pmix_pdata_t *found = calloc(count, sizeof(*found));
+    pmix_status_t status = found ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+
+    for (uint32_t i = 0; i < count && status == PMIX_SUCCESS; i++) {
+        memcpy(found[i].proc.nspace, self->job, sizeof(found[i].proc.nspace));
+        found[i].proc.rank = unpack_u32(&from);
+        const char *key = unpack_text(&from);
+        uint32_t size = unpack_u32(&from);
+        if (from.has_failed || !key || size > from.left) {
+            status = PMIX_ERR_UNPACK_FAILURE;
+            break;
+        }
+        snprintf(found[i].key, sizeof(found[i].key), "%s", key);
+        status = things_unpack(self, from.at, size, &found[i].value, 1, PMIX_VALUE);
+        from.at += size;
+        from.left -= size;
+    }
+    one->ended.lookup(status, found, status == PMIX_SUCCESS ? count : 0, one->data);
+    for (uint32_t i = 0; found && i < count; i++)
+        value_free(&found[i].value);
+    free(found);
+}
+
+static void body_release(void *data)
+{
+    refbuf_drop(data);
+}
+
+static void asked_end(pmix_status_t ignored, void *data)
+{
+    pmix_asked *one = data;
+    pmix_status_t status = status_of(one->done.status);
+    refbuf *body = one->done.body;
+
+    (void)ignored;
+    if (one->kind == ASK_OP) {
+        if (one->ended.op)
+            one->ended.op(status, one->data);
+    } else if (one->kind == ASK_LOOKUP) {
+        if (status == PMIX_SUCCESS && body)
+            found_tell(pmix_host_now, one);
+        else
+            one->ended.lookup(status, NULL, 0, one->data);
+    } else if (one->ended.modex) {
+        one->ended.modex(status, body ? body->data : NULL, body ? body->bytes : 0, one->data, body ? body_release : NULL, body);
+        body = NULL; /* libpmix releases it */
+    }
+    refbuf_drop(body);
+    free(one);
+}
+
+static void done_take(pmix_host *self, const pmix_msg *what)
+{
+    pthread_mutex_lock(&self->lock);
+    pmix_asked *one = id_table_remove(&self->asked, what->ticket);
+    pthread_mutex_unlock(&self->lock);
+    if (!one) {
+        refbuf_drop(what->body);
+        return;
+    }
+    one->done = *what;
+    pmix_shift(self, asked_end, one);
+}
+
+static void found_send(pmix_host *self, uint64_t ticket, int32_t status, refbuf *body)
+{
+    pmix_msg found = {.kind = DMODEX_RESP, .ticket = ticket, .status = status, .body = body};
+
+    pmix_send(self, &found);
+}
+
+/* Under the lock. */
+static void owed_unlink(pmix_host *self, pmix_owed *one)
+{
+    pmix_owed **at = &self->owed;
+
+    while (*at && *at != one)
+        at = &(*at)->next;
+    if (*at)
+        *at = one->next;
+}
+
+static void owed_answer(pmix_status_t status, char *bytes, size_t size, void *data)
+{
+    pmix_owed *one = data;
+    pmix_host *self = one->host;
+
+    pthread_mutex_lock(&self->lock);
+    owed_unlink(self, one);
+    bool is_late = one->is_answered;
+    pthread_mutex_unlock(&self->lock);
+    if (!is_late) {
+        refbuf *body = status == PMIX_SUCCESS ? refbuf_of(bytes, size) : NULL;
+        int32_t told = status != PMIX_SUCCESS ? PMIX_MSG_NONE : body ? PMIX_MSG_OK : PMIX_MSG_LARGE;
+        found_send(self, one->ticket, told, body);
+    }
+    free(one);
+}
+
+/* Whatever libpmix knew of ranks that have ended it has told by now: who still waits for them waits in vain. */
+static void owed_sweep(pmix_status_t status, void *data)
+{
+    pmix_host *self = data;
+    pmix_owed *one;
+
+    (void)status;
+    do {
+        uint64_t ticket = 0;
+        pthread_mutex_lock(&self->lock);
+        for (one = self->owed; one && (one->is_answered || !(self->at[one->rank] & PMIX_AT_GONE));)
+            one = one->next;
+        if (one) {
+            one->is_answered = true;
+            ticket = one->ticket;
+        }
+        pthread_mutex_unlock(&self->lock);
+        if (ticket)
+            found_send(self, ticket, PMIX_MSG_NONE, NULL);
+    } while (one);
+}
+
+static void owe_take(pmix_host *self, const pmix_msg *what)
+{
+    pmix_owed *one = what->rank < self->ranks ? calloc(1, sizeof(*one)) : NULL;
+    pmix_proc_t proc = {.rank = what->rank};
+
+    if (!one) {
+        found_send(self, what->ticket, PMIX_MSG_NONE, NULL);
+        return;
+    }
+    memcpy(proc.nspace, self->job, sizeof(proc.nspace));
+    *one = (pmix_owed){.host = self, .ticket = what->ticket, .rank = what->rank};
+    pthread_mutex_lock(&self->lock);
+    one->next = self->owed;
+    self->owed = one;
+    bool is_gone = self->at[what->rank] & PMIX_AT_GONE;
+    pthread_mutex_unlock(&self->lock);
+    pmix_status_t status = self->pmix.dmodex_request(&proc, owed_answer, one);
+    if (status != PMIX_SUCCESS)
+        owed_answer(status, NULL, 0, one);
+    else if (is_gone)
+        pmix_shift(self, owed_sweep, self);
+}
+
+void pmix_tell_close(pmix_host *self)
+{
+    while (self->owed) {
+        pmix_owed *one = self->owed;
+        self->owed = one->next;
+        free(one);
+    }
+}
+
+typedef struct event {
+    size_t count;
+    pmix_info_t info[];
+} event;
+
+static void event_over(pmix_status_t status, void *data)
+{
+    event *one = data;
+
+    (void)status;
+    for (size_t i = 0; i < one->count; i++)
+        value_free(&one->info[i].value);
+    free(one);
+}
+
+static void event_take(pmix_host *self, const pmix_msg *what)
+{
+    unpack from = {.at = what->body ? what->body->data : NULL, .left = what->body ? what->body->bytes : 0};
+    uint32_t range = unpack_u32(&from), count = unpack_u32(&from);
+    pmix_proc_t source = {.rank = what->rank};
+
+    if (from.has_failed || count > from.left)
+        return;
+    event *one = calloc(1, sizeof(*one) + (count + 1) * sizeof(*one->info));
+    if (!one)
+        return;
+    one->count = count;
+    pmix_status_t status = count ? things_unpack(self, from.at, from.left, one->info, (int32_t)count, PMIX_INFO) : PMIX_SUCCESS;
+    pmix_info_t *mark = &one->info[count];
+    snprintf(mark->key, sizeof(mark->key), "%s", PMIX_RELAYED);
+    mark->value.type = PMIX_BOOL;
+    mark->value.data.flag = true;
+    memcpy(source.nspace, self->job, sizeof(source.nspace));
+    if (status == PMIX_SUCCESS)
+        status = self->pmix.notify_event(what->status, &source, (pmix_data_range_t)range, one->info, count + 1, event_over, one);
+    if (status != PMIX_SUCCESS)
+        event_over(status, one);
+}
+
+bool pmix_host_take(pmix_host *self, const pmix_msg *what, pmix_msg *answer)
+{
+    if (!self) {
+        refbuf_drop(what->body);
+        *answer = (pmix_msg){.kind = DMODEX_RESP, .ticket = what->ticket, .status = PMIX_MSG_NONE};
+        return what->kind == DMODEX_REQ;
+    }
+    if (what->kind == PMIX_MSG_DONE) {
+        done_take(self, what);
+        return false;
+    }
+    if (what->kind == DMODEX_REQ)
+        owe_take(self, what);
+    else if (what->kind == PMIX_MSG_EVENT)
+        event_take(self, what);
+    refbuf_drop(what->body);
+    return false;
+}
+
+bool pmix_host_gone(pmix_host *self, uint32_t rank)
+{
+    pmix_msg gone = {.kind = PMIX_MSG_GONE, .rank = rank};
+
+    pthread_mutex_lock(&self->lock);
+    bool was_in = self->at[rank] & PMIX_AT_IN, is_awaited = false;
+    self->at[rank] = PMIX_AT_GONE;
+    for (pmix_owed *one = self->owed; one; one = one->next)
+        is_awaited |= one->rank == rank;
+    pthread_mutex_unlock(&self->lock);
+    if (is_awaited)
+        pmix_shift(self, owed_sweep, self);
+    pmix_send(self, &gone);
+    return was_in;
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * remote_nodes: see remote_nodes.h. What connects is childs'; here stands what each node's daemon says and hears.
+ */
+#include "tools/mpirun/remote_nodes.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "launch/modex_cache.h"
+#include "tools/mpirun/children.h"
+#include "tools/mpirun/io.h"
+#include "tools/mpirun/job.h"
+#include "tools/mpirun/job_desc.h"
+#include "tools/mpirun/modex_head.h"
+#include "tools/mpirun/pmix_head.h"
+#include "tools/mpirun/srun_launch.h"
+#include "tools/mpirun/tree.h"
+#include "tools/mpirun/wire.h"
+
+typedef struct remote_node {
+    uint32_t node;
+    uint32_t below;   /* so many of the next remote_nodes stand below it (tree.h) */
+    child_daemon *child_daemon;       /* its own, or the one that leads there */
+    wire wire;        /* the way there */
+    haul haul;        /* notes between PMIx servers */
+    uint32_t live;    /* ranks there that are taken for alive */
+    uint64_t owed;    /* bytes of output that it has no credit for yet */
+    bool is_ready, is_draining, is_over;
+    bool is_told;     /* somebody wanted its end, and that was said */
+    bool is_told_closed[2]; /* standard output, standard error: that nobody reads it */
+} remote_node;
+
+struct remote_nodes {
+    job *job;
+    childs childs;
+    tree tree;
+    remote_node *items; /* in the order of the tree's row */
+    uint32_t count;
+    uint64_t deadline_ns; /* by which all are ready; 0: they are */
+    modex_head modex_head;
+    srun_launch srun_launch;      /* where one srun starts all; else each has an agent of its own */
+    bool has_lost;  /* a daemon went without its last word */
+};
+
+static const char *name_of(const remote_nodes *self, const remote_node *one)
+{
+    return self->job->map.nodes[one->node].name;
+}
+
+static remote_node *link_of(remote_nodes *self, uint32_t node)
+{
+    return node == self->tree.head ? NULL : &self->items[tree_place(&self->tree, node)];
+}
+
+static bool is_open(const remote_node *one)
+{
+    return !one->is_over && one->child_daemon->wire.fd >= 0;
+}
+
+/* Nothing comes from it any more, nor from those below: ranks there of which nothing was heard are gone. */
+static void remote_node_over(remote_nodes *self, remote_node *one)
+{
+    for (remote_node *at = one; at <= one + one->below; at++) {
+        self->job->live -= at->live;
+        at->live = 0;
+        at->is_ready = false;
+        at->is_over = true;
+        haul_close(&at->haul);
+    }
+}
+
+/* A daemon that is gone without its last word takes its ranks with it, or its host did; and the way to those that it has started. */
+static void remote_node_lost(remote_nodes *self, remote_node *one, const char *why)
+{
+    job *job = self->job;
+    uint32_t ranks = 0, behind = 0;
+    char with[80] = "";
+
+    for (remote_node *at = one; at <= one + one->below; at++) {
+        ranks += at->is_over ? 0 : job->map.nodes[at->node].count;
+        behind += at != one && !at->is_over;
+    }
+    if (one->child_daemon->node == one->node)
+        child_kill(one->child_daemon);
+    remote_node_over(self, one);
+    if (behind)
+        snprintf(with, sizeof(with), " and on the %u host%s that it connected", behind, behind == 1 ? "" : "s");
+    if (self->srun_launch.is_used && job->phase == JOB_LAUNCHES)
+        return; /* srun will say why: one daemon's end is often another's fault */
+    if (job->phase == JOB_RUNS || (!self->has_lost && !one->is_told))
+        complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks,
+                 ranks == 1 ? "rank" : "ranks", with, job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
+    self->has_lost = true;
+    job_end(job, 1);
+}
+
+/* One that never came to be. */
+static void remote_node_failed(remote_nodes *self, remote_node *one, const char *why, const char *said)
+{
+    if (one->child_daemon->node == one->node)
+        child_kill(one->child_daemon);
+    if (self->job->phase == JOB_LAUNCHES && !self->job->code)
+        complain(1, "cannot start ranks on host %s: %s%s%s", name_of(self, one), why, *said ? ": " : "", said);
+    remote_node_over(self, one);
+    job_end(self->job, 1);
+}
+
+/* childs' ways */
+static void link_lost(void *owner, child_daemon *child_daemon, const char *why)
+{
+    remote_node_lost(owner, link_of(owner, child_daemon->node), why);
+}
+
+static void link_failed(void *owner, child_daemon *child_daemon, const char *why)
+{
+    remote_node_failed(owner, link_of(owner, child_daemon->node), why, agent_words(&child_daemon->agent)); /* its agent's words say why */
+}
+
+static void link_met(void *owner, child_daemon *child_daemon)
+{
+    remote_nodes *self = owner;
+    pack body = {0};
+
+    describe(self->job->opts, &self->job->map, self->job->name, self->job->host, &body);
+    pack_send(&body, &child_daemon->wire, CTRL_START);
+}
+
+/* modex_head's ways: to a link, or to our own node */
+static void modex_head_want_up(void *owner, uint32_t node, uint32_t rank)
+{
+    remote_nodes *self = owner;
+    remote_node *one = link_of(self, node);
+    pack body = {0};
+
+    if (!one) {
+        modex_request(&self->job->node.modex_node, rank);
+        return;
+    }
+    if (!is_open(one)) {
+        modex_head_data(&self->modex_head, rank, WEFT_MODEX_FAILED, NULL, 0);
+        return;
+    }
+    pack_u32(&body, rank);
+    pack_send(&body, &one->wire, CTRL_MODEX_REQ);
+}
+
+static void modex_head_card_up(void *owner, uint32_t node, uint32_t rank, uint32_t state, const void *told, size_t bytes)
+{
+    remote_nodes *self = owner;
+    remote_node *one = link_of(self, node);
+    pack body = {0};
+
+    if (!one) {
+        modex_node_fill(&self->job->node.modex_node, rank, state, told, bytes);
+        return;
+    }
+    pack_u32(&body, rank);
+    pack_u32(&body, state);
+    pack_bytes(&body, told, bytes);
+    pack_send(&body, &one->wire, CTRL_MODEX_DATA);
+}
+
+static void modex_head_fenced_up(void *owner, uint32_t node, uint64_t number)
+{
+    remote_nodes *self = owner;
+    remote_node *one = link_of(self, node);
+    pack body = {0};
+
+    if (!one) {
+        modex_node_fenced(&self->job->node.modex_node, number);
+        return;
+    }
+    pack_u64(&body, number);
+    pack_send(&body, &one->wire, CTRL_FENCE);
+}
+
+/* Frames. */
+static void ended_take(remote_nodes *self, remote_node *one, unpack *from)
+{
+    rank_end end = {.rank = unpack_u32(from)};
+
+    end.raw_status = (int32_t)unpack_u32(from);
+    end.state = unpack_u32(from);
+    end.pid = (int64_t)unpack_u64(from);
+    end.is_refused = unpack_u32(from);
+    end.spoke_pmix = unpack_u32(from);
+    if (from->has_failed || end.rank >= self->job->map.ranks || self->job->map.node_of[end.rank] != one->node || !one->live)
+        return;
+    one->live--;
+    job_rank_ended(self->job, &end);
+}
+
+static void refused_take(remote_nodes *self, remote_node *one, unpack *from)
+{
+    uint32_t rank = unpack_u32(from), what = unpack_u32(from), error = unpack_u32(from);
+
+    if (!from->has_failed && rank < self->job->map.ranks && self->job->map.node_of[rank] == one->node)
+        job_rank_refused(self->job, rank, (char)what, (int)error);
+}
+
+static void say_take(const remote_nodes *self, const remote_node *one, const char *text)
+{
+    char host[300];
+
+    if (!one->is_ready && self->job->code) /* why it cannot be used: another host has said why already */
+        return;
+    snprintf(host, sizeof(host), "host %s", name_of(self, one));
+    if (text && strstr(text, host))
+        complain(0, "%s", text);
+    else if (text)
+        complain(0, "%s: %s", host, text);
+}
+
+static void aborted_take(remote_nodes *self, unpack *from)
+{
+    uint32_t rank = unpack_u32(from), code = unpack_u32(from);
+    const char *text = unpack_text(from);
+
+    if (!from->has_failed && rank < self->job->map.ranks)
+        job_aborted(self->job, rank, (int)code, unpack_u32(from) ? "MPI_Abort" : "PMIx_Abort", text);
+}
+
+static void started_take(remote_nodes *self, remote_node *one, unpack *from)
+{
+    uint32_t live = unpack_u32(from), ranks = self->job->map.nodes[one->node].count;
+
+    if (from->has_failed || live >= ranks)
+        return;
+    self->job->live -= ranks - live;
+    one->live -= ranks - live;
+}
+
+static void traded_take(remote_nodes *self, remote_node *one, uint32_t kind, unpack *from)
+{
+    if (kind == CTRL_FENCE) {
+        uint64_t number = unpack_u64(from);
+        if (!from->has_failed)
+            modex_head_fence(&self->modex_head, one->node, number);
+        return;
+    }
+    uint32_t rank = unpack_u32(from), state = kind == CTRL_MODEX_DATA ? unpack_u32(from) : 0;
+    if (from->has_failed)
+        return;
+    if (kind == CTRL_MODEX_REQ)
+        modex_head_request(&self->modex_head, one->node, rank);
+    else if (from->left <= WEFT_MODEX_CAPACITY)
+        modex_head_data(&self->modex_head, rank, state, from->at, from->left);
+}
+
+static void below_gone_take(remote_nodes *self, remote_node *one, uint32_t kind, unpack *from)
+{
+    const char *why = unpack_text(from);
+
+    if (why && kind == CTRL_LOST)
+        remote_node_lost(self, one, why);
+    else if (why)
+        remote_node_failed(self, one, why, "");
+}
+
+/* Of a note between PMIx servers, or word that one has come. */
+static void piece_take(remote_nodes *self, remote_node *one, const wire_frame *frame)
+{
+    unpack from = {.at = frame->body, .left = frame->bytes};
+    pmix_msg whole;
+
+    if (frame->kind == CTRL_PIECES) {
+        haul_taken(&one->haul, unpack_u32(&from));
+        haul_move(&one->haul, &one->wire);
+    } else if (haul_take(&one->haul, &one->wire, frame, &whole) == 1) {
+        pmix_head_take(self->job->pmix_head, one->node, &whole);
+    }
+}
+
+static void frame_take(remote_nodes *self, remote_node *one, const wire_frame *frame)
+{
+    unpack from = {.at = frame->body, .left = frame->bytes};
+    uint32_t which;
+
+    switch (frame->kind) {
+    case CTRL_READY:
+        one->is_ready = true;
+        break;
+    case CTRL_REFUSED_ALL:
+        job_end(self->job, (int)unpack_u32(&from) & 0xff);
+        break;
+    case CTRL_STARTED:
+        started_take(self, one, &from);
+        break;
+    case CTRL_MESSAGE:
+        say_take(self, one, unpack_text(&from));
+        break;
+    case CTRL_OUT:
+        which = unpack_u32(&from);
+        if (which == 1 || which == 2)
+            io_add(self->job->io, (int)which, from.at, from.left);
+        one->owed += from.left;
+        break;
+    case CTRL_TAKEN:
+        io_taken(self->job->io, one->node, unpack_u32(&from));
+        break;
+    case CTRL_ENDED:
+        ended_take(self, one, &from);
+        break;
+    case CTRL_NOEXEC:
+        refused_take(self, one, &from);
+        break;
+    case CTRL_ABORTED:
+        aborted_take(self, &from);
+        break;
+    case CTRL_DONE:
+        if (one->child_daemon->node == one->node)
+            child_detach(one->child_daemon);
+        remote_node_over(self, one); /* with no rank, unless it went without a word on some */
+        break;
+    case CTRL_SIGNALED:
+        one->is_told = true;
+        job_told(self->job, name_of(self, one), (int)unpack_u32(&from));
+        break;
+    case CTRL_LOST:
+    case CTRL_NO_CONNECT:
+        below_gone_take(self, one, frame->kind, &from);
+        break;
+    case CTRL_MODEX_REQ:
+    case CTRL_MODEX_DATA:
+    case CTRL_FENCE:
+        traded_take(self, one, frame->kind, &from);
+        break;
+    case CTRL_PIECE:
+    case CTRL_PIECES:
+        piece_take(self, one, frame);
+        break;
+    default:
+        one->child_daemon->wire.trouble = "it says what this head does not understand";
+    }
+}
+
+static void link_frame(void *owner, child_daemon *child_daemon, const wire_frame *frame)
+{
+    remote_nodes *self = owner;
+    uint32_t way = tree_way(&self->tree, frame->node);
+
+    if (way >= self->childs.count || &self->childs.items[way] != child_daemon) {
+        child_daemon->wire.trouble = "it speaks for a host that is not behind it";
+        return;
+    }
+    remote_node *one = link_of(self, frame->node);
+    if (!one->is_over) /* or it was given up */
+        frame_take(self, one, frame);
+}
+
+/* Who is started by us, and who by whom then. */
+static void remote_nodes_make(remote_nodes *self)
+{
+    const map *map = &self->job->map;
+    uint32_t head = 0;
+
+    while (head < map->node_count && !map->nodes[head].is_here)
+        head++;
+    self->tree = tree_of_head(map, head, self->job->opts->fanout);
+    for (uint32_t i = 0; i < tree_children(&self->tree); i++) {
+        uint32_t node = tree_child(&self->tree, i);
+        children_add(&self->childs, node, map->nodes[node].name);
+    }
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        if (i == head)
+            continue;
+        child_daemon *child_daemon = &self->childs.items[tree_way(&self->tree, i)];
+        self->items[self->count++] = (remote_node){.node = i, .below = tree_of_node(&self->tree, i).count, .child_daemon = child_daemon,
+                                               .wire = {.via = &child_daemon->wire, .node = i, .fd = -1}};
+    }
+}
+
+int remote_nodes_open(job *job, remote_nodes **result)
+{
+    remote_nodes *self = *result = calloc(1, sizeof(*self));
+    modex_head_callbacks up = {.want = modex_head_want_up, .card = modex_head_card_up, .fenced = modex_head_fenced_up, .owner = self};
+    children_callbacks in = {.met = link_met, .frame = link_frame, .lost = link_lost, .failed = link_failed, .tells = true, .owner = self};
+    const char *limit = getenv("WEFT_START_TIMEOUT_S");
+    long limit_s = limit ? atol(limit) : 0;
+    unsigned char secret[CTRL_SECRET_BYTES];
+
+    if (!self)
+        return complain(1, "out of memory");
+    self->job = job;
+    self->srun_launch.agent.out = -1;
+    job->opts->fanout = fanout_wanted();
+    if (job->opts->is_by_srun) /* which has a tree of its own */
+        job->opts->fanout = job->map.node_count;
+    self->items = calloc(job->map.node_count, sizeof(*self->items));
+    bool is_failed = secret_make(secret) || children_open(&self->childs, secret, job->map.node_count, &job->guard, &in);
+    explicit_bzero(secret, sizeof(secret));
+    if (is_failed || !self->items || modex_head_open(&self->modex_head, &job->map, &up))
+        return complain(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
+    remote_nodes_make(self);
+    self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
+    return job->opts->is_by_srun ? srun_launch_start(&self->srun_launch, job, self->childs.acceptor.listener, self->childs.secret)
+                                 : children_start(&self->childs, job->opts->agent);
+}
+
+uint32_t remote_nodes_max(const remote_nodes *self)
+{
+    return 1 + children_max(&self->childs);
+}
+
+uint32_t remote_nodes_pollfds(remote_nodes *self, struct pollfd *set)
+{
+    set[0] = (struct pollfd){.fd = self->srun_launch.agent.out, .events = POLLIN};
+    return 1 + children_pollfds(&self->childs, set + 1);
+}
+
+/* Has output been passed on, or does nobody want it any more? */
+static void output_answer(remote_nodes *self, remote_node *one)
+{
+    for (int which = 1; which <= 2; which++) {
+        pack body = {0};
+        if (io_is_read(self->job->io, which) || one->is_told_closed[which - 1])
+            continue;
+        one->is_told_closed[which - 1] = true;
+        pack_u32(&body, (uint32_t)which);
+        pack_send(&body, &one->wire, CTRL_CLOSED);
+    }
+    if (one->owed && io_has_room(self->job->io)) {
+        pack body = {0};
+        pack_u32(&body, (uint32_t)one->owed);
+        pack_send(&body, &one->wire, CTRL_CREDIT);
+        one->owed = 0;
+    }
+}
+
+void remote_nodes_progress(remote_nodes *self, const struct pollfd *set, uint32_t count)
+{
+    if (count && set[0].revents)
+        srun_launch_read(&self->srun_launch);
+    children_progress(&self->childs, set + 1, count ? count - 1 : 0);
+    for (uint32_t i = 0; i < self->count; i++)
+        if (is_open(&self->items[i]) && self->items[i].is_ready)
+            output_answer(self, &self->items[i]);
+}
+
+bool remote_nodes_reaped(remote_nodes *self, pid_t pid, int status)
+{
+    return srun_launch_reaped(&self->srun_launch, pid, status, remote_nodes_are_ready(self), self->has_lost) || children_reaped(&self->childs, pid, status);
+}
+
+static void remote_node_late(remote_nodes *self, remote_node *one)
+{
+    pack body = {0};
+    bool is_ours = one->child_daemon->node == one->node;
+
+    if (!is_ours) {
+        pack_u32(&body, one->node);
+        pack_send(&body, &link_of(self, tree_parent(&self->tree, one->node))->wire, CTRL_PART);
+    }
+    remote_node_failed(self, one, "no word has come from there in time (WEFT_START_TIMEOUT_S)", is_ours ? agent_words(&one->child_daemon->agent) : "");
+}
+
+static bool remote_nodes_all_over(const remote_nodes *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!self->items[i].is_over)
+            return false;
+    return true;
+}
+
+uint64_t remote_nodes_deadlines(remote_nodes *self)
+{
+    uint64_t now = weft_clock_ns(), next = self->job->phase == JOB_LAUNCHES ? self->deadline_ns : 0;
+
+    if (next && now >= next && self->srun_launch.is_used)
+        srun_launch_fail(&self->srun_launch, "not all daemons have come in time (WEFT_START_TIMEOUT_S). ");
+    for (uint32_t i = 0; next && now >= next && i < self->count; i++)
+        if (!self->items[i].is_ready && !self->items[i].is_over)
+            remote_node_late(self, &self->items[i]);
+    next = weft_clock_earlier(next, children_deadlines(&self->childs));
+    return remote_nodes_all_over(self) ? weft_clock_earlier(next, srun_launch_finish(&self->srun_launch)) : next;
+}
+
+bool remote_nodes_are_ready(const remote_nodes *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!self->items[i].is_ready)
+            return false;
+    return true;
+}
+
+static void tell_all(remote_nodes *self, uint32_t kind, const void *body, size_t bytes)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        wire_send(&self->items[i].wire, kind, body, bytes);
+}
+
+void remote_nodes_go(remote_nodes *self)
+{
+    self->deadline_ns = 0;
+    for (uint32_t i = 0; i < self->count; i++)
+        self->job->live += self->items[i].live = self->job->map.nodes[self->items[i].node].count;
+    tell_all(self, CTRL_GO, NULL, 0);
+}
+
+void remote_nodes_signal(remote_nodes *self, int sig)
+{
+    uint32_t word = htole32((uint32_t)sig);
+
+    tell_all(self, CTRL_SIGNAL, &word, sizeof(word));
+}
+
+void remote_nodes_send(remote_nodes *self, uint32_t kind)
+{
+    tell_all(self, kind, NULL, 0);
+}
+
+void remote_nodes_drain(remote_nodes *self, bool was_ended, bool has_failed)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        remote_node *one = &self->items[i];
+        pack body = {0};
+        if (one->child_daemon->node == one->node && !one->child_daemon->is_met && !one->is_over) {
+            child_cancel(one->child_daemon);
+            remote_node_over(self, one);
+        }
+        if (one->is_draining || !is_open(one))
+            continue;
+        one->is_draining = true;
+        pack_u32(&body, was_ended);
+        pack_u32(&body, has_failed);
+        pack_send(&body, &one->wire, CTRL_DRAIN);
+    }
+}
+
+/* Backwards, so that the one to be named is none that only waits for another behind it. */
+void remote_nodes_give_up(remote_nodes *self)
+{
+    for (uint32_t i = self->count; i-- > 0;)
+        if (!self->items[i].is_over)
+            remote_node_lost(self, &self->items[i], "its daemon does not answer");
+}
+
+bool remote_nodes_are_over(const remote_nodes *self)
+{
+    return remote_nodes_all_over(self) && children_are_over(&self->childs) && !self->srun_launch.agent.pid;
+}
+
+void remote_nodes_in(remote_nodes *self, uint32_t node, const char *bytes, size_t count)
+{
+    remote_node *one = link_of(self, node);
+
+    if (one)
+        wire_send(&one->wire, CTRL_IN, bytes, count);
+}
+
+void remote_nodes_want(remote_nodes *self, uint32_t rank)
+{
+    modex_head_request(&self->modex_head, self->job->node.index, rank);
+}
+
+void remote_nodes_card(remote_nodes *self, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
+{
+    modex_head_data(&self->modex_head, rank, state, told, bytes);
+}
+
+void remote_nodes_fence(remote_nodes *self, uint64_t number)
+{
+    modex_head_fence(&self->modex_head, self->job->node.index, number);
+}
+
+void remote_nodes_note(remote_nodes *self, uint32_t node, const pmix_msg *what)
+{
+    remote_node *one = link_of(self, node);
+
+    if (!one || !is_open(one)) /* the job is being ended */
+        refbuf_drop(what->body);
+    else if (haul_add(&one->haul, what))
+        one->child_daemon->wire.trouble = "out of memory";
+    else
+        haul_move(&one->haul, &one->wire);
+}
+
+void remote_nodes_close(remote_nodes *self)
+{
+    if (!self)
+        return;
+    for (uint32_t i = 0; i < self->count; i++)
+        haul_close(&self->items[i].haul);
+    srun_launch_close(&self->srun_launch);
+    children_close(&self->childs);
+    modex_head_close(&self->modex_head);
+    free(self->items);
+    free(self);
+}

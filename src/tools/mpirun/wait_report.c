@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wait_report: see wait_report.h. A record that shows the same count at two looks belongs to a thread that has neither begun nor ended a call between.
+ */
+#include "tools/mpirun/wait_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "mem/segment.h"
+#include "tools/mpirun/options.h"
+
+#define LOOKS 16                  /* in the job's time, at least one a second */
+#define LOOK_MIN_NS 50000000u
+#define LOOK_MAX_NS 1000000000u
+#define MOMENT_NS 20000000
+#define LINES_MAX 200
+#define RANKS_BYTES 400           /* of a list of ranks */
+
+typedef struct thread_seen {
+    uint64_t count, since_ns; /* since: first look that found this count */
+    uint32_t thread;
+} thread_seen;
+
+typedef struct rank_seen {
+    thread_seen *threads;
+    uint32_t count;
+} rank_seen;
+
+struct waits {
+    rank_seen *ranks; /* [node->count] */
+    uint32_t count;
+    uint64_t begin_ns, next_ns, every_ns;
+    weft_call_record *records; /* [WEFT_CALL_RECORDS]: of the rank that is looked at */
+};
+
+/* What ranks do, which they share or not. */
+typedef struct line {
+    char thread[40], what[400];
+    uint64_t since_min_ns, since_max_ns; /* ages; both 0: none is said */
+    uint32_t rank, last; /* by which lines are joined: ranks from `rank` to `last` */
+    char ranks[RANKS_BYTES];
+    uint32_t rank_count;
+} line;
+
+typedef struct lines {
+    line *at;
+    uint32_t count, capacity;
+} lines;
+
+static waits *wait_report_open(const node *node)
+{
+    waits *self = calloc(1, sizeof(*self));
+
+    if (!self)
+        return NULL;
+    self->count = node->count;
+    self->ranks = calloc(node->count + 1, sizeof(*self->ranks));
+    self->records = aligned_alloc(WEFT_LINE, WEFT_CALL_BYTES);
+    self->begin_ns = weft_clock_ns();
+    self->every_ns = (uint64_t)(node->opts->timeout_s * 1e9 / LOOKS);
+    self->every_ns = self->every_ns < LOOK_MIN_NS ? LOOK_MIN_NS : self->every_ns > LOOK_MAX_NS ? LOOK_MAX_NS : self->every_ns;
+    if (self->ranks && self->records)
+        return self;
+    wait_report_close(self);
+    return NULL;
+}
+
+void wait_report_close(waits *self)
+{
+    if (!self)
+        return;
+    for (uint32_t i = 0; self->ranks && i < self->count; i++)
+        free(self->ranks[i].threads);
+    free(self->ranks);
+    free(self->records);
+    free(self);
+}
+
+/* By reading the file: a mapping would fill its holes. How many records there are. */
+static uint32_t records_read(waits *self, const node *node, uint32_t i)
+{
+    const weft_segment *segment = &node->segment;
+    uint32_t count = atomic_load_explicit(&weft_segment_rank(segment, i)->call_records, memory_order_acquire);
+    size_t bytes = (count > WEFT_CALL_RECORDS ? WEFT_CALL_RECORDS : count) * sizeof(*self->records);
+    off_t at = (off_t)(segment->hdr->calls + (uint64_t)i * WEFT_CALL_BYTES);
+
+    return bytes && pread(segment->fd, self->records, bytes, at) == (ssize_t)bytes ? count : 0;
+}
+
+/* Reads a rank's records, and finds out which of them are as they were. How many. */
+static uint32_t rank_look(waits *self, const node *node, uint32_t i, uint64_t now)
+{
+    uint32_t count = records_read(self, node, i);
+    rank_seen *seen = &self->ranks[i];
+
+    if (count > seen->count) {
+        thread_seen *more = realloc(seen->threads, count * sizeof(*more));
+        if (!more)
+            return 0;
+        memset(more + seen->count, 0, (count - seen->count) * sizeof(*more));
+        seen->threads = more;
+        seen->count = count;
+    }
+    for (uint32_t t = 0; t < count; t++) {
+        thread_seen *one = &seen->threads[t];
+        const weft_call_record *record = &self->records[t];
+        if (one->since_ns && one->count == record->count && one->thread == record->thread)
+            continue;
+        *one = (thread_seen){.count = record->count, .since_ns = now, .thread = record->thread};
+    }
+    return count;
+}
+
+uint64_t wait_report_read(waits **self, const node *node)
+{
+    uint64_t now = weft_clock_ns();
+
+    if (!node->count || !(node->opts->timeout_s > 0) || (!*self && !(*self = wait_report_open(node))))
+        return 0;
+    if (now < (*self)->next_ns)
+        return (*self)->next_ns;
+    for (uint32_t i = 0; i < node->started; i++)
+        if (!node->ranks[i].is_gone)
+            rank_look(*self, node, i, now);
+    return (*self)->next_ns = now + (*self)->every_ns;
+}
+
+/* What the kernel says that a thread does: nothing is known of it to MPI. */
+static const char *thread_state(uint32_t thread)
+{
+    char path[40], text[300] = "", *end;
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", thread);
+    FILE *file = fopen(path, "re");
+    if (file && !fgets(text, sizeof(text), file))
+        *text = '\0';
+    if (file)
+        fclose(file);
+    end = strrchr(text, ')');
+    switch (end ? end[2] : 0) {
+    case 'R':
+        return " (it computes)";
+    case 'S':
+    case 'D':
+        return " (it sleeps)";
+    case 'T':
+    case 't':
+        return " (it is stopped)";
+    default:
+        return "";
+    }
+}
+
+static const char *call_name(const weft_call_record *record)
+{
+    const char *name = record->call < weft_call_names_count ? weft_call_names[record->call] : NULL;
+
+    return name ? name : "MPI";
+}
+
+static bool is_inside(const weft_call_record *record)
+{
+    return record->count & ((1u << WEFT_CALL_DEPTH_BITS) - 1);
+}
+
+/* ", waits for a message from rank 3, tag 42" */
+static void wait_words(const weft_page_status *status, char *text, size_t capacity)
+{
+    static const char *const whys[] = {
+        [WEFT_WAIT_REASON_SEND] = "waits to send to", [WEFT_WAIT_REASON_RECV] = "waits for a message from", [WEFT_WAIT_REASON_PROBE] = "waits for a message from",
+        [WEFT_WAIT_REASON_REQUESTS] = "waits for requests", [WEFT_WAIT_REASON_COLLECTIVE] = "waits for other ranks", [WEFT_WAIT_REASON_FINALIZE] = "waits for other ranks",
+        [WEFT_WAIT_REASON_LAUNCH] = "waits for other ranks to start",
+    };
+    uint32_t why = atomic_load_explicit(&status->why, memory_order_relaxed);
+    int32_t peer = atomic_load_explicit(&status->peer, memory_order_relaxed), tag = atomic_load_explicit(&status->tag, memory_order_relaxed);
+    char whom[40] = "", what[40] = "";
+
+    if (why == WEFT_WAIT_REASON_NONE || why >= weft_count(whys))
+        return;
+    if (why == WEFT_WAIT_REASON_SEND || why == WEFT_WAIT_REASON_RECV || why == WEFT_WAIT_REASON_PROBE) {
+        snprintf(whom, sizeof(whom), peer >= 0 ? " rank %d" : " any rank", peer);
+        snprintf(what, sizeof(what), tag == WEFT_STATUS_ANY_TAG ? ", any tag" : ", tag %d", tag);
+    } else if (why == WEFT_WAIT_REASON_REQUESTS && peer >= 0) {
+        snprintf(whom, sizeof(whom), " with rank %d", peer);
+    }
+    snprintf(text, capacity, ", %s%s%s", whys[why], whom, what);
+}
+
+/* ", wants the lock that thread 1 holds in MPI_Allreduce" */
+static void lock_words(const waits *self, uint32_t count, char *text, size_t capacity)
+{
+    uint32_t t = 0;
+
+    while (t < count && (self->records[t].lock != WEFT_CALL_HOLDS || !self->records[t].thread))
+        t++;
+    if (t == count)
+        snprintf(text, capacity, ", wants the lock of MPI's threads");
+    else
+        snprintf(text, capacity, ", wants the lock that thread %u holds%s%s", t, is_inside(&self->records[t]) ? " in " : "",
+                 is_inside(&self->records[t]) ? call_name(&self->records[t]) : "");
+}
+
+/* What a thread of the node's rank i does; its time is told apart, as an age. What has changed in the last moment is no place to stay at. */
+static void thread_words(const waits *self, const weft_page_status *status, uint32_t i, uint32_t t, uint32_t count, uint64_t now, line *to)
+{
+    const weft_call_record *record = &self->records[t];
+    char more[120] = "";
+
+    if (self->ranks[i].threads[t].since_ns == now && !(is_inside(record) && atomic_load_explicit(&status->since_ns, memory_order_relaxed))) {
+        snprintf(to->what, sizeof(to->what), "in and out of MPI, last call %s", call_name(record));
+        return;
+    }
+    if (!is_inside(record)) {
+        snprintf(to->what, sizeof(to->what), "not in MPI%%s%s, last call %s", thread_state(record->thread), record->call ? call_name(record) : "MPI_Init");
+        return;
+    }
+    if (atomic_load_explicit(&status->since_ns, memory_order_acquire))
+        wait_words(status, more, sizeof(more));
+    else if (record->lock == WEFT_CALL_WANTS)
+        lock_words(self, count, more, sizeof(more));
+    snprintf(to->what, sizeof(to->what), "in %s%%s%s", call_name(record), more);
+}
+
+/* Puts a rank's line to one that says the same, or behind all. */
+static void line_add(lines *all, const line *one)
+{
+    for (uint32_t i = 0; i < all->count && !*one->thread; i++) {
+        line *to = &all->at[i];
+        size_t used = strlen(to->ranks);
+        if (*to->thread || strcmp(to->what, one->what) || used + 24 > sizeof(to->ranks))
+            continue;
+        if (to->last + 1 == one->rank) {
+            char *dash = strrchr(to->ranks, '-'), *comma = strrchr(to->ranks, ',');
+            if (dash && (!comma || dash > comma))
+                *dash = '\0';
+            used = strlen(to->ranks);
+            snprintf(to->ranks + used, sizeof(to->ranks) - used, "-%u", one->rank);
+        } else {
+            snprintf(to->ranks + used, sizeof(to->ranks) - used, ", %u", one->rank);
+        }
+        to->last = one->rank;
+        to->rank_count++;
+        to->since_min_ns = one->since_min_ns < to->since_min_ns ? one->since_min_ns : to->since_min_ns;
+        to->since_max_ns = one->since_max_ns > to->since_max_ns ? one->since_max_ns : to->since_max_ns;
+        return;
+    }
+    if (all->count == all->capacity) {
+        uint32_t capacity = all->capacity ? 2 * all->capacity : 16;
+        line *more = realloc(all->at, capacity * sizeof(*more));
+        if (!more)
+            return;
+        all->at = more;
+        all->capacity = capacity;
+    }
+    line *to = &all->at[all->count++];
+    *to = *one;
+    snprintf(to->ranks, sizeof(to->ranks), "%u", one->rank);
+    to->last = one->rank;
+    to->rank_count = 1;
+}
+
+static void rank_add(waits *self, const node *node, uint32_t i, uint64_t now, lines *all)
+{
+    const weft_rank_page *page = weft_segment_rank(&node->segment, i);
+    uint32_t state = atomic_load_explicit(&page->state, memory_order_relaxed), live = 0;
+    line one = {.rank = node->ranks[i].rank};
+    uint32_t count = state == WEFT_RANK_INIT ? rank_look(self, node, i, now) : 0;
+
+    for (uint32_t t = 0; t < count; t++)
+        live += self->records[t].thread != 0;
+    if (!live) {
+        snprintf(one.what, sizeof(one.what), "%s", state == WEFT_RANK_NONE ? "not in MPI, has not called MPI_Init" : state == WEFT_RANK_INIT ?
+                 "in MPI_Init, or calls MPI no more" : "not in MPI, has called MPI_Finalize");
+        line_add(all, &one);
+    }
+    for (uint32_t t = 0; t < count; t++) {
+        const weft_call_record *record = &self->records[t];
+        const weft_page_status *status = atomic_load_explicit(&page->call_is_threaded, memory_order_relaxed) ? &record->wait : &page->status;
+        uint64_t begin = self->ranks[i].threads[t].since_ns, waits = atomic_load_explicit(&status->since_ns, memory_order_acquire);
+        if (!record->thread)
+            continue;
+        if (live > 1)
+            snprintf(one.thread, sizeof(one.thread), ", thread %u (%u)", t, record->thread);
+        begin = waits && is_inside(record) && waits < now ? waits : begin;
+        one.since_min_ns = one.since_max_ns = now > begin ? now - begin : 1;
+        thread_words(self, status, i, t, count, now, &one);
+        line_add(all, &one);
+    }
+}
+
+static void line_tell(const line *one)
+{
+    char since[64] = "", text[600];
+
+    if (one->since_max_ns - one->since_min_ns > 100000000u)
+        snprintf(since, sizeof(since), " since %.1f to %.1f s", (double)one->since_min_ns * 1e-9, (double)one->since_max_ns * 1e-9);
+    else if (one->since_max_ns)
+        snprintf(since, sizeof(since), " since %.1f s", (double)one->since_max_ns * 1e-9);
+    const char *hole = strstr(one->what, "%s");
+    if (hole)
+        snprintf(text, sizeof(text), "%.*s%s%s", (int)(hole - one->what), one->what, since, hole + 2);
+    else
+        snprintf(text, sizeof(text), "%s", one->what);
+    complain(0, "  rank%s %s%s: %s", one->rank_count > 1 ? "s" : "", one->ranks, one->thread, text);
+}
+
+void wait_report_print(waits **self, const node *node)
+{
+    lines all = {0};
+
+    if (!node->count || (!*self && !(*self = wait_report_open(node))))
+        return;
+    for (uint32_t i = 0; i < node->started; i++)
+        if (!node->ranks[i].is_gone)
+            rank_look(*self, node, i, weft_clock_ns());
+    nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
+    uint64_t now = weft_clock_ns();
+    for (uint32_t i = 0; i < node->started; i++)
+        if (node->ranks[i].is_gone)
+            line_add(&all, &(line){.rank = node->ranks[i].rank, .what = "has ended"});
+        else
+            rank_add(*self, node, i, now, &all);
+    for (uint32_t i = 0; i < all.count && i < LINES_MAX; i++)
+        line_tell(&all.at[i]);
+    if (all.count > LINES_MAX)
+        complain(0, "  and %u lines more", all.count - LINES_MAX);
+    free(all.at);
+}
