@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mpi.h: the C interface of MPI 5.0 in its standard ABI. Programs compiled with it run with any library of that ABI.
- * Woven from the tables of src/api: change those, then run src/api/weave --header include/mpi.h.
+ * Generated from the tables of src/api: change those, then run src/api/gen_api --header include/mpi.h.
  */
 #ifndef MPI_H_ABI
 #define MPI_H_ABI

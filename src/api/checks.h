@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * checks: are a call's arguments right? Woven entry points call the inline questions on the way of every call, and the others
+ * checks: are a call's arguments right? Generated entry points call the inline questions on the way of every call, and the others
  * only when one of those said no: they find out which argument it is and describe it with weft_fail.
  * Invariant: a text names the function, the argument, its value and, if there is one, the communicator.
  */

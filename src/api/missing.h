@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * missing: which functions of the standard ABI exist but are not built yet: they raise MPI_ERR_UNSUPPORTED_OPERATION. The list is
- * woven from functions.tbl (missing.c of the build directory); weft-info --missing prints it.
+ * generated from functions.tbl (missing.c of the build directory); weft-info --missing prints it.
  */
 #ifndef WEFT_API_MISSING_H
 #define WEFT_API_MISSING_H

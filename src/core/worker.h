@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * worker: a lock and everything it guards: ifaces, peers, channels, pools, running schedules. Threads scale by workers; a communicator
- * belongs to one. The door (woven entry points) takes the lock; inner rooms are single-threaded by contract.
+ * belongs to one. The door (generated entry points) takes the lock; inner rooms are single-threaded by contract.
  */
 #ifndef WEFT_CORE_WORKER_H
 #define WEFT_CORE_WORKER_H

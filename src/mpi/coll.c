@@ -2,7 +2,7 @@
  *
  * coll: collective calls (MPI 5.0, chapter 6): what needs knowledge of several arguments at once is checked here (in place,
  * root-only arguments, operator and type), then a weft_coll is filled in and handed down. One filler per operation serves its
- * blocking, nonblocking and persistent call. Called by the woven entries, under the worker's lock.
+ * blocking, nonblocking and persistent call. Called by the generated entries, under the worker's lock.
  */
 #include <mpi.h>
 

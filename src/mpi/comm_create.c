@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_create: new communicators out of old ones: dup, split, split_type (MPI 5.0, 7.4.2). Called by the woven entries, collectively.
+ * comm_create: new communicators out of old ones: dup, split, split_type (MPI 5.0, 7.4.2). Called by the generated entries, collectively.
  * Invariant: all members of the parent take the same steps, whatever goes wrong in one of them: they agree before each return.
  * Damage to what they agree by ends the job (weft_team_trust).
  * A channel's id is told to others only once the channel is open, so no frame comes before its channel.

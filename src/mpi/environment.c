@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * environment: time, names and versions (MPI 5.0, 9.1 and 9.6). Called by the woven entries at any time, also before init.
+ * environment: time, names and versions (MPI 5.0, 9.1 and 9.6). Called by the generated entries at any time, also before init.
  */
 #include <mpi.h>
 #include <stdio.h>

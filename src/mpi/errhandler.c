@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * errhandler: making, setting and freeing error handlers (MPI 5.0, 9.3). Called by the woven entries.
+ * errhandler: making, setting and freeing error handlers (MPI 5.0, 9.3). Called by the generated entries.
  * Invariant: a communicator's handler is never NULL and never freed under it. A freed one's memory stays one (type/shelf.h), so
  * that a stale handle is found out.
  */

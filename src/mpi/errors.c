@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * errors: from inner codes to MPI classes, and the run of error handlers. Called by every woven entry that fails, without locks.
+ * errors: from inner codes to MPI classes, and the run of error handlers. Called by every generated entry that fails, without locks.
  * Invariant: a job hears of a fatal error once, in at most five lines; whoever first knew the cause wrote it with weft_fail.
  */
 #include "mpi/errors.h"

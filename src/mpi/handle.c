@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * handle: handles as ints (MPI 5.0, 20.4: MPI_X_toint and fromint). A predefined handle is its own value; another gets a number
- * above the predefined range on the first call, and the same on each later one. Called by the woven entries at any time, any
+ * above the predefined range on the first call, and the same on each later one. Called by the generated entries at any time, any
  * thread.
  * Invariant: a number belongs to one address of one kind for the life of the process. Freed objects need no upkeep: the standard
  * forbids to use their numbers, and whatever comes to lie at the same address may as well take the number over.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * init: MPI_Init to MPI_Finalize, and MPI_Abort (MPI 5.0, 11.2 to 11.4). Called by the woven entries, without locks.
+ * init: MPI_Init to MPI_Finalize, and MPI_Abort (MPI 5.0, 11.2 to 11.4). Called by the generated entries, without locks.
  * Invariant: weft_world_now is set exactly while the stage is OPEN or CLOSING; a stage is never left backwards.
  */
 #include "mpi/init.h"

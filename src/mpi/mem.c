@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the woven entries, under worker 0's lock.
+ * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the generated entries, under worker 0's lock.
  * Invariant: what is handed out begins on a cache line; big pieces begin and end on pages, so that pinning them touches no neighbour.
  * They are registered at once with the devices that need it, and for as long as they live.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * persistent: requests that are made once and started many times (MPI 5.0, 3.9 and 6.13). Called by the woven entries.
+ * persistent: requests that are made once and started many times (MPI 5.0, 3.9 and 6.13). Called by the generated entries.
  * Invariant: arguments are checked when the request is made, so that a start is only the operation itself.
  */
 #include <mpi.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pt2pt: point-to-point calls (MPI 5.0, chapter 3), a thin skin over p2p. Called by the woven entries, which have checked all
+ * pt2pt: point-to-point calls (MPI 5.0, chapter 3), a thin skin over p2p. Called by the generated entries, which have checked all
  * arguments and hold the worker's lock. A blocking send is one tail call.
  */
 #include <mpi.h>

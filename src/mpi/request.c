@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * request: completing one request (MPI 5.0, 3.7.3), giving it up, cancelling it. Called by the woven entries; arrays are in
+ * request: completing one request (MPI 5.0, 3.7.3), giving it up, cancelling it. Called by the generated entries; arrays are in
  * request_array.c.
  * Invariant: a handle is set to MPI_REQUEST_NULL in the same step in which its request is released.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * request: what a user's MPI_Request is to us: a weft_req that holds its communicator (req->chan->tenant) until it is released.
- * Calls on requests find the worker in the request and take its lock themselves; the woven entries take none for them.
+ * Calls on requests find the worker in the request and take its lock themselves; the generated entries take none for them.
  */
 #ifndef WEFT_MPI_REQUEST_H
 #define WEFT_MPI_REQUEST_H
@@ -13,7 +13,7 @@
 #include "core/req.h"
 #include "mpi/comm.h"
 
-/* NULL for MPI_REQUEST_NULL. The woven entry has checked that it is one or the other. */
+/* NULL for MPI_REQUEST_NULL. The generated entry has checked that it is one or the other. */
 static inline weft_req *weft_request_of(MPI_Request handle)
 {
     return (uintptr_t)handle < 4096 ? NULL : (weft_req *)handle;

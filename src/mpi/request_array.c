@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * request_array: completing several requests (MPI 5.0, 3.7.5). Called by the woven entries, which hold no lock: the requests may
+ * request_array: completing several requests (MPI 5.0, 3.7.5). Called by the generated entries, which hold no lock: the requests may
  * belong to several workers, and each is touched under its own worker's lock only.
  * Invariant: MPI_ERROR of the statuses is written if and only if the call answers MPI_ERR_IN_STATUS.
  */

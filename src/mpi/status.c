@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * status: reading and setting statuses (MPI 5.0, 3.2.5, 3.8.4 and 4.1's get/set calls). Called by the woven entries; needs no
+ * status: reading and setting statuses (MPI 5.0, 3.2.5, 3.8.4 and 4.1's get/set calls). Called by the generated entries; needs no
  * lock.
  */
 #include "mpi/status.h"

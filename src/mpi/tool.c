@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tool: beginning and end of the tool information interface, its lock, its strings, and counters beyond a world's end. See tool.h.
- * Called by the woven entries and, at MPI_Finalize, by init.c.
+ * Called by the generated entries and, at MPI_Finalize, by init.c.
  */
 #include "mpi/tool.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tool_cvar: control variables of the tool information interface (MPI 5.0, 15.3.6): the knobs, under their WEFT_ names. Called by the
- * woven entries. Knobs are read from the environment when the job starts and frozen then, so all of them are read-only here:
+ * generated entries. Knobs are read from the environment when the job starts and frozen then, so all of them are read-only here:
  * MPI_T_SCOPE_READONLY before MPI_Init (which reads them once more), and writing is MPI_T_ERR_CVAR_SET_NEVER.
  */
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tool_enum: enumerations of the tool information interface (MPI 5.0, 15.3.5). Called by the woven entries.
+ * tool_enum: enumerations of the tool information interface (MPI 5.0, 15.3.5). Called by the generated entries.
  * Each is a row of the knobs' table: MPI_T_enum is the row's address, and nothing else is one.
  */
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tool_event: events of the tool information interface (MPI 5.0, 15.3.8). Called by the woven entries.
+ * tool_event: events of the tool information interface (MPI 5.0, 15.3.8). Called by the generated entries.
  * Weft has no event types and no sources of events: there are none of either, so that every index and every handle is a wrong one.
  */
 #include "mpi/calls.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tool_pvar: performance variables of the tool information interface (MPI 5.0, 15.3.7): the rows of core/counters.def. Called by the
- * woven entries. Counters and timers run for each handle by themselves, from its start to its stop; levels and high-water marks
+ * generated entries. Counters and timers run for each handle by themselves, from its start to its stop; levels and high-water marks
  * are the process's, always on, and cannot be written. Nothing is counted for a handle's sake: it remembers where it began.
  */
 #include <stdio.h>

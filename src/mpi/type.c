@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * type: datatypes as MPI programs see them (MPI 5.0, chapter 5; names: 7.8): constructors, queries, life, addresses, packing by
- * hand. The engine is src/type's. Called by the woven entries, which checked handles, pointers and counts.
+ * hand. The engine is src/type's. Called by the generated entries, which checked handles, pointers and counts.
  *
  * Names that a program gives to predefined types are kept here, because those types lie in constant memory. They are the
  * process's, as the constants are, and are never freed.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi: MPI programs on simulated networks, by seed: woven entries, objects, engine and plans, all of it in one process.
+ * mpi: MPI programs on simulated networks, by seed: generated entries, objects, engine and plans, all of it in one process.
  *     mpi [TEXT]                        the tests whose name contains TEXT
  *     mpi PROGRAM PROFILE RANKS SEED    replays one run
  * Which seeds: seeds.h.

@@ -11,7 +11,7 @@
 #include "base/macros.h"
 #include "core/iface_select.h"
 #include "mem/memmon.h"
-#include "tools/wrapper/house.h"
+#include "tools/wrapper/prefix.h"
 #include "transport/module.h"
 
 typedef struct teller {

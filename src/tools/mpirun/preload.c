@@ -12,7 +12,7 @@
 
 #include "base/macros.h"
 #include "base/raw_thread.h"
-#include "tools/wrapper/house.h"
+#include "tools/wrapper/prefix.h"
 
 #define PRELOAD "LD_PRELOAD"
 #define ASAN "ASAN_OPTIONS"

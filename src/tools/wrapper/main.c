@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "tools/wrapper/house.h"
 #include "tools/wrapper/line.h"
+#include "tools/wrapper/prefix.h"
 
 typedef struct wrapper {
     const char *name; /* as it was called */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * house: finds the installation by /proc/self/exe. Called once by the wrapper's main.
+ * prefix: finds the installation by /proc/self/exe. Called once by the wrapper's main.
  * Invariant: both paths are absolute.
  */
-#include "tools/wrapper/house.h"
+#include "tools/wrapper/prefix.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@ sim_programs += test/sim/frags
 test_sim_frags_SOURCES = test/sim/frags.c test/sim/crew.c test/sim/crew.h
 sim_programs += test/sim/pincost
 test_sim_pincost_SOURCES = test/sim/pincost.c test/sim/crew.c test/sim/crew.h
-# MPI programs in simulated worlds: the woven entries, linked statically. The objects are those of libmpi_abi.
+# MPI programs in simulated worlds: the generated entries, linked statically. The objects are those of libmpi_abi.
 check_LTLIBRARIES += libweftapi.la
 libweftapi_la_SOURCES = $(libmpi_abi_la_SOURCES)
 nodist_libweftapi_la_SOURCES = $(nodist_libmpi_abi_la_SOURCES)

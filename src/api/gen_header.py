@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weave_header: include/mpi.h out of the tables. Used by weave.
+# gen_header: include/mpi.h out of the tables. Used by gen_api.
 # Invariant: nothing but the standard ABI stands in it; C99 and later and C++11 and later take it without a warning.
 import textwrap
 
@@ -8,7 +8,7 @@ TOP = """\
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mpi.h: the C interface of MPI 5.0 in its standard ABI. Programs compiled with it run with any library of that ABI.
- * Woven from the tables of src/api: change those, then run src/api/weave --header include/mpi.h.
+ * Generated from the tables of src/api: change those, then run src/api/gen_api --header include/mpi.h.
  */
 #ifndef MPI_H_ABI
 #define MPI_H_ABI

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weave_tables: reads functions.tbl, kinds.tbl, constants.tbl and types.tbl into objects. Used by weave and what it imports.
+# gen_tables: reads functions.tbl, kinds.tbl, constants.tbl and types.tbl into objects. Used by gen_api and what it imports.
 # Invariant: every row is checked here (kinds known, lengths name a parameter), so the weavers may trust what they get.
 import os
 import re

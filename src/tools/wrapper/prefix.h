@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * house: where this Weft stands. The wrapper finds itself, and from there the headers and the library, so that a whole installation
+ * prefix: where this Weft stands. The wrapper finds itself, and from there the headers and the library, so that a whole installation
  * may be moved or unpacked elsewhere.
  */
-#ifndef WEFT_TOOLS_WRAPPER_HOUSE_H
-#define WEFT_TOOLS_WRAPPER_HOUSE_H
+#ifndef WEFT_TOOLS_WRAPPER_PREFIX_H
+#define WEFT_TOOLS_WRAPPER_PREFIX_H
 
 #include <limits.h>
 

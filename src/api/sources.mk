@@ -1,25 +1,25 @@
 # src/api: the tables, the weaver, and the one library that people link: libmpi_abi.so
-weave_sources = src/api/weave src/api/weave_checks.py src/api/weave_entries.py src/api/weave_header.py src/api/weave_tables.py \
+weave_sources = src/api/gen_api src/api/gen_checks.py src/api/gen_entries.py src/api/gen_header.py src/api/gen_tables.py \
 	src/api/constants.tbl src/api/functions.tbl src/api/kinds.tbl src/api/types.tbl
-weave_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
+gen_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
 	src/api/entries-type.c
-weave_made = src/mpi/calls.h src/api/call_names.c src/api/missing.c $(weave_entries)
+weave_made = src/mpi/calls.h src/api/call_names.c src/api/missing.c $(gen_entries)
 EXTRA_DIST += $(weave_sources)
 BUILT_SOURCES += $(weave_made)
-CLEANFILES += $(weave_made) weave.stamp
+CLEANFILES += $(weave_made) gen_api.stamp
 
 # The weaver writes a file only when it changes: the stamp tells make that it ran.
-weave.stamp: $(weave_sources)
-	$(AM_V_GEN)$(PYTHON3) $(srcdir)/src/api/weave --into . && touch $@
-$(weave_made): weave.stamp
-	@test -f $@ || { rm -f weave.stamp; $(MAKE) $(AM_MAKEFLAGS) weave.stamp; }
+gen_api.stamp: $(weave_sources)
+	$(AM_V_GEN)$(PYTHON3) $(srcdir)/src/api/gen_api --into . && touch $@
+$(weave_made): gen_api.stamp
+	@test -f $@ || { rm -f gen_api.stamp; $(MAKE) $(AM_MAKEFLAGS) gen_api.stamp; }
 
-# Committed; test/api/woven compares it with what the tables make.
+# Committed; test/api/generated compares it with what the tables make.
 include_HEADERS = include/mpi.h
 
 lib_LTLIBRARIES = libmpi_abi.la
 libmpi_abi_la_SOURCES = src/api/checks.c src/api/checks.h src/api/missing.h
-nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(weave_entries)
+nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(gen_entries)
 libmpi_abi_la_LIBADD = libweft.la
 # Soname libmpi_abi.so.1 is the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
 libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weave_checks: the questions that an entry point asks of its arguments, by their roles: once as one quick condition, once as a
-# cold function that finds out which argument it was. Used by weave_entries. The answers are hand-written: checks.h.
+# gen_checks: the questions that an entry point asks of its arguments, by their roles: once as one quick condition, once as a
+# cold function that finds out which argument it was. Used by gen_entries. The answers are hand-written: checks.h.
 # Invariant: what the quick condition lets pass is right; what it stops may still be right (MPI_PROC_NULL, a null buffer of
 # nothing).
 import re
 
-from weave_header import wrapped
+from gen_header import wrapped
 
 
 def has_data(row):

@@ -1,7 +1,7 @@
 # weft-info: what this Weft is, what works here, and what it chooses
 bin_PROGRAMS += weft-info
 weft_info_SOURCES = src/tools/info/main.c src/tools/info/out.c src/tools/info/out.h src/tools/info/protocols.c src/tools/info/protocols.h \
-	src/tools/info/devices.c src/tools/info/devices.h src/tools/wrapper/house.c src/tools/wrapper/house.h
+	src/tools/info/devices.c src/tools/info/devices.h src/tools/wrapper/prefix.c src/tools/wrapper/prefix.h
 nodist_weft_info_SOURCES = src/api/missing.c
 weft_info_CPPFLAGS = $(AM_CPPFLAGS) -DWEFT_PREFIX='"$(prefix)"' -DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' \
 	-DWEFT_INCLUDEDIR='"$(includedir)"'
