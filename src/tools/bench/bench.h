@@ -52,7 +52,7 @@ typedef struct bench_options
 struct bench_test
 {
     const char *name;
-    const char *sentence;
+    const char *help;
     bench_figure figure;
     bool pairs;                  /* ranks work two by two; else all together */
     long min_bytes, max_bytes; /* unless --sizes says more */
@@ -81,7 +81,7 @@ struct bench_case
     const bench_test *test;
     int rank, ranks;
     int partner; /* in tests by pairs; -1: this rank sits out */
-    bool leads;
+    bool is_leader;
     long bytes;
     int variant;
     double share;   /* seconds of an iteration * share = seconds of what the figure counts */

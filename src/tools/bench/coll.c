@@ -183,27 +183,27 @@ static void check_alltoall(bench_case *c, int round)
 }
 
 const bench_test bench_barrier = {
-    .name = "barrier", .sentence = "Barrier after Barrier",
+    .name = "barrier", .help = "Barrier after Barrier",
     .figure = BENCH_MICROSECONDS,
     .memory = memory_none, .open = open_none, .run = run_barrier, .check = check_barrier, .close = bench_buffer_close,
 };
 
 const bench_test bench_allreduce = {
-    .name = "allreduce", .sentence = "Allreduce of doubles, sum",
+    .name = "allreduce", .help = "Allreduce of doubles, sum",
     .figure = BENCH_MICROSECONDS,
     .min_bytes = 8, .max_bytes = 1 << 20, .unit_bytes = sizeof(double),
     .memory = memory_one, .open = open_one, .run = run_allreduce, .check = check_allreduce, .close = bench_buffer_close,
 };
 
 const bench_test bench_bcast = {
-    .name = "bcast", .sentence = "Bcast from each rank in turn",
+    .name = "bcast", .help = "Bcast from each rank in turn",
     .figure = BENCH_MICROSECONDS,
     .min_bytes = 1, .max_bytes = 1 << 20, .unit_bytes = 1, .empty = true,
     .memory = memory_one, .open = open_one, .run = run_bcast, .check = check_bcast, .close = bench_buffer_close,
 };
 
 const bench_test bench_alltoall = {
-    .name = "alltoall", .sentence = "Alltoall, bytes to each rank",
+    .name = "alltoall", .help = "Alltoall, bytes to each rank",
     .figure = BENCH_MICROSECONDS,
     .min_bytes = 1, .max_bytes = 1 << 20, .unit_bytes = 1, .empty = true,
     .memory = memory_all, .open = open_all, .run = run_alltoall, .check = check_alltoall, .close = bench_buffer_close,

@@ -84,7 +84,7 @@ static int test_run(const bench_options *o, const bench_test *t, int rank, int r
         for (int i = 0; i < count; i++) {
             bench_case c = {.options = o, .test = t, .rank = rank, .ranks = ranks, .bytes = sizes[i], .variant = v, .share = 1,
                             .type = MPI_DATATYPE_NULL};
-            c.leads = rank < half;
+            c.is_leader = rank < half;
             c.partner = rank < half ? rank + half : rank < 2 * half ? rank - half : -1;
             failures += case_run(&c, v + i == 0);
         }

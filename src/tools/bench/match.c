@@ -80,7 +80,7 @@ static double posted_run(bench_case *c, long iterations)
     posted_post(c);
     start = MPI_Wtime();
     for (long i = 0; i < iterations; i++) {
-        if (c->leads) {
+        if (c->is_leader) {
             MPI_Send(out, n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD);
             MPI_Recv(in, n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else {
@@ -101,11 +101,11 @@ static void posted_check(bench_case *c, int round)
     posted_post(c);
     bench_check_fill(out, n, bench_check_seed(c->rank, c->partner, round, at));
     bench_check_blank(in, n);
-    if (c->leads) {
+    if (c->is_leader) {
         MPI_Send(out, (int)n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD);
     }
     MPI_Recv(in, (int)n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD, &status);
-    if (!c->leads) {
+    if (!c->is_leader) {
         MPI_Send(out, (int)n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD);
     }
     bench_check_status(c, &status, c->partner, TAG_DATA, c->bytes, round);
@@ -149,7 +149,7 @@ static double burst(bench_case *c, int round, bool check)
     int n = (int)c->bytes;
     double start, spent;
 
-    if (!c->leads) {
+    if (!c->is_leader) {
         for (long i = 0; i < depth; i++) {
             MPI_Isend(slot(c, &c->out, i), n, MPI_BYTE, c->partner, TAG_WAITING + (int)i, MPI_COMM_WORLD, &c->requests[i]);
         }
@@ -187,20 +187,20 @@ static void unexpected_check(bench_case *c, int round)
 {
     slots_fill(c, round);
     burst(c, round, true);
-    for (long i = 0; c->leads && i < c->options->depth; i++) {
+    for (long i = 0; c->is_leader && i < c->options->depth; i++) {
         bench_check_message(c, slot(c, &c->in, i), (size_t)c->bytes, c->partner, c->rank, round, i);
     }
 }
 
 const bench_test bench_posted = {
-    .name = "posted", .sentence = "latency behind --depth posted receives that match nothing, and behind none",
+    .name = "posted", .help = "latency behind --depth posted receives that match nothing, and behind none",
     .figure = BENCH_MICROSECONDS,
     .pairs = true, .min_bytes = 8, .max_bytes = 8, .unit_bytes = 1, .empty = true, .variants = posted_variants,
     .memory = queue_memory, .open = posted_open, .run = posted_run, .check = posted_check, .close = posted_close,
 };
 
 const bench_test bench_unexpected = {
-    .name = "unexpected", .sentence = "time of a Recv out of --depth unexpected messages, the last first",
+    .name = "unexpected", .help = "time of a Recv out of --depth unexpected messages, the last first",
     .figure = BENCH_MICROSECONDS,
     .pairs = true, .min_bytes = 8, .max_bytes = 8, .unit_bytes = 1, .empty = true,
     .memory = queue_memory, .open = unexpected_open, .run = unexpected_run, .check = unexpected_check,

@@ -24,7 +24,7 @@ typedef struct option_row
     size_t offset;
     long min, max;
     const char *argument;
-    const char *sentence;
+    const char *help;
 } option_row;
 
 #define AT(field) offsetof(bench_options, field)
@@ -306,14 +306,14 @@ void bench_options_help(FILE *to)
         }
         snprintf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
                  rows[i].argument ? rows[i].argument : "");
-        fprintf(to, "  %s%-22s %s\n", letter, left, rows[i].sentence);
+        fprintf(to, "  %s%-22s %s\n", letter, left, rows[i].help);
     }
 }
 
 void bench_options_list(FILE *to, const bench_test *const *all)
 {
     for (int i = 0; all[i]; i++) {
-        fprintf(to, "%-11s %s\n", all[i]->name, all[i]->sentence);
+        fprintf(to, "%-11s %s\n", all[i]->name, all[i]->help);
     }
 }
 

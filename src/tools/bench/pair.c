@@ -43,7 +43,7 @@ static double run_latency(bench_case *c, long iterations)
     int n = (int)c->bytes, to = c->partner;
     double start = MPI_Wtime();
 
-    if (c->leads) {
+    if (c->is_leader) {
         for (long i = 0; i < iterations; i++) {
             MPI_Send(bench_buffer_next(&c->out), n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD);
             MPI_Recv(bench_buffer_next(&c->in), n, MPI_BYTE, to, TAG_BACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -63,7 +63,7 @@ static double run_window(bench_case *c, long iterations)
     double start = MPI_Wtime();
 
     for (long i = 0; i < iterations; i++) {
-        if (c->leads) {
+        if (c->is_leader) {
             for (int w = 0; w < window; w++) {
                 MPI_Isend(bench_buffer_next(&c->out), n, MPI_BYTE, to, TAG_DATA, MPI_COMM_WORLD, &c->requests[w]);
             }
@@ -106,14 +106,14 @@ static void check_latency(bench_case *c, int round)
     if (!out || !in) {
         bench_check_fail(c, "no memory for validation");
     } else {
-        int in_tag = c->leads ? TAG_BACK : TAG_DATA, out_tag = c->leads ? TAG_DATA : TAG_BACK;
+        int in_tag = c->is_leader ? TAG_BACK : TAG_DATA, out_tag = c->is_leader ? TAG_DATA : TAG_BACK;
         bench_check_fill(out, n, bench_check_seed(c->rank, c->partner, round, 0));
         bench_check_blank(in, n);
-        if (c->leads) {
+        if (c->is_leader) {
             MPI_Send(out, (int)n, MPI_BYTE, c->partner, out_tag, MPI_COMM_WORLD);
         }
         MPI_Recv(in, (int)n, MPI_BYTE, c->partner, in_tag, MPI_COMM_WORLD, &status);
-        if (!c->leads) {
+        if (!c->is_leader) {
             MPI_Send(out, (int)n, MPI_BYTE, c->partner, out_tag, MPI_COMM_WORLD);
         }
         bench_check_status(c, &status, c->partner, in_tag, c->bytes, round);
@@ -180,35 +180,35 @@ static void check_window(bench_case *c, int round)
         bench_check_fail(c, "no memory for validation");
         MPI_Abort(MPI_COMM_WORLD, 1);
     } else {
-        check_exchange(c, round, both || c->leads, both || !c->leads, out, in);
+        check_exchange(c, round, both || c->is_leader, both || !c->is_leader, out, in);
     }
     free(out);
     free(in);
 }
 
 const bench_test bench_latency = {
-    .name = "latency", .sentence = "one way of a ping-pong by Send and Recv",
+    .name = "latency", .help = "one way of a ping-pong by Send and Recv",
     .figure = BENCH_MICROSECONDS, .pairs = true,
     .min_bytes = 0, .max_bytes = 4 << 20, .unit_bytes = 1, .empty = true,
     .memory = memory, .open = open_latency, .run = run_latency, .check = check_latency, .close = bench_buffer_close,
 };
 
 const bench_test bench_bandwidth = {
-    .name = "bandwidth", .sentence = "windows of Isend one way, answered by an empty message",
+    .name = "bandwidth", .help = "windows of Isend one way, answered by an empty message",
     .figure = BENCH_GB_PER_S, .pairs = true,
     .min_bytes = 1, .max_bytes = 4 << 20, .unit_bytes = 1,
     .memory = memory, .open = open_window, .run = run_window, .check = check_window, .close = bench_buffer_close,
 };
 
 const bench_test bench_bibw = {
-    .name = "bibw", .sentence = "windows of Isend and Irecv both ways at once, bytes of both counted",
+    .name = "bibw", .help = "windows of Isend and Irecv both ways at once, bytes of both counted",
     .figure = BENCH_GB_PER_S, .pairs = true,
     .min_bytes = 1, .max_bytes = 4 << 20, .unit_bytes = 1,
     .memory = memory, .open = open_window, .run = run_bibw, .check = check_window, .close = bench_buffer_close,
 };
 
 const bench_test bench_rate = {
-    .name = "rate", .sentence = "messages a second in windows of Isend and Irecv",
+    .name = "rate", .help = "messages a second in windows of Isend and Irecv",
     .figure = BENCH_MILLIONS_PER_S, .pairs = true,
     .min_bytes = 8, .max_bytes = 8, .unit_bytes = 1, .empty = true,
     .memory = memory, .open = open_window, .run = run_window, .check = check_window, .close = bench_buffer_close,

@@ -55,7 +55,7 @@ void bench_report_test(const bench_options *o, const bench_test *t, int ranks, b
         printf("%s\n  {\"test\": \"%s\", \"unit\": \"%s\", \"rows\": [", first ? "" : ",", t->name, unit);
         return;
     }
-    printf("\n# %s: %s", t->name, t->sentence);
+    printf("\n# %s: %s", t->name, t->help);
     if (t->pairs && ranks > 3) {
         printf(" (%d pairs at once)", ranks / 2);
     }

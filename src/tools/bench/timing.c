@@ -18,7 +18,7 @@ double bench_seconds(void)
 /* Mean over the ranks that measured of the seconds for one iteration. */
 static double sample(bench_case *c, long iterations)
 {
-    bool active = !c->test->pairs || (c->partner >= 0 && c->leads);
+    bool active = !c->test->pairs || (c->partner >= 0 && c->is_leader);
     double mine[2] = {0, active}, all[2] = {0, 0};
 
     MPI_Barrier(MPI_COMM_WORLD);

@@ -55,7 +55,7 @@ static double vector_run(bench_case *c, long iterations)
     double start = MPI_Wtime();
 
     for (long i = 0; i < iterations; i++) {
-        if (c->leads) {
+        if (c->is_leader) {
             for (int w = 0; w < n; w++) {
                 MPI_Isend(bench_buffer_next(&c->out), 1, c->type, to, TAG_DATA, MPI_COMM_WORLD, &c->requests[w]);
             }
@@ -96,7 +96,7 @@ static void vector_check(bench_case *c, int round)
 {
     size_t extent = 2 * payload_bytes(c);
 
-    if (c->leads) {
+    if (c->is_leader) {
         bench_check_fill(c->out.base, extent, bench_check_seed(c->rank, c->partner, round, 0));
         MPI_Send(c->out.base, 1, c->type, c->partner, TAG_DATA, MPI_COMM_WORLD);
         return;
@@ -113,7 +113,7 @@ static void vector_close(bench_case *c)
 }
 
 const bench_test bench_vector = {
-    .name = "vector", .sentence = "windows of strided vectors of doubles (blocks x length), strided at both ends",
+    .name = "vector", .help = "windows of strided vectors of doubles (blocks x length), strided at both ends",
     .figure = BENCH_GB_PER_S,
     .pairs = true, .variants = variants,
     .memory = memory, .open = vector_open, .run = vector_run, .check = vector_check, .close = vector_close,
