@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * allgather: a block from each rank on every rank. Called through select.c; the ring also ends the split algorithms of bcast and
- * allreduce.
+ * allgather: one block from each rank to every rank. Called through select.c. weft_allgather_blocks and weft_spread_blocks are also the last
+ * phase of allreduce.
  */
 #include "collectives/algorithms.h"
 
-/* View v is rank (v + shift) % size; block v is the one that view v begins with. */
 void weft_allgather_blocks(weft_sched *sched, void *buf, uint64_t count, const weft_type *type, uint32_t place, uint32_t shift)
 {
     uint32_t size = sched->size, right = (place + 1 + shift) % size, left = (place + size - 1 + shift) % size;
@@ -66,7 +65,7 @@ void weft_allgather_bruck(weft_sched *sched, const weft_coll *args)
     const weft_type *byte = weft_sched_bytes(), *type = args->recvtype;
     uint32_t rank = sched->rank, size = sched->size;
     uint64_t count = args->recvcount, block = count * (uint64_t)type->size;
-    char *all = weft_sched_temp(sched, size * block, byte); /* block i is rank (rank + i) % size's, packed */
+    char *all = weft_sched_temp(sched, size * block, byte); /* block i: of rank (rank + i) % size, packed */
 
     if (!all)
         return;

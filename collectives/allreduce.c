@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * allreduce: folds all ranks' vectors on every rank, bit for bit alike. Called through select.c. Alike, because wherever two
- * ranks fold the same data they call the same kernel with the same operands in the same places, or one folds and the other
- * copies.
+ * allreduce: reduces all ranks' vectors on every rank. Called through select.c.
+ * Invariant: results are bitwise equal on all ranks. Where two ranks reduce the same data they call the same kernel with the same operands in
+ * the same order, or one reduces and the other copies the result.
  */
 #include "collectives/algorithms.h"
 
 static const void *own_data(const weft_coll *args) { return args->in_place ? args->recvbuf : args->sendbuf; }
 
-/* A power of two of ranks, in rank order; data and result in recvbuf. */
+/* Recursive doubling for a power of two of ranks, in rank order; data and result in recvbuf. */
 static void doubling_core(weft_sched *sched, const weft_coll *args)
 {
     uint64_t count = args->recvcount;
@@ -32,7 +32,7 @@ static void doubling_core(weft_sched *sched, const weft_coll *args)
     weft_sched_copy(sched, args->recvbuf, count, type, sum, count, type);
 }
 
-/* Two ranks without any copy that is not needed. */
+/* Two ranks, with the fewest copies. */
 static void exchange(weft_sched *sched, const weft_coll *args)
 {
     uint64_t count = args->recvcount;
@@ -42,7 +42,7 @@ static void exchange(weft_sched *sched, const weft_coll *args)
     void *theirs;
 
     weft_sched_send(sched, other, own, count, type);
-    if (sched->rank == 0 && !args->in_place) { /* theirs is the upper one: it is folded where it comes in */
+    if (sched->rank == 0 && !args->in_place) { /* the peer's operand is the upper one: reduce where it is received */
         weft_sched_recv(sched, other, args->recvbuf, count, type);
         weft_sched_fence(sched);
         weft_sched_reduce(sched, own, args->recvbuf, count, type);
@@ -60,7 +60,7 @@ static void exchange(weft_sched *sched, const weft_coll *args)
     }
 }
 
-/* The first 2 * extra ranks pair up: the even one lends its data to the odd one and gets the result from it. */
+/* The first 2 * extra ranks form pairs: the even one sends its data to the odd one, and receives the result from it. */
 void weft_allreduce_doubling(weft_sched *sched, const weft_coll *args)
 {
     uint64_t count = args->recvcount;
@@ -134,7 +134,7 @@ void weft_allreduce_ring(weft_sched *sched, const weft_coll *args)
     void *more = size > 1 ? weft_sched_temp(sched, args->recvcount / size + 1, type) : NULL;
 
     weft_sched_copy(sched, args->recvbuf, args->recvcount, type, own_data(args), args->recvcount, type);
-    for (uint32_t i = 0; i + 1 < size; i++) { /* block b ends folded at rank b - 1 */
+    for (uint32_t i = 0; i + 1 < size; i++) { /* block b is complete at rank b - 1 */
         uint32_t out = (rank + size - i) % size, in = (rank + 2 * size - i - 1) % size;
         uint64_t from = weft_sched_block_start(args->recvcount, size, out), here = weft_sched_block_start(args->recvcount, size,
                                                                                                         in);

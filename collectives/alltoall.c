@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * alltoall: a block from each rank to each rank. Called through select.c. In place, the blocks are sent from a packed copy:
- * what is received then never overwrites what is still to go.
+ * alltoall: one block from each rank to each rank. Called through select.c.
+ * In place, blocks are sent from a packed copy, so that received blocks overwrite none that is still to be sent.
  */
 #include "collectives/algorithms.h"
 
@@ -39,7 +39,7 @@ static void block_recv(weft_sched *sched, const weft_coll *args, uint32_t from)
 
 static void block_keep(weft_sched *sched, const weft_coll *args, const blocks *out)
 {
-    if (!args->in_place) /* in place it stands there already */
+    if (!args->in_place) /* in place: already there */
         weft_sched_copy(sched, weft_sched_at(args->recvbuf, args->recvtype, sched->rank * args->recvcount), args->recvcount,
                        args->recvtype,
                        weft_sched_at(out->at, out->type, sched->rank * out->count), out->count, out->type);
@@ -69,7 +69,7 @@ void weft_alltoall_pairwise(weft_sched *sched, const weft_coll *args)
     }
 }
 
-/* The blocks of a round, those whose number has `bit`, packed one behind the other, and back. */
+/* Copies the blocks of a round (bit set in their index) from `all` into `run`, consecutively, or back. Returns their count. */
 static uint64_t bruck_move(weft_sched *sched, char *all, char *run, uint64_t block, uint64_t bit, bool is_out)
 {
     uint64_t n = 0;
@@ -104,7 +104,7 @@ void weft_alltoall_bruck(weft_sched *sched, const weft_coll *args)
                    (size - rank) * from_count, from_type);
     if (rank)
         weft_sched_copy(sched, all + (size - rank) * block, rank * block, byte, from, rank * from_count, from_type);
-    for (uint64_t bit = 1; bit < size; bit *= 2) { /* block i goes i ranks onwards, by the bits of i */
+    for (uint64_t bit = 1; bit < size; bit *= 2) { /* block i moves by i ranks, one bit of i a round */
         uint64_t n = bruck_move(sched, all, out, block, bit, true);
         weft_sched_send(sched, (uint32_t)((rank + bit) % size), out, n * block, byte);
         weft_sched_recv(sched, (uint32_t)((rank + size - bit) % size), in, n * block, byte);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * barrier: nobody leaves before everybody came. Called through select.c. In round k each rank has heard, directly or not, of the
- * 2^k ranks before it (dissemination), or of the 2^k ranks of its block (doubling). Where ranks stand on hosts in blocks, doubling's
- * first rounds stay inside of a host: of 2 hosts with 8 ranks each 16 messages cross, 30 with dissemination.
+ * barrier: no rank leaves before all have entered. Called through select.c.
+ * After round k a rank depends on the 2^k ranks before it (dissemination) or on the 2^k ranks of its block (doubling). If nodes hold ranks in
+ * blocks, doubling's first rounds stay within a node, so fewer messages cross.
  */
 #include "collectives/algorithms.h"
 
-/* A power of two of ranks. */
 void weft_barrier_doubling(weft_sched *sched, const weft_coll *args)
 {
     (void)args;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bcast: the root's data to all. Called through select.c. Ranks are counted from the root ("vrank"). Where a message is cut,
- * it is cut as bytes of the packed form: the ranks' types need only have the same signature, so elements could not be counted
- * alike.
+ * bcast: the root's data to all ranks. Called through select.c. Ranks are relative to the root (vrank).
+ * Fragments split packed bytes, not elements: the ranks' types need only have equal signatures.
  */
 #include "collectives/algorithms.h"
 
@@ -76,7 +75,7 @@ static void scatter_halves(weft_sched *sched, const weft_coll *args, const bytes
     weft_sched_fence(sched);
 }
 
-/* Each passes on round the ring what it has; the root takes nothing back, for its buffer is only to be read. */
+/* Ring allgather of the blocks. The root only sends: its buffer is read-only. */
 static void ring(weft_sched *sched, const weft_coll *args, const bytes_view *view, uint32_t v)
 {
     const weft_type *byte = weft_sched_bytes();

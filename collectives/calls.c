@@ -10,7 +10,8 @@ void weft_call_describe(weft_call call, char *text, size_t room)
 {
     static const char *const forms[] = {"", "nonblocking ", "persistent ", ""};
     enum weft_coll_kind kind = weft_call_kind(call);
-    const char *form = forms[call.what >> WEFT_CALL_FORM_SHIFT & 3], *name = weft_coll_name(kind), *op = weft_op_name((int32_t)(call.what >> 8 & 255));
+    const char *form = forms[call.what >> WEFT_CALL_FORM_SHIFT & 3], *name = weft_coll_name(kind),
+               *op = weft_op_name((int32_t)(call.what >> 8 & 255));
     unsigned long long bytes = call.bytes;
     uint32_t size = call.what >> 16 & 65535, root = weft_call_root(call);
 

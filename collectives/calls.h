@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * calls: what a member calls, in few words, so that two members' calls can be compared and told in a text: kind, form, count, root, operator.
- * Called by shmcoll_check.c (calls through shared slots), coll.c and stop.c.
+ * calls: one member's call as weft_call: kind, form, count, root and operator, to compare calls of two members and describe them in errors.
+ * Called by coll.c and stop.c (messages), and shmcoll_check.c (node areas).
  */
 #ifndef WEFT_COLLECTIVES_CALLS_H
 #define WEFT_COLLECTIVES_CALLS_H
@@ -23,16 +23,16 @@ static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_fo
 static inline enum weft_coll_kind weft_call_kind(weft_call call) { return call.what & ((1u << WEFT_CALL_FORM_SHIFT) - 1); }
 static inline uint32_t weft_call_root(weft_call call) { return (uint32_t)(call.what >> 32); }
 
-/* A tag for schedule `number`; is_agreement: of what the library itself agrees on before it looks at the call. */
+/* Tag of schedule `number`, with a hash of the call. is_agreement: without it, for messages of weft_shmcoll_agree. */
 static inline uint32_t weft_call_tag(weft_call call, uint32_t number, bool is_agreement)
 {
     uint64_t mixed = is_agreement ? 0 : ((call.what ^ call.what >> 29) * 0x9E3779B97F4A7C15ull + call.bytes) * 0xD1B54A32D192ED03ull;
     return (number & WEFT_TAG_BITS) | (uint32_t)(mixed >> 56) << WEFT_TAG_HASH_SHIFT;
 }
 
-/* Cuts at `room`. */
+/* Truncates at `room`. */
 void weft_call_describe(weft_call call, char *text, size_t room);
-/* Of the same call on two members, `ours` has less room than arrives from `member`: the standard has a class for this. */
+/* Both make the same call, but `theirs` sends more than `ours` can receive: MPI_ERR_TRUNCATE. rank, member: who made them. */
 bool weft_call_is_cut(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * coll: the entrance of src/mpi: chooses, then performs, starts or records. Also a team's opening and closing.
- * Invariant: whatever decides here (choice, tag, node or not) is the same on every member.
+ * coll: entry points for src/mpi: selects an algorithm, then performs, starts or records it. Opens and closes teams.
+ * Requires worker->lock.
+ * Invariant: every decision here (algorithm, tag, node area or messages) is equal on all members.
  */
 #include "base/status.h"
 #include "collectives/select.h"
@@ -44,7 +45,10 @@ void weft_team_close(weft_team *team)
     team->may_share = team->is_unsettled = false;
 }
 
-int weft_team_stopped(const weft_team *team) { return !team->is_origin || (team->node && weft_shmcoll_is_second(team->node)) ? WEFT_OK : team->stopped; }
+int weft_team_stopped(const weft_team *team)
+{
+    return !team->is_origin || (team->node && weft_shmcoll_is_second(team->node)) ? WEFT_OK : team->stopped;
+}
 
 static void __attribute__((noreturn, cold)) end_job(const weft_team *team, int rc)
 {
@@ -85,7 +89,7 @@ static const weft_coll_rule *choose(const weft_team *team, enum weft_coll_kind k
         ask.has |= WEFT_NEED_HOSTS;
     } else if (team->node && is_blocking) {
         ask.slot_bytes = weft_shmcoll_slot_bytes(team->node);
-        if (!args->op || args->recvtype->size <= (int64_t)ask.slot_bytes) /* an element is never cut */
+        if (!args->op || args->recvtype->size <= (int64_t)ask.slot_bytes) /* elements are not split */
             ask.has |= WEFT_NEED_NODE;
     }
     return weft_coll_select(&ask);
@@ -111,7 +115,7 @@ static int perform_agreement(weft_team *team, weft_sched_algorithm *algorithm, c
     return perform(team, algorithm, args, team->present, true);
 }
 
-/* Before a blocking call. */
+/* What a blocking call must do first (team->is_unsettled): agree on a node area, or return the error of a stopped team. */
 static __attribute__((noinline)) int settle(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     int tag = (int)(team->sequence & WEFT_TAG_BITS), rc;
@@ -144,7 +148,8 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     if (weft_likely(!row->algorithm))
         return weft_shmcoll_run(team->node, kind, args);
     if (team->node) {
-        int rc = weft_shmcoll_pass(team->node, kind, args, weft_coll_select_bytes(kind, args, args->root == (int)team->rank), !team->topology);
+        int rc = weft_shmcoll_pass(team->node, kind, args, weft_coll_select_bytes(kind, args, args->root == (int)team->rank),
+                                   !team->topology);
         if (rc)
             return rc;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * eager_split: long blocks between two ranks in messages that go eagerly, where the wire is better at those (caps.eager says so, the members
- * have agreed on it: team->eager_bytes). A rendezvous waits for the other side to look, which costs most where it shares its CPU.
- * Blocks to our own node go whole, and such as need more credit than a peer lends for two of them.
+ * eager_split: sends long blocks in several eager messages, where the wire favours those (caps.eager; agreed on as team->eager_bytes). A
+ * rendezvous waits until the other rank polls, which costs most on a shared CPU.
+ * Not split: blocks within the node, and blocks over team->eager_total_max (half of a peer's credit).
  */
 #include "collectives/algorithms.h"
 #include "collectives/topology.h"

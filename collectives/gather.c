@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * gather: a block from each rank, in rank order, at the root. Called through select.c. Blocks of several ranks travel packed, as
- * bytes: only the signature of the ranks' types is common.
+ * gather: one block from each rank to the root, in rank order. Called through select.c.
+ * Blocks of several ranks are sent packed, as bytes: the ranks' types only have equal signatures.
  */
 #include "collectives/algorithms.h"
 
@@ -24,7 +24,7 @@ void weft_gather_linear(weft_sched *sched, const weft_coll *args)
     weft_sched_fence(sched);
 }
 
-/* The root's blocks 1.. in turned order stand packed at `all`: into recvbuf, which is one run of ranks or two. */
+/* Root: unpacks blocks 1.. of `all`, in vrank order, into recvbuf: one or two runs of consecutive ranks. Then copies its own block. */
 static void spread(weft_sched *sched, const weft_coll *args, const char *all, uint64_t block)
 {
     uint32_t root = (uint32_t)args->root, size = sched->size, upper = size - root - 1;

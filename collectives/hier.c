@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hier: collectives over several nodes, in which one member of each speaks for its node. Called through select.c where two
- * members at least stand on one node (schedule->team->hosts). Each is made of stages: among the members of our node (through shared slots
- * where a live schedule may, else by messages), and among the nodes' speakers, each stage by the table's own choice for so many ranks. What
- * crosses between two nodes is one message where it was one for each of their ranks.
- * Of a long vector to be folded each member speaks for a part (weft_allreduce_multileader), as many parts as the node with the fewest has members.
- * A speaker is the node's lowest member, or the root on the root's own node. All members see the same speakers.
+ * hier: hierarchical collectives over several nodes (team->topology). Called through select.c.
+ * Each has stages among the members of a node (through the node area if the schedule is immediate, else by messages) and among the leaders of
+ * the nodes; select.c chooses each stage's algorithm. A leader is its node's lowest member; on the root's node it is the root.
+ * weft_allreduce_multileader: each of the first topology->parts members of a node leads for one part of the vector.
+ * Invariant: all members agree on the leaders.
  */
 #include "base/status.h"
 #include "collectives/algorithms.h"
@@ -17,14 +16,15 @@ typedef struct stage {
     enum weft_coll_kind kind;
     const uint32_t *members;
     uint32_t count;
-    bool is_inside; /* of our node */
+    bool is_inside; /* among members of this node */
 } stage;
 
 static const weft_coll_rule *choose(const weft_sched *sched, const stage *at, const weft_coll *args)
 {
     const weft_team *team = sched->team;
-    bool is_root = at->kind == WEFT_COLL_GATHER && at->members[args->root] == team->rank; /* of those used here only it counts blocks */
-    weft_coll_query ask = {.kind = at->kind, .ranks = at->count, .latency_bytes = at->is_inside ? WEFT_COLL_RULE_LATENCY : team->latency_bytes};
+    bool is_root = at->kind == WEFT_COLL_GATHER && at->members[args->root] == team->rank; /* only gather needs it */
+    weft_coll_query ask = {.kind = at->kind, .ranks = at->count,
+                           .latency_bytes = at->is_inside ? WEFT_COLL_RULE_LATENCY : team->latency_bytes};
 
     ask.bytes = weft_coll_select_bytes(at->kind, args, is_root);
     if (args->op && args->op->is_commutative)
@@ -66,13 +66,13 @@ static void inside(weft_sched *sched, enum weft_coll_kind kind, const weft_coll 
     perform(sched, &(stage){kind, topology->node_ranks, topology->node_rank_count, true}, args);
 }
 
-/* Of speakers only. */
+/* Called by the leaders (speakers) only. */
 static void across(weft_sched *sched, enum weft_coll_kind kind, const uint32_t *speakers, const weft_coll *args)
 {
     perform(sched, &(stage){kind, speakers, sched->team->topology->count, false}, args);
 }
 
-/* Who speaks for each node when `root` is the root; NULL when there is no memory, which sticks to the schedule. */
+/* The leader of each node for this root. NULL: out of memory; the schedule keeps the error. */
 static const uint32_t *leaders_for_root(weft_sched *sched, uint32_t root, uint32_t node)
 {
     const weft_topology *topology = sched->team->topology;
@@ -119,7 +119,7 @@ void weft_bcast_hier(weft_sched *sched, const weft_coll *args)
     inside(sched, WEFT_COLL_BCAST, &part);
 }
 
-/* What the members of our node folded at its speaker, `sum` there; whose own data if it stands alone. */
+/* Reduces within the node into `sum` at the leader. Returns where the result is: the own data if no other member is on the node. */
 static const void *fold_inside(weft_sched *sched, const weft_coll *args, uint32_t speaker, bool in_place, void *sum)
 {
     const weft_topology *topology = sched->team->topology;
@@ -171,7 +171,7 @@ void weft_allreduce_hier(weft_sched *sched, const weft_coll *args)
     inside(sched, WEFT_COLL_BCAST, &part);
 }
 
-/* ---- each member speaks for a part ---- */
+/* ---- multileader ---- */
 
 static weft_coll own_part(const weft_topology *topology, const weft_coll *args)
 {
@@ -196,7 +196,7 @@ static void spread_parts(weft_sched *sched, const weft_coll *args)
     weft_spread_blocks(sched, args->recvbuf, args->recvcount, args->recvtype, sched->team->topology->parts);
 }
 
-/* Among the members of our node. */
+/* One half of the allreduce within the node, through the node area if possible, else by messages. */
 static void parts_inside(weft_sched *sched, weft_shmcoll_rsag *in_slots, weft_sched_algorithm *by_messages, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
@@ -220,7 +220,7 @@ void weft_allreduce_multileader(weft_sched *sched, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
 
-    if (topology->node_rank_count == 1) { /* one part, and it is ours */
+    if (topology->node_rank_count == 1) { /* topology->parts is 1 */
         perform(sched, &(stage){WEFT_COLL_ALLREDUCE, topology->peers, topology->count, false}, args);
         return;
     }

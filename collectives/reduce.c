@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * reduce: folds all ranks' vectors at the root. Called through select.c. fold(in, inout) means inout = in op inout, so for an
- * operator that does not commute, `in` holds the lower ranks.
+ * reduce: reduces all ranks' vectors at the root. Called through select.c; weft_reduce_own_block also by allreduce.c and hier.c.
+ * weft_sched_reduce(in, inout) computes inout = in op inout: if the operator does not commute, `in` holds the lower ranks.
  */
 #include "collectives/algorithms.h"
 
@@ -47,7 +47,7 @@ void weft_reduce_binomial(weft_sched *sched, const weft_coll *args)
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* The tree is rooted at rank 0, so that each rank's sum covers a run of ranks; `sum` and `more` change places at each fold. */
+/* The tree is rooted at rank 0, so that each partial result covers consecutive ranks. The two rooms alternate as result and operand. */
 void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args)
 {
     uint64_t count = args->recvcount;
@@ -81,7 +81,7 @@ void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args)
     }
 }
 
-/* Whose part our block's fold begins with: the last rank's, where the order counts; else one that spares a copy. */
+/* The rank with whose part the reduction of this rank's block begins: the last one if order matters, else one that saves a copy. */
 static uint32_t fold_base(const weft_sched *sched, bool is_in_place)
 {
     if (!sched->op->is_commutative)
@@ -89,7 +89,7 @@ static uint32_t fold_base(const weft_sched *sched, bool is_in_place)
     return is_in_place ? sched->rank : (sched->rank + 1) % sched->size;
 }
 
-/* Where rank i's part of our block comes in: the base's where the result will stand, the others' side by side. */
+/* Where rank i's part of this rank's block is received: the base's in the result, the others' consecutively in parts. */
 static void *part_place(const weft_sched *sched, const weft_type *type, uint32_t i, uint32_t base, void *out, void *parts, uint64_t count)
 {
     if (i == base)
@@ -129,7 +129,7 @@ void weft_reduce_own_block(weft_sched *sched, const weft_coll *args, uint32_t bl
             weft_sched_reduce(sched, i == rank ? mine : part_place(sched, type, i, base, out, parts, count), out, count, type);
 }
 
-/* The root folds its block where the result will stand, unless its own data stands there and the order counts. */
+/* The root reduces its block into recvbuf, unless its own data is there (in place) and order matters. */
 static void *block_place(weft_sched *sched, const weft_coll *args, bool is_root, uint64_t first, uint64_t count)
 {
     if (!is_root || (args->in_place && !sched->op->is_commutative))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * scatter: a block for each rank from the root. Called through select.c. Gather's tree, run the other way.
+ * scatter: one block from the root to each rank. Called through select.c. The binomial tree is that of gather, reversed.
  */
 #include "collectives/algorithms.h"
 
@@ -29,7 +29,7 @@ void weft_scatter_linear(weft_sched *sched, const weft_coll *args)
     weft_sched_fence(sched);
 }
 
-/* sendbuf packed in turned order; the root's own block keeps its place empty. */
+/* Root: packs sendbuf in vrank order; its own block's space stays empty. */
 static char *collect(weft_sched *sched, const weft_coll *args, uint64_t block)
 {
     uint32_t root = (uint32_t)args->root, size = sched->size, upper = size - root - 1;

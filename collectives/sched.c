@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sched: the verbs. Called by the algorithms only. A live schedule performs, a recorded one appends a step; both hold the same rules:
- * errors stick (sched.h: which of them stop the schedule), temporary memory lives as long as the schedule, and completion.left is one more than
- * the messages under way.
+ * sched: the steps of a schedule, immediate or recorded, and its temporary memory. Called by the algorithms and coll.c.
+ * Invariants: temporary memory lives as long as the schedule; completion.left is 1 + the requests under way.
  */
 #include "collectives/sched.h"
 
@@ -15,12 +14,12 @@
 #include "core/worker.h"
 #include "type/pack.h"
 
-/* The largest block that a team keeps for the next schedule: page faults cost more than the copy that it serves. */
+/* Largest block that a team caches for its next schedule: fresh pages would fault. */
 #define SPARE_MAX (8u << 20)
 
 typedef struct weft_sched_block {
     struct weft_sched_block *next;
-    uint64_t bytes; /* usable, behind this header */
+    uint64_t bytes; /* usable, after this header */
 } __attribute__((aligned(64))) block;
 
 static void plan_reset(weft_sched *sched, weft_team *team, int tag, bool is_immediate)
@@ -46,13 +45,13 @@ void weft_sched_fail(weft_sched *sched, int rc)
             sched->damage = rc;
         return;
     }
-    if (sched->team->stopped && weft_team_is_over(sched->team, (uint32_t)sched->tag)) /* known why */
+    if (sched->team->stopped && weft_team_is_over(sched->team, (uint32_t)sched->tag)) /* the reason is known */
         rc = weft_team_refuse(sched->team);
     else if (rc == WEFT_E_COMM)
         rc = weft_fail(WEFT_E_NOT_SAME, "another member has freed the communicator");
     if (!sched->rc)
         sched->rc = rc;
-    if (rc != WEFT_E_REVOKED) /* a member that has stopped refused a message of ours: it notifies us of the reason */
+    if (rc != WEFT_E_REVOKED) /* a stopped member rejected a message; its notification follows */
         weft_team_stop(sched->team, rc, sched->tag);
 }
 
@@ -75,8 +74,8 @@ void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *
         weft_worker_callout_end(worker);
 }
 
-void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
-                    uint64_t from_count)
+void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type,
+                    const void *from, uint64_t from_count)
 {
     bool is_unlocked = weft_worker_is_long(worker, to_count * (uint64_t)to_type->size);
 
@@ -123,7 +122,7 @@ int weft_sched_begin_message(weft_sched *sched, const weft_step *step)
         weft_req_free(req);
         if (weft_likely(!weft_status_is_damage(rc)))
             return rc;
-        sched->completion.rc = weft_status_worse(sched->completion.rc, rc); /* nothing that is sent before the fence is made of it */
+        sched->completion.rc = weft_status_worse(sched->completion.rc, rc); /* sched->damage from the fence on: no earlier send depends on it */
         return WEFT_OK;
     }
     req->completion = &sched->completion;
@@ -141,7 +140,7 @@ void weft_sched_free_requests(weft_sched *sched)
     sched->completion.rc = 0;
 }
 
-/* ---- live ---- */
+/* ---- immediate ---- */
 
 static void immediate_post_held(weft_sched *sched)
 {
@@ -159,7 +158,10 @@ void weft_sched_cancel(weft_sched *sched)
             weft_cancel(sched->reqs[i]);
 }
 
-static bool has_stopped(const weft_sched *sched) { return sched->rc || (sched->completion.rc && !weft_status_is_damage(sched->completion.rc)); }
+static bool has_stopped(const weft_sched *sched)
+{
+    return sched->rc || (sched->completion.rc && !weft_status_is_damage(sched->completion.rc));
+}
 
 typedef struct immediate_wait {
     weft_wait wait;
@@ -167,7 +169,7 @@ typedef struct immediate_wait {
     bool is_cancelled;
 } immediate_wait;
 
-/* Another thread may look for us. */
+/* Wait condition; also called by the thread that polls for this one. */
 static bool immediate_is_over(weft_wait *wait)
 {
     const immediate_wait *self = weft_container(wait, immediate_wait, wait);
@@ -175,7 +177,7 @@ static bool immediate_is_over(weft_wait *wait)
     return self->sched->completion.left <= 1 || (has_stopped(self->sched) && !self->is_cancelled);
 }
 
-/* Once the schedule has stopped, nobody promises that our receives will be served: they are cancelled, and only then waited for. */
+/* Waits for the requests since the last fence. A stopped schedule's receives may never match, so they are cancelled before the wait. */
 static void immediate_settle(weft_sched *sched)
 {
     immediate_wait self = {.sched = sched};
@@ -206,7 +208,7 @@ static __attribute__((noinline)) void await_receive(weft_req *req)
     weft_wait_end(&wait);
 }
 
-/* As weft_recv does it, but the team may be stopped while it waits. The request leaves the matching before we return, which the compiler
+/* Blocking receive with the request on the stack; sched->receiving lets halt() cancel it. It is unposted before return, which the compiler
  * cannot see. */
 static void immediate_receive(weft_sched *sched, const weft_step *step)
 {
@@ -346,7 +348,7 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
     (*req)->extra = sched;
     (*req)->free_extra = free_plan;
     weft_list_init(&sched->link);
-    if (args->op) { /* the user may free an operator while it is in use here */
+    if (args->op) { /* the user may free the operator meanwhile */
         sched->own_op = *args->op;
         sched->op = &sched->own_op;
     }
@@ -360,7 +362,7 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
     return rc;
 }
 
-/* ---- verbs ---- */
+/* ---- steps ---- */
 
 void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type)
 {
@@ -397,7 +399,7 @@ void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_
 
     if (sched->rc || !to_count)
         return;
-    /* The same address is the same place only for the same layout: MPI_BOTTOM is the address of all absolute types. */
+    /* Equal addresses are equal memory only for one layout: MPI_BOTTOM is the address of every absolute type. */
     if (to == from && (to_type == from_type || (to_type->is_dense && from_type->is_dense)))
         return;
     if (sched->is_immediate)
@@ -425,7 +427,7 @@ void weft_sched_fence(weft_sched *sched)
     if (sched->is_immediate)
         immediate_fence(sched);
     else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].verb != WEFT_STEP_FENCE) {
-        step.to_type = weft_sched_bytes(); /* every step holds a type: no test when they are dropped */
+        step.to_type = weft_sched_bytes(); /* every step holds a type, so free_plan() need not test */
         record(sched, &step);
     }
 }

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sched: a collective operation in verbs. An algorithm is one function that speaks verbs to a schedule, once, for its own rank:
- *     weft_sched_send / _recv / _copy / _fold / _fence / _temp / _sub
- * A *live* schedule performs each verb at once (blocking calls); a *recorded* schedule keeps them as steps which progress plays
- * (nonblocking calls) and which may be played again (persistent calls). Algorithms hold no error checks, allocate nothing and
- * do no datatype arithmetic: errors stick to the schedule. There are two sorts.
- *   damage   what came is not what was sent (its checksum is wrong, or it did not fit), but it came: weft_status_is_damage. The
- *            rank goes on with all its verbs, on data that is wrong, so that everybody else ends and the next schedule finds all in step;
- *            the first such error is what the call returns. Counts and places come from the caller's arguments, never from a message,
- *            so wrong data is wrong values and no more. What is sent after the next fence is marked as made of damaged data where
- *            messages are checked, so that whoever gets it returns an error too: no checked result is wrong without a word.
- *   others   (no memory, a lost peer) stop the schedule: the rest of the verbs do nothing, receives are cancelled, and the call returns the
- *            error. A lost peer ends the job; the rest stop the team on all members (stop.h): their calls return an error, too.
- *
- * Order: verbs begin in the order spoken. copy and fold are over when the next verb begins; sends and receives are over at the
- * next fence and not before, so what was received is read, and what was sent is overwritten, only behind a fence. The end of an
- * algorithm is a fence. Messages between two ranks match in the order in which each side speaks them.
+ * sched: collective operations as schedules. An algorithm calls weft_sched_send, recv, copy, reduce, fence, temp, sub once, for its rank.
+ * An immediate schedule performs each step at once (blocking calls). A recorded one keeps the steps for weft_sched_progress (nonblocking
+ * calls) and may be restarted (persistent calls).
+ * Algorithms check no errors, allocate nothing and do no datatype arithmetic: errors are kept in the schedule (struct weft_sched).
+ * Every function requires worker->lock. weft_coll_run and its kin are called by src/mpi.
  */
 #ifndef WEFT_COLLECTIVES_SCHED_H
 #define WEFT_COLLECTIVES_SCHED_H
@@ -30,36 +19,35 @@
 
 typedef struct weft_sched weft_sched;
 
-/* What a member calls, in few words (calls.h). */
+/* One member's collective call, in a form that members compare (calls.h). */
 typedef struct weft_call {
-    uint64_t what; /* kind, form << 5, operator's handle << 8, element size (of reductions) << 16, root << 32 */
+    uint64_t what;  /* kind | form << 5 | operator's handle << 8 | element size << 16 | root << 32; operator and size: reductions only */
     uint64_t bytes; /* weft_coll_select_bytes */
 } weft_call;
 
 #define WEFT_CALLS 16
-/* A team's latest calls, and messages that were here before the call was. */
+/* The last calls of this member on a team, and unexpected messages of calls that it has not made yet. Indexed by tag % WEFT_CALLS. */
 typedef struct weft_call_log {
     struct {
         uint32_t tag, is_set;
         weft_call call;
-    } made[WEFT_CALLS]; /* by number */
+    } made[WEFT_CALLS]; /* this member's calls */
     struct {
         uint32_t tag, is_set, from;
-    } ahead[WEFT_CALLS], other[WEFT_CALLS]; /* other: of the same number as ahead's, and another call: one of them is not ours */
-    uint32_t newest;         /* tag of the latest of them */
-    bool has_asked;          /* a member that calls something else was told so, and shall say what: which, ... */
-    uint32_t asked, asked_tag; /* ... what its message was, ... */
-    weft_call asked_call;    /* ... what we call */
+    } ahead[WEFT_CALLS], other[WEFT_CALLS]; /* messages from `from`; other: same number as ahead's, but a different call */
+    uint32_t newest;         /* tag of the latest entry of ahead that is not persistent; UINT32_MAX: none */
+    bool has_asked;          /* this member sent its call to a member with a different one (weft_calls_differ) */
+    uint32_t asked, asked_tag; /* that member, and the tag of its message; valid if has_asked */
+    weft_call asked_call;    /* this member's call under that number; valid if has_asked */
 } weft_call_log;
 struct weft_shmcoll;
 struct weft_topology;
 
-/* What a collective is asked for; algorithms read it, the chooser reads it. Buffers are the user's; MPI_IN_PLACE is told by
- * in_place (set on every rank where the caller passed it; the side that it replaces is then ignored).
+/* Arguments of a collective, read by the selection and the algorithms. Buffers are the user's. in_place: the caller of this rank passed
+ * MPI_IN_PLACE; the arguments that it replaces are ignored.
  *   barrier            nothing
  *   bcast              recvbuf, recvcount, recvtype on every rank (the root's recvbuf is read); root
- *   reduce             sendbuf; recvcount, recvtype, op on every rank; recvbuf at the root; in_place only at the root: data in
- *                     recvbuf
+ *   reduce             sendbuf; recvcount, recvtype, op on every rank; recvbuf at the root; in_place at the root: data in recvbuf
  *   allreduce          sendbuf (in_place: recvbuf); recvbuf, recvcount, recvtype, op
  *   gather             send* on every rank; recv* at the root, counts per rank; in_place at the root: send* ignored
  *   scatter            send* at the root, counts per rank; recv* on every rank; in_place at the root: recv* ignored
@@ -67,7 +55,7 @@ struct weft_topology;
 typedef struct weft_coll {
     const void *sendbuf;
     void *recvbuf;
-    uint64_t sendcount, recvcount;      /* per rank where the operation is per rank */
+    uint64_t sendcount, recvcount;      /* elements; per rank in gather, scatter, allgather, alltoall */
     const weft_type *sendtype, *recvtype;
     const weft_op *op;
     int root;
@@ -79,58 +67,58 @@ enum weft_coll_kind {
     WEFT_COLL_GATHER, WEFT_COLL_SCATTER, WEFT_COLL_ALLGATHER, WEFT_COLL_ALLTOALL, WEFT_COLL_LAST
 };
 
-/* What a collective runs on: one per communicator, made with it (weft_team_open), owned by it. */
+/* A communicator's collective state: opened with it (weft_team_open), owned by it. Ranks are members 0 .. size - 1. */
 typedef struct weft_team {
-    weft_chan *chan;          /* the communicator's collective channel */
+    weft_chan *chan;          /* the communicator's collective channel (MPI 5.0 7.1) */
     uint32_t rank, size;
-    uint32_t sequence;        /* of schedules on this team: the low 30 bits are a schedule's tag */
-    struct weft_topology *topology; /* who stands on which node; NULL: all on one, or no two on one; owned */
-    struct weft_shmcoll *node;   /* shared slots and flags of the members on our node (all, where hosts is NULL); NULL: none */
-    void *cache;              /* a spare block of temporary memory; owned */
-    uint32_t prepared;        /* of persistent schedules: their tags have bit 30 set and stay theirs for life */
-    uint32_t latency_bytes;   /* what the wire carries in one latency: the chooser's unit; all members hold the same value */
-    uint32_t eager_bytes;   /* messages to other nodes are best so long at most, because those go eagerly; 0: no matter. Alike on all */
-    uint32_t eager_total_max;    /* longer blocks go whole: in pieces they would outrun the credit of a peer. Alike on all */
-    bool is_unsettled;        /* a blocking call has something to do first: one of the next two */
-    bool may_share;           /* the node area is agreed on by the first blocking call */
-    bool is_origin;           /* the error that stopped the team is ours */
-    int stopped;              /* the error that later calls return (stop.h); 0: none */
-    uint32_t stop_tag;        /* of the schedule that failed: this one and later ones are over */
-    uint32_t stop_origin;     /* the member on which it failed */
-    weft_call present;        /* the blocking call that agrees on an area */
+    uint32_t sequence;        /* number of the next blocking or nonblocking schedule; its low bits (WEFT_TAG_BITS) go into the tag */
+    struct weft_topology *topology; /* members per node; NULL: all on one node, or each on its own; owned */
+    struct weft_shmcoll *node; /* shared area of the members on this node (of all, if topology is NULL); NULL: none; owned */
+    void *cache;              /* spare block of temporary memory for immediate schedules; NULL: none; owned */
+    uint32_t prepared;        /* number of the next persistent schedule; a persistent schedule keeps its tag when it is restarted */
+    uint32_t latency_bytes;   /* bytes that the wire carries in one latency: unit of select.c; equal on all members */
+    uint32_t eager_bytes;     /* blocks to other nodes are split into messages of so many bytes; 0: not split; equal on all members */
+    uint32_t eager_total_max; /* bytes; longer blocks are not split, as they would exhaust the peer's credit; equal on all members */
+    bool is_unsettled;        /* the next blocking call must first settle(): may_share, or the team has stopped */
+    bool may_share;           /* the members have not agreed on a node area yet; the first blocking call does */
+    bool is_origin;           /* the team stopped by an error of this member */
+    int stopped;              /* error that later calls return (stop.h); 0: the team has not stopped */
+    uint32_t stop_tag;        /* tag of the schedule that failed; it and all later ones are over */
+    uint32_t stop_origin;     /* member on which it failed */
+    weft_call present;        /* the blocking call in which the members agree on an area */
     weft_call_log log;
-    weft_list_link active;         /* schedules under way */
-    weft_list_link children;       /* teams that this one's last collectives have made ... */
-    weft_list_link sibling;        /* ... of which this is one ... */
-    uint32_t made_by;         /* ... made by the schedule with this number: if that is over, so are they */
-    char stop_text[WEFT_NOTIFY_BYTES + 60];
+    weft_list_link active;    /* schedules under way (weft_sched.active) */
+    weft_list_link children;  /* teams created by collectives of this one (weft_team_adopt) */
+    weft_list_link sibling;   /* in the parent's children */
+    uint32_t made_by;         /* parent's schedule number that created this team; if it is over, this team stops */
+    char stop_text[WEFT_NOTIFY_BYTES + 60]; /* reason; valid if stopped */
 } weft_team;
 
-/* A schedule's tag: its number on this team (half of them may be under way at a time) and a hash of the call, so that messages of calls that differ
- * never match (calls.h). */
+/* A schedule's tag: its number on the team, and a hash of the call, so that messages of different calls do not match (calls.h). At most
+ * half of the numbers may be under way at a time. */
 #define WEFT_TAG_BITS 0x3fffffu
 #define WEFT_TAG_HASH_SHIFT 22
-#define WEFT_TAG_PREPARED 0x40000000u /* a persistent schedule keeps its tag: it must not meet one that comes round again */
+#define WEFT_TAG_PREPARED 0x40000000u /* persistent schedules have numbers of their own, as theirs do not expire */
 
-/* Local: the members agree on a node area (when `share`) in their first blocking collective, which is the same call on all of
- * them. The channel must be connected by then. */
+/* Local. If `share`, the members agree on a node area in their first blocking collective; the channel must be connected by then.
+ * Returns 0 or WEFT_E_NOMEM. */
 int weft_team_open(weft_chan *chan, bool share, weft_team *team);
-/* Local; all collectives on the team are over here. The last member to close gives the node area back. */
+/* Local. No collective of this member may be under way. The last member to close frees the node area. */
 void weft_team_close(weft_team *team);
 
-/* The members of `team` have just agreed on this one: it stops if that turns out not to be so. */
+/* The last collective on `team` created `child`. If that collective turns out to have failed elsewhere, child stops. */
 void weft_team_adopt(weft_team *team, weft_team *child);
-/* An error of ours that stopped the team: 0, or which. */
+/* The error by which this member stopped the team. 0: not stopped, stopped by another member, or a node-local rank found the same first. */
 int weft_team_stopped(const weft_team *team);
-/* rc of a collective whose data is the library's own, by which members decide what they do next. Damage to it ends the job: they
- * would go different ways, and wait for each other for ever. */
+/* Passes on rc of a collective by whose result the members decide what they do next. Aborts the job on damage: the members would decide
+ * differently and hang. */
 int weft_team_trust(const weft_team *team, int rc);
 
-/* Blocking call: chooses and performs. 0 or an error. */
+/* Blocking call. Returns 0 or an error. May run user code (operators) with the lock released. */
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args);
-/* Nonblocking call: chooses, records, starts. The request owns the schedule. */
+/* Nonblocking call: records and starts. The request owns the schedule. */
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
-/* Persistent call: records; start with weft_sched_restart(req). */
+/* Persistent call: records only. Start it by weft_sched_restart(req). */
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
 int weft_sched_restart(weft_req *req);
 
@@ -142,68 +130,76 @@ enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_RE
 
 typedef struct weft_step {
     enum weft_step_op verb;
-    int32_t peer;                   /* rank in the team's channel */
-    const void *from;
-    void *to;
-    uint64_t from_count, to_count;  /* a message or a fold uses to_count and to_type */
+    int32_t peer;                   /* send, recv: rank in the team's channel */
+    const void *from;               /* send, copy, reduce */
+    void *to;                       /* recv, copy, reduce */
+    uint64_t from_count, to_count;  /* elements; only copy uses from_count and from_type */
     const weft_type *from_type, *to_type;
 } weft_step;
 
 #define WEFT_SCHED_SMALL 512
 #define WEFT_SCHED_FEW 8
 
+/* Errors of a schedule are of two kinds.
+ * Damage (weft_status_is_damage): a message was received, but truncated or with a wrong checksum. The schedule performs all its steps, so
+ *   that no other member hangs. Counts and addresses never come from messages, so only values are wrong. Messages sent after the next
+ *   fence are marked as tainted, where messages are checked, and their receivers return an error too.
+ * All other errors (out of memory, a failed peer) stop the schedule: later steps do nothing and receives are cancelled. A failed peer ends
+ *   the job; any other error stops the team on all members (stop.h). */
 struct weft_sched {
-    uint32_t rank, size;        /* ours in the present view (weft_sched_sub narrows it) */
-    int rc;                     /* the error that stopped it; verbs do nothing once it is set */
-    int damage;                 /* the first error that did not, as it was known at the last fence */
-    bool is_immediate;
+    uint32_t rank, size;        /* in the current view (weft_sched_sub narrows it) */
+    int rc;                     /* error that stopped the schedule; 0: none */
+    int damage;                 /* first damage, as known at the last fence; 0: none */
+    bool is_immediate;          /* false: recorded */
     int tag;
-    const uint32_t *map;        /* the view's ranks to the team's; NULL: the same */
+    const uint32_t *map;        /* rank in the view to rank in the team; NULL: equal */
     weft_team *team;
-    const weft_op *op;          /* what folds use: the caller's, or our copy of it when recorded */
+    const weft_op *op;          /* for reduce; immediate: the caller's, recorded: own_op */
     /* requests begun since the last fence */
-    weft_completion completion;             /* left is one more than the requests under way */
+    weft_completion completion; /* left: 1 + requests under way */
     weft_req **reqs;            /* few, or allocated */
-    uint32_t req_count, req_room;
-    bool is_holding;            /* live: `held` is a receive not yet posted, so that a fence may perform it as a blocking one */
+    uint32_t req_count, req_room; /* used, capacity */
+    bool is_holding;            /* immediate: `held` is a receive not posted yet; a fence may perform it as a blocking receive */
     weft_step held;
-    weft_call call;
-    bool is_parked;             /* recorded: it is over but for the reason, which a notification brings */
-    weft_req *receiving;        /* live: the receive that a fence waits for */
-    weft_list_link active;           /* in team->active while it is under way */
-    /* recorded */
+    weft_call call;             /* persistent only */
+    bool is_parked;             /* recorded: has failed by WEFT_E_REVOKED and waits for the notification with the reason */
+    weft_req *receiving;        /* immediate: receive that a fence waits for; NULL: none */
+    weft_list_link active;      /* in team->active while the schedule is under way */
+    /* recorded schedules only */
     weft_step *steps;
-    uint32_t step_count, step_room, next;
-    weft_list_link link;             /* in worker->schedules while it can go on */
-    weft_req *req;
-    weft_op own_op;
-    void *kept;                 /* what src/mpi keeps for as long as a persistent schedule lives (registrations of its memory) ... */
-    void (*drop_kept)(void *kept); /* ... given back before the memory is */
-    /* temporary memory: small, then blocks */
+    uint32_t step_count, step_room, next; /* used, capacity; index of the next step to perform */
+    weft_list_link link;        /* in worker->scheds while the schedule can progress */
+    weft_req *req;              /* the user's request; it owns the schedule */
+    weft_op own_op;             /* copy: the user may free the operator meanwhile */
+    void *kept;                 /* persistent: registrations of its memory, owned by src/mpi; NULL: none */
+    void (*drop_kept)(void *kept); /* frees kept; called before the schedule's memory is freed */
+    /* temporary memory: first small, then blocks */
     struct weft_sched_block *blocks;
-    uint32_t small_used;
+    uint32_t small_used;        /* bytes */
     weft_req *few[WEFT_SCHED_FEW];
     _Alignas(64) char small[WEFT_SCHED_SMALL];
 };
 
-/* Verbs. Ranks are those of the view. count elements of type at buf. */
+/* Steps. Ranks are those of the view; count elements of type at buf. Steps begin in the order of the calls. copy and reduce end before
+ * the next step begins. send and recv end at the next fence: only then may a received buffer be read, or a sent one be overwritten.
+ * An algorithm ends with an implicit fence. Messages between two ranks match in the order of the calls on each side. */
 void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
 void weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type);
-/* Nothing happens when both are the same place. */
+/* No effect if `to` and `from` are the same memory in the same layout. */
 void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
                     const weft_type *from_type);
 /* inout = in op inout with the schedule's operator. */
 void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t count, const weft_type *type);
 void weft_sched_fence(weft_sched *sched);
-/* Room for count elements of type, in memory form, until the schedule ends (and through replays); the address is that of element 0.
- * On shortage the error sticks and NULL is returned: further verbs never touch it. */
+/* Returns memory for count elements of type with their extent; the address is that of element 0. Freed with the schedule (restarts keep
+ * it). Out of memory: returns NULL and the schedule stops, so later steps do not access it. */
 void *weft_sched_temp(weft_sched *sched, uint64_t count, const weft_type *type);
-/* The same schedule seen by some of the ranks: `ranks` (the view's, ours among them, valid during the call) speak `algorithm`. */
+/* Runs `algorithm` among `ranks` only: ranks of the current view, including this one; valid during the call. Ends with a fence. */
 void weft_sched_sub(weft_sched *sched, const uint32_t *ranks, uint32_t size, weft_sched_algorithm *algorithm, const weft_coll *args);
 
-#define WEFT_COLL_FEW 1024 /* elements: shorter folds and copies do not look for threads that wait for the worker */
+#define WEFT_COLL_FEW 1024 /* elements; shorter reductions run under the lock and offer it to no waiting thread */
 void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
-/* weft_op_apply of every collective: a program's operator, and what takes long, runs with the worker unlocked. The caller holds op and type. */
+/* weft_op_apply for collectives. Releases the lock during user operators and long reductions; the caller holds op and type. */
 static inline void weft_coll_apply_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout,
                                       uint64_t count)
 {
@@ -213,9 +209,9 @@ static inline void weft_coll_apply_op(weft_worker *worker, const weft_op *op, co
         weft_coll_call_op(worker, op, type, in, inout, count);
 }
 
-/* weft_copy of every collective. What takes long is done with the worker unlocked. */
-void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type, const void *from,
-                    uint64_t from_count);
+/* weft_copy for collectives. Releases the lock during long copies. */
+void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uint64_t to_count, const weft_type *from_type,
+                    const void *from, uint64_t from_count);
 
 /* Element i of buf. */
 static inline void *weft_sched_at(const void *buf, const weft_type *type, uint64_t i)
@@ -223,32 +219,36 @@ static inline void *weft_sched_at(const void *buf, const weft_type *type, uint64
     return (char *)buf + (int64_t)i * type->extent;
 }
 
-/* Where block i of `blocks` begins when count elements are spread as evenly as can be; block `blocks` is the end. */
+/* First element of block i, where count elements are split evenly into `blocks` blocks; i = blocks gives count. */
 static inline uint64_t weft_sched_block_start(uint64_t count, uint32_t blocks, uint32_t i)
 {
     uint64_t each = count / blocks, more = count % blocks;
     return each * i + (i < more ? i : more);
 }
 
-#define WEFT_SCHED_BYTE_HANDLE 0x247 /* MPI_BYTE in the ABI; floor 5 sees no mpi.h */
+#define WEFT_SCHED_BYTE_HANDLE 0x247 /* MPI_BYTE in the ABI; this layer does not include mpi.h */
 /* The type of raw bytes. */
 static inline const weft_type *weft_sched_bytes(void) { return weft_type_of((const void *)(uintptr_t)WEFT_SCHED_BYTE_HANDLE); }
 
 /* ---- for coll.c, sched_progress.c and tests ---- */
 
 void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag);
-/* Waits for what is under way, frees all that the schedule holds (not the schedule); the schedule's error. */
+/* Waits for the requests under way and frees what the schedule owns, not the schedule. Returns its error. */
 int weft_sched_end_immediate(weft_sched *sched);
+/* Records `algorithm`; *req owns the schedule. On an error *req is NULL and the team has stopped. */
 int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
-/* worker->play: goes on with all schedules that can. */
+/* worker->progress_scheds: performs steps of all schedules in worker->scheds. Returns how many schedules. */
 int weft_sched_progress(weft_worker *worker);
+/* Posts a send or receive step. Does not block. Returns 0 or an error; damage goes to completion.rc instead. */
 int weft_sched_begin_message(weft_sched *sched, const weft_step *step);
+/* Frees the requests since the last fence, all complete, and takes over their error. */
 void weft_sched_free_requests(weft_sched *sched);
-/* Cancels its receives that no message has matched. */
+/* Cancels the schedule's posted receives; those that matched a message continue. */
 void weft_sched_cancel(weft_sched *sched);
-/* rc (not 0) sticks to the schedule. */
+/* Records rc (not 0) as damage or as the error that stops the schedule; the latter also stops the team. */
 void weft_sched_fail(weft_sched *sched, int rc) __attribute__((cold));
 static inline int weft_sched_code(const weft_sched *sched) { return weft_unlikely(sched->rc) ? sched->rc : sched->damage; }
+/* Frees the temporary memory; an immediate schedule may leave a block in team->cache. */
 void weft_sched_free_memory(weft_sched *sched);
 
 #endif

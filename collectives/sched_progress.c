@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sched_progress: performs recorded schedules, from the worker's progress. A schedule stands in worker->schedules only while it can go on: its completion
- * puts it there when the messages of its round are over. Nothing here runs inside a completion, so no transport callback ever nests
- * in an algorithm. A schedule that is played is off the list, and its completion cannot open: while a program's operator or a long fold or copy
- * runs unlocked (weft_coll_apply_op, weft_coll_copy), other threads play the schedules that are left, and never this one.
+ * sched_progress: performs recorded schedules from the worker's progress. A schedule is in worker->scheds only while it can progress:
+ * its completion inserts it once the requests of a round are complete. Requires worker->lock.
+ * Invariant: algorithms' steps never run inside a completion, hence never inside a transport callback.
+ * While a schedule is performed it is off the list and its completion cannot open. So while an operator or a long copy runs unlocked
+ * (weft_coll_apply_op, weft_coll_copy), other threads may progress other schedules, but not this one.
  */
 #include "base/status.h"
 #include "collectives/stop.h"
@@ -43,9 +44,9 @@ static void plan_go_on(weft_sched *sched)
                 break;
             step_perform(sched, step);
         }
-        if (sched->rc) /* it begins nothing more */
+        if (sched->rc) /* no further step begins */
             weft_sched_cancel(sched);
-        if (--sched->completion.left) /* the last of them opens the completion */
+        if (--sched->completion.left) /* requests are under way; the last one opens the completion */
             return;
         sched->completion.left = 1;
     }
@@ -55,7 +56,7 @@ static void plan_go_on(weft_sched *sched)
     }
     weft_list_remove(&sched->active);
     if (weft_unlikely(sched->rc && sched->team->stopped))
-        weft_fail(sched->rc, "%s", sched->team->stop_text); /* the request keeps this text */
+        weft_fail(sched->rc, "%s", sched->team->stop_text); /* weft_req_end() keeps this text */
     weft_req_end(sched->req, weft_sched_code(sched));
 }
 
@@ -64,7 +65,7 @@ int weft_sched_progress(weft_worker *worker)
     weft_list_link *link;
     int n = 0;
 
-    /* What becomes ready meanwhile waits for the next poll. */
+    /* Schedules that become ready meanwhile wait for the next poll. */
     for (uint32_t left = worker->scheds_ready; left && (link = weft_list_take(&worker->scheds)); left--) {
         weft_sched *sched = weft_container(link, weft_sched, link);
         worker->scheds_ready--;

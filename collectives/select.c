@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * select: the table, and the walk through it. Called by coll.c for each collective call and by tools that print it.
- * Invariant: the last row of each operation takes everything.
+ * select: the rules of each operation, and their evaluation. Called by coll.c and hier.c for each call, and by tools that print the rules.
+ * Invariant: the last rule of each operation matches every query.
  */
 #include "collectives/select.h"
 
@@ -23,15 +23,16 @@
 
 #define ROWS_MAX 7
 
-/* ---- the model: a message of n bytes takes a rank 1 + x latencies, x = n / latency_bytes; folds and copies take none. For P ranks, k = log2(P)
- * rounded up, bytes as weft_coll_select_bytes counts them:
+/* ---- model ----
+ * A message of n bytes takes 1 + x latencies, x = n / latency_bytes; reductions and copies take none. For P ranks, k = log2(P) rounded up,
+ * bytes as weft_coll_select_bytes counts them:
  *     binomial, doubling             k (1 + x)              (doubling: 2 (1 + x) more where P is no power of two)
  *     scatter, ring                  k + P - 1 + 2 x
  *     blocks, ring; blocks, gather   2 (P - 1) + 2 x        one message per rank and block, twice
  *     binomial gather, scatter; Bruck, doubling of allgather   k + (P - 1) x
  *     linear, ring of allgather, pairwise                      (P - 1) (1 + x)
  *     Bruck of alltoall              k (1 + x P / 2)
- * Where two of them cross is what follows, in 1/256 of a latency. */
+ * The functions below return the size at which two of them are equal, in 1/256 of a latency. */
 
 static uint64_t log2_up(uint32_t ranks) { return 32 - (uint64_t)__builtin_clz(ranks - 1); }
 
@@ -45,7 +46,7 @@ static uint64_t tree_or_blocks(uint32_t ranks)
 
 static uint64_t doubling_or_ring(uint32_t ranks)
 {
-    uint64_t rounds = log2_up(ranks) + (ranks & (ranks - 1) ? 1 : 0); /* log2 rounded down, and two */
+    uint64_t rounds = log2_up(ranks) + (ranks & (ranks - 1) ? 1 : 0); /* log2 rounded down, plus two if not a power of two */
     return 256 * (2 * (uint64_t)(ranks - 1) - rounds) / (rounds - 2);
 }
 
@@ -55,7 +56,7 @@ static uint64_t bruck_or_pairwise(uint32_t ranks)
     return 256 * (others - rounds) / (rounds * ranks / 2 - others);
 }
 
-/* The tree is ahead at any size, by less and less, and takes memory for all blocks. */
+/* The model prefers the tree at any size, by a falling margin; the limit bounds its memory for all blocks. */
 static uint64_t tree_or_linear(uint32_t ranks)
 {
     (void)ranks;
@@ -138,7 +139,7 @@ static uint64_t row_bytes(const weft_coll_rule *row, const weft_coll_query *ask)
     case WEFT_UNIT_SLOTS:
         return (uint64_t)row->up_to * ask->slot_bytes;
     case WEFT_UNIT_SLOTS_BY_RANKS:
-        return row->up_to * ask->slot_bytes / ask->ranks; /* in 32 bits: this stands on the way of small calls */
+        return row->up_to * ask->slot_bytes / ask->ranks; /* 32-bit division: this is on the fast path of small calls */
     default:
         return UINT64_MAX;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll: collectives among ranks that share memory, through slots and flags in a node area of the segment. Called by coll.c for
- * blocking calls only. Every member performs the same sequence of operations on an area, numbered from 1.
+ * shmcoll: collectives among ranks of one node through slots and flags in a shared memory area of the segment ("node area").
+ * Called by coll.c and hier.c for blocking calls; requires worker->lock.
+ * Invariant: every member performs the same sequence of operations on an area, numbered from 1 (shmcoll_area.h).
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_H
 #define WEFT_COLLECTIVES_SHMCOLL_H
@@ -14,47 +15,48 @@
 
 typedef struct weft_shmcoll weft_shmcoll;
 
-/* Performs an algorithm on the team by messages (coll.c's). */
+/* Runs an algorithm on the team by messages (in coll.c). Returns 0 or an error. */
 typedef int weft_shmcoll_performer(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args);
 
-/* Collective: those members that stand on one node (all, or our mates of team->hosts) find out whether it has room for an area, and attach
- * it: team->node, NULL if not. Also settles team->latency_bytes and eager_bytes. Errors are those of messages; a lack of room is none. */
+/* Collective, blocks. The members on each node allocate and attach an area: team->node, NULL if there is none. Sets team->latency_bytes,
+ * eager_bytes and eager_total_max to equal values on all members. Only messages fail; that no area is free is not an error. */
 int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform);
-/* How members share an area; alike on all. */
+/* Flags of an area; equal on all members. */
 enum weft_shmcoll_manner {
-    WEFT_SHMCOLL_CROWDED = 1, /* more ranks than CPUs */
-    WEFT_SHMCOLL_FENCE = 2,   /* somebody has no membarrier */
-    WEFT_SHMCOLL_CSUM = 4,  /* somebody checks messages from end to end */
+    WEFT_SHMCOLL_CROWDED = 1, /* oversubscribed: more ranks than CPUs */
+    WEFT_SHMCOLL_FENCE = 2,   /* a member has no membarrier() */
+    WEFT_SHMCOLL_CSUM = 4,    /* a member has set WEFT_CHECKSUM: data in slots is checked (shmcoll_csum.h) */
 };
-/* Attaches an area: `base` is zeroed memory that all `ranks` (2..64) members map, `bytes` long; pages[i] is member i's rank page.
- * NULL on lack of memory or room. */
+/* Attaches an area: `base` is zeroed memory of `bytes`, mapped by all `ranks` (2..64) members; pages[i] is member i's rank page.
+ * NULL: out of memory, or `bytes` is too small. */
 weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
                             weft_rank_page *const *pages, unsigned flags);
-/* NULL is allowed. The last member gives the area back. */
+/* node may be NULL. The last member to close frees the area. */
 void weft_shmcoll_close(weft_shmcoll *node);
-/* Payload of one rank in one operation. */
+/* Bytes that one member can write in one operation. */
 uint32_t weft_shmcoll_slot_bytes(const weft_shmcoll *node);
-/* Did another member find first that calls differ? */
+/* Another member has found before this one that calls differ. */
 bool weft_shmcoll_is_second(const weft_shmcoll *node);
-/* Does a call of ours wait in the area? */
+/* A call of this member waits in the area. */
 bool weft_shmcoll_is_waiting(const weft_shmcoll *node);
-/* We take no more part: members that wait for us, now or later, find that out. rc: why; an error before it counts. */
+/* This member leaves the area by error rc, unless it has left before: members that wait for it, now or later, return an error. */
 void weft_shmcoll_leave(weft_shmcoll *node, int rc) __attribute__((cold));
-/* A blocking call, noted for the others (shmcoll_check.h) and performed. */
+/* Blocking call through the area: publishes it for the check (shmcoll_check.h) and performs it. */
 int weft_shmcoll_run(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args);
-/* A blocking call that goes another way: only noted, before anything of it is done; bytes: weft_coll_select_bytes. is_alone: no part of it
- * goes through the area. An error: the area is of no more use. */
+/* Blocking call by an algorithm of messages: only publishes it, before it begins. bytes: weft_coll_select_bytes. is_alone: no stage of it
+ * uses the area. Returns 0, or the error that ended the use of the area. */
 int weft_shmcoll_pass(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone);
-/* What such a call performs here. */
+/* Performs one stage of such a call in the area (hier.c). Blocks. */
 int weft_shmcoll_stage(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args);
-/* What we write from now on is made of damaged data, or is not any more. */
+/* Whether data that this member writes from now on derives from damaged data. */
 void weft_shmcoll_mark(weft_shmcoll *node, bool is_tainted);
 
-/* Halves of an allreduce (shmcoll_rsag.c): member i < parts is the owner of block i, as weft_sched_block_start cuts recvcount elements.
- * fold: each owner has folded its block of all members' vectors, in its recvbuf. spread: all have all blocks in their recvbufs. Only for
- * operators that commute. */
+/* Halves of an allreduce (shmcoll_rsag.c). Member i < parts owns block i of recvcount elements (weft_sched_block_start).
+ * reduce_scatter: each owner gets its block, reduced over all members, in its recvbuf; the operator must commute.
+ * allgather: every member gets all blocks in its recvbuf. */
 typedef int weft_shmcoll_rsag(weft_shmcoll *node, const weft_coll *args, uint32_t parts);
 weft_shmcoll_rsag weft_shmcoll_reduce_scatter, weft_shmcoll_allgather;
+/* Whether both halves support this type: dense, and an element fits. */
 bool weft_shmcoll_can_rsag(const weft_shmcoll *node, const weft_type *type, uint32_t parts);
 
 #endif

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_area: the flags and slots of a node area. shmcoll_area.c attaches it, shmcoll.c's operations use it.
- *
- * Operations are numbered from 1, alike on all members. Operation s uses line and slot s % DEPTH of each member. In it every
- * member *posts* s once: "I have finished all operations before s - LAG, and what I write in s stands in my line or slot". Then
- * it waits for those posts that it needs. Hence the rule that makes reuse safe (weft_shmcoll_begin):
- *   who writes in s has seen that all posted s - DEPTH + 1 + LAG, so nobody still reads what s - DEPTH left there;
- *   who only posts has seen that all posted s - DEPTH, so that no counter of s - DEPTH is still filling.
- * Dedicated: flags are looked at one by one, each in its member's own line. Oversubscribed: the posts are counted too, and the last one
- * wakes those who wait for all, so that nobody is woken in vain.
+ * shmcoll_area: flags and slots of a node area. Implemented by shmcoll_area.c; used by shmcoll.c, shmcoll_rsag.c and shmcoll_check.c.
+ * All functions require worker->lock.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_AREA_H
 #define WEFT_COLLECTIVES_SHMCOLL_AREA_H
@@ -23,72 +16,80 @@
 #include "core/worker.h"
 #include "mem/segment.h"
 
-#define WEFT_SHMCOLL_DEPTH 8
-#define WEFT_SHMCOLL_LAG 2 /* operations before the one just posted that a member may still be reading (allreduce's pipeline) */
-#define WEFT_SHMCOLL_RANKS 64
-#define WEFT_SHMCOLL_INLINE 48
+/* Protocol. Operations are numbered from 1, equal on all members. Operation s uses line and slot s % DEPTH of each member. Every member
+ * posts s once: it has finished all operations before s - LAG, and its data of s is in its line or slot. Then it waits for the posts that
+ * it needs. Reuse is safe by two rules (weft_shmcoll_begin):
+ *   - A member that writes in s has seen all posts of s - DEPTH + 1 + LAG: no member still reads the data of s - DEPTH.
+ *   - A member that only posts s has seen all posts of s - DEPTH: the post counter of s - DEPTH is complete.
+ * Dedicated CPUs: a member reads each flag from its member's line. Oversubscribed: posts are counted too, and the last post wakes the
+ * members that wait for all. */
+#define WEFT_SHMCOLL_DEPTH 8   /* lines and slots of a member */
+#define WEFT_SHMCOLL_LAG 2     /* operations before the last posted one that a member may still read (allreduce's pipeline) */
+#define WEFT_SHMCOLL_RANKS 64  /* most members of an area */
+#define WEFT_SHMCOLL_INLINE 48 /* bytes; up to so many, data is in the line, not in the slot */
 
 typedef struct weft_shmcoll_line {
-    _Alignas(WEFT_LINE) _Atomic uint64_t posted; /* release by its member, acquire by who waits */
-    _Atomic uint64_t chain; /* of its calls, where it wrote; else of an earlier operation, which no right program reads (shmcoll_check.h) */
-    char data[WEFT_SHMCOLL_INLINE];                 /* aligned for every basic type */
+    _Alignas(WEFT_LINE) _Atomic uint64_t posted; /* last operation posted here; release by its member, acquire by readers */
+    _Atomic uint64_t chain; /* hash of the member's calls, if it writes in `posted`; else older, and a correct program does not read it */
+    char data[WEFT_SHMCOLL_INLINE]; /* aligned for every basic type */
 } weft_shmcoll_line;
 
 typedef struct weft_shmcoll_count {
-    _Alignas(WEFT_LINE) _Atomic uint64_t posts; /* of all operations that use this place, ever */
-    _Alignas(WEFT_LINE) _Atomic uint64_t wanted; /* members who sleep until the present one is complete */
+    _Alignas(WEFT_LINE) _Atomic uint64_t posts; /* posts of all operations with this index since attach */
+    _Alignas(WEFT_LINE) _Atomic uint64_t wanted; /* mask of members that sleep until all have posted */
 } weft_shmcoll_count;
 
 typedef struct weft_shmcoll_hdr {
     weft_shmcoll_count count[WEFT_SHMCOLL_DEPTH];
-    _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that are through with the area */
-    _Atomic uint32_t stopped; /* a member stopped: calls differ, which one of them says aloud */
-    _Atomic uint32_t causes;  /* members that stopped; the first of them wrote the cause, and then has_cause */
-    _Atomic uint32_t has_cause;
-    int32_t cause_code;
+    _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that have closed the area */
+    _Atomic uint32_t stopped; /* 1: a member has found that calls differ, and reports it */
+    _Atomic uint32_t causes;  /* members that stopped; the first one writes the cause */
+    _Atomic uint32_t has_cause; /* 1: cause_code and cause are valid; release, pairs with say_gone() */
+    int32_t cause_code;       /* enum weft_status */
     char cause[WEFT_NOTIFY_BYTES + 60];
 } weft_shmcoll_hdr;
 
 struct weft_shmcoll {
-    uint64_t op;    /* the operation that we are in */
-    uint64_t known; /* all members have posted this one */
-    uint64_t chain, calls; /* shmcoll_check.h: of our calls so far, and how many */
+    uint64_t op;    /* current operation of this member */
+    uint64_t known; /* an operation that all members are known to have posted */
+    uint64_t chain, calls; /* hash and count of this member's blocking calls (shmcoll_check.h) */
     weft_shmcoll_line *lines;
     struct weft_shmcoll_notes *notes; /* [ranks], in the area */
-    char *slots;
+    char *slots;    /* [ranks][DEPTH] of slot_bytes, in the area */
     uint32_t rank, ranks, slot_bytes;
-    bool is_oversubscribed, needs_fence, is_tainted;
-    int rc; /* a member is lost, or calls differ: the area is of no more use */
-    bool is_second; /* another one found first that they do */
-    bool is_waiting; /* in a wait of ours, which polls */
-    weft_team *team; /* stops with us; NULL: none (tests) */
-    const uint32_t *node_ranks; /* members' ranks in the communicator; NULL: the same */
-    struct weft_shmcoll_csum *sums; /* [ranks][DEPTH][ranks], in the area; NULL: nothing is checked. Then, of the present call: */
-    enum weft_coll_kind kind;
-    int root, damage;           /* damage: 0, or the error that it ends with here */
-    uint32_t damages;
+    bool is_oversubscribed, needs_fence, is_tainted; /* is_tainted: weft_shmcoll_mark() */
+    int rc; /* a member failed, or calls differ: the area is not used any more; 0: none */
+    bool is_second; /* another member found before this one that calls differ */
+    bool is_waiting; /* this member waits in the area, and polls */
+    weft_team *team; /* stops when this member does; NULL: none (tests) */
+    const uint32_t *node_ranks; /* members' ranks in the communicator; NULL: equal */
+    struct weft_shmcoll_csum *sums; /* [ranks][DEPTH][ranks], in the area; NULL: no checksums, and the next three are unused */
+    enum weft_coll_kind kind;   /* current call */
+    int root, damage;           /* current call; damage: first damage that this member found, 0: none */
+    uint32_t damages;           /* fragments found damaged since attach */
     weft_shmcoll_hdr *hdr;
     weft_worker *worker;
-    weft_nt_copy store; /* how what we write reaches its readers soonest */
+    weft_nt_copy store; /* chooses between cached and non-temporal stores into slots */
     weft_rank_page *pages[WEFT_SHMCOLL_RANKS];
-    uint64_t bytes; /* of the view, when it is ours to unmap; 0: the caller's */
-    uint32_t area;  /* its index in the segment */
+    uint64_t bytes; /* mapped length, unmapped by weft_shmcoll_close(); 0: the caller owns the mapping */
+    uint32_t area;  /* index in the segment; valid if bytes */
 };
 
-/* Enters the next operation and gives its number; 0 on error (node->rc). is_writer: we shall write to our place in it. */
+/* Begins the next operation and returns its number, or 0 on error (node->rc). is_writer: this member writes data in it. May block. */
 uint64_t weft_shmcoll_begin(weft_shmcoll *node, bool is_writer);
-/* Says that our part in s stands. to: who may be waiting for us alone: WEFT_SHMCOLL_ALL, WEFT_SHMCOLL_NONE, or a member. */
+/* Recipients of a post: all members, none in particular. */
 #define WEFT_SHMCOLL_ALL (-1)
 #define WEFT_SHMCOLL_NONE (-2)
-/* What of an area of `bytes` is used: only that is reserved and mapped. */
+/* Bytes of an area of `bytes` that are used; only these are reserved and mapped. */
 uint64_t weft_shmcoll_used_bytes(uint64_t bytes, uint32_t ranks, unsigned flags);
+/* Posts s. Does not block. `to`: members that may wait for this one alone: WEFT_SHMCOLL_ALL, WEFT_SHMCOLL_NONE, or a member. */
 void weft_shmcoll_post(weft_shmcoll *node, uint64_t s, int to);
-/* Waits until `member` posted s, having written in it; it must have called what we call. */
+/* Blocks until `member`, a writer in s, has posted s. Returns an error if it is gone or its calls differ; then node->rc is set. */
 int weft_shmcoll_await(weft_shmcoll *node, uint32_t member, uint64_t s);
-/* Waits until all posted s, the others having written in it. */
+/* The same for all members, all other ones being writers in s. */
 int weft_shmcoll_await_all(weft_shmcoll *node, uint64_t s);
 
-/* Where `member` writes in s when all writers of s write at most `bytes`. */
+/* Where `member` writes its data of s, if no writer of s writes more than `bytes`. */
 static inline char *weft_shmcoll_place(const weft_shmcoll *node, uint32_t member, uint64_t s, uint64_t bytes)
 {
     uint64_t i = (uint64_t)member * WEFT_SHMCOLL_DEPTH + s % WEFT_SHMCOLL_DEPTH;
@@ -105,12 +106,15 @@ static inline bool weft_shmcoll_has_posted(const weft_shmcoll *node, uint32_t me
     return atomic_load_explicit(&weft_shmcoll_line_of(node, member, s)->posted, memory_order_acquire) >= s;
 }
 
-/* For texts. */
-static inline uint32_t weft_shmcoll_name(const weft_shmcoll *node, uint32_t member) { return node->node_ranks ? node->node_ranks[member] : member; }
+/* Rank of `member` in the communicator. */
+static inline uint32_t weft_shmcoll_name(const weft_shmcoll *node, uint32_t member)
+{
+    return node->node_ranks ? node->node_ranks[member] : member;
+}
 
 #define WEFT_SHMCOLL_OFFER_BYTES 4096
 
-/* Before a part is copied: a thread that waits for the worker waits no longer than for one slot's copy. */
+/* Call before each copy of `bytes`: before a long one, offers the lock to other threads. At most one slot is copied between two offers. */
 static inline void weft_shmcoll_offer(const weft_shmcoll *node, uint64_t bytes)
 {
     if (bytes > WEFT_SHMCOLL_OFFER_BYTES)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_check: each member of a node area notes its blocking calls where the others can read them, so that a wrong program (one
- * member calls something else, or with another count, root or operator) is told what is wrong, and nobody waits for ever.
- * A hash of all calls so far, the chain, is the same on members that called the same. Who writes in an operation leaves its chain
- * beside its flag (shmcoll_area.h), in the cache line that readers fetch anyway: one word is compared for each flag. Who waits long also looks
- * at the notes of those for whom it waits. Called by coll.c for each call, by shmcoll_area.c where flags are read.
- * Invariant: members that differ stop: they post no more, and all that wait for their posts, now or later, find them stopped.
+ * shmcoll_check: detects members of a node area whose blocking calls differ (operation, count, root, operator), instead of a hang.
+ * Each member publishes its last calls in the area, and a hash of all its calls ("chain"). A writer in an operation stores its chain beside
+ * its flag, so readers compare one word. A member that waits long also compares the published calls.
+ * Called by coll.c and shmcoll.c for each call, and by shmcoll_area.c; requires worker->lock.
+ * Invariant: a member that finds a difference posts no more, and members that wait for its posts, now or later, find it stopped.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_CHECK_H
 #define WEFT_COLLECTIVES_SHMCOLL_CHECK_H
@@ -15,23 +14,23 @@
 #include "collectives/shmcoll_area.h"
 
 typedef struct weft_shmcoll_call {
-    _Atomic uint64_t chain;
-    _Atomic uint64_t what; /* as weft_call has it */
-    _Atomic uint64_t bytes;
+    _Atomic uint64_t chain; /* hash of the member's calls up to this one */
+    _Atomic uint64_t what;  /* weft_call.what */
+    _Atomic uint64_t bytes; /* weft_call.bytes */
 } weft_shmcoll_call;
 
 enum weft_shmcoll_gone { WEFT_SHMCOLL_HERE, WEFT_SHMCOLL_LEFT, WEFT_SHMCOLL_STOPPED };
 
-/* A member's. All that it stores is a release, so that who reads a call sees whether it still stands (read_call). */
+/* One member's published calls. All stores are releases, so that read_call() detects an entry that is being overwritten. */
 typedef struct weft_shmcoll_notes {
-    _Alignas(WEFT_LINE) _Atomic uint64_t calls; /* so many were noted; number n stands in call[n % DEPTH] */
-    _Atomic uint64_t gone;                      /* enum weft_shmcoll_gone; it posts no more */
+    _Alignas(WEFT_LINE) _Atomic uint64_t calls; /* calls published so far; number n is in call[n % DEPTH] */
+    _Atomic uint64_t gone;                      /* enum weft_shmcoll_gone; not HERE: the member posts no more */
     weft_shmcoll_call call[WEFT_SHMCOLL_DEPTH];
 } weft_shmcoll_notes;
 
 #define WEFT_SHMCOLL_MIX 0x9E3779B97F4A7C15ull
 
-/* Notes our next call, before anything of it is done. On the way of small calls: some thirty instructions. */
+/* Publishes this member's next call; must precede every operation of it. */
 static inline void weft_shmcoll_note(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes)
 {
     uint64_t n = ++node->calls, what = weft_call_of(kind, WEFT_CALL_BLOCKING, args, bytes).what;
@@ -45,19 +44,19 @@ static inline void weft_shmcoll_note(weft_shmcoll *node, enum weft_coll_kind kin
     atomic_store_explicit(&notes->calls, n, memory_order_release); /* pairs with last_common */
 }
 
-/* Of a call after the area stopped: its error. The one that was cut said so, those after it are not cut. */
+/* Error of a call after the area stopped. Truncation is returned once; later calls return WEFT_E_NOT_SAME. */
 int weft_shmcoll_refuse(weft_shmcoll *node) __attribute__((cold));
-/* Wakes all who sleep, to look once more at what we noted. */
+/* Wakes all sleeping members; they compare calls again. */
 void weft_shmcoll_wake_all(weft_shmcoll *node);
-/* Our part is over, well (LEFT) or not: wakes who waits for it. */
+/* This member posts no more, after close (LEFT) or an error (STOPPED). Wakes the others. */
 void weft_shmcoll_go(weft_shmcoll *node, enum weft_shmcoll_gone how);
-/* An error of ours after which we post no more: `rc`, back again. */
+/* This member stops by its error rc, and stops the team. Returns rc. */
 int weft_shmcoll_stop(weft_shmcoll *node, int rc) __attribute__((cold));
-/* What `member` calls is not what we call, or it is gone: says how, and stops us. */
+/* Calls of `member` differ from this member's, or it is gone: sets the text, stops and returns the error. */
 int weft_shmcoll_differ(weft_shmcoll *node, uint32_t member) __attribute__((cold));
-/* For a long wait for `member` to post s: it never will (weft_shmcoll_differ says why). */
-/* For a long wait: a member that sent messages of a later call without its post in s skipped this call; it is sent a description of it. */
+/* For long waits in s: a member that has not posted s but sent messages of a later call skipped this call; sends it this member's call. */
 void weft_shmcoll_tell_passed(const weft_shmcoll *node, uint64_t s);
+/* For long waits: `member` will never post s (weft_shmcoll_differ sets the text). */
 bool weft_shmcoll_is_astray(const weft_shmcoll *node, uint32_t member, uint64_t s);
 
 #endif

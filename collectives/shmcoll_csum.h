@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_csum: what crosses the slots of a node area is checked from end to end (WEFT_CHECKSUM; if one member asks for it, all do).
- * Who writes a piece of its place sums it as it lies in the user's buffer; who reads that piece sums what landed in its own
- * buffer, or in the place, where a fold reads it there. Called by shmcoll.c.
- * Invariant: damage ends the call on the member that sees it, after its part in the operation: the others and the area go on.
- * Without sums (node->sums is NULL) this costs one branch for each piece.
+ * shmcoll_csum: CRC32C of data in the slots of a node area, from user buffer to user buffer (WEFT_CHECKSUM on any member).
+ * The writer of a fragment sums the user's buffer. The reader sums its own buffer after the copy, or the slot if it reduces from there.
+ * Called by shmcoll.c and shmcoll_rsag.c. Without checksums (node->sums is NULL) each fragment costs one branch.
+ * Invariant: a member that finds damage completes all its operations, then returns the error: the others and the area continue.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_CSUM_H
 #define WEFT_COLLECTIVES_SHMCOLL_CSUM_H
@@ -13,12 +12,12 @@
 #include "collectives/shmcoll_area.h"
 
 struct weft_shmcoll_csum {
-    uint32_t sum;
-    uint32_t is_tainted; /* its writer made it out of damaged pieces */
+    uint32_t sum;        /* CRC32C of the packed bytes */
+    uint32_t is_tainted; /* the writer derived the data from damaged data */
 };
 
-/* A piece of what `member` writes in operation s: its index there, and the bytes [offset, offset + bytes) in pack order of count
- * elements of type at buf. */
+/* A fragment of the data that `member` writes in operation s: bytes [offset, offset + bytes), in pack order, of count elements of type at
+ * buf. index: of the fragment in the member's data of s, 0 .. ranks - 1. */
 typedef struct weft_shmcoll_piece {
     uint64_t s;
     uint32_t member, index;
@@ -27,14 +26,14 @@ typedef struct weft_shmcoll_piece {
     uint64_t count, offset, bytes;
 } weft_shmcoll_piece;
 
-/* How much of an area the sums take. */
+/* Bytes of an area that hold the checksums. */
 uint64_t weft_shmcoll_csum_bytes(uint32_t ranks);
-/* The writer's: before it posts. */
+/* Writer: stores the checksum. Must precede the post. */
 void weft_shmcoll_csum_write(weft_shmcoll *node, const weft_shmcoll_piece *piece);
-/* Readers must not trust what we wrote. */
+/* Writer: marks the fragment as tainted. Must follow csum_write and precede the post. */
 void weft_shmcoll_taint(weft_shmcoll *node, const weft_shmcoll_piece *piece);
-/* The reader's. `at`: which byte of the member's vector (or of its block for us) the piece begins with, for the text. What is
- * wrong is told once for each call, and counted in node->damages. */
+/* Reader: checks the fragment. `at`: offset of the fragment in the writer's vector or block, for the text. Counts damage in node->damages;
+ * the first damage of a call sets node->damage. */
 void weft_shmcoll_check(weft_shmcoll *node, const weft_shmcoll_piece *piece, uint64_t at);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * topology: see topology.h. Called by coll.c when a team is opened, and by hier.c.
+ * topology: see topology.h. Called by coll.c when a team is opened, and by hier.c and eager_split.c.
  */
 #include "collectives/topology.h"
 
@@ -12,10 +12,10 @@
 static uint32_t node_at(const uint32_t *node_of, const uint32_t *world, uint32_t member) { return node_of[world ? world[member] : member]; }
 
 typedef struct tally { /* of one node */
-    uint32_t members, order;
+    uint32_t members, order; /* order: its index in leaders */
 } tally;
 
-/* Counts nodes and their members; `nodes` has a place for each. */
+/* Counts nodes and their members. `nodes` is zero, indexed by node_of. */
 static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nodes)
 {
     uint32_t ours = node_at(to->node_of, to->world, rank);
@@ -35,10 +35,11 @@ static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nod
     }
 }
 
-/* `nodes` is zero again. */
+/* Fills the arrays. `nodes` is zero again, as it counts the members seen so far. */
 static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *nodes)
 {
-    uint32_t *leaders = topology->members, *node_ranks = leaders + topology->count, *peers = node_ranks + topology->node_rank_count, node_count = 0;
+    uint32_t *leaders = topology->members, *node_ranks = leaders + topology->count,
+             *peers = node_ranks + topology->node_rank_count, node_count = 0;
     const tally *ours = &nodes[node_at(topology->node_of, topology->world, rank)];
 
     for (uint32_t i = 0; i < size; i++) {

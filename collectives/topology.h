@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * topology: how a team's members stand on nodes, for those collectives in which one member of each node speaks across (hier.c).
- * Made with the team, the same on every member but for who "we" are; read only.
+ * topology: the nodes of a team's members, for hierarchical collectives (hier.c). Made by coll.c with the team, and owned by it.
+ * Read only. Equal on every member but for mine, node_rank_count, index, node_ranks and peers.
  */
 #ifndef WEFT_COLLECTIVES_TOPOLOGY_H
 #define WEFT_COLLECTIVES_TOPOLOGY_H
@@ -12,27 +12,27 @@
 #include "collectives/sched.h"
 
 typedef struct weft_topology {
-    uint32_t count;          /* nodes on which members stand, at least 2 */
-    uint32_t mine;           /* ours of them */
-    uint32_t node_rank_count;     /* members on our node, ourselves included */
-    uint32_t index;          /* ours among them */
-    uint32_t parts;          /* members on the node with the fewest: into so many parts a vector is cut that each node cuts alike */
-    const uint32_t *leaders; /* [count] the lowest member of each node, ascending: the order of nodes */
-    const uint32_t *node_ranks;   /* [mate_count] ascending */
-    const uint32_t *peers;   /* [count] who has our index on each node, where index < parts; in the order of leaders */
-    const uint32_t *node_of; /* of a world rank; the launcher's */
-    const uint32_t *world;   /* a member's world rank; NULL: the same */
-    uint32_t members[];      /* behind leaders, mates, and peers */
+    uint32_t count;          /* nodes with members; at least 2 */
+    uint32_t mine;           /* this member's node, 0 .. count - 1 */
+    uint32_t node_rank_count; /* members on this node, this one included */
+    uint32_t index;          /* this member's index in node_ranks */
+    uint32_t parts;          /* members on the smallest node: parts of a vector in multileader allreduce, equal on all nodes */
+    const uint32_t *leaders; /* [count] lowest member of each node, ascending; defines the order of nodes */
+    const uint32_t *node_ranks; /* [node_rank_count] members on this node, ascending */
+    const uint32_t *peers;   /* [count] the member with this index on each node, in the order of leaders; valid if index < parts */
+    const uint32_t *node_of; /* node of a world rank; owned by the launcher's boot */
+    const uint32_t *world;   /* world rank of a member; NULL: equal */
+    uint32_t members[];      /* storage of leaders, node_ranks and peers */
 } weft_topology;
 
-/* Member i of `size` stands on node node_of[world[i]] (world NULL: node_of[i]); both must live as long as the result, which is one block for
- * free(). *hosts is NULL where there is nothing to gain: all on one node, or no two on one. WEFT_E_NOMEM. */
+/* Member i of `size` is on node node_of[world[i]] (world NULL: node_of[i]). Both arrays must outlive *topology, which is freed by free().
+ * *topology is NULL if all members are on one node, or each on its own. Returns 0 or WEFT_E_NOMEM. */
 int weft_topology_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, weft_topology **topology);
 /* The node (0 .. count - 1) of a member. */
 uint32_t weft_topology_of(const weft_topology *topology, uint32_t member);
-/* Does a member stand on our node? */
+/* Whether a member is on this node. */
 bool weft_topology_is_on_node(const weft_topology *topology, uint32_t member);
-/* The index of a member of our node among its mates. */
+/* Index in node_ranks of a member on this node. */
 uint32_t weft_topology_index(const weft_topology *topology, uint32_t mate);
 
 #endif
