@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * allgather: one block from each rank to every rank. Called through select.c. weft_allgather_blocks and weft_spread_blocks are also the last
- * phase of allreduce.
+ * allgather: one block from each rank to every rank. Called through select.c.
+ * weft_allgather_blocks and weft_spread_blocks are also the last phase of allreduce algorithms.
  */
 #include "collectives/algorithms.h"
 

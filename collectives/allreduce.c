@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * allreduce: reduces all ranks' vectors on every rank. Called through select.c.
- * Invariant: results are bitwise equal on all ranks. Where two ranks reduce the same data they call the same kernel with the same operands in
- * the same order, or one reduces and the other copies the result.
+ * Invariant: results are bitwise equal on all ranks. Where two ranks reduce the same data they call the same kernel with the same operands
+ * in the same order, or one reduces and the other copies the result.
  */
 #include "collectives/algorithms.h"
 

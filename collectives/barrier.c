@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * barrier: no rank leaves before all have entered. Called through select.c.
- * After round k a rank depends on the 2^k ranks before it (dissemination) or on the 2^k ranks of its block (doubling). If nodes hold ranks in
- * blocks, doubling's first rounds stay within a node, so fewer messages cross.
+ * After round k a rank depends on the 2^k ranks before it (dissemination) or on the 2^k ranks of its block (doubling). If nodes hold ranks
+ * in blocks, doubling's first rounds stay within a node, so fewer messages cross.
  */
 #include "collectives/algorithms.h"
 

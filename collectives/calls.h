@@ -32,7 +32,7 @@ static inline uint32_t weft_call_tag(weft_call call, uint32_t number, bool is_ag
 
 /* Truncates at `room`. */
 void weft_call_describe(weft_call call, char *text, size_t room);
-/* Both make the same call, but `theirs` sends more than `ours` can receive: MPI_ERR_TRUNCATE. rank, member: who made them. */
+/* Both make the same call, but `theirs` sends more than `ours` can receive: MPI_ERR_TRUNCATE. `rank` makes ours, `member` theirs. */
 bool weft_call_is_cut(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member);
 
 #endif

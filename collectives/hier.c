@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * hier: hierarchical collectives over several nodes (team->topology). Called through select.c.
- * Each has stages among the members of a node (through the node area if the schedule is immediate, else by messages) and among the leaders of
- * the nodes; select.c chooses each stage's algorithm. A leader is its node's lowest member; on the root's node it is the root.
+ * Each has stages among the members of a node (through the node area if the schedule is immediate, else by messages) and among the leaders
+ * of the nodes; select.c chooses each stage's algorithm. A leader is its node's lowest member; on the root's node it is the root.
  * weft_allreduce_multileader: each of the first topology->parts members of a node leads for one part of the vector.
  * Invariant: all members agree on the leaders.
  */
@@ -22,7 +22,8 @@ typedef struct stage {
 static const weft_coll_rule *choose(const weft_sched *sched, const stage *at, const weft_coll *args)
 {
     const weft_team *team = sched->team;
-    bool is_root = at->kind == WEFT_COLL_GATHER && at->members[args->root] == team->rank; /* only gather needs it */
+    /* of the operations used here, only gather depends on it */
+    bool is_root = at->kind == WEFT_COLL_GATHER && at->members[args->root] == team->rank;
     weft_coll_query ask = {.kind = at->kind, .ranks = at->count,
                            .latency_bytes = at->is_inside ? WEFT_COLL_RULE_LATENCY : team->latency_bytes};
 

@@ -122,7 +122,7 @@ int weft_sched_begin_message(weft_sched *sched, const weft_step *step)
         weft_req_free(req);
         if (weft_likely(!weft_status_is_damage(rc)))
             return rc;
-        sched->completion.rc = weft_status_worse(sched->completion.rc, rc); /* sched->damage from the fence on: no earlier send depends on it */
+        sched->completion.rc = weft_status_worse(sched->completion.rc, rc); /* becomes damage at the fence: no earlier send depends on it */
         return WEFT_OK;
     }
     req->completion = &sched->completion;

@@ -98,7 +98,7 @@ typedef struct weft_team {
  * half of the numbers may be under way at a time. */
 #define WEFT_TAG_BITS 0x3fffffu
 #define WEFT_TAG_HASH_SHIFT 22
-#define WEFT_TAG_PREPARED 0x40000000u /* persistent schedules have numbers of their own, as theirs do not expire */
+#define WEFT_TAG_PREPARED 0x40000000u /* set in tags of persistent schedules: their numbers never expire, and are counted apart */
 
 /* Local. If `share`, the members agree on a node area in their first blocking collective; the channel must be connected by then.
  * Returns 0 or WEFT_E_NOMEM. */
@@ -110,7 +110,7 @@ void weft_team_close(weft_team *team);
 void weft_team_adopt(weft_team *team, weft_team *child);
 /* The error by which this member stopped the team. 0: not stopped, stopped by another member, or a node-local rank found the same first. */
 int weft_team_stopped(const weft_team *team);
-/* Passes on rc of a collective by whose result the members decide what they do next. Aborts the job on damage: the members would decide
+/* Returns rc, the result of a collective on whose data members base later decisions. Aborts the job on damage: members would decide
  * differently and hang. */
 int weft_team_trust(const weft_team *team, int rc);
 
@@ -241,7 +241,7 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
 int weft_sched_progress(weft_worker *worker);
 /* Posts a send or receive step. Does not block. Returns 0 or an error; damage goes to completion.rc instead. */
 int weft_sched_begin_message(weft_sched *sched, const weft_step *step);
-/* Frees the requests since the last fence, all complete, and takes over their error. */
+/* Frees the requests since the last fence, all complete, and keeps their error in the schedule. */
 void weft_sched_free_requests(weft_sched *sched);
 /* Cancels the schedule's posted receives; those that matched a message continue. */
 void weft_sched_cancel(weft_sched *sched);

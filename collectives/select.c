@@ -139,7 +139,7 @@ static uint64_t row_bytes(const weft_coll_rule *row, const weft_coll_query *ask)
     case WEFT_UNIT_SLOTS:
         return (uint64_t)row->up_to * ask->slot_bytes;
     case WEFT_UNIT_SLOTS_BY_RANKS:
-        return row->up_to * ask->slot_bytes / ask->ranks; /* 32-bit division: this is on the fast path of small calls */
+        return row->up_to * ask->slot_bytes / ask->ranks; /* 32-bit arithmetic: this is on the fast path of small calls */
     default:
         return UINT64_MAX;
     }

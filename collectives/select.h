@@ -2,7 +2,7 @@
  *
  * select: chooses the algorithm of a collective: the first rule of the operation's table that matches. Called by coll.c, hier.c and tools.
  * Sizes are in units of the wire's latency (bytes carried in one), so the choice follows the transport.
- * Invariant: the query is equal on all members, so all choose alike.
+ * Invariant: the query is equal on all participating members, so all choose alike.
  */
 #ifndef WEFT_COLLECTIVES_SELECT_H
 #define WEFT_COLLECTIVES_SELECT_H
@@ -15,7 +15,7 @@ enum weft_need {
     WEFT_NEED_COMMUTATIVE = 1, /* the operator commutes */
     WEFT_NEED_POWER = 2,       /* ranks are a power of two */
     WEFT_NEED_NODE = 4,        /* a node area (shmcoll.h), and a blocking call */
-    WEFT_NEED_HOSTS = 8,       /* several nodes, one with two members or more (topology.h) */
+    WEFT_NEED_HOSTS = 8,       /* several nodes, at least one of them with two or more members (topology.h) */
 };
 
 enum weft_choice_unit { WEFT_UNIT_ANY, WEFT_UNIT_LATENCIES, WEFT_UNIT_SLOTS, WEFT_UNIT_SLOTS_BY_RANKS };

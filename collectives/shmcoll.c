@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll: the collectives among ranks that share memory. Called through coll.c. Each is a loop over chunks that fit a slot,
- * one or two operations of the area each (shmcoll_area.h): write, post, wait for whom one needs, read. Rooted ones let writers
- * run up to DEPTH - 1 chunks ahead, so that both sides copy at the same time.
- * Folds go from the last member down (in op inout), on every member alike: results agree bit for bit, and keep the rank order.
+ * shmcoll: the collectives through a node area (shmcoll.h). Called by coll.c and hier.c.
+ * Each is a loop over chunks that fit a slot, with one or two operations of the area each: write, post, wait, read. In rooted ones a writer
+ * may be up to DEPTH - 1 chunks ahead, so that both sides copy at the same time.
+ * Invariant: every member reduces from the last member down (in op inout), so results are bitwise equal and in rank order.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,10 @@
 #include "collectives/shmcoll_csum.h"
 #include "type/pack.h"
 
-#define FLAT_BYTES 2048 /* up to here each member folds all itself: one hand-over instead of two */
+#define FLAT_BYTES 2048 /* up to so many, each member reduces everything: one wait instead of two */
 
-static inline void put(weft_shmcoll *node, const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes, void *out)
+static inline void put(weft_shmcoll *node, const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes,
+                       void *out)
 {
     if (weft_unlikely(!type->is_dense)) {
         weft_shmcoll_offer(node, bytes);
@@ -29,7 +30,8 @@ static inline void put(weft_shmcoll *node, const weft_type *type, const void *bu
     }
 }
 
-static inline void take(weft_shmcoll *node, const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes, const void *in)
+static inline void take(weft_shmcoll *node, const weft_type *type, void *buf, uint64_t count, uint64_t offset, uint64_t bytes,
+                        const void *in)
 {
     if (weft_unlikely(!type->is_dense)) {
         weft_shmcoll_offer(node, bytes);
@@ -42,7 +44,7 @@ static inline void take(weft_shmcoll *node, const weft_type *type, void *buf, ui
     }
 }
 
-/* The same with the piece's sum. */
+/* The same, with the fragment's checksum. */
 static inline void put_piece(weft_shmcoll *node, uint64_t s, uint32_t index, const weft_type *type, const void *buf, uint64_t count,
                              uint64_t offset, uint64_t bytes, void *out)
 {
@@ -61,7 +63,8 @@ static inline void take_piece(weft_shmcoll *node, uint32_t member, uint64_t s, u
 
 static inline uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static void saw_writer(weft_shmcoll *node, uint64_t s) /* whatever it saw before it wrote in s is so */
+/* A writer of s has posted: the posts that it had to see before (weft_shmcoll_begin) are made. */
+static void saw_writer(weft_shmcoll *node, uint64_t s)
 {
     uint64_t seen = s + 1 + WEFT_SHMCOLL_LAG;
 
@@ -71,7 +74,7 @@ static void saw_writer(weft_shmcoll *node, uint64_t s) /* whatever it saw before
 
 static int node_barrier(weft_shmcoll *node)
 {
-    uint64_t s = weft_shmcoll_begin(node, true); /* what others read is our chain */
+    uint64_t s = weft_shmcoll_begin(node, true); /* a writer: the others read its chain */
 
     if (!s)
         return node->rc;
@@ -104,15 +107,14 @@ static int node_bcast(weft_shmcoll *node, const weft_coll *args)
     return WEFT_OK;
 }
 
-/* ---- folding ---- */
+/* ---- reductions ---- */
 
-/* What a fold needs to know. own is where our data stands in memory form, NULL when it was put into our place. */
 typedef struct folding {
     weft_shmcoll *node;
     const weft_coll *args;
-    const char *own;
-    void *room; /* one chunk in memory form, when the packed form is another; element 0 */
-    void *room_block;
+    const char *own;  /* this member's vector; NULL: it is in its slot */
+    void *room;       /* one chunk, unpacked; address of element 0; NULL: the type is dense */
+    void *room_block; /* allocation of room */
 } folding;
 
 static int folding_open(folding *f, weft_shmcoll *node, const weft_coll *args)
@@ -131,7 +133,7 @@ static int folding_open(folding *f, weft_shmcoll *node, const weft_coll *args)
     return WEFT_OK;
 }
 
-/* The last member's part begins the fold: where it landed it is as it was sent. */
+/* The last member's part begins the reduction: copied to out, and checked there before other parts are added. */
 static void take_first(weft_shmcoll *node, uint64_t s, uint32_t index, const weft_type *type, void *out, uint64_t count,
                        const void *part, uint64_t at)
 {
@@ -142,15 +144,15 @@ static void take_first(weft_shmcoll *node, uint64_t s, uint32_t index, const wef
         weft_shmcoll_check(node, &(weft_shmcoll_piece){s, node->ranks - 1, index, type, out, count, 0, bytes}, at);
 }
 
-/* A part that is folded where it stands: checked there, byte `first` elements of the vector on. */
+/* Checks a part that is reduced from its slot. at: its offset in the vector, bytes. */
 static void check_place(weft_shmcoll *node, uint32_t member, uint64_t s, uint32_t index, const char *part, uint64_t bytes,
                         uint64_t at)
 {
     weft_shmcoll_check(node, &(weft_shmcoll_piece){s, member, index, weft_sched_bytes(), part, bytes, 0, bytes}, at);
 }
 
-/* Folds elements [first, first + count) of the vector into out (which has the vector's layout, from there on). They stand at
- * element `skip` of the chunk that each member wrote in s, as its piece `index`; `chunk` is that chunk's length in bytes. */
+/* Reduces elements [first, first + count) of all members' vectors into out, the address of element `first`. They begin at element `skip` of
+ * the chunk of `chunk` bytes that each member wrote in s, and are fragment `index` of it. */
 static void fold_places(const folding *f, uint64_t s, uint64_t chunk, uint32_t index, uint64_t skip, uint64_t first,
                         uint64_t count, void *out)
 {
@@ -209,7 +211,7 @@ static int node_reduce(weft_shmcoll *node, const weft_coll *args)
     return node->rc;
 }
 
-/* One hand-over: each member folds everything. */
+/* One operation: each member reduces everything. */
 static int allreduce_flat(const folding *f, uint64_t at, uint64_t here)
 {
     weft_shmcoll *node = f->node;
@@ -228,17 +230,17 @@ static int allreduce_flat(const folding *f, uint64_t at, uint64_t here)
     return WEFT_OK;
 }
 
-/* The pipeline of large ones. In stage i members write chunk i, fold each its block of chunk i - 1 and write that, and read all
- * blocks of chunk i - 2: what a stage waits for was posted a stage before. */
+/* Pipeline for large vectors. In stage i a member writes chunk i, reduces its block of chunk i - 1 and writes it, and reads all blocks of
+ * chunk i - 2. So each stage waits for posts of the stage before. */
 typedef struct pipeline {
     const folding *f;
-    uint64_t max, chunks; /* elements of a chunk; how many */
-    uint64_t written[2], folded[2]; /* the operations in which chunk i was written, and its blocks: by i % 2 */
+    uint64_t max, chunks; /* elements of a chunk; number of chunks */
+    uint64_t written[2], folded[2]; /* [i % 2]: operation in which chunk i, its reduced blocks were written */
 } pipeline;
 
 static uint64_t chunk_count(const pipeline *p, uint64_t i) { return min(p->f->args->recvcount - i * p->max, p->max); }
 
-/* Each member reads its own block of our chunk: the pieces. */
+/* Checksums of this member's chunk, a fragment for each member's block. */
 static __attribute__((noinline)) void seal_blocks(pipeline *p, uint64_t i, uint64_t s)
 {
     weft_shmcoll *node = p->f->node;
@@ -267,7 +269,7 @@ static int stage_write(pipeline *p, uint64_t i)
         return node->rc;
     if (args->in_place) {
         put(node, type, args->recvbuf, args->recvcount, at * size, here * size, place);
-    } else { /* nobody but us reads our own block */
+    } else { /* no other member reads this member's own block */
         put(node, type, args->sendbuf, args->recvcount, at * size, from * size, place);
         put(node, type, args->sendbuf, args->recvcount, (at + to) * size, (here - to) * size, place + to * size);
     }
@@ -339,7 +341,7 @@ static int allreduce_pipeline(const folding *f, uint64_t max)
 static int node_allreduce(weft_shmcoll *node, const weft_coll *args)
 {
     uint64_t size = (uint64_t)args->recvtype->size, max, all = args->recvcount * size;
-    bool is_flat = all <= FLAT_BYTES || node->is_oversubscribed; /* oversubscribed: a hand-over costs more than any fold of a slot */
+    bool is_flat = all <= FLAT_BYTES || node->is_oversubscribed; /* oversubscribed: a wait costs more than reducing a slot */
     folding f;
     int rc;
 
@@ -382,13 +384,12 @@ static int node_gather(weft_shmcoll *node, const weft_coll *args)
                            weft_shmcoll_place(node, i, s, here));
     }
     if (is_root && !args->in_place)
-        weft_coll_copy(node->worker, type, weft_sched_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount, args->sendtype,
-                  args->sendbuf,
-                  args->sendcount);
+        weft_coll_copy(node->worker, type, weft_sched_at(args->recvbuf, type, node->rank * args->recvcount), args->recvcount,
+                       args->sendtype, args->sendbuf, args->sendcount);
     return WEFT_OK;
 }
 
-/* What one member's part may take of a slot that holds one for each; slots are large enough for four bytes at the least. */
+/* Bytes of each member's part of a slot that holds one for all; at least 4, by SLOT_BYTES_MIN and WEFT_SHMCOLL_RANKS. */
 static uint64_t part_bytes(const weft_shmcoll *node)
 {
     uint64_t part = node->slot_bytes / node->ranks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_area: attaching a node area, its flags, and waiting for them. The protocol and why it is safe stand in shmcoll_area.h.
+ * shmcoll_area: attaches node areas, posts and waits for flags. The protocol is described in shmcoll_area.h.
  */
 #include "collectives/shmcoll.h"
 
@@ -16,14 +16,14 @@
 #include "core/worker.h"
 #include "core/world.h"
 
-#define SPINS 400         /* looks at a flag before the wait engine is asked to poll as well: some hand-overs long */
-#define POLL_EVERY 64     /* operations: ranks that never wait here still serve the messages of others */
+#define SPINS 400         /* polls of a flag before the full wait (core/wait.h); longer than some cache line transfers */
+#define POLL_EVERY 64     /* operations between two polls of the ifaces by a member that never waits here */
 #define SLOT_BYTES_MIN 256
 #define SLOT_BYTES_MAX 32768u
 
 /* ---- flags ---- */
 
-/* How many posts its place has seen when s is complete: each operation before it on that place brought one of each member. */
+/* All members have posted s: each operation with its index so far brought one post of each. */
 static inline bool is_complete(const weft_shmcoll *node, uint64_t s)
 {
     uint64_t uses = s / WEFT_SHMCOLL_DEPTH + (s % WEFT_SHMCOLL_DEPTH != 0);
@@ -49,8 +49,8 @@ void weft_shmcoll_wake_all(weft_shmcoll *node)
     wake_others(node);
 }
 
-/* The last post of s: wakes who wait for all. The add and the exchange are both locked, so that a sleeper that set its bit
- * before it looked at the count is either seen here or sees the count complete. */
+/* Counts a post; the last post of s wakes the members that wait for all. Pairs with has_come(): both operations are seq_cst, so either the
+ * sleeper's bit is seen here, or the sleeper sees the complete count. */
 static void count_post(weft_shmcoll *node, uint64_t s)
 {
     weft_shmcoll_count *count = &node->hdr->count[s % WEFT_SHMCOLL_DEPTH];
@@ -70,10 +70,10 @@ void weft_shmcoll_post(weft_shmcoll *node, uint64_t s, int to)
     if (node->is_oversubscribed)
         count_post(node, s);
     else if (weft_unlikely(node->needs_fence))
-        atomic_thread_fence(memory_order_seq_cst); /* no membarrier here: we pay for the sleeper's look */
+        atomic_thread_fence(memory_order_seq_cst); /* no membarrier(): orders the store before the load of asleep */
     else
-        atomic_signal_fence(memory_order_seq_cst); /* the sleeper's membarrier pairs with this order of store and load */
-    if (to == WEFT_SHMCOLL_ALL || !node->is_oversubscribed) /* dedicated: somebody may also wait for us to leave an old place */
+        atomic_signal_fence(memory_order_seq_cst); /* store before load; pairs with the sleeper's membarrier() */
+    if (to == WEFT_SHMCOLL_ALL || !node->is_oversubscribed) /* dedicated: make_room() of any member may wait for this post */
         wake_others(node);
     else if (to >= 0)
         wake(node, (uint32_t)to);
@@ -89,17 +89,17 @@ static int member_lost(weft_shmcoll *node, uint32_t member)
 typedef struct long_wait {
     weft_wait wait;
     weft_shmcoll *node;
-    int32_t member; /* < 0: for all */
-    uint64_t s;
+    int32_t member; /* < 0: all */
+    uint64_t s;     /* operation whose post is awaited */
 } long_wait;
 
-/* Another member stopped this call, or one before it. */
+/* The team has stopped at this call or an earlier one. */
 static bool is_stopped(const weft_shmcoll *node)
 {
     return weft_unlikely(node->team && weft_team_is_over(node->team, node->team->sequence - 1));
 }
 
-/* Is there a member for whom we would wait for ever? -1: none. */
+/* A member that will never post. -1: none. *is_dead: its process has failed, else its calls differ or it has left. */
 static int32_t find_lost(const long_wait *self, bool *is_dead)
 {
     const weft_shmcoll *node = self->node;
@@ -117,7 +117,7 @@ static int32_t find_lost(const long_wait *self, bool *is_dead)
     return -1;
 }
 
-/* The last member to post clears the bits of the members that it wakes. */
+/* Wait condition. Sets this member's bit again if count_post(), which clears the bits of the members that it wakes, has cleared it. */
 static bool has_come(const long_wait *self)
 {
     const weft_shmcoll *node = self->node;
@@ -129,7 +129,7 @@ static bool has_come(const long_wait *self)
     return self->member >= 0 ? weft_shmcoll_has_posted(node, (uint32_t)self->member, self->s) : is_complete(node, self->s);
 }
 
-/* Another thread of this process may look for us. */
+/* Wait condition for core/leader: may be called by another thread of this process, under the lock. */
 static bool is_over(weft_wait *wait)
 {
     const long_wait *self = weft_container(wait, long_wait, wait);
@@ -138,7 +138,7 @@ static bool is_over(weft_wait *wait)
     return has_come(self) || is_stopped(self->node) || find_lost(self, &is_dead) >= 0;
 }
 
-/* The patient half of both waits; member < 0: for all. */
+/* Slow path of both waits; member < 0: all. */
 static __attribute__((noinline)) int wait_long(weft_shmcoll *node, int32_t member, uint64_t s)
 {
     long_wait self = {.node = node, .member = member, .s = s};
@@ -158,7 +158,7 @@ static __attribute__((noinline)) int wait_long(weft_shmcoll *node, int32_t membe
             rc = is_dead ? member_lost(node, (uint32_t)lost) : weft_shmcoll_differ(node, (uint32_t)lost);
             break;
         }
-        if (node->is_oversubscribed) /* spinning here keeps those from running for whom we wait */
+        if (node->is_oversubscribed) /* spinning would keep the awaited members from running */
             self.wait.idle = node->worker->world->wait_policy.spins;
         weft_wait_progress(&self.wait);
     }
@@ -167,7 +167,7 @@ static __attribute__((noinline)) int wait_long(weft_shmcoll *node, int32_t membe
     return rc;
 }
 
-/* Has it posted s, and does it call what we call? What it wrote in s stands until we post again. */
+/* The member has posted s, and its calls are equal. Its data of s stays valid until this member posts again. */
 static inline bool has_met(const weft_shmcoll *node, const weft_shmcoll_line *line, uint64_t s)
 {
     return atomic_load_explicit(&line->posted, memory_order_acquire) >= s &&
@@ -230,13 +230,13 @@ static bool have_all_posted(const weft_shmcoll *node, uint64_t s)
     return true;
 }
 
-/* Waits until all posted `safe` - DEPTH, whatever they call there. */
+/* Waits until all members have posted `safe` - DEPTH; does not compare their calls. */
 static __attribute__((noinline)) int make_room(weft_shmcoll *node, uint64_t s, uint64_t safe)
 {
     uint64_t past = safe - WEFT_SHMCOLL_DEPTH;
     int rc = WEFT_OK;
 
-    if (have_all_posted(node, s - 1)) /* so the next ones need not look */
+    if (have_all_posted(node, s - 1)) /* saves the next operations this call */
         past = s - 1;
     else if (node->is_oversubscribed)
         rc = await_count(node, past);
@@ -259,7 +259,7 @@ static __attribute__((noinline)) void poll_once(weft_shmcoll *node)
     node->is_waiting = false;
 }
 
-/* For readers of s (has_met). */
+/* Stores the chain for readers of s (has_met). The post releases it. */
 static inline void mark(weft_shmcoll *node, uint64_t s)
 {
     atomic_store_explicit(&weft_shmcoll_line_of(node, node->rank, s)->chain, node->chain, memory_order_relaxed);
@@ -289,7 +289,7 @@ uint64_t weft_shmcoll_begin(weft_shmcoll *node, bool is_writer)
     return s;
 }
 
-/* ---- life ---- */
+/* ---- attach and close ---- */
 
 static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_shmcoll_hdr), WEFT_PAGE); }
 

@@ -21,7 +21,7 @@ int weft_shmcoll_pass(weft_shmcoll *node, enum weft_coll_kind kind, const weft_c
     if (node->rc)
         return weft_shmcoll_refuse(node);
     weft_shmcoll_note(node, kind, args, bytes);
-    if (is_alone) /* who thinks that this call goes through slots would wait for us */
+    if (is_alone) /* members that expect this call in the area would wait for this one */
         weft_shmcoll_wake_all(node);
     return WEFT_OK;
 }
@@ -32,20 +32,20 @@ void weft_shmcoll_go(weft_shmcoll *node, enum weft_shmcoll_gone how)
     weft_shmcoll_wake_all(node);
 }
 
-/* ---- reading the others' ---- */
+/* ---- comparing calls ---- */
 
-typedef struct noted {
+typedef struct noted { /* a copy of weft_shmcoll_call */
     uint64_t chain, what, bytes;
 } noted;
 
-/* The last call that both of us noted; 0: none. */
+/* Number of the last call that both members have published; 0: none. Pairs with weft_shmcoll_note(). */
 static uint64_t last_common(const weft_shmcoll *node, uint32_t member)
 {
     uint64_t theirs = atomic_load_explicit(&node->notes[member].calls, memory_order_acquire);
     return theirs < node->calls ? theirs : node->calls;
 }
 
-/* Number n of a member's calls, unless it is overwritten, or may be while we read. */
+/* Reads call n of a member. False: n is 0, or the entry is overwritten, or may be during the read. */
 static bool read_call(const weft_shmcoll *node, uint32_t member, uint64_t n, noted *call)
 {
     const weft_shmcoll_notes *notes = &node->notes[member];
@@ -82,14 +82,14 @@ bool weft_shmcoll_is_astray(const weft_shmcoll *node, uint32_t member, uint64_t 
 
     if (weft_likely(!is_gone && !is_apart(node, member)))
         return false;
-    return !weft_shmcoll_has_posted(node, member, s); /* it may have, before it went */
+    return !weft_shmcoll_has_posted(node, member, s); /* it may have posted before it left */
 }
 
-/* ---- saying how they differ ---- */
+/* ---- error texts ---- */
 
 static weft_call call_of(const noted *of) { return (weft_call){of->what, of->bytes}; }
 
-/* The first call in which we differ, of those that still stand; false: none of them. */
+/* The first published call in which both members differ. False: none among those still readable. */
 static bool first_difference(const weft_shmcoll *node, uint32_t member, uint64_t *n, noted *ours, noted *theirs)
 {
     uint64_t last = last_common(node, member);
@@ -103,7 +103,8 @@ static bool first_difference(const weft_shmcoll *node, uint32_t member, uint64_t
 
 static bool is_cut(const weft_shmcoll *node, uint32_t member, uint64_t n, const noted *ours, const noted *theirs)
 {
-    return n == node->calls && weft_call_is_cut(call_of(ours), weft_shmcoll_name(node, node->rank), call_of(theirs), weft_shmcoll_name(node, member));
+    return n == node->calls && weft_call_is_cut(call_of(ours), weft_shmcoll_name(node, node->rank), call_of(theirs),
+                                                weft_shmcoll_name(node, member));
 }
 
 static int say_difference(const weft_shmcoll *node, uint32_t member)
@@ -123,7 +124,7 @@ static int say_difference(const weft_shmcoll *node, uint32_t member)
                      weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member), there, (unsigned long long)n);
 }
 
-/* What stopped the first member that did, as it said itself. */
+/* Error with the cause that the first stopped member left. */
 static int say_cause(const weft_shmcoll *node, uint32_t member, const char *here)
 {
     const weft_shmcoll_hdr *hdr = node->hdr;
@@ -154,6 +155,7 @@ static int say_gone(const weft_shmcoll *node, uint32_t member)
     }
 }
 
+/* Publishes the cause, if this member is the first to stop. */
 static void leave_cause(weft_shmcoll *node, int rc)
 {
     weft_shmcoll_hdr *hdr = node->hdr;
@@ -185,7 +187,7 @@ int weft_shmcoll_differ(weft_shmcoll *node, uint32_t member)
 {
     int rc = say_difference(node, member);
 
-    for (uint32_t i = 0; i < node->ranks && !rc; i++) /* who stopped may have been right, as we are */
+    for (uint32_t i = 0; i < node->ranks && !rc; i++) /* `member` may have stopped because of a third one */
         if (i != node->rank && i != member)
             rc = say_difference(node, i);
     if (!rc)

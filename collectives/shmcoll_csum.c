@@ -11,7 +11,7 @@
 #include "collectives/select.h"
 #include "type/pack.h"
 
-#define PIECE 2048 /* on the stack */
+#define PIECE 2048 /* bytes packed at a time, on the stack */
 
 uint64_t weft_shmcoll_csum_bytes(uint32_t ranks)
 {
@@ -77,7 +77,8 @@ void weft_shmcoll_check(weft_shmcoll *node, const weft_shmcoll_piece *piece, uin
                              "what rank %u gave in %s, root %u, was damaged on its way to rank %u: %s.\n"
                              "(operation %llu of this node's shared slots; CRC32C %08x written, %08x read)\n"
                              "Memory fails, or that rank changed its buffer before its call was over.",
-                             weft_shmcoll_name(node, piece->member), weft_coll_name(node->kind), weft_shmcoll_name(node, (uint32_t)node->root),
+                             weft_shmcoll_name(node, piece->member), weft_coll_name(node->kind),
+                             weft_shmcoll_name(node, (uint32_t)node->root),
                              weft_shmcoll_name(node, node->rank), where,
                              (unsigned long long)piece->s, written->sum, got);
 }

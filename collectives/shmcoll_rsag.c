@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_rsag: the halves of an allreduce among ranks that share memory, for hier.c, where something else happens in between. Called
- * through shmcoll.h; types whose packed form is their memory form only. A slot holds a piece for each owner while they fold, and one piece of
- * its owner's block while they spread. Round i is one operation of the area; what it brought is read when round i + LAG has been
- * written, so that members on one CPU need not change places for each.
+ * shmcoll_rsag: reduce-scatter and allgather through a node area, for hier.c, which exchanges the blocks with other nodes in between.
+ * Dense types only (weft_shmcoll_can_rsag).
+ * In reduce_scatter a slot holds one fragment for each owner; in allgather, one fragment of its owner's block. Round i is one operation of
+ * the area, read after round i + LAG is written: members on one CPU need not switch every round.
  */
 #include <string.h>
 
@@ -15,8 +15,8 @@ typedef struct cut {
     weft_shmcoll *node;
     const weft_coll *args;
     uint32_t parts;
-    uint64_t size, max, rounds; /* bytes of an element; elements of a piece */
-    uint64_t began;              /* the first round's operation */
+    uint64_t size, max, rounds; /* bytes of an element; elements of a fragment; number of rounds */
+    uint64_t began;             /* operation of round 0 */
 } cut;
 
 typedef struct piece {
@@ -57,7 +57,8 @@ static void put(const cut *c, uint64_t s, uint32_t index, const void *buf, piece
     weft_shmcoll_offer(c->node, bytes);
     weft_nt_copy_body(&c->node->store, out, (const char *)buf + at, (uint32_t)bytes);
     if (weft_unlikely(c->node->sums != NULL))
-        weft_shmcoll_csum_write(c->node, &(weft_shmcoll_piece){s, c->node->rank, index, c->args->recvtype, buf, c->args->recvcount, at, bytes});
+        weft_shmcoll_csum_write(c->node, &(weft_shmcoll_piece){s, c->node->rank, index, c->args->recvtype, buf, c->args->recvcount, at,
+                                                               bytes});
 }
 
 static int give_all(cut *c, uint64_t round)
@@ -120,7 +121,7 @@ static int give_own(cut *c, uint64_t round)
 {
     weft_shmcoll *node = c->node;
     bool is_owner = node->rank < c->parts;
-    uint64_t s = weft_shmcoll_begin(node, true); /* all wait for all: each leaves its chain (shmcoll_check.h) */
+    uint64_t s = weft_shmcoll_begin(node, true); /* members without a block, too: every chain is read (shmcoll_check.h) */
 
     if (!s)
         return node->rc;

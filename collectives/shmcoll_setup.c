@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_setup: the members of a team that stand on one node agree on an area to share, by messages, in the team's first blocking call;
- * and all of them on what their wire is like.
+ * shmcoll_setup: weft_shmcoll_agree. In a team's first blocking call the members of each node agree, by messages, on a node area, and all
+ * members on the wire's parameters (latency_bytes, eager_bytes, eager_total_max).
+ * Invariant: the agreement advances team->sequence by PLANS_MAX on every member, whatever its node decides.
  */
 #include <stdlib.h>
 
@@ -16,16 +17,16 @@
 
 enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
 #define NO_AREA UINT32_MAX
-#define PLANS_MAX 5u /* of one agreement */
+#define PLANS_MAX 5u /* schedules of one agreement, at most */
 
-typedef struct wire { /* as the team keeps it */
+typedef struct wire { /* see weft_team */
     uint32_t latency_bytes, eager_bytes, eager_total_max;
 } wire;
 
 typedef struct agreement {
     wire wire;
-    uint32_t area;
-    uint8_t says;
+    uint32_t area; /* index in the segment; NO_AREA: none */
+    uint8_t says;  /* SAYS_ flags; in settle_area: 1 if all members have mapped the area */
 } agreement;
 
 static unsigned flags_of(uint8_t says)
@@ -34,17 +35,18 @@ static unsigned flags_of(uint8_t says)
            (says & SAYS_SUMMED ? WEFT_SHMCOLL_CSUM : 0);
 }
 
-/* Those of the team who may share memory with us, ourselves among them: all of it, or our mates on this node. */
+/* The members on this node, this one included: all of the team, or topology->node_ranks. */
 typedef struct node_group {
     const uint32_t *members; /* NULL: all, in order */
-    uint32_t count, rank;
+    uint32_t count, rank;    /* rank: this member's, in the group */
 } node_group;
 
 static node_group node_group_of(const weft_team *team)
 {
     const weft_topology *topology = team->topology;
 
-    return topology ? (node_group){topology->node_ranks, topology->node_rank_count, topology->index} : (node_group){NULL, team->size, team->rank};
+    return topology ? (node_group){topology->node_ranks, topology->node_rank_count, topology->index}
+                    : (node_group){NULL, team->size, team->rank};
 }
 
 static uint32_t world_rank(const weft_team *team, const node_group *us, uint32_t i)
@@ -53,7 +55,7 @@ static uint32_t world_rank(const weft_team *team, const node_group *us, uint32_t
     return team->chan->world_rank ? team->chan->world_rank[member] : member;
 }
 
-/* Nobody shares a node with anybody: known to all without a word. */
+/* Every member is on a node of its own. Local: all members know it without messages. */
 static bool is_apart(const weft_team *team)
 {
     const weft_boot *boot = team->chan->worker->world->boot;
@@ -80,7 +82,7 @@ static uint8_t own_words(const weft_team *team, uint32_t node_ranks)
     return says;
 }
 
-/* Stages of the agreement, as schedules of the team: among our mates, or the leaders, where there are hosts; else among all. */
+/* A stage of the agreement, as a schedule of the team: among the node-local members or the leaders; without topology, among all. */
 static void among(weft_sched *sched, bool node_ranks, weft_sched_algorithm *algorithm, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
@@ -110,7 +112,7 @@ static int tell(weft_team *team, weft_shmcoll_performer *perform, weft_sched_alg
     return perform(team, whom, &args);
 }
 
-/* What the wire to another node is like; who asks is about to send there. */
+/* Parameters of the wire to another node, from the caps of the ep to one of its members. */
 static wire look_at_wire(const weft_team *team)
 {
     weft_peer *peer;
@@ -122,7 +124,7 @@ static wire look_at_wire(const weft_team *team)
         return found;
     caps = &peer->ep->iface->caps;
     found.eager_bytes = caps->eager ? peer->eager_max : 0;
-    found.eager_total_max = (uint32_t)weft_knob.credit_kib * 512; /* half of it: what was folded goes out while the first half is on its way */
+    found.eager_total_max = (uint32_t)weft_knob.credit_kib * 512; /* half the credit: reduced blocks leave while the first are in flight */
     if (!caps->mbyte_per_s || !caps->latency_ns)
         return found;
     bytes = (uint64_t)caps->latency_ns * caps->mbyte_per_s / 1000;
@@ -179,7 +181,7 @@ static weft_shmcoll *open_area(weft_team *team, const node_group *us, const agre
     return node;
 }
 
-/* Maps the area of the agreement; mapping may fail on one of us: then nobody uses it. */
+/* Maps the agreed area. If mapping fails on one member, no member uses the area. */
 static int settle_area(weft_team *team, weft_shmcoll_performer *perform, const node_group *us, agreement *agreement, uint8_t *all)
 {
     const weft_segment *segment = &team->chan->worker->world->boot->segment;
@@ -197,7 +199,7 @@ static int settle_area(weft_team *team, weft_shmcoll_performer *perform, const n
         return WEFT_OK;
     }
     if (!rc && !us->rank)
-        weft_segment_release_area(segment, agreement->area); /* nobody has touched it */
+        weft_segment_release_area(segment, agreement->area); /* no member has written to it */
     if (node) {
         weft_segment_drop(node->hdr, node->bytes);
         free(node);
@@ -240,6 +242,6 @@ int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform)
     team->latency_bytes = agreement.wire.latency_bytes;
     team->eager_bytes = agreement.wire.eager_bytes;
     team->eager_total_max = agreement.wire.eager_total_max;
-    team->sequence = scheds + PLANS_MAX; /* nodes that agreed otherwise used fewer, and tags are one count for all */
+    team->sequence = scheds + PLANS_MAX; /* nodes may use fewer schedules, but tags must be equal on all members */
     return rc;
 }

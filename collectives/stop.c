@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * stop: see stop.h.
+ * stop: see stop.h. The channel's handlers (on_notify, on_unexpected) run inside an iface's poll: they may send, but must not wait.
  */
 #include "collectives/stop.h"
 
@@ -11,16 +11,16 @@
 #include "collectives/shmcoll.h"
 #include "core/worker.h"
 
-/* The body of a notification. */
+/* Body of a notification that the team has stopped. */
 typedef struct stop_note {
     int32_t code; /* enum weft_status of the member that failed */
-    uint32_t tag; /* of its schedule: this one and all later ones are over */
-    uint32_t origin;
-    uint32_t cut; /* the member to which more arrives than it has room for; else none */
-    char text[WEFT_NOTIFY_BYTES - 16]; /* sent up to its end only; may be cut */
+    uint32_t tag; /* of its schedule; that one and all later ones are over */
+    uint32_t origin; /* that member */
+    uint32_t cut; /* member whose receive is truncated; NOBODY: none */
+    char text[WEFT_NOTIFY_BYTES - 16]; /* sent up to its terminating 0; may be truncated */
 } stop_note;
 
-/* Another body: what we call under the number of a tag that came from the receiver. */
+/* Body of a notification that calls differ: the sender's call under the number of `tag`, which came from the receiver. */
 typedef struct call_note {
     int32_t code; /* DIFFERS */
     uint32_t tag;
@@ -30,7 +30,7 @@ typedef struct call_note {
 enum { DIFFERS = 1 };
 #define NOBODY UINT32_MAX
 
-/* Is the schedule with this tag the one with `from`, or a later one? A persistent schedule's tag tells no order: it is. */
+/* Whether the schedule with this tag is that of `from` or later. Persistent tags have no order: always true. */
 static bool is_covered(int32_t tag, uint32_t from)
 {
     return ((uint32_t)tag & WEFT_TAG_PREPARED) || (((uint32_t)tag - from) & WEFT_TAG_BITS) <= WEFT_TAG_BITS / 2;
@@ -51,7 +51,7 @@ void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call c
     weft_chan_notify(team->chan, from, &note, sizeof note);
 }
 
-/* The member with another call freed the communicator or finalized MPI before it described its call. */
+/* Stops the team if the member notified by weft_calls_differ() has freed the communicator or finalized MPI: no answer will come. */
 static void on_gone(weft_team *team, bool is_bye)
 {
     const weft_chan *chan = team->chan;
@@ -61,8 +61,10 @@ static void on_gone(weft_team *team, bool is_bye)
     if (!team->log.has_asked || team->stopped || (is_bye && !(chan->worker->peers[rank] && chan->worker->peers[rank]->bye_received)))
         return;
     weft_call_describe(team->log.asked_call, here, sizeof here);
-    weft_team_stop(team, weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u called another collective, and has freed the communicator or finalized MPI since.",
-                                   team->rank, here, team->log.asked), (int)team->log.asked_tag);
+    weft_team_stop(team,
+                   weft_fail(WEFT_E_NOT_SAME,
+                       "rank %u called %s; rank %u called another collective, and has freed the communicator or finalized MPI since.",
+                       team->rank, here, team->log.asked), (int)team->log.asked_tag);
 }
 
 bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag)
@@ -71,14 +73,14 @@ bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag)
         *tag = team->log.ahead[i].tag;
         if (team->log.ahead[i].is_set && team->log.ahead[i].from == member && !(*tag & WEFT_TAG_PREPARED) &&
             ((*tag - team->sequence) & WEFT_TAG_BITS) <= WEFT_TAG_BITS / 2) {
-            team->log.ahead[i].is_set = 0; /* once */
+            team->log.ahead[i].is_set = 0; /* report it once */
             return true;
         }
     }
     return false;
 }
 
-/* Our call under the number of `tag`, if we made it lately. */
+/* This member's call under the number of `tag`; NULL: not made yet, or no longer logged. */
 static const weft_call *find_call(const weft_team *team, uint32_t tag, uint32_t *own_tag)
 {
     uint32_t i = tag % WEFT_CALLS;
@@ -107,7 +109,7 @@ void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call)
         weft_calls_differ(team, team->log.other[i].from, team->log.other[i].tag, call);
 }
 
-/* An unexpected message: of a call that we make differently, of one that we have not made yet, or simply early. */
+/* Unexpected message: reports it if this member's call under its number differs; logs it if that call is not made yet. */
 static void inspect(weft_team *team, uint32_t from, uint32_t tag)
 {
     uint32_t own_tag, i = tag % WEFT_CALLS;
@@ -132,7 +134,7 @@ static int refuses(const weft_chan *chan, int32_t tag)
 {
     const weft_team *team = chan->owner;
 
-    return is_covered(tag, team->stop_tag) ? WEFT_E_REVOKED : WEFT_OK; /* why is on its way */
+    return is_covered(tag, team->stop_tag) ? WEFT_E_REVOKED : WEFT_OK; /* the notification with the reason follows */
 }
 
 static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag) { inspect(chan->owner, from, (uint32_t)tag); }
@@ -142,7 +144,7 @@ bool weft_team_is_over(const weft_team *team, uint32_t tag)
     return team->stopped && is_covered((int32_t)(tag & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)), team->stop_tag);
 }
 
-/* Ends a schedule: it begins nothing more; receives that will never be served are cancelled. */
+/* Ends a schedule under way: no further step begins, posted receives are cancelled. */
 static void halt(weft_sched *sched)
 {
     if (!sched->rc || sched->rc == WEFT_E_REVOKED)
@@ -168,10 +170,11 @@ static void forward(weft_team *team, const stop_note *note)
     uint32_t bytes = (uint32_t)(offsetof(stop_note, text) + strlen(note->text) + 1);
 
     for (uint64_t far = 1; far < team->size; far *= 2)
-        weft_chan_notify(team->chan, (uint32_t)((team->rank + far) % team->size), note, bytes); /* an unreachable peer is failed: the job ends */
+        /* an unreachable peer fails, which ends the job */
+        weft_chan_notify(team->chan, (uint32_t)((team->rank + far) % team->size), note, bytes);
 }
 
-/* Those that were made in a call that is over: its other members may not have made them. */
+/* Stops teams created by a call that is over: other members may not have created them. */
 static void stop_children(weft_team *team)
 {
     for (weft_list_link *link = team->children.next; link != &team->children; link = link->next) {
@@ -185,7 +188,7 @@ void weft_team_adopt(weft_team *team, weft_team *child)
 {
     child->made_by = (team->sequence - 1) & WEFT_TAG_BITS;
     weft_list_append(&team->children, &child->sibling);
-    if (child->stopped) { /* by a member that was ready sooner */
+    if (child->stopped) { /* by a member that created it earlier */
         stop_note note = {.code = child->stopped, .tag = child->stop_tag, .origin = child->stop_origin, .cut = NOBODY};
         snprintf(note.text, sizeof note.text, "%.*s", (int)sizeof note.text - 1, child->stop_text);
         forward(child, &note);
@@ -218,7 +221,8 @@ static void stop_all(weft_team *team, int rc, int tag, uint32_t cut)
 {
     stop_note note = {.code = rc, .origin = team->rank, .cut = cut};
 
-    note.tag = (uint32_t)tag & WEFT_TAG_PREPARED ? team->sequence & WEFT_TAG_BITS : (uint32_t)tag; /* those before it go on here, too */
+    /* persistent tags have no order: the schedules started so far continue */
+    note.tag = (uint32_t)tag & WEFT_TAG_PREPARED ? team->sequence & WEFT_TAG_BITS : (uint32_t)tag;
     if (team->stopped && is_covered((int32_t)note.tag, team->stop_tag))
         return;
     if (!team->stopped) {
@@ -228,18 +232,19 @@ static void stop_all(weft_team *team, int rc, int tag, uint32_t cut)
     }
     snprintf(note.text, sizeof note.text, "%.*s", (int)sizeof note.text - 1, team->stop_text);
     spread(team, &note);
-    weft_fail(rc, "%s", team->stop_text); /* what notifying others may have said is no reason */
+    weft_fail(rc, "%s", team->stop_text); /* restores the text, which notifying may have changed */
 }
 
 void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, NOBODY); }
 
-/* Member `from` calls `theirs` under the number of our tag. */
+/* Member `from` called `theirs` under the number of `tag`. */
 static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call theirs)
 {
     char here[100] = "another collective", there[100];
     uint32_t own_tag;
     const weft_call *ours = find_call(team, tag, &own_tag);
-    bool is_cut = ours && weft_call_is_cut(*ours, team->rank, theirs, from), is_theirs_cut = ours && weft_call_is_cut(theirs, from, *ours, team->rank);
+    bool is_cut = ours && weft_call_is_cut(*ours, team->rank, theirs, from),
+         is_theirs_cut = ours && weft_call_is_cut(theirs, from, *ours, team->rank);
 
     if (ours)
         weft_call_describe(*ours, here, sizeof here);
