@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cm_deferred: ids of rdma_cm that are over, and must not say so yet. Whoever ends a connection, or an attempt, says so in a datagram of the
- * kernel's. By a port that is down it arrives nowhere, and worse: where posting it fails, soft-RoCE's queue pair for such datagrams hears
- * nothing any more until its device is made anew (Linux 6.1): the port comes back, and nobody can connect to it by rdma_cm. Called by rdmacm.c.
- * Invariant: an id that is kept belongs to no link; what is still told of it is nobody's.
+ * cm_deferred: rdma_cm ids whose destruction waits until their port is active. Called by rdmacm.c. Destroying an id makes the kernel send
+ * a datagram. On a port that is down it is lost; where posting it fails (soft-RoCE, Linux 6.1), the kernel's CM QP of that device
+ * receives nothing until the device is recreated, and no rdma_cm connection works.
+ * Invariant: a deferred id belongs to no QP; its events are ignored.
  */
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct verbs_cm_deferred {
     struct verbs_cm_deferred *next;
 };
 
-/* The device is asked: its event may be late. One that answers no more is gone, and the kernel has ended all that was there. */
+/* Queries the device, as its event may be late. A device that does not answer is gone, and the kernel has ended its ids. */
 bool verbs_cm_deferred_may_speak(const verbs_rail *rail)
 {
     struct ibv_port_attr attr;
@@ -31,7 +31,7 @@ void verbs_cm_deferred_end(const verbs_rail *rail, struct rdma_cm_id *id)
         rdma_destroy_id(id);
         return;
     }
-    id->context = NULL; /* the link may be gone when an event comes */
+    id->context = NULL; /* the QP may be gone when an event comes */
     *one = (struct verbs_cm_deferred){id, rail, conn->hushed};
     conn->hushed = one;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn: the states of a path: when to connect, to repeat, to look after it (end.c: how an epoch ends; conn.h tells
- * how the two sides agree). Called by flow, move and port through verbs.h, by its sisters through conn.h. The invariants:
- * nothing here waits; everything that is not settled stands in conn->busy with a time at which a turn looks at it; and only a
- * turn ends epochs and tells of losses, never a call that somebody is in the middle of.
+ * conn: the states of an ep: connecting, repeating, timers (end.c: end of an epoch; conn.h: the protocol). Called by flow, rma, mw and
+ * iface through verbs.h, by the other files of conn through conn.h.
+ * Invariants: nothing here blocks. An ep that is not settled is in conn->busy with the time of its next handling. Only
+ * verbs_conn_progress ends a drain or reports a lost peer, never a call by the owner.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 #include "transports/verbs/rdmacm.h"
 
 #define TRY_FIRST_NS VERBS_MS
-#define TRIES_BY_RAIL 3      /* unanswered, before another pair of rails is tried */
-#define TRIES_MIN 8        /* whatever the clock says: we may have been stopped */
-#define LEAVE_NS (3 * VERBS_SECOND) /* one who leaves waits no longer for a peer that does not answer */
+#define TRIES_BY_RAIL 3      /* unanswered attempts before another pair of rails is tried */
+#define TRIES_MIN 8        /* whatever the clock says: the process may have been stopped */
+#define LEAVE_NS (3 * VERBS_SECOND) /* maximum wait for the answer of a peer while closing */
 
 uint32_t verbs_conn_random(struct verbs_conn *conn)
 {
@@ -30,7 +30,6 @@ uint32_t verbs_conn_random(struct verbs_conn *conn)
     return conn->random;
 }
 
-/* A turn must look at the path by then. */
 void verbs_conn_due(verbs_ep *ep, uint64_t when)
 {
     verbs_handshake *meet = ep->meet;
@@ -52,9 +51,9 @@ void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state)
     ep->state = state;
 }
 
-/* -- which links, and making them -- */
+/* -- selecting and creating QPs -- */
 
-/* The peer offers a pair of rails in the epoch that we are in. */
+/* The peer's entry for this pair of rails in the current epoch, or NULL. */
 static const verbs_conn_msg_rail *offer_of(const verbs_rc_qp *link)
 {
     const verbs_handshake *meet = link->ep->meet;
@@ -64,7 +63,7 @@ static const verbs_conn_msg_rail *offer_of(const verbs_rc_qp *link)
     return far->qpn && far->far_rail == link->rail->index ? far : NULL;
 }
 
-/* Suspects stay out while anybody better is there, unless the peer has proof. */
+/* Suspects are not used while another pair is, unless the peer has proof. */
 static bool is_wanted(const verbs_rc_qp *link, bool even_suspects)
 {
     const verbs_conn_msg_rail *far = offer_of(link);
@@ -86,7 +85,7 @@ bool verbs_conn_has_qps(const verbs_ep *ep)
     return false;
 }
 
-/* Called again while links that were refused are to be asked for again: the others stay as they are, and keep suspects out. */
+/* Called again while refused QPs must be requested again. Existing QPs stay, and keep suspects out. */
 static void open_links(verbs_ep *ep)
 {
     uint32_t wanted = 0;
@@ -114,7 +113,7 @@ void verbs_conn_close_qps(verbs_ep *ep)
     ep->home = NULL;
 }
 
-/* Connects what both sides have; the rest of ours serves nothing in this epoch. */
+/* Connects the pairs that both sides have; closes the other QPs. */
 static bool connect_links(verbs_ep *ep)
 {
     ep->home = NULL;
@@ -136,7 +135,7 @@ static bool connect_links(verbs_ep *ep)
     return ep->meet->is_linked;
 }
 
-/* The peer has connected fewer: what it left out can carry nothing. Nothing was posted yet. */
+/* Closes QPs that the peer has not connected. Nothing was posted to them yet. */
 static void drop_links(verbs_ep *ep, const verbs_conn_msg *note)
 {
     ep->home = NULL;
@@ -149,9 +148,8 @@ static void drop_links(verbs_ep *ep, const verbs_conn_msg *note)
     }
 }
 
-/* -- saying -- */
+/* -- sending -- */
 
-/* By the pair of rails whose turn it is; others when it is down or refuses. */
 void verbs_conn_say(verbs_ep *ep, uint8_t kind)
 {
     for (uint8_t i = 0; i < ep->link_count; i++) {
@@ -175,7 +173,7 @@ static void try_again_later(verbs_ep *ep)
 
 /* -- up -- */
 
-/* The passive side must not. Where there are no credits to give (little memory) a word that gives none back does as well. */
+/* iWARP: the active side must send first. Without credits to return (low memory limit) it sends an empty RETURN. */
 static void speak_first(verbs_ep *ep)
 {
     weft_hdr none = {.tag = 0};
@@ -234,14 +232,14 @@ void verbs_conn_begin(verbs_ep *ep)
         verbs_conn_begin_epoch(ep, ep->epoch + 1, 0);
 }
 
-/* Slots to lend, or somebody is asked to give way; the peer is told meanwhile that we are there. */
+/* Reserves credits, or evicts another ep for them. The peer is not to blame meanwhile. */
 static uint32_t lend(verbs_ep *ep)
 {
     uint32_t credits = verbs_flow_grant_credit(ep);
     if (credits)
         return credits;
     verbs_evict_for(ep);
-    ep->meet->sick_ns = verbs_conn_now(ep); /* the peer is not to blame */
+    ep->meet->sick_ns = verbs_conn_now(ep); /* the timeout starts anew */
     return verbs_flow_grant_credit(ep);
 }
 
@@ -256,7 +254,7 @@ void verbs_conn_hurry(verbs_iface *iface)
     }
 }
 
-/* Makes our half, tells it, connects it when the peer's is known. */
+/* Creates local QPs, sends their numbers, connects them when the peer's are known. */
 static void try_to_connect(verbs_ep *ep)
 {
     verbs_handshake *meet = ep->meet;
@@ -313,7 +311,7 @@ void verbs_conn_offered(verbs_ep *ep, const verbs_conn_msg *note)
         ep->iface->conn->dropped += ahead < 0;
         return;
     }
-    if (!note->credits) { /* it is there, and cannot take us in yet: our offer will make others give way to us */
+    if (!note->credits) { /* the peer lives and has no credits to grant yet: the reply makes it evict others */
         meet->sick_ns = verbs_conn_now(ep);
         verbs_conn_follow(ep, note->epoch);
         return;
@@ -339,7 +337,7 @@ void verbs_conn_offered(verbs_ep *ep, const verbs_conn_msg *note)
         verbs_conn_say(ep, VERBS_NOTE_READY);
 }
 
-/* -- turns -- */
+/* -- progress -- */
 
 static int keep_connecting(verbs_ep *ep, uint64_t now)
 {
@@ -386,7 +384,7 @@ static int look_after(verbs_ep *ep, uint64_t now)
     }
 }
 
-/* Each of the busy once; those that still have something due go back by `due`. Whoever is freed meanwhile takes itself out. */
+/* Handles each busy ep once; those with a timer left go back. An ep that is freed meanwhile removes itself. */
 static int look_after_busy(struct verbs_conn *conn, uint64_t now)
 {
     weft_list_link todo, *at;
@@ -405,8 +403,8 @@ static int look_after_busy(struct verbs_conn *conn, uint64_t now)
     return n;
 }
 
-#define EVENTS_TURNS 1024 /* polls that look at nothing unasked */
-#define CLOCK_TURNS 64    /* ... nor at the clock, where requests of rdma_cm may come */
+#define EVENTS_TURNS 1024 /* polls between two checks for events */
+#define CLOCK_TURNS 64    /* polls between two reads of the clock while rdma_cm is in use */
 
 int verbs_conn_progress(verbs_iface *iface)
 {
@@ -418,7 +416,7 @@ int verbs_conn_progress(verbs_iface *iface)
         return 0;
     now = iface->now_ns();
     if (is_time || now - conn->events_ns > VERBS_MS) {
-        conn->looks_at_events = iface->is_armed; /* the poll after the sleep looks, too */
+        conn->looks_at_events = iface->is_armed; /* the poll after the sleep checks, too */
         conn->events_ns = now;
         for (uint8_t i = 0; i < iface->rail_count; i++)
             n += verbs_rail_events(&iface->rails[i]);
@@ -435,7 +433,7 @@ uint64_t verbs_conn_within(const verbs_iface *iface)
 {
     struct verbs_conn *conn = iface->conn;
     uint64_t now;
-    conn->looks_at_events = true; /* who slept on the descriptors must find out whether it was one of these */
+    conn->looks_at_events = true; /* after a sleep the next poll must check these descriptors */
     if (conn->next_ns == UINT64_MAX || weft_list_is_empty(&conn->busy))
         return 0;
     now = iface->now_ns();

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn: how two ports agree on a connection; shared by conn.c (the states of a path), rc_qp.c (queue pairs), ud.c (what
- * carries notes) and rdmacm.c (the same by rdma_cm).
+ * conn: the protocol by which two ifaces connect an ep. Shared by conn.c (states), conn_msg.c, rc_qp.c (queue pairs), ud.c (datagrams)
+ * and rdmacm.c (the same over rdma_cm).
  *
- * A *note* says: this is who I am, these are my queue pairs of epoch e (one for each pair of rails), so many frames of yours were
- * delivered, so many receive slots are lent to you. Its kind tells how far the speaker is:
- *     CONNECT  mine are made                                      wait for yours
- *     ACCEPT   mine are connected to yours                        answer READY, or anything on the queue pair
- *     READY    mine are connected, and I know that yours are      nothing
- *     GONE     I have left in peace
- *     PROBE, ANSWER   does this pair of rails carry anything?
- * Both sides say the same things, in any order and as often as they like; whoever hears of a later epoch ends its own and
- * follows. The number of a path's queue pairs changes with the epoch only, so (life, epoch) names them.
+ * A *conn_msg* holds the sender's identity, its QPs of epoch e (one per pair of rails), the number of frames it has delivered and the
+ * receive credits it grants. Its kind is the sender's state and the reply it asks for:
+ *     CONNECT         QPs created                                         reply: CONNECT or ACCEPT
+ *     ACCEPT          QPs connected to the receiver's                     reply: READY, or anything on a QP
+ *     READY           QPs connected, the receiver's are known to be       no reply
+ *     GONE            the sender has closed the ep
+ *     PROBE, ANSWER   does this pair of rails carry datagrams?
+ * Messages may be repeated and reordered. A side that receives a later epoch ends its own and follows. The numbers of an ep's QPs change
+ * with the epoch only, so (incarnation, epoch) identifies them.
  */
 #ifndef WEFT_TRANSPORTS_VERBS_CONN_H
 #define WEFT_TRANSPORTS_VERBS_CONN_H
@@ -22,84 +22,84 @@
 #define VERBS_MS 1000000ull
 #define VERBS_SECOND 1000000000ull
 #define VERBS_TRY_MAX_NS (200 * VERBS_MS)
-#define VERBS_RETRIES 6 /* 7, the most that the field holds, is forever to rxe */
+#define VERBS_RETRIES 6 /* 7, the maximum of the field, means forever to rxe */
 #define VERBS_NOTE_MAGIC 0x57654654u
 #define VERBS_NOTE_VERSION 2
 
 enum verbs_note_kind { VERBS_NOTE_CONNECT = 1, VERBS_NOTE_ACCEPT, VERBS_NOTE_READY, VERBS_NOTE_GONE, VERBS_NOTE_PROBE,
                       VERBS_NOTE_ANSWER };
-enum verbs_note_flag { VERBS_NOTE_PROVEN = 1 /* this pair was seen to carry datagrams after it had failed */ };
+enum verbs_note_flag { VERBS_NOTE_PROVEN = 1 /* this pair carried datagrams again after a failure */ };
 
-typedef struct verbs_conn_msg_rail { /* in the order of the speaker's rails */
+typedef struct verbs_conn_msg_rail { /* in the order of the sender's rails */
     verbs_address address;
     uint32_t qpn; /* 0: no queue pair on this rail in this epoch */
     uint32_t psn;
-    uint8_t far_rail; /* the hearer's rail that it is paired with */
+    uint8_t far_rail; /* the receiver's rail that it is paired with */
     uint8_t flags;
-    uint8_t reads;    /* RDMA reads that may be under way towards it */
+    uint8_t reads;    /* RDMA reads that the sender's rail accepts at one time */
     uint8_t pad;
 } verbs_conn_msg_rail;
 
 typedef struct verbs_conn_msg {
     uint32_t magic;
     uint8_t version, kind;
-    uint8_t from_rail, to_rail; /* the pair that it went by */
+    uint8_t from_rail, to_rail; /* rails that it was sent and received on */
     uint64_t job, to_job;
     uint32_t rank, worker, to_rank, to_worker;
-    uint32_t nonce, to_nonce;   /* of both ports' lives */
-    uint32_t incarnation, to_incarnation;     /* of both paths'; to_life 0: not heard of yet */
+    uint32_t nonce, to_nonce;   /* of both ifaces */
+    uint32_t incarnation, to_incarnation;     /* of both eps; to_incarnation 0: not known yet */
     uint32_t epoch;
     uint32_t rx_seq, credits;
     uint8_t rails, pad[3];
     verbs_conn_msg_rail rail[VERBS_RAILS];
 } verbs_conn_msg;
 
-/* What a path keeps of one link while connections come and go. */
+/* Connection state of one QP of an ep, beyond its epochs. */
 typedef struct verbs_qp_handshake {
-    verbs_work mark;      /* first: wr_id of the marker */
+    verbs_work mark;      /* first member: wr_id of the drain marker */
     uint32_t psn;
-    bool is_made;         /* has a queue pair that was never connected */
-    bool is_active, is_joined; /* rdma_cm: we asked; it is connected */
-    bool is_suspect;      /* failed, or never proven: left out while another pair serves */
-    bool is_proven;       /* answered a probe since then */
+    bool is_made;         /* has a QP that was never connected */
+    bool is_active, is_joined; /* rdma_cm: this side is active; the QP is connected */
+    bool is_suspect;      /* failed, or never proven: not used while another pair works */
+    bool is_proven;       /* answered a probe since it became a suspect */
     bool is_marked, is_flushed, has_last_wqe;
-    uint64_t probe_ns;    /* when to probe next */
-    uint64_t rests_ns;    /* a suspect answers no probes until then: not the same, or two suspects would never answer each other */
+    uint64_t probe_ns;    /* time of the next probe */
+    uint64_t rests_ns;    /* a suspect answers no probes until then; apart from probe_ns, else two suspects would never answer each other */
     uint32_t probes;
-    uint32_t misses;      /* rdma_cm: so often it was not connected in time while another pair was, since its rail came up */
+    uint32_t misses;      /* rdma_cm: times it was not connected while another pair was, since its rail came up */
 } verbs_qp_handshake;
 
 typedef struct verbs_handshake {
     verbs_ep *ep;
-    weft_list_link by_busy;    /* in conn->busy while timers or drains are looked after */
+    weft_list_link by_busy;    /* in conn->busy while a timer or a drain is pending */
     bool is_busy;
     uint32_t incarnation, remote_incarnation;
-    bool has_offer;       /* the peer's note of offer.epoch, newest first */
-    bool is_linked;       /* our queue pairs are connected to those of the offer */
+    bool has_offer;       /* offer holds the newest conn_msg of the peer */
+    bool is_linked;       /* local QPs are connected to those of the offer */
     bool is_leaving, is_over, far_is_gone;
-    const char *fatal_reason;     /* why no new epoch can mend this path: a frame is gone that both sides count as delivered */
-    bool by_cm;           /* connected by rdma_cm, not by notes */
-    uint8_t far_links;    /* rdma_cm: bits of the peer's rails that it connects */
-    uint8_t due_links;    /* rdma_cm: bits of our links for which the peer will ask, or we again, in this epoch */
-    bool is_peaceful;     /* the end that is being told of is no trouble */
+    const char *fatal_reason;     /* why the peer is lost after this epoch: a delivered frame is gone; NULL: it is not */
+    bool by_cm;           /* connected by rdma_cm, not by UD messages */
+    uint8_t far_links;    /* rdma_cm: bit mask of the peer's rails that it connects */
+    uint8_t due_links;    /* rdma_cm: bit mask of QPs that are still to be connected in this epoch */
+    bool is_peaceful;     /* the end of the epoch in progress is not an error */
     uint64_t linked_ns;
-    uint32_t far_epoch;   /* the newest heard of */
-    bool wants_renewal;   /* a pair can be used again: end this epoch when it is quiet */
-    uint64_t renew_ns;    /* ... or then */
+    uint32_t far_epoch;   /* newest epoch received from the peer */
+    bool wants_renewal;   /* a failed pair works again: this epoch ends when the ep is quiet */
+    uint64_t renew_ns;    /* ... or at this time */
     verbs_conn_msg offer;
     uint32_t my_credits;
     uint64_t drain_ns;    /* when the drain began */
-    uint64_t flushed_ns;  /* when all marks had come; 0: not yet */
-    uint64_t due_ns;      /* when a turn must look at this path */
-    uint64_t sick_ns;     /* first break since anything got through; 0: none */
+    uint64_t flushed_ns;  /* time when all markers had completed; 0: not yet */
+    uint64_t due_ns;      /* time when verbs_conn_progress must handle this ep */
+    uint64_t sick_ns;     /* first error since the last progress; 0: none */
     uint32_t sick_tx, sick_rx, sick_alive, sick_breaks;
-    uint32_t stuck_looks, stuck_posted, stuck_seq, stuck_alive; /* rail_probe.c: so often nothing has changed since */
+    uint32_t stuck_looks, stuck_posted, stuck_seq, stuck_alive; /* rail_probe.c: checks without progress, and the values at the last one */
     uint64_t up_ns;
-    uint32_t up_uses;     /* tx_seq + rx_seq then */
-    verbs_qp_handshake halves[VERBS_RAILS]; /* as path->links */
+    uint32_t up_uses;     /* tx_seq + rx_seq at up_ns */
+    verbs_qp_handshake halves[VERBS_RAILS]; /* indexed as ep->links */
 } verbs_handshake;
 
-typedef struct verbs_gone { /* somebody who was left: its late notes are answered GONE */
+typedef struct verbs_gone { /* a closed ep: late messages of its peer are answered GONE */
     weft_proc_id proc_id;
     uint32_t incarnation, remote_incarnation;
 } verbs_gone;
@@ -108,16 +108,16 @@ struct verbs_conn {
     verbs_iface *iface;
     struct verbs_ud *datagrams;
     struct verbs_rdmacm *cm;
-    struct verbs_cm_deferred *hushed; /* cm_deferred.c: ids of rdma_cm that are over */
+    struct verbs_cm_deferred *hushed; /* cm_deferred.c: rdma_cm ids whose destruction is deferred */
     weft_list_link busy;       /* verbs_handshake.by_busy */
-    bool looks_at_events; /* at the next turn */
-    bool is_stirred;      /* something happened that a turn must look at before its time */
-    uint64_t stuck_ns;    /* paths were looked at for links that are stuck */
-    uint64_t events_ns, next_ns; /* events were looked at; the earliest timer of the busy */
+    bool looks_at_events; /* at the next verbs_conn_progress */
+    bool is_stirred;      /* an event must be handled before next_ns */
+    uint64_t stuck_ns;    /* last check for stuck QPs */
+    uint64_t events_ns, next_ns; /* last check for device events; earliest timer of busy eps */
     uint32_t turns;
     uint32_t random;
-    uint32_t dropped;     /* notes of other jobs, lives, epochs */
-    verbs_iface_addr addr;      /* as peers know us: rails and addresses of when we opened */
+    uint32_t dropped;     /* messages of other jobs, incarnations, epochs */
+    verbs_iface_addr addr;      /* rails and addresses at open, as peers know them */
     uint32_t path_count;
     verbs_gone *gone;
     uint32_t gone_count, gone_room;
@@ -127,19 +127,19 @@ static inline verbs_qp_handshake *verbs_qp_handshake_of(const verbs_rc_qp *link)
 static inline bool verbs_rc_qp_is_usable(const verbs_rc_qp *link) { return link->rail->is_up && !link->rail->is_dead; }
 uint32_t verbs_conn_random(struct verbs_conn *conn);
 
-/* -- conn.c, for its sisters: what was heard, and what a device told -- */
+/* -- conn.c: received messages and device events -- */
 void verbs_conn_offered(verbs_ep *ep, const verbs_conn_msg *note); /* CONNECT, ACCEPT, READY */
 void verbs_conn_gone(verbs_ep *ep);
 void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail);
-void verbs_conn_part(verbs_ep *ep); /* leaves a path that is UP and quiet: says so, and drains it */
+void verbs_conn_part(verbs_ep *ep); /* closes an ep that is UP and quiet: sends GONE, drains it */
 void verbs_conn_rail_changed(verbs_rail *rail);
 void verbs_conn_last_wqe(verbs_rc_qp *link);
-void verbs_conn_due(verbs_ep *ep, uint64_t when); /* a turn must look at the path by then */
-bool verbs_conn_is_settled(verbs_ep *ep);         /* nothing of ours is unacknowledged */
+void verbs_conn_due(verbs_ep *ep, uint64_t when); /* verbs_conn_progress must handle the ep by `when` */
+bool verbs_conn_is_settled(verbs_ep *ep);         /* no frame is unacknowledged, no op open */
 
-void verbs_conn_end(verbs_ep *ep);                /* ends the epoch in peace: no trouble, nothing to be sent again */
-void verbs_conn_hurry(verbs_iface *iface);              /* who connects and had no slots to lend tries again now */
-void verbs_conn_farewell(verbs_ep *ep);           /* the peer may know a connection that we have not now: we leave */
+void verbs_conn_end(verbs_ep *ep);                /* ends the epoch without an error; nothing is resent */
+void verbs_conn_hurry(verbs_iface *iface);              /* eps that connect and had no credits to grant try again now */
+void verbs_conn_farewell(verbs_ep *ep);           /* sends GONE unless the peer has left */
 static inline bool verbs_conn_has_offer(const verbs_ep *ep)
 {
     return ep->meet->has_offer && ep->meet->offer.epoch == ep->epoch;
@@ -152,67 +152,67 @@ void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state);
 void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns);
 bool verbs_conn_has_qps(const verbs_ep *ep);
 void verbs_conn_close_qps(verbs_ep *ep);
-void verbs_conn_say(verbs_ep *ep, uint8_t kind); /* by the pair of rails whose turn it is; others when it is down or refuses */
+void verbs_conn_say(verbs_ep *ep, uint8_t kind); /* sends by the current pair of rails, by others if it is down or refuses */
 
-/* -- end.c, for conn.c -- */
-void verbs_conn_after_drain(verbs_ep *ep, uint64_t now); /* the queue pairs are gone: what next? */
+/* -- end.c -- */
+void verbs_conn_after_drain(verbs_ep *ep, uint64_t now); /* the QPs are destroyed: next epoch, eviction or loss */
 void verbs_conn_lose(verbs_ep *ep, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* -- evict.c: who gives way when receive slots are used up -- */
-void verbs_evict_for(verbs_ep *ep);                /* it connects, and there are no slots to lend it */
+/* -- evict.c: closes idle connections when receive slots are used up -- */
+void verbs_evict_for(verbs_ep *ep);                /* `ep` connects and has no credits to grant: evicts another ep */
 int verbs_evict_progress(verbs_ep *ep, uint64_t now);  /* of a path that is up */
 
-/* Ends the epoch although nothing failed: the next one has other links, or the peer has begun it. */
+/* Ends the epoch without an error: the next one has other QPs, or the peer has begun it. */
 void verbs_conn_renew(verbs_rc_qp *link, const char *words);
 
-/* -- the same for rdmacm.c -- */
-/* The peer is in this epoch: are we, too, and still connecting? Begins it, or ends ours, where need be. */
+/* -- conn.c, for rdmacm.c -- */
+/* The peer is in this epoch: begins it, or ends the current one, as needed. True if the ep is connecting in this epoch. */
 bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch);
-/* Our queue pair of the link is there, and slots to lend. */
+/* True if the QP exists and there are credits to grant; creates and reserves them. */
 bool verbs_conn_make_qp_handshake(verbs_ep *ep, verbs_rc_qp *link);
-/* Whose request this is: greets somebody new. NULL: nobody of ours, or of another life. */
+/* ep of a request; creates it by callbacks.accept_peer for a new peer. NULL: refused, closed, or of another incarnation. */
 verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t incarnation, uint32_t to_incarnation);
 bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc_id, uint32_t remote_incarnation);
 
 /* -- rail_probe.c -- */
-void verbs_rail_probe_suspect(verbs_rc_qp *link, const struct ibv_wc *wc); /* it failed so */
-void verbs_rail_probe_missed(verbs_rc_qp *link);                           /* another pair is connected, and rdma_cm does not connect this one */
+void verbs_rail_probe_suspect(verbs_rc_qp *link, const struct ibv_wc *wc); /* the QP failed with this status */
+void verbs_rail_probe_missed(verbs_rc_qp *link);                           /* another pair is connected, rdma_cm did not connect this one */
 int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now);                /* of a path that is up */
-void verbs_rail_probe_stuck(verbs_iface *iface);                            /* all paths, once a second */
+void verbs_rail_probe_stuck(verbs_iface *iface);                            /* all eps, once a second */
 
 /* -- drain.c: the end of an epoch -- */
 void verbs_drain_begin(verbs_ep *ep);
-/* All that was posted is flushed, delivered where it had come, and the queue pairs are gone; false: not yet. */
+/* True if all posted work is flushed, received frames are delivered and the QPs are destroyed. */
 bool verbs_drain_progress(verbs_ep *ep, uint64_t now);
 
 /* -- conn_msg.c -- */
 void verbs_conn_msg_write(const verbs_ep *ep, uint8_t kind, verbs_conn_msg *note);
 int verbs_conn_msg_send(const verbs_rc_qp *link, uint8_t kind);
-void verbs_conn_msg_recv(verbs_rail *rail, const verbs_conn_msg *note, size_t bytes); /* one was heard */
+void verbs_conn_msg_recv(verbs_rail *rail, const verbs_conn_msg *note, size_t bytes); /* one was received */
 
-/* -- names.c: paths by their peers' names -- */
+/* -- names.c: proc_id -> ep -- */
 verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_proc_id *proc_id);
 int verbs_names_add(verbs_iface *iface, verbs_ep *ep);
 void verbs_names_remove(verbs_iface *iface, verbs_ep *ep);
 
-/* -- rail_pair.c: which of our rails goes with which of theirs: the same answer on both sides, from both addresses -- */
+/* -- rail_pair.c: pairs local with remote rails; both sides compute the same result from both addresses -- */
 void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *mine);
 
-/* -- rc_qp.c: the queue pair of a link -- */
-int verbs_rc_qp_open(verbs_rc_qp *link);                               /* in state INIT, entered in the rail's table */
+/* -- rc_qp.c -- */
+int verbs_rc_qp_open(verbs_rc_qp *link);                               /* creates the QP in state INIT and adds it to the rail's table */
 int verbs_rc_qp_connect(verbs_rc_qp *link, const verbs_conn_msg_rail *far); /* to RTS */
-void verbs_rc_qp_break(verbs_rc_qp *link);                             /* into error: everything posted is flushed */
-bool verbs_rc_qp_mark(verbs_rc_qp *link);                              /* the marker behind all that; false: later */
+void verbs_rc_qp_break(verbs_rc_qp *link);                             /* to state ERR: all posted work is flushed */
+bool verbs_rc_qp_mark(verbs_rc_qp *link);                              /* posts the marker behind all work; false: try later */
 void verbs_rc_qp_close(verbs_rc_qp *link);
 void verbs_rc_qp_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr);
 
 /* -- ud.c -- */
-uint32_t verbs_ud_depth(const verbs_rail *rail); /* completions that datagrams may take */
+uint32_t verbs_ud_depth(const verbs_rail *rail); /* CQ entries that datagrams may use */
 int verbs_ud_open(verbs_iface *iface);
 void verbs_ud_close(verbs_iface *iface);
-/* AGAIN: all are under way; an error: there is no way there. */
+/* AGAIN: all send slots are in flight. Error: no route. */
 int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_msg *note, size_t bytes);
-/* A completion of DATAGRAM_*. What was received goes to verbs_conn_msg_recv. */
+/* Handles a completion of DATAGRAM_*; passes received messages to verbs_conn_msg_recv. */
 void verbs_ud_completion(verbs_rail *rail, const struct ibv_wc *wc);
 
 #endif

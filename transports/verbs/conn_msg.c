@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn_msg: what ports say to each other about a path: written, sent by the rail that seems best, and judged when it comes. Called by
- * conn.c; a note that comes goes on to the path's states there. Whatever is of another job, port, path or epoch is dropped
- * here: it may be years late.
+ * conn_msg: connection messages: encoded, sent, and validated on receipt. Called by conn.c and ud.c; a valid message goes on to conn.c
+ * and rail_probe.c. Messages of another job, iface, ep or epoch are dropped: they may be arbitrarily late.
  */
 #include <stddef.h>
 #include <string.h>
@@ -13,7 +12,7 @@ static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static size_t length_of(uint8_t rails) { return offsetof(verbs_conn_msg, rail) + rails * sizeof(verbs_conn_msg_rail); }
 
-/* -- writing -- */
+/* -- sending -- */
 
 static void write_rails(const verbs_ep *ep, verbs_conn_msg *note)
 {
@@ -55,7 +54,7 @@ int verbs_conn_msg_send(const verbs_rc_qp *link, uint8_t kind)
     return verbs_ud_send(link->rail, &link->ep->far.address[link->far_rail], &note, length_of(note.rails));
 }
 
-/* To somebody whose path is no more: only what he said is known. */
+/* To the peer of a closed ep; the addresses come from its message. */
 static void say_gone(verbs_rail *rail, const verbs_conn_msg *heard)
 {
     verbs_conn_msg note = {.magic = VERBS_NOTE_MAGIC, .version = VERBS_NOTE_VERSION, .kind = VERBS_NOTE_GONE,
@@ -66,7 +65,7 @@ static void say_gone(verbs_rail *rail, const verbs_conn_msg *heard)
     verbs_ud_send(rail, &heard->rail[heard->from_rail].address, &note, length_of(0));
 }
 
-/* -- hearing -- */
+/* -- receiving -- */
 
 static bool is_wellformed(const verbs_iface *iface, const verbs_conn_msg *note, size_t bytes)
 {
@@ -106,7 +105,7 @@ verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_proc_id *proc_id, uint
     return ep;
 }
 
-/* The path it is about; makes one for somebody new who wants to connect. */
+/* ep of the message; created for a new peer that sends CONNECT. NULL: none. */
 static verbs_ep *path_of(verbs_rail *rail, const verbs_conn_msg *note)
 {
     verbs_iface *iface = rail->iface;
@@ -129,14 +128,14 @@ static bool is_of_this_life(const verbs_ep *ep, const verbs_conn_msg *note)
            (note->to_incarnation == meet->incarnation || (!note->to_incarnation && note->kind == VERBS_NOTE_CONNECT));
 }
 
-/* Addresses may change while a job runs (a GID table is written anew): what the peer says last is right. */
+/* Addresses may change while a job runs (the GID table is rewritten): the last message is right. */
 static void take_addresses(verbs_ep *ep, const verbs_conn_msg *note)
 {
     for (uint8_t i = 0; i < note->rails && i < ep->far.rails; i++)
         ep->far.address[i] = note->rail[i].address;
 }
 
-/* By the pair of rails that the probe came by; not while we mean to leave it alone: datagrams may pass where connections fail. */
+/* Answers by the pair of rails of the probe, except for a suspect: datagrams may pass where connections fail. */
 static void answer(verbs_ep *ep, const verbs_rail *rail, const verbs_conn_msg *note)
 {
     for (uint8_t i = 0; i < ep->link_count; i++) {

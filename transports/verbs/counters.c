@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * counters: says what the port counted, for WEFT_COUNTERS=1. Called by the worker's owner before it closes the port. And what devices count of
- * messages that met a receiver without a receive posted: no completion tells of these, for they are sent again by the device.
- * Invariant: names stand in the order of enum verbs_print_counters.
+ * counters: reports the iface's counters (WEFT_COUNTERS=1), by the worker's owner before the iface is closed; and RNR NAKs by the
+ * devices' own counters, as the device resends those messages without a completion.
+ * Invariant: names are in the order of enum verbs_print_counters.
  */
 #include <inttypes.h>
 #include <stdio.h>

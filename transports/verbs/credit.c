@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * credit: the receive slots that peers may fill: how many each has, where more come from, who gives some up. Called by flow.c; conn.c asks for
- * the first ones (verbs_flow_grant_credit).
- * Invariant: every rail has as many receives posted as are lent over all peers, and one more: the one that is being delivered.
+ * credit: receive credits of all peers: how many each holds, growth and recall. Called by flow.c; by conn.c for the first credits
+ * (verbs_flow_grant_credit).
+ * Invariant: every rail has as many receives posted as credits are granted over all peers, and one more: the one being delivered.
  */
 #include "transports/verbs/flow.h"
 
-/* Reserves up to `want` more receives; how many. Beyond the bound nothing is made but for `must`. */
+/* Reserves up to `want` more receives; returns their number. `must` ignores the bound. */
 static uint32_t reserve(verbs_iface *iface, uint32_t want, bool must)
 {
     uint32_t bound = verbs_receives_bound(iface);
@@ -18,8 +18,7 @@ static uint32_t reserve(verbs_iface *iface, uint32_t want, bool must)
     return want;
 }
 
-/* Credits to put into a frame: the first is reserved for as long as the path is up, others are found now. They are posted before they
- * are told. */
+/* The first credit is reserved while the ep is up, others are reserved now. */
 uint32_t verbs_lend_credit(verbs_ep *ep)
 {
     uint32_t want = ep->target > ep->lent ? ep->target - ep->lent : 0, first = !ep->lent;
@@ -32,7 +31,6 @@ uint32_t verbs_lend_credit(verbs_ep *ep)
     return want;
 }
 
-/* The peer has used a credit. */
 void verbs_credit_return(verbs_ep *ep, uint32_t count)
 {
     for (; count && ep->lent; count--)

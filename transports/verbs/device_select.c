@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * device_select: see device_select.h. `absent` reads sysfs alone, so that a machine without RDMA pays nothing but a look into one folder.
+ * device_select: see device_select.h. verbs_unavailable reads sysfs only, so a machine without RDMA pays for one directory.
  */
 #include "transports/verbs/device_select.h"
 
@@ -30,7 +30,7 @@ static bool read_line(const char *path, char *text, int room)
     return ok;
 }
 
-/* -- absent: is there any active port at all? -- */
+/* -- unavailable: is any port active? -- */
 
 static bool has_active_port(const char *device)
 {
@@ -70,7 +70,7 @@ const char *verbs_unavailable(void)
 
 /* -- the knob `devices` -- */
 
-/* The list of this rank in "a:1,b;c": *length of it at the return. */
+/* List of this rank in "a:1,b;c"; its length in *length. */
 static const char *list_of(uint32_t rank, size_t *length)
 {
     const char *text = weft_knob.devices ? weft_knob.devices : "";
@@ -91,7 +91,7 @@ static bool is_named(const char *item, size_t length, const char *device, uint8_
     return strcmp(text, device) == 0 || strcmp(text, with_port) == 0;
 }
 
-/* Its place in the list, from 1; 0: not in it. */
+/* Position in the list, from 1; 0: not in it. */
 static uint32_t place_in_list(const char *list, size_t length, const char *device, uint8_t port_num)
 {
     uint32_t place = 1;
@@ -104,7 +104,7 @@ static uint32_t place_in_list(const char *list, size_t length, const char *devic
     return 0;
 }
 
-/* Names that fit no port: a word mistyped, or a device whose driver is not loaded. */
+/* Collects names without a port: mistyped, or the driver is not loaded. */
 static void note_missing(verbs_finding *finding, const char *list, size_t length)
 {
     size_t used = 0;
@@ -122,7 +122,7 @@ static void note_missing(verbs_finding *finding, const char *list, size_t length
     }
 }
 
-/* -- how far a device is from where we run -- */
+/* -- NUMA distance -- */
 
 static uint32_t distance_of(const char *device)
 {
@@ -199,7 +199,7 @@ static void look_at_device(verbs_finding *finding, int index, const char *list, 
         ibv_close_device(context);
 }
 
-/* Used before unused; then as the knob names them, near before far, by name. The order stands in the address. */
+/* Used before unused; then by position in the knob, distance, name. The address has this order. */
 static int compare(const void *left, const void *right)
 {
     const verbs_found *a = left, *b = right;
@@ -255,7 +255,7 @@ void verbs_device_select_reasons(const verbs_finding *finding, char *text, size_
         snprintf(text, room, "libibverbs sees no device");
 }
 
-/* -- tell -- */
+/* -- describe -- */
 
 typedef struct teller {
     void (*line)(void *arg, const char *text);

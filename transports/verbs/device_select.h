@@ -13,15 +13,15 @@
 
 typedef struct verbs_found {
     struct ibv_device *device;
-    struct ibv_context *context; /* one per device, shared by its ports: the taker opens its own */
+    struct ibv_context *context; /* one per device, shared by its ports; rail.c opens its own */
     uint8_t port_num;
     struct ibv_device_attr attr;
     struct ibv_port_attr port;
     struct ibv_gid_entry gid;
-    uint32_t distance;           /* NUMA distance from where we run; 10 is near */
-    uint32_t wanted;             /* its place in the knob's list; 0 without one */
+    uint32_t distance;           /* NUMA distance from the calling CPU; 10: local or unknown */
+    uint32_t wanted;             /* position in WEFT_DEVICES, from 1; 0: not listed */
     char name[64];
-    char why_not[96];            /* empty: it is used */
+    char why_not[96];            /* why it is not used; empty: it is used */
 } verbs_found;
 
 typedef struct verbs_finding {
@@ -30,14 +30,14 @@ typedef struct verbs_finding {
     int device_count;
     verbs_found found[VERBS_FOUND_MAX];
     int count;
-    char missing[160];           /* what the knob names and is not here, comma separated */
+    char missing[160];           /* names in WEFT_DEVICES without a port, comma separated */
 } verbs_finding;
 
-/* Looks at all devices; those to be used stand first, nearest first. `rank` picks a list of the knob. Signals are blocked
- * meanwhile by the caller. 0, or an error in words when the devices cannot even be listed. */
+/* Examines all devices; sorts those to be used first, nearest first. `rank` selects a list of WEFT_DEVICES. The caller must block signals.
+ * 0, or WEFT_E_UNSUPPORTED if devices cannot be listed. */
 int verbs_device_select(uint32_t rank, verbs_finding *finding);
 void verbs_device_select_end(verbs_finding *finding);
-/* Why none is used, all reasons in one line. */
+/* Writes why none is used, all reasons in one line. */
 void verbs_device_select_reasons(const verbs_finding *finding, char *text, size_t room);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * drain: the end of a path's epoch. All its queue pairs are put into error; a marker behind everything that was posted comes
- * back when all that is flushed; the device says (or some time tells) that no receive of the shared queue is in a pair's hands
- * any more; what arrived before is taken out of the completion queues and delivered; then the queue pairs go. After that
- * nothing of the epoch can turn up, and the numbers told to the peer are final. Called by conn.c, from poll only.
+ * drain: end of an ep's epoch. (1) All its QPs go to ERR. (2) A marker posted behind all work completes when that is flushed. (3)
+ * LAST_WQE_REACHED, or a timeout, shows that no QP holds a receive of the SRQ. (4) The CQs are polled until empty and received frames
+ * delivered. (5) The QPs are destroyed. Then no completion of the epoch can follow, and the frame numbers sent to the peer are final.
+ * Called by conn.c, from poll only.
  */
 #include "transports/verbs/conn.h"
 
-#define LAST_WQE_SILENT_NS 1000000ull  /* a device that never said so has done its work before this */
-#define LAST_WQE_IWARP_NS 20000000ull  /* has no marker either */
-#define LAST_WQE_NS 100000000ull       /* one that does say so */
-#define DEAD_NS 5000000000ull          /* a marker that has not come back by now never will */
+#define LAST_WQE_SILENT_NS 1000000ull  /* wait for a device that never reported LAST_WQE_REACHED */
+#define LAST_WQE_IWARP_NS 20000000ull  /* iWARP has no marker either */
+#define LAST_WQE_NS 100000000ull       /* wait for a device that reports it */
+#define DEAD_NS 5000000000ull          /* a marker that has not completed by now never will */
 
 void verbs_drain_begin(verbs_ep *ep)
 {
@@ -37,7 +37,7 @@ static bool is_flushed(verbs_ep *ep, uint64_t now)
     return all || now - meet->drain_ns > DEAD_NS;
 }
 
-/* A queue pair may still hold a receive that it took from the shared queue for a message of which it saw the beginning. */
+/* A QP may hold a receive of the SRQ for a message of which it has received the first part. */
 static bool holds_no_receives(const verbs_ep *ep, uint64_t now)
 {
     const verbs_handshake *meet = ep->meet;
@@ -52,7 +52,7 @@ static bool holds_no_receives(const verbs_ep *ep, uint64_t now)
     return true;
 }
 
-/* Everything that stands in the queues now; what comes meanwhile is other paths'. */
+/* Polls all completions that are in the CQs now; later ones belong to other eps. */
 static void take_all(verbs_iface *iface)
 {
     uint32_t max = 0, taken = 0;

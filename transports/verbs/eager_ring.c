@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * eager_ring: short frames of a busy peer, written by its device into memory of ours that we poll: neither side's completion queue is
- * touched. The reader lends the memory (RING_OPEN), takes it back before it sleeps (RING_SHUT), and has it when the writer says so
- * (RING_DONE, which stands behind the last write on the same queue pair). An epoch's end ends its rings.
+ * eager_ring: short frames of a busy peer, written by RDMA into memory that the receiver polls; no CQ is used on either side. The reader
+ * offers the memory (RING_OPEN) and takes it back before it sleeps (RING_SHUT); it owns it again when the writer's RING_DONE has come,
+ * which is behind the last write on the same QP. The end of an epoch ends its rings. Called by flow.c, replay.c and iface.c.
  *
- * A cell holds one frame, flush with its end; the last word is {turn, length, check}. Where the device shows a write's bytes in
- * order, the last word there means all is there. Where a knob forces rings without that promise, `check` covers the rest and the
- * reader looks again until it fits. A cell is free when the writer hears (prefix.ack, on whatever comes back) that its frame was
- * delivered. Rings and queue have no common order: numbers put frames in order (flow.c). What is too long, or finds no free cell, goes
- * by the queue.
+ * A cell holds one frame, aligned to its end; the last word is {turn, length, check}. If the device makes the bytes of a write visible in
+ * order, that word proves that all have arrived. If a knob forces rings without that guarantee, `check` covers the frame and the reader
+ * polls until it matches. A cell is free when prefix.ack of a received frame covers its frame. Ring and queue have no common order; frame
+ * numbers restore it (flow.c). Frames that are too long or find no free cell use the queue.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +19,14 @@
 
 #define CELLS 64u
 #define CELL_BYTES 2048u
-#define RINGS_MAX 8u         /* that we lend at one time: 1 MiB */
-#define BUSY_NS 50000000ull   /* VERBS_RING_BUSY frames in so short a time make a peer busy */
-#define IDLE_NS 20000000ull   /* a ring that brought nothing for so long may be taken back for another peer */
-#define REST_SPIN_NS 200000ull /* a sleeper waits so long for its rings, then sleeps in naps: */
+#define RINGS_MAX 8u         /* rings that an iface offers at one time: 1 MiB */
+#define BUSY_NS 50000000ull   /* a peer that sends VERBS_RING_BUSY frames in this time is busy */
+#define IDLE_NS 20000000ull   /* a ring without frames for this time may be taken back for another peer */
+#define REST_SPIN_NS 200000ull /* arm waits this long for RING_DONE, then limits sleeps to NAP_NS */
 #define NAP_NS 1000000ull
 
 typedef struct ring_tail {
-    uint32_t turn; /* of the frame in the ring, from 1 */
+    uint32_t turn; /* number of the frame in the ring, from 1 */
     uint16_t bytes; /* on the wire */
     uint16_t check;
 } ring_tail;
@@ -36,19 +35,19 @@ _Static_assert(sizeof(ring_tail) == 8, "one word, stored at once");
 enum ring_state { RING_NONE, RING_OPEN, RING_SHUTTING };
 
 struct verbs_eager_ring {
-    weft_list_link by_port; /* in port->rings, while we read it */
+    weft_list_link by_port; /* in iface->rings while in != RING_NONE */
     verbs_ep *ep;
-    /* that we read */
+    /* reader's side */
     enum ring_state in;
     verbs_slab *slab;
-    uint32_t taken;    /* turns read */
-    uint64_t last_ns;  /* looked idle since */
-    uint64_t shut_ns;  /* when RING_SHUT went out; 0: it has not yet */
-    /* that we write */
+    uint32_t taken;    /* frames read */
+    uint64_t last_ns;  /* time of the last frame, sampled */
+    uint64_t shut_ns;  /* time when RING_SHUT was sent; 0: it was not */
+    /* writer's side */
     bool is_out, owes_done;
     uint64_t far_addr;
     uint32_t far_key, far_cells, written, freed;
-    uint32_t seqs[CELLS]; /* of the frames in the cells */
+    uint32_t seqs[CELLS]; /* frame numbers in the cells */
 };
 
 bool verbs_eager_ring_may(const verbs_ep *ep)
@@ -59,7 +58,7 @@ bool verbs_eager_ring_may(const verbs_ep *ep)
     return rail->in_order || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
 }
 
-/* Cheap, and different when a line is still old. */
+/* Cheap checksum that differs if a cache line is old. */
 static uint16_t check_of(const void *from, uint32_t bytes, uint32_t turn)
 {
     const uint8_t *at = from;
@@ -150,7 +149,7 @@ static bool open_out(verbs_ep *ep, const weft_hdr *hdr)
     bool fits = ring && ep->home && ep->home->far_rail == hdr->credits && hdr->bytes && hdr->bytes <= CELLS;
     if (!ring)
         return false;
-    if (!fits) { /* our frames go by another rail: no, thank you */
+    if (!fits) { /* frames to the peer use another rail: refuses */
         say_done(ep);
         return true;
     }
@@ -164,7 +163,7 @@ static bool open_out(verbs_ep *ep, const weft_hdr *hdr)
 
 /* -- reading -- */
 
-/* A ring for a peer that has been busy; whichever lies idle makes room. */
+/* Asks the writer to stop; repeated by poll until RING_SHUT was sent. */
 static void shut(struct verbs_eager_ring *ring)
 {
     ring->in = RING_SHUTTING;
@@ -217,7 +216,6 @@ static void open_in(verbs_ep *ep, uint64_t now)
         free_in(ring);
 }
 
-/* Called for each frame delivered: is the peer busy? */
 void verbs_eager_ring_think(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
@@ -237,7 +235,7 @@ void verbs_eager_ring_think(verbs_ep *ep)
         shut_an_idle_one(iface, now);
 }
 
-/* The next frame, when it is there and whole. */
+/* The next frame if it is complete, else NULL. */
 static const verbs_wire *look(const struct verbs_eager_ring *ring, uint32_t *bytes)
 {
     const uint8_t *end = ring->slab->memory + (size_t)(ring->taken % CELLS + 1) * CELL_BYTES - sizeof(ring_tail);
@@ -248,7 +246,7 @@ static const verbs_wire *look(const struct verbs_eager_ring *ring, uint32_t *byt
     if (tail.turn != ring->taken + 1 || tail.bytes < sizeof *wire || tail.bytes > CELL_BYTES - sizeof tail)
         return NULL;
     wire = (const verbs_wire *)(end - weft_round_up(tail.bytes, 8));
-    if (!ring->ep->home || !ring->ep->home->rail->in_order) { /* forced: nobody promised that the rest is there */
+    if (!ring->ep->home || !ring->ep->home->rail->in_order) { /* forced: the device does not guarantee the order */
         if (check_of(wire, weft_round_up(tail.bytes, 8), tail.turn) != tail.check)
             return NULL;
     }
@@ -267,7 +265,7 @@ static int read_some(struct verbs_eager_ring *ring, int budget)
         n++;
         if (!ep->is_confirmed)
             verbs_conn_heard(ep);
-        ep->in_ring = 1; /* until arrive has returned the cell must not be said to be free */
+        ep->in_ring = 1; /* the cell must not be acknowledged before recv_frame has returned */
         verbs_flow_news(ep, &wire->prefix);
         if (!verbs_flow_take(ep, wire, bytes)) {
             ep->in_ring = 0;
@@ -315,15 +313,15 @@ bool verbs_eager_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
         if (ring->is_out)
             say_done(ep);
         ring->is_out = false;
-    } else if (ring->in != RING_NONE) { /* all that it wrote is here */
+    } else if (ring->in != RING_NONE) { /* all its writes have arrived */
         verbs_eager_ring_catch_up(ep);
         free_in(ring);
     }
     return true;
 }
 
-/* The writer's RING_DONE comes by the queue and raises the wakeup; what it wrote before is found then. Only a writer that does not look for
- * a long time could leave a frame unseen in a ring, so until all have answered sleep is in naps. */
+/* RING_DONE comes by the queue and wakes the sleeper, which then reads what was written before. A writer that does not poll for long could
+ * leave a frame unread in a ring: sleeps are limited to NAP_NS until all have replied. */
 int verbs_eager_ring_rest(verbs_iface *iface, uint64_t *within_ns)
 {
     uint64_t now = 0;
@@ -340,7 +338,7 @@ int verbs_eager_ring_rest(verbs_iface *iface, uint64_t *within_ns)
     return 0;
 }
 
-/* The queue pair is gone: what was written completely is in memory, and is delivered before its numbers are told to the peer. */
+/* The QPs are flushed: complete frames in the ring are delivered before rx_seq is sent to the peer. */
 void verbs_eager_ring_down(verbs_ep *ep)
 {
     struct verbs_eager_ring *ring = ep->ring;

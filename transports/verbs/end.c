@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * end: how the epoch of a path ends: broken by an error, by what the peer says, or in peace; and what comes after its drain: the next
- * epoch, a rest, or the loss of the peer. Called by conn.c and by whoever sees an error. Only a turn tells of losses.
+ * end: end of an ep's epoch, by an error, by the peer or in peace; and what follows the drain: the next epoch, eviction, or loss of the
+ * peer. Called by conn.c and by all files that see an error. Only verbs_conn_progress reports a lost peer.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 #define REST_NS (4 * VERBS_MS)
 #define STOOD_LONG_NS (10 * VERBS_SECOND)
 
-/* -- breaking -- */
+/* -- errors -- */
 
-/* Trouble lasts from the first attempt or break after which nothing got through. A connection that stood for long was no
- * trouble, nor is an end that had no error: an idle path may end and begin often, as rails come and go. */
+/* The timeout runs from the first attempt or error without progress since. A connection that was up for long, or an epoch that ended
+ * without an error, restarts it: an idle ep may change epochs often, as rails come and go. */
 static void count_break(verbs_ep *ep, bool is_trouble)
 {
     verbs_handshake *meet = ep->meet;
@@ -39,7 +39,7 @@ static void count_break(verbs_ep *ep, bool is_trouble)
     ep->iface->counts[VERBS_COUNT_BREAKS]++;
 }
 
-/* A refusal comes from somebody: the peer is there. */
+/* A refusal proves that the peer lives. */
 static bool is_answer(const struct ibv_wc *wc)
 {
     return wc && (wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_REM_INV_REQ_ERR || wc->status == IBV_WC_REM_OP_ERR ||
@@ -50,7 +50,7 @@ void verbs_conn_break(verbs_rc_qp *link, const struct ibv_wc *wc, const char *wo
 {
     verbs_ep *ep = link->ep;
     bool is_first = ep->state == VERBS_UP || ep->state == VERBS_CONNECTING;
-    bool is_echo = wc && wc->status == IBV_WC_WR_FLUSH_ERR; /* of an error that was, or will be, told by itself */
+    bool is_echo = wc && wc->status == IBV_WC_WR_FLUSH_ERR; /* follows an error that is reported by itself */
     if (!is_first && ep->state != VERBS_DRAINING)
         return;
     if (is_answer(wc))
@@ -63,7 +63,7 @@ void verbs_conn_break(verbs_rc_qp *link, const struct ibv_wc *wc, const char *wo
     }
     if (!is_first)
         return;
-    ep->rest = VERBS_EVICT_NONE; /* RESTED may be lost with the epoch: the peer, too, must hear of a new one */
+    ep->rest = VERBS_EVICT_NONE; /* EVICT_ACK may be lost with the epoch: the peer must learn of the new one */
     count_break(ep, !ep->meet->is_peaceful);
     weft_log_debug("connection %u with rank %u ends: %s", ep->epoch, ep->proc_id.rank, ep->last_error);
     verbs_conn_set_state(ep, VERBS_DRAINING);
@@ -125,7 +125,6 @@ void verbs_conn_lose(verbs_ep *ep, const char *format, ...)
 
 bool verbs_conn_is_settled(verbs_ep *ep) { return verbs_flow_is_quiet(ep) && !ep->ops_open; }
 
-/* The queue pairs are gone: what next? */
 void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
 {
     verbs_handshake *meet = ep->meet;
@@ -151,7 +150,7 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
             verbs_conn_set_state(ep, VERBS_NEW);
             return;
         }
-        pause = REST_NS; /* those for whom it closed come first */
+        pause = REST_NS; /* the eps for which it closed come first */
     }
     if (meet->sick_breaks >= SICK_BREAKS_MIN && now - meet->sick_ns > verbs_conn_timeout_ns()) {
         verbs_conn_lose(ep, "tried to connect %u times in %u s, nothing got through. The last time: %s", meet->sick_breaks,
@@ -165,8 +164,8 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
     verbs_conn_begin_epoch(ep, epoch, pause < VERBS_TRY_MAX_NS ? pause : VERBS_TRY_MAX_NS);
 }
 
-/* The peer has left in peace: it has had all that we sent, and all that it sent has arrived or stands in our queues. The owner
- * finds its BYE there and leaves, too. */
+/* The peer has closed the ep: it has received all frames, and its own have arrived or are in the CQs. The owner finds its BYE there and
+ * closes, too. */
 void verbs_conn_gone(verbs_ep *ep)
 {
     verbs_handshake *meet = ep->meet;

@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * evict: who gives way when a new peer cannot be lent receive slots because others hold them all. A connection that has been idle, or
- * the one that had its turn longest ago, is closed by both sides in peace, and is made anew when either side has something to say:
- * so a rank serves any number of peers with the slots of a few. Called by conn.c (somebody wants slots), by flow.c (what the peer says).
+ * evict: closes an idle connection, else the one evicted longest ago, if a new peer finds no receive slots. Both sides close in peace and
+ * reconnect when either sends, so a rank serves any number of peers with the slots of a few. Called by conn.c (slots are needed), flow.c
+ * (EVICT_REQ, EVICT_ACK). Not on iWARP, where an unnumbered frame completes before it has arrived.
  *
- * Both stop first: no frame is taken (TIRED) until all that was sent has arrived and all moves have ended; then one side sends REST and
- * starts nothing more (ASKS; credits still go, or the other might have none to answer with); the other, when it has nothing under way
- * either, answers RESTED and closes when that has arrived; who hears it closes at once, whatever of his credits is lost with it. When both
- * have asked, the higher rank's question is the one that is answered. The two words stand in order with the frames, and neither is sent
- * while anything can still break: an atomic's fate is never made doubtful by this.
+ * QUIESCE: no new frames; waits until all frames have arrived and all ops have ended. Then one side sends EVICT_REQ and starts nothing
+ * more (REQUESTED); it still returns credits, else the peer might have none for the answer. The other side, when quiet too, answers
+ * EVICT_ACK and closes when that has arrived; the receiver closes at once, credits in flight are lost. If both have requested, the
+ * request of the higher rank is answered. Both frames are ordered with the others, and neither is sent while an error could leave an
+ * atomic's result unknown.
  *
- * An error meanwhile ends the epoch as any does: RESTED may be lost with it, so both must hear of a new one. Who waits for the answer sends
- * something empty now and then: were the other's end gone, nothing else would tell.
+ * An error meanwhile ends the epoch as usual: EVICT_ACK may be lost with it, so both must learn of a new epoch. In REQUESTED an empty
+ * request is posted now and then: nothing else would detect that the peer's QP is gone.
  *
- * Slots that a connection being made holds go to one whose peer has already lent its own: else two ranks could hold slots for
- * others for ever. Invariant: what is UP has carried something, or stood for a while, before it is asked to rest.
- *
- * Not on iWARP, where a word without a number is told as over before it has arrived.
+ * Slots of a connecting ep are given to one whose peer has granted its own; else two ranks could hold slots for others for ever.
+ * Invariant: an ep that is UP has carried a frame, or was up for NEW_NS, before it is evicted.
  */
 #include "transports/verbs/conn.h"
 #include "transports/verbs/flow.h"
 
 #include "base/macros.h"
 
-#define LOOK_NS 250000ull         /* is everything over that was under way? */
+#define LOOK_NS 250000ull         /* interval of checks whether all is quiet */
 #define PROVE_NS 20000000ull
-#define NEW_NS 20000000ull        /* up for so long, or used */
-#define TRIES_FOR_BUSY 4u         /* before one that is not idle must give way */
+#define NEW_NS 20000000ull        /* minimum time up, unless it was used */
+#define TRIES_FOR_BUSY 4u         /* attempts before an ep that is not idle is evicted */
 
 static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
 
@@ -38,7 +36,8 @@ static bool may_rest(const verbs_ep *ep, uint64_t now)
     return uses(ep) != meet->up_uses || now - meet->up_ns > NEW_NS;
 }
 
-/* One that was not used since somebody last looked; those that were are marked. The list's order is that of their turns. */
+/* The first ep that was unused since the last scan (even_busy: any), in order of the list: longest since eviction first. Marks the use of
+ * the others. */
 static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
 {
     verbs_ep *chosen = NULL;
@@ -46,7 +45,7 @@ static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
         verbs_ep *ep = weft_container(link, verbs_ep, by_port);
         bool is_idle = ep->rest_seen == uses(ep);
         if (ep->rest == VERBS_EVICT_QUIESCE || ep->rest == VERBS_EVICT_REQUESTED)
-            return NULL; /* one at a time */
+            return NULL; /* one eviction at a time */
         ep->rest_seen = uses(ep);
         if (!chosen && may_rest(ep, now) && (is_idle || even_busy))
             chosen = ep;
@@ -54,7 +53,7 @@ static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
     return chosen;
 }
 
-/* Slots held for a peer that has not answered yet. True: some came free. */
+/* Frees the slots of a connecting ep whose peer has not answered. True: one was found. */
 static bool take_from_hopeful(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
@@ -111,7 +110,7 @@ int verbs_evict_progress(verbs_ep *ep, uint64_t now)
         verbs_conn_end(ep);
         return 1;
     }
-    if (ep->rest == VERBS_EVICT_REQUESTED) /* who is silent himself must look whether anybody is there */
+    if (ep->rest == VERBS_EVICT_REQUESTED) /* detects a dead QP of the peer */
         verbs_rc_qp_prove(ep->home);
     verbs_conn_due(ep, now + (ep->rest == VERBS_EVICT_REQUESTED ? PROVE_NS : LOOK_NS));
     return 0;

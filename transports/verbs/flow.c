@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flow: frames between two ports. Each takes a credit, which is a receive slot of the other side's; credits come back with any frame.
+ * flow: frames of an ep. A frame takes a credit, a receive slot at the peer; credits return with any frame.
  *
- * Credits and the token. A side that has received much and has nothing to say gives credits back in a frame of its own. That frame needs
- * a receive slot too; were it an ordinary one, two sides could use up their last credits at one time and nobody could tell the other
- * that slots are free again. So each peer has one slot more, the token's, for a frame that gives at least one credit; the token comes back
- * with the next frame of the other side. Who has no token has given a credit, so the other can send, and its next frame brings
- * the token. A token is never spent on anything else, so this has no exception.
+ * Token: a side with nothing to send returns credits in a frame of its own, which needs a receive slot too. Were that an ordinary one,
+ * both sides could use their last credits at the same time and neither could return any. So each peer has one more slot, the token's, for
+ * a frame that returns at least one credit. The token returns with the next frame of the other side. A side without token has returned a
+ * credit, so the other can send, and its next frame brings the token. The token is never used for anything else.
  *
- * How many credits. A peer that uses up all that it was lent was lent too little: its target doubles, as long as receives can be had.
- * When they cannot, idle peers are asked to give up what they hold beyond one.
+ * Number of credits: a peer that uses all its credits had too few: its target doubles while receives can be had; else idle peers are
+ * asked to give up all but one.
  *
- * Invariants: every rail has as many receives posted as are lent over all peers, so nobody finds a queue empty. A numbered frame's slot is
- * kept until it has surely arrived: its work request is over (iWARP, where that says nothing: the peer, or a read behind it, says so).
+ * Invariants: every rail has as many receives posted as credits are granted over all peers, so no frame finds an empty SRQ. A numbered
+ * frame's slot is kept until it is known to have arrived: its work request has completed (iWARP: the peer's ack, or a read fence behind
+ * it).
  */
 #include "transports/verbs/flow.h"
 
@@ -25,24 +25,24 @@
 
 #define TARGET_MAX 64u
 #define UNSIGNALLED_MAX 32u
-#define HOLD_BYTES 1024u /* a longer frame takes longer to fill than a doorbell costs: nothing waits for it */
-#define PATIENT_POLLS 32u /* for a reply that takes credits along */
+#define HOLD_BYTES 1024u /* a longer frame takes longer to pack than a doorbell: nothing waits for it */
+#define PATIENT_POLLS 32u /* polls that credits wait for a frame of the caller to carry them */
 
-typedef struct verbs_held { /* a frame that came ahead of others */
+typedef struct verbs_held { /* a copy of a frame received ahead of order */
     weft_list_link link;
     uint32_t seq, bytes;
     _Alignas(8) uint8_t wire[];
 } verbs_held;
 
-/* The full number whose low half is `low`, near one that is known. */
+/* The full number with low half `low` that is nearest to `near`. */
 static uint32_t expand(uint32_t near, uint16_t low)
 {
     return near + (uint32_t)(int32_t)(int16_t)(uint16_t)(low - (uint16_t)near);
 }
 
-/* -- what peers are owed -- */
+/* -- returning credits -- */
 
-/* Credits are worth a frame of their own at once when the peer has little left; else after a while, as a reply may take them along. */
+/* True if credits need a frame of their own now: the peer has few left, or none was sent for PATIENT_POLLS. */
 static bool is_urgent(const verbs_ep *ep)
 {
     return ep->lent <= ep->target / 4 || ep->iface->polls - ep->tell_since > PATIENT_POLLS;
@@ -56,7 +56,7 @@ void verbs_flow_tell(verbs_ep *ep)
     }
 }
 
-/* -- out -- */
+/* -- sending -- */
 
 void verbs_flow_begin(verbs_ep *ep)
 {
@@ -77,7 +77,7 @@ void verbs_flow_stamp(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, uint
                                         .kind = (uint8_t)kind, .flags = flags};
 }
 
-/* Slots or completions are used up, maybe by requests that nobody asked to hear of: ask. */
+/* Slots or queue entries are used up, maybe by unsignalled requests: requests their completion. */
 static void press(verbs_iface *iface)
 {
     for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
@@ -87,7 +87,7 @@ static void press(verbs_iface *iface)
     }
 }
 
-/* Of the last frame (docs/wire.md) the end must be heard: to ask for it later would ask a peer that may have gone by then. */
+/* The last frame (BYE, docs/wire.md) must be signalled: a later sync might address a peer that has gone. */
 static bool wants_signal(const verbs_rc_qp *link, const verbs_slot *slot)
 {
     uint32_t max = link->sq_room / 4 < UNSIGNALLED_MAX ? link->sq_room / 4 : UNSIGNALLED_MAX;
@@ -95,7 +95,7 @@ static bool wants_signal(const verbs_rc_qp *link, const verbs_slot *slot)
     return is_last || link->unsignalled + 1 >= max || verbs_slots_are_scarce(link->ep->iface);
 }
 
-/* A frame whose post was refused has broken the link: it stands in its list, and is sent again or dropped after the break. */
+/* A refused post ends the epoch; the frame stays in its list, to be resent or dropped. */
 void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal)
 {
     verbs_rc_qp *link = ep->home;
@@ -111,8 +111,8 @@ void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal)
     verbs_post(link, &request, 1);
 }
 
-/* AGAIN: the wakeup is to ring when it may be tried again. Credits, connecting and breaks ring by what comes in; slots and queue room by
- * completions, which are asked for here. */
+/* Returns AGAIN; the ep's wakeup fires when it may succeed. Credits, connecting and errors wake by what is received; slots and queue
+ * entries by completions, which are requested here. */
 static int starve(verbs_ep *ep, bool is_for_room)
 {
     ep->is_starved = true;
@@ -121,7 +121,7 @@ static int starve(verbs_ep *ep, bool is_for_room)
     return WEFT_AGAIN;
 }
 
-/* A slot for a numbered frame, or NULL: try later. A ring's frame takes a cell, no credit, and a word behind it. */
+/* A slot with the next frame number, or NULL: try later. A ring's frame needs a cell, no credit, and a trailing word. */
 static verbs_slot *take_slot(verbs_ep *ep, uint32_t bytes, bool by_ring)
 {
     verbs_slot *slot = NULL;
@@ -153,7 +153,7 @@ static void launch(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, bool by
         verbs_flow_post(ep, slot, false);
 }
 
-/* Not up: says why, or begins to be. */
+/* Not UP: fails for a lost peer; else begins to connect and returns AGAIN. */
 static int not_open(verbs_ep *ep)
 {
     if (ep->state == VERBS_LOST)
@@ -163,7 +163,7 @@ static int not_open(verbs_ep *ep)
     return starve(ep, false);
 }
 
-/* What was kept back for this frame to follow must not wait for it. */
+/* Requests held back for this frame (frame.more) must not wait for it. */
 static int try_later(verbs_ep *ep)
 {
     verbs_post_flush(ep->iface);
@@ -230,7 +230,7 @@ int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_hdr *hdr)
     else
         slot->wire->hdr = (weft_hdr){0};
     verbs_flow_stamp(ep, slot, kind, by_token ? VERBS_FLAG_BY_TOKEN : 0);
-    if (by_token && !slot->wire->prefix.credits) { /* none to be had now; a token that comes back may wait */
+    if (by_token && !slot->wire->prefix.credits) { /* no credit to return now; a token to be returned may wait */
         ep->owes_token = slot->wire->prefix.flags & VERBS_FLAG_TOKEN;
         verbs_slot_give(ep->iface, slot);
         return WEFT_AGAIN;
@@ -245,7 +245,7 @@ int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_hdr *hdr)
     return 0;
 }
 
-/* -- what is over -- */
+/* -- completed sends -- */
 
 static bool has_arrived(const verbs_ep *ep, const verbs_slot *slot)
 {
@@ -286,7 +286,7 @@ static void send_completed(const struct ibv_wc *wc)
     verbs_flow_done(ep, seq);
 }
 
-/* -- in -- */
+/* -- receiving -- */
 
 void verbs_flow_news(verbs_ep *ep, const verbs_prefix *prefix)
 {
@@ -315,7 +315,7 @@ static void deliver(verbs_ep *ep, const verbs_wire *wire)
         verbs_eager_ring_think(ep);
 }
 
-/* A copy, so that its receive slot can be lent again. In order of numbers. */
+/* Copies the frame, so that its receive slot is free; sorted by number. */
 static bool hold(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes, uint32_t seq)
 {
     verbs_held *held = malloc(sizeof *held + bytes);
@@ -358,13 +358,13 @@ bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
     int32_t ahead = verbs_seq_diff(seq, ep->rx_seq);
     if (wire->hdr.bytes != bytes - sizeof *wire || ahead > 2 * VERBS_IN_FLIGHT_MAX)
         return false;
-    if (ahead > 1) { /* what comes first stands in a ring, most likely */
+    if (ahead > 1) { /* earlier frames are most likely in the ring */
         verbs_eager_ring_catch_up(ep);
         ahead = verbs_seq_diff(seq, ep->rx_seq);
     }
-    if (ahead <= 0) /* seen before */
+    if (ahead <= 0) /* a duplicate */
         return true;
-    if (ahead > 1) { /* its sender may know by now that it arrived, and keep no copy: without one of ours it is gone */
+    if (ahead > 1) { /* its sender may have freed it already: without a copy it is lost */
         if (!hold(ep, wire, bytes, seq)) {
             ep->is_garbled = true;
             verbs_conn_fail(ep, "no memory to keep a frame that came ahead of others");
@@ -376,9 +376,9 @@ bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
     return true;
 }
 
-/* A write with immediate data came by the queue pair of the peer's frames. All numbered frames before it there have come, too, or stand
- * in the ring: that a write's immediate data are told says that all writes before it are visible. So its number is the next. What was
- * kept from being read leaves no certain number: the write is not counted, and the next epoch does it again. */
+/* A write with immediate data came by the QP of the peer's frames. All frames before it on that QP have come, or are in the ring: the
+ * completion proves that all earlier writes are visible. So its number is the next. After an unreadable frame the number is uncertain: the
+ * write is not counted, and is repeated in the next epoch. */
 static void notice_came(verbs_ep *ep, uint32_t value)
 {
     verbs_wire wire = {.prefix = {.kind = VERBS_KIND_NOTIFY}, .hdr = {.tag = (int32_t)value}};
@@ -391,7 +391,7 @@ static void notice_came(verbs_ep *ep, uint32_t value)
 
 static void give_up_credits(verbs_ep *ep)
 {
-    uint32_t many = ep->credits > 2 ? ep->credits - 2 : 0; /* one is for the frame that says so */
+    uint32_t many = ep->credits > 2 ? ep->credits - 2 : 0; /* one is for this frame */
     weft_hdr hdr = {.tag = (int32_t)many};
     if (!many)
         return;
@@ -400,7 +400,7 @@ static void give_up_credits(verbs_ep *ep)
         ep->credits += many;
 }
 
-/* A frame that has no number; also the ring's. false: unreadable. */
+/* Handles an unnumbered frame, also those of the ring. False: unreadable. */
 static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 {
     if (wire->prefix.kind == VERBS_KIND_CREDITS)
@@ -427,7 +427,7 @@ static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
     }
 }
 
-/* One that has used up all that it was lent was lent too little. */
+/* A peer that has used all its credits had too few. */
 static void credit_used(verbs_ep *ep)
 {
     uint32_t before = ep->lent;
@@ -496,9 +496,9 @@ void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc)
     }
 }
 
-/* -- turns -- */
+/* -- progress -- */
 
-/* What a path waits to say: frames again, the ring's answers, credits. True: it still waits. */
+/* Sends what is due: frames again, replies of the ring, credits. True: something is still due. */
 static bool tell(verbs_ep *ep, bool in_haste, int *n)
 {
     bool waits;
@@ -509,7 +509,7 @@ static bool tell(verbs_ep *ep, bool in_haste, int *n)
         return waits;
     if (!in_haste && !is_urgent(ep))
         return true;
-    return verbs_flow_control(ep, VERBS_KIND_CREDITS, NULL) || waits; /* no token, or no room: it comes back, or a frame of ours goes */
+    return verbs_flow_control(ep, VERBS_KIND_CREDITS, NULL) || waits; /* no token, or no queue entry: retried, or a frame carries them */
 }
 
 static int turn(verbs_iface *iface, bool in_haste)
@@ -533,7 +533,7 @@ static int turn(verbs_iface *iface, bool in_haste)
 int verbs_flow_progress(verbs_iface *iface) { return turn(iface, false); }
 void verbs_flow_defer(verbs_iface *iface) { turn(iface, true); }
 
-/* Asked again and again by who is leaving: so it sees to it that it will be told. */
+/* ep_close calls this repeatedly: it requests the completions that it waits for. */
 bool verbs_flow_is_quiet(verbs_ep *ep)
 {
     if (ep->state == VERBS_UP && ep->home)
@@ -541,7 +541,7 @@ bool verbs_flow_is_quiet(verbs_ep *ep)
     return weft_list_is_empty(&ep->sent) && weft_list_is_empty(&ep->control);
 }
 
-/* -- life -- */
+/* -- open, close -- */
 
 int verbs_flow_open(verbs_iface *iface)
 {

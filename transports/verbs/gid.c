@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * gid: see gid.h. RoCE ports have several: v2 can be routed, so it goes before v1; IPv4-mapped ones are what administrators set
- * up and what both ends most surely have, so they go before IPv6, and link-local ones are the last of v2.
+ * gid: see gid.h. RoCE ports have several GIDs. v2 is routable, so it precedes v1. IPv4-mapped precedes IPv6, as administrators configure
+ * it on both ends; link-local is the last of v2.
  */
 #include "transports/verbs/gid.h"
 
@@ -86,7 +86,7 @@ uint8_t verbs_gid_prefix_bits(const union ibv_gid *gid)
     return bits;
 }
 
-/* Kernels before 5.12 do not say which interface; sysfs does. */
+/* Kernels before 5.12 do not report the interface; sysfs does. */
 static uint32_t find_interface(const char *device, uint8_t port_num)
 {
     char path[256], name[IF_NAMESIZE + 1] = "";
@@ -100,7 +100,7 @@ static uint32_t find_interface(const char *device, uint8_t port_num)
     return name[0] ? if_nametoindex(name) : 0;
 }
 
-/* Where neither does, it is the interface whose hardware address the port's GID begins with. */
+/* Else: the interface whose hardware address is the prefix of the port's GID. */
 static uint32_t interface_by_address(const struct ifaddrs *all, const union ibv_gid *gid)
 {
     for (; all; all = all->ifa_next) {

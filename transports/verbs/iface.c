@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface: verbs' side of the contract: opening and closing in order, the numbers it promises, polling, sleeping. The rooms behind it are
- * told in verbs.h.
- * Invariant: only poll hands completions over; no call into a port polls, so nothing arrives outside.
+ * iface: the transport's operations table: opening and closing in order, capabilities, polling, sleeping. verbs.h lists the files behind
+ * it.
+ * Invariant: only poll dispatches completions; no other call polls, so callbacks come from poll only.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "transports/verbs/flow.h"
 
-#define BATCH 16 /* completions taken from a queue at one time */
+#define BATCH 16 /* completions polled from a CQ at one time */
 
 /* -- completions -- */
 
@@ -39,7 +39,7 @@ static void hand_over(verbs_rail *rail, const struct ibv_wc *wc)
     default:
         break;
     }
-    if (weft_unlikely(wc->status != IBV_WC_SUCCESS)) { /* its room in the queues is counted free when the link is down */
+    if (weft_unlikely(wc->status != IBV_WC_SUCCESS)) { /* its queue entries are freed by verbs_flow_down */
         if (work->kind == VERBS_WORK_MOVE)
             verbs_rma_completion(rail, wc);
         verbs_conn_break(link, wc, NULL);
@@ -88,7 +88,7 @@ static int verbs_poll(weft_iface *base, int budget)
 
 /* -- sleeping -- */
 
-/* Takes what the channel tells. An armed queue that has told nothing stays armed. */
+/* Reads the channel's events. An armed CQ without event stays armed. */
 static void take_events(verbs_rail *rail)
 {
     struct ibv_cq *cq;
@@ -148,7 +148,7 @@ static uint32_t mbyte_per_s(const verbs_rail *rail)
     return workers * mbit / 8;
 }
 
-/* Atomics of several devices are not atomic with each other: they all go by the target's first rail (rma.c). */
+/* Atomics of several devices are not atomic with each other: all use the target's first rail (rma.c). */
 static void promise(verbs_iface *iface)
 {
     weft_caps *caps = &iface->iface.caps;
@@ -165,7 +165,7 @@ static void promise(verbs_iface *iface)
             caps->pin_regions = (uint32_t)rail->attr.max_mr;
         has_atomics = has_atomics && rail->attr.atomic_cap != IBV_ATOMIC_NONE && !rail->is_iwarp;
         caps->get = caps->get && rail->max_rd_atomic > 0;
-        caps->put = caps->put && (rail->max_rd_atomic > 0 || !rail->tells_early); /* a read tells when it is there */
+        caps->put = caps->put && (rail->max_rd_atomic > 0 || !rail->tells_early); /* a read fence proves placement */
         caps->pages_on_demand = caps->pages_on_demand && rail->is_odp;
         caps->mbyte_per_s += mbyte_per_s(rail);
     }
@@ -177,7 +177,7 @@ static void promise(verbs_iface *iface)
 static void verbs_close(weft_iface *base)
 {
     verbs_iface *iface = (verbs_iface *)base;
-    while (!weft_list_is_empty(&iface->paths)) { /* not left: the job ends in haste */
+    while (!weft_list_is_empty(&iface->paths)) { /* not closed: the job aborts */
         verbs_ep *ep = weft_container(iface->paths.next, verbs_ep, by_port);
         verbs_rma_drop(ep);
         verbs_flow_give_up(ep);
@@ -194,7 +194,7 @@ static void verbs_close(weft_iface *base)
     free(iface);
 }
 
-/* Tells this life of the port from earlier ones of the same name. The simulator's runs must not depend on chance. */
+/* Distinguishes this iface from earlier ones of the same proc_id. With a simulated clock it must not be random. */
 static uint32_t make_nonce(const verbs_iface *iface, const weft_iface_params *params)
 {
     uint32_t nonce = 0;
@@ -260,7 +260,7 @@ static int verbs_get_addr(weft_iface *base, void *room, size_t *bytes)
     return 0;
 }
 
-/* -- what there is not -- */
+/* -- unsupported -- */
 
 static int verbs_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * life: how paths come and go: reach, leave, and the opening and closing of what conn keeps. Called by iface.c and the table.
- * The invariant: a path is freed only when no work request of it is anywhere; who was left in peace is remembered, so that a
- * peer which missed our last word is told and need not wait for its timeout.
+ * life: creation and removal of eps; opening and closing of conn's state. Called by iface.c and through weft_iface_ops.
+ * Invariant: an ep is freed only when no work request names it. Peers of closed eps are remembered: one that missed GONE is told again
+ * and need not wait for its timeout.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ void verbs_conn_close(verbs_iface *iface)
     iface->conn = NULL;
 }
 
-/* -- reach -- */
+/* -- ep_open -- */
 
 static int read_addr(const weft_proc_id *who, const void *addr, size_t bytes, verbs_iface_addr *far)
 {
@@ -108,7 +108,7 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, s
     return 0;
 }
 
-/* -- leave -- */
+/* -- ep_close -- */
 
 static void remember(const verbs_ep *ep)
 {
@@ -142,7 +142,7 @@ void verbs_conn_forget(verbs_ep *ep)
     free_path(ep);
 }
 
-/* One that was never connected, that rests, or that is lost, has nothing anywhere. */
+/* An ep that was never connected, is evicted or is lost has no work posted. */
 static bool is_nothing_left(const verbs_ep *ep) { return ep->state == VERBS_NEW || ep->state == VERBS_LOST; }
 
 int verbs_ep_close(weft_iface *base, weft_ep *of)
@@ -152,7 +152,8 @@ int verbs_ep_close(weft_iface *base, weft_ep *of)
     (void)base;
     ep->has_bye = meet->is_leaving = true;
     if (is_nothing_left(ep)) {
-        if (ep->state == VERBS_NEW ? meet->remote_incarnation != 0 : meet->is_over) /* again: a datagram may be lost, and costs a peer seconds */
+        /* GONE is repeated: a datagram may be lost, which costs the peer seconds */
+        if (ep->state == VERBS_NEW ? meet->remote_incarnation != 0 : meet->is_over)
             verbs_conn_farewell(ep);
         if (ep->state == VERBS_NEW || meet->is_over)
             remember(ep);

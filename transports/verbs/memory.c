@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memory: makes user memory known to every rail, with the least rights that do. A key is the rails' rkeys, four bytes each, in
- * the order of the address. Called by any thread (the helper that pins ahead too): reads of the port only what never changes after
+ * memory: registers user memory with every rail, with the least access that serves. A key is the rails' rkeys, four bytes each, in the
+ * order of the address. Called by any thread (also the registration helper): reads only fields of the iface that do not change after
  * open.
  */
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "base/status.h"
 #include "transports/verbs/verbs.h"
 
-/* What registering needs for these rights. iWARP's answer to a read is a write into the reader's memory, named by its own key:
- * there, memory that serves as the local side of gets must be open to remote writes, under a key that nobody is told. */
+/* Access flags for these rights. An iWARP read response is a write into the reader's memory by its key: the local side of gets must be open
+ * to remote writes, under a key that no peer has. */
 static int access_of(const verbs_rail *rail, uint32_t rights)
 {
     int access = IBV_ACCESS_LOCAL_WRITE;
@@ -34,8 +34,8 @@ static bool needs_sink(const verbs_rail *rail, uint32_t rights)
     return rail->is_iwarp && rights && !(rights & WEFT_ACCESS_WRITE);
 }
 
-/* Memory that may only be read has no page for the device to write to: the kernel says EFAULT (or EACCES) to local write, and
- * takes it without. Only what remote peers may not write either can be tried so; such memory cannot be lent. */
+/* Read-only memory fails local write with EFAULT or EACCES and registers without it. Tried only if peers may not write it; such memory
+ * cannot have memory windows. */
 static struct ibv_mr *register_on(const verbs_rail *rail, void *addr, uint64_t bytes, uint32_t rights, bool *may_lend)
 {
     int access = access_of(rail, rights);
@@ -116,7 +116,7 @@ int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights,
             continue;
         }
         error = errno;
-        if (error == EIO || error == ENODEV) /* a device that died: the others still serve */
+        if (error == EIO || error == ENODEV) /* a failed device; the others still serve */
             continue;
         verbs_memory_drop(memory);
         return cannot_register(rail, bytes, error);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mw: lends a part of a registration to one peer: a memory window of type 2B, bound by a request on the path's home link, so
- * that the key opens these bytes with these rights to whoever comes by that queue pair, and nothing to anybody else. A bind needs no
- * waiting: the frame that tells the key stands behind it in the same queue. Taken back by a request, too; the registration stays until
- * that is over (verbs_memory_hold). A lent key is the rails' rkeys, of which only the home link's is not 0, and the epoch: the
- * window dies with its queue pair, and the other side sees by the epoch that it has, without asking.
+ * mw: opens a part of a registration to one peer by a memory window of type 2B, bound by a work request on the ep's home QP: the key
+ * works only on that QP. The bind is not waited for: the frame with the key is behind it in the same queue. Invalidated by a work
+ * request, too; the registration is held until that completes (verbs_memory_hold). The key is the rails' rkeys, of which only the home
+ * QP's is not 0, and the epoch: the window dies with its QP, and the peer detects that by the epoch.
  *
- * A window is on one list: free (rail), bound (link), dead (its loan is still held). Books are kept until the port closes, never
- * freed before: a completion names them.
+ * A window is on one list: free (rail), bound (QP), dead (destroyed, not yet invalidated by its owner). Structs are freed at close only:
+ * completions point to them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +17,11 @@
 #include "transports/verbs/flow.h"
 
 struct weft_mw {
-    verbs_work work; /* of its bind, then of what takes it back */
+    verbs_work work; /* of its bind, then of its invalidation */
     weft_list_link link;
     weft_list_link by_owed;
     struct ibv_mw *ibv_mw;
-    uint32_t rkey;   /* as bound; mw->rkey follows when it is free: a provider may read that when the bind is posted late */
+    uint32_t rkey;   /* as bound; ibv_mw->rkey is set at the next bind, as a provider may read it when a delayed bind is posted */
     verbs_memory *memory;
     bool is_taken_back;
 };
@@ -67,7 +66,7 @@ void verbs_mw_close(verbs_iface *iface)
     free_all(&iface->loans_spare);
 }
 
-/* -- lending -- */
+/* -- binding -- */
 
 static weft_mw *take(verbs_rail *rail)
 {
@@ -145,7 +144,7 @@ int verbs_mw_bind(weft_iface *base, weft_ep *to, const weft_mr *mr, void *addr, 
         return WEFT_AGAIN;
     mw->memory = mr->device;
     verbs_memory_hold(mw->memory);
-    if (bind(link, mw, addr, bytes, rights)) { /* the link is broken, and takes the window with it */
+    if (bind(link, mw, addr, bytes, rights)) { /* the QP is in error, and destroys the window */
         mw->is_taken_back = true;
         return WEFT_AGAIN;
     }
@@ -166,9 +165,9 @@ uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_rkey *rkey)
     return epoch;
 }
 
-/* -- taking back -- */
+/* -- invalidating -- */
 
-/* False: no room now. A link that is broken needs nothing: the window goes with it. */
+/* False: no queue entry now. In an epoch that ends nothing is posted: the window dies with its QP. */
 static bool invalidate(weft_mw *mw)
 {
     verbs_rc_qp *link = mw->work.link;
@@ -222,7 +221,7 @@ void verbs_mw_fail(verbs_rc_qp *link)
     for (weft_list_link *at; (at = weft_list_take(&link->windows)) != NULL;) {
         weft_mw *mw = weft_container(at, weft_mw, link);
         iface->counts[VERBS_COUNT_STALE] += !mw->is_taken_back;
-        ibv_dealloc_mw(mw->ibv_mw); /* of a device that died: it fails, and the kernel frees it with the rest */
+        ibv_dealloc_mw(mw->ibv_mw); /* fails on a dead device; the kernel frees it with the rest */
         mw->ibv_mw = NULL;
         verbs_memory_drop(mw->memory);
         mw->memory = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * names: paths by the names of their peers: a hash of open addresses, grown on demand, from which paths can be taken out.
- * Called by conn.c for each note that comes and each path that comes or goes; never on the way of a message.
+ * names: hash of proc_id -> ep with open addressing, grown on demand, with removal. Called by conn.c for each connection message and each
+ * new or removed ep; never per frame.
  */
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ void verbs_names_remove(verbs_iface *iface, verbs_ep *ep)
         i++;
     iface->by_name_map[i & mask] = NULL;
     iface->conn->path_count--;
-    for (i++; iface->by_name_map[i & mask]; i++) { /* what stood behind the gap would not be found any more */
+    for (i++; iface->by_name_map[i & mask]; i++) { /* entries behind the gap would not be found any more */
         verbs_ep *moved = iface->by_name_map[i & mask];
         iface->by_name_map[i & mask] = NULL;
         place(iface, moved);

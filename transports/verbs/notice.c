@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * notice: a put's notification that goes with its last piece, as immediate data or as a frame right behind it. Called by rma.c (what goes),
- * flow.c and replay.c (what becomes of it).
- * Invariant: it has a number of the path's frames, so the peer counts it as delivered exactly when it is; slot and op know each other
- * until the piece is over, and a break finds out by the number whether the put has ended.
+ * notice: a put's notification that is sent with its last fragment, as immediate data or as a frame right behind it. Called by rma.c
+ * (sending), flow.c and replay.c (outcome).
+ * Invariant: it has a frame number of the ep, so the peer counts it exactly once. Slot and op point to each other until the fragment has
+ * completed, and at the end of an epoch the number shows whether the put has ended.
  */
 #include "transports/verbs/op.h"
 
-/* As immediate data its number stands for itself: the peer counts, so the write must stand on the queue pair that numbered frames go by,
- * between the frames that its number is between. It brings neither the token nor credits: who owes these sends a frame behind the
- * write. (Were the last credit spent on a write while the token is owed, neither side could send any more.) */
+/* Immediate data has no number on the wire: the peer counts, so the write must be on the QP of numbered frames, in their order. It carries
+ * neither token nor credits: if these are due, a frame follows the write instead. (Were the last credit spent on a write while the token is
+ * due, neither side could send.) */
 verbs_slot *verbs_flow_notice(verbs_ep *ep, verbs_op *op)
 {
     bool by_frame = ep->owes_token || verbs_flow_owes_much(ep) || (ep->home && ep->home->rail->is_iwarp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: beginning and end of moves; see op.h. Called by rma.c.
+ * op: beginning and end of RMA ops; see op.h. Called by rma.c.
  */
 #include "transports/verbs/op.h"
 
@@ -10,8 +10,8 @@
 #include "base/status.h"
 
 #define PIECE_BYTES (1u << 20)
-#define OPS_MAX 256u /* of one path */
-#define CELLS 64u     /* atomics under way */
+#define OPS_MAX 256u /* of one ep */
+#define CELLS 64u     /* atomics in flight */
 
 int verbs_rma_open(verbs_iface *iface)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: one get, put, amo or flush, its pieces, and the books of all of a port's. Shared by op.c (beginning and end) and rma.c (what goes
- * on in between).
+ * op: one get, put, amo or flush, its fragments, and the state of all ops of an iface. Shared by op.c (begin and finish) and rma.c
+ * (posting, completions).
  */
 #ifndef WEFT_TRANSPORTS_VERBS_OP_H
 #define WEFT_TRANSPORTS_VERBS_OP_H
@@ -11,56 +11,56 @@
 enum op_kind { OP_GET, OP_PUT, OP_AMO, OP_FLUSH };
 
 typedef struct verbs_op {
-    weft_list_link link; /* in path->ops */
+    weft_list_link link; /* in ep->ops */
     verbs_ep *ep;
     enum op_kind kind;
     uint8_t *local;
-    uint64_t remote, bytes, next; /* next: not cut off yet from here */
+    uint64_t remote, bytes, next; /* next: offset of the first byte not yet in a fragment */
     weft_rkey rkey;
-    uint32_t key_epoch;     /* the only one in which it works; 0: any */
+    uint32_t key_epoch;     /* epoch in which rkey is valid; 0: any */
     uint32_t lkeys[VERBS_RAILS];
-    weft_list_link in_flight, redo; /* verbs_piece */
+    weft_list_link in_flight, redo; /* verbs_piece: posted; to be posted again */
     void *done;
     uint32_t notify;
-    verbs_slot *notice;     /* its notification's number, while it is under way with the last piece */
-    bool is_noticed;        /* a break has found it delivered: the put has ended */
+    verbs_slot *notice;     /* slot of its notification while that is in flight with the last fragment; else NULL */
+    bool is_noticed;        /* the notification was delivered: the put has ended */
     int rc;
-    uint8_t bad_status;     /* of the completion that made rc */
+    uint8_t bad_status;     /* completion status that set rc; 0: none */
     uint32_t vendor;
     /* amo */
     weft_atomic atomic;
     uint64_t expected;
     uint64_t *cell;
-    uint64_t late_ns;       /* the one link that may carry it is not there since; 0: it is */
+    uint64_t late_ns;       /* time since which no QP to the target's first rail exists; 0: one exists */
 } verbs_op;
 
 typedef struct verbs_piece {
     verbs_work work;
-    weft_list_link link; /* in op->in flight or op->redo, or free */
+    weft_list_link link; /* in op->in_flight, op->redo or free_pieces */
     verbs_op *op;
     uint64_t at;
     uint32_t bytes, tries;
 } verbs_piece;
 
 struct verbs_rma_ops {
-    weft_list_link waiting; /* verbs_ep.by_move: something of theirs is not posted */
+    weft_list_link waiting; /* verbs_ep.by_move: eps with fragments to post */
     weft_list_link free_pieces;
-    verbs_slab *cells; /* where the devices put old values; made at the first atomic */
+    verbs_slab *cells; /* result words of atomics, registered; allocated at the first one */
     uint64_t free_cells;
     uint64_t in_flight_bytes;
     uint32_t piece_bytes;
 };
 
-/* A new op at the path's end; 0, AGAIN or an error. */
+/* Appends a new op to ep->ops. 0, AGAIN (too many ops), WEFT_E_PEER or WEFT_E_NOMEM. */
 int verbs_op_begin(verbs_ep *ep, enum op_kind kind, void *done, verbs_op **op);
-/* Ends it, and the flushes that waited for it; may call up, which may post more. */
+/* Finishes it and the flushes that waited for it. Calls callbacks.done, which may post more. */
 void verbs_op_finish(verbs_op *op);
-/* Ends it alone. */
+/* Finishes it alone. Calls callbacks.done. */
 void verbs_op_finish_one(verbs_op *op);
-/* Frees it, tells nobody. */
+/* Frees it without a callback. */
 void verbs_op_forget(verbs_op *op);
 verbs_piece *verbs_piece_take(struct verbs_rma_ops *moves);
-/* Where a device puts an old value. NULL: none is free, or memory cannot be pinned. */
+/* Result word of an atomic. NULL: none is free, or memory cannot be registered. */
 uint64_t *verbs_cell_take(verbs_iface *iface);
 void verbs_cell_give(verbs_iface *iface, const uint64_t *cell);
 

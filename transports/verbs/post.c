@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * post: work requests on their way to a send queue. A doorbell costs a write to the device (where the kernel is the device, a system
- * call), so what is ready together goes with one: pieces of moves, frames sent again, frames that had waited above. A lone request goes
- * at once: nothing is kept back in the hope of another. Called by flow, ring and move; lists are bounded, so that the first of a long
- * one is not late.
- *
- * A request counts as standing in the queue from the moment that it is taken. When the provider refuses one, those before it are under
- * way and the rest never were: the epoch ends, and each goes again from where its owner keeps it (path->sent, op->in flight).
+ * post: posts work requests. A doorbell is a write to the device (or a system call), so requests that are ready together share one:
+ * fragments, resent frames, frames with frame.more. A lone request is posted at once. Batches are bounded, so that the first of many is
+ * not late. Called by flow, ring and rma.
+ * A request counts as posted from verbs_post on. If the provider refuses one, earlier ones are in flight and later ones are not: the
+ * epoch ends, and each is posted again from its owner's list (ep->sent, op->in_flight).
  */
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +88,7 @@ int verbs_post(verbs_rc_qp *link, struct ibv_send_wr *first, uint32_t count)
     verbs_rail *rail = link->rail;
     verbs_iface *iface = rail->iface;
     verbs_batch *batch = &rail->batch;
-    bool is_short = count <= VERBS_BATCH && first->num_sge <= 1; /* a batch has room for one sge of each */
+    bool is_short = count <= VERBS_BATCH && first->num_sge <= 1; /* a batch holds one sge per request */
     int rc = 0;
     if (link->is_broken || !link->qp)
         return WEFT_AGAIN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rail: an active port of a device, opened: its queues, the numbers that bound them, the table of our queue pairs, and what the
- * device says unasked. Called by iface.c (open, close) and conn.c (events). All calls that could start threads of a provider's are
- * made with signals blocked, so that none of the program's signals lands there.
+ * rail: an active port of a device: its queues, their limits, the table of local QPs, asynchronous events. Called by iface.c (open,
+ * close) and conn.c (events). Calls that may start a provider's threads run with all signals blocked, so that no signal of the program is
+ * handled there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,20 +24,20 @@
 #include "transports/verbs/device_select.h"
 #include "transports/verbs/gid.h"
 
-#define SMALL_BYTES (4u << 20) /* less lockable memory than this: shallow queues, few short slots */
+#define SMALL_BYTES (4u << 20) /* a lower limit on locked memory gives shallow queues and few short slots */
 #define CQ_DEPTH 16384
 #define CQ_DEPTH_SMALL 192
-#define CQ_DEPTH_SHALLOW 1024 /* no more than that: the others are short, too */
+#define CQ_DEPTH_SHALLOW 1024 /* a CQ of at most this depth makes the other queues shallow, too */
 #define SRQ_DEPTH 2048
 #define SRQ_DEPTH_SHALLOW 32
 #define SQ_DEPTH 128
-#define MARKS 64              /* so many links may be drained at one time */
+#define MARKS 64              /* QPs that may be drained at one time */
 #define MARKS_SHALLOW 8
 #define SQ_DEPTH_SHALLOW 16
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Does the limit on locked memory bind us, and is it low? Queues of real HCAs count as locked, too. */
+/* True if the limit on locked memory applies and is low. Queues of real HCAs count as locked, too. */
 static bool is_memory_small(void)
 {
     struct rlimit limit;
@@ -56,10 +56,9 @@ static int cannot(const verbs_rail *rail, const char *what)
                      error == ENOMEM ? " (too little memory may be locked: see ulimit -l; or its queues are used up)" : "");
 }
 
-/* -- numbers that only a queue pair tells -- */
+/* -- limits that only a QP shows -- */
 
-/* The largest inline size of a few that the device grants beside our depth; and whether what is written into memory becomes
- * visible in order. */
+/* Tries inline sizes with this queue depth, largest first; and queries whether the bytes of an RDMA write become visible in order. */
 static int try_queue_pair(verbs_rail *rail)
 {
     static const uint32_t inlines[] = {220, 128, 64, 0};
@@ -181,7 +180,7 @@ static void close_rail(verbs_rail *rail)
     memset(rail, 0, sizeof *rail);
 }
 
-/* A port that cannot be opened is left out with a word why, as long as another one can. */
+/* A port that cannot be opened is skipped, with a log message, if another one can. */
 static int open_found(verbs_iface *iface, const verbs_finding *finding)
 {
     char reasons[400];
@@ -225,7 +224,7 @@ int verbs_rails_open(verbs_iface *iface)
     iface->is_small = is_memory_small();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) /* kernels that copy pinned pages at fork need nothing */
+    if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) /* kernels that copy pinned pages at fork need no call */
         ibv_fork_init();
     rc = verbs_device_select(iface->self.rank, finding);
     if (rc == 0) {
@@ -255,7 +254,7 @@ void verbs_rail_address(const verbs_rail *rail, verbs_address *address)
     verbs_read_fence_tell(rail, address);
 }
 
-/* -- whose queue pair -- */
+/* -- table of QP numbers -- */
 
 static void place(verbs_rail *rail, verbs_rc_qp *link)
 {
@@ -291,14 +290,14 @@ void verbs_rail_remove(verbs_rail *rail, verbs_rc_qp *link)
         i++;
     rail->by_qpn[i & mask] = NULL;
     rail->qpn_count--;
-    for (i++; rail->by_qpn[i & mask]; i++) { /* what stood behind may be found through the gap no more: place it anew */
+    for (i++; rail->by_qpn[i & mask]; i++) { /* entries behind the gap would not be found: place them again */
         verbs_rc_qp *moved = rail->by_qpn[i & mask];
         rail->by_qpn[i & mask] = NULL;
         place(rail, moved);
     }
 }
 
-/* -- what a device says unasked -- */
+/* -- asynchronous events -- */
 
 static void look_again(verbs_rail *rail, const char *what)
 {
@@ -371,7 +370,7 @@ int verbs_rail_events(verbs_rail *rail)
     struct ibv_async_event event;
     int n = 0;
     while (ibv_get_async_event(rail->context, &event) == 0) {
-        /* A port's event names a port of the device; another port's is not ours, and asking again does no harm. */
+        /* An event may be for another port of the device; a query too many does no harm. */
         handle(rail, &event);
         ibv_ack_async_event(&event);
         rail->iface->counts[VERBS_COUNT_EVENTS]++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rail_pair: which of our rails goes with which of the peer's. Both sides work it out from both addresses, in one order (the smaller
- * name's rails first), so that nothing need be said. Rails of one network are paired first; what is left over goes by order, if
- * it could reach at all, and must prove itself before it carries anything. Called by conn.c when a path is made.
+ * rail_pair: pairs local with remote rails. Both sides compute the same result from both addresses, in the same order (rails of the
+ * smaller proc_id first), without a message. Rails of one network are paired first. The rest is paired by order if it could communicate
+ * at all, as suspects: a probe must be answered before they are used. Called by life.c when an ep is opened.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
     return bits % 8 == 0 || (a[bits / 8] & mask) == (b[bits / 8] & mask);
 }
 
-/* Could packets of one be understood by the other at all? */
+/* True if both have the same link layer and address family. */
 static bool is_kindred(const verbs_address *a, const verbs_address *b)
 {
     return a->flags == b->flags && ((a->flags & VERBS_ADDRESS_IB) || verbs_gid_is_ipv4(&a->gid) == verbs_gid_is_ipv4(&b->gid));
@@ -57,7 +57,7 @@ static void match(pairing *p, bool (*fits)(const verbs_address *, const verbs_ad
             }
 }
 
-/* Bulk is shared out by distance: a rail on a far NUMA node gets half. */
+/* RMA bytes are shared by distance: a rail on a farther NUMA node gets half. */
 static uint32_t weight_of(const verbs_ep *ep, const verbs_rail *rail)
 {
     return rail->numa_distance <= ep->iface->rails[0].numa_distance ? WEIGHT_NEAR : 1;
@@ -83,7 +83,7 @@ void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *mine)
     for (uint8_t l = 0; l < p.left->rails; l++)
         has_sure |= p.right_of[l] >= 0 && p.is_sure[l];
     ep->link_count = 0;
-    for (uint8_t i = 0; i < ep->iface->rail_count; i++) /* in the order of our rails: the nearest first */
+    for (uint8_t i = 0; i < ep->iface->rail_count; i++) /* in the order of the local rails: nearest first */
         for (uint8_t l = 0; l < p.left->rails; l++) {
             uint8_t r = (uint8_t)p.right_of[l];
             if (p.right_of[l] >= 0 && (is_left ? l : r) == i)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rail_probe: pairs of rails that failed, are down, or come back. A path whose connection lacks a pair asks it by a datagram now and
- * then; when it answers, the path begins a new epoch with it, in a quiet moment. Called by conn.c (each turn of a path that is
- * up; a break) and by rail.c (news of a port). And links that are stuck without a word: conn.c has them looked at once a second.
+ * rail_probe: pairs of rails that failed, are down, or recover. An ep whose connection lacks a pair probes it by datagrams at growing
+ * intervals. When the peer answers, the ep begins a new epoch with that pair at a quiet moment. Also detects stuck QPs. Called by conn.c
+ * (each progress of an ep that is UP; errors; stuck QPs once a second) and rail.c (port events).
  */
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
 #define PROBE_FIRST_NS (500 * MS)
 #define PROBE_MAX_NS (30000 * MS)
 #define MISSES_MAX 4        /* each doubles the pause: to eight minutes */
-#define RENEW_NS (1000 * MS) /* a path that is never quiet is interrupted after this */
+#define RENEW_NS (1000 * MS) /* an ep that is never quiet is interrupted after this time */
 
 static uint64_t probe_pause(const verbs_qp_handshake *half)
 {
@@ -23,7 +23,7 @@ static uint64_t probe_pause(const verbs_qp_handshake *half)
     return (pause < PROBE_MAX_NS ? pause : PROBE_MAX_NS) << (half->misses < MISSES_MAX ? half->misses : MISSES_MAX);
 }
 
-/* Answers may come where connections fail: ever more rarely, too. */
+/* Probes may be answered where connections fail: the interval grows, too. */
 static void rest(verbs_rc_qp *link)
 {
     verbs_qp_handshake *half = verbs_qp_handshake_of(link);
@@ -32,15 +32,15 @@ static void rest(verbs_rc_qp *link)
     half->probe_ns = half->rests_ns = link->ep->iface->now_ns() + probe_pause(half);
 }
 
-/* A pair that gave no answer is left out of the next epochs while another serves, and probed. */
+/* A pair without answer is not used in the next epochs while another works, and is probed. */
 void verbs_rail_probe_suspect(verbs_rc_qp *link, const struct ibv_wc *wc)
 {
     if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RESP_TIMEOUT_ERR)
         rest(link);
 }
 
-/* Datagrams pass, and rdma_cm does not connect: each further try holds the path up for a second or two, so they become rare. Without
- * datagrams nobody would ever prove that the pair is well. */
+/* Datagrams pass, but rdma_cm does not connect. Each attempt delays the ep by a second or two, so they become rare. Without UD nothing
+ * could prove that the pair works. */
 void verbs_rail_probe_missed(verbs_rc_qp *link)
 {
     verbs_qp_handshake *half = verbs_qp_handshake_of(link);
@@ -69,7 +69,7 @@ static void probe_soon(verbs_rc_qp *link)
     verbs_conn_due(link->ep, link->ep->iface->now_ns());
 }
 
-/* A rail that is down is no reason to break when there is no other: the device tries on for a while, and links come back. */
+/* If no other rail is up, the epoch goes on: the device retries for a while, and the port may recover. */
 void verbs_conn_rail_changed(verbs_rail *rail)
 {
     char words[160];
@@ -104,7 +104,7 @@ void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
     }
 }
 
-/* In an epoch without all its pairs: asks those that are left out, ever more rarely; when one answers, the next epoch has it. */
+/* Probes pairs that are not in this epoch, at growing intervals; after an answer the next epoch has them. */
 int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now)
 {
     verbs_handshake *meet = ep->meet;
@@ -132,9 +132,9 @@ int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now)
     return 0;
 }
 
-/* -- links that are stuck -- */
+/* -- stuck QPs -- */
 
-#define STUCK_LOOKS 20 /* seconds; a device that keeps count of its tries has said so long before (TIMEOUT, RETRIES in rc_qp.c) */
+#define STUCK_LOOKS 20 /* checks, one per second; a device that counts its retries fails long before (TIMEOUT, RETRIES in rc_qp.c) */
 
 static uint32_t posted(const verbs_ep *ep)
 {
@@ -144,9 +144,9 @@ static uint32_t posted(const verbs_ep *ep)
     return count;
 }
 
-/* A queue pair should end in an error when nobody answers. Some do not: soft-RoCE forgets its timer when the link goes down at the wrong
- * moment, and both sides would wait for ever. A request more sets it going again (and tells, if all is well, that all is over); where that
- * does not help, the epoch ends. Looks are counted, not time: a process that was stopped has seen nothing. */
+/* A QP should fail when the peer does not answer. Some do not: soft-RoCE loses its timer if the port goes down at the wrong moment, and
+ * both sides would wait for ever. One more request restarts it (and completes all, if nothing is wrong); if that does not help, the epoch
+ * ends. Checks are counted, not time: a process that was stopped has seen nothing. */
 void verbs_rail_probe_stuck(verbs_iface *iface)
 {
     for (weft_list_link *at = iface->paths.next; at != &iface->paths; at = at->next) {

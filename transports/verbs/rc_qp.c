@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rc_qp: the connected queue pair of a path on one pair of rails: made, connected to the peer's, put into error, drained, closed.
- * Called by conn.c; rdmacm.c makes and connects its own and shares the end of life.
+ * rc_qp: the RC queue pair of an ep on one pair of rails: creation, connection, error state, drain marker, destruction. Called by conn.c
+ * and drain.c; rdmacm.c connects QPs by itself and shares the rest.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "transports/verbs/rdmacm.h"
 
 #define TIMEOUT 16      /* 4.096 us << 16 = 0.27 s for an acknowledgement, ... */
-#define RETRIES VERBS_RETRIES /* ... so a peer that is silent for two seconds (some devices: eight) breaks the connection */
-#define RNR_FOREVER 7   /* credits keep it from ever being needed */
+#define RETRIES VERBS_RETRIES /* ... so a peer that is silent for two seconds (some devices: eight) fails the QP */
+#define RNR_FOREVER 7   /* credits prevent RNR */
 #define RNR_TIMER 12    /* 0.64 ms */
 #define HOP_LIMIT 64
 
@@ -22,7 +22,7 @@ static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 void verbs_rc_qp_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr)
 {
     *attr = (struct ibv_ah_attr){.port_num = rail->port_num, .sl = (uint8_t)weft_knob.service_level};
-    /* InfiniBand needs the global address beyond its own subnet only; Ethernet knows nothing else. */
+    /* InfiniBand needs a GRH only beyond its subnet; Ethernet always. */
     if (rail->is_ib) {
         attr->dlid = to->lid;
         attr->is_global = memcmp(rail->gid.raw, to->gid.raw, 8) != 0 || to->lid == 0;
@@ -129,16 +129,16 @@ void verbs_rc_qp_break(verbs_rc_qp *link)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     link->is_broken = true;
-    ibv_modify_qp(link->qp, &attr, IBV_QP_STATE); /* one that is in error already, or whose device died, may refuse */
+    ibv_modify_qp(link->qp, &attr, IBV_QP_STATE); /* refused if already in ERR or if the device is dead */
 }
 
-/* A send behind all others: when its completion has come, nothing of the send queue is under way. A queue pair that was never
- * connected has nothing in it, and takes no sends. */
+/* A send behind all others: its completion proves that the send queue is flushed. A QP that was never connected is empty and takes no
+ * sends. */
 bool verbs_rc_qp_mark(verbs_rc_qp *link)
 {
     verbs_qp_handshake *half = verbs_qp_handshake_of(link);
     struct ibv_send_wr wr = {.wr_id = (uintptr_t)&half->mark, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
-    if (half->is_made || link->rail->is_iwarp) { /* a driver that flushes at once takes none afterwards */
+    if (half->is_made || link->rail->is_iwarp) { /* a driver that flushes at once takes no sends afterwards */
         half->is_marked = half->is_flushed = true;
         return true;
     }
@@ -152,7 +152,7 @@ bool verbs_rc_qp_mark(verbs_rc_qp *link)
 void verbs_rc_qp_close(verbs_rc_qp *link)
 {
     verbs_qp_handshake *half = verbs_qp_handshake_of(link);
-    if (half->is_marked && !half->is_flushed) /* its device is dead: the marker will never come back */
+    if (half->is_marked && !half->is_flushed) /* dead device: the marker will never complete */
         link->rail->marks--;
     half->is_marked = half->is_flushed = true;
     verbs_post_forget(link);

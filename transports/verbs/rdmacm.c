@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rdmacm: see rdmacm.h. One connection of rdma_cm for each link and epoch; its private data says what a note says (conn.h). Both sides
- * may ask: of two requests that cross the smaller name's stands. The queue pairs are ours, not librdmacm's, which has contexts
- * of its own: we take them through their states with the attributes that it gives.
+ * rdmacm: see rdmacm.h. One rdma_cm connection per QP and epoch; its private data has the contents of a conn_msg (conn.h). Both sides may
+ * request; of two crossing requests the smaller proc_id's stands. QPs are created by rc_qp.c, as librdmacm has device contexts of its
+ * own, and go through their states with librdmacm's attributes.
  *
- *     active:  address, route, CONNECT -> response: queue pair to RTS, establish           (iWARP: the kernel does that)
- *     passive: request: queue pair to RTS, ACCEPT -> established, or the first frame
+ *     active:  address, route, CONNECT -> response: QP to RTS, establish           (iWARP: by the kernel)
+ *     passive: request: QP to RTS, ACCEPT -> established, or the first frame
  *
- * On iWARP the passive side may not speak first: the active one sends a frame of credits as soon as it is up, and until
- * anything of the kind has come the passive one waits. The invariant: no call here waits; events are acknowledged before
- * anything is destroyed.
+ * iWARP: the passive side must not send first. The active side sends a frame of credits when it is up, and the passive side waits for it.
+ * Invariants: no call here blocks; events are acknowledged before an id is destroyed.
  */
 #include "transports/verbs/rdmacm.h"
 
@@ -30,7 +29,7 @@
 
 #define RESOLVE_MS 2000
 #define BACKLOG 256
-#define STRAGGLER_NS 1000000000ull /* links that are so much later than the first wait for another epoch */
+#define STRAGGLER_NS 1000000000ull /* QPs that are this much later than the first wait for another epoch */
 #define HELLO_MAGIC 0x57656650u
 
 struct verbs_rdmacm {
@@ -46,14 +45,14 @@ typedef struct hello {
     uint64_t job;
     uint32_t rank;
     uint16_t worker;
-    uint8_t links; /* bits of the speaker's rails that it connects in this epoch */
-    uint8_t no;    /* of a rejection: enum refusal */
+    uint8_t links; /* bit mask of the sender's rails that it connects in this epoch */
+    uint8_t no;    /* rejections: enum refusal */
 } hello;
 _Static_assert(sizeof(hello) <= 56, "fits a request");
 
 enum refusal { REFUSED_NOT = 0, REFUSED_LATER, REFUSED_CROSSED, REFUSED_GONE, REFUSED_STRANGER };
 
-/* What is kept of an event after it was acknowledged. */
+/* Copy of an event after it was acknowledged. */
 typedef struct news {
     enum rdma_cm_event_type type;
     struct rdma_cm_id *id;
@@ -75,7 +74,7 @@ bool verbs_rdmacm_is_for(const verbs_ep *ep)
     return true;
 }
 
-/* -- words -- */
+/* -- private data, error text -- */
 
 static void write_hello(const verbs_rc_qp *link, uint8_t no, hello *out)
 {
@@ -97,7 +96,7 @@ static void trouble(verbs_ep *ep, const verbs_rc_qp *link, const char *what, con
              verbs_gid_text(&ep->far.address[link->far_rail].gid, there), link->rail->name, words);
 }
 
-/* -- the queue pair, through its states -- */
+/* -- QP states -- */
 
 static int to_state(verbs_rc_qp *link, struct rdma_cm_id *id, enum ibv_qp_state state)
 {
@@ -143,7 +142,7 @@ void verbs_rdmacm_forget(verbs_rc_qp *link)
     verbs_qp_handshake_of(link)->is_joined = false;
 }
 
-/* An attempt that came to nothing: the next one has a new queue pair, for some devices leave the old one in error. */
+/* A failed attempt: the next one needs a new QP, as some devices leave the old one in ERR. */
 static void give_up_attempt(verbs_rc_qp *link, const char *what, const char *words)
 {
     trouble(link->ep, link, what, words);
@@ -205,9 +204,9 @@ static void step_on(verbs_rc_qp *link, const news *event)
         request(link);
 }
 
-/* -- both: a link is connected -- */
+/* -- both sides: a QP is connected -- */
 
-/* A link that was refused because requests crossed, or came too early, comes yet: to go up without it would be to end this epoch soon. */
+/* QPs refused because requests crossed, or came too early, are still to come: going up without them would soon end this epoch. */
 static bool all_joined(const verbs_ep *ep)
 {
     const verbs_handshake *meet = ep->meet;
@@ -230,7 +229,7 @@ static void joined(verbs_rc_qp *link, const hello *words, uint32_t reads)
     meet->offer.rx_seq = words->rx_seq;
     meet->offer.credits = words->credits;
     if (!half->is_active)
-        meet->far_links = words->links; /* the passive side waits for as many */
+        meet->far_links = words->links; /* the passive side waits for all of these */
     meet->due_links &= (uint8_t)~(1u << (link - ep->links));
     if (!meet->is_linked)
         meet->linked_ns = ep->iface->now_ns();
@@ -299,7 +298,7 @@ static verbs_rc_qp *link_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_r
     return NULL;
 }
 
-/* Our half is ready, connected to theirs: says yes. */
+/* Brings the QP to RTS and accepts the request. */
 static bool accept_request(verbs_rc_qp *link, const news *event)
 {
     struct rdma_conn_param param;
@@ -402,8 +401,8 @@ static void disconnected(verbs_rc_qp *link)
         give_up_attempt(link, "connect to", "it ended the connection");
 }
 
-/* We said yes, and it was not heard, or not in time: the peer goes on without this link. It may carry frames and pieces of ours already,
- * that must go again. */
+/* The accept did not reach the peer in time: it goes on without this QP, which may carry frames and fragments already. A new epoch repeats
+ * them. */
 static bool is_late_no(verbs_rc_qp *link)
 {
     if (verbs_qp_handshake_of(link)->is_joined)
@@ -418,7 +417,7 @@ static void handle(const news *event)
         asked(event);
         return;
     }
-    if (!link || link->cm != event->id || !link->qp) /* a listener's, or of an attempt that is over */
+    if (!link || link->cm != event->id || !link->qp) /* of a listener, or of an attempt that has ended */
         return;
     switch (event->type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * read_fence: how it is known that what was posted has arrived. Most devices say so by the completion itself. iWARP's says only that TCP has the
- * bytes; but a read behind them is answered when all before it has been placed, so one byte of the peer's is read, from memory that is
- * there for nothing else and whose key stands in the address. (An empty read would do, but siw answers one that had to wait with bytes
- * of whatever it sent before.) Called by flow.c and rma.c.
+ * read_fence: proof that posted work was placed at the peer. Most devices prove it by the completion. An iWARP completion shows only that
+ * TCP has the bytes; a read behind them is answered after all before it was placed. So one byte of the peer's memory is read, from a page
+ * for this purpose only, whose key is in the address. (siw answers a delayed read of zero bytes with bytes of an earlier message.) Called
+ * by flow.c and rma.c.
  */
 #include <stddef.h>
 
 #include "transports/verbs/flow.h"
 
-/* Two pages, as reading them is for everybody, and the other one must be open to writes, as iWARP's answers are. */
+/* Two pages: every peer may read the source, and the sink must be open to writes, as iWARP read responses are writes. */
 int verbs_read_fence_open(verbs_iface *iface)
 {
     bool is_needed = false;
@@ -54,7 +54,7 @@ void verbs_read_fence_fill(const verbs_rc_qp *link, verbs_work *work, struct ibv
                                     .num_sge = 1, .wr.rdma = {.remote_addr = far->proof_addr, .rkey = far->proof_key}};
 }
 
-/* The last frame that stands before what is posted now. Frames go by the home link alone; what waits to be sent again stands nowhere yet. */
+/* Last frame posted before a request that is posted now. Frames use the home QP only; frames to be resent are not posted yet. */
 static uint32_t last_posted(const verbs_rc_qp *link)
 {
     const verbs_ep *ep = link->ep;
@@ -80,7 +80,7 @@ void verbs_rc_qp_sync(verbs_rc_qp *link)
     const verbs_ep *ep = link->ep;
     uint32_t last = last_posted(link);
     bool proves = verbs_read_fence_needed(link) && ep->tx_acked != last;
-    bool is_untold = link == ep->home && ep->tx_done != last; /* a move that tells of its own end tells nothing of frames before it */
+    bool is_untold = link == ep->home && ep->tx_done != last; /* the completion of a fragment does not complete the frames before it */
     if (link->unsignalled || is_untold || proves)
         post_sync(link, proves);
 }

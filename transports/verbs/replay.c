@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * replay: frames across a break. Down: what was posted is flushed; numbered frames stay in path->sent, the others are dropped. Up: what the
- * peer says it has delivered is let go, the rest is sent again, in order, as credits come. Called by conn.c and drain.c.
- * Invariant: a number is given to one thing only. That of a notification which was lost with its write goes again as an empty frame.
+ * replay: frames at a change of epochs. Down: posted work is flushed; numbered frames stay in ep->sent, others are dropped. Up: frames
+ * that the peer has delivered are freed, the rest is resent in order, as credits allow. Called by conn.c, drain.c, end.c, flow.c.
+ * Invariant: a number is assigned once. The number of a notification that was lost with its write is resent as an empty frame.
  */
 #include "base/log.h"
 #include "transports/verbs/op.h"
@@ -37,7 +37,7 @@ void verbs_flow_down(verbs_ep *ep)
         weft_list_remove(&ep->by_tell);
 }
 
-/* Those that did not arrive: the puts notify anew, when their bytes have gone again; the numbers go as empty frames. */
+/* Undelivered notifications: the puts notify again after their bytes are resent; the old numbers become empty frames. */
 static void disown_notices(verbs_ep *ep)
 {
     for (weft_list_link *link = ep->sent.next; link != &ep->sent; link = link->next)
@@ -76,7 +76,6 @@ void verbs_flow_give_up(verbs_ep *ep)
     ep->unsent = 0;
 }
 
-/* Sends again what the last epoch did not bring over, as far as credits go. How many. */
 int verbs_flow_resend(verbs_ep *ep)
 {
     int n = 0;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rma: get, put, amo and flush. A move is cut into pieces that are spread over the path's links by weight, so many bytes and reads
- * under way at one time and no more; the last piece that ends ends the move. After a break the pieces that had not ended are posted again:
- * both sides' memory still belongs to the move. An atomic is never repeated: what became of it is unknown, and it says so.
+ * rma: get, put, amo, flush. An op is cut into fragments, spread over the ep's QPs by weight; bytes and reads in flight are bounded. The
+ * last completed fragment ends the op. In the next epoch unfinished fragments are posted again: both sides' memory still belongs to the
+ * op. An atomic is never repeated: it fails, its result is unknown.
  *
- * A notification goes with the put's last piece when all its pieces that are under way stand on the link of our frames: as immediate data,
- * or, where these cannot be (iWARP, or the peer is owed the token), as a frame right behind it. Then none of them can be seen after it. It
- * is counted as a frame (flow.c), so a break neither loses nor repeats it, and one that was delivered ends its put: the pieces are
- * not posted again into memory that the peer may use already. Else (several links, no credit) it is a numbered frame, sent when all
- * pieces have been acknowledged.
- * Invariant: a move is not told as ended, well or badly, while a piece of it is in a queue.
+ * A notification is sent with the put's last fragment if all fragments in flight are on the home QP: as immediate data, or (iWARP, or
+ * credits or the token are due) as a frame right behind it. It is numbered as a frame (flow.c): the end of an epoch neither loses nor
+ * repeats it, and a delivered one ends its put, whose fragments must not be written again into memory that the peer may use. Else
+ * (several QPs, no credit) it is a numbered frame, sent when all fragments have completed.
+ * Invariant: an op is not reported as finished, with or without error, while a fragment of it is posted.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -20,12 +19,12 @@
 #include "base/status.h"
 #include "transports/verbs/op.h"
 
-#define LINK_BYTES (8u << 20)  /* under way on one link */
-#define PORT_BYTES (64u << 20) /* and on all */
-#define SHORT_BYTES (64u << 10) /* shorter moves are not spread: the nearest link alone is soonest done */
-#define BLOCKED_MAX 16u       /* so many ops without room, and the rest of the path's are not tried */
-#define PROOFS 4u              /* that a connection carries something, before one that may end it is tried */
-#define PIECE_TRIES 8u         /* errors of its own, or breaks while it was alone, after which a piece is not the victim but the cause */
+#define LINK_BYTES (8u << 20)  /* in flight on one QP */
+#define PORT_BYTES (64u << 20) /* in flight on all QPs of an iface */
+#define SHORT_BYTES (64u << 10) /* shorter ops use the home QP only: lowest latency */
+#define BLOCKED_MAX 16u       /* after this many ops without queue entries the ep's other ops are not tried */
+#define PROOFS 4u              /* completed read fences before a fragment is tried that may end the connection */
+#define PIECE_TRIES 8u         /* own errors, or ends of the connection while alone in flight, after which a fragment is the cause */
 
 static void wait_turn(verbs_ep *ep)
 {
@@ -38,7 +37,7 @@ static bool is_all_posted(const verbs_op *op)
     return op->next == op->bytes && weft_list_is_empty(&op->redo);
 }
 
-/* Nothing is left to post and nothing under way; a notification may still be. */
+/* Nothing is left to post and nothing in flight; a notification may be. */
 static bool is_over(const verbs_op *op)
 {
     return weft_list_is_empty(&op->in_flight) && (op->rc || is_all_posted(op));
@@ -51,13 +50,13 @@ static bool may_carry(const verbs_op *op, const verbs_rc_qp *link)
     if (!link->qp || link->is_broken || !verbs_rkey(&op->rkey, link->far_rail))
         return false;
     if (op->kind == OP_AMO)
-        return link->far_rail == 0; /* one device at the target makes atomics atomic with each other */
+        return link->far_rail == 0; /* atomics are atomic with each other on one device of the target only */
     if (!op->lkeys[link->rail->index])
         return false;
     return link == op->ep->home || op->bytes > SHORT_BYTES;
 }
 
-/* Takes one of the reads that may be under way: also a put whose end a read behind it must tell. */
+/* True if it counts in reads_used: also a put with a read fence. */
 static bool is_read(const verbs_op *op, const verbs_rc_qp *link) { return op->kind != OP_PUT || link->rail->tells_early; }
 
 static bool has_room(const verbs_op *op, const verbs_rc_qp *link)
@@ -66,7 +65,7 @@ static bool has_room(const verbs_op *op, const verbs_rc_qp *link)
            link->in_flight_bytes < LINK_BYTES && op->ep->iface->moves->in_flight_bytes < PORT_BYTES;
 }
 
-/* The target's first rail may be down for a while: an atomic waits for it as long as for a peer. */
+/* The target's first rail may be down for a while: an atomic waits for it for the peer timeout. */
 static bool is_too_late(verbs_op *op)
 {
     verbs_iface *iface = op->ep->iface;
@@ -76,7 +75,7 @@ static bool is_too_late(verbs_op *op)
     return now - op->late_ns > (uint64_t)weft_knob.peer_timeout_s * 1000000000u;
 }
 
-/* One at a time, and not before the connection has shown that it carries other things. */
+/* Suspects are posted one at a time, and after the connection has carried PROOFS read fences. */
 static bool may_try_suspects(const verbs_ep *ep)
 {
     if (ep->pieces || !ep->home || ep->proofs >= PROOFS || !verbs_read_fence_needed(ep->home))
@@ -85,7 +84,7 @@ static bool may_try_suspects(const verbs_ep *ep)
     return false;
 }
 
-/* The link with the least under way for its weight. NULL: none has room; *never: none ever will. */
+/* The QP with the least bytes in flight for its weight. NULL: none has queue entries; *never: none will ever carry it. */
 static verbs_rc_qp *choose(verbs_op *op, bool *never)
 {
     verbs_ep *ep = op->ep;
@@ -132,7 +131,7 @@ static void fill_atomic(verbs_op *op, struct ibv_send_wr *request, uint32_t rkey
     request->wr.atomic.swap = want;
 }
 
-/* Does this, the last piece, come behind all others of its op, on the queue pair that numbered frames go by? */
+/* True if this last fragment is behind all others of its op, on the QP of numbered frames. */
 static bool is_behind_all(const verbs_op *op, const verbs_rc_qp *link)
 {
     if (link != op->ep->home || !is_all_posted(op))
@@ -143,7 +142,7 @@ static bool is_behind_all(const verbs_op *op, const verbs_rc_qp *link)
     return true;
 }
 
-/* The frame that is to follow the piece, or NULL: the piece says it itself, or it goes later, or there is none. */
+/* The notification frame that must follow the fragment. NULL: the fragment carries it, or it is sent later, or there is none. */
 static verbs_slot *notify_along(verbs_op *op, const verbs_rc_qp *link, struct ibv_send_wr *request)
 {
     bool may = op->kind == OP_PUT && op->notify && !op->rc && is_behind_all(op, link);
@@ -156,7 +155,7 @@ static verbs_slot *notify_along(verbs_op *op, const verbs_rc_qp *link, struct ib
     return notice;
 }
 
-/* The piece is in op->in flight before it is posted; a post that fails breaks the link, and the break brings the piece back. */
+/* The fragment is in op->in_flight before it is posted; a failed post ends the epoch, which returns it to op->redo. */
 static int post_piece(verbs_op *op, verbs_piece *piece, verbs_rc_qp *link)
 {
     uint8_t rail = link->rail->index;
@@ -197,7 +196,7 @@ static int post_piece(verbs_op *op, verbs_piece *piece, verbs_rc_qp *link)
     return 0;
 }
 
-/* Posts what is left of an op. False: no room now. */
+/* Posts the rest of an op. False: no queue entries now. */
 static bool post_op(verbs_op *op)
 {
     struct verbs_rma_ops *moves = op->ep->iface->moves;
@@ -210,7 +209,7 @@ static bool post_op(verbs_op *op)
         bool never;
         verbs_rc_qp *link = choose(op, &never);
         verbs_piece *piece;
-        if (never) { /* a key or memory that none of the links knows */
+        if (never) { /* no QP has a key for it */
             op->rc = op->kind == OP_AMO ? WEFT_E_UNSUPPORTED : WEFT_E_KEY;
             op->bad_status = IBV_WC_REM_ACCESS_ERR;
             return true;
@@ -237,7 +236,7 @@ static bool is_ready(const verbs_ep *ep)
     return ep->state == VERBS_UP && ep->is_confirmed && ep->rest < VERBS_EVICT_REQUESTED;
 }
 
-enum step { STEP_DONE, STEP_LATER, STEP_CHANGED /* ops have ended: look at the list anew */ };
+enum step { STEP_DONE, STEP_LATER, STEP_CHANGED /* ops have finished: restart at the list's head */ };
 
 static enum step step(verbs_op *op)
 {
@@ -253,7 +252,7 @@ static enum step step(verbs_op *op)
     return STEP_CHANGED;
 }
 
-/* Posts all that may be posted on a path. True when nothing is left waiting. */
+/* Posts all that can be posted on an ep. True: nothing is left waiting. */
 static bool pump(verbs_ep *ep)
 {
     weft_list_link *link = ep->ops.next;
@@ -285,9 +284,9 @@ int verbs_rma_progress(verbs_iface *iface)
     return 0;
 }
 
-/* -- what has ended -- */
+/* -- completions -- */
 
-/* The fault of this very request, and not of the connection? */
+/* True if the request itself is at fault, not the connection. */
 static bool is_own_fault(const verbs_piece *piece, enum ibv_wc_status status)
 {
     switch (status) {
@@ -305,7 +304,7 @@ static bool is_own_fault(const verbs_piece *piece, enum ibv_wc_status status)
     }
 }
 
-/* CAS until nobody came between: true when the value is ours. */
+/* Emulation by CAS: repeated until the value did not change in between. True: done. */
 static bool atomic_is_done(verbs_op *op)
 {
     uint64_t was = *op->cell;
@@ -324,7 +323,7 @@ void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc)
     struct verbs_rma_ops *moves = rail->iface->moves;
     verbs_rc_qp *link = piece->work.link;
     verbs_op *op = piece->op;
-    if (wc->status != IBV_WC_SUCCESS) { /* the break that follows brings it back */
+    if (wc->status != IBV_WC_SUCCESS) { /* verbs_rma_down returns it to op->redo */
         if (wc->status != IBV_WC_WR_FLUSH_ERR && wc->status != IBV_WC_RETRY_EXC_ERR && wc->status != IBV_WC_RNR_RETRY_EXC_ERR)
             piece->tries++;
         if (is_own_fault(piece, wc->status) && !op->rc) {
@@ -359,10 +358,10 @@ void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc)
         verbs_op_finish(op);
 }
 
-/* -- breaks -- */
+/* -- change of epochs -- */
 
-/* Who asks an iWARP device for what he may not sees his connection end, and is not told why. So after a break all that was under way is
- * tried again piece by piece, and one at which the connection ends each time that it goes alone has been refused. */
+/* An iWARP device that refuses a request closes the connection without a reason. So fragments that were in flight are tried again one by
+ * one, and one that alone ends the connection PIECE_TRIES times is reported as refused. */
 static void find_cause(verbs_ep *ep)
 {
     bool is_alone = ep->pieces == 1;
@@ -394,7 +393,7 @@ void verbs_rma_down(verbs_ep *ep)
             op->rc = WEFT_E_OTHER;
         weft_list_splice(&op->redo, &op->in_flight);
     }
-    do { /* those that ended badly; whoever is told may post more */
+    do { /* ops that failed; their callbacks may post more */
         next = NULL;
         for (link = ep->ops.next; link != &ep->ops && !next; link = link->next)
             if (weft_container(link, verbs_op, link)->rc)
@@ -406,7 +405,7 @@ void verbs_rma_down(verbs_ep *ep)
         wait_turn(ep);
 }
 
-/* A notification that was delivered stood behind all pieces. */
+/* An op whose notification was delivered: it was behind all fragments. */
 static verbs_op *find_noticed(const verbs_ep *ep)
 {
     for (weft_list_link *link = ep->ops.next; link != &ep->ops; link = link->next) {
@@ -453,7 +452,7 @@ void verbs_rma_drop(verbs_ep *ep)
     stop_waiting(ep);
 }
 
-/* -- the table's calls -- */
+/* -- operations -- */
 
 bool verbs_can_rma(weft_iface *iface, weft_ep *to)
 {
@@ -461,7 +460,7 @@ bool verbs_can_rma(weft_iface *iface, weft_ep *to)
     return iface->caps.put && ep->state != VERBS_LOST;
 }
 
-/* Starts the op, or queues it until the path is up. */
+/* Posts the op, or queues it until the ep is up. */
 static int start(verbs_ep *ep)
 {
     if (ep->state == VERBS_NEW)
@@ -564,7 +563,7 @@ int verbs_flush(weft_iface *iface, weft_ep *to, bool remotely, void *done)
     verbs_ep *ep = (verbs_ep *)to;
     verbs_op *op;
     int rc;
-    (void)remotely; /* a put has ended when it is visible there */
+    (void)remotely; /* a put completes when it is visible at the target */
     if (ep->state == VERBS_LOST)
         return weft_fail(WEFT_E_PEER, "rank %u is lost", ep->proc_id.rank);
     if (!ep->ops_open) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * slots: see slots.h. Slabs are never given back before the port closes: what a burst needed, the next one needs too.
- * Invariant: a slot that a work request names is on no free list until that request is known to be over.
+ * slots: see slots.h. Slabs are freed at close only: the next burst needs them again.
+ * Invariant: a slot that a work request names is on no free list until that request has completed or was flushed.
  */
 #include "transports/verbs/slots.h"
 
@@ -16,7 +16,7 @@
 
 #define SHORT_BYTES 512u
 #define LONG_BODY (16u << 10)
-#define SMALL_BODY (1u << 10) /* where little memory may be locked: all slots together must fit into some 40 KiB */
+#define SMALL_BODY (1u << 10) /* low locked-memory limit: all slots together must fit into some 40 KiB */
 
 typedef struct verbs_class {
     weft_list_link free;
@@ -26,7 +26,7 @@ typedef struct verbs_class {
 struct verbs_slots {
     verbs_slab *slabs;
     verbs_class brief, lengthy;
-    uint32_t receives_max; /* of one rail, by kindness */
+    uint32_t receives_max; /* of one rail, for credits beyond the first of each peer */
 };
 
 uint32_t verbs_frame_max(const verbs_iface *iface)
@@ -54,7 +54,7 @@ int verbs_slab_make(verbs_iface *iface, size_t bytes, uint32_t slots, int access
         free(slab);
         return weft_fail(WEFT_E_NOMEM, "no memory for %zu bytes of frames: %s", bytes, strerror(errno));
     }
-    madvise(slab->memory, slab->bytes, MADV_DONTFORK); /* a child must not share pages that the device writes */
+    madvise(slab->memory, slab->bytes, MADV_DONTFORK); /* a forked child must not share pages that the device writes */
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         verbs_rail *rail = &iface->rails[i];
         slab->mr[i] = rail->is_dead ? NULL : ibv_reg_mr(rail->pd, slab->memory, slab->bytes, access);
@@ -118,7 +118,7 @@ verbs_slot *verbs_slot_take(verbs_iface *iface, uint32_t bytes)
 void verbs_slot_give(verbs_iface *iface, verbs_slot *slot)
 {
     verbs_class *class = slot->is_short ? &iface->slots->brief : &iface->slots->lengthy;
-    /* The last one used is the first to be taken: its lines are still near. */
+    /* LIFO: the last slot used is still in the cache. */
     slot->is_posted = false;
     slot->link.next = class->free.next;
     slot->link.prev = &class->free;
@@ -139,7 +139,7 @@ uint32_t verbs_receives_bound(const verbs_iface *iface)
     return iface->slots->receives_max;
 }
 
-/* Long slots serve receives of every rail and our own long frames. */
+/* Long slots serve the receives of all rails and long frames to send. */
 int verbs_slots_open(verbs_iface *iface)
 {
     struct verbs_slots *slots = calloc(1, sizeof *slots);
@@ -171,7 +171,7 @@ void verbs_slots_close(verbs_iface *iface)
 
 void verbs_receive_give(verbs_rail *rail, verbs_slot *slot)
 {
-    if (rail->receives + rail->emptied_count >= rail->srq_room) { /* another was posted while this one was delivered */
+    if (rail->receives + rail->emptied_count >= rail->srq_room) { /* another receive was posted while this one was delivered */
         verbs_slot_give(rail->iface, slot);
         return;
     }
@@ -181,7 +181,7 @@ void verbs_receive_give(verbs_rail *rail, verbs_slot *slot)
 
 #define BATCH 16
 
-/* What the queue did not take stays: the next turn tries again. */
+/* Receives that the SRQ did not take stay queued for the next progress. */
 static void post_batch(verbs_rail *rail)
 {
     struct ibv_recv_wr requests[BATCH], *bad = NULL;
@@ -218,7 +218,7 @@ void verbs_receives_post(verbs_iface *iface)
     }
 }
 
-/* The last quarter of the long slots is kept for frames of ours. */
+/* True if only the last quarter of the long slots is left: reserved for sends. */
 static bool is_for_sends(const verbs_iface *iface)
 {
     const verbs_class *class = &iface->slots->lengthy;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ud: carries notes between ports before (and beside) any connection: one UD queue pair on each rail, a few slots,
- * nothing per peer. Datagrams may be lost, doubled and late; conn.c lives with that. Called by conn.c only. The invariant: each
- * receive slot is posted again before its note is looked at, so notes lost for want of slots are the sender's to repeat.
+ * ud: sends and receives connection messages by UD, before and beside any connection: one UD QP and a few slots per rail, no state per
+ * peer. Datagrams may be lost, duplicated and late; conn.c handles that. Called by conn.c, conn_msg.c, life.c, rail.c. Invariant: a
+ * receive slot is posted again before its message is handled; senders repeat messages that found no slot.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,11 +23,11 @@ _Static_assert(VERBS_GRH + sizeof(verbs_conn_msg) <= SLOT_BYTES, "a note fits a 
 typedef struct datagram {
     verbs_work work;
     uint8_t *memory; /* SLOT_BYTES */
-    struct ibv_ah *ah; /* of one under way out */
+    struct ibv_ah *ah; /* address handle while it is being sent; else NULL */
     struct datagram *next_free;
 } datagram;
 
-typedef struct ud_qp { /* of one rail */
+typedef struct ud_qp { /* one per rail */
     uint8_t *memory;
     struct ibv_mr *mr;
     datagram *slots;
@@ -65,7 +65,7 @@ static int post_in(verbs_rail *rail, const ud_qp *post, datagram *slot)
 
 static void was_received(verbs_rail *rail, const ud_qp *post, datagram *slot, const struct ibv_wc *wc)
 {
-    uint64_t copy[SLOT_BYTES / 8]; /* what it says may make us send, wait, or close: the slot goes back first */
+    uint64_t copy[SLOT_BYTES / 8]; /* handling it may send or close: the slot is posted again first */
     size_t bytes = wc->byte_len > VERBS_GRH && wc->byte_len <= SLOT_BYTES ? wc->byte_len - VERBS_GRH : 0;
     bool is_good = wc->status == IBV_WC_SUCCESS && bytes;
     if (is_good)
@@ -78,11 +78,11 @@ static void was_received(verbs_rail *rail, const ud_qp *post, datagram *slot, co
 
 /* -- sending -- */
 
-/* A datagram that could not leave puts the send queue into error: it takes no others before it is told to go on. */
+/* A failed send puts the send queue into SQE: it takes no more until it is set to RTS. */
 static void go_on(const verbs_rail *rail)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE};
-    ibv_modify_qp(rail->ud, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE); /* refused by one that is not in that state */
+    ibv_modify_qp(rail->ud, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE); /* fails if it is not in SQE */
 }
 
 static void give(ud_qp *post, datagram *slot)

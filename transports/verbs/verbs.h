@@ -1,29 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs: the native HCA transport, private to its folder. One weft_iface is all the rails (active ports of RDMA devices) that this
- * rank uses; a path has one connected queue pair on each rail that both sides share, a *link*.
+ * verbs: the native HCA transport, private to its folder. One weft_iface holds all rails (active ports of RDMA devices) of this rank. An
+ * ep has one RC queue pair (verbs_rc_qp) for each pair of rails that both sides share; identifiers named "link" are such queue pairs.
  *
- *   rail     finding devices, choosing GIDs, opening, asynchronous events                          device_select.c, gid.c, rail.c
- *   memory   making memory known to every rail                                                     memory.c
- *   window   lending parts of it to one peer for one message: memory windows                        mw.c
- *   conn     connecting on demand and again, epochs, giving a peer up (conn.h tells how)           conn.c, end.c, drain.c, life.c, rail_probe.c
- *            connections that give way when there are more peers than slots                      evict.c
- *            what it is made of: notes, by datagrams (UD) or rdma_cm; queue pairs; pairs of rails   conn_msg.c, ud.c, rdmacm.c, rc_qp.c, rail_pair.c
- *            ids of rdma_cm that are over, and must not say so yet                                 cm_deferred.c
- *   flow     frames: bounce slots, receive slots, credits, order                                       flow.c
- *   resume   frames across a break: what is dropped, what is sent again                               replay.c
- *   post     work requests on their way to a send queue, alone or several with one doorbell           post.c
- *   ring     eager ring of a busy pair: frames written into memory that the receiver polls            eager_ring.c
- *   proof    iWARP: a read behind others tells that they have arrived                                read_fence.c
- *   move     get, put, amo, flush: striped over links, bounded, posted again after a break           rma.c
- *   port     the table; poll and arm                                                                  iface.c
+ *   rail     device and GID selection, opening, asynchronous events                         device_select.c, gid.c, rail.c
+ *   memory   registration with every rail; memory windows for one peer and one message      memory.c, mw.c
+ *   conn     connection states, epochs, loss of a peer (conn.h)                             conn.c, end.c, drain.c, life.c, names.c,
+ *                                                                                           rail_probe.c
+ *            its parts: messages by UD or rdma_cm, RC queue pairs, pairing of rails         conn_msg.c, ud.c, rdmacm.c, cm_deferred.c,
+ *                                                                                           rc_qp.c, rail_pair.c
+ *   flow     frames: slots, receive credits, order; resending; idle connections give way    flow.c, slots.c, credit.c, replay.c, evict.c
+ *   ring     eager ring: frames written by RDMA into memory that the receiver polls         eager_ring.c
+ *   rma      get, put, amo, flush: fragments over the QPs; notifications                    rma.c, op.c, notice.c
+ *   post     work requests to a send queue, several with one doorbell                       post.c
+ *   fence    iWARP: a read behind other requests proves that they were placed               read_fence.c
+ *   iface    the operations table; poll and arm                                             iface.c
  *
- * Breaks. Any completion in error, and news of the other side's, ends the path's *epoch*: all its queue pairs are drained and
- * destroyed, and epoch + 1 is agreed by CONNECT and ACCEPT, which tell how many frames each has delivered (rx_seq). Frames that were
- * not delivered are sent again from their slots, in order; gets and puts that have not ended are posted again (both may be repeated:
- * nobody reads the target before a later frame or the put's own notification says so, and a put whose notification was delivered has
- * ended); an amo whose fate is unknown ends with an error. So above this folder a break costs time only.
- * What was wrong with *one* operation (bad key, bounds, rights) ends that operation with WEFT_E_KEY and is not repeated.
+ * Errors (docs/verbs.md, "When something breaks"). A completion in error on either side ends the ep's *epoch*: all its QPs are drained
+ * and destroyed, and CONNECT and ACCEPT agree on epoch + 1 and exchange rx_seq. Frames that were not delivered are resent from their
+ * slots, in order. Unfinished gets and puts are posted again: the target's memory is not read before a later frame or the put's
+ * notification, and a put whose notification was delivered has ended. An amo whose result is unknown fails. An error of *one* operation
+ * (key, bounds, access) fails that operation with WEFT_E_KEY and is not repeated.
  */
 #ifndef WEFT_TRANSPORTS_VERBS_VERBS_H
 #define WEFT_TRANSPORTS_VERBS_VERBS_H
@@ -36,27 +33,27 @@
 #include "transport/iface.h"
 
 #define VERBS_RAILS 4
-#define VERBS_GRH 40 /* bytes in front of every received datagram */
+#define VERBS_GRH 40 /* bytes of GRH in front of every received datagram */
 
 typedef struct verbs_iface verbs_iface;
 typedef struct verbs_ep verbs_ep;
 typedef struct verbs_rc_qp verbs_rc_qp;
 typedef struct verbs_rail verbs_rail;
 
-/* -- what a work request belongs to: wr_id is a pointer to one of these, always the first member of its owner -- */
+/* -- wr_id of a work request points to one of these, the first member of its owner -- */
 enum verbs_work_kind { VERBS_WORK_SEND, VERBS_WORK_RECV, VERBS_WORK_MOVE, VERBS_WORK_RING, VERBS_WORK_DATAGRAM_OUT, VERBS_WORK_DATAGRAM_IN,
                        VERBS_WORK_MARK, VERBS_WORK_SYNC, VERBS_WORK_WINDOW };
 typedef struct verbs_work {
     uint8_t kind;
     uint8_t rail;
-    uint16_t covers;  /* a signalled one: so many requests, it included, are over when it completes; set by verbs_post */
-    verbs_rc_qp *link; /* whose queue it stands in; NULL for receives and datagrams. Work of an epoch that is over is flushed before the link dies */
+    uint16_t covers;  /* if signalled: requests that its completion completes, itself included; set by verbs_post */
+    verbs_rc_qp *link; /* QP that it is posted to; NULL for receives and datagrams. Flushed before the QP is destroyed */
 } verbs_work;
 
-/* Requests that are to go with one doorbell (post.c): empty between calls, but for frames whose sender said that more follow. */
+/* Requests posted with one doorbell (post.c). Empty between calls, except for frames sent with frame.more. */
 #define VERBS_BATCH 16u
 typedef struct verbs_batch {
-    verbs_rc_qp *link; /* whose they all are */
+    verbs_rc_qp *link; /* QP of all of them */
     uint32_t count;
     struct ibv_send_wr requests[VERBS_BATCH];
     struct ibv_sge sges[VERBS_BATCH];
@@ -65,7 +62,7 @@ typedef struct verbs_batch {
 /* -- rail: an active port of a device -- */
 struct verbs_rail {
     verbs_iface *iface;
-    uint8_t index;            /* in port->rails */
+    uint8_t index;            /* in iface->rails */
     char name[64];            /* "mlx5_0:1" */
     struct ibv_context *context;
     struct ibv_pd *pd;
@@ -80,36 +77,35 @@ struct verbs_rail {
     enum ibv_mtu mtu;
     bool is_ib;               /* link layer InfiniBand: addressed by LID */
     bool is_iwarp;            /* connects by rdma_cm; no datagrams, no immediate data; read sinks need remote write */
-    bool tells_early;         /* iWARP: that a send or write is over says only that TCP has it; a read behind it, answered, that it is there */
-    bool is_up;               /* false after a port or device event */
-    bool is_dead;             /* the device is gone for good */
-    bool is_armed;            /* its completion queue was told to ring and has not done so */
+    bool tells_early;         /* iWARP: a completed send or write was given to TCP; only a completed read behind it proves placement */
+    bool is_up;               /* false after an event that the port is down */
+    bool is_dead;             /* the device failed; never used again */
+    bool is_armed;            /* ibv_req_notify_cq was called and no event was read since */
     bool in_order;            /* bytes of an RDMA write become visible in order (ibv_query_qp_data_in_order) */
     uint32_t max_inline, max_rd_atomic;
-    uint32_t numa_distance;   /* by hwloc; the nearest carries frames */
-    uint32_t cq_room, cq_used; /* completions that may still come (sends and receives posted; signalled or not, an error tells each):
-                                * never more than room. Room for datagrams is set aside before */
-    uint32_t marks, marks_room; /* conn's markers under way, and how many completions are set aside for them */
-    bool is_shallow;          /* short queues: little lockable memory, or a device that has no longer ones */
-    uint32_t srq_room, sq_room; /* receives that the shared queue can hold, sends that each link's can */
-    bool is_v1;               /* RoCE v1: reaches only others that speak it */
-    uint8_t prefix_bits;      /* of the IPv4 network that it stands in; 0: not known */
-    uint16_t cm_port;         /* of our rdma_cm listener; 0: none */
-    uint32_t receives;        /* posted there */
-    weft_list_link emptied;        /* verbs_slot: receives to be posted again, soon and together */
+    uint32_t numa_distance;   /* from this process; the nearest rail carries frames */
+    uint32_t cq_room, cq_used; /* cq_used <= cq_room: posted sends and receives, signalled or not (an error completes each). */
+    uint32_t marks, marks_room; /* drain markers posted; CQ entries reserved for them */
+    bool is_shallow;          /* short queues: low locked-memory limit, or limits of the device */
+    uint32_t srq_room, sq_room; /* depth of the SRQ; depth of each QP's send queue */
+    bool is_v1;               /* RoCE v1: interoperates with RoCE v1 only */
+    uint8_t prefix_bits;      /* prefix length of the GID's IPv4 network; 0: unknown */
+    uint16_t cm_port;         /* port of the local rdma_cm listener, host order; 0: none */
+    uint32_t receives;        /* posted to the SRQ */
+    weft_list_link emptied;        /* verbs_slot: consumed receives, reposted in batches */
     uint32_t emptied_count;
     bool is_odp;              /* user memory is registered for on-demand paging */
-    bool tells_last_wqe;      /* has once said IBV_EVENT_QP_LAST_WQE_REACHED: worth waiting for */
-    weft_list_link windows;        /* weft_mw: free, to be bound by any queue pair of this rail */
-    verbs_rc_qp **by_qpn;      /* hash of our queue pairs' numbers, for verbs_rc_qp_of */
+    bool tells_last_wqe;      /* has reported IBV_EVENT_QP_LAST_WQE_REACHED once; drain then waits for it */
+    weft_list_link windows;        /* weft_mw: free, may be bound by any QP of this rail */
+    verbs_rc_qp **by_qpn;      /* open-addressing hash of local QP numbers, for verbs_rc_qp_of */
     uint32_t qpn_room, qpn_count;
     verbs_batch batch;
-    uint64_t not_ready;       /* the device's own count when we opened it */
+    uint64_t not_ready;       /* verbs_not_ready at open */
 };
 
 enum verbs_address_flag { VERBS_ADDRESS_IB = 1, VERBS_ADDRESS_IWARP = 2, VERBS_ADDRESS_V1 = 4 };
 
-/* What a peer needs to reach a port: the address, and part of CONNECT. */
+/* What a peer needs to reach a rail; part of the iface address and of CONNECT. */
 typedef struct verbs_address {
     union ibv_gid gid;
     uint32_t ud_qpn;
@@ -118,112 +114,112 @@ typedef struct verbs_address {
     uint8_t prefix_bits;      /* of the IPv4 network, to pair rails; 0 unknown */
     uint8_t pad;
     uint16_t cm_port;         /* of the rdma_cm listener; 0: none */
-    uint32_t proof_key;       /* of one word that may be read, to learn that what was sent before has arrived (read_fence.c); 0: none */
+    uint32_t proof_key;       /* rkey of one readable word for read fences (read_fence.c); 0: none */
     uint64_t proof_addr;
 } verbs_address;
 
 typedef struct verbs_iface_addr {
     uint8_t version, rails;
     uint16_t frame_max_kib;
-    uint32_t nonce;           /* of this port's life: a datagram for another one is dropped */
+    uint32_t nonce;           /* identifies this incarnation of the iface; datagrams with another nonce are dropped */
     verbs_address address[VERBS_RAILS];
 } verbs_iface_addr;
 _Static_assert(sizeof(verbs_iface_addr) <= WEFT_ADDR_MAX, "an address");
 
-/* -- link: one connected queue pair of a path -- */
+/* -- one RC queue pair of an ep -- */
 struct verbs_rc_qp {
     verbs_ep *ep;
     verbs_rail *rail;
-    uint8_t far_rail;         /* the peer's index of its rail */
+    uint8_t far_rail;         /* index of the peer's rail */
     struct ibv_qp *qp;        /* NULL: none in this epoch */
-    void *cm;                 /* struct rdma_cm_id, where rdma_cm made it */
+    void *cm;                 /* struct rdma_cm_id, if connected by rdma_cm; else NULL */
     uint32_t far_qpn;
-    uint32_t sq_room, sq_used;      /* work requests; one more, beyond room, is conn's marker */
-    uint32_t reads_room, reads_used; /* gets and amos under way at one time */
-    uint32_t unsignalled;     /* since the last signalled one */
-    verbs_work sync;          /* an empty signalled request behind others, to learn of their end */
+    uint32_t sq_room, sq_used;      /* send queue depth for work requests, and posted; the drain marker has an entry of its own */
+    uint32_t reads_room, reads_used; /* reads and atomics (also read fences of puts): maximum and in flight */
+    uint32_t unsignalled;     /* requests since the last signalled one */
+    verbs_work sync;          /* empty signalled request; completes the unsignalled ones before it */
     bool is_syncing;
-    bool sync_proves;         /* that the peer's device has had them */
-    uint32_t sync_seq;        /* frames up to this one stand before it */
-    uint64_t in_flight_bytes;    /* of moves */
-    bool is_broken;           /* an error was seen: post nothing more */
-    uint32_t weight;          /* of its share of bulk */
-    weft_list_link windows;        /* weft_mw: bound by this queue pair */
+    bool sync_proves;         /* sync is a read fence: proves placement at the peer */
+    uint32_t sync_seq;        /* last frame number posted before sync */
+    uint64_t in_flight_bytes;    /* of gets and puts */
+    bool is_broken;           /* an error was seen; nothing more may be posted */
+    uint32_t weight;          /* relative share of RMA bytes */
+    weft_list_link windows;        /* weft_mw: bound by this QP */
 };
 
 enum verbs_ep_state {
-    VERBS_NEW,        /* nothing exchanged: nothing of ours exists but this struct */
-    VERBS_CONNECTING, /* CONNECT was sent or answered; frames wait (send answers AGAIN) */
+    VERBS_NEW,        /* nothing exchanged, no QPs */
+    VERBS_CONNECTING, /* CONNECT sent or answered; send returns AGAIN */
     VERBS_UP,
-    VERBS_DRAINING,   /* broken: waiting for the flush of what was posted, before the next epoch */
-    VERBS_LOST        /* callbacks.peer_failed was told */
+    VERBS_DRAINING,   /* the epoch ends: waits for the flush of posted work */
+    VERBS_LOST        /* callbacks.peer_failed was called, or both sides have left */
 };
 
-/* On the way to a connection closed in peace (evict.c). */
+/* Closing an idle connection (evict.c). */
 enum verbs_rest {
     VERBS_EVICT_NONE,
-    VERBS_EVICT_QUIESCE,  /* takes no new frames; when nothing is under way it asks, or agrees */
-    VERBS_EVICT_REQUESTED,   /* REST was sent: starts nothing at all */
-    VERBS_EVICT_ACKED  /* RESTED was sent or has come: says nothing more and closes */
+    VERBS_EVICT_QUIESCE,  /* takes no new frames; sends EVICT_REQ or EVICT_ACK when nothing is in flight */
+    VERBS_EVICT_REQUESTED,   /* EVICT_REQ sent; starts nothing */
+    VERBS_EVICT_ACKED  /* EVICT_ACK sent or received; sends nothing more and closes */
 };
 
-#define VERBS_CREDITS_FIRST 2 /* receive slots lent to each new peer; the last one is kept for a frame that gives credits back */
+#define VERBS_CREDITS_FIRST 2 /* receive credits of each new peer; the last one is the token (flow.c) */
 
 struct verbs_ep {
     weft_ep ep;
     verbs_iface *iface;
     weft_proc_id proc_id;
-    weft_list_link by_port;        /* in port->paths */
+    weft_list_link by_port;        /* in iface->paths */
     enum verbs_ep_state state;
-    uint32_t epoch;           /* of the connection; 0 none yet */
-    verbs_iface_addr far;           /* the peer's address, from reach or CONNECT */
+    uint32_t epoch;           /* of the connection; 0: none yet */
+    verbs_iface_addr far;           /* the peer's address, from ep_open or CONNECT */
     verbs_rc_qp links[VERBS_RAILS];
     uint8_t link_count;
-    verbs_rc_qp *home;         /* carries our frames */
+    verbs_rc_qp *home;         /* QP that sends frames; NULL: none */
     /* conn */
-    uint64_t next_try_ns, tries, silent_since_ns; /* silent_since: first unanswered try; 0 = none */
-    uint8_t try_rail;         /* datagrams go out on, changed when unanswered */
-    bool is_confirmed;        /* the peer's queue pairs are known to receive: we may send */
+    uint64_t next_try_ns, tries, silent_since_ns; /* silent_since: first unanswered attempt; 0: none */
+    uint8_t try_rail;         /* QP index whose rails carry datagrams; rotated when unanswered */
+    bool is_confirmed;        /* the peer's QPs are known to be ready to receive; sends are allowed */
     bool was_greeted;
     uint32_t breaks;          /* so far */
-    uint32_t alive;           /* counts moves' completions: with the frames' numbers it tells that something gets through */
+    uint32_t alive;           /* completed RMA fragments; with the frame numbers it shows progress */
     enum verbs_rest rest;
     bool is_asked_to_rest;
-    uint32_t rest_seen;       /* tx_seq + rx_seq when somebody last looked for an idle path */
-    char last_error[256];     /* of the break, in words, for the text of lost */
-    struct verbs_handshake *meet;  /* conn.c: what is being agreed; NULL in state NEW */
+    uint32_t rest_seen;       /* tx_seq + rx_seq at the last scan for an idle ep */
+    char last_error[256];     /* text of the last error */
+    struct verbs_handshake *meet;  /* connection state (conn.h); allocated with the ep */
     /* flow */
-    uint32_t tx_seq, rx_seq;  /* last given out; last delivered in order */
-    uint32_t tx_acked;        /* ours that the peer has surely received */
+    uint32_t tx_seq, rx_seq;  /* last number assigned; last number delivered in order */
+    uint32_t tx_acked;        /* last frame known to have arrived at the peer */
     weft_list_link sent;           /* verbs_slot: frames not known to have arrived, by seq */
-    uint32_t tx_done;         /* the last one whose work request is known to be over */
-    uint32_t unsent;          /* of `sent`, at its end: not posted in this epoch yet */
-    weft_list_link control;        /* verbs_slot: frames under way that have no number (credits and such): dropped by a break */
-    uint32_t credits;         /* frames that we may still send, and ... */
-    bool has_token;           /* ... one more, for a frame that gives credits only (flow.c says why) */
-    bool owes_token;          /* the peer has used its token and has not got it back */
-    uint32_t lent;            /* receive slots that the peer may fill, beside its token's */
-    uint32_t target;          /* so many we would have lent */
-    bool is_lent;             /* slots are reserved for this epoch */
-    uint32_t tell_since;      /* port->polls then */
-    weft_list_link by_tell;        /* in port->tells: is owed credits that no frame of ours may carry soon */
-    weft_list_link held;           /* verbs_slot: received ahead of order (ring beside queue) */
-    bool is_starved;          /* a send was refused and none got through since */
-    bool is_garbled;          /* something numbered could not be read in this epoch: what has no number of its own is not counted any more */
-    bool has_bye;             /* leaving: see leave */
+    uint32_t tx_done;         /* last frame whose work request has completed */
+    uint32_t unsent;          /* frames at the end of sent that are not posted in this epoch */
+    weft_list_link control;        /* verbs_slot: unnumbered frames in flight; dropped at the end of the epoch */
+    uint32_t credits;         /* receive slots of the peer that frames may still use */
+    bool has_token;           /* one slot more, for a frame that returns credits (flow.c) */
+    bool owes_token;          /* the peer has used its token; the next frame returns it */
+    uint32_t lent;            /* credits that the peer holds, without its token */
+    uint32_t target;          /* credits that the peer should hold */
+    bool is_lent;             /* receive slots are reserved for this epoch */
+    uint32_t tell_since;      /* iface->polls when by_tell was queued */
+    weft_list_link by_tell;        /* in iface->tells while credits, replies or resends are due */
+    weft_list_link held;           /* verbs_held: received ahead of order (ring beside queue) */
+    bool is_starved;          /* a send returned AGAIN and none succeeded since */
+    bool is_garbled;          /* an unreadable frame came in this epoch; immediate data is no longer counted */
+    bool has_bye;             /* verbs_ep_close was called */
     /* ring */
     struct verbs_eager_ring *ring;  /* NULL: none */
-    uint32_t recent;          /* frames since ... */
-    uint64_t recent_ns;       /* ... then: who is busy */
-    uint32_t in_ring;         /* 1 while a frame is delivered that still stands in a ring's cell: not acknowledged yet */
-    uint32_t far_rx;          /* ours that the peer says it has delivered */
+    uint32_t recent;          /* frames delivered since recent_ns */
+    uint64_t recent_ns;       /* start of the count in recent, ns */
+    uint32_t in_ring;         /* 1 while a frame is delivered from a ring cell: not acknowledged yet */
+    uint32_t far_rx;          /* last frame that the peer reported as delivered */
     /* move */
-    weft_list_link ops;            /* verbs_op: not ended, in order of posting */
+    weft_list_link ops;            /* verbs_op: unfinished, in order of posting */
     uint32_t ops_open;
-    uint32_t pieces;          /* under way */
-    uint32_t proofs;          /* reads behind others that were answered in this epoch */
-    uint32_t suspects;        /* iWARP: pieces that were under way at the last break; while there are any they go one by one */
-    weft_list_link by_move;        /* in port->moves: something of ours waits to be posted */
+    uint32_t pieces;          /* RMA fragments in flight */
+    uint32_t proofs;          /* completed read fences in this epoch */
+    uint32_t suspects;        /* iWARP: fragments in flight when the last epoch ended; posted one at a time until 0 */
+    weft_list_link by_move;        /* in iface->moves while fragments wait to be posted */
 };
 
 struct verbs_iface {
@@ -233,27 +229,27 @@ struct verbs_iface {
     uint32_t nonce;
     verbs_rail rails[VERBS_RAILS];
     uint8_t rail_count;
-    verbs_ep **by_name_map; /* conn.c: rank -> path, grown on demand */
+    verbs_ep **by_name_map; /* names.c: hash of proc_id -> ep, grown on demand */
     uint32_t name_room;
-    weft_list_link paths;          /* all, for timers and close */
-    uint32_t connecting;      /* paths CONNECTING or DRAINING */
-    int epoll;                /* of all channels and event descriptors: what arm gives */
+    weft_list_link paths;          /* all eps */
+    uint32_t connecting;      /* eps CONNECTING or DRAINING */
+    int epoll;                /* of all channels and event descriptors; returned by arm */
     bool is_armed;
-    uint32_t receives_lent;    /* over all peers, tokens' slots included; every rail's `receives` are at least as many */
-    weft_list_link rings;           /* verbs_eager_ring.by_port: that we read */
+    uint32_t receives_lent;    /* over all peers, tokens included; every rail's receives are at least as many */
+    weft_list_link rings;           /* verbs_eager_ring.by_port: rings that this iface reads */
     uint32_t ring_count;
     weft_list_link tells;           /* verbs_ep.by_tell */
-    uint32_t polls;            /* so far: rare things are looked at every so many */
-    struct verbs_slots *slots; /* bounce memory for frames both ways, registered on every rail */
+    uint32_t polls;            /* calls of poll; rare checks run every so many */
+    struct verbs_slots *slots; /* bounce buffers for frames both ways, registered on every rail */
     struct verbs_rma_ops *moves;
-    struct verbs_slab *proof_source, *proof_sink; /* words for reads that prove; NULL: no device here needs them */
-    struct verbs_conn *conn;  /* UD slots, rdma_cm listener */
-    uint32_t gathers;         /* verbs_post_gather without its verbs_post_go */
-    bool has_held;            /* some rail's batch is not empty */
-    weft_list_link loans_owed;     /* weft_mw.by_owed: taken back, and no room for the request that does it */
-    weft_list_link loans_dead;     /* weft_mw: still held by whom it was given to, the window went with its queue pair */
-    weft_list_link loans_spare;    /* weft_mw: without a window */
-    bool is_small;            /* little lockable memory: few, short slots; verbs_rails_open finds out */
+    struct verbs_slab *proof_source, *proof_sink; /* memory for read fences; NULL: no device here needs them */
+    struct verbs_conn *conn;  /* UD queue pairs, rdma_cm listener */
+    uint32_t gathers;         /* nesting depth of verbs_post_gather */
+    bool has_held;            /* a rail's batch may hold requests */
+    weft_list_link loans_owed;     /* weft_mw.by_owed: to be invalidated, and no send queue entry was free */
+    weft_list_link loans_dead;     /* weft_mw: destroyed with its QP, not yet invalidated by the owner */
+    weft_list_link loans_spare;    /* weft_mw: structs without an ibv_mw */
+    bool is_small;            /* low locked-memory limit: few, short slots; set by verbs_rails_open */
     uint64_t counts[20];      /* enum verbs_print_counters */
 };
 
@@ -262,18 +258,18 @@ enum verbs_print_counters {
     VERBS_COUNT_REQUESTS,   /* work requests in them */
     VERBS_COUNT_COMPLETIONS, VERBS_COUNT_INLINE, VERBS_COUNT_SIGNALLED, VERBS_COUNT_RING_FRAMES, VERBS_COUNT_BREAKS, VERBS_COUNT_RESENT,
     VERBS_COUNT_REPOSTED_MOVES, VERBS_COUNT_CONTROL, VERBS_COUNT_CONNECTS, VERBS_COUNT_DATAGRAMS, VERBS_COUNT_EVENTS,
-    VERBS_COUNT_IMMEDIATES, /* notifications that went with a put's last piece */
-    VERBS_COUNT_EVICTIONS,      /* connections closed in peace, to give others their slots */
+    VERBS_COUNT_IMMEDIATES, /* notifications sent as immediate data of a put's last fragment */
+    VERBS_COUNT_EVICTIONS,      /* idle connections closed to free receive slots */
     VERBS_COUNT_LENT, VERBS_COUNT_STALE, VERBS_COUNT_LAST
 };
 
-/* Says what is not 0 in one line (the contract's count). */
+/* Reports the counters that are not 0, in one line (weft_iface_ops.print_counters). */
 void verbs_counters(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);
 void verbs_counters_begin(verbs_iface *iface);
-/* How often a device's port was told that the receiver was not ready (RNR), by its own count; 0 where it keeps none. */
+/* RNR NAKs that a device's port received, by the kernel's hw_counters; 0 where it keeps none. */
 uint64_t verbs_not_ready(const char *device, uint32_t port_num);
 
-/* Whose queue pair it is that a receive came by; NULL: one of ours that is no more. */
+/* QP that a receive completed on; NULL: it was destroyed. */
 static inline verbs_rc_qp *verbs_rc_qp_of(const verbs_rail *rail, uint32_t qpn)
 {
     for (uint32_t i = qpn; rail->qpn_room; i++) {
@@ -284,25 +280,25 @@ static inline verbs_rc_qp *verbs_rc_qp_of(const verbs_rail *rail, uint32_t qpn)
     return NULL;
 }
 
-/* -- rail.c, gid.c: open fills port->rails with what the knobs and this machine allow; WEFT_E_UNSUPPORTED with the reasons in words -- */
+/* -- rail.c: open fills iface->rails by knobs and devices; WEFT_E_UNSUPPORTED with a text of the reasons -- */
 int verbs_rails_open(verbs_iface *iface);
 void verbs_rails_close(verbs_iface *iface);
-int verbs_rail_enter(verbs_rail *rail, verbs_rc_qp *link); /* into by_qpn */
+int verbs_rail_enter(verbs_rail *rail, verbs_rc_qp *link); /* adds to by_qpn; WEFT_E_NOMEM */
 void verbs_rail_remove(verbs_rail *rail, verbs_rc_qp *link);
 const char *verbs_unavailable(void);
 void verbs_describe(void (*line)(void *arg, const char *text), void *arg);
-/* Asynchronous events of a device: sets is_up, is_dead, breaks what it must. How many. verbs_conn_progress calls it, by the clock and after
- * each verbs_conn_within (somebody slept on port->epoll, where the descriptors stand). */
+/* Handles asynchronous events of a device: sets is_up and is_dead, ends epochs. Returns their number. verbs_conn_progress calls it
+ * periodically and after each verbs_conn_within (the descriptors are in iface->epoll). */
 int verbs_rail_events(verbs_rail *rail);
 void verbs_rail_address(const verbs_rail *rail, verbs_address *address);
 /* -- memory.c -- */
 int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
 int verbs_mr_dereg(weft_iface *iface, weft_mr *mr);
-/* lkey on our rail; rkey of the peer's rail out of its key. */
+/* lkey: of the local rail. rkey: of the peer's rail, from its key. */
 typedef struct verbs_memory {
     struct ibv_mr *mr[VERBS_RAILS];
-    struct ibv_mr *sink[VERBS_RAILS]; /* iWARP: the local side of gets, where peers may read what mr names, and not write */
-    uint32_t holders;         /* whoever mapped it, and each window that is bound to it; atomic */
+    struct ibv_mr *sink[VERBS_RAILS]; /* iWARP: registration for the local side of gets, where mr is readable and not writable by peers */
+    uint32_t holders;         /* references: the registration and each bound memory window; atomic */
     bool may_lend;
 } verbs_memory;
 void verbs_memory_hold(verbs_memory *memory);
@@ -311,64 +307,64 @@ uint32_t verbs_lkey(const weft_mr *mr, uint8_t rail);
 uint32_t verbs_rkey(const weft_rkey *rkey, uint8_t far_rail);
 
 /* -- mw.c -- */
-int verbs_mw_open(verbs_iface *iface); /* after the rails: caps.has_mw, as the knob and the devices have it; WEFT_E_UNSUPPORTED */
-void verbs_mw_close(verbs_iface *iface); /* after the paths, before the rails */
+int verbs_mw_open(verbs_iface *iface); /* after the rails; sets caps.has_mw by knob and devices; WEFT_E_UNSUPPORTED */
+void verbs_mw_close(verbs_iface *iface); /* after the eps, before the rails */
 int verbs_mw_bind(weft_iface *iface, weft_ep *ep, const weft_mr *mr, void *addr, uint64_t bytes, uint32_t rights,
                     weft_rkey *rkey, weft_mw **mw);
 void verbs_mw_invalidate(weft_iface *iface, weft_mw *mw);
-void verbs_mw_progress(verbs_iface *iface); /* takes back what had no room */
+void verbs_mw_progress(verbs_iface *iface); /* posts invalidations that had no send queue entry */
 void verbs_mw_completion(const struct ibv_wc *wc);
-void verbs_mw_fail(verbs_rc_qp *link); /* its queue pair is about to go */
-/* The epoch in which a lent key works; 0: it is a region's own. */
+void verbs_mw_fail(verbs_rc_qp *link); /* the QP is about to be destroyed */
+/* Epoch in which a memory window's key is valid; 0: the key of a registration. */
 uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_rkey *rkey);
 
 /* -- conn.c -- */
 int verbs_conn_open(verbs_iface *iface);   /* UD receives, listener */
 void verbs_conn_close(verbs_iface *iface);
 int verbs_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
-/* First frame or move to a peer: state NEW becomes CONNECTING. */
+/* First frame or RMA to a peer: state NEW becomes CONNECTING. */
 void verbs_conn_begin(verbs_ep *ep);
-/* Timers: says CONNECT again, changes rails, gives a peer up. Cheap when nothing is connecting. How many things happened. */
+/* Runs timers: repeats CONNECT, rotates rails, declares peers lost. Cheap if nothing connects. Returns the number of events. */
 int verbs_conn_progress(verbs_iface *iface);
-/* When verbs_conn_progress wants to be called next, ns from now; 0: no timer. */
+/* ns until verbs_conn_progress must be called next; 0: no timer. */
 uint64_t verbs_conn_within(const verbs_iface *iface);
-/* A completion of kind DATAGRAM_* or MARK (neither counts in cq_used, sq_used); a CM event is found by verbs_conn_progress. */
+/* Handles a completion of kind DATAGRAM_* or MARK (neither counts in cq_used or sq_used). */
 void verbs_conn_completion(verbs_rail *rail, const struct ibv_wc *wc);
-/* A work completion in error (NULL: the other side said so, or an event did): explains it, moves the path to DRAINING. */
+/* Ends the epoch: the ep becomes DRAINING. wc: completion in error; NULL: reported by the peer or by an event. words: what failed. */
 void verbs_conn_break(verbs_rc_qp *link, const struct ibv_wc *wc, const char *words);
-/* A break that no new epoch can mend, since a frame is gone that its sender may have let go: ends in callbacks.peer_failed with these words. */
+/* Ends the epoch and then the peer, by callbacks.peer_failed: a frame is lost that its sender may have freed. */
 void verbs_conn_fail(verbs_ep *ep, const char *words);
-/* A frame or write of this epoch came from the peer: it is there, it has connected. */
+/* A frame or write of this epoch arrived: the peer is connected, the ep goes up. */
 void verbs_conn_heard(verbs_ep *ep);
-/* The table's leave: AGAIN until nothing of ours is unacknowledged (verbs_flow_is_quiet, no open ops) and the queue pairs are drained
- * and gone; then frees the path. */
+/* weft_iface_ops.ep_close: AGAIN until all frames are acknowledged, no ops are open and the QPs are drained and destroyed; then frees the
+ * ep. */
 int verbs_ep_close(weft_iface *iface, weft_ep *ep);
-/* Frees the queue pairs at once and the path with them, drained or not: for close. */
+/* Destroys the QPs at once, drained or not, and frees the ep; for close. */
 void verbs_conn_forget(verbs_ep *ep);
-/* One sentence: what a completion status means, the vendor's code, the likely cause. */
+/* Writes one sentence: the completion status, the vendor's code, the likely cause. */
 void verbs_wc_error(const verbs_rc_qp *link, const struct ibv_wc *wc, const char *what, char *text, size_t room);
 
 /* -- flow.c -- */
-int verbs_flow_open(verbs_iface *iface);   /* slots, receives of every rail */
+int verbs_flow_open(verbs_iface *iface);   /* allocates the slots */
 void verbs_flow_close(verbs_iface *iface);
-/* A path begins: its lists; called by reach. */
+/* Initializes the lists of a new ep. */
 void verbs_flow_begin(verbs_ep *ep);
 int verbs_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc); /* SEND, SYNC and RECV */
-/* Receive slots to lend to a new or reconnected peer: grows the queues if need be; 0 when memory is at its bound (the peer then asks). */
+/* Reserves the first credits of a new or reconnected peer and returns their number; grows the SRQs if needed. 0: memory is at its bound. */
 uint32_t verbs_flow_grant_credit(verbs_ep *ep);
-/* Nothing of ours is unacknowledged: leave may go on. */
+/* True if no frame is unacknowledged; else requests the completion that makes it so. */
 bool verbs_flow_is_quiet(verbs_ep *ep);
-int verbs_flow_progress(verbs_iface *iface); /* credits to tell, starved peers */
-void verbs_flow_defer(verbs_iface *iface); /* before sleeping: tells what could have waited for a frame to go along with */
+int verbs_flow_progress(verbs_iface *iface); /* returns credits, resends frames; number of frames sent */
+void verbs_flow_defer(verbs_iface *iface); /* before sleeping: returns credits now instead of with a later frame */
 
 /* -- eager_ring.c -- */
 bool verbs_eager_ring_may(const verbs_ep *ep);
 int verbs_eager_ring_poll(verbs_iface *iface, int budget);
-/* Before sleeping: takes all rings back; AGAIN while their senders may be about to say so; then sleep only *within_ns at a time. */
+/* Before sleeping: asks for all rings back. AGAIN while RING_DONE is expected soon; then limits the sleep to *within_ns. */
 int verbs_eager_ring_rest(verbs_iface *iface, uint64_t *within_ns);
 void verbs_eager_ring_down(verbs_ep *ep);
-/* A control frame of the ring's. false: unreadable. */
+/* Handles a RING_* frame; false: unreadable. */
 bool verbs_eager_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr);
 
 /* -- read_fence.c -- */
@@ -388,24 +384,24 @@ void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc);
 void verbs_rma_down(verbs_ep *ep);
 void verbs_rma_up(verbs_ep *ep);
 void verbs_rma_give_up(verbs_ep *ep, int rc);
-void verbs_rma_drop(verbs_ep *ep); /* for close: forgets all, tells nobody */
-int verbs_rma_progress(verbs_iface *iface); /* posts what waited for room */
+void verbs_rma_drop(verbs_ep *ep); /* for close: frees all ops without completion callbacks */
+int verbs_rma_progress(verbs_iface *iface); /* posts fragments that waited for queue entries */
 
-/* -- replay.c: conn's news of frames -- */
-/* down: what was posted is flushed, queue pairs are about to go. up: links are ready; the peer has delivered our frames up to
- * far_rx_seq and lends `credits`. give_up: the peer is lost: slots go back, nothing is told (conn tells). */
+/* -- replay.c: frames at the end and start of an epoch -- */
+/* down: posted work is flushed, the QPs are about to be destroyed. up: the QPs are connected; the peer has delivered frames up to
+ * far_rx_seq and grants `credits`. give_up: the peer is lost; frees the slots, without callbacks. */
 void verbs_flow_down(verbs_ep *ep);
 void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits);
 void verbs_flow_give_up(verbs_ep *ep);
 
 /* -- post.c -- */
-/* Takes work requests for a link (all its own), in order, and posts them: at once, or, while they are gathered, with those that follow.
- * Breaks the link when the provider refuses one. 0 or an error; whose post went wrong stands in its owner's list until the break. */
+/* Posts work requests of one QP, in order: at once, or with later ones while gathering. Ends the epoch if the provider refuses one. 0 or an
+ * error; a refused request stays in its owner's list until the epoch ends. */
 int verbs_post(verbs_rc_qp *link, struct ibv_send_wr *first, uint32_t count);
-/* From gather to go requests of one link are posted together, so many at most as a batch holds. They nest. */
+/* From gather to go requests of one QP are posted together, at most VERBS_BATCH. Calls nest. */
 void verbs_post_gather(verbs_iface *iface);
 void verbs_post_go(verbs_iface *iface);
-/* Posts nothing, for once: what comes next does, or verbs_post_flush. */
+/* Ends a gather without posting: the next request or verbs_post_flush posts. */
 void verbs_post_hold(verbs_iface *iface);
 void verbs_post_flush_all(verbs_iface *iface);
 static inline void verbs_post_flush(verbs_iface *iface)
@@ -413,11 +409,11 @@ static inline void verbs_post_flush(verbs_iface *iface)
     if (iface->has_held && !iface->gathers)
         verbs_post_flush_all(iface);
 }
-/* The link goes: what waits for it was never posted. */
+/* The QP is destroyed: drops its requests from the batch. */
 void verbs_post_forget(verbs_rc_qp *link);
 
 /* -- iface.c -- */
-/* Polls every rail's completion queue once and hands completions to their rooms. */
+/* Polls every rail's CQ once and dispatches the completions. Returns their number. */
 int verbs_drain(verbs_iface *iface, int budget);
 
 extern const weft_iface_ops weft_verbs_ops;
