@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * self: a rank to itself. send copies the frame into a queue, poll hands it up; get, put and amo act at once. Opened by core for
- * every worker. Invariant: arrive is only called from poll and never inside another arrive, so the engine above meets its own
- * messages exactly as it meets those of others.
+ * self: transport from a rank to itself. send copies the frame into a queue, poll delivers it; get, put and amo complete at once. Opened
+ * by core for every worker.
+ * Invariant: recv_frame is called from poll only and never within another recv_frame, as for other transports.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -17,20 +17,20 @@
 #include "transport/inproc_shmem.h"
 #include "transport/rkey_table.h"
 
-/* What may wait for poll: past either limit send answers AGAIN. */
+/* Limits of the queue that poll empties; beyond either, send returns AGAIN. */
 #define QUEUE_FRAMES 4096
 #define QUEUE_BYTES (4u << 20)
 #define FRAME_MAX (64u << 10)
 
 typedef struct self_ep {
     weft_ep ep;
-    uint32_t queued; /* its frames and notifications that poll has not handed up */
+    uint32_t queued; /* frames and notifications not yet delivered */
 } self_ep;
 
 typedef struct self_event {
     weft_list_link link;
     self_ep *ep;
-    uint32_t notify; /* not 0: a put's notification, and there is no frame */
+    uint32_t notify; /* not 0: a put's notification without a frame */
     weft_hdr hdr;
     _Alignas(8) uint8_t body[];
 } self_event;
@@ -93,7 +93,7 @@ static int self_get_addr(weft_iface *iface, void *addr, size_t *bytes)
     return 0;
 }
 
-/* The address tells nothing that the name does not: it may be NULL. */
+/* proc_id identifies the peer; addr is not used and may be NULL. */
 static int self_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     self_iface *self = (self_iface *)iface;
@@ -141,7 +141,7 @@ static int self_unshare(weft_iface *iface, weft_shared *shared)
     return weft_inproc_shmem_unshare(&((self_iface *)iface)->blocks, shared);
 }
 
-/* Queues an event with room for `bytes` of body; NULL means AGAIN or, when *rc says so, an error. */
+/* Allocates an event with `bytes` of body. NULL: *rc is AGAIN or an error. */
 static self_event *event_new(self_iface *self, self_ep *ep, uint32_t bytes, int *rc)
 {
     *rc = WEFT_AGAIN;
@@ -281,7 +281,7 @@ static int self_poll(weft_iface *iface, int budget)
     return events;
 }
 
-/* No wakeup: only another thread of this worker can bring news here, and it ends the sleep of the others itself (weft_sleep_ops.wake). */
+/* No wakeup: only another thread of this worker can send here, and it ends the sleep itself (weft_sleep_ops.wake). */
 static int self_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     (void)iface;

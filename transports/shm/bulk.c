@@ -39,7 +39,7 @@ static int claim_more(weft_bulk_owner *owner)
         rc = weft_segment_claim(owner->segment, owner->offset + first, WEFT_BULK_STEP * WEFT_BULK_CHUNK);
     if (rc == 0)
         owner->claimed += WEFT_BULK_STEP;
-    else if (owner->claimed) /* no more memory on the machine: the chunks that we have must do */
+    else if (owner->claimed) /* out of memory: the claimed chunks must do */
         rc = WEFT_AGAIN;
     return rc;
 }
@@ -52,8 +52,8 @@ static void take_from(weft_bulk_share *share, uint32_t index)
     share->next = 0;
 }
 
-/* A chunk without holder, else new memory, else a chunk that another ep had and got back. Chunks come back at any time between two
- * looks: each decision stands on one look. */
+/* A chunk without holder, else a new one, else a free one of another ep. Chunks are freed at any time between two loads: each decision uses
+ * one load. */
 static int find_other(weft_bulk_owner *owner, uint32_t *index)
 {
     uint32_t other = WEFT_BULK_COUNT;
@@ -93,7 +93,7 @@ static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
     rc = find_other(owner, index);
     if (rc)
         return rc;
-    /* it goes behind the ones that are out: before next */
+    /* inserted behind the chunks in use: before next */
     memmove(share->ids + share->next + 1, share->ids + share->next, share->count - share->next);
     share->ids[share->next++] = (uint8_t)*index;
     if (share->next == ++share->count)
@@ -108,7 +108,7 @@ int weft_bulk_alloc(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *in
     bool is_blocked = rc == WEFT_AGAIN;
     if (rc == 0)
         atomic_store_explicit(&owner->bulk->flags[*index].is_lent, 1, memory_order_relaxed);
-    if (rc >= 0 && (is_blocked || owner->is_blocked)) { /* stored at each refusal: the sleeper's barrier comes after the last */
+    if (rc >= 0 && (is_blocked || owner->is_blocked)) { /* stored at each failure: the sleeper's barrier follows the last */
         owner->is_blocked = is_blocked;
         atomic_store_explicit(&owner->bulk->wanted, is_blocked, memory_order_relaxed);
     }

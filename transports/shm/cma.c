@@ -15,7 +15,7 @@
 
 #define CALL_MAX ((uint64_t)1 << 30) /* the kernel stops at 2 GiB - 4 KiB */
 
-/* The page itself is shared memory: the word that neighbours look for must lie in private memory of ours. Written once per process. */
+/* Probe word: must be in private memory, as the rank page is shared. Written once per process. */
 static uint64_t word;
 
 void weft_cma_show(weft_rank_page *page)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cma: single copies by the kernel (process_vm_readv and _writev). Whether a pair may do so is tried on a real word: containers,
- * ptrace scopes and pid namespaces refuse it silently or reach another process.
+ * cma: single copies by the kernel (process_vm_readv, process_vm_writev). Whether a pair of processes may do so is tested by reading a
+ * known word: containers, ptrace scopes and pid namespaces deny it silently or reach another process.
  */
 #ifndef WEFT_TRANSPORTS_SHM_CMA_H
 #define WEFT_TRANSPORTS_SHM_CMA_H
@@ -11,11 +11,12 @@
 
 #include "mem/segment.h"
 
-/* Shows our word to the neighbours through the rank page. */
+/* Publishes the address and value of this process's probe word in the rank page. */
 void weft_cma_show(weft_rank_page *page);
-/* Reads the neighbour's word: true only if the kernel let us and it is the right one. */
+/* Reads the peer's probe word; true if the kernel permits it and the value is right. */
 bool weft_cma_works(const weft_rank_page *page);
-/* Moves all bytes, however many calls that takes. WEFT_E_UNSUPPORTED when the kernel refuses, WEFT_E_KEY when addresses are bad. */
+/* Copies all bytes, in several calls if needed. 0; WEFT_E_UNSUPPORTED: denied by the kernel; WEFT_E_KEY: bad address; WEFT_E_PEER: no such
+ * process. */
 int weft_cma_get(uint32_t pid, void *local, uint64_t remote, uint64_t bytes);
 int weft_cma_put(uint32_t pid, const void *local, uint64_t remote, uint64_t bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface: life, acquaintance and memory of the shared-memory transport, and its table of calls. What is hot stands in shm.c.
+ * iface: opening, closing, eps, memory and the operations table of the shared-memory transport. The fast path is in shm.c.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -51,7 +51,7 @@ static int shm_open_port(const weft_iface_params *params, weft_iface **out)
     }
     shm->ring_flags = WEFT_RING_OPEN;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0)
-        shm->ring_flags |= WEFT_RING_FENCE; /* seccomp or an old kernel: our senders fence themselves */
+        shm->ring_flags |= WEFT_RING_FENCE; /* seccomp or an old kernel: senders must fence */
     atomic_store_explicit(&shm->page->membarrier_ok, !(shm->ring_flags & WEFT_RING_FENCE), memory_order_relaxed);
     atomic_store_explicit(&shm->page->job_rank, params->self.rank, memory_order_relaxed);
     weft_cma_show(shm->page);
@@ -100,7 +100,7 @@ static int shm_get_addr(weft_iface *iface, void *addr, size_t *bytes)
     return 0;
 }
 
-/* The address is the neighbour's index on the node. A rank is no neighbour of itself here: that is the self iface's. */
+/* The address is the peer's node-local rank. Sends of a rank to itself use the self iface. */
 static int shm_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     shm_iface *shm = (shm_iface *)iface;
@@ -113,7 +113,7 @@ static int shm_ep_open(weft_iface *iface, const weft_proc_id *who, const void *a
     if (local >= shm->ranks)
         return WEFT_E_UNSUPPORTED;
     ep = shm->eps[local];
-    if (ep) { /* a second time: its rings go on where they are */
+    if (ep) { /* opened again: its rings continue */
         ep->ep.peer = peer;
         *out = &ep->ep;
         return 0;
@@ -132,7 +132,7 @@ static int shm_ep_open(weft_iface *iface, const weft_proc_id *who, const void *a
     return 0;
 }
 
-/* What we sent stays in the segment, which outlives us: nothing of ours can be lost. Only our lent chunks tell that it was read. */
+/* Sent frames stay in the segment, which outlives the sender, so none is lost. Only chunks in use show that a frame was not read. */
 static int shm_ep_close(weft_iface *iface, weft_ep *generic)
 {
     shm_iface *shm = (shm_iface *)iface;
@@ -154,7 +154,7 @@ static int shm_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t ri
     (void)iface;
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "shared memory reaches host memory only");
-    *mr = (weft_mr){.addr = addr, .bytes = bytes, .rights = rights}; /* the kernel knows our memory; no key is needed */
+    *mr = (weft_mr){.addr = addr, .bytes = bytes, .rights = rights}; /* CMA needs no key */
     return 0;
 }
 
@@ -232,7 +232,7 @@ static int shm_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
     return weft_fail(WEFT_E_UNSUPPORTED, "the kernel has no atomics on another process's memory");
 }
 
-/* get and put are done when they return. */
+/* get and put complete before they return. */
 static int shm_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
     (void)ep;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ring: one sender's frames to one receiver through shared memory. 64-byte cells: turn, header and up to 32 bytes of body in one
- * cache line; longer bodies lie in the ring's own data lines, or (place says so) in a chunk that the sender lends (bulk.h).
- * Protocol: a cell is full when its turn equals the reader's lap; the sender stores turn last (release), the reader loads it first
- * (acquire). The reader tells what it has taken in big steps. All-zero is an empty ring. One sender, one reader, no locks; checked by
- * test/unit/test_ring (two threads under TSan, and every interleaving of a small model).
+ * ring: frames of one sender to one receiver through shared memory. A 64-byte cell has lap, header and up to 32 bytes of body; longer
+ * bodies are in the ring's data lines, or (`place` says so) in a chunk of the sender (bulk.h).
+ * Protocol: a cell is full when its lap equals the reader's. The sender stores lap last (release), the reader loads it first (acquire).
+ * The reader acknowledges in large steps. All-zero is an empty ring. One sender, one reader, no locks. Checked by test/unit/test_ring
+ * (two threads under TSan, and every interleaving of a small model).
  */
 #ifndef WEFT_TRANSPORTS_SHM_RING_H
 #define WEFT_TRANSPORTS_SHM_RING_H
@@ -24,24 +24,24 @@
 #define WEFT_RING_FRONT 8192 /* control lines and cells: claimed at the first frame */
 #define WEFT_RING_BYTES 65536
 #define WEFT_RING_LINES ((WEFT_RING_BYTES - WEFT_RING_FRONT) / WEFT_LINE)
-#define WEFT_RING_BODY_MAX 8192 /* longer bodies go into lent chunks */
-#define WEFT_RING_AHEAD_OUT 4   /* the sender fetches so many cells ahead to write: never the one that the reader looks at */
-#define WEFT_RING_AHEAD_IN 8    /* the reader of a stream fetches so many ahead */
-#define WEFT_RING_STEP 32       /* cells, and ... */
-#define WEFT_RING_LINE_STEP (WEFT_RING_LINES / 4) /* ... data lines that the reader takes before it says so */
+#define WEFT_RING_BODY_MAX 8192 /* longer bodies go into chunks */
+#define WEFT_RING_AHEAD_OUT 4   /* cells that the sender prefetches ahead: never the one that the reader polls */
+#define WEFT_RING_AHEAD_IN 8    /* cells that the reader of a stream prefetches ahead */
+#define WEFT_RING_STEP 32       /* cells that the reader consumes before it acknowledges */
+#define WEFT_RING_LINE_STEP (WEFT_RING_LINES / 4) /* data lines, likewise */
 
 enum weft_ring_flag {
     WEFT_RING_OPEN = 1,  /* the reader polls this ring; else the sender must raise the wakeup after each frame */
-    WEFT_RING_FENCE = 2  /* the reader cannot pay for the order (no membarrier): the sender fences */
+    WEFT_RING_FENCE = 2  /* the reader has no membarrier: the sender must fence */
 };
 
-/* The flags on which a sender may load `asleep` without a fence after its publish: an open ring whose reader issues barriers, and only
- * if those barriers reach the sender, that is if it is registered for them itself. Else none are equal to this. */
+/* Flags with which a sender may load `asleep` without a fence after its publish: an open ring whose reader issues membarriers, if the
+ * sender is registered for them itself. Else a value that no flags equal. */
 static inline uint32_t weft_ring_announce_flags(bool is_registered) { return is_registered ? WEFT_RING_OPEN : UINT32_MAX; }
 
 typedef struct weft_cell {
     _Atomic uint32_t lap; /* pairs with weft_ring_peek */
-    uint32_t place;        /* 0: body below; WEFT_PLACE_CHUNK | index; else 1 + first data line */
+    uint32_t place;        /* 0: body in the cell; WEFT_PLACE_CHUNK | index; else 1 + first data line */
     weft_hdr hdr;
     uint64_t body[4];
 } weft_cell;
@@ -51,25 +51,25 @@ typedef struct weft_cell {
 _Static_assert(sizeof(weft_cell) == WEFT_LINE, "a cell is a cache line");
 
 typedef struct weft_ring { /* in shared memory */
-    _Alignas(WEFT_LINE) _Atomic uint64_t consumed; /* the reader's: cells, and data lines << 32, both wrapping */
-    _Atomic uint32_t flags;                     /* the reader's: enum weft_ring_flag */
-    _Alignas(WEFT_LINE) _Atomic uint32_t wanted; /* the sender's: wake me when something is taken */
+    _Alignas(WEFT_LINE) _Atomic uint64_t consumed; /* by the reader: cells, and data lines << 32, both wrapping */
+    _Atomic uint32_t flags;                     /* by the reader: enum weft_ring_flag */
+    _Alignas(WEFT_LINE) _Atomic uint32_t wanted; /* by the sender: wake it when space is freed */
     _Alignas(WEFT_LINE) weft_cell cells[WEFT_RING_CELLS];
     _Alignas(WEFT_LINE) uint8_t lines[WEFT_RING_LINES][WEFT_LINE];
 } weft_ring;
 
 _Static_assert(sizeof(weft_ring) == WEFT_RING_BYTES, "a ring fills its slot");
 
-typedef struct weft_ring_out { /* the sender's own view */
+typedef struct weft_ring_out { /* sender's private state */
     weft_ring *ring;
-    uint32_t cell, lap;             /* next cell to fill, and its turn */
-    uint32_t consumed;                 /* what the reader last said */
+    uint32_t cell, lap;             /* next cell to fill, and its lap */
+    uint32_t consumed;                 /* last acknowledged count */
     uint32_t line;                  /* next data line */
     uint32_t lines_sent, lines_consumed;
     bool has_lines;                 /* the data lines are claimed */
 } weft_ring_out;
 
-typedef struct weft_ring_in { /* the reader's own view */
+typedef struct weft_ring_in { /* reader's private state */
     weft_ring *ring;
     uint32_t cell, lap;
     uint32_t consumed, acked;
@@ -87,7 +87,7 @@ static inline void weft_ring_refresh(weft_ring_out *out)
     out->lines_consumed = (uint32_t)(consumed >> 32);
 }
 
-/* Cells free for sure, looking at what the reader says only when there seems to be none. */
+/* Free cells, a lower bound; loads the reader's count only when there seems to be none. */
 static inline uint32_t weft_ring_room(weft_ring_out *out)
 {
     uint32_t sent = (out->lap - 1) * WEFT_RING_CELLS + out->cell;
@@ -96,14 +96,14 @@ static inline uint32_t weft_ring_room(weft_ring_out *out)
     return WEFT_RING_CELLS - (sent - out->consumed);
 }
 
-/* The next cell to fill; there must be room. */
+/* The next cell to fill. Requires weft_ring_room() > 0. */
 static inline weft_cell *weft_ring_next(const weft_ring_out *out) { return &out->ring->cells[out->cell]; }
 
-/* Reserves data lines for a body, one after another; false when there is no room. */
+/* Reserves contiguous data lines for a body; false: not enough are free. */
 static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_t *line)
 {
     uint32_t need = (bytes + WEFT_LINE - 1) / WEFT_LINE;
-    bool is_round = out->line + need > WEFT_RING_LINES; /* it would stick out: start over, what is left counts as sent */
+    bool is_round = out->line + need > WEFT_RING_LINES; /* wraps: the lines left at the end count as sent */
     uint32_t skip = is_round ? WEFT_RING_LINES - out->line : 0;
     if (out->lines_sent + skip + need - out->lines_consumed > WEFT_RING_LINES) {
         weft_ring_refresh(out);
@@ -133,7 +133,7 @@ static inline weft_cell *weft_ring_peek(const weft_ring_in *in)
     return atomic_load_explicit(&cell->lap, memory_order_acquire) == in->lap ? cell : NULL;
 }
 
-/* The cell that peek gave has been read, its data lines too. */
+/* Consumes the cell of weft_ring_peek and its data lines. */
 static inline void weft_ring_consume(weft_ring_in *in, const weft_cell *cell)
 {
     uint32_t place = cell->place;
@@ -149,7 +149,7 @@ static inline void weft_ring_consume(weft_ring_in *in, const weft_cell *cell)
     }
 }
 
-/* Tells the sender what was taken. Then ask whether it sleeps for want of it (wanted). */
+/* Acknowledges to the sender; pairs with weft_ring_refresh(). The caller must then check `wanted`. */
 static inline void weft_ring_ack(weft_ring_in *in)
 {
     in->acked = in->consumed;
@@ -157,7 +157,7 @@ static inline void weft_ring_ack(weft_ring_in *in)
     atomic_store_explicit(&in->ring->consumed, (uint64_t)in->lines_consumed << 32 | in->consumed, memory_order_release);
 }
 
-/* Is it much? */
+/* True if enough was consumed for an acknowledgement. */
 static inline bool weft_ring_should_ack(const weft_ring_in *in)
 {
     return in->consumed - in->acked >= WEFT_RING_STEP || in->lines_consumed - in->lines_acked >= WEFT_RING_LINE_STEP;

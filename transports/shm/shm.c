@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shm: sending, polling and sleeping through the node's segment. The inbox of a rank has a ring for each sender, mapped and claimed
- * by whoever uses it first; the receiver polls the few rings that are open and one word that tells of all others.
- * Ordering with a sleeper: a sender stores its cell, then loads `asleep`; the sleeper stores `asleep`, pays for a membarrier on all
- * CPUs, then looks at its rings (Dekker's problem).
+ * shm: send, poll and arm through the node's segment. The inbox of a rank has one ring per sender, mapped and claimed at first use. The
+ * receiver polls the few rings that are open, and active_summary, where senders of the other rings set their bit.
+ * Ordering with a sleeper (Dekker): a sender stores its cell, then loads `asleep`; the receiver stores `asleep`, issues a membarrier for
+ * all CPUs, then polls its rings.
  */
 #include "transports/shm/shm.h"
 
@@ -57,7 +57,7 @@ static int claim_lines(shm_iface *shm, shm_ep *ep)
     return rc;
 }
 
-/* Where a body longer than a cell goes. */
+/* Allocates a chunk or data lines for a body longer than a cell. */
 static __attribute__((noinline)) int find_place(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint32_t *place, void **body)
 {
     uint32_t line;
@@ -73,7 +73,7 @@ static __attribute__((noinline)) int find_place(shm_iface *shm, shm_ep *ep, cons
     return 0;
 }
 
-/* The receiver does not poll this ring: leave a note where it looks. */
+/* The receiver does not poll this ring: sets the sender's active bit and wakes it. Pairs with weft_shm_activate_rings(). */
 static __attribute__((noinline)) void raise_wakeup(shm_iface *shm, shm_ep *ep)
 {
     weft_rank_page *page = ep->page;
@@ -83,7 +83,7 @@ static __attribute__((noinline)) void raise_wakeup(shm_iface *shm, shm_ep *ep)
     weft_segment_wake(page);
 }
 
-/* `wanted` is ours alone to clear, once a frame got through. */
+/* Requests a wakeup when space is free. Only the sender clears `wanted`, in feed(). */
 static int refuse(shm_ep *ep)
 {
     ep->is_blocked = true;
@@ -97,11 +97,11 @@ static void feed(shm_ep *ep)
     atomic_store_explicit(&ep->out.ring->wanted, 0, memory_order_relaxed);
 }
 
-/* The frame is out: who must hear of it? */
+/* The cell is published: notifies a receiver that sleeps or does not poll this ring. */
 static inline void announce(shm_iface *shm, shm_ep *ep)
 {
     uint32_t flags;
-    atomic_signal_fence(memory_order_seq_cst); /* the sleeper's membarrier pairs with this order of publish and loads */
+    atomic_signal_fence(memory_order_seq_cst); /* pairs with the membarrier of order_for_senders(): publish before loads */
     flags = atomic_load_explicit(&ep->out.ring->flags, memory_order_relaxed);
     if (weft_unlikely(flags != ep->announce_flags)) {
         if (!(flags & WEFT_RING_OPEN)) {
@@ -144,7 +144,7 @@ static bool has_scratch(shm_iface *shm)
     return shm->scratch;
 }
 
-/* Where it is better to store past the caches (or that is to be found out), what is packed is packed at home first. */
+/* Packs a body. With non-temporal stores (or while these are measured) it is packed into private memory first. */
 static __attribute__((noinline)) void fill(shm_iface *shm, const weft_frame *frame, void *body)
 {
     if (frame->hdr.bytes >= WEFT_NT_COPY_MIN && weft_nt_copy_is_wanted(&shm->store) && has_scratch(shm)) {
@@ -204,7 +204,7 @@ static __attribute__((noinline)) const void *chunk_body(shm_iface *shm, shm_ep *
     return ep->bulk->chunks[index];
 }
 
-/* Something was given back (release): does its owner sleep for want of it? The sleeper pays for the order if both are registered. */
+/* Space was released: wakes its owner if it sleeps for it. The sleeper's membarrier gives the order if both are registered. */
 static inline void wake_who_wants(const shm_iface *shm, shm_ep *ep, _Atomic uint32_t *wanted)
 {
     if (weft_unlikely((shm->ring_flags & WEFT_RING_FENCE) || !atomic_load_explicit(&ep->page->membarrier_ok, memory_order_relaxed)))
@@ -215,7 +215,7 @@ static inline void wake_who_wants(const shm_iface *shm, shm_ep *ep, _Atomic uint
         weft_page_wake_if_asleep(ep->page);
 }
 
-/* A frame whose body stands elsewhere. */
+/* Delivers a frame whose body is in data lines or in a chunk. */
 static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, weft_cell *cell)
 {
     uint32_t place = cell->place, index = place & ~WEFT_PLACE_CHUNK;
@@ -237,7 +237,7 @@ static __attribute__((noinline)) void tell(const shm_iface *shm, shm_ep *ep)
     wake_who_wants(shm, ep, &ep->in.ring->wanted);
 }
 
-/* The sender stays unread until retry_at_ns. Its ring, or its note, keeps what it sent. */
+/* Defers a sender until retry_at_ns. Its frames stay in its ring, and its active bit is kept in deferred. */
 static void defer(shm_iface *shm, uint32_t sender)
 {
     shm->deferred[sender / 64] |= 1ull << sender % 64;
@@ -255,7 +255,7 @@ static void report_no_memory(const shm_iface *shm, uint32_t sender)
                   "ulimit -v and vm.max_map_count.", atomic_load_explicit(&page->job_rank, memory_order_relaxed), weft_fail_text(WEFT_E_NOMEM));
 }
 
-/* The next frame of a hot ring cannot be read: the ring leaves the hot ones until it can. */
+/* The next frame of a hot ring cannot be mapped: the ring leaves the hot rings until it can. */
 static __attribute__((noinline, cold)) void set_aside_later(shm_iface *shm, shm_ep *ep)
 {
     report_no_memory(shm, ep->local);
@@ -268,7 +268,7 @@ static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
     weft_cell *cell;
     int n = 0;
     while ((cell = weft_ring_peek(&ep->in))) {
-        if (n) /* a stream: lines to come travel while this one is looked at */
+        if (n) /* a stream: later cells are fetched while this one is handled */
             __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
         if (weft_likely(!cell->place))
             shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, cell->body);
@@ -295,7 +295,7 @@ static void look_for_dead(shm_iface *shm)
         shm_ep *ep = shm->eps[i];
         if (!ep || ep->is_lost || atomic_load_explicit(&ep->page->state, memory_order_acquire) != WEFT_RANK_DEAD)
             continue;
-        if (ep->in.ring && weft_ring_peek(&ep->in)) /* what came before its death arrives first */
+        if (ep->in.ring && weft_ring_peek(&ep->in)) /* frames sent before its death are delivered first */
             continue;
         ep->is_lost = true;
         shm->iface.callbacks->peer_failed(shm->iface.owner, ep->ep.peer,
@@ -303,7 +303,7 @@ static void look_for_dead(shm_iface *shm)
     }
 }
 
-/* The budget ended before all rings had their turn: the first one waits longest next time. */
+/* The budget ended before all rings were polled: the first one becomes the last. */
 static void rotate(shm_iface *shm)
 {
     shm_ep *first = shm->hot[0];
@@ -338,8 +338,8 @@ static void set_aside(shm_iface *shm)
 
 static int retry(shm_iface *shm, int budget);
 
-/* Senders that left a note, those that were deferred, and the dead. Notes are taken also when open rings used the budget up: a sender
- * that keeps its ring full would keep all others from being heard. */
+/* Handles senders with active bits, deferred senders, and dead peers. Active bits are handled also when open rings used the budget up: else
+ * a sender that keeps its ring full would starve the others. */
 static __attribute__((noinline)) int poll_rest(shm_iface *shm, int n, int budget)
 {
     n += weft_shm_activate_rings(shm, budget - n);
@@ -367,7 +367,7 @@ int weft_shm_poll(weft_iface *iface, int budget)
 
 /* -- sleeping -- */
 
-/* Orders our stores before our later loads as seen by every sender, at our cost alone. */
+/* Orders this process's stores before its later loads as seen by all senders; senders need no fence. */
 static void order_for_senders(shm_iface *shm)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -377,7 +377,7 @@ static void order_for_senders(shm_iface *shm)
     shm->iface.counts.barriers++;
 }
 
-/* A deferred sender's timer bounds the sleep, as it does not ring again. */
+/* The retry time of deferred senders bounds the sleep, as they do not wake again. */
 static void arm_retry(const shm_iface *shm, weft_wakeup *wakeup)
 {
     uint64_t now = shm->now_ns(), left = shm->retry_at_ns > now ? shm->retry_at_ns - now : 1;
@@ -419,7 +419,7 @@ static int open_in(shm_iface *shm, shm_ep *ep)
     return rc;
 }
 
-/* Silence closed it, and it speaks again: soon means that it was closed too early. */
+/* Adapts patience_ns of a ring that is opened again: doubled if soon after it was closed, else halved. */
 static void learn_patience(const shm_iface *shm, shm_ep *ep)
 {
     uint64_t now = shm->now_ns();
@@ -439,7 +439,7 @@ static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
     weft_proc_id who = {.job = shm->segment->hdr->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
     shm_ep *ep = shm->eps[sender];
     if (!ep && shm->has_left[sender])
-        return 0; /* whoever still waits for others, on a network, hears goodbyes that nobody waits for */
+        return 0; /* the ep was closed: only a BYE can come, which is not needed */
     if (!ep) {
         void *peer = shm->iface.callbacks->accept_peer(shm->iface.owner, &who);
         ep = shm->eps[sender];
@@ -461,7 +461,7 @@ static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
     return budget > 0 ? drain(shm, ep, budget) : 0;
 }
 
-/* All whose bits are set, each at least once; who cannot be received from is deferred, and holds up nobody else. */
+/* Activates all senders whose bits are set, each with at least one frame. A sender that fails is deferred and delays no other. */
 static int greet_word(shm_iface *shm, uint32_t word, uint64_t bits, int budget)
 {
     int n = 0;
@@ -514,8 +514,8 @@ static bool is_silent(shm_ep *ep, uint64_t now_ns)
     return now_ns - ep->active_ns >= ep->patience_ns;
 }
 
-/* So that a poll's cost does not grow with silent neighbours. One barrier for all, and never two within the least patience: a sender
- * that still saw "open" has published before it, and the look after it finds the frame. */
+/* Bounds the cost of a poll. One barrier for all rings, at most one per WEFT_SHM_PATIENCE_MIN_NS. A sender that still saw WEFT_RING_OPEN
+ * has published before the barrier, so the check after it finds the frame. */
 int weft_shm_deactivate_rings(shm_iface *shm, uint64_t now_ns)
 {
     uint32_t kept = 0, end = shm->hot_count;
@@ -540,11 +540,11 @@ int weft_shm_deactivate_rings(shm_iface *shm, uint64_t now_ns)
     for (uint32_t i = kept; i < end; i++)
         shm->hot[i]->is_hot = false;
     shm->hot_count = kept;
-    /* greeting puts an ep back at hot_count, which never passes i */
+    /* greet_sender() puts an ep back at hot_count, which never passes i */
     for (uint32_t i = kept; i < end; i++)
         if (weft_ring_peek(&shm->hot[i]->in)) {
             greet_sender(shm, shm->hot[i]->local, 0);
-            n++; /* a frame is there: who is about to sleep must look again */
+            n++; /* a frame was found: the caller must poll before it sleeps */
         }
     return n;
 }

@@ -160,7 +160,7 @@ void verbs_conn_lose(verbs_ep *ep, const char *format, ...) __attribute__((forma
 
 /* -- evict.c: closes idle connections when receive slots are used up -- */
 void verbs_evict_for(verbs_ep *ep);                /* `ep` connects and has no credits to grant: evicts another ep */
-int verbs_evict_progress(verbs_ep *ep, uint64_t now);  /* of a path that is up */
+int verbs_evict_progress(verbs_ep *ep, uint64_t now);  /* of an ep that is UP */
 
 /* Ends the epoch without an error: the next one has other QPs, or the peer has begun it. */
 void verbs_conn_renew(verbs_rc_qp *link, const char *words);
@@ -177,7 +177,7 @@ bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc
 /* -- rail_probe.c -- */
 void verbs_rail_probe_suspect(verbs_rc_qp *link, const struct ibv_wc *wc); /* the QP failed with this status */
 void verbs_rail_probe_missed(verbs_rc_qp *link);                           /* another pair is connected, rdma_cm did not connect this one */
-int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now);                /* of a path that is up */
+int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now);                /* of an ep that is UP */
 void verbs_rail_probe_stuck(verbs_iface *iface);                            /* all eps, once a second */
 
 /* -- drain.c: the end of an epoch -- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * life: creation and removal of eps; opening and closing of conn's state. Called by iface.c and through weft_iface_ops.
- * Invariant: an ep is freed only when no work request names it. Peers of closed eps are remembered: one that missed GONE is told again
+ * Invariant: an ep is freed only when no work request names it. Peers of closed eps are remembered: one that missed GONE gets it again
  * and need not wait for its timeout.
  */
 #include <stdlib.h>

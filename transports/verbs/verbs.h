@@ -213,7 +213,7 @@ struct verbs_ep {
     uint64_t recent_ns;       /* start of the count in recent, ns */
     uint32_t in_ring;         /* 1 while a frame is delivered from a ring cell: not acknowledged yet */
     uint32_t far_rx;          /* last frame that the peer reported as delivered */
-    /* move */
+    /* RMA */
     weft_list_link ops;            /* verbs_op: unfinished, in order of posting */
     uint32_t ops_open;
     uint32_t pieces;          /* RMA fragments in flight */
