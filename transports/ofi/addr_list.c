@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * addr_list: by which addresses this process may be reached, best first: an address has them all, because nobody knows from here which of them
- * a peer can reach. Bridges of containers and virtual machines exist with the same address on every host, loopback does everywhere:
- * they come last, and handshake.c makes sure who answers.
+ * addr_list: addresses by which this process may be reached, best first. The iface address has all of them, as it is not known which ones
+ * a peer can reach. Bridges of containers and virtual machines may have the same address on every host, loopback has: they come last, and
+ * handshake.c verifies the process.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static bool is_bridge(const char *name)
     char path[IFNAMSIZ + 32];
     for (size_t i = 0; i < weft_count(names); i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
-            return strcmp(names[i], "veth") != 0; /* one end of a pair may be a container's only network */
+            return strcmp(names[i], "veth") != 0; /* a veth may be a container's only network */
     snprintf(path, sizeof path, "/sys/class/net/%s/bridge", name);
     return access(path, F_OK) == 0;
 }
@@ -61,7 +61,7 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-/* IPv6 addresses that are good on one link only need the number of the interface on *our* side: they are left out. */
+/* IPv6 link-local addresses need the receiver's interface index: they are left out. */
 static bool is_usable(const struct ifaddrs *one, int family)
 {
     const char *only = weft_knob.ofi_iface;
@@ -81,7 +81,7 @@ bool ofi_host_has(int family)
     return any;
 }
 
-/* One kernel's network namespace. */
+/* Identifies a network namespace of one kernel. */
 static uint32_t host_number(void)
 {
     struct stat netns = {.st_ino = 0};
@@ -154,7 +154,7 @@ int ofi_addr_make(ofi_iface *iface)
     return add_all(addr);
 }
 
-/* How many leading bits of it are those of one of our own addresses' networks: all of the mask's, or none. */
+/* True if the address is in a network of a local address. */
 static bool is_near(const ofi_address *far, int family)
 {
     struct ifaddrs *all;
@@ -195,7 +195,7 @@ static void fill_candidate(const ofi_iface *iface, const ofi_iface_addr *addr, u
         candidate->bytes = sizeof candidate->address.in6;
     }
     if (rank == RANK_LOOPBACK && addr->host != iface->addr.host)
-        candidate->bytes = 0; /* that would be ourselves */
+        candidate->bytes = 0; /* loopback would reach this host */
     candidate->score = 2 * rank + !is_near(&candidate->address, family);
 }
 
@@ -209,7 +209,7 @@ int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep)
 {
     const ofi_iface_addr *addr = &ep->addr;
     uint32_t max = addr->form == OFI_FORM_OPAQUE ? 1 : addr->count;
-    ep->candidates = calloc(max + 2, sizeof *ep->candidates); /* and two that a call may bring */
+    ep->candidates = calloc(max + 2, sizeof *ep->candidates); /* and two for hints of handshakes */
     if (!ep->candidates)
         return weft_fail(WEFT_E_NOMEM, "no memory for %u addresses of rank %u", max, ep->proc_id.rank);
     if (addr->form == OFI_FORM_OPAQUE) {
@@ -244,7 +244,7 @@ const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *t
     return text;
 }
 
-/* The kernel's routes say which of our addresses a peer there sees: a datagram socket is connected, and nothing is sent. */
+/* A connected datagram socket gives the local address by the kernel's routes; nothing is sent. */
 uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t room)
 {
     ofi_address own;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * coalesce: frames of a burst, gathered into one message for each peer. TCP pays a system call and a walk through the kernel for each
- * message, fifty times what it takes to copy a short frame. So the first frames to a peer between two polls go at once, and those that
- * follow on their heels lie together in a slot until it is full, until something else goes to the same peer, or until the next poll.
- * A program that computes after a burst does not poll: a thread, the flusher, looks every half a millisecond and sends what lay there at his
- * last look. A program that leaves something to him is taken for one that does not wait, and more of its frames go at once, until it has
- * polled soon after many bursts.
- * Only the owner begins bundles and forgets them. The flusher reads them and sends under the lock, under which the owner changes them; the
- * provider is open for several threads (provider_select.c).
+ * coalesce: gathers frames of a burst to one peer into one message, as over TCP a message costs a system call, far more than copying a
+ * short frame. The first frames to a peer between two polls are sent at once; later ones are held in a slot until it is full, something
+ * else is sent to the peer, or the next poll. A thread, the flusher, serves programs that compute after a burst: every LOOK_NS it sends
+ * what it saw at its last check. Each burst that the flusher had to send raises direct_max; many bursts followed by a poll lower it.
+ * Only the owner begins and drops bundles. The owner changes them and the flusher reads and sends them under flusher.lock; the provider
+ * is opened for several threads (provider_select.c).
  */
 #include <signal.h>
 #include <time.h>
@@ -16,12 +14,12 @@
 #include "base/macros.h"
 #include "transports/ofi/ofi.h"
 
-#define PATIENCE_MIN 2u  /* so many frames to a peer go at once ... */
+#define PATIENCE_MIN 2u  /* minimum and maximum of direct_max */
 #define PATIENCE_MAX 65536u
-#define PRAISE 64u         /* bursts in a row that a poll followed soon: half as many from then on */
+#define PRAISE 64u         /* consecutive bursts followed soon by a poll that halve direct_max */
 #define SOON_NS 100000u
-#define LOOK_NS 500000     /* between two looks of the flusher */
-#define IDLE_LOOKS 32u     /* that found no new bundle: he sleeps until there is one */
+#define LOOK_NS 500000     /* interval of the flusher's checks */
+#define IDLE_LOOKS 32u     /* checks without a new bundle after which the flusher waits for one */
 #define FLUSHER_STACK (256u << 10)
 
 static ssize_t send_it(ofi_iface *iface, const ofi_coalesce *bundle)
@@ -29,9 +27,9 @@ static ssize_t send_it(ofi_iface *iface, const ofi_coalesce *bundle)
     return fi_send(iface->ep, bundle->slot->place, bundle->bytes, iface->arena_desc, bundle->to, &bundle->slot->work);
 }
 
-/* -- the flusher; under the lock -- */
+/* -- flusher; requires flusher.lock -- */
 
-/* Those that lay there before. What the provider does not take stays. */
+/* Sends the bundles that existed at the last check. Those that the provider refuses stay. */
 static void send_left(ofi_iface *iface, uint32_t seen)
 {
     for (weft_list_link *link = iface->bundles.next; link != &iface->bundles; link = link->next) {
@@ -78,7 +76,7 @@ static bool has_flusher(ofi_iface *iface)
         return flusher->is_there;
     pthread_attr_init(&how);
     pthread_attr_setstacksize(&how, FLUSHER_STACK);
-    sigfillset(&all); /* the program's signals are for the program's threads */
+    sigfillset(&all); /* the thread must not handle the program's signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = pthread_create(&flusher->thread, &how, work, iface);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -112,7 +110,7 @@ void ofi_coalesce_close(ofi_iface *iface)
     pthread_mutex_destroy(&flusher->lock);
 }
 
-/* -- the owner; under the lock -- */
+/* -- owner; requires flusher.lock -- */
 
 static void forget(ofi_ep *ep)
 {
@@ -129,7 +127,7 @@ static void settle(ofi_iface *iface, ofi_ep *ep)
     forget(ep);
 }
 
-/* What the time between a burst and this poll says about the program. */
+/* Adapts direct_max to the time between a burst and this poll. */
 static void learn(ofi_flusher *flusher, bool is_soon)
 {
     flusher->prompt_bursts = is_soon ? flusher->prompt_bursts + 1 : 0;
@@ -141,21 +139,21 @@ static void learn(ofi_flusher *flusher, bool is_soon)
     flusher->prompt_bursts = 0;
 }
 
-/* Does nothing of the path's lie here any more? */
+/* Sends the held frames of an ep. True: none is held any more. */
 static bool is_out(ofi_iface *iface, ofi_ep *ep)
 {
     ssize_t rc;
     settle(iface, ep);
     if (!ep->bundle.slot)
         return true;
-    if (ep->has_left) { /* in peace: it hears no more */
+    if (ep->has_left) { /* the peer has closed: it needs no frames */
         ofi_slot_ended(iface, ep->bundle.slot);
         forget(ep);
         return true;
     }
     if (ep->state != OFI_OPEN)
         return false;
-    ep->bundle.to = ep->candidates[ep->candidate].to; /* it may be another one now */
+    ep->bundle.to = ep->candidates[ep->candidate].to; /* the candidate may have changed */
     rc = send_it(iface, &ep->bundle);
     if (rc == 0) {
         forget(ep);
@@ -197,9 +195,10 @@ static void put(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t by
     iface->counts[OFI_COUNT_GATHERED]++;
 }
 
-/* -- the owner's calls -- */
+/* -- owner -- */
 
-/* One of many to the same peer since the last poll, or followed by another at once? A poll sends what it gathered by itself. */
+/* True if the frame is held: one of many to the same peer since the last poll, or with frame.more. Within poll no flusher is needed: poll
+ * flushes at its end. */
 static bool is_of_a_burst(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
 {
     ofi_coalesce *bundle = &ep->bundle;

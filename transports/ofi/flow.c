@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flow: frames as messages. What fits is handed over inline (fi_inject), the rest is filled into a slot of registered memory, which is
- * free again when the provider says so. Frames count from 1 for each peer: where the provider keeps no order they are sorted by that, and
- * a number that is missing on one that does tells that a connection broke between. A receiver says how much it has had, so that nobody
- * sends more than a window ahead of one who does not read.
+ * flow: frames as messages. Short ones are sent by fi_inject, others from a slot of registered memory, which is free again after its
+ * completion. Frames are numbered from 1 per peer. Where the provider keeps no order they are sorted; where it does, a missing number
+ * shows that a connection broke. The receiver acknowledges, so that a sender is at most OFI_WINDOW frames ahead.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +12,11 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-#define SLOTS_PATH 24u /* big slots that one peer may hold up */
-#define STACK_MAX 512u /* a message that is built on the stack */
+#define SLOTS_PATH 24u /* big slots that one peer may occupy */
+#define STACK_MAX 512u /* largest message built on the stack */
 #define TELL_EVERY (OFI_WINDOW / 8)
 
-typedef struct early { /* a frame that came before its turn */
+typedef struct early { /* a frame received ahead of order */
     weft_list_link link;
     uint32_t seq;
     size_t bytes;
@@ -90,12 +89,12 @@ void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv)
     recv->is_posted = false;
     iface->recv_posted--;
     if (iface->recv_max > iface->recv_min)
-        iface->recv_max--; /* what was posted beyond the least is used up */
+        iface->recv_max--; /* a receive beyond recv_min was consumed */
     if (iface->recv_posted < iface->recv_max)
         post_recv(iface, recv);
 }
 
-/* -- out -- */
+/* -- sending -- */
 
 void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind)
 {
@@ -117,7 +116,7 @@ static ofi_slot *take_slot(ofi_iface *iface, size_t bytes)
     return link ? weft_container(link, ofi_slot, link) : slot;
 }
 
-/* The last one given is the first one taken: it is still in the cache. */
+/* LIFO: the last slot used is still in the cache. */
 static void give_slot(ofi_iface *iface, ofi_slot *slot)
 {
     weft_list_append((slot->is_small ? &iface->free_small : &iface->free_big)->next, &slot->link);
@@ -134,7 +133,7 @@ ofi_slot *ofi_flow_slot(ofi_iface *iface, ofi_ep *ep)
     return slot;
 }
 
-/* 0, AGAIN, or the provider's negative word. */
+/* 0, or libfabric's negative code; then the slot is freed. */
 static ssize_t post_slot(ofi_iface *iface, ofi_slot *slot, ofi_ep *ep, fi_addr_t to, size_t bytes)
 {
     ssize_t rc;
@@ -179,7 +178,7 @@ int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes)
     return rc ? WEFT_AGAIN : 0;
 }
 
-/* Why nothing can be sent now, 0 when it can; *rc is what the call answers then. */
+/* True if nothing can be sent now; *rc is the return code for that. Begins the handshake if needed. */
 static bool is_refused(ofi_iface *iface, ofi_ep *ep, int *rc)
 {
     if (ep->state == OFI_LOST) {
@@ -225,7 +224,7 @@ void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_f
         memcpy(place->body, frame->body, frame->hdr.bytes);
 }
 
-/* Header and what rounds the length up come from a small slot, the body from where it lies. */
+/* Sends without copy: header and padding from a small slot, the body from the caller's memory. INPROGRESS: callbacks.done follows. */
 static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
 {
     ofi_slot *slot = ep->slots_out >= SLOTS_PATH ? NULL : take_small(iface);
@@ -270,7 +269,7 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
     if (frame->hdr.bytes > base->caps.frame_max)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->hdr.bytes, base->caps.frame_max);
     if (ep->has_left && ep->state != OFI_LOST)
-        return 0; /* it parted in peace and hears no more */
+        return 0; /* the peer has closed: the frame is dropped */
     if (is_refused(iface, ep, &rc))
         return rc;
     gathering = ofi_coalesce_meet(iface, ep, frame, bytes);
@@ -314,10 +313,10 @@ void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min)
         return;
     ofi_sign(iface, ep, &wire, OFI_ACK);
     if (ofi_say(iface, ep->candidates[ep->candidate].to, &wire, sizeof wire))
-        ep->told = told; /* the next frame tells, or the next one that goes */
+        ep->told = told; /* the next frame or acknowledgement carries it */
 }
 
-/* -- in -- */
+/* -- receiving -- */
 
 static int deliver(ofi_iface *iface, ofi_ep *ep, const void *message, size_t bytes)
 {
@@ -329,7 +328,7 @@ static int deliver(ofi_iface *iface, ofi_ep *ep, const void *message, size_t byt
         return 1;
     }
     if (bytes < sizeof *framed || bytes - sizeof *framed < framed->hdr.bytes)
-        return 1; /* no frame of ours: the numbers go on, the payload's checksum is for who wants it */
+        return 1; /* malformed: the number is consumed; the payload's checksum detects it where enabled */
     iface->counts[OFI_COUNT_ARRIVED]++;
     iface->iface.callbacks->recv_frame(iface->iface.owner, ep->ep.peer, &framed->hdr, framed->body);
     return 1;
@@ -349,7 +348,7 @@ static int deliver_early(ofi_iface *iface, ofi_ep *ep)
     return n;
 }
 
-/* In order of number; one that is there already is not kept twice. */
+/* Copies a frame received ahead of order, sorted by number; drops duplicates. */
 static int keep_early(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t bytes)
 {
     weft_list_link *at = ep->early.prev;
@@ -367,7 +366,7 @@ static int keep_early(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t
     one->seq = wire->seq;
     one->bytes = bytes;
     memcpy(one->message, wire, bytes);
-    weft_list_append(at->next, &one->link); /* before the next one */
+    weft_list_append(at->next, &one->link); /* inserts before the next one */
     if (!iface->sorts)
         ofi_break(iface, ep, "a frame is missing between two that came");
     return 0;
@@ -393,7 +392,7 @@ static int numbered(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t b
     return n;
 }
 
-/* Of the first thing in a message. */
+/* Length of the first frame in a message. */
 static size_t length_of(const ofi_framed *first, size_t bytes)
 {
     size_t length = bytes < sizeof *first || first->wire.kind != OFI_FRAME ? bytes : weft_round_up(sizeof *first + (size_t)first->hdr.bytes, 8);
@@ -414,7 +413,7 @@ static int take(ofi_iface *iface, const void *message, size_t bytes)
     ep = wire->to < iface->index_room ? iface->by_index[wire->to] : NULL;
     if (!ep || !ep->is_heard)
         return 0;
-    ep->heard_ns = 0; /* somebody looks at the clock later */
+    ep->heard_ns = 0; /* set to the time by the next watch() */
     if ((int32_t)(wire->ack - ep->acked) > 0 && (int32_t)(ep->sent - wire->ack) >= 0)
         ep->acked = wire->ack;
     return wire->kind == OFI_FRAME || wire->kind == OFI_NOTIFY ? numbered(iface, ep, wire, bytes) : 1;
@@ -425,7 +424,7 @@ int ofi_arrived(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *
     ofi_recv *recv = entry->op_context;
     const uint8_t *message = iface->has_multi_recv ? entry->buf : recv->place;
     int n = 0;
-    if (message && weft_unlikely((uintptr_t)message % 8)) { /* all lengths are multiples of 8, so only a strange provider does this */
+    if (message && weft_unlikely((uintptr_t)message % 8)) { /* lengths are multiples of 8: only if buffers are unaligned */
         if (*at == 0)
             memcpy(iface->bounce, message, entry->len < iface->message_max ? entry->len : iface->message_max);
         message = iface->bounce;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * handshake: who answers at an address is who was meant. A call names its sender, the nonce of whom it is for, and a number; the answer has
- * that number, and opens the way for frames. The called one calls back in the same breath, at the address that the caller says it is seen
- * by, so three messages open both ways. Addresses are tried one after the other, best first; where nobody answers for a quarter of a
- * second the kernel is asked about all of them at once (tcp_probe.c). No time limit ends a call that the peer's kernel would take: the peer
- * computes. When every address has failed the peer is lost, and all of them are named with what the system said.
+ * handshake: verifies which process answers at an address. A CALL message has its sender's identity, the receiver's nonce and a number;
+ * the answer has that number and opens the ep. The receiver answers with a CALL of its own, to the address in the hint, so three messages
+ * open both directions. Addresses are tried in order, best first; after OFI_CALL_NS without an answer the kernel is asked about all
+ * (tcp_probe.c). While the peer's kernel answers, no time limit applies: the peer may compute. When all addresses have failed, the peer
+ * is lost, and the error lists them.
  *
- * The same call is made when an operation failed later: it tells how many frames each side has sent and had. If nothing is missing the
- * connection was mended by libfabric and all goes on; else the peer is lost, because frames are not kept to be sent again.
+ * The same handshake follows a failed operation: it compares the numbers of frames sent and received. If none is missing, libfabric has
+ * repaired the connection; else the peer is lost, as frames are not kept for resending.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-#define ROTATE_NS 2000000000u  /* somebody listens, but does not answer: try the others meanwhile */
-#define MISSING_NS 5000000000u /* frames may still come by the old connection for so long */
+#define ROTATE_NS 2000000000u  /* an address listens but does not answer: tries the others meanwhile */
+#define MISSING_NS 5000000000u /* frames may still come by the old connection for this time */
 #define ASK_AGAIN_NS 50000000u
 #define REPEAT_NS 500000000u
 #define SENIOR_REPEAT_NS 50000000u
@@ -40,7 +40,7 @@ static ofi_ep *path_of(const ofi_iface *iface, const weft_proc_id *proc_id)
     return NULL;
 }
 
-/* -- paths -- */
+/* -- eps -- */
 
 static int give_index(ofi_iface *iface, ofi_ep *ep)
 {
@@ -134,7 +134,7 @@ void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why)
     char text[400];
     if (ep->state == OFI_LOST || ep->has_left)
         return;
-    snprintf(text, sizeof text, "%s", why); /* it may be the text of the last failure */
+    snprintf(text, sizeof text, "%s", why); /* `why` may be the text of the last failure */
     ep->state = OFI_LOST;
     rest(ep);
     ofi_coalesce_drop(iface, ep);
@@ -142,7 +142,7 @@ void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why)
     iface->iface.callbacks->peer_failed(iface->iface.owner, ep->ep.peer, weft_fail(WEFT_E_PEER, "%s", text));
 }
 
-/* -- calling -- */
+/* -- active side -- */
 
 static bool is_inserted(ofi_iface *iface, ofi_candidate *candidate)
 {
@@ -151,7 +151,7 @@ static bool is_inserted(ofi_iface *iface, ofi_candidate *candidate)
     return candidate->is_inserted;
 }
 
-/* 0: it is on its way. */
+/* Sends a handshake to a candidate. 0, or AGAIN. */
 static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_candidate *candidate, uint32_t attempt, uint32_t echo, uint8_t flags)
 {
     ofi_handshake call = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = ep->addr.nonce, .attempt = attempt, .echo = echo,
@@ -205,7 +205,7 @@ void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why)
     begin(iface, ep);
 }
 
-/* Every address, and what became of it. */
+/* Loses the peer with a text of every address and its error. */
 static void lose_unreached(ofi_iface *iface, ofi_ep *ep)
 {
     char text[400], where[64];
@@ -223,7 +223,7 @@ static void lose_unreached(ofi_iface *iface, ofi_ep *ep)
     ofi_lose(iface, ep, text);
 }
 
-/* The next address that has not failed, after this one; false: there is none. */
+/* Proceeds to the next address that has not failed; false: there is none. */
 static bool next_candidate(ofi_iface *iface, ofi_ep *ep)
 {
     for (uint32_t i = 1; i <= ep->candidate_count; i++) {
@@ -238,7 +238,7 @@ static bool next_candidate(ofi_iface *iface, ofi_ep *ep)
     return false;
 }
 
-/* What the kernel says of them, when nobody has answered for a while. */
+/* Probes the addresses, after a time without an answer. */
 static void probe(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     for (uint32_t i = 0; i < ep->candidate_count; i++) {
@@ -256,17 +256,17 @@ static void probe(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     }
 }
 
-/* Of two that call each other. */
+/* True on one of two sides that connect at the same time. */
 static bool is_senior(const ofi_iface *iface, const ofi_ep *ep) { return iface->addr.nonce > ep->addr.nonce; }
 
-/* Two connections that cross are the end of both: libfabric's tcp keeps one of them by comparing addresses, and ours is bound to all of the
- * host. So the junior waits for a moment whether the senior calls, and says a lost call again much later. */
+/* Crossing connections both end: libfabric's tcp keeps one of them by comparing addresses, and the local one is bound to all addresses. So
+ * the junior waits a moment for the senior's handshake, and repeats a lost one much later. */
 static bool gives_way(const ofi_iface *iface, const ofi_ep *ep, uint64_t now)
 {
     return now - ep->began_ns < GIVE_WAY_NS && !is_senior(iface, ep);
 }
 
-/* A call may go down with the connection that it was given to: it is said again, ever more rarely. */
+/* Repeats a handshake that may be lost with its connection, at growing intervals. */
 static void repeat(const ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     uint64_t min = is_senior(iface, ep) ? SENIOR_REPEAT_NS : REPEAT_NS;
@@ -299,7 +299,7 @@ static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     return 0;
 }
 
-/* -- being called -- */
+/* -- passive side -- */
 
 static uint32_t candidate_of_hint(ofi_ep *ep, const ofi_handshake *call)
 {
@@ -309,14 +309,14 @@ static uint32_t candidate_of_hint(ofi_ep *ep, const ofi_handshake *call)
         if (ep->candidates[i].bytes == call->hint_bytes && memcmp(&ep->candidates[i].address, call->hint, call->hint_bytes) == 0)
             return i;
     if (ep->candidate_count >= ep->addr.count + 2u)
-        return ep->candidate; /* room for two was made (addr_list.c) */
+        return ep->candidate; /* two spare entries exist (addr_list.c) */
     ofi_candidate *candidate = &ep->candidates[ep->candidate_count];
     *candidate = (ofi_candidate){.bytes = call->hint_bytes, .probe = -1};
     memcpy(&candidate->address, call->hint, call->hint_bytes);
     return ep->candidate_count++;
 }
 
-/* 0: it went. */
+/* Answers the handshake in reply_due. 0: sent. */
 static int answer(ofi_iface *iface, ofi_ep *ep)
 {
     ofi_candidate *candidate = &ep->candidates[ep->echo_candidate];
@@ -335,7 +335,7 @@ static int answer(ofi_iface *iface, ofi_ep *ep)
     return 0;
 }
 
-/* To one whom we do not know, or not any more: `flags` says what he should know. He is not heard otherwise. */
+/* Answers a process without ep: `flags` is the message; its frames are ignored. */
 static void answer_stranger(ofi_iface *iface, const ofi_handshake *call, uint8_t flags)
 {
     ofi_handshake back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = call->nonce, .echo = call->attempt};
@@ -346,7 +346,7 @@ static void answer_stranger(ofi_iface *iface, const ofi_handshake *call, uint8_t
         return;
     memcpy(&address, call->hint, call->hint_bytes);
     if (fi_av_insert(iface->av, &address, 1, &to, 0, NULL) == 1)
-        ofi_say(iface, to, &back, sizeof back); /* one that is refused for now is not tried again: the caller's other ways end its wait */
+        ofi_say(iface, to, &back, sizeof back); /* not repeated: the caller's other means end its wait */
 }
 
 static void opened(ofi_iface *iface, ofi_ep *ep)
@@ -375,7 +375,7 @@ static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *call)
                    call->sent == ep->received) {
             opened(iface, ep);
         } else if (ep->state == OFI_BROKEN) {
-            ep->candidates[i].attempt = 0; /* the next turn but some asks anew */
+            ep->candidates[i].attempt = 0; /* a later turn sends a new number */
             ep->tried_ns = iface->now_ns();
         }
         return;
@@ -422,14 +422,14 @@ void ofi_handshake_arrive(ofi_iface *iface, const ofi_handshake *call)
     }
     if (ep->state == OFI_LOST)
         return;
-    ep->theirs = call->path ? call->path : ep->theirs; /* one who has forgotten us answers a parting without */
+    ep->theirs = call->path ? call->path : ep->theirs; /* an answer to LEAVE from a freed ep has no index */
     ep->is_heard = true;
     ep->heard_ns = 0;
     if (call->attempt) {
         ep->owed_ns = iface->now_ns();
         ep->reply_due = call->attempt;
         ep->echo_candidate = candidate_of_hint(ep, call);
-        ofi_handshake_begin(iface, ep); /* the way back is made sure of at once */
+        ofi_handshake_begin(iface, ep); /* opens the direction to the peer at once */
         chase(iface, ep);
         answer(iface, ep);
     }
@@ -441,7 +441,7 @@ void ofi_handshake_arrive(ofi_iface *iface, const ofi_handshake *call)
         rest(ep);
 }
 
-/* -- parting -- */
+/* -- closing -- */
 
 static void pursue_leave(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
@@ -454,7 +454,7 @@ static void pursue_leave(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     if (now - ep->began_ns > OFI_CALL_NS)
         probe(iface, ep, now);
     if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->began_ns > patience_ns())
-        ep->has_left = true; /* it has gone: who has said BYE may */
+        ep->has_left = true; /* the peer is gone, which it may be after BYE */
 }
 
 int ofi_ep_close(weft_iface *base, weft_ep *base_path)
@@ -475,9 +475,9 @@ int ofi_ep_close(weft_iface *base, weft_ep *base_path)
     return WEFT_AGAIN;
 }
 
-/* -- turns -- */
+/* -- progress -- */
 
-/* A peer that is open, but silent for long or deaf: does its process live? */
+/* Checks an OPEN peer that is silent, or does not take frames, by a ping and a probe. */
 static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     ofi_candidate *candidate = &ep->candidates[ep->candidate];
@@ -497,12 +497,12 @@ static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
         return;
     ofi_sign(iface, ep, &ping, OFI_PING);
     if (ofi_say(iface, candidate->to, &ping, sizeof ping))
-        ofi_tcp_probe_begin(candidate, now); /* what cannot be sent: is its connection gone? */
+        ofi_tcp_probe_begin(candidate, now); /* cannot be sent: probes whether the connection is gone */
     ep->heard_ns = now;
 }
 
-/* An answer that could not be sent. Who has parted may be gone meanwhile, with what it listened on: then nobody waits for it, and our own
- * parting shall not either. */
+/* Sends an answer that could not be sent before. A peer that has closed may be gone with its listener: then the answer is dropped, so that
+ * it does not delay the local close. */
 static void repay(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     ofi_candidate *candidate = &ep->candidates[ep->echo_candidate];
@@ -548,7 +548,7 @@ int ofi_handshake_turn(ofi_iface *iface)
     for (weft_list_link *link = iface->calling.next; link != &iface->calling && !n;) {
         ofi_ep *ep = weft_container(link, ofi_ep, calling);
         link = link->next;
-        n += turn(iface, ep, now); /* who was told something may have changed the list: no further */
+        n += turn(iface, ep, now); /* a callback may have changed the list: stops here */
     }
     if (now - iface->looked_ns < 1000000000u)
         return n;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface: the table of the transport ofi; opening and closing in order, polling, sleeping. See ofi.h.
- * Sleeping: the completion queue's descriptor and a timer stand in one epoll set. fi_trywait is asked before; a provider without a
- * descriptor, or one that refuses something without telling when to try again, is looked at every millisecond. libfabric's tcp (`net`)
- * signals its own descriptor at a completion and takes that back in waits of its own only, so it stays readable for ever. What counts is
- * the set of its sockets inside, which is watched in its place. Where /proc does not tell which one that is, the descriptor is watched for
- * edges, which arm takes before the caller looks once more; libfabric may leave a message in a socket that made one, so he also
- * looks by himself now and then.
- * A poll costs libfabric's tcp a system call or two: one that has found nothing for a while looks only each few times.
+ * iface: the operations table of ofi; opening and closing in order, polling, sleeping. See ofi.h.
+ * Sleeping: one epoll set has the CQ's descriptor and a timer. fi_trywait is called before. A provider without descriptor, or one that
+ * refused a call, is polled every millisecond. libfabric's tcp (`net`) signals its own descriptor at a completion and clears it in its
+ * own waits only, so it stays readable. So the epoll set of its sockets within is watched instead. If /proc does not show which that is,
+ * the descriptor is watched for edges, which arm consumes before the caller polls once more; as libfabric may leave a message in a
+ * socket, sleeps are limited, too.
+ * A poll costs libfabric's tcp a system call or two: after IDLE_POLLS without events only each IDLE_EVERY'th reads the CQ.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,10 +26,10 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-#define IDLE_POLLS 256u   /* without anything: the next ones look ... */
-#define IDLE_EVERY 8u     /* ... each so many */
-#define BARREN_POLLS 256u /* that found nothing, asleep in between or not: one more receive is posted */
-#define CLOCK_EVERY 512u  /* polls between two looks at the clock when no call is under way */
+#define IDLE_POLLS 256u   /* polls without events, after which only ... */
+#define IDLE_EVERY 8u     /* ... each IDLE_EVERY'th poll reads the CQ */
+#define BARREN_POLLS 256u /* polls without events, with sleeps or not, after which one more receive is posted */
+#define CLOCK_EVERY 512u  /* polls between two reads of the clock while no handshake is pending */
 #define LOOK_NS 1000000u
 #define EDGED_LOOK_NS 20000000u
 
@@ -48,7 +47,7 @@ static void failed(ofi_iface *iface)
     more = fi_cq_strerror(iface->cq, error.prov_errno, error.err_data, words, sizeof words);
     snprintf(text, sizeof text, "%s (%s)", ofi_words(error.err), more ? more : "no more words");
     if (!work)
-        return; /* of something that we gave no name: an inject; numbers and calls find what is missing */
+        return; /* an inject has no context; numbers and handshakes find what is missing */
     if (work->kind == OFI_WORK_PIECE) {
         ofi_piece_ended(iface, weft_container(work, ofi_piece, work), &error);
     } else if (work->kind == OFI_WORK_RECV) {
@@ -61,11 +60,11 @@ static void failed(ofi_iface *iface)
         if (ep)
             ofi_break(iface, ep, text);
         else if (called)
-            called->called_ns = 0; /* the call did not get there */
+            called->called_ns = 0; /* the handshake was not delivered: repeats it */
     }
 }
 
-/* The next of the entries that were read. */
+/* Dispatches the next completion that was read. */
 static int hand_over(ofi_iface *iface, int budget)
 {
     const struct fi_cq_data_entry *entry = &iface->entries[iface->entry];
@@ -109,7 +108,7 @@ static int drain(ofi_iface *iface, int budget)
     return total;
 }
 
-/* Moves that waited for room in the provider, receives that it did not take. */
+/* Retries fragments and receives that the provider refused. */
 static int retry(ofi_iface *iface)
 {
     int n = 0;
@@ -117,7 +116,7 @@ static int retry(ofi_iface *iface)
     for (weft_list_link *link = iface->moving.next; link != &iface->moving && !n;) {
         ofi_ep *ep = weft_container(link, ofi_ep, moving);
         link = link->next;
-        n += ofi_rma_progress(iface, ep); /* who was told may have changed the list */
+        n += ofi_rma_progress(iface, ep); /* a callback may have changed the list */
     }
     ofi_post_recvs(iface);
     return n;
@@ -133,7 +132,7 @@ static int chores(ofi_iface *iface)
     return n;
 }
 
-/* Each receive may hold a message of a peer that computes in the midst of sending it, while others' wait behind it. */
+/* A receive may be occupied by a peer that computes while it sends a message, and other peers' messages wait. */
 static void offer_more(ofi_iface *iface)
 {
     iface->recv_max++;
@@ -193,7 +192,7 @@ static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
     struct fid *fid = &iface->cq->fid;
     bool looks = iface->cq_fd < 0 || iface->is_full || !weft_list_is_empty(&iface->calling);
     for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next)
-        ofi_acknowledge(iface, weft_container(link, ofi_ep, link), OFI_WINDOW / 64); /* whom we keep waiting while we sleep */
+        ofi_acknowledge(iface, weft_container(link, ofi_ep, link), OFI_WINDOW / 64); /* peers may wait for this during the sleep */
     if (iface->entry < iface->entry_count)
         return WEFT_AGAIN;
     if (iface->is_edged)
@@ -201,7 +200,7 @@ static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
     if (iface->cq_fd >= 0 && fi_trywait(iface->fabric, &fid, 1)) {
         if (++iface->arm_refusals < 4)
             return WEFT_AGAIN;
-        looks = true; /* it finds something, and we do not */
+        looks = true; /* fi_trywait reports work that poll does not find */
     }
     iface->arm_refusals = 0;
     iface->is_armed = true;
@@ -248,7 +247,7 @@ static void close_endpoint(ofi_iface *iface)
 static void ofi_close(weft_iface *base)
 {
     ofi_iface *iface = (ofi_iface *)base;
-    while (!weft_list_is_empty(&iface->paths)) /* not left: the job ends in haste */
+    while (!weft_list_is_empty(&iface->paths)) /* not closed: the job aborts */
         ofi_ep_free(iface, weft_container(iface->paths.next, ofi_ep, link));
     ofi_coalesce_close(iface);
     close_endpoint(iface);
@@ -271,7 +270,7 @@ static int watch(ofi_iface *iface, int fd, uint32_t how)
     return weft_fail(WEFT_E_SYSTEM, "epoll_ctl failed: %s", strerror(errno));
 }
 
-/* The one epoll set inside of another; -1: there is none, or more than one, or /proc does not tell. */
+/* The only epoll set within another; -1: none, several, or unknown. */
 static int set_within(int set)
 {
     char path[64], line[256], kind[32];
@@ -340,13 +339,13 @@ static int open_endpoint(ofi_iface *iface)
         rc = fi_ep_bind(iface->ep, &iface->cq->fid, FI_TRANSMIT | FI_RECV);
     if (rc == 0 && (what = "fi_enable"))
         rc = fi_enable(iface->ep);
-    if (rc == 0 && iface->has_multi_recv) /* some keep it where only enable makes room for it */
+    if (rc == 0 && iface->has_multi_recv) /* some providers allocate its storage in fi_enable */
         fi_setopt(&iface->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof min);
     return rc ? weft_fail(WEFT_E_SYSTEM, "%s of %s failed: %s", what, iface->info->fabric_attr->prov_name, ofi_words(rc)) : 0;
 }
 
-/* What libfabric offers may yet refuse to work (verbs;ofi_rxm on soft-RoCE does): the next one is tried then, unless the user named it. All
- * ranks of a host come to the same one. */
+/* An offered provider may fail to open (verbs;ofi_rxm on soft-RoCE does): then the next one is tried, unless the user named it. All ranks
+ * of a host select the same. */
 static int open_provider(ofi_iface *iface)
 {
     char text[512];
@@ -370,7 +369,7 @@ static int open_provider(ofi_iface *iface)
     return first ? weft_fail(first, "%s", text) : rc;
 }
 
-/* Threads that libfabric starts inherit a mask in which no signal of the program's reaches them. */
+/* Opens with signals blocked: libfabric's threads inherit the mask and handle no signal of the program. */
 static int open_quietly(ofi_iface *iface)
 {
     sigset_t all, before;
@@ -386,7 +385,7 @@ static int open_quietly(ofi_iface *iface)
     return rc;
 }
 
-/* What a message costs, and where bytes wait, is another matter where the kernel carries them. */
+/* Limits depend on whether the kernel carries the messages. */
 static void suit(ofi_iface *iface)
 {
     bool is_socket = ofi_is_socket(iface->info);
@@ -474,7 +473,7 @@ static void ofi_print_counters(weft_iface *base, void (*line)(void *arg, const c
     line(arg, text);
 }
 
-/* -- what there is not -- */
+/* -- unsupported -- */
 
 static int ofi_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memory: registrations with libfabric, in whatever mode the provider asks for, and the keys that peers get. A key tells the bounds and
- * rights of what it opens, and whoever uses it looks first: many providers end the whole connection when the target refuses.
- * Where registering pins pages, map and unmap come from any thread: the domain is opened for that (FI_THREAD_SAFE). Elsewhere they come
- * from the owner's only: libfabric's own table of keys, which it looks through for each piece that a peer moves, has no lock in 1.17.
+ * memory: registration with libfabric, in the provider's mode, and remote keys. A key holds its bounds and rights, which the user of the
+ * key checks first: many providers end the connection when the target refuses. Where registration pins pages, mr_reg and mr_dereg may be
+ * called by any thread (FI_THREAD_SAFE). Elsewhere only by the owner: libfabric 1.17's table of keys, read for each fragment that a peer
+ * moves, has no lock.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-typedef struct key_form { /* what stands in weft_rkey.bytes */
+typedef struct key_form { /* contents of weft_rkey.bytes */
     uint64_t mr_key, start, bytes;
-    uint32_t check;     /* over the rest: a key that was damaged is noticed here */
+    uint32_t check;     /* checksum of the rest: detects damaged keys */
     uint8_t rights, is_virtual;
     uint16_t zero;
 } key_form;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * provider_select: which of libfabric's providers carries the job: the first of its own order that can do what is needed and reaches other hosts
- * (over TCP without rxm where that can be), or the one that the knob ofi_provider names. Called at open and by weft-info.
- * libfabric's own cache of registrations, and its hooks of memory calls, are switched off before its first call unless the user set them:
- * Weft has its own, and a page can be watched by one of both only.
+ * provider_select: selects libfabric's provider: the first in its order that has the needed features and reaches other hosts (over TCP
+ * without rxm if possible), or the one of WEFT_OFI_PROVIDER. Called at open and by weft-info.
+ * libfabric's registration cache and memory hooks are disabled before its first call, unless the user set them: Weft has its own, and
+ * only one of them can monitor a page.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "transports/ofi/ofi.h"
 
 #define OFI_API FI_VERSION(1, 17)
-#define QUEUE 256 /* rxm makes 2,048 buffers of 16 KiB of what it takes for enough by itself, and its first touch takes longer than all else */
+#define QUEUE 256 /* rxm's default is 2,048 buffers of 16 KiB, whose first touch dominates the open */
 
 const char *ofi_words(ssize_t rc) { return fi_strerror((int)(rc < 0 ? -rc : rc)); }
 
@@ -38,8 +38,8 @@ bool ofi_is_plain_tcp(const struct fi_info *info)
     return strcmp(name, "net") == 0 || strcmp(name, "tcp") == 0;
 }
 
-/* Not even if the user says so. rxd writes into its packets what it is bound to, as the address to answer at: all of a host is none.
- * Bound to one it carried short messages, but libfabric 1.17's lost frames, hung, and ended gets whose data were not there. */
+/* Barred even if the user names it. rxd sends the address it is bound to as its return address, which the wildcard is not. Bound to one
+ * address, libfabric 1.17's lost frames, hung, and completed gets without data. */
 static const char *barred(const struct fi_info *info, bool is_far)
 {
     const char *name = info->fabric_attr->prov_name;
@@ -50,7 +50,7 @@ static const char *barred(const struct fi_info *info, bool is_far)
     return NULL;
 }
 
-/* Not for a job of several hosts, unless the user says so. */
+/* Not used unless the user names it. */
 static const char *unsuited(const struct fi_info *info)
 {
     const char *name = info->fabric_attr->prov_name;
@@ -74,7 +74,7 @@ static struct fi_info *hints_of(const char *provider, uint64_t more)
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-    hints->domain_attr->threading = FI_THREAD_SAFE; /* a helper may register memory at any time */
+    hints->domain_attr->threading = FI_THREAD_SAFE; /* another thread may register memory at any time */
     hints->domain_attr->av_type = FI_AV_TABLE;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     if (provider)
@@ -84,11 +84,11 @@ static struct fi_info *hints_of(const char *provider, uint64_t more)
 
 #define TEXT(x) #x
 #define TEXT_OF(x) TEXT(x)
-#define RXM_EAGER 33024 /* rxm asks before it sends more; we do that ourselves */
+#define RXM_EAGER 33024 /* rxm uses its rendezvous for longer messages; Weft has its own */
 _Static_assert(RXM_EAGER == OFI_MESSAGE, "a message of ours goes at once");
 
-/* Its own 64 KiB are too few: sockets leaves what is shorter than a header unread and waits for the rest, while the packet that this is the end
- * of still counts whole against the buffer, and the kernel lets nothing more come. The kernel takes as much of this as it allows. */
+/* The default of 64 KiB is too small: the sockets provider leaves less than a header unread and waits for the rest, while the packet counts
+ * whole against the buffer and the kernel accepts no more. The kernel limits this value. */
 #define SOCKETS_BUFFER "4194304"
 
 static void set_up(void)
@@ -113,7 +113,7 @@ static int ask(struct fi_info *hints, struct fi_info **list)
 static const char *wanted(void) { return weft_knob.ofi_provider && *weft_knob.ofi_provider ? weft_knob.ofi_provider : NULL; }
 static const char *iface(void) { return weft_knob.ofi_iface && *weft_knob.ofi_iface ? weft_knob.ofi_iface : NULL; }
 
-/* The knob ofi_iface chooses among the addresses of sockets (addr_list.c), and among the devices of everything else. */
+/* WEFT_OFI_IFACE selects addresses of sockets (addr_list.c), and devices of other providers. */
 static bool is_chosen(const struct fi_info *info)
 {
     if (!wanted() && unsuited(info))
@@ -121,11 +121,11 @@ static bool is_chosen(const struct fi_info *info)
     return ofi_is_socket(info) || !iface() || (info->domain_attr->name && strcmp(info->domain_attr->name, iface()) == 0);
 }
 
-/* rxm over sockets: an older way to what libfabric's tcp does by itself (called `net` in 1.17, where `tcp` has no reliable datagrams). It
- * takes 130 MiB of buffers for each process and a third more time for a short message, so it comes behind all others. */
+/* rxm over sockets: an older alternative to libfabric's own tcp (`net` in 1.17, whose `tcp` has no FI_EP_RDM). It needs far more memory and
+ * time per message, so it is the last choice. */
 static bool is_layered(const struct fi_info *info) { return ofi_is_socket(info) && strstr(info->fabric_attr->prov_name, ";ofi_rxm"); }
 
-/* The next one from here on that suits, layered ones or all others. */
+/* The next suitable entry, layered or not. */
 static const struct fi_info *next_chosen(const struct fi_info *list, bool layered)
 {
     while (list && (!is_chosen(list) || is_layered(list) != layered))
@@ -133,7 +133,7 @@ static const struct fi_info *next_chosen(const struct fi_info *list, bool layere
     return list;
 }
 
-/* Asks anew for exactly this one: with all that it may have beside, and, over sockets, bound to every address of this host. */
+/* Queries this provider again with more features and, over sockets, bound to all addresses of the host. */
 static struct fi_info *refine(const struct fi_info *one, uint64_t more)
 {
     bool is_socket = ofi_is_socket(one);
@@ -156,7 +156,7 @@ static struct fi_info *refine(const struct fi_info *one, uint64_t more)
     return list;
 }
 
-/* Over sockets each address is an entry of libfabric's list, and shm may stand there twice. */
+/* Over sockets each address is an entry of libfabric's list; shm may be listed twice. */
 static bool is_repeated(const struct fi_info *list, const struct fi_info *one)
 {
     for (; list != one; list = list->next)
@@ -166,7 +166,7 @@ static bool is_repeated(const struct fi_info *list, const struct fi_info *one)
     return false;
 }
 
-/* The first that suits, but for so many. */
+/* The first suitable entry after `passed` others. */
 static const struct fi_info *first_after(const struct fi_info *list, uint32_t passed)
 {
     for (int layered = 0; layered < 2; layered++)

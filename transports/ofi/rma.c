@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rma: gets and puts in pieces, few at a time with one peer; atomics; flush. A put's piece has ended when its bytes are visible there
- * (FI_DELIVERY_COMPLETE), so flush only waits for what was posted before it, and a notification is a frame behind the last piece.
- * A piece that failed may have gone down with somebody else's connection: it is tried again, alone, when the peer has answered (handshake.c);
- * one that fails three times has a key that its owner refuses. An atomic whose end is unknown is never tried again.
+ * rma: gets and puts in fragments, a few at a time per peer; atomics; flush. A put's fragment completes when its bytes are visible at the
+ * target (FI_DELIVERY_COMPLETE). So flush waits for earlier ops only, and a notification is a frame after the last completion. A failed
+ * fragment may have been hit by another request's connection error: it is retried alone after a handshake; one that fails TRIES times has
+ * a key that the target refuses. An atomic whose result is unknown is never retried.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static const struct { enum fi_op op; } amo_ops[] = {
     [WEFT_AMO_AND] = {FI_BAND}, [WEFT_AMO_OR] = {FI_BOR}, [WEFT_AMO_XOR] = {FI_BXOR},
 };
 
-/* All of them, or none: a window uses one kind of atomics only. */
+/* All atomics or none: a window uses one kind of atomics only. */
 enum weft_amo_domain ofi_amo_domain(ofi_iface *iface)
 {
     size_t count;
@@ -36,7 +36,7 @@ enum weft_amo_domain ofi_amo_domain(ofi_iface *iface)
     return WEFT_AMO_NIC;
 }
 
-/* -- pieces -- */
+/* -- fragments -- */
 
 static ssize_t post_amo(ofi_iface *iface, ofi_piece *piece, uint64_t addr, uint64_t key, fi_addr_t to)
 {
@@ -60,7 +60,7 @@ static ssize_t post(ofi_iface *iface, ofi_piece *piece)
     struct fi_msg_rma message = {.msg_iov = &part, .desc = &op->desc, .iov_count = 1, .addr = to, .rma_iov = &far, .rma_iov_count = 1,
                                  .context = &piece->work};
     if (ofi_key_check(&op->rkey, op->rma.remote + piece->at, piece->bytes, 0, &addr, &key))
-        return -FI_EINVAL; /* was looked at before */
+        return -FI_EINVAL; /* checked before by the caller */
     if (op->kind == OFI_AMO)
         return post_amo(iface, piece, addr, key, to);
     far.addr = addr;
@@ -84,7 +84,7 @@ static void fail(ofi_op *op, int rc, const char *text)
     snprintf(op->text, sizeof op->text, "%s", text);
 }
 
-/* 0, or AGAIN: no more now. */
+/* Posts a fragment. 0, or AGAIN: it is in ep->again. */
 static int start(ofi_iface *iface, ofi_piece *piece)
 {
     ofi_ep *ep = piece->op->ep;
@@ -104,7 +104,8 @@ static int start(ofi_iface *iface, ofi_piece *piece)
     return WEFT_AGAIN;
 }
 
-/* Pieces that failed go alone: if the connection breaks again we know by which. Those that the provider had no room for have no tries. */
+/* Failed fragments are posted alone: if the connection breaks again, its cause is known. Fragments that the provider refused have tries 0.
+ * */
 static int start_again(ofi_iface *iface, ofi_ep *ep)
 {
     while (!weft_list_is_empty(&ep->again)) {
@@ -166,7 +167,7 @@ static bool is_over(ofi_iface *iface, ofi_op *op)
     return true;
 }
 
-/* Tells what is over. Who is told may post anew: the list is looked at from its beginning again. */
+/* Finishes completed ops. A callback may post new ones: restarts at the list's head. */
 static int settle(ofi_iface *iface, ofi_ep *ep)
 {
     int n = 0;
@@ -204,7 +205,8 @@ int ofi_rma_progress(ofi_iface *iface, ofi_ep *ep)
     return settle(iface, ep);
 }
 
-/* rc, and no text: the path is freed, nobody is told any more. Pieces that the provider still has keep their operation's memory busy. */
+/* Fails all ops of an ep. text NULL: the ep is freed, no callbacks. Fragments in flight keep their entries until libfabric completes them.
+ * */
 void ofi_rma_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
 {
     for (weft_list_link *link = ep->ops.next; link != &ep->ops; link = link->next)
@@ -222,7 +224,7 @@ void ofi_rma_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
     }
     for (size_t i = 0; i < OFI_PIECES; i++)
         if (iface->pieces[i].op && iface->pieces[i].op->ep == ep)
-            iface->pieces[i].op = NULL; /* not free: libfabric's until it says so */
+            iface->pieces[i].op = NULL; /* in flight: freed at its completion */
     for (weft_list_link *link; (link = weft_list_take(&ep->ops)); iface->ops_open--)
         free(weft_container(link, ofi_op, link));
     if (ep->is_moving)
@@ -266,7 +268,7 @@ void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_
 {
     ofi_op *op = piece->op;
     ofi_ep *ep = op ? op->ep : NULL;
-    if (!op) { /* its path is gone */
+    if (!op) { /* its ep was freed */
         give_piece(iface, piece);
         return;
     }
@@ -283,7 +285,7 @@ void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_
     ofi_rma_progress(iface, ep);
 }
 
-/* -- the contract's calls -- */
+/* -- operations -- */
 
 bool ofi_can_rma(weft_iface *base, weft_ep *ep)
 {
@@ -356,7 +358,7 @@ int ofi_amo(weft_iface *base, weft_ep *ep, const weft_atomic *atomic)
     return take_on(iface, (ofi_ep *)ep, &op);
 }
 
-/* A put has ended when it is visible: locally and remotely complete are one. */
+/* A put completes when it is visible: local and remote completion are the same. */
 int ofi_flush(weft_iface *base, weft_ep *base_path, bool remotely, void *done)
 {
     ofi_ep *ep = (ofi_ep *)base_path;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tcp_probe: an ordinary TCP connection to where a peer's endpoint listens, begun and dropped. The peer's kernel answers it, also while the
- * peer computes: so it tells a peer that has not looked yet from one that is gone, from a wrong address, and from a firewall, in the
- * system's own words, which libfabric's tcp keeps to itself. Begun only when a call was not answered for a while.
+ * tcp_probe: a TCP connection to the address of a peer's endpoint, begun and dropped. The peer's kernel answers also while the peer
+ * computes. So it distinguishes a busy peer from a dead one, a wrong address and a firewall, with the system's error text, which
+ * libfabric's tcp does not report. Begun by handshake.c when a handshake was not answered for a while.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +27,7 @@ void ofi_tcp_probe_begin(ofi_candidate *candidate, uint64_t now)
     candidate->state = OFI_CANDIDATE_PROBED;
     candidate->probe = socket(candidate->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (candidate->probe < 0)
-        return; /* no descriptor: we learn nothing, and the deadline decides */
+        return; /* no descriptor: only the deadline applies */
     if (connect(candidate->probe, &candidate->address.any, candidate->bytes) && errno != EINPROGRESS)
         fail(candidate, strerror(errno));
 }

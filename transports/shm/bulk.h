@@ -18,7 +18,7 @@
 #define WEFT_BULK_STEP 4  /* chunks claimed at a time */
 
 typedef struct weft_bulk_flag {
-    _Alignas(WEFT_LINE) _Atomic uint32_t is_lent; /* set by the owner before it publishes the frame; cleared by the reader, pairs with is_back() */
+    _Alignas(WEFT_LINE) _Atomic uint32_t is_lent; /* owner sets it before it publishes the frame; reader clears it, pairs with is_back() */
 } weft_bulk_flag;
 
 typedef struct weft_bulk { /* in shared memory */

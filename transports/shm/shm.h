@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shm: the iface and eps of the shared-memory transport; private to its folder and its tests. All calls by the owner of the worker.
+ * shm: the iface and eps of the shared-memory transport; private to its folder and its tests.
  */
 #ifndef WEFT_TRANSPORTS_SHM_SHM_H
 #define WEFT_TRANSPORTS_SHM_SHM_H
