@@ -2,7 +2,7 @@
  *
  * tcp_probe: a TCP connection to the address of a peer's endpoint, begun and dropped. The peer's kernel answers also while the peer
  * computes. So it distinguishes a busy peer from a dead one, a wrong address and a firewall, with the system's error text, which
- * libfabric's tcp does not report. Begun by handshake.c when a handshake was not answered for a while.
+ * libfabric's tcp does not report. Begun by handshake.c when a handshake was not answered for a while, or a silent peer cannot be pinged.
  */
 #include <errno.h>
 #include <poll.h>

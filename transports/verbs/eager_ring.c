@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * eager_ring: short frames of a busy peer, written by RDMA into memory that the receiver polls; no CQ is used on either side. The reader
- * offers the memory (RING_OPEN) and takes it back before it sleeps (RING_SHUT); it owns it again when the writer's RING_DONE has come,
- * which is behind the last write on the same QP. The end of an epoch ends its rings. Called by flow.c, replay.c and iface.c.
+ * eager_ring: short frames of a busy peer, written by RDMA into memory that the receiver polls (docs/verbs.md, "A frame"). Called by
+ * flow.c, replay.c and iface.c. The reader offers the memory (RING_OPEN) and takes it back before it sleeps (RING_SHUT); it owns it again
+ * when RING_DONE has come, which is behind the writer's last write on the same QP. The end of an epoch ends its rings.
  *
  * A cell holds one frame, aligned to its end; the last word is {turn, length, check}. If the device makes the bytes of a write visible in
  * order, that word proves that all have arrived. If a knob forces rings without that guarantee, `check` covers the frame and the reader
- * polls until it matches. A cell is free when prefix.ack of a received frame covers its frame. Ring and queue have no common order; frame
- * numbers restore it (flow.c). Frames that are too long or find no free cell use the queue.
+ * polls until it matches. A cell is free when prefix.ack of a received frame covers its frame. Frames that are too long or find no free
+ * cell use the queue; frame numbers restore the common order (flow.c).
  */
 #include <stdlib.h>
 #include <string.h>

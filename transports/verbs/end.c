@@ -17,8 +17,8 @@
 
 /* -- errors -- */
 
-/* The timeout runs from the first attempt or error without progress since. A connection that was up for long, or an epoch that ended
- * without an error, restarts it: an idle ep may change epochs often, as rails come and go. */
+/* The timeout runs from the first attempt or error without progress since. A connection that was up for long restarts it, as does the end
+ * of an epoch without an error, if none occurred before: an idle ep may change epochs often, as rails come and go. */
 static void count_break(verbs_ep *ep, bool is_trouble)
 {
     verbs_handshake *meet = ep->meet;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flow: frames of an ep. A frame takes a credit, a receive slot at the peer; credits return with any frame.
+ * flow: frames of an ep (docs/verbs.md, "A frame"). A frame takes a credit, a receive slot at the peer; credits return with any frame.
  *
  * Token: a side with nothing to send returns credits in a frame of its own, which needs a receive slot too. Were that an ordinary one,
  * both sides could use their last credits at the same time and neither could return any. So each peer has one more slot, the token's, for

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mw: opens a part of a registration to one peer by a memory window of type 2B, bound by a work request on the ep's home QP: the key
- * works only on that QP. The bind is not waited for: the frame with the key is behind it in the same queue. Invalidated by a work
- * request, too; the registration is held until that completes (verbs_memory_hold). The key is the rails' rkeys, of which only the home
- * QP's is not 0, and the epoch: the window dies with its QP, and the peer detects that by the epoch.
- *
+ * mw: opens a part of a registration to one peer by a memory window of type 2B (docs/verbs.md, "What is exposed"). A work request on the
+ * ep's home QP binds it: the key works only on that QP. The bind is not waited for: the frame with the key is behind it in the same
+ * queue. Invalidated by a work request, too; the registration is held until that completes (verbs_memory_hold). The key is the rails'
+ * rkeys, of which only the home QP's is not 0, and the epoch: the window dies with its QP, and the peer detects that by the epoch.
  * A window is on one list: free (rail), bound (QP), dead (destroyed, not yet invalidated by its owner). Structs are freed at close only:
  * completions point to them.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * names: hash of proc_id -> ep with open addressing, grown on demand, with removal. Called by conn.c for each connection message and each
- * new or removed ep; never per frame.
+ * names: hash of proc_id -> ep with open addressing, grown on demand, with removal. Called by conn_msg.c for each connection message, by
+ * life.c for each new or removed ep; never per frame.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rc_qp: the RC queue pair of an ep on one pair of rails: creation, connection, error state, drain marker, destruction. Called by conn.c
- * and drain.c; rdmacm.c connects QPs by itself and shares the rest.
+ * rc_qp: the RC queue pair of an ep on one pair of rails: creation, connection, error state, drain marker, destruction. Called by the
+ * files of conn; rdmacm.c connects QPs by itself and shares the rest.
  */
 #include <errno.h>
 #include <string.h>

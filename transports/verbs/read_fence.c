@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * read_fence: proof that posted work was placed at the peer. Most devices prove it by the completion. An iWARP completion shows only that
- * TCP has the bytes; a read behind them is answered after all before it was placed. So one byte of the peer's memory is read, from a page
- * for this purpose only, whose key is in the address. (siw answers a delayed read of zero bytes with bytes of an earlier message.) Called
- * by flow.c and rma.c.
+ * read_fence: proof that posted work was placed at the peer (docs/verbs.md, "iWARP"). Most devices prove it by the completion. An iWARP
+ * completion shows only that TCP has the bytes; a read behind them is answered after all before it was placed. So one byte of the peer's
+ * memory is read, from a page for this purpose only, whose key is in the address. (siw answers a delayed read of zero bytes with bytes of
+ * an earlier message.) Called by flow.c, rma.c, and files that need the completion of unsignalled work.
  */
 #include <stddef.h>
 

@@ -3,11 +3,10 @@
  * rma: get, put, amo, flush. An op is cut into fragments, spread over the ep's QPs by weight; bytes and reads in flight are bounded. The
  * last completed fragment ends the op. In the next epoch unfinished fragments are posted again: both sides' memory still belongs to the
  * op. An atomic is never repeated: it fails, its result is unknown.
- *
- * A notification is sent with the put's last fragment if all fragments in flight are on the home QP: as immediate data, or (iWARP, or
- * credits or the token are due) as a frame right behind it. It is numbered as a frame (flow.c): the end of an epoch neither loses nor
- * repeats it, and a delivered one ends its put, whose fragments must not be written again into memory that the peer may use. Else
- * (several QPs, no credit) it is a numbered frame, sent when all fragments have completed.
+ * Notifications (docs/verbs.md, "A put that notifies"): with the put's last fragment if all fragments in flight are on the home QP, as
+ * immediate data, or (iWARP, or credits or the token are due) as a frame right behind it; else (several QPs, no credit) as a numbered
+ * frame when all fragments have completed. A delivered notification ends its put: its fragments must not be written again into memory
+ * that the peer may use.
  * Invariant: an op is not reported as finished, with or without error, while a fragment of it is posted.
  */
 #include <arpa/inet.h>
