@@ -36,9 +36,9 @@
 #include "transport/iface.h"
 
 #define OFI_MESSAGE 33024u        /* largest message; rxm sends up to this without its own rendezvous (provider_select.c) */
-#define OFI_LONG_MESSAGE 66048u   /* ... over plain TCP: moving 64 KiB by a get (three messages) takes longer than two copies */
+#define OFI_LONG_MESSAGE 66048u   /* largest over plain TCP: moving 64 KiB by a get (three messages) takes longer than two copies */
 #define OFI_CHUNK 65536u          /* body of each frame of a stream: whole pages */
-#define OFI_SMALL 1024u           /* a small slot */
+#define OFI_SMALL 1024u           /* bytes of a small slot */
 #define OFI_HELD_MIN 8192u        /* minimum body sent without a copy, except for blocking sends */
 #define OFI_BUNDLE_FRAME 32832u    /* over sockets: largest frame with headers that is coalesced */
 #define OFI_SLOTS 64u
@@ -98,7 +98,8 @@ typedef struct ofi_notice {
 /* flags of a handshake */
 #define OFI_CALL_WRONG 1 /* another process has this address */
 #define OFI_CALL_LEAVE 2 /* the sender closes the ep; asks for an answer */
-/* Identity of sender and receiver, and a return address. `attempt` asks for an answer, which has this number in `echo`; 0: none. */
+/* Message OFI_CALL: identity of sender and receiver, and a return address. `attempt` asks for an answer, which has this number in `echo`;
+ * 0: none. */
 typedef struct ofi_handshake {
     ofi_wire wire;
     weft_proc_id proc_id;
@@ -243,7 +244,7 @@ struct ofi_ep {
     weft_list_link moving;      /* in iface->moving while there are ops */
     bool is_moving;
     uint32_t pieces_out;
-    uint64_t bytes_out;    /* bytes in them */
+    uint64_t bytes_out;    /* bytes in these fragments */
     bool wants_room;       /* a send returned AGAIN and none succeeded since */
     bool is_leaving, has_left; /* ofi_ep_close was called; the peer has closed, has acknowledged the close, or is gone */
     uint32_t leave_attempt;
@@ -296,7 +297,7 @@ struct ofi_iface {
     ofi_flusher flusher;
     struct fi_cq_data_entry entries[OFI_BATCH]; /* completions read; some may wait for the next poll's budget */
     uint32_t entry, entry_count;
-    size_t entry_at;           /* byte of the first one from which to continue */
+    size_t entry_at;           /* byte of entries[entry] from which to continue */
     bool gathers, is_polling;  /* gathers: short frames are coalesced; is_polling: within poll, which flushes at its end */
     uint32_t piece_bytes, path_bytes; /* largest fragment; bytes in flight with one peer */
     ofi_piece pieces[OFI_PIECES];
@@ -323,8 +324,11 @@ bool ofi_is_local(const struct fi_info *info);  /* reaches this host only */
 bool ofi_is_socket(const struct fi_info *info); /* over the kernel's IP sockets: one endpoint has all addresses of the host */
 
 /* -- addr_list.c -- */
+/* Makes iface->addr from the endpoint and the addresses of this host. */
 int ofi_addr_make(ofi_iface *iface);
+/* Makes ep->candidates from ep->addr, sorted by score. WEFT_E_UNSUPPORTED: no address can be reached. */
 int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep);
+/* Writes "host:port" and returns text. */
 const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room);
 /* Local address as the candidate sees it; returns its bytes, 0: unknown. */
 uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t room);
@@ -333,36 +337,47 @@ bool ofi_host_has(int family);
 void ofi_host_tell(void (*line)(void *arg, const char *text), void *arg);
 
 /* -- tcp_probe.c -- */
+/* Begins a non-blocking connection: state PROBED, or FAILED at once. */
 void ofi_tcp_probe_begin(ofi_candidate *candidate, uint64_t now);
+/* State becomes LISTENS, or FAILED with a text, when the kernel has answered or OFI_PROBE_NS have passed. */
 void ofi_tcp_probe_poll(ofi_candidate *candidate, uint64_t now);
+/* Closes the socket, if any. The state stays. */
 void ofi_tcp_probe_end(ofi_candidate *candidate);
 
 /* -- handshake.c -- */
 int ofi_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 int ofi_ep_close(weft_iface *iface, weft_ep *ep);
+/* State IDLE becomes CALLING; no effect in other states. */
 void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep);
+/* Handles a received handshake. May call callbacks.accept_peer. */
 void ofi_handshake_arrive(ofi_iface *iface, const ofi_handshake *call);
 /* Handles pending handshakes and checks silent peers. Returns the number of events. */
 int ofi_handshake_turn(ofi_iface *iface);
 /* An operation failed: state BROKEN, begins a handshake to learn whether the peer lives and frames were lost. */
 void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why);
+/* Fails all ops and calls callbacks.peer_failed with `why`; no effect if already lost or closed by the peer. */
 void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why);
+/* Frees the ep without callbacks. Slots and fragments in flight are freed at their completions. */
 void ofi_ep_free(ofi_iface *iface, ofi_ep *ep);
 
 /* -- flow.c -- */
 int ofi_flow_open(ofi_iface *iface);
 int ofi_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
+/* Sends a put's notification as a numbered message. 0, or AGAIN. */
 int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value);
 /* Sends an unnumbered message from the caller's memory (copied). 0, or AGAIN. */
 int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes);
+/* Fills in the header of a message to the peer, with the acknowledgement. */
 void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind);
 /* Handles a receive completion from byte *at on; *at becomes entry->len when all is handled. Returns the number of events. */
 int ofi_arrived(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *at, int budget);
+/* The provider has released the slot: frees it and calls callbacks.done for a body sent without copy. */
 void ofi_slot_ended(ofi_iface *iface, ofi_slot *slot);
 int ofi_post_recvs(ofi_iface *iface); /* posts receives up to recv_max: 0, AGAIN, or an error */
 void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv); /* the provider has released the buffer */
 /* Sends an acknowledgement if at least `min` frames are unacknowledged. */
 void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min);
+/* Frees the frames that were received ahead of order. */
 void ofi_flow_drop(ofi_ep *ep);
 
 /* A big slot charged to the ep; NULL: none is free, or the ep has its maximum. */
@@ -392,10 +407,13 @@ int ofi_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
 int ofi_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
 int ofi_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
 int ofi_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
+/* A fragment has completed; error NULL: successfully. May call callbacks.done. */
 void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error);
 /* Posts fragments as limits allow, and finishes completed ops (callbacks.done). Returns their number. */
 int ofi_rma_progress(ofi_iface *iface, ofi_ep *ep);
+/* Fails all ops of the ep. text NULL: the ep is freed, no callbacks; fragments in flight keep their entries until they complete. */
 void ofi_rma_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text);
+/* WEFT_AMO_NIC if the provider has all atomics, else WEFT_AMO_NONE. */
 enum weft_amo_domain ofi_amo_domain(ofi_iface *iface);
 
 /* -- memory.c -- */

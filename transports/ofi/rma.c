@@ -205,8 +205,6 @@ int ofi_rma_progress(ofi_iface *iface, ofi_ep *ep)
     return settle(iface, ep);
 }
 
-/* Fails all ops of an ep. text NULL: the ep is freed, no callbacks. Fragments in flight keep their entries until libfabric completes them.
- * */
 void ofi_rma_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
 {
     for (weft_list_link *link = ep->ops.next; link != &ep->ops; link = link->next)

@@ -73,7 +73,7 @@ typedef struct shm_iface {
     uint32_t hot_count;
     shm_ep **hot;        /* [ranks] eps whose rings every poll checks */
     shm_ep **eps;      /* [ranks] by node-local rank; NULL: no ep, or closed */
-    bool *has_left;        /* the ep was closed; only a BYE may still come */
+    bool *has_left;        /* [ranks] the ep was closed; only a BYE may still come */
 } shm_iface;
 
 /* shm.c, for the operations table in iface.c: */

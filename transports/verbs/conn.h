@@ -77,7 +77,7 @@ typedef struct verbs_handshake {
     bool has_offer;       /* offer holds the newest conn_msg of the peer */
     bool is_linked;       /* local QPs are connected to those of the offer */
     bool is_leaving, is_over, far_is_gone;
-    const char *fatal_reason;     /* why the peer is lost after this epoch: a delivered frame is gone; NULL: it is not */
+    const char *fatal_reason;     /* why the peer is lost after this epoch: a frame counted as delivered is gone; NULL: it is not lost */
     bool by_cm;           /* connected by rdma_cm, not by UD messages */
     uint8_t far_links;    /* rdma_cm: bit mask of the peer's rails that it connects */
     uint8_t due_links;    /* rdma_cm: bit mask of QPs that are still to be connected in this epoch */
@@ -91,7 +91,7 @@ typedef struct verbs_handshake {
     uint64_t drain_ns;    /* when the drain began */
     uint64_t flushed_ns;  /* time when all markers had completed; 0: not yet */
     uint64_t due_ns;      /* time when verbs_conn_progress must handle this ep */
-    uint64_t sick_ns;     /* first error since the last progress; 0: none */
+    uint64_t sick_ns;     /* first attempt or error without progress since; 0: none */
     uint32_t sick_tx, sick_rx, sick_alive, sick_breaks;
     uint32_t stuck_looks, stuck_posted, stuck_seq, stuck_alive; /* rail_probe.c: checks without progress, and the values at the last one */
     uint64_t up_ns;
@@ -130,9 +130,11 @@ uint32_t verbs_conn_random(struct verbs_conn *conn);
 /* -- conn.c: received messages and device events -- */
 void verbs_conn_offered(verbs_ep *ep, const verbs_conn_msg *note); /* CONNECT, ACCEPT, READY */
 void verbs_conn_gone(verbs_ep *ep);
+/* A probe was answered: the pair is proven, a new epoch is requested. */
 void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail);
 void verbs_conn_part(verbs_ep *ep); /* closes an ep that is UP and quiet: sends GONE, drains it */
 void verbs_conn_rail_changed(verbs_rail *rail);
+/* The device reported LAST_WQE_REACHED. */
 void verbs_conn_last_wqe(verbs_rc_qp *link);
 void verbs_conn_due(verbs_ep *ep, uint64_t when); /* verbs_conn_progress must handle the ep by `when` */
 bool verbs_conn_is_settled(verbs_ep *ep);         /* no frame is unacknowledged, no op open */
@@ -149,8 +151,10 @@ static inline bool verbs_conn_has_offer(const verbs_ep *ep)
 static inline uint64_t verbs_conn_now(const verbs_ep *ep) { return ep->iface->now_ns(); }
 static inline uint64_t verbs_conn_timeout_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * VERBS_SECOND; }
 void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state);
+/* State CONNECTING in `epoch`; the first attempt is made after pause_ns. */
 void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns);
 bool verbs_conn_has_qps(const verbs_ep *ep);
+/* Destroys all QPs of the ep. */
 void verbs_conn_close_qps(verbs_ep *ep);
 void verbs_conn_say(verbs_ep *ep, uint8_t kind); /* sends by the current pair of rails, by others if it is down or refuses */
 
@@ -172,6 +176,7 @@ bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch);
 bool verbs_conn_make_qp_handshake(verbs_ep *ep, verbs_rc_qp *link);
 /* ep of a request; creates it by callbacks.accept_peer for a new peer. NULL: refused, closed, or of another incarnation. */
 verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t incarnation, uint32_t to_incarnation);
+/* True if an ep to this incarnation of the peer was closed. */
 bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc_id, uint32_t remote_incarnation);
 
 /* -- rail_probe.c -- */
@@ -181,12 +186,15 @@ int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now);                /* of an e
 void verbs_rail_probe_stuck(verbs_iface *iface);                            /* all eps, once a second */
 
 /* -- drain.c: the end of an epoch -- */
+/* Puts all QPs of the ep into ERR. */
 void verbs_drain_begin(verbs_ep *ep);
 /* True if all posted work is flushed, received frames are delivered and the QPs are destroyed. */
 bool verbs_drain_progress(verbs_ep *ep, uint64_t now);
 
 /* -- conn_msg.c -- */
+/* Encodes a message of the ep's state. */
 void verbs_conn_msg_write(const verbs_ep *ep, uint8_t kind, verbs_conn_msg *note);
+/* Sends a message by the QP's pair of rails. 0, AGAIN, or an error. */
 int verbs_conn_msg_send(const verbs_rc_qp *link, uint8_t kind);
 void verbs_conn_msg_recv(verbs_rail *rail, const verbs_conn_msg *note, size_t bytes); /* one was received */
 

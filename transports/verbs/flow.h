@@ -54,7 +54,7 @@ void verbs_credit_return(verbs_ep *ep, uint32_t count);
 void verbs_credit_end(verbs_ep *ep);
 
 /* -- evict.c -- */
-void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind); /* REST, RESTED */
+void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind); /* received EVICT_REQ or EVICT_ACK */
 
 /* -- eager_ring.c -- */
 /* True if the peer's ring has a free cell for `bytes`. Requires ep->ring. */

@@ -84,7 +84,7 @@ struct verbs_rail {
     bool in_order;            /* bytes of an RDMA write become visible in order (ibv_query_qp_data_in_order) */
     uint32_t max_inline, max_rd_atomic;
     uint32_t numa_distance;   /* from this process; the nearest rail carries frames */
-    uint32_t cq_room, cq_used; /* cq_used <= cq_room: posted sends and receives, signalled or not (an error completes each). */
+    uint32_t cq_room, cq_used; /* posted sends and receives (an error completes unsignalled ones, too); room without datagrams, markers */
     uint32_t marks, marks_room; /* drain markers posted; CQ entries reserved for them */
     bool is_shallow;          /* short queues: low locked-memory limit, or limits of the device */
     uint32_t srq_room, sq_room; /* depth of the SRQ; depth of each QP's send queue */
@@ -359,17 +359,22 @@ int verbs_flow_progress(verbs_iface *iface); /* returns credits, resends frames;
 void verbs_flow_defer(verbs_iface *iface); /* before sleeping: returns credits now instead of with a later frame */
 
 /* -- eager_ring.c -- */
+/* True if the ep may use rings, by knob and device. */
 bool verbs_eager_ring_may(const verbs_ep *ep);
+/* Delivers frames from all rings, at most `budget`. Returns their number. */
 int verbs_eager_ring_poll(verbs_iface *iface, int budget);
 /* Before sleeping: asks for all rings back. AGAIN while RING_DONE is expected soon; then limits the sleep to *within_ns. */
 int verbs_eager_ring_rest(verbs_iface *iface, uint64_t *within_ns);
+/* The epoch has ended: delivers complete frames and frees the rings. */
 void verbs_eager_ring_down(verbs_ep *ep);
 /* Handles a RING_* frame; false: unreadable. */
 bool verbs_eager_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr);
 
 /* -- read_fence.c -- */
+/* Allocates the fence memory if a rail needs it. */
 int verbs_read_fence_open(verbs_iface *iface);
 void verbs_read_fence_close(verbs_iface *iface);
+/* Adds address and rkey of the fence memory to a rail's address. */
 void verbs_read_fence_tell(const verbs_rail *rail, verbs_address *address);
 
 /* -- rma.c -- */
@@ -380,9 +385,13 @@ int verbs_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 bool verbs_can_rma(weft_iface *iface, weft_ep *ep);
 int verbs_rma_open(verbs_iface *iface);
 void verbs_rma_close(verbs_iface *iface);
+/* Handles a completion of a fragment, also in error. May call callbacks.done. */
 void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc);
+/* The epoch has ended: fragments in flight are to be posted again; atomics in flight fail. */
 void verbs_rma_down(verbs_ep *ep);
+/* A new epoch is up: finishes puts whose notification was delivered, posts the rest. */
 void verbs_rma_up(verbs_ep *ep);
+/* Finishes all ops with rc. */
 void verbs_rma_give_up(verbs_ep *ep, int rc);
 void verbs_rma_drop(verbs_ep *ep); /* for close: frees all ops without completion callbacks */
 int verbs_rma_progress(verbs_iface *iface); /* posts fragments that waited for queue entries */
