@@ -2,7 +2,7 @@
  *
  * cm_deferred: rdma_cm ids whose destruction waits until their port is active. Called by rdmacm.c. Destroying an id makes the kernel send
  * a datagram. On a port that is down it is lost; where posting it fails (soft-RoCE, Linux 6.1), the kernel's CM QP of that device
- * receives nothing until the device is recreated, and no rdma_cm connection works.
+ * receives nothing until the device is recreated, and no rdma_cm connection to the port can be made.
  * Invariant: a deferred id belongs to no QP; its events are ignored.
  */
 #include <rdma/rdma_cma.h>

@@ -19,7 +19,7 @@
 
 #define TRY_FIRST_NS VERBS_MS
 #define TRIES_BY_RAIL 3      /* unanswered attempts before another pair of rails is tried */
-#define TRIES_MIN 8        /* whatever the clock says: the process may have been stopped */
+#define TRIES_MIN 8        /* minimum attempts before a timeout applies: the process may have been stopped */
 #define LEAVE_NS (3 * VERBS_SECOND) /* maximum wait for the answer of a peer while closing */
 
 uint32_t verbs_conn_random(struct verbs_conn *conn)

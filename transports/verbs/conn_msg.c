@@ -135,7 +135,7 @@ static void take_addresses(verbs_ep *ep, const verbs_conn_msg *note)
         ep->far.address[i] = note->rail[i].address;
 }
 
-/* Answers by the pair of rails of the probe, except for a suspect: datagrams may pass where connections fail. */
+/* Answers by the pair of rails of the probe; a suspect not before rests_ns, as datagrams may pass where connections fail. */
 static void answer(verbs_ep *ep, const verbs_rail *rail, const verbs_conn_msg *note)
 {
     for (uint8_t i = 0; i < ep->link_count; i++) {

@@ -8,7 +8,7 @@
 #include "transports/verbs/conn.h"
 
 #define LAST_WQE_SILENT_NS 1000000ull  /* wait for a device that never reported LAST_WQE_REACHED */
-#define LAST_WQE_IWARP_NS 20000000ull  /* iWARP has no marker either */
+#define LAST_WQE_IWARP_NS 20000000ull  /* wait on iWARP, which has no marker either */
 #define LAST_WQE_NS 100000000ull       /* wait for a device that reports it */
 #define DEAD_NS 5000000000ull          /* a marker that has not completed by now never will */
 

@@ -22,7 +22,7 @@
 #define RINGS_MAX 8u         /* rings that an iface offers at one time: 1 MiB */
 #define BUSY_NS 50000000ull   /* a peer that sends VERBS_RING_BUSY frames in this time is busy */
 #define IDLE_NS 20000000ull   /* a ring without frames for this time may be taken back for another peer */
-#define REST_SPIN_NS 200000ull /* arm waits this long for RING_DONE, then limits sleeps to NAP_NS */
+#define REST_SPIN_NS 200000ull /* arm returns AGAIN this long for RING_DONE, then limits sleeps to NAP_NS */
 #define NAP_NS 1000000ull
 
 typedef struct ring_tail {

@@ -42,7 +42,7 @@ static uint32_t expand(uint32_t near, uint16_t low)
 
 /* -- returning credits -- */
 
-/* True if credits need a frame of their own now: the peer has few left, or none was sent for PATIENT_POLLS. */
+/* True if credits need a frame of their own now: the peer has few left, or they have been due for PATIENT_POLLS. */
 static bool is_urgent(const verbs_ep *ep)
 {
     return ep->lent <= ep->target / 4 || ep->iface->polls - ep->tell_since > PATIENT_POLLS;

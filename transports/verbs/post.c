@@ -2,7 +2,7 @@
  *
  * post: posts work requests. A doorbell is a write to the device (or a system call), so requests that are ready together share one:
  * fragments, resent frames, frames with frame.more. A lone request is posted at once. Batches are bounded, so that the first of many is
- * not late. Called by flow, ring and rma.
+ * not late. Called by all files that post to RC queue pairs.
  * A request counts as posted from verbs_post on. If the provider refuses one, earlier ones are in flight and later ones are not: the
  * epoch ends, and each is posted again from its owner's list (ep->sent, op->in_flight).
  */
