@@ -104,8 +104,7 @@ static int start(ofi_iface *iface, ofi_piece *piece)
     return WEFT_AGAIN;
 }
 
-/* Failed fragments are posted alone: if the connection breaks again, its cause is known. Fragments that the provider refused have tries 0.
- * */
+/* Failed fragments are posted alone, so that the cause of a further break is known. Fragments that were only refused have tries 0. */
 static int start_again(ofi_iface *iface, ofi_ep *ep)
 {
     while (!weft_list_is_empty(&ep->again)) {

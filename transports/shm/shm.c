@@ -367,7 +367,7 @@ int weft_shm_poll(weft_iface *iface, int budget)
 
 /* -- sleeping -- */
 
-/* Orders this process's stores before its later loads as seen by all senders; senders need no fence. */
+/* Orders this process's stores before its later loads as seen by all senders. Without WEFT_RING_FENCE senders need no fence. */
 static void order_for_senders(shm_iface *shm)
 {
     atomic_thread_fence(memory_order_seq_cst);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface: the transport's operations table: opening and closing in order, capabilities, polling, sleeping. verbs.h lists the files behind
- * it.
- * Invariant: only poll dispatches completions; no other call polls, so callbacks come from poll only.
+ * iface: the transport's operations table: opening and closing in order, capabilities, polling, sleeping. verbs.h lists the files.
+ * Invariant: only poll dispatches completions, and no other call polls, so frames and notifications are delivered from poll only.
  */
 #include <errno.h>
 #include <stdio.h>
