@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * inval_log: the list of ranges that changed. Whoever tells may be anywhere: inside malloc, in a signal handler, in a thread that libc
- * does not know. So telling never waits for anybody: a slot whose last owner was cut off in the middle of its store, or was
- * overtaken by a whole round, is not fought for; `next` jumps a round instead, and every reader finds that it lost count and
- * forgets all. Compiled into the library and into libweft-memhooks.so. Invariant: a reader that is told true has seen every range of
- * every ticket.
+ * inval_log: lock-free ring of changed ranges. Compiled into the library and into libweft-memhooks.so.
+ * Writers may run inside malloc, in a signal handler or in a thread unknown to libc, so they never wait. If a slot's last writer is
+ * still storing, or was overtaken by a whole round, the writer advances `next` by a round: every reader then finds an overrun.
+ * Invariant: a read that returns true has seen the range of every ticket since its cursor.
  */
 #include <sched.h>
 #include <time.h>
@@ -12,7 +11,7 @@
 #include "base/raw_thread.h"
 #include "mem/memmon.h"
 
-#define STORING ((uint64_t)1 << 63) /* in a turn: its owner is between its first store and its last */
+#define STORING ((uint64_t)1 << 63) /* flag in a turn: its writer is between its first and its last store */
 
 WEFT_BARE void weft_inval_log_append(weft_inval_log *news, uint64_t start, uint64_t end)
 {
@@ -26,13 +25,13 @@ WEFT_BARE void weft_inval_log_append(weft_inval_log *news, uint64_t start, uint6
         atomic_fetch_add_explicit(&news->next, WEFT_INVAL_LOG_ROOM, memory_order_acq_rel);
         return;
     }
-    /* Release: a reader that finds them under the old turn must then find the turn changed. */
+    /* Release, pairs with read_slot(): a reader that loads them under the old turn then loads a changed turn. */
     atomic_store_explicit(&slot->start, start, memory_order_release);
     atomic_store_explicit(&slot->end, end, memory_order_release);
     atomic_store_explicit(&slot->turn, ticket + 1, memory_order_release);
 }
 
-/* The n-th time in a row that a reader finds somebody in the middle of telling: the other may need this CPU. False: given up. */
+/* Backs off for the n-th time in a row for a writer that is storing and may need this CPU. False: give up. */
 static bool wait_a_little(unsigned n)
 {
     if (n < 64)
@@ -44,7 +43,7 @@ static bool wait_a_little(unsigned n)
     return n < 512;
 }
 
-/* Reads one slot. False: its owner overtook us, or was cut off. */
+/* Reads one slot. False: it was overwritten, or its writer was interrupted. */
 static bool read_slot(const weft_inval_log *news, uint64_t ticket, weft_range *range)
 {
     const weft_inval_log_slot *slot = &news->slots[ticket % WEFT_INVAL_LOG_ROOM];
@@ -66,8 +65,8 @@ bool weft_inval_log_read(const weft_inval_log *news, uint64_t *cursor, void (*ea
 {
     uint32_t busy = atomic_load_explicit(&news->busy, memory_order_acquire);
 
-    /* Odd: events are being read. When it changed, those that we might have seen the effect of are in the list. No giving up: the
-     * listener is in a stretch without system calls that wait. */
+    /* Odd: the listener is reading events. Once `busy` changed, every event whose effect may be visible here is in the log. Waits
+     * without limit: the listener makes no blocking system call meanwhile. */
     for (unsigned n = 0; (busy & 1) && atomic_load_explicit(&news->busy, memory_order_acquire) == busy; n++)
         wait_a_little(n);
 

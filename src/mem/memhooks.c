@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memhooks: libweft-memhooks.so, put in front of a program by mpirun. Stands before libc's calls that change mappings, syscall()
- * among them, and publishes what will change before it does. It knows which ranges the program mapped through it: only those it
- * can answer for, because what malloc maps, unmaps and trims never leaves libc. Nobody can stand before a system call that is
- * made inline: when the kernel gives out an address that is still held for mapped, that is published, but not what was mapped
- * inline again; so nothing rests on it alone unless the user says so (memmon.c). mprotect is not among the calls: it changes who
- * may use pages, not which pages they are. Invariant: a range leaves `seen` before its news, and its news are out before the system
- * call.
- * It must work before libc is ready, inside signal handlers, in a child after fork or vfork, and in programs that know nothing of
- * MPI.
+ * memhooks: libweft-memhooks.so, preloaded by mpirun. Intercepts libc's functions that change mappings, syscall() too, and publishes
+ * each range before the change. Runs in any program, before libc is ready, in signal handlers, in a child after fork or vfork.
+ * `seen` holds the ranges mapped through the hooks; only these are vouched for, as malloc's own mappings never leave libc.
+ * Inline system calls cannot be intercepted: a reused address is noticed, an inline remap is not. Hence not trusted alone (memmon.c).
+ * Invariant: a range leaves `seen`, then is published, then the system call runs. mprotect is left out: the pages stay the same.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,12 +24,12 @@
 
 #define SEEN_ROOM 8192
 #define ATTACHED_ROOM 64
-#define PATIENCE 100000 /* tries for the lock; its owner is then taken for dead */
+#define PATIENCE 100000 /* tries for the lock; after that its owner is presumed dead */
 #define GUARD_INSTALL 102 /* MADV_GUARD_INSTALL, since Linux 6.13 */
 #define DONTNEED_LOCKED 24
 #define DONTUNMAP 4          /* MREMAP_DONTUNMAP, since 5.7 */
 #define PROCESS_MADVISE 440  /* a system call that has the same number everywhere, since 5.10 */
-#define VECTORS_MAX 1024
+#define VECTORS_MAX 1024     /* the kernel's UIO_MAXIOV */
 #define OPEN __attribute__((visibility("default")))
 
 static bool saw(uint64_t start, uint64_t end);
@@ -46,11 +42,10 @@ static struct attached {
     uint64_t start, bytes;
 } attached[ATTACHED_ROOM];
 
-/* -- the lock: names its owner by the address of its errno, so that a signal handler that interrupted the owner knows itself
- * -- */
+/* -- the lock: holds the address of the owner's errno, so that a signal handler that interrupted the owner detects itself -- */
 
 static _Atomic(void *) owner;
-static _Atomic bool is_broken; /* somebody died or was interrupted inside: nothing that was seen can be trusted any more */
+static _Atomic bool is_broken; /* a lock holder died or was interrupted: `seen` cannot be trusted any more; never cleared */
 
 static bool lock(void)
 {
@@ -77,7 +72,7 @@ static void leave_to_child(void)
         atomic_store(&is_broken, true);
 }
 
-/* -- what was seen -- */
+/* -- ranges seen -- */
 
 static uint64_t page_mask(void)
 {
@@ -106,7 +101,7 @@ static bool saw(uint64_t start, uint64_t end)
     return is_seen;
 }
 
-/* Addresses that the kernel has just given out. Are they still held for mapped, somebody unmapped them behind our back. */
+/* The kernel has just returned these addresses. If still in `seen`, they were unmapped past the hooks: publishes them. */
 static void come(weft_range range)
 {
     bool is_news = true;
@@ -127,12 +122,12 @@ static void come(weft_range range)
 static void see(weft_range range)
 {
     if (range.start < range.end && lock()) {
-        weft_ranges_add(&seen, range.start, range.end); /* no room: not seen, so never answered for */
+        weft_ranges_add(&seen, range.start, range.end); /* table full: not vouched for */
         unlock();
     }
 }
 
-/* These addresses are about to become something else. */
+/* These addresses are about to change: removes and publishes them. */
 static void lose(weft_range range)
 {
     if (range.start >= range.end)
@@ -144,7 +139,7 @@ static void lose(weft_range range)
     weft_inval_log_append(&weft_memhooks_attach.news, range.start, range.end);
 }
 
-/* -- the calls behind ours -- */
+/* -- the intercepted functions -- */
 
 static struct {
     long (*syscall)(long, ...);
@@ -158,8 +153,7 @@ static struct {
     int (*shmdt)(const void *);
 } behind;
 
-/* Others may have been preloaded after us: theirs are called, not libc's. Until this has run, the system calls are made
- * directly. */
+/* Finds the next definitions: libc's, or those of another preloaded library. Until it has run, the hooks make the system calls. */
 static __attribute__((constructor)) void find_behind(void)
 {
     *(void **)&behind.syscall = dlsym(RTLD_NEXT, "syscall");
@@ -187,7 +181,7 @@ static long call(long number, long a, long b, long c, long d, long e, long f)
     return -1;
 }
 
-/* -- mapping, by whatever call -- */
+/* -- mapping, by any call -- */
 
 static void before_mmap(const void *addr, size_t bytes, int flags)
 {
@@ -204,7 +198,7 @@ static void after_mmap(void *got, size_t bytes, int flags)
         see(whole_pages(got, bytes));
 }
 
-/* Was what moves seen? Then it is where it comes to, too. */
+/* Returns whether the old range was seen; the new one then is, too. */
 static bool before_mremap(const void *old, size_t old_bytes, size_t new_bytes, int flags, const void *to)
 {
     weft_range before = whole_pages(old, old_bytes), kept = whole_pages(old, new_bytes);
@@ -228,7 +222,7 @@ static void after_mremap(void *got, const void *old, size_t old_bytes, size_t ne
     if (got != old)
         come(now);
     else if (before.end < now.end)
-        come((weft_range){before.end, now.end}); /* it grew where it stands */
+        come((weft_range){before.end, now.end}); /* grew in place */
     if (was_seen)
         see(now);
 }
@@ -286,7 +280,7 @@ OPEN int madvise(void *addr, size_t bytes, int advice)
                           : (int)call(SYS_madvise, (long)addr, (long)bytes, advice, 0, 0, 0);
 }
 
-/* -- the heap: libc knows where it ends, so there is no doing without its calls -- */
+/* -- the heap: libc tracks its end, so its functions must be called, not the system call -- */
 
 static void *call_sbrk(intptr_t change)
 {
@@ -315,7 +309,7 @@ OPEN void *sbrk(intptr_t change)
     return call_sbrk(change);
 }
 
-/* -- SysV memory: shmdt names no length -- */
+/* -- SysV memory: shmdt has no length argument, so the lengths are kept here -- */
 
 static uint64_t attached_bytes(uint64_t start, bool forgets)
 {
@@ -342,12 +336,12 @@ static void attach(uint64_t start, uint64_t bytes)
         if (!attached[i].bytes) {
             attached[i] = (struct attached){start, bytes};
             weft_ranges_add(&seen, start, start + bytes);
-            break; /* no room: not seen */
+            break; /* table full: not vouched for */
         }
     unlock();
 }
 
-/* The segment's size; 0: we may not ask. */
+/* The segment's size; 0: no permission to query it. */
 static uint64_t before_shmat(int id, const void *addr, int flags)
 {
     int saved = errno;
@@ -355,7 +349,7 @@ static uint64_t before_shmat(int id, const void *addr, int flags)
     bool is_known = shmctl(id, IPC_STAT, &about) == 0;
 
     errno = saved;
-    if (addr && (flags & SHM_REMAP)) /* a segment that we may not look at could end anywhere */
+    if (addr && (flags & SHM_REMAP)) /* of unknown size: it may end anywhere */
         lose(is_known ? whole_pages(addr, about.shm_segsz) : (weft_range){(uint64_t)(uintptr_t)addr & ~page_mask(), UINT64_MAX});
     return is_known ? about.shm_segsz : 0;
 }
@@ -396,7 +390,7 @@ OPEN int shmdt(const void *addr)
     return behind.shmdt(addr);
 }
 
-/* -- syscall(): the same calls without their names -- */
+/* -- syscall(): the same calls by number -- */
 
 static void before_brk(uint64_t end)
 {
@@ -406,7 +400,7 @@ static void before_brk(uint64_t end)
         lose(whole_pages((void *)(uintptr_t)end, now - end));
 }
 
-/* Of whichever process: news too many do no harm. What the kernel would refuse is not followed. */
+/* The target may be another process: extra ranges do no harm. Arguments that the kernel would refuse are ignored. */
 static void before_process_madvise(const struct iovec *vectors, size_t count, int advice)
 {
     if (vectors && count <= VECTORS_MAX)
@@ -414,7 +408,7 @@ static void before_process_madvise(const struct iovec *vectors, size_t count, in
             before_madvise(vectors[i].iov_base, vectors[i].iov_len, advice);
 }
 
-/* What the call that follows needs to know: was it seen, how large is it. */
+/* Returns what after_call() needs: mremap: whether the range was seen; shmat: the segment's size. */
 static uint64_t before_call(long number, const long *a)
 {
     switch (number) {
@@ -456,7 +450,7 @@ static void after_call(long number, const long *a, long got, uint64_t known)
         after_shmat((void *)got, known);
 }
 
-/* Reads six arguments whether or not they were given, as libc's does. */
+/* Reads six arguments, given or not, as libc's does. */
 OPEN long syscall(long number, ...)
 {
     va_list rest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memhooks: what libweft-memhooks.so shows the library, by one exported symbol. Both may come from different builds: `version`
- * and `bytes` are compared before anything else is touched.
+ * memhooks: interface between libweft-memhooks.so and the library, one exported symbol. The two may come from different builds:
+ * the library must compare `version` and `bytes` before it reads any other member.
  */
 #ifndef WEFT_MEM_MEMHOOKS_H
 #define WEFT_MEM_MEMHOOKS_H
@@ -13,7 +13,7 @@
 
 typedef struct weft_memhooks {
     uint32_t version, bytes; /* WEFT_PRELOAD_VERSION, sizeof(weft_memhooks) */
-    /* Was all of [start, end) mapped through us, as private anonymous or SysV memory, and not unmapped since? */
+    /* True if all of [start, end) was mapped through the hooks, private anonymous or SysV, and not unmapped since. Any thread. */
     bool (*saw)(uint64_t start, uint64_t end);
     weft_inval_log news;
 } weft_memhooks;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memmon: starts and tries what there is, decides mapping by mapping who watches it, remembers what is covered.
- * Called by registration caches, each under its own worker's lock: the table has a lock of its own.
- * Invariant: a range stands in the table only while every change of it will be told: it was registered (or seen being mapped)
- * after the table last heeded the news, and leaves the table with the next news of it.
+ * memmon: starts and self-tests the sources, selects one for each mapping, and keeps a table of the tracked ranges.
+ * Called by registration caches, each under its own worker's lock; the table has its own lock.
+ * Invariant: every change of a range in the table will be published. A range enters after the log was read and the range registered
+ * (or seen mapped by memhooks); the next log entry for it removes it.
  */
 #include "mem/memmon.h"
 
@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "mem/memmon_internal.h"
 
-#define SETTLE_TRIES 400 /* some 200 us: longer than a listener takes that has a CPU, shorter than pinning anew takes */
+#define SETTLE_TRIES 400 /* about 200 us: longer than a running listener needs, shorter than a new registration */
 
 static weft_inval_log own_news;
 static weft_range covered_at[WEFT_MEMMON_TEXT_BYTES];
@@ -39,7 +39,7 @@ static void remember(weft_memmon *watch, uint64_t start, uint64_t end)
 {
     if (weft_ranges_add(&watch->covered, start, end))
         return;
-    watch->covered.count = 0; /* full: all is found again when it is asked for */
+    watch->covered.count = 0; /* full: ranges are added again on demand */
     weft_ranges_add(&watch->covered, start, end);
 }
 
@@ -51,7 +51,7 @@ static void read_inval_log(weft_memmon *watch)
 
 /* -- one mapping -- */
 
-/* Whatever was pinned in parts that nobody watched until now may be of another time. */
+/* Publishes the untracked parts of [start, end): registrations there may be stale. */
 static void tell_gaps(weft_memmon *watch, uint64_t start, uint64_t end)
 {
     const weft_ranges *known = &watch->covered;
@@ -64,9 +64,9 @@ static void tell_gaps(weft_memmon *watch, uint64_t start, uint64_t end)
     }
 }
 
-/* With more than one thread the mapping may have changed between its look-up and its registration: a part that was unmapped in
- * between told nobody, and what comes there later tells nobody either. New mappings do not become one with registered ones, so if
- * it still is one mapping of the same kind, it is the registered one. */
+/* True if the mapping did not change between its lookup and its registration. Another thread may have unmapped a part in between
+ * without an event, and a new mapping there would have none either. The kernel does not merge new mappings with registered ones, so
+ * one mapping of the same kind is the registered one. */
 static bool is_still(const weft_memmon *watch, const weft_mapping *mapping)
 {
     weft_mapping again;
@@ -133,7 +133,7 @@ bool weft_memmon_sync(const weft_memmon *watch)
         if (weft_uffd_is_settled(&watch->fault))
             return true;
         if (n > 8)
-            sched_yield(); /* the listener, or the thread that unmaps, may wait for this CPU */
+            sched_yield(); /* the listener or the unmapping thread may need this CPU */
     }
     return false;
 }
@@ -145,8 +145,7 @@ const weft_inval_log *weft_memmon_log(const weft_memmon *watch)
 
 /* -- start and end -- */
 
-/* Runs under an emulator that gives one thread at a time the machine: the listener would wait for the thread that waits for
- * it. */
+/* True under valgrind, which runs one thread at a time: the unmapping thread would wait for a listener that cannot run. */
 static int is_emulator(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
     (void)bytes, (void)arg;
@@ -171,8 +170,7 @@ static void start_preload(weft_memmon *watch)
     watch->news = &preload->news;
     weft_memmon_try_preload(watch);
     if ((watch->preload_trials.seen & needed) == needed) {
-        /* A system call made inline passes it by, and what it does not see becomes wrong data without a word: so by itself it
-         * covers something only for who asked for that. */
+        /* memhooks misses inline system calls, and a missed one sends wrong data silently: trusted only on the user's request. */
         watch->trusts_preload = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_MEMHOOKS;
         return;
     }
@@ -245,13 +243,13 @@ void weft_memmon_forget(void)
     watch->trusts_preload = false;
     watch->is_forgotten = true;
     watch->covered.count = 0;
-    pthread_mutex_init(&watch->lock, NULL); /* whoever held it is not here */
-    /* The listener may have been in the middle of its work; readers lose count and forget all. */
+    pthread_mutex_init(&watch->lock, NULL); /* its holder does not exist in the child */
+    /* The listener may have been interrupted: force an overrun, so that readers drop everything. */
     atomic_store(&watch->news->busy, 0);
     atomic_fetch_add(&watch->news->next, 2 * WEFT_INVAL_LOG_ROOM);
 }
 
-/* -- what is in force -- */
+/* -- report -- */
 
 static void tell_one(const char *name, const char *why, bool is_on, const weft_trials *trials,
                      void (*line)(void *arg, const char *text), void *arg)

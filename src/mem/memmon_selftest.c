@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memmon_selftest: does a watch see what it should? Tried once, at the first pin, on memory of our own: a filter of system calls,
- * another allocator, or a library that takes munmap away may each make a watch blind without a word. Called by watch.
+ * memmon_selftest: checks that a monitor source reports the changes it should, on scratch memory. Called once by memmon, at the first
+ * registration. A seccomp filter, another allocator or a library that intercepts munmap may each disable a source silently.
  */
 #include <malloc.h>
 #include <stdint.h>
@@ -16,9 +16,9 @@
 #include "mem/memmon_internal.h"
 
 #define TRIAL_BYTES ((size_t)64 << 10)
-#define FREE_BYTES ((size_t)64 << 20)  /* above any threshold at which glibc maps a block of its own */
-#define TRIM_BYTES ((size_t)100 << 10) /* below it, and enough for a whole page at the top to go */
-#define TRIM_HEAP ((size_t)4 << 20)    /* malloc_trim walks the heap: not one that is larger */
+#define FREE_BYTES ((size_t)64 << 20)  /* above any mmap threshold of glibc */
+#define TRIM_BYTES ((size_t)100 << 10) /* below it; malloc_trim can return a whole page of it */
+#define TRIM_HEAP ((size_t)4 << 20)    /* largest heap tested: malloc_trim walks all of it */
 
 typedef struct heard {
     weft_range wanted;
@@ -36,17 +36,17 @@ static bool heard_of(weft_memmon *watch, uint64_t *cursor, uint64_t start, uint6
 {
     heard h = {{start, end}, false};
     bool is_whole = weft_inval_log_read(watch->news, cursor, hear, &h);
-    return h.is_heard || !is_whole; /* so much came that some is lost: whoever reads forgets all */
+    return h.is_heard || !is_whole; /* after an overrun readers drop everything, this range too */
 }
 
-/* Not by libc: nobody but the kernel takes note. */
+/* Inline system call: only the kernel sees it. */
 static long raw(long number, const void *p, long a, long b, long c, const void *d)
 {
     return weft_raw_syscall6(number, (long)p, a, b, c, (long)d, 0);
 }
 static void raw_unmap(const void *p) { raw(SYS_munmap, p, TRIAL_BYTES, 0, 0, NULL); }
 
-/* True: the mapping is still there. */
+/* True: the mapping still exists. */
 static bool change(enum weft_trial trial, char *p)
 {
     switch (trial) {
@@ -84,14 +84,14 @@ static bool change(enum weft_trial trial, char *p)
     }
 }
 
-/* All of it: ours may have become one with a neighbour. */
+/* Registers the whole mapping: the kernel may have merged the test's with a neighbour. */
 static bool watch_mapping(weft_memmon *watch, uint64_t addr)
 {
     weft_mapping mapping;
     return weft_proc_maps_find(watch->maps, addr, &mapping) && weft_uffd_register(&watch->fault, mapping.start, mapping.end);
 }
 
-/* One trial on a fresh mapping. `is_watched`: registered with userfaultfd first. */
+/* One trial on a new mapping. is_watched: register it with userfaultfd first. */
 static void try_mapping(weft_memmon *watch, enum weft_trial trial, bool is_watched, weft_trials *trials)
 {
     char *p = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -109,7 +109,7 @@ static void try_mapping(weft_memmon *watch, enum weft_trial trial, bool is_watch
     bool is_there = change(trial, p);
     if (heard_of(watch, &cursor, start, start + TRIAL_BYTES))
         trials->seen |= 1u << trial;
-    if (is_there) /* after that: this would be heard too */
+    if (is_there) /* after the check: this unmap would be reported too */
         munmap(p, TRIAL_BYTES);
 }
 
@@ -126,7 +126,7 @@ static void try_free(weft_memmon *watch)
     cursor = atomic_load(&watch->news->next);
     free(block);
     if (weft_proc_maps_find(watch->maps, inside, &after))
-        return; /* another allocator: it keeps the mapping */
+        return; /* another allocator keeps the mapping */
     watch->fault_trials.tried |= 1u << WEFT_TRIAL_FREE;
     if (heard_of(watch, &cursor, inside, inside + 1))
         watch->fault_trials.seen |= 1u << WEFT_TRIAL_FREE;
@@ -138,7 +138,7 @@ static void try_trim(weft_memmon *watch)
     uint64_t top = (uint64_t)(uintptr_t)sbrk(0), cursor;
 
     if (!watch->is_single || !*watch->is_single)
-        return; /* other threads move the heap's end too */
+        return; /* other threads may move the heap's end */
     if (!weft_proc_maps_find(watch->maps, top - 1, &heap) || heap.end - heap.start > TRIM_HEAP)
         return;
     void *volatile block = malloc(TRIM_BYTES);
@@ -152,7 +152,7 @@ static void try_trim(weft_memmon *watch)
     malloc_trim(0);
     uint64_t left = (uint64_t)(uintptr_t)sbrk(0);
     if (left >= top)
-        return; /* nothing at the top was free, or the heap is not glibc's */
+        return; /* the top of the heap was not free, or the allocator is not glibc's */
     watch->fault_trials.tried |= 1u << WEFT_TRIAL_TRIM;
     if (heard_of(watch, &cursor, left, top))
         watch->fault_trials.seen |= 1u << WEFT_TRIAL_TRIM;

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memmon_uffd: see the header.
- * The kernel, in order: an unmapping counts `mmap_changing` up under the mmap lock, drops the mapping, lets the lock go, queues
- * its event and sleeps until it was read; after that it counts down and returns. madvise does so before it throws pages away. So
- *     one thread:   when munmap returns, the listener has read the event. It had raised `busy` before, and lowers it when the
- * range
- *                   is in the list: the look-up that follows sees the one or the other.
- *     more threads: munmap in A; the address is free at once; B maps it and sends from it before A's event was read. B asks: any
- * ioctl
- *                   that would place pages answers EAGAIN while the count is not zero, before it looks at its arguments. Once it
- *                   answers EINVAL (the length is 0), A's event was read, and the above holds.
- * Until 5.15 the count was a flag that the first of two unmappings cleared for both: there `can_settle` is false.
- * Invariant: the listener takes no lock and faults on nothing but its own stack and the list.
+ * memmon_uffd: userfaultfd listener. Invariant: the listener takes no lock and page-faults on its stack and the log only.
+ *
+ * Order in the kernel: munmap increments `mmap_changing` under the mmap lock, removes the mapping, releases the lock, queues the
+ * event, sleeps until it is read, decrements and returns. madvise does the same before it discards pages.
+ *     one thread:      when munmap returns, the listener has read the event. `busy` is odd from before the read until the range is
+ *                      published, so the next lookup sees `busy` or the range.
+ *     several threads: after munmap in thread A, thread B may map the address and send from it before A's event is read. B issues
+ *                      UFFDIO_WRITEPROTECT of length 0: EAGAIN while the count is not zero (checked before the arguments). EINVAL
+ *                      means that A's event was read, and the first case holds.
+ * Before 5.15 the count was a flag, which the first of two concurrent unmaps cleared for both: `can_settle` is false there.
  */
 #include "mem/memmon_uffd.h"
 
@@ -37,7 +35,7 @@
 /* Not in headers before 5.11 and 5.19. */
 #define USER_MODE_ONLY 1
 #define WP_HUGETLBFS_SHMEM ((uint64_t)1 << 12)
-/* Linux 6.1: makes a userfaultfd for whoever may open it; flags as the system call's. */
+/* Since Linux 6.1: creates a userfaultfd for a process that may open the device; flags as of the system call. */
 #define DEVICE "/dev/userfaultfd"
 #define DEVICE_NEW _IO(0xAA, 0x00)
 
@@ -50,7 +48,7 @@ static WEFT_BARE void publish(weft_inval_log *news, const struct uffd_msg *messa
     case UFFD_EVENT_REMOVE:
         weft_inval_log_append(news, message->arg.remove.start | WEFT_INVAL_LOG_EMPTIED, message->arg.remove.end);
         break;
-    case UFFD_EVENT_REMAP: /* what stood at its new place had an event of its own */
+    case UFFD_EVENT_REMAP: /* a mapping replaced at the target has an UNMAP event */
         weft_inval_log_append(news, message->arg.remap.from, message->arg.remap.from + message->arg.remap.len);
         break;
     default:
@@ -58,7 +56,7 @@ static WEFT_BARE void publish(weft_inval_log *news, const struct uffd_msg *messa
     }
 }
 
-/* An event that cannot be read would hold an unmapping for ever: closing the descriptor lets it go. */
+/* Read error: an unread event would block its munmap forever; closing the descriptor releases it. */
 static WEFT_BARE void give_up(weft_uffd *fault)
 {
     int fd = atomic_exchange(&fault->fd, -1);
@@ -100,7 +98,7 @@ static void *listen_as_pthread(void *arg)
     return NULL;
 }
 
-/* Where a filter refuses the call a container may have been given the device. */
+/* For containers whose seccomp filter refuses the system call but that have the device. */
 static int open_device(void)
 {
     int device = open(DEVICE, O_RDWR | O_CLOEXEC);
@@ -115,7 +113,7 @@ static int open_device(void)
 static int open_kernel(uint64_t features, bool by_device)
 {
     long fd = by_device ? open_device() : syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
-    if (fd < 0 && errno == EINVAL && !by_device) /* before 5.11; then only for who may handle the kernel's faults too */
+    if (fd < 0 && errno == EINVAL && !by_device) /* before 5.11: no such flag, more privilege needed */
         fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -1;
@@ -137,7 +135,7 @@ static bool kernel_counts(void)
     return !uname(&name) && sscanf(name.release, "%d.%d", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 15));
 }
 
-/* Before the listener: an unregistered descriptor answers as it will later, or it is one that cannot be asked. */
+/* Starts the listener: a raw thread, else a pthread with all signals blocked. */
 static bool start(weft_uffd *fault)
 {
     sigset_t all, before;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memmon_uffd: userfaultfd as a watch: mappings are registered in write-protect mode, nothing is ever protected, and the kernel
- * tells of unmapping, moving and throwing away by whatever call, raw ones and libc's own included. A listener that is no thread
- * of libc's (base/bare.h) publishes it. Called by watch alone.
- * What the kernel does not tell (found by trial on 6.18, none of it done by any allocator): shmat(SHM_REMAP) over a registered
- * mapping, MADV_GUARD_INSTALL. The interposer sees both.
+ * memmon_uffd: monitor source by userfaultfd. Mappings are registered in write-protect mode, no page is ever protected; the kernel
+ * reports unmap, move and discard by any system call. Called by memmon only.
+ * Threads: a listener unknown to libc (base/raw_thread.h), else a pthread, publishes the events.
+ * No event (Linux 6.18): shmat(SHM_REMAP) over a registered mapping, MADV_GUARD_INSTALL. No allocator uses them; memhooks sees both.
  */
 #ifndef WEFT_MEM_MEMMON_UFFD_H
 #define WEFT_MEM_MEMMON_UFFD_H
@@ -17,25 +16,25 @@
 #include "mem/memmon.h"
 
 typedef struct weft_uffd {
-    _Atomic int fd;           /* the userfaultfd; -1 when the listener had to give it up */
-    int stop;                 /* an eventfd that ends the listener */
+    _Atomic int fd;           /* the userfaultfd; -1: closed, also by the listener after a read error */
+    int stop;                 /* eventfd that ends the listener */
     weft_inval_log *news;
-    _Atomic uint32_t is_alive; /* the listener listens; it clears this when it ends */
-    bool is_pthread;
-    bool by_device;           /* made by /dev/userfaultfd, as the system call is refused */
-    bool can_settle;          /* the kernel's count of changes can be trusted: see weft_uffd_is_settled */
-    pthread_t thread;
+    _Atomic uint32_t is_alive; /* 1 while the listener runs; cleared by it (release), pairs with weft_uffd_close() */
+    bool is_pthread;          /* the listener is a pthread; `thread` is valid */
+    bool by_device;           /* opened by /dev/userfaultfd, as the system call is refused */
+    bool can_settle;          /* weft_uffd_is_settled() is reliable (Linux 5.15) */
+    pthread_t thread;         /* joined by weft_uffd_close() */
 } weft_uffd;
 
-/* 0, or WEFT_E_UNSUPPORTED with a sentence in `why`: the kernel or a filter of system calls refuses. */
+/* Opens a userfaultfd and starts the listener. 0, or WEFT_E_UNSUPPORTED with a reason in `why` (kernel, seccomp filter). */
 int weft_uffd_open(weft_uffd *fault, weft_inval_log *news, char *why, size_t room);
-/* Everything is unregistered. Never in a child: see forget. */
+/* Ends the listener and unregisters all. Blocks for the listener. In a child after fork call weft_uffd_forget() instead. */
 void weft_uffd_close(weft_uffd *fault);
-/* In a child: only the descriptors, which are the parent's. */
+/* In a child after fork: closes the inherited descriptors only. */
 void weft_uffd_forget(weft_uffd *fault);
-/* Whole mappings only: parts would split them. false: the kernel cannot watch this one. */
+/* Registers one whole mapping (a part would split it). False: the kernel refuses this mapping. */
 bool weft_uffd_register(const weft_uffd *fault, uint64_t start, uint64_t end);
-/* Has every change that could be seen by now been read by the listener? One system call of about the cheapest kind. */
+/* True if the listener has read the events of all changes visible by now. One cheap system call. */
 bool weft_uffd_is_settled(const weft_uffd *fault);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/macros.h"
 
-#define CLASSES 21 /* 64 .. 65536 with the halves between */
+#define CLASSES 21 /* 64 .. 65536 bytes, with midpoints */
 
 typedef struct block {
     struct block *next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * proc_maps: see the header. Allocates nothing, so that what it reads does not change by its reading.
+ * proc_maps: allocates nothing, as that could change the mappings being read.
  */
 #include "mem/proc_maps.h"
 
@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* linux/fs.h has it since 6.11; the kernel refuses what it does not know, so it can be spelt out here. */
+/* PROCMAP_QUERY, in linux/fs.h since 6.11; an older kernel refuses the ioctl. */
 struct query {
     uint64_t size, flags, addr;
     uint64_t start, end, vma_flags, page_bytes, offset, inode;
@@ -31,7 +31,7 @@ static enum weft_mapping_kind kind_of(bool is_shared, uint64_t inode, const char
     if (is_shared)
         return WEFT_MAPPING_OTHER;
     if (!inode)
-        return WEFT_MAPPING_ANONYMOUS; /* the kernel's own ([vdso]) too: userfaultfd refuses those */
+        return WEFT_MAPPING_ANONYMOUS; /* also [vdso] and the like, which userfaultfd refuses */
     return strncmp(name, "/anon_hugepage", 14) ? WEFT_MAPPING_OTHER : WEFT_MAPPING_HUGE;
 }
 
@@ -97,11 +97,11 @@ bool weft_proc_maps_find(int maps, uint64_t addr, weft_mapping *mapping)
 
     int rc = ioctl(maps, QUERY, &query);
     if (rc < 0) {
-        query = (struct query){.size = sizeof(query), .addr = addr}; /* a long name: a file's; no room for it is an error */
+        query = (struct query){.size = sizeof(query), .addr = addr}; /* a longer name, so a file's: query without the name */
         name[0] = '\0';
         rc = ioctl(maps, QUERY, &query);
     }
-    if (rc < 0) /* an older kernel, or nothing there: the text knows */
+    if (rc < 0) /* an older kernel, or no mapping */
         return weft_proc_maps_find_by_text(maps, addr, mapping);
     *mapping = (weft_mapping){query.start, query.end, kind_of(query.vma_flags & QUERY_IS_SHARED, query.inode, name)};
     return true;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * proc_maps: which mapping an address lies in, as the kernel tells it (PROCMAP_QUERY of Linux 6.11, else the text of
- * /proc/self/maps: 0.7 us against 18 us for 25 mappings, and the text grows with them). Called by watch when it must decide
- * whether a mapping can be watched. Stateless but for the descriptor.
+ * proc_maps: finds the mapping of an address: ioctl PROCMAP_QUERY (Linux 6.11), else the text of /proc/self/maps, which is slower
+ * and linear in the number of mappings. Called by memmon to decide whether a mapping can be tracked. The descriptor is the only state.
  */
 #ifndef WEFT_MEM_PROC_MAPS_H
 #define WEFT_MEM_PROC_MAPS_H
@@ -10,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ANONYMOUS and HUGE are private memory without a file. What has a file can be truncated or punched by whoever else has it open,
- * in any process, and no watch would learn of it: OTHER, as is memory shared with children, which one of them may throw away. */
+/* ANONYMOUS, HUGE: private memory without a file. OTHER cannot be tracked: another process may truncate or punch a file, a child may
+ * discard memory shared with it, and no monitor source sees either. */
 enum weft_mapping_kind { WEFT_MAPPING_ANONYMOUS, WEFT_MAPPING_HUGE, WEFT_MAPPING_SYSV, WEFT_MAPPING_OTHER };
 
 typedef struct weft_mapping {
@@ -19,11 +18,11 @@ typedef struct weft_mapping {
     enum weft_mapping_kind kind;
 } weft_mapping;
 
-/* A descriptor for find; negative: no /proc here. Close it in a child after fork: it shows the parent. */
+/* Opens a descriptor for find; negative: no /proc. Close it in a child after fork: it shows the parent's mappings. */
 int weft_proc_maps_open(void);
-/* The mapping that holds addr; false: none. */
+/* Finds the mapping that contains addr. False: none. */
 bool weft_proc_maps_find(int maps, uint64_t addr, weft_mapping *mapping);
-/* The second way alone, for tests. */
+/* The same from the text only; for tests. */
 bool weft_proc_maps_find_by_text(int maps, uint64_t addr, weft_mapping *mapping);
 
 #endif

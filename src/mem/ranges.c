@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ranges: see the header. Compiled into the library and into libweft-memhooks.so.
+ * ranges: compiled into the library and into libweft-memhooks.so.
  */
 #include "mem/ranges.h"
 
@@ -20,7 +20,7 @@ uint32_t weft_ranges_after(const weft_ranges *set, uint64_t addr)
     return low;
 }
 
-/* All from `from` on now begin at `to`. */
+/* Moves the ranges from index `from` on to index `to`. */
 static void move(weft_ranges *set, uint32_t from, uint32_t to)
 {
     memmove(&set->at[to], &set->at[from], (set->count - from) * sizeof(weft_range));
@@ -29,7 +29,7 @@ static void move(weft_ranges *set, uint32_t from, uint32_t to)
 
 bool weft_ranges_add(weft_ranges *set, uint64_t start, uint64_t end)
 {
-    uint32_t first = start ? weft_ranges_after(set, start - 1) : 0, last = first; /* - 1: what touches counts */
+    uint32_t first = start ? weft_ranges_after(set, start - 1) : 0, last = first; /* - 1: adjacent ranges are merged */
 
     for (; last < set->count && set->at[last].start <= end; last++) {
         start = set->at[last].start < start ? set->at[last].start : start;
@@ -49,7 +49,7 @@ void weft_ranges_remove(weft_ranges *set, uint64_t start, uint64_t end)
     if (at < set->count && set->at[at].start < start) {
         uint64_t old_end = set->at[at].end;
         set->at[at++].end = start;
-        if (old_end > end) { /* a hole in its middle */
+        if (old_end > end) { /* a hole within one range */
             if (set->count == set->room)
                 return;
             move(set, at, at + 1);

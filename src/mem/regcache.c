@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache: see the header. Owners (core, p2p) call it under their worker's lock.
- * Invariants: whatever the tree holds was covered by the watch before it was mapped, and the news since then are heeded before
- * any look-up answers; an entry with references is never unmapped; pinned_bytes and pinned_regions count what is mapped or about
- * to be.
+ * regcache: lookup, registration and eviction. Callers (core, p2p) hold their worker's lock.
+ * Invariants: an entry in the tree was tracked by the monitor before it was mapped, and the log is read before any lookup answers.
+ * An entry with references is never unmapped. pinned_bytes and pinned_regions count entries mapped or about to be.
  */
 #include "mem/regcache.h"
 
@@ -17,20 +16,20 @@
 #include "base/status.h"
 #include "mem/regcache_internal.h"
 
-static const weft_inval_log silence; /* of devices that page on demand: nothing ever changes for them */
+static const weft_inval_log silence; /* empty log for caches without a monitor */
 
 static weft_regentry *entry_of(weft_regnode *node) { return (weft_regentry *)(void *)node; }
 static uint32_t state_of(const weft_regentry *entry) { return atomic_load_explicit(&entry->state, memory_order_acquire); }
 static bool is_ready(const weft_regnode *node) { return state_of((const weft_regentry *)(const void *)node) == WEFT_REG_READY; }
 static bool is_any(const weft_regnode *node) { return node != NULL; }
 
-/* By the page of a look-up's first byte. Multiplied, because buffers like to be a power of two apart. */
+/* Slot for the page of a lookup's first byte. Multiplicative hash, as buffers are often a power of two apart. */
 static weft_regentry **slot_of(weft_regcache *cache, uint64_t addr)
 {
     return &cache->lately[(addr / 4096 * 0x9e3779b97f4a7c15u) >> (64 - WEFT_REG_SLOT_BITS)];
 }
 
-/* A child has the parent's list of pins, and none of its pins: nothing of theirs is unmapped or freed there. */
+/* False in a forked child: the entries are the parent's and must not be unmapped or freed. */
 static bool is_ours(const weft_regcache *cache) { return getpid() == cache->process; }
 
 /* -- entries -- */
@@ -86,7 +85,7 @@ static void keep(weft_regcache *cache, weft_regentry *entry)
     entry->is_kept = true;
 }
 
-/* No look-up finds it any more. */
+/* Removes the entry from the tree and from the hash table. */
 static void let_go(weft_regcache *cache, weft_regentry *entry)
 {
     if (!entry->is_kept)
@@ -104,7 +103,7 @@ static void let_go(weft_regcache *cache, weft_regentry *entry)
             cache->lately[i] = NULL;
 }
 
-/* Unmaps what nobody holds. */
+/* Unmaps and frees an entry without references. */
 static void end_entry(weft_regcache *cache, weft_regentry *entry)
 {
     count_out(cache, entry);
@@ -115,7 +114,7 @@ static void end_entry(weft_regcache *cache, weft_regentry *entry)
     weft_regentry_free(cache, entry);
 }
 
-/* Out of the tree; unmapped now, by its last reference, or by the helper that is just mapping it. */
+/* Drops an entry: unmapped now, at its last release, or by the helper if that is registering it. */
 static void throw_out(weft_regcache *cache, weft_regentry *entry)
 {
     let_go(cache, entry);
@@ -137,7 +136,7 @@ static void reap_detached(weft_regcache *cache)
     }
 }
 
-/* -- news -- */
+/* -- invalidation -- */
 
 static void invalidate(void *arg, weft_range range)
 {
@@ -168,7 +167,7 @@ static void start_watch(weft_regcache *cache)
     cache->cursor = atomic_load_explicit(&cache->news->next, memory_order_acquire);
 }
 
-/* Will the watch tell of every change of this from now on? Heeds the news, so that what is kept hereafter misses none. */
+/* True if every change of the range will be published from now on. Reads the log, so an entry added hereafter misses none. */
 static bool may_keep(weft_regcache *cache, uint64_t start, uint64_t end)
 {
     if (!cache->news)
@@ -180,7 +179,7 @@ static bool may_keep(weft_regcache *cache, uint64_t start, uint64_t end)
 
 /* -- bounds -- */
 
-/* Throws out the least recently used that can go. False: all are in use. */
+/* Drops the least recently used entry that can be dropped. False: all are in use. */
 static bool evict_one(weft_regcache *cache)
 {
     for (weft_list_link *link = cache->idle.next; link != &cache->idle; link = link->next) {
@@ -211,8 +210,8 @@ static bool make_room(weft_regcache *cache, uint64_t bytes)
     return true;
 }
 
-/* Maps in this thread; where a limit is met that we knew nothing of (the device's, the system's), evicts as much as is wanted,
- * and twice that, and so on: a few calls, however many small ones are in the way. */
+/* Maps in this thread. At an unknown limit (of device or system) evicts as many bytes as needed, then twice that, and so on: few
+ * calls of map even if many small entries must go. */
 static int map_now(weft_regcache *cache, weft_regentry *entry)
 {
     uint64_t bytes = entry->node.end - entry->node.start, goal = bytes, ns;
@@ -241,7 +240,7 @@ static int map_now(weft_regcache *cache, weft_regentry *entry)
     }
 }
 
-/* -- the hot half -- */
+/* -- fast path -- */
 
 static inline weft_reg *hold_entry(weft_regcache *cache, weft_regentry *entry)
 {
@@ -256,7 +255,7 @@ static weft_regentry *find(weft_regcache *cache, uint64_t start, uint64_t end, u
     weft_regentry **slot = slot_of(cache, start), *entry = *slot;
 
     if (weft_likely(entry && entry->node.start <= start && entry->node.end >= end && (entry->node.rights & rights) == rights))
-        return entry; /* READY: only such are put there */
+        return entry; /* READY: no other entry enters the table */
     weft_regnode *node = weft_regtree_find(cache->root, start, end, rights, is_ready);
     return node ? *slot = entry_of(node) : NULL;
 }
@@ -274,7 +273,7 @@ weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, ui
         return NULL;
     if (weft_likely(*is_asked || !cache->watch || !weft_memmon_needs_sync(cache->watch)))
         return hold_entry(cache, entry);
-    /* Another thread may have unmapped this and a third one mapped it anew, all before the event of it was read. */
+    /* Another thread may have unmapped this range and a third one remapped it before the event was read. */
     cache->counts.asks++;
     if (!weft_memmon_sync(cache->watch))
         return NULL;
@@ -292,10 +291,10 @@ weft_reg *weft_regcache_lookup(weft_regcache *cache, const void *addr, uint64_t 
     return weft_regcache_lookup_synced(cache, addr, bytes, rights, &is_asked);
 }
 
-/* -- the cold half -- */
+/* -- slow path -- */
 
-/* What the new entry covers is no longer needed. Only that: to register neighbours together would pin their pages once more, and
- * a buffer that is pinned chunk by chunk would pay for most of its pages twice. */
+/* Drops the entries that the new one contains. Neighbours are not merged: that would register their pages again, and a buffer that is
+ * registered chunk by chunk would pay for most pages twice. */
 static void absorb(weft_regcache *cache, weft_regentry *entry)
 {
     weft_regnode *next;
@@ -331,7 +330,7 @@ static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
     return WEFT_OK;
 }
 
-/* Waits for, or does itself, what the helper was asked to pin. False: there is nothing like that. */
+/* Completes a registration given to the helper: waits for it or does it here. False: none, or it failed. */
 static bool finish_ahead(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
 {
     weft_regnode *node = cache->has_helper ? weft_regtree_find(cache->root, start, end, rights, is_any) : NULL;
@@ -341,9 +340,9 @@ static bool finish_ahead(weft_regcache *cache, uint64_t start, uint64_t end, uin
     weft_regentry *entry = entry_of(node);
     uint32_t state = state_of(entry);
     if (state == WEFT_REG_READY)
-        return true; /* became so since the look-up */
+        return true; /* since the lookup */
     if (state != WEFT_REG_FAILED && weft_reghelper_take(cache, entry)) {
-        entry->refs++; /* not to be evicted while it is mapped; it stays in the idle list */
+        entry->refs++; /* prevents its eviction by map_now() */
         weft_list_remove(&entry->idle);
         map_now(cache, entry);
         entry->refs--;
@@ -391,7 +390,8 @@ int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes
     return hold_new(cache, start, end, rights, pin);
 }
 
-/* Is it there, on its way, or refused for good? What met a limit is tried again, with room made for it. */
+/* True if the range is registered, queued or permanently refused. After a failure at a limit evicts enough bytes and returns false,
+ * for a retry. */
 static bool is_tried(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
 {
     weft_regnode *node = weft_regtree_find(cache->root, start, end, rights, is_any);
@@ -405,7 +405,7 @@ static bool is_tried(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
     throw_out(cache, entry_of(node));
     for (uint64_t before = cache->counts.pinned_bytes; freed < end - start; freed = before - cache->counts.pinned_bytes)
         if (!evict_one(cache))
-            return true; /* next time, perhaps */
+            return true; /* all in use; a later call may retry */
     return false;
 }
 
@@ -414,14 +414,14 @@ void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_
     uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
     uint64_t start = first & ~(cache->page - 1), end = (last + cache->page - 1) & ~(cache->page - 1);
 
-    /* may_keep first: it heeds the news, and what they throw out must not count as there. */
+    /* may_keep() must be first: it reads the log, and entries dropped by that must not count in is_tried(). */
     if (end < start || !may_keep(cache, start, end) || is_tried(cache, start, end, rights) || !make_room(cache, end - start))
         return;
     weft_regentry *entry = make_entry(cache, start, end, rights);
     if (!entry)
         return;
     count_in(cache, entry);
-    keep(cache, entry); /* before it is mapped: what changes meanwhile throws it out */
+    keep(cache, entry); /* before it is mapped: a change meanwhile drops it */
     weft_list_append(&cache->idle, &entry->idle);
     if (weft_reghelper_give(cache, entry)) {
         cache->counts.ahead++;
@@ -491,7 +491,8 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
         return weft_fail(WEFT_E_NOMEM, "no memory for a registration cache");
     memset(cache, 0, sizeof(*cache));
     cache->config = *config;
-    cache->is_free_of_watch = config->needs_no_watch || (config->pages_on_demand && weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP);
+    cache->is_free_of_watch = config->needs_no_watch ||
+                              (config->pages_on_demand && weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP);
     cache->page = (uint64_t)sysconf(_SC_PAGESIZE);
     cache->process = getpid();
     weft_list_init(&cache->idle);
@@ -507,10 +508,10 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
 
 void weft_regcache_close(weft_regcache *cache)
 {
-    /* In a child: the helper is not here, its lock may be held for ever, the pins are the parent's. */
+    /* In a child the helper does not exist, its lock may be held forever, and the registrations are the parent's. */
     if (!cache || !is_ours(cache))
         return;
-    weft_regcache_flush(cache); /* what the helper is just mapping becomes an orphan, which it ends before it leaves */
+    weft_regcache_flush(cache); /* an entry being mapped becomes DETACHED; the helper unmaps it before it ends */
     weft_reghelper_end(cache);
     for (weft_regentry *entry; (entry = weft_reghelper_detach(cache)) != NULL;)
         weft_regentry_free(cache, entry);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache: registrations of user memory with one port, kept for the next transfer from the same place. An interval tree by
- * address, bounded in bytes and regions, least recently used out first; registrations in use are never thrown out. A request that
- * none of them covers gets one of its own, which replaces those that it covers; neighbours are never made one. What changed
- * underneath (mem/memmon) is thrown out before any look-up answers, and what no watch covers is registered for one use only.
- *
- * Guarded by the owner's worker, but for the helper that pins ahead: its own lock, never held over a system call, stands between.
- * Knows nothing of transports: map and unmap are the owner's.
+ * regcache: cache of memory registrations with one iface, an LRU interval tree bounded in bytes and count. Entries in use stay.
+ * A new registration replaces the entries that it contains; neighbours are never merged. Ranges reported by mem/memmon are dropped
+ * before any lookup answers; memory that no monitor tracks is registered for one use only. map and unmap are the owner's callbacks.
+ * Locks: all calls require the owner's worker->lock. The helper thread shares state under the cache's own lock, which is never held
+ * over a system call of map or unmap.
  */
 #ifndef WEFT_MEM_REGCACHE_H
 #define WEFT_MEM_REGCACHE_H
@@ -19,63 +17,64 @@
 
 typedef struct weft_regcache weft_regcache;
 
-/* A registration that covers at least what was asked for. `record` is what map filled in; the rest is the cache's. */
+/* A registration that covers at least the requested range. map() fills `record`; the cache owns the rest. */
 typedef struct weft_reg {
-    uint64_t start, end;  /* whole pages */
-    uint32_t rights;
+    uint64_t start, end;  /* page-aligned */
+    uint32_t rights;      /* the owner's bits, as passed to map */
     _Alignas(16) unsigned char record[];
 } weft_reg;
 
 typedef struct weft_regcache_config {
-    /* Registers [addr, addr + bytes): 0; WEFT_E_NOSPACE or WEFT_E_NOMEM when a limit was met (the cache evicts and tries again);
-     * WEFT_E_UNSUPPORTED for memory that cannot be pinned. Called by any thread, without the cache's lock. */
+    /* Registers [addr, addr + bytes). 0; WEFT_E_NOSPACE or WEFT_E_NOMEM at a limit (the cache evicts and retries);
+     * WEFT_E_UNSUPPORTED for memory that cannot be registered. map and unmap: any thread, without the cache's lock. */
     int (*map)(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record);
     void (*unmap)(void *owner, void *record);
     void *owner;
-    size_t record_bytes;
-    uint64_t max_bytes;    /* 0: a share of RLIMIT_MEMLOCK and of RAM, at most port_bytes */
-    uint32_t max_regions;  /* 0: a default, at most port_regions */
-    uint64_t port_bytes;    /* what the device can hold; 0 unknown */
-    uint32_t port_regions;
-    weft_memmon *watch;      /* NULL: the process's, at the first pin */
-    bool pages_on_demand;   /* the device follows the page tables: with the knob pin_watch=odp no watch is needed. Never proven:
-                               no such device was to be had; off by default */
+    size_t record_bytes;    /* size of weft_reg.record */
+    uint64_t max_bytes;     /* 0: the knob, else a share of RLIMIT_MEMLOCK and of RAM; at most port_bytes */
+    uint32_t max_regions;   /* 0: the knob, else a default; at most port_regions */
+    uint64_t port_bytes;    /* limit of the device; 0: unknown */
+    uint32_t port_regions;  /* limit of the device; 0: unknown */
+    weft_memmon *watch;     /* NULL: the process's monitor, started at the first registration */
+    bool pages_on_demand;   /* device with ODP: needs no monitor if WEFT_REGCACHE_MONITOR=odp. Untested on hardware; off by default */
     bool needs_no_watch;    /* registrations cannot go stale (a simulated device): everything may be cached */
 } weft_regcache_config;
 
 typedef struct weft_regcache_counts {
+    /* uncached: registered for one use, as no monitor tracks the memory. refused: failed calls of acquire. */
     uint64_t hits, misses, evictions, invalidations, uncached, refused;
-    uint64_t asks; /* look-ups that had to ask the kernel, because the process has more than one thread */
+    uint64_t asks; /* lookups that called weft_memmon_sync(), as the process has several threads */
+    /* pinned_*: registered or being registered. max: highest so far. ahead: given to the helper. pin_ns: time in map, all threads. */
     uint64_t pinned_bytes, pinned_regions, max_pinned_bytes, ahead, pin_ns;
 } weft_regcache_counts;
 
 int weft_regcache_open(const weft_regcache_config *config, weft_regcache **cache);
-/* All pins dropped before. Ends the helper. */
+/* Unregisters all and ends the helper (blocks for it). The caller must have released all registrations. In a child: does nothing. */
 void weft_regcache_close(weft_regcache *cache);
 
-/* Registered memory that covers [addr, addr + bytes) with at least these rights: from the cache, or registered now. Held until
- * drop. WEFT_E_NOSPACE: limits are met and everything is in use: copy instead. WEFT_E_UNSUPPORTED: this memory cannot be
- * pinned. */
+/* Gets a registration that covers [addr, addr + bytes) with at least these rights: cached, or registered now (system call). May wait
+ * for the helper. The caller holds it until weft_regcache_release(). WEFT_E_NOSPACE: limits reached and all in use; copy instead.
+ * WEFT_E_UNSUPPORTED: memory that cannot be registered. WEFT_E_NOMEM, WEFT_E_ARG. */
 int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin);
-/* The same when it is there already (a hit), else NULL and nothing happens. The hot half: well under 100 ns in a process of one thread;
- * with more it asks the kernel, which takes a system call, ... */
+/* Acquires a cached registration; NULL: none, and nothing is registered. Fast path. In a process with several threads a hit calls
+ * weft_memmon_sync() (a system call). */
 weft_reg *weft_regcache_lookup(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights);
-/* ... unless *is_asked: the caller vouches that the kernel was asked, by whichever cache under the same worker's lock, after the program
- * had handed this memory over (and may not unmap it until its operation is over). What was there before was unmapped before that, so
- * the news of it have come. Set when the kernel had to be asked and has answered. */
+/* As weft_regcache_lookup(), but without the sync if *is_asked. Precondition of *is_asked: a cache synced under the same hold of the
+ * worker's lock, after the program passed this memory to MPI. Earlier unmaps of it are then in the log, and the program may not unmap
+ * it until its operation completes. Sets *is_asked after a successful sync. */
 weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_asked);
-/* Have the helper register it while the caller does something else. Free to do nothing. */
+/* Starts registering the range in the helper thread, if it can be cached. Never waits for it; may do nothing. */
 void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights);
-/* Ends one hold. */
+/* Ends one acquire or successful lookup. */
 void weft_regcache_release(weft_regcache *cache, weft_reg *pin);
-/* Throws out what changed and what nobody holds beyond the bounds. For idle moments: a few loads, no lock and no system call when
- * there is nothing to do. */
+/* Drops entries that changed, and unused ones above the bounds. For idle time: if there is nothing to do, a few loads, no lock and no
+ * system call. */
 void weft_regcache_reclaim(weft_regcache *cache);
-/* In use by nobody: forget all (before fork-like events, tests). */
+/* Drops all entries (tests, close); one in use is unregistered at its release. */
 void weft_regcache_flush(weft_regcache *cache);
-/* Could a buffer of this memory be cached at all? Decides whether pinning ahead pays. */
+/* True if a registration of this range could be cached. Starts tracking it. */
 bool weft_regcache_may_keep(weft_regcache *cache, const void *addr, uint64_t bytes);
-/* The bound in force, bytes. */
+/* The bound in use, bytes. */
 uint64_t weft_regcache_max_bytes(const weft_regcache *cache);
 weft_regcache_counts weft_regcache_stats(const weft_regcache *cache);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_async: the helper that pins what will be wanted soon. One thread per cache, started at the first such wish, asleep
- * while there is none. It never sees the tree: it takes an entry off the queue, maps it, and says so.
- * Invariant: an entry that is MAPPING by the helper is nobody else's to free; map and unmap are called without the lock.
+ * regcache_async: helper thread that registers memory in advance. One per cache, started by the first weft_reghelper_give(), asleep
+ * while its queue is empty. It never reads the tree: it dequeues an entry, maps it and stores the state.
+ * Invariant: the worker must not free an entry that the helper is MAPPING; map and unmap are called without cache->lock.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ static bool start(weft_regcache *cache)
 {
     sigset_t all, before;
 
-    sigfillset(&all); /* the program's signals are for the program's threads */
+    sigfillset(&all); /* signals must be handled by the program's own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_create(&cache->helper, NULL, help, cache);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

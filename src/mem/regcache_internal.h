@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_internal: what a registration cache is made of, for its own files only.
- * Who may touch what: the tree, the lists, references and counts are the worker's. The helper that pins ahead owns an entry from
- * the moment it takes it off the queue (MAPPING) until it stores another state; queue, detached and pin_ns_ahead are guarded by
- * `lock`.
+ * regcache_internal: state of a registration cache, for regcache*.c only.
+ * Locks: tree, lists, references and counts require worker->lock. queue, detached, pin_ns_ahead and is_closing require cache->lock.
+ * The helper thread owns an entry from dequeuing it (MAPPING) until it stores another state.
  */
 #ifndef WEFT_MEM_REGCACHE_INTERNAL_H
 #define WEFT_MEM_REGCACHE_INTERNAL_H
@@ -16,66 +15,64 @@
 #include "mem/regcache.h"
 #include "mem/regcache_tree.h"
 
-/* WAITING: in the helper's queue. READY and FAILED are final. ORPHAN: the worker has thrown it out while the helper was mapping
- * it. */
+/* WAITING: in the helper's queue. READY and FAILED are final. DETACHED: dropped by the worker while the helper was registering it. */
 enum weft_regstate { WEFT_REG_WAITING, WEFT_REG_MAPPING, WEFT_REG_READY, WEFT_REG_FAILED, WEFT_REG_DETACHED };
 
 typedef struct weft_regentry {
-    weft_regnode node;      /* first: the tree's */
-    _Atomic uint32_t state; /* enum weft_regstate; the helper's release pairs with the look-up's acquire */
-    uint32_t refs;
-    bool is_kept;           /* stands in the tree; else it ends with its last reference */
-    int rc;                 /* of map, when FAILED */
-    weft_list_link idle;         /* in the cache's list while nobody holds it */
-    weft_list_link job;          /* in the helper's queue, or among the detached */
-    weft_reg pin;           /* last: the owner's record follows */
+    weft_regnode node;      /* must be first: cast by entry_of() */
+    _Atomic uint32_t state; /* enum weft_regstate; the helper's release pairs with state_of() */
+    uint32_t refs;          /* acquires not yet released */
+    bool is_kept;           /* in the tree; else freed with its last reference */
+    int rc;                 /* result of map if FAILED */
+    weft_list_link idle;    /* in cache->idle while refs is 0 */
+    weft_list_link job;     /* in cache->queue or cache->detached */
+    weft_reg pin;           /* must be last: the owner's record follows */
 } weft_regentry;
 
-/* Entries that were hit lately, by page: a look-up that finds one there needs no tree. */
+/* Hash table of recent hits by page, read before the tree. */
 #define WEFT_REG_SLOT_BITS 9
 #define WEFT_REG_SLOTS (1 << WEFT_REG_SLOT_BITS)
 
 struct weft_regcache {
-    /* what a hit reads */
-    weft_memmon *watch;      /* NULL until the first pin */
-    const weft_inval_log *news;
-    uint64_t cursor;
-    bool is_free_of_watch;  /* devices that page on demand need none */
+    /* read by a hit */
+    weft_memmon *watch;           /* NULL before the first registration, or if is_free_of_watch */
+    const weft_inval_log *news;   /* NULL before the first registration */
+    uint64_t cursor;              /* position in `news` */
+    bool is_free_of_watch;        /* registrations cannot go stale: no monitor */
     weft_regnode *root;
-    weft_list_link idle;         /* least recently used first */
+    weft_list_link idle;          /* least recently used first */
     weft_regcache_counts counts;
-    weft_regentry *lately[WEFT_REG_SLOTS];
-    /* what a miss reads */
+    weft_regentry *lately[WEFT_REG_SLOTS]; /* READY entries in the tree, or NULL */
+    /* read by a miss */
     weft_regcache_config config;
-    uint64_t page, max_bytes;
+    uint64_t page, max_bytes;     /* bytes */
     uint32_t max_regions;
-    pid_t process;          /* who pinned: nobody else may unpin */
-    /* the helper */
-    bool has_helper;        /* the worker's word: it was started */
+    pid_t process;                /* creator; a forked child must not unregister or free */
+    /* helper thread */
+    bool has_helper;              /* started; requires worker->lock */
     pthread_mutex_t lock;
-    pthread_cond_t work, done;
-    weft_list_link queue, detached;
-    _Atomic uint32_t detached_count; /* without the lock: is there anything to ask for? */
+    pthread_cond_t work, done;    /* work: job queued or closing; done: state stored */
+    weft_list_link queue, detached; /* of weft_regentry.job */
+    _Atomic uint32_t detached_count; /* length of `detached`, read without the lock */
     bool is_closing;
-    uint64_t pin_ns_ahead;
+    uint64_t pin_ns_ahead;        /* time in map of the helper, ns */
     pthread_t helper;
 };
 
-/* regcache.c: one map by whatever thread, timed; the caller stores the state. */
+/* regcache.c: calls map and sets *ns to its time. Any thread; the caller stores the state. */
 int weft_regentry_map(weft_regcache *cache, weft_regentry *entry, uint64_t *ns);
-/* Gives the memory of the entry back; nobody knows it any more. */
+/* Frees the entry's memory. It must be in no tree, list or queue. */
 void weft_regentry_free(weft_regcache *cache, weft_regentry *entry);
 
-/* regcache_async.c. false: no thread to be had; the entry is as it was. */
+/* regcache_async.c, called by the worker. Queues the entry for the helper. False: no thread, and the entry is unchanged. */
 bool weft_reghelper_give(weft_regcache *cache, weft_regentry *entry);
-/* The worker wants an entry that is WAITING or MAPPING, now: takes it back (true: MAPPING, and the worker's to map) or waits for
- * it. */
+/* Needs a WAITING or MAPPING entry now. True: dequeued, now MAPPING, and the worker must map it. False: waited for the helper. */
 bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry);
-/* The worker throws an entry out: true when it is the worker's to end, at once; false when it is the helper's: it ends as an
- * orphan. */
+/* Drops an entry. True: the worker must end it now. False: the helper is registering it; now DETACHED, the helper will unmap it. */
 bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry);
-/* An orphan that the helper has unmapped, or NULL. */
+/* Dequeues a DETACHED entry that the helper has unmapped; NULL: none. The worker frees it. */
 weft_regentry *weft_reghelper_detach(weft_regcache *cache);
+/* Ends and joins the helper, after it has emptied the queue. */
 void weft_reghelper_end(weft_regcache *cache);
 
 /* regcache_limits.c: fills max_bytes and max_regions. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_limits: how much a cache may hold when nobody says. Called once, when it is opened.
+ * regcache_limits: bounds of a cache, from its config, the knobs, or defaults. Called once by weft_regcache_open().
  */
 #include <linux/capability.h>
 #include <stdint.h>
@@ -11,19 +11,19 @@
 #include "base/knob.h"
 #include "mem/regcache_internal.h"
 
-/* Numerators over 16. Not tuned to any machine: each leaves to others what they cannot do without. */
+/* Numerators over 16. Not tuned to any machine; each leaves a share for other users of the limit. */
 enum {
-    OF_MEMLOCK = 8,      /* bounce buffers, rings, windows, and a second port's cache are under the same limit */
-    OF_MEMORY = 4,       /* several ranks share a node; what is pinned cannot be swapped, migrated or made into huge pages */
-    OF_PORT_BYTES = 12,  /* others may have opened the device too */
+    OF_MEMLOCK = 8,      /* bounce buffers, rings, MPI windows and a second iface's cache share the limit */
+    OF_MEMORY = 4,       /* ranks share a node; pinned pages cannot be swapped, migrated or made huge pages */
+    OF_PORT_BYTES = 12,  /* other processes may have opened the device */
     OF_PORT_REGIONS = 8,
-    REGIONS = 8192       /* where a device allows more: some MiB of our own records, and a tree of 13 levels */
+    REGIONS = 8192       /* if the device allows more: some MiB of records, a tree of about 13 levels */
 };
 
 static uint64_t share(uint64_t of, unsigned sixteenths) { return of / 16 * sixteenths + of % 16 * sixteenths / 16; }
 static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* In a user namespace the kernel may still count against the limit: then map fails, and the cache evicts and goes on. */
+/* True with CAP_IPC_LOCK. In a user namespace the kernel may still enforce the limit: map then fails, and the cache evicts. */
 static bool may_lock_all(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -58,7 +58,9 @@ void weft_regcache_limit(weft_regcache *cache)
     if (weft_knob.regcache_max_count)
         regions = (uint64_t)weft_knob.regcache_max_count;
     cache->max_regions = config->max_regions ? config->max_regions : (uint32_t)regions;
-    cache->max_bytes = config->max_bytes ? config->max_bytes : weft_knob.regcache_max_size ? weft_knob.regcache_max_size : default_bytes(config);
+    cache->max_bytes = config->max_bytes             ? config->max_bytes
+                       : weft_knob.regcache_max_size ? weft_knob.regcache_max_size
+                                                     : default_bytes(config);
     if (config->port_bytes)
         cache->max_bytes = lower(cache->max_bytes, config->port_bytes);
     if (config->port_regions)

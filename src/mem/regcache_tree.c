@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_tree: see the header. Equal starts are told apart by the nodes' own addresses, so removal finds its way.
+ * regcache_tree: nodes with equal start are ordered by their own address, so that removal finds the node.
  */
 #include "mem/regcache_tree.h"
 
@@ -46,7 +46,7 @@ static weft_regnode *turn_left(weft_regnode *node)
     return top;
 }
 
-/* The top of a subtree whose children are in order and differ by two at most. */
+/* Balances a subtree whose children are balanced and differ in height by two at most; returns its new root. */
 static weft_regnode *balance(weft_regnode *node)
 {
     refresh(node);
@@ -127,7 +127,7 @@ weft_regnode *weft_regtree_find(weft_regnode *root, uint64_t start, uint64_t end
         }
         if (root->end >= end && (root->rights & rights) == rights && pleases(root))
             return root;
-        /* Starts that are nearer to ours are more likely to be right; both sides may have one. */
+        /* Either side may match; nearer starts (right) are more likely to. */
         weft_regnode *found = weft_regtree_find(root->right, start, end, rights, pleases);
         if (found)
             return found;

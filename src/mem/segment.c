@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * segment: see segment.h. The maker sizes and seals it before anybody else can see it, so that no mapping of it can ever be cut
- * short under a reader. Only the hdr and the rank pages are claimed at the start; every other page is claimed by who uses it.
+ * segment: creation, mapping and wake-up. The creator sizes and seals the memfd before it is shared, so no mapping can be truncated.
+ * It claims hdr and rank pages only; the user of any other page claims that page first.
  */
 #include "mem/segment.h"
 
@@ -28,7 +28,7 @@
 #define F_SEAL_GROW 0x0004
 #endif
 
-/* Where a file without a name may stand when memfd_create is refused: memory first, since a disk would write our traffic back. */
+/* Unlinked file if memfd_create is refused. /dev/shm first: on a disk the kernel would write the pages back. */
 static int file_open_unlinked(void)
 {
     const char *dirs[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
@@ -60,7 +60,7 @@ static int file_open(int *sealable)
 {
     int fd = memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
-    if (fd < 0 && errno == EINVAL) /* a kernel before 6.3 does not know the last flag */
+    if (fd < 0 && errno == EINVAL) /* before Linux 6.3: no MFD_NOEXEC_SEAL */
         fd = memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     *sealable = fd >= 0;
     return fd >= 0 ? fd : file_open_unlinked();
@@ -73,7 +73,7 @@ static int pages_reserve(int fd, uint64_t offset, uint64_t bytes)
     do
         rc = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
     while (rc < 0 && errno == EINTR);
-    if (rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS) /* a file system that cannot reserve: the best we can do is to go on */
+    if (rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS) /* the file system cannot reserve pages: continue */
         return WEFT_OK;
     if (errno == ENOSPC || errno == ENOMEM || errno == EDQUOT || errno == EFBIG)
         return weft_fail(WEFT_E_NOSPACE, "no room for %llu more bytes of shared memory (%s): use fewer ranks or free memory",
@@ -82,7 +82,7 @@ static int pages_reserve(int fd, uint64_t offset, uint64_t bytes)
                      strerror(errno));
 }
 
-/* The one place that knows the order of the parts. */
+/* The only function that defines the order of the parts. */
 static void hdr_lay_out(weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t job)
 {
     memset(hdr, 0, sizeof(*hdr));
@@ -167,7 +167,7 @@ undo_open:
     return rc;
 }
 
-/* A hdr that comes from elsewhere must agree with itself and with the file, or every offset made from it is a wild pointer. */
+/* Checks a received hdr against the layout and the file's size: all offsets are taken from it. */
 static int hdr_check(const weft_segment_hdr *hdr, uint64_t file_bytes)
 {
     weft_segment_hdr want;
@@ -185,8 +185,9 @@ static int hdr_check(const weft_segment_hdr *hdr, uint64_t file_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory tells of more than it holds");
     hdr_lay_out(&want, hdr->ranks, hdr->extra_bytes, hdr->job);
     if (hdr->rank_pages != want.rank_pages || hdr->areas != want.areas || hdr->inboxes != want.inboxes ||
-        hdr->pools != want.pools || hdr->calls != want.calls || hdr->total_bytes != want.total_bytes || hdr->ring_bytes != want.ring_bytes ||
-        hdr->pool_bytes != want.pool_bytes || hdr->extra != want.extra || hdr->extra_bytes != want.extra_bytes || file_bytes < want.total_bytes)
+        hdr->pools != want.pools || hdr->calls != want.calls || hdr->total_bytes != want.total_bytes ||
+        hdr->ring_bytes != want.ring_bytes || hdr->pool_bytes != want.pool_bytes || hdr->extra != want.extra ||
+        hdr->extra_bytes != want.extra_bytes || file_bytes < want.total_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is laid out otherwise than this library expects: "
                                         "use mpirun and library of one version");
     return WEFT_OK;
@@ -266,7 +267,7 @@ int weft_segment_take_area(const weft_segment *segment, uint32_t *index)
             uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
             if (word * 64 + bit >= hdr->area_count)
                 break;
-            /* acquire pairs with release_area's release: the hole is punched before the area is ours */
+            /* acquire, pairs with weft_segment_release_area(): the hole is punched before the area is used again */
             if (atomic_compare_exchange_weak_explicit(&hdr->area_taken[word], &taken, taken | (uint64_t)1 << bit,
                                                       memory_order_acquire, memory_order_relaxed)) {
                 *index = word * 64 + bit;
@@ -284,9 +285,9 @@ void weft_segment_release_area(const weft_segment *segment, uint32_t index)
     uint64_t offset = hdr->areas + index * hdr->area_bytes;
 
     if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)hdr->area_bytes)) {
-        void *view; /* a file system without holes: zero by hand what the next taker must find zeroed */
+        void *view; /* no holes in this file system: zero it by hand */
         if (weft_segment_view(segment, offset, hdr->area_bytes, &view))
-            return; /* stays taken: rather one area less than one that is not zero */
+            return; /* cannot be zeroed: the area stays in use */
         memset(view, 0, hdr->area_bytes);
         weft_segment_drop(view, hdr->area_bytes);
     }

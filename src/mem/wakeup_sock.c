@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wakeup_sock: see wakeup_sock.h.
+ * wakeup_sock: datagram sockets with abstract names.
  */
 #include "mem/wakeup_sock.h"
 
@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #define NAME_TRIES 4
-#define DRAIN_MAX 4096 /* a flood from elsewhere must not keep us here */
+#define DRAIN_MAX 4096 /* bound per call, against a flood by a foreign sender */
 
-/* The process's end for ringing others, made when it first rings: -1 until then. A program that closed it (or all descriptors) finds
- * out by the next send's error, and another one is made. */
+/* The process's sending socket, opened at the first wake-up; -1 before. If the program closed it, the next send fails and another is
+ * opened. */
 static _Atomic int ringer = -1;
 
 static socklen_t address_of(uint64_t name, struct sockaddr_un *address)
@@ -31,7 +31,7 @@ static int datagram_socket(void)
     return socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* A name that nobody can know before we show it: it cannot be taken beforehand, nor meant for somebody who is gone. */
+/* Binds to a random name, which no other process can have bound before, nor a stale sender mean. */
 static bool bind_to_fresh_name(int fd, uint64_t *name)
 {
     for (int i = 0; i < NAME_TRIES; i++) {
@@ -57,7 +57,7 @@ int weft_wakeup_sock_open(weft_rank_page *page)
         return -1;
     }
     atomic_store_explicit(&page->chime_deaf, 0, memory_order_relaxed);
-    /* whoever sees us asleep later, sees the name: doze is an ordered store, wake an acquiring exchange */
+    /* release: a waker that then finds `asleep` set sees the name; pairs with weft_segment_wake()'s exchange */
     atomic_store_explicit(&page->chime, name, memory_order_release);
     return fd;
 }
@@ -87,7 +87,7 @@ static int send_to(int fd, uint64_t name)
     return sent < 0 ? errno : 0;
 }
 
-/* By a socket of its own, which owes nothing to anybody: EAGAIN then means that the owner's queue is full. */
+/* Sends by a new socket with no unread bytes pending: EAGAIN then means that the owner's queue is full. `keeps`: may become `ringer`. */
 static int send_afresh(uint64_t name, bool keeps)
 {
     int fd = datagram_socket(), rc, none = -1;
@@ -104,10 +104,10 @@ void weft_wakeup_sock_ring(weft_rank_page *page, uint64_t name)
     int keep = errno, fd = atomic_load_explicit(&ringer, memory_order_relaxed);
     int rc = fd < 0 ? send_afresh(name, true) : send_to(fd, name);
     if (rc == EBADF || rc == ENOTSOCK || rc == EINVAL || rc == EAFNOSUPPORT || rc == EISCONN || rc == EOPNOTSUPP || rc == EPROTOTYPE) {
-        /* it was closed behind our back, and the number may be somebody else's by now */
+        /* the program closed it; the number may be another file's now */
         atomic_compare_exchange_strong_explicit(&ringer, &fd, -1, memory_order_relaxed, memory_order_relaxed);
         rc = send_afresh(name, true);
-    } else if (rc == EAGAIN) { /* bytes that others have not read yet may fill our end: this is no word of the owner's queue */
+    } else if (rc == EAGAIN) { /* unread bytes at other receivers may fill the send buffer */
         rc = send_afresh(name, false);
     }
     if (rc && rc != EAGAIN)
