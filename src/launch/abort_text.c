@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * abort_text: the text that says why a job ends. Ranks often fail for one reason at the same moment; the first one speaks for all, so
- * that the reason stands once on the screen and not a thousand times. Called by the boots' aborts, and for processes without one.
- * Invariant: never no text. Nobody leaves before the speaker is through, since the launcher ends all when one has left; and when
- * the speaker is stuck or dead, another takes its place.
+ * abort_text: prints why a job ends, once per segment: ranks often fail for one reason at the same time, and the first (the leader)
+ * prints for all. Called by the boots' abort operations and by weft_boot_abort_text().
+ * Invariant: a text is always printed. No rank exits before the leader is done, as the launcher kills all when one exits; if the
+ * leader hangs or died, another rank replaces it after PATIENCE_NS.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -13,16 +13,16 @@
 #include "base/log.h"
 #include "launch/boot_internal.h"
 
-#define PATIENCE_NS 8000000000u /* for one speaker, who may not get a CPU for seconds */
-#define STAY_NS 100000000u      /* for the launcher, to hear of the speaker's end before ours */
-#define SPOKEN UINT32_MAX       /* else: 0 nobody, or the speaker's local rank + 1 */
+#define PATIENCE_NS 8000000000u /* for one leader, which may get no CPU for seconds */
+#define STAY_NS 100000000u      /* delay of the other ranks' exit, so that the launcher sees the leader's first */
+#define SPOKEN UINT32_MAX       /* printed; else 0: no leader yet, or the leader's local rank + 1 */
 
 static void nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Whether we are to speak; if not, the text has been written by another. */
+/* True: this rank is the leader and must print. False: another rank has printed. Waits for the leader. */
 static bool floor_take(_Atomic uint32_t *spoken, uint32_t mine)
 {
     uint32_t seen = 0, speaker = 0;
@@ -72,7 +72,7 @@ void weft_boot_abort_text(const char *text)
     weft_boot_env word;
 
     if (from && weft_boot_env_parse(from, &word) && !weft_boot_segment_again(&word, &segment))
-        weft_abort_text_print(&segment, word.local, text); /* ours to the end: the process is about to leave */
+        weft_abort_text_print(&segment, word.local, text); /* segment stays open: the process exits */
     else
         weft_log_error("%s", text);
 }

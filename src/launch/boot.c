@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot: chooses the way. Our mpirun's word first, then a server of another launcher, then alone; but a process that was started as one
- * task of several and finds nobody to ask is an error: four programs that each believe to be the whole job give wrong results in silence.
+ * boot: selects how this process joins its job: WEFT_BOOT of Weft's mpirun first, then the PMIx or PMI server of another launcher, then
+ * singleton. One task of several without a server is an error: n separate singletons would give wrong results silently.
  */
 #include "launch/boot.h"
 
@@ -29,7 +29,7 @@ void weft_boot_host(char *host, size_t room)
 
 bool weft_boot_is_oversubscribed(uint32_t local, bool is_bound)
 {
-    if (is_bound) /* the launcher gave each rank CPUs of its own: our affinity tells nothing about the others' */
+    if (is_bound) /* each rank has its own CPUs: this affinity does not cover the other ranks' */
         return weft_cpu_count_quota() > 0 && (uint32_t)weft_cpu_count_quota() < local;
     return (uint32_t)weft_cpu_count() < local;
 }
@@ -44,8 +44,8 @@ void weft_boot_begin(weft_boot *boot)
     boot->oversubscribed = weft_boot_is_oversubscribed(boot->local_size, false);
 }
 
-/* A server of another launcher that was started below our mpirun has a namespace of its own. (Our mpirun takes PMI_FD and the like out
- * of its ranks' environment.) */
+/* True if the environment names a PMIx server of a namespace other than `ours` (NULL: of any): that of a launcher started below
+ * Weft's mpirun. (Weft's mpirun removes PMI_FD and the like from its ranks' environment.) */
 static bool pmix_is_offered(const char *ours)
 {
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
@@ -53,7 +53,7 @@ static bool pmix_is_offered(const char *ours)
     return name && *name && rank && *rank && (!ours || strcmp(name, ours));
 }
 
-/* PMI as our own mpirun offers it, to programs that are not ours. */
+/* True if PMI_FD is the one that Weft's mpirun offers to programs of other MPIs. */
 static bool pmi_is_ours(void)
 {
     const char *mark = getenv(WEFT_WORD_PMI_NAME), *fd = getenv("PMI_FD");
@@ -63,7 +63,7 @@ static bool pmi_is_ours(void)
 
     if (!mark || !fd || sscanf(mark, "%d:%llu%n", &number, &inode, &end) != 2 || mark[end] || number != atoi(fd))
         return false;
-    return fstat(number, &stat) || stat.st_ino == inode; /* it may have been closed on the way */
+    return fstat(number, &stat) || stat.st_ino == inode; /* a wrapper may have closed it */
 }
 
 static int refuse_alone(const char *seen, const char *instead)
@@ -74,9 +74,9 @@ static int refuse_alone(const char *seen, const char *instead)
                      seen, instead ? instead : "", instead ? ", or by " : "");
 }
 
-/* What launchers of others left. An open connection is more than a name: launchers of PMIx close what they inherit, but a PMI launcher
- * that was started below one of PMIx hands its environment on. Where our mpirun offers both, PMIx says more. A PMI server that cannot be
- * asked does not matter to a world of one. */
+/* Servers of other launchers. An open PMI connection wins over a PMIx name: PMIx launchers close inherited descriptors, but a PMI
+ * launcher below a PMIx one passes its environment on. If Weft's mpirun offers both, PMIx is preferred, as it has more data. An
+ * unreachable PMI server is ignored in a job of one. */
 static int start_foreign(weft_boot **boot)
 {
     enum weft_pmi_offer offered = weft_pmi_offered();
@@ -110,7 +110,7 @@ int weft_boot_start(weft_boot **boot)
                              WEFT_WORD_NAME, text);
         if (!pmix_is_offered(word.name) && (weft_pmi_offered() == WEFT_PMI_NONE || pmi_is_ours())) {
             int rc = weft_boot_by_mpirun(&word, boot);
-            /* a rank's child: the step that the environment tells of is its parent's and not its own */
+            /* a rank's child: the step named in the environment is its parent's */
             return rc == WEFT_AGAIN ? weft_boot_alone(boot) : rc;
         }
     }

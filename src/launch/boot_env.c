@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_env: see boot_env.h. Used by both sides, so that writer and reader cannot drift apart.
+ * boot_env: parses WEFT_BOOT and hashes job names. Linked into the library and the launcher.
  */
 #include "launch/boot_env.h"
 
@@ -10,8 +10,8 @@ int weft_boot_env_parse(const char *text, weft_boot_env *word)
 {
     int version = 0, end = 0;
 
-    if (sscanf(text, "%d:%d:%u:%u:%u:%ld:%255[^:]%n", &version, &word->fd, &word->rank, &word->local, &word->app, &word->launcher, word->name,
-               &end) != 7)
+    if (sscanf(text, "%d:%d:%u:%u:%u:%ld:%255[^:]%n", &version, &word->fd, &word->rank, &word->local, &word->app, &word->launcher,
+               word->name, &end) != 7)
         return 0;
     return version == WEFT_WORD_VERSION && text[end] == '\0' && word->fd >= 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_mpirun: a rank of our own mpirun. All it needs lies in the inherited segment: no round trip, no fence, nobody to wait for.
- * Exactly one process may be a given rank: it takes the rank page's pid from 0, and closes the descriptor to its children.
+ * boot_mpirun: boot of a rank of Weft's mpirun. All data is in the inherited segment: opening needs no round trip and no fence.
+ * Invariant: one process per rank: it sets the rank page's pid from 0, and makes the descriptor close-on-exec.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 
 typedef struct child {
     weft_boot boot;
-    weft_segment own; /* the launcher's word stands here also when the knob withholds the segment from the ports */
-    weft_modex_cache *far; /* NULL: all ranks are on this node */
+    weft_segment own; /* always open, also if the knob `segment` hides it from the ifaces */
+    weft_modex_cache *far; /* mapped; NULL: all ranks are on this node */
     uint64_t far_bytes;
     uint64_t fences;  /* passed so far */
 } child;
@@ -49,7 +49,8 @@ static int child_put(weft_boot *boot, const char *key, const void *value, size_t
     if (atomic_load_explicit(&page->modex_ready, memory_order_relaxed))
         return weft_fail(WEFT_E_INTERN, "key %s: this rank has told all it had to tell", key);
     if (page->modex_bytes + key_bytes + sizeof(length) + bytes > WEFT_MODEX_CAPACITY)
-        return weft_fail(WEFT_E_NOSPACE, "key %s: no room for %zu bytes more beside the %u that this rank tells", key, bytes, page->modex_bytes);
+        return weft_fail(WEFT_E_NOSPACE, "key %s: no room for %zu bytes more beside the %u that this rank tells", key, bytes,
+                         page->modex_bytes);
     memcpy(page->modex + page->modex_bytes, key, key_bytes);
     memcpy(page->modex + page->modex_bytes + key_bytes, &length, sizeof(length));
     memcpy(page->modex + page->modex_bytes + key_bytes + sizeof(length), value, bytes);
@@ -61,14 +62,14 @@ static int child_commit(weft_boot *boot)
 {
     weft_rank_page *page = child_page((child *)boot);
 
-    atomic_store(&page->modex_ready, 1); /* before we look at `owed`, which the launcher sets before it looks here */
+    atomic_store(&page->modex_ready, 1); /* seq_cst, before the load of `owed`: the launcher stores `owed`, then loads modex_ready */
     syscall(SYS_futex, &page->modex_ready, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     if (((child *)boot)->far && atomic_load(&((child *)boot)->far->owed))
         launcher_ring((child *)boot);
     return WEFT_OK;
 }
 
-/* Until the rank has told: 0, or why it never will. */
+/* Waits until the rank has committed: 0, or an error if it ended or is late. */
 static int wait_told(weft_rank_page *page, uint32_t rank)
 {
     uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
@@ -86,7 +87,7 @@ static int wait_told(weft_rank_page *page, uint32_t rank)
     return WEFT_OK;
 }
 
-/* Until the launcher has fetched what a rank of another node tells: once for all ranks of this node. */
+/* Waits until the launcher has fetched the modex data of a rank on another node; requested once for all ranks of this node. */
 static int wait_fetched(child *self, uint32_t rank)
 {
     _Atomic uint32_t *state = weft_modex_state(self->far, rank);
@@ -103,7 +104,7 @@ static int wait_fetched(child *self, uint32_t rank)
             return weft_fail(WEFT_E_PEER, "rank %u, on another host, is gone and left no address", rank);
         if (weft_clock_ns() > deadline)
             return weft_fail(WEFT_E_TIMEOUT,
-                             "rank %u, on another host, has not told its address after %d s (WEFT_START_TIMEOUT_S): has it called MPI_Init?",
+                         "rank %u, on another host, has not told its address after %d s (WEFT_START_TIMEOUT_S): has it called MPI_Init?",
                              rank, weft_knob.start_timeout_s);
         syscall(SYS_futex, state, FUTEX_WAIT, seen, &nap, NULL, 0);
     }
@@ -117,7 +118,7 @@ static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *valu
     uint32_t modex_bytes;
     int rc;
 
-    /* boot->node_of may be a trial's (WEFT_SPLIT_NODE); the launcher's own stands in far */
+    /* boot->node_of may be that of WEFT_SPLIT_NODE; far->node_of is the launcher's */
     if (!self->far || ((const uint32_t *)weft_modex_cache_at(self->far, self->far->node_of))[rank] == self->far->node) {
         weft_rank_page *page = weft_segment_rank(&self->own, self->far ? boot->local_of[rank] : rank);
         rc = wait_told(page, rank);
@@ -146,7 +147,7 @@ static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *valu
     return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has told no %s", rank, key);
 }
 
-/* The rank that has this index on our node, as the launcher numbers nodes. */
+/* The rank with this node-local rank on this node, by the launcher's numbers. */
 static uint32_t rank_at(const child *self, uint32_t local)
 {
     const uint32_t *node_of = self->far ? weft_modex_cache_at(self->far, self->far->node_of) : NULL;
@@ -157,7 +158,7 @@ static uint32_t rank_at(const child *self, uint32_t local)
     return rank;
 }
 
-/* Which ranks of this node have not come: up to eight, and whether one is known to be dead. */
+/* Lists up to eight ranks of this node that have not called MPI_Init. True: one of them is dead. */
 static bool missing_list(child *self, char *text, size_t room)
 {
     bool is_dead = false;
@@ -179,8 +180,8 @@ static bool missing_list(child *self, char *text, size_t room)
     return is_dead;
 }
 
-/* A count of arrivals that only grows: fence k is passed when k * local size have come, and, where there are other nodes, when the
- * launcher has heard the same of all of them. */
+/* The count of arrivals only grows: fence k is complete at k * local_size arrivals. With other nodes the launcher sets far->fenced
+ * once all nodes have arrived. */
 static int child_fence(weft_boot *boot)
 {
     child *self = (child *)boot;
@@ -199,7 +200,7 @@ static int child_fence(weft_boot *boot)
         syscall(SYS_futex, count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     }
     while ((now = atomic_load_explicit(count, memory_order_acquire)) < want) {
-        /* the low half changes with every arrival; little-endian machines hold it first, others only nap */
+        /* a futex on the low half, which changes with every arrival and comes first on little-endian machines only */
         syscall(SYS_futex, count, FUTEX_WAIT, (uint32_t)now, &nap, NULL, 0);
         if (missing_list(self, missing, sizeof(missing)))
             return weft_fail(WEFT_E_PEER, "a fence of all ranks cannot end: %s", missing);
@@ -216,7 +217,7 @@ static int child_fence(weft_boot *boot)
 static void __attribute__((noreturn)) child_abort(weft_boot *boot, int code, const char *text)
 {
     child *self = (child *)boot;
-    /* only a byte reaches the launcher's caller: never turn failure into 0 */
+    /* an exit status has 8 bits: a failure must not become 0 */
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
     weft_abort_text_print(&self->own, boot->local_rank, text);
@@ -246,7 +247,7 @@ static const weft_boot_ops child_ops = {
     .finalize = child_finalize,
 };
 
-/* A descriptor of that number may be anything by now: only one that is the job's own segment counts. */
+/* Reads the job record. False: fd is not the segment of this job (it may have been closed and reused). */
 static int job_read(int fd, const weft_boot_env *word, weft_boot_env_job *job)
 {
     weft_segment_hdr hdr;
@@ -259,7 +260,7 @@ static int job_read(int fd, const weft_boot_env *word, weft_boot_env_job *job)
            job->version == WEFT_WORD_VERSION && !strcmp(job->name, word->name);
 }
 
-/* A wrapper (Python's subprocess, sudo) may have closed the descriptor on the way to us. The launcher still holds it. */
+/* Opens the launcher's descriptor by /proc, if a wrapper (Python's subprocess, sudo) has closed the inherited one. */
 static int fd_from_launcher(const weft_boot_env *word, weft_boot_env_job *job)
 {
     char path[64];
@@ -273,7 +274,7 @@ static int fd_from_launcher(const weft_boot_env *word, weft_boot_env_job *job)
     return fd;
 }
 
-/* Takes the rank. WEFT_AGAIN when another process is it already and we did not inherit the descriptor: then we are its child. */
+/* Claims the rank. WEFT_AGAIN: another process has it and the descriptor was not inherited, so this one is its child. */
 static int rank_take(child *self, const weft_boot_env *word, bool is_inherited)
 {
     weft_rank_page *page = weft_segment_rank(&self->own, word->local);
@@ -308,14 +309,15 @@ int weft_boot_segment_again(const weft_boot_env *word, weft_segment *segment)
     return WEFT_AGAIN;
 }
 
-/* What the launcher keeps of other nodes, if there are any. */
+/* Maps the launcher's modex_cache, if there are other nodes. */
 static int far_open(child *self, const weft_boot_env *word, uint32_t size)
 {
     const weft_segment_hdr *hdr = self->own.hdr;
     void *view;
 
     if (!hdr->extra_bytes)
-        return hdr->ranks == size && word->local == word->rank ? WEFT_OK : weft_fail(WEFT_E_OTHER, "the launcher tells nothing of other hosts");
+        return hdr->ranks == size && word->local == word->rank ? WEFT_OK
+                                                               : weft_fail(WEFT_E_OTHER, "the launcher tells nothing of other hosts");
     int rc = weft_segment_view(&self->own, hdr->extra, hdr->extra_bytes, &view);
     if (rc)
         return rc;
@@ -342,7 +344,7 @@ int weft_boot_by_mpirun(const weft_boot_env *word, weft_boot **boot)
     int rc;
 
     if (fd < 0)
-        return WEFT_AGAIN; /* the job is over, or not ours to look into: whoever holds its stale word is on its own */
+        return WEFT_AGAIN; /* the job has ended, or is not accessible: the variable is stale */
     child *self = calloc(1, sizeof(*self));
     if (!self) {
         close(fd);

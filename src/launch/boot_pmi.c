@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_pmi: a rank of a launcher that speaks PMI-1 or PMI-2: MPICH's hydra, srun --mpi=pmi2 and whoever has the same wire. Keys are there
- * for others after a fence of all ranks; so there are two at most: one that hands out shared memory, where ranks share a node, and
- * one for addresses (commit), where they do not all.
+ * boot_pmi: boot of a rank of a PMI-1 or PMI-2 launcher: MPICH's hydra, srun --mpi=pmi2 and others with the same wire protocol.
+ * Keys become visible by a fence of all ranks. Fences: one to share the node's segment, if ranks share a node; one for addresses
+ * (commit); one more if the launcher gives no process mapping.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "launch/pmi_value.h"
 #include "launch/segment_fd.h"
 
-#define MAP_MAX 65536 /* characters of PMI_process_mapping; launchers leave out what is longer than their values are */
+#define MAP_MAX 65536 /* characters of PMI_process_mapping; launchers omit a mapping that exceeds their value length */
 #define DRAIN_MS 1000
 #define PLACE_KEY "weft.place"
 
@@ -31,7 +31,7 @@ typedef struct tenant {
     weft_boot boot;
     weft_pmi pmi;
     uint32_t *node_of, *local_of;
-    uint32_t *locals; /* [local_size]: ranks of this node, rising */
+    uint32_t *locals; /* [local_size]: ranks of this node, ascending */
 } tenant;
 
 static int tenant_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
@@ -49,7 +49,7 @@ static int tenant_get(weft_boot *boot, uint32_t rank, const char *key, void *val
     return weft_pmi_value_get(&((tenant *)boot)->pmi, rank, key, value, bytes);
 }
 
-/* hydra ends the job as soon as it is asked, with what it has not read of our last words (6 of 40 jobs): it is given the time to. */
+/* Waits up to DRAIN_MS until the launcher has read stderr: hydra kills the job at an abort request and may lose unread text. */
 static void stderr_drain(void)
 {
     struct stat stat;
@@ -105,7 +105,7 @@ static const weft_boot_ops tenant_ops = {
     .finalize = tenant_finalize,
 };
 
-/* A number that is one machine's until it boots again, and another's in each container with a name of its own. */
+/* A hash of host name and boot id: one machine's until it reboots; a container with its own host name has its own. */
 static uint64_t own_place(const char *host)
 {
     char text[320] = "", id[48] = "";
@@ -120,7 +120,7 @@ static uint64_t own_place(const char *host)
     return weft_boot_env_hash(text);
 }
 
-/* For launchers that do not tell who shares a node: everybody says where he is. */
+/* For launchers without a process mapping: all ranks exchange own_place(). */
 static int places_ask(tenant *self, uint64_t *place)
 {
     uint64_t own = own_place(self->boot.host);
@@ -137,7 +137,7 @@ static int places_ask(tenant *self, uint64_t *place)
     return rc;
 }
 
-/* place[r]: a number for the node of rank r. */
+/* place[r]: a number for the node of rank r; equal numbers mean one node. */
 static int places_read(tenant *self, uint64_t *place)
 {
     char *map = malloc(MAP_MAX);
@@ -202,8 +202,8 @@ static int job_read(tenant *self)
     return nodes_read(self);
 }
 
-/* The lowest rank of each node makes the segment and says where it hands it out; the others ask it. The fence is everybody's, also of those
- * who are alone on their node. */
+/* The lowest rank of each node creates the segment and puts the socket's address; the others fetch the descriptor. All ranks of the job
+ * take part in the fence, also a rank alone on its node. */
 static int segment_share(tenant *self)
 {
     weft_boot *b = &self->boot;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_pmix: a rank of any launcher that has a PMIx server. libpmix is loaded here, when it is needed, and never under our own
- * mpirun. The node's lowest rank makes the segment and hands it out; see handout.
- * Every step has a deadline, and says which step it was and for whom it waited.
+ * boot_pmix: boot of a rank of any launcher with a PMIx server. Loads libpmix on demand, never under Weft's mpirun.
+ * The node's lowest rank creates the segment and serves its descriptor; see segment_fd.
+ * Every step has a deadline; its error names the step and the peer it waited for.
+ * Threads: libpmix's own call on_event(); a temporary watchdog limits PMIx_Init.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,7 +27,7 @@
 #define LAST_WORDS_S 5
 #define LOST_CONNECTION_OLD (-101) /* PMIX_ERR_LOST_CONNECTION_TO_SERVER, before version 4 */
 #define AT(call) offsetof(weft_pmix_calls, call)
-#define TOLD_KEY "weft.told" /* stands beside the last of a rank's keys */
+#define TOLD_KEY "weft.told" /* put last: marks that all keys of a rank are committed */
 
 static int library_load(weft_pmix_client *self)
 {
@@ -42,7 +43,7 @@ static int library_load(weft_pmix_client *self)
         {"PMIx_Register_event_handler", AT(register_handler), false},
         {"PMIx_Resolve_nodes", AT(resolve_nodes), true}, {"PMIx_Resolve_peers", AT(resolve_peers), true},
     };
-    void *library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL); /* never closed: its threads outlive any call */
+    void *library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL); /* never closed: its threads keep running */
 
     if (!library)
         library = dlopen(WEFT_PMIX_LIBDIR "/libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
@@ -70,8 +71,7 @@ static int step_failed(const weft_pmix_client *self, const char *step, const cha
     return weft_fail(WEFT_E_OTHER, "start-up: %s (asking %s) failed: %s", step, who, self->pmix.error_string(status));
 }
 
-/* PMIx_Init has no deadline of its own: a server that is gone or hangs would hold us for ever, so a watcher speaks and ends us.
- * */
+/* Watchdog for PMIx_Init, which has no timeout: prints an error and ends the process if the server is gone or hangs. */
 typedef struct watch {
     pthread_mutex_t lock;
     pthread_cond_t ended;
@@ -106,7 +106,7 @@ static pmix_status_t init_watched(weft_pmix_client *self)
     sigset_t all, before;
     pthread_t thread;
 
-    sigfillset(&all); /* libpmix's threads and ours must not take the program's signals */
+    sigfillset(&all); /* libpmix's threads and the watchdog must not handle the program's signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool is_watched = pthread_create(&thread, NULL, watch_main, &watch) == 0;
     pmix_status_t status = self->pmix.init(&self->me, NULL, 0);
@@ -121,7 +121,7 @@ static pmix_status_t init_watched(weft_pmix_client *self)
     return status;
 }
 
-/* The client whose server must not be lost; NULL: none is up, or it is being finalized. (libpmix hands its callbacks no pointer of ours.) */
+/* The client whose server is monitored; NULL: none, or it is being finalized. (libpmix's callbacks have no user pointer.) */
 static weft_pmix_client *_Atomic watched;
 
 static void *end_late(void *unused)
@@ -131,18 +131,19 @@ static void *end_late(void *unused)
     _exit(1);
 }
 
-/* On libpmix's thread, whatever the program's threads do: nothing ends this rank any more but this. Its last words may find a stderr that
- * is not read: another thread ends the process then. */
+/* Ends the process, on libpmix's thread: nothing else would end this rank now. If printing blocks (stderr is not read), end_late() ends
+ * the process. */
 static void __attribute__((noreturn)) end_lost(const weft_pmix_client *self)
 {
     const weft_boot *b = &self->boot;
     char text[600];
     pthread_t thread;
 
-    bool is_timed = pthread_create(&thread, NULL, end_late, NULL) == 0; /* libpmix's thread takes no signals: nor does this */
+    bool is_timed = pthread_create(&thread, NULL, end_late, NULL) == 0; /* inherits libpmix's blocked signals */
     if (self->offer)
         unlink(self->offer->path);
-    snprintf(text, sizeof(text), "the connection to the launcher's PMIx server is lost: the launcher, or its daemon on host %.255s, has ended "
+    snprintf(text, sizeof(text),
+             "the connection to the launcher's PMIx server is lost: the launcher, or its daemon on host %.255s, has ended "
              "or was killed. The ranks of this node end (first seen by rank %u)", b->host, self->me.rank);
     if (is_timed && b->has_segment)
         weft_abort_text_print(&b->segment, b->local_rank, text);
@@ -165,7 +166,7 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
         done(PMIX_SUCCESS, NULL, 0, NULL, NULL, done_data);
 }
 
-/* libpmix may answer after the wait for it was given up: never freed. */
+/* Static, never freed: libpmix may answer after the wait has timed out. */
 typedef struct registration {
     pthread_mutex_t lock;
     pthread_cond_t ended;
@@ -185,8 +186,8 @@ static void on_registered(pmix_status_t status, size_t id, void *given)
     pthread_mutex_unlock(&self->lock);
 }
 
-/* libpmix by itself goes on without its server, and blocks calls that ask it. A server that is lost while it is asked for this is lost at once:
- * libpmix would not say it later. */
+/* Registers on_event() for a lost server; without it libpmix continues and blocks calls that need the server. A loss during the
+ * registration is an error here, as libpmix would not report it later. */
 static int server_watch(weft_pmix_client *self)
 {
     static pmix_status_t lost[] = {PMIX_ERR_LOST_CONNECTION, LOST_CONNECTION_OLD}; /* libpmix may keep the pointer */
@@ -204,9 +205,10 @@ static int server_watch(weft_pmix_client *self)
         rc = pthread_cond_timedwait(&registered.ended, &registered.lock, &until);
     pmix_status_t status = registered.is_done ? registered.status : PMIX_ERR_TIMEOUT;
     pthread_mutex_unlock(&registered.lock);
-    if (status == PMIX_SUCCESS || self->pmix.commit() == PMIX_SUCCESS) /* what is not registered of a server that is there is its own choice */
+    if (status == PMIX_SUCCESS || self->pmix.commit() == PMIX_SUCCESS) /* commit works: the server is alive but refuses the handler */
         return WEFT_OK;
-    return weft_fail(WEFT_E_OTHER, "start-up: the connection to the launcher's PMIx server is lost (%s): the launcher, or its daemon on this host, "
+    return weft_fail(WEFT_E_OTHER,
+                     "start-up: the connection to the launcher's PMIx server is lost (%s): the launcher, or its daemon on this host, "
                      "has ended or was killed", self->pmix.error_string(status));
 }
 
@@ -224,7 +226,7 @@ static int client_open(weft_pmix_client *self)
         return rc;
     pmix_status_t status = init_watched(self);
     if (status == PMIX_SUCCESS) {
-        weft_boot_host(self->boot.host, sizeof(self->boot.host)); /* for texts, until the server has told */
+        weft_boot_host(self->boot.host, sizeof(self->boot.host)); /* for error texts, until PMIX_HOSTNAME is read */
         return server_watch(self);
     }
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
@@ -258,8 +260,8 @@ static int client_commit(weft_boot *boot)
     return rc ? rc : commit((weft_pmix_client *)boot);
 }
 
-/* A server that is asked while the owner commits may say that there is no such key (Open MPI 4.1 with libpmix 4.2, 8 of 60 jobs
- * of four ranks), and one on another host does when it has been given others before: it is asked again for a while. */
+/* Retries a get that found no key: a server may answer so while the owner commits (Open MPI 4.1 with libpmix 4.2), or on another host
+ * if it has received other keys before. looks: number of retries. */
 static pmix_status_t put_value_get(weft_pmix_client *self, uint32_t rank, const char *key, long looks, pmix_value_t **value)
 {
     pmix_status_t status = weft_pmix_value_get(self, rank, key, value);
@@ -290,7 +292,7 @@ static int value_take(weft_pmix_client *self, uint32_t rank, const char *key, lo
     return rc;
 }
 
-/* A key that is not there may be one that is not there yet: only when the owner has told all is it none. */
+/* A missing key may still come: the get first waits for the owner's TOLD_KEY, after which missing is final. */
 static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *bytes, size_t *count)
 {
     weft_pmix_client *self = (weft_pmix_client *)boot;
@@ -330,7 +332,7 @@ static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, co
         weft_log_error("%s", text);
     if (boot->has_segment)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_ABORT);
-    atomic_store(&watched, NULL); /* the server may leave before this rank does */
+    atomic_store(&watched, NULL); /* the server may end before this rank does */
     self->pmix.abort(exit_code, text ? text : "", NULL, 0);
     _exit(exit_code);
 }
@@ -366,7 +368,7 @@ static const weft_boot_ops client_ops = {
     .finalize = client_finalize,
 };
 
-/* The lowest rank of the node makes the segment and says where it hands it out; the others ask it. */
+/* The lowest rank of the node creates the segment and puts the socket's address; the others fetch the descriptor. */
 static int segment_share(weft_pmix_client *self)
 {
     weft_boot *b = &self->boot;
@@ -411,7 +413,7 @@ int weft_boot_by_pmix(weft_boot **boot)
     self->boot.ops = &client_ops;
     self->boot.segment.fd = -1;
     int rc = client_open(self);
-    if (rc) /* without PMIx_Finalize: the server does not answer */
+    if (rc) /* without PMIx_Finalize, as the server does not answer */
         goto undo_new;
     rc = weft_pmix_job_read(self);
     if (!rc && weft_knob.segment != WEFT_SEGMENT_OFF) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_pmix_internal: shared by boot_pmix (life of the client, keys) and boot_pmix_job (what the server says of the job).
+ * boot_pmix_internal: shared by boot_pmix (client, keys) and boot_pmix_job (rank, size, nodes).
  */
 #ifndef WEFT_LAUNCH_BOOT_PMIX_INTERNAL_H
 #define WEFT_LAUNCH_BOOT_PMIX_INTERNAL_H
@@ -9,6 +9,7 @@
 
 #include "launch/boot.h"
 
+/* Functions of libpmix, loaded at run time. */
 typedef struct weft_pmix_calls {
     pmix_status_t (*init)(pmix_proc_t *, pmix_info_t *, size_t);
     pmix_status_t (*finalize)(const pmix_info_t *, size_t);
@@ -18,7 +19,8 @@ typedef struct weft_pmix_calls {
     pmix_status_t (*get)(const pmix_proc_t *, const char *, const pmix_info_t *, size_t, pmix_value_t **);
     pmix_status_t (*fence)(const pmix_proc_t *, size_t, const pmix_info_t *, size_t);
     const char *(*error_string)(pmix_status_t);
-    pmix_status_t (*register_handler)(pmix_status_t *, size_t, pmix_info_t *, size_t, pmix_notification_fn_t, pmix_hdlr_reg_cbfunc_t, void *);
+    pmix_status_t (*register_handler)(pmix_status_t *, size_t, pmix_info_t *, size_t, pmix_notification_fn_t, pmix_hdlr_reg_cbfunc_t,
+                                      void *);
     pmix_status_t (*resolve_nodes)(const pmix_nspace_t, char **);
     pmix_status_t (*resolve_peers)(const char *, const pmix_nspace_t, pmix_proc_t **, size_t *);
 } weft_pmix_calls;
@@ -30,18 +32,18 @@ typedef struct weft_pmix_client {
     weft_pmix_calls pmix;
     pmix_proc_t me;
     uint32_t *node_of, *local_of;
-    uint32_t *locals; /* [local_size]: world ranks of this node, rising */
-    uint64_t locals_hash; /* of that list: each rank of the node must come to the same */
-    const struct weft_segment_fd *_Atomic offer; /* while the segment is handed out: its socket is removed if the process ends; NULL: none */
-    unsigned char *modex_ready; /* [size]: all keys of the rank are known to be there; NULL: not queried yet */
+    uint32_t *locals; /* [local_size]: world ranks of this node, ascending */
+    uint64_t locals_hash; /* of that list; must be equal on all ranks of the node */
+    const struct weft_segment_fd *_Atomic offer; /* set while serving the segment: end_lost() unlinks its socket; NULL: none */
+    unsigned char *modex_ready; /* [size]: 1: the rank has committed all keys; NULL: no key was read yet */
 } weft_pmix_client;
 
-/* Rank, size, node and neighbours of this process, from its server. WEFT_E_OTHER: the server does not say, or contradicts itself. */
+/* Reads rank, size, nodes and node-local ranks from the server. WEFT_E_OTHER: missing or contradictory answers. */
 int weft_pmix_job_read(weft_pmix_client *self);
-/* A value of `rank` (PMIX_RANK_WILDCARD: of the job). Waits until the owner has put it, WEFT_START_TIMEOUT_S at most. */
+/* Gets a value of `rank` (PMIX_RANK_WILDCARD: of the job). Blocks until the owner has put it, WEFT_START_TIMEOUT_S at most. */
 pmix_status_t weft_pmix_value_get(weft_pmix_client *self, uint32_t rank, const char *key, pmix_value_t **value);
 void weft_pmix_value_free(pmix_value_t *value);
-/* A text shorter than `capacity`. False: there is none. */
+/* The same for a string shorter than `capacity`. False: none. */
 bool weft_pmix_text_get(weft_pmix_client *self, uint32_t rank, const char *key, char *text, size_t capacity);
 
 #endif

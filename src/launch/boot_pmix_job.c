@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_pmix_job: what a PMIx server says of the job: rank, size, nodes, neighbours. Each answer is checked against the others: a launcher
- * that contradicts itself ends the start with a text, since ranks that differ about their neighbours would wait for each other for ever.
+ * boot_pmix_job: reads rank, size, nodes and node-local ranks from the PMIx server. Answers are checked against each other: ranks that
+ * disagree about their node would wait for each other forever, so a contradiction is an error.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static int rank_compare(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* "0,2,1,3", in the launcher's own order. *place: where this rank stands in it; UINT32_MAX: nowhere. */
+/* Parses "0,2,1,3", in the launcher's order. Sets *place to this rank's index in it if listed. */
 static int locals_parse(weft_pmix_client *self, const char *text, uint32_t *place)
 {
     weft_boot *b = &self->boot;
@@ -102,8 +102,8 @@ static int locals_parse(weft_pmix_client *self, const char *text, uint32_t *plac
     return WEFT_OK;
 }
 
-/* What the launcher counts itself must fit its list: PMIX_LOCAL_RANK is the place of this rank by rising ranks, as PMIx defines it, or
- * in the list, where that is not sorted. */
+/* Checks PMIX_LOCAL_SIZE and PMIX_LOCAL_RANK against the list. PMIX_LOCAL_RANK must be this rank's index by ascending rank, as PMIx
+ * defines it, or in the launcher's unsorted list. */
 static int locals_check(weft_pmix_client *self, uint32_t place, const char *list)
 {
     weft_boot *b = &self->boot;
@@ -111,18 +111,21 @@ static int locals_check(weft_pmix_client *self, uint32_t place, const char *list
 
     for (uint32_t i = 1; i < b->local_size; i++)
         if (self->locals[i] == self->locals[i - 1])
-            return weft_fail(WEFT_E_OTHER, "the launcher names rank %u twice on this node (PMIX_LOCAL_PEERS \"%.100s\")", self->locals[i], list);
+            return weft_fail(WEFT_E_OTHER, "the launcher names rank %u twice on this node (PMIX_LOCAL_PEERS \"%.100s\")", self->locals[i],
+                             list);
     if (number_get(self, PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, &told) && told != b->local_size)
-        return weft_fail(WEFT_E_OTHER, "the launcher contradicts itself: it says that %u ranks are on the node of rank %u (PMIX_LOCAL_SIZE), "
+        return weft_fail(WEFT_E_OTHER,
+                         "the launcher contradicts itself: it says that %u ranks are on the node of rank %u (PMIX_LOCAL_SIZE), "
                          "and lists \"%.100s\" (PMIX_LOCAL_PEERS)", told, b->rank, list);
     if (number_get(self, b->rank, PMIX_LOCAL_RANK, &told) && told != b->local_rank && told != place)
-        return weft_fail(WEFT_E_OTHER, "the launcher contradicts itself: it says that rank %u is number %u on its node (PMIX_LOCAL_RANK), and "
+        return weft_fail(WEFT_E_OTHER,
+                         "the launcher contradicts itself: it says that rank %u is number %u on its node (PMIX_LOCAL_RANK), and "
                          "lists \"%.100s\" (PMIX_LOCAL_PEERS)", b->rank, told, list);
     return WEFT_OK;
 }
 
-/* The ranks of this node in rising order, whatever the launcher's: the node's ranks must come to one order without asking each other. A
- * launcher that does not list them leaves this rank alone on its node. */
+/* Reads the ranks of this node, sorted, so that all of them agree on the order without communication. Without a list from the launcher
+ * this rank is alone on its node. */
 static int locals_read(weft_pmix_client *self)
 {
     weft_boot *b = &self->boot;
@@ -141,8 +144,8 @@ static int locals_read(weft_pmix_client *self)
     if (!rc && b->local_size == 0) {
         self->locals[b->local_size++] = b->rank;
     } else if (!rc && place == UINT32_MAX) {
-        rc = weft_fail(WEFT_E_OTHER, "the launcher's list of ranks on this node lacks this one (rank %u, PMIX_LOCAL_PEERS \"%.100s\")", b->rank,
-                       list);
+        rc = weft_fail(WEFT_E_OTHER, "the launcher's list of ranks on this node lacks this one (rank %u, PMIX_LOCAL_PEERS \"%.100s\")",
+                       b->rank, list);
     } else if (!rc) {
         qsort(self->locals, b->local_size, sizeof(*self->locals), rank_compare);
         while (self->locals[b->local_rank] != b->rank)
@@ -157,14 +160,15 @@ static int locals_read(weft_pmix_client *self)
     return rc;
 }
 
-/* place[r] = 1 + index of a node that libpmix itself names: one call for each node. False: it names none, or not each rank once. */
+/* place[r] = 1 + index of its node in PMIx_Resolve_nodes: one call for each node. False: unsupported, or not each rank exactly once. */
 static bool places_resolve(weft_pmix_client *self, uint64_t *place)
 {
     uint32_t size = self->boot.size, known = 0, node = 0;
     char *names = NULL, *save = NULL;
     bool is_sound = true;
 
-    if (!self->pmix.resolve_nodes || !self->pmix.resolve_peers || self->pmix.resolve_nodes(self->me.nspace, &names) != PMIX_SUCCESS || !names)
+    if (!self->pmix.resolve_nodes || !self->pmix.resolve_peers || self->pmix.resolve_nodes(self->me.nspace, &names) != PMIX_SUCCESS ||
+        !names)
         return false;
     memset(place, 0, size * sizeof(*place));
     for (char *name = strtok_r(names, ",", &save); name && is_sound; name = strtok_r(NULL, ",", &save)) {
@@ -183,7 +187,7 @@ static bool places_resolve(weft_pmix_client *self, uint64_t *place)
     return is_sound && known == size;
 }
 
-/* By the launcher's own numbers, which may be those of a pool that is wider than the job. */
+/* place[r] = PMIX_NODEID, which may number a pool wider than the job. */
 static bool numbers_read(weft_pmix_client *self, uint64_t *place)
 {
     uint32_t node;
@@ -196,7 +200,7 @@ static bool numbers_read(weft_pmix_client *self, uint64_t *place)
     return true;
 }
 
-/* Slurm 22.05 tells numbers of the ranks of this node only, but every rank's host. (On all nodes: so all come to these numbers.) */
+/* place[r] = hash of PMIX_HOSTNAME: Slurm 22.05 has PMIX_NODEID for ranks of this node only, on every node, so all ranks come here. */
 static int hosts_read(weft_pmix_client *self, uint64_t *place)
 {
     char host[256];
@@ -209,7 +213,7 @@ static int hosts_read(weft_pmix_client *self, uint64_t *place)
     return WEFT_OK;
 }
 
-/* The list of this node's ranks, and the nodes of all ranks, are two answers. */
+/* Checks the list of this node's ranks against the nodes of all ranks. */
 static int neighbours_check(const weft_pmix_client *self)
 {
     const weft_boot *b = &self->boot;
@@ -219,7 +223,8 @@ static int neighbours_check(const weft_pmix_client *self)
         bool is_listed = next < b->local_size && self->locals[next] == r;
         next += is_listed;
         if (is_listed != (b->node_of[r] == b->node))
-            return weft_fail(WEFT_E_OTHER, "the launcher contradicts itself: rank %u is %s on rank %u's node (PMIX_LOCAL_PEERS), and by its own "
+            return weft_fail(WEFT_E_OTHER,
+                             "the launcher contradicts itself: rank %u is %s on rank %u's node (PMIX_LOCAL_PEERS), and by its own "
                              "node (PMIX_NODEID, PMIX_HOSTNAME) it is %s", r, is_listed ? "listed" : "not listed", b->rank,
                              is_listed ? "elsewhere" : "there");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_pmix_stub: stands for boot_pmix in a library that was configured without PMIx.
+ * boot_pmix_stub: replaces boot_pmix if configured with --disable-pmix.
  */
 #include "base/status.h"
 #include "launch/boot_internal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_singleton: a world of one that nobody launched. It has a segment of one rank, so that nothing above needs a special case.
+ * boot_singleton: boot of a process without a launcher: a job of one. It has a segment of one rank, so upper layers need no special case.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ typedef struct pair {
 
 typedef struct alone {
     weft_boot boot;
-    pair *pairs; /* what we put: we are the only one who can ask for it */
+    pair *pairs; /* keys that were put; only this rank reads them */
 } alone;
 
 static int alone_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
@@ -108,7 +108,7 @@ int weft_boot_alone(weft_boot **boot)
     b->job = weft_boot_env_hash(b->job_name);
     b->size = b->nodes = b->local_size = 1;
     b->segment.fd = -1;
-    /* refused shared memory is no reason to stop: self needs none */
+    /* without shared memory the job goes on: self needs none */
     b->has_segment = weft_knob.segment != WEFT_SEGMENT_OFF && weft_segment_make(1, b->job, 0, &b->segment) == WEFT_OK;
     if (b->has_segment) {
         weft_rank_page *page = weft_segment_rank(&b->segment, 0);

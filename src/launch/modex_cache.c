@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * modex_cache: see modex_cache.h. The one place that knows the order of the parts.
+ * modex_cache: layout; the only file that defines the order of the parts.
  */
 #include "launch/modex_cache.h"
 
@@ -29,7 +29,8 @@ uint64_t weft_modex_cache_bytes(uint32_t size)
     return weft_modex_cache_front_bytes(size) + (uint64_t)size * WEFT_PAGE;
 }
 
-void weft_modex_cache_make(weft_modex_cache *far, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of, const uint32_t *local_of)
+void weft_modex_cache_make(weft_modex_cache *far, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of,
+                           const uint32_t *local_of)
 {
     far->magic = WEFT_MODEX_MAGIC;
     far->nodes = nodes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * modex_cache: what the ranks of a node know of other nodes, in the segment's last part: who stands where, and the addresses that somebody here
- * has asked for. The launcher's process on the node (mpirun or its daemon) writes; a rank that wants an address that is not there yet
- * marks it and rings the launcher. All-zero but for the hdr is a valid start.
- * Layout: hdr | node of each rank | its index there | state of each address | which are wanted | a page per address.
+ * modex_cache: node map of the job and the modex data of ranks on other nodes that were requested here; the segment's `extra` part.
+ * Written by the launcher's process on the node (mpirun or its daemon). A rank that needs an entry sets its state to REQUESTED and its
+ * bit in `wanted`, and wakes the launcher by `wakeup`. All zero but the hdr and the node map is a valid initial state.
+ * Layout: hdr | node of each rank | its node-local rank | state of each entry | bits of requested entries | one page per entry.
  */
 #ifndef WEFT_LAUNCH_MODEX_CACHE_H
 #define WEFT_LAUNCH_MODEX_CACHE_H
@@ -18,18 +18,18 @@
 #define WEFT_MODEX_MAGIC 0x46415221u
 
 enum weft_modex_state {
-    WEFT_MODEX_NONE,   /* nobody here has asked */
-    WEFT_MODEX_REQUESTED, /* asked; a futex */
-    WEFT_MODEX_READY,   /* there */
-    WEFT_MODEX_FAILED,   /* never will be: the rank ended without telling */
+    WEFT_MODEX_NONE,      /* not requested on this node */
+    WEFT_MODEX_REQUESTED, /* requested; ranks wait on the state by futex */
+    WEFT_MODEX_READY,     /* the entry is complete */
+    WEFT_MODEX_FAILED,    /* final: the rank ended without a commit */
 };
 
 typedef struct weft_modex_cache {
-    uint32_t magic, size, nodes, node; /* ranks of the job; where we are */
-    _Atomic uint64_t fenced; /* fences of the whole job that are passed; a futex on its low half */
-    _Atomic uint32_t owed;   /* not 0: somebody elsewhere waits for an address of ours; who commits rings */
-    uint64_t node_of, local_of, states, wanted, cards; /* offsets from this hdr */
-    weft_rank_page wakeup;     /* of the launcher: chime and chime_deaf only */
+    uint32_t magic, size, nodes, node; /* size: ranks of the job; node: index of this node */
+    _Atomic uint64_t fenced; /* fences completed by the whole job; a futex on its low half */
+    _Atomic uint32_t owed;   /* not 0: another node waits for data of a rank here; a commit must then wake the launcher */
+    uint64_t node_of, local_of, states, wanted, cards; /* offsets from the start of this struct */
+    weft_rank_page wakeup;     /* the launcher's wakeup_sock: chime and chime_deaf only */
 } weft_modex_cache;
 
 typedef struct weft_modex_entry {
@@ -39,12 +39,13 @@ typedef struct weft_modex_entry {
 
 _Static_assert(sizeof(weft_modex_entry) <= WEFT_PAGE, "one page per address");
 
-/* Bytes for a job of so many ranks, and how many of them are claimed at the start. */
+/* Bytes for a job of `size` ranks; of these, the bytes before the entries, which the launcher claims at the start. */
 uint64_t weft_modex_cache_bytes(uint32_t size);
 uint64_t weft_modex_cache_front_bytes(uint32_t size);
-/* Launcher: writes hdr and tables into a fresh view of the segment's extra part. */
-void weft_modex_cache_make(weft_modex_cache *far, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of, const uint32_t *local_of);
-/* Whether a view of so many bytes holds one for such a job. */
+/* Launcher: writes hdr and node map to a zeroed view of the segment's `extra` part. */
+void weft_modex_cache_make(weft_modex_cache *far, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of,
+                           const uint32_t *local_of);
+/* True if a view of `bytes` holds a modex_cache for `size` ranks. */
 bool weft_modex_cache_is_sound(const weft_modex_cache *far, uint64_t bytes, uint32_t size);
 
 static inline void *weft_modex_cache_at(const weft_modex_cache *far, uint64_t offset)
@@ -57,7 +58,7 @@ static inline _Atomic uint32_t *weft_modex_state(const weft_modex_cache *far, ui
     return (_Atomic uint32_t *)weft_modex_cache_at(far, far->states) + rank;
 }
 
-/* Bit r % 64 of word r / 64. */
+/* Bitmap of requested ranks: bit r % 64 of word r / 64. */
 static inline _Atomic uint64_t *weft_modex_requested(const weft_modex_cache *far)
 {
     return weft_modex_cache_at(far, far->wanted);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi: see pmi.h. What each call is named on either wire stands here, and what an answer must hold.
+ * pmi: commands of PMI-1 and PMI-2, and the checks of their replies.
  */
 #include "launch/pmi.h"
 
@@ -19,8 +19,8 @@
 #include "base/status.h"
 
 #define RANKS_MAX 100000000
-#define VALUE_MIN 16 /* characters a value must be able to hold: each piece of an address costs a question */
-#define KEY_MAX_2 63  /* PMI-2 has no question for these */
+#define VALUE_MIN 16 /* least acceptable value length, characters: each fragment of an address costs a round trip */
+#define KEY_MAX_2 63  /* PMI-2 has no command to query these */
 #define VALUE_MAX_2 1023
 #define FIELDS(...) ((const weft_pmi_field[]){__VA_ARGS__, {NULL, NULL}})
 #define ALL_HERE "have all ranks called MPI_Init, and is none dead?"
@@ -36,7 +36,7 @@ static bool is_connection(int fd)
            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && !listens;
 }
 
-/* A variable that is a number from least to most. */
+/* Reads a variable as a number in [min, max]. */
 static bool number_of(const char *name, long min, long max, long *number)
 {
     const char *text = getenv(name);
@@ -64,7 +64,7 @@ enum weft_pmi_offer weft_pmi_offered(void)
     return is_set("PMI_PORT") && is_set("PMI_ID") ? WEFT_PMI_NAMED : WEFT_PMI_NONE;
 }
 
-/* Asks, and hears an answer that says yes. */
+/* Sends a command and receives its reply, which must not have rc != 0. */
 static int ask(weft_pmi *self, const char *cmd, const weft_pmi_field *fields, const char *answer, const char *what, const char *hint)
 {
     long code = 0;
@@ -95,7 +95,7 @@ static int fd_take(weft_pmi *self)
                          rank, size, getenv("PMI_FD"));
     number_of("PMI_FD", 0, INT32_MAX, &fd);
     self->line.fd = (int)fd;
-    fcntl(self->line.fd, F_SETFD, FD_CLOEXEC); /* a rank's children are no ranks */
+    fcntl(self->line.fd, F_SETFD, FD_CLOEXEC); /* children of a rank must not use it */
     return WEFT_OK;
 }
 
@@ -117,7 +117,7 @@ static int port_connect(weft_pmi *self)
     for (struct addrinfo *one = found; one && self->line.fd < 0; one = one->ai_next) {
         int fd = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
         if (fd >= 0)
-            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* which holds for connect, too */
+            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* limits connect() too */
         if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) == 0) {
             self->line.fd = fd;
         } else {
@@ -131,7 +131,7 @@ static int port_connect(weft_pmi *self)
                                                     self->line.where, strerror(error));
 }
 
-/* Who came by an address says which process he is, and is told his rank. */
+/* After a connection by address: sends PMI_ID, receives size and rank. */
 static int port_greet(weft_pmi *self)
 {
     long size = 0, rank = -1, number;
@@ -153,7 +153,7 @@ static int port_greet(weft_pmi *self)
     return WEFT_OK;
 }
 
-/* The greeting is PMI-1's on either wire. A server that does not know 2 may say so, or offer 1. */
+/* Negotiates the version; `init` has the PMI-1 format in both. A server without PMI-2 may refuse it, or reply with version 1. */
 static int version_agree(weft_pmi *self, int want)
 {
     long version = 0, code = 0;
@@ -246,7 +246,7 @@ int weft_pmi_open(weft_pmi *self)
     if (!rc && by_port)
         rc = port_greet(self);
     if (!rc)
-        rc = version_agree(self, !by_port && is_set("PMI_JOBID") ? 2 : 1); /* Slurm and Cray name the job, PMI-1's launchers do not */
+        rc = version_agree(self, !by_port && is_set("PMI_JOBID") ? 2 : 1); /* PMI_JOBID: set by Slurm and Cray, not by PMI-1 launchers */
     if (!rc)
         rc = self->line.version == 2 ? learn_2(self) : learn_1(self);
     return rc;
@@ -319,7 +319,7 @@ int weft_pmi_fence(weft_pmi *self)
 
 void weft_pmi_abort(weft_pmi *self, int code, const char *text)
 {
-    weft_pmi_wire line = self->line; /* a copy: another thread may wait for an answer, and ours needs none */
+    weft_pmi_wire line = self->line; /* a copy: another thread may be waiting for a reply; abort needs none */
     char number[16], safe[200];
     size_t i = 0;
 

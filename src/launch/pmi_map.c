@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_map: see pmi_map.h. Every rank comes to the same answer, or neighbours would look for each other on different nodes.
+ * pmi_map: the result depends on the arguments only, so that all ranks get the same map.
  */
 #include "launch/pmi_map.h"
 
@@ -15,7 +15,7 @@ typedef struct spot {
     uint32_t rank;
 } spot;
 
-/* Reads "(a,b,c)". NULL: it is none. */
+/* Parses "(a,b,c)"; returns the text behind it. NULL: not of this form. */
 static const char *block_read(const char *text, uint32_t numbers[3])
 {
     for (int i = 0; i < 3; i++) {
@@ -32,7 +32,7 @@ static const char *block_read(const char *text, uint32_t numbers[3])
     return *text == ')' && numbers[1] && numbers[2] ? text + 1 : NULL;
 }
 
-/* Goes through all blocks once, placing ranks from *next on. NULL: not of this form. */
+/* Places ranks from *next on, through all blocks once. False: not of this form. */
 static bool blocks_place(const char *text, uint32_t size, uint64_t *place, uint32_t *next)
 {
     uint32_t block[3];
@@ -87,10 +87,10 @@ uint32_t weft_pmi_map_count(const uint64_t *place, uint32_t size, uint32_t *node
             leader = spots[i].rank;
             local = 0;
         }
-        node_of[spots[i].rank] = leader; /* for now: the node's lowest rank */
+        node_of[spots[i].rank] = leader; /* until below: the node's lowest rank */
         local_of[spots[i].rank] = local++;
     }
-    for (uint32_t r = 0; r < size; r++) /* a leader's number stands before its followers need it */
+    for (uint32_t r = 0; r < size; r++) /* ascending: the lowest rank of a node gets its number first */
         node_of[r] = node_of[r] == r ? nodes++ : node_of[node_of[r]];
     free(spots);
     return nodes;

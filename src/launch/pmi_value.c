@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_value: see pmi_value.h. How long the pieces are the reader finds by reading: writer and reader need not know the same limits.
+ * pmi_value: the reader takes fragments of any length, so writer and reader may have different limits.
  */
 #include "launch/pmi_value.h"
 
@@ -95,7 +95,7 @@ static int damaged(uint32_t rank, const char *key, const char *piece)
                      piece);
 }
 
-/* Puts the rest together: `text` has room for `length` characters, and the first piece's in it. */
+/* Appends the other fragments to `text`, which holds the first one and has a capacity of `length` characters. */
 static int pieces_get(weft_pmi *pmi, uint32_t rank, const char *key, char *text, size_t length)
 {
     char name[128], piece[WEFT_PMI_SEND_MAX + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_wire: see pmi_wire.h. Everything that a launcher says is looked at as if a stranger had said it.
+ * pmi_wire: input from the launcher is not trusted; every length and field is checked.
  */
 #include "launch/pmi_wire.h"
 
@@ -17,9 +17,9 @@
 #include "base/knob.h"
 #include "base/status.h"
 
-#define LENGTH_BYTES 6       /* of the length that goes before a message of PMI-2 */
-#define MESSAGE_MAX 1000000 /* all that six digits can say */
-#define SHOWN_MAX 120       /* of an odd message, in a text */
+#define LENGTH_BYTES 6       /* length prefix of a PMI-2 message */
+#define MESSAGE_MAX 1000000 /* largest length in six digits */
+#define SHOWN_MAX 120       /* characters of an unexpected message quoted in an error text */
 
 static int line_failed(weft_pmi_wire *line, const char *what, const char *why)
 {
@@ -27,7 +27,7 @@ static int line_failed(weft_pmi_wire *line, const char *what, const char *why)
     return weft_fail(WEFT_E_OTHER, "%s: %s (%s)", what, why, line->where);
 }
 
-/* Until the descriptor may be read or written: 0, or the deadline has passed. */
+/* Waits until the descriptor is readable or writable: 0, or an error at the deadline. */
 static int poll_sparse_wait(weft_pmi_wire *line, short events, uint64_t deadline, const char *what, const char *hint)
 {
     for (;;) {
@@ -81,8 +81,7 @@ static int bytes_send(weft_pmi_wire *line, const char *text, size_t bytes, const
     return WEFT_OK;
 }
 
-/* Appends "name=value" and the character that ends a field, as far as there is room; PMI-2 doubles a ';' of the value. Gives
- * the new length. */
+/* Appends "name=value" and the field separator; PMI-2 doubles a ';' in the value. Returns the new length; `room`: it did not fit. */
 static size_t field_write(char *text, size_t used, size_t room, const weft_pmi_field *field, int version)
 {
     used += (size_t)snprintf(text + used, room - used, "%s=", field->name);
@@ -119,7 +118,7 @@ int weft_pmi_send(weft_pmi_wire *line, const char *cmd, const weft_pmi_field *fi
     return bytes_send(line, text, used, cmd);
 }
 
-/* Waits for some bytes more. */
+/* Waits for more bytes and appends them to `came`. */
 static int bytes_receive(weft_pmi_wire *line, uint64_t deadline, const char *what, const char *hint)
 {
     if (line->have == line->room) {
@@ -146,8 +145,8 @@ static int bytes_receive(weft_pmi_wire *line, uint64_t deadline, const char *wha
     }
 }
 
-/* Where the next message stands in what came, as far as is known: bytes to skip before it, its own, and those to skip after it. 1 when
- * it is there, 0 when more must come, -1 when it is none. */
+/* Locates the next message in `came`: bytes to skip before it, its length, bytes to skip after it. 1: complete, 0: more bytes are
+ * needed, -1: malformed. */
 static int message_seen(const weft_pmi_wire *line, size_t *before, size_t *bytes, size_t *after)
 {
     *before = *after = 0;
@@ -173,7 +172,7 @@ static int message_seen(const weft_pmi_wire *line, size_t *before, size_t *bytes
     return line->have >= LENGTH_BYTES + length;
 }
 
-/* Moves one message from what came to `answer`. */
+/* Moves one message from `came` to `answer`. */
 static int message_take(weft_pmi_wire *line, size_t before, size_t bytes, size_t after, const char *what)
 {
     if (line->answer_room < bytes + 1) {
@@ -214,7 +213,7 @@ int weft_pmi_recv(weft_pmi_wire *line, const char *answer, const char *what, con
     return weft_pmi_odd(line, what, answer);
 }
 
-/* The value's bytes, up to the field's end; '\0' or the end of the next field follows. */
+/* Copies a value up to the end of its field. False: longer than room. */
 static bool value_copy(const weft_pmi_wire *line, const char *from, char *value, size_t room)
 {
     size_t used = 0;

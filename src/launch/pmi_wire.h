@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_wire: messages to and from a PMI server. One message is a command and fields with names: in PMI-1 a line of words,
- *     cmd=get kvsname=K key=X\n
- * in PMI-2 six characters that hold its length, and a text in which ';;' stands for a ';' of a value:
- *     24    cmd=kvs-get;key=X;
- * Invariant: no wait without a deadline, and after a message that did not come, or not as it must, nothing more is asked: question
- * and answer could not be told apart any longer. launch/pmi speaks by it, nobody else.
+ * pmi_wire: messages to and from a PMI server, each a command and named fields. Called by launch/pmi only.
+ *     PMI-1, a line:                                         cmd=get kvsname=K key=X\n
+ *     PMI-2, six characters of length, ';' in a value as ;;: 24    cmd=kvs-get;key=X;
+ * Invariants: every wait has a deadline (WEFT_START_TIMEOUT_S). After a missing or malformed message nothing more is sent, as requests
+ * and replies could not be matched any more.
  */
 #ifndef WEFT_LAUNCH_PMI_WIRE_H
 #define WEFT_LAUNCH_PMI_WIRE_H
@@ -17,30 +16,30 @@
 
 typedef struct weft_pmi_wire {
     int fd;
-    int version;       /* of the wire: 1 or 2 */
-    bool is_broken;
-    char where[96];    /* for texts: what named the connection */
-    char *came;        /* bytes that have come and belong to no message yet */
-    size_t have, room;
-    char *answer;      /* the last message, with a final '\0' */
-    size_t answer_room;
+    int version;        /* PMI version of the wire: 1 or 2 */
+    bool is_broken;     /* no more sends: see the invariant above */
+    char where[96];     /* for error texts: the variable that named the connection */
+    char *came;         /* received bytes not yet parsed */
+    size_t have, room;  /* bytes in `came`, its capacity */
+    char *answer;       /* last message received, '\0'-terminated */
+    size_t answer_room; /* capacity of `answer`, bytes */
 } weft_pmi_wire;
 
 typedef struct weft_pmi_field {
     const char *name, *value;
 } weft_pmi_field;
 
-/* Sends a command. `fields` ends with a NULL name. Values must hold no blank and no '\n'. */
+/* Sends a command. `fields` ends with a NULL name. Values must not contain blanks or '\n'. */
 int weft_pmi_send(weft_pmi_wire *line, const char *cmd, const weft_pmi_field *fields);
-/* Reads the next message, which must be the command `answer`; `what` and `hint` (NULL: none) are for texts. */
+/* Receives the next message, which must be the command `answer`. `what` and `hint` (NULL: none) are for error texts. */
 int weft_pmi_recv(weft_pmi_wire *line, const char *answer, const char *what, const char *hint);
-/* A field of the last message: false when it is not there, or needs more than `room`. */
+/* Copies a field of the last message. False: missing, or longer than `room`. */
 bool weft_pmi_find(const weft_pmi_wire *line, const char *name, char *value, size_t room);
-/* The same as a number; false also when it is none, or not from least to most. */
+/* The same as a number. False also if it is not a number in [min, max]. */
 bool weft_pmi_find_number(const weft_pmi_wire *line, const char *name, long min, long max, long *number);
-/* Fails for a message that came but says no, or says something odd: the text shows it. */
+/* Returns an error for an unexpected last message; the text quotes it. */
 int weft_pmi_odd(const weft_pmi_wire *line, const char *what, const char *why);
-/* Frees all and closes. */
+/* Closes fd and frees the buffers. */
 void weft_pmi_wire_close(weft_pmi_wire *line);
 
 #endif

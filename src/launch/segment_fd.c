@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * segment_fd: a Unix socket file (abstract names belong to network namespaces, /proc/PID/fd needs ptrace rights), SCM_RIGHTS, and a
- * nonce so that nobody but the job's ranks gets the descriptor. The file lives only while the ranks start.
+ * segment_fd: a Unix socket file (abstract names are per network namespace, /proc/PID/fd needs ptrace rights) and SCM_RIGHTS. A nonce
+ * restricts the descriptor to ranks of the job. The file exists only during start-up.
  */
 #include "launch/segment_fd.h"
 
@@ -34,7 +34,7 @@ static uint64_t deadline_ns(void)
     return weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
 }
 
-/* Waits for input until the deadline: 1, or 0 when it has passed. */
+/* Waits for input: 1, or 0 after the deadline or an error. */
 static int input_wait(int fd, uint64_t deadline)
 {
     for (;;) {
@@ -59,7 +59,7 @@ int weft_segment_fd_open(const char *dir, uint64_t members, weft_segment_fd *off
     if (getrandom(offer->nonce, sizeof(offer->nonce), 0) != (ssize_t)sizeof(offer->nonce))
         return weft_fail(WEFT_E_SYSTEM, "no random numbers: %s", strerror(errno));
     int length = snprintf(offer->path, sizeof(offer->path), "%s/weft-%ld-%08x", dir, (long)getpid(), (unsigned)offer->nonce[0]);
-    if (length >= (int)sizeof(offer->path)) /* the launcher's directory is too deep for a socket's name */
+    if (length >= (int)sizeof(offer->path)) /* `dir` is too long for a socket's name */
         snprintf(offer->path, sizeof(offer->path), "/tmp/weft-%ld-%08x", (long)getpid(), (unsigned)offer->nonce[0]);
     memcpy(name.sun_path, offer->path, sizeof(name.sun_path));
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -114,7 +114,7 @@ static int serve_missing(const uint32_t *ranks, const unsigned char *has_it, uin
                      shown > 1 ? "ranks" : "rank", text, shown > 16 ? ", ..." : "", weft_knob.start_timeout_s);
 }
 
-/* For a moment, until descriptors or memory are there again. 0, or an error that does not pass. */
+/* Handles an errno of accept: 0 after a nap if descriptors or memory may become free, or an error that is permanent. */
 static int accept_failed(int error, uint64_t deadline)
 {
     if (error == EINTR || error == ECONNABORTED || error == EAGAIN)
@@ -148,7 +148,7 @@ int weft_segment_fd_serve(int fd, const weft_segment_fd *offer, const weft_segme
             rc = accept_failed(denied, deadline);
             continue;
         }
-        /* a stranger who connects and says nothing has a second, not our whole time */
+        /* a foreign process that connects and sends nothing delays this by one second only */
         uint64_t patience = weft_clock_ns() + 1000000000u;
         if (input_wait(one, patience) && recv(one, &asked, sizeof(asked), 0) == (ssize_t)sizeof(asked) &&
             !memcmp(asked.nonce, offer->nonce, sizeof(asked.nonce)) && asked.index > 0 && asked.index < count &&
@@ -181,7 +181,8 @@ static int descriptor_receive(int from)
     return fd;
 }
 
-int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *who, weft_segment *segment)
+int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *who,
+                          weft_segment *segment)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     request asked = {.index = index};
@@ -190,7 +191,8 @@ int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t m
     if (bytes != sizeof(*offer) || offer->path[sizeof(offer->path) - 1])
         return weft_fail(WEFT_E_OTHER, "start-up: %s runs another version of this library", who);
     if (offer->members != members)
-        return weft_fail(WEFT_E_OTHER, "start-up: the launcher contradicts itself: %s was told of other neighbours on this node than this process",
+        return weft_fail(WEFT_E_OTHER,
+                         "start-up: the launcher contradicts itself: %s was told of other neighbours on this node than this process",
                          who);
     memcpy(name.sun_path, offer->path, sizeof(name.sun_path));
     memcpy(asked.nonce, offer->nonce, sizeof(asked.nonce));
@@ -203,7 +205,8 @@ int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t m
                        who, offer->path, strerror(errno));
     else if (!input_wait(to, deadline_ns()))
         rc = weft_fail(WEFT_E_TIMEOUT,
-                       "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)", who, weft_knob.start_timeout_s);
+                       "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)", who,
+                       weft_knob.start_timeout_s);
     else if ((fd = descriptor_receive(to)) < 0)
         rc = weft_fail(WEFT_E_OTHER, "start-up: %s has refused to hand out the node's shared memory, or has ended", who);
     if (to >= 0)

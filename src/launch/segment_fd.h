@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * segment_fd: one rank of a node gives the segment's descriptor to the others, under a launcher that is not ours. "On the same node"
- * is what the launcher says; here it is proven, by attaching.
+ * segment_fd: passes the segment's descriptor from the node's lowest rank to the others (SCM_RIGHTS), under a foreign launcher. Also
+ * proves that ranks the launcher places on one node can share memory. Called by boot_pmi and boot_pmix. All calls block.
  */
 #ifndef WEFT_LAUNCH_SEGMENT_FD_H
 #define WEFT_LAUNCH_SEGMENT_FD_H
@@ -13,21 +13,23 @@
 
 #define WEFT_HANDOUT_KEY "weft.segment"
 
-/* Travels through the launcher's key-value store, which only the job's processes can read. */
+/* Value of WEFT_HANDOUT_KEY in the launcher's key-value store, which only processes of the job can read. */
 typedef struct weft_segment_fd {
-    uint64_t nonce[2];
-    uint64_t members; /* hash of the node's ranks as the offering rank was told of them; 0: not compared */
-    char path[108]; /* of a Unix socket */
+    uint64_t nonce[2]; /* random; a request must repeat it */
+    uint64_t members;  /* hash of the node's ranks as the serving rank knows them; 0 on both sides: unused */
+    char path[108];    /* of a Unix socket */
 } weft_segment_fd;
 
-/* Listens at a fresh name in `dir`. The descriptor, or an error (< 0). */
+/* Listens at a new name in `dir` and fills `offer`. Returns the descriptor, or an error (< 0). */
 int weft_segment_fd_open(const char *dir, uint64_t members, weft_segment_fd *offer);
-/* Serves `count` - 1 ranks (all of `ranks` but the first, by their index); returns when all have it. WEFT_E_TIMEOUT names who has
- * not come within the knob start_timeout_s. */
+/* Serves `count` - 1 ranks (all of `ranks` but the first, by index); returns when all have the descriptor. WEFT_E_TIMEOUT: the text
+ * names the ranks missing after WEFT_START_TIMEOUT_S. */
 int weft_segment_fd_serve(int fd, const weft_segment_fd *offer, const weft_segment *segment, const uint32_t *ranks, uint32_t count);
-/* Asks for it. `who` is for the text of an error. Other members than the offer's are an error: the launcher told the two differently. */
-int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *who, weft_segment *segment);
-/* Removes the name and closes. */
+/* Fetches the descriptor and opens the segment. `who`: the serving rank, for error texts. `members` must equal the offer's, else the
+ * launcher has given the two ranks different lists. */
+int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *who,
+                          weft_segment *segment);
+/* Unlinks the name and closes fd. */
 void weft_segment_fd_close(int fd, const weft_segment_fd *offer);
 
 #endif

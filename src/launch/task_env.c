@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * task_env: does the environment say that we are one of several tasks? A table of what launchers leave there. Variables of a mere
- * allocation (SLURM_NTASKS in a batch script) are not in it: ./a.out in a batch script is a job of one.
+ * task_env: detects by launchers' environment variables that this process is one of several tasks. Variables of an allocation
+ * (SLURM_NTASKS in a batch script) are not used: ./a.out in a batch script is a job of one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "launch/boot_internal.h"
 
 typedef struct task_sign {
-    const char *size;    /* holds the number of tasks of the step */
-    const char *rank;    /* must be set too: it names this task */
-    const char *who;     /* for texts */
-    const char *instead; /* how this launcher starts MPI programs; NULL: as it was done */
+    const char *size;    /* variable with the number of tasks of the step */
+    const char *rank;    /* variable with this task's rank; must be set too */
+    const char *who;     /* launcher's name, for error texts */
+    const char *instead; /* how this launcher starts MPI programs; NULL: unknown */
 } task_sign;
 
 static const task_sign signs[] = {

@@ -85,7 +85,7 @@ typedef struct weft_rank_page {
     /* Name of the socket to send to instead of waking the futex (mem/wakeup_sock); 0: none. Written by the owner while awake. */
     _Alignas(WEFT_LINE) _Atomic uint64_t chime;
     _Atomic uint32_t chime_deaf;                         /* 1: a node-local rank could not send to it */
-    _Atomic uint64_t woken_ns;                           /* weft_clock_ns when weft_segment_wake() last ended a sleep; measures wake-up cost */
+    _Atomic uint64_t woken_ns;                           /* weft_clock_ns when weft_segment_wake() last ended a sleep */
     _Alignas(WEFT_LINE) weft_page_status status;
     _Atomic uint32_t call_records;                       /* number of records ever used; 0: calls are not recorded */
     _Atomic uint32_t call_is_threaded;                   /* 1: each record holds its thread's wait; 0: `status` does */
