@@ -29,7 +29,7 @@ void weft_abort_text_suppress(const weft_segment *segment);
  * that launcher starts MPI programs; NULL: unknown. */
 bool weft_task_env_seen(char *text, size_t room, const char **instead);
 
-/* For boots other than mpirun's: marks this rank as started in its segment, if any, and sets boot->oversubscribed. */
+/* For boots of foreign launchers: marks this rank as started in its segment, if any, and sets boot->oversubscribed. */
 void weft_boot_begin(weft_boot *boot);
 /* Writes the host's name; never empty. */
 void weft_boot_host(char *host, size_t room);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * inval_log: lock-free ring of changed ranges. Compiled into the library and into libweft-memhooks.so.
- * Writers may run inside malloc, in a signal handler or in a thread unknown to libc, so they never wait. If a slot's last writer is
- * still storing, or was overtaken by a whole round, the writer advances `next` by a round: every reader then finds an overrun.
+ * Writers may run inside malloc, in a signal handler or in a thread unknown to libc, so they never wait. If the slot's last
+ * writer is still storing, or a later writer has used the slot, the writer advances `next` by a round: readers then find an overrun.
  * Invariant: a read that returns true has seen the range of every ticket since its cursor.
  */
 #include <sched.h>

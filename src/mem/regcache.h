@@ -4,7 +4,7 @@
  * A new registration replaces the entries that it contains; neighbours are never merged. Ranges reported by mem/memmon are dropped
  * before any lookup answers; memory that no monitor tracks is registered for one use only. map and unmap are the owner's callbacks.
  * Locks: all calls require the owner's worker->lock. The helper thread shares state under the cache's own lock, which is never held
- * over a system call of map or unmap.
+ * over a call of map or unmap.
  */
 #ifndef WEFT_MEM_REGCACHE_H
 #define WEFT_MEM_REGCACHE_H

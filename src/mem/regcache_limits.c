@@ -13,7 +13,7 @@
 
 /* Numerators over 16. Not tuned to any machine; each leaves a share for other users of the limit. */
 enum {
-    OF_MEMLOCK = 8,      /* bounce buffers, rings, MPI windows and a second iface's cache share the limit */
+    OF_MEMLOCK = 8,      /* bounce buffers, rings, windows and a second iface's cache share the limit */
     OF_MEMORY = 4,       /* ranks share a node; pinned pages cannot be swapped, migrated or made huge pages */
     OF_PORT_BYTES = 12,  /* other processes may have opened the device */
     OF_PORT_REGIONS = 8,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * segment: the shared memory of one job on one node: a sparse memfd, sized once and sealed. Created by mpirun, or under a foreign
- * launcher by the node's lowest rank; mapped by all ranks of the node and by the launcher.
+ * launcher by the node's lowest rank; mapped by all ranks of the node and by mpirun.
  * All zero is a valid initial state of every part: a rank may wake another and fill its inbox before that one is exec'ed.
  * Before touching pages call weft_segment_claim(): if memory is full it returns WEFT_E_NOSPACE, and no SIGBUS follows.
  *

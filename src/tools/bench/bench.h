@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What the rooms of weft-bench share: the options, one test, one case (a test at one size) while it runs.
- * Included by every file of this folder and by nothing else. The whole folder uses the public MPI API and C alone, so that
- * `mpicc *.c` makes the same program with any MPI: no header of Weft may be included here.
- * Invariant: every rank runs the same cases in the same order with the same iteration counts (rank 0 decides, all follow).
+ * bench: types shared by the files of weft-bench: options, test, and case (one test at one size while it runs).
+ * This folder must use the public MPI API and C only, no header of Weft, so that `mpicc *.c` builds it with any MPI.
+ * Invariant: all ranks run the same cases in the same order with the same iteration counts, which rank 0 broadcasts.
  */
 #ifndef WEFT_TOOLS_BENCH_H
 #define WEFT_TOOLS_BENCH_H
@@ -19,12 +18,12 @@ enum
     BENCH_SAMPLES_MAX = 1000
 };
 
-/* What a row's figure says, and so how it is made from the seconds that one iteration took. */
+/* Unit of a row's figure; figure() in timing.c computes it from the seconds of one iteration. */
 typedef enum bench_figure
 {
-    BENCH_MICROSECONDS, /* less is better */
-    BENCH_GB_PER_S,     /* 10^9 bytes a second, more is better */
-    BENCH_MILLIONS_PER_S
+    BENCH_MICROSECONDS,  /* lower is better */
+    BENCH_GB_PER_S,      /* 10^9 bytes per second, higher is better */
+    BENCH_MILLIONS_PER_S /* messages, higher is better */
 } bench_figure;
 
 typedef struct bench_test bench_test;
@@ -34,15 +33,15 @@ typedef struct bench_options
 {
     const bench_test *tests[BENCH_TESTS_MAX];
     int tests_count;
-    long sizes[BENCH_SIZES_MAX]; /* none: each test's own */
-    int sizes_count;
-    long iterations; /* a sample; 0: as many as the row's time allows */
-    long row_ms;
-    long samples;
-    long window;
-    long depth;
-    long rotate_bytes; /* 0: the same buffer every time */
-    long memory_bytes; /* of one rank; a row that needs more is left out, and the report says so */
+    long sizes[BENCH_SIZES_MAX]; /* bytes */
+    int sizes_count;   /* 0: each test's own sizes */
+    long iterations;   /* per sample; 0: as many as row_ms allows */
+    long row_ms;       /* target time of a row, ms */
+    long samples;      /* per row */
+    long window;       /* messages in flight, in tests with windows */
+    long depth;        /* queue length in matching tests */
+    long rotate_bytes; /* bytes that each arena rotates through; 0: one slot */
+    long memory_bytes; /* limit of one rank; a row that needs more is reported as left out */
     bool check;
     bool json;
     bool help;
@@ -54,25 +53,25 @@ struct bench_test
     const char *name;
     const char *help;
     bench_figure figure;
-    bool pairs;                  /* ranks work two by two; else all together */
-    long min_bytes, max_bytes; /* unless --sizes says more */
-    long unit_bytes;              /* sizes are multiples of this; 0: the size is no matter of this test */
-    bool empty;                   /* a size of 0 makes sense */
-    const char *const *variants; /* rows beside the sizes, NULL-terminated; NULL: sizes only */
-    size_t (*memory)(const bench_case *c); /* bytes that `open` would take on one rank */
-    int (*open)(bench_case *c);            /* 0, or -1 out of memory; every active rank calls it */
-    double (*run)(bench_case *c, long iterations); /* seconds that this rank spent */
-    void (*check)(bench_case *c, int round);       /* moves patterns and looks at every byte */
+    bool pairs;                  /* runs on pairs of ranks; else on all ranks together */
+    long min_bytes, max_bytes;   /* default sizes */
+    long unit_bytes;             /* sizes must be multiples of this; 0: the test has no size */
+    bool empty;                  /* size 0 is allowed */
+    const char *const *variants; /* further rows per size, NULL-terminated; NULL: none */
+    size_t (*memory)(const bench_case *c); /* bytes that `open` allocates on one rank */
+    int (*open)(bench_case *c);            /* 0, or -1 out of memory; called on every active rank */
+    double (*run)(bench_case *c, long iterations); /* seconds spent on this rank */
+    void (*check)(bench_case *c, int round);       /* transfers patterns and verifies every byte */
     void (*close)(bench_case *c);
 };
 
-/* A stretch of memory that is handed out slot after slot, so that with --rotate no cache holds what comes next. */
+/* Memory split into slots that are used in turn, so that with --rotate the next slot is in no cache. */
 typedef struct bench_arena
 {
     unsigned char *base;
-    size_t slot_bytes; /* distance of slots: never less than a message, whole pages when they rotate */
+    size_t slot_bytes; /* distance of slots: a message rounded up to whole pages, at least one page */
     size_t slots;
-    size_t at;
+    size_t at;         /* index of the next slot */
 } bench_arena;
 
 struct bench_case
@@ -80,20 +79,20 @@ struct bench_case
     const bench_options *options;
     const bench_test *test;
     int rank, ranks;
-    int partner; /* in tests by pairs; -1: this rank sits out */
-    bool is_leader;
-    long bytes;
-    int variant;
-    double share;   /* seconds of an iteration * share = seconds of what the figure counts */
-    double payload; /* bytes that one iteration moves one way (GB/s), or messages (M/s) */
-    bench_arena out, in;
+    int partner;    /* rank of the other half of the pair; -1: this rank is idle in tests by pairs */
+    bool is_leader; /* lower half of the ranks; measures in tests by pairs */
+    long bytes;     /* message size */
+    int variant;    /* index in test->variants */
+    double share;   /* factor from seconds of an iteration to the figure's seconds (0.5 for a ping-pong) */
+    double payload; /* bytes (GB/s) or messages (M/s) of one iteration, over all pairs */
+    bench_arena out, in; /* send and receive buffers */
     MPI_Request *requests;
-    MPI_Datatype type;
-    bool posted;  /* the long queue's receives are there (tests of matching) */
-    int failures; /* of this rank, in this case */
+    MPI_Datatype type;   /* MPI_DATATYPE_NULL: bytes */
+    bool posted;         /* receives of the long queue are posted (matching tests) */
+    int failures;        /* of this rank in this case */
 };
 
-/* Seconds of the machine's own monotonic clock: for comparisons between ranks of one host only. */
+/* CLOCK_MONOTONIC in seconds; comparable between ranks of one host only. */
 double bench_seconds(void);
 
 extern const bench_test bench_latency, bench_bandwidth, bench_bibw, bench_rate, bench_exchange;

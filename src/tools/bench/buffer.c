@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Memory of a case: see buffer.h. Every page is written once here, so that no test times page faults.
+ * buffer: writes every page once, so that no test measures page faults.
  */
 #include "buffer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Patterns for --check: see check.h.
+ * check: patterns and verification for --check.
  */
 #include "check.h"
 

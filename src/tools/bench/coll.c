@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Tests of all ranks together: barrier, allreduce (sum of doubles), bcast (the root goes round), alltoall (bytes to each rank).
- * The root of bcast goes round so that each one waits for the one before: with a fixed root a stream of them would be timed.
+ * coll: tests of all ranks: barrier, allreduce (sum of doubles), bcast, alltoall (bytes to each rank).
+ * The root of bcast rotates, so that each call depends on the previous one: with a fixed root calls would be pipelined.
  */
 #include "buffer.h"
 #include "check.h"
@@ -55,7 +55,7 @@ static double run_barrier(bench_case *c, long iterations)
     return MPI_Wtime() - start;
 }
 
-/* One rank comes late, another each round; nobody may leave before it came. Ranks of several hosts have no common clock. */
+/* One rank, another each round, enters late; no rank may leave earlier. Times are compared on one host only (no common clock). */
 static void check_barrier(bench_case *c, int round)
 {
     char mine[MPI_MAX_PROCESSOR_NAME] = "", first[MPI_MAX_PROCESSOR_NAME] = "";
@@ -86,7 +86,7 @@ static double run_allreduce(bench_case *c, long iterations)
     int n = (int)(c->bytes / (long)sizeof(double));
     double start;
 
-    memset(c->out.base, 0, c->out.slot_bytes * c->out.slots); /* numbers that stay numbers */
+    memset(c->out.base, 0, c->out.slot_bytes * c->out.slots); /* finite values in every round */
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
     for (long i = 0; i < iterations; i++) {
@@ -95,7 +95,7 @@ static double run_allreduce(bench_case *c, long iterations)
     return MPI_Wtime() - start;
 }
 
-/* Whole numbers, so that the sum is exact in any order. */
+/* Integers, so that the sum is exact in any order. */
 static double term(int rank, int round, long i)
 {
     return (double)(rank + 1) * (double)((i * 7 + round) % 1009 + 1);
@@ -175,7 +175,7 @@ static void check_alltoall(bench_case *c, int round)
     }
     bench_check_blank(c->in.base, n * (size_t)c->ranks);
     MPI_Alltoall(c->out.base, (int)n, MPI_BYTE, c->in.base, (int)n, MPI_BYTE, MPI_COMM_WORLD);
-    /* From the last to the first: once a block was found right, it serves as blank guard of the one before it. */
+    /* From the last to the first: a verified block is blanked and becomes the guard of the one before it. */
     for (int r = c->ranks - 1; r >= 0; r--) {
         bench_check_message(c, c->in.base + (size_t)r * n, n, r, c->rank, round, 0);
         bench_check_blank(c->in.base + (size_t)r * n, n);

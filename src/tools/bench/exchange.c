@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Tests of two ranks that send to each other at the same time and wait for both: MPI_Sendrecv, and two messages each way, as a
- * stencil exchanges with the neighbours on both sides (Isend, Isend, Recv, Recv, Waitall).
+ * exchange: tests of two ranks that send to each other at the same time: MPI_Sendrecv, or two messages each way as in a stencil's
+ * halo exchange (Isend, Isend, Recv, Recv, Waitall).
  */
 #include "buffer.h"
 #include "check.h"
@@ -71,7 +71,7 @@ static void check_exchange(bench_case *c, int round)
     unsigned char *out = malloc(2 * stride), *in = malloc(2 * stride);
 
     if (!out || !in) {
-        /* The partner waits for messages: there is no going on from here. */
+        /* The partner waits for messages, so this rank cannot continue. */
         bench_check_fail(c, "no memory for validation");
         MPI_Abort(MPI_COMM_WORLD, 1);
         abort();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * weft-bench: times an MPI by its public interface alone. Here: the table of tests and the walk over tests, variants and sizes.
- * Invariant: all ranks take the same way through this file; what only one can know (memory ran out, data was wrong) is agreed on
- * before anything follows from it.
+ * main: weft-bench, a benchmark of any MPI by its public API. Table of tests, loop over tests, variants and sizes.
+ * Invariant: all ranks run the same path here; a condition of one rank (out of memory, wrong data) is reduced over all before it is
+ * used.
  */
 #include "buffer.h"
 #include "check.h"
@@ -15,7 +15,7 @@ static const bench_test *const all_tests[] = {
     &bench_unexpected, &bench_vector,    &bench_barrier, &bench_allreduce, &bench_bcast, &bench_alltoall, NULL,
 };
 
-/* Whether any rank says so. */
+/* True if `mine` is not 0 on any rank. Collective. */
 static bool anyone(int mine)
 {
     int max = 0;
@@ -34,7 +34,7 @@ static void check_rounds(bench_case *c, int from)
     }
 }
 
-/* One row: returns the failures of all ranks. */
+/* Runs one row; returns the failures of all ranks. */
 static int case_run(bench_case *c, bool first)
 {
     bool active = !c->test->pairs || c->partner >= 0;
@@ -95,7 +95,7 @@ static int test_run(const bench_options *o, const bench_test *t, int rank, int r
     return failures;
 }
 
-/* The program's exit code. */
+/* Runs the selected tests; returns the program's exit code. */
 static int tests_run(const bench_options *o, int rank, int ranks)
 {
     int failures = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Tests of matching: latency behind many posted receives, cost of a message out of many unexpected ones.
+ * match: tests of matching: latency behind many posted receives, cost of a receive from many unexpected messages.
  */
 #include "buffer.h"
 #include "check.h"
@@ -11,7 +11,7 @@ enum
 {
     TAG_DATA = 1,
     TAG_GO = 2,
-    TAG_WAITING = 16 /* and up: the messages of the long queue, one tag each */
+    TAG_WAITING = 16 /* and up: messages of the long queue, one tag each */
 };
 
 static const char *const posted_variants[] = {"none", "posted", NULL};
@@ -23,7 +23,7 @@ static size_t queue_memory(const bench_case *c)
     return bench_buffer_memory(c, bytes, bytes);
 }
 
-/* Both arenas are one slot each here, cut into --depth messages and, behind them, the ping-pong's own. */
+/* Each arena is one slot here, split into --depth messages and one more for the ping-pong. */
 static unsigned char *slot(const bench_case *c, const bench_arena *a, long i)
 {
     return a->base + (size_t)i * bench_check_stride(c->bytes);
@@ -62,7 +62,7 @@ static int posted_open(bench_case *c)
     return 0;
 }
 
-/* Not in open: a rank whose memory ran out would leave its partner with receives that nobody answers. */
+/* Not in open: if the partner is out of memory, these receives would never match. */
 static void posted_post(bench_case *c)
 {
     for (long i = 0; i < posted_depth(c) && !c->posted; i++) {
@@ -112,7 +112,7 @@ static void posted_check(bench_case *c, int round)
     bench_check_message(c, in, n, c->partner, c->rank, round, at);
 }
 
-/* The posted receives get their messages at last, in an order of their own: nothing is cancelled, nothing stays behind. */
+/* Completes the posted receives, the last first; no receive is cancelled or left. */
 static void posted_close(bench_case *c)
 {
     long depth = c->posted ? posted_depth(c) : 0;
@@ -142,7 +142,7 @@ static int unexpected_open(bench_case *c)
     return 0;
 }
 
-/* One burst. The receiver takes the messages in the reverse order, once the last has arrived: the worst order for a list. */
+/* One burst. The receiver receives in reverse order after the last message has arrived: the worst order for a list. */
 static double burst(bench_case *c, int round, bool check)
 {
     long depth = c->options->depth;

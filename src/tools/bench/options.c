@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The command line of weft-bench: a table of options, read aloud by --help and searched for the nearest name by mistakes.
+ * options: command line of weft-bench. One table of options serves parsing, --help and the nearest name for a misspelt one.
  */
 #include "options.h"
 
@@ -55,7 +55,7 @@ enum
     ROWS = sizeof rows / sizeof rows[0]
 };
 
-/* Levenshtein's distance of two short names. */
+/* Levenshtein distance of two short names. */
 static int distance(const char *a, const char *b)
 {
     int row[64];
@@ -99,7 +99,7 @@ static void nearest(const char *what, const char *given, const char *const *name
     }
 }
 
-/* A count with an optional K, M or G (powers of 1,024). 0, or -1 when it is none or does not fit. */
+/* Parses a number with an optional K, M or G (powers of 1,024). 0; -1: not a number, or overflow. */
 static int number_read(const char *text, const char **end, long *out)
 {
     char *stop;

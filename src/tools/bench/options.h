@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The command line of weft-bench.
+ * options: command line of weft-bench.
  */
 #ifndef WEFT_TOOLS_BENCH_OPTIONS_H
 #define WEFT_TOOLS_BENCH_OPTIONS_H
@@ -8,15 +8,16 @@
 
 #include <stdio.h>
 
-/* Reads argv into o (defaults first). 0, or -1 with what is wrong in `why`. `all` ends with NULL. */
+/* Parses argv into o, starting from the defaults. 0, or -1 with the error in `why`. `all` ends with NULL. */
 int bench_options_parse(bench_options *o, int argc, char **argv, const bench_test *const *all, char *why, size_t why_bytes);
 
+/* Prints the usage text. */
 void bench_options_help(FILE *to);
 
-/* Test names with a sentence each. */
+/* Prints the tests' names and help texts. */
 void bench_options_list(FILE *to, const bench_test *const *all);
 
-/* The sizes of test t in bytes: those asked for, or the test's own, doubled from least to most. Returns how many. */
+/* Fills in the sizes of test t in bytes: those of --sizes, else doubling from min_bytes to max_bytes. Returns their number. */
 int bench_options_sizes(const bench_options *o, const bench_test *t, long sizes[BENCH_SIZES_MAX]);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Tests of two ranks that talk: latency, bandwidth, bidirectional bandwidth, message rate.
- * Timed rounds send out of one buffer and receive into another, over and over (or rotating ones); the receives of a window
- * share their buffer, as benchmarks do, since a buffer of its own for each would leave the caches. Validated rounds give each
- * its own.
+ * pair: tests of pairs of ranks: latency, bandwidth, bidirectional bandwidth, message rate.
+ * Timed rounds reuse one send and one receive buffer (or rotate them); the receives of a window share the buffer, as in other
+ * benchmarks, since separate buffers would not fit the caches. Validated rounds use a buffer for each message.
  */
 #include "buffer.h"
 #include "check.h"
@@ -123,7 +122,7 @@ static void check_latency(bench_case *c, int round)
     free(in);
 }
 
-/* Slots of a validated window: as many as the test has, fewer when they are large. The same on both sides. */
+/* Slots of a validated window: the test's, fewer if they are large. Equal on both sides. */
 static int check_slots(const bench_case *c)
 {
     size_t fit = (16u << 20) / bench_check_stride(c->bytes);
@@ -131,7 +130,7 @@ static int check_slots(const bench_case *c)
     return fit < 1 ? 1 : fit < (size_t)c->options->window ? (int)fit : (int)c->options->window;
 }
 
-/* A window with a buffer for each message. In odd rounds the sends start before the receives are there. */
+/* A window with a buffer for each message. In odd rounds sends start before the receives are posted. */
 static void check_exchange(bench_case *c, int round, bool sends, bool receives, unsigned char *out, unsigned char *in)
 {
     int slots = check_slots(c), n = (int)c->bytes;
@@ -176,7 +175,7 @@ static void check_window(bench_case *c, int round)
     bool both = c->test == &bench_bibw;
 
     if (!out || !in) {
-        /* The partner waits for messages: there is no going on from here. */
+        /* The partner waits for messages, so this rank cannot continue. */
         bench_check_fail(c, "no memory for validation");
         MPI_Abort(MPI_COMM_WORLD, 1);
     } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What weft-bench prints: see report.h.
+ * report: text and JSON output.
  */
 #include "report.h"
 
@@ -8,7 +8,7 @@
 
 static const char *const units[] = {[BENCH_MICROSECONDS] = "us", [BENCH_GB_PER_S] = "GB/s", [BENCH_MILLIONS_PER_S] = "M/s"};
 
-/* The first line of what the library says of itself, fit for JSON. */
+/* First line of MPI_Get_library_version, without characters that JSON would need escaped. */
 static void library_name(char *out, size_t bytes)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];

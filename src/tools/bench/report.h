@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What weft-bench prints: OSU-style tables for people, or one JSON object for programs.
+ * report: output of weft-bench: OSU-style tables or one JSON object.
  */
 #ifndef WEFT_TOOLS_BENCH_REPORT_H
 #define WEFT_TOOLS_BENCH_REPORT_H
 
 #include "timing.h"
 
-/* Rank 0 alone calls these. `first` says that nothing was opened before at this level (JSON's commas). */
+/* Called on rank 0 only. first: nothing was printed before at this level (for JSON's commas). */
 void bench_report_open(const bench_options *o, int ranks);
 void bench_report_test(const bench_options *o, const bench_test *t, int ranks, bool first);
 void bench_report_row(const bench_case *c, const bench_result *r, int failures, bool first);

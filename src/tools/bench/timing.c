@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Samples of a case: see timing.h. Rank 0 alone reads the clock for decisions and tells them by Bcast, so that no two ranks
- * can differ in their counts, whatever rounding their sums have.
+ * timing: rank 0 decides by its clock and broadcasts the decision, so that iteration and sample counts are equal on all ranks.
  */
 #include "timing.h"
 
@@ -15,7 +14,7 @@ double bench_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Mean over the ranks that measured of the seconds for one iteration. */
+/* Seconds of one iteration, averaged over the measuring ranks. */
 static double sample(bench_case *c, long iterations)
 {
     bool active = !c->test->pairs || (c->partner >= 0 && c->is_leader);
@@ -30,7 +29,7 @@ static double sample(bench_case *c, long iterations)
     return all[0] / all[1] / (double)iterations;
 }
 
-/* Iterations for a sample of `want` seconds. The runs that find it are the warm-up as well. */
+/* Finds the iterations for a sample of `want` seconds; its runs are also the warm-up. */
 static long calibrate(bench_case *c, double want)
 {
     long n = 1, next = 1;
@@ -87,7 +86,7 @@ void bench_timing_run(bench_case *c, bench_result *out)
     start = bench_seconds();
     while (more) {
         figures[taken++] = figure(c, sample(c, n));
-        /* Oversubscribed CPUs make the wall clock of a sample many times the figure's: at least three, then the time counts too. */
+        /* On oversubscribed CPUs a sample takes far longer than its figure: at least three samples, then row_ms limits too. */
         more = taken < o->samples && (taken < 3 || o->iterations || bench_seconds() - start < 2 * row);
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Samples of a case: how many iterations, how many samples, and least, median, most out of them.
+ * timing: iteration count, samples, and minimum, median and maximum of a case.
  */
 #ifndef WEFT_TOOLS_BENCH_TIMING_H
 #define WEFT_TOOLS_BENCH_TIMING_H
@@ -8,12 +8,12 @@
 
 typedef struct bench_result
 {
-    double min, median, max; /* of the figure's unit; least is the smallest number, not the best */
-    long iterations;            /* of each sample */
+    double min, median, max; /* in the test's unit; min is the smallest number, not the best */
+    long iterations;            /* per sample */
     int samples;
 } bench_result;
 
-/* Warms up, finds the iteration count, takes the samples. Collective over the world; the result is valid on rank 0. */
+/* Warms up, finds the iteration count, takes the samples. Collective over MPI_COMM_WORLD; *out is valid on rank 0. */
 void bench_timing_run(bench_case *c, bench_result *out);
 
 #endif

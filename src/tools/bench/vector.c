@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Strided data: windows of vectors of doubles, blocks and gaps of the same length, strided at both ends.
+ * vector: strided data: windows of vectors of doubles, blocks and gaps of equal length, strided on both sides.
  */
 #include "buffer.h"
 #include "check.h"
@@ -10,7 +10,7 @@ enum
 {
     TAG_DATA = 1,
     TAG_BACK = 2,
-    VECTOR_WINDOW = 16, /* vectors under way at most: they are large */
+    VECTOR_WINDOW = 16, /* at most this many vectors in flight, as they are large */
     DOUBLE = sizeof(double)
 };
 
@@ -72,7 +72,7 @@ static double vector_run(bench_case *c, long iterations)
     return MPI_Wtime() - start;
 }
 
-/* Looks at the blocks (the sender's pattern at the same place) and at the gaps (untouched). */
+/* Verifies the blocks (the sender's pattern at the same offset) and the gaps (untouched). */
 static void vector_verify(bench_case *c, const unsigned char *in, unsigned char *expected, int round)
 {
     const int *shape = shapes[c->variant];

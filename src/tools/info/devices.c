@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * devices: see devices.h.
+ * devices: sections "transports" and "registration" of weft-info.
  */
 #include "tools/info/devices.h"
 
@@ -16,7 +16,7 @@
 
 typedef struct teller {
     out *to;
-    const char *name, *why; /* why: said already */
+    const char *name, *why; /* why: text already printed, or NULL */
 } teller;
 
 static void tell_line(void *arg, const char *text)
@@ -50,7 +50,7 @@ static void show_network(out *to, const char *name, bool is_promising)
     show(to, name, ops, ops ? NULL : why);
 }
 
-/* This program holds the library's code itself, so the modules do not stand beside it: they are found from the installation. */
+/* weft-info is linked with the library's code, so modules cannot be found beside the library: the installation's path is used. */
 void devices_show(out *to, bool all)
 {
     const char *modules = weft_knob.module_dir, *name;
@@ -70,7 +70,7 @@ void devices_show(out *to, bool all)
     weft_knob.module_dir = modules;
 }
 
-/* "name: what is so" */
+/* Prints a line "name: text" as a row. */
 static void tell_watch(void *arg, const char *text)
 {
     char name[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * devices: what this machine offers to move bytes with, and what watches the memory that is registered for it. Called by weft-info's
- * main. Opens no port: a transport tells by itself what it finds.
+ * devices: prints the transports usable on this machine, their devices, and the monitors of registered memory. Called by weft-info's
+ * main. Opens no iface: the transport's ops unavailable() and describe() report what they find.
  */
 #ifndef WEFT_TOOLS_INFO_DEVICES_H
 #define WEFT_TOOLS_INFO_DEVICES_H
@@ -10,10 +10,9 @@
 
 #include "tools/info/out.h"
 
-/* The transports: usable or why not, and what each finds. A network's module is loaded only where a device seems to be active, or with
- * `all`. */
+/* Prints each transport: usable or why not, and its devices. Loads a network's module only if a device seems active, or with `all`. */
 void devices_show(out *to, bool all);
-/* The watches of the registration cache: in force, or why not. Runs their self-tests. */
+/* Prints the sources of the memory monitor (memmon): active or why not. Runs their self-tests. */
 void devices_show_watches(out *to);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * main: weft-info: what this Weft is, what works here, and what it would choose. Reads the library's own tables; starts nothing
- * unless --protocols is asked for.
+ * main: weft-info: prints the build, the usable transports, the knobs and the selected protocols. Reads the library's tables; starts
+ * processes for --protocols only.
  */
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +80,8 @@ static void show_knobs(out *to)
         for (char *at = name; *at; at++)
             *at = (char)(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
         weft_knob_show(i, value, sizeof(value));
-        snprintf(note, sizeof(note), "[%s] %s%s%s%s", weft_knob_origin(i), row->sentence, row->words ? " (" : "", row->words ? row->words : "",
+        snprintf(note, sizeof(note), "[%s] %s%s%s%s", weft_knob_origin(i), row->sentence, row->words ? " (" : "", row->words ?
+                 row->words : "",
                  row->words ? ")" : "");
         out_row(to, name, *value || to->is_json ? value : "\"\"", note);
     }
@@ -90,20 +91,22 @@ static void show_knobs(out *to)
 static void show_missing(out *to)
 {
     char title[96];
-    snprintf(title, sizeof(title), "%u of %u functions exist but raise MPI_ERR_UNSUPPORTED_OPERATION", weft_api_missing_count, weft_api_total);
+    snprintf(title, sizeof(title), "%u of %u functions exist but raise MPI_ERR_UNSUPPORTED_OPERATION", weft_api_missing_count,
+             weft_api_total);
     out_section(to, "missing", title);
     for (const char *const *name = weft_api_missing; *name; name++)
         out_row(to, *name, "missing", to->is_json ? NULL : "");
     out_section_end(to);
 }
 
-/* Adds the option's section to *sections; false when it is none. */
+/* Adds the option's section to *sections. False: unknown option. */
 static bool section_add(const char *option, unsigned *sections)
 {
     static const struct {
         const char *name;
         unsigned sections;
-    } rows[] = {{"--build", BUILD}, {"--machine", MACHINE}, {"--transports", ALL_TRANSPORTS}, {"--registration", REGISTRATION}, {"--knobs", KNOBS}, {"--missing", MISSING}};
+    } rows[] = {{"--build", BUILD}, {"--machine", MACHINE}, {"--transports", ALL_TRANSPORTS}, {"--registration", REGISTRATION}, {"--knobs",
+        KNOBS}, {"--missing", MISSING}};
     for (size_t i = 0; i < weft_count(rows); i++)
         if (strcmp(option, rows[i].name) == 0) {
             *sections |= rows[i].sections;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * out: says facts as text for people or as JSON for programs. A section holds rows; a row has a name and named values.
+ * out: prints sections of rows to stdout, as text or as JSON. A row has a name, a value and a note.
  */
 #ifndef WEFT_TOOLS_INFO_OUT_H
 #define WEFT_TOOLS_INFO_OUT_H
@@ -9,15 +9,15 @@
 
 typedef struct out {
     bool is_json;
-    int sections, rows;
+    int sections, rows; /* printed so far; rows of the current section */
 } out;
 
 void out_open(out *self, bool is_json);
 void out_close(out *self);
-/* Opens a section; the text form shows `title`, JSON uses `key`. */
+/* Opens a section: text shows `title`, JSON `key`. */
 void out_section(out *self, const char *key, const char *title);
 void out_section_end(out *self);
-/* One row. `note` says more (NULL: nothing). Text: "  name  value  note". */
+/* Prints a row; note may be NULL. Text: "  name  value  note". */
 void out_row(out *self, const char *name, const char *value, const char *note);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * protocols: two ranks on channel 0 of a world without MPI on top. Called by weft-info's main.
- * Invariant: both ranks do the same transfers in the same order, so neither waits for good.
+ * protocols: two ranks on one communication context of a world, without the MPI layer. Called by weft-info's main.
+ * Invariant: both ranks do the same transfers in the same order, so neither deadlocks.
  */
 #include "tools/info/protocols.h"
 
@@ -21,7 +21,7 @@
 #include "p2p/rndv_select.h"
 
 #define LARGEST (16u << 20)
-#define TIMES 12 /* each rung is tried some three times at first use */
+#define TIMES 12 /* transfers of each size: each protocol is tried about three times at first use */
 #define BYTE_HANDLE 0x247 /* MPI_BYTE in the standard ABI */
 
 int protocols_start(void)
@@ -36,7 +36,7 @@ int protocols_start(void)
     return 1;
 }
 
-/* One message each way; the answer makes sure that the ranks stay together. */
+/* One message each way; the reply keeps the ranks in step. */
 static int exchange(weft_chan *chan, uint32_t rank, char *buffer, uint64_t bytes)
 {
     const weft_type *type = weft_type_of((void *)(uintptr_t)BYTE_HANDLE);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * line: words in a growing array. Called by the wrapper's main.
- * Invariant: words[count] is NULL.
+ * line: words in a growing array. Called by the wrapper's main. Invariant: words[count] is NULL after the first add.
  */
 #include "tools/wrapper/line.h"
 

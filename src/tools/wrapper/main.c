@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * main: mpicc and mpicxx. Runs the compiler with what an MPI program needs: the folder of mpi.h, the library, and its place at run
- * time. The name that it was called by chooses the language. Understands the questions that other MPIs' wrappers answer, because
- * build systems ask them.
- * Invariant: the user's words reach the compiler unchanged and in order.
+ * main: mpicc and mpicxx. Runs the compiler with the include path of mpi.h, the library and its RUNPATH. The name in argv[0] selects the
+ * language. Accepts the query options of MPICH's and Open MPI's wrappers (-show, -showme:...), which build systems use.
+ * Invariant: all other arguments reach the compiler unchanged and in order.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -17,16 +16,17 @@
 #include "tools/wrapper/prefix.h"
 
 typedef struct wrapper {
-    const char *name; /* as it was called */
+    const char *name; /* last component of argv[0] */
     bool is_cxx;
     house house;
-    line compiler, compile, link; /* the command, what compiling adds, what linking adds */
-    line user;                    /* the user's words */
-    bool has_input;               /* some word names a file */
-    bool stops_early;             /* -c, -E, ...: nothing is linked */
+    line compiler, compile, link; /* the compiler's command; flags added to compile; flags added to link */
+    line user;                    /* the user's arguments */
+    bool has_input;               /* an argument names a file */
+    bool stops_early;             /* -c, -E, ...: no link step */
 } wrapper;
 
-enum question { ASK_NOTHING, ASK_SHOW, ASK_COMPILE_INFO, ASK_LINK_INFO, ASK_COMPILE, ASK_LINK, ASK_INCDIRS, ASK_LIBDIRS, ASK_LIBS, ASK_COMMAND,
+enum question { ASK_NOTHING, ASK_SHOW, ASK_COMPILE_INFO, ASK_LINK_INFO, ASK_COMPILE, ASK_LINK, ASK_INCDIRS, ASK_LIBDIRS, ASK_LIBS,
+               ASK_COMMAND,
                 ASK_VERSION, ASK_HELP };
 
 static const struct {
@@ -49,7 +49,7 @@ static const char help[] =
     "  -link_info              print the command that links\n"
     "  -cc=NAME, -cxx=NAME     use this compiler; or set MPI_CC, MPI_CXX (WEFT_, OMPI_, MPICH_ too)\n";
 
-/* -show and --show are the same question. */
+/* The query that an argument asks, by one or two dashes. */
 static enum question question_of(const char *word)
 {
     if (word[0] != '-')
@@ -61,7 +61,7 @@ static enum question question_of(const char *word)
     return ASK_NOTHING;
 }
 
-/* mpicxx, mpic++, mpiCC and whatever people call their links to them. */
+/* mpicxx, mpic++, mpiCC and links with similar names. */
 static bool is_cxx_name(const char *name)
 {
     return strstr(name, "xx") || strstr(name, "++") || strstr(name, "CC");
@@ -83,7 +83,7 @@ static void compiler_choose(wrapper *self)
 static void parts_make(wrapper *self)
 {
     line_add_joined(&self->compile, "-I", self->house.include);
-    line_add_split(&self->compile, WEFT_SANITIZE); /* a sanitized library needs the sanitizer's runtime in front of all others */
+    line_add_split(&self->compile, WEFT_SANITIZE); /* a sanitized library needs the sanitizer's runtime first */
     line_add_split(&self->link, WEFT_SANITIZE);
     line_add_joined(&self->link, "-L", self->house.lib);
     line_add_joined(&self->link, "-Wl,-rpath,", self->house.lib);
@@ -91,11 +91,12 @@ static void parts_make(wrapper *self)
     line_add(&self->link, "-lmpi_abi");
 }
 
-/* Takes the next word; it tells whether there is something to link. Returns how many further words belong to it. */
+/* Updates has_input and stops_early by an argument. Returns how many following arguments belong to it. */
 static int word_weigh(wrapper *self, const char *word)
 {
     static const char *const early[] = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"};
-    static const char *const pairs[] = {"-o", "-x", "-I", "-L", "-D", "-U", "-l", "-T", "-u", "-z", "-include", "-imacros", "-isystem", "-iquote", "-idirafter",
+    static const char *const pairs[] = {"-o", "-x", "-I", "-L", "-D", "-U", "-l", "-T", "-u", "-z", "-include", "-imacros", "-isystem",
+                                        "-iquote", "-idirafter",
                                         "-MF", "-MT", "-MQ", "-Xlinker", "-Xassembler", "-Xpreprocessor", "-Xclang", "-target", "-arch",
                                         "-aux-info", "-B", "-e", "-A", "-wrapper", "--param"};
     for (size_t i = 0; i < weft_count(early); i++)
@@ -139,7 +140,7 @@ static enum question words_read(wrapper *self, int argc, char **argv)
 
 static int answer(const wrapper *self, enum question asked)
 {
-    static line all; /* reachable at the end: nothing is freed */
+    static line all; /* static: still reachable at exit, for leak checkers */
     switch (asked) {
     case ASK_COMPILE_INFO:
         line_add_all(&all, &self->compiler);
@@ -184,7 +185,7 @@ int main(int argc, char **argv)
     line_add_all(&all, &self.compiler);
     line_add_all(&all, &self.compile);
     line_add_all(&all, &self.user);
-    /* -show without a file asks what a whole build would need */
+    /* -show without a file shows compile and link flags */
     if (!self.stops_early && (self.has_input || asked == ASK_SHOW))
         line_add_all(&all, &self.link);
     if (asked == ASK_SHOW) {

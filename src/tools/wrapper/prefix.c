@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * prefix: finds the installation by /proc/self/exe. Called once by the wrapper's main.
- * Invariant: both paths are absolute.
+ * prefix: finds the installation by /proc/self/exe. Invariant: both paths are absolute.
  */
 #include "tools/wrapper/prefix.h"
 
@@ -10,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* `target` as seen from the folder `bin` when the installation now has its bin at `here`: both share leading folders, which are
- * left by "..". False when the way is too long. */
+/* Maps `target` of an installation with its bin at `bin` to one with its bin at `here`: removes from `here` as many components as `bin`
+ * has below the prefix shared with `target`. False: the path is too long. */
 static bool moved(const char *here, const char *bin, const char *target, char *out)
 {
     size_t shared = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * prefix: where this Weft stands. The wrapper finds itself, and from there the headers and the library, so that a whole installation
- * may be moved or unpacked elsewhere.
+ * prefix: paths of the installation, relative to the running program, so that an installation may be moved. Called by the wrapper and
+ * weft-info.
  */
 #ifndef WEFT_TOOLS_WRAPPER_PREFIX_H
 #define WEFT_TOOLS_WRAPPER_PREFIX_H
@@ -9,11 +9,11 @@
 #include <limits.h>
 
 typedef struct house {
-    char include[PATH_MAX];
-    char lib[PATH_MAX];
+    char include[PATH_MAX]; /* directory of mpi.h, absolute */
+    char lib[PATH_MAX];     /* directory of the library, absolute */
 } house;
 
-/* Fills in both: beside the running program if mpi.h is there, else where configure was told to install. */
+/* Fills in both: relative to the running program if mpi.h is there, else the paths of configure. */
 void house_find(house *self);
 
 #endif
