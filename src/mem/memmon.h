@@ -2,17 +2,9 @@
  *
  * memmon: reports registered memory that was unmapped, moved, discarded or remapped. One monitor per process, any thread.
  * Changed ranges are appended to the invalidation log; each registration cache reads it from its own cursor.
- * Invariants: a range is published before changed memory can be used again; a mapping that no source tracks is never cached.
+ * Invariants: a change of tracked memory is in the log before the changed memory is used (several threads: after weft_memmon_sync());
+ * a mapping that no source tracks is never cached.
  * Callers: registration caches, each under its worker's lock; weft-info.
- *
- * Sources:
- *     memhooks    (libweft-memhooks.so, preloaded by mpirun) publishes before the system call, in the calling thread. It misses
- *                 inline system calls, so it only speeds up userfaultfd unless WEFT_REGCACHE_MONITOR=memhooks
- *     userfaultfd a listener thread reads the kernel's event; the unmapping call returns after that read. `busy` is odd from before
- *                 the read until the range is published, so a lookup cannot miss the range
- * userfaultfd alone lets another thread map the freed addresses before the event is queued. The kernel counts changes in progress
- * until their events are read; weft_memmon_sync() reads that count (one system call). A process with several threads must call it
- * before it reads the log.
  */
 #ifndef WEFT_MEM_MEMMON_H
 #define WEFT_MEM_MEMMON_H
@@ -54,6 +46,14 @@ static inline bool weft_inval_log_is_new(const weft_inval_log *news, uint64_t cu
     return atomic_load_explicit(&news->next, memory_order_acquire) != cursor || (busy & 1);
 }
 
+/* Sources:
+ *     memhooks    (libweft-memhooks.so, preloaded by mpirun) publishes before the system call, in the calling thread. It misses
+ *                 inline system calls, so it only speeds up userfaultfd unless WEFT_REGCACHE_MONITOR=memhooks
+ *     userfaultfd a listener thread reads the kernel's event; the unmapping call returns after that read. `busy` is odd from before
+ *                 the read until the range is published, so a lookup cannot miss the range
+ * userfaultfd alone lets another thread map the freed addresses before the event is queued. The kernel counts changes in progress
+ * until their events are read; weft_memmon_sync() reads that count (one system call). A process with several threads must call it
+ * before it reads the log. */
 typedef struct weft_memmon weft_memmon;
 
 /* The process's monitor; never NULL, but it may track nothing. The first call starts it and runs the self-tests of the sources that

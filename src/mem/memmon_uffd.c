@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * memmon_uffd: userfaultfd listener. Invariant: the listener takes no lock and page-faults on its stack and the log only.
- *
- * Order in the kernel: munmap increments `mmap_changing` under the mmap lock, removes the mapping, releases the lock, queues the
- * event, sleeps until it is read, decrements and returns. madvise does the same before it discards pages.
- *     one thread:      when munmap returns, the listener has read the event. `busy` is odd from before the read until the range is
- *                      published, so the next lookup sees `busy` or the range.
- *     several threads: after munmap in thread A, thread B may map the address and send from it before A's event is read. B issues
- *                      UFFDIO_WRITEPROTECT of length 0: EAGAIN while the count is not zero (checked before the arguments). EINVAL
- *                      means that A's event was read, and the first case holds.
- * Before 5.15 the count was a flag, which the first of two concurrent unmaps cleared for both: `can_settle` is false there.
  */
 #include "mem/memmon_uffd.h"
 
@@ -39,6 +30,14 @@
 #define DEVICE "/dev/userfaultfd"
 #define DEVICE_NEW _IO(0xAA, 0x00)
 
+/* Order in the kernel: munmap increments `mmap_changing` under the mmap lock, removes the mapping, releases the lock, queues the
+ * event, sleeps until it is read, decrements and returns. madvise does the same before it discards pages.
+ *     one thread:      when munmap returns, the listener has read the event. `busy` is odd from before the read until the range is
+ *                      published, so the next lookup sees `busy` or the range.
+ *     several threads: after munmap in thread A, thread B may map the address and send from it before A's event is read. B issues
+ *                      UFFDIO_WRITEPROTECT of length 0: EAGAIN while the count is not zero (checked before the arguments). EINVAL
+ *                      means that A's event was read, and the first case holds.
+ * Before 5.15 the count was a flag, which the first of two concurrent unmaps cleared for both: `can_settle` is false there. */
 static WEFT_BARE void publish(weft_inval_log *news, const struct uffd_msg *message)
 {
     switch (message->event) {

@@ -4,9 +4,6 @@
  * launcher by the node's lowest rank; mapped by all ranks of the node and by mpirun.
  * All zero is a valid initial state of every part: a rank may wake another and fill its inbox before that one is exec'ed.
  * Before touching pages call weft_segment_claim(): if memory is full it returns WEFT_E_NOSPACE, and no SIGBUS follows.
- *
- * Layout: hdr page | one page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank)
- * | call records (one part per rank) | extra: the launcher's modex_cache of other nodes (launch/modex_cache.h), empty on one node.
  */
 #ifndef WEFT_MEM_SEGMENT_H
 #define WEFT_MEM_SEGMENT_H
@@ -105,6 +102,8 @@ enum weft_rank_state {
     WEFT_RANK_DEAD = 4,  /* written by the launcher: the process ended without finalize */
 };
 
+/* Layout: hdr page | one page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank)
+ * | call records (one part per rank) | extra: the launcher's modex_cache of other nodes (launch/modex_cache.h), empty on one node. */
 typedef struct weft_segment_hdr {
     uint32_t magic, version;
     uint32_t ranks;            /* on this node */
