@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * acceptor: where daemons come in. Until both sides have proven that they know the job's secret, a connection is a pending_conn's: it has five
- * seconds, and there are at most so many of them.
+ * acceptor: listening socket that authenticates daemons.
+ * A connection stays a pending_conn until both sides have proven that they know the job's secret. It expires after 5 s; at most
+ * DOOR_STRANGERS exist. Used by children, on mpirun's one thread.
  */
 #ifndef WEFT_MPIRUN_DOOR_H
 #define WEFT_MPIRUN_DOOR_H
@@ -13,12 +14,12 @@
 #include "tools/mpirun/wire.h"
 
 #define DOOR_STRANGERS 64
-#define DOOR_MAX (1 + DOOR_STRANGERS) /* descriptors to wait for */
+#define DOOR_MAX (1 + DOOR_STRANGERS) /* entries of the poll set: the listener, then the pending connections */
 
 typedef struct acceptor_callbacks {
-    bool (*awaits)(void *owner, uint32_t node);                 /* is that node's daemon still to come? */
-    void (*other)(void *owner, uint32_t node, const char *why); /* it has come and is of another version */
-    /* It has proven itself; the descriptor is the owner's from now on. */
+    bool (*awaits)(void *owner, uint32_t node);                 /* whether that node's daemon is still expected */
+    void (*other)(void *owner, uint32_t node, const char *why); /* the daemon runs another release */
+    /* The daemon is authenticated. The callee owns fd from now on. */
     void (*met)(void *owner, uint32_t node, int fd, const wire_hello *hello, const wire_answer *answer);
     void *owner;
 } acceptor_callbacks;
@@ -28,7 +29,7 @@ typedef struct pending_conn {
     bool is_answered;
     size_t used;
     uint64_t deadline_ns;
-    char bytes[sizeof(wire_hello) + 32]; /* what it says: hello, then proof */
+    char bytes[sizeof(wire_hello) + 32]; /* bytes received: wire_hello, then the proof */
     wire_answer answer;
 } pending_conn;
 
@@ -39,12 +40,12 @@ typedef struct acceptor {
     pending_conn pending_conns[DOOR_STRANGERS];
 } acceptor;
 
-/* 0 or -1 with errno. */
+/* Opens the listener. `secret` must outlive self. 0 or -1 with errno. */
 int acceptor_open(acceptor *self, const unsigned char *secret, const acceptor_callbacks *up);
-/* Fills DOOR_MAX entries. */
+/* Fills DOOR_MAX entries of set. */
 void acceptor_pollfds(const acceptor *self, struct pollfd *set);
 void acceptor_progress(acceptor *self, const struct pollfd *set);
-/* Sends those away whose time is over. The next deadline, or 0. */
+/* Closes the pending connections that have expired. Returns the next deadline (weft_clock_ns), or 0. */
 uint64_t acceptor_deadlines(acceptor *self);
 void acceptor_close(acceptor *self);
 

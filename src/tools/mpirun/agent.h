@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * agent: the program that starts a daemon on a host (ssh, or what --launch-agent names), and what it says when it fails.
+ * agent: the process that starts a daemon on a host (ssh, the --launch-agent command, or srun), and its captured output.
+ * It leads a process group of its own, which the guard knows. The owner reaps it and calls agent_ended.
  */
 #ifndef WEFT_MPIRUN_AGENT_H
 #define WEFT_MPIRUN_AGENT_H
@@ -11,25 +12,25 @@
 #include "tools/mpirun/guard.h"
 
 typedef struct agent {
-    pid_t pid;  /* 0: none, or it has ended */
-    int out;    /* what it writes, both streams; -1: ended */
-    char said[480]; /* the last of it */
+    pid_t pid;  /* 0: not started, or reaped */
+    int out;    /* read end of the pipe with its stdout and stderr; -1: closed */
+    char said[480]; /* the last bytes of its output; a NUL follows */
     size_t said_bytes;
 } agent;
 
 #define AGENT_DEFAULT "ssh -x -o BatchMode=yes -o ConnectTimeout=10"
 
-/* Starts a program, in this environment, with `text` as its standard input. 0 or -1 with errno. */
+/* Starts argv in `environment` with `text` as its standard input. Does not block. 0 or -1 with errno. */
 int agent_run(agent *self, const char *const *argv, char **environment, const char *text, guard *guard);
-/* Starts `words HOST COMMAND`, with `line` as its standard input. 0 or -1 with errno. */
+/* Starts `words HOST COMMAND` in mpirun's environment, with `line` as its standard input. 0 or -1 with errno. */
 int agent_start(agent *self, const char *words, const char *host, const char *command, const char *line, guard *guard);
-/* Reads what it has written. */
+/* Reads the output that is available; does not block. */
 void agent_read(agent *self);
-/* waitpid told its end. */
+/* To call when waitpid has returned its pid: reads the rest of its output and signals what is left of its group. */
 void agent_ended(agent *self, guard *guard);
 void agent_kill(const agent *self, int sig);
 void agent_close(agent *self);
-/* What it said, on one line; never NULL. */
+/* Its output as one line; never NULL. Valid until the next call. */
 const char *agent_words(agent *self);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * allocation: the hosts and slots that a resource manager gave to this job, as its environment tells them (docs/launchers.md). Read once
- * by the head before ranks are placed; what the user says beats it.
+ * allocation: the hosts and slots that a resource manager gave to this job, read from its environment (docs/launchers.md).
+ * The head reads it once, before it places ranks. The user's options take precedence.
  */
 #ifndef WEFT_MPIRUN_ALLOCATION_H
 #define WEFT_MPIRUN_ALLOCATION_H
@@ -12,19 +12,19 @@
 #include "tools/mpirun/options.h"
 
 typedef struct allocation {
-    const char *manager; /* "Slurm"; NULL: there is none */
+    const char *manager; /* "Slurm"; NULL: no allocation */
     char what[160];      /* "Slurm's allocation 17", for texts */
     host_list hosts;
-    bool is_nameless;    /* it has hosts, and the environment does not name them */
+    bool is_nameless;    /* the environment gives a number of hosts but not their names */
 } allocation;
 
-/* What the environment says. 0, or an exit code, said. */
+/* Reads the environment. 0, or an exit code after an error message. */
 int allocation_read(allocation *self);
 void allocation_free(allocation *self);
-/* Gives opts the allocation's hosts, or makes of those that the user named the allocation's. 0, or an exit code, said. */
+/* Sets opts->hosts to the allocation's hosts, or checks the user's hosts against them. 0, or an exit code after an error message. */
 int allocation_take(options *opts);
 
-/* "2(x3),1" as 2 2 2 1 in counts, `room` of them at most. How many, or -1: it is not written so. */
+/* Expands "2(x3),1" to 2 2 2 1 in counts, which has `room` entries. Returns the number of entries, or -1: malformed or too many. */
 int allocation_counts(const char *text, uint32_t *counts, uint32_t room);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bind: which CPUs each rank gets.
+ * bind: assigns CPUs to the ranks of one node.
  */
 #ifndef WEFT_MPIRUN_BIND_H
 #define WEFT_MPIRUN_BIND_H
@@ -13,16 +13,16 @@
 #include "tools/mpirun/options.h"
 
 typedef struct binding {
-    cpu_set_t **masks; /* one per rank; NULL: nobody is bound */
+    cpu_set_t **masks; /* one per rank; NULL: no rank is bound */
     size_t mask_bytes;
     uint32_t count;
     bool is_disjoint;  /* no two ranks share a CPU */
-    char **words;      /* for the report, one per rank; NULL without report */
+    char **words;      /* one per rank, for bind_report; NULL: no report wanted */
 } binding;
 
-/* Decides for the ranks of this machine, so many, with these numbers in the job. 0, or an exit code after a line that says why. */
+/* Assigns CPUs to the `count` ranks of this node; ranks[] are their ranks in the job. 0, or an exit code after an error message. */
 int bind_make(const options *opts, uint32_t count, const uint32_t *ranks, binding *self);
-/* A line about one of them. */
+/* Prints the binding of the rank with local index `index`. */
 void bind_report(const binding *self, uint32_t index, uint32_t rank, const char *host);
 void bind_free(binding *self);
 

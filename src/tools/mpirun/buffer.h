@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * buffer: bytes that wait: added at the end, dropped at the start. All-zero is an empty one.
+ * buffer: byte queue; bytes are added at the end and dropped from the start. All-zero is an empty buffer.
  */
 #ifndef WEFT_MPIRUN_BUFFER_H
 #define WEFT_MPIRUN_BUFFER_H
@@ -12,7 +12,7 @@ typedef struct buffer {
     size_t start, used, room;
 } buffer;
 
-/* 0 or -1: no memory, and nothing was added. */
+/* 0 or -1: out of memory, and nothing was added. */
 int buffer_add(buffer *self, const void *bytes, size_t count);
 void buffer_drop(buffer *self, size_t count);
 void buffer_free(buffer *self);

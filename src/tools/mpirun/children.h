@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * children: the daemons that this process has started itself, each from its agent to its last word. It carries: what frames mean, and
- * what the end of one means for the job, is its owner's.
+ * children: daemons started by this process, from agent start to the DONE frame. Used by the head (remote_nodes) and by daemons (relay).
+ * It owns agents and connections. The owner interprets frames and decides what the end of a daemon means for the job. One thread; nothing
+ * blocks.
  */
 #ifndef WEFT_MPIRUN_LIMBS_H
 #define WEFT_MPIRUN_LIMBS_H
@@ -18,21 +19,21 @@
 
 typedef struct child_daemon {
     uint32_t node;
-    const char *host; /* its name, the owner's */
+    const char *host; /* host name; the owner's memory */
     agent agent;
-    wire wire;        /* fd -1: not yet, or no more */
-    bool is_met;      /* there was a wire */
-    bool is_over;     /* nothing is awaited from it any more */
-    uint64_t over_ns; /* when its agent is no longer waited for; 0: not yet */
-    uint64_t told_ns; /* when it is told that its agent has ended well and it has not come; 0: need not be */
+    wire wire;        /* fd -1: not connected yet, or closed */
+    bool is_met;      /* the daemon has connected */
+    bool is_over;     /* detached, killed or cancelled: no more callbacks */
+    uint64_t over_ns; /* time at which a remaining agent is killed; 0: not set */
+    uint64_t told_ns; /* time of the warning that the agent exited with 0 and no daemon has connected; 0: none */
 } child_daemon;
 
 typedef struct children_callbacks {
-    void (*met)(void *owner, child_daemon *one); /* it has come: tell it what it is for */
+    void (*met)(void *owner, child_daemon *one); /* connected and authenticated: send it its job */
     void (*frame)(void *owner, child_daemon *one, const wire_frame *frame);
-    void (*lost)(void *owner, child_daemon *one, const char *why);   /* it had come, and went without a last word */
-    void (*failed)(void *owner, child_daemon *one, const char *why); /* it never came; its agent's words may say more */
-    bool tells; /* the user of a daemon that has not come although its agent has ended well; it still may */
+    void (*lost)(void *owner, child_daemon *one, const char *why);   /* the connection ended without a DONE frame */
+    void (*failed)(void *owner, child_daemon *one, const char *why); /* no usable connection came; the agent's output may give the reason */
+    bool tells; /* warn the user when an agent exited with 0 and its daemon has not connected (it still may) */
     void *owner;
 } children_callbacks;
 
@@ -42,31 +43,31 @@ typedef struct childs {
     uint32_t count;
     unsigned char secret[CTRL_SECRET_BYTES];
     guard *guard; /* the owner's */
-    bool is_ssh;  /* the agent */
+    bool is_ssh;  /* agents are ssh */
     children_callbacks up;
 } childs;
 
-/* Listens; room for so many. 0 or -1 with errno. */
+/* Opens the listener; children_add may be called `room` times. 0 or -1 with errno. */
 int children_open(childs *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up);
 child_daemon *children_add(childs *self, uint32_t node, const char *host);
-/* Starts the agents of all: `words`, or ssh. 0 or an exit code, said. */
+/* Starts an agent for each child: `words`, or ssh if NULL or empty. 0, or an exit code after an error message. */
 int children_start(childs *self, const char *words);
-/* Fills `set` (room for children_max) with what to wait for. How many. */
+/* Fills set, which has children_max entries. Returns the number of entries. */
 uint32_t children_max(const childs *self);
 uint32_t children_pollfds(const childs *self, struct pollfd *set);
-/* Moves what can be moved; count 0: poll has found nothing. */
+/* Progresses all connections and agents by the result of poll; count 0: nothing is ready. Calls back. */
 void children_progress(childs *self, const struct pollfd *set, uint32_t count);
-/* A process of ours has ended: whether it was an agent. */
+/* Handles a reaped process. False: it was no agent of a child. May call back `failed`. */
 bool children_reaped(childs *self, pid_t pid, int status);
-/* Deadlines that have passed. Returns the next one, or 0. */
+/* Handles expired deadlines. Returns the next one (weft_clock_ns), or 0. */
 uint64_t children_deadlines(childs *self);
-/* It has said its last word: its agent may end by itself. `lost`, `failed` and `frame` come no more. */
+/* After its DONE frame: closes the connection, and the agent may exit by itself. No more callbacks for it. */
 void child_detach(child_daemon *one);
-/* It is given up: its agent is killed, and a daemon there ends when it finds the connection closed. */
+/* Gives the daemon up: kills its agent and closes the connection, upon which the daemon ends. No more callbacks for it. */
 void child_kill(child_daemon *one);
-/* It has not come and need not any more. */
+/* Stops the agent of a daemon that has not connected and is not needed; no effect on others. */
 void child_cancel(child_daemon *one);
-/* Is nothing awaited from any, and has every agent ended? */
+/* True if every child is over and every agent was reaped. */
 bool children_are_over(const childs *self);
 void children_close(childs *self);
 

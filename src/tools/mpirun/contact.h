@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * contact: where daemons find their head, and the line that tells them. The line goes to a daemon's standard input, through the agent:
- * what it holds never stands on a command line or in an environment.
+ * contact: the head's listening address, and the line that gives it to daemons.
+ * The line goes to a daemon's standard input, through the agent. The secret in it must not appear on a command line or in an environment.
  */
 #ifndef WEFT_MPIRUN_LISTEN_H
 #define WEFT_MPIRUN_LISTEN_H
@@ -11,24 +11,24 @@
 
 #include "tools/mpirun/wire.h"
 
-#define DAEMON_WORD "--weft-daemon" /* the hidden mode of this program */
+#define DAEMON_WORD "--weft-daemon" /* command-line word of mpirun's internal daemon mode */
 
-/* A non-blocking listening socket of TCP at a port that the kernel chose, or -1 with errno. */
+/* Returns a non-blocking listening TCP socket at a port chosen by the kernel, or -1 with errno. */
 int listen_open(void);
-/* The path of this program. 0 or -1 with errno. */
+/* Writes the absolute path of this program. 0 or -1 with errno. */
 int daemon_program(char *path, size_t room);
-/* What a host has to run: this program, by its path here, in the hidden mode. 0 or -1 with errno. */
+/* Writes the command for a remote host: this program, at the same path, in daemon mode. 0 or -1 with errno. */
 int daemon_command(char *text, size_t room);
-/* The line for the daemon of a node. 0 or -1 with errno. */
+/* Writes the line for the daemon of a node. It holds the secret: the caller must erase it. 0 or -1 with errno. */
 int daemon_line(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room);
 
 typedef struct daemon_order {
     uint32_t node, port;
     unsigned char secret[CTRL_SECRET_BYTES];
-    char addresses[3500]; /* numeric, parted by commas */
+    char addresses[3500]; /* of the head; numeric, comma-separated */
 } daemon_order;
 
-/* Reads the line. 0 or -1: it is none of ours. */
+/* Parses the line. 0 or -1: malformed. */
 int daemon_line_read(const char *text, daemon_order *order);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cpuslot: the CPUs that a rankfile's slot=... names, as Open MPI's users write them: "0-3" are cores, "1:0-2" those of a socket,
- * "0:0,1" two of socket 0, "1:*" all of socket 1, "*" all. Numbers count what mpirun may use on that host.
+ * cpuslot: parses the CPUs of a rankfile's slot=..., in Open MPI's syntax.
+ * "0-3": cores; "1:0-2": cores of socket 1; "0:0,1": two cores of socket 0; "1:*": all of socket 1; "*": all. Numbers count the CPUs that
+ * mpirun may use on that host.
  */
 #ifndef WEFT_MPIRUN_CPUSLOT_H
 #define WEFT_MPIRUN_CPUSLOT_H
@@ -9,9 +10,9 @@
 #include <hwloc.h>
 #include <stdbool.h>
 
-/* Is it written so? */
+/* True if the syntax is valid. */
 bool cpuslot_is_sound(const char *text);
-/* Adds them to `set`. 0, or -1: this machine has not all of them; `why` says which. */
+/* Adds the CPUs to `set`. 0, or -1: this machine lacks one of them; `why` names it. */
 int cpuslot_fill(hwloc_topology_t topology, const char *text, hwloc_bitmap_t set, char *why, size_t room);
 
 #endif

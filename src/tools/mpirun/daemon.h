@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * daemon: this program on a host that is not the head's: one node of the job, told by frames what a head tells its own by calls.
+ * daemon: mpirun's daemon mode, which runs one node of a job on another host than the head's. The head controls it by frames (wire.h).
  */
 #ifndef WEFT_MPIRUN_DAEMON_H
 #define WEFT_MPIRUN_DAEMON_H
 
-/* The hidden mode. The exit code. */
+/* Runs the daemon until its node's part of the job is over. Returns the exit code. */
 int daemon_main(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * guard: the guardian process that ends the job when mpirun itself vanishes.
+ * guard: guardian process that kills a job's processes if mpirun vanishes. Used by the head and by every daemon, on one thread.
  */
 #ifndef WEFT_MPIRUN_GUARD_H
 #define WEFT_MPIRUN_GUARD_H
@@ -11,28 +11,28 @@
 typedef struct guard {
     pid_t pid;    /* 0: none */
     int fd;       /* write end of its pipe */
-    const char *mark; /* "WEFT_BOOT=...:<job>" ends so in every rank's environment; stays the caller's */
-    const char *dir;  /* removed with all that is in it; NULL: none */
-    pid_t *groups;    /* that may have processes, for a guardian that must be started anew */
+    const char *mark; /* suffix of "WEFT_BOOT=...:<job>" in every rank's environment; the caller's memory */
+    const char *dir;  /* directory that the guardian removes with its contents; NULL: none */
+    pid_t *groups;    /* process groups of the job, for a guardian that is restarted */
     uint32_t group_count, group_room;
 } guard;
 
-/* Forks it. 0 or -1 with errno. */
+/* Forks the guardian. 0 or -1 with errno. */
 int guard_start(guard *self);
-/* Tells it of one more process group. */
+/* Registers a process group. */
 void guard_tell_group(guard *self, pid_t group);
-/* That group has no process any more: its number may come to belong to strangers, who must not be killed for ours. */
+/* Withdraws a group without processes: the kernel may reuse its number for a group of another user. */
 void guard_tell_empty(guard *self, pid_t group);
-/* Tells it of self->dir, before the directory is made. */
+/* Registers self->dir. Must be called before the directory is made. */
 void guard_tell_dir(guard *self);
-/* It was killed: start another, which knows from the first what the killed one was told. */
+/* To call when the guardian was killed: forks another, which starts with the groups and directory registered so far. */
 int guard_again(guard *self);
-/* The job is over: the guardian ends without doing anything. */
+/* Ends the guardian, which kills nothing, and waits for it. */
 void guard_stop(guard *self);
 
-/* Kills with SIGKILL every process whose environment holds `mark` (but ourselves); how many were found. */
+/* Sends SIGKILL to every process but the caller whose environment holds `mark`. Returns how many were found. */
 int marked_kill(const char *mark);
-/* Removes a directory with its files and directories. */
+/* Removes a directory and its contents. */
 void dir_remove(const char *path);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * haul: notes between the PMIx servers of a job and its head. A note may be long (the data of all ranks), so it crosses in pieces, and
- * no more than a window of them is on its way: what else a wire carries, and a head that is stopped for a while, do not notice. A body is
- * counted, not copied: one that goes to all nodes stands in memory once.
+ * haul: flow-controlled channel for pmix_msg between a PMIx server and the head, over a wire.
+ * A message is sent in fragments, at most HAUL_WINDOW bytes unacknowledged, so that long ones neither delay other frames nor fill the
+ * socket of a stopped head. Bodies are refbufs: one that goes to all nodes is stored once. A haul belongs to the loop's thread; refbufs may
+ * be released by any thread.
  */
 #ifndef WEFT_MPIRUN_HAUL_H
 #define WEFT_MPIRUN_HAUL_H
@@ -11,9 +12,9 @@
 
 #include "tools/mpirun/wire.h"
 
-#define REFBUF_MAX ((size_t)256 << 20) /* of one body */
+#define REFBUF_MAX ((size_t)256 << 20) /* bytes of one body */
 #define HAUL_PIECE ((size_t)16 << 10)
-#define HAUL_WINDOW ((size_t)64 << 10) /* beside a daemon's output (daemon.c) it fits the head's socket */
+#define HAUL_WINDOW ((size_t)64 << 10) /* together with a daemon's output WINDOW (daemon.c) it fits the head's socket buffer */
 
 typedef struct refbuf {
     atomic_uint refs;
@@ -21,28 +22,28 @@ typedef struct refbuf {
     char data[];
 } refbuf;
 
-/* NULL: no memory. */
+/* Both return one reference; NULL: out of memory or more than REFBUF_MAX. */
 refbuf *refbuf_make(size_t bytes);
 refbuf *refbuf_of(const void *data, size_t bytes);
 refbuf *refbuf_hold(refbuf *self);
-/* NULL is none. From any thread. */
+/* Releases a reference; NULL is allowed. Any thread. */
 void refbuf_drop(refbuf *self);
 
 enum pmix_msg_kind {
-    /* server to head; the answer is a PMIX_MSG_DONE with the same ticket */
-    PMIX_MSG_GATHER = 1, /* rank: enum gather_kind, seconds: of patience; body: u32 count, u32 ranks[count] (0: all), data */
-    PMIX_MSG_FETCH,      /* what `rank` has put; seconds */
-    PMIX_MSG_PUBLISH,    /* nameserver.h, all three */
+    /* server to head; answered by PMIX_MSG_DONE with the same ticket */
+    PMIX_MSG_GATHER = 1, /* rank: enum gather_kind; seconds: timeout; body: u32 count, u32 ranks[count] (0: all), data */
+    PMIX_MSG_FETCH,      /* get the data that `rank` has put; seconds: timeout */
+    PMIX_MSG_PUBLISH,    /* bodies of the three: nameserver.h */
     PMIX_MSG_LOOKUP,
     PMIX_MSG_UNPUBLISH,
-    /* server to head, no answer */
-    DMODEX_RESP,      /* the answer to DMODEX_REQ: its ticket, status, data */
-    PMIX_MSG_GONE,       /* rank has ended */
+    /* server to head, not answered */
+    DMODEX_RESP,      /* reply to DMODEX_REQ: ticket, status, data */
+    PMIX_MSG_GONE,       /* `rank` has ended */
     /* head to server */
     PMIX_MSG_DONE,       /* ticket, status, data */
-    DMODEX_REQ,        /* ticket, rank: what has it put? */
+    DMODEX_REQ,        /* get the data that `rank` has put; ticket */
     /* both ways */
-    PMIX_MSG_EVENT,      /* rank: its source; status: the event; body: u32 range, attributes */
+    PMIX_MSG_EVENT,      /* rank: source; status: event code; body: u32 range, attributes */
 };
 
 enum gather_kind { GATHER_FENCE = 1, GATHER_CONNECT, GATHER_DISCONNECT, GATHER_PMI };
@@ -53,27 +54,27 @@ typedef struct pmix_msg {
     uint32_t kind;
     int32_t status;
     uint64_t ticket;
-    uint32_t rank, seconds; /* 0: for ever */
-    refbuf *body;           /* NULL: empty. Who has the note drops it */
+    uint32_t rank, seconds; /* seconds: 0: no timeout */
+    refbuf *body;           /* NULL: empty. The message's owner releases it */
 } pmix_msg;
 
 typedef struct haul {
-    struct haul_item *first, *last; /* to be sent */
-    size_t sent;                    /* bytes of the first one's body */
-    size_t lent, owed;              /* on its way; came and not acknowledged */
-    size_t waiting;                 /* bytes of all bodies that wait */
+    struct haul_item *first, *last; /* send queue */
+    size_t sent;                    /* bytes sent of the first message's body */
+    size_t lent, owed;              /* bytes sent and unacknowledged; bytes received and not acknowledged yet */
+    size_t waiting;                 /* bytes of all queued bodies */
     pmix_msg coming;
-    size_t came;                    /* bytes of its body; its refbuf is made with the first piece */
+    size_t came;                    /* bytes received of coming.body, which is allocated with the first fragment */
     bool is_coming;
 } haul;
 
-/* Queues a note and takes its body over; call haul_move then. 0 or -1: no memory, the body is dropped. */
+/* Queues a message and takes over its body; call haul_move afterwards. 0 or -1: out of memory, the body is released. */
 int haul_add(haul *self, const pmix_msg *what);
-/* Sends what the window allows. */
+/* Sends as many fragments as the window allows. */
 void haul_move(haul *self, wire *to);
-/* Takes in a CTRL_PIECE. 1: `whole` is a note, and its body the caller's; 0: not yet; -1: the wire has trouble. */
+/* Handles a CTRL_PIECE. 1: *whole is a complete message, whose body the caller owns; 0: more is to come; -1: the wire has failed. */
 int haul_take(haul *self, wire *from, const wire_frame *frame, pmix_msg *whole);
-/* Takes in a CTRL_PIECES: so many bytes have come. */
+/* Handles a CTRL_PIECES: the peer acknowledges `bytes`. */
 void haul_taken(haul *self, size_t bytes);
 void haul_close(haul *self);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * head_connect: a daemon's way to its head. All addresses are tried at once, and of those that answer the one is taken that knows the job's secret:
- * some address of the head's (the loopback's, a bridge's) may be this host's too, and at the same port somebody else may listen.
+ * head_connect: connects a daemon to its head. It tries all addresses of the head at once and takes the first that proves knowledge of the
+ * job's secret: an address of the head (loopback, a bridge) may be this host's too, with another listener at the same port.
  */
 #ifndef WEFT_MPIRUN_SEEK_H
 #define WEFT_MPIRUN_SEEK_H
 
 #include "tools/mpirun/contact.h"
 
-/* A connected, blocking socket to who has answered our hello and has proven itself, or -1 and the reason. */
+/* Returns a connected, blocking socket to the authenticated head, and its answer; or -1 and the reason. Blocks; each step is bounded by
+ * STEP_NS. */
 int head_connect(const daemon_order *order, const wire_hello *hello, wire_answer *answer, const char **why);
 
 #endif
