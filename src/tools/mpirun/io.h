@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * io: what ranks write comes out in whole lines; what we read goes to one of them.
+ * io: forwards the standard streams of a node's ranks: output in whole lines, standard input to one rank or to all.
+ * Used by the head and by daemons, on one thread. Nothing blocks but a write of at most PIPE_BUF bytes to mpirun's own output.
  */
 #ifndef WEFT_MPIRUN_IO_H
 #define WEFT_MPIRUN_IO_H
@@ -14,57 +15,57 @@
 
 typedef struct io io;
 
-/* What crosses hosts instead of our own descriptors; NULL: nothing does. */
+/* Transport of streams between hosts, in place of descriptors 0 to 2; NULL: the job has one host. */
 typedef struct io_far {
-    /* A daemon's: takes output (1 or 2), whole lines where they end at all. */
+    /* Daemon: receives output of stream 1 or 2; whole lines if the output has line ends. */
     void (*out)(void *owner, int which, const char *bytes, size_t count);
-    /* A head's, when ranks that read our standard input stand elsewhere: takes it; 0 bytes: its end. */
+    /* Head, if ranks on other hosts read standard input: receives input; 0 bytes: end of file. */
     void (*in)(void *owner, const char *bytes, size_t count);
-    uint32_t nodes; /* of the job, for `in` */
+    uint32_t nodes; /* nodes of the job, for `in` */
     void *owner;
 } io_far;
 
-/* Decides what is forwarded and what a rank may write to directly, for so many ranks on this machine. 0 or an exit code. */
+/* Decides for `ranks` ranks on this machine which streams are forwarded and which are inherited. 0 or an exit code after a message. */
 int io_open(const options *opts, uint32_t ranks, const io_far *far, io **self);
-/* Makes the pipes or files of a rank, before its fork. 0 or -1 after a line. */
+/* Opens the pipes or files of a rank, before its fork. 0 or -1 after a message. */
 int io_rank_open(io *self, uint32_t rank);
-/* In the child: puts them at 0, 1 and 2. Async-signal-safe. */
+/* In the child: installs them as descriptors 0, 1 and 2. Async-signal-safe. */
 void io_child(const io *self);
 /* In the parent, after fork: closes the child's ends. */
 void io_rank_started(io *self);
 
-/* Fills `set` (room for io_max(self)) with what to wait for. How many. */
+/* Fills set, which has io_max(self) entries. Returns the number of entries. */
 uint32_t io_max(const io *self);
 uint32_t io_pollfds(io *self, struct pollfd *set);
-/* Moves what can be moved, by what poll said about the same set. */
+/* Reads and writes as poll reported for the set of the latest io_pollfds. */
 void io_progress(io *self, const struct pollfd *set, uint32_t count);
-/* A rank has ended, and mpirun is about to say so: what ranks wrote before is read, and written as far as nobody must be waited for. */
+/* To call before mpirun reports a rank's end: reads the ranks' pending output and writes as much as is possible without blocking. */
 void io_settle(io *self);
-/* Puts a text of mpirun's own behind what waits for stderr. False: nothing does, or nobody reads. */
+/* Queues a message of mpirun behind output that waits for stderr. False: not queued, as none waits or stderr was closed. */
 bool io_queue(io *self, const char *text);
-/* A daemon's: hands over what waits, up to `room` bytes or one line that is longer; how much it was. */
+/* Daemon: passes waiting output to far.out: up to `room` bytes, or one longer line. Returns the bytes passed. */
 size_t io_carry(io *self, size_t room);
-/* A daemon's: more of the standard input; 0 bytes: its end. */
+/* Daemon: adds standard input; 0 bytes: end of file. */
 void io_feed(io *self, const char *bytes, size_t count);
-/* A daemon's: how much of it still waits for its reader; SIZE_MAX: nobody reads any more. */
+/* Daemon: bytes of input that the slowest reader has not taken; SIZE_MAX: no reader is left. */
 size_t io_unfed(const io *self);
-/* A daemon's: nobody reads that output any more; who still writes gets SIGPIPE, as here. */
+/* Daemon: the head's output `which` was closed: closes the ranks' pipes, so that a rank that writes gets SIGPIPE. */
 void io_closed(io *self, int which);
-/* A head's: output that came from elsewhere, whether there is room for more, and whether anybody reads it. */
+/* Head: adds output of another host; whether the buffers have space for more; whether output `which` is still open. */
 void io_add(io *self, int which, const char *bytes, size_t count);
 bool io_has_room(const io *self);
 bool io_is_read(const io *self, int which);
-/* A head's: whoever reads our input elsewhere has been started. */
+/* Head: the ranks on other hosts that read standard input were started. */
 void io_far_begin(io *self);
-/* A head's: so many bytes of the input were taken on that node; UINT32_MAX: no more are wanted there. */
+/* Head: the node has consumed `bytes` of input; UINT32_MAX: it takes no more. */
 void io_taken(io *self, uint32_t node, uint32_t bytes);
-/* A head's, of its far.in: the node is sent so many bytes. False: no more are wanted there. */
+/* Head, called by far.in: counts `bytes` as sent to the node. False: the node takes no more input. */
 bool io_lend(io *self, uint32_t node, size_t bytes);
-/* Whether every stream has ended and all was written. */
+/* True if every stream has ended and all output was written. */
 bool io_is_drained(const io *self);
-/* Reads what is there and stops waiting for ends of files. */
+/* Reads the available output of each stream, up to a limit, and closes the stream. */
 void io_give_up(io *self);
-/* Nobody will read: throws away what still waits to be written. */
+/* Discards output that is not written yet and all later output. */
 void io_drop(io *self);
 void io_close(io *self);
 

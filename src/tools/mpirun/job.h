@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job: what the head decides: when the job is over, who ends it, and the exit code. What a machine does for it is node's; this room
- * forks nothing.
+ * job: the head's state machine: launch, failure, signals, deadlines and the exit code of a job.
+ * Ranks of this machine are run by node, those of other hosts by remote_nodes; this file forks no rank. Everything runs on mpirun's main
+ * loop, on one thread.
  */
 #ifndef WEFT_MPIRUN_JOB_H
 #define WEFT_MPIRUN_JOB_H
@@ -20,63 +21,63 @@ struct remote_nodes;
 struct waits;
 
 enum job_phase {
-    JOB_RUNS,    /* ranks live, nothing is wrong */
-    JOB_LAUNCHES, /* daemons are on their way to other hosts; no rank has been started */
+    JOB_RUNS,    /* ranks live; no failure, no signal to end */
+    JOB_LAUNCHES, /* daemons are being started on other hosts; no rank has been started */
     JOB_ENDING,  /* SIGTERM was sent; SIGKILL follows at `deadline_ns` */
     JOB_KILLED,  /* SIGKILL was sent */
-    JOB_DRAINS,  /* all ranks are gone; their leftovers and their output are waited for */
+    JOB_DRAINS,  /* no rank lives; remaining processes and output are awaited */
 };
 
 typedef struct job {
     options *opts;
     map map;
-    char name[256], host[256]; /* of the job, of this machine */
-    char mark[270];        /* as node's */
-    uint32_t live;         /* ranks that were started and have not ended */
+    char name[256], host[256]; /* name of the job; host name of this machine */
+    char mark[270];        /* see node.mark */
+    uint32_t live;         /* ranks started and not ended, on all hosts */
     enum job_phase phase;
-    uint64_t deadline_ns;  /* of the phase; 0: none */
-    uint64_t timeout_ns;   /* of the whole job; 0: none */
-    uint64_t patience_ns;  /* by when daemons have come to their end; 0: they may take their time */
+    uint64_t deadline_ns;  /* end of the phase (weft_clock_ns); 0: none */
+    uint64_t timeout_ns;   /* time limit of the job (weft_clock_ns); 0: none */
+    uint64_t patience_ns;  /* time at which daemons that have not finished are given up; 0: no limit */
     int code;              /* exit code so far */
-    bool has_refused;      /* that a rank could not be started was said */
-    int told;              /* the last signal that was forwarded and ends programs; 0: none */
+    bool has_refused;      /* an error message about a rank that could not start was printed */
+    int told;              /* last terminating signal forwarded to the ranks; 0: none */
     int told_count;
     guard guard;
     struct io *io;
-    struct waits *waits;   /* what this machine's ranks do, while there is a time limit; NULL: not looked at yet */
-    node node;             /* what this machine does itself; count 0: nothing */
-    struct remote_nodes *remote_nodes;   /* to other hosts; NULL: all is here */
-    struct pmix_head *pmix_head;       /* between the nodes' PMIx servers */
+    struct waits *waits;   /* wait report of this machine's ranks, if the job has a time limit; NULL: none yet */
+    node node;             /* this machine's part of the job; count 0: no rank here */
+    struct remote_nodes *remote_nodes;   /* other hosts; NULL: all ranks are here */
+    struct pmix_head *pmix_head;       /* serves the nodes' PMIx and PMI servers */
 } job;
 
-/* Names the job, places its ranks, opens what is this machine's part, starts the guardian and the way to other hosts. 0 or an exit
- * code, said on stderr. */
+/* Names the job, maps its ranks, opens this machine's node, starts the guardian and the daemons' agents. 0, or an exit code after a
+ * message. */
 int job_open(job *self, options *opts);
-/* Starts all ranks, now or when other hosts are ready. What goes wrong ends the job. */
+/* Starts all ranks, now or once the other hosts are ready. A failure ends the job. */
 void job_start(job *self);
-/* Takes in what our own node's PMIx server has for us. */
+/* Handles aborts and messages of this machine's PMIx server. */
 void job_serve(job *self);
-/* Of remote_nodes: what daemons tell. */
+/* The end of a rank, and a rank that could not exec ('x') or enter its working directory ('d'). Called by node and remote_nodes. */
 void job_rank_ended(job *self, const rank_end *end);
 void job_rank_refused(job *self, uint32_t rank, char what, int error);
-/* A resource manager, or somebody, wants the job to end there. */
+/* A daemon received signal `sig` from outside of mpirun (a resource manager, a user): ends the job. */
 void job_told(job *self, const char *host, int sig);
-/* `call`: what the rank called, MPI_Abort or PMIx_Abort. */
+/* A rank aborted the job by `call` (MPI_Abort or PMIx_Abort). */
 void job_aborted(job *self, uint32_t rank, int code, const char *call, const char *text);
-/* Takes in what waitpid knows. */
+/* Reaps all processes that have ended. Does not block. */
 void job_reap(job *self);
 /* Sends a signal to every rank's process group. */
 void job_signal(job *self, int sig);
 /* Ends the ranks: SIGTERM now, SIGKILL after the grace. */
 void job_end(job *self, int code);
 void job_kill(job *self);
-/* Daemons have been told to come to their end: who does not is given up after a while. */
+/* Starts the time limit for daemons to finish; those that do not are given up. */
 void job_hurry(job *self);
-/* Deadlines that have passed. Returns the next one (weft_clock_ns), or 0. */
+/* Handles expired deadlines. Returns the next one (weft_clock_ns), or 0. */
 uint64_t job_deadlines(job *self);
-/* Whether nothing is left: no rank, no process of their groups, no output on its way. */
+/* True if no rank, no process of their groups and no pending output is left. */
 bool job_is_over(job *self);
-/* Frees all, stops the guardian. The exit code of mpirun. */
+/* Frees everything and stops the guardian. Returns the exit code of mpirun. */
 int job_close(job *self);
 
 #endif

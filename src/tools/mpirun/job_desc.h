@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job_desc: a job as a daemon is told it: options, environment, working directory, and who stands where.
+ * job_desc: serializes a job for its daemons: options, environment, working directory and map.
  */
 #ifndef WEFT_MPIRUN_DESCRIBE_H
 #define WEFT_MPIRUN_DESCRIBE_H
@@ -13,17 +13,18 @@ typedef struct description {
     options opts;
     map map;
     char name[256];    /* of the job */
-    uint32_t node;     /* which of the map's we are */
-    uint32_t head;     /* which is the head's; map.node_count: none */
-    char *directory;   /* the head's own, where the ranks stand unless -wdir says otherwise */
+    uint32_t node;     /* index of this daemon's node in the map */
+    uint32_t head;     /* index of the head's node; map.node_count: the head runs no rank */
+    char *directory;   /* the head's working directory, and the ranks' without -wdir */
     char **environment;
-    char *bytes;       /* as it came; what the texts stand in */
+    char *bytes;       /* the frame's body; the strings above point into it */
     size_t size;
 } description;
 
-/* Adds all of it, the same for every node. */
+/* Packs the description, which is the same for every node. `host`: name of the head's machine. */
 void describe(const options *opts, const map *map, const char *name, const char *host, pack *to);
-/* 0, or -1: not understood, or out of memory. Stays until the process ends: options_free and map_free are not for it. */
+/* Unpacks the CTRL_START frame for `node`. 0, or -1: malformed or out of memory. The result lives until the process ends; it must not be
+ * passed to options_free or map_free. */
 int description_read(const wire_frame *frame, uint32_t node, description *self);
 
 #endif

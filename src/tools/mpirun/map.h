@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * map: which rank stands on which host. Made once by the head; daemons and ranks are told.
+ * map: assigns ranks to hosts. The head computes it once; daemons receive it (job_desc.h) and ranks read it in the segment.
  */
 #ifndef WEFT_MPIRUN_MAP_H
 #define WEFT_MPIRUN_MAP_H
@@ -10,7 +10,7 @@
 
 #include "tools/mpirun/options.h"
 
-/* A node is a host that takes at least one rank; they are numbered as the hosts were named. */
+/* A host with at least one rank. Nodes are numbered in the order of the host list. */
 typedef struct map_node {
     char *name;
     bool is_here;
@@ -23,9 +23,9 @@ typedef struct map {
     uint32_t *node_of, *local_of; /* [ranks] */
 } map;
 
-/* Decides how many ranks there are where nobody said, and who stands where. 0, or an exit code, said. */
+/* Sets the number of ranks where the user gave none, and places them. 0, or an exit code after a message. */
 int map_make(options *opts, map *self);
-/* The ranks of a node, in rising order; the caller frees. NULL: out of memory. */
+/* Returns the ranks of a node in rising order; the caller frees. NULL: out of memory. */
 uint32_t *map_ranks(const map *self, uint32_t node);
 void map_free(map *self);
 

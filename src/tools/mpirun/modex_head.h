@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * modex_head: the head's part in what nodes ask of each other: modex_node go from the owner's node to every node that wanted them, a fence is
- * passed when all nodes have come. Nothing is sent that nobody asked for.
+ * modex_head: the head's side of the modex between nodes. It routes a rank's address from its node to every node that requested it, and
+ * completes a fence when all nodes have entered it. Addresses are sent on request only. Called by remote_nodes, on one thread.
  */
 #ifndef WEFT_MPIRUN_TRADE_H
 #define WEFT_MPIRUN_TRADE_H
@@ -12,7 +12,7 @@
 #include "tools/mpirun/map.h"
 
 typedef struct modex_head_callbacks {
-    void (*want)(void *owner, uint32_t node, uint32_t rank); /* ask that node for its rank's card */
+    void (*want)(void *owner, uint32_t node, uint32_t rank); /* request the address of `rank` from its node */
     void (*card)(void *owner, uint32_t node, uint32_t rank, uint32_t state, const void *told, size_t bytes);
     void (*fenced)(void *owner, uint32_t node, uint64_t number);
     void *owner;
@@ -21,10 +21,10 @@ typedef struct modex_head_callbacks {
 typedef struct modex_head {
     const map *map;
     modex_head_callbacks up;
-    uint32_t *first;  /* [ranks]: 1 + index of the first who waits for its card; 0: nobody does */
+    uint32_t *first;  /* [ranks]: 1 + index into waits of the first requester; 0: none */
     struct modex_head_wait { uint32_t node, next; } *waits;
-    uint32_t wait_count, wait_room, free; /* free: 1 + index of the first unused one */
-    uint64_t *come;   /* [nodes]: fences that each has come to */
+    uint32_t wait_count, wait_room, free; /* free: 1 + index of the first free entry; 0: none */
+    uint64_t *come;   /* [nodes]: number of fences that each node has entered */
     uint64_t passed;
 } modex_head;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * modex_node: a node's share in what ranks of different nodes tell each other before they can talk: address modex_node, fetched when the first
- * rank of a node asks for one and then kept in the node's segment, and fences. Used by mpirun for its own node and by daemons.
+ * modex_node: a node's side of the modex. It fetches the address of a remote rank when the first local rank requests it, stores it in the
+ * node's segment, and takes part in fences between nodes.
+ * Used by the head for its own node and by daemons. One thread; it shares weft_modex_cache with the ranks.
  */
 #ifndef WEFT_MPIRUN_CARDS_H
 #define WEFT_MPIRUN_CARDS_H
@@ -11,11 +12,11 @@
 
 struct node;
 
-/* Whom they tell. */
+/* Requests and data for the head. */
 typedef struct modex_node_callbacks {
-    void (*want)(void *owner, uint32_t rank);                                              /* some rank here asks for it */
-    void (*card)(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes); /* a rank of ours: what it told */
-    void (*fence)(void *owner, uint64_t number);                                           /* all ranks here have come to it */
+    void (*want)(void *owner, uint32_t rank);                                              /* a local rank requests the address of `rank` */
+    void (*card)(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes); /* a local rank's address or failure */
+    void (*fence)(void *owner, uint64_t number);                                           /* all local ranks have entered fence `number` */
     void *owner;
 } modex_node_callbacks;
 
@@ -23,24 +24,24 @@ typedef struct modex_node {
     const struct node *node;
     const map *map;
     modex_node_callbacks up;
-    weft_modex_cache *far;   /* NULL: the job has one node */
-    int wakeup;             /* readable when a rank wants something; -1: none */
-    unsigned char *owed;  /* [local ranks]: somebody elsewhere waits for its card */
+    weft_modex_cache *far;   /* in the segment, shared with the ranks; NULL: the job has one node */
+    int wakeup;             /* readable when a rank has a request; -1: none, polled once a second */
+    unsigned char *owed;  /* [local ranks]: another node waits for its address */
     uint32_t owed_count;
-    uint64_t fences;      /* that our ranks have come to */
+    uint64_t fences;      /* fences that all local ranks have entered */
 } modex_node;
 
-/* The segment's extra part that a job of this map needs. */
+/* Bytes of the segment's extra part that a job with this map needs. */
 uint64_t modex_node_bytes(const map *map);
-/* Writes it; node->segment is there. 0 or an exit code, said. */
+/* Initializes the extra part of node->segment, which must exist. 0, or an exit code after a message. */
 int modex_node_open(modex_node *self, const struct node *node, const map *map, uint32_t index, const modex_node_callbacks *up);
-/* Takes in what ranks asked for and told; call it when the wakeup is readable, when a rank has ended, and once a second. */
+/* Handles requests and data of the ranks. To call when the wakeup is readable, when a rank has ended, and once a second. Calls back. */
 void modex_node_progress(modex_node *self);
-/* Somebody elsewhere asks for the card of a rank of ours. */
+/* Another node requests the address of a local rank. May call back `card`. */
 void modex_request(modex_node *self, uint32_t rank);
-/* A card has come. */
+/* Stores the address of a remote rank, or its failure, and wakes the ranks that wait for it. */
 void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void *told, size_t bytes);
-/* All nodes have come to a fence. */
+/* All nodes have entered fence `number`: releases the local ranks. */
 void modex_node_fenced(modex_node *self, uint64_t number);
 void modex_node_close(modex_node *self);
 

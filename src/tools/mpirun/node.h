@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * node: what one machine does for a job: its segment, its ranks from fork to the last of their leftovers, their output, its PMIx
- * server. It decides nothing about the job: how a rank ended is told to its owner, and the owner says when to signal, end or drain. The
- * only room that forks ranks.
+ * node: runs one machine's part of a job: segment, ranks from fork to reaping, remaining processes, output, PMIx and PMI servers.
+ * It makes no decision about the job: it reports how ranks end, and the owner (job or daemon) tells it when to signal, end or drain. Only
+ * this file forks ranks. One thread.
  */
 #ifndef WEFT_MPIRUN_NODE_H
 #define WEFT_MPIRUN_NODE_H
@@ -23,20 +23,20 @@
 struct io;
 struct pmix_host;
 
-/* How a rank ended, as its node saw it. */
+/* How a rank ended. */
 typedef struct rank_end {
     uint32_t rank;
-    int32_t raw_status; /* waitpid's */
-    uint32_t state;     /* its page's, before the node marked it */
+    int32_t raw_status; /* status of waitpid */
+    uint32_t state;     /* state in its rank page before the node marked it as ended */
     int64_t pid;
-    bool is_refused;    /* there were words of `refused` just before */
-    bool spoke_pmix;    /* it was in the middle of it: `state` is that of a rank that has not finalized */
+    bool is_refused;    /* node_owner.refused was called for it just before */
+    bool spoke_pmix;    /* it ended between PMIx_Init and PMIx_Finalize; `state` is that of a rank that has not finalized */
 } rank_end;
 
-/* Whom a node tells. */
+/* Callbacks to the owner. */
 typedef struct node_owner {
     void (*ended)(void *owner, const rank_end *end);
-    /* A child could not exec: 'x' exec, 'd' working directory. */
+    /* The child could not exec ('x') or enter its working directory ('d'). */
     void (*refused)(void *owner, uint32_t rank, char what, int error);
     void *owner;
 } node_owner;
@@ -44,58 +44,59 @@ typedef struct node_owner {
 typedef struct node_rank {
     uint32_t rank; /* in the job */
     pid_t pid;
-    pid_t group;   /* which it leads; 0: that is empty */
+    pid_t group;   /* process group, led by the rank; 0: known to be empty */
     bool is_gone;
     int raw_status;
 } node_rank;
 
 typedef struct node {
     const options *opts;
-    const char *name, *host; /* of the job, and ours; they stay the owner's */
-    char mark[270];          /* "WEFT_BOOT=...:<job>" ends so in every rank's environment */
+    const char *name, *host; /* job name and host name; the owner's memory */
+    char mark[270];          /* suffix of "WEFT_BOOT=...:<job>" in every rank's environment */
     node_owner up;
     modex_node_callbacks modex_node_callbacks;
     pmi_callbacks pmi_up;
-    const map *map;        /* of the job, and which of its nodes we are */
+    const map *map;        /* map of the job, and index of this node in it */
     uint32_t index;
     weft_segment segment;
-    node_rank *ranks;      /* [count] by local index, in the order of their ranks */
+    node_rank *ranks;      /* [count] by local index, in rising order of ranks */
     uint32_t count, started, live;
-    bool is_ending;        /* the ranks are being ended: how one ends is no news to the others */
-    bool is_draining;      /* all ranks of the job are gone: leftovers and output are waited for */
-    uint64_t deadline_ns;  /* of the draining */
-    int errors[2];         /* pipe: a child that could not exec tells why */
+    bool is_ending;        /* the ranks are being ended: a rank's end is not announced to its peers */
+    bool is_draining;      /* no rank of the job lives: remaining processes and output are awaited */
+    uint64_t deadline_ns;  /* end of draining (weft_clock_ns) */
+    int errors[2];         /* pipe: exec_error of a child that could not exec */
     guard *guard;          /* the owner's */
     struct io *io;         /* the owner's */
     binding binding;
-    session session;       /* open while ranks are started, where they share one */
+    session session;       /* open while ranks are started, if they share a session */
     modex_node modex_node;
-    struct pmix_host *pmix; /* NULL: none */
-    pmi_server *pmi;        /* NULL: no program may want it */
+    struct pmix_host *pmix; /* NULL: no PMIx server */
+    pmi_server *pmi;        /* NULL: no program needs it */
 } node;
 
-/* Finds the programs, makes the segment and decides who is bound to what. opts, name, host, up, modex_node_callbacks, map, index, guard and io are
- * set. 0 or an exit code, said by complain. */
+/* Finds the programs, creates the segment and binds ranks. opts, name, host, up, modex_node_callbacks, map, index, guard and io must be
+ * set. 0, or an exit code after a message. */
 int node_open(node *self, options *opts);
-/* Starts a PMIx server if the ranks may want one; the guardian runs. 0 or an exit code, said. */
+/* Starts the PMIx and PMI servers that the ranks may need. The guardian must run. 0, or an exit code after a message. */
 int node_serve(node *self);
-/* Starts all ranks. 0 or an exit code; ranks that were started until then are the caller's to end. */
+/* Starts all ranks. 0, or an exit code after a message; the caller ends the ranks started so far. */
 int node_start(node *self);
-/* Takes in the end of a process that waitpid told. False: it is none of ours (an orphan of a rank, or somebody else's child). */
+/* Handles a reaped process. False: it was not a rank (an orphan of a rank, or another child). */
 bool node_reaped(node *self, pid_t pid, int status);
 /* Sends a signal to every rank's process group. */
 void node_signal(node *self, int sig);
-/* Ends the ranks: SIGTERM. */
+/* Ends the ranks: sends SIGTERM. */
 void node_end(node *self);
-/* SIGKILL; while draining it also takes the patience away. */
+/* Sends SIGKILL; while draining, remaining output has one more second. */
 void node_kill(node *self);
-/* No rank of the job lives any more: leftovers and output may come to an end; those of a failed job are ended. */
+/* No rank of the job lives: remaining processes and output may finish. was_ended: the job was ended, so remaining processes are killed
+ * now, not after 1 s. */
 void node_drain(node *self, bool was_ended);
-/* Deadlines that have passed. Returns the next one (weft_clock_ns), or 0. */
+/* Handles expired deadlines. Returns the next one (weft_clock_ns), or 0. */
 uint64_t node_deadlines(node *self);
-/* Whether nothing is left: no rank, no process of their groups, no output on its way. */
+/* True if no rank, no process of their groups and no pending output is left. */
 bool node_is_over(node *self);
-/* Frees all; of a failed job also what left its process group. */
+/* Frees everything; has_failed: also kills processes that left their rank's process group. */
 void node_close(node *self, bool has_failed);
 
 #endif

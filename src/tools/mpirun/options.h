@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * options: what the user asked of mpirun, as data. Read once by main; nobody changes it after.
+ * options: the command line as data. main parses it once; map, allocation and program complete it before ranks start, and it is constant
+ * afterwards.
  */
 #ifndef WEFT_MPIRUN_OPTIONS_H
 #define WEFT_MPIRUN_OPTIONS_H
@@ -12,73 +13,74 @@
 
 enum bind_unit { BIND_AUTO, BIND_NONE, BIND_HWTHREAD, BIND_CORE, BIND_NUMA, BIND_SOCKET };
 enum pmix_mode { PMIX_MODE_AUTO, PMIX_MODE_ALWAYS, PMIX_MODE_NEVER };
-enum stdin_to { STDIN_ALL = -2, STDIN_NONE = -1 }; /* else a rank */
+enum stdin_to { STDIN_ALL = -2, STDIN_NONE = -1 }; /* other values: a rank */
 
 /* NAME=VALUE. */
 typedef struct env_edit {
     char *text;
 } env_edit;
 
-/* One program of the job: what stands between two ':'. */
+/* One part of the job, with one program: the arguments between two ':'. */
 typedef struct app {
     uint32_t count, first; /* its ranks are first .. first + count - 1 */
-    uint32_t per_node;     /* -N: on each host in turn; 0 = not said */
+    uint32_t per_node;     /* -N: ranks on each host; 0: not given */
     bool is_counted;       /* -n was given */
     char **argv;           /* points into main's argv, NULL-terminated */
     const char *wdir;      /* NULL: ours */
     env_edit *edits;
     uint32_t edit_count;
-    const char *env_list;  /* names to pass, comma separated; NULL: all */
+    const char *env_list;  /* names of variables to pass, comma-separated; NULL: all */
     bool env_none;
-    char *path;            /* the program as found; see program.c */
+    char *path;            /* path of the executable as found (program.h); NULL: not looked up here */
     bool is_ours;          /* linked with libmpi_abi */
-    bool is_foreign;       /* linked with another MPI, or with PMIx itself */
-    bool is_mpich;         /* ... with MPICH's, which as a rule knows no PMIx */
-    bool is_open;          /* ... with Open MPI's */
-    bool has_asan;         /* needs libasan, which must be the first library of all */
+    bool is_foreign;       /* linked with another MPI or with PMIx */
+    bool is_mpich;         /* is_foreign, by MPICH's library, which usually uses PMI-1 and not PMIx */
+    bool is_open;          /* is_foreign, by Open MPI's library */
+    bool has_asan;         /* linked with libasan, which must be the first library loaded */
 } app;
 
 typedef struct options {
     app *apps;
     uint32_t app_count;
-    uint32_t ranks;        /* of all apps; map.c counts them */
+    uint32_t ranks;        /* of all apps; set by map_make */
     env_edit *edits;       /* for every app */
     uint32_t edit_count;
     const char *env_list;
     bool env_none;
     bool is_tagged, is_bind_reported, is_verbose;
-    const char *output;    /* prefix of files for the ranks' output; NULL: ours */
+    const char *output;    /* prefix of files for the ranks' output; NULL: mpirun's own output */
     int stdin_to;
     double timeout_s;      /* 0: none */
     enum bind_unit bind;
-    enum bind_unit map;    /* BIND_AUTO: next to each other */
-    uint32_t per_rank;     /* cores, or hardware threads, that each rank gets; 0: nobody said */
+    enum bind_unit map;    /* unit by which ranks are placed in turn; BIND_AUTO: adjacent */
+    uint32_t per_rank;     /* cores or hardware threads of each rank; 0: not given */
     enum pmix_mode pmix;
-    host_list hosts;       /* who may take ranks; without has_hosts this machine */
-    host_list file_hosts;  /* of these, --host chooses some; options_parse makes one list of both */
+    host_list hosts;       /* hosts that may get ranks; without has_hosts: this machine */
+    host_list file_hosts;  /* from --hostfile; options_parse merges it with --host */
     bool has_hosts;
-    bool is_by_node;       /* ranks go to the hosts in turn */
-    const char *rankfile, *agent; /* NULL: none; ssh */
-    uint32_t fanout;              /* daemons that one process starts at most; 0: tree.h's */
-    char **slots;          /* [ranks] the CPUs that a rankfile names (cpuslot.h), NULL: it names none; NULL: none at all */
-    char *allocation;      /* "Slurm's allocation 17", which gave the hosts; NULL: none did */
+    bool is_by_node;       /* ranks are placed on the hosts round-robin */
+    const char *rankfile, *agent; /* rankfile NULL: none; agent NULL: ssh */
+    uint32_t fanout;              /* most daemons that one process starts; 0: TREE_FANOUT */
+    char **slots;          /* [ranks] CPUs from a rankfile (cpuslot.h), NULL entry: none; NULL: no rank has any */
+    char *allocation;      /* "Slurm's allocation 17", the source of the hosts; NULL: no allocation */
     bool is_by_srun;       /* one srun starts all daemons */
 } options;
 
-/* 0, or the exit code to end with (help and version: 0 with apps == NULL). Says what is wrong on stderr. */
+/* Parses the command line. 0, or the exit code of mpirun after a message; help and version: 0 with apps == NULL. */
 int options_parse(int argc, char **argv, options *opts);
 void options_free(options *opts);
 
-/* One line "mpirun: ..." on stderr, by one write, or to complain_to. Gives `code` back. */
+/* Prints one line "mpirun: ..." by one write to stderr, or passes it to complain_to. Returns `code`. */
 int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* NULL, or takes the texts instead where it returns true (a daemon's: sends them to the head; the head's: behind output that waits). */
+/* Receives the messages if not NULL; returns false to have them printed. A daemon sends them to the head; the head queues them behind
+ * waiting output. */
 extern bool (*complain_to)(const char *text);
 
-#define RANKS_MAX 65536 /* of a job */
+#define RANKS_MAX 65536 /* most ranks of a job */
 
 extern const char help_text[];
-/* WEFT_LAUNCH_FANOUT; 0: unset, or no such number, which is said. */
+/* Returns WEFT_LAUNCH_FANOUT; 0: unset, or invalid, after a message. */
 uint32_t fanout_wanted(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_inner: what the rooms of the PMIx server share: pmix_host (its life), pmix_describe (what it knows of the job), pmix_ask (what
- * clients want of the head), pmix_tell (what the head says). libpmix calls us on a thread of its own: what both touch is under `lock`.
+ * pmix_inner: internal declarations of the PMIx server: pmix_srv (start and end), pmix_nspace (job data), pmix_upcalls (requests of
+ * clients), pmix_downcalls (messages of the head).
+ * libpmix makes its upcalls on its own thread. Data shared with that thread are protected by pmix_host.lock.
  */
 #ifndef WEFT_MPIRUN_PMIX_INNER_H
 #define WEFT_MPIRUN_PMIX_INNER_H
@@ -31,41 +32,41 @@ typedef struct pmix_calls {
     const char *(*error_string)(pmix_status_t);
 } pmix_calls;
 
-struct pmix_out; /* a note on its way out */
-struct pmix_owed; /* a question of the head that libpmix has not answered */
+struct pmix_out; /* queue entry: a message for the head */
+struct pmix_owed; /* a DMODEX_REQ that libpmix has not answered */
 
 struct pmix_host {
     void *library;
     pmix_calls pmix;
     pmix_nspace_t job;
-    const char *host; /* of this node, as the servers of all nodes call it */
+    const char *host; /* name of this node, the same on all nodes */
     const map *map;
     uint32_t node, ranks;
     char dir[200];
     bool is_up;
     int wake[2];
-    pthread_mutex_t lock; /* guards the rest: libpmix's thread writes it */
+    pthread_mutex_t lock; /* protects the members below, which libpmix's thread also uses */
     bool has_aborted;
     int abort_rank, abort_code;
     char abort_text[256];
-    char words[256];       /* to be said */
+    char words[256];       /* message for the user, printed by the loop; "": none */
     bool has_said_spawn;
     struct pmix_out *out, **out_end;
-    size_t out_events;     /* bytes of events among them */
-    slots asked;           /* by ticket: what a client waits for */
+    size_t out_events;     /* bytes of the events in out */
+    slots asked;           /* by ticket: pmix_asked, requests that wait for the head */
     struct pmix_owed *owed;
     unsigned char *at;     /* [ranks]: bits of enum pmix_rank_at */
 };
 
-#define PMIX_RELAYED "weft.relayed" /* marks an event that another node's server has told */
+#define PMIX_RELAYED "weft.relayed" /* attribute of an event that came from another node's server */
 
-enum pmix_rank_at { PMIX_AT_IN = 1, PMIX_AT_GONE = 2 }; /* between PMIx_Init and PMIx_Finalize; ended */
+enum pmix_rank_at { PMIX_AT_IN = 1, PMIX_AT_GONE = 2 }; /* bits: has called PMIx_Init and not PMIx_Finalize; has ended */
 
-/* The module has no pointer of ours, so the one server of this process stands here. */
+/* The only server of this process: libpmix's module functions get no user pointer. */
 extern pmix_host *pmix_host_now;
 extern pmix_server_module_t pmix_module;
 
-/* One asynchronous call that we wait for: begin, call, wait. */
+/* Waits for one asynchronous libpmix call: begin, call with pmix_call_ended as callback, wait. */
 typedef struct pmix_call_end {
     pthread_mutex_t lock;
     pthread_cond_t ended;
@@ -77,20 +78,20 @@ void pmix_call_ended(pmix_status_t status, void *data);
 pmix_status_t pmix_call_wait(pmix_call_end *call, pmix_status_t status);
 int pmix_failed(const pmix_host *self, const char *step, pmix_status_t status);
 
-/* Tells libpmix who stands where. 0 or an exit code, said. */
+/* Registers the nspace, with its map, at libpmix. 0, or an exit code after a message. */
 int pmix_describe(pmix_host *self, const options *opts);
 
-/* Queues a note for the head and wakes the loop; takes the body over. -1: no memory. Any thread. */
+/* Queues a message for the head and wakes the loop; takes over the body. 0 or -1: out of memory. Any thread. */
 int pmix_send(pmix_host *self, const pmix_msg *what);
-/* A line for the user, once the loop comes by. Any thread. */
+/* Stores a line that the loop prints; dropped if one is pending. Any thread. */
 void pmix_say(pmix_host *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Runs `then` on libpmix's thread, after all that it has been given before. */
+/* Runs `then` on libpmix's thread, after the calls passed to libpmix before. */
 void pmix_shift(pmix_host *self, pmix_op_cbfunc_t then, void *data);
 
-/* The server has ended: frees what the head was owed. */
+/* After the server's end: frees the open DMODEX_REQs. */
 void pmix_tell_close(pmix_host *self);
 
-/* A client waits for the head: what it is to be told, and how. */
+/* A client's request that waits for the head: the callback of libpmix, and the reply. */
 enum ask_kind { ASK_MODEX, ASK_OP, ASK_LOOKUP };
 typedef struct pmix_asked {
     enum ask_kind kind;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * poll_sparse: poll(2) of a set in which absent descriptors (-1) stand too. The kernel refuses a set of more entries than a process may have
- * descriptors (EINVAL), and counts the absent ones: under a small ulimit -n the places that are kept for daemons to come would be too many.
+ * poll_sparse: poll(2) without the absent descriptors (-1) of a set. The kernel counts them too and refuses a set with more entries than
+ * RLIMIT_NOFILE (EINVAL), which the entries reserved for daemons can exceed.
  */
 #ifndef WEFT_MPIRUN_READY_H
 #define WEFT_MPIRUN_READY_H
@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <stdint.h>
 
-/* As poll(2). */
+/* As poll(2), EINVAL by size excepted. Blocks up to wait_ms. */
 int poll_sparse_wait(struct pollfd *set, uint32_t count, int wait_ms);
 
 #endif

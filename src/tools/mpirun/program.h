@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * program: finds what a part is to execute, and looks which libraries it is linked with.
+ * program: finds the executable of a part and the MPI, PMIx and sanitizer libraries that it is linked with.
  */
 #ifndef WEFT_MPIRUN_PROGRAM_H
 #define WEFT_MPIRUN_PROGRAM_H
 
 #include "tools/mpirun/options.h"
 
-/* Fills part->path, is_ours and has_asan. 0, or 127/126 after a line that says why. */
+/* Sets part->path and the is_ and has_asan flags. 0, or 127/126/2 after a message. */
 int program_find(app *part);
-/* May it run on several hosts? 0, or an exit code, said. */
+/* For a job on several hosts: checks that the part's MPI library can be served with PMIx mode `mode`. 0, or an exit code after a
+ * message. */
 int program_judge(const app *part, enum pmix_mode mode);
 
 #endif

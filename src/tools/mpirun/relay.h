@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * relay: a daemon's part in the tree: it starts the daemons that stand just below it, passes every frame on that is for those below or
- * comes from them, whatever it means, and tells the head in their name how they end.
+ * relay: a daemon's role as parent in the launch tree. It starts its child daemons, forwards frames between them and the head unread, and
+ * reports to the head how they end. Called by daemon, on one thread.
  */
 #ifndef WEFT_MPIRUN_RELAY_H
 #define WEFT_MPIRUN_RELAY_H
@@ -17,30 +17,30 @@
 #include "tools/mpirun/tree.h"
 
 typedef struct relay {
-    const description *job; /* the owner's; NULL: nothing stands below */
+    const description *job; /* the owner's; NULL: no daemons below */
     wire *up;               /* the owner's */
     tree tree;
     childs childs;
 } relay;
 
-/* Reckons who stands below and starts the first of them. 0 or an exit code, said. */
+/* Computes the daemons below and starts the children. 0, or an exit code after a message. */
 int relay_open(relay *self, const description *job, wire *up, const unsigned char *secret, guard *guard);
-/* How many bytes of output a daemon may have on their way: those behind one of the head's connections share what that one holds. */
+/* Bytes of output that a daemon may have unacknowledged: daemons behind one connection of the head share `window`. */
 size_t relay_window(const description *job, size_t window);
-/* A frame for somebody below. */
+/* Forwards a frame of the head to the child that leads to frame->node. */
 void relay_down(relay *self, const wire_frame *frame);
-/* The head has given one up that we have started. */
+/* Gives up a child daemon, on the head's CTRL_PART. */
 void relay_part(relay *self, uint32_t node);
-/* No rank lives: who has not come need not. */
+/* No rank lives: cancels children that have not connected. */
 void relay_drain(relay *self);
-/* As childs'. */
+/* As the functions of children.h; no effect without daemons below. */
 uint32_t relay_max(const relay *self);
 uint32_t relay_pollfds(const relay *self, struct pollfd *set);
 void relay_progress(relay *self, const struct pollfd *set, uint32_t count);
 bool relay_reaped(relay *self, pid_t pid, int status);
 void relay_deadlines(relay *self);
 bool relay_is_over(const relay *self);
-/* Those below end when they find their connection closed. */
+/* Closes the connections, upon which the daemons below end. */
 void relay_close(relay *self);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * remote_nodes: the head's connections with its daemons, one for each node that is not this machine: from the agent that starts a daemon to
- * its last word. The job decides; this room carries.
+ * remote_nodes: the head's view of the other hosts of a job: one daemon per node, from agent start to the DONE frame.
+ * Connects job, modex_head and pmix_head to the daemons. job decides; this file transports. One thread, the main loop's.
  */
 #ifndef WEFT_MPIRUN_LINKS_H
 #define WEFT_MPIRUN_LINKS_H
@@ -16,35 +16,35 @@
 struct job;
 typedef struct remote_nodes remote_nodes;
 
-/* Listens, makes the job's secret and starts all agents. 0 or an exit code, said. */
+/* Creates the secret, opens the listener and starts all agents. 0, or an exit code after a message. */
 int remote_nodes_open(struct job *job, remote_nodes **self);
-/* Fills `set` (room for remote_nodes_max) with what to wait for. How many. */
+/* Fills set, which has remote_nodes_max entries. Returns the number of entries. */
 uint32_t remote_nodes_max(const remote_nodes *self);
 uint32_t remote_nodes_pollfds(remote_nodes *self, struct pollfd *set);
 void remote_nodes_progress(remote_nodes *self, const struct pollfd *set, uint32_t count);
-/* A process of ours has ended: whether it was an agent. */
+/* Handles a reaped process. False: it was no agent and not srun. */
 bool remote_nodes_reaped(remote_nodes *self, pid_t pid, int status);
-/* Deadlines that have passed. Returns the next one, or 0. */
+/* Handles expired deadlines. Returns the next one (weft_clock_ns), or 0. */
 uint64_t remote_nodes_deadlines(remote_nodes *self);
-/* Have all daemons prepared? */
+/* True if every daemon has sent READY. */
 bool remote_nodes_are_ready(const remote_nodes *self);
-/* To all, all without an answer: start; a signal; what needs no more words (CTRL_END, CTRL_KILL, CTRL_WAITS). */
+/* Sends to all daemons, without a reply: GO; a signal; a frame without body (CTRL_END, CTRL_KILL, CTRL_WAITS). */
 void remote_nodes_go(remote_nodes *self);
 void remote_nodes_signal(remote_nodes *self, int sig);
 void remote_nodes_send(remote_nodes *self, uint32_t kind);
-/* No rank lives: come to the end. */
+/* No rank lives: tells the daemons to finish, and cancels those that have not connected. */
 void remote_nodes_drain(remote_nodes *self, bool was_ended, bool has_failed);
-/* Those that have not come to their end never will. */
+/* Gives up all daemons that have not finished. */
 void remote_nodes_give_up(remote_nodes *self);
-/* Has every daemon said its last word, and every agent ended? */
+/* True if every daemon has sent DONE or was given up, and every agent was reaped. */
 bool remote_nodes_are_over(const remote_nodes *self);
-/* Standard input for a rank elsewhere; 0 bytes: its end. */
+/* Sends standard input to a node; 0 bytes: end of file. */
 void remote_nodes_in(remote_nodes *self, uint32_t node, const char *bytes, size_t count);
-/* What our own node asks and tells (modex_node.h). */
+/* Requests, data and fences of this machine's own node (modex_node.h). */
 void remote_nodes_want(remote_nodes *self, uint32_t rank);
 void remote_nodes_card(remote_nodes *self, uint32_t rank, uint32_t state, const void *told, uint32_t bytes);
 void remote_nodes_fence(remote_nodes *self, uint64_t number);
-/* A note for the PMIx server of a node elsewhere; takes its body over. */
+/* Sends a message to the PMIx server of another node; takes over its body. */
 void remote_nodes_note(remote_nodes *self, uint32_t node, const pmix_msg *what);
 void remote_nodes_close(remote_nodes *self);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * srun_launch: all daemons of a job as one step of Slurm's, which one srun starts. Its input goes to all of them: a line as every daemon gets it,
- * with CREW_NODE for the node, then lines "NODE NAME"; a daemon finds its own by the name that Slurm calls its node by, which may be
- * no host's name.
+ * srun_launch: starts all daemons of a job as one Slurm step by one srun.
+ * srun copies its standard input to all daemons: the line of contact.h, with CREW_NODE for the node, then lines "NODE NAME". A daemon finds
+ * its number by Slurm's name of its node, which need not be a host name. One thread.
  */
 #ifndef WEFT_MPIRUN_CREW_H
 #define WEFT_MPIRUN_CREW_H
@@ -16,27 +16,28 @@ struct job;
 
 #define CREW_NODE UINT32_MAX
 
-/* All-zero: none. */
+/* All-zero: unused. */
 typedef struct srun_launch {
     struct job *job;
     agent agent;      /* srun */
     bool is_used;
-    uint64_t over_ns; /* when srun is no longer waited for; 0: not yet */
+    uint64_t over_ns; /* time at which srun is killed; 0: not set */
 } srun_launch;
 
-/* Starts them on all nodes of the job but this machine. 0, or an exit code, said. */
+/* Starts daemons on all nodes of the job but this machine. 0, or an exit code after a message. */
 int srun_launch_start(srun_launch *self, struct job *job, int listener, const unsigned char *secret);
-/* Not all have come, and will not: ends the job that is being launched, with `why` and srun's words. */
+/* Daemons are missing and will not connect: ends the job, with a message of `why` and srun's output. */
 void srun_launch_fail(srun_launch *self, const char *why);
-/* Reads srun's words, which may tell that a daemon could not be started, or has ended. */
+/* Reads srun's output. While launching, an error of a task in it ends the job. */
 void srun_launch_read(srun_launch *self);
-/* A process has ended: false: it was not srun. is_ready: all daemons have come; has_lost: one went without its last word. */
+/* Handles a reaped process. False: it was not srun. is_ready: all daemons have connected; has_lost: one ended without DONE. */
 bool srun_launch_reaped(srun_launch *self, pid_t pid, int status, bool is_ready, bool has_lost);
-/* No daemon is waited for any more: srun is asked to end its step when the job failed, and then made to. When to look again, or 0. */
+/* All daemons are over: waits for srun, sends it SIGTERM if the job failed, and SIGKILL after STAY_NS. Returns the next deadline
+ * (weft_clock_ns), or 0. */
 uint64_t srun_launch_finish(srun_launch *self);
 void srun_launch_close(srun_launch *self);
 
-/* A daemon's: the number in a line "NODE NAME" that names this node; -1: it names another. */
+/* In a daemon: returns the number in a line "NODE NAME" that names this node; -1: it names another or is malformed. */
 int64_t srun_launch_node_of(const char *line);
 
 #endif

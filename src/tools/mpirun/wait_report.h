@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait_report: in which MPI call each thread of a node's ranks is, and since when, read from the node's segment without the ranks' help. They keep no
- * time (core/call_status): it is found by looking now and then, while a job has a time limit.
+ * wait_report: reports the MPI call in which each thread of a node's ranks is, and since when. It reads the node's segment; ranks do not
+ * take part.
+ * Call records hold no time (core/call_status), so while a job has a time limit they are sampled periodically. Called by job and daemon, on
+ * one thread.
  */
 #ifndef WEFT_MPIRUN_WAITS_H
 #define WEFT_MPIRUN_WAITS_H
@@ -10,9 +12,10 @@
 
 typedef struct waits waits;
 
-/* Looks, if it is time to, at all ranks that have been started; when to look again, 0: never. Makes *self at the first time (NULL: no memory). */
+/* Samples all started ranks if it is time. Returns the time of the next sample, 0: never. The first call allocates *self (NULL: out of
+ * memory). */
 uint64_t wait_report_read(waits **self, const node *node);
-/* Says on stderr what every rank does; those that do the same share a line. */
+/* Prints what every rank does; ranks with equal state share a line. */
 void wait_report_print(waits **self, const node *node);
 void wait_report_close(waits *self);
 
