@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * acceptor: see acceptor.h. What a pending_conn can have of us is one answer, which tells nothing to who does not know the secret.
+ * acceptor: see acceptor.h. A pending_conn gets one answer from the head, which reveals nothing without the secret.
  */
 #include "tools/mpirun/acceptor.h"
 
@@ -60,8 +60,8 @@ static void hello_take(acceptor *self, pending_conn *one)
     pending_conn_drop(one);
     if (one->answer.is_other) {
         char why[160];
-        snprintf(why, sizeof(why), "it has Weft %.31s (protocol %u), and this mpirun is Weft " PACKAGE_VERSION " (protocol %u)", hello.release,
-                 le32toh(hello.version), CTRL_VERSION);
+        snprintf(why, sizeof(why), "it has Weft %.31s (protocol %u), and this mpirun is Weft " PACKAGE_VERSION " (protocol %u)",
+                 hello.release, le32toh(hello.version), CTRL_VERSION);
         self->up.other(self->up.owner, node, why);
     }
 }
@@ -100,7 +100,7 @@ static void pending_conn_turn(acceptor *self, pending_conn *one)
         proof_take(self, one);
 }
 
-/* The listener, then the pending_conns; absent ones are -1, which poll leaves out. */
+/* Entry 0 is the listener, then the pending connections; absent ones are -1. */
 void acceptor_pollfds(const acceptor *self, struct pollfd *set)
 {
     bool has_room = false;
@@ -109,7 +109,7 @@ void acceptor_pollfds(const acceptor *self, struct pollfd *set)
         set[1 + i] = (struct pollfd){.fd = self->pending_conns[i].fd, .events = POLLIN};
         has_room |= self->pending_conns[i].fd < 0;
     }
-    set[0] = (struct pollfd){.fd = has_room ? self->listener : -1, .events = POLLIN}; /* who finds none waits in the kernel's queue */
+    set[0] = (struct pollfd){.fd = has_room ? self->listener : -1, .events = POLLIN}; /* none free: the listen backlog holds them */
 }
 
 void acceptor_progress(acceptor *self, const struct pollfd *set)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * agent: see agent.h. It leads a process group of its own: a Ctrl-C at the terminal is ours to pass on, and a ProxyCommand goes with it.
+ * agent: see agent.h. It leads its own process group: mpirun forwards Ctrl-C itself, and signals reach the agent's ProxyCommand too.
  */
 #include "tools/mpirun/agent.h"
 
@@ -33,7 +33,7 @@ static void child_run(char **argv, char **environment, int in, int out, pid_t pa
     _exit(127);
 }
 
-/* The words, parted at blanks; `copy` holds them. */
+/* Splits `copy` in place at blanks. */
 static int words_part(char *copy, char **argv)
 {
     char *save = NULL;
@@ -44,7 +44,7 @@ static int words_part(char *copy, char **argv)
     return count;
 }
 
-/* What a pipe does not take at once is lost, and shows by the agent's end: so it is made wide enough. */
+/* Writes once, without blocking, so the pipe is enlarged to hold long texts. -1: the pipe did not take all. */
 static int input_give(int fd, const char *text)
 {
     size_t bytes = strlen(text);
@@ -53,7 +53,7 @@ static int input_give(int fd, const char *text)
         fcntl(fd, F_SETPIPE_SZ, (int)bytes);
     fcntl(fd, F_SETFL, O_NONBLOCK);
     ssize_t n = write(fd, text, bytes);
-    return n < 0 && errno == EPIPE ? 0 : n == (ssize_t)bytes ? 0 : -1; /* an agent that is gone already shows by its end */
+    return n < 0 && errno == EPIPE ? 0 : n == (ssize_t)bytes ? 0 : -1; /* EPIPE: the agent has exited, which its reaping reports */
 }
 
 int agent_run(agent *self, const char *const *argv, char **environment, const char *text, guard *guard)
@@ -123,7 +123,7 @@ void agent_read(agent *self)
 void agent_ended(agent *self, guard *guard)
 {
     agent_read(self);
-    kill(-self->pid, SIGTERM); /* a ProxyCommand that is left */
+    kill(-self->pid, SIGTERM); /* a remaining ProxyCommand */
     guard_tell_empty(guard, self->pid);
     self->pid = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * allocation: see allocation.h. Managers are asked in the order of a table; the first that has given this job hosts is taken. What is
- * there and cannot be understood is an error: a job that quietly runs on one host of forty is worse.
+ * allocation: see allocation.h. Managers are tried in the order of a table; the first that gave this job hosts is used.
+ * An allocation that cannot be parsed is an error: the job must not run silently on one host of many.
  */
 #include "tools/mpirun/allocation.h"
 
@@ -34,7 +34,7 @@ static const char *shown(const char *name)
     return value ? value : "";
 }
 
-/* A number of ranks that a manager wrote; 0: none. */
+/* Parses a number of ranks; 0: malformed or too large. */
 static uint32_t count_of(const char *text)
 {
     char *end;
@@ -66,7 +66,7 @@ int allocation_counts(const char *text, uint32_t *counts, uint32_t room)
     }
 }
 
-/* The slots of all hosts from a variable of Slurm's. False: it is not there, or not of this list (a step's own). */
+/* Sets the slots of all hosts from a Slurm variable. False: it is unset or for other hosts (those of a step). */
 static bool slurm_slots(host_list *hosts, const char *name, uint32_t per_slot)
 {
     uint32_t counts[HOSTS_MAX];
@@ -79,8 +79,8 @@ static bool slurm_slots(host_list *hosts, const char *name, uint32_t per_slot)
     return true;
 }
 
-/* Which of its nodes we are on Slurm alone knows: several may stand on one machine, under names that no resolver knows. Outside of its
- * steps (a shell under salloc) we are on none, even where the machine is one: what runs here would not be counted as the job's. */
+/* Only SLURMD_NODENAME identifies this node: several Slurm nodes may share a machine, under names without an address. Outside of a step
+ * (a shell under salloc) no node is this machine: Slurm would not account ranks started here to the job. */
 static int slurm_read(allocation *self)
 {
     const char *list = either("SLURM_JOB_NODELIST", "SLURM_NODELIST"), *here = set("SLURMD_NODENAME"), *cpus = set("SLURM_CPUS_PER_TASK");
@@ -101,7 +101,7 @@ static int slurm_read(allocation *self)
     return 0;
 }
 
-/* Lines of a file: a host's name, and in the second column, where there is one, how many slots. */
+/* Reads lines of a host name and, with has_slots, an optional number of slots. */
 static int file_read(host_list *hosts, const char *variable, bool has_slots)
 {
     const char *path = set(variable);
@@ -130,7 +130,7 @@ static int file_read(host_list *hosts, const char *variable, bool has_slots)
     return rc;
 }
 
-/* "a 2 b 4", or "a a b". */
+/* Reads "a 2 b 4" (has_slots) or "a a b". */
 static int words_read(host_list *hosts, const char *variable, bool has_slots)
 {
     char *copy = strdup(set(variable)), *save = NULL;
@@ -162,7 +162,7 @@ static int sge_read(allocation *self)
     return file_read(&self->hosts, "PE_HOSTFILE", true);
 }
 
-/* Flux tells a task how many nodes its job has, and nothing of their names. */
+/* Flux's environment holds the number of nodes, but not their names. */
 static int flux_read(allocation *self)
 {
     const char *tasks = set("FLUX_JOB_SIZE");
@@ -176,8 +176,8 @@ static int flux_read(allocation *self)
 
 static const struct manager_row {
     const char *name;
-    const char *job, *older_job; /* variables: its number; one of them must be set */
-    const char *hosts[3];        /* one of these must be set too */
+    const char *job, *older_job; /* variables with the job's id; one must be set */
+    const char *hosts[3];        /* variables with hosts; one must be set */
     int (*read)(allocation *self);
 } managers[] = {
     {"Slurm", "SLURM_JOB_ID", "SLURM_JOBID", {"SLURM_JOB_NODELIST", "SLURM_NODELIST"}, slurm_read},

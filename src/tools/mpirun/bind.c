@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bind: hwloc's view of the CPUs that are allowed here, dealt out. The topology is loaded in this process only, without I/O
- * devices, and not at all when nobody will be bound.
+ * bind: see bind.h. Distributes the CPUs that hwloc reports as allowed.
+ * The topology is loaded in this process only, without I/O devices, and not at all if no rank is bound.
  */
 #include "tools/mpirun/bind.h"
 
@@ -14,7 +14,7 @@
 #include "base/cpu_count.h"
 #include "tools/mpirun/cpuslot.h"
 
-/* The units that ranks are bound to, in the order in which ranks get them. */
+/* The units (cores, sockets, ...) that ranks are bound to, in the order of assignment. */
 typedef struct unit_list {
     hwloc_obj_t *units;
     uint32_t count;
@@ -37,14 +37,14 @@ static int topology_load(hwloc_topology_t *topology)
         hwloc_topology_destroy(*topology);
         return -1;
     }
-    hwloc_bitmap_t ours = hwloc_bitmap_alloc(); /* taskset's word counts as the cgroup's does */
+    hwloc_bitmap_t ours = hwloc_bitmap_alloc(); /* honour the affinity mask (taskset) like the cgroup */
     if (ours && hwloc_get_cpubind(*topology, ours, HWLOC_CPUBIND_PROCESS) == 0)
         hwloc_topology_restrict(*topology, ours, 0);
     hwloc_bitmap_free(ours);
     return 0;
 }
 
-/* All units of a type, or the hardware threads when the machine has none of it (some virtual machines know no cores). */
+/* Lists all units of a type, or the hardware threads if there are none (some virtual machines report no cores). */
 static int units_list(hwloc_topology_t topology, hwloc_obj_type_t type, unit_list *list)
 {
     int count = hwloc_get_nbobjs_by_type(topology, type);
@@ -62,7 +62,7 @@ static int units_list(hwloc_topology_t topology, hwloc_obj_type_t type, unit_lis
     return 0;
 }
 
-/* Orders units so that neighbours in the list, `run` of them in a row, lie in different `over` objects: round robin. */
+/* Orders units round-robin over the `over` objects, `run` units at a time. */
 static int units_interleave(hwloc_topology_t topology, enum bind_unit over, uint32_t run, unit_list *list)
 {
     unit_list groups = {0};
@@ -110,8 +110,8 @@ static char *unit_words(hwloc_topology_t topology, hwloc_const_bitmap_t set)
     return text;
 }
 
-/* Rank r of n among u units: as many as each shall have, one rank's behind the other's and then from the first on; where nobody said how
- * many, whole units while they suffice, [r*u/n, (r+1)*u/n), else one, in turn. */
+/* Sets the units of rank r of n among u. per_rank: that many each, consecutively, wrapping around. Else is_share and n <= u: [r*u/n,
+ * (r+1)*u/n). Else one unit, round-robin. */
 static void share_fill(const unit_list *list, uint32_t rank, uint32_t ranks, uint32_t per_rank, bool is_share, hwloc_bitmap_t set)
 {
     hwloc_bitmap_zero(set);
@@ -128,7 +128,7 @@ static void share_fill(const unit_list *list, uint32_t rank, uint32_t ranks, uin
     hwloc_bitmap_or(set, set, list->units[rank % list->count]->cpuset);
 }
 
-/* What a rankfile says of the rank. 0, 1: nothing, or -1, said. */
+/* Sets the CPUs that a rankfile gives the rank. 0; 1: it gives none; -1 after a message. */
 static int slot_fill(hwloc_topology_t topology, const options *opts, uint32_t rank, hwloc_bitmap_t set)
 {
     char why[120];
@@ -191,7 +191,7 @@ static bool has_slots(const options *opts, uint32_t count, const uint32_t *ranks
 static bool nobody_is_bound(const options *opts)
 {
     if (opts->bind == BIND_AUTO && opts->map != BIND_AUTO)
-        return false; /* --map-by core: bound to what it maps by */
+        return false; /* --map-by core binds to cores */
     if (opts->bind == BIND_NONE)
         return true;
     if (opts->per_rank)
@@ -220,7 +220,7 @@ int bind_make(const options *opts, uint32_t count, const uint32_t *ranks, bindin
     hwloc_obj_type_t type = wish.bind == BIND_AUTO ? HWLOC_OBJ_CORE : unit_type(wish.bind);
     if (wish.bind == BIND_AUTO && count > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
         type = HWLOC_OBJ_PU;
-    rc = is_free ? 0 : units_list(topology, type, &list); /* none: who has no slot has all CPUs */
+    rc = is_free ? 0 : units_list(topology, type, &list); /* free: ranks without a slot get all CPUs */
     if (!rc && !is_free && (wish.map == BIND_SOCKET || wish.map == BIND_NUMA) && wish.bind != wish.map)
         rc = units_interleave(topology, wish.map, wish.per_rank ? wish.per_rank : 1, &list);
     if (!rc)

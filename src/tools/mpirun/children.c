@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * children: see children.h. Nothing here waits: an agent, a daemon and a connection may each end at any moment, in any order, and the owner
- * hears of it once.
+ * children: see children.h. Agent, daemon and connection of a child may end at any time, in any order; the owner gets one callback.
  */
 #include "tools/mpirun/children.h"
 
@@ -16,7 +15,7 @@
 #include "tools/mpirun/contact.h"
 #include "tools/mpirun/options.h"
 
-#define AGENT_STAY_NS 3000000000u /* after its daemon's last word */
+#define AGENT_STAY_NS 3000000000u /* from the end of its daemon */
 
 static child_daemon *child_of(childs *self, uint32_t node)
 {
@@ -55,7 +54,7 @@ void child_cancel(child_daemon *one)
     agent_kill(&one->agent, SIGTERM);
 }
 
-/* acceptor's ways */
+/* Callbacks of acceptor. */
 static bool node_is_awaited(void *owner, uint32_t node)
 {
     const child_daemon *one = child_of(owner, node);
@@ -139,7 +138,7 @@ uint32_t children_max(const childs *self)
     return DOOR_MAX + 2 * self->count;
 }
 
-/* In this order: the acceptor's, then wire and agent of each; absent ones are -1, which poll leaves out. */
+/* Order: the acceptor's entries, then wire and agent of each child; absent ones are -1. */
 uint32_t children_pollfds(const childs *self, struct pollfd *set)
 {
     uint32_t at = DOOR_MAX;
@@ -179,26 +178,27 @@ bool children_reaped(childs *self, pid_t pid, int status)
             snprintf(why, sizeof(why), "its agent was killed by signal %d before it was there", WTERMSIG(status));
         else
             snprintf(why, sizeof(why), "its agent ended with exit code %d", WEXITSTATUS(status));
-        if (self->is_ssh && WIFEXITED(status) && WEXITSTATUS(status) == 255) /* ssh's own */
+        if (self->is_ssh && WIFEXITED(status) && WEXITSTATUS(status) == 255) /* 255: ssh itself failed */
             snprintf(why + strlen(why), sizeof(why) - strlen(why), " (this must work: ssh -o BatchMode=yes %s true)", one->host);
         if (!one->is_met && !one->is_over && status)
             self->up.failed(self->up.owner, one, why);
-        else if (!one->is_met && !one->is_over) /* one that ends well may have left the daemon behind it */
+        else if (!one->is_met && !one->is_over) /* exit code 0: the daemon may run detached */
             one->told_ns = weft_clock_ns() + ALONE_NS;
         return true;
     }
     return false;
 }
 
-/* When it is to be told that an agent has left nobody behind, or 0. */
+/* Warns once that an agent exited with 0 and no daemon has connected. Returns the time of the warning, or 0. */
 static uint64_t alone_deadline(const childs *self, child_daemon *one, uint64_t now)
 {
     if (one->is_met || one->is_over || !self->up.tells)
         one->told_ns = 0;
     if (one->told_ns && now >= one->told_ns) {
         const char *words = agent_words(&one->agent);
-        complain(0, "host %s: its agent ended with exit code 0, and no daemon has come from there yet; it is waited for (WEFT_START_TIMEOUT_S)%s%s",
-                 one->host, *words ? ": " : "", words);
+        complain(0,
+             "host %s: its agent ended with exit code 0, and no daemon has come from there yet; it is waited for (WEFT_START_TIMEOUT_S)%s%s",
+             one->host, *words ? ": " : "", words);
         one->told_ns = 0;
     }
     return one->told_ns;

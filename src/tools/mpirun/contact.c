@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * contact: see contact.h. All addresses of the head are told: which of its networks reaches a host is the host's to find out (head_connect.c).
- * The loopback's are for agents that lead to this same machine.
+ * contact: see contact.h. The line holds all addresses of the head: each daemon finds one that works (head_connect.c). Loopback addresses
+ * serve agents that start a daemon on this machine.
  */
 #include "tools/mpirun/contact.h"
 
@@ -19,7 +19,7 @@
 
 #define ADDRESSES_MAX 32
 
-/* Connections inherit it. What a daemon may have on its way (its WINDOW) must fit; the kernel gives twice of at most rmem_max. */
+/* Connections inherit the receive buffer, which must hold a daemon's WINDOW; the kernel doubles the size and caps it at rmem_max. */
 static int listen_at(int fd, const void *name, socklen_t bytes)
 {
     int room = 1 << 20;
@@ -63,7 +63,7 @@ int daemon_command(char *text, size_t room)
 
     if (daemon_program(path, sizeof(path)))
         return -1;
-    /* a remote shell reads it: quoted where it must be, so that agents without a shell can run the usual ones */
+    /* a remote shell parses it; quoted only if needed, so that agents without a shell work with usual paths */
     const char *quote = path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-")] ? "'" : "";
     if (strchr(path, '\'')) {
         errno = EINVAL;
@@ -73,7 +73,7 @@ int daemon_command(char *text, size_t room)
     return 0;
 }
 
-/* Adds the addresses that are the loopback's, or those that are not. */
+/* Adds the loopback addresses, or all others. */
 static size_t addresses_add(const struct ifaddrs *all, int is_loopback, char *text, size_t room)
 {
     size_t used = 0;

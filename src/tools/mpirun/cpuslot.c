@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cpuslot: see cpuslot.h. The head looks only at how it is written; which cores there are each host knows.
+ * cpuslot: see cpuslot.h. The head checks the syntax only; each host resolves the cores.
  */
 #include "tools/mpirun/cpuslot.h"
 
@@ -11,7 +11,7 @@
 
 #define ALL UINT_MAX
 
-/* From `from` to `to` of a socket, or of all (ALL). "*": 0 to ALL. */
+/* Cores `from` to `to` of a socket, or of all sockets (ALL). "*" is 0 to ALL. */
 typedef struct item {
     unsigned socket, from, to;
 } item;
@@ -28,7 +28,7 @@ static bool number_read(const char **at, unsigned *value)
     return true;
 }
 
-/* The next of the list; a socket holds until another is named. */
+/* Reads the next item; a socket applies until the next socket. */
 static bool item_read(const char **at, item *one)
 {
     one->from = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * daemon: see daemon.h. It lives as long as its head, or the daemon that has started it: when the connection ends, or that machine
- * answers no more, it ends its ranks and itself; its guardian does the same when it is killed.
+ * daemon: see daemon.h. It ends its ranks and itself when the connection to its parent (the head or another daemon) closes or the parent's
+ * host stops responding. Its guardian does so when the daemon is killed. One loop on one thread.
  */
 #include "tools/mpirun/daemon.h"
 
@@ -31,31 +31,31 @@
 #include "tools/mpirun/wait_report.h"
 #include "tools/mpirun/wire.h"
 
-/* Output on its way that the head has not passed on. It fits the buffers of the head's socket (contact.c): a head that is stopped
- * leaves nothing unacknowledged, or TCP_USER_TIMEOUT would take it for lost. */
+/* Most bytes of output sent and not credited by the head. It fits the receive buffer of the head's socket (contact.c): otherwise data to
+ * a stopped head would stay unacknowledged and TCP_USER_TIMEOUT would end the connection. */
 #define WINDOW ((size_t)128 << 10)
-#define TOLD_NS 3000000000u      /* the head's grace for its ranks, and some */
-#define LINE_S 60                /* for the line with the secret */
+#define TOLD_NS 3000000000u      /* longer than the head's delay between SIGTERM and SIGKILL */
+#define LINE_S 60                /* wait for the line with the secret */
 
 typedef struct daemon_state {
     wire wire;
     relay relay;
-    unsigned char secret[CTRL_SECRET_BYTES]; /* until those below have been started */
-    haul haul; /* notes between PMIx servers */
+    unsigned char secret[CTRL_SECRET_BYTES]; /* erased once the daemons below were started */
+    haul haul; /* messages of the PMIx and PMI servers */
     description job;
     guard guard;
     node node;
     io *io;
-    waits *waits;    /* what the ranks here do, while the job has a time limit */
+    waits *waits;    /* wait report of local ranks, if the job has a time limit */
     char host[256];
-    size_t window;   /* our part of WINDOW */
-    size_t lent;     /* output that the head has not passed on */
-    size_t fed;      /* input that came and has not been reported as taken */
+    size_t window;   /* this daemon's part of WINDOW */
+    size_t lent;     /* bytes of output sent and not credited by the head */
+    size_t fed;      /* bytes of input received and not reported as consumed */
     bool is_prepared, is_failed, is_told_closed;
-    uint64_t told_ns; /* when a signal first wished its end; 0: none did */
+    uint64_t told_ns; /* time of the first terminating signal; 0: none */
 } daemon_state;
 
-static daemon_state *daemon_now; /* complain_to gets no pointer */
+static daemon_state *daemon_now; /* for complain_to, which has no user pointer */
 
 static bool say(const char *text)
 {
@@ -66,7 +66,7 @@ static bool say(const char *text)
     return true;
 }
 
-/* What ranks wrote goes before the news that follows from it, as far as the window lets it. */
+/* Sends pending output, as the window allows, before a frame that follows from it. */
 static void output_first(daemon_state *self)
 {
     if (!self->io || self->lent >= self->window)
@@ -75,7 +75,7 @@ static void output_first(daemon_state *self)
     self->lent += io_carry(self->io, self->window - self->lent);
 }
 
-/* PMIx_Abort of a rank here. */
+/* Sends the PMIx_Abort of a local rank. */
 static void abort_send(daemon_state *self)
 {
     char text[256];
@@ -97,7 +97,7 @@ static void rank_ended(void *owner, const rank_end *end)
     daemon_state *self = owner;
     pack body = {0};
 
-    abort_send(self); /* why it ended */
+    abort_send(self); /* the reason comes before the end */
     output_first(self);
     pack_u32(&body, end->rank);
     pack_u32(&body, (uint32_t)end->raw_status);
@@ -184,25 +184,25 @@ static void pmi_aborted(void *owner, uint32_t rank, int code)
     pack_send(&body, &self->wire, CTRL_ABORTED);
 }
 
-/* Everything before the first fork of a rank. */
+/* Prepares everything before the first fork of a rank. */
 static int prepare(daemon_state *self, const wire_frame *frame)
 {
     io_far far = {.out = output_send, .owner = self};
 
     if (description_read(frame, self->wire.node, &self->job))
         return complain(1, "the description of the job is not understood");
-    const char *keys = getenv("SSH_AUTH_SOCK"), *slurm = getenv("SLURMD_NODENAME"); /* forwarded (ssh -A): for agents of ours */
+    const char *keys = getenv("SSH_AUTH_SOCK"), *slurm = getenv("SLURMD_NODENAME"); /* kept: for this daemon's agents (ssh -A); its node */
     environ = self->job.environment;
     if (keys)
         setenv("SSH_AUTH_SOCK", keys, 1);
-    if (slurm) /* an mpirun that a rank starts must know where it is */
+    if (slurm) /* an mpirun started by a rank needs this node's name */
         setenv("SLURMD_NODENAME", slurm, 1);
     self->window = relay_window(&self->job, WINDOW);
     if (chdir(self->job.directory))
         return complain(2, "working directory %s: %s (use -wdir)", self->job.directory, strerror(errno));
     gethostname(self->host, sizeof(self->host) - 1);
     int rc = io_open(&self->job.opts, self->job.map.nodes[self->job.node].count, &far, &self->io);
-    if (rc) { /* who finds an io here finds a node too */
+    if (rc) { /* other functions take io != NULL to mean that node is valid */
         io_close(self->io);
         self->io = NULL;
         return rc;
@@ -364,7 +364,7 @@ static void reap(daemon_state *self)
     }
 }
 
-/* What our PMIx server has for the head. */
+/* Sends aborts and messages of the local PMIx server to the head. */
 static void pmix_tell(daemon_state *self)
 {
     pmix_msg what;
@@ -374,7 +374,7 @@ static void pmix_tell(daemon_state *self)
         pmix_msg_send(self, &what);
 }
 
-/* Passes on what ranks wrote, and tells how much of the input they read. */
+/* Sends output of ranks, and reports consumed input. */
 static void streams_move(daemon_state *self)
 {
     pack body = {0};
@@ -401,24 +401,25 @@ static bool has_ended(daemon_state *self)
     return self->node.is_draining && (!self->io || node_is_over(&self->node)) && relay_is_over(&self->relay);
 }
 
-/* From outside: what the head forwards comes by the wire. Slurm signals every process of a step, the ranks too: nothing is passed on. */
+/* Handles signals from outside; those that the head forwards come as frames. They are not passed to ranks: Slurm signals every process
+ * of a step itself. */
 static void signal_take(daemon_state *self, int sig)
 {
     pack body = {0};
 
     if (sig != SIGTERM && sig != SIGINT && sig != SIGHUP)
         return;
-    if (self->told_ns) { /* Slurm sends two at once; who comes again after a while has waited long enough */
+    if (self->told_ns) { /* Slurm sends two at once; a signal after TOLD_NS ends the daemon */
         if (weft_clock_ns() - self->told_ns > TOLD_NS)
             self->wire.trouble = "ended";
-    } else { /* the head ends the job, here too */
+    } else { /* the head ends the whole job */
         self->told_ns = weft_clock_ns();
         pack_u32(&body, (uint32_t)sig);
         pack_send(&body, &self->wire, CTRL_SIGNALED);
     }
 }
 
-/* Until the job is over here (true) or the head is gone. */
+/* Main loop; returns true when the job is over here, false when the connection has failed. */
 static bool serve(daemon_state *self, int signals)
 {
     struct pollfd nothing[5], *set = nothing;
@@ -464,7 +465,7 @@ static bool serve(daemon_state *self, int signals)
     return !self->wire.trouble && has_ended(self);
 }
 
-/* The head must have read all before the connection goes: it closes its end when it has. */
+/* Sends DONE and waits until the parent, having read everything, closes the connection. */
 static void last_word(wire *wire)
 {
     struct pollfd set = {.fd = wire->fd};
@@ -495,7 +496,7 @@ static int line_read(char *line, size_t room)
     return -1;
 }
 
-/* One srun's input goes to all of its daemons. 0, or -1: the head does not know this node. */
+/* Finds this node in the lines that srun copies to all daemons. 0, or -1: the node is not listed. */
 static int node_find(uint32_t *node)
 {
     char line[400];

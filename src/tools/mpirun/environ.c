@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * environ: made once per part in the parent; a rank's own variables are set over it before fork. What an outer launcher said to
- * mpirun itself (PMI_*, PMIX_*) must not reach the ranks: they would believe to be its tasks.
+ * environ: see environ.h. Built once per part in the parent; variables of a rank are set on top before its fork.
+ * Variables that an outer launcher set for mpirun (PMI_*, PMIX_*) are removed: a rank would take itself for a task of it.
  */
 #include "tools/mpirun/environ.h"
 
@@ -17,7 +17,7 @@ static bool name_is_foreign(const char *item)
 {
     for (size_t i = 0; i < weft_count(foreign); i++)
         if (!strncmp(item, foreign[i], strlen(foreign[i])))
-            return strncmp(item, "PMIX_MCA_", 9) != 0; /* the user's tuning */
+            return strncmp(item, "PMIX_MCA_", 9) != 0; /* user settings, kept */
     return false;
 }
 

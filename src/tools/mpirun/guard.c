@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * guard: PR_SET_PDEATHSIG ends a rank when mpirun is killed, but not the children of a wrapper script. The guardian, in a session
- * of its own, reads a pipe whose write end only mpirun holds: end of file without "quit" means that mpirun vanished. Then it
- * kills the ranks' process groups, and every process that still carries the job's mark in its environment.
- * Invariant: the guardian holds no descriptor but its pipe, so it keeps nobody from seeing an end of file.
+ * guard: PR_SET_PDEATHSIG ends a rank when mpirun is killed, but not the children of a wrapper script. The guardian, in its own session,
+ * reads a pipe whose only write end mpirun holds. End of file without a 'q' message means that mpirun vanished: it then kills the ranks'
+ * process groups and every process with the job's mark in its environment.
+ * Invariant: the guardian holds no descriptor but its pipe, so it delays no end of file elsewhere.
  */
 #include "tools/mpirun/guard.h"
 
@@ -30,7 +30,7 @@ typedef struct message {
 
 _Static_assert(sizeof(message) <= 4096, "written in one piece into the pipe");
 
-/* Reads a whole file of /proc; the caller frees. */
+/* Reads a file of /proc completely; the caller frees. */
 static char *proc_read(const char *pid, const char *file, size_t *bytes)
 {
     char path[300];
@@ -124,7 +124,7 @@ static void job_clear(const char *mark, const pid_t *groups, uint32_t count, con
 {
     for (uint32_t i = 0; i < count; i++)
         kill(-groups[i], SIGKILL);
-    /* a process may fork while we look: done when two looks in a row find nobody */
+    /* processes may fork during the scan: done when two scans in a row find none */
     for (int clean = 0, looks = 0; clean < 2 && looks < 200; looks++) {
         clean = marked_kill(mark) ? 0 : clean + 1;
         nap_ms(clean ? 5 : 2);
@@ -133,8 +133,8 @@ static void job_clear(const char *mark, const pid_t *groups, uint32_t count, con
         dir_remove(dir);
 }
 
-/* Both sides keep the list: the guardian is born with what mpirun knew, and hears the rest. Without memory a group is not kept: the
- * mark in the environment still finds its processes. */
+/* Records a group. The guardian inherits the list at fork and gets later changes by the pipe. Without memory the group is not recorded:
+ * the mark still identifies its processes. */
 static void group_keep(guard *self, pid_t group)
 {
     if (self->group_count == self->group_room) {
@@ -181,12 +181,12 @@ static void guardian_main(int fd, guard *known)
     _exit(0);
 }
 
-/* In the child: be nobody's business but the pipe's. */
+/* In the child: detaches the guardian from everything but the pipe. */
 static void guardian_settle(int fd, sigset_t *before)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
-    /* an mpirun inside a rank carries the outer job's mark, and so would its guardian: it must outlive that job's clearing */
+    /* erase an outer job's mark: a nested mpirun's guardian must survive the clearing of that job */
     for (char **item = environ; item && *item; item++)
         memset(*item, 0, strlen(*item));
     setsid();
@@ -200,10 +200,10 @@ static void guardian_settle(int fd, sigset_t *before)
     int null = open("/dev/null", O_RDWR);
     for (int i = 0; i < 3; i++)
         dup2(null, i);
-    if (syscall(SYS_close_range, 4u, ~0u, 0)) /* before 5.9 */
+    if (syscall(SYS_close_range, 4u, ~0u, 0)) /* Linux before 5.9 */
         for (int i = 4, max = (int)sysconf(_SC_OPEN_MAX); i < max; i++)
             close(i);
-    if (chdir("/")) { /* keep no directory busy; / is always there */
+    if (chdir("/")) { /* keep no file system busy; / always exists */
     }
 }
 
@@ -234,7 +234,7 @@ int guard_start(guard *self)
 
 static void guard_say(guard *self, const message *word)
 {
-    /* a guardian that is gone answers EPIPE; its SIGCHLD brings guard_again */
+    /* EPIPE: the guardian is gone; its SIGCHLD leads to guard_again */
     while (self->pid && write(self->fd, word, sizeof(*word)) < 0 && errno == EINTR)
         ;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * haul: see haul.h. The first piece of a note begins with its numbers and the length of its body; a piece belongs to one note.
+ * haul: see haul.h. The first fragment of a message starts with its fields and body length; a fragment holds data of one message.
  */
 #include "tools/mpirun/haul.h"
 
@@ -126,7 +126,7 @@ static int pmix_msg_begin(haul *self, unpack *from)
     if (from->has_failed || bytes > REFBUF_MAX)
         return -1;
     self->came = 0;
-    what->body = bytes ? refbuf_make(bytes) : NULL; /* pages of it that have not come take no memory */
+    what->body = bytes ? refbuf_make(bytes) : NULL; /* pages not written yet take no memory */
     return bytes && !what->body ? -1 : 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * head_connect: see head_connect.h. Whoever listens is said hello, which tells him a number and our release; the proof that we know the secret goes to the
- * head alone.
+ * head_connect: see head_connect.h. Every listener gets the hello, which reveals the node's number and the release only; the proof is sent
+ * to the authenticated head alone.
  */
 #include "tools/mpirun/head_connect.h"
 
@@ -17,10 +17,10 @@
 #include "base/clock.h"
 
 #define ADDRESSES_MAX 32
-#define STEP_NS 10000000000u /* to connect, and from the last that did so, to answer */
+#define STEP_NS 10000000000u /* limit to connect, renewed by each connection for its answer */
 
 typedef struct path {
-    int fd; /* -1: it leads nowhere */
+    int fd; /* -1: failed or closed */
     bool is_asked;
     size_t got;
     wire_answer answer;
@@ -64,7 +64,7 @@ static void path_close(path *one)
     one->fd = -1;
 }
 
-/* It is connected, or failed to. */
+/* connect() has finished: sends the hello, or closes the path on failure. */
 static void path_ask(path *one, const wire_hello *hello, const char **why)
 {
     socklen_t bytes = sizeof(int);
@@ -79,7 +79,7 @@ static void path_ask(path *one, const wire_hello *hello, const char **why)
     *why = "the head does not answer";
 }
 
-/* Whether the head has answered. */
+/* Reads the answer. True: complete, and its proof is valid. */
 static bool path_hear(path *one, const daemon_order *order, const wire_hello *hello, const char **why)
 {
     ssize_t n = recv(one->fd, (char *)&one->answer + one->got, sizeof(one->answer) - one->got, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * help: what mpirun --help shows. It must fit two screens of 40 lines; test/launch counts them.
+ * help: the text of mpirun --help. It must fit two screens of 40 lines; test/launch counts them.
  */
 #include "tools/mpirun/options.h"
 

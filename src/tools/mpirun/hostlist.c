@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hostlist: see hostlist.h. What `take` may refuse is refused at the first name, so a range of millions costs nothing.
+ * hostlist: see hostlist.h. Names are generated one at a time, so an error of `take` ends a range of millions at its first name.
  */
 #include "tools/mpirun/hostlist.h"
 
@@ -9,18 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DIGITS_MAX 9 /* of a number in brackets */
+#define DIGITS_MAX 9 /* most digits of a number in brackets */
 
 typedef struct names {
     int (*take)(void *owner, const char *name);
     void *owner;
-    const char *end;       /* of the word that is written out */
+    const char *end;       /* of the word being expanded */
     char name[NAME_ROOM];
 } names;
 
 static int rest_write(names *self, size_t used, const char *rest);
 
-/* A number; its digits, with zeros in front, are the width of all that follow. False: there is none. */
+/* Reads a number; its digits with leading zeros set the width of the range. False: there is none. */
 static bool number_read(const char **at, unsigned *value, int *width)
 {
     *value = 0;
@@ -29,7 +29,7 @@ static bool number_read(const char **at, unsigned *value, int *width)
     return *width > 0 && *width <= DIGITS_MAX;
 }
 
-/* "7" or "01-03" at *item, each with what stands behind the bracket. */
+/* Emits "7" or "01-03" at *item, each number followed by the expansion of `rest`. */
 static int item_write(names *self, size_t used, const char **item, const char *rest)
 {
     unsigned from, to;
@@ -50,7 +50,7 @@ static int item_write(names *self, size_t used, const char **item, const char *r
     return rc;
 }
 
-/* What follows the `used` letters of the name that are written already. */
+/* Expands `rest` behind the first `used` letters of the name. */
 static int rest_write(names *self, size_t used, const char *rest)
 {
     size_t plain = 0;
@@ -82,7 +82,7 @@ int hostlist_each(const char *text, int (*take)(void *owner, const char *name), 
 {
     names self = {.take = take, .owner = owner};
 
-    for (const char *word = text;; word = self.end + 1) { /* commas inside of brackets do not part */
+    for (const char *word = text;; word = self.end + 1) { /* commas inside brackets do not separate */
         self.end = word;
         for (bool is_inside = false; *self.end && (is_inside || *self.end != ','); self.end++)
             is_inside = *self.end == '[' || (is_inside && *self.end != ']');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hosts: see hosts.h. A name is this machine's when it is one that everybody gives to himself, the host's name with or without its
- * domain, or an address of one of our network devices; only names that are none of these by their letters are asked of the resolver.
+ * hosts: see hosts.h. A name is this machine's if it is a loopback name, the host name with or without its domain, or resolves to an
+ * address of a local network device. Names that match literally are not resolved.
  */
 #include "tools/mpirun/hosts.h"
 
@@ -20,7 +20,7 @@
 #include "tools/mpirun/hostlist.h"
 #include "tools/mpirun/options.h"
 
-/* Where a text stands, for what is said about it. */
+/* Source of a text, for messages. */
 typedef struct place {
     const char *what; /* an option or a file */
     uint32_t line;    /* 0: none */
@@ -86,7 +86,7 @@ static host_row *row_named(const host_list *self, const char *name)
     return NULL;
 }
 
-/* slots 0: nobody said how many. */
+/* Adds a row, or slots to an existing one; slots 0: not given. */
 static int row_add(host_list *self, const place *at, const char *name, uint32_t slots)
 {
     host_row *row = row_named(self, name);
@@ -106,7 +106,7 @@ static int row_add(host_list *self, const place *at, const char *name, uint32_t 
     return more[self->count++].name ? 0 : complain(1, "out of memory");
 }
 
-/* A name that begins with '-' would be an option of ssh; one with odd letters a command of somebody's shell. */
+/* Rejects names that ssh would take as an option ('-') or that a remote shell would interpret. */
 static bool is_name(const char *text)
 {
     size_t length = strlen(text);
@@ -131,7 +131,7 @@ static int slots_read(const place *at, const char *text, const char *whole, uint
     return 0;
 }
 
-/* Where names that are written out go. */
+/* Destination of the names of one word. */
 typedef struct word {
     host_list *hosts;
     const place *at;
@@ -153,14 +153,14 @@ static int names_expand(host_list *self, const place *at, const char *text, uint
     return rc == NAMES_MALFORMED ? refuse(at, "a range is written as n[1-4] or n[01-03,7]", text) : rc;
 }
 
-/* "h", "h:2", "n[1-4]:2", "[fe80::1]:2" is not taken: IPv6 addresses go by name. */
+/* Adds "h", "h:2", "n[1-4]:2". "[fe80::1]:2" is not supported: an IPv6 address takes no slots. */
 static int word_take(host_list *self, const place *at, char *word, uint32_t slots)
 {
     char whole[300];
     char *colon = strrchr(word, ':');
 
     snprintf(whole, sizeof(whole), "%s", word);
-    if (colon && colon == strchr(word, ':')) { /* more than one: an address of IPv6 */
+    if (colon && colon == strchr(word, ':')) { /* more than one colon: an IPv6 address */
         int rc = slots_read(at, colon + 1, whole, &slots);
         if (rc)
             return rc;
@@ -175,7 +175,7 @@ int hosts_add(host_list *self, const char *option, const char *text)
     char *copy = strdup(text), *word = copy;
     int rc = copy ? 0 : complain(1, "out of memory");
 
-    while (!rc && word) { /* commas inside of brackets do not part */
+    while (!rc && word) { /* commas inside brackets do not separate */
         char *end = word;
         for (bool is_inside = false; *end && (is_inside || *end != ','); end++)
             is_inside = *end == '[' || (is_inside && *end != ']');
@@ -204,7 +204,7 @@ static int line_take(host_list *self, const place *at, char *line)
         if (value && length == 5 && !strncmp(word, "slots", 5))
             rc = slots_read(at, value + 1, word, &slots);
         else if (value && (!strncmp(word, "max_slots", length) || !strncmp(word, "max-slots", length)) && length == 9)
-            rc = slots_read(at, value + 1, word, &max); /* more ranks than slots are allowed: this limits nothing */
+            rc = slots_read(at, value + 1, word, &max); /* checked but not used: more ranks than slots are allowed */
         else
             rc = refuse(at, "after a host's name come slots=N or max_slots=N only", word);
     }
@@ -242,7 +242,7 @@ int hosts_put(host_list *self, const char *from, const char *text, uint32_t slot
     return names_expand(self, &at, text, slots);
 }
 
-/* This machine under two names is one. */
+/* Merges the rows of this machine. */
 static void here_merge(host_list *self)
 {
     host_row *first = NULL;

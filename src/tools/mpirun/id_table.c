@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * id_table: see id_table.h. A number is 1 + index, and above it how often that place has been used.
+ * id_table: see id_table.h. An id is 1 + index in its low 32 bits and the entry's use count above them.
  */
 #include "tools/mpirun/id_table.h"
 

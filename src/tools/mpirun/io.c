@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * io: each rank's output comes through a pipe of its own, is cut into lines, and waits in a bounded buffer for our own output. A
- * slow reader fills that buffer; then the pipes are not read, and the ranks wait in write(2): nothing is lost, nothing piles up.
- * Our descriptors 0, 1 and 2 are shared with the shell, so they are never made non-blocking: a pipe that polls writable takes
- * PIPE_BUF bytes, and a write to a stopped terminal comes back when a signal does.
- * Not forwarded but handed down: everything when there is one rank (nobody to mix with), a terminal (programs see that it is one
- * and write by lines), and standard input that is no terminal.
+ * io: see io.h. Each rank's output comes through its own pipe, is cut into lines and waits in a bounded buffer (sink). When a slow reader
+ * lets that buffer fill up, the pipes are not read and ranks block in write(2).
+ * Descriptors 0, 1 and 2 are shared with the shell and never made non-blocking: a pipe that polls writable takes PIPE_BUF bytes, and a
+ * signal interrupts a write to a stopped terminal. Inherited by ranks, not forwarded: everything with one rank; a terminal, so that
+ * programs detect it and write by lines; standard input that is no terminal.
  */
 #include "tools/mpirun/io.h"
 
@@ -23,8 +22,8 @@
 
 #include "tools/mpirun/buffer.h"
 
-#define SINK_MAX ((size_t)256 << 10) /* more than that waiting: stop reading from ranks */
-#define LINE_LENGTH_MAX ((size_t)1 << 20)   /* a longer line is passed on in pieces */
+#define SINK_MAX ((size_t)256 << 10) /* bytes waiting above which ranks' pipes are not read */
+#define LINE_LENGTH_MAX ((size_t)1 << 20)   /* a longer line is passed on in fragments */
 #define READ_MAX ((size_t)64 << 10)
 
 typedef struct sink {
@@ -34,30 +33,30 @@ typedef struct sink {
 } sink;
 
 typedef struct stream {
-    int fd; /* -1: ended */
+    int fd; /* -1: end of file */
     uint32_t rank;
     sink *to;
-    bool is_inside; /* a line: its beginning was passed on */
+    bool is_inside; /* the beginning of the current line was passed on */
     buffer line;
 } stream;
 
 struct io {
     const options *opts;
-    uint32_t ranks;        /* of this machine */
+    uint32_t ranks;        /* on this machine */
     io_far far;
-    bool is_carried;       /* output goes to far.out */
-    struct { size_t lent; bool is_closed; } *far_in; /* [far.nodes] input that far.in took and nobody there has yet */
-    bool is_direct[2];     /* stdout, stderr: handed down */
+    bool is_carried;       /* a daemon's: output goes to far.out */
+    struct { size_t lent; bool is_closed; } *far_in; /* [far.nodes] bytes of input sent and not consumed; the node takes no more */
+    bool is_direct[2];     /* stdout, stderr: inherited by ranks */
     bool stdin_is_direct;
-    int null, child[3];    /* the ends of the rank that is being started; -1: as ours */
-    struct reader { int fd; buffer waiting; } *readers; /* [reader_count] pipes to the ranks here that read our stdin; fd -1: closed */
+    int null, child[3];    /* descriptors of the rank being started; -1: inherits mpirun's */
+    struct reader { int fd; buffer waiting; } *readers; /* [reader_count] pipes to local ranks that read stdin; fd -1: closed */
     uint32_t reader_count;
     bool in_has_ended, in_has_begun;
     sink sinks[2];
-    stream *streams;       /* [2 * ranks], as they were opened */
+    stream *streams;       /* [2 * ranks], in the order of opening */
     uint32_t stream_count;
-    struct rlimit limit;   /* of descriptors, as we found it */
-    struct { char kind; uint32_t index; } *map; /* what each entry of the poll set is */
+    struct rlimit limit;   /* RLIMIT_NOFILE as inherited, for the ranks */
+    struct { char kind; uint32_t index; } *map; /* meaning of each entry of the poll set */
 };
 
 static void fd_close(int *fd)
@@ -67,7 +66,7 @@ static void fd_close(int *fd)
     *fd = -1;
 }
 
-/* A terminal with "tostop" would stop ranks that write: they are in process groups of their own. */
+/* False for a terminal with "tostop": it would stop ranks that write, as they are in background process groups. */
 static bool terminal_takes_all(int fd)
 {
     struct termios term;
@@ -79,7 +78,7 @@ static int descriptors_raise(io *self, bool is_tagged)
 {
     uint32_t ranks = self->ranks;
     struct rlimit want;
-    rlim_t spare = 120, min = 40; /* ours, the segment's, a PMIx server's; without the latter */
+    rlim_t spare = 120, min = 40; /* descriptors of mpirun, the segment and a PMIx server; without the latter */
 
     getrlimit(RLIMIT_NOFILE, &self->limit);
     want = self->limit;
@@ -92,7 +91,7 @@ static int descriptors_raise(io *self, bool is_tagged)
     if (need <= want.rlim_cur)
         return 0;
     if (is_tagged && need - spare + min <= want.rlim_cur)
-        return 0; /* what does not suffice in the end is said where it is missing */
+        return 0; /* a shortage is reported where it occurs */
     if (is_tagged)
         return complain(1, "the lines of %u ranks need %lu descriptors, and %lu are allowed: raise ulimit -n", ranks,
                         (unsigned long)(need - spare + min), (unsigned long)want.rlim_cur);
@@ -133,12 +132,12 @@ int io_open(const options *opts, uint32_t ranks, const io_far *far, io **result)
     return descriptors_raise(self, opts->is_tagged || self->is_carried);
 }
 
-/* Folders that are not there yet are made, as Open MPI does. */
+/* Creates missing directories, as Open MPI does. */
 static void folders_make(char *path)
 {
     for (char *at = path; *at && (at = strchr(at + 1, '/'));) {
         *at = '\0';
-        mkdir(path, 0777); /* what does not work shows when the file is opened */
+        mkdir(path, 0777); /* errors show when the file is opened */
         *at = '/';
     }
 }
@@ -237,7 +236,7 @@ static uint32_t wish(io *self, struct pollfd *set, uint32_t at, int fd, short ev
     return at + 1;
 }
 
-/* Once all that read have taken what was read before. Reading a terminal from the background stops us: only while it is ours. */
+/* True once all readers have consumed earlier input, and mpirun owns the terminal: reading it from the background would stop mpirun. */
 static bool stdin_is_readable(const io *self)
 {
     bool is_read = false;
@@ -305,14 +304,14 @@ static void stream_end(const io *self, stream *from)
 {
     if (from->line.used)
         lines_pass(self, from, from->line.used);
-    if (from->is_inside) /* the next rank's tag must not stand in the middle */
+    if (from->is_inside) /* the next rank's tag must start a line */
         sink_add(from->to, "\n", 1);
     fd_close(&from->fd);
     free(from->line.bytes);
     from->line = (buffer){0};
 }
 
-/* One read. False when nothing more is there for now. */
+/* Reads once. False if nothing is available. */
 static bool stream_read(const io *self, stream *from)
 {
     char bytes[READ_MAX];
@@ -333,7 +332,7 @@ static bool stream_read(const io *self, stream *from)
     return true;
 }
 
-/* As in a shell: who writes to a closed pipe gets SIGPIPE. */
+/* Closes the pipes that feed the sink, so that writers get SIGPIPE, as in a shell. */
 static void sink_end(io *self, sink *to)
 {
     to->is_dead = true;
@@ -361,7 +360,7 @@ static void sink_write(io *self, sink *to)
     sink_end(self, to);
 }
 
-/* To all readers here; 0 bytes: the end, which closes those that have taken all. */
+/* Queues input for all local readers; 0 bytes: end of file, which closes readers that have consumed all. */
 static void stdin_give(io *self, const char *bytes, size_t count)
 {
     bool has_failed = false;
@@ -390,12 +389,12 @@ static void stdin_read_some(io *self)
 static void reader_close(struct reader *one)
 {
     fd_close(&one->fd);
-    buffer_free(&one->waiting); /* what waits for one that is gone must not hold up the others */
+    buffer_free(&one->waiting); /* input for a closed reader must not delay the others */
 }
 
 static void stdin_write_some(io *self, struct reader *one, short events)
 {
-    if (events & (POLLERR | POLLNVAL)) { /* the reader is gone */
+    if (events & (POLLERR | POLLNVAL)) { /* the reader has closed */
         reader_close(one);
         return;
     }
@@ -447,7 +446,7 @@ bool io_queue(io *self, const char *text)
     return !self->sinks[1].is_dead;
 }
 
-/* As many whole lines as fit, or one that does not; what has no end at all goes as it is. */
+/* Bytes to pass: the whole lines that fit, or one longer line, or everything if there is no line end. */
 static size_t carry_count(const buffer *waiting, size_t room)
 {
     const char *at = waiting->bytes + waiting->start;
@@ -558,7 +557,7 @@ bool io_is_drained(const io *self)
 void io_give_up(io *self)
 {
     for (uint32_t i = 0; i < self->stream_count; i++) {
-        /* a daemon that writes for ever must not keep us: what fits a pipe, and no more */
+        /* at most a pipe's capacity: a detached process may write for ever */
         for (int turns = 0; self->streams[i].fd >= 0 && turns < 32 && stream_read(self, &self->streams[i]); turns++)
             ;
         if (self->streams[i].fd >= 0)

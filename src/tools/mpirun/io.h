@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * io: forwards the standard streams of a node's ranks: output in whole lines, standard input to one rank or to all.
- * Used by the head and by daemons, on one thread. Nothing blocks but a write of at most PIPE_BUF bytes to mpirun's own output.
+ * Used by the head and by daemons, on one thread. Nothing blocks but writes to mpirun's own stdout and stderr.
  */
 #ifndef WEFT_MPIRUN_IO_H
 #define WEFT_MPIRUN_IO_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job: see job.h. Nodes tell how ranks ended; the first failure is told to the user and decides.
+ * job: see job.h. Nodes report how ranks ended; the first failure is reported to the user and sets the exit code.
  */
 #include "tools/mpirun/job.h"
 
@@ -21,9 +21,9 @@
 #include "tools/mpirun/wait_report.h"
 #include "tools/mpirun/wire.h"
 
-#define PATIENCE_NS 15000000000u /* longer than it takes to see that a host is lost (CTRL_SILENCE_MS), which has words of its own */
+#define PATIENCE_NS 15000000000u /* longer than the detection of a lost host (CTRL_SILENCE_MS), which has its own message */
 
-/* PMIx_Abort of a rank here. */
+/* Handles PMIx_Abort of a local rank. */
 static void abort_take(job *self)
 {
     char text[256];
@@ -35,7 +35,7 @@ static void abort_take(job *self)
 
 static void ended(void *owner, const rank_end *end)
 {
-    abort_take(owner); /* why it ended */
+    abort_take(owner); /* the reason comes before the end */
     job_rank_ended(owner, end);
 }
 
@@ -59,7 +59,7 @@ static void fence_tell(void *owner, uint64_t number)
     remote_nodes_fence(((job *)owner)->remote_nodes, number);
 }
 
-/* pmix_head's way: to our own node's server, or to a link */
+/* Sends a message of pmix_head to this machine's server or to another node. */
 static void pmix_msg_send(void *owner, uint32_t node, const pmix_msg *what)
 {
     job *self = owner;
@@ -106,7 +106,7 @@ static void input_send(void *owner, const char *bytes, size_t count)
     }
 }
 
-static io *io_now; /* complain_to gets no pointer */
+static io *io_now; /* for complain_to, which has no user pointer */
 
 static bool say_behind(const char *text)
 {
@@ -142,7 +142,7 @@ static void name_make(job *self)
     self->host[sizeof(self->host) - 1] = '\0';
     snprintf(self->name, sizeof(self->name), "weft-%.64s-%ld-%016llx", self->host, (long)getpid(),
              (unsigned long long)weft_clock_ns());
-    for (char *c = self->name; *c; c++) /* ':' ends a field of the word */
+    for (char *c = self->name; *c; c++) /* ':' separates the fields of WEFT_BOOT */
         *c = *c == ':' ? '_' : *c;
     snprintf(self->mark, sizeof(self->mark), ":%s", self->name);
 }
@@ -219,8 +219,8 @@ void job_hurry(job *self)
         self->patience_ns = weft_clock_ns() + PATIENCE_NS;
 }
 
-/* Who has been told to end, and does not, is stopped, or in the hands of a file system that hangs: it will find the connection closed. Who
- * waits for us to pass on its output is not late. */
+/* Gives up daemons that do not finish in time (stopped, or blocked in a hung file system); their connections are closed. Daemons that
+ * wait for mpirun to write their output are not late. */
 static uint64_t daemons_hurry(job *self, uint64_t now)
 {
     if (!self->patience_ns)
@@ -254,13 +254,13 @@ static const app *part_of(const job *self, uint32_t rank)
     return part;
 }
 
-/* As it was found; as it was named where it was found by others. */
+/* The program's path, or its name if it was looked up on another host. */
 static const char *program_of(const app *part)
 {
     return part->path ? part->path : part->argv[0];
 }
 
-/* " on host b"; nothing where all is here. */
+/* " on host b"; empty if all ranks are here. */
 static const char *host_words(const job *self, uint32_t rank, char *text, size_t room)
 {
     *text = '\0';
@@ -284,7 +284,7 @@ void job_rank_refused(job *self, uint32_t rank, char what, int error)
     if (self->phase == JOB_RUNS && !self->has_refused)
         complain(0, "rank %u%s: cannot %s %s: %s", rank, host_words(self, rank, where, sizeof(where)),
                  what == 'd' ? "enter directory" : "execute", what == 'd' && part->wdir ? part->wdir : program_of(part), strerror(error));
-    self->has_refused = true; /* the others' words would be the same */
+    self->has_refused = true; /* other ranks would print the same */
 }
 
 static void death_told(const job *self, const rank_end *end, int code, bool ends_all)
@@ -293,7 +293,7 @@ static void death_told(const job *self, const rank_end *end, int code, bool ends
 
     if (WIFSIGNALED(end->raw_status)) {
         int sig = WTERMSIG(end->raw_status);
-        if (sig == self->told) /* asked for by the user, who knows */
+        if (sig == self->told) /* the user sent it */
             snprintf(how, sizeof(how), "was ended by SIG%s%s", sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
                      self->opts->allocation ? ", which mpirun was sent" : " as you asked");
         else
@@ -312,12 +312,12 @@ static void death_told(const job *self, const rank_end *end, int code, bool ends
              program_of(part_of(self, end->rank)), (long)end->pid, how, ends_all && self->live ? "; the other ranks are ended" : "");
 }
 
-/* Judges one rank's end. Only the first failure is told and decides the code: what follows is its consequence. */
+/* Only the first failure is reported and sets the code: later ones are its consequence. */
 void job_rank_ended(job *self, const rank_end *end)
 {
     int code = WIFSIGNALED(end->raw_status) ? 128 + WTERMSIG(end->raw_status) : WEXITSTATUS(end->raw_status);
     bool is_failure = code != 0 || end->state == WEFT_RANK_INIT || end->state == WEFT_RANK_ABORT;
-    /* a rank that has finalized owes the others nothing: they may come to their own end */
+    /* a finalized rank is not needed by its peers, which may finish by themselves */
     bool ends_all = end->state != WEFT_RANK_FINAL || WIFSIGNALED(end->raw_status);
 
     self->live--;
@@ -411,7 +411,8 @@ uint64_t job_deadlines(job *self)
     next = weft_clock_earlier(next, pmix_head_deadlines(self->pmix_head));
     if (self->remote_nodes) {
         next = weft_clock_earlier(next, daemons_hurry(self, now));
-        next = weft_clock_earlier(next, weft_clock_earlier(remote_nodes_deadlines(self->remote_nodes), now + 1000000000u)); /* modex_node.h: a look once a second */
+        /* at most one second: modex_node_progress */
+        next = weft_clock_earlier(next, weft_clock_earlier(remote_nodes_deadlines(self->remote_nodes), now + 1000000000u));
     }
     if (self->phase == JOB_DRAINS)
         return next;

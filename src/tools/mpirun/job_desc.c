@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job_desc: see job_desc.h. Both sides are of one release (wire.h), so the form may change with every release.
+ * job_desc: see job_desc.h. Both sides are of one release (wire.h), so the format may change with every release.
  */
 #include "tools/mpirun/job_desc.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is one machine's own and not the next one's. */
+/* Variables that are specific to a machine and not passed to others. */
 static const char *const local_names[] = {"HOSTNAME=", "SSH_CLIENT=", "SSH_CONNECTION=", "SSH_TTY=", "SSH_AUTH_SOCK=",
                                           "PWD=", "OLDPWD=",
                                           "SLURMD_NODENAME=", "SLURM_NODEID=", "SLURM_PROCID=", "SLURM_LOCALID=", "SLURM_TASK_PID=",
@@ -64,7 +64,7 @@ static void environment_pack(pack *to)
             pack_text(to, *item);
 }
 
-/* Neighbours in rank mostly stand on one node: node and how many, unless that were longer than a node for each rank. */
+/* Packs the map as runs of (node, count), or as one node per rank if that is shorter. */
 static void places_pack(const map *map, pack *to)
 {
     uint32_t runs = 0;
@@ -84,7 +84,7 @@ static void places_pack(const map *map, pack *to)
     }
 }
 
-/* All, for the daemons below too. */
+/* Packs the slots of all ranks: daemons pass them to those below. */
 static void slots_pack(const options *opts, const map *map, pack *to)
 {
     uint32_t count = 0;
@@ -116,7 +116,7 @@ void describe(const options *opts, const map *map, const char *name, const char 
     places_pack(map, to);
     pack_text(to, opts->agent);
     pack_u32(to, opts->fanout);
-    pack_u32(to, (uint32_t)(opts->timeout_s < 1e6 ? opts->timeout_s * 1e3 : 0)); /* ms: how often daemons look at their ranks */
+    pack_u32(to, (uint32_t)(opts->timeout_s < 1e6 ? opts->timeout_s * 1e3 : 0)); /* ms: sets how often daemons sample their ranks */
     pack_text(to, opts->env_list);
     pack_u32(to, opts->env_none);
     pack_u32(to, opts->is_tagged);
@@ -135,7 +135,7 @@ void describe(const options *opts, const map *map, const char *name, const char 
     environment_pack(to);
 }
 
-/* A count of things of at least four bytes each: never more than what is left could hold. */
+/* Reads a count of items of at least four bytes; fails if the rest of the body cannot hold them. */
 static uint32_t count_read(unpack *from)
 {
     uint32_t count = unpack_u32(from);
@@ -145,7 +145,7 @@ static uint32_t count_read(unpack *from)
     return from->has_failed ? 0 : count;
 }
 
-/* NULL-terminated. */
+/* Reads a NULL-terminated list of strings. */
 static char **texts_read(unpack *from)
 {
     uint32_t count = count_read(from);
@@ -276,6 +276,7 @@ int description_read(const wire_frame *frame, uint32_t node, description *self)
     map_read(&from, &self->map);
     options_read(&from, self->map.ranks, &self->opts);
     self->environment = texts_read(&from);
-    return from.has_failed || !name || !self->directory || self->opts.ranks != self->map.ranks || self->node >= self->map.node_count || self->node == self->head ||
+    return from.has_failed || !name || !self->directory || self->opts.ranks != self->map.ranks || self->node >= self->map.node_count ||
+           self->node == self->head ||
            !self->map.nodes[self->node].count ? -1 : 0;
 }

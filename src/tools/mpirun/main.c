@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * main: mpirun, and mpiexec. Starts the ranks of a job, on this machine itself and on others through daemons, waits for them, and
- * leaves nothing behind. One loop on one thread; everything that can happen comes to it by a descriptor or a deadline.
+ * main: mpirun and mpiexec. Starts the ranks of a job on this machine and, by daemons, on others; waits for them and cleans up.
+ * One loop on one thread; every event is a descriptor or a deadline.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 #include "tools/mpirun/poll_sparse.h"
 #include "tools/mpirun/signals.h"
 
-/* Descriptors 0 to 2 must be something, or a pipe of ours would get one of these numbers. */
+/* Opens descriptors 0 to 2 if they are closed: a pipe must not get one of these numbers. */
 static void descriptors_fill(void)
 {
     int fd;
@@ -41,13 +41,13 @@ static void descriptors_fill(void)
 
 static void signal_ends(job *job, int sig)
 {
-    if (job->phase == JOB_DRAINS) { /* only output is left, and nobody takes it */
+    if (job->phase == JOB_DRAINS) { /* only unread output is left */
         io_drop(job->io);
         job_hurry(job);
         return;
     }
     job->told = sig;
-    if (job->phase == JOB_LAUNCHES) { /* there is nobody yet to forward it to */
+    if (job->phase == JOB_LAUNCHES) { /* no rank exists yet */
         job_end(job, 128 + sig);
         return;
     }
@@ -81,7 +81,7 @@ static void signal_take(job *job, int sig)
     }
 }
 
-/* Until nothing of the job is left. */
+/* Main loop, until nothing of the job is left. */
 static void job_watch(job *job, int signals)
 {
     struct pollfd *set = calloc(io_max(job->io) + 4 + (job->remote_nodes ? remote_nodes_max(job->remote_nodes) : 0), sizeof(*set));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * map: see map.h. Without hosts all ranks stand here. By slot, neighbours in rank are neighbours on a host; more ranks than slots are
- * shared out in proportion to the slots.
+ * map: see map.h. Without hosts all ranks are placed on this machine. By slot, consecutive ranks share a host; more ranks than slots are
+ * distributed in proportion to the slots.
  */
 #include "tools/mpirun/map.h"
 
@@ -13,7 +13,7 @@
 
 #include "tools/mpirun/cpuslot.h"
 
-/* Who takes each rank, by host row. */
+/* Sets the host row of each rank, filling hosts in order. */
 static void by_slot(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
 {
     uint64_t slots = 0, before = 0;
@@ -31,7 +31,7 @@ static void by_slot(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
     }
 }
 
-/* In turn, each as long as it has slots; then all in turn. */
+/* Round-robin over hosts with free slots; then over all hosts. */
 static void by_node(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
 {
     for (uint32_t r = 0, turn = 0, max = 0; r < ranks; turn++) {
@@ -43,7 +43,7 @@ static void by_node(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
     }
 }
 
-/* What stands behind the host's name: slot=CPUS. */
+/* Parses slot=CPUS behind the host's name. */
 static int slot_take(options *opts, const char *path, uint32_t line, uint32_t rank, const char *text)
 {
     const char *cpus = strchr(text, '=');
@@ -53,7 +53,7 @@ static int slot_take(options *opts, const char *path, uint32_t line, uint32_t ra
     if (!cpuslot_is_sound(cpus))
         return complain(2, "%s:%u: rank %u: CPUs are written as 0-3 (cores), 1:0-2 (cores of socket 1), 1:* or *, not '%s'", path, line,
                         rank, cpus);
-    if (!strcmp(cpus, "*")) /* Open MPI's word for any */
+    if (!strcmp(cpus, "*")) /* Open MPI: any CPU */
         return 0;
     if (!opts->slots && !(opts->slots = calloc(opts->ranks, sizeof(*opts->slots))))
         return complain(1, "out of memory");
@@ -78,7 +78,7 @@ static int rankfile_line(options *opts, const char *path, uint32_t line, char *t
     if (row_of[rank] != UINT32_MAX)
         return complain(2, "%s:%u: rank %u stands here twice", path, line, rank);
     host_row *row = hosts_find(&opts->hosts, name);
-    if (!row && sscanf(name, "+n%5u%n", &number, &end) == 1 && !name[end]) { /* the number-th host that there is */
+    if (!row && sscanf(name, "+n%5u%n", &number, &end) == 1 && !name[end]) { /* "+nK": the K-th host of the list */
         if (number >= opts->hosts.count)
             return complain(2, "%s:%u: rank %u: %u hosts are there, and no %s", path, line, rank, opts->hosts.count, name);
         row = &opts->hosts.rows[number];
@@ -88,7 +88,7 @@ static int rankfile_line(options *opts, const char *path, uint32_t line, char *t
     if (!row && (hosts_add(&opts->hosts, path, name) || !(row = hosts_find(&opts->hosts, name))))
         return 2;
     if (!row->is_settled)
-        hosts_settle(&opts->hosts, false); /* a new one: it changes no other's place */
+        hosts_settle(&opts->hosts, false); /* a new row; the order of the others stays */
     row_of[rank] = (uint32_t)(row - opts->hosts.rows);
     return found > 2 ? slot_take(opts, path, line, rank, rest) : 0;
 }
@@ -99,7 +99,7 @@ static int rankfile_open(const options *opts, FILE **file)
     return *file ? 0 : complain(2, "--rankfile: cannot read %s: %s", opts->rankfile, strerror(errno));
 }
 
-/* One program without -n: as many ranks as the file says something of. */
+/* One program without -n: the number of ranks is that in the rankfile. */
 static int rankfile_count(const options *opts, uint32_t *count)
 {
     FILE *file;
@@ -140,7 +140,7 @@ static int by_file(options *opts, uint32_t *row_of)
     return rc;
 }
 
-/* -N of each part: so many on each host in turn, from the first host on. */
+/* Places -N ranks of each part on each host in turn, from the first host on. */
 static void by_count(const options *opts, const app *part, uint32_t *row_of)
 {
     for (uint32_t i = 0; i < part->count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * modex_head: see modex_head.h. Each node asks for a rank's card once; the owner is asked once by however many.
+ * modex_head: see modex_head.h. A node requests a rank's address once; the head requests it from the owner's node once for all requesters.
  */
 #include "tools/mpirun/modex_head.h"
 
@@ -16,7 +16,7 @@ int modex_head_open(modex_head *self, const map *map, const modex_head_callbacks
     return self->first && self->come ? 0 : -1;
 }
 
-/* 1 + index, or 0: no memory. */
+/* Returns 1 + index of an entry, or 0: out of memory. */
 static uint32_t wait_new(modex_head *self)
 {
     if (self->free) {

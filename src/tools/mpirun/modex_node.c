@@ -43,11 +43,11 @@ int modex_node_open(modex_node *self, const node *node, const map *map, uint32_t
     if (!self->owed)
         return complain(1, "out of memory");
     weft_modex_cache_make(self->far, map->ranks, map->node_count, index, map->node_of, map->local_of);
-    self->wakeup = weft_wakeup_sock_open(&self->far->wakeup); /* without one, modex_node_progress comes once a second */
+    self->wakeup = weft_wakeup_sock_open(&self->far->wakeup); /* if -1, modex_node_progress is called once a second */
     return 0;
 }
 
-/* Pays what is owed and can be: what the rank told, or that it never will. */
+/* Replies to requests for local ranks whose address is published, or which ended or finalized without one. */
 static void debts_pay(modex_node *self)
 {
     for (uint32_t i = 0; i < self->node->count && self->owed_count; i++) {
@@ -97,7 +97,7 @@ void modex_request(modex_node *self, uint32_t rank)
     uint32_t local = self->map->local_of[rank];
     self->owed_count += !self->owed[local];
     self->owed[local] = 1;
-    atomic_store(&self->far->owed, 1); /* before we look whether it has told */
+    atomic_store(&self->far->owed, 1); /* before modex_ready is read; pairs with the commit in launch/boot_mpirun.c */
     debts_pay(self);
 }
 
@@ -108,12 +108,13 @@ void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void
     weft_modex_entry *card = weft_modex_entry_of(self->far, rank);
     uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)card - (char *)self->far);
     if (state == WEFT_MODEX_READY && weft_segment_claim(&self->node->segment, at, sizeof(*card)))
-        state = WEFT_MODEX_FAILED; /* no memory for it here: an error with a text there */
+        state = WEFT_MODEX_FAILED; /* out of memory here: the requesting rank reports an error */
     if (state == WEFT_MODEX_READY) {
         memcpy(card->modex, told, bytes);
         card->bytes = (uint32_t)bytes;
     }
-    atomic_store_explicit(weft_modex_state(self->far, rank), state == WEFT_MODEX_READY ? WEFT_MODEX_READY : WEFT_MODEX_FAILED, memory_order_release);
+    atomic_store_explicit(weft_modex_state(self->far, rank),
+                          state == WEFT_MODEX_READY ? WEFT_MODEX_READY : WEFT_MODEX_FAILED, memory_order_release);
     futex_wake(weft_modex_state(self->far, rank));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * nameserver: see nameserver.h. A list: programs publish a handful of names (ports of MPI_Publish_name, a server's address).
+ * nameserver: see nameserver.h. Items are in a list: programs publish few names.
  */
 #include "tools/mpirun/nameserver.h"
 
@@ -16,7 +16,7 @@ typedef struct nameserver_item {
     char key[];
 } nameserver_item;
 
-/* A look-up that waits for all of its keys. */
+/* A lookup that waits until all of its keys are published. */
 typedef struct nameserver_wait {
     struct nameserver_wait *next;
     uint32_t node, rank;
@@ -89,7 +89,7 @@ static int item_add(nameserver *self, uint32_t rank, uint32_t range, uint32_t ke
     return PMIX_MSG_OK;
 }
 
-/* Goes over what is published; with `is_trial` nothing changes. */
+/* Publishes the items; is_trial: only checks them. */
 static int publish(nameserver *self, const pmix_msg *what, bool is_trial)
 {
     unpack from = reader_of(what->body);
@@ -113,7 +113,7 @@ static int publish(nameserver *self, const pmix_msg *what, bool is_trial)
     return from.has_failed ? PMIX_MSG_UNABLE : PMIX_MSG_OK;
 }
 
-/* What is there of the keys that were asked for. How many are not; UINT32_MAX: not understood. */
+/* Packs the items found. Returns how many keys are missing; UINT32_MAX: malformed request. */
 static uint32_t found_pack(const nameserver *self, const refbuf *asked, uint32_t rank, uint32_t *found, pack *to)
 {
     unpack from = reader_of(asked);
@@ -153,7 +153,7 @@ static void once_drop(nameserver *self, const refbuf *asked, uint32_t rank)
     }
 }
 
-/* Answers a look-up if it can be answered. Whether it was. */
+/* Replies to a lookup unless it must wait. True if it has replied. */
 static bool look(nameserver *self, uint32_t node, uint32_t rank, uint64_t ticket, const refbuf *asked)
 {
     pack items = {0}, whole = {0};
@@ -207,7 +207,8 @@ static void lookup(nameserver *self, uint32_t node, const pmix_msg *what)
         answer(self, node, what->ticket, PMIX_MSG_LARGE, NULL);
         return;
     }
-    *one = (nameserver_wait){.next = self->waits, .node = node, .rank = what->rank, .ticket = what->ticket, .asked = refbuf_hold(what->body)};
+    *one = (nameserver_wait){.next = self->waits, .node = node, .rank = what->rank, .ticket = what->ticket,
+                              .asked = refbuf_hold(what->body)};
     if (what->seconds)
         one->deadline_ns = weft_clock_ns() + what->seconds * 1000000000ull;
     self->waits = one;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * node: see node.h. A rank leads its own process group, so that what a wrapper script starts is reached too, and dies with mpirun
- * by PR_SET_PDEATHSIG, which the guardian completes. Between fork and exec only async-signal-safe calls are made: a PMIx server
- * may already run threads here.
+ * node: see node.h. A rank leads its own process group, so that signals reach the processes of a wrapper script. PR_SET_PDEATHSIG ends it
+ * with mpirun; the guardian covers the rest.
+ * Between fork and exec only async-signal-safe functions are called: libpmix may already run threads.
  */
 #include "tools/mpirun/node.h"
 
@@ -29,9 +29,9 @@
 #include "tools/mpirun/program.h"
 #include "tools/mpirun/signals.h"
 
-#define INHERITED_FD 100 /* high: scripts use the low ones by number */
+#define INHERITED_FD 100 /* high: scripts use low numbers explicitly */
 
-/* What a child that could not exec writes. */
+/* Written by a child that could not exec. */
 typedef struct exec_error {
     uint32_t rank;
     int error;
@@ -62,7 +62,7 @@ static int segment_open(node *self)
     return modex_node_open(&self->modex_node, self, self->map, self->index, &self->modex_node_callbacks);
 }
 
-/* Only what ranks of this node run must be there. */
+/* Looks up only programs that ranks of this node run. */
 static int programs_find(const node *self, options *opts)
 {
     int rc = 0;
@@ -80,7 +80,7 @@ static int programs_find(const node *self, options *opts)
     return rc;
 }
 
-/* Programs of MPICH ask by PMI-1; scripts may start such, and are offered it where there are descriptors for all. */
+/* MPICH programs need PMI-1. Scripts may start such programs: they get it if the descriptor limit suffices. */
 static bool wants_pmi(const node *self, const app *part)
 {
     struct rlimit limit;
@@ -97,7 +97,7 @@ int node_serve(node *self)
 
     for (uint32_t a = 0; a < self->opts->app_count; a++) {
         const app *part = &self->opts->apps[a];
-        is_wanted |= part->path && !part->is_ours && !part->is_mpich; /* others' programs are looked for where they run */
+        is_wanted |= part->path && !part->is_ours && !part->is_mpich; /* path is NULL for programs of other nodes */
         is_pmi_wanted |= wants_pmi(self, part);
         foreign = part->path && part->is_foreign && !part->is_mpich ? part : foreign;
     }
@@ -111,7 +111,7 @@ int node_serve(node *self)
     if (foreign && self->map->node_count > 1)
         return complain(2, "%s is linked with another MPI or with PMIx: without a PMIx server each of its ranks would believe to be alone",
                         foreign->path);
-    return 0; /* said; most programs need none */
+    return 0; /* was reported; most programs need no PMIx */
 }
 
 int node_open(node *self, options *opts)
@@ -147,7 +147,7 @@ static void child_fail(const node *self, uint32_t rank, char what, int error)
     _exit(what == 'x' && error == ENOENT ? 127 : 126);
 }
 
-/* A file that is executable but has no form the kernel knows is a shell script to every shell. */
+/* An executable file of a format unknown to the kernel is run by the shell, as every shell does. */
 static void child_exec(const app *part, char **environment)
 {
     execve(part->path, part->argv, environment);
@@ -163,7 +163,7 @@ static void child_exec(const app *part, char **environment)
     execve(argv[0], argv, environment);
 }
 
-/* A rank to be forked. */
+/* Arguments of a rank's child process. */
 typedef struct birth {
     const node *node;
     const app *part;
@@ -179,15 +179,15 @@ static void child_run(void *arg)
     const app *part = what->part;
     uint32_t index = what->index, rank = self->ranks[index].rank;
 
-    /* A process group for signals; and a session, as which the kernel shares CPUs out (autogroup): beside programs of the terminal's session a
-     * rank gets the share of a program. Until it runs, only the mark names it (guard). */
+    /* A process group for signals. Without a shared session a session of its own, by which the kernel distributes CPU time (autogroup):
+     * it gets the share of a program. Until this runs, only the mark identifies the rank (guard). */
     if (self->session.leader)
         setpgid(0, 0);
     else
         setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != what->parent)
-        _exit(1); /* mpirun died before the line above: nobody would ever end us */
+        _exit(1); /* mpirun died before prctl: no signal would end this rank */
     io_child(self->io);
     if (self->binding.masks)
         sched_setaffinity(0, self->binding.mask_bytes, self->binding.masks[index]);
@@ -240,20 +240,20 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     return 0;
 }
 
-/* Open MPI 4 believes a PMIx server only where one of the launchers that it knows seems to be. */
+/* Open MPI 4 uses a PMIx server only if it sees the variables of a launcher that it knows. */
 static int pmix_word_set(const app *part, env_list *env)
 {
     return part->is_open ? env_set(env, "JSM_JSRUN_PORT=1") : 0;
 }
 
-/* Ranks that share CPUs share a session: only within one does sched_yield pass a CPU on. With a CPU of its own each rank has its own. */
+/* Ranks that share CPUs share a session: sched_yield passes a CPU only within one. With a CPU of its own each rank has its own session. */
 static void session_choose(node *self)
 {
     if (!self->segment.hdr->cpus_shared || !session_is_shared_out())
         return;
     signals_hold();
     if (session_open(&self->session))
-        self->session.leader = 0; /* a session each then: slower beside others, not wrong */
+        self->session.leader = 0; /* one session per rank then: slower beside other programs, but correct */
     signals_release();
 }
 
@@ -266,7 +266,7 @@ int node_start(node *self)
         const app *part = &self->opts->apps[a];
         env_list env = {0};
         if (i == self->count || self->ranks[i].rank >= part->first + part->count)
-            continue; /* none of it stands here */
+            continue; /* no rank of it on this node */
         if (env_make(self->opts, part, &env) || preload_set(part, &env) || (self->pmix && pmix_word_set(part, &env)))
             rc = complain(1, "out of memory for the environment");
         for (; i < self->count && self->ranks[i].rank < part->first + part->count && !rc; i++)
@@ -277,8 +277,7 @@ int node_start(node *self)
     return rc;
 }
 
-/* A group that is empty stays so, and the kernel may give its number to strangers: it is forgotten as soon as it is seen empty.
- * */
+/* Signals a rank's group; false if the group is empty. An empty group is forgotten at once: the kernel may reuse its number. */
 static bool group_signal(node *self, uint32_t index, int sig)
 {
     node_rank *one = &self->ranks[index];
@@ -286,9 +285,9 @@ static bool group_signal(node *self, uint32_t index, int sig)
     if (!one->group)
         return false;
     if (kill(-one->group, sig) && errno == ESRCH && !one->is_gone)
-        kill(one->pid, sig); /* it has no group yet */
+        kill(one->pid, sig); /* the child has not called setpgid yet */
     else if (sig == SIGTSTP)
-        kill(-one->group, SIGSTOP); /* a group whose session has no terminal ignores the other, unless it has a handler */
+        kill(-one->group, SIGSTOP); /* orphaned process groups ignore SIGTSTP by default */
     if (kill(-one->group, 0) == 0 || errno != ESRCH || !one->is_gone)
         return true;
     guard_tell_empty(self->guard, one->group);
@@ -313,11 +312,11 @@ void node_kill(node *self)
 {
     self->is_ending = true;
     if (self->is_draining)
-        self->deadline_ns = weft_clock_ns() + 1000000000u; /* what still is unread of a killed job's output has a second */
+        self->deadline_ns = weft_clock_ns() + 1000000000u; /* limit for reading a killed job's remaining output */
     node_signal(self, SIGKILL);
 }
 
-/* Why children could not exec. Returns whether there was such a word. */
+/* Reports children that could not exec. True if there was one. */
 static bool refusals_tell(node *self)
 {
     exec_error word;
@@ -341,13 +340,13 @@ static void rank_ended(node *self, uint32_t index)
 
     one->is_gone = true;
     self->live--;
-    /* before the others see it, they need not tell it: the launcher does */
+    /* before its peers see it: mpirun reports the failure, not they */
     if (is_failure && (state != WEFT_RANK_FINAL || WIFSIGNALED(one->raw_status)) && !self->is_ending)
         weft_abort_text_suppress(&self->segment);
     group_signal(self, index, 0);
     if (state != WEFT_RANK_FINAL && state != WEFT_RANK_ABORT)
         atomic_store_explicit(&page->state, WEFT_RANK_DEAD, memory_order_release);
-    if (state != WEFT_RANK_FINAL) /* peers that sleep look again, and see it */
+    if (state != WEFT_RANK_FINAL) /* wakes sleeping peers, which then see the state */
         for (uint32_t i = 0; i < self->count; i++)
             weft_segment_wake(weft_segment_rank(&self->segment, i));
     rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};
@@ -361,7 +360,7 @@ static void rank_ended(node *self, uint32_t index)
     else if (pmi == PMI_FINALIZED && state == WEFT_RANK_NONE)
         end.state = WEFT_RANK_FINAL;
     end.is_refused = refusals_tell(self);
-    modex_node_progress(&self->modex_node); /* whoever waits for its card waits in vain */
+    modex_node_progress(&self->modex_node); /* fails pending requests for its address */
     self->up.ended(self->up.owner, &end);
 }
 
@@ -380,7 +379,7 @@ bool node_reaped(node *self, pid_t pid, int status)
 void node_drain(node *self, bool was_ended)
 {
     self->is_draining = true;
-    /* a failed job's leftovers go now; a good one's (tee of a >(tee log)) may finish */
+    /* remaining processes of a failed job end now; those of a good one, as tee in >(tee log), may finish */
     self->deadline_ns = weft_clock_ns() + (was_ended ? 0 : 1000000000u);
     if (was_ended)
         node_signal(self, SIGTERM);
@@ -411,7 +410,7 @@ uint64_t node_deadlines(node *self)
             node_signal(self, SIGKILL);
             self->deadline_ns = now + 20000000;
         } else {
-            io_give_up(self->io); /* a daemon of a session of its own holds a pipe: its output is not the job's */
+            io_give_up(self->io); /* a detached process holds a pipe: its output is not the job's */
         }
     }
     return now + 10000000 < self->deadline_ns ? now + 10000000 : self->deadline_ns;
@@ -425,7 +424,7 @@ void node_close(node *self, bool has_failed)
     if (self->pmix)
         pmix_host_close(self->pmix);
     if (has_failed && self->started)
-        marked_kill(self->mark); /* what left its process group must not outlive a failed job */
+        marked_kill(self->mark); /* processes that left their process group */
     modex_node_close(&self->modex_node);
     bind_free(&self->binding);
     weft_segment_close(&self->segment);

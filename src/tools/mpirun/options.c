@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * options: the command line. One table of names serves parsing, "did you mean" and the completion's test; the names are those
- * that users of the other launchers type.
+ * options: see options.h. One table of names serves parsing, "did you mean" and the test of the shell completion. It includes the names
+ * that users of other launchers type.
  */
 #include "tools/mpirun/options.h"
 
@@ -22,7 +22,7 @@ enum opt_id {
     OPT_HOST, OPT_HOSTFILE, OPT_RANKFILE, OPT_AGENT, OPT_VERBOSE
 };
 
-/* Names without their dashes: -np and --np are the same. */
+/* Names without dashes: -np and --np are the same. */
 static const struct opt_row {
     const char *name;
     enum opt_id id;
@@ -68,7 +68,7 @@ int complain(int code, const char *format, ...)
     return code;
 }
 
-/* Edit distance, cut at 64 letters: how many letters to change, drop or add. */
+/* Edit distance (change, delete, insert) of the first 64 letters. */
 static int word_distance(const char *a, const char *b)
 {
     int row[65], la = (int)strnlen(a, 64), lb = (int)strnlen(b, 64);
@@ -88,7 +88,7 @@ static int word_distance(const char *a, const char *b)
     return row[lb];
 }
 
-/* What users of other launchers type, and how it is said here. */
+/* Options of other launchers, and the equivalent here. */
 static const struct stranger {
     const char *name, *instead;
 } strangers[] = {
@@ -208,10 +208,10 @@ static int stdin_read(const char *text, int *to)
     return 0;
 }
 
-/* What stands behind the unit, a ':' before each: PE=2, or 2 as hydra writes it, are so many units for each rank. */
+/* Parses the modifiers behind the unit, each after ':'. "PE=2", or hydra's "2": units per rank. */
 static int modifiers_read(const char *arg, const char *value, const char *at, options *opts)
 {
-    static const char *const allowed[] = {"oversubscribe", "overload-allowed", "overload", "if-supported"}; /* as it is anyway */
+    static const char *const allowed[] = {"oversubscribe", "overload-allowed", "overload", "if-supported"}; /* accepted: the default */
     char word[32];
 
     for (at += strcspn(at, ":"); *at; at += strcspn(at, ":")) {
@@ -257,7 +257,7 @@ static int placement_read(enum opt_id id, const char *arg, const char *value, op
     return modifiers_read(arg, value, value, opts);
 }
 
-/* "ppr:2:node": as -N 2. */
+/* "ppr:2:node" equals -N 2. */
 static int ppr_read(const char *arg, const char *value, options *opts, app *part)
 {
     char count[16] = "", unit[16] = "";
@@ -361,7 +361,7 @@ static int option_take(enum opt_id id, const char *arg, char **values, options *
     }
 }
 
-/* One option at argv[*at]; moves *at behind it and its values. 0, or exit code; -1: help or version was shown. */
+/* Parses the option at argv[*at] and advances *at behind its values. 0, or an exit code; -1: help or version was printed. */
 static int option_read(int argc, char **argv, int *at, options *opts, app *part)
 {
     const char *arg = argv[*at], *name = arg + 1 + (arg[1] == '-');
@@ -373,7 +373,7 @@ static int option_read(int argc, char **argv, int *at, options *opts, app *part)
         if (strlen(rows[i].name) == length && !strncmp(rows[i].name, name, length))
             row = &rows[i];
     size_t digits = name[length] ? 0 : strspn(name + strcspn(name, "0123456789"), "0123456789");
-    for (size_t i = 0; i < weft_count(rows) && !row && digits; i++) { /* -n2, -np4 */
+    for (size_t i = 0; i < weft_count(rows) && !row && digits; i++) { /* options with an attached number: -n2, -np4 */
         bool is_count = rows[i].id == OPT_COUNT || rows[i].id == OPT_PER_NODE;
         if (is_count && strlen(rows[i].name) + digits == length && !strncmp(rows[i].name, name, length - digits)) {
             row = &rows[i];
@@ -401,7 +401,7 @@ static int option_read(int argc, char **argv, int *at, options *opts, app *part)
     return option_take(row->id, arg, values, opts, part);
 }
 
-/* One part, up to ':' or the end. */
+/* Parses one part, up to ':' or the end. */
 static int app_read(int argc, char **argv, int *at, options *opts)
 {
     app *more = realloc(opts->apps, (opts->app_count + 1) * sizeof(*more));
@@ -430,7 +430,7 @@ static int app_read(int argc, char **argv, int *at, options *opts)
     return 0;
 }
 
-/* --host beside --hostfile: those of the file that it names. */
+/* With --host and --hostfile: keeps the hosts of the file that --host names. */
 static int hosts_join(options *opts)
 {
     int rc = 0;
@@ -462,7 +462,7 @@ int options_parse(int argc, char **argv, options *opts)
         }
         if (at == argc)
             break;
-        argv[at++] = NULL; /* the ':' ends the part's argv */
+        argv[at++] = NULL; /* ':' becomes the end of the part's argv */
     } while (1);
     rc = hosts_join(opts);
     if (rc)

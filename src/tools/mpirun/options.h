@@ -26,7 +26,7 @@ typedef struct app {
     uint32_t per_node;     /* -N: ranks on each host; 0: not given */
     bool is_counted;       /* -n was given */
     char **argv;           /* points into main's argv, NULL-terminated */
-    const char *wdir;      /* NULL: ours */
+    const char *wdir;      /* NULL: mpirun's */
     env_edit *edits;
     uint32_t edit_count;
     const char *env_list;  /* names of variables to pass, comma-separated; NULL: all */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_server: see pmi_server.h. A message is a line "cmd=NAME KEY=VALUE ...", a spawn several, from "mcmd=spawn" to "endcmd". Clients wait for each
- * answer, so what is sent always fits the socket; one that does not read loses its connection.
+ * pmi_server: see pmi_server.h. A message is a line "cmd=NAME KEY=VALUE ..."; a spawn is several, from "mcmd=spawn" to "endcmd".
+ * A client waits for each reply, so a reply always fits the socket. A client that does not read is disconnected.
  */
 #include "tools/mpirun/pmi_server.h"
 
@@ -17,11 +17,11 @@
 
 #include "launch/boot_env.h"
 
-#define INHERITED_FD 101          /* high: scripts use the low ones by number */
-#define LINE_MAX_BYTES 65536      /* a client that sends more without a line's end is cut off */
-#define KEY_MAX 64                /* as told to clients */
+#define INHERITED_FD 101          /* high: scripts use low numbers explicitly */
+#define LINE_MAX_BYTES 65536      /* a client that sends a longer line is disconnected */
+#define KEY_MAX 64                /* limits announced to clients */
 #define VALUE_MAX 1024
-#define TICKET ((uint64_t)1 << 63) /* of our pmix_colls: PMIx servers count theirs from below */
+#define TICKET ((uint64_t)1 << 63) /* ticket of barriers; those of the PMIx server are smaller */
 
 typedef struct pair {
     struct pair *next;
@@ -32,8 +32,8 @@ typedef struct client {
     int fd;             /* -1: closed */
     uint32_t rank, app;
     enum pmi_state state;
-    bool is_waiting;    /* in a barrier */
-    bool in_spawn;      /* lines until "endcmd" belong to it */
+    bool is_waiting;    /* has entered a barrier */
+    bool in_spawn;      /* between "mcmd=spawn" and "endcmd" */
     buffer in;
 } client;
 
@@ -43,17 +43,18 @@ struct pmi_server {
     const char *job;
     pmi_callbacks up;
     uint32_t node;
-    client *clients;    /* [count]: ranks of this node that were offered a connection */
+    client *clients;    /* [count]: ranks of this node that were given a connection */
     uint32_t count, capacity;
-    int poll_fd, child; /* child: the other end of the connection that is being made; -1: none */
+    int poll_fd, child; /* poll_fd: epoll; child: the rank's end of the connection being made; -1: none */
     pair **buckets;
     uint32_t bucket_count;
-    pack fresh;         /* put here since the last barrier */
+    pack fresh;         /* pairs put on this node since the last barrier */
     bool is_gathering, has_said_spawn;
-    char mapping[VALUE_MAX]; /* PMI_process_mapping; "": it does not fit */
+    char mapping[VALUE_MAX]; /* PMI_process_mapping; "": too long */
 };
 
-/* "(vector,(node,nodes,ranks on each),...)"; begins anew at its end while ranks are left, so a pattern that repeats itself stands once. */
+/* "(vector,(node,nodes,ranks on each),...)". Readers restart at its beginning while ranks are left, so a repeating pattern is written
+ * once. */
 static void mapping_make(pmi_server *self)
 {
     struct { uint32_t node, nodes, ranks; } runs[64];
@@ -80,7 +81,8 @@ static void mapping_make(pmi_server *self)
     }
     used = (size_t)snprintf(self->mapping, sizeof(self->mapping), "(vector");
     for (uint32_t i = 0; i < period && used < sizeof(self->mapping); i++)
-        used += (size_t)snprintf(self->mapping + used, sizeof(self->mapping) - used, ",(%u,%u,%u)", runs[i].node, runs[i].nodes, runs[i].ranks);
+        used += (size_t)snprintf(self->mapping + used, sizeof(self->mapping) - used, ",(%u,%u,%u)",
+                                 runs[i].node, runs[i].nodes, runs[i].ranks);
     if (used + 2 > sizeof(self->mapping))
         *self->mapping = '\0';
     else
@@ -126,7 +128,7 @@ int pmi_server_environ(pmi_server *self, uint32_t rank, uint32_t app, env_list *
     }
     *one = (client){.fd = ends[0], .rank = rank, .app = app};
     self->count++;
-    /* the socket's number tells the library of ours, which needs no PMI, that this server is no other launcher's */
+    /* the socket's inode shows Weft, which needs no PMI, that this server is mpirun's and not another launcher's */
     snprintf(text, sizeof(text), WEFT_WORD_PMI_NAME "=%d:%llu", self->child, (unsigned long long)stat.st_ino);
     int rc = env_set(env, text);
     snprintf(text, sizeof(text), "PMI_FD=%d", self->child);
@@ -159,7 +161,7 @@ int pmi_server_fd(const pmi_server *self)
 static void client_close(client *one)
 {
     if (one->fd >= 0)
-        close(one->fd); /* epoll forgets it */
+        close(one->fd); /* also removes it from epoll */
     one->fd = -1;
     buffer_free(&one->in);
 }
@@ -172,7 +174,7 @@ static void answer(client *one, const char *text)
         client_close(one);
 }
 
-/* The value of a field of a line, up to a blank; false: it is not there, or does not fit. */
+/* Copies the value of a field of a line, up to a blank. False: it is missing or too long. */
 static bool field(const char *line, const char *name, char *value, size_t capacity)
 {
     size_t length = strlen(name);
@@ -200,7 +202,7 @@ static pair **pair_find(pmi_server *self, const char *key)
     return at;
 }
 
-/* 0 or -1: no memory. */
+/* 0 or -1: out of memory. */
 static int pair_set(pmi_server *self, const char *key, const char *value)
 {
     pair **at = pair_find(self, key), *one = *at;
@@ -248,7 +250,8 @@ static void on_get(pmi_server *self, client *one, const char *line)
         pair *found = *pair_find(self, key);
         value = found ? found->value : !strcmp(key, "PMI_process_mapping") && *self->mapping ? self->mapping : NULL;
     }
-    snprintf(text, sizeof(text), value ? "cmd=get_result rc=0 msg=success value=%s\n" : "cmd=get_result rc=-1 msg=key_not_found value=unknown\n",
+    snprintf(text, sizeof(text),
+             value ? "cmd=get_result rc=0 msg=success value=%s\n" : "cmd=get_result rc=-1 msg=key_not_found value=unknown\n",
              value);
     answer(one, text);
 }
@@ -263,7 +266,7 @@ static void barrier_end(pmi_server *self)
     }
 }
 
-/* Of the node's ranks all that have not finalized: then the nodes meet. */
+/* When all unfinalized ranks of the node have entered the barrier: completes it, on several hosts by a gather at the head. */
 static void barrier_try(pmi_server *self)
 {
     pmix_msg what = {.kind = PMIX_MSG_GATHER, .rank = GATHER_PMI, .ticket = TICKET};
@@ -280,7 +283,7 @@ static void barrier_try(pmi_server *self)
         barrier_end(self);
         return;
     }
-    pack_u32(&body, 0); /* all ranks */
+    pack_u32(&body, 0); /* 0: all ranks */
     pack_bytes(&body, self->fresh.bytes.bytes + self->fresh.bytes.start, self->fresh.bytes.used);
     what.body = body.has_failed || self->fresh.has_failed ? NULL : refbuf_of(body.bytes.bytes + body.bytes.start, body.bytes.used);
     buffer_free(&body.bytes);
@@ -384,7 +387,7 @@ static void on_line(pmi_server *self, client *one, const char *line)
     } else if (!strcmp(cmd, "get_my_kvsname")) {
         snprintf(text, sizeof(text), "cmd=my_kvsname kvsname=%.255s rc=0\n", self->job);
         answer(one, text);
-    } else { /* publish_name, lookup_name, unpublish_name: named like their answers */
+    } else { /* publish_name, lookup_name, unpublish_name: NAME_result */
         size_t length = strcspn(cmd, "_");
         snprintf(text, sizeof(text), "cmd=%.*s_result rc=-1 msg=not_supported info=not_supported\n", (int)length, cmd);
         answer(one, text);
@@ -400,7 +403,7 @@ static void lines_take(pmi_server *self, client *one)
         if (!end)
             return;
         *end = '\0';
-        char *line = strdup(begin); /* an answer that cannot be sent frees the buffer */
+        char *line = strdup(begin); /* copied: a failing reply frees the buffer */
         buffer_drop(&one->in, (size_t)(end + 1 - begin));
         if (line)
             on_line(self, one, line);

@@ -14,12 +14,12 @@ enum at { AT_NOBODY, AT_AWAITED, AT_COME, AT_ANSWERED };
 typedef struct gather {
     struct gather *next;
     uint32_t kind, count;   /* count 0: all ranks */
-    uint32_t *ranks;        /* [count], rising, as they came */
+    uint32_t *ranks;        /* as the nodes sent them; rising */
     unsigned char *at;      /* [nodes] */
     uint64_t *tickets;      /* [nodes] */
     uint32_t awaited;
     uint64_t deadline_ns;
-    int32_t status;         /* not PMIX_MSG_OK: it has failed, and is kept for those who have not come */
+    int32_t status;         /* not PMIX_MSG_OK: has failed; kept for nodes that have not contributed */
     buffer data;
 } gather;
 
@@ -59,7 +59,7 @@ static void done_send(pmix_colls *self, uint32_t node, uint64_t ticket, int32_t 
     self->up.send(self->up.owner, node, &done);
 }
 
-/* Tells all that have come, and forgets it when nobody is missing. */
+/* Replies to all contributors; frees the operation if no node is missing. */
 static void gather_end(pmix_colls *self, gather *one, int32_t status)
 {
     refbuf *body = NULL;
@@ -92,7 +92,7 @@ static uint32_t member_of(const gather *one, uint32_t index)
     return one->count ? one->ranks[index] : index;
 }
 
-/* Marks the nodes where a member lives. */
+/* Marks the nodes with living members as awaited. */
 static void nodes_await(pmix_colls *self, gather *one)
 {
     for (uint32_t i = 0, n = member_count(self, one); i < n; i++) {
@@ -125,7 +125,7 @@ static gather *gather_new(pmix_colls *self, uint32_t kind, uint32_t count, const
     return one;
 }
 
-/* The eldest of this kind and these members to which the node has not come. */
+/* Returns the oldest operation of this kind and members that awaits the node. */
 static gather *gather_find(const pmix_colls *self, uint32_t node, uint32_t kind, uint32_t count, const uint32_t *ranks)
 {
     for (gather *one = self->first; one; one = one->next)
@@ -135,7 +135,7 @@ static gather *gather_find(const pmix_colls *self, uint32_t node, uint32_t kind,
     return NULL;
 }
 
-/* Reads the members; `ranks` is the caller's to free. -1: not of this job, or no memory. */
+/* Reads the members; the caller frees `ranks`. -1: malformed, or out of memory. */
 static int members_read(const pmix_colls *self, unpack *from, uint32_t *count, uint32_t **ranks)
 {
     *count = unpack_u32(from);
@@ -190,7 +190,7 @@ void pmix_colls_come(pmix_colls *self, uint32_t node, const pmix_msg *what)
         done_send(self, node, what->ticket, PMIX_MSG_UNABLE, NULL);
         return;
     }
-    if (one->at[node] != AT_AWAITED) { /* its members there have ended, or it has none: it comes all the same */
+    if (one->at[node] != AT_AWAITED) { /* its members have ended, or it has none, yet it contributes */
         one->at[node] = AT_AWAITED;
         one->awaited++;
     }

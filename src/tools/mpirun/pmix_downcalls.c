@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_downcalls: what the head says to a node's server: answers to what its clients asked, questions about what its ranks have put, events of
- * other nodes. Answers are given on libpmix's thread (pmix_shift), because some of its ways to a client may be gone on that one only.
+ * pmix_downcalls: messages of the head to a node's PMIx server: replies to its clients' requests, requests for data of its ranks
+ * (DMODEX_REQ), events of other nodes.
+ * Replies are passed on by libpmix's thread (pmix_shift), because libpmix may drop a client only there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ typedef struct pmix_owed {
     pmix_host *host;
     uint64_t ticket;
     uint32_t rank;
-    bool is_answered; /* by us: libpmix's answer comes too late, if at all */
+    bool is_answered; /* replied here; a later reply of libpmix is ignored */
 } pmix_owed;
 
 static pmix_status_t status_of(int32_t status)
@@ -34,7 +35,7 @@ static pmix_status_t status_of(int32_t status)
     }
 }
 
-/* `count` things from bytes that a server has packed. */
+/* Unpacks `count` items from bytes packed by another server. */
 static pmix_status_t things_unpack(pmix_host *self, const char *bytes, size_t size, void *to, int32_t count, pmix_data_type_t type)
 {
     pmix_byte_object_t object = {.bytes = malloc(size + 1), .size = size};
@@ -44,14 +45,14 @@ static pmix_status_t things_unpack(pmix_host *self, const char *bytes, size_t si
     if (!object.bytes)
         return PMIX_ERR_NOMEM;
     memcpy(object.bytes, bytes, size);
-    pmix_status_t status = self->pmix.data_load(&packed, &object); /* takes the bytes over */
+    pmix_status_t status = self->pmix.data_load(&packed, &object); /* takes over the bytes */
     if (status == PMIX_SUCCESS)
         status = self->pmix.data_unpack(NULL, &packed, to, &got, type);
     free(packed.base_ptr ? packed.base_ptr : object.bytes);
     return status != PMIX_SUCCESS || got == count ? status : PMIX_ERR_UNPACK_FAILURE;
 }
 
-/* The kinds that people publish and notify by; arrays of arrays stay until the end. */
+/* Frees the types usual in publish and notify; nested arrays are left until exit. */
 static void value_free(pmix_value_t *value)
 {
     if (value->type == PMIX_STRING)
@@ -111,7 +112,7 @@ static void asked_end(pmix_status_t ignored, void *data)
             one->ended.lookup(status, NULL, 0, one->data);
     } else if (one->ended.modex) {
         one->ended.modex(status, body ? body->data : NULL, body ? body->bytes : 0, one->data, body ? body_release : NULL, body);
-        body = NULL; /* libpmix releases it */
+        body = NULL; /* libpmix calls body_release */
     }
     refbuf_drop(body);
     free(one);
@@ -137,7 +138,7 @@ static void found_send(pmix_host *self, uint64_t ticket, int32_t status, refbuf 
     pmix_send(self, &found);
 }
 
-/* Under the lock. */
+/* Requires self->lock. */
 static void owed_unlink(pmix_host *self, pmix_owed *one)
 {
     pmix_owed **at = &self->owed;
@@ -165,7 +166,7 @@ static void owed_answer(pmix_status_t status, char *bytes, size_t size, void *da
     free(one);
 }
 
-/* Whatever libpmix knew of ranks that have ended it has told by now: who still waits for them waits in vain. */
+/* Runs after libpmix has served what ended ranks have put: fails the requests still open for such ranks. */
 static void owed_sweep(pmix_status_t status, void *data)
 {
     pmix_host *self = data;

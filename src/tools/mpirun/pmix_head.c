@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_head: see pmix_head.h. What one rank has put is asked of its own node's server each time; servers keep what they were told.
+ * pmix_head: see pmix_head.h. Data of a rank are requested from its node's server each time; servers cache them.
  */
 #include "tools/mpirun/pmix_head.h"
 
@@ -11,7 +11,7 @@
 #include "tools/mpirun/nameserver.h"
 #include "tools/mpirun/pmix_coll.h"
 
-/* A node waits for what a rank of another has put. */
+/* A node's open request for data of another node's rank. */
 typedef struct fetch {
     uint32_t node;
     uint64_t ticket, deadline_ns;
@@ -23,7 +23,7 @@ struct pmix_head {
     pmix_colls pmix_colls;
     nameserver nameserver;
     slots fetches;
-    uint64_t soonest_ns; /* of the fetches: no deadline is earlier; 0: there is none */
+    uint64_t soonest_ns; /* lower bound of the fetches' deadlines; 0: none */
 };
 
 pmix_head *pmix_head_open(const map *map, const pmix_head_callbacks *up)
@@ -74,7 +74,7 @@ static void fetch_end(pmix_head *self, uint64_t number, int32_t status, refbuf *
 {
     fetch *one = id_table_remove(&self->fetches, number);
 
-    if (!one) { /* it came too late for who asked */
+    if (!one) { /* the requester has timed out */
         refbuf_drop(body);
         return;
     }
@@ -146,7 +146,8 @@ static uint64_t fetches_deadlines(pmix_head *self, uint64_t now)
 uint64_t pmix_head_deadlines(pmix_head *self)
 {
     uint64_t now = weft_clock_ns(), next = 0;
-    uint64_t all[] = {pmix_colls_deadlines(&self->pmix_colls, now), nameserver_deadlines(&self->nameserver, now), fetches_deadlines(self, now)};
+    uint64_t all[] = {pmix_colls_deadlines(&self->pmix_colls, now), nameserver_deadlines(&self->nameserver, now),
+                      fetches_deadlines(self, now)};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         if (all[i] && (!next || all[i] < next))

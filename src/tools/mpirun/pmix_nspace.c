@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_nspace: what a server is told of the job. The maps of nodes and ranks are the same on all nodes, the rest is this node's own;
- * libpmix derives from the maps what a client asks about others.
+ * pmix_nspace: the job data registered with libpmix. Maps of nodes and ranks are the same on all nodes, the rest is of this node. libpmix
+ * derives from the maps what a client asks about other ranks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define ITEMS_MAX 24
 
-/* A list of attributes that grows; values point at memory that outlives the call that reads them. */
+/* Growing list of attributes; values point at memory that the caller keeps. */
 typedef struct info_list {
     pmix_info_t *items;
     size_t count;
@@ -48,7 +48,7 @@ static void info_rank(info_list *list, const char *key, uint32_t rank)
     info_add(list, key, PMIX_PROC_RANK)->data.rank = rank;
 }
 
-/* What is said of one rank, program or node. */
+/* Attributes of one rank, program or node. */
 typedef struct inner_list {
     pmix_info_t items[8];
     pmix_data_array_t array;
@@ -60,7 +60,7 @@ static void info_inner(info_list *list, const char *key, inner_list *inner, size
     info_add(list, key, PMIX_DATA_ARRAY)->data.darray = &inner->array;
 }
 
-/* "a,b,c", and "0,1;2,3;4": which ranks each has. NULL: no memory. */
+/* "a,b,c", the nodes; and "0,1;2,3;4", the ranks of each. NULL: out of memory. */
 static char *nodes_text(const pmix_host *self)
 {
     pack text = {0};
@@ -158,7 +158,7 @@ static pmix_status_t job_describe(pmix_host *self, const options *opts, const ch
         info_rank(&one, PMIX_APPLDR, opts->apps[i].first);
         info_inner(&job, PMIX_APP_INFO_ARRAY, &inner[i], one.count);
     }
-    for (uint32_t n = 0; n < self->map->node_count; n++) { /* without it nobody is told of another node's number */
+    for (uint32_t n = 0; n < self->map->node_count; n++) { /* without it clients do not get other nodes' numbers */
         inner_list *place = &inner[opts->app_count + n];
         info_list one = {.items = place->items};
         info_text(&one, PMIX_HOSTNAME, self->map->node_count == 1 ? self->host : self->map->nodes[n].name);

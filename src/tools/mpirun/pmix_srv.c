@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_srv: the life of a PMIx server, for programs of other MPIs and for what scripts may start. libpmix is loaded here and now, so that
- * a job of our own ranks pays nothing for it. It answers by itself what concerns one node; see pmix_ask and pmix_tell for the rest.
+ * pmix_srv: see pmix_srv.h. Start and end of the PMIx server, for programs of other MPIs and for those that scripts may start.
+ * libpmix answers requests within a node itself; pmix_upcalls and pmix_downcalls serve the others.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,11 +18,11 @@
 #include "base/macros.h"
 #include "tools/mpirun/pmix_inner.h"
 
-#define STEP_LIMIT_S 60 /* of one asynchronous call of libpmix */
-#define END_LIMIT_S 5   /* of its own end, which nobody waits for but us */
+#define STEP_LIMIT_S 60 /* limit of one asynchronous call of libpmix */
+#define END_LIMIT_S 5   /* limit of PMIx_server_finalize */
 
-/* libpmix 4.2 keeps what ranks put in sparse files of one size, 4 MiB unless this says more; a value that does not fit one ends the
- * process that hosts the server. Servers and clients must be told the same. */
+/* libpmix 4.2 stores ranks' data in sparse files of a fixed size, 4 MiB by default. A value that does not fit ends the process of the
+ * server. Servers and clients must use the same size. */
 #define STORE_NAME "NS_DATA_SEG_SIZE"
 #define STORE_BYTES (REFBUF_MAX + (16 << 20))
 
@@ -112,7 +112,7 @@ void pmix_say(pmix_host *self, const char *format, ...)
     wake(self);
 }
 
-/* To forget a client of a job that never was is nothing to do, and this is what libpmix does next. */
+/* Deregistering a client of an unknown nspace has no effect, and libpmix runs its callback in order. */
 void pmix_shift(pmix_host *self, pmix_op_cbfunc_t then, void *data)
 {
     pmix_proc_t nobody = {.nspace = "weft-nobody"};
@@ -175,7 +175,7 @@ static int server_start(pmix_host *self)
     pmix_nspace_t name;
     char store[32];
 
-    snprintf(name, sizeof(name), "%.230s-server", self->job); /* the server's own name must not be a rank's */
+    snprintf(name, sizeof(name), "%.230s-server", self->job); /* the server's name must differ from the ranks' */
     pmix_info_t list[] = {
         text_info(PMIX_SERVER_TMPDIR, self->dir),
         text_info(PMIX_SYSTEM_TMPDIR, self->dir),
@@ -186,11 +186,11 @@ static int server_start(pmix_host *self)
     snprintf(list[4].key, sizeof(list[4].key), "%s", PMIX_SERVER_RANK);
     bool has_psec = getenv("PMIX_MCA_psec") != NULL, has_store = getenv(STORE_NAME) != NULL;
     if (!has_psec)
-        setenv("PMIX_MCA_psec", "native", 1); /* munge would wait for a daemon that often is not there */
+        setenv("PMIX_MCA_psec", "native", 1); /* munge would wait for its daemon, which is often absent */
     snprintf(store, sizeof(store), "%zu", STORE_BYTES);
     if (!has_store)
         setenv(STORE_NAME, store, 1);
-    sigfillset(&all); /* its threads must not take our signals */
+    sigfillset(&all); /* libpmix's threads must not handle mpirun's signals */
     sigprocmask(SIG_SETMASK, &all, &before);
     pmix_status_t status = self->pmix.init(&pmix_module, list, weft_count(list));
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -202,12 +202,12 @@ static int server_start(pmix_host *self)
     return self->is_up ? 0 : pmix_failed(self, "PMIx_server_init", status);
 }
 
-/* Nodes may have one file system: each has a directory of its own. */
+/* Nodes may share a file system: each has its own directory. */
 static void dir_name(pmix_host *self, const char *job)
 {
     const char *tmp = getenv("TMPDIR");
 
-    if (!tmp || *tmp != '/' || strlen(tmp) > 100) /* the guardian stands in / : only a whole path means the same to it */
+    if (!tmp || *tmp != '/' || strlen(tmp) > 100) /* the guardian's working directory is /: the path must be absolute */
         tmp = "/tmp";
     snprintf(self->dir, sizeof(self->dir), "%s/weft-%u-%s-%u", tmp, (unsigned)getuid(), strrchr(job, '-') + 1, self->node);
 }
@@ -331,8 +331,8 @@ static void leave(int code, void *data)
     _exit(code);
 }
 
-/* libpmix 4.2.2 was seen to wait for ever in its end, alone, after a client had been killed: then it is left where it is, and the process
- * ends without asking libraries. False: so it is. */
+/* Ends the server. False: finalize hangs (libpmix 4.2.2, after a client was killed); then libpmix is left as it is and the process exits
+ * without running exit handlers of libraries. */
 static bool server_end(pmix_host *self)
 {
     struct timespec until;
@@ -369,7 +369,7 @@ void pmix_host_close(pmix_host *self)
     pmix_tell_close(self);
     close(self->wake[0]);
     close(self->wake[1]);
-    /* the library stays loaded: its threads may be on their way out, and what it was lent stays with it */
+    /* not unloaded: its threads may still be ending, and it keeps memory passed to it */
     free(self->at);
     free(self);
 }

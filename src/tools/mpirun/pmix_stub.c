@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_stub: stands for the PMIx server in an mpirun that was configured without PMIx.
+ * pmix_stub: replaces the PMIx server in an mpirun configured without PMIx.
  */
 #include "tools/mpirun/pmix_srv.h"
 

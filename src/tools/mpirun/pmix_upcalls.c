@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_upcalls: libpmix's upcalls: what clients of this node want that it cannot answer alone becomes notes for the head. All of it runs on
- * libpmix's thread. Data that libpmix packed are bytes here; those of a fence are joined end to end, as its readers expect.
+ * pmix_upcalls: libpmix's upcalls: requests of local clients that need other nodes become messages to the head. Runs on libpmix's thread.
+ * Data packed by libpmix are opaque here; those of a fence are concatenated, as PMIx specifies.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tools/mpirun/nameserver.h"
 #include "tools/mpirun/pmix_inner.h"
 
-#define EVENTS_MAX ((size_t)16 << 20) /* bytes of events that wait for the loop */
+#define EVENTS_MAX ((size_t)16 << 20) /* most bytes of queued events */
 
 static bool is_of_job(const pmix_proc_t *proc)
 {
@@ -31,7 +31,7 @@ static bool is_key(const pmix_info_t *info, const char *key)
     return !strncmp(info->key, key, sizeof(info->key));
 }
 
-/* A note that is answered. Takes the body over. */
+/* Sends a message that gets a reply; takes over the body. */
 static pmix_status_t ask(const pmix_asked *how, pmix_msg *what)
 {
     pmix_host *self = pmix_host_now;
@@ -57,7 +57,7 @@ static pmix_status_t ask(const pmix_asked *how, pmix_msg *what)
     return PMIX_ERR_NOMEM;
 }
 
-/* What was packed, as a body. */
+/* Returns the packed bytes as a body. */
 static refbuf *refbuf_of_pack(pack *from)
 {
     refbuf *body = from->has_failed ? NULL : refbuf_of(from->bytes.bytes + from->bytes.start, from->bytes.used);
@@ -73,7 +73,7 @@ static int rank_compare(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Whoever names all ranks means the same as who names none: both are 0 ranks here. PMIX_SUCCESS, or why not. */
+/* Packs the members; all ranks, by wildcard or no list, are 0 ranks. PMIX_SUCCESS, or an error. */
 static pmix_status_t members_pack(const pmix_proc_t *procs, size_t count, pack *to)
 {
     uint32_t *ranks = malloc(count * sizeof(*ranks) + 1), used = 0;
@@ -84,7 +84,7 @@ static pmix_status_t members_pack(const pmix_proc_t *procs, size_t count, pack *
     for (size_t i = 0; i < count; i++) {
         if (!is_of_job(&procs[i]) || (procs[i].rank != PMIX_RANK_WILDCARD && procs[i].rank >= pmix_host_now->ranks)) {
             free(ranks);
-            return PMIX_ERR_NOT_SUPPORTED; /* of another job: there are none yet */
+            return PMIX_ERR_NOT_SUPPORTED; /* another job: not supported */
         }
         is_all |= procs[i].rank == PMIX_RANK_WILDCARD;
         ranks[i] = procs[i].rank;
@@ -131,7 +131,7 @@ static pmix_status_t upcall_fence(const pmix_proc_t *procs, size_t count, const 
     pmix_status_t status = gather(GATHER_FENCE, procs, count, info, info_count, bytes, size, &how);
 
     if (status == PMIX_SUCCESS)
-        free(bytes); /* else they stay libpmix's */
+        free(bytes); /* on failure they stay libpmix's */
     return status;
 }
 
@@ -182,7 +182,7 @@ static enum nameserver_range range_of(const pmix_info_t *info)
         return NAMESERVER_NODE;
     case PMIX_RANGE_PROC_LOCAL:
         return NAMESERVER_RANK;
-    default: /* one job: all that is wider means the same */
+    default: /* wider ranges are the job */
         return NAMESERVER_ALL;
     }
 }
@@ -199,7 +199,7 @@ static enum nameserver_keep keep_of(const pmix_info_t *info)
     }
 }
 
-/* PMIX_USERID and the like come along from libpmix itself. */
+/* True if info is a value to publish, not a directive. libpmix adds PMIX_USERID and PMIX_GRPID itself. */
 static bool is_value(const pmix_info_t *info)
 {
     return !is_key(info, PMIX_RANGE) && !is_key(info, PMIX_PERSISTENCE) && !is_key(info, PMIX_USERID) && !is_key(info, PMIX_GRPID) &&
@@ -275,8 +275,7 @@ static pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, cons
     return what.body ? ask(&how, &what) : PMIX_ERR_NOMEM;
 }
 
-/* An event that a client of this node made; libpmix tells its own clients itself. One that came from another node, or that libpmix
- * made for this node, is not told on. */
+/* An event of a local client. libpmix notifies its own clients; events from other nodes or made by libpmix are not forwarded. */
 static pmix_status_t upcall_event(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range, pmix_info_t info[],
                                   size_t count, pmix_op_cbfunc_t ended, void *data)
 {
@@ -311,7 +310,7 @@ static pmix_status_t upcall_events_wanted(pmix_status_t *codes, size_t count, co
                                           pmix_op_cbfunc_t ended, void *data)
 {
     (void)codes, (void)count, (void)info, (void)info_count, (void)ended, (void)data;
-    return PMIX_OPERATION_SUCCEEDED; /* all are sent to all nodes */
+    return PMIX_OPERATION_SUCCEEDED; /* all events are sent to all nodes */
 }
 
 static pmix_status_t upcall_events_unwanted(pmix_status_t *codes, size_t count, pmix_op_cbfunc_t ended, void *data)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * preload: see the header. Called for each part of the job when its environment is made.
- * Without it everything works: userfaultfd is the other watch. So whatever is in doubt here means: leave LD_PRELOAD alone.
+ * preload: see preload.h. Called for each part when its environment is built.
+ * The library is optional: userfaultfd is the other monitor. In doubt LD_PRELOAD stays as it is.
  */
 #include "tools/mpirun/preload.h"
 
@@ -27,7 +27,7 @@ static const char *value_of(const env_list *env, const char *name)
     return "";
 }
 
-/* The user's word to the ranks, which may differ from what mpirun itself was told. */
+/* True if the ranks' WEFT_REGCACHE_MONITOR, which may differ from mpirun's own, selects another monitor. */
 static bool is_excluded(const env_list *env)
 {
     static const char *const others[] = {"userfaultfd", "none", "odp"};
@@ -39,7 +39,7 @@ static bool is_excluded(const env_list *env)
     return false;
 }
 
-/* NAME=FIRST:SECOND, without the colon where one is empty. */
+/* Sets NAME=FIRST:SECOND; no colon if one is empty. */
 static int env_join(env_list *env, const char *name, const char *first, const char *second)
 {
     char *text = NULL;
@@ -56,17 +56,17 @@ int preload_set(const app *part, env_list *env)
     const char *theirs = value_of(env, PRELOAD);
     house here;
 
-    /* AddressSanitizer's library insists on being the first. */
+    /* AddressSanitizer's library must be the first. */
     if (WEFT_IS_SANITIZED || part->has_asan || strstr(theirs, "libasan") || is_excluded(env))
         return 0;
     house_find(&here);
     char path[sizeof(here.lib) + 32];
     snprintf(path, sizeof(path), "%s/weft/libweft-memhooks.so", here.lib);
-    /* Spaces and colons separate the entries, and nothing quotes them: ld.so would complain in every process. */
+    /* Spaces and colons separate entries and cannot be quoted: ld.so would print an error in every process. */
     if (path[strcspn(path, " :")] || access(path, R_OK) || strstr(theirs, path))
         return 0;
     if (env_join(env, PRELOAD, path, theirs))
         return -1;
-    /* A script may start a program with AddressSanitizer, which ends when another library comes first; ours is harmless there. */
+    /* A script may start a program with AddressSanitizer, which by default exits if another library precedes its own. */
     return strstr(value_of(env, ASAN), "verify_asan_link_order") ? 0 : env_join(env, ASAN, value_of(env, ASAN), "verify_asan_link_order=0");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * program: finds the executable as a shell would, in the parent, so that a mistake is one line and not one per rank; and reads
- * its ELF headers: a program linked with our library boots from the inherited descriptor and need not wait for a PMIx server.
+ * program: see program.h. Finds the executable like a shell, in the parent, so that an error is reported once and not per rank.
+ * The ELF headers tell whether it is linked with Weft: such a program boots from the inherited descriptor and needs no PMIx server.
  */
 #include "tools/mpirun/program.h"
 
@@ -26,7 +26,7 @@ static char *path_join(const char *dir, size_t length, const char *name)
     return path;
 }
 
-/* Whether `path`, seen from the part's working directory, can be executed; errno says why not. */
+/* 0 if `path`, relative to the part's working directory, can be executed; else sets errno. */
 static int path_try(int wdir, const char *path)
 {
     struct stat stat;
@@ -37,7 +37,7 @@ static int path_try(int wdir, const char *path)
         errno = EISDIR;
         return -1;
     }
-    if (!(stat.st_mode & 0111)) { /* root may do everything but this */
+    if (!(stat.st_mode & 0111)) { /* faccessat succeeds for root */
         errno = EACCES;
         return -1;
     }
@@ -69,7 +69,7 @@ static int path_search(int wdir, const char *name, char **found)
     }
 }
 
-/* The string table lies where a LOAD segment of this address stands in the file. */
+/* Converts a virtual address to a file offset by the LOAD segments. */
 static uint64_t file_offset(const Elf64_Phdr *parts, int count, uint64_t address)
 {
     for (int i = 0; i < count; i++)
@@ -78,8 +78,8 @@ static uint64_t file_offset(const Elf64_Phdr *parts, int count, uint64_t address
     return UINT64_MAX;
 }
 
-/* Whether the ELF image needs a library whose name begins with libmpi_abi.so, and none of PMIx's. Every offset is checked: this
- * is a file that anybody may have written. */
+/* Sets the flags of `part` from the ELF image's NEEDED libraries. True if it needs libmpi_abi.so* and not libpmix.so*. The file is
+ * untrusted: every offset is checked. */
 static bool image_is_ours(const unsigned char *image, uint64_t bytes, app *part)
 {
     const Elf64_Ehdr *head = (const void *)image;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * relay: see relay.h. Nothing of what passes is looked into but whom it is for, or who speaks: of those, each side may name only who
- * stands behind its connection.
+ * relay: see relay.h. It inspects only the node of a frame. Each side may name only nodes behind its own connection.
  */
 #include "tools/mpirun/relay.h"
 
@@ -16,7 +15,7 @@ static child_daemon *child_to(relay *self, uint32_t node)
     return way == UINT32_MAX ? NULL : &self->childs.items[way];
 }
 
-/* In the name of one below. */
+/* Sends a frame to the head on behalf of a child. */
 static void tell(relay *self, const child_daemon *one, uint32_t kind, const char *text)
 {
     wire as = {.via = self->up, .node = one->node};
@@ -93,7 +92,7 @@ void relay_down(relay *self, const wire_frame *frame)
 {
     child_daemon *one = child_to(self, frame->node);
 
-    if (one) /* one that has not come yet, or is gone, misses nothing that it could use */
+    if (one) /* a child that is not connected needs no frame */
         wire_pass(&one->wire, frame);
 }
 

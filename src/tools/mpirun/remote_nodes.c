@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * remote_nodes: see remote_nodes.h. What connects is childs'; here stands what each node's daemon says and hears.
+ * remote_nodes: see remote_nodes.h. children.c handles connections; this file handles the frames of each node's daemon.
  */
 #include "tools/mpirun/remote_nodes.h"
 
@@ -24,27 +24,27 @@
 
 typedef struct remote_node {
     uint32_t node;
-    uint32_t below;   /* so many of the next remote_nodes stand below it (tree.h) */
-    child_daemon *child_daemon;       /* its own, or the one that leads there */
-    wire wire;        /* the way there */
-    haul haul;        /* notes between PMIx servers */
-    uint32_t live;    /* ranks there that are taken for alive */
-    uint64_t owed;    /* bytes of output that it has no credit for yet */
+    uint32_t below;   /* number of following remote_nodes below it in the tree (tree.h) */
+    child_daemon *child_daemon;       /* its own connection, or the child that leads to it */
+    wire wire;        /* sends to it, through child_daemon */
+    haul haul;        /* messages of the PMIx and PMI servers */
+    uint32_t live;    /* ranks there that have not been reported as ended */
+    uint64_t owed;    /* bytes of output received and not yet credited */
     bool is_ready, is_draining, is_over;
-    bool is_told;     /* somebody wanted its end, and that was said */
-    bool is_told_closed[2]; /* standard output, standard error: that nobody reads it */
+    bool is_told;     /* it received a terminating signal, which was reported */
+    bool is_told_closed[2]; /* stdout, stderr: was sent CTRL_CLOSED */
 } remote_node;
 
 struct remote_nodes {
     job *job;
     childs childs;
     tree tree;
-    remote_node *items; /* in the order of the tree's row */
+    remote_node *items; /* in the order of the row of tree.h */
     uint32_t count;
-    uint64_t deadline_ns; /* by which all are ready; 0: they are */
+    uint64_t deadline_ns; /* limit for all to be ready; 0: they are */
     modex_head modex_head;
-    srun_launch srun_launch;      /* where one srun starts all; else each has an agent of its own */
-    bool has_lost;  /* a daemon went without its last word */
+    srun_launch srun_launch;      /* used if one srun starts all daemons */
+    bool has_lost;  /* a daemon ended without DONE */
 };
 
 static const char *name_of(const remote_nodes *self, const remote_node *one)
@@ -62,7 +62,7 @@ static bool is_open(const remote_node *one)
     return !one->is_over && one->child_daemon->wire.fd >= 0;
 }
 
-/* Nothing comes from it any more, nor from those below: ranks there of which nothing was heard are gone. */
+/* Marks a daemon and those below it as over; ranks whose end was not reported are counted as ended. */
 static void remote_node_over(remote_nodes *self, remote_node *one)
 {
     for (remote_node *at = one; at <= one + one->below; at++) {
@@ -74,7 +74,7 @@ static void remote_node_over(remote_nodes *self, remote_node *one)
     }
 }
 
-/* A daemon that is gone without its last word takes its ranks with it, or its host did; and the way to those that it has started. */
+/* A daemon ended without DONE: its ranks are lost, and the daemons below it too. */
 static void remote_node_lost(remote_nodes *self, remote_node *one, const char *why)
 {
     job *job = self->job;
@@ -91,7 +91,7 @@ static void remote_node_lost(remote_nodes *self, remote_node *one, const char *w
     if (behind)
         snprintf(with, sizeof(with), " and on the %u host%s that it connected", behind, behind == 1 ? "" : "s");
     if (self->srun_launch.is_used && job->phase == JOB_LAUNCHES)
-        return; /* srun will say why: one daemon's end is often another's fault */
+        return; /* srun reports why: the end of one daemon often follows from another's */
     if (job->phase == JOB_RUNS || (!self->has_lost && !one->is_told))
         complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks,
                  ranks == 1 ? "rank" : "ranks", with, job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
@@ -99,7 +99,7 @@ static void remote_node_lost(remote_nodes *self, remote_node *one, const char *w
     job_end(job, 1);
 }
 
-/* One that never came to be. */
+/* A daemon that never became ready. */
 static void remote_node_failed(remote_nodes *self, remote_node *one, const char *why, const char *said)
 {
     if (one->child_daemon->node == one->node)
@@ -110,7 +110,7 @@ static void remote_node_failed(remote_nodes *self, remote_node *one, const char 
     job_end(self->job, 1);
 }
 
-/* childs' ways */
+/* Callbacks of children. */
 static void link_lost(void *owner, child_daemon *child_daemon, const char *why)
 {
     remote_node_lost(owner, link_of(owner, child_daemon->node), why);
@@ -118,7 +118,7 @@ static void link_lost(void *owner, child_daemon *child_daemon, const char *why)
 
 static void link_failed(void *owner, child_daemon *child_daemon, const char *why)
 {
-    remote_node_failed(owner, link_of(owner, child_daemon->node), why, agent_words(&child_daemon->agent)); /* its agent's words say why */
+    remote_node_failed(owner, link_of(owner, child_daemon->node), why, agent_words(&child_daemon->agent));
 }
 
 static void link_met(void *owner, child_daemon *child_daemon)
@@ -130,7 +130,7 @@ static void link_met(void *owner, child_daemon *child_daemon)
     pack_send(&body, &child_daemon->wire, CTRL_START);
 }
 
-/* modex_head's ways: to a link, or to our own node */
+/* Callbacks of modex_head: send to a node, or pass to this machine's own. */
 static void modex_head_want_up(void *owner, uint32_t node, uint32_t rank)
 {
     remote_nodes *self = owner;
@@ -179,7 +179,7 @@ static void modex_head_fenced_up(void *owner, uint32_t node, uint64_t number)
     pack_send(&body, &one->wire, CTRL_FENCE);
 }
 
-/* Frames. */
+/* Handlers of frames. */
 static void ended_take(remote_nodes *self, remote_node *one, unpack *from)
 {
     rank_end end = {.rank = unpack_u32(from)};
@@ -207,7 +207,7 @@ static void say_take(const remote_nodes *self, const remote_node *one, const cha
 {
     char host[300];
 
-    if (!one->is_ready && self->job->code) /* why it cannot be used: another host has said why already */
+    if (!one->is_ready && self->job->code) /* the job has failed already, and another host's reason was reported */
         return;
     snprintf(host, sizeof(host), "host %s", name_of(self, one));
     if (text && strstr(text, host))
@@ -262,7 +262,7 @@ static void below_gone_take(remote_nodes *self, remote_node *one, uint32_t kind,
         remote_node_failed(self, one, why, "");
 }
 
-/* Of a note between PMIx servers, or word that one has come. */
+/* Handles a fragment of a pmix_msg, or the acknowledgement of one. */
 static void piece_take(remote_nodes *self, remote_node *one, const wire_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
@@ -315,7 +315,7 @@ static void frame_take(remote_nodes *self, remote_node *one, const wire_frame *f
     case CTRL_DONE:
         if (one->child_daemon->node == one->node)
             child_detach(one->child_daemon);
-        remote_node_over(self, one); /* with no rank, unless it went without a word on some */
+        remote_node_over(self, one); /* ranks whose end was not reported are counted as ended */
         break;
     case CTRL_SIGNALED:
         one->is_told = true;
@@ -349,11 +349,11 @@ static void link_frame(void *owner, child_daemon *child_daemon, const wire_frame
         return;
     }
     remote_node *one = link_of(self, frame->node);
-    if (!one->is_over) /* or it was given up */
+    if (!one->is_over) /* not given up */
         frame_take(self, one, frame);
 }
 
-/* Who is started by us, and who by whom then. */
+/* Creates the remote nodes in tree order, and the children among them. */
 static void remote_nodes_make(remote_nodes *self)
 {
     const map *map = &self->job->map;
@@ -389,7 +389,7 @@ int remote_nodes_open(job *job, remote_nodes **result)
     self->job = job;
     self->srun_launch.agent.out = -1;
     job->opts->fanout = fanout_wanted();
-    if (job->opts->is_by_srun) /* which has a tree of its own */
+    if (job->opts->is_by_srun) /* srun has its own launch tree */
         job->opts->fanout = job->map.node_count;
     self->items = calloc(job->map.node_count, sizeof(*self->items));
     bool is_failed = secret_make(secret) || children_open(&self->childs, secret, job->map.node_count, &job->guard, &in);
@@ -413,7 +413,7 @@ uint32_t remote_nodes_pollfds(remote_nodes *self, struct pollfd *set)
     return 1 + children_pollfds(&self->childs, set + 1);
 }
 
-/* Has output been passed on, or does nobody want it any more? */
+/* Sends credit for output that was passed on, and CTRL_CLOSED. */
 static void output_answer(remote_nodes *self, remote_node *one)
 {
     for (int which = 1; which <= 2; which++) {
@@ -444,7 +444,8 @@ void remote_nodes_progress(remote_nodes *self, const struct pollfd *set, uint32_
 
 bool remote_nodes_reaped(remote_nodes *self, pid_t pid, int status)
 {
-    return srun_launch_reaped(&self->srun_launch, pid, status, remote_nodes_are_ready(self), self->has_lost) || children_reaped(&self->childs, pid, status);
+    return srun_launch_reaped(&self->srun_launch, pid, status, remote_nodes_are_ready(self), self->has_lost) ||
+           children_reaped(&self->childs, pid, status);
 }
 
 static void remote_node_late(remote_nodes *self, remote_node *one)
@@ -456,7 +457,8 @@ static void remote_node_late(remote_nodes *self, remote_node *one)
         pack_u32(&body, one->node);
         pack_send(&body, &link_of(self, tree_parent(&self->tree, one->node))->wire, CTRL_PART);
     }
-    remote_node_failed(self, one, "no word has come from there in time (WEFT_START_TIMEOUT_S)", is_ours ? agent_words(&one->child_daemon->agent) : "");
+    remote_node_failed(self, one, "no word has come from there in time (WEFT_START_TIMEOUT_S)",
+                       is_ours ? agent_words(&one->child_daemon->agent) : "");
 }
 
 static bool remote_nodes_all_over(const remote_nodes *self)
@@ -532,7 +534,7 @@ void remote_nodes_drain(remote_nodes *self, bool was_ended, bool has_failed)
     }
 }
 
-/* Backwards, so that the one to be named is none that only waits for another behind it. */
+/* Backwards, so that the node named in the message is not one that waits for a node below it. */
 void remote_nodes_give_up(remote_nodes *self)
 {
     for (uint32_t i = self->count; i-- > 0;)
@@ -572,7 +574,7 @@ void remote_nodes_note(remote_nodes *self, uint32_t node, const pmix_msg *what)
 {
     remote_node *one = link_of(self, node);
 
-    if (!one || !is_open(one)) /* the job is being ended */
+    if (!one || !is_open(one)) /* no longer connected */
         refbuf_drop(what->body);
     else if (haul_add(&one->haul, what))
         one->child_daemon->wire.trouble = "out of memory";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * session: see session.h. The leader has our memory (CLONE_VM) and our descriptors (CLONE_FILES), so a rank's environment and pipes that
- * were made since are there when it forks; we wait meanwhile. It calls nothing but system calls.
+ * session: see session.h. The leader shares mpirun's memory (CLONE_VM) and descriptors (CLONE_FILES), so it forks ranks with their current
+ * environment and pipes, while mpirun waits.
+ * The leader makes raw system calls only.
  */
 #include "tools/mpirun/session.h"
 
@@ -18,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STACK_BYTES (8u << 20) /* a child may copy long argument lists; only what it touches is there */
+#define STACK_BYTES (8u << 20) /* a child may copy long argument lists; pages are allocated on use */
 #define LEADER_CODE __attribute__((no_sanitize("address", "thread", "undefined")))
 
 bool session_is_shared_out(void)
@@ -33,7 +34,7 @@ bool session_is_shared_out(void)
     return on != '0';
 }
 
-/* CLONE_PARENT: the child is mpirun's, with SIGCHLD at its end as the leader's own. */
+/* CLONE_PARENT: ranks are children of mpirun, which gets their SIGCHLD and the leader's. */
 static LEADER_CODE int lead(void *arg)
 {
     session *self = arg;
@@ -42,7 +43,7 @@ static LEADER_CODE int lead(void *arg)
 
     syscall(SYS_setsid);
     syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (syscall(SYS_getppid) != self->parent) /* mpirun died before */
+    if (syscall(SYS_getppid) != self->parent) /* mpirun died before prctl */
         syscall(SYS_exit_group, 1);
     while (syscall(SYS_read, self->orders[0], &order, 1) == 1) {
         pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
@@ -101,7 +102,7 @@ pid_t session_fork(session *self, void (*child)(void *arg), void *arg)
     while (poll(fds, 2, -1) < 0 && errno == EINTR)
         ;
     if (!(fds[0].revents & POLLIN) || read(self->answers[0], &pid, sizeof(pid)) != (ssize_t)sizeof(pid)) {
-        errno = ESRCH; /* somebody ended the leader */
+        errno = ESRCH; /* the leader was killed */
         return -1;
     }
     if (pid < 0)

@@ -10,9 +10,9 @@
 #include "tools/mpirun/agent.h"
 #include "tools/mpirun/tree.h"
 
-#define RUN_BYTES 24 /* ",65535-65536", and what tells that there are more */
+#define RUN_BYTES 24 /* ",65535-65536" and the ellipsis */
 
-/* "ranks 0-3,8"; what does not fit is left out, and said so. */
+/* Writes "ranks 0-3,8"; marks ranges left out for lack of space. */
 static void ranks_word(const map *map, uint32_t node, char *text, size_t room)
 {
     size_t used = (size_t)snprintf(text, room, "rank%s ", map->nodes[node].count == 1 ? "" : "s");

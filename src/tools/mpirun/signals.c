@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * signals: without SA_RESTART, so that a write to a stopped terminal comes back. The state is file-wide because a handler gets no
- * argument; nobody else touches it.
+ * signals: see signals.h. No SA_RESTART, so that a signal interrupts a write to a stopped terminal. The state is file-wide because a
+ * handler gets no argument.
  */
 #include "tools/mpirun/signals.h"
 
@@ -23,7 +23,7 @@ static void signal_came(int sig)
     unsigned char byte = (unsigned char)sig;
     int saved = errno;
 
-    if (write(ends[1], &byte, 1) < 0) { /* full: as many wakings are on their way already */
+    if (write(ends[1], &byte, 1) < 0) { /* full: the loop will wake anyway */
     }
     errno = saved;
 }
@@ -37,7 +37,7 @@ int signals_open(void)
     sigfillset(&take.sa_mask);
     for (size_t i = 0; i < weft_count(caught); i++) {
         sigaction(caught[i], NULL, &caught_before[i]);
-        /* nohup and shells without job control hand signals down ignored: that is the user's word */
+        /* ignored signals stay ignored (nohup, shells without job control) */
         if (caught_before[i].sa_handler != SIG_IGN || caught[i] == SIGCHLD)
             sigaction(caught[i], &take, NULL);
     }

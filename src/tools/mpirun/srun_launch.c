@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * srun_launch: see srun_launch.h. In the environment of a batch script stand wishes for steps that the user will start (how many tasks, which CPUs each,
- * what to do with their input). srun would take them for its options; the daemons' step wants none: it shares all that the job has
- * on each node with the steps that are there already.
+ * srun_launch: see srun_launch.h. A batch script's environment holds settings for steps that the user starts (number of tasks, CPUs per
+ * task, input), which srun would take for its options. The daemons' step drops them and overlaps with existing steps on all of the job's
+ * resources.
  */
 #include "tools/mpirun/srun_launch.h"
 
@@ -20,9 +20,9 @@
 #include "tools/mpirun/contact.h"
 #include "tools/mpirun/job.h"
 
-#define STAY_NS 5000000000u /* for srun, to take its step away */
+#define STAY_NS 5000000000u /* for srun to end its step */
 
-/* A final * ends a prefix. */
+/* Variables to drop; a trailing * marks a prefix. */
 static const char *const wishes[] = {
     "SLURM_NTASKS*", "SLURM_NPROCS", "SLURM_NNODES", "SLURM_CPUS_PER_*", "SRUN_CPUS_PER_*", "SLURM_DISTRIBUTION", "SLURM_HOSTFILE",
     "SLURM_CPU_BIND*", "SLURM_MEM_*", "SLURM_ACCEL_BIND", "SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET", "SLURM_HINT",
@@ -45,7 +45,7 @@ static bool is_wish(const char *item)
     return false;
 }
 
-/* Ours without wishes; the list is the caller's, its texts are not. */
+/* Returns the environment without these variables; the caller frees the list but not its strings. */
 static char **environment_make(void)
 {
     size_t count = 0;
@@ -59,7 +59,7 @@ static char **environment_make(void)
     for (char **item = environ; *item; item++)
         if (!is_wish(*item))
             items[count++] = *item;
-    items[count] = "SLURM_OVERLAP=1"; /* not as an option: versions before 20.11 know none, and need none */
+    items[count] = "SLURM_OVERLAP=1"; /* not an option: versions before 20.11 reject it and do not need it */
     return items;
 }
 
@@ -123,7 +123,7 @@ int srun_launch_start(srun_launch *self, job *job, int listener, const unsigned 
     return rc;
 }
 
-/* What srun said, without what it says of a cluster that binds nobody. */
+/* Returns srun's output without its message about missing CPU binding support. */
 static const char *words_of(srun_launch *self)
 {
     static const char noise[] = "srun: cluster configuration lacks support for cpu binding";
@@ -143,8 +143,8 @@ void srun_launch_fail(srun_launch *self, const char *why)
     job_end(self->job, 1);
 }
 
-/* "srun: error: b: task 1: Exited with exit code 2", "srun: error: Task launch for StepId=2.0 failed on node c: Communication
- * connection failure" */
+/* Matches "srun: error: b: task 1: Exited with exit code 2" and "srun: error: Task launch for StepId=2.0 failed on node c: Communication
+ * connection failure". */
 void srun_launch_read(srun_launch *self)
 {
     agent_read(&self->agent);

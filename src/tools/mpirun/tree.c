@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tree: see tree.h. Parts differ by one place at most: the first ones are the longer.
+ * tree: see tree.h. The lengths of parts differ by at most one; the longer ones come first.
  */
 #include "tools/mpirun/tree.h"
 
@@ -19,7 +19,7 @@ uint32_t tree_children(const tree *self)
     return self->count < self->fanout ? self->count : self->fanout;
 }
 
-/* Where in our stretch a part begins; part tree_children is its end. */
+/* Returns the offset of a part in the range; part tree_children is the end of the range. */
 static uint32_t part_begin(const tree *self, uint32_t part)
 {
     uint32_t parts = tree_children(self), min = self->count / parts, longer = self->count % parts;
@@ -53,7 +53,7 @@ uint32_t tree_way(const tree *self, uint32_t node)
     return low;
 }
 
-/* The stretch of a child. */
+/* Returns the range below a child. */
 static tree below(const tree *self, uint32_t index)
 {
     uint32_t begin = part_begin(self, index), end = part_begin(self, index + 1);
@@ -61,7 +61,7 @@ static tree below(const tree *self, uint32_t index)
     return (tree){.fanout = self->fanout, .head = self->head, .first = self->first + begin + 1, .count = end - begin - 1};
 }
 
-/* Goes down to a node; *parent: who starts it. */
+/* Descends to a node; *parent: the node that starts it. */
 static tree descend(const tree *above, uint32_t node, uint32_t *parent)
 {
     tree at = *above;

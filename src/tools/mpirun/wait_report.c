@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait_report: see wait_report.h. A record that shows the same count at two looks belongs to a thread that has neither begun nor ended a call between.
+ * wait_report: see wait_report.h. A record with the same count in two samples belongs to a thread that neither began nor ended a call
+ * between them.
  */
 #include "tools/mpirun/wait_report.h"
 
@@ -15,15 +16,15 @@
 #include "mem/segment.h"
 #include "tools/mpirun/options.h"
 
-#define LOOKS 16                  /* in the job's time, at least one a second */
+#define LOOKS 16                  /* samples in the job's time limit; at least one a second */
 #define LOOK_MIN_NS 50000000u
 #define LOOK_MAX_NS 1000000000u
 #define MOMENT_NS 20000000
 #define LINES_MAX 200
-#define RANKS_BYTES 400           /* of a list of ranks */
+#define RANKS_BYTES 400           /* size of a list of ranks */
 
 typedef struct thread_seen {
-    uint64_t count, since_ns; /* since: first look that found this count */
+    uint64_t count, since_ns; /* since_ns: first sample with this count */
     uint32_t thread;
 } thread_seen;
 
@@ -36,14 +37,14 @@ struct waits {
     rank_seen *ranks; /* [node->count] */
     uint32_t count;
     uint64_t begin_ns, next_ns, every_ns;
-    weft_call_record *records; /* [WEFT_CALL_RECORDS]: of the rank that is looked at */
+    weft_call_record *records; /* [WEFT_CALL_RECORDS]: copy of one rank's records */
 };
 
-/* What ranks do, which they share or not. */
+/* One line of the report: what a set of ranks does. */
 typedef struct line {
     char thread[40], what[400];
-    uint64_t since_min_ns, since_max_ns; /* ages; both 0: none is said */
-    uint32_t rank, last; /* by which lines are joined: ranks from `rank` to `last` */
+    uint64_t since_min_ns, since_max_ns; /* ages; both 0: not printed */
+    uint32_t rank, last; /* first rank; last rank added */
     char ranks[RANKS_BYTES];
     uint32_t rank_count;
 } line;
@@ -82,7 +83,7 @@ void wait_report_close(waits *self)
     free(self);
 }
 
-/* By reading the file: a mapping would fill its holes. How many records there are. */
+/* Reads a rank's records with pread: a mapping would fill the file's holes. Returns the number of records. */
 static uint32_t records_read(waits *self, const node *node, uint32_t i)
 {
     const weft_segment *segment = &node->segment;
@@ -93,7 +94,7 @@ static uint32_t records_read(waits *self, const node *node, uint32_t i)
     return bytes && pread(segment->fd, self->records, bytes, at) == (ssize_t)bytes ? count : 0;
 }
 
-/* Reads a rank's records, and finds out which of them are as they were. How many. */
+/* Samples a rank: reads its records and updates those whose count has changed. Returns the number of records. */
 static uint32_t rank_look(waits *self, const node *node, uint32_t i, uint64_t now)
 {
     uint32_t count = records_read(self, node, i);
@@ -131,7 +132,7 @@ uint64_t wait_report_read(waits **self, const node *node)
     return (*self)->next_ns = now + (*self)->every_ns;
 }
 
-/* What the kernel says that a thread does: nothing is known of it to MPI. */
+/* Returns the kernel's state of a thread that is not in MPI. */
 static const char *thread_state(uint32_t thread)
 {
     char path[40], text[300] = "", *end;
@@ -169,16 +170,19 @@ static bool is_inside(const weft_call_record *record)
     return record->count & ((1u << WEFT_CALL_DEPTH_BITS) - 1);
 }
 
-/* ", waits for a message from rank 3, tag 42" */
+/* Writes ", waits for a message from rank 3, tag 42". */
 static void wait_words(const weft_page_status *status, char *text, size_t capacity)
 {
     static const char *const whys[] = {
-        [WEFT_WAIT_REASON_SEND] = "waits to send to", [WEFT_WAIT_REASON_RECV] = "waits for a message from", [WEFT_WAIT_REASON_PROBE] = "waits for a message from",
-        [WEFT_WAIT_REASON_REQUESTS] = "waits for requests", [WEFT_WAIT_REASON_COLLECTIVE] = "waits for other ranks", [WEFT_WAIT_REASON_FINALIZE] = "waits for other ranks",
+        [WEFT_WAIT_REASON_SEND] = "waits to send to", [WEFT_WAIT_REASON_RECV] = "waits for a message from",
+        [WEFT_WAIT_REASON_PROBE] = "waits for a message from",
+        [WEFT_WAIT_REASON_REQUESTS] = "waits for requests", [WEFT_WAIT_REASON_COLLECTIVE] = "waits for other ranks",
+        [WEFT_WAIT_REASON_FINALIZE] = "waits for other ranks",
         [WEFT_WAIT_REASON_LAUNCH] = "waits for other ranks to start",
     };
     uint32_t why = atomic_load_explicit(&status->why, memory_order_relaxed);
-    int32_t peer = atomic_load_explicit(&status->peer, memory_order_relaxed), tag = atomic_load_explicit(&status->tag, memory_order_relaxed);
+    int32_t peer = atomic_load_explicit(&status->peer, memory_order_relaxed),
+            tag = atomic_load_explicit(&status->tag, memory_order_relaxed);
     char whom[40] = "", what[40] = "";
 
     if (why == WEFT_WAIT_REASON_NONE || why >= weft_count(whys))
@@ -192,7 +196,7 @@ static void wait_words(const weft_page_status *status, char *text, size_t capaci
     snprintf(text, capacity, ", %s%s%s", whys[why], whom, what);
 }
 
-/* ", wants the lock that thread 1 holds in MPI_Allreduce" */
+/* Writes ", wants the lock that thread 1 holds in MPI_Allreduce". */
 static void lock_words(const waits *self, uint32_t count, char *text, size_t capacity)
 {
     uint32_t t = 0;
@@ -206,18 +210,20 @@ static void lock_words(const waits *self, uint32_t count, char *text, size_t cap
                  is_inside(&self->records[t]) ? call_name(&self->records[t]) : "");
 }
 
-/* What a thread of the node's rank i does; its time is told apart, as an age. What has changed in the last moment is no place to stay at. */
+/* Describes thread t of the node's rank i; its age is kept apart. A thread whose record has just changed is "in and out of MPI". */
 static void thread_words(const waits *self, const weft_page_status *status, uint32_t i, uint32_t t, uint32_t count, uint64_t now, line *to)
 {
     const weft_call_record *record = &self->records[t];
     char more[120] = "";
 
-    if (self->ranks[i].threads[t].since_ns == now && !(is_inside(record) && atomic_load_explicit(&status->since_ns, memory_order_relaxed))) {
+    if (self->ranks[i].threads[t].since_ns == now &&
+        !(is_inside(record) && atomic_load_explicit(&status->since_ns, memory_order_relaxed))) {
         snprintf(to->what, sizeof(to->what), "in and out of MPI, last call %s", call_name(record));
         return;
     }
     if (!is_inside(record)) {
-        snprintf(to->what, sizeof(to->what), "not in MPI%%s%s, last call %s", thread_state(record->thread), record->call ? call_name(record) : "MPI_Init");
+        snprintf(to->what, sizeof(to->what), "not in MPI%%s%s, last call %s", thread_state(record->thread),
+                 record->call ? call_name(record) : "MPI_Init");
         return;
     }
     if (atomic_load_explicit(&status->since_ns, memory_order_acquire))
@@ -227,7 +233,7 @@ static void thread_words(const waits *self, const weft_page_status *status, uint
     snprintf(to->what, sizeof(to->what), "in %s%%s%s", call_name(record), more);
 }
 
-/* Puts a rank's line to one that says the same, or behind all. */
+/* Adds a rank to an equal line, or appends a line. */
 static void line_add(lines *all, const line *one)
 {
     for (uint32_t i = 0; i < all->count && !*one->thread; i++) {
@@ -275,13 +281,15 @@ static void rank_add(waits *self, const node *node, uint32_t i, uint64_t now, li
     for (uint32_t t = 0; t < count; t++)
         live += self->records[t].thread != 0;
     if (!live) {
-        snprintf(one.what, sizeof(one.what), "%s", state == WEFT_RANK_NONE ? "not in MPI, has not called MPI_Init" : state == WEFT_RANK_INIT ?
+        snprintf(one.what, sizeof(one.what), "%s",
+                 state == WEFT_RANK_NONE ? "not in MPI, has not called MPI_Init" : state == WEFT_RANK_INIT ?
                  "in MPI_Init, or calls MPI no more" : "not in MPI, has called MPI_Finalize");
         line_add(all, &one);
     }
     for (uint32_t t = 0; t < count; t++) {
         const weft_call_record *record = &self->records[t];
-        const weft_page_status *status = atomic_load_explicit(&page->call_is_threaded, memory_order_relaxed) ? &record->wait : &page->status;
+        const weft_page_status *status = atomic_load_explicit(&page->call_is_threaded, memory_order_relaxed)
+                                             ? &record->wait : &page->status;
         uint64_t begin = self->ranks[i].threads[t].since_ns, waits = atomic_load_explicit(&status->since_ns, memory_order_acquire);
         if (!record->thread)
             continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wire: see wire.h. The kernel watches the peer (keepalive and TCP_USER_TIMEOUT), so a process that is stopped or late is not taken
- * for a lost host.
+ * wire: see wire.h. The kernel monitors the peer's host (keepalive, TCP_USER_TIMEOUT), so a stopped or slow process is not taken for a lost
+ * host.
  */
 #include "tools/mpirun/wire.h"
 
@@ -51,7 +51,7 @@ bool wire_hello_is_sound(const wire_hello *hello)
 {
     size_t length = strnlen(hello->release, sizeof(hello->release));
 
-    for (size_t i = 0; i < length; i++) /* a stranger's word, which may be shown on a terminal */
+    for (size_t i = 0; i < length; i++) /* unauthenticated text, which may be printed on a terminal */
         if (hello->release[i] < ' ' || hello->release[i] > '~')
             return false;
     return !memcmp(hello->magic, MAGIC, sizeof(hello->magic)) && length < sizeof(hello->release);
@@ -62,7 +62,7 @@ bool wire_hello_is_ours(const wire_hello *hello)
     return hello->version == htole32(CTRL_VERSION) && !strcmp(hello->release, PACKAGE_VERSION);
 }
 
-/* All that was said so far goes in, with a word that tells the uses apart. */
+/* Derives a key or proof by HMAC over the handshake so far and a label per use. */
 static void derive(const unsigned char *secret, const char *use, const wire_hello *hello, const wire_answer *answer, unsigned char *result)
 {
     weft_hmac hmac;
@@ -172,7 +172,7 @@ void wire_flush(wire *self)
             buffer_drop(&self->out, (size_t)n);
         else if (errno == EAGAIN)
             return;
-        else if (errno != EINTR) { /* what the peer said before it went is still to be read; reading shows its end */
+        else if (errno != EINTR) { /* the peer's last frames are still to be read; wire_read finds its end */
             self->is_deaf = true;
             self->out.used = 0;
         }
@@ -181,7 +181,7 @@ void wire_flush(wire *self)
 
 void wire_read(wire *self)
 {
-    static char bytes[READ_MAX]; /* one thread reads wires */
+    static char bytes[READ_MAX]; /* static: one thread reads wires */
 
     if (self->fd < 0 || self->trouble)
         return;
@@ -218,7 +218,7 @@ bool wire_next(wire *self, wire_frame *frame)
         return false;
     }
     *frame = (wire_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HDR_BYTES, .bytes = bytes};
-    buffer_drop(&self->in, HDR_BYTES + bytes + MAC_BYTES); /* the bytes stay where they are until more are added */
+    buffer_drop(&self->in, HDR_BYTES + bytes + MAC_BYTES); /* the bytes stay valid until more are added */
     return true;
 }
 
