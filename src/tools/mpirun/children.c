@@ -197,8 +197,8 @@ static uint64_t alone_deadline(const childs *self, child_daemon *one, uint64_t n
     if (one->told_ns && now >= one->told_ns) {
         const char *words = agent_words(&one->agent);
         complain(0,
-             "host %s: its agent ended with exit code 0, and no daemon has come from there yet; it is waited for (WEFT_START_TIMEOUT_S)%s%s",
-             one->host, *words ? ": " : "", words);
+            "host %s: its agent ended with exit code 0, and no daemon has come from there yet; it is waited for (WEFT_START_TIMEOUT_S)%s%s",
+            one->host, *words ? ": " : "", words);
         one->told_ns = 0;
     }
     return one->told_ns;

@@ -21,7 +21,7 @@ typedef struct guard {
 int guard_start(guard *self);
 /* Registers a process group. */
 void guard_tell_group(guard *self, pid_t group);
-/* Withdraws a group without processes: the kernel may reuse its number for a group of another user. */
+/* Withdraws a group without processes: the kernel may reuse its number for unrelated ones. */
 void guard_tell_empty(guard *self, pid_t group);
 /* Registers self->dir. Must be called before the directory is made. */
 void guard_tell_dir(guard *self);

@@ -37,11 +37,11 @@ enum pmix_msg_kind {
     PMIX_MSG_LOOKUP,
     PMIX_MSG_UNPUBLISH,
     /* server to head, not answered */
-    DMODEX_RESP,      /* reply to DMODEX_REQ: ticket, status, data */
+    DMODEX_RESP,         /* reply to DMODEX_REQ: ticket, status, data */
     PMIX_MSG_GONE,       /* `rank` has ended */
     /* head to server */
     PMIX_MSG_DONE,       /* ticket, status, data */
-    DMODEX_REQ,        /* get the data that `rank` has put; ticket */
+    DMODEX_REQ,          /* get the data that `rank` has put; ticket */
     /* both ways */
     PMIX_MSG_EVENT,      /* rank: source; status: event code; body: u32 range, attributes */
 };

@@ -61,7 +61,7 @@ typedef struct node {
     weft_segment segment;
     node_rank *ranks;      /* [count] by local index, in rising order of ranks */
     uint32_t count, started, live;
-    bool is_ending;        /* the ranks are being ended: a rank's end is not announced to its peers */
+    bool is_ending;        /* the ranks are being ended: a rank's end is a consequence, not a failure */
     bool is_draining;      /* no rank of the job lives: remaining processes and output are awaited */
     uint64_t deadline_ns;  /* end of draining (weft_clock_ns) */
     int errors[2];         /* pipe: exec_error of a child that could not exec */
