@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frame: what crosses a transport in one piece: a 24-byte header and a body. This is the wire; docs/wire.md tells its
- * meaning kind by kind. All integers are little-endian (a big-endian host is refused at configure time).
- * The header may only ever grow by using the free bits of `flags`.
+ * frame: unit of transfer of a transport: a 24-byte header and a body. Wire format, described in docs/wire.md.
+ * All integers are little-endian (configure refuses big-endian hosts). Extensions must use free bits of `flags`; the size is fixed.
  */
 #ifndef WEFT_TRANSPORT_FRAME_H
 #define WEFT_TRANSPORT_FRAME_H
@@ -12,41 +11,41 @@
 
 enum weft_frame_kind {
     WEFT_FRAME_EAGER = 1, /* a whole message */
-    WEFT_FRAME_RTS,       /* request to send: the message stays with the sender; body is a weft_rts (p2p/rndv.h) */
-    WEFT_FRAME_CTS,       /* clear to send, the receiver matched: chan names the sender's request; body is a weft_cts */
-    WEFT_FRAME_DATA,      /* a chunk of a rendezvous by copy: chan names the receiver's request, src:tag is the 64-bit offset */
-    WEFT_FRAME_FIN,       /* one side of a rendezvous is over: chan names the other's request, tag is the result */
-    WEFT_FRAME_CREDIT,    /* nothing but the credits in its header */
-    WEFT_FRAME_BYE,       /* the sender sends no more after this frame */
-    WEFT_FRAME_EAGER_CSUM, /* EAGER with a CRC32C of channel, source, tag and message behind it; bytes counts it (p2p/sum.h) */
-    WEFT_FRAME_CSUM,       /* the sum that a receiver asked for (WEFT_CTS_CSUM): chan names its request, src is the sum */
-    WEFT_FRAME_NOTIFY,    /* for the owner of channel `chan`, from its member src: no message of a program (p2p/chan.h) */
-    WEFT_FRAME_EAGER_FRAGS, /* an eager message comes in fragments; body is its length, u64 */
-    WEFT_FRAME_FRAG,      /* the next fragment of the message that EAGER_FRAGS announced */
-    WEFT_FRAME_STALLED,   /* a channel's messages wait at their sender for credit; body is a weft_stalled (p2p/stall.h) */
-    WEFT_FRAME_DRAINED,   /* ... and wait no more */
-    WEFT_FRAME_ASK,       /* a receiver's word that it needs a message of such a channel; body is a weft_ask (p2p/stall.h) */
-    WEFT_FRAME_CANCEL,    /* the sender wants the RTS back whose request `chan` names; answered if it has matched nothing */
+    WEFT_FRAME_RTS,       /* request to send: announces a message; body is a weft_rts (p2p/rndv.h) */
+    WEFT_FRAME_CTS,       /* clear to send: the receive matched; chan is the sender's request id; body is a weft_cts */
+    WEFT_FRAME_DATA,      /* fragment of a rendezvous by copy: chan is the receiver's request id, src:tag the 64-bit offset */
+    WEFT_FRAME_FIN,       /* one side of a rendezvous has finished: chan is the other side's request id, tag the result */
+    WEFT_FRAME_CREDIT,    /* no body; returns the credits in its header */
+    WEFT_FRAME_BYE,       /* last frame of the sender */
+    WEFT_FRAME_EAGER_CSUM, /* EAGER, followed by a CRC32C of channel, source, tag and message; bytes includes it (p2p/msg_csum.h) */
+    WEFT_FRAME_CSUM,       /* checksum that the receiver requested (WEFT_CTS_CSUM): chan is its request id, src the checksum */
+    WEFT_FRAME_NOTIFY,    /* library-internal message to the owner of channel `chan` from member src (p2p/chan.h) */
+    WEFT_FRAME_EAGER_FRAGS, /* announces an eager message in fragments; body is its length, u64 */
+    WEFT_FRAME_FRAG,      /* next fragment of the message announced by EAGER_FRAGS */
+    WEFT_FRAME_STALLED,   /* messages of a channel wait for credit at the sender; body is a weft_stalled (p2p/stall.h) */
+    WEFT_FRAME_DRAINED,   /* messages of that channel no longer wait for credit */
+    WEFT_FRAME_ASK,       /* the receiver requests a message of a stalled channel; body is a weft_ask (p2p/stall.h) */
+    WEFT_FRAME_CANCEL,    /* the sender cancels its RTS of request id `chan`; the receiver replies if it has not matched */
     WEFT_FRAME_LAST
 };
 
 typedef struct weft_hdr {
-    uint32_t seq;     /* per peer, counts every frame from 1, wraps; looked at only when a peer's iface changes */
+    uint32_t seq;     /* frame number, per peer, from 1; wraps; used only when a peer's iface changes */
     uint8_t kind;     /* enum weft_frame_kind */
-    uint8_t flags;    /* WEFT_HEAD_..., else 0 */
-    uint16_t credits; /* eager credits that this frame gives back, in units of WEFT_CREDIT_BYTES */
-    uint32_t chan;    /* the id that the *receiver* gave the channel */
-    int32_t src;      /* the sender's rank in that channel */
+    uint8_t flags;    /* WEFT_HDR_... bits */
+    uint16_t credits; /* eager credits returned to the receiver of this frame, in units of WEFT_CREDIT_BYTES */
+    uint32_t chan;    /* the *receiver's* id of the channel, or a request id (see the kinds) */
+    int32_t src;      /* sender's rank in that channel */
     int32_t tag;
-    uint32_t bytes;   /* of the body */
+    uint32_t bytes;   /* length of the body */
 } weft_hdr;
 
 _Static_assert(sizeof(weft_hdr) == 24, "the wire header is 24 bytes");
 
-#define WEFT_HDR_MSG_CSUM 1 /* RTS: weft_rts.sum is set */
-#define WEFT_HDR_CSUM 2 /* a CRC32C of the header stands behind the body; bytes counts it (core/seal.h) */
+#define WEFT_HDR_MSG_CSUM 1 /* RTS: weft_rts has a message checksum */
+#define WEFT_HDR_CSUM 2     /* a CRC32C of the header follows the body; bytes includes it (core/hdr_csum.h) */
 
-/* The header as three words, for hot paths that keep it in registers. */
+/* The header as three 64-bit words, so that hot paths keep it in registers. */
 static inline uint64_t weft_hdr_word0(uint32_t seq, enum weft_frame_kind kind, uint32_t credits)
 {
     return seq | (uint64_t)kind << 32 | (uint64_t)credits << 48;
@@ -58,14 +57,14 @@ static inline uint64_t weft_hdr_word2(uint32_t tag, uint32_t bytes) { return tag
 
 typedef struct weft_frame weft_frame;
 
-/* A frame to be sent. The transport chooses the body's final place and has it filled there:
- * by memcpy of body when fill is NULL, else by fill(frame, place), which writes exactly hdr.bytes. */
+/* A frame to send. The transport allocates the buffer of the body and copies `body` there, or calls pack(frame, place) if pack is not
+ * NULL; pack writes exactly hdr.bytes. */
 struct weft_frame {
     weft_hdr hdr;
     const void *body;
     void (*pack)(const weft_frame *frame, void *place);
-    void *zcopy_ctx; /* not NULL: the body may be kept and read until callbacks.done names this (send's INPROGRESS); never together with fill */
-    bool more; /* another frame to the same ep follows at once, or else a poll: the iface may start both together */
+    void *zcopy_ctx; /* argument of callbacks.done; not NULL: send may return INPROGRESS and read the body until then; not with pack */
+    bool more;       /* another frame to the same ep follows at once, or a poll: the iface may start both together */
 };
 
 #endif

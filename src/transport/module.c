@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * module: finds transports by name and loads those that are not built in. See module.h.
+ * module: looks up transports by name and loads those that are not built in. See module.h. loaded.lock guards the list of modules.
  */
 #include "transport/module.h"
 
@@ -24,7 +24,7 @@ static struct {
     const weft_iface_ops *ops[LOADED_MAX];
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Modules stand in weft/ beside the library that this code is part of, wherever the whole was moved; or where the knob says. */
+/* Path of a module: in the knob's directory, else in weft/ beside the library (found by dladdr, so an installation may be moved). */
 static void place_of(const char *name, char *path, size_t room)
 {
     Dl_info here;
@@ -52,8 +52,8 @@ static const weft_iface_ops *load(const char *path, const char **why)
     return entry(&services, why);
 }
 
-/* Libraries below a module may start threads: they inherit a mask in which no signal of the program's can reach them. Some take signals
- * for themselves as soon as they are loaded (libpsm, below libfabric, those of a crash and of Ctrl-C): the program's are put back. */
+/* Loads a module without effect on the program's signals. Threads started by its libraries inherit a mask that blocks all signals. Some
+ * libraries install handlers when loaded (libpsm, below libfabric: crash signals and SIGINT): the program's handlers are restored. */
 static const weft_iface_ops *load_quietly(const char *name, const char **why)
 {
     static _Thread_local char text[4352];

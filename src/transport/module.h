@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * module: transports that stand in a shared object of their own, linked to a library that most jobs never need (libibverbs). A module
- * is <libdir>/weft/<name>.so; it exports one function, weft_module, and gets what it needs of the house through weft_services,
- * because the library that loads it exports the ABI and nothing else. Inside a module the usual names (weft_fail, weft_log,
- * weft_knob) work: transport/module_glue.c, linked into every module, passes them on.
+ * module: transports in shared objects, linked to libraries that most jobs do not need (libibverbs). A module is <libdir>/weft/<name>.so
+ * and exports one function, weft_module. It calls the library through weft_services, since the library exports only the MPI ABI.
+ * transport/module_glue.c, linked into every module, forwards weft_fail and weft_log and holds a copy of weft_knob.
  */
 #ifndef WEFT_TRANSPORT_MODULE_H
 #define WEFT_TRANSPORT_MODULE_H
@@ -12,7 +11,7 @@
 #include "base/log.h"
 #include "transport/iface.h"
 
-#define WEFT_MODULE_VERSION 2 /* of the contract: a module built for another one is refused */
+#define WEFT_MODULE_VERSION 2 /* of weft_services and iface.h; other versions are refused */
 
 typedef struct weft_services {
     uint32_t version;
@@ -23,11 +22,11 @@ typedef struct weft_services {
     const weft_knobs *knob;
 } weft_services;
 
-/* What a module exports as "weft_module": its table, or NULL when version or release differ (*why says so, static). */
+/* Type of the exported "weft_module": returns the transport's table; NULL: version or release differ (*why: a static text). */
 typedef const weft_iface_ops *weft_module_entry(const weft_services *services, const char **why);
 
-/* The transport of that name: built in, loaded before, or loaded now. NULL with a sentence in *why (thread-local or static). Loaded
- * modules stay. Any thread. */
+/* The transport of that name: built in, already loaded, or loaded now. NULL: *why has a sentence (thread-local or static). Modules are
+ * never unloaded. Any thread; takes a lock and may block in dlopen. */
 const weft_iface_ops *weft_transport_find(const char *name, const char **why);
 
 #endif

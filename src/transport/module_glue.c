@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * module_glue: linked into every module: the names of floor 0 that transports use, passed on to the library that loaded it. Each
- * module names its table WEFT_MODULE_OPS on its compiler's command line.
+ * module_glue: linked into every module; forwards the functions of src/base that transports use to the library that loaded it. The
+ * makefile defines WEFT_MODULE_OPS as the module's table.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 extern const weft_iface_ops WEFT_MODULE_OPS;
 
-weft_knobs weft_knob; /* a copy: knobs are frozen when modules are loaded */
+weft_knobs weft_knob; /* a copy: knobs do not change after modules are loaded */
 static const weft_services *house;
 
 int weft_fail(int code, const char *format, ...)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * null_iface: the null object of the transport contract. A peer that was lost has weft_null_ep, so that nobody above asks "is it
- * alive?" before each call: every call answers WEFT_E_PEER. Nothing here has state: any thread and any worker may use it at once.
+ * null_iface: null object of the transport contract (iface.h). A failed peer has weft_null_ep, so callers need not test for failure before
+ * each call: calls return WEFT_E_PEER. Stateless: any thread and worker may use it concurrently.
  */
 #include "transport/iface.h"
 
 #include "base/status.h"
 
-/* The cause was told when the peer was lost; this is for the calls that come after. */
+/* For calls after the failure; its cause was reported when the peer failed. */
 static int null(void)
 {
     return weft_fail(WEFT_E_PEER, "the peer was lost earlier: nothing more can be sent to it or read from it");
@@ -178,6 +178,6 @@ const weft_iface_ops weft_null_ops = {
     .disarm = null_disarm,
 };
 
-/* frame_max is not 0, because the engine divides messages by it before it is told that the peer is gone. */
+/* frame_max must not be 0: p2p divides message lengths by it before a send returns WEFT_E_PEER. */
 weft_iface weft_null_iface = {.ops = &weft_null_ops, .caps = {.frame_max = 4096, .chunk = 4096, .rma_max = 4096, .ordered = true}};
 weft_ep weft_null_ep = {.iface = &weft_null_iface};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rkey_table: see rkey_table.h. An array of entries with a free list; a generation counts the uses of an entry.
+ * rkey_table: see rkey_table.h. An array of entries with a free list. An entry's generation grows each time the entry is used.
  */
 #include "transport/rkey_table.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-typedef struct key_form { /* what stands in weft_rkey.bytes */
+typedef struct key_form { /* layout of weft_rkey.bytes */
     uint32_t index, generation;
     uint64_t salt;
 } key_form;
@@ -66,7 +66,7 @@ static int add(weft_rkey_table *ring, void *addr, uint64_t bytes, uint32_t right
     return 0;
 }
 
-/* The live entry of a key, or NULL. */
+/* The live entry of a key; NULL: none. */
 static weft_rkey_table_entry *find(const weft_rkey_table *ring, const weft_rkey *rkey)
 {
     key_form form;
