@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * call_status: see call_status.h. Memory that records stand in keeps its address for the life of the process: it is the segment's while a world
- * is open, and anonymous before and after.
+ * call_status: see call_status.h. Invariant: the records' address never changes. Its pages are mapped from the segment while a world is
+ * open, and anonymous before and after. `lock` guards the static variables and the owners of the records.
  */
 #include "core/call_status.h"
 
@@ -15,10 +15,10 @@ union weft_call_page weft_call_page __attribute__((aligned(WEFT_PAGE)));
 bool weft_call_is_threaded;
 __thread weft_call_record *weft_call_mine;
 
-static weft_call_record nowhere;   /* of threads beyond WEFT_CALL_RECORDS, or without memory */
+static weft_call_record nowhere;   /* shared by threads beyond WEFT_CALL_RECORDS and those without memory */
 static weft_call_record *records;  /* [WEFT_CALL_RECORDS]; NULL: never threaded */
-static uint32_t claimed_bytes;     /* of records, in the open segment */
-static uint64_t records_at;        /* their offset there */
+static uint32_t claimed_bytes;     /* bytes of records claimed in the open segment */
+static uint64_t records_at;        /* offset of records in the open segment */
 static const weft_segment *open_segment; /* NULL: none */
 static weft_rank_page *open_page;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the above and the owners of the records */
@@ -39,7 +39,7 @@ static void on_thread_exit(void *given)
 
 static void key_make(void) { pthread_key_create(&key, on_thread_exit); }
 
-/* The segment's pages behind the record's, or whether they can be there. Requires lock. */
+/* Claims the segment's pages of record `index`; false: no memory. Requires lock. */
 static bool is_backed(uint32_t index)
 {
     uint64_t end = weft_round_up((uint64_t)(index + 1) * sizeof(*records), WEFT_PAGE);
@@ -73,7 +73,7 @@ weft_call_record *weft_call_record_alloc(void)
     return mine;
 }
 
-/* Puts other memory (fd -1: anonymous) behind an address, with what stood there. Requires lock. */
+/* Maps other memory (fd -1: anonymous) at an address and keeps its first `used` bytes. Requires lock. */
 static bool replace(void *at, size_t bytes, size_t used, int fd, uint64_t offset)
 {
     static char kept[WEFT_CALL_BYTES];
@@ -118,7 +118,7 @@ void weft_call_open(const weft_segment *segment, uint32_t local, bool is_threade
     pthread_mutex_lock(&lock);
     open_page = has_place ? weft_segment_rank(segment, local) : NULL;
     records_at = has_place ? segment->hdr->calls + (uint64_t)local * WEFT_CALL_BYTES : 0;
-    /* pages of another size are not so small: each thread then has a record that is found by its address */
+    /* larger pages: weft_call_page cannot be remapped alone, so each thread gets a record of its own */
     weft_call_is_threaded = (is_threaded || sysconf(_SC_PAGESIZE) != WEFT_PAGE) && open_threaded(segment);
     if (has_place && !weft_call_is_threaded && !weft_segment_claim(segment, records_at, WEFT_PAGE) &&
         replace(&weft_call_page, WEFT_PAGE, sizeof(weft_call_page), segment->fd, records_at)) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * call_status: in which MPI call each thread is, for the launcher (mpirun --timeout), which reads it in the node's segment without this
- * process's help and finds out itself since when: a record counts calls, no clock is read. Entry points (generated) enter and leave.
- * Without MPI_THREAD_MULTIPLE one record serves, at a fixed address whose page is the segment's: three instructions a call. Else each thread has its own.
+ * call_status: current MPI call of each thread, for mpirun --timeout, which reads the records in the node's segment. A record counts calls
+ * and reads no clock; the launcher derives the duration. Generated entry points call enter and leave.
+ * Without MPI_THREAD_MULTIPLE there is one record, at a fixed address whose page is mapped from the segment: three instructions a call.
+ * Else each thread owns a record.
  */
 #ifndef WEFT_CORE_CALL_STATUS_H
 #define WEFT_CORE_CALL_STATUS_H
@@ -17,12 +18,12 @@ extern union weft_call_page {
     weft_call_record record;
     char bytes[WEFT_PAGE]; /* mapped as one page */
 } weft_call_page;
-extern bool weft_call_is_threaded; /* threads have records of their own; constant between weft_call_open and _close */
-extern __thread weft_call_record *weft_call_mine __attribute__((tls_model("initial-exec"))); /* NULL: this thread has none (yet) */
+extern bool weft_call_is_threaded; /* each thread has a record; constant between weft_call_open and _close */
+extern __thread weft_call_record *weft_call_mine __attribute__((tls_model("initial-exec"))); /* NULL: this thread has none yet */
 weft_call_record *weft_call_record_alloc(void);
 #pragma GCC visibility pop
 
-/* Depth in the low 16 bits (a callback of the program may call again), calls above. */
+/* Low 16 bits: depth (a user callback may call MPI); above: count of calls. */
 #define WEFT_CALL_ENTER (((uint64_t)1 << WEFT_CALL_DEPTH_BITS) + 1)
 
 static inline void weft_call_enter_single(uint32_t call)
@@ -51,23 +52,23 @@ static inline void weft_call_leave(void)
         weft_call_mine->count--;
 }
 
-/* A thread that waits for, holds, or gives back a worker's lock. */
+/* Records that this thread waits for, holds, or releases a worker's lock. */
 static inline void weft_call_lock(enum weft_call_lock state)
 {
     if (weft_call_mine)
         weft_call_mine->lock = state;
 }
 
-/* Where a wait of this thread is shown. */
+/* Status record in which a wait of this thread is published. */
 static inline weft_page_status *weft_call_wait(weft_rank_page *page)
 {
     return weft_call_is_threaded && weft_call_mine ? &weft_call_mine->wait : &page->status;
 }
 
-/* Begins to show this process's calls in its segment, with a record for each thread if `is_threaded`. Without memory there calls are recorded where
- * no launcher looks. */
+/* Starts recording into the segment, with a record for each thread if `is_threaded`. If the segment has no memory, calls are recorded in
+ * private memory that the launcher does not see. */
 void weft_call_open(const weft_segment *segment, uint32_t local, bool is_threaded);
-/* Takes the records out of the segment again; threads may still use theirs. */
+/* Moves the records back to private memory; threads may still use theirs. */
 void weft_call_close(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * counters: puts counters together when somebody looks. See counters.h.
+ * counters: reads, sums and prints counters. See counters.h.
  */
 #include "core/counters.h"
 
@@ -34,8 +34,8 @@ const weft_count_row weft_count_rows[WEFT_COUNT_LAST] = {
 #undef reg
 #undef wait
 
-/* Every frame carries a number of its peer's: that counts them already. All but short messages are counted where they are stamped,
- * so those are what remains. */
+/* Derives counters that are not counted at the event. Frame numbers count all frames of a peer; weft_peer_stamp counts all but short
+ * messages, so the difference is EAGER_INLINE. */
 static void derive(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
 {
     uint32_t sent = 0, taken = 0;
@@ -54,7 +54,7 @@ static void derive(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
     }
 }
 
-/* A reader waits only briefly: the counters are to be had whatever happens to the worker. The holder sees that it is wanted. */
+/* Tries the lock for a bounded time, so that counters can be read also if the worker hangs. `visitors` shows this to the holder. */
 static bool has_locked(weft_worker *worker)
 {
     bool has = false;
@@ -92,9 +92,9 @@ void weft_counters_read(weft_world *world, uint64_t values[WEFT_COUNT_LAST])
     }
 }
 
-typedef struct page { /* text that is written at once, each line under the rank's name */
+typedef struct page { /* text for one write; each line begins with the rank's name */
     char text[8192];
-    size_t length, line; /* line: where the last one begins */
+    size_t length, line; /* line: start of the last line */
     char who[96];
 } page;
 
@@ -108,7 +108,7 @@ static __attribute__((format(printf, 2, 3))) void put(page *self, const char *fo
     if (n > 0 && self->length + (size_t)n < sizeof self->text)
         self->length += (size_t)n;
     else
-        self->text[self->length] = 0; /* what does not fit is left out whole */
+        self->text[self->length] = 0; /* an item that does not fit is left out whole */
 }
 
 static void put_line(void *arg, const char *text)
@@ -137,7 +137,7 @@ static void write_all(const char *text, size_t length)
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
-            return; /* nobody to tell it to */
+            return; /* stderr is closed */
         text += wrote;
         length -= (size_t)wrote;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * counters: what a worker counts (counters.def), and who may look. Whoever does something adds to its worker's array, under the worker's lock:
- * worker->counters[WEFT_COUNT_SLEEPS]++. What would cost on the way of a short message is derived when somebody looks.
+ * counters: event counters of a worker (counters.def). Code increments its worker's array, for example
+ * worker->counters[WEFT_COUNT_SLEEPS]++; requires worker->lock. Counters of the short-message path are derived in weft_counters_read.
  */
 #ifndef WEFT_CORE_COUNTERS_H
 #define WEFT_CORE_COUNTERS_H
@@ -29,9 +29,10 @@ typedef struct weft_count_row {
 
 extern const weft_count_row weft_count_rows[WEFT_COUNT_LAST];
 
-/* All counters of the world, summed over its workers (HIGHWATERMARK: too). Takes the workers' locks. */
+/* All counters of the world, summed over its workers (HIGHWATERMARK rows too). Tries the workers' locks for a bounded time, then reads
+ * without them. */
 void weft_counters_read(struct weft_world *world, uint64_t values[WEFT_COUNT_LAST]);
-/* Says on stderr what is not zero, in a few lines and one write: with WEFT_COUNTERS=1, before workers close. */
+/* Prints the counters that are not 0 on stderr, in one write. Called with WEFT_COUNTERS=1, before workers close. */
 void weft_counters_print(struct weft_world *world);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * failure: why the last few requests of a worker failed: texts belong to threads (base/status), and requests are completed by any thread,
- * long after. Entry points weft_req_record_error and weft_req_report_error (req.h); requires the worker's lock.
+ * failure: error texts of a worker's last failed requests. Needed since texts are per thread (base/status), while any thread may complete a
+ * request later. Entry points: weft_req_record_error, weft_req_report_error (req.h). Requires the worker's lock.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ void weft_req_record_error(weft_req *req, int rc)
 void weft_req_report_error(const weft_req *req)
 {
     for (uint32_t i = 0; req->worker->failures && i < FAILURES; i++) {
-        struct weft_failure *one = &req->worker->failures[(req->worker->failure_next - 1 - i) % FAILURES]; /* the youngest first */
+        struct weft_failure *one = &req->worker->failures[(req->worker->failure_next - 1 - i) % FAILURES]; /* newest first */
         if (one->req == req && one->rc == req->rc) {
             weft_fail(req->rc, "%s", one->text);
             return;

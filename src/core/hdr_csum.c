@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hdr_csum: see hdr_csum.h. Where one wrong bit explains it all, the text tells which. If that is one of the check's, the frame is taken.
+ * hdr_csum: see hdr_csum.h. If a single wrong bit explains the difference, the text names it. If that bit is in the checksum, the frame
+ * is accepted.
  */
 #include "core/hdr_csum.h"
 
@@ -16,7 +17,7 @@ static bool is_ours(uint8_t kind)
     return kind != WEFT_FRAME_EAGER && kind != WEFT_FRAME_EAGER_CSUM && kind != WEFT_FRAME_DATA && kind != WEFT_FRAME_FRAG;
 }
 
-/* bytes: of the body, without the seal. */
+/* bytes: length of the body without the checksum. */
 static uint32_t sum_of(const weft_hdr *hdr, const void *body, uint32_t bytes)
 {
     uint32_t sum = weft_crc32c(0, hdr, sizeof *hdr);
@@ -43,7 +44,7 @@ int weft_hdr_csum_send(weft_ep *ep, const weft_frame *frame)
     return weft_iface_send(ep, &sealed);
 }
 
-/* false: only the check itself is wrong, the frame is as it was sent. */
+/* Describes the damage. false: only the checksum is wrong; the frame is intact. */
 static bool say_where(char *text, size_t room, uint32_t difference, uint32_t body_bytes)
 {
     static const struct {

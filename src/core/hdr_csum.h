@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hdr_csum: frames whose header is checked (WEFT_CHECKSUM). A CRC32C stands behind the body, of the header as it goes out and, where
- * the body is ours and not the user's (RTS, CTS), of that: a wrong address there is a wild write, a wrong name a job that hangs.
- * Users' bytes have sums of their own, from end to end (p2p/msg_csum). Called by core/peer for what it sends, by p2p/dispatch for what
- * comes.
- * Invariant: a frame that is not as it was sent is never acted upon: the job ends with a text that tells which frame, and where
- * it is wrong (only of a wrong check is said no more than a warning). Nothing is sent again, for nobody could say what else is
- * lost. Without the knob nothing is sealed.
+ * hdr_csum: header checksums (knob WEFT_CHECKSUM). A CRC32C follows the body; it covers the header as sent, and bodies of control frames
+ * (RTS, CTS), where a wrong address or request id would corrupt memory or hang. p2p/msg_csum checks users' bytes end to end.
+ * Callers: core/peer adds the checksum, p2p/dispatch verifies it. Requires the worker's lock.
+ * Invariant: a damaged frame is never processed: the job aborts with a text that describes the damage; there is no retransmission.
+ * If only the checksum itself is wrong, the frame is accepted with a warning.
  */
 #ifndef WEFT_CORE_HDR_CSUM_H
 #define WEFT_CORE_HDR_CSUM_H
@@ -17,14 +15,14 @@
 
 #define WEFT_HDR_CSUM_BYTES 4
 
-/* What a sealed frame needs beside its body. */
+/* Bytes that the checksum adds to a body; 0: the knob is off. */
 static inline uint32_t weft_hdr_csum_bytes(void) { return weft_knob.checksum ? WEFT_HDR_CSUM_BYTES : 0; }
 
-/* weft_iface_send of a stamped frame, sealed. */
+/* weft_iface_send of a stamped frame, with a header checksum. */
 int weft_hdr_csum_send(weft_ep *ep, const weft_frame *frame);
-/* *plain: the header of an arrived frame that says it is sealed, as it was before that. Ends the job when it is damaged. */
+/* Verifies a received frame that has WEFT_HDR_CSUM and stores the header without the checksum in *plain. Aborts the job on damage. */
 void weft_hdr_csum_verify(weft_peer *peer, const weft_hdr *hdr, const void *body, weft_hdr *plain);
-/* A frame that says it is not sealed: is that true? Ends the job when this peer seals all of its frames. */
+/* Checks a received frame without WEFT_HDR_CSUM. Aborts the job if this peer sends header checksums: the flag was damaged. */
 void weft_hdr_csum_missing(const weft_peer *peer, const weft_hdr *hdr);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface_select: choosing, opening and asking in order. See iface_select.h.
+ * iface_select: see iface_select.h. Networks are tried in the order of `networks`.
  */
 #include "core/iface_select.h"
 
@@ -15,7 +15,7 @@
 #include "core/world.h"
 #include "transport/module.h"
 
-/* Networks in order of preference. A module is not even loaded where no file of `hint` holds `word`: its library costs start-up time. */
+/* Networks in order of preference. A module is loaded only if a file of glob `hint` contains `word`: its library costs start-up time. */
 typedef struct network {
     const char *name, *hint, *word;
 } network;
@@ -57,8 +57,8 @@ static void addr_key(const weft_worker *worker, const weft_iface *iface, char *k
     snprintf(key, room, "weft.address.%s.%u", iface->ops->name, worker->index);
 }
 
-/* Tells everybody who may ask how we are reached. Nothing is sent to a peer. `all_tell`: who has no address says that: others may ask, and under
- * some launchers wait for us. */
+/* Publishes this worker's addresses by modex; sends nothing to peers. `all_tell`: commits also without an address, since peers may request
+ * one and, under some launchers, wait for this rank's commit. */
 static int put_addrs(weft_worker *worker, bool all_tell)
 {
     weft_boot *boot = worker->world->boot;
@@ -111,7 +111,7 @@ const char *weft_iface_select_network(uint32_t index, bool *promising)
     return networks[index].name;
 }
 
-/* One that nobody asked for by name: 0 and it is open, or why it is not, "" where it is not promising. */
+/* Tries a network that the knob does not name. True: it is open. False: `text` has the reason; "": no active device. */
 static bool try_network(weft_worker *worker, const network *net, char *text, size_t room)
 {
     const char *why = NULL;
@@ -127,8 +127,8 @@ static bool try_network(weft_worker *worker, const network *net, char *text, siz
     return false;
 }
 
-/* The first that opens carries the job: each is a library that costs start-up time, and is polled. That a better one should work and does
- * not is said once: by the job's first rank, or, where that one's host has none, not as loudly by the others' first ones. */
+/* Opens the first network that works; only one, since each costs start-up time and polls. If a preferred one has an active device but does
+ * not open, rank 0 warns, and the first rank of each other node logs it at level info. */
 static void try_networks(weft_worker *worker)
 {
     const weft_boot *boot = worker->world->boot;
@@ -138,7 +138,7 @@ static void try_networks(weft_worker *worker)
         count++;
     opened = count;
     for (size_t i = 0; i < opened && opened == weft_count(networks) && !*worker->no_network; i++)
-        if (*texts[i]) /* the warning is one rank's, and this may be another that needs a network first */
+        if (*texts[i]) /* kept for errors of this rank: only one rank prints the warning */
             snprintf(worker->no_network, sizeof worker->no_network, "%s: %.180s", networks[i].name, texts[i]);
     for (size_t i = 0; i < opened; i++) {
         char instead[64] = "";
@@ -151,7 +151,7 @@ static void try_networks(weft_worker *worker)
     }
 }
 
-/* One that the knob names. */
+/* Opens a transport that the knob names. */
 static int open_named(weft_worker *worker, const char *name)
 {
     const char *why = NULL;
@@ -224,7 +224,7 @@ static int open_networks(weft_worker *worker)
     return rc ? rc : put_addrs(worker, is_needed);
 }
 
-/* self first: reach asks the ifaces in order, and self knows itself by name. */
+/* self is opened first: weft_iface_select_reach tries ifaces in order, and self recognizes its own proc_id. */
 int weft_iface_select_open(weft_worker *worker)
 {
     weft_boot *boot = worker->world->boot;
@@ -242,7 +242,7 @@ int weft_iface_select_open(weft_worker *worker)
     return rc;
 }
 
-/* The address of a node-mate is its index on the node, which the launcher told; a network's stands in its address. 0: there is none. */
+/* Address of a rank on iface `index`: its node-local rank (shared memory) or the modex address (networks). Returns its bytes; 0: none. */
 static size_t addr_of(weft_worker *worker, uint32_t index, uint32_t rank, void *addr)
 {
     weft_boot *boot = worker->world->boot;

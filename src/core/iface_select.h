@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface_select: which transports a worker opens, and how a peer is reached through them. Shared memory where a node has company, a network
- * only where somebody stands beyond it (or the knob `transports` asks for one); networks put their addresses out for whoever asks.
+ * iface_select: opens a worker's transports and selects one for each peer. Shared memory is opened if the node has other ranks, a network
+ * only if shared memory does not reach all ranks or the knob `transports` names one. Addresses of networks are published by modex.
+ * Called by core/worker at open and by core/peer at first contact. Requires the worker's lock.
  */
 #ifndef WEFT_CORE_IFACE_SELECT_H
 #define WEFT_CORE_IFACE_SELECT_H
@@ -11,13 +12,13 @@
 #include "core/peer.h"
 #include "core/worker.h"
 
-/* May a transport of this name be used? The knob `transports`; self always. */
+/* Whether the knob `transports` allows this transport; self is always allowed. */
 bool weft_iface_select_allow(const char *name);
-/* The networks there may be, by number: the name, and whether a device for it seems to be active here. NULL after the last. */
+/* Name of network transport `index` (from 0); *is_promising: a device for it seems active on this host. NULL: index past the last. */
 const char *weft_iface_select_network(uint32_t index, bool *is_promising);
-/* Opens what this job needs: self first, then shared memory, then networks. An error names what the knob asked for in vain. */
+/* Opens the transports that the job needs: self, shared memory, networks. An error names the transport of the knob that does not open. */
 int weft_iface_select_open(weft_worker *worker);
-/* Makes peer->ep by the first iface that reaches it. May wait for the peer's address. */
+/* Opens peer->ep on the first iface that reaches the peer. May block for the peer's address. WEFT_E_PEER: no iface reaches it. */
 int weft_iface_select_reach(weft_worker *worker, weft_peer *peer);
 
 #endif

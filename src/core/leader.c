@@ -16,12 +16,12 @@
 #include "core/worker.h"
 #include "core/world.h"
 
-#define HEIR_NS 250000l   /* between two looks of an heir that sleeps, and ... */
-#define ASIDE_NS 50000l   /* ... until the first one of a leader that stepped aside */
-#define YIELDS 8u          /* of a parked thread before it sleeps, where no CPU is spare */
+#define HEIR_NS 250000l   /* sleep of an heir between two checks for a leader */
+#define ASIDE_NS 50000l   /* first such sleep of a leader that stepped aside */
+#define YIELDS 8u          /* yields of a parked thread before it sleeps, if no CPU is spare */
 #define YIELD_DEAR_NS 200000u
 #ifndef LOOK_EVERY        /* test/unit/leader_hooks.h */
-#define LOOK_EVERY 64u    /* pauses of a parked thread that spins between two looks at the clock and for a leader */
+#define LOOK_EVERY 64u    /* pauses of a spinning parked thread between checks of the clock and the leader */
 #endif
 
 enum signal { RUNS, SLEEPS, WOKEN };
@@ -30,7 +30,7 @@ static weft_wait *leader_of(const weft_worker *worker) { return atomic_load_expl
 
 static void set_leader(weft_worker *worker, weft_wait *wait) { atomic_store_explicit(&worker->leader, wait, memory_order_relaxed); }
 
-/* A parked thread cannot leave while the caller holds the lock. */
+/* Requires worker->lock: so `wait` cannot go away meanwhile. */
 static void wake(weft_wait *wait)
 {
     wait->worker->counters[WEFT_COUNT_UNPARKED] += atomic_load_explicit(&wait->signal, memory_order_relaxed) != WOKEN;
@@ -42,7 +42,7 @@ static void wake(weft_wait *wait)
 
 static void opened(weft_completion *completion) { wake(weft_container(completion, weft_wait, completion)); }
 
-/* False: nothing could wake it. */
+/* Attaches the wait to what wakes it. False: nothing would wake it. */
 static bool attach(weft_wait *wait)
 {
     wait->completion = (weft_completion){.left = 1, .open = opened};
@@ -64,7 +64,7 @@ static void detach(weft_wait *wait)
         wait->req->completion = NULL;
 }
 
-/* Where CPUs are left for it. True: woken, or an heir that finds no leader at two looks (one that leaves is mostly back at the second). */
+/* Spins, if a CPU is spare. True: woken, or the heir found no leader at two checks in a row (a leader that left is mostly back by then). */
 static bool has_spun(weft_wait *wait, bool is_heir, uint64_t spin_ns)
 {
     weft_worker *worker = wait->worker;
@@ -83,7 +83,7 @@ static bool has_spun(weft_wait *wait, bool is_heir, uint64_t spin_ns)
     return true;
 }
 
-/* On the own word. False: by its limit. */
+/* Sleeps on wait->signal. True: woken; false: the limit has passed. */
 static bool has_slept(weft_wait *wait, const struct timespec *limit)
 {
     uint32_t value = RUNS;
@@ -96,8 +96,8 @@ static bool has_slept(weft_wait *wait, const struct timespec *limit)
     return !atomic_compare_exchange_strong_explicit(&wait->signal, &value, RUNS, memory_order_acq_rel, memory_order_acquire);
 }
 
-/* Where threads share CPUs the one that this waits for may be about to run: a yield costs a tenth of a sleep. One that takes long gave the CPU
- * to another program. */
+/* Yields before it sleeps, if no CPU is spare: the thread it waits for may be about to run, and a yield is cheaper than a sleep. A long yield
+ * means that another program got the CPU; then it stops. */
 static bool has_yielded(weft_wait *wait)
 {
     for (uint32_t i = 0; i < YIELDS; i++) {
@@ -136,7 +136,7 @@ static void wait_parked(weft_wait *wait, bool is_heir, uint64_t spin_ns)
     }
 }
 
-/* Parks until woken. An heir resigns after two looks at the same leader; a leader that leaves then wakes a parked thread. */
+/* Parks until woken. An heir resigns after two checks with the same leader; then a leader that leaves wakes a parked thread (call_heir). */
 static void park(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
@@ -162,7 +162,7 @@ static void park(weft_wait *wait)
         worker->heir = NULL;
 }
 
-/* Nothing tells when this wait ends (a goodbye at finalize): it polls beside the leader, and does not arm. */
+/* Nothing wakes this wait (BYE at finalize): it polls beside the leader and does not arm. */
 static void poll_beside(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
@@ -179,8 +179,8 @@ static void step_down(weft_worker *worker)
     atomic_store_explicit(&worker->leaves, atomic_load_explicit(&worker->leaves, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* The leader has woken a thread that slept, and no CPU is left for both: it makes room, or that thread would wait for the leader's slice to end.
- * It leads again if none does soon. */
+/* If the leader has woken a sleeping thread and no CPU is spare, it parks, else that thread would wait for the end of the leader's time
+ * slice. It parks as heir and leads again soon if no other thread does. */
 static bool steps_aside(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
@@ -193,8 +193,8 @@ static bool steps_aside(weft_wait *wait)
     return true;
 }
 
-/* True: the lock was away. Once between two polls: two threads that did nothing but offer it to each other would never poll. Visitors
- * (weft_counters_read) offer nothing. */
+/* Offers the lock to waiting threads; true: it was dropped. At most once between two polls, else two threads could offer it to each other
+ * and never poll. This limit does not hold for visitors (weft_counters_read), which offer nothing. */
 static bool offers_lock(weft_wait *wait)
 {
     weft_lock *lock = &wait->worker->lock;
@@ -212,9 +212,9 @@ bool weft_leader_progress(weft_wait *wait)
         return false;
     if (weft_likely(leader == wait))
         return !steps_aside(wait);
-    if (!wait->has_led || !leader) { /* a leader that sleeps wakes, and parks */
+    if (!wait->has_led || !leader) { /* a sleeping leader is woken, and parks */
         wait->has_led = true;
-        wait->is_resigned = false; /* one that steps aside later is the heir */
+        wait->is_resigned = false; /* so that it becomes the heir if it steps aside */
         if (leader && worker->is_asleep)
             worker->world->sleep_ops->wake(worker);
         worker->is_asleep = false;
@@ -246,7 +246,7 @@ int weft_leader_wake_parked(weft_wait *wait)
     return n;
 }
 
-/* Keeps the invariant of leader.h: parked threads have a leader or an heir. */
+/* Keeps the invariant of leader.h: without leader and heir, the latest parked thread becomes heir and is woken. */
 static void call_heir(weft_worker *worker)
 {
     if (leader_of(worker) || worker->heir || weft_list_is_empty(&worker->parked))
@@ -257,9 +257,9 @@ static void call_heir(weft_worker *worker)
 
 void weft_leader_yield(weft_worker *worker)
 {
-    if (worker->is_asleep) /* it is another thread */
+    if (worker->is_asleep) /* another thread leads and sleeps */
         return;
-    /* also where no thread has parked: one that was the leader may be about to */
+    /* also if no thread has parked: a former leader may be about to park */
     step_down(worker);
     call_heir(worker);
 }

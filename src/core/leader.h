@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * leader: threads that wait in one worker (MPI_THREAD_MULTIPLE). One of them, the leader, polls, arms and sleeps on the ifaces' wakeups; the
- * others park, each on a word of its own, and are woken when what they wait for completes. docs/architecture.md: "Waiting".
- * The thread that began to wait last leads: it is the one that runs. All under the worker's lock, which park drops.
- * Invariant: while a thread is parked there is a leader, or one parked thread (the heir) that looks for one in bounded time.
+ * leader: threads that wait in one worker (MPI_THREAD_MULTIPLE). The leader polls, arms and sleeps on the ifaces' wakeups. The others park,
+ * each on its own futex, and are woken when their operation completes. docs/architecture.md: "Waiting".
+ * The thread that began to wait last leads, since it is running. Requires worker->lock; parking drops it and takes it again.
+ * Invariant: while threads are parked there is a leader, or one parked thread (the heir) checks for a leader in bounded time.
  */
 #ifndef WEFT_CORE_LEADER_H
 #define WEFT_CORE_LEADER_H
@@ -12,14 +12,15 @@
 
 #include "core/wait.h"
 
-/* At each turn of a wait, first. True: this thread leads and polls now. False: the lock was away; look at the condition again. */
+/* Start of each turn of a wait. True: this thread leads and must poll. False: the lock was dropped; check the condition again. */
 bool weft_leader_progress(weft_wait *wait);
-/* Leader, between polls: wakes parked threads whose conditions other processes end (weft_wait.is_over). How many. */
+/* Leader, between polls: wakes parked threads whose weft_wait.is_over is true. Returns their number. */
 int weft_leader_wake_parked(weft_wait *wait);
-/* End of a wait that took turns: what is left has a leader, or an heir. */
+/* End of a wait that has led. Keeps the invariant for the remaining parked threads. */
 void weft_leader_leave(weft_wait *wait);
 
-/* The thread that leads, if it is this one, does not poll for a while: a parked one leads. Another one takes the lead back at its next turn. */
+/* Before a callout: unsets the leader, unless it sleeps, and wakes a parked thread to lead. A running leader leads again at its next
+ * turn. */
 void weft_leader_yield(struct weft_worker *worker);
 
 #endif

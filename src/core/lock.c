@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lock: the contended half. See lock.h.
- * No wake-up is lost: a thread goes to sleep by changing its own state and then the word (SLEPT); a holder looks at the state and then
- * gives the word back by a compare-and-swap that fails if it changed. Whichever is second sees the other.
+ * lock: contended paths. See lock.h. Invariant: no wake-up is lost. A waiter sleeps by changing its state, then the word (SLEPT). The
+ * holder reads the state, then releases the word by a compare-and-swap that fails if the word changed. The later one sees the other.
  * test/unit/test_lock.c runs this file through every interleaving.
  */
 #include "core/lock.h"
 
 #include <stddef.h>
 
-#ifndef WEFT_LOCK_POINT /* test/unit/test_lock.c: another thread may run here, and these calls are its own */
+#ifndef WEFT_LOCK_POINT /* test/unit/test_lock.c defines it as a preemption point, and the functions below */
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,16 +25,16 @@ static void pause_once(void) { weft_cpu_relax(); }
 #define SPINS_MIN 32u
 #endif
 #ifndef LOOK_EVERY
-#define LOOK_EVERY 8u /* pauses between two looks at the word, which the holder writes */
+#define LOOK_EVERY 8u /* pauses between reads of the word, which the holder writes */
 #endif
-#define VISIT 64u /* pauses in which a thread that does not queue may take the lock */
+#define VISIT 64u /* pauses during which the lock is left free for visitors */
 #define FLAGS (WEFT_LOCK_HELD | WEFT_LOCK_SLEPT)
 
 enum state { RUNS, SLEEPS, WAKES, OWNS };
 
 struct weft_lock_waiter {
     _Alignas(64) _Atomic uint32_t state; /* enum state; a futex */
-    weft_lock_waiter *next, *prev; /* in the queue; next: towards older ones while it hangs on the word */
+    weft_lock_waiter *next, *prev; /* in the queue; on the word: next is the next older waiter */
 };
 
 void weft_lock_init(weft_lock *lock, uint32_t spins_max)
@@ -44,9 +43,9 @@ void weft_lock_init(weft_lock *lock, uint32_t spins_max)
     atomic_init(&lock->spins, spins_max);
 }
 
-/* -- the queue: the holder's -- */
+/* -- the queue: requires the lock -- */
 
-/* next NULL: at the end. */
+/* next NULL: appends. */
 static void insert_before(weft_lock *lock, weft_lock_waiter *waiter, weft_lock_waiter *next)
 {
     waiter->next = next;
@@ -61,7 +60,7 @@ static void unlink_waiter(weft_lock *lock, weft_lock_waiter *waiter)
     *(waiter->next ? &waiter->next->prev : &lock->last) = waiter->prev;
 }
 
-/* Moves what hangs on the word into the queue; they hang there youngest first. */
+/* Moves waiters from the word (youngest first) to the end of the queue (oldest first). */
 static void collect(weft_lock *lock)
 {
     weft_lock_waiter *waiter, *older, *oldest = NULL;
@@ -88,8 +87,8 @@ static bool change(weft_lock_waiter *waiter, uint32_t from, uint32_t to)
     return atomic_compare_exchange_strong_explicit(&waiter->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* Gives the lock to the oldest that runs: true, and nothing of the lock may be touched any more. *to_wake: the oldest of all, where it
- * slept; it may be gone by the time that it is woken, and then a futex is woken on which no thread sleeps. */
+/* Passes the lock to the oldest running waiter. True: passed; the caller must not touch the lock any more. *to_wake: the oldest waiter if
+ * it slept. It may have returned before the wake; then the wake hits a futex without sleepers, which is harmless. */
 static bool has_passed(weft_lock *lock, weft_lock_waiter **to_wake)
 {
     if (lock->first && change(lock->first, SLEEPS, WAKES))
@@ -126,7 +125,7 @@ void weft_lock_pass(weft_lock *lock)
 
 /* -- threads that wait -- */
 
-/* The word is free: ours if no other thread is faster. */
+/* Takes the lock if the word is free and no other thread is faster. */
 static bool has_taken(weft_lock *lock)
 {
     uintptr_t word;
@@ -145,7 +144,7 @@ static void leave_queue(weft_lock *lock, weft_lock_waiter *self)
     lock->passes++;
 }
 
-/* As glibc's adaptive mutex: twice what was needed lately. */
+/* Moves `spins` an eighth of the way towards its aim: twice the recent need; half after a failure (as glibc's adaptive mutex). */
 static void adapt(weft_lock *lock, uint32_t used, bool is_vain)
 {
     uint32_t spins = atomic_load_explicit(&lock->spins, memory_order_relaxed), aim = is_vain ? spins / 2 : 2 * used + SPINS_MIN;
@@ -153,7 +152,7 @@ static void adapt(weft_lock *lock, uint32_t used, bool is_vain)
     atomic_store_explicit(&lock->spins, aim < spins ? spins - (spins - aim + 7) / 8 : spins + (aim - spins + 7) / 8, memory_order_relaxed);
 }
 
-/* True: the lock is ours. */
+/* True: this thread holds the lock. */
 static bool has_spun(weft_lock *lock, weft_lock_waiter *self)
 {
     uint32_t spins = atomic_load_explicit(&lock->spins, memory_order_relaxed);
@@ -174,17 +173,17 @@ static bool has_spun(weft_lock *lock, weft_lock_waiter *self)
     return false;
 }
 
-/* Until the holder wakes us. */
+/* Sleeps until the holder wakes this thread. */
 static void sleep_on_state(weft_lock *lock, weft_lock_waiter *self)
 {
     if (!change(self, RUNS, SLEEPS))
-        return; /* it is ours */
+        return; /* this thread owns the lock */
     WEFT_LOCK_POINT();
     if (atomic_fetch_or_explicit(&lock->word, WEFT_LOCK_SLEPT, memory_order_acq_rel) & WEFT_LOCK_HELD)
         while (atomic_load_explicit(&self->state, memory_order_acquire) == SLEEPS)
             sleep_while(&self->state, SLEEPS);
     WEFT_LOCK_POINT();
-    atomic_store_explicit(&self->state, RUNS, memory_order_release); /* SLEEPS and WAKES are all that it can be */
+    atomic_store_explicit(&self->state, RUNS, memory_order_release); /* it was SLEEPS or WAKES: no holder passes the lock to these */
 }
 
 static void wait_in_queue(weft_lock *lock, weft_lock_waiter *self)
@@ -219,7 +218,7 @@ bool weft_lock_offer(weft_lock *lock)
     weft_lock_waiter self, *to_wake = NULL;
     bool has;
     collect(lock);
-    atomic_init(&self.state, WAKES); /* not to be passed to itself */
+    atomic_init(&self.state, WAKES); /* so that has_passed skips it */
     insert_before(lock, &self, NULL);
     has = has_passed(lock, &to_wake);
     if (to_wake)

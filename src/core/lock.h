@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lock: mutual exclusion among the threads of a worker. Uncontended it is one compare-and-swap each way. Contended it goes to the thread
- * that has waited longest, if that thread runs; a sleeping one is woken ahead, and until it runs any thread may take the lock. So no
- * waiting thread that runs is passed over, and the lock never waits for the scheduler.
- * Threads that wait push themselves onto `word`; only the holder moves them into the queue. docs/architecture.md: "Workers".
+ * lock: mutex of a worker's threads. Uncontended, acquire and release are one compare-and-swap each. A release passes the lock to the
+ * running thread that has waited longest. A sleeping one is woken early, and any thread may take the lock until it runs: the lock never
+ * waits for the scheduler. Waiting threads push themselves onto `word`; only the holder moves them into the queue.
+ * docs/architecture.md: "Workers".
  */
 #ifndef WEFT_CORE_LOCK_H
 #define WEFT_CORE_LOCK_H
@@ -12,20 +12,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct weft_lock_waiter weft_lock_waiter; /* lives on the stack of its thread */
+typedef struct weft_lock_waiter weft_lock_waiter; /* on the stack of its thread */
 
 typedef struct weft_lock {
-    _Atomic uintptr_t word;   /* WEFT_LOCK_HELD, WEFT_LOCK_SLEPT, and the latest thread that waits and is not in the queue yet */
-    weft_lock_waiter *first, *last; /* the queue, oldest first; holder's */
-    _Atomic uint32_t spins;   /* pauses before a thread that waits sleeps; adapts between ... */
-    uint32_t spins_max;       /* ... a few and this */
-    _Atomic uint32_t visitors; /* threads that try the lock and do not wait in the queue */
-    uint64_t passes;          /* times that the lock went to a thread that waited for it; holder's */
+    _Atomic uintptr_t word;   /* WEFT_LOCK_HELD, WEFT_LOCK_SLEPT, and the youngest waiter that is not in the queue yet */
+    weft_lock_waiter *first, *last; /* queue, oldest first; owned by the holder; NULL: empty */
+    _Atomic uint32_t spins;   /* pauses before a waiter sleeps; adapts, at most spins_max */
+    uint32_t spins_max;       /* constant */
+    _Atomic uint32_t visitors; /* threads that retry weft_lock_try instead of queueing */
+    uint64_t passes;          /* times that a waiter got the lock; owned by the holder */
 } weft_lock;
 
 #define WEFT_LOCK_HELD ((uintptr_t)1)
 #ifndef WEFT_LOCK_SLEPT /* test/unit/test_lock.c */
-#define WEFT_LOCK_SLEPT ((uintptr_t)2) /* a waiting thread went to sleep since the holder looked */
+#define WEFT_LOCK_SLEPT ((uintptr_t)2) /* a waiter went to sleep since the holder's last check */
 #endif
 
 void weft_lock_init(weft_lock *lock, uint32_t spins_max);
@@ -52,15 +52,15 @@ static inline void weft_lock_release(weft_lock *lock)
         weft_lock_pass(lock);
 }
 
-/* Holder: does a thread wait for the lock? Plain loads. */
+/* Holder: whether a thread waits for the lock. Plain loads. */
 static inline bool weft_lock_is_wanted(const weft_lock *lock)
 {
     return lock->first || atomic_load_explicit(&lock->word, memory_order_relaxed) != WEFT_LOCK_HELD ||
            atomic_load_explicit(&lock->visitors, memory_order_relaxed);
 }
 
-/* Holder, where is_wanted: lets the thread that has waited longest in and waits for the lock behind all others; if that thread sleeps,
- * wakes it ahead and returns with the lock still held. True: the lock was away. */
+/* Holder, if weft_lock_is_wanted: passes the lock to the longest-waiting running thread and queues behind all others. If all waiters
+ * sleep, wakes the oldest and keeps the lock. Returns with the lock held; true: other threads held it meanwhile. */
 bool weft_lock_offer(weft_lock *lock);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * peer: acquaintance with other processes and the queue of frames that found their iface full. See peer.h.
+ * peer: creates peers and queues frames that found the iface full. See peer.h.
  */
 #include "core/peer.h"
 
@@ -74,7 +74,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
     return 0;
 }
 
-/* A frame is no business of the queue's any more: who lent its body hears so, unless the iface still reads it and tells by itself. */
+/* The queue is done with a frame: calls callbacks.done for a zero-copy body, unless the iface still reads it (INPROGRESS). */
 static void let_go(weft_peer *peer, const weft_frame *frame, int rc)
 {
     if (frame->zcopy_ctx && rc != WEFT_INPROGRESS)
@@ -154,7 +154,7 @@ int weft_peer_flush_pending(weft_peer *peer)
 void weft_peer_return_credits(weft_peer *peer)
 {
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_CREDIT}};
-    /* while frames wait, the credits travel with them; nothing is sent after a goodbye, and who said one needs no more */
+    /* deferred frames will carry the credits; nothing may be sent after BYE, and a peer that sent BYE needs none */
     if (weft_list_is_empty(&peer->waiting) && !peer->bye_sent && !peer->bye_received)
         weft_peer_send(peer, &frame, NULL, NULL);
 }

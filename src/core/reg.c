@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * reg: one registration cache per iface. See reg.h.
+ * reg: see reg.h.
  */
 #include "core/reg.h"
 
@@ -31,7 +31,7 @@ static void unmap(void *owner, void *record)
 /* In the simulator a registration is an address range of one process: it cannot go stale, and a helper would not be deterministic. */
 static bool is_simulated(const weft_iface *iface) { return ((weft_worker *)iface->owner)->world->boot->sleep_ops != NULL; }
 
-/* To register costs a line in a table, which names addresses and not pages: nothing is gained by waiting, by parts, or by watching. */
+/* Registration is an entry of a table of addresses and pins no pages: no need to defer, to split, or to monitor memory. */
 static bool is_free(const weft_iface *iface) { return !iface->caps.wants_regcache; }
 
 static weft_regcache *cache_of(weft_iface *iface)
@@ -46,7 +46,7 @@ static weft_regcache *cache_of(weft_iface *iface)
     return iface->regcache;
 }
 
-/* Where memory is lent, peers have no right to the registration itself. */
+/* Rights to register with: with memory windows, peers get none to the region itself. */
 static uint32_t rights_of(const weft_iface *iface, uint32_t rights) { return rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights; }
 
 bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_reg *pin, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
@@ -87,7 +87,7 @@ weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *
                     : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, rights_of(iface, rights), &is_asked)
                                   : NULL;
     if (is_asked && !was_asked)
-        worker->asked_order = worker->post_order; /* the answer is good for all that was posted until now */
+        worker->asked_order = worker->post_order; /* the answer covers all receives posted until now */
     return pin;
 }
 
@@ -109,14 +109,14 @@ void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes,
     weft_regcache *cache = cache_of(iface);
     const weft_sleep_ops *sleep_ops = ((weft_worker *)iface->owner)->world->sleep_ops;
     weft_reg *pin = NULL;
-    if (!cache || is_free(iface)) /* nothing to be gained, and map is for the worker's thread only */
+    if (!cache || is_free(iface)) /* nothing to gain, and mr_reg is for the worker's threads only */
         return;
     rights = rights_of(iface, rights);
     if (!sleep_ops->aside) {
         weft_regcache_acquire_async(cache, addr, bytes, rights);
         return;
     }
-    sleep_ops->aside(true); /* a helper would be another thread: here what it does is done at once */
+    sleep_ops->aside(true); /* the simulator has no helper thread: register now, as another CPU's work */
     if (!weft_regcache_acquire(cache, addr, bytes, rights, &pin))
         weft_regcache_release(cache, pin);
     sleep_ops->aside(false);
@@ -151,7 +151,7 @@ weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uin
         weft_iface *iface = worker->ifaces[i];
         if (!weft_reg_needed(iface) || is_free(iface) || !weft_reg_allowed(iface))
             continue;
-        /* half of the cache stays free for what is not kept */
+        /* half of the cache stays free for other registrations */
         if (worker->persistent_bytes <= weft_regcache_max_bytes(iface->regcache) / 2)
             any |= weft_regcache_acquire(iface->regcache, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: the pool of requests and their end. Requests are type-stable: their memory goes back to the system only with the worker, so
- * that a freed handle is found out by its magic.
+ * req: pool of requests. See req.h. Invariant: slabs are freed only with the worker, so the magic of a freed handle can be read and is
+ * detected as invalid.
  */
 #include "core/req.h"
 
@@ -41,7 +41,7 @@ weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
             return NULL;
         link = worker->free_reqs.next;
     }
-    worker->free_reqs.next = link->next; /* youngest first: its lines are warm */
+    worker->free_reqs.next = link->next; /* LIFO: the latest freed is in the cache */
     link->next->prev = &worker->free_reqs;
     req = weft_container(link, weft_req, link);
     req->magic = WEFT_REQ_MAGIC;
@@ -53,7 +53,7 @@ weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
     req->chan = NULL;
     req->type = NULL;
     req->recv_info = (weft_recv_info){0};
-    return req; /* extra, free_extra and name are zero since birth or weft_req_free */
+    return req; /* extra, free_extra and id are zero: set by grow and weft_req_free */
 }
 
 void weft_req_free(weft_req *req)

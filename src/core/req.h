@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: one operation in flight, and the completion that its end tells. An MPI_Request is a pointer to one of these.
- * Guarded by its worker. `is_done` is set last, by weft_req_end, exactly once.
+ * req: request, the state of one operation in flight, and its completion callback. An MPI_Request handle is a pointer to a weft_req.
+ * Owned by its worker's pool; requires worker->lock. weft_req_end (core/worker.h) sets is_done exactly once, after all other fields.
  */
 #ifndef WEFT_CORE_REQ_H
 #define WEFT_CORE_REQ_H
@@ -22,14 +22,14 @@ struct weft_peer;
 struct MPI_ABI_Datatype;
 struct weft_reg;
 
-/* A counter with an action: the last of N completions opens it. rc keeps the first error (weft_status_worse). */
+/* Completion counter: when `left` reaches 0, `open` is called. rc keeps the first error (weft_status_worse). */
 struct weft_completion {
     uint32_t left;
     int rc;
     void (*open)(weft_completion *completion);
 };
 
-/* BATCH: several sends that were copied aside (p2p/sendq): `count` handles name it. */
+/* BATCH: several sends that were copied into a queue (p2p/sendq); `count` handles refer to it. */
 enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_SCHED, WEFT_REQ_USER, WEFT_REQ_NOTHING, WEFT_REQ_BATCH };
 
 #define WEFT_REQ_MAGIC 0x52455157u
@@ -37,7 +37,7 @@ enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_SCHED, WEFT_REQ_
 #define WEFT_ANY_TAG (-2)  /* any tag: MPI_ANY_TAG */
 #define WEFT_NOBODY (-3)   /* MPI_PROC_NULL */
 
-/* What a receive found; also the core of MPI_Status. */
+/* Result of a receive; becomes the MPI_Status. */
 typedef struct weft_recv_info {
     int32_t source, tag;
     uint64_t bytes;
@@ -45,22 +45,22 @@ typedef struct weft_recv_info {
 } weft_recv_info;
 
 struct weft_req {
-    uint32_t magic;   /* WEFT_REQ_MAGIC while alive */
-    uint8_t kind;
+    uint32_t magic;   /* WEFT_REQ_MAGIC; 0: freed */
+    uint8_t kind;     /* enum weft_req_kind */
     bool is_done;
-    bool is_blocking; /* receive: its thread is inside of it (MPI_Recv): see weft_match_overtake */
+    bool is_blocking; /* receive: MPI_Recv; later receives may overtake it in matching (weft_match_overtake) */
     bool is_persistent, is_active;
     bool is_static;   /* never freed: the shared "already complete" request */
-    bool is_dense;    /* of the message */
-    bool is_posted;   /* stands in the matching ... */
-    bool is_latest;   /* ... among its channel's latest */
-    bool is_tainted;  /* send: what it sends may be made of damaged data */
-    bool is_sync;     /* send: announced however short it is */
-    uint16_t overtaken; /* where is_blocking: so often */
-    uint8_t mode;     /* rendezvous: enum weft_rndv_proto chosen */
+    bool is_dense;    /* the datatype has no gaps */
+    bool is_posted;   /* receive: in the channel's matching structures */
+    bool is_latest;   /* receive: posted, and among its channel's latest (p2p/match) */
+    bool is_tainted;  /* send: the data may derive from damaged messages */
+    bool is_sync;     /* send: synchronous mode; announced by RTS at any length */
+    uint16_t overtaken; /* if is_blocking: how often */
+    uint8_t mode;     /* rendezvous: enum weft_rndv_proto selected */
     int rc;           /* valid when done */
-    int32_t rank, tag; /* destination, or source, as asked for */
-    weft_completion *completion;  /* told once when done; NULL: nobody */
+    int32_t rank, tag; /* destination or source, as given by the user */
+    weft_completion *completion; /* notified once when done; NULL: none */
     struct weft_worker *worker;
     struct weft_chan *chan;
     void *buf;
@@ -69,50 +69,49 @@ struct weft_req {
     weft_recv_info recv_info;
     weft_fifo_entry match; /* p2p/match: among the posted receives of its channel */
     uint64_t order;        /* post number */
-    weft_list_link link;        /* in a waiting queue (pumps, schedules) or the free list */
-    void *extra;           /* owner's: schedule, persistent arguments; NULL at birth */
+    weft_list_link link;   /* in a queue (fragments, schedules) or the free list */
+    void *extra;           /* the owner's: schedule, persistent arguments; NULL in a new request */
     void (*free_extra)(weft_req *req);
-    void *queued;     /* send: its record in p2p/sendq while it waits for credit, else NULL */
+    void *queued;          /* send: its record in p2p/sendq while it waits for credit; NULL: does not wait */
     /* rendezvous only (p2p/rndv): valid once it has begun */
     struct weft_peer *peer;
-    weft_iface *iface;       /* that it began on, whatever becomes of the peer */
-    struct weft_reg *pin;  /* held for the whole buffer; NULL: none */
-    weft_mw *mw;       /* send: of it, to the receiver; NULL: none */
-    uint64_t moved;        /* bytes that are to be moved in all */
-    uint64_t arrived;      /* of them: send: that have left by our doing; receive: that are there */
-    uint64_t next;         /* receive: first byte that no fragment was started for */
-    uint64_t begin_ns;        /* receive: when it began, for the ladder */
-    uint64_t remote_addr;          /* receive: where the message stands in the sender; 0: not in one run ... */
-    weft_rkey remote_rkey;      /* ... and its key */
-    weft_list_link lent;        /* receive: fragments that the sender may write */
-    uint32_t fragment_count;         /* fragments of ours under way */
-    uint32_t segments;     /* receive: lent so far */
-    uint32_t csum;          /* receive: what the message must sum up to, if ... */
-    bool has_csum;        /* ... its sender said so; it may be ... */
-    bool awaits_csum;       /* ... still to come: the message is longer than the receive, and the sum of its beginning was asked for */
-    uint32_t remote_req_id;      /* the other side's name for its request */
-    uint32_t id;         /* ours, in the worker's table; 0 = none */
-    uint32_t left;         /* send: ends still to come */
-    uint32_t received;     /* send: what weft_bidir_send_begin returned (p2p/bidir) */
-    bool is_cold;          /* receive: memory on one side was not registered; send: it was moved in segments */
-    bool fin_done;          /* receive: the sender knows that we are through; send: the receiver was told to cancel it */
-    bool is_stepping;      /* receive: fragments are being started */
-    bool is_both_ways;     /* receive: messages go the other way meanwhile */
+    weft_iface *iface;     /* iface at its begin; stays the same if the peer fails */
+    struct weft_reg *pin;  /* registration of the whole buffer, held; NULL: none */
+    weft_mw *mw;           /* send: memory window of the receiver; NULL: none */
+    uint64_t moved;        /* bytes to transfer in all */
+    uint64_t arrived;      /* send: bytes transferred by this side; receive: bytes received */
+    uint64_t next;         /* receive: first byte for which no fragment was started */
+    uint64_t begin_ns;     /* receive: time of its begin, for protocol statistics (p2p/rndv_select) */
+    uint64_t remote_addr;  /* receive: address of the message in the sender; 0: not contiguous */
+    weft_rkey remote_rkey; /* receive: key of remote_addr */
+    weft_list_link lent;   /* receive: fragments exposed to the sender's puts */
+    uint32_t fragment_count; /* own fragments in flight */
+    uint32_t segments;     /* receive: fragments exposed so far */
+    uint32_t csum;         /* receive: expected checksum, if has_csum */
+    bool has_csum;         /* receive: the sender sent a checksum */
+    bool awaits_csum;      /* receive: shorter than the message; the checksum of its beginning was requested and has not come yet */
+    uint32_t remote_req_id; /* the other side's request id */
+    uint32_t id;           /* request id in the worker's table; 0: none */
+    uint32_t left;         /* send: finish events still to come (own put, the receiver's FIN) */
+    uint32_t received;     /* send: result of weft_bidir_send_begin (p2p/bidir) */
+    bool is_cold;          /* receive: memory on one side was not registered; send: transferred in fragments */
+    bool fin_done;         /* receive: the sender knows that it has finished; send: CANCEL was sent */
+    bool is_stepping;      /* receive: inside start_frags (p2p/rndv) */
+    bool is_both_ways;     /* receive: rendezvous run in the other direction meanwhile */
 };
 
-/* A fresh request from the worker's pool: flags, rc, completion, chan, type, found, extra are zero; what belongs to the message is not set.
- * NULL when out of memory. */
+/* Allocates from the worker's pool. Zero: is_done, is_persistent, is_active, is_static, is_posted, rc, completion, chan, type, recv_info,
+ * extra, id. Fields of the message are not set. NULL: out of memory. */
 weft_req *weft_req_new(struct weft_worker *worker, enum weft_req_kind kind);
-/* Gives a request that is over back, with what its owner attached to it. */
+/* Frees a request that is done, and its extra by free_extra. No effect on is_static. */
 void weft_req_free(weft_req *req);
-/* Calls `each` for every request of the worker that was made and not freed; it may free that one. */
+/* Calls `each` for every allocated request of the worker; `each` may free that request. */
 void weft_req_each(struct weft_worker *worker, void (*each)(weft_req *req));
-/* A request fails: keeps what this thread just said of it (weft_fail), for whichever thread completes it, and whenever. The last few of a worker
- * are kept. */
+/* Stores the calling thread's error text (weft_fail) for the thread that will complete the request. The last 16 of a worker are kept. */
 void weft_req_record_error(weft_req *req, int rc) __attribute__((cold));
-/* Before a failed request's code is returned: says again what was kept, else a general sentence, never what some other failure was. */
+/* Before a failed request's rc is returned: sets the thread's error text to the stored one, else to a general sentence for rc. */
 void weft_req_report_error(const weft_req *req) __attribute__((cold));
-/* The end of a request is weft_req_end in core/worker.h; this is its seldom half: tells the completion, wakes a leader that sleeps. */
+/* Slow path of weft_req_end (core/worker.h): notifies the completion and wakes a sleeping leader. */
 void weft_req_notify(weft_req *req);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait: the idle half of waiting: spin, yield to other threads, arm, look once more, sleep. See wait.h.
- * Invariant: between arm and sleep the caller's condition and every iface are looked at once more, so no wake-up is lost.
+ * wait: turns of a wait: poll, spin, yield, arm, sleep. See wait.h.
+ * Invariant: between arm and sleep the caller's condition is checked and every iface is polled once more, so no wake-up is lost.
  */
 #include "core/wait.h"
 
@@ -23,10 +23,10 @@
 #include "mem/wakeup_sock.h"
 
 #define RELAX_EVERY 16
-#define CLOCK_EVERY 64               /* empty polls between looks at the clock */
-#define SLEEP_LIMIT_NS 1000000000ull /* a net below the doorbells: a sleeper looks once a second by itself; counted when it finds something */
-#define LONG_MAX_NS 4194304u        /* more that a long message lets a wait spin */
-#define PROMPT_NS 100000000ull       /* who looks so much later was kept from running: what it finds may be new (not so in the simulator) */
+#define CLOCK_EVERY 64               /* empty polls between clock reads */
+#define SLEEP_LIMIT_NS 1000000000ull /* safety net for lost wake-ups: longest sleep; work found after it counts as LOST_WAKEUPS */
+#define LONG_MAX_NS 4194304u         /* most additional spin time for a long message */
+#define PROMPT_NS 100000000ull       /* a thread that polls this long after the limit was preempted; what it finds may be new */
 
 static void disarm(weft_wait *wait)
 {
@@ -34,8 +34,8 @@ static void disarm(weft_wait *wait)
     weft_worker_disarm(wait->worker, wait->worker->iface_count);
 }
 
-/* Ports with descriptors of their own (networks without shared memory beside them) ring for what they bring; what other threads do for
- * us needs a descriptor as well. self has none: its place is free. */
+/* Ifaces with descriptors (networks without shared memory beside them) raise them for their own events only. Work left by other threads
+ * needs a descriptor as well; it goes into the slot of self (wakeups[0]), which has no wakeup. */
 static void arm_chime(weft_wait *wait)
 {
     weft_world *world = wait->worker->world;
@@ -49,7 +49,7 @@ static void arm_chime(weft_wait *wait)
         wait->wakeups[0].within_ns = WEFT_CHIME_NAP_NS;
 }
 
-/* Where no iface rings (a rank alone), only other threads can wake us: by our own doorbell. */
+/* If no iface has a wakeup (a rank alone), only other threads can wake this one: through the futex of the rank page. */
 static void arm_own_wakeup(weft_wait *wait)
 {
     weft_rank_page *page = wait->worker->world->page;
@@ -67,11 +67,11 @@ static void arm_own_wakeup(weft_wait *wait)
     wait->wakeups[0] = (weft_wakeup){.futex = (uint32_t *)&page->asleep, .value = weft_page_sleep_begin(page), .fd = -1};
 }
 
-/* All ifaces or none: false while one of them still takes back what would come in without ringing. */
+/* Arms all ifaces or none. False: an iface still has senders that would not raise its wakeup (AGAIN). */
 static bool arm(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
-    if (weft_unlikely(worker->is_armed)) { /* by a thread that led before, and was woken */
+    if (weft_unlikely(worker->is_armed)) { /* by the former leader, which was woken and will disarm */
         weft_worker_unlock(worker);
         sched_yield();
         weft_worker_lock(worker);
@@ -98,8 +98,8 @@ static uint64_t shortest_limit(const weft_wait *wait)
     return limit;
 }
 
-/* sched_yield hands a CPU over in a fraction of what a futex takes where the scheduler lets others run on it, is lost time where it
- * does not, and a slice of another program's where one runs beside us: the policy learns which. */
+/* Yields if the policy allows it. sched_yield may run another rank much faster than a futex does, may do nothing, or may cost another
+ * program's time slice: the policy measures it. */
 static bool has_yielded(weft_wait *wait)
 {
     weft_wait_policy *policy = &wait->worker->world->wait_policy;
@@ -116,7 +116,7 @@ static bool has_yielded(weft_wait *wait)
     return true;
 }
 
-/* What our own wake-up cost: the waker stamps the time, where there was one. */
+/* Records the duration of this wake-up: the waker, if any, stored its time in woken_ns. */
 static void learn_wake_up(weft_world *world, uint64_t begin_ns)
 {
     uint64_t woken = atomic_load_explicit(&world->page->woken_ns, memory_order_relaxed), now = weft_clock_ns();
@@ -124,8 +124,8 @@ static void learn_wake_up(weft_world *world, uint64_t begin_ns)
         weft_wait_policy_woken(&world->wait_policy, now - woken);
 }
 
-/* After a sleep that its limit ended, and before disarm: was a wakeup raised between that end and now? Descriptors are looked at as well as
- * the doorbell, since the ringer of a chime takes the doorbell back first. */
+/* After a sleep that its limit ended, before disarm: whether a wakeup was raised since. Checks descriptors as well as page->asleep, since
+ * weft_wakeup_sock_ring resets the latter first. */
 static bool has_rung(const weft_wait *wait, uint32_t asleep)
 {
     const weft_worker *worker = wait->worker;
@@ -152,11 +152,11 @@ static void sleep_on_wakeups(weft_wait *wait)
     bool is_unrung;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 1, memory_order_relaxed);
     worker->is_asleep = true;
-    if (worker->is_threaded) { /* not roused: what is there to do was just looked at */
+    if (worker->is_threaded) { /* not weft_worker_unlock, which would wake the leader: all work was just checked */
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&worker->lock);
     }
-    is_unrung = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* else an iface's timer */
+    is_unrung = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* not an iface's timer */
                 !has_rung(wait, asleep);
     weft_worker_lock(worker);
     worker->is_asleep = false;
@@ -173,14 +173,14 @@ static void sleep_on_wakeups(weft_wait *wait)
     wait->spin = (weft_wait_spin){0};
 }
 
-/* A network may move a long message bit by bit in our polls without a word to us (libfabric's tcp answers a peer's reads there): who waits
- * for one does not sleep before it could be over, at a slow link's nanosecond for each byte. */
+/* A network may transfer a long message inside polls without events (libfabric's tcp answers a peer's reads there). So a wait for one spins
+ * longer, by 1 ns per byte (a slow link). */
 static uint64_t long_ns(const weft_wait *wait)
 {
     return wait->worker->wants_fd ? wait->bytes < LONG_MAX_NS ? wait->bytes : LONG_MAX_NS : 0;
 }
 
-/* Until it had its CPU time. While another program has the CPU nothing is spun. */
+/* Whether to spin on: until the wait has used its CPU time. Preempted time does not count. */
 static bool is_spinning(weft_wait *wait, const weft_wait_policy *policy)
 {
     uint64_t limit = weft_wait_policy_spin_ns(policy);
@@ -223,7 +223,7 @@ void weft_wait_progress(weft_wait *wait)
         return;
     }
     if (weft_likely(++wait->idle <= worker->world->wait_policy.spins) && !wait->is_armed) {
-        if (wait->idle % RELAX_EVERY == 0) /* a pause is as long as a hand-over of a line: not at every look */
+        if (wait->idle % RELAX_EVERY == 0) /* a pause takes as long as a cache line transfer: not at every poll */
             weft_cpu_relax();
         return;
     }
@@ -248,8 +248,8 @@ static bool sleep_on_futex(const weft_wakeup *wakeup, uint64_t limit_ns)
     return syscall(SYS_futex, wakeup->futex, FUTEX_WAIT, wakeup->value, &limit, NULL, 0) != 0 && errno == ETIMEDOUT;
 }
 
-/* One futex, or any number of descriptors: a futex cannot be waited on together with descriptors before Linux 6.7, so an iface that
- * rings a futex must offer a descriptor as well once a second source exists. */
+/* Sleeps on one futex, or on any number of descriptors. Linux before 6.7 cannot wait on both, so with a second source each iface must
+ * offer a descriptor (weft_iface_params.wants_fd). */
 static bool sleep_here(weft_worker *worker, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns)
 {
     struct pollfd fds[WEFT_WORKER_IFACES];

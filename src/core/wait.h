@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait: the one way to wait. Spin, then yield, then sleep, on everything that can wake us. Whoever waits does
+ * wait: blocking waits. All waits of the library have this form:
  *
  *     weft_wait wait;
  *     weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_RECV, peer, tag, bytes);
@@ -8,10 +8,9 @@
  *         weft_wait_progress(&wait);
  *     weft_wait_end(&wait);
  *
- * The condition is looked at between turns, under the worker's lock (which a turn may drop and take again). A turn polls; when polls
- * stay empty it spins up to the knobs' limits, then arms every iface, comes back once more so that the caller looks again, and only
- * then sleeps. In the simulator a turn hands over to another rank's fibre. Where several threads wait in one worker only one of them
- * does all that: see core/leader.h.
+ * The caller checks its condition between turns, under worker->lock; a turn may drop the lock and take it again. A turn polls. After empty
+ * polls it yields or spins up to the policy's limits, then arms all ifaces, returns once so that the caller checks again, and then
+ * sleeps. With several threads only one of them does this: see core/leader.h. In the simulator a sleep switches to another rank's fibre.
  */
 #ifndef WEFT_CORE_WAIT_H
 #define WEFT_CORE_WAIT_H
@@ -30,30 +29,30 @@
 
 struct weft_worker;
 
-/* (core/wait_policy says how long to spin, weft_sleep_ops, below, how to sleep.) */
+/* State of one wait, on the waiting thread's stack. core/wait_policy decides how long to spin, weft_sleep_ops (below) how to sleep. */
 typedef struct weft_wait weft_wait;
 struct weft_wait {
     struct weft_worker *worker;
     uint32_t idle;      /* empty polls in a row */
     bool is_armed;
-    bool is_shown;      /* the status page says what we wait for */
+    bool is_shown;      /* published in the status page (weft_worker_show) */
     bool has_slept;
-    uint32_t yields;    /* so far in this wait */
+    uint32_t yields;    /* sched_yield calls of this wait */
     weft_wait_spin spin;
     enum weft_wait_reason why;
     int32_t peer, tag;
     uint64_t bytes;
     weft_wakeup wakeups[WEFT_WORKER_IFACES]; /* set while armed */
-    /* What wakes this thread where another one leads (core/leader), set after begin; none: it polls beside the leader. One of ... */
-    weft_req *req;      /* ... the end of this request, ... */
-    bool (*attach)(weft_wait *wait, weft_completion *completion); /* ... of what this ties to the completion (NULL: unties again; false: cannot), ... */
-    bool (*is_over)(weft_wait *wait); /* ... or this condition, which other processes change: the leader looks at it. Under the lock */
-    weft_completion completion;     /* opens when it is over; set while parked, as is ... */
-    weft_list_link link;     /* ... this: in worker->parked */
-    _Atomic uint32_t signal; /* enum signal: parked threads sleep on it */
-    bool has_led, is_resigned;
-    bool has_offered;   /* the lock, since the latest poll */
-    bool is_aside;      /* parked while none leads */
+    /* What wakes this thread while parked (core/leader): one of req, attach, is_over, set after begin; none: polls beside the leader. */
+    weft_req *req;      /* its end wakes; NULL: none */
+    bool (*attach)(weft_wait *wait, weft_completion *completion); /* attaches what wakes to completion; NULL: detaches; false: cannot */
+    bool (*is_over)(weft_wait *wait); /* condition that other processes change; the leader polls it, under worker->lock */
+    weft_completion completion; /* opens when the wait is over; valid while parked */
+    weft_list_link link;     /* in worker->parked; valid while parked */
+    _Atomic uint32_t signal; /* enum signal (leader.c); futex of the parked thread */
+    bool has_led, is_resigned; /* is_resigned: was the heir while the leader stayed the same; its next park is not as heir */
+    bool has_offered;   /* has offered the lock since its latest poll */
+    bool is_aside;      /* parked while there was no leader */
     bool is_seen;       /* parked: is_over was true, and it was woken */
 };
 
@@ -80,15 +79,13 @@ static inline void weft_wait_end(weft_wait *wait)
         weft_wait_close(wait);
 }
 
-/* The seat of sleeping: real processes sleep on a futex or on descriptors; sim switches fibres. One per world. When to sleep is
- * core/wait_policy's. */
+/* How a world sleeps: processes on a futex or on descriptors; sim switches fibres. core/wait_policy decides when. */
 typedef struct weft_sleep_ops {
-    /* Sleeps on the wakeups that arm filled in, until one rings or limit_ns is over. Called with the worker unlocked.
-     * Returns true when the limit ended it. */
+    /* Sleeps until one of the armed wakeups is raised or limit_ns has passed. The worker must be unlocked. True: ended by the limit. */
     bool (*sleep)(struct weft_worker *worker, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns);
-    /* Ends the sleep of the thread that leads in this worker. */
+    /* Wakes the sleeping leader of this worker. */
     void (*wake)(struct weft_worker *worker);
-    void (*aside)(bool begins); /* simulator only: what is done until it ends is another CPU's work and takes none of our time */
+    void (*aside)(bool begins); /* simulator only: work between true and false counts as another CPU's time; NULL elsewhere */
 } weft_sleep_ops;
 
 extern const weft_sleep_ops weft_sleep_ops_here; /* on futex and descriptors */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait_policy: see wait_policy.h. docs/architecture.md, Waiting, says why it is so.
+ * wait_policy: see wait_policy.h. Rationale: docs/architecture.md, Waiting.
  */
 #include "core/wait_policy.h"
 
-#define YIELD_TRIAL_EVERY 256 /* sleeps between two trials of yielding where it does not help */
-#define YIELD_MAX_NS 1000000u /* a longer one counts as this: three in a row are dear, one in ten are not */
-#define WAKE_MAX_NS 600000u   /* a longer one counts as this: one alone changes nothing, five cheap ones make up for all before */
+#define YIELD_TRIAL_EVERY 256 /* failures between two trials of yielding while it does not help */
+#define YIELD_MAX_NS 1000000u /* cap of a sample: three long yields in a row count as dear, one in ten does not */
+#define WAKE_MAX_NS 600000u   /* cap of a sample: a single long wake-up changes nothing, five short ones outweigh all before */
 
 const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
 const weft_wait_policy weft_wait_policy_oversubscribed = {.spins = 4, .yields = true, .yield_limit = WEFT_WAIT_YIELDS_MAX};
@@ -19,8 +19,8 @@ void weft_wait_spin_look(weft_wait_spin *spin, uint64_t now_ns)
     spin->last_ns = now_ns;
 }
 
-/* Beside other load a rank has a share of the CPU, and what it spins is taken from it: its next wake-up waits for as long as it takes the
- * others to have theirs. So it spins less there, not more. */
+/* Slow wake-ups mean that other programs share the CPU. Spinning then uses up this rank's share, and the next wake-up waits longer: so spin
+ * less. */
 uint64_t weft_wait_policy_spin_ns(const weft_wait_policy *policy)
 {
     if (policy->is_fixed || policy->wake_ns < WEFT_WAIT_WAKE_DEAR_NS || policy->spin_ns < WEFT_WAIT_SPIN_LOADED_NS)
@@ -28,7 +28,7 @@ uint64_t weft_wait_policy_spin_ns(const weft_wait_policy *policy)
     return WEFT_WAIT_SPIN_LOADED_NS;
 }
 
-/* A quarter of the way to what was measured. */
+/* Moving average: a quarter of the way to the sample. */
 static uint64_t learn(uint64_t known, uint64_t ns) { return known - known / 4 + ns / 4; }
 
 void weft_wait_policy_woken(weft_wait_policy *policy, uint64_t ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait_policy: how long a wait spins, whether it yields, before it sleeps. Pure functions of times that core/wait measures: no clock, no
- * system call, so that test/unit/test_wait feeds it with series of times. One per world, under the worker's lock.
+ * wait_policy: how long a wait spins and whether it yields before it sleeps. Pure functions of times measured by core/wait: no clock, no
+ * system calls (test/unit/test_wait feeds series of times). One per world; requires the worker's lock.
  */
 #ifndef WEFT_CORE_WAIT_POLICY_H
 #define WEFT_CORE_WAIT_POLICY_H
@@ -9,45 +9,45 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEFT_WAIT_PREEMPTED_NS 200000u  /* two looks at the clock so far apart: the CPU was another's in between */
-#define WEFT_WAIT_YIELDS_MAX 64         /* of one wait */
-#define WEFT_WAIT_YIELD_DEAR_NS 500000u /* a yield that takes so long gave the CPU to another program: ranks pass it on sooner */
-#define WEFT_WAIT_WAKE_DEAR_NS 200000u  /* a wake-up that takes so long waited for another program's slice */
-#define WEFT_WAIT_SPIN_NS 500000u       /* a CPU for each rank, and wake-ups cheap */
-#define WEFT_WAIT_SPIN_LOADED_NS 200000u /* ... and dear */
+#define WEFT_WAIT_PREEMPTED_NS 200000u  /* longer intervals between clock reads mean that the thread was preempted */
+#define WEFT_WAIT_YIELDS_MAX 64         /* yields of one wait */
+#define WEFT_WAIT_YIELD_DEAR_NS 500000u /* longer yields mean that another program got the CPU; ranks return it sooner */
+#define WEFT_WAIT_WAKE_DEAR_NS 200000u  /* longer wake-ups mean that the thread waited for another program's time slice */
+#define WEFT_WAIT_SPIN_NS 500000u       /* spin time with a CPU for each rank and fast wake-ups */
+#define WEFT_WAIT_SPIN_LOADED_NS 200000u /* spin time if wake-ups take WEFT_WAIT_WAKE_DEAR_NS or more */
 
 typedef struct weft_wait_policy {
-    uint32_t spins;    /* empty polls before the clock is looked at */
+    uint32_t spins;    /* empty polls before the clock is read */
     uint64_t spin_ns;  /* CPU time that a wait spins; UINT64_MAX: never sleeps */
-    bool is_fixed;     /* spin_ns is the user's: nothing is learned */
+    bool is_fixed;     /* a knob set the policy: spin_ns is not adapted */
     bool yields;       /* ranks share CPUs: a wait yields before it spins */
-    /* learned: */
-    uint64_t wake_ns;  /* what a wake-up costs, from the waker's stamp to running */
-    uint64_t yield_ns; /* what a yield costs */
-    uint32_t yield_limit, yield_failures;
+    /* measured averages: */
+    uint64_t wake_ns;  /* duration of a wake-up, from the waker's time stamp to running; 0: none yet */
+    uint64_t yield_ns; /* duration of a yield; 0: none yet */
+    uint32_t yield_limit, yield_failures; /* yields of a wait, 0..WEFT_WAIT_YIELDS_MAX; waits that slept after yielding, wraps */
 } weft_wait_policy;
 
-/* A CPU for each rank, or not. */
+/* Initial policies: a CPU for each rank; ranks share CPUs. */
 extern const weft_wait_policy weft_wait_policy_dedicated, weft_wait_policy_oversubscribed;
 
-/* The spinning of one wait. */
+/* Spin state of one wait. */
 typedef struct weft_wait_spin {
-    uint64_t last_ns; /* the latest look at the clock; 0: none yet */
-    uint64_t had_ns;  /* CPU time that it had since the first */
+    uint64_t last_ns; /* latest clock read; 0: none yet */
+    uint64_t had_ns;  /* CPU time since the first clock read; preempted intervals do not count */
 } weft_wait_spin;
 
-/* Another look at the clock, at now_ns. */
+/* Records a clock read. */
 void weft_wait_spin_look(weft_wait_spin *spin, uint64_t now_ns);
-/* CPU time that a wait spins now. */
+/* Current spin limit of a wait, ns of CPU time; UINT64_MAX: none. */
 uint64_t weft_wait_policy_spin_ns(const weft_wait_policy *policy);
-/* A wake-up took so long. */
+/* Records the duration of a wake-up. */
 void weft_wait_policy_woken(weft_wait_policy *policy, uint64_t ns);
 
-/* May a wait that has yielded so often yield again? */
+/* Whether a wait that has yielded this often may yield again. */
 bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields);
-/* A yield took so long. */
+/* Records the duration of a yield. */
 void weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns);
-/* A wait that had yielded ended, awake or by a sleep. */
+/* Records the end of a wait that has yielded: yielding sufficed, or it slept. */
 void weft_wait_policy_yield_ended(weft_wait_policy *policy, bool has_slept);
 
 #endif

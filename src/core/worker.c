@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * worker: opening, polling, and names of requests. See worker.h.
+ * worker: open, poll, request ids. See worker.h.
  */
 #include "core/worker.h"
 
@@ -21,14 +21,14 @@
 #include "mem/wakeup_sock.h"
 
 #define POLL_BUDGET 32
-#define LOCK_SPINS 1000u       /* pauses: some tens of microseconds */
+#define LOCK_SPINS 1000u       /* pauses: tens of microseconds */
 #define LOCK_SPINS_CROWDED 64u
 #define SLOT_BITS 20
 #define SLOT_MASK ((1u << SLOT_BITS) - 1)
 
 struct weft_req_id_slot {
     weft_req *req;       /* NULL: free */
-    uint32_t generation; /* 12 bits count */
+    uint32_t generation; /* 12 bits are used */
     uint32_t next_free;
 };
 
@@ -92,7 +92,7 @@ void weft_worker_close(weft_worker *worker)
 void weft_worker_wake_leader(weft_worker *worker)
 {
     bool has_work = !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->scheds);
-    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) { /* credit rings when it comes */
+    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) { /* peers without credit are not work: arriving credit raises a wakeup */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);
         has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts || peer->offers;
     }
@@ -103,7 +103,7 @@ void weft_worker_wake_leader(weft_worker *worker)
             worker->world->sleep_ops->wake(worker);
 }
 
-/* The callback may take long: another thread leads meanwhile, and one that sleeps on the wakeups is roused. */
+/* The user function may take long: another thread leads meanwhile. */
 void weft_worker_callout_begin(weft_worker *worker)
 {
     if (weft_unlikely(worker->is_threaded))
@@ -180,7 +180,7 @@ static int grow_names(weft_worker *worker)
     struct weft_req_id_slot *names = room > SLOT_MASK + 1 ? NULL : realloc(worker->req_ids, room * sizeof *names);
     if (!names)
         return worker->req_id_capacity ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for the names of large messages");
-    /* slot 0 is never given: a name of 0 means none */
+    /* slot 0 is not used: id 0 means none */
     for (uint32_t i = worker->req_id_capacity ? worker->req_id_capacity : 1; i < room; i++)
         names[i] = (struct weft_req_id_slot){NULL, 1, i + 1 < room ? i + 1 : 0};
     worker->req_id_free = worker->req_id_capacity ? worker->req_id_capacity : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * worker: a lock and everything it guards: ifaces, peers, channels, pools, running schedules. Threads scale by workers; a communicator
- * belongs to one. The door (generated entry points) takes the lock; inner rooms are single-threaded by contract.
+ * worker: lock domain: a lock and the ifaces, peers, channels, pools and running schedules that it guards. A communicator belongs to one
+ * worker; threads scale by workers. Generated MPI entry points take the lock; all code below requires it.
  */
 #ifndef WEFT_CORE_WORKER_H
 #define WEFT_CORE_WORKER_H
@@ -26,56 +26,56 @@ typedef struct weft_worker {
     struct weft_world *world;
     uint32_t index;
     bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
-    bool is_armed;         /* a thread has armed the ifaces, and disarms them; at most one */
-    bool is_asleep;        /* ... and it sleeps on the wakeups */
+    bool is_armed;         /* a thread has armed the ifaces; that thread disarms them */
+    bool is_asleep;        /* that thread sleeps on the wakeups */
     weft_iface *ifaces[WEFT_WORKER_IFACES];
-    bool has_addr[WEFT_WORKER_IFACES]; /* the iface is a network: others reach it by an address that was put out */
+    bool has_addr[WEFT_WORKER_IFACES]; /* the iface is a network: its address is published by modex */
     uint32_t iface_count;
-    char no_network[200];  /* why the first network that was promising did not open, where none did; "": nothing to say */
-    bool wants_fd;         /* sleeps on descriptors */
-    struct weft_peer **peers;  /* [job size], made on first use */
+    char no_network[200];  /* why the first network with an active device did not open, if none opened; "": no reason */
+    bool wants_fd;         /* sleeps on descriptors, not on a futex */
+    struct weft_peer **peers; /* [job size]; NULL entry: no contact yet */
     struct weft_chan_slot *chans; /* by index bits of the channel id */
-    uint32_t chan_capacity, chan_lowest; /* no free index of a channel below lowest */
-    weft_list_link backlog;         /* peers with frames that found their iface full, or messages that wait for credit */
-    weft_list_link scheds;           /* recorded schedules that progress plays */
-    uint32_t scheds_ready;      /* how many those are */
-    int (*progress_scheds)(struct weft_worker *worker); /* plays them; set by collectives */
-    weft_list_link fragments;           /* fragments of transfers that go out chunk by chunk, or found their iface full (p2p/frag) */
-    int (*progress_fragments)(struct weft_worker *worker); /* moves them on; set by p2p, as is ... */
-    void (*on_peer_connect)(struct weft_peer *peer); /* ... this: a peer was met: choose its limits; and ... */
-    int (*flush)(struct weft_peer *peer); /* ... this: sends what waits for the peer's credit, as far as there is some */
-    const weft_iface_callbacks *callbacks;         /* what ifaces tell; p2p's */
-    weft_req done_req;         /* the shared "already complete" request of eager sends */
+    uint32_t chan_capacity, chan_lowest; /* channel indices below chan_lowest are all in use */
+    weft_list_link backlog; /* peers with deferred frames or messages that wait for credit */
+    weft_list_link scheds; /* schedules that progress can advance */
+    uint32_t scheds_ready; /* length of scheds */
+    int (*progress_scheds)(struct weft_worker *worker); /* advances scheds; set by collectives */
+    weft_list_link fragments; /* fragments of transfers that are sent in chunks or found the iface full (p2p/frag) */
+    int (*progress_fragments)(struct weft_worker *worker); /* advances fragments; set by p2p */
+    void (*on_peer_connect)(struct weft_peer *peer); /* new peer: sets its limits; set by p2p; NULL: none */
+    int (*flush)(struct weft_peer *peer); /* sends messages that wait for credit, as far as it lasts; set by p2p */
+    const weft_iface_callbacks *callbacks; /* upcalls of the ifaces; owned by p2p */
+    weft_req done_req;         /* shared "already complete" request of eager sends */
     weft_list_link free_reqs;
-    void *slabs;               /* memory of the request pool, for closing */
-    struct weft_failure *failures; /* why requests failed (core/req); NULL: none did */
-    uint32_t failure_next;     /* the oldest of them */
-    struct weft_req_id_slot *req_ids; /* requests that a peer may name */
-    uint32_t req_id_capacity, req_id_free;
-    uint32_t unpolled;         /* receives that unexpected messages served since weft_worker_catch_up polled */
-    bool is_assigning_ids;            /* p2p/rndv gives names to what waits for them */
-    uint64_t post_order;       /* of the next receive */
-    uint64_t asked_order;      /* receives with lower ones need not ask whether their memory was unmapped (core/reg) */
-    struct weft_rndv_stats *rndv_stats; /* p2p's: for each iface and kind of peer; freed with the worker */
-    uint64_t persistent_bytes;       /* pinned ahead (core/reg) */
-    uint32_t credit_return_min;         /* owed credits that are worth a frame of their own */
-    struct weft_pool *pool;    /* unexpected messages, at exact size classes */
-    weft_fifomap announced;    /* RTS that match nothing yet, by peer and name of its request: what a sender may cancel (p2p/match) */
-    weft_list_link pending_rts;         /* RTS that matched while no name was free (p2p/rndv) */
-    uint64_t counters[WEFT_COUNT_LAST]; /* core/counters; read by tools, summed over workers */
-    void (*count)(struct weft_worker *worker); /* brings counters up to date that somebody else keeps (registrations), or NULL */
+    void *slabs;               /* memory of the request pool, freed at close; NULL: none */
+    struct weft_failure *failures; /* ring of error texts of failed requests (core/failure); NULL: none failed */
+    uint32_t failure_next;     /* count of failures; its remainder is the slot of the next one */
+    struct weft_req_id_slot *req_ids; /* table of requests with an id */
+    uint32_t req_id_capacity, req_id_free; /* slots; first free slot, 0: none */
+    uint32_t unpolled;         /* receives completed by unexpected messages since weft_worker_catch_up polled */
+    bool is_assigning_ids;     /* inside begin_pending (p2p/rndv), which is not re-entrant */
+    uint64_t post_order;       /* post number of the next receive */
+    uint64_t asked_order;      /* receives with lower post numbers need no check for unmapped memory (core/reg) */
+    struct weft_rndv_stats *rndv_stats; /* of p2p, by iface and kind of peer; freed with the worker */
+    uint64_t persistent_bytes; /* bytes of persistent registrations (core/reg) */
+    uint32_t credit_return_min; /* due credits from which a CREDIT frame is sent, in WEFT_CREDIT_BYTES */
+    struct weft_pool *pool;    /* unexpected messages and deferred frames, by exact size classes */
+    weft_fifomap announced;    /* unmatched RTS, by peer and its request id: those that a sender may cancel (p2p/match) */
+    weft_list_link pending_rts; /* RTS that matched while no request id was free (p2p/rndv) */
+    uint64_t counters[WEFT_COUNT_LAST]; /* core/counters */
+    void (*count)(struct weft_worker *worker); /* updates counters kept elsewhere (registrations); NULL: none */
     weft_lock lock;
     /* threads that wait (core/leader) */
     struct weft_wait *_Atomic leader; /* polls for all; NULL: none */
-    struct weft_wait *heir;    /* parked, and looks for a leader by itself; NULL: none */
-    weft_list_link parked;          /* all others, latest first */
-    bool has_woken;            /* a parked thread that slept was woken since the leader looked */
-    _Atomic uint32_t leaves;   /* times that a leader left */
-    _Atomic uint32_t spinners; /* parked threads that spin, at most ... */
-    uint32_t spare_cpus;       /* ... so many: CPUs of this rank, less one for the leader */
+    struct weft_wait *heir;    /* parked thread that checks for a leader; NULL: none */
+    weft_list_link parked;     /* all parked threads, latest first */
+    bool has_woken;            /* a sleeping parked thread was woken since the leader's last check */
+    _Atomic uint32_t leaves;   /* times that a leader stepped down; wraps */
+    _Atomic uint32_t spinners; /* parked threads that spin, at most spare_cpus */
+    uint32_t spare_cpus;       /* CPUs of this rank, less one for the leader; constant */
 } weft_worker;
 
-/* Opens ifaces and pools; `up` is what ifaces tell (p2p). WEFT_E_NOMEM, or why an iface would not open. */
+/* Opens ifaces and pools; `callbacks` are the ifaces' upcalls (p2p). WEFT_E_NOMEM, or the error of an iface. */
 int weft_worker_open(struct weft_world *world, uint32_t index, const weft_iface_callbacks *callbacks, weft_worker **worker);
 void weft_worker_close(weft_worker *worker);
 
@@ -87,7 +87,7 @@ static inline void weft_worker_lock(weft_worker *worker)
         weft_call_lock(WEFT_CALL_HOLDS);
     }
 }
-/* Leaving, a thread may leave frames behind, to ourselves or for a full iface: the leader takes care of them, if it sleeps it is woken. */
+/* Wakes the sleeping leader if this thread leaves work to it: deferred frames, fragments, ready schedules, frames to self. */
 void weft_worker_wake_leader(weft_worker *worker);
 static inline void weft_worker_unlock(weft_worker *worker)
 {
@@ -99,28 +99,29 @@ static inline void weft_worker_unlock(weft_worker *worker)
     }
 }
 
-/* Around every call of a program's function (operators, error handlers, and whatever callback is still to come): no lock of ours is
- * held meanwhile, for the callback may wait for a mutex that another thread holds while it waits for the worker. Other threads lock,
- * poll and sleep meanwhile. So before begin: what the caller works on is off every list that others walk, and is kept alive by it;
- * after end: nothing that was read before is trusted. Never inside an iface's callback. Requires the lock; takes it again. */
+/* Must enclose every call of a user function (operators, error handlers, callbacks): begin drops worker->lock, end takes it again. The
+ * user function may wait for a mutex whose holder waits for the worker. Other threads lock, poll and sleep meanwhile: before begin the
+ * caller must take its objects off shared lists and keep them alive; after end it must read all state anew. Must not be called inside
+ * an iface's callback. */
 void weft_worker_callout_begin(weft_worker *worker);
 void weft_worker_callout_end(weft_worker *worker);
 
-/* No hold of the lock is meant to take 100 us. What moves more bytes than this in one call is done unlocked (callout), or in pieces. */
+/* The lock should not be held for 100 us. A call that copies more bytes than this must do so unlocked (callout), or in parts with
+ * weft_worker_offer between them. */
 #define WEFT_WORKER_HOLD_BYTES (64u << 10)
 static inline bool weft_worker_is_long(const weft_worker *worker, uint64_t bytes)
 {
     return bytes > WEFT_WORKER_HOLD_BYTES && worker->is_threaded;
 }
 
-/* Between two pieces: lets a thread in that waits for the lock. As after a callout, nothing that was read before is trusted. */
+/* Between two parts: lets a thread that waits for the lock take it. As after a callout, the caller must read all state anew. */
 static inline void weft_worker_offer(weft_worker *worker)
 {
     if (__builtin_expect(worker->is_threaded, 0) && __builtin_expect(weft_lock_is_wanted(&worker->lock), 0))
         weft_lock_offer(&worker->lock);
 }
 
-/* Marks the request done, tells its completion, wakes a leader that sleeps. Once. */
+/* Completes a request, exactly once: sets rc and is_done, notifies its completion, wakes a sleeping leader. */
 static inline void weft_req_end(weft_req *req, int rc)
 {
     req->rc = rc;
@@ -131,16 +132,16 @@ static inline void weft_req_end(weft_req *req, int rc)
         weft_req_notify(req);
 }
 
-/* The status page says from now on what this thread waits for. */
+/* Publishes what this thread waits for in the status page. */
 void weft_worker_show(weft_wait *wait);
-/* Ends what arm began on the first `count` ifaces, and the flag by which we are rung. */
+/* Disarms the first `count` ifaces and clears the rank page's sleep flag. */
 void weft_worker_disarm(weft_worker *worker, uint32_t count);
 
-/* One visit to every iface, the backlog and the running schedules. How many things happened. */
+/* Polls every iface once, then advances backlog, fragments and schedules. Returns the number of events. Calls callbacks. */
 int weft_worker_poll(weft_worker *worker);
 
-/* Unexpected messages serve receives without a poll. A program that finds all its messages there polls now and then all the same, so that
- * its other peers are received from: called where a receive completes, never inside a poll. */
+/* Receives of unexpected messages do not poll. This polls after every WEFT_UNPOLLED_MAX of them, so that frames of other peers are
+ * received. Called where a receive completes, never inside a poll. */
 #define WEFT_UNPOLLED_MAX 32
 static inline void weft_worker_catch_up(weft_worker *worker)
 {
@@ -150,8 +151,8 @@ static inline void weft_worker_catch_up(weft_worker *worker)
     }
 }
 
-/* Gives the request a name (req->name) that may travel to a peer: 20 bits of slot, 12 of generation. A stale name finds NULL.
- * WEFT_AGAIN: all are in use; WEFT_E_NOMEM. weft_req_free takes it away. */
+/* Allocates a request id (req->id) that frames may carry: 20 bits of slot, 12 of generation. Lookup of a stale id returns NULL.
+ * WEFT_AGAIN: all are in use; WEFT_E_NOMEM. weft_req_free frees it. */
 int weft_req_id_alloc(weft_worker *worker, weft_req *req);
 weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t name);
 void weft_req_id_free(weft_worker *worker, weft_req *req);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * world: opening and closing this process's membership in a job. See world.h.
+ * world: opens and closes the world. See world.h.
  */
 #include "core/world.h"
 
@@ -18,16 +18,16 @@
 
 weft_world *weft_world_now;
 
-/* More ranks than CPUs that they may use: what the launcher counted, or what this process sees of its own allowance. */
+/* More ranks than CPUs, by the launcher's count or by this process's CPU quota. */
 static bool is_oversubscribed(const weft_boot *boot)
 {
     if (boot->oversubscribed)
         return true;
-    /* bound to a share of its own, a rank sees fewer CPUs than ranks: the launcher's count is right then */
+    /* quota only: a bound rank's affinity has fewer CPUs than ranks, and there the launcher's count is right */
     return boot->local_size > 1 && weft_cpu_count_quota() > 0 && weft_cpu_count_quota() < (int)boot->local_size;
 }
 
-/* How this world waits: by the CPUs there are, unless the user said otherwise. In the simulator it sleeps at once. */
+/* Sets the wait policy by the number of CPUs, unless knobs set it. In the simulator waits sleep at once. */
 static void choose_waiting(weft_world *world)
 {
     weft_wait_policy *policy = &world->wait_policy;
@@ -52,7 +52,7 @@ static void show_ourselves(weft_world *world)
     atomic_store_explicit(&world->page->state, WEFT_RANK_INIT, memory_order_release);
 }
 
-/* For trials: ranks of this node in turn stand on different ones, as far as anybody above the launcher can tell. */
+/* For tests (knob split_node): assigns the node's ranks to several virtual nodes in turn. Layers above the launcher see only these. */
 static int split_node(weft_world *world)
 {
     weft_boot *boot = world->boot;
@@ -91,7 +91,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     choose_waiting(world);
     show_ourselves(world);
     if (boot->size > 1 && !weft_iface_select_allow("shm"))
-        boot->has_segment = false; /* no tenant may share memory behind the user's back */
+        boot->has_segment = false; /* the user excluded shm: no component may share memory */
     weft_world_now = world;
     rc = split_node(world);
     if (rc == 0)
@@ -121,7 +121,7 @@ static void say_bye(weft_peer *peer)
     peer->bye_sent = true;
 }
 
-/* Where a network lies between, both sides have said their last word before one of them takes its end of the connection away. */
+/* Closes the ep if it is drained. On a network (no outlives_sender) both sides must have sent BYE before either closes its end. */
 static bool has_left(weft_peer *peer)
 {
     weft_iface *iface = peer->ep->iface;
@@ -134,9 +134,9 @@ static bool has_left(weft_peer *peer)
     return true;
 }
 
-/* Nothing of ours may be under way: frames that wait, transfers that others read, eps that hold our bytes. Everybody hears our goodbye
- * before anybody's is waited for, or a circle of ranks would wait for each other. Who has heard it and said its own is left at once,
- * also while goodbyes to others wait: its connection may be what they wait for. */
+/* Whether nothing is in flight: deferred frames, transfers that peers read, bytes in eps. Sends BYE to all peers before waiting for any,
+ * else a cycle of ranks would deadlock. A peer with both BYEs exchanged is closed at once, also while BYEs to others are deferred:
+ * these may wait for its connection. */
 static bool is_drained(weft_worker *worker)
 {
     uint32_t size = worker->world->boot->size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * world: this process as a member of a job, the library's only mutable global besides knobs. sim holds many and makes one after
- * another current (weft_world_now is switched with the fibre); everybody else has one.
+ * world: this process as a member of a job (World Model). Owns boot, workers, wait policy and status page. With the knobs the only mutable
+ * global of the library. A process has one world; sim has many and switches weft_world_now with the fibre.
  */
 #ifndef WEFT_CORE_WORLD_H
 #define WEFT_CORE_WORLD_H
@@ -20,20 +20,20 @@ typedef struct weft_world {
     int thread_level;      /* MPI_THREAD_*, as provided */
     const weft_sleep_ops *sleep_ops; /* weft_sleep_ops_here, or sim's */
     weft_wait_policy wait_policy;
-    bool is_oversubscribed;       /* ranks share CPUs: hand over at once */
-    weft_rank_page *page;  /* our status page: in the segment, or private */
-    weft_rank_page *own_page; /* behind `page` where there is no segment */
-    uint32_t *node_of;     /* behind boot->node_of while the knob split_node is set */
-    int chime;             /* how threads wake each other where ifaces sleep on descriptors of their own; -1: not needed so far */
-    void *mpi;             /* src/mpi's: predefined communicators, attributes */
+    bool is_oversubscribed; /* ranks share CPUs: yield at once */
+    weft_rank_page *page;  /* status page of this rank: in the segment, or own_page */
+    weft_rank_page *own_page; /* private page, used without a segment */
+    uint32_t *node_of;     /* memory of boot->node_of while the knob split_node is set; NULL: not set */
+    int chime;             /* descriptor that wakes a leader that sleeps on descriptors (mem/wakeup_sock); -1: none yet */
+    void *mpi;             /* of src/mpi: predefined communicators, attributes */
 } weft_world;
 
 extern weft_world *weft_world_now; /* NULL before init and after finalize */
 
-/* Opens the world over a boot and makes it current: worker 0 and its ifaces. Takes the boot over, also on error (then it is finished).
- * `up` is what ifaces tell: floor 4's, see weft_p2p_open, which callers use. */
+/* Opens worker 0 and its ifaces over a boot and makes the world current. Takes ownership of the boot; on error finalizes it.
+ * `callbacks` are the ifaces' upcalls of p2p. Call weft_p2p_open instead. */
 int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callbacks *callbacks, weft_world **world);
-/* Drains and closes all: says BYE to every peer spoken to, waits for theirs. */
+/* Drains all workers: sends BYE to every contacted peer and waits for theirs (blocks). Then closes and frees everything. Returns 0. */
 int weft_world_close(weft_world *world);
 
 #endif
