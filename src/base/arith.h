@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * arith: which arithmetic this compiler and this CPU have, so that no room above asks with #if. A number format that is absent gets
- * a stand-in type (never computed with: its datatypes are marked absent) and WEFT_HAS_... 0.
+ * arith: number formats and vector levels of this compiler and CPU; keeps #if out of the layers above. A missing format has WEFT_HAS_... 0
+ * and a placeholder type, which must not be used in arithmetic (its MPI datatypes are marked unavailable). Stateless.
  */
 #ifndef WEFT_BASE_ARITH_H
 #define WEFT_BASE_ARITH_H
@@ -9,7 +9,7 @@
 #include <float.h>
 #include <stdint.h>
 
-/* IEEE binary16. clang 14 knows the name but has no arithmetic for it on x86. */
+/* IEEE binary16. clang 14 has the type but no arithmetic for it on x86. */
 #if defined(__FLT16_MAX__) && !defined(__clang__)
 #define WEFT_HAS_FLOAT16 1
 typedef _Float16 weft_float16;
@@ -40,8 +40,8 @@ typedef int64_t weft_int128;
 typedef uint64_t weft_uint128;
 #endif
 
-/* Loops that the compiler must turn into vector code, whatever level the rest is built at. Contraction to fused multiply-add is off:
- * a sum or product has the same bits on every CPU, so ranks on unlike hosts agree. */
+/* For loops that must be vectorized at any optimization level of the build. Contraction to fused multiply-add is off, so results have the
+ * same bits on every CPU and ranks on different hosts agree. */
 #if defined(__clang__)
 #define WEFT_ARITH_LOOPS
 #define WEFT_ARITH_NO_CONTRACT _Pragma("STDC FP_CONTRACT OFF")
@@ -50,7 +50,7 @@ typedef uint64_t weft_uint128;
 #define WEFT_ARITH_NO_CONTRACT
 #endif
 
-/* Function attributes per level of the CPU, and the level that this CPU has: 0 what every CPU of the kind has, 1 and 2 wider. */
+/* Function attributes of each vector level, and the level of this CPU: 0: baseline; 1: AVX2; 2: AVX-512. Other architectures: 0 only. */
 #if defined(__x86_64__)
 #define WEFT_ARITH_LEVEL0 __attribute__((WEFT_ARITH_LOOPS unused))
 #define WEFT_ARITH_LEVEL1 __attribute__((WEFT_ARITH_LOOPS target("avx2"), unused))

@@ -16,7 +16,7 @@ void weft_bag_clear(weft_bag *bag)
 
 static uint32_t hash(int32_t key) { return (uint32_t)(((uint64_t)(uint32_t)key * 0x9e3779b97f4a7c15u) >> 32); }
 
-/* The slot of key, or the free one where it belongs. There is always one free: at most half are filled. */
+/* The slot of key, else the free slot to insert it. Invariant: at least one slot is free. */
 static uint32_t place_of(const weft_bag *bag, int32_t key)
 {
     uint32_t at = hash(key) & bag->mask;
@@ -59,7 +59,7 @@ bool weft_bag_add(weft_bag *bag, int32_t key)
     at = place_of(bag, key);
     if (!bag->used[at]) {
         if (bag->filled >= bag->mask / 2) {
-            if (!rehash(bag) && bag->filled >= bag->mask) /* slow rather than full */
+            if (!rehash(bag) && bag->filled >= bag->mask) /* no memory: fill beyond half, but keep one slot free */
                 return false;
             at = place_of(bag, key);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * clock: monotonic time. Nothing in the library decides by wall-clock time.
+ * clock: monotonic time. The library must not use wall-clock time for decisions. Any thread.
  */
 #ifndef WEFT_BASE_CLOCK_H
 #define WEFT_BASE_CLOCK_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds since some fixed point of this machine's boot; about 20 ns a call. */
+/* Nanoseconds of CLOCK_MONOTONIC: comparable between processes of a host, not between hosts. */
 static inline uint64_t weft_clock_ns(void)
 {
     struct timespec t;
@@ -16,7 +16,7 @@ static inline uint64_t weft_clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The earlier of two deadlines; 0 is none. */
+/* The earlier of two deadlines; 0: no deadline. */
 static inline uint64_t weft_clock_earlier(uint64_t a, uint64_t b)
 {
     return !a || (b && b < a) ? b : a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * copy: short bodies without a call.
+ * copy: inline copy of short bodies.
  */
 #ifndef WEFT_BASE_COPY_H
 #define WEFT_BASE_COPY_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Copies at most 32 bytes, reading and writing no other. */
+/* Copies at most 32 bytes; reads and writes no others. The ranges must not overlap. */
 static inline void weft_copy_short(void *to, const void *from, uint32_t bytes)
 {
     char *t = to;

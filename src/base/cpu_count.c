@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cpu_count: counts the CPUs that this process may use. Called at start by the wait engine and the launcher.
- * Invariant: never less than one CPU, and a file that is missing or strange means "no limit", never an error.
+ * cpu_count: see cpu_count.h.
+ * Invariant: the result is at least one CPU; a file that is missing or malformed means "no limit", never an error.
  */
 #include "base/cpu_count.h"
 
@@ -15,7 +15,7 @@
 
 int weft_cpu_count_affinity(void)
 {
-    /* The kernel refuses a mask smaller than its own: grow until it fits. */
+    /* The kernel refuses a mask smaller than its own: double it until it fits. */
     for (int room = 1024; room <= 1 << 20; room *= 2) {
         cpu_set_t *set = CPU_ALLOC((size_t)room);
         if (!set)
@@ -63,7 +63,7 @@ static double quota_of(const char *directory, bool is_v2)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-/* Is `word` one of those that commas separate in `list`? */
+/* Whether `word` is an element of a comma-separated list. */
 static bool list_has(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -73,7 +73,7 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-/* Our cgroup's path in the hierarchy that has the cpu controller (/proc/self/cgroup). */
+/* This process's cgroup path in the hierarchy with the cpu controller (/proc/self/cgroup). */
 static bool group_find(const char *root, bool is_v2, char *group, size_t room)
 {
     char path[PATH_ROOM], line[PATH_ROOM];
@@ -97,7 +97,7 @@ static bool group_find(const char *root, bool is_v2, char *group, size_t room)
     return is_found;
 }
 
-/* Where that hierarchy is mounted, and which part of it (/proc/self/mountinfo). */
+/* Mount point of that hierarchy, and the part of it that is mounted (/proc/self/mountinfo). */
 static bool mount_find(const char *root, bool is_v2, char *mount, char *part)
 {
     char path[PATH_ROOM], line[2 * PATH_ROOM];
@@ -118,13 +118,13 @@ static bool mount_find(const char *root, bool is_v2, char *mount, char *part)
     return is_found;
 }
 
-/* The least quota from our group up to the top of one hierarchy, 0 when there is none. */
+/* The smallest quota from this process's cgroup up to the top of one hierarchy; 0: none. */
 static double hierarchy_quota(const char *root, bool is_v2)
 {
     char group[PATH_ROOM], mount[PATH_ROOM], part[PATH_ROOM], directory[3 * PATH_ROOM];
     if (!group_find(root, is_v2, group, sizeof(group)) || !mount_find(root, is_v2, mount, part))
         return 0;
-    /* A container sees a part of the tree mounted: its own path begins with that part. */
+    /* In a container only a part of the tree is mounted, and the cgroup's path begins with that part. */
     const char *below = group;
     size_t length = strlen(part);
     if (strcmp(part, "/") != 0 && strncmp(group, part, length) == 0)

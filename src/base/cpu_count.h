@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cpu_count: which CPUs this process may really use: its affinity, its cpuset and its cgroup's cpu.max together.
- * Reads files and system calls only; hwloc is the launcher's (it costs milliseconds that a rank must not pay).
+ * cpu_count: number of CPUs that this process may use, by affinity, cpuset and the cgroup's CPU quota. Reads files and makes system calls;
+ * does not use hwloc, which would add milliseconds to a rank's start. Called at start by core and the launcher. Any thread.
  */
 #ifndef WEFT_BASE_CPU_COUNT_H
 #define WEFT_BASE_CPU_COUNT_H
 
-/* CPUs this process may run on by affinity, at least 1. */
+/* CPUs in this process's affinity mask, at least 1. */
 int weft_cpu_count_affinity(void);
-/* CPUs' worth of time that the cgroups (v2, or v1's cfs quota) from ours up to the root allow, rounded up; 0 when unlimited. */
+/* Smallest CPU quota of this process's cgroups up to the root (v2, or v1's cfs quota), in CPUs, rounded up; 0: unlimited. */
 int weft_cpu_count_quota(void);
-/* The same, read below another root directory: for tests. */
+/* The same, read below another root directory; for tests. */
 int weft_cpu_count_quota_under(const char *root);
-/* The smaller of both: what the node can run of us at one time. At least 1. */
+/* The smaller of affinity and quota, at least 1. */
 int weft_cpu_count(void);
 
 #endif

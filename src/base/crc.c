@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * crc: see crc.h. Inside, a state is the remainder with its lowest bit first and without the inversions at both ends.
- * Appending zero bytes to a message multiplies its state by a power of x, which is linear: that joins three streams that were
- * summed side by side (the instruction answers after three cycles but starts each cycle), and finds a wrong bit.
+ * crc: see crc.h. A state is the bit-reflected remainder, without the inversions at both ends. Appending zero bytes to a message multiplies
+ * its state by a power of x, which is linear. This combines three streams computed in parallel (the instruction has a latency of three
+ * cycles, a throughput of one), and locates a wrong bit.
  */
 #include "base/crc.h"
 
@@ -12,9 +12,9 @@
 
 #define POLYNOMIAL 0x82f63b78u
 
-/* -- by tables: eight bytes at a time -- */
+/* -- table-driven, eight bytes a step -- */
 
-/* A row of a table is linear in its index: it follows from its values at the eight powers of two. */
+/* Table entries are linear in the index: they follow from the entries of the eight powers of two. */
 #define AT(n, a, b, c, d, e, f, g, h)                                                                                 \
     (((n)&1 ? a : 0u) ^ ((n)&2 ? b : 0u) ^ ((n)&4 ? c : 0u) ^ ((n)&8 ? d : 0u) ^ ((n)&16 ? e : 0u) ^ ((n)&32 ? f : 0u) ^   \
      ((n)&64 ? g : 0u) ^ ((n)&128 ? h : 0u))
@@ -54,7 +54,7 @@ static uint32_t sum_by_table(uint32_t crc, const void *data, size_t bytes)
 
 static bool always(void) { return true; }
 
-/* -- by the CPU's instruction -- */
+/* -- CRC instructions -- */
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -82,14 +82,14 @@ __attribute__((target("sse4.2"))) static uint32_t sum_by_sse(uint32_t crc, const
     return ~run_on(~crc, data, bytes);
 }
 
-/* state * power * x^33: `power` is x^(8n - 33), so this is the state after n zero bytes more. */
+/* state * power * x^33; with power = x^(8n - 33) the state after n more zero bytes. */
 __attribute__((target("sse4.2,pclmul"))) static inline uint32_t shifted(uint32_t state, uint32_t power)
 {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)state), _mm_cvtsi32_si128((int)power), 0);
     return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-/* Three lanes side by side as long as all are full. past_one, past_two: x^(8n - 33) for n of one lane and of two. */
+/* Three interleaved streams of `lane` bytes each, while that many remain. past_one, past_two: x^(8n - 33), n: one and two lanes. */
 #define LANES(state, at, bytes, lane, past_one, past_two)                                                             \
     for (; (bytes) >= 3 * (lane); (bytes) -= 3 * (lane), (at) += 3 * (lane)) {                                        \
         uint64_t a = (state), b = 0, c = 0;                                                                           \
@@ -153,7 +153,7 @@ uint32_t weft_crc32c(uint32_t crc, const void *data, size_t bytes)
     return way->sum(crc, data, bytes);
 }
 
-/* A wrong bit with n bits behind it (the sum's own included) makes a difference of x^n. */
+/* A wrong bit followed by n bits (the CRC's included) makes a difference of x^n. */
 bool weft_crc32c_find_bit(uint32_t difference, uint64_t bytes, uint64_t *bit)
 {
     uint32_t power = 0x80000000u;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fifomap: the seldom half, growing. See fifomap.h.
+ * fifomap: open, close, growth. See fifomap.h.
  */
 #include "base/fifomap.h"
 

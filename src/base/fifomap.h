@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fifomap: a hash of first-in-first-out queues, one per 64-bit key. Insert, look at the oldest of a key, and remove any entry are
- * O(1) however many entries share a key or differ in it: entries of one key hang off their oldest, only the oldest stands in a bucket.
- * Intrusive and single-threaded; an entry belongs to at most one map. Used by p2p/match.
+ * fifomap: hash table of FIFO queues, one per 64-bit key. Insert, find the oldest entry of a key, and remove any entry are O(1) for any
+ * number of keys and of entries per key. A bucket chains the oldest entry of each key; younger entries are linked to their oldest.
+ * Intrusive, not thread-safe; the caller owns the entries; an entry is in at most one map. Used by core/worker and p2p/match.
  */
 #ifndef WEFT_BASE_FIFOMAP_H
 #define WEFT_BASE_FIFOMAP_H
@@ -15,8 +15,8 @@
 typedef struct weft_fifo_entry weft_fifo_entry;
 struct weft_fifo_entry {
     uint64_t key;
-    weft_fifo_entry *chain;      /* next oldest in the bucket; meaningful in the oldest of a key */
-    weft_fifo_entry *next, *prev; /* same key, by age; the oldest's prev is the youngest, the youngest's next is NULL */
+    weft_fifo_entry *chain;      /* next key's oldest entry in the bucket; valid in the oldest entry of a key */
+    weft_fifo_entry *next, *prev; /* same key, by age; prev of the oldest: the youngest; next of the youngest: NULL */
 };
 
 typedef struct weft_fifomap {
@@ -27,8 +27,8 @@ typedef struct weft_fifomap {
 } weft_fifomap;
 
 void weft_fifomap_open(weft_fifomap *map);
-void weft_fifomap_close(weft_fifomap *map); /* entries are their owners' */
-/* Doubles the buckets; when there is no memory the map stays as it is and only grows slower. */
+void weft_fifomap_close(weft_fifomap *map); /* frees the buckets, not the entries */
+/* Doubles the buckets; out of memory: no effect, operations become slower. */
 void weft_fifomap_grow(weft_fifomap *map);
 
 static inline uint32_t weft_fifomap_hash(uint64_t key)
@@ -36,7 +36,7 @@ static inline uint32_t weft_fifomap_hash(uint64_t key)
     return (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 32);
 }
 
-/* The oldest entry of the key, or NULL. */
+/* The oldest entry of the key; NULL: none. */
 static inline weft_fifo_entry *weft_fifomap_find(const weft_fifomap *map, uint64_t key)
 {
     weft_fifo_entry *entry = map->buckets[weft_fifomap_hash(key) & map->mask];
@@ -68,7 +68,7 @@ static inline void weft_fifomap_insert(weft_fifomap *map, weft_fifo_entry *entry
 static inline void weft_fifomap_remove(weft_fifomap *map, weft_fifo_entry *entry)
 {
     weft_fifo_entry **place;
-    if (entry->prev->next == entry) { /* not the oldest: somebody older points to it */
+    if (entry->prev->next == entry) { /* not the oldest: an older entry precedes it */
         weft_fifo_entry *youngest = entry->next;
         entry->prev->next = entry->next;
         if (youngest) {

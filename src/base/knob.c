@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * knob: reads WEFT_<NAME> into weft_knob. Called once by whoever starts: MPI_Init, mpirun, weft-info, a test.
- * Invariant: every field always holds a value inside its range.
+ * knob: reads WEFT_<NAME> into weft_knob. Called once at start of MPI_Init, mpirun, weft-info and tests; one thread.
+ * Invariant: every field always has a value in its range.
  */
 #include "base/knob.h"
 
@@ -63,15 +63,15 @@ static const char *const others[] = {
 };
 
 enum origin { ORIGIN_DEFAULT, ORIGIN_ENVIRONMENT, ORIGIN_CLAMPED };
-static unsigned char origins[weft_count(weft_knob_rows)]; /* written with weft_knob, frozen with it */
-static char *texts[weft_count(weft_knob_rows)];           /* our copies of TEXT values: as long-lived as weft_knob */
+static unsigned char origins[weft_count(weft_knob_rows)]; /* origin of each row's value; written with weft_knob only */
+static char *texts[weft_count(weft_knob_rows)];           /* copies of TEXT values, owned; live as long as weft_knob */
 
 static void *field_of(weft_knobs *knobs, const weft_knob_row *row)
 {
     return (char *)knobs + row->offset;
 }
 
-/* A whole number with an optional K, M or G (KiB, MiB, KB are the same here: powers of 1,024). False when it is none or too large. */
+/* Parses an integer with an optional K, M or G (also KiB, MiB, KB: powers of 1,024). False: not a number, or too large. */
 static bool number_read(const char *text, bool suffixes, int64_t *value)
 {
     char *end;
@@ -96,7 +96,7 @@ static bool number_read(const char *text, bool suffixes, int64_t *value)
     return true;
 }
 
-/* The index of `text` in "a|b|c", or -1. */
+/* Index of `text` in "a|b|c"; -1: not in it. */
 static int word_find(const char *words, const char *text)
 {
     size_t length = strlen(text);
@@ -116,7 +116,7 @@ static int bool_read(const char *text)
     return yes >= 0 ? 1 : no >= 0 ? 0 : -1;
 }
 
-/* What a row accepts, in words. */
+/* Describes the values that a row accepts. */
 static void range_show(const weft_knob_row *row, char *text, size_t room)
 {
     switch (row->kind) {
@@ -171,7 +171,7 @@ const char *weft_knob_origin(int index)
     return names[origins[index]];
 }
 
-/* Reads `text` into the row's field of `knobs`. False: it means nothing. */
+/* Parses `text` into the row's field of `knobs`. False: invalid. */
 static bool value_read(const weft_knob_row *row, const char *text, weft_knobs *knobs, enum origin *origin)
 {
     void *field = field_of(knobs, row);
@@ -219,7 +219,7 @@ static size_t field_bytes(enum weft_knob_kind kind)
     }
 }
 
-/* "spin_us" as WEFT_SPIN_US. */
+/* "spin_us" becomes "WEFT_SPIN_US". */
 static void name_upper(const char *name, char *text, size_t room)
 {
     snprintf(text, room, "WEFT_%s", name);
@@ -268,7 +268,7 @@ static bool is_known(const char *name, size_t length)
 
 #define NAME_LENGTH_MAX 40
 
-/* Edits (insert, delete, replace, each 1) that make one name of the other; names longer than NAME_LENGTH_MAX are far from all. */
+/* Edit distance (insert, delete, replace) of two names; names longer than NAME_LENGTH_MAX are far from all. */
 static int distance(const char *a, const char *b)
 {
     size_t rows = strlen(a), columns = strlen(b);
@@ -302,7 +302,7 @@ const char *weft_knob_nearest(const char *name, char *text, size_t room)
             snprintf(text, room, "%s", known);
         }
     }
-    /* a third of what follows WEFT_ may be wrong: more is another word */
+    /* near: at most a third of the characters after WEFT_ are wrong */
     size_t length = strlen(name) > 5 ? strlen(name) - 5 : 0;
     return best <= 1 + (int)length / 3 ? text : NULL;
 }

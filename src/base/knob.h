@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * knob: what a user may set, one table (knobs.def). Read once at start from WEFT_<NAME>, frozen after that; before it, the defaults
- * stand. Anybody reads `weft_knob.spin_us`; only weft_knobs_load writes (and tests, before they open a world).
+ * knob: user settings (knobs.def), read at start from environment variables WEFT_<NAME> and constant after that; defaults before. Any code
+ * reads weft_knob fields, for example weft_knob.spin_us. Only weft_knobs_load writes them, and tests before they open a world.
  */
 #ifndef WEFT_BASE_KNOB_H
 #define WEFT_BASE_KNOB_H
@@ -39,8 +39,8 @@ typedef struct weft_knobs {
 
 extern weft_knobs weft_knob;
 
-/* Reads the environment: a value out of range is warned about and clamped, one that cannot be read keeps the default, an unknown
- * WEFT_ name is warned about once with the nearest name. Sets the log's limit. Warns only if `warn` (one process of a job is enough). */
+/* Reads the environment and sets the log level. A value out of range is clamped, one that cannot be parsed keeps the default. `warn`: warns
+ * of these and of unknown WEFT_ names, with the nearest name; one process of a job should. */
 void weft_knobs_load(bool warn);
 
 enum weft_knob_kind { WEFT_KNOB_INT, WEFT_KNOB_SIZE, WEFT_KNOB_BOOL, WEFT_KNOB_CHOICE, WEFT_KNOB_TEXT };
@@ -51,20 +51,20 @@ typedef struct weft_knob_row {
     enum weft_knob_kind kind;
     size_t offset; /* of the field in weft_knobs */
     int64_t min, max;
-    const char *words; /* CHOICE: separated by | */
+    const char *words; /* CHOICE: its values, separated by |; NULL: another kind */
     const char *sentence;
 } weft_knob_row;
 
 extern const weft_knob_row weft_knob_rows[];
 extern const int weft_knob_row_count;
 
-/* The value of row `index` in words; cut at `room`. */
+/* Prints the value of row `index` to text, cut at `room` bytes. */
 void weft_knob_show(int index, char *text, size_t room);
-/* The same for the value that it has when nobody sets it. */
+/* The same for the default. */
 void weft_knob_show_default(int index, char *text, size_t room);
-/* Where the value comes from: "default", "environment", or "environment, clamped". */
+/* Origin of the value: "default", "environment", or "environment, clamped". */
 const char *weft_knob_origin(int index);
-/* The WEFT_ name (knob or other) that is nearest to `name`, or NULL when none is near. */
+/* The WEFT_ name (knob or other) nearest to `name`; NULL: none is near. */
 const char *weft_knob_nearest(const char *name, char *text, size_t room);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * list: intrusive doubly linked ring. The head is a link that points to itself when empty.
- * Single-threaded by contract: the worker that owns the list guards it.
+ * list: intrusive doubly linked circular list. The head is a link that points to itself when the list is empty.
+ * Not thread-safe: the lock of the list's owner guards it, mostly worker->lock.
  */
 #ifndef WEFT_BASE_LIST_H
 #define WEFT_BASE_LIST_H
@@ -32,7 +32,7 @@ static inline void weft_list_remove(weft_list_link *item)
     item->next = item->prev = item;
 }
 
-/* The first item, or NULL when empty. */
+/* The first item; NULL: empty. */
 static inline weft_list_link *weft_list_first(const weft_list_link *head) { return head->next == head ? NULL : head->next; }
 
 static inline weft_list_link *weft_list_take(weft_list_link *head)
@@ -43,7 +43,7 @@ static inline weft_list_link *weft_list_take(weft_list_link *head)
     return item;
 }
 
-/* Moves all items, in order, to the end of another list. */
+/* Moves all items, in order, to the end of `to`; `from` becomes empty. */
 static inline void weft_list_splice(weft_list_link *to, weft_list_link *from)
 {
     if (weft_list_is_empty(from))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * log: writes to stderr, one write(2) a text, so that texts of many ranks do not mix within a line. Called from anywhere.
- * Invariant: never allocates, never more than five lines, and errno stays what it was. Identity and limit are set once at start.
+ * log: see log.h. One write(2) per text keeps lines of different ranks apart.
+ * Invariant: does not allocate, writes at most five lines, preserves errno. Identity and level are set at start only.
  */
 #include "base/log.h"
 
@@ -16,9 +16,9 @@
 
 #define LINES_MAX 5
 #define TEXT_ROOM 2048
-#define FIRST_LINE_ROOM 240 /* of a text that is counted */
+#define FIRST_LINE_ROOM 240 /* bytes kept of a text of weft_log_once */
 
-/* Set at start, frozen after it, like the knobs. */
+/* Set at start, constant after that. */
 static struct {
     int rank;
     int limit;
@@ -32,7 +32,7 @@ typedef struct once_slot {
     _Atomic uint64_t reported; /* count at the last weft_log_repeats */
     _Atomic bool is_kept;      /* text and bytes are set */
     uint32_t bytes;
-    char text[FIRST_LINE_ROOM]; /* its first line */
+    char text[FIRST_LINE_ROOM]; /* first line, without final 0 */
 } once_slot;
 
 static once_slot once[WEFT_LOG_ONCE_MAX];
@@ -49,7 +49,7 @@ void weft_log_limit(enum weft_log_level level)
     speaker.limit = level;
 }
 
-/* Cuts after the fifth line and makes the text end with exactly one newline. `room` counts text's bytes with the final 0. */
+/* Cuts after the fifth line and ends the text with exactly one newline. `room`: bytes of text, final 0 included. Returns the length. */
 static size_t text_close(char *text, size_t length, size_t room)
 {
     if (length > room - 2)
@@ -64,7 +64,7 @@ static size_t text_close(char *text, size_t length, size_t room)
     return length;
 }
 
-/* Prefix and text; the number of bytes. */
+/* Formats prefix and text; returns the number of bytes. */
 static size_t text_format(char *text, size_t room, const char *format, va_list args)
 {
     int length, more;
@@ -102,7 +102,7 @@ void weft_log(enum weft_log_level level, const char *format, ...)
     errno = keep;
 }
 
-/* Never 0: that marks a free slot. */
+/* Never returns 0, which marks a free slot. */
 static uint64_t text_hash(const char *text, size_t bytes)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
@@ -111,7 +111,7 @@ static uint64_t text_hash(const char *text, size_t bytes)
     return hash ? hash : 1;
 }
 
-/* The text's slot, a free one at its first time, NULL when all slots hold other texts. */
+/* The text's slot; claims a free one at first use. NULL: all slots have other texts. */
 static once_slot *once_find(uint64_t hash)
 {
     for (size_t i = 0; i < WEFT_LOG_ONCE_MAX; i++) {
@@ -142,7 +142,7 @@ uint64_t weft_log_once(enum weft_log_level level, const char *format, ...)
         size_t room = sizeof(slot->text), line = (size_t)((char *)memchr(text, '\n', bytes) - text);
         slot->bytes = line < room ? (uint32_t)line : (uint32_t)room;
         memcpy(slot->text, text, slot->bytes);
-        atomic_store_explicit(&slot->is_kept, true, memory_order_release); /* pairs with weft_log_repeats */
+        atomic_store_explicit(&slot->is_kept, true, memory_order_release); /* pairs with weft_log_repeats() */
         text_write(text, bytes);
     }
     errno = keep;

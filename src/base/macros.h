@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * macros: the few words that the language lacks. Nothing here has state.
+ * macros: small helpers for the compiler and the CPU. Stateless.
  */
 #ifndef WEFT_BASE_MACROS_H
 #define WEFT_BASE_MACROS_H
@@ -15,8 +15,8 @@
 #define weft_count(array) (sizeof(array) / sizeof((array)[0]))
 #define weft_round_up(x, to) (((x) + ((to)-1)) / (to) * (to))
 
-/* Fetches a line to write it. gcc's builtin makes a prefetch for reading of this on x86-64, which takes the line from its owner in vain;
- * prefetchw does nothing on the oldest CPUs that do not know it. */
+/* Prefetches a cache line for writing. On x86-64 gcc's builtin emits a prefetch for reading, which takes the line from its owner in vain.
+ * CPUs without prefetchw execute it as a no-op. */
 #if defined(__x86_64__)
 #define weft_prefetch_write(addr) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(addr)))
 #else

@@ -6,12 +6,12 @@
 
 #include "base/clock.h"
 
-#define WORTH 2 /* past the caches costs the reader more: it must save the sender this much */
+#define WORTH 2 /* non-temporal stores cost the reader more: they must be so many times faster for the sender */
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 
-/* Whole lines go past the caches. The fence orders these stores before the release that publishes the body. */
+/* Non-temporal stores for whole lines. The fence orders them before the release that publishes the body. */
 static void copy_past(void *to, const void *from, uint32_t bytes)
 {
     uint32_t odd = (uint32_t)(-(uintptr_t)to % WEFT_LINE);
@@ -44,7 +44,7 @@ static void copy(bool past, void *to, const void *from, uint32_t bytes)
 static void learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
 {
     uint32_t seen = (uint32_t)(took_ns * 1000 / bytes) + 1;
-    /* a body that was interrupted tells nothing: large values count little, small ones at once */
+    /* large samples may come from preemption: they raise the average slowly, small ones lower it at once */
     *per_byte_ps = !*per_byte_ps || seen < *per_byte_ps ? (seen + *per_byte_ps) / (*per_byte_ps ? 2 : 1) : *per_byte_ps + (*per_byte_ps >> 3) + 1;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * raw_thread: the stack, the signal mask and the one system call that libc must not make for us. Called by mem/memmon.
- * Invariant: the new thread touches its own stack and what its argument names, nothing of libc's.
+ * raw_thread: see raw_thread.h. Calls clone by inline assembly, with a stack and signal mask for the new thread.
+ * Invariant: the new thread uses only its own stack and memory reachable from its argument, no state of libc.
  */
 #include "base/raw_thread.h"
 
@@ -16,7 +16,7 @@
 #define STACK_BYTES ((size_t)64 << 10)
 #define FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
-/* What the new thread finds at the top of its stack. */
+/* At the top of the new thread's stack. */
 typedef struct start {
     void (*run)(void *arg);
     void *arg;
@@ -85,11 +85,11 @@ int weft_raw_thread(void (*run)(void *arg), void *arg)
     if (stack == MAP_FAILED)
         return -errno;
     mprotect(stack, 4096, PROT_NONE);
-    /* It has 16 bytes: what remains is aligned as a call wants it. */
+    /* start has 16 bytes, so the stack below it is aligned for a call. */
     start *top = (start *)(void *)(stack + STACK_BYTES - sizeof(start));
     *top = (start){run, arg};
     sigfillset(&all);
-    /* The new thread inherits it. glibc leaves its own two signals open, but sends them to threads that it knows. */
+    /* The new thread inherits the mask. glibc keeps its two internal signals unblocked, but sends them only to threads that it knows. */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     long result = clone_bare(top);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * raw_thread: a thread of the kernel's that libc knows nothing of, and system calls without errno. For a helper that must go on while
- * the process may be anywhere in libc: no thread-local storage, no stack protector, no locks, no allocation. libc still holds the
- * process for single-threaded, and so keeps its fast paths and tells us the truth about the program's own threads.
- * Invariant: what runs in such a thread is marked WEFT_BARE and calls nothing but weft_raw_syscall and what is marked so too.
+ * raw_thread: a kernel thread unknown to libc, and system calls without errno. For a helper that must run while the process may be anywhere
+ * in libc: no thread-local storage, stack protector, locks or allocation. libc still takes the process for single-threaded, so its fast
+ * paths and its count of the program's threads stay right. Used by mem/memmon.
+ * Invariant: functions run in such a thread are marked WEFT_BARE and call only weft_raw_syscall and other WEFT_BARE functions.
  */
 #ifndef WEFT_BASE_RAW_THREAD_H
 #define WEFT_BASE_RAW_THREAD_H
@@ -29,15 +29,15 @@
 #define WEFT_IS_SANITIZED 0
 #endif
 
-/* Sanitizers keep a state per thread, which such a thread has not. */
+/* Not with sanitizers: they need per-thread state, which such a thread lacks. */
 #if (defined(__x86_64__) || defined(__aarch64__)) && !WEFT_IS_SANITIZED
 #define WEFT_BARE_THREADS true
 #else
 #define WEFT_BARE_THREADS false
 #endif
 
-/* A system call made here and now, past libc; the result as the kernel gives it: -errno. Where WEFT_RAW_SYSCALLS is false it is
- * libc's syscall() after all. */
+/* System call by inline assembly, without libc. Returns the kernel's result: -errno on error. Where WEFT_RAW_SYSCALLS is false it uses
+ * libc's syscall(). */
 #if defined(__x86_64__)
 #define WEFT_RAW_SYSCALLS true
 static inline __attribute__((always_inline)) long weft_raw_syscall6(long number, long a, long b, long c, long d, long e, long f)
@@ -84,8 +84,8 @@ static inline __attribute__((always_inline)) long weft_raw_syscall(long number, 
     return weft_raw_syscall6(number, a, b, c, d, 0, 0);
 }
 
-/* Runs `run` in such a thread, all signals blocked, on a stack of its own (64 KiB, never freed). It may return: the thread ends.
- * Its id, or -errno; -ENOSYS where WEFT_BARE_THREADS is false. */
+/* Starts a raw thread that calls run(arg), with all signals blocked, on its own stack (64 KiB, never freed); it ends when run returns.
+ * Returns its thread id, or -errno; -ENOSYS: WEFT_BARE_THREADS is false. */
 int weft_raw_thread(void (*run)(void *arg), void *arg);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sha256: see sha256.h. The constants are the first 32 bits of the fractional parts of the cube roots of the first 64 primes (k), and
- * of the square roots of the first eight (the start).
+ * sha256: see sha256.h. k: first 32 bits of the fractional parts of the cube roots of the first 64 primes; start: those of the square
+ * roots of the first eight primes.
  */
 #include "base/sha256.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sha256: SHA-256 (FIPS 180-4) and HMAC over it (RFC 2104). For what crosses between launcher and daemons; no rank calls it.
+ * sha256: SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104). Used between mpirun and its daemons; ranks do not use it.
  */
 #ifndef WEFT_BASE_SHA256_H
 #define WEFT_BASE_SHA256_H
@@ -26,12 +26,12 @@ typedef struct weft_hmac {
     unsigned char outer_key[64];
 } weft_hmac;
 
-/* Keys are of 32 bytes. */
+/* HMAC with a key of 32 bytes. */
 void weft_hmac_begin(weft_hmac *self, const unsigned char key[WEFT_SHA256_BYTES]);
 void weft_hmac_add(weft_hmac *self, const void *data, size_t bytes);
 void weft_hmac_end(weft_hmac *self, unsigned char code[WEFT_SHA256_BYTES]);
 
-/* Whether they are the same, in a time that tells nothing about where they differ. */
+/* Compares in constant time: the time does not depend on the contents. */
 bool weft_bytes_equal(const void *a, const void *b, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * status: the words behind the codes. The last description of each thread is kept here until somebody shows it.
- * Invariant: weft_fail never allocates and never fails, so that it can describe running out of memory.
+ * status: see status.h. The last error text of each thread is thread-local.
+ * Invariant: weft_fail does not allocate and cannot fail, so it can describe an out-of-memory error.
  */
 #include "base/status.h"
 
@@ -17,7 +17,7 @@ static _Thread_local struct {
 
 int weft_fail(int code, const char *format, ...)
 {
-    /* A text may quote the one before it ("while ...: %s"): format beside it, then move. */
+    /* An argument may be the previous text ("while ...: %s"): format into a copy first. */
     char text[sizeof(said.text)];
     va_list args;
     va_start(args, format);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * status: what every inner function returns.
- *   0           it is done (or accepted)
- *   WEFT_AGAIN  not now: a queue or a resource is full; call again after progress. Never an error.
- *   WEFT_INPROGRESS   a port has taken a frame and still reads its body (transport/port.h); nobody else answers this
- *   < 0         an error, one of those below. Who first knows the cause describes it once (weft_fail).
- * src/mpi/errors alone knows which MPI class a code becomes.
+ * status: return codes of internal functions, and the text of a thread's last error. Only src/mpi/errors maps codes to MPI error classes.
+ *   0                done or accepted
+ *   WEFT_AGAIN       a queue or resource is full: call again after progress; not an error
+ *   WEFT_INPROGRESS  an iface has accepted a frame and still reads its body (ops.send of transport/iface.h only)
+ *   < 0              an error, listed below; the function that first knows the cause describes it, once (weft_fail)
  */
 #ifndef WEFT_BASE_STATUS_H
 #define WEFT_BASE_STATUS_H
@@ -17,12 +16,12 @@ enum weft_status {
     WEFT_AGAIN = 1,
     WEFT_INPROGRESS = 2,
     WEFT_E_NOMEM = -1,        /* the process has no more memory */
-    WEFT_E_NOSPACE = -2,      /* shared memory or a device has no more room */
-    WEFT_E_SYSTEM = -3,       /* a system call failed: the text holds its words */
-    WEFT_E_PEER = -4,         /* the peer is lost */
+    WEFT_E_NOSPACE = -2,      /* shared memory or a device is full */
+    WEFT_E_SYSTEM = -3,       /* a system call failed: the text has the system's message */
+    WEFT_E_PEER = -4,         /* the peer has failed */
     WEFT_E_TIMEOUT = -5,      /* a deadline passed */
-    WEFT_E_UNSUPPORTED = -6,  /* not built, or not possible on this port */
-    WEFT_E_INTERN = -7,       /* a broken invariant of ours */
+    WEFT_E_UNSUPPORTED = -6,  /* not built, or not possible on this iface */
+    WEFT_E_INTERN = -7,       /* internal error: a broken invariant */
     WEFT_E_TRUNCATE = -8,     /* message longer than the receive buffer */
     WEFT_E_BUFFER = -9,
     WEFT_E_COUNT = -10,
@@ -39,32 +38,32 @@ enum weft_status {
     WEFT_E_INFO = -21,
     WEFT_E_KEY = -22,         /* a remote key refused: bad bounds, wrong access */
     WEFT_E_OTHER = -23,
-    WEFT_E_IN_STATUS = -24,   /* look into the statuses */
+    WEFT_E_IN_STATUS = -24,   /* the error codes are in the statuses */
     WEFT_E_PENDING = -25,
     WEFT_E_TOOLARGE = -26,    /* a value does not fit its argument's type */
     WEFT_E_REVOKED = -27,
-    WEFT_E_CORRUPT = -28,     /* a message is not what was sent: its checksum is wrong */
-    WEFT_E_STALE = -29,       /* a lent key that died with the connection: move the bytes another way */
-    WEFT_E_NOT_SAME = -30,    /* members of a communicator do not make the same collective calls */
+    WEFT_E_CORRUPT = -28,     /* wrong checksum: the message was damaged */
+    WEFT_E_STALE = -29,       /* key of a memory window whose connection broke: transfer the bytes otherwise */
+    WEFT_E_NOT_SAME = -30,    /* members of a communicator make different collective calls */
     WEFT_E_WIN = -31,
     WEFT_E_LAST = -32
 };
 
-/* The message was delivered, but it is not what was sent: what depends on its data is wrong, who waits for its end need not. */
+/* Whether the code means that a message was delivered damaged: its data is wrong, but the operation completes. */
 static inline bool weft_status_is_damage(int code) { return code == WEFT_E_CORRUPT || code == WEFT_E_TRUNCATE; }
 
-/* Which of two errors of one operation is kept: the first one, but damage gives way to what ends the operation. 0: none. */
+/* The error to keep of two of one operation (0: none): the first, but an error that ends the operation replaces damage. */
 static inline int weft_status_worse(int first, int next)
 {
     return !first || (next && weft_status_is_damage(first) && !weft_status_is_damage(next)) ? next : first;
 }
 
-/* Describes the error that this thread is about to return, for the error handler's text, and gives `code` back:
+/* Stores the text of the error that this thread is about to return, for the error handler, and returns `code`:
  *     return weft_fail(WEFT_E_RANK, "rank %d is not in 0..%d", rank, size - 1);
- * The text (cut at 511 bytes) belongs to the calling thread and lives until its next weft_fail. */
+ * The text (cut at 511 bytes) is the calling thread's and is valid until its next weft_fail. Does not allocate; cannot fail. */
 int weft_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* The text that belongs to `code`: what weft_fail last said in this thread if it was for this code, else a general sentence. */
+/* This thread's last weft_fail text if it was for `code`, else a general sentence. */
 const char *weft_fail_text(int code);
 
 /* A general sentence for a code; never NULL. */

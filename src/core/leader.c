@@ -96,8 +96,8 @@ static bool has_slept(weft_wait *wait, const struct timespec *limit)
     return !atomic_compare_exchange_strong_explicit(&wait->signal, &value, RUNS, memory_order_acq_rel, memory_order_acquire);
 }
 
-/* Yields before it sleeps, if no CPU is spare: the thread it waits for may be about to run, and a yield is cheaper than a sleep. A long yield
- * means that another program got the CPU; then it stops. */
+/* Yields before it sleeps, if no CPU is spare: the thread it waits for may be about to run, and a yield is cheaper than a sleep. A long
+ * yield means that another program got the CPU; then it stops. */
 static bool has_yielded(weft_wait *wait)
 {
     for (uint32_t i = 0; i < YIELDS; i++) {

@@ -156,7 +156,7 @@ static void sleep_on_wakeups(weft_wait *wait)
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&worker->lock);
     }
-    is_unrung = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* not an iface's timer */
+    is_unrung = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* no timer */
                 !has_rung(wait, asleep);
     weft_worker_lock(worker);
     worker->is_asleep = false;

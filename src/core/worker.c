@@ -92,7 +92,8 @@ void weft_worker_close(weft_worker *worker)
 void weft_worker_wake_leader(weft_worker *worker)
 {
     bool has_work = !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->scheds);
-    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) { /* peers without credit are not work: arriving credit raises a wakeup */
+    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) {
+        /* peers without credit are not work: arriving credit raises a wakeup */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);
         has_work = !weft_list_is_empty(&peer->waiting) || peer->credit + WEFT_CREDIT_STALLED > 0 || peer->overdrafts || peer->offers;
     }
