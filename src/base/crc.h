@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * crc: CRC32C (Castagnoli polynomial, as in iSCSI and NVMe), by the CPU's instruction if it has one. For checksums of messages
- * (p2p/msg_csum), headers (core/hdr_csum) and shared-memory collectives (collectives/shmcoll_csum). All implementations return the same values. Stateless; any thread.
+ * (p2p/msg_csum), headers (core/hdr_csum) and shared-memory collectives (collectives/shmcoll_csum).
+ * All implementations return the same values. Stateless; any thread.
  */
 #ifndef WEFT_BASE_CRC_H
 #define WEFT_BASE_CRC_H

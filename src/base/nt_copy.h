@@ -2,7 +2,7 @@
  *
  * nt_copy: copies a body that a reader on another CPU reads next, with cached or non-temporal stores. Cached stores must first take each
  * line back from its last reader, which is slow between distant CPUs. Non-temporal stores need not, but the reader then waits for memory.
- * Bodies of both kinds are timed now and then at the sender to choose. State is per iface; requires the worker's lock.
+ * Bodies of both kinds are timed now and then at the sender to choose. State is per iface (shm); requires the worker's lock.
  */
 #ifndef WEFT_BASE_NT_COPY_H
 #define WEFT_BASE_NT_COPY_H

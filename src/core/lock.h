@@ -29,9 +29,12 @@ typedef struct weft_lock {
 #endif
 
 void weft_lock_init(weft_lock *lock, uint32_t spins_max);
+/* Slow path of weft_lock_acquire: spins, then sleeps, until this thread holds the lock. */
 void weft_lock_wait(weft_lock *lock);
+/* Slow path of weft_lock_release: passes the lock to a running waiter, or frees it and wakes the oldest. */
 void weft_lock_pass(weft_lock *lock);
 
+/* Takes the lock if it is free; true: taken. Does not block or queue. */
 static inline bool weft_lock_try(weft_lock *lock)
 {
     uintptr_t none = 0;
@@ -60,7 +63,7 @@ static inline bool weft_lock_is_wanted(const weft_lock *lock)
 }
 
 /* Holder, if weft_lock_is_wanted: passes the lock to the longest-waiting running thread and queues behind all others. If all waiters
- * sleep, wakes the oldest and keeps the lock. Returns with the lock held; true: other threads held it meanwhile. */
+ * sleep, wakes the oldest and keeps the lock; with visitors, releases it briefly. Returns with the lock held; true: it was released. */
 bool weft_lock_offer(weft_lock *lock);
 
 #endif

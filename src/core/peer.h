@@ -13,7 +13,7 @@
 #include "core/worker.h"
 #include "transport/iface.h"
 
-enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_FAILED, WEFT_PEER_CLOSED };
+enum weft_peer_state { WEFT_PEER_ALIVE, WEFT_PEER_FAILED, WEFT_PEER_CLOSED }; /* CLOSED: ep closed after both sides sent BYE */
 
 /* Incomplete eager message that arrives in fragments (p2p/eager_frags). */
 typedef struct weft_eager_frags {
@@ -110,7 +110,7 @@ static inline void weft_peer_unstamp(weft_peer *peer, const weft_hdr *hdr)
     peer->credits_due += hdr->credits;
 }
 
-/* Stamps and sends: 0, INPROGRESS, AGAIN or an error. Requires peer->waiting to be empty, else the frame overtakes. */
+/* Stamps and sends: 0, INPROGRESS, AGAIN or an error. The caller must keep the order: no earlier frame may wait. */
 int weft_peer_post(weft_peer *peer, weft_frame *frame);
 /* Sends now or queues in order: 0 or an error; *sent (may be NULL): sent now. A queued body of up to 80 bytes without pack is copied. Any
  * other must stay valid until the queue completes req (rc 0: sent); req must be given then. A frame with zcopy_ctx needs no req:

@@ -47,6 +47,7 @@ static inline void weft_reg_revoke(weft_iface *iface, weft_mw *mw)
         iface->ops->mw_invalidate(iface, mw);
 }
 static inline const weft_mr *weft_reg_mr(const weft_reg *pin) { return (const weft_mr *)pin->record; }
+/* Frees the iface's cache with its registrations. Called before ops.close. */
 void weft_reg_close(weft_iface *iface);
 /* Drops registrations of unmapped or changed memory. Called before a rank sleeps, else such memory stays pinned until the next transfer. */
 void weft_reg_reclaim(weft_worker *worker);
@@ -57,6 +58,7 @@ void weft_reg_reclaim(weft_worker *worker);
 typedef struct weft_reg_persistent weft_reg_persistent;
 #define WEFT_REG_PERSIST_MAX (1ull << 30)
 weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights);
+/* Releases it. NULL is allowed. */
 void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *kept);
 /* Updates the worker's REG_ counters from its caches (weft_worker.count). */
 void weft_reg_count(weft_worker *worker);

@@ -26,7 +26,7 @@
 #define CLOCK_EVERY 64               /* empty polls between clock reads */
 #define SLEEP_LIMIT_NS 1000000000ull /* safety net for lost wake-ups: longest sleep; work found after it counts as LOST_WAKEUPS */
 #define LONG_MAX_NS 4194304u         /* most additional spin time for a long message */
-#define PROMPT_NS 100000000ull       /* a thread that polls this long after the limit was preempted; what it finds may be new */
+#define PROMPT_NS 100000000ull       /* a later poll means preemption: what it finds may be new and does not count (in sim it does) */
 
 static void disarm(weft_wait *wait)
 {

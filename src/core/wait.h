@@ -71,7 +71,9 @@ static inline void weft_wait_begin(weft_wait *wait, struct weft_worker *worker, 
     wait->attach = NULL;
     wait->is_over = NULL;
 }
+/* One turn. Requires worker->lock, which it may drop; may sleep; calls callbacks. The caller then checks its condition again. */
 void weft_wait_progress(weft_wait *wait);
+/* Slow path of weft_wait_end: disarms, gives up the lead, clears the status page. */
 void weft_wait_close(weft_wait *wait);
 static inline void weft_wait_end(weft_wait *wait)
 {

@@ -77,6 +77,7 @@ typedef struct weft_worker {
 
 /* Opens ifaces and pools; `callbacks` are the ifaces' upcalls (p2p). WEFT_E_NOMEM, or the error of an iface. */
 int weft_worker_open(struct weft_world *world, uint32_t index, const weft_iface_callbacks *callbacks, weft_worker **worker);
+/* Closes the ifaces and frees all memory. The worker must be drained (weft_world_close), or not fully open. */
 void weft_worker_close(weft_worker *worker);
 
 static inline void weft_worker_lock(weft_worker *worker)

@@ -31,6 +31,7 @@ typedef struct weft_rkey_table {
     uint64_t salt;             /* part of each key: distinguishes this table from others */
 } weft_rkey_table;
 
+/* Initializes an empty table; cannot fail. `salt` should differ between tables. */
 void weft_rkey_table_open(weft_rkey_table *ring, uint64_t salt);
 void weft_rkey_table_close(weft_rkey_table *ring);
 /* Adds a region and fills in *mr, key included. WEFT_E_NOMEM; WEFT_E_ARG: the range wraps around. */
