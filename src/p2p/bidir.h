@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bidir: do rendezvous with a peer go both ways at once? Each transfer that overlaps one of the other direction raises the peer's score,
- * each that overlaps none lowers it, so that a program's next phase is judged by its own transfers. Both sides tell each other in RTS.
- * Called by rndv; guarded by the worker.
+ * bidir: detects rendezvous with one peer in both directions at once. A transfer that overlaps one of the other direction raises the
+ * score, any other lowers it. RTS carries the state to the peer (WEFT_RTS_BOTH_WAYS). Called by rndv; guarded by the worker.
  */
 #ifndef WEFT_P2P_BIDIR_H
 #define WEFT_P2P_BIDIR_H
@@ -20,11 +19,11 @@ static inline void weft_bidir_note(weft_bidir *bidir, bool overlaps)
         bidir->score = bidir->score < WEFT_BIDIR_MAX - 1 ? bidir->score + 2 : WEFT_BIDIR_MAX;
     else if (bidir->score)
         bidir->score--;
-    if (!bidir->score) /* it may send no RTS any more that says so */
+    if (!bidir->score) /* the peer may send no further RTS that clears the flag */
         bidir->remote = false;
 }
 
-/* Send: announced. Keep what is returned for weft_bidir_send_end. */
+/* A send was announced. The caller passes the result to weft_bidir_send_end. */
 static inline uint32_t weft_bidir_send_begin(weft_bidir *bidir)
 {
     bidir->sends++;
@@ -34,11 +33,11 @@ static inline uint32_t weft_bidir_send_begin(weft_bidir *bidir)
 static inline void weft_bidir_send_end(weft_bidir *bidir, uint32_t received)
 {
     bidir->sends--;
-    if (bidir->accepted == received) /* none was under way at its begin, none began since */
+    if (bidir->accepted == received) /* no receive was in flight when the send began, none has begun since */
         weft_bidir_note(bidir, false);
 }
 
-/* Receive: matched. remote: does the sender expect the other direction? */
+/* A receive matched. remote: the sender's RTS has WEFT_RTS_BOTH_WAYS. */
 static inline void weft_bidir_recv_begin(weft_bidir *bidir, bool remote)
 {
     bidir->accepted++;
@@ -48,13 +47,13 @@ static inline void weft_bidir_recv_begin(weft_bidir *bidir, bool remote)
 
 static inline void weft_bidir_recv_end(weft_bidir *bidir) { bidir->received++; }
 
-/* Does the next send share both sides' time with a receive? Sends of ours under way say nothing of that. */
+/* Is the next send likely to overlap a receive? Own sends in flight do not count. */
 static inline bool weft_bidir_expects_recv(const weft_bidir *bidir)
 {
     return bidir->score || bidir->remote || bidir->accepted != bidir->received;
 }
 
-/* Does the next receive share it with a send? */
+/* Is the next receive likely to overlap a send? */
 static inline bool weft_bidir_expects_send(const weft_bidir *bidir) { return bidir->score || bidir->remote || bidir->sends; }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * chan: opening and closing message spaces, and their ids. See chan.h.
+ * chan: opening and closing channels, their ids, notifications. See chan.h.
  */
 #include "p2p/chan.h"
 
@@ -15,11 +15,10 @@
 #include "p2p/sendq.h"
 #include "p2p/stall.h"
 
-/* An id is generation << 20 | index: an index is used again only with another generation, so a late frame to a closed channel
- * cannot reach its successor before 4,096 more have come and gone. */
+/* An id is generation << 20 | index. A reused index has a new generation: a late frame reaches a wrong channel only after 4,096 reuses. */
 #define INDEX_BITS 20
 #define INDEX_MASK ((1u << INDEX_BITS) - 1)
-#define FIRST_FREE 8 /* below: the predefined communicators' */
+#define FIRST_FREE 8 /* lower indices belong to the predefined communicators */
 
 static int grow(weft_worker *worker, uint32_t index)
 {
@@ -120,7 +119,7 @@ void weft_chan_drop_refused(weft_chan *chan)
     }
 }
 
-/* A notification that waits for its iface; frees itself. */
+/* A NOTIFY that is queued because the iface is full. Freed by its completion. */
 typedef struct parcel {
     weft_completion completion;
     weft_req *req;
@@ -170,7 +169,7 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
         return rc;
     peer->is_courtesy |= !is_met;
     parcel = parcel_new(chan->worker, body, bytes);
-    max = parcel ? peer->ep->iface->caps.frame_max - weft_hdr_csum_bytes() : sizeof((weft_pending_frame *)0)->small; /* so much is copied by the queue */
+    max = parcel ? peer->ep->iface->caps.frame_max - weft_hdr_csum_bytes() : sizeof((weft_pending_frame *)0)->small; /* weft_peer_send copies bodies up to this size */
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
                                  .tag = (int32_t)chan->id, .bytes = bytes < max ? bytes : max},
                         .body = parcel ? parcel->body : body};
@@ -202,7 +201,7 @@ int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)
     int rc = weft_peer_find(chan->worker, chan->world_rank ? chan->world_rank[rank] : rank, peer);
     if (rc == 0)
         (*peer)->is_courtesy = false;
-    if (rc == 0 && !weft_knob.checksum) /* else every send takes the long way: see msg_csum.h */
+    if (rc == 0 && !weft_knob.checksum) /* with checksums a NULL peer keeps sends off the fast path (msg_csum.h) */
         chan->peers[rank] = *peer;
     return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * chan: a private message space. Knows ranks, peers and matching; nothing of communicators. A frame travels with the id that its
- * *receiver* gave the channel, so a frame never comes before its channel exists. Communicators, windows and files are tenants
- * that own one or two channels.
+ * chan: a communication context (MPI 5.0 7.1): ranks, peers and matching, without knowledge of communicators.
+ * A frame carries the id that its *receiver* gave the channel, so no frame arrives before its channel exists.
+ * Communicators own one or two channels each (messages, collectives). Guarded by the worker.
  */
 #ifndef WEFT_P2P_CHAN_H
 #define WEFT_P2P_CHAN_H
@@ -16,27 +16,29 @@
 
 typedef struct weft_chan weft_chan;
 
-/* The owner's side of a channel: frames that are no messages. No bytes: `from` has freed its channel, or some peer (UINT32_MAX) says goodbye. Called inside an iface's poll: may send, must not wait. */
+/* Callback of the owner for NOTIFY frames. bytes 0: rank `from` freed its channel; from UINT32_MAX: some peer sent BYE.
+ * Called inside an iface's poll: may send, must not wait. */
 typedef void weft_chan_on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes);
 
 struct weft_chan {
     weft_worker *worker;
-    uint32_t id;               /* ours: generation << 20 | index */
-    uint32_t size, rank;       /* of the remote group; ours in the local one */
-    uint32_t id_out;           /* what all members call it, when they agree ... */
-    const uint32_t *ids_out;   /* ... else each one's own; NULL when uniform */
-    const uint32_t *world_rank; /* [size] world rank of each member; NULL: rank itself */
-    weft_peer **peers;         /* [size], filled on first use */
+    uint32_t id;                /* local id: generation << 20 | index */
+    uint32_t size, rank;        /* size of the remote group; own rank in the local group */
+    uint32_t id_out;            /* the members' id, if it is the same at all of them */
+    const uint32_t *ids_out;    /* [size] each member's id, owned; NULL: all use id_out */
+    const uint32_t *world_rank; /* [size] world rank of each member, borrowed; NULL: identity */
+    weft_peer **peers;          /* [size] NULL until the first use; always NULL with WEFT_CHECKSUM */
     weft_match match;
-    struct weft_sendq **sendqs; /* [size] what waits for a member's credit; NULL: nothing ever did */
-    struct weft_stall **stalls; /* [size] members that keep messages back; NULL: none ever did */
-    weft_list_link stalled;          /* those of now; set with stalls */
-    void *user;              /* whose channel it is (src/mpi's communicator); never looked at here */
-    bool is_connected;
-    weft_chan_on_notify *on_notify; /* NULL: such frames are dropped */
-    int (*refuses)(const weft_chan *chan, int32_t tag); /* of an unexpected message that will never be received: the error that its sender gets, else 0; NULL: takes all */
-    void (*on_unexpected)(weft_chan *chan, uint32_t from, int32_t tag); /* each such message, as it is kept; NULL: none */
-    void *owner;               /* of these */
+    struct weft_sendq **sendqs; /* [size] sends that wait for credit, by destination; NULL: none yet */
+    struct weft_stall **stalls; /* [size] stalled senders; NULL: none yet */
+    weft_list_link stalled;     /* weft_stall: the senders that are stalled now; valid if stalls is not NULL */
+    void *user;                 /* the communicator of src/mpi; opaque here */
+    bool is_connected;          /* weft_chan_connect was called */
+    weft_chan_on_notify *on_notify; /* NULL: NOTIFY frames are dropped */
+    /* Called for a message without a posted receive. 0, or if no receive may ever match it the error for its sender. NULL: accepts all */
+    int (*refuses)(const weft_chan *chan, int32_t tag);
+    void (*on_unexpected)(weft_chan *chan, uint32_t from, int32_t tag); /* called before an unexpected message is queued; NULL: none */
+    void *owner;                /* context of the three callbacks */
 };
 
 typedef struct weft_chan_slot {
@@ -44,7 +46,7 @@ typedef struct weft_chan_slot {
     uint32_t generation;
 } weft_chan_slot;
 
-/* The open channel of this id in this worker, or NULL. */
+/* Open channel with this id in this worker, or NULL. */
 static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)
 {
     uint32_t index = id & ((1u << 20) - 1);
@@ -52,23 +54,23 @@ static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)
     return weft_likely(chan && chan->id == id) ? chan : NULL;
 }
 
-/* Opens a channel: from now on its id may be told to others. world_rank is borrowed. fixed_id < 0: any (else that index, generation 0). */
+/* Opens a channel; its id may be sent to the members afterwards. world_rank is borrowed. fixed_id < 0: any index, else that index. */
 int weft_chan_open(weft_worker *worker, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **chan);
-/* Says what the others call it. ids is copied when they differ. */
+/* Sets the members' ids of the channel. ids[size] is copied if they differ. */
 int weft_chan_connect(weft_chan *chan, const uint32_t *ids);
-/* Unmatched messages are dropped. */
+/* Closes and frees the channel. Drops unmatched messages; announced ones end with WEFT_E_COMM at the sender. */
 void weft_chan_close(weft_chan *chan);
 
-/* Sends bytes (400 at most, cut where an iface's frames are shorter) to a member's on_notify. No credit, no waiting. */
+/* Sends at most WEFT_NOTIFY_BYTES bytes, truncated to the iface's frame_max, to a member's on_notify. Uses no credit, never blocks. */
 #define WEFT_NOTIFY_BYTES 400
 int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes);
-/* For who notified a channel that is no more: to its channel `id`, with no bytes. */
+/* Answers a NOTIFY for a closed channel: an empty NOTIFY to the peer's channel `id`. */
 void weft_chan_notify_gone(weft_peer *peer, uint32_t id);
-/* Drops the unexpected messages that the channel refuses from now on; their senders' requests end with what it says. */
+/* Drops the unexpected messages that chan->refuses; announced sends end with the error that it returns. */
 void weft_chan_drop_refused(weft_chan *chan);
 
-int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer); /* slow half of weft_chan_peer */
-/* World rank of a member; what is no member's (a wildcard) as it is. */
+int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer); /* connects on first contact; 0 or an error */
+/* World rank of a member; a negative rank (wildcard) is returned unchanged. */
 static inline int weft_chan_world_rank(const weft_chan *chan, int rank)
 {
     return rank >= 0 && chan->world_rank ? (int)chan->world_rank[rank] : rank;

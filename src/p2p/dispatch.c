@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * dispatch: see dispatch.h. Runs inside an iface's poll; may send replies, never waits.
+ * dispatch: the callbacks that ifaces call, and the handlers of frames. See dispatch.h.
  */
 #include "p2p/dispatch.h"
 
@@ -109,7 +109,7 @@ void weft_dispatch_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexp
     worker->counters[WEFT_COUNT_UNEXPECTED]++;
     worker->counters[WEFT_COUNT_UNEXPECTED_BYTES] += hdr->bytes;
     worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->kind != WEFT_FRAME_RTS && hdr->bytes > 32 ? hdr->bytes : 0;
-    if (weft_unlikely(worker->is_asleep)) /* it may be what a thread probes for */
+    if (weft_unlikely(worker->is_asleep)) /* a sleeping thread may probe for it */
         worker->world->sleep_ops->wake(worker);
 }
 
@@ -156,7 +156,7 @@ static void dispatch_notify(weft_peer *peer, const weft_hdr *hdr, const void *bo
         weft_chan_notify_gone(peer, (uint32_t)hdr->tag);
 }
 
-/* It may owe us an answer. */
+/* Notifies all channel owners: one may wait for a NOTIFY that this peer will not send. */
 static void dispatch_bye(weft_peer *peer)
 {
     weft_worker *worker = peer->worker;
@@ -171,7 +171,7 @@ static void dispatch_bye(weft_peer *peer)
 static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_hdr plain;
-    if (weft_unlikely(hdr->flags & WEFT_HDR_CSUM)) { /* its sender checks, we do not */
+    if (weft_unlikely(hdr->flags & WEFT_HDR_CSUM)) { /* the peer has WEFT_CHECKSUM set, this process has not */
         weft_hdr_csum_verify(peer, hdr, body, &plain);
         hdr = &plain;
     }
@@ -236,7 +236,7 @@ static void recv_frame(void *owner, void *cookie, const weft_hdr *hdr, const voi
         dispatch_other(peer, hdr, body);
 }
 
-/* Takes dispatch's place where messages are checked. */
+/* recv_frame of a process with WEFT_CHECKSUM. */
 static void dispatch_checked(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
 {
     weft_hdr plain;
@@ -262,7 +262,7 @@ static void notify(void *owner, void *peer, uint32_t notify)
 {
     (void)owner;
     (void)peer;
-    (void)notify; /* windows will */
+    (void)notify; /* for MPI_Win, not implemented yet */
 }
 
 static void peer_failed(void *owner, void *cookie, int rc)

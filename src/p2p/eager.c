@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * eager: see eager.h.
+ * eager: eager sends by copy and by zcopy. See eager.h.
  */
 #include "p2p/eager.h"
 
@@ -10,7 +10,7 @@
 #include "p2p/rndv.h"
 #include "type/pack.h"
 
-#define OVERDRAFT_MAX 256 /* bytes; an announcement takes as much of the receiver's memory */
+#define OVERDRAFT_MAX 256 /* bytes; an RTS takes as much of the receiver's memory */
 
 static void fill_packed(const weft_frame *frame, void *place)
 {
@@ -25,7 +25,7 @@ static void held_over(weft_frag *frag, int rc)
     weft_req_end(req, rc);
 }
 
-/* The iface reads it in the user's buffer: the send ends when it has. */
+/* Zcopy: the iface reads the user's buffer; the send ends with callbacks.done. */
 static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
 {
     weft_frag *frag;
@@ -37,7 +37,7 @@ static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
     if (!frag)
         return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->proc_id.rank);
     frame->zcopy_ctx = frag;
-    peer->credit -= weft_peer_cost(req->bytes); /* who is told of the end may send more */
+    peer->credit -= weft_peer_cost(req->bytes); /* before the send: its completion may send more */
     peer->worker->counters[WEFT_COUNT_EAGER]++;
     peer->worker->counters[WEFT_COUNT_EAGER_BYTES] += req->bytes;
     rc = weft_peer_send(peer, frame, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * eager: messages that leave in one frame, and the choice between that and an announcement (rndv). Called by send for what has a
- * request, and by sendq for what waited for credit.
+ * eager: sends a message in one frame, or by rendezvous if it is too long. Called by send for sends with a request, and by sendq
+ * for sends that waited for credit. Requires worker->lock.
  */
 #ifndef WEFT_P2P_EAGER_H
 #define WEFT_P2P_EAGER_H
@@ -24,7 +24,7 @@ static inline weft_hdr weft_eager_hdr(const weft_chan *chan, int dst, int tag, u
                        .src = (int32_t)chan->rank, .tag = tag, .bytes = (uint32_t)bytes};
 }
 
-/* A message that leaves in one frame, but not in one line: its body is copied into the frame. */
+/* Counts an eager message that is not inline (send_short): its body is copied into the frame. */
 static inline void weft_eager_count(weft_worker *worker, uint64_t bytes)
 {
     worker->counters[WEFT_COUNT_EAGER]++;
@@ -32,8 +32,8 @@ static inline void weft_eager_count(weft_worker *worker, uint64_t bytes)
     worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
 }
 
-/* Starts the send that req describes: eager when it fits and credit allows, else announced. 0; WEFT_AGAIN: it must be announced and no name
- * is free; or an error. credit: what the peer lends, above 0, or 0: beyond the credit, so that only a short message is sent whole. */
+/* Starts the send of req: eager if it fits and credit allows, else by RTS. 0; WEFT_AGAIN: no request id free for the RTS; or an error.
+ * credit: credits left; 0: overdraft, only messages up to OVERDRAFT_MAX bytes go eagerly. req may be ended and freed on return. */
 int weft_eager_start(weft_peer *peer, weft_req *req, int32_t credit);
 
 #endif

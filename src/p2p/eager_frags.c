@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * eager_frags: see eager_frags.h. An unexpected message is visible to receives and probes when all of it is there; until then it belongs to the peer.
+ * eager_frags: see eager_frags.h. An unexpected message belongs to the peer (peer->frags) until it is complete; receives and probes
+ * see it only then.
  */
 #include "p2p/eager_frags.h"
 
@@ -18,11 +19,11 @@
 
 /* -- the sender -- */
 
-/* What the iface refused, while it is queued. */
+/* Rest of a message that the iface refused, while it is queued. */
 typedef struct rest {
     weft_completion completion;
     weft_req *req;
-    uint64_t size; /* of all this */
+    uint64_t size; /* of this allocation, bytes */
     uint8_t bytes[];
 } rest;
 
@@ -34,7 +35,7 @@ static void free_rest(weft_completion *completion)
     weft_req_free(req);
 }
 
-/* The receiver has the beginning of the message: there is no way back. */
+/* The receiver has the beginning of the message: aborts the job if the rest cannot be queued. */
 static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint64_t bytes)
 {
     weft_worker *worker = peer->worker;
@@ -115,7 +116,7 @@ static void put(const weft_eager_frags *frags, const void *body, uint64_t bytes)
         weft_unpack(req->type, req->buf, req->count, frags->arrived, bytes, body);
 }
 
-/* A receive may have been posted since the message began, and its communicator may have been freed. */
+/* Since the first fragment a matching receive may have been posted, or the communicator freed or stopped. */
 static void end_unexpected(weft_peer *peer, weft_unexpected *unexpected)
 {
     weft_worker *worker = peer->worker;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frag: carrying out fragments of rendezvous. See frag.h.
+ * frag: progress of fragments: get and put, DATA frames, time slices. See frag.h.
  */
 #include "p2p/frag.h"
 
@@ -11,12 +11,12 @@
 #include "mem/pool.h"
 #include "type/pack.h"
 
-#define PIECES 4
-#define CHUNK_MIN 4096
-#define PUMP_BURST 4 /* chunks of one transfer between two looks at what arrives: both ways must move */
-#define PIECES_ALONE 4ull /* caps.rma_fragment counts so often where one thread calls */
-#define TURN_NS 50000u    /* how long copies by this CPU go on before the worker is polled and its lock offered ... */
-#define TURN_LONG_NS 1000000u /* ... where no other thread can want it */
+#define PIECES 4              /* DATA frames per message, at least */
+#define CHUNK_MIN 4096        /* bytes of a DATA frame, at least */
+#define PUMP_BURST 4          /* DATA frames of one transfer between two polls, so that both directions progress */
+#define PIECES_ALONE 4ull     /* factor on caps.rma_fragment if one thread only uses the worker */
+#define TURN_NS 50000u        /* longest time of copies by this CPU before the worker is polled and its lock offered */
+#define TURN_LONG_NS 1000000u /* the same if no other thread uses the worker */
 
 weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*over)(weft_frag *frag, int rc))
 {
@@ -50,14 +50,14 @@ void weft_frag_free(weft_frag *frag)
 
 /* -- get and put -- */
 
-/* Our side's registration: the fragment's, or the whole message's. */
+/* Local registration of the fragment, or of the whole message; NULL: none. */
 static const weft_mr *region_of(const weft_frag *frag)
 {
     const weft_reg *pin = frag->pin ? frag->pin : frag->req->pin;
     return pin ? weft_reg_mr(pin) : NULL;
 }
 
-/* Most bytes of one get or put. Where one thread calls there is no other to offer the lock to: fewer, longer calls. */
+/* Most bytes of one get or put. With a single thread calls may be longer: no other thread waits for the lock. */
 static uint64_t piece_max(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->ep->iface->caps;
@@ -65,13 +65,13 @@ static uint64_t piece_max(const weft_req *req)
     return piece && piece < caps->rma_max ? piece : caps->rma_max;
 }
 
-/* In the simulator, whose runs do not depend on real time, each piece ends a turn. */
+/* End of the time slice. In the simulator, whose runs must not depend on real time, each operation ends it. */
 static uint64_t turn_end(const weft_worker *worker)
 {
     return weft_unlikely(worker->world->sleep_ops->aside) ? 1 : weft_clock_ns() + (worker->is_threaded ? TURN_NS : TURN_LONG_NS);
 }
 
-/* One get or put of at most one piece. AGAIN, an error, or 0: fragment->has_moved says whether it ended inside the call. */
+/* Issues one get or put of at most piece_max() bytes. AGAIN, an error, or 0; frag->has_moved: it completed inside the call. */
 static int move_piece(weft_frag *frag)
 {
     weft_req *req = frag->req;
@@ -95,7 +95,8 @@ static void count_piece(weft_frag *frag)
     frag->from += frag->piece;
 }
 
-/* AGAIN, or it is under way, or over (and perhaps gone). Copies by this CPU end with the turn (until_ns; 0: it begins here): AGAIN then. */
+/* Moves the rest of the fragment. AGAIN: the iface is full or the time slice is over (until_ns; 0: it begins here).
+ * 0: in flight, or over() was called and the fragment may be freed. */
 static int try_move(weft_frag *frag, uint64_t until_ns)
 {
     for (;;) {
@@ -134,7 +135,7 @@ void weft_frag_done(weft_frag *frag, int rc)
         frag->over(frag, rc);
         return;
     }
-    if (frag->is_starting) { /* move_piece goes on with it */
+    if (frag->is_starting) { /* move_piece handles it */
         frag->has_moved = true;
         frag->rc = rc;
         return;
@@ -156,8 +157,8 @@ static void fill_packed(const weft_frame *frame, void *place)
     weft_pack(req->type, req->buf, req->count, offset, frame->hdr.bytes, place);
 }
 
-/* The receiver copies a chunk out while the sender copies the next one in: at least PIECES of them, none shorter than CHUNK_MIN.
- * Where the sender does not copy, every chunk more is only a frame more. */
+/* Body size of a DATA frame. The receiver copies one frame out while the sender copies the next in: at least PIECES frames of
+ * CHUNK_MIN bytes or more. With zcopy the sender does not copy: frames as long as possible. */
 static uint32_t chunk_of(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->ep->iface->caps;
@@ -167,7 +168,7 @@ static uint32_t chunk_of(const weft_req *req)
     return bytes < max ? (uint32_t)bytes : max;
 }
 
-/* One chunk of at most `most` bytes: 0, AGAIN or an error. */
+/* Sends one DATA frame of at most max bytes: 0, AGAIN or an error. */
 static int send_chunk(weft_frag *frag, uint32_t max)
 {
     weft_req *req = frag->req;
@@ -196,7 +197,7 @@ static int send_chunk(weft_frag *frag, uint32_t max)
     return 0;
 }
 
-/* Where peers that do not read hold all that is shared, what fits the pair's own room still gets through. */
+/* If peers that do not poll occupy all shared buffers, a frame of caps.chunk_alone bytes still fits the buffers of this pair. */
 static int send_some(weft_frag *frag)
 {
     uint32_t max = chunk_of(frag->req), alone = frag->req->peer->ep->iface->caps.chunk_alone;
@@ -205,10 +206,10 @@ static int send_some(weft_frag *frag)
     return rc == WEFT_AGAIN && alone && alone < max ? send_chunk(frag, alone) : rc;
 }
 
-/* A burst of chunks: AGAIN when more is to come, 0 when it is over. */
+/* Sends up to PUMP_BURST DATA frames. AGAIN: more remain; 0: all are sent or it failed, and the fragment may be freed. */
 static int push(weft_frag *frag, int *n)
 {
-    int rc = frag->req->rc; /* the other side gave up: stop */
+    int rc = frag->req->rc; /* the transfer failed: stop */
     for (int burst = 0; burst < PUMP_BURST && frag->from < frag->to && rc == 0; burst++)
         *n += (rc = send_some(frag)) == 0;
     if (rc == WEFT_AGAIN || (rc == 0 && frag->from < frag->to))
@@ -230,7 +231,7 @@ void weft_frag_start(weft_frag *frag)
         weft_list_append(&worker->fragments, &frag->link);
 }
 
-/* Everything that waits here is taken out first: ends may start new fragments. What has no part in this turn comes first in the next. */
+/* Empties worker->fragments first, since over() may start new fragments. Fragments not reached in this slice come first in the next. */
 int weft_frag_pump(weft_worker *worker)
 {
     uint64_t until_ns = turn_end(worker);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frag: one fragment of a rendezvous on its way: read from the peer (get), written into the peer (put), pushed by DATA frames, or lent
- * (the peer writes it into our memory). Rendezvous decides what fragments there are; here they are carried out: started, tried again when
- * the iface refuses, and told as over exactly once. A fragment holds its pin until then. An eager message that the iface reads where it lies is
- * a fragment too (HELD): its frame has gone before, all that is left is to hear that the buffer is free.
+ * frag: one fragment of a rendezvous in flight. rndv chooses the fragments; frag starts them, retries them when the iface is full and
+ * calls over() exactly once. A fragment holds its registration until it is freed. Requires worker->lock; over() may be called
+ * inside weft_frag_start, weft_frag_pump and an iface's poll.
  */
 #ifndef WEFT_P2P_FRAG_H
 #define WEFT_P2P_FRAG_H
@@ -15,41 +14,43 @@
 #include "core/req.h"
 #include "type/type.h"
 
+/* DATA: sent in DATA frames. GET, PUT: RMA by this process. EXPOSED: the peer writes it. ZCOPY: an eager message sent from the user's
+ * buffer; only its completion is awaited. */
 enum weft_frag_kind { WEFT_FRAG_DATA, WEFT_FRAG_GET, WEFT_FRAG_PUT, WEFT_FRAG_EXPOSED, WEFT_FRAG_ZCOPY };
 
 typedef struct weft_frag weft_frag;
 struct weft_frag {
-    weft_list_link link;     /* DATA, GET, PUT: in worker->pumps while there is more to push or the iface refuses; LENT: in req->lent */
-    weft_req *req;
-    weft_reg *pin;      /* of our fragment; NULL: none is needed, or the request's own covers it */
-    weft_mw *mw;    /* lent: what the peer's key stands on; NULL: the registration itself */
-    uint64_t from, to;  /* which bytes of the message are still to go */
-    uint64_t bytes;     /* so many there were */
-    uint64_t piece;     /* get, put: of them under way: at most caps.rma_fragment, or what the iface moves at one time */
-    uint64_t far;       /* where the message stands in the peer */
-    void (*over)(weft_frag *frag, int rc); /* told once; frees the fragment or starts it anew */
-    uint32_t index;     /* put, lent: the segment's, from 1; 0: none */
-    uint32_t held;      /* data: frames whose bodies the iface still reads */
-    int rc;             /* data: of what is over, while ... */
-    bool is_out;        /* ... it only waits for those */
-    bool is_starting;   /* get, put: the iface's call has not returned ... */
-    bool has_moved;     /* ... and the move ended inside it, with rc */
-    uint8_t kind;
-    weft_rkey rkey;       /* the peer's */
+    weft_list_link link; /* DATA, GET, PUT: in worker->fragments while it waits to continue; EXPOSED: in req->lent */
+    weft_req *req;       /* the request it belongs to */
+    weft_reg *pin;       /* local registration of the fragment, owned; NULL: none needed, or req->pin covers it */
+    weft_mw *mw;         /* EXPOSED: memory window of the peer's key, owned; NULL: the key is the region's */
+    uint64_t from, to;   /* bytes of the message still to be moved: [from, to) */
+    uint64_t bytes;      /* initial length of the fragment */
+    uint64_t piece;      /* GET, PUT: bytes of the operation in flight, at most piece_max() */
+    uint64_t far;        /* GET, PUT: address of the message's first byte in the peer */
+    void (*over)(weft_frag *frag, int rc); /* called once at the end; frees the fragment or restarts it as another kind */
+    uint32_t index;      /* PUT, EXPOSED: segment number from 1; 0: not a segment */
+    uint32_t held;       /* DATA: frames whose bodies the iface still reads */
+    int rc;              /* DATA: result while is_out; GET, PUT: result if has_moved */
+    bool is_out;         /* DATA: all frames are sent; over() waits until held is 0 */
+    bool is_starting;    /* GET, PUT: the iface's get or put has not returned */
+    bool has_moved;      /* GET, PUT: the operation completed inside that call */
+    uint8_t kind;        /* enum weft_frag_kind */
+    weft_rkey rkey;      /* GET, PUT: the peer's key; length 0: none */
 };
 
-/* Where the bytes of a dense message begin. */
+/* First byte of a dense message. */
 static inline void *weft_frag_start_of(const weft_req *req) { return (char *)req->buf + req->type->true_lb; }
 
-/* Counts as one of req->fragments until it is freed. NULL: out of memory. */
+/* A fragment for bytes [from, to), counted in req->fragment_count until it is freed. NULL: out of memory. */
 weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*over)(weft_frag *frag, int rc));
-/* Takes back what was lent, drops the pin, too. */
+/* Frees the fragment; invalidates its memory window and releases its registration. */
 void weft_frag_free(weft_frag *frag);
-/* Begins or goes on. `over` may be told before it returns: do not touch the fragment after it. */
+/* Starts or continues the fragment. over() may be called before it returns: the caller must not use the fragment afterwards. */
 void weft_frag_start(weft_frag *frag);
-/* A get or put ended, or a body is free again (callbacks.done). */
+/* callbacks.done: a get or put completed, or the iface no longer reads a body. */
 void weft_frag_done(weft_frag *frag, int rc);
-/* Everything that waits in the worker: how many things happened. */
+/* worker->progress_fragments: continues the waiting fragments within one time slice. Returns the number of events. */
 int weft_frag_pump(weft_worker *worker);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * match: the seldom halves: wildcards and unexpected messages. See match.h.
+ * match: slow paths of matching: wildcards, unexpected messages, cancel. See match.h.
  */
 #include "p2p/match.h"
 
@@ -12,7 +12,7 @@
 #include "p2p/rndv.h"
 
 struct unexpected_wild {
-    weft_fifo_entry by_source, by_tag;
+    weft_fifo_entry by_source, by_tag; /* keys (source, any tag) and (any source, tag) */
     weft_unexpected *unexpected;
 };
 
@@ -81,7 +81,7 @@ static weft_req *older(weft_req *a, weft_fifo_entry *entry)
     return !a || (b && b->order < a->order) ? b : a;
 }
 
-#define OVERTAKEN_MAX 256
+#define OVERTAKEN_MAX 256 /* bounds the delay of a sleeping thread's receive */
 
 bool weft_match_overtake(weft_match *match, weft_req *req)
 {
@@ -107,7 +107,7 @@ weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag,
     return older(req, weft_fifomap_find(&match->posted, weft_match_key(WEFT_ANY, WEFT_ANY_TAG)));
 }
 
-/* Without memory for its place an unexpected message would be invisible to wildcard receives: the index is given up and find walks. */
+/* False: out of memory. The caller then drops the whole index and searches walk the list: wildcards must see every message. */
 static bool index_one(weft_match *match, weft_worker *worker, weft_unexpected *unexpected)
 {
     struct unexpected_wild *wild = weft_pool_take(worker->pool, sizeof *wild);
@@ -148,7 +148,7 @@ static void index_all(weft_match *match, weft_worker *worker)
         }
 }
 
-/* Behind the body of an RTS. */
+/* Follows the body of an unexpected RTS. */
 typedef struct place {
     weft_fifo_entry entry; /* in worker->announced */
     weft_unexpected *unexpected;

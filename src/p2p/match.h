@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * match: who gets which message (MPI 5.0, 3.5: order by post number). Posted receives and unexpected (unexpected) messages of one channel,
- * each found in O(1) by source and tag; wildcards are keys of their own, and the lowest post number of the keys that fit wins.
- * Early messages stand under wildcard keys only after the first receive that asked by one.
+ * match: tag matching of one channel, ordered by post number (MPI 5.0 3.5). Posted receives and unexpected messages are found in O(1)
+ * by source and tag. A wildcard is a key of its own; among matching keys the lowest post number wins.
+ * Unexpected messages are indexed by wildcard keys from the first wildcard receive or probe on.
+ * Called by dispatch, recv, chan and stall. Requires worker->lock.
  */
 #ifndef WEFT_P2P_MATCH_H
 #define WEFT_P2P_MATCH_H
@@ -20,24 +21,24 @@ struct weft_worker;
 
 /* An unexpected message: header and body (the eager payload, or the RTS), at their exact size. */
 typedef struct weft_unexpected {
-    weft_fifo_entry match;  /* by source and tag */
-    weft_list_link all;          /* in order of arrival */
-    struct weft_peer *peer;
+    weft_fifo_entry match;        /* in weft_match.unexpected, by source and tag */
+    weft_list_link all;           /* in weft_match.unexpected_all, in order of arrival */
+    struct weft_peer *peer;       /* sender */
     weft_hdr hdr;
-    struct unexpected_wild *wild; /* its places under the wildcard keys, if there are any */
+    struct unexpected_wild *wild; /* entries under the wildcard keys; NULL: not indexed */
     uint64_t body[];
 } weft_unexpected;
 
 typedef struct weft_match {
-    weft_req *latest;       /* the youngest posted receives that ask for the same, oldest first, stand apart: neither a ping-pong nor a
-                             * window of like receives touches the map. Linked by match.next; the first one's match.prev is the last */
-    weft_fifomap posted;    /* all older ones */
-    uint32_t posted_wild;   /* how many of those hold a wildcard */
-    uint32_t unexpected_count;   /* and senders that keep messages back (p2p/stall): a receive has to look */
-    weft_fifomap unexpected;
-    weft_list_link unexpected_all;
-    bool is_indexed;        /* unexpected messages stand under their wildcard keys too */
+    weft_req *latest;              /* youngest posted receives with one key, oldest first; see below. NULL: none */
+    weft_fifomap posted;           /* all other posted receives, by source and tag */
+    uint32_t posted_wild;          /* number of receives in posted with a wildcard */
+    uint32_t unexpected_count;     /* unexpected messages plus stalled senders (p2p/stall); 0: a receive needs no search */
+    weft_fifomap unexpected;       /* by source and tag */
+    weft_list_link unexpected_all; /* in order of arrival */
+    bool is_indexed;               /* every unexpected message has wildcard entries */
 } weft_match;
+/* latest keeps ping-pongs and windows of equal receives out of the map. Linked by match.next; the first one's match.prev is the last. */
 
 void weft_match_open(weft_match *match);
 /* Posted receives and unexpected messages must be gone. */
@@ -47,15 +48,15 @@ static inline uint64_t weft_match_key(int32_t source, int32_t tag) { return (uin
 
 static inline bool weft_match_is_wild(const weft_req *req) { return req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG; }
 
-/* Moves the latest ones to the others. */
+/* Moves the latest receives into the posted map. */
 void weft_match_settle(weft_match *match);
 
-/* A blocking receive where the latest ones ask for the same and are blocking receives of other threads: it goes before them, since its
- * thread runs and theirs may sleep. They are logically concurrent (MPI 5.0, 3.5): none of them returned before this one began. False: not so, or
- * the first of them was overtaken often enough. */
+/* Posts req ahead of the latest receives if it and all of these are blocking: its thread runs, theirs may sleep. They have the same key.
+ * Blocking receives of different threads are logically concurrent (MPI 5.0 3.5). False: not posted; also if the first of them
+ * was overtaken OVERTAKEN_MAX times. */
 bool weft_match_overtake(weft_match *match, weft_req *req);
 
-/* Posts a receive (rank, tag, order are set). */
+/* Posts a receive. Its rank, tag and order must be set. */
 static inline void weft_match_post(weft_match *match, weft_req *req)
 {
     weft_req *first = match->latest;
@@ -75,7 +76,7 @@ static inline void weft_match_post(weft_match *match, weft_req *req)
     match->latest = req;
 }
 
-/* Takes the first of the latest. */
+/* Removes the first of the latest receives, which must exist. */
 static inline void weft_match_pop(weft_match *match)
 {
     weft_fifo_entry *next = match->latest->match.next;
@@ -90,16 +91,17 @@ static inline void weft_match_remove(weft_match *match, weft_req *req)
     weft_fifomap_remove(&match->posted, &req->match);
 }
 
-/* A receive that is cancelled. */
+/* Removes a posted receive (cancel). O(1). */
 void weft_match_unpost(weft_match *match, weft_req *req);
-/* Is a receive posted that asks for just this tag (or for WEFT_ANY_TAG, by wildcard), from source or from any? */
+/* Is a receive posted with exactly this tag (WEFT_ANY_TAG: with a tag wildcard) from source or WEFT_ANY? */
 bool weft_match_is_posted(const weft_match *match, int32_t source, int32_t tag);
-/* One receive of each source and tag (wildcards are such) that are posted. */
+/* Calls each() for one posted receive per key; a wildcard counts as a key. */
 void weft_match_each_posted(const weft_match *match, void (*each)(void *arg, const weft_req *req), void *arg);
 
+/* Oldest of exact (may be NULL) and the wildcard receives of the posted map that match; NULL: none. */
 weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag, weft_fifo_entry *exact);
 
-/* Among all but the latest. */
+/* Oldest matching receive of the posted map (not the latest), left in it; NULL: none. */
 static inline weft_req *weft_match_older(weft_match *match, int32_t source, int32_t tag)
 {
     weft_fifo_entry *entry = weft_fifomap_find(&match->posted, weft_match_key(source, tag));
@@ -108,7 +110,7 @@ static inline weft_req *weft_match_older(weft_match *match, int32_t source, int3
     return entry ? weft_container(entry, weft_req, match) : NULL;
 }
 
-/* The posted receive that a message from source with tag matches, taken out; NULL when there is none. */
+/* Removes and returns the posted receive that a message from source with tag matches; NULL: none. */
 static inline weft_req *weft_match_posted(weft_match *match, int32_t source, int32_t tag)
 {
     weft_req *req;
@@ -125,21 +127,23 @@ static inline weft_req *weft_match_posted(weft_match *match, int32_t source, int
     return req;
 }
 
-/* Keeps an unexpected message (all but its index entries filled in). */
+/* Adds a message that weft_unexpected_new made. */
 void weft_unexpected_add(weft_match *match, struct weft_worker *worker, weft_unexpected *unexpected);
+/* Oldest match, left in the queue; NULL: none. Accepts wildcards and indexes the queue at the first one. */
 weft_unexpected *weft_unexpected_search(weft_match *match, struct weft_worker *worker, int32_t source, int32_t tag);
-/* Takes it out of the matching; it stays the caller's, who frees it with weft_unexpected_free. */
+/* Removes the message from the queue. The caller then owns it and frees it with weft_unexpected_free. */
 void weft_unexpected_remove(weft_match *match, struct weft_worker *worker, weft_unexpected *unexpected);
 
-/* The unexpected message that a receive from source (or WEFT_ANY) with tag (or WEFT_ANY_TAG) would get, left where it is; or NULL. */
+/* Unexpected message that a receive with this source and tag (wildcards allowed) would match, left in the queue; NULL: none. */
 static inline weft_unexpected *weft_match_find(weft_match *match, struct weft_worker *worker, int32_t source, int32_t tag)
 {
     return weft_likely(match->unexpected_count == 0) ? NULL : weft_unexpected_search(match, worker, source, tag);
 }
 
-/* The RTS of this peer that matched nothing yet and whose request has this name there, or NULL. */
+/* Unmatched RTS of this peer; name: the sender's request id. NULL: none. */
 weft_unexpected *weft_match_announced(struct weft_worker *worker, const struct weft_peer *peer, uint32_t name);
 
+/* Copies a message; body NULL: hdr->bytes bytes stay unset. NULL: out of memory. Free with weft_unexpected_free. */
 weft_unexpected *weft_unexpected_new(struct weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body);
 void weft_unexpected_free(struct weft_worker *worker, weft_unexpected *unexpected);
 

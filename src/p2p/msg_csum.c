@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * msg_csum: see msg_csum.h. Strided data is summed in the order in which it is packed, piece by piece.
+ * msg_csum: see msg_csum.h. The checksum of strided data runs over its packed form.
  */
 #include "p2p/msg_csum.h"
 
@@ -14,9 +14,9 @@
 #include "type/pack.h"
 #include "type/type.h"
 
-#define PIECE 2048 /* on the stack */
+#define PIECE 2048 /* bytes packed at a time, on the stack */
 
-/* What a message is called is part of what is checked. It stands in front of the payload. */
+/* The checksum covers this and then the payload. */
 typedef struct envelope {
     uint32_t chan;
     int32_t src, tag;
@@ -30,7 +30,7 @@ static uint32_t begin(uint32_t chan, int32_t src, int32_t tag)
 
 static uint32_t begin_found(const weft_req *req) { return begin(req->chan->id, req->recv_info.source, req->recv_info.tag); }
 
-/* What a sender says of data that it was told is damaged: a sum that its receiver cannot find, and knows. */
+/* XORed into the checksum of tainted data: the receiver's comparison fails and recognizes the cause. */
 #define TAINT UINT32_MAX
 
 static uint32_t taint_of(const weft_req *req) { return req->is_tainted ? TAINT : 0; }
@@ -80,7 +80,7 @@ void weft_msg_csum_frame(weft_frame *frame, weft_req *req)
     frame->pack = fill_summed;
 }
 
-/* Where the damage is, if it is a single bit: counted from the first byte of the message. */
+/* Describes the damage; a single wrong bit is located, counted from the first byte of the message. */
 static void say_where(char *text, size_t room, uint32_t difference, uint64_t bytes)
 {
     uint64_t bit, before = 8 * sizeof(envelope);
@@ -97,7 +97,7 @@ static void say_where(char *text, size_t room, uint32_t difference, uint64_t byt
         snprintf(text, room, "bit %d of its byte %llu is wrong", (int)(bit % 8), (unsigned long long)(bit - before) / 8);
 }
 
-/* `bytes` of the message's `whole` were summed. */
+/* The checksum covers `bytes` of the message's `whole` bytes. */
 static int judge(const weft_req *req, const weft_peer *peer, uint64_t whole, uint64_t bytes, uint32_t sent, uint32_t got,
                  const char *way)
 {
@@ -118,7 +118,7 @@ int weft_msg_csum_check(const weft_req *req, const weft_peer *peer, uint64_t byt
     return judge(req, peer, req->recv_info.bytes, bytes, sum, sum_buffer(begin_found(req), req, bytes), way);
 }
 
-/* Of a message that is cut what landed is summed, and the rest as it came. */
+/* A truncated message is checked in two parts: the prefix in the user's buffer, the rest in the frame. */
 int weft_msg_csum_copy_out(const weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
     uint64_t bytes = weft_msg_csum_payload(hdr), fits = bytes < req->bytes ? bytes : req->bytes;

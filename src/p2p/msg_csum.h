@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * msg_csum: messages that are checked from end to end (WEFT_CHECKSUM). The sender sums what lies in the user's buffer, the receiver
- * what landed in the other user's buffer; nothing in between is trusted. The sum covers channel, source, tag and payload. An
- * eager message carries it behind its body (a frame kind of its own), a rendezvous in its RTS. Of a rendezvous that is longer than
- * the receive only the beginning is moved: the receiver asks for the sum of that.
- * Who sends on what was damaged on its way to him (a collective goes on, collectives/sched.h) says so by the complement of the sum;
- * damage that looks like it, one in 2^32, is an error all the same.
- * Invariant: without the knob nobody comes here but by a frame that says it is summed: channels then keep no peers at hand
- * (weft_chan_resolve_peer), so that every send takes the long way, and ifaces are given another table (weft_p2p_open).
+ * msg_csum: end-to-end CRC32C of messages (WEFT_CHECKSUM), from the sender's user buffer to the receiver's. It covers channel,
+ * source, tag and payload. EAGER_CSUM carries it after the body, a rendezvous in its RTS. If a receive is shorter than a rendezvous,
+ * the receiver requests the checksum of the prefix (WEFT_CTS_CSUM). Called by send, dispatch and rndv under worker->lock.
+ * Invariant: without the knob only a frame with a checksum leads here. With it channels keep no peers, so that every send takes
+ * the slow path (weft_chan_resolve_peer), and ifaces get other callbacks (weft_p2p_open).
  */
 #ifndef WEFT_P2P_MSG_CSUM_H
 #define WEFT_P2P_MSG_CSUM_H
@@ -19,29 +16,30 @@
 
 #define WEFT_MSG_CSUM_BYTES 4
 
-/* What a message needs in its frame beside its body. */
+/* Bytes that a message needs in its frame besides its body. */
 static inline uint32_t weft_msg_csum_bytes(void) { return weft_knob.checksum ? WEFT_MSG_CSUM_BYTES : 0; }
 
-/* Bytes of the message in an eager frame of either kind. */
+/* Message bytes in an EAGER or EAGER_CSUM frame. */
 static inline uint32_t weft_msg_csum_payload(const weft_hdr *hdr)
 {
     return hdr->kind == WEFT_FRAME_EAGER_CSUM ? hdr->bytes - WEFT_MSG_CSUM_BYTES : hdr->bytes;
 }
 
-/* Of the message that req sends, with this header's channel, source and tag. */
+/* Checksum of the message that req sends, with this header's channel, source and tag. Complemented if req->is_tainted: the sender
+ * passes on damaged data (collectives/sched.h) and the receive must fail. */
 uint32_t weft_msg_csum_of_send(const weft_req *req, const weft_hdr *hdr);
-/* Of its first `bytes` bytes only. */
+/* The same of its first `bytes` bytes. */
 uint32_t weft_msg_csum_of_prefix(const weft_req *req, uint64_t bytes);
-/* Makes an eager frame of req a summed one. req lives until the frame has left. */
+/* Turns an eager frame of req into EAGER_CSUM. req must live until the frame has left. */
 void weft_msg_csum_frame(weft_frame *frame, weft_req *req);
 
-/* The receiver's end: do the first `bytes` bytes in req's buffer, of the message that req->found tells, sum up to `sum`? 0, or
- * WEFT_E_CORRUPT with a text that tells which message, by which way, and where. */
+/* Compares the first `bytes` bytes in req's buffer with the checksum `sum`; req->recv_info identifies the message. 0, or WEFT_E_CORRUPT
+ * with a text that names the message, the protocol (`way`) and the damaged bit. */
 int weft_msg_csum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, uint32_t sum, const char *way);
-/* An eager message into the receive that it matched: rc for its end. */
+/* Copies an EAGER_CSUM message into its matched receive and checks it. Returns the rc for weft_req_end. */
 int weft_msg_csum_copy_out(const weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
 
-/* This rank checks, that one does not: told once for each. */
+/* Warns, once per peer, that it sends without checksums while this rank checks. */
 void weft_msg_csum_missing(weft_peer *peer);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * p2p: messages on channels, as floors 5 and 6 use them. Ranks are the channel's; WEFT_ANY, WEFT_ANY_TAG and WEFT_NOBODY as in
- * core/req.h. count elements of type at buf. All arguments were checked. Types are held by the caller for blocking calls and by the
- * request for the others.
+ * p2p: point-to-point messages on channels. Called by layers 5 (collectives) and 6 (src/mpi) with the worker's lock held.
+ * Ranks are relative to the channel. WEFT_ANY, WEFT_ANY_TAG and WEFT_NOBODY: core/req.h. buf holds count elements of type.
+ * Callers have checked all arguments. The caller keeps a reference to the type in blocking calls, else the request does.
  */
 #ifndef WEFT_P2P_P2P_H
 #define WEFT_P2P_P2P_H
@@ -14,28 +14,30 @@
 #include "p2p/chan.h"
 #include "type/type.h"
 
-/* TAINTED: a standard send of what may be made of damaged data. Where messages are checked, its receiver is told so (p2p/msg_csum). */
+/* TAINTED: standard send of data that may derive from a damaged message. With WEFT_CHECKSUM its receive fails (p2p/msg_csum). */
 enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_READY, WEFT_SEND_SYNC, WEFT_SEND_TAINTED };
 
+/* Blocks until the buffer may be reused. 0 or an error. */
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode);
+/* Blocks until the message is received. found may be NULL. 0 or an error. */
 int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_recv_info *found);
-/* The same for standard (and ready) mode, with the arguments where MPI_Send and MPI_Recv have them: the hot way passes them on untouched.
- * For programs' own calls: weft_send and weft_isend_standard may poll. */
+/* Standard and ready mode, in the argument order of MPI_Send and MPI_Recv, so that the fast path passes registers on unchanged.
+ * Only for direct calls of the program: weft_send and weft_isend_standard may poll. */
 int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan);
 int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, weft_req **req);
 int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_recv_info *found);
-/* *req is never NULL on success: it may be the shared, already complete request. Free with weft_req_free after it is done. */
+/* Nonblocking. On success *req is a request, possibly the shared completed one. Free it with weft_req_free once it is done. */
 int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode, weft_req **req);
 int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **req);
-/* Persistent and other requests that exist already: fills it in (kind, buf, ...) and starts it. */
+/* Fills in and starts a request that the caller owns (persistent and others). 0 or an error. */
 int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode, weft_req *req);
 int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req);
-/* Is there a message? With `wait` it waits for one. With `take` it is taken out of the matching into *message (Mprobe). */
+/* Looks for an unexpected message and leaves it in the queue. wait: blocks until there is one; else polls at most once. */
 int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *found);
-/* O(1). A request that is cancelled ends with found.cancelled: a receive that is posted; a send that waits for credit, at once; one that is
- * announced, when the receiver says that it matched nothing. Any other goes on, and ends by itself. */
+/* O(1). Cancels a posted receive or a send that waits for credit at once, and an announced send if the receiver has not matched it.
+ * A cancelled request ends with recv_info.cancelled. Any other request completes normally. */
 int weft_cancel(weft_req *req);
-/* Waits until done; returns its rc. Does not free. */
+/* Blocks until the request is done; returns its rc. The request stays allocated. */
 int weft_req_wait(weft_req *req);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * recv: posting receives, probing, cancelling. A receive takes what came unexpected, or is posted for what comes.
+ * recv: receives, probes, cancel. A receive takes a matching unexpected message, else it is posted.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
     req->type = type;
     req->bytes = count * (uint64_t)type->size;
     req->is_dense = type->is_dense;
-    req->order = chan->worker->post_order++; /* of unexpected ones too: pins asks what was handed over before what */
+    req->order = chan->worker->post_order++; /* also needed by weft_reg_lookup_posted */
 }
 
 static void take_unexpected(weft_req *req, weft_unexpected *unexpected)
@@ -97,8 +97,8 @@ static __attribute__((noinline)) void wait_long(weft_req *req)
     weft_wait_end(&wait);
 }
 
-/* The request lives on the stack: only what somebody reads is set. It leaves the matching before we return, which the compiler
- * cannot see and would warn of. */
+/* The request is on the stack; only fields that are read are set. It is unposted before the return. The asm hides the address of the
+ * local from a compiler warning. */
 int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_recv_info *found)
 {
     weft_req on_stack, *req = &on_stack;
@@ -117,7 +117,7 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
         weft_worker_poll(chan->worker);
         if (!req->is_done)
             wait_long(req);
-    } else if (weft_likely(!req->rc)) { /* the poll may replace the text of an error */
+    } else if (weft_likely(!req->rc)) { /* not after an error: the poll may replace its text */
         weft_worker_catch_up(chan->worker);
     }
     *found = req->recv_info;
@@ -153,7 +153,7 @@ typedef struct probe_wait {
     int src, tag;
 } probe_wait;
 
-/* Another thread may look for us. */
+/* wait.is_over: may be called by another thread that polls. */
 static bool has_come(weft_wait *wait)
 {
     const probe_wait *self = weft_container(wait, probe_wait, wait);
@@ -188,7 +188,7 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
     return 0;
 }
 
-/* One that left in one frame, or will, completes. So does a copy: its request ends at once. */
+/* An eager send completes. A copied one (BATCH) ends at once; its messages are still sent. */
 static void cancel_send(weft_req *req)
 {
     if (req->kind == WEFT_REQ_BATCH) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv: both sides of a rendezvous. See rndv.h. Every request here stands in the worker's table of names until it ends; a frame that
- * names an unknown request is dropped (its operation was given up). A request ends when all its bytes are there, or something failed,
- * and no fragment of it is under way any more: memory that a device may still touch is never given back.
+ * rndv: both sides of a rendezvous. See rndv.h. A request has an id in the worker's table until it ends; frames for an unknown id
+ * are dropped (the operation failed meanwhile). A request ends when all its bytes have arrived or it failed, and no fragment is in
+ * flight: memory that a device may still access is never returned to the user.
  */
 #include "p2p/rndv.h"
 
@@ -21,10 +21,10 @@
 #include "type/pack.h"
 #include "type/type.h"
 
-/* Memory that is not registered is taken in fragments: long enough that a device is busy while the next one is pinned (64 pages), short
- * enough that the first one leaves soon. */
+/* Bytes of a segment of unregistered memory: long enough to keep a device busy while the next one is registered, short enough for the
+ * first one to leave soon. */
 #define SEGMENT ((uint64_t)256 << 10)
-#define SEGMENTS_AHEAD 3
+#define SEGMENTS_AHEAD 3 /* fragments in flight per receive */
 
 static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan, int32_t src, int32_t tag, const void *body, uint32_t bytes)
 {
@@ -36,13 +36,13 @@ static void send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan
 
 static int no_memory(const weft_peer *peer) { return weft_fail(WEFT_E_NOMEM, "no memory to move a message to or from rank %u", peer->proc_id.rank); }
 
-/* index 0: the whole of our side. */
+/* index: segment; 0: this side's whole part. */
 static void send_fin(weft_req *req, uint32_t index, int rc)
 {
     send_small(req->peer, WEFT_FRAME_FIN, req->remote_req_id, (int32_t)index, rc, NULL, 0);
 }
 
-/* The key to bytes [from, end) of the message, so many bytes long; 0: the peer gets none. */
+/* Writes the peer's key to bytes [from, end) of the message. Returns its length; 0: no key. */
 static uint8_t put_key(uint8_t *to, weft_req *req, const weft_reg *pin, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw)
 {
     weft_rkey rkey;
@@ -71,13 +71,13 @@ static void begin(weft_req *req, weft_peer *peer)
     req->is_stepping = false;
 }
 
-/* A receive that matched while no name was free. */
+/* A receive that matched while no request id was free. */
 typedef struct pending_rts {
-    weft_list_link link; /* in worker->unnamed */
-    weft_req *req;
-    weft_peer *peer;
+    weft_list_link link; /* in worker->pending_rts */
+    weft_req *req;       /* the receive */
+    weft_peer *peer;     /* sender */
     weft_hdr hdr;
-    uint64_t rts[];
+    uint64_t rts[];      /* [hdr.bytes] weft_rts with its key */
 } pending_rts;
 
 static bool put_aside(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
@@ -93,7 +93,7 @@ static bool put_aside(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const
     return true;
 }
 
-/* One that begins may be over at once, which frees its name and comes here again: the outermost call goes on. */
+/* A receive may end at once, free its id and so call this again: only the outermost call runs the loop. */
 static void begin_pending(weft_worker *worker)
 {
     weft_list_link *link;
@@ -117,7 +117,7 @@ static void free_req_id(weft_req *req)
 
 /* -- the sender -- */
 
-/* What the receiver may know of our memory: a key, or that there is none yet. */
+/* Fills in the key of the send buffer, or the flags COLD or NO_RMA. */
 static void fill_rts_hint(weft_req *req, weft_rts *rts)
 {
     weft_iface *iface = req->iface;
@@ -139,7 +139,7 @@ static void fill_rts_hint(weft_req *req, weft_rts *rts)
         rts->key_bytes = put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_ACCESS_READ, &req->mw);
 }
 
-/* Of a pair that sends both ways at once the lower rank chooses the protocol for both directions. */
+/* If rendezvous go both ways at once, the lower rank of the pair chooses the protocol for both directions. */
 static void hint(weft_req *req, weft_rts *rts)
 {
     weft_peer *peer = req->peer;
@@ -200,7 +200,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
     return 0;
 }
 
-/* Next time the buffer will be registered in one piece, by nobody's waiting. */
+/* Registers the whole buffer asynchronously, for its next use. */
 static void reg_async(weft_req *req, uint32_t rights)
 {
     bool is_wanted = weft_knob.reg_mode == WEFT_REG_MODE_AUTO || weft_knob.reg_mode == WEFT_REG_MODE_ASYNC || weft_knob.reg_mode == WEFT_REG_MODE_PIPELINE;
@@ -221,7 +221,7 @@ static void try_complete_send(weft_req *req)
     weft_req_end(req, req->rc);
 }
 
-/* One of the things that end a send: the receiver's FIN, or our last byte. */
+/* Counts one of req->left events that end a send: the receiver's FIN, or the last byte sent. An error ends it at once. */
 static void end_one(weft_req *req, int rc)
 {
     if (rc && !req->rc)
@@ -244,18 +244,18 @@ static void count_sent(weft_frag *frag, int rc)
         try_complete_send(req);
 }
 
-/* What the receiver asked to be pushed is out. */
+/* over() of DATA: all frames of a CTS with COPY are sent. */
 static void on_data_done(weft_frag *frag, int rc)
 {
     weft_req *req = frag->req;
-    if (rc < 0 && req->peer->state == WEFT_PEER_ALIVE) /* the receiver waits for what will never come */
+    if (rc < 0 && req->peer->state == WEFT_PEER_ALIVE) /* else the receiver would wait for ever */
         send_fin(req, 0, rc);
     count_sent(frag, rc);
 }
 
 static void on_put_done(weft_frag *frag, int rc);
 
-/* Our put was refused: what it should have written goes by DATA, and is told like it. */
+/* Sends the rest of a put by DATA frames; on_put_done reports it to the receiver like a put. */
 static void push_instead(weft_frag *frag)
 {
     frag->kind = WEFT_FRAG_DATA;
@@ -263,14 +263,14 @@ static void push_instead(weft_frag *frag)
     weft_frag_start(frag);
 }
 
-/* Refused: this pair copies from now on, and these bytes with it. Or the connection broke by which the memory was lent: these bytes. */
+/* UNSUPPORTED: this pair copies from now on. STALE: the connection of the memory window broke; only these bytes are copied. */
 static bool is_to_be_copied(weft_peer *peer, int rc)
 {
     peer->no_rma |= rc == WEFT_E_UNSUPPORTED;
     return rc == WEFT_E_UNSUPPORTED || rc == WEFT_E_STALE;
 }
 
-/* A segment, or our half, is written: the receiver hears of it. */
+/* over() of PUT: segment or half written. Sends FIN to the receiver. */
 static void on_put_done(weft_frag *frag, int rc)
 {
     weft_req *req = frag->req;
@@ -297,9 +297,9 @@ static void put_frag(weft_req *req, const weft_cts *cts)
     }
     frag->index = cts->index;
     frag->far = cts->addr;
-    req->is_cold = cts->to - cts->from < cts->want; /* in segments: nobody had it registered whole */
+    req->is_cold = cts->to - cts->from < cts->want; /* segments: the receive buffer is not registered as a whole */
     take_key(&frag->rkey, cts->key, cts->key_bytes);
-    if (frag->from == frag->to) { /* short messages have no second half: a refused put of nothing would send no DATA to end it */
+    if (frag->from == frag->to) { /* empty half: nothing to put, only the FIN */
         on_put_done(frag, 0);
         return;
     }
@@ -327,7 +327,7 @@ void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 {
     weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
     if (!req || req->kind != WEFT_REQ_SEND) {
-        if (cts->proto == WEFT_RNDV_PUT) /* the send failed meanwhile, as its receiver was told: it still waits for this segment */
+        if (cts->proto == WEFT_RNDV_PUT) /* the send has failed, the receiver knows; it still waits for this segment */
             send_small(peer, WEFT_FRAME_FIN, cts->req_id, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
         return;
     }
@@ -339,7 +339,7 @@ void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
     req->remote_req_id = cts->req_id;
     req->moved = cts->want;
     if (cts->proto == WEFT_RNDV_SPLIT)
-        req->left = 2; /* our put, and the receiver's FIN */
+        req->left = 2; /* own put, and the receiver's FIN */
     if (cts->proto == WEFT_RNDV_COPY)
         push_frag(req, cts);
     else
@@ -362,7 +362,7 @@ static void begin_xfer(weft_req *req)
 
 static void end_xfer(weft_req *req)
 {
-    if (!req->begin_ns) /* nothing was moved, and no protocol was chosen */
+    if (!req->begin_ns) /* empty: no protocol was chosen */
         return;
     weft_rndv_xfer xfer = xfer_of(req);
     weft_bidir_recv_end(&req->peer->bidir);
@@ -387,7 +387,7 @@ static void end_recv(weft_req *req)
     weft_req_end(req, req->rc);
 }
 
-/* Ends it when nothing is under way. The sender waits for our word after a get, and for any error. */
+/* Ends the receive if nothing is in flight. The sender waits for a FIN after a get and after any error. */
 static void try_complete_recv(weft_req *req)
 {
     if (req->is_stepping || req->fragment_count || ((req->arrived < req->moved || req->awaits_csum) && !req->rc))
@@ -397,7 +397,7 @@ static void try_complete_recv(weft_req *req)
     end_recv(req);
 }
 
-/* Asks the sender to move [from, to): for put, lent is that fragment. pin: of our memory there, or NULL when it must push. */
+/* Requests the sender to move bytes [from, to). PUT: lent is the exposed fragment. pin: registration of it; NULL: no key is sent. */
 static void send_cts(weft_req *req, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *lent, const weft_reg *pin)
 {
     union { weft_cts cts; char room[sizeof(weft_cts) + WEFT_RKEY_BYTES]; } body = {.cts = {
@@ -430,7 +430,7 @@ static void on_get_done(weft_frag *frag, int rc)
     start_frags(req);
 }
 
-/* Reads a fragment, or has it pushed where our memory there cannot be pinned. */
+/* Reads a fragment by get, or requests DATA frames if the local memory cannot be registered. */
 static void get_frag(weft_req *req, uint64_t from, uint64_t to)
 {
     weft_frag *frag = weft_frag_new(req, WEFT_FRAG_GET, from, to, on_get_done);
@@ -449,7 +449,7 @@ static void get_frag(weft_req *req, uint64_t from, uint64_t to)
     weft_frag_start(frag);
 }
 
-/* Lends a fragment to the sender: it says by a FIN when it has written it. */
+/* Exposes a fragment to the sender, which writes it and sends FIN. */
 static void expose_frag(weft_req *req, uint64_t from, uint64_t to)
 {
     weft_frag *frag = weft_frag_new(req, WEFT_FRAG_EXPOSED, from, to, NULL);
@@ -458,7 +458,7 @@ static void expose_frag(weft_req *req, uint64_t from, uint64_t to)
         req->rc = no_memory(req->peer);
         return;
     }
-    if (req->peer->no_rma) /* without a key it is pushed, and told like what is put */
+    if (req->peer->no_rma) /* no key: the sender uses DATA frames, then FIN as for a put */
         pin = NULL;
     else if (!pin && weft_reg_needed(req->iface) &&
         weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, WEFT_ACCESS_WRITE, &frag->pin) == 0)
@@ -468,8 +468,8 @@ static void expose_frag(weft_req *req, uint64_t from, uint64_t to)
     send_cts(req, WEFT_RNDV_PUT, from, to, frag, pin);
 }
 
-/* Starts as many fragments as may be under way at one time. A fragment may end inside the call that starts it: then the loop goes on here,
- * not in a deeper call. */
+/* Starts fragments up to SEGMENTS_AHEAD in flight. A fragment may end inside the call that starts it and call this again: only the
+ * outermost call runs the loop (is_stepping). */
 static void start_frags(weft_req *req)
 {
     if (req->is_stepping)
@@ -490,7 +490,7 @@ static void start_frags(weft_req *req)
     try_complete_recv(req);
 }
 
-/* Both sides must move at the same time: the sender is asked first. */
+/* CTS is sent before the get, so that both sides move at the same time. */
 static void move_halves(weft_req *req)
 {
     uint64_t middle = req->moved / 2 / 4096 * 4096;
@@ -505,7 +505,7 @@ static void move_halves(weft_req *req)
     try_complete_recv(req);
 }
 
-/* Is the fragment of memory that will be moved registered as this protocol needs it? Then it is held. */
+/* Is the part of the receive buffer to be moved registered with these rights? If so req->pin holds it. */
 static bool is_warm(weft_req *req, uint32_t rights)
 {
     if (!req->pin)
@@ -523,7 +523,7 @@ static enum weft_rndv_proto choose(weft_req *req, const weft_rts *rts)
     weft_bidir_recv_begin(&peer->bidir, rts->flags & WEFT_RTS_BOTH_WAYS);
     if (needs_pins && !weft_reg_allowed(req->iface))
         rndv_caps.can_move = false;
-    /* the pair's right to move is proven before a protocol that needs it is promised to the sender */
+    /* RMA must be known to work before a protocol that needs it is announced to the sender */
     if (rndv_caps.can_move && !req->iface->ops->can_rma(req->iface, peer->ep)) {
         peer->no_rma = true;
         rndv_caps.can_move = false;
@@ -541,13 +541,13 @@ static enum weft_rndv_proto choose(weft_req *req, const weft_rts *rts)
         req->pin = NULL;
         is_warm(req, WEFT_ACCESS_WRITE);
     }
-    /* at once, where the user wants it so or it is short; else segment by segment */
+    /* registered at once if the knob says so or the message is short; else segment by segment */
     if (proto != WEFT_RNDV_COPY && needs_pins && !req->pin && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || req->moved <= SEGMENT))
         weft_reg_acquire(req->iface, weft_frag_start_of(req), req->moved, proto == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0, &req->pin);
     return proto;
 }
 
-/* Before anything that may end the send: frames to a peer keep their order. */
+/* Must be called before anything that may end the send; frames to a peer keep their order. */
 static void request_csum(weft_req *req)
 {
     weft_cts cts = {.want = req->moved, .req_id = req->id, .proto = WEFT_CTS_CSUM};
@@ -598,14 +598,14 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     if (req->has_csum && req->moved < rts->bytes)
         request_csum(req);
     if (req->moved == 0) {
-        req->mode = WEFT_RNDV_GET; /* nothing of it is to be moved: it ends when we say so */
+        req->mode = WEFT_RNDV_GET; /* receive of 0 bytes: moves nothing; FIN follows the checksum */
         return;
     }
     req->remote_addr = rts->addr;
     take_key(&req->remote_rkey, rts->key, rts->key_bytes);
     req->mode = (uint8_t)choose(req, rts);
     begin_xfer(req);
-    req->worker->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* it may be over, and gone, after what follows */
+    req->worker->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* now: req may be freed below */
     if (req->mode == WEFT_RNDV_COPY) {
         if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
             reg_async(req, req->iface->caps.get ? 0 : WEFT_ACCESS_WRITE);
@@ -618,7 +618,7 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     }
 }
 
-/* Lent segments and the sender's half are counted when it says that they are written, however it did that. */
+/* Exposed segments and the sender's half are counted at its FIN, also if it sent them by DATA. */
 void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
@@ -641,11 +641,11 @@ void weft_rndv_reject_rts(weft_peer *peer, const weft_rts *rts, int rc)
     send_small(peer, WEFT_FRAME_FIN, rts->req_id, 0, rc, NULL, 0);
 }
 
-/* The sender's word on a segment (index), on its half, or on its failure. */
+/* FIN of the sender: segment `index` or its half (0) is written, or the send failed with rc. */
 static void handle_fin(weft_req *req, uint32_t index, int rc)
 {
     if (rc) {
-        req->fin_done = true; /* it knows */
+        req->fin_done = true; /* the sender needs no FIN */
         req->rc = req->rc ? req->rc : rc;
     }
     if (!index) {
@@ -672,7 +672,7 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
     int rc = hdr->tag;
     if (!req)
         return;
-    if (rc < 0) /* else it would show whatever this thread said last of such an error */
+    if (rc < 0) /* sets the error text; this thread's last text belongs to another failure */
         weft_fail(rc, req->kind == WEFT_REQ_RECV ? "rank %u could not send the rest of its message with tag %d: %s"
                                                  : "rank %u did not take the message with tag %d: %s", peer->proc_id.rank,
                   req->kind == WEFT_REQ_RECV ? req->recv_info.tag : req->tag, weft_status_text(rc));
@@ -692,7 +692,7 @@ void weft_rndv_cancel(weft_req *req)
     send_small(req->peer, WEFT_FRAME_CANCEL, req->id, 0, 0, NULL, 0);
 }
 
-/* What has matched is not announced any more: it goes on, and its sender's request ends with it. */
+/* An RTS that has matched is not found here: its transfer continues and ends the send normally. */
 void weft_rndv_on_cancel(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_unexpected *unexpected = weft_match_announced(peer->worker, peer, hdr->chan);

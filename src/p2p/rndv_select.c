@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv_select: choice by measurement. See rndv_select.h.
+ * rndv_select: selection by measurement. See rndv_select.h.
  */
 #include "p2p/rndv_select.h"
 
@@ -11,21 +11,19 @@
 #include "core/world.h"
 
 #define EAGER_DEFAULT 16384
-#define TRIALS 4         /* stints of each protocol at first use of a size class, one after the other: what the one before left in the caches
-                          * slows down the first. The best counts. Half as many of a protocol that is so many ... */
-#define HOPELESS 2.0f    /* ... times slower than another; ... */
-#define MAX_TRIES 64    /* ... in so many transfers at most ... */
-#define MAX_AT_ONCE 256 /* ... or those that begin while others of them are under way: a window of many is to be of one protocol */
-#define STINT 8          /* transfers after which a stint has lasted long enough, when they are ... */
-#define STINT_TURNS 4    /* ... so many times those under way: what these will bring is not counted */
-#define SURE_NS 1000000  /* a stint that took so long counts twice: caches matter little, an interrupt as it will to others; with STINT
-                          * transfers it is a whole trial */
-#define AGAIN_SHARE 64   /* a protocol is measured again when that costs at most one part in so many of the time spent since ... */
-#define AGAIN_MIN 64   /* ... and so many stints have passed */
-#define COLD 2           /* so many stints after another protocol of the row tell little, but to a trial */
-#define BETTER 0.95f     /* another protocol is taken when it needs so much of the time of the one in use */
+#define TRIALS 4         /* consecutive samples per protocol at first use; the best counts, since the first runs on cold caches */
+#define HOPELESS 2.0f    /* a protocol that is slower by this factor gets TRIALS / 2 samples */
+#define MAX_TRIES 64     /* transfers per trial, at most */
+#define MAX_AT_ONCE 256  /* the same while transfers are in flight: a window should use one protocol */
+#define STINT 8          /* transfers per sample, at least, while others are in flight */
+#define STINT_TURNS 4    /* the same, times the number in flight: progress of unfinished transfers is not counted */
+#define SURE_NS 1000000  /* a longer sample counts twice, or as a whole trial with STINT transfers: cold caches matter little */
+#define AGAIN_SHARE 64   /* measuring a protocol again may cost 1/AGAIN_SHARE of the time spent since the last such measurement */
+#define AGAIN_MIN 64     /* samples between two such measurements, at least */
+#define COLD 2           /* samples after a change of protocol that are ignored outside of trials */
+#define BETTER 0.95f     /* another protocol replaces the current one if it takes at most this share of its time */
 
-enum { NODE, REMOTE, KINDS }; /* of peers: on our node, on others */
+enum { NODE, REMOTE, KINDS }; /* kinds of peers: on this node, on another */
 
 static const char *const names[] = {"copy", "get", "split", "put"};
 
@@ -53,14 +51,14 @@ static bool is_offered(const weft_peer *peer, enum weft_rndv_proto proto, const 
         return caps->get && (!is_keyed || rndv_caps->has_key);
     case WEFT_RNDV_SPLIT:
         return caps->get && caps->put && !is_keyed;
-    case WEFT_RNDV_PUT: /* without keys halves is never worse */
+    case WEFT_RNDV_PUT: /* without keys SPLIT is never slower */
         return caps->put && is_keyed;
     default:
         return true;
     }
 }
 
-/* What the knobs leave no choice about; WEFT_RNDV_LAST: they do. */
+/* The protocol that the knobs dictate; WEFT_RNDV_LAST: none. */
 static enum weft_rndv_proto forced(const weft_peer *peer, const weft_rndv_caps *rndv_caps)
 {
     static const enum weft_rndv_proto by_knob[] = {WEFT_RNDV_LAST, WEFT_RNDV_COPY, WEFT_RNDV_GET, WEFT_RNDV_SPLIT, WEFT_RNDV_PUT};
@@ -81,7 +79,7 @@ bool weft_rndv_allows(const weft_peer *peer, enum weft_rndv_proto proto, const w
     return proto < WEFT_RNDV_LAST && rndv_caps->can_move && !peer->no_rma && is_offered(peer, proto, rndv_caps) && forced(peer, rndv_caps) == WEFT_RNDV_LAST;
 }
 
-/* Of those that are offered to this peer now. The one in use stays while no other is clearly better. */
+/* Fastest protocol offered for this peer. The current one stays unless another is better by BETTER. */
 static enum weft_rndv_proto fastest(const weft_rndv_stats_row *row, const weft_peer *peer, const weft_rndv_caps *rndv_caps)
 {
     const weft_rndv_record *record = row->record;
@@ -96,14 +94,14 @@ static enum weft_rndv_proto fastest(const weft_rndv_stats_row *row, const weft_p
     return best;
 }
 
-/* Is the protocol still to be tried? sends: announced and not over; their hints are tries, too. */
+/* Does the protocol need more samples? sends: sends in flight, whose hints are tries too. */
 static bool is_on_trial(const weft_rndv_record *record, const weft_rndv_record *best, uint32_t sends)
 {
     uint32_t wanted = best->ns_per_byte > 0 && record->ns_per_byte > HOPELESS * best->ns_per_byte ? TRIALS / 2 : TRIALS;
     return record->samples < wanted && record->tries < (record->in_flight || sends ? MAX_AT_ONCE : MAX_TRIES);
 }
 
-/* The protocol to be tried now: a trial that has begun goes on. WEFT_RNDV_LAST: none. */
+/* The protocol to try now; a trial that has begun continues. WEFT_RNDV_LAST: none. */
 static enum weft_rndv_proto on_trial(const weft_rndv_stats_row *row, const weft_peer *peer, const weft_rndv_caps *rndv_caps, enum weft_rndv_proto best, uint32_t sends)
 {
     enum weft_rndv_proto trial = WEFT_RNDV_LAST;
@@ -114,8 +112,8 @@ static enum weft_rndv_proto on_trial(const weft_rndv_stats_row *row, const weft_
     return trial;
 }
 
-/* Puts a protocol to the test again, one after the other. What a trial of it will cost more than the best one is compared with what was
- * spent since the last test: a slow protocol is tried seldom, one that is nearly as fast often. */
+/* Restarts the trial of one protocol, round robin, if its extra cost over the best one is small against the time spent since the last
+ * restart: slow protocols are measured rarely, fast ones often. */
 static void try_again(weft_rndv_stats_row *row, enum weft_rndv_proto best, uint32_t in_flight, uint64_t bytes)
 {
     weft_rndv_record *record = &row->record[row->next];
@@ -170,10 +168,10 @@ weft_rndv_stats *weft_rndv_stats_of(const weft_worker *worker, const weft_peer *
     return &worker->rndv_stats[port * KINDS + (is_remote ? REMOTE : NODE)];
 }
 
-/* -- what transfers teach -- */
+/* -- measurement -- */
 
-/* In a trial the best counts; what was known before may be of another time. Else it falls halfway to what is faster and rises a little
- * only, for a stint may have been interrupted. */
+/* Updates ns_per_byte. In a trial the best sample counts, older values are discarded. Later it falls halfway to a faster sample and
+ * rises by a quarter of the difference at most, since an interrupt may have lengthened the sample. */
 static void learn(weft_rndv_record *record, uint64_t bytes, uint64_t took_ns)
 {
     float seen = (float)(took_ns ? took_ns : 1) / (float)bytes, *known = &record->ns_per_byte;
@@ -187,7 +185,7 @@ static void learn(weft_rndv_record *record, uint64_t bytes, uint64_t took_ns)
         *known += (seen - *known < *known ? seen - *known : *known) / 4;
 }
 
-/* A stint is over, of one transfer or more. */
+/* Records a completed sample of one or more transfers. */
 static void learn_stint(weft_rndv_sample *sample, uint64_t took_ns)
 {
     weft_rndv_stats_row *row = sample->row;
@@ -201,7 +199,7 @@ static void learn_stint(weft_rndv_sample *sample, uint64_t took_ns)
     row->spent_ns += took_ns;
 }
 
-/* May a stint of this sort begin? One way only, what goes the other disturbs it. */
+/* May a sample begin? A sample of one direction is disturbed by sends in flight. */
 static bool is_undisturbed(const weft_rndv_stats *stats, bool is_both_ways) { return is_both_ways || !stats->sends; }
 
 void weft_rndv_xfer_begin(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, uint64_t now)
@@ -209,7 +207,7 @@ void weft_rndv_xfer_begin(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, ui
     weft_rndv_stats_row *row = row_of(stats, xfer->bytes, xfer->is_cold, xfer->is_both_ways);
     weft_rndv_record *record = &row->record[xfer->proto];
     weft_rndv_sample *sample = &stats->sample;
-    if (sample->of != record) /* it waits until those before it are over */
+    if (sample->of != record) /* since is 0: measuring waits until transfers of other records have ended */
         *sample = (weft_rndv_sample){.row = row, .of = record, .is_both_ways = xfer->is_both_ways};
     if (!sample->since && record->in_flight == stats->in_flight && is_undisturbed(stats, xfer->is_both_ways))
         sample->since = now, sample->stale = 0;
@@ -217,7 +215,7 @@ void weft_rndv_xfer_begin(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, ui
     record->in_flight++;
 }
 
-/* Ends a stint that has lasted long enough, and begins the next one. */
+/* Adds a transfer to the sample; ends a sample that is long enough and begins the next. */
 static void count(weft_rndv_stats *stats, uint64_t bytes, uint64_t now)
 {
     weft_rndv_sample *sample = &stats->sample;
@@ -234,8 +232,8 @@ static void count(weft_rndv_stats *stats, uint64_t bytes, uint64_t now)
     sample->stale = stats->sends;
 }
 
-/* Those that began before the stint may have been all but over: they do not count. One that overlapped with others took longer than it
- * cost: its own time counts only until a stint says better. */
+/* Transfers begun before the sample do not count: they may have been nearly done. The own time of a transfer, lengthened by overlap,
+ * is used only while there is no sample. */
 void weft_rndv_xfer_end(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, bool has_failed, uint64_t began, uint64_t now)
 {
     weft_rndv_record *record = &row_of(stats, xfer->bytes, xfer->is_cold, xfer->is_both_ways)->record[xfer->proto];

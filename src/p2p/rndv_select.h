@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv_select: which way a message of so many bytes takes, and why. Two compares on the hot path (eager_max in the peer); the protocol of a
- * rendezvous is chosen by the receiver from what transfers of that size class took: each protocol that the ifaces offer is tried a few times
- * at first use, the fastest stays, and the others are measured again when that costs little of the time that was spent since.
- * A ladder belongs to an iface and a kind of peer: what memory taught says nothing of a network, nor one's own node of others.
- *
- * Both ways at once. Where moving bytes takes CPU time, two ranks that send to each other share it: a protocol that occupies both of them for
- * one message is worth nothing then. Such transfers have records of their own, in which the bytes of both directions count. Of a
- * pair the lower rank chooses for both: its RTS names the protocol (a hint), because two that choose by themselves disturb each other.
+ * rndv_select: selects eager_max and the rendezvous protocol by measurement, per iface, kind of peer (same node or remote) and size
+ * class. At first use each protocol is tried a few times; the fastest is used, and others are measured again if that costs little
+ * of the time spent since. Called by the receiver (rndv); guarded by the worker.
+ * Transfers in both directions at once share CPU time and have records of their own, which count the bytes of both directions.
+ * The lower rank of a pair then chooses for both by a hint in its RTS: two independent choices would disturb each other.
  */
 #ifndef WEFT_P2P_RNDV_SELECT_H
 #define WEFT_P2P_RNDV_SELECT_H
@@ -20,78 +17,78 @@
 
 #define WEFT_RNDV_SIZE_CLASSES 24 /* by power of two from 4 KiB */
 
+/* One protocol in one row. */
 typedef struct weft_rndv_record {
-    uint32_t tries;    /* transfers of the present trial, or the last one, and ... */
-    uint32_t samples;   /* ... what was learnt from them; goes on after it */
-    uint32_t in_flight;   /* receives that began and are not over */
-    float ns_per_byte; /* smoothed; 0 = never measured */
+    uint32_t tries;     /* transfers selected for the current or last trial */
+    uint32_t samples;   /* weighted samples since that trial began; TRIALS end it */
+    uint32_t in_flight; /* receives begun and not ended */
+    float ns_per_byte;  /* smoothed; 0: never measured */
 } weft_rndv_record;
 
-/* One size class of one sort of transfers. */
+/* One size class, by is_cold and is_both_ways. */
 typedef struct weft_rndv_stats_row {
     weft_rndv_record record[WEFT_RNDV_LAST];
-    uint64_t spent_ns; /* in stints since a protocol was last tried again */
-    uint32_t samples;   /* ... and so many there were */
-    uint8_t next;      /* the protocol that is tried again next */
-    uint8_t used;      /* the protocol that was last chosen without a trial */
-    uint8_t streak;    /* how many stints came after one of the same protocol, ... */
-    const weft_rndv_record *latest; /* ... this one */
+    uint64_t spent_ns; /* time in samples since a protocol was last measured again */
+    uint32_t samples;  /* number of those samples */
+    uint8_t next;      /* protocol to be measured again next */
+    uint8_t used;      /* protocol last chosen outside of a trial */
+    uint8_t streak;    /* consecutive samples of `latest` after its first one, at most COLD */
+    const weft_rndv_record *latest; /* record of the last sample; NULL: none */
 } weft_rndv_stats_row;
 
-/* Time in which the transfers under way were all of one protocol and row: what they bring per time is what that protocol is worth, also when
- * many overlap and each of them takes long. A lone transfer is a stint of its own. */
+/* Interval in which all transfers in flight have one protocol and row: the joint rate is one sample, however many overlap. */
 typedef struct weft_rndv_sample {
     weft_rndv_stats_row *row;
-    weft_rndv_record *of;
-    uint64_t since; /* ns; 0: others are under way, too */
-    uint64_t bytes;
-    uint32_t ended;
-    uint32_t stale; /* sends that may have been all but over when it began: they end first, and do not count */
+    weft_rndv_record *of; /* record of `row` that is measured */
+    uint64_t since;       /* begin, ns of weft_clock_ns; 0: not measuring, other transfers are in flight */
+    uint64_t bytes;       /* moved since */
+    uint32_t ended;       /* transfers ended since */
+    uint32_t stale;       /* sends in flight at the begin and not ended; they do not count */
     bool is_both_ways;
 } weft_rndv_sample;
 
-/* What was not registered before costs more, and so does what moves both ways: rows of their own. Guarded by the worker. */
+/* Statistics of one iface and kind of peer. Unregistered memory and both directions at once have rows of their own. */
 typedef struct weft_rndv_stats {
     weft_rndv_stats_row rows[2][2][WEFT_RNDV_SIZE_CLASSES]; /* [is_cold][is_both_ways] */
-    uint32_t in_flight; /* receives, in all */
-    uint32_t sends;  /* announced and not over */
+    uint32_t in_flight; /* receives in all rows */
+    uint32_t sends;     /* sends announced and not ended */
     weft_rndv_sample sample;
 } weft_rndv_stats;
 
-/* A transfer of the receiver. */
+/* A transfer as its receiver counts it. */
 typedef struct weft_rndv_xfer {
     enum weft_rndv_proto proto;
     bool is_cold, is_both_ways;
     uint64_t bytes;
 } weft_rndv_xfer;
 
-/* What both sides' memory allows for one message. */
+/* What the memory of both sides allows for one message. */
 typedef struct weft_rndv_caps {
-    bool can_move; /* both ends are one dense run of bytes, and may be registered where that is needed */
-    bool has_key;  /* the sender's is registered */
-    bool is_cold;  /* that of one side was not */
+    bool can_move; /* both buffers are contiguous, and may be registered if the iface needs that */
+    bool has_key;  /* RTS carries the key of the send buffer */
+    bool is_cold;  /* the buffer of one side was not registered */
 } weft_rndv_caps;
 
-/* The ladders of a worker, one for each iface and kind of peer; NULL: out of memory. Freed with the worker. */
+/* Statistics of a worker, one per iface and kind of peer. NULL: out of memory. Freed with the worker. */
 weft_rndv_stats *weft_rndv_stats_open(const weft_worker *worker);
-/* The one for this peer. */
+/* The element for this peer. */
 weft_rndv_stats *weft_rndv_stats_of(const weft_worker *worker, const weft_peer *peer);
-/* The largest eager message to this peer, bytes. */
+/* Longest eager message to this peer, bytes. */
 uint32_t weft_rndv_eager_max(const weft_peer *peer);
-/* Do transfers over this iface take CPU time of both sides, so that what moves the other way slows them down? */
+/* Do transfers over this iface use CPU time of the ranks, so that the two directions slow each other down? */
 bool weft_rndv_is_shared(const weft_iface *iface);
-/* The protocol for a rendezvous. */
+/* Selects the protocol of a rendezvous; may count it as a trial. */
 enum weft_rndv_proto weft_rndv_select(weft_rndv_stats *stats, const weft_peer *peer, uint64_t bytes, const weft_rndv_caps *rndv_caps, bool is_both_ways);
-/* Can this protocol, which the sender hints at, be taken? */
+/* May the receiver use this protocol, which the sender proposes? */
 bool weft_rndv_allows(const weft_peer *peer, enum weft_rndv_proto proto, const weft_rndv_caps *rndv_caps);
-/* Each transfer begins once and ends once, with the same words; a failed one teaches nothing. Times by weft_clock_ns. */
+/* Each transfer must begin and end once, with equal *xfer. A failed one is not measured. Times are of weft_clock_ns. */
 void weft_rndv_xfer_begin(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, uint64_t now);
 void weft_rndv_xfer_end(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, bool has_failed, uint64_t began, uint64_t now);
-/* So does each message that was announced; bytes: 0 when it failed. */
+/* The same for each announced send. bytes: 0 if it failed. */
 void weft_rndv_send_begin(weft_rndv_stats *stats);
 void weft_rndv_send_end(weft_rndv_stats *stats, uint64_t bytes, uint64_t now);
 
-/* One line for each protocol in reach of `peer`, as weft-info prints it: "up to 16384: eager: fits ..."; cut at room. */
+/* Writes a line for eager and one per measured size class (weft-info --protocols), truncated to room bytes. */
 void weft_rndv_stats_show(const weft_rndv_stats *stats, const weft_peer *peer, char *text, size_t room);
 const char *weft_rndv_proto_name(enum weft_rndv_proto proto);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * send: a message's way out. Short ones leave at once in one frame, without a request; everything else announces itself (rndv). What the
- * receiver lends no room for waits here (sendq).
- * Order: frames to a peer leave in the order in which they are given, also those that find the iface full (core/peer); messages that wait
- * for credit keep the order of the calls within their channel.
+ * send: sends, and waiting for requests. Short messages leave in one frame without a request, others by rendezvous (rndv).
+ * Messages without credit wait in sendq. Frames to a peer leave in call order, also if the iface is full (core/peer); messages
+ * that wait for credit keep the call order within their channel. Requires worker->lock.
  */
 #include "base/status.h"
 #include "core/peer.h"
@@ -13,10 +12,10 @@
 #include "p2p/p2p.h"
 #include "p2p/sendq.h"
 
-#define SHORT_MAX 32 /* no more than the inline_max of shm, the only iface that says it has room */
+#define SHORT_MAX 32 /* at most the inline_max of shm, the only iface that sets ep->room */
 
-/* May a message leave at once in one frame: dense, eager, nothing of this peer's queued before it? Negative ranks (nobody) fail too.
- * may_hold: not if its body is better held. A blocking send copies all the same: it would else wait for a receiver that computes. */
+/* The peer, if the message may leave at once in one frame: dense, eager, credit left, nothing queued for the peer. NULL: no, or dst < 0.
+ * may_hold: also NULL for zcopy sizes. A blocking send copies these: with zcopy it would wait for a receiver that computes. */
 static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t bytes, const weft_type *type, int dst, weft_chan *chan,
                                                                   bool may_hold)
 {
@@ -30,7 +29,7 @@ static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t byte
     return peer;
 }
 
-/* The shortest way: the body fits the cell's line, and the ring has room for sure. */
+/* Inline send: the body fits the ring cell's line and ep->room guarantees a free cell. Cannot fail. */
 static inline __attribute__((always_inline)) void send_short(weft_peer *peer, uint64_t bytes, const void *buf, int dst, int tag, weft_chan *chan)
 {
     uint64_t head0 = weft_hdr_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_take_credits_due(peer));
@@ -40,7 +39,7 @@ static inline __attribute__((always_inline)) void send_short(weft_peer *peer, ui
 
 static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->ep->room; }
 
-/* The short way. WEFT_AGAIN: take the long one. */
+/* Eager send without a request. 0, an error, or WEFT_AGAIN: not possible now. */
 static inline __attribute__((always_inline)) int send_now(const void *buf, uint64_t count, const weft_type *type, int dst, int tag,
                                                          weft_chan *chan, bool may_hold)
 {
@@ -104,9 +103,8 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     return weft_unlikely(rc == WEFT_AGAIN) ? weft_sendq_add(peer, req) : rc;
 }
 
-/* Out of credit in the midst of a burst: what the receiver gave back may lie with the iface already, and to look costs less than to ask for
- * each message. Where frames are read from users' buffers only (one look is a system call there), and only straight from a program's
- * call: a schedule may be played inside of a poll. */
+/* Out of credit within a burst: polls once, since returned credits may have arrived; cheaper than an RTS per message. Only for zcopy
+ * ifaces, and only in direct calls of the program: a schedule may progress inside of a poll, which must not nest. */
 static void look_for_credit(const weft_chan *chan, int dst, uint64_t bytes)
 {
     const weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
@@ -160,8 +158,8 @@ int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, i
     return 0;
 }
 
-/* The receiver lends nothing, or the iface is full: what is short is copied aside, so that many such messages take little memory. What came
- * back since may lie with the iface: a look now and then keeps a long burst moving. WEFT_AGAIN: take the ordinary way. */
+/* No credit or the iface is full: queues a copy of a short message, so that many of them take little memory. Polls now and then for
+ * credits, which keeps a long burst moving. WEFT_AGAIN: the message needs a request. */
 static int isend_aside(weft_peer *peer, const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
                        weft_req **out)
 {
@@ -175,7 +173,7 @@ static int isend_aside(weft_peer *peer, const void *buf, uint64_t count, const w
         if (rc <= 0)
             return rc;
     }
-    /* strided data could not even try */
+    /* strided data was not tried by send_now */
     if (!type->is_dense && weft_peer_cost(bytes) <= peer->credit && weft_list_is_empty(&peer->waiting))
         return WEFT_AGAIN;
     return weft_sendq_copy(peer, chan, dst, tag, buf, count, type, out);
@@ -225,7 +223,7 @@ int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count
     return weft_send_standard(buf, count, type, dst, tag, chan);
 }
 
-/* Says what this thread waits for. A schedule's request has no peer of its own. */
+/* Sets the wait reason. The request of a schedule has no single peer. */
 static void wait_begin(weft_wait *wait, const weft_req *req)
 {
     if (req->kind == WEFT_REQ_SCHED)

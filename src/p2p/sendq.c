@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sendq: see sendq.h. A queue is a log of records in blocks: a short message is its tag, length and bytes; any other one stands there by
- * its request. A bag counts the tags, so that an ask is answered without a walk.
- * Invariants: a queue with records stands in its peer's sendqs, the peer in the worker's backlog, and its credit is WEFT_CREDIT_STALLED less
- * than what the receiver lends; only weft_sendq_flush takes that back for its own run.
+ * sendq: see sendq.h. A queue is a FIFO of records in blocks: tag, length and payload of a short message, or a pointer to a request.
+ * A bag counts the tags, so that an ASK is answered in O(1).
+ * Invariants: a queue with records is in its peer's sendqs and the peer in the worker's backlog. peer->credit is then
+ * WEFT_CREDIT_STALLED lower than the credits left; only weft_sendq_flush adds that back while it runs.
  */
 #include "p2p/sendq.h"
 
@@ -21,40 +21,40 @@
 #define BLOCK_FIRST 4096
 #define BLOCK_NEXT WEFT_POOL_MAX
 #define BATCH_MAX 1024 /* messages that share a request */
-#define TURN 32        /* messages of one channel before another's turn */
-#define LOOK_EVERY 32
+#define TURN 32        /* messages of one channel before the next channel is served */
+#define LOOK_EVERY 32  /* queued messages between two polls for credit */
 
 #define BY_REQUEST UINT32_MAX
 typedef struct record {
     int32_t tag;
-    uint32_t bytes; /* of the payload behind; BY_REQUEST: a weft_req *, NULL when it was taken out */
+    uint32_t bytes; /* of the payload; BY_REQUEST: the payload is a weft_req *, NULL if it was removed */
     uint64_t payload[];
 } record;
 
 typedef struct block {
     struct block *next;
-    uint32_t room, used; /* bytes of the pool's; written so far */
+    uint32_t room, used; /* allocated bytes; used bytes including this header */
 } block;
 
 typedef struct weft_sendq {
-    weft_list_link link;       /* in peer->sendqs while it has records */
-    weft_peer *peer;
-    weft_chan *chan;      /* NULL: closed, what is copied still leaves */
-    weft_stalled name;    /* what the receiver calls it by */
-    uint32_t chan_out;    /* the receiver's id of the channel */
-    uint32_t src;         /* our rank in it */
-    block *first, *last;
-    uint32_t at;          /* of the oldest record in the first block */
-    uint64_t put, left;   /* records ever written; that have left or were dropped */
-    uint32_t seq;         /* of the last frame with a message of this channel ... */
-    bool is_seq_late;     /* ... unless it, or what came before the queue, still waits for the iface */
-    bool sends_all;       /* whatever the credit */
-    bool is_told;         /* the receiver knows that the queue waits for credit */
-    weft_bag tags;        /* of the records */
-    weft_bag asked;       /* for tags that no record has */
-    weft_bag wanted;      /* asked for, and some record has it: overdraft until the first such one has left */
-    weft_bag stale;       /* asks that came while messages left: the receiver is to say again what it needs when none does */
-    weft_list_link batches;    /* shared requests that are not over, oldest first; req->order: the first record, counted from 0 */
+    weft_list_link link;    /* in peer->sendqs while it has records */
+    weft_peer *peer;        /* destination */
+    weft_chan *chan;        /* NULL: closed; copies are still sent */
+    weft_stalled name;      /* identifies the queue in frames of the receiver */
+    uint32_t chan_out;      /* the receiver's id of the channel */
+    uint32_t src;           /* own rank in the channel */
+    block *first, *last;    /* NULL: no records */
+    uint32_t at;            /* offset of the oldest record in the first block, bytes */
+    uint64_t put, left;     /* records ever written; records sent or dropped */
+    uint32_t seq;           /* of the last frame with a message of this channel; invalid while is_seq_late */
+    bool is_seq_late;       /* that frame, or one before the queue, still waits for the iface (peer->waiting) */
+    bool sends_all;         /* overdraft for all records */
+    bool is_told;           /* STALLED was sent since the queue was empty */
+    weft_bag tags;          /* tags of the records; copies and requests */
+    weft_bag asked;         /* tags of ASKs that no record has */
+    weft_bag wanted;        /* tags of ASKs that a record has: overdraft until the first such record has left */
+    weft_bag stale;         /* tags of ASKs that arrived while messages left; answered by STALLED once none leaves */
+    weft_list_link batches; /* shared requests not ended, oldest first; req->order: index of the first record, counted like put */
 } weft_sendq;
 
 static uint32_t record_bytes(uint32_t bytes)
@@ -83,7 +83,7 @@ static void send_word(weft_sendq *queue, enum weft_frame_kind kind, int32_t tag)
 
 /* -- records -- */
 
-/* Room for a record at the end; NULL: no memory. */
+/* Appends space for a record; NULL: out of memory. */
 static record *append(weft_sendq *queue, uint32_t bytes)
 {
     weft_pool *pool = queue->peer->worker->pool;
@@ -156,7 +156,7 @@ static void free_queue(weft_sendq *queue)
     free(queue);
 }
 
-/* The first record is in. */
+/* The queue got its first record. */
 static void begin_stall(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
@@ -174,7 +174,7 @@ static void tell_stalled(weft_sendq *queue)
     send_word(queue, WEFT_FRAME_STALLED, WEFT_ANY_TAG);
 }
 
-/* The last one is gone. The caller keeps the peer's credit right. */
+/* The queue lost its last record; frees it if its channel is closed. The caller adjusts peer->credit. */
 static void end_stall(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
@@ -223,10 +223,10 @@ static void is_written(weft_sendq *queue, int32_t tag)
         send_word(queue, WEFT_FRAME_STALLED, tag);
 }
 
-/* Nothing will ever come back from there. */
+/* No credit or ASK will arrive from the peer any more. */
 static bool is_over(const weft_peer *peer) { return peer->bye_received || peer->state != WEFT_PEER_ALIVE; }
 
-/* The end of a send that its receiver never takes: 0 for what would have been sent eagerly. */
+/* Result of a send that its peer never receives: 0 for an eager one, which completes locally. */
 static int end_of(const weft_peer *peer, bool is_eager, int rc)
 {
     if (rc || is_eager)
@@ -255,7 +255,7 @@ int weft_sendq_add(weft_peer *peer, weft_req *req)
     return 0;
 }
 
-/* The request that the next copy shares. */
+/* Shared request for the next copy; NULL: out of memory. */
 static weft_req *batch_of(weft_sendq *queue, int dst)
 {
     weft_req *batch = weft_list_is_empty(&queue->batches) ? NULL : weft_container(queue->batches.prev, weft_req, link);
@@ -313,7 +313,7 @@ bool weft_sendq_is_look_due(const weft_chan *chan, int dst)
 
 /* -- what goes out -- */
 
-/* The receiver has its message: it may ask for another one with that tag. */
+/* A requested message has left: ends the overdraft for the tag and sends STALLED, so that the receiver may ask for the next one. */
 static void answer(weft_sendq *queue, int32_t tag)
 {
     if (!weft_bag_remove(&queue->wanted, tag))
@@ -336,7 +336,7 @@ static void leave(weft_sendq *queue)
     answer(queue, WEFT_ANY_TAG);
 }
 
-/* 0: it left, or was none; AGAIN: the iface is full, or no name free. */
+/* Sends the oldest record. 0: sent, failed, or it was removed before; AGAIN: the iface is full or no request id is free. */
 static int send_front(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
@@ -345,7 +345,7 @@ static int send_front(weft_sendq *queue)
     int32_t credit = peer->credit;
     int rc;
     if (req) {
-        req->queued = NULL; /* it may be over, and gone, after what follows */
+        req->queued = NULL; /* now: req may be freed below */
         rc = weft_eager_start(peer, req, credit > 0 ? credit : 0);
     } else if (one->bytes == BY_REQUEST) {
         drop_front(queue);
@@ -373,7 +373,7 @@ static int send_front(weft_sendq *queue)
     return 0;
 }
 
-/* What shares a request was copied, so all may end with the first one that leaves: but only when no more leave now. */
+/* Ends the shared requests whose first message has left. Called when no more records can leave now. */
 static void end_batches(weft_sendq *queue)
 {
     while (!weft_list_is_empty(&queue->batches)) {
@@ -390,10 +390,10 @@ void weft_sendq_release(weft_req *batch)
     weft_req_end(batch, 0);
 }
 
-/* Queues in turn, until none may send. */
+/* Serves the queues round robin until none may send. Returns the number of messages sent. */
 static int flush(weft_peer *peer)
 {
-    const weft_list_link *idle = NULL; /* the first of a row of queues that could not */
+    const weft_list_link *idle = NULL; /* first of consecutive queues that sent nothing */
     int n = 0;
     while (!weft_list_is_empty(&peer->sendqs) && weft_list_is_empty(&peer->waiting)) {
         weft_sendq *queue = weft_container(peer->sendqs.next, weft_sendq, link);
@@ -416,16 +416,16 @@ static int flush(weft_peer *peer)
     return n;
 }
 
-/* Remembers an ask for what is not there. */
+/* Remembers an ASK for a tag that no record has. */
 static void remember(weft_sendq *queue, int32_t tag)
 {
     if (!weft_bag_has(&queue->asked, tag) && !weft_bag_add(&queue->asked, tag))
-        send_word(queue, WEFT_FRAME_STALLED, tag); /* no memory: it will be asked again */
+        send_word(queue, WEFT_FRAME_STALLED, tag); /* out of memory: makes the receiver ask again */
 }
 
 static bool has_tag(const weft_sendq *queue, int32_t tag) { return tag < 0 || weft_bag_has(&queue->tags, tag); }
 
-/* No queue moves any more: what was asked for meanwhile and is still here may be asked for anew. */
+/* Called when no queue can send: sends STALLED for the stale ASKs whose tags are still queued, so that the receiver asks again. */
 static void offer_stale(weft_peer *peer)
 {
     for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs && peer->offers; link = link->next) {
@@ -463,7 +463,7 @@ int weft_sendq_flush(weft_peer *peer)
     return n;
 }
 
-/* -- asks -- */
+/* -- ASK frames -- */
 
 static weft_sendq *find(const weft_peer *peer, const weft_hdr *hdr)
 {
@@ -478,7 +478,7 @@ static weft_sendq *find(const weft_peer *peer, const weft_hdr *hdr)
     return NULL;
 }
 
-/* Is there a message of the channel that the receiver had not seen when it asked? It may be the one. */
+/* Was a message of the channel sent that the receiver had not handled when it asked? It may be the requested one. */
 static bool is_stale(weft_sendq *queue, uint32_t seq)
 {
     weft_peer *peer = queue->peer;
@@ -499,7 +499,7 @@ static void overdraw(weft_sendq *queue, int32_t tag)
     queue->peer->overdrafts += !did;
 }
 
-/* A stale ask: of many that come while messages leave, most are served by those. */
+/* Defers a stale ASK: the messages in flight usually satisfy it. */
 static void postpone(weft_sendq *queue, int32_t tag)
 {
     bool had = queue->stale.keys != 0;
@@ -515,7 +515,7 @@ void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_sendq *queue = find(peer, hdr);
     const weft_ask *ask = body;
-    if (!queue || !queue->first) /* drained meanwhile, as the receiver is told */
+    if (!queue || !queue->first) /* drained meanwhile; the receiver gets DRAINED */
         return;
     if (hdr->tag != WEFT_ASK_ALL && is_stale(queue, ask->seq))
         postpone(queue, hdr->tag);
@@ -527,7 +527,7 @@ void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
 
 /* -- ends -- */
 
-/* Outside of flush: all records are gone, or were taken out. */
+/* Ends the stall if no live record is left. Must not be called inside of flush(). */
 static void end_if_empty(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
@@ -553,11 +553,11 @@ void weft_sendq_remove(weft_req *req)
     weft_sendq *queue = queue_at(req->chan, req->rank);
     take_out(queue, req);
     if (!weft_bag_has(&queue->tags, req->tag) && queue->tags.keys)
-        answer(queue, req->tag); /* asked for, and not there any more */
+        answer(queue, req->tag); /* it may have been requested */
     end_if_empty(queue);
 }
 
-/* Ends all requests that stand in it. With `all` the copies go, too. */
+/* Ends all requests in the queue. all: drops the copies too. */
 static void drop(weft_sendq *queue, int rc, bool all)
 {
     weft_peer *peer = queue->peer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * stall: see stall.h. A stall counts as an early message of its channel's matching, so that receives look for it at no cost.
+ * stall: see stall.h. A stall counts in match.unexpected_count, so that receives without stalls need no extra check.
  */
 #include "p2p/stall.h"
 
@@ -10,14 +10,14 @@
 #include "core/world.h"
 
 typedef struct weft_stall {
-    weft_list_link link;    /* in chan->stalled */
-    weft_peer *peer;
-    int32_t src;       /* its rank in the channel */
-    weft_stalled from; /* names its queue */
-    weft_bag asked;    /* tags that were asked for and not told STALLED since */
+    weft_list_link link; /* in chan->stalled */
+    weft_peer *peer;     /* the stalled sender */
+    int32_t src;         /* its rank in the channel */
+    weft_stalled from;   /* identifies its queue */
+    weft_bag asked;      /* tags of ASKs sent, without a STALLED since */
 } weft_stall;
 
-/* Nothing is sent after a goodbye, nor needs be: a sender that has said its own keeps nothing back. */
+/* Sends nothing after BYE of either side: a peer that has sent BYE holds no messages back. */
 static void send_ask(weft_peer *peer, weft_stalled to, int32_t tag)
 {
     weft_ask body = {.seq = peer->seq_in};
@@ -36,7 +36,7 @@ static void ask_one(weft_stall *stall, int32_t tag)
 {
     if (weft_bag_has(&stall->asked, tag))
         return;
-    weft_bag_add(&stall->asked, tag); /* without memory it is asked for once more than need be */
+    weft_bag_add(&stall->asked, tag); /* out of memory: costs a duplicate ASK */
     send_ask(stall->peer, stall->from, tag);
 }
 
@@ -77,7 +77,7 @@ static weft_stall *begin(weft_chan *chan, weft_peer *peer, int32_t src)
     return stall;
 }
 
-/* A thread that probes looks, and so asks, once more. */
+/* Wakes sleeping threads: one that probes looks again and sends its ASK. */
 static void rouse(weft_worker *worker)
 {
     if (weft_unlikely(worker->is_asleep))
@@ -100,7 +100,7 @@ void weft_stall_on_stalled(weft_peer *peer, const weft_hdr *hdr, const void *bod
     } else if ((stall = begin(chan, peer, hdr->src))) {
         stall->from = *from;
         weft_match_each_posted(&chan->match, ask_posted, stall);
-    } else { /* no memory to know it by: it must not wait for asks */
+    } else { /* out of memory: the sender must not wait for ASKs */
         send_ask(peer, *from, WEFT_ASK_ALL);
     }
     rouse(peer->worker);
