@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * handle_pool: see the header. A freed object serves again only when more than REST others wait before it, so that a handle used once
- * more soon after its free, the usual mistake, is always seen.
+ * handle_pool: see handle_pool.h. A freed object is reused only after more than REST others were freed, so that a use of a handle
+ * shortly after its free is always detected.
  */
 #include "type/handle_pool.h"
 
@@ -10,7 +10,7 @@
 
 #define REST 64u
 
-/* Stands before each object, and keeps it at a 16-byte boundary. */
+/* Header before each object; keeps the object 16-byte aligned. */
 typedef struct weft_handle_pool_item {
     _Alignas(16) struct weft_handle_pool_item *next;
 } weft_handle_pool_item;

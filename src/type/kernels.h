@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * kernels: tables of loops, operator by machine type, one table per level of the CPU (the same text compiled thrice: kernels.inc)
- * and one for the formats that no vector unit knows. Called by op.c. All levels give the same bits. Buffers may lie at any address.
+ * kernels: tables of reduction loops, operator x element type, one table per CPU level (kernels.inc compiled three times) and one for
+ * formats without vector support. Called by op.c. All levels give identical bits. Buffers may be unaligned.
  */
 #ifndef WEFT_TYPE_KERNELS_H
 #define WEFT_TYPE_KERNELS_H
@@ -15,7 +15,7 @@ enum weft_slot {
     WEFT_SLOT_LAND, WEFT_SLOT_LOR, WEFT_SLOT_LXOR, WEFT_SLOT_MINLOC, WEFT_SLOT_MAXLOC, WEFT_SLOTS
 };
 
-/* What a kernel computes with. Signed sums and products use the unsigned type: same bits, and no undefined overflow. */
+/* Element type of a kernel. Signed sums and products use the unsigned type: same bits, no undefined overflow. */
 enum weft_elem {
     WEFT_UNIT_U8, WEFT_UNIT_U16, WEFT_UNIT_U32, WEFT_UNIT_U64, WEFT_UNIT_U128, /* in the order of log2 of their bytes */
     WEFT_UNIT_I8, WEFT_UNIT_I16, WEFT_UNIT_I32, WEFT_UNIT_I64, WEFT_UNIT_I128,
@@ -32,13 +32,13 @@ typedef struct weft_kernel_table {
 
 extern const weft_kernel_table weft_kernels0, weft_kernels1, weft_kernels2, weft_kernels_wide;
 
-/* The kernel at a level of the CPU (0..2, see base/arith.h); NULL when operator and unit do not go together. */
+/* Kernel for a CPU level (0..2, base/arith.h); NULL: the operator does not apply to the element type. */
 weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_elem unit, int level);
 
-/* Types that may lie at any address and alias anything. */
+/* Types of any alignment that may alias anything. */
 #define WEFT_ANYWHERE __attribute__((aligned(1), may_alias))
 
-/* One loop. R is what it computes in; x is in's element, y inout's. */
+/* One loop. R: type of the computation; x: element of in; y: element of inout. */
 #define WEFT_KERNEL(attribute, name, T, R, expression)                                                                             \
     static attribute void name(const void *in, void *inout, uint64_t count)                                                       \
     {                                                                                                                              \
@@ -57,7 +57,7 @@ weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_elem unit, int l
 #define WEFT_KERNELS_ORDER(A, u, T)                                                                                                \
     WEFT_KERNEL(A, min_##u, T, T, x < y ? x : y)                                                                                   \
     WEFT_KERNEL(A, max_##u, T, T, x > y ? x : y)
-/* A NaN on either side gives a NaN, so that the order of operands cannot make ranks differ in that. */
+/* A NaN on either side gives a NaN, so that the result does not depend on the order of operands. */
 #define WEFT_KERNELS_FLOAT_ORDER(A, u, T)                                                                                          \
     WEFT_KERNEL(A, min_##u, T, T, ((x < y) | (x != x)) ? x : y)                                                                    \
     WEFT_KERNEL(A, max_##u, T, T, ((x > y) | (x != x)) ? x : y)
@@ -66,7 +66,7 @@ weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_elem unit, int l
     WEFT_KERNEL(A, lor_##u, T, T, (x | y) != 0)                                                                                    \
     WEFT_KERNEL(A, lxor_##u, T, T, (x != 0) != (y != 0))
 
-/* The textbook product, as Fortran has it: C's repairs of infinities (annex G) would keep it out of vector units. */
+/* The plain formula, as in Fortran: C's handling of infinities (annex G) would prevent vectorization. */
 #define WEFT_KERNEL_COMPLEX(attribute, u, T)                                                                                       \
     static attribute void prod_##u(const void *in, void *inout, uint64_t count)                                                   \
     {                                                                                                                              \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * kernels1: level 1: AVX2 (base/arith.h says which CPUs that is on each architecture).
+ * kernels1: level 1, AVX2 on x86-64 (base/arith.h).
  */
 #define LEVEL WEFT_ARITH_LEVEL1
 #define COMPLEX_LEVEL WEFT_ARITH_LEVEL1

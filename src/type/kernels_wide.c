@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * kernels_wide: formats that no vector unit knows (half, long double, quadruple, 128-bit integers), and pairs.
+ * kernels_wide: kernels without vector support: half, long double, quadruple, 128-bit integers, and pairs (MINLOC, MAXLOC).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,12 +26,12 @@ WEFT_KERNEL_COMPLEX(LEVEL, c16, weft_float16)
 WEFT_KERNEL_COMPLEX(LEVEL, clong, long double)
 WEFT_KERNEL_COMPLEX(LEVEL, c128, weft_float128)
 
-/* Does x displace y? `better` says that it is less (or more). On a tie the lower index stays; a NaN displaces all numbers, so that
- * the outcome is the same in whatever order ranks are combined. */
+/* Does x replace y? better: < or >. On a tie the lower index wins; a NaN replaces any number, so that the result does not depend on the
+ * order in which ranks are combined. */
 #define DISPLACES(better, x, xi, y, yi)                                                                                            \
     ((x)better(y) || (!((y)better(x)) && ((x) == (y) || ((x) != (x) && (y) != (y)) ? (xi) < (yi) : (x) != (x))))
 
-/* Values and indices only are written, never the padding between pairs: it is the user's. */
+/* Writes values and indices only, never the padding, which belongs to the user. */
 #define PAIR_KERNEL(name, better, V, I)                                                                                            \
     static void name(const void *in, void *inout, uint64_t count)                                                                 \
     {                                                                                                                              \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * layout: normalising. The order of blocks is never changed: it is the type map's, and the packed form's.
+ * layout: building and normalization. Invariant: blocks keep the order of the type map, which is that of the packed form.
  */
 #include "type/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Lists up to this long, if all dense, are moved by columns when they repeat; and lists up to this long are taken over entry by entry into the list around them: a struct of structs needs no second search. */
+/* Longest TABLE. Lists up to this length are also inlined into an enclosing list, so that nested structs need no second search. */
 #define FLATTEN 32
 
 void weft_layout_dense(weft_type_layout *node, int64_t disp, uint64_t bytes)
@@ -31,7 +31,7 @@ void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, u
     }
     merged.size = child->size * count;
     if (count == 1) {
-        /* as it is */
+        /* a copy of child */
     } else if (node_is_dense(child) && stride == (int64_t)child->bytes) {
         merged.bytes = merged.size;
     } else if (node_is_dense(child)) {
@@ -56,7 +56,7 @@ const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *
 
 static weft_layout_block *builder_entry(weft_layout_builder *builder)
 {
-    if (builder->count + 1 >= builder->room) { /* room for the end mark too */
+    if (builder->count + 1 >= builder->room) { /* includes the end entry */
         uint64_t room = builder->room ? builder->room * 2 : 16;
         weft_layout_block *blocks = realloc(builder->blocks, room * sizeof(*blocks));
         if (!blocks) {
@@ -73,7 +73,7 @@ static void builder_dense(weft_layout_builder *builder, int64_t disp, uint64_t b
 {
     weft_layout_block *last = builder->count ? &builder->blocks[builder->count - 1] : NULL, *b;
     if (last && !last->child && last->disp + (int64_t)(builder->size - last->start) == disp) {
-        builder->size += bytes; /* goes on where the last one ends */
+        builder->size += bytes; /* adjacent to the last block */
         return;
     }
     b = builder_entry(builder);
@@ -83,7 +83,7 @@ static void builder_dense(weft_layout_builder *builder, int64_t disp, uint64_t b
     builder->size += bytes;
 }
 
-/* The same shape as the node made last, as when all blocks of an indexed type are alike: share it, so that finish can see a loop. */
+/* A heap copy of node. Shares the previous node if it is equal (equal blocks of an indexed type), so that finish detects a loop. */
 static const weft_type_layout *builder_keep(weft_layout_builder *builder, const weft_type_layout *node)
 {
     weft_type_layout *made = builder->nodes;
@@ -130,7 +130,7 @@ void weft_layout_builder_add(weft_layout_builder *builder, const weft_type_layou
     builder->size += node->size;
 }
 
-/* Are the entries alike and evenly spaced? Then they are a run or a loop. */
+/* Are the entries equal and evenly spaced? Then they form a run or a loop. */
 static bool builder_is_even(const weft_layout_builder *builder)
 {
     const weft_layout_block *b = builder->blocks;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * layout: what a datatype's layout is compiled to: a tree of strided runs of dense blocks, kept normalised so that pack.c finds
- * the longest runs with the fewest steps. Made by type_create.c, walked by pack.c. A node may point into programs of older types:
- * the new type holds those.
+ * layout: compiled form of a datatype's layout (dataloop): a tree of strided runs of dense blocks, normalized to long runs.
+ * Made by type_create.c, interpreted by pack.c. Read-only once the type exists. A node may point into layouts of older types,
+ * which the new type's envelope holds.
  */
 #ifndef WEFT_TYPE_LAYOUT_H
 #define WEFT_TYPE_LAYOUT_H
@@ -13,50 +13,51 @@
 #include "type/type.h"
 
 enum weft_layout_kind {
-    WEFT_PROGRAM_RUN,  /* count dense blocks of `bytes`, `stride` apart; count 1: one dense block; count 0: nothing */
+    WEFT_PROGRAM_RUN,  /* count dense blocks of `bytes`, `stride` apart; count 1: one dense block; count 0: empty */
     WEFT_PROGRAM_LOOP, /* count times `child`, `stride` apart; `bytes` is the child's packed size */
-    WEFT_PROGRAM_LIST, /* count blocks one after the other, each dense or a child */
-    WEFT_PROGRAM_TABLE /* a short list, all dense: when it is repeated, its columns are moved one by one */
+    WEFT_PROGRAM_LIST, /* count blocks in sequence, each dense or a child */
+    WEFT_PROGRAM_TABLE /* a short LIST, all dense; repeated elements are moved column by column */
 };
 
-/* One entry of a list; its packed bytes reach to the next one's start (a last entry marks the end). */
+/* Entry of a LIST or TABLE. Its packed bytes end at the next entry's start; a last entry marks the end. */
 typedef struct weft_layout_block {
-    int64_t disp;
-    uint64_t start;                 /* where it begins in the list's packed form */
+    int64_t disp;                  /* from the list's origin, bytes */
+    uint64_t start;                /* offset in the list's packed form, bytes */
     const weft_type_layout *child; /* NULL: dense */
 } weft_layout_block;
 
 struct weft_type_layout {
     enum weft_layout_kind kind;
-    uint64_t size;                    /* packed bytes */
-    int64_t disp;                     /* of everything below, from where the node is put */
-    uint64_t count;
-    int64_t stride;
-    uint64_t bytes;
+    uint64_t size;                   /* packed bytes */
+    int64_t disp;                    /* offset of the contents from the node's address, bytes */
+    uint64_t count;                  /* repetitions or blocks, see weft_layout_kind */
+    int64_t stride;                  /* RUN, LOOP: bytes */
+    uint64_t bytes;                  /* RUN: of a block; LOOP: packed size of child */
     const weft_type_layout *child;   /* LOOP */
-    const weft_layout_block *blocks; /* LIST: [count + 1] */
-    weft_type_layout *owned;         /* further nodes of the same type, freed with it */
-    void *memory;                     /* blocks, if this node owns them */
+    const weft_layout_block *blocks; /* LIST, TABLE: [count + 1] */
+    weft_type_layout *owned;         /* next node of the same type, freed with the root */
+    void *memory;                    /* blocks, if this node owns them; else NULL */
 };
 
+/* node = one dense block of bytes at disp. */
 void weft_layout_dense(weft_type_layout *node, int64_t disp, uint64_t bytes);
-/* node = count times child, stride apart, merged into one run where it can. The result may point to child. */
+/* node = count times child, stride bytes apart, merged into one run if possible. The result may point to child. */
 void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, uint64_t count, int64_t stride);
-/* A layout of a type as a node that is good as long as `scratch` and the type are. */
+/* Layout of a type; valid while `scratch` and the type are. */
 const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *scratch);
 
-/* Builds a list, entry by entry, in packed order. */
+/* Builds a list, entry by entry, in packed order. Starts zeroed. */
 typedef struct weft_layout_builder {
     weft_layout_block *blocks;
-    uint64_t count, room, size;
-    weft_type_layout *nodes; /* made on the way: chained by `owned` */
-    bool is_out_of_memory;
+    uint64_t count, room, size; /* entries, allocated entries, packed bytes */
+    weft_type_layout *nodes;    /* nodes made so far, chained by `owned` */
+    bool is_out_of_memory;      /* sticky; finish returns NULL */
 } weft_layout_builder;
 
 void weft_layout_builder_add(weft_layout_builder *builder, const weft_type_layout *node, int64_t disp);
-/* Turns the builder into a tree whose root is the return value (owner of all its nodes); NULL when memory ran out. */
+/* Returns the root of the tree, which owns all its nodes, and consumes the builder. NULL: out of memory. */
 weft_type_layout *weft_layout_builder_finish(weft_layout_builder *builder);
-/* A root that owns a copy of `node`. NULL when memory ran out; `chain` (may be NULL) goes over to it, or is freed. */
+/* A root that owns a copy of `node` and takes ownership of `chain` (may be NULL). NULL: out of memory, chain is freed. */
 weft_type_layout *weft_layout_root(const weft_type_layout *node, weft_type_layout *chain);
 void weft_layout_free(const weft_type_layout *root);
 

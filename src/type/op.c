@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: which operator may reduce which type, the way to the kernel, and users' operators. Beyond the table of MPI 5.0, 6.9.2,
- * programs rely on what other implementations take: MPI_CHAR and MPI_CHARACTER are signed integers, logical operators take every
- * integer. Predefined operators take no derived types.
- *
- * Floating point: MIN and MAX give a NaN when either side is one; MINLOC and MAXLOC let a NaN win over numbers, the lower index over
- * the same value. Complex products are the plain formula. Nothing is fused: bits do not depend on the CPU.
+ * op: predefined and user operators, their valid types and their kernels. Like other implementations, and beyond MPI 5.0 6.9.2,
+ * MPI_CHAR and MPI_CHARACTER are signed integers, and logical operators accept every integer. No derived types.
+ * Floating point: MIN and MAX of a NaN give NaN; MINLOC and MAXLOC prefer a NaN, then the lower index. Complex products use the
+ * plain formula. No operation is fused: results do not depend on the CPU.
  */
 #include "type/op.h"
 
@@ -32,7 +30,7 @@ enum { GROUP_C_INT = 1, GROUP_F_INT = 2, GROUP_FLOAT = 4, GROUP_LOGICAL = 8, GRO
 #define LOGICALS (INTEGERS | GROUP_LOGICAL)
 #define BITS (INTEGERS | GROUP_BYTE)
 
-/* OPERATOR(value, name, slot, groups): REPLACE and NO_OP compute nothing and have no slot. */
+/* OPERATOR(value, name, slot, groups). REPLACE and NO_OP have no kernel. */
 #define OPERATORS                                                                                                                  \
     OPERATOR(0x21, MPI_SUM, WEFT_SLOT_SUM, NUMBERS)                                                                                \
     OPERATOR(0x22, MPI_MIN, WEFT_SLOT_MIN, ORDERED)                                                                                \
@@ -147,13 +145,13 @@ int weft_op_reduces(const weft_op *op, const weft_type *type)
     return weft_op_fits(op, type);
 }
 
-/* U8 to U128 (and, each 5 further, the other rows of enum weft_elem) by size. */
+/* log2 of the size: index within U8 to U128, and within the other rows of enum weft_elem. */
 static unsigned size_rank(int64_t size)
 {
     return (unsigned)__builtin_ctzll((uint64_t)size);
 }
 
-/* In what a kernel computes, and how many of those make one element. */
+/* Element type of the kernel; *per_element: how many of them form one element of type. */
 static enum weft_elem unit_of(enum weft_slot slot, const weft_type *type, uint64_t *per_element)
 {
     int64_t size = type->size;
@@ -186,7 +184,7 @@ weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_elem unit, int l
     return kernel ? kernel : weft_kernels_wide.kernel[slot][unit];
 }
 
-/* A user's function gets a handle that works in MPI calls: that of a type freed since the operation began is a new one. */
+/* Passes a valid type handle to the user's function: a duplicate if the type was freed since the operation began. */
 static void user_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
 {
     weft_type *handle = type->is_predefined ? (weft_type *)(uintptr_t)type->handle : (weft_type *)type, *again = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: reduction operators. An MPI_Op is a pointer to one of these, or one of the ABI's constants (0x20..0x3f). Predefined kernels
- * are chosen once per call (operator x basic type, dispatched at run time to what the CPU has), never per element.
+ * op: reduction operators. An MPI_Op points to a weft_op or is a constant of the ABI (0x20..0x3f). Kernels of predefined operators
+ * are selected once per call by operator, basic type and CPU level. Called by src/mpi and collectives; any thread.
+ * Reference counts are atomic: an operator belongs to no worker.
  */
 #ifndef WEFT_TYPE_OP_H
 #define WEFT_TYPE_OP_H
@@ -18,15 +19,16 @@ typedef void weft_op_kernel(const void *in, void *inout, uint64_t count);
 
 typedef struct MPI_ABI_Op weft_op;
 struct MPI_ABI_Op {
-    uint32_t magic;
-    uint32_t refs;
-    int32_t handle;   /* the ABI's constant, 0 for user operators */
+    uint32_t magic;   /* WEFT_OP_MAGIC while the handle is valid */
+    uint32_t refs;    /* atomic: user's handle and operations in flight; unused if predefined */
+    int32_t handle;   /* constant of the ABI; 0: user operator */
     bool is_commutative;
     bool is_large;    /* user function takes MPI_Count */
-    void *user;       /* MPI_User_function or _c */
+    void *user;       /* MPI_User_function or _c; NULL if predefined */
 };
 
 extern const weft_op *const weft_op_table[32]; /* by handle & 31 */
+/* Handle to operator; NULL: not a valid handle (also freed operators). */
 static inline const weft_op *weft_op_of(const void *handle)
 {
     uintptr_t bits = (uintptr_t)handle;
@@ -37,20 +39,22 @@ static inline const weft_op *weft_op_of(const void *handle)
     return op->magic == WEFT_OP_MAGIC ? op : NULL;
 }
 
-/* A user's operator, with one reference. WEFT_E_NOMEM. Predefined ones are never freed. */
+/* Creates a user operator with one reference. 0 or WEFT_E_NOMEM. hold and drop do nothing for predefined operators. */
 int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **op);
 void weft_op_hold(const weft_op *op);
 void weft_op_drop(const weft_op *op);
-/* The user gives the handle up (MPI_Op_free); operations under way go on using it. */
+/* MPI_Op_free: invalidates the handle and drops its reference. Operations in flight keep theirs. */
 void weft_op_retire(weft_op *op);
 
-/* MPI_SUM and so on; of a handle that is none of the ABI's: what else it is. */
+/* Name of a predefined operator, or a phrase for a user operator. */
 const char *weft_op_name(int32_t handle);
-/* May this operator reduce this type (MPI 5.0, 6.9.2, and what other implementations take)? User operators: always. On no: WEFT_E_OP with a text that names both. */
+/* May this operator reduce this type (MPI 5.0 6.9.2, and types that other implementations accept)? User operators: always.
+ * 0; WEFT_E_OP with a text that names both; WEFT_E_TYPE: the compiler lacks the type. */
 int weft_op_fits(const weft_op *op, const weft_type *type);
-/* The same for reductions, where MPI_REPLACE and MPI_NO_OP are WEFT_E_OP. */
+/* The same for collective reductions: MPI_REPLACE and MPI_NO_OP give WEFT_E_OP. */
 int weft_op_reduces(const weft_op *op, const weft_type *type);
-/* inout = in op inout, count elements of type, in memory form; weft_op_fits said yes. User functions are given the type's handle. */
+/* inout = in op inout for count elements of type in memory form. Requires weft_op_fits. A user operator calls the
+ * program: the caller must release the worker's lock first (weft_worker_callout_begin). */
 void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pack: the interpreter of type programs. Called on every message of strided data, often for one wire frame's part of it, so it
- * keeps no state: it finds the packed offset by division and binary search, then moves runs of blocks with a loop made for their
- * length. Both directions are one text, compiled twice. Buffers may overlap nothing and may lie at any address.
+ * pack: interpreter of layouts (layout.h). Finds the packed offset by division and binary search, then moves runs of blocks by loops
+ * specialized for the block length. Both directions share one source, compiled twice. Buffers must not overlap and may be unaligned.
  */
 #include "type/pack.h"
 
@@ -11,10 +10,10 @@
 #include "base/macros.h"
 #include "type/layout.h"
 
-#define BOUNCE 4096 /* bytes on the stack of weft_copy; sim's fibres have small stacks */
-#define TILE 64     /* elements whose columns are moved in turn, so that they stay in the first cache */
+#define BOUNCE 4096 /* bytes on the stack of weft_copy; the simulator's fibers have small stacks */
+#define TILE 64     /* elements of a TABLE moved together column by column, so that they stay in L1 */
 
-/* MPI_BOTTOM plus absolute displacements is legal: do the sum on integers. */
+/* Integer arithmetic: MPI_BOTTOM (NULL) plus an absolute displacement is legal. */
 static inline char *at(const void *base, int64_t disp)
 {
     return (char *)((uintptr_t)base + (uintptr_t)disp);
@@ -26,7 +25,7 @@ static inline __attribute__((always_inline)) void move(char *memory, char *packe
     memcpy(packing ? packed : memory, packing ? memory : packed, bytes);
 }
 
-/* A block of a length known only now: short ones by two moves that overlap, long ones by the C library. */
+/* A block of variable length: short ones by two overlapping moves, long ones by memcpy. */
 static inline __attribute__((always_inline)) void move_any(char *memory, char *packed, size_t bytes, bool packing)
 {
     if (bytes > 64) {
@@ -52,7 +51,8 @@ static inline __attribute__((always_inline)) void move_any(char *memory, char *p
     }
 }
 
-/* count whole blocks, `stride` apart in memory and `step` in the packed form. The switch is outside of the loops: each loop moves a constant number of bytes. */
+/* Moves count whole blocks, `stride` apart in memory and `step` in the packed form. The switch is outside of the loops, so that each
+ * loop moves a constant number of bytes. */
 #define BLOCKS_OF(constant)                                                                                                        \
     case constant:                                                                                                                 \
         _Pragma("GCC unroll 8") for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step)                   \
@@ -90,7 +90,7 @@ static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride
     blocks_move(memory, stride, count, bytes, packed, step, false);
 }
 
-/* Moves packed bytes [skip, skip + bytes) of a node that is put at `memory`. */
+/* Moves packed bytes [skip, skip + bytes) of a node at `memory`. */
 static void node_pack(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes, char *packed);
 static void node_unpack(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes, char *packed);
 
@@ -133,7 +133,7 @@ static inline __attribute__((always_inline)) void run_move(const weft_type_layou
         move_any(at(memory, (int64_t)whole * node->stride), packed + whole * block, part, packing);
 }
 
-/* Whole elements that are short lists of dense blocks: column by column, each with a loop for its length. */
+/* Moves whole elements of a TABLE column by column, each with the loop for its block length. */
 static inline __attribute__((always_inline)) void table_move(const weft_type_layout *table, char *memory, int64_t stride,
                                                              uint64_t count, char *packed, bool packing)
 {
@@ -177,7 +177,7 @@ static inline __attribute__((always_inline)) void loop_move(const weft_type_layo
     }
 }
 
-/* The entry in which packed byte `skip` lies: the last one that begins at or before it. */
+/* Index of the entry that contains packed byte `skip`. */
 static uint64_t list_find(const weft_type_layout *node, uint64_t skip)
 {
     uint64_t low = 0, high = node->count;

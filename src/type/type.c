@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * type: the table of predefined datatypes, and the life of the others. References are counted atomically because a type belongs to
- * no worker: two threads may send with it in two workers.
+ * type: table of predefined datatypes; references, commit and envelope of the others. Reference counts are atomic because a type
+ * belongs to no worker: two threads may use it in two workers.
  */
 #include "type/type.h"
 
@@ -17,7 +17,7 @@
 typedef struct weft_float16_pair { weft_float16 re, im; } weft_float16_pair;
 typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
 
-/* A value and an index as a C struct has them: the layout may have a hole between both and one behind. */
+/* Value and index, laid out as a C struct: there may be padding between and after them. */
 #define PAIR(value, name_, first_type, second_type)                                                                                \
     struct pair_##name_ { first_type v; second_type i; };                                                                          \
     static const weft_layout_block blocks_##name_[3] = {                                                                          \
@@ -108,7 +108,7 @@ void weft_type_retire(weft_type *type)
 
 int weft_type_commit(weft_type *type)
 {
-    if (!type->is_committed) /* predefined ones lie in constant memory */
+    if (!type->is_committed) /* predefined types are in read-only memory */
         type->is_committed = true;
     return 0;
 }

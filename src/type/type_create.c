@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * type_create: the constructors: bounds and extents by the definitions of MPI 5.0, 5.1, and the program. Every constructor is "copies of
- * old types at displacements"; what differs is only how the program is put together.
+ * type_create: datatype constructors: bounds and extents by MPI 5.0 5.1, and the layout. All constructors place copies of old types at
+ * displacements; they differ in how they build the layout.
  */
 #include "type/type_internal.h"
 
@@ -11,12 +11,12 @@
 #include "base/status.h"
 #include "type/layout.h"
 
-/* What the type map's definitions ask for, gathered over all copies. Sticky: overflow. */
+/* Bounds and sums of the type map, accumulated over all copies. Overflow (is_over) is sticky. */
 typedef struct bounds {
-    int64_t lb, ub;           /* of resized members if there is one, else of the data */
+    int64_t lb, ub;           /* of resized members if there are any, else of the data */
     int64_t true_lb, true_ub; /* of the data */
     int64_t size, elements, align;
-    int64_t extent, true_extent; /* bounds_close */
+    int64_t extent, true_extent; /* set by bounds_close */
     uint16_t basic_handle;
     uint8_t class_;
     bool is_resized, has_data, is_mixed, is_over;
@@ -36,12 +36,12 @@ static int64_t mul(bounds *b, int64_t x, int64_t y)
     return z;
 }
 
-/* One copy of `old` at `at`: where it reaches. */
+/* Extends the bounds by one copy of `old` at `at`. */
 static void bounds_reach(bounds *b, const weft_type *old, int64_t at)
 {
     int64_t lb = add(b, at, old->lb), ub = add(b, lb, old->extent);
     int64_t true_lb = add(b, at, old->true_lb), true_ub = add(b, true_lb, old->true_extent);
-    if (old->is_resized) { /* its marks overrule all data's bounds */
+    if (old->is_resized) { /* its lb and ub override bounds of data */
         if (!b->is_resized || lb < b->lb)
             b->lb = lb;
         if (!b->is_resized || ub > b->ub)
@@ -57,7 +57,7 @@ static void bounds_reach(bounds *b, const weft_type *old, int64_t at)
     b->has_data = true;
 }
 
-/* `copies` elements of `old` are in it: what they are. */
+/* Adds the size, elements and class of `copies` elements of `old`. */
 static void bounds_amount(bounds *b, const weft_type *old, int64_t copies)
 {
     if (!old->elements || !copies)
@@ -72,7 +72,7 @@ static void bounds_amount(bounds *b, const weft_type *old, int64_t copies)
     b->elements = add(b, b->elements, mul(b, old->elements, copies));
 }
 
-/* Blocks of `length` copies, an extent apart: the outermost copies are the first and the last, whatever the signs. */
+/* Adds a block of `length` copies, one extent apart. The first and the last copy are the outermost, for any signs. */
 static void bounds_block(bounds *b, const weft_type *old, int64_t at, int64_t length)
 {
     if (!length)
@@ -82,7 +82,7 @@ static void bounds_block(bounds *b, const weft_type *old, int64_t at, int64_t le
     bounds_amount(b, old, length);
 }
 
-/* What one element spans, by the definitions. After the last copy, before the program is made, whose own arithmetic relies on it. */
+/* Computes the extents. Must be called after the last copy and before the layout is built, which relies on the overflow check. */
 static void bounds_close(bounds *b)
 {
     int64_t lb = b->is_resized ? b->lb : b->true_lb, past;
@@ -95,7 +95,7 @@ static void bounds_close(bounds *b)
         b->extent = add(b, b->extent, b->align - past);
 }
 
-/* For how many elements no product overflows. */
+/* weft_type.count_max. */
 static uint64_t count_max(const bounds *b)
 {
     uint64_t span = b->extent < 0 ? -(uint64_t)b->extent : (uint64_t)b->extent;
@@ -146,7 +146,7 @@ static void type_settle(weft_type *type, const bounds *b)
     }
 }
 
-/* Makes a type of closed bounds, program (taken over, also on error; NULL: memory ran out) and the types that it is made of. */
+/* Creates a type from closed bounds, layout and old types. Takes ownership of the layout, also on error; NULL: out of memory. */
 static int type_finish(const bounds *b, weft_type_layout *program, uint64_t type_count, const weft_type *const *types, weft_type **out)
 {
     weft_type *type = NULL;
@@ -185,14 +185,14 @@ static int type_described(weft_type *type, enum weft_combiner combiner, uint64_t
     return rc;
 }
 
-/* The program for count blocks of blocklength copies. */
+/* Layout of count blocks of blocklength copies. */
 static weft_type_layout *vector_program(const weft_type *old, int64_t count, int64_t blocklength, int64_t stride)
 {
     weft_type_layout scratch, outer, *block, *root;
     const weft_type_layout *element = weft_layout_of(old, &scratch);
     weft_layout_repeat(&outer, element, (uint64_t)blocklength, old->extent);
     if (outer.child == &scratch || !(block = weft_layout_root(&outer, NULL)))
-        return NULL; /* the first never happens: a dense element always merges */
+        return NULL; /* the first case cannot happen: a dense element always merges */
     weft_layout_repeat(&outer, block, (uint64_t)count, stride);
     if (outer.kind == WEFT_PROGRAM_LOOP && outer.child == block)
         return weft_layout_root(&outer, block);
@@ -212,7 +212,7 @@ static int vector_make(int64_t count, int64_t blocklength, int64_t stride, const
         bounds_amount(&b, old, mul(&b, count, blocklength));
     }
     bounds_close(&b);
-    if (b.is_over) /* the program's own products would pass 64 bits too */
+    if (b.is_over) /* products of the layout would overflow 64 bits too */
         return weft_fail(WEFT_E_TOOLARGE, "%lld blocks of %lld elements of %lld bytes, %lld bytes apart, do not fit into 63 bits",
                          (long long)count, (long long)blocklength, (long long)old->size, (long long)stride);
     return type_finish(&b, vector_program(old, count, blocklength, stride), 1, &old, out);
@@ -233,7 +233,7 @@ int weft_type_vector(int64_t count, int64_t blocklength, int64_t stride_bytes, c
     return rc ? rc : type_described(type, WEFT_COMBINER_HVECTOR, 2, numbers, 1, &stride_bytes, out);
 }
 
-/* types[i * step]: step 0 for one type in all blocks. */
+/* Block i has types[i * step]; step 0: one type for all blocks. */
 static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t *displacements, const weft_type *const *types,
                        int step, weft_type **out)
 {
@@ -253,7 +253,7 @@ static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t
     return type_finish(&b, weft_layout_builder_finish(&builder), step ? (uint64_t)count : 1, types, out);
 }
 
-/* The numbers of struct and hindexed: the count, then the block lengths. */
+/* Sets the envelope of struct and hindexed: the count, then the block lengths. */
 static int blocks_described(weft_type *type, enum weft_combiner combiner, int64_t count, const int64_t *blocklengths,
                             const int64_t *displacements, weft_type **out)
 {
@@ -286,7 +286,7 @@ int weft_type_hindexed(int64_t count, const int64_t *blocklengths, const int64_t
     return rc ? rc : blocks_described(type, WEFT_COMBINER_HINDEXED, count, blocklengths, displacements, out);
 }
 
-/* A second type over the same data: same program, other bounds or none other. */
+/* A second type over the same data: same layout, with new bounds if is_resized. */
 static int type_again(const weft_type *old, bool is_resized, int64_t lb, int64_t extent, weft_type **out)
 {
     weft_type_layout scratch;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * type_internal: what type.c and type_create.c tell each other; nobody else includes it.
+ * type_internal: shared by type.c and type_create.c only.
  */
 #ifndef WEFT_TYPE_TYPE_INTERNAL_H
 #define WEFT_TYPE_TYPE_INTERNAL_H
 
 #include "type/type.h"
 
-/* A zeroed type with one reference and no magic yet: not alive until type_create.c says so. NULL when memory is out. */
+/* A zeroed type with one reference; type_create.c sets the magic once it is complete. NULL: out of memory. */
 weft_type *weft_type_blank(void);
 
 #endif
