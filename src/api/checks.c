@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * checks: see the header. Everything here is off the way of a right call.
- * Invariant: each function asks anew, so an odd but right argument (MPI_PROC_NULL, a null buffer of nothing) passes with 0.
+ * checks: see checks.h. Never called for a valid common call.
+ * Invariant: each function repeats the check, so that an unusual but valid argument (MPI_PROC_NULL, NULL with count 0) returns 0.
  */
 #include "api/checks.h"
 
@@ -11,7 +11,7 @@
 #include "mpi/calls.h"
 #include "mpi/errors.h"
 
-/* " of MPI_COMM_WORLD" or " of communicator 'rows'": into text, which is given back; "" without one. */
+/* Writes " of MPI_COMM_WORLD" or " of communicator 'rows'", or "" without comm. Returns text. */
 static const char *of_comm(const weft_comm *comm, char text[192])
 {
     if (!comm)
@@ -25,7 +25,7 @@ static const char *of_comm(const weft_comm *comm, char text[192])
     return text;
 }
 
-/* " (on MPI_COMM_WORLD)", for texts that speak of something else. */
+/* Writes " (on MPI_COMM_WORLD)", for texts with another subject. Returns text. */
 static const char *on_comm(const weft_comm *comm, char text[192])
 {
     char name[192];
@@ -36,7 +36,7 @@ static const char *on_comm(const weft_comm *comm, char text[192])
     return text;
 }
 
-/* What a handle looks like to a person: constants and pointers in hexadecimal. */
+/* Printable form of a handle: the name of its null handle, or its value in hexadecimal. */
 static const char *handle_text(const void *handle, const char *null_name, uintptr_t null_value, char text[64])
 {
     uintptr_t bits = (uintptr_t)handle;
@@ -233,7 +233,7 @@ int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatyp
         return weft_fail(WEFT_E_BUFFER, "%s: argument %s is %s, which is not allowed here%s", function, argument,
                          buf == MPI_IN_PLACE ? "MPI_IN_PLACE" : "MPI_BUFFER_AUTOMATIC", on_comm(comm, on));
     type = weft_type_of(handle);
-    /* NULL is MPI_BOTTOM: right for a derived type that holds addresses, never for a dense run of bytes. */
+    /* NULL is MPI_BOTTOM: valid for a derived type with absolute addresses, never for a predefined dense one. */
     if (buf || count == 0 || !type || !type->is_dense || !type->is_predefined)
         return 0;
     return weft_fail(WEFT_E_BUFFER, "%s: argument %s is NULL, but %lld elements of %s are asked for%s", function, argument,

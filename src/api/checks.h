@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * checks: are a call's arguments right? Generated entry points call the inline questions on the way of every call, and the others
- * only when one of those said no: they find out which argument it is and describe it with weft_fail.
- * Invariant: a text names the function, the argument, its value and, if there is one, the communicator.
+ * checks: argument checks of API calls. Generated entry points run the inline checks on every call. If one fails, they call the cold
+ * functions, which find the invalid argument and describe it with weft_fail.
+ * Invariant: the text names the function, the argument, its value and the communicator, if there is one.
  */
 #ifndef WEFT_API_CHECKS_H
 #define WEFT_API_CHECKS_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The tables and the world are the library's own: said before their headers, so that entries reach them without a detour. */
+/* Declared hidden before their headers, so that entries access them without the GOT. */
 #pragma GCC visibility push(hidden)
 extern struct weft_world *weft_world_now;
 extern const struct MPI_ABI_Datatype *const weft_type_table[256];
@@ -29,20 +29,20 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 #define WEFT_ENTRY __attribute__((visibility("default")))
 #define WEFT_COLD static __attribute__((cold, noinline))
 #define WEFT_APART static __attribute__((noinline))
-/* MPI_X may be taken over by a program or a tool, which reaches ours as PMPI_X (MPI 5.0, 15.2). */
+/* MPI_X is a weak alias of PMPI_X: a program or tool may define its own (MPI 5.0 15.2). */
 #define WEFT_ALIAS(name) extern __typeof__(P##name) name __attribute__((weak, alias("P" #name), visibility("default")))
 
-/* weft_comm_of, weft_type_of and weft_op_of in the order of what is usual: same answers. */
+/* weft_comm_of, weft_type_of and weft_op_of with the common case first; same results. */
 static inline weft_comm *weft_checks_comm_at(MPI_Comm handle)
 {
     if (weft_likely(handle == MPI_COMM_WORLD)) {
-        weft_world *world = weft_world_now; /* between MPI_Init and MPI_Finalize its mpi is set */
+        weft_world *world = weft_world_now; /* its mpi is set between MPI_Init and MPI_Finalize */
         weft_comm *comm;
         if (weft_unlikely(!world))
             return NULL;
         comm = ((weft_mpi_world *)world->mpi)->comm_world;
         if (!comm)
-            __builtin_unreachable(); /* saves the callers' test */
+            __builtin_unreachable(); /* lets callers skip their NULL test */
         return comm;
     }
     return weft_comm_of(handle);
@@ -54,7 +54,7 @@ static inline const weft_type *weft_checks_type_at(MPI_Datatype handle)
         return weft_type_table[index];
     return weft_type_of(handle);
 }
-/* The type if data may move with it: NULL too when it is not committed, or not supported by this compiler. */
+/* The type, if communication may use it. NULL: invalid, not committed, or not supported by this compiler. */
 static inline const weft_type *weft_checks_ready_at(MPI_Datatype handle)
 {
     uintptr_t index = (uintptr_t)handle - 0x200;
@@ -82,7 +82,7 @@ static inline bool weft_checks_is_bad(MPI_Request request)
     return ((const weft_req *)(const void *)request)->magic != WEFT_REQ_MAGIC;
 }
 
-/* Is the array missing, or one of its requests bad? A count below 0 is asked before. */
+/* Is the array NULL or one of its requests invalid? The caller has checked that count is not negative. */
 static inline bool weft_checks_some_bad(const MPI_Request *requests, int count)
 {
     bool bad = !requests && count > 0;
@@ -91,12 +91,12 @@ static inline bool weft_checks_some_bad(const MPI_Request *requests, int count)
     return bad;
 }
 
-/* NULL, MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC want a second look. */
+/* NULL, MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC need the full check. */
 static inline bool weft_checks_buffer_is_odd(const void *buf) { return (uintptr_t)buf <= 2; }
 
-/* Do that many elements pass what a buffer can hold, so that a product would overflow? Also true of a negative count. */
+/* Does count exceed type->count_max, so that a product could overflow? Also true for a negative count. */
 static inline bool weft_checks_is_long(MPI_Count count, const weft_type *type) { return (uint64_t)count > type->count_max; }
-/* The same for a block of so many per rank. */
+/* The same for a block of count elements per rank. */
 static inline bool weft_checks_are_long(MPI_Count count, const weft_type *type, int ranks)
 {
     uint64_t all;
@@ -106,14 +106,14 @@ static inline bool weft_checks_are_long(MPI_Count count, const weft_type *type, 
 /* Everything but MPI_INFO_NULL and MPI_INFO_ENV. */
 static inline bool weft_checks_info_is_odd(MPI_Info info) { return (uintptr_t)info - 0x130u > 1; }
 
-/* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not built, with the error handler of comm (a handle) if that is a
- * live communicator. Returns the MPI class. */
+/* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not implemented, with the error handler of comm if that is a valid
+ * handle. Returns the MPI class. */
 int weft_checks_missing(MPI_Comm comm, const char *function) __attribute__((cold));
-/* The same for files: their default handler is MPI_ERRORS_RETURN (MPI 5.0, 14.7), and no file can have another yet. */
+/* The same for files, with their default handler MPI_ERRORS_RETURN (MPI 5.0 14.7). */
 int weft_checks_missing_file(const char *function) __attribute__((cold));
 
-/* The second look. All return 0 when the argument is right after all, else an inner code, described. `comm` is whose call it
- * is, or NULL; `argument` the parameter's name. */
+/* Full checks. Each returns 0 if the argument is valid after all, else an inner code with a text (weft_fail). comm: the call's
+ * communicator, or NULL; argument: the parameter's name. */
 #define WEFT_ABOUT const char *function, const weft_comm *comm, const char *argument
 int weft_checks_alive(const char *function) __attribute__((cold));
 int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle) __attribute__((cold));
@@ -122,7 +122,7 @@ int weft_checks_op(WEFT_ABOUT, MPI_Op handle) __attribute__((cold));
 int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array) __attribute__((cold));
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle) __attribute__((cold));
 int weft_checks_count(WEFT_ABOUT, MPI_Count count) __attribute__((cold));
-/* WEFT_E_COUNT when `ranks` blocks of count elements pass WEFT_TYPE_SPAN_MAX. */
+/* WEFT_E_COUNT if `ranks` blocks of count elements exceed WEFT_TYPE_SPAN_MAX. */
 int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype type, int ranks) __attribute__((cold));
 int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes) __attribute__((cold));
 int weft_checks_dest(WEFT_ABOUT, int rank) __attribute__((cold));
@@ -135,7 +135,7 @@ int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatyp
 int weft_checks_room(WEFT_ABOUT, const void *buf, MPI_Count bytes) __attribute__((cold));
 int weft_checks_apart(const char *function, const weft_comm *comm, const void *sendbuf, const void *recvbuf, MPI_Count count)
     __attribute__((cold));
-/* A value that the narrow form of a function cannot return: WEFT_E_TOOLARGE. */
+/* WEFT_E_TOOLARGE: the int form of a function cannot return the value. */
 int weft_checks_too_large(WEFT_ABOUT, MPI_Count value) __attribute__((cold));
 
 #endif

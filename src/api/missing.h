@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * missing: which functions of the standard ABI exist but are not built yet: they raise MPI_ERR_UNSUPPORTED_OPERATION. The list is
+ * missing: functions of the standard ABI that are not implemented yet; they raise MPI_ERR_UNSUPPORTED_OPERATION. The list is
  * generated from functions.tbl (missing.c of the build directory); weft-info --missing prints it.
  */
 #ifndef WEFT_API_MISSING_H
 #define WEFT_API_MISSING_H
 
 extern const char *const weft_api_missing[];  /* names, in the order of the table; NULL after the last */
-extern const unsigned weft_api_missing_count; /* large-count twins counted on their own */
+extern const unsigned weft_api_missing_count; /* large-count versions (MPI_X_c) are counted separately */
 extern const unsigned weft_api_total;         /* all functions of the ABI: 664 */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * coll: collective calls (MPI 5.0, chapter 6): what needs knowledge of several arguments at once is checked here (in place,
- * root-only arguments, operator and type), then a weft_coll is filled in and handed down. One filler per operation serves its
- * blocking, nonblocking and persistent call. Called by the generated entries, under the worker's lock.
+ * coll: collective calls (MPI 5.0 chapter 6). Checks combinations of arguments (in place, root-only arguments, operator and type),
+ * fills in a weft_coll and passes it to layer 5. One fill function per operation serves its blocking, nonblocking and persistent call.
+ * Called by the generated entries under the worker's lock.
  */
 #include <mpi.h>
 
@@ -11,10 +11,10 @@
 #include "mpi/persistent_reg.h"
 #include "mpi/request.h"
 
-/* How a collective is called; what the fillers' results go into. */
+/* Form of the call. */
 enum how { BLOCKING, NONBLOCKING, PERSISTENT };
 
-/* The operator runs unlocked: it, or another thread, may free type and operator while the call goes on. */
+/* The user's operator runs unlocked: it or another thread may free type and operator during the call, so both are held. */
 static __attribute__((noinline)) int run_user_op(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args)
 {
     int rc;
@@ -52,7 +52,7 @@ static int misplaced(const char *argument, const char *instead)
     return weft_fail(WEFT_E_BUFFER, "%s is MPI_IN_PLACE, which is not allowed here: %s", argument, instead);
 }
 
-/* Both buffers at one place: what MPI_IN_PLACE is for. */
+/* Rejects equal send and receive buffers: these need MPI_IN_PLACE. */
 static int check_alias(const void *sendbuf, const void *recvbuf, MPI_Count count, const weft_type *type)
 {
     if (weft_likely(sendbuf != recvbuf) || !sendbuf || !count || !type->size)
@@ -61,7 +61,7 @@ static int check_alias(const void *sendbuf, const void *recvbuf, MPI_Count count
                      sendbuf);
 }
 
-/* A significant argument pair: the entry cannot check it, for only some ranks need it. */
+/* Checks count and type that are significant at some ranks only, which the entry cannot check. */
 static int check_pair(const char *which, MPI_Count count, const weft_type *type)
 {
     if (count < 0)
@@ -73,7 +73,7 @@ static int check_pair(const char *which, MPI_Count count, const weft_type *type)
     return 0;
 }
 
-/* What a rank sends to itself must fit exactly, for nobody else would notice. */
+/* A rank's block for itself must match exactly: no other rank can detect a mismatch. */
 static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_Count recvcount, const weft_type *recvtype)
 {
     uint64_t sent = (uint64_t)sendcount * (uint64_t)sendtype->size, room = (uint64_t)recvcount * (uint64_t)recvtype->size;
@@ -84,7 +84,7 @@ static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_C
                      (unsigned long long)sent, (unsigned long long)room);
 }
 
-/* ---- fillers ---- */
+/* ---- fill functions ---- */
 
 static int fill_bcast(weft_coll *args, void *buffer, MPI_Count count, const weft_type *type, int root)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm: life and questions of communicators (MPI 5.0, 7.4 and 7.8). New ones out of old ones are made in comm_create.c.
- * Invariant: under the worker's lock, except where all members are closed at finalize. A freed struct stays readable for a while,
- * with its magic gone, so that a stale handle is an error and no crash.
+ * comm: opening, freeing, comparing and naming communicators (MPI 5.0 7.4, 7.8). comm_create.c creates new ones from old ones.
+ * Requires the worker's lock, except where finalize closes all. Invariant: the struct of a freed communicator stays readable
+ * for a while with its magic cleared, so that a stale handle is an error and not a crash.
  */
 #include "mpi/comm.h"
 
@@ -63,7 +63,7 @@ void weft_comm_drop(weft_comm *comm)
         weft_comm_close(comm);
 }
 
-/* One with fixed channel ids: no exchange is needed, for all know them. world_ranks is taken over, also on error. */
+/* Opens a communicator with fixed channel ids, which need no exchange. Takes ownership of world_ranks, also on error. */
 static int open_fixed(weft_worker *worker, uint32_t size, uint32_t rank, uint32_t *world_ranks, int first_id, int handle,
                       const char *name, weft_comm **out)
 {
@@ -120,7 +120,7 @@ int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
 void weft_comm_close_all(weft_mpi_world *mpi)
 {
     weft_list_link *link;
-    /* youngest first: the world's areas last */
+    /* youngest first, so that MPI_COMM_WORLD's areas are closed last */
     while (!weft_list_is_empty(&mpi->live))
         weft_comm_close(weft_container(mpi->live.prev, weft_comm, link));
     while ((link = weft_list_take(&mpi->freed)))
@@ -211,8 +211,8 @@ int weft_mpi_comm_free(MPI_Comm *comm)
         return weft_fail(WEFT_E_COMM, "comm %p is not a live communicator", (void *)*comm);
     if (gone->handle)
         return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->name);
-    gone->magic = 0; /* what is in flight goes on; the handle is dead */
-    weft_request_reap(gone->worker->world->mpi, false); /* detached that are done keep communicators for nothing */
+    gone->magic = 0; /* invalidates the handle; operations in flight continue */
+    weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
     weft_comm_drop(gone);
     *comm = MPI_COMM_NULL;
     return 0;
@@ -224,14 +224,14 @@ int weft_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
     if (!named && comm != MPI_COMM_NULL)
         return weft_fail(WEFT_E_COMM, "comm is %p: freed or never a communicator", (void *)comm);
     if (named)
-        weft_worker_lock(named->worker); /* another thread may give it another name */
+        weft_worker_lock(named->worker); /* another thread may rename it */
     *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s", named ? named->name : "MPI_COMM_NULL");
     if (named)
         weft_worker_unlock(named->worker);
     return 0;
 }
 
-/* No window can be made yet. */
+/* Windows are not implemented: only MPI_WIN_NULL is valid. */
 int weft_mpi_win_get_name(MPI_Win win, char *win_name, int *resultlen)
 {
     if (win != MPI_WIN_NULL)
@@ -240,7 +240,7 @@ int weft_mpi_win_get_name(MPI_Win win, char *win_name, int *resultlen)
     return 0;
 }
 
-/* A name longer than MPI_MAX_OBJECT_NAME - 1 is cut, as the standard has it (7.8). */
+/* A name longer than MPI_MAX_OBJECT_NAME - 1 is truncated (MPI 5.0 7.8). */
 int weft_mpi_comm_set_name(weft_comm *comm, const char *comm_name)
 {
     if (!comm_name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm: communicators. An MPI_Comm is a pointer to one of these, or MPI_COMM_WORLD (0x101) / MPI_COMM_SELF (0x102), which the
- * world resolves. Owns two channels (messages, collectives), a team, an error handler.
- * Invariant: a communicator's channels stay open while its handle lives or a request on them is in flight (refs).
+ * comm: communicators. An MPI_Comm points to a weft_comm or is MPI_COMM_WORLD (0x101) or MPI_COMM_SELF (0x102), resolved by the world.
+ * Owns two channels (point-to-point, collectives), a team and a reference to an error handler. Guarded by worker->lock.
+ * Invariant: the channels stay open while the handle is valid or a request on them is in flight (refs).
  */
 #ifndef WEFT_MPI_COMM_H
 #define WEFT_MPI_COMM_H
@@ -24,29 +24,29 @@ struct MPI_ABI_Comm {
     uint32_t magic;
     uint32_t refs;              /* user's handle and operations in flight */
     weft_worker *worker;
-    weft_chan *chan;            /* messages */
-    weft_team team;             /* collectives, with their own channel */
+    weft_chan *chan;            /* point-to-point */
+    weft_team team;             /* collectives, with a channel of its own */
     int32_t rank, size;
-    int32_t handle;             /* the ABI's constant, or 0 */
+    int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
-    bool is_stop_told;          /* that other members may wait for this one for ever (errors.c) */
-    struct MPI_ABI_Errhandler *errhandler; /* never NULL; may be a small constant */
-    uint32_t *world_ranks;      /* [size]; NULL: identity */
+    bool is_stop_told;          /* the warning that a collective stopped was printed (errors.c) */
+    struct MPI_ABI_Errhandler *errhandler; /* never NULL; may be a constant of the ABI */
+    uint32_t *world_ranks;      /* [size] owned; NULL: identity */
     void *attributes;
-    char name[128];
-    weft_list_link link;             /* in weft_mpi_world.live or .freed */
+    char name[128];             /* MPI_MAX_OBJECT_NAME */
+    weft_list_link link;        /* in weft_mpi_world.live or .freed */
 };
 
-/* What the API's predefined constants mean here. One per world (world->mpi). */
+/* MPI objects of a world (world->mpi), created at its opening. Guarded by worker 0's lock. */
 typedef struct weft_mpi_world {
     weft_comm *comm_world, *comm_self;
     bool is_finalized;
     unsigned long main_thread;  /* pthread_t of the thread that called MPI_Init */
-    weft_list_link live;             /* all communicators, so that finalize frees those that the user did not */
-    weft_list_link freed;            /* structs of freed ones, oldest first: kept for a while so that a stale handle is found out */
-    uint32_t freed_count;
-    weft_list_link keeps;            /* memory that stays pinned for persistent requests and allocations: persistent_reg.c */
-    weft_list_link detached;          /* requests given to MPI_Request_free before their end: request.c */
+    weft_list_link live;        /* all communicators; finalize closes those that the program did not free */
+    weft_list_link freed;       /* structs of freed communicators, oldest first, kept to detect stale handles */
+    uint32_t freed_count;       /* length of freed */
+    weft_list_link keeps;       /* persistent registrations (persistent_reg.c) */
+    weft_list_link detached;    /* requests passed to MPI_Request_free while in flight (request.c) */
 } weft_mpi_world;
 
 static inline weft_mpi_world *weft_mpi_now(void)
@@ -54,7 +54,7 @@ static inline weft_mpi_world *weft_mpi_now(void)
     return weft_world_now ? weft_world_now->mpi : NULL;
 }
 
-/* Handle to communicator; NULL when it is MPI_COMM_NULL, garbage or freed (or MPI is not initialized). */
+/* Handle to communicator. NULL: MPI_COMM_NULL, an invalid or freed handle, or MPI is not initialized. */
 static inline weft_comm *weft_comm_of(const void *handle)
 {
     uintptr_t bits = (uintptr_t)handle;
@@ -65,26 +65,25 @@ static inline weft_comm *weft_comm_of(const void *handle)
     return ((weft_comm *)handle)->magic == WEFT_COMM_MAGIC ? (weft_comm *)handle : NULL;
 }
 
-/* The handle that users and their callbacks know it by. */
+/* The handle of the user for a communicator. */
 static inline weft_comm *weft_comm_handle(weft_comm *comm)
 {
     return comm->handle ? (weft_comm *)(uintptr_t)comm->handle : comm;
 }
 
-/* The world's predefined communicators, with fixed channel ids 0..3: MPI_COMM_WORLD and MPI_COMM_SELF. */
+/* Opens MPI_COMM_WORLD and MPI_COMM_SELF with the fixed channel ids 0..3. 0 or an error. */
 int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi);
-/* At finalize: closes whatever is left, in flight or not. */
+/* Finalize: closes all communicators, with or without operations in flight. */
 void weft_comm_close_all(weft_mpi_world *mpi);
-/* An operation in flight keeps its communicator; the last drop closes it. Under the worker's lock. */
+/* References of operations in flight; the last drop closes the communicator. Requires worker->lock. */
 static inline void weft_comm_hold(weft_comm *comm) { comm->refs++; }
 void weft_comm_drop(weft_comm *comm);
-/* comm/make.c: a new communicator out of `parent`, collective over all of parent. Members pass their place in it; others size 0
- * and get *comm NULL. ranks[size] are the members' ranks in parent, in the new order. `rc` is what went wrong before, if
- * anything: all members agree to fail then. */
+/* comm_create.c: creates a communicator out of `parent`; collective over parent. Members pass the new size, their new rank and ranks[size],
+ * the members' ranks in parent. Others pass size 0 and get *comm NULL. rc: an earlier error of this member; then all members fail. */
 int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
-/* A struct with name, handler and lists set, no channels yet; NULL when out of memory. */
+/* A struct with name, error handler and lists set, without channels. NULL: out of memory. */
 weft_comm *weft_comm_new(weft_worker *worker);
-/* Undoes weft_comm_new and whatever was opened since. */
+/* Closes the channels and team, if open, and frees what weft_comm_new made. */
 void weft_comm_close(weft_comm *comm);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_create: new communicators out of old ones: dup, split, split_type (MPI 5.0, 7.4.2). Called by the generated entries, collectively.
- * Invariant: all members of the parent take the same steps, whatever goes wrong in one of them: they agree before each return.
- * Damage to what they agree by ends the job (weft_team_trust).
- * A channel's id is told to others only once the channel is open, so no frame comes before its channel.
+ * comm_create: creates communicators: dup, split, split_type (MPI 5.0 7.4.2). Called by the generated entries, collectively.
+ * Invariant: all members of the parent take the same steps, also if one fails: they agree on the result before each return.
+ * A corrupted agreement ends the job (weft_team_trust).
+ * A channel's id is sent only after the channel is open, so that no frame arrives before its channel.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { ID_FIRST, ID_LAST = ID_FIRST + 1, NOT_FIRST, NOT_LAST, FINE, AGREED };
 
-/* inout[i] becomes the least of all members' inout[i]. */
+/* Allreduce: inout[i] becomes the minimum over all members. */
 static int min(weft_comm *parent, uint32_t *inout, uint32_t count)
 {
     weft_coll coll = {
@@ -32,7 +32,7 @@ static int min(weft_comm *parent, uint32_t *inout, uint32_t count)
     return weft_team_trust(&parent->team, weft_coll_run(&parent->team, WEFT_COLL_ALLREDUCE, &coll));
 }
 
-/* all[i * words ..] becomes what member i gave as mine. */
+/* Allgather: all[i * words ...] becomes member i's mine[words]. */
 static int gather_all(weft_comm *parent, const uint32_t *mine, uint32_t words, uint32_t *all)
 {
     weft_coll coll = {
@@ -63,14 +63,14 @@ static int open_channels(weft_comm *comm, weft_chan *chans[2])
     return rc;
 }
 
-/* Connects both channels: ids[half * size + i] is what member i calls that half. */
+/* Connects both channels. ids[half * size + i]: member i's id of channel `half`. */
 static int connect_channels(weft_chan *chans[2], uint32_t size, const uint32_t *ids)
 {
     int rc = weft_chan_connect(chans[0], ids);
     return rc ? rc : weft_chan_connect(chans[1], ids + size);
 }
 
-/* Where members' ids differ: everyone tells, members pick. Non-members take part with zeros. */
+/* The members' ids differ: gathers all ids and selects those of the members. Non-members contribute zeros. */
 static int tell_ids(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
 {
     uint32_t mine[2] = {chans[0] ? chans[0]->id : 0, chans[1] ? chans[1]->id : 0};
@@ -82,8 +82,7 @@ static int tell_ids(weft_comm *parent, uint32_t size, const uint32_t *ranks, wef
     return rc;
 }
 
-/* Agrees on the ids and connects. `rc` is this member's trouble so far; all fail when one does. */
-/* Where ids differ, connecting takes memory: all members of the parent agree once more. */
+/* Exchanges ids that differ and connects. Connecting then allocates memory: all members of the parent agree on the result once more. */
 static int connect_apart(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
 {
     uint32_t fine;
@@ -118,8 +117,8 @@ static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, 
             ids[i] = word[ID_FIRST];
             ids[size + i] = word[ID_LAST];
         }
-        rc = size ? connect_channels(chans, size, ids) : 0; /* ids that do not differ take no memory */
-    } else if (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX) { /* some rank is a member of something */
+        rc = size ? connect_channels(chans, size, ids) : 0; /* equal ids need no memory: cannot fail */
+    } else if (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX) { /* some rank is a member */
         rc = connect_apart(parent, size, ranks, chans, all, ids);
     }
     free(all);
@@ -127,7 +126,7 @@ static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, 
     return rc;
 }
 
-/* The member's own half of a new communicator: struct, members, channels, team. */
+/* Local part of a new communicator: struct, world ranks, channels, team. */
 static int make_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, weft_comm **out, weft_chan *chans[2])
 {
     weft_comm *comm = weft_comm_new(parent->worker);
@@ -169,7 +168,7 @@ int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32
     return rc;
 }
 
-/* Makes and hands out; MPI_COMM_NULL to those that are not in it and on error. */
+/* Creates the communicator and sets *newcomm; MPI_COMM_NULL for non-members and on error. */
 static int hand_out(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, MPI_Comm *newcomm)
 {
     weft_comm *comm = NULL;
@@ -202,7 +201,7 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Who shares my color, ordered by key and then by rank in the parent. */
+/* Collects the ranks with this color, ordered by key and then by rank in the parent. Returns their number. */
 static uint32_t same_color(const weft_comm *parent, const uint32_t *all, int color, split_entry *entries)
 {
     uint32_t size = 0;
@@ -213,7 +212,7 @@ static uint32_t same_color(const weft_comm *parent, const uint32_t *all, int col
     return size;
 }
 
-/* `rc` is what was wrong with this member's arguments, if anything: all members agree to fail then. */
+/* rc: error in this member's arguments, or 0. If any member has one, all fail. */
 static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcomm)
 {
     size_t n = (size_t)parent->size;
@@ -232,7 +231,7 @@ static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcom
     if (!rc)
         rc = gather_all(parent, mine, 2, all);
     if (rc)
-        goto out; /* all members go out here, or the channel itself is broken */
+        goto out; /* taken by all members, unless the channel itself is broken */
     if (color != MPI_UNDEFINED)
         size = same_color(parent, all, color, entries);
     for (uint32_t i = 0; i < size; i++) {
@@ -251,12 +250,12 @@ out:
 int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm)
 {
     int rc = 0;
-    if (color < 0 && color != MPI_UNDEFINED) /* not by the entry: the other members would wait */
+    if (color < 0 && color != MPI_UNDEFINED) /* not checked in the entry: the other members would hang */
         rc = weft_fail(WEFT_E_ARG, "MPI_Comm_split: argument color is %d: it must not be negative, or be MPI_UNDEFINED", color);
     return split(comm, color, key, rc, newcomm);
 }
 
-/* Ranks that can share memory have the same color. Without shared memory each rank is alone, which is the truth. */
+/* Ranks that can share memory have the same color. Without shared memory each rank is alone. */
 static int node_color(const weft_boot *boot)
 {
     if (!boot->has_segment)
@@ -264,8 +263,7 @@ static int node_color(const weft_boot *boot)
     return boot->node_of ? (int)boot->node_of[boot->rank] : 0;
 }
 
-/* MPI_COMM_TYPE_HW_GUIDED, _UNGUIDED and _RESOURCE_GUIDED: no part of the machine below the node is offered, for which the
- * standard gives MPI_COMM_NULL (7.4.2). */
+/* MPI_COMM_TYPE_HW_GUIDED, _UNGUIDED and _RESOURCE_GUIDED give MPI_COMM_NULL (MPI 5.0 7.4.2): no level below the node is supported. */
 int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm)
 {
     (void)info;

@@ -33,7 +33,7 @@ int weft_mpi_get_processor_name(char *name, int *resultlen)
 
 int weft_mpi_get_version(int *version, int *subversion)
 {
-    *version = MPI_VERSION; /* programs refuse less than their header says; what is missing is said by its own error */
+    *version = MPI_VERSION; /* programs check it against their header; functions not implemented raise errors of their own */
     *subversion = MPI_SUBVERSION;
     return 0;
 }

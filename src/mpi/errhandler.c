@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * errhandler: making, setting and freeing error handlers (MPI 5.0, 9.3). Called by the generated entries.
- * Invariant: a communicator's handler is never NULL and never freed under it. A freed one's memory stays one (type/shelf.h), so
- * that a stale handle is found out.
+ * errhandler: creates, sets and frees error handlers (MPI 5.0 9.3). Called by the generated entries.
+ * Invariant: a communicator's handler is never NULL and not freed while it is set. Freed handlers keep their memory
+ * (type/handle_pool.h), so that a stale handle is detected.
  */
 #include "mpi/errhandler.h"
 
@@ -52,7 +52,7 @@ int weft_mpi_comm_set_errhandler(weft_comm *comm, MPI_Errhandler errhandler)
     return 0;
 }
 
-/* The user gets a reference of his own and frees it (MPI 5.0, 9.3.4: "as if a new object"). */
+/* The user gets a reference and must free it (MPI 5.0 9.3.4: "as if a new object"). */
 int weft_mpi_comm_get_errhandler(weft_comm *comm, MPI_Errhandler *errhandler)
 {
     weft_errhandler_hold(comm->errhandler);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * errhandler: error handler objects. An MPI_Errhandler is a pointer to one of these or one of the ABI's constants 0x140..0x143.
- * Counted by the user's handle and by each communicator that uses it; counts are atomic, for objects on different workers share
- * one.
+ * errhandler: error handler objects. An MPI_Errhandler points to a weft_errhandler or is a constant of the ABI (0x140..0x143).
+ * Referenced by the user's handle and by each communicator that uses it. Counts are atomic: objects of different workers may
+ * share a handler.
  */
 #ifndef WEFT_MPI_ERRHANDLER_H
 #define WEFT_MPI_ERRHANDLER_H
@@ -30,10 +30,10 @@ static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
     return handler->magic == WEFT_ERRHANDLER_MAGIC;
 }
 
-/* A function of the program's? */
+/* Is it user-defined, not a constant of the ABI? */
 static inline bool weft_errhandler_is_user(const weft_errhandler *handler) { return (uintptr_t)handler >= 4096; }
 
-void weft_errhandler_hold(weft_errhandler *handler); /* constants: nothing happens */
+void weft_errhandler_hold(weft_errhandler *handler); /* no effect on constants */
 void weft_errhandler_drop(weft_errhandler *handler);
 
 #endif

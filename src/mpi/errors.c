@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * errors: from inner codes to MPI classes, and the run of error handlers. Called by every generated entry that fails, without locks.
- * Invariant: a job hears of a fatal error once, in at most five lines; whoever first knew the cause wrote it with weft_fail.
+ * errors: see errors.h. Called without locks. Invariant: a fatal error is printed once per job, in at most five lines; the function that
+ * detects the cause describes it with weft_fail.
  */
 #include "mpi/errors.h"
 
@@ -43,9 +43,9 @@ static const short classes[] = {
     [-WEFT_E_IN_STATUS] = MPI_ERR_IN_STATUS,
     [-WEFT_E_PENDING] = MPI_ERR_PENDING,
     [-WEFT_E_TOOLARGE] = MPI_ERR_VALUE_TOO_LARGE,
-    [-WEFT_E_REVOKED] = MPI_ERR_OTHER, /* MPI 5.0 has no class of its own for it ... */
-    [-WEFT_E_CORRUPT] = MPI_ERR_OTHER, /* ... nor for this */
-    [-WEFT_E_STALE] = MPI_ERR_INTERN, /* p2p never lets it out */
+    [-WEFT_E_REVOKED] = MPI_ERR_OTHER, /* MPI 5.0 has no class for it */
+    [-WEFT_E_CORRUPT] = MPI_ERR_OTHER, /* MPI 5.0 has no class for it */
+    [-WEFT_E_STALE] = MPI_ERR_INTERN, /* never returned by p2p */
     [-WEFT_E_NOT_SAME] = MPI_ERR_NOT_SAME,
     [-WEFT_E_WIN] = MPI_ERR_WIN,
 };
@@ -162,8 +162,7 @@ int weft_errors_class(int code)
     return classes[-code];
 }
 
-/* What belongs to an error beside its code: carried from the failing request to the raise on the same thread, like weft_fail's
- * text. */
+/* Communicator of the failed request, for the next raise on this thread (weft_errors_blame). */
 static _Thread_local weft_comm *blamed;
 
 int weft_errors_blame(weft_comm *comm, int code)
@@ -180,7 +179,7 @@ void weft_errors_flush(void)
     funlockfile(stdout);
 }
 
-/* Ends the job, or this process where there is no job to end. */
+/* Prints the error and ends the job, or this process if there is no job. */
 static void die(weft_comm *comm, const char *function, int mpi_code, const char *why, const char *handler)
 {
     const class_text *text = text_of(mpi_code);
@@ -199,8 +198,7 @@ static void die(weft_comm *comm, const char *function, int mpi_code, const char 
     world->boot->ops->abort(world->boot, mpi_code & 255 ? mpi_code : 1, message);
 }
 
-/* A collective of this communicator failed on this rank, and the job goes on without it: a program that does not look at codes must
- * not do so without a word; one is enough. */
+/* Warns once per communicator that a collective failed on this rank and the job continues: the program may ignore return codes. */
 static void say_stopped(weft_comm *comm, const char *function, const char *why)
 {
     weft_log_warn("%s stopped on %s (rank %d of %d): %s\n"
@@ -208,13 +206,13 @@ static void say_stopped(weft_comm *comm, const char *function, const char *why)
                   function, comm->name[0] ? comm->name : "an unnamed communicator", comm->rank, comm->size, why);
 }
 
-/* The error handlers of programs that run on this thread, outermost first. A program may leave one by longjmp or an exception: an entry
- * is over when its frame lies on the free side of the stack. On other stacks than the thread's own (a simulation's fibres) an entry may
- * be taken for over too early: the handler is entered again then, which is all. */
+/* User error handlers running on this thread, outermost first. A handler may be left by longjmp or an exception: an entry is stale if
+ * its frame lies on the free side of the stack. On other stacks (fibers of the simulator) an entry may be dropped too early;
+ * the handler is then entered again. */
 #define HANDLERS_DEEP 16
 static _Thread_local struct {
     const weft_comm *comm;
-    const char *frame; /* stacks grow downwards: frames that are over lie below */
+    const char *frame; /* stacks grow downwards: stale frames have lower addresses */
 } active_handlers[HANDLERS_DEEP];
 static _Thread_local unsigned active_count;
 
@@ -228,8 +226,8 @@ static bool is_active(const weft_comm *comm, const char *frame)
     return active_count == HANDLERS_DEEP;
 }
 
-/* Nothing of ours is locked or held, nor looked at afterwards: the function may call MPI, free the communicator and its handler, finalize,
- * or not return. */
+/* Must be called without locks; comm is not used after the call: the function may call MPI, free the communicator and its handler,
+ * finalize, or not return. */
 static __attribute__((noinline)) void call_user(weft_comm *comm, MPI_Comm_errhandler_function *function, int code)
 {
     MPI_Comm handle = weft_comm_handle(comm);
@@ -241,13 +239,13 @@ static __attribute__((noinline)) void call_user(weft_comm *comm, MPI_Comm_errhan
         active_count--;
 }
 
-/* False: a handler runs already for this communicator on this thread, and is not entered again. */
+/* False: a handler is already running for this communicator on this thread; it is not entered again. */
 static bool run(weft_comm *comm, const char *function, int mpi_code, const char *why)
 {
     const weft_errhandler *handler;
     MPI_Comm_errhandler_function *user = NULL;
     bool is_stopped, is_again;
-    weft_worker_lock(comm->worker); /* another thread may set another handler, or this function itself */
+    weft_worker_lock(comm->worker); /* another thread, or the handler itself, may set another handler */
     handler = comm->errhandler;
     if (weft_errhandler_is_user(handler))
         user = handler->comm_function;
@@ -271,7 +269,7 @@ int weft_errors_raise(weft_comm *comm, const char *function, int code)
     weft_comm *whose = comm ? comm : blamed ? blamed : mpi ? mpi->comm_self : NULL;
     char why[512];
     blamed = NULL;
-    snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* a user's handler may fail calls of its own */
+    snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */
     if (whose)
         run(whose, function, mpi_code, why);
     else
@@ -290,11 +288,11 @@ int weft_mpi_error_class(int errorcode, int *errorclass)
 {
     if (errorcode < 0 || errorcode > MPI_ERR_LASTCODE)
         return weft_fail(WEFT_E_ARG, "error code %d is not in 0..%d", errorcode, MPI_ERR_LASTCODE);
-    *errorclass = errorcode; /* every code of ours is a class */
+    *errorclass = errorcode; /* every error code of Weft is a class */
     return 0;
 }
 
-/* What this thread last failed with, if it was of this class: users of MPI_ERRORS_RETURN print this string. */
+/* Text of this thread's last failure if it has this class; programs with MPI_ERRORS_RETURN print it. */
 static const char *latest_cause(int mpi_code)
 {
     for (int code = -1; code > WEFT_E_LAST; code--) {

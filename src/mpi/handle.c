@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * handle: handles as ints (MPI 5.0, 20.4: MPI_X_toint and fromint). A predefined handle is its own value; another gets a number
- * above the predefined range on the first call, and the same on each later one. Called by the generated entries at any time, any
- * thread.
- * Invariant: a number belongs to one address of one kind for the life of the process. Freed objects need no upkeep: the standard
- * forbids to use their numbers, and whatever comes to lie at the same address may as well take the number over.
+ * handle: handles as ints (MPI 5.0 20.4, MPI_X_toint and fromint). A predefined handle keeps its value; any other gets a number above
+ * the predefined range at its first call. Called by the generated entries at any time, any thread.
+ * Invariant: a number belongs to one address and kind for the life of the process. A new object at the address of a freed one
+ * inherits the number; the standard forbids use of the old handle.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -15,8 +14,8 @@
 
 #define FIRST_NUMBER 4096
 
-/* One kind's numbers: handles by number, and a hash from handle to number (open addressing, at most half full). Names live as
- * long as the process, not the world: error handlers exist before init, and numbers must not change after it. */
+/* Numbers of one kind: handles by number, and a hash from handle to number (open addressing, at most half full). Process-wide:
+ * error handlers exist before init, and numbers must not change after it. */
 typedef struct table {
     void **handles;
     uint32_t *slots; /* number + 1; 0: empty */
@@ -55,7 +54,7 @@ static int grow(table *names)
     return 0;
 }
 
-/* 0, which is no handle's number, when memory ran out: the calls have no error code. */
+/* Out of memory: 0, which is no handle's number; the calls cannot return an error. */
 static int number_of(enum kind kind, const void *handle)
 {
     table *names = &tables[kind];
@@ -77,7 +76,7 @@ out:
     return number;
 }
 
-/* `null` for an int that no toint gave. */
+/* Returns `null` for an int that toint did not return. */
 static void *handle_of(enum kind kind, int number, void *null)
 {
     table *names = &tables[kind];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * init: MPI_Init to MPI_Finalize, and MPI_Abort (MPI 5.0, 11.2 to 11.4). Called by the generated entries, without locks.
- * Invariant: weft_world_now is set exactly while the stage is OPEN or CLOSING; a stage is never left backwards.
+ * Invariant: weft_world_now is set exactly while the stage is OPEN or CLOSING; the stage never goes back.
  */
 #include "mpi/init.h"
 
@@ -21,7 +21,7 @@
 #include "mpi/tool.h"
 #include "p2p/dispatch.h"
 
-/* Belongs to the process like weft_world_now, or to a simulated rank: MPI can be initialized once. */
+/* Pairs with set_stage(). The stage belongs to the process or simulated rank, like weft_world_now: MPI can be initialized once. */
 enum weft_stage weft_init_stage(void) { return (enum weft_stage)atomic_load_explicit(weft_boot_stage, memory_order_acquire); }
 
 static void set_stage(enum weft_stage next) { atomic_store_explicit(weft_boot_stage, (int)next, memory_order_release); }
@@ -62,7 +62,7 @@ static int open_world(int level)
     weft_boot *boot = NULL;
     weft_world *world;
     int rc;
-    weft_knobs_load(false); /* launch reads some; nobody knows yet who shall warn */
+    weft_knobs_load(false); /* launch reads some; without warnings, since the rank that prints them is not known yet */
     rc = weft_boot_start(&boot);
     if (rc)
         return rc;
@@ -74,7 +74,7 @@ static int open_world(int level)
         return rc;
     for (uint32_t i = 0; i < world->worker_count; i++)
         world->workers[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
-    if (!boot->fabric_ops) /* the simulator's worlds are no processes */
+    if (!boot->fabric_ops) /* worlds of the simulator are not processes */
         weft_call_open(world->page == world->own_page ? NULL : &boot->segment, boot->local_rank, level == MPI_THREAD_MULTIPLE);
     rc = weft_mpi_world_open(world);
     if (rc)
@@ -82,7 +82,7 @@ static int open_world(int level)
     return rc;
 }
 
-/* Every level is provided as it is asked for: below MULTIPLE no lock is ever taken, and no other thread of ours exists. */
+/* Provides the requested level. Below MULTIPLE no lock is taken and Weft starts no thread. */
 int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
 {
     int expected = WEFT_STAGE_BEFORE, rc;
@@ -146,7 +146,7 @@ int weft_mpi_is_thread_main(int *flag)
     return 0;
 }
 
-/* The whole job ends, whatever the communicator: allowed by 9.4, and what users expect. */
+/* Ends the whole job, whatever the communicator (allowed by MPI 5.0 9.4). */
 int weft_mpi_abort(weft_comm *comm, int errorcode)
 {
     weft_boot *boot = comm->worker->world->boot;

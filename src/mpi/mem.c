@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the generated entries, under worker 0's lock.
- * Invariant: what is handed out begins on a cache line; big pieces begin and end on pages, so that pinning them touches no neighbour.
- * They are registered at once with the devices that need it, and for as long as they live.
+ * Invariant: allocations are aligned to cache lines. From one page on they begin and end on pages, so that registering them affects no
+ * other data. From WEFT_PERSISTENT_REG_MIN on they stay registered with the devices that need it until they are freed.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 #define PAGE 4096
 #define BLOCK_MAGIC 0x424c4f43u
 
-typedef struct block { /* in the line before what is handed out */
+typedef struct block { /* in the cache line before the user's memory */
     uint32_t magic;
-    uint32_t before; /* bytes from the start of the allocation */
-    weft_keep *keep;
+    uint32_t before; /* offset of the user's memory in the allocation, bytes */
+    weft_keep *keep; /* persistent registration; NULL: none */
 } block;
 
 static block *block_of(void *base) { return (block *)((char *)base - WEFT_LINE); }

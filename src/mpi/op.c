@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: operators as MPI programs see them (MPI 5.0, 6.9.5 to 6.9.7). The arithmetic is src/type's. Called by the generated entries.
+ * op: operator calls of MPI (MPI 5.0 6.9.5 to 6.9.7) on top of src/type/op. Called by the generated entries.
  */
 #include <mpi.h>
 

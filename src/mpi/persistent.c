@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * persistent: requests that are made once and started many times (MPI 5.0, 3.9 and 6.13). Called by the generated entries.
- * Invariant: arguments are checked when the request is made, so that a start is only the operation itself.
+ * persistent: persistent requests (MPI 5.0 3.9, 6.13). Called by the generated entries.
+ * Invariant: arguments are checked when the request is created; a start checks nothing.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ typedef struct persist {
     void *buf;
     uint64_t count;
     const weft_type *type;
-    weft_keep *keep; /* the buffer stays registered for as long as the request lives */
+    weft_keep *keep; /* registration of the buffer until the request is freed; NULL: none */
 } persist;
 
 static void persist_free(weft_req *req)
@@ -33,7 +33,7 @@ static void persist_free(weft_req *req)
     req->extra = NULL;
 }
 
-/* What goes eagerly, is packed, or crosses by shared memory needs no registration. Peers may do with it what this request needs. */
+/* Registers the buffer with the access rights that this request needs. NULL: not needed (eager, packed or shared memory) or failed. */
 static weft_keep *keep_buffer(weft_comm *comm, const persist *args)
 {
     const weft_peer *peer = args->rank >= 0 ? comm->chan->peers[args->rank] : NULL;
@@ -94,7 +94,7 @@ int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, in
     return make(comm, &(persist){true, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
 }
 
-/* Under the request's worker's lock. */
+/* Requires the lock of the request's worker. */
 static int start(weft_req *req)
 {
     const persist *args = req->extra;

@@ -12,7 +12,7 @@
 struct weft_keep {
     weft_list_link link;   /* in its world's `keeps` */
     weft_worker *worker;
-    weft_reg_persistent *kept;  /* NULL: given back when the world closed */
+    weft_reg_persistent *kept;  /* NULL: released when the world closed */
 };
 
 weft_keep *weft_keep_take(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
@@ -77,7 +77,7 @@ static int by_address(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Does this step's message go by rendezvous, over a port that moves registered memory? What is packed or short is copied. */
+/* Is this step's message a contiguous rendezvous over an iface that needs registered memory? Packed or short messages are copied. */
 static bool is_span(const weft_sched *sched, const weft_step *step, span *span)
 {
     const weft_type *type = step->to_type;
@@ -96,8 +96,8 @@ static bool is_span(const weft_sched *sched, const weft_step *step, span *span)
     return true;
 }
 
-/* One region for what overlaps: its parts are looked up one by one, and each must be found whole. Neighbours with the same
- * rights are one, too: blocks of one buffer. */
+/* Merges overlapping spans into one region: each message must find its memory in a single region. Also merges adjacent spans with
+ * equal rights (blocks of one buffer). */
 static uint32_t merge(span *spans, uint32_t count)
 {
     uint32_t last = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pt2pt: point-to-point calls (MPI 5.0, chapter 3), a thin skin over p2p. Called by the generated entries, which have checked all
- * arguments and hold the worker's lock. A blocking send is one tail call.
+ * pt2pt: point-to-point calls (MPI 5.0 chapter 3) on top of p2p. Called by the generated entries, which have checked all arguments and
+ * hold the worker's lock. A blocking send is one tail call.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -73,8 +73,8 @@ int weft_mpi_irecv(void *buf, MPI_Count count, const weft_type *datatype, int so
     return weft_request_give(comm, comm->chan, req, rc, request);
 }
 
-/* A long message is announced before the receive may begin to move the other one: the two then cross. Nothing is polled between the
- * calls, so that the send of a ring of ranks always finds the receive. */
+/* The send is announced before the receive starts to move data, so that both directions overlap. No poll between the two calls: in a
+ * ring of ranks each message then finds its receive posted. */
 static int exchange(weft_chan *chan, const void *sendbuf, uint64_t sendcount, const weft_type *sendtype, int dest, int sendtag,
                     void *recvbuf, uint64_t recvcount, const weft_type *recvtype, int source, int recvtag, MPI_Status *status)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * request: completing one request (MPI 5.0, 3.7.3), giving it up, cancelling it. Called by the generated entries; arrays are in
- * request_array.c.
+ * request: completes, frees and cancels single requests (MPI 5.0 3.7.3). Called by the generated entries. Arrays: request_array.c.
  * Invariant: a handle is set to MPI_REQUEST_NULL in the same step in which its request is released.
  */
 #include "mpi/request.h"
@@ -15,7 +14,7 @@
 
 void weft_request_keep(weft_comm *comm, weft_chan *chan, weft_req *req)
 {
-    if (req->kind == WEFT_REQ_BATCH && req->count > 1) /* the first handle has done so */
+    if (req->kind == WEFT_REQ_BATCH && req->count > 1) /* already held since the first handle */
         return;
     req->chan = chan;
     weft_comm_hold(comm);
@@ -28,7 +27,7 @@ void weft_request_release(weft_req *req)
     weft_comm *comm = req->chan ? req->chan->user : NULL;
     if (req->is_static || (req->kind == WEFT_REQ_BATCH && --req->count))
         return;
-    /* a persistent request's type is held by its arguments, a plan's by its steps */
+    /* the type of a persistent request is held by its arguments, that of a schedule by its steps */
     if (!req->is_persistent && req->kind != WEFT_REQ_SCHED && req->type && !req->type->is_predefined)
         weft_type_drop(req->type);
     weft_req_free(req);
@@ -36,7 +35,7 @@ void weft_request_release(weft_req *req)
         weft_comm_drop(comm);
 }
 
-/* Says once more what went wrong (it may have been found long ago, by another thread) and whose handler shall run. */
+/* Restores the error text, which another thread may have set long ago, and selects the error handler. Returns the request's rc. */
 static int describe(weft_req *req)
 {
     weft_comm *comm = req->chan ? req->chan->user : NULL;
@@ -86,7 +85,7 @@ int weft_mpi_wait(MPI_Request *request, MPI_Status *status)
     weft_req *req = weft_request_of(*request);
     if (weft_unlikely(!req) || !req->is_static)
         return wait_long(request, req, status);
-    /* an eager send: it was over before it had a request */
+    /* an eager send that completed at once: it has no request of its own */
     *request = MPI_REQUEST_NULL;
     weft_status_fill(status, &req->recv_info);
     return 0;
@@ -114,7 +113,7 @@ int weft_mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
     return rc;
 }
 
-/* As test, but the request stays what it is. */
+/* Like test, but leaves the request unchanged. */
 int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
     weft_req *req = weft_request_of(request);
@@ -151,7 +150,7 @@ void weft_request_reap(weft_mpi_world *mpi, bool all)
         detached_req *entry = weft_container(link, detached_req, link);
         if (all && !entry->req->is_done) {
             if (entry->req->kind == WEFT_REQ_RECV)
-                weft_cancel(entry->req); /* nobody can look at what it would receive; one that has matched goes on */
+                weft_cancel(entry->req); /* its data cannot be observed; a matched one continues */
             weft_req_wait(entry->req);
         }
         next = link->next;
@@ -160,7 +159,7 @@ void weft_request_reap(weft_mpi_world *mpi, bool all)
     }
 }
 
-/* One that is still under way is an error of the program's, and its memory may be in use: it stays. */
+/* A request in flight (an error of the program) is not released: its memory may be in use. */
 static void end_forgotten(weft_req *req)
 {
     if (req->is_persistent && (req->is_done || !req->is_active))
@@ -176,7 +175,7 @@ int weft_request_detach(weft_req *req)
     if (!entry)
         return weft_fail(WEFT_E_NOMEM, "no memory to free a request that is in flight");
     entry->req = req;
-    /* The oldest end first, mostly: so this costs O(1) however many there are. */
+    /* Only the oldest are checked, which mostly end first: amortized O(1). */
     while (!weft_list_is_empty(&mpi->detached)) {
         detached_req *oldest = weft_container(weft_list_first(&mpi->detached), detached_req, link);
         if (!oldest->req->is_done)
@@ -201,7 +200,7 @@ int weft_mpi_request_free(MPI_Request *request)
     worker = req->worker;
     weft_worker_lock(worker);
     if (!req->is_done && req->kind == WEFT_REQ_BATCH)
-        weft_cancel(req); /* was copied: nothing is left to wait for */
+        weft_cancel(req); /* its message was copied: ends at once */
     if (req->is_done || weft_request_is_idle(req))
         weft_request_release(req);
     else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * request_array: completing several requests (MPI 5.0, 3.7.5). Called by the generated entries, which hold no lock: the requests may
- * belong to several workers, and each is touched under its own worker's lock only.
- * Invariant: MPI_ERROR of the statuses is written if and only if the call answers MPI_ERR_IN_STATUS.
+ * request_array: completes several requests (MPI 5.0 3.7.5). Called by the generated entries without locks: requests may belong to
+ * several workers, and each is accessed under its own worker's lock only.
+ * Invariant: MPI_ERROR of the statuses is written if and only if the call returns MPI_ERR_IN_STATUS.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #include "mpi/request.h"
 #include "mpi/status.h"
 
-/* The worker whose lock this thread holds at the moment; NULL: none. */
+/* The worker whose lock this thread holds; NULL: none. */
 typedef struct held_lock {
     weft_worker *worker;
 } held_lock;
@@ -29,11 +29,11 @@ static inline void held_lock_move(held_lock *hand, weft_worker *worker)
     hand->worker = worker;
 }
 
-/* What an array call has found so far. */
+/* Result of an array call so far. */
 typedef struct tally {
     MPI_Status *statuses; /* NULL: ignored */
     int count;            /* statuses that are valid when the call ends */
-    int first_failed;     /* the first failing request's index, -1: none */
+    int first_failed;     /* index of the first failed request; -1: none */
     char why[256];
 } tally;
 
@@ -66,12 +66,13 @@ static int tally_end(const tally *sum)
 /* A wait for several requests of one worker. */
 typedef struct array_wait {
     weft_wait wait;
-    const MPI_Request *requests; /* those from `first` on */
-    int first, count;
-    bool needs_all; /* parked until all are done, else until one is */
+    const MPI_Request *requests;
+    int first, count; /* waits for indices [first, count) */
+    bool needs_all;   /* waits until all are done, else until one is */
 } array_wait;
 
-/* Several handles may name one request. False: a request has another gate already. */
+/* wait.attach: sets the completion of each request; several handles may refer to one request. completion NULL: removes it again.
+ * False: nothing was set, a request has another completion already. */
 static bool tie_array(weft_wait *wait, weft_completion *completion)
 {
     const array_wait *self = weft_container(wait, array_wait, wait);
@@ -106,7 +107,7 @@ static void any_begin(array_wait *self, weft_worker *worker, int count, const MP
     self->wait.attach = tie_array;
 }
 
-/* Where another thread leads this one parks until all from `first` on are done, not once for each. */
+/* Waits for request `first`. If another thread polls (leader), this one sleeps until all requests from `first` on are done. */
 static void wait_for_first(int first, int count, const MPI_Request requests[])
 {
     const weft_req *req = weft_request_of(requests[first]);
@@ -128,7 +129,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
     tally sum = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
     held_lock hand = {NULL};
     int first_left = count, rc;
-    /* What is done already, without a poll. */
+    /* First the requests that are already done, without a poll. */
     for (int i = 0; i < count; i++) {
         weft_req *req = weft_request_of(array_of_requests[i]);
         if (weft_request_is_idle(req)) {
@@ -146,7 +147,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
         else if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
             note_failure(&sum, i, i, rc);
     }
-    /* The rest in order: a wait for one polls everything, so the later ones are mostly done when their turn comes. */
+    /* Then the others in order: waiting for one progresses all, so that later ones are mostly done. */
     for (int i = first_left; i < count; i++) {
         weft_req *req = weft_request_of(array_of_requests[i]);
         if (weft_request_is_idle(req))
@@ -161,7 +162,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
     return tally_end(&sum);
 }
 
-/* The worker of all requests that are not idle; *is_mixed when there are several. NULL: nothing to complete. */
+/* Worker of the requests that are not idle; *is_mixed: there are several workers. NULL: nothing to complete. */
 static weft_worker *survey(int count, const MPI_Request requests[], bool *is_mixed)
 {
     weft_worker *worker = NULL;
@@ -176,7 +177,7 @@ static weft_worker *survey(int count, const MPI_Request requests[], bool *is_mix
     return worker;
 }
 
-/* One poll of each worker that any of the requests is in. */
+/* Polls each worker that has a request of the array. */
 static void poll_workers(held_lock *hand, int count, const MPI_Request requests[], bool is_mixed)
 {
     weft_worker *latest = NULL;
@@ -192,8 +193,8 @@ static void poll_workers(held_lock *hand, int count, const MPI_Request requests[
     }
 }
 
-/* Waits a turn. One worker: the wait engine, which may sleep. Several: a sleep in one would miss the others, so poll and let
- * others run. */
+/* One step of waiting. Single worker: the wait engine, which may sleep. Several: polls all and yields, since a sleep in one worker
+ * would miss events of the others. */
 static void turn(held_lock *hand, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
 {
     if (!is_mixed) {
@@ -206,7 +207,7 @@ static void turn(held_lock *hand, weft_wait *wait, int count, const MPI_Request 
     sched_yield();
 }
 
-/* The first done request from `from` on, or count. */
+/* Index of the first done request at or after `from`; count: none. */
 static int find_done(held_lock *hand, int from, int count, const MPI_Request requests[])
 {
     for (int i = from; i < count; i++) {
@@ -220,7 +221,7 @@ static int find_done(held_lock *hand, int from, int count, const MPI_Request req
     return count;
 }
 
-/* Completes one if one is done. */
+/* Completes one request if one is done. */
 static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Status *status, bool wait_for_it)
 {
     held_lock hand = {NULL};
@@ -269,7 +270,7 @@ int weft_mpi_testany(int count, MPI_Request array_of_requests[], int *indx, int 
     return any(count, array_of_requests, indx, flag, status, false);
 }
 
-/* Completes all that are done, at least one if `wait_for_it`. */
+/* Completes all requests that are done; wait_for_it: waits for at least one. */
 static int some(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status *statuses, bool wait_for_it)
 {
     tally sum = {.statuses = statuses, .count = 0, .first_failed = -1};
@@ -320,7 +321,7 @@ int weft_mpi_testsome(int incount, MPI_Request array_of_requests[], int *outcoun
     return some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses, false);
 }
 
-/* The first request that is neither idle nor done, from `from` on, or count. */
+/* Index of the first request at or after `from` that is neither idle nor done; count: none. */
 static int find_left(held_lock *hand, int from, int count, const MPI_Request requests[])
 {
     for (int i = from; i < count; i++) {
@@ -344,7 +345,7 @@ int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_
     if (left < count) {
         survey(count, array_of_requests, &is_mixed);
         poll_workers(&hand, count, array_of_requests, is_mixed);
-        left = find_left(&hand, left, count, array_of_requests); /* done stays done: those before need no second look */
+        left = find_left(&hand, left, count, array_of_requests); /* requests before `left` stay done */
     }
     held_lock_move(&hand, NULL);
     *flag = left == count;

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "mpi/calls.h"
 
-/* The number of whole elements, MPI_UNDEFINED when the bytes are no multiple of the type's size. */
+/* Number of whole elements; MPI_UNDEFINED if the byte count is not a multiple of the type's size. */
 int weft_mpi_get_count(const MPI_Status *status, const weft_type *datatype, MPI_Count *count)
 {
     uint64_t bytes = weft_status_word(status) & ~WEFT_STATUS_CANCELLED;

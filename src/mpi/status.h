@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * status: the private words of MPI_Status. Two of the five ints hold one 64-bit word, by memcpy (the struct is aligned to 4
- * only): bit 63 "cancelled", bits 62..0 the bytes. Statuses may be copied by assignment, so nothing points anywhere.
+ * status: private fields of MPI_Status. Two of the five ints hold a 64-bit word, accessed by memcpy (the struct is 4-byte aligned):
+ * bit 63 "cancelled", bits 62..0 the byte count. Programs may copy statuses by assignment, so they contain no pointers.
  */
 #ifndef WEFT_MPI_STATUS_H
 #define WEFT_MPI_STATUS_H
@@ -26,7 +26,7 @@ static inline uint64_t weft_status_word(const MPI_Status *status)
     return word;
 }
 
-/* What an operation found; MPI_ERROR is left alone (MPI 5.0, 3.2.5). status may be MPI_STATUS_IGNORE. */
+/* Sets a status from a receive; MPI_ERROR is not written (MPI 5.0 3.2.5). status may be MPI_STATUS_IGNORE. */
 static inline void weft_status_fill(MPI_Status *status, const weft_recv_info *found)
 {
     if (status == MPI_STATUS_IGNORE)

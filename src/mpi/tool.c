@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tool: beginning and end of the tool information interface, its lock, its strings, and counters beyond a world's end. See tool.h.
- * Called by the generated entries and, at MPI_Finalize, by init.c.
+ * tool: init and finalize of the tool information interface, its lock and strings, and the counters of closed worlds. See tool.h.
+ * Called by the generated entries and by init.c.
  */
 #include "mpi/tool.h"
 
@@ -13,7 +13,7 @@
 #include "mpi/calls.h"
 #include "mpi/init.h"
 
-/* The process's, like the interface itself. */
+/* Process-wide. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static weft_tool state;
 
@@ -42,7 +42,7 @@ void weft_tool_text(const char *text, char *to, int *room)
     *room = (int)length;
 }
 
-/* The lock makes every level true, whatever MPI_Init was asked for. */
+/* The lock supports every thread level, independent of MPI_Init. */
 int weft_mpi_t_init_thread(int required, int *provided)
 {
     if (!provided || (required != MPI_THREAD_SINGLE && required != MPI_THREAD_FUNNELED && required != MPI_THREAD_SERIALIZED &&
@@ -53,7 +53,7 @@ int weft_mpi_t_init_thread(int required, int *provided)
         weft_list_init(&state.cvars);
         weft_list_init(&state.sessions);
         if (weft_init_stage() == WEFT_STAGE_BEFORE)
-            weft_knobs_load(false); /* what MPI_Init is going to read: shown before it does */
+            weft_knobs_load(false); /* shows the values that MPI_Init will read */
     }
     state.opened++;
     *provided = required;
@@ -104,7 +104,7 @@ void weft_tool_look(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST])
 {
     enum weft_stage stage = weft_init_stage();
     memcpy(values, tool->kept, sizeof tool->kept);
-    /* while the world is OPEN or CLOSING it is whole; it goes only after `keep` had the lock */
+    /* the world is valid while OPEN or CLOSING: it is freed only after weft_tool_keep held the lock */
     if (!tool->has_kept && (stage == WEFT_STAGE_OPEN || stage == WEFT_STAGE_CLOSING)) {
         uint64_t now[WEFT_COUNT_LAST];
         weft_counters_read(weft_world_now, now);

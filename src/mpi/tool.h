@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tool: the tool information interface (MPI 5.0, chapter 15), what its rooms share. It lives apart from MPI_Init and MPI_Finalize and
- * belongs to the process: a tool may come before the first world and go after the last. Errors are returned, no handler runs.
- * Every function stands between weft_tool_enter and weft_tool_leave: one lock for all, never held over a call of MPI.
+ * tool: shared part of the tool information interface (MPI 5.0 chapter 15; tool*.c). Its state is process-wide and independent of
+ * MPI_Init and MPI_Finalize: a tool may start before the first world and end after the last. Errors are returned without handlers.
+ * Each function runs between weft_tool_enter and weft_tool_leave, under one lock that is never held across an MPI call.
  */
 #ifndef WEFT_MPI_TOOL_H
 #define WEFT_MPI_TOOL_H
@@ -15,24 +15,25 @@
 #include "core/world.h"
 
 typedef struct weft_tool { /* guarded by its lock */
-    uint32_t opened;     /* calls of MPI_T_init_thread without their MPI_T_finalize */
-    weft_list_link cvars;     /* handles that are alive */
-    weft_list_link sessions;  /* ... and their handles */
-    bool has_kept;       /* the world that is CLOSING stands in `kept` already */
-    uint64_t kept[WEFT_COUNT_LAST]; /* what closed worlds counted */
+    uint32_t opened;         /* calls of MPI_T_init_thread not yet matched by MPI_T_finalize */
+    weft_list_link cvars;    /* allocated control variable handles */
+    weft_list_link sessions; /* pvar sessions with their handles */
+    bool has_kept;           /* the counters of the world that is CLOSING are in `kept` */
+    uint64_t kept[WEFT_COUNT_LAST]; /* counters of closed worlds */
 } weft_tool;
 
-/* The process's, locked; NULL, unlocked, while the interface is not initialized. */
+/* Locks and returns the state. NULL, unlocked: the interface is not initialized. */
 weft_tool *weft_tool_enter(void);
+/* Unlocks and returns rc. */
 int weft_tool_leave(int rc);
 
-/* Begins and ends a function of the interface; `tool` is the state in between. */
+/* Begins a function of the interface; declares `tool`. Pairs with weft_tool_leave. */
 #define WEFT_TOOL_ENTER(tool) \
     weft_tool *tool = weft_tool_enter(); \
     if (!tool) \
         return MPI_T_ERR_NOT_INITIALIZED
 
-/* Strings go out by the rule of 15.3.3: at most *room - 1 bytes and a 0; *room becomes the length that it takes. */
+/* Returns a string by MPI 5.0 15.3.3: at most *room - 1 bytes and a 0; *room becomes the required length. */
 void weft_tool_text(const char *text, char *to, int *room);
 /* Out arguments of the get_info functions may be NULL. */
 static inline void weft_tool_put(int *to, int value)
@@ -41,17 +42,17 @@ static inline void weft_tool_put(int *to, int value)
         *to = value;
 }
 
-/* Called by init when a world is open, and by finalize before it closes: its counters stay readable. */
+/* Called by init after a world opens, and by finalize before it closes, so that its counters stay readable. */
 void weft_tool_renew(void);
 void weft_tool_keep(weft_world *world);
-/* All counters of this process until now. Locked. */
+/* Reads all counters of this process. Requires the tool lock. */
 void weft_tool_look(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST]);
 
-/* Frees every handle: the interface is finalized. Locked. */
+/* MPI_T_finalize: frees every handle. Requires the tool lock. */
 void weft_tool_cvars_free(weft_tool *tool);
 void weft_tool_pvars_free(weft_tool *tool);
 
-/* tool_enum: the enumeration of a knob that is one of some words, or MPI_T_ENUM_NULL. */
+/* tool_enum: enumeration of a knob with a fixed set of values; else MPI_T_ENUM_NULL. */
 MPI_T_enum weft_tool_enum_of(int knob);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tool_category: categories of the tool information interface (MPI 5.0, 15.3.9). Called by the generated entries.
- * All hang under the first, and every variable stands in exactly one of the others; nothing is ever added, so the update number stays.
+ * All are children of the first; every variable is in exactly one of the others. The set is fixed, so the update number is constant.
  */
 #include <string.h>
 

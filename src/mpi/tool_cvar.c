@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tool_cvar: control variables of the tool information interface (MPI 5.0, 15.3.6): the knobs, under their WEFT_ names. Called by the
- * generated entries. Knobs are read from the environment when the job starts and frozen then, so all of them are read-only here:
- * MPI_T_SCOPE_READONLY before MPI_Init (which reads them once more), and writing is MPI_T_ERR_CVAR_SET_NEVER.
+ * tool_cvar: control variables of the tool information interface (MPI 5.0 15.3.6): the knobs, under their WEFT_ names. Called by the
+ * generated entries. Knobs are read from the environment at job start (again by MPI_Init) and are read-only here:
+ * MPI_T_SCOPE_READONLY; a write returns MPI_T_ERR_CVAR_SET_NEVER.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "mpi/calls.h"
 #include "mpi/tool.h"
 
-#define TEXT_ROOM 1024 /* characters of a text knob that can be read, with the final 0 */
+#define TEXT_ROOM 1024 /* longest readable value of a text knob, bytes with the final 0 */
 
 struct MPI_ABI_T_cvar_handle {
     weft_list_link link;
@@ -32,7 +32,7 @@ static MPI_Datatype datatype_of(const weft_knob_row *row)
     return row->kind == WEFT_KNOB_SIZE ? MPI_UNSIGNED_LONG_LONG : row->kind == WEFT_KNOB_TEXT ? MPI_CHAR : MPI_INT;
 }
 
-/* Knobs that choose what is used or said are everybody's; trials are the developers'; the rest is for tuning. */
+/* Verbosity: selection and logging knobs are for users, experimental ones for developers, the others for tuning. */
 static int verbosity_of(const weft_knob_row *row)
 {
     static const char *const basic[] = {"log", "transports", "devices", "checksum", "counters", "start_timeout_s", "peer_timeout_s"};
@@ -94,7 +94,7 @@ int weft_mpi_t_cvar_get_info(int cvar_index, char *name, int *name_len, int *ver
 int weft_mpi_t_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_handle *handle, int *count)
 {
     WEFT_TOOL_ENTER(tool);
-    (void)obj_handle; /* nothing here is bound to an object */
+    (void)obj_handle; /* no variable is bound to an object */
     if (!handle || !count)
         return weft_tool_leave(MPI_T_ERR_INVALID);
     if (cvar_index < 0 || cvar_index >= weft_knob_row_count)
@@ -109,7 +109,7 @@ int weft_mpi_t_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_ha
     return weft_tool_leave(MPI_SUCCESS);
 }
 
-/* Is it one of those that are alive? */
+/* Is the handle allocated? */
 static bool is_alive(const weft_tool *tool, MPI_T_cvar_handle handle)
 {
     for (const weft_list_link *link = tool->cvars.next; link != &tool->cvars; link = link->next)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tool_enum: enumerations of the tool information interface (MPI 5.0, 15.3.5). Called by the generated entries.
- * Each is a row of the knobs' table: MPI_T_enum is the row's address, and nothing else is one.
+ * An MPI_T_enum is the address of a row of the knob table.
  */
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tool_event: events of the tool information interface (MPI 5.0, 15.3.8). Called by the generated entries.
- * Weft has no event types and no sources of events: there are none of either, so that every index and every handle is a wrong one.
+ * Weft has no event types and no event sources: every index and handle is invalid.
  */
 #include "mpi/calls.h"
 #include "mpi/tool.h"
 
-/* What is wrong with any argument, if the interface is initialized at all. */
+/* Returns `why`, or MPI_T_ERR_NOT_INITIALIZED. */
 static int refuse(int why)
 {
     WEFT_TOOL_ENTER(tool);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tool_pvar: performance variables of the tool information interface (MPI 5.0, 15.3.7): the rows of core/counters.def. Called by the
- * generated entries. Counters and timers run for each handle by themselves, from its start to its stop; levels and high-water marks
- * are the process's, always on, and cannot be written. Nothing is counted for a handle's sake: it remembers where it began.
+ * generated entries. Counters and timers run per handle, from its start to its stop. Levels and high-water marks are process-wide,
+ * continuous and read-only. A handle adds no counting: it stores the process's value at its start.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +12,16 @@
 #include "mpi/tool.h"
 
 struct MPI_ABI_T_pvar_session {
-    weft_list_link link;    /* among the tool's */
+    weft_list_link link;    /* in weft_tool.sessions */
     weft_list_link handles;
 };
 
 struct MPI_ABI_T_pvar_handle {
-    weft_list_link link;    /* in its session */
+    weft_list_link link;    /* in its session's handles */
     int row;
     bool is_started;
-    uint64_t value;    /* until the last stop, reset or write; while started, what came since `begin` is added */
-    uint64_t begin;
+    uint64_t value;    /* at the last stop, reset or write; while started the increase since `begin` is added */
+    uint64_t begin;    /* the process's value at the last start, reset or write; valid while started */
 };
 
 static bool is_continuous(int row)
@@ -114,7 +114,7 @@ static bool is_handle(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
     return false;
 }
 
-/* 0, or why this pair cannot be used. */
+/* 0, or the MPI_T error for an invalid pair. */
 static int check(const weft_tool *tool, MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
     if (!is_session(tool, session))
@@ -162,7 +162,7 @@ void weft_tool_pvars_free(weft_tool *tool)
 int weft_mpi_t_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *obj_handle, MPI_T_pvar_handle *handle, int *count)
 {
     WEFT_TOOL_ENTER(tool);
-    (void)obj_handle; /* nothing here is bound to an object */
+    (void)obj_handle; /* no variable is bound to an object */
     if (!is_session(tool, session))
         return weft_tool_leave(MPI_T_ERR_INVALID_SESSION);
     if (!handle || !count)
@@ -217,7 +217,7 @@ static void put_value(int row, void *buf, uint64_t value)
         *(unsigned long long *)buf = value;
 }
 
-/* From now on the handle's value is `value`. */
+/* Sets the handle's value. */
 static void set_value(const weft_tool *tool, MPI_T_pvar_handle handle, uint64_t value)
 {
     handle->value = value;
@@ -241,7 +241,7 @@ static void stop(const weft_tool *tool, MPI_T_pvar_handle handle)
 
 static void reset(const weft_tool *tool, MPI_T_pvar_handle handle) { set_value(tool, handle, 0); }
 
-/* One handle, or all of a session that can do it; `refusal`: what is said of one that cannot. */
+/* Applies act to a handle, or to all handles of a session that support it. refusal: error for a single handle that does not. */
 static int each(MPI_T_pvar_session session, MPI_T_pvar_handle handle, int refusal,
                 void (*act)(const weft_tool *tool, MPI_T_pvar_handle handle))
 {
@@ -300,7 +300,7 @@ int weft_mpi_t_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, 
     return weft_tool_leave(MPI_SUCCESS);
 }
 
-/* One look serves both halves: nothing that is counted in between is lost. */
+/* Reads and resets at one value, so that no increase between the two is lost. */
 int weft_mpi_t_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf)
 {
     WEFT_TOOL_ENTER(tool);

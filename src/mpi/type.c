@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * type: datatypes as MPI programs see them (MPI 5.0, chapter 5; names: 7.8): constructors, queries, life, addresses, packing by
- * hand. The engine is src/type's. Called by the generated entries, which checked handles, pointers and counts.
- *
- * Names that a program gives to predefined types are kept here, because those types lie in constant memory. They are the
- * process's, as the constants are, and are never freed.
+ * type: datatype calls of MPI (MPI 5.0 chapter 5; names: 7.8) on top of src/type: constructors, queries, free, addresses, MPI_Pack.
+ * Called by the generated entries, which have checked handles, pointers and counts.
+ * Names that a program gives to predefined types are stored here, since these types are in read-only memory. They are process-wide
+ * and never freed.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -24,9 +23,9 @@ _Static_assert((int)WEFT_COMBINER_NAMED == MPI_COMBINER_NAMED && (int)WEFT_COMBI
 _Static_assert(sizeof(((weft_type *)0)->name) == MPI_MAX_OBJECT_NAME, "names are as long as MPI allows");
 
 static pthread_mutex_t names_guard = PTHREAD_MUTEX_INITIALIZER;
-static char *names[256]; /* of predefined types, by handle & 255, once renamed */
+static char *names[256]; /* new names of predefined types, by handle & 255; NULL: not renamed */
 
-/* May others be made of it? */
+/* May new types be created from it? */
 static int old_check(const weft_type *old)
 {
     if (old->is_absent)
@@ -145,7 +144,7 @@ int weft_mpi_type_get_name(MPI_Datatype datatype, char *type_name, int *resultle
 
 int weft_mpi_type_set_name(const weft_type *datatype, const char *type_name)
 {
-    char *name = (char *)datatype->name; /* derived ones lie on the heap */
+    char *name = (char *)datatype->name; /* derived types are on the heap */
     int rc = 0;
     pthread_mutex_lock(&names_guard);
     if (datatype->is_predefined) {
@@ -168,7 +167,7 @@ int weft_mpi_get_address(const void *location, MPI_Aint *address)
     return 0;
 }
 
-/* Addresses are unsigned; sums past the middle of the address space must not be undefined (5.1.5). */
+/* Unsigned arithmetic: sums across the middle of the address space must be defined (MPI 5.0 5.1.5). */
 MPI_Aint weft_mpi_aint_add(MPI_Aint base, MPI_Aint disp)
 {
     return (MPI_Aint)((uintptr_t)base + (uintptr_t)disp);
@@ -202,7 +201,7 @@ int weft_mpi_pack(const void *inbuf, MPI_Count incount, const weft_type *datatyp
 {
     MPI_Count bytes;
     int rc = packed_bytes(incount, datatype, &bytes);
-    (void)comm; /* all members run the same format */
+    (void)comm; /* all ranks use the same format */
     if (rc || (rc = position_check("outbuf", outsize, *position, bytes)))
         return rc;
     weft_pack(datatype, inbuf, (uint64_t)incount, 0, (uint64_t)bytes, (char *)outbuf + *position);
