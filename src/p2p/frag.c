@@ -11,7 +11,7 @@
 #include "mem/pool.h"
 #include "type/pack.h"
 
-#define PIECES 4              /* DATA frames per message, at least */
+#define PIECES 4              /* DATA frames per message, at least, unless shorter than CHUNK_MIN */
 #define CHUNK_MIN 4096        /* bytes of a DATA frame, at least */
 #define PUMP_BURST 4          /* DATA frames of one transfer between two polls, so that both directions progress */
 #define PIECES_ALONE 4ull     /* factor on caps.rma_fragment if one thread only uses the worker */

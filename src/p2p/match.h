@@ -3,7 +3,7 @@
  * match: tag matching of one channel, ordered by post number (MPI 5.0 3.5). Posted receives and unexpected messages are found in O(1)
  * by source and tag. A wildcard is a key of its own; among matching keys the lowest post number wins.
  * Unexpected messages are indexed by wildcard keys from the first wildcard receive or probe on.
- * Called by dispatch, recv, chan and stall. Requires worker->lock.
+ * Called by the other files of p2p. Requires worker->lock.
  */
 #ifndef WEFT_P2P_MATCH_H
 #define WEFT_P2P_MATCH_H

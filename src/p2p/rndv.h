@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * rndv: rendezvous, for messages too long for eager and for synchronous sends. The sender announces the message by RTS; the receiver
- * matches it and chooses the protocol (rndv_select). Called by eager, dispatch, match and recv under worker->lock.
+ * matches it and chooses the protocol (rndv_select). Called by eager, dispatch and recv under worker->lock.
  * If the iface needs registered memory, keys travel in RTS (get) and CTS (put). An unregistered buffer is registered at once if
  * short, registered segment by segment while the previous one moves, or copied now and registered asynchronously.
  * Memory that cannot be registered goes by DATA frames: no transfer fails for lack of a key.

@@ -14,7 +14,7 @@
 #define TRIALS 4         /* consecutive samples per protocol at first use; the best counts, since the first runs on cold caches */
 #define HOPELESS 2.0f    /* a protocol that is slower by this factor gets TRIALS / 2 samples */
 #define MAX_TRIES 64     /* transfers per trial, at most */
-#define MAX_AT_ONCE 256  /* the same while transfers are in flight: a window should use one protocol */
+#define MAX_AT_ONCE 256  /* the same while its transfers or sends are in flight: a window should use one protocol */
 #define STINT 8          /* transfers per sample, at least, while others are in flight */
 #define STINT_TURNS 4    /* the same, times the number in flight: progress of unfinished transfers is not counted */
 #define SURE_NS 1000000  /* a longer sample counts twice, or as a whole trial with STINT transfers: cold caches matter little */

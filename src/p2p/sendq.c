@@ -120,7 +120,7 @@ static void drop_front(weft_sendq *queue)
     weft_pool_give(queue->peer->worker->pool, first, first->room);
 }
 
-/* -- life of a queue -- */
+/* -- open and close of a queue -- */
 
 static weft_sendq *queue_at(const weft_chan *chan, int dst) { return chan->sendqs ? chan->sendqs[dst] : NULL; }
 
