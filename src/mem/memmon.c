@@ -209,8 +209,8 @@ static void start_watch(void)
     watch->covered = (weft_ranges){.room = WEFT_MEMMON_TEXT_BYTES, .at = covered_at};
     watch->maps = weft_proc_maps_open();
     watch->is_single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
-    snprintf(watch->preload_why, sizeof(watch->preload_why), "excluded by the knob pin_watch");
-    snprintf(watch->fault_why, sizeof(watch->fault_why), "excluded by the knob pin_watch");
+    snprintf(watch->preload_why, sizeof(watch->preload_why), "excluded by WEFT_REGCACHE_MONITOR");
+    snprintf(watch->fault_why, sizeof(watch->fault_why), "excluded by WEFT_REGCACHE_MONITOR");
     if (watch->maps < 0) {
         snprintf(watch->preload_why, sizeof(watch->preload_why), "/proc/self/maps cannot be read");
         snprintf(watch->fault_why, sizeof(watch->fault_why), "/proc/self/maps cannot be read");
@@ -285,5 +285,5 @@ void weft_memmon_describe(void (*line)(void *arg, const char *text), void *arg)
     if (!watch->has_fault && !watch->trusts_preload)
         line(arg, "watched: nothing; a registration lasts for one message");
     line(arg, weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP ? "on-demand paging: used where a device offers it (never proven)"
-                                                    : "on-demand paging: off (unproven; the knob pin_watch turns it on)");
+                                                    : "on-demand paging: off (unproven; WEFT_REGCACHE_MONITOR turns it on)");
 }

@@ -312,7 +312,7 @@ static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
     if (!make_room(cache, end - start))
         return weft_fail(WEFT_E_NOSPACE,
                          "%llu bytes do not fit into what may be registered for the network: %llu of %llu bytes, %llu of %u "
-                         "registrations are in use (knobs pin_max, pin_regions)",
+                         "registrations are in use (WEFT_REGCACHE_MAX_SIZE, WEFT_REGCACHE_MAX_COUNT)",
                          (unsigned long long)(end - start), (unsigned long long)cache->counts.pinned_bytes,
                          (unsigned long long)cache->max_bytes, (unsigned long long)cache->counts.pinned_regions,
                          cache->max_regions);
