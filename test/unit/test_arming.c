@@ -71,7 +71,15 @@ enum { REQUESTS = 60, TAG_END = 100, TAG_MANY = 200 };
 
 static uint64_t parked_before;
 
-static uint64_t parks(void) { return weft_world_now->workers[0]->counters[WEFT_COUNT_PARKED]; }
+static uint64_t parks(void)
+{
+    weft_worker *worker = weft_world_now->workers[0];
+    uint64_t count;
+    weft_worker_lock(worker);
+    count = worker->counters[WEFT_COUNT_PARKED];
+    weft_worker_unlock(worker);
+    return count;
+}
 
 static void *wait_for_many(void *arg)
 {
