@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A faulty MPI by interposition, for the test of weft-bench --check: each call below spoils its result in one small way, and only
- * when CORRUPT names it. Called by nobody but test/perf/bench-check, which links it before the library.
+ * corrupt: a faulty MPI by interposition, for the test of weft-bench --check. Each call below corrupts its result if CORRUPT names it;
+ * CORRUPT=memory makes rank 1's larger allocations fail. Linked by test/perf/bench-check, before the library and with --wrap=malloc.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -11,6 +11,20 @@ static int chosen(const char *name)
     const char *which = getenv("CORRUPT");
 
     return which && !strcmp(which, name);
+}
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+/* All calls of malloc in weft-bench. No allocation but those for --check has 64 KiB. */
+void *__wrap_malloc(size_t bytes)
+{
+    int rank = 0;
+
+    if (bytes >= 1 << 16 && chosen("memory")) {
+        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    }
+    return rank == 1 ? NULL : __real_malloc(bytes);
 }
 
 static void flip(void *buffer, long bytes)

@@ -58,7 +58,7 @@ struct bench_test
     long unit_bytes;             /* sizes must be multiples of this; 0: the test has no size */
     bool empty;                  /* size 0 is allowed */
     const char *const *variants; /* further rows per size, NULL-terminated; NULL: none */
-    size_t (*memory)(const bench_case *c); /* bytes that `open` allocates on one rank */
+    size_t (*memory)(const bench_case *c); /* bytes that `open` allocates on one rank, without those for --check */
     int (*open)(bench_case *c);            /* 0, or -1 out of memory; called on every active rank */
     double (*run)(bench_case *c, long iterations); /* seconds spent on this rank */
     void (*check)(bench_case *c, int round);       /* transfers patterns and verifies every byte */
@@ -87,6 +87,8 @@ struct bench_case
     double payload; /* bytes (GB/s) or messages (M/s) of one iteration, over all pairs */
     bench_arena out, in; /* send and receive buffers */
     MPI_Request *requests;
+    unsigned char *check_out, *check_in; /* buffers of validated rounds; NULL: the arenas serve, or no --check */
+    MPI_Status *check_statuses;          /* one for each message of a validated window */
     MPI_Datatype type;   /* MPI_DATATYPE_NULL: bytes */
     bool posted;         /* receives of the long queue are posted (matching tests) */
     int failures;        /* of this rank in this case */

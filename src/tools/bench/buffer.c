@@ -2,6 +2,7 @@
  * buffer: writes every page once, so that no test measures page faults.
  */
 #include "buffer.h"
+#include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,12 +57,31 @@ int bench_buffer_requests(bench_case *c, long n)
     return c->requests ? 0 : -1;
 }
 
+int bench_buffer_validation(bench_case *c, int messages)
+{
+    size_t bytes = bench_check_stride(c->bytes) * (size_t)messages;
+
+    if (!c->options->check) {
+        return 0;
+    }
+    c->check_out = malloc(bytes);
+    c->check_in = malloc(bytes);
+    c->check_statuses = calloc((size_t)messages, sizeof *c->check_statuses);
+    return c->check_out && c->check_in && c->check_statuses ? 0 : -1;
+}
+
 void bench_buffer_close(bench_case *c)
 {
+    free(c->check_out);
+    free(c->check_in);
+    free(c->check_statuses);
     free(c->out.base);
     free(c->in.base);
     free(c->requests);
     c->out.base = NULL;
     c->in.base = NULL;
     c->requests = NULL;
+    c->check_out = NULL;
+    c->check_in = NULL;
+    c->check_statuses = NULL;
 }

@@ -15,6 +15,10 @@ size_t bench_buffer_memory(const bench_case *c, size_t out_bytes, size_t in_byte
 /* Allocates c->requests for n requests. 0, or -1 out of memory. */
 int bench_buffer_requests(bench_case *c, long n);
 
+/* With --check, allocates c->check_out, c->check_in for `messages` of c->bytes with guards, and c->check_statuses. 0, or -1 out of memory.
+ * Called in open(): main.c reduces its result over all ranks, so no rank waits for messages of one that has no memory. */
+int bench_buffer_validation(bench_case *c, int messages);
+
 /* Frees all of the above. */
 void bench_buffer_close(bench_case *c);
 

@@ -15,13 +15,13 @@ static const bench_test *const all_tests[] = {
     &bench_unexpected, &bench_vector,    &bench_barrier, &bench_allreduce, &bench_bcast, &bench_alltoall, NULL,
 };
 
-/* True if `mine` is not 0 on any rank. Collective. */
-static bool anyone(int mine)
+/* Returns the maximum of `mine` over all ranks. Collective. */
+static int max_of_ranks(int mine)
 {
     int max = 0;
 
     MPI_Allreduce(&mine, &max, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    return max != 0;
+    return max;
 }
 
 static void check_rounds(bench_case *c, int from)
@@ -34,27 +34,38 @@ static void check_rounds(bench_case *c, int from)
     }
 }
 
-/* Runs one row; returns the failures of all ranks. */
-static int case_run(bench_case *c, bool first)
+/* Rows that failed, on all ranks; equal on each. */
+typedef struct totals
+{
+    int wrong;     /* failed validations */
+    int no_memory; /* rows left out because memory ran out on a rank */
+} totals;
+
+/* Runs one row. */
+static void case_run(bench_case *c, bool first, totals *to)
 {
     bool active = !c->test->pairs || c->partner >= 0;
     bench_result result = {0};
-    int failures = 0;
+    int failures = 0, rank;
+    char why[64];
 
-    if (anyone(c->test->memory(c) > (size_t)c->options->memory_bytes)) {
+    if (max_of_ranks(c->test->memory(c) > (size_t)c->options->memory_bytes)) {
         if (!c->rank) {
             bench_report_left_out(c, "more memory than --memory allows", first);
         }
-        return 0;
+        return;
     }
-    if (anyone(active && c->test->open(c))) {
+    rank = max_of_ranks(active && c->test->open(c) ? c->rank + 1 : 0) - 1;
+    if (rank >= 0) {
         if (active) {
             c->test->close(c);
         }
         if (!c->rank) {
-            bench_report_left_out(c, "out of memory", first);
+            snprintf(why, sizeof why, "out of memory on rank %d", rank);
+            bench_report_left_out(c, why, first);
         }
-        return 0;
+        to->no_memory++;
+        return;
     }
     check_rounds(c, 0);
     bench_timing_run(c, &result);
@@ -66,16 +77,16 @@ static int case_run(bench_case *c, bool first)
     if (!c->rank) {
         bench_report_row(c, &result, failures, first);
     }
-    return failures;
+    to->wrong += failures;
 }
 
-static int test_run(const bench_options *o, const bench_test *t, int rank, int ranks, bool first)
+static void test_run(const bench_options *o, const bench_test *t, int rank, int ranks, bool first, totals *to)
 {
     static const char *const plain[] = {"", NULL};
     const char *const *variants = t->variants ? t->variants : plain;
     long sizes[BENCH_SIZES_MAX];
     int count = bench_options_sizes(o, t, sizes);
-    int half = ranks / 2, failures = 0;
+    int half = ranks / 2;
 
     if (!rank) {
         bench_report_test(o, t, ranks, first);
@@ -86,19 +97,18 @@ static int test_run(const bench_options *o, const bench_test *t, int rank, int r
                             .type = MPI_DATATYPE_NULL};
             c.is_leader = rank < half;
             c.partner = rank < half ? rank + half : rank < 2 * half ? rank - half : -1;
-            failures += case_run(&c, v + i == 0);
+            case_run(&c, v + i == 0, to);
         }
     }
     if (!rank) {
         bench_report_test_end(o);
     }
-    return failures;
 }
 
 /* Runs the selected tests; returns the program's exit code. */
 static int tests_run(const bench_options *o, int rank, int ranks)
 {
-    int failures = 0;
+    totals all = {0, 0};
     bool first = true;
 
     if (!rank) {
@@ -112,13 +122,13 @@ static int tests_run(const bench_options *o, int rank, int ranks)
             }
             continue;
         }
-        failures += test_run(o, o->tests[i], rank, ranks, first);
+        test_run(o, o->tests[i], rank, ranks, first, &all);
         first = false;
     }
     if (!rank) {
-        bench_report_close(o, failures);
+        bench_report_close(o, all.wrong, all.no_memory);
     }
-    return failures ? 1 : first ? 2 : 0;
+    return all.wrong || all.no_memory ? 1 : first ? 2 : 0;
 }
 
 int main(int argc, char **argv)

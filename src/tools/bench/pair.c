@@ -6,8 +6,6 @@
 #include "buffer.h"
 #include "check.h"
 
-#include <stdlib.h>
-
 enum
 {
     TAG_DATA = 1,
@@ -19,13 +17,21 @@ static size_t memory(const bench_case *c)
     return bench_buffer_memory(c, (size_t)c->bytes, (size_t)c->bytes);
 }
 
+/* Slots of a validated window: the test's, fewer if they are large. Equal on both sides. */
+static int check_slots(const bench_case *c)
+{
+    size_t fit = (16u << 20) / bench_check_stride(c->bytes);
+
+    return fit < 1 ? 1 : fit < (size_t)c->options->window ? (int)fit : (int)c->options->window;
+}
+
 static int open_window(bench_case *c)
 {
     c->payload = (double)c->options->window * (c->test->figure == BENCH_GB_PER_S ? (double)c->bytes : 1) * (c->ranks / 2);
     if (c->test == &bench_bibw) {
         c->payload *= 2;
     }
-    if (bench_buffer_requests(c, 2 * c->options->window)) {
+    if (bench_buffer_requests(c, 2 * c->options->window) || bench_buffer_validation(c, check_slots(c))) {
         return -1;
     }
     return bench_buffer_open(c, (size_t)c->bytes, (size_t)c->bytes);
@@ -34,6 +40,9 @@ static int open_window(bench_case *c)
 static int open_latency(bench_case *c)
 {
     c->share = 0.5;
+    if (bench_buffer_validation(c, 1)) {
+        return -1;
+    }
     return bench_buffer_open(c, (size_t)c->bytes, (size_t)c->bytes);
 }
 
@@ -99,90 +108,53 @@ static double run_bibw(bench_case *c, long iterations)
 static void check_latency(bench_case *c, int round)
 {
     size_t n = (size_t)c->bytes;
-    unsigned char *out = malloc(n + 1), *in = malloc(n + BENCH_GUARD);
+    int in_tag = c->is_leader ? TAG_BACK : TAG_DATA, out_tag = c->is_leader ? TAG_DATA : TAG_BACK;
     MPI_Status status;
 
-    if (!out || !in) {
-        bench_check_fail(c, "no memory for validation");
-    } else {
-        int in_tag = c->is_leader ? TAG_BACK : TAG_DATA, out_tag = c->is_leader ? TAG_DATA : TAG_BACK;
-        bench_check_fill(out, n, bench_check_seed(c->rank, c->partner, round, 0));
-        bench_check_blank(in, n);
-        if (c->is_leader) {
-            MPI_Send(out, (int)n, MPI_BYTE, c->partner, out_tag, MPI_COMM_WORLD);
-        }
-        MPI_Recv(in, (int)n, MPI_BYTE, c->partner, in_tag, MPI_COMM_WORLD, &status);
-        if (!c->is_leader) {
-            MPI_Send(out, (int)n, MPI_BYTE, c->partner, out_tag, MPI_COMM_WORLD);
-        }
-        bench_check_status(c, &status, c->partner, in_tag, c->bytes, round);
-        bench_check_message(c, in, n, c->partner, c->rank, round, 0);
+    bench_check_fill(c->check_out, n, bench_check_seed(c->rank, c->partner, round, 0));
+    bench_check_blank(c->check_in, n);
+    if (c->is_leader) {
+        MPI_Send(c->check_out, (int)n, MPI_BYTE, c->partner, out_tag, MPI_COMM_WORLD);
     }
-    free(out);
-    free(in);
-}
-
-/* Slots of a validated window: the test's, fewer if they are large. Equal on both sides. */
-static int check_slots(const bench_case *c)
-{
-    size_t fit = (16u << 20) / bench_check_stride(c->bytes);
-
-    return fit < 1 ? 1 : fit < (size_t)c->options->window ? (int)fit : (int)c->options->window;
+    MPI_Recv(c->check_in, (int)n, MPI_BYTE, c->partner, in_tag, MPI_COMM_WORLD, &status);
+    if (!c->is_leader) {
+        MPI_Send(c->check_out, (int)n, MPI_BYTE, c->partner, out_tag, MPI_COMM_WORLD);
+    }
+    bench_check_status(c, &status, c->partner, in_tag, c->bytes, round);
+    bench_check_message(c, c->check_in, n, c->partner, c->rank, round, 0);
 }
 
 /* A window with a buffer for each message. In odd rounds sends start before the receives are posted. */
-static void check_exchange(bench_case *c, int round, bool sends, bool receives, unsigned char *out, unsigned char *in)
+static void check_window(bench_case *c, int round)
 {
     int slots = check_slots(c), n = (int)c->bytes;
     size_t stride = bench_check_stride(c->bytes);
-    MPI_Status *statuses = calloc((size_t)slots, sizeof *statuses);
+    bool both = c->test == &bench_bibw, sends = both || c->is_leader, receives = both || !c->is_leader;
 
-    if (!statuses) {
-        bench_check_fail(c, "no memory for validation");
-        return;
-    }
     for (int w = 0; w < slots; w++) {
-        bench_check_fill(out + w * stride, (size_t)n, bench_check_seed(c->rank, c->partner, round, w));
-        bench_check_blank(in + w * stride, (size_t)n);
+        bench_check_fill(c->check_out + w * stride, (size_t)n, bench_check_seed(c->rank, c->partner, round, w));
+        bench_check_blank(c->check_in + w * stride, (size_t)n);
     }
     for (int half = 0; half < 2; half++) {
         bool now_sends = half == (round % 2 == 0);
         for (int w = 0; w < slots; w++) {
             if (now_sends && sends) {
-                MPI_Isend(out + w * stride, n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD, &c->requests[slots + w]);
+                MPI_Isend(c->check_out + w * stride, n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD, &c->requests[slots + w]);
             } else if (!now_sends && receives) {
-                MPI_Irecv(in + w * stride, n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD, &c->requests[w]);
+                MPI_Irecv(c->check_in + w * stride, n, MPI_BYTE, c->partner, TAG_DATA, MPI_COMM_WORLD, &c->requests[w]);
             }
         }
     }
     if (receives) {
-        MPI_Waitall(slots, c->requests, statuses);
+        MPI_Waitall(slots, c->requests, c->check_statuses);
     }
     if (sends) {
         MPI_Waitall(slots, c->requests + slots, MPI_STATUSES_IGNORE);
     }
     for (int w = 0; w < slots && receives; w++) {
-        bench_check_status(c, &statuses[w], c->partner, TAG_DATA, c->bytes, round);
-        bench_check_message(c, in + w * stride, (size_t)n, c->partner, c->rank, round, w);
+        bench_check_status(c, &c->check_statuses[w], c->partner, TAG_DATA, c->bytes, round);
+        bench_check_message(c, c->check_in + w * stride, (size_t)n, c->partner, c->rank, round, w);
     }
-    free(statuses);
-}
-
-static void check_window(bench_case *c, int round)
-{
-    size_t bytes = bench_check_stride(c->bytes) * (size_t)check_slots(c);
-    unsigned char *out = malloc(bytes), *in = malloc(bytes);
-    bool both = c->test == &bench_bibw;
-
-    if (!out || !in) {
-        /* The partner waits for messages, so this rank cannot continue. */
-        bench_check_fail(c, "no memory for validation");
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    } else {
-        check_exchange(c, round, both || c->is_leader, both || !c->is_leader, out, in);
-    }
-    free(out);
-    free(in);
 }
 
 const bench_test bench_latency = {

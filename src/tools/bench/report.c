@@ -118,14 +118,17 @@ void bench_report_test_end(const bench_options *o)
     }
 }
 
-void bench_report_close(const bench_options *o, int failures)
+void bench_report_close(const bench_options *o, int failures, int no_memory)
 {
     if (o->json) {
-        printf("\n ],\n \"failures\": %d}\n", failures);
+        printf("\n ],\n \"failures\": %d, \"out_of_memory\": %d}\n", failures, no_memory);
     } else if (failures) {
         printf("\n# WRONG DATA: %d failures, the first of each row on stderr\n", failures);
     } else if (o->check) {
         printf("\n# all data right\n");
+    }
+    if (no_memory && !o->json) {
+        printf("# OUT OF MEMORY: %d row%s left out, because a rank could not allocate its buffers\n", no_memory, no_memory == 1 ? "" : "s");
     }
     fflush(stdout);
 }

@@ -12,6 +12,7 @@ void bench_report_test(const bench_options *o, const bench_test *t, int ranks, b
 void bench_report_row(const bench_case *c, const bench_result *r, int failures, bool first);
 void bench_report_left_out(const bench_case *c, const char *why, bool first);
 void bench_report_test_end(const bench_options *o);
-void bench_report_close(const bench_options *o, int failures);
+/* no_memory: rows left out because memory ran out. */
+void bench_report_close(const bench_options *o, int failures, int no_memory);
 
 #endif
