@@ -183,27 +183,27 @@ static void check_alltoall(bench_case *c, int round)
 }
 
 const bench_test bench_barrier = {
-    .name = "barrier", .help = "Barrier after Barrier",
+    .name = "barrier", .help = "MPI_Barrier",
     .figure = BENCH_MICROSECONDS,
     .memory = memory_none, .open = open_none, .run = run_barrier, .check = check_barrier, .close = bench_buffer_close,
 };
 
 const bench_test bench_allreduce = {
-    .name = "allreduce", .help = "Allreduce of doubles, sum",
+    .name = "allreduce", .help = "MPI_Allreduce, sum of doubles",
     .figure = BENCH_MICROSECONDS,
     .min_bytes = 8, .max_bytes = 1 << 20, .unit_bytes = sizeof(double),
     .memory = memory_one, .open = open_one, .run = run_allreduce, .check = check_allreduce, .close = bench_buffer_close,
 };
 
 const bench_test bench_bcast = {
-    .name = "bcast", .help = "Bcast from each rank in turn",
+    .name = "bcast", .help = "MPI_Bcast, the root rotates over all ranks",
     .figure = BENCH_MICROSECONDS,
     .min_bytes = 1, .max_bytes = 1 << 20, .unit_bytes = 1, .empty = true,
     .memory = memory_one, .open = open_one, .run = run_bcast, .check = check_bcast, .close = bench_buffer_close,
 };
 
 const bench_test bench_alltoall = {
-    .name = "alltoall", .help = "Alltoall, bytes to each rank",
+    .name = "alltoall", .help = "MPI_Alltoall; the size is that of one block",
     .figure = BENCH_MICROSECONDS,
     .min_bytes = 1, .max_bytes = 1 << 20, .unit_bytes = 1, .empty = true,
     .memory = memory_all, .open = open_all, .run = run_alltoall, .check = check_alltoall, .close = bench_buffer_close,

@@ -83,7 +83,7 @@ static void check_exchange(bench_case *c, int round)
 }
 
 const bench_test bench_exchange = {
-    .name = "exchange", .help = "a message each way at the same time by Sendrecv, or two each way by Isend and Recv",
+    .name = "exchange", .help = "one message in each direction at once by Sendrecv, or two by Isend and Recv",
     .figure = BENCH_MICROSECONDS, .pairs = true,
     .min_bytes = 1, .max_bytes = 4 << 20, .unit_bytes = 1, .empty = true, .variants = variants,
     .memory = memory, .open = open_exchange, .run = run_exchange, .check = check_exchange, .close = bench_buffer_close,

@@ -193,14 +193,14 @@ static void unexpected_check(bench_case *c, int round)
 }
 
 const bench_test bench_posted = {
-    .name = "posted", .help = "latency behind --depth posted receives that match nothing, and behind none",
+    .name = "posted", .help = "latency with --depth posted receives that do not match, and with none",
     .figure = BENCH_MICROSECONDS,
     .pairs = true, .min_bytes = 8, .max_bytes = 8, .unit_bytes = 1, .empty = true, .variants = posted_variants,
     .memory = queue_memory, .open = posted_open, .run = posted_run, .check = posted_check, .close = posted_close,
 };
 
 const bench_test bench_unexpected = {
-    .name = "unexpected", .help = "time of a Recv out of --depth unexpected messages, the last first",
+    .name = "unexpected", .help = "time of a Recv from --depth unexpected messages, received in reverse order",
     .figure = BENCH_MICROSECONDS,
     .pairs = true, .min_bytes = 8, .max_bytes = 8, .unit_bytes = 1, .empty = true,
     .memory = queue_memory, .open = unexpected_open, .run = unexpected_run, .check = unexpected_check,

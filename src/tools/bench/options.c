@@ -31,23 +31,23 @@ typedef struct option_row
 
 static const option_row rows[] = {
     {"sizes", 'm', SIZES_RANGE, 0, 0, 1L << 30, "MIN:MAX",
-     "sizes in bytes, doubled from MIN to MAX (K, M, G are known); one number: that size"},
-    {"list-sizes", 0, SIZES_LIST, 0, 0, 1L << 30, "A,B,...", "exactly these sizes"},
+     "message sizes in bytes, doubled from MIN to MAX (suffixes K, M, G); one number: that size"},
+    {"list-sizes", 0, SIZES_LIST, 0, 0, 1L << 30, "A,B,...", "these sizes only"},
     {"iterations", 'i', NUMBER, AT(iterations), 1, 1000000000, "N",
-     "iterations of a sample (else as many as the time of a row allows)"},
-    {"time", 't', NUMBER, AT(row_ms), 1, 600000, "MS", "milliseconds for a row, all samples together (200)"},
+     "iterations of a sample (default: as many as --time allows)"},
+    {"time", 't', NUMBER, AT(row_ms), 1, 600000, "MS", "target time of a row, all samples together, in ms (200)"},
     {"samples", 's', NUMBER, AT(samples), 1, BENCH_SAMPLES_MAX, "N",
-     "samples of a row, out of which come least, median, most (11)"},
-    {"window", 'w', NUMBER, AT(window), 1, 4096, "N", "messages under way in bandwidth, bibw, rate, vector (64)"},
-    {"depth", 'd', NUMBER, AT(depth), 1, 30000, "N", "receives or messages that wait in posted, unexpected (4096)"},
+     "samples of a row, of which median, min and max are shown (11)"},
+    {"window", 'w', NUMBER, AT(window), 1, 4096, "N", "messages in flight in bandwidth, bibw, rate, vector (64)"},
+    {"depth", 'd', NUMBER, AT(depth), 1, 30000, "N", "queue length of posted and unexpected (4096)"},
     {"rotate", 'r', NUMBER, AT(rotate_bytes), 1, 1L << 34, "BYTES",
-     "buffers rotate through BYTES of memory, so that no cache holds them"},
+     "rotate buffers through BYTES of memory, so that they are in no cache"},
     {"memory", 0, NUMBER, AT(memory_bytes), 1 << 16, 1L << 40, "BYTES",
-     "rows that need more buffers on a rank are left out (256M)"},
-    {"check", 'c', FLAG, AT(check), 0, 0, NULL, "validate every byte in rounds of their own, before and after the timed ones"},
-    {"json", 'j', FLAG, AT(json), 0, 0, NULL, "one JSON object on stdout in place of tables"},
-    {"list", 'l', FLAG, AT(list), 0, 0, NULL, "name the tests"},
-    {"help", 'h', FLAG, AT(help), 0, 0, NULL, "this page"},
+     "leave out rows that need more memory for buffers on a rank (256M)"},
+    {"check", 'c', FLAG, AT(check), 0, 0, NULL, "verify every byte, in extra rounds before and after the timed ones"},
+    {"json", 'j', FLAG, AT(json), 0, 0, NULL, "print one JSON object instead of tables"},
+    {"list", 'l', FLAG, AT(list), 0, 0, NULL, "list the tests"},
+    {"help", 'h', FLAG, AT(help), 0, 0, NULL, "print this help"},
 };
 
 enum
@@ -93,9 +93,9 @@ static void nearest(const char *what, const char *given, const char *const *name
         }
     }
     if (best) {
-        snprintf(why, why_bytes, "no %s \"%s\"; did you mean \"%s\"?", what, given, best);
+        snprintf(why, why_bytes, "unknown %s \"%s\"; did you mean \"%s\"?", what, given, best);
     } else {
-        snprintf(why, why_bytes, "no %s \"%s\"; --help names the options, --list the tests", what, given);
+        snprintf(why, why_bytes, "unknown %s \"%s\"; --help lists the options, --list the tests", what, given);
     }
 }
 
@@ -179,11 +179,11 @@ static int value_read(bench_options *o, const option_row *row, const char *text,
             *(long *)((char *)o + row->offset) = n;
             return 0;
         }
-        snprintf(why, why_bytes, "--%s wants a number from %ld to %ld, not \"%s\"", row->name, row->min, row->max, text);
+        snprintf(why, why_bytes, "--%s needs a number from %ld to %ld, not \"%s\"", row->name, row->min, row->max, text);
         return -1;
     }
     if (sizes_read(o, row, text)) {
-        snprintf(why, why_bytes, "--%s wants %s, each from 0 to 1G, not \"%s\"", row->name, row->argument, text);
+        snprintf(why, why_bytes, "--%s needs %s, each from 0 to 1G, not \"%s\"", row->name, row->argument, text);
         return -1;
     }
     return 0;
@@ -241,7 +241,7 @@ static int option_read(bench_options *o, int argc, char **argv, int *i, char *wh
         value = argv[++*i];
     }
     if (!value) {
-        snprintf(why, why_bytes, "--%s wants %s behind it", row->name, row->argument);
+        snprintf(why, why_bytes, "--%s needs a value: %s", row->name, row->argument);
         return -1;
     }
     return value_read(o, row, value, why, why_bytes);
@@ -255,7 +255,7 @@ static int test_read(bench_options *o, const char *name, const bench_test *const
     for (; all[n]; n++) {
         if (!strcmp(all[n]->name, name)) {
             if (o->tests_count == BENCH_TESTS_MAX) {
-                snprintf(why, why_bytes, "more than %d tests asked for", BENCH_TESTS_MAX);
+                snprintf(why, why_bytes, "more than %d tests", BENCH_TESTS_MAX);
                 return -1;
             }
             o->tests[o->tests_count++] = all[n];
@@ -296,9 +296,9 @@ int bench_options_parse(bench_options *o, int argc, char **argv, const bench_tes
 void bench_options_help(FILE *to)
 {
     fprintf(to, "usage: mpirun -n RANKS weft-bench [TEST ...|all] [options]\n"
-                "Times this MPI: without a test, latency and bandwidth. Tests by pairs let rank i talk to\n"
-                "rank i + RANKS/2, all pairs at once: times are means over the pairs, bandwidths and rates sums.\n"
-                "Exit code: 0, 1 wrong data (--check), 2 bad usage.\n\n");
+                "Benchmarks this MPI; default tests: latency and bandwidth. In tests of pairs rank i exchanges messages with\n"
+                "rank i + RANKS/2, all pairs at once: times are means over the pairs, bandwidths and rates are sums.\n"
+                "Exit code: 0, 1 wrong data (--check) or out of memory, 2 bad usage.\n\n");
     for (int i = 0; i < ROWS; i++) {
         char left[48], letter[8] = "    ";
         if (rows[i].letter) {

@@ -158,28 +158,28 @@ static void check_window(bench_case *c, int round)
 }
 
 const bench_test bench_latency = {
-    .name = "latency", .help = "one way of a ping-pong by Send and Recv",
+    .name = "latency", .help = "half the round trip of a ping-pong by Send and Recv",
     .figure = BENCH_MICROSECONDS, .pairs = true,
     .min_bytes = 0, .max_bytes = 4 << 20, .unit_bytes = 1, .empty = true,
     .memory = memory, .open = open_latency, .run = run_latency, .check = check_latency, .close = bench_buffer_close,
 };
 
 const bench_test bench_bandwidth = {
-    .name = "bandwidth", .help = "windows of Isend one way, answered by an empty message",
+    .name = "bandwidth", .help = "windows of Isend in one direction, each answered by an empty message",
     .figure = BENCH_GB_PER_S, .pairs = true,
     .min_bytes = 1, .max_bytes = 4 << 20, .unit_bytes = 1,
     .memory = memory, .open = open_window, .run = run_window, .check = check_window, .close = bench_buffer_close,
 };
 
 const bench_test bench_bibw = {
-    .name = "bibw", .help = "windows of Isend and Irecv both ways at once, bytes of both counted",
+    .name = "bibw", .help = "windows of Isend and Irecv in both directions at once; bytes of both are counted",
     .figure = BENCH_GB_PER_S, .pairs = true,
     .min_bytes = 1, .max_bytes = 4 << 20, .unit_bytes = 1,
     .memory = memory, .open = open_window, .run = run_bibw, .check = check_window, .close = bench_buffer_close,
 };
 
 const bench_test bench_rate = {
-    .name = "rate", .help = "messages a second in windows of Isend and Irecv",
+    .name = "rate", .help = "messages per second, in windows of Isend and Irecv",
     .figure = BENCH_MILLIONS_PER_S, .pairs = true,
     .min_bytes = 8, .max_bytes = 8, .unit_bytes = 1, .empty = true,
     .memory = memory, .open = open_window, .run = run_window, .check = check_window, .close = bench_buffer_close,

@@ -125,7 +125,7 @@ void bench_report_close(const bench_options *o, int failures, int no_memory)
     } else if (failures) {
         printf("\n# WRONG DATA: %d failures, the first of each row on stderr\n", failures);
     } else if (o->check) {
-        printf("\n# all data right\n");
+        printf("\n# all received data is correct\n");
     }
     if (no_memory && !o->json) {
         printf("# OUT OF MEMORY: %d row%s left out, because a rank could not allocate its buffers\n", no_memory, no_memory == 1 ? "" : "s");

@@ -113,7 +113,7 @@ static void vector_close(bench_case *c)
 }
 
 const bench_test bench_vector = {
-    .name = "vector", .help = "windows of strided vectors of doubles (blocks x length), strided at both ends",
+    .name = "vector", .help = "windows of vectors of doubles (blocks x length), strided at sender and receiver",
     .figure = BENCH_GB_PER_S,
     .pairs = true, .variants = variants,
     .memory = memory, .open = vector_open, .run = vector_run, .check = vector_check, .close = vector_close,
