@@ -44,15 +44,15 @@ static void pending_conns_accept(acceptor *self)
 
 static void hello_take(acceptor *self, pending_conn *one)
 {
-    wire_hello hello;
+    ctrl_hello hello;
 
     memcpy(&hello, one->bytes, sizeof(hello));
     uint32_t node = le32toh(hello.node);
-    if (!wire_hello_is_sound(&hello) || !self->up.awaits(self->up.owner, node)) {
+    if (!ctrl_hello_is_valid(&hello) || !self->up.awaits(self->up.owner, node)) {
         pending_conn_drop(one);
         return;
     }
-    wire_answer_make(self->secret, &hello, &one->answer);
+    ctrl_answer_make(self->secret, &hello, &one->answer);
     one->is_answered = true;
     bool is_sent = send(one->fd, &one->answer, sizeof(one->answer), MSG_NOSIGNAL) == (ssize_t)sizeof(one->answer);
     if (!one->answer.is_other && is_sent)
@@ -69,11 +69,11 @@ static void hello_take(acceptor *self, pending_conn *one)
 static void proof_take(acceptor *self, pending_conn *one)
 {
     unsigned char proof[32];
-    wire_hello hello;
+    ctrl_hello hello;
     int fd = one->fd;
 
     memcpy(&hello, one->bytes, sizeof(hello));
-    wire_proof_make(self->secret, &hello, &one->answer, proof);
+    ctrl_proof_make(self->secret, &hello, &one->answer, proof);
     if (!weft_bytes_equal(proof, one->bytes + sizeof(hello), sizeof(proof)) || !self->up.awaits(self->up.owner, le32toh(hello.node))) {
         pending_conn_drop(one);
         return;
@@ -84,7 +84,7 @@ static void proof_take(acceptor *self, pending_conn *one)
 
 static void pending_conn_turn(acceptor *self, pending_conn *one)
 {
-    size_t want = one->is_answered ? sizeof(one->bytes) : sizeof(wire_hello);
+    size_t want = one->is_answered ? sizeof(one->bytes) : sizeof(ctrl_hello);
     ssize_t n = recv(one->fd, one->bytes + one->used, want - one->used, 0);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -94,7 +94,7 @@ static void pending_conn_turn(acceptor *self, pending_conn *one)
         return;
     }
     one->used += (size_t)n;
-    if (one->used == sizeof(wire_hello) && !one->is_answered)
+    if (one->used == sizeof(ctrl_hello) && !one->is_answered)
         hello_take(self, one);
     else if (one->used == sizeof(one->bytes))
         proof_take(self, one);

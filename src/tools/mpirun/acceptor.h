@@ -4,14 +4,14 @@
  * A connection stays a pending_conn until both sides have proven that they know the job's secret. It expires after 5 s; at most
  * DOOR_STRANGERS exist. Used by children, on mpirun's one thread.
  */
-#ifndef WEFT_MPIRUN_DOOR_H
-#define WEFT_MPIRUN_DOOR_H
+#ifndef WEFT_MPIRUN_ACCEPTOR_H
+#define WEFT_MPIRUN_ACCEPTOR_H
 
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/mpirun/wire.h"
+#include "tools/mpirun/ctrl_conn.h"
 
 #define DOOR_STRANGERS 64
 #define DOOR_MAX (1 + DOOR_STRANGERS) /* entries of the poll set: the listener, then the pending connections */
@@ -20,7 +20,7 @@ typedef struct acceptor_callbacks {
     bool (*awaits)(void *owner, uint32_t node);                 /* whether that node's daemon is still expected */
     void (*other)(void *owner, uint32_t node, const char *why); /* the daemon runs another release */
     /* The daemon is authenticated. The callee owns fd from now on. */
-    void (*met)(void *owner, uint32_t node, int fd, const wire_hello *hello, const wire_answer *answer);
+    void (*met)(void *owner, uint32_t node, int fd, const ctrl_hello *hello, const ctrl_answer *answer);
     void *owner;
 } acceptor_callbacks;
 
@@ -29,8 +29,8 @@ typedef struct pending_conn {
     bool is_answered;
     size_t used;
     uint64_t deadline_ns;
-    char bytes[sizeof(wire_hello) + 32]; /* bytes received: wire_hello, then the proof */
-    wire_answer answer;
+    char bytes[sizeof(ctrl_hello) + 32]; /* bytes received: ctrl_hello, then the proof */
+    ctrl_answer answer;
 } pending_conn;
 
 typedef struct acceptor {

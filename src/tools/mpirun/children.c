@@ -29,7 +29,7 @@ static void child_end(child_daemon *one)
 {
     one->is_over = true;
     one->over_ns = weft_clock_ns() + AGENT_STAY_NS;
-    wire_close(&one->wire);
+    ctrl_conn_close(&one->conn);
 }
 
 void child_detach(child_daemon *one)
@@ -69,12 +69,12 @@ static void node_is_other(void *owner, uint32_t node, const char *why)
     self->up.failed(self->up.owner, child_of(self, node), why);
 }
 
-static void node_met(void *owner, uint32_t node, int fd, const wire_hello *hello, const wire_answer *answer)
+static void node_met(void *owner, uint32_t node, int fd, const ctrl_hello *hello, const ctrl_answer *answer)
 {
     childs *self = owner;
     child_daemon *one = child_of(self, node);
 
-    wire_open(&one->wire, fd, true, self->secret, hello, answer);
+    ctrl_conn_open(&one->conn, fd, true, self->secret, hello, answer);
     one->is_met = true;
     self->up.met(self->up.owner, one);
 }
@@ -95,7 +95,7 @@ child_daemon *children_add(childs *self, uint32_t node, const char *host)
 {
     child_daemon *one = &self->items[self->count++];
 
-    *one = (child_daemon){.node = node, .host = host, .wire.fd = -1, .agent.out = -1};
+    *one = (child_daemon){.node = node, .host = host, .conn.fd = -1, .agent.out = -1};
     return one;
 }
 
@@ -123,14 +123,14 @@ int children_start(childs *self, const char *words)
 
 static void child_turn(childs *self, child_daemon *one)
 {
-    wire_frame frame;
+    ctrl_frame frame;
 
-    wire_flush(&one->wire);
-    wire_read(&one->wire);
-    while (!one->is_over && wire_next(&one->wire, &frame))
+    ctrl_conn_flush(&one->conn);
+    ctrl_conn_read(&one->conn);
+    while (!one->is_over && ctrl_conn_next(&one->conn, &frame))
         self->up.frame(self->up.owner, one, &frame);
-    if (!one->is_over && one->wire.trouble)
-        self->up.lost(self->up.owner, one, one->wire.trouble);
+    if (!one->is_over && one->conn.trouble)
+        self->up.lost(self->up.owner, one, one->conn.trouble);
 }
 
 uint32_t children_max(const childs *self)
@@ -138,15 +138,15 @@ uint32_t children_max(const childs *self)
     return DOOR_MAX + 2 * self->count;
 }
 
-/* Order: the acceptor's entries, then wire and agent of each child; absent ones are -1. */
+/* Order: the acceptor's entries, then connection and agent of each child; absent ones are -1. */
 uint32_t children_pollfds(const childs *self, struct pollfd *set)
 {
     uint32_t at = DOOR_MAX;
 
     acceptor_pollfds(&self->acceptor, set);
     for (uint32_t i = 0; i < self->count; i++) {
-        short out = self->items[i].wire.out.used ? POLLOUT : 0;
-        set[at++] = (struct pollfd){.fd = self->items[i].wire.fd, .events = (short)(POLLIN | out)};
+        short out = self->items[i].conn.out.used ? POLLOUT : 0;
+        set[at++] = (struct pollfd){.fd = self->items[i].conn.fd, .events = (short)(POLLIN | out)};
         set[at++] = (struct pollfd){.fd = self->items[i].agent.out, .events = POLLIN};
     }
     return at;
@@ -157,7 +157,7 @@ void children_progress(childs *self, const struct pollfd *set, uint32_t count)
     uint32_t at = DOOR_MAX;
 
     for (uint32_t i = 0; i < self->count && at < count; i++, at += 2) {
-        if (set[at].revents && self->items[i].wire.fd >= 0)
+        if (set[at].revents && self->items[i].conn.fd >= 0)
             child_turn(self, &self->items[i]);
         if (set[at + 1].revents)
             agent_read(&self->items[i].agent);
@@ -233,7 +233,7 @@ bool children_are_over(const childs *self)
 void children_close(childs *self)
 {
     for (uint32_t i = 0; i < self->count; i++) {
-        wire_close(&self->items[i].wire);
+        ctrl_conn_close(&self->items[i].conn);
         agent_kill(&self->items[i].agent, SIGKILL);
         agent_close(&self->items[i].agent);
     }

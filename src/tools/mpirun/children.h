@@ -4,8 +4,8 @@
  * It owns agents and connections. The owner interprets frames and decides what the end of a daemon means for the job. One thread; nothing
  * blocks.
  */
-#ifndef WEFT_MPIRUN_LIMBS_H
-#define WEFT_MPIRUN_LIMBS_H
+#ifndef WEFT_MPIRUN_CHILDREN_H
+#define WEFT_MPIRUN_CHILDREN_H
 
 #include <poll.h>
 #include <stdbool.h>
@@ -14,14 +14,14 @@
 
 #include "tools/mpirun/acceptor.h"
 #include "tools/mpirun/agent.h"
+#include "tools/mpirun/ctrl_conn.h"
 #include "tools/mpirun/guard.h"
-#include "tools/mpirun/wire.h"
 
 typedef struct child_daemon {
     uint32_t node;
     const char *host; /* host name; the owner's memory */
     agent agent;
-    wire wire;        /* fd -1: not connected yet, or closed */
+    ctrl_conn conn;        /* fd -1: not connected yet, or closed */
     bool is_met;      /* the daemon has connected */
     bool is_over;     /* detached, killed or cancelled: no more callbacks */
     uint64_t over_ns; /* time at which a remaining agent is killed; 0: not set */
@@ -30,7 +30,7 @@ typedef struct child_daemon {
 
 typedef struct children_callbacks {
     void (*met)(void *owner, child_daemon *one); /* connected and authenticated: send it its job */
-    void (*frame)(void *owner, child_daemon *one, const wire_frame *frame);
+    void (*frame)(void *owner, child_daemon *one, const ctrl_frame *frame);
     void (*lost)(void *owner, child_daemon *one, const char *why);   /* the connection ended without a DONE frame */
     void (*failed)(void *owner, child_daemon *one, const char *why); /* no usable connection came; the agent's output may give the reason */
     bool tells; /* warn the user when an agent exited with 0 and its daemon has not connected (it still may) */

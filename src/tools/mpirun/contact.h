@@ -3,13 +3,13 @@
  * contact: the head's listening address, and the line that gives it to daemons.
  * The line goes to a daemon's standard input, through the agent. The secret in it must not appear on a command line or in an environment.
  */
-#ifndef WEFT_MPIRUN_LISTEN_H
-#define WEFT_MPIRUN_LISTEN_H
+#ifndef WEFT_MPIRUN_CONTACT_H
+#define WEFT_MPIRUN_CONTACT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/mpirun/wire.h"
+#include "tools/mpirun/ctrl_conn.h"
 
 #define DAEMON_WORD "--weft-daemon" /* command-line word of mpirun's internal daemon mode */
 

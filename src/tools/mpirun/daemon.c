@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "tools/mpirun/contact.h"
+#include "tools/mpirun/ctrl_conn.h"
 #include "tools/mpirun/head_connect.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job_desc.h"
@@ -29,7 +30,6 @@
 #include "tools/mpirun/signals.h"
 #include "tools/mpirun/srun_launch.h"
 #include "tools/mpirun/wait_report.h"
-#include "tools/mpirun/wire.h"
 
 /* Most bytes of output sent and not credited by the head. It fits the receive buffer of the head's socket (contact.c): otherwise data to
  * a stopped head would stay unacknowledged and TCP_USER_TIMEOUT would end the connection. */
@@ -38,10 +38,10 @@
 #define LINE_S 60                /* wait for the line with the secret */
 
 typedef struct daemon_state {
-    wire wire;
+    ctrl_conn conn;
     relay relay;
     unsigned char secret[CTRL_SECRET_BYTES]; /* erased once the daemons below were started */
-    haul haul; /* messages of the PMIx and PMI servers */
+    pmix_channel channel; /* messages of the PMIx and PMI servers */
     description job;
     guard guard;
     node node;
@@ -62,7 +62,7 @@ static bool say(const char *text)
     pack body = {0};
 
     pack_text(&body, text);
-    pack_send(&body, &daemon_now->wire, CTRL_MESSAGE);
+    pack_send(&body, &daemon_now->conn, CTRL_MESSAGE);
     return true;
 }
 
@@ -89,7 +89,7 @@ static void abort_send(daemon_state *self)
     pack_u32(&body, (uint32_t)code);
     pack_text(&body, text);
     pack_u32(&body, 0);
-    pack_send(&body, &self->wire, CTRL_ABORTED);
+    pack_send(&body, &self->conn, CTRL_ABORTED);
 }
 
 static void rank_ended(void *owner, const rank_end *end)
@@ -105,7 +105,7 @@ static void rank_ended(void *owner, const rank_end *end)
     pack_u64(&body, (uint64_t)end->pid);
     pack_u32(&body, end->is_refused);
     pack_u32(&body, end->spoke_pmix);
-    pack_send(&body, &self->wire, CTRL_ENDED);
+    pack_send(&body, &self->conn, CTRL_ENDED);
 }
 
 static void rank_refused(void *owner, uint32_t rank, char what, int error)
@@ -116,7 +116,7 @@ static void rank_refused(void *owner, uint32_t rank, char what, int error)
     pack_u32(&body, rank);
     pack_u32(&body, (uint32_t)what);
     pack_u32(&body, (uint32_t)error);
-    pack_send(&body, &self->wire, CTRL_NOEXEC);
+    pack_send(&body, &self->conn, CTRL_NOEXEC);
 }
 
 static void card_want(void *owner, uint32_t rank)
@@ -125,7 +125,7 @@ static void card_want(void *owner, uint32_t rank)
     pack body = {0};
 
     pack_u32(&body, rank);
-    pack_send(&body, &self->wire, CTRL_MODEX_REQ);
+    pack_send(&body, &self->conn, CTRL_MODEX_REQ);
 }
 
 static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
@@ -136,7 +136,7 @@ static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *to
     pack_u32(&body, rank);
     pack_u32(&body, state);
     pack_bytes(&body, told, bytes);
-    pack_send(&body, &self->wire, CTRL_MODEX_DATA);
+    pack_send(&body, &self->conn, CTRL_MODEX_DATA);
 }
 
 static void fence_tell(void *owner, uint64_t number)
@@ -145,7 +145,7 @@ static void fence_tell(void *owner, uint64_t number)
     pack body = {0};
 
     pack_u64(&body, number);
-    pack_send(&body, &self->wire, CTRL_FENCE);
+    pack_send(&body, &self->conn, CTRL_FENCE);
 }
 
 static void output_send(void *owner, int which, const char *bytes, size_t count)
@@ -155,15 +155,15 @@ static void output_send(void *owner, int which, const char *bytes, size_t count)
 
     pack_u32(&body, (uint32_t)which);
     pack_bytes(&body, bytes, count);
-    pack_send(&body, &self->wire, CTRL_OUT);
+    pack_send(&body, &self->conn, CTRL_OUT);
 }
 
 static void pmix_msg_send(daemon_state *self, const pmix_msg *what)
 {
-    if (haul_add(&self->haul, what))
-        self->wire.trouble = "out of memory";
+    if (pmix_channel_queue(&self->channel, what))
+        self->conn.trouble = "out of memory";
     else
-        haul_move(&self->haul, &self->wire);
+        pmix_channel_flush(&self->channel, &self->conn);
 }
 
 static void pmi_note(void *owner, const pmix_msg *what)
@@ -181,15 +181,15 @@ static void pmi_aborted(void *owner, uint32_t rank, int code)
     pack_u32(&body, (uint32_t)code);
     pack_text(&body, NULL);
     pack_u32(&body, 1);
-    pack_send(&body, &self->wire, CTRL_ABORTED);
+    pack_send(&body, &self->conn, CTRL_ABORTED);
 }
 
 /* Prepares everything before the first fork of a rank. */
-static int prepare(daemon_state *self, const wire_frame *frame)
+static int prepare(daemon_state *self, const ctrl_frame *frame)
 {
     io_far far = {.out = output_send, .owner = self};
 
-    if (description_read(frame, self->wire.node, &self->job))
+    if (description_read(frame, self->conn.node, &self->job))
         return complain(1, "the description of the job is not understood");
     const char *keys = getenv("SSH_AUTH_SOCK"), *slurm = getenv("SLURMD_NODENAME"); /* kept: for this daemon's agents (ssh -A); its node */
     environ = self->job.environment;
@@ -217,7 +217,7 @@ static int prepare(daemon_state *self, const wire_frame *frame)
     self->guard = (guard){.mark = self->node.mark};
     if (guard_start(&self->guard))
         return complain(1, "cannot start the guardian process: %s", strerror(errno));
-    rc = relay_open(&self->relay, &self->job, &self->wire, self->secret, &self->guard);
+    rc = relay_open(&self->relay, &self->job, &self->conn, self->secret, &self->guard);
     explicit_bzero(self->secret, sizeof(self->secret));
     if (!rc)
         rc = node_serve(&self->node);
@@ -231,10 +231,10 @@ static void refuse(daemon_state *self, int code)
     pack body = {0};
 
     pack_u32(&body, (uint32_t)code);
-    pack_send(&body, &self->wire, CTRL_REFUSED_ALL);
+    pack_send(&body, &self->conn, CTRL_REFUSED_ALL);
 }
 
-static void start_take(daemon_state *self, const wire_frame *frame)
+static void start_take(daemon_state *self, const ctrl_frame *frame)
 {
     int rc = self->is_prepared ? 1 : prepare(self, frame);
 
@@ -242,7 +242,7 @@ static void start_take(daemon_state *self, const wire_frame *frame)
     if (rc)
         refuse(self, rc);
     else
-        wire_send(&self->wire, CTRL_READY, NULL, 0);
+        ctrl_conn_send(&self->conn, CTRL_READY, NULL, 0);
 }
 
 static void go_take(daemon_state *self)
@@ -251,7 +251,7 @@ static void go_take(daemon_state *self)
     int rc = node_start(&self->node);
 
     pack_u32(&body, self->node.live);
-    pack_send(&body, &self->wire, CTRL_STARTED);
+    pack_send(&body, &self->conn, CTRL_STARTED);
     if (rc)
         refuse(self, rc);
 }
@@ -278,20 +278,20 @@ static void traded_take(daemon_state *self, uint32_t kind, unpack *from)
         modex_node_fill(&self->node.modex_node, rank, state, from->at, from->left);
 }
 
-static void piece_take(daemon_state *self, const wire_frame *frame)
+static void piece_take(daemon_state *self, const ctrl_frame *frame)
 {
     pmix_msg whole, answer;
 
-    if (haul_take(&self->haul, &self->wire, frame, &whole) == 1 && !pmi_server_take(self->node.pmi, &whole) &&
+    if (pmix_channel_recv(&self->channel, &self->conn, frame, &whole) == 1 && !pmi_server_take(self->node.pmi, &whole) &&
         pmix_host_take(self->node.pmix, &whole, &answer))
         pmix_msg_send(self, &answer);
 }
 
-static void frame_take(daemon_state *self, const wire_frame *frame)
+static void frame_take(daemon_state *self, const ctrl_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
 
-    if (frame->node != self->wire.node) {
+    if (frame->node != self->conn.node) {
         relay_down(&self->relay, frame);
         return;
     }
@@ -337,15 +337,15 @@ static void frame_take(daemon_state *self, const wire_frame *frame)
     case CTRL_FENCE:
         traded_take(self, frame->kind, &from);
         break;
-    case CTRL_PIECE:
+    case CTRL_FRAGMENT:
         piece_take(self, frame);
         break;
-    case CTRL_PIECES:
-        haul_taken(&self->haul, unpack_u32(&from));
-        haul_move(&self->haul, &self->wire);
+    case CTRL_FRAGMENT_ACK:
+        pmix_channel_acked(&self->channel, unpack_u32(&from));
+        pmix_channel_flush(&self->channel, &self->conn);
         break;
     default:
-        self->wire.trouble = "not understood";
+        self->conn.trouble = "not understood";
     }
 }
 
@@ -388,10 +388,10 @@ static void streams_move(daemon_state *self)
     if (unfed == SIZE_MAX && self->fed && !self->is_told_closed) {
         self->is_told_closed = true;
         pack_u32(&body, UINT32_MAX);
-        pack_send(&body, &self->wire, CTRL_TAKEN);
+        pack_send(&body, &self->conn, CTRL_TAKEN);
     } else if (unfed < self->fed) {
         pack_u32(&body, (uint32_t)(self->fed - unfed));
-        pack_send(&body, &self->wire, CTRL_TAKEN);
+        pack_send(&body, &self->conn, CTRL_TAKEN);
         self->fed = unfed;
     }
 }
@@ -411,11 +411,11 @@ static void signal_take(daemon_state *self, int sig)
         return;
     if (self->told_ns) { /* Slurm sends two at once; a signal after TOLD_NS ends the daemon */
         if (weft_clock_ns() - self->told_ns > TOLD_NS)
-            self->wire.trouble = "ended";
+            self->conn.trouble = "ended";
     } else { /* the head ends the whole job */
         self->told_ns = weft_clock_ns();
         pack_u32(&body, (uint32_t)sig);
-        pack_send(&body, &self->wire, CTRL_SIGNALED);
+        pack_send(&body, &self->conn, CTRL_SIGNALED);
     }
 }
 
@@ -423,7 +423,7 @@ static void signal_take(daemon_state *self, int sig)
 static bool serve(daemon_state *self, int signals)
 {
     struct pollfd nothing[5], *set = nothing;
-    wire_frame frame;
+    ctrl_frame frame;
 
     for (;;) {
         uint64_t next = self->io ? node_deadlines(&self->node) : 0, now = weft_clock_ns();
@@ -433,12 +433,12 @@ static bool serve(daemon_state *self, int signals)
         relay_deadlines(&self->relay);
         if (self->io && set == nothing)
             set = calloc(io_max(self->io) + 5 + relay_max(&self->relay), sizeof(*set));
-        if (!set || self->wire.trouble || has_ended(self))
+        if (!set || self->conn.trouble || has_ended(self))
             break;
         if (self->io)
             count = io_pollfds(self->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
-        set[count + 1] = (struct pollfd){.fd = self->wire.fd, .events = (short)(POLLIN | (self->wire.out.used ? POLLOUT : 0))};
+        set[count + 1] = (struct pollfd){.fd = self->conn.fd, .events = (short)(POLLIN | (self->conn.out.used ? POLLOUT : 0))};
         set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.modex_node.wakeup : -1, .events = POLLIN};
         set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_host_fd(self->node.pmix) : -1, .events = POLLIN};
         set[count + 4] = (struct pollfd){.fd = self->node.pmi ? pmi_server_fd(self->node.pmi) : -1, .events = POLLIN};
@@ -450,9 +450,9 @@ static bool serve(daemon_state *self, int signals)
         for (int sig; (sig = signals_next());)
             signal_take(self, sig);
         reap(self);
-        wire_flush(&self->wire);
-        wire_read(&self->wire);
-        while (wire_next(&self->wire, &frame))
+        ctrl_conn_flush(&self->conn);
+        ctrl_conn_read(&self->conn);
+        while (ctrl_conn_next(&self->conn, &frame))
             frame_take(self, &frame);
         relay_progress(&self->relay, set + count + 5, ready > 0 ? below : 0);
         modex_node_progress(&self->node.modex_node);
@@ -462,22 +462,22 @@ static bool serve(daemon_state *self, int signals)
     }
     if (set != nothing)
         free(set);
-    return !self->wire.trouble && has_ended(self);
+    return !self->conn.trouble && has_ended(self);
 }
 
 /* Sends DONE and waits until the parent, having read everything, closes the connection. */
-static void last_word(wire *wire)
+static void last_word(ctrl_conn *conn)
 {
-    struct pollfd set = {.fd = wire->fd};
+    struct pollfd set = {.fd = conn->fd};
 
-    wire_send(wire, CTRL_DONE, NULL, 0);
-    while (!wire->trouble && !wire->is_deaf) {
-        set.events = (short)(POLLIN | (wire->out.used ? POLLOUT : 0));
+    ctrl_conn_send(conn, CTRL_DONE, NULL, 0);
+    while (!conn->trouble && !conn->is_deaf) {
+        set.events = (short)(POLLIN | (conn->out.used ? POLLOUT : 0));
         if (poll(&set, 1, CTRL_SILENCE_MS) <= 0)
             return;
-        wire_flush(wire);
-        wire_read(wire);
-        wire->in.used = 0;
+        ctrl_conn_flush(conn);
+        ctrl_conn_read(conn);
+        conn->in.used = 0;
     }
 }
 
@@ -515,8 +515,8 @@ static int meet(daemon_state *self)
 {
     char line[4096];
     daemon_order order;
-    wire_hello hello;
-    wire_answer answer;
+    ctrl_hello hello;
+    ctrl_answer answer;
     unsigned char proof[32];
     const char *why;
 
@@ -524,14 +524,14 @@ static int meet(daemon_state *self)
         return complain(2, "the hidden mode " DAEMON_WORD " is for mpirun's own use");
     if (order.node == CREW_NODE && node_find(&order.node))
         return complain(1, "the head knows no node of the name that Slurm gave this one (SLURMD_NODENAME)");
-    wire_hello_make(order.node, &hello);
+    ctrl_hello_make(order.node, &hello);
     int fd = head_connect(&order, &hello, &answer, &why);
     if (fd < 0)
         return complain(1, "%s: %s, port %u", why, order.addresses, order.port);
-    wire_proof_make(order.secret, &hello, &answer, proof);
+    ctrl_proof_make(order.secret, &hello, &answer, proof);
     if (send(fd, proof, sizeof(proof), MSG_NOSIGNAL) != (ssize_t)sizeof(proof))
         return complain(1, "the head does not answer");
-    wire_open(&self->wire, fd, false, order.secret, &hello, &answer);
+    ctrl_conn_open(&self->conn, fd, false, order.secret, &hello, &answer);
     memcpy(self->secret, order.secret, sizeof(self->secret));
     explicit_bzero(&order, sizeof(order));
     explicit_bzero(line, sizeof(line));
@@ -559,8 +559,8 @@ int daemon_main(void)
     node_close(&self.node, !is_well || self.is_failed);
     guard_stop(&self.guard);
     if (is_well)
-        last_word(&self.wire);
-    haul_close(&self.haul);
-    wire_close(&self.wire);
+        last_word(&self.conn);
+    pmix_channel_close(&self.channel);
+    ctrl_conn_close(&self.conn);
     return !is_well;
 }

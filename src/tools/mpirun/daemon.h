@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * daemon: mpirun's daemon mode, which runs one node of a job on another host than the head's. The head controls it by frames (wire.h).
+ * daemon: mpirun's daemon mode, which runs one node of a job on another host than the head's. The head controls it by frames (ctrl_conn.h).
  */
 #ifndef WEFT_MPIRUN_DAEMON_H
 #define WEFT_MPIRUN_DAEMON_H

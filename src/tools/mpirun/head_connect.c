@@ -23,7 +23,7 @@ typedef struct path {
     int fd; /* -1: failed or closed */
     bool is_asked;
     size_t got;
-    wire_answer answer;
+    ctrl_answer answer;
 } path;
 
 static int connect_begin(const char *address, unsigned port)
@@ -65,7 +65,7 @@ static void path_close(path *one)
 }
 
 /* connect() has finished: sends the hello, or closes the path on failure. */
-static void path_ask(path *one, const wire_hello *hello, const char **why)
+static void path_ask(path *one, const ctrl_hello *hello, const char **why)
 {
     socklen_t bytes = sizeof(int);
     int error = 0;
@@ -80,7 +80,7 @@ static void path_ask(path *one, const wire_hello *hello, const char **why)
 }
 
 /* Reads the answer. True: complete, and its proof is valid. */
-static bool path_hear(path *one, const daemon_order *order, const wire_hello *hello, const char **why)
+static bool path_hear(path *one, const daemon_order *order, const ctrl_hello *hello, const char **why)
 {
     ssize_t n = recv(one->fd, (char *)&one->answer + one->got, sizeof(one->answer) - one->got, 0);
 
@@ -89,7 +89,7 @@ static bool path_hear(path *one, const daemon_order *order, const wire_hello *he
     one->got += n > 0 ? (size_t)n : 0;
     if (n > 0 && one->got < sizeof(one->answer))
         return false;
-    if (n > 0 && !one->answer.is_other && wire_answer_is_true(order->secret, hello, &one->answer))
+    if (n > 0 && !one->answer.is_other && ctrl_answer_is_valid(order->secret, hello, &one->answer))
         return true;
     if (n > 0)
         *why = one->answer.is_other ? "the head is of another version"
@@ -98,7 +98,7 @@ static bool path_hear(path *one, const daemon_order *order, const wire_hello *he
     return false;
 }
 
-int head_connect(const daemon_order *order, const wire_hello *hello, wire_answer *answer, const char **why)
+int head_connect(const daemon_order *order, const ctrl_hello *hello, ctrl_answer *answer, const char **why)
 {
     uint64_t now = weft_clock_ns(), deadline = now + STEP_NS;
     struct pollfd set[ADDRESSES_MAX];

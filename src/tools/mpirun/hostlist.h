@@ -2,8 +2,8 @@
  *
  * hostlist: expands compact host lists, "n[01-03,7]-ib[0-1],b", as users and resource managers write them.
  */
-#ifndef WEFT_MPIRUN_NAMES_H
-#define WEFT_MPIRUN_NAMES_H
+#ifndef WEFT_MPIRUN_HOSTLIST_H
+#define WEFT_MPIRUN_HOSTLIST_H
 
 #define NAMES_MALFORMED (-1)
 #define NAME_ROOM 300 /* bytes of a name with its NUL; a longer name is malformed */

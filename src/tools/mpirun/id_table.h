@@ -2,8 +2,8 @@
  *
  * id_table: maps ids to pointers. An id is never 0 and is not reused soon, so that a late answer finds no other entry. The caller locks.
  */
-#ifndef WEFT_MPIRUN_SLOTS_H
-#define WEFT_MPIRUN_SLOTS_H
+#ifndef WEFT_MPIRUN_ID_TABLE_H
+#define WEFT_MPIRUN_ID_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

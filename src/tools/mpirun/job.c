@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/mpirun/ctrl_conn.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/pmi_server.h"
 #include "tools/mpirun/pmix_head.h"
 #include "tools/mpirun/pmix_srv.h"
 #include "tools/mpirun/remote_nodes.h"
 #include "tools/mpirun/wait_report.h"
-#include "tools/mpirun/wire.h"
 
 #define PATIENCE_NS 15000000000u /* longer than the detection of a lost host (CTRL_SILENCE_MS), which has its own message */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job_desc: see job_desc.h. Both sides are of one release (wire.h), so the format may change with every release.
+ * job_desc: see job_desc.h. Both sides are of one release (ctrl_conn.h), so the format may change with every release.
  */
 #include "tools/mpirun/job_desc.h"
 
@@ -262,7 +262,7 @@ static void options_read(unpack *from, uint32_t ranks, options *opts)
     }
 }
 
-int description_read(const wire_frame *frame, uint32_t node, description *self)
+int description_read(const ctrl_frame *frame, uint32_t node, description *self)
 {
     *self = (description){.node = node, .bytes = malloc(frame->bytes + 1), .size = frame->bytes};
     if (!self->bytes)

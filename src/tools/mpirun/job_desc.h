@@ -2,12 +2,12 @@
  *
  * job_desc: serializes a job for its daemons: options, environment, working directory and map.
  */
-#ifndef WEFT_MPIRUN_DESCRIBE_H
-#define WEFT_MPIRUN_DESCRIBE_H
+#ifndef WEFT_MPIRUN_JOB_DESC_H
+#define WEFT_MPIRUN_JOB_DESC_H
 
+#include "tools/mpirun/ctrl_conn.h"
 #include "tools/mpirun/map.h"
 #include "tools/mpirun/options.h"
-#include "tools/mpirun/wire.h"
 
 typedef struct description {
     options opts;
@@ -25,6 +25,6 @@ typedef struct description {
 void describe(const options *opts, const map *map, const char *name, const char *host, pack *to);
 /* Unpacks the CTRL_START frame for `node`. 0, or -1: malformed or out of memory. The result lives until the process ends; it must not be
  * passed to options_free or map_free. */
-int description_read(const wire_frame *frame, uint32_t node, description *self);
+int description_read(const ctrl_frame *frame, uint32_t node, description *self);
 
 #endif

@@ -3,8 +3,8 @@
  * modex_head: the head's side of the modex between nodes. It routes a rank's address from its node to every node that requested it, and
  * completes a fence when all nodes have entered it. Addresses are sent on request only. Called by remote_nodes, on one thread.
  */
-#ifndef WEFT_MPIRUN_TRADE_H
-#define WEFT_MPIRUN_TRADE_H
+#ifndef WEFT_MPIRUN_MODEX_HEAD_H
+#define WEFT_MPIRUN_MODEX_HEAD_H
 
 #include <stddef.h>
 #include <stdint.h>

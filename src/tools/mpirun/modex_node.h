@@ -4,8 +4,8 @@
  * node's segment, and takes part in fences between nodes.
  * Used by the head for its own node and by daemons. One thread; it shares weft_modex_cache with the ranks.
  */
-#ifndef WEFT_MPIRUN_CARDS_H
-#define WEFT_MPIRUN_CARDS_H
+#ifndef WEFT_MPIRUN_MODEX_NODE_H
+#define WEFT_MPIRUN_MODEX_NODE_H
 
 #include "launch/modex_cache.h"
 #include "tools/mpirun/map.h"

@@ -64,7 +64,7 @@ static void item_drop(nameserver *self, nameserver_item *item)
         at = &(*at)->next;
     *at = item->next;
     self->bytes -= sizeof(*item) + strlen(item->key) + item->value->bytes;
-    refbuf_drop(item->value);
+    refbuf_release(item->value);
     free(item);
 }
 
@@ -73,7 +73,7 @@ static int item_add(nameserver *self, uint32_t rank, uint32_t range, uint32_t ke
     size_t whole = sizeof(nameserver_item) + strlen(key) + bytes;
     nameserver_item *item = whole <= NAMESERVER_MAX - self->bytes ? malloc(sizeof(*item) + strlen(key) + 1) : NULL;
 
-    if (item && !(item->value = refbuf_of(value, bytes))) {
+    if (item && !(item->value = refbuf_copy(value, bytes))) {
         free(item);
         item = NULL;
     }
@@ -171,7 +171,7 @@ static bool look(nameserver *self, uint32_t node, uint32_t rank, uint64_t ticket
     } else {
         pack_u32(&whole, found);
         pack_bytes(&whole, items.bytes.bytes, items.bytes.used);
-        refbuf *body = whole.has_failed || items.has_failed ? NULL : refbuf_of(whole.bytes.bytes, whole.bytes.used);
+        refbuf *body = whole.has_failed || items.has_failed ? NULL : refbuf_copy(whole.bytes.bytes, whole.bytes.used);
         answer(self, node, ticket, body ? PMIX_MSG_OK : PMIX_MSG_LARGE, body);
         once_drop(self, asked, rank);
     }
@@ -185,7 +185,7 @@ static void wait_drop(nameserver_wait **at)
     nameserver_wait *one = *at;
 
     *at = one->next;
-    refbuf_drop(one->asked);
+    refbuf_release(one->asked);
     free(one);
 }
 
@@ -208,7 +208,7 @@ static void lookup(nameserver *self, uint32_t node, const pmix_msg *what)
         return;
     }
     *one = (nameserver_wait){.next = self->waits, .node = node, .rank = what->rank, .ticket = what->ticket,
-                              .asked = refbuf_hold(what->body)};
+                              .asked = refbuf_acquire(what->body)};
     if (what->seconds)
         one->deadline_ns = weft_clock_ns() + what->seconds * 1000000000ull;
     self->waits = one;

@@ -5,8 +5,8 @@
  * lookup: u32 waits, u32 count, count x text key; reply: u32 count, count x {u32 rank, text key, u32 bytes, bytes}
  * unpublish: u32 count, count x text key; count 0: all keys of this rank
  */
-#ifndef WEFT_MPIRUN_BOARD_H
-#define WEFT_MPIRUN_BOARD_H
+#ifndef WEFT_MPIRUN_NAMESERVER_H
+#define WEFT_MPIRUN_NAMESERVER_H
 
 #include "tools/mpirun/pmix_head.h"
 

@@ -285,7 +285,7 @@ static void barrier_try(pmi_server *self)
     }
     pack_u32(&body, 0); /* 0: all ranks */
     pack_bytes(&body, self->fresh.bytes.bytes + self->fresh.bytes.start, self->fresh.bytes.used);
-    what.body = body.has_failed || self->fresh.has_failed ? NULL : refbuf_of(body.bytes.bytes + body.bytes.start, body.bytes.used);
+    what.body = body.has_failed || self->fresh.has_failed ? NULL : refbuf_copy(body.bytes.bytes + body.bytes.start, body.bytes.used);
     buffer_free(&body.bytes);
     buffer_free(&self->fresh.bytes);
     if (!what.body) {
@@ -308,7 +308,7 @@ bool pmi_server_take(pmi_server *self, const pmix_msg *what)
         const char *key = unpack_text(&from), *value = unpack_text(&from);
         is_sound = !from.has_failed && key && value && !pair_set(self, key, value);
     }
-    refbuf_drop(what->body);
+    refbuf_release(what->body);
     self->is_gathering = false;
     if (is_sound) {
         barrier_end(self);

@@ -7,8 +7,8 @@
 #define WEFT_MPIRUN_PMI_SERVER_H
 
 #include "tools/mpirun/environ.h"
-#include "tools/mpirun/haul.h"
 #include "tools/mpirun/map.h"
+#include "tools/mpirun/pmix_channel.h"
 
 typedef struct pmi_server pmi_server;
 

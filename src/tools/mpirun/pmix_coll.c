@@ -65,7 +65,7 @@ static void gather_end(pmix_colls *self, gather *one, int32_t status)
     refbuf *body = NULL;
 
     if (status == PMIX_MSG_OK && one->data.used) {
-        body = refbuf_of(one->data.bytes + one->data.start, one->data.used);
+        body = refbuf_copy(one->data.bytes + one->data.start, one->data.used);
         status = body ? PMIX_MSG_OK : PMIX_MSG_LARGE;
     }
     buffer_free(&one->data);
@@ -75,9 +75,9 @@ static void gather_end(pmix_colls *self, gather *one, int32_t status)
         if (one->at[i] != AT_COME)
             continue;
         one->at[i] = AT_ANSWERED;
-        done_send(self, i, one->tickets[i], status, refbuf_hold(body));
+        done_send(self, i, one->tickets[i], status, refbuf_acquire(body));
     }
-    refbuf_drop(body);
+    refbuf_release(body);
     if (!one->awaited)
         gather_unlink(self, one);
 }

@@ -5,8 +5,8 @@
  * A node's contribution belongs to the oldest operation of the same kind and members that still waits for this node. A failed operation is
  * kept until all nodes have got its status, so that later ones do not mix with it.
  */
-#ifndef WEFT_MPIRUN_GATHER_H
-#define WEFT_MPIRUN_GATHER_H
+#ifndef WEFT_MPIRUN_PMIX_COLL_H
+#define WEFT_MPIRUN_PMIX_COLL_H
 
 #include "tools/mpirun/pmix_head.h"
 

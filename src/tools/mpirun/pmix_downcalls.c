@@ -92,7 +92,7 @@ static void found_tell(pmix_host *self, const pmix_asked *one)
 
 static void body_release(void *data)
 {
-    refbuf_drop(data);
+    refbuf_release(data);
 }
 
 static void asked_end(pmix_status_t ignored, void *data)
@@ -114,7 +114,7 @@ static void asked_end(pmix_status_t ignored, void *data)
         one->ended.modex(status, body ? body->data : NULL, body ? body->bytes : 0, one->data, body ? body_release : NULL, body);
         body = NULL; /* libpmix calls body_release */
     }
-    refbuf_drop(body);
+    refbuf_release(body);
     free(one);
 }
 
@@ -124,7 +124,7 @@ static void done_take(pmix_host *self, const pmix_msg *what)
     pmix_asked *one = id_table_remove(&self->asked, what->ticket);
     pthread_mutex_unlock(&self->lock);
     if (!one) {
-        refbuf_drop(what->body);
+        refbuf_release(what->body);
         return;
     }
     one->done = *what;
@@ -159,7 +159,7 @@ static void owed_answer(pmix_status_t status, char *bytes, size_t size, void *da
     bool is_late = one->is_answered;
     pthread_mutex_unlock(&self->lock);
     if (!is_late) {
-        refbuf *body = status == PMIX_SUCCESS ? refbuf_of(bytes, size) : NULL;
+        refbuf *body = status == PMIX_SUCCESS ? refbuf_copy(bytes, size) : NULL;
         int32_t told = status != PMIX_SUCCESS ? PMIX_MSG_NONE : body ? PMIX_MSG_OK : PMIX_MSG_LARGE;
         found_send(self, one->ticket, told, body);
     }
@@ -262,7 +262,7 @@ static void event_take(pmix_host *self, const pmix_msg *what)
 bool pmix_host_take(pmix_host *self, const pmix_msg *what, pmix_msg *answer)
 {
     if (!self) {
-        refbuf_drop(what->body);
+        refbuf_release(what->body);
         *answer = (pmix_msg){.kind = DMODEX_RESP, .ticket = what->ticket, .status = PMIX_MSG_NONE};
         return what->kind == DMODEX_REQ;
     }
@@ -274,7 +274,7 @@ bool pmix_host_take(pmix_host *self, const pmix_msg *what, pmix_msg *answer)
         owe_take(self, what);
     else if (what->kind == PMIX_MSG_EVENT)
         event_take(self, what);
-    refbuf_drop(what->body);
+    refbuf_release(what->body);
     return false;
 }
 

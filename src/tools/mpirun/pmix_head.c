@@ -75,7 +75,7 @@ static void fetch_end(pmix_head *self, uint64_t number, int32_t status, refbuf *
     fetch *one = id_table_remove(&self->fetches, number);
 
     if (!one) { /* the requester has timed out */
-        refbuf_drop(body);
+        refbuf_release(body);
         return;
     }
     done_send(self, one->node, one->ticket, status, body);
@@ -88,7 +88,7 @@ static void event_spread(pmix_head *self, uint32_t node, const pmix_msg *what)
         pmix_msg copy = *what;
         if (i == node)
             continue;
-        copy.body = refbuf_hold(what->body);
+        copy.body = refbuf_acquire(what->body);
         self->up.send(self->up.owner, i, &copy);
     }
 }
@@ -103,7 +103,7 @@ void pmix_head_take(pmix_head *self, uint32_t node, const pmix_msg *what)
         fetch_begin(self, node, what);
         break;
     case DMODEX_RESP:
-        fetch_end(self, what->ticket, what->status, refbuf_hold(what->body));
+        fetch_end(self, what->ticket, what->status, refbuf_acquire(what->body));
         break;
     case PMIX_MSG_PUBLISH:
     case PMIX_MSG_LOOKUP:
@@ -122,7 +122,7 @@ void pmix_head_take(pmix_head *self, uint32_t node, const pmix_msg *what)
     default:
         break;
     }
-    refbuf_drop(what->body);
+    refbuf_release(what->body);
 }
 
 static uint64_t fetches_deadlines(pmix_head *self, uint64_t now)

@@ -2,13 +2,13 @@
  *
  * pmix_head: serves requests of the nodes' PMIx servers at the head: collectives (pmix_coll), data of a rank (modex), names (nameserver),
  * events.
- * It handles pmix_msg (haul.h); data are opaque, and it does not call libpmix. One thread.
+ * It handles pmix_msg (pmix_channel.h); data are opaque, and it does not call libpmix. One thread.
  */
-#ifndef WEFT_MPIRUN_HUB_H
-#define WEFT_MPIRUN_HUB_H
+#ifndef WEFT_MPIRUN_PMIX_HEAD_H
+#define WEFT_MPIRUN_PMIX_HEAD_H
 
-#include "tools/mpirun/haul.h"
 #include "tools/mpirun/map.h"
+#include "tools/mpirun/pmix_channel.h"
 
 typedef struct pmix_head pmix_head;
 

@@ -86,7 +86,7 @@ int pmix_send(pmix_host *self, const pmix_msg *what)
     struct pmix_out *one = malloc(sizeof(*one));
 
     if (!one) {
-        refbuf_drop(what->body);
+        refbuf_release(what->body);
         return -1;
     }
     *one = (struct pmix_out){.what = *what};
@@ -362,7 +362,7 @@ void pmix_host_close(pmix_host *self)
     if (!has_ended)
         return;
     while (pmix_host_next(self, &left))
-        refbuf_drop(left.body);
+        refbuf_release(left.body);
     for (uint32_t i = 0; i < self->asked.count; i++)
         free(id_table_remove(&self->asked, id_table_add(&self->asked, i)));
     id_table_close(&self->asked);

@@ -3,13 +3,13 @@
  * pmix_srv: PMIx server of a node. libpmix is loaded only when a program that may need it is started.
  * Requests that concern other nodes go as messages to the head (pmix_head.h). All functions are called on mpirun's thread.
  */
-#ifndef WEFT_MPIRUN_PMIX_HOST_H
-#define WEFT_MPIRUN_PMIX_HOST_H
+#ifndef WEFT_MPIRUN_PMIX_SRV_H
+#define WEFT_MPIRUN_PMIX_SRV_H
 
 #include "tools/mpirun/environ.h"
 #include "tools/mpirun/guard.h"
-#include "tools/mpirun/haul.h"
 #include "tools/mpirun/map.h"
+#include "tools/mpirun/pmix_channel.h"
 
 typedef struct pmix_host pmix_host;
 

@@ -35,7 +35,7 @@ bool pmix_host_next(pmix_host *self, pmix_msg *what)
 bool pmix_host_take(pmix_host *self, const pmix_msg *what, pmix_msg *answer)
 {
     (void)self;
-    refbuf_drop(what->body);
+    refbuf_release(what->body);
     *answer = (pmix_msg){.kind = DMODEX_RESP, .ticket = what->ticket, .status = PMIX_MSG_NONE};
     return what->kind == DMODEX_REQ;
 }

@@ -45,7 +45,7 @@ static pmix_status_t ask(const pmix_asked *how, pmix_msg *what)
     }
     if (!one || !what->ticket) {
         free(one);
-        refbuf_drop(what->body);
+        refbuf_release(what->body);
         return PMIX_ERR_NOMEM;
     }
     if (pmix_send(self, what) == 0)
@@ -58,9 +58,9 @@ static pmix_status_t ask(const pmix_asked *how, pmix_msg *what)
 }
 
 /* Returns the packed bytes as a body. */
-static refbuf *refbuf_of_pack(pack *from)
+static refbuf *refbuf_from_pack(pack *from)
 {
-    refbuf *body = from->has_failed ? NULL : refbuf_of(from->bytes.bytes + from->bytes.start, from->bytes.used);
+    refbuf *body = from->has_failed ? NULL : refbuf_copy(from->bytes.bytes + from->bytes.start, from->bytes.used);
 
     buffer_free(&from->bytes);
     return body;
@@ -120,7 +120,7 @@ static pmix_status_t gather(enum gather_kind kind, const pmix_proc_t *procs, siz
         return PMIX_ERR_OUT_OF_RESOURCE;
     }
     pack_bytes(&body, bytes, size);
-    what.body = refbuf_of_pack(&body);
+    what.body = refbuf_from_pack(&body);
     return what.body ? ask(how, &what) : PMIX_ERR_NOMEM;
 }
 
@@ -228,10 +228,10 @@ static pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t *
         pack_text(&body, info[i].key);
         status = value_pack(&info[i].value, &body);
     }
-    what.body = refbuf_of_pack(&body);
+    what.body = refbuf_from_pack(&body);
     if (status == PMIX_SUCCESS && what.body)
         return ask(&how, &what);
-    refbuf_drop(what.body);
+    refbuf_release(what.body);
     return status == PMIX_SUCCESS ? PMIX_ERR_NOMEM : status;
 }
 
@@ -258,7 +258,7 @@ static pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const p
         waits |= is_key(&info[i], PMIX_WAIT);
     pack_u32(&body, waits);
     keys_pack(keys, &body);
-    what.body = refbuf_of_pack(&body);
+    what.body = refbuf_from_pack(&body);
     return what.body ? ask(&how, &what) : PMIX_ERR_NOMEM;
 }
 
@@ -271,7 +271,7 @@ static pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, cons
 
     (void)info, (void)count;
     keys_pack(keys, &body);
-    what.body = refbuf_of_pack(&body);
+    what.body = refbuf_from_pack(&body);
     return what.body ? ask(&how, &what) : PMIX_ERR_NOMEM;
 }
 
@@ -296,13 +296,13 @@ static pmix_status_t upcall_event(pmix_status_t code, const pmix_proc_t *source,
     pack_u32(&body, (uint32_t)count);
     pack_bytes(&body, packed.base_ptr, packed.bytes_used);
     free(packed.base_ptr);
-    what.body = refbuf_of_pack(&body);
+    what.body = refbuf_from_pack(&body);
     pthread_mutex_lock(&self->lock);
     bool is_full = what.body && self->out_events + what.body->bytes > EVENTS_MAX;
     pthread_mutex_unlock(&self->lock);
     if (status == PMIX_SUCCESS && what.body && !is_full)
         return pmix_send(self, &what) ? PMIX_ERR_NOMEM : PMIX_OPERATION_SUCCEEDED;
-    refbuf_drop(what.body);
+    refbuf_release(what.body);
     return is_full ? PMIX_ERR_OUT_OF_RESOURCE : status == PMIX_SUCCESS ? PMIX_ERR_NOMEM : status;
 }
 

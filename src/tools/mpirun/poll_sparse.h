@@ -3,8 +3,8 @@
  * poll_sparse: poll(2) without the absent descriptors (-1) of a set. The kernel counts them too and refuses a set with more entries than
  * RLIMIT_NOFILE (EINVAL), which the entries reserved for daemons can exceed.
  */
-#ifndef WEFT_MPIRUN_READY_H
-#define WEFT_MPIRUN_READY_H
+#ifndef WEFT_MPIRUN_POLL_SPARSE_H
+#define WEFT_MPIRUN_POLL_SPARSE_H
 
 #include <poll.h>
 #include <stdint.h>

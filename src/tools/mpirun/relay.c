@@ -18,7 +18,7 @@ static child_daemon *child_to(relay *self, uint32_t node)
 /* Sends a frame to the head on behalf of a child. */
 static void tell(relay *self, const child_daemon *one, uint32_t kind, const char *text)
 {
-    wire as = {.via = self->up, .node = one->node};
+    ctrl_conn as = {.via = self->up, .node = one->node};
     pack body = {0};
 
     pack_text(&body, text);
@@ -29,18 +29,18 @@ static void child_met(void *owner, child_daemon *one)
 {
     relay *self = owner;
 
-    wire_send(&one->wire, CTRL_START, self->job->bytes, self->job->size);
+    ctrl_conn_send(&one->conn, CTRL_START, self->job->bytes, self->job->size);
 }
 
-static void child_frame(void *owner, child_daemon *one, const wire_frame *frame)
+static void child_frame(void *owner, child_daemon *one, const ctrl_frame *frame)
 {
     relay *self = owner;
 
     if (child_to(self, frame->node) != one) {
-        one->wire.trouble = "it speaks for a host that is not behind it";
+        one->conn.trouble = "it speaks for a host that is not behind it";
         return;
     }
-    wire_pass(self->up, frame);
+    ctrl_conn_forward(self->up, frame);
     if (frame->kind == CTRL_DONE && frame->node == one->node)
         child_detach(one);
 }
@@ -62,7 +62,7 @@ static void child_failed(void *owner, child_daemon *one, const char *why)
     child_kill(one);
 }
 
-int relay_open(relay *self, const description *job, wire *up, const unsigned char *secret, guard *guard)
+int relay_open(relay *self, const description *job, ctrl_conn *up, const unsigned char *secret, guard *guard)
 {
     children_callbacks in = {.met = child_met, .frame = child_frame, .lost = child_lost, .failed = child_failed, .owner = self};
     tree all = tree_of_head(&job->map, job->head, job->opts.fanout), below = tree_of_node(&all, job->node);
@@ -88,12 +88,12 @@ size_t relay_window(const description *job, size_t window)
     return window ? window : 1;
 }
 
-void relay_down(relay *self, const wire_frame *frame)
+void relay_down(relay *self, const ctrl_frame *frame)
 {
     child_daemon *one = child_to(self, frame->node);
 
     if (one) /* a child that is not connected needs no frame */
-        wire_pass(&one->wire, frame);
+        ctrl_conn_forward(&one->conn, frame);
 }
 
 void relay_part(relay *self, uint32_t node)

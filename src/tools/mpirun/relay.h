@@ -18,17 +18,17 @@
 
 typedef struct relay {
     const description *job; /* the owner's; NULL: no daemons below */
-    wire *up;               /* the owner's */
+    ctrl_conn *up;               /* the owner's */
     tree tree;
     childs childs;
 } relay;
 
 /* Computes the daemons below and starts the children. 0, or an exit code after a message. */
-int relay_open(relay *self, const description *job, wire *up, const unsigned char *secret, guard *guard);
+int relay_open(relay *self, const description *job, ctrl_conn *up, const unsigned char *secret, guard *guard);
 /* Bytes of output that a daemon may have unacknowledged: daemons behind one connection of the head share `window`. */
 size_t relay_window(const description *job, size_t window);
 /* Forwards a frame of the head to the child that leads to frame->node. */
-void relay_down(relay *self, const wire_frame *frame);
+void relay_down(relay *self, const ctrl_frame *frame);
 /* Gives up a child daemon, on the head's CTRL_PART. */
 void relay_part(relay *self, uint32_t node);
 /* No rank lives: cancels children that have not connected. */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "launch/modex_cache.h"
 #include "tools/mpirun/children.h"
+#include "tools/mpirun/ctrl_conn.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job.h"
 #include "tools/mpirun/job_desc.h"
@@ -20,14 +21,13 @@
 #include "tools/mpirun/pmix_head.h"
 #include "tools/mpirun/srun_launch.h"
 #include "tools/mpirun/tree.h"
-#include "tools/mpirun/wire.h"
 
 typedef struct remote_node {
     uint32_t node;
     uint32_t below;             /* number of following remote_nodes below it in the tree (tree.h) */
     child_daemon *child_daemon; /* its own connection, or the child that leads to it */
-    wire wire;                  /* sends to it, through child_daemon */
-    haul haul;                  /* messages of the PMIx and PMI servers */
+    ctrl_conn conn;                  /* sends to it, through child_daemon */
+    pmix_channel channel;                  /* messages of the PMIx and PMI servers */
     uint32_t live;              /* ranks there that have not been reported as ended */
     uint64_t owed;              /* bytes of output received and not yet credited */
     bool is_ready, is_draining, is_over;
@@ -59,7 +59,7 @@ static remote_node *link_of(remote_nodes *self, uint32_t node)
 
 static bool is_open(const remote_node *one)
 {
-    return !one->is_over && one->child_daemon->wire.fd >= 0;
+    return !one->is_over && one->child_daemon->conn.fd >= 0;
 }
 
 /* Marks a daemon and those below it as over; ranks whose end was not reported are counted as ended. */
@@ -70,7 +70,7 @@ static void remote_node_over(remote_nodes *self, remote_node *one)
         at->live = 0;
         at->is_ready = false;
         at->is_over = true;
-        haul_close(&at->haul);
+        pmix_channel_close(&at->channel);
     }
 }
 
@@ -127,7 +127,7 @@ static void link_met(void *owner, child_daemon *child_daemon)
     pack body = {0};
 
     describe(self->job->opts, &self->job->map, self->job->name, self->job->host, &body);
-    pack_send(&body, &child_daemon->wire, CTRL_START);
+    pack_send(&body, &child_daemon->conn, CTRL_START);
 }
 
 /* Callbacks of modex_head: send to a node, or pass to this machine's own. */
@@ -146,7 +146,7 @@ static void modex_head_want_up(void *owner, uint32_t node, uint32_t rank)
         return;
     }
     pack_u32(&body, rank);
-    pack_send(&body, &one->wire, CTRL_MODEX_REQ);
+    pack_send(&body, &one->conn, CTRL_MODEX_REQ);
 }
 
 static void modex_head_card_up(void *owner, uint32_t node, uint32_t rank, uint32_t state, const void *told, size_t bytes)
@@ -162,7 +162,7 @@ static void modex_head_card_up(void *owner, uint32_t node, uint32_t rank, uint32
     pack_u32(&body, rank);
     pack_u32(&body, state);
     pack_bytes(&body, told, bytes);
-    pack_send(&body, &one->wire, CTRL_MODEX_DATA);
+    pack_send(&body, &one->conn, CTRL_MODEX_DATA);
 }
 
 static void modex_head_fenced_up(void *owner, uint32_t node, uint64_t number)
@@ -176,7 +176,7 @@ static void modex_head_fenced_up(void *owner, uint32_t node, uint64_t number)
         return;
     }
     pack_u64(&body, number);
-    pack_send(&body, &one->wire, CTRL_FENCE);
+    pack_send(&body, &one->conn, CTRL_FENCE);
 }
 
 /* Handlers of frames. */
@@ -263,20 +263,20 @@ static void below_gone_take(remote_nodes *self, remote_node *one, uint32_t kind,
 }
 
 /* Handles a fragment of a pmix_msg, or the acknowledgement of one. */
-static void piece_take(remote_nodes *self, remote_node *one, const wire_frame *frame)
+static void piece_take(remote_nodes *self, remote_node *one, const ctrl_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
     pmix_msg whole;
 
-    if (frame->kind == CTRL_PIECES) {
-        haul_taken(&one->haul, unpack_u32(&from));
-        haul_move(&one->haul, &one->wire);
-    } else if (haul_take(&one->haul, &one->wire, frame, &whole) == 1) {
+    if (frame->kind == CTRL_FRAGMENT_ACK) {
+        pmix_channel_acked(&one->channel, unpack_u32(&from));
+        pmix_channel_flush(&one->channel, &one->conn);
+    } else if (pmix_channel_recv(&one->channel, &one->conn, frame, &whole) == 1) {
         pmix_head_take(self->job->pmix_head, one->node, &whole);
     }
 }
 
-static void frame_take(remote_nodes *self, remote_node *one, const wire_frame *frame)
+static void frame_take(remote_nodes *self, remote_node *one, const ctrl_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
     uint32_t which;
@@ -330,22 +330,22 @@ static void frame_take(remote_nodes *self, remote_node *one, const wire_frame *f
     case CTRL_FENCE:
         traded_take(self, one, frame->kind, &from);
         break;
-    case CTRL_PIECE:
-    case CTRL_PIECES:
+    case CTRL_FRAGMENT:
+    case CTRL_FRAGMENT_ACK:
         piece_take(self, one, frame);
         break;
     default:
-        one->child_daemon->wire.trouble = "it says what this head does not understand";
+        one->child_daemon->conn.trouble = "it says what this head does not understand";
     }
 }
 
-static void link_frame(void *owner, child_daemon *child_daemon, const wire_frame *frame)
+static void link_frame(void *owner, child_daemon *child_daemon, const ctrl_frame *frame)
 {
     remote_nodes *self = owner;
     uint32_t way = tree_way(&self->tree, frame->node);
 
     if (way >= self->childs.count || &self->childs.items[way] != child_daemon) {
-        child_daemon->wire.trouble = "it speaks for a host that is not behind it";
+        child_daemon->conn.trouble = "it speaks for a host that is not behind it";
         return;
     }
     remote_node *one = link_of(self, frame->node);
@@ -371,7 +371,7 @@ static void remote_nodes_make(remote_nodes *self)
             continue;
         child_daemon *child_daemon = &self->childs.items[tree_way(&self->tree, i)];
         self->items[self->count++] = (remote_node){.node = i, .below = tree_of_node(&self->tree, i).count, .child_daemon = child_daemon,
-                                               .wire = {.via = &child_daemon->wire, .node = i, .fd = -1}};
+                                               .conn = {.via = &child_daemon->conn, .node = i, .fd = -1}};
     }
 }
 
@@ -392,7 +392,7 @@ int remote_nodes_open(job *job, remote_nodes **result)
     if (job->opts->is_by_srun) /* srun has its own launch tree */
         job->opts->fanout = job->map.node_count;
     self->items = calloc(job->map.node_count, sizeof(*self->items));
-    bool is_failed = secret_make(secret) || children_open(&self->childs, secret, job->map.node_count, &job->guard, &in);
+    bool is_failed = ctrl_secret_make(secret) || children_open(&self->childs, secret, job->map.node_count, &job->guard, &in);
     explicit_bzero(secret, sizeof(secret));
     if (is_failed || !self->items || modex_head_open(&self->modex_head, &job->map, &up))
         return complain(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
@@ -422,12 +422,12 @@ static void output_answer(remote_nodes *self, remote_node *one)
             continue;
         one->is_told_closed[which - 1] = true;
         pack_u32(&body, (uint32_t)which);
-        pack_send(&body, &one->wire, CTRL_CLOSED);
+        pack_send(&body, &one->conn, CTRL_CLOSED);
     }
     if (one->owed && io_has_room(self->job->io)) {
         pack body = {0};
         pack_u32(&body, (uint32_t)one->owed);
-        pack_send(&body, &one->wire, CTRL_CREDIT);
+        pack_send(&body, &one->conn, CTRL_CREDIT);
         one->owed = 0;
     }
 }
@@ -455,7 +455,7 @@ static void remote_node_late(remote_nodes *self, remote_node *one)
 
     if (!is_ours) {
         pack_u32(&body, one->node);
-        pack_send(&body, &link_of(self, tree_parent(&self->tree, one->node))->wire, CTRL_PART);
+        pack_send(&body, &link_of(self, tree_parent(&self->tree, one->node))->conn, CTRL_PART);
     }
     remote_node_failed(self, one, "no word has come from there in time (WEFT_START_TIMEOUT_S)",
                        is_ours ? agent_words(&one->child_daemon->agent) : "");
@@ -493,7 +493,7 @@ bool remote_nodes_are_ready(const remote_nodes *self)
 static void tell_all(remote_nodes *self, uint32_t kind, const void *body, size_t bytes)
 {
     for (uint32_t i = 0; i < self->count; i++)
-        wire_send(&self->items[i].wire, kind, body, bytes);
+        ctrl_conn_send(&self->items[i].conn, kind, body, bytes);
 }
 
 void remote_nodes_go(remote_nodes *self)
@@ -530,7 +530,7 @@ void remote_nodes_drain(remote_nodes *self, bool was_ended, bool has_failed)
         one->is_draining = true;
         pack_u32(&body, was_ended);
         pack_u32(&body, has_failed);
-        pack_send(&body, &one->wire, CTRL_DRAIN);
+        pack_send(&body, &one->conn, CTRL_DRAIN);
     }
 }
 
@@ -552,7 +552,7 @@ void remote_nodes_in(remote_nodes *self, uint32_t node, const char *bytes, size_
     remote_node *one = link_of(self, node);
 
     if (one)
-        wire_send(&one->wire, CTRL_IN, bytes, count);
+        ctrl_conn_send(&one->conn, CTRL_IN, bytes, count);
 }
 
 void remote_nodes_want(remote_nodes *self, uint32_t rank)
@@ -575,11 +575,11 @@ void remote_nodes_note(remote_nodes *self, uint32_t node, const pmix_msg *what)
     remote_node *one = link_of(self, node);
 
     if (!one || !is_open(one)) /* no longer connected */
-        refbuf_drop(what->body);
-    else if (haul_add(&one->haul, what))
-        one->child_daemon->wire.trouble = "out of memory";
+        refbuf_release(what->body);
+    else if (pmix_channel_queue(&one->channel, what))
+        one->child_daemon->conn.trouble = "out of memory";
     else
-        haul_move(&one->haul, &one->wire);
+        pmix_channel_flush(&one->channel, &one->conn);
 }
 
 void remote_nodes_close(remote_nodes *self)
@@ -587,7 +587,7 @@ void remote_nodes_close(remote_nodes *self)
     if (!self)
         return;
     for (uint32_t i = 0; i < self->count; i++)
-        haul_close(&self->items[i].haul);
+        pmix_channel_close(&self->items[i].channel);
     srun_launch_close(&self->srun_launch);
     children_close(&self->childs);
     modex_head_close(&self->modex_head);

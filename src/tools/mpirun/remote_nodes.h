@@ -3,15 +3,15 @@
  * remote_nodes: the head's view of the other hosts of a job: one daemon per node, from agent start to the DONE frame.
  * Connects job, modex_head and pmix_head to the daemons. job decides; this file transports. One thread, the main loop's.
  */
-#ifndef WEFT_MPIRUN_LINKS_H
-#define WEFT_MPIRUN_LINKS_H
+#ifndef WEFT_MPIRUN_REMOTE_NODES_H
+#define WEFT_MPIRUN_REMOTE_NODES_H
 
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tools/mpirun/haul.h"
+#include "tools/mpirun/pmix_channel.h"
 
 struct job;
 typedef struct remote_nodes remote_nodes;

@@ -2,8 +2,8 @@
  *
  * show_map: prints for --verbose, before ranks start, the number of ranks, programs, hosts, and how each host is reached.
  */
-#ifndef WEFT_MPIRUN_PLAN_H
-#define WEFT_MPIRUN_PLAN_H
+#ifndef WEFT_MPIRUN_SHOW_MAP_H
+#define WEFT_MPIRUN_SHOW_MAP_H
 
 #include "tools/mpirun/map.h"
 #include "tools/mpirun/options.h"

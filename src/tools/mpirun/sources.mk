@@ -19,7 +19,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/environ.c src/tools/mpirun/environ.h \
 	src/tools/mpirun/pmix_coll.c src/tools/mpirun/pmix_coll.h \
 	src/tools/mpirun/guard.c src/tools/mpirun/guard.h \
-	src/tools/mpirun/haul.c src/tools/mpirun/haul.h \
+	src/tools/mpirun/pmix_channel.c src/tools/mpirun/pmix_channel.h \
 	src/tools/mpirun/help.c \
 	src/tools/mpirun/hosts.c src/tools/mpirun/hosts.h \
 	src/tools/mpirun/pmix_head.c src/tools/mpirun/pmix_head.h \
@@ -46,7 +46,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/modex_head.c src/tools/mpirun/modex_head.h \
 	src/tools/mpirun/tree.c src/tools/mpirun/tree.h \
 	src/tools/mpirun/wait_report.c src/tools/mpirun/wait_report.h \
-	src/tools/mpirun/wire.c src/tools/mpirun/wire.h
+	src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_conn.h
 if WITH_PMIX
 mpirun_SOURCES += src/tools/mpirun/pmix_srv.c src/tools/mpirun/pmix_inner.h \
 	src/tools/mpirun/pmix_upcalls.c src/tools/mpirun/pmix_nspace.c src/tools/mpirun/pmix_downcalls.c

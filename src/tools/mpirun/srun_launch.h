@@ -4,8 +4,8 @@
  * srun copies its standard input to all daemons: the line of contact.h, with CREW_NODE for the node, then lines "NODE NAME". A daemon finds
  * its number by Slurm's name of its node, which need not be a host name. One thread.
  */
-#ifndef WEFT_MPIRUN_CREW_H
-#define WEFT_MPIRUN_CREW_H
+#ifndef WEFT_MPIRUN_SRUN_LAUNCH_H
+#define WEFT_MPIRUN_SRUN_LAUNCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

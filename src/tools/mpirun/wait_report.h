@@ -5,8 +5,8 @@
  * Call records hold no time (core/call_status), so while a job has a time limit they are sampled periodically. Called by job and daemon, on
  * one thread.
  */
-#ifndef WEFT_MPIRUN_WAITS_H
-#define WEFT_MPIRUN_WAITS_H
+#ifndef WEFT_MPIRUN_WAIT_REPORT_H
+#define WEFT_MPIRUN_WAIT_REPORT_H
 
 #include "tools/mpirun/node.h"
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * haul: see haul.h. The first fragment of a message starts with its fields and body length; a fragment holds data of one message.
+ * pmix_channel: see pmix_channel.h. The first fragment of a message starts with its fields and body length; a fragment holds data of one
+ * message.
  */
-#include "tools/mpirun/haul.h"
+#include "tools/mpirun/pmix_channel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct haul_item {
-    struct haul_item *next;
+struct pmix_channel_item {
+    struct pmix_channel_item *next;
     pmix_msg what;
     bool is_begun;
 };
 
-refbuf *refbuf_make(size_t bytes)
+refbuf *refbuf_alloc(size_t bytes)
 {
     refbuf *self = bytes <= REFBUF_MAX ? malloc(sizeof(*self) + bytes) : NULL;
 
@@ -24,23 +25,23 @@ refbuf *refbuf_make(size_t bytes)
     return self;
 }
 
-refbuf *refbuf_of(const void *data, size_t bytes)
+refbuf *refbuf_copy(const void *data, size_t bytes)
 {
-    refbuf *self = refbuf_make(bytes);
+    refbuf *self = refbuf_alloc(bytes);
 
     if (self && bytes)
         memcpy(self->data, data, bytes);
     return self;
 }
 
-refbuf *refbuf_hold(refbuf *self)
+refbuf *refbuf_acquire(refbuf *self)
 {
     if (self)
         atomic_fetch_add_explicit(&self->refs, 1, memory_order_relaxed);
     return self;
 }
 
-void refbuf_drop(refbuf *self)
+void refbuf_release(refbuf *self)
 {
     if (self && atomic_fetch_sub_explicit(&self->refs, 1, memory_order_acq_rel) == 1)
         free(self);
@@ -51,12 +52,12 @@ static size_t body_bytes(const pmix_msg *what)
     return what->body ? what->body->bytes : 0;
 }
 
-int haul_add(haul *self, const pmix_msg *what)
+int pmix_channel_queue(pmix_channel *self, const pmix_msg *what)
 {
-    struct haul_item *item = calloc(1, sizeof(*item));
+    struct pmix_channel_item *item = calloc(1, sizeof(*item));
 
     if (!item) {
-        refbuf_drop(what->body);
+        refbuf_release(what->body);
         return -1;
     }
     item->what = *what;
@@ -69,16 +70,16 @@ int haul_add(haul *self, const pmix_msg *what)
     return 0;
 }
 
-static void first_drop(haul *self)
+static void first_drop(pmix_channel *self)
 {
-    struct haul_item *item = self->first;
+    struct pmix_channel_item *item = self->first;
 
     self->first = item->next;
     if (!self->first)
         self->last = NULL;
     self->waiting -= body_bytes(&item->what);
     self->sent = 0;
-    refbuf_drop(item->what.body);
+    refbuf_release(item->what.body);
     free(item);
 }
 
@@ -92,13 +93,13 @@ static void numbers_pack(const pmix_msg *what, pack *to)
     pack_u64(to, body_bytes(what));
 }
 
-void haul_move(haul *self, wire *to)
+void pmix_channel_flush(pmix_channel *self, ctrl_conn *to)
 {
-    const wire *way = wire_under(to);
+    const ctrl_conn *way = ctrl_conn_carrier(to);
 
-    while (self->first && self->lent < HAUL_WINDOW && way->fd >= 0 && !way->trouble && !way->is_deaf) {
-        struct haul_item *item = self->first;
-        size_t left = body_bytes(&item->what) - self->sent, count = left < HAUL_PIECE ? left : HAUL_PIECE;
+    while (self->first && self->lent < PMIX_CHANNEL_WINDOW && way->fd >= 0 && !way->trouble && !way->is_deaf) {
+        struct pmix_channel_item *item = self->first;
+        size_t left = body_bytes(&item->what) - self->sent, count = left < PMIX_FRAGMENT_MAX ? left : PMIX_FRAGMENT_MAX;
         pack piece = {0};
         if (!item->is_begun)
             numbers_pack(&item->what, &piece);
@@ -107,13 +108,13 @@ void haul_move(haul *self, wire *to)
             pack_bytes(&piece, item->what.body->data + self->sent, count);
         self->sent += count;
         self->lent += piece.bytes.used;
-        pack_send(&piece, to, CTRL_PIECE);
+        pack_send(&piece, to, CTRL_FRAGMENT);
         if (count == left)
             first_drop(self);
     }
 }
 
-static int pmix_msg_begin(haul *self, unpack *from)
+static int pmix_msg_begin(pmix_channel *self, unpack *from)
 {
     pmix_msg *what = &self->coming;
 
@@ -126,25 +127,25 @@ static int pmix_msg_begin(haul *self, unpack *from)
     if (from->has_failed || bytes > REFBUF_MAX)
         return -1;
     self->came = 0;
-    what->body = bytes ? refbuf_make(bytes) : NULL; /* pages not written yet take no memory */
+    what->body = bytes ? refbuf_alloc(bytes) : NULL; /* pages not written yet take no memory */
     return bytes && !what->body ? -1 : 0;
 }
 
-int haul_take(haul *self, wire *from, const wire_frame *frame, pmix_msg *whole)
+int pmix_channel_recv(pmix_channel *self, ctrl_conn *from, const ctrl_frame *frame, pmix_msg *whole)
 {
     unpack piece = {.at = frame->body, .left = frame->bytes};
 
     self->owed += frame->bytes;
-    if (self->owed >= HAUL_WINDOW / 4 || !self->is_coming) {
+    if (self->owed >= PMIX_CHANNEL_WINDOW / 4 || !self->is_coming) {
         pack body = {0};
         pack_u32(&body, (uint32_t)self->owed);
         self->owed = 0;
-        pack_send(&body, from, CTRL_PIECES);
+        pack_send(&body, from, CTRL_FRAGMENT_ACK);
     }
     if ((!self->is_coming && pmix_msg_begin(self, &piece)) || piece.left > body_bytes(&self->coming) - self->came) {
-        refbuf_drop(self->coming.body);
+        refbuf_release(self->coming.body);
         self->coming.body = NULL;
-        wire_under(from)->trouble = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
+        ctrl_conn_carrier(from)->trouble = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
         return -1;
     }
     self->is_coming = true;
@@ -159,15 +160,15 @@ int haul_take(haul *self, wire *from, const wire_frame *frame, pmix_msg *whole)
     return 1;
 }
 
-void haul_taken(haul *self, size_t bytes)
+void pmix_channel_acked(pmix_channel *self, size_t bytes)
 {
     self->lent -= bytes < self->lent ? bytes : self->lent;
 }
 
-void haul_close(haul *self)
+void pmix_channel_close(pmix_channel *self)
 {
     while (self->first)
         first_drop(self);
-    refbuf_drop(self->coming.body);
-    *self = (haul){0};
+    refbuf_release(self->coming.body);
+    *self = (pmix_channel){0};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_wire: the connection between head and daemon: both prove that they know the secret; frames arrive whole however they are cut; a
- * frame that was changed, repeated, left out, turned back to its sender or made under another secret is trouble and never a frame;
- * what is passed on is signed anew for each connection.
+ * test_ctrl_conn: the connection between head and daemon. Both prove that they know the secret. Frames arrive complete whatever the reads
+ * return. A frame that was changed, repeated, dropped, sent back or signed with another secret is an error and is not returned. A
+ * forwarded frame is signed anew for each connection.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -11,75 +11,75 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "test/unit/wires.h"
+#include "test/unit/conn_pair.h"
 
 static unsigned char secret[32], other_secret[32];
 
 /* What `from` writes, taken off the connection. */
-static size_t frame_catch(wire *from, wire *to, uint32_t kind, const char *body, size_t bytes, char *caught, size_t room)
+static size_t frame_catch(ctrl_conn *from, ctrl_conn *to, uint32_t kind, const char *body, size_t bytes, char *caught, size_t room)
 {
-    wire_send(from, kind, body, bytes);
+    ctrl_conn_send(from, kind, body, bytes);
     ssize_t n = recv(to->fd, caught, room, 0);
     return n > 0 ? (size_t)n : 0;
 }
 
-static bool feed(wire *to, const char *bytes, size_t count, wire_frame *frame)
+static bool feed(ctrl_conn *to, const char *bytes, size_t count, ctrl_frame *frame)
 {
     buffer_add(&to->in, bytes, count);
-    return wire_next(to, frame);
+    return ctrl_conn_next(to, frame);
 }
 
-static void pair_close(wire *head, wire *daemon)
+static void pair_close(ctrl_conn *head, ctrl_conn *daemon)
 {
-    wire_close(head);
-    wire_close(daemon);
+    ctrl_conn_close(head);
+    ctrl_conn_close(daemon);
 }
 
 static void proofs(void)
 {
     unsigned char proof[32], false_proof[32];
-    wire_hello hello, changed;
-    wire_answer answer;
+    ctrl_hello hello, changed;
+    ctrl_answer answer;
 
-    wire_hello_make(7, &hello);
-    CU_ASSERT_TRUE(wire_hello_is_sound(&hello));
-    CU_ASSERT_TRUE(wire_hello_is_ours(&hello));
-    wire_answer_make(secret, &hello, &answer);
-    CU_ASSERT_TRUE(wire_answer_is_true(secret, &hello, &answer));
-    CU_ASSERT_FALSE(wire_answer_is_true(other_secret, &hello, &answer));
+    ctrl_hello_make(7, &hello);
+    CU_ASSERT_TRUE(ctrl_hello_is_valid(&hello));
+    CU_ASSERT_TRUE(ctrl_hello_is_ours(&hello));
+    ctrl_answer_make(secret, &hello, &answer);
+    CU_ASSERT_TRUE(ctrl_answer_is_valid(secret, &hello, &answer));
+    CU_ASSERT_FALSE(ctrl_answer_is_valid(other_secret, &hello, &answer));
     changed = hello;
     changed.node ^= 1; /* a daemon cannot be given another's place on the way */
-    CU_ASSERT_FALSE(wire_answer_is_true(secret, &changed, &answer));
-    wire_proof_make(secret, &hello, &answer, proof);
-    wire_proof_make(other_secret, &hello, &answer, false_proof);
+    CU_ASSERT_FALSE(ctrl_answer_is_valid(secret, &changed, &answer));
+    ctrl_proof_make(secret, &hello, &answer, proof);
+    ctrl_proof_make(other_secret, &hello, &answer, false_proof);
     CU_ASSERT_FALSE(weft_bytes_equal(proof, false_proof, 32));
     CU_ASSERT_FALSE(weft_bytes_equal(proof, answer.proof, 32)); /* the head's proof, sent back, is none */
     strcpy(hello.release, "0.0.7");
-    CU_ASSERT_FALSE(wire_hello_is_ours(&hello));
-    wire_answer_make(secret, &hello, &answer);
+    CU_ASSERT_FALSE(ctrl_hello_is_ours(&hello));
+    ctrl_answer_make(secret, &hello, &answer);
     CU_ASSERT_NOT_EQUAL(answer.is_other, 0);
-    CU_ASSERT_TRUE(wire_hello_is_sound(&hello));
+    CU_ASSERT_TRUE(ctrl_hello_is_valid(&hello));
     strcpy(hello.release, "0.0.7\033[2J"); /* a stranger's, and it would be shown */
-    CU_ASSERT_FALSE(wire_hello_is_sound(&hello));
+    CU_ASSERT_FALSE(ctrl_hello_is_valid(&hello));
     memset(hello.release, 'x', sizeof hello.release);
-    CU_ASSERT_FALSE(wire_hello_is_sound(&hello));
+    CU_ASSERT_FALSE(ctrl_hello_is_valid(&hello));
 }
 
 static void cut_anyhow(void)
 {
     char caught[4096], body[300];
-    wire_frame frame;
-    wire head, daemon;
+    ctrl_frame frame;
+    ctrl_conn head, daemon;
 
     memset(body, 'b', sizeof body);
     for (size_t step = 1; step < 400; step += 13) {
-        wires_open(&head, &daemon, 7, secret, secret);
+        conn_pair_open(&head, &daemon, 7, secret, secret);
         size_t count = 0, got = 0;
         for (uint32_t i = 0; i < 5; i++)
             count += frame_catch(&head, &daemon, i, body, 60 * i, caught + count, sizeof caught - count);
         for (size_t at = 0; at < count; at += step) {
             buffer_add(&daemon.in, caught + at, count - at < step ? count - at : step);
-            for (; wire_next(&daemon, &frame); got++)
+            for (; ctrl_conn_next(&daemon, &frame); got++)
                 CU_ASSERT_TRUE(frame.kind == got && frame.bytes == 60 * got && !memcmp(frame.body, body, frame.bytes));
         }
         CU_ASSERT_EQUAL(got, 5);
@@ -91,11 +91,11 @@ static void cut_anyhow(void)
 static void changed(void)
 {
     char caught[256];
-    wire_frame frame;
-    wire head, daemon;
+    ctrl_frame frame;
+    ctrl_conn head, daemon;
 
     for (size_t bit = 0; bit < 8 * (12 + 20 + 16); bit++) {
-        wires_open(&head, &daemon, 7, secret, secret);
+        conn_pair_open(&head, &daemon, 7, secret, secret);
         size_t count = frame_catch(&head, &daemon, CTRL_SIGNAL, "twenty bytes of body", 20, caught, sizeof caught);
         CU_ASSERT_EQUAL_FATAL(count, 12 + 20 + 16);
         caught[bit / 8] = (char)(caught[bit / 8] ^ 1 << bit % 8);
@@ -108,31 +108,31 @@ static void changed(void)
 static void out_of_order(void)
 {
     char first[256], second[256];
-    wire_frame frame;
-    wire head, daemon;
+    ctrl_frame frame;
+    ctrl_conn head, daemon;
     size_t a, b;
 
-    wires_open(&head, &daemon, 7, secret, secret);
+    conn_pair_open(&head, &daemon, 7, secret, secret);
     a = frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
     CU_ASSERT_TRUE(feed(&daemon, first, a, &frame));
     CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* repeated */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
     pair_close(&head, &daemon);
 
-    wires_open(&head, &daemon, 7, secret, secret);
+    conn_pair_open(&head, &daemon, 7, secret, secret);
     frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
     b = frame_catch(&head, &daemon, CTRL_SIGNAL, "two", 3, second, sizeof second);
     CU_ASSERT_FALSE(feed(&daemon, second, b, &frame)); /* the first is left out */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
     pair_close(&head, &daemon);
 
-    wires_open(&head, &daemon, 7, secret, secret);
+    conn_pair_open(&head, &daemon, 7, secret, secret);
     a = frame_catch(&head, &daemon, CTRL_MODEX_REQ, "one", 3, first, sizeof first);
     CU_ASSERT_FALSE(feed(&head, first, a, &frame)); /* turned back to its sender */
     CU_ASSERT_PTR_NOT_NULL(head.trouble);
     pair_close(&head, &daemon);
 
-    wires_open(&head, &daemon, 7, secret, other_secret);
+    conn_pair_open(&head, &daemon, 7, secret, other_secret);
     a = frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
     CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* made under another secret */
     CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
@@ -143,24 +143,24 @@ static void out_of_order(void)
 static void passed_on(void)
 {
     char first[256], second[256];
-    wire_frame frame;
-    wire head, between, above, below;
-    wire way = {.via = &head, .node = 9, .fd = -1};
+    ctrl_frame frame;
+    ctrl_conn head, between, above, below;
+    ctrl_conn way = {.via = &head, .node = 9, .fd = -1};
 
-    wires_open(&head, &between, 7, secret, secret);
-    wires_open(&above, &below, 7, secret, secret);
+    conn_pair_open(&head, &between, 7, secret, secret);
+    conn_pair_open(&above, &below, 7, secret, secret);
     CU_ASSERT_EQUAL(head.node, 7);
     size_t a = frame_catch(&way, &between, 1234, "body", 4, first, sizeof first);
     CU_ASSERT_TRUE_FATAL(feed(&between, first, a, &frame));
     CU_ASSERT_TRUE(frame.kind == 1234 && frame.node == 9 && frame.bytes == 4);
-    wire_pass(&above, &frame);
+    ctrl_conn_forward(&above, &frame);
     ssize_t b = recv(below.fd, second, sizeof second, 0);
     CU_ASSERT_EQUAL_FATAL(b, (ssize_t)a);
     CU_ASSERT_TRUE_FATAL(feed(&below, second, a, &frame));
     CU_ASSERT_TRUE(frame.kind == 1234 && frame.node == 9 && frame.bytes == 4 && !memcmp(frame.body, "body", 4));
     pair_close(&above, &below);
 
-    wires_open(&above, &below, 7, secret, secret);
+    conn_pair_open(&above, &below, 7, secret, secret);
     CU_ASSERT_FALSE(feed(&below, first, a, &frame)); /* as it was, it is worth nothing on another connection */
     CU_ASSERT_PTR_NOT_NULL(below.trouble);
     pair_close(&above, &below);
@@ -196,9 +196,9 @@ int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    secret_make(secret);
-    secret_make(other_secret);
-    CU_pSuite suite = CU_add_suite("wire", NULL, NULL);
+    ctrl_secret_make(secret);
+    ctrl_secret_make(other_secret);
+    CU_pSuite suite = CU_add_suite("ctrl_conn", NULL, NULL);
     CU_add_test(suite, "proofs", proofs);
     CU_add_test(suite, "cut anyhow", cut_anyhow);
     CU_add_test(suite, "changed", changed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wire: see wire.h. The kernel monitors the peer's host (keepalive, TCP_USER_TIMEOUT), so a stopped or slow process is not taken for a lost
- * host.
+ * ctrl_conn: see ctrl_conn.h. The kernel monitors the peer's host (keepalive, TCP_USER_TIMEOUT), so a stopped or slow process is not taken
+ * for a lost host.
  */
-#include "tools/mpirun/wire.h"
+#include "tools/mpirun/ctrl_conn.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define MAC_BYTES 16
 #define READ_MAX ((size_t)256 << 10)
 
-int secret_make(unsigned char *secret)
+int ctrl_secret_make(unsigned char *secret)
 {
     for (size_t got = 0; got < CTRL_SECRET_BYTES;) {
         ssize_t n = getrandom(secret + got, CTRL_SECRET_BYTES - got, 0);
@@ -38,16 +38,16 @@ static void release_write(char *release)
     snprintf(release, 32, "%s", PACKAGE_VERSION);
 }
 
-void wire_hello_make(uint32_t node, wire_hello *hello)
+void ctrl_hello_make(uint32_t node, ctrl_hello *hello)
 {
     memcpy(hello->magic, MAGIC, sizeof(hello->magic));
     hello->version = htole32(CTRL_VERSION);
     hello->node = htole32(node);
     release_write(hello->release);
-    secret_make(hello->nonce);
+    ctrl_secret_make(hello->nonce);
 }
 
-bool wire_hello_is_sound(const wire_hello *hello)
+bool ctrl_hello_is_valid(const ctrl_hello *hello)
 {
     size_t length = strnlen(hello->release, sizeof(hello->release));
 
@@ -57,36 +57,36 @@ bool wire_hello_is_sound(const wire_hello *hello)
     return !memcmp(hello->magic, MAGIC, sizeof(hello->magic)) && length < sizeof(hello->release);
 }
 
-bool wire_hello_is_ours(const wire_hello *hello)
+bool ctrl_hello_is_ours(const ctrl_hello *hello)
 {
     return hello->version == htole32(CTRL_VERSION) && !strcmp(hello->release, PACKAGE_VERSION);
 }
 
 /* Derives a key or proof by HMAC over the handshake so far and a label per use. */
-static void derive(const unsigned char *secret, const char *use, const wire_hello *hello, const wire_answer *answer, unsigned char *result)
+static void derive(const unsigned char *secret, const char *use, const ctrl_hello *hello, const ctrl_answer *answer, unsigned char *result)
 {
     weft_hmac hmac;
 
     weft_hmac_begin(&hmac, secret);
     weft_hmac_add(&hmac, use, strlen(use) + 1);
     weft_hmac_add(&hmac, hello, sizeof(*hello));
-    weft_hmac_add(&hmac, answer, offsetof(wire_answer, proof));
+    weft_hmac_add(&hmac, answer, offsetof(ctrl_answer, proof));
     weft_hmac_end(&hmac, result);
 }
 
-void wire_answer_make(const unsigned char *secret, const wire_hello *hello, wire_answer *answer)
+void ctrl_answer_make(const unsigned char *secret, const ctrl_hello *hello, ctrl_answer *answer)
 {
     memset(answer, 0, sizeof(*answer));
     memcpy(answer->magic, MAGIC, sizeof(answer->magic));
     answer->version = htole32(CTRL_VERSION);
-    answer->is_other = htole32(!wire_hello_is_ours(hello));
+    answer->is_other = htole32(!ctrl_hello_is_ours(hello));
     release_write(answer->release);
-    secret_make(answer->nonce);
+    ctrl_secret_make(answer->nonce);
     if (!answer->is_other)
         derive(secret, "head", hello, answer, answer->proof);
 }
 
-bool wire_answer_is_true(const unsigned char *secret, const wire_hello *hello, const wire_answer *answer)
+bool ctrl_answer_is_valid(const unsigned char *secret, const ctrl_hello *hello, const ctrl_answer *answer)
 {
     unsigned char proof[32];
 
@@ -94,16 +94,16 @@ bool wire_answer_is_true(const unsigned char *secret, const wire_hello *hello, c
     return weft_bytes_equal(proof, answer->proof, sizeof(proof));
 }
 
-void wire_proof_make(const unsigned char *secret, const wire_hello *hello, const wire_answer *answer, unsigned char proof[32])
+void ctrl_proof_make(const unsigned char *secret, const ctrl_hello *hello, const ctrl_answer *answer, unsigned char proof[32])
 {
     derive(secret, "daemon", hello, answer, proof);
 }
 
-void wire_open(wire *self, int fd, bool is_head, const unsigned char *secret, const wire_hello *hello, const wire_answer *answer)
+void ctrl_conn_open(ctrl_conn *self, int fd, bool is_head, const unsigned char *secret, const ctrl_hello *hello, const ctrl_answer *answer)
 {
     int on = 1, idle_s = 3, every_s = 2, tries = 4, silence_ms = CTRL_SILENCE_MS;
 
-    *self = (wire){.fd = fd, .is_head = is_head, .node = le32toh(hello->node)};
+    *self = (ctrl_conn){.fd = fd, .is_head = is_head, .node = le32toh(hello->node)};
     derive(secret, "frames", hello, answer, self->key);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -114,7 +114,7 @@ void wire_open(wire *self, int fd, bool is_head, const unsigned char *secret, co
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
-void wire_close(wire *self)
+void ctrl_conn_close(ctrl_conn *self)
 {
     if (self->fd >= 0)
         close(self->fd);
@@ -123,7 +123,8 @@ void wire_close(wire *self)
     buffer_free(&self->in);
 }
 
-static void frame_sign(const wire *self, bool by_hdr, uint64_t number, const char *head, const void *body, size_t bytes, unsigned char *mac)
+static void frame_sign(const ctrl_conn *self, bool by_hdr, uint64_t number, const char *head, const void *body, size_t bytes,
+                       unsigned char *mac)
 {
     unsigned char full[32], mark[9] = {by_hdr ? 'h' : 'd'};
     weft_hmac hmac;
@@ -138,7 +139,7 @@ static void frame_sign(const wire *self, bool by_hdr, uint64_t number, const cha
     memcpy(mac, full, MAC_BYTES);
 }
 
-static void frame_put(wire *self, uint32_t node, uint32_t kind, const void *body, size_t bytes)
+static void frame_put(ctrl_conn *self, uint32_t node, uint32_t kind, const void *body, size_t bytes)
 {
     uint32_t words[3] = {htole32((uint32_t)bytes), htole32(kind), htole32(node)};
     unsigned char mac[MAC_BYTES];
@@ -151,20 +152,20 @@ static void frame_put(wire *self, uint32_t node, uint32_t kind, const void *body
     if (bytes > CTRL_BODY_MAX || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes) ||
         buffer_add(&self->out, mac, sizeof(mac)))
         self->trouble = "out of memory";
-    wire_flush(self);
+    ctrl_conn_flush(self);
 }
 
-void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes)
+void ctrl_conn_send(ctrl_conn *self, uint32_t kind, const void *body, size_t bytes)
 {
-    frame_put(wire_under(self), self->node, kind, body, bytes);
+    frame_put(ctrl_conn_carrier(self), self->node, kind, body, bytes);
 }
 
-void wire_pass(wire *self, const wire_frame *frame)
+void ctrl_conn_forward(ctrl_conn *self, const ctrl_frame *frame)
 {
     frame_put(self, frame->node, frame->kind, frame->body, frame->bytes);
 }
 
-void wire_flush(wire *self)
+void ctrl_conn_flush(ctrl_conn *self)
 {
     while (self->fd >= 0 && self->out.used && !self->trouble) {
         ssize_t n = send(self->fd, self->out.bytes + self->out.start, self->out.used, MSG_NOSIGNAL);
@@ -172,16 +173,16 @@ void wire_flush(wire *self)
             buffer_drop(&self->out, (size_t)n);
         else if (errno == EAGAIN)
             return;
-        else if (errno != EINTR) { /* the peer's last frames are still to be read; wire_read finds its end */
+        else if (errno != EINTR) { /* the peer's last frames are still to be read; ctrl_conn_read finds its end */
             self->is_deaf = true;
             self->out.used = 0;
         }
     }
 }
 
-void wire_read(wire *self)
+void ctrl_conn_read(ctrl_conn *self)
 {
-    static char bytes[READ_MAX]; /* static: one thread reads wires */
+    static char bytes[READ_MAX]; /* static: one thread reads connections */
 
     if (self->fd < 0 || self->trouble)
         return;
@@ -194,7 +195,7 @@ void wire_read(wire *self)
         self->trouble = errno == ETIMEDOUT ? "it has not answered for 10 s" : strerror(errno);
 }
 
-bool wire_next(wire *self, wire_frame *frame)
+bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
 {
     const char *at = self->in.bytes + self->in.start;
     unsigned char mac[MAC_BYTES];
@@ -217,7 +218,7 @@ bool wire_next(wire *self, wire_frame *frame)
         self->trouble = "a frame has come that the other side did not make";
         return false;
     }
-    *frame = (wire_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HDR_BYTES, .bytes = bytes};
+    *frame = (ctrl_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HDR_BYTES, .bytes = bytes};
     buffer_drop(&self->in, HDR_BYTES + bytes + MAC_BYTES); /* the bytes stay valid until more are added */
     return true;
 }
@@ -246,12 +247,12 @@ void pack_text(pack *self, const char *text)
         pack_bytes(self, text, strlen(text) + 1);
 }
 
-void pack_send(pack *self, wire *to, uint32_t kind)
+void pack_send(pack *self, ctrl_conn *to, uint32_t kind)
 {
     if (self->has_failed)
-        wire_under(to)->trouble = "out of memory";
+        ctrl_conn_carrier(to)->trouble = "out of memory";
     else
-        wire_send(to, kind, self->bytes.bytes + self->bytes.start, self->bytes.used);
+        ctrl_conn_send(to, kind, self->bytes.bytes + self->bytes.start, self->bytes.used);
     buffer_free(&self->bytes);
 }
 

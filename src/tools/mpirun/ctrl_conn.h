@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wire: authenticated connection between head and daemon, or daemon and daemon. Frame: u32 body bytes, u32 kind, u32 node (receiver or
+ * ctrl_conn: authenticated connection between head and daemon, or daemon and daemon. Frame: u32 body bytes, u32 kind, u32 node (receiver or
  * sender), body, 16 bytes of HMAC-SHA256 over direction, frame number and all of these. Numbers are little-endian. The key is per
  * connection: a process that forwards a frame signs it anew. Without the secret frames cannot be forged, changed, replayed or dropped
  * unnoticed; they are not encrypted (docs/launch.md). One thread; nothing blocks.
  */
-#ifndef WEFT_MPIRUN_WIRE_H
-#define WEFT_MPIRUN_WIRE_H
+#ifndef WEFT_MPIRUN_CTRL_CONN_H
+#define WEFT_MPIRUN_CTRL_CONN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #define CTRL_BODY_MAX ((size_t)64 << 20)
 #define CTRL_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; probed after 3 s of silence */
 
-enum wire_kind {
+enum ctrl_kind {
     /* head to daemon */
     CTRL_START = 1,      /* job_desc.h: prepare */
     CTRL_GO,             /* start the ranks */
@@ -50,12 +50,12 @@ enum wire_kind {
     CTRL_MODEX_REQ = 64, /* u32 rank: request its address */
     CTRL_MODEX_DATA,     /* u32 rank, u32 state, bytes */
     CTRL_FENCE,          /* u64 number: to the head: all ranks here have entered; to daemons: all ranks of the job have */
-    CTRL_PIECE,          /* fragment of a pmix_msg: haul.h */
-    CTRL_PIECES,         /* u32: bytes of fragments received */
+    CTRL_FRAGMENT,          /* fragment of a pmix_msg: pmix_channel.h */
+    CTRL_FRAGMENT_ACK,         /* u32: bytes of fragments received */
 };
 
-typedef struct wire {
-    struct wire *via;    /* connection that carries what is sent; NULL: this is a connection itself */
+typedef struct ctrl_conn {
+    struct ctrl_conn *via;    /* connection that carries what is sent; NULL: this is a connection itself */
     uint32_t node;       /* node in frames sent: the receiver; in a daemon: the daemon's own */
     int fd;              /* -1: none */
     bool is_head;
@@ -64,60 +64,60 @@ typedef struct wire {
     uint64_t sent, got;
     buffer out, in;
     const char *trouble; /* reason of the failure, for texts; NULL: none */
-} wire;
+} ctrl_conn;
 
 /* The connection that carries the frames. */
-static inline wire *wire_under(wire *self)
+static inline ctrl_conn *ctrl_conn_carrier(ctrl_conn *self)
 {
     return self->via ? self->via : self;
 }
 
-typedef struct wire_frame {
+typedef struct ctrl_frame {
     uint32_t kind, node;
-    const char *body; /* points into the wire's buffer; valid until the next call */
+    const char *body; /* points into the connection's buffer; valid until the next call */
     size_t bytes;
-} wire_frame;
+} ctrl_frame;
 
 /* Handshake, in order: the daemon sends hello; the head sends answer with its proof; the daemon sends its proof. */
-typedef struct wire_hello {
+typedef struct ctrl_hello {
     char magic[8];
     uint32_t version, node;
     char release[32];
     unsigned char nonce[32];
-} wire_hello;
+} ctrl_hello;
 
-typedef struct wire_answer {
+typedef struct ctrl_answer {
     char magic[8];
     uint32_t version, is_other; /* is_other: not 0: another release; proof is unset */
     char release[32];
     unsigned char nonce[32], proof[32];
-} wire_answer;
+} ctrl_answer;
 
 /* Fills secret with random bytes. 0 or -1 with errno. */
-int secret_make(unsigned char *secret);
-void wire_hello_make(uint32_t node, wire_hello *hello);
+int ctrl_secret_make(unsigned char *secret);
+void ctrl_hello_make(uint32_t node, ctrl_hello *hello);
 /* True if it is a hello, of any release; is_ours: of this release. */
-bool wire_hello_is_sound(const wire_hello *hello);
-bool wire_hello_is_ours(const wire_hello *hello);
+bool ctrl_hello_is_valid(const ctrl_hello *hello);
+bool ctrl_hello_is_ours(const ctrl_hello *hello);
 /* Head: creates the answer to a valid hello. */
-void wire_answer_make(const unsigned char *secret, const wire_hello *hello, wire_answer *answer);
+void ctrl_answer_make(const unsigned char *secret, const ctrl_hello *hello, ctrl_answer *answer);
 /* Daemon: true if the answer proves that the head knows the secret. */
-bool wire_answer_is_true(const unsigned char *secret, const wire_hello *hello, const wire_answer *answer);
+bool ctrl_answer_is_valid(const unsigned char *secret, const ctrl_hello *hello, const ctrl_answer *answer);
 /* Computes the daemon's proof; the head compares it (weft_bytes_equal). */
-void wire_proof_make(const unsigned char *secret, const wire_hello *hello, const wire_answer *answer, unsigned char proof[32]);
+void ctrl_proof_make(const unsigned char *secret, const ctrl_hello *hello, const ctrl_answer *answer, unsigned char proof[32]);
 
-/* Opens the wire on an authenticated socket, which becomes non-blocking, with keepalive and TCP_USER_TIMEOUT. */
-void wire_open(wire *self, int fd, bool is_head, const unsigned char *secret, const wire_hello *hello, const wire_answer *answer);
-void wire_close(wire *self);
+/* Opens the connection on an authenticated socket, which becomes non-blocking, with keepalive and TCP_USER_TIMEOUT. */
+void ctrl_conn_open(ctrl_conn *self, int fd, bool is_head, const unsigned char *secret, const ctrl_hello *hello, const ctrl_answer *answer);
+void ctrl_conn_close(ctrl_conn *self);
 /* Queues a frame and writes what the socket takes. No effect after trouble. */
-void wire_send(wire *self, uint32_t kind, const void *body, size_t bytes);
-/* Forwards a frame of another wire; keeps its node. */
-void wire_pass(wire *self, const wire_frame *frame);
-void wire_flush(wire *self);
+void ctrl_conn_send(ctrl_conn *self, uint32_t kind, const void *body, size_t bytes);
+/* Forwards a frame of another connection; keeps its node. */
+void ctrl_conn_forward(ctrl_conn *self, const ctrl_frame *frame);
+void ctrl_conn_flush(ctrl_conn *self);
 /* Reads once from the socket; does not block. */
-void wire_read(wire *self);
+void ctrl_conn_read(ctrl_conn *self);
 /* Returns the next complete frame; false: none. Frames received before the peer closed are returned although trouble is set. */
-bool wire_next(wire *self, wire_frame *frame);
+bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame);
 
 /* Packing of bodies. A failure is sticky. */
 typedef struct pack {
@@ -128,7 +128,7 @@ void pack_u32(pack *self, uint32_t value);
 void pack_u64(pack *self, uint64_t value);
 void pack_bytes(pack *self, const void *bytes, size_t count); /* without a length */
 void pack_text(pack *self, const char *text);                 /* NULL is unpacked as NULL */
-void pack_send(pack *self, wire *to, uint32_t kind);          /* sends it and frees the buffer */
+void pack_send(pack *self, ctrl_conn *to, uint32_t kind);          /* sends it and frees the buffer */
 
 typedef struct unpack {
     const char *at;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * haul: flow-controlled channel for pmix_msg between a PMIx server and the head, over a wire.
- * A message is sent in fragments, at most HAUL_WINDOW bytes unacknowledged, so that long ones neither delay other frames nor fill the
- * socket of a stopped head. Bodies are refbufs: one that goes to all nodes is stored once. A haul belongs to the loop's thread; refbufs may
- * be released by any thread.
+ * pmix_channel: flow-controlled channel for pmix_msg between a PMIx server and the head, over a ctrl_conn.
+ * A message is sent in fragments, at most PMIX_CHANNEL_WINDOW bytes unacknowledged, so that long ones neither delay other frames nor fill
+ * the socket of a stopped head. Bodies are refbufs: one that goes to all nodes is stored once. A channel belongs to the loop's thread;
+ * refbufs may be released by any thread.
  */
-#ifndef WEFT_MPIRUN_HAUL_H
-#define WEFT_MPIRUN_HAUL_H
+#ifndef WEFT_MPIRUN_PMIX_CHANNEL_H
+#define WEFT_MPIRUN_PMIX_CHANNEL_H
 
 #include <stdatomic.h>
 
-#include "tools/mpirun/wire.h"
+#include "tools/mpirun/ctrl_conn.h"
 
 #define REFBUF_MAX ((size_t)256 << 20) /* bytes of one body */
-#define HAUL_PIECE ((size_t)16 << 10)
-#define HAUL_WINDOW ((size_t)64 << 10) /* together with a daemon's output WINDOW (daemon.c) it fits the head's socket buffer */
+#define PMIX_FRAGMENT_MAX ((size_t)16 << 10)
+#define PMIX_CHANNEL_WINDOW ((size_t)64 << 10) /* together with a daemon's output WINDOW (daemon.c) it fits the head's socket buffer */
 
 typedef struct refbuf {
     atomic_uint refs;
@@ -23,11 +23,11 @@ typedef struct refbuf {
 } refbuf;
 
 /* Both return one reference; NULL: out of memory or more than REFBUF_MAX. */
-refbuf *refbuf_make(size_t bytes);
-refbuf *refbuf_of(const void *data, size_t bytes);
-refbuf *refbuf_hold(refbuf *self);
+refbuf *refbuf_alloc(size_t bytes);
+refbuf *refbuf_copy(const void *data, size_t bytes);
+refbuf *refbuf_acquire(refbuf *self);
 /* Releases a reference; NULL is allowed. Any thread. */
-void refbuf_drop(refbuf *self);
+void refbuf_release(refbuf *self);
 
 enum pmix_msg_kind {
     /* server to head; answered by PMIX_MSG_DONE with the same ticket */
@@ -58,24 +58,25 @@ typedef struct pmix_msg {
     refbuf *body;           /* NULL: empty. The message's owner releases it */
 } pmix_msg;
 
-typedef struct haul {
-    struct haul_item *first, *last; /* send queue */
+typedef struct pmix_channel {
+    struct pmix_channel_item *first, *last; /* send queue */
     size_t sent;                    /* bytes sent of the first message's body */
     size_t lent, owed;              /* bytes sent and unacknowledged; bytes received and not acknowledged yet */
     size_t waiting;                 /* bytes of all queued bodies */
     pmix_msg coming;
     size_t came;                    /* bytes received of coming.body, which is allocated with the first fragment */
     bool is_coming;
-} haul;
+} pmix_channel;
 
-/* Queues a message and takes over its body; call haul_move afterwards. 0 or -1: out of memory, the body is released. */
-int haul_add(haul *self, const pmix_msg *what);
+/* Queues a message and takes over its body; call pmix_channel_flush afterwards. 0 or -1: out of memory, the body is released. */
+int pmix_channel_queue(pmix_channel *self, const pmix_msg *what);
 /* Sends as many fragments as the window allows. */
-void haul_move(haul *self, wire *to);
-/* Handles a CTRL_PIECE. 1: *whole is a complete message, whose body the caller owns; 0: more is to come; -1: the wire has failed. */
-int haul_take(haul *self, wire *from, const wire_frame *frame, pmix_msg *whole);
-/* Handles a CTRL_PIECES: the peer acknowledges `bytes`. */
-void haul_taken(haul *self, size_t bytes);
-void haul_close(haul *self);
+void pmix_channel_flush(pmix_channel *self, ctrl_conn *to);
+/* Handles a CTRL_FRAGMENT. 1: *whole is a complete message, whose body the caller owns; 0: the message is incomplete; -1: the connection
+ * has failed. */
+int pmix_channel_recv(pmix_channel *self, ctrl_conn *from, const ctrl_frame *frame, pmix_msg *whole);
+/* Handles a CTRL_FRAGMENT_ACK: the peer acknowledges `bytes`. */
+void pmix_channel_acked(pmix_channel *self, size_t bytes);
+void pmix_channel_close(pmix_channel *self);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_describe: a job as daemons are told it: who stands where comes back the same, by slot, by node and in between, and is short where
- * neighbours in rank share a node; a description that was cut anywhere is refused.
+ * test_job_desc: the serialized job. The map is the same after unpacking, by slot, by node and mixed, and compact where adjacent ranks share
+ * a node; a truncated description is rejected.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static size_t one(uint32_t ranks, uint32_t nodes, uint32_t (*place)(uint32_t ran
     for (uint32_t r = 0; r < ranks; r++)
         map.node_of[r] = place(r, ranks, nodes);
     describe(&opts, &map, "name", "host", body);
-    wire_frame frame = {.kind = CTRL_START, .body = body->bytes.bytes + body->bytes.start, .bytes = body->bytes.used};
+    ctrl_frame frame = {.kind = CTRL_START, .body = body->bytes.bytes + body->bytes.start, .bytes = body->bytes.used};
     description told;
     CU_ASSERT_EQUAL_FATAL(description_read(&frame, nodes - 1, &told), 0);
     CU_ASSERT_TRUE_FATAL(told.map.ranks == ranks && told.map.node_count == nodes && told.head == 1 && told.opts.fanout == 3);
@@ -108,13 +108,13 @@ static void cut(void)
     size_t bytes = one(40, 4, by_slot, &body), taken = 0;
 
     for (size_t i = 0; i < bytes; i++) {
-        wire_frame frame = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = i};
+        ctrl_frame frame = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = i};
         description told;
         taken += description_read(&frame, 3, &told) == 0;
         told_free(&told);
     }
     CU_ASSERT_EQUAL(taken, 0);
-    wire_frame whole = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = bytes};
+    ctrl_frame whole = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = bytes};
     description told;
     for (uint32_t node = 1; node < 5; node += 3) { /* the head is nobody's daemon, and there is no node 4 */
         CU_ASSERT_NOT_EQUAL(description_read(&whole, node, &told), 0);

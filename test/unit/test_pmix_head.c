@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_hub: what the PMIx servers of several nodes ask of each other, as the head answers it, and how it crosses: no answer is mixed with
- * another's, who has ended or is late holds up nobody, long notes arrive whole and never fill a wire.
+ * test_pmix_head: requests of the nodes' PMIx servers to the head, and the channel that carries them. Replies reach their requester only; a
+ * rank that has ended or is late delays no operation of others; long messages arrive complete and respect the channel's window.
  */
 #include <CUnit/Basic.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "test/unit/wires.h"
+#include "test/unit/conn_pair.h"
 #include "tools/mpirun/id_table.h"
 #include "tools/mpirun/nameserver.h"
 #include "tools/mpirun/pmix_head.h"
@@ -44,7 +44,7 @@ static void forget(void)
 {
     for (uint32_t i = 0; i < NODES; i++)
         while (count[i])
-            refbuf_drop(sent[i][--count[i]].body);
+            refbuf_release(sent[i][--count[i]].body);
 }
 
 static pmix_head *open_hub(void)
@@ -58,7 +58,7 @@ static pmix_head *open_hub(void)
 
 static refbuf *refbuf_from(pack *body)
 {
-    refbuf *whole = refbuf_of(body->bytes.bytes + body->bytes.start, body->bytes.used);
+    refbuf *whole = refbuf_copy(body->bytes.bytes + body->bytes.start, body->bytes.used);
 
     buffer_free(&body->bytes);
     return whole;
@@ -171,7 +171,8 @@ static void test_gone(void)
 static void test_fetch(void)
 {
     pmix_msg ask = {.kind = PMIX_MSG_FETCH, .rank = 5, .ticket = 70}, answer = {.kind = DMODEX_RESP, .status = PMIX_MSG_OK};
-    pmix_msg soon = {.kind = PMIX_MSG_FETCH, .rank = 2, .ticket = 80, .seconds = 1}, bad = {.kind = PMIX_MSG_FETCH, .rank = RANKS, .ticket = 81};
+    pmix_msg soon = {.kind = PMIX_MSG_FETCH, .rank = 2, .ticket = 80, .seconds = 1};
+    pmix_msg bad = {.kind = PMIX_MSG_FETCH, .rank = RANKS, .ticket = 81};
     pmix_head *self = open_hub();
 
     pmix_head_take(self, 0, &ask);
@@ -179,10 +180,10 @@ static void test_fetch(void)
     pmix_head_take(self, 1, &ask);
     CU_ASSERT(count[2] == 2 && sent[2][0].kind == DMODEX_REQ && sent[2][0].rank == 5 && sent[2][0].ticket != sent[2][1].ticket);
     answer.ticket = sent[2][1].ticket;
-    answer.body = refbuf_of("value", 5);
+    answer.body = refbuf_copy("value", 5);
     pmix_head_take(self, 2, &answer);
     CU_ASSERT(is_done(1, 0, 71, PMIX_MSG_OK, "value") && count[0] == 0);
-    answer.body = refbuf_of("value", 5);
+    answer.body = refbuf_copy("value", 5);
     pmix_head_take(self, 2, &answer); /* twice: nobody waits for it */
     CU_ASSERT_EQUAL(count[0] + count[1], 1);
     answer = (pmix_msg){.kind = DMODEX_RESP, .status = PMIX_MSG_NONE, .ticket = sent[2][0].ticket};
@@ -195,7 +196,7 @@ static void test_fetch(void)
     pause_s();
     pmix_head_deadlines(self);
     CU_ASSERT(is_done(0, 2, 80, PMIX_MSG_LATE, ""));
-    answer = (pmix_msg){.kind = DMODEX_RESP, .status = PMIX_MSG_OK, .ticket = owed, .body = refbuf_of("x", 1)};
+    answer = (pmix_msg){.kind = DMODEX_RESP, .status = PMIX_MSG_OK, .ticket = owed, .body = refbuf_copy("x", 1)};
     pmix_head_take(self, 1, &answer); /* too late */
     CU_ASSERT_EQUAL(count[0], 3);
     forget();
@@ -282,13 +283,13 @@ static void test_bad(void)
 
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
         for (size_t bytes = 0; bytes < 16; bytes++) {
-            pmix_msg what = {.kind = kinds[k], .rank = 1, .ticket = 9, .body = refbuf_make(bytes)};
+            pmix_msg what = {.kind = kinds[k], .rank = 1, .ticket = 9, .body = refbuf_alloc(bytes)};
             memset(what.body->data, 0xff, bytes);
             pmix_head_take(self, 0, &what);
             CU_ASSERT(count[0] == 1 && sent[0][0].status != PMIX_MSG_OK);
             forget();
         }
-    pmix_msg event = {.kind = PMIX_MSG_EVENT, .body = refbuf_of("e", 1)};
+    pmix_msg event = {.kind = PMIX_MSG_EVENT, .body = refbuf_copy("e", 1)};
     pmix_head_take(self, 1, &event);
     CU_ASSERT(count[0] == 1 && count[1] == 0 && count[2] == 1 && sent[0][0].body == sent[2][0].body);
     forget();
@@ -314,70 +315,71 @@ static void test_slots(void)
     id_table_close(&self);
 }
 
-static void pair_open(wire *head, wire *daemon)
+static void pair_open(ctrl_conn *head, ctrl_conn *daemon)
 {
     static const unsigned char secret[CTRL_SECRET_BYTES] = "of this test";
 
-    wires_open(head, daemon, 1, secret, secret);
+    conn_pair_open(head, daemon, 1, secret, secret);
 }
 
 /* Lets one end read; how many whole notes came, the last in `whole`. */
-static int turn(haul *self, wire *at, pmix_msg *whole)
+static int turn(pmix_channel *self, ctrl_conn *at, pmix_msg *whole)
 {
-    wire_frame frame;
+    ctrl_frame frame;
     int notes = 0;
 
-    wire_flush(at);
-    wire_read(at);
-    while (wire_next(at, &frame)) {
+    ctrl_conn_flush(at);
+    ctrl_conn_read(at);
+    while (ctrl_conn_next(at, &frame)) {
         unpack from = {.at = frame.body, .left = frame.bytes};
-        if (frame.kind == CTRL_PIECE)
-            notes += haul_take(self, at, &frame, whole) == 1;
-        else if (frame.kind == CTRL_PIECES)
-            haul_taken(self, unpack_u32(&from));
+        if (frame.kind == CTRL_FRAGMENT)
+            notes += pmix_channel_recv(self, at, &frame, whole) == 1;
+        else if (frame.kind == CTRL_FRAGMENT_ACK)
+            pmix_channel_acked(self, unpack_u32(&from));
     }
-    haul_move(self, at);
+    pmix_channel_flush(self, at);
     return notes;
 }
 
 static void test_haul(void)
 {
-    size_t sizes[] = {0, 1, HAUL_PIECE - 1, HAUL_PIECE, HAUL_PIECE + 1, 10 * HAUL_WINDOW + 3};
-    haul to = {0}, from = {0};
-    wire head, daemon;
+    size_t sizes[] = {0, 1, PMIX_FRAGMENT_MAX - 1, PMIX_FRAGMENT_MAX, PMIX_FRAGMENT_MAX + 1, 10 * PMIX_CHANNEL_WINDOW + 3};
+    pmix_channel to = {0}, from = {0};
+    ctrl_conn head, daemon;
 
     pair_open(&head, &daemon);
     for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
-        pmix_msg what = {.kind = PMIX_MSG_DONE, .status = -3, .ticket = 1ull << 40 | s, .rank = 4, .seconds = 5, .body = refbuf_make(sizes[s])};
+        pmix_msg what = {.kind = PMIX_MSG_DONE, .status = -3, .ticket = 1ull << 40 | s, .rank = 4, .seconds = 5,
+                         .body = refbuf_alloc(sizes[s])};
         pmix_msg came = {0};
         for (size_t i = 0; i < sizes[s]; i++)
             what.body->data[i] = (char)(i * 7 + i / 256);
-        refbuf *kept = refbuf_hold(what.body);
-        CU_ASSERT_EQUAL(haul_add(&to, &what), 0);
-        haul_move(&to, &head);
-        CU_ASSERT(to.lent <= HAUL_WINDOW + HAUL_PIECE + 64); /* nobody has read, and no more goes */
+        refbuf *kept = refbuf_acquire(what.body);
+        CU_ASSERT_EQUAL(pmix_channel_queue(&to, &what), 0);
+        pmix_channel_flush(&to, &head);
+        CU_ASSERT(to.lent <= PMIX_CHANNEL_WINDOW + PMIX_FRAGMENT_MAX + 64); /* nobody has read, and no more goes */
         for (int i = 0; i < 1000 && !turn(&from, &daemon, &came); i++)
             turn(&to, &head, NULL);
         CU_ASSERT(came.kind == PMIX_MSG_DONE && came.status == -3 && came.ticket == what.ticket && came.rank == 4 && came.seconds == 5);
         CU_ASSERT(sizes[s] ? came.body && came.body->bytes == sizes[s] && !memcmp(came.body->data, kept->data, sizes[s]) : !came.body);
-        refbuf_drop(came.body);
-        refbuf_drop(kept);
+        refbuf_release(came.body);
+        refbuf_release(kept);
         turn(&to, &head, NULL);
     }
     CU_ASSERT(!head.trouble && !daemon.trouble && to.waiting == 0);
-    haul_close(&to);
-    haul_close(&from);
-    wire_close(&head);
-    wire_close(&daemon);
+    pmix_channel_close(&to);
+    pmix_channel_close(&from);
+    ctrl_conn_close(&head);
+    ctrl_conn_close(&daemon);
 }
 
 /* A length that cannot be, and a piece too long for its note. */
 static void test_haul_bad(void)
 {
     for (int which = 0; which < 2; which++) {
-        haul self = {0};
-        wire head, daemon;
-        wire_frame frame = {.kind = CTRL_PIECE};
+        pmix_channel self = {0};
+        ctrl_conn head, daemon;
+        ctrl_frame frame = {.kind = CTRL_FRAGMENT};
         pack body = {0};
         pmix_msg whole;
         pair_open(&head, &daemon);
@@ -388,12 +390,12 @@ static void test_haul_bad(void)
         pack_bytes(&body, "four", 4);
         frame.body = body.bytes.bytes;
         frame.bytes = body.bytes.used;
-        CU_ASSERT_EQUAL(haul_take(&self, &head, &frame, &whole), -1);
+        CU_ASSERT_EQUAL(pmix_channel_recv(&self, &head, &frame, &whole), -1);
         CU_ASSERT_PTR_NOT_NULL(head.trouble);
         buffer_free(&body.bytes);
-        haul_close(&self);
-        wire_close(&head);
-        wire_close(&daemon);
+        pmix_channel_close(&self);
+        ctrl_conn_close(&head);
+        ctrl_conn_close(&daemon);
     }
 }
 
