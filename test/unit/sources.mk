@@ -24,16 +24,16 @@ test_unit_test_crc_SOURCES = test/unit/test_crc.c
 unit_programs += test/unit/test_sha256
 test_unit_test_sha256_SOURCES = test/unit/test_sha256.c
 unit_programs += test/unit/test_ctrl_conn
-test_unit_test_ctrl_conn_SOURCES = test/unit/test_ctrl_conn.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/ctrl_conn.c src/tools/mpirun/buffer.c
+test_unit_test_ctrl_conn_SOURCES = test/unit/test_ctrl_conn.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_ladder
 test_unit_test_ladder_SOURCES = test/unit/test_ladder.c
 unit_programs += test/unit/test_tree
 test_unit_test_tree_SOURCES = test/unit/test_tree.c src/tools/mpirun/tree.c
 unit_programs += test/unit/test_job_desc
-test_unit_test_job_desc_SOURCES = test/unit/test_job_desc.c src/tools/mpirun/job_desc.c src/tools/mpirun/ctrl_conn.c src/tools/mpirun/buffer.c
+test_unit_test_job_desc_SOURCES = test/unit/test_job_desc.c src/tools/mpirun/job_desc.c src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_pmix_head
-test_unit_test_pmix_head_SOURCES = test/unit/test_pmix_head.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/nameserver.c src/tools/mpirun/pmix_coll.c src/tools/mpirun/pmix_channel.c \
-	src/tools/mpirun/pmix_head.c src/tools/mpirun/id_table.c src/tools/mpirun/ctrl_conn.c src/tools/mpirun/buffer.c
+test_unit_test_pmix_head_SOURCES = test/unit/test_pmix_head.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/nameserver.c src/tools/mpirun/pmix_coll.c src/tools/mpirun/pmix_channel.c src/tools/mpirun/refbuf.c \
+	src/tools/mpirun/pmix_head.c src/tools/mpirun/id_table.c src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_base
 test_unit_test_base_SOURCES = test/unit/test_base.c
 unit_programs += test/unit/test_segment

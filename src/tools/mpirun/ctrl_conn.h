@@ -14,6 +14,7 @@
 
 #include "base/sha256.h"
 #include "tools/mpirun/buffer.h"
+#include "tools/mpirun/ctrl_pack.h"
 
 #define CTRL_VERSION 2u
 #define CTRL_SECRET_BYTES WEFT_SHA256_BYTES
@@ -119,25 +120,7 @@ void ctrl_conn_read(ctrl_conn *self);
 /* Returns the next complete frame; false: none. Frames received before the peer closed are returned although trouble is set. */
 bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame);
 
-/* Packing of bodies. A failure is sticky. */
-typedef struct pack {
-    buffer bytes;
-    bool has_failed;
-} pack;
-void pack_u32(pack *self, uint32_t value);
-void pack_u64(pack *self, uint64_t value);
-void pack_bytes(pack *self, const void *bytes, size_t count); /* without a length */
-void pack_text(pack *self, const char *text);                 /* NULL is unpacked as NULL */
-void pack_send(pack *self, ctrl_conn *to, uint32_t kind);          /* sends it and frees the buffer */
-
-typedef struct unpack {
-    const char *at;
-    size_t left;
-    bool has_failed;
-} unpack;
-uint32_t unpack_u32(unpack *self);
-uint64_t unpack_u64(unpack *self);
-/* Points into the frame; NULL also after a failure. */
-const char *unpack_text(unpack *self);
+/* Sends the bytes as the body of a frame and frees the buffer; a failure of packing ends the connection. */
+void pack_send(pack *self, ctrl_conn *to, uint32_t kind);
 
 #endif

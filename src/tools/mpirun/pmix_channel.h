@@ -8,55 +8,11 @@
 #ifndef WEFT_MPIRUN_PMIX_CHANNEL_H
 #define WEFT_MPIRUN_PMIX_CHANNEL_H
 
-#include <stdatomic.h>
-
 #include "tools/mpirun/ctrl_conn.h"
+#include "tools/mpirun/pmix_msg.h"
 
-#define REFBUF_MAX ((size_t)256 << 20) /* bytes of one body */
 #define PMIX_FRAGMENT_MAX ((size_t)16 << 10)
 #define PMIX_CHANNEL_WINDOW ((size_t)64 << 10) /* together with a daemon's output WINDOW (daemon.c) it fits the head's socket buffer */
-
-typedef struct refbuf {
-    atomic_uint refs;
-    size_t bytes;
-    char data[];
-} refbuf;
-
-/* Both return one reference; NULL: out of memory or more than REFBUF_MAX. */
-refbuf *refbuf_alloc(size_t bytes);
-refbuf *refbuf_copy(const void *data, size_t bytes);
-refbuf *refbuf_acquire(refbuf *self);
-/* Releases a reference; NULL is allowed. Any thread. */
-void refbuf_release(refbuf *self);
-
-enum pmix_msg_kind {
-    /* server to head; answered by PMIX_MSG_DONE with the same ticket */
-    PMIX_MSG_GATHER = 1, /* rank: enum gather_kind; seconds: timeout; body: u32 count, u32 ranks[count] (0: all), data */
-    PMIX_MSG_FETCH,      /* get the data that `rank` has put; seconds: timeout */
-    PMIX_MSG_PUBLISH,    /* bodies of the three: nameserver.h */
-    PMIX_MSG_LOOKUP,
-    PMIX_MSG_UNPUBLISH,
-    /* server to head, not answered */
-    DMODEX_RESP,         /* reply to DMODEX_REQ: ticket, status, data */
-    PMIX_MSG_GONE,       /* `rank` has ended */
-    /* head to server */
-    PMIX_MSG_DONE,       /* ticket, status, data */
-    DMODEX_REQ,          /* get the data that `rank` has put; ticket */
-    /* both ways */
-    PMIX_MSG_EVENT,      /* rank: source; status: event code; body: u32 range, attributes */
-};
-
-enum gather_kind { GATHER_FENCE = 1, GATHER_CONNECT, GATHER_DISCONNECT, GATHER_PMI };
-
-enum pmix_msg_status { PMIX_MSG_OK, PMIX_MSG_NONE, PMIX_MSG_LATE, PMIX_MSG_LARGE, PMIX_MSG_TWICE, PMIX_MSG_UNABLE };
-
-typedef struct pmix_msg {
-    uint32_t kind;
-    int32_t status;
-    uint64_t ticket;
-    uint32_t rank, seconds; /* seconds: 0: no timeout */
-    refbuf *body;           /* NULL: empty. The message's owner releases it */
-} pmix_msg;
 
 typedef struct pmix_channel {
     struct pmix_channel_item *first, *last; /* send queue */

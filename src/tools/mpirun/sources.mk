@@ -12,6 +12,8 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/buffer.c src/tools/mpirun/buffer.h \
 	src/tools/mpirun/modex_node.c src/tools/mpirun/modex_node.h \
 	src/tools/mpirun/cpuslot.c src/tools/mpirun/cpuslot.h \
+	src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_conn.h \
+	src/tools/mpirun/ctrl_pack.c src/tools/mpirun/ctrl_pack.h \
 	src/tools/mpirun/srun_launch.c src/tools/mpirun/srun_launch.h \
 	src/tools/mpirun/daemon.c src/tools/mpirun/daemon.h \
 	src/tools/mpirun/job_desc.c src/tools/mpirun/job_desc.h \
@@ -34,7 +36,8 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/options.c src/tools/mpirun/options.h \
 	src/tools/mpirun/show_map.c src/tools/mpirun/show_map.h \
 	src/tools/mpirun/pmi_server.c src/tools/mpirun/pmi_server.h \
-	src/tools/mpirun/pmix_srv.h \
+	src/tools/mpirun/pmix_srv.h src/tools/mpirun/pmix_msg.h \
+	src/tools/mpirun/refbuf.c src/tools/mpirun/refbuf.h \
 	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/prefix.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
 	src/tools/mpirun/poll_sparse.c src/tools/mpirun/poll_sparse.h \
@@ -45,8 +48,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/id_table.c src/tools/mpirun/id_table.h \
 	src/tools/mpirun/modex_head.c src/tools/mpirun/modex_head.h \
 	src/tools/mpirun/tree.c src/tools/mpirun/tree.h \
-	src/tools/mpirun/wait_report.c src/tools/mpirun/wait_report.h \
-	src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_conn.h
+	src/tools/mpirun/wait_report.c src/tools/mpirun/wait_report.h
 if WITH_PMIX
 mpirun_SOURCES += src/tools/mpirun/pmix_srv.c src/tools/mpirun/pmix_inner.h \
 	src/tools/mpirun/pmix_upcalls.c src/tools/mpirun/pmix_nspace.c src/tools/mpirun/pmix_downcalls.c

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pmix_msg: messages between the PMIx and PMI servers of the nodes and the head (pmix_head). A pmix_channel carries them.
+ */
+#ifndef WEFT_MPIRUN_PMIX_MSG_H
+#define WEFT_MPIRUN_PMIX_MSG_H
+
+#include <stdint.h>
+
+#include "tools/mpirun/refbuf.h"
+
+enum pmix_msg_kind {
+    /* server to head; answered by PMIX_MSG_DONE with the same ticket */
+    PMIX_MSG_GATHER = 1, /* rank: enum gather_kind; seconds: timeout; body: u32 count, u32 ranks[count] (0: all), data */
+    PMIX_MSG_FETCH,      /* get the data that `rank` has put; seconds: timeout */
+    PMIX_MSG_PUBLISH,    /* bodies of the three: nameserver.h */
+    PMIX_MSG_LOOKUP,
+    PMIX_MSG_UNPUBLISH,
+    /* server to head, not answered */
+    DMODEX_RESP,         /* reply to DMODEX_REQ: ticket, status, data */
+    PMIX_MSG_GONE,       /* `rank` has ended */
+    /* head to server */
+    PMIX_MSG_DONE,       /* ticket, status, data */
+    DMODEX_REQ,          /* get the data that `rank` has put; ticket */
+    /* both ways */
+    PMIX_MSG_EVENT,      /* rank: source; status: event code; body: u32 range, attributes */
+};
+
+enum gather_kind { GATHER_FENCE = 1, GATHER_CONNECT, GATHER_DISCONNECT, GATHER_PMI };
+
+enum pmix_msg_status { PMIX_MSG_OK, PMIX_MSG_NONE, PMIX_MSG_LATE, PMIX_MSG_LARGE, PMIX_MSG_TWICE, PMIX_MSG_UNABLE };
+
+typedef struct pmix_msg {
+    uint32_t kind;
+    int32_t status;
+    uint64_t ticket;
+    uint32_t rank, seconds; /* seconds: 0: no timeout */
+    refbuf *body;           /* NULL: empty. The message's owner releases it */
+} pmix_msg;
+
+#endif
