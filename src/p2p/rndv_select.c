@@ -275,7 +275,7 @@ static size_t show_row(const weft_rndv_stats_row *row, const weft_peer *peer, ui
     int n;
     if (record[best].ns_per_byte == 0)
         return 0;
-    n = snprintf(text, room, "%12llu  %-6s because%s", (unsigned long long)(8192ull << class) - 1, names[best], sort);
+    n = snprintf(text, room, "%12llu  %-8s%s", (unsigned long long)(8192ull << class) - 1, names[best], sort);
     for (enum weft_rndv_proto proto = WEFT_RNDV_COPY; proto < WEFT_RNDV_LAST && n > 0 && (size_t)n < room; proto++)
         if (record[proto].ns_per_byte > 0)
             n += snprintf(text + n, room - (size_t)n, " %s %.1f GB/s", names[proto], 1.0 / (double)record[proto].ns_per_byte);
@@ -288,9 +288,9 @@ static size_t show_row(const weft_rndv_stats_row *row, const weft_peer *peer, ui
 
 void weft_rndv_stats_show(const weft_rndv_stats *stats, const weft_peer *peer, char *text, size_t room)
 {
-    static const char *const sorts[2][2] = {{"", " both ways:"}, {" not registered before:", " not registered before, both ways:"}};
-    size_t n = (size_t)snprintf(text, room, "%12u  eager  because it fits a frame of %s%s\n", peer->eager_max, peer->ep->iface->ops->name,
-                                weft_knob.eager_max ? " and WEFT_EAGER_MAX says so" : "");
+    static const char *const sorts[2][2] = {{"", " bidirectional:"}, {" not registered before:", " not registered before, bidirectional:"}};
+    size_t n = (size_t)snprintf(text, room, "%12u  eager    the longest frame of %s%s\n", peer->eager_max, peer->ep->iface->ops->name,
+                                weft_knob.eager_max ? ", set by WEFT_EAGER_MAX" : "");
     for (uint32_t i = 0; i < 4 * WEFT_RNDV_SIZE_CLASSES && n + 1 < room; i++)
         n += show_row(&stats->rows[i & 1][i >> 1 & 1][i / 4], peer, i / 4, sorts[i & 1][i >> 1 & 1], text + n, room - n);
 }

@@ -14,28 +14,28 @@
 #include "tools/wrapper/prefix.h"
 #include "transport/module.h"
 
-typedef struct teller {
+typedef struct describe_ctx {
     out *to;
     const char *name, *why; /* why: text already printed, or NULL */
-} teller;
+} describe_ctx;
 
-static void tell_line(void *arg, const char *text)
+static void describe_line(void *arg, const char *text)
 {
-    const teller *self = arg;
+    const describe_ctx *self = arg;
     if (self->why && strcmp(text, self->why) == 0)
         return;
-    out_row(self->to, self->to->is_json ? self->name : "", self->to->is_json ? "finds" : "", text);
+    out_row(self->to, self->to->is_json ? self->name : "", self->to->is_json ? "detail" : "", text);
 }
 
 static void show(out *to, const char *name, const weft_iface_ops *ops, const char *why)
 {
-    teller self = {to, name, NULL};
+    describe_ctx self = {to, name, NULL};
     if (ops && !why)
         why = ops->unavailable();
     self.why = why;
-    out_row(to, name, why ? "absent" : "usable", why ? why : "");
+    out_row(to, name, why ? "unavailable" : "usable", why ? why : "");
     if (ops)
-        ops->describe(tell_line, &self);
+        ops->describe(describe_line, &self);
 }
 
 static void show_network(out *to, const char *name, bool is_promising)
@@ -43,7 +43,7 @@ static void show_network(out *to, const char *name, bool is_promising)
     const char *why = NULL;
     const weft_iface_ops *ops;
     if (!is_promising) {
-        out_row(to, name, "not tried", "no active device is seen; weft-info --transports asks the module itself");
+        out_row(to, name, "not probed", "no active device found; weft-info --transports loads the module and probes it");
         return;
     }
     ops = weft_transport_find(name, &why);
@@ -56,12 +56,12 @@ void devices_show(out *to, bool all)
     const char *modules = weft_knob.module_dir, *name;
     char path[PATH_MAX + 8];
     bool is_promising;
-    house here;
-    house_find(&here);
-    snprintf(path, sizeof path, "%s/weft", here.lib);
+    prefix installed;
+    prefix_find(&installed);
+    snprintf(path, sizeof path, "%s/weft", installed.lib);
     if (!modules || !*modules)
         weft_knob.module_dir = path;
-    out_section(to, "transports", "transports, and what they find here");
+    out_section(to, "transports", "transports, with their devices and addresses");
     show(to, weft_self_ops.name, &weft_self_ops, NULL);
     show(to, weft_shm_ops.name, &weft_shm_ops, NULL);
     for (uint32_t i = 0; (name = weft_iface_select_network(i, &is_promising)); i++)
@@ -71,7 +71,7 @@ void devices_show(out *to, bool all)
 }
 
 /* Prints a line "name: text" as a row. */
-static void tell_watch(void *arg, const char *text)
+static void describe_memmon(void *arg, const char *text)
 {
     char name[64];
     const char *colon = strstr(text, ": ");
@@ -79,9 +79,9 @@ static void tell_watch(void *arg, const char *text)
     out_row(arg, name, colon ? colon + 2 : text, NULL);
 }
 
-void devices_show_watches(out *to)
+void devices_show_memmons(out *to)
 {
-    out_section(to, "registration", "what tells the registration cache that memory was unmapped or changed");
-    weft_memmon_describe(tell_watch, to);
+    out_section(to, "registration", "memory monitors of the registration cache (memmon)");
+    weft_memmon_describe(describe_memmon, to);
     out_section_end(to);
 }

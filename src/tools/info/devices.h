@@ -13,6 +13,6 @@
 /* Prints each transport: usable or why not, and its devices. Loads a network's module only if a device seems active, or with `all`. */
 void devices_show(out *to, bool all);
 /* Prints the sources of the memory monitor (memmon): active or why not. Runs their self-tests. */
-void devices_show_watches(out *to);
+void devices_show_memmons(out *to);
 
 #endif

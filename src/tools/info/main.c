@@ -20,50 +20,50 @@ enum section {
 };
 
 static const char help[] =
-    "weft-info: what this Weft is, what works here, and what it would choose.\n"
-    "  --version     the version alone\n"
-    "  --build       version, compiler, flags, parts\n"
-    "  --machine     the CPUs that this process may use\n"
-    "  --transports  the transports: usable here, with the devices and ports they find, or why not\n"
-    "  --registration  what tells the registration cache that memory changed, each tried now\n"
-    "  --knobs       every knob, its value and where that comes from\n"
-    "  --missing     the functions of the MPI standard ABI that are not built yet\n"
-    "  --protocols      the way that a message of each size takes, and because (runs two ranks)\n"
-    "  --json        as JSON (not --protocols)\n"
-    "Without an option: build, machine, transports (networks only where a device seems to be active), registration and knobs.\n";
+    "weft-info: the build, the usable transports, the knobs and the selected protocols of this Weft.\n"
+    "  --version       the version only\n"
+    "  --build         version, compiler, flags, optional parts\n"
+    "  --machine       the CPUs that this process may use\n"
+    "  --transports    each transport: usable or why not, its devices and addresses (loads every module)\n"
+    "  --registration  the memory monitors of the registration cache, each tested now\n"
+    "  --knobs         each knob: value, origin, meaning\n"
+    "  --missing       the functions of the MPI standard ABI that are not implemented yet\n"
+    "  --protocols     the protocol for each message size, with measured rates (starts two ranks)\n"
+    "  --json          print JSON (not with --protocols)\n"
+    "Without an option: build, machine, transports (loads a network's module only if a device seems active), registration, knobs.\n";
 
 static void show_build(out *to)
 {
     char text[64];
     out_section(to, "build", "Weft " PACKAGE_VERSION);
     out_row(to, "version", PACKAGE_VERSION, NULL);
-    out_row(to, "library", "libmpi_abi.so.1", "the MPI standard ABI, the only one that Weft has");
+    out_row(to, "library", "libmpi_abi.so.1", "the MPI standard ABI");
     out_row(to, "built for", WEFT_BUILD_HOST, NULL);
     out_row(to, "compiler", WEFT_BUILD_CC " " __VERSION__, NULL);
     out_row(to, "flags", WEFT_BUILD_CFLAGS, NULL);
     out_row(to, "prefix", WEFT_PREFIX, NULL);
 #ifdef WEFT_HAVE_PMIX
-    out_row(to, "PMIx", "yes", "libpmix is loaded when a launcher or a program needs it");
+    out_row(to, "PMIx", "yes", "libpmix is loaded on demand");
 #else
-    out_row(to, "PMIx", "no", "configured with --disable-pmix");
+    out_row(to, "PMIx", "no", "built with --disable-pmix");
 #endif
-    out_row(to, "PMI-1, PMI-2", "yes", "mpiexec of MPICH (hydra), srun --mpi=pmi2");
+    out_row(to, "PMI-1, PMI-2", "yes", "for mpiexec of MPICH (hydra), srun --mpi=pmi2");
     snprintf(text, sizeof(text), "%u of %u", weft_api_total - weft_api_missing_count, weft_api_total);
-    out_row(to, "MPI functions", text, "of MPI 5.0, as MPI_Get_version says; weft-info --missing names the others");
+    out_row(to, "MPI functions", text, "of MPI 5.0; weft-info --missing lists the others");
     out_section_end(to);
 }
 
 static void show_machine(out *to)
 {
     char text[16];
-    out_section(to, "machine", "CPUs that this process may use");
+    out_section(to, "machine", "CPUs available to this process");
     snprintf(text, sizeof(text), "%d", weft_cpu_count_affinity());
-    out_row(to, "by affinity", text, NULL);
+    out_row(to, "affinity mask", text, NULL);
     int quota = weft_cpu_count_quota();
     snprintf(text, sizeof(text), "%d", quota);
-    out_row(to, "by the cgroup's quota", quota ? text : "no limit", NULL);
+    out_row(to, "cgroup quota", quota ? text : "no limit", NULL);
     snprintf(text, sizeof(text), "%d", weft_cpu_count());
-    out_row(to, "counted on", text, NULL);
+    out_row(to, "used by Weft", text, NULL);
     out_section_end(to);
 }
 
@@ -72,7 +72,7 @@ static void show_all_transports(out *to) { devices_show(to, true); }
 
 static void show_knobs(out *to)
 {
-    out_section(to, "knobs", "knobs (environment variables)");
+    out_section(to, "knobs", "knobs (environment variables): name, value, [origin] meaning (values)");
     for (int i = 0; i < weft_knob_row_count; i++) {
         const weft_knob_row *row = &weft_knob_rows[i];
         char name[64], value[256], note[768];
@@ -91,8 +91,8 @@ static void show_knobs(out *to)
 static void show_missing(out *to)
 {
     char title[96];
-    snprintf(title, sizeof(title), "%u of %u functions exist but raise MPI_ERR_UNSUPPORTED_OPERATION", weft_api_missing_count,
-             weft_api_total);
+    snprintf(title, sizeof(title), "%u of %u functions are not implemented yet: they raise MPI_ERR_UNSUPPORTED_OPERATION",
+             weft_api_missing_count, weft_api_total);
     out_section(to, "missing", title);
     for (const char *const *name = weft_api_missing; *name; name++)
         out_row(to, *name, "missing", to->is_json ? NULL : "");
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
         if (strcmp(option, "--json") == 0)
             is_json = true;
         else if (!section_add(option, &sections)) {
-            fprintf(stderr, "weft-info: no option %s; --help names them\n", option);
+            fprintf(stderr, "weft-info: unknown option %s; --help lists them\n", option);
             return 2;
         }
     }
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
         enum section section;
         void (*show)(out *to);
     } shows[] = {{BUILD, show_build}, {MACHINE, show_machine}, {TRANSPORTS, show_transports}, {ALL_TRANSPORTS, show_all_transports},
-                 {REGISTRATION, devices_show_watches}, {KNOBS, show_knobs}, {MISSING, show_missing}};
+                 {REGISTRATION, devices_show_memmons}, {KNOBS, show_knobs}, {MISSING, show_missing}};
     for (size_t i = 0; i < weft_count(shows); i++)
         if (sections & shows[i].section)
             shows[i].show(&to);

@@ -64,7 +64,7 @@ void out_row(out *self, const char *name, const char *value, const char *note)
         }
         putchar('}');
     } else if (note) {
-        printf("  %-24s %-10s %s\n", name, value, note);
+        printf("  %-24s %-11s %s\n", name, value, note);
     } else {
         printf("  %-24s %s\n", name, value);
     }

@@ -71,7 +71,8 @@ static int measure(weft_world *world, uint32_t rank)
     if (rc == 0 && rank == 0) {
         static char text[8192];
         weft_rndv_stats_show(peer->rndv_stats, peer, text, sizeof(text));
-        printf("ladder between two ranks of this machine, measured now\n     up to B  way    because\n%s", text);
+        printf("protocols between two ranks of this machine, measured now (the fastest is selected)\n"
+               " up to bytes  protocol and measured rates\n%s", text);
     }
     weft_chan_close(chan);
 undo_buffer:
@@ -87,7 +88,7 @@ int protocols_rank(void)
     int rc = weft_boot_start(&boot);
     if (rc == 0 && boot->size != 2) {
         boot->ops->finalize(boot);
-        fputs("weft-info: --protocols-rank is for two ranks: call weft-info --protocols\n", stderr);
+        fputs("weft-info: --protocols-rank is internal; use weft-info --protocols\n", stderr);
         return 2;
     }
     uint32_t rank = rc ? 0 : boot->rank;
@@ -98,7 +99,7 @@ int protocols_rank(void)
         rc = rc ? rc : closed;
     }
     if (rc)
-        weft_log_error("the ladder cannot be measured: %s", weft_fail_text(rc));
+        weft_log_error("--protocols: the measurement failed: %s", weft_fail_text(rc));
     fflush(stdout);
     return rc ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-# weft-info: what this Weft is, what works here, and what it chooses
+# weft-info: prints the build, the usable transports, the knobs and the selected protocols
 bin_PROGRAMS += weft-info
 weft_info_SOURCES = src/tools/info/main.c src/tools/info/out.c src/tools/info/out.h src/tools/info/protocols.c src/tools/info/protocols.h \
 	src/tools/info/devices.c src/tools/info/devices.h src/tools/wrapper/prefix.c src/tools/wrapper/prefix.h

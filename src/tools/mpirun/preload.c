@@ -54,12 +54,12 @@ static int env_join(env_list *env, const char *name, const char *first, const ch
 int preload_set(const app *part, env_list *env)
 {
     const char *theirs = value_of(env, PRELOAD);
-    house here;
+    prefix here;
 
     /* AddressSanitizer's library must be the first. */
     if (WEFT_IS_SANITIZED || part->has_asan || strstr(theirs, "libasan") || is_excluded(env))
         return 0;
-    house_find(&here);
+    prefix_find(&here);
     char path[sizeof(here.lib) + 32];
     snprintf(path, sizeof(path), "%s/weft/libweft-memhooks.so", here.lib);
     /* Spaces and colons separate entries and cannot be quoted: ld.so would print an error in every process. */

@@ -18,9 +18,9 @@ static void *must(void *memory)
 
 void line_add(line *self, const char *word)
 {
-    if (self->count + 2 > self->room) {
-        self->room = self->room ? 2 * self->room : 64;
-        self->words = must(realloc(self->words, self->room * sizeof(*self->words)));
+    if (self->count + 2 > self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 64;
+        self->words = must(realloc(self->words, self->capacity * sizeof(*self->words)));
     }
     self->words[self->count++] = word;
     self->words[self->count] = NULL;
@@ -28,9 +28,9 @@ void line_add(line *self, const char *word)
 
 void line_add_joined(line *self, const char *prefix, const char *text)
 {
-    size_t room = strlen(prefix) + strlen(text) + 1;
-    char *word = must(malloc(room));
-    snprintf(word, room, "%s%s", prefix, text);
+    size_t capacity = strlen(prefix) + strlen(text) + 1;
+    char *word = must(malloc(capacity));
+    snprintf(word, capacity, "%s%s", prefix, text);
     line_add(self, word);
 }
 

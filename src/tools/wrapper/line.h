@@ -9,7 +9,7 @@
 
 typedef struct line {
     const char **words; /* NULL after the last; NULL: no words yet */
-    size_t count, room; /* words; room: capacity of `words`, with the final NULL */
+    size_t count, capacity; /* capacity of `words` includes the final NULL */
 } line;
 
 /* Adds a word, borrowed. */

@@ -18,25 +18,28 @@
 typedef struct wrapper {
     const char *name; /* last component of argv[0] */
     bool is_cxx;
-    house house;
+    prefix prefix;
     line compiler, compile, link; /* the compiler's command; flags added to compile; flags added to link */
     line user;                    /* the user's arguments */
     bool has_input;               /* an argument names a file */
     bool stops_early;             /* -c, -E, ...: no link step */
 } wrapper;
 
-enum question { ASK_NOTHING, ASK_SHOW, ASK_COMPILE_INFO, ASK_LINK_INFO, ASK_COMPILE, ASK_LINK, ASK_INCDIRS, ASK_LIBDIRS, ASK_LIBS,
-               ASK_COMMAND,
-                ASK_VERSION, ASK_HELP };
+enum query
+{
+    QUERY_NONE, QUERY_SHOW, QUERY_COMPILE_INFO, QUERY_LINK_INFO, QUERY_COMPILE, QUERY_LINK, QUERY_INCDIRS, QUERY_LIBDIRS, QUERY_LIBS,
+    QUERY_COMMAND, QUERY_VERSION, QUERY_HELP
+};
 
 static const struct {
     const char *word;
-    enum question question;
-} questions[] = {
-    {"show", ASK_SHOW}, {"showme", ASK_SHOW}, {"showme:compile", ASK_COMPILE}, {"showme:link", ASK_LINK},
-    {"showme:incdirs", ASK_INCDIRS}, {"showme:libdirs", ASK_LIBDIRS}, {"showme:libs", ASK_LIBS}, {"showme:command", ASK_COMMAND},
-    {"showme:version", ASK_VERSION}, {"showme:help", ASK_HELP}, {"compile_info", ASK_COMPILE_INFO}, {"compile-info", ASK_COMPILE_INFO},
-    {"link_info", ASK_LINK_INFO}, {"link-info", ASK_LINK_INFO},
+    enum query query;
+} queries[] = {
+    {"show", QUERY_SHOW}, {"showme", QUERY_SHOW}, {"showme:compile", QUERY_COMPILE}, {"showme:link", QUERY_LINK},
+    {"showme:incdirs", QUERY_INCDIRS}, {"showme:libdirs", QUERY_LIBDIRS}, {"showme:libs", QUERY_LIBS},
+    {"showme:command", QUERY_COMMAND}, {"showme:version", QUERY_VERSION}, {"showme:help", QUERY_HELP},
+    {"compile_info", QUERY_COMPILE_INFO}, {"compile-info", QUERY_COMPILE_INFO}, {"link_info", QUERY_LINK_INFO},
+    {"link-info", QUERY_LINK_INFO},
 };
 
 static const char help[] =
@@ -49,16 +52,16 @@ static const char help[] =
     "  -link_info              print the command that links\n"
     "  -cc=NAME, -cxx=NAME     use this compiler; or set MPI_CC, MPI_CXX (WEFT_, OMPI_, MPICH_ too)\n";
 
-/* The query that an argument asks, by one or two dashes. */
-static enum question question_of(const char *word)
+/* The query that an argument names, with one or two dashes. */
+static enum query query_of(const char *word)
 {
     if (word[0] != '-')
-        return ASK_NOTHING;
+        return QUERY_NONE;
     word += word[1] == '-' ? 2 : 1;
-    for (size_t i = 0; i < weft_count(questions); i++)
-        if (strcmp(word, questions[i].word) == 0)
-            return questions[i].question;
-    return ASK_NOTHING;
+    for (size_t i = 0; i < weft_count(queries); i++)
+        if (strcmp(word, queries[i].word) == 0)
+            return queries[i].query;
+    return QUERY_NONE;
 }
 
 /* mpicxx, mpic++, mpiCC and links with similar names. */
@@ -80,25 +83,24 @@ static void compiler_choose(wrapper *self)
     line_add_split(&self->compiler, self->is_cxx ? WEFT_CXX : WEFT_CC);
 }
 
-static void parts_make(wrapper *self)
+static void flags_make(wrapper *self)
 {
-    line_add_joined(&self->compile, "-I", self->house.include);
+    line_add_joined(&self->compile, "-I", self->prefix.include);
     line_add_split(&self->compile, WEFT_SANITIZE); /* a sanitized library needs the sanitizer's runtime first */
     line_add_split(&self->link, WEFT_SANITIZE);
-    line_add_joined(&self->link, "-L", self->house.lib);
-    line_add_joined(&self->link, "-Wl,-rpath,", self->house.lib);
+    line_add_joined(&self->link, "-L", self->prefix.lib);
+    line_add_joined(&self->link, "-Wl,-rpath,", self->prefix.lib);
     line_add(&self->link, "-Wl,--enable-new-dtags"); /* RUNPATH: LD_LIBRARY_PATH still wins */
     line_add(&self->link, "-lmpi_abi");
 }
 
 /* Updates has_input and stops_early by an argument. Returns how many following arguments belong to it. */
-static int word_weigh(wrapper *self, const char *word)
+static int argument_classify(wrapper *self, const char *word)
 {
     static const char *const early[] = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"};
     static const char *const pairs[] = {"-o", "-x", "-I", "-L", "-D", "-U", "-l", "-T", "-u", "-z", "-include", "-imacros", "-isystem",
-                                        "-iquote", "-idirafter",
-                                        "-MF", "-MT", "-MQ", "-Xlinker", "-Xassembler", "-Xpreprocessor", "-Xclang", "-target", "-arch",
-                                        "-aux-info", "-B", "-e", "-A", "-wrapper", "--param"};
+                                        "-iquote", "-idirafter", "-MF", "-MT", "-MQ", "-Xlinker", "-Xassembler", "-Xpreprocessor",
+                                        "-Xclang", "-target", "-arch", "-aux-info", "-B", "-e", "-A", "-wrapper", "--param"};
     for (size_t i = 0; i < weft_count(early); i++)
         if (strcmp(word, early[i]) == 0)
             self->stops_early = true;
@@ -110,9 +112,9 @@ static int word_weigh(wrapper *self, const char *word)
     return 0;
 }
 
-static enum question words_read(wrapper *self, int argc, char **argv)
+static enum query arguments_read(wrapper *self, int argc, char **argv)
 {
-    enum question asked = ASK_NOTHING;
+    enum query query = QUERY_NONE;
     int skip = 0;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
@@ -121,9 +123,9 @@ static enum question words_read(wrapper *self, int argc, char **argv)
             line_add(&self->user, word);
             continue;
         }
-        enum question question = question_of(word);
-        if (question) {
-            asked = question;
+        enum query found = query_of(word);
+        if (found) {
+            query = found;
             continue;
         }
         const char *named = strncmp(word, "-cc=", 4) == 0 ? word + 4 : strncmp(word, "-cxx=", 5) == 0 ? word + 5 : NULL;
@@ -132,32 +134,32 @@ static enum question words_read(wrapper *self, int argc, char **argv)
             line_add_split(&self->compiler, named);
             continue;
         }
-        skip = word_weigh(self, word);
+        skip = argument_classify(self, word);
         line_add(&self->user, word);
     }
-    return asked;
+    return query;
 }
 
-static int answer(const wrapper *self, enum question asked)
+static int query_answer(const wrapper *self, enum query query)
 {
     static line all; /* static: still reachable at exit, for leak checkers */
-    switch (asked) {
-    case ASK_COMPILE_INFO:
+    switch (query) {
+    case QUERY_COMPILE_INFO:
         line_add_all(&all, &self->compiler);
         line_add_all(&all, &self->compile);
         break;
-    case ASK_LINK_INFO:
+    case QUERY_LINK_INFO:
         line_add_all(&all, &self->compiler);
         line_add_all(&all, &self->link);
         break;
-    case ASK_COMPILE: line_add_all(&all, &self->compile); break;
-    case ASK_LINK: line_add_all(&all, &self->link); break;
-    case ASK_INCDIRS: line_add(&all, self->house.include); break;
-    case ASK_LIBDIRS: line_add(&all, self->house.lib); break;
-    case ASK_LIBS: line_add(&all, "mpi_abi"); break;
-    case ASK_COMMAND: line_add_all(&all, &self->compiler); break;
-    case ASK_VERSION: printf("%s: Weft %s\n", self->name, PACKAGE_VERSION); return 0;
-    case ASK_HELP: printf(help, self->name, PACKAGE_VERSION); return 0;
+    case QUERY_COMPILE: line_add_all(&all, &self->compile); break;
+    case QUERY_LINK: line_add_all(&all, &self->link); break;
+    case QUERY_INCDIRS: line_add(&all, self->prefix.include); break;
+    case QUERY_LIBDIRS: line_add(&all, self->prefix.lib); break;
+    case QUERY_LIBS: line_add(&all, "mpi_abi"); break;
+    case QUERY_COMMAND: line_add_all(&all, &self->compiler); break;
+    case QUERY_VERSION: printf("%s: Weft %s\n", self->name, PACKAGE_VERSION); return 0;
+    case QUERY_HELP: printf(help, self->name, PACKAGE_VERSION); return 0;
     default: return 2;
     }
     line_print(&all);
@@ -170,34 +172,34 @@ int main(int argc, char **argv)
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     self.name = slash ? slash + 1 : argc > 0 ? argv[0] : "mpicc";
     self.is_cxx = is_cxx_name(self.name);
-    house_find(&self.house);
+    prefix_find(&self.prefix);
     compiler_choose(&self);
-    parts_make(&self);
-    enum question asked = words_read(&self, argc, argv);
+    flags_make(&self);
+    enum query query = arguments_read(&self, argc, argv);
     if (argc < 2) {
-        fprintf(stderr, "%s: no input: say what to compile, or -showme:help\n", self.name);
+        fprintf(stderr, "%s: no arguments; name a source file, or see %s -showme:help\n", self.name, self.name);
         return 2;
     }
-    if (asked > ASK_SHOW)
-        return answer(&self, asked);
+    if (query > QUERY_SHOW)
+        return query_answer(&self, query);
 
     static line all;
     line_add_all(&all, &self.compiler);
     line_add_all(&all, &self.compile);
     line_add_all(&all, &self.user);
     /* -show without a file shows compile and link flags */
-    if (!self.stops_early && (self.has_input || asked == ASK_SHOW))
+    if (!self.stops_early && (self.has_input || query == QUERY_SHOW))
         line_add_all(&all, &self.link);
-    if (asked == ASK_SHOW) {
+    if (query == QUERY_SHOW) {
         line_print(&all);
         return 0;
     }
     if (!all.count || !self.compiler.count) {
-        fprintf(stderr, "%s: no compiler is named: -cc= is empty\n", self.name);
+        fprintf(stderr, "%s: -cc= names no compiler\n", self.name);
         return 2;
     }
     execvp(all.words[0], (char *const *)(uintptr_t)all.words);
-    fprintf(stderr, "%s: cannot run the compiler %s: %s. Install it, or name another with -cc= or MPI_CC\n", self.name, all.words[0],
+    fprintf(stderr, "%s: cannot run the compiler %s: %s. Install it, or select another by -cc= or MPI_CC\n", self.name, all.words[0],
             strerror(errno));
     return 127;
 }

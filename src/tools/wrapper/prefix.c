@@ -39,7 +39,7 @@ static bool moved(const char *here, const char *bin, const char *target, char *o
     return true;
 }
 
-void house_find(house *self)
+void prefix_find(prefix *self)
 {
     char here[PATH_MAX], header[PATH_MAX + 8];
     ssize_t length = readlink("/proc/self/exe", here, sizeof(here) - 1);

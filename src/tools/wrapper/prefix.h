@@ -8,12 +8,12 @@
 
 #include <limits.h>
 
-typedef struct house {
+typedef struct prefix {
     char include[PATH_MAX]; /* directory of mpi.h, absolute */
     char lib[PATH_MAX];     /* directory of the library, absolute */
-} house;
+} prefix;
 
 /* Fills in both: relative to the running program if mpi.h is there, else the paths of configure. */
-void house_find(house *self);
+void prefix_find(prefix *self);
 
 #endif

@@ -1,4 +1,4 @@
-# mpicc, mpicxx and their other names: one program that looks at its own
+# mpicc, mpicxx and their other names: one program; argv[0] selects the language
 bin_PROGRAMS += mpicc
 mpicc_SOURCES = src/tools/wrapper/main.c src/tools/wrapper/line.c src/tools/wrapper/line.h src/tools/wrapper/prefix.c src/tools/wrapper/prefix.h
 mpicc_CPPFLAGS = $(AM_CPPFLAGS) -DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' -DWEFT_INCLUDEDIR='"$(includedir)"' \
