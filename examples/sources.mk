@@ -1,5 +1,4 @@
-# Examples are copied and compiled by people with `make` of examples/Makefile, and tried by test/examples/try. The tree's own build
-# does not compile them: they want the installed mpicc.
+# examples: compiled with the installed mpicc by examples/Makefile, and run by test/examples/try; not built by this Makefile.
 examplesdir = $(docdir)/examples
 dist_examples_DATA = examples/Makefile examples/hello.c examples/ring.c examples/cg.c examples/cg_matrix.c examples/cg_matrix.h
 examplesdatadir = $(examplesdir)/data

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What configure asks, in Weft's words: everything that is missing is collected and told at once, with the Debian package for each.
+# Checks of configure. Missing dependencies are collected and reported together, each with its Debian package.
 
 AC_DEFUN([WEFT_NEED_START], [weft_missing= ; weft_packages= ])
 
-# WEFT_NEED(what, Debian package): notes that it is missing.
+# WEFT_NEED(what, Debian package): records a missing dependency.
 AC_DEFUN([WEFT_NEED], [
     weft_missing="$weft_missing
     $1 (Debian package: $2)"
@@ -27,7 +27,7 @@ AC_DEFUN([WEFT_LIBRARY_MAYBE], [
     CPPFLAGS="$CPPFLAGS $$1_CFLAGS"
     AC_CHECK_HEADER([$3], [have_$1=yes], [have_$1=no])
     CPPFLAGS=$weft_cppflags
-    AS_IF([test "$have_$1" = no], [AC_MSG_NOTICE([$2 is not there (Debian package: $4)])])
+    AS_IF([test "$have_$1" = no], [AC_MSG_NOTICE([$2 not found (Debian package: $4)])])
 ])
 
 AC_DEFUN([WEFT_LIBRARY], [
@@ -35,22 +35,22 @@ AC_DEFUN([WEFT_LIBRARY], [
     AS_IF([test "$have_$1" = no], [WEFT_NEED([$3], [$4])])
 ])
 
-# The compiler must know gnu11, C11 atomics without a library for 8 bytes, and visibility.
+# The compiler must support gnu11, visibility, and lock-free 8-byte C11 atomics without a library.
 AC_DEFUN([WEFT_COMPILER], [
     weft_cflags=$CFLAGS
     CFLAGS="$CFLAGS -std=gnu11 -fvisibility=hidden"
-    AC_MSG_CHECKING([whether $CC knows gnu11, atomics and visibility])
+    AC_MSG_CHECKING([whether $CC supports gnu11, atomics and visibility])
     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <stdatomic.h>
 #include <stdint.h>
 _Static_assert(sizeof(void *) == 8, "64 bit");
 static _Atomic uint64_t word;]], [[return (int)atomic_fetch_add(&word, 1);]])],
         [AC_MSG_RESULT([yes])],
         [AC_MSG_RESULT([no])
-         WEFT_NEED([a 64-bit C compiler that knows -std=gnu11 and lock-free 8-byte atomics], [gcc])])
+         WEFT_NEED([a 64-bit C compiler with -std=gnu11 and lock-free 8-byte atomics], [gcc])])
     CFLAGS=$weft_cflags
 ])
 
-# Where libpmix stands, for dlopen: beside the linker's own places Debian has it in a folder of its own.
+# Directory of libpmix for dlopen: Debian installs it outside of the linker's search path.
 AC_DEFUN([WEFT_PMIX_SONAME], [
     weft_pmix_dir=`$PKG_CONFIG --variable=libdir pmix 2>/dev/null`
     AC_DEFINE_UNQUOTED([WEFT_PMIX_LIBDIR], ["$weft_pmix_dir"], [where libpmix.so.2 was at build time])
@@ -68,10 +68,10 @@ AC_DEFUN([WEFT_SANITIZERS], [
 
 AC_DEFUN([WEFT_LITTLE_ENDIAN], [
     AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian");]], [])], [],
-                      [AC_MSG_ERROR([Weft's wire is little-endian, and this machine is not])])
+                      [AC_MSG_ERROR([Weft supports little-endian machines only])])
 ])
 
-# The contract that transports/ofi was written for; older libraries are left alone.
+# transports/ofi needs the API of libfabric 1.17.
 AC_DEFUN([WEFT_OFI_VERSION], [
     weft_cppflags=$CPPFLAGS
     CPPFLAGS="$CPPFLAGS $OFI_CFLAGS"

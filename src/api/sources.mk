@@ -1,4 +1,4 @@
-# src/api: the tables, the weaver, and the one library that people link: libmpi_abi.so
+# src/api: tables of the ABI, gen_api, and libmpi_abi.so, the library that programs link
 weave_sources = src/api/gen_api src/api/gen_checks.py src/api/gen_entries.py src/api/gen_header.py src/api/gen_tables.py \
 	src/api/constants.tbl src/api/functions.tbl src/api/kinds.tbl src/api/types.tbl
 gen_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
@@ -8,24 +8,24 @@ EXTRA_DIST += $(weave_sources)
 BUILT_SOURCES += $(weave_made)
 CLEANFILES += $(weave_made) gen_api.stamp
 
-# The weaver writes a file only when it changes: the stamp tells make that it ran.
+# gen_api writes a file only if its content changes; the stamp records for make that it ran.
 gen_api.stamp: $(weave_sources)
 	$(AM_V_GEN)$(PYTHON3) $(srcdir)/src/api/gen_api --into . && touch $@
 $(weave_made): gen_api.stamp
 	@test -f $@ || { rm -f gen_api.stamp; $(MAKE) $(AM_MAKEFLAGS) gen_api.stamp; }
 
-# Committed; test/api/generated compares it with what the tables make.
+# Committed; test/api/generated compares it with the tables' output.
 include_HEADERS = include/mpi.h
 
 lib_LTLIBRARIES = libmpi_abi.la
 libmpi_abi_la_SOURCES = src/api/checks.c src/api/checks.h src/api/missing.h
 nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(gen_entries)
 libmpi_abi_la_LIBADD = libweft.la
-# Soname libmpi_abi.so.1 is the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
+# The soname libmpi_abi.so.1 carries the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
 libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \
 	-export-symbols-regex '^P?MPI_'
 
-# make check-abi: header and library against the standard's tables, and in every language (test/api). 77: no tables there.
+# make check-abi: compares header and library with the standard's tables, compiles the header in each language (test/api). 77: no tables.
 check-abi: all
 	@CC="$(CC)" $(top_srcdir)/test/api/abi $(top_srcdir)/include .libs/libmpi_abi.so || test $$? = 77
 	@CC="$(CC)" CXX="$(CXX)" $(top_srcdir)/test/api/header $(top_srcdir)/include

@@ -1,4 +1,4 @@
-# src/base: status, log, knobs, place, and the small things that the language lacks
+# src/base: status, log, knobs, lists, hash of queues, clock, CPU count; includes no other folder
 libweft_la_SOURCES += \
 	src/base/bag.c src/base/bag.h src/base/raw_thread.c src/base/raw_thread.h \
 	src/base/clock.h src/base/copy.h src/base/crc.c src/base/crc.h \

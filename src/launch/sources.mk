@@ -1,4 +1,4 @@
-# src/launch: who am I, and who is there?
+# src/launch: boot: rank, size, nodes and modex of this process, by mpirun, PMIx, PMI-1, PMI-2 or singleton
 libweft_la_SOURCES += src/launch/boot.h src/launch/boot_internal.h src/launch/boot_env.h src/launch/boot.c src/launch/boot_env.c src/launch/task_env.c src/launch/modex_cache.c src/launch/modex_cache.h \
 	src/launch/boot_mpirun.c src/launch/boot_singleton.c src/launch/abort_text.c src/launch/segment_fd.c src/launch/segment_fd.h \
 	src/launch/boot_pmi.c src/launch/pmi.c src/launch/pmi.h src/launch/pmi_wire.c src/launch/pmi_wire.h src/launch/pmi_value.c src/launch/pmi_value.h \

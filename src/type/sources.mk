@@ -9,5 +9,5 @@ libweft_la_SOURCES += \
 	src/type/op.h src/type/op.c \
 	src/type/kernels.h src/type/kernels.inc \
 	src/type/kernels0.c src/type/kernels1.c src/type/kernels2.c src/type/kernels_wide.c
-# what MPI programs see of them
+# MPI handles and constructors
 libweft_la_SOURCES += src/mpi/type.c src/mpi/op.c

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=sh
 #
-# lib: what the scripts of test/build share. Sourced; gives $room (a folder that goes away), check and finish.
+# lib: what the scripts of test/build share. Sourced; gives $scratch (a folder that goes away), check and finish.
 # test/run sets WEFT_PREFIX, WEFT_TEST_SOURCE and WEFT_TEST_BUILD; by hand: from the build directory after make install.
 source=${WEFT_TEST_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${WEFT_TEST_BUILD:-$PWD}
 prefix=${WEFT_PREFIX:-$PWD/_install}
-room=$(mktemp -d) || exit 1
-trap 'chmod -R u+w "$room"; rm -rf "$room"' EXIT
+scratch=$(mktemp -d) || exit 1
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 failed=0
 count=0
@@ -19,20 +19,20 @@ check()
     shift
     count=$((count + 1))
     case "$1 $2" in
-        says* | "refuse says") said=$room/.asked ;;
-        *) said=$room/.said ;;
+        says* | "refuse says") said=$scratch/.asked ;;
+        *) said=$scratch/.said ;;
     esac
     if "$@" >"$said" 2>&1; then
         echo "ok      $what"
     else
         echo "FAILED  $what: $*"
-        tail -n 15 "$room/.said" | sed 's/^/        /'
+        tail -n 15 "$scratch/.said" | sed 's/^/        /'
         failed=$((failed + 1))
     fi
 }
 
 refuse() { ! "$@"; }
-says() { grep -q -e "$1" "$room/.said"; }
+says() { grep -q -e "$1" "$scratch/.said"; }
 finish() { echo "$count checks, $failed failed"; [ "$failed" = 0 ]; exit $?; }
 
 hello() # FILE

@@ -1,1 +1,1 @@
-# test/build: the wrappers, the library, the installation and the build itself; scripts run by test/run
+# test/build: scripts that test wrappers, library, installation, build and docs; run by test/run

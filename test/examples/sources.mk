@@ -1,2 +1,2 @@
-# test/examples: the examples as people meet them, by the installed mpicc and mpirun
+# test/examples: builds and runs the examples with the installed mpicc and mpirun
 EXTRA_DIST += test/examples/try

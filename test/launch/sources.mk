@@ -1,5 +1,5 @@
-# test/launch: mpirun as people meet it. Each script is one test: exit 0, 1, or 77; WEFT_TEST_MPIRUN and WEFT_TEST_PROBE (or test/run) name the
-# programs under test.
+# test/launch: the installed mpirun. Each script is one test with exit code 0, 1, or 77 (skipped). test/run sets WEFT_TEST_MPIRUN and
+# WEFT_TEST_PROBE, the programs under test.
 check_PROGRAMS += test/launch/probe/boot_probe
 test_launch_probe_boot_probe_SOURCES = test/launch/probe/boot_probe.c
 test_launch_probe_boot_probe_LDADD = libweft.la

@@ -1,4 +1,4 @@
-# test/sim: whole-library runs by seed
+# test/sim: worlds of ranks over the simulated fabric, by seed
 sim_programs += test/sim/sim
 test_sim_sim_SOURCES = test/sim/sim.c test/sim/answers.c test/sim/answers.h test/sim/colls.c test/sim/crew.c test/sim/crew.h \
 	test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h
@@ -13,7 +13,7 @@ sim_programs += test/sim/frags
 test_sim_frags_SOURCES = test/sim/frags.c test/sim/crew.c test/sim/crew.h
 sim_programs += test/sim/pincost
 test_sim_pincost_SOURCES = test/sim/pincost.c test/sim/crew.c test/sim/crew.h
-# MPI programs in simulated worlds: the generated entries, linked statically. The objects are those of libmpi_abi.
+# MPI programs in simulated worlds: the generated entry points, linked statically from the objects of libmpi_abi
 check_LTLIBRARIES += libweftapi.la
 libweftapi_la_SOURCES = $(libmpi_abi_la_SOURCES)
 nodist_libweftapi_la_SOURCES = $(nodist_libmpi_abi_la_SOURCES)
@@ -25,7 +25,7 @@ sim_programs += test/sim/damage
 test_sim_damage_SOURCES = test/sim/damage.c test/sim/answers.c test/sim/answers.h test/sim/damage_mpi.c test/sim/damage.h test/sim/apps.c test/sim/apps_comms.c \
 	test/sim/apps_forget.c test/sim/apps.h test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h
 test_sim_damage_LDADD = libweftapi.la $(LDADD)
-# The simulated HCA, and whole-library runs over transports/verbs on it: no libibverbs on the line.
+# Worlds over transports/verbs on the simulated HCA; not linked with libibverbs
 if WITH_VERBS
 sim_programs += test/sim/verbs_hca
 test_sim_verbs_hca_SOURCES = test/sim/verbs_hca.c test/sim/verbs_hca.h test/sim/verbs_ends.c test/sim/verbs_ends.h \

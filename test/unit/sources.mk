@@ -1,4 +1,4 @@
-# test/unit: CUnit programs, one for each room; all link the library statically.
+# test/unit: CUnit programs, one for each file or group of files under test; linked statically with the library
 unit_programs += test/unit/test_type test/unit/test_pack test/unit/test_op
 test_unit_test_type_SOURCES = test/unit/test_type.c
 test_unit_test_pack_SOURCES = test/unit/test_pack.c

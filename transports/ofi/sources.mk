@@ -1,4 +1,4 @@
-# transports/ofi: over libfabric, a module of its own. The same sources, without the glue, are linked by test/contract/ofi.
+# transports/ofi: libfabric, a module. test/contract/ofi links the same sources without the glue.
 ofi_sources = transports/ofi/ofi.h transports/ofi/coalesce.c transports/ofi/handshake.c transports/ofi/provider_select.c transports/ofi/flow.c transports/ofi/addr_list.c \
 	transports/ofi/memory.c transports/ofi/rma.c transports/ofi/iface.c transports/ofi/tcp_probe.c
 EXTRA_DIST += $(ofi_sources)

@@ -1,5 +1,5 @@
-# transports/verbs: the native HCA back end, a module; the same sources, without the glue, are linked by tests over a simulated HCA
-# (libweftverbs.la before libsimhca.la) or over the real thing (before $(VERBS_LIBS)).
+# transports/verbs: native RDMA devices, a module. Tests link the same sources without the glue, over the simulated HCA
+# (libweftverbs.la before libsimhca.la) or real devices (before $(VERBS_LIBS)).
 EXTRA_DIST += transports/verbs/verbs.h
 if WITH_VERBS
 verbs_sources = transports/verbs/verbs.h transports/verbs/rdmacm.c transports/verbs/cm_deferred.c transports/verbs/rdmacm.h transports/verbs/conn.c \

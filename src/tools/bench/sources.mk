@@ -1,4 +1,4 @@
-# weft-bench: the public MPI API alone, so that `mpicc src/tools/bench/*.c` makes the same program with any MPI.
+# weft-bench: uses the public MPI API only, so that `mpicc src/tools/bench/*.c` builds it with any MPI
 bin_PROGRAMS += weft-bench
 weft_bench_LDADD = libmpi_abi.la
 weft_bench_SOURCES = \

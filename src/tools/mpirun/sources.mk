@@ -1,4 +1,4 @@
-# mpirun (and mpiexec, a link to it): starts the ranks. libpmix is loaded at run time, only for programs that may want it.
+# mpirun (and mpiexec, a link to it): starts the ranks. libpmix is loaded at run time, only for programs that may use it.
 bin_PROGRAMS += mpirun
 mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS) \
 	-DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' -DWEFT_INCLUDEDIR='"$(includedir)"'

@@ -1,4 +1,4 @@
-# test/transports/sim: worlds in one process. Linked by tests only, before libweft.la.
+# test/transports/sim: simulated fabric, worlds in one process. Linked by tests only, before libweft.la.
 check_LTLIBRARIES += libweftsim.la
 weft_sim_library += libweftsim.la
 libweftsim_la_SOURCES = test/transports/sim/sim.h test/transports/sim/fabric.c test/transports/sim/fabric.h test/transports/sim/iface.c \

@@ -1,5 +1,5 @@
-# test/transports/uring: a software HCA with real pins, for tests: a module that is built with the check programs and never installed.
-# test/contract links the same sources, without the glue.
+# test/transports/uring: a software HCA whose registrations pin pages, for tests; a module built with the check programs, never installed.
+# test/contract links the same sources without the glue.
 uring_sources = test/transports/uring/uring.h test/transports/uring/iface.c test/transports/uring/line.c test/transports/uring/pins.c \
 	test/transports/uring/hca.c test/transports/uring/wire.c
 EXTRA_DIST += $(uring_sources)
