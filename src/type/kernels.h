@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-#include "type/op.h"
+/* inout[i] = in[i] op inout[i] for count basic elements. */
+typedef void weft_op_kernel(const void *in, void *inout, uint64_t count);
 
 enum weft_slot {
     WEFT_SLOT_SUM, WEFT_SLOT_PROD, WEFT_SLOT_MIN, WEFT_SLOT_MAX, WEFT_SLOT_BAND, WEFT_SLOT_BOR, WEFT_SLOT_BXOR,

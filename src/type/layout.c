@@ -46,14 +46,6 @@ void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, u
     *node = merged;
 }
 
-const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *scratch)
-{
-    if (type->program)
-        return type->program;
-    weft_layout_dense(scratch, 0, (uint64_t)type->size);
-    return scratch;
-}
-
 static weft_layout_block *builder_entry(weft_layout_builder *builder)
 {
     if (builder->count + 1 >= builder->room) { /* includes the end entry */

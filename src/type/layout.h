@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "type/type.h"
+typedef struct weft_type_layout weft_type_layout;
 
 enum weft_layout_kind {
     WEFT_PROGRAM_RUN,  /* count dense blocks of `bytes`, `stride` apart; count 1: one dense block; count 0: empty */
@@ -43,8 +43,6 @@ struct weft_type_layout {
 void weft_layout_dense(weft_type_layout *node, int64_t disp, uint64_t bytes);
 /* node = count times child, stride bytes apart, merged into one run if possible. The result may point to child. */
 void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, uint64_t count, int64_t stride);
-/* Layout of a type; valid while `scratch` and the type are. */
-const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *scratch);
 
 /* Builds a list, entry by entry, in packed order. Starts zeroed. */
 typedef struct weft_layout_builder {

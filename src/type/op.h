@@ -14,9 +14,6 @@
 
 #define WEFT_OP_MAGIC 0x4f505f5fu
 
-/* inout[i] = in[i] op inout[i] for count basic elements. */
-typedef void weft_op_kernel(const void *in, void *inout, uint64_t count);
-
 typedef struct MPI_ABI_Op weft_op;
 struct MPI_ABI_Op {
     uint32_t magic;   /* WEFT_OP_MAGIC while the handle is valid */

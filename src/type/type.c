@@ -66,6 +66,14 @@ weft_type *weft_type_blank(void)
     return type;
 }
 
+const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *scratch)
+{
+    if (type->program)
+        return type->program;
+    weft_layout_dense(scratch, 0, (uint64_t)type->size);
+    return scratch;
+}
+
 static void envelope_free(weft_envelope *envelope)
 {
     if (!envelope)

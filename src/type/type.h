@@ -23,7 +23,7 @@ enum weft_class {
 /* Longest span of a buffer, bytes; leaves a margin for displacements of one more element within 63 bits. */
 #define WEFT_TYPE_SPAN_MAX (UINT64_C(1) << 62)
 
-typedef struct weft_type_layout weft_type_layout;
+struct weft_type_layout;
 
 typedef struct MPI_ABI_Datatype weft_type;
 struct MPI_ABI_Datatype {
@@ -40,7 +40,7 @@ struct MPI_ABI_Datatype {
     int64_t lb, extent;           /* bytes (MPI 5.0 5.1) */
     int64_t true_lb, true_extent; /* bytes, of the data */
     int64_t elements;    /* basic elements in one element */
-    const weft_type_layout *program; /* layout, owned; NULL: dense */
+    const struct weft_type_layout *program; /* layout, owned; NULL: dense */
     void *envelope;      /* weft_envelope, owned; NULL if predefined */
     void *attributes;    /* opaque, of src/mpi */
     char name[128];      /* MPI_MAX_OBJECT_NAME */
