@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm: opening, freeing, comparing and naming communicators (MPI 5.0 7.4, 7.8). comm_create.c creates new ones from old ones.
+ * comm: opens, closes, compares and names communicators (MPI 5.0 7.4, 7.8), and sets their error handlers (9.3). comm_create.c creates
+ * new ones from old ones, and frees them.
  * Requires the worker's lock, except where finalize closes all. Invariant: the struct of a freed communicator stays readable
  * for a while with its magic cleared, so that a stale handle is an error and not a crash.
  */
@@ -14,7 +15,6 @@
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
-#include "mpi/request.h"
 
 #define FREED_KEPT 64
 
@@ -204,20 +204,6 @@ int weft_mpi_comm_compare(weft_comm *comm1, weft_comm *comm2, int *result)
     return rc;
 }
 
-int weft_mpi_comm_free(MPI_Comm *comm)
-{
-    weft_comm *gone = weft_comm_of(*comm);
-    if (!gone)
-        return weft_fail(WEFT_E_COMM, "comm %p is not a live communicator", (void *)*comm);
-    if (gone->handle)
-        return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->name);
-    gone->magic = 0; /* invalidates the handle; operations in flight continue */
-    weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
-    weft_comm_drop(gone);
-    *comm = MPI_COMM_NULL;
-    return 0;
-}
-
 int weft_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
 {
     weft_comm *named = weft_comm_of(comm);
@@ -246,5 +232,25 @@ int weft_mpi_comm_set_name(weft_comm *comm, const char *comm_name)
     if (!comm_name)
         return weft_fail(WEFT_E_ARG, "comm_name is NULL");
     snprintf(comm->name, sizeof comm->name, "%s", comm_name);
+    return 0;
+}
+
+int weft_mpi_comm_set_errhandler(weft_comm *comm, MPI_Errhandler errhandler)
+{
+    weft_errhandler *before = comm->errhandler;
+    if (!weft_errhandler_is_valid(errhandler))
+        return weft_fail(WEFT_E_ERRHANDLER, "errhandler %p is %s", (void *)errhandler,
+                         errhandler == MPI_ERRHANDLER_NULL ? "MPI_ERRHANDLER_NULL" : "not a live error handler");
+    weft_errhandler_hold(errhandler);
+    comm->errhandler = errhandler;
+    weft_errhandler_drop(before);
+    return 0;
+}
+
+/* The user gets a reference and must free it (MPI 5.0 9.3.4: "as if a new object"). */
+int weft_mpi_comm_get_errhandler(weft_comm *comm, MPI_Errhandler *errhandler)
+{
+    weft_errhandler_hold(comm->errhandler);
+    *errhandler = comm->errhandler;
     return 0;
 }

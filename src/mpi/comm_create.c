@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_create: creates communicators: dup, split, split_type (MPI 5.0 7.4.2). Called by the generated entries, collectively.
+ * comm_create: creates communicators: dup, split, split_type (MPI 5.0 7.4.2), and frees them. Called by the generated entries; creation
+ * is collective.
  * Invariant: all members of the parent take the same steps, also if one fails: they agree on the result before each return.
  * A corrupted agreement ends the job (weft_team_trust).
  * A channel's id is sent only after the channel is open, so that no frame arrives before its channel.
@@ -13,6 +14,7 @@
 #include "mpi/calls.h"
 #include "mpi/comm.h"
 #include "mpi/errhandler.h"
+#include "mpi/request.h"
 
 enum { ID_FIRST, ID_LAST = ID_FIRST + 1, NOT_FIRST, NOT_LAST, FINE, AGREED };
 
@@ -279,4 +281,18 @@ int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info 
         return split(comm, MPI_UNDEFINED, key, weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type),
                      newcomm);
     }
+}
+
+int weft_mpi_comm_free(MPI_Comm *comm)
+{
+    weft_comm *gone = weft_comm_of(*comm);
+    if (!gone)
+        return weft_fail(WEFT_E_COMM, "comm %p is not a live communicator", (void *)*comm);
+    if (gone->handle)
+        return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->name);
+    gone->magic = 0; /* invalidates the handle; operations in flight continue */
+    weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
+    weft_comm_drop(gone);
+    *comm = MPI_COMM_NULL;
+    return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * errhandler: creates, sets and frees error handlers (MPI 5.0 9.3). Called by the generated entries.
+ * errhandler: creates and frees error handlers (MPI 5.0 9.3). Called by the generated entries. comm.c sets them, errors.c runs them.
  * Invariant: a communicator's handler is never NULL and not freed while it is set. Freed handlers keep their memory
  * (type/handle_pool.h), so that a stale handle is detected.
  */
@@ -38,31 +38,6 @@ int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandle
     handler->comm_function = comm_errhandler_fn;
     *errhandler = handler;
     return 0;
-}
-
-int weft_mpi_comm_set_errhandler(weft_comm *comm, MPI_Errhandler errhandler)
-{
-    weft_errhandler *before = comm->errhandler;
-    if (!weft_errhandler_is_valid(errhandler))
-        return weft_fail(WEFT_E_ERRHANDLER, "errhandler %p is %s", (void *)errhandler,
-                         errhandler == MPI_ERRHANDLER_NULL ? "MPI_ERRHANDLER_NULL" : "not a live error handler");
-    weft_errhandler_hold(errhandler);
-    comm->errhandler = errhandler;
-    weft_errhandler_drop(before);
-    return 0;
-}
-
-/* The user gets a reference and must free it (MPI 5.0 9.3.4: "as if a new object"). */
-int weft_mpi_comm_get_errhandler(weft_comm *comm, MPI_Errhandler *errhandler)
-{
-    weft_errhandler_hold(comm->errhandler);
-    *errhandler = comm->errhandler;
-    return 0;
-}
-
-int weft_mpi_comm_call_errhandler(weft_comm *comm, int errorcode)
-{
-    return weft_errors_call(comm, "MPI_Comm_call_errhandler", errorcode);
 }
 
 int weft_mpi_errhandler_free(MPI_Errhandler *errhandler)

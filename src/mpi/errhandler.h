@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mpi/errors.h"
+#define WEFT_ERRHANDLER_MAGIC 0x45525248u
 
 typedef struct MPI_ABI_Errhandler weft_errhandler;
 struct MPI_ABI_Errhandler {

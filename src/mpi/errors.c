@@ -284,6 +284,11 @@ int weft_errors_call(weft_comm *comm, const char *function, int mpi_code)
     return weft_fail(WEFT_E_OTHER, "the error handler runs already on this communicator: it is not entered again");
 }
 
+int weft_mpi_comm_call_errhandler(weft_comm *comm, int errorcode)
+{
+    return weft_errors_call(comm, "MPI_Comm_call_errhandler", errorcode);
+}
+
 int weft_mpi_error_class(int errorcode, int *errorclass)
 {
     if (errorcode < 0 || errorcode > MPI_ERR_LASTCODE)

@@ -7,8 +7,6 @@
 
 #include "mpi/comm.h"
 
-#define WEFT_ERRHANDLER_MAGIC 0x45525248u
-
 /* MPI error class (MPI_ERR_...) of an inner code; 0 for 0. */
 int weft_errors_class(int code);
 /* Runs the error handler for `code` (inner, negative) and returns the MPI class if the handler returns. Must be called without the

@@ -18,12 +18,11 @@
 #include "mpi/errors.h"
 #include "mpi/persistent_reg.h"
 #include "mpi/request.h"
+#include "mpi/stage.h"
 #include "mpi/tool.h"
 #include "p2p/dispatch.h"
 
-/* Pairs with set_stage(). The stage belongs to the process or simulated rank, like weft_world_now: MPI can be initialized once. */
-enum weft_stage weft_init_stage(void) { return (enum weft_stage)atomic_load_explicit(weft_boot_stage, memory_order_acquire); }
-
+/* The stage belongs to the process or simulated rank, like weft_world_now: MPI can be initialized once. */
 static void set_stage(enum weft_stage next) { atomic_store_explicit(weft_boot_stage, (int)next, memory_order_release); }
 
 int weft_mpi_world_open(weft_world *world)

@@ -11,7 +11,7 @@
 
 #include "base/knob.h"
 #include "mpi/calls.h"
-#include "mpi/init.h"
+#include "mpi/stage.h"
 
 /* Process-wide. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
