@@ -6,6 +6,12 @@
 
 #include <stdio.h>
 
+const char *weft_coll_name(enum weft_coll_kind kind)
+{
+    static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"};
+    return kind < WEFT_COLL_LAST ? names[kind] : "?";
+}
+
 void weft_call_describe(weft_call call, char *text, size_t room)
 {
     static const char *const forms[] = {"", "nonblocking ", "persistent ", ""};

@@ -6,7 +6,18 @@
 #ifndef WEFT_COLLECTIVES_CALLS_H
 #define WEFT_COLLECTIVES_CALLS_H
 
-#include "collectives/select.h"
+#include "collectives/team.h"
+
+const char *weft_coll_name(enum weft_coll_kind kind);
+/* Bytes by which rules are chosen: of the vector or buffer; in gather, scatter, allgather and alltoall, of one rank's block. */
+static inline uint64_t weft_coll_select_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)
+{
+    if (kind == WEFT_COLL_BARRIER)
+        return 0;
+    if ((kind == WEFT_COLL_GATHER && !is_root) || (kind == WEFT_COLL_SCATTER && is_root))
+        return args->sendcount * (uint64_t)args->sendtype->size;
+    return args->recvcount * (uint64_t)args->recvtype->size;
+}
 
 enum weft_call_form { WEFT_CALL_BLOCKING, WEFT_CALL_NONBLOCKING, WEFT_CALL_PERSISTENT };
 #define WEFT_CALL_FORM_SHIFT 5

@@ -4,6 +4,8 @@
  * Requires worker->lock.
  * Invariant: every decision here (algorithm, tag, node area or messages) is equal on all members.
  */
+#include "collectives/coll.h"
+
 #include "base/status.h"
 #include "collectives/select.h"
 #include "collectives/shmcoll.h"

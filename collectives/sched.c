@@ -151,13 +151,6 @@ static void immediate_post_held(weft_sched *sched)
         plan_note(sched, weft_sched_begin_message(sched, &sched->held));
 }
 
-void weft_sched_cancel(weft_sched *sched)
-{
-    for (uint32_t i = 0; i < sched->req_count; i++)
-        if (sched->reqs[i]->kind == WEFT_REQ_RECV && !sched->reqs[i]->is_done)
-            weft_cancel(sched->reqs[i]);
-}
-
 static bool has_stopped(const weft_sched *sched)
 {
     return sched->rc || (sched->completion.rc && !weft_status_is_damage(sched->completion.rc));

@@ -4,181 +4,14 @@
  * An immediate schedule performs each step at once (blocking calls). A recorded one keeps the steps for weft_sched_progress (nonblocking
  * calls) and may be restarted (persistent calls).
  * Algorithms check no errors, allocate nothing and do no datatype arithmetic: errors are kept in the schedule (struct weft_sched).
- * Every function requires worker->lock. weft_coll_run and its kin are called by src/mpi.
+ * Every function requires worker->lock.
  */
 #ifndef WEFT_COLLECTIVES_SCHED_H
 #define WEFT_COLLECTIVES_SCHED_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "core/req.h"
-#include "p2p/p2p.h"
-#include "type/op.h"
-#include "type/type.h"
-
-typedef struct weft_sched weft_sched;
-
-/* One member's collective call, in a form that members compare (calls.h). */
-typedef struct weft_call {
-    uint64_t what;  /* kind | form << 5 | operator's handle << 8 | element size << 16 | root << 32; operator and size: reductions only */
-    uint64_t bytes; /* weft_coll_select_bytes */
-} weft_call;
-
-#define WEFT_CALLS 16
-/* The last calls of this member on a team, and unexpected messages of calls that it has not made yet. Indexed by tag % WEFT_CALLS. */
-typedef struct weft_call_log {
-    struct {
-        uint32_t tag, is_set;
-        weft_call call;
-    } made[WEFT_CALLS]; /* this member's calls */
-    struct {
-        uint32_t tag, is_set, from;
-    } ahead[WEFT_CALLS], other[WEFT_CALLS]; /* messages from `from`; other: same number as ahead's, but a different call */
-    uint32_t newest;         /* tag of the latest entry of ahead that is not persistent; UINT32_MAX: none */
-    bool has_asked;          /* this member sent its call to a member with a different one (weft_calls_differ) */
-    uint32_t asked, asked_tag; /* that member, and the tag of its message; valid if has_asked */
-    weft_call asked_call;    /* this member's call under that number; valid if has_asked */
-} weft_call_log;
-struct weft_shmcoll;
-struct weft_topology;
-
-/* Arguments of a collective, read by the selection and the algorithms. Buffers are the user's. in_place: the caller of this rank passed
- * MPI_IN_PLACE; the arguments that it replaces are ignored.
- *   barrier            nothing
- *   bcast              recvbuf, recvcount, recvtype on every rank (the root's recvbuf is read); root
- *   reduce             sendbuf; recvcount, recvtype, op on every rank; recvbuf at the root; in_place at the root: data in recvbuf
- *   allreduce          sendbuf (in_place: recvbuf); recvbuf, recvcount, recvtype, op
- *   gather             send* on every rank; recv* at the root, counts per rank; in_place at the root: send* ignored
- *   scatter            send* at the root, counts per rank; recv* on every rank; in_place at the root: recv* ignored
- *   allgather, alltoall  send* and recv*, counts per rank; in_place on every rank: send* ignored */
-typedef struct weft_coll {
-    const void *sendbuf;
-    void *recvbuf;
-    uint64_t sendcount, recvcount;      /* elements; per rank in gather, scatter, allgather, alltoall */
-    const weft_type *sendtype, *recvtype;
-    const weft_op *op;
-    int root;
-    bool in_place;
-} weft_coll;
-
-enum weft_coll_kind {
-    WEFT_COLL_BARRIER, WEFT_COLL_BCAST, WEFT_COLL_REDUCE, WEFT_COLL_ALLREDUCE,
-    WEFT_COLL_GATHER, WEFT_COLL_SCATTER, WEFT_COLL_ALLGATHER, WEFT_COLL_ALLTOALL, WEFT_COLL_LAST
-};
-
-/* A communicator's collective state: opened with it (weft_team_open), owned by it. Ranks are members 0 .. size - 1. */
-typedef struct weft_team {
-    weft_chan *chan;          /* the communicator's collective channel (MPI 5.0 7.1) */
-    uint32_t rank, size;
-    uint32_t sequence;        /* number of the next blocking or nonblocking schedule; its low bits (WEFT_TAG_BITS) go into the tag */
-    struct weft_topology *topology; /* members per node; NULL: all on one node, or each on its own; owned */
-    struct weft_shmcoll *node; /* shared area of the members on this node (of all, if topology is NULL); NULL: none; owned */
-    void *cache;              /* spare block of temporary memory for immediate schedules; NULL: none; owned */
-    uint32_t prepared;        /* number of the next persistent schedule; a persistent schedule keeps its tag when it is restarted */
-    uint32_t latency_bytes;   /* bytes that the wire carries in one latency: unit of select.c; equal on all members */
-    uint32_t eager_bytes;     /* blocks to other nodes are split into messages of so many bytes; 0: not split; equal on all members */
-    uint32_t eager_total_max; /* bytes; longer blocks are not split, as they would exhaust the peer's credit; equal on all members */
-    bool is_unsettled;        /* the next blocking call must first settle(): may_share, or the team has stopped */
-    bool may_share;           /* the members have not agreed on a node area yet; the first blocking call does */
-    bool is_origin;           /* the team stopped by an error of this member */
-    int stopped;              /* error that later calls return (stop.h); 0: the team has not stopped */
-    uint32_t stop_tag;        /* tag of the schedule that failed; it and all later ones are over */
-    uint32_t stop_origin;     /* member on which it failed */
-    weft_call present;        /* the blocking call in which the members agree on an area */
-    weft_call_log log;
-    weft_list_link active;    /* schedules under way (weft_sched.active) */
-    weft_list_link children;  /* teams created by collectives of this one (weft_team_adopt) */
-    weft_list_link sibling;   /* in the parent's children */
-    uint32_t made_by;         /* parent's schedule number that created this team; if it is over, this team stops */
-    char stop_text[WEFT_NOTIFY_BYTES + 60]; /* reason; valid if stopped */
-} weft_team;
-
-/* A schedule's tag: its number on the team, and a hash of the call, so that messages of different calls do not match (calls.h). At most
- * half of the numbers may be under way at a time. */
-#define WEFT_TAG_BITS 0x3fffffu
-#define WEFT_TAG_HASH_SHIFT 22
-#define WEFT_TAG_PREPARED 0x40000000u /* set in tags of persistent schedules: their numbers never expire, and are counted apart */
-
-/* Local. If `share`, the members agree on a node area in their first blocking collective; the channel must be connected by then.
- * Returns 0 or WEFT_E_NOMEM. */
-int weft_team_open(weft_chan *chan, bool share, weft_team *team);
-/* Local. No collective of this member may be under way. The last member to close frees the node area. */
-void weft_team_close(weft_team *team);
-
-/* The last collective on `team` created `child`. If that collective turns out to have failed elsewhere, child stops. */
-void weft_team_adopt(weft_team *team, weft_team *child);
-/* The error by which this member stopped the team. 0: not stopped, stopped by another member, or a node-local rank found the same first. */
-int weft_team_stopped(const weft_team *team);
-/* Returns rc, the result of a collective on whose data members base later decisions. Aborts the job on damage: members would decide
- * differently and hang. */
-int weft_team_trust(const weft_team *team, int rc);
-
-/* Blocking call. Returns 0 or an error. May run user code (operators) with the lock released. */
-int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args);
-/* Nonblocking call: records and starts. The request owns the schedule. */
-int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
-/* Persistent call: records only. Start it by weft_sched_restart(req). */
-int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
-int weft_sched_restart(weft_req *req);
-
-/* ---- for algorithms ---- */
+#include "collectives/team.h"
 
 typedef void weft_sched_algorithm(weft_sched *sched, const weft_coll *args);
-
-enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_FENCE };
-
-typedef struct weft_step {
-    enum weft_step_op verb;
-    int32_t peer;                   /* send, recv: rank in the team's channel */
-    const void *from;               /* send, copy, reduce */
-    void *to;                       /* recv, copy, reduce */
-    uint64_t from_count, to_count;  /* elements; only copy uses from_count and from_type */
-    const weft_type *from_type, *to_type;
-} weft_step;
-
-#define WEFT_SCHED_SMALL 512
-#define WEFT_SCHED_FEW 8
-
-/* Errors of a schedule are of two kinds.
- * Damage (weft_status_is_damage): a message was received, but truncated or with a wrong checksum. The schedule performs all its steps, so
- *   that no other member hangs. Counts and addresses never come from messages, so only values are wrong. Messages sent after the next
- *   fence are marked as tainted, where messages are checked, and their receivers return an error too.
- * All other errors (out of memory, a failed peer) stop the schedule: later steps do nothing and receives are cancelled. A failed peer ends
- *   the job; any other error stops the team on all members (stop.h). */
-struct weft_sched {
-    uint32_t rank, size;        /* in the current view (weft_sched_sub narrows it) */
-    int rc;                     /* error that stopped the schedule; 0: none */
-    int damage;                 /* first damage, as known at the last fence; 0: none */
-    bool is_immediate;          /* false: recorded */
-    int tag;
-    const uint32_t *map;        /* rank in the view to rank in the team; NULL: equal */
-    weft_team *team;
-    const weft_op *op;          /* for reduce; immediate: the caller's, recorded: own_op */
-    /* requests begun since the last fence */
-    weft_completion completion; /* left: 1 + requests under way */
-    weft_req **reqs;            /* few, or allocated */
-    uint32_t req_count, req_room; /* used, capacity */
-    bool is_holding;            /* immediate: `held` is a receive not posted yet; a fence may perform it as a blocking receive */
-    weft_step held;
-    weft_call call;             /* persistent only */
-    bool is_parked;             /* recorded: has failed by WEFT_E_REVOKED and waits for the notification with the reason */
-    weft_req *receiving;        /* immediate: receive that a fence waits for; NULL: none */
-    weft_list_link active;      /* in team->active while the schedule is under way */
-    /* recorded schedules only */
-    weft_step *steps;
-    uint32_t step_count, step_room, next; /* used, capacity; index of the next step to perform */
-    weft_list_link link;        /* in worker->scheds while the schedule can progress */
-    weft_req *req;              /* the user's request; it owns the schedule */
-    weft_op own_op;             /* copy: the user may free the operator meanwhile */
-    void *kept;                 /* persistent: registrations of its memory, owned by src/mpi; NULL: none */
-    void (*drop_kept)(void *kept); /* frees kept; called before the schedule's memory is freed */
-    /* temporary memory: first small, then blocks */
-    struct weft_sched_block *blocks;
-    uint32_t small_used;        /* bytes */
-    weft_req *few[WEFT_SCHED_FEW];
-    _Alignas(64) char small[WEFT_SCHED_SMALL];
-};
 
 /* Steps. Ranks are those of the view; count elements of type at buf. Steps begin in the order of the calls. copy and reduce end before
  * the next step begins. send and recv end at the next fence: only then may a received buffer be read, or a sent one be overwritten.
@@ -239,12 +72,12 @@ int weft_sched_end_immediate(weft_sched *sched);
 int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
 /* worker->progress_scheds: performs steps of all schedules in worker->scheds. Returns how many schedules. */
 int weft_sched_progress(weft_worker *worker);
+/* Starts a persistent or newly recorded schedule. */
+int weft_sched_restart(weft_req *req);
 /* Posts a send or receive step. Does not block. Returns 0 or an error; damage goes to completion.rc instead. */
 int weft_sched_begin_message(weft_sched *sched, const weft_step *step);
 /* Frees the requests since the last fence, all complete, and keeps their error in the schedule. */
 void weft_sched_free_requests(weft_sched *sched);
-/* Cancels the schedule's posted receives; those that matched a message continue. */
-void weft_sched_cancel(weft_sched *sched);
 /* Records rc (not 0) as damage or as the error that stops the schedule; the latter also stops the team. */
 void weft_sched_fail(weft_sched *sched, int rc) __attribute__((cold));
 static inline int weft_sched_code(const weft_sched *sched) { return weft_unlikely(sched->rc) ? sched->rc : sched->damage; }

@@ -7,6 +7,7 @@
  * (weft_coll_apply_op, weft_coll_copy), other threads may progress other schedules, but not this one.
  */
 #include "base/status.h"
+#include "collectives/sched.h"
 #include "collectives/stop.h"
 #include "core/worker.h"
 #include "type/pack.h"

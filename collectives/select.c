@@ -163,12 +163,6 @@ const weft_coll_rule *weft_coll_select_rules(enum weft_coll_kind kind, size_t *c
     return rows[kind];
 }
 
-const char *weft_coll_name(enum weft_coll_kind kind)
-{
-    static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"};
-    return kind < WEFT_COLL_LAST ? names[kind] : "?";
-}
-
 int weft_coll_select_print(const weft_coll_rule *row, const weft_coll_query *with, char *text, size_t room)
 {
     uint64_t bytes = row_bytes(row, with);

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#include "collectives/calls.h"
 #include "collectives/sched.h"
 
 enum weft_need {
@@ -47,18 +48,8 @@ typedef struct weft_coll_query {
 
 /* Never NULL: the last rule of each operation always matches. */
 const weft_coll_rule *weft_coll_select(const weft_coll_query *ask);
-/* Bytes by which rules are chosen: of the vector or buffer; in gather, scatter, allgather and alltoall, of one rank's block. */
-static inline uint64_t weft_coll_select_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)
-{
-    if (kind == WEFT_COLL_BARRIER)
-        return 0;
-    if ((kind == WEFT_COLL_GATHER && !is_root) || (kind == WEFT_COLL_SCATTER && is_root))
-        return args->sendcount * (uint64_t)args->sendtype->size;
-    return args->recvcount * (uint64_t)args->recvtype->size;
-}
 /* All rules of an operation, for tools and tests. */
 const weft_coll_rule *weft_coll_select_rules(enum weft_coll_kind kind, size_t *count);
-const char *weft_coll_name(enum weft_coll_kind kind);
 /* Prints a rule in one line; its bytes are those for the ranks and sizes in `with`. Returns as snprintf. */
 int weft_coll_select_print(const weft_coll_rule *row, const weft_coll_query *with, char *text, size_t room);
 

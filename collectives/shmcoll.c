@@ -5,13 +5,15 @@
  * may be up to DEPTH - 1 chunks ahead, so that both sides copy at the same time.
  * Invariant: every member reduces from the last member down (in op inout), so results are bitwise equal and in rank order.
  */
+#include "collectives/shmcoll.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
-#include "collectives/shmcoll_area.h"
 #include "collectives/shmcoll_check.h"
 #include "collectives/shmcoll_csum.h"
+#include "collectives/shmcoll_wait.h"
 #include "type/pack.h"
 
 #define FLAT_BYTES 2048 /* up to so many, each member reduces everything: one wait instead of two */
@@ -520,6 +522,16 @@ static __attribute__((noinline)) int run_summed(weft_shmcoll *node, enum weft_co
 int weft_shmcoll_stage(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args)
 {
     return weft_unlikely(node->sums != NULL) ? run_summed(node, kind, args) : run(node, kind, args);
+}
+
+int weft_shmcoll_pass(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone)
+{
+    if (node->rc)
+        return weft_shmcoll_refuse(node);
+    weft_shmcoll_note(node, kind, args, bytes);
+    if (is_alone) /* members that expect this call in the area would wait for this one */
+        weft_shmcoll_wake_all(node);
+    return WEFT_OK;
 }
 
 int weft_shmcoll_run(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args)

@@ -7,13 +7,8 @@
 #ifndef WEFT_COLLECTIVES_SHMCOLL_H
 #define WEFT_COLLECTIVES_SHMCOLL_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "collectives/sched.h"
-#include "mem/segment.h"
-
-typedef struct weft_shmcoll weft_shmcoll;
+#include "collectives/shmcoll_area.h"
 
 /* Runs an algorithm on the team by messages (in coll.c). Returns 0 or an error. */
 typedef int weft_shmcoll_performer(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args);
@@ -21,26 +16,6 @@ typedef int weft_shmcoll_performer(weft_team *team, weft_sched_algorithm *algori
 /* Collective, blocks. The members on each node allocate and attach an area: team->node, NULL if there is none. Sets team->latency_bytes,
  * eager_bytes and eager_total_max to equal values on all members. Only messages fail; that no area is free is not an error. */
 int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform);
-/* Flags of an area; equal on all members. */
-enum weft_shmcoll_manner {
-    WEFT_SHMCOLL_CROWDED = 1, /* oversubscribed: more ranks than CPUs */
-    WEFT_SHMCOLL_FENCE = 2,   /* a member has no membarrier() */
-    WEFT_SHMCOLL_CSUM = 4,    /* a member has set WEFT_CHECKSUM: data in slots is checked (shmcoll_csum.h) */
-};
-/* Attaches an area: `base` is zeroed memory of `bytes`, mapped by all `ranks` (2..64) members; pages[i] is member i's rank page.
- * NULL: out of memory, or `bytes` is too small. */
-weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
-                            weft_rank_page *const *pages, unsigned flags);
-/* node may be NULL. The last member to close frees the area. */
-void weft_shmcoll_close(weft_shmcoll *node);
-/* Bytes that one member can write in one operation. */
-uint32_t weft_shmcoll_slot_bytes(const weft_shmcoll *node);
-/* Another member has found before this one that calls differ. */
-bool weft_shmcoll_is_second(const weft_shmcoll *node);
-/* A call of this member waits in the area. */
-bool weft_shmcoll_is_waiting(const weft_shmcoll *node);
-/* This member leaves the area by error rc, unless it has left before: members that wait for it, now or later, return an error. */
-void weft_shmcoll_leave(weft_shmcoll *node, int rc) __attribute__((cold));
 /* Blocking call through the area: publishes it for the check (shmcoll_check.h) and performs it. */
 int weft_shmcoll_run(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args);
 /* Blocking call by an algorithm of messages: only publishes it, before it begins. bytes: weft_coll_select_bytes. is_alone: no stage of it
@@ -48,9 +23,6 @@ int weft_shmcoll_run(weft_shmcoll *node, enum weft_coll_kind kind, const weft_co
 int weft_shmcoll_pass(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone);
 /* Performs one stage of such a call in the area (hier.c). Blocks. */
 int weft_shmcoll_stage(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args);
-/* Whether data that this member writes from now on derives from damaged data. */
-void weft_shmcoll_mark(weft_shmcoll *node, bool is_tainted);
-
 /* Halves of an allreduce (shmcoll_rsag.c). Member i < parts owns block i of recvcount elements (weft_sched_block_start).
  * reduce_scatter: each owner gets its block, reduced over all members, in its recvbuf; the operator must commute.
  * allgather: every member gets all blocks in its recvbuf. */

@@ -12,9 +12,11 @@
 
 #include "base/macros.h"
 #include "base/nt_copy.h"
-#include "collectives/shmcoll.h"
+#include "collectives/team.h"
 #include "core/worker.h"
 #include "mem/segment.h"
+
+typedef struct weft_shmcoll weft_shmcoll;
 
 /* Protocol. Operations are numbered from 1, equal on all members. Operation s uses line and slot s % DEPTH of each member. Every member
  * posts s once: it has finished all operations before s - LAG, and its data of s is in its line or slot. Then it waits for the posts that
@@ -49,12 +51,32 @@ typedef struct weft_shmcoll_hdr {
     char cause[WEFT_NOTIFY_BYTES + 60];
 } weft_shmcoll_hdr;
 
+typedef struct weft_shmcoll_call {
+    _Atomic uint64_t chain; /* hash of the member's calls up to this one */
+    _Atomic uint64_t what;  /* weft_call.what */
+    _Atomic uint64_t bytes; /* weft_call.bytes */
+} weft_shmcoll_call;
+
+enum weft_shmcoll_gone { WEFT_SHMCOLL_HERE, WEFT_SHMCOLL_LEFT, WEFT_SHMCOLL_STOPPED };
+
+/* One member's published calls. All stores are releases, so that read_call() detects an entry that is being overwritten. */
+typedef struct weft_shmcoll_notes {
+    _Alignas(WEFT_LINE) _Atomic uint64_t calls; /* calls published so far; number n is in call[n % DEPTH] */
+    _Atomic uint64_t gone;                      /* enum weft_shmcoll_gone; not HERE: the member posts no more */
+    weft_shmcoll_call call[WEFT_SHMCOLL_DEPTH];
+} weft_shmcoll_notes;
+
+struct weft_shmcoll_csum {
+    uint32_t sum;        /* CRC32C of the packed bytes */
+    uint32_t is_tainted; /* the writer derived the data from damaged data */
+};
+
 struct weft_shmcoll {
     uint64_t op;    /* current operation of this member */
     uint64_t known; /* an operation that all members are known to have posted */
     uint64_t chain, calls; /* hash and count of this member's blocking calls (shmcoll_check.h) */
     weft_shmcoll_line *lines;
-    struct weft_shmcoll_notes *notes; /* [ranks], in the area */
+    weft_shmcoll_notes *notes; /* [ranks], in the area */
     char *slots;    /* [ranks][DEPTH] of slot_bytes, in the area */
     uint32_t rank, ranks, slot_bytes;
     bool is_oversubscribed, needs_fence, is_tainted; /* is_tainted: weft_shmcoll_mark() */
@@ -75,8 +97,6 @@ struct weft_shmcoll {
     uint32_t area;  /* index in the segment; valid if bytes */
 };
 
-/* Begins the next operation and returns its number, or 0 on error (node->rc). is_writer: this member writes data in it. May block. */
-uint64_t weft_shmcoll_begin(weft_shmcoll *node, bool is_writer);
 /* Recipients of a post: all members, none in particular. */
 #define WEFT_SHMCOLL_ALL (-1)
 #define WEFT_SHMCOLL_NONE (-2)
@@ -84,10 +104,32 @@ uint64_t weft_shmcoll_begin(weft_shmcoll *node, bool is_writer);
 uint64_t weft_shmcoll_used_bytes(uint64_t bytes, uint32_t ranks, unsigned flags);
 /* Posts s. Does not block. `to`: members that may wait for this one alone: WEFT_SHMCOLL_ALL, WEFT_SHMCOLL_NONE, or a member. */
 void weft_shmcoll_post(weft_shmcoll *node, uint64_t s, int to);
-/* Blocks until `member`, a writer in s, has posted s. Returns an error if it is gone or its calls differ; then node->rc is set. */
-int weft_shmcoll_await(weft_shmcoll *node, uint32_t member, uint64_t s);
-/* The same for all members, all other ones being writers in s. */
-int weft_shmcoll_await_all(weft_shmcoll *node, uint64_t s);
+/* Flags of an area; equal on all members. */
+enum weft_shmcoll_manner {
+    WEFT_SHMCOLL_CROWDED = 1, /* oversubscribed: more ranks than CPUs */
+    WEFT_SHMCOLL_FENCE = 2,   /* a member has no membarrier() */
+    WEFT_SHMCOLL_CSUM = 4,    /* a member has set WEFT_CHECKSUM: data in slots is checked (shmcoll_csum.h) */
+};
+/* Attaches an area: `base` is zeroed memory of `bytes`, mapped by all `ranks` (2..64) members; pages[i] is member i's rank page.
+ * NULL: out of memory, or `bytes` is too small. */
+weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
+                            weft_rank_page *const *pages, unsigned flags);
+/* node may be NULL. The last member to close frees the area. */
+void weft_shmcoll_close(weft_shmcoll *node);
+/* Bytes that one member can write in one operation. */
+uint32_t weft_shmcoll_slot_bytes(const weft_shmcoll *node);
+/* Another member has found before this one that calls differ. */
+bool weft_shmcoll_is_second(const weft_shmcoll *node);
+/* A call of this member waits in the area. */
+bool weft_shmcoll_is_waiting(const weft_shmcoll *node);
+/* This member leaves the area by error rc, unless it has left before: members that wait for it, now or later, return an error. */
+void weft_shmcoll_leave(weft_shmcoll *node, int rc) __attribute__((cold));
+/* Whether data that this member writes from now on derives from damaged data. */
+void weft_shmcoll_mark(weft_shmcoll *node, bool is_tainted);
+/* Wakes all sleeping members; they compare calls again. */
+void weft_shmcoll_wake_all(weft_shmcoll *node);
+/* This member posts no more, after close (LEFT) or an error (STOPPED). Wakes the others. */
+void weft_shmcoll_go(weft_shmcoll *node, enum weft_shmcoll_gone how);
 
 /* Where `member` writes its data of s, if no writer of s writes more than `bytes`. */
 static inline char *weft_shmcoll_place(const weft_shmcoll *node, uint32_t member, uint64_t s, uint64_t bytes)

@@ -16,22 +16,6 @@ int weft_shmcoll_refuse(weft_shmcoll *node)
     return node->rc;
 }
 
-int weft_shmcoll_pass(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone)
-{
-    if (node->rc)
-        return weft_shmcoll_refuse(node);
-    weft_shmcoll_note(node, kind, args, bytes);
-    if (is_alone) /* members that expect this call in the area would wait for this one */
-        weft_shmcoll_wake_all(node);
-    return WEFT_OK;
-}
-
-void weft_shmcoll_go(weft_shmcoll *node, enum weft_shmcoll_gone how)
-{
-    atomic_store_explicit(&node->notes[node->rank].gone, how, memory_order_release); /* pairs with weft_shmcoll_is_astray */
-    weft_shmcoll_wake_all(node);
-}
-
 /* ---- comparing calls ---- */
 
 typedef struct noted { /* a copy of weft_shmcoll_call */
@@ -155,32 +139,12 @@ static int say_gone(const weft_shmcoll *node, uint32_t member)
     }
 }
 
-/* Publishes the cause, if this member is the first to stop. */
-static void leave_cause(weft_shmcoll *node, int rc)
-{
-    weft_shmcoll_hdr *hdr = node->hdr;
-
-    if (atomic_fetch_add_explicit(&hdr->causes, 1, memory_order_relaxed))
-        return;
-    hdr->cause_code = rc;
-    snprintf(hdr->cause, sizeof hdr->cause, "%s", weft_fail_text(rc));
-    atomic_store_explicit(&hdr->has_cause, 1, memory_order_release); /* pairs with say_gone */
-}
-
 int weft_shmcoll_stop(weft_shmcoll *node, int rc)
 {
-    node->rc = rc;
-    leave_cause(node, rc);
-    weft_shmcoll_go(node, WEFT_SHMCOLL_STOPPED);
+    weft_shmcoll_leave(node, rc);
     if (node->team)
         weft_team_stop(node->team, rc, (int)(node->team->sequence & WEFT_TAG_BITS));
     return rc;
-}
-
-void weft_shmcoll_leave(weft_shmcoll *node, int rc)
-{
-    if (!node->rc)
-        weft_shmcoll_stop(node, rc);
 }
 
 int weft_shmcoll_differ(weft_shmcoll *node, uint32_t member)

@@ -10,23 +10,7 @@
 #define WEFT_COLLECTIVES_SHMCOLL_CHECK_H
 
 #include "collectives/calls.h"
-#include "collectives/select.h"
 #include "collectives/shmcoll_area.h"
-
-typedef struct weft_shmcoll_call {
-    _Atomic uint64_t chain; /* hash of the member's calls up to this one */
-    _Atomic uint64_t what;  /* weft_call.what */
-    _Atomic uint64_t bytes; /* weft_call.bytes */
-} weft_shmcoll_call;
-
-enum weft_shmcoll_gone { WEFT_SHMCOLL_HERE, WEFT_SHMCOLL_LEFT, WEFT_SHMCOLL_STOPPED };
-
-/* One member's published calls. All stores are releases, so that read_call() detects an entry that is being overwritten. */
-typedef struct weft_shmcoll_notes {
-    _Alignas(WEFT_LINE) _Atomic uint64_t calls; /* calls published so far; number n is in call[n % DEPTH] */
-    _Atomic uint64_t gone;                      /* enum weft_shmcoll_gone; not HERE: the member posts no more */
-    weft_shmcoll_call call[WEFT_SHMCOLL_DEPTH];
-} weft_shmcoll_notes;
 
 #define WEFT_SHMCOLL_MIX 0x9E3779B97F4A7C15ull
 
@@ -46,10 +30,6 @@ static inline void weft_shmcoll_note(weft_shmcoll *node, enum weft_coll_kind kin
 
 /* Error of a call after the area stopped. Truncation is returned once; later calls return WEFT_E_NOT_SAME. */
 int weft_shmcoll_refuse(weft_shmcoll *node) __attribute__((cold));
-/* Wakes all sleeping members; they compare calls again. */
-void weft_shmcoll_wake_all(weft_shmcoll *node);
-/* This member posts no more, after close (LEFT) or an error (STOPPED). Wakes the others. */
-void weft_shmcoll_go(weft_shmcoll *node, enum weft_shmcoll_gone how);
 /* This member stops by its error rc, and stops the team. Returns rc. */
 int weft_shmcoll_stop(weft_shmcoll *node, int rc) __attribute__((cold));
 /* Calls of `member` differ from this member's, or it is gone: sets the text, stops and returns the error. */

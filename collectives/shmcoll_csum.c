@@ -8,15 +8,10 @@
 
 #include "base/crc.h"
 #include "base/status.h"
-#include "collectives/select.h"
+#include "collectives/calls.h"
 #include "type/pack.h"
 
 #define PIECE 2048 /* bytes packed at a time, on the stack */
-
-uint64_t weft_shmcoll_csum_bytes(uint32_t ranks)
-{
-    return weft_round_up((uint64_t)ranks * ranks * WEFT_SHMCOLL_DEPTH * sizeof(struct weft_shmcoll_csum), WEFT_PAGE);
-}
 
 static struct weft_shmcoll_csum *sum_of(const weft_shmcoll *node, const weft_shmcoll_piece *piece)
 {

@@ -8,13 +8,7 @@
 #ifndef WEFT_COLLECTIVES_SHMCOLL_CSUM_H
 #define WEFT_COLLECTIVES_SHMCOLL_CSUM_H
 
-#include "collectives/sched.h"
 #include "collectives/shmcoll_area.h"
-
-struct weft_shmcoll_csum {
-    uint32_t sum;        /* CRC32C of the packed bytes */
-    uint32_t is_tainted; /* the writer derived the data from damaged data */
-};
 
 /* A fragment of the data that `member` writes in operation s: bytes [offset, offset + bytes), in pack order, of count elements of type at
  * buf. index: of the fragment in the member's data of s, 0 .. ranks - 1. */
@@ -26,8 +20,6 @@ typedef struct weft_shmcoll_piece {
     uint64_t count, offset, bytes;
 } weft_shmcoll_piece;
 
-/* Bytes of an area that hold the checksums. */
-uint64_t weft_shmcoll_csum_bytes(uint32_t ranks);
 /* Writer: stores the checksum. Must precede the post. */
 void weft_shmcoll_csum_write(weft_shmcoll *node, const weft_shmcoll_piece *piece);
 /* Writer: marks the fragment as tainted. Must follow csum_write and precede the post. */

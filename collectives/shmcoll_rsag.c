@@ -5,11 +5,13 @@
  * In reduce_scatter a slot holds one fragment for each owner; in allgather, one fragment of its owner's block. Round i is one operation of
  * the area, read after round i + LAG is written: members on one CPU need not switch every round.
  */
+#include "collectives/shmcoll.h"
+
 #include <string.h>
 
 #include "base/status.h"
-#include "collectives/shmcoll_area.h"
 #include "collectives/shmcoll_csum.h"
+#include "collectives/shmcoll_wait.h"
 
 typedef struct cut {
     weft_shmcoll *node;

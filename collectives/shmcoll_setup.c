@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "collectives/algorithms.h"
 #include "collectives/shmcoll.h"
-#include "collectives/shmcoll_area.h"
 #include "collectives/topology.h"
 #include "core/worker.h"
 #include "core/world.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "collectives/shmcoll.h"
+#include "collectives/shmcoll_area.h"
 #include "core/worker.h"
 
 /* Body of a notification that the team has stopped. */
@@ -142,6 +142,13 @@ static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag) { inspect
 bool weft_team_is_over(const weft_team *team, uint32_t tag)
 {
     return team->stopped && is_covered((int32_t)(tag & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)), team->stop_tag);
+}
+
+void weft_sched_cancel(weft_sched *sched)
+{
+    for (uint32_t i = 0; i < sched->req_count; i++)
+        if (sched->reqs[i]->kind == WEFT_REQ_RECV && !sched->reqs[i]->is_done)
+            weft_cancel(sched->reqs[i]);
 }
 
 /* Ends a schedule under way: no further step begins, posted receives are cancelled. */

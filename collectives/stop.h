@@ -9,7 +9,7 @@
 #define WEFT_COLLECTIVES_STOP_H
 
 #include "collectives/calls.h"
-#include "collectives/sched.h"
+#include "collectives/team.h"
 
 /* The message with `tag` of member `from` belongs to another call than `call`, this member's under that number: sends it `call`, so that it
  * stops the team and names both. */
@@ -46,6 +46,10 @@ bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag);
 /* Registers the handlers of team->chan. */
 void weft_stop_open(weft_team *team);
 void weft_stop_close(weft_team *team);
+/* The last collective on `team` created `child`. If that collective turns out to have failed elsewhere, child stops. */
+void weft_team_adopt(weft_team *team, weft_team *child);
+/* Cancels the schedule's posted receives; those that matched a message continue. */
+void weft_sched_cancel(weft_sched *sched);
 /* The schedule with this tag failed here by rc (its text: weft_fail). Stops it and every later one, on all members. Does not block. */
 void weft_team_stop(weft_team *team, int rc, int tag) __attribute__((cold));
 /* Whether the team has stopped at or before the schedule with this number or tag. */

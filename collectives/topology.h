@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectives/sched.h"
+#include "collectives/team.h"
 
 typedef struct weft_topology {
     uint32_t count;          /* nodes with members; at least 2 */

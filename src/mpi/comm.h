@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "collectives/sched.h"
+#include "collectives/coll.h"
 #include "core/world.h"
 #include "p2p/chan.h"
 

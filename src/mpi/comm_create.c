@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "collectives/stop.h"
 #include "mpi/calls.h"
 #include "mpi/comm.h"
 #include "mpi/errhandler.h"

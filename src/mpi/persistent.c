@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "collectives/sched.h"
 #include "core/peer.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"

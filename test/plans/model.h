@@ -8,6 +8,7 @@
 #ifndef WEFT_TEST_PLANS_MODEL_H
 #define WEFT_TEST_PLANS_MODEL_H
 
+#include "collectives/coll.h"
 #include "collectives/sched.h"
 
 typedef void model_rank(weft_team *team, void *argument);

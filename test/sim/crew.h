@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collectives/coll.h"
 #include "collectives/sched.h"
 #include "core/world.h"
 #include "p2p/p2p.h"

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "collectives/sched.h"
 #include "launch/boot.h"
 #include "mpi/calls.h"
 #include "mpi/init.h"

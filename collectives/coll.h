@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll: teams, and collective calls on them. Called by src/mpi; requires worker->lock.
+ */
+#ifndef WEFT_COLLECTIVES_COLL_H
+#define WEFT_COLLECTIVES_COLL_H
+
+#include "collectives/team.h"
+
+/* Local. If `share`, the members agree on a node area in their first blocking collective; the channel must be connected by then.
+ * Returns 0 or WEFT_E_NOMEM. */
+int weft_team_open(weft_chan *chan, bool share, weft_team *team);
+/* Local. No collective of this member may be under way. The last member to close frees the node area. */
+void weft_team_close(weft_team *team);
+
+/* The error by which this member stopped the team. 0: not stopped, stopped by another member, or a node-local rank found the same first. */
+int weft_team_stopped(const weft_team *team);
+/* Returns rc, the result of a collective on whose data members base later decisions. Aborts the job on damage: members would decide
+ * differently and hang. */
+int weft_team_trust(const weft_team *team, int rc);
+
+/* Blocking call. Returns 0 or an error. May run user code (operators) with the lock released. */
+int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args);
+/* Nonblocking call: records and starts. The request owns the schedule. */
+int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
+/* Persistent call: records only. Start it by weft_sched_restart(req). */
+int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
+
+#endif
