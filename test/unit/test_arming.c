@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_arming: the contract's arm and disarm alternate, however many threads wait in one worker. A port that only counts stands beside
- * the others while threads sleep, wake each other, and leave. And a thread that waits for many requests while another one leads parks
- * for all of them at once.
+ * test_arming: calls of an iface's arm and disarm alternate, however many threads wait in one worker; an additional iface counts them
+ * while threads sleep, wake each other and leave. A thread that waits for many requests while another one leads parks once for all.
  */
 #include <CUnit/Basic.h>
 #include <mpi.h>
@@ -41,7 +40,7 @@ static void *wait_often(void *arg)
     return NULL;
 }
 
-static void they_alternate(void)
+static void arm_alternates(void)
 {
     weft_iface_ops ops = {.name = "count", .arm = count_arm, .disarm = count_disarm};
     weft_iface iface = {.ops = &ops, .is_quiet = true};
@@ -55,7 +54,7 @@ static void they_alternate(void)
     for (int i = 0; i < ROUNDS; i++)
         for (int to = 0; to < THREADS; to++) {
             if (to == i % THREADS)
-                usleep(2000); /* they sleep by now */
+                usleep(2000); /* long enough for all threads to sleep */
             MPI_Send(&value, 1, MPI_INT, 0, to, MPI_COMM_WORLD);
             MPI_Recv(&value, 1, MPI_INT, 0, THREADS + to, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
@@ -69,7 +68,7 @@ static void they_alternate(void)
 
 enum { REQUESTS = 60, TAG_END = 100, TAG_MANY = 200 };
 
-static uint64_t parked_before;
+static uint64_t parked_before, parked_at_start;
 
 static uint64_t parks(void)
 {
@@ -98,8 +97,9 @@ static void *wait_for_many(void *arg)
 static void *send_many(void *arg)
 {
     (void)arg;
-    usleep(50000); /* both wait by now */
-    parked_before = parks();
+    /* The thread of wait_for_many leads until the main thread waits, and parks then. */
+    while ((parked_before = parks()) == parked_at_start)
+        usleep(1000);
     for (int i = 0; i < REQUESTS; i++) {
         MPI_Send(&i, 1, MPI_INT, 0, TAG_MANY, MPI_COMM_WORLD);
         usleep(2000);
@@ -111,10 +111,12 @@ static void many_requests_park_once(void)
 {
     pthread_t waits, sends;
     int value;
+    parked_at_start = parks();
     CU_ASSERT_FATAL(pthread_create(&waits, NULL, wait_for_many, NULL) == 0);
-    usleep(20000);
+    while (!atomic_load(&weft_world_now->workers[0]->leader))
+        usleep(1000);
     CU_ASSERT_FATAL(pthread_create(&sends, NULL, send_many, NULL) == 0);
-    MPI_Recv(&value, 1, MPI_INT, 0, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* began last: leads */
+    MPI_Recv(&value, 1, MPI_INT, 0, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* began to wait last: leads */
     CU_ASSERT(parks() - parked_before < REQUESTS / 4);
     pthread_join(waits, NULL);
     pthread_join(sends, NULL);
@@ -131,7 +133,7 @@ int main(void)
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) || level != MPI_THREAD_MULTIPLE || CU_initialize_registry())
         return 1;
     suite = CU_add_suite("arming", NULL, NULL);
-    CU_add_test(suite, "arm and disarm alternate", they_alternate);
+    CU_add_test(suite, "arm and disarm alternate", arm_alternates);
     CU_add_test(suite, "a wait for many requests parks once", many_requests_park_once);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
