@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# setup: what contrib/quickstart and contrib/check share: the Debian packages, the build in _build/, the installation in _install/.
-# Sourced with $top set to the source directory. Every step says what it does; a step that fails says where its log is.
+# setup: shared by contrib/quickstart and contrib/check: Debian packages, the build in _build/, the installation in _install/.
+# Sourced with $top set to the source directory. Each step prints what it does; a failed step names its log.
 
 packages_build="gcc g++ make autoconf automake libtool m4 pkg-config python3 libhwloc-dev libpmix-dev libibverbs-dev librdmacm-dev libfabric-dev libc6-dev gzip"
 packages_check="$packages_build liburing-dev libcunit1-dev cmake valgrind binutils procps"
-# The libraries that configure looks for: name for pkg-config, and header.
+# Libraries checked by configure, as pkg-config name:header.
 libraries="hwloc:hwloc.h pmix:pmix.h libibverbs:infiniband/verbs.h librdmacm:rdma/rdma_cma.h libfabric:rdma/fabric.h liburing:liburing.h cunit:CUnit/Basic.h"
-# Of the following each that cannot be had is left out, and the tests that need it are skipped.
-# For the tests over verbs devices in a guest (contrib/rdma-lab).
+# Optional packages: tests that need one that cannot be installed are skipped.
+# Tests over verbs devices in a guest (contrib/rdma-lab).
 packages_lab="qemu-system-x86 busybox-static iproute2 ibverbs-providers ibverbs-utils"
-# For the tests over several hosts (contrib/testbed).
+# Tests over several hosts (contrib/testbed).
 packages_hosts="iproute2 openssh-server openssh-client util-linux"
-# For a Slurm cluster on those hosts (contrib/slurm-lab).
+# Tests under Slurm (contrib/slurm-lab).
 packages_slurm="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 # Launchers of other MPIs (test/launch).
 packages_launchers="openmpi-bin libopenmpi-dev mpich libmpich-dev"
@@ -37,7 +37,7 @@ as_root()
 is_debian() { command -v dpkg-query >/dev/null 2>&1; }
 is_installed() { [ "$(dpkg-query -W -f '${Status}' "$1" 2>/dev/null)" = "install ok installed" ]; }
 
-# find_missing NAME...: sets `missing` to those that are not installed.
+# find_missing NAME...: sets `missing` to the packages that are not installed.
 find_missing()
 {
     local name
@@ -48,7 +48,7 @@ find_missing()
     missing=${missing# }
 }
 
-# apt_install NAME...: 1 when it did not succeed; the log is $apt_log. The lists are fetched once.
+# apt_install NAME...: installs them; 1 on failure, with the log in $apt_log. Runs apt-get update once.
 apt_log=$top/_build/apt.log
 apt_lists=old
 apt_install()
@@ -62,42 +62,42 @@ apt_install()
         </dev/null >"$apt_log" 2>&1
 }
 
-# install_packages NAME...: those that are missing, by apt-get; ends the script when that cannot be.
+# install_packages NAME...: installs the missing ones by apt-get; ends the script on failure.
 install_packages()
 {
     if ! is_debian; then
-        say "  this is no Debian: assuming that the packages are there ($*)"
+        say "  not a Debian system: assuming that these packages are installed: $*"
         return
     fi
     find_missing "$@"
     if [ -z "$missing" ]; then
-        say "  all there"
+        say "  all installed"
         return
     fi
-    is_root_or_sudo || die "You are not root and there is no sudo. Install these by hand, then run this again: $missing"
+    is_root_or_sudo || die "Not root, and no sudo. Install these packages, then run this again: $missing"
     say "  installing: $missing"
     # shellcheck disable=SC2086
     if ! apt_install $missing; then
         tail -n 15 "$apt_log" >&2
-        die "apt-get did not succeed; its log is $apt_log"
+        die "apt-get failed; its log is $apt_log"
     fi
 }
 
-# try_packages CONSEQUENCE NAME...: the same for packages that some tests can do without: one that cannot be installed keeps no other out.
-# Those that are not there in the end are added to `unavailable`.
+# try_packages CONSEQUENCE NAME...: installs optional packages, each by itself if all together fail. Adds those still missing to
+# `unavailable` and prints the consequence.
 unavailable=
 try_packages()
 {
     local consequence=$1 name
     shift
     if ! is_debian; then
-        say "  this is no Debian: $consequence unless these are there: $*"
+        say "  not a Debian system: $consequence unless these packages are installed: $*"
         unavailable="$unavailable $*"
         return
     fi
     find_missing "$@"
     if [ -z "$missing" ]; then
-        say "  all there"
+        say "  all installed"
         return
     fi
     if is_root_or_sudo; then
@@ -112,11 +112,11 @@ try_packages()
     find_missing "$@"
     [ -z "$missing" ] && return
     is_root_or_sudo || say "  not root, and no sudo"
-    say "  not to be had: $missing: $consequence"
+    say "  cannot be installed: $missing: $consequence"
     unavailable="$unavailable $missing"
 }
 
-# watch_step LOG WHAT COMMAND...: runs it with a line of progress: what, seconds, files compiled so far.
+# watch_step LOG WHAT COMMAND...: runs the command with a line of progress: WHAT, seconds, files compiled.
 watch_step()
 {
     local log=$1 what=$2 begin=$SECONDS shown=0 pid rc=0
@@ -145,7 +145,7 @@ watch_step()
 
 jobs_count() { nproc 2>/dev/null || echo 2; } # CPUs that this process may use
 
-# found_now: what configure would find at this moment, as far as packages change it: compilers, and libraries by version and header.
+# found_now: prints what configure's result depends on: compilers, and each library's version and header.
 found_now()
 {
     local name flags
@@ -161,11 +161,11 @@ found_now()
     done
 }
 
-# compiled_with DIRECTORY: what the objects there depend on and make does not see.
+# compiled_with DIRECTORY: prints the compiler and flags of its objects, which make does not check.
 compiled_with() { grep -E '^(CC|CXX|CFLAGS|CXXFLAGS|CPPFLAGS|DEFS|[A-Z]+_CFLAGS) = ' "$1/Makefile" 2>/dev/null || :; }
 
-# configure_in DIRECTORY OPTION...: autogen if need be, then configure there, unless it was done with the same options and would find the
-# same: contrib/check installs packages after contrib/quickstart has configured.
+# configure_in DIRECTORY OPTION...: runs autogen.sh if needed, and configure unless its options and found_now are unchanged: contrib/check
+# installs further packages after contrib/quickstart has configured.
 configure_in()
 {
     local dir=$1 stamp flags
@@ -185,7 +185,7 @@ $(found_now)"
     fi
 }
 
-# build_and_install: Weft itself, from _build/ into _install/.
+# build_and_install: builds Weft in _build/ and installs it into _install/.
 build_and_install()
 {
     configure_in "$top/_build" --prefix="$top/_install"
