@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# bash completion for mpirun, mpiexec, weft-info and weft-bench. Source it, or put it into
+# bash completion for mpirun, mpiexec, weft-info and weft-bench. Source it, or install it in
 # /usr/share/bash-completion/completions under those names.
 _weft_mpirun()
 {
@@ -9,7 +9,7 @@ _weft_mpirun()
         -rankfile --launch-agent -ppn
         --verbose --help --version"
 
-    # behind the program's name the words are its own; behind ':' ours again
+    # words after the program's name are its arguments; after ':' they are mpirun's again
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         if [[ $word == : ]]; then
@@ -53,7 +53,7 @@ _weft_mpirun()
 }
 complete -F _weft_mpirun mpirun mpiexec
 
-# The other two answer for themselves: whatever their --help names.
+# weft-info and weft-bench: the options of their --help.
 _weft_by_help()
 {
     local cur=${COMP_WORDS[COMP_CWORD]}

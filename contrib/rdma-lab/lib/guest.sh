@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# guest: what runs inside the lab's guests: their last set-up, the networks with their devices, and how to hurt them. The guest's job
-# sources it first; tests source it again for lab_cut, lab_mend, lab_hurt, lab_heal and lab_flap. Device rxeN (siwN) sits on interface vN, whose
-# address is 10.77.0.N (N = 1, 2) or 10.77.1.N (N = 3, 4). The invariant: what is sent from one device to its partner crosses the
-# veth, though both ends are in one name space (rxe takes no packets in others), so that a cut wire is a cut wire.
+# guest: runs inside the lab's guests: set-up, networks with their devices, link failures. Sourced by the guest's job, and by tests for
+# lab_cut, lab_mend, lab_hurt, lab_heal and lab_flap. Device rxeN (siwN) is on interface vN with address 10.77.0.N (N = 1, 2) or 10.77.1.N
+# (N = 3, 4). Invariant: packets between partners cross the veth although both ends are in one network namespace (rxe supports no
+# other), so that a cut link has an effect.
 
-lab_begin() # SECONDS-OF-THE-CLOCK: a restored guest still believes in the hour of its snapshot
+lab_begin() # SECONDS: sets the clock, which in a restored guest shows the time of the snapshot
 {
     date -s "@$1" >/dev/null
     ip link set lo up
@@ -17,7 +17,7 @@ lab_begin() # SECONDS-OF-THE-CLOCK: a restored guest still believes in the hour 
 lab_partner() { echo $((($1 - 1 ^ 1) + 1)); }
 lab_address() { echo "10.77.$((($1 - 1) / 2)).$1"; }
 
-# lab_pair KIND N: a veth between vN and v(N+1) with a device of that kind (rxe, siw) on each end.
+# lab_pair KIND N: makes a veth between vN and v(N+1) with a device of that kind (rxe, siw) on each end.
 lab_pair()
 {
     local i kind=$1
@@ -28,11 +28,11 @@ lab_pair()
         echo 1 >"/proc/sys/net/ipv4/conf/v$i/accept_local"
         echo 1 >"/proc/sys/net/ipv6/conf/v$i/keep_addr_on_down"
         ip address add "$(lab_address "$i")/24" dev "v$i"
-        # Whoever sends through this interface (rxe), or from its address (siw's TCP), is routed by a table that does not know that the
-        # partner's address is ours too. What comes in (no "iif lo") is not: it would be sent back.
+        # Packets sent through this interface (rxe) or from its address (siw's TCP) use a table in which the partner's address is not
+        # local. Received packets (not "iif lo") do not, or they would be sent back.
         ip rule add pref 10 oif "v$i" lookup "$((100 + i))"
         ip rule add pref 10 iif lo from "$(lab_address "$i")" lookup "$((100 + i))"
-        # While the link is down, or the next table would find the short way.
+        # Used while the link is down; otherwise the local table would deliver the packets.
         ip route add blackhole "$(lab_address "$(lab_partner "$i")")" metric 9999 table $((100 + i))
         ip link set "v$i" up
     done
@@ -42,7 +42,7 @@ lab_pair()
     done
 }
 
-# lab_wire N: the route from vN to its partner, and the partner's hardware address; the kernel forgets both when a link goes down.
+# lab_wire N: sets the route from vN to its partner and the partner's hardware address; the kernel drops both when a link goes down.
 lab_wire()
 {
     local partner hardware
@@ -77,9 +77,9 @@ lab_net() # one, two, four, siw, siw4, or lines of shell
     return 0
 }
 
-# -- to hurt, and to mend --
+# -- link failures --
 
-lab_cut() { ip link set "v$1" down; } # N: nothing passes between vN and its partner; both ports go down
+lab_cut() { ip link set "v$1" down; } # N: sets the link of vN down; the ports of both ends go down
 
 lab_mend() # N
 {
@@ -89,7 +89,7 @@ lab_mend() # N
     lab_wire "$(lab_partner "$1")"
 }
 
-# lab_down: the devices that have a port which is not active, if any. A port follows its link with some delay, down and up.
+# lab_down: prints the devices with a port that is not active. A port follows its link with some delay.
 lab_down()
 {
     local file state
@@ -99,7 +99,7 @@ lab_down()
     done
 }
 
-# lab_hurt N WHAT...: what vN sends suffers by netem from now on: loss 1%, delay 5ms, reorder 20% delay 2ms, duplicate, corrupt ...
+# lab_hurt N WHAT...: applies netem to packets sent by vN: loss 1%, delay 5ms, reorder 20% delay 2ms, duplicate, corrupt ...
 lab_hurt()
 {
     local i=$1
@@ -121,5 +121,5 @@ lab_flap()
     done
 }
 
-# lab_counter N NAME: what device rxeN counts (sent_pkts, rcvd_pkts, retry_exceeded_err, ...).
+# lab_counter N NAME: prints a counter of device rxeN (sent_pkts, rcvd_pkts, retry_exceeded_err, ...).
 lab_counter() { cat "/sys/class/infiniband/rxe$1/ports/1/hw_counters/$2"; }
