@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rndv_internal: shared by rndv.c, rndv_send.c and rndv_recv.c. A request has an id in the worker's table until it ends; frames for an
+ * unknown id are dropped (the operation failed meanwhile). A request ends when all its bytes have arrived or it failed, and no fragment
+ * is in flight: memory that a device may still access is never returned to the user.
+ */
+#ifndef WEFT_P2P_RNDV_INTERNAL_H
+#define WEFT_P2P_RNDV_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/peer.h"
+#include "core/reg.h"
+#include "core/req.h"
+#include "p2p/rndv.h"
+
+/* Bytes of a segment of unregistered memory: long enough to keep a device busy while the next one is registered, short enough for the
+ * first one to leave soon. */
+#define WEFT_RNDV_SEGMENT ((uint64_t)256 << 10)
+
+/* -- both halves (rndv.c) -- */
+
+/* Sets the fields that both halves use. */
+void weft_rndv_begin(weft_req *req, weft_peer *peer);
+/* Sends a frame of at most 80 bytes; aborts the job if it cannot be queued. */
+void weft_rndv_send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t chan, int32_t src, int32_t tag, const void *body,
+                          uint32_t bytes);
+/* index: segment; 0: this side's whole part. */
+void weft_rndv_send_fin(weft_req *req, uint32_t index, int rc);
+int weft_rndv_no_memory(const weft_peer *peer); /* sets the error text, returns WEFT_E_NOMEM */
+/* Writes the peer's key to bytes [from, end) of the message. Returns its length; 0: no key. */
+uint8_t weft_rndv_put_key(uint8_t *to, weft_req *req, const weft_reg *pin, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw);
+void weft_rndv_take_key(weft_rkey *rkey, const uint8_t *from, uint8_t bytes);
+/* Registers the whole buffer asynchronously, for its next use. */
+void weft_rndv_reg_async(weft_req *req, uint32_t rights);
+/* UNSUPPORTED: this pair copies from now on. STALE: the connection of the memory window broke; only these bytes are copied. */
+bool weft_rndv_is_to_be_copied(weft_peer *peer, int rc);
+/* Frees req->id; starts receives that wait for an id. */
+void weft_rndv_free_req_id(weft_req *req);
+
+/* -- the sender's half (rndv_send.c) -- */
+
+/* Counts one of req->left events that end a send: the receiver's FIN, or the last byte sent. An error ends it at once. */
+void weft_rndv_end_one(weft_req *req, int rc);
+
+/* -- the receiver's half (rndv_recv.c) -- */
+
+/* Starts receives that wait for an id. A receive may end at once, free its id and so call this again: only the outermost call runs the
+ * loop. */
+void weft_rndv_begin_pending(weft_worker *worker);
+/* FIN of the sender: segment `index` or its half (0) is written, or the send failed with rc. */
+void weft_rndv_handle_fin(weft_req *req, uint32_t index, int rc);
+
+#endif

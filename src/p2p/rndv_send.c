@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rndv_send: the sender's half of a rendezvous: announces the message by RTS, moves by DATA frames or puts what the receiver requests by
+ * CTS, and ends with the receiver's FIN or with its own last byte. See rndv.h.
+ */
+#include "p2p/rndv.h"
+
+#include "base/clock.h"
+#include "base/knob.h"
+#include "base/status.h"
+#include "core/world.h"
+#include "p2p/bidir.h"
+#include "p2p/frag.h"
+#include "p2p/msg_csum.h"
+#include "p2p/rndv_internal.h"
+#include "p2p/rndv_select.h"
+#include "type/type.h"
+
+/* Fills in the key of the send buffer, or the flags COLD or NO_RMA. */
+static void fill_rts_hint(weft_req *req, weft_rts *rts)
+{
+    weft_iface *iface = req->iface;
+    void *start = weft_frag_start_of(req);
+    if (!weft_reg_needed(iface))
+        return;
+    if (req->peer->no_rma || !weft_reg_allowed(iface)) {
+        rts->flags = WEFT_RTS_NO_RMA;
+        return;
+    }
+    req->pin = weft_reg_lookup(iface, start, req->bytes, WEFT_ACCESS_READ);
+    if (!req->pin) {
+        bool is_now = weft_knob.reg_mode == WEFT_REG_MODE_SYNC ||
+                      (weft_knob.reg_mode != WEFT_REG_MODE_ASYNC && req->bytes <= WEFT_RNDV_SEGMENT);
+        rts->flags = WEFT_RTS_COLD;
+        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_ACCESS_READ, &req->pin))
+            rts->flags = WEFT_RTS_NO_RMA;
+    }
+    if (req->pin)
+        rts->key_bytes = weft_rndv_put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_ACCESS_READ, &req->mw);
+}
+
+/* If rendezvous go both ways at once, the lower rank of the pair chooses the protocol for both directions. */
+static void hint(weft_req *req, weft_rts *rts)
+{
+    weft_peer *peer = req->peer;
+    weft_rndv_caps rndv_caps = {.can_move = true};
+    rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
+    if (!weft_rndv_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
+        peer->no_rma || !req->iface->ops->can_rma(req->iface, peer->ep))
+        return;
+    rts->flags |= (uint8_t)((weft_rndv_select(peer->rndv_stats, peer, req->bytes, &rndv_caps, true) + 1) << WEFT_RTS_HINT_SHIFT);
+}
+
+static void send_begins(weft_req *req)
+{
+    req->received = weft_bidir_send_begin(&req->peer->bidir);
+    weft_rndv_send_begin(req->peer->rndv_stats);
+}
+
+static void send_ends(weft_req *req)
+{
+    weft_bidir_send_end(&req->peer->bidir, req->received);
+    weft_rndv_send_end(req->peer->rndv_stats, req->rc ? 0 : req->moved, weft_clock_ns());
+}
+
+int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
+{
+    union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_RKEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
+    weft_rts *rts = &body.rts;
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
+    int rc = weft_req_id_alloc(req->worker, req);
+    if (rc)
+        return rc;
+    weft_rndv_begin(req, peer);
+    req->left = 1;
+    req->moved = req->bytes;
+    frame.hdr.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
+    rts->req_id = req->id;
+    if (req->is_dense && req->bytes) {
+        rts->addr = (uint64_t)(uintptr_t)weft_frag_start_of(req);
+        fill_rts_hint(req, rts);
+        hint(req, rts);
+    }
+    if (weft_knob.checksum) {
+        frame.hdr.flags = WEFT_HDR_MSG_CSUM;
+        rts->csum = weft_msg_csum_of_send(req, &frame.hdr);
+    }
+    frame.hdr.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
+    send_begins(req);
+    rc = weft_peer_send(peer, &frame, NULL, NULL);
+    if (rc) {
+        req->rc = rc;
+        send_ends(req);
+        weft_reg_revoke(req->iface, req->mw);
+        weft_reg_release(req->iface, req->pin);
+        weft_req_id_free(req->worker, req);
+        return rc;
+    }
+    peer->credit -= weft_peer_cost(frame.hdr.bytes);
+    return 0;
+}
+
+static void try_complete_send(weft_req *req)
+{
+    if (req->left || req->fragment_count)
+        return;
+    if (req->is_cold && !req->rc)
+        weft_rndv_reg_async(req, WEFT_ACCESS_READ);
+    send_ends(req);
+    weft_reg_revoke(req->iface, req->mw);
+    weft_reg_release(req->iface, req->pin);
+    weft_rndv_free_req_id(req);
+    weft_req_end(req, req->rc);
+}
+
+void weft_rndv_end_one(weft_req *req, int rc)
+{
+    if (rc && !req->rc)
+        req->rc = rc;
+    if (req->rc)
+        req->left = 0;
+    else if (req->left)
+        req->left--;
+    try_complete_send(req);
+}
+
+static void count_sent(weft_frag *frag, int rc)
+{
+    weft_req *req = frag->req;
+    req->arrived += frag->bytes;
+    weft_frag_free(frag);
+    if (rc || req->arrived == req->moved)
+        weft_rndv_end_one(req, rc);
+    else
+        try_complete_send(req);
+}
+
+/* over() of DATA: all frames of a CTS with COPY are sent. */
+static void on_data_done(weft_frag *frag, int rc)
+{
+    weft_req *req = frag->req;
+    if (rc < 0 && req->peer->state == WEFT_PEER_ALIVE) /* else the receiver would wait for ever */
+        weft_rndv_send_fin(req, 0, rc);
+    count_sent(frag, rc);
+}
+
+static void on_put_done(weft_frag *frag, int rc);
+
+/* Sends the rest of a put by DATA frames; on_put_done reports it to the receiver like a put. */
+static void push_instead(weft_frag *frag)
+{
+    frag->kind = WEFT_FRAG_DATA;
+    frag->over = on_put_done;
+    weft_frag_start(frag);
+}
+
+/* over() of PUT: segment or half written. Sends FIN to the receiver. */
+static void on_put_done(weft_frag *frag, int rc)
+{
+    weft_req *req = frag->req;
+    if (frag->kind == WEFT_FRAG_PUT && weft_rndv_is_to_be_copied(req->peer, rc)) {
+        push_instead(frag);
+        return;
+    }
+    weft_rndv_send_fin(req, frag->index, rc);
+    if (frag->index) {
+        count_sent(frag, rc);
+        return;
+    }
+    weft_frag_free(frag);
+    weft_rndv_end_one(req, rc);
+}
+
+static void put_frag(weft_req *req, const weft_cts *cts)
+{
+    weft_frag *frag = weft_frag_new(req, WEFT_FRAG_PUT, cts->from, cts->to, on_put_done);
+    if (!frag) {
+        weft_rndv_send_fin(req, cts->index, WEFT_E_NOMEM);
+        weft_rndv_end_one(req, weft_rndv_no_memory(req->peer));
+        return;
+    }
+    frag->index = cts->index;
+    frag->far = cts->addr;
+    req->is_cold = cts->to - cts->from < cts->want; /* segments: the receive buffer is not registered as a whole */
+    weft_rndv_take_key(&frag->rkey, cts->key, cts->key_bytes);
+    if (frag->from == frag->to) { /* empty half: nothing to put, only the FIN */
+        on_put_done(frag, 0);
+        return;
+    }
+    if (weft_reg_needed(req->iface) && (!cts->key_bytes ||
+        (!req->pin && weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + frag->from, frag->bytes, 0, &frag->pin))))
+        push_instead(frag);
+    else
+        weft_frag_start(frag);
+}
+
+static void push_frag(weft_req *req, const weft_cts *cts)
+{
+    weft_frag *frag = weft_frag_new(req, WEFT_FRAG_DATA, cts->from, cts->to, on_data_done);
+    if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
+        weft_rndv_reg_async(req, WEFT_ACCESS_READ);
+    if (frag) {
+        weft_frag_start(frag);
+        return;
+    }
+    weft_rndv_send_fin(req, 0, WEFT_E_NOMEM);
+    weft_rndv_end_one(req, weft_rndv_no_memory(req->peer));
+}
+
+void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
+{
+    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    if (!req || req->kind != WEFT_REQ_SEND) {
+        if (cts->proto == WEFT_RNDV_PUT) /* the send has failed, the receiver knows; it still waits for this segment */
+            weft_rndv_send_small(peer, WEFT_FRAME_FIN, cts->req_id, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
+        return;
+    }
+    if (cts->proto == WEFT_CTS_CSUM) {
+        uint32_t sum = weft_msg_csum_of_prefix(req, cts->want < req->bytes ? cts->want : req->bytes);
+        weft_rndv_send_small(peer, WEFT_FRAME_CSUM, cts->req_id, (int32_t)sum, 0, NULL, 0);
+        return;
+    }
+    req->remote_req_id = cts->req_id;
+    req->moved = cts->want;
+    if (cts->proto == WEFT_RNDV_SPLIT)
+        req->left = 2; /* own put, and the receiver's FIN */
+    if (cts->proto == WEFT_RNDV_COPY)
+        push_frag(req, cts);
+    else
+        put_frag(req, cts);
+}
+
+void weft_rndv_cancel(weft_req *req)
+{
+    if (req->fin_done)
+        return;
+    req->fin_done = true;
+    weft_rndv_send_small(req->peer, WEFT_FRAME_CANCEL, req->id, 0, 0, NULL, 0);
+}
