@@ -28,6 +28,9 @@ static void pause_once(void) { weft_cpu_relax(); }
 #define LOOK_EVERY 8u /* pauses between reads of the word, which the holder writes */
 #endif
 #define VISIT 64u /* pauses during which the lock is left free for visitors */
+#ifndef WAKES_MAX
+#define WAKES_MAX 4u /* wake-ups of one waiter that found the lock taken, before it is passed to it asleep */
+#endif
 #define FLAGS (WEFT_LOCK_HELD | WEFT_LOCK_SLEPT)
 
 enum state { RUNS, SLEEPS, WAKES, OWNS };
@@ -35,6 +38,7 @@ enum state { RUNS, SLEEPS, WAKES, OWNS };
 struct weft_lock_waiter {
     _Alignas(64) _Atomic uint32_t state; /* enum state; a futex */
     weft_lock_waiter *next, *prev; /* in the queue; on the word: next is the next older waiter */
+    uint32_t wakes; /* times that it was woken; owned by the holder */
 };
 
 void weft_lock_init(weft_lock *lock, uint32_t spins_max)
@@ -87,23 +91,41 @@ static bool change(weft_lock_waiter *waiter, uint32_t from, uint32_t to)
     return atomic_compare_exchange_strong_explicit(&waiter->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* Passes the lock to the oldest running waiter. True: passed; the caller must not touch the lock any more. *to_wake: the oldest waiter if
- * it slept. It may have returned before the wake; then the wake hits a futex without sleepers, which is harmless. */
+/* Makes a waiter the owner if its state is `from`. True: the caller must not touch the lock any more. */
+static bool has_passed_to(weft_lock *lock, weft_lock_waiter *one, uint32_t from)
+{
+    weft_lock_waiter *next = one->next;
+    unlink_waiter(lock, one);
+    lock->passes++;
+    if (change(one, from, OWNS))
+        return true;
+    lock->passes--;
+    insert_before(lock, one, next);
+    return false;
+}
+
+/* Passes the lock to the oldest running waiter, or to the oldest one if it was woken often in vain: a thread that is woken on the holder's
+ * CPU runs in the holder's place, finds the lock taken and sleeps again. True: passed; the caller must not touch the lock any more.
+ * *to_wake: the oldest waiter if it slept. It may have returned before the wake; then the wake hits a futex without sleepers, which is
+ * harmless. */
 static bool has_passed(weft_lock *lock, weft_lock_waiter **to_wake)
 {
-    if (lock->first && change(lock->first, SLEEPS, WAKES))
-        *to_wake = lock->first;
+    weft_lock_waiter *oldest = lock->first;
+    if (oldest && oldest->wakes >= WAKES_MAX) {
+        *to_wake = oldest;
+        if (has_passed_to(lock, oldest, SLEEPS) || has_passed_to(lock, oldest, WAKES))
+            return true;
+        *to_wake = NULL; /* it runs */
+    }
+    if (oldest && change(oldest, SLEEPS, WAKES)) {
+        oldest->wakes++;
+        *to_wake = oldest;
+    }
     for (weft_lock_waiter *one = lock->first, *next; one; one = next) {
         next = one->next;
         WEFT_LOCK_POINT();
-        if (atomic_load_explicit(&one->state, memory_order_relaxed) != RUNS)
-            continue;
-        unlink_waiter(lock, one);
-        lock->passes++;
-        if (change(one, RUNS, OWNS))
+        if (atomic_load_explicit(&one->state, memory_order_relaxed) == RUNS && has_passed_to(lock, one, RUNS))
             return true;
-        lock->passes--; /* it went to sleep */
-        insert_before(lock, one, next);
     }
     return false;
 }
@@ -173,9 +195,10 @@ static bool has_spun(weft_lock *lock, weft_lock_waiter *self)
     return false;
 }
 
-/* Sleeps until the holder wakes this thread. */
+/* Sleeps until the holder wakes this thread or passes the lock to it. */
 static void sleep_on_state(weft_lock *lock, weft_lock_waiter *self)
 {
+    uint32_t state;
     if (!change(self, RUNS, SLEEPS))
         return; /* this thread owns the lock */
     WEFT_LOCK_POINT();
@@ -183,7 +206,9 @@ static void sleep_on_state(weft_lock *lock, weft_lock_waiter *self)
         while (atomic_load_explicit(&self->state, memory_order_acquire) == SLEEPS)
             sleep_while(&self->state, SLEEPS);
     WEFT_LOCK_POINT();
-    atomic_store_explicit(&self->state, RUNS, memory_order_release); /* it was SLEEPS or WAKES: no holder passes the lock to these */
+    state = atomic_load_explicit(&self->state, memory_order_acquire);
+    while (state != OWNS && !change(self, state, RUNS))
+        state = atomic_load_explicit(&self->state, memory_order_acquire);
 }
 
 static void wait_in_queue(weft_lock *lock, weft_lock_waiter *self)
@@ -197,6 +222,7 @@ void weft_lock_wait(weft_lock *lock)
     weft_lock_waiter self;
     uintptr_t word;
     atomic_init(&self.state, RUNS);
+    self.wakes = 0;
     for (;;) {
         if (has_taken(lock))
             return;
@@ -219,6 +245,7 @@ bool weft_lock_offer(weft_lock *lock)
     bool has;
     collect(lock);
     atomic_init(&self.state, WAKES); /* so that has_passed skips it */
+    self.wakes = 0;
     insert_before(lock, &self, NULL);
     has = has_passed(lock, &to_wake);
     if (to_wake)
