@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The long form, by hand: by-hand.sh [MINUTES]: all stress tests again and again with new seeds, longer runs, up to four ranks.
+# by-hand.sh [MINUTES]: repeats the stress tests of registrations with new seeds, longer runs, up to four ranks. Run by hand.
 # WEFT_TEST_BUILD, MPIRUN, MPICC as test/run sets them.
 here=$(cd "$(dirname "$0")" && pwd)
 end=$(($(date +%s) + 60 * ${1:-30}))

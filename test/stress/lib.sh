@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the stress tests share: builds churn, and runs it over the software HCA (test/transports/uring) whose registrations are real
-# pins.
-# A test ends with 0 (ok), 1 (not ok) or 77 (cannot be tried here).
+# lib: shared by the tests of registrations: builds churn, and runs it over the software HCA (test/transports/uring), whose registrations
+# pin pages. Exit codes of the tests: 0 (ok), 1 (not ok), 77 (skipped).
 here=$(cd "$(dirname "$0")" && pwd)
 mpirun=${MPIRUN:-$(command -v mpirun)}
 mpicc=${MPICC:-$(command -v mpicc)}
@@ -23,18 +22,18 @@ export WEFT_MODULE_DIR=$built/.libs WEFT_TRANSPORTS=self,uring WEFT_COUNTERS=1
 ranks=${WEFT_TEST_STRESS_RANKS:-2}
 seed=${WEFT_TEST_STRESS_SEED:-$(($(date +%s) / 60))}
 
-# Where it is refused nothing is kept; then only WEFT_REGCACHE_MONITOR=memhooks keeps anything.
+# Without userfaultfd the cache keeps nothing, except with WEFT_REGCACHE_MONITOR=memhooks.
 has_fault=no
 "$(dirname "$mpirun")/weft-info" --registration 2>/dev/null | grep -Eq 'userfaultfd +in force' && has_fault=yes
 
-# Pins, per rank: what the cache counted.
+# Counters of the registration cache, per rank.
 show_counts()
 {
-    grep -E "^(churn: rank|churn: [0-9])|hits|pin" "$tmp/out" | sed 's/^/    /'
+    grep -E "^(churn: rank|churn: [0-9])|reg_" "$tmp/out" | sed 's/^/    /'
 }
 
-# churn LABEL CODE PATTERN [VARIABLE=VALUE...] -- ARGUMENT...: runs it; the exit code must be CODE, and PATTERN in the output.
-# $within: what mpirun is run by.
+# churn LABEL CODE PATTERN [VARIABLE=VALUE...] -- ARGUMENT...: runs churn; verifies its exit code and that its output has PATTERN.
+# $within: program that starts mpirun.
 within=
 churn()
 {
@@ -49,7 +48,7 @@ churn()
     env "${variables[@]}" timeout 500 $within "$mpirun" -n "$ranks" "$tmp/churn" -r "$seed" "$@" >"$tmp/out" 2>&1 </dev/null
     got=$?
     if [ "$got" != "$code" ] || ! grep -Eq -- "$pattern" "$tmp/out"; then
-        echo "not ok: $label gave $got (wanted $code, and /$pattern/); again:"
+        echo "not ok: $label: exit code $got, expected $code and /$pattern/; to repeat:"
         echo "    WEFT_TEST_STRESS_SEED=$seed ${variables[*]} ${within##*/} churn $*"
         tail -30 "$tmp/out" | sed 's/^/    /'
         failed=1
@@ -59,16 +58,16 @@ churn()
     [ -n "${WEFT_TEST_STRESS_QUIET:-}" ] || show_counts
 }
 
-# Of the last churn: nothing was found in the cache, and something was looked for.
+# Verifies that the last churn had look-ups in the cache and no hit.
 expect_nothing_kept()
 {
     grep -q reg_misses "$tmp/out" && ! grep -q reg_hits "$tmp/out" && return
-    echo "not ok: registrations were kept that nobody watches"
+    echo "not ok: registrations were kept without a memory monitor"
     show_counts
     failed=1
 }
 
-# The shared object of another allocator, or nothing.
+# Prints the path of an allocator's shared object, or nothing.
 allocator()
 {
     ldconfig -p | awk -v name="$1" 'index($1, name) == 1 { print $NF; exit }'

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# soak_watch: tells a job that stands still from one that is kept from running. Called by test/stress/soak at each look, and by soak_spares.
-# Invariant: time in which a rank was stopped, throttled or waited for a CPU, or in which the caller itself did not run, is no stall.
-"""Every second in which no message ended, the kernel is asked what each thread did: its state, its CPU time, the time it waited for a CPU."""
+# soak_watch: distinguishes a stalled job from one that cannot run. Called by test/stress/soak at each poll, and by soak_spares.
+# Invariant: time in which a rank is stopped, throttled or waits for a CPU, or in which the caller does not run, is not part of a stall.
+"""In each second without a completed message, samples each thread's state, CPU time and time waiting for a CPU from the kernel."""
 import os
 import re
 from collections import namedtuple
 
 LOOK_S = 1.0      # between two samples
-LOOK_MAX_S = 2.0  # a longer time between two looks counts as this: the caller was not running, and continued nothing that it had stopped
-LATE_SHARE = 3    # a job that its own time limit ended has stalled when it could run for this part of the time that a stall takes
+LOOK_MAX_S = 2.0  # a longer time between two polls counts as this: the caller did not run, and could not continue a rank that it had stopped
+LATE_SHARE = 3    # a job ended by its time limit has stalled if it could run for the stall's time divided by this
 
 Thread = namedtuple("Thread", "state wchan call cpu_s wait_s sleeps preempted")
 Group = namedtuple("Group", "periods throttled throttled_s")
@@ -19,12 +19,12 @@ def read_text(path):
     try:
         with open(path, encoding="utf-8", errors="replace") as text:
             return text.read()
-    except OSError:  # it has ended, or the kernel does not tell
+    except OSError:  # ended, or not permitted
         return ""
 
 
 def read_thread(folder):
-    """None when it has ended."""
+    """None if the thread has ended."""
     status = dict(re.findall(r"(\w+):\s+(\w+)", read_text(folder + "/status")))
     times = read_text(folder + "/schedstat").split()
     if "State" not in status:
@@ -50,7 +50,7 @@ def read_threads(pids):
 
 
 def read_group(folder):
-    """What a cgroup's quota did, in version 1 or 2; None without a group."""
+    """Throttling of a cgroup, version 1 or 2; None without a group."""
     stat = dict(re.findall(r"(\w+) (\d+)", read_text(folder + "/cpu.stat"))) if folder else {}
     if "nr_periods" not in stat:
         return None
@@ -66,7 +66,7 @@ def take_sample(now_s, pids, folder, stopped_s):
 
 
 def held_s(before, after):
-    """How long, between two samples, the thread that was kept from running the longest was: it waited for a CPU, or its group's quota was used up."""
+    """Longest time between two samples in which a thread waited for a CPU or was throttled."""
     waits = [after.threads[key].wait_s - before.threads[key].wait_s for key in after.threads if key in before.threads]
     if before.group and after.group:
         waits.append(after.group.throttled_s - before.group.throttled_s)  # summed over CPUs: an upper bound
@@ -79,7 +79,7 @@ def used_s(before, after):
 
 
 class Progress:
-    """How long a job has stood still although it could run. `take(now)` gives a Sample."""
+    """Time in which a job did not progress although it could run. `take(now)` returns a Sample."""
 
     def __init__(self, limit_s, take):
         self.limit_s, self.take = limit_s, take
@@ -91,11 +91,11 @@ class Progress:
         self.could_s = self.cpu_s = self.held_s = self.stopped_s = self.unseen_s = 0.0
 
     def is_slow(self, now_s):
-        """Then nothing is done to it that makes it slower."""
+        """True: the caller must not slow the job down further."""
         return now_s - self.since_s > 2 * LOOK_S
 
     def has_stalled(self, now_s):
-        """Called at each look at which nothing has moved. True when the job could run for `limit_s`."""
+        """Called at each poll without progress. True if the job could run for `limit_s`."""
         self.unseen_s, self.last_s = max(self.unseen_s, now_s - self.last_s), now_s
         if now_s - (self.last.at_s if self.last else self.since_s) < LOOK_S:
             return False
@@ -106,7 +106,7 @@ class Progress:
         return self.could_s >= self.limit_s
 
     def had_stalled(self):
-        """The same of a job that its own time limit has ended: one that a quota holds back could not run for long."""
+        """The same for a job ended by its time limit; a throttled job could run for a short time only."""
         return self.last_s - self.since_s >= self.limit_s and self.could_s >= self.limit_s / LATE_SHARE
 
     def count(self, before, after):
@@ -119,13 +119,13 @@ class Progress:
         self.could_s += could if held < passed / 2 else min(used, could)
 
     def summary(self):
-        return ("no message ended for %.1f s: for %.1f s of them it could run, for %.1f s a rank was stopped, for %.1f s at most one waited for a "
-                "CPU or its quota; CPU time %.2f s; longest time between two looks %.1f s" %
+        return ("no message completed for %.1f s: for %.1f s of them it could run, for %.1f s a rank was stopped, for %.1f s at most one waited "
+                "for a CPU or its quota; CPU time %.2f s; longest time between two polls %.1f s" %
                 (self.last_s - self.since_s, self.could_s, self.stopped_s, self.held_s, self.cpu_s, self.unseen_s))
 
 
 def describe(before, after, rank_of):
-    """One line for each thread, one for the group, one for the machine: what it does, and what it had between two samples."""
+    """One line for each thread, the cgroup and the machine: state, and usage between two samples."""
     out = []
     for pid, number in sorted(after.threads, key=lambda key: (rank_of.get(key[0], -1), key)):
         now = after.threads[pid, number]
@@ -140,5 +140,5 @@ def describe(before, after, rank_of):
             after.group.throttled - before.group.throttled, after.group.periods - before.group.periods,
             after.group.throttled_s - before.group.throttled_s))
     out.append("the machine: load %s; pressure %s" % (read_text("/proc/loadavg").strip(),
-                                                      "".join(read_text("/proc/pressure/cpu").split("\n")[:1]) or "not told"))
+                                                      "".join(read_text("/proc/pressure/cpu").split("\n")[:1]) or "unknown"))
     return out
