@@ -5,11 +5,12 @@
  * writer is still storing, or a later writer has used the slot, the writer advances `next` by a round: readers then find an overrun.
  * Invariant: a read that returns true has seen the range of every ticket since its cursor.
  */
+#include "mem/inval_log.h"
+
 #include <sched.h>
 #include <time.h>
 
 #include "base/raw_thread.h"
-#include "mem/memmon.h"
 
 #define STORING ((uint64_t)1 << 63) /* flag in a turn: its writer is between its first and its last store */
 

@@ -6,7 +6,7 @@
 #ifndef WEFT_MEM_MEMHOOKS_H
 #define WEFT_MEM_MEMHOOKS_H
 
-#include "mem/memmon.h"
+#include "mem/inval_log.h"
 
 #define WEFT_PRELOAD_SYMBOL "weft_memhooks_attach"
 #define WEFT_PRELOAD_VERSION 1

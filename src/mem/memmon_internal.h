@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "mem/memhooks.h"
+#include "mem/memmon.h"
 #include "mem/memmon_uffd.h"
 #include "mem/proc_maps.h"
 #include "mem/ranges.h"

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mem/memmon.h"
+#include "mem/inval_log.h"
 
 typedef struct weft_uffd {
     _Atomic int fd;           /* the userfaultfd; -1: closed, also by the listener after a read error */

@@ -6,8 +6,10 @@
 #ifndef WEFT_MEM_RANGES_H
 #define WEFT_MEM_RANGES_H
 
-#include "mem/memmon.h"
+#include <stdbool.h>
+#include <stdint.h>
 
+typedef struct weft_range { uint64_t start, end; } weft_range;
 typedef struct weft_ranges {
     uint32_t count, room; /* ranges; room: capacity of `at` */
     weft_range *at;       /* the owner's array */
