@@ -20,7 +20,7 @@
 static inline void wake(weft_shmcoll *node, uint32_t member)
 {
     if (weft_unlikely(atomic_load_explicit(&node->pages[member]->asleep, memory_order_relaxed)))
-        weft_segment_wake(node->pages[member]);
+        weft_page_wake(node->pages[member]);
 }
 
 static void wake_others(weft_shmcoll *node)

@@ -36,17 +36,17 @@ static void disarm(weft_wait *wait)
 
 /* Ifaces with descriptors (networks without shared memory beside them) raise them for their own events only. Work left by other threads
  * needs a descriptor as well; it goes into the slot of self (wakeups[0]), which has no wakeup. */
-static void arm_chime(weft_wait *wait)
+static void arm_wakeup_sock(weft_wait *wait)
 {
     weft_world *world = wait->worker->world;
     if (!wait->worker->is_threaded)
         return;
-    if (world->chime < 0)
-        world->chime = weft_wakeup_sock_open(world->page);
+    if (world->wakeup_fd < 0)
+        world->wakeup_fd = weft_wakeup_sock_open(&world->page->sock);
     weft_page_sleep_begin(world->page);
-    wait->wakeups[0].fd = world->chime;
-    if (world->chime < 0)
-        wait->wakeups[0].within_ns = WEFT_CHIME_NAP_NS;
+    wait->wakeups[0].fd = world->wakeup_fd;
+    if (world->wakeup_fd < 0)
+        wait->wakeups[0].within_ns = WEFT_WAKEUP_SOCK_NAP_NS;
 }
 
 /* If no iface has a wakeup (a rank alone), only other threads can wake this one: through the futex of the rank page. */
@@ -60,8 +60,8 @@ static void arm_own_wakeup(weft_wait *wait)
         has_fd |= wait->wakeups[i].fd >= 0;
     }
     if (has_fd) {
-        if (!atomic_load_explicit(&page->chime, memory_order_relaxed) || wait->worker->world->chime >= 0)
-            arm_chime(wait);
+        if (!weft_wakeup_sock_name(&page->sock) || wait->worker->world->wakeup_fd >= 0)
+            arm_wakeup_sock(wait);
         return;
     }
     wait->wakeups[0] = (weft_wakeup){.futex = (uint32_t *)&page->asleep, .value = weft_page_sleep_begin(page), .fd = -1};
@@ -125,7 +125,7 @@ static void learn_wake_up(weft_world *world, uint64_t begin_ns)
 }
 
 /* After a sleep that its limit ended, before disarm: whether a wakeup was raised since. Checks descriptors as well as page->asleep, since
- * weft_wakeup_sock_ring resets the latter first. */
+ * weft_wakeup_sock_send resets the latter first. */
 static bool has_rung(const weft_wait *wait, uint32_t asleep)
 {
     const weft_worker *worker = wait->worker;
@@ -267,6 +267,6 @@ static bool sleep_here(weft_worker *worker, const weft_wakeup *wakeups, uint32_t
     return poll(fds, n, (int)((limit_ns + 999999u) / 1000000u)) == 0;
 }
 
-static void wake_here(weft_worker *worker) { weft_segment_wake(worker->world->page); }
+static void wake_here(weft_worker *worker) { weft_page_wake(worker->world->page); }
 
 const weft_sleep_ops weft_sleep_ops_here = {.sleep = sleep_here, .wake = wake_here};

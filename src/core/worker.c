@@ -130,8 +130,8 @@ void weft_worker_disarm(weft_worker *worker, uint32_t count)
     while (count-- > 0)
         worker->ifaces[count]->ops->disarm(worker->ifaces[count]);
     atomic_store_explicit(&worker->world->page->asleep, 0, memory_order_relaxed);
-    if (weft_unlikely(worker->world->chime >= 0))
-        weft_wakeup_sock_drain(worker->world->chime);
+    if (weft_unlikely(worker->world->wakeup_fd >= 0))
+        weft_wakeup_sock_drain(worker->world->wakeup_fd);
     worker->is_armed = false;
 }
 

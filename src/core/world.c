@@ -85,7 +85,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     memset(own_page, 0, WEFT_PAGE);
     world->boot = boot;
     world->thread_level = thread_level;
-    world->chime = -1;
+    world->wakeup_fd = -1;
     world->page = world->own_page = own_page;
     world->is_oversubscribed = is_oversubscribed(boot);
     choose_waiting(world);
@@ -171,8 +171,8 @@ int weft_world_close(weft_world *world)
     weft_log_repeats();
     while (world->worker_count)
         weft_worker_close(world->workers[--world->worker_count]);
-    if (world->chime >= 0)
-        weft_wakeup_sock_close(world->page, world->chime);
+    if (world->wakeup_fd >= 0)
+        weft_wakeup_sock_close(&world->page->sock, world->wakeup_fd);
     atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);
     weft_call_close();
     world->boot->ops->finalize(world->boot);

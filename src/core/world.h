@@ -24,7 +24,7 @@ typedef struct weft_world {
     weft_rank_page *page;  /* status page of this rank: in the segment, or own_page */
     weft_rank_page *own_page; /* private page, used without a segment */
     uint32_t *node_of;     /* memory of boot->node_of while the knob split_node is set; NULL: not set */
-    int chime;             /* descriptor that wakes a leader that sleeps on descriptors (mem/wakeup_sock); -1: none yet */
+    int wakeup_fd;         /* descriptor that wakes a leader that sleeps on descriptors (mem/wakeup_sock); -1: none yet */
     void *mpi;             /* of src/mpi: predefined communicators, attributes */
 } weft_world;
 

@@ -35,9 +35,9 @@ static weft_rank_page *child_page(child *self)
 
 static void launcher_ring(child *self)
 {
-    weft_rank_page *wakeup = &self->far->wakeup;
+    weft_wakeup_sock *sock = &self->far->wakeup;
 
-    weft_wakeup_sock_ring(wakeup, atomic_load_explicit(&wakeup->chime, memory_order_relaxed));
+    weft_wakeup_sock_send(sock, weft_wakeup_sock_name(sock));
 }
 
 static int child_put(weft_boot *boot, const char *key, const void *value, size_t bytes)

@@ -29,7 +29,7 @@ typedef struct weft_modex_cache {
     _Atomic uint64_t fenced; /* fences completed by the whole job; a futex on its low half */
     _Atomic uint32_t owed;   /* not 0: another node waits for data of a rank here; a commit must then wake the launcher */
     uint64_t node_of, local_of, states, wanted, cards; /* offsets from the start of this struct */
-    weft_rank_page wakeup;     /* the launcher's wakeup_sock: chime and chime_deaf only */
+    _Alignas(WEFT_LINE) weft_wakeup_sock wakeup; /* of the launcher */
 } weft_modex_cache;
 
 typedef struct weft_modex_entry {

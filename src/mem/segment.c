@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * segment: creation, mapping and wake-up. The creator sizes and seals the memfd before it is shared, so no mapping can be truncated.
+ * segment: creation and mapping. The creator sizes and seals the memfd before it is shared, so no mapping can be truncated.
  * It claims hdr and rank pages only; the user of any other page claims that page first.
  */
 #include "mem/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/status.h"
-#include "mem/wakeup_sock.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -292,18 +288,4 @@ void weft_segment_release_area(const weft_segment *segment, uint32_t index)
         weft_segment_drop(view, hdr->area_bytes);
     }
     atomic_fetch_and_explicit(&hdr->area_taken[index / 64], ~((uint64_t)1 << index % 64), memory_order_release);
-}
-
-void weft_segment_wake(weft_rank_page *page)
-{
-    if (weft_likely(!atomic_load_explicit(&page->asleep, memory_order_relaxed)))
-        return;
-    if (!atomic_exchange_explicit(&page->asleep, 0, memory_order_acq_rel))
-        return;
-    atomic_store_explicit(&page->woken_ns, weft_clock_ns(), memory_order_relaxed);
-    uint64_t chime = atomic_load_explicit(&page->chime, memory_order_relaxed);
-    if (weft_unlikely(chime))
-        weft_wakeup_sock_ring(page, chime);
-    else
-        syscall(SYS_futex, &page->asleep, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

@@ -5,6 +5,7 @@
 #include "mem/wakeup_sock.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -16,13 +17,13 @@
 
 /* The process's sending socket, opened at the first wake-up; -1 before. If the program closed it, the next send fails and another is
  * opened. */
-static _Atomic int ringer = -1;
+static _Atomic int sender = -1;
 
 static socklen_t address_of(uint64_t name, struct sockaddr_un *address)
 {
     int n;
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    n = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "weft-chime-%016llx", (unsigned long long)name);
+    n = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "weft-wakeup-%016llx", (unsigned long long)name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -46,7 +47,7 @@ static bool bind_to_fresh_name(int fd, uint64_t *name)
     return false;
 }
 
-int weft_wakeup_sock_open(weft_rank_page *page)
+int weft_wakeup_sock_open(weft_wakeup_sock *sock)
 {
     uint64_t name = 0;
     int fd = datagram_socket();
@@ -56,15 +57,15 @@ int weft_wakeup_sock_open(weft_rank_page *page)
         close(fd);
         return -1;
     }
-    atomic_store_explicit(&page->chime_deaf, 0, memory_order_relaxed);
-    /* release: a waker that then finds `asleep` set sees the name; pairs with weft_segment_wake()'s exchange */
-    atomic_store_explicit(&page->chime, name, memory_order_release);
+    atomic_store_explicit(&sock->is_unreachable, 0, memory_order_relaxed);
+    /* release: a waker that then finds `asleep` set sees the name; pairs with weft_page_wake()'s exchange */
+    atomic_store_explicit(&sock->name, name, memory_order_release);
     return fd;
 }
 
-void weft_wakeup_sock_close(weft_rank_page *page, int fd)
+void weft_wakeup_sock_close(weft_wakeup_sock *sock, int fd)
 {
-    atomic_store_explicit(&page->chime, 0, memory_order_release);
+    atomic_store_explicit(&sock->name, 0, memory_order_release);
     close(fd);
 }
 
@@ -87,30 +88,30 @@ static int send_to(int fd, uint64_t name)
     return sent < 0 ? errno : 0;
 }
 
-/* Sends by a new socket with no unread bytes pending: EAGAIN then means that the owner's queue is full. `keeps`: may become `ringer`. */
+/* Sends by a new socket with no unread bytes pending: EAGAIN then means that the owner's queue is full. `keeps`: may become `sender`. */
 static int send_afresh(uint64_t name, bool keeps)
 {
     int fd = datagram_socket(), rc, none = -1;
     if (fd < 0)
         return errno;
     rc = send_to(fd, name);
-    if (!keeps || !atomic_compare_exchange_strong_explicit(&ringer, &none, fd, memory_order_relaxed, memory_order_relaxed))
+    if (!keeps || !atomic_compare_exchange_strong_explicit(&sender, &none, fd, memory_order_relaxed, memory_order_relaxed))
         close(fd);
     return rc;
 }
 
-void weft_wakeup_sock_ring(weft_rank_page *page, uint64_t name)
+void weft_wakeup_sock_send(weft_wakeup_sock *sock, uint64_t name)
 {
-    int keep = errno, fd = atomic_load_explicit(&ringer, memory_order_relaxed);
+    int keep = errno, fd = atomic_load_explicit(&sender, memory_order_relaxed);
     int rc = fd < 0 ? send_afresh(name, true) : send_to(fd, name);
     if (rc == EBADF || rc == ENOTSOCK || rc == EINVAL || rc == EAFNOSUPPORT || rc == EISCONN || rc == EOPNOTSUPP || rc == EPROTOTYPE) {
         /* the program closed it; the number may be another file's now */
-        atomic_compare_exchange_strong_explicit(&ringer, &fd, -1, memory_order_relaxed, memory_order_relaxed);
+        atomic_compare_exchange_strong_explicit(&sender, &fd, -1, memory_order_relaxed, memory_order_relaxed);
         rc = send_afresh(name, true);
     } else if (rc == EAGAIN) { /* unread bytes at other receivers may fill the send buffer */
         rc = send_afresh(name, false);
     }
     if (rc && rc != EAGAIN)
-        atomic_store_explicit(&page->chime_deaf, 1, memory_order_relaxed);
+        atomic_store_explicit(&sock->is_unreachable, 1, memory_order_relaxed);
     errno = keep;
 }

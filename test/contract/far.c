@@ -254,7 +254,7 @@ static void killed(void)
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     atomic_store(&weft_segment_rank(&segment, 1)->state, WEFT_RANK_DEAD);
-    weft_segment_wake(weft_segment_rank(&segment, 0));
+    weft_page_wake(weft_segment_rank(&segment, 0));
     time_t end = time(NULL) + 200;
     while (!me.losts && time(NULL) < end)
         wait_a_turn(&me);

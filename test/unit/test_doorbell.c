@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_doorbell: every interleaving of a sender and a receiver that polls, closes its ring, and sleeps (transports/shm/shm.c), with
- * the store buffers of a TSO machine; once asleep on a futex, once on a socket (mem/chime.c). Property: never asleep for good while
+ * the store buffers of a TSO machine; once asleep on a futex, once on a socket (mem/wakeup_sock.c). Property: never asleep for good while
  * a frame lies unread. Each rule of the protocol, taken away, must make the search find such an end: that shows that the search
  * would see it. Who must fence is asked of the transport itself (weft_ring_announce_flags), for processes with and without membarrier.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_leader: threads that wait in one worker. core/leader.c, core/wait.c, core/lock.c and the doorbell of mem/segment.c themselves run
+ * test_leader: threads that wait in one worker. core/leader.c, core/wait.c, core/lock.c and the doorbell of mem/rank_page.c themselves run
  * under every schedule of two and three threads and a neighbour process with a bounded number of preemptions and of sleeps that end by
  * their limit (interleave.h, leader_hooks.h). Properties: see check and the port below.
  */
@@ -266,7 +266,7 @@ static void begin(void)
     hooked_holder = -1;
     refusals = now->refusals;
     iface = (weft_iface){.ops = &ops};
-    world = (weft_world){.page = &page, .sleep_ops = &weft_sleep_ops_here, .chime = -1};
+    world = (weft_world){.page = &page, .sleep_ops = &weft_sleep_ops_here, .wakeup_fd = -1};
     world.wait_policy = (weft_wait_policy){.spins = now->spins, .spin_ns = now->spin_ns, .is_fixed = true};
     worker.world = &world;
     worker.is_threaded = true;

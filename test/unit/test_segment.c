@@ -154,13 +154,13 @@ static void test_wake(void)
 
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(1, 1, 0, &a), WEFT_OK);
     CU_ASSERT_EQUAL_FATAL(weft_segment_open(dup(a.fd), &b), WEFT_OK);
-    weft_segment_wake(weft_segment_rank(&b, 0)); /* nobody sleeps: nothing happens */
+    weft_page_wake(weft_segment_rank(&b, 0)); /* nobody sleeps: nothing happens */
     CU_ASSERT_EQUAL(atomic_load(&weft_segment_rank(&a, 0)->asleep), 0);
     pthread_create(&thread, NULL, sleeper, weft_segment_rank(&a, 0));
     while (!atomic_load(&weft_segment_rank(&b, 0)->asleep))
         usleep(1000);
     usleep(20000);
-    weft_segment_wake(weft_segment_rank(&b, 0));
+    weft_page_wake(weft_segment_rank(&b, 0));
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(atomic_load(&weft_segment_rank(&b, 0)->asleep), 0);
     weft_segment_close(&b);

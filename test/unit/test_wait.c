@@ -42,7 +42,7 @@ static bool sleep_here(weft_worker *mine, const weft_wakeup *wakeups, uint32_t c
     (void)count;
     news = manner != BRINGS_NOTHING;
     if (manner == RINGS)
-        weft_segment_wake(world->page);
+        weft_page_wake(world->page);
     if (manner == IS_LATE)
         usleep((useconds_t)(limit_ns / 1000 + 300000));
     return true;

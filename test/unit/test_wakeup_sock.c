@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "mem/wakeup_sock.h"
+#include "mem/rank_page.h"
 
 #define ROUNDS 20000
 #define LIMIT_MS 100000 /* a ring that is lost never comes: the other one waits for us */
@@ -59,7 +59,7 @@ static int send_all(shared *at)
 static void every_ring_wakes(void)
 {
     shared *at = shared_new();
-    int fd = weft_wakeup_sock_open(&at->page), other[2], status = -1;
+    int fd = weft_wakeup_sock_open(&at->page.sock), other[2], status = -1;
     uint32_t late = 0, slept = 0;
     CU_ASSERT_FATAL(fd >= 0 && pipe(other) == 0);
     pid_t child = fork();
@@ -85,10 +85,10 @@ static void every_ring_wakes(void)
     CU_ASSERT_EQUAL(status, 0);
     CU_ASSERT_EQUAL(late, 0);
     CU_ASSERT(slept > 100);
-    CU_ASSERT(!weft_wakeup_sock_is_deaf(&at->page));
+    CU_ASSERT(!weft_wakeup_sock_is_unreachable(&at->page.sock));
     printf("(slept %u of %u times) ", slept, ROUNDS);
-    weft_wakeup_sock_close(&at->page, fd);
-    CU_ASSERT_EQUAL(at->page.chime, 0);
+    weft_wakeup_sock_close(&at->page.sock, fd);
+    CU_ASSERT_EQUAL(at->page.sock.name, 0);
     close(other[0]);
     close(other[1]);
     munmap(at, sizeof *at);
@@ -97,14 +97,14 @@ static void every_ring_wakes(void)
 static void ring_once(weft_rank_page *page)
 {
     weft_page_sleep_begin(page);
-    weft_segment_wake(page);
+    weft_page_wake(page);
     CU_ASSERT_EQUAL(page->asleep, 0);
 }
 
 static void a_late_byte_only_shortens_the_next_sleep(void)
 {
     weft_rank_page *page = &shared_new()->page;
-    int fd = weft_wakeup_sock_open(page);
+    int fd = weft_wakeup_sock_open(&page->sock);
     ring_once(page);
     CU_ASSERT(is_rung(fd));
     weft_wakeup_sock_drain(fd);
@@ -112,12 +112,12 @@ static void a_late_byte_only_shortens_the_next_sleep(void)
     for (int i = 0; i < 5000; i++) /* nobody reads: the queue is full long before */
         ring_once(page);
     CU_ASSERT(is_rung(fd));
-    CU_ASSERT(!weft_wakeup_sock_is_deaf(page));
+    CU_ASSERT(!weft_wakeup_sock_is_unreachable(&page->sock));
     weft_wakeup_sock_drain(fd);
     CU_ASSERT(!is_rung(fd));
-    weft_segment_wake(page); /* nobody sleeps: no byte */
+    weft_page_wake(page); /* nobody sleeps: no byte */
     CU_ASSERT(!is_rung(fd));
-    weft_wakeup_sock_close(page, fd);
+    weft_wakeup_sock_close(&page->sock, fd);
 }
 
 /* Bytes that sleepers have not read count against the end that sent them: that must not silence it for the others. */
@@ -128,14 +128,14 @@ static void many_deaf_ears_silence_nobody(void)
     int fd[RANKS], unheard = 0;
     for (int i = 0; i < RANKS; i++) {
         page[i] = &shared_new()->page;
-        fd[i] = weft_wakeup_sock_open(page[i]);
+        fd[i] = weft_wakeup_sock_open(&page[i]->sock);
         CU_ASSERT_FATAL(fd[i] >= 0);
     }
     for (int i = 0; i < RANKS; i++)
         ring_once(page[i]);
     for (int i = 0; i < RANKS; i++) {
         unheard += !is_rung(fd[i]);
-        weft_wakeup_sock_close(page[i], fd[i]);
+        weft_wakeup_sock_close(&page[i]->sock, fd[i]);
     }
     CU_ASSERT_EQUAL(unheard, 0);
 }
@@ -143,18 +143,18 @@ static void many_deaf_ears_silence_nobody(void)
 static void closing_all_descriptors_is_survived(void)
 {
     weft_rank_page *page = &shared_new()->page;
-    int fd = weft_wakeup_sock_open(page), status = -1;
+    int fd = weft_wakeup_sock_open(&page->sock), status = -1;
     pid_t child = fork();
     if (child == 0) {
         weft_page_sleep_begin(page);
-        weft_segment_wake(page); /* makes our end */
+        weft_page_wake(page); /* makes our end */
         for (int i = 3; i < 256; i++)
             close(i);
         for (int i = 3; i < 64 && dup(0) >= 0; i++) /* its number is somebody else's now */
             ;
         weft_page_sleep_begin(page);
-        weft_segment_wake(page);
-        _exit(weft_wakeup_sock_is_deaf(page));
+        weft_page_wake(page);
+        _exit(weft_wakeup_sock_is_unreachable(&page->sock));
     }
     waitpid(child, &status, 0);
     CU_ASSERT_EQUAL(status, 0);
@@ -162,32 +162,32 @@ static void closing_all_descriptors_is_survived(void)
     CU_ASSERT_EQUAL(read(fd, &byte, 1), 1);
     CU_ASSERT_EQUAL(read(fd, &byte, 1), 1);
     CU_ASSERT(!is_rung(fd));
-    weft_wakeup_sock_close(page, fd);
+    weft_wakeup_sock_close(&page->sock, fd);
 }
 
 static void who_cannot_reach_it_says_so(void)
 {
     weft_rank_page *page = &shared_new()->page;
-    int fd = weft_wakeup_sock_open(page), status = -1;
+    int fd = weft_wakeup_sock_open(&page->sock), status = -1;
     pid_t child = fork();
     if (child == 0) {
         for (int i = 3; i < 256; i++) /* the end that this process rings by was made in the old network */
             close(i);
         if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0)
-            atomic_store(&page->chime, 1); /* may not leave this network: a name that nobody has looks the same */
-        weft_wakeup_sock_ring(page, atomic_load(&page->chime));
+            atomic_store(&page->sock.name, 1); /* may not leave this network: a name that nobody has looks the same */
+        weft_wakeup_sock_send(&page->sock, weft_wakeup_sock_name(&page->sock));
         _exit(0);
     }
     waitpid(child, &status, 0);
     CU_ASSERT_EQUAL(status, 0);
-    CU_ASSERT(weft_wakeup_sock_is_deaf(page));
+    CU_ASSERT(weft_wakeup_sock_is_unreachable(&page->sock));
     close(fd);
 }
 
 int main(void)
 {
     CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("chime", NULL, NULL);
+    CU_pSuite suite = CU_add_suite("wakeup_sock", NULL, NULL);
     CU_add_test(suite, "every ring of another process wakes", every_ring_wakes);
     CU_add_test(suite, "a late byte only shortens the next sleep", a_late_byte_only_shortens_the_next_sleep);
     CU_add_test(suite, "many deaf ears silence nobody", many_deaf_ears_silence_nobody);

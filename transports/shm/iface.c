@@ -33,7 +33,7 @@ static int shm_open_port(const weft_iface_params *params, weft_iface **out)
                                      .rma_max = UINT64_MAX / 2, .rma_fragment = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
                                      .ordered = true, .share = true, .outlives_sender = true}};
     shm->wants_fd = params->wants_fd;
-    shm->chime = -1;
+    shm->wakeup_fd = -1;
     shm->segment = segment;
     shm->local = (uint32_t)params->local_rank;
     shm->ranks = segment->hdr->ranks;
@@ -55,7 +55,7 @@ static int shm_open_port(const weft_iface_params *params, weft_iface **out)
     atomic_store_explicit(&shm->page->membarrier_ok, !(shm->ring_flags & WEFT_RING_FENCE), memory_order_relaxed);
     atomic_store_explicit(&shm->page->job_rank, params->self.rank, memory_order_relaxed);
     weft_cma_show(shm->page);
-    if (shm->wants_fd && (shm->chime = weft_wakeup_sock_open(shm->page)) < 0)
+    if (shm->wants_fd && (shm->wakeup_fd = weft_wakeup_sock_open(&shm->page->sock)) < 0)
         weft_log_note("no socket to be woken by (%s): waits beside a network sleep in short naps", strerror(errno));
     *out = &shm->iface;
     return 0;
@@ -81,8 +81,8 @@ static void shm_close(weft_iface *iface)
         if (shm->eps[i])
             free_path(shm, shm->eps[i]);
     weft_bulk_close(&shm->bulk);
-    if (shm->chime >= 0)
-        weft_wakeup_sock_close(shm->page, shm->chime);
+    if (shm->wakeup_fd >= 0)
+        weft_wakeup_sock_close(&shm->page->sock, shm->wakeup_fd);
     free(shm->scratch);
     free(shm->eps);
     free(shm->has_left);

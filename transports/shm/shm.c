@@ -80,7 +80,7 @@ static __attribute__((noinline)) void raise_wakeup(shm_iface *shm, shm_ep *ep)
     uint32_t word = shm->local / 64;
     atomic_fetch_or_explicit(&page->active[word], 1ull << (shm->local % 64), memory_order_seq_cst);
     atomic_fetch_or_explicit(&page->active_summary, 1ull << word, memory_order_seq_cst);
-    weft_segment_wake(page);
+    weft_page_wake(page);
 }
 
 /* Requests a wakeup when space is free. Only the sender clears `wanted`, in feed(). */
@@ -391,9 +391,9 @@ int weft_shm_arm(weft_iface *iface, weft_wakeup *wakeup)
     uint32_t ticket = weft_page_sleep_begin(shm->page);
     order_for_senders(shm);
     shm->chores |= SHM_LOOK_FOR_DEAD;
-    *wakeup = (weft_wakeup){.futex = shm->wants_fd ? NULL : (uint32_t *)&shm->page->asleep, .value = ticket, .fd = shm->chime};
-    if (weft_unlikely(shm->wants_fd) && (shm->chime < 0 || weft_wakeup_sock_is_deaf(shm->page)))
-        wakeup->within_ns = WEFT_CHIME_NAP_NS;
+    *wakeup = (weft_wakeup){.futex = shm->wants_fd ? NULL : (uint32_t *)&shm->page->asleep, .value = ticket, .fd = shm->wakeup_fd};
+    if (weft_unlikely(shm->wants_fd) && (shm->wakeup_fd < 0 || weft_wakeup_sock_is_unreachable(&shm->page->sock)))
+        wakeup->within_ns = WEFT_WAKEUP_SOCK_NAP_NS;
     if (weft_unlikely(shm->chores & SHM_RETRY))
         arm_retry(shm, wakeup);
     return 0;
@@ -403,8 +403,8 @@ void weft_shm_disarm(weft_iface *iface)
 {
     shm_iface *shm = (shm_iface *)iface;
     atomic_store_explicit(&shm->page->asleep, 0, memory_order_relaxed);
-    if (weft_unlikely(shm->chime >= 0))
-        weft_wakeup_sock_drain(shm->chime);
+    if (weft_unlikely(shm->wakeup_fd >= 0))
+        weft_wakeup_sock_drain(shm->wakeup_fd);
 }
 
 /* -- which rings are polled -- */

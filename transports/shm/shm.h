@@ -66,8 +66,8 @@ typedef struct shm_iface {
     uint64_t retry_ns, retry_at_ns; /* pause; time of the next try of deferred senders */
     uint64_t *deferred;    /* [ranks / 64] bit set of deferred senders */
     uint64_t (*now_ns)(void);
-    bool wants_fd;         /* the owner sleeps on descriptors: chime replaces the futex */
-    int chime;             /* mem/wakeup_sock's descriptor, or -1 */
+    bool wants_fd;         /* the owner sleeps on descriptors: wakeup_fd replaces the futex */
+    int wakeup_fd;         /* mem/wakeup_sock's descriptor, or -1 */
     uint32_t polls;
     uint64_t look_at_ns;   /* time of the next check for idle rings */
     uint32_t hot_count;

@@ -348,7 +348,7 @@ static void rank_ended(node *self, uint32_t index)
         atomic_store_explicit(&page->state, WEFT_RANK_DEAD, memory_order_release);
     if (state != WEFT_RANK_FINAL) /* wakes sleeping peers, which then see the state */
         for (uint32_t i = 0; i < self->count; i++)
-            weft_segment_wake(weft_segment_rank(&self->segment, i));
+            weft_page_wake(weft_segment_rank(&self->segment, i));
     rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};
     if (self->pmix && pmix_host_gone(self->pmix, one->rank) && state == WEFT_RANK_NONE && !self->is_ending) {
         end.state = WEFT_RANK_INIT;
