@@ -58,6 +58,7 @@ struct weft_req {
     bool is_sync;     /* send: synchronous mode; announced by RTS at any length */
     uint16_t overtaken; /* if is_blocking: how often */
     uint8_t mode;     /* rendezvous: enum weft_rndv_proto selected */
+    uint8_t state;    /* rendezvous: enum weft_rndv_state; valid while id is not 0 */
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination or source, as given by the user */
     weft_completion *completion; /* notified once when done; NULL: none */
@@ -95,7 +96,7 @@ struct weft_req {
     uint32_t left;         /* send: finish events still to come (own put, the receiver's FIN) */
     uint32_t received;     /* send: result of weft_bidir_send_begin (p2p/bidir) */
     bool is_cold;          /* receive: memory on one side was not registered; send: transferred in fragments */
-    bool fin_done;         /* receive: the sender knows that it has finished; send: CANCEL was sent */
+    bool fin_done;         /* receive: the sender needs no FIN: one was sent, or the sender's brought an error */
     bool is_stepping;      /* receive: inside start_frags (p2p/rndv) */
     bool is_both_ways;     /* receive: rendezvous run in the other direction meanwhile */
 };

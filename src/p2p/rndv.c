@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv: what both halves of a rendezvous share: FIN frames, keys, request ids. See rndv.h and rndv_internal.h.
+ * rndv: what both halves of a rendezvous share: the entry of its frames, checked against rndv_state; keys; request ids. See rndv.h and
+ * rndv_internal.h.
  */
 #include "p2p/rndv.h"
 
 #include <string.h>
 
 #include "base/knob.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "p2p/frag.h"
 #include "p2p/rndv_internal.h"
@@ -80,20 +82,67 @@ bool weft_rndv_is_to_be_copied(weft_peer *peer, int rc)
     return rc == WEFT_E_UNSUPPORTED || rc == WEFT_E_STALE;
 }
 
+/* Takes the request to its next state. False: the frame is not legal in this state; it is reported and must be dropped. */
+static bool enter(weft_req *req, const weft_peer *peer, enum weft_rndv_frame frame)
+{
+    uint8_t next = weft_rndv_next[req->state][frame];
+    bool is_recv = req->kind == WEFT_REQ_RECV;
+    if (weft_unlikely(next == WEFT_RNDV_ILLEGAL)) {
+        weft_log_error("%s came from rank %u for a %s with tag %d that is in state \"%s\", where it is illegal: is it the same version of Weft?\n"
+                       "The frame is dropped; the message may never end.", weft_rndv_frame_names[frame], peer->proc_id.rank,
+                       is_recv ? "receive" : "send", is_recv ? req->recv_info.tag : req->tag, weft_rndv_state_names[req->state]);
+        return false;
+    }
+    req->state = next;
+    return true;
+}
+
+void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
+{
+    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    enum weft_rndv_frame frame = cts->proto == WEFT_RNDV_COPY ? WEFT_RNDV_ON_CTS_COPY : cts->proto == WEFT_RNDV_SPLIT ? WEFT_RNDV_ON_CTS_SPLIT
+                               : cts->proto == WEFT_RNDV_PUT ? WEFT_RNDV_ON_CTS_PUT : cts->proto == WEFT_CTS_CSUM ? WEFT_RNDV_ON_CTS_CSUM
+                               : WEFT_RNDV_ON_OTHER;
+    if (!req) {
+        if (frame == WEFT_RNDV_ON_CTS_PUT) /* the send has failed, the receiver knows; it still waits for this segment */
+            weft_rndv_send_small(peer, WEFT_FRAME_FIN, cts->req_id, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
+        return;
+    }
+    if (enter(req, peer, frame))
+        weft_rndv_send_on_cts(req, cts);
+}
+
+void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
+{
+    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    uint64_t offset = (uint64_t)(uint32_t)hdr->src << 32 | (uint32_t)hdr->tag;
+    if (!req)
+        return;
+    if (enter(req, peer, offset > req->moved || hdr->bytes > req->moved - offset ? WEFT_RNDV_ON_OTHER : WEFT_RNDV_ON_DATA))
+        weft_rndv_recv_on_data(req, offset, body, hdr->bytes);
+}
+
+void weft_rndv_csum(weft_peer *peer, const weft_hdr *hdr)
+{
+    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    if (req && enter(req, peer, req->kind == WEFT_REQ_RECV && !req->awaits_csum ? WEFT_RNDV_ON_OTHER : WEFT_RNDV_ON_CSUM))
+        weft_rndv_recv_on_csum(req, (uint32_t)hdr->src);
+}
+
 void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
     int rc = hdr->tag;
-    if (!req)
+    enum weft_rndv_frame frame = rc < 0 ? WEFT_RNDV_ON_FIN_ERROR : rc > 0 ? WEFT_RNDV_ON_FIN_CANCELLED
+                               : hdr->src ? WEFT_RNDV_ON_FIN_SEGMENT : WEFT_RNDV_ON_FIN;
+    if (!req || !enter(req, peer, frame))
         return;
     if (rc < 0) /* sets the error text; this thread's last text belongs to another failure */
         weft_fail(rc, req->kind == WEFT_REQ_RECV ? "rank %u could not send the rest of its message with tag %d: %s"
                                                  : "rank %u did not take the message with tag %d: %s", peer->proc_id.rank,
                   req->kind == WEFT_REQ_RECV ? req->recv_info.tag : req->tag, weft_status_text(rc));
-    if (req->kind == WEFT_REQ_RECV) {
-        weft_rndv_handle_fin(req, (uint32_t)hdr->src, rc);
-        return;
-    }
-    req->recv_info.cancelled = rc == WEFT_FIN_CANCELLED;
-    weft_rndv_end_one(req, req->recv_info.cancelled ? 0 : rc);
+    if (req->kind == WEFT_REQ_RECV)
+        weft_rndv_recv_on_fin(req, (uint32_t)hdr->src, rc);
+    else
+        weft_rndv_send_on_fin(req, rc);
 }

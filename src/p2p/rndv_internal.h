@@ -14,6 +14,7 @@
 #include "core/reg.h"
 #include "core/req.h"
 #include "p2p/rndv.h"
+#include "p2p/rndv_state.h"
 
 /* Bytes of a segment of unregistered memory: long enough to keep a device busy while the next one is registered, short enough for the
  * first one to leave soon. */
@@ -39,17 +40,22 @@ bool weft_rndv_is_to_be_copied(weft_peer *peer, int rc);
 /* Frees req->id; starts receives that wait for an id. */
 void weft_rndv_free_req_id(weft_req *req);
 
-/* -- the sender's half (rndv_send.c) -- */
+/* -- the sender's half (rndv_send.c). weft_rndv_next allows the frame; req may be ended and freed on return. -- */
 
-/* Counts one of req->left events that end a send: the receiver's FIN, or the last byte sent. An error ends it at once. */
-void weft_rndv_end_one(weft_req *req, int rc);
+void weft_rndv_send_on_cts(weft_req *req, const weft_cts *cts);
+/* FIN of the receiver with result rc, or WEFT_FIN_CANCELLED. */
+void weft_rndv_send_on_fin(weft_req *req, int rc);
 
-/* -- the receiver's half (rndv_recv.c) -- */
+/* -- the receiver's half (rndv_recv.c), likewise -- */
 
 /* Starts receives that wait for an id. A receive may end at once, free its id and so call this again: only the outermost call runs the
  * loop. */
 void weft_rndv_begin_pending(weft_worker *worker);
+/* bytes of the message from `offset` on; they lie within req->moved. */
+void weft_rndv_recv_on_data(weft_req *req, uint64_t offset, const void *body, uint32_t bytes);
+/* The checksum that was requested. */
+void weft_rndv_recv_on_csum(weft_req *req, uint32_t csum);
 /* FIN of the sender: segment `index` or its half (0) is written, or the send failed with rc. */
-void weft_rndv_handle_fin(weft_req *req, uint32_t index, int rc);
+void weft_rndv_recv_on_fin(weft_req *req, uint32_t index, int rc);
 
 #endif

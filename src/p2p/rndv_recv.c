@@ -264,12 +264,9 @@ static void request_csum(weft_req *req)
     weft_rndv_send_small(req->peer, WEFT_FRAME_CTS, req->remote_req_id, 0, 0, &cts, (uint32_t)WEFT_CTS_BYTES);
 }
 
-void weft_rndv_csum(weft_peer *peer, const weft_hdr *hdr)
+void weft_rndv_recv_on_csum(weft_req *req, uint32_t csum)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
-    if (!req || req->kind != WEFT_REQ_RECV || !req->awaits_csum)
-        return;
-    req->csum = (uint32_t)hdr->src;
+    req->csum = csum;
     req->awaits_csum = false;
     try_complete_recv(req);
 }
@@ -308,11 +305,13 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
         request_csum(req);
     if (req->moved == 0) {
         req->mode = WEFT_RNDV_GET; /* receive of 0 bytes: moves nothing; FIN follows the checksum */
+        req->state = WEFT_RNDV_RECV_CSUM;
         return;
     }
     req->remote_addr = rts->addr;
     weft_rndv_take_key(&req->remote_rkey, rts->key, rts->key_bytes);
     req->mode = (uint8_t)choose(req, rts);
+    req->state = WEFT_RNDV_RECV_COPY + req->mode;
     begin_xfer(req);
     req->worker->counters[WEFT_COUNT_RNDV_COPY + req->mode]++; /* now: req may be freed below */
     if (req->mode == WEFT_RNDV_COPY) {
@@ -328,20 +327,16 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
 }
 
 /* Exposed segments and the sender's half are counted at its FIN, also if it sent them by DATA. */
-void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
+void weft_rndv_recv_on_data(weft_req *req, uint64_t offset, const void *body, uint32_t bytes)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
-    uint64_t offset = (uint64_t)(uint32_t)hdr->src << 32 | (uint32_t)hdr->tag;
-    if (!req || req->kind != WEFT_REQ_RECV || offset > req->moved || hdr->bytes > req->moved - offset)
-        return;
     if (req->is_dense)
-        memcpy((char *)weft_frag_start_of(req) + offset, body, hdr->bytes);
+        memcpy((char *)weft_frag_start_of(req) + offset, body, bytes);
     else
-        weft_unpack(req->type, req->buf, req->count, offset, hdr->bytes, body);
-    req->worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->bytes;
+        weft_unpack(req->type, req->buf, req->count, offset, bytes, body);
+    req->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     if (req->mode != WEFT_RNDV_COPY && req->mode != WEFT_RNDV_GET)
         return;
-    req->arrived += hdr->bytes;
+    req->arrived += bytes;
     try_complete_recv(req);
 }
 
@@ -350,7 +345,7 @@ void weft_rndv_reject_rts(weft_peer *peer, const weft_rts *rts, int rc)
     weft_rndv_send_small(peer, WEFT_FRAME_FIN, rts->req_id, 0, rc, NULL, 0);
 }
 
-void weft_rndv_handle_fin(weft_req *req, uint32_t index, int rc)
+void weft_rndv_recv_on_fin(weft_req *req, uint32_t index, int rc)
 {
     if (rc) {
         req->fin_done = true; /* the sender needs no FIN */

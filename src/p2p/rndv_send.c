@@ -72,6 +72,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
     if (rc)
         return rc;
     weft_rndv_begin(req, peer);
+    req->state = WEFT_RNDV_SEND_ANNOUNCED;
     req->left = 1;
     req->moved = req->bytes;
     frame.hdr.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
@@ -113,7 +114,8 @@ static void try_complete_send(weft_req *req)
     weft_req_end(req, req->rc);
 }
 
-void weft_rndv_end_one(weft_req *req, int rc)
+/* Counts one of req->left events that end a send: the receiver's FIN, or the last byte sent. An error ends it at once. */
+static void end_one(weft_req *req, int rc)
 {
     if (rc && !req->rc)
         req->rc = rc;
@@ -130,7 +132,7 @@ static void count_sent(weft_frag *frag, int rc)
     req->arrived += frag->bytes;
     weft_frag_free(frag);
     if (rc || req->arrived == req->moved)
-        weft_rndv_end_one(req, rc);
+        end_one(req, rc);
     else
         try_complete_send(req);
 }
@@ -168,7 +170,7 @@ static void on_put_done(weft_frag *frag, int rc)
         return;
     }
     weft_frag_free(frag);
-    weft_rndv_end_one(req, rc);
+    end_one(req, rc);
 }
 
 static void put_frag(weft_req *req, const weft_cts *cts)
@@ -176,7 +178,7 @@ static void put_frag(weft_req *req, const weft_cts *cts)
     weft_frag *frag = weft_frag_new(req, WEFT_FRAG_PUT, cts->from, cts->to, on_put_done);
     if (!frag) {
         weft_rndv_send_fin(req, cts->index, WEFT_E_NOMEM);
-        weft_rndv_end_one(req, weft_rndv_no_memory(req->peer));
+        end_one(req, weft_rndv_no_memory(req->peer));
         return;
     }
     frag->index = cts->index;
@@ -204,20 +206,14 @@ static void push_frag(weft_req *req, const weft_cts *cts)
         return;
     }
     weft_rndv_send_fin(req, 0, WEFT_E_NOMEM);
-    weft_rndv_end_one(req, weft_rndv_no_memory(req->peer));
+    end_one(req, weft_rndv_no_memory(req->peer));
 }
 
-void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
+void weft_rndv_send_on_cts(weft_req *req, const weft_cts *cts)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
-    if (!req || req->kind != WEFT_REQ_SEND) {
-        if (cts->proto == WEFT_RNDV_PUT) /* the send has failed, the receiver knows; it still waits for this segment */
-            weft_rndv_send_small(peer, WEFT_FRAME_FIN, cts->req_id, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
-        return;
-    }
     if (cts->proto == WEFT_CTS_CSUM) {
         uint32_t sum = weft_msg_csum_of_prefix(req, cts->want < req->bytes ? cts->want : req->bytes);
-        weft_rndv_send_small(peer, WEFT_FRAME_CSUM, cts->req_id, (int32_t)sum, 0, NULL, 0);
+        weft_rndv_send_small(req->peer, WEFT_FRAME_CSUM, cts->req_id, (int32_t)sum, 0, NULL, 0);
         return;
     }
     req->remote_req_id = cts->req_id;
@@ -232,8 +228,14 @@ void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 
 void weft_rndv_cancel(weft_req *req)
 {
-    if (req->fin_done)
+    if (req->state != WEFT_RNDV_SEND_ANNOUNCED) /* cancelling already, or matched */
         return;
-    req->fin_done = true;
+    req->state = WEFT_RNDV_SEND_CANCELLING;
     weft_rndv_send_small(req->peer, WEFT_FRAME_CANCEL, req->id, 0, 0, NULL, 0);
+}
+
+void weft_rndv_send_on_fin(weft_req *req, int rc)
+{
+    req->recv_info.cancelled = rc == WEFT_FIN_CANCELLED;
+    end_one(req, req->recv_info.cancelled ? 0 : rc);
 }

@@ -88,7 +88,6 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     req->is_tainted = mode == WEFT_SEND_TAINTED;
     req->is_sync = mode == WEFT_SEND_SYNC;
     req->queued = NULL;
-    req->fin_done = false;
     req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
     if (dst == WEFT_NOBODY) {
         weft_req_end(req, 0);

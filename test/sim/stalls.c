@@ -14,6 +14,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "p2p/rndv_state.h"
 #include "p2p/sendq.h"
 #include "test/sim/crew.h"
 #include "test/sim/seeds.h"
@@ -281,7 +282,7 @@ static int cancel_to(job *job, int dst)
         seen.late += sends[i]->is_done && !sends[i]->recv_info.cancelled;
     }
     for (int i = 0; i < stream->count && !rc; i++) {
-        if (!sends[i]->is_done && sends[i]->fin_done)
+        if (!sends[i]->is_done && sends[i]->id && sends[i]->state == WEFT_RNDV_SEND_CANCELLING)
             rc = weft_req_wait(sends[i]);
         gone[i] = sends[i]->is_done && sends[i]->recv_info.cancelled;
     }

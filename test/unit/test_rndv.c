@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_rndv: every pair of a rendezvous's state and frame. The legal pairs are listed here anew, from docs/wire.md; all others must be
+ * illegal. Then each pair goes through the frame's handler: a legal frame leads to the listed state, an illegal one changes nothing but
+ * is reported. The iface is made up: it accepts every frame and completes no get or put.
+ */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/knob.h"
+#include "core/world.h"
+#include "mem/pool.h"
+#include "p2p/chan.h"
+#include "p2p/rndv.h"
+#include "p2p/rndv_select.h"
+#include "p2p/rndv_state.h"
+#include "type/type.h"
+
+enum { BYTES = 4096 * 4 };
+
+static const struct { enum weft_rndv_state state; enum weft_rndv_frame frame; enum weft_rndv_state next; } legal[] = {
+    {WEFT_RNDV_SEND_ANNOUNCED, WEFT_RNDV_ON_CTS_COPY, WEFT_RNDV_SEND_MOVING},
+    {WEFT_RNDV_SEND_ANNOUNCED, WEFT_RNDV_ON_CTS_PUT, WEFT_RNDV_SEND_MOVING},
+    {WEFT_RNDV_SEND_ANNOUNCED, WEFT_RNDV_ON_CTS_SPLIT, WEFT_RNDV_SEND_SPLIT},
+    {WEFT_RNDV_SEND_ANNOUNCED, WEFT_RNDV_ON_CTS_CSUM, WEFT_RNDV_SEND_ANNOUNCED},
+    {WEFT_RNDV_SEND_ANNOUNCED, WEFT_RNDV_ON_FIN, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_SEND_ANNOUNCED, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_SEND_CANCELLING, WEFT_RNDV_ON_CTS_COPY, WEFT_RNDV_SEND_MOVING},
+    {WEFT_RNDV_SEND_CANCELLING, WEFT_RNDV_ON_CTS_PUT, WEFT_RNDV_SEND_MOVING},
+    {WEFT_RNDV_SEND_CANCELLING, WEFT_RNDV_ON_CTS_SPLIT, WEFT_RNDV_SEND_SPLIT},
+    {WEFT_RNDV_SEND_CANCELLING, WEFT_RNDV_ON_CTS_CSUM, WEFT_RNDV_SEND_CANCELLING},
+    {WEFT_RNDV_SEND_CANCELLING, WEFT_RNDV_ON_FIN, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_SEND_CANCELLING, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_SEND_CANCELLING, WEFT_RNDV_ON_FIN_CANCELLED, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_SEND_MOVING, WEFT_RNDV_ON_CTS_COPY, WEFT_RNDV_SEND_MOVING},
+    {WEFT_RNDV_SEND_MOVING, WEFT_RNDV_ON_CTS_PUT, WEFT_RNDV_SEND_MOVING},
+    {WEFT_RNDV_SEND_MOVING, WEFT_RNDV_ON_FIN, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_SEND_MOVING, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_SEND_SPLIT, WEFT_RNDV_ON_FIN, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_SEND_SPLIT, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_SEND_ENDING},
+    {WEFT_RNDV_RECV_COPY, WEFT_RNDV_ON_DATA, WEFT_RNDV_RECV_COPY},
+    {WEFT_RNDV_RECV_COPY, WEFT_RNDV_ON_CSUM, WEFT_RNDV_RECV_COPY},
+    {WEFT_RNDV_RECV_COPY, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_RECV_ENDING},
+    {WEFT_RNDV_RECV_GET, WEFT_RNDV_ON_DATA, WEFT_RNDV_RECV_GET},
+    {WEFT_RNDV_RECV_GET, WEFT_RNDV_ON_CSUM, WEFT_RNDV_RECV_GET},
+    {WEFT_RNDV_RECV_GET, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_RECV_GET},
+    {WEFT_RNDV_RECV_SPLIT, WEFT_RNDV_ON_DATA, WEFT_RNDV_RECV_SPLIT},
+    {WEFT_RNDV_RECV_SPLIT, WEFT_RNDV_ON_CSUM, WEFT_RNDV_RECV_SPLIT},
+    {WEFT_RNDV_RECV_SPLIT, WEFT_RNDV_ON_FIN, WEFT_RNDV_RECV_ENDING},
+    {WEFT_RNDV_RECV_SPLIT, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_RECV_ENDING},
+    {WEFT_RNDV_RECV_PUT, WEFT_RNDV_ON_DATA, WEFT_RNDV_RECV_PUT},
+    {WEFT_RNDV_RECV_PUT, WEFT_RNDV_ON_CSUM, WEFT_RNDV_RECV_PUT},
+    {WEFT_RNDV_RECV_PUT, WEFT_RNDV_ON_FIN_SEGMENT, WEFT_RNDV_RECV_PUT},
+    {WEFT_RNDV_RECV_PUT, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_RECV_PUT},
+    {WEFT_RNDV_RECV_CSUM, WEFT_RNDV_ON_CSUM, WEFT_RNDV_RECV_CSUM},
+};
+
+static enum weft_rndv_state expected(int state, int frame)
+{
+    for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
+        if ((int)legal[i].state == state && (int)legal[i].frame == frame)
+            return legal[i].next;
+    return WEFT_RNDV_ILLEGAL;
+}
+
+static void test_table(void)
+{
+    for (int state = 0; state < WEFT_RNDV_STATES; state++)
+        for (int frame = 0; frame < WEFT_RNDV_FRAMES; frame++)
+            CU_ASSERT_EQUAL(weft_rndv_next[state][frame], expected(state, frame));
+    for (int state = 0; state < WEFT_RNDV_STATES; state++)
+        CU_ASSERT_PTR_NOT_NULL(weft_rndv_state_names[state]);
+    for (int frame = 0; frame < WEFT_RNDV_FRAMES; frame++)
+        CU_ASSERT_PTR_NOT_NULL(weft_rndv_frame_names[frame]);
+}
+
+/* -- a world of one worker, one peer, one request -- */
+
+static int sent; /* frames given to the iface */
+
+static int send_frame(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
+{
+    (void)iface, (void)ep, (void)frame;
+    sent++;
+    return 0;
+}
+
+static int move(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
+{
+    (void)iface, (void)ep, (void)rma;
+    return 0;
+}
+
+static const weft_iface_ops ops = {.name = "made up", .send = send_frame, .get = move, .put = move};
+static weft_iface iface = {.ops = &ops, .caps = {.get = true, .put = true, .frame_max = BYTES, .rma_max = UINT64_MAX / 2}};
+static weft_ep ep = {.iface = &iface};
+static weft_boot boot;
+static weft_sleep_ops sleep_ops;
+static weft_world world = {.boot = &boot, .sleep_ops = &sleep_ops};
+static weft_worker worker = {.world = &world};
+static weft_peer peer = {.ep = &ep, .worker = &worker};
+static weft_rndv_stats stats;
+static weft_type type = {.size = 1, .extent = 1};
+static weft_chan chan = {.worker = &worker};
+static char buf[BYTES], body[BYTES];
+
+static bool is_recv(int state) { return state >= WEFT_RNDV_RECV_COPY; }
+
+/* A request in this state, with one more fragment in flight than it can have, so that no frame ends it. */
+static weft_req *open_req(int state)
+{
+    weft_req *req = weft_req_new(&worker, is_recv(state) ? WEFT_REQ_RECV : WEFT_REQ_SEND);
+    req->chan = &chan;
+    req->rank = 0;
+    req->tag = 7;
+    req->type = &type;
+    req->buf = buf;
+    req->count = req->bytes = req->moved = BYTES;
+    req->is_dense = true;
+    req->peer = &peer;
+    req->iface = &iface;
+    req->pin = NULL;
+    req->mw = NULL;
+    req->arrived = 0;
+    req->next = BYTES;
+    req->left = state == WEFT_RNDV_SEND_SPLIT ? 2 : 1;
+    req->fragment_count = 1;
+    req->segments = 0;
+    req->awaits_csum = is_recv(state);
+    req->is_stepping = false;
+    req->is_cold = false;
+    req->fin_done = false;
+    req->begin_ns = 0;
+    req->mode = state >= WEFT_RNDV_RECV_COPY && state <= WEFT_RNDV_RECV_PUT ? (uint8_t)(state - WEFT_RNDV_RECV_COPY) : WEFT_RNDV_GET;
+    weft_list_init(&req->lent);
+    CU_ASSERT(weft_req_id_alloc(&worker, req) == 0);
+    req->state = (uint8_t)state;
+    return req;
+}
+
+static void deliver(const weft_req *req, int frame)
+{
+    weft_cts cts = {.from = 0, .to = BYTES, .want = BYTES, .req_id = 1, .index = 1};
+    weft_hdr hdr = {.chan = req->id, .bytes = BYTES};
+    switch (frame) {
+    case WEFT_RNDV_ON_CTS_COPY: cts.proto = WEFT_RNDV_COPY; break;
+    case WEFT_RNDV_ON_CTS_SPLIT: cts.proto = WEFT_RNDV_SPLIT; cts.index = 0; break;
+    case WEFT_RNDV_ON_CTS_PUT: cts.proto = WEFT_RNDV_PUT; break;
+    case WEFT_RNDV_ON_CTS_CSUM: cts.proto = WEFT_CTS_CSUM; break;
+    case WEFT_RNDV_ON_DATA: weft_rndv_data(&peer, &hdr, body); return;
+    case WEFT_RNDV_ON_CSUM: weft_rndv_csum(&peer, &hdr); return;
+    case WEFT_RNDV_ON_FIN: weft_rndv_fin(&peer, &hdr); return;
+    case WEFT_RNDV_ON_FIN_SEGMENT: hdr.src = 1; weft_rndv_fin(&peer, &hdr); return;
+    case WEFT_RNDV_ON_FIN_ERROR: hdr.tag = -1; weft_rndv_fin(&peer, &hdr); return;
+    case WEFT_RNDV_ON_FIN_CANCELLED: hdr.tag = WEFT_FIN_CANCELLED; weft_rndv_fin(&peer, &hdr); return;
+    default: cts.proto = 77; break;
+    }
+    weft_rndv_cts(&peer, &hdr, &cts);
+}
+
+/* Delivers one frame; *text: what was logged. */
+static void deliver_logged(const weft_req *req, int frame, char *text, size_t room)
+{
+    FILE *file = tmpfile();
+    int err = dup(2);
+    size_t n;
+    fflush(stderr);
+    dup2(fileno(file), 2);
+    deliver(req, frame);
+    fflush(stderr);
+    dup2(err, 2);
+    close(err);
+    rewind(file);
+    n = fread(text, 1, room - 1, file);
+    text[n] = 0;
+    fclose(file);
+}
+
+static void test_frames(void)
+{
+    char text[1000];
+    for (int state = WEFT_RNDV_ILLEGAL + 1; state < WEFT_RNDV_STATES; state++)
+        for (int frame = 0; frame < WEFT_RNDV_FRAMES; frame++) {
+            weft_req *req = open_req(state), before = *req;
+            int next = expected(state, frame);
+            sent = 0;
+            deliver_logged(req, frame, text, sizeof text);
+            CU_ASSERT_FALSE(req->is_done);
+            CU_ASSERT_EQUAL(req->state, next ? next : state);
+            if (next == WEFT_RNDV_ILLEGAL) {
+                CU_ASSERT_EQUAL(memcmp(&before, req, sizeof before), 0);
+                CU_ASSERT_EQUAL(sent, 0);
+                CU_ASSERT_PTR_NOT_NULL(strstr(text, weft_rndv_frame_names[frame]));
+                CU_ASSERT_PTR_NOT_NULL(strstr(text, weft_rndv_state_names[state]));
+            } else {
+                CU_ASSERT_STRING_EQUAL(text, "");
+            }
+            weft_list_init(&worker.fragments); /* fragments that began stay behind; the pool owns them */
+            weft_req_free(req);
+        }
+}
+
+/* Bytes outside of the message, and a checksum that was not requested, are illegal in every state. */
+static void test_other(void)
+{
+    char text[1000];
+    for (int state = WEFT_RNDV_RECV_COPY; state < WEFT_RNDV_STATES; state++) {
+        weft_req *req = open_req(state);
+        req->moved = BYTES - 1;
+        deliver_logged(req, WEFT_RNDV_ON_DATA, text, sizeof text);
+        CU_ASSERT(req->arrived == 0 && strstr(text, weft_rndv_frame_names[WEFT_RNDV_ON_OTHER]));
+        req->awaits_csum = false;
+        deliver_logged(req, WEFT_RNDV_ON_CSUM, text, sizeof text);
+        CU_ASSERT(strstr(text, weft_rndv_frame_names[WEFT_RNDV_ON_OTHER]) != NULL);
+        weft_req_free(req);
+    }
+}
+
+/* Frames for an id that is no longer in use are dropped without a word; a put's segment is answered, for the receiver waits for it. */
+static void test_unknown(void)
+{
+    char text[1000];
+    weft_req *req = open_req(WEFT_RNDV_SEND_MOVING), gone = *req;
+    weft_req_free(req);
+    for (int frame = 0; frame < WEFT_RNDV_FRAMES; frame++) {
+        sent = 0;
+        deliver_logged(&gone, frame, text, sizeof text);
+        CU_ASSERT_STRING_EQUAL(text, "");
+        CU_ASSERT_EQUAL(sent, frame == WEFT_RNDV_ON_CTS_PUT);
+    }
+}
+
+/* CANCEL is sent once, and only while the receiver may not have matched. */
+static void test_cancel(void)
+{
+    for (int state = WEFT_RNDV_SEND_ANNOUNCED; state <= WEFT_RNDV_SEND_ENDING; state++) {
+        weft_req *req = open_req(state);
+        sent = 0;
+        weft_rndv_cancel(req);
+        weft_rndv_cancel(req);
+        CU_ASSERT_EQUAL(sent, state == WEFT_RNDV_SEND_ANNOUNCED);
+        CU_ASSERT_EQUAL(req->state, state == WEFT_RNDV_SEND_ANNOUNCED ? WEFT_RNDV_SEND_CANCELLING : state);
+        weft_req_free(req);
+    }
+}
+
+int main(void)
+{
+    CU_pSuite suite;
+    unsigned failed;
+    weft_list_init(&worker.free_reqs);
+    weft_list_init(&worker.fragments);
+    weft_list_init(&worker.backlog);
+    weft_list_init(&worker.pending_rts);
+    weft_list_init(&peer.waiting);
+    weft_list_init(&peer.sendqs);
+    worker.pool = weft_pool_open();
+    peer.rndv_stats = &stats;
+    CU_initialize_registry();
+    suite = CU_add_suite("rndv", NULL, NULL);
+    CU_add_test(suite, "table", test_table);
+    CU_add_test(suite, "frames", test_frames);
+    CU_add_test(suite, "other", test_other);
+    CU_add_test(suite, "unknown", test_unknown);
+    CU_add_test(suite, "cancel", test_cancel);
+    CU_basic_run_tests();
+    failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}
