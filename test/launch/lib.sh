@@ -13,7 +13,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 patience=300
-export LSAN_OPTIONS="suppressions=$(cd "$(dirname "$0")" && pwd)/lsan.supp:print_suppressions=0:${LSAN_OPTIONS:-}"
+export LSAN_OPTIONS="suppressions=$(cd "$(dirname "$0")/.." && pwd)/lsan.supp:print_suppressions=0:${LSAN_OPTIONS:-}"
 
 # expect CODE PATTERN COMMAND...: the exit code must be CODE and the output (both streams) must match the extended PATTERN.
 expect()

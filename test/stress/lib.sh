@@ -67,9 +67,13 @@ expect_nothing_kept()
     failed=1
 }
 
+# A sanitizer has an allocator of its own and must be loaded before any LD_PRELOAD.
+is_sanitized() { ldd "$tmp/churn" | grep -q 'lib[at]san'; }
+
 # Prints the path of an allocator's shared object, or nothing.
 allocator()
 {
+    ! is_sanitized || return
     ldconfig -p | awk -v name="$1" 'index($1, name) == 1 { print $NF; exit }'
 }
 finish() { exit $failed; }
