@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/macros.h"
@@ -23,7 +24,7 @@
 #include "launch/segment_fd.h"
 
 #define LOOK_NAP_NS 20000000
-#define LOOKS_AGAIN 100
+#define HANDOUT_WAIT_S 2 /* the socket was put before, or the server has answered too early */
 #define LAST_WORDS_S 5
 #define LOST_CONNECTION_OLD (-101) /* PMIX_ERR_LOST_CONNECTION_TO_SERVER, before version 4 */
 #define AT(call) offsetof(weft_pmix_calls, call)
@@ -38,8 +39,8 @@ static int library_load(weft_pmix_client *self)
     } names[] = {
         {"PMIx_Init", AT(init), false},     {"PMIx_Finalize", AT(finalize), false},
         {"PMIx_Abort", AT(abort), false},   {"PMIx_Put", AT(put), false},
-        {"PMIx_Commit", AT(commit), false}, {"PMIx_Get", AT(get), false},
-        {"PMIx_Fence", AT(fence), false},   {"PMIx_Error_string", AT(error_string), false},
+        {"PMIx_Commit", AT(commit), false}, {"PMIx_Get_nb", AT(get), false},
+        {"PMIx_Fence_nb", AT(fence), false}, {"PMIx_Error_string", AT(error_string), false},
         {"PMIx_Register_event_handler", AT(register_handler), false},
         {"PMIx_Resolve_nodes", AT(resolve_nodes), true}, {"PMIx_Resolve_peers", AT(resolve_peers), true},
     };
@@ -66,8 +67,9 @@ static int library_load(weft_pmix_client *self)
 static int step_failed(const weft_pmix_client *self, const char *step, const char *who, pmix_status_t status)
 {
     if (status == PMIX_ERR_TIMEOUT)
-        return weft_fail(WEFT_E_TIMEOUT, "start-up: %s still waits for %s after %d s (WEFT_START_TIMEOUT_S)", step, who,
-                         weft_knob.start_timeout_s);
+        return weft_fail(WEFT_E_TIMEOUT,
+                         "start-up: %s still waits for %s after %d s (WEFT_START_TIMEOUT_S): has a process or its node ended?",
+                         step, who, weft_knob.start_timeout_s);
     return weft_fail(WEFT_E_OTHER, "start-up: %s (asking %s) failed: %s", step, who, self->pmix.error_string(status));
 }
 
@@ -124,11 +126,13 @@ static pmix_status_t init_watched(weft_pmix_client *self)
 /* The client whose server is monitored; NULL: none, or it is being finalized. (libpmix's callbacks have no user pointer.) */
 static weft_pmix_client *_Atomic watched;
 
+static _Atomic int late_code = 1; /* exit code by end_late() */
+
 static void *end_late(void *unused)
 {
     (void)unused;
     nanosleep(&(struct timespec){.tv_sec = LAST_WORDS_S}, NULL);
-    _exit(1);
+    _exit(atomic_load(&late_code));
 }
 
 /* Ends the process, on libpmix's thread: nothing else would end this rank now. If printing blocks (stderr is not read), end_late() ends
@@ -260,13 +264,14 @@ static int client_commit(weft_boot *boot)
     return rc ? rc : commit((weft_pmix_client *)boot);
 }
 
-/* Retries a get that found no key: a server may answer so while the owner commits (Open MPI 4.1 with libpmix 4.2), or on another host
- * if it has received other keys before. looks: number of retries. */
-static pmix_status_t put_value_get(weft_pmix_client *self, uint32_t rank, const char *key, long looks, pmix_value_t **value)
+/* Retries a get that found no key, for within_s seconds: a server may answer so while the owner commits (Open MPI 4.1 with libpmix 4.2), or
+ * on another host if it has received other keys before. */
+static pmix_status_t put_value_get(weft_pmix_client *self, uint32_t rank, const char *key, int within_s, pmix_value_t **value)
 {
+    uint64_t until = weft_clock_ns() + (uint64_t)within_s * 1000000000u;
     pmix_status_t status = weft_pmix_value_get(self, rank, key, value);
 
-    for (long i = 0; i < looks && status == PMIX_ERR_NOT_FOUND; i++) {
+    while (status == PMIX_ERR_NOT_FOUND && weft_clock_ns() < until) {
         struct timespec nap = {.tv_nsec = LOOK_NAP_NS};
         nanosleep(&nap, NULL);
         status = weft_pmix_value_get(self, rank, key, value);
@@ -274,13 +279,13 @@ static pmix_status_t put_value_get(weft_pmix_client *self, uint32_t rank, const 
     return status;
 }
 
-static int value_take(weft_pmix_client *self, uint32_t rank, const char *key, long looks, void *bytes, size_t *count)
+static int value_take(weft_pmix_client *self, uint32_t rank, const char *key, int within_s, void *bytes, size_t *count)
 {
     pmix_value_t *value;
     char who[64];
     int rc = WEFT_OK;
 
-    pmix_status_t status = put_value_get(self, rank, key, looks, &value);
+    pmix_status_t status = put_value_get(self, rank, key, within_s, &value);
     snprintf(who, sizeof(who), "rank %u for its key %.32s", rank, key);
     if (status != PMIX_SUCCESS)
         return step_failed(self, "PMIx_Get", who, status);
@@ -296,14 +301,13 @@ static int value_take(weft_pmix_client *self, uint32_t rank, const char *key, lo
 static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *bytes, size_t *count)
 {
     weft_pmix_client *self = (weft_pmix_client *)boot;
-    long looks = weft_knob.start_timeout_s * (1000000000l / LOOK_NAP_NS);
     char mark[1];
     size_t mark_bytes = sizeof(mark);
 
     if (!self->modex_ready && !(self->modex_ready = calloc(boot->size, 1)))
         return weft_fail(WEFT_E_NOMEM, "no memory for the list of %u ranks", boot->size);
     if (!self->modex_ready[rank]) {
-        int rc = value_take(self, rank, TOLD_KEY, looks, mark, &mark_bytes);
+        int rc = value_take(self, rank, TOLD_KEY, weft_knob.start_timeout_s, mark, &mark_bytes);
         if (rc)
             return rc;
         self->modex_ready[rank] = 1;
@@ -314,10 +318,8 @@ static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *byt
 static int client_fence(weft_boot *boot)
 {
     weft_pmix_client *self = (weft_pmix_client *)boot;
-    pmix_info_t limit = {.value = {.type = PMIX_INT, .data.integer = weft_knob.start_timeout_s}};
+    pmix_status_t status = weft_pmix_fence(self);
 
-    snprintf(limit.key, sizeof(limit.key), "%s", PMIX_TIMEOUT);
-    pmix_status_t status = self->pmix.fence(NULL, 0, &limit, 1);
     return status == PMIX_SUCCESS ? WEFT_OK : step_failed(self, "PMIx_Fence", "all ranks of the job", status);
 }
 
@@ -325,6 +327,7 @@ static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, co
 {
     weft_pmix_client *self = (weft_pmix_client *)boot;
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
+    pthread_t thread;
 
     if (boot->has_segment)
         weft_abort_text_print(&boot->segment, boot->local_rank, text);
@@ -333,6 +336,8 @@ static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, co
     if (boot->has_segment)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_ABORT);
     atomic_store(&watched, NULL); /* the server may end before this rank does */
+    atomic_store(&late_code, exit_code); /* PMIx_Abort itself waits for the server without a limit */
+    pthread_create(&thread, NULL, end_late, NULL);
     self->pmix.abort(exit_code, text ? text : "", NULL, 0);
     _exit(exit_code);
 }
@@ -380,7 +385,7 @@ static int segment_share(weft_pmix_client *self)
     if (b->local_size == 1)
         return weft_segment_make(1, b->job, 0, &b->segment);
     if (b->local_rank != 0) {
-        rc = value_take(self, self->locals[0], WEFT_HANDOUT_KEY, LOOKS_AGAIN, &offer, &bytes);
+        rc = value_take(self, self->locals[0], WEFT_HANDOUT_KEY, HANDOUT_WAIT_S, &offer, &bytes);
         snprintf(who, sizeof(who), "rank %u", self->locals[0]);
         return rc ? rc : weft_segment_fd_fetch(&offer, bytes, self->locals_hash, b->local_rank, who, &b->segment);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_pmix_internal: shared by boot_pmix (client, keys) and boot_pmix_job (rank, size, nodes).
+ * boot_pmix_internal: shared by boot_pmix (client, keys), boot_pmix_job (rank, size, nodes) and boot_pmix_wait (deadlines).
  */
 #ifndef WEFT_LAUNCH_BOOT_PMIX_INTERNAL_H
 #define WEFT_LAUNCH_BOOT_PMIX_INTERNAL_H
@@ -16,8 +16,8 @@ typedef struct weft_pmix_calls {
     pmix_status_t (*abort)(int, const char *, pmix_proc_t *, size_t);
     pmix_status_t (*put)(pmix_scope_t, const char *, pmix_value_t *);
     pmix_status_t (*commit)(void);
-    pmix_status_t (*get)(const pmix_proc_t *, const char *, const pmix_info_t *, size_t, pmix_value_t **);
-    pmix_status_t (*fence)(const pmix_proc_t *, size_t, const pmix_info_t *, size_t);
+    pmix_status_t (*get)(const pmix_proc_t *, const char *, const pmix_info_t *, size_t, pmix_value_cbfunc_t, void *);
+    pmix_status_t (*fence)(const pmix_proc_t *, size_t, const pmix_info_t *, size_t, pmix_op_cbfunc_t, void *);
     const char *(*error_string)(pmix_status_t);
     pmix_status_t (*register_handler)(pmix_status_t *, size_t, pmix_info_t *, size_t, pmix_notification_fn_t, pmix_hdlr_reg_cbfunc_t,
                                       void *);
@@ -40,10 +40,13 @@ typedef struct weft_pmix_client {
 
 /* Reads rank, size, nodes and node-local ranks from the server. WEFT_E_OTHER: missing or contradictory answers. */
 int weft_pmix_job_read(weft_pmix_client *self);
-/* Gets a value of `rank` (PMIX_RANK_WILDCARD: of the job). Blocks until the owner has put it, WEFT_START_TIMEOUT_S at most. */
+/* Gets a value of `rank` (PMIX_RANK_WILDCARD: of the job). Blocks until the owner has put it, or for WEFT_START_TIMEOUT_S and 2 s
+ * (PMIX_ERR_TIMEOUT). */
 pmix_status_t weft_pmix_value_get(weft_pmix_client *self, uint32_t rank, const char *key, pmix_value_t **value);
 void weft_pmix_value_free(pmix_value_t *value);
 /* The same for a string shorter than `capacity`. False: none. */
 bool weft_pmix_text_get(weft_pmix_client *self, uint32_t rank, const char *key, char *text, size_t capacity);
+/* Barrier of all ranks, with the same deadline. */
+pmix_status_t weft_pmix_fence(weft_pmix_client *self);
 
 #endif

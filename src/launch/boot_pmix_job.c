@@ -7,30 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/knob.h"
 #include "base/status.h"
 #include "launch/boot_internal.h"
 #include "launch/boot_pmix_internal.h"
 #include "launch/pmi_map.h"
-
-void weft_pmix_value_free(pmix_value_t *value)
-{
-    if (value->type == PMIX_STRING)
-        free(value->data.string);
-    else if (value->type == PMIX_BYTE_OBJECT)
-        free(value->data.bo.bytes);
-    free(value);
-}
-
-pmix_status_t weft_pmix_value_get(weft_pmix_client *self, uint32_t rank, const char *key, pmix_value_t **value)
-{
-    pmix_proc_t proc = {.rank = rank};
-    pmix_info_t limit = {.value = {.type = PMIX_INT, .data.integer = weft_knob.start_timeout_s}};
-
-    snprintf(limit.key, sizeof(limit.key), "%s", PMIX_TIMEOUT);
-    memcpy(proc.nspace, self->me.nspace, sizeof(proc.nspace));
-    return self->pmix.get(&proc, key, &limit, 1, value);
-}
 
 static bool number_get(weft_pmix_client *self, uint32_t rank, const char *key, uint32_t *number)
 {

@@ -4,7 +4,7 @@ libweft_la_SOURCES += src/launch/boot.h src/launch/boot_internal.h src/launch/bo
 	src/launch/boot_pmi.c src/launch/pmi.c src/launch/pmi.h src/launch/pmi_wire.c src/launch/pmi_wire.h src/launch/pmi_value.c src/launch/pmi_value.h \
 	src/launch/pmi_map.c src/launch/pmi_map.h
 if WITH_PMIX
-libweft_la_SOURCES += src/launch/boot_pmix.c src/launch/boot_pmix_job.c src/launch/boot_pmix_internal.h
+libweft_la_SOURCES += src/launch/boot_pmix.c src/launch/boot_pmix_job.c src/launch/boot_pmix_wait.c src/launch/boot_pmix_internal.h
 else
 libweft_la_SOURCES += src/launch/boot_pmix_stub.c
 endif

@@ -104,6 +104,23 @@ static int cards_meet(weft_boot *boot, const char *mode)
     return rc;
 }
 
+/* Rank 0 leaves at once; the others ask for its address, and must get an answer or an error in time. */
+static int first_is_gone(weft_boot *boot)
+{
+    unsigned char card[300];
+    size_t bytes = sizeof(card);
+
+    card_fill(boot->rank, card, sizeof(card));
+    if (boot->ops->put(boot, "probe.card", card, sizeof(card)) || boot->ops->commit(boot))
+        return 8;
+    if (boot->rank == 0)
+        return 0;
+    nap_ms(1000);
+    int rc = boot->ops->get(boot, 0, "probe.card", card, &bytes);
+    printf("left: %s\n", rc ? weft_fail_text(rc) : "it was there");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -126,6 +143,11 @@ int main(int argc, char **argv)
         rc = cards_meet(boot, mode);
         boot->ops->finalize(boot);
         return rc ? 9 : 0;
+    }
+    if (!strcmp(mode, "left")) {
+        rc = first_is_gone(boot);
+        boot->ops->finalize(boot);
+        return rc;
     }
     if (!strcmp(mode, "die") && boot->rank == 0)
         return 0;

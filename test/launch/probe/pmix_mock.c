@@ -52,9 +52,10 @@ pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value
     return PMIX_SUCCESS;
 }
 pmix_status_t PMIx_Commit(void) { return PMIX_SUCCESS; }
-pmix_status_t PMIx_Fence(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t infos)
+pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t infos, pmix_op_cbfunc_t done, void *data)
 {
     (void)procs, (void)count, (void)info, (void)infos;
+    done(PMIX_SUCCESS, data);
     return PMIX_SUCCESS;
 }
 const char *PMIx_Error_string(pmix_status_t status) { return status == PMIX_ERR_NOT_FOUND ? "NOT-FOUND" : "mock"; }
@@ -112,9 +113,9 @@ static void peers_fill(pmix_value_t *value)
     value->data.string = strdup(text);
 }
 
-pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t count, pmix_value_t **out)
+pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t count, pmix_value_cbfunc_t done, void *data)
 {
-    pmix_value_t *value = calloc(1, sizeof(*value));
+    pmix_value_t value[1] = {0};
     bool is_rank = proc->rank < size, is_near = is_rank && (getenv("MOCK_KNOWS_ALL") || !strcmp(hosts[proc->rank], hosts[me]));
 
     (void)info, (void)count;
@@ -135,9 +136,11 @@ pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_inf
         value->type = PMIX_UINT16;
         value->data.uint16 = (uint16_t)(getenv("MOCK_LOCAL_RANK") ? atoi(getenv("MOCK_LOCAL_RANK")) : (int)beside(proc->rank, proc->rank));
     } else {
-        free(value);
-        return PMIX_ERR_NOT_FOUND;
+        done(PMIX_ERR_NOT_FOUND, NULL, data);
+        return PMIX_SUCCESS;
     }
-    *out = value;
+    done(PMIX_SUCCESS, value, data);
+    if (value->type == PMIX_STRING)
+        free(value->data.string);
     return PMIX_SUCCESS;
 }
