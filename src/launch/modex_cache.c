@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * modex_cache: layout; the only file that defines the order of the parts.
+ * modex_cache: see modex_cache.h. The only file that defines the order of the parts.
  */
 #include "launch/modex_cache.h"
 

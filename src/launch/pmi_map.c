@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_map: the result depends on the arguments only, so that all ranks get the same map.
+ * pmi_map: see pmi_map.h. The result depends on the arguments only, so that all ranks get the same map.
  */
 #include "launch/pmi_map.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_value: the reader takes fragments of any length, so writer and reader may have different limits.
+ * pmi_value: see pmi_value.h. The reader takes fragments of any length, so writer and reader may have different limits.
  */
 #include "launch/pmi_value.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_wire: input from the launcher is not trusted; every length and field is checked.
+ * pmi_wire: see pmi_wire.h. Input from the launcher is not trusted; every length and field is checked.
  */
 #include "launch/pmi_wire.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * segment_fd: a Unix socket file (abstract names are per network namespace, /proc/PID/fd needs ptrace rights) and SCM_RIGHTS. A nonce
- * restricts the descriptor to ranks of the job. The file exists only during start-up.
+ * segment_fd: see segment_fd.h. A Unix socket file (abstract names are per network namespace, /proc/PID/fd needs ptrace rights) and
+ * SCM_RIGHTS. A nonce restricts the descriptor to ranks of the job. The file exists only during start-up.
  */
 #include "launch/segment_fd.h"
 

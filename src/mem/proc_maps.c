@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * proc_maps: allocates nothing, as that could change the mappings being read.
+ * proc_maps: see proc_maps.h. Allocates nothing, as that could change the mappings being read.
  */
 #include "mem/proc_maps.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ranges: compiled into the library and into libweft-memhooks.so.
+ * ranges: see ranges.h. Compiled into the library and into libweft-memhooks.so.
  */
 #include "mem/ranges.h"
 

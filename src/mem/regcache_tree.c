@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_tree: nodes with equal start are ordered by their own address, so that removal finds the node.
+ * regcache_tree: see regcache_tree.h. Nodes with equal start are ordered by their own address, so that removal finds the node.
  */
 #include "mem/regcache_tree.h"
 

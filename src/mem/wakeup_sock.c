@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wakeup_sock: datagram sockets with abstract names.
+ * wakeup_sock: see wakeup_sock.h. Datagram sockets with abstract names.
  */
 #include "mem/wakeup_sock.h"
 

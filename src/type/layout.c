@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * layout: building and normalization. Invariant: blocks keep the order of the type map, which is that of the packed form.
+ * layout: see layout.h. Building and normalization. Invariant: blocks keep the order of the type map, which is that of the packed form.
  */
 #include "type/layout.h"
 

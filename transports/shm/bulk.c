@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bulk: the owner's side. See bulk.h.
+ * bulk: see bulk.h. The owner allocates and takes freed chunks back here; the reader's side is inline in bulk.h.
  */
 #include "transports/shm/bulk.h"
 

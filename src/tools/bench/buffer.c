@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * buffer: writes every page once, so that no test measures page faults.
+ * buffer: see buffer.h. Writes every page once, so that no test measures page faults.
  */
 #include "buffer.h"
 #include "check.h"

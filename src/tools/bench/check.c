@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * check: patterns and verification for --check.
+ * check: see check.h. Patterns and verification for --check.
  */
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * report: text and JSON output.
+ * report: see report.h. Text and JSON output.
  */
 #include "report.h"
 

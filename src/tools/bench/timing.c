@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * timing: rank 0 decides by its clock and broadcasts the decision, so that iteration and sample counts are equal on all ranks.
+ * timing: see timing.h. Rank 0 decides by its clock and broadcasts the decision: iteration and sample counts are equal on all ranks.
  */
 #include "timing.h"
 
