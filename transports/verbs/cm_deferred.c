@@ -8,7 +8,7 @@
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 
-#include "transports/verbs/rdmacm.h"
+#include "transports/verbs/conn.h"
 
 struct verbs_cm_deferred {
     struct rdma_cm_id *id;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn: the states of an ep: connecting, repeating, timers (end.c: end of an epoch; conn.h: the protocol). Called by flow, rma, mw and
+ * conn: the states of an ep: connecting, repeating, timers (epoch.c: end of an epoch; conn.h: the protocol). Called by flow, rma, mw and
  * iface through verbs.h, by the other files of conn through conn.h.
  * Invariants: nothing here blocks. An ep that is not settled is in conn->busy with the time of its next handling. Only
  * verbs_conn_progress ends a drain or reports a lost peer, never a call by the owner.
@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/status.h"
+#include "transports/verbs/conn.h"
 #include "transports/verbs/flow.h"
 #include "transports/verbs/gid.h"
-#include "transports/verbs/rdmacm.h"
 
 #define TRY_FIRST_NS VERBS_MS
 #define TRIES_BY_RAIL 3      /* unanswered attempts before another pair of rails is tried */
@@ -438,4 +438,40 @@ uint64_t verbs_conn_within(const verbs_iface *iface)
         return 0;
     now = iface->now_ns();
     return conn->next_ns > now ? conn->next_ns - now : 1;
+}
+
+/* -- open, close -- */
+
+int verbs_conn_open(verbs_iface *iface)
+{
+    struct verbs_conn *conn = calloc(1, sizeof *conn);
+    if (!conn)
+        return weft_fail(WEFT_E_NOMEM, "no memory for connections");
+    iface->conn = conn;
+    conn->iface = iface;
+    conn->next_ns = UINT64_MAX;
+    conn->random = iface->nonce * 2654435769u | 1;
+    weft_list_init(&conn->busy);
+    int rc = verbs_ud_open(iface);
+    if (rc == 0)
+        rc = verbs_rdmacm_open(iface);
+    conn->addr = (verbs_iface_addr){.rails = iface->rail_count};
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        verbs_rail_address(&iface->rails[i], &conn->addr.address[i]);
+    return rc;
+}
+
+void verbs_conn_close(verbs_iface *iface)
+{
+    struct verbs_conn *conn = iface->conn;
+    if (!conn)
+        return;
+    while (!weft_list_is_empty(&iface->paths))
+        verbs_conn_forget(weft_container(iface->paths.next, verbs_ep, by_port));
+    verbs_rdmacm_close(iface);
+    verbs_ud_close(iface);
+    free(conn->gone);
+    free(iface->by_name_map);
+    free(conn);
+    iface->conn = NULL;
 }

@@ -111,7 +111,6 @@ struct verbs_conn {
     struct verbs_cm_deferred *hushed; /* cm_deferred.c: rdma_cm ids whose destruction is deferred */
     weft_list_link busy;       /* verbs_handshake.by_busy */
     bool looks_at_events; /* at the next verbs_conn_progress */
-    bool is_stirred;      /* an event must be handled before next_ns */
     uint64_t stuck_ns;    /* last check for stuck QPs */
     uint64_t events_ns, next_ns; /* last check for device events; earliest timer of busy eps */
     uint32_t turns;
@@ -147,7 +146,7 @@ static inline bool verbs_conn_has_offer(const verbs_ep *ep)
     return ep->meet->has_offer && ep->meet->offer.epoch == ep->epoch;
 }
 
-/* -- conn.c, for end.c -- */
+/* -- conn.c, for epoch.c -- */
 static inline uint64_t verbs_conn_now(const verbs_ep *ep) { return ep->iface->now_ns(); }
 static inline uint64_t verbs_conn_timeout_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * VERBS_SECOND; }
 void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state);
@@ -158,9 +157,13 @@ bool verbs_conn_has_qps(const verbs_ep *ep);
 void verbs_conn_close_qps(verbs_ep *ep);
 void verbs_conn_say(verbs_ep *ep, uint8_t kind); /* sends by the current pair of rails, by others if it is down or refuses */
 
-/* -- end.c -- */
+/* -- epoch.c: the end of an epoch -- */
 void verbs_conn_after_drain(verbs_ep *ep, uint64_t now); /* the QPs are destroyed: next epoch, eviction or loss */
 void verbs_conn_lose(verbs_ep *ep, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Puts all QPs of the ep into ERR. */
+void verbs_drain_begin(verbs_ep *ep);
+/* True if all posted work is flushed, received frames are delivered and the QPs are destroyed. */
+bool verbs_drain_progress(verbs_ep *ep, uint64_t now);
 
 /* -- evict.c: closes idle connections when receive slots are used up -- */
 void verbs_evict_for(verbs_ep *ep);                /* `ep` connects and has no credits to grant: evicts another ep */
@@ -185,12 +188,6 @@ void verbs_rail_probe_missed(verbs_rc_qp *link);                           /* an
 int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now);                /* of an ep that is UP */
 void verbs_rail_probe_stuck(verbs_iface *iface);                            /* all eps, once a second */
 
-/* -- drain.c: the end of an epoch -- */
-/* Puts all QPs of the ep into ERR. */
-void verbs_drain_begin(verbs_ep *ep);
-/* True if all posted work is flushed, received frames are delivered and the QPs are destroyed. */
-bool verbs_drain_progress(verbs_ep *ep, uint64_t now);
-
 /* -- conn_msg.c -- */
 /* Encodes a message of the ep's state. */
 void verbs_conn_msg_write(const verbs_ep *ep, uint8_t kind, verbs_conn_msg *note);
@@ -198,7 +195,7 @@ void verbs_conn_msg_write(const verbs_ep *ep, uint8_t kind, verbs_conn_msg *note
 int verbs_conn_msg_send(const verbs_rc_qp *link, uint8_t kind);
 void verbs_conn_msg_recv(verbs_rail *rail, const verbs_conn_msg *note, size_t bytes); /* one was received */
 
-/* -- names.c: proc_id -> ep -- */
+/* -- ep.c: proc_id -> ep -- */
 verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_proc_id *proc_id);
 int verbs_names_add(verbs_iface *iface, verbs_ep *ep);
 void verbs_names_remove(verbs_iface *iface, verbs_ep *ep);
@@ -222,5 +219,30 @@ void verbs_ud_close(verbs_iface *iface);
 int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_msg *note, size_t bytes);
 /* Handles a completion of DATAGRAM_*; passes received messages to verbs_conn_msg_recv. */
 void verbs_ud_completion(verbs_rail *rail, const struct ibv_wc *wc);
+
+/* -- rdmacm.c: connects by rdma_cm, for iWARP (no UD) or if WEFT_VERBS_CONNECT asks for it; the states of an ep are the same -- */
+/* Opens listeners on every rail, if one needs them or the knob asks for them. If only the knob asks, a failure is logged and UD is used. */
+int verbs_rdmacm_open(verbs_iface *iface);
+void verbs_rdmacm_close(verbs_iface *iface);
+/* True if rdma_cm connects this ep: all its pairs of rails have listeners on both sides. */
+bool verbs_rdmacm_is_for(const verbs_ep *ep);
+/* Starts the connection of every QP of a CONNECTING ep; goes up when all are connected or late. */
+void verbs_rdmacm_try(verbs_ep *ep);
+/* The ep goes up: closes QPs that are not connected; the first of the others becomes home. False: there is none. */
+bool verbs_rdmacm_settle(verbs_ep *ep);
+/* disconnect: before the QP is destroyed; forget: after. */
+void verbs_rdmacm_disconnect(verbs_rc_qp *link);
+void verbs_rdmacm_forget(verbs_rc_qp *link);
+/* Handles the events of the channel; their number. */
+int verbs_rdmacm_turn(verbs_iface *iface);
+
+/* -- cm_deferred.c -- */
+struct rdma_cm_id;
+/* True if a message of the kernel's CM can leave by this rail. */
+bool verbs_cm_deferred_may_speak(const verbs_rail *rail);
+/* Destroys the id now, or when its port is active again. */
+void verbs_cm_deferred_end(const verbs_rail *rail, struct rdma_cm_id *id);
+/* Destroys the deferred ids of `rail`, by which a connection was made (an active port may still lack routes); NULL: all, at close. */
+void verbs_cm_deferred_over(verbs_iface *iface, const verbs_rail *rail);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * rail_pair: pairs local with remote rails. Both sides compute the same result from both addresses, in the same order (rails of the
  * smaller proc_id first), without a message. Rails of one network are paired first. The rest is paired by order if it could communicate
- * at all, as suspects: a probe must be answered before they are used. Called by life.c when an ep is opened.
+ * at all, as suspects: a probe must be answered before they are used. Called by ep.c when an ep is opened.
  */
 #include <string.h>
 

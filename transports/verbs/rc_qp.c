@@ -9,7 +9,7 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "transports/verbs/gid.h"
-#include "transports/verbs/rdmacm.h"
+#include "transports/verbs/conn.h"
 
 #define TIMEOUT 16      /* 4.096 us << 16 = 0.27 s for an acknowledgement, ... */
 #define RETRIES VERBS_RETRIES /* ... so a peer that is silent for two seconds (some devices: eight) fails the QP */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rdmacm: see rdmacm.h. One rdma_cm connection per QP and epoch; its private data has the contents of a conn_msg (conn.h). Both sides may
+ * rdmacm: connecting by rdma_cm in place of UD messages. One rdma_cm connection per QP and epoch; its private data has the contents of a conn_msg (conn.h). Both sides may
  * request; of two crossing requests the smaller proc_id's stands. QPs are created by rc_qp.c, as librdmacm has device contexts of its
  * own, and go through their states with librdmacm's attributes.
  *
@@ -10,8 +10,6 @@
  * iWARP: the passive side must not send first. The active side sends a frame of credits when it is up, and the passive side waits for it.
  * Invariants: no call here blocks; events are acknowledged before an id is destroyed.
  */
-#include "transports/verbs/rdmacm.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -25,6 +23,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "transports/verbs/conn.h"
 #include "transports/verbs/gid.h"
 
 #define RESOLVE_MS 2000

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * replay: frames at a change of epochs. Down: posted work is flushed; numbered frames stay in ep->sent, others are dropped. Up: frames
- * that the peer has delivered are freed, the rest is resent in order, as credits allow. Called by conn.c, drain.c, end.c, flow.c.
+ * that the peer has delivered are freed, the rest is resent in order, as credits allow. Called by conn.c, epoch.c, flow.c.
  * Invariant: a number is assigned once. The number of a notification that was lost with its write is resent as an empty frame.
  */
 #include "base/log.h"
-#include "transports/verbs/op.h"
+#include "transports/verbs/rma_op.h"
 
 static void reset_link(verbs_rc_qp *link)
 {

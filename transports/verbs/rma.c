@@ -16,7 +16,7 @@
 #include "base/knob.h"
 #include "base/macros.h"
 #include "base/status.h"
-#include "transports/verbs/op.h"
+#include "transports/verbs/rma_op.h"
 
 #define LINK_BYTES (8u << 20)  /* in flight on one QP */
 #define PORT_BYTES (64u << 20) /* in flight on all QPs of an iface */

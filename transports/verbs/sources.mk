@@ -2,12 +2,12 @@
 # (libweftverbs.la before libsimhca.la) or real devices (before $(VERBS_LIBS)).
 EXTRA_DIST += transports/verbs/verbs.h
 if WITH_VERBS
-verbs_sources = transports/verbs/verbs.h transports/verbs/rdmacm.c transports/verbs/cm_deferred.c transports/verbs/rdmacm.h transports/verbs/conn.c \
-	transports/verbs/conn.h transports/verbs/ud.c transports/verbs/drain.c transports/verbs/end.c \
+verbs_sources = transports/verbs/verbs.h transports/verbs/rdmacm.c transports/verbs/cm_deferred.c transports/verbs/conn.c \
+	transports/verbs/conn.h transports/verbs/ud.c transports/verbs/epoch.c transports/verbs/ep.c \
 	transports/verbs/wc_error.c \
 	transports/verbs/device_select.c transports/verbs/device_select.h transports/verbs/flow.c transports/verbs/flow.h transports/verbs/gid.c \
-	transports/verbs/gid.h transports/verbs/credit.c transports/verbs/life.c transports/verbs/rc_qp.c transports/verbs/memory.c \
-	transports/verbs/rma.c transports/verbs/names.c transports/verbs/conn_msg.c transports/verbs/notice.c transports/verbs/op.c transports/verbs/op.h \
+	transports/verbs/gid.h transports/verbs/credit.c transports/verbs/rc_qp.c transports/verbs/memory.c \
+	transports/verbs/rma.c transports/verbs/conn_msg.c transports/verbs/rma_op.c transports/verbs/rma_op.h \
 	transports/verbs/rail_pair.c transports/verbs/iface.c transports/verbs/post.c transports/verbs/rail_probe.c transports/verbs/read_fence.c \
 	transports/verbs/rail.c \
 	transports/verbs/evict.c transports/verbs/replay.c transports/verbs/eager_ring.c transports/verbs/slots.c transports/verbs/slots.h transports/verbs/counters.c \

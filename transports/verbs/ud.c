@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * ud: sends and receives connection messages by UD, before and beside any connection: one UD QP and a few slots per rail, no state per
- * peer. Datagrams may be lost, duplicated and late; conn.c handles that. Called by conn_msg.c, end.c, life.c, rail.c. Invariant: a
+ * peer. Datagrams may be lost, duplicated and late; conn.c handles that. Called by conn.c, conn_msg.c, epoch.c, rail.c. Invariant: a
  * receive slot is posted again before its message is handled; senders repeat messages that found no slot.
  */
 #include <errno.h>

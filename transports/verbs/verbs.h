@@ -5,13 +5,12 @@
  *
  *   rail     device and GID selection, opening, asynchronous events                         device_select.c, gid.c, rail.c
  *   memory   registration with every rail; memory windows for one peer and one message      memory.c, mw.c
- *   conn     connection states, epochs, loss of a peer (conn.h)                             conn.c, end.c, drain.c, life.c, names.c,
- *                                                                                           rail_probe.c
+ *   conn     connection states, epochs, loss of a peer (conn.h)                             conn.c, epoch.c, ep.c, rail_probe.c
  *            its parts: messages by UD or rdma_cm, RC queue pairs, pairing of rails         conn_msg.c, ud.c, rdmacm.c, cm_deferred.c,
  *                                                                                           rc_qp.c, rail_pair.c
  *   flow     frames: slots, receive credits, order; resending; idle connections give way    flow.c, slots.c, credit.c, replay.c, evict.c
  *   ring     eager ring: frames written by RDMA into memory that the receiver polls         eager_ring.c
- *   rma      get, put, amo, flush: fragments over the QPs; notifications                    rma.c, op.c, notice.c
+ *   rma      get, put, amo, flush: fragments over the QPs; notifications                    rma.c, rma_op.c
  *   post     work requests to a send queue, several with one doorbell                       post.c
  *   fence    iWARP: a read behind other requests proves that they were placed               read_fence.c
  *   iface    the operations table; poll and arm                                             iface.c
@@ -229,7 +228,7 @@ struct verbs_iface {
     uint32_t nonce;
     verbs_rail rails[VERBS_RAILS];
     uint8_t rail_count;
-    verbs_ep **by_name_map; /* names.c: hash of proc_id -> ep, grown on demand */
+    verbs_ep **by_name_map; /* ep.c: hash of proc_id -> ep, grown on demand */
     uint32_t name_room;
     weft_list_link paths;          /* all eps */
     uint32_t connecting;      /* eps CONNECTING or DRAINING */

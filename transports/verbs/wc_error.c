@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * wc_error: one sentence for a completion in error: what failed, with which peer, the status text, the vendor's code, the likely cause
- * and a remedy. Called by end.c when an epoch ends.
+ * and a remedy. Called by epoch.c when an epoch ends.
  */
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: one get, put, amo or flush, its fragments, and the state of all ops of an iface. Shared by op.c (begin and finish) and rma.c
+ * rma_op: one get, put, amo or flush, its fragments, and the state of all ops of an iface. Shared by rma_op.c (begin and finish) and rma.c
  * (posting, completions).
  */
-#ifndef WEFT_TRANSPORTS_VERBS_OP_H
-#define WEFT_TRANSPORTS_VERBS_OP_H
+#ifndef WEFT_TRANSPORTS_VERBS_RMA_OP_H
+#define WEFT_TRANSPORTS_VERBS_RMA_OP_H
 
 #include "transports/verbs/flow.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * life: creation and removal of eps; opening and closing of conn's state. Called by iface.c and through weft_iface_ops.
+ * ep: creation and removal of eps, and the hash proc_id -> ep (open addressing, grown on demand). Called through weft_iface_ops; the hash
+ * by conn_msg.c for each connection message, never per frame.
  * Invariant: an ep is freed only when no work request names it. Peers of closed eps are remembered: one that missed GONE gets it again
  * and need not wait for its timeout.
  */
@@ -9,42 +10,70 @@
 
 #include "base/macros.h"
 #include "base/status.h"
-#include "transports/verbs/rdmacm.h"
+#include "transports/verbs/conn.h"
 
-/* -- open, close -- */
+/* -- proc_id -> ep -- */
 
-int verbs_conn_open(verbs_iface *iface)
+static uint32_t hash(const weft_proc_id *proc_id)
 {
-    struct verbs_conn *conn = calloc(1, sizeof *conn);
-    if (!conn)
-        return weft_fail(WEFT_E_NOMEM, "no memory for connections");
-    iface->conn = conn;
-    conn->iface = iface;
-    conn->next_ns = UINT64_MAX;
-    conn->random = iface->nonce * 2654435769u | 1;
-    weft_list_init(&conn->busy);
-    int rc = verbs_ud_open(iface);
-    if (rc == 0)
-        rc = verbs_rdmacm_open(iface);
-    conn->addr = (verbs_iface_addr){.rails = iface->rail_count};
-    for (uint8_t i = 0; i < iface->rail_count; i++)
-        verbs_rail_address(&iface->rails[i], &conn->addr.address[i]);
-    return rc;
+    uint64_t mixed = (proc_id->job ^ ((uint64_t)proc_id->worker << 32 | proc_id->rank)) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(mixed >> 32);
 }
 
-void verbs_conn_close(verbs_iface *iface)
+static bool is_same(const weft_proc_id *a, const weft_proc_id *b)
 {
-    struct verbs_conn *conn = iface->conn;
-    if (!conn)
-        return;
-    while (!weft_list_is_empty(&iface->paths))
-        verbs_conn_forget(weft_container(iface->paths.next, verbs_ep, by_port));
-    verbs_rdmacm_close(iface);
-    verbs_ud_close(iface);
-    free(conn->gone);
-    free(iface->by_name_map);
-    free(conn);
-    iface->conn = NULL;
+    return a->job == b->job && a->rank == b->rank && a->worker == b->worker;
+}
+
+verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_proc_id *proc_id)
+{
+    for (uint32_t i = hash(proc_id); iface->name_room; i++) {
+        verbs_ep *ep = iface->by_name_map[i & (iface->name_room - 1)];
+        if (!ep || is_same(&ep->proc_id, proc_id))
+            return ep;
+    }
+    return NULL;
+}
+
+static void place(verbs_iface *iface, verbs_ep *ep)
+{
+    uint32_t i = hash(&ep->proc_id);
+    while (iface->by_name_map[i & (iface->name_room - 1)])
+        i++;
+    iface->by_name_map[i & (iface->name_room - 1)] = ep;
+}
+
+int verbs_names_add(verbs_iface *iface, verbs_ep *ep)
+{
+    if (2 * (iface->conn->path_count + 1) > iface->name_room) {
+        uint32_t before = iface->name_room, room = before ? 2 * before : 16;
+        verbs_ep **old = iface->by_name_map, **map = calloc(room, sizeof(verbs_ep *));
+        if (!map)
+            return weft_fail(WEFT_E_NOMEM, "no memory for one more peer");
+        iface->by_name_map = map;
+        iface->name_room = room;
+        for (uint32_t i = 0; i < before; i++)
+            if (old[i])
+                place(iface, old[i]);
+        free(old);
+    }
+    place(iface, ep);
+    iface->conn->path_count++;
+    return 0;
+}
+
+void verbs_names_remove(verbs_iface *iface, verbs_ep *ep)
+{
+    uint32_t mask = iface->name_room - 1, i = hash(&ep->proc_id);
+    while (iface->by_name_map[i & mask] != ep)
+        i++;
+    iface->by_name_map[i & mask] = NULL;
+    iface->conn->path_count--;
+    for (i++; iface->by_name_map[i & mask]; i++) { /* entries behind the gap would not be found any more */
+        verbs_ep *moved = iface->by_name_map[i & mask];
+        iface->by_name_map[i & mask] = NULL;
+        place(iface, moved);
+    }
 }
 
 /* -- ep_open -- */
