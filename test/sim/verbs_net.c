@@ -31,8 +31,8 @@ static void spoil_path(verbs_ep *ep)
     bool is_broken = ep->state == VERBS_DRAINING;
     if (verbs_net_mutant == VERBS_NET_OVERDRAWS && ep->state == VERBS_UP)
         ep->credits = 64;
-    for (uint8_t i = 0; i < ep->link_count && verbs_net_mutant == VERBS_NET_OVERFILLS; i++)
-        ep->links[i].sq_used = 0;
+    for (uint8_t i = 0; i < ep->qp_count && verbs_net_mutant == VERBS_NET_OVERFILLS; i++)
+        ep->qps[i].sq_used = 0;
     if (verbs_net_mutant == VERBS_NET_DROPS && is_broken && !weft_list_is_empty(&ep->sent))
         weft_list_remove(ep->sent.next);
     if (verbs_net_mutant == VERBS_NET_DOUBLES && is_broken && ep->rx_seq)
@@ -42,8 +42,8 @@ static void spoil_path(verbs_ep *ep)
 static void spoil(weft_iface *base)
 {
     verbs_iface *iface = (verbs_iface *)base;
-    for (weft_list_link *link = iface->paths.next; verbs_net_mutant && link != &iface->paths; link = link->next)
-        spoil_path(weft_container(link, verbs_ep, by_port));
+    for (weft_list_link *link = iface->eps.next; verbs_net_mutant && link != &iface->eps; link = link->next)
+        spoil_path(weft_container(link, verbs_ep, by_iface));
 }
 
 static const char *never_absent(void)
@@ -63,7 +63,7 @@ static int net_open(const weft_iface_params *params, weft_iface **iface)
     }
     (*iface)->ops = &verbs_net_ops;
     for (uint8_t i = 0; i < ((verbs_iface *)*iface)->rail_count; i++) /* no iWARP device, or rdma_cm would be wanted; but as one */
-        ((verbs_iface *)*iface)->rails[i].tells_early = is_early;
+        ((verbs_iface *)*iface)->rails[i].completes_early = is_early;
     rc = verbs_read_fence_open((verbs_iface *)*iface);
     if (rc)
         return rc;
@@ -155,11 +155,11 @@ uint32_t verbs_net_owed(uint32_t rank)
     uint32_t owed = 0;
     for (uint32_t i = 0; i < PORTS; i++) {
         verbs_iface *iface = (verbs_iface *)opened[i].port;
-        for (weft_list_link *link = iface ? iface->paths.next : NULL; iface && link != &iface->paths; link = link->next) {
-            const verbs_ep *ep = weft_container(link, verbs_ep, by_port);
+        for (weft_list_link *link = iface ? iface->eps.next : NULL; iface && link != &iface->eps; link = link->next) {
+            const verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
             /* frames that were sent may be acknowledged by the device and not be told: unsignalled ones never are */
             bool waits = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING || !weft_list_is_empty(&ep->ops);
-            owed += ep->proc_id.rank == rank && ep->state != VERBS_LOST && waits;
+            owed += ep->proc_id.rank == rank && ep->state != VERBS_FAILED && waits;
         }
     }
     return owed;

@@ -181,7 +181,7 @@ static bool open_side(uint32_t i)
     memset(me->memory, 0, bytes);
     rc = weft_verbs_ops.open(&params, &me->iface);
     for (uint8_t k = 0; is_early && !rc && k < ((verbs_iface *)me->iface)->rail_count; k++)
-        ((verbs_iface *)me->iface)->rails[k].tells_early = true;
+        ((verbs_iface *)me->iface)->rails[k].completes_early = true;
     if (!rc)
         rc = verbs_read_fence_open((verbs_iface *)me->iface);
     if (!rc)
@@ -251,11 +251,11 @@ static void count_one(side *me)
 static bool break_one(side *me)
 {
     verbs_ep *ep = (verbs_ep *)me->ep;
-    verbs_rc_qp *link = &ep->links[chance() % (ep->link_count ? ep->link_count : 1)];
-    if (ep->state != VERBS_UP || !link->qp || ep->epoch == last_broken)
+    verbs_rc_qp *qp = &ep->qps[chance() % (ep->qp_count ? ep->qp_count : 1)];
+    if (ep->state != VERBS_UP || !qp->ibv_qp || ep->epoch == last_broken)
         return false;
     last_broken = ep->epoch;
-    bench_harm(link->qp, chance());
+    bench_harm(qp->ibv_qp, chance());
     return true;
 }
 
@@ -330,10 +330,10 @@ static void tell(uint32_t forced)
         printf("rank %d: %u frames out, %u in, %u moves, %u notified, %u atomics and %u unknown; %llu breaks, %llu frames sent again, "
                "%llu pieces posted again, %llu by ring, %llu requests, %llu completions\n", i, me->sent, me->came, me->moves, me->notified,
                me->amos, me->amos_unknown, (unsigned long long)counts[VERBS_COUNT_BREAKS], (unsigned long long)counts[VERBS_COUNT_RESENT],
-               (unsigned long long)counts[VERBS_COUNT_REPOSTED_MOVES], (unsigned long long)counts[VERBS_COUNT_RING_FRAMES],
+               (unsigned long long)counts[VERBS_COUNT_REPOSTED_FRAGS], (unsigned long long)counts[VERBS_COUNT_RING_FRAMES],
                (unsigned long long)counts[VERBS_COUNT_REQUESTS], (unsigned long long)counts[VERBS_COUNT_COMPLETIONS]);
         CHECK(forced == 0 || counts[VERBS_COUNT_BREAKS] >= forced * 9 / 10);
-        CHECK(forced < 100 || (counts[VERBS_COUNT_RESENT] && counts[VERBS_COUNT_REPOSTED_MOVES]));
+        CHECK(forced < 100 || (counts[VERBS_COUNT_RESENT] && counts[VERBS_COUNT_REPOSTED_FRAGS]));
     }
     printf("%u queue pairs put into error, %u failures\n", forced, failures);
 }

@@ -33,7 +33,7 @@ static void connects(crowd *c)
     crowd_talk(c, 1, 0, 300);
     crowd_until_quiet(c);
     EXPECT(c, crowd_has(c, 0, 1, 301) && crowd_has(c, 1, 0, 300), "all frames arrive");
-    EXPECT(c, crowd_path(c, 0, 1)->meet->by_cm == (weft_knob.verbs_connect == WEFT_VERBS_CONNECT_RDMACM || is_iwarp(c)),
+    EXPECT(c, crowd_path(c, 0, 1)->hs->by_cm == (weft_knob.verbs_connect == WEFT_VERBS_CONNECT_RDMACM || is_iwarp(c)),
            "connected as the knob or the device asks");
     EXPECT(c, crowd_count(c, 0, VERBS_COUNT_CONNECTS) == 1 + crowd_count(c, 0, VERBS_COUNT_BREAKS), "one connection");
     crowd_close(c);
@@ -111,9 +111,9 @@ static uint32_t take_receives(verbs_iface *iface)
         if (iface->rails[i].receives + iface->rails[i].emptied_count > max)
             max = iface->rails[i].receives + iface->rails[i].emptied_count;
     for (uint8_t i = 0; i < iface->rail_count; i++)
-        iface->rails[i].srq_room = max;
-    taken = max - iface->receives_lent - 1;
-    iface->receives_lent += taken;
+        iface->rails[i].srq_capacity = max;
+    taken = max - iface->receives_granted - 1;
+    iface->receives_granted += taken;
     return taken;
 }
 
@@ -131,7 +131,7 @@ static void takes_credits_back(crowd *c)
         crowd_reach(c, i, 0), crowd_talk(c, i, 0, 2000);
     crowd_until_quiet(c);
     one = crowd_path(c, 0, 1), two = crowd_path(c, 0, 2);
-    held = one->lent + two->lent;
+    held = one->granted + two->granted;
     EXPECT(c, held > 8, "the busy hold many");
     taken = take_receives(iface);
     crowd_reach(c, 3, 0);
@@ -140,11 +140,11 @@ static void takes_credits_back(crowd *c)
     while (!crowd_has(c, 3, 0, 50) && crowd_now(c) - begin < 10000000000ull)
         crowd_turn(c);
     EXPECT(c, crowd_has(c, 3, 0, 50), "the third gets through");
-    EXPECT(c, one->lent + two->lent < held / 2, "because the others gave back");
+    EXPECT(c, one->granted + two->granted < held / 2, "because the others gave back");
     crowd_talk(c, 1, 0, 300), crowd_talk(c, 0, 1, 300), crowd_talk(c, 2, 0, 300);
     crowd_until_quiet(c);
     EXPECT(c, crowd_has(c, 1, 0, 2300) && crowd_has(c, 2, 0, 2300), "and they go on with the few that they have");
-    iface->receives_lent -= taken;
+    iface->receives_granted -= taken;
     crowd_close(c);
 }
 
@@ -181,9 +181,9 @@ static void is_told_who_left(crowd *c)
     begin = crowd_now(c);
     crowd_break(c, 0);
     crowd_try(c, 0, 1);
-    while (crowd_path(c, 0, 1)->state != VERBS_LOST && crowd_now(c) - begin < 3000000000ull)
+    while (crowd_path(c, 0, 1)->state != VERBS_FAILED && crowd_now(c) - begin < 3000000000ull)
         crowd_turn(c);
-    EXPECT(c, crowd_path(c, 0, 1)->state == VERBS_LOST && c->nodes[0].losts == 0, "a break after the peer left is no loss");
+    EXPECT(c, crowd_path(c, 0, 1)->state == VERBS_FAILED && c->nodes[0].losts == 0, "a break after the peer left is no loss");
     EXPECT(c, crowd_now(c) - begin < 2000000000ull, "and takes no timeout");
     crowd_close(c);
 }
@@ -193,29 +193,29 @@ static void is_told_who_left(crowd *c)
 /* A request that never completes, as soft-RoCE has them now and then. */
 static void ends_what_is_stuck(crowd *c)
 {
-    verbs_rc_qp *link;
+    verbs_rc_qp *qp;
     uint64_t begin;
     uint32_t epoch;
     crowd_open(c, 2);
     crowd_reach(c, 0, 1);
     crowd_talk(c, 0, 1, 5);
     crowd_until_quiet(c);
-    link = crowd_path(c, 0, 1)->home;
-    link->sq_used++, link->rail->cq_used++;
-    epoch = link->ep->epoch;
+    qp = crowd_path(c, 0, 1)->home;
+    qp->sq_used++, qp->rail->cq_used++;
+    epoch = qp->ep->epoch;
     begin = crowd_now(c);
-    while (link->ep->epoch == epoch && crowd_now(c) - begin < 60000000000ull)
+    while (qp->ep->epoch == epoch && crowd_now(c) - begin < 60000000000ull)
         crowd_turn(c);
-    EXPECT(c, link->ep->epoch != epoch && strstr(link->ep->last_error, "stuck"), "the connection ends, and it is said why");
+    EXPECT(c, qp->ep->epoch != epoch && strstr(qp->ep->last_error, "stuck"), "the connection ends, and it is said why");
     crowd_talk(c, 0, 1, 5);
     crowd_talk(c, 1, 0, 5);
     crowd_until_quiet(c);
     EXPECT(c, crowd_has(c, 0, 1, 10) && crowd_has(c, 1, 0, 5) && c->nodes[0].losts + c->nodes[1].losts == 0, "a new one serves");
     begin = crowd_now(c);
-    epoch = link->ep->epoch;
+    epoch = qp->ep->epoch;
     while (crowd_now(c) - begin < 40000000000ull && !c->is_real)
         crowd_turn(c);
-    EXPECT(c, link->ep->epoch == epoch, "silence is not taken for that");
+    EXPECT(c, qp->ep->epoch == epoch, "silence is not taken for that");
     crowd_close(c);
 }
 
@@ -255,7 +255,7 @@ static void lose_one(crowd *c)
         crowd_show(c);
     EXPECT(c, c->nodes[0].losts == 1, "the dead are told of, once");
     EXPECT(c, strstr(c->nodes[0].why, "rank 1 is lost") && strstr(c->nodes[0].why, "no answer") &&
-           (strstr(c->nodes[0].why, "retry") || crowd_path(c, 0, 1)->meet->by_cm), "in words");
+           (strstr(c->nodes[0].why, "retry") || crowd_path(c, 0, 1)->hs->by_cm), "in words");
     EXPECT(c, crowd_now(c) - begin < 15000000000ull, "in time");
     EXPECT(c, crowd_try(c, 0, 1) == WEFT_E_PEER, "what is sent to them is an error");
     crowd_talk(c, 0, 2, 5);
@@ -307,7 +307,7 @@ static void tells_want_of_memory(crowd *c)
     getrlimit(RLIMIT_AS, &before);
     few = (struct rlimit){1u << 30, before.rlim_max};
     setrlimit(RLIMIT_AS, &few);
-    verbs_flow_take(ep, &wire, bytes);
+    verbs_flow_recv(ep, &wire, bytes);
     setrlimit(RLIMIT_AS, &before);
     begin = crowd_now(c);
     while (!c->nodes[1].losts && crowd_now(c) - begin < 10000000000ull)
@@ -332,7 +332,7 @@ static void drops_what_is_not_meant(crowd *c)
     crowd_talk(c, 0, 1, 1);
     crowd_until_quiet(c);
     ep = crowd_path(c, 1, 0);
-    verbs_conn_msg_write(crowd_path(c, 0, 1), VERBS_NOTE_CONNECT, &good);
+    verbs_conn_msg_write(crowd_path(c, 0, 1), VERBS_MSG_CONNECT, &good);
     dropped = ep->iface->conn->dropped;
     for (int i = 0; i < 10; i++) {
         bad = good;
@@ -415,7 +415,7 @@ static void explains_errors(crowd *c)
     crowd_reach(c, 0, 1);
     for (int status = 1; status <= IBV_WC_GENERAL_ERR; status++) {
         struct ibv_wc wc = {.status = (enum ibv_wc_status)status, .vendor_err = 0x81};
-        verbs_wc_error(&crowd_path(c, 0, 1)->links[0], &wc, "a put", text, sizeof text);
+        verbs_wc_error(&crowd_path(c, 0, 1)->qps[0], &wc, "a put", text, sizeof text);
         EXPECT(c, strstr(text, "a put with rank 1 failed on ") && strstr(text, ibv_wc_status_str(wc.status)) &&
                strstr(text, "vendor 0x81"), "rank, rail, status and vendor's code are told");
         EXPECT(c, strlen(strstr(text, "vendor 0x81")) > 40, "and a cause");

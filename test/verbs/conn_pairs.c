@@ -18,14 +18,14 @@ static verbs_address address_in(crowd *c, uint32_t networks)
     return address;
 }
 
-static verbs_ep *path_between(verbs_iface *iface, const verbs_iface_addr *far, uint32_t rank)
+static verbs_ep *path_between(verbs_iface *iface, const verbs_iface_addr *remote, uint32_t rank)
 {
     verbs_ep *ep = calloc(1, sizeof *ep);
-    ep->meet = calloc(1, sizeof *ep->meet);
-    ep->meet->ep = ep;
+    ep->hs = calloc(1, sizeof *ep->hs);
+    ep->hs->ep = ep;
     ep->iface = iface;
     ep->proc_id = (weft_proc_id){.job = 1, .rank = rank};
-    ep->far = *far;
+    ep->remote = *remote;
     return ep;
 }
 
@@ -49,18 +49,18 @@ void conn_pairs_agree(crowd *c)
             eps[side] = path_between(ports[side], &cards[1 - side], (uint32_t)(1 - side));
             verbs_rail_pair(eps[side], &cards[side]);
         }
-        bool ok = eps[0]->link_count == eps[1]->link_count;
-        for (uint8_t i = 0; i < eps[0]->link_count; i++) {
+        bool ok = eps[0]->qp_count == eps[1]->qp_count;
+        for (uint8_t i = 0; i < eps[0]->qp_count; i++) {
             bool is_mirrored = false;
-            for (uint8_t k = 0; k < eps[1]->link_count; k++)
-                is_mirrored |= eps[0]->links[i].rail->index == eps[1]->links[k].far_rail &&
-                               eps[1]->links[k].rail->index == eps[0]->links[i].far_rail &&
-                               eps[0]->meet->halves[i].is_suspect == eps[1]->meet->halves[k].is_suspect;
+            for (uint8_t k = 0; k < eps[1]->qp_count; k++)
+                is_mirrored |= eps[0]->qps[i].rail->index == eps[1]->qps[k].remote_rail &&
+                               eps[1]->qps[k].rail->index == eps[0]->qps[i].remote_rail &&
+                               eps[0]->hs->qp_hs[i].is_suspect == eps[1]->hs->qp_hs[k].is_suspect;
             ok = ok && is_mirrored;
         }
         EXPECT(c, ok, "both sides pair their rails alike");
         for (int side = 0; side < 2; side++) {
-            free(eps[side]->meet);
+            free(eps[side]->hs);
             free(eps[side]);
             free(ports[side]);
         }

@@ -197,8 +197,8 @@ void crowd_break(crowd *c, uint32_t node)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     for (uint32_t other = 0; other < c->count; other++) {
         verbs_ep *ep = crowd_path(c, node, other);
-        if (ep && ep->home && ep->home->qp)
-            ibv_modify_qp(ep->home->qp, &attr, IBV_QP_STATE);
+        if (ep && ep->home && ep->home->ibv_qp)
+            ibv_modify_qp(ep->home->ibv_qp, &attr, IBV_QP_STATE);
     }
 }
 

@@ -62,7 +62,7 @@ void crowd_fatal(crowd *c)
     verbs_iface *iface = (verbs_iface *)c->nodes[0].iface;
     iface->rails[0].is_dead = true;
     iface->rails[0].is_up = false;
-    verbs_conn_rail_changed(&iface->rails[0]);
+    verbs_conn_on_rail_change(&iface->rails[0]);
 }
 
 void crowd_deafen(crowd *c, bool is_on) { (void)c, (void)is_on; }

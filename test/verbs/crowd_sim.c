@@ -68,6 +68,6 @@ void crowd_silence(crowd *c, bool is_on)
 {
     verbs_ep *ep = crowd_path(c, 0, 1);
     crowd_deafen(c, is_on);
-    if (is_on && ep->links[0].qp)
-        simhca_break(ep->links[0].qp, SIMHCA_BREAK_LOST);
+    if (is_on && ep->qps[0].ibv_qp)
+        simhca_break(ep->qps[0].ibv_qp, SIMHCA_BREAK_LOST);
 }

@@ -17,7 +17,7 @@ struct verbs_cm_deferred {
 };
 
 /* Queries the device, as its event may be late. A device that does not answer is gone, and the kernel has ended its ids. */
-bool verbs_cm_deferred_may_speak(const verbs_rail *rail)
+bool verbs_cm_deferred_can_send(const verbs_rail *rail)
 {
     struct ibv_port_attr attr;
     return rail->is_iwarp || ibv_query_port(rail->context, rail->port_num, &attr) != 0 || attr.state == IBV_PORT_ACTIVE;
@@ -26,19 +26,19 @@ bool verbs_cm_deferred_may_speak(const verbs_rail *rail)
 void verbs_cm_deferred_end(const verbs_rail *rail, struct rdma_cm_id *id)
 {
     struct verbs_conn *conn = rail->iface->conn;
-    struct verbs_cm_deferred *one = verbs_cm_deferred_may_speak(rail) ? NULL : malloc(sizeof *one);
+    struct verbs_cm_deferred *one = verbs_cm_deferred_can_send(rail) ? NULL : malloc(sizeof *one);
     if (!one) {
         rdma_destroy_id(id);
         return;
     }
     id->context = NULL; /* the QP may be gone when an event comes */
-    *one = (struct verbs_cm_deferred){id, rail, conn->hushed};
-    conn->hushed = one;
+    *one = (struct verbs_cm_deferred){id, rail, conn->deferred};
+    conn->deferred = one;
 }
 
-void verbs_cm_deferred_over(verbs_iface *iface, const verbs_rail *rail)
+void verbs_cm_deferred_flush(verbs_iface *iface, const verbs_rail *rail)
 {
-    for (struct verbs_cm_deferred **at = &iface->conn->hushed, *one; (one = *at) != NULL;) {
+    for (struct verbs_cm_deferred **at = &iface->conn->deferred, *one; (one = *at) != NULL;) {
         if (rail && one->rail != rail) {
             at = &one->next;
             continue;

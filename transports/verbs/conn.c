@@ -32,13 +32,13 @@ uint32_t verbs_conn_random(struct verbs_conn *conn)
 
 void verbs_conn_due(verbs_ep *ep, uint64_t when)
 {
-    verbs_handshake *meet = ep->meet;
+    verbs_handshake *hs = ep->hs;
     struct verbs_conn *conn = ep->iface->conn;
-    if (!meet->is_busy) {
-        weft_list_append(&conn->busy, &meet->by_busy);
-        meet->is_busy = true;
+    if (!hs->is_busy) {
+        weft_list_append(&conn->busy, &hs->by_busy);
+        hs->is_busy = true;
     }
-    meet->due_ns = when;
+    hs->due_ns = when;
     if (when < conn->next_ns)
         conn->next_ns = when;
 }
@@ -54,50 +54,50 @@ void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state)
 /* -- selecting and creating QPs -- */
 
 /* The peer's entry for this pair of rails in the current epoch, or NULL. */
-static const verbs_conn_msg_rail *offer_of(const verbs_rc_qp *link)
+static const verbs_conn_msg_rail *offer_of(const verbs_rc_qp *qp)
 {
-    const verbs_handshake *meet = link->ep->meet;
-    const verbs_conn_msg_rail *far = &meet->offer.rail[link->far_rail];
-    if (!meet->has_offer || meet->offer.epoch != link->ep->epoch || link->far_rail >= meet->offer.rails)
+    const verbs_handshake *hs = qp->ep->hs;
+    const verbs_conn_msg_rail *remote = &hs->offer.rail[qp->remote_rail];
+    if (!hs->has_offer || hs->offer.epoch != qp->ep->epoch || qp->remote_rail >= hs->offer.rails)
         return NULL;
-    return far->qpn && far->far_rail == link->rail->index ? far : NULL;
+    return remote->qpn && remote->remote_rail == qp->rail->index ? remote : NULL;
 }
 
 /* Suspects are not used while another pair is, unless the peer has proof. */
-static bool is_wanted(const verbs_rc_qp *link, bool even_suspects)
+static bool is_wanted(const verbs_rc_qp *qp, bool even_suspects)
 {
-    const verbs_conn_msg_rail *far = offer_of(link);
-    if (!verbs_rc_qp_is_usable(link) || link->qp || (verbs_conn_has_offer(link->ep) && !far))
+    const verbs_conn_msg_rail *remote = offer_of(qp);
+    if (!verbs_rc_qp_is_usable(qp) || qp->ibv_qp || (verbs_conn_has_offer(qp->ep) && !remote))
         return false;
-    return even_suspects || !verbs_qp_handshake_of(link)->is_suspect || (far && (far->flags & VERBS_NOTE_PROVEN));
+    return even_suspects || !verbs_qp_handshake_of(qp)->is_suspect || (remote && (remote->flags & VERBS_MSG_PROVEN));
 }
 
-static void note_trouble(verbs_ep *ep, int rc)
+static void set_last_error(verbs_ep *ep, int rc)
 {
     snprintf(ep->last_error, sizeof ep->last_error, "%s", weft_fail_text(rc));
 }
 
 bool verbs_conn_has_qps(const verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i].qp)
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (ep->qps[i].ibv_qp)
             return true;
     return false;
 }
 
 /* Called again while refused QPs must be requested again. Existing QPs stay, and keep suspects out. */
-static void open_links(verbs_ep *ep)
+static void open_qps(verbs_ep *ep)
 {
     uint32_t wanted = 0;
     for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_qps(ep)); even_suspects++)
-        for (uint8_t i = 0; i < ep->link_count; i++) {
+        for (uint8_t i = 0; i < ep->qp_count; i++) {
             int rc;
-            if (!is_wanted(&ep->links[i], even_suspects))
+            if (!is_wanted(&ep->qps[i], even_suspects))
                 continue;
             wanted++;
-            rc = verbs_rc_qp_open(&ep->links[i]);
+            rc = verbs_rc_qp_open(&ep->qps[i]);
             if (rc)
-                note_trouble(ep, rc);
+                set_last_error(ep, rc);
         }
     if (!wanted && !verbs_conn_has_qps(ep))
         snprintf(ep->last_error, sizeof ep->last_error,
@@ -107,60 +107,60 @@ static void open_links(verbs_ep *ep)
 
 void verbs_conn_close_qps(verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i].qp)
-            verbs_rc_qp_close(&ep->links[i]);
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (ep->qps[i].ibv_qp)
+            verbs_rc_qp_close(&ep->qps[i]);
     ep->home = NULL;
 }
 
 /* Connects the pairs that both sides have; closes the other QPs. */
-static bool connect_links(verbs_ep *ep)
+static bool connect_qps(verbs_ep *ep)
 {
     ep->home = NULL;
-    for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_rc_qp *link = &ep->links[i];
-        const verbs_conn_msg_rail *far = offer_of(link);
+    for (uint8_t i = 0; i < ep->qp_count; i++) {
+        verbs_rc_qp *qp = &ep->qps[i];
+        const verbs_conn_msg_rail *remote = offer_of(qp);
         int rc = 0;
-        if (!link->qp)
+        if (!qp->ibv_qp)
             continue;
-        if (far && (rc = verbs_rc_qp_connect(link, far)) == 0) {
-            ep->home = ep->home ? ep->home : link;
+        if (remote && (rc = verbs_rc_qp_connect(qp, remote)) == 0) {
+            ep->home = ep->home ? ep->home : qp;
             continue;
         }
         if (rc)
-            note_trouble(ep, rc);
-        verbs_rc_qp_close(link);
+            set_last_error(ep, rc);
+        verbs_rc_qp_close(qp);
     }
-    ep->meet->is_linked = ep->home != NULL;
-    return ep->meet->is_linked;
+    ep->hs->is_connected = ep->home != NULL;
+    return ep->hs->is_connected;
 }
 
 /* Closes QPs that the peer has not connected. Nothing was posted to them yet. */
-static void drop_links(verbs_ep *ep, const verbs_conn_msg *note)
+static void close_unconnected_qps(verbs_ep *ep, const verbs_conn_msg *msg)
 {
     ep->home = NULL;
-    for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_rc_qp *link = &ep->links[i];
-        if (link->qp && (link->far_rail >= note->rails || !note->rail[link->far_rail].qpn))
-            verbs_rc_qp_close(link);
-        else if (link->qp && !ep->home)
-            ep->home = link;
+    for (uint8_t i = 0; i < ep->qp_count; i++) {
+        verbs_rc_qp *qp = &ep->qps[i];
+        if (qp->ibv_qp && (qp->remote_rail >= msg->rails || !msg->rail[qp->remote_rail].qpn))
+            verbs_rc_qp_close(qp);
+        else if (qp->ibv_qp && !ep->home)
+            ep->home = qp;
     }
 }
 
 /* -- sending -- */
 
-void verbs_conn_say(verbs_ep *ep, uint8_t kind)
+void verbs_conn_send(verbs_ep *ep, uint8_t kind)
 {
-    for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_rc_qp *link = &ep->links[(ep->try_rail + i) % ep->link_count];
+    for (uint8_t i = 0; i < ep->qp_count; i++) {
+        verbs_rc_qp *qp = &ep->qps[(ep->try_rail + i) % ep->qp_count];
         int rc;
-        if (!verbs_rc_qp_is_usable(link))
+        if (!verbs_rc_qp_is_usable(qp))
             continue;
-        rc = verbs_conn_msg_send(link, kind);
+        rc = verbs_conn_msg_send(qp, kind);
         if (rc >= 0)
             return;
-        note_trouble(ep, rc);
+        set_last_error(ep, rc);
     }
 }
 
@@ -174,7 +174,7 @@ static void try_again_later(verbs_ep *ep)
 /* -- up -- */
 
 /* iWARP: the active side must send first. Without credits to return (low memory limit) it sends an empty RETURN. */
-static void speak_first(verbs_ep *ep)
+static void send_first(verbs_ep *ep)
 {
     weft_hdr none = {.tag = 0};
     if (verbs_flow_control(ep, VERBS_KIND_CREDITS, NULL))
@@ -183,28 +183,28 @@ static void speak_first(verbs_ep *ep)
 
 static void go_up(verbs_ep *ep)
 {
-    verbs_handshake *meet = ep->meet;
+    verbs_handshake *hs = ep->hs;
     uint64_t now = verbs_conn_now(ep);
     verbs_conn_set_state(ep, VERBS_UP);
     ep->is_confirmed = true;
     ep->tries = ep->silent_since_ns = 0;
     ep->iface->counts[VERBS_COUNT_CONNECTS]++;
-    meet->up_ns = now;
-    meet->up_uses = ep->tx_seq + ep->rx_seq;
-    meet->wants_renewal = false;
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        meet->halves[i].is_proven = false;
+    hs->up_ns = now;
+    hs->up_uses = ep->tx_seq + ep->rx_seq;
+    hs->wants_renewal = false;
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        hs->qp_hs[i].is_proven = false;
     verbs_conn_due(ep, now);
-    verbs_flow_up(ep, meet->offer.rx_seq, meet->offer.credits);
+    verbs_flow_up(ep, hs->offer.rx_seq, hs->offer.credits);
     if (ep->state == VERBS_UP)
         verbs_rma_up(ep);
     if (ep->state == VERBS_UP && ep->home->rail->is_iwarp && verbs_qp_handshake_of(ep->home)->is_active)
-        speak_first(ep);
+        send_first(ep);
 }
 
-void verbs_conn_heard(verbs_ep *ep)
+void verbs_conn_on_arrival(verbs_ep *ep)
 {
-    if (ep->state == VERBS_CONNECTING && ep->meet->is_linked && (!ep->meet->by_cm || verbs_rdmacm_settle(ep)))
+    if (ep->state == VERBS_CONNECTING && ep->hs->is_connected && (!ep->hs->by_cm || verbs_rdmacm_settle(ep)))
         go_up(ep);
 }
 
@@ -212,17 +212,17 @@ void verbs_conn_heard(verbs_ep *ep)
 
 void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
 {
-    verbs_handshake *meet = ep->meet;
+    verbs_handshake *hs = ep->hs;
     verbs_conn_set_state(ep, VERBS_CONNECTING);
     ep->epoch = epoch;
-    if (!meet->sick_ns)
-        meet->sick_ns = verbs_conn_now(ep);
-    ep->is_confirmed = meet->is_linked = ep->is_asked_to_rest = false;
-    ep->rest = VERBS_EVICT_NONE;
-    meet->far_links = meet->due_links = 0;
+    if (!hs->trouble_ns)
+        hs->trouble_ns = verbs_conn_now(ep);
+    ep->is_confirmed = hs->is_connected = ep->is_evict_requested = false;
+    ep->evict = VERBS_EVICT_NONE;
+    hs->remote_rails = hs->due_qps = 0;
     ep->tries = ep->silent_since_ns = 0;
     ep->next_try_ns = verbs_conn_now(ep) + pause_ns;
-    meet->my_credits = 0;
+    hs->my_credits = 0;
     verbs_conn_due(ep, ep->next_try_ns);
 }
 
@@ -233,21 +233,21 @@ void verbs_conn_begin(verbs_ep *ep)
 }
 
 /* Reserves credits, or evicts another ep for them. The peer is not to blame meanwhile. */
-static uint32_t lend(verbs_ep *ep)
+static uint32_t grant_credits(verbs_ep *ep)
 {
-    uint32_t credits = verbs_flow_grant_credit(ep);
+    uint32_t credits = verbs_credit_grant_first(ep);
     if (credits)
         return credits;
     verbs_evict_for(ep);
-    ep->meet->sick_ns = verbs_conn_now(ep); /* the timeout starts anew */
-    return verbs_flow_grant_credit(ep);
+    ep->hs->trouble_ns = verbs_conn_now(ep); /* the timeout starts anew */
+    return verbs_credit_grant_first(ep);
 }
 
-void verbs_conn_hurry(verbs_iface *iface)
+void verbs_conn_retry_now(verbs_iface *iface)
 {
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
-        verbs_ep *ep = weft_container(link, verbs_ep, by_port);
-        if (ep->state != VERBS_CONNECTING || ep->meet->my_credits)
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
+        verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
+        if (ep->state != VERBS_CONNECTING || ep->hs->my_credits)
             continue;
         ep->next_try_ns = verbs_conn_now(ep);
         verbs_conn_due(ep, ep->next_try_ns);
@@ -257,107 +257,106 @@ void verbs_conn_hurry(verbs_iface *iface)
 /* Creates local QPs, sends their numbers, connects them when the peer's are known. */
 static void try_to_connect(verbs_ep *ep)
 {
-    verbs_handshake *meet = ep->meet;
-    if (meet->is_linked ? meet->due_links != 0 : !verbs_conn_has_qps(ep) || meet->by_cm)
-        open_links(ep);
-    if (!meet->my_credits && verbs_conn_has_qps(ep))
-        meet->my_credits = lend(ep);
-    if (!meet->is_linked && verbs_conn_has_offer(ep) && verbs_conn_has_qps(ep) && meet->my_credits && !connect_links(ep)) {
-        verbs_conn_break(&ep->links[0], NULL, ep->last_error);
+    verbs_handshake *hs = ep->hs;
+    if (hs->is_connected ? hs->due_qps != 0 : !verbs_conn_has_qps(ep) || hs->by_cm)
+        open_qps(ep);
+    if (!hs->my_credits && verbs_conn_has_qps(ep))
+        hs->my_credits = grant_credits(ep);
+    if (!hs->is_connected && verbs_conn_has_offer(ep) && verbs_conn_has_qps(ep) && hs->my_credits && !connect_qps(ep)) {
+        verbs_conn_break(&ep->qps[0], NULL, ep->last_error);
         return;
     }
-    if (meet->by_cm)
+    if (hs->by_cm)
         verbs_rdmacm_try(ep);
     else
-        verbs_conn_say(ep, meet->is_linked ? VERBS_NOTE_ACCEPT : VERBS_NOTE_CONNECT);
+        verbs_conn_send(ep, hs->is_connected ? VERBS_MSG_ACCEPT : VERBS_MSG_CONNECT);
     if (ep->state != VERBS_CONNECTING)
         return;
     if (!ep->silent_since_ns)
         ep->silent_since_ns = verbs_conn_now(ep);
     ep->tries++;
     if (ep->tries % TRIES_BY_RAIL == 0)
-        ep->try_rail = (uint8_t)((ep->try_rail + 1) % ep->link_count);
+        ep->try_rail = (uint8_t)((ep->try_rail + 1) % ep->qp_count);
     try_again_later(ep);
 }
 
 bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch)
 {
     int32_t ahead = (int32_t)(epoch - ep->epoch);
-    if (ahead > 0 && ep->state != VERBS_LOST)
-        ep->meet->far_epoch = epoch;
+    if (ahead > 0 && ep->state != VERBS_FAILED)
+        ep->hs->remote_epoch = epoch;
     if (ahead > 0 && ep->state == VERBS_NEW)
         verbs_conn_begin_epoch(ep, epoch, 0);
     else if (ahead > 0)
-        verbs_conn_renew(&ep->links[0], "the peer's end broke: it connects anew");
+        verbs_conn_renew(&ep->qps[0], "the peer's end broke: it connects anew");
     return ep->state == VERBS_CONNECTING && ep->epoch == epoch;
 }
 
-bool verbs_conn_make_qp_handshake(verbs_ep *ep, verbs_rc_qp *link)
+bool verbs_conn_open_qp(verbs_ep *ep, verbs_rc_qp *qp)
 {
-    int rc = link->qp ? 0 : verbs_rc_qp_is_usable(link) ? verbs_rc_qp_open(link) : WEFT_AGAIN;
+    int rc = qp->ibv_qp ? 0 : verbs_rc_qp_is_usable(qp) ? verbs_rc_qp_open(qp) : WEFT_AGAIN;
     if (rc < 0)
-        note_trouble(ep, rc);
-    if (rc == 0 && !ep->meet->my_credits)
-        ep->meet->my_credits = lend(ep);
-    return rc == 0 && ep->meet->my_credits;
+        set_last_error(ep, rc);
+    if (rc == 0 && !ep->hs->my_credits)
+        ep->hs->my_credits = grant_credits(ep);
+    return rc == 0 && ep->hs->my_credits;
 }
 
-void verbs_conn_offered(verbs_ep *ep, const verbs_conn_msg *note)
+void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
 {
-    verbs_handshake *meet = ep->meet;
-    int32_t ahead = (int32_t)(note->epoch - ep->epoch);
+    verbs_handshake *hs = ep->hs;
+    int32_t ahead = (int32_t)(msg->epoch - ep->epoch);
     ep->silent_since_ns = 0;
-    if (ahead < 0 || ep->state == VERBS_LOST) {
+    if (ahead < 0 || ep->state == VERBS_FAILED) {
         ep->iface->conn->dropped += ahead < 0;
         return;
     }
-    if (!note->credits) { /* the peer lives and has no credits to grant yet: the reply makes it evict others */
-        meet->sick_ns = verbs_conn_now(ep);
-        verbs_conn_follow(ep, note->epoch);
+    if (!msg->credits) { /* the peer lives and has no credits to grant yet: the reply makes it evict others */
+        hs->trouble_ns = verbs_conn_now(ep);
+        verbs_conn_follow(ep, msg->epoch);
         return;
     }
-    if (!meet->has_offer || (int32_t)(note->epoch - meet->offer.epoch) > 0 || (ahead == 0 && !meet->is_linked)) {
-        meet->offer = *note;
-        meet->has_offer = true;
+    if (!hs->has_offer || (int32_t)(msg->epoch - hs->offer.epoch) > 0 || (ahead == 0 && !hs->is_connected)) {
+        hs->offer = *msg;
+        hs->has_offer = true;
     }
-    if (verbs_conn_follow(ep, note->epoch)) {
-        if (!meet->is_linked)
+    if (verbs_conn_follow(ep, msg->epoch)) {
+        if (!hs->is_connected)
             try_to_connect(ep);
-        else if (note->kind == VERBS_NOTE_CONNECT)
-            verbs_conn_say(ep, VERBS_NOTE_ACCEPT);
-        if (ep->state == VERBS_CONNECTING && meet->is_linked && note->kind != VERBS_NOTE_CONNECT) {
-            drop_links(ep, note);
+        else if (msg->kind == VERBS_MSG_CONNECT)
+            verbs_conn_send(ep, VERBS_MSG_ACCEPT);
+        if (ep->state == VERBS_CONNECTING && hs->is_connected && msg->kind != VERBS_MSG_CONNECT) {
+            close_unconnected_qps(ep, msg);
             if (ep->home)
                 go_up(ep);
             else
-                verbs_conn_break(&ep->links[0], NULL, "no link could be connected by both sides");
+                verbs_conn_break(&ep->qps[0], NULL, "no link could be connected by both sides");
         }
     }
-    if (ep->state == VERBS_UP && note->kind != VERBS_NOTE_READY && note->epoch == ep->epoch)
-        verbs_conn_say(ep, VERBS_NOTE_READY);
+    if (ep->state == VERBS_UP && msg->kind != VERBS_MSG_READY && msg->epoch == ep->epoch)
+        verbs_conn_send(ep, VERBS_MSG_READY);
 }
 
 /* -- progress -- */
 
-static int keep_connecting(verbs_ep *ep, uint64_t now)
+static int progress_connecting(verbs_ep *ep, uint64_t now)
 {
-    verbs_handshake *meet = ep->meet;
+    verbs_handshake *hs = ep->hs;
     uint64_t silent = ep->silent_since_ns ? now - ep->silent_since_ns : 0;
     if (now < ep->next_try_ns) {
         verbs_conn_due(ep, ep->next_try_ns);
         return 0;
     }
-    if (meet->is_leaving && (verbs_conn_is_settled(ep) || silent > LEAVE_NS)) {
+    if (hs->is_closing && (verbs_conn_is_settled(ep) || silent > LEAVE_NS)) {
         verbs_conn_close_qps(ep);
-        verbs_conn_set_state(ep, VERBS_LOST);
-        meet->is_over = true;
+        verbs_conn_set_state(ep, VERBS_FAILED);
+        hs->is_closed = true;
     } else if (silent > verbs_conn_timeout_ns() && ep->tries >= TRIES_MIN) {
-        verbs_conn_lose(ep, "no answer to %llu requests to connect in %d s (WEFT_PEER_TIMEOUT_S). Is its process alive, its port up, "
-             "and is UDP port "
-             "4791 let through (RoCE)?%s%s", (unsigned long long)ep->tries, weft_knob.peer_timeout_s,
+        verbs_conn_peer_failed(ep, "no answer to %llu requests to connect in %d s (WEFT_PEER_TIMEOUT_S). Is its process alive, its port "
+             "up, and is UDP port 4791 let through (RoCE)?%s%s", (unsigned long long)ep->tries, weft_knob.peer_timeout_s,
              ep->last_error[0] ? " Before that: " : "", ep->last_error);
-    } else if (now - meet->sick_ns > verbs_conn_timeout_ns() && !silent && ep->tries >= TRIES_MIN) {
-        verbs_conn_lose(ep, "it answers, but no connection comes about in %d s (WEFT_PEER_TIMEOUT_S)%s%s", weft_knob.peer_timeout_s,
+    } else if (now - hs->trouble_ns > verbs_conn_timeout_ns() && !silent && ep->tries >= TRIES_MIN) {
+        verbs_conn_peer_failed(ep, "it answers, but no connection comes about in %d s (WEFT_PEER_TIMEOUT_S)%s%s", weft_knob.peer_timeout_s,
              ep->last_error[0] ? ": " : "", ep->last_error);
     } else {
         try_to_connect(ep);
@@ -365,27 +364,27 @@ static int keep_connecting(verbs_ep *ep, uint64_t now)
     return 1;
 }
 
-static int look_after(verbs_ep *ep, uint64_t now)
+static int progress_ep(verbs_ep *ep, uint64_t now)
 {
     switch (ep->state) {
     case VERBS_CONNECTING:
-        return keep_connecting(ep, now);
+        return progress_connecting(ep, now);
     case VERBS_DRAINING:
         if (!verbs_drain_progress(ep, now)) {
-            verbs_conn_due(ep, ep->meet->due_ns);
+            verbs_conn_due(ep, ep->hs->due_ns);
             return 0;
         }
         verbs_conn_after_drain(ep, now);
         return 1;
     case VERBS_UP:
-        return verbs_rail_probe_turn(ep, now) + verbs_evict_progress(ep, now);
+        return verbs_rail_probe_progress(ep, now) + verbs_evict_progress(ep, now);
     default:
         return 0;
     }
 }
 
 /* Handles each busy ep once; those with a timer left go back. An ep that is freed meanwhile removes itself. */
-static int look_after_busy(struct verbs_conn *conn, uint64_t now)
+static int progress_busy(struct verbs_conn *conn, uint64_t now)
 {
     weft_list_link todo, *at;
     int n = 0;
@@ -393,12 +392,12 @@ static int look_after_busy(struct verbs_conn *conn, uint64_t now)
     weft_list_splice(&todo, &conn->busy);
     conn->next_ns = UINT64_MAX;
     while ((at = weft_list_take(&todo)) != NULL) {
-        verbs_handshake *meet = weft_container(at, verbs_handshake, by_busy);
-        meet->is_busy = false;
-        if (now < meet->due_ns)
-            verbs_conn_due(meet->ep, meet->due_ns);
+        verbs_handshake *hs = weft_container(at, verbs_handshake, by_busy);
+        hs->is_busy = false;
+        if (now < hs->due_ns)
+            verbs_conn_due(hs->ep, hs->due_ns);
         else
-            n += look_after(meet->ep, now);
+            n += progress_ep(hs->ep, now);
     }
     return n;
 }
@@ -409,31 +408,31 @@ static int look_after_busy(struct verbs_conn *conn, uint64_t now)
 int verbs_conn_progress(verbs_iface *iface)
 {
     struct verbs_conn *conn = iface->conn;
-    bool is_time = ++conn->turns % EVENTS_TURNS == 0 || conn->looks_at_events;
+    bool is_time = ++conn->polls % EVENTS_TURNS == 0 || conn->checks_events;
     uint64_t now;
     int n = 0;
-    if (!is_time && weft_list_is_empty(&conn->busy) && !(conn->cm && conn->turns % CLOCK_TURNS == 0))
+    if (!is_time && weft_list_is_empty(&conn->busy) && !(conn->cm && conn->polls % CLOCK_TURNS == 0))
         return 0;
     now = iface->now_ns();
     if (is_time || now - conn->events_ns > VERBS_MS) {
-        conn->looks_at_events = iface->is_armed; /* the poll after the sleep checks, too */
+        conn->checks_events = iface->is_armed; /* the poll after the sleep checks, too */
         conn->events_ns = now;
         for (uint8_t i = 0; i < iface->rail_count; i++)
             n += verbs_rail_events(&iface->rails[i]);
-        n += verbs_rdmacm_turn(iface);
+        n += verbs_rdmacm_progress(iface);
         if (now - conn->stuck_ns > VERBS_SECOND) {
             conn->stuck_ns = now;
             verbs_rail_probe_stuck(iface);
         }
     }
-    return now < conn->next_ns ? n : n + look_after_busy(conn, now);
+    return now < conn->next_ns ? n : n + progress_busy(conn, now);
 }
 
 uint64_t verbs_conn_within(const verbs_iface *iface)
 {
     struct verbs_conn *conn = iface->conn;
     uint64_t now;
-    conn->looks_at_events = true; /* after a sleep the next poll must check these descriptors */
+    conn->checks_events = true; /* after a sleep the next poll must check these descriptors */
     if (conn->next_ns == UINT64_MAX || weft_list_is_empty(&conn->busy))
         return 0;
     now = iface->now_ns();
@@ -466,12 +465,12 @@ void verbs_conn_close(verbs_iface *iface)
     struct verbs_conn *conn = iface->conn;
     if (!conn)
         return;
-    while (!weft_list_is_empty(&iface->paths))
-        verbs_conn_forget(weft_container(iface->paths.next, verbs_ep, by_port));
+    while (!weft_list_is_empty(&iface->eps))
+        verbs_ep_free(weft_container(iface->eps.next, verbs_ep, by_iface));
     verbs_rdmacm_close(iface);
     verbs_ud_close(iface);
     free(conn->gone);
-    free(iface->by_name_map);
+    free(iface->ep_map);
     free(conn);
     iface->conn = NULL;
 }

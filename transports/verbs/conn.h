@@ -23,18 +23,18 @@
 #define VERBS_SECOND 1000000000ull
 #define VERBS_TRY_MAX_NS (200 * VERBS_MS)
 #define VERBS_RETRIES 6 /* 7, the maximum of the field, means forever to rxe */
-#define VERBS_NOTE_MAGIC 0x57654654u
-#define VERBS_NOTE_VERSION 2
+#define VERBS_MSG_MAGIC 0x57654654u
+#define VERBS_MSG_VERSION 2
 
-enum verbs_note_kind { VERBS_NOTE_CONNECT = 1, VERBS_NOTE_ACCEPT, VERBS_NOTE_READY, VERBS_NOTE_GONE, VERBS_NOTE_PROBE,
-                      VERBS_NOTE_ANSWER };
-enum verbs_note_flag { VERBS_NOTE_PROVEN = 1 /* this pair carried datagrams again after a failure */ };
+enum verbs_msg_kind { VERBS_MSG_CONNECT = 1, VERBS_MSG_ACCEPT, VERBS_MSG_READY, VERBS_MSG_GONE, VERBS_MSG_PROBE,
+                      VERBS_MSG_ANSWER };
+enum verbs_msg_flag { VERBS_MSG_PROVEN = 1 /* this pair carried datagrams again after a failure */ };
 
 typedef struct verbs_conn_msg_rail { /* in the order of the sender's rails */
     verbs_address address;
     uint32_t qpn; /* 0: no queue pair on this rail in this epoch */
     uint32_t psn;
-    uint8_t far_rail; /* the receiver's rail that it is paired with */
+    uint8_t remote_rail; /* the receiver's rail that it is paired with */
     uint8_t flags;
     uint8_t reads;    /* RDMA reads that the sender's rail accepts at one time */
     uint8_t pad;
@@ -59,12 +59,12 @@ typedef struct verbs_qp_handshake {
     verbs_work mark;      /* first member: wr_id of the drain marker */
     uint32_t psn;
     bool is_made;         /* has a QP that was never connected */
-    bool is_active, is_joined; /* rdma_cm: this side is active; the QP is connected */
+    bool is_active, is_connected; /* rdma_cm: this side is active; the QP is connected */
     bool is_suspect;      /* failed, or never proven: not used while another pair works */
     bool is_proven;       /* answered a probe since it became a suspect */
     bool is_marked, is_flushed, has_last_wqe;
     uint64_t probe_ns;    /* time of the next probe */
-    uint64_t rests_ns;    /* a suspect answers no probes until then; apart from probe_ns, else two suspects would never answer each other */
+    uint64_t silent_until_ns; /* a suspect answers no probes until then; not probe_ns, else two suspects would never answer each other */
     uint32_t probes;
     uint32_t misses;      /* rdma_cm: times it was not connected while another pair was, since its rail came up */
 } verbs_qp_handshake;
@@ -75,15 +75,15 @@ typedef struct verbs_handshake {
     bool is_busy;
     uint32_t incarnation, remote_incarnation;
     bool has_offer;       /* offer holds the newest conn_msg of the peer */
-    bool is_linked;       /* local QPs are connected to those of the offer */
-    bool is_leaving, is_over, far_is_gone;
+    bool is_connected;       /* local QPs are connected to those of the offer */
+    bool is_closing, is_closed, remote_is_gone;
     const char *fatal_reason;     /* why the peer is lost after this epoch: a frame counted as delivered is gone; NULL: it is not lost */
     bool by_cm;           /* connected by rdma_cm, not by UD messages */
-    uint8_t far_links;    /* rdma_cm: bit mask of the peer's rails that it connects */
-    uint8_t due_links;    /* rdma_cm: bit mask of QPs that are still to be connected in this epoch */
+    uint8_t remote_rails;    /* rdma_cm: bit mask of the peer's rails that it connects */
+    uint8_t due_qps;    /* rdma_cm: bit mask of QPs that are still to be connected in this epoch */
     bool is_peaceful;     /* the end of the epoch in progress is not an error */
-    uint64_t linked_ns;
-    uint32_t far_epoch;   /* newest epoch received from the peer */
+    uint64_t connected_ns;
+    uint32_t remote_epoch;   /* newest epoch received from the peer */
     bool wants_renewal;   /* a failed pair works again: this epoch ends when the ep is quiet */
     uint64_t renew_ns;    /* ... or at this time */
     verbs_conn_msg offer;
@@ -91,12 +91,12 @@ typedef struct verbs_handshake {
     uint64_t drain_ns;    /* when the drain began */
     uint64_t flushed_ns;  /* time when all markers had completed; 0: not yet */
     uint64_t due_ns;      /* time when verbs_conn_progress must handle this ep */
-    uint64_t sick_ns;     /* first attempt or error without progress since; 0: none */
-    uint32_t sick_tx, sick_rx, sick_alive, sick_breaks;
-    uint32_t stuck_looks, stuck_posted, stuck_seq, stuck_alive; /* rail_probe.c: checks without progress, and the values at the last one */
+    uint64_t trouble_ns;     /* first attempt or error without progress since; 0: none */
+    uint32_t trouble_tx, trouble_rx, trouble_rma, trouble_count;
+    uint32_t stuck_checks, stuck_posted, stuck_seq, stuck_rma; /* rail_probe.c: checks without progress, and the values at the last one */
     uint64_t up_ns;
     uint32_t up_uses;     /* tx_seq + rx_seq at up_ns */
-    verbs_qp_handshake halves[VERBS_RAILS]; /* indexed as ep->links */
+    verbs_qp_handshake qp_hs[VERBS_RAILS]; /* indexed as ep->qps */
 } verbs_handshake;
 
 typedef struct verbs_gone { /* a closed ep: late messages of its peer are answered GONE */
@@ -106,44 +106,44 @@ typedef struct verbs_gone { /* a closed ep: late messages of its peer are answer
 
 struct verbs_conn {
     verbs_iface *iface;
-    struct verbs_ud *datagrams;
+    struct verbs_ud *ud;
     struct verbs_rdmacm *cm;
-    struct verbs_cm_deferred *hushed; /* cm_deferred.c: rdma_cm ids whose destruction is deferred */
+    struct verbs_cm_deferred *deferred; /* cm_deferred.c: rdma_cm ids whose destruction is deferred */
     weft_list_link busy;       /* verbs_handshake.by_busy */
-    bool looks_at_events; /* at the next verbs_conn_progress */
+    bool checks_events; /* at the next verbs_conn_progress */
     uint64_t stuck_ns;    /* last check for stuck QPs */
     uint64_t events_ns, next_ns; /* last check for device events; earliest timer of busy eps */
-    uint32_t turns;
+    uint32_t polls;
     uint32_t random;
     uint32_t dropped;     /* messages of other jobs, incarnations, epochs */
     verbs_iface_addr addr;      /* rails and addresses at open, as peers know them */
-    uint32_t path_count;
+    uint32_t ep_count;
     verbs_gone *gone;
-    uint32_t gone_count, gone_room;
+    uint32_t gone_count, gone_capacity;
 };
 
-static inline verbs_qp_handshake *verbs_qp_handshake_of(const verbs_rc_qp *link) { return &link->ep->meet->halves[link - link->ep->links]; }
-static inline bool verbs_rc_qp_is_usable(const verbs_rc_qp *link) { return link->rail->is_up && !link->rail->is_dead; }
+static inline verbs_qp_handshake *verbs_qp_handshake_of(const verbs_rc_qp *qp) { return &qp->ep->hs->qp_hs[qp - qp->ep->qps]; }
+static inline bool verbs_rc_qp_is_usable(const verbs_rc_qp *qp) { return qp->rail->is_up && !qp->rail->is_dead; }
 uint32_t verbs_conn_random(struct verbs_conn *conn);
 
 /* -- conn.c: received messages and device events -- */
-void verbs_conn_offered(verbs_ep *ep, const verbs_conn_msg *note); /* CONNECT, ACCEPT, READY */
-void verbs_conn_gone(verbs_ep *ep);
+void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg); /* CONNECT, ACCEPT, READY */
+void verbs_conn_on_gone(verbs_ep *ep);
 /* A probe was answered: the pair is proven, a new epoch is requested. */
-void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail);
-void verbs_conn_part(verbs_ep *ep); /* closes an ep that is UP and quiet: sends GONE, drains it */
-void verbs_conn_rail_changed(verbs_rail *rail);
+void verbs_conn_on_answer(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail);
+void verbs_ep_begin_close(verbs_ep *ep); /* closes an ep that is UP and quiet: sends GONE, drains it */
+void verbs_conn_on_rail_change(verbs_rail *rail);
 /* The device reported LAST_WQE_REACHED. */
-void verbs_conn_last_wqe(verbs_rc_qp *link);
+void verbs_conn_on_last_wqe(verbs_rc_qp *qp);
 void verbs_conn_due(verbs_ep *ep, uint64_t when); /* verbs_conn_progress must handle the ep by `when` */
 bool verbs_conn_is_settled(verbs_ep *ep);         /* no frame is unacknowledged, no op open */
 
 void verbs_conn_end(verbs_ep *ep);                /* ends the epoch without an error; nothing is resent */
-void verbs_conn_hurry(verbs_iface *iface);              /* eps that connect and had no credits to grant try again now */
-void verbs_conn_farewell(verbs_ep *ep);           /* sends GONE unless the peer has left */
+void verbs_conn_retry_now(verbs_iface *iface);              /* eps that connect and had no credits to grant try again now */
+void verbs_conn_send_gone(verbs_ep *ep);           /* sends GONE unless the peer has left */
 static inline bool verbs_conn_has_offer(const verbs_ep *ep)
 {
-    return ep->meet->has_offer && ep->meet->offer.epoch == ep->epoch;
+    return ep->hs->has_offer && ep->hs->offer.epoch == ep->epoch;
 }
 
 /* -- conn.c, for epoch.c -- */
@@ -155,11 +155,11 @@ void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns);
 bool verbs_conn_has_qps(const verbs_ep *ep);
 /* Destroys all QPs of the ep. */
 void verbs_conn_close_qps(verbs_ep *ep);
-void verbs_conn_say(verbs_ep *ep, uint8_t kind); /* sends by the current pair of rails, by others if it is down or refuses */
+void verbs_conn_send(verbs_ep *ep, uint8_t kind); /* sends by the current pair of rails, by others if it is down or refuses */
 
 /* -- epoch.c: the end of an epoch -- */
 void verbs_conn_after_drain(verbs_ep *ep, uint64_t now); /* the QPs are destroyed: next epoch, eviction or loss */
-void verbs_conn_lose(verbs_ep *ep, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void verbs_conn_peer_failed(verbs_ep *ep, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Puts all QPs of the ep into ERR. */
 void verbs_drain_begin(verbs_ep *ep);
 /* True if all posted work is flushed, received frames are delivered and the QPs are destroyed. */
@@ -170,45 +170,45 @@ void verbs_evict_for(verbs_ep *ep);                /* `ep` connects and has no c
 int verbs_evict_progress(verbs_ep *ep, uint64_t now);  /* of an ep that is UP */
 
 /* Ends the epoch without an error: the next one has other QPs, or the peer has begun it. */
-void verbs_conn_renew(verbs_rc_qp *link, const char *words);
+void verbs_conn_renew(verbs_rc_qp *qp, const char *words);
 
 /* -- conn.c, for rdmacm.c -- */
 /* The peer is in this epoch: begins it, or ends the current one, as needed. True if the ep is connecting in this epoch. */
 bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch);
 /* True if the QP exists and there are credits to grant; creates and reserves them. */
-bool verbs_conn_make_qp_handshake(verbs_ep *ep, verbs_rc_qp *link);
+bool verbs_conn_open_qp(verbs_ep *ep, verbs_rc_qp *qp);
 /* ep of a request; creates it by callbacks.accept_peer for a new peer. NULL: refused, closed, or of another incarnation. */
-verbs_ep *verbs_conn_named(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t incarnation, uint32_t to_incarnation);
+verbs_ep *verbs_conn_ep_of(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t incarnation, uint32_t to_incarnation);
 /* True if an ep to this incarnation of the peer was closed. */
-bool verbs_conn_was_left(const struct verbs_conn *conn, const weft_proc_id *proc_id, uint32_t remote_incarnation);
+bool verbs_conn_was_closed(const struct verbs_conn *conn, const weft_proc_id *proc_id, uint32_t remote_incarnation);
 
 /* -- rail_probe.c -- */
-void verbs_rail_probe_suspect(verbs_rc_qp *link, const struct ibv_wc *wc); /* the QP failed with this status */
-void verbs_rail_probe_missed(verbs_rc_qp *link);                           /* another pair is connected, rdma_cm did not connect this one */
-int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now);                /* of an ep that is UP */
+void verbs_rail_probe_suspect(verbs_rc_qp *qp, const struct ibv_wc *wc); /* the QP failed with this status */
+void verbs_rail_probe_missed(verbs_rc_qp *qp);                           /* another pair is connected, rdma_cm did not connect this one */
+int verbs_rail_probe_progress(verbs_ep *ep, uint64_t now);                /* of an ep that is UP */
 void verbs_rail_probe_stuck(verbs_iface *iface);                            /* all eps, once a second */
 
 /* -- conn_msg.c -- */
 /* Encodes a message of the ep's state. */
-void verbs_conn_msg_write(const verbs_ep *ep, uint8_t kind, verbs_conn_msg *note);
+void verbs_conn_msg_write(const verbs_ep *ep, uint8_t kind, verbs_conn_msg *msg);
 /* Sends a message by the QP's pair of rails. 0, AGAIN, or an error. */
-int verbs_conn_msg_send(const verbs_rc_qp *link, uint8_t kind);
-void verbs_conn_msg_recv(verbs_rail *rail, const verbs_conn_msg *note, size_t bytes); /* one was received */
+int verbs_conn_msg_send(const verbs_rc_qp *qp, uint8_t kind);
+void verbs_conn_msg_recv(verbs_rail *rail, const verbs_conn_msg *msg, size_t bytes); /* one was received */
 
 /* -- ep.c: proc_id -> ep -- */
-verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_proc_id *proc_id);
-int verbs_names_add(verbs_iface *iface, verbs_ep *ep);
-void verbs_names_remove(verbs_iface *iface, verbs_ep *ep);
+verbs_ep *verbs_ep_lookup(const verbs_iface *iface, const weft_proc_id *proc_id);
+int verbs_ep_map_add(verbs_iface *iface, verbs_ep *ep);
+void verbs_ep_map_remove(verbs_iface *iface, verbs_ep *ep);
 
 /* -- rail_pair.c: pairs local with remote rails; both sides compute the same result from both addresses -- */
 void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *mine);
 
 /* -- rc_qp.c -- */
-int verbs_rc_qp_open(verbs_rc_qp *link);                               /* creates the QP in state INIT and adds it to the rail's table */
-int verbs_rc_qp_connect(verbs_rc_qp *link, const verbs_conn_msg_rail *far); /* to RTS */
-void verbs_rc_qp_break(verbs_rc_qp *link);                             /* to state ERR: all posted work is flushed */
-bool verbs_rc_qp_mark(verbs_rc_qp *link);                              /* posts the marker behind all work; false: try later */
-void verbs_rc_qp_close(verbs_rc_qp *link);
+int verbs_rc_qp_open(verbs_rc_qp *qp);                               /* creates the QP in state INIT and adds it to the rail's table */
+int verbs_rc_qp_connect(verbs_rc_qp *qp, const verbs_conn_msg_rail *remote); /* to RTS */
+void verbs_rc_qp_break(verbs_rc_qp *qp);                             /* to state ERR: all posted work is flushed */
+bool verbs_rc_qp_mark(verbs_rc_qp *qp);                              /* posts the marker behind all work; false: try later */
+void verbs_rc_qp_close(verbs_rc_qp *qp);
 void verbs_rc_qp_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr);
 
 /* -- ud.c -- */
@@ -216,7 +216,7 @@ uint32_t verbs_ud_depth(const verbs_rail *rail); /* CQ entries that datagrams ma
 int verbs_ud_open(verbs_iface *iface);
 void verbs_ud_close(verbs_iface *iface);
 /* AGAIN: all send slots are in flight. Error: no route. */
-int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_msg *note, size_t bytes);
+int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_msg *msg, size_t bytes);
 /* Handles a completion of DATAGRAM_*; passes received messages to verbs_conn_msg_recv. */
 void verbs_ud_completion(verbs_rail *rail, const struct ibv_wc *wc);
 
@@ -231,18 +231,18 @@ void verbs_rdmacm_try(verbs_ep *ep);
 /* The ep goes up: closes QPs that are not connected; the first of the others becomes home. False: there is none. */
 bool verbs_rdmacm_settle(verbs_ep *ep);
 /* disconnect: before the QP is destroyed; forget: after. */
-void verbs_rdmacm_disconnect(verbs_rc_qp *link);
-void verbs_rdmacm_forget(verbs_rc_qp *link);
+void verbs_rdmacm_disconnect(verbs_rc_qp *qp);
+void verbs_rdmacm_forget(verbs_rc_qp *qp);
 /* Handles the events of the channel; their number. */
-int verbs_rdmacm_turn(verbs_iface *iface);
+int verbs_rdmacm_progress(verbs_iface *iface);
 
 /* -- cm_deferred.c -- */
 struct rdma_cm_id;
 /* True if a message of the kernel's CM can leave by this rail. */
-bool verbs_cm_deferred_may_speak(const verbs_rail *rail);
+bool verbs_cm_deferred_can_send(const verbs_rail *rail);
 /* Destroys the id now, or when its port is active again. */
 void verbs_cm_deferred_end(const verbs_rail *rail, struct rdma_cm_id *id);
 /* Destroys the deferred ids of `rail`, by which a connection was made (an active port may still lack routes); NULL: all, at close. */
-void verbs_cm_deferred_over(verbs_iface *iface, const verbs_rail *rail);
+void verbs_cm_deferred_flush(verbs_iface *iface, const verbs_rail *rail);
 
 #endif

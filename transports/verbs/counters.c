@@ -14,10 +14,10 @@
 static const char *const names[] = {
     [VERBS_COUNT_POSTS] = "posts", [VERBS_COUNT_REQUESTS] = "work_requests", [VERBS_COUNT_COMPLETIONS] = "completions",
     [VERBS_COUNT_INLINE] = "inlined", [VERBS_COUNT_SIGNALLED] = "signalled", [VERBS_COUNT_RING_FRAMES] = "ring_frames",
-    [VERBS_COUNT_BREAKS] = "breaks", [VERBS_COUNT_RESENT] = "frames_sent_again", [VERBS_COUNT_REPOSTED_MOVES] = "moves_posted_again",
+    [VERBS_COUNT_BREAKS] = "breaks", [VERBS_COUNT_RESENT] = "frames_sent_again", [VERBS_COUNT_REPOSTED_FRAGS] = "moves_posted_again",
     [VERBS_COUNT_CONTROL] = "control_frames", [VERBS_COUNT_CONNECTS] = "connects", [VERBS_COUNT_DATAGRAMS] = "datagrams",
     [VERBS_COUNT_EVENTS] = "device_events", [VERBS_COUNT_EVICTIONS] = "connections_rested",
-    [VERBS_COUNT_IMMEDIATES] = "immediates", [VERBS_COUNT_LENT] = "windows_bound", [VERBS_COUNT_STALE] = "windows_lost",
+    [VERBS_COUNT_IMMEDIATES] = "immediates", [VERBS_COUNT_MW_BINDS] = "windows_bound", [VERBS_COUNT_MW_LOST] = "windows_lost",
 };
 _Static_assert(weft_count(names) == VERBS_COUNT_LAST, "every count has a name");
 

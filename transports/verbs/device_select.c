@@ -162,7 +162,7 @@ static void judge(verbs_found *one, const char *list, size_t length)
         snprintf(one->why_not, sizeof one->why_not, "the device has no shared receive queues");
 }
 
-static void look_at_port(verbs_finding *finding, struct ibv_device *device, struct ibv_context *context,
+static void read_port(verbs_finding *finding, struct ibv_device *device, struct ibv_context *context,
                          const struct ibv_device_attr *attr,
                          uint8_t port_num, const char *list, size_t length)
 {
@@ -185,7 +185,7 @@ static void look_at_device(verbs_finding *finding, int index, const char *list, 
     if (context && ibv_query_device(context, &attr) == 0) {
         finding->contexts[index] = context;
         for (uint8_t i = 1; i <= attr.phys_port_cnt && finding->count < VERBS_FOUND_MAX; i++)
-            look_at_port(finding, device, context, &attr, i, list, length);
+            read_port(finding, device, context, &attr, i, list, length);
         return;
     }
     if (finding->count < VERBS_FOUND_MAX) {

@@ -22,7 +22,7 @@
 #define RINGS_MAX 8u         /* rings that an iface offers at one time: 1 MiB */
 #define BUSY_NS 50000000ull   /* a peer that sends VERBS_RING_BUSY frames in this time is busy */
 #define IDLE_NS 20000000ull   /* a ring without frames for this time may be taken back for another peer */
-#define REST_SPIN_NS 200000ull /* arm returns AGAIN this long for RING_DONE, then limits sleeps to NAP_NS */
+#define SHUT_SPIN_NS 200000ull /* arm returns AGAIN this long for RING_DONE, then limits sleeps to NAP_NS */
 #define NAP_NS 1000000ull
 
 typedef struct ring_tail {
@@ -35,22 +35,22 @@ _Static_assert(sizeof(ring_tail) == 8, "one word, stored at once");
 enum ring_state { RING_NONE, RING_OPEN, RING_SHUTTING };
 
 struct verbs_eager_ring {
-    weft_list_link by_port; /* in iface->rings while in != RING_NONE */
+    weft_list_link by_iface; /* in iface->rings while in != RING_NONE */
     verbs_ep *ep;
     /* reader's side */
     enum ring_state in;
     verbs_slab *slab;
-    uint32_t taken;    /* frames read */
+    uint32_t consumed;    /* frames read */
     uint64_t last_ns;  /* time of the last frame, sampled */
     uint64_t shut_ns;  /* time when RING_SHUT was sent; 0: it was not */
     /* writer's side */
-    bool is_out, owes_done;
-    uint64_t far_addr;
-    uint32_t far_key, far_cells, written, freed;
+    bool is_out, done_due;
+    uint64_t remote_addr;
+    uint32_t remote_rkey, remote_cells, written, freed;
     uint32_t seqs[CELLS]; /* frame numbers in the cells */
 };
 
-bool verbs_eager_ring_may(const verbs_ep *ep)
+bool verbs_eager_ring_can_use(const verbs_ep *ep)
 {
     const verbs_rail *rail = ep->home ? ep->home->rail : NULL;
     if (!rail || rail->is_iwarp || ep->iface->is_small || weft_knob.eager_ring == WEFT_EAGER_RING_NEVER)
@@ -78,7 +78,7 @@ static struct verbs_eager_ring *ring_of(verbs_ep *ep)
     struct verbs_eager_ring *ring = ep->ring ? ep->ring : calloc(1, sizeof *ring);
     if (ring && !ep->ring) {
         ring->ep = ep;
-        weft_list_init(&ring->by_port);
+        weft_list_init(&ring->by_iface);
         ep->ring = ring;
     }
     return ring;
@@ -88,75 +88,75 @@ static struct verbs_eager_ring *ring_of(verbs_ep *ep)
 
 static void free_cells(verbs_ep *ep, struct verbs_eager_ring *ring)
 {
-    while (ring->freed != ring->written && verbs_seq_diff(ep->far_rx, ring->seqs[ring->freed % CELLS]) >= 0)
+    while (ring->freed != ring->written && verbs_seq_diff(ep->remote_rx, ring->seqs[ring->freed % CELLS]) >= 0)
         ring->freed++;
 }
 
-bool verbs_eager_ring_takes(verbs_ep *ep, uint32_t bytes)
+bool verbs_eager_ring_has_space(verbs_ep *ep, uint32_t bytes)
 {
     struct verbs_eager_ring *ring = ep->ring;
     if (!ring->is_out || weft_round_up(bytes, 8) + sizeof(ring_tail) > CELL_BYTES)
         return false;
-    if (ring->written - ring->freed >= ring->far_cells)
+    if (ring->written - ring->freed >= ring->remote_cells)
         free_cells(ep, ring);
-    return ring->written - ring->freed < ring->far_cells;
+    return ring->written - ring->freed < ring->remote_cells;
 }
 
-void verbs_eager_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals)
+void verbs_eager_ring_send(verbs_ep *ep, verbs_slot *slot, bool signals)
 {
     struct verbs_eager_ring *ring = ep->ring;
-    verbs_rc_qp *link = ep->home;
-    verbs_rail *rail = link->rail;
-    uint32_t whole = weft_round_up(slot->bytes, 8), cell = ring->written % ring->far_cells;
+    verbs_rc_qp *qp = ep->home;
+    verbs_rail *rail = qp->rail;
+    uint32_t whole = weft_round_up(slot->bytes, 8), cell = ring->written % ring->remote_cells;
     ring_tail tail = {.turn = ring->written + 1, .bytes = (uint16_t)slot->bytes};
     struct ibv_sge sge = {(uintptr_t)slot->wire, whole + (uint32_t)sizeof tail, slot->slab->lkey[rail->index]};
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&slot->work, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
     memset((uint8_t *)slot->wire + slot->bytes, 0, whole - slot->bytes);
     tail.check = check_of(slot->wire, whole, tail.turn);
     memcpy((uint8_t *)slot->wire + whole, &tail, sizeof tail);
-    request.wr.rdma.rkey = ring->far_key;
-    request.wr.rdma.remote_addr = ring->far_addr + (uint64_t)(cell + 1) * CELL_BYTES - sizeof tail - whole;
+    request.wr.rdma.rkey = ring->remote_rkey;
+    request.wr.rdma.remote_addr = ring->remote_addr + (uint64_t)(cell + 1) * CELL_BYTES - sizeof tail - whole;
     if (sge.length <= rail->max_inline)
         request.send_flags |= IBV_SEND_INLINE;
     if (signals)
         request.send_flags |= IBV_SEND_SIGNALED;
     ring->seqs[ring->written % CELLS] = slot->seq;
     ring->written++;
-    slot->work = (verbs_work){.kind = VERBS_WORK_RING, .rail = rail->index, .link = link};
+    slot->work = (verbs_work){.kind = VERBS_WORK_RING, .rail = rail->index, .qp = qp};
     slot->is_posted = true;
     ep->iface->counts[VERBS_COUNT_RING_FRAMES]++;
-    verbs_post(link, &request, 1);
+    verbs_post(qp, &request, 1);
 }
 
-static void say_done(verbs_ep *ep)
+static void send_done(verbs_ep *ep)
 {
     struct verbs_eager_ring *ring = ep->ring;
-    ring->owes_done = verbs_flow_control(ep, VERBS_KIND_RING_DONE, NULL) != 0;
-    if (ring->owes_done)
-        verbs_flow_tell(ep);
+    ring->done_due = verbs_flow_control(ep, VERBS_KIND_RING_DONE, NULL) != 0;
+    if (ring->done_due)
+        verbs_flow_queue_due(ep);
 }
 
-bool verbs_eager_ring_chores(verbs_ep *ep)
+bool verbs_eager_ring_send_due(verbs_ep *ep)
 {
-    if (ep->ring && ep->ring->owes_done)
-        say_done(ep);
-    return ep->ring && ep->ring->owes_done;
+    if (ep->ring && ep->ring->done_due)
+        send_done(ep);
+    return ep->ring && ep->ring->done_due;
 }
 
 static bool open_out(verbs_ep *ep, const weft_hdr *hdr)
 {
     struct verbs_eager_ring *ring = ring_of(ep);
-    bool fits = ring && ep->home && ep->home->far_rail == hdr->credits && hdr->bytes && hdr->bytes <= CELLS;
+    bool fits = ring && ep->home && ep->home->remote_rail == hdr->credits && hdr->bytes && hdr->bytes <= CELLS;
     if (!ring)
         return false;
     if (!fits) { /* frames to the peer use another rail: refuses */
-        say_done(ep);
+        send_done(ep);
         return true;
     }
     ring->is_out = true;
-    ring->far_addr = (uint64_t)(uint32_t)hdr->src << 32 | (uint32_t)hdr->tag;
-    ring->far_key = hdr->chan;
-    ring->far_cells = hdr->bytes;
+    ring->remote_addr = (uint64_t)(uint32_t)hdr->src << 32 | (uint32_t)hdr->tag;
+    ring->remote_rkey = hdr->chan;
+    ring->remote_cells = hdr->bytes;
     ring->written = ring->freed = 0;
     return true;
 }
@@ -174,7 +174,7 @@ static void shut(struct verbs_eager_ring *ring)
 static void shut_an_idle_one(verbs_iface *iface, uint64_t now)
 {
     for (weft_list_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
-        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_port);
+        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_iface);
         if (ring->in == RING_OPEN && now - ring->last_ns > IDLE_NS) {
             shut(ring);
             return;
@@ -189,7 +189,7 @@ static void free_in(struct verbs_eager_ring *ring)
     verbs_slab_free(ring->slab);
     ring->slab = NULL;
     ring->in = RING_NONE;
-    weft_list_remove(&ring->by_port);
+    weft_list_remove(&ring->by_iface);
     ring->ep->iface->ring_count--;
     ring->ep->recent = 0;
 }
@@ -201,13 +201,13 @@ static void open_in(verbs_ep *ep, uint64_t now)
     uint8_t rail = ep->home->rail->index;
     weft_hdr hdr = {.credits = rail, .bytes = CELLS};
     if (!ring || ring->in != RING_NONE ||
-        verbs_slab_make(iface, CELLS * CELL_BYTES, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &ring->slab))
+        verbs_slab_alloc(iface, CELLS * CELL_BYTES, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &ring->slab))
         return;
     ring->in = RING_OPEN;
-    ring->taken = 0;
+    ring->consumed = 0;
     ring->last_ns = now;
     ring->shut_ns = 0;
-    weft_list_append(&iface->rings, &ring->by_port);
+    weft_list_append(&iface->rings, &ring->by_iface);
     iface->ring_count++;
     hdr.chan = ring->slab->mr[rail] ? ring->slab->mr[rail]->rkey : 0;
     hdr.src = (int32_t)(uint32_t)((uintptr_t)ring->slab->memory >> 32);
@@ -216,13 +216,13 @@ static void open_in(verbs_ep *ep, uint64_t now)
         free_in(ring);
 }
 
-void verbs_eager_ring_think(verbs_ep *ep)
+void verbs_eager_ring_consider(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     uint64_t now;
     bool is_busy;
     ep->recent = 0;
-    if (ep->state != VERBS_UP || !verbs_eager_ring_may(ep) || (ep->ring && ep->ring->in != RING_NONE))
+    if (ep->state != VERBS_UP || !verbs_eager_ring_can_use(ep) || (ep->ring && ep->ring->in != RING_NONE))
         return;
     now = iface->now_ns();
     is_busy = now - ep->recent_ns < BUSY_NS || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
@@ -236,14 +236,14 @@ void verbs_eager_ring_think(verbs_ep *ep)
 }
 
 /* The next frame if it is complete, else NULL. */
-static const verbs_wire *look(const struct verbs_eager_ring *ring, uint32_t *bytes)
+static const verbs_wire *peek(const struct verbs_eager_ring *ring, uint32_t *bytes)
 {
-    const uint8_t *end = ring->slab->memory + (size_t)(ring->taken % CELLS + 1) * CELL_BYTES - sizeof(ring_tail);
+    const uint8_t *end = ring->slab->memory + (size_t)(ring->consumed % CELLS + 1) * CELL_BYTES - sizeof(ring_tail);
     uint64_t word = __atomic_load_n((const uint64_t *)end, __ATOMIC_ACQUIRE);
     const verbs_wire *wire;
     ring_tail tail;
     memcpy(&tail, &word, sizeof tail);
-    if (tail.turn != ring->taken + 1 || tail.bytes < sizeof *wire || tail.bytes > CELL_BYTES - sizeof tail)
+    if (tail.turn != ring->consumed + 1 || tail.bytes < sizeof *wire || tail.bytes > CELL_BYTES - sizeof tail)
         return NULL;
     wire = (const verbs_wire *)(end - weft_round_up(tail.bytes, 8));
     if (!ring->ep->home || !ring->ep->home->rail->in_order) { /* forced: the device does not guarantee the order */
@@ -260,17 +260,17 @@ static int read_some(struct verbs_eager_ring *ring, int budget)
     const verbs_wire *wire;
     uint32_t bytes;
     int n = 0;
-    while (n < budget && ring->in != RING_NONE && (wire = look(ring, &bytes)) != NULL) {
-        ring->taken++;
+    while (n < budget && ring->in != RING_NONE && (wire = peek(ring, &bytes)) != NULL) {
+        ring->consumed++;
         n++;
         if (!ep->is_confirmed)
-            verbs_conn_heard(ep);
+            verbs_conn_on_arrival(ep);
         ep->in_ring = 1; /* the cell must not be acknowledged before recv_frame has returned */
-        verbs_flow_news(ep, &wire->prefix);
-        if (!verbs_flow_take(ep, wire, bytes)) {
+        verbs_flow_apply_prefix(ep, &wire->prefix);
+        if (!verbs_flow_recv(ep, wire, bytes)) {
             ep->in_ring = 0;
             ep->is_garbled = true;
-            verbs_conn_break(ep->home ? ep->home : &ep->links[0], NULL, "a frame came by a ring that cannot be read");
+            verbs_conn_break(ep->home ? ep->home : &ep->qps[0], NULL, "a frame came by a ring that cannot be read");
             break;
         }
         ep->in_ring = 0;
@@ -290,7 +290,7 @@ int verbs_eager_ring_poll(verbs_iface *iface, int budget)
     if (weft_likely(weft_list_is_empty(&iface->rings)))
         return 0;
     for (weft_list_link *link = iface->rings.next, *next; link != &iface->rings && n < budget; link = next) {
-        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_port);
+        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_iface);
         int came = read_some(ring, budget - n);
         next = link->next;
         if (came && iface->ring_count == RINGS_MAX)
@@ -302,7 +302,7 @@ int verbs_eager_ring_poll(verbs_iface *iface, int budget)
     return n;
 }
 
-bool verbs_eager_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
+bool verbs_eager_ring_handle(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
 {
     struct verbs_eager_ring *ring = ep->ring;
     if (kind == VERBS_KIND_RING_OPEN)
@@ -311,7 +311,7 @@ bool verbs_eager_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
         return kind == VERBS_KIND_RING_SHUT;
     if (kind == VERBS_KIND_RING_SHUT) {
         if (ring->is_out)
-            say_done(ep);
+            send_done(ep);
         ring->is_out = false;
     } else if (ring->in != RING_NONE) { /* all its writes have arrived */
         verbs_eager_ring_catch_up(ep);
@@ -322,15 +322,15 @@ bool verbs_eager_ring_news(verbs_ep *ep, uint8_t kind, const weft_hdr *hdr)
 
 /* RING_DONE comes by the queue and wakes the sleeper, which then reads what was written before. A writer that does not poll for long could
  * leave a frame unread in a ring: sleeps are limited to NAP_NS until all have replied. */
-int verbs_eager_ring_rest(verbs_iface *iface, uint64_t *within_ns)
+int verbs_eager_ring_shut_all(verbs_iface *iface, uint64_t *within_ns)
 {
     uint64_t now = 0;
     for (weft_list_link *link = iface->rings.next; link != &iface->rings; link = link->next) {
-        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_port);
+        struct verbs_eager_ring *ring = weft_container(link, struct verbs_eager_ring, by_iface);
         if (!ring->shut_ns)
             shut(ring);
         now = now ? now : iface->now_ns();
-        if (!ring->shut_ns || now - ring->shut_ns < REST_SPIN_NS)
+        if (!ring->shut_ns || now - ring->shut_ns < SHUT_SPIN_NS)
             return WEFT_AGAIN;
         if (!*within_ns || *within_ns > NAP_NS)
             *within_ns = NAP_NS;

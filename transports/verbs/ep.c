@@ -25,10 +25,10 @@ static bool is_same(const weft_proc_id *a, const weft_proc_id *b)
     return a->job == b->job && a->rank == b->rank && a->worker == b->worker;
 }
 
-verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_proc_id *proc_id)
+verbs_ep *verbs_ep_lookup(const verbs_iface *iface, const weft_proc_id *proc_id)
 {
-    for (uint32_t i = hash(proc_id); iface->name_room; i++) {
-        verbs_ep *ep = iface->by_name_map[i & (iface->name_room - 1)];
+    for (uint32_t i = hash(proc_id); iface->ep_map_capacity; i++) {
+        verbs_ep *ep = iface->ep_map[i & (iface->ep_map_capacity - 1)];
         if (!ep || is_same(&ep->proc_id, proc_id))
             return ep;
     }
@@ -38,59 +38,59 @@ verbs_ep *verbs_names_find(const verbs_iface *iface, const weft_proc_id *proc_id
 static void place(verbs_iface *iface, verbs_ep *ep)
 {
     uint32_t i = hash(&ep->proc_id);
-    while (iface->by_name_map[i & (iface->name_room - 1)])
+    while (iface->ep_map[i & (iface->ep_map_capacity - 1)])
         i++;
-    iface->by_name_map[i & (iface->name_room - 1)] = ep;
+    iface->ep_map[i & (iface->ep_map_capacity - 1)] = ep;
 }
 
-int verbs_names_add(verbs_iface *iface, verbs_ep *ep)
+int verbs_ep_map_add(verbs_iface *iface, verbs_ep *ep)
 {
-    if (2 * (iface->conn->path_count + 1) > iface->name_room) {
-        uint32_t before = iface->name_room, room = before ? 2 * before : 16;
-        verbs_ep **old = iface->by_name_map, **map = calloc(room, sizeof(verbs_ep *));
+    if (2 * (iface->conn->ep_count + 1) > iface->ep_map_capacity) {
+        uint32_t before = iface->ep_map_capacity, room = before ? 2 * before : 16;
+        verbs_ep **old = iface->ep_map, **map = calloc(room, sizeof(verbs_ep *));
         if (!map)
             return weft_fail(WEFT_E_NOMEM, "no memory for one more peer");
-        iface->by_name_map = map;
-        iface->name_room = room;
+        iface->ep_map = map;
+        iface->ep_map_capacity = room;
         for (uint32_t i = 0; i < before; i++)
             if (old[i])
                 place(iface, old[i]);
         free(old);
     }
     place(iface, ep);
-    iface->conn->path_count++;
+    iface->conn->ep_count++;
     return 0;
 }
 
-void verbs_names_remove(verbs_iface *iface, verbs_ep *ep)
+void verbs_ep_map_remove(verbs_iface *iface, verbs_ep *ep)
 {
-    uint32_t mask = iface->name_room - 1, i = hash(&ep->proc_id);
-    while (iface->by_name_map[i & mask] != ep)
+    uint32_t mask = iface->ep_map_capacity - 1, i = hash(&ep->proc_id);
+    while (iface->ep_map[i & mask] != ep)
         i++;
-    iface->by_name_map[i & mask] = NULL;
-    iface->conn->path_count--;
-    for (i++; iface->by_name_map[i & mask]; i++) { /* entries behind the gap would not be found any more */
-        verbs_ep *moved = iface->by_name_map[i & mask];
-        iface->by_name_map[i & mask] = NULL;
+    iface->ep_map[i & mask] = NULL;
+    iface->conn->ep_count--;
+    for (i++; iface->ep_map[i & mask]; i++) { /* entries behind the gap would not be found any more */
+        verbs_ep *moved = iface->ep_map[i & mask];
+        iface->ep_map[i & mask] = NULL;
         place(iface, moved);
     }
 }
 
 /* -- ep_open -- */
 
-static int read_addr(const weft_proc_id *who, const void *addr, size_t bytes, verbs_iface_addr *far)
+static int read_addr(const weft_proc_id *who, const void *addr, size_t bytes, verbs_iface_addr *remote)
 {
-    if (bytes < sizeof *far)
+    if (bytes < sizeof *remote)
         return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is too short: is it of another version?", who->rank);
-    memcpy(far, addr, sizeof *far);
-    if (far->version != 2 || far->rails == 0 || far->rails > VERBS_RAILS)
+    memcpy(remote, addr, sizeof *remote);
+    if (remote->version != 2 || remote->rails == 0 || remote->rails > VERBS_RAILS)
         return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u cannot be read: is it of another version?", who->rank);
     return 0;
 }
 
-static void free_path(verbs_ep *ep)
+static void free_ep(verbs_ep *ep)
 {
-    free(ep->meet);
+    free(ep->hs);
     free(ep);
 }
 
@@ -98,41 +98,41 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, s
 {
     verbs_iface *iface = (verbs_iface *)base;
     verbs_ep *ep;
-    verbs_iface_addr far;
-    int rc = read_addr(who, addr, bytes, &far);
+    verbs_iface_addr remote;
+    int rc = read_addr(who, addr, bytes, &remote);
     if (rc)
         return rc;
-    if (verbs_names_find(iface, who))
+    if (verbs_ep_lookup(iface, who))
         return weft_fail(WEFT_E_INTERN, "rank %u is reached twice", who->rank);
-    if (far.frame_max_kib != base->caps.frame_max >> 10)
+    if (remote.frame_max_kib != base->caps.frame_max >> 10)
         return weft_fail(WEFT_E_UNSUPPORTED,
                          "rank %u takes frames of %u KiB over RDMA, we send %u KiB: the limits on locked memory (ulimit -l) differ, "
                          "make them the same",
-                         who->rank, far.frame_max_kib, base->caps.frame_max >> 10);
+                         who->rank, remote.frame_max_kib, base->caps.frame_max >> 10);
     ep = calloc(1, sizeof *ep);
-    if (!ep || !(ep->meet = calloc(1, sizeof *ep->meet))) {
+    if (!ep || !(ep->hs = calloc(1, sizeof *ep->hs))) {
         free(ep);
         return weft_fail(WEFT_E_NOMEM, "no memory for one more peer");
     }
     ep->ep = (weft_ep){.iface = base, .peer = peer};
     ep->iface = iface;
     ep->proc_id = *who;
-    ep->far = far;
-    ep->meet->ep = ep;
-    ep->meet->incarnation = verbs_conn_random(iface->conn);
+    ep->remote = remote;
+    ep->hs->ep = ep;
+    ep->hs->incarnation = verbs_conn_random(iface->conn);
     verbs_rail_pair(ep, &iface->conn->addr);
-    ep->meet->by_cm = verbs_rdmacm_is_for(ep);
-    rc = ep->link_count ? verbs_names_add(iface, ep)
+    ep->hs->by_cm = verbs_rdmacm_is_for(ep);
+    rc = ep->qp_count ? verbs_ep_map_add(iface, ep)
                           : weft_fail(WEFT_E_UNSUPPORTED,
                                       "no RDMA port here shares a kind of network with one of rank %u's (WEFT_DEVICES?)",
                                       who->rank);
     if (rc) {
-        free_path(ep);
+        free_ep(ep);
         return rc;
     }
-    weft_list_init(&ep->meet->by_busy);
+    weft_list_init(&ep->hs->by_busy);
     verbs_flow_begin(ep);
-    weft_list_append(&iface->paths, &ep->by_port);
+    weft_list_append(&iface->eps, &ep->by_iface);
     *out = &ep->ep;
     return 0;
 }
@@ -143,54 +143,54 @@ static void remember(const verbs_ep *ep)
 {
     struct verbs_conn *conn = ep->iface->conn;
     verbs_gone *grown;
-    if (!ep->meet->remote_incarnation)
+    if (!ep->hs->remote_incarnation)
         return;
-    if (conn->gone_count == conn->gone_room) {
-        uint32_t room = conn->gone_room ? 2 * conn->gone_room : 16;
+    if (conn->gone_count == conn->gone_capacity) {
+        uint32_t room = conn->gone_capacity ? 2 * conn->gone_capacity : 16;
         grown = realloc(conn->gone, room * sizeof *grown);
         if (!grown)
             return;
         conn->gone = grown;
-        conn->gone_room = room;
+        conn->gone_capacity = room;
     }
-    conn->gone[conn->gone_count++] = (verbs_gone){ep->proc_id, ep->meet->incarnation, ep->meet->remote_incarnation};
+    conn->gone[conn->gone_count++] = (verbs_gone){ep->proc_id, ep->hs->incarnation, ep->hs->remote_incarnation};
 }
 
-void verbs_conn_forget(verbs_ep *ep)
+void verbs_ep_free(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     bool was_counted = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING;
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i].qp)
-            verbs_rc_qp_close(&ep->links[i]);
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (ep->qps[i].ibv_qp)
+            verbs_rc_qp_close(&ep->qps[i]);
     iface->connecting -= was_counted;
-    weft_list_remove(&ep->meet->by_busy);
-    weft_list_remove(&ep->by_port);
-    weft_list_remove(&ep->by_move);
-    verbs_names_remove(iface, ep);
-    free_path(ep);
+    weft_list_remove(&ep->hs->by_busy);
+    weft_list_remove(&ep->by_iface);
+    weft_list_remove(&ep->by_rma);
+    verbs_ep_map_remove(iface, ep);
+    free_ep(ep);
 }
 
 /* An ep that was never connected, is evicted or is lost has no work posted. */
-static bool is_nothing_left(const verbs_ep *ep) { return ep->state == VERBS_NEW || ep->state == VERBS_LOST; }
+static bool has_no_work(const verbs_ep *ep) { return ep->state == VERBS_NEW || ep->state == VERBS_FAILED; }
 
 int verbs_ep_close(weft_iface *base, weft_ep *of)
 {
     verbs_ep *ep = (verbs_ep *)of;
-    verbs_handshake *meet = ep->meet;
+    verbs_handshake *hs = ep->hs;
     (void)base;
-    ep->has_bye = meet->is_leaving = true;
-    if (is_nothing_left(ep)) {
+    ep->has_bye = hs->is_closing = true;
+    if (has_no_work(ep)) {
         /* GONE is repeated: a datagram may be lost, which costs the peer seconds */
-        if (ep->state == VERBS_NEW ? meet->remote_incarnation != 0 : meet->is_over)
-            verbs_conn_farewell(ep);
-        if (ep->state == VERBS_NEW || meet->is_over)
+        if (ep->state == VERBS_NEW ? hs->remote_incarnation != 0 : hs->is_closed)
+            verbs_conn_send_gone(ep);
+        if (ep->state == VERBS_NEW || hs->is_closed)
             remember(ep);
         verbs_flow_give_up(ep);
-        verbs_conn_forget(ep);
+        verbs_ep_free(ep);
         return 0;
     }
-    if (ep->state == VERBS_UP && (meet->far_is_gone || (verbs_flow_is_quiet(ep) && !ep->ops_open)))
-        verbs_conn_part(ep);
+    if (ep->state == VERBS_UP && (hs->remote_is_gone || (verbs_flow_is_quiet(ep) && !ep->ops_open)))
+        verbs_ep_begin_close(ep);
     return WEFT_AGAIN;
 }

@@ -28,12 +28,12 @@
 
 static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
 
-static bool may_rest(const verbs_ep *ep, uint64_t now)
+static bool can_evict(const verbs_ep *ep, uint64_t now)
 {
-    const verbs_handshake *meet = ep->meet;
-    if (ep->state != VERBS_UP || ep->rest || meet->is_leaving || meet->far_is_gone || ep->ring || ep->home->rail->is_iwarp)
+    const verbs_handshake *hs = ep->hs;
+    if (ep->state != VERBS_UP || ep->evict || hs->is_closing || hs->remote_is_gone || ep->ring || ep->home->rail->is_iwarp)
         return false;
-    return uses(ep) != meet->up_uses || now - meet->up_ns > NEW_NS;
+    return uses(ep) != hs->up_uses || now - hs->up_ns > NEW_NS;
 }
 
 /* The first ep that was unused since the last scan (even_busy: any), in order of the list: longest since eviction first. Marks the use of
@@ -41,29 +41,29 @@ static bool may_rest(const verbs_ep *ep, uint64_t now)
 static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
 {
     verbs_ep *chosen = NULL;
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
-        verbs_ep *ep = weft_container(link, verbs_ep, by_port);
-        bool is_idle = ep->rest_seen == uses(ep);
-        if (ep->rest == VERBS_EVICT_QUIESCE || ep->rest == VERBS_EVICT_REQUESTED)
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
+        verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
+        bool is_idle = ep->evict_uses == uses(ep);
+        if (ep->evict == VERBS_EVICT_QUIESCE || ep->evict == VERBS_EVICT_REQUESTED)
             return NULL; /* one eviction at a time */
-        ep->rest_seen = uses(ep);
-        if (!chosen && may_rest(ep, now) && (is_idle || even_busy))
+        ep->evict_uses = uses(ep);
+        if (!chosen && can_evict(ep, now) && (is_idle || even_busy))
             chosen = ep;
     }
     return chosen;
 }
 
 /* Frees the slots of a connecting ep whose peer has not answered. True: one was found. */
-static bool take_from_hopeful(verbs_ep *ep)
+static bool take_unanswered_credits(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
-        verbs_ep *other = weft_container(link, verbs_ep, by_port);
-        verbs_handshake *meet = other->meet;
-        if (other == ep || other->state != VERBS_CONNECTING || !meet->my_credits || meet->by_cm || meet->is_linked ||
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
+        verbs_ep *other = weft_container(link, verbs_ep, by_iface);
+        verbs_handshake *hs = other->hs;
+        if (other == ep || other->state != VERBS_CONNECTING || !hs->my_credits || hs->by_cm || hs->is_connected ||
             verbs_conn_has_offer(other))
             continue;
-        meet->my_credits = 0;
+        hs->my_credits = 0;
         verbs_credit_end(other);
         return true;
     }
@@ -75,43 +75,43 @@ void verbs_evict_for(verbs_ep *ep)
     verbs_iface *iface = ep->iface;
     uint64_t now = iface->now_ns();
     verbs_ep *chosen;
-    if (verbs_conn_has_offer(ep) && take_from_hopeful(ep))
+    if (verbs_conn_has_offer(ep) && take_unanswered_credits(ep))
         return;
     chosen = choose(iface, ep->tries >= TRIES_FOR_BUSY, now);
     if (!chosen)
         return;
-    weft_list_remove(&chosen->by_port);
-    weft_list_append(&iface->paths, &chosen->by_port);
-    chosen->rest = VERBS_EVICT_QUIESCE;
+    weft_list_remove(&chosen->by_iface);
+    weft_list_append(&iface->eps, &chosen->by_iface);
+    chosen->evict = VERBS_EVICT_QUIESCE;
     verbs_conn_due(chosen, now);
 }
 
 void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind)
 {
-    bool is_ours_to_be_answered = ep->rest == VERBS_EVICT_REQUESTED && ep->iface->self.rank > ep->proc_id.rank;
+    bool is_ours_to_be_answered = ep->evict == VERBS_EVICT_REQUESTED && ep->iface->self.rank > ep->proc_id.rank;
     if (kind == VERBS_KIND_EVICT_ACK) {
-        ep->rest = VERBS_EVICT_ACKED;
+        ep->evict = VERBS_EVICT_ACKED;
     } else if (!is_ours_to_be_answered) {
-        ep->rest = VERBS_EVICT_QUIESCE;
-        ep->is_asked_to_rest = true;
+        ep->evict = VERBS_EVICT_QUIESCE;
+        ep->is_evict_requested = true;
     }
     verbs_conn_due(ep, ep->iface->now_ns());
 }
 
 int verbs_evict_progress(verbs_ep *ep, uint64_t now)
 {
-    if (ep->rest == VERBS_EVICT_NONE || ep->state != VERBS_UP)
+    if (ep->evict == VERBS_EVICT_NONE || ep->state != VERBS_UP)
         return 0;
-    if (ep->rest == VERBS_EVICT_QUIESCE && verbs_conn_is_settled(ep) &&
-        verbs_flow_control(ep, ep->is_asked_to_rest ? VERBS_KIND_EVICT_ACK : VERBS_KIND_EVICT_REQ, NULL) == 0)
-        ep->rest = ep->is_asked_to_rest ? VERBS_EVICT_ACKED : VERBS_EVICT_REQUESTED;
-    else if (ep->rest == VERBS_EVICT_ACKED && (!ep->is_asked_to_rest || verbs_flow_is_quiet(ep))) {
+    if (ep->evict == VERBS_EVICT_QUIESCE && verbs_conn_is_settled(ep) &&
+        verbs_flow_control(ep, ep->is_evict_requested ? VERBS_KIND_EVICT_ACK : VERBS_KIND_EVICT_REQ, NULL) == 0)
+        ep->evict = ep->is_evict_requested ? VERBS_EVICT_ACKED : VERBS_EVICT_REQUESTED;
+    else if (ep->evict == VERBS_EVICT_ACKED && (!ep->is_evict_requested || verbs_flow_is_quiet(ep))) {
         ep->iface->counts[VERBS_COUNT_EVICTIONS]++;
         verbs_conn_end(ep);
         return 1;
     }
-    if (ep->rest == VERBS_EVICT_REQUESTED) /* detects a dead QP of the peer */
-        verbs_rc_qp_prove(ep->home);
-    verbs_conn_due(ep, now + (ep->rest == VERBS_EVICT_REQUESTED ? PROVE_NS : LOOK_NS));
+    if (ep->evict == VERBS_EVICT_REQUESTED) /* detects a dead QP of the peer */
+        verbs_rc_qp_fence(ep->home);
+    verbs_conn_due(ep, now + (ep->evict == VERBS_EVICT_REQUESTED ? PROVE_NS : LOOK_NS));
     return 0;
 }

@@ -45,14 +45,14 @@ static uint32_t expand(uint32_t near, uint16_t low)
 /* True if credits need a frame of their own now: the peer has few left, or they have been due for PATIENT_POLLS. */
 static bool is_urgent(const verbs_ep *ep)
 {
-    return ep->lent <= ep->target / 4 || ep->iface->polls - ep->tell_since > PATIENT_POLLS;
+    return ep->granted <= ep->target / 4 || ep->iface->polls - ep->due_since > PATIENT_POLLS;
 }
 
-void verbs_flow_tell(verbs_ep *ep)
+void verbs_flow_queue_due(verbs_ep *ep)
 {
-    if (ep->by_tell.next == &ep->by_tell) {
-        weft_list_append(&ep->iface->tells, &ep->by_tell);
-        ep->tell_since = ep->iface->polls;
+    if (ep->by_due.next == &ep->by_due) {
+        weft_list_append(&ep->iface->due, &ep->by_due);
+        ep->due_since = ep->iface->polls;
     }
 }
 
@@ -63,77 +63,77 @@ void verbs_flow_begin(verbs_ep *ep)
     weft_list_init(&ep->sent);
     weft_list_init(&ep->held);
     weft_list_init(&ep->control);
-    weft_list_init(&ep->by_tell);
+    weft_list_init(&ep->by_due);
     weft_list_init(&ep->ops);
-    weft_list_init(&ep->by_move);
+    weft_list_init(&ep->by_rma);
 }
 
 void verbs_flow_stamp(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, uint8_t flags)
 {
-    if (ep->owes_token)
+    if (ep->token_due)
         flags |= VERBS_FLAG_TOKEN;
-    ep->owes_token = false;
-    slot->wire->prefix = (verbs_prefix){.seq = (uint16_t)slot->seq, .ack = (uint16_t)(ep->rx_seq - ep->in_ring), .credits = (uint16_t)verbs_lend_credit(ep),
-                                        .kind = (uint8_t)kind, .flags = flags};
+    ep->token_due = false;
+    slot->wire->prefix = (verbs_prefix){.seq = (uint16_t)slot->seq, .ack = (uint16_t)(ep->rx_seq - ep->in_ring),
+                                        .credits = (uint16_t)verbs_credit_grant(ep), .kind = (uint8_t)kind, .flags = flags};
 }
 
 /* Slots or queue entries are used up, maybe by unsignalled requests: requests their completion. */
-static void press(verbs_iface *iface)
+static void request_completions(verbs_iface *iface)
 {
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
-        verbs_ep *ep = weft_container(link, verbs_ep, by_port);
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
+        verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
         if (ep->state == VERBS_UP && ep->home)
             verbs_rc_qp_sync(ep->home);
     }
 }
 
 /* The last frame (BYE, docs/wire.md) must be signalled: a later sync might address a peer that has gone. */
-static bool wants_signal(const verbs_rc_qp *link, const verbs_slot *slot)
+static bool wants_signal(const verbs_rc_qp *qp, const verbs_slot *slot)
 {
-    uint32_t max = link->sq_room / 4 < UNSIGNALLED_MAX ? link->sq_room / 4 : UNSIGNALLED_MAX;
+    uint32_t max = qp->sq_capacity / 4 < UNSIGNALLED_MAX ? qp->sq_capacity / 4 : UNSIGNALLED_MAX;
     bool is_last = slot->wire->prefix.kind == VERBS_KIND_PLAIN && slot->wire->hdr.kind == WEFT_FRAME_BYE;
-    return is_last || link->unsignalled + 1 >= max || verbs_slots_are_scarce(link->ep->iface);
+    return is_last || qp->unsignalled + 1 >= max || verbs_slots_are_scarce(qp->ep->iface);
 }
 
 /* A refused post ends the epoch; the frame stays in its list, to be resent or dropped. */
 void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal)
 {
-    verbs_rc_qp *link = ep->home;
-    verbs_rail *rail = link->rail;
+    verbs_rc_qp *qp = ep->home;
+    verbs_rail *rail = qp->rail;
     struct ibv_sge sge = {(uintptr_t)slot->wire, slot->bytes, slot->slab->lkey[rail->index]};
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&slot->work, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
     if (slot->bytes <= rail->max_inline)
         request.send_flags |= IBV_SEND_INLINE;
-    if (must_signal || wants_signal(link, slot))
+    if (must_signal || wants_signal(qp, slot))
         request.send_flags |= IBV_SEND_SIGNALED;
-    slot->work = (verbs_work){.kind = VERBS_WORK_SEND, .rail = rail->index, .link = link};
+    slot->work = (verbs_work){.kind = VERBS_WORK_SEND, .rail = rail->index, .qp = qp};
     slot->is_posted = true;
-    verbs_post(link, &request, 1);
+    verbs_post(qp, &request, 1);
 }
 
 /* Returns AGAIN; the ep's wakeup fires when it may succeed. Credits, connecting and errors wake by what is received; slots and queue
  * entries by completions, which are requested here. */
-static int starve(verbs_ep *ep, bool is_for_room)
+static int block(verbs_ep *ep, bool is_for_room)
 {
-    ep->is_starved = true;
+    ep->is_blocked = true;
     if (is_for_room)
-        press(ep->iface);
+        request_completions(ep->iface);
     return WEFT_AGAIN;
 }
 
 /* A slot with the next frame number, or NULL: try later. A ring's frame needs a cell, no credit, and a trailing word. */
-static verbs_slot *take_slot(verbs_ep *ep, uint32_t bytes, bool by_ring)
+static verbs_slot *alloc_slot(verbs_ep *ep, uint32_t bytes, bool by_ring)
 {
     verbs_slot *slot = NULL;
     bool has_room;
     if (!verbs_flow_is_open(ep) || !(ep->credits || by_ring)) {
-        starve(ep, false);
+        block(ep, false);
         return NULL;
     }
     has_room = verbs_rc_qp_has_room(ep->home, 1) && verbs_flow_has_number(ep);
-    slot = has_room ? verbs_slot_take(ep->iface, by_ring ? weft_round_up(bytes, 8) + 8 : bytes) : NULL;
+    slot = has_room ? verbs_slot_alloc(ep->iface, by_ring ? weft_round_up(bytes, 8) + 8 : bytes) : NULL;
     if (!slot) {
-        starve(ep, true);
+        block(ep, true);
         return NULL;
     }
     slot->bytes = bytes;
@@ -144,11 +144,11 @@ static verbs_slot *take_slot(verbs_ep *ep, uint32_t bytes, bool by_ring)
 static void launch(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, bool by_ring)
 {
     ep->credits -= !by_ring;
-    ep->is_starved = false;
+    ep->is_blocked = false;
     verbs_flow_stamp(ep, slot, kind, 0);
     weft_list_append(&ep->sent, &slot->link);
     if (by_ring)
-        verbs_eager_ring_launch(ep, slot, wants_signal(ep->home, slot));
+        verbs_eager_ring_send(ep, slot, wants_signal(ep->home, slot));
     else
         verbs_flow_post(ep, slot, false);
 }
@@ -156,11 +156,11 @@ static void launch(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, bool by
 /* Not UP: fails for a lost peer; else begins to connect and returns AGAIN. */
 static int not_open(verbs_ep *ep)
 {
-    if (ep->state == VERBS_LOST)
+    if (ep->state == VERBS_FAILED)
         return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", ep->proc_id.rank, ep->last_error[0] ? ep->last_error : "it does not answer");
     if (ep->state == VERBS_NEW)
         verbs_conn_begin(ep);
-    return starve(ep, false);
+    return block(ep, false);
 }
 
 /* Requests held back for this frame (frame.more) must not wait for it. */
@@ -180,8 +180,8 @@ int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, iface->caps.frame_max);
     if (weft_unlikely(ep->state != VERBS_UP))
         return not_open(ep);
-    by_ring = ep->ring && verbs_eager_ring_takes(ep, (uint32_t)sizeof(verbs_wire) + bytes);
-    slot = take_slot(ep, (uint32_t)sizeof(verbs_wire) + bytes, by_ring);
+    by_ring = ep->ring && verbs_eager_ring_has_space(ep, (uint32_t)sizeof(verbs_wire) + bytes);
+    slot = alloc_slot(ep, (uint32_t)sizeof(verbs_wire) + bytes, by_ring);
     if (!slot)
         return try_later(ep);
     slot->wire->hdr = frame->hdr;
@@ -201,7 +201,7 @@ int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
 
 int verbs_flow_notify(verbs_ep *ep, uint32_t value)
 {
-    verbs_slot *slot = take_slot(ep, (uint32_t)sizeof(verbs_wire), false);
+    verbs_slot *slot = alloc_slot(ep, (uint32_t)sizeof(verbs_wire), false);
     if (!slot)
         return WEFT_AGAIN;
     slot->wire->hdr = (weft_hdr){.tag = (int32_t)value};
@@ -212,15 +212,15 @@ int verbs_flow_notify(verbs_ep *ep, uint32_t value)
 int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_hdr *hdr)
 {
     bool by_token = kind == VERBS_KIND_CREDITS;
-    verbs_rc_qp *link = ep->home;
+    verbs_rc_qp *qp = ep->home;
     verbs_slot *slot;
-    if (ep->state != VERBS_UP || !ep->is_confirmed || !link || !link->qp || link->is_broken || ep->rest == VERBS_EVICT_ACKED)
+    if (ep->state != VERBS_UP || !ep->is_confirmed || !qp || !qp->ibv_qp || qp->is_broken || ep->evict == VERBS_EVICT_ACKED)
         return WEFT_AGAIN;
-    if (by_token ? !ep->has_token || ep->lent >= ep->target : !ep->credits || ep->unsent)
+    if (by_token ? !ep->has_token || ep->granted >= ep->target : !ep->credits || ep->unsent)
         return WEFT_AGAIN;
-    if (link->sq_used + 2 > link->sq_room || link->rail->cq_used + 2 > link->rail->cq_room)
+    if (qp->sq_used + 2 > qp->sq_capacity || qp->rail->cq_used + 2 > qp->rail->cq_capacity)
         return WEFT_AGAIN;
-    slot = verbs_slot_take(ep->iface, sizeof(verbs_wire));
+    slot = verbs_slot_alloc(ep->iface, sizeof(verbs_wire));
     if (!slot)
         return WEFT_AGAIN;
     slot->bytes = by_token ? sizeof(verbs_prefix) : sizeof(verbs_wire);
@@ -231,8 +231,8 @@ int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_hdr *hdr)
         slot->wire->hdr = (weft_hdr){0};
     verbs_flow_stamp(ep, slot, kind, by_token ? VERBS_FLAG_BY_TOKEN : 0);
     if (by_token && !slot->wire->prefix.credits) { /* no credit to return now; a token to be returned may wait */
-        ep->owes_token = slot->wire->prefix.flags & VERBS_FLAG_TOKEN;
-        verbs_slot_give(ep->iface, slot);
+        ep->token_due = slot->wire->prefix.flags & VERBS_FLAG_TOKEN;
+        verbs_slot_free(ep->iface, slot);
         return WEFT_AGAIN;
     }
     if (by_token)
@@ -251,7 +251,7 @@ static bool has_arrived(const verbs_ep *ep, const verbs_slot *slot)
 {
     if (!slot->is_posted || verbs_seq_diff(slot->seq, ep->tx_done) > 0)
         return false;
-    return !ep->home || !ep->home->rail->tells_early || verbs_seq_diff(slot->seq, ep->tx_acked) <= 0;
+    return !ep->home || !ep->home->rail->completes_early || verbs_seq_diff(slot->seq, ep->tx_acked) <= 0;
 }
 
 static void free_arrived(verbs_ep *ep)
@@ -263,7 +263,7 @@ static void free_arrived(verbs_ep *ep)
         if (verbs_seq_diff(slot->seq, ep->tx_acked) > 0)
             ep->tx_acked = slot->seq;
         weft_list_remove(link);
-        verbs_flow_let_go(ep, slot, true);
+        verbs_notify_free(ep, slot, true);
     }
 }
 
@@ -277,18 +277,18 @@ void verbs_flow_done(verbs_ep *ep, uint32_t seq)
 static void send_completed(const struct ibv_wc *wc)
 {
     verbs_slot *slot = (verbs_slot *)(uintptr_t)wc->wr_id;
-    verbs_ep *ep = slot->work.link->ep;
+    verbs_ep *ep = slot->work.qp->ep;
     uint32_t seq = slot->seq;
     if (!verbs_kind_is_numbered(slot->wire->prefix.kind)) {
         weft_list_remove(&slot->link);
-        verbs_slot_give(ep->iface, slot);
+        verbs_slot_free(ep->iface, slot);
     }
     verbs_flow_done(ep, seq);
 }
 
 /* -- receiving -- */
 
-void verbs_flow_news(verbs_ep *ep, const verbs_prefix *prefix)
+void verbs_flow_apply_prefix(verbs_ep *ep, const verbs_prefix *prefix)
 {
     uint32_t ack = expand(ep->tx_acked, prefix->ack);
     ep->credits += prefix->credits;
@@ -298,9 +298,9 @@ void verbs_flow_news(verbs_ep *ep, const verbs_prefix *prefix)
         ep->tx_acked = ack;
         free_arrived(ep);
     }
-    ack = expand(ep->far_rx, prefix->ack);
-    if (verbs_seq_diff(ack, ep->far_rx) > 0)
-        ep->far_rx = ack;
+    ack = expand(ep->remote_rx, prefix->ack);
+    if (verbs_seq_diff(ack, ep->remote_rx) > 0)
+        ep->remote_rx = ack;
 }
 
 static void deliver(verbs_ep *ep, const verbs_wire *wire)
@@ -312,7 +312,7 @@ static void deliver(verbs_ep *ep, const verbs_wire *wire)
     else if (wire->prefix.kind == VERBS_KIND_PLAIN)
         iface->callbacks->recv_frame(iface->owner, ep->ep.peer, &wire->hdr, wire->body);
     if (++ep->recent >= VERBS_RING_BUSY)
-        verbs_eager_ring_think(ep);
+        verbs_eager_ring_consider(ep);
 }
 
 /* Copies the frame, so that its receive slot is free; sorted by number. */
@@ -352,7 +352,7 @@ static void deliver_held(verbs_ep *ep)
     }
 }
 
-bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
+bool verbs_flow_recv(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 {
     uint32_t seq = expand(ep->rx_seq, wire->prefix.seq);
     int32_t ahead = verbs_seq_diff(seq, ep->rx_seq);
@@ -379,7 +379,7 @@ bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 /* A write with immediate data came by the QP of the peer's frames. All frames before it on that QP have come, or are in the ring: the
  * completion proves that all earlier writes are visible. So its number is the next. After an unreadable frame the number is uncertain: the
  * write is not counted, and is repeated in the next epoch. */
-static void notice_came(verbs_ep *ep, uint32_t value)
+static void recv_immediate(verbs_ep *ep, uint32_t value)
 {
     verbs_wire wire = {.prefix = {.kind = VERBS_KIND_NOTIFY}, .hdr = {.tag = (int32_t)value}};
     verbs_eager_ring_catch_up(ep);
@@ -389,7 +389,7 @@ static void notice_came(verbs_ep *ep, uint32_t value)
     deliver_held(ep);
 }
 
-static void give_up_credits(verbs_ep *ep)
+static void return_unused_credits(verbs_ep *ep)
 {
     uint32_t many = ep->credits > 2 ? ep->credits - 2 : 0; /* one is for this frame */
     weft_hdr hdr = {.tag = (int32_t)many};
@@ -401,7 +401,7 @@ static void give_up_credits(verbs_ep *ep)
 }
 
 /* Handles an unnumbered frame, also those of the ring. False: unreadable. */
-static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
+static bool recv_control(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 {
     if (wire->prefix.kind == VERBS_KIND_CREDITS)
         return true;
@@ -409,7 +409,7 @@ static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
         return false;
     switch (wire->prefix.kind) {
     case VERBS_KIND_RECALL:
-        give_up_credits(ep);
+        return_unused_credits(ep);
         return true;
     case VERBS_KIND_RETURN:
         verbs_credit_return(ep, (uint32_t)wire->hdr.tag);
@@ -417,7 +417,7 @@ static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
     case VERBS_KIND_RING_OPEN:
     case VERBS_KIND_RING_SHUT:
     case VERBS_KIND_RING_DONE:
-        return verbs_eager_ring_news(ep, wire->prefix.kind, &wire->hdr);
+        return verbs_eager_ring_handle(ep, wire->prefix.kind, &wire->hdr);
     case VERBS_KIND_EVICT_REQ:
     case VERBS_KIND_EVICT_ACK:
         verbs_evict_handle(ep, wire->prefix.kind);
@@ -430,58 +430,58 @@ static bool control_came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 /* A peer that has used all its credits had too few. */
 static void credit_used(verbs_ep *ep)
 {
-    uint32_t before = ep->lent;
+    uint32_t before = ep->granted;
     verbs_credit_return(ep, 1);
-    if (before && !ep->lent && ep->target < (ep->iface->is_small ? 2 : TARGET_MAX))
+    if (before && !ep->granted && ep->target < (ep->iface->is_small ? 2 : TARGET_MAX))
         ep->target *= 2;
 }
 
-static bool came(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
+static bool handle_frame(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 {
     if (bytes < sizeof wire->prefix)
         return false;
-    verbs_flow_news(ep, &wire->prefix);
+    verbs_flow_apply_prefix(ep, &wire->prefix);
     if (wire->prefix.flags & VERBS_FLAG_BY_TOKEN)
-        ep->owes_token = true;
+        ep->token_due = true;
     else
         credit_used(ep);
     if (!verbs_kind_is_numbered(wire->prefix.kind))
-        return control_came(ep, wire, bytes);
-    return bytes >= sizeof *wire && verbs_flow_take(ep, wire, bytes);
+        return recv_control(ep, wire, bytes);
+    return bytes >= sizeof *wire && verbs_flow_recv(ep, wire, bytes);
 }
 
 static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
 {
     verbs_slot *slot = (verbs_slot *)(uintptr_t)wc->wr_id;
-    verbs_rc_qp *link = verbs_rc_qp_of(rail, wc->qp_num);
+    verbs_rc_qp *qp = verbs_rc_qp_of(rail, wc->qp_num);
     rail->receives--;
-    if (link && wc->status == IBV_WC_SUCCESS) {
-        verbs_ep *ep = link->ep;
+    if (qp && wc->status == IBV_WC_SUCCESS) {
+        verbs_ep *ep = qp->ep;
         if (!ep->is_confirmed)
-            verbs_conn_heard(ep);
+            verbs_conn_on_arrival(ep);
         if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
             credit_used(ep);
-            notice_came(ep, ntohl(wc->imm_data));
-        } else if (!came(ep, slot->wire, wc->byte_len)) {
+            recv_immediate(ep, ntohl(wc->imm_data));
+        } else if (!handle_frame(ep, slot->wire, wc->byte_len)) {
             ep->is_garbled = true;
-            verbs_conn_break(link, NULL, "a frame came that cannot be read");
+            verbs_conn_break(qp, NULL, "a frame came that cannot be read");
         }
-        if (verbs_flow_owes_much(ep))
-            verbs_flow_tell(ep);
-    } else if (link) {
-        verbs_conn_break(link, wc, NULL);
+        if (verbs_flow_credits_due(ep))
+            verbs_flow_queue_due(ep);
+    } else if (qp) {
+        verbs_conn_break(qp, wc, NULL);
     }
-    verbs_receive_give(rail, slot);
+    verbs_receive_recycle(rail, slot);
 }
 
-static void sync_completed(verbs_rc_qp *link)
+static void sync_completed(verbs_rc_qp *qp)
 {
-    verbs_ep *ep = link->ep;
-    link->is_syncing = false;
-    ep->proofs += link->sync_proves;
-    if (link->sync_proves && verbs_seq_diff(link->sync_seq, ep->tx_acked) > 0)
-        ep->tx_acked = link->sync_seq;
-    verbs_flow_done(ep, link->sync_seq);
+    verbs_ep *ep = qp->ep;
+    qp->is_syncing = false;
+    ep->fences_done += qp->sync_is_fence;
+    if (qp->sync_is_fence && verbs_seq_diff(qp->sync_seq, ep->tx_acked) > 0)
+        ep->tx_acked = qp->sync_seq;
+    verbs_flow_done(ep, qp->sync_seq);
 }
 
 void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc)
@@ -490,7 +490,7 @@ void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc)
     if (work->kind == VERBS_WORK_RECV) {
         receive_completed(rail, wc);
     } else if (work->kind == VERBS_WORK_SYNC) {
-        sync_completed(work->link);
+        sync_completed(work->qp);
     } else {
         send_completed(wc);
     }
@@ -499,13 +499,13 @@ void verbs_flow_completion(verbs_rail *rail, const struct ibv_wc *wc)
 /* -- progress -- */
 
 /* Sends what is due: frames again, replies of the ring, credits. True: something is still due. */
-static bool tell(verbs_ep *ep, bool in_haste, int *n)
+static bool send_due(verbs_ep *ep, bool in_haste, int *n)
 {
     bool waits;
     if (ep->unsent)
         *n += verbs_flow_resend(ep);
-    waits = verbs_eager_ring_chores(ep) || ep->unsent;
-    if (!verbs_flow_owes_much(ep))
+    waits = verbs_eager_ring_send_due(ep) || ep->unsent;
+    if (!verbs_flow_credits_due(ep))
         return waits;
     if (!in_haste && !is_urgent(ep))
         return true;
@@ -517,13 +517,13 @@ static int turn(verbs_iface *iface, bool in_haste)
     weft_list_link again;
     int n = 0;
     weft_list_init(&again);
-    weft_list_splice(&again, &iface->tells);
+    weft_list_splice(&again, &iface->due);
     for (weft_list_link *link; (link = weft_list_take(&again)) != NULL;) {
-        verbs_ep *ep = weft_container(link, verbs_ep, by_tell);
-        uint32_t since = ep->tell_since;
-        if (tell(ep, in_haste, &n)) {
-            verbs_flow_tell(ep);
-            ep->tell_since = since;
+        verbs_ep *ep = weft_container(link, verbs_ep, by_due);
+        uint32_t since = ep->due_since;
+        if (send_due(ep, in_haste, &n)) {
+            verbs_flow_queue_due(ep);
+            ep->due_since = since;
         }
     }
     verbs_receives_post(iface);
@@ -545,7 +545,7 @@ bool verbs_flow_is_quiet(verbs_ep *ep)
 
 int verbs_flow_open(verbs_iface *iface)
 {
-    weft_list_init(&iface->tells);
+    weft_list_init(&iface->due);
     for (uint8_t i = 0; i < iface->rail_count; i++)
         weft_list_init(&iface->rails[i].emptied);
     return verbs_slots_open(iface);

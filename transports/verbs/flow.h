@@ -14,23 +14,23 @@ int verbs_flow_notify(verbs_ep *ep, uint32_t value);
 /* notice: takes a credit and a number for the notification of a write that is about to be posted on ep->home. NULL: not now. Kind NOP: the
  * write carries it as immediate data; kind NOTIFY: notice_frame follows the write. notice_over: the write has completed. disown: the write
  * will not arrive, its number is sent as an empty frame. let_go: frees the slot and records in the op whether it was delivered. */
-verbs_slot *verbs_flow_notice(verbs_ep *ep, struct verbs_op *op);
-void verbs_flow_notice_frame(verbs_ep *ep, verbs_slot *notice);
-void verbs_flow_notice_over(verbs_slot *notice);
-void verbs_flow_disown(verbs_slot *notice);
-void verbs_flow_let_go(verbs_ep *ep, verbs_slot *slot, bool is_delivered);
+verbs_slot *verbs_notify_alloc(verbs_ep *ep, struct verbs_op *op);
+void verbs_notify_send(verbs_ep *ep, verbs_slot *slot);
+void verbs_notify_done(verbs_slot *slot);
+void verbs_notify_detach(verbs_slot *slot);
+void verbs_notify_free(verbs_ep *ep, verbs_slot *slot, bool is_delivered);
 /* Receives a numbered frame, by queue or ring: delivers it and frames that waited for it, or holds it until its turn. False: unreadable. */
-bool verbs_flow_take(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes);
+bool verbs_flow_recv(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes);
 /* Applies credits, token and acknowledgement of a received frame. */
-void verbs_flow_news(verbs_ep *ep, const verbs_prefix *prefix);
+void verbs_flow_apply_prefix(verbs_ep *ep, const verbs_prefix *prefix);
 /* Fills in the prefix of a frame that is posted next, with acknowledgement, credits and token that are due. */
 void verbs_flow_stamp(verbs_ep *ep, verbs_slot *slot, enum verbs_kind kind, uint8_t flags);
 /* Queues the ep for verbs_flow_progress: credits, replies or resends are due. */
-void verbs_flow_tell(verbs_ep *ep);
+void verbs_flow_queue_due(verbs_ep *ep);
 /* Work requests of frames up to `seq` have completed: frees their slots where that proves arrival. */
 void verbs_flow_done(verbs_ep *ep, uint32_t seq);
 /* Requests a completion for all work posted on the QP, unless one is pending or not needed. */
-void verbs_rc_qp_sync(verbs_rc_qp *link);
+void verbs_rc_qp_sync(verbs_rc_qp *qp);
 /* Posts a slot on the home QP. must_signal: with a completion. */
 void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal);
 /* Frees the frames that were received ahead of order. */
@@ -40,14 +40,14 @@ int verbs_flow_resend(verbs_ep *ep);
 
 /* -- read_fence.c -- */
 /* Posts a read fence (or an empty write); a completed fence increments ep->proofs. */
-void verbs_rc_qp_prove(verbs_rc_qp *link);
+void verbs_rc_qp_fence(verbs_rc_qp *qp);
 /* True if only a read fence proves that a send or write was placed at the peer (iWARP). */
-bool verbs_read_fence_needed(const verbs_rc_qp *link);
-void verbs_read_fence_fill(const verbs_rc_qp *link, verbs_work *work, struct ibv_sge *sge, struct ibv_send_wr *request);
+bool verbs_read_fence_needed(const verbs_rc_qp *qp);
+void verbs_read_fence_fill(const verbs_rc_qp *qp, verbs_work *work, struct ibv_sge *sge, struct ibv_send_wr *request);
 
 /* -- credit.c -- */
 /* Credits to put into a frame that is posted now; their receives are posted before. */
-uint32_t verbs_lend_credit(verbs_ep *ep);
+uint32_t verbs_credit_grant(verbs_ep *ep);
 /* The peer has used `count` credits, or given them up. */
 void verbs_credit_return(verbs_ep *ep, uint32_t count);
 /* The epoch has ended: takes back all credits. */
@@ -58,25 +58,26 @@ void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind); /* received EVICT_R
 
 /* -- eager_ring.c -- */
 /* True if the peer's ring has a free cell for `bytes`. Requires ep->ring. */
-bool verbs_eager_ring_takes(verbs_ep *ep, uint32_t bytes);
-void verbs_eager_ring_launch(verbs_ep *ep, verbs_slot *slot, bool signals); /* a stamped frame, already in ep->sent */
+bool verbs_eager_ring_has_space(verbs_ep *ep, uint32_t bytes);
+void verbs_eager_ring_send(verbs_ep *ep, verbs_slot *slot, bool signals); /* a stamped frame, already in ep->sent */
 /* Called after each VERBS_RING_BUSY delivered frames: opens a ring for a busy peer. */
 #define VERBS_RING_BUSY 128u
-void verbs_eager_ring_think(verbs_ep *ep);
+void verbs_eager_ring_consider(verbs_ep *ep);
 /* Delivers the frames that are in the ring now; their number. */
 int verbs_eager_ring_catch_up(verbs_ep *ep);
 /* Sends a RING_DONE that is due; true: it is still due. */
-bool verbs_eager_ring_chores(verbs_ep *ep);
+bool verbs_eager_ring_send_due(verbs_ep *ep);
 
 /* Frames may be posted: connected, not being evicted, and no older frame waits to be resent. */
 static inline bool verbs_flow_is_open(const verbs_ep *ep)
 {
-    return ep->state == VERBS_UP && ep->is_confirmed && ep->home && ep->home->qp && !ep->home->is_broken && !ep->unsent && ep->rest == VERBS_EVICT_NONE;
+    return ep->state == VERBS_UP && ep->is_confirmed && ep->home && ep->home->ibv_qp && !ep->home->is_broken && !ep->unsent &&
+           ep->evict == VERBS_EVICT_NONE;
 }
 /* Room for `count` work requests on the QP and its CQ; three are reserved for credits and syncs. */
-static inline bool verbs_rc_qp_has_room(const verbs_rc_qp *link, uint32_t count)
+static inline bool verbs_rc_qp_has_room(const verbs_rc_qp *qp, uint32_t count)
 {
-    return link->sq_used + count + 3 <= link->sq_room && link->rail->cq_used + count + 3 <= link->rail->cq_room;
+    return qp->sq_used + count + 3 <= qp->sq_capacity && qp->rail->cq_used + count + 3 <= qp->rail->cq_capacity;
 }
 /* a - b modulo 2^32, signed. */
 static inline int32_t verbs_seq_diff(uint32_t a, uint32_t b) { return (int32_t)(a - b); }
@@ -87,6 +88,6 @@ static inline bool verbs_flow_has_number(const verbs_ep *ep)
     return verbs_seq_diff(ep->tx_seq, ep->tx_acked) < VERBS_IN_FLIGHT_MAX;
 }
 /* The peer has used at least half of its credits. */
-static inline bool verbs_flow_owes_much(const verbs_ep *ep) { return ep->is_lent && ep->lent <= ep->target / 2; }
+static inline bool verbs_flow_credits_due(const verbs_ep *ep) { return ep->has_grant && ep->granted <= ep->target / 2; }
 
 #endif

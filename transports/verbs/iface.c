@@ -20,10 +20,10 @@
 
 /* -- completions -- */
 
-static void hand_over(verbs_rail *rail, const struct ibv_wc *wc)
+static void dispatch(verbs_rail *rail, const struct ibv_wc *wc)
 {
     const verbs_work *work = (const verbs_work *)(uintptr_t)wc->wr_id;
-    verbs_rc_qp *link = work->link;
+    verbs_rc_qp *qp = work->qp;
     rail->iface->counts[VERBS_COUNT_COMPLETIONS]++;
     switch (work->kind) {
     case VERBS_WORK_DATAGRAM_IN:
@@ -39,22 +39,22 @@ static void hand_over(verbs_rail *rail, const struct ibv_wc *wc)
         break;
     }
     if (weft_unlikely(wc->status != IBV_WC_SUCCESS)) { /* its queue entries are freed by verbs_flow_down */
-        if (work->kind == VERBS_WORK_MOVE)
+        if (work->kind == VERBS_WORK_RMA)
             verbs_rma_completion(rail, wc);
-        verbs_conn_break(link, wc, NULL);
+        verbs_conn_break(qp, wc, NULL);
         return;
     }
-    link->sq_used -= work->covers;
+    qp->sq_used -= work->covers;
     rail->cq_used -= work->covers;
-    if (work->kind == VERBS_WORK_MOVE)
+    if (work->kind == VERBS_WORK_RMA)
         verbs_rma_completion(rail, wc);
-    else if (work->kind == VERBS_WORK_WINDOW)
+    else if (work->kind == VERBS_WORK_MW)
         verbs_mw_completion(wc);
     else
         verbs_flow_completion(rail, wc);
 }
 
-int verbs_drain(verbs_iface *iface, int budget)
+int verbs_poll_cqs(verbs_iface *iface, int budget)
 {
     struct ibv_wc wc[BATCH];
     int total = 0;
@@ -63,7 +63,7 @@ int verbs_drain(verbs_iface *iface, int budget)
         int room = budget - total < BATCH ? budget - total : BATCH;
         int n = ibv_poll_cq(rail->cq, room, wc);
         for (int k = 0; k < n; k++)
-            hand_over(rail, &wc[k]);
+            dispatch(rail, &wc[k]);
         total += n > 0 ? n : 0;
     }
     return total;
@@ -77,7 +77,7 @@ static int verbs_poll(weft_iface *base, int budget)
     verbs_post_flush(iface);
     n = verbs_eager_ring_poll(iface, budget);
     if (n < budget)
-        n += verbs_drain(iface, budget - n);
+        n += verbs_poll_cqs(iface, budget - n);
     if (n < budget)
         n += verbs_conn_progress(iface);
     n += verbs_flow_progress(iface) + verbs_rma_progress(iface);
@@ -88,7 +88,7 @@ static int verbs_poll(weft_iface *base, int budget)
 /* -- sleeping -- */
 
 /* Reads the channel's events. An armed CQ without event stays armed. */
-static void take_events(verbs_rail *rail)
+static void read_events(verbs_rail *rail)
 {
     struct ibv_cq *cq;
     void *context;
@@ -102,14 +102,14 @@ static int verbs_arm(weft_iface *base, weft_wakeup *wakeup)
 {
     verbs_iface *iface = (verbs_iface *)base;
     uint64_t within_ns = verbs_conn_within(iface);
-    int rc = verbs_eager_ring_rest(iface, &within_ns);
+    int rc = verbs_eager_ring_shut_all(iface, &within_ns);
     verbs_post_flush(iface);
     if (rc)
         return rc;
     verbs_flow_defer(iface);
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         verbs_rail *rail = &iface->rails[i];
-        take_events(rail);
+        read_events(rail);
         if (!rail->is_armed && !rail->is_dead)
             rail->is_armed = ibv_req_notify_cq(rail->cq, 0) == 0;
     }
@@ -126,7 +126,7 @@ static void verbs_disarm(weft_iface *base)
     for (int k = 0; k < n; k++)
         for (uint8_t i = 0; i < iface->rail_count; i++)
             if (events[k].data.fd == iface->rails[i].channel->fd)
-                take_events(&iface->rails[i]);
+                read_events(&iface->rails[i]);
     iface->is_armed = false;
 }
 
@@ -148,13 +148,14 @@ static uint32_t mbyte_per_s(const verbs_rail *rail)
 }
 
 /* Atomics of several devices are not atomic with each other: all use the target's first rail (rma.c). */
-static void promise(verbs_iface *iface)
+static void set_caps(verbs_iface *iface)
 {
     weft_caps *caps = &iface->iface.caps;
     uint32_t inline_max = UINT32_MAX;
     bool has_atomics = true;
     *caps = (weft_caps){.frame_max = verbs_frame_max(iface), .chunk = verbs_frame_max(iface), .rma_max = 1ull << 40, .latency_ns = 1500,
-                        .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count, .wants_regcache = true, .mr_local = true,
+                        .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count,
+                        .wants_regcache = true, .mr_local = true,
                         .ordered = true, .get = !iface->is_small, .put = !iface->is_small, .notify = !iface->is_small};
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         const verbs_rail *rail = &iface->rails[i];
@@ -164,7 +165,7 @@ static void promise(verbs_iface *iface)
             caps->pin_regions = (uint32_t)rail->attr.max_mr;
         has_atomics = has_atomics && rail->attr.atomic_cap != IBV_ATOMIC_NONE && !rail->is_iwarp;
         caps->get = caps->get && rail->max_rd_atomic > 0;
-        caps->put = caps->put && (rail->max_rd_atomic > 0 || !rail->tells_early); /* a read fence proves placement */
+        caps->put = caps->put && (rail->max_rd_atomic > 0 || !rail->completes_early); /* a read fence proves placement */
         caps->pages_on_demand = caps->pages_on_demand && rail->is_odp;
         caps->mbyte_per_s += mbyte_per_s(rail);
     }
@@ -176,11 +177,11 @@ static void promise(verbs_iface *iface)
 static void verbs_close(weft_iface *base)
 {
     verbs_iface *iface = (verbs_iface *)base;
-    while (!weft_list_is_empty(&iface->paths)) { /* not closed: the job aborts */
-        verbs_ep *ep = weft_container(iface->paths.next, verbs_ep, by_port);
+    while (!weft_list_is_empty(&iface->eps)) { /* not closed: the job aborts */
+        verbs_ep *ep = weft_container(iface->eps.next, verbs_ep, by_iface);
         verbs_rma_drop(ep);
         verbs_flow_give_up(ep);
-        verbs_conn_forget(ep);
+        verbs_ep_free(ep);
     }
     verbs_conn_close(iface);
     verbs_rma_close(iface);
@@ -212,12 +213,12 @@ static int verbs_open(const weft_iface_params *params, weft_iface **out)
     iface->self = params->self;
     iface->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
     iface->nonce = make_nonce(iface, params);
-    weft_list_init(&iface->paths);
-    weft_list_init(&iface->tells);
+    weft_list_init(&iface->eps);
+    weft_list_init(&iface->due);
     weft_list_init(&iface->rings);
-    weft_list_init(&iface->loans_owed);
-    weft_list_init(&iface->loans_dead);
-    weft_list_init(&iface->loans_spare);
+    weft_list_init(&iface->mws_to_invalidate);
+    weft_list_init(&iface->mws_dead);
+    weft_list_init(&iface->mws_spare);
     iface->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (iface->epoll < 0)
         rc = weft_fail(WEFT_E_SYSTEM, "no descriptor to sleep on: %s", strerror(errno));
@@ -235,7 +236,7 @@ static int verbs_open(const weft_iface_params *params, weft_iface **out)
         verbs_close(&iface->iface);
         return rc;
     }
-    promise(iface);
+    set_caps(iface);
     rc = verbs_mw_open(iface);
     if (rc) {
         verbs_close(&iface->iface);
@@ -249,7 +250,8 @@ static int verbs_open(const weft_iface_params *params, weft_iface **out)
 static int verbs_get_addr(weft_iface *base, void *room, size_t *bytes)
 {
     verbs_iface *iface = (verbs_iface *)base;
-    verbs_iface_addr addr = {.version = 2, .rails = iface->rail_count, .frame_max_kib = (uint16_t)(verbs_frame_max(iface) >> 10), .nonce = iface->nonce};
+    verbs_iface_addr addr = {.version = 2, .rails = iface->rail_count, .frame_max_kib = (uint16_t)(verbs_frame_max(iface) >> 10),
+                             .nonce = iface->nonce};
     if (*bytes < sizeof addr)
         return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof addr, *bytes);
     for (uint8_t i = 0; i < iface->rail_count; i++)
@@ -274,8 +276,9 @@ static int verbs_unshare(weft_iface *iface, weft_shared *shared)
 }
 
 const weft_iface_ops weft_verbs_ops = {
-    .name = "verbs", .unavailable = verbs_unavailable, .describe = verbs_describe, .open = verbs_open, .close = verbs_close, .get_addr = verbs_get_addr,
-    .ep_open = verbs_ep_open, .ep_close = verbs_ep_close, .mr_reg = verbs_mr_reg, .mr_dereg = verbs_mr_dereg, .share = verbs_share, .unshare = verbs_unshare,
-    .send = verbs_send, .can_rma = verbs_can_rma, .get = verbs_get, .put = verbs_put, .amo = verbs_amo, .flush = verbs_flush,
-    .mw_bind = verbs_mw_bind, .mw_invalidate = verbs_mw_invalidate, .poll = verbs_poll, .arm = verbs_arm, .disarm = verbs_disarm, .print_counters = verbs_counters,
+    .name = "verbs", .unavailable = verbs_unavailable, .describe = verbs_describe, .open = verbs_open, .close = verbs_close,
+    .get_addr = verbs_get_addr, .ep_open = verbs_ep_open, .ep_close = verbs_ep_close, .mr_reg = verbs_mr_reg, .mr_dereg = verbs_mr_dereg,
+    .share = verbs_share, .unshare = verbs_unshare, .send = verbs_send, .can_rma = verbs_can_rma, .get = verbs_get, .put = verbs_put,
+    .amo = verbs_amo, .flush = verbs_flush, .mw_bind = verbs_mw_bind, .mw_invalidate = verbs_mw_invalidate, .poll = verbs_poll,
+    .arm = verbs_arm, .disarm = verbs_disarm, .print_counters = verbs_counters,
 };

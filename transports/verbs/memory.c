@@ -75,9 +75,9 @@ static int cannot_register(const verbs_rail *rail, uint64_t bytes, int error)
     }
 }
 
-void verbs_memory_hold(verbs_memory *memory) { __atomic_fetch_add(&memory->holders, 1, __ATOMIC_RELAXED); }
+void verbs_memory_acquire(verbs_memory *memory) { __atomic_fetch_add(&memory->holders, 1, __ATOMIC_RELAXED); }
 
-void verbs_memory_drop(verbs_memory *memory)
+void verbs_memory_release(verbs_memory *memory)
 {
     if (__atomic_sub_fetch(&memory->holders, 1, __ATOMIC_ACQ_REL))
         return;
@@ -103,14 +103,14 @@ int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights,
     if (!memory)
         return weft_fail(WEFT_E_NOMEM, "no memory for a registration");
     memory->holders = 1;
-    memory->may_lend = rights & WEFT_ACCESS_MW;
+    memory->can_bind = rights & WEFT_ACCESS_MW;
     for (uint8_t i = 0; i < verbs->rail_count; i++) {
         const verbs_rail *rail = &verbs->rails[i];
         int error;
         granted |= rail->is_iwarp && !rights ? WEFT_ACCESS_WRITE : 0;
-        memory->mr[i] = register_on(rail, addr, bytes, rights, &memory->may_lend);
+        memory->mr[i] = register_on(rail, addr, bytes, rights, &memory->can_bind);
         if (memory->mr[i] && needs_sink(rail, rights))
-            memory->sink[i] = register_on(rail, addr, bytes, 0, &memory->may_lend);
+            memory->sink[i] = register_on(rail, addr, bytes, 0, &memory->can_bind);
         if (memory->mr[i] && (memory->sink[i] || !needs_sink(rail, rights))) {
             keys[i] = memory->mr[i]->rkey;
             continue;
@@ -118,10 +118,10 @@ int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights,
         error = errno;
         if (error == EIO || error == ENODEV) /* a failed device; the others still serve */
             continue;
-        verbs_memory_drop(memory);
+        verbs_memory_release(memory);
         return cannot_register(rail, bytes, error);
     }
-    if (!memory->may_lend)
+    if (!memory->can_bind)
         granted &= ~(uint32_t)WEFT_ACCESS_MW;
     *mr = (weft_mr){.addr = addr, .bytes = bytes, .rights = granted, .device = memory};
     mr->rkey.length = (uint8_t)(sizeof keys[0] * verbs->rail_count);
@@ -133,7 +133,7 @@ int verbs_mr_dereg(weft_iface *iface, weft_mr *mr)
 {
     (void)iface;
     if (mr->device)
-        verbs_memory_drop(mr->device);
+        verbs_memory_release(mr->device);
     mr->device = NULL;
     return 0;
 }

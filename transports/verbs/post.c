@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "transports/verbs/flow.h"
 
-static void refused(verbs_rc_qp *link, const struct ibv_send_wr *first, const struct ibv_send_wr *bad, int error)
+static void refused(verbs_rc_qp *qp, const struct ibv_send_wr *first, const struct ibv_send_wr *bad, int error)
 {
     uint32_t all = 0, left = 0;
     char words[128];
@@ -23,36 +23,36 @@ static void refused(verbs_rc_qp *link, const struct ibv_send_wr *first, const st
         left += is_left;
         all++;
     }
-    link->sq_used -= left;
-    link->rail->cq_used -= left;
-    snprintf(words, sizeof words, "%s refused %u of %u work requests: %s", link->rail->name, left, all, strerror(error));
-    verbs_conn_break(link, NULL, words);
+    qp->sq_used -= left;
+    qp->rail->cq_used -= left;
+    snprintf(words, sizeof words, "%s refused %u of %u work requests: %s", qp->rail->name, left, all, strerror(error));
+    verbs_conn_break(qp, NULL, words);
 }
 
-static int now(verbs_rc_qp *link, struct ibv_send_wr *first)
+static int now(verbs_rc_qp *qp, struct ibv_send_wr *first)
 {
-    verbs_iface *iface = link->rail->iface;
+    verbs_iface *iface = qp->rail->iface;
     struct ibv_send_wr *bad = NULL;
     int error;
     iface->counts[VERBS_COUNT_POSTS]++;
-    error = ibv_post_send(link->qp, first, &bad);
+    error = ibv_post_send(qp->ibv_qp, first, &bad);
     if (weft_likely(!error))
         return 0;
-    refused(link, first, bad, error);
+    refused(qp, first, bad, error);
     return WEFT_E_SYSTEM;
 }
 
 static int flush(verbs_rail *rail)
 {
     verbs_batch *batch = &rail->batch;
-    verbs_rc_qp *link = batch->link;
+    verbs_rc_qp *qp = batch->qp;
     uint32_t count = batch->count;
     batch->count = 0;
-    batch->link = NULL;
-    if (!count || link->is_broken || !link->qp)
+    batch->qp = NULL;
+    if (!count || qp->is_broken || !qp->ibv_qp)
         return count ? WEFT_AGAIN : 0;
     batch->requests[count - 1].next = NULL;
-    return now(link, batch->requests);
+    return now(qp, batch->requests);
 }
 
 static void keep(verbs_batch *batch, const struct ibv_send_wr *request)
@@ -67,38 +67,38 @@ static void keep(verbs_batch *batch, const struct ibv_send_wr *request)
         batch->requests[at - 1].next = &batch->requests[at];
 }
 
-static void count_in(verbs_rc_qp *link, const struct ibv_send_wr *request)
+static void count_in(verbs_rc_qp *qp, const struct ibv_send_wr *request)
 {
-    uint64_t *counts = link->rail->iface->counts;
-    link->unsignalled++;
+    uint64_t *counts = qp->rail->iface->counts;
+    qp->unsignalled++;
     if (request->send_flags & IBV_SEND_SIGNALED) {
-        ((verbs_work *)(uintptr_t)request->wr_id)->covers = (uint16_t)link->unsignalled;
-        link->unsignalled = 0;
+        ((verbs_work *)(uintptr_t)request->wr_id)->covers = (uint16_t)qp->unsignalled;
+        qp->unsignalled = 0;
         counts[VERBS_COUNT_SIGNALLED]++;
     }
-    link->sq_used++;
-    link->rail->cq_used++;
+    qp->sq_used++;
+    qp->rail->cq_used++;
     counts[VERBS_COUNT_REQUESTS]++;
     counts[VERBS_COUNT_INLINE] += (request->send_flags & IBV_SEND_INLINE) != 0;
     counts[VERBS_COUNT_IMMEDIATES] += request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-int verbs_post(verbs_rc_qp *link, struct ibv_send_wr *first, uint32_t count)
+int verbs_post(verbs_rc_qp *qp, struct ibv_send_wr *first, uint32_t count)
 {
-    verbs_rail *rail = link->rail;
+    verbs_rail *rail = qp->rail;
     verbs_iface *iface = rail->iface;
     verbs_batch *batch = &rail->batch;
     bool is_short = count <= VERBS_BATCH && first->num_sge <= 1; /* a batch holds one sge per request */
     int rc = 0;
-    if (link->is_broken || !link->qp)
+    if (qp->is_broken || !qp->ibv_qp)
         return WEFT_AGAIN;
-    if (batch->count && (batch->link != link || !is_short || batch->count + count > VERBS_BATCH) && flush(rail) && link->is_broken)
+    if (batch->count && (batch->qp != qp || !is_short || batch->count + count > VERBS_BATCH) && flush(rail) && qp->is_broken)
         return WEFT_E_SYSTEM;
     for (struct ibv_send_wr *request = first; request; request = request->next)
-        count_in(link, request);
+        count_in(qp, request);
     if (!batch->count && (!iface->gathers || !is_short))
-        return now(link, first);
-    batch->link = link;
+        return now(qp, first);
+    batch->qp = qp;
     for (struct ibv_send_wr *request = first; request; request = request->next)
         keep(batch, request);
     iface->has_held = true;
@@ -124,11 +124,11 @@ void verbs_post_go(verbs_iface *iface)
 
 void verbs_post_hold(verbs_iface *iface) { iface->gathers--; }
 
-void verbs_post_forget(verbs_rc_qp *link)
+void verbs_post_forget(verbs_rc_qp *qp)
 {
-    verbs_batch *batch = &link->rail->batch;
-    if (batch->link == link) {
+    verbs_batch *batch = &qp->rail->batch;
+    if (batch->qp == qp) {
         batch->count = 0;
-        batch->link = NULL;
+        batch->qp = NULL;
     }
 }

@@ -65,7 +65,7 @@ static int try_queue_pair(verbs_rail *rail)
     struct ibv_qp *qp = NULL;
     for (size_t i = 0; !qp && i < sizeof inlines / sizeof inlines[0]; i++) {
         struct ibv_qp_init_attr init = {.send_cq = rail->cq, .recv_cq = rail->cq, .srq = rail->srq, .qp_type = IBV_QPT_RC,
-                                        .cap = {.max_send_wr = rail->sq_room + 1, .max_send_sge = 2,
+                                        .cap = {.max_send_wr = rail->sq_capacity + 1, .max_send_sge = 2,
                                                 .max_inline_data = inlines[i]}};
         qp = ibv_create_qp(rail->pd, &init);
         if (qp)
@@ -103,8 +103,8 @@ static int open_queues(verbs_iface *iface, verbs_rail *rail)
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
     uint32_t aside, depth = min(iface->is_small ? CQ_DEPTH_SMALL : CQ_DEPTH, (uint32_t)rail->attr.max_cqe);
     rail->is_shallow = depth <= CQ_DEPTH_SHALLOW;
-    rail->marks_room = rail->is_shallow ? MARKS_SHALLOW : MARKS;
-    aside = verbs_ud_depth(rail) + rail->marks_room;
+    rail->marks_capacity = rail->is_shallow ? MARKS_SHALLOW : MARKS;
+    aside = verbs_ud_depth(rail) + rail->marks_capacity;
     rail->channel = ibv_create_comp_channel(rail->context);
     if (!rail->channel)
         return cannot(rail, "make a completion channel");
@@ -117,18 +117,18 @@ static int open_queues(verbs_iface *iface, verbs_rail *rail)
     if ((uint32_t)rail->cq->cqe < 2 * aside)
         return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s: its completion queues are too short (%d)", rail->name,
                          rail->cq->cqe);
-    rail->cq_room = (uint32_t)rail->cq->cqe - aside;
+    rail->cq_capacity = (uint32_t)rail->cq->cqe - aside;
     srq.attr.max_wr = min(rail->is_shallow ? SRQ_DEPTH_SHALLOW : SRQ_DEPTH, (uint32_t)rail->attr.max_srq_wr);
-    srq.attr.max_wr = min(srq.attr.max_wr, rail->cq_room / 2);
+    srq.attr.max_wr = min(srq.attr.max_wr, rail->cq_capacity / 2);
     rail->srq = ibv_create_srq(rail->pd, &srq);
     if (!rail->srq)
         return cannot(rail, "make a shared receive queue");
-    rail->srq_room = srq.attr.max_wr;
-    rail->sq_room = min(rail->is_shallow ? SQ_DEPTH_SHALLOW : SQ_DEPTH, (uint32_t)rail->attr.max_qp_wr - 1);
+    rail->srq_capacity = srq.attr.max_wr;
+    rail->sq_capacity = min(rail->is_shallow ? SQ_DEPTH_SHALLOW : SQ_DEPTH, (uint32_t)rail->attr.max_qp_wr - 1);
     return 0;
 }
 
-static void look_at_port(verbs_rail *rail, const struct ibv_port_attr *attr)
+static void read_port(verbs_rail *rail, const struct ibv_port_attr *attr)
 {
     rail->is_up = attr->state == IBV_PORT_ACTIVE;
     rail->lid = attr->lid;
@@ -142,11 +142,11 @@ static int open_rail(verbs_iface *iface, verbs_rail *rail, const verbs_found *fo
     *rail = (verbs_rail){.iface = iface, .index = (uint8_t)(rail - iface->rails), .attr = found->attr, .port_num = found->port_num,
                          .gid = found->gid.gid, .gid_index = (uint8_t)found->gid.gid_index, .numa_distance = found->distance};
     weft_list_init(&rail->emptied);
-    weft_list_init(&rail->windows);
+    weft_list_init(&rail->free_mws);
     memcpy(rail->name, found->name, sizeof rail->name);
-    rail->is_iwarp = rail->tells_early = found->device->transport_type == IBV_TRANSPORT_IWARP;
+    rail->is_iwarp = rail->completes_early = found->device->transport_type == IBV_TRANSPORT_IWARP;
     rail->is_v1 = found->gid.gid_type == IBV_GID_TYPE_ROCE_V1;
-    look_at_port(rail, &found->port);
+    read_port(rail, &found->port);
     if (rail->is_iwarp && !verbs_gid_of_interface(ibv_get_device_name(found->device), found->port_num,
                                                   found->gid.ndev_ifindex, &rail->gid))
         return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s: the network interface below it has no address", rail->name);
@@ -251,42 +251,42 @@ void verbs_rail_address(const verbs_rail *rail, verbs_address *address)
                                .flags = (uint8_t)(rail->is_ib * VERBS_ADDRESS_IB | rail->is_iwarp * VERBS_ADDRESS_IWARP |
                                                   rail->is_v1 * VERBS_ADDRESS_V1),
                                .prefix_bits = rail->prefix_bits, .cm_port = rail->cm_port};
-    verbs_read_fence_tell(rail, address);
+    verbs_read_fence_get_addr(rail, address);
 }
 
 /* -- table of QP numbers -- */
 
-static void place(verbs_rail *rail, verbs_rc_qp *link)
+static void place(verbs_rail *rail, verbs_rc_qp *qp)
 {
-    uint32_t i = link->qp->qp_num;
-    while (rail->by_qpn[i & (rail->qpn_room - 1)])
+    uint32_t i = qp->ibv_qp->qp_num;
+    while (rail->by_qpn[i & (rail->qpn_capacity - 1)])
         i++;
-    rail->by_qpn[i & (rail->qpn_room - 1)] = link;
+    rail->by_qpn[i & (rail->qpn_capacity - 1)] = qp;
 }
 
-int verbs_rail_enter(verbs_rail *rail, verbs_rc_qp *link)
+int verbs_rail_enter(verbs_rail *rail, verbs_rc_qp *qp)
 {
-    if (2 * (rail->qpn_count + 1) > rail->qpn_room) {
-        uint32_t room = rail->qpn_room ? 2 * rail->qpn_room : 64, before = rail->qpn_room;
+    if (2 * (rail->qpn_count + 1) > rail->qpn_capacity) {
+        uint32_t room = rail->qpn_capacity ? 2 * rail->qpn_capacity : 64, before = rail->qpn_capacity;
         verbs_rc_qp **old = rail->by_qpn, **table = calloc(room, sizeof(verbs_rc_qp *));
         if (!table)
             return weft_fail(WEFT_E_NOMEM, "no memory for more connections");
         rail->by_qpn = table;
-        rail->qpn_room = room;
+        rail->qpn_capacity = room;
         for (uint32_t i = 0; i < before; i++)
             if (old[i])
                 place(rail, old[i]);
         free(old);
     }
-    place(rail, link);
+    place(rail, qp);
     rail->qpn_count++;
     return 0;
 }
 
-void verbs_rail_remove(verbs_rail *rail, verbs_rc_qp *link)
+void verbs_rail_remove(verbs_rail *rail, verbs_rc_qp *qp)
 {
-    uint32_t mask = rail->qpn_room - 1, i = link->qp->qp_num;
-    while (rail->by_qpn[i & mask] != link)
+    uint32_t mask = rail->qpn_capacity - 1, i = qp->ibv_qp->qp_num;
+    while (rail->by_qpn[i & mask] != qp)
         i++;
     rail->by_qpn[i & mask] = NULL;
     rail->qpn_count--;
@@ -299,14 +299,14 @@ void verbs_rail_remove(verbs_rail *rail, verbs_rc_qp *link)
 
 /* -- asynchronous events -- */
 
-static void look_again(verbs_rail *rail, const char *what)
+static void refresh_port(verbs_rail *rail, const char *what)
 {
     bool was_up = rail->is_up;
     struct ibv_port_attr attr;
     struct ibv_gid_entry gid;
     if (ibv_query_port(rail->context, rail->port_num, &attr) != 0)
         return;
-    look_at_port(rail, &attr);
+    read_port(rail, &attr);
     if (!rail->is_iwarp && verbs_gid_choose(rail->context, rail->port_num, &attr, &gid)) {
         rail->gid = gid.gid;
         rail->gid_index = (uint8_t)gid.gid_index;
@@ -316,17 +316,17 @@ static void look_again(verbs_rail *rail, const char *what)
     if (was_up == rail->is_up)
         return;
     weft_log_note("RDMA port %s is %s (%s)", rail->name, rail->is_up ? "up again" : "down", what);
-    verbs_conn_rail_changed(rail);
+    verbs_conn_on_rail_change(rail);
 }
 
-static void die(verbs_rail *rail, const char *what)
+static void fail_device(verbs_rail *rail, const char *what)
 {
     if (rail->is_dead)
         return;
     rail->is_dead = true;
     rail->is_up = false;
     weft_log_warn("RDMA device %s failed (%s): it is used no more. See the kernel's log (dmesg)", rail->name, what);
-    verbs_conn_rail_changed(rail);
+    verbs_conn_on_rail_change(rail);
 }
 
 static void handle(verbs_rail *rail, const struct ibv_async_event *event)
@@ -342,14 +342,14 @@ static void handle(verbs_rail *rail, const struct ibv_async_event *event)
             verbs_conn_break(event->element.qp->qp_context, NULL, words);
         break;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-        rail->tells_last_wqe = true;
+        rail->reports_last_wqe = true;
         if (event->element.qp->qp_context)
-            verbs_conn_last_wqe(event->element.qp->qp_context);
+            verbs_conn_on_last_wqe(event->element.qp->qp_context);
         break;
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_DEVICE_FATAL:
-        die(rail, what);
+        fail_device(rail, what);
         break;
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
@@ -358,7 +358,7 @@ static void handle(verbs_rail *rail, const struct ibv_async_event *event)
     case IBV_EVENT_SM_CHANGE:
     case IBV_EVENT_CLIENT_REREGISTER:
     case IBV_EVENT_PKEY_CHANGE:
-        look_again(rail, what);
+        refresh_port(rail, what);
         break;
     default: /* communication established, path migrated, SRQ limit: nothing to do */
         break;

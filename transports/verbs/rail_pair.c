@@ -65,24 +65,24 @@ static uint32_t weight_of(const verbs_ep *ep, const verbs_rail *rail)
 
 static void add(verbs_ep *ep, uint8_t mine, uint8_t theirs, bool is_sure)
 {
-    uint8_t at = ep->link_count++;
-    verbs_rc_qp *link = &ep->links[at];
+    uint8_t at = ep->qp_count++;
+    verbs_rc_qp *qp = &ep->qps[at];
     verbs_rail *rail = &ep->iface->rails[mine];
-    *link = (verbs_rc_qp){.ep = ep, .rail = rail, .far_rail = theirs, .weight = weight_of(ep, rail)};
-    weft_list_init(&link->windows);
-    ep->meet->halves[at] = (verbs_qp_handshake){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .link = link}, .is_suspect = !is_sure};
+    *qp = (verbs_rc_qp){.ep = ep, .rail = rail, .remote_rail = theirs, .weight = weight_of(ep, rail)};
+    weft_list_init(&qp->bound_mws);
+    ep->hs->qp_hs[at] = (verbs_qp_handshake){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .qp = qp}, .is_suspect = !is_sure};
 }
 
 void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *mine)
 {
     bool is_left = is_smaller(&ep->iface->self, &ep->proc_id);
-    pairing p = {.left = is_left ? mine : &ep->far, .right = is_left ? &ep->far : mine, .right_of = {-1, -1, -1, -1}};
+    pairing p = {.left = is_left ? mine : &ep->remote, .right = is_left ? &ep->remote : mine, .right_of = {-1, -1, -1, -1}};
     bool has_sure = false;
     match(&p, is_same_network, true);
     match(&p, is_kindred, false);
     for (uint8_t l = 0; l < p.left->rails; l++)
         has_sure |= p.right_of[l] >= 0 && p.is_sure[l];
-    ep->link_count = 0;
+    ep->qp_count = 0;
     for (uint8_t i = 0; i < ep->iface->rail_count; i++) /* in the order of the local rails: nearest first */
         for (uint8_t l = 0; l < p.left->rails; l++) {
             uint8_t r = (uint8_t)p.right_of[l];

@@ -17,115 +17,115 @@
 #define MISSES_MAX 4        /* each doubles the pause: to eight minutes */
 #define RENEW_NS (1000 * MS) /* an ep that is never quiet is interrupted after this time */
 
-static uint64_t probe_pause(const verbs_qp_handshake *half)
+static uint64_t probe_pause(const verbs_qp_handshake *qp_hs)
 {
-    uint64_t pause = PROBE_FIRST_NS << (half->probes < 8 ? half->probes : 8);
-    return (pause < PROBE_MAX_NS ? pause : PROBE_MAX_NS) << (half->misses < MISSES_MAX ? half->misses : MISSES_MAX);
+    uint64_t pause = PROBE_FIRST_NS << (qp_hs->probes < 8 ? qp_hs->probes : 8);
+    return (pause < PROBE_MAX_NS ? pause : PROBE_MAX_NS) << (qp_hs->misses < MISSES_MAX ? qp_hs->misses : MISSES_MAX);
 }
 
 /* Probes may be answered where connections fail: the interval grows, too. */
-static void rest(verbs_rc_qp *link)
+static void suspend(verbs_rc_qp *qp)
 {
-    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
-    half->is_suspect = true;
-    half->is_proven = false;
-    half->probe_ns = half->rests_ns = link->ep->iface->now_ns() + probe_pause(half);
+    verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
+    qp_hs->is_suspect = true;
+    qp_hs->is_proven = false;
+    qp_hs->probe_ns = qp_hs->silent_until_ns = qp->ep->iface->now_ns() + probe_pause(qp_hs);
 }
 
 /* A pair without answer is not used in the next epochs while another works, and is probed. */
-void verbs_rail_probe_suspect(verbs_rc_qp *link, const struct ibv_wc *wc)
+void verbs_rail_probe_suspect(verbs_rc_qp *qp, const struct ibv_wc *wc)
 {
     if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RESP_TIMEOUT_ERR)
-        rest(link);
+        suspend(qp);
 }
 
 /* Datagrams pass, but rdma_cm does not connect. Each attempt delays the ep by a second or two, so they become rare. Without UD nothing
  * could prove that the pair works. */
-void verbs_rail_probe_missed(verbs_rc_qp *link)
+void verbs_rail_probe_missed(verbs_rc_qp *qp)
 {
-    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
-    if (!link->rail->ud)
+    verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
+    if (!qp->rail->ud)
         return;
-    if (half->is_proven && !half->misses++)
+    if (qp_hs->is_proven && !qp_hs->misses++)
         weft_log_warn("rank %u answers datagrams by %s, but rdma_cm does not connect to it there: the pair is left out, and tried again "
                       "ever more rarely. If it stays so: WEFT_VERBS_CONNECT=ud; soft-RoCE devices need to be made anew (rdma link)",
-                      link->ep->proc_id.rank, link->rail->name);
-    rest(link);
+                      qp->ep->proc_id.rank, qp->rail->name);
+    suspend(qp);
 }
 
-static uint32_t other_links(const verbs_rc_qp *link)
+static uint32_t other_qps(const verbs_rc_qp *qp)
 {
     uint32_t count = 0;
-    for (uint8_t i = 0; i < link->ep->link_count; i++)
-        count += link->ep->links[i].qp && &link->ep->links[i] != link && verbs_rc_qp_is_usable(&link->ep->links[i]);
+    for (uint8_t i = 0; i < qp->ep->qp_count; i++)
+        count += qp->ep->qps[i].ibv_qp && &qp->ep->qps[i] != qp && verbs_rc_qp_is_usable(&qp->ep->qps[i]);
     return count;
 }
 
-static void probe_soon(verbs_rc_qp *link)
+static void probe_soon(verbs_rc_qp *qp)
 {
-    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
-    half->probes = half->misses = 0;
-    half->probe_ns = half->rests_ns = 0;
-    verbs_conn_due(link->ep, link->ep->iface->now_ns());
+    verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
+    qp_hs->probes = qp_hs->misses = 0;
+    qp_hs->probe_ns = qp_hs->silent_until_ns = 0;
+    verbs_conn_due(qp->ep, qp->ep->iface->now_ns());
 }
 
 /* If no other rail is up, the epoch goes on: the device retries for a while, and the port may recover. */
-void verbs_conn_rail_changed(verbs_rail *rail)
+void verbs_conn_on_rail_change(verbs_rail *rail)
 {
     char words[160];
     snprintf(words, sizeof words, "%s %s", rail->name, rail->is_dead ? "failed" : "is down");
-    for (weft_list_link *at = rail->iface->paths.next; at != &rail->iface->paths; at = at->next) {
-        verbs_ep *ep = weft_container(at, verbs_ep, by_port);
-        for (uint8_t i = 0; i < ep->link_count; i++) {
-            verbs_rc_qp *link = &ep->links[i];
-            if (link->rail != rail)
+    for (weft_list_link *at = rail->iface->eps.next; at != &rail->iface->eps; at = at->next) {
+        verbs_ep *ep = weft_container(at, verbs_ep, by_iface);
+        for (uint8_t i = 0; i < ep->qp_count; i++) {
+            verbs_rc_qp *qp = &ep->qps[i];
+            if (qp->rail != rail)
                 continue;
-            if (!rail->is_up && link->qp && (rail->is_dead || other_links(link)))
-                verbs_conn_renew(link, words);
-            if (rail->is_up && ep->state == VERBS_UP && !link->qp)
-                probe_soon(link);
+            if (!rail->is_up && qp->ibv_qp && (rail->is_dead || other_qps(qp)))
+                verbs_conn_renew(qp, words);
+            if (rail->is_up && ep->state == VERBS_UP && !qp->ibv_qp)
+                probe_soon(qp);
         }
     }
 }
 
-void verbs_conn_answered(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
+void verbs_conn_on_answer(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
 {
-    verbs_handshake *meet = ep->meet;
-    for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_qp_handshake *half = &meet->halves[i];
-        if (ep->links[i].rail != rail || ep->links[i].far_rail != far_rail || ep->links[i].qp || ep->state != VERBS_UP)
+    verbs_handshake *hs = ep->hs;
+    for (uint8_t i = 0; i < ep->qp_count; i++) {
+        verbs_qp_handshake *qp_hs = &hs->qp_hs[i];
+        if (ep->qps[i].rail != rail || ep->qps[i].remote_rail != far_rail || ep->qps[i].ibv_qp || ep->state != VERBS_UP)
             continue;
-        half->is_suspect = false;
-        half->is_proven = true;
-        if (!meet->wants_renewal)
-            meet->renew_ns = ep->iface->now_ns() + RENEW_NS;
-        meet->wants_renewal = true;
+        qp_hs->is_suspect = false;
+        qp_hs->is_proven = true;
+        if (!hs->wants_renewal)
+            hs->renew_ns = ep->iface->now_ns() + RENEW_NS;
+        hs->wants_renewal = true;
         verbs_conn_due(ep, ep->iface->now_ns());
     }
 }
 
 /* Probes pairs that are not in this epoch, at growing intervals; after an answer the next epoch has them. */
-int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now)
+int verbs_rail_probe_progress(verbs_ep *ep, uint64_t now)
 {
-    verbs_handshake *meet = ep->meet;
+    verbs_handshake *hs = ep->hs;
     uint64_t next = UINT64_MAX;
-    if (meet->wants_renewal && (verbs_conn_is_settled(ep) || now >= meet->renew_ns)) {
-        verbs_conn_renew(&ep->links[0], "a link can be used again");
+    if (hs->wants_renewal && (verbs_conn_is_settled(ep) || now >= hs->renew_ns)) {
+        verbs_conn_renew(&ep->qps[0], "a link can be used again");
         return 1;
     }
-    if (meet->wants_renewal)
+    if (hs->wants_renewal)
         next = now + MS;
-    for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_qp_handshake *half = &meet->halves[i];
-        if (ep->links[i].qp || !verbs_rc_qp_is_usable(&ep->links[i]) || meet->wants_renewal || !ep->links[i].rail->ud)
+    for (uint8_t i = 0; i < ep->qp_count; i++) {
+        verbs_qp_handshake *qp_hs = &hs->qp_hs[i];
+        if (ep->qps[i].ibv_qp || !verbs_rc_qp_is_usable(&ep->qps[i]) || hs->wants_renewal || !ep->qps[i].rail->ud)
             continue;
-        if (now >= half->probe_ns) {
-            verbs_conn_msg_send(&ep->links[i], VERBS_NOTE_PROBE);
-            half->probe_ns = now + probe_pause(half);
-            half->probes++;
+        if (now >= qp_hs->probe_ns) {
+            verbs_conn_msg_send(&ep->qps[i], VERBS_MSG_PROBE);
+            qp_hs->probe_ns = now + probe_pause(qp_hs);
+            qp_hs->probes++;
         }
-        if (half->probe_ns < next)
-            next = half->probe_ns;
+        if (qp_hs->probe_ns < next)
+            next = qp_hs->probe_ns;
     }
     if (next != UINT64_MAX)
         verbs_conn_due(ep, next);
@@ -139,8 +139,8 @@ int verbs_rail_probe_turn(verbs_ep *ep, uint64_t now)
 static uint32_t posted(const verbs_ep *ep)
 {
     uint32_t count = 0;
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        count += ep->links[i].qp ? ep->links[i].sq_used : 0;
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        count += ep->qps[i].ibv_qp ? ep->qps[i].sq_used : 0;
     return count;
 }
 
@@ -149,23 +149,23 @@ static uint32_t posted(const verbs_ep *ep)
  * ends. Checks are counted, not time: a process that was stopped has seen nothing. */
 void verbs_rail_probe_stuck(verbs_iface *iface)
 {
-    for (weft_list_link *at = iface->paths.next; at != &iface->paths; at = at->next) {
-        verbs_ep *ep = weft_container(at, verbs_ep, by_port);
-        verbs_handshake *meet = ep->meet;
+    for (weft_list_link *at = iface->eps.next; at != &iface->eps; at = at->next) {
+        verbs_ep *ep = weft_container(at, verbs_ep, by_iface);
+        verbs_handshake *hs = ep->hs;
         uint32_t count = ep->state == VERBS_UP ? posted(ep) : 0;
-        if (!count || count != meet->stuck_posted || ep->tx_seq != meet->stuck_seq || ep->alive != meet->stuck_alive) {
-            meet->stuck_posted = count;
-            meet->stuck_seq = ep->tx_seq;
-            meet->stuck_alive = ep->alive;
-            meet->stuck_looks = 0;
+        if (!count || count != hs->stuck_posted || ep->tx_seq != hs->stuck_seq || ep->rma_done != hs->stuck_rma) {
+            hs->stuck_posted = count;
+            hs->stuck_seq = ep->tx_seq;
+            hs->stuck_rma = ep->rma_done;
+            hs->stuck_checks = 0;
             continue;
         }
-        for (uint8_t i = 0; i < ep->link_count; i++)
-            verbs_rc_qp_sync(&ep->links[i]);
-        meet->stuck_posted = posted(ep);
-        if (++meet->stuck_looks >= STUCK_LOOKS) {
-            meet->stuck_looks = 0;
-            verbs_conn_break(&ep->links[0], NULL, "nothing that was sent was acknowledged or refused in 20 s: the connection is stuck");
+        for (uint8_t i = 0; i < ep->qp_count; i++)
+            verbs_rc_qp_sync(&ep->qps[i]);
+        hs->stuck_posted = posted(ep);
+        if (++hs->stuck_checks >= STUCK_LOOKS) {
+            hs->stuck_checks = 0;
+            verbs_conn_break(&ep->qps[0], NULL, "nothing that was sent was acknowledged or refused in 20 s: the connection is stuck");
         }
     }
 }

@@ -34,132 +34,132 @@ void verbs_rc_qp_address(const verbs_rail *rail, const verbs_address *to, struct
                                               .traffic_class = (uint8_t)weft_knob.traffic_class};
 }
 
-static int cannot(const verbs_rc_qp *link, const char *what, int error)
+static int cannot(const verbs_rc_qp *qp, const char *what, int error)
 {
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
-    const verbs_ep *ep = link->ep;
+    const verbs_ep *ep = qp->ep;
     return weft_fail(error == ENOMEM ? WEFT_E_NOSPACE : WEFT_E_SYSTEM, "cannot %s to rank %u on %s (%s to %s): %s%s", what,
                      ep->proc_id.rank,
-                     link->rail->name, verbs_gid_text(&link->rail->gid, here),
-                         verbs_gid_text(&ep->far.address[link->far_rail].gid, there),
+                     qp->rail->name, verbs_gid_text(&qp->rail->gid, here),
+                         verbs_gid_text(&ep->remote.address[qp->remote_rail].gid, there),
                      strerror(error), error == ENOMEM ? ": the device's queue pairs or locked memory (ulimit -l) are used up"
                      : error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EINVAL
                      ? ": is there a route, and does the peer's interface answer ARP?" : "");
 }
 
-static int initialise(verbs_rc_qp *link)
+static int initialise(verbs_rc_qp *qp)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = link->rail->port_num,
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = qp->rail->port_num,
                                .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
-    if (link->rail->attr.atomic_cap != IBV_ATOMIC_NONE)
+    if (qp->rail->attr.atomic_cap != IBV_ATOMIC_NONE)
         attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
-    return ibv_modify_qp(link->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    return ibv_modify_qp(qp->ibv_qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-int verbs_rc_qp_open(verbs_rc_qp *link)
+int verbs_rc_qp_open(verbs_rc_qp *qp)
 {
-    verbs_rail *rail = link->rail;
-    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
-    struct ibv_qp_init_attr init = {.qp_context = link, .send_cq = rail->cq, .recv_cq = rail->cq, .srq = rail->srq,
+    verbs_rail *rail = qp->rail;
+    verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
+    struct ibv_qp_init_attr init = {.qp_context = qp, .send_cq = rail->cq, .recv_cq = rail->cq, .srq = rail->srq,
                                     .qp_type = IBV_QPT_RC,
-                                    .cap = {.max_send_wr = rail->sq_room + 1, .max_send_sge = 2,
+                                    .cap = {.max_send_wr = rail->sq_capacity + 1, .max_send_sge = 2,
                                             .max_inline_data = rail->max_inline}};
     int error;
-    link->qp = ibv_create_qp(rail->pd, &init);
-    if (!link->qp)
-        return cannot(link, "make a queue pair", errno);
-    error = link->ep->meet->by_cm ? 0 : initialise(link);
+    qp->ibv_qp = ibv_create_qp(rail->pd, &init);
+    if (!qp->ibv_qp)
+        return cannot(qp, "make a queue pair", errno);
+    error = qp->ep->hs->by_cm ? 0 : initialise(qp);
     if (error) {
-        ibv_destroy_qp(link->qp);
-        link->qp = NULL;
-        return cannot(link, "set up a queue pair", error);
+        ibv_destroy_qp(qp->ibv_qp);
+        qp->ibv_qp = NULL;
+        return cannot(qp, "set up a queue pair", error);
     }
-    link->sq_room = rail->sq_room;
-    link->sq_used = link->unsignalled = link->reads_used = 0;
-    link->is_broken = false;
-    half->psn = verbs_conn_random(link->ep->iface->conn) & 0xffffff;
-    half->is_made = true;
-    half->is_marked = half->is_flushed = half->has_last_wqe = false;
-    error = verbs_rail_enter(rail, link);
+    qp->sq_capacity = rail->sq_capacity;
+    qp->sq_used = qp->unsignalled = qp->reads_used = 0;
+    qp->is_broken = false;
+    qp_hs->psn = verbs_conn_random(qp->ep->iface->conn) & 0xffffff;
+    qp_hs->is_made = true;
+    qp_hs->is_marked = qp_hs->is_flushed = qp_hs->has_last_wqe = false;
+    error = verbs_rail_enter(rail, qp);
     if (error) {
-        ibv_destroy_qp(link->qp);
-        link->qp = NULL;
+        ibv_destroy_qp(qp->ibv_qp);
+        qp->ibv_qp = NULL;
     }
     return error;
 }
 
-static int ready_to_receive(verbs_rc_qp *link, const verbs_conn_msg_rail *far)
+static int ready_to_receive(verbs_rc_qp *qp, const verbs_conn_msg_rail *remote)
 {
-    const verbs_rail *rail = link->rail;
-    uint32_t mtu = min((uint32_t)rail->mtu, far->address.mtu);
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = mtu ? mtu : IBV_MTU_1024, .dest_qp_num = far->qpn,
-                               .rq_psn = far->psn,
+    const verbs_rail *rail = qp->rail;
+    uint32_t mtu = min((uint32_t)rail->mtu, remote->address.mtu);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = mtu ? mtu : IBV_MTU_1024, .dest_qp_num = remote->qpn,
+                               .rq_psn = remote->psn,
                                .max_dest_rd_atomic = (uint8_t)min((uint32_t)rail->attr.max_qp_rd_atom, 255),
                                    .min_rnr_timer = RNR_TIMER};
-    verbs_rc_qp_address(rail, &far->address, &attr.ah_attr);
-    return ibv_modify_qp(link->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+    verbs_rc_qp_address(rail, &remote->address, &attr.ah_attr);
+    return ibv_modify_qp(qp->ibv_qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-static int ready_to_send(verbs_rc_qp *link, const verbs_conn_msg_rail *far)
+static int ready_to_send(verbs_rc_qp *qp, const verbs_conn_msg_rail *remote)
 {
-    uint32_t reads = min(min(link->rail->max_rd_atomic, far->reads), 255);
+    uint32_t reads = min(min(qp->rail->max_rd_atomic, remote->reads), 255);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = RETRIES, .rnr_retry = RNR_FOREVER,
-                               .sq_psn = verbs_qp_handshake_of(link)->psn, .max_rd_atomic = (uint8_t)reads};
-    int error = ibv_modify_qp(link->qp, &attr,
+                               .sq_psn = verbs_qp_handshake_of(qp)->psn, .max_rd_atomic = (uint8_t)reads};
+    int error = ibv_modify_qp(qp->ibv_qp, &attr,
                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                               IBV_QP_MAX_QP_RD_ATOMIC);
-    link->reads_room = reads;
+    qp->reads_capacity = reads;
     return error;
 }
 
-int verbs_rc_qp_connect(verbs_rc_qp *link, const verbs_conn_msg_rail *far)
+int verbs_rc_qp_connect(verbs_rc_qp *qp, const verbs_conn_msg_rail *remote)
 {
-    int error = ready_to_receive(link, far);
+    int error = ready_to_receive(qp, remote);
     if (!error)
-        error = ready_to_send(link, far);
+        error = ready_to_send(qp, remote);
     if (error)
-        return cannot(link, "connect", error);
-    link->far_qpn = far->qpn;
-    verbs_qp_handshake_of(link)->is_made = false;
+        return cannot(qp, "connect", error);
+    qp->remote_qpn = remote->qpn;
+    verbs_qp_handshake_of(qp)->is_made = false;
     return 0;
 }
 
-void verbs_rc_qp_break(verbs_rc_qp *link)
+void verbs_rc_qp_break(verbs_rc_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-    link->is_broken = true;
-    ibv_modify_qp(link->qp, &attr, IBV_QP_STATE); /* refused if already in ERR or if the device is dead */
+    qp->is_broken = true;
+    ibv_modify_qp(qp->ibv_qp, &attr, IBV_QP_STATE); /* refused if already in ERR or if the device is dead */
 }
 
 /* A send behind all others: its completion proves that the send queue is flushed. A QP that was never connected is empty and takes no
  * sends. */
-bool verbs_rc_qp_mark(verbs_rc_qp *link)
+bool verbs_rc_qp_mark(verbs_rc_qp *qp)
 {
-    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
-    struct ibv_send_wr wr = {.wr_id = (uintptr_t)&half->mark, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
-    if (half->is_made || link->rail->is_iwarp) { /* a driver that flushes at once takes no sends afterwards */
-        half->is_marked = half->is_flushed = true;
+    verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t)&qp_hs->mark, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+    if (qp_hs->is_made || qp->rail->is_iwarp) { /* a driver that flushes at once takes no sends afterwards */
+        qp_hs->is_marked = qp_hs->is_flushed = true;
         return true;
     }
-    if (link->rail->marks >= link->rail->marks_room || ibv_post_send(link->qp, &wr, &bad) != 0)
+    if (qp->rail->marks >= qp->rail->marks_capacity || ibv_post_send(qp->ibv_qp, &wr, &bad) != 0)
         return false;
-    half->is_marked = true;
-    link->rail->marks++;
+    qp_hs->is_marked = true;
+    qp->rail->marks++;
     return true;
 }
 
-void verbs_rc_qp_close(verbs_rc_qp *link)
+void verbs_rc_qp_close(verbs_rc_qp *qp)
 {
-    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
-    if (half->is_marked && !half->is_flushed) /* dead device: the marker will never complete */
-        link->rail->marks--;
-    half->is_marked = half->is_flushed = true;
-    verbs_post_forget(link);
-    verbs_rdmacm_disconnect(link);
-    verbs_rail_remove(link->rail, link);
-    verbs_mw_fail(link);
-    ibv_destroy_qp(link->qp);
-    link->qp = NULL;
-    verbs_rdmacm_forget(link);
+    verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
+    if (qp_hs->is_marked && !qp_hs->is_flushed) /* dead device: the marker will never complete */
+        qp->rail->marks--;
+    qp_hs->is_marked = qp_hs->is_flushed = true;
+    verbs_post_forget(qp);
+    verbs_rdmacm_disconnect(qp);
+    verbs_rail_remove(qp->rail, qp);
+    verbs_mw_fail(qp);
+    ibv_destroy_qp(qp->ibv_qp);
+    qp->ibv_qp = NULL;
+    verbs_rdmacm_forget(qp);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rdmacm: connecting by rdma_cm in place of UD messages. One rdma_cm connection per QP and epoch; its private data has the contents of a conn_msg (conn.h). Both sides may
- * request; of two crossing requests the smaller proc_id's stands. QPs are created by rc_qp.c, as librdmacm has device contexts of its
+ * rdmacm: connecting by rdma_cm in place of UD messages. One rdma_cm connection per QP and epoch; its private data has the contents of a
+ * conn_msg (conn.h). Both sides may request; of two crossing requests the smaller proc_id's stands. QPs are created by rc_qp.c, as librdmacm has device contexts of its
  * own, and go through their states with librdmacm's attributes.
  *
  *     active:  address, route, CONNECT -> response: QP to RTS, establish           (iWARP: by the kernel)
@@ -29,7 +29,7 @@
 #define RESOLVE_MS 2000
 #define BACKLOG 256
 #define STRAGGLER_NS 1000000000ull /* QPs that are this much later than the first wait for another epoch */
-#define HELLO_MAGIC 0x57656650u
+#define CM_DATA_MAGIC 0x57656650u
 
 struct verbs_rdmacm {
     struct rdma_event_channel *channel;
@@ -37,67 +37,67 @@ struct verbs_rdmacm {
 };
 
 /* Private data; rdma_cm has 56 bytes for it in a request. */
-typedef struct hello {
+typedef struct cm_data {
     uint32_t magic, nonce, to_nonce, incarnation, to_incarnation, epoch, rx_seq;
     uint16_t credits;
     uint8_t from_rail, to_rail;
     uint64_t job;
     uint32_t rank;
     uint16_t worker;
-    uint8_t links; /* bit mask of the sender's rails that it connects in this epoch */
+    uint8_t rails; /* bit mask of the sender's rails that it connects in this epoch */
     uint8_t no;    /* rejections: enum refusal */
-} hello;
-_Static_assert(sizeof(hello) <= 56, "fits a request");
+} cm_data;
+_Static_assert(sizeof(cm_data) <= 56, "fits a request");
 
 enum refusal { REFUSED_NOT = 0, REFUSED_LATER, REFUSED_CROSSED, REFUSED_GONE, REFUSED_STRANGER };
 
 /* Copy of an event after it was acknowledged. */
-typedef struct news {
+typedef struct cm_event {
     enum rdma_cm_event_type type;
     struct rdma_cm_id *id;
     verbs_rail *rail; /* of the listener, for a request */
     int status;
     uint8_t reads_in, reads_out;
     uint32_t qpn;
-    bool has_hello;
-    hello hello;
-} news;
+    bool has_data;
+    cm_data data;
+} cm_event;
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 bool verbs_rdmacm_is_for(const verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (!ep->links[i].rail->cm_port || !ep->far.address[ep->links[i].far_rail].cm_port)
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (!ep->qps[i].rail->cm_port || !ep->remote.address[ep->qps[i].remote_rail].cm_port)
             return false;
     return true;
 }
 
 /* -- private data, error text -- */
 
-static void write_hello(const verbs_rc_qp *link, uint8_t no, hello *out)
+static void write_data(const verbs_rc_qp *qp, uint8_t no, cm_data *out)
 {
-    const verbs_ep *ep = link->ep;
+    const verbs_ep *ep = qp->ep;
     const verbs_iface *iface = ep->iface;
-    *out = (hello){.magic = HELLO_MAGIC, .nonce = iface->nonce, .to_nonce = ep->far.nonce, .incarnation = ep->meet->incarnation,
-                   .to_incarnation = ep->meet->remote_incarnation, .epoch = ep->epoch, .rx_seq = ep->rx_seq,
-                   .credits = (uint16_t)ep->meet->my_credits, .from_rail = link->rail->index, .to_rail = link->far_rail,
+    *out = (cm_data){.magic = CM_DATA_MAGIC, .nonce = iface->nonce, .to_nonce = ep->remote.nonce, .incarnation = ep->hs->incarnation,
+                   .to_incarnation = ep->hs->remote_incarnation, .epoch = ep->epoch, .rx_seq = ep->rx_seq,
+                   .credits = (uint16_t)ep->hs->my_credits, .from_rail = qp->rail->index, .to_rail = qp->remote_rail,
                    .job = iface->self.job, .rank = iface->self.rank, .worker = (uint16_t)iface->self.worker, .no = no};
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i].qp)
-            out->links |= (uint8_t)(1u << ep->links[i].rail->index);
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (ep->qps[i].ibv_qp)
+            out->rails |= (uint8_t)(1u << ep->qps[i].rail->index);
 }
 
-static void trouble(verbs_ep *ep, const verbs_rc_qp *link, const char *what, const char *words)
+static void set_error(verbs_ep *ep, const verbs_rc_qp *qp, const char *what, const char *words)
 {
     char there[VERBS_GID_TEXT];
     snprintf(ep->last_error, sizeof ep->last_error, "rdma_cm could not %s rank %u at %s by %s: %s", what, ep->proc_id.rank,
-             verbs_gid_text(&ep->far.address[link->far_rail].gid, there), link->rail->name, words);
+             verbs_gid_text(&ep->remote.address[qp->remote_rail].gid, there), qp->rail->name, words);
 }
 
 /* -- QP states -- */
 
-static int to_state(verbs_rc_qp *link, struct rdma_cm_id *id, enum ibv_qp_state state)
+static int to_state(verbs_rc_qp *qp, struct rdma_cm_id *id, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attr = {.qp_state = state};
     int mask = 0;
@@ -105,48 +105,48 @@ static int to_state(verbs_rc_qp *link, struct rdma_cm_id *id, enum ibv_qp_state 
         return errno;
     if (state == IBV_QPS_INIT) {
         attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-        if (link->rail->attr.atomic_cap != IBV_ATOMIC_NONE)
+        if (qp->rail->attr.atomic_cap != IBV_ATOMIC_NONE)
             attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
         mask |= IBV_QP_ACCESS_FLAGS;
     }
-    return ibv_modify_qp(link->qp, &attr, mask);
+    return ibv_modify_qp(qp->ibv_qp, &attr, mask);
 }
 
-static int make_ready(verbs_rc_qp *link, struct rdma_cm_id *id)
+static int make_ready(verbs_rc_qp *qp, struct rdma_cm_id *id)
 {
-    int error = link->rail->is_iwarp ? 0 : to_state(link, id, IBV_QPS_RTR);
-    return error || link->rail->is_iwarp ? error : to_state(link, id, IBV_QPS_RTS);
+    int error = qp->rail->is_iwarp ? 0 : to_state(qp, id, IBV_QPS_RTR);
+    return error || qp->rail->is_iwarp ? error : to_state(qp, id, IBV_QPS_RTS);
 }
 
-static struct rdma_conn_param params_of(const verbs_rc_qp *link, const hello *words)
+static struct rdma_conn_param params_of(const verbs_rc_qp *qp, const cm_data *data)
 {
-    return (struct rdma_conn_param){.private_data = words, .private_data_len = sizeof *words,
-                                    .responder_resources = (uint8_t)min((uint32_t)link->rail->attr.max_qp_rd_atom, 255),
-                                    .initiator_depth = (uint8_t)min(link->rail->max_rd_atomic, 255),
+    return (struct rdma_conn_param){.private_data = data, .private_data_len = sizeof *data,
+                                    .responder_resources = (uint8_t)min((uint32_t)qp->rail->attr.max_qp_rd_atom, 255),
+                                    .initiator_depth = (uint8_t)min(qp->rail->max_rd_atomic, 255),
                                     .retry_count = VERBS_RETRIES,
-                                    .rnr_retry_count = 7, .srq = 1, .qp_num = link->qp->qp_num};
+                                    .rnr_retry_count = 7, .srq = 1, .qp_num = qp->ibv_qp->qp_num};
 }
 
-void verbs_rdmacm_disconnect(verbs_rc_qp *link)
+void verbs_rdmacm_disconnect(verbs_rc_qp *qp)
 {
-    if (link->cm && verbs_qp_handshake_of(link)->is_joined && verbs_cm_deferred_may_speak(link->rail))
-        rdma_disconnect(link->cm);
+    if (qp->cm_id && verbs_qp_handshake_of(qp)->is_connected && verbs_cm_deferred_can_send(qp->rail))
+        rdma_disconnect(qp->cm_id);
 }
 
-void verbs_rdmacm_forget(verbs_rc_qp *link)
+void verbs_rdmacm_forget(verbs_rc_qp *qp)
 {
-    if (link->cm)
-        verbs_cm_deferred_end(link->rail, link->cm);
-    link->cm = NULL;
-    verbs_qp_handshake_of(link)->is_joined = false;
+    if (qp->cm_id)
+        verbs_cm_deferred_end(qp->rail, qp->cm_id);
+    qp->cm_id = NULL;
+    verbs_qp_handshake_of(qp)->is_connected = false;
 }
 
 /* A failed attempt: the next one needs a new QP, as some devices leave the old one in ERR. */
-static void give_up_attempt(verbs_rc_qp *link, const char *what, const char *words)
+static void give_up_attempt(verbs_rc_qp *qp, const char *what, const char *words)
 {
-    trouble(link->ep, link, what, words);
-    weft_log_debug("connection %u: %s", link->ep->epoch, link->ep->last_error);
-    verbs_rc_qp_close(link);
+    set_error(qp->ep, qp, what, words);
+    weft_log_debug("connection %u: %s", qp->ep->epoch, qp->ep->last_error);
+    verbs_rc_qp_close(qp);
 }
 
 /* -- active -- */
@@ -167,119 +167,119 @@ static void address_of(const union ibv_gid *gid, uint16_t port, struct sockaddr_
     }
 }
 
-static void begin(verbs_rc_qp *link)
+static void begin(verbs_rc_qp *qp)
 {
-    const verbs_address *far = &link->ep->far.address[link->far_rail];
+    const verbs_address *remote = &qp->ep->remote.address[qp->remote_rail];
     struct rdma_cm_id *id;
     struct sockaddr_storage from, to;
-    if (rdma_create_id(link->ep->iface->conn->cm->channel, &id, link, RDMA_PS_TCP)) {
-        trouble(link->ep, link, "begin to connect to", strerror(errno));
+    if (rdma_create_id(qp->ep->iface->conn->cm->channel, &id, qp, RDMA_PS_TCP)) {
+        set_error(qp->ep, qp, "begin to connect to", strerror(errno));
         return;
     }
-    link->cm = id;
-    verbs_qp_handshake_of(link)->is_active = true;
-    address_of(&link->rail->gid, 0, &from);
-    address_of(&far->gid, far->cm_port, &to);
+    qp->cm_id = id;
+    verbs_qp_handshake_of(qp)->is_active = true;
+    address_of(&qp->rail->gid, 0, &from);
+    address_of(&remote->gid, remote->cm_port, &to);
     if (rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, RESOLVE_MS))
-        give_up_attempt(link, "find", strerror(errno));
+        give_up_attempt(qp, "find", strerror(errno));
 }
 
-static void request(verbs_rc_qp *link)
+static void request(verbs_rc_qp *qp)
 {
     struct rdma_conn_param param;
-    hello words;
-    int error = to_state(link, link->cm, IBV_QPS_INIT);
-    write_hello(link, REFUSED_NOT, &words);
-    param = params_of(link, &words);
-    if (error || rdma_connect(link->cm, &param))
-        give_up_attempt(link, "ask", strerror(error ? error : errno));
+    cm_data data;
+    int error = to_state(qp, qp->cm_id, IBV_QPS_INIT);
+    write_data(qp, REFUSED_NOT, &data);
+    param = params_of(qp, &data);
+    if (error || rdma_connect(qp->cm_id, &param))
+        give_up_attempt(qp, "ask", strerror(error ? error : errno));
 }
 
-static void step_on(verbs_rc_qp *link, const news *event)
+static void advance(verbs_rc_qp *qp, const cm_event *event)
 {
-    if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED && rdma_resolve_route(link->cm, RESOLVE_MS))
-        give_up_attempt(link, "find a route to", strerror(errno));
+    if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED && rdma_resolve_route(qp->cm_id, RESOLVE_MS))
+        give_up_attempt(qp, "find a route to", strerror(errno));
     else if (event->type == RDMA_CM_EVENT_ROUTE_RESOLVED)
-        request(link);
+        request(qp);
 }
 
 /* -- both sides: a QP is connected -- */
 
 /* QPs refused because requests crossed, or came too early, are still to come: going up without them would soon end this epoch. */
-static bool all_joined(const verbs_ep *ep)
+static bool all_connected(const verbs_ep *ep)
 {
-    const verbs_handshake *meet = ep->meet;
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i].qp ? !meet->halves[i].is_joined
-                              : (meet->far_links >> ep->links[i].far_rail & 1) || (meet->due_links >> i & 1))
+    const verbs_handshake *hs = ep->hs;
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (ep->qps[i].ibv_qp ? !hs->qp_hs[i].is_connected
+                              : (hs->remote_rails >> ep->qps[i].remote_rail & 1) || (hs->due_qps >> i & 1))
             return false;
     return true;
 }
 
-static void joined(verbs_rc_qp *link, const hello *words, uint32_t reads)
+static void on_connected(verbs_rc_qp *qp, const cm_data *data, uint32_t reads)
 {
-    verbs_ep *ep = link->ep;
-    verbs_handshake *meet = ep->meet;
-    verbs_qp_handshake *half = verbs_qp_handshake_of(link);
-    half->is_made = false;
-    half->is_joined = true;
-    link->reads_room = min(link->rail->max_rd_atomic, reads);
-    meet->offer.epoch = ep->epoch;
-    meet->offer.rx_seq = words->rx_seq;
-    meet->offer.credits = words->credits;
-    if (!half->is_active)
-        meet->far_links = words->links; /* the passive side waits for all of these */
-    meet->due_links &= (uint8_t)~(1u << (link - ep->links));
-    if (!meet->is_linked)
-        meet->linked_ns = ep->iface->now_ns();
-    meet->is_linked = true;
-    meet->remote_incarnation = words->incarnation;
+    verbs_ep *ep = qp->ep;
+    verbs_handshake *hs = ep->hs;
+    verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
+    qp_hs->is_made = false;
+    qp_hs->is_connected = true;
+    qp->reads_capacity = min(qp->rail->max_rd_atomic, reads);
+    hs->offer.epoch = ep->epoch;
+    hs->offer.rx_seq = data->rx_seq;
+    hs->offer.credits = data->credits;
+    if (!qp_hs->is_active)
+        hs->remote_rails = data->rails; /* the passive side waits for all of these */
+    hs->due_qps &= (uint8_t)~(1u << (qp - ep->qps));
+    if (!hs->is_connected)
+        hs->connected_ns = ep->iface->now_ns();
+    hs->is_connected = true;
+    hs->remote_incarnation = data->incarnation;
     ep->silent_since_ns = 0;
-    verbs_cm_deferred_over(ep->iface, link->rail);
+    verbs_cm_deferred_flush(ep->iface, qp->rail);
 }
 
 bool verbs_rdmacm_settle(verbs_ep *ep)
 {
     ep->home = NULL;
-    for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_rc_qp *link = &ep->links[i];
-        if (link->qp && !ep->meet->halves[i].is_joined) {
-            if (ep->iface->now_ns() - ep->meet->linked_ns > STRAGGLER_NS)
-                verbs_rail_probe_missed(link);
-            verbs_rc_qp_close(link);
+    for (uint8_t i = 0; i < ep->qp_count; i++) {
+        verbs_rc_qp *qp = &ep->qps[i];
+        if (qp->ibv_qp && !ep->hs->qp_hs[i].is_connected) {
+            if (ep->iface->now_ns() - ep->hs->connected_ns > STRAGGLER_NS)
+                verbs_rail_probe_missed(qp);
+            verbs_rc_qp_close(qp);
         }
-        if (link->qp && !ep->home)
-            ep->home = link;
+        if (qp->ibv_qp && !ep->home)
+            ep->home = qp;
     }
     return ep->home != NULL;
 }
 
 static bool is_iwarp_passive(const verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i].qp && ep->links[i].rail->is_iwarp && ep->meet->halves[i].is_joined &&
-            !ep->meet->halves[i].is_active)
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (ep->qps[i].ibv_qp && ep->qps[i].rail->is_iwarp && ep->hs->qp_hs[i].is_connected &&
+            !ep->hs->qp_hs[i].is_active)
             return true;
     return false;
 }
 
 static void go_up_if_all(verbs_ep *ep, bool is_late)
 {
-    if (ep->state != VERBS_CONNECTING || !ep->meet->is_linked || is_iwarp_passive(ep) || !(is_late || all_joined(ep)))
+    if (ep->state != VERBS_CONNECTING || !ep->hs->is_connected || is_iwarp_passive(ep) || !(is_late || all_connected(ep)))
         return;
-    verbs_conn_heard(ep);
+    verbs_conn_on_arrival(ep);
 }
 
 /* -- passive -- */
 
-static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const hello *asked, enum refusal no)
+static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const cm_data *request, enum refusal no)
 {
-    hello words = {.magic = HELLO_MAGIC, .nonce = rail->iface->nonce, .to_nonce = asked->nonce, .to_incarnation = asked->incarnation,
-                   .epoch = asked->epoch,
+    cm_data data = {.magic = CM_DATA_MAGIC, .nonce = rail->iface->nonce, .to_nonce = request->nonce, .to_incarnation = request->incarnation,
+                   .epoch = request->epoch,
                    .no = (uint8_t)no};
     if (no == REFUSED_STRANGER)
         rail->iface->conn->dropped++;
-    rdma_reject(id, &words, sizeof words);
+    rdma_reject(id, &data, sizeof data);
     rdma_destroy_id(id);
 }
 
@@ -289,172 +289,172 @@ static bool is_smaller(const verbs_ep *ep)
     return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->worker < them->worker;
 }
 
-static verbs_rc_qp *link_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
+static verbs_rc_qp *qp_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
 {
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i].rail == rail && ep->links[i].far_rail == far_rail)
-            return &ep->links[i];
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (ep->qps[i].rail == rail && ep->qps[i].remote_rail == far_rail)
+            return &ep->qps[i];
     return NULL;
 }
 
 /* Brings the QP to RTS and accepts the request. */
-static bool accept_request(verbs_rc_qp *link, const news *event)
+static bool accept_request(verbs_rc_qp *qp, const cm_event *event)
 {
     struct rdma_conn_param param;
-    hello words;
-    int error = to_state(link, event->id, IBV_QPS_INIT);
+    cm_data data;
+    int error = to_state(qp, event->id, IBV_QPS_INIT);
     if (!error)
-        error = make_ready(link, event->id);
-    write_hello(link, REFUSED_NOT, &words);
-    param = params_of(link, &words);
+        error = make_ready(qp, event->id);
+    write_data(qp, REFUSED_NOT, &data);
+    param = params_of(qp, &data);
     param.responder_resources = (uint8_t)min(param.responder_resources, event->reads_out);
     param.initiator_depth = (uint8_t)min(param.initiator_depth, event->reads_in);
     if (!error && rdma_accept(event->id, &param) == 0)
         return true;
-    trouble(link->ep, link, "answer", strerror(error ? error : errno));
+    set_error(qp->ep, qp, "answer", strerror(error ? error : errno));
     return false;
 }
 
-static void asked(const news *event)
+static void on_request(const cm_event *event)
 {
     verbs_rail *rail = event->rail;
-    const hello *words = &event->hello;
-    weft_proc_id proc_id = {words->job, words->rank, words->worker};
-    bool is_ours = event->has_hello && words->to_nonce == rail->iface->nonce;
-    verbs_ep *ep = is_ours ? verbs_conn_named(rail->iface, &proc_id, words->incarnation, words->to_incarnation) : NULL;
-    verbs_rc_qp *link = ep ? link_for(ep, rail, words->from_rail) : NULL;
-    verbs_qp_handshake *half;
-    if (!ep && is_ours && verbs_conn_was_left(rail->iface->conn, &proc_id, words->incarnation)) {
-        refuse(rail, event->id, words, REFUSED_GONE);
+    const cm_data *data = &event->data;
+    weft_proc_id proc_id = {data->job, data->rank, data->worker};
+    bool is_ours = event->has_data && data->to_nonce == rail->iface->nonce;
+    verbs_ep *ep = is_ours ? verbs_conn_ep_of(rail->iface, &proc_id, data->incarnation, data->to_incarnation) : NULL;
+    verbs_rc_qp *qp = ep ? qp_for(ep, rail, data->from_rail) : NULL;
+    verbs_qp_handshake *qp_hs;
+    if (!ep && is_ours && verbs_conn_was_closed(rail->iface->conn, &proc_id, data->incarnation)) {
+        refuse(rail, event->id, data, REFUSED_GONE);
         return;
     }
-    if (!link || ep->far.nonce != words->nonce) {
-        refuse(rail, event->id, words, REFUSED_STRANGER);
+    if (!qp || ep->remote.nonce != data->nonce) {
+        refuse(rail, event->id, data, REFUSED_STRANGER);
         return;
     }
-    ep->meet->remote_incarnation = words->incarnation;
+    ep->hs->remote_incarnation = data->incarnation;
     ep->silent_since_ns = 0;
-    half = verbs_qp_handshake_of(link);
-    if (!verbs_conn_follow(ep, words->epoch) || half->is_joined || !words->credits) {
-        refuse(rail, event->id, words, REFUSED_LATER);
+    qp_hs = verbs_qp_handshake_of(qp);
+    if (!verbs_conn_follow(ep, data->epoch) || qp_hs->is_connected || !data->credits) {
+        refuse(rail, event->id, data, REFUSED_LATER);
         return;
     }
-    if (link->cm && is_smaller(ep)) {
-        refuse(rail, event->id, words, REFUSED_CROSSED);
+    if (qp->cm_id && is_smaller(ep)) {
+        refuse(rail, event->id, data, REFUSED_CROSSED);
         return;
     }
-    if (link->cm)
-        verbs_rc_qp_close(link);
-    if (!verbs_conn_make_qp_handshake(ep, link)) {
-        refuse(rail, event->id, words, REFUSED_LATER);
+    if (qp->cm_id)
+        verbs_rc_qp_close(qp);
+    if (!verbs_conn_open_qp(ep, qp)) {
+        refuse(rail, event->id, data, REFUSED_LATER);
         return;
     }
-    if (!accept_request(link, event)) {
-        refuse(rail, event->id, words, REFUSED_LATER);
-        verbs_rc_qp_close(link);
+    if (!accept_request(qp, event)) {
+        refuse(rail, event->id, data, REFUSED_LATER);
+        verbs_rc_qp_close(qp);
         return;
     }
-    link->cm = event->id;
-    event->id->context = link;
-    half->is_active = false;
-    joined(link, words, event->reads_in);
+    qp->cm_id = event->id;
+    event->id->context = qp;
+    qp_hs->is_active = false;
+    on_connected(qp, data, event->reads_in);
 }
 
 /* -- events -- */
 
-static void answered(verbs_rc_qp *link, const news *event)
+static void on_response(verbs_rc_qp *qp, const cm_event *event)
 {
-    int error = make_ready(link, link->cm);
-    if (!event->has_hello || event->hello.to_nonce != link->ep->iface->nonce || event->hello.epoch != link->ep->epoch) {
-        give_up_attempt(link, "connect to", "the answer is not meant for us");
+    int error = make_ready(qp, qp->cm_id);
+    if (!event->has_data || event->data.to_nonce != qp->ep->iface->nonce || event->data.epoch != qp->ep->epoch) {
+        give_up_attempt(qp, "connect to", "the answer is not meant for us");
         return;
     }
-    if (error || (event->type == RDMA_CM_EVENT_CONNECT_RESPONSE && rdma_establish(link->cm))) {
-        give_up_attempt(link, "connect to", strerror(error ? error : errno));
+    if (error || (event->type == RDMA_CM_EVENT_CONNECT_RESPONSE && rdma_establish(qp->cm_id))) {
+        give_up_attempt(qp, "connect to", strerror(error ? error : errno));
         return;
     }
-    joined(link, &event->hello, event->reads_in);
-    go_up_if_all(link->ep, false);
+    on_connected(qp, &event->data, event->reads_in);
+    go_up_if_all(qp->ep, false);
 }
 
-static void rejected(verbs_rc_qp *link, const news *event)
+static void on_reject(verbs_rc_qp *qp, const cm_event *event)
 {
     static const char *const words[] = {"it rejected us, without a word", "it is not ready", "requests crossed", "it has left",
                                         "it does not know us"};
-    verbs_ep *ep = link->ep;
-    uint8_t no = event->has_hello && event->hello.to_nonce == ep->iface->nonce ? event->hello.no : 0;
-    give_up_attempt(link, "connect to", words[no < sizeof words / sizeof words[0] ? no : 0]);
+    verbs_ep *ep = qp->ep;
+    uint8_t no = event->has_data && event->data.to_nonce == ep->iface->nonce ? event->data.no : 0;
+    give_up_attempt(qp, "connect to", words[no < sizeof words / sizeof words[0] ? no : 0]);
     if (no == REFUSED_CROSSED || no == REFUSED_LATER)
-        ep->meet->due_links |= (uint8_t)(1u << (link - ep->links));
+        ep->hs->due_qps |= (uint8_t)(1u << (qp - ep->qps));
     if (no)
         ep->silent_since_ns = 0;
-    if (no == REFUSED_GONE && event->hello.to_incarnation == ep->meet->incarnation)
-        verbs_conn_gone(ep);
+    if (no == REFUSED_GONE && event->data.to_incarnation == ep->hs->incarnation)
+        verbs_conn_on_gone(ep);
 }
 
-static void disconnected(verbs_rc_qp *link)
+static void on_disconnect(verbs_rc_qp *qp)
 {
-    if (verbs_qp_handshake_of(link)->is_joined)
-        verbs_conn_renew(link, "the peer ended the connection, or the network did");
+    if (verbs_qp_handshake_of(qp)->is_connected)
+        verbs_conn_renew(qp, "the peer ended the connection, or the network did");
     else
-        give_up_attempt(link, "connect to", "it ended the connection");
+        give_up_attempt(qp, "connect to", "it ended the connection");
 }
 
 /* The accept did not reach the peer in time: it goes on without this QP, which may carry frames and fragments already. A new epoch repeats
  * them. */
-static bool is_late_no(verbs_rc_qp *link)
+static bool is_late_no(verbs_rc_qp *qp)
 {
-    if (verbs_qp_handshake_of(link)->is_joined)
-        verbs_conn_renew(link, "the peer did not hear in time that a link is connected, and goes on without");
-    return verbs_qp_handshake_of(link)->is_joined;
+    if (verbs_qp_handshake_of(qp)->is_connected)
+        verbs_conn_renew(qp, "the peer did not hear in time that a link is connected, and goes on without");
+    return verbs_qp_handshake_of(qp)->is_connected;
 }
 
-static void handle(const news *event)
+static void handle(const cm_event *event)
 {
-    verbs_rc_qp *link = event->type == RDMA_CM_EVENT_CONNECT_REQUEST ? NULL : event->id->context;
+    verbs_rc_qp *qp = event->type == RDMA_CM_EVENT_CONNECT_REQUEST ? NULL : event->id->context;
     if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-        asked(event);
+        on_request(event);
         return;
     }
-    if (!link || link->cm != event->id || !link->qp) /* of a listener, or of an attempt that has ended */
+    if (!qp || qp->cm_id != event->id || !qp->ibv_qp) /* of a listener, or of an attempt that has ended */
         return;
     switch (event->type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-        step_on(link, event);
+        advance(qp, event);
         break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-        answered(link, event);
+        on_response(qp, event);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
-        if (verbs_qp_handshake_of(link)->is_active && !verbs_qp_handshake_of(link)->is_joined)
-            answered(link, event);
+        if (verbs_qp_handshake_of(qp)->is_active && !verbs_qp_handshake_of(qp)->is_connected)
+            on_response(qp, event);
         else
-            go_up_if_all(link->ep, false);
+            go_up_if_all(qp->ep, false);
         break;
     case RDMA_CM_EVENT_REJECTED:
-        if (!is_late_no(link))
-            rejected(link, event);
+        if (!is_late_no(qp))
+            on_reject(qp, event);
         break;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
-        if (!is_late_no(link))
-            give_up_attempt(link, "reach", event->status < 0 ? strerror(-event->status) : rdma_event_str(event->type));
+        if (!is_late_no(qp))
+            give_up_attempt(qp, "reach", event->status < 0 ? strerror(-event->status) : rdma_event_str(event->type));
         break;
     case RDMA_CM_EVENT_DISCONNECTED:
-        disconnected(link);
+        on_disconnect(qp);
         break;
     default:
         break;
     }
 }
 
-static void take(const struct rdma_cm_event *event, news *out)
+static void copy_event(const struct rdma_cm_event *event, cm_event *out)
 {
     const struct rdma_conn_param *param = &event->param.conn;
-    *out = (news){.type = event->event, .id = event->id, .status = event->status,
+    *out = (cm_event){.type = event->event, .id = event->id, .status = event->status,
                   .rail = event->listen_id ? event->listen_id->context : NULL};
     if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST && event->event != RDMA_CM_EVENT_CONNECT_RESPONSE &&
         event->event != RDMA_CM_EVENT_ESTABLISHED && event->event != RDMA_CM_EVENT_REJECTED)
@@ -462,20 +462,20 @@ static void take(const struct rdma_cm_event *event, news *out)
     out->reads_in = param->responder_resources;
     out->reads_out = param->initiator_depth;
     out->qpn = param->qp_num;
-    if (param->private_data && param->private_data_len >= sizeof(hello)) {
-        memcpy(&out->hello, param->private_data, sizeof(hello));
-        out->has_hello = out->hello.magic == HELLO_MAGIC;
+    if (param->private_data && param->private_data_len >= sizeof(cm_data)) {
+        memcpy(&out->data, param->private_data, sizeof(cm_data));
+        out->has_data = out->data.magic == CM_DATA_MAGIC;
     }
 }
 
-int verbs_rdmacm_turn(verbs_iface *iface)
+int verbs_rdmacm_progress(verbs_iface *iface)
 {
     struct verbs_rdmacm *cm = iface->conn->cm;
     struct rdma_cm_event *event;
     int n = 0;
     while (cm && rdma_get_cm_event(cm->channel, &event) == 0) {
-        news copy;
-        take(event, &copy);
+        cm_event copy;
+        copy_event(event, &copy);
         rdma_ack_cm_event(event);
         handle(&copy);
         n++;
@@ -485,11 +485,11 @@ int verbs_rdmacm_turn(verbs_iface *iface)
 
 void verbs_rdmacm_try(verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i].qp && !ep->links[i].cm)
-            begin(&ep->links[i]);
-    if (ep->meet->is_linked)
-        go_up_if_all(ep, ep->iface->now_ns() - ep->meet->linked_ns > STRAGGLER_NS);
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        if (ep->qps[i].ibv_qp && !ep->qps[i].cm_id)
+            begin(&ep->qps[i]);
+    if (ep->hs->is_connected)
+        go_up_if_all(ep, ep->iface->now_ns() - ep->hs->connected_ns > STRAGGLER_NS);
 }
 
 /* -- opening -- */
@@ -554,7 +554,7 @@ int verbs_rdmacm_open(verbs_iface *iface)
 void verbs_rdmacm_close(verbs_iface *iface)
 {
     struct verbs_rdmacm *cm = iface->conn->cm;
-    verbs_cm_deferred_over(iface, NULL);
+    verbs_cm_deferred_flush(iface, NULL);
     for (uint8_t i = 0; cm && i < VERBS_RAILS; i++) {
         if (cm->listeners[i])
             rdma_destroy_id(cm->listeners[i]);

@@ -7,22 +7,22 @@
 #include "base/log.h"
 #include "transports/verbs/rma_op.h"
 
-static void reset_link(verbs_rc_qp *link)
+static void reset_qp(verbs_rc_qp *qp)
 {
-    if (link->rail)
-        link->rail->cq_used -= link->sq_used;
-    link->sq_used = link->reads_used = link->unsignalled = 0;
-    link->in_flight_bytes = 0;
-    link->is_syncing = false;
+    if (qp->rail)
+        qp->rail->cq_used -= qp->sq_used;
+    qp->sq_used = qp->reads_used = qp->unsignalled = 0;
+    qp->in_flight_bytes = 0;
+    qp->is_syncing = false;
 }
 
 void verbs_flow_down(verbs_ep *ep)
 {
     verbs_eager_ring_down(ep);
-    for (uint8_t i = 0; i < ep->link_count; i++)
-        reset_link(&ep->links[i]);
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        reset_qp(&ep->qps[i]);
     for (weft_list_link *link; (link = weft_list_take(&ep->control)) != NULL;)
-        verbs_slot_give(ep->iface, weft_container(link, verbs_slot, link));
+        verbs_slot_free(ep->iface, weft_container(link, verbs_slot, link));
     ep->unsent = 0;
     for (weft_list_link *link = ep->sent.next; link != &ep->sent; link = link->next) {
         weft_container(link, verbs_slot, link)->is_posted = false;
@@ -31,17 +31,17 @@ void verbs_flow_down(verbs_ep *ep)
     verbs_flow_drop_held(ep);
     verbs_credit_end(ep);
     ep->is_garbled = false;
-    ep->credits = ep->proofs = 0;
+    ep->credits = ep->fences_done = 0;
     ep->has_token = false;
-    if (ep->by_tell.next != &ep->by_tell)
-        weft_list_remove(&ep->by_tell);
+    if (ep->by_due.next != &ep->by_due)
+        weft_list_remove(&ep->by_due);
 }
 
 /* Undelivered notifications: the puts notify again after their bytes are resent; the old numbers become empty frames. */
-static void disown_notices(verbs_ep *ep)
+static void detach_notifications(verbs_ep *ep)
 {
     for (weft_list_link *link = ep->sent.next; link != &ep->sent; link = link->next)
-        verbs_flow_disown(weft_container(link, verbs_slot, link));
+        verbs_notify_detach(weft_container(link, verbs_slot, link));
 }
 
 void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
@@ -53,26 +53,26 @@ void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
         if (verbs_seq_diff(slot->seq, far_rx_seq) > 0)
             break;
         weft_list_remove(link);
-        verbs_flow_let_go(ep, slot, true);
+        verbs_notify_free(ep, slot, true);
         ep->unsent--;
     }
-    disown_notices(ep);
+    detach_notifications(ep);
     if (verbs_seq_diff(far_rx_seq, ep->tx_acked) < 0 || verbs_seq_diff(far_rx_seq, ep->tx_seq) > 0) {
         weft_log_error("rank %u says that it has received our frames up to %u; it acknowledged %u, and we sent %u", ep->proc_id.rank,
                        far_rx_seq, ep->tx_acked, ep->tx_seq);
         verbs_conn_fail(ep, "a frame that was acknowledged did not arrive");
         return;
     }
-    ep->tx_acked = ep->tx_done = ep->far_rx = far_rx_seq;
+    ep->tx_acked = ep->tx_done = ep->remote_rx = far_rx_seq;
     if (ep->unsent)
-        verbs_flow_tell(ep);
+        verbs_flow_queue_due(ep);
 }
 
 void verbs_flow_give_up(verbs_ep *ep)
 {
     verbs_flow_down(ep);
     for (weft_list_link *link; (link = weft_list_take(&ep->sent)) != NULL;)
-        verbs_flow_let_go(ep, weft_container(link, verbs_slot, link), false);
+        verbs_notify_free(ep, weft_container(link, verbs_slot, link), false);
     ep->unsent = 0;
 }
 
@@ -84,7 +84,7 @@ int verbs_flow_resend(verbs_ep *ep)
         verbs_slot *slot = weft_container(link, verbs_slot, link);
         if (slot->is_posted)
             continue;
-        if (!ep->credits || ep->state != VERBS_UP || !ep->is_confirmed || !ep->home->qp || ep->home->is_broken ||
+        if (!ep->credits || ep->state != VERBS_UP || !ep->is_confirmed || !ep->home->ibv_qp || ep->home->is_broken ||
             !verbs_rc_qp_has_room(ep->home, 1))
             break;
         ep->credits--;

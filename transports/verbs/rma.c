@@ -18,17 +18,17 @@
 #include "base/status.h"
 #include "transports/verbs/rma_op.h"
 
-#define LINK_BYTES (8u << 20)  /* in flight on one QP */
-#define PORT_BYTES (64u << 20) /* in flight on all QPs of an iface */
+#define QP_BYTES (8u << 20)  /* in flight on one QP */
+#define IFACE_BYTES (64u << 20) /* in flight on all QPs of an iface */
 #define SHORT_BYTES (64u << 10) /* shorter ops use the home QP only: lowest latency */
 #define BLOCKED_MAX 16u       /* after this many ops without queue entries the ep's other ops are not tried */
-#define PROOFS 4u              /* completed read fences before a fragment is tried that may end the connection */
-#define PIECE_TRIES 8u         /* own errors, or ends of the connection while alone in flight, after which a fragment is the cause */
+#define FENCES 4u              /* completed read fences before a fragment is tried that may end the connection */
+#define FRAG_TRIES 8u         /* own errors, or ends of the connection while alone in flight, after which a fragment is the cause */
 
 static void wait_turn(verbs_ep *ep)
 {
-    if (ep->by_move.next == &ep->by_move)
-        weft_list_append(&ep->iface->moves->waiting, &ep->by_move);
+    if (ep->by_rma.next == &ep->by_rma)
+        weft_list_append(&ep->iface->rma->waiting, &ep->by_rma);
 }
 
 static bool is_all_posted(const verbs_op *op)
@@ -44,24 +44,25 @@ static bool is_over(const verbs_op *op)
 
 /* -- posting -- */
 
-static bool may_carry(const verbs_op *op, const verbs_rc_qp *link)
+static bool may_carry(const verbs_op *op, const verbs_rc_qp *qp)
 {
-    if (!link->qp || link->is_broken || !verbs_rkey(&op->rkey, link->far_rail))
+    if (!qp->ibv_qp || qp->is_broken || !verbs_rkey(&op->rkey, qp->remote_rail))
         return false;
     if (op->kind == OP_AMO)
-        return link->far_rail == 0; /* atomics are atomic with each other on one device of the target only */
-    if (!op->lkeys[link->rail->index])
+        return qp->remote_rail == 0; /* atomics are atomic with each other on one device of the target only */
+    if (!op->lkeys[qp->rail->index])
         return false;
-    return link == op->ep->home || op->bytes > SHORT_BYTES;
+    return qp == op->ep->home || op->bytes > SHORT_BYTES;
 }
 
 /* True if it counts in reads_used: also a put with a read fence. */
-static bool is_read(const verbs_op *op, const verbs_rc_qp *link) { return op->kind != OP_PUT || link->rail->tells_early; }
+static bool is_read(const verbs_op *op, const verbs_rc_qp *qp) { return op->kind != OP_PUT || qp->rail->completes_early; }
 
-static bool has_room(const verbs_op *op, const verbs_rc_qp *link)
+static bool has_room(const verbs_op *op, const verbs_rc_qp *qp)
 {
-    return link->sq_used < link->sq_room * 3 / 4 && verbs_rc_qp_has_room(link, 2) && (!is_read(op, link) || link->reads_used < link->reads_room) &&
-           link->in_flight_bytes < LINK_BYTES && op->ep->iface->moves->in_flight_bytes < PORT_BYTES;
+    return qp->sq_used < qp->sq_capacity * 3 / 4 && verbs_rc_qp_has_room(qp, 2) &&
+           (!is_read(op, qp) || qp->reads_used < qp->reads_capacity) &&
+           qp->in_flight_bytes < QP_BYTES && op->ep->iface->rma->in_flight_bytes < IFACE_BYTES;
 }
 
 /* The target's first rail may be down for a while: an atomic waits for it for the peer timeout. */
@@ -74,12 +75,12 @@ static bool is_too_late(verbs_op *op)
     return now - op->late_ns > (uint64_t)weft_knob.peer_timeout_s * 1000000000u;
 }
 
-/* Suspects are posted one at a time, and after the connection has carried PROOFS read fences. */
+/* Suspects are posted one at a time, and after the connection has carried FENCES read fences. */
 static bool may_try_suspects(const verbs_ep *ep)
 {
-    if (ep->pieces || !ep->home || ep->proofs >= PROOFS || !verbs_read_fence_needed(ep->home))
-        return !ep->pieces;
-    verbs_rc_qp_prove(ep->home);
+    if (ep->frags || !ep->home || ep->fences_done >= FENCES || !verbs_read_fence_needed(ep->home))
+        return !ep->frags;
+    verbs_rc_qp_fence(ep->home);
     return false;
 }
 
@@ -89,16 +90,17 @@ static verbs_rc_qp *choose(verbs_op *op, bool *never)
     verbs_ep *ep = op->ep;
     verbs_rc_qp *best = NULL, *home = ep->home;
     bool is_home_sick = !home || !may_carry(op, home), must_wait = ep->suspects && !may_try_suspects(ep);
-    *never = home && home->qp && !home->is_broken;
-    for (uint8_t i = 0; i < ep->link_count; i++) {
-        verbs_rc_qp *link = &ep->links[i];
-        uint64_t weight = link->weight ? link->weight : 1;
-        if (!may_carry(op, link) && !(is_home_sick && op->kind != OP_AMO && link->qp && !link->is_broken && op->lkeys[link->rail->index] &&
-                                      verbs_rkey(&op->rkey, link->far_rail)))
+    *never = home && home->ibv_qp && !home->is_broken;
+    for (uint8_t i = 0; i < ep->qp_count; i++) {
+        verbs_rc_qp *qp = &ep->qps[i];
+        uint64_t weight = qp->weight ? qp->weight : 1;
+        if (!may_carry(op, qp) && !(is_home_sick && op->kind != OP_AMO && qp->ibv_qp && !qp->is_broken && op->lkeys[qp->rail->index] &&
+                                      verbs_rkey(&op->rkey, qp->remote_rail)))
             continue;
         *never = false;
-        if (!must_wait && has_room(op, link) && (!best || link->in_flight_bytes * (best->weight ? best->weight : 1) < best->in_flight_bytes * weight))
-            best = link;
+        if (!must_wait && has_room(op, qp) &&
+            (!best || qp->in_flight_bytes * (best->weight ? best->weight : 1) < best->in_flight_bytes * weight))
+            best = qp;
     }
     if (*never && op->kind == OP_AMO)
         *never = is_too_late(op);
@@ -131,74 +133,74 @@ static void fill_atomic(verbs_op *op, struct ibv_send_wr *request, uint32_t rkey
 }
 
 /* True if this last fragment is behind all others of its op, on the QP of numbered frames. */
-static bool is_behind_all(const verbs_op *op, const verbs_rc_qp *link)
+static bool is_behind_all(const verbs_op *op, const verbs_rc_qp *qp)
 {
-    if (link != op->ep->home || !is_all_posted(op))
+    if (qp != op->ep->home || !is_all_posted(op))
         return false;
     for (const weft_list_link *at = op->in_flight.next; at != &op->in_flight; at = at->next)
-        if (weft_container(at, verbs_piece, link)->work.link != link)
+        if (weft_container(at, verbs_frag, link)->work.qp != qp)
             return false;
     return true;
 }
 
 /* The notification frame that must follow the fragment. NULL: the fragment carries it, or it is sent later, or there is none. */
-static verbs_slot *notify_along(verbs_op *op, const verbs_rc_qp *link, struct ibv_send_wr *request)
+static verbs_slot *notify_along(verbs_op *op, const verbs_rc_qp *qp, struct ibv_send_wr *request)
 {
-    bool may = op->kind == OP_PUT && op->notify && !op->rc && is_behind_all(op, link);
-    verbs_slot *notice = may ? verbs_flow_notice(op->ep, op) : NULL;
-    if (notice && notice->wire->prefix.kind == VERBS_KIND_NOP) {
+    bool may = op->kind == OP_PUT && op->notify && !op->rc && is_behind_all(op, qp);
+    verbs_slot *slot = may ? verbs_notify_alloc(op->ep, op) : NULL;
+    if (slot && slot->wire->prefix.kind == VERBS_KIND_NOP) {
         request->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
         request->imm_data = htonl(op->notify);
-        notice = NULL;
+        slot = NULL;
     }
-    return notice;
+    return slot;
 }
 
 /* The fragment is in op->in_flight before it is posted; a failed post ends the epoch, which returns it to op->redo. */
-static int post_piece(verbs_op *op, verbs_piece *piece, verbs_rc_qp *link)
+static int post_frag(verbs_op *op, verbs_frag *frag, verbs_rc_qp *qp)
 {
-    uint8_t rail = link->rail->index;
-    uint32_t rkey = verbs_rkey(&op->rkey, link->far_rail);
+    uint8_t rail = qp->rail->index;
+    uint32_t rkey = verbs_rkey(&op->rkey, qp->remote_rail);
     bool is_amo = op->kind == OP_AMO;
-    struct verbs_rma_ops *moves = op->ep->iface->moves;
-    struct ibv_sge sge = {(uintptr_t)(is_amo ? (uint8_t *)op->cell : op->local + piece->at), piece->bytes,
-                          is_amo ? moves->cells->lkey[rail] : op->lkeys[rail]};
-    struct ibv_send_wr request = {.wr_id = (uintptr_t)&piece->work, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
+    struct verbs_rma_ops *rma = op->ep->iface->rma;
+    struct ibv_sge sge = {(uintptr_t)(is_amo ? (uint8_t *)op->cell : op->local + frag->at), frag->bytes,
+                          is_amo ? rma->cells->lkey[rail] : op->lkeys[rail]};
+    struct ibv_send_wr request = {.wr_id = (uintptr_t)&frag->work, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
                                   .opcode = op->kind == OP_GET ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE};
     if (is_amo) {
         fill_atomic(op, &request, rkey);
     } else {
-        request.wr.rdma.remote_addr = op->remote + piece->at;
+        request.wr.rdma.remote_addr = op->remote + frag->at;
         request.wr.rdma.rkey = rkey;
     }
-    verbs_slot *notice = notify_along(op, link, &request);
-    bool needs_proof = op->kind == OP_PUT && verbs_read_fence_needed(link);
+    verbs_slot *slot = notify_along(op, qp, &request);
+    bool needs_proof = op->kind == OP_PUT && verbs_read_fence_needed(qp);
     struct ibv_sge word;
     struct ibv_send_wr proof;
-    if (op->kind == OP_PUT && piece->bytes <= link->rail->max_inline)
+    if (op->kind == OP_PUT && frag->bytes <= qp->rail->max_inline)
         request.send_flags |= IBV_SEND_INLINE;
     if (needs_proof) {
-        verbs_read_fence_fill(link, &piece->work, &word, &proof);
+        verbs_read_fence_fill(qp, &frag->work, &word, &proof);
         request.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
         request.next = &proof;
     }
-    piece->work = (verbs_work){.kind = VERBS_WORK_MOVE, .rail = rail, .link = link};
-    weft_list_append(&op->in_flight, &piece->link);
-    link->in_flight_bytes += piece->bytes;
-    link->reads_used += is_read(op, link);
-    moves->in_flight_bytes += piece->bytes;
-    op->ep->pieces++;
-    if (verbs_post(link, &request, 1 + needs_proof))
+    frag->work = (verbs_work){.kind = VERBS_WORK_RMA, .rail = rail, .qp = qp};
+    weft_list_append(&op->in_flight, &frag->link);
+    qp->in_flight_bytes += frag->bytes;
+    qp->reads_used += is_read(op, qp);
+    rma->in_flight_bytes += frag->bytes;
+    op->ep->frags++;
+    if (verbs_post(qp, &request, 1 + needs_proof))
         return WEFT_AGAIN;
-    if (notice)
-        verbs_flow_notice_frame(op->ep, notice);
+    if (slot)
+        verbs_notify_send(op->ep, slot);
     return 0;
 }
 
 /* Posts the rest of an op. False: no queue entries now. */
 static bool post_op(verbs_op *op)
 {
-    struct verbs_rma_ops *moves = op->ep->iface->moves;
+    struct verbs_rma_ops *rma = op->ep->iface->rma;
     while (!is_all_posted(op)) {
         if (op->key_epoch && op->key_epoch != op->ep->epoch) {
             op->rc = WEFT_E_STALE;
@@ -206,25 +208,25 @@ static bool post_op(verbs_op *op)
         }
         weft_list_link *redo = weft_list_first(&op->redo);
         bool never;
-        verbs_rc_qp *link = choose(op, &never);
-        verbs_piece *piece;
+        verbs_rc_qp *qp = choose(op, &never);
+        verbs_frag *frag;
         if (never) { /* no QP has a key for it */
             op->rc = op->kind == OP_AMO ? WEFT_E_UNSUPPORTED : WEFT_E_KEY;
             op->bad_status = IBV_WC_REM_ACCESS_ERR;
             return true;
         }
-        piece = !link ? NULL : redo ? weft_container(redo, verbs_piece, link) : verbs_piece_take(moves);
-        if (!piece)
+        frag = !qp ? NULL : redo ? weft_container(redo, verbs_frag, link) : verbs_frag_alloc(rma);
+        if (!frag)
             return false;
         if (redo) {
             weft_list_remove(redo);
-            op->ep->iface->counts[VERBS_COUNT_REPOSTED_MOVES]++;
+            op->ep->iface->counts[VERBS_COUNT_REPOSTED_FRAGS]++;
         } else {
             uint64_t left = op->bytes - op->next;
-            *piece = (verbs_piece){.op = op, .at = op->next, .bytes = left < moves->piece_bytes ? (uint32_t)left : moves->piece_bytes};
-            op->next += piece->bytes;
+            *frag = (verbs_frag){.op = op, .at = op->next, .bytes = left < rma->frag_bytes ? (uint32_t)left : rma->frag_bytes};
+            op->next += frag->bytes;
         }
-        if (post_piece(op, piece, link))
+        if (post_frag(op, frag, qp))
             return false;
     }
     return true;
@@ -232,7 +234,7 @@ static bool post_op(verbs_op *op)
 
 static bool is_ready(const verbs_ep *ep)
 {
-    return ep->state == VERBS_UP && ep->is_confirmed && ep->rest < VERBS_EVICT_REQUESTED;
+    return ep->state == VERBS_UP && ep->is_confirmed && ep->evict < VERBS_EVICT_REQUESTED;
 }
 
 enum step { STEP_DONE, STEP_LATER, STEP_CHANGED /* ops have finished: restart at the list's head */ };
@@ -245,14 +247,14 @@ static enum step step(verbs_op *op)
         return STEP_LATER;
     if (!is_over(op))
         return STEP_DONE;
-    if (!op->rc && op->notify && !op->is_noticed && verbs_flow_notify(op->ep, op->notify))
+    if (!op->rc && op->notify && !op->is_notified && verbs_flow_notify(op->ep, op->notify))
         return STEP_LATER;
     verbs_op_finish(op);
     return STEP_CHANGED;
 }
 
 /* Posts all that can be posted on an ep. True: nothing is left waiting. */
-static bool pump(verbs_ep *ep)
+static bool post_all(verbs_ep *ep)
 {
     weft_list_link *link = ep->ops.next;
     uint32_t blocked = 0;
@@ -271,13 +273,13 @@ static bool pump(verbs_ep *ep)
 int verbs_rma_progress(verbs_iface *iface)
 {
     weft_list_link now;
-    if (weft_list_is_empty(&iface->moves->waiting))
+    if (weft_list_is_empty(&iface->rma->waiting))
         return 0;
     weft_list_init(&now);
-    weft_list_splice(&now, &iface->moves->waiting);
+    weft_list_splice(&now, &iface->rma->waiting);
     for (weft_list_link *link; (link = weft_list_take(&now)) != NULL;) {
-        verbs_ep *ep = weft_container(link, verbs_ep, by_move);
-        if (!pump(ep))
+        verbs_ep *ep = weft_container(link, verbs_ep, by_rma);
+        if (!post_all(ep))
             wait_turn(ep);
     }
     return 0;
@@ -286,7 +288,7 @@ int verbs_rma_progress(verbs_iface *iface)
 /* -- completions -- */
 
 /* True if the request itself is at fault, not the connection. */
-static bool is_own_fault(const verbs_piece *piece, enum ibv_wc_status status)
+static bool is_own_fault(const verbs_frag *frag, enum ibv_wc_status status)
 {
     switch (status) {
     case IBV_WC_LOC_PROT_ERR:
@@ -299,7 +301,7 @@ static bool is_own_fault(const verbs_piece *piece, enum ibv_wc_status status)
     case IBV_WC_RNR_RETRY_EXC_ERR:
         return false;
     default:
-        return piece->tries >= PIECE_TRIES;
+        return frag->tries >= FRAG_TRIES;
     }
 }
 
@@ -318,40 +320,40 @@ static bool atomic_is_done(verbs_op *op)
 
 void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc)
 {
-    verbs_piece *piece = (verbs_piece *)(uintptr_t)wc->wr_id;
-    struct verbs_rma_ops *moves = rail->iface->moves;
-    verbs_rc_qp *link = piece->work.link;
-    verbs_op *op = piece->op;
+    verbs_frag *frag = (verbs_frag *)(uintptr_t)wc->wr_id;
+    struct verbs_rma_ops *rma = rail->iface->rma;
+    verbs_rc_qp *qp = frag->work.qp;
+    verbs_op *op = frag->op;
     if (wc->status != IBV_WC_SUCCESS) { /* verbs_rma_down returns it to op->redo */
         if (wc->status != IBV_WC_WR_FLUSH_ERR && wc->status != IBV_WC_RETRY_EXC_ERR && wc->status != IBV_WC_RNR_RETRY_EXC_ERR)
-            piece->tries++;
-        if (is_own_fault(piece, wc->status) && !op->rc) {
-            op->rc = piece->tries >= PIECE_TRIES ? WEFT_E_OTHER : WEFT_E_KEY;
+            frag->tries++;
+        if (is_own_fault(frag, wc->status) && !op->rc) {
+            op->rc = frag->tries >= FRAG_TRIES ? WEFT_E_OTHER : WEFT_E_KEY;
             op->bad_status = (uint8_t)wc->status;
             op->vendor = wc->vendor_err;
         }
         return;
     }
-    link->in_flight_bytes -= piece->bytes;
-    link->reads_used -= is_read(op, link);
-    moves->in_flight_bytes -= piece->bytes;
-    op->ep->alive++;
-    op->ep->pieces--;
+    qp->in_flight_bytes -= frag->bytes;
+    qp->reads_used -= is_read(op, qp);
+    rma->in_flight_bytes -= frag->bytes;
+    op->ep->rma_done++;
+    op->ep->frags--;
     op->ep->suspects -= op->ep->suspects > 0;
-    weft_list_remove(&piece->link);
+    weft_list_remove(&frag->link);
     if (op->kind == OP_AMO && !atomic_is_done(op)) {
-        weft_list_append(&op->redo, &piece->link);
+        weft_list_append(&op->redo, &frag->link);
         wait_turn(op->ep);
         return;
     }
-    weft_list_append(&moves->free_pieces, &piece->link);
+    weft_list_append(&rma->free_frags, &frag->link);
     if (!is_over(op))
         return;
-    if (op->notice) {
-        op->is_noticed = true;
-        verbs_flow_notice_over(op->notice);
+    if (op->notify_slot) {
+        op->is_notified = true;
+        verbs_notify_done(op->notify_slot);
     }
-    if (!op->rc && op->notify && !op->is_noticed)
+    if (!op->rc && op->notify && !op->is_notified)
         wait_turn(op->ep);
     else
         verbs_op_finish(op);
@@ -360,17 +362,17 @@ void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc)
 /* -- change of epochs -- */
 
 /* An iWARP device that refuses a request closes the connection without a reason. So fragments that were in flight are tried again one by
- * one, and one that alone ends the connection PIECE_TRIES times is reported as refused. */
+ * one, and one that alone ends the connection FRAG_TRIES times is reported as refused. */
 static void find_cause(verbs_ep *ep)
 {
-    bool is_alone = ep->pieces == 1;
-    if (!ep->pieces || !ep->links[0].rail->tells_early)
+    bool is_alone = ep->frags == 1;
+    if (!ep->frags || !ep->qps[0].rail->completes_early)
         return;
-    ep->suspects = ep->pieces;
+    ep->suspects = ep->frags;
     for (weft_list_link *link = ep->ops.next; is_alone && link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
         weft_list_link *only = weft_list_first(&op->in_flight);
-        if (!only || ++weft_container(only, verbs_piece, link)->tries < PIECE_TRIES || op->rc)
+        if (!only || ++weft_container(only, verbs_frag, link)->tries < FRAG_TRIES || op->rc)
             continue;
         op->rc = WEFT_E_KEY;
         op->bad_status = IBV_WC_REM_ACCESS_ERR;
@@ -380,14 +382,14 @@ static void find_cause(verbs_ep *ep)
 
 void verbs_rma_down(verbs_ep *ep)
 {
-    struct verbs_rma_ops *moves = ep->iface->moves;
+    struct verbs_rma_ops *rma = ep->iface->rma;
     weft_list_link *link, *next;
     find_cause(ep);
-    ep->pieces = 0;
+    ep->frags = 0;
     for (link = ep->ops.next; link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
         for (weft_list_link *at = op->in_flight.next; at != &op->in_flight; at = at->next)
-            moves->in_flight_bytes -= weft_container(at, verbs_piece, link)->bytes;
+            rma->in_flight_bytes -= weft_container(at, verbs_frag, link)->bytes;
         if (op->kind == OP_AMO && !op->rc && !weft_list_is_empty(&op->in_flight))
             op->rc = WEFT_E_OTHER;
         weft_list_splice(&op->redo, &op->in_flight);
@@ -405,11 +407,11 @@ void verbs_rma_down(verbs_ep *ep)
 }
 
 /* An op whose notification was delivered: it was behind all fragments. */
-static verbs_op *find_noticed(const verbs_ep *ep)
+static verbs_op *find_notified(const verbs_ep *ep)
 {
     for (weft_list_link *link = ep->ops.next; link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
-        if (op->is_noticed)
+        if (op->is_notified)
             return op;
     }
     return NULL;
@@ -417,8 +419,8 @@ static verbs_op *find_noticed(const verbs_ep *ep)
 
 void verbs_rma_up(verbs_ep *ep)
 {
-    for (verbs_op *op; (op = find_noticed(ep)) != NULL;) {
-        ep->alive++;
+    for (verbs_op *op; (op = find_notified(ep)) != NULL;) {
+        ep->rma_done++;
         verbs_op_finish(op);
     }
     if (ep->ops_open)
@@ -427,8 +429,8 @@ void verbs_rma_up(verbs_ep *ep)
 
 static void stop_waiting(verbs_ep *ep)
 {
-    if (ep->by_move.next != &ep->by_move)
-        weft_list_remove(&ep->by_move);
+    if (ep->by_rma.next != &ep->by_rma)
+        weft_list_remove(&ep->by_rma);
 }
 
 void verbs_rma_give_up(verbs_ep *ep, int rc)
@@ -456,7 +458,7 @@ void verbs_rma_drop(verbs_ep *ep)
 bool verbs_can_rma(weft_iface *iface, weft_ep *to)
 {
     verbs_ep *ep = (verbs_ep *)to;
-    return iface->caps.put && ep->state != VERBS_LOST;
+    return iface->caps.put && ep->state != VERBS_FAILED;
 }
 
 /* Posts the op, or queues it until the ep is up. */
@@ -464,7 +466,7 @@ static int start(verbs_ep *ep)
 {
     if (ep->state == VERBS_NEW)
         verbs_conn_begin(ep);
-    if (ep->by_move.next == &ep->by_move && !pump(ep))
+    if (ep->by_rma.next == &ep->by_rma && !post_all(ep))
         wait_turn(ep);
     return 0;
 }
@@ -472,7 +474,7 @@ static int start(verbs_ep *ep)
 static int check_key(const verbs_ep *ep, const weft_rkey *rkey, uint64_t remote, uint64_t bytes)
 {
     uint32_t epoch = rkey ? verbs_key_epoch(ep, rkey) : 0;
-    if (!rkey || !rkey->length || rkey->length % 4 || (ep->far.rails && !epoch && rkey->length != 4 * ep->far.rails))
+    if (!rkey || !rkey->length || rkey->length % 4 || (ep->remote.rails && !epoch && rkey->length != 4 * ep->remote.rails))
         return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", ep->proc_id.rank, rkey ? rkey->length : 0);
     if (remote + bytes < remote)
         return weft_fail(WEFT_E_KEY, "%llu bytes at 0x%llx wrap around the addresses of rank %u", (unsigned long long)bytes,
@@ -492,7 +494,7 @@ static int check_local(const weft_rma *rma)
     return 0;
 }
 
-static int move_begin(verbs_ep *ep, const weft_rma *rma, enum op_kind kind)
+static int rma_begin(verbs_ep *ep, const weft_rma *rma, enum op_kind kind)
 {
     verbs_op *op;
     int rc = check_key(ep, rma->rkey, rma->remote, rma->bytes);
@@ -517,14 +519,14 @@ int verbs_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     if (!iface->caps.get)
         return weft_fail(WEFT_E_UNSUPPORTED, "this device does not read remote memory, or too little memory may be locked");
-    return move_begin((verbs_ep *)ep, rma, OP_GET);
+    return rma_begin((verbs_ep *)ep, rma, OP_GET);
 }
 
 int verbs_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     if (!iface->caps.put)
         return weft_fail(WEFT_E_UNSUPPORTED, "too little memory may be locked to move it without copies");
-    return move_begin((verbs_ep *)ep, rma, OP_PUT);
+    return rma_begin((verbs_ep *)ep, rma, OP_PUT);
 }
 
 int verbs_amo(weft_iface *iface, weft_ep *to, const weft_atomic *atomic)
@@ -540,12 +542,12 @@ int verbs_amo(weft_iface *iface, weft_ep *to, const weft_atomic *atomic)
     rc = check_key(ep, atomic->rkey, atomic->remote, 8);
     if (rc)
         return rc;
-    cell = verbs_cell_take(ep->iface);
+    cell = verbs_cell_alloc(ep->iface);
     if (!cell)
-        return ep->iface->moves->cells ? WEFT_AGAIN : weft_fail(WEFT_E_NOSPACE, "no memory can be pinned for atomics");
+        return ep->iface->rma->cells ? WEFT_AGAIN : weft_fail(WEFT_E_NOSPACE, "no memory can be pinned for atomics");
     rc = verbs_op_begin(ep, OP_AMO, atomic->done, &op);
     if (rc) {
-        verbs_cell_give(ep->iface, cell);
+        verbs_cell_free(ep->iface, cell);
         return rc;
     }
     op->cell = cell;
@@ -563,7 +565,7 @@ int verbs_flush(weft_iface *iface, weft_ep *to, bool remotely, void *done)
     verbs_op *op;
     int rc;
     (void)remotely; /* a put completes when it is visible at the target */
-    if (ep->state == VERBS_LOST)
+    if (ep->state == VERBS_FAILED)
         return weft_fail(WEFT_E_PEER, "rank %u is lost", ep->proc_id.rank);
     if (!ep->ops_open) {
         if (done)

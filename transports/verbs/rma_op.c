@@ -12,72 +12,74 @@
 #include "base/macros.h"
 #include "base/status.h"
 
-#define PIECE_BYTES (1u << 20)
+#define FRAG_BYTES (1u << 20)
 #define OPS_MAX 256u /* of one ep */
 #define CELLS 64u     /* atomics in flight */
 
 int verbs_rma_open(verbs_iface *iface)
 {
-    struct verbs_rma_ops *moves = iface->moves = calloc(1, sizeof *moves);
-    if (!moves)
+    struct verbs_rma_ops *rma = iface->rma = calloc(1, sizeof *rma);
+    if (!rma)
         return weft_fail(WEFT_E_NOMEM, "no memory for the books of moves");
-    weft_list_init(&moves->waiting);
-    weft_list_init(&moves->free_pieces);
-    moves->free_cells = UINT64_MAX;
-    moves->piece_bytes = PIECE_BYTES;
+    weft_list_init(&rma->waiting);
+    weft_list_init(&rma->free_frags);
+    rma->free_cells = UINT64_MAX;
+    rma->frag_bytes = FRAG_BYTES;
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         struct ibv_port_attr attr;
-        if (!ibv_query_port(iface->rails[i].context, iface->rails[i].port_num, &attr) && attr.max_msg_sz && attr.max_msg_sz < moves->piece_bytes)
-            moves->piece_bytes = attr.max_msg_sz;
+        if (!ibv_query_port(iface->rails[i].context, iface->rails[i].port_num, &attr) && attr.max_msg_sz &&
+            attr.max_msg_sz < rma->frag_bytes)
+            rma->frag_bytes = attr.max_msg_sz;
     }
     return 0;
 }
 
 void verbs_rma_close(verbs_iface *iface)
 {
-    struct verbs_rma_ops *moves = iface->moves;
-    if (!moves)
+    struct verbs_rma_ops *rma = iface->rma;
+    if (!rma)
         return;
-    for (weft_list_link *link; (link = weft_list_take(&moves->free_pieces)) != NULL;)
-        free(weft_container(link, verbs_piece, link));
-    if (moves->cells)
-        verbs_slab_free(moves->cells);
-    free(moves);
-    iface->moves = NULL;
+    for (weft_list_link *link; (link = weft_list_take(&rma->free_frags)) != NULL;)
+        free(weft_container(link, verbs_frag, link));
+    if (rma->cells)
+        verbs_slab_free(rma->cells);
+    free(rma);
+    iface->rma = NULL;
 }
 
-static void free_pieces(struct verbs_rma_ops *moves, weft_list_link *list)
+static void free_frags(struct verbs_rma_ops *rma, weft_list_link *list)
 {
-    weft_list_splice(&moves->free_pieces, list);
+    weft_list_splice(&rma->free_frags, list);
 }
 
 void verbs_op_forget(verbs_op *op)
 {
-    struct verbs_rma_ops *moves = op->ep->iface->moves;
-    free_pieces(moves, &op->in_flight);
-    free_pieces(moves, &op->redo);
+    struct verbs_rma_ops *rma = op->ep->iface->rma;
+    free_frags(rma, &op->in_flight);
+    free_frags(rma, &op->redo);
     if (op->cell)
-        verbs_cell_give(op->ep->iface, op->cell);
-    if (op->notice)
-        verbs_flow_disown(op->notice);
+        verbs_cell_free(op->ep->iface, op->cell);
+    if (op->notify_slot)
+        verbs_notify_detach(op->notify_slot);
     weft_list_remove(&op->link);
     op->ep->ops_open--;
     free(op);
 }
 
-static void say_why(const verbs_op *op)
+static void set_error(const verbs_op *op)
 {
     static const char *const what[] = {"read from", "write to", "atomic on", "flush to"};
     uint32_t rank = op->ep->proc_id.rank;
     if (op->kind == OP_AMO && op->rc == WEFT_E_OTHER)
-        weft_fail(op->rc, "the connection to rank %u broke during an atomic operation: whether it was done there is not known, so it is not repeated",
+        weft_fail(op->rc, "the connection to rank %u broke during an atomic operation: whether it was done there is not known, "
+                  "so it is not repeated",
                   rank);
     else if (op->rc == WEFT_E_KEY && op->bad_status == IBV_WC_LOC_PROT_ERR)
-        weft_fail(op->rc, "a %s rank %u of %llu bytes was refused by our own device (%s, vendor's code 0x%x): the local memory is not registered, "
-                  "or not any more", what[op->kind], rank, (unsigned long long)op->bytes, ibv_wc_status_str(op->bad_status), op->vendor);
+        weft_fail(op->rc, "a %s rank %u of %llu bytes was refused by our own device (%s, vendor's code 0x%x): the local memory is not "
+                  "registered, or not any more", what[op->kind], rank, (unsigned long long)op->bytes, ibv_wc_status_str(op->bad_status), op->vendor);
     else if (op->rc == WEFT_E_KEY)
-        weft_fail(op->rc, "a %s rank %u of %llu bytes at 0x%llx was refused (%s, vendor's code 0x%x): wrong key, bounds or access, or that memory "
-                  "was unmapped", what[op->kind], rank, (unsigned long long)op->bytes, (unsigned long long)op->remote,
+        weft_fail(op->rc, "a %s rank %u of %llu bytes at 0x%llx was refused (%s, vendor's code 0x%x): wrong key, bounds or access, or "
+                  "that memory was unmapped", what[op->kind], rank, (unsigned long long)op->bytes, (unsigned long long)op->remote,
                   ibv_wc_status_str(op->bad_status), op->vendor);
     else if (op->rc == WEFT_E_STALE)
         weft_fail(op->rc, "the connection by which rank %u had lent its memory broke during a %s it", rank, what[op->kind]);
@@ -94,7 +96,7 @@ void verbs_op_finish_one(verbs_op *op)
     void *done = op->done;
     int rc = op->rc;
     if (rc)
-        say_why(op);
+        set_error(op);
     verbs_op_forget(op);
     if (done)
         iface->callbacks->done(iface->owner, done, rc);
@@ -112,37 +114,37 @@ void verbs_op_finish(verbs_op *op)
     }
 }
 
-uint64_t *verbs_cell_take(verbs_iface *iface)
+uint64_t *verbs_cell_alloc(verbs_iface *iface)
 {
-    struct verbs_rma_ops *moves = iface->moves;
+    struct verbs_rma_ops *rma = iface->rma;
     int bit;
-    if (!moves->cells && verbs_slab_make(iface, CELLS * sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE, &moves->cells))
+    if (!rma->cells && verbs_slab_alloc(iface, CELLS * sizeof(uint64_t), 0, IBV_ACCESS_LOCAL_WRITE, &rma->cells))
         return NULL;
-    if (!moves->free_cells)
+    if (!rma->free_cells)
         return NULL;
-    bit = __builtin_ctzll(moves->free_cells);
-    moves->free_cells &= moves->free_cells - 1;
-    return (uint64_t *)moves->cells->memory + bit;
+    bit = __builtin_ctzll(rma->free_cells);
+    rma->free_cells &= rma->free_cells - 1;
+    return (uint64_t *)rma->cells->memory + bit;
 }
 
-void verbs_cell_give(verbs_iface *iface, const uint64_t *cell)
+void verbs_cell_free(verbs_iface *iface, const uint64_t *cell)
 {
-    iface->moves->free_cells |= 1ull << (cell - (uint64_t *)iface->moves->cells->memory);
+    iface->rma->free_cells |= 1ull << (cell - (uint64_t *)iface->rma->cells->memory);
 }
 
-verbs_piece *verbs_piece_take(struct verbs_rma_ops *moves)
+verbs_frag *verbs_frag_alloc(struct verbs_rma_ops *rma)
 {
-    weft_list_link *link = weft_list_take(&moves->free_pieces);
-    verbs_piece *piece = link ? weft_container(link, verbs_piece, link) : calloc(1, sizeof *piece);
-    if (piece)
-        weft_list_init(&piece->link);
-    return piece;
+    weft_list_link *link = weft_list_take(&rma->free_frags);
+    verbs_frag *frag = link ? weft_container(link, verbs_frag, link) : calloc(1, sizeof *frag);
+    if (frag)
+        weft_list_init(&frag->link);
+    return frag;
 }
 
 int verbs_op_begin(verbs_ep *ep, enum op_kind kind, void *done, verbs_op **out)
 {
     verbs_op *op;
-    if (ep->state == VERBS_LOST)
+    if (ep->state == VERBS_FAILED)
         return weft_fail(WEFT_E_PEER, "rank %u is lost: %s", ep->proc_id.rank, ep->last_error[0] ? ep->last_error : "it does not answer");
     if (ep->ops_open >= OPS_MAX)
         return WEFT_AGAIN;
@@ -165,12 +167,12 @@ int verbs_op_begin(verbs_ep *ep, enum op_kind kind, void *done, verbs_op **out)
 /* Immediate data has no number on the wire: the peer counts, so the write must be on the QP of numbered frames, in their order. It carries
  * neither token nor credits: if these are due, a frame follows the write instead. (Were the last credit spent on a write while the token is
  * due, neither side could send.) */
-verbs_slot *verbs_flow_notice(verbs_ep *ep, verbs_op *op)
+verbs_slot *verbs_notify_alloc(verbs_ep *ep, verbs_op *op)
 {
-    bool by_frame = ep->owes_token || verbs_flow_owes_much(ep) || (ep->home && ep->home->rail->is_iwarp);
+    bool by_frame = ep->token_due || verbs_flow_credits_due(ep) || (ep->home && ep->home->rail->is_iwarp);
     verbs_slot *slot = NULL;
     if (verbs_flow_is_open(ep) && ep->credits && verbs_flow_has_number(ep))
-        slot = verbs_slot_take(ep->iface, sizeof(verbs_wire));
+        slot = verbs_slot_alloc(ep->iface, sizeof(verbs_wire));
     if (!slot)
         return NULL;
     slot->bytes = sizeof(verbs_wire);
@@ -179,42 +181,42 @@ verbs_slot *verbs_flow_notice(verbs_ep *ep, verbs_op *op)
     slot->wire->prefix.kind = by_frame ? VERBS_KIND_NOTIFY : VERBS_KIND_NOP;
     slot->is_posted = true;
     slot->op = op;
-    op->notice = slot;
+    op->notify_slot = slot;
     ep->credits--;
     weft_list_append(&ep->sent, &slot->link);
     return slot;
 }
 
-void verbs_flow_notice_frame(verbs_ep *ep, verbs_slot *notice)
+void verbs_notify_send(verbs_ep *ep, verbs_slot *slot)
 {
-    verbs_flow_stamp(ep, notice, VERBS_KIND_NOTIFY, 0);
-    verbs_flow_post(ep, notice, false);
+    verbs_flow_stamp(ep, slot, VERBS_KIND_NOTIFY, 0);
+    verbs_flow_post(ep, slot, false);
 }
 
-void verbs_flow_notice_over(verbs_slot *notice)
+void verbs_notify_done(verbs_slot *slot)
 {
-    verbs_ep *ep = notice->op->ep;
-    notice->op->notice = NULL;
-    notice->op = NULL;
-    if (notice->wire->prefix.kind == VERBS_KIND_NOP)
-        verbs_flow_done(ep, notice->seq);
+    verbs_ep *ep = slot->op->ep;
+    slot->op->notify_slot = NULL;
+    slot->op = NULL;
+    if (slot->wire->prefix.kind == VERBS_KIND_NOP)
+        verbs_flow_done(ep, slot->seq);
 }
 
-void verbs_flow_disown(verbs_slot *notice)
+void verbs_notify_detach(verbs_slot *slot)
 {
-    if (!notice->op)
+    if (!slot->op)
         return;
-    notice->op->notice = NULL;
-    notice->op = NULL;
-    notice->wire->prefix.kind = VERBS_KIND_NOP;
+    slot->op->notify_slot = NULL;
+    slot->op = NULL;
+    slot->wire->prefix.kind = VERBS_KIND_NOP;
 }
 
-void verbs_flow_let_go(verbs_ep *ep, verbs_slot *slot, bool is_delivered)
+void verbs_notify_free(verbs_ep *ep, verbs_slot *slot, bool is_delivered)
 {
     if (slot->op) {
-        slot->op->notice = NULL;
-        slot->op->is_noticed = is_delivered;
+        slot->op->notify_slot = NULL;
+        slot->op->is_notified = is_delivered;
         slot->op = NULL;
     }
-    verbs_slot_give(ep->iface, slot);
+    verbs_slot_free(ep->iface, slot);
 }

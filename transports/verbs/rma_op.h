@@ -19,11 +19,11 @@ typedef struct verbs_op {
     weft_rkey rkey;
     uint32_t key_epoch;     /* epoch in which rkey is valid; 0: any */
     uint32_t lkeys[VERBS_RAILS];
-    weft_list_link in_flight, redo; /* verbs_piece: posted; to be posted again */
+    weft_list_link in_flight, redo; /* verbs_frag: posted; to be posted again */
     void *done;
     uint32_t notify;
-    verbs_slot *notice;     /* slot of its notification while that is in flight with the last fragment; else NULL */
-    bool is_noticed;        /* the notification was delivered: the put has ended */
+    verbs_slot *notify_slot;     /* slot of its notification while that is in flight with the last fragment; else NULL */
+    bool is_notified;        /* the notification was delivered: the put has ended */
     int rc;
     uint8_t bad_status;     /* completion status that set rc; 0: none */
     uint32_t vendor;
@@ -34,21 +34,21 @@ typedef struct verbs_op {
     uint64_t late_ns;       /* time since which no QP to the target's first rail exists; 0: one exists */
 } verbs_op;
 
-typedef struct verbs_piece {
+typedef struct verbs_frag {
     verbs_work work;
     weft_list_link link; /* in op->in_flight, op->redo or free_pieces */
     verbs_op *op;
     uint64_t at;
     uint32_t bytes, tries;
-} verbs_piece;
+} verbs_frag;
 
 struct verbs_rma_ops {
     weft_list_link waiting; /* verbs_ep.by_move: eps with fragments to post */
-    weft_list_link free_pieces;
+    weft_list_link free_frags;
     verbs_slab *cells; /* result words of atomics, registered; allocated at the first one */
     uint64_t free_cells;
     uint64_t in_flight_bytes;
-    uint32_t piece_bytes;
+    uint32_t frag_bytes;
 };
 
 /* Appends a new op to ep->ops. 0, AGAIN (too many ops), WEFT_E_PEER or WEFT_E_NOMEM. */
@@ -59,9 +59,9 @@ void verbs_op_finish(verbs_op *op);
 void verbs_op_finish_one(verbs_op *op);
 /* Frees it without a callback. */
 void verbs_op_forget(verbs_op *op);
-verbs_piece *verbs_piece_take(struct verbs_rma_ops *moves);
+verbs_frag *verbs_frag_alloc(struct verbs_rma_ops *rma);
 /* Result word of an atomic. NULL: none is free, or memory cannot be registered. */
-uint64_t *verbs_cell_take(verbs_iface *iface);
-void verbs_cell_give(verbs_iface *iface, const uint64_t *cell);
+uint64_t *verbs_cell_alloc(verbs_iface *iface);
+void verbs_cell_free(verbs_iface *iface, const uint64_t *cell);
 
 #endif

@@ -43,7 +43,7 @@ void verbs_slab_free(verbs_slab *slab)
     free(slab);
 }
 
-int verbs_slab_make(verbs_iface *iface, size_t bytes, uint32_t slots, int access, verbs_slab **out)
+int verbs_slab_alloc(verbs_iface *iface, size_t bytes, uint32_t slots, int access, verbs_slab **out)
 {
     verbs_slab *slab = calloc(1, sizeof *slab + slots * sizeof slab->slots[0]);
     if (!slab)
@@ -61,8 +61,8 @@ int verbs_slab_make(verbs_iface *iface, size_t bytes, uint32_t slots, int access
         if (!slab->mr[i] && !rail->is_dead && errno != EIO && errno != ENODEV) {
             int error = errno;
             verbs_slab_free(slab);
-            return weft_fail(WEFT_E_NOSPACE, "%s cannot pin %zu bytes for frames: %s. Is the limit on locked memory low (ulimit -l)?", rail->name,
-                             bytes, strerror(error));
+            return weft_fail(WEFT_E_NOSPACE, "%s cannot pin %zu bytes for frames: %s. Is the limit on locked memory low (ulimit -l)?",
+                             rail->name, bytes, strerror(error));
         }
         slab->lkey[i] = slab->mr[i] ? slab->mr[i]->lkey : 0;
     }
@@ -80,7 +80,7 @@ static int grow(verbs_iface *iface, verbs_class *class)
         count = class->max - class->made;
     if (!count)
         return WEFT_AGAIN;
-    rc = verbs_slab_make(iface, (size_t)count * class->stride, count, IBV_ACCESS_LOCAL_WRITE, &slab);
+    rc = verbs_slab_alloc(iface, (size_t)count * class->stride, count, IBV_ACCESS_LOCAL_WRITE, &slab);
     if (rc)
         return rc;
     slab->next = slots->slabs;
@@ -97,7 +97,7 @@ static int grow(verbs_iface *iface, verbs_class *class)
     return 0;
 }
 
-static verbs_slot *take(verbs_iface *iface, verbs_class *class)
+static verbs_slot *alloc(verbs_iface *iface, verbs_class *class)
 {
     weft_list_link *link = weft_list_take(&class->free);
     if (!link && class->made < class->max && !grow(iface, class))
@@ -108,14 +108,14 @@ static verbs_slot *take(verbs_iface *iface, verbs_class *class)
     return weft_container(link, verbs_slot, link);
 }
 
-verbs_slot *verbs_slot_take(verbs_iface *iface, uint32_t bytes)
+verbs_slot *verbs_slot_alloc(verbs_iface *iface, uint32_t bytes)
 {
     struct verbs_slots *slots = iface->slots;
-    verbs_slot *slot = bytes <= slots->brief.stride ? take(iface, &slots->brief) : NULL;
-    return slot ? slot : take(iface, &slots->lengthy);
+    verbs_slot *slot = bytes <= slots->brief.stride ? alloc(iface, &slots->brief) : NULL;
+    return slot ? slot : alloc(iface, &slots->lengthy);
 }
 
-void verbs_slot_give(verbs_iface *iface, verbs_slot *slot)
+void verbs_slot_free(verbs_iface *iface, verbs_slot *slot)
 {
     verbs_class *class = slot->is_short ? &iface->slots->brief : &iface->slots->lengthy;
     /* LIFO: the last slot used is still in the cache. */
@@ -169,10 +169,10 @@ void verbs_slots_close(verbs_iface *iface)
     iface->slots = NULL;
 }
 
-void verbs_receive_give(verbs_rail *rail, verbs_slot *slot)
+void verbs_receive_recycle(verbs_rail *rail, verbs_slot *slot)
 {
-    if (rail->receives + rail->emptied_count >= rail->srq_room) { /* another receive was posted while this one was delivered */
-        verbs_slot_give(rail->iface, slot);
+    if (rail->receives + rail->emptied_count >= rail->srq_capacity) { /* another receive was posted while this one was delivered */
+        verbs_slot_free(rail->iface, slot);
         return;
     }
     weft_list_append(&rail->emptied, &slot->link);
@@ -192,7 +192,8 @@ static void post_batch(verbs_rail *rail)
         verbs_slot *slot = slots[n] = weft_container(weft_list_take(&rail->emptied), verbs_slot, link);
         rail->emptied_count--;
         slot->work = (verbs_work){.kind = VERBS_WORK_RECV, .rail = rail->index};
-        sges[n] = (struct ibv_sge){(uintptr_t)slot->wire, (uint32_t)sizeof(verbs_wire) + verbs_frame_max(rail->iface), slot->slab->lkey[rail->index]};
+        sges[n] = (struct ibv_sge){(uintptr_t)slot->wire, (uint32_t)sizeof(verbs_wire) + verbs_frame_max(rail->iface),
+                                   slot->slab->lkey[rail->index]};
         requests[n] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&slot->work, .next = &requests[n + 1], .sg_list = &sges[n], .num_sge = 1};
     }
     requests[n - 1].next = NULL;
@@ -204,7 +205,7 @@ static void post_batch(verbs_rail *rail)
     if (error && !rail->is_dead)
         weft_log_debug("%s did not take %u of %u receives: %s", rail->name, n - done, n, strerror(error));
     for (; done < n; done++)
-        verbs_receive_give(rail, slots[done]);
+        verbs_receive_recycle(rail, slots[done]);
 }
 
 void verbs_receives_post(verbs_iface *iface)
@@ -233,11 +234,12 @@ bool verbs_receives_reach(verbs_iface *iface, uint32_t count)
         if (rail->is_dead)
             continue;
         while (rail->receives + rail->emptied_count < count) {
-            bool has_room = rail->receives + rail->emptied_count < rail->srq_room && rail->cq_used < rail->cq_room && !is_for_sends(iface);
-            verbs_slot *slot = has_room ? take(iface, &iface->slots->lengthy) : NULL;
+            bool has_room = rail->receives + rail->emptied_count < rail->srq_capacity &&
+                            rail->cq_used < rail->cq_capacity && !is_for_sends(iface);
+            verbs_slot *slot = has_room ? alloc(iface, &iface->slots->lengthy) : NULL;
             if (!slot)
                 break;
-            verbs_receive_give(rail, slot);
+            verbs_receive_recycle(rail, slot);
         }
         if (rail->emptied_count)
             verbs_receives_post(iface);

@@ -69,14 +69,14 @@ struct verbs_slab {
 };
 
 /* Allocates memory registered on every rail. WEFT_E_NOSPACE, WEFT_E_NOMEM. */
-int verbs_slab_make(verbs_iface *iface, size_t bytes, uint32_t slots, int access, verbs_slab **slab);
+int verbs_slab_alloc(verbs_iface *iface, size_t bytes, uint32_t slots, int access, verbs_slab **slab);
 void verbs_slab_free(verbs_slab *slab);
 
 int verbs_slots_open(verbs_iface *iface);
 void verbs_slots_close(verbs_iface *iface);
 /* Allocates a slot for a frame of `bytes` on the wire; NULL: memory is at its bound. */
-verbs_slot *verbs_slot_take(verbs_iface *iface, uint32_t bytes);
-void verbs_slot_give(verbs_iface *iface, verbs_slot *slot);
+verbs_slot *verbs_slot_alloc(verbs_iface *iface, uint32_t bytes);
+void verbs_slot_free(verbs_iface *iface, verbs_slot *slot);
 /* Few slots are left: callers should request completions more often. */
 bool verbs_slots_are_scarce(const verbs_iface *iface);
 /* Maximum bytes of a frame's body; equal in all processes that may lock enough memory. */
@@ -85,7 +85,7 @@ uint32_t verbs_frame_max(const verbs_iface *iface);
 /* Ensures that every rail has `count` receives posted; false: it has not. */
 bool verbs_receives_reach(verbs_iface *iface, uint32_t count);
 /* Queues a consumed receive to be posted again. */
-void verbs_receive_give(verbs_rail *rail, verbs_slot *slot);
+void verbs_receive_recycle(verbs_rail *rail, verbs_slot *slot);
 /* Posts the queued receives. */
 void verbs_receives_post(verbs_iface *iface);
 /* Maximum receives for credits beyond the first of each peer. */

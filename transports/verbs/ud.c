@@ -36,7 +36,7 @@ typedef struct ud_qp { /* one per rail */
 } ud_qp;
 
 struct verbs_ud {
-    ud_qp offices[VERBS_RAILS];
+    ud_qp qps[VERBS_RAILS];
 };
 
 static uint32_t bounded(const verbs_rail *rail, uint32_t count)
@@ -56,14 +56,14 @@ static int cannot(const verbs_rail *rail, const char *what, int error)
 
 /* -- receiving -- */
 
-static int post_in(verbs_rail *rail, const ud_qp *post, datagram *slot)
+static int post_receive(verbs_rail *rail, const ud_qp *qp, datagram *slot)
 {
-    struct ibv_sge part = {.addr = (uintptr_t)slot->memory, .length = SLOT_BYTES, .lkey = post->mr->lkey};
+    struct ibv_sge part = {.addr = (uintptr_t)slot->memory, .length = SLOT_BYTES, .lkey = qp->mr->lkey};
     struct ibv_recv_wr wr = {.wr_id = (uintptr_t)slot, .sg_list = &part, .num_sge = 1}, *bad;
     return ibv_post_recv(rail->ud, &wr, &bad);
 }
 
-static void was_received(verbs_rail *rail, const ud_qp *post, datagram *slot, const struct ibv_wc *wc)
+static void on_received(verbs_rail *rail, const ud_qp *qp, datagram *slot, const struct ibv_wc *wc)
 {
     uint64_t copy[SLOT_BYTES / 8]; /* handling it may send or close: the slot is posted again first */
     size_t bytes = wc->byte_len > VERBS_GRH && wc->byte_len <= SLOT_BYTES ? wc->byte_len - VERBS_GRH : 0;
@@ -71,7 +71,7 @@ static void was_received(verbs_rail *rail, const ud_qp *post, datagram *slot, co
     if (is_good)
         memcpy(copy, slot->memory + VERBS_GRH, bytes);
     if (wc->status != IBV_WC_WR_FLUSH_ERR)
-        post_in(rail, post, slot);
+        post_receive(rail, qp, slot);
     if (is_good)
         verbs_conn_msg_recv(rail, (const verbs_conn_msg *)copy, bytes);
 }
@@ -79,25 +79,25 @@ static void was_received(verbs_rail *rail, const ud_qp *post, datagram *slot, co
 /* -- sending -- */
 
 /* A failed send puts the send queue into SQE: it takes no more until it is set to RTS. */
-static void go_on(const verbs_rail *rail)
+static void resume_send_queue(const verbs_rail *rail)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE};
     ibv_modify_qp(rail->ud, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE); /* fails if it is not in SQE */
 }
 
-static void give(ud_qp *post, datagram *slot)
+static void free_slot(ud_qp *qp, datagram *slot)
 {
     if (slot->ah)
         ibv_destroy_ah(slot->ah);
     slot->ah = NULL;
-    slot->next_free = post->free;
-    post->free = slot;
+    slot->next_free = qp->free;
+    qp->free = slot;
 }
 
-int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_msg *note, size_t bytes)
+int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_msg *msg, size_t bytes)
 {
-    ud_qp *post = &rail->iface->conn->datagrams->offices[rail->index];
-    datagram *slot = post->free;
+    ud_qp *qp = &rail->iface->conn->ud->qps[rail->index];
+    datagram *slot = qp->free;
     struct ibv_ah_attr where;
     struct ibv_sge part;
     struct ibv_send_wr wr, *bad;
@@ -110,15 +110,15 @@ int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_ms
     slot->ah = ibv_create_ah(rail->pd, &where);
     if (!slot->ah)
         return cannot(rail, "address", errno);
-    post->free = slot->next_free;
-    memcpy(slot->memory, note, bytes);
-    part = (struct ibv_sge){.addr = (uintptr_t)slot->memory, .length = (uint32_t)bytes, .lkey = post->mr->lkey};
+    qp->free = slot->next_free;
+    memcpy(slot->memory, msg, bytes);
+    part = (struct ibv_sge){.addr = (uintptr_t)slot->memory, .length = (uint32_t)bytes, .lkey = qp->mr->lkey};
     wr = (struct ibv_send_wr){.wr_id = (uintptr_t)slot, .sg_list = &part, .num_sge = 1, .opcode = IBV_WR_SEND,
                               .send_flags = IBV_SEND_SIGNALED,
                               .wr.ud = {.ah = slot->ah, .remote_qpn = to->ud_qpn, .remote_qkey = QKEY}};
     error = ibv_post_send(rail->ud, &wr, &bad);
     if (error) {
-        give(post, slot);
+        free_slot(qp, slot);
         return cannot(rail, "send", error);
     }
     rail->iface->counts[VERBS_COUNT_DATAGRAMS]++;
@@ -127,14 +127,14 @@ int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_ms
 
 void verbs_ud_completion(verbs_rail *rail, const struct ibv_wc *wc)
 {
-    ud_qp *post = &rail->iface->conn->datagrams->offices[rail->index];
+    ud_qp *qp = &rail->iface->conn->ud->qps[rail->index];
     datagram *slot = (datagram *)(uintptr_t)wc->wr_id;
     if (slot->work.kind == VERBS_WORK_DATAGRAM_IN)
-        was_received(rail, post, slot, wc);
+        on_received(rail, qp, slot, wc);
     else
-        give(post, slot);
+        free_slot(qp, slot);
     if (wc->status != IBV_WC_SUCCESS && wc->status != IBV_WC_WR_FLUSH_ERR && rail->ud)
-        go_on(rail);
+        resume_send_queue(rail);
 }
 
 /* -- opening -- */
@@ -159,29 +159,29 @@ static int make_queue_pair(verbs_rail *rail)
     return error;
 }
 
-static int open_ud_qp(verbs_rail *rail, ud_qp *post)
+static int open_ud_qp(verbs_rail *rail, ud_qp *qp)
 {
     uint32_t count = slots_in(rail) + slots_out(rail);
     int error;
-    post->in = slots_in(rail);
-    post->out = slots_out(rail);
-    post->slots = calloc(count, sizeof *post->slots);
-    if (!post->slots || posix_memalign((void **)&post->memory, 4096, count * SLOT_BYTES) != 0)
+    qp->in = slots_in(rail);
+    qp->out = slots_out(rail);
+    qp->slots = calloc(count, sizeof *qp->slots);
+    if (!qp->slots || posix_memalign((void **)&qp->memory, 4096, count * SLOT_BYTES) != 0)
         return weft_fail(WEFT_E_NOMEM, "no memory for datagrams");
-    memset(post->memory, 0, count * SLOT_BYTES);
-    post->mr = ibv_reg_mr(rail->pd, post->memory, count * SLOT_BYTES, IBV_ACCESS_LOCAL_WRITE);
-    if (!post->mr)
+    memset(qp->memory, 0, count * SLOT_BYTES);
+    qp->mr = ibv_reg_mr(rail->pd, qp->memory, count * SLOT_BYTES, IBV_ACCESS_LOCAL_WRITE);
+    if (!qp->mr)
         return cannot(rail, "pin memory for", errno);
     error = make_queue_pair(rail);
     if (error)
         return cannot(rail, "make a queue pair of", error);
     for (uint32_t i = 0; i < count; i++) {
-        datagram *slot = &post->slots[i];
-        slot->memory = post->memory + i * SLOT_BYTES;
-        slot->work = (verbs_work){.kind = i < post->in ? VERBS_WORK_DATAGRAM_IN : VERBS_WORK_DATAGRAM_OUT, .rail = rail->index};
-        if (i >= post->in)
-            give(post, slot);
-        else if ((error = post_in(rail, post, slot)) != 0)
+        datagram *slot = &qp->slots[i];
+        slot->memory = qp->memory + i * SLOT_BYTES;
+        slot->work = (verbs_work){.kind = i < qp->in ? VERBS_WORK_DATAGRAM_IN : VERBS_WORK_DATAGRAM_OUT, .rail = rail->index};
+        if (i >= qp->in)
+            free_slot(qp, slot);
+        else if ((error = post_receive(rail, qp, slot)) != 0)
             return cannot(rail, "receive", error);
     }
     return 0;
@@ -190,30 +190,30 @@ static int open_ud_qp(verbs_rail *rail, ud_qp *post)
 int verbs_ud_open(verbs_iface *iface)
 {
     int rc = 0;
-    iface->conn->datagrams = calloc(1, sizeof *iface->conn->datagrams);
-    if (!iface->conn->datagrams)
+    iface->conn->ud = calloc(1, sizeof *iface->conn->ud);
+    if (!iface->conn->ud)
         return weft_fail(WEFT_E_NOMEM, "no memory for datagrams");
     for (uint8_t i = 0; rc == 0 && i < iface->rail_count; i++)
         if (!iface->rails[i].is_iwarp)
-            rc = open_ud_qp(&iface->rails[i], &iface->conn->datagrams->offices[i]);
+            rc = open_ud_qp(&iface->rails[i], &iface->conn->ud->qps[i]);
     return rc;
 }
 
 void verbs_ud_close(verbs_iface *iface)
 {
-    for (uint8_t i = 0; iface->conn->datagrams && i < iface->rail_count; i++) {
-        ud_qp *post = &iface->conn->datagrams->offices[i];
+    for (uint8_t i = 0; iface->conn->ud && i < iface->rail_count; i++) {
+        ud_qp *qp = &iface->conn->ud->qps[i];
         if (iface->rails[i].ud)
             ibv_destroy_qp(iface->rails[i].ud);
         iface->rails[i].ud = NULL;
-        for (uint32_t slot = post->in; post->slots && slot < post->in + post->out; slot++)
-            if (post->slots[slot].ah)
-                ibv_destroy_ah(post->slots[slot].ah);
-        if (post->mr)
-            ibv_dereg_mr(post->mr);
-        free(post->memory);
-        free(post->slots);
+        for (uint32_t slot = qp->in; qp->slots && slot < qp->in + qp->out; slot++)
+            if (qp->slots[slot].ah)
+                ibv_destroy_ah(qp->slots[slot].ah);
+        if (qp->mr)
+            ibv_dereg_mr(qp->mr);
+        free(qp->memory);
+        free(qp->slots);
     }
-    free(iface->conn->datagrams);
-    iface->conn->datagrams = NULL;
+    free(iface->conn->ud);
+    iface->conn->ud = NULL;
 }

@@ -32,13 +32,13 @@ static const char *const causes[] = {
     [IBV_WC_GENERAL_ERR] = "the device does not say more: see the kernel's log (dmesg)",
 };
 
-void verbs_wc_error(const verbs_rc_qp *link, const struct ibv_wc *wc, const char *what, char *text, size_t room)
+void verbs_wc_error(const verbs_rc_qp *qp, const struct ibv_wc *wc, const char *what, char *text, size_t room)
 {
     const char *cause = (unsigned)wc->status < sizeof causes / sizeof causes[0] ? causes[wc->status] : NULL;
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
-    const verbs_ep *ep = link->ep;
+    const verbs_ep *ep = qp->ep;
     snprintf(text, room, "%s with rank %u failed on %s (%s to %s): %s (status %d, vendor 0x%x): %s", what, ep->proc_id.rank,
-             link->rail->name,
-             verbs_gid_text(&link->rail->gid, here), verbs_gid_text(&ep->far.address[link->far_rail].gid, there),
+             qp->rail->name,
+             verbs_gid_text(&qp->rail->gid, here), verbs_gid_text(&ep->remote.address[qp->remote_rail].gid, there),
              ibv_wc_status_str(wc->status), (int)wc->status, wc->vendor_err, cause ? cause : "see the kernel's log (dmesg)");
 }
