@@ -63,7 +63,7 @@ static const verbs_conn_msg_rail *offer_of(const verbs_rc_qp *qp)
     return remote->qpn && remote->remote_rail == qp->rail->index ? remote : NULL;
 }
 
-/* Suspects are not used while another pair is, unless the peer has proof. */
+/* Suspects are not used while another pair is, unless the peer has proven the pair. */
 static bool is_wanted(const verbs_rc_qp *qp, bool even_suspects)
 {
     const verbs_conn_msg_rail *remote = offer_of(qp);
@@ -101,7 +101,7 @@ static void open_qps(verbs_ep *ep)
         }
     if (!wanted && !verbs_conn_has_qps(ep))
         snprintf(ep->last_error, sizeof ep->last_error,
-                 "no RDMA port of ours is up that shares a network with one of rank %u's",
+                 "no local RDMA port is up that shares a network with one of rank %u",
                  ep->proc_id.rank);
 }
 
@@ -232,7 +232,7 @@ void verbs_conn_begin(verbs_ep *ep)
         verbs_conn_begin_epoch(ep, ep->epoch + 1, 0);
 }
 
-/* Reserves credits, or evicts another ep for them. The peer is not to blame meanwhile. */
+/* Reserves credits, or evicts another ep for them. The peer's timeout does not run meanwhile. */
 static uint32_t grant_credits(verbs_ep *ep)
 {
     uint32_t credits = verbs_credit_grant_first(ep);
@@ -288,7 +288,7 @@ bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch)
     if (ahead > 0 && ep->state == VERBS_NEW)
         verbs_conn_begin_epoch(ep, epoch, 0);
     else if (ahead > 0)
-        verbs_conn_renew(&ep->qps[0], "the peer's end broke: it connects anew");
+        verbs_conn_renew(&ep->qps[0], "the peer has begun a new connection");
     return ep->state == VERBS_CONNECTING && ep->epoch == epoch;
 }
 
@@ -330,7 +330,7 @@ void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
             if (ep->home)
                 go_up(ep);
             else
-                verbs_conn_break(&ep->qps[0], NULL, "no link could be connected by both sides");
+                verbs_conn_break(&ep->qps[0], NULL, "no queue pair could be connected by both sides");
         }
     }
     if (ep->state == VERBS_UP && msg->kind != VERBS_MSG_READY && msg->epoch == ep->epoch)

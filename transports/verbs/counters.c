@@ -14,10 +14,10 @@
 static const char *const names[] = {
     [VERBS_COUNT_POSTS] = "posts", [VERBS_COUNT_REQUESTS] = "work_requests", [VERBS_COUNT_COMPLETIONS] = "completions",
     [VERBS_COUNT_INLINE] = "inlined", [VERBS_COUNT_SIGNALLED] = "signalled", [VERBS_COUNT_RING_FRAMES] = "ring_frames",
-    [VERBS_COUNT_BREAKS] = "breaks", [VERBS_COUNT_RESENT] = "frames_sent_again", [VERBS_COUNT_REPOSTED_FRAGS] = "moves_posted_again",
+    [VERBS_COUNT_BREAKS] = "breaks", [VERBS_COUNT_RESENT] = "frames_resent", [VERBS_COUNT_REPOSTED_FRAGS] = "fragments_reposted",
     [VERBS_COUNT_CONTROL] = "control_frames", [VERBS_COUNT_CONNECTS] = "connects", [VERBS_COUNT_DATAGRAMS] = "datagrams",
-    [VERBS_COUNT_EVENTS] = "device_events", [VERBS_COUNT_EVICTIONS] = "connections_rested",
-    [VERBS_COUNT_IMMEDIATES] = "immediates", [VERBS_COUNT_MW_BINDS] = "windows_bound", [VERBS_COUNT_MW_LOST] = "windows_lost",
+    [VERBS_COUNT_EVENTS] = "device_events", [VERBS_COUNT_EVICTIONS] = "connections_evicted",
+    [VERBS_COUNT_IMMEDIATES] = "immediates", [VERBS_COUNT_MW_BINDS] = "mws_bound", [VERBS_COUNT_MW_LOST] = "mws_lost",
 };
 _Static_assert(weft_count(names) == VERBS_COUNT_LAST, "every count has a name");
 
@@ -59,7 +59,7 @@ void verbs_counters(weft_iface *generic, void (*line)(void *arg, const char *tex
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         const verbs_rail *rail = &iface->rails[i];
         uint64_t more = verbs_not_ready(ibv_get_device_name(rail->context->device), rail->port_num) - rail->not_ready;
-        snprintf(text, sizeof text, "verbs: %s was told %" PRIu64 " times that a receiver was not ready (all its users)", rail->name, more);
+        snprintf(text, sizeof text, "verbs: %s received %" PRIu64 " RNR NAKs (all users of the device)", rail->name, more);
         if (more)
             line(arg, text);
     }

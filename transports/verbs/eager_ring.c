@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * eager_ring: short frames of a busy peer, written by RDMA into memory that the receiver polls (docs/verbs.md, "A frame"). Called by
- * flow.c, replay.c and iface.c. The reader offers the memory (RING_OPEN) and takes it back before it sleeps (RING_SHUT); it owns it again
+ * flow.c, replay.c and iface.c. The reader offers the memory (RING_OPEN) and reclaims it before it sleeps (RING_SHUT); it owns it again
  * when RING_DONE has come, which is behind the writer's last write on the same QP. The end of an epoch ends its rings.
  *
  * A cell holds one frame, aligned to its end; the last word is {turn, length, check}. If the device makes the bytes of a write visible in

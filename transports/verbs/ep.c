@@ -103,10 +103,10 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, s
     if (rc)
         return rc;
     if (verbs_ep_lookup(iface, who))
-        return weft_fail(WEFT_E_INTERN, "rank %u is reached twice", who->rank);
+        return weft_fail(WEFT_E_INTERN, "rank %u has an ep already", who->rank);
     if (remote.frame_max_kib != base->caps.frame_max >> 10)
         return weft_fail(WEFT_E_UNSUPPORTED,
-                         "rank %u takes frames of %u KiB over RDMA, we send %u KiB: the limits on locked memory (ulimit -l) differ, "
+                         "rank %u accepts RDMA frames of %u KiB, this rank sends %u KiB: the limits on locked memory (ulimit -l) differ, "
                          "make them the same",
                          who->rank, remote.frame_max_kib, base->caps.frame_max >> 10);
     ep = calloc(1, sizeof *ep);
@@ -124,7 +124,7 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, s
     ep->hs->by_cm = verbs_rdmacm_is_for(ep);
     rc = ep->qp_count ? verbs_ep_map_add(iface, ep)
                           : weft_fail(WEFT_E_UNSUPPORTED,
-                                      "no RDMA port here shares a kind of network with one of rank %u's (WEFT_DEVICES?)",
+                                      "no RDMA port here shares a kind of network with one of rank %u (WEFT_DEVICES?)",
                                       who->rank);
     if (rc) {
         free_ep(ep);

@@ -11,9 +11,9 @@
 int verbs_flow_control(verbs_ep *ep, enum verbs_kind kind, const weft_hdr *hdr);
 /* Sends a put's notification as a numbered frame. 0, or AGAIN. */
 int verbs_flow_notify(verbs_ep *ep, uint32_t value);
-/* notice: takes a credit and a number for the notification of a write that is about to be posted on ep->home. NULL: not now. Kind NOP: the
- * write carries it as immediate data; kind NOTIFY: notice_frame follows the write. notice_over: the write has completed. disown: the write
- * will not arrive, its number is sent as an empty frame. let_go: frees the slot and records in the op whether it was delivered. */
+/* alloc: takes a credit and a number for the notification of a write that is about to be posted on ep->home. NULL: not now. Kind NOP: the
+ * write carries it as immediate data; kind NOTIFY: send() must follow the write. done: the write has completed. detach: the write will not
+ * arrive, its number is sent as an empty frame. free: frees the slot and records in the op whether it was delivered. */
 verbs_slot *verbs_notify_alloc(verbs_ep *ep, struct verbs_op *op);
 void verbs_notify_send(verbs_ep *ep, verbs_slot *slot);
 void verbs_notify_done(verbs_slot *slot);
@@ -39,7 +39,7 @@ void verbs_flow_drop_held(verbs_ep *ep);
 int verbs_flow_resend(verbs_ep *ep);
 
 /* -- read_fence.c -- */
-/* Posts a read fence (or an empty write); a completed fence increments ep->proofs. */
+/* Posts a read fence (or an empty write); a completed fence increments ep->fences_done. */
 void verbs_rc_qp_fence(verbs_rc_qp *qp);
 /* True if only a read fence proves that a send or write was placed at the peer (iWARP). */
 bool verbs_read_fence_needed(const verbs_rc_qp *qp);
@@ -50,7 +50,7 @@ void verbs_read_fence_fill(const verbs_rc_qp *qp, verbs_work *work, struct ibv_s
 uint32_t verbs_credit_grant(verbs_ep *ep);
 /* The peer has used `count` credits, or given them up. */
 void verbs_credit_return(verbs_ep *ep, uint32_t count);
-/* The epoch has ended: takes back all credits. */
+/* The epoch has ended: revokes all credits. */
 void verbs_credit_end(verbs_ep *ep);
 
 /* -- evict.c -- */

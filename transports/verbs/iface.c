@@ -208,7 +208,7 @@ static int verbs_open(const weft_iface_params *params, weft_iface **out)
     verbs_iface *iface = calloc(1, sizeof *iface);
     int rc = 0;
     if (!iface)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a verbs port");
+        return weft_fail(WEFT_E_NOMEM, "no memory for a verbs iface");
     iface->iface = (weft_iface){.ops = &weft_verbs_ops, .owner = params->owner, .callbacks = params->callbacks};
     iface->self = params->self;
     iface->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;

@@ -116,9 +116,9 @@ static int check(const verbs_ep *ep, const weft_mr *mr, const void *addr, uint64
     const verbs_memory *memory = mr->device;
     uint64_t at = (uintptr_t)addr - (uintptr_t)mr->addr;
     if (!ep->iface->iface.caps.has_mw || !memory || !memory->can_bind)
-        return weft_fail(WEFT_E_UNSUPPORTED, "this memory was not mapped to be lent");
+        return weft_fail(WEFT_E_UNSUPPORTED, "this memory was not registered for memory windows");
     if (!bytes || (uintptr_t)addr < (uintptr_t)mr->addr || at > mr->bytes || bytes > mr->bytes - at)
-        return weft_fail(WEFT_E_KEY, "%llu bytes that are to be lent leave their region", (unsigned long long)bytes);
+        return weft_fail(WEFT_E_KEY, "%llu bytes of a memory window leave their registration", (unsigned long long)bytes);
     return 0;
 }
 

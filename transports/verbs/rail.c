@@ -337,7 +337,7 @@ static void handle(verbs_rail *rail, const struct ibv_async_event *event)
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-        snprintf(words, sizeof words, "%s told of its queue pair: %s", rail->name, what);
+        snprintf(words, sizeof words, "%s reported for its queue pair: %s", rail->name, what);
         if (event->element.qp->qp_context)
             verbs_conn_break(event->element.qp->qp_context, NULL, words);
         break;

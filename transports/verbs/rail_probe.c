@@ -48,7 +48,7 @@ void verbs_rail_probe_missed(verbs_rc_qp *qp)
         return;
     if (qp_hs->is_proven && !qp_hs->misses++)
         weft_log_warn("rank %u answers datagrams by %s, but rdma_cm does not connect to it there: the pair is left out, and tried again "
-                      "ever more rarely. If it stays so: WEFT_VERBS_CONNECT=ud; soft-RoCE devices need to be made anew (rdma link)",
+                      "ever more rarely. If it stays so: WEFT_VERBS_CONNECT=ud; soft-RoCE devices must be recreated (rdma link)",
                       qp->ep->proc_id.rank, qp->rail->name);
     suspend(qp);
 }
@@ -110,7 +110,7 @@ int verbs_rail_probe_progress(verbs_ep *ep, uint64_t now)
     verbs_handshake *hs = ep->hs;
     uint64_t next = UINT64_MAX;
     if (hs->wants_renewal && (verbs_conn_is_settled(ep) || now >= hs->renew_ns)) {
-        verbs_conn_renew(&ep->qps[0], "a link can be used again");
+        verbs_conn_renew(&ep->qps[0], "a pair of ports works again");
         return 1;
     }
     if (hs->wants_renewal)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * rdmacm: connecting by rdma_cm in place of UD messages. One rdma_cm connection per QP and epoch; its private data has the contents of a
- * conn_msg (conn.h). Both sides may request; of two crossing requests the smaller proc_id's stands. QPs are created by rc_qp.c, as librdmacm has device contexts of its
- * own, and go through their states with librdmacm's attributes.
+ * conn_msg (conn.h). Both sides may request; of two crossing requests the smaller proc_id's stands. QPs are created by rc_qp.c, as
+ * librdmacm has device contexts of its own, and go through their states with librdmacm's attributes.
  *
  *     active:  address, route, CONNECT -> response: QP to RTS, establish           (iWARP: by the kernel)
  *     passive: request: QP to RTS, ACCEPT -> established, or the first frame
@@ -192,7 +192,7 @@ static void request(verbs_rc_qp *qp)
     write_data(qp, REFUSED_NOT, &data);
     param = params_of(qp, &data);
     if (error || rdma_connect(qp->cm_id, &param))
-        give_up_attempt(qp, "ask", strerror(error ? error : errno));
+        give_up_attempt(qp, "send a request to", strerror(error ? error : errno));
 }
 
 static void advance(verbs_rc_qp *qp, const cm_event *event)
@@ -311,7 +311,7 @@ static bool accept_request(verbs_rc_qp *qp, const cm_event *event)
     param.initiator_depth = (uint8_t)min(param.initiator_depth, event->reads_in);
     if (!error && rdma_accept(event->id, &param) == 0)
         return true;
-    set_error(qp->ep, qp, "answer", strerror(error ? error : errno));
+    set_error(qp->ep, qp, "accept the request of", strerror(error ? error : errno));
     return false;
 }
 
@@ -366,7 +366,7 @@ static void on_response(verbs_rc_qp *qp, const cm_event *event)
 {
     int error = make_ready(qp, qp->cm_id);
     if (!event->has_data || event->data.to_nonce != qp->ep->iface->nonce || event->data.epoch != qp->ep->epoch) {
-        give_up_attempt(qp, "connect to", "the answer is not meant for us");
+        give_up_attempt(qp, "connect to", "the reply belongs to another connection");
         return;
     }
     if (error || (event->type == RDMA_CM_EVENT_CONNECT_RESPONSE && rdma_establish(qp->cm_id))) {
@@ -379,8 +379,8 @@ static void on_response(verbs_rc_qp *qp, const cm_event *event)
 
 static void on_reject(verbs_rc_qp *qp, const cm_event *event)
 {
-    static const char *const words[] = {"it rejected us, without a word", "it is not ready", "requests crossed", "it has left",
-                                        "it does not know us"};
+    static const char *const words[] = {"it rejected the request without a reason", "it is not ready", "requests crossed", "it has closed",
+                                        "it does not know this process"};
     verbs_ep *ep = qp->ep;
     uint8_t no = event->has_data && event->data.to_nonce == ep->iface->nonce ? event->data.no : 0;
     give_up_attempt(qp, "connect to", words[no < sizeof words / sizeof words[0] ? no : 0]);
@@ -405,7 +405,7 @@ static void on_disconnect(verbs_rc_qp *qp)
 static bool is_late_no(verbs_rc_qp *qp)
 {
     if (verbs_qp_handshake_of(qp)->is_connected)
-        verbs_conn_renew(qp, "the peer did not hear in time that a link is connected, and goes on without");
+        verbs_conn_renew(qp, "a queue pair was accepted too late for the peer, which continues without it");
     return verbs_qp_handshake_of(qp)->is_connected;
 }
 

@@ -61,17 +61,17 @@ static uint32_t last_posted(const verbs_rc_qp *qp)
     return qp == ep->home ? ep->tx_seq - ep->unsent : ep->tx_acked;
 }
 
-static void post_sync(verbs_rc_qp *qp, bool proves)
+static void post_sync(verbs_rc_qp *qp, bool is_fence)
 {
     struct ibv_sge sge;
     struct ibv_send_wr request = {.wr_id = (uintptr_t)&qp->sync, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
     if (qp->is_syncing || qp->is_broken || !qp->ibv_qp || qp->sq_used >= qp->sq_capacity || qp->rail->cq_used >= qp->rail->cq_capacity)
         return;
-    if (proves)
+    if (is_fence)
         verbs_read_fence_fill(qp, &qp->sync, &sge, &request);
     qp->sync = (verbs_work){.kind = VERBS_WORK_SYNC, .rail = qp->rail->index, .qp = qp};
     qp->sync_seq = last_posted(qp);
-    qp->sync_is_fence = proves;
+    qp->sync_is_fence = is_fence;
     qp->is_syncing = verbs_post(qp, &request, 1) == 0;
 }
 
@@ -79,10 +79,10 @@ void verbs_rc_qp_sync(verbs_rc_qp *qp)
 {
     const verbs_ep *ep = qp->ep;
     uint32_t last = last_posted(qp);
-    bool proves = verbs_read_fence_needed(qp) && ep->tx_acked != last;
-    bool is_untold = qp == ep->home && ep->tx_done != last; /* the completion of a fragment does not complete the frames before it */
-    if (qp->unsignalled || is_untold || proves)
-        post_sync(qp, proves);
+    bool is_fence = verbs_read_fence_needed(qp) && ep->tx_acked != last;
+    bool is_pending = qp == ep->home && ep->tx_done != last; /* the completion of a fragment does not complete the frames before it */
+    if (qp->unsignalled || is_pending || is_fence)
+        post_sync(qp, is_fence);
 }
 
 void verbs_rc_qp_fence(verbs_rc_qp *qp)

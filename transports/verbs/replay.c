@@ -58,7 +58,7 @@ void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
     }
     detach_notifications(ep);
     if (verbs_seq_diff(far_rx_seq, ep->tx_acked) < 0 || verbs_seq_diff(far_rx_seq, ep->tx_seq) > 0) {
-        weft_log_error("rank %u says that it has received our frames up to %u; it acknowledged %u, and we sent %u", ep->proc_id.rank,
+        weft_log_error("rank %u reports frames received up to %u; it had acknowledged %u, and %u were sent", ep->proc_id.rank,
                        far_rx_seq, ep->tx_acked, ep->tx_seq);
         verbs_conn_fail(ep, "a frame that was acknowledged did not arrive");
         return;

@@ -174,15 +174,15 @@ static int post_frag(verbs_op *op, verbs_frag *frag, verbs_rc_qp *qp)
         request.wr.rdma.rkey = rkey;
     }
     verbs_slot *slot = notify_along(op, qp, &request);
-    bool needs_proof = op->kind == OP_PUT && verbs_read_fence_needed(qp);
+    bool needs_fence = op->kind == OP_PUT && verbs_read_fence_needed(qp);
     struct ibv_sge word;
-    struct ibv_send_wr proof;
+    struct ibv_send_wr fence;
     if (op->kind == OP_PUT && frag->bytes <= qp->rail->max_inline)
         request.send_flags |= IBV_SEND_INLINE;
-    if (needs_proof) {
-        verbs_read_fence_fill(qp, &frag->work, &word, &proof);
+    if (needs_fence) {
+        verbs_read_fence_fill(qp, &frag->work, &word, &fence);
         request.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
-        request.next = &proof;
+        request.next = &fence;
     }
     frag->work = (verbs_work){.kind = VERBS_WORK_RMA, .rail = rail, .qp = qp};
     weft_list_append(&op->in_flight, &frag->link);
@@ -190,7 +190,7 @@ static int post_frag(verbs_op *op, verbs_frag *frag, verbs_rc_qp *qp)
     qp->reads_used += is_read(op, qp);
     rma->in_flight_bytes += frag->bytes;
     op->ep->frags++;
-    if (verbs_post(qp, &request, 1 + needs_proof))
+    if (verbs_post(qp, &request, 1 + needs_fence))
         return WEFT_AGAIN;
     if (slot)
         verbs_notify_send(op->ep, slot);
@@ -475,12 +475,12 @@ static int check_key(const verbs_ep *ep, const weft_rkey *rkey, uint64_t remote,
 {
     uint32_t epoch = rkey ? verbs_key_epoch(ep, rkey) : 0;
     if (!rkey || !rkey->length || rkey->length % 4 || (ep->remote.rails && !epoch && rkey->length != 4 * ep->remote.rails))
-        return weft_fail(WEFT_E_KEY, "this is no key of rank %u's: it has %u bytes", ep->proc_id.rank, rkey ? rkey->length : 0);
+        return weft_fail(WEFT_E_KEY, "this is no rkey of rank %u: it has %u bytes", ep->proc_id.rank, rkey ? rkey->length : 0);
     if (remote + bytes < remote)
         return weft_fail(WEFT_E_KEY, "%llu bytes at 0x%llx wrap around the addresses of rank %u", (unsigned long long)bytes,
                          (unsigned long long)remote, ep->proc_id.rank);
     if (epoch && (epoch != ep->epoch || ep->state != VERBS_UP))
-        return weft_fail(WEFT_E_STALE, "what rank %u lent was lent by a connection that is no more", ep->proc_id.rank);
+        return weft_fail(WEFT_E_STALE, "the memory window of rank %u belongs to a connection that has ended", ep->proc_id.rank);
     return 0;
 }
 
@@ -488,9 +488,10 @@ static int check_local(const weft_rma *rma)
 {
     const weft_mr *mr = rma->mr;
     if (!mr || !mr->device)
-        return weft_fail(WEFT_E_KEY, "local memory must be mapped before it can be moved");
+        return weft_fail(WEFT_E_KEY, "local memory must be registered before RMA");
     if ((uint8_t *)rma->local < (uint8_t *)mr->addr || (uint8_t *)rma->local + rma->bytes > (uint8_t *)mr->addr + mr->bytes)
-        return weft_fail(WEFT_E_KEY, "the local memory of a move of %llu bytes leaves its region", (unsigned long long)rma->bytes);
+        return weft_fail(WEFT_E_KEY, "local memory of an RMA operation of %llu bytes leaves its registration",
+                         (unsigned long long)rma->bytes);
     return 0;
 }
 
@@ -525,7 +526,7 @@ int verbs_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 int verbs_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     if (!iface->caps.put)
-        return weft_fail(WEFT_E_UNSUPPORTED, "too little memory may be locked to move it without copies");
+        return weft_fail(WEFT_E_UNSUPPORTED, "too little memory may be locked for RMA (ulimit -l)");
     return rma_begin((verbs_ep *)ep, rma, OP_PUT);
 }
 
@@ -544,7 +545,7 @@ int verbs_amo(weft_iface *iface, weft_ep *to, const weft_atomic *atomic)
         return rc;
     cell = verbs_cell_alloc(ep->iface);
     if (!cell)
-        return ep->iface->rma->cells ? WEFT_AGAIN : weft_fail(WEFT_E_NOSPACE, "no memory can be pinned for atomics");
+        return ep->iface->rma->cells ? WEFT_AGAIN : weft_fail(WEFT_E_NOSPACE, "no memory can be registered for atomics");
     rc = verbs_op_begin(ep, OP_AMO, atomic->done, &op);
     if (rc) {
         verbs_cell_free(ep->iface, cell);

@@ -20,7 +20,7 @@ int verbs_rma_open(verbs_iface *iface)
 {
     struct verbs_rma_ops *rma = iface->rma = calloc(1, sizeof *rma);
     if (!rma)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the books of moves");
+        return weft_fail(WEFT_E_NOMEM, "no memory for RMA operations");
     weft_list_init(&rma->waiting);
     weft_list_init(&rma->free_frags);
     rma->free_cells = UINT64_MAX;
@@ -75,16 +75,17 @@ static void set_error(const verbs_op *op)
                   "so it is not repeated",
                   rank);
     else if (op->rc == WEFT_E_KEY && op->bad_status == IBV_WC_LOC_PROT_ERR)
-        weft_fail(op->rc, "a %s rank %u of %llu bytes was refused by our own device (%s, vendor's code 0x%x): the local memory is not "
-                  "registered, or not any more", what[op->kind], rank, (unsigned long long)op->bytes, ibv_wc_status_str(op->bad_status), op->vendor);
+        weft_fail(op->rc, "a %s rank %u of %llu bytes was refused by the local device (%s, vendor's code 0x%x): the local memory is not "
+                  "registered, or not any more", what[op->kind], rank, (unsigned long long)op->bytes,
+                  ibv_wc_status_str(op->bad_status), op->vendor);
     else if (op->rc == WEFT_E_KEY)
         weft_fail(op->rc, "a %s rank %u of %llu bytes at 0x%llx was refused (%s, vendor's code 0x%x): wrong key, bounds or access, or "
                   "that memory was unmapped", what[op->kind], rank, (unsigned long long)op->bytes, (unsigned long long)op->remote,
                   ibv_wc_status_str(op->bad_status), op->vendor);
     else if (op->rc == WEFT_E_STALE)
-        weft_fail(op->rc, "the connection by which rank %u had lent its memory broke during a %s it", rank, what[op->kind]);
+        weft_fail(op->rc, "the connection of rank %u's memory window broke during a %s it", rank, what[op->kind]);
     else if (op->rc == WEFT_E_UNSUPPORTED)
-        weft_fail(op->rc, "atomics on rank %u go by its first RDMA port, which cannot be reached now", rank);
+        weft_fail(op->rc, "atomics on rank %u use its first RDMA port, which cannot be reached now", rank);
     else if (op->bad_status)
         weft_fail(op->rc, "a %s rank %u of %llu bytes failed time and again (%s, vendor's code 0x%x)", what[op->kind], rank,
                   (unsigned long long)op->bytes, ibv_wc_status_str(op->bad_status), op->vendor);
@@ -150,7 +151,7 @@ int verbs_op_begin(verbs_ep *ep, enum op_kind kind, void *done, verbs_op **out)
         return WEFT_AGAIN;
     op = calloc(1, sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a move to rank %u", ep->proc_id.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an RMA operation on rank %u", ep->proc_id.rank);
     op->ep = ep;
     op->kind = kind;
     op->done = done;

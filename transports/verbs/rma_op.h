@@ -36,7 +36,7 @@ typedef struct verbs_op {
 
 typedef struct verbs_frag {
     verbs_work work;
-    weft_list_link link; /* in op->in_flight, op->redo or free_pieces */
+    weft_list_link link; /* in op->in_flight, op->redo or free_frags */
     verbs_op *op;
     uint64_t at;
     uint32_t bytes, tries;

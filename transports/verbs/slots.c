@@ -144,7 +144,7 @@ int verbs_slots_open(verbs_iface *iface)
 {
     struct verbs_slots *slots = calloc(1, sizeof *slots);
     if (!slots)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the frames' books");
+        return weft_fail(WEFT_E_NOMEM, "no memory for frame slots");
     iface->slots = slots;
     slots->receives_max = iface->is_small ? 14 : 512;
     slots->brief = (verbs_class){.max = iface->is_small ? 12 : 4096, .step = iface->is_small ? 12 : 128,

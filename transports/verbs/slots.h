@@ -2,7 +2,7 @@
  *
  * slots: registered memory for frames, in short and long slots. Slots come from slabs that are allocated on demand, up to a bound, and
  * registered on every rail. A slot is free, posted to an SRQ, or holds a frame until it is known to have arrived. Called by flow, credit,
- * notice and ring.
+ * rma_op and eager_ring.
  */
 #ifndef WEFT_TRANSPORTS_VERBS_SLOTS_H
 #define WEFT_TRANSPORTS_VERBS_SLOTS_H

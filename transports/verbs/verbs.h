@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * verbs: the native HCA transport, private to its folder. One weft_iface holds all rails (active ports of RDMA devices) of this rank. An
- * ep has one RC queue pair (verbs_rc_qp) for each pair of rails that both sides share; identifiers named "link" are such queue pairs.
+ * ep has one RC queue pair (verbs_rc_qp) for each pair of rails that both sides share.
  *
  *   rail     device and GID selection, opening, asynchronous events                         device_select.c, gid.c, rail.c
  *   memory   registration with every rail; memory windows for one peer and one message      memory.c, mw.c
@@ -46,7 +46,7 @@ typedef struct verbs_work {
     uint8_t kind;
     uint8_t rail;
     uint16_t covers;  /* if signalled: requests that its completion completes, itself included; set by verbs_post */
-    verbs_rc_qp *qp; /* QP that it is posted to; NULL for receives and datagrams. Flushed before the QP is destroyed */
+    verbs_rc_qp *qp;  /* that it is posted to; NULL for receives and datagrams. Flushed before the QP is destroyed */
 } verbs_work;
 
 /* Requests posted with one doorbell (post.c). Empty between calls, except for frames sent with frame.more. */
