@@ -17,7 +17,7 @@
 
 static char said[2000]; /* what was complained about */
 
-int complain(int code, const char *format, ...)
+int report(int code, const char *format, ...)
 {
     va_list args;
 
@@ -138,7 +138,7 @@ static void name_lists(void)
     for (size_t i = 0; i < weft_count(cases); i++) {
         *text = '\0';
         int rc = hostlist_each(cases[i].text, name_add, text);
-        CU_ASSERT_EQUAL(rc, cases[i].names ? 0 : NAMES_MALFORMED);
+        CU_ASSERT_EQUAL(rc, cases[i].names ? 0 : HOSTLIST_MALFORMED);
         if (cases[i].names && strcmp(text, cases[i].names)) {
             CU_FAIL("other names");
             printf("\n    %s: wanted '%s', got '%s'\n", cases[i].text, cases[i].names, text);
@@ -146,14 +146,14 @@ static void name_lists(void)
     }
     *text = '\0';
     CU_ASSERT_EQUAL(hostlist_each("n[0-999999999]", name_add, text), 1); /* ends where no more are taken */
-    char longest[2 * NAME_ROOM];
+    char longest[2 * HOSTLIST_NAME_MAX];
     memset(longest, 'n', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
-    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), NAMES_MALFORMED);
-    memcpy(longest + NAME_ROOM - 3, "[1-2]", 6);
+    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), HOSTLIST_MALFORMED);
+    memcpy(longest + HOSTLIST_NAME_MAX - 3, "[1-2]", 6);
     CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), 1); /* 298 letters: taken */
-    memcpy(longest + NAME_ROOM - 2, "[10-11]", 8);
-    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), NAMES_MALFORMED);
+    memcpy(longest + HOSTLIST_NAME_MAX - 2, "[10-11]", 8);
+    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), HOSTLIST_MALFORMED);
 }
 
 static void counts(void)
@@ -275,7 +275,7 @@ static void narrows(const char *hosts, int code, const char *wanted)
         opts.has_hosts = true;
         CU_ASSERT_EQUAL_FATAL(hosts_add(&opts.hosts, "--host", hosts), 0);
     }
-    int rc = allocation_take(&opts);
+    int rc = allocation_apply(&opts);
     bool is_so = rc == code && (code ? strstr(said, wanted) != NULL : !strcmp(rows_words(&opts.hosts), wanted));
     CU_ASSERT_TRUE(is_so);
     if (!is_so)

@@ -83,7 +83,7 @@ static void cut_anyhow(void)
                 CU_ASSERT_TRUE(frame.kind == got && frame.bytes == 60 * got && !memcmp(frame.body, body, frame.bytes));
         }
         CU_ASSERT_EQUAL(got, 5);
-        CU_ASSERT_PTR_NULL(daemon.trouble);
+        CU_ASSERT_PTR_NULL(daemon.error);
         pair_close(&head, &daemon);
     }
 }
@@ -100,7 +100,7 @@ static void changed(void)
         CU_ASSERT_EQUAL_FATAL(count, 12 + 20 + 16);
         caught[bit / 8] = (char)(caught[bit / 8] ^ 1 << bit % 8);
         CU_ASSERT_FALSE(feed(&daemon, caught, count, &frame)); /* a longer length waits for more; nothing else may */
-        CU_ASSERT_TRUE(daemon.trouble || bit < 32);
+        CU_ASSERT_TRUE(daemon.error || bit < 32);
         pair_close(&head, &daemon);
     }
 }
@@ -116,26 +116,26 @@ static void out_of_order(void)
     a = frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
     CU_ASSERT_TRUE(feed(&daemon, first, a, &frame));
     CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* repeated */
-    CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
+    CU_ASSERT_PTR_NOT_NULL(daemon.error);
     pair_close(&head, &daemon);
 
     conn_pair_open(&head, &daemon, 7, secret, secret);
     frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
     b = frame_catch(&head, &daemon, CTRL_SIGNAL, "two", 3, second, sizeof second);
     CU_ASSERT_FALSE(feed(&daemon, second, b, &frame)); /* the first is left out */
-    CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
+    CU_ASSERT_PTR_NOT_NULL(daemon.error);
     pair_close(&head, &daemon);
 
     conn_pair_open(&head, &daemon, 7, secret, secret);
     a = frame_catch(&head, &daemon, CTRL_MODEX_REQ, "one", 3, first, sizeof first);
     CU_ASSERT_FALSE(feed(&head, first, a, &frame)); /* turned back to its sender */
-    CU_ASSERT_PTR_NOT_NULL(head.trouble);
+    CU_ASSERT_PTR_NOT_NULL(head.error);
     pair_close(&head, &daemon);
 
     conn_pair_open(&head, &daemon, 7, secret, other_secret);
     a = frame_catch(&head, &daemon, CTRL_SIGNAL, "one", 3, first, sizeof first);
     CU_ASSERT_FALSE(feed(&daemon, first, a, &frame)); /* made under another secret */
-    CU_ASSERT_PTR_NOT_NULL(daemon.trouble);
+    CU_ASSERT_PTR_NOT_NULL(daemon.error);
     pair_close(&head, &daemon);
 }
 
@@ -162,7 +162,7 @@ static void passed_on(void)
 
     conn_pair_open(&above, &below, 7, secret, secret);
     CU_ASSERT_FALSE(feed(&below, first, a, &frame)); /* as it was, it is worth nothing on another connection */
-    CU_ASSERT_PTR_NOT_NULL(below.trouble);
+    CU_ASSERT_PTR_NOT_NULL(below.error);
     pair_close(&above, &below);
     pair_close(&head, &between);
 }

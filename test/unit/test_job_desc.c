@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_job_desc: the serialized job. The map is the same after unpacking, by slot, by node and mixed, and compact where adjacent ranks share
- * a node; a truncated description is rejected.
+ * test_job_desc: the serialized job. The map is the same after unpacking, by slot, by node and mixed, and compact where adjacent ranks
+ * share a node; a truncated description is rejected.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "tools/mpirun/job_desc.h"
 
-int complain(int code, const char *format, ...)
+int report(int code, const char *format, ...)
 {
     (void)format;
     return code;
@@ -21,7 +21,7 @@ static char *argv_made[] = {"program", NULL};
 static char *environment_made[] = {"A=b", NULL};
 
 /* A daemon keeps it until it ends; here the leak checker looks. */
-static void told_free(description *told)
+static void told_free(job_desc *told)
 {
     for (uint32_t a = 0; told->opts.apps && a < told->opts.app_count; a++) {
         free(told->opts.apps[a].edits);
@@ -51,10 +51,10 @@ static size_t one(uint32_t ranks, uint32_t nodes, uint32_t (*place)(uint32_t ran
     map.nodes[1].is_here = true;
     for (uint32_t r = 0; r < ranks; r++)
         map.node_of[r] = place(r, ranks, nodes);
-    describe(&opts, &map, "name", "host", body);
+    job_desc_pack(&opts, &map, "name", "host", body);
     ctrl_frame frame = {.kind = CTRL_START, .body = body->bytes.bytes + body->bytes.start, .bytes = body->bytes.used};
-    description told;
-    CU_ASSERT_EQUAL_FATAL(description_read(&frame, nodes - 1, &told), 0);
+    job_desc told;
+    CU_ASSERT_EQUAL_FATAL(job_desc_unpack(&frame, nodes - 1, &told), 0);
     CU_ASSERT_TRUE_FATAL(told.map.ranks == ranks && told.map.node_count == nodes && told.head == 1 && told.opts.fanout == 3);
     uint32_t *next = calloc(nodes, sizeof(*next));
     for (uint32_t r = 0; r < ranks; r++)
@@ -109,15 +109,15 @@ static void cut(void)
 
     for (size_t i = 0; i < bytes; i++) {
         ctrl_frame frame = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = i};
-        description told;
-        taken += description_read(&frame, 3, &told) == 0;
+        job_desc told;
+        taken += job_desc_unpack(&frame, 3, &told) == 0;
         told_free(&told);
     }
     CU_ASSERT_EQUAL(taken, 0);
     ctrl_frame whole = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = bytes};
-    description told;
+    job_desc told;
     for (uint32_t node = 1; node < 5; node += 3) { /* the head is nobody's daemon, and there is no node 4 */
-        CU_ASSERT_NOT_EQUAL(description_read(&whole, node, &told), 0);
+        CU_ASSERT_NOT_EQUAL(job_desc_unpack(&whole, node, &told), 0);
         told_free(&told);
     }
     buffer_free(&body.bytes);
@@ -127,7 +127,7 @@ int main(void)
 {
     environ = environment_made;
     CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("describe", NULL, NULL);
+    CU_pSuite suite = CU_add_suite("job_desc", NULL, NULL);
     CU_add_test(suite, "places", places);
     CU_add_test(suite, "short by slot", short_by_slot);
     CU_add_test(suite, "cut", cut);

@@ -26,7 +26,7 @@ static pmix_msg sent[NODES][32];
 static uint32_t count[NODES];
 static int said;
 
-int complain(int code, const char *format, ...)
+int report(int code, const char *format, ...)
 {
     (void)format;
     said++;
@@ -76,8 +76,8 @@ static void come(pmix_head *self, uint32_t node, uint64_t ticket, const int *ran
     for (uint32_t i = 0; i < n; i++)
         pack_u32(&body, (uint32_t)ranks[i]);
     pack_bytes(&body, data, strlen(data));
-    pmix_msg what = {.kind = PMIX_MSG_GATHER, .rank = GATHER_FENCE, .ticket = ticket, .seconds = seconds, .body = refbuf_from(&body)};
-    pmix_head_take(self, node, &what);
+    pmix_msg what = {.kind = PMIX_MSG_COLL, .rank = PMIX_COLL_FENCE, .ticket = ticket, .seconds = seconds, .body = refbuf_from(&body)};
+    pmix_head_handle(self, node, &what);
 }
 
 static bool is_done(uint32_t node, uint32_t at, uint64_t ticket, int32_t status, const char *data)
@@ -128,11 +128,11 @@ static void test_late(void)
     come(self, 1, 2, all, "", 0);
     pause_s();
     pmix_head_deadlines(self);
-    CU_ASSERT(is_done(0, 0, 1, PMIX_MSG_LATE, "") && is_done(1, 0, 2, PMIX_MSG_LATE, "") && count[2] == 0);
+    CU_ASSERT(is_done(0, 0, 1, PMIX_MSG_TIMEOUT, "") && is_done(1, 0, 2, PMIX_MSG_TIMEOUT, "") && count[2] == 0);
     come(self, 0, 3, all, "a", 0);
     come(self, 1, 4, all, "b", 0);
     come(self, 2, 5, all, "", 0);
-    CU_ASSERT(is_done(2, 0, 5, PMIX_MSG_LATE, "") && count[0] == 1 && count[1] == 1);
+    CU_ASSERT(is_done(2, 0, 5, PMIX_MSG_TIMEOUT, "") && count[0] == 1 && count[1] == 1);
     come(self, 2, 6, all, "c", 0);
     CU_ASSERT(is_done(0, 1, 3, PMIX_MSG_OK, "abc") && is_done(1, 1, 4, PMIX_MSG_OK, "abc") && is_done(2, 1, 6, PMIX_MSG_OK, "abc"));
     CU_ASSERT_EQUAL(pmix_head_deadlines(self), 0);
@@ -142,9 +142,9 @@ static void test_late(void)
 
 static void gone(pmix_head *self, uint32_t rank)
 {
-    pmix_msg what = {.kind = PMIX_MSG_GONE, .rank = rank};
+    pmix_msg what = {.kind = PMIX_MSG_RANK_ENDED, .rank = rank};
 
-    pmix_head_take(self, node_of[rank], &what);
+    pmix_head_handle(self, node_of[rank], &what);
 }
 
 static void test_gone(void)
@@ -170,34 +170,34 @@ static void test_gone(void)
 
 static void test_fetch(void)
 {
-    pmix_msg ask = {.kind = PMIX_MSG_FETCH, .rank = 5, .ticket = 70}, answer = {.kind = DMODEX_RESP, .status = PMIX_MSG_OK};
+    pmix_msg ask = {.kind = PMIX_MSG_FETCH, .rank = 5, .ticket = 70}, answer = {.kind = PMIX_MSG_DMODEX_RESP, .status = PMIX_MSG_OK};
     pmix_msg soon = {.kind = PMIX_MSG_FETCH, .rank = 2, .ticket = 80, .seconds = 1};
     pmix_msg bad = {.kind = PMIX_MSG_FETCH, .rank = RANKS, .ticket = 81};
     pmix_head *self = open_hub();
 
-    pmix_head_take(self, 0, &ask);
+    pmix_head_handle(self, 0, &ask);
     ask.ticket = 71;
-    pmix_head_take(self, 1, &ask);
-    CU_ASSERT(count[2] == 2 && sent[2][0].kind == DMODEX_REQ && sent[2][0].rank == 5 && sent[2][0].ticket != sent[2][1].ticket);
+    pmix_head_handle(self, 1, &ask);
+    CU_ASSERT(count[2] == 2 && sent[2][0].kind == PMIX_MSG_DMODEX_REQ && sent[2][0].rank == 5 && sent[2][0].ticket != sent[2][1].ticket);
     answer.ticket = sent[2][1].ticket;
     answer.body = refbuf_copy("value", 5);
-    pmix_head_take(self, 2, &answer);
+    pmix_head_handle(self, 2, &answer);
     CU_ASSERT(is_done(1, 0, 71, PMIX_MSG_OK, "value") && count[0] == 0);
     answer.body = refbuf_copy("value", 5);
-    pmix_head_take(self, 2, &answer); /* twice: nobody waits for it */
+    pmix_head_handle(self, 2, &answer); /* twice: nobody waits for it */
     CU_ASSERT_EQUAL(count[0] + count[1], 1);
-    answer = (pmix_msg){.kind = DMODEX_RESP, .status = PMIX_MSG_NONE, .ticket = sent[2][0].ticket};
-    pmix_head_take(self, 2, &answer);
-    CU_ASSERT(is_done(0, 0, 70, PMIX_MSG_NONE, ""));
-    pmix_head_take(self, 0, &soon);
-    pmix_head_take(self, 0, &bad);
-    CU_ASSERT(is_done(0, 1, 81, PMIX_MSG_UNABLE, ""));
-    uint64_t owed = sent[1][1].ticket;
+    answer = (pmix_msg){.kind = PMIX_MSG_DMODEX_RESP, .status = PMIX_MSG_NOT_FOUND, .ticket = sent[2][0].ticket};
+    pmix_head_handle(self, 2, &answer);
+    CU_ASSERT(is_done(0, 0, 70, PMIX_MSG_NOT_FOUND, ""));
+    pmix_head_handle(self, 0, &soon);
+    pmix_head_handle(self, 0, &bad);
+    CU_ASSERT(is_done(0, 1, 81, PMIX_MSG_INVALID, ""));
+    uint64_t unacked = sent[1][1].ticket;
     pause_s();
     pmix_head_deadlines(self);
-    CU_ASSERT(is_done(0, 2, 80, PMIX_MSG_LATE, ""));
-    answer = (pmix_msg){.kind = DMODEX_RESP, .status = PMIX_MSG_OK, .ticket = owed, .body = refbuf_copy("x", 1)};
-    pmix_head_take(self, 1, &answer); /* too late */
+    CU_ASSERT(is_done(0, 2, 80, PMIX_MSG_TIMEOUT, ""));
+    answer = (pmix_msg){.kind = PMIX_MSG_DMODEX_RESP, .status = PMIX_MSG_OK, .ticket = unacked, .body = refbuf_copy("x", 1)};
+    pmix_head_handle(self, 1, &answer); /* too late */
     CU_ASSERT_EQUAL(count[0], 3);
     forget();
     pmix_head_close(self);
@@ -215,7 +215,7 @@ static int32_t publish(pmix_head *self, uint32_t rank, uint32_t range, uint32_t 
     pack_u32(&body, (uint32_t)strlen(value));
     pack_bytes(&body, value, strlen(value));
     pmix_msg what = {.kind = PMIX_MSG_PUBLISH, .rank = rank, .ticket = 1, .body = refbuf_from(&body)};
-    pmix_head_take(self, node, &what);
+    pmix_head_handle(self, node, &what);
     for (uint32_t i = count[node]; i-- > 0;)
         if (sent[node][i].ticket == 1)
             return sent[node][i].status;
@@ -232,7 +232,7 @@ static bool finds(pmix_head *self, uint32_t rank, bool waits, const char *key, i
     pack_u32(&body, 1);
     pack_text(&body, key);
     pmix_msg what = {.kind = PMIX_MSG_LOOKUP, .rank = rank, .ticket = 2, .body = refbuf_from(&body)};
-    pmix_head_take(self, node, &what);
+    pmix_head_handle(self, node, &what);
     if (count[node] != before + 1 || sent[node][before].status != status)
         return false;
     if (status)
@@ -251,26 +251,26 @@ static void test_board(void)
     pmix_head *self = open_hub();
     pack keys = {0};
 
-    CU_ASSERT_EQUAL(publish(self, 0, NAMESERVER_ALL, NAMESERVER_KEEP, "port", "here"), PMIX_MSG_OK);
-    CU_ASSERT_EQUAL(publish(self, 4, NAMESERVER_ALL, NAMESERVER_KEEP, "port", "there"), PMIX_MSG_TWICE);
+    CU_ASSERT_EQUAL(publish(self, 0, NAMESERVER_RANGE_JOB, NAMESERVER_PERSIST_JOB, "port", "here"), PMIX_MSG_OK);
+    CU_ASSERT_EQUAL(publish(self, 4, NAMESERVER_RANGE_JOB, NAMESERVER_PERSIST_JOB, "port", "there"), PMIX_MSG_DUPLICATE);
     CU_ASSERT(finds(self, 5, false, "port", PMIX_MSG_OK, "here"));
-    CU_ASSERT(finds(self, 5, false, "none", PMIX_MSG_NONE, ""));
-    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_NODE, NAMESERVER_KEEP, "near", "n"), PMIX_MSG_OK);
-    CU_ASSERT(finds(self, 3, false, "near", PMIX_MSG_OK, "n") && finds(self, 4, false, "near", PMIX_MSG_NONE, ""));
-    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_ALL, NAMESERVER_ONCE, "once", "1"), PMIX_MSG_OK);
-    CU_ASSERT(finds(self, 0, false, "once", PMIX_MSG_OK, "1") && finds(self, 0, false, "once", PMIX_MSG_NONE, ""));
-    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_ALL, NAMESERVER_WHILE_ALIVE, "life", "2"), PMIX_MSG_OK);
+    CU_ASSERT(finds(self, 5, false, "none", PMIX_MSG_NOT_FOUND, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_RANGE_NODE, NAMESERVER_PERSIST_JOB, "near", "n"), PMIX_MSG_OK);
+    CU_ASSERT(finds(self, 3, false, "near", PMIX_MSG_OK, "n") && finds(self, 4, false, "near", PMIX_MSG_NOT_FOUND, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_RANGE_JOB, NAMESERVER_PERSIST_FIRST_READ, "once", "1"), PMIX_MSG_OK);
+    CU_ASSERT(finds(self, 0, false, "once", PMIX_MSG_OK, "1") && finds(self, 0, false, "once", PMIX_MSG_NOT_FOUND, ""));
+    CU_ASSERT_EQUAL(publish(self, 2, NAMESERVER_RANGE_JOB, NAMESERVER_PERSIST_RANK, "life", "2"), PMIX_MSG_OK);
     gone(self, 2);
-    CU_ASSERT(finds(self, 0, false, "life", PMIX_MSG_NONE, ""));
+    CU_ASSERT(finds(self, 0, false, "life", PMIX_MSG_NOT_FOUND, ""));
     forget();
     CU_ASSERT_FALSE(finds(self, 1, true, "later", PMIX_MSG_OK, "")); /* it waits */
     CU_ASSERT_EQUAL(count[0], 0);
-    publish(self, 4, NAMESERVER_ALL, NAMESERVER_KEEP, "later", "now");
+    publish(self, 4, NAMESERVER_RANGE_JOB, NAMESERVER_PERSIST_JOB, "later", "now");
     CU_ASSERT(count[0] == 1 && sent[0][0].ticket == 2 && sent[0][0].status == PMIX_MSG_OK);
     pack_u32(&keys, 0);
     pmix_msg what = {.kind = PMIX_MSG_UNPUBLISH, .rank = 0, .ticket = 3, .body = refbuf_from(&keys)};
-    pmix_head_take(self, 0, &what);
-    CU_ASSERT(finds(self, 5, false, "port", PMIX_MSG_NONE, "") && finds(self, 5, false, "later", PMIX_MSG_OK, "now"));
+    pmix_head_handle(self, 0, &what);
+    CU_ASSERT(finds(self, 5, false, "port", PMIX_MSG_NOT_FOUND, "") && finds(self, 5, false, "later", PMIX_MSG_OK, "now"));
     forget();
     pmix_head_close(self);
 }
@@ -279,18 +279,18 @@ static void test_board(void)
 static void test_bad(void)
 {
     pmix_head *self = open_hub();
-    uint32_t kinds[] = {PMIX_MSG_GATHER, PMIX_MSG_PUBLISH, PMIX_MSG_LOOKUP, PMIX_MSG_UNPUBLISH};
+    uint32_t kinds[] = {PMIX_MSG_COLL, PMIX_MSG_PUBLISH, PMIX_MSG_LOOKUP, PMIX_MSG_UNPUBLISH};
 
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
         for (size_t bytes = 0; bytes < 16; bytes++) {
             pmix_msg what = {.kind = kinds[k], .rank = 1, .ticket = 9, .body = refbuf_alloc(bytes)};
             memset(what.body->data, 0xff, bytes);
-            pmix_head_take(self, 0, &what);
+            pmix_head_handle(self, 0, &what);
             CU_ASSERT(count[0] == 1 && sent[0][0].status != PMIX_MSG_OK);
             forget();
         }
     pmix_msg event = {.kind = PMIX_MSG_EVENT, .body = refbuf_copy("e", 1)};
-    pmix_head_take(self, 1, &event);
+    pmix_head_handle(self, 1, &event);
     CU_ASSERT(count[0] == 1 && count[1] == 0 && count[2] == 1 && sent[0][0].body == sent[2][0].body);
     forget();
     pmix_head_close(self);
@@ -298,18 +298,18 @@ static void test_bad(void)
 
 static void test_slots(void)
 {
-    slots self = {0};
+    id_table self = {0};
     int things[40];
     uint64_t numbers[40], first;
 
     for (int i = 0; i < 40; i++)
-        numbers[i] = id_table_put(&self, &things[i]);
+        numbers[i] = id_table_add(&self, &things[i]);
     for (int i = 0; i < 40; i++)
         CU_ASSERT(numbers[i] && id_table_lookup(&self, numbers[i]) == &things[i]);
     first = numbers[7];
     CU_ASSERT_PTR_EQUAL(id_table_remove(&self, first), &things[7]);
     CU_ASSERT_PTR_NULL(id_table_remove(&self, first));
-    numbers[7] = id_table_put(&self, &things[7]);
+    numbers[7] = id_table_add(&self, &things[7]);
     CU_ASSERT(numbers[7] != first && !id_table_lookup(&self, first) && id_table_lookup(&self, numbers[7]) == &things[7]);
     CU_ASSERT(!id_table_lookup(&self, 0) && !id_table_lookup(&self, 1000));
     id_table_close(&self);
@@ -357,7 +357,7 @@ static void test_haul(void)
         refbuf *kept = refbuf_acquire(what.body);
         CU_ASSERT_EQUAL(pmix_channel_queue(&to, &what), 0);
         pmix_channel_flush(&to, &head);
-        CU_ASSERT(to.lent <= PMIX_CHANNEL_WINDOW + PMIX_FRAGMENT_MAX + 64); /* nobody has read, and no more goes */
+        CU_ASSERT(to.in_flight <= PMIX_CHANNEL_WINDOW + PMIX_FRAGMENT_MAX + 64); /* nobody has read, and no more goes */
         for (int i = 0; i < 1000 && !turn(&from, &daemon, &came); i++)
             turn(&to, &head, NULL);
         CU_ASSERT(came.kind == PMIX_MSG_DONE && came.status == -3 && came.ticket == what.ticket && came.rank == 4 && came.seconds == 5);
@@ -366,7 +366,7 @@ static void test_haul(void)
         refbuf_release(kept);
         turn(&to, &head, NULL);
     }
-    CU_ASSERT(!head.trouble && !daemon.trouble && to.waiting == 0);
+    CU_ASSERT(!head.error && !daemon.error && to.queued_bytes == 0);
     pmix_channel_close(&to);
     pmix_channel_close(&from);
     ctrl_conn_close(&head);
@@ -391,7 +391,7 @@ static void test_haul_bad(void)
         frame.body = body.bytes.bytes;
         frame.bytes = body.bytes.used;
         CU_ASSERT_EQUAL(pmix_channel_recv(&self, &head, &frame, &whole), -1);
-        CU_ASSERT_PTR_NOT_NULL(head.trouble);
+        CU_ASSERT_PTR_NOT_NULL(head.error);
         buffer_free(&body.bytes);
         pmix_channel_close(&self);
         ctrl_conn_close(&head);

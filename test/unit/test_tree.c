@@ -21,7 +21,7 @@ static uint32_t walk(const tree *head, const tree *at, uint32_t above, uint32_t 
         tree below = tree_of_node(head, node), again = tree_of_node(at, node);
         wrong += starter[node] != 0 || node == head->head || (i && node <= previous);
         wrong += below.first != again.first || below.count != again.count || tree_parent(head, node) != above;
-        wrong += below.count && below.first != tree_place(head, node) + 1;
+        wrong += below.count && below.first != tree_position(head, node) + 1;
         starter[node] = 1 + above;
         previous = node;
         uint32_t deep = walk(head, &below, node, starter, depth + 1);
@@ -56,7 +56,7 @@ static void one(uint32_t nodes, uint32_t head, uint32_t fanout)
         /* the way of a frame from the head, step by step */
         tree at = top;
         for (uint32_t way, steps = 0; i != head && steps <= hosts; steps++) {
-            if ((way = tree_way(&at, i)) == UINT32_MAX) {
+            if ((way = tree_child_towards(&at, i)) == UINT32_MAX) {
                 astray++;
                 break;
             }
@@ -68,8 +68,8 @@ static void one(uint32_t nodes, uint32_t head, uint32_t fanout)
     }
     CU_ASSERT_EQUAL(missing, 0);
     CU_ASSERT_EQUAL(astray, 0);
-    CU_ASSERT_EQUAL(tree_way(&top, head), UINT32_MAX);
-    CU_ASSERT_EQUAL(tree_way(&top, nodes), UINT32_MAX);
+    CU_ASSERT_EQUAL(tree_child_towards(&top, head), UINT32_MAX);
+    CU_ASSERT_EQUAL(tree_child_towards(&top, nodes), UINT32_MAX);
     CU_ASSERT_TRUE(reach(top.fanout, depth) >= hosts);
     CU_ASSERT_TRUE(!depth || reach(top.fanout, depth - 1) < hosts);
 }

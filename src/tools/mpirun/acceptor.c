@@ -14,12 +14,12 @@
 #include "base/clock.h"
 #include "tools/mpirun/contact.h"
 
-#define PATIENCE_NS 5000000000u
+#define HANDSHAKE_LIMIT_NS 5000000000u
 
 int acceptor_open(acceptor *self, const unsigned char *secret, const acceptor_callbacks *up)
 {
-    *self = (acceptor){.secret = secret, .up = *up, .listener = listen_open()};
-    for (int i = 0; i < DOOR_STRANGERS; i++)
+    *self = (acceptor){.secret = secret, .up = *up, .listener = contact_listen()};
+    for (int i = 0; i < PENDING_CONNS_MAX; i++)
         self->pending_conns[i].fd = -1;
     return self->listener < 0 ? -1 : 0;
 }
@@ -35,20 +35,20 @@ static void pending_conns_accept(acceptor *self)
 {
     pending_conn *unused = NULL;
 
-    for (int i = 0; i < DOOR_STRANGERS && !unused; i++)
+    for (int i = 0; i < PENDING_CONNS_MAX && !unused; i++)
         unused = self->pending_conns[i].fd < 0 ? &self->pending_conns[i] : NULL;
     int fd = unused ? accept4(self->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
     if (fd >= 0)
-        *unused = (pending_conn){.fd = fd, .deadline_ns = weft_clock_ns() + PATIENCE_NS};
+        *unused = (pending_conn){.fd = fd, .deadline_ns = weft_clock_ns() + HANDSHAKE_LIMIT_NS};
 }
 
-static void hello_take(acceptor *self, pending_conn *one)
+static void on_hello(acceptor *self, pending_conn *one)
 {
     ctrl_hello hello;
 
     memcpy(&hello, one->bytes, sizeof(hello));
     uint32_t node = le32toh(hello.node);
-    if (!ctrl_hello_is_valid(&hello) || !self->up.awaits(self->up.owner, node)) {
+    if (!ctrl_hello_is_valid(&hello) || !self->up.is_expected(self->up.owner, node)) {
         pending_conn_drop(one);
         return;
     }
@@ -62,11 +62,11 @@ static void hello_take(acceptor *self, pending_conn *one)
         char why[160];
         snprintf(why, sizeof(why), "it has Weft %.31s (protocol %u), and this mpirun is Weft " PACKAGE_VERSION " (protocol %u)",
                  hello.release, le32toh(hello.version), CTRL_VERSION);
-        self->up.other(self->up.owner, node, why);
+        self->up.other_release(self->up.owner, node, why);
     }
 }
 
-static void proof_take(acceptor *self, pending_conn *one)
+static void on_proof(acceptor *self, pending_conn *one)
 {
     unsigned char proof[32];
     ctrl_hello hello;
@@ -74,15 +74,15 @@ static void proof_take(acceptor *self, pending_conn *one)
 
     memcpy(&hello, one->bytes, sizeof(hello));
     ctrl_proof_make(self->secret, &hello, &one->answer, proof);
-    if (!weft_bytes_equal(proof, one->bytes + sizeof(hello), sizeof(proof)) || !self->up.awaits(self->up.owner, le32toh(hello.node))) {
+    if (!weft_bytes_equal(proof, one->bytes + sizeof(hello), sizeof(proof)) || !self->up.is_expected(self->up.owner, le32toh(hello.node))) {
         pending_conn_drop(one);
         return;
     }
     one->fd = -1;
-    self->up.met(self->up.owner, le32toh(hello.node), fd, &hello, &one->answer);
+    self->up.connected(self->up.owner, le32toh(hello.node), fd, &hello, &one->answer);
 }
 
-static void pending_conn_turn(acceptor *self, pending_conn *one)
+static void pending_conn_progress(acceptor *self, pending_conn *one)
 {
     size_t want = one->is_answered ? sizeof(one->bytes) : sizeof(ctrl_hello);
     ssize_t n = recv(one->fd, one->bytes + one->used, want - one->used, 0);
@@ -95,9 +95,9 @@ static void pending_conn_turn(acceptor *self, pending_conn *one)
     }
     one->used += (size_t)n;
     if (one->used == sizeof(ctrl_hello) && !one->is_answered)
-        hello_take(self, one);
+        on_hello(self, one);
     else if (one->used == sizeof(one->bytes))
-        proof_take(self, one);
+        on_proof(self, one);
 }
 
 /* Entry 0 is the listener, then the pending connections; absent ones are -1. */
@@ -105,7 +105,7 @@ void acceptor_pollfds(const acceptor *self, struct pollfd *set)
 {
     bool has_room = false;
 
-    for (int i = 0; i < DOOR_STRANGERS; i++) {
+    for (int i = 0; i < PENDING_CONNS_MAX; i++) {
         set[1 + i] = (struct pollfd){.fd = self->pending_conns[i].fd, .events = POLLIN};
         has_room |= self->pending_conns[i].fd < 0;
     }
@@ -114,9 +114,9 @@ void acceptor_pollfds(const acceptor *self, struct pollfd *set)
 
 void acceptor_progress(acceptor *self, const struct pollfd *set)
 {
-    for (int i = 0; i < DOOR_STRANGERS; i++)
+    for (int i = 0; i < PENDING_CONNS_MAX; i++)
         if (set[1 + i].revents && self->pending_conns[i].fd >= 0)
-            pending_conn_turn(self, &self->pending_conns[i]);
+            pending_conn_progress(self, &self->pending_conns[i]);
     if (set[0].revents)
         pending_conns_accept(self);
 }
@@ -125,7 +125,7 @@ uint64_t acceptor_deadlines(acceptor *self)
 {
     uint64_t now = weft_clock_ns(), next = 0;
 
-    for (int i = 0; i < DOOR_STRANGERS; i++) {
+    for (int i = 0; i < PENDING_CONNS_MAX; i++) {
         pending_conn *one = &self->pending_conns[i];
         if (one->fd >= 0 && now >= one->deadline_ns)
             pending_conn_drop(one);
@@ -137,7 +137,7 @@ uint64_t acceptor_deadlines(acceptor *self)
 
 void acceptor_close(acceptor *self)
 {
-    for (int i = 0; i < DOOR_STRANGERS; i++)
+    for (int i = 0; i < PENDING_CONNS_MAX; i++)
         pending_conn_drop(&self->pending_conns[i]);
     if (self->listener >= 0)
         close(self->listener);

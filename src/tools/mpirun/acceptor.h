@@ -2,7 +2,7 @@
  *
  * acceptor: listening socket that authenticates daemons.
  * A connection stays a pending_conn until both sides have proven that they know the job's secret. It expires after 5 s; at most
- * DOOR_STRANGERS exist. Used by children, on mpirun's one thread.
+ * PENDING_CONNS_MAX exist. Used by children, on mpirun's one thread.
  */
 #ifndef WEFT_MPIRUN_ACCEPTOR_H
 #define WEFT_MPIRUN_ACCEPTOR_H
@@ -13,14 +13,14 @@
 
 #include "tools/mpirun/ctrl_conn.h"
 
-#define DOOR_STRANGERS 64
-#define DOOR_MAX (1 + DOOR_STRANGERS) /* entries of the poll set: the listener, then the pending connections */
+#define PENDING_CONNS_MAX 64
+#define ACCEPTOR_POLLFDS (1 + PENDING_CONNS_MAX) /* entries of the poll set: the listener, then the pending connections */
 
 typedef struct acceptor_callbacks {
-    bool (*awaits)(void *owner, uint32_t node);                 /* whether that node's daemon is still expected */
-    void (*other)(void *owner, uint32_t node, const char *why); /* the daemon runs another release */
+    bool (*is_expected)(void *owner, uint32_t node);                 /* whether that node's daemon is still expected */
+    void (*other_release)(void *owner, uint32_t node, const char *why); /* the daemon runs another release */
     /* The daemon is authenticated. The callee owns fd from now on. */
-    void (*met)(void *owner, uint32_t node, int fd, const ctrl_hello *hello, const ctrl_answer *answer);
+    void (*connected)(void *owner, uint32_t node, int fd, const ctrl_hello *hello, const ctrl_answer *answer);
     void *owner;
 } acceptor_callbacks;
 
@@ -37,12 +37,12 @@ typedef struct acceptor {
     int listener;
     const unsigned char *secret; /* the owner's */
     acceptor_callbacks up;
-    pending_conn pending_conns[DOOR_STRANGERS];
+    pending_conn pending_conns[PENDING_CONNS_MAX];
 } acceptor;
 
 /* Opens the listener. `secret` must outlive self. 0 or -1 with errno. */
 int acceptor_open(acceptor *self, const unsigned char *secret, const acceptor_callbacks *up);
-/* Fills DOOR_MAX entries of set. */
+/* Fills ACCEPTOR_POLLFDS entries of set. */
 void acceptor_pollfds(const acceptor *self, struct pollfd *set);
 void acceptor_progress(acceptor *self, const struct pollfd *set);
 /* Closes the pending connections that have expired. Returns the next deadline (weft_clock_ns), or 0. */

@@ -34,7 +34,7 @@ static void child_run(char **argv, char **environment, int in, int out, pid_t pa
 }
 
 /* Splits `copy` in place at blanks. */
-static int words_part(char *copy, char **argv)
+static int command_split(char *copy, char **argv)
 {
     char *save = NULL;
     int count = 0;
@@ -45,7 +45,7 @@ static int words_part(char *copy, char **argv)
 }
 
 /* Writes once, without blocking, so the pipe is enlarged to hold long texts. -1: the pipe did not take all. */
-static int input_give(int fd, const char *text)
+static int input_write(int fd, const char *text)
 {
     size_t bytes = strlen(text);
 
@@ -73,11 +73,11 @@ int agent_run(agent *self, const char *const *argv, char **environment, const ch
         goto undo;
     setpgid(pid, pid);
     self->pid = pid;
-    guard_tell_group(guard, pid);
+    guard_add_group(guard, pid);
     self->out = out[0];
     out[0] = -1;
     fcntl(self->out, F_SETFL, O_NONBLOCK);
-    rc = input_give(in[1], text);
+    rc = input_write(in[1], text);
 undo:
     for (int i = 0; i < 2; i++) {
         if (in[i] >= 0)
@@ -88,10 +88,10 @@ undo:
     return rc;
 }
 
-int agent_start(agent *self, const char *words, const char *host, const char *command, const char *line, guard *guard)
+int agent_start(agent *self, const char *agent_command, const char *host, const char *command, const char *line, guard *guard)
 {
-    char *argv[WORDS_MAX + 3] = {0}, *copy = strdup(words);
-    int count = copy ? words_part(copy, argv) : 0, rc = -1;
+    char *argv[WORDS_MAX + 3] = {0}, *copy = strdup(agent_command);
+    int count = copy ? command_split(copy, argv) : 0, rc = -1;
 
     *self = (agent){.out = -1};
     argv[count] = (char *)host;
@@ -111,11 +111,11 @@ void agent_read(agent *self)
         if (n < 0 && errno != EINTR)
             return;
         for (ssize_t i = 0; i < n; i++) {
-            if (self->said_bytes == sizeof(self->said) - 1)
-                memmove(self->said, self->said + 1, --self->said_bytes);
-            self->said[self->said_bytes++] = bytes[i];
+            if (self->output_bytes == sizeof(self->output) - 1)
+                memmove(self->output, self->output + 1, --self->output_bytes);
+            self->output[self->output_bytes++] = bytes[i];
         }
-        self->said[self->said_bytes] = '\0';
+        self->output[self->output_bytes] = '\0';
     }
     agent_close(self);
 }
@@ -124,7 +124,7 @@ void agent_ended(agent *self, guard *guard)
 {
     agent_read(self);
     kill(-self->pid, SIGTERM); /* a remaining ProxyCommand */
-    guard_tell_empty(guard, self->pid);
+    guard_remove_group(guard, self->pid);
     self->pid = 0;
 }
 
@@ -141,12 +141,12 @@ void agent_close(agent *self)
     self->out = -1;
 }
 
-const char *agent_words(agent *self)
+const char *agent_output(agent *self)
 {
-    while (self->said_bytes && strchr(" \r\n", self->said[self->said_bytes - 1]))
-        self->said_bytes--;
-    self->said[self->said_bytes] = '\0';
-    for (char *c = self->said; *c; c++)
+    while (self->output_bytes && strchr(" \r\n", self->output[self->output_bytes - 1]))
+        self->output_bytes--;
+    self->output[self->output_bytes] = '\0';
+    for (char *c = self->output; *c; c++)
         *c = *c == '\n' ? '|' : (unsigned char)*c < ' ' ? ' ' : *c;
-    return self->said;
+    return self->output;
 }

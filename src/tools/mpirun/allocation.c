@@ -85,18 +85,18 @@ static int slurm_read(allocation *self)
 {
     const char *list = either("SLURM_JOB_NODELIST", "SLURM_NODELIST"), *here = set("SLURMD_NODENAME"), *cpus = set("SLURM_CPUS_PER_TASK");
     uint32_t per_task = cpus ? count_of(cpus) : 1;
-    int rc = hosts_put(&self->hosts, "SLURM_JOB_NODELIST", list, 1);
+    int rc = hosts_add_expanded(&self->hosts, "SLURM_JOB_NODELIST", list, 1);
 
     if (rc)
         return rc;
     if (!slurm_slots(&self->hosts, "SLURM_TASKS_PER_NODE", 1) &&
         !slurm_slots(&self->hosts, "SLURM_JOB_CPUS_PER_NODE", per_task ? per_task : 1))
-        return complain(2, "%s: neither SLURM_TASKS_PER_NODE '%s' nor SLURM_JOB_CPUS_PER_NODE '%s' fits the %u hosts of '%s'", self->what,
+        return report(2, "%s: neither SLURM_TASKS_PER_NODE '%s' nor SLURM_JOB_CPUS_PER_NODE '%s' fits the %u hosts of '%s'", self->what,
                         shown("SLURM_TASKS_PER_NODE"), shown("SLURM_JOB_CPUS_PER_NODE"), self->hosts.count, list);
     for (uint32_t i = 0; i < self->hosts.count; i++) {
         host_row *row = &self->hosts.rows[i];
         row->is_here = here && !strcmp(here, row->name);
-        row->is_settled = true;
+        row->is_resolved = true;
     }
     return 0;
 }
@@ -111,20 +111,20 @@ static int file_read(host_list *hosts, const char *variable, bool has_slots)
     int rc = 0;
 
     if (!file)
-        return complain(2, "%s: cannot read %s: %s (WEFT_ALLOCATION=none ignores it)", variable, path, strerror(errno));
+        return report(2, "%s: cannot read %s: %s (WEFT_ALLOCATION=none ignores it)", variable, path, strerror(errno));
     for (unsigned number = 1; !rc && getline(&line, &room, file) >= 0; number++) {
         char *save = NULL, *name = strtok_r(line, " \t\r\n", &save), *count = name ? strtok_r(NULL, " \t\r\n", &save) : NULL;
         uint32_t slots = has_slots && count ? count_of(count) : 1;
         snprintf(from, sizeof(from), "%s: %s:%u", variable, path, number);
         if (name && !slots)
-            rc = complain(2, "%s: a number of slots is wanted behind the host's name: '%s'", from, count);
+            rc = report(2, "%s: a number of slots is wanted behind the host's name: '%s'", from, count);
         else if (name)
-            rc = hosts_put(hosts, from, name, slots);
+            rc = hosts_add_expanded(hosts, from, name, slots);
     }
     if (!rc && ferror(file))
-        rc = complain(2, "%s: cannot read %s: %s", variable, path, strerror(errno));
+        rc = report(2, "%s: cannot read %s: %s", variable, path, strerror(errno));
     else if (!rc && !hosts->count)
-        rc = complain(2, "%s: %s names no host", variable, path);
+        rc = report(2, "%s: %s names no host", variable, path);
     free(line);
     fclose(file);
     return rc;
@@ -134,12 +134,13 @@ static int file_read(host_list *hosts, const char *variable, bool has_slots)
 static int words_read(host_list *hosts, const char *variable, bool has_slots)
 {
     char *copy = strdup(set(variable)), *save = NULL;
-    int rc = copy ? 0 : complain(1, "out of memory");
+    int rc = copy ? 0 : report(1, "out of memory");
 
     for (char *name = copy ? strtok_r(copy, " ", &save) : NULL; name && !rc; name = strtok_r(NULL, " ", &save)) {
         char *count = has_slots ? strtok_r(NULL, " ", &save) : NULL;
         uint32_t slots = !has_slots ? 1 : count ? count_of(count) : 0;
-        rc = slots ? hosts_put(hosts, variable, name, slots) : complain(2, "%s: a number of slots is wanted behind '%s'", variable, name);
+        rc = slots ? hosts_add_expanded(hosts, variable, name, slots)
+                   : report(2, "%s: a number of slots is wanted behind '%s'", variable, name);
     }
     free(copy);
     return rc;
@@ -171,7 +172,7 @@ static int flux_read(allocation *self)
     self->is_nameless = count_of(set("FLUX_JOB_NNODES")) != 1;
     if (self->is_nameless)
         return 0;
-    return hosts_put(&self->hosts, "FLUX_JOB_NNODES", "localhost", slots ? slots : 1);
+    return hosts_add_expanded(&self->hosts, "FLUX_JOB_NNODES", "localhost", slots ? slots : 1);
 }
 
 static const struct manager_row {
@@ -189,13 +190,13 @@ static const struct manager_row {
 
 int allocation_read(allocation *self)
 {
-    const char *wish = set("WEFT_ALLOCATION");
+    const char *mode = set("WEFT_ALLOCATION");
 
     *self = (allocation){0};
-    if (wish && !strcmp(wish, "none"))
+    if (mode && !strcmp(mode, "none"))
         return 0;
-    if (wish && strcmp(wish, "auto"))
-        return complain(2, "WEFT_ALLOCATION knows auto and none, not '%s'", wish);
+    if (mode && strcmp(mode, "auto"))
+        return report(2, "WEFT_ALLOCATION knows auto and none, not '%s'", mode);
     for (size_t m = 0; m < weft_count(managers); m++) {
         const struct manager_row *row = &managers[m];
         const char *job = either(row->job, row->older_job);
@@ -207,7 +208,7 @@ int allocation_read(allocation *self)
         snprintf(self->what, sizeof(self->what), "%s's allocation %.100s", row->name, job);
         int rc = row->read(self);
         self->manager = row->name;
-        hosts_settle(&self->hosts, true);
+        hosts_resolve(&self->hosts, true);
         return rc;
     }
     return 0;
@@ -218,17 +219,17 @@ void allocation_free(allocation *self)
     hosts_free(&self->hosts);
 }
 
-int allocation_take(options *opts)
+int allocation_apply(options *opts)
 {
     allocation given;
     int rc = allocation_read(&given);
 
     if (!rc && given.is_nameless && !opts->has_hosts)
-        rc = complain(2, "%s is of %s nodes whose names the environment does not tell: name them by --host (or WEFT_ALLOCATION=none)",
+        rc = report(2, "%s is of %s nodes whose names the environment does not tell: name them by --host (or WEFT_ALLOCATION=none)",
                       given.what, shown("FLUX_JOB_NNODES"));
     if (!rc && given.manager && !given.is_nameless) {
         if (opts->has_hosts) {
-            rc = hosts_narrow(&given.hosts, &opts->hosts, given.what, "WEFT_ALLOCATION=none ignores that there is one");
+            rc = hosts_intersect(&given.hosts, &opts->hosts, given.what, "WEFT_ALLOCATION=none ignores that there is one");
         } else {
             opts->hosts = given.hosts;
             given.hosts = (host_list){0};
@@ -237,7 +238,7 @@ int allocation_take(options *opts)
         opts->allocation = strdup(given.what);
         opts->is_by_srun = !strcmp(given.manager, "Slurm") && !(opts->agent && *opts->agent);
     }
-    hosts_settle(&opts->hosts, false);
+    hosts_resolve(&opts->hosts, false);
     allocation_free(&given);
     return rc;
 }

@@ -22,7 +22,7 @@ typedef struct allocation {
 int allocation_read(allocation *self);
 void allocation_free(allocation *self);
 /* Sets opts->hosts to the allocation's hosts, or checks the user's hosts against them. 0, or an exit code after an error message. */
-int allocation_take(options *opts);
+int allocation_apply(options *opts);
 
 /* Expands "2(x3),1" to 2 2 2 1 in counts, which has `room` entries. Returns the number of entries, or -1: malformed or too many. */
 int allocation_counts(const char *text, uint32_t *counts, uint32_t room);

@@ -88,7 +88,7 @@ static int units_interleave(hwloc_topology_t topology, enum bind_unit over, uint
     return 0;
 }
 
-static char *unit_words(hwloc_topology_t topology, hwloc_const_bitmap_t set)
+static char *binding_text(hwloc_topology_t topology, hwloc_const_bitmap_t set)
 {
     char cpus[256], *text = NULL;
     char cores[256] = "";
@@ -138,7 +138,7 @@ static int slot_fill(hwloc_topology_t topology, const options *opts, uint32_t ra
     hwloc_bitmap_zero(set);
     if (!cpuslot_fill(topology, opts->slots[rank], set, why, sizeof(why)))
         return 0;
-    complain(2, "rank %u: slot=%s: %s", rank, opts->slots[rank], why);
+    report(2, "rank %u: slot=%s: %s", rank, opts->slots[rank], why);
     return -1;
 }
 
@@ -151,10 +151,10 @@ static int masks_make(hwloc_topology_t topology, const unit_list *list, const op
     if (self->mask_bytes < sizeof(cpu_set_t))
         self->mask_bytes = sizeof(cpu_set_t);
     self->masks = calloc(opts->ranks, sizeof(*self->masks));
-    self->words = calloc(opts->ranks, sizeof(*self->words));
+    self->texts = calloc(opts->ranks, sizeof(*self->texts));
     self->count = opts->ranks;
     self->is_disjoint = true;
-    if (!self->masks || !self->words)
+    if (!self->masks || !self->texts)
         rc = -1;
     for (uint32_t r = 0; r < opts->ranks && !rc; r++) {
         int given = slot_fill(topology, opts, ranks[r], set);
@@ -173,7 +173,7 @@ static int masks_make(hwloc_topology_t topology, const unit_list *list, const op
         if (!self->masks[r] || hwloc_cpuset_to_glibc_sched_affinity(topology, set, self->masks[r], self->mask_bytes))
             rc = -1;
         else if (opts->is_bind_reported)
-            self->words[r] = unit_words(topology, set);
+            self->texts[r] = binding_text(topology, set);
     }
     hwloc_bitmap_free(set);
     hwloc_bitmap_free(all);
@@ -188,7 +188,7 @@ static bool has_slots(const options *opts, uint32_t count, const uint32_t *ranks
     return false;
 }
 
-static bool nobody_is_bound(const options *opts)
+static bool no_rank_is_bound(const options *opts)
 {
     if (opts->bind == BIND_AUTO && opts->map != BIND_AUTO)
         return false; /* --map-by core binds to cores */
@@ -203,36 +203,36 @@ int bind_make(const options *opts, uint32_t count, const uint32_t *ranks, bindin
 {
     hwloc_topology_t topology;
     unit_list list = {0};
-    options wish = *opts;
+    options chosen = *opts;
     int rc;
 
     *self = (binding){0};
-    wish.ranks = count;
-    bool is_by_file = has_slots(opts, count, ranks), is_free = nobody_is_bound(&wish);
+    chosen.ranks = count;
+    bool is_by_file = has_slots(opts, count, ranks), is_free = no_rank_is_bound(&chosen);
     if (is_free && !is_by_file)
         return 0;
     if (topology_load(&topology))
-        return complain(1, "hwloc cannot tell which CPUs there are: use --bind-to none");
-    if (wish.per_rank && wish.bind != BIND_HWTHREAD) /* --map-by socket:PE=2: two cores of a socket */
-        wish.bind = wish.bind == BIND_AUTO && wish.map == BIND_HWTHREAD ? BIND_HWTHREAD : BIND_CORE;
-    else if (wish.bind == BIND_AUTO && wish.map != BIND_AUTO)
-        wish.bind = wish.map;
-    hwloc_obj_type_t type = wish.bind == BIND_AUTO ? HWLOC_OBJ_CORE : unit_type(wish.bind);
-    if (wish.bind == BIND_AUTO && count > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
+        return report(1, "hwloc cannot tell which CPUs there are: use --bind-to none");
+    if (chosen.per_rank && chosen.bind != BIND_HWTHREAD) /* --map-by socket:PE=2: two cores of a socket */
+        chosen.bind = chosen.bind == BIND_AUTO && chosen.map == BIND_HWTHREAD ? BIND_HWTHREAD : BIND_CORE;
+    else if (chosen.bind == BIND_AUTO && chosen.map != BIND_AUTO)
+        chosen.bind = chosen.map;
+    hwloc_obj_type_t type = chosen.bind == BIND_AUTO ? HWLOC_OBJ_CORE : unit_type(chosen.bind);
+    if (chosen.bind == BIND_AUTO && count > (uint32_t)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE))
         type = HWLOC_OBJ_PU;
     rc = is_free ? 0 : units_list(topology, type, &list); /* free: ranks without a slot get all CPUs */
-    if (!rc && !is_free && (wish.map == BIND_SOCKET || wish.map == BIND_NUMA) && wish.bind != wish.map)
-        rc = units_interleave(topology, wish.map, wish.per_rank ? wish.per_rank : 1, &list);
+    if (!rc && !is_free && (chosen.map == BIND_SOCKET || chosen.map == BIND_NUMA) && chosen.bind != chosen.map)
+        rc = units_interleave(topology, chosen.map, chosen.per_rank ? chosen.per_rank : 1, &list);
     if (!rc)
-        rc = masks_make(topology, &list, &wish, ranks, self);
+        rc = masks_make(topology, &list, &chosen, ranks, self);
     free(list.units);
     hwloc_topology_destroy(topology);
-    return rc < 0 ? complain(1, "out of memory for the binding of %u ranks", count) : rc;
+    return rc < 0 ? report(1, "out of memory for the binding of %u ranks", count) : rc;
 }
 
 void bind_report(const binding *self, uint32_t index, uint32_t rank, const char *host)
 {
-    complain(0, "rank %u on host %s is %s", rank, host, self->masks && self->words[index] ? self->words[index] : "not bound");
+    report(0, "rank %u on host %s is %s", rank, host, self->masks && self->texts[index] ? self->texts[index] : "not bound");
 }
 
 void bind_free(binding *self)
@@ -240,10 +240,10 @@ void bind_free(binding *self)
     for (uint32_t r = 0; r < self->count; r++) {
         if (self->masks)
             free(self->masks[r]);
-        if (self->words)
-            free(self->words[r]);
+        if (self->texts)
+            free(self->texts[r]);
     }
     free(self->masks);
-    free(self->words);
+    free(self->texts);
     *self = (binding){0};
 }

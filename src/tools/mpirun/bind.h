@@ -17,7 +17,7 @@ typedef struct binding {
     size_t mask_bytes;
     uint32_t count;
     bool is_disjoint;  /* no two ranks share a CPU */
-    char **words;      /* one per rank, for bind_report; NULL entry: no report wanted */
+    char **texts;      /* one per rank, for bind_report; NULL entry: no report wanted */
 } binding;
 
 /* Assigns CPUs to the `count` ranks of this node; ranks[] are their ranks in the job. 0, or an exit code after an error message. */

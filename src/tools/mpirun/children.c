@@ -15,9 +15,9 @@
 #include "tools/mpirun/contact.h"
 #include "tools/mpirun/options.h"
 
-#define AGENT_STAY_NS 3000000000u /* from the end of its daemon */
+#define AGENT_END_LIMIT_NS 3000000000u /* from the end of its daemon */
 
-static child_daemon *child_of(childs *self, uint32_t node)
+static child_daemon *child_of(children *self, uint32_t node)
 {
     for (uint32_t i = 0; i < self->count; i++)
         if (self->items[i].node == node)
@@ -28,7 +28,7 @@ static child_daemon *child_of(childs *self, uint32_t node)
 static void child_end(child_daemon *one)
 {
     one->is_over = true;
-    one->over_ns = weft_clock_ns() + AGENT_STAY_NS;
+    one->over_ns = weft_clock_ns() + AGENT_END_LIMIT_NS;
     ctrl_conn_close(&one->conn);
 }
 
@@ -48,42 +48,43 @@ void child_kill(child_daemon *one)
 
 void child_cancel(child_daemon *one)
 {
-    if (one->is_over || one->is_met)
+    if (one->is_over || one->is_connected)
         return;
     child_end(one);
     agent_kill(&one->agent, SIGTERM);
 }
 
 /* Callbacks of acceptor. */
-static bool node_is_awaited(void *owner, uint32_t node)
+static bool node_is_expected(void *owner, uint32_t node)
 {
     const child_daemon *one = child_of(owner, node);
 
-    return one && !one->is_met && !one->is_over;
+    return one && !one->is_connected && !one->is_over;
 }
 
-static void node_is_other(void *owner, uint32_t node, const char *why)
+static void node_has_other_release(void *owner, uint32_t node, const char *why)
 {
-    childs *self = owner;
+    children *self = owner;
 
     self->up.failed(self->up.owner, child_of(self, node), why);
 }
 
-static void node_met(void *owner, uint32_t node, int fd, const ctrl_hello *hello, const ctrl_answer *answer)
+static void node_connected(void *owner, uint32_t node, int fd, const ctrl_hello *hello, const ctrl_answer *answer)
 {
-    childs *self = owner;
+    children *self = owner;
     child_daemon *one = child_of(self, node);
 
     ctrl_conn_open(&one->conn, fd, true, self->secret, hello, answer);
-    one->is_met = true;
-    self->up.met(self->up.owner, one);
+    one->is_connected = true;
+    self->up.connected(self->up.owner, one);
 }
 
-int children_open(childs *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up)
+int children_open(children *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up)
 {
-    acceptor_callbacks in = {.awaits = node_is_awaited, .other = node_is_other, .met = node_met, .owner = self};
+    acceptor_callbacks in = {.is_expected = node_is_expected, .other_release = node_has_other_release, .connected = node_connected,
+                             .owner = self};
 
-    *self = (childs){.guard = guard, .up = *up};
+    *self = (children){.guard = guard, .up = *up};
     memcpy(self->secret, secret, sizeof(self->secret));
     self->items = calloc(room, sizeof(*self->items));
     if (!self->items)
@@ -91,7 +92,7 @@ int children_open(childs *self, const unsigned char *secret, uint32_t room, guar
     return acceptor_open(&self->acceptor, self->secret, &in) || !self->items ? -1 : 0;
 }
 
-child_daemon *children_add(childs *self, uint32_t node, const char *host)
+child_daemon *children_add(children *self, uint32_t node, const char *host)
 {
     child_daemon *one = &self->items[self->count++];
 
@@ -99,29 +100,29 @@ child_daemon *children_add(childs *self, uint32_t node, const char *host)
     return one;
 }
 
-int children_start(childs *self, const char *words)
+int children_start(children *self, const char *words)
 {
     char line[4096], command[4200];
     int rc = 0;
 
     if (daemon_command(command, sizeof(command)))
-        return complain(1, "cannot find out where this program stands: %s", strerror(errno));
+        return report(1, "cannot find out where this program stands: %s", strerror(errno));
     self->is_ssh = !words || !*words;
     for (uint32_t i = 0; i < self->count && !rc; i++) {
         child_daemon *one = &self->items[i];
-        rc = daemon_line(self->acceptor.listener, self->secret, one->node, line, sizeof(line));
+        rc = contact_write(self->acceptor.listener, self->secret, one->node, line, sizeof(line));
         if (rc)
-            rc = complain(1, "this machine has no network address: %s", strerror(errno));
+            rc = report(1, "this machine has no network address: %s", strerror(errno));
         else if (agent_start(&one->agent, words && *words ? words : AGENT_DEFAULT, one->host, command, line, self->guard))
-            rc = complain(1, "cannot start the agent for host %s: %s", one->host, strerror(errno));
+            rc = report(1, "cannot start the agent for host %s: %s", one->host, strerror(errno));
     }
     explicit_bzero(line, sizeof(line));
     return rc;
 }
 
-#define ALONE_NS 3000000000u
+#define NO_CONNECT_NS 3000000000u
 
-static void child_turn(childs *self, child_daemon *one)
+static void child_progress(children *self, child_daemon *one)
 {
     ctrl_frame frame;
 
@@ -129,19 +130,19 @@ static void child_turn(childs *self, child_daemon *one)
     ctrl_conn_read(&one->conn);
     while (!one->is_over && ctrl_conn_next(&one->conn, &frame))
         self->up.frame(self->up.owner, one, &frame);
-    if (!one->is_over && one->conn.trouble)
-        self->up.lost(self->up.owner, one, one->conn.trouble);
+    if (!one->is_over && one->conn.error)
+        self->up.lost(self->up.owner, one, one->conn.error);
 }
 
-uint32_t children_max(const childs *self)
+uint32_t children_max(const children *self)
 {
-    return DOOR_MAX + 2 * self->count;
+    return ACCEPTOR_POLLFDS + 2 * self->count;
 }
 
 /* Order: the acceptor's entries, then connection and agent of each child; absent ones are -1. */
-uint32_t children_pollfds(const childs *self, struct pollfd *set)
+uint32_t children_pollfds(const children *self, struct pollfd *set)
 {
-    uint32_t at = DOOR_MAX;
+    uint32_t at = ACCEPTOR_POLLFDS;
 
     acceptor_pollfds(&self->acceptor, set);
     for (uint32_t i = 0; i < self->count; i++) {
@@ -152,13 +153,13 @@ uint32_t children_pollfds(const childs *self, struct pollfd *set)
     return at;
 }
 
-void children_progress(childs *self, const struct pollfd *set, uint32_t count)
+void children_progress(children *self, const struct pollfd *set, uint32_t count)
 {
-    uint32_t at = DOOR_MAX;
+    uint32_t at = ACCEPTOR_POLLFDS;
 
     for (uint32_t i = 0; i < self->count && at < count; i++, at += 2) {
         if (set[at].revents && self->items[i].conn.fd >= 0)
-            child_turn(self, &self->items[i]);
+            child_progress(self, &self->items[i]);
         if (set[at + 1].revents)
             agent_read(&self->items[i].agent);
     }
@@ -166,7 +167,7 @@ void children_progress(childs *self, const struct pollfd *set, uint32_t count)
         acceptor_progress(&self->acceptor, set);
 }
 
-bool children_reaped(childs *self, pid_t pid, int status)
+bool children_reaped(children *self, pid_t pid, int status)
 {
     for (uint32_t i = 0; i < self->count; i++) {
         child_daemon *one = &self->items[i];
@@ -180,37 +181,37 @@ bool children_reaped(childs *self, pid_t pid, int status)
             snprintf(why, sizeof(why), "its agent ended with exit code %d", WEXITSTATUS(status));
         if (self->is_ssh && WIFEXITED(status) && WEXITSTATUS(status) == 255) /* 255: ssh itself failed */
             snprintf(why + strlen(why), sizeof(why) - strlen(why), " (this must work: ssh -o BatchMode=yes %s true)", one->host);
-        if (!one->is_met && !one->is_over && status)
+        if (!one->is_connected && !one->is_over && status)
             self->up.failed(self->up.owner, one, why);
-        else if (!one->is_met && !one->is_over) /* exit code 0: the daemon may run detached */
-            one->told_ns = weft_clock_ns() + ALONE_NS;
+        else if (!one->is_connected && !one->is_over) /* exit code 0: the daemon may run detached */
+            one->warn_ns = weft_clock_ns() + NO_CONNECT_NS;
         return true;
     }
     return false;
 }
 
 /* Warns once that an agent exited with 0 and no daemon has connected. Returns the time of the warning, or 0. */
-static uint64_t alone_deadline(const childs *self, child_daemon *one, uint64_t now)
+static uint64_t no_connect_deadline(const children *self, child_daemon *one, uint64_t now)
 {
-    if (one->is_met || one->is_over || !self->up.tells)
-        one->told_ns = 0;
-    if (one->told_ns && now >= one->told_ns) {
-        const char *words = agent_words(&one->agent);
-        complain(0,
+    if (one->is_connected || one->is_over || !self->up.warns)
+        one->warn_ns = 0;
+    if (one->warn_ns && now >= one->warn_ns) {
+        const char *words = agent_output(&one->agent);
+        report(0,
             "host %s: its agent ended with exit code 0, and no daemon has come from there yet; it is waited for (WEFT_START_TIMEOUT_S)%s%s",
             one->host, *words ? ": " : "", words);
-        one->told_ns = 0;
+        one->warn_ns = 0;
     }
-    return one->told_ns;
+    return one->warn_ns;
 }
 
-uint64_t children_deadlines(childs *self)
+uint64_t children_deadlines(children *self)
 {
     uint64_t now = weft_clock_ns(), next = acceptor_deadlines(&self->acceptor);
 
     for (uint32_t i = 0; i < self->count; i++) {
         child_daemon *one = &self->items[i];
-        next = weft_clock_earlier(next, alone_deadline(self, one, now));
+        next = weft_clock_earlier(next, no_connect_deadline(self, one, now));
         if (!one->over_ns || !one->agent.pid)
             continue;
         if (now >= one->over_ns)
@@ -222,7 +223,7 @@ uint64_t children_deadlines(childs *self)
     return next;
 }
 
-bool children_are_over(const childs *self)
+bool children_are_over(const children *self)
 {
     for (uint32_t i = 0; i < self->count; i++)
         if (!self->items[i].is_over || self->items[i].agent.pid)
@@ -230,7 +231,7 @@ bool children_are_over(const childs *self)
     return true;
 }
 
-void children_close(childs *self)
+void children_close(children *self)
 {
     for (uint32_t i = 0; i < self->count; i++) {
         ctrl_conn_close(&self->items[i].conn);

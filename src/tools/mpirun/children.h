@@ -22,22 +22,22 @@ typedef struct child_daemon {
     const char *host; /* host name; the owner's memory */
     agent agent;
     ctrl_conn conn;        /* fd -1: not connected yet, or closed */
-    bool is_met;      /* the daemon has connected */
+    bool is_connected;      /* the daemon has connected */
     bool is_over;     /* detached, killed or cancelled: no more callbacks */
     uint64_t over_ns; /* time at which a remaining agent is killed; 0: not set */
-    uint64_t told_ns; /* time of the warning that the agent exited with 0 and no daemon has connected; 0: none */
+    uint64_t warn_ns; /* time of the warning that the agent exited with 0 and no daemon has connected; 0: none */
 } child_daemon;
 
 typedef struct children_callbacks {
-    void (*met)(void *owner, child_daemon *one); /* connected and authenticated: send it its job */
+    void (*connected)(void *owner, child_daemon *one); /* connected and authenticated: send it its job */
     void (*frame)(void *owner, child_daemon *one, const ctrl_frame *frame);
     void (*lost)(void *owner, child_daemon *one, const char *why);   /* the connection ended without a DONE frame */
     void (*failed)(void *owner, child_daemon *one, const char *why); /* no usable connection came; the agent's output may give the reason */
-    bool tells; /* warn the user when an agent exited with 0 and its daemon has not connected (it still may) */
+    bool warns; /* warn the user when an agent exited with 0 and its daemon has not connected (it still may) */
     void *owner;
 } children_callbacks;
 
-typedef struct childs {
+typedef struct children {
     acceptor acceptor;
     child_daemon *items;
     uint32_t count;
@@ -45,22 +45,22 @@ typedef struct childs {
     guard *guard; /* the owner's */
     bool is_ssh;  /* agents are ssh */
     children_callbacks up;
-} childs;
+} children;
 
 /* Opens the listener; children_add may be called `room` times. 0 or -1 with errno. */
-int children_open(childs *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up);
-child_daemon *children_add(childs *self, uint32_t node, const char *host);
+int children_open(children *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up);
+child_daemon *children_add(children *self, uint32_t node, const char *host);
 /* Starts an agent for each child: `words`, or ssh if NULL or empty. 0, or an exit code after an error message. */
-int children_start(childs *self, const char *words);
+int children_start(children *self, const char *words);
 /* Fills set, which has children_max entries. Returns the number of entries. */
-uint32_t children_max(const childs *self);
-uint32_t children_pollfds(const childs *self, struct pollfd *set);
+uint32_t children_max(const children *self);
+uint32_t children_pollfds(const children *self, struct pollfd *set);
 /* Progresses all connections and agents by the result of poll; count 0: nothing is ready. Calls back. */
-void children_progress(childs *self, const struct pollfd *set, uint32_t count);
+void children_progress(children *self, const struct pollfd *set, uint32_t count);
 /* Handles a reaped process. False: it was no agent of a child. May call back `failed`. */
-bool children_reaped(childs *self, pid_t pid, int status);
+bool children_reaped(children *self, pid_t pid, int status);
 /* Handles expired deadlines. Returns the next one (weft_clock_ns), or 0. */
-uint64_t children_deadlines(childs *self);
+uint64_t children_deadlines(children *self);
 /* After its DONE frame: closes the connection, and the agent may exit by itself. No more callbacks for it. */
 void child_detach(child_daemon *one);
 /* Gives the daemon up: kills its agent and closes the connection, upon which the daemon ends. No more callbacks for it. */
@@ -68,7 +68,7 @@ void child_kill(child_daemon *one);
 /* Stops the agent of a daemon that has not connected and is not needed; no effect on others. */
 void child_cancel(child_daemon *one);
 /* True if every child is over and every agent was reaped. */
-bool children_are_over(const childs *self);
-void children_close(childs *self);
+bool children_are_over(const children *self);
+void children_close(children *self);
 
 #endif

@@ -28,7 +28,7 @@ static int listen_at(int fd, const void *name, socklen_t bytes)
     return bind(fd, name, bytes) || listen(fd, 1024) ? -1 : 0;
 }
 
-int listen_open(void)
+int contact_listen(void)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
     struct sockaddr_in four = {.sin_family = AF_INET};
@@ -69,7 +69,7 @@ int daemon_command(char *text, size_t room)
         errno = EINVAL;
         return -1;
     }
-    snprintf(text, room, "%s%s%s %s", quote, path, quote, DAEMON_WORD);
+    snprintf(text, room, "%s%s%s %s", quote, path, quote, DAEMON_OPTION);
     return 0;
 }
 
@@ -96,7 +96,7 @@ static size_t addresses_add(const struct ifaddrs *all, int is_loopback, char *te
     return used;
 }
 
-int daemon_line(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room)
+int contact_write(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room)
 {
     struct sockaddr_storage name;
     socklen_t bytes = sizeof(name);
@@ -117,7 +117,7 @@ int daemon_line(int listener, const unsigned char *secret, uint32_t node, char *
     return 0;
 }
 
-int daemon_line_read(const char *text, daemon_order *order)
+int contact_read(const char *text, contact *order)
 {
     char hex[2 * CTRL_SECRET_BYTES + 1];
 

@@ -11,24 +11,24 @@
 
 #include "tools/mpirun/ctrl_conn.h"
 
-#define DAEMON_WORD "--weft-daemon" /* command-line word of mpirun's internal daemon mode */
+#define DAEMON_OPTION "--weft-daemon" /* command-line word of mpirun's internal daemon mode */
 
 /* Returns a non-blocking listening TCP socket at a port chosen by the kernel, or -1 with errno. */
-int listen_open(void);
+int contact_listen(void);
 /* Writes the absolute path of this program. 0 or -1 with errno. */
 int daemon_program(char *path, size_t room);
 /* Writes the command for a remote host: this program, at the same path, in daemon mode. 0 or -1 with errno. */
 int daemon_command(char *text, size_t room);
 /* Writes the line for the daemon of a node. It holds the secret: the caller must erase it. 0 or -1 with errno. */
-int daemon_line(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room);
+int contact_write(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room);
 
-typedef struct daemon_order {
+typedef struct contact {
     uint32_t node, port;
     unsigned char secret[CTRL_SECRET_BYTES];
     char addresses[3500]; /* of the head; numeric, comma-separated */
-} daemon_order;
+} contact;
 
 /* Parses the line. 0 or -1: malformed. */
-int daemon_line_read(const char *text, daemon_order *order);
+int contact_read(const char *text, contact *order);
 
 #endif

@@ -23,11 +23,11 @@
 
 int ctrl_secret_make(unsigned char *secret)
 {
-    for (size_t got = 0; got < CTRL_SECRET_BYTES;) {
-        ssize_t n = getrandom(secret + got, CTRL_SECRET_BYTES - got, 0);
+    for (size_t received = 0; received < CTRL_SECRET_BYTES;) {
+        ssize_t n = getrandom(secret + received, CTRL_SECRET_BYTES - received, 0);
         if (n < 0 && errno != EINTR)
             return -1;
-        got += n > 0 ? (size_t)n : 0;
+        received += n > 0 ? (size_t)n : 0;
     }
     return 0;
 }
@@ -145,13 +145,13 @@ static void frame_put(ctrl_conn *self, uint32_t node, uint32_t kind, const void 
     unsigned char mac[MAC_BYTES];
     char head[HDR_BYTES];
 
-    if (self->fd < 0 || self->trouble || self->is_deaf)
+    if (self->fd < 0 || self->error || self->has_send_failed)
         return;
     memcpy(head, words, sizeof(head));
     frame_sign(self, self->is_head, self->sent++, head, body, bytes, mac);
     if (bytes > CTRL_BODY_MAX || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes) ||
         buffer_add(&self->out, mac, sizeof(mac)))
-        self->trouble = "out of memory";
+        self->error = "out of memory";
     ctrl_conn_flush(self);
 }
 
@@ -167,14 +167,14 @@ void ctrl_conn_forward(ctrl_conn *self, const ctrl_frame *frame)
 
 void ctrl_conn_flush(ctrl_conn *self)
 {
-    while (self->fd >= 0 && self->out.used && !self->trouble) {
+    while (self->fd >= 0 && self->out.used && !self->error) {
         ssize_t n = send(self->fd, self->out.bytes + self->out.start, self->out.used, MSG_NOSIGNAL);
         if (n > 0)
             buffer_drop(&self->out, (size_t)n);
         else if (errno == EAGAIN)
             return;
         else if (errno != EINTR) { /* the peer's last frames are still to be read; ctrl_conn_read finds its end */
-            self->is_deaf = true;
+            self->has_send_failed = true;
             self->out.used = 0;
         }
     }
@@ -184,15 +184,15 @@ void ctrl_conn_read(ctrl_conn *self)
 {
     static char bytes[READ_MAX]; /* static: one thread reads connections */
 
-    if (self->fd < 0 || self->trouble)
+    if (self->fd < 0 || self->error)
         return;
     ssize_t n = recv(self->fd, bytes, sizeof(bytes), 0);
     if (n > 0 && buffer_add(&self->in, bytes, (size_t)n))
-        self->trouble = "out of memory";
+        self->error = "out of memory";
     else if (n == 0)
-        self->trouble = "the connection was closed";
+        self->error = "the connection was closed";
     else if (n < 0 && errno != EAGAIN && errno != EINTR)
-        self->trouble = errno == ETIMEDOUT ? "it has not answered for 10 s" : strerror(errno);
+        self->error = errno == ETIMEDOUT ? "it has not answered for 10 s" : strerror(errno);
 }
 
 bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
@@ -207,15 +207,15 @@ bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
     size_t bytes = le32toh(words[0]);
     if (bytes > CTRL_BODY_MAX) {
         self->in.used = 0;
-        self->trouble = "a frame of impossible length has come";
+        self->error = "a frame of impossible length has come";
         return false;
     }
     if (self->in.used < HDR_BYTES + bytes + MAC_BYTES)
         return false;
-    frame_sign(self, !self->is_head, self->got++, at, at + HDR_BYTES, bytes, mac);
+    frame_sign(self, !self->is_head, self->received++, at, at + HDR_BYTES, bytes, mac);
     if (!weft_bytes_equal(mac, at + HDR_BYTES + bytes, MAC_BYTES)) {
         self->in.used = 0;
-        self->trouble = "a frame has come that the other side did not make";
+        self->error = "a frame has come that the other side did not make";
         return false;
     }
     *frame = (ctrl_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HDR_BYTES, .bytes = bytes};
@@ -226,7 +226,7 @@ bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
 void pack_send(pack *self, ctrl_conn *to, uint32_t kind)
 {
     if (self->has_failed)
-        ctrl_conn_carrier(to)->trouble = "out of memory";
+        ctrl_conn_carrier(to)->error = "out of memory";
     else
         ctrl_conn_send(to, kind, self->bytes.bytes + self->bytes.start, self->bytes.used);
     buffer_free(&self->bytes);

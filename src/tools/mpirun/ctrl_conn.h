@@ -28,14 +28,14 @@ enum ctrl_kind {
     CTRL_SIGNAL,         /* u32 */
     CTRL_END, CTRL_KILL,
     CTRL_DRAIN,          /* u32: was ended, u32: has failed */
-    CTRL_WAITS,          /* print the wait report */
+    CTRL_WAIT_REPORT,          /* print the wait report */
     CTRL_IN,             /* standard input; empty: its end */
     CTRL_CREDIT,         /* u32: bytes of output that the head has passed on */
     CTRL_CLOSED,         /* u32 1 or 2: the head's stdout or stderr was closed */
-    CTRL_PART = 30,      /* u32 node, a child of this daemon: give it up */
+    CTRL_GIVE_UP = 30,      /* u32 node, a child of this daemon: give it up */
     /* daemon to head */
     CTRL_READY = 32,     /* prepared */
-    CTRL_REFUSED_ALL,    /* u32 exit code: could not be prepared or started; a MESSAGE came before */
+    CTRL_FAILED,    /* u32 exit code: could not be prepared or started; a MESSAGE came before */
     CTRL_STARTED,        /* u32: number of ranks started */
     CTRL_MESSAGE,        /* text for the user */
     CTRL_OUT,            /* u32 1 or 2, bytes: whole lines of output */
@@ -60,11 +60,11 @@ typedef struct ctrl_conn {
     uint32_t node;       /* node in frames sent: the receiver; in a daemon: the daemon's own */
     int fd;              /* -1: none */
     bool is_head;
-    bool is_deaf;        /* sending has failed; received frames are still read */
+    bool has_send_failed;        /* sending has failed; received frames are still read */
     unsigned char key[WEFT_SHA256_BYTES];
-    uint64_t sent, got;
+    uint64_t sent, received;
     buffer out, in;
-    const char *trouble; /* reason of the failure, for texts; NULL: none */
+    const char *error; /* reason of the failure, for texts; NULL: none */
 } ctrl_conn;
 
 /* The connection that carries the frames. */

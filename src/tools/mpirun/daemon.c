@@ -34,7 +34,7 @@
 /* Most bytes of output sent and not credited by the head. It fits the receive buffer of the head's socket (contact.c): otherwise data to
  * a stopped head would stay unacknowledged and TCP_USER_TIMEOUT would end the connection. */
 #define WINDOW ((size_t)128 << 10)
-#define TOLD_NS 3000000000u      /* longer than the head's delay between SIGTERM and SIGKILL */
+#define SIGNAL_REPEAT_NS 3000000000u      /* longer than the head's delay between SIGTERM and SIGKILL */
 #define LINE_S 60                /* wait for the line with the secret */
 
 typedef struct daemon_state {
@@ -42,22 +42,22 @@ typedef struct daemon_state {
     relay relay;
     unsigned char secret[CTRL_SECRET_BYTES]; /* erased once the daemons below were started */
     pmix_channel channel; /* messages of the PMIx and PMI servers */
-    description job;
+    job_desc job;
     guard guard;
     node node;
     io *io;
-    waits *waits;    /* wait report of local ranks, if the job has a time limit */
+    wait_report *wait_report;    /* wait report of local ranks, if the job has a time limit */
     char host[256];
     size_t window;   /* this daemon's part of WINDOW */
-    size_t lent;     /* bytes of output sent and not credited by the head */
-    size_t fed;      /* bytes of input received and not reported as consumed */
-    bool is_prepared, is_failed, is_told_closed;
-    uint64_t told_ns; /* time of the first terminating signal; 0: none */
+    size_t in_flight;     /* bytes of output sent and not credited by the head */
+    size_t input_bytes;      /* bytes of input received and not reported as consumed */
+    bool is_prepared, is_failed, has_sent_closed;
+    uint64_t signaled_ns; /* time of the first terminating signal; 0: none */
 } daemon_state;
 
-static daemon_state *daemon_now; /* for complain_to, which has no user pointer */
+static daemon_state *daemon_now; /* for report_to, which has no user pointer */
 
-static bool say(const char *text)
+static bool message_send(const char *text)
 {
     pack body = {0};
 
@@ -69,10 +69,10 @@ static bool say(const char *text)
 /* Sends pending output, as the window allows, before a frame that follows from it. */
 static void output_first(daemon_state *self)
 {
-    if (!self->io || self->lent >= self->window)
+    if (!self->io || self->in_flight >= self->window)
         return;
     io_settle(self->io);
-    self->lent += io_carry(self->io, self->window - self->lent);
+    self->in_flight += io_send(self->io, self->window - self->in_flight);
 }
 
 /* Sends the PMIx_Abort of a local rank. */
@@ -82,7 +82,7 @@ static void abort_send(daemon_state *self)
     int rank, code;
     pack body = {0};
 
-    if (!self->node.pmix || !pmix_host_aborted(self->node.pmix, &rank, &code, text))
+    if (!self->node.pmix || !pmix_srv_aborted(self->node.pmix, &rank, &code, text))
         return;
     output_first(self);
     pack_u32(&body, (uint32_t)rank);
@@ -119,7 +119,7 @@ static void rank_refused(void *owner, uint32_t rank, char what, int error)
     pack_send(&body, &self->conn, CTRL_NOEXEC);
 }
 
-static void card_want(void *owner, uint32_t rank)
+static void modex_request_send(void *owner, uint32_t rank)
 {
     daemon_state *self = owner;
     pack body = {0};
@@ -128,18 +128,18 @@ static void card_want(void *owner, uint32_t rank)
     pack_send(&body, &self->conn, CTRL_MODEX_REQ);
 }
 
-static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
+static void modex_data_send(void *owner, uint32_t rank, uint32_t state, const void *data, uint32_t bytes)
 {
     daemon_state *self = owner;
     pack body = {0};
 
     pack_u32(&body, rank);
     pack_u32(&body, state);
-    pack_bytes(&body, told, bytes);
+    pack_bytes(&body, data, bytes);
     pack_send(&body, &self->conn, CTRL_MODEX_DATA);
 }
 
-static void fence_tell(void *owner, uint64_t number)
+static void fence_send(void *owner, uint64_t number)
 {
     daemon_state *self = owner;
     pack body = {0};
@@ -161,17 +161,17 @@ static void output_send(void *owner, int which, const char *bytes, size_t count)
 static void pmix_msg_send(daemon_state *self, const pmix_msg *what)
 {
     if (pmix_channel_queue(&self->channel, what))
-        self->conn.trouble = "out of memory";
+        self->conn.error = "out of memory";
     else
         pmix_channel_flush(&self->channel, &self->conn);
 }
 
-static void pmi_note(void *owner, const pmix_msg *what)
+static void on_pmi_msg(void *owner, const pmix_msg *what)
 {
     pmix_msg_send(owner, what);
 }
 
-static void pmi_aborted(void *owner, uint32_t rank, int code)
+static void on_pmi_aborted(void *owner, uint32_t rank, int code)
 {
     daemon_state *self = owner;
     pack body = {0};
@@ -187,10 +187,10 @@ static void pmi_aborted(void *owner, uint32_t rank, int code)
 /* Prepares everything before the first fork of a rank. */
 static int prepare(daemon_state *self, const ctrl_frame *frame)
 {
-    io_far far = {.out = output_send, .owner = self};
+    io_remote remote = {.out = output_send, .owner = self};
 
-    if (description_read(frame, self->conn.node, &self->job))
-        return complain(1, "the description of the job is not understood");
+    if (job_desc_unpack(frame, self->conn.node, &self->job))
+        return report(1, "the description of the job is not understood");
     const char *keys = getenv("SSH_AUTH_SOCK"), *slurm = getenv("SLURMD_NODENAME"); /* kept: for this daemon's agents (ssh -A); its node */
     environ = self->job.environment;
     if (keys)
@@ -199,9 +199,9 @@ static int prepare(daemon_state *self, const ctrl_frame *frame)
         setenv("SLURMD_NODENAME", slurm, 1);
     self->window = relay_window(&self->job, WINDOW);
     if (chdir(self->job.directory))
-        return complain(2, "working directory %s: %s (use -wdir)", self->job.directory, strerror(errno));
+        return report(2, "working directory %s: %s (use -wdir)", self->job.directory, strerror(errno));
     gethostname(self->host, sizeof(self->host) - 1);
-    int rc = io_open(&self->job.opts, self->job.map.nodes[self->job.node].count, &far, &self->io);
+    int rc = io_open(&self->job.opts, self->job.map.nodes[self->job.node].count, &remote, &self->io);
     if (rc) { /* other functions take io != NULL to mean that node is valid */
         io_close(self->io);
         self->io = NULL;
@@ -209,14 +209,15 @@ static int prepare(daemon_state *self, const ctrl_frame *frame)
     }
     self->node = (node){.name = self->job.name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->job.map,
                         .index = self->job.node, .up = {.ended = rank_ended, .refused = rank_refused, .owner = self},
-                        .modex_node_callbacks = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self},
-                        .pmi_up = {.pmix_msg = pmi_note, .aborted = pmi_aborted, .owner = self}};
+                        .modex_node_callbacks = {.request = modex_request_send, .data = modex_data_send, .fence = fence_send,
+                                                  .owner = self},
+                        .pmi_up = {.pmix_msg = on_pmi_msg, .aborted = on_pmi_aborted, .owner = self}};
     rc = node_open(&self->node, &self->job.opts);
     if (rc)
         return rc;
     self->guard = (guard){.mark = self->node.mark};
     if (guard_start(&self->guard))
-        return complain(1, "cannot start the guardian process: %s", strerror(errno));
+        return report(1, "cannot start the guardian process: %s", strerror(errno));
     rc = relay_open(&self->relay, &self->job, &self->conn, self->secret, &self->guard);
     explicit_bzero(self->secret, sizeof(self->secret));
     if (!rc)
@@ -226,26 +227,26 @@ static int prepare(daemon_state *self, const ctrl_frame *frame)
     return rc;
 }
 
-static void refuse(daemon_state *self, int code)
+static void failed_send(daemon_state *self, int code)
 {
     pack body = {0};
 
     pack_u32(&body, (uint32_t)code);
-    pack_send(&body, &self->conn, CTRL_REFUSED_ALL);
+    pack_send(&body, &self->conn, CTRL_FAILED);
 }
 
-static void start_take(daemon_state *self, const ctrl_frame *frame)
+static void on_start(daemon_state *self, const ctrl_frame *frame)
 {
     int rc = self->is_prepared ? 1 : prepare(self, frame);
 
     self->is_prepared = true;
     if (rc)
-        refuse(self, rc);
+        failed_send(self, rc);
     else
         ctrl_conn_send(&self->conn, CTRL_READY, NULL, 0);
 }
 
-static void go_take(daemon_state *self)
+static void on_go(daemon_state *self)
 {
     pack body = {0};
     int rc = node_start(&self->node);
@@ -253,10 +254,10 @@ static void go_take(daemon_state *self)
     pack_u32(&body, self->node.live);
     pack_send(&body, &self->conn, CTRL_STARTED);
     if (rc)
-        refuse(self, rc);
+        failed_send(self, rc);
 }
 
-static void drain_take(daemon_state *self, unpack *from)
+static void on_drain(daemon_state *self, unpack *from)
 {
     bool was_ended = unpack_u32(from);
 
@@ -265,7 +266,7 @@ static void drain_take(daemon_state *self, unpack *from)
     node_drain(&self->node, was_ended);
 }
 
-static void traded_take(daemon_state *self, uint32_t kind, unpack *from)
+static void on_modex(daemon_state *self, uint32_t kind, unpack *from)
 {
     if (kind == CTRL_FENCE) {
         modex_node_fenced(&self->node.modex_node, unpack_u64(from));
@@ -273,34 +274,34 @@ static void traded_take(daemon_state *self, uint32_t kind, unpack *from)
     }
     uint32_t rank = unpack_u32(from), state = kind == CTRL_MODEX_DATA ? unpack_u32(from) : 0;
     if (kind == CTRL_MODEX_REQ)
-        modex_request(&self->node.modex_node, rank);
+        modex_node_request(&self->node.modex_node, rank);
     else
         modex_node_fill(&self->node.modex_node, rank, state, from->at, from->left);
 }
 
-static void piece_take(daemon_state *self, const ctrl_frame *frame)
+static void on_fragment(daemon_state *self, const ctrl_frame *frame)
 {
     pmix_msg whole, answer;
 
-    if (pmix_channel_recv(&self->channel, &self->conn, frame, &whole) == 1 && !pmi_server_take(self->node.pmi, &whole) &&
-        pmix_host_take(self->node.pmix, &whole, &answer))
+    if (pmix_channel_recv(&self->channel, &self->conn, frame, &whole) == 1 && !pmi_server_handle(self->node.pmi, &whole) &&
+        pmix_srv_handle(self->node.pmix, &whole, &answer))
         pmix_msg_send(self, &answer);
 }
 
-static void frame_take(daemon_state *self, const ctrl_frame *frame)
+static void on_frame(daemon_state *self, const ctrl_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
 
     if (frame->node != self->conn.node) {
-        relay_down(&self->relay, frame);
+        relay_forward(&self->relay, frame);
         return;
     }
     switch (frame->kind) {
     case CTRL_START:
-        start_take(self, frame);
+        on_start(self, frame);
         break;
     case CTRL_GO:
-        go_take(self);
+        on_go(self);
         break;
     case CTRL_SIGNAL:
         node_signal(&self->node, (int)unpack_u32(&from));
@@ -312,40 +313,40 @@ static void frame_take(daemon_state *self, const ctrl_frame *frame)
         node_kill(&self->node);
         break;
     case CTRL_DRAIN:
-        drain_take(self, &from);
+        on_drain(self, &from);
         break;
-    case CTRL_WAITS:
-        wait_report_print(&self->waits, &self->node);
+    case CTRL_WAIT_REPORT:
+        wait_report_print(&self->wait_report, &self->node);
         break;
     case CTRL_IN:
-        self->fed += frame->bytes;
+        self->input_bytes += frame->bytes;
         if (self->io)
-            io_feed(self->io, frame->body, frame->bytes);
+            io_add_input(self->io, frame->body, frame->bytes);
         break;
     case CTRL_CLOSED:
         if (self->io)
             io_closed(self->io, (int)unpack_u32(&from));
         break;
     case CTRL_CREDIT:
-        self->lent -= unpack_u32(&from);
+        self->in_flight -= unpack_u32(&from);
         break;
-    case CTRL_PART:
-        relay_part(&self->relay, unpack_u32(&from));
+    case CTRL_GIVE_UP:
+        relay_give_up(&self->relay, unpack_u32(&from));
         break;
     case CTRL_MODEX_REQ:
     case CTRL_MODEX_DATA:
     case CTRL_FENCE:
-        traded_take(self, frame->kind, &from);
+        on_modex(self, frame->kind, &from);
         break;
     case CTRL_FRAGMENT:
-        piece_take(self, frame);
+        on_fragment(self, frame);
         break;
     case CTRL_FRAGMENT_ACK:
         pmix_channel_acked(&self->channel, unpack_u32(&from));
         pmix_channel_flush(&self->channel, &self->conn);
         break;
     default:
-        self->conn.trouble = "not understood";
+        self->conn.error = "not understood";
     }
 }
 
@@ -358,19 +359,19 @@ static void reap(daemon_state *self)
         if (pid != self->guard.pid) {
             if (!node_reaped(&self->node, pid, status))
                 relay_reaped(&self->relay, pid, status);
-        } else if (guard_again(&self->guard)) {
-            complain(1, "the guardian process was killed and cannot be started again: %s", strerror(errno));
+        } else if (guard_restart(&self->guard)) {
+            report(1, "the guardian process was killed and cannot be started again: %s", strerror(errno));
         }
     }
 }
 
 /* Sends aborts and messages of the local PMIx server to the head. */
-static void pmix_tell(daemon_state *self)
+static void pmix_send_all(daemon_state *self)
 {
     pmix_msg what;
 
     abort_send(self);
-    while (self->node.pmix && pmix_host_next(self->node.pmix, &what))
+    while (self->node.pmix && pmix_srv_next(self->node.pmix, &what))
         pmix_msg_send(self, &what);
 }
 
@@ -378,21 +379,21 @@ static void pmix_tell(daemon_state *self)
 static void streams_move(daemon_state *self)
 {
     pack body = {0};
-    size_t unfed;
+    size_t unread;
 
     if (!self->io)
         return;
-    if (self->lent < self->window)
-        self->lent += io_carry(self->io, self->window - self->lent);
-    unfed = io_unfed(self->io);
-    if (unfed == SIZE_MAX && self->fed && !self->is_told_closed) {
-        self->is_told_closed = true;
+    if (self->in_flight < self->window)
+        self->in_flight += io_send(self->io, self->window - self->in_flight);
+    unread = io_unread_input(self->io);
+    if (unread == SIZE_MAX && self->input_bytes && !self->has_sent_closed) {
+        self->has_sent_closed = true;
         pack_u32(&body, UINT32_MAX);
         pack_send(&body, &self->conn, CTRL_TAKEN);
-    } else if (unfed < self->fed) {
-        pack_u32(&body, (uint32_t)(self->fed - unfed));
+    } else if (unread < self->input_bytes) {
+        pack_u32(&body, (uint32_t)(self->input_bytes - unread));
         pack_send(&body, &self->conn, CTRL_TAKEN);
-        self->fed = unfed;
+        self->input_bytes = unread;
     }
 }
 
@@ -403,17 +404,17 @@ static bool has_ended(daemon_state *self)
 
 /* Handles signals from outside; those that the head forwards come as frames. They are not passed to ranks: Slurm signals every process
  * of a step itself. */
-static void signal_take(daemon_state *self, int sig)
+static void on_signal(daemon_state *self, int sig)
 {
     pack body = {0};
 
     if (sig != SIGTERM && sig != SIGINT && sig != SIGHUP)
         return;
-    if (self->told_ns) { /* Slurm sends two at once; a signal after TOLD_NS ends the daemon */
-        if (weft_clock_ns() - self->told_ns > TOLD_NS)
-            self->conn.trouble = "ended";
+    if (self->signaled_ns) { /* Slurm sends two at once; a signal after SIGNAL_REPEAT_NS ends the daemon */
+        if (weft_clock_ns() - self->signaled_ns > SIGNAL_REPEAT_NS)
+            self->conn.error = "ended";
     } else { /* the head ends the whole job */
-        self->told_ns = weft_clock_ns();
+        self->signaled_ns = weft_clock_ns();
         pack_u32(&body, (uint32_t)sig);
         pack_send(&body, &self->conn, CTRL_SIGNALED);
     }
@@ -428,19 +429,19 @@ static bool serve(daemon_state *self, int signals)
     for (;;) {
         uint64_t next = self->io ? node_deadlines(&self->node) : 0, now = weft_clock_ns();
         if (self->io)
-            next = weft_clock_earlier(next, wait_report_read(&self->waits, &self->node));
+            next = weft_clock_earlier(next, wait_report_sample(&self->wait_report, &self->node));
         uint32_t count = 0;
         relay_deadlines(&self->relay);
         if (self->io && set == nothing)
             set = calloc(io_max(self->io) + 5 + relay_max(&self->relay), sizeof(*set));
-        if (!set || self->conn.trouble || has_ended(self))
+        if (!set || self->conn.error || has_ended(self))
             break;
         if (self->io)
             count = io_pollfds(self->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
         set[count + 1] = (struct pollfd){.fd = self->conn.fd, .events = (short)(POLLIN | (self->conn.out.used ? POLLOUT : 0))};
         set[count + 2] = (struct pollfd){.fd = self->node.count ? self->node.modex_node.wakeup : -1, .events = POLLIN};
-        set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_host_fd(self->node.pmix) : -1, .events = POLLIN};
+        set[count + 3] = (struct pollfd){.fd = self->node.pmix ? pmix_srv_fd(self->node.pmix) : -1, .events = POLLIN};
         set[count + 4] = (struct pollfd){.fd = self->node.pmi ? pmi_server_fd(self->node.pmi) : -1, .events = POLLIN};
         uint32_t below = relay_pollfds(&self->relay, set + count + 5);
         uint64_t wait_ms = !next ? 1000 : next > now ? (next - now + 999999) / 1000000 : 0;
@@ -448,30 +449,30 @@ static bool serve(daemon_state *self, int signals)
         if (ready > 0 && self->io)
             io_progress(self->io, set, count);
         for (int sig; (sig = signals_next());)
-            signal_take(self, sig);
+            on_signal(self, sig);
         reap(self);
         ctrl_conn_flush(&self->conn);
         ctrl_conn_read(&self->conn);
         while (ctrl_conn_next(&self->conn, &frame))
-            frame_take(self, &frame);
+            on_frame(self, &frame);
         relay_progress(&self->relay, set + count + 5, ready > 0 ? below : 0);
         modex_node_progress(&self->node.modex_node);
         pmi_server_progress(self->node.pmi);
-        pmix_tell(self);
+        pmix_send_all(self);
         streams_move(self);
     }
     if (set != nothing)
         free(set);
-    return !self->conn.trouble && has_ended(self);
+    return !self->conn.error && has_ended(self);
 }
 
 /* Sends DONE and waits until the parent, having read everything, closes the connection. */
-static void last_word(ctrl_conn *conn)
+static void done_send(ctrl_conn *conn)
 {
     struct pollfd set = {.fd = conn->fd};
 
     ctrl_conn_send(conn, CTRL_DONE, NULL, 0);
-    while (!conn->trouble && !conn->is_deaf) {
+    while (!conn->error && !conn->has_send_failed) {
         set.events = (short)(POLLIN | (conn->out.used ? POLLOUT : 0));
         if (poll(&set, 1, CTRL_SILENCE_MS) <= 0)
             return;
@@ -511,26 +512,26 @@ static int node_find(uint32_t *node)
     return -1;
 }
 
-static int meet(daemon_state *self)
+static int connect_head(daemon_state *self)
 {
     char line[4096];
-    daemon_order order;
+    contact order;
     ctrl_hello hello;
     ctrl_answer answer;
     unsigned char proof[32];
     const char *why;
 
-    if (line_read(line, sizeof(line)) || daemon_line_read(line, &order))
-        return complain(2, "the hidden mode " DAEMON_WORD " is for mpirun's own use");
-    if (order.node == CREW_NODE && node_find(&order.node))
-        return complain(1, "the head knows no node of the name that Slurm gave this one (SLURMD_NODENAME)");
+    if (line_read(line, sizeof(line)) || contact_read(line, &order))
+        return report(2, "the hidden mode " DAEMON_OPTION " is for mpirun's own use");
+    if (order.node == SRUN_NODE && node_find(&order.node))
+        return report(1, "the head knows no node of the name that Slurm gave this one (SLURMD_NODENAME)");
     ctrl_hello_make(order.node, &hello);
     int fd = head_connect(&order, &hello, &answer, &why);
     if (fd < 0)
-        return complain(1, "%s: %s, port %u", why, order.addresses, order.port);
+        return report(1, "%s: %s, port %u", why, order.addresses, order.port);
     ctrl_proof_make(order.secret, &hello, &answer, proof);
     if (send(fd, proof, sizeof(proof), MSG_NOSIGNAL) != (ssize_t)sizeof(proof))
-        return complain(1, "the head does not answer");
+        return report(1, "the head does not answer");
     ctrl_conn_open(&self->conn, fd, false, order.secret, &hello, &answer);
     memcpy(self->secret, order.secret, sizeof(self->secret));
     explicit_bzero(&order, sizeof(order));
@@ -541,14 +542,14 @@ static int meet(daemon_state *self)
 int daemon_main(void)
 {
     static daemon_state self;
-    int rc = meet(&self), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int rc = connect_head(&self), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     if (rc)
         return rc;
     for (int i = 0; i < 3; i++)
         dup2(null, i);
     daemon_now = &self;
-    complain_to = say;
+    report_to = message_send;
     int signals = signals_open();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_NAME, "weft-daemon");
@@ -559,7 +560,7 @@ int daemon_main(void)
     node_close(&self.node, !is_well || self.is_failed);
     guard_stop(&self.guard);
     if (is_well)
-        last_word(&self.conn);
+        done_send(&self.conn);
     pmix_channel_close(&self.channel);
     ctrl_conn_close(&self.conn);
     return !is_well;

@@ -21,7 +21,7 @@ static bool name_is_foreign(const char *item)
     return false;
 }
 
-static bool names_hold(const char *names, const char *item)
+static bool names_contain(const char *names, const char *item)
 {
     size_t length = strcspn(item, "=");
 
@@ -69,7 +69,7 @@ int env_make(const options *opts, const app *part, env_list *list)
     for (char **item = environ; *item && !rc; item++) {
         if (!strchr(*item, '=') || name_is_foreign(*item))
             continue;
-        if (names ? names_hold(names, *item) : !none)
+        if (names ? names_contain(names, *item) : !none)
             rc = env_set(list, *item);
     }
     for (uint32_t i = 0; i < opts->edit_count && !rc; i++)

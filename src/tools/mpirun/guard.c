@@ -135,19 +135,19 @@ static void job_clear(const char *mark, const pid_t *groups, uint32_t count, con
 
 /* Records a group. The guardian inherits the list at fork and gets later changes by the pipe. Without memory the group is not recorded:
  * the mark still identifies its processes. */
-static void group_keep(guard *self, pid_t group)
+static void group_add(guard *self, pid_t group)
 {
-    if (self->group_count == self->group_room) {
-        pid_t *more = realloc(self->groups, (self->group_room + 256) * sizeof(*more));
+    if (self->group_count == self->group_capacity) {
+        pid_t *more = realloc(self->groups, (self->group_capacity + 256) * sizeof(*more));
         if (!more)
             return;
         self->groups = more;
-        self->group_room += 256;
+        self->group_capacity += 256;
     }
     self->groups[self->group_count++] = group;
 }
 
-static void group_forget(guard *self, pid_t group)
+static void group_remove(guard *self, pid_t group)
 {
     for (uint32_t i = 0; i < self->group_count; i++)
         if (self->groups[i] == group)
@@ -173,16 +173,16 @@ static void guardian_main(int fd, guard *known)
             continue;
         }
         if (word.kind == 'e')
-            group_forget(known, word.group);
+            group_remove(known, word.group);
         else
-            group_keep(known, word.group);
+            group_add(known, word.group);
     }
     job_clear(known->mark, known->groups, known->group_count, dir);
     _exit(0);
 }
 
 /* In the child: detaches the guardian from everything but the pipe. */
-static void guardian_settle(int fd, sigset_t *before)
+static void guardian_detach(int fd, sigset_t *before)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
@@ -218,7 +218,7 @@ int guard_start(guard *self)
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0) {
-        guardian_settle(ends[0], &before);
+        guardian_detach(ends[0], &before);
         guardian_main(3, self);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -232,40 +232,40 @@ int guard_start(guard *self)
     return 0;
 }
 
-static void guard_say(guard *self, const message *word)
+static void guard_send(guard *self, const message *word)
 {
-    /* EPIPE: the guardian is gone; its SIGCHLD leads to guard_again */
+    /* EPIPE: the guardian is gone; its SIGCHLD leads to guard_restart */
     while (self->pid && write(self->fd, word, sizeof(*word)) < 0 && errno == EINTR)
         ;
 }
 
-void guard_tell_group(guard *self, pid_t group)
+void guard_add_group(guard *self, pid_t group)
 {
     message word = {.kind = 'g', .group = group};
 
-    group_keep(self, group);
-    guard_say(self, &word);
+    group_add(self, group);
+    guard_send(self, &word);
 }
 
-void guard_tell_empty(guard *self, pid_t group)
+void guard_remove_group(guard *self, pid_t group)
 {
     message word = {.kind = 'e', .group = group};
 
-    group_forget(self, group);
-    guard_say(self, &word);
+    group_remove(self, group);
+    guard_send(self, &word);
 }
 
-void guard_tell_dir(guard *self)
+void guard_add_dir(guard *self)
 {
     message word = {.kind = 'd'};
 
     if (!self->dir)
         return;
     snprintf(word.path, sizeof(word.path), "%s", self->dir);
-    guard_say(self, &word);
+    guard_send(self, &word);
 }
 
-int guard_again(guard *self)
+int guard_restart(guard *self)
 {
     close(self->fd);
     self->pid = 0;
@@ -278,10 +278,10 @@ void guard_stop(guard *self)
 
     free(self->groups);
     self->groups = NULL;
-    self->group_count = self->group_room = 0;
+    self->group_count = self->group_capacity = 0;
     if (!self->pid)
         return;
-    guard_say(self, &word);
+    guard_send(self, &word);
     close(self->fd);
     while (waitpid(self->pid, NULL, 0) < 0 && errno == EINTR)
         ;

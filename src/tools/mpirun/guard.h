@@ -14,19 +14,19 @@ typedef struct guard {
     const char *mark; /* suffix of "WEFT_BOOT=...:<job>" in every rank's environment; the caller's memory */
     const char *dir;  /* directory that the guardian removes with its contents; NULL: none */
     pid_t *groups;    /* process groups of the job, for a guardian that is restarted */
-    uint32_t group_count, group_room;
+    uint32_t group_count, group_capacity;
 } guard;
 
 /* Forks the guardian. 0 or -1 with errno. */
 int guard_start(guard *self);
 /* Registers a process group. */
-void guard_tell_group(guard *self, pid_t group);
+void guard_add_group(guard *self, pid_t group);
 /* Withdraws a group without processes: the kernel may reuse its number for unrelated ones. */
-void guard_tell_empty(guard *self, pid_t group);
+void guard_remove_group(guard *self, pid_t group);
 /* Registers self->dir. Must be called before the directory is made. */
-void guard_tell_dir(guard *self);
+void guard_add_dir(guard *self);
 /* To call when the guardian was killed: forks another, which starts with the groups and directory registered so far. */
-int guard_again(guard *self);
+int guard_restart(guard *self);
 /* Ends the guardian, which kills nothing, and waits for it. */
 void guard_stop(guard *self);
 

@@ -19,12 +19,12 @@
 #define ADDRESSES_MAX 32
 #define STEP_NS 10000000000u /* limit to connect, renewed by each connection for its answer */
 
-typedef struct path {
+typedef struct head_path {
     int fd; /* -1: failed or closed */
-    bool is_asked;
-    size_t got;
+    bool has_sent_hello;
+    size_t received;
     ctrl_answer answer;
-} path;
+} head_path;
 
 static int connect_begin(const char *address, unsigned port)
 {
@@ -44,20 +44,20 @@ static int connect_begin(const char *address, unsigned port)
     return fd;
 }
 
-static int paths_begin(const daemon_order *order, path *all)
+static int paths_begin(const contact *order, head_path *all)
 {
     char copy[sizeof(order->addresses)], *save = NULL;
     int count = 0;
 
     memcpy(copy, order->addresses, sizeof(copy));
     for (char *one = strtok_r(copy, ",", &save); one && count < ADDRESSES_MAX; one = strtok_r(NULL, ",", &save)) {
-        all[count] = (path){.fd = connect_begin(one, order->port)};
+        all[count] = (head_path){.fd = connect_begin(one, order->port)};
         count += all[count].fd >= 0;
     }
     return count;
 }
 
-static void path_close(path *one)
+static void path_close(head_path *one)
 {
     if (one->fd >= 0)
         close(one->fd);
@@ -65,7 +65,7 @@ static void path_close(path *one)
 }
 
 /* connect() has finished: sends the hello, or closes the path on failure. */
-static void path_ask(path *one, const ctrl_hello *hello, const char **why)
+static void path_send_hello(head_path *one, const ctrl_hello *hello, const char **why)
 {
     socklen_t bytes = sizeof(int);
     int error = 0;
@@ -75,19 +75,19 @@ static void path_ask(path *one, const ctrl_hello *hello, const char **why)
         path_close(one);
         return;
     }
-    one->is_asked = true;
+    one->has_sent_hello = true;
     *why = "the head does not answer";
 }
 
 /* Reads the answer. True: complete, and its proof is valid. */
-static bool path_hear(path *one, const daemon_order *order, const ctrl_hello *hello, const char **why)
+static bool path_recv_answer(head_path *one, const contact *order, const ctrl_hello *hello, const char **why)
 {
-    ssize_t n = recv(one->fd, (char *)&one->answer + one->got, sizeof(one->answer) - one->got, 0);
+    ssize_t n = recv(one->fd, (char *)&one->answer + one->received, sizeof(one->answer) - one->received, 0);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    one->got += n > 0 ? (size_t)n : 0;
-    if (n > 0 && one->got < sizeof(one->answer))
+    one->received += n > 0 ? (size_t)n : 0;
+    if (n > 0 && one->received < sizeof(one->answer))
         return false;
     if (n > 0 && !one->answer.is_other && ctrl_answer_is_valid(order->secret, hello, &one->answer))
         return true;
@@ -98,24 +98,24 @@ static bool path_hear(path *one, const daemon_order *order, const ctrl_hello *he
     return false;
 }
 
-int head_connect(const daemon_order *order, const ctrl_hello *hello, ctrl_answer *answer, const char **why)
+int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *answer, const char **why)
 {
     uint64_t now = weft_clock_ns(), deadline = now + STEP_NS;
     struct pollfd set[ADDRESSES_MAX];
-    path all[ADDRESSES_MAX];
+    head_path all[ADDRESSES_MAX];
     int count = paths_begin(order, all), result = -1;
 
     *why = "no address of the head can be reached from here";
     for (int open = count; open && result < 0 && now < deadline; now = weft_clock_ns()) {
         for (int i = 0; i < count; i++)
-            set[i] = (struct pollfd){.fd = all[i].fd, .events = all[i].is_asked ? POLLIN : POLLOUT};
+            set[i] = (struct pollfd){.fd = all[i].fd, .events = all[i].has_sent_hello ? POLLIN : POLLOUT};
         if (poll(set, (nfds_t)count, (int)((deadline - now) / 1000000 + 1)) <= 0)
             continue;
         for (int i = open = 0; i < count && result < 0; i++) {
-            if (set[i].revents && !all[i].is_asked) {
-                path_ask(&all[i], hello, why);
+            if (set[i].revents && !all[i].has_sent_hello) {
+                path_send_hello(&all[i], hello, why);
                 deadline = weft_clock_ns() + STEP_NS;
-            } else if (set[i].revents && path_hear(&all[i], order, hello, why)) {
+            } else if (set[i].revents && path_recv_answer(&all[i], order, hello, why)) {
                 *answer = all[i].answer;
                 result = all[i].fd;
                 all[i].fd = -1;

@@ -10,6 +10,6 @@
 
 /* Returns a connected, blocking socket to the authenticated head, and its answer; or -1 and the reason. Blocks; each step is bounded by
  * STEP_NS. */
-int head_connect(const daemon_order *order, const ctrl_hello *hello, ctrl_answer *answer, const char **why);
+int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *answer, const char **why);
 
 #endif

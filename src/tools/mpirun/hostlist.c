@@ -15,7 +15,7 @@ typedef struct names {
     int (*take)(void *owner, const char *name);
     void *owner;
     const char *end;       /* of the word being expanded */
-    char name[NAME_ROOM];
+    char name[HOSTLIST_NAME_MAX];
 } names;
 
 static int rest_write(names *self, size_t used, const char *rest);
@@ -36,16 +36,16 @@ static int item_write(names *self, size_t used, const char **item, const char *r
     int width, width_to, rc = 0;
 
     if (!number_read(item, &from, &width))
-        return NAMES_MALFORMED;
+        return HOSTLIST_MALFORMED;
     to = from;
     if (**item == '-') {
         ++*item;
         if (!number_read(item, &to, &width_to) || to < from)
-            return NAMES_MALFORMED;
+            return HOSTLIST_MALFORMED;
     }
     for (unsigned i = from; i <= to && !rc; i++) {
         int more = snprintf(self->name + used, sizeof(self->name) - used, "%0*u", width, i);
-        rc = (size_t)more < sizeof(self->name) - used ? rest_write(self, used + (size_t)more, rest) : NAMES_MALFORMED;
+        rc = (size_t)more < sizeof(self->name) - used ? rest_write(self, used + (size_t)more, rest) : HOSTLIST_MALFORMED;
     }
     return rc;
 }
@@ -58,7 +58,7 @@ static int rest_write(names *self, size_t used, const char *rest)
     while (rest + plain < self->end && rest[plain] != '[' && rest[plain] != ']')
         plain++;
     if (used + plain >= sizeof(self->name))
-        return NAMES_MALFORMED;
+        return HOSTLIST_MALFORMED;
     memcpy(self->name + used, rest, plain);
     self->name[used += plain] = '\0';
     rest += plain;
@@ -66,7 +66,7 @@ static int rest_write(names *self, size_t used, const char *rest)
         return self->take(self->owner, self->name);
     const char *close = memchr(rest, ']', (size_t)(self->end - rest)), *item = rest + 1;
     if (*rest == ']' || !close)
-        return NAMES_MALFORMED;
+        return HOSTLIST_MALFORMED;
     for (;; item++) {
         int rc = item_write(self, used, &item, close + 1);
         if (rc)
@@ -74,7 +74,7 @@ static int rest_write(names *self, size_t used, const char *rest)
         if (item == close)
             return 0;
         if (*item != ',')
-            return NAMES_MALFORMED;
+            return HOSTLIST_MALFORMED;
     }
 }
 

@@ -5,10 +5,10 @@
 #ifndef WEFT_MPIRUN_HOSTLIST_H
 #define WEFT_MPIRUN_HOSTLIST_H
 
-#define NAMES_MALFORMED (-1)
-#define NAME_ROOM 300 /* bytes of a name with its NUL; a longer name is malformed */
+#define HOSTLIST_MALFORMED (-1)
+#define HOSTLIST_NAME_MAX 300 /* bytes of a name with its NUL; a longer name is malformed */
 
-/* Calls `take` for each name, in order, until it returns non-zero. Returns 0, take's result, or NAMES_MALFORMED. */
+/* Calls `take` for each name, in order, until it returns non-zero. Returns 0, take's result, or HOSTLIST_MALFORMED. */
 int hostlist_each(const char *text, int (*take)(void *owner, const char *name), void *owner);
 
 #endif

@@ -21,16 +21,16 @@
 #include "tools/mpirun/options.h"
 
 /* Source of a text, for messages. */
-typedef struct place {
+typedef struct source {
     const char *what; /* an option or a file */
     uint32_t line;    /* 0: none */
-} place;
+} source;
 
-static int refuse(const place *at, const char *why, const char *text)
+static int refuse(const source *at, const char *why, const char *text)
 {
     if (at->line)
-        return complain(2, "%s:%u: %s: '%s'", at->what, at->line, why, text);
-    return complain(2, "%s: %s: '%s'", at->what, why, text);
+        return report(2, "%s:%u: %s: '%s'", at->what, at->line, why, text);
+    return report(2, "%s: %s: '%s'", at->what, why, text);
 }
 
 static bool is_address_of(const struct sockaddr *a, const struct sockaddr *b)
@@ -60,7 +60,7 @@ static bool resolves_here(const char *name)
     return is_here;
 }
 
-static bool letters_are_ours(const char *name)
+static bool name_matches_here(const char *name)
 {
     static const char *const always[] = {"localhost", "127.0.0.1", "::1", "localhost.localdomain"};
     char host[256] = "";
@@ -75,7 +75,7 @@ static bool letters_are_ours(const char *name)
 
 static bool name_is_here(const char *name)
 {
-    return letters_are_ours(name) || resolves_here(name);
+    return name_matches_here(name) || resolves_here(name);
 }
 
 static host_row *row_named(const host_list *self, const char *name)
@@ -87,7 +87,7 @@ static host_row *row_named(const host_list *self, const char *name)
 }
 
 /* Adds a row, or slots to an existing one; slots 0: not given. */
-static int row_add(host_list *self, const place *at, const char *name, uint32_t slots)
+static int row_add(host_list *self, const source *at, const char *name, uint32_t slots)
 {
     host_row *row = row_named(self, name);
 
@@ -100,10 +100,10 @@ static int row_add(host_list *self, const place *at, const char *name, uint32_t 
         return refuse(at, "more than 1024 hosts", name);
     host_row *more = realloc(self->rows, (self->count + 1) * sizeof(*more));
     if (!more)
-        return complain(1, "out of memory");
+        return report(1, "out of memory");
     self->rows = more;
     more[self->count] = (host_row){.name = strdup(name), .slots = slots ? slots : 1, .is_counted = slots != 0};
-    return more[self->count++].name ? 0 : complain(1, "out of memory");
+    return more[self->count++].name ? 0 : report(1, "out of memory");
 }
 
 /* Rejects names that ssh would take as an option ('-') or that a remote shell would interpret. */
@@ -120,7 +120,7 @@ static bool is_name(const char *text)
     return true;
 }
 
-static int slots_read(const place *at, const char *text, const char *whole, uint32_t *slots)
+static int slots_read(const source *at, const char *text, const char *whole, uint32_t *slots)
 {
     char *end;
     unsigned long value = strtoul(text, &end, 10);
@@ -134,27 +134,27 @@ static int slots_read(const place *at, const char *text, const char *whole, uint
 /* Destination of the names of one word. */
 typedef struct word {
     host_list *hosts;
-    const place *at;
+    const source *at;
     uint32_t slots;
 } word;
 
-static int name_take(void *owner, const char *name)
+static int name_add(void *owner, const char *name)
 {
     word *self = owner;
 
     return is_name(name) ? row_add(self->hosts, self->at, name, self->slots) : refuse(self->at, "this is no host's name", name);
 }
 
-static int names_expand(host_list *self, const place *at, const char *text, uint32_t slots)
+static int names_expand(host_list *self, const source *at, const char *text, uint32_t slots)
 {
     word one = {self, at, slots};
-    int rc = hostlist_each(text, name_take, &one);
+    int rc = hostlist_each(text, name_add, &one);
 
-    return rc == NAMES_MALFORMED ? refuse(at, "a range is written as n[1-4] or n[01-03,7]", text) : rc;
+    return rc == HOSTLIST_MALFORMED ? refuse(at, "a range is written as n[1-4] or n[01-03,7]", text) : rc;
 }
 
 /* Adds "h", "h:2", "n[1-4]:2". "[fe80::1]:2" is not supported: an IPv6 address takes no slots. */
-static int word_take(host_list *self, const place *at, char *word, uint32_t slots)
+static int entry_add(host_list *self, const source *at, char *word, uint32_t slots)
 {
     char whole[300];
     char *colon = strrchr(word, ':');
@@ -171,9 +171,9 @@ static int word_take(host_list *self, const place *at, char *word, uint32_t slot
 
 int hosts_add(host_list *self, const char *option, const char *text)
 {
-    place at = {.what = option};
+    source at = {.what = option};
     char *copy = strdup(text), *word = copy;
-    int rc = copy ? 0 : complain(1, "out of memory");
+    int rc = copy ? 0 : report(1, "out of memory");
 
     while (!rc && word) { /* commas inside brackets do not separate */
         char *end = word;
@@ -181,14 +181,14 @@ int hosts_add(host_list *self, const char *option, const char *text)
             is_inside = *end == '[' || (is_inside && *end != ']');
         char *next = *end ? end + 1 : NULL;
         *end = '\0';
-        rc = word_take(self, &at, word, 0);
+        rc = entry_add(self, &at, word, 0);
         word = next;
     }
     free(copy);
     return rc;
 }
 
-static int line_take(host_list *self, const place *at, char *line)
+static int line_read(host_list *self, const source *at, char *line)
 {
     char *save = NULL, *name, *word;
     uint32_t slots = 0, max;
@@ -208,12 +208,12 @@ static int line_take(host_list *self, const place *at, char *line)
         else
             rc = refuse(at, "after a host's name come slots=N or max_slots=N only", word);
     }
-    return rc ? rc : word_take(self, at, name, slots);
+    return rc ? rc : entry_add(self, at, name, slots);
 }
 
 int hosts_read(host_list *self, const char *option, const char *path)
 {
-    place at = {.what = path};
+    source at = {.what = path};
     char *line = NULL;
     size_t room = 0;
     uint32_t before = self->count;
@@ -221,23 +221,23 @@ int hosts_read(host_list *self, const char *option, const char *path)
     FILE *file = strcmp(path, "-") ? fopen(path, "re") : NULL;
 
     if (!file)
-        return complain(2, "%s: cannot read %s: %s", option, path, strcmp(path, "-") ? strerror(errno) : "standard input is the ranks'");
+        return report(2, "%s: cannot read %s: %s", option, path, strcmp(path, "-") ? strerror(errno) : "standard input is the ranks'");
     while (!rc && getline(&line, &room, file) >= 0) {
         at.line++;
-        rc = line_take(self, &at, line);
+        rc = line_read(self, &at, line);
     }
     if (!rc && ferror(file))
-        rc = complain(2, "%s: cannot read %s: %s", option, path, strerror(errno));
+        rc = report(2, "%s: cannot read %s: %s", option, path, strerror(errno));
     if (!rc && self->count == before)
-        rc = complain(2, "%s: %s names no host", option, path);
+        rc = report(2, "%s: %s names no host", option, path);
     free(line);
     fclose(file);
     return rc;
 }
 
-int hosts_put(host_list *self, const char *from, const char *text, uint32_t slots)
+int hosts_add_expanded(host_list *self, const char *from, const char *text, uint32_t slots)
 {
-    place at = {.what = from};
+    source at = {.what = from};
 
     return names_expand(self, &at, text, slots);
 }
@@ -264,18 +264,18 @@ static void here_merge(host_list *self)
     self->count = kept;
 }
 
-void hosts_settle(host_list *self, bool has_one_name)
+void hosts_resolve(host_list *self, bool has_one_name)
 {
     bool is_found = false;
 
     for (uint32_t i = 0; i < self->count; i++)
-        if (!self->rows[i].is_settled)
-            is_found |= self->rows[i].is_here = letters_are_ours(self->rows[i].name);
+        if (!self->rows[i].is_resolved)
+            is_found |= self->rows[i].is_here = name_matches_here(self->rows[i].name);
     for (uint32_t i = 0; i < self->count; i++) {
         host_row *row = &self->rows[i];
-        if (!row->is_settled && !row->is_here && !(is_found && has_one_name))
+        if (!row->is_resolved && !row->is_here && !(is_found && has_one_name))
             row->is_here = resolves_here(row->name);
-        row->is_settled = true;
+        row->is_resolved = true;
     }
     here_merge(self);
 }
@@ -303,29 +303,29 @@ host_row *hosts_find(const host_list *self, const char *name)
     return row;
 }
 
-static int row_narrow(const host_list *given, const host_row *wanted, host_list *to, const char *what, const char *help)
+static int row_intersect(const host_list *given, const host_row *wanted, host_list *to, const char *what, const char *help)
 {
     const host_row *row = hosts_find(given, wanted->name);
     uint32_t before = to->count;
     int rc;
 
     if (!row)
-        return complain(2, "host %s is not in %s (%s)", wanted->name, what, help);
-    rc = hosts_put(to, "--host", row->name, wanted->is_counted ? wanted->slots : row->slots);
+        return report(2, "host %s is not in %s (%s)", wanted->name, what, help);
+    rc = hosts_add_expanded(to, "--host", row->name, wanted->is_counted ? wanted->slots : row->slots);
     if (!rc && to->count > before) {
         to->rows[before].is_here = row->is_here;
-        to->rows[before].is_settled = true;
+        to->rows[before].is_resolved = true;
     }
     return rc;
 }
 
-int hosts_narrow(const host_list *given, host_list *wanted, const char *what, const char *help)
+int hosts_intersect(const host_list *given, host_list *wanted, const char *what, const char *help)
 {
     host_list kept = {0};
     int rc = 0;
 
     for (uint32_t i = 0; i < wanted->count && !rc; i++)
-        rc = row_narrow(given, &wanted->rows[i], &kept, what, help);
+        rc = row_intersect(given, &wanted->rows[i], &kept, what, help);
     hosts_free(wanted);
     *wanted = kept;
     return rc;

@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-static uint64_t number_of(const slots *self, uint32_t index)
+static uint64_t id_of(const id_table *self, uint32_t index)
 {
-    return (uint64_t)self->items[index].turn << 32 | (index + 1);
+    return (uint64_t)self->items[index].uses << 32 | (index + 1);
 }
 
-uint64_t id_table_put(slots *self, void *thing)
+uint64_t id_table_add(id_table *self, void *pointer)
 {
     uint32_t index;
 
@@ -19,47 +19,47 @@ uint64_t id_table_put(slots *self, void *thing)
         index = self->free - 1;
         self->free = self->items[index].next;
     } else {
-        if (self->count == self->room) {
-            uint32_t room = self->room ? 2 * self->room : 16;
-            struct slot *more = realloc(self->items, room * sizeof(*more));
+        if (self->count == self->capacity) {
+            uint32_t capacity = self->capacity ? 2 * self->capacity : 16;
+            struct id_table_entry *more = realloc(self->items, capacity * sizeof(*more));
             if (!more)
                 return 0;
             self->items = more;
-            self->room = room;
+            self->capacity = capacity;
         }
         index = self->count++;
-        self->items[index].turn = 0;
+        self->items[index].uses = 0;
     }
-    self->items[index].thing = thing;
-    return number_of(self, index);
+    self->items[index].pointer = pointer;
+    return id_of(self, index);
 }
 
-void *id_table_lookup(const slots *self, uint64_t number)
+void *id_table_lookup(const id_table *self, uint64_t id)
 {
-    uint32_t index = (uint32_t)number - 1;
+    uint32_t index = (uint32_t)id - 1;
 
-    return (uint32_t)number && index < self->count && number_of(self, index) == number ? self->items[index].thing : NULL;
+    return (uint32_t)id && index < self->count && id_of(self, index) == id ? self->items[index].pointer : NULL;
 }
 
-void *id_table_remove(slots *self, uint64_t number)
+void *id_table_remove(id_table *self, uint64_t id)
 {
-    void *thing = id_table_lookup(self, number);
-    uint32_t index = (uint32_t)number - 1;
+    void *pointer = id_table_lookup(self, id);
+    uint32_t index = (uint32_t)id - 1;
 
-    if (!thing)
+    if (!pointer)
         return NULL;
-    self->items[index] = (struct slot){.turn = self->items[index].turn + 1, .next = self->free};
+    self->items[index] = (struct id_table_entry){.uses = self->items[index].uses + 1, .next = self->free};
     self->free = index + 1;
-    return thing;
+    return pointer;
 }
 
-uint64_t id_table_add(const slots *self, uint32_t index)
+uint64_t id_table_at(const id_table *self, uint32_t index)
 {
-    return self->items[index].thing ? number_of(self, index) : 0;
+    return self->items[index].pointer ? id_of(self, index) : 0;
 }
 
-void id_table_close(slots *self)
+void id_table_close(id_table *self)
 {
     free(self->items);
-    *self = (slots){0};
+    *self = (id_table){0};
 }

@@ -8,18 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct slots {
-    struct slot { void *thing; uint32_t turn, next; } *items; /* turn: uses of this entry so far; next: 1 + index of the next free entry */
-    uint32_t count, room, free;
-} slots;
+typedef struct id_table {
+    struct id_table_entry {
+        void *pointer;      /* NULL: free */
+        uint32_t uses, next; /* uses: of this entry so far; next: 1 + index of the next free entry */
+    } *items;
+    uint32_t count, capacity, free;
+} id_table;
 
 /* Stores thing and returns its id; 0: out of memory. */
-uint64_t id_table_put(slots *self, void *thing);
+uint64_t id_table_add(id_table *self, void *pointer);
 /* Returns the pointer; NULL: the id is not in use. */
-void *id_table_lookup(const slots *self, uint64_t number);
-void *id_table_remove(slots *self, uint64_t number);
+void *id_table_lookup(const id_table *self, uint64_t id);
+void *id_table_remove(id_table *self, uint64_t id);
 /* Returns the id of the entry at an index below `count`; 0: the entry is free. */
-uint64_t id_table_add(const slots *self, uint32_t index);
-void id_table_close(slots *self);
+uint64_t id_table_at(const id_table *self, uint32_t index);
+void id_table_close(id_table *self);
 
 #endif

@@ -28,8 +28,8 @@
 
 typedef struct sink {
     int fd;
-    bool is_dead, is_file;
-    buffer waiting;
+    bool is_closed, is_file;
+    buffer queue;
 } sink;
 
 typedef struct stream {
@@ -43,13 +43,13 @@ typedef struct stream {
 struct io {
     const options *opts;
     uint32_t ranks;        /* on this machine */
-    io_far far;
-    bool is_carried;       /* a daemon's: output goes to far.out */
-    struct { size_t lent; bool is_closed; } *far_in; /* [far.nodes] bytes of input sent and not consumed; the node takes no more */
+    io_remote remote;
+    bool is_forwarded;       /* a daemon's: output goes to remote.out */
+    struct { size_t in_flight; bool is_closed; } *remote_in; /* [remote.nodes] bytes of input sent and not consumed; no more is read */
     bool is_direct[2];     /* stdout, stderr: inherited by ranks */
     bool stdin_is_direct;
     int null, child[3];    /* descriptors of the rank being started; -1: inherits mpirun's */
-    struct reader { int fd; buffer waiting; } *readers; /* [reader_count] pipes to local ranks that read stdin; fd -1: closed */
+    struct reader { int fd; buffer queue; } *readers; /* [reader_count] pipes to local ranks that read stdin; fd -1: closed */
     uint32_t reader_count;
     bool in_has_ended, in_has_begun;
     sink sinks[2];
@@ -93,47 +93,47 @@ static int descriptors_raise(io *self, bool is_tagged)
     if (is_tagged && need - spare + min <= want.rlim_cur)
         return 0; /* a shortage is reported where it occurs */
     if (is_tagged)
-        return complain(1, "the lines of %u ranks need %lu descriptors, and %lu are allowed: raise ulimit -n", ranks,
+        return report(1, "the lines of %u ranks need %lu descriptors, and %lu are allowed: raise ulimit -n", ranks,
                         (unsigned long)(need - spare + min), (unsigned long)want.rlim_cur);
     self->is_direct[0] = true;
     return 0;
 }
 
-int io_open(const options *opts, uint32_t ranks, const io_far *far, io **result)
+int io_open(const options *opts, uint32_t ranks, const io_remote *remote, io **result)
 {
     io *self = calloc(1, sizeof(*self));
 
     *result = self;
     if (!self)
-        return complain(1, "out of memory");
+        return report(1, "out of memory");
     self->opts = opts;
     self->ranks = ranks;
-    self->far = far ? *far : (io_far){0};
-    self->is_carried = self->far.out;
+    self->remote = remote ? *remote : (io_remote){0};
+    self->is_forwarded = self->remote.out;
     self->child[0] = self->child[1] = self->child[2] = -1;
     self->null = open("/dev/null", O_RDWR | O_CLOEXEC);
     self->streams = calloc(2 * ranks + 1, sizeof(*self->streams));
     self->readers = calloc(ranks + 1, sizeof(*self->readers));
-    self->far_in = calloc(self->far.nodes + 1, sizeof(*self->far_in));
+    self->remote_in = calloc(self->remote.nodes + 1, sizeof(*self->remote_in));
     self->map = calloc(io_max(self), sizeof(*self->map));
-    if (self->null < 0 || !self->streams || !self->map || !self->readers || !self->far_in)
-        return complain(1, "out of memory or descriptors: %s", strerror(errno));
+    if (self->null < 0 || !self->streams || !self->map || !self->readers || !self->remote_in)
+        return report(1, "out of memory or descriptors: %s", strerror(errno));
     for (int i = 0; i < 2; i++) {
         struct stat stat;
         bool is_terminal = isatty(i + 1);
         self->sinks[i] = (sink){.fd = i + 1, .is_file = fstat(i + 1, &stat) == 0 && S_ISREG(stat.st_mode)};
-        if (self->is_carried)
+        if (self->is_forwarded)
             self->sinks[i].fd = -1;
-        self->is_direct[i] = !self->is_carried && !opts->is_tagged && (opts->ranks == 1 || (is_terminal && terminal_takes_all(i + 1)));
+        self->is_direct[i] = !self->is_forwarded && !opts->is_tagged && (opts->ranks == 1 || (is_terminal && terminal_takes_all(i + 1)));
     }
-    self->stdin_is_direct = !isatty(0) && !self->is_carried && (opts->stdin_to != STDIN_ALL || opts->ranks == 1);
+    self->stdin_is_direct = !isatty(0) && !self->is_forwarded && (opts->stdin_to != STDIN_ALL || opts->ranks == 1);
     if (opts->output)
         return 0;
-    return descriptors_raise(self, opts->is_tagged || self->is_carried);
+    return descriptors_raise(self, opts->is_tagged || self->is_forwarded);
 }
 
 /* Creates missing directories, as Open MPI does. */
-static void folders_make(char *path)
+static void dirs_make(char *path)
 {
     for (char *at = path; *at && (at = strchr(at + 1, '/'));) {
         *at = '\0';
@@ -149,11 +149,11 @@ static int file_make(const char *prefix, uint32_t rank, const char *suffix)
     snprintf(path, sizeof(path), "%s.%u.%s", prefix, rank, suffix);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0 && errno == ENOENT) {
-        folders_make(path);
+        dirs_make(path);
         fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     }
     if (fd < 0)
-        complain(1, "--output-filename: cannot write %s: %s", path, strerror(errno));
+        report(1, "--output-filename: cannot write %s: %s", path, strerror(errno));
     return fd;
 }
 
@@ -162,7 +162,7 @@ static int stream_open(io *self, uint32_t rank, int which)
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC))
-        return complain(-1, "no pipe for the output of rank %u: %s (ulimit -n)", rank, strerror(errno));
+        return report(-1, "no pipe for the output of rank %u: %s (ulimit -n)", rank, strerror(errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     self->streams[self->stream_count++] = (stream){.fd = ends[0], .rank = rank, .to = &self->sinks[which]};
     self->child[1 + which] = ends[1];
@@ -181,7 +181,7 @@ static int stdin_open(io *self, uint32_t rank)
     if (self->stdin_is_direct)
         return 0;
     if (pipe2(ends, O_CLOEXEC))
-        return complain(-1, "no pipe for the input of rank %u: %s", rank, strerror(errno));
+        return report(-1, "no pipe for the input of rank %u: %s", rank, strerror(errno));
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
     self->child[0] = ends[0];
     self->readers[self->reader_count++].fd = ends[1];
@@ -228,7 +228,7 @@ uint32_t io_max(const io *self)
     return 3 * self->ranks + 5;
 }
 
-static uint32_t wish(io *self, struct pollfd *set, uint32_t at, int fd, short events, char kind, uint32_t index)
+static uint32_t pollfd_add(io *self, struct pollfd *set, uint32_t at, int fd, short events, char kind, uint32_t index)
 {
     set[at] = (struct pollfd){.fd = fd, .events = events};
     self->map[at].kind = kind;
@@ -241,17 +241,17 @@ static bool stdin_is_readable(const io *self)
 {
     bool is_read = false;
 
-    if (self->is_carried || self->in_has_ended || (self->far.in && !self->in_has_begun))
+    if (self->is_forwarded || self->in_has_ended || (self->remote.in && !self->in_has_begun))
         return false;
     for (uint32_t i = 0; i < self->reader_count; i++) {
-        if (self->readers[i].waiting.used)
+        if (self->readers[i].queue.used)
             return false;
         is_read |= self->readers[i].fd >= 0;
     }
-    for (uint32_t n = 0; self->far.in && n < self->far.nodes; n++)
-        if (!self->far_in[n].is_closed && self->far_in[n].lent >= READ_MAX)
+    for (uint32_t n = 0; self->remote.in && n < self->remote.nodes; n++)
+        if (!self->remote_in[n].is_closed && self->remote_in[n].in_flight >= READ_MAX)
             return false;
-    return (is_read || self->far.in) && (!isatty(0) || tcgetpgrp(0) == getpgrp());
+    return (is_read || self->remote.in) && (!isatty(0) || tcgetpgrp(0) == getpgrp());
 }
 
 uint32_t io_pollfds(io *self, struct pollfd *set)
@@ -259,23 +259,23 @@ uint32_t io_pollfds(io *self, struct pollfd *set)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < 2; i++)
-        if (self->sinks[i].waiting.used && !self->sinks[i].is_dead && !self->is_carried)
-            count = wish(self, set, count, self->sinks[i].fd, POLLOUT, 'o', i);
+        if (self->sinks[i].queue.used && !self->sinks[i].is_closed && !self->is_forwarded)
+            count = pollfd_add(self, set, count, self->sinks[i].fd, POLLOUT, 'o', i);
     for (uint32_t i = 0; i < self->stream_count; i++)
-        if (self->streams[i].fd >= 0 && self->streams[i].to->waiting.used < SINK_MAX)
-            count = wish(self, set, count, self->streams[i].fd, POLLIN, 's', i);
+        if (self->streams[i].fd >= 0 && self->streams[i].to->queue.used < SINK_MAX)
+            count = pollfd_add(self, set, count, self->streams[i].fd, POLLIN, 's', i);
     if (stdin_is_readable(self))
-        count = wish(self, set, count, 0, POLLIN, 'r', 0);
+        count = pollfd_add(self, set, count, 0, POLLIN, 'r', 0);
     for (uint32_t i = 0; i < self->reader_count; i++)
         if (self->readers[i].fd >= 0)
-            count = wish(self, set, count, self->readers[i].fd, self->readers[i].waiting.used ? POLLOUT : 0, 'w', i);
+            count = pollfd_add(self, set, count, self->readers[i].fd, self->readers[i].queue.used ? POLLOUT : 0, 'w', i);
     return count;
 }
 
 static void sink_add(sink *to, const char *bytes, size_t count)
 {
-    if (!to->is_dead && buffer_add(&to->waiting, bytes, count))
-        to->is_dead = true;
+    if (!to->is_closed && buffer_add(&to->queue, bytes, count))
+        to->is_closed = true;
 }
 
 static void lines_pass(const io *self, stream *from, size_t count)
@@ -319,7 +319,7 @@ static bool stream_read(const io *self, stream *from)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (n <= 0 || from->to->is_dead || buffer_add(&from->line, bytes, (size_t)n)) {
+    if (n <= 0 || from->to->is_closed || buffer_add(&from->line, bytes, (size_t)n)) {
         stream_end(self, from);
         return false;
     }
@@ -335,8 +335,8 @@ static bool stream_read(const io *self, stream *from)
 /* Closes the pipes that feed the sink, so that writers get SIGPIPE, as in a shell. */
 static void sink_end(io *self, sink *to)
 {
-    to->is_dead = true;
-    to->waiting.used = 0;
+    to->is_closed = true;
+    to->queue.used = 0;
     for (uint32_t i = 0; i < self->stream_count; i++)
         if (self->streams[i].to == to && self->streams[i].fd >= 0)
             stream_end(self, &self->streams[i]);
@@ -344,33 +344,33 @@ static void sink_end(io *self, sink *to)
 
 static void sink_write(io *self, sink *to)
 {
-    size_t count = to->waiting.used;
+    size_t count = to->queue.used;
 
     if (!to->is_file && count > PIPE_BUF)
         count = PIPE_BUF;
-    ssize_t n = write(to->fd, to->waiting.bytes + to->waiting.start, count);
+    ssize_t n = write(to->fd, to->queue.bytes + to->queue.start, count);
     if (n >= 0) {
-        buffer_drop(&to->waiting, (size_t)n);
+        buffer_drop(&to->queue, (size_t)n);
         return;
     }
     if (errno == EAGAIN || errno == EINTR)
         return;
     if (errno != EPIPE)
-        complain(1, "the ranks' output cannot be written: %s", strerror(errno));
+        report(1, "the ranks' output cannot be written: %s", strerror(errno));
     sink_end(self, to);
 }
 
 /* Queues input for all local readers; 0 bytes: end of file, which closes readers that have consumed all. */
-static void stdin_give(io *self, const char *bytes, size_t count)
+static void stdin_queue(io *self, const char *bytes, size_t count)
 {
     bool has_failed = false;
 
     for (uint32_t i = 0; i < self->reader_count && count; i++)
         if (self->readers[i].fd >= 0)
-            has_failed |= buffer_add(&self->readers[i].waiting, bytes, count) != 0;
+            has_failed |= buffer_add(&self->readers[i].queue, bytes, count) != 0;
     self->in_has_ended |= !count || has_failed;
     for (uint32_t i = 0; i < self->reader_count && self->in_has_ended; i++)
-        if (!self->readers[i].waiting.used)
+        if (!self->readers[i].queue.used)
             fd_close(&self->readers[i].fd);
 }
 
@@ -381,15 +381,15 @@ static void stdin_read_some(io *self)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (self->far.in)
-        self->far.in(self->far.owner, bytes, n > 0 ? (size_t)n : 0);
-    stdin_give(self, bytes, n > 0 ? (size_t)n : 0);
+    if (self->remote.in)
+        self->remote.in(self->remote.owner, bytes, n > 0 ? (size_t)n : 0);
+    stdin_queue(self, bytes, n > 0 ? (size_t)n : 0);
 }
 
 static void reader_close(struct reader *one)
 {
     fd_close(&one->fd);
-    buffer_free(&one->waiting); /* input for a closed reader must not delay the others */
+    buffer_free(&one->queue); /* input for a closed reader must not delay the others */
 }
 
 static void stdin_write_some(io *self, struct reader *one, short events)
@@ -398,12 +398,12 @@ static void stdin_write_some(io *self, struct reader *one, short events)
         reader_close(one);
         return;
     }
-    if (!one->waiting.used)
+    if (!one->queue.used)
         return;
-    ssize_t n = write(one->fd, one->waiting.bytes + one->waiting.start, one->waiting.used);
+    ssize_t n = write(one->fd, one->queue.bytes + one->queue.start, one->queue.used);
     if (n > 0)
-        buffer_drop(&one->waiting, (size_t)n);
-    if ((n < 0 && errno != EAGAIN && errno != EINTR) || (self->in_has_ended && !one->waiting.used))
+        buffer_drop(&one->queue, (size_t)n);
+    if ((n < 0 && errno != EAGAIN && errno != EINTR) || (self->in_has_ended && !one->queue.used))
         reader_close(one);
 }
 
@@ -427,69 +427,69 @@ void io_progress(io *self, const struct pollfd *set, uint32_t count)
 void io_settle(io *self)
 {
     for (uint32_t i = 0; i < self->stream_count; i++)
-        if (self->streams[i].fd >= 0 && self->streams[i].to->waiting.used < SINK_MAX)
+        if (self->streams[i].fd >= 0 && self->streams[i].to->queue.used < SINK_MAX)
             stream_read(self, &self->streams[i]);
-    for (int i = 0; i < 2 && !self->is_carried; i++) {
+    for (int i = 0; i < 2 && !self->is_forwarded; i++) {
         struct pollfd set = {.fd = self->sinks[i].fd, .events = POLLOUT};
-        while (self->sinks[i].waiting.used && !self->sinks[i].is_dead && poll(&set, 1, 0) == 1)
+        while (self->sinks[i].queue.used && !self->sinks[i].is_closed && poll(&set, 1, 0) == 1)
             sink_write(self, &self->sinks[i]);
     }
 }
 
 bool io_queue(io *self, const char *text)
 {
-    if (self->is_carried || self->sinks[1].is_dead || !self->sinks[1].waiting.used)
+    if (self->is_forwarded || self->sinks[1].is_closed || !self->sinks[1].queue.used)
         return false;
     sink_add(&self->sinks[1], "mpirun: ", 8);
     sink_add(&self->sinks[1], text, strlen(text));
     sink_add(&self->sinks[1], "\n", 1);
-    return !self->sinks[1].is_dead;
+    return !self->sinks[1].is_closed;
 }
 
 /* Bytes to pass: the whole lines that fit, or one longer line, or everything if there is no line end. */
-static size_t carry_count(const buffer *waiting, size_t room)
+static size_t send_count(const buffer *queue, size_t room)
 {
-    const char *at = waiting->bytes + waiting->start;
+    const char *at = queue->bytes + queue->start;
 
-    if (waiting->used <= room)
-        return waiting->used;
+    if (queue->used <= room)
+        return queue->used;
     const char *end = memrchr(at, '\n', room);
     if (!end)
-        end = memchr(at + room, '\n', waiting->used - room);
-    return end ? (size_t)(end + 1 - at) : waiting->used;
+        end = memchr(at + room, '\n', queue->used - room);
+    return end ? (size_t)(end + 1 - at) : queue->used;
 }
 
-size_t io_carry(io *self, size_t room)
+size_t io_send(io *self, size_t room)
 {
-    size_t carried = 0;
+    size_t sent = 0;
 
     for (int i = 0; i < 2; i++) {
-        buffer *waiting = &self->sinks[i].waiting;
-        if (!waiting->used || carried >= room || self->sinks[i].is_dead)
+        buffer *queue = &self->sinks[i].queue;
+        if (!queue->used || sent >= room || self->sinks[i].is_closed)
             continue;
-        size_t count = carry_count(waiting, room - carried);
-        carried += count;
-        self->far.out(self->far.owner, i + 1, waiting->bytes + waiting->start, count);
-        buffer_drop(waiting, count);
+        size_t count = send_count(queue, room - sent);
+        sent += count;
+        self->remote.out(self->remote.owner, i + 1, queue->bytes + queue->start, count);
+        buffer_drop(queue, count);
     }
-    return carried;
+    return sent;
 }
 
-void io_feed(io *self, const char *bytes, size_t count)
+void io_add_input(io *self, const char *bytes, size_t count)
 {
-    stdin_give(self, bytes, count);
+    stdin_queue(self, bytes, count);
 }
 
-size_t io_unfed(const io *self)
+size_t io_unread_input(const io *self)
 {
-    size_t unfed = 0;
+    size_t unread = 0;
     bool is_read = false;
 
     for (uint32_t i = 0; i < self->reader_count; i++) {
         is_read |= self->readers[i].fd >= 0;
-        unfed = self->readers[i].waiting.used > unfed ? self->readers[i].waiting.used : unfed;
+        unread = self->readers[i].queue.used > unread ? self->readers[i].queue.used : unread;
     }
-    return is_read ? unfed : SIZE_MAX;
+    return is_read ? unread : SIZE_MAX;
 }
 
 void io_add(io *self, int which, const char *bytes, size_t count)
@@ -505,16 +505,16 @@ void io_closed(io *self, int which)
 
 bool io_is_read(const io *self, int which)
 {
-    return !self->sinks[which - 1].is_dead;
+    return !self->sinks[which - 1].is_closed;
 }
 
 bool io_has_room(const io *self)
 {
-    return (self->sinks[0].is_dead || self->sinks[0].waiting.used < SINK_MAX) &&
-           (self->sinks[1].is_dead || self->sinks[1].waiting.used < SINK_MAX);
+    return (self->sinks[0].is_closed || self->sinks[0].queue.used < SINK_MAX) &&
+           (self->sinks[1].is_closed || self->sinks[1].queue.used < SINK_MAX);
 }
 
-void io_far_begin(io *self)
+void io_remote_begin(io *self)
 {
     self->in_has_begun = true;
 }
@@ -523,26 +523,26 @@ void io_taken(io *self, uint32_t node, uint32_t bytes)
 {
     bool is_read = false;
 
-    if (node >= self->far.nodes)
+    if (node >= self->remote.nodes)
         return;
-    self->far_in[node].lent -= bytes < self->far_in[node].lent ? bytes : self->far_in[node].lent;
-    self->far_in[node].is_closed |= bytes == UINT32_MAX;
+    self->remote_in[node].in_flight -= bytes < self->remote_in[node].in_flight ? bytes : self->remote_in[node].in_flight;
+    self->remote_in[node].is_closed |= bytes == UINT32_MAX;
     if (self->opts->stdin_to != STDIN_ALL) {
         self->in_has_ended |= bytes == UINT32_MAX;
         return;
     }
-    for (uint32_t n = 0; n < self->far.nodes; n++)
-        is_read |= !self->far_in[n].is_closed;
+    for (uint32_t n = 0; n < self->remote.nodes; n++)
+        is_read |= !self->remote_in[n].is_closed;
     for (uint32_t i = 0; i < self->reader_count; i++)
         is_read |= self->readers[i].fd >= 0;
     self->in_has_ended |= !is_read;
 }
 
-bool io_lend(io *self, uint32_t node, size_t bytes)
+bool io_count_sent(io *self, uint32_t node, size_t bytes)
 {
-    if (self->far_in[node].is_closed)
+    if (self->remote_in[node].is_closed)
         return false;
-    self->far_in[node].lent += bytes;
+    self->remote_in[node].in_flight += bytes;
     return true;
 }
 
@@ -551,7 +551,7 @@ bool io_is_drained(const io *self)
     for (uint32_t i = 0; i < self->stream_count; i++)
         if (self->streams[i].fd >= 0)
             return false;
-    return (self->sinks[0].is_dead || !self->sinks[0].waiting.used) && (self->sinks[1].is_dead || !self->sinks[1].waiting.used);
+    return (self->sinks[0].is_closed || !self->sinks[0].queue.used) && (self->sinks[1].is_closed || !self->sinks[1].queue.used);
 }
 
 void io_give_up(io *self)
@@ -567,7 +567,7 @@ void io_give_up(io *self)
 
 void io_drop(io *self)
 {
-    self->sinks[0].is_dead = self->sinks[1].is_dead = true;
+    self->sinks[0].is_closed = self->sinks[1].is_closed = true;
 }
 
 void io_close(io *self)
@@ -581,10 +581,10 @@ void io_close(io *self)
     for (uint32_t i = 0; self->readers && i < self->reader_count; i++)
         reader_close(&self->readers[i]);
     free(self->readers);
-    free(self->far_in);
+    free(self->remote_in);
     fd_close(&self->null);
-    free(self->sinks[0].waiting.bytes);
-    free(self->sinks[1].waiting.bytes);
+    free(self->sinks[0].queue.bytes);
+    free(self->sinks[1].queue.bytes);
     free(self->streams);
     free(self->map);
     free(self);

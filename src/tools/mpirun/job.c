@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job: see job.h. Nodes report how ranks ended; the first failure is reported to the user and sets the exit code.
+ * job: see job.h. Nodes report how ranks end; the first failure is reported to the user and sets the exit code.
  */
 #include "tools/mpirun/job.h"
 
@@ -21,21 +21,21 @@
 #include "tools/mpirun/remote_nodes.h"
 #include "tools/mpirun/wait_report.h"
 
-#define PATIENCE_NS 15000000000u /* longer than the detection of a lost host (CTRL_SILENCE_MS), which has its own message */
+#define DRAIN_LIMIT_NS 15000000000u /* longer than the detection of a lost host (CTRL_SILENCE_MS), which has its own message */
 
 /* Handles PMIx_Abort of a local rank. */
-static void abort_take(job *self)
+static void abort_handle(job *self)
 {
     char text[256];
     int rank, code;
 
-    if (self->node.pmix && pmix_host_aborted(self->node.pmix, &rank, &code, text))
+    if (self->node.pmix && pmix_srv_aborted(self->node.pmix, &rank, &code, text))
         job_aborted(self, (uint32_t)rank, code, "PMIx_Abort", text);
 }
 
-static void ended(void *owner, const rank_end *end)
+static void on_rank_ended(void *owner, const rank_end *end)
 {
-    abort_take(owner); /* the reason comes before the end */
+    abort_handle(owner); /* the reason comes before the end */
     job_rank_ended(owner, end);
 }
 
@@ -44,17 +44,17 @@ static void refused(void *owner, uint32_t rank, char what, int error)
     job_rank_refused(owner, rank, what, error);
 }
 
-static void card_want(void *owner, uint32_t rank)
+static void modex_request_send(void *owner, uint32_t rank)
 {
-    remote_nodes_want(((job *)owner)->remote_nodes, rank);
+    remote_nodes_modex_request(((job *)owner)->remote_nodes, rank);
 }
 
-static void card_tell(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
+static void modex_data_send(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
 {
-    remote_nodes_card(((job *)owner)->remote_nodes, rank, state, told, bytes);
+    remote_nodes_modex_data(((job *)owner)->remote_nodes, rank, state, told, bytes);
 }
 
-static void fence_tell(void *owner, uint64_t number)
+static void fence_send(void *owner, uint64_t number)
 {
     remote_nodes_fence(((job *)owner)->remote_nodes, number);
 }
@@ -66,21 +66,21 @@ static void pmix_msg_send(void *owner, uint32_t node, const pmix_msg *what)
     pmix_msg answer;
 
     if (!self->map.nodes[node].is_here) {
-        remote_nodes_note(self->remote_nodes, node, what);
+        remote_nodes_pmix_msg(self->remote_nodes, node, what);
         return;
     }
-    if (!pmi_server_take(self->node.pmi, what) && pmix_host_take(self->node.pmix, what, &answer))
-        pmix_head_take(self->pmix_head, node, &answer);
+    if (!pmi_server_handle(self->node.pmi, what) && pmix_srv_handle(self->node.pmix, what, &answer))
+        pmix_head_handle(self->pmix_head, node, &answer);
 }
 
-static void pmi_note(void *owner, const pmix_msg *what)
+static void on_pmi_msg(void *owner, const pmix_msg *what)
 {
     job *self = owner;
 
-    pmix_head_take(self->pmix_head, self->node.index, what);
+    pmix_head_handle(self->pmix_head, self->node.index, what);
 }
 
-static void pmi_aborted(void *owner, uint32_t rank, int code)
+static void on_pmi_aborted(void *owner, uint32_t rank, int code)
 {
     job_aborted(owner, rank, code, "MPI_Abort", NULL);
 }
@@ -90,9 +90,9 @@ void job_serve(job *self)
     pmix_msg what;
 
     pmi_server_progress(self->node.pmi);
-    abort_take(self);
-    while (self->node.pmix && pmix_host_next(self->node.pmix, &what))
-        pmix_head_take(self->pmix_head, self->node.index, &what);
+    abort_handle(self);
+    while (self->node.pmix && pmix_srv_next(self->node.pmix, &what))
+        pmix_head_handle(self->pmix_head, self->node.index, &what);
 }
 
 static void input_send(void *owner, const char *bytes, size_t count)
@@ -101,37 +101,38 @@ static void input_send(void *owner, const char *bytes, size_t count)
 
     for (uint32_t n = 0; n < self->map.node_count; n++) {
         bool reads = self->opts->stdin_to == STDIN_ALL ? self->map.nodes[n].count != 0 : self->map.node_of[self->opts->stdin_to] == n;
-        if (reads && !self->map.nodes[n].is_here && io_lend(self->io, n, count))
+        if (reads && !self->map.nodes[n].is_here && io_count_sent(self->io, n, count))
             remote_nodes_in(self->remote_nodes, n, bytes, count);
     }
 }
 
-static io *io_now; /* for complain_to, which has no user pointer */
+static io *io_now; /* for report_to, which has no user pointer */
 
-static bool say_behind(const char *text)
+static bool message_queue(const char *text)
 {
     return io_now && io_queue(io_now, text);
 }
 
 static int io_prepare(job *self, uint32_t here)
 {
-    uint32_t near = here < self->map.node_count ? self->map.nodes[here].count : 0;
+    uint32_t local = here < self->map.node_count ? self->map.nodes[here].count : 0;
     bool reads = self->opts->stdin_to >= 0 ? !self->map.nodes[self->map.node_of[self->opts->stdin_to]].is_here
-                                           : self->opts->stdin_to == STDIN_ALL && near < self->map.ranks;
-    io_far far = {.in = reads ? input_send : NULL, .nodes = self->map.node_count, .owner = self};
+                                           : self->opts->stdin_to == STDIN_ALL && local < self->map.ranks;
+    io_remote remote = {.in = reads ? input_send : NULL, .nodes = self->map.node_count, .owner = self};
 
-    int rc = io_open(self->opts, near, &far, &self->io);
+    int rc = io_open(self->opts, local, &remote, &self->io);
     io_now = rc ? NULL : self->io;
-    complain_to = say_behind;
+    report_to = message_queue;
     return rc;
 }
 
 static int node_prepare(job *self, uint32_t here)
 {
     self->node = (node){.name = self->name, .host = self->host, .guard = &self->guard, .io = self->io, .map = &self->map, .index = here,
-                        .up = {.ended = ended, .refused = refused, .owner = self},
-                        .modex_node_callbacks = {.want = card_want, .card = card_tell, .fence = fence_tell, .owner = self},
-                        .pmi_up = {.pmix_msg = pmi_note, .aborted = pmi_aborted, .owner = self}};
+                        .up = {.ended = on_rank_ended, .refused = refused, .owner = self},
+                        .modex_node_callbacks = {.request = modex_request_send, .data = modex_data_send, .fence = fence_send,
+                                                  .owner = self},
+                        .pmi_up = {.pmix_msg = on_pmi_msg, .aborted = on_pmi_aborted, .owner = self}};
     return node_open(&self->node, self->opts);
 }
 
@@ -159,7 +160,7 @@ int job_open(job *self, options *opts)
     bool is_alone = here == 0 && self->map.node_count == 1;
     pmix_head_callbacks up = {.send = pmix_msg_send, .owner = self};
     if (!rc && !(self->pmix_head = pmix_head_open(&self->map, &up)))
-        rc = complain(1, "out of memory");
+        rc = report(1, "out of memory");
     if (!rc)
         rc = io_prepare(self, here);
     if (!rc && here < self->map.node_count)
@@ -168,7 +169,7 @@ int job_open(job *self, options *opts)
         return rc;
     self->guard = (guard){.mark = self->mark};
     if (guard_start(&self->guard))
-        return complain(1, "cannot start the guardian process: %s", strerror(errno));
+        return report(1, "cannot start the guardian process: %s", strerror(errno));
     if (opts->timeout_s > 0)
         self->timeout_ns = weft_clock_ns() + (uint64_t)(opts->timeout_s * 1e9);
     self->phase = is_alone ? JOB_RUNS : JOB_LAUNCHES;
@@ -184,7 +185,7 @@ void job_start(job *self)
     self->phase = JOB_RUNS;
     if (self->remote_nodes) {
         remote_nodes_go(self->remote_nodes);
-        io_far_begin(self->io);
+        io_remote_begin(self->io);
     }
     if (self->node.count)
         rc = node_start(&self->node);
@@ -213,30 +214,30 @@ void job_end(job *self, int code)
         remote_nodes_send(self->remote_nodes, CTRL_END);
 }
 
-void job_hurry(job *self)
+void job_limit_drain(job *self)
 {
-    if (!self->patience_ns)
-        self->patience_ns = weft_clock_ns() + PATIENCE_NS;
+    if (!self->drain_limit_ns)
+        self->drain_limit_ns = weft_clock_ns() + DRAIN_LIMIT_NS;
 }
 
 /* Gives up daemons that do not finish in time (stopped, or blocked in a hung file system); their connections are closed. Daemons that
  * wait for mpirun to write their output are not late. */
-static uint64_t daemons_hurry(job *self, uint64_t now)
+static uint64_t drain_limit_check(job *self, uint64_t now)
 {
-    if (!self->patience_ns)
+    if (!self->drain_limit_ns)
         return 0;
     if (!io_has_room(self->io))
-        self->patience_ns = now + PATIENCE_NS;
-    if (now < self->patience_ns)
-        return self->patience_ns;
-    self->patience_ns = 0;
+        self->drain_limit_ns = now + DRAIN_LIMIT_NS;
+    if (now < self->drain_limit_ns)
+        return self->drain_limit_ns;
+    self->drain_limit_ns = 0;
     remote_nodes_give_up(self->remote_nodes);
     return 0;
 }
 
 void job_kill(job *self)
 {
-    job_hurry(self);
+    job_limit_drain(self);
     if (self->phase != JOB_DRAINS)
         self->phase = JOB_KILLED;
     self->deadline_ns = 0;
@@ -261,7 +262,7 @@ static const char *program_of(const app *part)
 }
 
 /* " on host b"; empty if all ranks are here. */
-static const char *host_words(const job *self, uint32_t rank, char *text, size_t room)
+static const char *on_host(const job *self, uint32_t rank, char *text, size_t room)
 {
     *text = '\0';
     if (self->remote_nodes)
@@ -282,18 +283,18 @@ void job_rank_refused(job *self, uint32_t rank, char what, int error)
     const app *part = part_of(self, rank);
 
     if (self->phase == JOB_RUNS && !self->has_refused)
-        complain(0, "rank %u%s: cannot %s %s: %s", rank, host_words(self, rank, where, sizeof(where)),
+        report(0, "rank %u%s: cannot %s %s: %s", rank, on_host(self, rank, where, sizeof(where)),
                  what == 'd' ? "enter directory" : "execute", what == 'd' && part->wdir ? part->wdir : program_of(part), strerror(error));
     self->has_refused = true; /* other ranks would print the same */
 }
 
-static void death_told(const job *self, const rank_end *end, int code, bool ends_all)
+static void failure_report(const job *self, const rank_end *end, int code, bool ends_all)
 {
     char how[160];
 
     if (WIFSIGNALED(end->raw_status)) {
         int sig = WTERMSIG(end->raw_status);
-        if (sig == self->told) /* the user sent it */
+        if (sig == self->last_sig) /* the user sent it */
             snprintf(how, sizeof(how), "was ended by SIG%s%s", sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
                      self->opts->allocation ? ", which mpirun was sent" : " as you asked");
         else
@@ -308,7 +309,7 @@ static void death_told(const job *self, const rank_end *end, int code, bool ends
     } else {
         snprintf(how, sizeof(how), "ended with exit code %d", code);
     }
-    complain(code, "rank %u on host %s (%s, process %ld) %s%s", end->rank, host_of(self, end->rank),
+    report(code, "rank %u on host %s (%s, process %ld) %s%s", end->rank, host_of(self, end->rank),
              program_of(part_of(self, end->rank)), (long)end->pid, how, ends_all && self->live ? "; the other ranks are ended" : "");
 }
 
@@ -327,7 +328,7 @@ void job_rank_ended(job *self, const rank_end *end)
         return;
     if (!end->is_refused && !self->code) {
         io_settle(self->io);
-        death_told(self, end, code, ends_all);
+        failure_report(self, end, code, ends_all);
     }
     if (ends_all)
         job_end(self, code);
@@ -335,10 +336,10 @@ void job_rank_ended(job *self, const rank_end *end)
         self->code = code;
 }
 
-void job_told(job *self, const char *host, int sig)
+void job_daemon_signaled(job *self, const char *host, int sig)
 {
     if (self->phase == JOB_RUNS || self->phase == JOB_LAUNCHES)
-        complain(0, "the daemon on host %s was sent SIG%s%s; the job is ended", host, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
+        report(0, "the daemon on host %s was sent SIG%s%s; the job is ended", host, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
                  self->opts->allocation ? " (the job was cancelled, or its time is over)" : "");
     job_end(self, 128 + (sig & 127));
 }
@@ -347,7 +348,7 @@ void job_aborted(job *self, uint32_t rank, int code, const char *call, const cha
 {
     io_settle(self->io);
     if (self->phase == JOB_RUNS)
-        complain(code, "rank %u on host %s called %s with exit code %d%s%s; the other ranks are ended", rank, host_of(self, rank),
+        report(code, "rank %u on host %s called %s with exit code %d%s%s; the other ranks are ended", rank, host_of(self, rank),
                  call, code, text && *text ? ": " : "", text ? text : "");
     job_end(self, code & 0xff || !code ? code & 0xff : 1);
 }
@@ -359,7 +360,7 @@ static void drain(job *self)
     self->phase = JOB_DRAINS;
     self->deadline_ns = 0;
     if (was_ended)
-        job_hurry(self);
+        job_limit_drain(self);
     node_drain(&self->node, was_ended);
     if (self->remote_nodes)
         remote_nodes_drain(self->remote_nodes, was_ended, self->code != 0);
@@ -374,8 +375,8 @@ void job_reap(job *self)
         if (pid != self->guard.pid) {
             if (!node_reaped(&self->node, pid, status) && self->remote_nodes)
                 remote_nodes_reaped(self->remote_nodes, pid, status);
-        } else if (guard_again(&self->guard)) {
-            complain(1, "the guardian process was killed and cannot be started again: %s", strerror(errno));
+        } else if (guard_restart(&self->guard)) {
+            report(1, "the guardian process was killed and cannot be started again: %s", strerror(errno));
         }
     }
     if (self->live == 0 && self->phase != JOB_DRAINS && self->phase != JOB_LAUNCHES)
@@ -394,23 +395,23 @@ uint64_t job_deadlines(job *self)
 
     if (self->timeout_ns && now >= self->timeout_ns && self->phase == JOB_DRAINS) {
         self->timeout_ns = 0;
-        job_hurry(self);
+        job_limit_drain(self);
     } else if (self->timeout_ns && now >= self->timeout_ns) {
         self->timeout_ns = 0;
-        complain(124, "the job is ended: it has not finished within %g s (--timeout or MPIEXEC_TIMEOUT)", self->opts->timeout_s);
-        wait_report_print(&self->waits, &self->node);
+        report(124, "the job is ended: it has not finished within %g s (--timeout or MPIEXEC_TIMEOUT)", self->opts->timeout_s);
+        wait_report_print(&self->wait_report, &self->node);
         if (self->remote_nodes)
-            remote_nodes_send(self->remote_nodes, CTRL_WAITS);
+            remote_nodes_send(self->remote_nodes, CTRL_WAIT_REPORT);
         job_end(self, 124);
     }
     if (self->phase == JOB_ENDING && now >= self->deadline_ns)
         job_kill(self);
     uint64_t next = node_deadlines(&self->node);
     if (self->timeout_ns)
-        next = weft_clock_earlier(next, wait_report_read(&self->waits, &self->node));
+        next = weft_clock_earlier(next, wait_report_sample(&self->wait_report, &self->node));
     next = weft_clock_earlier(next, pmix_head_deadlines(self->pmix_head));
     if (self->remote_nodes) {
-        next = weft_clock_earlier(next, daemons_hurry(self, now));
+        next = weft_clock_earlier(next, drain_limit_check(self, now));
         /* at most one second: modex_node_progress */
         next = weft_clock_earlier(next, weft_clock_earlier(remote_nodes_deadlines(self->remote_nodes), now + 1000000000u));
     }
@@ -421,7 +422,7 @@ uint64_t job_deadlines(job *self)
 
 int job_close(job *self)
 {
-    wait_report_close(self->waits);
+    wait_report_close(self->wait_report);
     remote_nodes_close(self->remote_nodes);
     node_close(&self->node, self->code != 0);
     pmix_head_close(self->pmix_head);

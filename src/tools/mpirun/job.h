@@ -18,7 +18,7 @@
 struct pmix_head;
 struct io;
 struct remote_nodes;
-struct waits;
+struct wait_report;
 
 enum job_phase {
     JOB_RUNS,     /* ranks live; no failure, no signal to end */
@@ -37,14 +37,14 @@ typedef struct job {
     enum job_phase phase;
     uint64_t deadline_ns;              /* end of the phase (weft_clock_ns); 0: none */
     uint64_t timeout_ns;               /* time limit of the job (weft_clock_ns); 0: none */
-    uint64_t patience_ns;              /* time at which daemons that have not finished are given up; 0: no limit */
+    uint64_t drain_limit_ns;              /* time at which daemons that have not finished are given up; 0: no limit */
     int code;                          /* exit code so far */
     bool has_refused;                  /* an error message about a rank that could not start was printed */
-    int told;                          /* last terminating signal forwarded to the ranks; 0: none */
-    int told_count;
+    int last_sig;                          /* last terminating signal forwarded to the ranks; 0: none */
+    int sig_count;
     guard guard;
     struct io *io;
-    struct waits *waits;               /* wait report of this machine's ranks, if the job has a time limit; NULL: none yet */
+    struct wait_report *wait_report;               /* wait report of this machine's ranks, if the job has a time limit; NULL: none yet */
     node node;                         /* this machine's part of the job; count 0: no rank here */
     struct remote_nodes *remote_nodes; /* other hosts; NULL: all ranks are here */
     struct pmix_head *pmix_head;       /* serves the nodes' PMIx and PMI servers */
@@ -61,7 +61,7 @@ void job_serve(job *self);
 void job_rank_ended(job *self, const rank_end *end);
 void job_rank_refused(job *self, uint32_t rank, char what, int error);
 /* A daemon received signal `sig` from outside of mpirun (a resource manager, a user): ends the job. */
-void job_told(job *self, const char *host, int sig);
+void job_daemon_signaled(job *self, const char *host, int sig);
 /* A rank aborted the job by `call` (MPI_Abort or PMIx_Abort). */
 void job_aborted(job *self, uint32_t rank, int code, const char *call, const char *text);
 /* Reaps all processes that have ended. Does not block. */
@@ -72,7 +72,7 @@ void job_signal(job *self, int sig);
 void job_end(job *self, int code);
 void job_kill(job *self);
 /* Starts the time limit for daemons to finish; those that do not are given up. */
-void job_hurry(job *self);
+void job_limit_drain(job *self);
 /* Handles expired deadlines. Returns the next one (weft_clock_ns), or 0. */
 uint64_t job_deadlines(job *self);
 /* True if no rank, no process of their groups and no pending output is left. */

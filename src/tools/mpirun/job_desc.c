@@ -65,7 +65,7 @@ static void environment_pack(pack *to)
 }
 
 /* Packs the map as runs of (node, count), or as one node per rank if that is shorter. */
-static void places_pack(const map *map, pack *to)
+static void runs_pack(const map *map, pack *to)
 {
     uint32_t runs = 0;
 
@@ -99,7 +99,7 @@ static void slots_pack(const options *opts, const map *map, pack *to)
         }
 }
 
-void describe(const options *opts, const map *map, const char *name, const char *host, pack *to)
+void job_desc_pack(const options *opts, const map *map, const char *name, const char *host, pack *to)
 {
     char *directory = getcwd(NULL, 0);
     uint32_t head = 0;
@@ -113,7 +113,7 @@ void describe(const options *opts, const map *map, const char *name, const char 
     pack_u32(to, map->node_count);
     for (uint32_t i = 0; i < map->node_count; i++)
         pack_text(to, map->nodes[i].is_here ? host : map->nodes[i].name);
-    places_pack(map, to);
+    runs_pack(map, to);
     pack_text(to, opts->agent);
     pack_u32(to, opts->fanout);
     pack_u32(to, (uint32_t)(opts->timeout_s < 1e6 ? opts->timeout_s * 1e3 : 0)); /* ms: sets how often daemons sample their ranks */
@@ -182,7 +182,7 @@ static void app_read(unpack *from, app *part)
     from->has_failed |= !part->argv || !part->argv[0];
 }
 
-static void places_read(unpack *from, map *self)
+static void runs_read(unpack *from, map *self)
 {
     uint32_t r = 0, runs;
 
@@ -217,7 +217,7 @@ static void map_read(unpack *from, map *self)
         self->nodes[i].name = (char *)unpack_text(from);
     from->has_failed |= !self->nodes;
     if (!from->has_failed)
-        places_read(from, self);
+        runs_read(from, self);
 }
 
 static void slots_read(unpack *from, uint32_t ranks, options *opts)
@@ -262,9 +262,9 @@ static void options_read(unpack *from, uint32_t ranks, options *opts)
     }
 }
 
-int description_read(const ctrl_frame *frame, uint32_t node, description *self)
+int job_desc_unpack(const ctrl_frame *frame, uint32_t node, job_desc *self)
 {
-    *self = (description){.node = node, .bytes = malloc(frame->bytes + 1), .size = frame->bytes};
+    *self = (job_desc){.node = node, .bytes = malloc(frame->bytes + 1), .size = frame->bytes};
     if (!self->bytes)
         return -1;
     memcpy(self->bytes, frame->body, frame->bytes);

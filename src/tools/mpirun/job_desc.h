@@ -9,7 +9,7 @@
 #include "tools/mpirun/map.h"
 #include "tools/mpirun/options.h"
 
-typedef struct description {
+typedef struct job_desc {
     options opts;
     map map;
     char name[256];    /* of the job */
@@ -19,12 +19,12 @@ typedef struct description {
     char **environment;
     char *bytes;       /* the frame's body; the strings above point into it */
     size_t size;
-} description;
+} job_desc;
 
-/* Packs the description, which is the same for every node. `host`: name of the head's machine. */
-void describe(const options *opts, const map *map, const char *name, const char *host, pack *to);
+/* Packs the job_desc, which is the same for every node. `host`: name of the head's machine. */
+void job_desc_pack(const options *opts, const map *map, const char *name, const char *host, pack *to);
 /* Unpacks the CTRL_START frame for `node`. 0, or -1: malformed or out of memory. The result lives until the process ends; it must not be
  * passed to options_free or map_free. */
-int description_read(const ctrl_frame *frame, uint32_t node, description *self);
+int job_desc_unpack(const ctrl_frame *frame, uint32_t node, job_desc *self);
 
 #endif

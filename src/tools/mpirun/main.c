@@ -43,15 +43,15 @@ static void signal_ends(job *job, int sig)
 {
     if (job->phase == JOB_DRAINS) { /* only unread output is left */
         io_drop(job->io);
-        job_hurry(job);
+        job_limit_drain(job);
         return;
     }
-    job->told = sig;
+    job->last_sig = sig;
     if (job->phase == JOB_LAUNCHES) { /* no rank exists yet */
         job_end(job, 128 + sig);
         return;
     }
-    if (job->told_count++ || job->phase != JOB_RUNS) {
+    if (job->sig_count++ || job->phase != JOB_RUNS) {
         if (!job->code)
             job->code = 128 + sig;
         job_kill(job);
@@ -60,7 +60,7 @@ static void signal_ends(job *job, int sig)
     job_signal(job, sig);
 }
 
-static void signal_take(job *job, int sig)
+static void on_signal(job *job, int sig)
 {
     switch (sig) {
     case SIGCHLD:
@@ -87,7 +87,7 @@ static void job_watch(job *job, int signals)
     struct pollfd *set = calloc(io_max(job->io) + 4 + (job->remote_nodes ? remote_nodes_max(job->remote_nodes) : 0), sizeof(*set));
 
     if (!set) {
-        complain(1, "out of memory");
+        report(1, "out of memory");
         job_end(job, 1);
         return;
     }
@@ -100,19 +100,19 @@ static void job_watch(job *job, int signals)
             break;
         uint32_t count = io_pollfds(job->io, set);
         set[count] = (struct pollfd){.fd = signals, .events = POLLIN};
-        set[count + 1] = (struct pollfd){.fd = job->node.pmix ? pmix_host_fd(job->node.pmix) : -1, .events = POLLIN};
+        set[count + 1] = (struct pollfd){.fd = job->node.pmix ? pmix_srv_fd(job->node.pmix) : -1, .events = POLLIN};
         set[count + 2] = (struct pollfd){.fd = job->node.count ? job->node.modex_node.wakeup : -1, .events = POLLIN};
         set[count + 3] = (struct pollfd){.fd = job->node.pmi ? pmi_server_fd(job->node.pmi) : -1, .events = POLLIN};
-        uint32_t far = job->remote_nodes ? remote_nodes_pollfds(job->remote_nodes, set + count + 4) : 0;
+        uint32_t remote = job->remote_nodes ? remote_nodes_pollfds(job->remote_nodes, set + count + 4) : 0;
         uint64_t wait_ms = next > now ? (next - now + 999999) / 1000000 : 0;
-        int ready = poll_sparse_wait(set, count + 4 + far, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
+        int ready = poll_sparse_wait(set, count + 4 + remote, !next ? -1 : wait_ms > 60000 ? 60000 : (int)wait_ms);
         if (ready > 0)
             io_progress(job->io, set, count);
         for (int sig; (sig = signals_next());)
-            signal_take(job, sig);
+            on_signal(job, sig);
         job_serve(job);
         if (job->remote_nodes) {
-            remote_nodes_progress(job->remote_nodes, set + count + 4, ready > 0 ? far : 0);
+            remote_nodes_progress(job->remote_nodes, set + count + 4, ready > 0 ? remote : 0);
             modex_node_progress(&job->node.modex_node);
         }
     }
@@ -145,19 +145,19 @@ int main(int argc, char **argv)
     options opts;
 
     descriptors_fill();
-    if (argc == 2 && !strcmp(argv[1], DAEMON_WORD))
+    if (argc == 2 && !strcmp(argv[1], DAEMON_OPTION))
         return daemon_main();
     int rc = options_parse(argc, argv, &opts);
     if (rc || !opts.apps)
         return rc;
-    rc = allocation_take(&opts);
+    rc = allocation_apply(&opts);
     if (rc) {
         options_free(&opts);
         return rc;
     }
     int signals = signals_open();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    rc = signals < 0 ? complain(1, "no descriptors left: %s", strerror(errno)) : job_run(&opts, signals);
+    rc = signals < 0 ? report(1, "no descriptors left: %s", strerror(errno)) : job_run(&opts, signals);
     options_free(&opts);
     return rc;
 }

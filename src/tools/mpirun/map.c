@@ -44,21 +44,21 @@ static void by_node(const host_list *hosts, uint32_t ranks, uint32_t *row_of)
 }
 
 /* Parses slot=CPUS behind the host's name. */
-static int slot_take(options *opts, const char *path, uint32_t line, uint32_t rank, const char *text)
+static int slot_read(options *opts, const char *path, uint32_t line, uint32_t rank, const char *text)
 {
     const char *cpus = strchr(text, '=');
 
     if (!cpus++ || (strncmp(text, "slot=", 5) && strncmp(text, "slots=", 6)))
-        return complain(2, "%s:%u: rank %u: behind the host's name comes slot=CPUS only, not '%s'", path, line, rank, text);
+        return report(2, "%s:%u: rank %u: behind the host's name comes slot=CPUS only, not '%s'", path, line, rank, text);
     if (!cpuslot_is_sound(cpus))
-        return complain(2, "%s:%u: rank %u: CPUs are written as 0-3 (cores), 1:0-2 (cores of socket 1), 1:* or *, not '%s'", path, line,
+        return report(2, "%s:%u: rank %u: CPUs are written as 0-3 (cores), 1:0-2 (cores of socket 1), 1:* or *, not '%s'", path, line,
                         rank, cpus);
     if (!strcmp(cpus, "*")) /* Open MPI: any CPU */
         return 0;
     if (!opts->slots && !(opts->slots = calloc(opts->ranks, sizeof(*opts->slots))))
-        return complain(1, "out of memory");
+        return report(1, "out of memory");
     opts->slots[rank] = strdup(cpus);
-    return opts->slots[rank] ? 0 : complain(1, "out of memory");
+    return opts->slots[rank] ? 0 : report(1, "out of memory");
 }
 
 static int rankfile_line(options *opts, const char *path, uint32_t line, char *text, uint32_t *row_of)
@@ -72,31 +72,31 @@ static int rankfile_line(options *opts, const char *path, uint32_t line, char *t
         return 0;
     int found = sscanf(text, " rank %u = %255s %255s", &rank, name, rest);
     if (found < 2)
-        return complain(2, "%s:%u: a line is 'rank N=HOST' or 'rank N=HOST slot=CPUS', not '%s'", path, line, text);
+        return report(2, "%s:%u: a line is 'rank N=HOST' or 'rank N=HOST slot=CPUS', not '%s'", path, line, text);
     if (rank >= opts->ranks)
-        return complain(2, "%s:%u: there are ranks 0 to %u only", path, line, opts->ranks - 1);
+        return report(2, "%s:%u: there are ranks 0 to %u only", path, line, opts->ranks - 1);
     if (row_of[rank] != UINT32_MAX)
-        return complain(2, "%s:%u: rank %u stands here twice", path, line, rank);
+        return report(2, "%s:%u: rank %u stands here twice", path, line, rank);
     host_row *row = hosts_find(&opts->hosts, name);
     if (!row && sscanf(name, "+n%5u%n", &number, &end) == 1 && !name[end]) { /* "+nK": the K-th host of the list */
         if (number >= opts->hosts.count)
-            return complain(2, "%s:%u: rank %u: %u hosts are there, and no %s", path, line, rank, opts->hosts.count, name);
+            return report(2, "%s:%u: rank %u: %u hosts are there, and no %s", path, line, rank, opts->hosts.count, name);
         row = &opts->hosts.rows[number];
     }
     if (!row && opts->allocation)
-        return complain(2, "%s:%u: host %s is not in %s", path, line, name, opts->allocation);
+        return report(2, "%s:%u: host %s is not in %s", path, line, name, opts->allocation);
     if (!row && (hosts_add(&opts->hosts, path, name) || !(row = hosts_find(&opts->hosts, name))))
         return 2;
-    if (!row->is_settled)
-        hosts_settle(&opts->hosts, false); /* a new row; the order of the others stays */
+    if (!row->is_resolved)
+        hosts_resolve(&opts->hosts, false); /* a new row; the order of the others stays */
     row_of[rank] = (uint32_t)(row - opts->hosts.rows);
-    return found > 2 ? slot_take(opts, path, line, rank, rest) : 0;
+    return found > 2 ? slot_read(opts, path, line, rank, rest) : 0;
 }
 
 static int rankfile_open(const options *opts, FILE **file)
 {
     *file = fopen(opts->rankfile, "re");
-    return *file ? 0 : complain(2, "--rankfile: cannot read %s: %s", opts->rankfile, strerror(errno));
+    return *file ? 0 : report(2, "--rankfile: cannot read %s: %s", opts->rankfile, strerror(errno));
 }
 
 /* One program without -n: the number of ranks is that in the rankfile. */
@@ -134,7 +134,7 @@ static int by_file(options *opts, uint32_t *row_of)
         rc = rankfile_line(opts, opts->rankfile, ++line, text, row_of);
     for (uint32_t r = 0; r < opts->ranks && !rc; r++)
         if (row_of[r] == UINT32_MAX)
-            rc = complain(2, "--rankfile: %s says nothing of rank %u", opts->rankfile, r);
+            rc = report(2, "--rankfile: %s says nothing of rank %u", opts->rankfile, r);
     free(text);
     fclose(file);
     return rc;
@@ -155,7 +155,7 @@ static int nodes_make(const options *opts, const uint32_t *row_of, map *self)
     self->nodes = calloc(hosts->count, sizeof(*self->nodes));
     if (!node_of_row || !self->nodes) {
         free(node_of_row);
-        return complain(1, "out of memory");
+        return report(1, "out of memory");
     }
     for (uint32_t h = 0; h < hosts->count; h++) {
         node_of_row[h] = UINT32_MAX;
@@ -170,9 +170,9 @@ static int nodes_make(const options *opts, const uint32_t *row_of, map *self)
         map_node *node = &self->nodes[self->node_of[r] = node_of_row[row_of[r]]];
         self->local_of[r] = node->count++;
         if (!node->name)
-            rc = complain(1, "out of memory");
+            rc = report(1, "out of memory");
         else if (node->count == HOST_RANKS_MAX + 1)
-            rc = complain(2, "more than %d ranks would stand on host %s", HOST_RANKS_MAX, node->name);
+            rc = report(2, "more than %d ranks would stand on host %s", HOST_RANKS_MAX, node->name);
         if (rc)
             break;
     }
@@ -180,7 +180,7 @@ static int nodes_make(const options *opts, const uint32_t *row_of, map *self)
     return rc;
 }
 
-static int counts_settle(options *opts)
+static int counts_set(options *opts)
 {
     uint64_t slots = 0;
     int rc = 0;
@@ -209,19 +209,19 @@ int map_make(options *opts, map *self)
     *self = (map){0};
     if (!opts->hosts.count && (rc = hosts_add(&opts->hosts, "--host", "localhost")))
         return rc;
-    hosts_settle(&opts->hosts, false);
-    if ((rc = counts_settle(opts)))
+    hosts_resolve(&opts->hosts, false);
+    if ((rc = counts_set(opts)))
         return rc;
     if (opts->ranks > RANKS_MAX || (opts->hosts.count == 1 && opts->ranks > HOST_RANKS_MAX && !opts->rankfile))
-        return complain(2, "%u ranks: at most %d run on one machine and %d in a job", opts->ranks, HOST_RANKS_MAX, RANKS_MAX);
+        return report(2, "%u ranks: at most %d run on one machine and %d in a job", opts->ranks, HOST_RANKS_MAX, RANKS_MAX);
     if (opts->stdin_to >= (int)opts->ranks)
-        return complain(2, "--stdin %d: there are ranks 0 to %u only", opts->stdin_to, opts->ranks - 1);
+        return report(2, "--stdin %d: there are ranks 0 to %u only", opts->stdin_to, opts->ranks - 1);
     uint32_t *row_of = calloc(opts->ranks, sizeof(*row_of));
     self->ranks = opts->ranks;
     self->node_of = calloc(self->ranks, sizeof(*self->node_of));
     self->local_of = calloc(self->ranks, sizeof(*self->local_of));
     if (!row_of || !self->node_of || !self->local_of)
-        rc = complain(1, "out of memory");
+        rc = report(1, "out of memory");
     else if (opts->rankfile)
         rc = by_file(opts, row_of);
     else if (opts->is_by_node)

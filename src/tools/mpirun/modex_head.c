@@ -12,8 +12,8 @@ int modex_head_open(modex_head *self, const map *map, const modex_head_callbacks
 {
     *self = (modex_head){.map = map, .up = *up};
     self->first = calloc(map->ranks, sizeof(*self->first));
-    self->come = calloc(map->node_count, sizeof(*self->come));
-    return self->first && self->come ? 0 : -1;
+    self->entered = calloc(map->node_count, sizeof(*self->entered));
+    return self->first && self->entered ? 0 : -1;
 }
 
 /* Returns 1 + index of an entry, or 0: out of memory. */
@@ -24,13 +24,13 @@ static uint32_t wait_new(modex_head *self)
         self->free = self->waits[one - 1].next;
         return one;
     }
-    if (self->wait_count == self->wait_room) {
-        uint32_t room = self->wait_room ? 2 * self->wait_room : 64;
+    if (self->wait_count == self->wait_capacity) {
+        uint32_t room = self->wait_capacity ? 2 * self->wait_capacity : 64;
         struct modex_head_wait *more = realloc(self->waits, room * sizeof(*more));
         if (!more)
             return 0;
         self->waits = more;
-        self->wait_room = room;
+        self->wait_capacity = room;
     }
     return ++self->wait_count;
 }
@@ -41,16 +41,16 @@ void modex_head_request(modex_head *self, uint32_t node, uint32_t rank)
         return;
     uint32_t one = wait_new(self), first = self->first[rank];
     if (!one) {
-        self->up.card(self->up.owner, node, rank, WEFT_MODEX_FAILED, NULL, 0);
+        self->up.data(self->up.owner, node, rank, WEFT_MODEX_FAILED, NULL, 0);
         return;
     }
     self->waits[one - 1] = (struct modex_head_wait){.node = node, .next = first};
     self->first[rank] = one;
     if (!first)
-        self->up.want(self->up.owner, self->map->node_of[rank], rank);
+        self->up.request(self->up.owner, self->map->node_of[rank], rank);
 }
 
-void modex_head_data(modex_head *self, uint32_t rank, uint32_t state, const void *told, size_t bytes)
+void modex_head_data(modex_head *self, uint32_t rank, uint32_t state, const void *data, size_t bytes)
 {
     if (rank >= self->map->ranks)
         return;
@@ -60,20 +60,20 @@ void modex_head_data(modex_head *self, uint32_t rank, uint32_t state, const void
         struct modex_head_wait wait = self->waits[at - 1];
         self->waits[at - 1].next = self->free;
         self->free = at;
-        self->up.card(self->up.owner, wait.node, rank, state, told, bytes);
+        self->up.data(self->up.owner, wait.node, rank, state, data, bytes);
         at = wait.next;
     }
 }
 
 void modex_head_fence(modex_head *self, uint32_t node, uint64_t number)
 {
-    uint64_t min = self->come[node] = number;
+    uint64_t min = self->entered[node] = number;
 
     for (uint32_t i = 0; i < self->map->node_count; i++)
-        min = self->come[i] < min ? self->come[i] : min;
-    if (min <= self->passed)
+        min = self->entered[i] < min ? self->entered[i] : min;
+    if (min <= self->completed)
         return;
-    self->passed = min;
+    self->completed = min;
     for (uint32_t i = 0; i < self->map->node_count; i++)
         self->up.fenced(self->up.owner, i, min);
 }
@@ -82,6 +82,6 @@ void modex_head_close(modex_head *self)
 {
     free(self->first);
     free(self->waits);
-    free(self->come);
+    free(self->entered);
     *self = (modex_head){0};
 }

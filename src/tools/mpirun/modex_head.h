@@ -12,8 +12,8 @@
 #include "tools/mpirun/map.h"
 
 typedef struct modex_head_callbacks {
-    void (*want)(void *owner, uint32_t node, uint32_t rank); /* request the address of `rank` from its node */
-    void (*card)(void *owner, uint32_t node, uint32_t rank, uint32_t state, const void *told, size_t bytes);
+    void (*request)(void *owner, uint32_t node, uint32_t rank); /* request the address of `rank` from its node */
+    void (*data)(void *owner, uint32_t node, uint32_t rank, uint32_t state, const void *data, size_t bytes);
     void (*fenced)(void *owner, uint32_t node, uint64_t number);
     void *owner;
 } modex_head_callbacks;
@@ -23,15 +23,15 @@ typedef struct modex_head {
     modex_head_callbacks up;
     uint32_t *first;  /* [ranks]: 1 + index into waits of the first requester; 0: none */
     struct modex_head_wait { uint32_t node, next; } *waits;
-    uint32_t wait_count, wait_room, free; /* free: 1 + index of the first free entry; 0: none */
-    uint64_t *come;   /* [nodes]: number of fences that each node has entered */
-    uint64_t passed;
+    uint32_t wait_count, wait_capacity, free; /* free: 1 + index of the first free entry; 0: none */
+    uint64_t *entered;   /* [nodes]: number of fences that each node has entered */
+    uint64_t completed;
 } modex_head;
 
 /* 0 or -1: out of memory. */
 int modex_head_open(modex_head *self, const map *map, const modex_head_callbacks *up);
 void modex_head_request(modex_head *self, uint32_t node, uint32_t rank);
-void modex_head_data(modex_head *self, uint32_t rank, uint32_t state, const void *told, size_t bytes);
+void modex_head_data(modex_head *self, uint32_t rank, uint32_t state, const void *data, size_t bytes);
 void modex_head_fence(modex_head *self, uint32_t node, uint64_t number);
 void modex_head_close(modex_head *self);
 

@@ -37,36 +37,36 @@ int modex_node_open(modex_node *self, const node *node, const map *map, uint32_t
     if (!rc)
         rc = weft_segment_view(segment, segment->hdr->extra, segment->hdr->extra_bytes, &view);
     if (rc)
-        return complain(1, "%s", weft_fail_text(rc));
+        return report(1, "%s", weft_fail_text(rc));
     self->far = view;
-    self->owed = calloc(node->count, 1);
-    if (!self->owed)
-        return complain(1, "out of memory");
+    self->requested = calloc(node->count, 1);
+    if (!self->requested)
+        return report(1, "out of memory");
     weft_modex_cache_make(self->far, map->ranks, map->node_count, index, map->node_of, map->local_of);
     self->wakeup = weft_wakeup_sock_open(&self->far->wakeup); /* if -1, modex_node_progress is called once a second */
     return 0;
 }
 
 /* Replies to requests for local ranks whose address is published, or which ended or finalized without one. */
-static void debts_pay(modex_node *self)
+static void requests_answer(modex_node *self)
 {
-    for (uint32_t i = 0; i < self->node->count && self->owed_count; i++) {
+    for (uint32_t i = 0; i < self->node->count && self->requested_count; i++) {
         weft_rank_page *page = weft_segment_rank(&self->node->segment, i);
         bool is_gone = i < self->node->started && self->node->ranks[i].is_gone;
-        if (!self->owed[i])
+        if (!self->requested[i])
             continue;
         if (atomic_load(&page->modex_ready)) {
             uint32_t bytes = page->modex_bytes < WEFT_MODEX_CAPACITY ? page->modex_bytes : WEFT_MODEX_CAPACITY;
-            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_READY, page->modex, bytes);
+            self->up.data(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_READY, page->modex, bytes);
         } else if (is_gone || atomic_load(&page->state) == WEFT_RANK_FINAL) {
-            self->up.card(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_FAILED, NULL, 0);
+            self->up.data(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_FAILED, NULL, 0);
         } else {
             continue;
         }
-        self->owed[i] = 0;
-        self->owed_count--;
+        self->requested[i] = 0;
+        self->requested_count--;
     }
-    atomic_store(&self->far->owed, self->owed_count != 0);
+    atomic_store(&self->far->owed, self->requested_count != 0);
 }
 
 void modex_node_progress(modex_node *self)
@@ -81,37 +81,37 @@ void modex_node_progress(modex_node *self)
         for (; bits; bits &= bits - 1) {
             uint32_t rank = w * 64 + (uint32_t)__builtin_ctzll(bits);
             if (rank < self->map->ranks)
-                self->up.want(self->up.owner, rank);
+                self->up.request(self->up.owner, rank);
         }
     }
-    if (self->owed_count)
-        debts_pay(self);
+    if (self->requested_count)
+        requests_answer(self);
     while (atomic_load(&self->node->segment.hdr->fences[0]) >= (self->fences + 1) * self->node->count)
         self->up.fence(self->up.owner, ++self->fences);
 }
 
-void modex_request(modex_node *self, uint32_t rank)
+void modex_node_request(modex_node *self, uint32_t rank)
 {
     if (!self->far || rank >= self->map->ranks || self->map->node_of[rank] != self->far->node)
         return;
     uint32_t local = self->map->local_of[rank];
-    self->owed_count += !self->owed[local];
-    self->owed[local] = 1;
+    self->requested_count += !self->requested[local];
+    self->requested[local] = 1;
     atomic_store(&self->far->owed, 1); /* before modex_ready is read; pairs with the commit in launch/boot_mpirun.c */
-    debts_pay(self);
+    requests_answer(self);
 }
 
-void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void *told, size_t bytes)
+void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void *data, size_t bytes)
 {
     if (!self->far || rank >= self->map->ranks || bytes > WEFT_MODEX_CAPACITY)
         return;
-    weft_modex_entry *card = weft_modex_entry_of(self->far, rank);
-    uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)card - (char *)self->far);
-    if (state == WEFT_MODEX_READY && weft_segment_claim(&self->node->segment, at, sizeof(*card)))
+    weft_modex_entry *entry = weft_modex_entry_of(self->far, rank);
+    uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)entry - (char *)self->far);
+    if (state == WEFT_MODEX_READY && weft_segment_claim(&self->node->segment, at, sizeof(*entry)))
         state = WEFT_MODEX_FAILED; /* out of memory here: the requesting rank reports an error */
     if (state == WEFT_MODEX_READY) {
-        memcpy(card->modex, told, bytes);
-        card->bytes = (uint32_t)bytes;
+        memcpy(entry->modex, data, bytes);
+        entry->bytes = (uint32_t)bytes;
     }
     atomic_store_explicit(weft_modex_state(self->far, rank),
                           state == WEFT_MODEX_READY ? WEFT_MODEX_READY : WEFT_MODEX_FAILED, memory_order_release);
@@ -134,6 +134,6 @@ void modex_node_close(modex_node *self)
     if (self->far)
         weft_segment_drop(self->far, self->node->segment.hdr->extra_bytes);
     self->far = NULL;
-    free(self->owed);
-    self->owed = NULL;
+    free(self->requested);
+    self->requested = NULL;
 }

@@ -14,9 +14,10 @@ struct node;
 
 /* Requests and data for the head. */
 typedef struct modex_node_callbacks {
-    void (*want)(void *owner, uint32_t rank);                                              /* a local rank requests the address of `rank` */
-    void (*card)(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes); /* a local rank's address or failure */
-    void (*fence)(void *owner, uint64_t number);                                           /* all local ranks have entered fence `number` */
+    void (*request)(void *owner, uint32_t rank);           /* a local rank requests the address of `rank` */
+    /* A local rank's address or failure. */
+    void (*data)(void *owner, uint32_t rank, uint32_t state, const void *data, uint32_t bytes);
+    void (*fence)(void *owner, uint64_t number);           /* all local ranks have entered fence `number` */
     void *owner;
 } modex_node_callbacks;
 
@@ -26,8 +27,8 @@ typedef struct modex_node {
     modex_node_callbacks up;
     weft_modex_cache *far; /* in the segment, shared with the ranks; NULL: the job has one node */
     int wakeup;            /* readable when a rank has a request; -1: none, polled once a second */
-    unsigned char *owed;   /* [local ranks]: another node waits for its address */
-    uint32_t owed_count;
+    unsigned char *requested;   /* [local ranks]: another node waits for its address */
+    uint32_t requested_count;
     uint64_t fences;       /* fences that all local ranks have entered */
 } modex_node;
 
@@ -37,10 +38,10 @@ uint64_t modex_node_bytes(const map *map);
 int modex_node_open(modex_node *self, const struct node *node, const map *map, uint32_t index, const modex_node_callbacks *up);
 /* Handles requests and data of the ranks. To call when the wakeup is readable, when a rank has ended, and once a second. Calls back. */
 void modex_node_progress(modex_node *self);
-/* Another node requests the address of a local rank. May call back `card`. */
-void modex_request(modex_node *self, uint32_t rank);
+/* Another node requests the address of a local rank. May call back `data`. */
+void modex_node_request(modex_node *self, uint32_t rank);
 /* Stores the address of a remote rank, or its failure, and wakes the ranks that wait for it. */
-void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void *told, size_t bytes);
+void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void *data, size_t bytes);
 /* All nodes have entered fence `number`: releases the local ranks. */
 void modex_node_fenced(modex_node *self, uint64_t number);
 void modex_node_close(modex_node *self);

@@ -12,8 +12,8 @@
 
 #define NAMESERVER_MAX ((size_t)64 << 20) /* bytes of all keys and values */
 
-enum nameserver_range { NAMESERVER_ALL, NAMESERVER_NODE, NAMESERVER_RANK };
-enum nameserver_keep { NAMESERVER_KEEP, NAMESERVER_ONCE, NAMESERVER_WHILE_ALIVE };
+enum nameserver_range { NAMESERVER_RANGE_JOB, NAMESERVER_RANGE_NODE, NAMESERVER_RANGE_RANK };
+enum nameserver_persist { NAMESERVER_PERSIST_JOB, NAMESERVER_PERSIST_FIRST_READ, NAMESERVER_PERSIST_RANK };
 
 typedef struct nameserver {
     const map *map;
@@ -25,8 +25,8 @@ typedef struct nameserver {
 
 void nameserver_open(nameserver *self, const map *map, const pmix_head_callbacks *up);
 /* Handles a publish, lookup or unpublish message of a node; the body stays the caller's. Replies by up.send, possibly later. */
-void nameserver_take(nameserver *self, uint32_t node, const pmix_msg *what);
-void nameserver_gone(nameserver *self, uint32_t rank);
+void nameserver_handle(nameserver *self, uint32_t node, const pmix_msg *what);
+void nameserver_rank_ended(nameserver *self, uint32_t rank);
 uint64_t nameserver_deadlines(nameserver *self, uint64_t now);
 void nameserver_close(nameserver *self);
 

@@ -48,7 +48,7 @@ static int segment_open(node *self)
 
     int rc = weft_segment_make_with(self->count, modex_node_bytes(self->map), weft_boot_env_hash(self->name), 0, &self->segment);
     if (rc)
-        return complain(1, "%s", weft_fail_text(rc));
+        return report(1, "%s", weft_fail_text(rc));
     int fd = fcntl(self->segment.fd, F_DUPFD_CLOEXEC, INHERITED_FD);
     if (fd >= 0) {
         close(self->segment.fd);
@@ -75,7 +75,7 @@ static int programs_find(const node *self, options *opts)
         if (is_here)
             rc = program_find(&opts->apps[a]);
         if (!rc && self->map->node_count > 1)
-            rc = program_judge(&opts->apps[a], opts->pmix);
+            rc = program_check(&opts->apps[a], opts->pmix);
     }
     return rc;
 }
@@ -102,14 +102,14 @@ int node_serve(node *self)
         foreign = part->path && part->is_foreign && !part->is_mpich ? part : foreign;
     }
     if (is_pmi_wanted && !(self->pmi = pmi_server_open(self->opts, self->name, self->map, self->index, &self->pmi_up)))
-        return complain(1, "out of memory or descriptors for the PMI server: %s", strerror(errno));
+        return report(1, "out of memory or descriptors for the PMI server: %s", strerror(errno));
     if (self->opts->pmix == PMIX_MODE_NEVER || (!is_wanted && self->opts->pmix == PMIX_MODE_AUTO))
         return 0;
-    int rc = pmix_host_open(self->opts, self->name, self->map, self->index, self->host, self->guard, &self->pmix);
+    int rc = pmix_srv_open(self->opts, self->name, self->map, self->index, self->host, self->guard, &self->pmix);
     if (!rc || self->opts->pmix == PMIX_MODE_ALWAYS)
         return rc;
     if (foreign && self->map->node_count > 1)
-        return complain(2, "%s is linked with another MPI or with PMIx: without a PMIx server each of its ranks would believe to be alone",
+        return report(2, "%s is linked with another MPI or with PMIx: without a PMIx server each of its ranks would believe to be alone",
                         foreign->path);
     return 0; /* was reported; most programs need no PMIx */
 }
@@ -128,7 +128,7 @@ int node_open(node *self, options *opts)
         self->ranks[i].rank = ranks[i];
     if (!ranks || !self->ranks || pipe2(self->errors, O_CLOEXEC)) {
         free(ranks);
-        return complain(1, "out of memory or descriptors: %s", strerror(errno));
+        return report(1, "out of memory or descriptors: %s", strerror(errno));
     }
     fcntl(self->errors[0], F_SETFL, O_NONBLOCK);
     int rc = programs_find(self, opts);
@@ -164,17 +164,17 @@ static void child_exec(const app *part, char **environment)
 }
 
 /* Arguments of a rank's child process. */
-typedef struct birth {
+typedef struct child_args {
     const node *node;
     const app *part;
     uint32_t index;
     char **environment;
     pid_t parent;
-} birth;
+} child_args;
 
 static void child_run(void *arg)
 {
-    const birth *what = arg;
+    const child_args *what = arg;
     const node *self = what->node;
     const app *part = what->part;
     uint32_t index = what->index, rank = self->ranks[index].rank;
@@ -215,15 +215,15 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     snprintf(text, sizeof(text), "WEFT_BOOT_SIZE=%u", self->opts->ranks);
     rc |= env_set(env, text);
     if (self->pmix)
-        rc |= pmix_host_environ(self->pmix, rank, env);
+        rc |= pmix_srv_environ(self->pmix, rank, env);
     if (self->pmi && wants_pmi(self, part) && pmi_server_environ(self->pmi, rank, (uint32_t)(part - self->opts->apps), env))
-        return complain(1, "no connection for PMI of rank %u: %s (ulimit -n)", rank, strerror(errno));
+        return report(1, "no connection for PMI of rank %u: %s (ulimit -n)", rank, strerror(errno));
     if (rc)
-        return complain(1, "out of memory for the environment of rank %u", rank);
+        return report(1, "out of memory for the environment of rank %u", rank);
     if (io_rank_open(self->io, rank))
         return 1;
     signals_hold();
-    birth what = {self, part, index, env->items, parent};
+    child_args what = {self, part, index, env->items, parent};
     pid_t pid = self->session.leader ? session_fork(&self->session, child_run, &what) : fork();
     if (pid == 0)
         child_run(&what);
@@ -232,16 +232,16 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     if (self->pmi)
         pmi_server_started(self->pmi);
     if (pid < 0)
-        return complain(1, "cannot start rank %u: %s (look at ulimit -u)", rank, strerror(errno));
+        return report(1, "cannot start rank %u: %s (look at ulimit -u)", rank, strerror(errno));
     self->ranks[index].pid = self->ranks[index].group = pid;
     self->started = index + 1;
     self->live++;
-    guard_tell_group(self->guard, pid);
+    guard_add_group(self->guard, pid);
     return 0;
 }
 
 /* Open MPI 4 uses a PMIx server only if it sees the variables of a launcher that it knows. */
-static int pmix_word_set(const app *part, env_list *env)
+static int jsm_set(const app *part, env_list *env)
 {
     return part->is_open ? env_set(env, "JSM_JSRUN_PORT=1") : 0;
 }
@@ -249,7 +249,7 @@ static int pmix_word_set(const app *part, env_list *env)
 /* Ranks that share CPUs share a session: sched_yield passes a CPU only within one. With a CPU of its own each rank has its own session. */
 static void session_choose(node *self)
 {
-    if (!self->segment.hdr->cpus_shared || !session_is_shared_out())
+    if (!self->segment.hdr->cpus_shared || !session_is_scheduled())
         return;
     signals_hold();
     if (session_open(&self->session))
@@ -267,8 +267,8 @@ int node_start(node *self)
         env_list env = {0};
         if (i == self->count || self->ranks[i].rank >= part->first + part->count)
             continue; /* no rank of it on this node */
-        if (env_make(self->opts, part, &env) || preload_set(part, &env) || (self->pmix && pmix_word_set(part, &env)))
-            rc = complain(1, "out of memory for the environment");
+        if (env_make(self->opts, part, &env) || preload_set(part, &env) || (self->pmix && jsm_set(part, &env)))
+            rc = report(1, "out of memory for the environment");
         for (; i < self->count && self->ranks[i].rank < part->first + part->count && !rc; i++)
             rc = rank_start(self, part, i, &env);
         env_free(&env);
@@ -290,7 +290,7 @@ static bool group_signal(node *self, uint32_t index, int sig)
         kill(-one->group, SIGSTOP); /* orphaned process groups ignore SIGTSTP by default */
     if (kill(-one->group, 0) == 0 || errno != ESRCH || !one->is_gone)
         return true;
-    guard_tell_empty(self->guard, one->group);
+    guard_remove_group(self->guard, one->group);
     one->group = 0;
     return false;
 }
@@ -317,18 +317,18 @@ void node_kill(node *self)
 }
 
 /* Reports children that could not exec. True if there was one. */
-static bool refusals_tell(node *self)
+static bool exec_errors_report(node *self)
 {
     exec_error word;
-    bool is_told = false;
+    bool is_reported = false;
 
     while (read(self->errors[0], &word, sizeof(word)) == (ssize_t)sizeof(word)) {
         if (word.rank >= self->opts->ranks)
             continue;
         self->up.refused(self->up.owner, word.rank, word.what, word.error);
-        is_told = true;
+        is_reported = true;
     }
-    return is_told;
+    return is_reported;
 }
 
 static void rank_ended(node *self, uint32_t index)
@@ -350,16 +350,16 @@ static void rank_ended(node *self, uint32_t index)
         for (uint32_t i = 0; i < self->count; i++)
             weft_page_wake(weft_segment_rank(&self->segment, i));
     rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};
-    if (self->pmix && pmix_host_gone(self->pmix, one->rank) && state == WEFT_RANK_NONE && !self->is_ending) {
+    if (self->pmix && pmix_srv_rank_ended(self->pmix, one->rank) && state == WEFT_RANK_NONE && !self->is_ending) {
         end.state = WEFT_RANK_INIT;
         end.spoke_pmix = true;
     }
-    enum pmi_state pmi = pmi_server_gone(self->pmi, one->rank);
+    enum pmi_state pmi = pmi_server_rank_ended(self->pmi, one->rank);
     if (pmi == PMI_BEGUN && state == WEFT_RANK_NONE && !self->is_ending)
         end.state = WEFT_RANK_INIT;
     else if (pmi == PMI_FINALIZED && state == WEFT_RANK_NONE)
         end.state = WEFT_RANK_FINAL;
-    end.is_refused = refusals_tell(self);
+    end.is_refused = exec_errors_report(self);
     modex_node_progress(&self->modex_node); /* fails pending requests for its address */
     self->up.ended(self->up.owner, &end);
 }
@@ -422,7 +422,7 @@ void node_close(node *self, bool has_failed)
         return;
     pmi_server_close(self->pmi);
     if (self->pmix)
-        pmix_host_close(self->pmix);
+        pmix_srv_close(self->pmix);
     if (has_failed && self->started)
         marked_kill(self->mark); /* processes that left their process group */
     modex_node_close(&self->modex_node);

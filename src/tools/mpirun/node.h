@@ -21,7 +21,7 @@
 #include "tools/mpirun/session.h"
 
 struct io;
-struct pmix_host;
+struct pmix_srv;
 
 /* How a rank ended. */
 typedef struct rank_end {
@@ -29,17 +29,17 @@ typedef struct rank_end {
     int32_t raw_status; /* status of waitpid */
     uint32_t state;     /* state in its rank page before the node marked it as ended */
     int64_t pid;
-    bool is_refused;    /* node_owner.refused was called for it just before */
+    bool is_refused;    /* node_callbacks.refused was called for it just before */
     bool spoke_pmix;    /* it ended between PMIx_Init and PMIx_Finalize; `state` is that of a rank that has not finalized */
 } rank_end;
 
 /* Callbacks to the owner. */
-typedef struct node_owner {
+typedef struct node_callbacks {
     void (*ended)(void *owner, const rank_end *end);
     /* The child could not exec ('x') or enter its working directory ('d'). */
     void (*refused)(void *owner, uint32_t rank, char what, int error);
     void *owner;
-} node_owner;
+} node_callbacks;
 
 typedef struct node_rank {
     uint32_t rank; /* in the job */
@@ -53,7 +53,7 @@ typedef struct node {
     const options *opts;
     const char *name, *host; /* job name and host name; the owner's memory */
     char mark[270];          /* suffix of "WEFT_BOOT=...:<job>" in every rank's environment */
-    node_owner up;
+    node_callbacks up;
     modex_node_callbacks modex_node_callbacks;
     pmi_callbacks pmi_up;
     const map *map;        /* map of the job, and index of this node in it */
@@ -70,7 +70,7 @@ typedef struct node {
     binding binding;
     session session;       /* open while ranks are started, if they share a session */
     modex_node modex_node;
-    struct pmix_host *pmix; /* NULL: no PMIx server */
+    struct pmix_srv *pmix; /* NULL: no PMIx server */
     pmi_server *pmi;        /* NULL: no program needs it */
 } node;
 

@@ -45,9 +45,9 @@ static const struct opt_row {
     {"help", OPT_HELP, 0}, {"h", OPT_HELP, 0}, {"version", OPT_VERSION, 0}, {"V", OPT_VERSION, 0},
 };
 
-bool (*complain_to)(const char *text);
+bool (*report_to)(const char *text);
 
-int complain(int code, const char *format, ...)
+int report(int code, const char *format, ...)
 {
     char text[1200] = "mpirun: ";
     va_list args;
@@ -55,7 +55,7 @@ int complain(int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text + 8, sizeof(text) - 9, format, args);
     va_end(args);
-    if (complain_to && complain_to(text + 8))
+    if (report_to && report_to(text + 8))
         return code;
     size_t length = strlen(text);
     text[length++] = '\n';
@@ -89,9 +89,9 @@ static int word_distance(const char *a, const char *b)
 }
 
 /* Options of other launchers, and the equivalent here. */
-static const struct stranger {
+static const struct other_launcher {
     const char *name, *instead;
-} strangers[] = {
+} other_launchers[] = {
     {"mca", "Weft's knobs are variables, as WEFT_TRANSPORTS, WEFT_OFI_PROVIDER, WEFT_OFI_IFACE; weft-info lists them"},
     {"gmca", "Weft's knobs are variables; weft-info lists them"}, {"prtemca", "Weft's knobs are variables; weft-info lists them"},
     {"iface", "WEFT_OFI_IFACE=NAME chooses the interface"},
@@ -116,9 +116,9 @@ static int option_unknown(const char *arg, const char *name, size_t length)
     int best = 4;
 
     snprintf(word, sizeof(word), "%.*s", (int)length, name);
-    for (size_t i = 0; i < weft_count(strangers); i++)
-        if (!strcmp(strangers[i].name, word))
-            return complain(2, "option '%s' is not there: %s", arg, strangers[i].instead);
+    for (size_t i = 0; i < weft_count(other_launchers); i++)
+        if (!strcmp(other_launchers[i].name, word))
+            return report(2, "option '%s' is not there: %s", arg, other_launchers[i].instead);
     for (size_t i = 0; i < weft_count(rows); i++) {
         int distance = word_distance(word, rows[i].name);
         if (distance < best && distance * 2 < (int)strlen(rows[i].name) + 1) {
@@ -127,9 +127,9 @@ static int option_unknown(const char *arg, const char *name, size_t length)
         }
     }
     if (nearest)
-        return complain(2, "unknown option '%s': did you mean '%s%s'? (mpirun --help lists all)", arg, nearest[1] ? "--" : "-",
+        return report(2, "unknown option '%s': did you mean '%s%s'? (mpirun --help lists all)", arg, nearest[1] ? "--" : "-",
                         nearest);
-    return complain(2, "unknown option '%s' (mpirun --help lists all)", arg);
+    return report(2, "unknown option '%s' (mpirun --help lists all)", arg);
 }
 
 static int word_choose(const char *option, const char *value, const char *const *words, const int *values, int *result)
@@ -148,8 +148,8 @@ static int word_choose(const char *option, const char *value, const char *const 
         used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "", words[i]);
     }
     if (word_distance(value, nearest) * 2 > (int)strlen(nearest))
-        return complain(2, "%s knows no '%s', only %s", option, value, all);
-    return complain(2, "%s knows no '%s': did you mean '%s'?", option, value, nearest);
+        return report(2, "%s knows no '%s', only %s", option, value, all);
+    return report(2, "%s knows no '%s': did you mean '%s'?", option, value, nearest);
 }
 
 static int edit_add(env_edit **edits, uint32_t *count, const char *name, const char *value)
@@ -158,10 +158,10 @@ static int edit_add(env_edit **edits, uint32_t *count, const char *name, const c
     char *text = NULL;
 
     if (!more)
-        return complain(1, "out of memory");
+        return report(1, "out of memory");
     *edits = more;
     if ((value ? asprintf(&text, "%s=%s", name, value) : asprintf(&text, "%s", name)) < 0)
-        return complain(1, "out of memory");
+        return report(1, "out of memory");
     more[(*count)++].text = text;
     return 0;
 }
@@ -173,11 +173,11 @@ static int count_read(const char *option, const char *text, uint32_t *count)
     errno = 0;
     long value = strtol(text, &end, 10);
     if (errno || end == text || *end)
-        return complain(2, "%s wants a number of ranks, not '%s'", option, text);
+        return report(2, "%s wants a number of ranks, not '%s'", option, text);
     if (value < 1)
-        return complain(2, "%s %ld: at least one rank must be started", option, value);
+        return report(2, "%s %ld: at least one rank must be started", option, value);
     if (value > RANKS_MAX)
-        return complain(2, "%s %ld: at most %d ranks are one job", option, value, RANKS_MAX);
+        return report(2, "%s %ld: at most %d ranks are one job", option, value, RANKS_MAX);
     *count = (uint32_t)value;
     return 0;
 }
@@ -188,7 +188,7 @@ static int seconds_read(const char *option, const char *text, double *seconds)
     double value = strtod(text, &end);
 
     if (end == text || *end || !(value > 0) || value > 1e9)
-        return complain(2, "%s wants a time in seconds above 0, not '%s'", option, text);
+        return report(2, "%s wants a time in seconds above 0, not '%s'", option, text);
     *seconds = value;
     return 0;
 }
@@ -203,7 +203,7 @@ static int stdin_read(const char *text, int *to)
     }
     long rank = strtol(text, &end, 10);
     if (end == text || *end || rank < 0 || rank >= RANKS_MAX)
-        return complain(2, "--stdin wants a rank, 'all' or 'none', not '%s'", text);
+        return report(2, "--stdin wants a rank, 'all' or 'none', not '%s'", text);
     *to = (int)rank;
     return 0;
 }
@@ -225,7 +225,7 @@ static int modifiers_read(const char *arg, const char *value, const char *at, op
         char *count = strncasecmp(word, "pe=", 3) ? word : word + 3, *end;
         long units = strtol(count, &end, 10);
         if (end == count || *end || units < 1 || units > 4096)
-            return complain(2, "%s %s: behind the unit come PE=CORES (so many for each rank) or OVERSUBSCRIBE only, not '%s'", arg, value,
+            return report(2, "%s %s: behind the unit come PE=CORES (so many for each rank) or OVERSUBSCRIBE only, not '%s'", arg, value,
                             word);
         opts->per_rank = (uint32_t)units;
     }
@@ -264,7 +264,7 @@ static int ppr_read(const char *arg, const char *value, options *opts, app *part
     int end = 0;
 
     if (sscanf(value + 4, "%15[^:]:%15[^:]%n", count, unit, &end) != 2 || strcasecmp(unit, "node"))
-        return complain(2, "%s %s: this is written as ppr:RANKS:node", arg, value);
+        return report(2, "%s %s: this is written as ppr:RANKS:node", arg, value);
     int rc = count_read(arg, count, &part->per_node);
     return rc ? rc : modifiers_read(arg, value, value + 4 + end, opts);
 }
@@ -277,7 +277,7 @@ static int environment_read(enum opt_id id, char **values, options *opts, app *p
     case OPT_X:
         equal = strchr(values[0], '=');
         if (!equal && !getenv(values[0]))
-            return complain(2, "-x %s: no such variable is set here, and no value is given (-x %s=VALUE)", values[0], values[0]);
+            return report(2, "-x %s: no such variable is set here, and no value is given (-x %s=VALUE)", values[0], values[0]);
         return edit_add(&part->edits, &part->edit_count, values[0], equal ? NULL : getenv(values[0]));
     case OPT_ENV:
         return edit_add(&part->edits, &part->edit_count, values[0], values[1]);
@@ -301,7 +301,7 @@ static int environment_read(enum opt_id id, char **values, options *opts, app *p
     }
 }
 
-static int option_take(enum opt_id id, const char *arg, char **values, options *opts, app *part)
+static int option_apply(enum opt_id id, const char *arg, char **values, options *opts, app *part)
 {
     static const char *const pmix_words[] = {"auto", "always", "never", NULL};
     static const int pmix_values[] = {PMIX_MODE_AUTO, PMIX_MODE_ALWAYS, PMIX_MODE_NEVER};
@@ -388,7 +388,7 @@ static int option_read(int argc, char **argv, int *at, options *opts, app *part)
     }
     ++*at;
     if (inline_value && row->values != 1)
-        return complain(2, "option '%.*s' takes %s", (int)(length + (size_t)(name - arg)), arg,
+        return report(2, "option '%.*s' takes %s", (int)(length + (size_t)(name - arg)), arg,
                         row->values ? "two values after it" : "no value");
     for (int v = 0; v < row->values; v++) {
         if (inline_value)
@@ -396,9 +396,9 @@ static int option_read(int argc, char **argv, int *at, options *opts, app *part)
         else if (*at < argc)
             values[v] = argv[(*at)++];
         else
-            return complain(2, "option '%s' wants %s after it", arg, row->values == 2 ? "a name and a value" : "a value");
+            return report(2, "option '%s' wants %s after it", arg, row->values == 2 ? "a name and a value" : "a value");
     }
-    return option_take(row->id, arg, values, opts, part);
+    return option_apply(row->id, arg, values, opts, part);
 }
 
 /* Parses one part, up to ':' or the end. */
@@ -408,7 +408,7 @@ static int app_read(int argc, char **argv, int *at, options *opts)
     int rc;
 
     if (!more)
-        return complain(1, "out of memory");
+        return report(1, "out of memory");
     opts->apps = more;
     app *part = &more[opts->app_count++];
     *part = (app){.count = 1};
@@ -422,7 +422,7 @@ static int app_read(int argc, char **argv, int *at, options *opts)
             return rc;
     }
     if (*at == argc || !strcmp(argv[*at], ":"))
-        return complain(2, "no program to start is named%s (usage: mpirun -n RANKS PROGRAM [ARGUMENTS])",
+        return report(2, "no program to start is named%s (usage: mpirun -n RANKS PROGRAM [ARGUMENTS])",
                         opts->app_count > 1 || *at < argc ? " in one of the parts between ':'" : "");
     part->argv = argv + *at;
     while (*at < argc && strcmp(argv[*at], ":"))
@@ -436,8 +436,8 @@ static int hosts_join(options *opts)
     int rc = 0;
 
     if (opts->hosts.count && opts->file_hosts.count) {
-        hosts_settle(&opts->file_hosts, false);
-        rc = hosts_narrow(&opts->file_hosts, &opts->hosts, "the host file", "beside --hostfile, --host chooses among the file's hosts");
+        hosts_resolve(&opts->file_hosts, false);
+        rc = hosts_intersect(&opts->file_hosts, &opts->hosts, "the host file", "beside --hostfile, --host chooses among the file's hosts");
     } else if (opts->file_hosts.count) {
         opts->hosts = opts->file_hosts;
         opts->file_hosts = (host_list){0};
@@ -494,7 +494,7 @@ void options_free(options *opts)
     *opts = (options){0};
 }
 
-uint32_t fanout_wanted(void)
+uint32_t fanout_read(void)
 {
     const char *text = getenv("WEFT_LAUNCH_FANOUT");
     char *end;
@@ -505,6 +505,6 @@ uint32_t fanout_wanted(void)
     count = strtol(text, &end, 10);
     if (!*end && count > 0 && count <= 1024)
         return (uint32_t)count;
-    complain(0, "WEFT_LAUNCH_FANOUT=%s is not used: it is a number from 1 to 1024, and %d unless it is set", text, TREE_FANOUT);
+    report(0, "WEFT_LAUNCH_FANOUT=%s is not used: it is a number from 1 to 1024, and %d unless it is set", text, TREE_FANOUT);
     return 0;
 }

@@ -70,17 +70,17 @@ typedef struct options {
 int options_parse(int argc, char **argv, options *opts);
 void options_free(options *opts);
 
-/* Prints one line "mpirun: ..." by one write to stderr, or passes it to complain_to. Returns `code`. */
-int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints one line "mpirun: ..." by one write to stderr, or passes it to report_to. Returns `code`. */
+int report(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Receives the messages if not NULL; returns false to have them printed. A daemon sends them to the head; the head queues them behind
  * waiting output. */
-extern bool (*complain_to)(const char *text);
+extern bool (*report_to)(const char *text);
 
 #define RANKS_MAX 65536 /* most ranks of a job */
 
 extern const char help_text[];
 /* Returns WEFT_LAUNCH_FANOUT; 0: unset, or invalid, after a message. */
-uint32_t fanout_wanted(void);
+uint32_t fanout_read(void);
 
 #endif

@@ -48,8 +48,8 @@ struct pmi_server {
     int poll_fd, child; /* poll_fd: epoll; child: the rank's end of the connection being made; -1: none */
     pair **buckets;
     uint32_t bucket_count;
-    pack fresh;         /* pairs put on this node since the last barrier */
-    bool is_gathering, has_said_spawn;
+    pack new_pairs;         /* pairs put on this node since the last barrier */
+    bool is_gathering, has_reported_spawn;
     char mapping[VALUE_MAX]; /* PMI_process_mapping; "": too long */
 };
 
@@ -166,7 +166,7 @@ static void client_close(client *one)
     buffer_free(&one->in);
 }
 
-static void answer(client *one, const char *text)
+static void reply(client *one, const char *text)
 {
     size_t bytes = strlen(text);
 
@@ -231,14 +231,14 @@ static void on_put(pmi_server *self, client *one, const char *line)
     bool is_sound = field(line, "key", key, sizeof(key)) && field(line, "value", value, sizeof(value));
 
     if (!is_sound || pair_set(self, key, value)) {
-        answer(one, is_sound ? "cmd=put_result rc=-1 msg=no_memory\n" : "cmd=put_result rc=-1 msg=key_or_value_too_long\n");
+        reply(one, is_sound ? "cmd=put_result rc=-1 msg=no_memory\n" : "cmd=put_result rc=-1 msg=key_or_value_too_long\n");
         return;
     }
     if (self->map->node_count > 1) {
-        pack_text(&self->fresh, key);
-        pack_text(&self->fresh, value);
+        pack_text(&self->new_pairs, key);
+        pack_text(&self->new_pairs, value);
     }
-    answer(one, "cmd=put_result rc=0 msg=success\n");
+    reply(one, "cmd=put_result rc=0 msg=success\n");
 }
 
 static void on_get(pmi_server *self, client *one, const char *line)
@@ -253,7 +253,7 @@ static void on_get(pmi_server *self, client *one, const char *line)
     snprintf(text, sizeof(text),
              value ? "cmd=get_result rc=0 msg=success value=%s\n" : "cmd=get_result rc=-1 msg=key_not_found value=unknown\n",
              value);
-    answer(one, text);
+    reply(one, text);
 }
 
 static void barrier_end(pmi_server *self)
@@ -262,14 +262,14 @@ static void barrier_end(pmi_server *self)
         if (!self->clients[i].is_waiting)
             continue;
         self->clients[i].is_waiting = false;
-        answer(&self->clients[i], "cmd=barrier_out rc=0\n");
+        reply(&self->clients[i], "cmd=barrier_out rc=0\n");
     }
 }
 
 /* When all unfinalized ranks of the node have entered the barrier: completes it, on several hosts by a gather at the head. */
 static void barrier_try(pmi_server *self)
 {
-    pmix_msg what = {.kind = PMIX_MSG_GATHER, .rank = GATHER_PMI, .ticket = TICKET};
+    pmix_msg what = {.kind = PMIX_MSG_COLL, .rank = PMIX_COLL_PMI, .ticket = TICKET};
     uint32_t waiting = 0, awaited = 0;
     pack body = {0};
 
@@ -284,12 +284,12 @@ static void barrier_try(pmi_server *self)
         return;
     }
     pack_u32(&body, 0); /* 0: all ranks */
-    pack_bytes(&body, self->fresh.bytes.bytes + self->fresh.bytes.start, self->fresh.bytes.used);
-    what.body = body.has_failed || self->fresh.has_failed ? NULL : refbuf_copy(body.bytes.bytes + body.bytes.start, body.bytes.used);
+    pack_bytes(&body, self->new_pairs.bytes.bytes + self->new_pairs.bytes.start, self->new_pairs.bytes.used);
+    what.body = body.has_failed || self->new_pairs.has_failed ? NULL : refbuf_copy(body.bytes.bytes + body.bytes.start, body.bytes.used);
     buffer_free(&body.bytes);
-    buffer_free(&self->fresh.bytes);
+    buffer_free(&self->new_pairs.bytes);
     if (!what.body) {
-        complain(1, "out of memory for what ranks put by PMI");
+        report(1, "out of memory for what ranks put by PMI");
         self->up.aborted(self->up.owner, self->clients[0].rank, 1);
         return;
     }
@@ -297,7 +297,7 @@ static void barrier_try(pmi_server *self)
     self->up.pmix_msg(self->up.owner, &what);
 }
 
-bool pmi_server_take(pmi_server *self, const pmix_msg *what)
+bool pmi_server_handle(pmi_server *self, const pmix_msg *what)
 {
     if (!self || what->kind != PMIX_MSG_DONE || what->ticket != TICKET)
         return false;
@@ -313,7 +313,7 @@ bool pmi_server_take(pmi_server *self, const pmix_msg *what)
     if (is_sound) {
         barrier_end(self);
     } else {
-        complain(1, "a barrier of PMI has failed: what ranks put cannot be brought to all hosts");
+        report(1, "a barrier of PMI has failed: what ranks put cannot be brought to all hosts");
         self->up.aborted(self->up.owner, self->clients[0].rank, 1);
     }
     return true;
@@ -321,10 +321,10 @@ bool pmi_server_take(pmi_server *self, const pmix_msg *what)
 
 static void on_spawn(pmi_server *self, client *one)
 {
-    if (!self->has_said_spawn)
-        complain(0, "rank %u asks PMI for more processes (MPI_Comm_spawn): this mpirun cannot start any in a running job", one->rank);
-    self->has_said_spawn = true;
-    answer(one, "cmd=spawn_result rc=-1 msg=not_supported\n");
+    if (!self->has_reported_spawn)
+        report(0, "rank %u asks PMI for more processes (MPI_Comm_spawn): this mpirun cannot start any in a running job", one->rank);
+    self->has_reported_spawn = true;
+    reply(one, "cmd=spawn_result rc=-1 msg=not_supported\n");
 }
 
 static void on_init(client *one, const char *line)
@@ -333,12 +333,12 @@ static void on_init(client *one, const char *line)
 
     if (!field(line, "pmi_version", version, sizeof(version)) || strcmp(version, "1") || one->state != PMI_NONE) {
         if (one->state != PMI_NONE)
-            complain(0, "rank %u starts a second MPI program: each rank can be one", one->rank);
-        answer(one, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
+            report(0, "rank %u starts a second MPI program: each rank can be one", one->rank);
+        reply(one, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
         return;
     }
     one->state = PMI_BEGUN;
-    answer(one, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+    reply(one, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
 }
 
 static void on_abort(pmi_server *self, client *one, const char *line)
@@ -373,28 +373,28 @@ static void on_line(pmi_server *self, client *one, const char *line)
         on_abort(self, one, line);
     } else if (!strcmp(cmd, "finalize")) {
         one->state = PMI_FINALIZED;
-        answer(one, "cmd=finalize_ack rc=0\n");
+        reply(one, "cmd=finalize_ack rc=0\n");
         barrier_try(self);
     } else if (!strcmp(cmd, "get_maxes")) {
         snprintf(text, sizeof(text), "cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=%d rc=0\n", KEY_MAX, VALUE_MAX);
-        answer(one, text);
+        reply(one, text);
     } else if (!strcmp(cmd, "get_appnum")) {
         snprintf(text, sizeof(text), "cmd=appnum appnum=%u rc=0\n", one->app);
-        answer(one, text);
+        reply(one, text);
     } else if (!strcmp(cmd, "get_universe_size")) {
         snprintf(text, sizeof(text), "cmd=universe_size size=%u rc=0\n", self->map->ranks);
-        answer(one, text);
+        reply(one, text);
     } else if (!strcmp(cmd, "get_my_kvsname")) {
         snprintf(text, sizeof(text), "cmd=my_kvsname kvsname=%.255s rc=0\n", self->job);
-        answer(one, text);
+        reply(one, text);
     } else { /* publish_name, lookup_name, unpublish_name: NAME_result */
         size_t length = strcspn(cmd, "_");
         snprintf(text, sizeof(text), "cmd=%.*s_result rc=-1 msg=not_supported info=not_supported\n", (int)length, cmd);
-        answer(one, text);
+        reply(one, text);
     }
 }
 
-static void lines_take(pmi_server *self, client *one)
+static void lines_handle(pmi_server *self, client *one)
 {
     while (one->fd >= 0 && one->in.used) {
         char *begin = one->in.bytes + one->in.start, *end = memchr(begin, '\n', one->in.used);
@@ -420,7 +420,7 @@ static void client_read(pmi_server *self, client *one)
         if (buffer_add(&one->in, bytes, (size_t)n))
             client_close(one);
         else
-            lines_take(self, one);
+            lines_handle(self, one);
     if (one->fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
         client_close(one);
 }
@@ -435,7 +435,7 @@ void pmi_server_progress(pmi_server *self)
             client_read(self, &self->clients[events[i].data.u32]);
 }
 
-enum pmi_state pmi_server_gone(pmi_server *self, uint32_t rank)
+enum pmi_state pmi_server_rank_ended(pmi_server *self, uint32_t rank)
 {
     for (uint32_t i = 0; self && i < self->count; i++) {
         client *one = &self->clients[i];
@@ -462,7 +462,7 @@ void pmi_server_close(pmi_server *self)
     pmi_server_started(self);
     if (self->poll_fd >= 0)
         close(self->poll_fd);
-    buffer_free(&self->fresh.bytes);
+    buffer_free(&self->new_pairs.bytes);
     free(self->buckets);
     free(self->clients);
     free(self);

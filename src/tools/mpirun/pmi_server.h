@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * pmi_server: PMI-1 server of a node's ranks, for programs of MPICH and its derivatives, over an inherited socket (PMI_FD).
- * Keys are visible to all ranks after a barrier, which on several hosts is a GATHER_PMI at the head (pmix_head.h). One thread, mpirun's.
+ * Keys are visible to all ranks after a barrier, which on several hosts is a PMIX_COLL_PMI at the head (pmix_head.h). One thread, mpirun's.
  */
 #ifndef WEFT_MPIRUN_PMI_SERVER_H
 #define WEFT_MPIRUN_PMI_SERVER_H
@@ -31,9 +31,9 @@ void pmi_server_started(pmi_server *self);
 int pmi_server_fd(const pmi_server *self);
 void pmi_server_progress(pmi_server *self);
 /* Handles a message of the head. False: it is not for this server; else it takes over the body. */
-bool pmi_server_take(pmi_server *self, const pmix_msg *what);
+bool pmi_server_handle(pmi_server *self, const pmix_msg *what);
 /* A rank has ended: handles what it sent before. Returns its state. */
-enum pmi_state pmi_server_gone(pmi_server *self, uint32_t rank);
+enum pmi_state pmi_server_rank_ended(pmi_server *self, uint32_t rank);
 void pmi_server_close(pmi_server *self);
 
 #endif

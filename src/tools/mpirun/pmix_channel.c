@@ -33,7 +33,7 @@ int pmix_channel_queue(pmix_channel *self, const pmix_msg *what)
     else
         self->first = item;
     self->last = item;
-    self->waiting += body_bytes(what);
+    self->queued_bytes += body_bytes(what);
     return 0;
 }
 
@@ -44,7 +44,7 @@ static void first_drop(pmix_channel *self)
     self->first = item->next;
     if (!self->first)
         self->last = NULL;
-    self->waiting -= body_bytes(&item->what);
+    self->queued_bytes -= body_bytes(&item->what);
     self->sent = 0;
     refbuf_release(item->what.body);
     free(item);
@@ -62,20 +62,20 @@ static void numbers_pack(const pmix_msg *what, pack *to)
 
 void pmix_channel_flush(pmix_channel *self, ctrl_conn *to)
 {
-    const ctrl_conn *way = ctrl_conn_carrier(to);
+    const ctrl_conn *conn = ctrl_conn_carrier(to);
 
-    while (self->first && self->lent < PMIX_CHANNEL_WINDOW && way->fd >= 0 && !way->trouble && !way->is_deaf) {
+    while (self->first && self->in_flight < PMIX_CHANNEL_WINDOW && conn->fd >= 0 && !conn->error && !conn->has_send_failed) {
         struct pmix_channel_item *item = self->first;
         size_t left = body_bytes(&item->what) - self->sent, count = left < PMIX_FRAGMENT_MAX ? left : PMIX_FRAGMENT_MAX;
-        pack piece = {0};
+        pack fragment = {0};
         if (!item->is_begun)
-            numbers_pack(&item->what, &piece);
+            numbers_pack(&item->what, &fragment);
         item->is_begun = true;
         if (count)
-            pack_bytes(&piece, item->what.body->data + self->sent, count);
+            pack_bytes(&fragment, item->what.body->data + self->sent, count);
         self->sent += count;
-        self->lent += piece.bytes.used;
-        pack_send(&piece, to, CTRL_FRAGMENT);
+        self->in_flight += fragment.bytes.used;
+        pack_send(&fragment, to, CTRL_FRAGMENT);
         if (count == left)
             first_drop(self);
     }
@@ -83,7 +83,7 @@ void pmix_channel_flush(pmix_channel *self, ctrl_conn *to)
 
 static int pmix_msg_begin(pmix_channel *self, unpack *from)
 {
-    pmix_msg *what = &self->coming;
+    pmix_msg *what = &self->incoming;
 
     *what = (pmix_msg){.kind = unpack_u32(from)};
     what->status = (int32_t)unpack_u32(from);
@@ -93,49 +93,49 @@ static int pmix_msg_begin(pmix_channel *self, unpack *from)
     uint64_t bytes = unpack_u64(from);
     if (from->has_failed || bytes > REFBUF_MAX)
         return -1;
-    self->came = 0;
+    self->received = 0;
     what->body = bytes ? refbuf_alloc(bytes) : NULL; /* pages not written yet take no memory */
     return bytes && !what->body ? -1 : 0;
 }
 
 int pmix_channel_recv(pmix_channel *self, ctrl_conn *from, const ctrl_frame *frame, pmix_msg *whole)
 {
-    unpack piece = {.at = frame->body, .left = frame->bytes};
+    unpack fragment = {.at = frame->body, .left = frame->bytes};
 
-    self->owed += frame->bytes;
-    if (self->owed >= PMIX_CHANNEL_WINDOW / 4 || !self->is_coming) {
+    self->unacked += frame->bytes;
+    if (self->unacked >= PMIX_CHANNEL_WINDOW / 4 || !self->is_receiving) {
         pack body = {0};
-        pack_u32(&body, (uint32_t)self->owed);
-        self->owed = 0;
+        pack_u32(&body, (uint32_t)self->unacked);
+        self->unacked = 0;
         pack_send(&body, from, CTRL_FRAGMENT_ACK);
     }
-    if ((!self->is_coming && pmix_msg_begin(self, &piece)) || piece.left > body_bytes(&self->coming) - self->came) {
-        refbuf_release(self->coming.body);
-        self->coming.body = NULL;
-        ctrl_conn_carrier(from)->trouble = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
+    if ((!self->is_receiving && pmix_msg_begin(self, &fragment)) || fragment.left > body_bytes(&self->incoming) - self->received) {
+        refbuf_release(self->incoming.body);
+        self->incoming.body = NULL;
+        ctrl_conn_carrier(from)->error = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
         return -1;
     }
-    self->is_coming = true;
-    if (piece.left)
-        memcpy(self->coming.body->data + self->came, piece.at, piece.left);
-    self->came += piece.left;
-    if (self->came < body_bytes(&self->coming))
+    self->is_receiving = true;
+    if (fragment.left)
+        memcpy(self->incoming.body->data + self->received, fragment.at, fragment.left);
+    self->received += fragment.left;
+    if (self->received < body_bytes(&self->incoming))
         return 0;
-    *whole = self->coming;
-    self->coming.body = NULL;
-    self->is_coming = false;
+    *whole = self->incoming;
+    self->incoming.body = NULL;
+    self->is_receiving = false;
     return 1;
 }
 
 void pmix_channel_acked(pmix_channel *self, size_t bytes)
 {
-    self->lent -= bytes < self->lent ? bytes : self->lent;
+    self->in_flight -= bytes < self->in_flight ? bytes : self->in_flight;
 }
 
 void pmix_channel_close(pmix_channel *self)
 {
     while (self->first)
         first_drop(self);
-    refbuf_release(self->coming.body);
+    refbuf_release(self->incoming.body);
     *self = (pmix_channel){0};
 }

@@ -17,11 +17,11 @@
 typedef struct pmix_channel {
     struct pmix_channel_item *first, *last; /* send queue */
     size_t sent;                    /* bytes sent of the first message's body */
-    size_t lent, owed;              /* bytes sent and unacknowledged; bytes received and not acknowledged yet */
-    size_t waiting;                 /* bytes of all queued bodies */
-    pmix_msg coming;
-    size_t came;                    /* bytes received of coming.body, which is allocated with the first fragment */
-    bool is_coming;
+    size_t in_flight, unacked;              /* bytes sent and unacknowledged; bytes received and not acknowledged yet */
+    size_t queued_bytes;                 /* bytes of all queued bodies */
+    pmix_msg incoming;
+    size_t received;                    /* bytes received of incoming.body, which is allocated with the first fragment */
+    bool is_receiving;
 } pmix_channel;
 
 /* Queues a message and takes over its body; call pmix_channel_flush afterwards. 0 or -1: out of memory, the body is released. */

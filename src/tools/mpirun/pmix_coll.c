@@ -9,47 +9,47 @@
 
 #include "base/clock.h"
 
-enum at { AT_NOBODY, AT_AWAITED, AT_COME, AT_ANSWERED };
+enum node_state { NODE_NOT_AWAITED, NODE_AWAITED, NODE_CONTRIBUTED, NODE_ANSWERED };
 
-typedef struct gather {
-    struct gather *next;
+typedef struct pmix_coll {
+    struct pmix_coll *next;
     uint32_t kind, count;   /* count 0: all ranks */
     uint32_t *ranks;        /* as the nodes sent them; rising */
-    unsigned char *at;      /* [nodes] */
+    unsigned char *state;   /* [nodes] */
     uint64_t *tickets;      /* [nodes] */
     uint32_t awaited;
     uint64_t deadline_ns;
     int32_t status;         /* not PMIX_MSG_OK: has failed; kept for nodes that have not contributed */
     buffer data;
-} gather;
+} pmix_coll;
 
 int pmix_colls_open(pmix_colls *self, const map *map, const pmix_head_callbacks *up)
 {
     *self = (pmix_colls){.map = map, .up = *up};
     self->end = &self->first;
-    self->is_gone = calloc(map->ranks, 1);
-    return self->is_gone ? 0 : -1;
+    self->has_ended = calloc(map->ranks, 1);
+    return self->has_ended ? 0 : -1;
 }
 
-static void gather_free(gather *one)
+static void coll_free(pmix_coll *coll)
 {
-    free(one->ranks);
-    free(one->at);
-    free(one->tickets);
-    buffer_free(&one->data);
-    free(one);
+    free(coll->ranks);
+    free(coll->state);
+    free(coll->tickets);
+    buffer_free(&coll->data);
+    free(coll);
 }
 
-static void gather_unlink(pmix_colls *self, gather *one)
+static void coll_remove(pmix_colls *self, pmix_coll *coll)
 {
-    gather **at = &self->first;
+    pmix_coll **at = &self->first;
 
-    while (*at != one)
+    while (*at != coll)
         at = &(*at)->next;
-    *at = one->next;
-    if (self->end == &one->next)
+    *at = coll->next;
+    if (self->end == &coll->next)
         self->end = at;
-    gather_free(one);
+    coll_free(coll);
 }
 
 static void done_send(pmix_colls *self, uint32_t node, uint64_t ticket, int32_t status, refbuf *body)
@@ -60,78 +60,78 @@ static void done_send(pmix_colls *self, uint32_t node, uint64_t ticket, int32_t 
 }
 
 /* Replies to all contributors; frees the operation if no node is missing. */
-static void gather_end(pmix_colls *self, gather *one, int32_t status)
+static void coll_complete(pmix_colls *self, pmix_coll *coll, int32_t status)
 {
     refbuf *body = NULL;
 
-    if (status == PMIX_MSG_OK && one->data.used) {
-        body = refbuf_copy(one->data.bytes + one->data.start, one->data.used);
-        status = body ? PMIX_MSG_OK : PMIX_MSG_LARGE;
+    if (status == PMIX_MSG_OK && coll->data.used) {
+        body = refbuf_copy(coll->data.bytes + coll->data.start, coll->data.used);
+        status = body ? PMIX_MSG_OK : PMIX_MSG_NO_MEMORY;
     }
-    buffer_free(&one->data);
-    one->status = status;
-    one->deadline_ns = 0;
+    buffer_free(&coll->data);
+    coll->status = status;
+    coll->deadline_ns = 0;
     for (uint32_t i = 0; i < self->map->node_count; i++) {
-        if (one->at[i] != AT_COME)
+        if (coll->state[i] != NODE_CONTRIBUTED)
             continue;
-        one->at[i] = AT_ANSWERED;
-        done_send(self, i, one->tickets[i], status, refbuf_acquire(body));
+        coll->state[i] = NODE_ANSWERED;
+        done_send(self, i, coll->tickets[i], status, refbuf_acquire(body));
     }
     refbuf_release(body);
-    if (!one->awaited)
-        gather_unlink(self, one);
+    if (!coll->awaited)
+        coll_remove(self, coll);
 }
 
-static uint32_t member_count(const pmix_colls *self, const gather *one)
+static uint32_t member_count(const pmix_colls *self, const pmix_coll *coll)
 {
-    return one->count ? one->count : self->map->ranks;
+    return coll->count ? coll->count : self->map->ranks;
 }
 
-static uint32_t member_of(const gather *one, uint32_t index)
+static uint32_t member_of(const pmix_coll *coll, uint32_t index)
 {
-    return one->count ? one->ranks[index] : index;
+    return coll->count ? coll->ranks[index] : index;
 }
 
 /* Marks the nodes with living members as awaited. */
-static void nodes_await(pmix_colls *self, gather *one)
+static void nodes_await(pmix_colls *self, pmix_coll *coll)
 {
-    for (uint32_t i = 0, n = member_count(self, one); i < n; i++) {
-        uint32_t rank = member_of(one, i), node = self->map->node_of[rank];
-        if (self->is_gone[rank] || one->at[node] != AT_NOBODY)
+    for (uint32_t i = 0, n = member_count(self, coll); i < n; i++) {
+        uint32_t rank = member_of(coll, i), node = self->map->node_of[rank];
+        if (self->has_ended[rank] || coll->state[node] != NODE_NOT_AWAITED)
             continue;
-        one->at[node] = AT_AWAITED;
-        one->awaited++;
+        coll->state[node] = NODE_AWAITED;
+        coll->awaited++;
     }
 }
 
-static gather *gather_new(pmix_colls *self, uint32_t kind, uint32_t count, const uint32_t *ranks)
+static pmix_coll *coll_alloc(pmix_colls *self, uint32_t kind, uint32_t count, const uint32_t *ranks)
 {
-    gather *one = calloc(1, sizeof(*one));
+    pmix_coll *coll = calloc(1, sizeof(*coll));
 
-    if (!one)
+    if (!coll)
         return NULL;
-    *one = (gather){.kind = kind, .count = count};
-    one->ranks = malloc(count * sizeof(*ranks) + 1);
-    one->at = calloc(self->map->node_count, 1);
-    one->tickets = calloc(self->map->node_count, sizeof(*one->tickets));
-    if (!one->ranks || !one->at || !one->tickets) {
-        gather_free(one);
+    *coll = (pmix_coll){.kind = kind, .count = count};
+    coll->ranks = malloc(count * sizeof(*ranks) + 1);
+    coll->state = calloc(self->map->node_count, 1);
+    coll->tickets = calloc(self->map->node_count, sizeof(*coll->tickets));
+    if (!coll->ranks || !coll->state || !coll->tickets) {
+        coll_free(coll);
         return NULL;
     }
-    memcpy(one->ranks, ranks, count * sizeof(*ranks));
-    nodes_await(self, one);
-    *self->end = one;
-    self->end = &one->next;
-    return one;
+    memcpy(coll->ranks, ranks, count * sizeof(*ranks));
+    nodes_await(self, coll);
+    *self->end = coll;
+    self->end = &coll->next;
+    return coll;
 }
 
 /* Returns the oldest operation of this kind and members that awaits the node. */
-static gather *gather_find(const pmix_colls *self, uint32_t node, uint32_t kind, uint32_t count, const uint32_t *ranks)
+static pmix_coll *coll_find(const pmix_colls *self, uint32_t node, uint32_t kind, uint32_t count, const uint32_t *ranks)
 {
-    for (gather *one = self->first; one; one = one->next)
-        if (one->kind == kind && one->count == count && one->at[node] == AT_AWAITED &&
-            !memcmp(one->ranks, ranks, count * sizeof(*ranks)))
-            return one;
+    for (pmix_coll *coll = self->first; coll; coll = coll->next)
+        if (coll->kind == kind && coll->count == count && coll->state[node] == NODE_AWAITED &&
+            !memcmp(coll->ranks, ranks, count * sizeof(*ranks)))
+            return coll;
     return NULL;
 }
 
@@ -148,99 +148,99 @@ static int members_read(const pmix_colls *self, unpack *from, uint32_t *count, u
     return 0;
 }
 
-static void gather_refuse(pmix_colls *self, gather *one)
+static void coll_reject(pmix_colls *self, pmix_coll *coll)
 {
-    complain(0, "a fence of PMIx is refused: what its ranks put is more than %zu MiB, or than this machine has memory for",
+    report(0, "a fence of PMIx is refused: what its ranks put is more than %zu MiB, or than this machine has memory for",
              REFBUF_MAX >> 20);
-    gather_end(self, one, PMIX_MSG_LARGE);
+    coll_complete(self, coll, PMIX_MSG_NO_MEMORY);
 }
 
-static void gather_add(pmix_colls *self, gather *one, uint32_t node, const pmix_msg *what, const unpack *data)
+static void coll_add(pmix_colls *self, pmix_coll *coll, uint32_t node, const pmix_msg *what, const unpack *data)
 {
     uint64_t deadline = what->seconds ? weft_clock_ns() + what->seconds * 1000000000ull : 0;
 
-    one->at[node] = AT_COME;
-    one->tickets[node] = what->ticket;
-    one->awaited--;
-    if (one->status) {
-        gather_end(self, one, one->status);
+    coll->state[node] = NODE_CONTRIBUTED;
+    coll->tickets[node] = what->ticket;
+    coll->awaited--;
+    if (coll->status) {
+        coll_complete(self, coll, coll->status);
         return;
     }
-    if (deadline && (!one->deadline_ns || deadline < one->deadline_ns))
-        one->deadline_ns = deadline;
-    if (deadline && (!self->soonest_ns || deadline < self->soonest_ns))
-        self->soonest_ns = deadline;
-    if (data->left > REFBUF_MAX - one->data.used || buffer_add(&one->data, data->at, data->left))
-        gather_refuse(self, one);
-    else if (!one->awaited)
-        gather_end(self, one, PMIX_MSG_OK);
+    if (deadline && (!coll->deadline_ns || deadline < coll->deadline_ns))
+        coll->deadline_ns = deadline;
+    if (deadline && (!self->deadline_min_ns || deadline < self->deadline_min_ns))
+        self->deadline_min_ns = deadline;
+    if (data->left > REFBUF_MAX - coll->data.used || buffer_add(&coll->data, data->at, data->left))
+        coll_reject(self, coll);
+    else if (!coll->awaited)
+        coll_complete(self, coll, PMIX_MSG_OK);
 }
 
-void pmix_colls_come(pmix_colls *self, uint32_t node, const pmix_msg *what)
+void pmix_colls_contribute(pmix_colls *self, uint32_t node, const pmix_msg *what)
 {
     unpack from = {.at = what->body ? what->body->data : NULL, .left = what->body ? what->body->bytes : 0};
     uint32_t count, *ranks;
 
     int rc = members_read(self, &from, &count, &ranks);
-    gather *one = rc ? NULL : gather_find(self, node, what->rank, count, ranks);
-    if (!rc && !one)
-        one = gather_new(self, what->rank, count, ranks);
+    pmix_coll *coll = rc ? NULL : coll_find(self, node, what->rank, count, ranks);
+    if (!rc && !coll)
+        coll = coll_alloc(self, what->rank, count, ranks);
     free(ranks);
-    if (!one) {
-        done_send(self, node, what->ticket, PMIX_MSG_UNABLE, NULL);
+    if (!coll) {
+        done_send(self, node, what->ticket, PMIX_MSG_INVALID, NULL);
         return;
     }
-    if (one->at[node] != AT_AWAITED) { /* its members have ended, or it has none, yet it contributes */
-        one->at[node] = AT_AWAITED;
-        one->awaited++;
+    if (coll->state[node] != NODE_AWAITED) { /* its members have ended, or it has none, yet it contributes */
+        coll->state[node] = NODE_AWAITED;
+        coll->awaited++;
     }
-    gather_add(self, one, node, what, &from);
+    coll_add(self, coll, node, what, &from);
 }
 
-static bool has_members_at(const pmix_colls *self, const gather *one, uint32_t node)
+static bool has_members_at(const pmix_colls *self, const pmix_coll *coll, uint32_t node)
 {
-    for (uint32_t i = 0, n = member_count(self, one); i < n; i++) {
-        uint32_t rank = member_of(one, i);
-        if (self->map->node_of[rank] == node && !self->is_gone[rank])
+    for (uint32_t i = 0, n = member_count(self, coll); i < n; i++) {
+        uint32_t rank = member_of(coll, i);
+        if (self->map->node_of[rank] == node && !self->has_ended[rank])
             return true;
     }
     return false;
 }
 
-void pmix_colls_gone(pmix_colls *self, uint32_t rank)
+void pmix_colls_rank_ended(pmix_colls *self, uint32_t rank)
 {
     uint32_t node = self->map->node_of[rank];
 
-    self->is_gone[rank] = 1;
-    for (gather *one = self->first, *next; one; one = next) {
-        next = one->next;
-        if (one->at[node] != AT_AWAITED || has_members_at(self, one, node))
+    self->has_ended[rank] = 1;
+    for (pmix_coll *coll = self->first, *next; coll; coll = next) {
+        next = coll->next;
+        if (coll->state[node] != NODE_AWAITED || has_members_at(self, coll, node))
             continue;
-        one->at[node] = AT_NOBODY;
-        if (!--one->awaited)
-            gather_end(self, one, one->status);
+        coll->state[node] = NODE_NOT_AWAITED;
+        if (!--coll->awaited)
+            coll_complete(self, coll, coll->status);
     }
 }
 
 uint64_t pmix_colls_deadlines(pmix_colls *self, uint64_t now)
 {
-    if (!self->soonest_ns || now < self->soonest_ns)
-        return self->soonest_ns;
-    self->soonest_ns = 0;
-    for (gather *one = self->first, *next; one; one = next) {
-        next = one->next;
-        if (one->deadline_ns && now >= one->deadline_ns)
-            gather_end(self, one, PMIX_MSG_LATE);
-        else if (one->deadline_ns && (!self->soonest_ns || one->deadline_ns < self->soonest_ns))
-            self->soonest_ns = one->deadline_ns;
+    if (!self->deadline_min_ns || now < self->deadline_min_ns)
+        return self->deadline_min_ns;
+    self->deadline_min_ns = 0;
+    for (pmix_coll *coll = self->first, *next; coll; coll = next) {
+        next = coll->next;
+        if (coll->deadline_ns && now >= coll->deadline_ns)
+            coll_complete(self, coll, PMIX_MSG_TIMEOUT);
+        else if (coll->deadline_ns && (!self->deadline_min_ns || coll->deadline_ns < self->deadline_min_ns))
+            self->deadline_min_ns = coll->deadline_ns;
     }
-    return self->soonest_ns;
+    return self->deadline_min_ns;
 }
 
 void pmix_colls_close(pmix_colls *self)
 {
     while (self->first)
-        gather_unlink(self, self->first);
-    free(self->is_gone);
+        coll_remove(self, self->first);
+    free(self->has_ended);
     *self = (pmix_colls){0};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_coll: collective operations of PMIx and PMI servers, at the head (pmix_head). Each node with members contributes once; when all have
- * contributed, each gets the joined data.
+ * pmix_coll: collective operations of PMIx and PMI servers, at the head (pmix_head). Each node with members contributes once; when all
+ * have contributed, each gets the joined data.
  * A node's contribution belongs to the oldest operation of the same kind and members that still waits for this node. A failed operation is
  * kept until all nodes have got its status, so that later ones do not mix with it.
  */
@@ -13,17 +13,17 @@
 typedef struct pmix_colls {
     const map *map;
     pmix_head_callbacks up;
-    struct gather *first, **end;
-    unsigned char *is_gone; /* [ranks]: the rank has ended */
-    uint64_t soonest_ns;    /* lower bound of all deadlines; 0: none */
+    struct pmix_coll *first, **end;
+    unsigned char *has_ended; /* [ranks]: the rank has ended */
+    uint64_t deadline_min_ns;    /* lower bound of all deadlines; 0: none */
 } pmix_colls;
 
 /* 0 or -1: out of memory. */
 int pmix_colls_open(pmix_colls *self, const map *map, const pmix_head_callbacks *up);
-/* A node's contribution (PMIX_MSG_GATHER); the body stays the caller's. */
-void pmix_colls_come(pmix_colls *self, uint32_t node, const pmix_msg *what);
+/* A node's contribution (PMIX_MSG_COLL); the body stays the caller's. */
+void pmix_colls_contribute(pmix_colls *self, uint32_t node, const pmix_msg *what);
 /* A rank has ended: nodes without a living member are not awaited. */
-void pmix_colls_gone(pmix_colls *self, uint32_t rank);
+void pmix_colls_rank_ended(pmix_colls *self, uint32_t rank);
 uint64_t pmix_colls_deadlines(pmix_colls *self, uint64_t now);
 void pmix_colls_close(pmix_colls *self);
 

@@ -22,8 +22,8 @@ struct pmix_head {
     pmix_head_callbacks up;
     pmix_colls pmix_colls;
     nameserver nameserver;
-    slots fetches;
-    uint64_t soonest_ns; /* lower bound of the fetches' deadlines; 0: none */
+    id_table fetches;
+    uint64_t deadline_min_ns; /* lower bound of the fetches' deadlines; 0: none */
 };
 
 pmix_head *pmix_head_open(const map *map, const pmix_head_callbacks *up)
@@ -49,30 +49,30 @@ static void done_send(pmix_head *self, uint32_t node, uint64_t ticket, int32_t s
     self->up.send(self->up.owner, node, &done);
 }
 
-static void fetch_begin(pmix_head *self, uint32_t node, const pmix_msg *what)
+static void fetch_start(pmix_head *self, uint32_t node, const pmix_msg *what)
 {
     bool is_known = what->rank < self->map->ranks;
     fetch *one = is_known ? malloc(sizeof(*one)) : NULL;
-    uint64_t number = one ? id_table_put(&self->fetches, one) : 0;
+    uint64_t id = one ? id_table_add(&self->fetches, one) : 0;
 
-    if (!number) {
+    if (!id) {
         free(one);
-        done_send(self, node, what->ticket, is_known ? PMIX_MSG_LARGE : PMIX_MSG_UNABLE, NULL);
+        done_send(self, node, what->ticket, is_known ? PMIX_MSG_NO_MEMORY : PMIX_MSG_INVALID, NULL);
         return;
     }
     *one = (fetch){.node = node, .ticket = what->ticket};
     if (what->seconds) {
         one->deadline_ns = weft_clock_ns() + what->seconds * 1000000000ull;
-        if (!self->soonest_ns || one->deadline_ns < self->soonest_ns)
-            self->soonest_ns = one->deadline_ns;
+        if (!self->deadline_min_ns || one->deadline_ns < self->deadline_min_ns)
+            self->deadline_min_ns = one->deadline_ns;
     }
-    pmix_msg owe = {.kind = DMODEX_REQ, .ticket = number, .rank = what->rank};
-    self->up.send(self->up.owner, self->map->node_of[what->rank], &owe);
+    pmix_msg dmodex = {.kind = PMIX_MSG_DMODEX_REQ, .ticket = id, .rank = what->rank};
+    self->up.send(self->up.owner, self->map->node_of[what->rank], &dmodex);
 }
 
-static void fetch_end(pmix_head *self, uint64_t number, int32_t status, refbuf *body)
+static void fetch_complete(pmix_head *self, uint64_t id, int32_t status, refbuf *body)
 {
-    fetch *one = id_table_remove(&self->fetches, number);
+    fetch *one = id_table_remove(&self->fetches, id);
 
     if (!one) { /* the requester has timed out */
         refbuf_release(body);
@@ -82,7 +82,7 @@ static void fetch_end(pmix_head *self, uint64_t number, int32_t status, refbuf *
     free(one);
 }
 
-static void event_spread(pmix_head *self, uint32_t node, const pmix_msg *what)
+static void event_broadcast(pmix_head *self, uint32_t node, const pmix_msg *what)
 {
     for (uint32_t i = 0; i < self->map->node_count; i++) {
         pmix_msg copy = *what;
@@ -93,30 +93,30 @@ static void event_spread(pmix_head *self, uint32_t node, const pmix_msg *what)
     }
 }
 
-void pmix_head_take(pmix_head *self, uint32_t node, const pmix_msg *what)
+void pmix_head_handle(pmix_head *self, uint32_t node, const pmix_msg *what)
 {
     switch (what->kind) {
-    case PMIX_MSG_GATHER:
-        pmix_colls_come(&self->pmix_colls, node, what);
+    case PMIX_MSG_COLL:
+        pmix_colls_contribute(&self->pmix_colls, node, what);
         break;
     case PMIX_MSG_FETCH:
-        fetch_begin(self, node, what);
+        fetch_start(self, node, what);
         break;
-    case DMODEX_RESP:
-        fetch_end(self, what->ticket, what->status, refbuf_acquire(what->body));
+    case PMIX_MSG_DMODEX_RESP:
+        fetch_complete(self, what->ticket, what->status, refbuf_acquire(what->body));
         break;
     case PMIX_MSG_PUBLISH:
     case PMIX_MSG_LOOKUP:
     case PMIX_MSG_UNPUBLISH:
-        nameserver_take(&self->nameserver, node, what);
+        nameserver_handle(&self->nameserver, node, what);
         break;
     case PMIX_MSG_EVENT:
-        event_spread(self, node, what);
+        event_broadcast(self, node, what);
         break;
-    case PMIX_MSG_GONE:
+    case PMIX_MSG_RANK_ENDED:
         if (what->rank < self->map->ranks && self->map->node_of[what->rank] == node) {
-            pmix_colls_gone(&self->pmix_colls, what->rank);
-            nameserver_gone(&self->nameserver, what->rank);
+            pmix_colls_rank_ended(&self->pmix_colls, what->rank);
+            nameserver_rank_ended(&self->nameserver, what->rank);
         }
         break;
     default:
@@ -127,20 +127,20 @@ void pmix_head_take(pmix_head *self, uint32_t node, const pmix_msg *what)
 
 static uint64_t fetches_deadlines(pmix_head *self, uint64_t now)
 {
-    if (!self->soonest_ns || now < self->soonest_ns)
-        return self->soonest_ns;
-    self->soonest_ns = 0;
+    if (!self->deadline_min_ns || now < self->deadline_min_ns)
+        return self->deadline_min_ns;
+    self->deadline_min_ns = 0;
     for (uint32_t i = 0; i < self->fetches.count; i++) {
-        uint64_t number = id_table_add(&self->fetches, i);
-        const fetch *one = id_table_lookup(&self->fetches, number);
+        uint64_t id = id_table_at(&self->fetches, i);
+        const fetch *one = id_table_lookup(&self->fetches, id);
         if (!one || !one->deadline_ns)
             continue;
         if (now >= one->deadline_ns)
-            fetch_end(self, number, PMIX_MSG_LATE, NULL);
-        else if (!self->soonest_ns || one->deadline_ns < self->soonest_ns)
-            self->soonest_ns = one->deadline_ns;
+            fetch_complete(self, id, PMIX_MSG_TIMEOUT, NULL);
+        else if (!self->deadline_min_ns || one->deadline_ns < self->deadline_min_ns)
+            self->deadline_min_ns = one->deadline_ns;
     }
-    return self->soonest_ns;
+    return self->deadline_min_ns;
 }
 
 uint64_t pmix_head_deadlines(pmix_head *self)
@@ -160,7 +160,7 @@ void pmix_head_close(pmix_head *self)
     if (!self)
         return;
     for (uint32_t i = 0; i < self->fetches.count; i++)
-        free(id_table_remove(&self->fetches, id_table_add(&self->fetches, i)));
+        free(id_table_remove(&self->fetches, id_table_at(&self->fetches, i)));
     id_table_close(&self->fetches);
     pmix_colls_close(&self->pmix_colls);
     nameserver_close(&self->nameserver);

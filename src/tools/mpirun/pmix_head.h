@@ -20,7 +20,7 @@ typedef struct pmix_head_callbacks {
 /* NULL: out of memory. */
 pmix_head *pmix_head_open(const map *map, const pmix_head_callbacks *up);
 /* Handles a message of a node's server; takes over its body. May call back `send`. */
-void pmix_head_take(pmix_head *self, uint32_t node, const pmix_msg *what);
+void pmix_head_handle(pmix_head *self, uint32_t node, const pmix_msg *what);
 /* Handles expired deadlines. Returns the next one (weft_clock_ns), or 0. */
 uint64_t pmix_head_deadlines(pmix_head *self);
 void pmix_head_close(pmix_head *self);

@@ -11,24 +11,24 @@
 
 enum pmix_msg_kind {
     /* server to head; answered by PMIX_MSG_DONE with the same ticket */
-    PMIX_MSG_GATHER = 1, /* rank: enum gather_kind; seconds: timeout; body: u32 count, u32 ranks[count] (0: all), data */
+    PMIX_MSG_COLL = 1, /* rank: enum pmix_coll_kind; seconds: timeout; body: u32 count, u32 ranks[count] (0: all), data */
     PMIX_MSG_FETCH,      /* get the data that `rank` has put; seconds: timeout */
     PMIX_MSG_PUBLISH,    /* bodies of the three: nameserver.h */
     PMIX_MSG_LOOKUP,
     PMIX_MSG_UNPUBLISH,
     /* server to head, not answered */
-    DMODEX_RESP,         /* reply to DMODEX_REQ: ticket, status, data */
-    PMIX_MSG_GONE,       /* `rank` has ended */
+    PMIX_MSG_DMODEX_RESP,         /* reply to PMIX_MSG_DMODEX_REQ: ticket, status, data */
+    PMIX_MSG_RANK_ENDED,       /* `rank` has ended */
     /* head to server */
     PMIX_MSG_DONE,       /* ticket, status, data */
-    DMODEX_REQ,          /* get the data that `rank` has put; ticket */
+    PMIX_MSG_DMODEX_REQ,          /* get the data that `rank` has put; ticket */
     /* both ways */
     PMIX_MSG_EVENT,      /* rank: source; status: event code; body: u32 range, attributes */
 };
 
-enum gather_kind { GATHER_FENCE = 1, GATHER_CONNECT, GATHER_DISCONNECT, GATHER_PMI };
+enum pmix_coll_kind { PMIX_COLL_FENCE = 1, PMIX_COLL_CONNECT, PMIX_COLL_DISCONNECT, PMIX_COLL_PMI };
 
-enum pmix_msg_status { PMIX_MSG_OK, PMIX_MSG_NONE, PMIX_MSG_LATE, PMIX_MSG_LARGE, PMIX_MSG_TWICE, PMIX_MSG_UNABLE };
+enum pmix_msg_status { PMIX_MSG_OK, PMIX_MSG_NOT_FOUND, PMIX_MSG_TIMEOUT, PMIX_MSG_NO_MEMORY, PMIX_MSG_DUPLICATE, PMIX_MSG_INVALID };
 
 typedef struct pmix_msg {
     uint32_t kind;

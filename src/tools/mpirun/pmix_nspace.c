@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/mpirun/pmix_inner.h"
+#include "tools/mpirun/pmix_srv_internal.h"
 
 #define ITEMS_MAX 24
 
@@ -61,7 +61,7 @@ static void info_inner(info_list *list, const char *key, inner_list *inner, size
 }
 
 /* "a,b,c", the nodes; and "0,1;2,3;4", the ranks of each. NULL: out of memory. */
-static char *nodes_text(const pmix_host *self)
+static char *nodes_text(const pmix_srv *self)
 {
     pack text = {0};
 
@@ -75,7 +75,7 @@ static char *nodes_text(const pmix_host *self)
     return text.bytes.bytes;
 }
 
-static int node_ranks_add(const pmix_host *self, uint32_t node, pack *to)
+static int node_ranks_add(const pmix_srv *self, uint32_t node, pack *to)
 {
     uint32_t *ranks = map_ranks(self->map, node);
     char one[16];
@@ -86,7 +86,7 @@ static int node_ranks_add(const pmix_host *self, uint32_t node, pack *to)
     return ranks ? 0 : -1;
 }
 
-static char *ranks_text(const pmix_host *self, uint32_t first, uint32_t end)
+static char *ranks_text(const pmix_srv *self, uint32_t first, uint32_t end)
 {
     pack text = {0};
 
@@ -100,7 +100,7 @@ static char *ranks_text(const pmix_host *self, uint32_t first, uint32_t end)
     return text.bytes.bytes;
 }
 
-static void rank_describe(const pmix_host *self, const options *opts, uint32_t rank, info_list *list)
+static void rank_describe(const pmix_srv *self, const options *opts, uint32_t rank, info_list *list)
 {
     uint32_t a = 0, node = self->map->node_of[rank];
 
@@ -116,7 +116,7 @@ static void rank_describe(const pmix_host *self, const options *opts, uint32_t r
     info_text(list, PMIX_HOSTNAME, self->map->node_count == 1 ? self->host : self->map->nodes[node].name);
 }
 
-static void node_describe(const pmix_host *self, uint32_t leader, const char *peers, info_list *job)
+static void node_describe(const pmix_srv *self, uint32_t leader, const char *peers, info_list *job)
 {
     uint32_t here = self->map->nodes[self->node].count;
 
@@ -131,13 +131,13 @@ static void node_describe(const pmix_host *self, uint32_t leader, const char *pe
     info_text(job, PMIX_TMPDIR, self->dir);
 }
 
-static pmix_status_t job_describe(pmix_host *self, const options *opts, const char *nodes, const char *procs, const char *peers)
+static pmix_status_t job_describe(pmix_srv *self, const options *opts, const char *nodes, const char *procs, const char *peers)
 {
     size_t parts = (size_t)self->ranks + opts->app_count + self->map->node_count;
     inner_list *inner = calloc(parts, sizeof(*inner));
     info_list job = {.items = calloc(ITEMS_MAX + parts, sizeof(*job.items))};
     pmix_status_t status = PMIX_ERR_NOMEM;
-    pmix_call_end call;
+    pmix_call call;
 
     if (!inner || !job.items)
         goto end;
@@ -181,7 +181,7 @@ end:
     return status;
 }
 
-int pmix_describe(pmix_host *self, const options *opts)
+int pmix_nspace_register(pmix_srv *self, const options *opts)
 {
     char *nodes = NULL, *procs = NULL, *names = nodes_text(self), *all = ranks_text(self, 0, self->map->node_count);
     char *peers = ranks_text(self, self->node, self->node + 1);
@@ -196,7 +196,7 @@ int pmix_describe(pmix_host *self, const options *opts)
         status = job_describe(self, opts, nodes, procs, peers);
     memcpy(proc.nspace, self->job, sizeof(proc.nspace));
     for (uint32_t r = 0; r < self->ranks && status == PMIX_SUCCESS; r++) {
-        pmix_call_end call;
+        pmix_call call;
         if (self->map->node_of[r] != self->node)
             continue;
         proc.rank = r;
@@ -208,5 +208,5 @@ int pmix_describe(pmix_host *self, const options *opts)
     free(names);
     free(all);
     free(peers);
-    return status == PMIX_SUCCESS ? 0 : pmix_failed(self, "describing the job", status);
+    return status == PMIX_SUCCESS ? 0 : pmix_srv_failed(self, "describing the job", status);
 }

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "tools/mpirun/pmix_inner.h"
+#include "tools/mpirun/pmix_srv_internal.h"
 
 #define STEP_LIMIT_S 60 /* limit of one asynchronous call of libpmix */
 #define END_LIMIT_S 5   /* limit of PMIx_server_finalize */
@@ -26,7 +26,7 @@
 #define STORE_NAME "NS_DATA_SEG_SIZE"
 #define STORE_BYTES (REFBUF_MAX + (16 << 20))
 
-pmix_host *pmix_host_now;
+pmix_srv *pmix_srv_current;
 
 struct pmix_out {
     struct pmix_out *next;
@@ -35,7 +35,7 @@ struct pmix_out {
 
 void pmix_call_ended(pmix_status_t status, void *data)
 {
-    pmix_call_end *call = data;
+    pmix_call *call = data;
 
     pthread_mutex_lock(&call->lock);
     call->status = status;
@@ -44,14 +44,14 @@ void pmix_call_ended(pmix_status_t status, void *data)
     pthread_mutex_unlock(&call->lock);
 }
 
-void pmix_call_begin(pmix_call_end *call)
+void pmix_call_begin(pmix_call *call)
 {
     pthread_mutex_init(&call->lock, NULL);
     pthread_cond_init(&call->ended, NULL);
     call->is_done = false;
 }
 
-pmix_status_t pmix_call_wait(pmix_call_end *call, pmix_status_t status)
+pmix_status_t pmix_call_wait(pmix_call *call, pmix_status_t status)
 {
     struct timespec until;
     int rc = 0;
@@ -70,7 +70,7 @@ pmix_status_t pmix_call_wait(pmix_call_end *call, pmix_status_t status)
     return status;
 }
 
-static void wake(pmix_host *self)
+static void wake(pmix_srv *self)
 {
     if (write(self->wake[1], "n", 1) < 0) { /* full: it is awake */
     }
@@ -81,7 +81,7 @@ static size_t event_bytes(const pmix_msg *what)
     return what->kind == PMIX_MSG_EVENT && what->body ? what->body->bytes : 0;
 }
 
-int pmix_send(pmix_host *self, const pmix_msg *what)
+int pmix_srv_send(pmix_srv *self, const pmix_msg *what)
 {
     struct pmix_out *one = malloc(sizeof(*one));
 
@@ -99,28 +99,28 @@ int pmix_send(pmix_host *self, const pmix_msg *what)
     return 0;
 }
 
-void pmix_say(pmix_host *self, const char *format, ...)
+void pmix_srv_message(pmix_srv *self, const char *format, ...)
 {
     va_list list;
 
     va_start(list, format);
     pthread_mutex_lock(&self->lock);
-    if (!*self->words)
-        vsnprintf(self->words, sizeof(self->words), format, list);
+    if (!*self->message)
+        vsnprintf(self->message, sizeof(self->message), format, list);
     pthread_mutex_unlock(&self->lock);
     va_end(list);
     wake(self);
 }
 
 /* Deregistering a client of an unknown nspace has no effect, and libpmix runs its callback in order. */
-void pmix_shift(pmix_host *self, pmix_op_cbfunc_t then, void *data)
+void pmix_srv_defer(pmix_srv *self, pmix_op_cbfunc_t then, void *data)
 {
-    pmix_proc_t nobody = {.nspace = "weft-nobody"};
+    pmix_proc_t unknown = {.nspace = "weft-nobody"};
 
-    self->pmix.deregister_client(&nobody, then, data);
+    self->pmix.deregister_client(&unknown, then, data);
 }
 
-static int library_load(pmix_host *self)
+static int library_load(pmix_srv *self)
 {
     static const struct {
         const char *name;
@@ -146,19 +146,19 @@ static int library_load(pmix_host *self)
     if (!self->library)
         self->library = dlopen(WEFT_PMIX_LIBDIR "/libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!self->library)
-        return complain(1, "no PMIx server is offered to the ranks: %s", dlerror());
+        return report(1, "no PMIx server is offered to the ranks: %s", dlerror());
     for (size_t i = 0; i < weft_count(names); i++) {
         void *call = dlsym(self->library, names[i].name);
         if (!call)
-            return complain(1, "no PMIx server is offered to the ranks: libpmix lacks %s", names[i].name);
+            return report(1, "no PMIx server is offered to the ranks: libpmix lacks %s", names[i].name);
         memcpy((char *)&self->pmix + names[i].at, &call, sizeof(call));
     }
     return 0;
 }
 
-int pmix_failed(const pmix_host *self, const char *step, pmix_status_t status)
+int pmix_srv_failed(const pmix_srv *self, const char *step, pmix_status_t status)
 {
-    return complain(1, "no PMIx server is offered to the ranks: %s failed: %s", step, self->pmix.error_string(status));
+    return report(1, "no PMIx server is offered to the ranks: %s failed: %s", step, self->pmix.error_string(status));
 }
 
 static pmix_info_t text_info(const char *key, const char *text)
@@ -169,7 +169,7 @@ static pmix_info_t text_info(const char *key, const char *text)
     return item;
 }
 
-static int server_start(pmix_host *self)
+static int server_start(pmix_srv *self)
 {
     sigset_t all, before;
     pmix_nspace_t name;
@@ -199,11 +199,11 @@ static int server_start(pmix_host *self)
     if (!has_store)
         unsetenv(STORE_NAME);
     self->is_up = status == PMIX_SUCCESS;
-    return self->is_up ? 0 : pmix_failed(self, "PMIx_server_init", status);
+    return self->is_up ? 0 : pmix_srv_failed(self, "PMIx_server_init", status);
 }
 
 /* Nodes may share a file system: each has its own directory. */
-static void dir_name(pmix_host *self, const char *job)
+static void dir_name(pmix_srv *self, const char *job)
 {
     const char *tmp = getenv("TMPDIR");
 
@@ -212,18 +212,18 @@ static void dir_name(pmix_host *self, const char *job)
     snprintf(self->dir, sizeof(self->dir), "%s/weft-%u-%s-%u", tmp, (unsigned)getuid(), strrchr(job, '-') + 1, self->node);
 }
 
-int pmix_host_open(const options *opts, const char *job, const map *map, uint32_t node, const char *host, guard *guardian,
-                   pmix_host **result)
+int pmix_srv_open(const options *opts, const char *job, const map *map, uint32_t node, const char *host, guard *guardian,
+                   pmix_srv **result)
 {
-    pmix_host *self = calloc(1, sizeof(*self));
+    pmix_srv *self = calloc(1, sizeof(*self));
     int rc;
 
     *result = NULL;
-    if (!self || !(self->at = calloc(opts->ranks, 1)) || pipe2(self->wake, O_CLOEXEC | O_NONBLOCK)) {
+    if (!self || !(self->rank_bits = calloc(opts->ranks, 1)) || pipe2(self->wake, O_CLOEXEC | O_NONBLOCK)) {
         if (self)
-            free(self->at);
+            free(self->rank_bits);
         free(self);
-        return complain(1, "out of memory or descriptors for the PMIx server: %s", strerror(errno));
+        return report(1, "out of memory or descriptors for the PMIx server: %s", strerror(errno));
     }
     pthread_mutex_init(&self->lock, NULL);
     snprintf(self->job, sizeof(self->job), "%s", job);
@@ -234,25 +234,25 @@ int pmix_host_open(const options *opts, const char *job, const map *map, uint32_
     self->ranks = opts->ranks;
     dir_name(self, job);
     guardian->dir = self->dir;
-    guard_tell_dir(guardian);
-    pmix_host_now = self;
+    guard_add_dir(guardian);
+    pmix_srv_current = self;
     rc = library_load(self);
     if (!rc && mkdir(self->dir, 0700))
-        rc = complain(1, "no PMIx server is offered to the ranks: cannot make %s: %s", self->dir, strerror(errno));
+        rc = report(1, "no PMIx server is offered to the ranks: cannot make %s: %s", self->dir, strerror(errno));
     if (!rc)
         rc = server_start(self);
     if (!rc)
-        rc = pmix_describe(self, opts);
+        rc = pmix_nspace_register(self, opts);
     if (rc) {
         guardian->dir = NULL;
-        pmix_host_close(self);
+        pmix_srv_close(self);
         return rc;
     }
     *result = self;
     return 0;
 }
 
-int pmix_host_environ(pmix_host *self, uint32_t rank, env_list *env)
+int pmix_srv_environ(pmix_srv *self, uint32_t rank, env_list *env)
 {
     pmix_proc_t proc = {.rank = rank};
     char **more = NULL, store[64];
@@ -272,25 +272,25 @@ int pmix_host_environ(pmix_host *self, uint32_t rank, env_list *env)
     return rc;
 }
 
-int pmix_host_aborted(pmix_host *self, int *rank, int *code, char *text)
+int pmix_srv_aborted(pmix_srv *self, int *rank, int *code, char *text)
 {
     char bytes[64];
 
     while (read(self->wake[0], bytes, sizeof(bytes)) > 0)
         ;
     pthread_mutex_lock(&self->lock);
-    int is_news = self->has_aborted;
+    int is_new = self->has_aborted;
     self->has_aborted = false;
     *rank = self->abort_rank;
     *code = self->abort_code;
     memcpy(text, self->abort_text, sizeof(self->abort_text));
     pthread_mutex_unlock(&self->lock);
-    return is_news;
+    return is_new;
 }
 
-bool pmix_host_next(pmix_host *self, pmix_msg *what)
+bool pmix_srv_next(pmix_srv *self, pmix_msg *what)
 {
-    char words[sizeof(self->words)];
+    char message[sizeof(self->message)];
 
     pthread_mutex_lock(&self->lock);
     struct pmix_out *one = self->out;
@@ -300,11 +300,11 @@ bool pmix_host_next(pmix_host *self, pmix_msg *what)
             self->out_end = &self->out;
         self->out_events -= event_bytes(&one->what);
     }
-    memcpy(words, self->words, sizeof(words));
-    *self->words = '\0';
+    memcpy(message, self->message, sizeof(message));
+    *self->message = '\0';
     pthread_mutex_unlock(&self->lock);
-    if (*words)
-        complain(0, "%s", words);
+    if (*message)
+        report(0, "%s", message);
     if (!one)
         return false;
     *what = one->what;
@@ -312,14 +312,14 @@ bool pmix_host_next(pmix_host *self, pmix_msg *what)
     return true;
 }
 
-int pmix_host_fd(const pmix_host *self)
+int pmix_srv_fd(const pmix_srv *self)
 {
     return self->wake[0];
 }
 
 static void *finalize_run(void *data)
 {
-    pmix_host *self = data;
+    pmix_srv *self = data;
 
     self->pmix.finalize();
     return NULL;
@@ -333,7 +333,7 @@ static void leave(int code, void *data)
 
 /* Ends the server. False: finalize hangs (libpmix 4.2.2, after a client was killed); then libpmix is left as it is and the process exits
  * without running exit handlers of libraries. */
-static bool server_end(pmix_host *self)
+static bool server_end(pmix_srv *self)
 {
     struct timespec until;
     sigset_t all, before;
@@ -353,7 +353,7 @@ static bool server_end(pmix_host *self)
     return false;
 }
 
-void pmix_host_close(pmix_host *self)
+void pmix_srv_close(pmix_srv *self)
 {
     pmix_msg left;
     bool has_ended = server_end(self);
@@ -361,15 +361,15 @@ void pmix_host_close(pmix_host *self)
     dir_remove(self->dir);
     if (!has_ended)
         return;
-    while (pmix_host_next(self, &left))
+    while (pmix_srv_next(self, &left))
         refbuf_release(left.body);
-    for (uint32_t i = 0; i < self->asked.count; i++)
-        free(id_table_remove(&self->asked, id_table_add(&self->asked, i)));
-    id_table_close(&self->asked);
-    pmix_tell_close(self);
+    for (uint32_t i = 0; i < self->requests.count; i++)
+        free(id_table_remove(&self->requests, id_table_at(&self->requests, i)));
+    id_table_close(&self->requests);
+    pmix_downcalls_close(self);
     close(self->wake[0]);
     close(self->wake[1]);
     /* not unloaded: its threads may still be ending, and it keeps memory passed to it */
-    free(self->at);
+    free(self->rank_bits);
     free(self);
 }

@@ -6,53 +6,53 @@
 
 #include <stddef.h>
 
-int pmix_host_open(const options *opts, const char *job, const map *map, uint32_t node, const char *host, guard *guardian,
-                   pmix_host **self)
+int pmix_srv_open(const options *opts, const char *job, const map *map, uint32_t node, const char *host, guard *guardian,
+                   pmix_srv **self)
 {
     (void)opts, (void)job, (void)map, (void)node, (void)host, (void)guardian;
     *self = NULL;
-    return opts->pmix == PMIX_MODE_ALWAYS ? complain(2, "--pmix always: this mpirun was configured with --disable-pmix") : 2;
+    return opts->pmix == PMIX_MODE_ALWAYS ? report(2, "--pmix always: this mpirun was configured with --disable-pmix") : 2;
 }
 
-int pmix_host_environ(pmix_host *self, uint32_t rank, env_list *env)
+int pmix_srv_environ(pmix_srv *self, uint32_t rank, env_list *env)
 {
     (void)self, (void)rank, (void)env;
     return 0;
 }
 
-int pmix_host_aborted(pmix_host *self, int *rank, int *code, char *text)
+int pmix_srv_aborted(pmix_srv *self, int *rank, int *code, char *text)
 {
     (void)self, (void)rank, (void)code, (void)text;
     return 0;
 }
 
-bool pmix_host_next(pmix_host *self, pmix_msg *what)
+bool pmix_srv_next(pmix_srv *self, pmix_msg *what)
 {
     (void)self, (void)what;
     return false;
 }
 
-bool pmix_host_take(pmix_host *self, const pmix_msg *what, pmix_msg *answer)
+bool pmix_srv_handle(pmix_srv *self, const pmix_msg *what, pmix_msg *answer)
 {
     (void)self;
     refbuf_release(what->body);
-    *answer = (pmix_msg){.kind = DMODEX_RESP, .ticket = what->ticket, .status = PMIX_MSG_NONE};
-    return what->kind == DMODEX_REQ;
+    *answer = (pmix_msg){.kind = PMIX_MSG_DMODEX_RESP, .ticket = what->ticket, .status = PMIX_MSG_NOT_FOUND};
+    return what->kind == PMIX_MSG_DMODEX_REQ;
 }
 
-bool pmix_host_gone(pmix_host *self, uint32_t rank)
+bool pmix_srv_rank_ended(pmix_srv *self, uint32_t rank)
 {
     (void)self, (void)rank;
     return false;
 }
 
-int pmix_host_fd(const pmix_host *self)
+int pmix_srv_fd(const pmix_srv *self)
 {
     (void)self;
     return -1;
 }
 
-void pmix_host_close(pmix_host *self)
+void pmix_srv_close(pmix_srv *self)
 {
     (void)self;
 }

@@ -9,16 +9,16 @@
 #include <unistd.h>
 
 #include "tools/mpirun/nameserver.h"
-#include "tools/mpirun/pmix_inner.h"
+#include "tools/mpirun/pmix_srv_internal.h"
 
 #define EVENTS_MAX ((size_t)16 << 20) /* most bytes of queued events */
 
 static bool is_of_job(const pmix_proc_t *proc)
 {
-    return !strncmp(proc->nspace, pmix_host_now->job, sizeof(proc->nspace));
+    return !strncmp(proc->nspace, pmix_srv_current->job, sizeof(proc->nspace));
 }
 
-static uint32_t patience_of(const pmix_info_t *info, size_t count)
+static uint32_t timeout_of(const pmix_info_t *info, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (!strncmp(info[i].key, PMIX_TIMEOUT, sizeof(info[i].key)) && info[i].value.data.integer > 0)
@@ -32,15 +32,15 @@ static bool is_key(const pmix_info_t *info, const char *key)
 }
 
 /* Sends a message that gets a reply; takes over the body. */
-static pmix_status_t ask(const pmix_asked *how, pmix_msg *what)
+static pmix_status_t request_send(const pmix_request *how, pmix_msg *what)
 {
-    pmix_host *self = pmix_host_now;
-    pmix_asked *one = malloc(sizeof(*one));
+    pmix_srv *self = pmix_srv_current;
+    pmix_request *one = malloc(sizeof(*one));
 
     if (one) {
         *one = *how;
         pthread_mutex_lock(&self->lock);
-        what->ticket = id_table_put(&self->asked, one);
+        what->ticket = id_table_add(&self->requests, one);
         pthread_mutex_unlock(&self->lock);
     }
     if (!one || !what->ticket) {
@@ -48,10 +48,10 @@ static pmix_status_t ask(const pmix_asked *how, pmix_msg *what)
         refbuf_release(what->body);
         return PMIX_ERR_NOMEM;
     }
-    if (pmix_send(self, what) == 0)
+    if (pmix_srv_send(self, what) == 0)
         return PMIX_SUCCESS;
     pthread_mutex_lock(&self->lock);
-    id_table_remove(&self->asked, what->ticket);
+    id_table_remove(&self->requests, what->ticket);
     pthread_mutex_unlock(&self->lock);
     free(one);
     return PMIX_ERR_NOMEM;
@@ -82,7 +82,7 @@ static pmix_status_t members_pack(const pmix_proc_t *procs, size_t count, pack *
     if (!ranks)
         return PMIX_ERR_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        if (!is_of_job(&procs[i]) || (procs[i].rank != PMIX_RANK_WILDCARD && procs[i].rank >= pmix_host_now->ranks)) {
+        if (!is_of_job(&procs[i]) || (procs[i].rank != PMIX_RANK_WILDCARD && procs[i].rank >= pmix_srv_current->ranks)) {
             free(ranks);
             return PMIX_ERR_NOT_SUPPORTED; /* another job: not supported */
         }
@@ -93,7 +93,7 @@ static pmix_status_t members_pack(const pmix_proc_t *procs, size_t count, pack *
     for (size_t i = 0; i < count; i++)
         if (!used || ranks[used - 1] != ranks[i])
             ranks[used++] = ranks[i];
-    if (is_all || used == pmix_host_now->ranks)
+    if (is_all || used == pmix_srv_current->ranks)
         used = 0;
     pack_u32(to, used);
     for (uint32_t i = 0; i < used; i++)
@@ -102,10 +102,10 @@ static pmix_status_t members_pack(const pmix_proc_t *procs, size_t count, pack *
     return PMIX_SUCCESS;
 }
 
-static pmix_status_t gather(enum gather_kind kind, const pmix_proc_t *procs, size_t count, const pmix_info_t *info, size_t info_count,
-                            const char *bytes, size_t size, const pmix_asked *how)
+static pmix_status_t coll_start(enum pmix_coll_kind kind, const pmix_proc_t *procs, size_t count, const pmix_info_t *info,
+                                size_t info_count, const char *bytes, size_t size, const pmix_request *how)
 {
-    pmix_msg what = {.kind = PMIX_MSG_GATHER, .rank = kind, .seconds = patience_of(info, info_count)};
+    pmix_msg what = {.kind = PMIX_MSG_COLL, .rank = kind, .seconds = timeout_of(info, info_count)};
     pack body = {0};
 
     pmix_status_t status = members_pack(procs, count, &body);
@@ -115,20 +115,21 @@ static pmix_status_t gather(enum gather_kind kind, const pmix_proc_t *procs, siz
     }
     if (size > REFBUF_MAX - body.bytes.used) {
         buffer_free(&body.bytes);
-        pmix_say(pmix_host_now, "a fence of PMIx is refused: its ranks on one host put %zu bytes, and %zu are the most for a whole job",
-                 size, REFBUF_MAX);
+        pmix_srv_message(pmix_srv_current,
+                         "a fence of PMIx is refused: its ranks on one host put %zu bytes, and %zu are the most for a whole job",
+                         size, REFBUF_MAX);
         return PMIX_ERR_OUT_OF_RESOURCE;
     }
     pack_bytes(&body, bytes, size);
     what.body = refbuf_from_pack(&body);
-    return what.body ? ask(how, &what) : PMIX_ERR_NOMEM;
+    return what.body ? request_send(how, &what) : PMIX_ERR_NOMEM;
 }
 
 static pmix_status_t upcall_fence(const pmix_proc_t *procs, size_t count, const pmix_info_t *info, size_t info_count, char *bytes,
                                   size_t size, pmix_modex_cbfunc_t ended, void *data)
 {
-    pmix_asked how = {.kind = ASK_MODEX, .ended.modex = ended, .data = data};
-    pmix_status_t status = gather(GATHER_FENCE, procs, count, info, info_count, bytes, size, &how);
+    pmix_request how = {.kind = PMIX_REQUEST_MODEX, .ended.modex = ended, .data = data};
+    pmix_status_t status = coll_start(PMIX_COLL_FENCE, procs, count, info, info_count, bytes, size, &how);
 
     if (status == PMIX_SUCCESS)
         free(bytes); /* on failure they stay libpmix's */
@@ -138,34 +139,34 @@ static pmix_status_t upcall_fence(const pmix_proc_t *procs, size_t count, const 
 static pmix_status_t upcall_connect(const pmix_proc_t *procs, size_t count, const pmix_info_t *info, size_t info_count,
                                     pmix_op_cbfunc_t ended, void *data)
 {
-    pmix_asked how = {.kind = ASK_OP, .ended.op = ended, .data = data};
+    pmix_request how = {.kind = PMIX_REQUEST_OP, .ended.op = ended, .data = data};
 
-    return gather(GATHER_CONNECT, procs, count, info, info_count, NULL, 0, &how);
+    return coll_start(PMIX_COLL_CONNECT, procs, count, info, info_count, NULL, 0, &how);
 }
 
 static pmix_status_t upcall_disconnect(const pmix_proc_t *procs, size_t count, const pmix_info_t *info, size_t info_count,
                                        pmix_op_cbfunc_t ended, void *data)
 {
-    pmix_asked how = {.kind = ASK_OP, .ended.op = ended, .data = data};
+    pmix_request how = {.kind = PMIX_REQUEST_OP, .ended.op = ended, .data = data};
 
-    return gather(GATHER_DISCONNECT, procs, count, info, info_count, NULL, 0, &how);
+    return coll_start(PMIX_COLL_DISCONNECT, procs, count, info, info_count, NULL, 0, &how);
 }
 
 static pmix_status_t upcall_fetch(const pmix_proc_t *proc, const pmix_info_t *info, size_t info_count, pmix_modex_cbfunc_t ended,
                                   void *data)
 {
-    pmix_msg what = {.kind = PMIX_MSG_FETCH, .rank = proc->rank, .seconds = patience_of(info, info_count)};
-    pmix_asked how = {.kind = ASK_MODEX, .ended.modex = ended, .data = data};
+    pmix_msg what = {.kind = PMIX_MSG_FETCH, .rank = proc->rank, .seconds = timeout_of(info, info_count)};
+    pmix_request how = {.kind = PMIX_REQUEST_MODEX, .ended.modex = ended, .data = data};
 
-    if (!is_of_job(proc) || proc->rank >= pmix_host_now->ranks)
+    if (!is_of_job(proc) || proc->rank >= pmix_srv_current->ranks)
         return PMIX_ERR_NOT_FOUND;
-    return ask(&how, &what);
+    return request_send(&how, &what);
 }
 
 static pmix_status_t value_pack(const pmix_value_t *value, pack *to)
 {
     pmix_data_buffer_t packed = {0};
-    pmix_status_t status = pmix_host_now->pmix.data_pack(NULL, &packed, (void *)value, 1, PMIX_VALUE);
+    pmix_status_t status = pmix_srv_current->pmix.data_pack(NULL, &packed, (void *)value, 1, PMIX_VALUE);
 
     if (status == PMIX_SUCCESS) {
         pack_u32(to, (uint32_t)packed.bytes_used);
@@ -179,23 +180,23 @@ static enum nameserver_range range_of(const pmix_info_t *info)
 {
     switch (info->value.data.range) {
     case PMIX_RANGE_LOCAL:
-        return NAMESERVER_NODE;
+        return NAMESERVER_RANGE_NODE;
     case PMIX_RANGE_PROC_LOCAL:
-        return NAMESERVER_RANK;
+        return NAMESERVER_RANGE_RANK;
     default: /* wider ranges are the job */
-        return NAMESERVER_ALL;
+        return NAMESERVER_RANGE_JOB;
     }
 }
 
-static enum nameserver_keep keep_of(const pmix_info_t *info)
+static enum nameserver_persist persist_of(const pmix_info_t *info)
 {
     switch (info->value.data.persist) {
     case PMIX_PERSIST_FIRST_READ:
-        return NAMESERVER_ONCE;
+        return NAMESERVER_PERSIST_FIRST_READ;
     case PMIX_PERSIST_PROC:
-        return NAMESERVER_WHILE_ALIVE;
+        return NAMESERVER_PERSIST_RANK;
     default:
-        return NAMESERVER_KEEP;
+        return NAMESERVER_PERSIST_JOB;
     }
 }
 
@@ -209,18 +210,18 @@ static bool is_value(const pmix_info_t *info)
 static pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t *info, size_t count, pmix_op_cbfunc_t ended, void *data)
 {
     pmix_msg what = {.kind = PMIX_MSG_PUBLISH, .rank = proc->rank};
-    pmix_asked how = {.kind = ASK_OP, .ended.op = ended, .data = data};
-    uint32_t range = NAMESERVER_ALL, keep = NAMESERVER_KEEP, values = 0;
+    pmix_request how = {.kind = PMIX_REQUEST_OP, .ended.op = ended, .data = data};
+    uint32_t range = NAMESERVER_RANGE_JOB, persist = NAMESERVER_PERSIST_JOB, values = 0;
     pmix_status_t status = PMIX_SUCCESS;
     pack body = {0};
 
     for (size_t i = 0; i < count; i++) {
         range = is_key(&info[i], PMIX_RANGE) ? range_of(&info[i]) : range;
-        keep = is_key(&info[i], PMIX_PERSISTENCE) ? keep_of(&info[i]) : keep;
+        persist = is_key(&info[i], PMIX_PERSISTENCE) ? persist_of(&info[i]) : persist;
         values += is_value(&info[i]);
     }
     pack_u32(&body, range);
-    pack_u32(&body, keep);
+    pack_u32(&body, persist);
     pack_u32(&body, values);
     for (size_t i = 0; i < count && status == PMIX_SUCCESS; i++) {
         if (!is_value(&info[i]))
@@ -230,7 +231,7 @@ static pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t *
     }
     what.body = refbuf_from_pack(&body);
     if (status == PMIX_SUCCESS && what.body)
-        return ask(&how, &what);
+        return request_send(&how, &what);
     refbuf_release(what.body);
     return status == PMIX_SUCCESS ? PMIX_ERR_NOMEM : status;
 }
@@ -249,8 +250,8 @@ static void keys_pack(char **keys, pack *to)
 static pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t *info, size_t count,
                                    pmix_lookup_cbfunc_t ended, void *data)
 {
-    pmix_msg what = {.kind = PMIX_MSG_LOOKUP, .rank = proc->rank, .seconds = patience_of(info, count)};
-    pmix_asked how = {.kind = ASK_LOOKUP, .ended.lookup = ended, .data = data};
+    pmix_msg what = {.kind = PMIX_MSG_LOOKUP, .rank = proc->rank, .seconds = timeout_of(info, count)};
+    pmix_request how = {.kind = PMIX_REQUEST_LOOKUP, .ended.lookup = ended, .data = data};
     pack body = {0};
     uint32_t waits = 0;
 
@@ -259,27 +260,27 @@ static pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const p
     pack_u32(&body, waits);
     keys_pack(keys, &body);
     what.body = refbuf_from_pack(&body);
-    return what.body ? ask(&how, &what) : PMIX_ERR_NOMEM;
+    return what.body ? request_send(&how, &what) : PMIX_ERR_NOMEM;
 }
 
 static pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t *info, size_t count,
                                       pmix_op_cbfunc_t ended, void *data)
 {
     pmix_msg what = {.kind = PMIX_MSG_UNPUBLISH, .rank = proc->rank};
-    pmix_asked how = {.kind = ASK_OP, .ended.op = ended, .data = data};
+    pmix_request how = {.kind = PMIX_REQUEST_OP, .ended.op = ended, .data = data};
     pack body = {0};
 
     (void)info, (void)count;
     keys_pack(keys, &body);
     what.body = refbuf_from_pack(&body);
-    return what.body ? ask(&how, &what) : PMIX_ERR_NOMEM;
+    return what.body ? request_send(&how, &what) : PMIX_ERR_NOMEM;
 }
 
 /* An event of a local client. libpmix notifies its own clients; events from other nodes or made by libpmix are not forwarded. */
 static pmix_status_t upcall_event(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range, pmix_info_t info[],
                                   size_t count, pmix_op_cbfunc_t ended, void *data)
 {
-    pmix_host *self = pmix_host_now;
+    pmix_srv *self = pmix_srv_current;
     pmix_msg what = {.kind = PMIX_MSG_EVENT, .status = code, .rank = source->rank};
     pmix_data_buffer_t packed = {0};
     pack body = {0};
@@ -288,8 +289,8 @@ static pmix_status_t upcall_event(pmix_status_t code, const pmix_proc_t *source,
     for (size_t i = 0; i < count; i++)
         if (is_key(&info[i], PMIX_RELAYED))
             return PMIX_OPERATION_SUCCEEDED;
-    bool is_near = range == PMIX_RANGE_LOCAL || range == PMIX_RANGE_PROC_LOCAL || range == PMIX_RANGE_RM;
-    if (is_near || !is_of_job(source) || source->rank >= self->ranks)
+    bool is_on_node = range == PMIX_RANGE_LOCAL || range == PMIX_RANGE_PROC_LOCAL || range == PMIX_RANGE_RM;
+    if (is_on_node || !is_of_job(source) || source->rank >= self->ranks)
         return PMIX_OPERATION_SUCCEEDED;
     pmix_status_t status = count ? self->pmix.data_pack(NULL, &packed, info, (int32_t)count, PMIX_INFO) : PMIX_SUCCESS;
     pack_u32(&body, range);
@@ -301,19 +302,19 @@ static pmix_status_t upcall_event(pmix_status_t code, const pmix_proc_t *source,
     bool is_full = what.body && self->out_events + what.body->bytes > EVENTS_MAX;
     pthread_mutex_unlock(&self->lock);
     if (status == PMIX_SUCCESS && what.body && !is_full)
-        return pmix_send(self, &what) ? PMIX_ERR_NOMEM : PMIX_OPERATION_SUCCEEDED;
+        return pmix_srv_send(self, &what) ? PMIX_ERR_NOMEM : PMIX_OPERATION_SUCCEEDED;
     refbuf_release(what.body);
     return is_full ? PMIX_ERR_OUT_OF_RESOURCE : status == PMIX_SUCCESS ? PMIX_ERR_NOMEM : status;
 }
 
-static pmix_status_t upcall_events_wanted(pmix_status_t *codes, size_t count, const pmix_info_t info[], size_t info_count,
+static pmix_status_t upcall_events_register(pmix_status_t *codes, size_t count, const pmix_info_t info[], size_t info_count,
                                           pmix_op_cbfunc_t ended, void *data)
 {
     (void)codes, (void)count, (void)info, (void)info_count, (void)ended, (void)data;
     return PMIX_OPERATION_SUCCEEDED; /* all events are sent to all nodes */
 }
 
-static pmix_status_t upcall_events_unwanted(pmix_status_t *codes, size_t count, pmix_op_cbfunc_t ended, void *data)
+static pmix_status_t upcall_events_deregister(pmix_status_t *codes, size_t count, pmix_op_cbfunc_t ended, void *data)
 {
     (void)codes, (void)count, (void)ended, (void)data;
     return PMIX_OPERATION_SUCCEEDED;
@@ -322,7 +323,7 @@ static pmix_status_t upcall_events_unwanted(pmix_status_t *codes, size_t count, 
 static pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int code, const char text[], pmix_proc_t *procs,
                                   size_t n, pmix_op_cbfunc_t ended, void *data)
 {
-    pmix_host *self = pmix_host_now;
+    pmix_srv *self = pmix_srv_current;
 
     (void)object, (void)procs, (void)n, (void)ended, (void)data;
     pthread_mutex_lock(&self->lock);
@@ -338,23 +339,24 @@ static pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int cod
 
 static void rank_mark(const pmix_proc_t *proc, bool is_in)
 {
-    pmix_host *self = pmix_host_now;
+    pmix_srv *self = pmix_srv_current;
 
     if (!is_of_job(proc) || proc->rank >= self->ranks)
         return;
     pthread_mutex_lock(&self->lock);
-    self->at[proc->rank] = (unsigned char)((self->at[proc->rank] & ~PMIX_AT_IN) | (is_in ? PMIX_AT_IN : 0));
+    unsigned char bits = self->rank_bits[proc->rank] & (unsigned char)~PMIX_RANK_IS_CONNECTED;
+    self->rank_bits[proc->rank] = (unsigned char)(bits | (is_in ? PMIX_RANK_IS_CONNECTED : 0));
     pthread_mutex_unlock(&self->lock);
 }
 
-static pmix_status_t upcall_came(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t ended, void *data)
+static pmix_status_t upcall_connected(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t ended, void *data)
 {
     (void)object, (void)ended, (void)data;
     rank_mark(proc, true);
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-static pmix_status_t upcall_went(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t ended, void *data)
+static pmix_status_t upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t ended, void *data)
 {
     (void)object, (void)ended, (void)data;
     rank_mark(proc, false);
@@ -365,16 +367,17 @@ static pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t inf
                                   size_t count, pmix_spawn_cbfunc_t ended, void *data)
 {
     (void)info, (void)info_count, (void)ended, (void)data;
-    if (!pmix_host_now->has_said_spawn)
-        pmix_say(pmix_host_now, "rank %u asks PMIx for more processes (%s): this mpirun cannot start any in a running job yet", proc->rank,
-                 count && apps[0].cmd ? apps[0].cmd : "?");
-    pmix_host_now->has_said_spawn = true;
+    if (!pmix_srv_current->has_reported_spawn)
+        pmix_srv_message(pmix_srv_current,
+                         "rank %u asks PMIx for more processes (%s): this mpirun cannot start any in a running job yet", proc->rank,
+                         count && apps[0].cmd ? apps[0].cmd : "?");
+    pmix_srv_current->has_reported_spawn = true;
     return PMIX_ERR_NOT_SUPPORTED;
 }
 
 pmix_server_module_t pmix_module = {
-    .client_connected = upcall_came,
-    .client_finalized = upcall_went,
+    .client_connected = upcall_connected,
+    .client_finalized = upcall_finalized,
     .abort = upcall_abort,
     .fence_nb = upcall_fence,
     .direct_modex = upcall_fetch,
@@ -384,7 +387,7 @@ pmix_server_module_t pmix_module = {
     .spawn = upcall_spawn,
     .connect = upcall_connect,
     .disconnect = upcall_disconnect,
-    .register_events = upcall_events_wanted,
-    .deregister_events = upcall_events_unwanted,
+    .register_events = upcall_events_register,
+    .deregister_events = upcall_events_deregister,
     .notify_event = upcall_event,
 };

@@ -138,22 +138,22 @@ static bool file_is_ours(int wdir, const char *path, app *part)
     return is_ours;
 }
 
-static int program_refuse(const char *name, int error)
+static int program_failed(const char *name, int error)
 {
     switch (error) {
     case ENOENT:
         if (strchr(name, '/'))
-            return complain(127, "no such program: %s", name);
-        return complain(127, "no such program: %s is not in PATH%s", name,
+            return report(127, "no such program: %s", name);
+        return report(127, "no such program: %s is not in PATH%s", name,
                         access(name, X_OK) ? "" : " (it is in this directory: write ./ before it)");
     case ENOTDIR:
-        return complain(127, "no such program: %s", name);
+        return report(127, "no such program: %s", name);
     case EISDIR:
-        return complain(126, "cannot execute %s: it is a directory", name);
+        return report(126, "cannot execute %s: it is a directory", name);
     case EACCES:
-        return complain(126, "cannot execute %s: no permission (chmod +x?)", name);
+        return report(126, "cannot execute %s: no permission (chmod +x?)", name);
     default:
-        return complain(126, "cannot execute %s: %s", name, strerror(error));
+        return report(126, "cannot execute %s: %s", name, strerror(error));
     }
 }
 
@@ -165,7 +165,7 @@ int program_find(app *part)
     if (part->wdir) {
         wdir = open(part->wdir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (wdir < 0)
-            return complain(2, "working directory %s: %s", part->wdir, strerror(errno));
+            return report(2, "working directory %s: %s", part->wdir, strerror(errno));
     }
     if (strchr(name, '/')) {
         if (path_try(wdir, name))
@@ -179,15 +179,15 @@ int program_find(app *part)
         part->is_ours = file_is_ours(wdir, part->path, part);
     if (wdir != AT_FDCWD)
         close(wdir);
-    return error ? program_refuse(name, error) : 0;
+    return error ? program_failed(name, error) : 0;
 }
 
-int program_judge(const app *part, enum pmix_mode mode)
+int program_check(const app *part, enum pmix_mode mode)
 {
     if (!part->is_foreign || part->is_mpich)
         return 0;
     if (mode == PMIX_MODE_NEVER)
-        return complain(2, "--pmix never: %s is linked with another MPI or with PMIx, and each of its ranks would believe to be alone",
+        return report(2, "--pmix never: %s is linked with another MPI or with PMIx, and each of its ranks would believe to be alone",
                         part->path);
     return 0;
 }

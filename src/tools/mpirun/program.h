@@ -11,6 +11,6 @@
 int program_find(app *part);
 /* For a job on several hosts: checks that the part's MPI library can be served with PMIx mode `mode`. 0, or an exit code after a
  * message. */
-int program_judge(const app *part, enum pmix_mode mode);
+int program_check(const app *part, enum pmix_mode mode);
 
 #endif

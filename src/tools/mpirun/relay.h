@@ -17,20 +17,20 @@
 #include "tools/mpirun/tree.h"
 
 typedef struct relay {
-    const description *job; /* the owner's; NULL: no daemons below */
+    const job_desc *job; /* the owner's; NULL: no daemons below */
     ctrl_conn *up;               /* the owner's */
     tree tree;
-    childs childs;
+    children children;
 } relay;
 
 /* Computes the daemons below and starts the children. 0, or an exit code after a message. */
-int relay_open(relay *self, const description *job, ctrl_conn *up, const unsigned char *secret, guard *guard);
+int relay_open(relay *self, const job_desc *job, ctrl_conn *up, const unsigned char *secret, guard *guard);
 /* Bytes of output that a daemon may have unacknowledged: daemons behind one connection of the head share `window`. */
-size_t relay_window(const description *job, size_t window);
+size_t relay_window(const job_desc *job, size_t window);
 /* Forwards a frame of the head to the child that leads to frame->node. */
-void relay_down(relay *self, const ctrl_frame *frame);
-/* Gives up a child daemon, on the head's CTRL_PART. */
-void relay_part(relay *self, uint32_t node);
+void relay_forward(relay *self, const ctrl_frame *frame);
+/* Gives up a child daemon, on the head's CTRL_GIVE_UP. */
+void relay_give_up(relay *self, uint32_t node);
 /* No rank lives: cancels children that have not connected. */
 void relay_drain(relay *self);
 /* As the functions of children.h; no effect without daemons below. */

@@ -29,15 +29,15 @@ typedef struct remote_node {
     ctrl_conn conn;                  /* sends to it, through child_daemon */
     pmix_channel channel;                  /* messages of the PMIx and PMI servers */
     uint32_t live;              /* ranks there that have not been reported as ended */
-    uint64_t owed;              /* bytes of output received and not yet credited */
+    uint64_t uncredited;              /* bytes of output received and not yet credited */
     bool is_ready, is_draining, is_over;
-    bool is_told;               /* it received a terminating signal, which was reported */
-    bool is_told_closed[2];     /* stdout, stderr: was sent CTRL_CLOSED */
+    bool has_reported_signal;               /* it received a terminating signal, which was reported */
+    bool has_sent_closed[2];     /* stdout, stderr: was sent CTRL_CLOSED */
 } remote_node;
 
 struct remote_nodes {
     job *job;
-    childs childs;
+    children children;
     tree tree;
     remote_node *items; /* in the order of the row of tree.h */
     uint32_t count;
@@ -52,9 +52,9 @@ static const char *name_of(const remote_nodes *self, const remote_node *one)
     return self->job->map.nodes[one->node].name;
 }
 
-static remote_node *link_of(remote_nodes *self, uint32_t node)
+static remote_node *remote_node_of(remote_nodes *self, uint32_t node)
 {
-    return node == self->tree.head ? NULL : &self->items[tree_place(&self->tree, node)];
+    return node == self->tree.head ? NULL : &self->items[tree_position(&self->tree, node)];
 }
 
 static bool is_open(const remote_node *one)
@@ -78,67 +78,67 @@ static void remote_node_over(remote_nodes *self, remote_node *one)
 static void remote_node_lost(remote_nodes *self, remote_node *one, const char *why)
 {
     job *job = self->job;
-    uint32_t ranks = 0, behind = 0;
+    uint32_t ranks = 0, below = 0;
     char with[80] = "";
 
     for (remote_node *at = one; at <= one + one->below; at++) {
         ranks += at->is_over ? 0 : job->map.nodes[at->node].count;
-        behind += at != one && !at->is_over;
+        below += at != one && !at->is_over;
     }
     if (one->child_daemon->node == one->node)
         child_kill(one->child_daemon);
     remote_node_over(self, one);
-    if (behind)
-        snprintf(with, sizeof(with), " and on the %u host%s that it connected", behind, behind == 1 ? "" : "s");
+    if (below)
+        snprintf(with, sizeof(with), " and on the %u host%s that it connected", below, below == 1 ? "" : "s");
     if (self->srun_launch.is_used && job->phase == JOB_LAUNCHES)
         return; /* srun reports why: the end of one daemon often follows from another's */
-    if (job->phase == JOB_RUNS || (!self->has_lost && !one->is_told))
-        complain(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks,
+    if (job->phase == JOB_RUNS || (!self->has_lost && !one->has_reported_signal))
+        report(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks,
                  ranks == 1 ? "rank" : "ranks", with, job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
     self->has_lost = true;
     job_end(job, 1);
 }
 
 /* A daemon that never became ready. */
-static void remote_node_failed(remote_nodes *self, remote_node *one, const char *why, const char *said)
+static void remote_node_failed(remote_nodes *self, remote_node *one, const char *why, const char *output)
 {
     if (one->child_daemon->node == one->node)
         child_kill(one->child_daemon);
     if (self->job->phase == JOB_LAUNCHES && !self->job->code)
-        complain(1, "cannot start ranks on host %s: %s%s%s", name_of(self, one), why, *said ? ": " : "", said);
+        report(1, "cannot start ranks on host %s: %s%s%s", name_of(self, one), why, *output ? ": " : "", output);
     remote_node_over(self, one);
     job_end(self->job, 1);
 }
 
 /* Callbacks of children. */
-static void link_lost(void *owner, child_daemon *child_daemon, const char *why)
+static void on_child_lost(void *owner, child_daemon *child_daemon, const char *why)
 {
-    remote_node_lost(owner, link_of(owner, child_daemon->node), why);
+    remote_node_lost(owner, remote_node_of(owner, child_daemon->node), why);
 }
 
-static void link_failed(void *owner, child_daemon *child_daemon, const char *why)
+static void on_child_failed(void *owner, child_daemon *child_daemon, const char *why)
 {
-    remote_node_failed(owner, link_of(owner, child_daemon->node), why, agent_words(&child_daemon->agent));
+    remote_node_failed(owner, remote_node_of(owner, child_daemon->node), why, agent_output(&child_daemon->agent));
 }
 
-static void link_met(void *owner, child_daemon *child_daemon)
+static void on_child_connected(void *owner, child_daemon *child_daemon)
 {
     remote_nodes *self = owner;
     pack body = {0};
 
-    describe(self->job->opts, &self->job->map, self->job->name, self->job->host, &body);
+    job_desc_pack(self->job->opts, &self->job->map, self->job->name, self->job->host, &body);
     pack_send(&body, &child_daemon->conn, CTRL_START);
 }
 
 /* Callbacks of modex_head: send to a node, or pass to this machine's own. */
-static void modex_head_want_up(void *owner, uint32_t node, uint32_t rank)
+static void modex_request_send(void *owner, uint32_t node, uint32_t rank)
 {
     remote_nodes *self = owner;
-    remote_node *one = link_of(self, node);
+    remote_node *one = remote_node_of(self, node);
     pack body = {0};
 
     if (!one) {
-        modex_request(&self->job->node.modex_node, rank);
+        modex_node_request(&self->job->node.modex_node, rank);
         return;
     }
     if (!is_open(one)) {
@@ -149,26 +149,26 @@ static void modex_head_want_up(void *owner, uint32_t node, uint32_t rank)
     pack_send(&body, &one->conn, CTRL_MODEX_REQ);
 }
 
-static void modex_head_card_up(void *owner, uint32_t node, uint32_t rank, uint32_t state, const void *told, size_t bytes)
+static void modex_data_send(void *owner, uint32_t node, uint32_t rank, uint32_t state, const void *data, size_t bytes)
 {
     remote_nodes *self = owner;
-    remote_node *one = link_of(self, node);
+    remote_node *one = remote_node_of(self, node);
     pack body = {0};
 
     if (!one) {
-        modex_node_fill(&self->job->node.modex_node, rank, state, told, bytes);
+        modex_node_fill(&self->job->node.modex_node, rank, state, data, bytes);
         return;
     }
     pack_u32(&body, rank);
     pack_u32(&body, state);
-    pack_bytes(&body, told, bytes);
+    pack_bytes(&body, data, bytes);
     pack_send(&body, &one->conn, CTRL_MODEX_DATA);
 }
 
-static void modex_head_fenced_up(void *owner, uint32_t node, uint64_t number)
+static void fence_release_send(void *owner, uint32_t node, uint64_t number)
 {
     remote_nodes *self = owner;
-    remote_node *one = link_of(self, node);
+    remote_node *one = remote_node_of(self, node);
     pack body = {0};
 
     if (!one) {
@@ -180,7 +180,7 @@ static void modex_head_fenced_up(void *owner, uint32_t node, uint64_t number)
 }
 
 /* Handlers of frames. */
-static void ended_take(remote_nodes *self, remote_node *one, unpack *from)
+static void on_ended(remote_nodes *self, remote_node *one, unpack *from)
 {
     rank_end end = {.rank = unpack_u32(from)};
 
@@ -195,7 +195,7 @@ static void ended_take(remote_nodes *self, remote_node *one, unpack *from)
     job_rank_ended(self->job, &end);
 }
 
-static void refused_take(remote_nodes *self, remote_node *one, unpack *from)
+static void on_noexec(remote_nodes *self, remote_node *one, unpack *from)
 {
     uint32_t rank = unpack_u32(from), what = unpack_u32(from), error = unpack_u32(from);
 
@@ -203,7 +203,7 @@ static void refused_take(remote_nodes *self, remote_node *one, unpack *from)
         job_rank_refused(self->job, rank, (char)what, (int)error);
 }
 
-static void say_take(const remote_nodes *self, const remote_node *one, const char *text)
+static void on_message(const remote_nodes *self, const remote_node *one, const char *text)
 {
     char host[300];
 
@@ -211,12 +211,12 @@ static void say_take(const remote_nodes *self, const remote_node *one, const cha
         return;
     snprintf(host, sizeof(host), "host %s", name_of(self, one));
     if (text && strstr(text, host))
-        complain(0, "%s", text);
+        report(0, "%s", text);
     else if (text)
-        complain(0, "%s: %s", host, text);
+        report(0, "%s: %s", host, text);
 }
 
-static void aborted_take(remote_nodes *self, unpack *from)
+static void on_aborted(remote_nodes *self, unpack *from)
 {
     uint32_t rank = unpack_u32(from), code = unpack_u32(from);
     const char *text = unpack_text(from);
@@ -225,7 +225,7 @@ static void aborted_take(remote_nodes *self, unpack *from)
         job_aborted(self->job, rank, (int)code, unpack_u32(from) ? "MPI_Abort" : "PMIx_Abort", text);
 }
 
-static void started_take(remote_nodes *self, remote_node *one, unpack *from)
+static void on_started(remote_nodes *self, remote_node *one, unpack *from)
 {
     uint32_t live = unpack_u32(from), ranks = self->job->map.nodes[one->node].count;
 
@@ -235,7 +235,7 @@ static void started_take(remote_nodes *self, remote_node *one, unpack *from)
     one->live -= ranks - live;
 }
 
-static void traded_take(remote_nodes *self, remote_node *one, uint32_t kind, unpack *from)
+static void on_modex(remote_nodes *self, remote_node *one, uint32_t kind, unpack *from)
 {
     if (kind == CTRL_FENCE) {
         uint64_t number = unpack_u64(from);
@@ -252,7 +252,7 @@ static void traded_take(remote_nodes *self, remote_node *one, uint32_t kind, unp
         modex_head_data(&self->modex_head, rank, state, from->at, from->left);
 }
 
-static void below_gone_take(remote_nodes *self, remote_node *one, uint32_t kind, unpack *from)
+static void on_below_failed(remote_nodes *self, remote_node *one, uint32_t kind, unpack *from)
 {
     const char *why = unpack_text(from);
 
@@ -263,7 +263,7 @@ static void below_gone_take(remote_nodes *self, remote_node *one, uint32_t kind,
 }
 
 /* Handles a fragment of a pmix_msg, or the acknowledgement of one. */
-static void piece_take(remote_nodes *self, remote_node *one, const ctrl_frame *frame)
+static void on_fragment(remote_nodes *self, remote_node *one, const ctrl_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
     pmix_msg whole;
@@ -272,11 +272,11 @@ static void piece_take(remote_nodes *self, remote_node *one, const ctrl_frame *f
         pmix_channel_acked(&one->channel, unpack_u32(&from));
         pmix_channel_flush(&one->channel, &one->conn);
     } else if (pmix_channel_recv(&one->channel, &one->conn, frame, &whole) == 1) {
-        pmix_head_take(self->job->pmix_head, one->node, &whole);
+        pmix_head_handle(self->job->pmix_head, one->node, &whole);
     }
 }
 
-static void frame_take(remote_nodes *self, remote_node *one, const ctrl_frame *frame)
+static void on_frame(remote_nodes *self, remote_node *one, const ctrl_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
     uint32_t which;
@@ -285,32 +285,32 @@ static void frame_take(remote_nodes *self, remote_node *one, const ctrl_frame *f
     case CTRL_READY:
         one->is_ready = true;
         break;
-    case CTRL_REFUSED_ALL:
+    case CTRL_FAILED:
         job_end(self->job, (int)unpack_u32(&from) & 0xff);
         break;
     case CTRL_STARTED:
-        started_take(self, one, &from);
+        on_started(self, one, &from);
         break;
     case CTRL_MESSAGE:
-        say_take(self, one, unpack_text(&from));
+        on_message(self, one, unpack_text(&from));
         break;
     case CTRL_OUT:
         which = unpack_u32(&from);
         if (which == 1 || which == 2)
             io_add(self->job->io, (int)which, from.at, from.left);
-        one->owed += from.left;
+        one->uncredited += from.left;
         break;
     case CTRL_TAKEN:
         io_taken(self->job->io, one->node, unpack_u32(&from));
         break;
     case CTRL_ENDED:
-        ended_take(self, one, &from);
+        on_ended(self, one, &from);
         break;
     case CTRL_NOEXEC:
-        refused_take(self, one, &from);
+        on_noexec(self, one, &from);
         break;
     case CTRL_ABORTED:
-        aborted_take(self, &from);
+        on_aborted(self, &from);
         break;
     case CTRL_DONE:
         if (one->child_daemon->node == one->node)
@@ -318,39 +318,39 @@ static void frame_take(remote_nodes *self, remote_node *one, const ctrl_frame *f
         remote_node_over(self, one); /* ranks whose end was not reported are counted as ended */
         break;
     case CTRL_SIGNALED:
-        one->is_told = true;
-        job_told(self->job, name_of(self, one), (int)unpack_u32(&from));
+        one->has_reported_signal = true;
+        job_daemon_signaled(self->job, name_of(self, one), (int)unpack_u32(&from));
         break;
     case CTRL_LOST:
     case CTRL_NO_CONNECT:
-        below_gone_take(self, one, frame->kind, &from);
+        on_below_failed(self, one, frame->kind, &from);
         break;
     case CTRL_MODEX_REQ:
     case CTRL_MODEX_DATA:
     case CTRL_FENCE:
-        traded_take(self, one, frame->kind, &from);
+        on_modex(self, one, frame->kind, &from);
         break;
     case CTRL_FRAGMENT:
     case CTRL_FRAGMENT_ACK:
-        piece_take(self, one, frame);
+        on_fragment(self, one, frame);
         break;
     default:
-        one->child_daemon->conn.trouble = "it says what this head does not understand";
+        one->child_daemon->conn.error = "it says what this head does not understand";
     }
 }
 
-static void link_frame(void *owner, child_daemon *child_daemon, const ctrl_frame *frame)
+static void on_child_frame(void *owner, child_daemon *child_daemon, const ctrl_frame *frame)
 {
     remote_nodes *self = owner;
-    uint32_t way = tree_way(&self->tree, frame->node);
+    uint32_t towards = tree_child_towards(&self->tree, frame->node);
 
-    if (way >= self->childs.count || &self->childs.items[way] != child_daemon) {
-        child_daemon->conn.trouble = "it speaks for a host that is not behind it";
+    if (towards >= self->children.count || &self->children.items[towards] != child_daemon) {
+        child_daemon->conn.error = "it speaks for a host that is not behind it";
         return;
     }
-    remote_node *one = link_of(self, frame->node);
+    remote_node *one = remote_node_of(self, frame->node);
     if (!one->is_over) /* not given up */
-        frame_take(self, one, frame);
+        on_frame(self, one, frame);
 }
 
 /* Creates the remote nodes in tree order, and the children among them. */
@@ -364,12 +364,12 @@ static void remote_nodes_make(remote_nodes *self)
     self->tree = tree_of_head(map, head, self->job->opts->fanout);
     for (uint32_t i = 0; i < tree_children(&self->tree); i++) {
         uint32_t node = tree_child(&self->tree, i);
-        children_add(&self->childs, node, map->nodes[node].name);
+        children_add(&self->children, node, map->nodes[node].name);
     }
     for (uint32_t i = 0; i < map->node_count; i++) {
         if (i == head)
             continue;
-        child_daemon *child_daemon = &self->childs.items[tree_way(&self->tree, i)];
+        child_daemon *child_daemon = &self->children.items[tree_child_towards(&self->tree, i)];
         self->items[self->count++] = (remote_node){.node = i, .below = tree_of_node(&self->tree, i).count, .child_daemon = child_daemon,
                                                .conn = {.via = &child_daemon->conn, .node = i, .fd = -1}};
     }
@@ -378,57 +378,58 @@ static void remote_nodes_make(remote_nodes *self)
 int remote_nodes_open(job *job, remote_nodes **result)
 {
     remote_nodes *self = *result = calloc(1, sizeof(*self));
-    modex_head_callbacks up = {.want = modex_head_want_up, .card = modex_head_card_up, .fenced = modex_head_fenced_up, .owner = self};
-    children_callbacks in = {.met = link_met, .frame = link_frame, .lost = link_lost, .failed = link_failed, .tells = true, .owner = self};
+    modex_head_callbacks up = {.request = modex_request_send, .data = modex_data_send, .fenced = fence_release_send, .owner = self};
+    children_callbacks in = {.connected = on_child_connected, .frame = on_child_frame, .lost = on_child_lost,
+                             .failed = on_child_failed, .warns = true, .owner = self};
     const char *limit = getenv("WEFT_START_TIMEOUT_S");
     long limit_s = limit ? atol(limit) : 0;
     unsigned char secret[CTRL_SECRET_BYTES];
 
     if (!self)
-        return complain(1, "out of memory");
+        return report(1, "out of memory");
     self->job = job;
     self->srun_launch.agent.out = -1;
-    job->opts->fanout = fanout_wanted();
+    job->opts->fanout = fanout_read();
     if (job->opts->is_by_srun) /* srun has its own launch tree */
         job->opts->fanout = job->map.node_count;
     self->items = calloc(job->map.node_count, sizeof(*self->items));
-    bool is_failed = ctrl_secret_make(secret) || children_open(&self->childs, secret, job->map.node_count, &job->guard, &in);
+    bool is_failed = ctrl_secret_make(secret) || children_open(&self->children, secret, job->map.node_count, &job->guard, &in);
     explicit_bzero(secret, sizeof(secret));
     if (is_failed || !self->items || modex_head_open(&self->modex_head, &job->map, &up))
-        return complain(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
+        return report(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
     remote_nodes_make(self);
     self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
-    return job->opts->is_by_srun ? srun_launch_start(&self->srun_launch, job, self->childs.acceptor.listener, self->childs.secret)
-                                 : children_start(&self->childs, job->opts->agent);
+    return job->opts->is_by_srun ? srun_launch_start(&self->srun_launch, job, self->children.acceptor.listener, self->children.secret)
+                                 : children_start(&self->children, job->opts->agent);
 }
 
 uint32_t remote_nodes_max(const remote_nodes *self)
 {
-    return 1 + children_max(&self->childs);
+    return 1 + children_max(&self->children);
 }
 
 uint32_t remote_nodes_pollfds(remote_nodes *self, struct pollfd *set)
 {
     set[0] = (struct pollfd){.fd = self->srun_launch.agent.out, .events = POLLIN};
-    return 1 + children_pollfds(&self->childs, set + 1);
+    return 1 + children_pollfds(&self->children, set + 1);
 }
 
 /* Sends credit for output that was passed on, and CTRL_CLOSED. */
-static void output_answer(remote_nodes *self, remote_node *one)
+static void output_credit(remote_nodes *self, remote_node *one)
 {
     for (int which = 1; which <= 2; which++) {
         pack body = {0};
-        if (io_is_read(self->job->io, which) || one->is_told_closed[which - 1])
+        if (io_is_read(self->job->io, which) || one->has_sent_closed[which - 1])
             continue;
-        one->is_told_closed[which - 1] = true;
+        one->has_sent_closed[which - 1] = true;
         pack_u32(&body, (uint32_t)which);
         pack_send(&body, &one->conn, CTRL_CLOSED);
     }
-    if (one->owed && io_has_room(self->job->io)) {
+    if (one->uncredited && io_has_room(self->job->io)) {
         pack body = {0};
-        pack_u32(&body, (uint32_t)one->owed);
+        pack_u32(&body, (uint32_t)one->uncredited);
         pack_send(&body, &one->conn, CTRL_CREDIT);
-        one->owed = 0;
+        one->uncredited = 0;
     }
 }
 
@@ -436,29 +437,29 @@ void remote_nodes_progress(remote_nodes *self, const struct pollfd *set, uint32_
 {
     if (count && set[0].revents)
         srun_launch_read(&self->srun_launch);
-    children_progress(&self->childs, set + 1, count ? count - 1 : 0);
+    children_progress(&self->children, set + 1, count ? count - 1 : 0);
     for (uint32_t i = 0; i < self->count; i++)
         if (is_open(&self->items[i]) && self->items[i].is_ready)
-            output_answer(self, &self->items[i]);
+            output_credit(self, &self->items[i]);
 }
 
 bool remote_nodes_reaped(remote_nodes *self, pid_t pid, int status)
 {
     return srun_launch_reaped(&self->srun_launch, pid, status, remote_nodes_are_ready(self), self->has_lost) ||
-           children_reaped(&self->childs, pid, status);
+           children_reaped(&self->children, pid, status);
 }
 
-static void remote_node_late(remote_nodes *self, remote_node *one)
+static void remote_node_timed_out(remote_nodes *self, remote_node *one)
 {
     pack body = {0};
     bool is_ours = one->child_daemon->node == one->node;
 
     if (!is_ours) {
         pack_u32(&body, one->node);
-        pack_send(&body, &link_of(self, tree_parent(&self->tree, one->node))->conn, CTRL_PART);
+        pack_send(&body, &remote_node_of(self, tree_parent(&self->tree, one->node))->conn, CTRL_GIVE_UP);
     }
     remote_node_failed(self, one, "no word has come from there in time (WEFT_START_TIMEOUT_S)",
-                       is_ours ? agent_words(&one->child_daemon->agent) : "");
+                       is_ours ? agent_output(&one->child_daemon->agent) : "");
 }
 
 static bool remote_nodes_all_over(const remote_nodes *self)
@@ -477,8 +478,8 @@ uint64_t remote_nodes_deadlines(remote_nodes *self)
         srun_launch_fail(&self->srun_launch, "not all daemons have come in time (WEFT_START_TIMEOUT_S). ");
     for (uint32_t i = 0; next && now >= next && i < self->count; i++)
         if (!self->items[i].is_ready && !self->items[i].is_over)
-            remote_node_late(self, &self->items[i]);
-    next = weft_clock_earlier(next, children_deadlines(&self->childs));
+            remote_node_timed_out(self, &self->items[i]);
+    next = weft_clock_earlier(next, children_deadlines(&self->children));
     return remote_nodes_all_over(self) ? weft_clock_earlier(next, srun_launch_finish(&self->srun_launch)) : next;
 }
 
@@ -490,7 +491,7 @@ bool remote_nodes_are_ready(const remote_nodes *self)
     return true;
 }
 
-static void tell_all(remote_nodes *self, uint32_t kind, const void *body, size_t bytes)
+static void send_all(remote_nodes *self, uint32_t kind, const void *body, size_t bytes)
 {
     for (uint32_t i = 0; i < self->count; i++)
         ctrl_conn_send(&self->items[i].conn, kind, body, bytes);
@@ -501,19 +502,19 @@ void remote_nodes_go(remote_nodes *self)
     self->deadline_ns = 0;
     for (uint32_t i = 0; i < self->count; i++)
         self->job->live += self->items[i].live = self->job->map.nodes[self->items[i].node].count;
-    tell_all(self, CTRL_GO, NULL, 0);
+    send_all(self, CTRL_GO, NULL, 0);
 }
 
 void remote_nodes_signal(remote_nodes *self, int sig)
 {
     uint32_t word = htole32((uint32_t)sig);
 
-    tell_all(self, CTRL_SIGNAL, &word, sizeof(word));
+    send_all(self, CTRL_SIGNAL, &word, sizeof(word));
 }
 
 void remote_nodes_send(remote_nodes *self, uint32_t kind)
 {
-    tell_all(self, kind, NULL, 0);
+    send_all(self, kind, NULL, 0);
 }
 
 void remote_nodes_drain(remote_nodes *self, bool was_ended, bool has_failed)
@@ -521,7 +522,7 @@ void remote_nodes_drain(remote_nodes *self, bool was_ended, bool has_failed)
     for (uint32_t i = 0; i < self->count; i++) {
         remote_node *one = &self->items[i];
         pack body = {0};
-        if (one->child_daemon->node == one->node && !one->child_daemon->is_met && !one->is_over) {
+        if (one->child_daemon->node == one->node && !one->child_daemon->is_connected && !one->is_over) {
             child_cancel(one->child_daemon);
             remote_node_over(self, one);
         }
@@ -544,25 +545,25 @@ void remote_nodes_give_up(remote_nodes *self)
 
 bool remote_nodes_are_over(const remote_nodes *self)
 {
-    return remote_nodes_all_over(self) && children_are_over(&self->childs) && !self->srun_launch.agent.pid;
+    return remote_nodes_all_over(self) && children_are_over(&self->children) && !self->srun_launch.agent.pid;
 }
 
 void remote_nodes_in(remote_nodes *self, uint32_t node, const char *bytes, size_t count)
 {
-    remote_node *one = link_of(self, node);
+    remote_node *one = remote_node_of(self, node);
 
     if (one)
         ctrl_conn_send(&one->conn, CTRL_IN, bytes, count);
 }
 
-void remote_nodes_want(remote_nodes *self, uint32_t rank)
+void remote_nodes_modex_request(remote_nodes *self, uint32_t rank)
 {
     modex_head_request(&self->modex_head, self->job->node.index, rank);
 }
 
-void remote_nodes_card(remote_nodes *self, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
+void remote_nodes_modex_data(remote_nodes *self, uint32_t rank, uint32_t state, const void *data, uint32_t bytes)
 {
-    modex_head_data(&self->modex_head, rank, state, told, bytes);
+    modex_head_data(&self->modex_head, rank, state, data, bytes);
 }
 
 void remote_nodes_fence(remote_nodes *self, uint64_t number)
@@ -570,14 +571,14 @@ void remote_nodes_fence(remote_nodes *self, uint64_t number)
     modex_head_fence(&self->modex_head, self->job->node.index, number);
 }
 
-void remote_nodes_note(remote_nodes *self, uint32_t node, const pmix_msg *what)
+void remote_nodes_pmix_msg(remote_nodes *self, uint32_t node, const pmix_msg *what)
 {
-    remote_node *one = link_of(self, node);
+    remote_node *one = remote_node_of(self, node);
 
     if (!one || !is_open(one)) /* no longer connected */
         refbuf_release(what->body);
     else if (pmix_channel_queue(&one->channel, what))
-        one->child_daemon->conn.trouble = "out of memory";
+        one->child_daemon->conn.error = "out of memory";
     else
         pmix_channel_flush(&one->channel, &one->conn);
 }
@@ -589,7 +590,7 @@ void remote_nodes_close(remote_nodes *self)
     for (uint32_t i = 0; i < self->count; i++)
         pmix_channel_close(&self->items[i].channel);
     srun_launch_close(&self->srun_launch);
-    children_close(&self->childs);
+    children_close(&self->children);
     modex_head_close(&self->modex_head);
     free(self->items);
     free(self);

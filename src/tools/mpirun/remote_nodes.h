@@ -28,7 +28,7 @@ bool remote_nodes_reaped(remote_nodes *self, pid_t pid, int status);
 uint64_t remote_nodes_deadlines(remote_nodes *self);
 /* True if every daemon has sent READY. */
 bool remote_nodes_are_ready(const remote_nodes *self);
-/* Sends to all daemons, without a reply: GO; a signal; a frame without body (CTRL_END, CTRL_KILL, CTRL_WAITS). */
+/* Sends to all daemons, without a reply: GO; a signal; a frame without body (CTRL_END, CTRL_KILL, CTRL_WAIT_REPORT). */
 void remote_nodes_go(remote_nodes *self);
 void remote_nodes_signal(remote_nodes *self, int sig);
 void remote_nodes_send(remote_nodes *self, uint32_t kind);
@@ -41,11 +41,11 @@ bool remote_nodes_are_over(const remote_nodes *self);
 /* Sends standard input to a node; 0 bytes: end of file. */
 void remote_nodes_in(remote_nodes *self, uint32_t node, const char *bytes, size_t count);
 /* Requests, data and fences of this machine's own node (modex_node.h). */
-void remote_nodes_want(remote_nodes *self, uint32_t rank);
-void remote_nodes_card(remote_nodes *self, uint32_t rank, uint32_t state, const void *told, uint32_t bytes);
+void remote_nodes_modex_request(remote_nodes *self, uint32_t rank);
+void remote_nodes_modex_data(remote_nodes *self, uint32_t rank, uint32_t state, const void *data, uint32_t bytes);
 void remote_nodes_fence(remote_nodes *self, uint64_t number);
 /* Sends a message to the PMIx server of another node; takes over its body. */
-void remote_nodes_note(remote_nodes *self, uint32_t node, const pmix_msg *what);
+void remote_nodes_pmix_msg(remote_nodes *self, uint32_t node, const pmix_msg *what);
 void remote_nodes_close(remote_nodes *self);
 
 #endif

@@ -22,7 +22,7 @@
 #define STACK_BYTES (8u << 20) /* a child may copy long argument lists; pages are allocated on use */
 #define LEADER_CODE __attribute__((no_sanitize("address", "thread", "undefined")))
 
-bool session_is_shared_out(void)
+bool session_is_scheduled(void)
 {
     char on = '0';
     int fd = open("/proc/sys/kernel/sched_autogroup_enabled", O_RDONLY | O_CLOEXEC);

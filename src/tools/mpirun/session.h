@@ -22,7 +22,7 @@ typedef struct session {
 } session;
 
 /* True if the kernel distributes CPU time by session. */
-bool session_is_shared_out(void);
+bool session_is_scheduled(void);
 /* Starts the leader. 0, or -1 with errno: not possible here. All signals must be blocked: the leader and its children inherit the mask. */
 int session_open(session *self);
 /* Forks a child of mpirun in the session, which runs child(arg): it must not return and may call async-signal-safe functions only.

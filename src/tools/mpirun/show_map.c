@@ -13,7 +13,7 @@
 #define RUN_BYTES 24 /* ",65535-65536" and the ellipsis */
 
 /* Writes "ranks 0-3,8"; marks ranges left out for lack of space. */
-static void ranks_word(const map *map, uint32_t node, char *text, size_t room)
+static void ranks_text(const map *map, uint32_t node, char *text, size_t room)
 {
     size_t used = (size_t)snprintf(text, room, "rank%s ", map->nodes[node].count == 1 ? "" : "s");
     const char *comma = "";
@@ -32,20 +32,20 @@ static void ranks_word(const map *map, uint32_t node, char *text, size_t room)
     }
 }
 
-static void node_tell(const options *opts, const map *map, const tree *tree, uint32_t node, const char *host)
+static void node_print(const options *opts, const map *map, const tree *tree, uint32_t node, const char *host)
 {
     const char *agent = opts->is_by_srun ? "srun" : opts->agent && *opts->agent ? opts->agent : AGENT_DEFAULT;
     char ranks[160], from[300] = "";
 
-    ranks_word(map, node, ranks, sizeof(ranks));
+    ranks_text(map, node, ranks, sizeof(ranks));
     if (map->nodes[node].is_here) {
-        complain(0, "host %s (this machine): %s", host, ranks);
+        report(0, "host %s (this machine): %s", host, ranks);
         return;
     }
     uint32_t parent = tree_parent(tree, node);
     if (parent != tree->head)
         snprintf(from, sizeof(from), " from host %s", map->nodes[parent].name);
-    complain(0, "host %s (by %s%s): %s", map->nodes[node].name, agent, from, ranks);
+    report(0, "host %s (by %s%s): %s", map->nodes[node].name, agent, from, ranks);
 }
 
 void show_map_print(const options *opts, const map *map, const char *host)
@@ -55,10 +55,10 @@ void show_map_print(const options *opts, const map *map, const char *host)
     while (head < map->node_count && !map->nodes[head].is_here)
         head++;
     tree tree = tree_of_head(map, head, opts->fanout);
-    complain(0, "%u rank%s on %u host%s%s%s", map->ranks, map->ranks == 1 ? "" : "s", map->node_count, map->node_count == 1 ? "" : "s",
+    report(0, "%u rank%s on %u host%s%s%s", map->ranks, map->ranks == 1 ? "" : "s", map->node_count, map->node_count == 1 ? "" : "s",
              opts->allocation ? " of " : "", opts->allocation ? opts->allocation : "");
     for (uint32_t a = 0; a < opts->app_count; a++)
-        complain(0, "program %s: %u of them, from rank %u on", opts->apps[a].argv[0], opts->apps[a].count, opts->apps[a].first);
+        report(0, "program %s: %u of them, from rank %u on", opts->apps[a].argv[0], opts->apps[a].count, opts->apps[a].first);
     for (uint32_t i = 0; i < map->node_count; i++)
-        node_tell(opts, map, &tree, i, host);
+        node_print(opts, map, &tree, i, host);
 }

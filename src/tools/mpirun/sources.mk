@@ -50,7 +50,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/tree.c src/tools/mpirun/tree.h \
 	src/tools/mpirun/wait_report.c src/tools/mpirun/wait_report.h
 if WITH_PMIX
-mpirun_SOURCES += src/tools/mpirun/pmix_srv.c src/tools/mpirun/pmix_inner.h \
+mpirun_SOURCES += src/tools/mpirun/pmix_srv.c src/tools/mpirun/pmix_srv_internal.h \
 	src/tools/mpirun/pmix_upcalls.c src/tools/mpirun/pmix_nspace.c src/tools/mpirun/pmix_downcalls.c
 else
 mpirun_SOURCES += src/tools/mpirun/pmix_stub.c

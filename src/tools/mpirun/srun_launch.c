@@ -20,10 +20,10 @@
 #include "tools/mpirun/contact.h"
 #include "tools/mpirun/job.h"
 
-#define STAY_NS 5000000000u /* for srun to end its step */
+#define SRUN_END_LIMIT_NS 5000000000u /* for srun to end its step */
 
 /* Variables to drop; a trailing * marks a prefix. */
-static const char *const wishes[] = {
+static const char *const dropped[] = {
     "SLURM_NTASKS*", "SLURM_NPROCS", "SLURM_NNODES", "SLURM_CPUS_PER_*", "SRUN_CPUS_PER_*", "SLURM_DISTRIBUTION", "SLURM_HOSTFILE",
     "SLURM_CPU_BIND*", "SLURM_MEM_*", "SLURM_ACCEL_BIND", "SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET", "SLURM_HINT",
     "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_OVERLAP", "SLURM_THREADS_PER_CORE", "SLURM_CORE_SPEC", "SLURM_EXPORT_ENV", "SLURM_STDINMODE",
@@ -32,14 +32,14 @@ static const char *const wishes[] = {
     "SLURM_TASK_EPILOG", "SLURM_SPREAD_JOB", "SLURM_USE_MIN_NODES", "SLURM_NO_KILL",
 };
 
-static bool is_wish(const char *item)
+static bool is_dropped(const char *item)
 {
     size_t length = strcspn(item, "=");
 
-    for (size_t i = 0; i < weft_count(wishes); i++) {
-        size_t letters = strlen(wishes[i]);
-        bool is_prefix = wishes[i][letters - 1] == '*';
-        if (is_prefix ? !strncmp(item, wishes[i], letters - 1) : letters == length && !strncmp(item, wishes[i], length))
+    for (size_t i = 0; i < weft_count(dropped); i++) {
+        size_t letters = strlen(dropped[i]);
+        bool is_prefix = dropped[i][letters - 1] == '*';
+        if (is_prefix ? !strncmp(item, dropped[i], letters - 1) : letters == length && !strncmp(item, dropped[i], length))
             return true;
     }
     return false;
@@ -57,7 +57,7 @@ static char **environment_make(void)
         return NULL;
     count = 0;
     for (char **item = environ; *item; item++)
-        if (!is_wish(*item))
+        if (!is_dropped(*item))
             items[count++] = *item;
     items[count] = "SLURM_OVERLAP=1"; /* not an option: versions before 20.11 reject it and do not need it */
     return items;
@@ -96,7 +96,7 @@ static int srun_start(agent *self, const map *map, const char *program, const ch
     snprintf(tasks, sizeof(tasks), "--ntasks=%u", count);
     const char *argv[] = {"srun", "--quiet", nodes, tasks, "--ntasks-per-node=1", list.bytes + list.start, "--mpi=none",
                           "--cpu-bind=none", "--mem=0", "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--chdir=/",
-                          "--job-name=weft", program, DAEMON_WORD, NULL};
+                          "--job-name=weft", program, DAEMON_OPTION, NULL};
     rc = agent_run(self, argv, environment, lines.bytes + lines.start, guard);
 undo:
     if (lines.bytes)
@@ -114,20 +114,20 @@ int srun_launch_start(srun_launch *self, job *job, int listener, const unsigned 
 
     *self = (srun_launch){.job = job, .agent.out = -1, .is_used = true};
     if (daemon_program(program, sizeof(program)))
-        return complain(1, "cannot find out where this program stands: %s", strerror(errno));
-    if (daemon_line(listener, secret, CREW_NODE, line, sizeof(line)))
-        rc = complain(1, "this machine has no network address: %s", strerror(errno));
+        return report(1, "cannot find out where this program stands: %s", strerror(errno));
+    if (contact_write(listener, secret, SRUN_NODE, line, sizeof(line)))
+        rc = report(1, "this machine has no network address: %s", strerror(errno));
     else if (srun_start(&self->agent, &job->map, program, line, &job->guard))
-        rc = complain(1, "cannot start srun: %s", strerror(errno));
+        rc = report(1, "cannot start srun: %s", strerror(errno));
     explicit_bzero(line, sizeof(line));
     return rc;
 }
 
 /* Returns srun's output without its message about missing CPU binding support. */
-static const char *words_of(srun_launch *self)
+static const char *srun_output(srun_launch *self)
 {
     static const char noise[] = "srun: cluster configuration lacks support for cpu binding";
-    char *words = (char *)agent_words(&self->agent), *at;
+    char *words = (char *)agent_output(&self->agent), *at;
 
     while ((at = strstr(words, noise))) {
         size_t length = strlen(noise) + (at[strlen(noise)] == '|');
@@ -139,7 +139,7 @@ static const char *words_of(srun_launch *self)
 void srun_launch_fail(srun_launch *self, const char *why)
 {
     if (self->job->phase == JOB_LAUNCHES && !self->job->code)
-        complain(1, "cannot start ranks by srun in %s: %s%s", self->job->opts->allocation, why, words_of(self));
+        report(1, "cannot start ranks by srun in %s: %s%s", self->job->opts->allocation, why, srun_output(self));
     job_end(self->job, 1);
 }
 
@@ -148,7 +148,7 @@ void srun_launch_fail(srun_launch *self, const char *why)
 void srun_launch_read(srun_launch *self)
 {
     agent_read(&self->agent);
-    for (const char *at = self->agent.said; self->job->phase == JOB_LAUNCHES && (at = strstr(at, "srun: error: ")); at++) {
+    for (const char *at = self->agent.output; self->job->phase == JOB_LAUNCHES && (at = strstr(at, "srun: error: ")); at++) {
         const char *end = strchr(at, '\n'), *task = strstr(at, ": task"), *launch = strstr(at, " launch ");
         if (end && ((task && task < end) || (launch && launch < end))) {
             srun_launch_fail(self, "");
@@ -170,8 +170,8 @@ bool srun_launch_reaped(srun_launch *self, pid_t pid, int status, bool is_ready,
         snprintf(why, sizeof(why), "srun ended with exit code %d. ", WEXITSTATUS(status));
     if (self->job->phase == JOB_LAUNCHES && !is_ready)
         srun_launch_fail(self, why);
-    else if (has_lost && *words_of(self))
-        complain(0, "srun says: %s", words_of(self));
+    else if (has_lost && *srun_output(self))
+        report(0, "srun says: %s", srun_output(self));
     return true;
 }
 
@@ -182,7 +182,7 @@ uint64_t srun_launch_finish(srun_launch *self)
     if (!self->agent.pid)
         return 0;
     if (!self->over_ns) {
-        self->over_ns = now + STAY_NS;
+        self->over_ns = now + SRUN_END_LIMIT_NS;
         if (self->job->code)
             agent_kill(&self->agent, SIGTERM);
     }

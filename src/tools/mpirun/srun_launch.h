@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * srun_launch: starts all daemons of a job as one Slurm step by one srun.
- * srun copies its standard input to all daemons: the line of contact.h, with CREW_NODE for the node, then lines "NODE NAME". A daemon finds
+ * srun copies its standard input to all daemons: the line of contact.h, with SRUN_NODE for the node, then lines "NODE NAME". A daemon finds
  * its number by Slurm's name of its node, which need not be a host name. One thread.
  */
 #ifndef WEFT_MPIRUN_SRUN_LAUNCH_H
@@ -14,7 +14,7 @@
 
 struct job;
 
-#define CREW_NODE UINT32_MAX
+#define SRUN_NODE UINT32_MAX
 
 /* All-zero: unused. */
 typedef struct srun_launch {
@@ -32,7 +32,7 @@ void srun_launch_fail(srun_launch *self, const char *why);
 void srun_launch_read(srun_launch *self);
 /* Handles a reaped process. False: it was not srun. is_ready: all daemons have connected; has_lost: one ended without DONE. */
 bool srun_launch_reaped(srun_launch *self, pid_t pid, int status, bool is_ready, bool has_lost);
-/* All daemons are over: waits for srun, sends it SIGTERM if the job failed, and SIGKILL after STAY_NS. Returns the next deadline
+/* All daemons are over: waits for srun, sends it SIGTERM if the job failed, and SIGKILL after SRUN_END_LIMIT_NS. Returns the next deadline
  * (weft_clock_ns), or 0. */
 uint64_t srun_launch_finish(srun_launch *self);
 void srun_launch_close(srun_launch *self);

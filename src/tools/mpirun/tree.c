@@ -4,14 +4,14 @@
  */
 #include "tools/mpirun/tree.h"
 
-uint32_t tree_place(const tree *self, uint32_t node)
+uint32_t tree_position(const tree *self, uint32_t node)
 {
     return node - (node > self->head);
 }
 
-static uint32_t node_at(const tree *self, uint32_t place)
+static uint32_t node_at(const tree *self, uint32_t position)
 {
-    return place + (place >= self->head);
+    return position + (position >= self->head);
 }
 
 uint32_t tree_children(const tree *self)
@@ -37,15 +37,15 @@ uint32_t tree_child(const tree *self, uint32_t index)
     return node_at(self, self->first + part_begin(self, index));
 }
 
-uint32_t tree_way(const tree *self, uint32_t node)
+uint32_t tree_child_towards(const tree *self, uint32_t node)
 {
-    uint32_t place = tree_place(self, node), low = 0, high;
+    uint32_t position = tree_position(self, node), low = 0, high;
 
-    if (node == self->head || place < self->first || place >= self->first + self->count)
+    if (node == self->head || position < self->first || position >= self->first + self->count)
         return UINT32_MAX;
     for (high = tree_children(self); high - low > 1;) {
         uint32_t middle = low + (high - low) / 2;
-        if (self->first + part_begin(self, middle) <= place)
+        if (self->first + part_begin(self, middle) <= position)
             low = middle;
         else
             high = middle;
@@ -67,9 +67,9 @@ static tree descend(const tree *above, uint32_t node, uint32_t *parent)
     tree at = *above;
 
     *parent = above->head;
-    for (uint32_t way; (way = tree_way(&at, node)) != UINT32_MAX;) {
-        uint32_t child = tree_child(&at, way);
-        at = below(&at, way);
+    for (uint32_t towards; (towards = tree_child_towards(&at, node)) != UINT32_MAX;) {
+        uint32_t child = tree_child(&at, towards);
+        at = below(&at, towards);
         if (child == node)
             return at;
         *parent = child;
@@ -84,10 +84,10 @@ tree tree_of_node(const tree *above, uint32_t node)
     return descend(above, node, &parent);
 }
 
-uint32_t tree_parent(const tree *of_hdr, uint32_t node)
+uint32_t tree_parent(const tree *of_head, uint32_t node)
 {
     uint32_t parent;
 
-    descend(of_hdr, node, &parent);
+    descend(of_head, node, &parent);
     return parent;
 }

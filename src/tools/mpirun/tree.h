@@ -21,7 +21,7 @@ typedef struct tree {
 } tree;
 
 /* Returns a node's place in the row. The nodes below it have the next places. */
-uint32_t tree_place(const tree *self, uint32_t node);
+uint32_t tree_position(const tree *self, uint32_t node);
 /* The head's view; fanout 0: TREE_FANOUT. */
 tree tree_of_head(const map *map, uint32_t head, uint32_t fanout);
 /* The view of a node below `above`; count 0: it starts no daemon. */
@@ -30,7 +30,7 @@ tree tree_of_node(const tree *above, uint32_t node);
 uint32_t tree_children(const tree *self);
 uint32_t tree_child(const tree *self, uint32_t index);
 /* Returns the index of the child that leads to a node; UINT32_MAX: the node is not below. */
-uint32_t tree_way(const tree *self, uint32_t node);
+uint32_t tree_child_towards(const tree *self, uint32_t node);
 /* Returns the node whose daemon starts `node`; the head's number if that is the head. */
-uint32_t tree_parent(const tree *of_hdr, uint32_t node);
+uint32_t tree_parent(const tree *of_head, uint32_t node);
 #endif

@@ -16,10 +16,10 @@
 #include "mem/segment.h"
 #include "tools/mpirun/options.h"
 
-#define LOOKS 16                  /* samples in the job's time limit; at least one a second */
-#define LOOK_MIN_NS 50000000u
-#define LOOK_MAX_NS 1000000000u
-#define MOMENT_NS 20000000
+#define SAMPLES 16                  /* samples in the job's time limit; at least one a second */
+#define SAMPLE_MIN_NS 50000000u
+#define SAMPLE_MAX_NS 1000000000u
+#define ACTIVE_NS 20000000
 #define LINES_MAX 200
 #define RANKS_BYTES 400           /* size of a list of ranks */
 
@@ -33,7 +33,7 @@ typedef struct rank_seen {
     uint32_t count;
 } rank_seen;
 
-struct waits {
+struct wait_report {
     rank_seen *ranks; /* [node->count] */
     uint32_t count;
     uint64_t begin_ns, next_ns, every_ns;
@@ -54,9 +54,9 @@ typedef struct lines {
     uint32_t count, capacity;
 } lines;
 
-static waits *wait_report_open(const node *node)
+static wait_report *wait_report_open(const node *node)
 {
-    waits *self = calloc(1, sizeof(*self));
+    wait_report *self = calloc(1, sizeof(*self));
 
     if (!self)
         return NULL;
@@ -64,15 +64,15 @@ static waits *wait_report_open(const node *node)
     self->ranks = calloc(node->count + 1, sizeof(*self->ranks));
     self->records = aligned_alloc(WEFT_LINE, WEFT_CALL_BYTES);
     self->begin_ns = weft_clock_ns();
-    self->every_ns = (uint64_t)(node->opts->timeout_s * 1e9 / LOOKS);
-    self->every_ns = self->every_ns < LOOK_MIN_NS ? LOOK_MIN_NS : self->every_ns > LOOK_MAX_NS ? LOOK_MAX_NS : self->every_ns;
+    self->every_ns = (uint64_t)(node->opts->timeout_s * 1e9 / SAMPLES);
+    self->every_ns = self->every_ns < SAMPLE_MIN_NS ? SAMPLE_MIN_NS : self->every_ns > SAMPLE_MAX_NS ? SAMPLE_MAX_NS : self->every_ns;
     if (self->ranks && self->records)
         return self;
     wait_report_close(self);
     return NULL;
 }
 
-void wait_report_close(waits *self)
+void wait_report_close(wait_report *self)
 {
     if (!self)
         return;
@@ -84,7 +84,7 @@ void wait_report_close(waits *self)
 }
 
 /* Reads a rank's records with pread: a mapping would fill the file's holes. Returns the number of records. */
-static uint32_t records_read(waits *self, const node *node, uint32_t i)
+static uint32_t records_read(wait_report *self, const node *node, uint32_t i)
 {
     const weft_segment *segment = &node->segment;
     uint32_t count = atomic_load_explicit(&weft_segment_rank(segment, i)->call_records, memory_order_acquire);
@@ -95,7 +95,7 @@ static uint32_t records_read(waits *self, const node *node, uint32_t i)
 }
 
 /* Samples a rank: reads its records and updates those whose count has changed. Returns the number of records. */
-static uint32_t rank_look(waits *self, const node *node, uint32_t i, uint64_t now)
+static uint32_t rank_sample(wait_report *self, const node *node, uint32_t i, uint64_t now)
 {
     uint32_t count = records_read(self, node, i);
     rank_seen *seen = &self->ranks[i];
@@ -118,7 +118,7 @@ static uint32_t rank_look(waits *self, const node *node, uint32_t i, uint64_t no
     return count;
 }
 
-uint64_t wait_report_read(waits **self, const node *node)
+uint64_t wait_report_sample(wait_report **self, const node *node)
 {
     uint64_t now = weft_clock_ns();
 
@@ -128,7 +128,7 @@ uint64_t wait_report_read(waits **self, const node *node)
         return (*self)->next_ns;
     for (uint32_t i = 0; i < node->started; i++)
         if (!node->ranks[i].is_gone)
-            rank_look(*self, node, i, now);
+            rank_sample(*self, node, i, now);
     return (*self)->next_ns = now + (*self)->every_ns;
 }
 
@@ -171,7 +171,7 @@ static bool is_inside(const weft_call_record *record)
 }
 
 /* Writes ", waits for a message from rank 3, tag 42". */
-static void wait_words(const weft_page_status *status, char *text, size_t capacity)
+static void wait_text(const weft_page_status *status, char *text, size_t capacity)
 {
     static const char *const whys[] = {
         [WEFT_WAIT_REASON_SEND] = "waits to send to", [WEFT_WAIT_REASON_RECV] = "waits for a message from",
@@ -183,21 +183,21 @@ static void wait_words(const weft_page_status *status, char *text, size_t capaci
     uint32_t why = atomic_load_explicit(&status->why, memory_order_relaxed);
     int32_t peer = atomic_load_explicit(&status->peer, memory_order_relaxed),
             tag = atomic_load_explicit(&status->tag, memory_order_relaxed);
-    char whom[40] = "", what[40] = "";
+    char peer_text[40] = "", what[40] = "";
 
     if (why == WEFT_WAIT_REASON_NONE || why >= weft_count(whys))
         return;
     if (why == WEFT_WAIT_REASON_SEND || why == WEFT_WAIT_REASON_RECV || why == WEFT_WAIT_REASON_PROBE) {
-        snprintf(whom, sizeof(whom), peer >= 0 ? " rank %d" : " any rank", peer);
+        snprintf(peer_text, sizeof(peer_text), peer >= 0 ? " rank %d" : " any rank", peer);
         snprintf(what, sizeof(what), tag == WEFT_STATUS_ANY_TAG ? ", any tag" : ", tag %d", tag);
     } else if (why == WEFT_WAIT_REASON_REQUESTS && peer >= 0) {
-        snprintf(whom, sizeof(whom), " with rank %d", peer);
+        snprintf(peer_text, sizeof(peer_text), " with rank %d", peer);
     }
-    snprintf(text, capacity, ", %s%s%s", whys[why], whom, what);
+    snprintf(text, capacity, ", %s%s%s", whys[why], peer_text, what);
 }
 
 /* Writes ", wants the lock that thread 1 holds in MPI_Allreduce". */
-static void lock_words(const waits *self, uint32_t count, char *text, size_t capacity)
+static void lock_text(const wait_report *self, uint32_t count, char *text, size_t capacity)
 {
     uint32_t t = 0;
 
@@ -211,7 +211,8 @@ static void lock_words(const waits *self, uint32_t count, char *text, size_t cap
 }
 
 /* Describes thread t of the node's rank i; its age is kept apart. A thread whose record has just changed is "in and out of MPI". */
-static void thread_words(const waits *self, const weft_page_status *status, uint32_t i, uint32_t t, uint32_t count, uint64_t now, line *to)
+static void thread_text(const wait_report *self, const weft_page_status *status, uint32_t i, uint32_t t, uint32_t count, uint64_t now,
+                        line *to)
 {
     const weft_call_record *record = &self->records[t];
     char more[120] = "";
@@ -227,9 +228,9 @@ static void thread_words(const waits *self, const weft_page_status *status, uint
         return;
     }
     if (atomic_load_explicit(&status->since_ns, memory_order_acquire))
-        wait_words(status, more, sizeof(more));
+        wait_text(status, more, sizeof(more));
     else if (record->lock == WEFT_CALL_WANTS)
-        lock_words(self, count, more, sizeof(more));
+        lock_text(self, count, more, sizeof(more));
     snprintf(to->what, sizeof(to->what), "in %s%%s%s", call_name(record), more);
 }
 
@@ -271,12 +272,12 @@ static void line_add(lines *all, const line *one)
     to->rank_count = 1;
 }
 
-static void rank_add(waits *self, const node *node, uint32_t i, uint64_t now, lines *all)
+static void rank_add(wait_report *self, const node *node, uint32_t i, uint64_t now, lines *all)
 {
     const weft_rank_page *page = weft_segment_rank(&node->segment, i);
     uint32_t state = atomic_load_explicit(&page->state, memory_order_relaxed), live = 0;
     line one = {.rank = node->ranks[i].rank};
-    uint32_t count = state == WEFT_RANK_INIT ? rank_look(self, node, i, now) : 0;
+    uint32_t count = state == WEFT_RANK_INIT ? rank_sample(self, node, i, now) : 0;
 
     for (uint32_t t = 0; t < count; t++)
         live += self->records[t].thread != 0;
@@ -297,12 +298,12 @@ static void rank_add(waits *self, const node *node, uint32_t i, uint64_t now, li
             snprintf(one.thread, sizeof(one.thread), ", thread %u (%u)", t, record->thread);
         begin = waits && is_inside(record) && waits < now ? waits : begin;
         one.since_min_ns = one.since_max_ns = now > begin ? now - begin : 1;
-        thread_words(self, status, i, t, count, now, &one);
+        thread_text(self, status, i, t, count, now, &one);
         line_add(all, &one);
     }
 }
 
-static void line_tell(const line *one)
+static void line_print(const line *one)
 {
     char since[64] = "", text[600];
 
@@ -315,10 +316,10 @@ static void line_tell(const line *one)
         snprintf(text, sizeof(text), "%.*s%s%s", (int)(hole - one->what), one->what, since, hole + 2);
     else
         snprintf(text, sizeof(text), "%s", one->what);
-    complain(0, "  rank%s %s%s: %s", one->rank_count > 1 ? "s" : "", one->ranks, one->thread, text);
+    report(0, "  rank%s %s%s: %s", one->rank_count > 1 ? "s" : "", one->ranks, one->thread, text);
 }
 
-void wait_report_print(waits **self, const node *node)
+void wait_report_print(wait_report **self, const node *node)
 {
     lines all = {0};
 
@@ -326,8 +327,8 @@ void wait_report_print(waits **self, const node *node)
         return;
     for (uint32_t i = 0; i < node->started; i++)
         if (!node->ranks[i].is_gone)
-            rank_look(*self, node, i, weft_clock_ns());
-    nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
+            rank_sample(*self, node, i, weft_clock_ns());
+    nanosleep(&(struct timespec){.tv_nsec = ACTIVE_NS}, NULL);
     uint64_t now = weft_clock_ns();
     for (uint32_t i = 0; i < node->started; i++)
         if (node->ranks[i].is_gone)
@@ -335,8 +336,8 @@ void wait_report_print(waits **self, const node *node)
         else
             rank_add(*self, node, i, now, &all);
     for (uint32_t i = 0; i < all.count && i < LINES_MAX; i++)
-        line_tell(&all.at[i]);
+        line_print(&all.at[i]);
     if (all.count > LINES_MAX)
-        complain(0, "  and %u lines more", all.count - LINES_MAX);
+        report(0, "  and %u lines more", all.count - LINES_MAX);
     free(all.at);
 }

@@ -10,13 +10,13 @@
 
 #include "tools/mpirun/node.h"
 
-typedef struct waits waits;
+typedef struct wait_report wait_report;
 
 /* Samples all started ranks if it is time. Returns the time of the next sample, 0: never. The first call allocates *self (NULL: out of
  * memory). */
-uint64_t wait_report_read(waits **self, const node *node);
+uint64_t wait_report_sample(wait_report **self, const node *node);
 /* Prints what every rank does; ranks with equal state share a line. */
-void wait_report_print(waits **self, const node *node);
-void wait_report_close(waits *self);
+void wait_report_print(wait_report **self, const node *node);
+void wait_report_close(wait_report *self);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_inner: internal declarations of the PMIx server: pmix_srv (start and end), pmix_nspace (job data), pmix_upcalls (requests of
+ * pmix_srv_internal: internal declarations of the PMIx server: pmix_srv (start and end), pmix_nspace (job data), pmix_upcalls (requests of
  * clients), pmix_downcalls (messages of the head).
- * libpmix makes its upcalls on its own thread. Data shared with that thread are protected by pmix_host.lock.
+ * libpmix makes its upcalls on its own thread. Data shared with that thread are protected by pmix_srv.lock.
  */
 #ifndef WEFT_MPIRUN_PMIX_INNER_H
 #define WEFT_MPIRUN_PMIX_INNER_H
@@ -33,9 +33,9 @@ typedef struct pmix_calls {
 } pmix_calls;
 
 struct pmix_out; /* queue entry: a message for the head */
-struct pmix_owed; /* a DMODEX_REQ that libpmix has not answered */
+struct pmix_dmodex; /* a PMIX_MSG_DMODEX_REQ that libpmix has not answered */
 
-struct pmix_host {
+struct pmix_srv {
     void *library;
     pmix_calls pmix;
     pmix_nspace_t job;
@@ -49,52 +49,55 @@ struct pmix_host {
     bool has_aborted;
     int abort_rank, abort_code;
     char abort_text[256];
-    char words[256];       /* message for the user, printed by the loop; "": none */
-    bool has_said_spawn;
+    char message[256];       /* message for the user, printed by the loop; "": none */
+    bool has_reported_spawn;
     struct pmix_out *out, **out_end;
     size_t out_events;     /* bytes of the events in out */
-    slots asked;           /* by ticket: pmix_asked, requests that wait for the head */
-    struct pmix_owed *owed;
-    unsigned char *at;     /* [ranks]: bits of enum pmix_rank_at */
+    id_table requests;           /* by ticket: pmix_request, requests that wait for the head */
+    struct pmix_dmodex *dmodexes;
+    unsigned char *rank_bits;     /* [ranks]: bits of enum pmix_rank_bits */
 };
 
 #define PMIX_RELAYED "weft.relayed" /* attribute of an event that came from another node's server */
 
-enum pmix_rank_at { PMIX_AT_IN = 1, PMIX_AT_GONE = 2 }; /* bits: has called PMIx_Init and not PMIx_Finalize; has ended */
+enum pmix_rank_bits {
+    PMIX_RANK_IS_CONNECTED = 1, /* it has called PMIx_Init and not PMIx_Finalize */
+    PMIX_RANK_HAS_ENDED = 2,
+};
 
 /* The only server of this process: libpmix's module functions get no user pointer. */
-extern pmix_host *pmix_host_now;
+extern pmix_srv *pmix_srv_current;
 extern pmix_server_module_t pmix_module;
 
 /* Waits for one asynchronous libpmix call: begin, call with pmix_call_ended as callback, wait. */
-typedef struct pmix_call_end {
+typedef struct pmix_call {
     pthread_mutex_t lock;
     pthread_cond_t ended;
     bool is_done;
     pmix_status_t status;
-} pmix_call_end;
-void pmix_call_begin(pmix_call_end *call);
+} pmix_call;
+void pmix_call_begin(pmix_call *call);
 void pmix_call_ended(pmix_status_t status, void *data);
-pmix_status_t pmix_call_wait(pmix_call_end *call, pmix_status_t status);
-int pmix_failed(const pmix_host *self, const char *step, pmix_status_t status);
+pmix_status_t pmix_call_wait(pmix_call *call, pmix_status_t status);
+int pmix_srv_failed(const pmix_srv *self, const char *step, pmix_status_t status);
 
 /* Registers the nspace, with its map, at libpmix. 0, or an exit code after a message. */
-int pmix_describe(pmix_host *self, const options *opts);
+int pmix_nspace_register(pmix_srv *self, const options *opts);
 
 /* Queues a message for the head and wakes the loop; takes over the body. 0 or -1: out of memory. Any thread. */
-int pmix_send(pmix_host *self, const pmix_msg *what);
+int pmix_srv_send(pmix_srv *self, const pmix_msg *what);
 /* Stores a line that the loop prints; dropped if one is pending. Any thread. */
-void pmix_say(pmix_host *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void pmix_srv_message(pmix_srv *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Runs `then` on libpmix's thread, after the calls passed to libpmix before. */
-void pmix_shift(pmix_host *self, pmix_op_cbfunc_t then, void *data);
+void pmix_srv_defer(pmix_srv *self, pmix_op_cbfunc_t then, void *data);
 
 /* After the server's end: frees the open DMODEX_REQs. */
-void pmix_tell_close(pmix_host *self);
+void pmix_downcalls_close(pmix_srv *self);
 
 /* A client's request that waits for the head: the callback of libpmix, and the reply. */
-enum ask_kind { ASK_MODEX, ASK_OP, ASK_LOOKUP };
-typedef struct pmix_asked {
-    enum ask_kind kind;
+enum pmix_request_kind { PMIX_REQUEST_MODEX, PMIX_REQUEST_OP, PMIX_REQUEST_LOOKUP };
+typedef struct pmix_request {
+    enum pmix_request_kind kind;
     union {
         pmix_modex_cbfunc_t modex;
         pmix_op_cbfunc_t op;
@@ -102,6 +105,6 @@ typedef struct pmix_asked {
     } ended;
     void *data;
     pmix_msg done;
-} pmix_asked;
+} pmix_request;
 
 #endif
