@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * allgather: one block from each rank to every rank. Called through select.c.
- * weft_allgather_blocks and weft_spread_blocks are also the last phase of allreduce algorithms.
+ * weft_allgather_blocks_ring and weft_allgather_blocks_linear are also the last phase of allreduce algorithms.
  */
 #include "collectives/algorithms.h"
 
-void weft_allgather_blocks(weft_sched *sched, void *buf, uint64_t count, const weft_type *type, uint32_t place, uint32_t shift)
+void weft_allgather_blocks_ring(weft_sched *sched, void *buf, uint64_t count, const weft_type *type, uint32_t place, uint32_t shift)
 {
     uint32_t size = sched->size, right = (place + 1 + shift) % size, left = (place + size - 1 + shift) % size;
 
@@ -18,7 +18,7 @@ void weft_allgather_blocks(weft_sched *sched, void *buf, uint64_t count, const w
     }
 }
 
-void weft_spread_blocks(weft_sched *sched, void *buf, uint64_t count, const weft_type *type, uint32_t blocks)
+void weft_allgather_blocks_linear(weft_sched *sched, void *buf, uint64_t count, const weft_type *type, uint32_t blocks)
 {
     uint32_t size = sched->size, rank = sched->rank;
     uint64_t own = rank < blocks ? weft_sched_block_start(count, blocks, rank) : 0;
@@ -44,7 +44,7 @@ static void place_own(weft_sched *sched, const weft_coll *args)
 void weft_allgather_ring(weft_sched *sched, const weft_coll *args)
 {
     place_own(sched, args);
-    weft_allgather_blocks(sched, args->recvbuf, args->recvcount * sched->size, args->recvtype, sched->rank, 0);
+    weft_allgather_blocks_ring(sched, args->recvbuf, args->recvcount * sched->size, args->recvtype, sched->rank, 0);
 }
 
 void weft_allgather_doubling(weft_sched *sched, const weft_coll *args)

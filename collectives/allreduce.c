@@ -66,7 +66,7 @@ void weft_allreduce_doubling(weft_sched *sched, const weft_coll *args)
     uint64_t count = args->recvcount;
     const weft_type *type = args->recvtype;
     uint32_t rank = sched->rank, size = sched->size, power = 1, extra;
-    uint32_t *who;
+    uint32_t *ranks;
 
     if (size == 2) {
         exchange(sched, args);
@@ -89,11 +89,11 @@ void weft_allreduce_doubling(weft_sched *sched, const weft_coll *args)
         weft_sched_fence(sched);
         weft_sched_reduce(sched, lower, args->recvbuf, count, type);
     }
-    who = extra ? weft_sched_temp(sched, power * sizeof *who, weft_sched_bytes()) : NULL;
-    for (uint32_t i = 0; i < power && who; i++)
-        who[i] = i < extra ? 2 * i + 1 : i + extra;
-    if (who)
-        weft_sched_sub(sched, who, power, doubling_core, args);
+    ranks = extra ? weft_sched_temp(sched, power * sizeof *ranks, weft_sched_bytes()) : NULL;
+    for (uint32_t i = 0; i < power && ranks; i++)
+        ranks[i] = i < extra ? 2 * i + 1 : i + extra;
+    if (ranks)
+        weft_sched_sub(sched, ranks, power, doubling_core, args);
     else
         doubling_core(sched, args);
     if (rank < 2 * extra) {
@@ -102,7 +102,7 @@ void weft_allreduce_doubling(weft_sched *sched, const weft_coll *args)
     }
 }
 
-static void fold_blocks(weft_sched *sched, const weft_coll *args)
+static void reduce_block(weft_sched *sched, const weft_coll *args)
 {
     const weft_type *type = args->recvtype;
     uint64_t first = weft_sched_block_start(args->recvcount, sched->size, sched->rank);
@@ -117,14 +117,14 @@ static void fold_blocks(weft_sched *sched, const weft_coll *args)
 
 void weft_allreduce_blocks(weft_sched *sched, const weft_coll *args)
 {
-    fold_blocks(sched, args);
-    weft_spread_blocks(sched, args->recvbuf, args->recvcount, args->recvtype, sched->size);
+    reduce_block(sched, args);
+    weft_allgather_blocks_linear(sched, args->recvbuf, args->recvcount, args->recvtype, sched->size);
 }
 
 void weft_allreduce_blocks_ring(weft_sched *sched, const weft_coll *args)
 {
-    fold_blocks(sched, args);
-    weft_allgather_blocks(sched, args->recvbuf, args->recvcount, args->recvtype, sched->rank, 0);
+    reduce_block(sched, args);
+    weft_allgather_blocks_ring(sched, args->recvbuf, args->recvcount, args->recvtype, sched->rank, 0);
 }
 
 void weft_allreduce_ring(weft_sched *sched, const weft_coll *args)
@@ -145,5 +145,5 @@ void weft_allreduce_ring(weft_sched *sched, const weft_coll *args)
         weft_sched_fence(sched);
         weft_sched_reduce(sched, more, weft_sched_at(args->recvbuf, type, here), count, type);
     }
-    weft_allgather_blocks(sched, args->recvbuf, args->recvcount, type, right, size - 1);
+    weft_allgather_blocks_ring(sched, args->recvbuf, args->recvcount, type, right, size - 1);
 }

@@ -9,9 +9,9 @@
 void weft_barrier_doubling(weft_sched *sched, const weft_coll *args)
 {
     (void)args;
-    for (uint32_t far = 1; far < sched->size; far *= 2) {
-        weft_sched_send(sched, sched->rank ^ far, NULL, 0, weft_sched_bytes());
-        weft_sched_recv(sched, sched->rank ^ far, NULL, 0, weft_sched_bytes());
+    for (uint32_t distance = 1; distance < sched->size; distance *= 2) {
+        weft_sched_send(sched, sched->rank ^ distance, NULL, 0, weft_sched_bytes());
+        weft_sched_recv(sched, sched->rank ^ distance, NULL, 0, weft_sched_bytes());
         weft_sched_fence(sched);
     }
 }
@@ -19,9 +19,9 @@ void weft_barrier_doubling(weft_sched *sched, const weft_coll *args)
 void weft_barrier_dissemination(weft_sched *sched, const weft_coll *args)
 {
     (void)args;
-    for (uint64_t far = 1; far < sched->size; far *= 2) {
-        weft_sched_send(sched, (uint32_t)((sched->rank + far) % sched->size), NULL, 0, weft_sched_bytes());
-        weft_sched_recv(sched, (uint32_t)((sched->rank + sched->size - far) % sched->size), NULL, 0, weft_sched_bytes());
+    for (uint64_t distance = 1; distance < sched->size; distance *= 2) {
+        weft_sched_send(sched, (uint32_t)((sched->rank + distance) % sched->size), NULL, 0, weft_sched_bytes());
+        weft_sched_recv(sched, (uint32_t)((sched->rank + sched->size - distance) % sched->size), NULL, 0, weft_sched_bytes());
         weft_sched_fence(sched);
     }
 }

@@ -12,7 +12,7 @@ const char *weft_coll_name(enum weft_coll_kind kind)
     return kind < WEFT_COLL_LAST ? names[kind] : "?";
 }
 
-void weft_call_describe(weft_call call, char *text, size_t room)
+void weft_call_describe(weft_call call, char *text, size_t capacity)
 {
     static const char *const forms[] = {"", "nonblocking ", "persistent ", ""};
     enum weft_coll_kind kind = weft_call_kind(call);
@@ -23,27 +23,27 @@ void weft_call_describe(weft_call call, char *text, size_t room)
 
     switch (kind) {
     case WEFT_COLL_BARRIER:
-        snprintf(text, room, "%s%s", form, name);
+        snprintf(text, capacity, "%s%s", form, name);
         break;
     case WEFT_COLL_ALLREDUCE:
-        snprintf(text, room, "%s%s of %llu bytes (each %u) by %s", form, name, bytes, size, op);
+        snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s", form, name, bytes, size, op);
         break;
     case WEFT_COLL_REDUCE:
-        snprintf(text, room, "%s%s of %llu bytes (each %u) by %s, root %u", form, name, bytes, size, op, root);
+        snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s, root %u", form, name, bytes, size, op, root);
         break;
     case WEFT_COLL_BCAST:
-        snprintf(text, room, "%s%s of %llu bytes, root %u", form, name, bytes, root);
+        snprintf(text, capacity, "%s%s of %llu bytes, root %u", form, name, bytes, root);
         break;
     case WEFT_COLL_GATHER:
     case WEFT_COLL_SCATTER:
-        snprintf(text, room, "%s%s of %llu bytes a rank, root %u", form, name, bytes, root);
+        snprintf(text, capacity, "%s%s of %llu bytes a rank, root %u", form, name, bytes, root);
         break;
     default:
-        snprintf(text, room, "%s%s of %llu bytes a rank", form, name, bytes);
+        snprintf(text, capacity, "%s%s of %llu bytes a rank", form, name, bytes);
     }
 }
 
-bool weft_call_is_cut(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member)
+bool weft_call_is_truncated(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member)
 {
     enum weft_coll_kind kind = weft_call_kind(ours);
     uint32_t root = weft_call_root(ours);

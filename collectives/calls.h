@@ -10,7 +10,7 @@
 
 const char *weft_coll_name(enum weft_coll_kind kind);
 /* Bytes by which rules are chosen: of the vector or buffer; in gather, scatter, allgather and alltoall, of one rank's block. */
-static inline uint64_t weft_coll_select_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)
+static inline uint64_t weft_coll_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)
 {
     if (kind == WEFT_COLL_BARRIER)
         return 0;
@@ -41,9 +41,9 @@ static inline uint32_t weft_call_tag(weft_call call, uint32_t number, bool is_ag
     return (number & WEFT_TAG_BITS) | (uint32_t)(mixed >> 56) << WEFT_TAG_HASH_SHIFT;
 }
 
-/* Truncates at `room`. */
-void weft_call_describe(weft_call call, char *text, size_t room);
+/* Truncates to `capacity` bytes. */
+void weft_call_describe(weft_call call, char *text, size_t capacity);
 /* Both make the same call, but `theirs` sends more than `ours` can receive: MPI_ERR_TRUNCATE. `rank` makes ours, `member` theirs. */
-bool weft_call_is_cut(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member);
+bool weft_call_is_truncated(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member);
 
 #endif

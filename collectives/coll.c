@@ -27,7 +27,7 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->rank = chan->rank;
     team->size = chan->size;
     team->latency_bytes = WEFT_COLL_RULE_LATENCY;
-    team->may_share = team->is_unsettled = share && chan->size > 1;
+    team->may_share = team->needs_setup = share && chan->size > 1;
     weft_stop_open(team);
     chan->worker->progress_scheds = weft_sched_progress;
     if (boot->node_of && team->size > 2)
@@ -38,35 +38,36 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
 void weft_team_close(weft_team *team)
 {
     weft_stop_close(team);
-    weft_shmcoll_close(team->node);
-    team->node = NULL;
+    weft_shmcoll_close(team->area);
+    team->area = NULL;
     free(team->topology);
     team->topology = NULL;
     free(team->cache);
     team->cache = NULL;
-    team->may_share = team->is_unsettled = false;
+    team->may_share = team->needs_setup = false;
 }
 
 int weft_team_stopped(const weft_team *team)
 {
-    return !team->is_origin || (team->node && weft_shmcoll_is_second(team->node)) ? WEFT_OK : team->stopped;
+    return !team->is_origin || (team->area && weft_shmcoll_is_second(team->area)) ? WEFT_OK : team->stopped;
 }
 
-static void __attribute__((noreturn, cold)) end_job(const weft_team *team, int rc)
+static void __attribute__((noreturn, cold)) abort_job(const weft_team *team, int rc)
 {
     weft_boot *boot = team->chan->worker->world->boot;
     char text[800];
 
     snprintf(text, sizeof text,
-             "what the members of a communicator agree on was damaged: %s\n"
-             "By it they decide what they do next: they would wait for each other for ever. The job ends here.", weft_fail_text(rc));
+             "a message by which the members of a communicator agree on their next steps was damaged: %s\n"
+             "The job ends, since the members would hang. Likely failing memory or network: check the error counters of host and device.",
+             weft_fail_text(rc));
     boot->ops->abort(boot, 1, text);
 }
 
 int weft_team_trust(const weft_team *team, int rc)
 {
     if (weft_unlikely(weft_status_is_damage(rc)))
-        end_job(team, rc);
+        abort_job(team, rc);
     return rc;
 }
 
@@ -74,27 +75,27 @@ static int next_tag(weft_team *team, weft_call call, bool is_agreement)
 {
     uint32_t number = team->sequence++ & WEFT_TAG_BITS, tag = weft_call_tag(call, number, is_agreement);
 
-    weft_calls_note(team, tag, call);
+    weft_calls_log(team, tag, call);
     return (int)tag;
 }
 
-static const weft_coll_rule *choose(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
+static const weft_coll_rule *select_rule(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
 {
-    weft_coll_query ask = {.kind = kind, .ranks = team->size, .latency_bytes = team->latency_bytes};
+    weft_coll_query query = {.kind = kind, .ranks = team->size, .latency_bytes = team->latency_bytes};
 
-    ask.bytes = weft_coll_select_bytes(kind, args, args->root == (int)team->rank);
+    query.bytes = weft_coll_bytes(kind, args, args->root == (int)team->rank);
     if (args->op && args->op->is_commutative)
-        ask.has |= WEFT_NEED_COMMUTATIVE;
+        query.has |= WEFT_NEED_COMMUTATIVE;
     if (!(team->size & (team->size - 1)))
-        ask.has |= WEFT_NEED_POWER;
+        query.has |= WEFT_NEED_POWER_OF_2;
     if (team->topology) {
-        ask.has |= WEFT_NEED_HOSTS;
-    } else if (team->node && is_blocking) {
-        ask.slot_bytes = weft_shmcoll_slot_bytes(team->node);
-        if (!args->op || args->recvtype->size <= (int64_t)ask.slot_bytes) /* elements are not split */
-            ask.has |= WEFT_NEED_NODE;
+        query.has |= WEFT_NEED_NODES;
+    } else if (team->area && is_blocking) {
+        query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
+        if (!args->op || args->recvtype->size <= (int64_t)query.slot_bytes) /* elements are not split */
+            query.has |= WEFT_NEED_AREA;
     }
-    return weft_coll_select(&ask);
+    return weft_coll_select(&query);
 }
 
 static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call, bool is_agreement)
@@ -109,28 +110,28 @@ static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_
 
 static weft_call call_of(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
 {
-    return weft_call_of(kind, form, args, weft_coll_select_bytes(kind, args, args->root == (int)team->rank));
+    return weft_call_of(kind, form, args, weft_coll_bytes(kind, args, args->root == (int)team->rank));
 }
 
 static int perform_agreement(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args)
 {
-    return perform(team, algorithm, args, team->present, true);
+    return perform(team, algorithm, args, team->agreement_call, true);
 }
 
-/* What a blocking call must do first (team->is_unsettled): agree on a node area, or return the error of a stopped team. */
-static __attribute__((noinline)) int settle(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+/* What a blocking call must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. */
+static __attribute__((noinline)) int setup(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     int tag = (int)(team->sequence & WEFT_TAG_BITS), rc;
 
     if (weft_team_is_over(team, team->sequence)) {
-        weft_team_leave_node(team);
-        return weft_team_refuse_call(team, call_of(team, kind, WEFT_CALL_BLOCKING, args));
+        weft_team_leave_area(team);
+        return weft_team_stop_error_of_call(team, call_of(team, kind, WEFT_CALL_BLOCKING, args));
     }
     if (!team->may_share)
         return WEFT_OK;
     team->may_share = false;
-    team->is_unsettled = team->stopped;
-    team->present = call_of(team, kind, WEFT_CALL_BLOCKING, args);
+    team->needs_setup = team->stopped;
+    team->agreement_call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
     rc = weft_team_trust(team, weft_shmcoll_agree(team, perform_agreement));
     if (rc)
         weft_team_stop(team, rc, tag);
@@ -139,23 +140,23 @@ static __attribute__((noinline)) int settle(weft_team *team, enum weft_coll_kind
 
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
-    const weft_coll_rule *row;
+    const weft_coll_rule *rule;
 
-    if (weft_unlikely(team->is_unsettled)) {
-        int rc = settle(team, kind, args);
+    if (weft_unlikely(team->needs_setup)) {
+        int rc = setup(team, kind, args);
         if (rc)
             return rc;
     }
-    row = choose(team, kind, args, true);
-    if (weft_likely(!row->algorithm))
-        return weft_shmcoll_run(team->node, kind, args);
-    if (team->node) {
-        int rc = weft_shmcoll_pass(team->node, kind, args, weft_coll_select_bytes(kind, args, args->root == (int)team->rank),
-                                   !team->topology);
+    rule = select_rule(team, kind, args, true);
+    if (weft_likely(!rule->algorithm))
+        return weft_shmcoll_run(team->area, kind, args);
+    if (team->area) {
+        int rc = weft_shmcoll_publish(team->area, kind, args, weft_coll_bytes(kind, args, args->root == (int)team->rank),
+                                      !team->topology);
         if (rc)
             return rc;
     }
-    return perform(team, row->algorithm, args, call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
+    return perform(team, rule->algorithm, args, call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
 }
 
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
@@ -164,8 +165,8 @@ int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *
     int rc;
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
-        return weft_team_refuse_call(team, call);
-    rc = weft_sched_record(team, choose(team, kind, args, false)->algorithm, args, next_tag(team, call, false), req);
+        return weft_team_stop_error_of_call(team, call);
+    rc = weft_sched_record(team, select_rule(team, kind, args, false)->algorithm, args, next_tag(team, call, false), req);
     return rc ? rc : weft_sched_restart(*req);
 }
 
@@ -173,7 +174,7 @@ int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll
 {
     weft_call call = call_of(team, kind, WEFT_CALL_PERSISTENT, args);
     int tag = (int)(weft_call_tag(call, team->prepared++, false) | WEFT_TAG_PREPARED);
-    int rc = weft_sched_record(team, choose(team, kind, args, false)->algorithm, args, tag, req);
+    int rc = weft_sched_record(team, select_rule(team, kind, args, false)->algorithm, args, tag, req);
 
     if (rc == WEFT_OK) {
         ((weft_sched *)(*req)->extra)->call = call;

@@ -15,7 +15,7 @@ void weft_team_close(weft_team *team);
 
 /* The error by which this member stopped the team. 0: not stopped, stopped by another member, or a node-local rank found the same first. */
 int weft_team_stopped(const weft_team *team);
-/* Returns rc, the result of a collective on whose data members base later decisions. Aborts the job on damage: members would decide
+/* Returns rc, the result of a collective whose data decides the later steps of the members. Aborts the job on damage: members would decide
  * differently and hang. */
 int weft_team_trust(const weft_team *team, int rc);
 

@@ -7,7 +7,7 @@
 #include "collectives/algorithms.h"
 #include "collectives/topology.h"
 
-static uint64_t piece_max(const weft_sched *sched, uint32_t other, uint64_t count, const weft_type *type)
+static uint64_t fragment_max(const weft_sched *sched, uint32_t other, uint64_t count, const weft_type *type)
 {
     const weft_team *team = sched->team;
     uint64_t max;
@@ -22,7 +22,7 @@ static uint64_t piece_max(const weft_sched *sched, uint32_t other, uint64_t coun
 
 void weft_send_fragments(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type)
 {
-    uint64_t max = piece_max(sched, to, count, type);
+    uint64_t max = fragment_max(sched, to, count, type);
 
     for (uint64_t at = 0; at < count; at += max)
         weft_sched_send(sched, to, weft_sched_at(buf, type, at), count - at < max ? count - at : max, type);
@@ -30,7 +30,7 @@ void weft_send_fragments(weft_sched *sched, uint32_t to, const void *buf, uint64
 
 void weft_recv_fragments(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type)
 {
-    uint64_t max = piece_max(sched, from, count, type);
+    uint64_t max = fragment_max(sched, from, count, type);
 
     for (uint64_t at = 0; at < count; at += max)
         weft_sched_recv(sched, from, weft_sched_at(buf, type, at), count - at < max ? count - at : max, type);

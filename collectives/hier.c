@@ -3,7 +3,7 @@
  * hier: hierarchical collectives over several nodes (team->topology). Called through select.c.
  * Each has stages among the members of a node (through the node area if the schedule is immediate, else by messages) and among the leaders
  * of the nodes; select.c chooses each stage's algorithm. A leader is its node's lowest member; on the root's node it is the root.
- * weft_allreduce_multileader: each of the first topology->parts members of a node leads for one part of the vector.
+ * weft_allreduce_multileader: each of the first topology->leaders_per_node members of a node leads for one block of the vector.
  * Invariant: all members agree on the leaders.
  */
 #include "base/status.h"
@@ -16,75 +16,75 @@ typedef struct stage {
     enum weft_coll_kind kind;
     const uint32_t *members;
     uint32_t count;
-    bool is_inside; /* among members of this node */
+    bool is_in_node; /* among members of this node */
 } stage;
 
-static const weft_coll_rule *choose(const weft_sched *sched, const stage *at, const weft_coll *args)
+static const weft_coll_rule *select_rule(const weft_sched *sched, const stage *at, const weft_coll *args)
 {
     const weft_team *team = sched->team;
     /* of the operations used here, only gather depends on it */
     bool is_root = at->kind == WEFT_COLL_GATHER && at->members[args->root] == team->rank;
-    weft_coll_query ask = {.kind = at->kind, .ranks = at->count,
-                           .latency_bytes = at->is_inside ? WEFT_COLL_RULE_LATENCY : team->latency_bytes};
+    weft_coll_query query = {.kind = at->kind, .ranks = at->count,
+                             .latency_bytes = at->is_in_node ? WEFT_COLL_RULE_LATENCY : team->latency_bytes};
 
-    ask.bytes = weft_coll_select_bytes(at->kind, args, is_root);
+    query.bytes = weft_coll_bytes(at->kind, args, is_root);
     if (args->op && args->op->is_commutative)
-        ask.has |= WEFT_NEED_COMMUTATIVE;
+        query.has |= WEFT_NEED_COMMUTATIVE;
     if (!(at->count & (at->count - 1)))
-        ask.has |= WEFT_NEED_POWER;
-    if (at->is_inside && sched->is_immediate && team->node) {
-        ask.slot_bytes = weft_shmcoll_slot_bytes(team->node);
-        if (!args->op || args->recvtype->size <= (int64_t)ask.slot_bytes)
-            ask.has |= WEFT_NEED_NODE;
+        query.has |= WEFT_NEED_POWER_OF_2;
+    if (at->is_in_node && sched->is_immediate && team->area) {
+        query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
+        if (!args->op || args->recvtype->size <= (int64_t)query.slot_bytes)
+            query.has |= WEFT_NEED_AREA;
     }
-    return weft_coll_select(&ask);
+    return weft_coll_select(&query);
 }
 
 static void perform(weft_sched *sched, const stage *at, const weft_coll *args)
 {
-    const weft_coll_rule *row;
+    const weft_coll_rule *rule;
 
     if (at->count < 2)
         return;
-    row = choose(sched, at, args);
-    if (row->algorithm) {
-        weft_sched_sub(sched, at->members, at->count, row->algorithm, args);
+    rule = select_rule(sched, at, args);
+    if (rule->algorithm) {
+        weft_sched_sub(sched, at->members, at->count, rule->algorithm, args);
         return;
     }
     weft_sched_fence(sched);
     if (!sched->rc) {
         int rc;
-        weft_shmcoll_mark(sched->team->node, sched->damage != 0);
-        rc = weft_shmcoll_stage(sched->team->node, at->kind, args);
+        weft_shmcoll_set_tainted(sched->team->area, sched->damage != 0);
+        rc = weft_shmcoll_stage(sched->team->area, at->kind, args);
         if (rc)
             weft_sched_fail(sched, rc);
     }
 }
 
-static void inside(weft_sched *sched, enum weft_coll_kind kind, const weft_coll *args)
+static void in_node(weft_sched *sched, enum weft_coll_kind kind, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
     perform(sched, &(stage){kind, topology->node_ranks, topology->node_rank_count, true}, args);
 }
 
-/* Called by the leaders (speakers) only. */
-static void across(weft_sched *sched, enum weft_coll_kind kind, const uint32_t *speakers, const weft_coll *args)
+/* Called by the leaders only. */
+static void among_leaders(weft_sched *sched, enum weft_coll_kind kind, const uint32_t *leaders, const weft_coll *args)
 {
-    perform(sched, &(stage){kind, speakers, sched->team->topology->count, false}, args);
+    perform(sched, &(stage){kind, leaders, sched->team->topology->count, false}, args);
 }
 
 /* The leader of each node for this root. NULL: out of memory; the schedule keeps the error. */
 static const uint32_t *leaders_for_root(weft_sched *sched, uint32_t root, uint32_t node)
 {
     const weft_topology *topology = sched->team->topology;
-    uint32_t *speakers;
+    uint32_t *leaders;
 
     if (topology->leaders[node] == root)
         return topology->leaders;
-    speakers = weft_sched_temp(sched, topology->count * sizeof *speakers, weft_sched_bytes());
-    for (uint32_t i = 0; speakers && i < topology->count; i++)
-        speakers[i] = i == node ? root : topology->leaders[i];
-    return speakers;
+    leaders = weft_sched_temp(sched, topology->count * sizeof *leaders, weft_sched_bytes());
+    for (uint32_t i = 0; leaders && i < topology->count; i++)
+        leaders[i] = i == node ? root : topology->leaders[i];
+    return leaders;
 }
 
 void weft_barrier_hier(weft_sched *sched, const weft_coll *args)
@@ -97,43 +97,43 @@ void weft_barrier_hier(weft_sched *sched, const weft_coll *args)
     if (!word)
         return;
     word[0] = 0;
-    inside(sched, WEFT_COLL_GATHER, &here);
+    in_node(sched, WEFT_COLL_GATHER, &here);
     if (!topology->index)
-        across(sched, WEFT_COLL_BARRIER, topology->leaders, args);
+        among_leaders(sched, WEFT_COLL_BARRIER, topology->leaders, args);
     here.recvbuf = word;
-    inside(sched, WEFT_COLL_BCAST, &here);
+    in_node(sched, WEFT_COLL_BCAST, &here);
 }
 
 void weft_bcast_hier(weft_sched *sched, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
     uint32_t root = (uint32_t)args->root, node = weft_topology_of(topology, root);
-    const uint32_t *speakers = leaders_for_root(sched, root, node);
+    const uint32_t *leaders = leaders_for_root(sched, root, node);
     weft_coll part = *args;
 
-    if (!speakers)
+    if (!leaders)
         return;
     part.root = (int)node;
-    if (speakers[topology->mine] == sched->rank)
-        across(sched, WEFT_COLL_BCAST, speakers, &part);
-    part.root = (int)weft_topology_index(topology, speakers[topology->mine]);
-    inside(sched, WEFT_COLL_BCAST, &part);
+    if (leaders[topology->mine] == sched->rank)
+        among_leaders(sched, WEFT_COLL_BCAST, leaders, &part);
+    part.root = (int)weft_topology_index(topology, leaders[topology->mine]);
+    in_node(sched, WEFT_COLL_BCAST, &part);
 }
 
 /* Reduces within the node into `sum` at the leader. Returns where the result is: the own data if no other member is on the node. */
-static const void *fold_inside(weft_sched *sched, const weft_coll *args, uint32_t speaker, bool in_place, void *sum)
+static const void *reduce_in_node(weft_sched *sched, const weft_coll *args, uint32_t leader, bool in_place, void *sum)
 {
     const weft_topology *topology = sched->team->topology;
     weft_coll part = *args;
 
     if (topology->node_rank_count == 1)
         return in_place ? args->recvbuf : args->sendbuf;
-    part.root = (int)weft_topology_index(topology, speaker);
+    part.root = (int)weft_topology_index(topology, leader);
     part.recvbuf = sum;
-    part.in_place = in_place && sched->rank == speaker;
-    if (in_place && sched->rank != speaker)
+    part.in_place = in_place && sched->rank == leader;
+    if (in_place && sched->rank != leader)
         part.sendbuf = args->recvbuf;
-    inside(sched, WEFT_COLL_REDUCE, &part);
+    in_node(sched, WEFT_COLL_REDUCE, &part);
     return sum;
 }
 
@@ -141,22 +141,22 @@ void weft_reduce_hier(weft_sched *sched, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
     uint32_t root = (uint32_t)args->root, node = weft_topology_of(topology, root);
-    const uint32_t *speakers = leaders_for_root(sched, root, node);
+    const uint32_t *leaders = leaders_for_root(sched, root, node);
     bool is_root = sched->rank == root;
     weft_coll part = *args;
     void *sum = NULL;
 
-    if (!speakers)
+    if (!leaders)
         return;
     if (is_root)
         sum = args->recvbuf;
-    else if (speakers[topology->mine] == sched->rank && topology->node_rank_count > 1)
+    else if (leaders[topology->mine] == sched->rank && topology->node_rank_count > 1)
         sum = weft_sched_temp(sched, args->recvcount, args->recvtype);
-    part.sendbuf = fold_inside(sched, args, speakers[topology->mine], is_root && args->in_place, sum);
+    part.sendbuf = reduce_in_node(sched, args, leaders[topology->mine], is_root && args->in_place, sum);
     part.root = (int)node;
     part.in_place = is_root && part.sendbuf == args->recvbuf;
-    if (speakers[topology->mine] == sched->rank)
-        across(sched, WEFT_COLL_REDUCE, speakers, &part);
+    if (leaders[topology->mine] == sched->rank)
+        among_leaders(sched, WEFT_COLL_REDUCE, leaders, &part);
 }
 
 void weft_allreduce_hier(weft_sched *sched, const weft_coll *args)
@@ -164,55 +164,56 @@ void weft_allreduce_hier(weft_sched *sched, const weft_coll *args)
     const weft_topology *topology = sched->team->topology;
     weft_coll part = *args;
 
-    part.sendbuf = fold_inside(sched, args, topology->leaders[topology->mine], args->in_place, args->recvbuf);
+    part.sendbuf = reduce_in_node(sched, args, topology->leaders[topology->mine], args->in_place, args->recvbuf);
     part.in_place = part.sendbuf == args->recvbuf;
     if (!topology->index)
-        across(sched, WEFT_COLL_ALLREDUCE, topology->leaders, &part);
+        among_leaders(sched, WEFT_COLL_ALLREDUCE, topology->leaders, &part);
     part.root = 0;
-    inside(sched, WEFT_COLL_BCAST, &part);
+    in_node(sched, WEFT_COLL_BCAST, &part);
 }
 
 /* ---- multileader ---- */
 
-static weft_coll own_part(const weft_topology *topology, const weft_coll *args)
+static weft_coll own_block(const weft_topology *topology, const weft_coll *args)
 {
-    uint64_t first = weft_sched_block_start(args->recvcount, topology->parts, topology->index);
+    uint64_t first = weft_sched_block_start(args->recvcount, topology->leaders_per_node, topology->index);
     weft_coll part = *args;
 
-    part.recvcount = weft_sched_block_start(args->recvcount, topology->parts, topology->index + 1) - first;
+    part.recvcount = weft_sched_block_start(args->recvcount, topology->leaders_per_node, topology->index + 1) - first;
     part.recvbuf = weft_sched_at(args->recvbuf, args->recvtype, first);
     part.in_place = true;
     return part;
 }
 
-static void fold_parts(weft_sched *sched, const weft_coll *args)
+static void reduce_scatter_in_node(weft_sched *sched, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
 
-    weft_reduce_own_block(sched, args, topology->parts, topology->index < topology->parts ? own_part(topology, args).recvbuf : NULL);
+    weft_reduce_own_block(sched, args, topology->leaders_per_node,
+                          topology->index < topology->leaders_per_node ? own_block(topology, args).recvbuf : NULL);
 }
 
-static void spread_parts(weft_sched *sched, const weft_coll *args)
+static void allgather_in_node(weft_sched *sched, const weft_coll *args)
 {
-    weft_spread_blocks(sched, args->recvbuf, args->recvcount, args->recvtype, sched->team->topology->parts);
+    weft_allgather_blocks_linear(sched, args->recvbuf, args->recvcount, args->recvtype, sched->team->topology->leaders_per_node);
 }
 
 /* One half of the allreduce within the node, through the node area if possible, else by messages. */
-static void parts_inside(weft_sched *sched, weft_shmcoll_rsag *in_slots, weft_sched_algorithm *by_messages, const weft_coll *args)
+static void half_in_node(weft_sched *sched, weft_shmcoll_rsag *in_slots, weft_sched_algorithm *by_messages, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
-    weft_shmcoll *node = sched->is_immediate ? sched->team->node : NULL;
+    weft_shmcoll *area = sched->is_immediate ? sched->team->area : NULL;
     int rc;
 
-    if (!node || !weft_shmcoll_can_rsag(node, args->recvtype, topology->parts)) {
+    if (!area || !weft_shmcoll_can_rsag(area, args->recvtype, topology->leaders_per_node)) {
         weft_sched_sub(sched, topology->node_ranks, topology->node_rank_count, by_messages, args);
         return;
     }
     weft_sched_fence(sched);
     if (sched->rc)
         return;
-    weft_shmcoll_mark(node, sched->damage != 0);
-    rc = in_slots(node, args, topology->parts);
+    weft_shmcoll_set_tainted(area, sched->damage != 0);
+    rc = in_slots(area, args, topology->leaders_per_node);
     if (rc)
         weft_sched_fail(sched, rc);
 }
@@ -221,14 +222,14 @@ void weft_allreduce_multileader(weft_sched *sched, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
 
-    if (topology->node_rank_count == 1) { /* topology->parts is 1 */
-        perform(sched, &(stage){WEFT_COLL_ALLREDUCE, topology->peers, topology->count, false}, args);
+    if (topology->node_rank_count == 1) { /* topology->leaders_per_node is 1 */
+        perform(sched, &(stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false}, args);
         return;
     }
-    parts_inside(sched, weft_shmcoll_reduce_scatter, fold_parts, args);
-    if (topology->index < topology->parts) {
-        weft_coll part = own_part(topology, args);
-        perform(sched, &(stage){WEFT_COLL_ALLREDUCE, topology->peers, topology->count, false}, &part);
+    half_in_node(sched, weft_shmcoll_reduce_scatter, reduce_scatter_in_node, args);
+    if (topology->index < topology->leaders_per_node) {
+        weft_coll part = own_block(topology, args);
+        perform(sched, &(stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false}, &part);
     }
-    parts_inside(sched, weft_shmcoll_allgather, spread_parts, args);
+    half_in_node(sched, weft_shmcoll_allgather, allgather_in_node, args);
 }

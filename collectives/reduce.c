@@ -54,19 +54,19 @@ void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args)
     const weft_type *type = args->recvtype;
     uint32_t rank = sched->rank, root = (uint32_t)args->root;
     const void *sum = own_data(args, rank == root);
-    void *rooms[2] = {NULL, NULL};
-    int turn = 0;
+    void *bufs[2] = {NULL, NULL};
+    int next = 0;
 
     for (uint64_t bit = 1; bit < sched->size && !(rank & bit); bit *= 2) {
         if (rank + bit >= sched->size)
             continue;
-        if (!rooms[turn])
-            rooms[turn] = weft_sched_temp(sched, count, type);
-        weft_sched_recv(sched, (uint32_t)(rank + bit), rooms[turn], count, type);
+        if (!bufs[next])
+            bufs[next] = weft_sched_temp(sched, count, type);
+        weft_sched_recv(sched, (uint32_t)(rank + bit), bufs[next], count, type);
         weft_sched_fence(sched);
-        weft_sched_reduce(sched, sum, rooms[turn], count, type);
-        sum = rooms[turn];
-        turn = !turn;
+        weft_sched_reduce(sched, sum, bufs[next], count, type);
+        sum = bufs[next];
+        next = !next;
     }
     if (rank)
         weft_sched_send(sched, rank - (rank & -rank), sum, count, type);
@@ -81,7 +81,7 @@ void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args)
     }
 }
 
-/* The rank with whose part the reduction of this rank's block begins: the last one if order matters, else one that saves a copy. */
+/* The rank whose part begins the reduction of this rank's block: the last one if order matters, else one that saves a copy. */
 static uint32_t fold_base(const weft_sched *sched, bool is_in_place)
 {
     if (!sched->op->is_commutative)

@@ -22,7 +22,7 @@ typedef struct weft_sched_block {
     uint64_t bytes; /* usable, after this header */
 } __attribute__((aligned(64))) block;
 
-static void plan_reset(weft_sched *sched, weft_team *team, int tag, bool is_immediate)
+static void sched_reset(weft_sched *sched, weft_team *team, int tag, bool is_immediate)
 {
     memset(sched, 0, offsetof(weft_sched, few));
     sched->rank = team->rank;
@@ -32,11 +32,11 @@ static void plan_reset(weft_sched *sched, weft_team *team, int tag, bool is_imme
     sched->is_immediate = is_immediate;
     sched->completion.left = 1;
     sched->reqs = sched->few;
-    sched->req_room = WEFT_SCHED_FEW;
+    sched->req_capacity = WEFT_SCHED_FEW;
     weft_list_init(&sched->active);
 }
 
-static int32_t plan_peer(const weft_sched *sched, uint32_t rank) { return (int32_t)(sched->map ? sched->map[rank] : rank); }
+static int32_t team_rank(const weft_sched *sched, uint32_t rank) { return (int32_t)(sched->map ? sched->map[rank] : rank); }
 
 void weft_sched_fail(weft_sched *sched, int rc)
 {
@@ -46,7 +46,7 @@ void weft_sched_fail(weft_sched *sched, int rc)
         return;
     }
     if (sched->team->stopped && weft_team_is_over(sched->team, (uint32_t)sched->tag)) /* the reason is known */
-        rc = weft_team_refuse(sched->team);
+        rc = weft_team_stop_error(sched->team);
     else if (rc == WEFT_E_COMM)
         rc = weft_fail(WEFT_E_NOT_SAME, "another member has freed the communicator");
     if (!sched->rc)
@@ -55,7 +55,7 @@ void weft_sched_fail(weft_sched *sched, int rc)
         weft_team_stop(sched->team, rc, sched->tag);
 }
 
-static inline void plan_note(weft_sched *sched, int rc)
+static inline void note_error(weft_sched *sched, int rc)
 {
     if (weft_unlikely(rc))
         weft_sched_fail(sched, rc);
@@ -90,15 +90,15 @@ void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uin
 
 static int reqs_grow(weft_sched *sched)
 {
-    uint32_t room = sched->req_room * 2;
-    weft_req **more = realloc(sched->reqs == sched->few ? NULL : sched->reqs, room * sizeof *more);
+    uint32_t capacity = sched->req_capacity * 2;
+    weft_req **more = realloc(sched->reqs == sched->few ? NULL : sched->reqs, capacity * sizeof *more);
 
     if (!more)
-        return weft_fail(WEFT_E_NOMEM, "no memory for %u messages of a collective", room);
+        return weft_fail(WEFT_E_NOMEM, "no memory for %u messages of a collective", capacity);
     if (sched->reqs == sched->few)
         memcpy(more, sched->few, sizeof sched->few);
     sched->reqs = more;
-    sched->req_room = room;
+    sched->req_capacity = capacity;
     return WEFT_OK;
 }
 
@@ -106,11 +106,11 @@ int weft_sched_begin_message(weft_sched *sched, const weft_step *step)
 {
     weft_chan *chan = sched->team->chan;
     weft_req *req = NULL;
-    int rc = sched->req_count == sched->req_room ? reqs_grow(sched) : WEFT_OK;
+    int rc = sched->req_count == sched->req_capacity ? reqs_grow(sched) : WEFT_OK;
 
     if (rc)
         return rc;
-    if (step->verb == WEFT_STEP_SEND)
+    if (step->op == WEFT_STEP_SEND)
         rc = weft_isend(chan, step->peer, sched->tag, step->from, step->to_count, step->to_type,
                         weft_unlikely(sched->damage) ? WEFT_SEND_TAINTED : WEFT_SEND_STANDARD, &req);
     else
@@ -136,19 +136,19 @@ void weft_sched_free_requests(weft_sched *sched)
     for (uint32_t i = 0; i < sched->req_count; i++)
         weft_req_free(sched->reqs[i]);
     sched->req_count = 0;
-    plan_note(sched, sched->completion.rc);
+    note_error(sched, sched->completion.rc);
     sched->completion.rc = 0;
 }
 
 /* ---- immediate ---- */
 
-static void immediate_post_held(weft_sched *sched)
+static void post_deferred(weft_sched *sched)
 {
-    if (!sched->is_holding)
+    if (!sched->has_deferred)
         return;
-    sched->is_holding = false;
+    sched->has_deferred = false;
     if (!sched->rc)
-        plan_note(sched, weft_sched_begin_message(sched, &sched->held));
+        note_error(sched, weft_sched_begin_message(sched, &sched->deferred));
 }
 
 static bool has_stopped(const weft_sched *sched)
@@ -171,7 +171,7 @@ static bool immediate_is_over(weft_wait *wait)
 }
 
 /* Waits for the requests since the last fence. A stopped schedule's receives may never match, so they are cancelled before the wait. */
-static void immediate_settle(weft_sched *sched)
+static void immediate_wait_all(weft_sched *sched)
 {
     immediate_wait self = {.sched = sched};
 
@@ -220,18 +220,18 @@ static void immediate_receive(weft_sched *sched, const weft_step *step)
             await_receive(req);
         sched->receiving = NULL;
     }
-    plan_note(sched, req->rc);
+    note_error(sched, req->rc);
 }
 
 static void immediate_fence(weft_sched *sched)
 {
-    if (sched->is_holding) {
-        sched->is_holding = false;
+    if (sched->has_deferred) {
+        sched->has_deferred = false;
         if (!sched->rc)
-            immediate_receive(sched, &sched->held);
+            immediate_receive(sched, &sched->deferred);
     }
     if (sched->completion.left > 1)
-        immediate_settle(sched);
+        immediate_wait_all(sched);
     else if (sched->req_count || weft_unlikely(sched->completion.rc))
         weft_sched_free_requests(sched);
 }
@@ -256,10 +256,10 @@ static __attribute__((noinline)) void await_reason(weft_sched *sched)
 
 void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag)
 {
-    plan_reset(sched, team, tag, true);
+    sched_reset(sched, team, tag, true);
     weft_list_append(&team->active, &sched->active);
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, (uint32_t)tag))
-        sched->rc = weft_team_refuse(team);
+        sched->rc = weft_team_stop_error(team);
 }
 
 int weft_sched_end_immediate(weft_sched *sched)
@@ -270,7 +270,7 @@ int weft_sched_end_immediate(weft_sched *sched)
     weft_list_remove(&sched->active);
     weft_sched_free_memory(sched);
     if (weft_unlikely(sched->team->stopped))
-        weft_team_leave_node(sched->team);
+        weft_team_leave_area(sched->team);
     return weft_sched_code(sched);
 }
 
@@ -278,16 +278,16 @@ int weft_sched_end_immediate(weft_sched *sched)
 
 static void record(weft_sched *sched, const weft_step *step)
 {
-    if (sched->step_count == sched->step_room) {
-        uint32_t room = sched->step_room ? sched->step_room * 2 : 16;
-        weft_step *more = realloc(sched->steps, room * sizeof *more);
+    if (sched->step_count == sched->step_capacity) {
+        uint32_t capacity = sched->step_capacity ? sched->step_capacity * 2 : 16;
+        weft_step *more = realloc(sched->steps, capacity * sizeof *more);
 
         if (!more) {
-            weft_sched_fail(sched, weft_fail(WEFT_E_NOMEM, "no memory for %u steps of a collective", room));
+            weft_sched_fail(sched, weft_fail(WEFT_E_NOMEM, "no memory for %u steps of a collective", capacity));
             return;
         }
         sched->steps = more;
-        sched->step_room = room;
+        sched->step_capacity = capacity;
     }
     weft_type_hold(step->to_type);
     if (step->from_type)
@@ -295,7 +295,7 @@ static void record(weft_sched *sched, const weft_step *step)
     sched->steps[sched->step_count++] = *step;
 }
 
-static void open_gate(weft_completion *completion)
+static void on_round_done(weft_completion *completion)
 {
     weft_sched *sched = weft_container(completion, weft_sched, completion);
 
@@ -305,13 +305,13 @@ static void open_gate(weft_completion *completion)
     worker->scheds_ready++;
 }
 
-static void free_plan(weft_req *req)
+static void free_sched(weft_req *req)
 {
     weft_sched *sched = req->extra;
 
     weft_list_remove(&sched->active);
-    if (sched->kept)
-        sched->drop_kept(sched->kept);
+    if (sched->regs)
+        sched->free_regs(sched->regs);
     for (uint32_t i = 0; i < sched->step_count; i++) {
         weft_type_drop(sched->steps[i].to_type);
         if (sched->steps[i].from_type)
@@ -334,12 +334,12 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
         weft_team_stop(team, weft_fail(WEFT_E_NOMEM, "no memory to record a collective"), tag);
         return WEFT_E_NOMEM;
     }
-    plan_reset(sched, team, tag, false);
-    sched->completion.open = open_gate;
+    sched_reset(sched, team, tag, false);
+    sched->completion.open = on_round_done;
     sched->req = *req;
     (*req)->chan = team->chan;
     (*req)->extra = sched;
-    (*req)->free_extra = free_plan;
+    (*req)->free_extra = free_sched;
     weft_list_init(&sched->link);
     if (args->op) { /* the user may free the operator meanwhile */
         sched->own_op = *args->op;
@@ -359,19 +359,19 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
 
 void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type)
 {
-    weft_step step = {.verb = WEFT_STEP_SEND, .peer = plan_peer(sched, to), .from = buf, .to_count = count, .to_type = type};
+    weft_step step = {.op = WEFT_STEP_SEND, .peer = team_rank(sched, to), .from = buf, .to_count = count, .to_type = type};
 
     if (sched->rc)
         return;
     if (sched->is_immediate)
-        plan_note(sched, weft_sched_begin_message(sched, &step));
+        note_error(sched, weft_sched_begin_message(sched, &step));
     else
         record(sched, &step);
 }
 
 void weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type)
 {
-    weft_step step = {.verb = WEFT_STEP_RECV, .peer = plan_peer(sched, from), .to = buf, .to_count = count, .to_type = type};
+    weft_step step = {.op = WEFT_STEP_RECV, .peer = team_rank(sched, from), .to = buf, .to_count = count, .to_type = type};
 
     if (sched->rc)
         return;
@@ -379,15 +379,15 @@ void weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count
         record(sched, &step);
         return;
     }
-    immediate_post_held(sched);
-    sched->held = step;
-    sched->is_holding = true;
+    post_deferred(sched);
+    sched->deferred = step;
+    sched->has_deferred = true;
 }
 
 void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
                     const weft_type *from_type)
 {
-    weft_step step = {.verb = WEFT_STEP_COPY, .from = from, .to = to, .from_count = from_count, .to_count = to_count,
+    weft_step step = {.op = WEFT_STEP_COPY, .from = from, .to = to, .from_count = from_count, .to_count = to_count,
                       .from_type = from_type, .to_type = to_type};
 
     if (sched->rc || !to_count)
@@ -403,7 +403,7 @@ void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_
 
 void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t count, const weft_type *type)
 {
-    weft_step step = {.verb = WEFT_STEP_REDUCE, .from = in, .to = inout, .to_count = count, .to_type = type};
+    weft_step step = {.op = WEFT_STEP_REDUCE, .from = in, .to = inout, .to_count = count, .to_type = type};
 
     if (sched->rc || !count)
         return;
@@ -415,12 +415,12 @@ void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t 
 
 void weft_sched_fence(weft_sched *sched)
 {
-    weft_step step = {.verb = WEFT_STEP_FENCE, .to_type = NULL};
+    weft_step step = {.op = WEFT_STEP_FENCE, .to_type = NULL};
 
     if (sched->is_immediate)
         immediate_fence(sched);
-    else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].verb != WEFT_STEP_FENCE) {
-        step.to_type = weft_sched_bytes(); /* every step holds a type, so free_plan() need not test */
+    else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].op != WEFT_STEP_FENCE) {
+        step.to_type = weft_sched_bytes(); /* every step holds a type, so free_sched() need not test */
         record(sched, &step);
     }
 }
@@ -434,7 +434,7 @@ void weft_sched_sub(weft_sched *sched, const uint32_t *ranks, uint32_t size, wef
     if (!map)
         return;
     for (uint32_t i = 0; i < size; i++) {
-        map[i] = (uint32_t)plan_peer(sched, ranks[i]);
+        map[i] = (uint32_t)team_rank(sched, ranks[i]);
         if (ranks[i] == outer_rank)
             sched->rank = i;
     }
@@ -464,7 +464,7 @@ static void *temp_bytes(weft_sched *sched, uint64_t bytes)
     } else {
         fresh = bytes < UINT64_MAX / 2 ? aligned_alloc(64, sizeof *fresh + bytes) : NULL;
         if (!fresh) {
-            weft_sched_fail(sched, weft_fail(WEFT_E_NOMEM, "a collective needs %llu bytes of temporary memory that are not to be had",
+            weft_sched_fail(sched, weft_fail(WEFT_E_NOMEM, "no memory for a collective: it needs %llu bytes of temporary memory",
                                            (unsigned long long)bytes));
             return NULL;
         }
@@ -509,5 +509,5 @@ void weft_sched_free_memory(weft_sched *sched)
     if (sched->reqs != sched->few)
         free(sched->reqs);
     sched->reqs = sched->few;
-    sched->req_room = WEFT_SCHED_FEW;
+    sched->req_capacity = WEFT_SCHED_FEW;
 }

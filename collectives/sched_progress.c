@@ -14,7 +14,7 @@
 
 static void step_perform(weft_sched *sched, const weft_step *step)
 {
-    switch (step->verb) {
+    switch (step->op) {
     case WEFT_STEP_SEND:
     case WEFT_STEP_RECV: {
         int rc = weft_sched_begin_message(sched, step);
@@ -33,7 +33,7 @@ static void step_perform(weft_sched *sched, const weft_step *step)
     }
 }
 
-static void plan_go_on(weft_sched *sched)
+static void sched_continue(weft_sched *sched)
 {
     for (;;) {
         weft_sched_free_requests(sched);
@@ -41,7 +41,7 @@ static void plan_go_on(weft_sched *sched)
             break;
         while (!sched->rc && sched->next < sched->step_count) {
             const weft_step *step = &sched->steps[sched->next++];
-            if (step->verb == WEFT_STEP_FENCE)
+            if (step->op == WEFT_STEP_FENCE)
                 break;
             step_perform(sched, step);
         }
@@ -71,7 +71,7 @@ int weft_sched_progress(weft_worker *worker)
         weft_sched *sched = weft_container(link, weft_sched, link);
         worker->scheds_ready--;
         sched->completion.left = 1;
-        plan_go_on(sched);
+        sched_continue(sched);
         n++;
     }
     return n;
@@ -91,9 +91,9 @@ int weft_sched_restart(weft_req *req)
     req->rc = 0;
     weft_list_append(&sched->team->active, &sched->active);
     if (weft_unlikely(sched->team->stopped) && weft_team_is_over(sched->team, (uint32_t)sched->tag))
-        sched->rc = weft_team_refuse(sched->team);
+        sched->rc = weft_team_stop_error(sched->team);
     if (weft_unlikely(sched->tag & (int)WEFT_TAG_PREPARED))
         weft_calls_check_ahead(sched->team, (uint32_t)sched->tag, sched->call);
-    plan_go_on(sched);
+    sched_continue(sched);
     return WEFT_OK;
 }

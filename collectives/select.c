@@ -16,16 +16,16 @@
 #define SLOTS(n) n, WEFT_UNIT_SLOTS
 #define SLOTS_BY_RANKS(n) n, WEFT_UNIT_SLOTS_BY_RANKS
 #define COMMUTATIVE WEFT_NEED_COMMUTATIVE
-#define POWER WEFT_NEED_POWER
-#define NODE WEFT_NEED_NODE
-#define HOSTS WEFT_NEED_HOSTS
-#define ONE_SPEAKS "one member of each node speaks for all of it"
+#define POWER_OF_2 WEFT_NEED_POWER_OF_2
+#define AREA WEFT_NEED_AREA
+#define NODES WEFT_NEED_NODES
+#define ONE_LEADER "only one leader per node exchanges messages with other nodes"
 
-#define ROWS_MAX 7
+#define RULES_MAX 7
 
 /* ---- model ----
  * A message of n bytes takes 1 + x latencies, x = n / latency_bytes; reductions and copies take none. For P ranks, k = log2(P) rounded up,
- * bytes as weft_coll_select_bytes counts them:
+ * bytes as weft_coll_bytes counts them:
  *     binomial, doubling             k (1 + x)              (doubling: 2 (1 + x) more where P is no power of two)
  *     scatter, ring                  k + P - 1 + 2 x
  *     blocks, ring; blocks, gather   2 (P - 1) + 2 x        one message per rank and block, twice
@@ -63,118 +63,118 @@ static uint64_t tree_or_linear(uint32_t ranks)
     return 256 * 4;
 }
 
-static const weft_coll_rule rows[WEFT_COLL_LAST][ROWS_MAX] = {
+static const weft_coll_rule rules[WEFT_COLL_LAST][RULES_MAX] = {
     [WEFT_COLL_BARRIER] = {
-        {WEFT_COLL_BARRIER, "node flags", NULL, 2, ALL, ANY, NODE, "a flag in shared memory costs one cache line"},
-        {WEFT_COLL_BARRIER, "by hosts", weft_barrier_hier, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
-        {WEFT_COLL_BARRIER, "doubling", weft_barrier_doubling, 2, ALL, ANY, POWER, "log2(ranks) exchanges, the first with neighbours"},
-        {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds, nobody is special"},
+        {WEFT_COLL_BARRIER, "shmcoll", NULL, 2, ALL, ANY, AREA, "a flag in shared memory costs one cache line"},
+        {WEFT_COLL_BARRIER, "hier", weft_barrier_hier, 3, ALL, ANY, NODES, ONE_LEADER},
+        {WEFT_COLL_BARRIER, "doubling", weft_barrier_doubling, 2, ALL, ANY, POWER_OF_2, "log2(ranks) exchanges, the first with neighbours"},
+        {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds for any number of ranks"},
     },
     [WEFT_COLL_BCAST] = {
-        {WEFT_COLL_BCAST, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "all read the root's slot at once"},
-        {WEFT_COLL_BCAST, "by hosts", weft_bcast_hier, 3, ALL, ANY, HOSTS, ONE_SPEAKS},
+        {WEFT_COLL_BCAST, "shmcoll", NULL, 2, ALL, SLOTS(256), AREA, "all read the root's slot at once"},
+        {WEFT_COLL_BCAST, "hier", weft_bcast_hier, 3, ALL, ANY, NODES, ONE_LEADER},
         {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, 2, ANY, 0, "one message"},
-        {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency rules: log2(ranks) messages",
+        {WEFT_COLL_BCAST, "binomial", weft_bcast_binomial, 1, ALL, LATENCIES(8), 0, "latency dominates: log2(ranks) messages",
          tree_or_scatter_ring},
-        {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "a short chain's filling is cheaper than sending twice"},
+        {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "filling a short pipeline costs less than sending the bytes twice"},
         {WEFT_COLL_BCAST, "scatter, ring", weft_bcast_scatter_ring, 1, ALL, ANY, 0, "twice the bytes for any number of ranks"},
     },
     [WEFT_COLL_REDUCE] = {
-        {WEFT_COLL_REDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE, "the root folds where the others wrote"},
-        {WEFT_COLL_REDUCE, "by hosts", weft_reduce_hier, 3, ALL, ANY, HOSTS | COMMUTATIVE, ONE_SPEAKS},
+        {WEFT_COLL_REDUCE, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(256), AREA, "the root reduces from the others' slots"},
+        {WEFT_COLL_REDUCE, "hier", weft_reduce_hier, 3, ALL, ANY, NODES | COMMUTATIVE, ONE_LEADER},
         {WEFT_COLL_REDUCE, "binomial", weft_reduce_binomial, 1, ALL, LATENCIES(16), COMMUTATIVE,
-         "latency rules: log2(ranks) messages", tree_or_blocks},
+         "latency dominates: log2(ranks) messages", tree_or_blocks},
         {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0,
          "the operator does not commute", tree_or_blocks},
-        {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks fold at once, each its block"},
+        {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks reduce at once, each its block"},
     },
     [WEFT_COLL_ALLREDUCE] = {
-        {WEFT_COLL_ALLREDUCE, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(256), NODE,
-         "each rank folds its block in shared memory"},
-        {WEFT_COLL_ALLREDUCE, "by hosts", weft_allreduce_hier, 3, ALL, LATENCIES(16), HOSTS | COMMUTATIVE, ONE_SPEAKS},
-        {WEFT_COLL_ALLREDUCE, "parts by hosts", weft_allreduce_multileader, 3, ALL, ANY, HOSTS | COMMUTATIVE,
-         "each member of a node speaks for a part"},
+        {WEFT_COLL_ALLREDUCE, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(256), AREA,
+         "each rank reduces its block in shared memory"},
+        {WEFT_COLL_ALLREDUCE, "hier", weft_allreduce_hier, 3, ALL, LATENCIES(16), NODES | COMMUTATIVE, ONE_LEADER},
+        {WEFT_COLL_ALLREDUCE, "multileader", weft_allreduce_multileader, 3, ALL, ANY, NODES | COMMUTATIVE,
+         "each leader of a node exchanges one block with other nodes"},
         {WEFT_COLL_ALLREDUCE, "doubling", weft_allreduce_doubling, 1, ALL, LATENCIES(4), 0,
-         "latency rules: log2(ranks) exchanges", doubling_or_ring},
-        {WEFT_COLL_ALLREDUCE, "blocks", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks fold at once, each its block"},
+         "latency dominates: log2(ranks) exchanges", doubling_or_ring},
+        {WEFT_COLL_ALLREDUCE, "blocks", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks reduce at once, each its block"},
         {WEFT_COLL_ALLREDUCE, "ring", weft_allreduce_ring, 1, ALL, ANY, COMMUTATIVE, "twice the bytes, and memory for one block"},
         {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks_ring, 1, ALL, ANY, 0, "the operator does not commute"},
     },
     [WEFT_COLL_GATHER] = {
-        {WEFT_COLL_GATHER, "node slots", NULL, 2, ALL, SLOTS(16), NODE, "the root reads where the others wrote"},
+        {WEFT_COLL_GATHER, "shmcoll", NULL, 2, ALL, SLOTS(16), AREA, "the root reads the others' slots"},
         {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0,
-         "latency rules: the root takes log2(ranks) messages", tree_or_linear},
+         "latency dominates: the root receives log2(ranks) messages", tree_or_linear},
         {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte travels once"},
     },
     [WEFT_COLL_SCATTER] = {
-        {WEFT_COLL_SCATTER, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(4), NODE, "all read the root's slot at once"},
+        {WEFT_COLL_SCATTER, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(4), AREA, "all read the root's slot at once"},
         {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0,
-         "latency rules: the root sends log2(ranks) messages", tree_or_linear},
+         "latency dominates: the root sends log2(ranks) messages", tree_or_linear},
         {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte travels once"},
     },
     [WEFT_COLL_ALLGATHER] = {
-        {WEFT_COLL_ALLGATHER, "node slots", NULL, 2, ALL, SLOTS(256), NODE, "each writes once, all read"},
-        {WEFT_COLL_ALLGATHER, "doubling", weft_allgather_doubling, 1, ALL, LATENCIES(4), POWER,
+        {WEFT_COLL_ALLGATHER, "shmcoll", NULL, 2, ALL, SLOTS(256), AREA, "each rank writes once, all read"},
+        {WEFT_COLL_ALLGATHER, "doubling", weft_allgather_doubling, 1, ALL, LATENCIES(4), POWER_OF_2,
          "log2(ranks) exchanges, no copies"},
         {WEFT_COLL_ALLGATHER, "Bruck", weft_allgather_bruck, 3, ALL, LATENCIES(1), 0,
-         "latency rules: log2(ranks) rounds for any number", tree_or_linear},
+         "latency dominates: log2(ranks) rounds for any number of ranks", tree_or_linear},
         {WEFT_COLL_ALLGATHER, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
     },
     [WEFT_COLL_ALLTOALL] = {
-        {WEFT_COLL_ALLTOALL, "node slots", NULL, 2, ALL, SLOTS_BY_RANKS(2), NODE, "each writes once, each reads its part"},
-        {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency rules: log2(ranks) rounds",
+        {WEFT_COLL_ALLTOALL, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(2), AREA, "each rank writes once and reads its blocks"},
+        {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency dominates: log2(ranks) rounds",
          bruck_or_pairwise},
         {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
-        {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one partner at a time: nobody is flooded"},
+        {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one partner at a time: no rank is flooded"},
     },
 };
 
-static uint64_t row_bytes(const weft_coll_rule *row, const weft_coll_query *ask)
+static uint64_t rule_bytes(const weft_coll_rule *rule, const weft_coll_query *query)
 {
-    if (weft_unlikely(row->crossing && ask->ranks > WEFT_COLL_RULE_RANKS))
-        return row->crossing(ask->ranks) * ask->latency_bytes / 256;
-    switch (row->unit) {
+    if (weft_unlikely(rule->crossing && query->ranks > WEFT_COLL_RULE_RANKS))
+        return rule->crossing(query->ranks) * query->latency_bytes / 256;
+    switch (rule->unit) {
     case WEFT_UNIT_LATENCIES:
-        return (uint64_t)row->up_to * ask->latency_bytes;
+        return (uint64_t)rule->up_to * query->latency_bytes;
     case WEFT_UNIT_SLOTS:
-        return (uint64_t)row->up_to * ask->slot_bytes;
+        return (uint64_t)rule->up_to * query->slot_bytes;
     case WEFT_UNIT_SLOTS_BY_RANKS:
-        return row->up_to * ask->slot_bytes / ask->ranks; /* 32-bit arithmetic: this is on the fast path of small calls */
+        return rule->up_to * query->slot_bytes / query->ranks; /* 32-bit arithmetic: on the fast path of small calls */
     default:
         return UINT64_MAX;
     }
 }
 
-const weft_coll_rule *weft_coll_select(const weft_coll_query *ask)
+const weft_coll_rule *weft_coll_select(const weft_coll_query *query)
 {
-    const weft_coll_rule *row = rows[ask->kind];
+    const weft_coll_rule *rule = rules[query->kind];
 
-    while ((row->needs & ~ask->has) || ask->ranks < row->ranks_min || ask->ranks > row->ranks_max ||
-           ask->bytes > row_bytes(row, ask))
-        row++;
-    return row;
+    while ((rule->needs & ~query->has) || query->ranks < rule->ranks_min || query->ranks > rule->ranks_max ||
+           query->bytes > rule_bytes(rule, query))
+        rule++;
+    return rule;
 }
 
 const weft_coll_rule *weft_coll_select_rules(enum weft_coll_kind kind, size_t *count)
 {
     *count = 0;
-    while (*count < ROWS_MAX && rows[kind][*count].name)
+    while (*count < RULES_MAX && rules[kind][*count].name)
         ++*count;
-    return rows[kind];
+    return rules[kind];
 }
 
-int weft_coll_select_print(const weft_coll_rule *row, const weft_coll_query *with, char *text, size_t room)
+int weft_coll_select_print(const weft_coll_rule *rule, const weft_coll_query *with, char *text, size_t capacity)
 {
-    uint64_t bytes = row_bytes(row, with);
+    uint64_t bytes = rule_bytes(rule, with);
     char max[32] = "any size", ranks[16] = "any";
 
-    if (row->ranks_max != ALL)
-        snprintf(ranks, sizeof ranks, "%u", row->ranks_max);
+    if (rule->ranks_max != ALL)
+        snprintf(ranks, sizeof ranks, "%u", rule->ranks_max);
     if (bytes != UINT64_MAX)
         snprintf(max, sizeof max, "<= %llu B", (unsigned long long)bytes);
-    return snprintf(text, room, "%-10s %-18s %u..%s ranks, %s%s%s%s: %s", weft_coll_name(row->kind), row->name, row->ranks_min,
+    return snprintf(text, capacity, "%-10s %-18s %u..%s ranks, %s%s%s%s: %s", weft_coll_name(rule->kind), rule->name, rule->ranks_min,
                     ranks, max,
-                    row->needs & COMMUTATIVE ? ", commutative" : "", row->needs & POWER ? ", ranks a power of two" : "",
-                    row->needs & HOSTS ? ", several nodes" : "",
-                    row->because);
+                    rule->needs & COMMUTATIVE ? ", commutative" : "", rule->needs & POWER_OF_2 ? ", ranks a power of two" : "",
+                    rule->needs & NODES ? ", several nodes" : "",
+                    rule->reason);
 }

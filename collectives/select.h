@@ -14,12 +14,12 @@
 
 enum weft_need {
     WEFT_NEED_COMMUTATIVE = 1, /* the operator commutes */
-    WEFT_NEED_POWER = 2,       /* ranks are a power of two */
-    WEFT_NEED_NODE = 4,        /* a node area (shmcoll.h), and a blocking call */
-    WEFT_NEED_HOSTS = 8,       /* several nodes, at least one of them with two or more members (topology.h) */
+    WEFT_NEED_POWER_OF_2 = 2,       /* ranks are a power of two */
+    WEFT_NEED_AREA = 4,        /* a node area (shmcoll.h), and a blocking call */
+    WEFT_NEED_NODES = 8,       /* several nodes, at least one of them with two or more members (topology.h) */
 };
 
-enum weft_choice_unit { WEFT_UNIT_ANY, WEFT_UNIT_LATENCIES, WEFT_UNIT_SLOTS, WEFT_UNIT_SLOTS_BY_RANKS };
+enum weft_rule_unit { WEFT_UNIT_ANY, WEFT_UNIT_LATENCIES, WEFT_UNIT_SLOTS, WEFT_UNIT_SLOTS_BY_RANKS };
 
 typedef struct weft_coll_rule {
     enum weft_coll_kind kind;
@@ -27,9 +27,9 @@ typedef struct weft_coll_rule {
     weft_sched_algorithm *algorithm; /* NULL: through the node area (shmcoll.h) */
     uint32_t ranks_min, ranks_max;
     uint32_t up_to;                 /* longest message, in `unit`, inclusive */
-    enum weft_choice_unit unit;
+    enum weft_rule_unit unit;
     uint32_t needs;
-    const char *because;            /* reason, for tools */
+    const char *reason;             /* for tools */
     uint64_t (*crossing)(uint32_t ranks); /* replaces up_to above WEFT_COLL_RULE_RANKS ranks; in 1/256 latency; NULL: up_to is used */
 } weft_coll_rule;
 
@@ -40,17 +40,17 @@ typedef struct weft_coll_rule {
 typedef struct weft_coll_query {
     enum weft_coll_kind kind;
     uint32_t ranks;
-    uint64_t bytes;         /* weft_coll_select_bytes */
+    uint64_t bytes;         /* weft_coll_bytes */
     uint32_t has;           /* mask of enum weft_need */
     uint32_t latency_bytes; /* weft_team's */
     uint32_t slot_bytes;    /* of the node area; 0: none */
 } weft_coll_query;
 
 /* Never NULL: the last rule of each operation always matches. */
-const weft_coll_rule *weft_coll_select(const weft_coll_query *ask);
+const weft_coll_rule *weft_coll_select(const weft_coll_query *query);
 /* All rules of an operation, for tools and tests. */
 const weft_coll_rule *weft_coll_select_rules(enum weft_coll_kind kind, size_t *count);
 /* Prints a rule in one line; its bytes are those for the ranks and sizes in `with`. Returns as snprintf. */
-int weft_coll_select_print(const weft_coll_rule *row, const weft_coll_query *with, char *text, size_t room);
+int weft_coll_select_print(const weft_coll_rule *rule, const weft_coll_query *with, char *text, size_t capacity);
 
 #endif

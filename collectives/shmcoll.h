@@ -13,22 +13,22 @@
 /* Runs an algorithm on the team by messages (in coll.c). Returns 0 or an error. */
 typedef int weft_shmcoll_performer(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args);
 
-/* Collective, blocks. The members on each node allocate and attach an area: team->node, NULL if there is none. Sets team->latency_bytes,
+/* Collective, blocks. The members on each node allocate and attach an area: team->area, NULL if there is none. Sets team->latency_bytes,
  * eager_bytes and eager_total_max to equal values on all members. Only messages fail; that no area is free is not an error. */
 int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform);
 /* Blocking call through the area: publishes it for the check (shmcoll_check.h) and performs it. */
-int weft_shmcoll_run(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args);
-/* Blocking call by an algorithm of messages: only publishes it, before it begins. bytes: weft_coll_select_bytes. is_alone: no stage of it
+int weft_shmcoll_run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
+/* Blocking call by an algorithm of messages: only publishes it, before it begins. bytes: weft_coll_bytes. is_alone: no stage of it
  * uses the area. Returns 0, or the error that ended the use of the area. */
-int weft_shmcoll_pass(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone);
+int weft_shmcoll_publish(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone);
 /* Performs one stage of such a call in the area (hier.c). Blocks. */
-int weft_shmcoll_stage(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args);
+int weft_shmcoll_stage(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
 /* Halves of an allreduce (shmcoll_rsag.c). Member i < parts owns block i of recvcount elements (weft_sched_block_start).
  * reduce_scatter: each owner gets its block, reduced over all members, in its recvbuf; the operator must commute.
  * allgather: every member gets all blocks in its recvbuf. */
-typedef int weft_shmcoll_rsag(weft_shmcoll *node, const weft_coll *args, uint32_t parts);
+typedef int weft_shmcoll_rsag(weft_shmcoll *area, const weft_coll *args, uint32_t parts);
 weft_shmcoll_rsag weft_shmcoll_reduce_scatter, weft_shmcoll_allgather;
 /* Whether both halves support this type: dense, and an element fits. */
-bool weft_shmcoll_can_rsag(const weft_shmcoll *node, const weft_type *type, uint32_t parts);
+bool weft_shmcoll_can_rsag(const weft_shmcoll *area, const weft_type *type, uint32_t parts);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct weft_shmcoll weft_shmcoll;
 
 typedef struct weft_shmcoll_line {
     _Alignas(WEFT_LINE) _Atomic uint64_t posted; /* last operation posted here; release by its member, acquire by readers */
-    _Atomic uint64_t chain; /* hash of the member's calls, if it writes in `posted`; else older, and a correct program does not read it */
+    _Atomic uint64_t call_hash; /* hash of the member's calls, if it writes in `posted`; else older and not read by correct programs */
     char data[WEFT_SHMCOLL_INLINE]; /* aligned for every basic type */
 } weft_shmcoll_line;
 
@@ -46,13 +46,13 @@ typedef struct weft_shmcoll_hdr {
     _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that have closed the area */
     _Atomic uint32_t stopped; /* 1: a member has found that calls differ, and reports it */
     _Atomic uint32_t causes;  /* members that stopped; the first one writes the cause */
-    _Atomic uint32_t has_cause; /* 1: cause_code and cause are valid; release, pairs with say_gone() */
+    _Atomic uint32_t has_cause; /* 1: cause_code and cause are valid; release, pairs with describe_gone() */
     int32_t cause_code;       /* enum weft_status */
     char cause[WEFT_NOTIFY_BYTES + 60];
 } weft_shmcoll_hdr;
 
 typedef struct weft_shmcoll_call {
-    _Atomic uint64_t chain; /* hash of the member's calls up to this one */
+    _Atomic uint64_t call_hash; /* hash of the member's calls up to this one */
     _Atomic uint64_t what;  /* weft_call.what */
     _Atomic uint64_t bytes; /* weft_call.bytes */
 } weft_shmcoll_call;
@@ -60,11 +60,11 @@ typedef struct weft_shmcoll_call {
 enum weft_shmcoll_gone { WEFT_SHMCOLL_HERE, WEFT_SHMCOLL_LEFT, WEFT_SHMCOLL_STOPPED };
 
 /* One member's published calls. All stores are releases, so that read_call() detects an entry that is being overwritten. */
-typedef struct weft_shmcoll_notes {
+typedef struct weft_shmcoll_call_log {
     _Alignas(WEFT_LINE) _Atomic uint64_t calls; /* calls published so far; number n is in call[n % DEPTH] */
     _Atomic uint64_t gone;                      /* enum weft_shmcoll_gone; not HERE: the member posts no more */
     weft_shmcoll_call call[WEFT_SHMCOLL_DEPTH];
-} weft_shmcoll_notes;
+} weft_shmcoll_call_log;
 
 struct weft_shmcoll_csum {
     uint32_t sum;        /* CRC32C of the packed bytes */
@@ -74,18 +74,18 @@ struct weft_shmcoll_csum {
 struct weft_shmcoll {
     uint64_t op;    /* current operation of this member */
     uint64_t known; /* an operation that all members are known to have posted */
-    uint64_t chain, calls; /* hash and count of this member's blocking calls (shmcoll_check.h) */
+    uint64_t call_hash, calls; /* hash and count of this member's blocking calls (shmcoll_check.h) */
     weft_shmcoll_line *lines;
-    weft_shmcoll_notes *notes; /* [ranks], in the area */
+    weft_shmcoll_call_log *call_logs; /* [ranks], in the area */
     char *slots;    /* [ranks][DEPTH] of slot_bytes, in the area */
     uint32_t rank, ranks, slot_bytes;
-    bool is_oversubscribed, needs_fence, is_tainted; /* is_tainted: weft_shmcoll_mark() */
+    bool is_oversubscribed, needs_fence, is_tainted; /* is_tainted: weft_shmcoll_set_tainted() */
     int rc; /* a member failed, or calls differ: the area is not used any more; 0: none */
     bool is_second; /* another member found before this one that calls differ */
     bool is_waiting; /* this member waits in the area, and polls */
     weft_team *team; /* stops when this member does; NULL: none (tests) */
     const uint32_t *node_ranks; /* members' ranks in the communicator; NULL: equal */
-    struct weft_shmcoll_csum *sums; /* [ranks][DEPTH][ranks], in the area; NULL: no checksums, and the next three are unused */
+    struct weft_shmcoll_csum *csums; /* [ranks][DEPTH][ranks], in the area; NULL: no checksums, and the next three are unused */
     enum weft_coll_kind kind;   /* current call */
     int root, damage;           /* current call; damage: first damage that this member found, 0: none */
     uint32_t damages;           /* fragments found damaged since attach */
@@ -94,7 +94,7 @@ struct weft_shmcoll {
     weft_nt_copy store; /* chooses between cached and non-temporal stores into slots */
     weft_rank_page *pages[WEFT_SHMCOLL_RANKS];
     uint64_t bytes; /* mapped length, unmapped by weft_shmcoll_close(); 0: the caller owns the mapping */
-    uint32_t area;  /* index in the segment; valid if bytes */
+    uint32_t area_index;  /* index in the segment; valid if bytes */
 };
 
 /* Recipients of a post: all members, none in particular. */
@@ -103,10 +103,10 @@ struct weft_shmcoll {
 /* Bytes of an area of `bytes` that are used; only these are reserved and mapped. */
 uint64_t weft_shmcoll_used_bytes(uint64_t bytes, uint32_t ranks, unsigned flags);
 /* Posts s. Does not block. `to`: members that may wait for this one alone: WEFT_SHMCOLL_ALL, WEFT_SHMCOLL_NONE, or a member. */
-void weft_shmcoll_post(weft_shmcoll *node, uint64_t s, int to);
+void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to);
 /* Flags of an area; equal on all members. */
-enum weft_shmcoll_manner {
-    WEFT_SHMCOLL_CROWDED = 1, /* oversubscribed: more ranks than CPUs */
+enum weft_shmcoll_flags {
+    WEFT_SHMCOLL_OVERSUBSCRIBED = 1, /* oversubscribed: more ranks than CPUs */
     WEFT_SHMCOLL_FENCE = 2,   /* a member has no membarrier() */
     WEFT_SHMCOLL_CSUM = 4,    /* a member has set WEFT_CHECKSUM: data in slots is checked (shmcoll_csum.h) */
 };
@@ -114,53 +114,53 @@ enum weft_shmcoll_manner {
  * NULL: out of memory, or `bytes` is too small. */
 weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
                             weft_rank_page *const *pages, unsigned flags);
-/* node may be NULL. The last member to close frees the area. */
-void weft_shmcoll_close(weft_shmcoll *node);
+/* area may be NULL. The last member to close frees the area. */
+void weft_shmcoll_close(weft_shmcoll *area);
 /* Bytes that one member can write in one operation. */
-uint32_t weft_shmcoll_slot_bytes(const weft_shmcoll *node);
+uint32_t weft_shmcoll_slot_bytes(const weft_shmcoll *area);
 /* Another member has found before this one that calls differ. */
-bool weft_shmcoll_is_second(const weft_shmcoll *node);
+bool weft_shmcoll_is_second(const weft_shmcoll *area);
 /* A call of this member waits in the area. */
-bool weft_shmcoll_is_waiting(const weft_shmcoll *node);
+bool weft_shmcoll_is_waiting(const weft_shmcoll *area);
 /* This member leaves the area by error rc, unless it has left before: members that wait for it, now or later, return an error. */
-void weft_shmcoll_leave(weft_shmcoll *node, int rc) __attribute__((cold));
+void weft_shmcoll_leave(weft_shmcoll *area, int rc) __attribute__((cold));
 /* Whether data that this member writes from now on derives from damaged data. */
-void weft_shmcoll_mark(weft_shmcoll *node, bool is_tainted);
+void weft_shmcoll_set_tainted(weft_shmcoll *area, bool is_tainted);
 /* Wakes all sleeping members; they compare calls again. */
-void weft_shmcoll_wake_all(weft_shmcoll *node);
+void weft_shmcoll_wake_all(weft_shmcoll *area);
 /* This member posts no more, after close (LEFT) or an error (STOPPED). Wakes the others. */
-void weft_shmcoll_go(weft_shmcoll *node, enum weft_shmcoll_gone how);
+void weft_shmcoll_set_gone(weft_shmcoll *area, enum weft_shmcoll_gone how);
 
 /* Where `member` writes its data of s, if no writer of s writes more than `bytes`. */
-static inline char *weft_shmcoll_place(const weft_shmcoll *node, uint32_t member, uint64_t s, uint64_t bytes)
+static inline char *weft_shmcoll_place(const weft_shmcoll *area, uint32_t member, uint64_t s, uint64_t bytes)
 {
     uint64_t i = (uint64_t)member * WEFT_SHMCOLL_DEPTH + s % WEFT_SHMCOLL_DEPTH;
-    return bytes <= WEFT_SHMCOLL_INLINE ? node->lines[i].data : node->slots + i * node->slot_bytes;
+    return bytes <= WEFT_SHMCOLL_INLINE ? area->lines[i].data : area->slots + i * area->slot_bytes;
 }
 
-static inline weft_shmcoll_line *weft_shmcoll_line_of(const weft_shmcoll *node, uint32_t member, uint64_t s)
+static inline weft_shmcoll_line *weft_shmcoll_line_of(const weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    return &node->lines[(uint64_t)member * WEFT_SHMCOLL_DEPTH + s % WEFT_SHMCOLL_DEPTH];
+    return &area->lines[(uint64_t)member * WEFT_SHMCOLL_DEPTH + s % WEFT_SHMCOLL_DEPTH];
 }
 
-static inline bool weft_shmcoll_has_posted(const weft_shmcoll *node, uint32_t member, uint64_t s)
+static inline bool weft_shmcoll_has_posted(const weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    return atomic_load_explicit(&weft_shmcoll_line_of(node, member, s)->posted, memory_order_acquire) >= s;
+    return atomic_load_explicit(&weft_shmcoll_line_of(area, member, s)->posted, memory_order_acquire) >= s;
 }
 
 /* Rank of `member` in the communicator. */
-static inline uint32_t weft_shmcoll_name(const weft_shmcoll *node, uint32_t member)
+static inline uint32_t weft_shmcoll_rank_of(const weft_shmcoll *area, uint32_t member)
 {
-    return node->node_ranks ? node->node_ranks[member] : member;
+    return area->node_ranks ? area->node_ranks[member] : member;
 }
 
 #define WEFT_SHMCOLL_OFFER_BYTES 4096
 
 /* Call before each copy of `bytes`: before a long one, offers the lock to other threads. At most one slot is copied between two offers. */
-static inline void weft_shmcoll_offer(const weft_shmcoll *node, uint64_t bytes)
+static inline void weft_shmcoll_offer(const weft_shmcoll *area, uint64_t bytes)
 {
     if (bytes > WEFT_SHMCOLL_OFFER_BYTES)
-        weft_worker_offer(node->worker);
+        weft_worker_offer(area->worker);
 }
 
 #endif

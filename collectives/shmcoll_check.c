@@ -9,153 +9,153 @@
 #include "base/status.h"
 #include "collectives/stop.h"
 
-int weft_shmcoll_refuse(weft_shmcoll *node)
+int weft_shmcoll_stop_error(weft_shmcoll *area)
 {
-    if (node->rc == WEFT_E_TRUNCATE)
-        node->rc = WEFT_E_NOT_SAME;
-    return node->rc;
+    if (area->rc == WEFT_E_TRUNCATE)
+        area->rc = WEFT_E_NOT_SAME;
+    return area->rc;
 }
 
 /* ---- comparing calls ---- */
 
-typedef struct noted { /* a copy of weft_shmcoll_call */
-    uint64_t chain, what, bytes;
-} noted;
+typedef struct call_copy { /* a copy of weft_shmcoll_call */
+    uint64_t call_hash, what, bytes;
+} call_copy;
 
-/* Number of the last call that both members have published; 0: none. Pairs with weft_shmcoll_note(). */
-static uint64_t last_common(const weft_shmcoll *node, uint32_t member)
+/* Number of the last call that both members have published; 0: none. Pairs with weft_shmcoll_log_call(). */
+static uint64_t last_common(const weft_shmcoll *area, uint32_t member)
 {
-    uint64_t theirs = atomic_load_explicit(&node->notes[member].calls, memory_order_acquire);
-    return theirs < node->calls ? theirs : node->calls;
+    uint64_t theirs = atomic_load_explicit(&area->call_logs[member].calls, memory_order_acquire);
+    return theirs < area->calls ? theirs : area->calls;
 }
 
 /* Reads call n of a member. False: n is 0, or the entry is overwritten, or may be during the read. */
-static bool read_call(const weft_shmcoll *node, uint32_t member, uint64_t n, noted *call)
+static bool read_call(const weft_shmcoll *area, uint32_t member, uint64_t n, call_copy *call)
 {
-    const weft_shmcoll_notes *notes = &node->notes[member];
-    const weft_shmcoll_call *from = &notes->call[n % WEFT_SHMCOLL_DEPTH];
+    const weft_shmcoll_call_log *call_logs = &area->call_logs[member];
+    const weft_shmcoll_call *from = &call_logs->call[n % WEFT_SHMCOLL_DEPTH];
 
-    call->chain = atomic_load_explicit(&from->chain, memory_order_acquire);
+    call->call_hash = atomic_load_explicit(&from->call_hash, memory_order_acquire);
     call->what = atomic_load_explicit(&from->what, memory_order_acquire);
     call->bytes = atomic_load_explicit(&from->bytes, memory_order_acquire);
-    return n && atomic_load_explicit(&notes->calls, memory_order_acquire) < n + WEFT_SHMCOLL_DEPTH - 1;
+    return n && atomic_load_explicit(&call_logs->calls, memory_order_acquire) < n + WEFT_SHMCOLL_DEPTH - 1;
 }
 
-static bool is_apart(const weft_shmcoll *node, uint32_t member)
+static bool calls_differ(const weft_shmcoll *area, uint32_t member)
 {
-    uint64_t n = last_common(node, member);
-    noted ours, theirs;
+    uint64_t n = last_common(area, member);
+    call_copy ours, theirs;
 
-    return read_call(node, node->rank, n, &ours) && read_call(node, member, n, &theirs) && ours.chain != theirs.chain;
+    return read_call(area, area->rank, n, &ours) && read_call(area, member, n, &theirs) && ours.call_hash != theirs.call_hash;
 }
 
-void weft_shmcoll_tell_passed(const weft_shmcoll *node, uint64_t s)
+void weft_shmcoll_report_passed(const weft_shmcoll *area, uint64_t s)
 {
-    noted latest;
+    call_copy latest;
     uint32_t tag;
 
-    for (uint32_t i = 0; i < node->ranks && weft_calls_has_ahead(node->team); i++)
-        if (i != node->rank && !weft_shmcoll_has_posted(node, i, s) && read_call(node, node->rank, node->calls, &latest) &&
-            weft_calls_has_passed(node->team, weft_shmcoll_name(node, i), &tag))
-            weft_calls_differ(node->team, weft_shmcoll_name(node, i), tag, (weft_call){latest.what, latest.bytes});
+    for (uint32_t i = 0; i < area->ranks && weft_calls_has_ahead(area->team); i++)
+        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s) && read_call(area, area->rank, area->calls, &latest) &&
+            weft_calls_has_passed(area->team, weft_shmcoll_rank_of(area, i), &tag))
+            weft_calls_differ(area->team, weft_shmcoll_rank_of(area, i), tag, (weft_call){latest.what, latest.bytes});
 }
 
-bool weft_shmcoll_is_astray(const weft_shmcoll *node, uint32_t member, uint64_t s)
+bool weft_shmcoll_never_posts(const weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    bool is_gone = atomic_load_explicit(&node->notes[member].gone, memory_order_acquire) != WEFT_SHMCOLL_HERE;
+    bool is_gone = atomic_load_explicit(&area->call_logs[member].gone, memory_order_acquire) != WEFT_SHMCOLL_HERE;
 
-    if (weft_likely(!is_gone && !is_apart(node, member)))
+    if (weft_likely(!is_gone && !calls_differ(area, member)))
         return false;
-    return !weft_shmcoll_has_posted(node, member, s); /* it may have posted before it left */
+    return !weft_shmcoll_has_posted(area, member, s); /* it may have posted before it left */
 }
 
 /* ---- error texts ---- */
 
-static weft_call call_of(const noted *of) { return (weft_call){of->what, of->bytes}; }
+static weft_call call_of(const call_copy *of) { return (weft_call){of->what, of->bytes}; }
 
 /* The first published call in which both members differ. False: none among those still readable. */
-static bool first_difference(const weft_shmcoll *node, uint32_t member, uint64_t *n, noted *ours, noted *theirs)
+static bool first_difference(const weft_shmcoll *area, uint32_t member, uint64_t *n, call_copy *ours, call_copy *theirs)
 {
-    uint64_t last = last_common(node, member);
+    uint64_t last = last_common(area, member);
 
     for (*n = last >= WEFT_SHMCOLL_DEPTH ? last - WEFT_SHMCOLL_DEPTH + 1 : 1; *n <= last; ++*n)
-        if (read_call(node, node->rank, *n, ours) && read_call(node, member, *n, theirs) &&
+        if (read_call(area, area->rank, *n, ours) && read_call(area, member, *n, theirs) &&
             (ours->what != theirs->what || ours->bytes != theirs->bytes))
             return true;
     return false;
 }
 
-static bool is_cut(const weft_shmcoll *node, uint32_t member, uint64_t n, const noted *ours, const noted *theirs)
+static bool is_truncated(const weft_shmcoll *area, uint32_t member, uint64_t n, const call_copy *ours, const call_copy *theirs)
 {
-    return n == node->calls && weft_call_is_cut(call_of(ours), weft_shmcoll_name(node, node->rank), call_of(theirs),
-                                                weft_shmcoll_name(node, member));
+    return n == area->calls && weft_call_is_truncated(call_of(ours), weft_shmcoll_rank_of(area, area->rank), call_of(theirs),
+                                                      weft_shmcoll_rank_of(area, member));
 }
 
-static int say_difference(const weft_shmcoll *node, uint32_t member)
+static int describe_difference(const weft_shmcoll *area, uint32_t member)
 {
-    noted ours, theirs;
+    call_copy ours, theirs;
     char here[100], there[100];
     uint64_t n;
 
-    if (!first_difference(node, member, &n, &ours, &theirs))
+    if (!first_difference(area, member, &n, &ours, &theirs))
         return WEFT_OK;
     weft_call_describe(call_of(&ours), here, sizeof here);
     weft_call_describe(call_of(&theirs), there, sizeof there);
-    return weft_fail(is_cut(node, member, n, &ours, &theirs) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
+    return weft_fail(is_truncated(area, member, n, &ours, &theirs) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
                      "rank %u called %s; rank %u called %s.\n"
                      "  All members must call the same collectives (this is blocking call %llu here), with equal counts, "
                      "roots and operators.",
-                     weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member), there, (unsigned long long)n);
+                     weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member), there, (unsigned long long)n);
 }
 
 /* Error with the cause that the first stopped member left. */
-static int say_cause(const weft_shmcoll *node, uint32_t member, const char *here)
+static int describe_cause(const weft_shmcoll *area, uint32_t member, const char *here)
 {
-    const weft_shmcoll_hdr *hdr = node->hdr;
+    const weft_shmcoll_hdr *hdr = area->hdr;
 
     return weft_fail(weft_stop_code(hdr->cause_code), "rank %u called %s; rank %u takes no part in it, after an error: %s",
-                     weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member), hdr->cause);
+                     weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member), hdr->cause);
 }
 
-static int say_gone(const weft_shmcoll *node, uint32_t member)
+static int describe_gone(const weft_shmcoll *area, uint32_t member)
 {
     char here[100] = "a collective";
-    noted ours;
+    call_copy ours;
 
-    if (read_call(node, node->rank, node->calls, &ours))
+    if (read_call(area, area->rank, area->calls, &ours))
         weft_call_describe(call_of(&ours), here, sizeof here);
-    if (atomic_load_explicit(&node->hdr->has_cause, memory_order_acquire)) /* pairs with leave_cause */
-        return say_cause(node, member, here);
-    switch (atomic_load_explicit(&node->notes[member].gone, memory_order_acquire)) {
+    if (atomic_load_explicit(&area->hdr->has_cause, memory_order_acquire)) /* pairs with publish_cause */
+        return describe_cause(area, member, here);
+    switch (atomic_load_explicit(&area->call_logs[member].gone, memory_order_acquire)) {
     case WEFT_SHMCOLL_LEFT:
         return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u has freed the communicator, or finalized MPI.",
-                         weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member));
+                         weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member));
     case WEFT_SHMCOLL_STOPPED:
         return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u makes no more collective calls here, after an error.",
-                         weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member));
+                         weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member));
     default:
         return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u made other collective calls before.",
-                         weft_shmcoll_name(node, node->rank), here, weft_shmcoll_name(node, member));
+                         weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member));
     }
 }
 
-int weft_shmcoll_stop(weft_shmcoll *node, int rc)
+int weft_shmcoll_stop(weft_shmcoll *area, int rc)
 {
-    weft_shmcoll_leave(node, rc);
-    if (node->team)
-        weft_team_stop(node->team, rc, (int)(node->team->sequence & WEFT_TAG_BITS));
+    weft_shmcoll_leave(area, rc);
+    if (area->team)
+        weft_team_stop(area->team, rc, (int)(area->team->sequence & WEFT_TAG_BITS));
     return rc;
 }
 
-int weft_shmcoll_differ(weft_shmcoll *node, uint32_t member)
+int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member)
 {
-    int rc = say_difference(node, member);
+    int rc = describe_difference(area, member);
 
-    for (uint32_t i = 0; i < node->ranks && !rc; i++) /* `member` may have stopped because of a third one */
-        if (i != node->rank && i != member)
-            rc = say_difference(node, i);
+    for (uint32_t i = 0; i < area->ranks && !rc; i++) /* `member` may have stopped because of a third one */
+        if (i != area->rank && i != member)
+            rc = describe_difference(area, i);
     if (!rc)
-        rc = say_gone(node, member);
-    node->is_second = atomic_exchange_explicit(&node->hdr->stopped, 1, memory_order_relaxed) != 0;
-    return weft_shmcoll_stop(node, rc);
+        rc = describe_gone(area, member);
+    area->is_second = atomic_exchange_explicit(&area->hdr->stopped, 1, memory_order_relaxed) != 0;
+    return weft_shmcoll_stop(area, rc);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * shmcoll_check: detects members of a node area whose blocking calls differ (operation, count, root, operator); they would hang.
- * Each member publishes its last calls in the area, and a hash of all its calls ("chain"). A writer in an operation stores its chain beside
+ * Each member publishes its last calls in the area, and a hash of all its calls (call_hash). A writer in an operation stores it beside
  * its flag, so readers compare one word. A member that waits long also compares the published calls.
  * Called by coll.c and shmcoll.c for each call, and by shmcoll_area.c; requires worker->lock.
  * Invariant: a member that finds a difference posts no more, and members that wait for its posts, now or later, find it stopped.
@@ -15,28 +15,28 @@
 #define WEFT_SHMCOLL_MIX 0x9E3779B97F4A7C15ull
 
 /* Publishes this member's next call; must precede every operation of it. */
-static inline void weft_shmcoll_note(weft_shmcoll *node, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes)
+static inline void weft_shmcoll_log_call(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes)
 {
-    uint64_t n = ++node->calls, what = weft_call_of(kind, WEFT_CALL_BLOCKING, args, bytes).what;
-    weft_shmcoll_notes *notes = &node->notes[node->rank];
-    weft_shmcoll_call *call = &notes->call[n % WEFT_SHMCOLL_DEPTH];
+    uint64_t n = ++area->calls, what = weft_call_of(kind, WEFT_CALL_BLOCKING, args, bytes).what;
+    weft_shmcoll_call_log *call_logs = &area->call_logs[area->rank];
+    weft_shmcoll_call *call = &call_logs->call[n % WEFT_SHMCOLL_DEPTH];
 
-    node->chain = (node->chain ^ what) * WEFT_SHMCOLL_MIX + bytes;
-    atomic_store_explicit(&call->chain, node->chain, memory_order_release);
+    area->call_hash = (area->call_hash ^ what) * WEFT_SHMCOLL_MIX + bytes;
+    atomic_store_explicit(&call->call_hash, area->call_hash, memory_order_release);
     atomic_store_explicit(&call->what, what, memory_order_release);
     atomic_store_explicit(&call->bytes, bytes, memory_order_release);
-    atomic_store_explicit(&notes->calls, n, memory_order_release); /* pairs with last_common */
+    atomic_store_explicit(&call_logs->calls, n, memory_order_release); /* pairs with last_common */
 }
 
 /* Error of a call after the area stopped. Truncation is returned once; later calls return WEFT_E_NOT_SAME. */
-int weft_shmcoll_refuse(weft_shmcoll *node) __attribute__((cold));
+int weft_shmcoll_stop_error(weft_shmcoll *area) __attribute__((cold));
 /* This member stops by its error rc, and stops the team. Returns rc. */
-int weft_shmcoll_stop(weft_shmcoll *node, int rc) __attribute__((cold));
+int weft_shmcoll_stop(weft_shmcoll *area, int rc) __attribute__((cold));
 /* Calls of `member` differ from this member's, or it is gone: sets the text, stops and returns the error. */
-int weft_shmcoll_differ(weft_shmcoll *node, uint32_t member) __attribute__((cold));
+int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member) __attribute__((cold));
 /* For long waits in s: a member that has not posted s but sent messages of a later call skipped this call; sends it this member's call. */
-void weft_shmcoll_tell_passed(const weft_shmcoll *node, uint64_t s);
+void weft_shmcoll_report_passed(const weft_shmcoll *area, uint64_t s);
 /* For long waits: `member` will never post s (weft_shmcoll_differ sets the text). */
-bool weft_shmcoll_is_astray(const weft_shmcoll *node, uint32_t member, uint64_t s);
+bool weft_shmcoll_never_posts(const weft_shmcoll *area, uint32_t member, uint64_t s);
 
 #endif

@@ -13,159 +13,162 @@
 #include "collectives/shmcoll_csum.h"
 #include "collectives/shmcoll_wait.h"
 
-typedef struct cut {
-    weft_shmcoll *node;
+typedef struct partition {
+    weft_shmcoll *area;
     const weft_coll *args;
     uint32_t parts;
     uint64_t size, max, rounds; /* bytes of an element; elements of a fragment; number of rounds */
     uint64_t began;             /* operation of round 0 */
-} cut;
+} partition;
 
-typedef struct piece {
+typedef struct fragment {
     uint64_t first, count; /* elements of the vector */
-} piece;
+} fragment;
 
-static uint64_t piece_room(const weft_shmcoll *node, uint32_t parts) { return node->slot_bytes / parts / WEFT_LINE * WEFT_LINE; }
+static uint64_t fragment_capacity(const weft_shmcoll *area, uint32_t parts) { return area->slot_bytes / parts / WEFT_LINE * WEFT_LINE; }
 
-bool weft_shmcoll_can_rsag(const weft_shmcoll *node, const weft_type *type, uint32_t parts)
+bool weft_shmcoll_can_rsag(const weft_shmcoll *area, const weft_type *type, uint32_t parts)
 {
-    return type->is_dense && type->size > 0 && (uint64_t)type->size <= piece_room(node, parts);
+    return type->is_dense && type->size > 0 && (uint64_t)type->size <= fragment_capacity(area, parts);
 }
 
-static cut cut_up(weft_shmcoll *node, const weft_coll *args, uint32_t parts, uint64_t room)
+static partition partition_make(weft_shmcoll *area, const weft_coll *args, uint32_t parts, uint64_t capacity)
 {
-    uint64_t size = (uint64_t)args->recvtype->size, max = room / size, longest = weft_sched_block_start(args->recvcount, parts, 1);
+    uint64_t size = (uint64_t)args->recvtype->size, max = capacity / size, longest = weft_sched_block_start(args->recvcount, parts, 1);
 
-    node->kind = WEFT_COLL_ALLREDUCE;
-    node->root = args->root;
-    node->damage = 0;
-    return (cut){.node = node, .args = args, .parts = parts, .size = size, .max = max, .rounds = (longest + max - 1) / max};
+    area->kind = WEFT_COLL_ALLREDUCE;
+    area->root = args->root;
+    area->damage = 0;
+    return (partition){.area = area, .args = args, .parts = parts, .size = size, .max = max, .rounds = (longest + max - 1) / max};
 }
 
-static piece piece_of(const cut *c, uint32_t owner, uint64_t round)
+static fragment fragment_of(const partition *c, uint32_t owner, uint64_t round)
 {
     uint64_t first = weft_sched_block_start(c->args->recvcount, c->parts, owner) + round * c->max;
     uint64_t end = weft_sched_block_start(c->args->recvcount, c->parts, owner + 1);
 
-    return (piece){first, first >= end ? 0 : end - first < c->max ? end - first : c->max};
+    return (fragment){first, first >= end ? 0 : end - first < c->max ? end - first : c->max};
 }
 
-static char *slot_of(const cut *c, uint32_t member, uint64_t s) { return weft_shmcoll_place(c->node, member, s, c->node->slot_bytes); }
+static char *slot_of(const partition *c, uint32_t member, uint64_t s)
+{
+    return weft_shmcoll_place(c->area, member, s, c->area->slot_bytes);
+}
 
-static void put(const cut *c, uint64_t s, uint32_t index, const void *buf, piece p, void *out)
+static void write_fragment(const partition *c, uint64_t s, uint32_t index, const void *buf, fragment p, void *out)
 {
     uint64_t at = p.first * c->size, bytes = p.count * c->size;
 
-    weft_shmcoll_offer(c->node, bytes);
-    weft_nt_copy_body(&c->node->store, out, (const char *)buf + at, (uint32_t)bytes);
-    if (weft_unlikely(c->node->sums != NULL))
-        weft_shmcoll_csum_write(c->node, &(weft_shmcoll_piece){s, c->node->rank, index, c->args->recvtype, buf, c->args->recvcount, at,
-                                                               bytes});
+    weft_shmcoll_offer(c->area, bytes);
+    weft_nt_copy_body(&c->area->store, out, (const char *)buf + at, (uint32_t)bytes);
+    if (weft_unlikely(c->area->csums != NULL))
+        weft_shmcoll_csum_write(c->area, &(weft_shmcoll_fragment){s, c->area->rank, index, c->args->recvtype, buf, c->args->recvcount, at,
+                                                                  bytes});
 }
 
-static int give_all(cut *c, uint64_t round)
+static int write_all(partition *c, uint64_t round)
 {
-    weft_shmcoll *node = c->node;
+    weft_shmcoll *area = c->area;
     const void *own = c->args->in_place ? c->args->recvbuf : c->args->sendbuf;
-    uint64_t s = weft_shmcoll_begin(node, true);
+    uint64_t s = weft_shmcoll_begin(area, true);
 
     if (!s)
-        return node->rc;
+        return area->rc;
     if (!round)
         c->began = s;
     for (uint32_t j = 0; j < c->parts; j++)
-        if (j != node->rank)
-            put(c, s, j, own, piece_of(c, j, round), slot_of(c, node->rank, s) + j * piece_room(node, c->parts));
-    weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
+        if (j != area->rank)
+            write_fragment(c, s, j, own, fragment_of(c, j, round), slot_of(c, area->rank, s) + j * fragment_capacity(area, c->parts));
+    weft_shmcoll_post(area, s, WEFT_SHMCOLL_NONE);
     return WEFT_OK;
 }
 
-static int fold_own(const cut *c, uint64_t round)
+static int reduce_own(const partition *c, uint64_t round)
 {
-    weft_shmcoll *node = c->node;
+    weft_shmcoll *area = c->area;
     const weft_type *type = c->args->recvtype;
-    piece p = piece_of(c, node->rank, round);
+    fragment p = fragment_of(c, area->rank, round);
     uint64_t s = c->began + round, at = p.first * c->size, bytes = p.count * c->size;
     char *out = (char *)c->args->recvbuf + at;
 
-    if (weft_shmcoll_await_all(node, s))
-        return node->rc;
+    if (weft_shmcoll_await_all(area, s))
+        return area->rc;
     if (!p.count)
         return WEFT_OK;
     if (!c->args->in_place)
         memcpy(out, (const char *)c->args->sendbuf + at, bytes);
-    for (uint32_t i = node->ranks; i-- > 0;) {
-        const char *part = slot_of(c, i, s) + node->rank * piece_room(node, c->parts);
-        if (i == node->rank)
+    for (uint32_t i = area->ranks; i-- > 0;) {
+        const char *part = slot_of(c, i, s) + area->rank * fragment_capacity(area, c->parts);
+        if (i == area->rank)
             continue;
-        if (weft_unlikely(node->sums != NULL))
-            weft_shmcoll_check(node, &(weft_shmcoll_piece){s, i, node->rank, weft_sched_bytes(), part, bytes, 0, bytes}, at);
-        weft_coll_apply_op(node->worker, c->args->op, type, part, out, p.count);
+        if (weft_unlikely(area->csums != NULL))
+            weft_shmcoll_check(area, &(weft_shmcoll_fragment){s, i, area->rank, weft_sched_bytes(), part, bytes, 0, bytes}, at);
+        weft_coll_apply_op(area->worker, c->args->op, type, part, out, p.count);
     }
     return WEFT_OK;
 }
 
-int weft_shmcoll_reduce_scatter(weft_shmcoll *node, const weft_coll *args, uint32_t parts)
+int weft_shmcoll_reduce_scatter(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
-    cut c = cut_up(node, args, parts, piece_room(node, parts));
+    partition c = partition_make(area, args, parts, fragment_capacity(area, parts));
     int rc = WEFT_OK;
 
     for (uint64_t i = 0; i < c.rounds + WEFT_SHMCOLL_LAG && !rc; i++) {
         if (i < c.rounds)
-            rc = give_all(&c, i);
-        if (!rc && i >= WEFT_SHMCOLL_LAG && i - WEFT_SHMCOLL_LAG < c.rounds && node->rank < parts)
-            rc = fold_own(&c, i - WEFT_SHMCOLL_LAG);
+            rc = write_all(&c, i);
+        if (!rc && i >= WEFT_SHMCOLL_LAG && i - WEFT_SHMCOLL_LAG < c.rounds && area->rank < parts)
+            rc = reduce_own(&c, i - WEFT_SHMCOLL_LAG);
     }
-    return rc ? rc : node->damage;
+    return rc ? rc : area->damage;
 }
 
-static int give_own(cut *c, uint64_t round)
+static int write_own(partition *c, uint64_t round)
 {
-    weft_shmcoll *node = c->node;
-    bool is_owner = node->rank < c->parts;
-    uint64_t s = weft_shmcoll_begin(node, true); /* members without a block, too: every chain is read (shmcoll_check.h) */
+    weft_shmcoll *area = c->area;
+    bool is_owner = area->rank < c->parts;
+    uint64_t s = weft_shmcoll_begin(area, true); /* members without a block, too: every call_hash is read (shmcoll_check.h) */
 
     if (!s)
-        return node->rc;
+        return area->rc;
     if (!round)
         c->began = s;
     if (is_owner)
-        put(c, s, 0, c->args->recvbuf, piece_of(c, node->rank, round), slot_of(c, node->rank, s));
-    weft_shmcoll_post(node, s, WEFT_SHMCOLL_NONE);
+        write_fragment(c, s, 0, c->args->recvbuf, fragment_of(c, area->rank, round), slot_of(c, area->rank, s));
+    weft_shmcoll_post(area, s, WEFT_SHMCOLL_NONE);
     return WEFT_OK;
 }
 
-static int take_others(const cut *c, uint64_t round)
+static int read_others(const partition *c, uint64_t round)
 {
-    weft_shmcoll *node = c->node;
+    weft_shmcoll *area = c->area;
     const weft_coll *args = c->args;
     uint64_t s = c->began + round;
 
-    if (weft_shmcoll_await_all(node, s))
-        return node->rc;
+    if (weft_shmcoll_await_all(area, s))
+        return area->rc;
     for (uint32_t i = 0; i < c->parts; i++) {
-        piece p = piece_of(c, i, round);
+        fragment p = fragment_of(c, i, round);
         uint64_t at = p.first * c->size, bytes = p.count * c->size;
-        if (i == node->rank || !bytes)
+        if (i == area->rank || !bytes)
             continue;
-        weft_shmcoll_offer(node, bytes);
+        weft_shmcoll_offer(area, bytes);
         memcpy((char *)args->recvbuf + at, slot_of(c, i, s), bytes);
-        if (weft_unlikely(node->sums != NULL))
-            weft_shmcoll_check(node, &(weft_shmcoll_piece){s, i, 0, args->recvtype, args->recvbuf, args->recvcount, at, bytes}, at);
+        if (weft_unlikely(area->csums != NULL))
+            weft_shmcoll_check(area, &(weft_shmcoll_fragment){s, i, 0, args->recvtype, args->recvbuf, args->recvcount, at, bytes}, at);
     }
     return WEFT_OK;
 }
 
-int weft_shmcoll_allgather(weft_shmcoll *node, const weft_coll *args, uint32_t parts)
+int weft_shmcoll_allgather(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
-    cut c = cut_up(node, args, parts, node->slot_bytes);
+    partition c = partition_make(area, args, parts, area->slot_bytes);
     int rc = WEFT_OK;
 
     for (uint64_t i = 0; i < c.rounds + WEFT_SHMCOLL_LAG && !rc; i++) {
         if (i < c.rounds)
-            rc = give_own(&c, i);
+            rc = write_own(&c, i);
         if (!rc && i >= WEFT_SHMCOLL_LAG && i - WEFT_SHMCOLL_LAG < c.rounds)
-            rc = take_others(&c, i - WEFT_SHMCOLL_LAG);
+            rc = read_others(&c, i - WEFT_SHMCOLL_LAG);
     }
-    return rc ? rc : node->damage;
+    return rc ? rc : area->damage;
 }

@@ -2,7 +2,7 @@
  *
  * shmcoll_setup: weft_shmcoll_agree. In a team's first blocking call the members of each node agree, by messages, on a node area, and all
  * members on the wire's parameters (latency_bytes, eager_bytes, eager_total_max).
- * Invariant: the agreement advances team->sequence by PLANS_MAX on every member, whatever its node decides.
+ * Invariant: the agreement advances team->sequence by SCHEDS_MAX on every member, whatever its node decides.
  */
 #include <stdlib.h>
 
@@ -14,9 +14,9 @@
 #include "core/worker.h"
 #include "core/world.h"
 
-enum { SAYS_CAN = 1, SAYS_CROWDED = 2, SAYS_FENCE = 4, SAYS_SUMMED = 8 };
+enum { MEMBER_CAN = 1, MEMBER_OVERSUBSCRIBED = 2, MEMBER_FENCE = 4, MEMBER_CSUM = 8 };
 #define NO_AREA UINT32_MAX
-#define PLANS_MAX 5u /* schedules of one agreement, at most */
+#define SCHEDS_MAX 5u /* schedules of one agreement, at most */
 
 typedef struct wire { /* see weft_team */
     uint32_t latency_bytes, eager_bytes, eager_total_max;
@@ -24,14 +24,14 @@ typedef struct wire { /* see weft_team */
 
 typedef struct agreement {
     wire wire;
-    uint32_t area; /* index in the segment; NO_AREA: none */
-    uint8_t says;  /* SAYS_ flags; in settle_area: 1 if all members have mapped the area */
+    uint32_t area_index; /* index in the segment; NO_AREA: none */
+    uint8_t flags;  /* SAYS_ flags; in map_area: 1 if all members have mapped the area */
 } agreement;
 
-static unsigned flags_of(uint8_t says)
+static unsigned flags_of(uint8_t flags)
 {
-    return (says & SAYS_CROWDED ? WEFT_SHMCOLL_CROWDED : 0) | (says & SAYS_FENCE ? WEFT_SHMCOLL_FENCE : 0) |
-           (says & SAYS_SUMMED ? WEFT_SHMCOLL_CSUM : 0);
+    return (flags & MEMBER_OVERSUBSCRIBED ? WEFT_SHMCOLL_OVERSUBSCRIBED : 0) | (flags & MEMBER_FENCE ? WEFT_SHMCOLL_FENCE : 0) |
+           (flags & MEMBER_CSUM ? WEFT_SHMCOLL_CSUM : 0);
 }
 
 /* The members on this node, this one included: all of the team, or topology->node_ranks. */
@@ -48,14 +48,14 @@ static node_group node_group_of(const weft_team *team)
                     : (node_group){NULL, team->size, team->rank};
 }
 
-static uint32_t world_rank(const weft_team *team, const node_group *us, uint32_t i)
+static uint32_t world_rank(const weft_team *team, const node_group *group, uint32_t i)
 {
-    uint32_t member = us->members ? us->members[i] : i;
+    uint32_t member = group->members ? group->members[i] : i;
     return team->chan->world_rank ? team->chan->world_rank[member] : member;
 }
 
 /* Every member is on a node of its own. Local: all members know it without messages. */
-static bool is_apart(const weft_team *team)
+static bool is_one_per_node(const weft_team *team)
 {
     const weft_boot *boot = team->chan->worker->world->boot;
     node_group all = {NULL, team->size, team->rank};
@@ -65,24 +65,24 @@ static bool is_apart(const weft_team *team)
     return boot->node_of[world_rank(team, &all, 0)] != boot->node_of[world_rank(team, &all, 1)];
 }
 
-static uint8_t own_words(const weft_team *team, uint32_t node_ranks)
+static uint8_t own_flags(const weft_team *team, uint32_t node_ranks)
 {
     const weft_world *world = team->chan->worker->world;
-    uint8_t says = SAYS_CAN;
+    uint8_t flags = MEMBER_CAN;
 
     if (!world->boot->has_segment || node_ranks > WEFT_SHMCOLL_RANKS)
         return 0;
     if (world->is_oversubscribed)
-        says |= SAYS_CROWDED;
+        flags |= MEMBER_OVERSUBSCRIBED;
     if (!atomic_load_explicit(&world->page->membarrier_ok, memory_order_relaxed))
-        says |= SAYS_FENCE;
+        flags |= MEMBER_FENCE;
     if (weft_knob.checksum)
-        says |= SAYS_SUMMED;
-    return says;
+        flags |= MEMBER_CSUM;
+    return flags;
 }
 
 /* A stage of the agreement, as a schedule of the team: among the node-local members or the leaders; without topology, among all. */
-static void among(weft_sched *sched, bool node_ranks, weft_sched_algorithm *algorithm, const weft_coll *args)
+static void run_among(weft_sched *sched, bool node_ranks, weft_sched_algorithm *algorithm, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
 
@@ -94,25 +94,25 @@ static void among(weft_sched *sched, bool node_ranks, weft_sched_algorithm *algo
         weft_sched_sub(sched, topology->leaders, topology->count, algorithm, args);
 }
 
-static void gather_mates(weft_sched *sched, const weft_coll *args) { among(sched, true, weft_gather_binomial, args); }
-static void tell_mates(weft_sched *sched, const weft_coll *args) { among(sched, true, weft_bcast_binomial, args); }
-static void tell_leaders(weft_sched *sched, const weft_coll *args) { among(sched, false, weft_bcast_binomial, args); }
+static void gather_in_node(weft_sched *sched, const weft_coll *args) { run_among(sched, true, weft_gather_binomial, args); }
+static void bcast_in_node(weft_sched *sched, const weft_coll *args) { run_among(sched, true, weft_bcast_binomial, args); }
+static void bcast_leaders(weft_sched *sched, const weft_coll *args) { run_among(sched, false, weft_bcast_binomial, args); }
 
-static int all_say(weft_team *team, weft_shmcoll_performer *perform, uint8_t own, uint8_t *all)
+static int gather_flags(weft_team *team, weft_shmcoll_performer *perform, uint8_t own, uint8_t *all)
 {
     weft_coll args = {.sendbuf = &own, .recvbuf = all, .sendcount = 1, .recvcount = 1, .sendtype = weft_sched_bytes(),
                       .recvtype = weft_sched_bytes()};
-    return perform(team, gather_mates, &args);
+    return perform(team, gather_in_node, &args);
 }
 
-static int tell(weft_team *team, weft_shmcoll_performer *perform, weft_sched_algorithm *whom, void *what, uint64_t bytes)
+static int bcast(weft_team *team, weft_shmcoll_performer *perform, weft_sched_algorithm *stage, void *buf, uint64_t bytes)
 {
-    weft_coll args = {.recvbuf = what, .recvcount = bytes, .recvtype = weft_sched_bytes()};
-    return perform(team, whom, &args);
+    weft_coll args = {.recvbuf = buf, .recvcount = bytes, .recvtype = weft_sched_bytes()};
+    return perform(team, stage, &args);
 }
 
 /* Parameters of the wire to another node, from the caps of the ep to one of its members. */
-static wire look_at_wire(const weft_team *team)
+static wire wire_params(const weft_team *team)
 {
     weft_peer *peer;
     wire found = {.latency_bytes = team->latency_bytes};
@@ -131,96 +131,96 @@ static wire look_at_wire(const weft_team *team)
     return found;
 }
 
-static void first_decides(weft_team *team, uint32_t node_ranks, const uint8_t *all, agreement *agreement)
+static void root_decides(weft_team *team, uint32_t node_ranks, const uint8_t *all, agreement *agreement)
 {
     const weft_segment *segment = &team->chan->worker->world->boot->segment;
-    uint8_t can = SAYS_CAN, also = 0;
+    uint8_t can = MEMBER_CAN, also = 0;
 
     for (uint32_t i = 0; i < node_ranks; i++) {
         can &= all[i];
         also |= all[i];
     }
-    if (!can || weft_segment_take_area(segment, &agreement->area))
+    if (!can || weft_segment_take_area(segment, &agreement->area_index))
         return;
-    if (weft_segment_claim(segment, segment->hdr->areas + agreement->area * segment->hdr->area_bytes,
+    if (weft_segment_claim(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes,
                            weft_shmcoll_used_bytes(segment->hdr->area_bytes, node_ranks, flags_of(also)))) {
-        weft_segment_release_area(segment, agreement->area);
-        agreement->area = NO_AREA;
+        weft_segment_release_area(segment, agreement->area_index);
+        agreement->area_index = NO_AREA;
         return;
     }
-    agreement->says = also;
+    agreement->flags = also;
 }
 
-static weft_shmcoll *open_area(weft_team *team, const node_group *us, const agreement *agreement)
+static weft_shmcoll *open_area(weft_team *team, const node_group *group, const agreement *agreement)
 {
     weft_worker *worker = team->chan->worker;
     const weft_boot *boot = worker->world->boot;
     const weft_segment *segment = &boot->segment;
-    unsigned flags = flags_of(agreement->says);
-    uint64_t bytes = weft_shmcoll_used_bytes(segment->hdr->area_bytes, us->count, flags);
+    unsigned flags = flags_of(agreement->flags);
+    uint64_t bytes = weft_shmcoll_used_bytes(segment->hdr->area_bytes, group->count, flags);
     weft_rank_page *pages[WEFT_SHMCOLL_RANKS];
-    weft_shmcoll *node;
+    weft_shmcoll *area;
     void *base;
 
-    if (weft_segment_view(segment, segment->hdr->areas + agreement->area * segment->hdr->area_bytes, bytes, &base))
+    if (weft_segment_view(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes, bytes, &base))
         return NULL;
-    for (uint32_t i = 0; i < us->count; i++) {
-        uint32_t world = world_rank(team, us, i);
+    for (uint32_t i = 0; i < group->count; i++) {
+        uint32_t world = world_rank(team, group, i);
         pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[world] : world);
     }
-    node = weft_shmcoll_attach(worker, base, bytes, us->rank, us->count, pages, flags);
-    if (!node) {
+    area = weft_shmcoll_attach(worker, base, bytes, group->rank, group->count, pages, flags);
+    if (!area) {
         weft_segment_drop(base, bytes);
         return NULL;
     }
-    node->bytes = bytes;
-    node->node_ranks = us->members;
-    node->area = agreement->area;
-    node->team = team;
-    return node;
+    area->bytes = bytes;
+    area->node_ranks = group->members;
+    area->area_index = agreement->area_index;
+    area->team = team;
+    return area;
 }
 
 /* Maps the agreed area. If mapping fails on one member, no member uses the area. */
-static int settle_area(weft_team *team, weft_shmcoll_performer *perform, const node_group *us, agreement *agreement, uint8_t *all)
+static int map_area(weft_team *team, weft_shmcoll_performer *perform, const node_group *group, agreement *agreement, uint8_t *all)
 {
     const weft_segment *segment = &team->chan->worker->world->boot->segment;
-    weft_shmcoll *node = open_area(team, us, agreement);
+    weft_shmcoll *area = open_area(team, group, agreement);
     uint8_t can = 1;
-    int rc = all_say(team, perform, node != NULL, all);
+    int rc = gather_flags(team, perform, area != NULL, all);
 
-    for (uint32_t i = 0; all && !rc && i < us->count; i++)
+    for (uint32_t i = 0; all && !rc && i < group->count; i++)
         can &= all[i];
-    agreement->says = can;
+    agreement->flags = can;
     if (!rc)
-        rc = tell(team, perform, tell_mates, agreement, sizeof *agreement);
-    if (!rc && agreement->says) {
-        team->node = node;
+        rc = bcast(team, perform, bcast_in_node, agreement, sizeof *agreement);
+    if (!rc && agreement->flags) {
+        team->area = area;
         return WEFT_OK;
     }
-    if (!rc && !us->rank)
-        weft_segment_release_area(segment, agreement->area); /* no member has written to it */
-    if (node) {
-        weft_segment_drop(node->hdr, node->bytes);
-        free(node);
+    if (!rc && !group->rank)
+        weft_segment_release_area(segment, agreement->area_index); /* no member has written to it */
+    if (area) {
+        weft_segment_drop(area->hdr, area->bytes);
+        free(area);
     }
     return rc;
 }
 
-static int agree_inside(weft_team *team, weft_shmcoll_performer *perform, agreement *agreement)
+static int agree_in_node(weft_team *team, weft_shmcoll_performer *perform, agreement *agreement)
 {
-    node_group us = node_group_of(team);
-    uint8_t *all = us.rank ? NULL : calloc(1, us.count);
-    int rc = us.rank || all ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for a communicator of %u", team->size);
+    node_group group = node_group_of(team);
+    uint8_t *all = group.rank ? NULL : calloc(1, group.count);
+    int rc = group.rank || all ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for a communicator of %u", team->size);
 
-    if (us.count > 1) {
+    if (group.count > 1) {
         if (!rc)
-            rc = all_say(team, perform, own_words(team, us.count), all);
-        if (!rc && !us.rank)
-            first_decides(team, us.count, all, agreement);
+            rc = gather_flags(team, perform, own_flags(team, group.count), all);
+        if (!rc && !group.rank)
+            root_decides(team, group.count, all, agreement);
         if (!rc)
-            rc = tell(team, perform, tell_mates, agreement, sizeof *agreement);
-        if (!rc && agreement->area != NO_AREA)
-            rc = settle_area(team, perform, &us, agreement, all);
+            rc = bcast(team, perform, bcast_in_node, agreement, sizeof *agreement);
+        if (!rc && agreement->area_index != NO_AREA)
+            rc = map_area(team, perform, &group, agreement, all);
     }
     free(all);
     return rc;
@@ -228,19 +228,19 @@ static int agree_inside(weft_team *team, weft_shmcoll_performer *perform, agreem
 
 int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform)
 {
-    agreement agreement = {.area = NO_AREA, .wire = {.latency_bytes = team->latency_bytes}};
+    agreement agreement = {.area_index = NO_AREA, .wire = {.latency_bytes = team->latency_bytes}};
     uint32_t scheds = team->sequence;
     int rc = WEFT_OK;
 
-    if (!team->rank && (team->topology || is_apart(team)))
-        agreement.wire = look_at_wire(team);
-    if (team->topology || is_apart(team))
-        rc = tell(team, perform, tell_leaders, &agreement.wire, sizeof agreement.wire);
-    if (!rc && !is_apart(team))
-        rc = agree_inside(team, perform, &agreement);
+    if (!team->rank && (team->topology || is_one_per_node(team)))
+        agreement.wire = wire_params(team);
+    if (team->topology || is_one_per_node(team))
+        rc = bcast(team, perform, bcast_leaders, &agreement.wire, sizeof agreement.wire);
+    if (!rc && !is_one_per_node(team))
+        rc = agree_in_node(team, perform, &agreement);
     team->latency_bytes = agreement.wire.latency_bytes;
     team->eager_bytes = agreement.wire.eager_bytes;
     team->eager_total_max = agreement.wire.eager_total_max;
-    team->sequence = scheds + PLANS_MAX; /* nodes may use fewer schedules, but tags must be equal on all members */
+    team->sequence = scheds + SCHEDS_MAX; /* nodes may use fewer schedules, but tags must be equal on all members */
     return rc;
 }

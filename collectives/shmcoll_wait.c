@@ -15,58 +15,58 @@
 #define POLL_EVERY 64     /* operations between two polls of the ifaces by a member that never waits here */
 
 /* All members have posted s: each operation with its index so far brought one post of each. */
-static inline bool is_complete(const weft_shmcoll *node, uint64_t s)
+static inline bool is_complete(const weft_shmcoll *area, uint64_t s)
 {
     uint64_t uses = s / WEFT_SHMCOLL_DEPTH + (s % WEFT_SHMCOLL_DEPTH != 0);
-    return atomic_load_explicit(&node->hdr->count[s % WEFT_SHMCOLL_DEPTH].posts, memory_order_acquire) >= uses * node->ranks;
+    return atomic_load_explicit(&area->hdr->count[s % WEFT_SHMCOLL_DEPTH].posts, memory_order_acquire) >= uses * area->ranks;
 }
 
-static int member_lost(weft_shmcoll *node, uint32_t member)
+static int member_failed(weft_shmcoll *area, uint32_t member)
 {
-    return node->rc = weft_fail(WEFT_E_PEER, "member %u of a collective is gone", member);
+    return area->rc = weft_fail(WEFT_E_PEER, "member %u of a collective is gone", member);
 }
 
 typedef struct long_wait {
     weft_wait wait;
-    weft_shmcoll *node;
+    weft_shmcoll *area;
     int32_t member; /* < 0: all */
     uint64_t s;     /* operation whose post is awaited */
 } long_wait;
 
 /* The team has stopped at this call or an earlier one. */
-static bool is_stopped(const weft_shmcoll *node)
+static bool is_stopped(const weft_shmcoll *area)
 {
-    return weft_unlikely(node->team && weft_team_is_over(node->team, node->team->sequence - 1));
+    return weft_unlikely(area->team && weft_team_is_over(area->team, area->team->sequence - 1));
 }
 
 /* A member that will never post. -1: none. *is_dead: its process has failed, else its calls differ or it has left. */
-static int32_t find_lost(const long_wait *self, bool *is_dead)
+static int32_t find_gone(const long_wait *self, bool *is_dead)
 {
-    const weft_shmcoll *node = self->node;
+    const weft_shmcoll *area = self->area;
 
     *is_dead = true;
-    for (uint32_t i = 0; i < node->ranks; i++)
-        if (weft_unlikely(atomic_load_explicit(&node->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
+    for (uint32_t i = 0; i < area->ranks; i++)
+        if (weft_unlikely(atomic_load_explicit(&area->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
             return (int32_t)i;
     *is_dead = false;
-    if (node->team)
-        weft_shmcoll_tell_passed(node, self->s);
-    for (uint32_t i = 0; i < node->ranks; i++)
-        if (i != node->rank && (self->member < 0 || (uint32_t)self->member == i) && weft_shmcoll_is_astray(node, i, self->s))
+    if (area->team)
+        weft_shmcoll_report_passed(area, self->s);
+    for (uint32_t i = 0; i < area->ranks; i++)
+        if (i != area->rank && (self->member < 0 || (uint32_t)self->member == i) && weft_shmcoll_never_posts(area, i, self->s))
             return (int32_t)i;
     return -1;
 }
 
 /* Wait condition. Sets this member's bit again if count_post(), which clears the bits of the members that it wakes, has cleared it. */
-static bool has_come(const long_wait *self)
+static bool has_arrived(const long_wait *self)
 {
-    const weft_shmcoll *node = self->node;
-    _Atomic uint64_t *wanted = &node->hdr->count[self->s % WEFT_SHMCOLL_DEPTH].wanted;
-    uint64_t bit = (uint64_t)1 << node->rank;
+    const weft_shmcoll *area = self->area;
+    _Atomic uint64_t *wanted = &area->hdr->count[self->s % WEFT_SHMCOLL_DEPTH].wanted;
+    uint64_t bit = (uint64_t)1 << area->rank;
 
-    if (self->member < 0 && node->is_oversubscribed && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
+    if (self->member < 0 && area->is_oversubscribed && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
         atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
-    return self->member >= 0 ? weft_shmcoll_has_posted(node, (uint32_t)self->member, self->s) : is_complete(node, self->s);
+    return self->member >= 0 ? weft_shmcoll_has_posted(area, (uint32_t)self->member, self->s) : is_complete(area, self->s);
 }
 
 /* Wait condition for core/leader: may be called by another thread of this process, under the lock. */
@@ -75,156 +75,156 @@ static bool is_over(weft_wait *wait)
     const long_wait *self = weft_container(wait, long_wait, wait);
     bool is_dead;
 
-    return has_come(self) || is_stopped(self->node) || find_lost(self, &is_dead) >= 0;
+    return has_arrived(self) || is_stopped(self->area) || find_gone(self, &is_dead) >= 0;
 }
 
 /* Slow path of both waits; member < 0: all. */
-static __attribute__((noinline)) int wait_long(weft_shmcoll *node, int32_t member, uint64_t s)
+static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t member, uint64_t s)
 {
-    long_wait self = {.node = node, .member = member, .s = s};
+    long_wait self = {.area = area, .member = member, .s = s};
     bool is_dead;
     int rc = WEFT_OK;
 
-    node->is_waiting = true;
-    weft_wait_begin(&self.wait, node->worker, WEFT_WAIT_REASON_COLLECTIVE, member, (int32_t)s, 0);
+    area->is_waiting = true;
+    weft_wait_begin(&self.wait, area->worker, WEFT_WAIT_REASON_COLLECTIVE, member, (int32_t)s, 0);
     self.wait.is_over = is_over;
-    while (!has_come(&self)) {
-        int32_t lost = find_lost(&self, &is_dead);
-        if (is_stopped(node)) {
-            rc = weft_shmcoll_stop(node, weft_team_refuse(node->team));
+    while (!has_arrived(&self)) {
+        int32_t lost = find_gone(&self, &is_dead);
+        if (is_stopped(area)) {
+            rc = weft_shmcoll_stop(area, weft_team_stop_error(area->team));
             break;
         }
         if (lost >= 0) {
-            rc = is_dead ? member_lost(node, (uint32_t)lost) : weft_shmcoll_differ(node, (uint32_t)lost);
+            rc = is_dead ? member_failed(area, (uint32_t)lost) : weft_shmcoll_differ(area, (uint32_t)lost);
             break;
         }
-        if (node->is_oversubscribed) /* spinning would keep the awaited members from running */
-            self.wait.idle = node->worker->world->wait_policy.spins;
+        if (area->is_oversubscribed) /* spinning would keep the awaited members from running */
+            self.wait.idle = area->worker->world->wait_policy.spins;
         weft_wait_progress(&self.wait);
     }
     weft_wait_end(&self.wait);
-    node->is_waiting = false;
+    area->is_waiting = false;
     return rc;
 }
 
 /* The member has posted s, and its calls are equal. Its data of s stays valid until this member posts again. */
-static inline bool has_met(const weft_shmcoll *node, const weft_shmcoll_line *line, uint64_t s)
+static inline bool has_posted_same(const weft_shmcoll *area, const weft_shmcoll_line *line, uint64_t s)
 {
     return atomic_load_explicit(&line->posted, memory_order_acquire) >= s &&
-           atomic_load_explicit(&line->chain, memory_order_relaxed) == node->chain;
+           atomic_load_explicit(&line->call_hash, memory_order_relaxed) == area->call_hash;
 }
 
-static int await_post(weft_shmcoll *node, uint32_t member, uint64_t s)
+static int await_post(weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    for (uint32_t i = node->is_oversubscribed ? 1 : SPINS; i; i--)
-        if (weft_likely(weft_shmcoll_has_posted(node, member, s)))
+    for (uint32_t i = area->is_oversubscribed ? 1 : SPINS; i; i--)
+        if (weft_likely(weft_shmcoll_has_posted(area, member, s)))
             return WEFT_OK;
-    return wait_long(node, (int32_t)member, s);
+    return wait_long(area, (int32_t)member, s);
 }
 
-static __attribute__((noinline)) int meet(weft_shmcoll *node, uint32_t member, uint64_t s)
+static __attribute__((noinline)) int await_member(weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    int rc = await_post(node, member, s);
+    int rc = await_post(area, member, s);
 
-    if (rc || has_met(node, weft_shmcoll_line_of(node, member, s), s))
+    if (rc || has_posted_same(area, weft_shmcoll_line_of(area, member, s), s))
         return rc;
-    return weft_shmcoll_differ(node, member);
+    return weft_shmcoll_differ(area, member);
 }
 
-int weft_shmcoll_await(weft_shmcoll *node, uint32_t member, uint64_t s)
+int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    return weft_likely(has_met(node, weft_shmcoll_line_of(node, member, s), s)) ? WEFT_OK : meet(node, member, s);
+    return weft_likely(has_posted_same(area, weft_shmcoll_line_of(area, member, s), s)) ? WEFT_OK : await_member(area, member, s);
 }
 
-static int await_count(weft_shmcoll *node, uint64_t s) { return is_complete(node, s) ? WEFT_OK : wait_long(node, -1, s); }
+static int await_count(weft_shmcoll *area, uint64_t s) { return is_complete(area, s) ? WEFT_OK : wait_long(area, -1, s); }
 
-static __attribute__((noinline)) int meet_rest(weft_shmcoll *node, uint32_t first, uint64_t s)
+static __attribute__((noinline)) int await_rest(weft_shmcoll *area, uint32_t first, uint64_t s)
 {
-    int rc = node->is_oversubscribed ? await_count(node, s) : WEFT_OK;
+    int rc = area->is_oversubscribed ? await_count(area, s) : WEFT_OK;
 
-    for (uint32_t i = first; i < node->ranks && !rc; i++)
-        if (i != node->rank)
-            rc = meet(node, i, s);
+    for (uint32_t i = first; i < area->ranks && !rc; i++)
+        if (i != area->rank)
+            rc = await_member(area, i, s);
     return rc;
 }
 
-int weft_shmcoll_await_all(weft_shmcoll *node, uint64_t s)
+int weft_shmcoll_await_all(weft_shmcoll *area, uint64_t s)
 {
-    const weft_shmcoll_line *line = weft_shmcoll_line_of(node, 0, s);
-    uint32_t i = 0, ranks = node->ranks, rank = node->rank;
+    const weft_shmcoll_line *line = weft_shmcoll_line_of(area, 0, s);
+    uint32_t i = 0, ranks = area->ranks, rank = area->rank;
 
-    for (; i < ranks && (has_met(node, line, s) || i == rank); i++)
+    for (; i < ranks && (has_posted_same(area, line, s) || i == rank); i++)
         line += WEFT_SHMCOLL_DEPTH;
-    if (s > node->known)
-        node->known = s;
-    return i == ranks ? WEFT_OK : meet_rest(node, i, s);
+    if (s > area->known)
+        area->known = s;
+    return i == ranks ? WEFT_OK : await_rest(area, i, s);
 }
 
-static bool have_all_posted(const weft_shmcoll *node, uint64_t s)
+static bool have_all_posted(const weft_shmcoll *area, uint64_t s)
 {
-    if (node->is_oversubscribed)
-        return is_complete(node, s);
-    for (uint32_t i = 0; i < node->ranks; i++)
-        if (i != node->rank && !weft_shmcoll_has_posted(node, i, s))
+    if (area->is_oversubscribed)
+        return is_complete(area, s);
+    for (uint32_t i = 0; i < area->ranks; i++)
+        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s))
             return false;
     return true;
 }
 
 /* Waits until all members have posted `safe` - DEPTH; does not compare their calls. */
-static __attribute__((noinline)) int make_room(weft_shmcoll *node, uint64_t s, uint64_t safe)
+static __attribute__((noinline)) int await_reusable(weft_shmcoll *area, uint64_t s, uint64_t safe)
 {
     uint64_t past = safe - WEFT_SHMCOLL_DEPTH;
     int rc = WEFT_OK;
 
-    if (have_all_posted(node, s - 1)) /* saves the next operations this call */
+    if (have_all_posted(area, s - 1)) /* saves the next operations this call */
         past = s - 1;
-    else if (node->is_oversubscribed)
-        rc = await_count(node, past);
+    else if (area->is_oversubscribed)
+        rc = await_count(area, past);
     else
-        for (uint32_t i = 0; i < node->ranks && !rc; i++)
-            if (i != node->rank)
-                rc = await_post(node, i, past);
-    node->known = past;
+        for (uint32_t i = 0; i < area->ranks && !rc; i++)
+            if (i != area->rank)
+                rc = await_post(area, i, past);
+    area->known = past;
     return rc;
 }
 
-static __attribute__((noinline)) void poll_once(weft_shmcoll *node)
+static __attribute__((noinline)) void poll_once(weft_shmcoll *area)
 {
     weft_wait wait;
 
-    node->is_waiting = true;
-    weft_wait_begin(&wait, node->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
+    area->is_waiting = true;
+    weft_wait_begin(&wait, area->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
     weft_wait_progress(&wait);
     weft_wait_end(&wait);
-    node->is_waiting = false;
+    area->is_waiting = false;
 }
 
-/* Stores the chain for readers of s (has_met). The post releases it. */
-static inline void mark(weft_shmcoll *node, uint64_t s)
+/* Stores the hash of the calls for readers of s (has_posted_same). The post releases it. */
+static inline void store_call_hash(weft_shmcoll *area, uint64_t s)
 {
-    atomic_store_explicit(&weft_shmcoll_line_of(node, node->rank, s)->chain, node->chain, memory_order_relaxed);
+    atomic_store_explicit(&weft_shmcoll_line_of(area, area->rank, s)->call_hash, area->call_hash, memory_order_relaxed);
 }
 
-static __attribute__((noinline)) uint64_t begin_slowly(weft_shmcoll *node, uint64_t s, uint64_t safe, bool is_writer)
+static __attribute__((noinline)) uint64_t begin_slowly(weft_shmcoll *area, uint64_t s, uint64_t safe, bool is_writer)
 {
-    if (node->rc)
+    if (area->rc)
         return 0;
     if (s % POLL_EVERY == 0)
-        poll_once(node);
-    if (node->known + WEFT_SHMCOLL_DEPTH < safe && make_room(node, s, safe))
+        poll_once(area);
+    if (area->known + WEFT_SHMCOLL_DEPTH < safe && await_reusable(area, s, safe))
         return 0;
     if (is_writer)
-        mark(node, s);
+        store_call_hash(area, s);
     return s;
 }
 
-uint64_t weft_shmcoll_begin(weft_shmcoll *node, bool is_writer)
+uint64_t weft_shmcoll_begin(weft_shmcoll *area, bool is_writer)
 {
-    uint64_t s = ++node->op, safe = s + (is_writer ? 1 + WEFT_SHMCOLL_LAG : 0);
+    uint64_t s = ++area->op, safe = s + (is_writer ? 1 + WEFT_SHMCOLL_LAG : 0);
 
-    if (weft_unlikely(node->rc || s % POLL_EVERY == 0 || node->known + WEFT_SHMCOLL_DEPTH < safe))
-        return begin_slowly(node, s, safe, is_writer);
+    if (weft_unlikely(area->rc || s % POLL_EVERY == 0 || area->known + WEFT_SHMCOLL_DEPTH < safe))
+        return begin_slowly(area, s, safe, is_writer);
     if (is_writer)
-        mark(node, s);
+        store_call_hash(area, s);
     return s;
 }

@@ -7,11 +7,11 @@
 
 #include "collectives/shmcoll_area.h"
 
-/* Begins the next operation and returns its number, or 0 on error (node->rc). is_writer: this member writes data in it. May block. */
-uint64_t weft_shmcoll_begin(weft_shmcoll *node, bool is_writer);
-/* Blocks until `member`, a writer in s, has posted s. Returns an error if it is gone or its calls differ; then node->rc is set. */
-int weft_shmcoll_await(weft_shmcoll *node, uint32_t member, uint64_t s);
+/* Begins the next operation and returns its number, or 0 on error (area->rc). is_writer: this member writes data in it. May block. */
+uint64_t weft_shmcoll_begin(weft_shmcoll *area, bool is_writer);
+/* Blocks until `member`, a writer in s, has posted s. Returns an error if it is gone or its calls differ; then area->rc is set. */
+int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s);
 /* The same for all members, all other ones being writers in s. */
-int weft_shmcoll_await_all(weft_shmcoll *node, uint64_t s);
+int weft_shmcoll_await_all(weft_shmcoll *area, uint64_t s);
 
 #endif

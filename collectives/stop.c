@@ -12,23 +12,23 @@
 #include "core/worker.h"
 
 /* Body of a notification that the team has stopped. */
-typedef struct stop_note {
+typedef struct stop_msg {
     int32_t code; /* enum weft_status of the member that failed */
     uint32_t tag; /* of its schedule; that one and all later ones are over */
     uint32_t origin; /* that member */
-    uint32_t cut; /* member whose receive is truncated; NOBODY: none */
+    uint32_t truncated; /* member whose receive is truncated; NONE: none */
     char text[WEFT_NOTIFY_BYTES - 16]; /* sent up to its terminating 0; may be truncated */
-} stop_note;
+} stop_msg;
 
 /* Body of a notification that calls differ: the sender's call under the number of `tag`, which came from the receiver. */
-typedef struct call_note {
+typedef struct call_msg {
     int32_t code; /* DIFFERS */
     uint32_t tag;
     weft_call call;
-} call_note;
+} call_msg;
 
 enum { DIFFERS = 1 };
-#define NOBODY UINT32_MAX
+#define NONE UINT32_MAX
 
 /* Whether the schedule with this tag is that of `from` or later. Persistent tags have no order: always true. */
 static bool is_covered(int32_t tag, uint32_t from)
@@ -40,31 +40,31 @@ static bool is_covered(int32_t tag, uint32_t from)
 
 void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call call)
 {
-    call_note note = {.code = DIFFERS, .tag = tag, .call = call};
+    call_msg msg = {.code = DIFFERS, .tag = tag, .call = call};
 
     if (weft_team_is_over(team, tag) || !team->chan->is_connected)
         return;
-    team->log.asked = from;
-    team->log.has_asked = true;
-    team->log.asked_tag = tag;
-    team->log.asked_call = call;
-    weft_chan_notify(team->chan, from, &note, sizeof note);
+    team->log.reported_to = from;
+    team->log.has_reported = true;
+    team->log.reported_tag = tag;
+    team->log.reported_call = call;
+    weft_chan_notify(team->chan, from, &msg, sizeof msg);
 }
 
 /* Stops the team if the member notified by weft_calls_differ() has freed the communicator or finalized MPI: no answer will come. */
 static void on_gone(weft_team *team, bool is_bye)
 {
     const weft_chan *chan = team->chan;
-    uint32_t rank = chan->world_rank ? chan->world_rank[team->log.asked] : team->log.asked;
+    uint32_t rank = chan->world_rank ? chan->world_rank[team->log.reported_to] : team->log.reported_to;
     char here[100];
 
-    if (!team->log.has_asked || team->stopped || (is_bye && !(chan->worker->peers[rank] && chan->worker->peers[rank]->bye_received)))
+    if (!team->log.has_reported || team->stopped || (is_bye && !(chan->worker->peers[rank] && chan->worker->peers[rank]->bye_received)))
         return;
-    weft_call_describe(team->log.asked_call, here, sizeof here);
+    weft_call_describe(team->log.reported_call, here, sizeof here);
     weft_team_stop(team,
                    weft_fail(WEFT_E_NOT_SAME,
                        "rank %u called %s; rank %u called another collective, and has freed the communicator or finalized MPI since.",
-                       team->rank, here, team->log.asked), (int)team->log.asked_tag);
+                       team->rank, here, team->log.reported_to), (int)team->log.reported_tag);
 }
 
 bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag)
@@ -110,7 +110,7 @@ void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call)
 }
 
 /* Unexpected message: reports it if this member's call under its number differs; logs it if that call is not made yet. */
-static void inspect(weft_team *team, uint32_t from, uint32_t tag)
+static void compare_unexpected(weft_team *team, uint32_t from, uint32_t tag)
 {
     uint32_t own_tag, i = tag % WEFT_CALLS;
     const weft_call *call = find_call(team, tag, &own_tag);
@@ -130,14 +130,14 @@ static void inspect(weft_team *team, uint32_t from, uint32_t tag)
     }
 }
 
-static int refuses(const weft_chan *chan, int32_t tag)
+static int rejects(const weft_chan *chan, int32_t tag)
 {
     const weft_team *team = chan->owner;
 
     return is_covered(tag, team->stop_tag) ? WEFT_E_REVOKED : WEFT_OK; /* the notification with the reason follows */
 }
 
-static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag) { inspect(chan->owner, from, (uint32_t)tag); }
+static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag) { compare_unexpected(chan->owner, from, (uint32_t)tag); }
 
 bool weft_team_is_over(const weft_team *team, uint32_t tag)
 {
@@ -169,16 +169,16 @@ static bool is_inside_call(const weft_team *team)
     for (const weft_list_link *link = team->active.next; link != &team->active; link = link->next)
         if (weft_container(link, weft_sched, active)->is_immediate)
             return true;
-    return team->node && weft_shmcoll_is_waiting(team->node);
+    return team->area && weft_shmcoll_is_waiting(team->area);
 }
 
-static void forward(weft_team *team, const stop_note *note)
+static void forward(weft_team *team, const stop_msg *msg)
 {
-    uint32_t bytes = (uint32_t)(offsetof(stop_note, text) + strlen(note->text) + 1);
+    uint32_t bytes = (uint32_t)(offsetof(stop_msg, text) + strlen(msg->text) + 1);
 
-    for (uint64_t far = 1; far < team->size; far *= 2)
+    for (uint64_t distance = 1; distance < team->size; distance *= 2)
         /* an unreachable peer fails, which ends the job */
-        weft_chan_notify(team->chan, (uint32_t)((team->rank + far) % team->size), note, bytes);
+        weft_chan_notify(team->chan, (uint32_t)((team->rank + distance) % team->size), msg, bytes);
 }
 
 /* Stops teams created by a call that is over: other members may not have created them. */
@@ -186,30 +186,30 @@ static void stop_children(weft_team *team)
 {
     for (weft_list_link *link = team->children.next; link != &team->children; link = link->next) {
         weft_team *child = weft_container(link, weft_team, sibling);
-        if (is_covered((int32_t)child->made_by, team->stop_tag))
+        if (is_covered((int32_t)child->created_by, team->stop_tag))
             weft_team_stop(child, weft_fail(weft_stop_code(team->stopped), "%s", team->stop_text), 0);
     }
 }
 
 void weft_team_adopt(weft_team *team, weft_team *child)
 {
-    child->made_by = (team->sequence - 1) & WEFT_TAG_BITS;
+    child->created_by = (team->sequence - 1) & WEFT_TAG_BITS;
     weft_list_append(&team->children, &child->sibling);
     if (child->stopped) { /* by a member that created it earlier */
-        stop_note note = {.code = child->stopped, .tag = child->stop_tag, .origin = child->stop_origin, .cut = NOBODY};
-        snprintf(note.text, sizeof note.text, "%.*s", (int)sizeof note.text - 1, child->stop_text);
-        forward(child, &note);
+        stop_msg msg = {.code = child->stopped, .tag = child->stop_tag, .origin = child->stop_origin, .truncated = NONE};
+        snprintf(msg.text, sizeof msg.text, "%.*s", (int)sizeof msg.text - 1, child->stop_text);
+        forward(child, &msg);
     }
     if (team->stopped)
         stop_children(team);
 }
 
-static void spread(weft_team *team, const stop_note *note)
+static void apply_stop(weft_team *team, const stop_msg *msg)
 {
-    team->stop_tag = note->tag;
-    team->stop_origin = note->origin;
-    team->is_unsettled = true;
-    team->chan->refuses = refuses;
+    team->stop_tag = msg->tag;
+    team->stop_origin = msg->origin;
+    team->needs_setup = true;
+    team->chan->refuses = rejects;
     for (weft_list_link *link = team->active.next, *next; link != &team->active; link = next) {
         weft_sched *sched = weft_container(link, weft_sched, active);
         next = link->next;
@@ -218,31 +218,31 @@ static void spread(weft_team *team, const stop_note *note)
     }
     weft_chan_drop_refused(team->chan);
     if (team->chan->is_connected)
-        forward(team, note);
+        forward(team, msg);
     if (!is_inside_call(team) && weft_team_is_over(team, team->sequence))
-        weft_team_leave_node(team);
+        weft_team_leave_area(team);
     stop_children(team);
 }
 
-static void stop_all(weft_team *team, int rc, int tag, uint32_t cut)
+static void stop_all(weft_team *team, int rc, int tag, uint32_t truncated)
 {
-    stop_note note = {.code = rc, .origin = team->rank, .cut = cut};
+    stop_msg msg = {.code = rc, .origin = team->rank, .truncated = truncated};
 
     /* persistent tags have no order: the schedules started so far continue */
-    note.tag = (uint32_t)tag & WEFT_TAG_PREPARED ? team->sequence & WEFT_TAG_BITS : (uint32_t)tag;
-    if (team->stopped && is_covered((int32_t)note.tag, team->stop_tag))
+    msg.tag = (uint32_t)tag & WEFT_TAG_PREPARED ? team->sequence & WEFT_TAG_BITS : (uint32_t)tag;
+    if (team->stopped && is_covered((int32_t)msg.tag, team->stop_tag))
         return;
     if (!team->stopped) {
         team->stopped = rc;
         team->is_origin = true;
-        snprintf(team->stop_text, sizeof team->stop_text, "%.*s", (int)sizeof note.text - 1, weft_fail_text(rc));
+        snprintf(team->stop_text, sizeof team->stop_text, "%.*s", (int)sizeof msg.text - 1, weft_fail_text(rc));
     }
-    snprintf(note.text, sizeof note.text, "%.*s", (int)sizeof note.text - 1, team->stop_text);
-    spread(team, &note);
+    snprintf(msg.text, sizeof msg.text, "%.*s", (int)sizeof msg.text - 1, team->stop_text);
+    apply_stop(team, &msg);
     weft_fail(rc, "%s", team->stop_text); /* restores the text, which notifying may have changed */
 }
 
-void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, NOBODY); }
+void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, NONE); }
 
 /* Member `from` called `theirs` under the number of `tag`. */
 static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call theirs)
@@ -250,17 +250,17 @@ static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call th
     char here[100] = "another collective", there[100];
     uint32_t own_tag;
     const weft_call *ours = find_call(team, tag, &own_tag);
-    bool is_cut = ours && weft_call_is_cut(*ours, team->rank, theirs, from),
-         is_theirs_cut = ours && weft_call_is_cut(theirs, from, *ours, team->rank);
+    bool is_truncated = ours && weft_call_is_truncated(*ours, team->rank, theirs, from),
+         is_theirs_truncated = ours && weft_call_is_truncated(theirs, from, *ours, team->rank);
 
     if (ours)
         weft_call_describe(*ours, here, sizeof here);
     weft_call_describe(theirs, there, sizeof there);
-    stop_all(team, weft_fail(is_cut ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
+    stop_all(team, weft_fail(is_truncated ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
                              "rank %u called %s; rank %u called %s.\n"
                              "  All members must call the same collectives in the same order, with equal counts, roots and operators.",
                              team->rank, here, from, there),
-             (int)tag, is_theirs_cut ? from : NOBODY);
+             (int)tag, is_theirs_truncated ? from : NONE);
 }
 
 int weft_stop_code(int code) { return code == WEFT_E_NOT_SAME || code == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : WEFT_E_OTHER; }
@@ -268,8 +268,8 @@ int weft_stop_code(int code) { return code == WEFT_E_NOT_SAME || code == WEFT_E_
 static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes)
 {
     weft_team *team = chan->owner;
-    stop_note note = {.code = 0};
-    call_note differs;
+    stop_msg msg = {.code = 0};
+    call_msg differs;
 
     if (!bytes) {
         on_gone(team, from == UINT32_MAX);
@@ -282,34 +282,34 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
             return;
         }
     }
-    if (bytes <= offsetof(stop_note, text) || bytes > sizeof note)
+    if (bytes <= offsetof(stop_msg, text) || bytes > sizeof msg)
         return;
-    memcpy(&note, body, bytes);
-    note.text[bytes - offsetof(stop_note, text) - 1] = 0;
-    if (team->stopped && is_covered((int32_t)note.tag, team->stop_tag))
+    memcpy(&msg, body, bytes);
+    msg.text[bytes - offsetof(stop_msg, text) - 1] = 0;
+    if (team->stopped && is_covered((int32_t)msg.tag, team->stop_tag))
         return;
     if (!team->stopped) {
-        team->stopped = note.cut == team->rank ? WEFT_E_TRUNCATE : weft_stop_code(note.code);
+        team->stopped = msg.truncated == team->rank ? WEFT_E_TRUNCATE : weft_stop_code(msg.code);
         if (team->stopped != WEFT_E_OTHER)
-            snprintf(team->stop_text, sizeof team->stop_text, "%s", note.text);
+            snprintf(team->stop_text, sizeof team->stop_text, "%s", msg.text);
         else
-            snprintf(team->stop_text, sizeof team->stop_text, "rank %u of this communicator failed in a collective: %s", note.origin,
-                     note.text);
+            snprintf(team->stop_text, sizeof team->stop_text, "rank %u of this communicator failed in a collective: %s", msg.origin,
+                     msg.text);
     }
-    spread(team, &note);
+    apply_stop(team, &msg);
 }
 
-int weft_team_refuse(weft_team *team)
+int weft_team_stop_error(weft_team *team)
 {
     int rc = team->stopped == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : team->stopped; /* the truncated member reports truncation itself, once */
 
     return weft_fail(rc, "%s", team->stop_text);
 }
 
-int weft_team_refuse_call(weft_team *team, weft_call call)
+int weft_team_stop_error_of_call(weft_team *team, weft_call call)
 {
     char own[40], here[100], why[sizeof team->stop_text];
-    int rc = weft_team_refuse(team);
+    int rc = weft_team_stop_error(team);
 
     snprintf(own, sizeof own, "rank %u called ", team->rank);
     if (!strncmp(team->stop_text, own, strlen(own)))
@@ -319,10 +319,10 @@ int weft_team_refuse_call(weft_team *team, weft_call call)
     return weft_fail(rc, "%s%s; %s", own, here, why);
 }
 
-void weft_team_leave_node(weft_team *team)
+void weft_team_leave_area(weft_team *team)
 {
-    if (team->node && weft_team_is_over(team, team->sequence))
-        weft_shmcoll_leave(team->node, weft_team_refuse(team));
+    if (team->area && weft_team_is_over(team, team->sequence))
+        weft_shmcoll_leave(team->area, weft_team_stop_error(team));
 }
 
 void weft_stop_open(weft_team *team)

@@ -25,7 +25,7 @@ static inline void weft_calls_check_ahead(weft_team *team, uint32_t tag, weft_ca
 }
 
 /* Logs a call of this member. */
-static inline void weft_calls_note(weft_team *team, uint32_t tag, weft_call call)
+static inline void weft_calls_log(weft_team *team, uint32_t tag, weft_call call)
 {
     uint32_t i = tag % WEFT_CALLS;
 
@@ -57,10 +57,10 @@ bool weft_team_is_over(const weft_team *team, uint32_t tag);
 /* The error that this member returns for another member's error. */
 int weft_stop_code(int code);
 /* Error of a call on a stopped team; sets the text. */
-int weft_team_refuse(weft_team *team) __attribute__((cold));
+int weft_team_stop_error(weft_team *team) __attribute__((cold));
 /* The same; the text also names the call. */
-int weft_team_refuse_call(weft_team *team, weft_call call) __attribute__((cold));
+int weft_team_stop_error_of_call(weft_team *team, weft_call call) __attribute__((cold));
 /* Leaves the node area if the team has stopped: node-local ranks that wait there for this member return an error. */
-void weft_team_leave_node(weft_team *team) __attribute__((cold));
+void weft_team_leave_area(weft_team *team) __attribute__((cold));
 
 #endif

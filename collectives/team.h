@@ -18,7 +18,7 @@ typedef struct weft_sched weft_sched;
 /* One member's collective call, in a form that members compare (calls.h). */
 typedef struct weft_call {
     uint64_t what;  /* kind | form << 5 | operator's handle << 8 | element size << 16 | root << 32; operator and size: reductions only */
-    uint64_t bytes; /* weft_coll_select_bytes */
+    uint64_t bytes; /* weft_coll_bytes */
 } weft_call;
 
 #define WEFT_CALLS 16
@@ -32,9 +32,9 @@ typedef struct weft_call_log {
         uint32_t tag, is_set, from;
     } ahead[WEFT_CALLS], other[WEFT_CALLS]; /* messages from `from`; other: same number as ahead's, but a different call */
     uint32_t newest;         /* tag of the latest entry of ahead that is not persistent; UINT32_MAX: none */
-    bool has_asked;          /* this member sent its call to a member with a different one (weft_calls_differ) */
-    uint32_t asked, asked_tag; /* that member, and the tag of its message; valid if has_asked */
-    weft_call asked_call;    /* this member's call under that number; valid if has_asked */
+    bool has_reported;          /* this member sent its call to a member with a different one (weft_calls_differ) */
+    uint32_t reported_to, reported_tag; /* that member, and the tag of its message; valid if has_reported */
+    weft_call reported_call;    /* this member's call under that number; valid if has_reported */
 } weft_call_log;
 struct weft_shmcoll;
 struct weft_topology;
@@ -69,24 +69,24 @@ typedef struct weft_team {
     uint32_t rank, size;
     uint32_t sequence;        /* number of the next blocking or nonblocking schedule; its low bits (WEFT_TAG_BITS) go into the tag */
     struct weft_topology *topology; /* members per node; NULL: all on one node, or each on its own; owned */
-    struct weft_shmcoll *node; /* shared area of the members on this node (of all, if topology is NULL); NULL: none; owned */
+    struct weft_shmcoll *area; /* shared area of the members on this node (of all, if topology is NULL); NULL: none; owned */
     void *cache;              /* spare block of temporary memory for immediate schedules; NULL: none; owned */
     uint32_t prepared;        /* number of the next persistent schedule; a persistent schedule keeps its tag when it is restarted */
     uint32_t latency_bytes;   /* bytes that the wire carries in one latency: unit of select.c; equal on all members */
     uint32_t eager_bytes;     /* blocks to other nodes are split into messages of so many bytes; 0: not split; equal on all members */
     uint32_t eager_total_max; /* bytes; longer blocks are not split, as they would exhaust the peer's credit; equal on all members */
-    bool is_unsettled;        /* the next blocking call must first settle(): may_share, or the team has stopped */
+    bool needs_setup;        /* the next blocking call must first settle(): may_share, or the team has stopped */
     bool may_share;           /* the members have not agreed on a node area yet; the first blocking call does */
     bool is_origin;           /* the team stopped by an error of this member */
     int stopped;              /* error that later calls return (stop.h); 0: the team has not stopped */
     uint32_t stop_tag;        /* tag of the schedule that failed; it and all later ones are over */
     uint32_t stop_origin;     /* member on which it failed */
-    weft_call present;        /* the blocking call in which the members agree on an area */
+    weft_call agreement_call;        /* the blocking call in which the members agree on an area */
     weft_call_log log;
     weft_list_link active;    /* schedules under way (weft_sched.active) */
     weft_list_link children;  /* teams created by collectives of this one (weft_team_adopt) */
     weft_list_link sibling;   /* in the parent's children */
-    uint32_t made_by;         /* parent's schedule number that created this team; if it is over, this team stops */
+    uint32_t created_by;         /* parent's schedule number that created this team; if it is over, this team stops */
     char stop_text[WEFT_NOTIFY_BYTES + 60]; /* reason; valid if stopped */
 } weft_team;
 
@@ -99,7 +99,7 @@ typedef struct weft_team {
 enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_FENCE };
 
 typedef struct weft_step {
-    enum weft_step_op verb;
+    enum weft_step_op op;
     int32_t peer;                   /* send, recv: rank in the team's channel */
     const void *from;               /* send, copy, reduce */
     void *to;                       /* recv, copy, reduce */
@@ -128,21 +128,21 @@ struct weft_sched {
     /* requests begun since the last fence */
     weft_completion completion; /* left: 1 + requests under way */
     weft_req **reqs;            /* few, or allocated */
-    uint32_t req_count, req_room; /* used, capacity */
-    bool is_holding;            /* immediate: `held` is a receive not posted yet; a fence may perform it as a blocking receive */
-    weft_step held;
+    uint32_t req_count, req_capacity; /* used, capacity */
+    bool has_deferred;            /* immediate: `deferred` is a receive not posted yet; a fence may perform it as a blocking receive */
+    weft_step deferred;
     weft_call call;             /* persistent only */
     bool is_parked;             /* recorded: has failed by WEFT_E_REVOKED and waits for the notification with the reason */
     weft_req *receiving;        /* immediate: receive that a fence waits for; NULL: none */
     weft_list_link active;      /* in team->active while the schedule is under way */
     /* recorded schedules only */
     weft_step *steps;
-    uint32_t step_count, step_room, next; /* used, capacity; index of the next step to perform */
+    uint32_t step_count, step_capacity, next; /* used, capacity; index of the next step to perform */
     weft_list_link link;        /* in worker->scheds while the schedule can progress */
     weft_req *req;              /* the user's request; it owns the schedule */
     weft_op own_op;             /* copy: the user may free the operator meanwhile */
-    void *kept;                 /* persistent: registrations of its memory, owned by src/mpi; NULL: none */
-    void (*drop_kept)(void *kept); /* frees kept; called before the schedule's memory is freed */
+    void *regs;                 /* persistent: registrations of its memory, owned by src/mpi; NULL: none */
+    void (*free_regs)(void *regs); /* frees regs; called before the schedule's memory is freed */
     /* temporary memory: first small, then blocks */
     struct weft_sched_block *blocks;
     uint32_t small_used;        /* bytes */

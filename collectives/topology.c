@@ -28,10 +28,10 @@ static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nod
         node->members++;
     }
     to->node_rank_count = nodes[ours].members;
-    to->parts = size;
+    to->leaders_per_node = size;
     for (uint32_t i = 0; i < size; i++) {
         uint32_t members = nodes[node_at(to->node_of, to->world, i)].members;
-        to->parts = members < to->parts ? members : to->parts;
+        to->leaders_per_node = members < to->leaders_per_node ? members : to->leaders_per_node;
     }
 }
 
@@ -39,7 +39,7 @@ static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nod
 static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *nodes)
 {
     uint32_t *leaders = topology->members, *node_ranks = leaders + topology->count,
-             *peers = node_ranks + topology->node_rank_count, node_count = 0;
+             *same_index = node_ranks + topology->node_rank_count, node_count = 0;
     const tally *ours = &nodes[node_at(topology->node_of, topology->world, rank)];
 
     for (uint32_t i = 0; i < size; i++) {
@@ -51,37 +51,37 @@ static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *n
         if (node == ours)
             node_ranks[node->members] = i;
         if (node->members == topology->index)
-            peers[node->order] = i;
+            same_index[node->order] = i;
         node->members++;
     }
     topology->mine = ours->order;
     topology->leaders = leaders;
     topology->node_ranks = node_ranks;
-    topology->peers = peers;
+    topology->same_index = same_index;
 }
 
 int weft_topology_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, weft_topology **out)
 {
     weft_topology found = {.node_of = node_of, .world = world}, *topology = NULL;
-    uint32_t room = 0;
+    uint32_t capacity = 0;
     tally *nodes;
 
     *out = NULL;
     for (uint32_t i = 0; i < size; i++)
-        if (node_at(node_of, world, i) >= room)
-            room = node_at(node_of, world, i) + 1;
-    nodes = calloc(room, sizeof *nodes);
+        if (node_at(node_of, world, i) >= capacity)
+            capacity = node_at(node_of, world, i) + 1;
+    nodes = calloc(capacity, sizeof *nodes);
     if (!nodes)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note the nodes of a communicator of %u", size);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the topology of a communicator of %u members", size);
     count_up(&found, rank, size, nodes);
     if (found.count > 1 && found.count < size) {
         topology = malloc(sizeof *topology + (2 * (uint64_t)found.count + found.node_rank_count) * sizeof *topology->members);
         if (!topology) {
             free(nodes);
-            return weft_fail(WEFT_E_NOMEM, "no memory to note the nodes of a communicator of %u", size);
+            return weft_fail(WEFT_E_NOMEM, "no memory for the topology of a communicator of %u members", size);
         }
         *topology = found;
-        memset(nodes, 0, room * sizeof *nodes);
+        memset(nodes, 0, capacity * sizeof *nodes);
         fill(topology, rank, size, nodes);
     }
     free(nodes);
@@ -103,11 +103,11 @@ bool weft_topology_is_on_node(const weft_topology *topology, uint32_t member)
     return node_at(topology->node_of, topology->world, member) == node_at(topology->node_of, topology->world, topology->node_ranks[0]);
 }
 
-uint32_t weft_topology_index(const weft_topology *topology, uint32_t mate)
+uint32_t weft_topology_index(const weft_topology *topology, uint32_t member)
 {
     uint32_t i = 0;
 
-    while (topology->node_ranks[i] != mate)
+    while (topology->node_ranks[i] != member)
         i++;
     return i;
 }

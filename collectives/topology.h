@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * topology: the nodes of a team's members, for hierarchical collectives (hier.c). Made by coll.c with the team, and owned by it.
- * Read only. Equal on every member but for mine, node_rank_count, index, node_ranks and peers.
+ * Read only. Equal on every member but for mine, node_rank_count, index, node_ranks and same_index.
  */
 #ifndef WEFT_COLLECTIVES_TOPOLOGY_H
 #define WEFT_COLLECTIVES_TOPOLOGY_H
@@ -16,13 +16,13 @@ typedef struct weft_topology {
     uint32_t mine;           /* this member's node, 0 .. count - 1 */
     uint32_t node_rank_count; /* members on this node, this one included */
     uint32_t index;          /* this member's index in node_ranks */
-    uint32_t parts;          /* members on the smallest node: parts of a vector in multileader allreduce, equal on all nodes */
+    uint32_t leaders_per_node; /* members on the smallest node: blocks of a vector in multileader allreduce; equal on all nodes */
     const uint32_t *leaders; /* [count] lowest member of each node, ascending; defines the order of nodes */
     const uint32_t *node_ranks; /* [node_rank_count] members on this node, ascending */
-    const uint32_t *peers;   /* [count] the member with this index on each node, in the order of leaders; valid if index < parts */
+    const uint32_t *same_index;   /* [count] the member with this index on each node, in the order of leaders; valid if index < parts */
     const uint32_t *node_of; /* node of a world rank; owned by the launcher's boot */
     const uint32_t *world;   /* world rank of a member; NULL: equal */
-    uint32_t members[];      /* storage of leaders, node_ranks and peers */
+    uint32_t members[];      /* storage of leaders, node_ranks and same_index */
 } weft_topology;
 
 /* Member i of `size` is on node node_of[world[i]] (world NULL: node_of[i]). Both arrays must outlive *topology, which is freed by free().
@@ -33,6 +33,6 @@ uint32_t weft_topology_of(const weft_topology *topology, uint32_t member);
 /* Whether a member is on this node. */
 bool weft_topology_is_on_node(const weft_topology *topology, uint32_t member);
 /* Index in node_ranks of a member on this node. */
-uint32_t weft_topology_index(const weft_topology *topology, uint32_t mate);
+uint32_t weft_topology_index(const weft_topology *topology, uint32_t member);
 
 #endif

@@ -12,7 +12,7 @@
 #include "mpi/request.h"
 
 /* Form of the call. */
-enum how { BLOCKING, NONBLOCKING, PERSISTENT };
+enum form { BLOCKING, NONBLOCKING, PERSISTENT };
 
 /* The user's operator runs unlocked: it or another thread may free type and operator during the call, so both are held. */
 static __attribute__((noinline)) int run_user_op(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args)
@@ -26,7 +26,7 @@ static __attribute__((noinline)) int run_user_op(weft_comm *comm, enum weft_coll
     return rc;
 }
 
-static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args, int rc, enum how how, MPI_Request *request)
+static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args, int rc, enum form form, MPI_Request *request)
 {
     weft_req *req = NULL;
     if (weft_unlikely(rc)) {
@@ -34,20 +34,20 @@ static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *a
             *request = MPI_REQUEST_NULL;
         return rc;
     }
-    if (weft_likely(how == BLOCKING))
+    if (weft_likely(form == BLOCKING))
         return weft_unlikely(args->op && !args->op->handle) ? run_user_op(comm, kind, args) : weft_coll_run(&comm->team, kind, args);
-    rc = how == NONBLOCKING ? weft_coll_start(&comm->team, kind, args, &req) : weft_coll_prepare(&comm->team, kind, args, &req);
-    if (!rc && how == PERSISTENT) {
+    rc = form == NONBLOCKING ? weft_coll_start(&comm->team, kind, args, &req) : weft_coll_prepare(&comm->team, kind, args, &req);
+    if (!rc && form == PERSISTENT) {
         req->is_persistent = true;
-        weft_keep_plan(req);
+        weft_persistent_reg_acquire_sched(req);
     }
-    return weft_request_give(comm, comm->team.chan, req, rc, request);
+    return weft_request_return(comm, comm->team.chan, req, rc, request);
 }
 
 static bool is_in_place(const void *buf) { return buf == MPI_IN_PLACE; }
 
-static int misplaced(const char *argument, const char *instead) __attribute__((cold));
-static int misplaced(const char *argument, const char *instead)
+static int in_place_error(const char *argument, const char *instead) __attribute__((cold));
+static int in_place_error(const char *argument, const char *instead)
 {
     return weft_fail(WEFT_E_BUFFER, "%s is MPI_IN_PLACE, which is not allowed here: %s", argument, instead);
 }
@@ -76,12 +76,12 @@ static int check_pair(const char *which, MPI_Count count, const weft_type *type)
 /* A rank's block for itself must match exactly: no other rank can detect a mismatch. */
 static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_Count recvcount, const weft_type *recvtype)
 {
-    uint64_t sent = (uint64_t)sendcount * (uint64_t)sendtype->size, room = (uint64_t)recvcount * (uint64_t)recvtype->size;
-    if (weft_likely(sent == room))
+    uint64_t sent = (uint64_t)sendcount * (uint64_t)sendtype->size, capacity = (uint64_t)recvcount * (uint64_t)recvtype->size;
+    if (weft_likely(sent == capacity))
         return 0;
-    return weft_fail(sent > room ? WEFT_E_TRUNCATE : WEFT_E_COUNT,
+    return weft_fail(sent > capacity ? WEFT_E_TRUNCATE : WEFT_E_COUNT,
                      "sendcount x sendtype are %llu bytes, recvcount x recvtype %llu: they must be the same for each block",
-                     (unsigned long long)sent, (unsigned long long)room);
+                     (unsigned long long)sent, (unsigned long long)capacity);
 }
 
 /* ---- fill functions ---- */
@@ -89,7 +89,7 @@ static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_C
 static int fill_bcast(weft_coll *args, void *buffer, MPI_Count count, const weft_type *type, int root)
 {
     *args = (weft_coll){.recvbuf = buffer, .recvcount = (uint64_t)count, .recvtype = type, .root = root};
-    return is_in_place(buffer) ? misplaced("buffer", "MPI_Bcast has one buffer only") : 0;
+    return is_in_place(buffer) ? in_place_error("buffer", "MPI_Bcast has one buffer only") : 0;
 }
 
 static int fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type,
@@ -110,11 +110,11 @@ static int fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_
         args->in_place = true;
         args->sendbuf = recvbuf;
         if (!gets_result)
-            return misplaced("sendbuf", "only the root may pass it");
+            return in_place_error("sendbuf", "only the root may pass it");
     } else if (gets_result && (rc = check_alias(sendbuf, recvbuf, count, type))) {
         return rc;
     }
-    return gets_result && is_in_place(recvbuf) ? misplaced("recvbuf", "pass it as sendbuf") : 0;
+    return gets_result && is_in_place(recvbuf) ? in_place_error("recvbuf", "pass it as sendbuf") : 0;
 }
 
 static int fill_gather(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
@@ -130,13 +130,13 @@ static int fill_gather(weft_coll *args, const void *sendbuf, MPI_Count sendcount
                         .root = root,
                         .in_place = is_in_place(sendbuf)};
     if (args->in_place && !is_root)
-        return misplaced("sendbuf", "only the root may pass it");
+        return in_place_error("sendbuf", "only the root may pass it");
     if (!args->in_place)
         rc = check_pair("send", sendcount, sendtype);
     if (rc || !is_root)
         return rc;
     if (is_in_place(recvbuf))
-        return misplaced("recvbuf", "pass it as sendbuf");
+        return in_place_error("recvbuf", "pass it as sendbuf");
     rc = check_pair("recv", recvcount, recvtype);
     if (!rc && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
         rc = check_alias(sendbuf, recvbuf, recvcount, recvtype);
@@ -156,13 +156,13 @@ static int fill_scatter(weft_coll *args, const void *sendbuf, MPI_Count sendcoun
                         .root = root,
                         .in_place = is_in_place(recvbuf)};
     if (args->in_place && !is_root)
-        return misplaced("recvbuf", "only the root may pass it");
+        return in_place_error("recvbuf", "only the root may pass it");
     if (!args->in_place)
         rc = check_pair("recv", recvcount, recvtype);
     if (rc || !is_root)
         return rc;
     if (is_in_place(sendbuf))
-        return misplaced("sendbuf", "pass it as recvbuf");
+        return in_place_error("sendbuf", "pass it as recvbuf");
     rc = check_pair("send", sendcount, sendtype);
     if (!rc && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
         rc = check_alias(sendbuf, recvbuf, sendcount, sendtype);
@@ -184,7 +184,7 @@ static int fill_exchange(weft_coll *args, const void *sendbuf, MPI_Count sendcou
     if (rc)
         return rc;
     if (is_in_place(recvbuf))
-        return misplaced("recvbuf", "pass it as sendbuf");
+        return in_place_error("recvbuf", "pass it as sendbuf");
     if (args->in_place)
         return 0;
     rc = check_pair("send", sendcount, sendtype);
@@ -195,10 +195,10 @@ static int fill_exchange(weft_coll *args, const void *sendbuf, MPI_Count sendcou
 
 /* ---- barrier, bcast ---- */
 
-static int barrier(weft_comm *comm, enum how how, MPI_Request *request)
+static int barrier(weft_comm *comm, enum form form, MPI_Request *request)
 {
     static const weft_coll nothing;
-    return perform(comm, WEFT_COLL_BARRIER, &nothing, 0, how, request);
+    return perform(comm, WEFT_COLL_BARRIER, &nothing, 0, form, request);
 }
 
 int weft_mpi_barrier(weft_comm *comm) { return barrier(comm, BLOCKING, NULL); }
@@ -211,12 +211,12 @@ int weft_mpi_barrier_init(weft_comm *comm, MPI_Info info, MPI_Request *request)
     return barrier(comm, PERSISTENT, request);
 }
 
-static int bcast(void *buffer, MPI_Count count, const weft_type *type, int root, weft_comm *comm, enum how how,
+static int bcast(void *buffer, MPI_Count count, const weft_type *type, int root, weft_comm *comm, enum form form,
                  MPI_Request *request)
 {
     weft_coll args;
     int rc = fill_bcast(&args, buffer, count, type, root);
-    return perform(comm, WEFT_COLL_BCAST, &args, rc, how, request);
+    return perform(comm, WEFT_COLL_BCAST, &args, rc, form, request);
 }
 
 int weft_mpi_bcast(void *buffer, MPI_Count count, const weft_type *datatype, int root, weft_comm *comm)
@@ -239,11 +239,11 @@ int weft_mpi_bcast_init(void *buffer, MPI_Count count, const weft_type *datatype
 /* ---- reduce, allreduce ---- */
 
 static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type, const weft_op *op, int root,
-                  weft_comm *comm, enum how how, MPI_Request *request)
+                  weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
     int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, root, comm->rank == root);
-    return perform(comm, WEFT_COLL_REDUCE, &args, rc, how, request);
+    return perform(comm, WEFT_COLL_REDUCE, &args, rc, form, request);
 }
 
 int weft_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op, int root,
@@ -266,11 +266,11 @@ int weft_mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, co
 }
 
 static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type, const weft_op *op,
-                     weft_comm *comm, enum how how, MPI_Request *request)
+                     weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
     int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, 0, true);
-    return perform(comm, WEFT_COLL_ALLREDUCE, &args, rc, how, request);
+    return perform(comm, WEFT_COLL_ALLREDUCE, &args, rc, form, request);
 }
 
 int weft_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
@@ -295,11 +295,11 @@ int weft_mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count,
 /* ---- gather ---- */
 
 static int gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
-                  const weft_type *recvtype, int root, weft_comm *comm, enum how how, MPI_Request *request)
+                  const weft_type *recvtype, int root, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
     int rc = fill_gather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm->rank == root);
-    return perform(comm, WEFT_COLL_GATHER, &args, rc, how, request);
+    return perform(comm, WEFT_COLL_GATHER, &args, rc, form, request);
 }
 
 int weft_mpi_gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
@@ -324,11 +324,11 @@ int weft_mpi_gather_init(const void *sendbuf, MPI_Count sendcount, const weft_ty
 /* ---- scatter ---- */
 
 static int scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
-                   const weft_type *recvtype, int root, weft_comm *comm, enum how how, MPI_Request *request)
+                   const weft_type *recvtype, int root, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
     int rc = fill_scatter(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm->rank == root);
-    return perform(comm, WEFT_COLL_SCATTER, &args, rc, how, request);
+    return perform(comm, WEFT_COLL_SCATTER, &args, rc, form, request);
 }
 
 int weft_mpi_scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
@@ -353,11 +353,11 @@ int weft_mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, const weft_t
 /* ---- allgather ---- */
 
 static int allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
-                     const weft_type *recvtype, weft_comm *comm, enum how how, MPI_Request *request)
+                     const weft_type *recvtype, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
     int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    return perform(comm, WEFT_COLL_ALLGATHER, &args, rc, how, request);
+    return perform(comm, WEFT_COLL_ALLGATHER, &args, rc, form, request);
 }
 
 int weft_mpi_allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
@@ -382,11 +382,11 @@ int weft_mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, const weft
 /* ---- alltoall ---- */
 
 static int alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
-                    const weft_type *recvtype, weft_comm *comm, enum how how, MPI_Request *request)
+                    const weft_type *recvtype, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
     int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    return perform(comm, WEFT_COLL_ALLTOALL, &args, rc, how, request);
+    return perform(comm, WEFT_COLL_ALLTOALL, &args, rc, form, request);
 }
 
 int weft_mpi_alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,

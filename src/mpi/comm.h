@@ -29,7 +29,7 @@ struct MPI_ABI_Comm {
     int32_t rank, size;
     int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
-    bool is_stop_told;          /* the warning that a collective stopped was printed (errors.c) */
+    bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
     struct MPI_ABI_Errhandler *errhandler; /* never NULL; may be a constant of the ABI */
     uint32_t *world_ranks;      /* [size] owned; NULL: identity */
     void *attributes;
@@ -45,7 +45,7 @@ typedef struct weft_mpi_world {
     weft_list_link live;        /* all communicators; finalize closes those that the program did not free */
     weft_list_link freed;       /* structs of freed communicators, oldest first, kept to detect stale handles */
     uint32_t freed_count;       /* length of freed */
-    weft_list_link keeps;       /* persistent registrations (persistent_reg.c) */
+    weft_list_link persistent_regs;       /* persistent registrations (persistent_reg.c) */
     weft_list_link detached;    /* requests passed to MPI_Request_free while in flight (request.c) */
 } weft_mpi_world;
 
@@ -80,7 +80,7 @@ static inline void weft_comm_hold(weft_comm *comm) { comm->refs++; }
 void weft_comm_drop(weft_comm *comm);
 /* comm_create.c: creates a communicator out of `parent`; collective over parent. Members pass the new size, their new rank and ranks[size],
  * the members' ranks in parent. Others pass size 0 and get *comm NULL. rc: an earlier error of this member; then all members fail. */
-int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
+int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
 /* A struct with name, error handler and lists set, without channels. NULL: out of memory. */
 weft_comm *weft_comm_new(weft_worker *worker);
 /* Closes the channels and team, if open, and frees what weft_comm_new made. */

@@ -51,7 +51,7 @@ static int gather_all(weft_comm *parent, const uint32_t *mine, uint32_t words, u
 
 static int another_failed(void)
 {
-    return weft_fail(WEFT_E_OTHER, "another member could not make its part of the communicator (its own error says why)");
+    return weft_fail(WEFT_E_OTHER, "another member failed to create its part of the communicator; its own error names the cause");
 }
 
 /* Opens both channels of a member. */
@@ -74,7 +74,7 @@ static int connect_channels(weft_chan *chans[2], uint32_t size, const uint32_t *
 }
 
 /* The members' ids differ: gathers all ids and selects those of the members. Non-members contribute zeros. */
-static int tell_ids(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
+static int exchange_ids(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
 {
     uint32_t mine[2] = {chans[0] ? chans[0]->id : 0, chans[1] ? chans[1]->id : 0};
     int rc = gather_all(parent, mine, 2, all);
@@ -86,10 +86,10 @@ static int tell_ids(weft_comm *parent, uint32_t size, const uint32_t *ranks, wef
 }
 
 /* Exchanges ids that differ and connects. Connecting then allocates memory: all members of the parent agree on the result once more. */
-static int connect_apart(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
+static int connect_exchanged(weft_comm *parent, uint32_t size, const uint32_t *ranks, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
 {
     uint32_t fine;
-    int rc = tell_ids(parent, size, ranks, chans, all, ids), agreed;
+    int rc = exchange_ids(parent, size, ranks, chans, all, ids), agreed;
     if (!rc && size)
         rc = connect_channels(chans, size, ids);
     fine = rc == 0;
@@ -122,7 +122,7 @@ static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, 
         }
         rc = size ? connect_channels(chans, size, ids) : 0; /* equal ids need no memory: cannot fail */
     } else if (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX) { /* some rank is a member */
-        rc = connect_apart(parent, size, ranks, chans, all, ids);
+        rc = connect_exchanged(parent, size, ranks, chans, all, ids);
     }
     free(all);
     free(ids);
@@ -130,7 +130,7 @@ static int connect_all(weft_comm *parent, uint32_t size, const uint32_t *ranks, 
 }
 
 /* Local part of a new communicator: struct, world ranks, channels, team. */
-static int make_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, weft_comm **out, weft_chan *chans[2])
+static int open_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, weft_comm **out, weft_chan *chans[2])
 {
     weft_comm *comm = weft_comm_new(parent->worker);
     int rc;
@@ -150,12 +150,12 @@ static int make_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint3
     return rc ? rc : weft_team_open(chans[1], size > 1, &comm->team);
 }
 
-int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **out)
+int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **out)
 {
     weft_comm *comm = NULL;
     weft_chan *chans[2] = {NULL, NULL};
     if (!rc && size)
-        rc = make_own(parent, size, rank, ranks, &comm, chans);
+        rc = open_own(parent, size, rank, ranks, &comm, chans);
     rc = connect_all(parent, size, ranks, chans, rc);
     if (comm) {
         comm->chan = chans[0];
@@ -172,10 +172,10 @@ int weft_comm_make(weft_comm *parent, uint32_t size, uint32_t rank, const uint32
 }
 
 /* Creates the communicator and sets *newcomm; MPI_COMM_NULL for non-members and on error. */
-static int hand_out(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, MPI_Comm *newcomm)
+static int create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, MPI_Comm *newcomm)
 {
     weft_comm *comm = NULL;
-    rc = weft_comm_make(parent, size, rank, ranks, rc, &comm);
+    rc = weft_comm_create(parent, size, rank, ranks, rc, &comm);
     *newcomm = comm ? comm : MPI_COMM_NULL;
     return rc;
 }
@@ -186,7 +186,7 @@ int weft_mpi_comm_dup(weft_comm *comm, MPI_Comm *newcomm)
     int rc = ranks ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the %d members of a communicator", comm->size);
     for (int i = 0; i < comm->size && ranks; i++)
         ranks[i] = (uint32_t)i;
-    rc = hand_out(comm, (uint32_t)comm->size, (uint32_t)comm->rank, ranks, rc, newcomm);
+    rc = create(comm, (uint32_t)comm->size, (uint32_t)comm->rank, ranks, rc, newcomm);
     free(ranks);
     return rc;
 }
@@ -242,7 +242,7 @@ static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcom
         if (ranks[i] == (uint32_t)parent->rank)
             rank = i;
     }
-    rc = hand_out(parent, size, rank, ranks, 0, newcomm);
+    rc = create(parent, size, rank, ranks, 0, newcomm);
 out:
     free(all);
     free(ranks);
@@ -279,8 +279,8 @@ int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info 
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
         return split(comm, MPI_UNDEFINED, key, 0, newcomm);
     default:
-        return split(comm, MPI_UNDEFINED, key, weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type),
-                     newcomm);
+        return split(comm, MPI_UNDEFINED, key,
+                     weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type), newcomm);
     }
 }
 

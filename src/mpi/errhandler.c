@@ -10,7 +10,7 @@
 #include "mpi/calls.h"
 #include "type/handle_pool.h"
 
-static weft_handle_pool shelf = WEFT_SHELF_OF(weft_errhandler);
+static weft_handle_pool pool = WEFT_HANDLE_POOL_OF(weft_errhandler);
 
 void weft_errhandler_hold(weft_errhandler *handler)
 {
@@ -22,7 +22,7 @@ void weft_errhandler_drop(weft_errhandler *handler)
 {
     if (!weft_errhandler_is_user(handler) || atomic_fetch_sub_explicit(&handler->refs, 1, memory_order_acq_rel) != 1)
         return;
-    weft_handle_pool_free(&shelf, handler);
+    weft_handle_pool_free(&pool, handler);
 }
 
 int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler)
@@ -30,7 +30,7 @@ int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandle
     weft_errhandler *handler;
     if (!comm_errhandler_fn)
         return weft_fail(WEFT_E_ARG, "the error handler function is NULL");
-    handler = weft_handle_pool_alloc(&shelf);
+    handler = weft_handle_pool_alloc(&pool);
     if (!handler)
         return weft_fail(WEFT_E_NOMEM, "no memory for an error handler (%zu bytes)", sizeof *handler);
     handler->magic = WEFT_ERRHANDLER_MAGIC;

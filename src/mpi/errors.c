@@ -162,12 +162,12 @@ int weft_errors_class(int code)
     return classes[-code];
 }
 
-/* Communicator of the failed request, for the next raise on this thread (weft_errors_blame). */
-static _Thread_local weft_comm *blamed;
+/* Communicator of the failed request, for the next raise on this thread (weft_errors_set_comm). */
+static _Thread_local weft_comm *failed_comm;
 
-int weft_errors_blame(weft_comm *comm, int code)
+int weft_errors_set_comm(weft_comm *comm, int code)
 {
-    blamed = comm;
+    failed_comm = comm;
     return code;
 }
 
@@ -180,7 +180,7 @@ void weft_errors_flush(void)
 }
 
 /* Prints the error and ends the job, or this process if there is no job. */
-static void die(weft_comm *comm, const char *function, int mpi_code, const char *why, const char *handler)
+static void abort_job(weft_comm *comm, const char *function, int mpi_code, const char *why, const char *handler)
 {
     const class_text *text = text_of(mpi_code);
     weft_world *world = weft_world_now;
@@ -199,7 +199,7 @@ static void die(weft_comm *comm, const char *function, int mpi_code, const char 
 }
 
 /* Warns once per communicator that a collective failed on this rank and the job continues: the program may ignore return codes. */
-static void say_stopped(weft_comm *comm, const char *function, const char *why)
+static void warn_stopped(weft_comm *comm, const char *function, const char *why)
 {
     weft_log_warn("%s stopped on %s (rank %d of %d): %s\n"
                   "Collective calls on it are errors from now on, on all of its members.",
@@ -250,13 +250,13 @@ static bool run(weft_comm *comm, const char *function, int mpi_code, const char 
     if (weft_errhandler_is_user(handler))
         user = handler->comm_function;
     is_again = user && is_active(comm, __builtin_frame_address(0));
-    is_stopped = !comm->is_stop_told && weft_team_stopped(&comm->team);
-    comm->is_stop_told |= is_stopped;
+    is_stopped = !comm->is_stop_reported && weft_team_stopped(&comm->team);
+    comm->is_stop_reported |= is_stopped;
     weft_worker_unlock(comm->worker);
     if (is_stopped && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_ABORT)
-        say_stopped(comm, function, why);
+        warn_stopped(comm, function, why);
     if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT)
-        die(comm, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
+        abort_job(comm, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
     if (user && !is_again)
         call_user(comm, user, mpi_code);
     return !is_again;
@@ -266,14 +266,14 @@ int weft_errors_raise(weft_comm *comm, const char *function, int code)
 {
     weft_mpi_world *mpi = weft_mpi_now();
     int mpi_code = weft_errors_class(code);
-    weft_comm *whose = comm ? comm : blamed ? blamed : mpi ? mpi->comm_self : NULL;
+    weft_comm *at = comm ? comm : failed_comm ? failed_comm : mpi ? mpi->comm_self : NULL;
     char why[512];
-    blamed = NULL;
+    failed_comm = NULL;
     snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */
-    if (whose)
-        run(whose, function, mpi_code, why);
+    if (at)
+        run(at, function, mpi_code, why);
     else
-        die(NULL, function, mpi_code, why, "MPI_ERRORS_ARE_FATAL");
+        abort_job(NULL, function, mpi_code, why, "MPI_ERRORS_ARE_FATAL");
     return mpi_code;
 }
 

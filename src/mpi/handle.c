@@ -19,7 +19,7 @@
 typedef struct table {
     void **handles;
     uint32_t *slots; /* number + 1; 0: empty */
-    uint32_t count, room;
+    uint32_t count, capacity;
 } table;
 
 enum kind { COMM, TYPE, OP, REQUEST, ERRHANDLER, KINDS };
@@ -29,7 +29,7 @@ static table tables[KINDS];
 
 static uint32_t *find_slot(const table *names, const void *handle)
 {
-    uint32_t mask = 2 * names->room - 1, at = (uint32_t)(((uintptr_t)handle >> 4) * 0x9E3779B97F4A7C15ull >> 32) & mask;
+    uint32_t mask = 2 * names->capacity - 1, at = (uint32_t)(((uintptr_t)handle >> 4) * 0x9E3779B97F4A7C15ull >> 32) & mask;
     while (names->slots[at] && names->handles[names->slots[at] - 1] != handle)
         at = (at + 1) & mask;
     return &names->slots[at];
@@ -37,18 +37,18 @@ static uint32_t *find_slot(const table *names, const void *handle)
 
 static int grow(table *names)
 {
-    uint32_t room = names->room ? 2 * names->room : 64;
-    void **handles = realloc(names->handles, room * sizeof *handles);
+    uint32_t capacity = names->capacity ? 2 * names->capacity : 64;
+    void **handles = realloc(names->handles, capacity * sizeof *handles);
     uint32_t *slots;
     if (!handles)
         return -1;
     names->handles = handles;
-    slots = calloc(2 * (size_t)room, sizeof *slots);
+    slots = calloc(2 * (size_t)capacity, sizeof *slots);
     if (!slots)
         return -1;
     free(names->slots);
     names->slots = slots;
-    names->room = room;
+    names->capacity = capacity;
     for (uint32_t i = 0; i < names->count; i++)
         *find_slot(names, handles[i]) = i + 1;
     return 0;
@@ -63,7 +63,7 @@ static int number_of(enum kind kind, const void *handle)
     if ((uintptr_t)handle < FIRST_NUMBER)
         return (int)(uintptr_t)handle;
     pthread_mutex_lock(&guard);
-    if (names->count == names->room && grow(names))
+    if (names->count == names->capacity && grow(names))
         goto out;
     slot = find_slot(names, handle);
     if (!*slot) {

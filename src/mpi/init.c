@@ -34,7 +34,7 @@ int weft_mpi_world_open(weft_world *world)
     weft_list_init(&mpi->live);
     weft_list_init(&mpi->freed);
     weft_list_init(&mpi->detached);
-    weft_list_init(&mpi->keeps);
+    weft_list_init(&mpi->persistent_regs);
     mpi->main_thread = (unsigned long)pthread_self();
     world->mpi = mpi;
     rc = weft_comm_open_predefined(world, mpi);
@@ -48,9 +48,9 @@ void weft_mpi_world_close(weft_world *world)
     weft_mpi_world *mpi = world->mpi;
     weft_worker_lock(world->workers[0]);
     weft_request_reap(mpi, true);
-    weft_request_end_all(world->workers[0]);
+    weft_request_release_all(world->workers[0]);
     weft_comm_close_all(mpi);
-    weft_keep_end_all(mpi);
+    weft_persistent_reg_release_all(mpi);
     weft_worker_unlock(world->workers[0]);
     world->mpi = NULL;
     free(mpi);
@@ -95,7 +95,7 @@ int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
         return weft_fail(WEFT_E_OTHER, expected == WEFT_STAGE_AFTER ? "MPI was finalized: it cannot be initialized again"
                                                                     : "MPI is initialized already");
     rc = open_world(required);
-    weft_tool_renew();
+    weft_tool_on_open();
     set_stage(rc ? WEFT_STAGE_BEFORE : WEFT_STAGE_OPEN);
     if (!rc)
         *provided = required;
@@ -127,7 +127,7 @@ int weft_mpi_finalize(void)
     if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_CLOSING))
         return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
     weft_mpi_world_close(world);
-    weft_tool_keep(world);
+    weft_tool_add_closed(world);
     rc = weft_world_close(world);
     set_stage(WEFT_STAGE_AFTER);
     return rc;

@@ -19,7 +19,7 @@
 typedef struct block { /* in the cache line before the user's memory */
     uint32_t magic;
     uint32_t before; /* offset of the user's memory in the allocation, bytes */
-    weft_keep *keep; /* persistent registration; NULL: none */
+    weft_persistent_reg *reg; /* persistent registration; NULL: none */
 } block;
 
 static block *block_of(void *base) { return (block *)((char *)base - WEFT_LINE); }
@@ -40,7 +40,8 @@ int weft_mpi_alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
         return weft_fail(WEFT_E_NOMEM, "no memory for %lld bytes", (long long)size);
     *block_of(memory) = (block){.magic = BLOCK_MAGIC, .before = (uint32_t)align};
     if (bytes >= WEFT_PERSISTENT_REG_MIN)
-        block_of(memory)->keep = weft_keep_take(weft_world_now->workers[0], memory, bytes, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE);
+        block_of(memory)->reg =
+            weft_persistent_reg_acquire(weft_world_now->workers[0], memory, bytes, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE);
     *(void **)baseptr = memory;
     return 0;
 }
@@ -51,10 +52,10 @@ int weft_mpi_free_mem(void *base)
     if (!base)
         return 0;
     if ((uintptr_t)base % WEFT_LINE || block_of(base)->magic != BLOCK_MAGIC)
-        return weft_fail(WEFT_E_ARG, "%p was not given by MPI_Alloc_mem, or was freed already", base);
+        return weft_fail(WEFT_E_ARG, "%p was not returned by MPI_Alloc_mem, or was freed already", base);
     own = block_of(base);
     own->magic = 0;
-    weft_keep_drop(own->keep);
+    weft_persistent_reg_release(own->reg);
     free((char *)base - own->before);
     return 0;
 }

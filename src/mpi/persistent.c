@@ -22,27 +22,27 @@ typedef struct persist {
     void *buf;
     uint64_t count;
     const weft_type *type;
-    weft_keep *keep; /* registration of the buffer until the request is freed; NULL: none */
+    weft_persistent_reg *reg; /* registration of the buffer until the request is freed; NULL: none */
 } persist;
 
 static void persist_free(weft_req *req)
 {
     persist *args = req->extra;
-    weft_keep_drop(args->keep);
+    weft_persistent_reg_release(args->reg);
     weft_type_drop(args->type);
     free(args);
     req->extra = NULL;
 }
 
 /* Registers the buffer with the access rights that this request needs. NULL: not needed (eager, packed or shared memory) or failed. */
-static weft_keep *keep_buffer(weft_comm *comm, const persist *args)
+static weft_persistent_reg *keep_buffer(weft_comm *comm, const persist *args)
 {
     const weft_peer *peer = args->rank >= 0 ? comm->chan->peers[args->rank] : NULL;
     uint64_t bytes = args->count * (uint64_t)args->type->size, min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_PERSISTENT_REG_MIN;
     if (args->rank == WEFT_NOBODY || !args->type->is_dense || bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
         return NULL;
-    return weft_keep_take(comm->worker, (char *)args->buf + args->type->true_lb, bytes,
-                          args->is_receive ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
+    return weft_persistent_reg_acquire(comm->worker, (char *)args->buf + args->type->true_lb, bytes,
+                                       args->is_receive ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
 }
 
 static int make(weft_comm *comm, const persist *args, MPI_Request *request)
@@ -57,12 +57,12 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
         return weft_fail(WEFT_E_NOMEM, "no memory for a persistent request");
     }
     *own = *args;
-    own->keep = keep_buffer(comm, args);
+    own->reg = keep_buffer(comm, args);
     weft_type_hold(own->type);
     req->is_persistent = true;
     req->extra = own;
     req->free_extra = persist_free;
-    return weft_request_give(comm, comm->chan, req, 0, request);
+    return weft_request_return(comm, comm->chan, req, 0, request);
 }
 
 static int make_send(weft_comm *comm, const void *buf, MPI_Count count, const weft_type *type, int dest, int tag,
@@ -110,7 +110,7 @@ static int start(weft_req *req)
         rc = weft_isend_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, args->mode, req);
     req->is_active = rc == 0;
     if (rc)
-        weft_errors_blame(req->chan->user, rc);
+        weft_errors_set_comm(req->chan->user, rc);
     return rc;
 }
 
@@ -136,7 +136,7 @@ int weft_mpi_startall(int count, MPI_Request array_of_requests[])
         rc = check(req, i);
         if (rc) {
             if (req && req->chan)
-                weft_errors_blame(req->chan->user, rc);
+                weft_errors_set_comm(req->chan->user, rc);
             break;
         }
         weft_worker_lock(req->worker);

@@ -9,65 +9,65 @@
 #include "collectives/sched.h"
 #include "core/peer.h"
 
-struct weft_keep {
+struct weft_persistent_reg {
     weft_list_link link;   /* in its world's `keeps` */
     weft_worker *worker;
-    weft_reg_persistent *kept;  /* NULL: released when the world closed */
+    weft_reg_persistent *registration;  /* NULL: released when the world closed */
 };
 
-weft_keep *weft_keep_take(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
+weft_persistent_reg *weft_persistent_reg_acquire(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t access)
 {
-    weft_reg_persistent *kept = weft_reg_persist(worker, addr, bytes, rights);
-    weft_keep *keep = kept ? malloc(sizeof *keep) : NULL;
-    if (!keep) {
-        weft_reg_unpersist(worker, kept);
+    weft_reg_persistent *registration = weft_reg_persist(worker, addr, bytes, access);
+    weft_persistent_reg *reg = registration ? malloc(sizeof *reg) : NULL;
+    if (!reg) {
+        weft_reg_unpersist(worker, registration);
         return NULL;
     }
-    keep->worker = worker;
-    keep->kept = kept;
-    weft_list_append(&((weft_mpi_world *)worker->world->mpi)->keeps, &keep->link);
-    return keep;
+    reg->worker = worker;
+    reg->registration = registration;
+    weft_list_append(&((weft_mpi_world *)worker->world->mpi)->persistent_regs, &reg->link);
+    return reg;
 }
 
-static void give_back(weft_keep *keep)
+static void release(weft_persistent_reg *reg)
 {
-    if (!keep->kept)
+    if (!reg->registration)
         return;
-    weft_list_remove(&keep->link);
-    weft_reg_unpersist(keep->worker, keep->kept);
-    keep->kept = NULL;
+    weft_list_remove(&reg->link);
+    weft_reg_unpersist(reg->worker, reg->registration);
+    reg->registration = NULL;
 }
 
-void weft_keep_drop(weft_keep *keep)
+void weft_persistent_reg_release(weft_persistent_reg *reg)
 {
-    if (keep)
-        give_back(keep);
-    free(keep);
+    if (reg)
+        release(reg);
+    free(reg);
 }
 
-void weft_keep_end_all(weft_mpi_world *mpi)
+void weft_persistent_reg_release_all(weft_mpi_world *mpi)
 {
-    while (!weft_list_is_empty(&mpi->keeps))
-        give_back(weft_container(mpi->keeps.next, weft_keep, link));
+    while (!weft_list_is_empty(&mpi->persistent_regs))
+        release(weft_container(mpi->persistent_regs.next, weft_persistent_reg, link));
 }
 
 /* -- persistent collectives -- */
 
 typedef struct span {
     char *from, *to;
-    uint32_t rights;
+    uint32_t access;
 } span;
 
-typedef struct plan_keeps {
+typedef struct sched_regs {
     uint32_t count;
-    weft_keep *keeps[];
-} plan_keeps;
+    weft_persistent_reg *persistent_regs[];
+} sched_regs;
 
-static void drop_plan(void *kept)
+static void free_sched_regs(void *registration)
 {
-    plan_keeps *all = kept;
+    sched_regs *all = registration;
     for (uint32_t i = 0; i < all->count; i++)
-        weft_keep_drop(all->keeps[i]);
+        weft_persistent_reg_release(all->persistent_regs[i]);
     free(all);
 }
 
@@ -83,8 +83,8 @@ static bool is_span(const weft_sched *sched, const weft_step *step, span *span)
     const weft_type *type = step->to_type;
     const weft_peer *peer;
     uint64_t bytes = step->to_count * (uint64_t)type->size, min;
-    const char *buf = step->verb == WEFT_STEP_SEND ? step->from : step->to;
-    if ((step->verb != WEFT_STEP_SEND && step->verb != WEFT_STEP_RECV) || !type->is_dense)
+    const char *buf = step->op == WEFT_STEP_SEND ? step->from : step->to;
+    if ((step->op != WEFT_STEP_SEND && step->op != WEFT_STEP_RECV) || !type->is_dense)
         return false;
     peer = sched->team->chan->peers[step->peer];
     min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_PERSISTENT_REG_MIN;
@@ -92,7 +92,7 @@ static bool is_span(const weft_sched *sched, const weft_step *step, span *span)
         return false;
     span->from = (char *)buf + type->true_lb;
     span->to = span->from + bytes;
-    span->rights = step->verb == WEFT_STEP_SEND ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE;
+    span->access = step->op == WEFT_STEP_SEND ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE;
     return true;
 }
 
@@ -104,9 +104,9 @@ static uint32_t merge(span *spans, uint32_t count)
     qsort(spans, count, sizeof *spans, by_address);
     for (uint32_t i = 1; i < count; i++) {
         span *at = &spans[last], *next = &spans[i];
-        if (next->from < at->to || (next->from == at->to && next->rights == at->rights)) {
+        if (next->from < at->to || (next->from == at->to && next->access == at->access)) {
             at->to = next->to > at->to ? next->to : at->to;
-            at->rights |= next->rights;
+            at->access |= next->access;
         } else {
             spans[++last] = *next;
         }
@@ -114,25 +114,25 @@ static uint32_t merge(span *spans, uint32_t count)
     return last + 1;
 }
 
-void weft_keep_plan(weft_req *req)
+void weft_persistent_reg_acquire_sched(weft_req *req)
 {
     weft_sched *sched = req->extra;
     span *spans = malloc((sched->step_count ? sched->step_count : 1) * sizeof *spans);
-    plan_keeps *all = NULL;
+    sched_regs *all = NULL;
     uint32_t count = 0;
     for (uint32_t i = 0; spans && i < sched->step_count; i++)
         count += is_span(sched, &sched->steps[i], &spans[count]);
     if (count) {
         count = merge(spans, count);
-        all = malloc(sizeof *all + count * sizeof *all->keeps);
+        all = malloc(sizeof *all + count * sizeof *all->persistent_regs);
     }
     if (all) {
         all->count = count;
         for (uint32_t i = 0; i < count; i++)
-            all->keeps[i] = weft_keep_take(req->worker, spans[i].from, (uint64_t)(spans[i].to - spans[i].from),
-                                           spans[i].rights);
-        sched->kept = all;
-        sched->drop_kept = drop_plan;
+            all->persistent_regs[i] = weft_persistent_reg_acquire(req->worker, spans[i].from, (uint64_t)(spans[i].to - spans[i].from),
+                                                                  spans[i].access);
+        sched->regs = all;
+        sched->free_regs = free_sched_regs;
     }
     free(spans);
 }

@@ -10,18 +10,18 @@
 #include "core/reg.h"
 #include "mpi/comm.h"
 
-typedef struct weft_keep weft_keep;
+typedef struct weft_persistent_reg weft_persistent_reg;
 
 #define WEFT_PERSISTENT_REG_MIN 16384 /* bytes; shorter messages are eager and copied */
 
 /* Registers memory; rights: access of remote peers. NULL: no iface of the worker needs it, or a limit is reached; transfers then
  * register as usual. */
-weft_keep *weft_keep_take(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights);
+weft_persistent_reg *weft_persistent_reg_acquire(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t access);
 /* Releases the registration and frees keep. Allowed after its world was closed; NULL is allowed. */
-void weft_keep_drop(weft_keep *keep);
+void weft_persistent_reg_release(weft_persistent_reg *reg);
 /* Registers all memory that a persistent collective sends or receives, temporary memory included, until its request is freed. */
-void weft_keep_plan(weft_req *req);
+void weft_persistent_reg_acquire_sched(weft_req *req);
 /* A world closes: releases its registrations. */
-void weft_keep_end_all(weft_mpi_world *mpi);
+void weft_persistent_reg_release_all(weft_mpi_world *mpi);
 
 #endif

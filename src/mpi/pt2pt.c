@@ -33,7 +33,7 @@ static inline int isend(const void *buf, MPI_Count count, const weft_type *type,
 {
     weft_req *req;
     int rc = weft_isend(comm->chan, dest, tag, buf, (uint64_t)count, type, mode, &req);
-    return weft_request_give(comm, comm->chan, req, rc, request);
+    return weft_request_return(comm, comm->chan, req, rc, request);
 }
 
 int weft_mpi_isend(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
@@ -41,7 +41,7 @@ int weft_mpi_isend(const void *buf, MPI_Count count, const weft_type *datatype, 
 {
     weft_req *req;
     int rc = weft_isend_standard(buf, (uint64_t)count, datatype, dest, tag, comm->chan, &req);
-    return weft_request_give(comm, comm->chan, req, rc, request);
+    return weft_request_return(comm, comm->chan, req, rc, request);
 }
 
 int weft_mpi_issend(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
@@ -70,7 +70,7 @@ int weft_mpi_irecv(void *buf, MPI_Count count, const weft_type *datatype, int so
 {
     weft_req *req;
     int rc = weft_irecv(comm->chan, source, tag, buf, (uint64_t)count, datatype, &req);
-    return weft_request_give(comm, comm->chan, req, rc, request);
+    return weft_request_return(comm, comm->chan, req, rc, request);
 }
 
 /* The send is announced before the receive starts to move data, so that both directions overlap. No poll between the two calls: in a

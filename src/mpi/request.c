@@ -12,7 +12,7 @@
 #include "mpi/errors.h"
 #include "mpi/status.h"
 
-void weft_request_keep(weft_comm *comm, weft_chan *chan, weft_req *req)
+void weft_request_hold(weft_comm *comm, weft_chan *chan, weft_req *req)
 {
     if (req->kind == WEFT_REQ_BATCH && req->count > 1) /* already held since the first handle */
         return;
@@ -42,7 +42,7 @@ static int describe(weft_req *req)
     int rc = req->rc;
     weft_req_report_error(req);
     if (comm && comm->magic == WEFT_COMM_MAGIC)
-        weft_errors_blame(comm, rc);
+        weft_errors_set_comm(comm, rc);
     return rc;
 }
 
@@ -160,13 +160,13 @@ void weft_request_reap(weft_mpi_world *mpi, bool all)
 }
 
 /* A request in flight (an error of the program) is not released: its memory may be in use. */
-static void end_forgotten(weft_req *req)
+static void release_forgotten(weft_req *req)
 {
     if (req->is_persistent && (req->is_done || !req->is_active))
         weft_request_release(req);
 }
 
-void weft_request_end_all(weft_worker *worker) { weft_req_each(worker, end_forgotten); }
+void weft_request_release_all(weft_worker *worker) { weft_req_each(worker, release_forgotten); }
 
 int weft_request_detach(weft_req *req)
 {

@@ -22,11 +22,11 @@ static inline weft_req *weft_request_of(MPI_Request handle)
 /* Nothing to complete: no request, or an inactive persistent one. */
 static inline bool weft_request_is_idle(const weft_req *req) { return !req || (req->is_persistent && !req->is_active); }
 
-/* Slow path of weft_request_give: holds communicator and type, which the user may free. */
-void weft_request_keep(weft_comm *comm, weft_chan *chan, weft_req *req);
+/* Slow path of weft_request_return: holds communicator and type, which the user may free. */
+void weft_request_hold(weft_comm *comm, weft_chan *chan, weft_req *req);
 
 /* Sets *request to a new request of comm. rc: result of its creation, returned unless 0. */
-static inline int weft_request_give(weft_comm *comm, weft_chan *chan, weft_req *req, int rc, MPI_Request *request)
+static inline int weft_request_return(weft_comm *comm, weft_chan *chan, weft_req *req, int rc, MPI_Request *request)
 {
     if (__builtin_expect(rc != 0, 0)) {
         *request = MPI_REQUEST_NULL;
@@ -34,7 +34,7 @@ static inline int weft_request_give(weft_comm *comm, weft_chan *chan, weft_req *
     }
     *request = (MPI_Request)req;
     if (!req->is_static)
-        weft_request_keep(comm, chan, req);
+        weft_request_hold(comm, chan, req);
     return 0;
 }
 
@@ -47,6 +47,6 @@ int weft_request_detach(weft_req *req);
 /* Releases detached requests that are done. all: waits for the others (finalize). Requires worker 0's lock. */
 void weft_request_reap(weft_mpi_world *mpi, bool all);
 /* A world closes: releases persistent requests that the program did not free, unless they are active and in flight. */
-void weft_request_end_all(weft_worker *worker);
+void weft_request_release_all(weft_worker *worker);
 
 #endif

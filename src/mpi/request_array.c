@@ -18,15 +18,15 @@ typedef struct held_lock {
     weft_worker *worker;
 } held_lock;
 
-static inline void held_lock_move(held_lock *hand, weft_worker *worker)
+static inline void held_lock_move(held_lock *held, weft_worker *worker)
 {
-    if (hand->worker == worker)
+    if (held->worker == worker)
         return;
-    if (hand->worker)
-        weft_worker_unlock(hand->worker);
+    if (held->worker)
+        weft_worker_unlock(held->worker);
     if (worker)
         weft_worker_lock(worker);
-    hand->worker = worker;
+    held->worker = worker;
 }
 
 /* Result of an array call so far. */
@@ -37,30 +37,30 @@ typedef struct tally {
     char why[256];
 } tally;
 
-static inline MPI_Status *status_at(const tally *sum, int i) { return sum->statuses ? &sum->statuses[i] : MPI_STATUS_IGNORE; }
+static inline MPI_Status *status_at(const tally *result, int i) { return result->statuses ? &result->statuses[i] : MPI_STATUS_IGNORE; }
 
-static void note_failure(tally *sum, int place, int index, int rc) __attribute__((cold));
-static void note_failure(tally *sum, int place, int index, int rc)
+static void note_failure(tally *result, int place, int index, int rc) __attribute__((cold));
+static void note_failure(tally *result, int place, int index, int rc)
 {
-    if (sum->first_failed < 0) {
+    if (result->first_failed < 0) {
         const char *text = weft_fail_text(rc);
         size_t i = 0;
-        for (; i < sizeof sum->why - 1 && text[i]; i++)
-            sum->why[i] = text[i];
-        sum->why[i] = 0;
-        sum->first_failed = index;
-        for (i = 0; sum->statuses && i < (size_t)sum->count; i++)
-            sum->statuses[i].MPI_ERROR = MPI_SUCCESS;
+        for (; i < sizeof result->why - 1 && text[i]; i++)
+            result->why[i] = text[i];
+        result->why[i] = 0;
+        result->first_failed = index;
+        for (i = 0; result->statuses && i < (size_t)result->count; i++)
+            result->statuses[i].MPI_ERROR = MPI_SUCCESS;
     }
-    if (sum->statuses)
-        sum->statuses[place].MPI_ERROR = weft_errors_class(rc);
+    if (result->statuses)
+        result->statuses[place].MPI_ERROR = weft_errors_class(rc);
 }
 
-static int tally_end(const tally *sum)
+static int tally_end(const tally *result)
 {
-    if (weft_likely(sum->first_failed < 0))
+    if (weft_likely(result->first_failed < 0))
         return 0;
-    return weft_fail(WEFT_E_IN_STATUS, "request %d failed: %s", sum->first_failed, sum->why);
+    return weft_fail(WEFT_E_IN_STATUS, "request %d failed: %s", result->first_failed, result->why);
 }
 
 /* A wait for several requests of one worker. */
@@ -73,10 +73,10 @@ typedef struct array_wait {
 
 /* wait.attach: sets the completion of each request; several handles may refer to one request. completion NULL: removes it again.
  * False: nothing was set, a request has another completion already. */
-static bool tie_array(weft_wait *wait, weft_completion *completion)
+static bool attach_array(weft_wait *wait, weft_completion *completion)
 {
     const array_wait *self = weft_container(wait, array_wait, wait);
-    uint32_t tied = 0;
+    uint32_t attached = 0;
     for (int i = self->first; i < self->count; i++) {
         weft_req *req = weft_request_of(self->requests[i]);
         if (weft_request_is_idle(req) || req->is_static || req->worker != wait->worker)
@@ -85,15 +85,15 @@ static bool tie_array(weft_wait *wait, weft_completion *completion)
             req->completion = req->completion == &wait->completion ? NULL : req->completion;
         } else if (!req->is_done && req->completion != completion) {
             if (req->completion) {
-                tie_array(wait, NULL);
+                attach_array(wait, NULL);
                 return false;
             }
             req->completion = completion;
-            tied++;
+            attached++;
         }
     }
     if (completion && self->needs_all)
-        completion->left = tied;
+        completion->left = attached;
     return true;
 }
 
@@ -104,7 +104,7 @@ static void any_begin(array_wait *self, weft_worker *worker, int count, const MP
     self->count = count;
     self->needs_all = false;
     weft_wait_begin(&self->wait, worker, WEFT_WAIT_REASON_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
-    self->wait.attach = tie_array;
+    self->wait.attach = attach_array;
 }
 
 /* Waits for request `first`. If another thread polls (leader), this one sleeps until all requests from `first` on are done. */
@@ -116,8 +116,9 @@ static void wait_for_first(int first, int count, const MPI_Request requests[])
     self.first = first;
     self.count = count;
     self.needs_all = true;
-    weft_wait_begin(&self.wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND, req->rank, req->tag, req->bytes);
-    self.wait.attach = tie_array;
+    weft_wait_begin(&self.wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND, req->rank,
+                    req->tag, req->bytes);
+    self.wait.attach = attach_array;
     do
         weft_wait_progress(&self.wait);
     while (!req->is_done);
@@ -126,40 +127,40 @@ static void wait_for_first(int first, int count, const MPI_Request requests[])
 
 int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses)
 {
-    tally sum = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
-    held_lock hand = {NULL};
+    tally result = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
+    held_lock held = {NULL};
     int first_left = count, rc;
     /* First the requests that are already done, without a poll. */
     for (int i = 0; i < count; i++) {
         weft_req *req = weft_request_of(array_of_requests[i]);
         if (weft_request_is_idle(req)) {
-            weft_status_clear(status_at(&sum, i));
+            weft_status_clear(status_at(&result, i));
             continue;
         }
         if (req->is_static) {
             array_of_requests[i] = MPI_REQUEST_NULL;
-            weft_status_fill(status_at(&sum, i), &req->recv_info);
+            weft_status_fill(status_at(&result, i), &req->recv_info);
             continue;
         }
-        held_lock_move(&hand, req->worker);
+        held_lock_move(&held, req->worker);
         if (!req->is_done)
             first_left = first_left == count ? i : first_left;
-        else if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
-            note_failure(&sum, i, i, rc);
+        else if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&result, i))))
+            note_failure(&result, i, i, rc);
     }
     /* Then the others in order: waiting for one progresses all, so that later ones are mostly done. */
     for (int i = first_left; i < count; i++) {
         weft_req *req = weft_request_of(array_of_requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        held_lock_move(&hand, req->worker);
+        held_lock_move(&held, req->worker);
         if (!req->is_done)
             wait_for_first(i, count, array_of_requests);
-        if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&sum, i))))
-            note_failure(&sum, i, i, rc);
+        if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&result, i))))
+            note_failure(&result, i, i, rc);
     }
-    held_lock_move(&hand, NULL);
-    return tally_end(&sum);
+    held_lock_move(&held, NULL);
+    return tally_end(&result);
 }
 
 /* Worker of the requests that are not idle; *is_mixed: there are several workers. NULL: nothing to complete. */
@@ -178,7 +179,7 @@ static weft_worker *survey(int count, const MPI_Request requests[], bool *is_mix
 }
 
 /* Polls each worker that has a request of the array. */
-static void poll_workers(held_lock *hand, int count, const MPI_Request requests[], bool is_mixed)
+static void poll_workers(held_lock *held, int count, const MPI_Request requests[], bool is_mixed)
 {
     weft_worker *latest = NULL;
     for (int i = 0; i < count; i++) {
@@ -186,7 +187,7 @@ static void poll_workers(held_lock *hand, int count, const MPI_Request requests[
         if (weft_request_is_idle(req) || req->worker == latest)
             continue;
         latest = req->worker;
-        held_lock_move(hand, latest);
+        held_lock_move(held, latest);
         weft_worker_poll(latest);
         if (!is_mixed)
             return;
@@ -195,26 +196,26 @@ static void poll_workers(held_lock *hand, int count, const MPI_Request requests[
 
 /* One step of waiting. Single worker: the wait engine, which may sleep. Several: polls all and yields, since a sleep in one worker
  * would miss events of the others. */
-static void turn(held_lock *hand, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
+static void wait_step(held_lock *held, weft_wait *wait, int count, const MPI_Request requests[], bool is_mixed)
 {
     if (!is_mixed) {
-        held_lock_move(hand, wait->worker);
+        held_lock_move(held, wait->worker);
         weft_wait_progress(wait);
         return;
     }
-    poll_workers(hand, count, requests, true);
-    held_lock_move(hand, NULL);
+    poll_workers(held, count, requests, true);
+    held_lock_move(held, NULL);
     sched_yield();
 }
 
 /* Index of the first done request at or after `from`; count: none. */
-static int find_done(held_lock *hand, int from, int count, const MPI_Request requests[])
+static int find_done(held_lock *held, int from, int count, const MPI_Request requests[])
 {
     for (int i = from; i < count; i++) {
         weft_req *req = weft_request_of(requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        held_lock_move(hand, req->worker);
+        held_lock_move(held, req->worker);
         if (req->is_done)
             return i;
     }
@@ -224,7 +225,7 @@ static int find_done(held_lock *hand, int from, int count, const MPI_Request req
 /* Completes one request if one is done. */
 static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Status *status, bool wait_for_it)
 {
-    held_lock hand = {NULL};
+    held_lock held = {NULL};
     bool is_mixed;
     weft_worker *worker = survey(count, requests, &is_mixed);
     array_wait self;
@@ -235,27 +236,27 @@ static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Stat
         weft_status_clear(status);
         return 0;
     }
-    found = find_done(&hand, 0, count, requests);
+    found = find_done(&held, 0, count, requests);
     if (found == count && wait_for_it) {
         any_begin(&self, worker, count, requests);
         do
-            turn(&hand, &self.wait, count, requests, is_mixed);
-        while ((found = find_done(&hand, 0, count, requests)) == count);
-        held_lock_move(&hand, worker);
+            wait_step(&held, &self.wait, count, requests, is_mixed);
+        while ((found = find_done(&held, 0, count, requests)) == count);
+        held_lock_move(&held, worker);
         weft_wait_end(&self.wait);
     } else if (found == count) {
-        poll_workers(&hand, count, requests, is_mixed);
-        found = find_done(&hand, 0, count, requests);
+        poll_workers(&held, count, requests, is_mixed);
+        found = find_done(&held, 0, count, requests);
     }
     if (found < count) {
         weft_req *req = weft_request_of(requests[found]);
-        held_lock_move(&hand, req->worker);
+        held_lock_move(&held, req->worker);
         *indx = found;
         rc = weft_request_finish(&requests[found], req, status);
     } else {
         *flag = 0;
     }
-    held_lock_move(&hand, NULL);
+    held_lock_move(&held, NULL);
     return rc;
 }
 
@@ -273,8 +274,8 @@ int weft_mpi_testany(int count, MPI_Request array_of_requests[], int *indx, int 
 /* Completes all requests that are done; wait_for_it: waits for at least one. */
 static int some(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status *statuses, bool wait_for_it)
 {
-    tally sum = {.statuses = statuses, .count = 0, .first_failed = -1};
-    held_lock hand = {NULL};
+    tally result = {.statuses = statuses, .count = 0, .first_failed = -1};
+    held_lock held = {NULL};
     bool is_mixed;
     weft_worker *worker = survey(count, requests, &is_mixed);
     array_wait self;
@@ -282,31 +283,31 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
     *outcount = MPI_UNDEFINED;
     if (!worker)
         return 0;
-    i = find_done(&hand, 0, count, requests);
+    i = find_done(&held, 0, count, requests);
     if (i == count && wait_for_it) {
         any_begin(&self, worker, count, requests);
         do
-            turn(&hand, &self.wait, count, requests, is_mixed);
-        while ((i = find_done(&hand, 0, count, requests)) == count);
-        held_lock_move(&hand, worker);
+            wait_step(&held, &self.wait, count, requests, is_mixed);
+        while ((i = find_done(&held, 0, count, requests)) == count);
+        held_lock_move(&held, worker);
         weft_wait_end(&self.wait);
     } else if (i == count) {
-        poll_workers(&hand, count, requests, is_mixed);
-        i = find_done(&hand, 0, count, requests);
+        poll_workers(&held, count, requests, is_mixed);
+        i = find_done(&held, 0, count, requests);
     }
-    for (; i < count; i = find_done(&hand, i + 1, count, requests)) {
+    for (; i < count; i = find_done(&held, i + 1, count, requests)) {
         weft_req *req = weft_request_of(requests[i]);
-        int place = sum.count++;
-        if (sum.first_failed >= 0 && statuses)
+        int place = result.count++;
+        if (result.first_failed >= 0 && statuses)
             statuses[place].MPI_ERROR = MPI_SUCCESS;
         indices[place] = i;
-        held_lock_move(&hand, req->worker);
-        if ((rc = weft_request_finish(&requests[i], req, status_at(&sum, place))))
-            note_failure(&sum, place, i, rc);
+        held_lock_move(&held, req->worker);
+        if ((rc = weft_request_finish(&requests[i], req, status_at(&result, place))))
+            note_failure(&result, place, i, rc);
     }
-    held_lock_move(&hand, NULL);
-    *outcount = sum.count;
-    return tally_end(&sum);
+    held_lock_move(&held, NULL);
+    *outcount = result.count;
+    return tally_end(&result);
 }
 
 int weft_mpi_waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
@@ -322,13 +323,13 @@ int weft_mpi_testsome(int incount, MPI_Request array_of_requests[], int *outcoun
 }
 
 /* Index of the first request at or after `from` that is neither idle nor done; count: none. */
-static int find_left(held_lock *hand, int from, int count, const MPI_Request requests[])
+static int find_left(held_lock *held, int from, int count, const MPI_Request requests[])
 {
     for (int i = from; i < count; i++) {
         weft_req *req = weft_request_of(requests[i]);
         if (weft_request_is_idle(req))
             continue;
-        held_lock_move(hand, req->worker);
+        held_lock_move(held, req->worker);
         if (!req->is_done)
             return i;
     }
@@ -338,16 +339,16 @@ static int find_left(held_lock *hand, int from, int count, const MPI_Request req
 /* All or nothing: no request changes unless all are done. */
 int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses)
 {
-    tally sum = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
-    held_lock hand = {NULL};
+    tally result = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
+    held_lock held = {NULL};
     bool is_mixed;
-    int left = find_left(&hand, 0, count, array_of_requests);
+    int left = find_left(&held, 0, count, array_of_requests);
     if (left < count) {
         survey(count, array_of_requests, &is_mixed);
-        poll_workers(&hand, count, array_of_requests, is_mixed);
-        left = find_left(&hand, left, count, array_of_requests); /* requests before `left` stay done */
+        poll_workers(&held, count, array_of_requests, is_mixed);
+        left = find_left(&held, left, count, array_of_requests); /* requests before `left` stay done */
     }
-    held_lock_move(&hand, NULL);
+    held_lock_move(&held, NULL);
     *flag = left == count;
-    return *flag ? weft_mpi_waitall(count, array_of_requests, sum.statuses) : 0;
+    return *flag ? weft_mpi_waitall(count, array_of_requests, result.statuses) : 0;
 }

@@ -32,14 +32,14 @@ int weft_tool_leave(int rc)
     return rc;
 }
 
-void weft_tool_text(const char *text, char *to, int *room)
+void weft_tool_text(const char *text, char *to, int *capacity)
 {
     size_t length = strlen(text) + 1;
-    if (!room)
+    if (!capacity)
         return;
-    if (to && *room > 0)
-        snprintf(to, (size_t)*room, "%s", text);
-    *room = (int)length;
+    if (to && *capacity > 0)
+        snprintf(to, (size_t)*capacity, "%s", text);
+    *capacity = (int)length;
 }
 
 /* The lock supports every thread level, independent of MPI_Init. */
@@ -83,29 +83,29 @@ static void add(uint64_t to[WEFT_COUNT_LAST], const uint64_t values[WEFT_COUNT_L
         }
 }
 
-void weft_tool_renew(void)
+void weft_tool_on_open(void)
 {
     pthread_mutex_lock(&lock);
-    state.has_kept = false;
+    state.has_closing = false;
     pthread_mutex_unlock(&lock);
 }
 
-void weft_tool_keep(weft_world *world)
+void weft_tool_add_closed(weft_world *world)
 {
     uint64_t values[WEFT_COUNT_LAST];
     pthread_mutex_lock(&lock);
     weft_counters_read(world, values);
-    add(state.kept, values, true);
-    state.has_kept = true;
+    add(state.closed_counters, values, true);
+    state.has_closing = true;
     pthread_mutex_unlock(&lock);
 }
 
-void weft_tool_look(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST])
+void weft_tool_read_counters(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST])
 {
     enum weft_stage stage = weft_init_stage();
-    memcpy(values, tool->kept, sizeof tool->kept);
-    /* the world is valid while OPEN or CLOSING: it is freed only after weft_tool_keep held the lock */
-    if (!tool->has_kept && (stage == WEFT_STAGE_OPEN || stage == WEFT_STAGE_CLOSING)) {
+    memcpy(values, tool->closed_counters, sizeof tool->closed_counters);
+    /* the world is valid while OPEN or CLOSING: it is freed only after weft_tool_add_closed held the lock */
+    if (!tool->has_closing && (stage == WEFT_STAGE_OPEN || stage == WEFT_STAGE_CLOSING)) {
         uint64_t now[WEFT_COUNT_LAST];
         weft_counters_read(weft_world_now, now);
         add(values, now, false);

@@ -18,8 +18,8 @@ typedef struct weft_tool { /* guarded by its lock */
     uint32_t opened;         /* calls of MPI_T_init_thread not yet matched by MPI_T_finalize */
     weft_list_link cvars;    /* allocated control variable handles */
     weft_list_link sessions; /* pvar sessions with their handles */
-    bool has_kept;           /* the counters of the world that is CLOSING are in `kept` */
-    uint64_t kept[WEFT_COUNT_LAST]; /* counters of closed worlds */
+    bool has_closing;        /* closed_counters include the world that is CLOSING */
+    uint64_t closed_counters[WEFT_COUNT_LAST]; /* counters of closed worlds */
 } weft_tool;
 
 /* Locks and returns the state. NULL, unlocked: the interface is not initialized. */
@@ -33,8 +33,8 @@ int weft_tool_leave(int rc);
     if (!tool) \
         return MPI_T_ERR_NOT_INITIALIZED
 
-/* Returns a string by MPI 5.0 15.3.3: at most *room - 1 bytes and a 0; *room becomes the required length. */
-void weft_tool_text(const char *text, char *to, int *room);
+/* Returns a string by MPI 5.0 15.3.3: at most *capacity - 1 bytes and a 0; *capacity becomes the required length. */
+void weft_tool_text(const char *text, char *to, int *capacity);
 /* Out arguments of the get_info functions may be NULL. */
 static inline void weft_tool_put(int *to, int value)
 {
@@ -43,10 +43,10 @@ static inline void weft_tool_put(int *to, int value)
 }
 
 /* Called by init after a world opens, and by finalize before it closes, so that its counters stay readable. */
-void weft_tool_renew(void);
-void weft_tool_keep(weft_world *world);
+void weft_tool_on_open(void);
+void weft_tool_add_closed(weft_world *world);
 /* Reads all counters of this process. Requires the tool lock. */
-void weft_tool_look(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST]);
+void weft_tool_read_counters(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST]);
 
 /* MPI_T_finalize: frees every handle. Requires the tool lock. */
 void weft_tool_cvars_free(weft_tool *tool);

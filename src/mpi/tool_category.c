@@ -18,11 +18,11 @@ typedef struct category {
 } category;
 
 static const category categories[] = {
-    {"weft", "Everything that Weft tells and lets choose.", ALL, 0},
-    {"weft_knobs", "What the environment may set: the WEFT_ variables.", KNOBS, 0},
-    {"weft_messages", "Frames and messages that this process sent and took.", COUNTERS, WEFT_COUNT_OF_MESSAGE},
-    {"weft_protocols", "How messages crossed: short, eager, and large ones by each way.", COUNTERS, WEFT_COUNT_OF_PROTOCOL},
-    {"weft_bytes", "Who moved the payload: this process's CPU, the kernel, or a device.", COUNTERS, WEFT_COUNT_OF_BYTES},
+    {"weft", "All variables of Weft.", ALL, 0},
+    {"weft_knobs", "Settings: the WEFT_ environment variables.", KNOBS, 0},
+    {"weft_messages", "Frames and messages sent and received by this process.", COUNTERS, WEFT_COUNT_OF_MESSAGE},
+    {"weft_protocols", "Messages by protocol: inline, eager, and each rendezvous protocol.", COUNTERS, WEFT_COUNT_OF_PROTOCOL},
+    {"weft_bytes", "Payload bytes by mover: this process's CPU, the kernel, or a device.", COUNTERS, WEFT_COUNT_OF_BYTES},
     {"weft_registration", "The cache of memory that is registered with devices.", COUNTERS, WEFT_COUNT_OF_REG},
     {"weft_waiting", "How calls that wait spend their time.", COUNTERS, WEFT_COUNT_OF_WAIT},
 };

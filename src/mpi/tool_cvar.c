@@ -13,16 +13,16 @@
 #include "mpi/calls.h"
 #include "mpi/tool.h"
 
-#define TEXT_ROOM 1024 /* longest readable value of a text knob, bytes with the final 0 */
+#define TEXT_BYTES 1024 /* longest readable value of a text knob, bytes with the final 0 */
 
 struct MPI_ABI_T_cvar_handle {
     weft_list_link link;
     int knob;
 };
 
-static void name_of(int knob, char *text, size_t room)
+static void name_of(int knob, char *text, size_t capacity)
 {
-    snprintf(text, room, "WEFT_%s", weft_knob_rows[knob].name);
+    snprintf(text, capacity, "WEFT_%s", weft_knob_rows[knob].name);
     for (char *at = text; *at; at++)
         *at = (char)toupper((unsigned char)*at);
 }
@@ -105,7 +105,7 @@ int weft_mpi_t_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_ha
     own->knob = cvar_index;
     weft_list_append(&tool->cvars, &own->link);
     *handle = own;
-    *count = weft_knob_rows[cvar_index].kind == WEFT_KNOB_TEXT ? TEXT_ROOM : 1;
+    *count = weft_knob_rows[cvar_index].kind == WEFT_KNOB_TEXT ? TEXT_BYTES : 1;
     return weft_tool_leave(MPI_SUCCESS);
 }
 
@@ -143,7 +143,7 @@ int weft_mpi_t_cvar_read(MPI_T_cvar_handle handle, void *buf)
     case WEFT_KNOB_CHOICE: *(int *)buf = *(const int *)field; break;
     case WEFT_KNOB_BOOL: *(int *)buf = *(const bool *)field; break;
     case WEFT_KNOB_SIZE: *(unsigned long long *)buf = *(const uint64_t *)field; break;
-    case WEFT_KNOB_TEXT: snprintf(buf, TEXT_ROOM, "%s", *(const char *const *)field); break;
+    case WEFT_KNOB_TEXT: snprintf(buf, TEXT_BYTES, "%s", *(const char *const *)field); break;
     }
     return weft_tool_leave(MPI_SUCCESS);
 }

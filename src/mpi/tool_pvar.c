@@ -41,7 +41,7 @@ static int class_of(int row)
     }
 }
 
-static void name_of(int row, char *text, size_t room) { snprintf(text, room, "weft_%s", weft_count_rows[row].name); }
+static void name_of(int row, char *text, size_t capacity) { snprintf(text, capacity, "weft_%s", weft_count_rows[row].name); }
 
 int weft_mpi_t_pvar_get_num(int *num_pvar)
 {
@@ -196,7 +196,7 @@ int weft_mpi_t_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *h
 static uint64_t process_value(const weft_tool *tool, int row)
 {
     uint64_t values[WEFT_COUNT_LAST];
-    weft_tool_look(tool, values);
+    weft_tool_read_counters(tool, values);
     return values[row];
 }
 

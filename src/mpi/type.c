@@ -59,7 +59,7 @@ int weft_mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count strid
     rc = weft_type_vector(count, blocklength, stride_bytes, oldtype, &type);
     if (rc)
         return rc;
-    rc = weft_type_describe(type, WEFT_COMBINER_VECTOR, 3, numbers, 0, NULL);
+    rc = weft_type_set_envelope(type, WEFT_COMBINER_VECTOR, 3, numbers, 0, NULL);
     if (rc)
         weft_type_drop(type);
     else

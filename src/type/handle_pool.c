@@ -15,32 +15,32 @@ typedef struct weft_handle_pool_item {
     _Alignas(16) struct weft_handle_pool_item *next;
 } weft_handle_pool_item;
 
-void *weft_handle_pool_alloc(weft_handle_pool *shelf)
+void *weft_handle_pool_alloc(weft_handle_pool *pool)
 {
     weft_handle_pool_item *slot = NULL;
-    pthread_mutex_lock(&shelf->lock);
-    if (shelf->idle > REST) {
-        slot = shelf->first;
-        shelf->first = slot->next;
-        shelf->idle--;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->idle > REST) {
+        slot = pool->first;
+        pool->first = slot->next;
+        pool->idle--;
     }
-    pthread_mutex_unlock(&shelf->lock);
+    pthread_mutex_unlock(&pool->lock);
     if (!slot)
-        slot = calloc(1, sizeof(*slot) + shelf->bytes);
+        slot = calloc(1, sizeof(*slot) + pool->bytes);
     return slot ? slot + 1 : NULL;
 }
 
-void weft_handle_pool_free(weft_handle_pool *shelf, void *object)
+void weft_handle_pool_free(weft_handle_pool *pool, void *object)
 {
     weft_handle_pool_item *slot = (weft_handle_pool_item *)object - 1;
-    memset(object, 0, shelf->bytes);
+    memset(object, 0, pool->bytes);
     slot->next = NULL;
-    pthread_mutex_lock(&shelf->lock);
-    if (shelf->idle)
-        shelf->last->next = slot;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->idle)
+        pool->last->next = slot;
     else
-        shelf->first = slot;
-    shelf->last = slot;
-    shelf->idle++;
-    pthread_mutex_unlock(&shelf->lock);
+        pool->first = slot;
+    pool->last = slot;
+    pool->idle++;
+    pthread_mutex_unlock(&pool->lock);
 }

@@ -18,11 +18,11 @@ typedef struct weft_handle_pool {
     uint32_t idle;                              /* number of freed objects */
 } weft_handle_pool;
 
-#define WEFT_SHELF_OF(type) {.lock = PTHREAD_MUTEX_INITIALIZER, .bytes = sizeof(type)}
+#define WEFT_HANDLE_POOL_OF(type) {.lock = PTHREAD_MUTEX_INITIALIZER, .bytes = sizeof(type)}
 
 /* A zeroed object; NULL: out of memory. */
-void *weft_handle_pool_alloc(weft_handle_pool *shelf);
+void *weft_handle_pool_alloc(weft_handle_pool *pool);
 /* Zeroes the object and returns it to the pool; its memory is never unmapped. */
-void weft_handle_pool_free(weft_handle_pool *shelf, void *object);
+void weft_handle_pool_free(weft_handle_pool *pool, void *object);
 
 #endif

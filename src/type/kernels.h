@@ -11,30 +11,30 @@
 /* inout[i] = in[i] op inout[i] for count basic elements. */
 typedef void weft_op_kernel(const void *in, void *inout, uint64_t count);
 
-enum weft_slot {
-    WEFT_SLOT_SUM, WEFT_SLOT_PROD, WEFT_SLOT_MIN, WEFT_SLOT_MAX, WEFT_SLOT_BAND, WEFT_SLOT_BOR, WEFT_SLOT_BXOR,
-    WEFT_SLOT_LAND, WEFT_SLOT_LOR, WEFT_SLOT_LXOR, WEFT_SLOT_MINLOC, WEFT_SLOT_MAXLOC, WEFT_SLOTS
+enum weft_op_kind {
+    WEFT_OP_SUM, WEFT_OP_PROD, WEFT_OP_MIN, WEFT_OP_MAX, WEFT_OP_BAND, WEFT_OP_BOR, WEFT_OP_BXOR,
+    WEFT_OP_LAND, WEFT_OP_LOR, WEFT_OP_LXOR, WEFT_OP_MINLOC, WEFT_OP_MAXLOC, WEFT_OP_KINDS
 };
 
 /* Element type of a kernel. Signed sums and products use the unsigned type: same bits, no undefined overflow. */
 enum weft_elem {
-    WEFT_UNIT_U8, WEFT_UNIT_U16, WEFT_UNIT_U32, WEFT_UNIT_U64, WEFT_UNIT_U128, /* in the order of log2 of their bytes */
-    WEFT_UNIT_I8, WEFT_UNIT_I16, WEFT_UNIT_I32, WEFT_UNIT_I64, WEFT_UNIT_I128,
-    WEFT_UNIT_F16, WEFT_UNIT_F32, WEFT_UNIT_F64, WEFT_UNIT_LONG, WEFT_UNIT_F128, /* LONG: long double */
-    WEFT_UNIT_C16, WEFT_UNIT_C32, WEFT_UNIT_C64, WEFT_UNIT_CLONG, WEFT_UNIT_C128, /* complex of two of those */
-    WEFT_UNIT_F32_INT, WEFT_UNIT_F64_INT, WEFT_UNIT_LONG_INT, WEFT_UNIT_INT_INT, WEFT_UNIT_SHORT_INT, WEFT_UNIT_LONG_DOUBLE_INT,
-    WEFT_UNIT_F32_F32, WEFT_UNIT_F64_F64,
-    WEFT_UNITS
+    WEFT_ELEM_U8, WEFT_ELEM_U16, WEFT_ELEM_U32, WEFT_ELEM_U64, WEFT_ELEM_U128, /* in the order of log2 of their bytes */
+    WEFT_ELEM_I8, WEFT_ELEM_I16, WEFT_ELEM_I32, WEFT_ELEM_I64, WEFT_ELEM_I128,
+    WEFT_ELEM_F16, WEFT_ELEM_F32, WEFT_ELEM_F64, WEFT_ELEM_LONG, WEFT_ELEM_F128, /* LONG: long double */
+    WEFT_ELEM_C16, WEFT_ELEM_C32, WEFT_ELEM_C64, WEFT_ELEM_CLONG, WEFT_ELEM_C128, /* complex of two of those */
+    WEFT_ELEM_F32_INT, WEFT_ELEM_F64_INT, WEFT_ELEM_LONG_INT, WEFT_ELEM_INT_INT, WEFT_ELEM_SHORT_INT, WEFT_ELEM_LONG_DOUBLE_INT,
+    WEFT_ELEM_F32_F32, WEFT_ELEM_F64_F64,
+    WEFT_ELEMS
 };
 
 typedef struct weft_kernel_table {
-    weft_op_kernel *kernel[WEFT_SLOTS][WEFT_UNITS];
+    weft_op_kernel *kernel[WEFT_OP_KINDS][WEFT_ELEMS];
 } weft_kernel_table;
 
 extern const weft_kernel_table weft_kernels0, weft_kernels1, weft_kernels2, weft_kernels_wide;
 
 /* Kernel for a CPU level (0..2, base/arith.h); NULL: the operator does not apply to the element type. */
-weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_elem unit, int level);
+weft_op_kernel *weft_kernel_find(enum weft_op_kind kind, enum weft_elem elem, int level);
 
 /* Types of any alignment that may alias anything. */
 #define WEFT_ANYWHERE __attribute__((aligned(1), may_alias))

@@ -61,20 +61,20 @@ PAIR_KERNELS(long_double_int, long double, int)
 PAIR_KERNELS(f32_f32, float, float)
 PAIR_KERNELS(f64_f64, double, double)
 
-#define FLOATS(f) [WEFT_UNIT_F16] = f##_f16, [WEFT_UNIT_LONG] = f##_long, [WEFT_UNIT_F128] = f##_f128
+#define FLOATS(f) [WEFT_ELEM_F16] = f##_f16, [WEFT_ELEM_LONG] = f##_long, [WEFT_ELEM_F128] = f##_f128
 #define PAIRS(f)                                                                                                                   \
-    [WEFT_UNIT_F32_INT] = f##_f32_int, [WEFT_UNIT_F64_INT] = f##_f64_int, [WEFT_UNIT_LONG_INT] = f##_long_int,                     \
-    [WEFT_UNIT_INT_INT] = f##_int_int, [WEFT_UNIT_SHORT_INT] = f##_short_int,                                                      \
-    [WEFT_UNIT_LONG_DOUBLE_INT] = f##_long_double_int, [WEFT_UNIT_F32_F32] = f##_f32_f32, [WEFT_UNIT_F64_F64] = f##_f64_f64
+    [WEFT_ELEM_F32_INT] = f##_f32_int, [WEFT_ELEM_F64_INT] = f##_f64_int, [WEFT_ELEM_LONG_INT] = f##_long_int,                     \
+    [WEFT_ELEM_INT_INT] = f##_int_int, [WEFT_ELEM_SHORT_INT] = f##_short_int,                                                      \
+    [WEFT_ELEM_LONG_DOUBLE_INT] = f##_long_double_int, [WEFT_ELEM_F32_F32] = f##_f32_f32, [WEFT_ELEM_F64_F64] = f##_f64_f64
 const weft_kernel_table weft_kernels_wide = {{
-    [WEFT_SLOT_SUM] = {[WEFT_UNIT_U128] = sum_u128, FLOATS(sum)},
-    [WEFT_SLOT_PROD] = {[WEFT_UNIT_U128] = prod_u128, FLOATS(prod), [WEFT_UNIT_C16] = prod_c16, [WEFT_UNIT_CLONG] = prod_clong,
-                        [WEFT_UNIT_C128] = prod_c128},
-    [WEFT_SLOT_MIN] = {[WEFT_UNIT_I128] = min_i128, FLOATS(min)},
-    [WEFT_SLOT_MAX] = {[WEFT_UNIT_I128] = max_i128, FLOATS(max)},
-    [WEFT_SLOT_LAND] = {[WEFT_UNIT_U128] = land_u128},
-    [WEFT_SLOT_LOR] = {[WEFT_UNIT_U128] = lor_u128},
-    [WEFT_SLOT_LXOR] = {[WEFT_UNIT_U128] = lxor_u128},
-    [WEFT_SLOT_MINLOC] = {PAIRS(minloc)},
-    [WEFT_SLOT_MAXLOC] = {PAIRS(maxloc)},
+    [WEFT_OP_SUM] = {[WEFT_ELEM_U128] = sum_u128, FLOATS(sum)},
+    [WEFT_OP_PROD] = {[WEFT_ELEM_U128] = prod_u128, FLOATS(prod), [WEFT_ELEM_C16] = prod_c16, [WEFT_ELEM_CLONG] = prod_clong,
+                      [WEFT_ELEM_C128] = prod_c128},
+    [WEFT_OP_MIN] = {[WEFT_ELEM_I128] = min_i128, FLOATS(min)},
+    [WEFT_OP_MAX] = {[WEFT_ELEM_I128] = max_i128, FLOATS(max)},
+    [WEFT_OP_LAND] = {[WEFT_ELEM_U128] = land_u128},
+    [WEFT_OP_LOR] = {[WEFT_ELEM_U128] = lor_u128},
+    [WEFT_OP_LXOR] = {[WEFT_ELEM_U128] = lxor_u128},
+    [WEFT_OP_MINLOC] = {PAIRS(minloc)},
+    [WEFT_OP_MAXLOC] = {PAIRS(maxloc)},
 }};

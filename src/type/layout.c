@@ -12,12 +12,12 @@
 
 void weft_layout_dense(weft_type_layout *node, int64_t disp, uint64_t bytes)
 {
-    *node = (weft_type_layout){.kind = WEFT_PROGRAM_RUN, .size = bytes, .disp = disp, .count = bytes ? 1 : 0, .bytes = bytes};
+    *node = (weft_type_layout){.kind = WEFT_LAYOUT_RUN, .size = bytes, .disp = disp, .count = bytes ? 1 : 0, .bytes = bytes};
 }
 
 static bool node_is_dense(const weft_type_layout *node)
 {
-    return node->kind == WEFT_PROGRAM_RUN && node->count == 1;
+    return node->kind == WEFT_LAYOUT_RUN && node->count == 1;
 }
 
 void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, uint64_t count, int64_t stride)
@@ -37,10 +37,10 @@ void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, u
     } else if (node_is_dense(child)) {
         merged.count = count;
         merged.stride = stride;
-    } else if ((child->kind == WEFT_PROGRAM_RUN || child->kind == WEFT_PROGRAM_LOOP) && stride == (int64_t)child->count * child->stride) {
+    } else if ((child->kind == WEFT_LAYOUT_RUN || child->kind == WEFT_LAYOUT_LOOP) && stride == (int64_t)child->count * child->stride) {
         merged.count = child->count * count;
     } else {
-        merged = (weft_type_layout){.kind = WEFT_PROGRAM_LOOP, .size = child->size * count, .count = count, .stride = stride,
+        merged = (weft_type_layout){.kind = WEFT_LAYOUT_LOOP, .size = child->size * count, .count = count, .stride = stride,
                                      .bytes = child->size, .child = child};
     }
     *node = merged;
@@ -48,15 +48,15 @@ void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, u
 
 static weft_layout_block *builder_entry(weft_layout_builder *builder)
 {
-    if (builder->count + 1 >= builder->room) { /* includes the end entry */
-        uint64_t room = builder->room ? builder->room * 2 : 16;
-        weft_layout_block *blocks = realloc(builder->blocks, room * sizeof(*blocks));
+    if (builder->count + 1 >= builder->capacity) { /* includes the end entry */
+        uint64_t capacity = builder->capacity ? builder->capacity * 2 : 16;
+        weft_layout_block *blocks = realloc(builder->blocks, capacity * sizeof(*blocks));
         if (!blocks) {
             builder->is_out_of_memory = true;
             return NULL;
         }
         builder->blocks = blocks;
-        builder->room = room;
+        builder->capacity = capacity;
     }
     return &builder->blocks[builder->count++];
 }
@@ -104,7 +104,7 @@ void weft_layout_builder_add(weft_layout_builder *builder, const weft_type_layou
         builder_dense(builder, disp + node->disp, node->bytes);
         return;
     }
-    if ((node->kind == WEFT_PROGRAM_LIST || node->kind == WEFT_PROGRAM_TABLE) && node->count <= FLATTEN) {
+    if ((node->kind == WEFT_LAYOUT_LIST || node->kind == WEFT_LAYOUT_TABLE) && node->count <= FLATTEN) {
         for (uint64_t i = 0; i < node->count; i++) {
             const weft_layout_block *from = &node->blocks[i];
             if (from->child)
@@ -167,7 +167,8 @@ weft_type_layout *weft_layout_builder_finish(weft_layout_builder *builder)
         node.disp += b->disp;
     } else {
         builder->blocks[builder->count] = (weft_layout_block){.start = builder->size};
-        node = (weft_type_layout){.kind = builder_is_table(builder) ? WEFT_PROGRAM_TABLE : WEFT_PROGRAM_LIST, .size = builder->size, .count = builder->count, .blocks = b};
+        node = (weft_type_layout){.kind = builder_is_table(builder) ? WEFT_LAYOUT_TABLE : WEFT_LAYOUT_LIST, .size = builder->size,
+                                  .count = builder->count, .blocks = b};
     }
     root = weft_layout_root(&node, builder->nodes);
     if (root && b && root->blocks == b)

@@ -13,10 +13,10 @@
 typedef struct weft_type_layout weft_type_layout;
 
 enum weft_layout_kind {
-    WEFT_PROGRAM_RUN,  /* count dense blocks of `bytes`, `stride` apart; count 1: one dense block; count 0: empty */
-    WEFT_PROGRAM_LOOP, /* count times `child`, `stride` apart; `bytes` is the child's packed size */
-    WEFT_PROGRAM_LIST, /* count blocks in sequence, each dense or a child */
-    WEFT_PROGRAM_TABLE /* a short LIST, all dense; repeated elements are moved column by column */
+    WEFT_LAYOUT_RUN,  /* count dense blocks of `bytes`, `stride` apart; count 1: one dense block; count 0: empty */
+    WEFT_LAYOUT_LOOP, /* count times `child`, `stride` apart; `bytes` is the child's packed size */
+    WEFT_LAYOUT_LIST, /* count blocks in sequence, each dense or a child */
+    WEFT_LAYOUT_TABLE /* a short LIST, all dense; repeated elements are moved column by column */
 };
 
 /* Entry of a LIST or TABLE. Its packed bytes end at the next entry's start; a last entry marks the end. */
@@ -47,7 +47,7 @@ void weft_layout_repeat(weft_type_layout *node, const weft_type_layout *child, u
 /* Builds a list, entry by entry, in packed order. Starts zeroed. */
 typedef struct weft_layout_builder {
     weft_layout_block *blocks;
-    uint64_t count, room, size; /* entries, allocated entries, packed bytes */
+    uint64_t count, capacity, size; /* entries, allocated entries, packed bytes */
     weft_type_layout *nodes;    /* nodes made so far, chained by `owned` */
     bool is_out_of_memory;      /* sticky; finish returns NULL */
 } weft_layout_builder;

@@ -32,36 +32,36 @@ enum { GROUP_C_INT = 1, GROUP_F_INT = 2, GROUP_FLOAT = 4, GROUP_LOGICAL = 8, GRO
 
 /* OPERATOR(value, name, slot, groups). REPLACE and NO_OP have no kernel. */
 #define OPERATORS                                                                                                                  \
-    OPERATOR(0x21, MPI_SUM, WEFT_SLOT_SUM, NUMBERS)                                                                                \
-    OPERATOR(0x22, MPI_MIN, WEFT_SLOT_MIN, ORDERED)                                                                                \
-    OPERATOR(0x23, MPI_MAX, WEFT_SLOT_MAX, ORDERED)                                                                                \
-    OPERATOR(0x24, MPI_PROD, WEFT_SLOT_PROD, NUMBERS)                                                                              \
-    OPERATOR(0x28, MPI_BAND, WEFT_SLOT_BAND, BITS)                                                                                 \
-    OPERATOR(0x29, MPI_BOR, WEFT_SLOT_BOR, BITS)                                                                                   \
-    OPERATOR(0x2a, MPI_BXOR, WEFT_SLOT_BXOR, BITS)                                                                                 \
-    OPERATOR(0x30, MPI_LAND, WEFT_SLOT_LAND, LOGICALS)                                                                             \
-    OPERATOR(0x31, MPI_LOR, WEFT_SLOT_LOR, LOGICALS)                                                                               \
-    OPERATOR(0x32, MPI_LXOR, WEFT_SLOT_LXOR, LOGICALS)                                                                             \
-    OPERATOR(0x38, MPI_MINLOC, WEFT_SLOT_MINLOC, GROUP_PAIR)                                                                       \
-    OPERATOR(0x39, MPI_MAXLOC, WEFT_SLOT_MAXLOC, GROUP_PAIR)                                                                       \
-    OPERATOR(0x3c, MPI_REPLACE, WEFT_SLOTS, GROUP_ALL)                                                                             \
-    OPERATOR(0x3d, MPI_NO_OP, WEFT_SLOTS, GROUP_ALL)
+    OPERATOR(0x21, MPI_SUM, WEFT_OP_SUM, NUMBERS)                                                                                  \
+    OPERATOR(0x22, MPI_MIN, WEFT_OP_MIN, ORDERED)                                                                                  \
+    OPERATOR(0x23, MPI_MAX, WEFT_OP_MAX, ORDERED)                                                                                  \
+    OPERATOR(0x24, MPI_PROD, WEFT_OP_PROD, NUMBERS)                                                                                \
+    OPERATOR(0x28, MPI_BAND, WEFT_OP_BAND, BITS)                                                                                   \
+    OPERATOR(0x29, MPI_BOR, WEFT_OP_BOR, BITS)                                                                                     \
+    OPERATOR(0x2a, MPI_BXOR, WEFT_OP_BXOR, BITS)                                                                                   \
+    OPERATOR(0x30, MPI_LAND, WEFT_OP_LAND, LOGICALS)                                                                               \
+    OPERATOR(0x31, MPI_LOR, WEFT_OP_LOR, LOGICALS)                                                                                 \
+    OPERATOR(0x32, MPI_LXOR, WEFT_OP_LXOR, LOGICALS)                                                                               \
+    OPERATOR(0x38, MPI_MINLOC, WEFT_OP_MINLOC, GROUP_PAIR)                                                                         \
+    OPERATOR(0x39, MPI_MAXLOC, WEFT_OP_MAXLOC, GROUP_PAIR)                                                                         \
+    OPERATOR(0x3c, MPI_REPLACE, WEFT_OP_KINDS, GROUP_ALL)                                                                          \
+    OPERATOR(0x3d, MPI_NO_OP, WEFT_OP_KINDS, GROUP_ALL)
 enum { HANDLE_REPLACE = 0x3c, HANDLE_NO_OP = 0x3d, HANDLE_LONG_DOUBLE = 0x220, HANDLE_C_LONG_DOUBLE = 0x224, HANDLE_CXX_LONG_DOUBLE };
 
-#define OPERATOR(value, name, slot, groups)                                                                                        \
+#define OPERATOR(value, name, kind, groups)                                                                                        \
     static const weft_op op_##name = {                                                                                             \
         .magic = WEFT_OP_MAGIC, .refs = 1, .handle = value, .is_commutative = (value) != HANDLE_REPLACE && (value) != HANDLE_NO_OP};
 OPERATORS
 #undef OPERATOR
 
 const weft_op *const weft_op_table[32] = {
-#define OPERATOR(value, name, slot, groups) [value & 31] = &op_##name,
+#define OPERATOR(value, name, kind, groups) [value & 31] = &op_##name,
     OPERATORS
 #undef OPERATOR
 };
 
-static const struct { const char *name; uint16_t groups; uint8_t slot; } op_facts[32] = {
-#define OPERATOR(value, name, slot, groups) [value & 31] = {#name, groups, slot},
+static const struct { const char *name; uint16_t groups; uint8_t kind; } op_info[32] = {
+#define OPERATOR(value, name, kind, groups) [value & 31] = {#name, groups, kind},
     OPERATORS
 #undef OPERATOR
 };
@@ -74,16 +74,16 @@ static const uint16_t type_groups[256] = {
 #undef PAIR
 };
 
-static const uint8_t pair_units[16] = { /* by handle & 15 */
-    [0x8] = WEFT_UNIT_F32_INT, [0x9] = WEFT_UNIT_F64_INT, [0xa] = WEFT_UNIT_LONG_INT, [0xb] = WEFT_UNIT_INT_INT,
-    [0xc] = WEFT_UNIT_SHORT_INT, [0xd] = WEFT_UNIT_LONG_DOUBLE_INT,
-    [0x0] = WEFT_UNIT_F32_F32, [0x1] = WEFT_UNIT_F64_F64, [0x2] = WEFT_UNIT_INT_INT};
+static const uint8_t pair_elems[16] = { /* by handle & 15 */
+    [0x8] = WEFT_ELEM_F32_INT, [0x9] = WEFT_ELEM_F64_INT, [0xa] = WEFT_ELEM_LONG_INT, [0xb] = WEFT_ELEM_INT_INT,
+    [0xc] = WEFT_ELEM_SHORT_INT, [0xd] = WEFT_ELEM_LONG_DOUBLE_INT,
+    [0x0] = WEFT_ELEM_F32_F32, [0x1] = WEFT_ELEM_F64_F64, [0x2] = WEFT_ELEM_INT_INT};
 
-static weft_handle_pool op_shelf = WEFT_SHELF_OF(weft_op);
+static weft_handle_pool op_pool = WEFT_HANDLE_POOL_OF(weft_op);
 
 int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **out)
 {
-    weft_op *op = weft_handle_pool_alloc(&op_shelf);
+    weft_op *op = weft_handle_pool_alloc(&op_pool);
     if (!op)
         return weft_fail(WEFT_E_NOMEM, "no memory for an operator");
     *op = (weft_op){.magic = WEFT_OP_MAGIC, .refs = 1, .is_commutative = is_commutative, .is_large = is_large, .user = user};
@@ -100,7 +100,7 @@ void weft_op_hold(const weft_op *op)
 void weft_op_drop(const weft_op *op)
 {
     if (!op->handle && !__atomic_sub_fetch(&((weft_op *)op)->refs, 1, __ATOMIC_ACQ_REL))
-        weft_handle_pool_free(&op_shelf, (weft_op *)op);
+        weft_handle_pool_free(&op_pool, (weft_op *)op);
 }
 
 void weft_op_retire(weft_op *op)
@@ -118,8 +118,8 @@ static const char *type_text(const weft_type *type)
 
 const char *weft_op_name(int32_t handle)
 {
-    const char *name = handle & 0x20 ? op_facts[handle & 31].name : NULL;
-    return name ? name : "an operator of the program's own";
+    const char *name = handle & 0x20 ? op_info[handle & 31].name : NULL;
+    return name ? name : "a user-defined operator";
 }
 
 int weft_op_fits(const weft_op *op, const weft_type *type)
@@ -129,12 +129,12 @@ int weft_op_fits(const weft_op *op, const weft_type *type)
         return weft_fail(WEFT_E_TYPE, "%s does not exist with this compiler", type->name);
     if (!op->handle || op->handle == HANDLE_REPLACE || op->handle == HANDLE_NO_OP)
         return 0;
-    name = op_facts[op->handle & 31].name;
+    name = op_info[op->handle & 31].name;
     if (!type->is_predefined)
         return weft_fail(WEFT_E_OP, "%s does not reduce %s: predefined operators take predefined datatypes only; "
                          "give the count in basic elements, or make an operator with MPI_Op_create", name, type_text(type));
-    if (!(type_groups[type->handle & 255] & op_facts[op->handle & 31].groups))
-        return weft_fail(WEFT_E_OP, "%s does not reduce %s (MPI 5.0, 6.9.2 lists what goes together)", name, type->name);
+    if (!(type_groups[type->handle & 255] & op_info[op->handle & 31].groups))
+        return weft_fail(WEFT_E_OP, "%s does not reduce %s (MPI 5.0, 6.9.2 lists the valid pairs)", name, type->name);
     return 0;
 }
 
@@ -146,42 +146,42 @@ int weft_op_reduces(const weft_op *op, const weft_type *type)
 }
 
 /* log2 of the size: index within U8 to U128, and within the other rows of enum weft_elem. */
-static unsigned size_rank(int64_t size)
+static unsigned size_log2(int64_t size)
 {
     return (unsigned)__builtin_ctzll((uint64_t)size);
 }
 
 /* Element type of the kernel; *per_element: how many of them form one element of type. */
-static enum weft_elem unit_of(enum weft_slot slot, const weft_type *type, uint64_t *per_element)
+static enum weft_elem elem_of(enum weft_op_kind kind, const weft_type *type, uint64_t *per_element)
 {
     int64_t size = type->size;
     int32_t handle = type->handle;
     bool is_long = handle == HANDLE_LONG_DOUBLE || handle == HANDLE_C_LONG_DOUBLE || handle == HANDLE_CXX_LONG_DOUBLE;
     *per_element = 1;
-    if (slot >= WEFT_SLOT_BAND && slot <= WEFT_SLOT_BXOR) {
+    if (kind >= WEFT_OP_BAND && kind <= WEFT_OP_BXOR) {
         *per_element = (uint64_t)size;
-        return WEFT_UNIT_U8;
+        return WEFT_ELEM_U8;
     }
-    if (slot >= WEFT_SLOT_MINLOC)
-        return pair_units[handle & 15];
-    if (type->class_ == WEFT_CLASS_COMPLEX && slot == WEFT_SLOT_PROD)
-        return is_long ? WEFT_UNIT_CLONG : size == 32 ? WEFT_UNIT_C128 : WEFT_UNIT_C16 + size_rank(size) - 2;
+    if (kind >= WEFT_OP_MINLOC)
+        return pair_elems[handle & 15];
+    if (type->class_ == WEFT_CLASS_COMPLEX && kind == WEFT_OP_PROD)
+        return is_long ? WEFT_ELEM_CLONG : size == 32 ? WEFT_ELEM_C128 : WEFT_ELEM_C16 + size_log2(size) - 2;
     if (type->class_ == WEFT_CLASS_COMPLEX) {
         *per_element = 2;
-        return is_long ? WEFT_UNIT_LONG : size == 32 ? WEFT_UNIT_F128 : WEFT_UNIT_F16 + size_rank(size) - 2;
+        return is_long ? WEFT_ELEM_LONG : size == 32 ? WEFT_ELEM_F128 : WEFT_ELEM_F16 + size_log2(size) - 2;
     }
     if (type->class_ == WEFT_CLASS_FLOAT)
-        return is_long ? WEFT_UNIT_LONG : size == 16 ? WEFT_UNIT_F128 : WEFT_UNIT_F16 + size_rank(size) - 1;
-    if ((type->class_ == WEFT_CLASS_INT || type->class_ == WEFT_CLASS_CHAR) && (slot == WEFT_SLOT_MIN || slot == WEFT_SLOT_MAX))
-        return WEFT_UNIT_I8 + size_rank(size);
-    return WEFT_UNIT_U8 + size_rank(size);
+        return is_long ? WEFT_ELEM_LONG : size == 16 ? WEFT_ELEM_F128 : WEFT_ELEM_F16 + size_log2(size) - 1;
+    if ((type->class_ == WEFT_CLASS_INT || type->class_ == WEFT_CLASS_CHAR) && (kind == WEFT_OP_MIN || kind == WEFT_OP_MAX))
+        return WEFT_ELEM_I8 + size_log2(size);
+    return WEFT_ELEM_U8 + size_log2(size);
 }
 
-weft_op_kernel *weft_kernel_find(enum weft_slot slot, enum weft_elem unit, int level)
+weft_op_kernel *weft_kernel_find(enum weft_op_kind kind, enum weft_elem elem, int level)
 {
     const weft_kernel_table *table = level == 2 ? &weft_kernels2 : level == 1 ? &weft_kernels1 : &weft_kernels0;
-    weft_op_kernel *kernel = table->kernel[slot][unit];
-    return kernel ? kernel : weft_kernels_wide.kernel[slot][unit];
+    weft_op_kernel *kernel = table->kernel[kind][elem];
+    return kernel ? kernel : weft_kernels_wide.kernel[kind][elem];
 }
 
 /* Passes a valid type handle to the user's function: a duplicate if the type was freed since the operation began. */
@@ -213,8 +213,8 @@ static void user_apply(const weft_op *op, const weft_type *type, const void *in,
 void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
 {
     uint64_t per_element;
-    enum weft_slot slot;
-    enum weft_elem unit;
+    enum weft_op_kind kind;
+    enum weft_elem elem;
     if (!count || op->handle == HANDLE_NO_OP)
         return;
     if (!op->handle) {
@@ -225,7 +225,7 @@ void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, voi
         weft_copy(type, inout, count, type, in, count);
         return;
     }
-    slot = op_facts[op->handle & 31].slot;
-    unit = unit_of(slot, type, &per_element);
-    weft_kernel_find(slot, unit, weft_arith_level())(in, inout, count * per_element);
+    kind = op_info[op->handle & 31].kind;
+    elem = elem_of(kind, type, &per_element);
+    weft_kernel_find(kind, elem, weft_arith_level())(in, inout, count * per_element);
 }

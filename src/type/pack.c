@@ -160,7 +160,7 @@ static inline __attribute__((always_inline)) void loop_move(const weft_type_layo
     memory = at(memory, (int64_t)first * node->stride);
     skip -= first * node->bytes;
     while (bytes) {
-        uint64_t part, whole = !skip && node->child->kind == WEFT_PROGRAM_TABLE ? bytes / node->bytes : 0;
+        uint64_t part, whole = !skip && node->child->kind == WEFT_LAYOUT_TABLE ? bytes / node->bytes : 0;
         if (whole) {
             table_move(node->child, memory, node->stride, whole, packed, packing);
             memory = at(memory, (int64_t)whole * node->stride);
@@ -210,9 +210,9 @@ static inline __attribute__((always_inline)) void list_move(const weft_type_layo
 
 #define NODE_BODY(packing)                                                                                                         \
     memory = at(memory, node->disp);                                                                                               \
-    if (node->kind == WEFT_PROGRAM_RUN)                                                                                            \
+    if (node->kind == WEFT_LAYOUT_RUN)                                                                                             \
         run_move(node, memory, skip, bytes, packed, packing);                                                                      \
-    else if (node->kind == WEFT_PROGRAM_LOOP)                                                                                      \
+    else if (node->kind == WEFT_LAYOUT_LOOP)                                                                                       \
         loop_move(node, memory, skip, bytes, packed, packing);                                                                     \
     else                                                                                                                           \
         list_move(node, memory, skip, bytes, packed, packing);
@@ -236,7 +236,7 @@ void weft_pack(const weft_type *type, const void *buf, uint64_t count, uint64_t 
         memcpy(out, (const char *)buf + offset, bytes);
         return;
     }
-    weft_layout_repeat(&all, type->program, count, type->extent);
+    weft_layout_repeat(&all, type->layout, count, type->extent);
     node_pack(&all, (char *)buf, offset, bytes, out);
 }
 
@@ -249,7 +249,7 @@ void weft_unpack(const weft_type *type, void *buf, uint64_t count, uint64_t offs
         memcpy((char *)buf + offset, in, bytes);
         return;
     }
-    weft_layout_repeat(&all, type->program, count, type->extent);
+    weft_layout_repeat(&all, type->layout, count, type->extent);
     node_unpack(&all, buf, offset, bytes, (char *)in);
 }
 

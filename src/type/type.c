@@ -24,8 +24,8 @@ typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
         {.disp = 0, .start = 0},                                                                                                   \
         {.disp = offsetof(struct pair_##name_, i), .start = sizeof(first_type)},                                                   \
         {.start = sizeof(first_type) + sizeof(second_type)}};                                                                      \
-    static const weft_type_layout program_##name_ = {                                                                             \
-        .kind = offsetof(struct pair_##name_, i) == sizeof(first_type) ? WEFT_PROGRAM_RUN : WEFT_PROGRAM_TABLE,                    \
+    static const weft_type_layout layout_##name_ = {                                                                              \
+        .kind = offsetof(struct pair_##name_, i) == sizeof(first_type) ? WEFT_LAYOUT_RUN : WEFT_LAYOUT_TABLE,                      \
         .size = sizeof(first_type) + sizeof(second_type),                                                                          \
         .count = offsetof(struct pair_##name_, i) == sizeof(first_type) ? 1 : 2,                                                   \
         .bytes = sizeof(first_type) + sizeof(second_type),                                                                         \
@@ -37,7 +37,7 @@ typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
         .size = sizeof(first_type) + sizeof(second_type), .extent = sizeof(struct pair_##name_),                                   \
         .count_max = WEFT_TYPE_SPAN_MAX / sizeof(struct pair_##name_),                                                             \
         .true_extent = offsetof(struct pair_##name_, i) + sizeof(second_type), .elements = 1,                                      \
-        .program = dense_##name_ ? NULL : &program_##name_, .name = #name_, .align = __alignof__(struct pair_##name_)};
+        .layout = dense_##name_ ? NULL : &layout_##name_, .name = #name_, .align = __alignof__(struct pair_##name_)};
 #define BASIC(value, name_, c_type, kind, group, is_there)                                                                         \
     static const weft_type type_##name_ = {                                                                                        \
         .magic = WEFT_TYPE_MAGIC, .refs = 1, .handle = value, .is_committed = true, .is_predefined = true, .is_dense = true,       \
@@ -56,11 +56,11 @@ const weft_type *const weft_type_table[256] = {
 #undef PAIR
 };
 
-static weft_handle_pool type_shelf = WEFT_SHELF_OF(weft_type);
+static weft_handle_pool type_pool = WEFT_HANDLE_POOL_OF(weft_type);
 
 weft_type *weft_type_blank(void)
 {
-    weft_type *type = weft_handle_pool_alloc(&type_shelf);
+    weft_type *type = weft_handle_pool_alloc(&type_pool);
     if (type)
         type->refs = 1;
     return type;
@@ -68,8 +68,8 @@ weft_type *weft_type_blank(void)
 
 const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *scratch)
 {
-    if (type->program)
-        return type->program;
+    if (type->layout)
+        return type->layout;
     weft_layout_dense(scratch, 0, (uint64_t)type->size);
     return scratch;
 }
@@ -96,13 +96,13 @@ void weft_type_drop(const weft_type *type)
 {
     weft_type *mine = (weft_type *)type;
     weft_envelope *envelope;
-    const weft_type_layout *program;
+    const weft_type_layout *layout;
     if (mine->is_predefined || __atomic_sub_fetch(&mine->refs, 1, __ATOMIC_ACQ_REL))
         return;
     envelope = mine->envelope;
-    program = mine->program;
-    weft_handle_pool_free(&type_shelf, mine);
-    weft_layout_free(program);
+    layout = mine->layout;
+    weft_handle_pool_free(&type_pool, mine);
+    weft_layout_free(layout);
     envelope_free(envelope);
 }
 
@@ -121,26 +121,26 @@ int weft_type_commit(weft_type *type)
     return 0;
 }
 
-static int64_t *copy_numbers(const int64_t *from, uint64_t count, bool *is_out)
+static int64_t *copy_numbers(const int64_t *from, uint64_t count, bool *is_out_of_memory)
 {
     int64_t *to = malloc((count ? count : 1) * sizeof(*to));
     if (!to)
-        *is_out = true;
+        *is_out_of_memory = true;
     else if (count)
         memcpy(to, from, count * sizeof(*to));
     return to;
 }
 
-int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
-                       uint64_t address_count, const int64_t *addresses)
+int weft_type_set_envelope(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
+                           uint64_t address_count, const int64_t *addresses)
 {
     weft_envelope *envelope = type->envelope;
-    bool is_out = false;
-    int64_t *n = copy_numbers(numbers, number_count, &is_out), *a = copy_numbers(addresses, address_count, &is_out);
-    if (is_out) {
+    bool is_out_of_memory = false;
+    int64_t *n = copy_numbers(numbers, number_count, &is_out_of_memory), *a = copy_numbers(addresses, address_count, &is_out_of_memory);
+    if (is_out_of_memory) {
         free(n);
         free(a);
-        return weft_fail(WEFT_E_NOMEM, "no memory to note how a datatype was made (%llu numbers)",
+        return weft_fail(WEFT_E_NOMEM, "no memory for the envelope of a datatype (%llu numbers)",
                          (unsigned long long)(number_count + address_count));
     }
     free(envelope->numbers);

@@ -40,7 +40,7 @@ struct MPI_ABI_Datatype {
     int64_t lb, extent;           /* bytes (MPI 5.0 5.1) */
     int64_t true_lb, true_extent; /* bytes, of the data */
     int64_t elements;    /* basic elements in one element */
-    const struct weft_type_layout *program; /* layout, owned; NULL: dense */
+    const struct weft_type_layout *layout; /* owned; NULL: dense */
     void *envelope;      /* weft_envelope, owned; NULL if predefined */
     void *attributes;    /* opaque, of src/mpi */
     char name[128];      /* MPI_MAX_OBJECT_NAME */
@@ -88,8 +88,8 @@ int weft_type_resized(const weft_type *old, int64_t lb, int64_t extent, weft_typ
 /* A copy, committed if the old one is. */
 int weft_type_dup(const weft_type *old, weft_type **out);
 /* Replaces the envelope's combiner, numbers and addresses (constructors record their byte form); its types stay. */
-int weft_type_describe(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
-                       uint64_t address_count, const int64_t *addresses);
+int weft_type_set_envelope(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
+                           uint64_t address_count, const int64_t *addresses);
 int weft_type_commit(weft_type *type); /* idempotent */
 void weft_type_hold(const weft_type *type);
 void weft_type_drop(const weft_type *type); /* the last drop frees; no effect on predefined types */

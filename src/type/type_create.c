@@ -126,7 +126,7 @@ static weft_envelope *envelope_new(uint64_t type_count, const weft_type *const *
 
 static void type_settle(weft_type *type, const bounds *b)
 {
-    const weft_type_layout *p = type->program;
+    const weft_type_layout *p = type->layout;
     type->magic = WEFT_TYPE_MAGIC;
     type->size = b->size;
     type->elements = b->elements;
@@ -139,27 +139,27 @@ static void type_settle(weft_type *type, const bounds *b)
     type->lb = b->lb;
     type->extent = b->extent;
     type->count_max = count_max(b);
-    type->is_dense = type->size == type->extent && !type->lb && p->kind == WEFT_PROGRAM_RUN && p->count <= 1 && !p->disp;
+    type->is_dense = type->size == type->extent && !type->lb && p->kind == WEFT_LAYOUT_RUN && p->count <= 1 && !p->disp;
     if (type->is_dense) {
         weft_layout_free(p);
-        type->program = NULL;
+        type->layout = NULL;
     }
 }
 
 /* Creates a type from closed bounds, layout and old types. Takes ownership of the layout, also on error; NULL: out of memory. */
-static int type_finish(const bounds *b, weft_type_layout *program, uint64_t type_count, const weft_type *const *types, weft_type **out)
+static int type_finish(const bounds *b, weft_type_layout *layout, uint64_t type_count, const weft_type *const *types, weft_type **out)
 {
     weft_type *type = NULL;
-    if (!program)
+    if (!layout)
         goto no_memory;
     if (b->is_over) {
-        weft_layout_free(program);
+        weft_layout_free(layout);
         return weft_fail(WEFT_E_TOOLARGE, "the datatype's size or one of its addresses would not fit into 63 bits");
     }
     type = weft_type_blank();
     if (!type)
         goto no_memory;
-    type->program = program;
+    type->layout = layout;
     type->envelope = envelope_new(type_count, types);
     if (!type->envelope)
         goto undo_type;
@@ -167,17 +167,17 @@ static int type_finish(const bounds *b, weft_type_layout *program, uint64_t type
     *out = type;
     return 0;
 undo_type:
-    type->program = NULL;
+    type->layout = NULL;
     weft_type_drop(type);
 no_memory:
-    weft_layout_free(program);
+    weft_layout_free(layout);
     return weft_fail(WEFT_E_NOMEM, "no memory for a datatype made of %llu others", (unsigned long long)type_count);
 }
 
-static int type_described(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
-                          uint64_t address_count, const int64_t *addresses, weft_type **out)
+static int with_envelope(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
+                         uint64_t address_count, const int64_t *addresses, weft_type **out)
 {
-    int rc = weft_type_describe(type, combiner, number_count, numbers, address_count, addresses);
+    int rc = weft_type_set_envelope(type, combiner, number_count, numbers, address_count, addresses);
     if (rc)
         weft_type_drop(type);
     else
@@ -186,7 +186,7 @@ static int type_described(weft_type *type, enum weft_combiner combiner, uint64_t
 }
 
 /* Layout of count blocks of blocklength copies. */
-static weft_type_layout *vector_program(const weft_type *old, int64_t count, int64_t blocklength, int64_t stride)
+static weft_type_layout *vector_layout(const weft_type *old, int64_t count, int64_t blocklength, int64_t stride)
 {
     weft_type_layout scratch, outer, *block, *root;
     const weft_type_layout *element = weft_layout_of(old, &scratch);
@@ -194,7 +194,7 @@ static weft_type_layout *vector_program(const weft_type *old, int64_t count, int
     if (outer.child == &scratch || !(block = weft_layout_root(&outer, NULL)))
         return NULL; /* the first case cannot happen: a dense element always merges */
     weft_layout_repeat(&outer, block, (uint64_t)count, stride);
-    if (outer.kind == WEFT_PROGRAM_LOOP && outer.child == block)
+    if (outer.kind == WEFT_LAYOUT_LOOP && outer.child == block)
         return weft_layout_root(&outer, block);
     root = weft_layout_root(&outer, NULL);
     weft_layout_free(block);
@@ -215,14 +215,14 @@ static int vector_make(int64_t count, int64_t blocklength, int64_t stride, const
     if (b.is_over) /* products of the layout would overflow 64 bits too */
         return weft_fail(WEFT_E_TOOLARGE, "%lld blocks of %lld elements of %lld bytes, %lld bytes apart, do not fit into 63 bits",
                          (long long)count, (long long)blocklength, (long long)old->size, (long long)stride);
-    return type_finish(&b, vector_program(old, count, blocklength, stride), 1, &old, out);
+    return type_finish(&b, vector_layout(old, count, blocklength, stride), 1, &old, out);
 }
 
 int weft_type_contiguous(int64_t count, const weft_type *old, weft_type **out)
 {
     weft_type *type;
     int rc = vector_make(1, count, 0, old, &type);
-    return rc ? rc : type_described(type, WEFT_COMBINER_CONTIGUOUS, 1, &count, 0, NULL, out);
+    return rc ? rc : with_envelope(type, WEFT_COMBINER_CONTIGUOUS, 1, &count, 0, NULL, out);
 }
 
 int weft_type_vector(int64_t count, int64_t blocklength, int64_t stride_bytes, const weft_type *old, weft_type **out)
@@ -230,7 +230,7 @@ int weft_type_vector(int64_t count, int64_t blocklength, int64_t stride_bytes, c
     weft_type *type;
     int64_t numbers[2] = {count, blocklength};
     int rc = vector_make(count, blocklength, stride_bytes, old, &type);
-    return rc ? rc : type_described(type, WEFT_COMBINER_HVECTOR, 2, numbers, 1, &stride_bytes, out);
+    return rc ? rc : with_envelope(type, WEFT_COMBINER_HVECTOR, 2, numbers, 1, &stride_bytes, out);
 }
 
 /* Block i has types[i * step]; step 0: one type for all blocks. */
@@ -244,7 +244,8 @@ static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t
         bounds_block(&b, types[i * step], displacements[i], blocklengths[i]);
     bounds_close(&b);
     if (b.is_over)
-        return weft_fail(WEFT_E_TOOLARGE, "the size or an address of a datatype of %lld blocks does not fit into 63 bits", (long long)count);
+        return weft_fail(WEFT_E_TOOLARGE, "the size or an address of a datatype of %lld blocks does not fit into 63 bits",
+                         (long long)count);
     for (int64_t i = 0; i < count; i++) {
         const weft_type *old = types[i * step];
         weft_layout_repeat(&block, weft_layout_of(old, &scratch), (uint64_t)blocklengths[i], old->extent);
@@ -254,19 +255,19 @@ static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t
 }
 
 /* Sets the envelope of struct and hindexed: the count, then the block lengths. */
-static int blocks_described(weft_type *type, enum weft_combiner combiner, int64_t count, const int64_t *blocklengths,
-                            const int64_t *displacements, weft_type **out)
+static int with_blocks_envelope(weft_type *type, enum weft_combiner combiner, int64_t count, const int64_t *blocklengths,
+                                const int64_t *displacements, weft_type **out)
 {
     int64_t *numbers = malloc(((size_t)count + 1) * sizeof(*numbers));
     int rc;
     if (!numbers) {
         weft_type_drop(type);
-        return weft_fail(WEFT_E_NOMEM, "no memory to note %lld block lengths", (long long)count);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the envelope of a datatype (%lld block lengths)", (long long)count);
     }
     numbers[0] = count;
     if (count)
         memcpy(numbers + 1, blocklengths, (size_t)count * sizeof(*numbers));
-    rc = type_described(type, combiner, (uint64_t)count + 1, numbers, (uint64_t)count, displacements, out);
+    rc = with_envelope(type, combiner, (uint64_t)count + 1, numbers, (uint64_t)count, displacements, out);
     free(numbers);
     return rc;
 }
@@ -276,18 +277,18 @@ int weft_type_struct(int64_t count, const int64_t *blocklengths, const int64_t *
 {
     weft_type *type;
     int rc = blocks_make(count, blocklengths, displacements, types, 1, &type);
-    return rc ? rc : blocks_described(type, WEFT_COMBINER_STRUCT, count, blocklengths, displacements, out);
+    return rc ? rc : with_blocks_envelope(type, WEFT_COMBINER_STRUCT, count, blocklengths, displacements, out);
 }
 
 int weft_type_hindexed(int64_t count, const int64_t *blocklengths, const int64_t *displacements, const weft_type *old, weft_type **out)
 {
     weft_type *type;
     int rc = blocks_make(count, blocklengths, displacements, &old, 0, &type);
-    return rc ? rc : blocks_described(type, WEFT_COMBINER_HINDEXED, count, blocklengths, displacements, out);
+    return rc ? rc : with_blocks_envelope(type, WEFT_COMBINER_HINDEXED, count, blocklengths, displacements, out);
 }
 
 /* A second type over the same data: same layout, with new bounds if is_resized. */
-static int type_again(const weft_type *old, bool is_resized, int64_t lb, int64_t extent, weft_type **out)
+static int type_over(const weft_type *old, bool is_resized, int64_t lb, int64_t extent, weft_type **out)
 {
     weft_type_layout scratch;
     const weft_type_layout *element = weft_layout_of(old, &scratch);
@@ -306,16 +307,16 @@ int weft_type_resized(const weft_type *old, int64_t lb, int64_t extent, weft_typ
 {
     weft_type *type;
     int64_t addresses[2] = {lb, extent};
-    int rc = type_again(old, true, lb, extent, &type);
-    return rc ? rc : type_described(type, WEFT_COMBINER_RESIZED, 0, NULL, 2, addresses, out);
+    int rc = type_over(old, true, lb, extent, &type);
+    return rc ? rc : with_envelope(type, WEFT_COMBINER_RESIZED, 0, NULL, 2, addresses, out);
 }
 
 int weft_type_dup(const weft_type *old, weft_type **out)
 {
     weft_type *type;
-    int rc = type_again(old, false, 0, 0, &type);
+    int rc = type_over(old, false, 0, 0, &type);
     if (rc)
         return rc;
     type->is_committed = old->is_committed;
-    return type_described(type, WEFT_COMBINER_DUP, 0, NULL, 0, NULL, out);
+    return with_envelope(type, WEFT_COMBINER_DUP, 0, NULL, 0, NULL, out);
 }

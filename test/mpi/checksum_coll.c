@@ -39,7 +39,7 @@ static int round_of(int rank, int round)
     CHECK(class == (flipped ? MPI_ERR_OTHER : MPI_SUCCESS), "%s of %d, flipped %d: class %d", kinds[kind], bytes, flipped, class);
     if (code) {
         OK(MPI_Error_string(code, text, &length));
-        snprintf(who, sizeof who, "what rank 0 gave in %s", kinds[kind]);
+        snprintf(who, sizeof who, "the data of rank 0 in %s", kinds[kind]);
         snprintf(byte, sizeof byte, "bit 0 of its byte %zu is wrong", at);
         CHECK((strstr(text, who) || strstr(text, "the message from rank 0")) && strstr(text, byte), "%s", text);
     }

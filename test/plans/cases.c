@@ -89,7 +89,7 @@ static uint64_t folded(const cases_call *call, uint64_t i)
     return sum;
 }
 
-static char *room(uint64_t bytes)
+static char *capacity(uint64_t bytes)
 {
     char *buf = malloc(bytes + 2 * PAD);
 
@@ -172,15 +172,15 @@ void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
     counts(call, rank, &send, &recv);
     side->send_bytes = send * (uint64_t)type->extent;
     side->recv_bytes = recv * (uint64_t)type->extent;
-    side->send = room(side->send_bytes);
-    side->recv = room(side->recv_bytes);
+    side->send = capacity(side->send_bytes);
+    side->recv = capacity(side->recv_bytes);
     for (uint64_t i = 0; i < send; i++)
         element_put(type, side->send, i, before(call, rank, i));
     for (uint64_t i = 0; i < recv; i++)
         if (begins_full(call, rank, i))
             element_put(type, side->recv, i, before(call, rank, i));
-    side->expect_send = room(side->send_bytes);
-    side->expect_recv = room(side->recv_bytes);
+    side->expect_send = capacity(side->send_bytes);
+    side->expect_recv = capacity(side->recv_bytes);
     memcpy(side->expect_send, side->send, side->send_bytes + 2 * PAD);
     for (uint64_t i = 0; i < recv; i++)
         element_put(type, side->expect_recv, i, after(call, rank, i));

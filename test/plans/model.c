@@ -156,11 +156,11 @@ int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count
 
 static void deliver(weft_req *req, message *m)
 {
-    uint64_t room = req->count * (uint64_t)req->type->size;
+    uint64_t capacity = req->count * (uint64_t)req->type->size;
 
-    if (room != m->bytes)
+    if (capacity != m->bytes)
         model_complain("a message of %llu bytes from %d meets a receive of %llu", (unsigned long long)m->bytes, m->from,
-                       (unsigned long long)room);
+                       (unsigned long long)capacity);
     else if (m->late) {
         char *data = malloc(m->bytes + 1);
         weft_pack(m->type, m->buf, m->count, 0, m->bytes, data);
@@ -168,7 +168,7 @@ static void deliver(weft_req *req, message *m)
         free(data);
     } else
         weft_unpack(req->type, req->buf, req->count, 0, m->bytes, m->data);
-    req->bytes = req->recv_info.bytes = room;
+    req->bytes = req->recv_info.bytes = capacity;
     if (m->late)
         weft_req_end(m->late, WEFT_OK);
     weft_req_end(req, WEFT_OK);

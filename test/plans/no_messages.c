@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * no_messages: what collectives call that nothing in test_node comes to.
+ * no_messages: stubs of functions that collectives call, but never in test_node.
  */
 #include <stdlib.h>
 
@@ -29,5 +29,9 @@ int weft_irecv_into(weft_chan *chan, int from, int tag, void *buf, uint64_t coun
     abort();
 }
 int weft_worker_poll(weft_worker *worker) { (void)worker; abort(); }
-int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes) { (void)chan, (void)to, (void)body, (void)bytes; abort(); }
+int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes)
+{
+    (void)chan, (void)to, (void)body, (void)bytes;
+    abort();
+}
 void weft_chan_drop_refused(weft_chan *chan) { (void)chan, abort(); }

@@ -39,7 +39,7 @@ typedef struct member {
     uint64_t sleeps;
     uint64_t offers; /* of the lock to other threads */
     pthread_t thread;
-    weft_shmcoll *node;
+    weft_shmcoll *area;
     int rc;
     bool is_right;
     char text[600]; /* of rc */
@@ -50,7 +50,7 @@ static struct {
     bool is_oversubscribed, needs_fence, is_summed;
     bool is_lagging; /* bcasts whose roots take turns, while the last member is late: writers must not run away from it */
     uint64_t seed, bytes;
-    void *area;
+    void *memory;
     weft_rank_page *pages[RANKS_MAX];
     member members[RANKS_MAX];
     _Atomic int failures;
@@ -101,7 +101,7 @@ static void flip(member *self)
 {
     if (!rig.is_flipping || self->rank != rig.writer || rig.is_flipped)
         return;
-    weft_shmcoll_place(self->node, rig.writer, 1, rig.flip_bytes)[rig.flip_at] ^= 8;
+    weft_shmcoll_place(self->area, rig.writer, 1, rig.flip_bytes)[rig.flip_at] ^= 8;
     rig.is_flipped = true;
 }
 
@@ -176,31 +176,31 @@ static cases_call call_number(uint32_t i)
 }
 
 /* An allreduce by its halves; what the second gives on is marked when the first was damaged. */
-static int run_halves(weft_shmcoll *node, const weft_coll *args, uint32_t parts)
+static int run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
-    int rc = weft_shmcoll_pass(node, WEFT_COLL_ALLREDUCE, args, weft_coll_select_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
+    int rc = weft_shmcoll_publish(area, WEFT_COLL_ALLREDUCE, args, weft_coll_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
 
     if (rc)
         return rc;
-    rc = weft_shmcoll_reduce_scatter(node, args, parts);
-    weft_shmcoll_mark(node, rc != 0);
-    rc_spread = weft_shmcoll_allgather(node, args, parts);
-    weft_shmcoll_mark(node, false);
+    rc = weft_shmcoll_reduce_scatter(area, args, parts);
+    weft_shmcoll_set_tainted(area, rc != 0);
+    rc_spread = weft_shmcoll_allgather(area, args, parts);
+    weft_shmcoll_set_tainted(area, false);
     return rc ? rc : rc_spread;
 }
 
 /* Every other allreduce that can be is made of halves. */
-static int run_call(weft_shmcoll *node, uint32_t i, const cases_call *call, const weft_coll *args)
+static int run_call(weft_shmcoll *area, uint32_t i, const cases_call *call, const weft_coll *args)
 {
     uint64_t random = rig.seed * 977 + i;
     uint32_t parts = 1 + (uint32_t)(draw(&random) % rig.ranks);
 
     if (call->kind != WEFT_COLL_ALLREDUCE || !args->op->is_commutative || draw(&random) % 2)
-        return weft_shmcoll_run(node, call->kind, args);
-    if (!weft_shmcoll_can_rsag(node, args->recvtype, parts))
+        return weft_shmcoll_run(area, call->kind, args);
+    if (!weft_shmcoll_can_rsag(area, args->recvtype, parts))
         complain("halves are refused", 0, i);
     atomic_fetch_add(&halves, 1);
-    return run_halves(node, args, parts);
+    return run_halves(area, args, parts);
 }
 
 static void dawdle(uint64_t *random)
@@ -213,7 +213,7 @@ static void dawdle(uint64_t *random)
 
 static unsigned flags(void)
 {
-    return (rig.is_oversubscribed ? WEFT_SHMCOLL_CROWDED : 0) | (rig.needs_fence ? WEFT_SHMCOLL_FENCE : 0) |
+    return (rig.is_oversubscribed ? WEFT_SHMCOLL_OVERSUBSCRIBED : 0) | (rig.needs_fence ? WEFT_SHMCOLL_FENCE : 0) |
            (rig.is_summed ? WEFT_SHMCOLL_CSUM : 0);
 }
 
@@ -221,9 +221,9 @@ static void *member_main(void *argument)
 {
     member *self = argument;
     uint64_t random = rig.seed * 31 + self->rank;
-    weft_shmcoll *node = weft_shmcoll_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
+    weft_shmcoll *area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
 
-    if (!node) {
+    if (!area) {
         complain("no area", self->rank, 0);
         return NULL;
     }
@@ -236,7 +236,7 @@ static void *member_main(void *argument)
             nanosleep(&(struct timespec){0, 3000000}, NULL);
         else if (!rig.is_lagging)
             dawdle(&random);
-        if (run_call(node, i, &call, &side.args))
+        if (run_call(area, i, &call, &side.args))
             complain("failed", self->rank, i);
         wrong = cases_compare(&side);
         if (wrong)
@@ -245,7 +245,7 @@ static void *member_main(void *argument)
     }
     if (atomic_load(&rig.failures))
         _exit(1); /* the others may wait for us */
-    weft_shmcoll_close(node);
+    weft_shmcoll_close(area);
     return NULL;
 }
 
@@ -258,7 +258,7 @@ static void rig_open(uint32_t ranks, bool is_oversubscribed, bool needs_fence, u
     rig.is_oversubscribed = is_oversubscribed;
     rig.needs_fence = needs_fence;
     rig.bytes = bytes;
-    rig.area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    rig.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (uint32_t i = 0; i < ranks; i++) {
         member *self = &rig.members[i];
         self->rank = i;
@@ -274,7 +274,7 @@ static void rig_run(void *(*body)(void *))
         pthread_create(&rig.members[i].thread, NULL, body, &rig.members[i]);
     for (uint32_t i = 0; i < rig.ranks; i++)
         pthread_join(rig.members[i].thread, NULL);
-    munmap(rig.area, rig.bytes);
+    munmap(rig.memory, rig.bytes);
     munmap(rig.pages[0], RANKS_MAX * WEFT_PAGE);
 }
 
@@ -301,23 +301,23 @@ static void *flip_main(void *argument)
     cases_call sound = {.ranks = 2, .round = 2, .kind = WEFT_COLL_ALLGATHER, .count = 100};
     cases_side side;
 
-    self->node = weft_shmcoll_attach(&self->worker, rig.area, rig.bytes, self->rank, 2, rig.pages, flags());
+    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, 2, rig.pages, flags());
     while (self->rank != rig.writer && !rig.is_flipped)
         sched_yield();
     cases_begin(&rig.call, self->rank, &side);
     if (rig.flip_parts)
-        self->rc = run_halves(self->node, &side.args, rig.flip_parts);
+        self->rc = run_halves(self->area, &side.args, rig.flip_parts);
     else
-        self->rc = weft_shmcoll_run(self->node, rig.call.kind, &side.args);
+        self->rc = weft_shmcoll_run(self->area, rig.call.kind, &side.args);
     flip(self);
     self->is_right = !cases_compare(&side);
     snprintf(self->text, sizeof self->text, "%s", weft_fail_text(self->rc));
     cases_end(&side);
     cases_begin(&sound, self->rank, &side);
-    if (weft_shmcoll_run(self->node, sound.kind, &side.args) || cases_compare(&side))
+    if (weft_shmcoll_run(self->area, sound.kind, &side.args) || cases_compare(&side))
         complain("after a flip", self->rank, sound.round);
     cases_end(&side);
-    weft_shmcoll_close(self->node);
+    weft_shmcoll_close(self->area);
     return NULL;
 }
 
@@ -357,7 +357,7 @@ static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, u
     rig.call = (cases_call){.ranks = 2, .round = 1, .kind = kind, .count = count, .type = CASES_LONG,
                             .in_place = in_place && kind != WEFT_COLL_BCAST, .root = (int)(is_rooted ? 1 - writer : writer)};
     member *reader = &rig.members[1 - writer], *author = &rig.members[writer];
-    weft_shmcoll *probe = weft_shmcoll_attach(NULL, rig.area, rig.bytes, 0, 2, rig.pages, flags());
+    weft_shmcoll *probe = weft_shmcoll_attach(NULL, rig.memory, rig.bytes, 0, 2, rig.pages, flags());
     uint64_t slot = weft_shmcoll_slot_bytes(probe);
     free(probe);
     aim(slot, &told);
@@ -368,7 +368,7 @@ static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, u
     CU_ASSERT_EQUAL(reader->rc, is_summed ? WEFT_E_CORRUPT : WEFT_OK);
     if (!is_summed)
         return;
-    snprintf(who, sizeof who, "what rank %u gave in %s, root %d,", writer, weft_coll_name(kind), rig.call.root);
+    snprintf(who, sizeof who, "the data of rank %u in %s, root %d,", writer, weft_coll_name(kind), rig.call.root);
     snprintf(byte, sizeof byte, "bit 3 of its byte %llu is wrong", (unsigned long long)told);
     if (!strstr(text, who) || !strstr(text, byte)) {
         CU_FAIL("the text does not name the damage");
@@ -428,9 +428,9 @@ static void call_once(member *self, const cases_call *call, uint32_t i, bool is_
 
     cases_begin(call, self->rank, &side);
     if (is_odd && rig.how == ODD_PASSES)
-        rc = weft_shmcoll_pass(self->node, call->kind, &side.args, UINT64_MAX, true);
+        rc = weft_shmcoll_publish(self->area, call->kind, &side.args, UINT64_MAX, true);
     else
-        rc = weft_shmcoll_run(self->node, call->kind, &side.args);
+        rc = weft_shmcoll_run(self->area, call->kind, &side.args);
     if (self->rc && !rc && (call->count || call->kind == WEFT_COLL_BARRIER))
         complain("no error after an error", self->rank, i);
     if (!is_wrong && !rc && cases_compare(&side))
@@ -450,7 +450,7 @@ static void *odd_main(void *argument)
     member *self = argument;
     bool leaves = self->rank == rig.odd && rig.how == ODD_LEAVES;
 
-    self->node = weft_shmcoll_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
+    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
     for (uint32_t i = 0; i < rig.common; i++) {
         cases_call call = call_number(i);
         call_once(self, &call, i, false);
@@ -463,7 +463,7 @@ static void *odd_main(void *argument)
         cases_call call = later_number(i);
         call_once(self, &call, rig.common + 1 + i, false);
     }
-    weft_shmcoll_close(self->node);
+    weft_shmcoll_close(self->area);
     return NULL;
 }
 
@@ -500,8 +500,8 @@ static void one_odd(uint64_t seed)
         if (self->rc == WEFT_E_NOT_SAME && !strncmp(self->text, own, strlen(own)) && strstr(strchr(self->text, ';') + 1, "rank "))
             continue;
         CU_FAIL("a member was not told");
-        fprintf(stderr, "seed %llu, %u ranks, odd %u, way %d: rank %u has %d, %s\n", (unsigned long long)seed, ranks, rig.odd, (int)rig.how, i,
-                self->rc, self->text);
+        fprintf(stderr, "seed %llu, %u ranks, odd %u, way %d: rank %u has %d, %s\n", (unsigned long long)seed, ranks, rig.odd,
+                (int)rig.how, i, self->rc, self->text);
     }
     CU_ASSERT_EQUAL(rig.failures, 0);
 }
@@ -544,15 +544,15 @@ static void *hold_main(void *argument)
     cases_side side;
 
     self->worker.is_threaded = true;
-    self->node = weft_shmcoll_attach(&self->worker, rig.area, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
+    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
     cases_begin(&rig.call, self->rank, &side);
     if (rig.flip_parts)
-        self->rc = run_halves(self->node, &side.args, rig.flip_parts);
+        self->rc = run_halves(self->area, &side.args, rig.flip_parts);
     else
-        self->rc = weft_shmcoll_run(self->node, rig.call.kind, &side.args);
+        self->rc = weft_shmcoll_run(self->area, rig.call.kind, &side.args);
     self->is_right = self->rc == WEFT_OK && !cases_compare(&side);
     cases_end(&side);
-    weft_shmcoll_close(self->node);
+    weft_shmcoll_close(self->area);
     return NULL;
 }
 

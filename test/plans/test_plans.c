@@ -15,19 +15,19 @@
 #include "core/worker.h"
 #include "model.h"
 
-enum mode { LIVE, RECORDED, PERSISTENT, MODES };
+enum mode { IMMEDIATE, RECORDED, PERSISTENT, MODES };
 
 typedef struct trial {
     cases_call call;
-    const weft_coll_rule *row;
+    const weft_coll_rule *rule;
     enum mode mode;
     uint64_t seed;
     uint64_t runs;
 } trial;
 
-static uint64_t first_seed = 1, trials, by_hosts;
+static uint64_t first_seed = 1, trials, hier_trials;
 
-static void play_until(weft_team *team, const weft_req *req)
+static void progress_until(weft_team *team, const weft_req *req)
 {
     while (!req->is_done)
         if (!weft_sched_progress(team->chan->worker))
@@ -36,16 +36,16 @@ static void play_until(weft_team *team, const weft_req *req)
 
 static void check(const cases_side *side, const trial *t)
 {
-    static const char *const modes[] = {"live", "recorded", "persistent"};
+    static const char *const modes[] = {"immediate", "recorded", "persistent"};
     const char *wrong = cases_compare(side);
 
     if (wrong)
-        model_complain("%s, %s, %s: %s (count %llu, root %d, %stype %d, seed %llu)", weft_coll_name(t->call.kind), t->row->name,
+        model_complain("%s, %s, %s: %s (count %llu, root %d, %stype %d, seed %llu)", weft_coll_name(t->call.kind), t->rule->name,
                        modes[t->mode], wrong, (unsigned long long)t->call.count, t->call.root,
                        t->call.in_place ? "in place, " : "", (int)t->call.type, (unsigned long long)t->seed);
 }
 
-static void run_live(weft_team *team, const trial *t)
+static void run_immediate(weft_team *team, const trial *t)
 {
     cases_side side;
     weft_sched sched;
@@ -53,9 +53,9 @@ static void run_live(weft_team *team, const trial *t)
     cases_begin(&t->call, team->rank, &side);
     weft_sched_begin_immediate(&sched, team, 7);
     sched.op = side.args.op;
-    t->row->algorithm(&sched, &side.args);
+    t->rule->algorithm(&sched, &side.args);
     if (weft_sched_end_immediate(&sched))
-        model_complain("%s failed: %d", t->row->name, sched.rc);
+        model_complain("%s failed: %d", t->rule->name, sched.rc);
     check(&side, t);
     cases_end(&side);
 }
@@ -67,7 +67,7 @@ static void run_recorded(weft_team *team, const trial *t)
     uint64_t bytes;
 
     cases_begin(&t->call, team->rank, &side);
-    if (weft_sched_record(team, t->row->algorithm, &side.args, 7, &req)) {
+    if (weft_sched_record(team, t->rule->algorithm, &side.args, 7, &req)) {
         model_complain("recording failed");
         return;
     }
@@ -80,9 +80,9 @@ static void run_recorded(weft_team *team, const trial *t)
             cases_end(&again);
         }
         weft_sched_restart(req);
-        play_until(team, req);
+        progress_until(team, req);
         if (req->rc)
-            model_complain("%s failed: %d", t->row->name, req->rc);
+            model_complain("%s failed: %d", t->rule->name, req->rc);
         check(&side, t);
     }
     weft_req_free(req);
@@ -93,11 +93,11 @@ static void body(weft_team *team, void *argument)
 {
     const trial *t = argument;
 
-    if ((t->row->needs & WEFT_NEED_HOSTS) && !team->topology)
+    if ((t->rule->needs & WEFT_NEED_NODES) && !team->topology)
         return; /* on all ranks alike */
-    by_hosts += team->rank == 0 && t->row->needs & WEFT_NEED_HOSTS;
-    if (t->mode == LIVE)
-        run_live(team, t);
+    hier_trials += team->rank == 0 && t->rule->needs & WEFT_NEED_NODES;
+    if (t->mode == IMMEDIATE)
+        run_immediate(team, t);
     else
         run_recorded(team, t);
 }
@@ -122,29 +122,29 @@ static uint64_t draw_count(uint64_t *random, uint32_t ranks)
     }
 }
 
-static int try_row(const weft_coll_rule *row, uint32_t ranks, uint64_t seed)
+static int try_rule(const weft_coll_rule *rule, uint32_t ranks, uint64_t seed)
 {
     uint64_t random = seed * 1000003 + ranks;
-    trial t = {.row = row, .seed = seed, .mode = model_random(&random) % MODES};
+    trial t = {.rule = rule, .seed = seed, .mode = model_random(&random) % MODES};
 
-    t.call = (cases_call){.kind = row->kind, .ranks = ranks, .count = draw_count(&random, ranks)};
+    t.call = (cases_call){.kind = rule->kind, .ranks = ranks, .count = draw_count(&random, ranks)};
     t.call.root = (int)(model_random(&random) % ranks);
-    t.call.in_place = row->kind != WEFT_COLL_BCAST && row->kind != WEFT_COLL_BARRIER && model_random(&random) % 2;
-    t.call.type = row->needs & WEFT_NEED_COMMUTATIVE ? CASES_LONG : model_random(&random) % CASES_TYPES;
+    t.call.in_place = rule->kind != WEFT_COLL_BCAST && rule->kind != WEFT_COLL_BARRIER && model_random(&random) % 2;
+    t.call.type = rule->needs & WEFT_NEED_COMMUTATIVE ? CASES_LONG : model_random(&random) % CASES_TYPES;
     t.call.round = (uint32_t)seed;
     trials++;
     return model_run(ranks, random, body, &t);
 }
 
-static int try_all(const weft_coll_rule *row, uint64_t number)
+static int try_all(const weft_coll_rule *rule, uint64_t number)
 {
     int failures = 0;
 
-    for (uint32_t ranks = 1; ranks <= 33 && row->algorithm && failures < 5; ranks++) {
-        if ((row->needs & WEFT_NEED_POWER) && (ranks & (ranks - 1)))
+    for (uint32_t ranks = 1; ranks <= 33 && rule->algorithm && failures < 5; ranks++) {
+        if ((rule->needs & WEFT_NEED_POWER_OF_2) && (ranks & (ranks - 1)))
             continue;
         for (uint64_t seed = first_seed; seed < first_seed + (ranks <= 8 ? 24 : 6); seed++)
-            failures += try_row(row, ranks, seed * 64 + number);
+            failures += try_rule(rule, ranks, seed * 64 + number);
     }
     return failures;
 }
@@ -155,12 +155,12 @@ static void test_algorithms(void)
 
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
         size_t count;
-        const weft_coll_rule *rows = weft_coll_select_rules(kind, &count);
+        const weft_coll_rule *rules = weft_coll_select_rules(kind, &count);
         for (size_t i = 0; i < count && failures < 5; i++)
-            failures += try_all(&rows[i], (uint64_t)kind * 8 + i);
+            failures += try_all(&rules[i], (uint64_t)kind * 8 + i);
     }
     CU_ASSERT_EQUAL(failures, 0);
-    CU_ASSERT(by_hosts > 600); /* of five algorithms; else ranks stand nowhere */
+    CU_ASSERT(hier_trials > 600); /* of five algorithms; else ranks stand nowhere */
 }
 
 /* ---- several at once, through the entrance that src/mpi uses ---- */
@@ -188,7 +188,7 @@ static void body_many(weft_team *team, void *argument)
     for (uint32_t i = AT_ONCE; i-- > 0;) {
         const char *wrong;
         if (reqs[i]) {
-            play_until(team, reqs[i]);
+            progress_until(team, reqs[i]);
             weft_req_free(reqs[i]);
         }
         wrong = cases_compare(&sides[i]);
@@ -217,27 +217,27 @@ static void test_table(void)
 {
     const weft_coll_rule *small, *large;
     char text[256];
-    weft_coll_query ask = {.kind = WEFT_COLL_ALLREDUCE, .ranks = 8, .bytes = 100000, .latency_bytes = 1000};
+    weft_coll_query query = {.kind = WEFT_COLL_ALLREDUCE, .ranks = 8, .bytes = 100000, .latency_bytes = 1000};
 
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
         weft_coll_query any = {.kind = kind, .ranks = 5, .bytes = UINT64_MAX / 2, .latency_bytes = 1000};
         size_t count;
-        const weft_coll_rule *rows = weft_coll_select_rules(kind, &count);
+        const weft_coll_rule *rules = weft_coll_select_rules(kind, &count);
         CU_ASSERT_PTR_NOT_NULL(weft_coll_select(&any)->algorithm);
         CU_ASSERT(count >= 2);
         for (size_t i = 0; i < count; i++) {
-            CU_ASSERT_EQUAL(rows[i].kind, kind);
-            CU_ASSERT(weft_coll_select_print(&rows[i], &any, text, sizeof text) < (int)sizeof text);
+            CU_ASSERT_EQUAL(rules[i].kind, kind);
+            CU_ASSERT(weft_coll_select_print(&rules[i], &any, text, sizeof text) < (int)sizeof text);
         }
-        CU_ASSERT(rows[count - 1].unit == WEFT_UNIT_ANY && !rows[count - 1].needs && rows[count - 1].ranks_max == UINT32_MAX);
+        CU_ASSERT(rules[count - 1].unit == WEFT_UNIT_ANY && !rules[count - 1].needs && rules[count - 1].ranks_max == UINT32_MAX);
     }
-    large = weft_coll_select(&ask);
-    ask.latency_bytes = 1000000; /* a slower wire with more in flight: latency rules for longer */
-    small = weft_coll_select(&ask);
+    large = weft_coll_select(&query);
+    query.latency_bytes = 1000000; /* a slower wire with more in flight: latency rules for longer */
+    small = weft_coll_select(&query);
     CU_ASSERT_PTR_NOT_EQUAL(small, large);
-    ask.has = WEFT_NEED_NODE;
-    ask.slot_bytes = 32768;
-    CU_ASSERT_PTR_NULL(weft_coll_select(&ask)->algorithm);
+    query.has = WEFT_NEED_AREA;
+    query.slot_bytes = 32768;
+    CU_ASSERT_PTR_NULL(weft_coll_select(&query)->algorithm);
 }
 
 static int failures_at_scale;
@@ -248,45 +248,46 @@ static int failures_at_scale;
 #define WORST_MANY 1.3
 
 /* What an algorithm takes, in latencies, for x latencies' worth of bytes. Written from the algorithms, not from the table. */
-static double cost_of(const weft_coll_rule *row, double p, double x)
+static double cost_of(const weft_coll_rule *rule, double p, double x)
 {
     double k = 0, floor_k = 0, all = p - 1;
 
     while ((uint64_t)1 << (int)k < (uint64_t)p)
         k++;
     floor_k = (double)((uint64_t)1 << (int)k) > p ? k - 1 : k;
-    if (!strcmp(row->name, "chain")) {
+    if (!strcmp(rule->name, "chain")) {
         double segments = x > 4 ? x / 4 : 1;
         return (all + segments - 1) * (1 + (x > 4 ? 4 : x));
     }
-    switch (row->kind) {
+    switch (rule->kind) {
     case WEFT_COLL_BARRIER:
         return k;
     case WEFT_COLL_BCAST:
-        return !strcmp(row->name, "binomial") ? k * (1 + x) : k + all + 2 * x;
+        return !strcmp(rule->name, "binomial") ? k * (1 + x) : k + all + 2 * x;
     case WEFT_COLL_REDUCE:
-        return !strncmp(row->name, "binomial", 8) ? k * (1 + x) : 2 * all + 2 * x;
+        return !strncmp(rule->name, "binomial", 8) ? k * (1 + x) : 2 * all + 2 * x;
     case WEFT_COLL_ALLREDUCE:
-        return !strcmp(row->name, "doubling") ? (floor_k == k ? k : floor_k + 2) * (1 + x) : 2 * all + 2 * x;
+        return !strcmp(rule->name, "doubling") ? (floor_k == k ? k : floor_k + 2) * (1 + x) : 2 * all + 2 * x;
     case WEFT_COLL_GATHER:
     case WEFT_COLL_SCATTER:
-        return !strcmp(row->name, "binomial") ? k + all * x : all * (1 + x);
+        return !strcmp(rule->name, "binomial") ? k + all * x : all * (1 + x);
     case WEFT_COLL_ALLGATHER:
-        return strcmp(row->name, "ring") ? k + all * x : all * (1 + x);
+        return strcmp(rule->name, "ring") ? k + all * x : all * (1 + x);
     default:
-        return strcmp(row->name, "Bruck") ? all * (1 + x) : k * (1 + x * p / 2);
+        return strcmp(rule->name, "Bruck") ? all * (1 + x) : k * (1 + x * p / 2);
     }
 }
 
-static double best_of(const weft_coll_query *ask, double x)
+static double best_of(const weft_coll_query *query, double x)
 {
     size_t count;
-    const weft_coll_rule *rows = weft_coll_select_rules(ask->kind, &count);
+    const weft_coll_rule *rules = weft_coll_select_rules(query->kind, &count);
     double best = 1e300;
 
     for (size_t i = 0; i < count; i++)
-        if (rows[i].algorithm && !(rows[i].needs & ~ask->has) && ask->ranks <= rows[i].ranks_max && cost_of(&rows[i], ask->ranks, x) < best)
-            best = cost_of(&rows[i], ask->ranks, x);
+        if (rules[i].algorithm && !(rules[i].needs & ~query->has) && query->ranks <= rules[i].ranks_max &&
+            cost_of(&rules[i], query->ranks, x) < best)
+            best = cost_of(&rules[i], query->ranks, x);
     return best;
 }
 
@@ -300,16 +301,16 @@ static void test_scale(void)
             for (uint64_t bytes = 1; bytes < (uint64_t)1 << 32; bytes += bytes / 2 + 1)
                 for (int w = 0; w < 6; w++) {
                     uint32_t p = w % 2 && ranks > 2 ? 1u << (31 - __builtin_clz(ranks)) : ranks;
-                    weft_coll_query ask = {.kind = kind, .ranks = p, .bytes = bytes, .latency_bytes = wires[w / 2],
-                                           .has = (p & (p - 1) ? 0 : WEFT_NEED_POWER) | (bytes % 2 ? WEFT_NEED_COMMUTATIVE : 0)};
-                    const weft_coll_rule *row = weft_coll_select(&ask);
-                    double x = (double)bytes / ask.latency_bytes, factor = cost_of(row, p, x) / best_of(&ask, x);
+                    weft_coll_query query = {.kind = kind, .ranks = p, .bytes = bytes, .latency_bytes = wires[w / 2],
+                                             .has = (p & (p - 1) ? 0 : WEFT_NEED_POWER_OF_2) | (bytes % 2 ? WEFT_NEED_COMMUTATIVE : 0)};
+                    const weft_coll_rule *rule = weft_coll_select(&query);
+                    double x = (double)bytes / query.latency_bytes, factor = cost_of(rule, p, x) / best_of(&query, x);
                     bool is_many = p > WEFT_COLL_RULE_RANKS;
                     if (factor > worst[is_many])
                         worst[is_many] = factor;
                     if (factor > (is_many ? WORST_MANY : WORST_FEW) && failures_at_scale++ < 5)
                         fprintf(stderr, "%s of %llu bytes, %u ranks: %s takes %.1f times what is best\n", weft_coll_name(kind),
-                                (unsigned long long)bytes, p, row->name, factor);
+                                (unsigned long long)bytes, p, rule->name, factor);
                 }
     printf("worst %.2f times the best to %u ranks, %.2f beyond ", worst[0], WEFT_COLL_RULE_RANKS, worst[1]);
     CU_ASSERT_EQUAL(failures_at_scale, 0);
@@ -331,9 +332,9 @@ int main(int argc, char **argv)
     CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; live, recorded, persistent", test_algorithms);
     CU_add_test(suite, "many at once keep apart", test_many_at_once);
     CU_basic_run_tests();
-    printf("%llu trials, %llu of them by hosts, %llu messages, %llu sends over late, %llu unexpected, %llu turns\n", (unsigned long long)trials,
-           (unsigned long long)by_hosts, (unsigned long long)model_total.messages, (unsigned long long)model_total.late_sends,
-           (unsigned long long)model_total.unexpected, (unsigned long long)model_total.turns);
+    printf("%llu trials, %llu of them hierarchical, %llu messages, %llu sends completed late, %llu unexpected, %llu turns\n",
+           (unsigned long long)trials, (unsigned long long)hier_trials, (unsigned long long)model_total.messages,
+           (unsigned long long)model_total.late_sends, (unsigned long long)model_total.unexpected, (unsigned long long)model_total.turns);
     failed = CU_get_number_of_failures();
     cases_close();
     CU_cleanup_registry();

@@ -296,12 +296,12 @@ static void test_every_pair(void)
     printf("%d pairs fit, %d do not ", fitting, refused);
 }
 
-/* A sum of long doubles, say, must have been there: no slot may be empty where unit_of leads. */
+/* A sum of long doubles, say, must have been there: no slot may be empty where elem_of leads. */
 static void test_levels_agree(void)
 {
     char a[1040], b[3][1040];
-    for (int slot = 0; slot < WEFT_SLOTS; slot++)
-        for (int unit = 0; unit < WEFT_UNITS; unit++) {
+    for (int slot = 0; slot < WEFT_OP_KINDS; slot++)
+        for (int unit = 0; unit < WEFT_ELEMS; unit++) {
             if (!weft_kernels0.kernel[slot][unit])
                 continue;
             CU_ASSERT_FATAL(weft_kernels1.kernel[slot][unit] && weft_kernels2.kernel[slot][unit]);
@@ -312,21 +312,21 @@ static void test_levels_agree(void)
                 }
                 for (int level = 0; level <= weft_arith_level(); level++) {
                     weft_kernel_find(slot, unit, level)(a + turn, b[level] + 2 * turn, 61);
-                    if (slot == WEFT_SLOT_SUM || slot == WEFT_SLOT_PROD) /* which NaN it is may differ */
-                        for (int i = 0; unit == WEFT_UNIT_F32 && i < 61; i++) {
+                    if (slot == WEFT_OP_SUM || slot == WEFT_OP_PROD) /* which NaN it is may differ */
+                        for (int i = 0; unit == WEFT_ELEM_F32 && i < 61; i++) {
                             float f;
                             memcpy(&f, b[level] + 2 * turn + 4 * i, 4);
                             if (f != f)
                                 memset(b[level] + 2 * turn + 4 * i, 0x7f, 4);
                         }
-                    for (int i = 0; (slot == WEFT_SLOT_PROD && (unit == WEFT_UNIT_C32 || unit == WEFT_UNIT_C64)) && i < 122; i++) {
+                    for (int i = 0; (slot == WEFT_OP_PROD && (unit == WEFT_ELEM_C32 || unit == WEFT_ELEM_C64)) && i < 122; i++) {
                         float f;
                         double d;
                         memcpy(&f, b[level] + 2 * turn + 4 * i, 4);
                         memcpy(&d, b[level] + 2 * turn + 8 * i, 8);
-                        if (unit == WEFT_UNIT_C32 && f != f)
+                        if (unit == WEFT_ELEM_C32 && f != f)
                             memset(b[level] + 2 * turn + 4 * i, 0x7f, 4);
-                        if (unit == WEFT_UNIT_C64 && d != d)
+                        if (unit == WEFT_ELEM_C64 && d != d)
                             memset(b[level] + 2 * turn + 8 * i, 0x7f, 8);
                     }
                     CU_ASSERT(!memcmp(b[level], b[0], sizeof(a)));

@@ -197,7 +197,7 @@ static void check_facts(const map *m)
         end = m->entries[i].disp + m->entries[i].bytes;
     }
     check(t->is_dense == (in_order && !lb && extent == map_size(m)), "is_dense");
-    check(!t->is_dense || !t->program, "a dense type has no program");
+    check(!t->is_dense || !t->layout, "a dense type has no program");
 }
 
 /* All entries of count elements, in order; their packed bytes and the memory they reach. */
@@ -285,7 +285,7 @@ static void test_random_types(void)
         state = seed * 0x9e3779b97f4a7c15u + 1;
         random_make(m, (int)between(1, 4));
         check_facts(m);
-        kinds[m->type->program ? m->type->program->kind : 4]++;
+        kinds[m->type->layout ? m->type->layout->kind : 4]++;
         big += map_size(m) > 100;
         check_moves(m, map_size(m) > 64 || draw(4) ? (int)between(0, 3) : (int)between(60, 200)); /* beyond a tile of pack.c */
         weft_type_drop(m->type);

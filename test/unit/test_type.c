@@ -43,7 +43,7 @@ static void test_table(void)
             continue;
         count++;
         CU_ASSERT(t->handle == 0x200 + h && t->magic == WEFT_TYPE_MAGIC && t->is_committed && t->is_predefined && t->elements == 1);
-        CU_ASSERT((t->program == NULL) == t->is_dense && t->basic_handle == t->handle);
+        CU_ASSERT((t->layout == NULL) == t->is_dense && t->basic_handle == t->handle);
         if ((h >= 0x40 && h < 0x80) || h >= 0xc0) /* the ABI: their size stands in the handle */
             CU_ASSERT(t->is_absent || t->size == 1 << (t->handle >> 3 & 7));
         weft_type_hold(t);
@@ -112,22 +112,22 @@ static void test_collapse(void)
     int64_t lengths[3] = {2, 2, 2}, dense[3] = {0, 16, 32}, even[3] = {0, 64, 128}, odd[3] = {0, 64, 100};
     weft_type *t, *u;
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(10, 3, 24, d, &t), 0);
-    CU_ASSERT(t->is_dense && !t->program && t->basic_handle == 0x214 && t->class_ == WEFT_CLASS_FLOAT && t->elements == 30);
+    CU_ASSERT(t->is_dense && !t->layout && t->basic_handle == 0x214 && t->class_ == WEFT_CLASS_FLOAT && t->elements == 30);
     weft_type_drop(t);
     CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(3, lengths, dense, d, &t), 0);
     CU_ASSERT(t->is_dense);
     weft_type_drop(t);
     CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(3, lengths, even, d, &t), 0);
-    CU_ASSERT(t->program->kind == WEFT_PROGRAM_RUN && t->program->count == 3 && t->program->stride == 64 && t->program->bytes == 16);
+    CU_ASSERT(t->layout->kind == WEFT_LAYOUT_RUN && t->layout->count == 3 && t->layout->stride == 64 && t->layout->bytes == 16);
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(5, 1, 192, t, &u), 0); /* goes on at the same distance */
-    CU_ASSERT(u->program->kind == WEFT_PROGRAM_RUN && u->program->count == 15 && u->program->stride == 64);
+    CU_ASSERT(u->layout->kind == WEFT_LAYOUT_RUN && u->layout->count == 15 && u->layout->stride == 64);
     weft_type_drop(u);
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(5, 1, 200, t, &u), 0);
-    CU_ASSERT(u->program->kind == WEFT_PROGRAM_LOOP && u->program->child->kind == WEFT_PROGRAM_RUN);
+    CU_ASSERT(u->layout->kind == WEFT_LAYOUT_LOOP && u->layout->child->kind == WEFT_LAYOUT_RUN);
     weft_type_drop(u);
     weft_type_drop(t);
     CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(3, lengths, odd, d, &t), 0);
-    CU_ASSERT(t->program->kind == WEFT_PROGRAM_TABLE && t->program->count == 3);
+    CU_ASSERT(t->layout->kind == WEFT_LAYOUT_TABLE && t->layout->count == 3);
     weft_type_drop(t);
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(3, 1, -8, d, &t), 0);
     CU_ASSERT(!t->is_dense && t->lb == -16 && t->extent == 24); /* no holes, but not in order */
@@ -146,7 +146,7 @@ static void test_life(void)
     CU_ASSERT(a->refs == 2 && !b->is_committed);
     weft_type_retire(a);
     CU_ASSERT(!weft_type_of(a) && a->refs == 1 && a->size == 32); /* b goes on using it */
-    CU_ASSERT(b->program->child->size == 32);
+    CU_ASSERT(b->layout->child->size == 32);
     stale = b;
     weft_type_hold(b); /* a request */
     weft_type_retire(b);
@@ -163,7 +163,7 @@ static void test_life(void)
     weft_type_drop(b);
     weft_type_commit(a);
     CU_ASSERT_EQUAL_FATAL(weft_type_dup(a, &b), 0);
-    CU_ASSERT(b->is_committed && b != a && b->size == a->size && b->extent == a->extent && b->program->stride == 16);
+    CU_ASSERT(b->is_committed && b != a && b->size == a->size && b->extent == a->extent && b->layout->stride == 16);
     weft_type_drop(a);
     weft_type_drop(b);
 }
@@ -178,7 +178,7 @@ static void test_envelope(void)
     e = t->envelope;
     CU_ASSERT(e->combiner == WEFT_COMBINER_STRUCT && e->number_count == 3 && e->address_count == 2 && e->type_count == 2);
     CU_ASSERT(e->numbers[0] == 2 && e->numbers[1] == 1 && e->numbers[2] == 2 && e->addresses[1] == 16 && e->types[1] == types[1]);
-    CU_ASSERT_EQUAL(weft_type_describe(t, WEFT_COMBINER_VECTOR, 3, again, 0, NULL), 0);
+    CU_ASSERT_EQUAL(weft_type_set_envelope(t, WEFT_COMBINER_VECTOR, 3, again, 0, NULL), 0);
     CU_ASSERT(e->combiner == WEFT_COMBINER_VECTOR && e->numbers[2] == 9 && e->address_count == 0 && e->type_count == 2);
     weft_type_drop(t);
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(2, 3, -40, types[0], &t), 0);

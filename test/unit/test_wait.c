@@ -109,7 +109,7 @@ static void early_messages_do_not_end_polling(void)
             } else {
                 weft_worker_lock(worker);
                 CU_ASSERT_EQUAL(weft_irecv(comm->chan, 0, 7, &value, 1, type, &req), 0);
-                weft_request_keep(comm, comm->chan, req);
+                weft_request_hold(comm, comm->chan, req);
                 weft_worker_unlock(worker);
                 request = (MPI_Request)req;
                 CU_ASSERT_EQUAL(weft_mpi_wait(&request, &status), 0);
